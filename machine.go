@@ -1,0 +1,95 @@
+package muster
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Machine is a thing that can run an image.
+type Machine struct {
+	ID       MachineID
+	Provider string
+	Phase    MachinePhase
+	Facts    Facts
+	// Cluster and Node tell what the machine fills. Both are empty unless
+	// Phase is allocated or active.
+	Cluster ClusterID
+	Node    string
+	// Attempt is the node attempt the machine was told to boot for.
+	Attempt    int64
+	Conditions []Condition
+	Note       string // an administrator's remark
+	PhaseSince time.Time
+	// LastSeen is when the provider or its agent last answered for it. It is
+	// kept in memory while things go well: heartbeats do not write the store.
+	LastSeen time.Time
+	// LastClean is the record of the last cleaning.
+	LastClean *CleanRecord
+}
+
+// Facts are what is known about a machine's hardware.
+type Facts struct {
+	Architecture string   `json:"architecture"` // amd64
+	Processor    string   `json:"processor"`    // model name
+	CPULevel     int      `json:"cpu-level"`    // x86-64-v1..v4 as 1..4; 0 elsewhere
+	Sockets      int      `json:"sockets"`
+	Cores        int      `json:"cores"`          // physical cores
+	Threads      int      `json:"threads"`        // hardware threads
+	CPUs         []int    `json:"cpus,omitempty"` // which host CPUs, for a slice
+	NUMA         []NUMA   `json:"numa,omitempty"`
+	Memory       int64    `json:"memory"` // bytes
+	Disk         int64    `json:"disk"`   // bytes of scratch
+	NICs         []NIC    `json:"nics,omitempty"`
+	Accelerators []Device `json:"accelerators,omitempty"`
+	// Modalias of each device that needs a driver. Empty for slices of a host.
+	Modalias []string `json:"modalias,omitempty"`
+	Class    string   `json:"class"`
+	Rack     string   `json:"rack"`
+	// Service machines are preferred for separate heads and not used for
+	// compute nodes unless named.
+	Service bool `json:"service,omitempty"`
+	// Oversubscribed machines share cores with others: nothing measured on
+	// them can be certified.
+	Oversubscribed bool       `json:"oversubscribed,omitempty"`
+	Management     netip.Addr `json:"management,omitzero"`
+	Serial         string     `json:"serial,omitempty"`
+}
+
+// NUMA is one memory node of a machine.
+type NUMA struct {
+	ID     int   `json:"id"`
+	CPUs   []int `json:"cpus"`
+	Memory int64 `json:"memory"`
+}
+
+// NIC is one network interface.
+type NIC struct {
+	Name  string `json:"name"`
+	MAC   string `json:"mac"`
+	Kind  string `json:"kind"`  // ethernet, infiniband, veth
+	Speed int64  `json:"speed"` // bits/s; 0 unknown
+	Use   string `json:"use"`   // message, management
+}
+
+// Device is an accelerator.
+type Device struct {
+	Kind  string `json:"kind"` // gpu
+	Model string `json:"model"`
+	Count int    `json:"count"`
+}
+
+// CleanRecord tells what was done and verified when a machine was cleaned.
+type CleanRecord struct {
+	Machine  MachineID     `json:"machine"`
+	At       time.Time     `json:"at"`
+	Took     time.Duration `json:"took"`
+	Steps    []CleanStep   `json:"steps"`
+	Verified bool          `json:"verified"`
+}
+
+// CleanStep is one thing erased and how that was checked.
+type CleanStep struct {
+	What  string `json:"what"`  // processes, root file system, network, ...
+	Check string `json:"check"` // "cgroup empty and removed"
+	OK    bool   `json:"ok"`
+}

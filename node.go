@@ -1,0 +1,61 @@
+package muster
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Role of a node in its cluster.
+type Role string
+
+// Roles. A shared head is the first compute node with Head set.
+const (
+	RoleHead    Role = "head"    // separate head: takes no jobs
+	RoleCompute Role = "compute" // takes jobs
+)
+
+// Node is a named place in a cluster. A machine fills it; after a failure
+// another machine fills the same node.
+type Node struct {
+	Cluster ClusterID
+	Name    string // n01, n02, ... ; head for a separate head
+	Index   int    // 0 is the node that carries the head
+	Role    Role
+	Head    bool // login, slurmctld and shared storage are here
+	Phase   NodePhase
+	// Machine fills the node; "" when none does.
+	Machine MachineID
+	// Attempt counts the boots of this node, from 1. A one-time token, a
+	// report or an observation of another attempt is stale and ignored.
+	Attempt int64
+	// Address carries messages and belongs to the node.
+	Address netip.Addr
+	// Management reaches the machine and belongs to it.
+	Management netip.Addr
+	Conditions []Condition
+	// Trust is how much the agent's first exchange can be trusted.
+	Trust Trust
+
+	PhaseSince time.Time
+	Deadline   time.Time
+	// Stages are the times of boot stages of the present attempt, in order.
+	Stages []Stage
+}
+
+// Stage is one named moment of a boot: "kernel", "agent", "configured",
+// "sshd", "scheduler".
+type Stage struct {
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+}
+
+// Trust says what vouched for a machine when its agent first spoke.
+type Trust string
+
+// Trusts, strongest first.
+const (
+	TrustTPM     Trust = "tpm"     // endorsement key enrolled at approval
+	TrustLocal   Trust = "local"   // this host made the machine and handed it the token
+	TrustPort    Trust = "port"    // switch port or DHCP option 82
+	TrustNetwork Trust = "network" // only its address: anyone on that wire could have answered
+)

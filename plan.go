@@ -1,0 +1,60 @@
+package muster
+
+import "time"
+
+// Verdict is the answer of admission.
+type Verdict string
+
+// Verdicts.
+const (
+	VerdictNow    Verdict = "now"
+	VerdictQueued Verdict = "queued"
+	VerdictNever  Verdict = "never"
+)
+
+// Answer is what admission says to a request, with every machine accounted for.
+type Answer struct {
+	Verdict Verdict `json:"verdict"`
+	// Plan is set when Verdict is now.
+	Plan *Plan `json:"plan,omitempty"`
+	// Position in the queue, from 1, when Verdict is queued.
+	Position int `json:"position,omitempty"`
+	// Fits counts the machines that satisfy the request, free or not.
+	Fits int `json:"fits"`
+	Free int `json:"free"` // of these, the free ones
+	// Rejections count every machine that does not, each under one named reason.
+	Rejections []Rejection `json:"rejections,omitempty"`
+	// Change says what to change to be served, one sentence each.
+	Change []string `json:"change,omitempty"`
+	// Notices are things worth knowing that do not stop the request.
+	Notices []string `json:"notices,omitempty"`
+}
+
+// Rejection is a named reason with the machines it rejected.
+type Rejection struct {
+	Reason string      `json:"reason"` // cores, memory, class, busy, image-cpu-level, ...
+	Text   string      `json:"text"`   // "cores: 4 asked, 2 at most here"
+	Count  int         `json:"count"`
+	Sample []MachineID `json:"sample,omitempty"` // at most five
+}
+
+// Plan says which machine fills which node.
+type Plan struct {
+	Cluster ClusterID    `json:"cluster"`
+	Class   string       `json:"class"`
+	Image   ImageID      `json:"image"`
+	Assign  []Assignment `json:"assign"`
+	Racks   int          `json:"racks"` // how many racks it touches
+	// Made is the time of the snapshot that the plan was made from.
+	Made time.Time `json:"made"`
+}
+
+// Assignment gives one machine to one node.
+type Assignment struct {
+	Node    string    `json:"node"`
+	Index   int       `json:"index"`
+	Role    Role      `json:"role"`
+	Head    bool      `json:"head,omitempty"`
+	Machine MachineID `json:"machine"`
+	Rack    string    `json:"rack,omitempty"`
+}
