@@ -1,0 +1,177 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// lowers gives out mounts of images. An image is attached to one loop device
+// for as long as the server or a machine uses it; the device removes itself
+// when the last user goes. No mount of it ever has a place in the host's tree.
+type lowers struct {
+	mu   sync.Mutex
+	open map[string]*lower
+}
+
+// lower is one image that can be mounted.
+type lower struct {
+	path string
+	loop *os.File // loop device, nil for a directory
+	dir  string   // unpacked tree, for kernels that cannot map squashfs
+}
+
+func newLowers() *lowers { return &lowers{open: map[string]*lower{}} }
+
+// mount returns a new detached read-only mount of the image, as an open file
+// descriptor that the caller closes.
+func (l *lowers) mount(path string) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lo := l.open[path]
+	if lo == nil {
+		var err error
+		if lo, err = openLower(path); err != nil {
+			return -1, err
+		}
+		l.open[path] = lo
+	}
+	return lo.mount()
+}
+
+// keep closes what is not named in used, so that an image no machine uses can
+// be removed.
+func (l *lowers) keep(used map[string]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for path, lo := range l.open {
+		if !used[path] {
+			lo.close()
+			delete(l.open, path)
+		}
+	}
+}
+
+func (l *lowers) close() { l.keep(nil) }
+
+func openLower(path string) (*lower, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return &lower{path: path, dir: path}, nil
+	}
+	loop, err := attachLoop(path)
+	if err != nil {
+		return nil, fmt.Errorf("attach %s to a loop device: %w", filepath.Base(path), err)
+	}
+	return &lower{path: path, loop: loop}, nil
+}
+
+func (l *lower) close() {
+	if l.loop != nil {
+		_ = l.loop.Close()
+	}
+}
+
+// mount makes one more mount of the image. Mounts of one loop device share
+// the file system and its page cache.
+func (l *lower) mount() (int, error) {
+	if l.loop == nil {
+		return cloneTree(l.dir, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
+	}
+	fsfd, err := unix.Fsopen("squashfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("fsopen squashfs: %w", err)
+	}
+	defer func() { _ = unix.Close(fsfd) }()
+	if err := unix.FsconfigSetString(fsfd, "source", l.loop.Name()); err != nil {
+		return -1, fmt.Errorf("squashfs source: %w", err)
+	}
+	if err := unix.FsconfigSetFlag(fsfd, "ro"); err != nil {
+		return -1, fmt.Errorf("squashfs ro: %w", err)
+	}
+	if err := unix.FsconfigCreate(fsfd); err != nil {
+		return -1, fmt.Errorf("mount %s: %w", filepath.Base(l.path), err)
+	}
+	fd, err := unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return -1, fmt.Errorf("fsmount %s: %w", filepath.Base(l.path), err)
+	}
+	return fd, nil
+}
+
+// cloneTree returns a detached bind mount of dir with the given attributes.
+func cloneTree(dir string, attr uint64) (int, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("open tree %s: %w", dir, err)
+	}
+	if attr != 0 {
+		set := &unix.MountAttr{Attr_set: attr}
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, set); err != nil {
+			_ = unix.Close(fd)
+			return -1, fmt.Errorf("set attributes of %s: %w", dir, err)
+		}
+	}
+	return fd, nil
+}
+
+// mapIDs makes a detached mount show its owners as seen in a user namespace.
+func mapIDs(mountFD int, userns *os.File) error {
+	set := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(userns.Fd())}
+	if err := unix.MountSetattr(mountFD, "", unix.AT_EMPTY_PATH, set); err != nil {
+		return fmt.Errorf("map owners of a mount: %w", err)
+	}
+	return nil
+}
+
+// attachLoop attaches path read-only to a free loop device that detaches
+// itself when its last user closes it.
+func attachLoop(path string) (*os.File, error) {
+	back, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = back.Close() }()
+	ctl, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = ctl.Close() }()
+	// Between asking for a free number and taking it another process may take
+	// it first, so this is tried again.
+	for range 64 {
+		n, err := unix.IoctlRetInt(int(ctl.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, fmt.Errorf("find a free loop device: %w", err)
+		}
+		dev, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDONLY, 0)
+		if errors.Is(err, os.ErrNotExist) {
+			if err := unix.Mknod(fmt.Sprintf("/dev/loop%d", n), unix.S_IFBLK|0o660, int(unix.Mkdev(7, uint32(n)))); err != nil && !errors.Is(err, os.ErrExist) {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		cfg := unix.LoopConfig{Fd: uint32(back.Fd())}
+		cfg.Info.Flags = unix.LO_FLAGS_READ_ONLY | unix.LO_FLAGS_AUTOCLEAR
+		copy(cfg.Info.File_name[:len(cfg.Info.File_name)-1], path)
+		err = unix.IoctlLoopConfigure(int(dev.Fd()), &cfg)
+		if err == nil {
+			return dev, nil
+		}
+		_ = dev.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, err
+		}
+	}
+	return nil, errors.New("no loop device stayed free")
+}

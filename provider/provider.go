@@ -1,0 +1,129 @@
+// Package provider is the contract between Muster and the places machines come
+// from. Drivers live in provider/<name>; provider/providertest is the suite
+// that each of them passes.
+//
+// Operations are desired-state and idempotent: they start work and return, are
+// safe to repeat after a crash, and Observe tells what came of them. They work
+// in batches because a site has thousands of machines.
+package provider
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Power is what a machine should be doing.
+type Power string
+
+// Powers.
+const (
+	PowerBoot Power = "boot"
+	PowerOff  Power = "off"
+)
+
+// Want is the desired state of one machine.
+type Want struct {
+	Machine muster.MachineID
+	Power   Power
+	// Boot is set when Power is boot. A machine that already runs this
+	// attempt is left alone; one that runs another is switched off first.
+	Boot *Boot
+}
+
+// Boot is how to start a machine. It holds a one-time token: never log it.
+type Boot struct {
+	Attempt  int64
+	Cluster  muster.ClusterID
+	Hostname string
+	Image    muster.ImageID
+	Seed     wire.Seed
+	// Message is the NIC on the cluster's network; nil for none.
+	Message *Attachment
+	Shares  []Share
+	// Cores limits the node to fewer cores than the machine has; 0: all.
+	Cores int
+}
+
+// Attachment plugs a machine's message NIC into a network.
+type Attachment struct {
+	Network Network
+	Address netip.Prefix // address and prefix length of the node
+}
+
+// Network isolates one cluster from all others.
+type Network struct {
+	Cluster muster.ClusterID
+	Index   int // small, unique among living clusters: names are made from it
+	Subnet  netip.Prefix
+	Egress  muster.Egress
+	Speed   int64 // bits/s to shape links to; 0: as fast as they go
+}
+
+// Share is a directory of the server that the machine mounts (a volume). Path
+// is on the server; owners are the numbers as seen inside.
+type Share struct {
+	Path     string
+	Target   string
+	ReadOnly bool
+}
+
+// State is what a provider sees of a machine.
+type State string
+
+// States.
+const (
+	StateOff     State = "off"
+	StateRunning State = "running"
+	StateStuck   State = "stuck" // neither; see Seen.Err
+	StateUnknown State = "unknown"
+)
+
+// Seen is an observation.
+type Seen struct {
+	Machine    muster.MachineID
+	State      State
+	Attempt    int64 // that it runs, when running
+	Management netip.Addr
+	Since      time.Time
+	Err        error // what went wrong with the last Ensure, if anything
+}
+
+// Provider makes machines do things. Methods return one error per machine
+// where they take a batch; nil slices mean that all went well. All are safe
+// for concurrent use.
+type Provider interface {
+	// Name is the driver's name: local, fake, metal.
+	Name() string
+	// Discover lists the machines with their facts. Only machines that answer
+	// are listed.
+	Discover(ctx context.Context) ([]muster.Machine, error)
+	// EnsureNetworks makes these networks exist; others are left alone.
+	EnsureNetworks(ctx context.Context, networks []Network) error
+	// RemoveNetworks removes the networks of these clusters if they exist.
+	RemoveNetworks(ctx context.Context, clusters []muster.ClusterID) error
+	// Networks lists the clusters that have a network now, so that a restart
+	// can remove what nobody owns.
+	Networks(ctx context.Context) ([]muster.ClusterID, error)
+	// Ensure starts what is needed to reach the wants and returns when it was
+	// started (a local machine: when its init runs).
+	Ensure(ctx context.Context, wants []Want) []error
+	// Observe reports on these machines, or on all when ids is empty.
+	Observe(ctx context.Context, ids []muster.MachineID) ([]Seen, error)
+	// Fence makes certain that the machine can neither compute nor speak. It
+	// returns nil only when that is proven.
+	Fence(ctx context.Context, id muster.MachineID) error
+	// Clean erases what a user left and verifies it. The machine must be off.
+	Clean(ctx context.Context, id muster.MachineID) (muster.CleanRecord, error)
+	// Changes delivers IDs of machines whose state changed (a machine died, a
+	// boot ended). It may drop and repeat; Observe is the truth.
+	Changes() <-chan muster.MachineID
+	// Dial opens a connection to a port of the machine's management address.
+	Dial(ctx context.Context, id muster.MachineID, port int) (net.Conn, error)
+	// Close lets go of the provider. Machines go on running.
+	Close() error
+}

@@ -1,0 +1,205 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// AgentProtocol is the version of the messages below. Server and agent one
+// version apart work together: fields are only added, unknown ones ignored.
+const AgentProtocol = 1
+
+// Seed is what a machine is given to find the server: written by the provider
+// where only the machine's root can read it (/run/muster/seed.json, 0400).
+type Seed struct {
+	Server  string           `json:"server"` // https://10.90.0.1:7700
+	CA      string           `json:"ca"`     // PEM: the only authority the agent trusts
+	Token   string           `json:"token"`  // one time
+	Machine muster.MachineID `json:"machine"`
+	Attempt int64            `json:"attempt"`
+	Trust   muster.Trust     `json:"trust"`
+	// Started is when the provider started the machine: the zero of its stages.
+	Started time.Time `json:"started"`
+}
+
+// JoinRequest exchanges a one-time token for a node credential. POST /v1/join
+type JoinRequest struct {
+	Protocol int              `json:"protocol"`
+	Version  string           `json:"version"`
+	Machine  muster.MachineID `json:"machine"`
+	Attempt  int64            `json:"attempt"`
+	Token    string           `json:"token"`
+	CSR      string           `json:"csr"` // PEM; the private key never leaves the machine
+}
+
+// JoinReply carries the credential and, to save a round trip, the first
+// configuration.
+type JoinReply struct {
+	Protocol    int         `json:"protocol"`
+	Certificate string      `json:"certificate"` // PEM, client authentication
+	Expires     time.Time   `json:"expires"`
+	Config      *NodeConfig `json:"config,omitempty"`
+	IntervalMS  int64       `json:"interval_ms"`
+}
+
+// RenewRequest asks for a new certificate over a connection that presents a
+// valid one. POST /v1/renew, answered by a JoinReply without Config.
+type RenewRequest struct {
+	CSR string `json:"csr"`
+}
+
+// NodeConfig is everything a node must know, complete before the first node of
+// a cluster boots. GET /v1/config returns it; GET /v1/watch?generation=G
+// answers when there is a newer one, or 204 after a minute.
+type NodeConfig struct {
+	Generation  int64            `json:"generation"`
+	Cluster     muster.ClusterID `json:"cluster"`
+	ClusterName string           `json:"cluster_name"`
+	Project     string           `json:"project"`
+	Node        string           `json:"node"`
+	Role        muster.Role      `json:"role"`
+	Head        bool             `json:"head"`      // this node is the head
+	HeadNode    string           `json:"head_node"` // name of the head
+	Address     string           `json:"address"`   // of this node on the message network, with prefix length
+	Interface   string           `json:"interface"` // message interface: msg0
+	Management  string           `json:"management_interface"`
+	Domain      string           `json:"domain"` // n01.cfd.muster
+	// Hosts lists every node, with its message address, in index order.
+	Hosts []Host `json:"hosts"`
+	// Cores and Memory (MiB) are what the scheduler may use here.
+	Cores    int          `json:"cores"`
+	MemoryMB int64        `json:"memory_mb"`
+	UserRoot bool         `json:"user_root"` // users are root on this image
+	Users    []Account    `json:"users"`
+	SSH      SSHConfig    `json:"ssh"`
+	Slurm    *SlurmConfig `json:"slurm,omitempty"` // nil: no scheduler
+	// Files are written as given before any service starts. Secrets travel in
+	// their own fields, not here.
+	Files    []File   `json:"files,omitempty"`
+	Mounts   []Mount  `json:"mounts,omitempty"`
+	ProxyURL string   `json:"proxy_url,omitempty"` // egress proxy
+	Time     []string `json:"time,omitempty"`      // NTP servers; empty: the machine's clock is the host's
+}
+
+// Host is a name with its address.
+type Host struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+}
+
+// Account is a person on every node.
+type Account struct {
+	Name     string   `json:"name"`
+	UID      int      `json:"uid"`
+	GID      int      `json:"gid"`
+	FullName string   `json:"full_name,omitempty"`
+	Keys     []string `json:"keys,omitempty"`
+}
+
+// SSHConfig is what makes every node know every other and let users in.
+type SSHConfig struct {
+	HostKey         string `json:"host_key"`         // private, OpenSSH PEM; this node's only
+	HostCertificate string `json:"host_certificate"` // public, signed by the cluster's host authority
+	HostCA          string `json:"host_ca"`          // public key; known_hosts @cert-authority
+	UserCA          string `json:"user_ca"`          // public key; TrustedUserCAKeys
+	// Principal that a user's certificate must carry here: user + "@" + cluster ID.
+	PrincipalSuffix string `json:"principal_suffix"`
+	// RootKey is a private key shared by root on all nodes, only where users
+	// are root.
+	RootKey       string `json:"root_key,omitempty"`
+	RootPublicKey string `json:"root_public_key,omitempty"`
+}
+
+// SlurmConfig is this node's part in Slurm.
+type SlurmConfig struct {
+	Version    string `json:"version"`               // of the image: 24.11.5
+	MungeKey   string `json:"munge_key"`             // base64; the whole cluster's
+	Files      []File `json:"files,omitempty"`       // slurm.conf, ...: head only
+	NodeConf   string `json:"node_conf,omitempty"`   // for slurmd -Z --conf; empty: runs no slurmd
+	Server     string `json:"server"`                // head name for --conf-server
+	DBPassword string `json:"db_password,omitempty"` // head only, where accounting needs one
+}
+
+// File is a file to write.
+type File struct {
+	Path    string `json:"path"`
+	Mode    uint32 `json:"mode"`
+	Owner   string `json:"owner,omitempty"` // user name; default root
+	Content string `json:"content"`
+}
+
+// Mount is a file system to mount. The local provider mounts volumes itself.
+type Mount struct {
+	Source  string `json:"source"`
+	Target  string `json:"target"`
+	Type    string `json:"type"`
+	Options string `json:"options,omitempty"`
+}
+
+// Report is everything an agent has to say since the last one; it is the
+// heartbeat too. POST /v1/report
+type Report struct {
+	Attempt    int64          `json:"attempt"`
+	Generation int64          `json:"generation"` // of the configuration in force; 0 none
+	BootID     string         `json:"boot_id,omitempty"`
+	State      string         `json:"state"` // configuring, checking, ready, failed
+	Stages     []muster.Stage `json:"stages,omitempty"`
+	Facts      *muster.Facts  `json:"facts,omitempty"` // as seen inside; with the first report
+	Usage      *Usage         `json:"usage,omitempty"`
+	Journal    []JournalLine  `json:"journal,omitempty"`
+	Checks     []Check        `json:"checks,omitempty"`
+	// Scheduler is the head's view of all nodes, when it changed.
+	Scheduler *SchedulerState `json:"scheduler,omitempty"`
+	// Dropped counts journal lines lost because the server did not answer.
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+// ReportReply tells the agent how to go on.
+type ReportReply struct {
+	IntervalMS int64 `json:"interval_ms"` // until the next report
+	Generation int64 `json:"generation"`  // newest configuration
+}
+
+// Usage is a sample of what the node uses (mission row A8).
+type Usage struct {
+	At          time.Time `json:"at"`
+	CPUUser     float64   `json:"cpu_user"`   // cores busy in user mode since the last sample
+	CPUSystem   float64   `json:"cpu_system"` // cores
+	CPUWait     float64   `json:"cpu_wait"`   // cores
+	Load1       float64   `json:"load1"`
+	MemoryUsed  int64     `json:"memory_used"`  // bytes, without caches
+	MemoryTotal int64     `json:"memory_total"` // bytes
+	NetRx       int64     `json:"net_rx"`       // bytes on message interfaces since boot
+	NetTx       int64     `json:"net_tx"`
+	MgmtRx      int64     `json:"mgmt_rx"` // bytes on the management interface since boot
+	MgmtTx      int64     `json:"mgmt_tx"`
+	DiskRead    int64     `json:"disk_read"` // bytes since boot
+	DiskWrite   int64     `json:"disk_write"`
+	DiskUsed    int64     `json:"disk_used"`  // bytes of the root file system
+	DiskTotal   int64     `json:"disk_total"` // bytes
+	Processes   int       `json:"processes"`
+}
+
+// JournalLine is one line of the node's journal.
+type JournalLine struct {
+	At       time.Time `json:"at"`
+	Unit     string    `json:"unit,omitempty"`
+	Priority int       `json:"priority"`
+	Message  string    `json:"message"`
+}
+
+// Check is one thing verified on a node before it is handed over.
+type Check struct {
+	Name string `json:"name"` // names, sshd, munge, slurmd, home, ...
+	OK   bool   `json:"ok"`
+	Text string `json:"text,omitempty"`
+}
+
+// SchedulerState is what slurmctld says.
+type SchedulerState struct {
+	Up    bool              `json:"up"`
+	Nodes map[string]string `json:"nodes,omitempty"` // name -> idle, mixed, allocated, down, ...
+	Jobs  int               `json:"jobs"`            // running
+	Queue int               `json:"pending"`         // pending
+}

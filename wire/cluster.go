@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Created is the reply to a request: always the ID and the status.
+type Created struct {
+	ID      muster.ClusterID `json:"id,omitempty"` // empty for a dry run and for never
+	Name    string           `json:"name"`
+	Status  string           `json:"status"` // building, queued, never, dry-run
+	DryRun  bool             `json:"dry_run,omitempty"`
+	Answer  muster.Answer    `json:"answer"`
+	Spec    muster.Spec      `json:"spec"`
+	Cluster *Cluster         `json:"cluster,omitempty"`
+}
+
+// Cluster is a cluster as a client sees it.
+type Cluster struct {
+	ID             muster.ClusterID    `json:"id"`
+	Name           string              `json:"name"`
+	Owner          string              `json:"owner"`
+	Project        string              `json:"project"`
+	Status         muster.ClusterPhase `json:"status"`
+	StatusText     string              `json:"status_text,omitempty"` // one line for people
+	Reason         *muster.Error       `json:"reason,omitempty"`
+	Spec           muster.Spec         `json:"spec"`
+	Image          muster.ImageID      `json:"image,omitempty"`
+	Class          string              `json:"class,omitempty"`
+	Subnet         string              `json:"subnet,omitempty"`
+	Egress         muster.Egress       `json:"egress"`
+	Position       int                 `json:"position,omitempty"` // in the queue, from 1
+	Conditions     []muster.Condition  `json:"conditions,omitempty"`
+	Users          []string            `json:"users"`
+	Head           string              `json:"head,omitempty"` // name of the node with login and scheduler
+	NodeCount      int                 `json:"node_count"`
+	ReadyCount     int                 `json:"ready_count"`
+	Nodes          []Node              `json:"nodes,omitempty"` // only in show
+	Created        time.Time           `json:"created"`
+	PhaseSince     time.Time           `json:"status_since"`
+	Deadline       time.Time           `json:"deadline,omitzero"`
+	ETA            time.Time           `json:"eta,omitzero"`
+	Ready          time.Time           `json:"ready,omitzero"`
+	Deleted        time.Time           `json:"deleted,omitzero"`
+	Expires        time.Time           `json:"expires,omitzero"`
+	Oversubscribed bool                `json:"oversubscribed,omitempty"`
+}
+
+// Node is a node as a client sees it.
+type Node struct {
+	Name       string             `json:"name"`
+	Role       muster.Role        `json:"role"`
+	Head       bool               `json:"head,omitempty"`
+	Status     muster.NodePhase   `json:"status"`
+	Machine    muster.MachineID   `json:"machine,omitempty"`
+	Attempt    int64              `json:"attempt,omitempty"`
+	Address    string             `json:"address,omitempty"`
+	Management string             `json:"management,omitempty"`
+	MACs       []string           `json:"macs,omitempty"`
+	Class      string             `json:"class,omitempty"`
+	Rack       string             `json:"rack,omitempty"`
+	Cores      int                `json:"cores,omitempty"`
+	Memory     int64              `json:"memory,omitempty"`
+	Trust      muster.Trust       `json:"trust,omitempty"`
+	Conditions []muster.Condition `json:"conditions,omitempty"`
+	Stages     []muster.Stage     `json:"stages,omitempty"`
+	PhaseSince time.Time          `json:"status_since"`
+	Deadline   time.Time          `json:"deadline,omitzero"`
+	Usage      *Usage             `json:"usage,omitempty"`
+	LastSeen   time.Time          `json:"last_seen,omitzero"`
+}
+
+// Access is what a client needs for SSH to a node: a short-lived certificate
+// for the ephemeral key it sent, and the line by which it knows the host.
+type Access struct {
+	Node        string    `json:"node"`
+	User        string    `json:"user"`
+	Certificate string    `json:"certificate"` // authorized_keys format
+	KnownHosts  string    `json:"known_hosts"` // @cert-authority line
+	Expires     time.Time `json:"expires"`
+}
+
+// AccessRequest asks for Access. An empty node means the head, an empty user
+// the caller's own name in the cluster (root where the image's user is root).
+type AccessRequest struct {
+	Node      string `json:"node,omitempty"`
+	User      string `json:"user,omitempty"`
+	PublicKey string `json:"public_key"` // authorized_keys format
+}

@@ -1,0 +1,39 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Event is one line of a cluster's story, streamed as server-sent events. Seq
+// is the audit sequence number: a client that reconnects sends it back as
+// Last-Event-ID and misses nothing. Progress events that are not in the audit
+// log (stages of a boot) have Seq 0.
+type Event struct {
+	Seq     int64            `json:"seq,omitempty"`
+	At      time.Time        `json:"at"`
+	Kind    string           `json:"kind"` // cluster, node, machine, stage, image
+	Cluster muster.ClusterID `json:"cluster,omitempty"`
+	Object  string           `json:"object"` // cluster ID, node name, machine ID
+	From    string           `json:"from,omitempty"`
+	To      string           `json:"to,omitempty"`
+	Text    string           `json:"text,omitempty"`
+	Actor   string           `json:"actor,omitempty"`
+	ETA     time.Time        `json:"eta,omitzero"`
+}
+
+// Server tells about the server and the caller.
+type Server struct {
+	Version        string    `json:"version"`
+	API            string    `json:"api"` // v1
+	Started        time.Time `json:"started"`
+	Instance       string    `json:"instance"`
+	You            string    `json:"you"`
+	Admin          bool      `json:"admin"`
+	Projects       []string  `json:"projects,omitempty"`
+	Clusters       int       `json:"clusters"`
+	Machines       int       `json:"machines"`
+	Free           int       `json:"free"`
+	Oversubscribed bool      `json:"oversubscribed,omitempty"`
+}

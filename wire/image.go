@@ -1,0 +1,19 @@
+package wire
+
+import "time"
+
+// Image is an image as a client sees it.
+type Image struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Summary  string    `json:"summary,omitempty"`
+	Size     int64     `json:"size"` // bytes of all files
+	Created  time.Time `json:"created"`
+	System   string    `json:"system"` // "Debian GNU/Linux 13 (trixie)"
+	UserRoot bool      `json:"user_root"`
+	Slurm    string    `json:"slurm,omitempty"`
+	Packages int       `json:"packages"`
+	Base     string    `json:"base,omitempty"` // of a derived image
+	InUse    []string  `json:"in_use,omitempty"`
+	Newest   bool      `json:"newest"` // what the name means now
+}
