@@ -1,0 +1,63 @@
+# Muster: `make help` lists what can be done.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.tools/go/bin:$(PATH):/usr/local/go/bin
+GOLANGCI_VERSION := v2.5.0
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# No C in the programs: one file that runs on any host, and in any image.
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+# Images are kept by content over runs of the tests and the demo.
+export MUSTER_TEST_IMAGES ?= /var/cache/muster-test
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what building, running and testing need, and say what
+	@scripts/setup test
+
+.PHONY: build
+build: ## Build bin/muster and bin/muster-agent
+	@scripts/setup build
+	@mkdir -p bin
+	$(BUILD) -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: build ## Ask for clusters, use them, give them back: the whole story on this host
+	@$(SUDO) scripts/demo
+
+.PHONY: test
+test: ## Run every test that fits in 15 minutes, with the race detector
+	@scripts/setup test
+	@$(MAKE) --no-print-directory build
+	$(SUDO) scripts/test
+
+.PHONY: test-short
+test-short: ## Run the tests that need neither root nor images
+	@scripts/setup test
+	go test -short ./...
+
+.PHONY: bench
+bench: build ## Measure what docs/performance.md publishes
+	@scripts/setup test
+	@$(SUDO) scripts/bench
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
+	@scripts/fuzz $${FUZZTIME:-30s}
+
+.PHONY: lint
+lint: ## gofmt, go vet, golangci-lint (pinned)
+	@scripts/setup test
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run: gofmt -w .'; exit 1; }
+	go vet ./...
+	@.tools/bin/golangci-lint version 2>/dev/null | grep -q "version $(GOLANGCI_VERSION:v%=%)" || { \
+		echo "installing golangci-lint $(GOLANGCI_VERSION) into .tools/bin"; \
+		GOBIN=$(CURDIR)/.tools/bin GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION); }
+	.tools/bin/golangci-lint run ./...
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin dist

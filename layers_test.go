@@ -1,0 +1,208 @@
+package muster_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/muster-hpc/muster"
+
+// layers says where each package stands. A package imports only packages of
+// lower layers; the reasons are in ARCHITECTURE.md. A new package is added
+// here first.
+func layers() map[string]int {
+	return map[string]int{
+		"nodeset": 0,
+		"":        10, "wire": 11,
+		"spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "slurm": 20, "nodeconf": 20,
+		"network": 20, "image": 20, "client": 20, "provider": 20,
+		"provider/local": 30, "provider/fake": 30, "provider/providertest": 30,
+		"converge": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
+		"daemon":     40,
+		"cmd/muster": 50,
+
+		// The agent runs on a tenant's machine: the dictionary, the messages
+		// and its own packages, no server code. The fake provider runs real
+		// agents, so the agent's library stands low.
+		"agent/configure": 12, "agent/facts": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12,
+		"agent": 13, "cmd/muster-agent": 50,
+	}
+}
+
+// agentMayImport are the only packages of the project linked into the agent.
+func agentMayImport(path string) bool {
+	return path == "" || path == "wire" || path == "nodeset" || strings.HasPrefix(path, "agent")
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	known := layers()
+	for dir, files := range goFiles(t) {
+		layer, ok := known[dir]
+		if !ok {
+			t.Errorf("package %q has no layer: add it to layers() in layers_test.go and to ARCHITECTURE.md", dir)
+			continue
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f.name, "_test.go") {
+				continue // tests may look at anything
+			}
+			for _, imp := range f.ast.Imports {
+				path := strings.Trim(imp.Path.Value, `"`)
+				if path != module && !strings.HasPrefix(path, module+"/") {
+					continue
+				}
+				target := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+				isAgent := strings.HasPrefix(dir, "agent/") || dir == "agent" || dir == "cmd/muster-agent"
+				switch {
+				case isAgent && !agentMayImport(target):
+					t.Errorf("%s imports %s: no server code on a tenant's machine", f.name, path)
+				case isAgent && agentMayImport(target):
+					// Among themselves the agent's packages are one program.
+				case known[target] >= layer:
+					t.Errorf("%s (layer %d) imports %s (layer %d): declare the small interface you need and let daemon pass it", f.name, layer, path, known[target])
+				}
+				if dir == "cli" && target != "client" && known[target] > 1 && !cliMayImport(target) {
+					t.Errorf("%s imports %s: the command line reaches a server only through client", f.name, path)
+				}
+			}
+		}
+	}
+}
+
+// cliMayImport lists what commands that work without a server need.
+func cliMayImport(path string) bool {
+	return path == "image" || path == "spec"
+}
+
+func TestHouseRules(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		documented := false
+		for _, f := range files {
+			documented = documented || (f.ast.Doc != nil && len(f.ast.Doc.Text()) > 40)
+			if strings.HasSuffix(f.name, "_test.go") {
+				continue
+			}
+			if strings.HasSuffix(f.ast.Name.Name, "util") || strings.HasSuffix(f.ast.Name.Name, "utils") {
+				t.Errorf("%s: a package is named for what it is, not util", f.name)
+			}
+			for _, decl := range f.ast.Decls {
+				switch d := decl.(type) {
+				case *ast.FuncDecl:
+					if d.Name.Name == "init" && d.Recv == nil {
+						t.Errorf("%s: init runs before main and cannot be tested or refused: make it a call", f.name)
+					}
+					if !strings.HasPrefix(dir, "cmd/") {
+						ast.Inspect(d, func(n ast.Node) bool {
+							if isCall(n, "os", "Exit") {
+								t.Errorf("%s: %s calls os.Exit: return an error", f.name, d.Name.Name)
+							}
+							return true
+						})
+					}
+				case *ast.GenDecl:
+					if d.Tok == token.VAR {
+						for _, s := range d.Specs {
+							checkGlobal(t, f.name, s.(*ast.ValueSpec))
+						}
+					}
+				}
+			}
+		}
+		if !documented {
+			t.Errorf("package %q has no package comment", dir)
+		}
+	}
+}
+
+// checkGlobal allows package variables that nothing can sensibly change:
+// embedded files, compiled patterns, error sentinels and interface assertions.
+// Tables are functions.
+func checkGlobal(t *testing.T, file string, v *ast.ValueSpec) {
+	for i, name := range v.Names {
+		if name.Name == "_" {
+			continue
+		}
+		if i < len(v.Values) {
+			if call, ok := v.Values[i].(*ast.CallExpr); ok {
+				if isCall(call, "regexp", "MustCompile") || isCall(call, "errors", "New") || isCall(call, "muster", "Errorf") {
+					continue
+				}
+			}
+		}
+		if v.Values == nil { // //go:embed, or set by the linker
+			if sel, ok := v.Type.(*ast.SelectorExpr); ok && sel.Sel.Name == "FS" {
+				continue
+			}
+			if id, ok := v.Type.(*ast.Ident); ok && id.Name == "string" {
+				continue
+			}
+			if _, ok := v.Type.(*ast.ArrayType); ok {
+				continue
+			}
+		}
+		t.Errorf("%s: package variable %s: pass it, or make it a constant or a function", file, name.Name)
+	}
+}
+
+func isCall(n ast.Node, pkg, fn string) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == pkg && sel.Sel.Name == fn
+}
+
+type goFile struct {
+	name string
+	ast  *ast.File
+}
+
+// goFiles parses every Go file of the tree, by directory ("" is the root).
+func goFiles(t *testing.T) map[string][]goFile {
+	t.Helper()
+	out := map[string][]goFile{}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(fset, path, src, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(path)
+		if dir == "." {
+			dir = ""
+		}
+		out[dir] = append(out[dir], goFile{path, file})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
