@@ -38,6 +38,10 @@ type Node struct {
 
 	PhaseSince time.Time
 	Deadline   time.Time
+	// Failures counts the boots that failed since the node was last ready.
+	Failures int
+	// NotBefore holds the next boot back after a failure. Zero: at once.
+	NotBefore time.Time
 	// Stages are the times of boot stages of the present attempt, in order.
 	Stages []Stage
 }
