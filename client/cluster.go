@@ -1,0 +1,136 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Create is a request for a cluster as its author wrote it.
+type Create struct {
+	Body   []byte
+	Format string // json, yaml, xml; "" lets the server look
+	DryRun bool
+	// Key makes a repeated request find the first one's cluster instead of
+	// making a second. Empty: one is made up, and the request is repeated once
+	// if the connection breaks.
+	Key string
+}
+
+// CreateCluster asks for a cluster. When no machine can ever serve the request
+// the error is a *RefusedError with code ENever; when some may later, and the
+// request does not queue, ENoCapacity.
+func (k *Client) CreateCluster(ctx context.Context, c Create) (wire.Created, error) {
+	var out wire.Created
+	key := c.Key
+	if key == "" {
+		key = muster.RandomID(24)
+	}
+	query := url.Values{}
+	if c.DryRun {
+		query.Set("dry_run", "1")
+	}
+	header := http.Header{"Content-Type": {mediaType(c.Format)}, "Idempotency-Key": {key}}
+	req := call{method: http.MethodPost, path: path("clusters"), query: query, header: header, body: c.Body, out: &out}
+	err := k.do(ctx, req)
+	if isBroken(err) && ctx.Err() == nil {
+		err = k.do(ctx, req) // the key makes this safe
+	}
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		out.Status, out.Answer = "never", *refused.Answer
+	}
+	return out, err
+}
+
+// isBroken tells whether a reply was lost on its way.
+func isBroken(err error) bool {
+	var e *muster.Error
+	return errors.As(err, &e) && e.Code == muster.EUnavailable && e.Err != nil
+}
+
+func mediaType(format string) string {
+	switch format {
+	case "json":
+		return "application/json"
+	case "yaml":
+		return "application/yaml"
+	case "xml":
+		return "application/xml"
+	}
+	return "application/octet-stream"
+}
+
+// ClusterFilter narrows a listing. The zero value lists living clusters.
+type ClusterFilter struct {
+	All     bool // deleted ones too
+	Project string
+	Owner   string
+}
+
+// Clusters lists the clusters that the caller may see, without their nodes.
+func (k *Client) Clusters(ctx context.Context, f ClusterFilter) ([]wire.Cluster, error) {
+	query := url.Values{}
+	if f.All {
+		query.Set("all", "1")
+	}
+	if f.Project != "" {
+		query.Set("project", f.Project)
+	}
+	if f.Owner != "" {
+		query.Set("owner", f.Owner)
+	}
+	var out wire.ClusterList
+	err := k.get(ctx, path("clusters"), query, &out)
+	return out.Clusters, err
+}
+
+// Cluster shows one cluster, by ID or name, with its nodes. Returns ENotFound
+// when there is none that the caller may see.
+func (k *Client) Cluster(ctx context.Context, ref string) (wire.Cluster, error) {
+	var out wire.Cluster
+	return out, k.get(ctx, path("clusters", ref), nil, &out)
+}
+
+// DeleteCluster begins the deletion of a cluster; Wait for PhaseDeleted to see
+// its end. Deleting twice is no error.
+func (k *Client) DeleteCluster(ctx context.Context, ref string) (wire.Deleted, error) {
+	var out wire.Deleted
+	return out, k.do(ctx, call{method: http.MethodDelete, path: path("clusters", ref), out: &out})
+}
+
+// Access asks for a certificate to log in to a node.
+func (k *Client) Access(ctx context.Context, ref string, r wire.AccessRequest) (wire.Access, error) {
+	var out wire.Access
+	return out, k.post(ctx, path("clusters", ref, "access"), r, &out)
+}
+
+// Logs returns the newest lines of the journals of a cluster's nodes, or of
+// one node.
+func (k *Client) Logs(ctx context.Context, ref, node string, lines int) (wire.Logs, error) {
+	query := url.Values{}
+	if node != "" {
+		query.Set("node", node)
+	}
+	if lines > 0 {
+		query.Set("lines", strconv.Itoa(lines))
+	}
+	var out wire.Logs
+	return out, k.get(ctx, path("clusters", ref, "logs"), query, &out)
+}
+
+// Usage returns what a cluster's nodes use; samples is how many of the newest
+// samples of each node, 0 for the last one only.
+func (k *Client) Usage(ctx context.Context, ref string, samples int) (wire.ClusterUsage, error) {
+	query := url.Values{}
+	if samples > 0 {
+		query.Set("samples", strconv.Itoa(samples))
+	}
+	var out wire.ClusterUsage
+	return out, k.get(ctx, path("clusters", ref, "usage"), query, &out)
+}

@@ -1,0 +1,154 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// ErrStop returned by a handler of events ends the stream without an error.
+var ErrStop = errors.New("stop")
+
+// EventOptions say which events to read.
+type EventOptions struct {
+	Cluster string // ID or name; "" for the whole site
+	After   int64  // sequence number of the last event already seen
+	Follow  bool   // go on when the past is told
+	// Lost, if set, is told when the connection broke and is made again.
+	Lost func(error)
+}
+
+// Events calls handle for each event, in order, until ctx ends, handle returns
+// an error, or (without Follow) the past is told. A broken connection, even by
+// a restart of the server, is made again and goes on after the last event.
+func (k *Client) Events(ctx context.Context, o EventOptions, handle func(wire.Event) error) error {
+	wait := k.retry
+	after := o.After
+	for {
+		seen := false
+		err := k.stream(ctx, o, after, func(e wire.Event) error {
+			seen = true
+			if e.Seq > 0 {
+				if e.Seq <= after {
+					return nil // told already, before the connection broke
+				}
+				after = e.Seq
+			}
+			return handle(e)
+		})
+		var broken *brokenError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && !o.Follow:
+			return nil
+		case errors.Is(err, ErrStop):
+			return nil
+		case err == nil, errors.As(err, &broken):
+		case muster.CodeOf(err) == muster.EUnavailable && seenBefore(after, seen):
+			// The server is restarting.
+		default:
+			return err
+		}
+		if seen {
+			wait = k.retry
+		}
+		if o.Lost != nil {
+			o.Lost(err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		wait = min(wait*2, 5*time.Second)
+	}
+}
+
+// seenBefore: a server that never answered is an error; one that did will be
+// back.
+func seenBefore(after int64, seen bool) bool { return after > 0 || seen }
+
+// brokenError is a stream that ended before its time.
+type brokenError struct{ err error }
+
+func (e *brokenError) Error() string { return fmt.Sprintf("the event stream broke off: %v", e.err) }
+func (e *brokenError) Unwrap() error { return e.err }
+
+// stream reads one connection's events.
+func (k *Client) stream(ctx context.Context, o EventOptions, after int64, handle func(wire.Event) error) error {
+	segments := []string{"events"}
+	if o.Cluster != "" {
+		segments = []string{"clusters", o.Cluster, "events"}
+	}
+	query := url.Values{}
+	if !o.Follow {
+		query.Set("follow", "0")
+	}
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if after > 0 {
+		header.Set("Last-Event-ID", strconv.FormatInt(after, 10))
+	}
+	resp, err := k.send(ctx, call{method: http.MethodGet, path: path(segments...), query: query, header: header})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return readEvents(resp.Body, handle)
+}
+
+// readEvents parses server-sent events. A comment is a sign of life; an event
+// named "end" is the end of the past, the last thing of a finished stream.
+func readEvents(r io.Reader, handle func(wire.Event) error) error {
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(make([]byte, 4096), 1<<20)
+	var name string
+	var data strings.Builder
+	for scanner.Scan() {
+		line := scanner.Text()
+		if line == "" {
+			if name == "end" {
+				return nil
+			}
+			if data.Len() > 0 {
+				var e wire.Event
+				if err := json.Unmarshal([]byte(data.String()), &e); err != nil {
+					return &brokenError{err}
+				}
+				if err := handle(e); err != nil {
+					return err
+				}
+			}
+			name = ""
+			data.Reset()
+			continue
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "event":
+			name = value
+		case "data":
+			if data.Len() > 0 {
+				data.WriteByte('\n')
+			}
+			data.WriteString(value)
+		}
+	}
+	err := scanner.Err()
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return &brokenError{err}
+}

@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Refused is the body of a refusal to create: an error, with the answer of
+// admission when the request itself was understood.
+type Refused struct {
+	muster.Error
+	Status string         `json:"status,omitempty"` // never
+	Answer *muster.Answer `json:"answer,omitempty"`
+}
+
+// ClusterList is the reply to a listing of clusters.
+type ClusterList struct {
+	Clusters []Cluster `json:"clusters"`
+}
+
+// MachineList is the reply to a listing of machines.
+type MachineList struct {
+	Machines []Machine `json:"machines"`
+}
+
+// ImageList is the reply to a listing of images.
+type ImageList struct {
+	Images []Image `json:"images"`
+}
+
+// UserList is the reply to a listing of users.
+type UserList struct {
+	Users []muster.User `json:"users"`
+}
+
+// TokenList is the reply to a listing of tokens.
+type TokenList struct {
+	Tokens []Token `json:"tokens"`
+}
+
+// Deleted is the reply to the deletion of a cluster: its ID and status.
+type Deleted struct {
+	ID     muster.ClusterID    `json:"id"`
+	Name   string              `json:"name"`
+	Status muster.ClusterPhase `json:"status"`
+}
+
+// KeyRequest adds a public SSH key to a user.
+type KeyRequest struct {
+	Key string `json:"key" doc:"One authorized_keys line"`
+}
+
+// LogLine is one line of the journal of one node.
+type LogLine struct {
+	Node string `json:"node"`
+	JournalLine
+}
+
+// Logs is the newest part of the journals of a cluster's nodes, in time order.
+type Logs struct {
+	ID     muster.ClusterID    `json:"id"`
+	Status muster.ClusterPhase `json:"status"`
+	Lines  []LogLine           `json:"lines"`
+}
+
+// NodeUsage is what one node used over time, oldest sample first.
+type NodeUsage struct {
+	Node    string  `json:"node"`
+	Samples []Usage `json:"samples"`
+}
+
+// ClusterUsage is what the nodes of a cluster use.
+type ClusterUsage struct {
+	ID     muster.ClusterID    `json:"id"`
+	Status muster.ClusterPhase `json:"status"`
+	Nodes  []NodeUsage         `json:"nodes"`
+}
+
+// Health tells how the parts of the server are.
+type Health struct {
+	Status  string       `json:"status"` // ok, degraded
+	Version string       `json:"version"`
+	Checks  []HealthPart `json:"checks,omitempty"`
+}
+
+// HealthPart is the health of one part.
+type HealthPart struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Text string `json:"text,omitempty"`
+}
+
+// ImageVerified is the reply to a verification of an image.
+type ImageVerified struct {
+	ID    string    `json:"id"`
+	Name  string    `json:"name"`
+	OK    bool      `json:"ok"`
+	Bytes int64     `json:"bytes"` // read and compared
+	At    time.Time `json:"at"`
+}
