@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Config is what an agent works with. Only Seed, Store and Configurer are
+// needed; an agent without the rest still joins, applies and keeps in touch.
+type Config struct {
+	// Seed says where the server is. Its Token may be empty when Store holds
+	// a credential already.
+	Seed wire.Seed
+	// Spent is called once the token is worthless, to remove it from where it
+	// came from; nil for nothing. An error is logged and tried no more.
+	Spent func() error
+	// Store keeps the credential and the configuration in force across
+	// restarts of the agent. It must belong to this machine and this boot.
+	Store Store
+	// Configurer applies configurations.
+	Configurer Configurer
+	// Stages happened before the agent started: "kernel", "init".
+	Stages []muster.Stage
+	// BootID is of the running kernel.
+	BootID string
+	// Facts reads the machine's hardware, once after each start; nil for none.
+	Facts func(*wire.NodeConfig) muster.Facts
+	// Usage takes a sample, once for each report; nil for none.
+	Usage func(*wire.NodeConfig) (wire.Usage, error)
+	// Journal follows the node's journal from the entry after cursor, or from
+	// the start for "", until ctx ends. It is started once the node is ready,
+	// so that it does not slow the boot; nil for none.
+	Journal func(ctx context.Context, cursor string, put func(line wire.JournalLine, cursor string))
+	// NoWatch leaves the long poll out: a new configuration is then seen with
+	// the next report. It halves the connections of an agent.
+	NoWatch bool
+	// Dial opens connections; nil for the ordinary way.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Clock is nil for the system's.
+	Clock muster.Clock
+	// Log is nil for silence. It gets changes of state, not every failure.
+	Log *slog.Logger
+	// Version of the program, told to the server.
+	Version string
+	// Status is called when what a person would want to know has changed, at
+	// most once a second; nil for nobody.
+	Status func(Status)
+}
+
+// Status is what an agent knows of itself, without secrets.
+type Status struct {
+	Version     string           `json:"version"`
+	Server      string           `json:"server"`
+	Machine     muster.MachineID `json:"machine"`
+	Attempt     int64            `json:"attempt"`
+	Trust       muster.Trust     `json:"trust"`
+	State       string           `json:"state"` // joining, configuring, ready, failed
+	Generation  int64            `json:"generation"`
+	Started     time.Time        `json:"started"`
+	LastContact time.Time        `json:"last_contact,omitzero"`
+	// Trouble is the last error of the connection; "" while it works.
+	Trouble   string         `json:"trouble,omitempty"`
+	Expires   time.Time      `json:"credential_expires,omitzero"`
+	Stages    []muster.Stage `json:"stages,omitempty"`
+	Checks    []wire.Check   `json:"checks,omitempty"`
+	Waiting   int            `json:"journal_waiting"` // lines not yet sent
+	Dropped   int64          `json:"journal_dropped"`
+	UpdatedAt time.Time      `json:"updated_at"`
+}
+
+// States of a node as the server hears them.
+const (
+	StateJoining     = "joining" // only in Status: there is no report before
+	StateConfiguring = "configuring"
+	StateReady       = "ready"
+	StateFailed      = "failed"
+)

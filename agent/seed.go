@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// maxSeed is more than any seed: a few lines and one certificate.
+const maxSeed = 64 << 10
+
+const seedHint = "the provider writes it when it starts the machine: boot the node again"
+
+// ParseSeed decodes and checks a seed. Fields that a newer provider added are
+// ignored; everything else must be there and make sense. The error is EInvalid
+// and never holds the token.
+func ParseSeed(b []byte) (wire.Seed, error) {
+	var s wire.Seed
+	bad := func(format string, args ...any) (wire.Seed, error) {
+		return wire.Seed{}, muster.Errorf(muster.EInvalid, "the seed "+format, args...).WithHint(seedHint)
+	}
+	if len(b) > maxSeed {
+		return bad("is longer than %d bytes", maxSeed)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&s); err != nil {
+		// The text of a JSON error may quote what it stumbled over.
+		return bad("is not the JSON it should be")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return bad("has something after its end")
+	}
+	u, err := url.Parse(s.Server)
+	switch {
+	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
+		return bad("names no server of the form https://address:port")
+	case s.Machine == "" || len(s.Machine) > 256:
+		return bad("names no machine")
+	case s.Attempt < 1:
+		return bad("has no attempt")
+	case len(s.Token) > 1024:
+		return bad("has a token that is too long")
+	case !x509.NewCertPool().AppendCertsFromPEM([]byte(s.CA)):
+		return bad("has no certificate of the server's authority")
+	}
+	s.Server = "https://" + u.Host
+	return s, nil
+}
+
+// ReadSeed reads a seed file.
+func ReadSeed(path string) (wire.Seed, error) {
+	b, err := readLimited(path, maxSeed+1)
+	if errors.Is(err, os.ErrNotExist) {
+		return wire.Seed{}, muster.Errorf(muster.ENotFound, "there is no seed at %s", path).WithHint(seedHint).Wrap(err)
+	}
+	if err != nil {
+		return wire.Seed{}, muster.Errorf(muster.EUnavailable, "the seed at %s cannot be read", path).WithHint("run this as root").Wrap(err)
+	}
+	return ParseSeed(b)
+}
+
+// ForgetToken rewrites a seed file without its token. What else the file says
+// stays, for an agent that starts again.
+func ForgetToken(path string) error {
+	b, err := readLimited(path, maxSeed)
+	if err != nil {
+		return err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(b, &all); err != nil {
+		return errors.New("the seed is not a JSON object")
+	}
+	if t, ok := all["token"]; !ok || t == "" {
+		return nil
+	}
+	all["token"] = ""
+	if b, err = json.Marshal(all); err != nil {
+		return err
+	}
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := os.WriteFile(tmp, b, 0o400); err == nil {
+		if err = os.Rename(tmp, path); err == nil {
+			return nil
+		}
+		_ = os.Remove(tmp)
+	}
+	// A file that is mounted on its own cannot be replaced, only overwritten.
+	return os.WriteFile(path, b, 0o400)
+}
+
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, errors.New(path + " is too large")
+	}
+	return b, err
+}
