@@ -1,0 +1,43 @@
+package admit
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Snapshot is the site as it was at one moment.
+type Snapshot struct {
+	Now      time.Time
+	Machines []muster.Machine
+	// Ahead are the requests that wait already, first come first. A request
+	// never takes a machine that could serve one of them.
+	Ahead []Waiting
+	// Silence is how long a machine may go unheard before it counts as not
+	// answering. Zero: every machine is taken to answer.
+	Silence time.Duration
+	// RootElsewhere names the providers whose machines do not hold the
+	// image's root file system in their own memory ("local" mounts it from
+	// the host). Everywhere else its size is added to the memory needed.
+	RootElsewhere map[string]bool
+}
+
+// Waiting is a request in the queue.
+type Waiting struct {
+	Cluster muster.ClusterID
+	Spec    muster.Spec
+	Image   *muster.Image // nil: nothing is known of the image
+}
+
+// Placer chooses machines. Package place has the one in use.
+//
+// compute are the machines that fit the request's nodes; every one of them may
+// carry a separate head too. spare may carry nothing but a separate head.
+type Placer interface {
+	// Room is how many compute nodes of the spec find a place, with a head,
+	// at most spec.Nodes; 0 when fewer than one does.
+	Room(spec muster.Spec, compute, spare []*muster.Machine) int
+	// Plan chooses machines for as many nodes as Room tells. It returns
+	// false when these are fewer than spec.Min.
+	Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*muster.Machine) (muster.Plan, bool)
+}

@@ -1,0 +1,55 @@
+package place
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+)
+
+// chooseHead takes the machine of a separate head, from the same provider as
+// the nodes: a service machine if there is one, else one that is of no use as
+// a node of this request, else the smallest; one in a rack of the nodes before
+// others alike. It returns nil when there is none.
+func chooseHead(s uint64, provider string, taken, compute, spare []*muster.Machine) *muster.Machine {
+	used := make(map[*muster.Machine]bool, len(taken))
+	for _, m := range taken {
+		used[m] = true
+	}
+	near := rackSizes(taken)
+	var best *muster.Machine
+	bestSpare := false
+	consider := func(m *muster.Machine, isSpare bool) {
+		if m.Provider != provider || used[m] {
+			return
+		}
+		if best == nil || cmp.Or(
+			first(m.Facts.Service, best.Facts.Service),
+			first(isSpare, bestSpare),
+			wasteOf(m).compare(wasteOf(best)),
+			first(near[m.Facts.Rack] > 0, near[best.Facts.Rack] > 0),
+			compareHash(s, string(m.ID), string(best.ID)),
+			strings.Compare(string(m.ID), string(best.ID)),
+		) < 0 {
+			best, bestSpare = m, isSpare
+		}
+	}
+	for _, m := range spare {
+		consider(m, true)
+	}
+	for _, m := range compute {
+		consider(m, false)
+	}
+	return best
+}
+
+// first orders what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}

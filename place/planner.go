@@ -1,0 +1,174 @@
+package place
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Planner chooses machines. It has no state.
+type Planner struct{}
+
+// group is a set of machines that one cluster may be made of.
+type group struct {
+	provider, class, rack string
+	machines              []*muster.Machine
+	room                  int // compute nodes it has a place for
+}
+
+// Room is how many compute nodes of the spec find a place, with a head, at
+// most spec.Nodes. compute are the machines that fit the nodes, each of which
+// may carry a separate head too; spare may carry only a separate head.
+func (Planner) Room(spec muster.Spec, compute, spare []*muster.Machine) int {
+	most := 0
+	for _, g := range groups(spec, compute, spare, false) {
+		most = max(most, g.room)
+	}
+	return most
+}
+
+// Plan gives machines to as many nodes as Room tells. It returns false when
+// these are fewer than spec.Min. The order of the machines does not matter.
+func (Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*muster.Machine) (muster.Plan, bool) {
+	g := bestGroup(spec, seed(id), groups(spec, compute, spare, true))
+	if g == nil || g.room < max(1, spec.Min) {
+		return muster.Plan{}, false
+	}
+	s := seed(id)
+	chosen := choose(spec.Placement, s, g.machines, g.room)
+	// n01 and n02 are neighbours: nodes are numbered along the racks.
+	slices.SortFunc(chosen, byRackThenID)
+
+	plan := muster.Plan{Cluster: id, Racks: rackCount(chosen)}
+	if !spec.Mixed {
+		plan.Class = g.class
+	}
+	plan.Assign = make([]muster.Assignment, 0, len(chosen)+1)
+	separate := spec.Head == muster.HeadSeparate
+	if separate {
+		head := chooseHead(s, g.provider, chosen, compute, spare)
+		if head == nil {
+			return muster.Plan{}, false
+		}
+		plan.Assign = append(plan.Assign, muster.Assignment{
+			Node: "head", Role: muster.RoleHead, Head: true,
+			Machine: head.ID, Rack: head.Facts.Rack,
+		})
+	}
+	for i, m := range chosen {
+		plan.Assign = append(plan.Assign, muster.Assignment{
+			Node:    NodeName(i+1, spec.Nodes),
+			Index:   len(plan.Assign),
+			Role:    muster.RoleCompute,
+			Head:    !separate && i == 0,
+			Machine: m.ID,
+			Rack:    m.Facts.Rack,
+		})
+	}
+	return plan, true
+}
+
+// groups divides the machines into those that one cluster may be made of.
+// members false leaves group.machines empty: only the room is counted.
+func groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []*group {
+	type key struct{ provider, class, rack string }
+	found := make(map[key]*group)
+	sizes := make(map[*group]int)
+	heads := make(map[string]int) // by provider: machines that may carry the head
+	var list []*group
+	var last *group // machines of a class lie together: most lookups are spared
+	for _, m := range compute {
+		k := key{provider: m.Provider}
+		if !spec.Mixed {
+			k.class = m.Facts.Class
+		}
+		if spec.Within == "rack" {
+			k.rack = m.Facts.Rack
+		}
+		g := last
+		if g == nil || g.provider != k.provider || g.class != k.class || g.rack != k.rack {
+			g = found[k]
+			if g == nil {
+				g = &group{provider: k.provider, class: k.class, rack: k.rack}
+				found[k] = g
+				list = append(list, g)
+			}
+			last = g
+		}
+		sizes[g]++
+		if members {
+			g.machines = append(g.machines, m)
+		}
+	}
+	if spec.Head == muster.HeadSeparate {
+		for _, g := range list {
+			heads[g.provider] += sizes[g]
+		}
+		for _, m := range spare {
+			heads[m.Provider]++
+		}
+	}
+	for _, g := range list {
+		g.room = sizes[g]
+		// The head comes from outside the group if anything there can carry
+		// it; otherwise it takes one of the group's machines.
+		if spec.Head == muster.HeadSeparate && heads[g.provider] == sizes[g] {
+			g.room--
+		}
+		g.room = min(g.room, spec.Nodes)
+	}
+	return list
+}
+
+// bestGroup has the most nodes, then wastes least, then suits the placement.
+func bestGroup(spec muster.Spec, s uint64, list []*group) *group {
+	var best *group
+	var bestWaste waste
+	for _, g := range list {
+		if g.room < 1 {
+			continue
+		}
+		w := groupWaste(g)
+		if best == nil {
+			best, bestWaste = g, w
+			continue
+		}
+		c := best.room - g.room
+		if c == 0 {
+			c = w.compare(bestWaste)
+		}
+		if c == 0 {
+			c = suits(spec.Placement, g) - suits(spec.Placement, best)
+		}
+		if c == 0 && spec.Within != "" && spec.Placement == muster.PlacePack {
+			// The smallest rack that holds all leaves the large ones whole.
+			c = len(g.machines) - len(best.machines)
+		}
+		if c == 0 {
+			c = compareHash(s, g.provider+"/"+g.class+"/"+g.rack, best.provider+"/"+best.class+"/"+best.rack)
+		}
+		if c < 0 {
+			best, bestWaste = g, w
+		}
+	}
+	return best
+}
+
+// suits is smaller the better the group's racks suit the placement.
+func suits(p muster.Placement, g *group) int {
+	switch p {
+	case muster.PlacePack:
+		return fewestRacks(g.machines, g.room)
+	case muster.PlaceSpread:
+		return -rackCount(g.machines)
+	}
+	return 0
+}
+
+func byRackThenID(a, b *muster.Machine) int {
+	if c := strings.Compare(a.Facts.Rack, b.Facts.Rack); c != 0 {
+		return c
+	}
+	return compareNatural(string(a.ID), string(b.ID))
+}

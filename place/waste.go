@@ -1,0 +1,43 @@
+package place
+
+import (
+	"cmp"
+
+	"github.com/muster-hpc/muster"
+)
+
+// waste measures how much machine is used up. All machines compared satisfy
+// the request, so the smaller one leaves more to others. Accelerators count
+// first: a node that needs none should not hold any.
+type waste struct {
+	accelerators int
+	cores        int
+	memory       int64
+}
+
+func wasteOf(m *muster.Machine) waste {
+	w := waste{cores: m.Facts.Cores, memory: m.Facts.Memory}
+	for _, d := range m.Facts.Accelerators {
+		w.accelerators += d.Count
+	}
+	return w
+}
+
+// groupWaste is that of the group's smallest machine.
+func groupWaste(g *group) waste {
+	least := wasteOf(g.machines[0])
+	for _, m := range g.machines[1:] {
+		if w := wasteOf(m); w.compare(least) < 0 {
+			least = w
+		}
+	}
+	return least
+}
+
+func (w waste) compare(o waste) int {
+	return cmp.Or(
+		cmp.Compare(w.accelerators, o.accelerators),
+		cmp.Compare(w.cores, o.cores),
+		cmp.Compare(w.memory, o.memory),
+	)
+}
