@@ -1,0 +1,117 @@
+package network
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/vishvananda/netlink"
+)
+
+// AddBridge makes the network of a cluster. label is kept with it, so that it
+// can be told whose it is. It is no error when it exists with that label; one
+// with another label is replaced.
+func (r *Rack) AddBridge(index int, label string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := bridgeName(index)
+	old, err := r.h.LinkByName(name)
+	switch {
+	case notFound(err):
+	case err != nil:
+		return err
+	case old.Attrs().Alias == label && old.Attrs().Flags&1 != 0:
+		return nil
+	default:
+		if err := r.h.LinkDel(old); err != nil {
+			return fmt.Errorf("replace bridge %s: %w", name, err)
+		}
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	off := false
+	// No multicast snooping (there is no querier), no spanning tree (there is
+	// one bridge), and addresses are forgotten at once when ports go.
+	br := &netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &off}
+	if err := r.h.LinkAdd(br); err != nil {
+		return fmt.Errorf("make bridge %s: %w", name, err)
+	}
+	if err := r.h.LinkSetAlias(br, label); err != nil {
+		return err
+	}
+	return r.h.LinkSetUp(br)
+}
+
+// RemoveBridge removes the network with this label, if it exists.
+func (r *Rack) RemoveBridge(label string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	links, err := r.h.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Type() == "bridge" && l.Attrs().Alias == label {
+			if err := r.h.LinkDel(l); err != nil {
+				return fmt.Errorf("remove bridge %s: %w", l.Attrs().Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Bridges lists labels by index.
+func (r *Rack) Bridges() (map[int]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	links, err := r.h.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	out := map[int]string{}
+	for _, l := range links {
+		if i, ok := indexOf(l.Attrs().Name, "b"); ok && l.Type() == "bridge" {
+			out[i] = l.Attrs().Alias
+		}
+	}
+	return out, nil
+}
+
+// PlugMachine gives the machine in namespace target a link to a bridge. Inside
+// it is called MessageLink and has no address yet.
+func (r *Rack) PlugMachine(p Plug, target *os.File) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	br, err := r.h.LinkByName(bridgeName(p.Bridge))
+	if err != nil {
+		return fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
+	}
+	link, err := r.addVeth(msgName(p.Machine), MessageLink, target, p.MTU)
+	if err != nil {
+		return err
+	}
+	if err := r.h.LinkSetMaster(link, br); err != nil {
+		return fmt.Errorf("plug %s: %w", msgName(p.Machine), err)
+	}
+	if p.Speed > 0 {
+		if err := r.shape(link, p.Speed); err != nil {
+			return err
+		}
+	}
+	return r.h.LinkSetUp(link)
+}
+
+// shape limits what flows towards a machine; what flows from it is limited on
+// the port of its peer, so a pair sees the speed once.
+func (r *Rack) shape(link netlink.Link, bits int64) error {
+	rate := uint64(bits) / 8
+	// Enough for one large segment of a 64 KiB send and 10 ms of traffic.
+	burst := max(uint32(rate/100), 128<<10)
+	q := &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       rate, Limit: burst * 4, Buffer: burst,
+	}
+	if err := r.h.QdiscReplace(q); err != nil {
+		return fmt.Errorf("shape %s: %w", link.Attrs().Name, err)
+	}
+	return nil
+}

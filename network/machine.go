@@ -1,0 +1,170 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Names of a machine's links, as it sees them.
+const (
+	ManagementLink = "mgmt0"
+	MessageLink    = "msg0"
+)
+
+func mgmtName(index int) string   { return fmt.Sprintf("m%d", index) }
+func msgName(index int) string    { return fmt.Sprintf("n%d", index) }
+func bridgeName(index int) string { return fmt.Sprintf("b%d", index) }
+
+// AddMachine links the machine with this index, whose network namespace is
+// target, to the rack. Inside, the link is called ManagementLink and has no
+// address yet. An old link of that index goes first.
+func (r *Rack) AddMachine(index int, target *os.File) error {
+	addr, err := ManagementAddress(index)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	link, err := r.addVeth(mgmtName(index), ManagementLink, target, 0)
+	if err != nil {
+		return err
+	}
+	if err := r.h.LinkSetUp(link); err != nil {
+		return err
+	}
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: hostNet(addr), Scope: netlink.SCOPE_LINK,
+		Src: gateway.AsSlice()}
+	if err := r.h.RouteReplace(route); err != nil {
+		return fmt.Errorf("route to %s: %w", addr, err)
+	}
+	return nil
+}
+
+// RemoveMachine removes every link of a machine.
+func (r *Rack) RemoveMachine(index int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.remove(mgmtName(index)), r.remove(msgName(index)))
+}
+
+// CutMachine closes both of a machine's ports, whatever it does inside.
+func (r *Rack) CutMachine(index int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range []string{mgmtName(index), msgName(index)} {
+		l, err := r.h.LinkByName(name)
+		if notFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.h.LinkSetDown(l); err != nil {
+			return fmt.Errorf("close port %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Machines lists the indexes that have a link in the rack.
+func (r *Rack) Machines() (map[int]bool, error) {
+	names, err := r.names()
+	if err != nil {
+		return nil, err
+	}
+	out := map[int]bool{}
+	for _, n := range names {
+		var i int
+		for _, form := range []string{"m%d", "n%d"} {
+			if _, err := fmt.Sscanf(n, form, &i); err == nil {
+				out[i] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+func (r *Rack) names() ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	links, err := r.h.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, l := range links {
+		out = append(out, l.Attrs().Name)
+	}
+	return out, nil
+}
+
+// addVeth makes a pair with one end here and the other in target.
+func (r *Rack) addVeth(name, inside string, target *os.File, mtu int) (netlink.Link, error) {
+	make := func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU = name, mtu
+		return r.h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: inside,
+			PeerNamespace: netlink.NsFd(int(target.Fd()))})
+	}
+	err := make()
+	if errors.Is(err, unix.EEXIST) {
+		if err := r.remove(name); err != nil {
+			return nil, err
+		}
+		err = make()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make link %s: %w", name, err)
+	}
+	return r.h.LinkByName(name)
+}
+
+func (r *Rack) remove(name string) error {
+	l, err := r.h.LinkByName(name)
+	if notFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = r.h.LinkDel(l)
+	}
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove link %s: %w", name, err)
+	}
+	return nil
+}
+
+func notFound(err error) bool {
+	var e netlink.LinkNotFoundError
+	return errors.As(err, &e)
+}
+
+// indexOf reads the number from a name like b12.
+func indexOf(name, prefix string) (int, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok || rest == "" {
+		return 0, false
+	}
+	n := 0
+	for _, c := range rest {
+		if c < '0' || c > '9' || n > 1<<20 {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}
+
+// Plug is a machine's place on a cluster's network.
+type Plug struct {
+	Machine int // index
+	Bridge  int // index of the network
+	MTU     int // 0: the default
+	Speed   int64
+	Address netip.Prefix
+}

@@ -1,0 +1,304 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// limits are what a machine may use.
+type limits struct {
+	CPUs   []int // cores of this host
+	Mems   string
+	Memory int64 // bytes
+	Pids   int
+}
+
+// groups makes and removes the control groups of machines. It has one form for
+// hosts with old hierarchies (v1, with the unified one beside them) and one
+// for hosts with only the unified hierarchy (v2). In both forms the unified
+// group is the truth about which processes a machine has: they are frozen,
+// killed and counted there, and the machine's systemd owns the part below.
+type groups struct {
+	unified string            // directory of this instance in the unified hierarchy
+	v1      map[string]string // controller -> directory of this instance
+}
+
+// v1Controllers are used where they are old hierarchies. The name=systemd one
+// is there so that a host's systemd does not count a machine to the server.
+var v1Controllers = [...]string{"cpuset", "memory", "pids", "name=systemd"}
+
+// v2Controllers are switched on for machines in the v2 form.
+const v2Controllers = "+cpuset +memory +pids"
+
+// create makes the control groups of a machine and gives its part of the
+// unified hierarchy to the machine's root.
+func (g *groups) create(id string, l *limits, root int) error {
+	if err := g.prepare(l.Mems); err != nil {
+		return err
+	}
+	for c, dir := range g.v1 {
+		d := filepath.Join(dir, id)
+		if err := mkdir(d); err != nil {
+			return err
+		}
+		if err := writeSettings(d, v1Settings(c, l)); err != nil {
+			return err
+		}
+	}
+	d := filepath.Join(g.unified, id)
+	if err := mkdir(d); err != nil {
+		return err
+	}
+	if !g.old() {
+		if err := writeSettings(d, v2Settings(l)); err != nil {
+			return err
+		}
+	}
+	for _, f := range []string{"", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"} {
+		if err := os.Chown(filepath.Join(d, f), root, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// old tells whether this is the v1 form.
+func (g *groups) old() bool { return len(g.v1) > 0 }
+
+// prepare makes the groups of the instance itself.
+func (g *groups) prepare(mems string) error {
+	for c, dir := range g.v1 {
+		if err := mkdir(dir); err != nil {
+			return err
+		}
+		if c != "cpuset" {
+			continue
+		}
+		// A new group of this hierarchy has no cores until it is given some.
+		for _, f := range []string{"cpuset.cpus", "cpuset.mems"} {
+			all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), f))
+			if err != nil {
+				return err
+			}
+			if err := writeSettings(dir, []setting{{f, strings.TrimSpace(string(all))}}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := mkdir(g.unified); err != nil {
+		return err
+	}
+	if g.old() {
+		return nil
+	}
+	return writeSettings(g.unified, []setting{{"cgroup.subtree_control", v2Controllers}})
+}
+
+type setting struct{ file, value string }
+
+func v1Settings(controller string, l *limits) []setting {
+	switch controller {
+	case "cpuset":
+		return []setting{{"cpuset.mems", l.Mems}, {"cpuset.cpus", foldCPUs(l.CPUs)}}
+	case "memory":
+		return []setting{{"memory.limit_in_bytes", strconv.FormatInt(l.Memory, 10)}}
+	case "pids":
+		return []setting{{"pids.max", strconv.Itoa(l.Pids)}}
+	}
+	return nil
+}
+
+func v2Settings(l *limits) []setting {
+	return []setting{
+		{"cpuset.mems", l.Mems},
+		{"cpuset.cpus", foldCPUs(l.CPUs)},
+		{"memory.max", strconv.FormatInt(l.Memory, 10)},
+		{"memory.swap.max", "0"},
+		{"pids.max", strconv.Itoa(l.Pids)},
+	}
+}
+
+func writeSettings(dir string, set []setting) error {
+	for _, s := range set {
+		err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o644)
+		if s.file == "memory.swap.max" && errors.Is(err, os.ErrNotExist) {
+			continue // a kernel without swap accounting
+		}
+		if err != nil {
+			return fmt.Errorf("set %s to %s: %w", s.file, s.value, err)
+		}
+	}
+	return nil
+}
+
+// enter moves a process into the groups of a machine.
+func (g *groups) enter(id string, pid int) error {
+	p := []byte(strconv.Itoa(pid))
+	for _, dir := range g.v1 {
+		if err := os.WriteFile(filepath.Join(dir, id, "cgroup.procs"), p, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(g.unified, id, "cgroup.procs"), p, 0o644)
+}
+
+// populated tells whether any process is left in a machine's groups.
+func (g *groups) populated(id string) (bool, error) {
+	b, err := os.ReadFile(filepath.Join(g.unified, id, "cgroup.events"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return strings.Contains(string(b), "populated 1"), nil
+}
+
+// freeze stops every process of a machine.
+func (g *groups) freeze(id string, on bool) error {
+	v := "0"
+	if on {
+		v = "1"
+	}
+	err := os.WriteFile(filepath.Join(g.unified, id, "cgroup.freeze"), []byte(v), 0o644)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// kill kills every process of a machine and returns when none is left.
+func (g *groups) kill(ctx context.Context, id string) error {
+	dir := filepath.Join(g.unified, id)
+	err := os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0o644)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, e := os.Stat(dir); errors.Is(e, os.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("this kernel cannot kill a control group (needs 5.14): %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	return poll(ctx, func() (bool, error) {
+		alive, err := g.populated(id)
+		return !alive, err
+	})
+}
+
+// remove removes the empty groups of a machine.
+func (g *groups) remove(ctx context.Context, id string) error {
+	dirs := []string{filepath.Join(g.unified, id)}
+	for _, dir := range g.v1 {
+		dirs = append(dirs, filepath.Join(dir, id))
+	}
+	for _, dir := range dirs {
+		if err := removeTree(ctx, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTree removes a control group and those below it. The kernel needs a
+// moment to let go of the last process.
+func removeTree(ctx context.Context, dir string) error {
+	below, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range below {
+		if e.IsDir() {
+			if err := removeTree(ctx, filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return poll(ctx, func() (bool, error) {
+		err := unix.Rmdir(dir)
+		if errors.Is(err, unix.EBUSY) {
+			return false, nil
+		}
+		if errors.Is(err, unix.ENOENT) {
+			err = nil
+		}
+		return true, err
+	})
+}
+
+// list names the machines that have groups.
+func (g *groups) list() ([]string, error) {
+	seen := map[string]bool{}
+	dirs := []string{g.unified}
+	for _, d := range g.v1 {
+		dirs = append(dirs, d)
+	}
+	var ids []string
+	for _, d := range dirs {
+		entries, err := os.ReadDir(d)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() && !seen[e.Name()] {
+				seen[e.Name()] = true
+				ids = append(ids, e.Name())
+			}
+		}
+	}
+	return ids, nil
+}
+
+// close removes the groups of the instance when no machine has any.
+func (g *groups) close() error {
+	for _, dir := range g.v1 {
+		if err := rmdirEmpty(dir); err != nil {
+			return err
+		}
+	}
+	return rmdirEmpty(g.unified)
+}
+
+func rmdirEmpty(dir string) error {
+	err := unix.Rmdir(dir)
+	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
+}
+
+func mkdir(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// poll calls done until it is true, without burning a core: the things waited
+// for take between microseconds and some tens of milliseconds.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	wait := 200 * time.Microsecond
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		wait = min(wait*3/2, 10*time.Millisecond)
+	}
+}

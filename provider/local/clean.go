@@ -1,0 +1,113 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Fence stops every process of a machine, closes its ports and kills it. It
+// returns nil only when its control group is empty.
+func (p *Provider) Fence(ctx context.Context, id muster.MachineID) error {
+	m, err := p.machine(id)
+	if err != nil {
+		return err
+	}
+	// Frozen and cut off at once, even while another operation holds it.
+	if err := errors.Join(p.groups.freeze(string(id), true), p.rack.CutMachine(m.index)); err != nil {
+		p.cfg.Log.Warn("fence", "machine", id, "err", err)
+	}
+	m.op.Lock()
+	defer m.op.Unlock()
+	if err := p.stop(ctx, m); err != nil {
+		return err
+	}
+	alive, err := p.groups.populated(string(id))
+	if err != nil {
+		return err
+	}
+	if alive {
+		return muster.Errorf(muster.EUnavailable, "machine %s still has processes", id)
+	}
+	return nil
+}
+
+// Clean verifies that nothing of a machine is left. Its root file system was in
+// memory and went with its last process.
+func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.CleanRecord, error) {
+	start := p.cfg.Clock.Now()
+	c := muster.CleanRecord{Machine: id, At: start}
+	m, err := p.machine(id)
+	if err != nil {
+		return c, err
+	}
+	m.op.Lock()
+	defer m.op.Unlock()
+	alive, err := p.groups.populated(string(id))
+	if err != nil {
+		return c, err
+	}
+	if alive {
+		return c, muster.Errorf(muster.EConflict, "machine %s runs and cannot be cleaned", id).WithHint("switch it off first")
+	}
+	if err := p.stop(ctx, m); err != nil {
+		return c, err
+	}
+	steps, err := p.inspect(m)
+	c.Steps = steps
+	c.Verified = err == nil
+	for _, s := range steps {
+		c.Verified = c.Verified && s.OK
+	}
+	if !c.Verified {
+		return c, errors.Join(err, muster.Errorf(muster.EUnavailable, "machine %s is not clean", id))
+	}
+	if err := p.forget(id); err != nil {
+		return c, err
+	}
+	m.mu.Lock()
+	m.rec, m.fault = nil, nil
+	m.mu.Unlock()
+	p.releaseImages()
+	c.Took = p.cfg.Clock.Now().Sub(start)
+	return c, nil
+}
+
+// inspect looks for anything that a machine may have left.
+func (p *Provider) inspect(m *machine) ([]muster.CleanStep, error) {
+	var steps []muster.CleanStep
+	add := func(what, check string, ok bool) {
+		steps = append(steps, muster.CleanStep{What: what, Check: check, OK: ok})
+	}
+	groups, err := p.groups.list()
+	if err != nil {
+		return steps, err
+	}
+	left := false
+	for _, g := range groups {
+		left = left || g == string(m.id)
+	}
+	add("processes", "its control groups are empty and removed", !left)
+	base := p.cfg.idBase(m.index)
+	pid, err := processOf(base, base+idRange)
+	if err != nil {
+		return steps, err
+	}
+	add("users", fmt.Sprintf("no process has an ID from %d to %d", base, base+idRange-1), pid == 0)
+	m.mu.Lock()
+	fd := m.rec.open()
+	m.mu.Unlock()
+	if fd >= 0 {
+		_ = os.NewFile(uintptr(fd), "pidfd").Close()
+	}
+	add("root file system", "it was in memory, and the process that held it is gone", fd < 0)
+	links, err := p.rack.Machines()
+	if err != nil {
+		return steps, err
+	}
+	add("network", "no link of it is left", !links[m.index])
+	return steps, nil
+}

@@ -1,0 +1,291 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider"
+	"golang.org/x/sys/unix"
+)
+
+// Ensure starts and stops machines, all of them at once.
+func (p *Provider) Ensure(ctx context.Context, wants []provider.Want) []error {
+	errs := make([]error, len(wants))
+	var wg sync.WaitGroup
+	for i := range wants {
+		wg.Go(func() { errs[i] = p.ensure(ctx, &wants[i]) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return errs
+		}
+	}
+	return nil
+}
+
+func (p *Provider) ensure(ctx context.Context, w *provider.Want) error {
+	m, err := p.machine(w.Machine)
+	if err != nil {
+		return err
+	}
+	m.op.Lock()
+	defer m.op.Unlock()
+	switch w.Power {
+	case provider.PowerOff:
+		return p.stop(ctx, m)
+	case provider.PowerBoot:
+		if w.Boot == nil {
+			return muster.Errorf(muster.EInvalid, "no boot order for %s", m.id)
+		}
+		err := p.boot(ctx, m, w.Boot)
+		m.mu.Lock()
+		m.fault = err
+		m.mu.Unlock()
+		return err
+	}
+	return muster.Errorf(muster.EInvalid, "unknown power %q", w.Power)
+}
+
+// boot brings a machine up unless it already runs this attempt.
+func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error {
+	alive, err := p.groups.populated(string(m.id))
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	same := m.rec != nil && m.rec.Attempt == b.Attempt
+	m.mu.Unlock()
+	if alive && same {
+		return nil
+	}
+	// Whatever there is belongs to another attempt, or to a start that a crash
+	// cut short.
+	if err := p.stop(ctx, m); err != nil {
+		return err
+	}
+	image, err := p.cfg.ImagePath(ctx, b.Image)
+	if err != nil {
+		return err
+	}
+	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Cluster: b.Cluster, Image: image, Since: p.cfg.Clock.Now()}
+	if err := p.save(rec); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.rec = rec
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	proc, err := p.launch(ctx, m, b, rec)
+	if err != nil {
+		undo := p.stop(context.WithoutCancel(ctx), m)
+		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).
+			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
+	}
+	w, err := watchPID(proc.pidfd, proc.cmd, func() { p.died(m, rec) })
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.watch = w
+	m.mu.Unlock()
+	p.changed(m.id)
+	return nil
+}
+
+// launch starts the first process and sees it become the image's init.
+func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*process, error) {
+	cpus := m.facts.CPUs
+	if b.Cores > 0 && b.Cores < len(cpus) {
+		cpus = cpus[:b.Cores]
+	}
+	base := p.cfg.idBase(m.index)
+	lim := &limits{CPUs: cpus, Mems: p.host.mems, Memory: m.facts.Memory, Pids: pidLimit}
+	if err := p.groups.create(string(m.id), lim, base); err != nil {
+		return nil, err
+	}
+	proc, err := spawn(p.cfg.InitCommand, base)
+	if err != nil {
+		return nil, err
+	}
+	err = p.equip(ctx, m, b, rec, proc, cpus)
+	if err != nil {
+		_ = proc.sock.Close()
+		_ = unix.PidfdSendSignal(proc.pidfd, unix.SIGKILL, nil, 0)
+		_ = proc.cmd.Wait()
+		_ = unix.Close(proc.pidfd)
+		return nil, err
+	}
+	return proc, nil
+}
+
+// equip gives a waiting first process its groups, links and mounts, then lets
+// it go on.
+func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec *record, proc *process, cpus []int) error {
+	var err error
+	rec.PID = proc.pid()
+	if rec.Started, err = startTime(rec.PID); err != nil {
+		return err
+	}
+	if err := p.save(rec); err != nil {
+		return err
+	}
+	var fds []int
+	var jobs sync.WaitGroup
+	errs := make([]error, 3)
+	jobs.Go(func() { errs[0] = errors.Join(p.groups.enter(string(m.id), proc.pid()), proc.raise()) })
+	jobs.Go(func() { errs[1] = p.connect(m, b, proc) })
+	jobs.Go(func() { fds, errs[2] = p.mounts(rec.Image, b.Shares, proc) })
+	jobs.Wait()
+	defer func() {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+	}()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	cfg, err := p.initConfig(m, b, cpus)
+	if err != nil {
+		return err
+	}
+	return proc.start(ctx, cfg, fds)
+}
+
+// connect gives the process its links.
+func (p *Provider) connect(m *machine, b *provider.Boot, proc *process) error {
+	ns, err := proc.namespace("net")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ns.Close() }()
+	if err := p.rack.AddMachine(m.index, ns); err != nil {
+		return err
+	}
+	if b.Message == nil {
+		return nil
+	}
+	return p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: b.Message.Network.Index, Speed: b.Message.Network.Speed}, ns)
+}
+
+// mounts opens the layers of the root and the shares, owned by the machine.
+func (p *Provider) mounts(image string, shares []provider.Share, proc *process) (fds []int, err error) {
+	user, err := proc.namespace("user")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = user.Close() }()
+	add := func(fd int, err error) error {
+		if err != nil {
+			return err
+		}
+		fds = append(fds, fd)
+		return mapIDs(fd, user)
+	}
+	if err := add(cloneTree(p.seed, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID)); err != nil {
+		return fds, err
+	}
+	if err := add(p.lowers.mount(image)); err != nil {
+		return fds, err
+	}
+	for _, s := range shares {
+		var attr uint64 = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+		if s.ReadOnly {
+			attr |= unix.MOUNT_ATTR_RDONLY
+		}
+		if err := add(cloneTree(s.Path, attr)); err != nil {
+			return fds, fmt.Errorf("share %s: %w", s.Target, err)
+		}
+	}
+	return fds, nil
+}
+
+func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initConfig, error) {
+	seed := b.Seed
+	seed.Machine, seed.Attempt, seed.Trust = m.id, b.Attempt, muster.TrustLocal
+	if seed.Started.IsZero() {
+		seed.Started = p.cfg.Clock.Now()
+	}
+	body, err := json.Marshal(&seed)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &initConfig{
+		Hostname: b.Hostname, Layers: 2, RootSize: m.facts.Disk, ShmSize: m.facts.Memory / 2, Inodes: 1 << 20,
+		Seed: body, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, cpus)), Online: foldCPUs(cpus) + "\n",
+		Argv: []string{"/sbin/init", "systemd.unit=" + p.cfg.Unit, "systemd.show_status=0"},
+		Env:  []string{"container=muster", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"},
+	}
+	for c := range p.groups.v1 {
+		if !strings.Contains(c, "=") {
+			cfg.V1 = append(cfg.V1, c)
+		}
+	}
+	slices.Sort(cfg.V1)
+	cfg.Links = []initLink{{Name: network.ManagementLink, Address: hostPrefix(m.addr), Gateway: network.Gateway(),
+		Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}}
+	if b.Message != nil {
+		cfg.Links = append(cfg.Links, initLink{Name: network.MessageLink, Address: b.Message.Address})
+	}
+	for _, s := range b.Shares {
+		cfg.Shares = append(cfg.Shares, initShare{Path: s.Target, ReadOnly: s.ReadOnly})
+	}
+	return cfg, nil
+}
+
+// stop kills a machine and removes everything of it but its record.
+func (p *Provider) stop(ctx context.Context, m *machine) error {
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	if err := p.groups.kill(ctx, string(m.id)); err != nil {
+		return fmt.Errorf("kill machine %s: %w", m.id, err)
+	}
+	m.mu.Lock()
+	w := m.watch
+	m.watch = nil
+	m.mu.Unlock()
+	if w != nil {
+		// The end of the last process is told twice: here and to the watch.
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			w.stop()
+		}
+	}
+	return errors.Join(p.rack.RemoveMachine(m.index), p.groups.remove(ctx, string(m.id)))
+}
+
+// died runs when the first process of a machine has ended.
+func (p *Provider) died(m *machine, rec *record) {
+	m.mu.Lock()
+	if m.rec == rec {
+		rec.PID = 0
+	}
+	m.mu.Unlock()
+	p.changed(m.id)
+}
+
+// alive opens a process that is still the one of the record, or returns -1.
+func (r *record) open() int {
+	if r == nil || r.PID <= 0 {
+		return -1
+	}
+	fd, err := unix.PidfdOpen(r.PID, 0)
+	if err != nil {
+		return -1
+	}
+	// The descriptor is held, so the number cannot change hands any more.
+	if t, err := startTime(r.PID); err != nil || t != r.Started {
+		_ = unix.Close(fd)
+		return -1
+	}
+	return fd
+}

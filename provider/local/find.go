@@ -1,0 +1,54 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/muster-hpc/muster"
+)
+
+// processOf finds a process whose owner lies in a range of IDs, or returns 0.
+func processOf(from, to int) (int, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = d.Close() }()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range names {
+		pid, err := strconv.Atoi(n)
+		if err != nil {
+			continue
+		}
+		st, err := os.Stat("/proc/" + n)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) >= from && int(s.Uid) < to {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// machineIndex reads the index from a machine's ID.
+func machineIndex(id muster.MachineID) (int, bool) {
+	rest, ok := strings.CutPrefix(string(id), "local-")
+	if !ok || len(rest) > 5 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(rest)
+	if err != nil || n < 1 || machineID(n-1) != id {
+		return 0, false
+	}
+	return n - 1, true
+}

@@ -1,0 +1,115 @@
+package local
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// initConfig is what the server tells the first process of a machine. The
+// file descriptors travel beside it in this order: the layers of the root file
+// system from the top down, then one for each share.
+type initConfig struct {
+	Hostname string      `json:"hostname"`
+	Layers   int         `json:"layers"`
+	Shares   []initShare `json:"shares,omitempty"`
+	RootSize int64       `json:"rootSize"` // bytes that may be written to the root
+	ShmSize  int64       `json:"shmSize"`  // bytes of /dev/shm
+	Inodes   int64       `json:"inodes"`   // files on each of its own file systems
+	Seed     []byte      `json:"seed"`     // /run/muster/seed.json
+	CPUInfo  []byte      `json:"cpuinfo"`  // what /proc/cpuinfo shows, empty: the host's
+	Online   string      `json:"online"`   // what .../cpu/online shows, empty: the host's
+	V1       []string    `json:"v1,omitempty"`
+	Links    []initLink  `json:"links"`
+	Argv     []string    `json:"argv"`
+	Env      []string    `json:"env"`
+}
+
+// initShare is a directory of the host seen inside.
+type initShare struct {
+	Path     string `json:"path"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
+}
+
+// initLink is a network device that is already in the machine's namespace.
+type initLink struct {
+	Name    string       `json:"name"`
+	Address netip.Prefix `json:"address"`
+	Gateway netip.Addr   `json:"gateway,omitzero"` // reached on this link directly
+	Default bool         `json:"default,omitempty"`
+	MTU     int          `json:"mtu,omitempty"`
+}
+
+// initReport is what the first process answers. An end of file after a report
+// without error means that the image's own init runs.
+type initReport struct {
+	Step  string `json:"step"`
+	Error string `json:"error,omitempty"`
+}
+
+// maxMessage bounds what either side accepts.
+const maxMessage = 8 << 20
+
+// sendInit sends the configuration and its descriptors.
+func sendInit(sock *os.File, cfg *initConfig, fds []int) error {
+	body, err := json.Marshal(cfg)
+	if err != nil {
+		return err
+	}
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	if err := unix.Sendmsg(int(sock.Fd()), head, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+		return fmt.Errorf("hand over to the machine: %w", err)
+	}
+	if _, err := sock.Write(body); err != nil {
+		return fmt.Errorf("hand over to the machine: %w", err)
+	}
+	return nil
+}
+
+// receiveInit waits for the configuration. It returns io.EOF when the server
+// went away before sending it.
+func receiveInit(sock *os.File) (*initConfig, []int, error) {
+	head := make([]byte, 4)
+	oob := make([]byte, unix.CmsgSpace(4*64))
+	n, oobn, _, _, err := unix.Recvmsg(int(sock.Fd()), head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n < 4 {
+		return nil, nil, io.EOF
+	}
+	size := binary.BigEndian.Uint32(head)
+	if size > maxMessage {
+		return nil, nil, errors.New("message too long")
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(sock, body); err != nil {
+		return nil, nil, err
+	}
+	cfg := &initConfig{}
+	if err := json.Unmarshal(body, cfg); err != nil {
+		return nil, nil, err
+	}
+	var fds []int
+	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range msgs {
+		got, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		fds = append(fds, got...)
+	}
+	if len(fds) != cfg.Layers+len(cfg.Shares) {
+		return nil, nil, fmt.Errorf("%d descriptors for %d layers and %d shares", len(fds), cfg.Layers, len(cfg.Shares))
+	}
+	return cfg, fds, nil
+}

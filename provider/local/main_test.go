@@ -1,0 +1,16 @@
+package local_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/muster-hpc/muster/provider/local"
+)
+
+// TestMain lets the test binary act as the first process of a machine.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == local.InitArgument {
+		os.Exit(local.MachineInit())
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,133 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// all returns machines in order: those named, or every one.
+func (p *Provider) all(ids []muster.MachineID) []*machine {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*machine
+	if len(ids) == 0 {
+		for _, m := range p.machines {
+			out = append(out, m)
+		}
+	}
+	for _, id := range ids {
+		if m := p.machines[id]; m != nil {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b *machine) int { return cmp.Compare(a.index, b.index) })
+	return out
+}
+
+// Observe reads one small file for each machine.
+func (p *Provider) Observe(_ context.Context, ids []muster.MachineID) ([]provider.Seen, error) {
+	var out []provider.Seen
+	for _, m := range p.all(ids) {
+		out = append(out, p.observe(m))
+	}
+	return out, nil
+}
+
+func (p *Provider) observe(m *machine) provider.Seen {
+	s := provider.Seen{Machine: m.id, Management: m.addr, State: provider.StateOff}
+	alive, err := p.groups.populated(string(m.id))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Err = m.fault
+	if m.rec != nil {
+		s.Since = m.rec.Since
+	}
+	switch {
+	case err != nil:
+		s.State, s.Err = provider.StateUnknown, err
+	case alive && m.rec == nil:
+		s.State, s.Err = provider.StateStuck, errors.New("it runs and nobody knows for what")
+	case alive:
+		s.State, s.Attempt = provider.StateRunning, m.rec.Attempt
+	}
+	return s
+}
+
+// recover takes up machines that were started before this server was, and
+// removes what a crash left half made.
+func (p *Provider) recover(ctx context.Context) error {
+	records, err := p.loadRecords()
+	if err != nil {
+		return err
+	}
+	for id, r := range records {
+		if p.machines[id] == nil {
+			p.adoptForeign(id, r)
+		}
+	}
+	groups, err := p.groups.list()
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		id := muster.MachineID(g)
+		if i, ok := machineIndex(id); ok && p.machines[id] == nil {
+			p.adoptForeign(id, &record{Machine: id, Index: i})
+		}
+	}
+	links, err := p.rack.Machines()
+	if err != nil {
+		return err
+	}
+	for _, m := range p.all(nil) {
+		if r := records[m.id]; r != nil {
+			m.rec = r
+		}
+		if err := p.recoverMachine(ctx, m, slices.Contains(groups, string(m.id)) || links[m.index]); err != nil {
+			p.cfg.Log.Error("cannot tidy machine", "machine", m.id, "err", err)
+			m.fault = err
+		}
+	}
+	return nil
+}
+
+func (p *Provider) recoverMachine(ctx context.Context, m *machine, traces bool) error {
+	alive, err := p.groups.populated(string(m.id))
+	if err != nil {
+		return err
+	}
+	if !alive {
+		if !traces {
+			return nil
+		}
+		return p.stop(ctx, m)
+	}
+	fd := m.rec.open()
+	if fd < 0 {
+		// Processes without the first one: nothing that could be a machine.
+		return p.stop(ctx, m)
+	}
+	rec := m.rec
+	w, err := watchPID(fd, nil, func() { p.died(m, rec) })
+	if err != nil {
+		return err
+	}
+	m.watch = w
+	return nil
+}
+
+// adoptForeign makes a machine known that the present configuration does not
+// have, so that it can be stopped and cleaned.
+func (p *Provider) adoptForeign(id muster.MachineID, r *record) {
+	addr, err := network.ManagementAddress(r.Index)
+	if err != nil {
+		return
+	}
+	p.machines[id] = &machine{id: id, index: r.Index, addr: addr, gone: true, rec: r}
+}

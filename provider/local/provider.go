@@ -1,0 +1,194 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// Provider is the local provider; see package provider for its methods.
+type Provider struct {
+	cfg     Config
+	dir     string // of records
+	seed    string // directory of the seed layer
+	groups  *groups
+	lowers  *lowers
+	rack    *network.Rack
+	host    *host
+	changes chan muster.MachineID
+
+	mu       sync.Mutex
+	machines map[muster.MachineID]*machine
+	nets     map[muster.ClusterID]provider.Network
+	closed   bool
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// machine is one slice of the host.
+type machine struct {
+	id    muster.MachineID
+	index int
+	addr  netip.Addr
+	facts muster.Facts
+	gone  bool // not in the configuration any more: only to be cleaned
+
+	op sync.Mutex // held while something is done to it
+
+	mu    sync.Mutex // guards what follows
+	rec   *record    // nil: nothing was ever started
+	fault error      // why the last Ensure failed
+	watch *watch     // of the running first process
+}
+
+// New opens the provider of a state directory. Machines that run are found
+// again; what a crash left half made is removed.
+func New(ctx context.Context, cfg Config) (*Provider, error) {
+	cfg.setDefaults()
+	if cfg.Instance == "" {
+		return nil, muster.Errorf(muster.EInvalid, "the local provider needs an instance name")
+	}
+	h, err := readHost("/")
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{
+		cfg: cfg, dir: filepath.Join(cfg.Dir, "machines"), host: h, lowers: newLowers(),
+		changes: make(chan muster.MachineID, 1024), machines: map[muster.MachineID]*machine{},
+		nets: map[muster.ClusterID]provider.Network{},
+	}
+	slots, err := layOut(h, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range slots {
+		id := machineID(i)
+		addr, err := network.ManagementAddress(i)
+		if err != nil {
+			return nil, err
+		}
+		f.Management = addr
+		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f}
+	}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if p.groups, err = hostGroups(cfg.name()); err != nil {
+		return nil, err
+	}
+	if p.seed, err = makeSeedLayer(p.dir, cfg.AgentBinary); err != nil {
+		return nil, fmt.Errorf("make the seed layer: %w", err)
+	}
+	if p.rack, err = network.Open(ctx, cfg.name()); err != nil {
+		return nil, err
+	}
+	if err := p.recover(ctx); err != nil {
+		_ = p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// machineID names the machine with this index, from 0.
+func machineID(index int) muster.MachineID {
+	return muster.MachineID(fmt.Sprintf("local-%02d", index+1))
+}
+
+// Name is "local".
+func (p *Provider) Name() string { return "local" }
+
+// Rack is the network namespace in which the server listens for agents.
+func (p *Provider) Rack() *network.Rack { return p.rack }
+
+// Changes delivers the IDs of machines that started or died.
+func (p *Provider) Changes() <-chan muster.MachineID { return p.changes }
+
+func (p *Provider) changed(id muster.MachineID) {
+	select {
+	case p.changes <- id:
+	default: // whoever does not read looks for himself
+	}
+}
+
+// Discover lists the machines.
+func (p *Provider) Discover(context.Context) ([]muster.Machine, error) {
+	out := make([]muster.Machine, 0, len(p.machines))
+	now := p.cfg.Clock.Now()
+	for _, m := range p.all(nil) {
+		out = append(out, muster.Machine{ID: m.id, Provider: p.Name(), Phase: muster.MachineNew, Facts: m.facts,
+			PhaseSince: now, LastSeen: now})
+	}
+	return out, nil
+}
+
+// Dial opens a connection to a port of a machine's management address.
+func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net.Conn, error) {
+	m, err := p.machine(id)
+	if err != nil {
+		return nil, err
+	}
+	if port < 1 || port > 65535 {
+		return nil, muster.Errorf(muster.EInvalid, "no port %d", port)
+	}
+	return p.rack.Dial(ctx, netip.AddrPortFrom(m.addr, uint16(port)))
+}
+
+func (p *Provider) machine(id muster.MachineID) (*machine, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.machines[id]
+	if m == nil {
+		return nil, muster.Errorf(muster.ENotFound, "no machine %s", id)
+	}
+	return m, nil
+}
+
+// Close lets go of everything that must not outlive the server. Machines go
+// on running; without any, nothing of the instance is left on the host.
+func (p *Provider) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	p.mu.Unlock()
+	for _, m := range p.all(nil) {
+		m.mu.Lock()
+		if m.watch != nil {
+			m.watch.stop()
+			m.watch = nil
+		}
+		m.mu.Unlock()
+	}
+	p.lowers.close()
+	idle, err := p.idle()
+	err = errors.Join(err, p.rack.Close())
+	if idle && err == nil {
+		err = errors.Join(network.Delete(p.cfg.name()), p.groups.close())
+	}
+	return err
+}
+
+// idle tells whether the instance has neither machines nor networks.
+func (p *Provider) idle() (bool, error) {
+	ids, err := p.groups.list()
+	if err != nil {
+		return false, err
+	}
+	nets, err := p.rack.Bridges()
+	if err != nil {
+		return false, err
+	}
+	links, err := p.rack.Machines()
+	return len(ids) == 0 && len(nets) == 0 && len(links) == 0, err
+}

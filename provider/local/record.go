@@ -1,0 +1,79 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// record is what is remembered of a machine over a restart of the server. It
+// is written before anything is made; whether the machine really runs is told
+// by its control group alone.
+type record struct {
+	Machine muster.MachineID `json:"machine"`
+	Index   int              `json:"index"`
+	Attempt int64            `json:"attempt"`
+	Cluster muster.ClusterID `json:"cluster,omitempty"`
+	Image   string           `json:"image"` // path
+	PID     int              `json:"pid,omitempty"`
+	Started uint64           `json:"started,omitempty"` // start time of PID, see startTime
+	Since   time.Time        `json:"since"`
+	Error   string           `json:"error,omitempty"`
+}
+
+func (p *Provider) recordPath(id muster.MachineID) string {
+	return filepath.Join(p.dir, string(id)+".json")
+}
+
+// save writes a record so that a reader sees the old or the new one. A crash
+// of the host ends the machine too, so nothing is synced.
+func (p *Provider) save(r *record) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	path := p.recordPath(r.Machine)
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (p *Provider) forget(id muster.MachineID) error {
+	err := os.Remove(p.recordPath(id))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// loadRecords reads every record. One that cannot be read says nothing: its
+// machine is then known by its control group.
+func (p *Provider) loadRecords() (map[muster.MachineID]*record, error) {
+	out := map[muster.MachineID]*record{}
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(p.dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		r := &record{}
+		if err := json.Unmarshal(b, r); err != nil || string(r.Machine)+".json" != e.Name() {
+			p.cfg.Log.Warn("unreadable machine record", "file", e.Name())
+			continue
+		}
+		out[r.Machine] = r
+	}
+	return out, nil
+}

@@ -1,0 +1,293 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// stage is where the root is put together. The directory itself stays behind
+// in the host's tree, which the machine leaves before it starts.
+const stage = "/tmp"
+
+// buildRoot mounts everything of a machine and makes it the root. It runs
+// inside the machine's own mount namespace, so nothing here reaches the host.
+func buildRoot(cfg *initConfig, fds []int) error {
+	unix.Umask(0)
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := mountTmpfs(stage, "0755", cfg.RootSize, cfg.Inodes, 0); err != nil {
+		return err
+	}
+	root := stage + "/root"
+	if err := mountOverlay(cfg, fds, root); err != nil {
+		return err
+	}
+	if err := mountKernel(cfg, root); err != nil {
+		return err
+	}
+	if err := mountDev(cfg, root); err != nil {
+		return err
+	}
+	if err := mountOwn(cfg, root); err != nil {
+		return err
+	}
+	if err := mountShares(cfg, fds, root); err != nil {
+		return err
+	}
+	return enter(root)
+}
+
+func mountTmpfs(at, mode string, size, inodes int64, flags uintptr) error {
+	data := "mode=" + mode
+	if size > 0 {
+		data += ",size=" + strconv.FormatInt(size, 10)
+	}
+	if inodes > 0 {
+		data += ",nr_inodes=" + strconv.FormatInt(inodes, 10)
+	}
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", at, "tmpfs", flags, data); err != nil {
+		return fmt.Errorf("mount tmpfs on %s: %w", at, err)
+	}
+	return nil
+}
+
+// mountOverlay puts the layers and a writable one on top at root.
+func mountOverlay(cfg *initConfig, fds []int, root string) error {
+	var lower []string
+	for i, fd := range fds[:cfg.Layers] {
+		at := stage + "/layer" + strconv.Itoa(i)
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("place layer %d: %w", i, err)
+		}
+		lower = append(lower, at)
+	}
+	for _, d := range []string{"upper", "work", "root", "masks"} {
+		if err := os.Mkdir(stage+"/"+d, 0o755); err != nil {
+			return err
+		}
+	}
+	data := "lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + stage + "/upper,workdir=" + stage + "/work"
+	// Without user xattrs (tmpfs before 6.6) a removed and re-made directory
+	// shows its old content, so they are asked for first.
+	err := unix.Mount("overlay", root, "overlay", 0, data+",userxattr")
+	if errors.Is(err, unix.EINVAL) {
+		err = unix.Mount("overlay", root, "overlay", 0, data)
+	}
+	if err != nil {
+		return fmt.Errorf("mount overlay: %w", err)
+	}
+	return nil
+}
+
+// mountKernel mounts proc, sys and the machine's own part of the control
+// groups, and hides what is the host's.
+func mountKernel(cfg *initConfig, root string) error {
+	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	mounts := []struct {
+		kind, at, data string
+	}{
+		{"proc", "proc", ""},
+		{"sysfs", "sys", ""},
+		{"cgroup2", "sys/fs/cgroup", ""},
+	}
+	for _, m := range mounts {
+		at := filepath.Join(root, m.at)
+		if err := unix.Mkdir(at, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		if err := unix.Mount(m.kind, at, m.kind, safe, m.data); err != nil {
+			return fmt.Errorf("mount %s: %w", m.kind, err)
+		}
+	}
+	if err := coverFiles(cfg, root); err != nil {
+		return err
+	}
+	// The tree of devices is the host's: it can be read and not written. The
+	// control groups below it are a mount of their own and stay writable.
+	if err := unix.Mount("", root+"/sys", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe, ""); err != nil {
+		return fmt.Errorf("make sys read-only: %w", err)
+	}
+	return nil
+}
+
+// hidden are files that say or do things about the host. They belong to the
+// host's root, so a machine could not write them anyway; this is a second wall.
+var hidden = [...]string{
+	"/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/sysrq-trigger", "/proc/timer_list",
+	"/proc/sched_debug", "/proc/latency_stats", "/proc/kallsyms", "/sys/kernel/notes",
+}
+
+// coverFiles puts generated files over those that describe the whole host.
+func coverFiles(cfg *initConfig, root string) error {
+	cover := []struct {
+		name, at string
+		text     []byte
+	}{
+		{"cpuinfo", "/proc/cpuinfo", cfg.CPUInfo},
+		{"online", "/sys/devices/system/cpu/online", []byte(cfg.Online)},
+	}
+	for _, c := range cover {
+		if len(c.text) == 0 {
+			continue
+		}
+		file := stage + "/masks/" + c.name
+		if err := os.WriteFile(file, c.text, 0o444); err != nil {
+			return err
+		}
+		if err := bindReadOnly(file, root+c.at); err != nil {
+			return err
+		}
+	}
+	for _, at := range hidden {
+		if _, err := os.Lstat(root + at); err != nil {
+			continue
+		}
+		if err := unix.Mount("/dev/null", root+at, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("hide %s: %w", at, err)
+		}
+	}
+	return nil
+}
+
+func bindReadOnly(file, at string) error {
+	if err := unix.Mount(file, at, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("cover %s: %w", at, err)
+	}
+	flags := uintptr(unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY)
+	if err := unix.Mount("", at, "", flags, ""); err != nil {
+		return fmt.Errorf("make %s read-only: %w", at, err)
+	}
+	return nil
+}
+
+// mountDev makes /dev: no device but those without which no program runs.
+func mountDev(cfg *initConfig, root string) error {
+	dev := root + "/dev"
+	if err := mountTmpfs(dev, "0755", 4<<20, 4096, unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
+		return err
+	}
+	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		if err := touch(dev + "/" + d); err != nil {
+			return err
+		}
+		if err := unix.Mount("/dev/"+d, dev+"/"+d, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind /dev/%s: %w", d, err)
+		}
+	}
+	// Messages of init to the console go nowhere; its journal is what counts.
+	if err := touch(dev + "/console"); err != nil {
+		return err
+	}
+	if err := unix.Mount("/dev/null", dev+"/console", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind /dev/console: %w", err)
+	}
+	for _, d := range []string{"pts", "mqueue"} {
+		if err := os.Mkdir(dev+"/"+d, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
+		"newinstance,ptmxmode=0666,mode=0620,gid=5"); err != nil {
+		return fmt.Errorf("mount devpts: %w", err)
+	}
+	if err := unix.Mount("mqueue", dev+"/mqueue", "mqueue", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount mqueue: %w", err)
+	}
+	if err := mountTmpfs(dev+"/shm", "1777", cfg.ShmSize, cfg.Inodes, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+		return err
+	}
+	for name, to := range map[string]string{
+		"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0",
+		"stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+	} {
+		if err := os.Symlink(to, dev+"/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountOwn mounts /run and /tmp and leaves the seed for the agent.
+func mountOwn(cfg *initConfig, root string) error {
+	run := root + "/run"
+	if err := mountTmpfs(run, "0755", cfg.RootSize/4, cfg.Inodes, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+		return err
+	}
+	if err := mountTmpfs(root+"/tmp", "1777", cfg.RootSize, cfg.Inodes, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+		return err
+	}
+	if err := os.Mkdir(run+"/muster", 0o700); err != nil {
+		return err
+	}
+	if len(cfg.Seed) > 0 {
+		if err := os.WriteFile(run+"/muster/seed.json", cfg.Seed, 0o400); err != nil {
+			return err
+		}
+	}
+	// The old control groups are read-only accounts of memory and cores, for
+	// the agent and for hwloc.
+	for _, c := range cfg.V1 {
+		at := run + "/muster/cgroup/" + c
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return err
+		}
+		flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY)
+		if err := unix.Mount("cgroup", at, "cgroup", flags, c); err != nil {
+			return fmt.Errorf("mount control group %s: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// mountShares puts directories of the host where the machine expects them.
+func mountShares(cfg *initConfig, fds []int, root string) error {
+	for i, s := range cfg.Shares {
+		at := filepath.Join(root, filepath.Clean("/"+s.Path))
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return err
+		}
+		if err := unix.MoveMount(fds[cfg.Layers+i], "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("place share %s: %w", s.Path, err)
+		}
+	}
+	return nil
+}
+
+// enter makes root the root and forgets the host's tree.
+func enter(root string) error {
+	if err := unix.Chdir(root); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leave the host's tree: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	// systemd expects shared mounts.
+	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
+}
+
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,158 @@
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The seed layer lies over every image: the agent with its unit, masks for
+// units that make no sense here, and limits that HPC programs need. It is a
+// directory named for its content, so machines that run keep theirs when the
+// server is upgraded.
+
+const agentPath = "usr/lib/muster/muster-agent"
+
+const agentUnit = `[Unit]
+Description=Muster agent
+DefaultDependencies=no
+Conflicts=shutdown.target
+Before=shutdown.target
+
+[Service]
+Type=exec
+ExecStart=/usr/lib/muster/muster-agent
+Restart=always
+RestartSec=200ms
+OOMScoreAdjust=-500
+KillMode=process
+LimitNOFILE=65536
+
+[Install]
+WantedBy=muster.target
+`
+
+const musterTarget = `[Unit]
+Description=Muster node
+Wants=muster-agent.service
+Requires=sysinit.target
+AllowIsolate=yes
+`
+
+const systemConf = `[Manager]
+DefaultLimitMEMLOCK=infinity
+DefaultLimitSTACK=8388608:infinity
+DefaultLimitNOFILE=65536:1048576
+DefaultTimeoutStopSec=5s
+LogTarget=journal
+`
+
+const journaldConf = `[Journal]
+Storage=volatile
+RuntimeMaxUse=32M
+ForwardToSyslog=no
+ForwardToConsole=no
+Audit=no
+`
+
+// makeSeedLayer makes the layer below dir unless it is there, and returns its
+// path. agent may be "" for machines without one.
+func makeSeedLayer(dir, agent string) (string, error) {
+	h := sha256.New()
+	files := seedFiles()
+	names := slices.Sorted(maps.Keys(files))
+	for _, n := range names {
+		fmt.Fprintf(h, "%s\x00%s\x00", n, files[n])
+	}
+	fmt.Fprintln(h, masked())
+	if agent != "" {
+		f, err := os.Open(agent)
+		if err != nil {
+			return "", err
+		}
+		_, err = io.Copy(h, f)
+		_ = f.Close()
+		if err != nil {
+			return "", err
+		}
+	}
+	at := filepath.Join(dir, "seed-"+hex.EncodeToString(h.Sum(nil))[:16])
+	if _, err := os.Stat(at); err == nil {
+		return at, nil
+	}
+	tmp, err := os.MkdirTemp(dir, ".seed-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	if err := fillSeedLayer(tmp, files, agent); err != nil {
+		return "", err
+	}
+	if err := os.Rename(tmp, at); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return at, nil
+}
+
+func seedFiles() map[string]string {
+	return map[string]string{
+		"usr/lib/systemd/system/muster-agent.service":    agentUnit,
+		"usr/lib/systemd/system/muster.target":           musterTarget,
+		"usr/lib/systemd/system.conf.d/50-muster.conf":   systemConf,
+		"usr/lib/systemd/journald.conf.d/50-muster.conf": journaldConf,
+	}
+}
+
+func fillSeedLayer(root string, files map[string]string, agent string) error {
+	for name, text := range files {
+		if err := putFile(filepath.Join(root, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	units := filepath.Join(root, "etc/systemd/system")
+	if err := os.MkdirAll(units, 0o755); err != nil {
+		return err
+	}
+	for _, u := range masked() {
+		if err := os.Symlink("/dev/null", filepath.Join(units, u)); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	if err := os.Symlink("/usr/lib/systemd/system/muster.target", filepath.Join(units, "default.target")); err != nil {
+		return err
+	}
+	if agent != "" {
+		b, err := os.ReadFile(agent)
+		if err != nil {
+			return err
+		}
+		if err := putFile(filepath.Join(root, agentPath), string(b), 0o755); err != nil {
+			return err
+		}
+	}
+	// The modes of these directories are what the image's own get, so they
+	// must not depend on the server's umask.
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o755)
+		}
+		return err
+	})
+}
+
+func putFile(path, text string, mode os.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode) // whatever the umask is
+}

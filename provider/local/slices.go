@@ -1,0 +1,239 @@
+package local
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/network"
+)
+
+// Slice describes machines to be made from this host.
+type Slice struct {
+	Count  int
+	Cores  int    // per machine; 0: share what is left evenly
+	Memory int64  // bytes per machine; 0: share what is left evenly
+	Class  string // "" is "local"
+	Rack   string // "" is "local"
+	// Service marks machines that are meant for heads.
+	Service bool
+}
+
+// maxMachines is how many machines one host may have.
+const maxMachines = 4096
+
+// ParseSlice reads N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service].
+func ParseSlice(text string) (Slice, error) {
+	fail := func(format string, args ...any) (Slice, error) {
+		return Slice{}, muster.Errorf(muster.EInvalid, "machines %q: %s", text, fmt.Sprintf(format, args...)).
+			WithHint("write N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service], for instance 4,cores=1,memory=2GiB")
+	}
+	parts := strings.Split(text, ",")
+	n, err := strconv.Atoi(parts[0])
+	if err != nil || n < 1 || n > maxMachines {
+		return fail("the number of machines is from 1 to %d", maxMachines)
+	}
+	s := Slice{Count: n}
+	seen := map[string]bool{}
+	for _, p := range parts[1:] {
+		key, value, _ := strings.Cut(p, "=")
+		if seen[key] {
+			return fail("%s is given twice", key)
+		}
+		seen[key] = true
+		switch key {
+		case "cores":
+			if s.Cores, err = strconv.Atoi(value); err != nil || s.Cores < 1 || s.Cores > maxCPUs {
+				return fail("cores %q is not a number from 1", value)
+			}
+		case "memory":
+			if s.Memory, err = parseSize(value); err != nil {
+				return fail("%v", err)
+			}
+		case "class", "rack":
+			if !validName(value) {
+				return fail("%s %q: use small letters, digits and -, at most 32", key, value)
+			}
+			if key == "class" {
+				s.Class = value
+			} else {
+				s.Rack = value
+			}
+		case "service":
+			if value != "" {
+				return fail("service takes no value")
+			}
+			s.Service = true
+		default:
+			return fail("unknown field %q", key)
+		}
+	}
+	return s, nil
+}
+
+func validName(s string) bool {
+	if s == "" || len(s) > 32 || s[0] == '-' {
+		return false
+	}
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// minMemory is the least with which a system starts.
+const minMemory = 128 << 20
+
+// parseSize reads 8GiB, 8G, 512MiB, 512M. Units are powers of 1024.
+func parseSize(text string) (int64, error) {
+	t := strings.TrimSuffix(strings.TrimSuffix(text, "B"), "i")
+	shift := 0
+	switch {
+	case strings.HasSuffix(t, "T"):
+		shift = 40
+	case strings.HasSuffix(t, "G"):
+		shift = 30
+	case strings.HasSuffix(t, "M"):
+		shift = 20
+	default:
+		return 0, fmt.Errorf("memory %q needs a unit: MiB, GiB or TiB", text)
+	}
+	n, err := strconv.ParseInt(t[:len(t)-1], 10, 64)
+	if err != nil || n < 1 || n > 1<<62>>shift {
+		return 0, fmt.Errorf("memory %q is not a size", text)
+	}
+	if n<<shift < minMemory {
+		return 0, fmt.Errorf("memory %q is less than 128MiB", text)
+	}
+	return n << shift, nil
+}
+
+// layOut divides the host into machines.
+func layOut(h *host, cfg *Config) ([]muster.Facts, error) {
+	all, cores, memory := 0, 0, int64(0) // fixed demands
+	shareC, shareM := 0, 0               // machines that take an even share
+	for _, s := range cfg.Slices {
+		all += s.Count
+		cores += s.Count * s.Cores
+		memory += int64(s.Count) * s.Memory
+		if s.Cores == 0 {
+			shareC += s.Count
+		}
+		if s.Memory == 0 {
+			shareM += s.Count
+		}
+	}
+	reserve := cfg.Reserve
+	if reserve == 0 {
+		reserve = min(h.memory/8, 1<<30)
+	}
+	usable := h.memory - reserve
+	hint := "ask for fewer or smaller machines, or let them share with --oversubscribe"
+	if all > maxMachines {
+		return nil, muster.Errorf(muster.EInvalid, "%d local machines are more than %d", all, maxMachines)
+	}
+	over := false
+	if cores+shareC > len(h.cpus) {
+		over = true
+		if !cfg.Oversubscribe {
+			return nil, muster.Errorf(muster.EInvalid, "%d local machines need %d cores and this host has %d", all, cores+shareC, len(h.cpus)).WithHint("%s", hint)
+		}
+	}
+	if memory+int64(shareM)*minMemory > usable {
+		over = true
+		if !cfg.Oversubscribe {
+			return nil, muster.Errorf(muster.EInvalid, "%d local machines need %s of memory and this host can give %s", all,
+				sizeText(memory+int64(shareM)*minMemory), sizeText(usable)).WithHint("%s", hint)
+		}
+	}
+	eachC := 1
+	if shareC > 0 {
+		eachC = max(1, (len(h.cpus)-cores)/shareC)
+	}
+	eachM := int64(minMemory)
+	if shareM > 0 {
+		eachM = max(minMemory, (usable-memory)/int64(shareM)>>20<<20)
+	}
+	order := h.packed()
+	var out []muster.Facts
+	next := 0
+	for _, s := range cfg.Slices {
+		for range s.Count {
+			n, mem := s.Cores, s.Memory
+			if n == 0 {
+				n = eachC
+			}
+			if mem == 0 {
+				mem = eachM
+			}
+			var mine []cpu
+			for i := range min(n, len(order)) {
+				mine = append(mine, order[(next+i)%len(order)])
+			}
+			next += n
+			out = append(out, h.slice(mine, mem, &s, over))
+		}
+	}
+	return out, nil
+}
+
+// packed orders threads so that neighbours share a core, a memory node and a
+// socket: a slice of consecutive ones lies close together.
+func (h *host) packed() []cpu {
+	return slices.SortedFunc(slices.Values(h.cpus), func(a, b cpu) int {
+		for _, d := range [...]int{a.socket - b.socket, a.node - b.node, a.core - b.core} {
+			if d != 0 {
+				return d
+			}
+		}
+		return a.id - b.id
+	})
+}
+
+func (h *host) slice(cpus []cpu, memory int64, s *Slice, over bool) muster.Facts {
+	f := muster.Facts{
+		Architecture: h.arch, Processor: h.model, CPULevel: h.level, Memory: memory, Disk: memory / 2,
+		Class: s.Class, Rack: s.Rack, Service: s.Service, Oversubscribed: over, Threads: len(cpus),
+		NICs: []muster.NIC{
+			{Name: network.ManagementLink, Kind: "veth", Use: "management"},
+			{Name: network.MessageLink, Kind: "veth", Use: "message"},
+		},
+	}
+	if f.Class == "" {
+		f.Class = "local"
+	}
+	if f.Rack == "" {
+		f.Rack = "local"
+	}
+	type at struct{ socket, core int }
+	cores, sockets, nodes := map[at]bool{}, map[int]bool{}, map[int][]int{}
+	for _, c := range cpus {
+		f.CPUs = append(f.CPUs, c.id)
+		cores[at{c.socket, c.core}] = true
+		sockets[c.socket] = true
+		nodes[c.node] = append(nodes[c.node], c.id)
+	}
+	slices.Sort(f.CPUs)
+	f.Cores, f.Sockets = len(cores), len(sockets)
+	for _, n := range h.numa {
+		if mine := nodes[n.id]; len(mine) > 0 {
+			slices.Sort(mine)
+			f.NUMA = append(f.NUMA, muster.NUMA{ID: n.id, CPUs: mine, Memory: memory * int64(len(mine)) / int64(len(cpus))})
+		}
+	}
+	return f
+}
+
+func sizeText(b int64) string {
+	if b < 0 {
+		b = 0
+	}
+	if b < 1<<30 {
+		return fmt.Sprintf("%d MiB", b>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(b)/(1<<30))
+}

@@ -1,0 +1,161 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// idRange is how many user and group IDs a machine has.
+const idRange = 65536
+
+// process is the first process of a machine while it is a child of the server.
+type process struct {
+	cmd   *exec.Cmd
+	pidfd int
+	sock  *os.File
+}
+
+// spawn starts the first process of a machine in new namespaces. It waits to
+// hear from the server, and ends when the server goes away first.
+func spawn(command []string, idBase int) (*process, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "machine"), os.NewFile(uintptr(pair[1]), "server")
+	defer func() { _ = theirs.Close() }()
+	p := &process{pidfd: -1, sock: ours}
+	// The server's own executable is reached through /proc: its path may lie in
+	// a directory that the machine's root may not enter.
+	p.cmd = &exec.Cmd{Path: command[0], Args: command, Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off"}}
+	p.cmd.ExtraFiles = []*os.File{theirs}
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: idBase, Size: idRange}}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET,
+		UidMappings:                ids,
+		GidMappings:                ids,
+		GidMappingsEnableSetgroups: true,
+		Credential:                 &syscall.Credential{Uid: 0, Gid: 0},
+		Setsid:                     true,
+		PidFD:                      &p.pidfd,
+	}
+	if err := p.cmd.Start(); err != nil {
+		_ = ours.Close()
+		return nil, fmt.Errorf("start a process in new namespaces: %w", err)
+	}
+	return p, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// namespace opens one namespace of the process: user, net, mnt.
+func (p *process) namespace(kind string) (*os.File, error) {
+	return os.Open(fmt.Sprintf("/proc/%d/ns/%s", p.pid(), kind))
+}
+
+// raise sets what only the host's root may set, before the process goes on.
+// A server that itself lacks CAP_SYS_RESOURCE (in a container, for instance)
+// passes on what it has.
+func (p *process) raise() error {
+	for _, l := range []struct {
+		what      int
+		soft, max uint64
+	}{
+		{unix.RLIMIT_MEMLOCK, unix.RLIM_INFINITY, unix.RLIM_INFINITY},
+		{unix.RLIMIT_STACK, 8 << 20, unix.RLIM_INFINITY},
+		{unix.RLIMIT_NOFILE, 1024, 1 << 20},
+		{unix.RLIMIT_CORE, 0, unix.RLIM_INFINITY},
+	} {
+		err := unix.Prlimit(p.pid(), l.what, &unix.Rlimit{Cur: l.soft, Max: l.max}, nil)
+		if errors.Is(err, unix.EPERM) {
+			var old unix.Rlimit
+			if err := unix.Prlimit(p.pid(), l.what, nil, &old); err != nil {
+				return err
+			}
+			err = unix.Prlimit(p.pid(), l.what, &unix.Rlimit{Cur: min(l.soft, old.Max), Max: old.Max}, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("set resource limit %d: %w", l.what, err)
+		}
+	}
+	// The lowest value ever set by the host's root is how far the machine may
+	// later go down by itself; the first process goes back to 0 at once.
+	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.pid()), []byte("-500"), 0o644)
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return err
+}
+
+// start hands the configuration over and waits until the image's init runs.
+func (p *process) start(ctx context.Context, cfg *initConfig, fds []int) error {
+	stop := context.AfterFunc(ctx, func() { _ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0) })
+	defer stop()
+	defer func() { _ = p.sock.Close() }()
+	if err := sendInit(p.sock, cfg, fds); err != nil {
+		return err
+	}
+	dec := bufio.NewScanner(p.sock)
+	dec.Buffer(nil, 1<<20)
+	last := "hear from the server"
+	for dec.Scan() {
+		var r initReport
+		if err := json.Unmarshal(dec.Bytes(), &r); err != nil {
+			return err
+		}
+		last = r.Step
+		if r.Error != "" {
+			return fmt.Errorf("%s: %s", r.Step, r.Error)
+		}
+	}
+	if err := dec.Err(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if last != "exec" {
+		return fmt.Errorf("the first process ended after: %s", last)
+	}
+	return nil
+}
+
+// startTime is when a process began, in clock ticks since the host booted:
+// with the number it names a process for ever.
+func startTime(pid int) (uint64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseStartTime(string(b))
+}
+
+// bootTimeout bounds the time until the image's init runs.
+const bootTimeout = 20 * time.Second
+
+// parseStartTime takes field 22 of a /proc/PID/stat line.
+func parseStartTime(stat string) (uint64, error) {
+	// The name in parentheses may hold anything, so count from its end.
+	i := strings.LastIndexByte(stat, ')')
+	if i < 0 {
+		return 0, errors.New("no name in stat")
+	}
+	f := strings.Fields(stat[i+1:])
+	if len(f) < 20 {
+		return 0, errors.New("short stat")
+	}
+	return strconv.ParseUint(f[19], 10, 64)
+}

@@ -1,0 +1,51 @@
+package local
+
+import (
+	"os"
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch waits for the end of a process without a thread of its own: the
+// descriptor becomes readable when the process ends, and the runtime's poller
+// tells.
+type watch struct {
+	f    *os.File
+	done chan struct{} // closed when the process has ended or stop was called
+}
+
+// watchPID watches a process by descriptor, which it takes over. cmd is the
+// process as a child to be reaped, or nil. died runs when the process ended.
+func watchPID(pidfd int, cmd *exec.Cmd, died func()) (*watch, error) {
+	if err := unix.SetNonblock(pidfd, true); err != nil {
+		return nil, err
+	}
+	w := &watch{f: os.NewFile(uintptr(pidfd), "pidfd"), done: make(chan struct{})}
+	raw, err := w.f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(w.done)
+		ended := false
+		// An error means that stop closed the file.
+		_ = raw.Read(func(fd uintptr) bool {
+			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			n, err := unix.Poll(p, 0)
+			ended = err == nil && n == 1
+			return ended
+		})
+		if !ended {
+			return
+		}
+		if cmd != nil {
+			_ = cmd.Wait() // reap it
+		}
+		died()
+	}()
+	return w, nil
+}
+
+// stop ends the watch without waiting for the process.
+func (w *watch) stop() { _ = w.f.Close() }
