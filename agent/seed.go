@@ -75,14 +75,20 @@ func ForgetToken(path string) error {
 	if err != nil {
 		return err
 	}
-	var all map[string]any
+	var all map[string]json.RawMessage
 	if err := json.Unmarshal(b, &all); err != nil {
 		return errors.New("the seed is not a JSON object")
 	}
-	if t, ok := all["token"]; !ok || t == "" {
+	spent := false
+	for k, v := range all {
+		if strings.EqualFold(k, "token") && string(v) != `""` {
+			delete(all, k)
+			spent = true
+		}
+	}
+	if !spent {
 		return nil
 	}
-	all["token"] = ""
 	if b, err = json.Marshal(all); err != nil {
 		return err
 	}

@@ -1,0 +1,219 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Limits of what the server may send.
+const (
+	maxConfig = 16 << 20 // thousands of hosts and files
+	maxReply  = 64 << 10
+	maxError  = 16 << 10
+	maxHeader = 16 << 10
+)
+
+// How long one exchange may take. A watch is answered within a minute.
+const (
+	shortly   = 15 * time.Second
+	watchTime = 90 * time.Second
+)
+
+// Options of a Client.
+type Options struct {
+	Server string // https://address:port
+	CA     string // PEM; the only authority trusted
+	// NotBefore is a time that has certainly come: a machine whose clock is
+	// behind it takes it for now when it checks certificates.
+	NotBefore time.Time
+	Now       func() time.Time
+	// Dial is nil for the ordinary way.
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	Version string // of the agent
+}
+
+// Client speaks to the server. It is safe for concurrent use.
+type Client struct {
+	server string
+	agent  string
+	http   http.Client
+	pipe   *http.Transport
+	cert   atomic.Pointer[tls.Certificate]
+}
+
+// New makes a Client that has no credential yet. It does not connect.
+// The error is EInvalid when CA holds no certificate.
+func New(o Options) (*Client, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(o.CA)) {
+		return nil, muster.Errorf(muster.EInvalid, "the server's authority is not a certificate")
+	}
+	c := &Client{server: o.Server, agent: "muster-agent/" + o.Version}
+	dial := o.Dial
+	if dial == nil {
+		d := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
+		dial = d.DialContext
+	}
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	c.pipe = &http.Transport{
+		DialContext: dial,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS13,
+			RootCAs:    pool,
+			Time:       notBefore(o.NotBefore, o.Now),
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				if cert := c.cert.Load(); cert != nil {
+					return cert, nil
+				}
+				return &tls.Certificate{}, nil
+			},
+		},
+		Protocols:              http1,
+		TLSHandshakeTimeout:    10 * time.Second,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        5 * time.Minute,
+	}
+	c.http = http.Client{
+		Transport:     c.pipe,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+func notBefore(t time.Time, now func() time.Time) func() time.Time {
+	if now == nil {
+		now = time.Now
+	}
+	return func() time.Time {
+		if n := now(); n.After(t) {
+			return n
+		}
+		return t
+	}
+}
+
+// Use presents cert from now on. Connections in use are not cut.
+func (c *Client) Use(cert *tls.Certificate) {
+	c.cert.Store(cert)
+	c.pipe.CloseIdleConnections()
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.pipe.CloseIdleConnections() }
+
+// Join exchanges a token for a credential. EUnauth: the token is spent or
+// wrong. EInvalid: the server does not speak this protocol.
+func (c *Client) Join(ctx context.Context, q wire.JoinRequest) (wire.JoinReply, error) {
+	var r wire.JoinReply
+	_, err := c.call(ctx, shortly, http.MethodPost, "/v1/join", q, &r, maxConfig)
+	return r, err
+}
+
+// Renew asks for a new certificate.
+func (c *Client) Renew(ctx context.Context, q wire.RenewRequest) (wire.JoinReply, error) {
+	var r wire.JoinReply
+	_, err := c.call(ctx, shortly, http.MethodPost, "/v1/renew", q, &r, maxReply)
+	return r, err
+}
+
+// Config fetches the newest configuration.
+func (c *Client) Config(ctx context.Context) (*wire.NodeConfig, error) {
+	r := new(wire.NodeConfig)
+	if some, err := c.call(ctx, shortly, http.MethodGet, "/v1/config", nil, r, maxConfig); err != nil || !some {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Watch waits for a configuration newer than generation. It returns nil
+// without an error when there was none within the server's time.
+func (c *Client) Watch(ctx context.Context, generation int64) (*wire.NodeConfig, error) {
+	r := new(wire.NodeConfig)
+	path := "/v1/watch?generation=" + strconv.FormatInt(generation, 10)
+	if some, err := c.call(ctx, watchTime, http.MethodGet, path, nil, r, maxConfig); err != nil || !some {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Report tells the server what is new and that the node lives.
+func (c *Client) Report(ctx context.Context, q *wire.Report) (wire.ReportReply, error) {
+	var r wire.ReportReply
+	_, err := c.call(ctx, shortly, http.MethodPost, "/v1/report", q, &r, maxReply)
+	return r, err
+}
+
+// call makes one exchange. It returns false for an answer without a body.
+func (c *Client) call(ctx context.Context, limit time.Duration, method, path string, body, reply any, size int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return false, muster.Errorf(muster.EInternal, "a message could not be written").Wrap(err)
+		}
+		in = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.server+path, in)
+	if err != nil {
+		return false, muster.Errorf(muster.EInvalid, "the server's address is not one").Wrap(err)
+	}
+	req.Header.Set("User-Agent", c.agent)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return false, unreachable(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		return false, nil
+	case resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusCreated:
+		return true, Decode(resp.Body, size, reply)
+	default:
+		return false, refusal(resp.StatusCode, resp.Body)
+	}
+}
+
+// Decode reads one JSON value of at most limit bytes. Fields it does not know
+// are ignored: a server one version newer may send them. The error is
+// EUnavailable, because another try may meet a server that is well.
+func Decode(r io.Reader, limit int64, into any) error {
+	lr := &io.LimitedReader{R: r, N: limit + 1}
+	d := json.NewDecoder(lr)
+	err := d.Decode(into)
+	if err == nil {
+		// Read to the end, so that the connection can be used again.
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			err = nil
+		} else if err == nil {
+			err = errors.New("more than one value")
+		}
+	}
+	if lr.N <= 0 {
+		return muster.Errorf(muster.EUnavailable, "the server's answer is longer than %d bytes", limit)
+	}
+	if err != nil {
+		return muster.Errorf(muster.EUnavailable, "the server's answer is not what was asked for").Wrap(err)
+	}
+	return nil
+}
