@@ -1,0 +1,5 @@
+//go:build race
+
+package main
+
+func raceFlag() []string { return []string{"-race"} }
