@@ -99,3 +99,31 @@ type ImageVerified struct {
 	Bytes int64     `json:"bytes"` // read and compared
 	At    time.Time `json:"at"`
 }
+
+// CreateCall is a request for a cluster on its way from the API to the use
+// case: the text as it came, undecoded.
+type CreateCall struct {
+	Body   []byte
+	Format string // json, yaml, xml, or "" to look
+	DryRun bool
+	Key    string // idempotency key; may be empty
+}
+
+// ClusterQuery narrows a listing of clusters.
+type ClusterQuery struct {
+	All     bool
+	Project string
+	Owner   string
+}
+
+// EventQuery says which events to stream.
+type EventQuery struct {
+	Cluster string // ID or name; "" for the whole site
+	After   int64  // sequence number after which to begin
+	Follow  bool   // go on when the past is told
+}
+
+// Done is the reply to something that leaves nothing to show.
+type Done struct {
+	Status string `json:"status"` // removed, revoked
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Status is the HTTP status of a code; the table is in docs/errors.md.
+func Status(code muster.Code) int {
+	switch code {
+	case muster.EInvalid:
+		return http.StatusBadRequest
+	case muster.EUnauth:
+		return http.StatusUnauthorized
+	case muster.EForbidden:
+		return http.StatusForbidden
+	case muster.ENotFound:
+		return http.StatusNotFound
+	case muster.EConflict, muster.ENoCapacity:
+		return http.StatusConflict
+	case muster.ENever:
+		return http.StatusUnprocessableEntity
+	case muster.EUnavailable:
+		return http.StatusServiceUnavailable
+	case muster.ETimeout:
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusInternalServerError
+}
+
+// failure is an error on its way out: a muster.Error as the body, and its
+// status. It satisfies huma.StatusError.
+type failure struct {
+	wire.Refused
+	status int
+}
+
+func (f *failure) GetStatus() int { return f.status }
+func (f *failure) Error() string  { return f.Message }
+
+// fail makes a failure of any error. What is not a muster.Error is a defect:
+// it is logged, and the client learns no more than that.
+func (a *API) fail(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{Refused: wire.Refused{Error: *a.public(ctx, err)}, status: Status(muster.CodeOf(a.public(ctx, err)))}
+}
+
+// public is the part of an error that may leave the server.
+func (a *API) public(ctx context.Context, err error) *muster.Error {
+	var known *muster.Error
+	switch {
+	case errors.As(err, &known):
+		if known.Code == muster.EInternal || known.Code == muster.ECorrupt {
+			a.log.ErrorContext(ctx, "request failed", "error", known.Message, "cause", known.Err)
+		}
+		return known
+	case errors.Is(err, context.Canceled):
+		return muster.Errorf(muster.EUnavailable, "the request was given up")
+	case errors.Is(err, context.DeadlineExceeded):
+		return muster.Errorf(muster.ETimeout, "the server took too long").WithHint("try again")
+	}
+	a.log.ErrorContext(ctx, "request failed", "error", err)
+	return muster.Errorf(muster.EInternal, "the server met a defect of its own").
+		WithHint("see the server's log")
+}
+
+// write sends an error from outside the routes.
+func (a *API) write(w http.ResponseWriter, r *http.Request, err error) {
+	e := a.public(r.Context(), err)
+	if e.Code == muster.EUnauth {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(Status(e.Code))
+	_ = json.NewEncoder(w).Encode(e)
+}
+
+// oneForm turns the framework's own complaints (a body that does not match its
+// schema, a bad parameter) into the one form of error that this API has.
+func oneForm(_ huma.Context, _ string, v any) (any, error) {
+	model, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	e := muster.Error{Code: muster.EInvalid, Message: "the request is not valid", Hint: "see /v1/openapi.json for the form of each request"}
+	switch {
+	case model.Status == http.StatusRequestEntityTooLarge:
+		e.Message = "the request is too large"
+	case model.Status == http.StatusUnsupportedMediaType:
+		e.Message = "the content type is not one that is read here"
+		e.Hint = "send application/json"
+	case model.Status >= 500:
+		e.Code, e.Message, e.Hint = muster.EInternal, "the server met a defect of its own", "see the server's log"
+	}
+	for _, d := range model.Errors {
+		e.Problems = append(e.Problems, muster.Problem{Field: strings.TrimPrefix(d.Location, "body."), Message: d.Message})
+	}
+	return &e, nil
+}

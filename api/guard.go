@@ -1,0 +1,85 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+const (
+	maxBody     = 1 << 20          // a request file is a few kilobytes
+	bodyTimeout = 10 * time.Second // to send it
+	replyTime   = 60 * time.Second // to take an ordinary reply
+)
+
+// guard is what every request passes: a net for panics, authentication, and
+// limits on size and time.
+func (a *API) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+				panic(p)
+			}
+			a.log.Error("a request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			a.write(w, r, muster.Errorf(muster.EInternal, "the server met a defect of its own").WithHint("see the server's log"))
+		}()
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(replyTime))
+		if !open(r.URL.Path) {
+			actor, err := a.actor(r)
+			if err != nil {
+				// The body is not read: the connection cannot go on.
+				w.Header().Set("Connection", "close")
+				a.write(w, r, err)
+				return
+			}
+			r = r.WithContext(context.WithValue(r.Context(), actorKey, actor))
+		}
+		if err := readAll(w, r, control); err != nil {
+			w.Header().Set("Connection", "close")
+			a.write(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// open tells whether a path is for everybody: it shows nothing of the site.
+func open(path string) bool {
+	return path == "/v1/health" || strings.HasPrefix(path, "/v1/openapi")
+}
+
+// readAll takes the whole body, in time and within bounds, before any route
+// runs.
+func readAll(w http.ResponseWriter, r *http.Request, control *http.ResponseController) error {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil
+	}
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return muster.Errorf(muster.EInvalid, "the request is larger than %d KiB", maxBody>>10).
+			WithHint("a cluster request is a few lines; check which file was sent")
+	case err != nil:
+		return muster.Errorf(muster.EInvalid, "the request broke off").WithHint("send it again").Wrap(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.ContentLength = int64(len(body))
+	return nil
+}

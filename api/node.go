@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+type accessInput struct {
+	clusterRef
+	Body wire.AccessRequest
+}
+
+type logsInput struct {
+	clusterRef
+	Node  string `query:"node" maxLength:"128" doc:"Only this node"`
+	Lines int    `query:"lines" minimum:"0" maximum:"10000" doc:"How many of the newest lines; 0 means 200"`
+}
+
+type usageInput struct {
+	clusterRef
+	Samples int `query:"samples" minimum:"0" maximum:"10000" doc:"How many of the newest samples; 0 means 1"`
+}
+
+type tunnelInput struct {
+	clusterRef
+	Node    string `path:"node" maxLength:"128" doc:"Name of the node; head means the one that carries the head"`
+	Upgrade string `header:"Upgrade" maxLength:"64" doc:"muster-tunnel"`
+}
+
+func (a *API) nodeRoutes() {
+	route(a, huma.Operation{
+		OperationID: "access", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/access", Tags: []string{"nodes"},
+		Summary:     "Get a short-lived SSH certificate",
+		Description: "Signs the caller's ephemeral public key for one user of this cluster, and tells the line by which its hosts are known.",
+	}, func(ctx context.Context, in *accessInput) (wire.Access, error) {
+		return a.service.Access(ctx, who(ctx), in.Cluster, in.Body)
+	})
+	route(a, huma.Operation{
+		OperationID: "logs", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/logs", Tags: []string{"nodes"},
+		Summary: "Read the newest lines of the nodes' journals",
+	}, func(ctx context.Context, in *logsInput) (wire.Logs, error) {
+		logs, err := a.service.Logs(ctx, who(ctx), in.Cluster, in.Node, in.Lines)
+		logs.Lines = some(logs.Lines)
+		return logs, err
+	})
+	route(a, huma.Operation{
+		OperationID: "usage", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/usage", Tags: []string{"nodes"},
+		Summary: "Read what the nodes use",
+	}, func(ctx context.Context, in *usageInput) (wire.ClusterUsage, error) {
+		usage, err := a.service.Usage(ctx, who(ctx), in.Cluster, in.Samples)
+		usage.Nodes = some(usage.Nodes)
+		return usage, err
+	})
+	a.tunnelRoute()
+}
+
+// tunnelRoute turns its connection into a byte stream to a node's SSH port.
+// What flows there is encrypted from end to end: the server sees nothing of it.
+func (a *API) tunnelRoute() {
+	op := huma.Operation{
+		OperationID: "tunnel", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/nodes/{node}/tunnel", Tags: []string{"nodes"},
+		Summary:     "Open a byte stream to a node's SSH port",
+		Description: "Send 'Connection: Upgrade' and 'Upgrade: muster-tunnel'. After status 101 the connection carries SSH.",
+		Responses: map[string]*huma.Response{
+			"101": {Description: "The connection is a tunnel now"},
+		},
+		DefaultStatus: http.StatusSwitchingProtocols,
+	}
+	a.prepare(&op)
+	huma.Register(a.huma, op, func(ctx context.Context, in *tunnelInput) (*huma.StreamResponse, error) {
+		if in.Upgrade != tunnelProtocol {
+			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "a tunnel needs a connection that is upgraded").
+				WithHint("send 'Connection: Upgrade' and 'Upgrade: %s' over HTTP/1.1", tunnelProtocol))
+		}
+		far, err := a.service.Tunnel(ctx, who(ctx), in.Cluster, in.Node)
+		if err != nil {
+			return nil, a.fail(ctx, err)
+		}
+		return &huma.StreamResponse{Body: func(hctx huma.Context) {
+			r, w := humago.Unwrap(hctx)
+			a.tunnel(w, r, far)
+		}}, nil
+	})
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"net"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Service is everything that the API can do. Every method acts on behalf of an
+// actor, and returns ENotFound for what is absent and for what the actor may
+// not see.
+type Service interface {
+	Clusters
+	Nodes
+	Machines
+	Images
+	People
+	Site
+}
+
+// Clusters are asked for, seen and given back.
+type Clusters interface {
+	// CreateCluster returns a *muster.Error with code ENever or ENoCapacity,
+	// and the answer in the reply, when the request cannot be served.
+	CreateCluster(ctx context.Context, who muster.Actor, call wire.CreateCall) (wire.Created, error)
+	Clusters(ctx context.Context, who muster.Actor, q wire.ClusterQuery) ([]wire.Cluster, error)
+	Cluster(ctx context.Context, who muster.Actor, ref string) (wire.Cluster, error)
+	DeleteCluster(ctx context.Context, who muster.Actor, ref string) (wire.Deleted, error)
+}
+
+// Nodes are reached and looked into.
+type Nodes interface {
+	Access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest) (wire.Access, error)
+	// Tunnel connects to the SSH port of a node.
+	Tunnel(ctx context.Context, who muster.Actor, ref, node string) (net.Conn, error)
+	Logs(ctx context.Context, who muster.Actor, ref, node string, lines int) (wire.Logs, error)
+	Usage(ctx context.Context, who muster.Actor, ref string, samples int) (wire.ClusterUsage, error)
+}
+
+// Machines are listed. Without all, only those that answer.
+type Machines interface {
+	Machines(ctx context.Context, who muster.Actor, all bool) ([]wire.Machine, error)
+	Machine(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.Machine, error)
+}
+
+// Images are listed, verified and removed.
+type Images interface {
+	Images(ctx context.Context, who muster.Actor) ([]wire.Image, error)
+	Image(ctx context.Context, who muster.Actor, ref string) (muster.Image, error)
+	VerifyImage(ctx context.Context, who muster.Actor, ref string) (wire.ImageVerified, error)
+	RemoveImage(ctx context.Context, who muster.Actor, ref string) error
+}
+
+// People are users with their keys and tokens.
+type People interface {
+	Users(ctx context.Context, who muster.Actor) ([]muster.User, error)
+	User(ctx context.Context, who muster.Actor, name string) (muster.User, error)
+	PutUser(ctx context.Context, who muster.Actor, r wire.UserRequest) (muster.User, error)
+	RemoveUser(ctx context.Context, who muster.Actor, name string) error
+	AddKey(ctx context.Context, who muster.Actor, user, line string) (muster.User, error)
+	RemoveKey(ctx context.Context, who muster.Actor, user, key string) (muster.User, error)
+	Tokens(ctx context.Context, who muster.Actor, user string) ([]wire.Token, error)
+	CreateToken(ctx context.Context, who muster.Actor, r wire.TokenRequest) (wire.Token, error)
+	RevokeToken(ctx context.Context, who muster.Actor, id string) error
+}
+
+// Site is what concerns the whole server.
+type Site interface {
+	Server(ctx context.Context, who muster.Actor) (wire.Server, error)
+	Health(ctx context.Context) wire.Health
+	// Events checks the query and returns the stream: a function that calls
+	// send for each event until the context ends, send fails, or the past is
+	// told and q.Follow is not set (then it returns nil).
+	Events(ctx context.Context, who muster.Actor, q wire.EventQuery) (func(send func(wire.Event) error) error, error)
+}
+
+// Authenticator knows tokens by their hash.
+type Authenticator interface {
+	// Authenticate returns EUnauth for an unknown or expired token.
+	Authenticate(ctx context.Context, hash [32]byte) (muster.Actor, error)
+}

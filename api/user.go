@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+type userRef struct {
+	User string `path:"user" maxLength:"64"`
+}
+
+type userInput struct{ Body wire.UserRequest }
+
+type keyInput struct {
+	userRef
+	Body wire.KeyRequest
+}
+
+type keyRemoval struct {
+	userRef
+	Key string `query:"key" required:"true" maxLength:"256" doc:"SHA256 fingerprint, or the comment"`
+}
+
+type tokensInput struct {
+	User string `query:"user" maxLength:"64" doc:"Only this user's"`
+}
+
+type tokenInput struct{ Body wire.TokenRequest }
+
+type tokenRef struct {
+	Token string `path:"token" maxLength:"64"`
+}
+
+func (a *API) userRoutes() {
+	users := []string{"users"}
+	route(a, huma.Operation{
+		OperationID: "list-users", Method: http.MethodGet, Path: "/v1/users", Tags: users,
+		Summary: "List the users that the caller may see",
+	}, func(ctx context.Context, _ *none) (wire.UserList, error) {
+		list, err := a.service.Users(ctx, who(ctx))
+		return wire.UserList{Users: some(list)}, err
+	})
+	route(a, huma.Operation{
+		OperationID: "show-user", Method: http.MethodGet, Path: "/v1/users/{user}", Tags: users,
+		Summary: "Show a user",
+	}, func(ctx context.Context, in *userRef) (muster.User, error) {
+		return a.service.User(ctx, who(ctx), in.User)
+	})
+	route(a, huma.Operation{
+		OperationID: "put-user", Method: http.MethodPost, Path: "/v1/users", Tags: users,
+		Summary: "Create a user, or change one",
+	}, func(ctx context.Context, in *userInput) (muster.User, error) {
+		return a.service.PutUser(ctx, who(ctx), in.Body)
+	})
+	route(a, huma.Operation{
+		OperationID: "remove-user", Method: http.MethodDelete, Path: "/v1/users/{user}", Tags: users,
+		Summary: "Remove a user who owns no cluster",
+	}, func(ctx context.Context, in *userRef) (wire.Done, error) {
+		return wire.Done{Status: "removed"}, a.service.RemoveUser(ctx, who(ctx), in.User)
+	})
+	route(a, huma.Operation{
+		OperationID: "add-key", Method: http.MethodPost, Path: "/v1/users/{user}/keys", Tags: users,
+		Summary: "Add a public SSH key to a user",
+	}, func(ctx context.Context, in *keyInput) (muster.User, error) {
+		return a.service.AddKey(ctx, who(ctx), in.User, in.Body.Key)
+	})
+	route(a, huma.Operation{
+		OperationID: "remove-key", Method: http.MethodDelete, Path: "/v1/users/{user}/keys", Tags: users,
+		Summary: "Remove a public SSH key from a user",
+	}, func(ctx context.Context, in *keyRemoval) (muster.User, error) {
+		return a.service.RemoveKey(ctx, who(ctx), in.User, in.Key)
+	})
+	a.tokenRoutes()
+}
+
+func (a *API) tokenRoutes() {
+	tokens := []string{"tokens"}
+	route(a, huma.Operation{
+		OperationID: "list-tokens", Method: http.MethodGet, Path: "/v1/tokens", Tags: tokens,
+		Summary: "List tokens, without their secrets",
+	}, func(ctx context.Context, in *tokensInput) (wire.TokenList, error) {
+		list, err := a.service.Tokens(ctx, who(ctx), in.User)
+		return wire.TokenList{Tokens: some(list)}, err
+	})
+	route(a, huma.Operation{
+		OperationID: "create-token", Method: http.MethodPost, Path: "/v1/tokens", Tags: tokens,
+		Summary:       "Make a token; its secret is in this reply and never again",
+		DefaultStatus: http.StatusCreated,
+	}, func(ctx context.Context, in *tokenInput) (wire.Token, error) {
+		return a.service.CreateToken(ctx, who(ctx), in.Body)
+	})
+	route(a, huma.Operation{
+		OperationID: "revoke-token", Method: http.MethodDelete, Path: "/v1/tokens/{token}", Tags: tokens,
+		Summary: "Make a token useless",
+	}, func(ctx context.Context, in *tokenRef) (wire.Done, error) {
+		return wire.Done{Status: "revoked"}, a.service.RevokeToken(ctx, who(ctx), in.Token)
+	})
+}
