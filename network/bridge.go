@@ -85,33 +85,29 @@ func (r *Rack) PlugMachine(p Plug, target *os.File) error {
 	if err != nil {
 		return fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
 	}
-	link, err := r.addVeth(msgName(p.Machine), MessageLink, target, p.MTU)
-	if err != nil {
+	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index,
+		inside: MessageLink, number: insideMsg, mtu: p.MTU}
+	if err := r.add(v, target); err != nil {
 		return err
 	}
-	if err := r.h.LinkSetMaster(link, br); err != nil {
-		return fmt.Errorf("plug %s: %w", msgName(p.Machine), err)
-	}
 	if p.Speed > 0 {
-		if err := r.shape(link, p.Speed); err != nil {
-			return err
-		}
+		return r.shape(v, p.Speed)
 	}
-	return r.h.LinkSetUp(link)
+	return nil
 }
 
 // shape limits what flows towards a machine; what flows from it is limited on
 // the port of its peer, so a pair sees the speed once.
-func (r *Rack) shape(link netlink.Link, bits int64) error {
+func (r *Rack) shape(v *veth, bits int64) error {
 	rate := uint64(bits) / 8
 	// Enough for one large segment of a 64 KiB send and 10 ms of traffic.
 	burst := max(uint32(rate/100), 128<<10)
 	q := &netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: v.index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
 		Rate:       rate, Limit: burst * 4, Buffer: burst,
 	}
 	if err := r.h.QdiscReplace(q); err != nil {
-		return fmt.Errorf("shape %s: %w", link.Attrs().Name, err)
+		return fmt.Errorf("shape %s: %w", v.name, err)
 	}
 	return nil
 }

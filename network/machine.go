@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Names of a machine's links, as it sees them.
@@ -31,15 +30,12 @@ func (r *Rack) AddMachine(index int, target *os.File) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	link, err := r.addVeth(mgmtName(index), ManagementLink, target, 0)
-	if err != nil {
+	number := firstIndex + indexPerSlot*index
+	v := &veth{name: mgmtName(index), index: number, inside: ManagementLink, number: insideMgmt}
+	if err := r.add(v, target); err != nil {
 		return err
 	}
-	if err := r.h.LinkSetUp(link); err != nil {
-		return err
-	}
-	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: hostNet(addr), Scope: netlink.SCOPE_LINK,
-		Src: gateway.AsSlice()}
+	route := &netlink.Route{LinkIndex: number, Dst: hostNet(addr), Scope: netlink.SCOPE_LINK, Src: gateway.AsSlice()}
 	if err := r.h.RouteReplace(route); err != nil {
 		return fmt.Errorf("route to %s: %w", addr, err)
 	}
@@ -74,74 +70,21 @@ func (r *Rack) CutMachine(index int) error {
 
 // Machines lists the indexes that have a link in the rack.
 func (r *Rack) Machines() (map[int]bool, error) {
-	names, err := r.names()
-	if err != nil {
-		return nil, err
-	}
-	out := map[int]bool{}
-	for _, n := range names {
-		var i int
-		for _, form := range []string{"m%d", "n%d"} {
-			if _, err := fmt.Sscanf(n, form, &i); err == nil {
-				out[i] = true
-			}
-		}
-	}
-	return out, nil
-}
-
-func (r *Rack) names() ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	links, err := r.h.LinkList()
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	out := map[int]bool{}
 	for _, l := range links {
-		out = append(out, l.Attrs().Name)
+		for _, prefix := range []string{"m", "n"} {
+			if i, ok := indexOf(l.Attrs().Name, prefix); ok {
+				out[i] = true
+			}
+		}
 	}
 	return out, nil
-}
-
-// addVeth makes a pair with one end here and the other in target.
-func (r *Rack) addVeth(name, inside string, target *os.File, mtu int) (netlink.Link, error) {
-	make := func() error {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU = name, mtu
-		return r.h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: inside,
-			PeerNamespace: netlink.NsFd(int(target.Fd()))})
-	}
-	err := make()
-	if errors.Is(err, unix.EEXIST) {
-		if err := r.remove(name); err != nil {
-			return nil, err
-		}
-		err = make()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make link %s: %w", name, err)
-	}
-	return r.h.LinkByName(name)
-}
-
-func (r *Rack) remove(name string) error {
-	l, err := r.h.LinkByName(name)
-	if notFound(err) {
-		return nil
-	}
-	if err == nil {
-		err = r.h.LinkDel(l)
-	}
-	if err != nil && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("remove link %s: %w", name, err)
-	}
-	return nil
-}
-
-func notFound(err error) bool {
-	var e netlink.LinkNotFoundError
-	return errors.As(err, &e)
 }
 
 // indexOf reads the number from a name like b12.
