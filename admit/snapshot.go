@@ -40,4 +40,7 @@ type Placer interface {
 	// Plan chooses machines for as many nodes as Room tells. It returns
 	// false when these are fewer than spec.Min.
 	Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*muster.Machine) (muster.Plan, bool)
+	// Useful lists machines that suffice for the spec once they are free:
+	// every one that a plan could hold, and none when there is no room ever.
+	Useful(spec muster.Spec, compute, spare []*muster.Machine) []*muster.Machine
 }

@@ -1,0 +1,64 @@
+package admit
+
+import (
+	"path"
+	"strings"
+)
+
+// drivers tells for which devices an image has a driver. An image's table has
+// some twenty thousand patterns; the distinct devices of a site are few, so
+// each is looked up once.
+type drivers struct {
+	patterns []pattern
+	seen     map[string]bool
+}
+
+type pattern struct{ literal, text string }
+
+func newDrivers(aliases []string) *drivers {
+	d := &drivers{patterns: make([]pattern, len(aliases)), seen: make(map[string]bool)}
+	for i, a := range aliases {
+		literal := a
+		if j := strings.IndexAny(a, "*?["); j >= 0 {
+			literal = a[:j]
+		}
+		d.patterns[i] = pattern{literal: literal, text: a}
+	}
+	return d
+}
+
+// has tells whether some driver takes the device.
+func (d *drivers) has(modalias string) bool {
+	if ok, known := d.seen[modalias]; known {
+		return ok
+	}
+	ok := false
+	for _, p := range d.patterns {
+		if strings.HasPrefix(modalias, p.literal) && matchAlias(p.text, modalias) {
+			ok = true
+			break
+		}
+	}
+	d.seen[modalias] = ok
+	return ok
+}
+
+// missing is the first device without a driver, "" when there is none.
+func (d *drivers) missing(devices []string) string {
+	for _, m := range devices {
+		if !d.has(m) {
+			return m
+		}
+	}
+	return ""
+}
+
+// matchAlias matches a line of modules.alias. Few of them have character
+// classes, and these hold no slash, at which path.Match would stop.
+func matchAlias(pattern, modalias string) bool {
+	if strings.Contains(pattern, "[") {
+		ok, err := path.Match(pattern, modalias)
+		return ok && err == nil
+	}
+	return match(pattern, modalias)
+}

@@ -1,0 +1,63 @@
+package admit
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// stateReason tells why a machine that fits cannot be taken now; "" when it can.
+func stateReason(m *muster.Machine, snap Snapshot, reserved map[muster.MachineID]bool) string {
+	switch m.Phase {
+	case muster.MachineMaintenance, muster.MachineRetired:
+		return ReasonMaintenance
+	case muster.MachineSuspect, muster.MachineTesting, muster.MachineQuarantined:
+		return ReasonQuarantined
+	case muster.MachineAllocated, muster.MachineActive:
+		return ReasonBusy
+	case muster.MachineNew, muster.MachineCleaning:
+		return ReasonCleaning
+	case muster.MachineFree:
+	}
+	switch {
+	case m.Phase != muster.MachineFree || m.Cluster != "" || m.Node != "":
+		return ReasonBusy // never take what is not plainly free
+	case snap.Silence > 0 && snap.Now.Sub(m.LastSeen) > snap.Silence:
+		return ReasonNotAnswering
+	case reserved[m.ID]:
+		return ReasonReserved
+	}
+	return ""
+}
+
+// stateText explains the reasons that pass with time.
+func stateText(reason string, silence time.Duration) string {
+	text := map[string]string{
+		ReasonMaintenance:  "an administrator took them out of service",
+		ReasonQuarantined:  "suspected of a fault, and not used before a good test",
+		ReasonBusy:         "serving other clusters",
+		ReasonCleaning:     "being cleaned, free in a moment",
+		ReasonNotAnswering: "silent for more than " + silence.String(),
+		ReasonReserved:     "an earlier request waits for them",
+	}[reason]
+	return reason + ": " + text
+}
+
+// reservedFor are the machines that requests ahead in the queue could use.
+// Nobody behind them may take any of these: whatever the clusters that run now
+// do, their machines come free for the first in the queue and for no one else,
+// so that it is served in the end.
+func reservedFor(snap Snapshot, placer Placer) map[muster.MachineID]bool {
+	if len(snap.Ahead) == 0 {
+		return nil
+	}
+	reserved := make(map[muster.MachineID]bool)
+	for _, w := range snap.Ahead {
+		t := sift(checksFor(w.Spec, w.Image, snap.RootElsewhere), w.Spec, snap.Machines)
+		compute, spare := t.pick(0, nil)
+		for _, m := range placer.Useful(w.Spec, compute, spare) {
+			reserved[m.ID] = true
+		}
+	}
+	return reserved
+}
