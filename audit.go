@@ -7,7 +7,8 @@ import "time"
 type Audit struct {
 	Seq     int64     `json:"seq"`
 	At      time.Time `json:"at"`
-	Actor   string    `json:"actor"` // user name, "system", "agent:<machine>"
+	Actor   string    `json:"actor"`           // user name, "system", "agent:<machine>"
+	Owner   string    `json:"owner,omitempty"` // of the record; "system" for the site's
 	Project string    `json:"project,omitempty"`
 	Cluster ClusterID `json:"cluster,omitempty"`
 	Kind    string    `json:"kind"` // cluster, node, machine, user, token, image
