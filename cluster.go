@@ -31,6 +31,8 @@ type Cluster struct {
 
 	Created    time.Time
 	PhaseSince time.Time
+	// BuildStarted is when its first node could start to boot.
+	BuildStarted time.Time
 	// Deadline is when the present phase is late. Zero: never.
 	Deadline time.Time
 	// ETA is when the cluster should be ready. Zero: unknown.
