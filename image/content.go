@@ -1,0 +1,90 @@
+package image
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+
+	muster "github.com/muster-hpc/muster"
+)
+
+// Debian's defaults.
+const (
+	defaultMirror         = "http://deb.debian.org/debian"
+	defaultSecurityMirror = "http://deb.debian.org/debian-security"
+)
+
+// settle puts a resolved recipe in normal form: defaults filled in, sets sorted
+// and without repetition. Recipes that mean the same are then the same.
+func settle(rec *Recipe) {
+	fill := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		}
+	}
+	fill(&rec.Base.Distribution, "debian")
+	fill(&rec.Base.Mirror, defaultMirror)
+	fill(&rec.Base.SecurityMirror, defaultSecurityMirror)
+	fill(&rec.Requires.Architecture, runtime.GOARCH) // Go and Debian agree on amd64 and arm64
+	if len(rec.Base.Components) == 0 {
+		rec.Base.Components = []string{"main"}
+	}
+	for _, set := range []*[]string{&rec.Base.Components, &rec.Packages, &rec.Keep, &rec.Mask, &rec.Trim, &rec.NSMasks, &rec.Requires.Devices} {
+		*set = sortedSet(*set)
+	}
+	slices.SortFunc(rec.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(rec.Accounts, func(a, b Account) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func sortedSet(in []string) []string {
+	out := slices.Clone(in)
+	slices.Sort(out)
+	out = slices.Compact(out)
+	if out == nil {
+		out = []string{} // nil and empty must hash alike
+	}
+	return out
+}
+
+// Hash is the SHA-256 of the normalized recipe in hexadecimal. What changes no
+// byte of an image (summary, mirror, comments, order of packages) does not
+// change it.
+func (rec *Recipe) Hash() string {
+	type plain Recipe // without methods
+	data, err := json.Marshal((*plain)(rec))
+	if err != nil {
+		panic(fmt.Sprintf("image: a recipe is plain data: %v", err))
+	}
+	return digest(data)
+}
+
+// contentID names what comes out: the format, what went in, and the packages
+// that were resolved. base is set for derived images only.
+func contentID(recipe string, base muster.ImageID, added []string, arch string, packages []muster.ImagePackage) muster.ImageID {
+	data, err := json.Marshal(struct {
+		Format   int
+		Recipe   string
+		Base     muster.ImageID
+		Added    []string
+		Arch     string
+		Packages []muster.ImagePackage
+	}{Format, recipe, base, sortedSet(added), arch, packages})
+	if err != nil {
+		panic(fmt.Sprintf("image: a package list is plain data: %v", err))
+	}
+	return muster.ImageID("sha256:" + digest(data))
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// comparePackages orders packages as manifests have them.
+func comparePackages(a, b muster.ImagePackage) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Architecture, b.Architecture), cmp.Compare(a.Version, b.Version))
+}

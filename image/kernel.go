@@ -1,0 +1,125 @@
+package image
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	muster "github.com/muster-hpc/muster"
+)
+
+// kernelRelease is the release of the one kernel that is installed.
+func kernelRelease(root string) (string, error) {
+	in, err := os.OpenRoot(root)
+	if err != nil {
+		return "", storeError("read the new root file system", err)
+	}
+	defer in.Close()
+	name, err := newest(in.FS(), "boot/vmlinuz-*")
+	if err != nil {
+		return "", muster.Errorf(muster.EInvalid, "the recipe wants a kernel, but its packages brought none").Wrap(err)
+	}
+	return strings.TrimPrefix(path.Base(name), "vmlinuz-"), nil
+}
+
+// extractKernel copies a kernel's files from root to out and fills m.Modaliases.
+// An initrd is optional: a recipe may leave out the tool that makes it.
+func extractKernel(root, out string, m *muster.Image) error {
+	in, err := os.OpenRoot(root)
+	if err != nil {
+		return storeError("read the new root file system", err)
+	}
+	defer in.Close()
+	if err := copyOut(in, "boot/vmlinuz-"+m.Kernel, filepath.Join(out, "vmlinuz")); err != nil {
+		return fmt.Errorf("extract the kernel: %w", err)
+	}
+	err = copyOut(in, "boot/initrd.img-"+m.Kernel, filepath.Join(out, "initrd.img"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("extract the initrd: %w", err)
+	}
+	modules := "usr/lib/modules/" + m.Kernel
+	if err := tarModules(in, modules, filepath.Join(out, "modules.tar")); err != nil {
+		return fmt.Errorf("extract the modules: %w", err)
+	}
+	aliases, err := in.Open(modules + "/modules.alias")
+	if err != nil {
+		return fmt.Errorf("extract the module aliases: %w", err)
+	}
+	defer aliases.Close()
+	m.Modaliases, err = readAliases(aliases)
+	return err
+}
+
+func copyOut(in *os.Root, from, to string) (err error) {
+	src, err := in.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	_, err = io.Copy(dst, src)
+	return err
+}
+
+// tarModules packs a directory of modules with names as they are below the
+// root, in order, with steady times.
+func tarModules(in *os.Root, dir, to string) (err error) {
+	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	w := tar.NewWriter(dst)
+	err = fs.WalkDir(in.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err // links to sources and build trees are of no use at boot
+		}
+		f, err := in.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: info.Size(), ModTime: epoch(), Format: tar.FormatPAX}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err = io.Copy(w, f)
+		return err
+	})
+	return errors.Join(err, w.Close())
+}
+
+// readAliases lists the device patterns of a modules.alias file, sorted, for
+// the buses whose devices decide whether a machine works.
+func readAliases(r io.Reader) ([]string, error) {
+	var out []string
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) != 3 || f[0] != "alias" {
+			continue
+		}
+		switch bus, _, _ := strings.Cut(f[1], ":"); bus {
+		case "pci", "virtio", "vmbus", "xen", "nvme":
+			out = append(out, f[1])
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), lines.Err()
+}

@@ -1,0 +1,111 @@
+package image
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	muster "github.com/muster-hpc/muster"
+)
+
+// publish makes the finished directory at from the image m.ID, in one step:
+// after a crash the image is there complete or not at all. When a sound image
+// of that ID is there already it stays, because machines may run from it, and
+// its manifest is returned.
+func (s *Store) publish(from string, m *muster.Image) (*muster.Image, error) {
+	data, err := EncodeManifest(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(filepath.Join(from, manifestFile), data); err != nil {
+		return nil, storeError("write the manifest", err)
+	}
+	for _, f := range m.Files {
+		if err := seal(filepath.Join(from, f.Name)); err != nil {
+			return nil, storeError("write image file "+f.Name, err)
+		}
+	}
+	if err := syncDir(from); err != nil {
+		return nil, storeError("publish the image", err)
+	}
+	unlock, err := s.lock("publish") // short: two builders may end with one ID
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	to := s.Path(m.ID)
+	if old, err := s.Show(m.ID); err == nil {
+		if bad := s.check(old, readAlways); bad == nil {
+			return old, nil
+		}
+	}
+	if _, err := os.Lstat(to); err == nil {
+		if err := s.discard(to); err != nil {
+			return nil, storeError("replace a broken image", err)
+		}
+	}
+	if err := os.Rename(from, to); err != nil {
+		return nil, storeError("publish the image", err)
+	}
+	if err := syncDir(s.dir); err != nil {
+		return nil, storeError("publish the image", err)
+	}
+	s.rememberSound(m)
+	return m, nil
+}
+
+// discard takes a directory out of sight in one step and then deletes it.
+// Machines that run from its files keep them open and are not disturbed.
+func (s *Store) discard(dir string) error {
+	grave, err := s.newWorkspace("discarded")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(dir, grave.path("image")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, grave.close())
+	}
+	if err := syncDir(s.dir); err != nil {
+		return errors.Join(err, grave.close())
+	}
+	return grave.close()
+}
+
+// seal makes a file read-only and durable.
+func seal(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Chmod(0o400); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// writeFile replaces a small file so that a crash leaves the old or the new one.
+func writeFile(name string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // gone already when all went well
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), name); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
