@@ -1,0 +1,116 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+)
+
+// verb is what an actor wants to do with a record.
+type verb int
+
+const (
+	read verb = iota
+	write
+)
+
+// record is what authorize needs to know of one.
+type record struct {
+	kind    string // cluster, node, machine, user, token, audit, history, secret, join, meta
+	owner   string
+	project string
+}
+
+// authorize is the one place that decides who may see and change what. It
+// returns nil or an ENotFound that is the same as for a record that does not
+// exist; absent tells what was asked for.
+//
+// Muster itself may do everything. Administrators may do everything but read
+// secrets. Everybody else: their own and their projects' clusters and nodes,
+// read and write; machines, read only (blank hides the tenant); themselves and
+// people of their projects, read only (but their own keys they may change);
+// their own tokens; the audit lines of their projects and about themselves.
+func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
+	if allowed(who, v, r) {
+		return nil
+	}
+	return absent
+}
+
+func allowed(who muster.Actor, v verb, r record) bool {
+	if who.Name == "" {
+		return false // nobody, a zero Actor
+	}
+	if isSystem(who) {
+		return true
+	}
+	switch r.kind {
+	case "secret", "join", "meta":
+		return false
+	}
+	if who.Admin {
+		return true
+	}
+	switch r.kind {
+	case "cluster", "node":
+		return mine(who, r)
+	case "machine", "history":
+		return v == read
+	case "user":
+		// project is one that is shared, if there is one.
+		return r.owner == who.Name || v == read && r.project != "" && who.In(r.project)
+	case "token":
+		return r.owner == who.Name
+	case "audit":
+		return v == read && (r.owner == who.Name || r.project != "" && who.In(r.project))
+	}
+	return false
+}
+
+func mine(who muster.Actor, r record) bool {
+	return r.owner == who.Name || r.project != "" && who.In(r.project)
+}
+
+// isSystem tells Muster's own loops, and the agents that they speak for, from
+// administrators. No user can have such a name: PutUser refuses them.
+func isSystem(who muster.Actor) bool {
+	return who.Admin && (who.Name == "system" || strings.HasPrefix(who.Name, "agent:"))
+}
+
+// scope is the same decision as authorize for a list of records of kind
+// cluster or audit, as an SQL condition on the columns owner and project. Each
+// row passes authorize as well.
+func scope(who muster.Actor) (cond string, args []any) {
+	switch {
+	case who.Name == "":
+		return "0", nil
+	case who.Admin:
+		return "1", nil
+	}
+	projects := slices.DeleteFunc(slices.Clone(who.Projects), func(p string) bool { return p == "" })
+	args = append(args, who.Name)
+	for _, p := range projects {
+		args = append(args, p)
+	}
+	return "(owner = ? OR project IN (" + marks(len(projects)) + "))", args
+}
+
+// blank hides the tenant of a machine from those who may not know it.
+func blank(who muster.Actor, owner, project string, m muster.Machine) muster.Machine {
+	if who.Admin || m.Cluster == "" || mine(who, record{owner: owner, project: project}) {
+		return m
+	}
+	m.Cluster, m.Node, m.Attempt, m.Conditions = "", "", 0, nil
+	return m
+}
+
+// CanSee tells whether an actor may see a committed audit line: for passing on
+// the lines of a Feed. It agrees with Audits.
+func (db *DB) CanSee(who muster.Actor, a muster.Audit) bool {
+	return allowed(who, read, auditRecord(a))
+}
+
+func auditRecord(a muster.Audit) record {
+	return record{kind: "audit", owner: a.Owner, project: a.Project}
+}

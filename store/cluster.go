@@ -1,0 +1,224 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/muster-hpc/muster"
+)
+
+func noCluster(ref string) *muster.Error {
+	return muster.Errorf(muster.ENotFound, "there is no cluster %q", ref).
+		WithHint("`muster list` shows the clusters that you can see")
+}
+
+func clusterRecord(c muster.Cluster) record {
+	return record{kind: "cluster", owner: c.Owner, project: c.Project}
+}
+
+// Cluster returns one cluster, also a deleted one.
+func (tx *Tx) Cluster(id muster.ClusterID) (muster.Cluster, error) {
+	list, err := tx.clusters(`id = ?`, string(id))
+	if err != nil {
+		return muster.Cluster{}, err
+	}
+	if len(list) == 0 {
+		return muster.Cluster{}, noCluster(string(id))
+	}
+	if err := authorize(tx.who, read, clusterRecord(list[0]), noCluster(string(id))); err != nil {
+		return muster.Cluster{}, err
+	}
+	return list[0], nil
+}
+
+// Clusters returns the clusters that the actor may see, oldest first.
+func (tx *Tx) Clusters(f ClusterFilter) ([]muster.Cluster, error) {
+	cond, args := scope(tx.who)
+	if len(f.Phases) > 0 {
+		cond += ` AND phase IN (` + marks(len(f.Phases)) + `)`
+		for _, p := range f.Phases {
+			args = append(args, string(p))
+		}
+	}
+	if f.Living {
+		cond += ` AND phase <> 'deleted'`
+	}
+	if f.Project != "" {
+		cond += ` AND project = ?`
+		args = append(args, f.Project)
+	}
+	if f.Owner != "" {
+		cond += ` AND owner = ?`
+		args = append(args, f.Owner)
+	}
+	cond += ` ORDER BY created, n`
+	if f.Limit > 0 {
+		cond += ` LIMIT ?`
+		args = append(args, f.Limit)
+	}
+	list, err := tx.clusters(cond, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := list[:0]
+	for _, c := range list {
+		if allowed(tx.who, read, clusterRecord(c)) {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// clusters reads rows whoever asks; its callers authorize.
+func (tx *Tx) clusters(cond string, args ...any) ([]muster.Cluster, error) {
+	return load(tx.s, &tx.s.db.clusters, table[muster.ClusterID, muster.Cluster]{
+		name: "clusters",
+		same: func(h head, c muster.Cluster) bool {
+			return string(c.ID) == h.id && string(c.Phase) == h.phase && c.Owner == h.owner && c.Project == h.project
+		},
+	}, nil, cond, args...)
+}
+
+// PutCluster inserts or changes a cluster. A change of phase is checked
+// against the transition table and leaves an audit line; so does a text.
+// PhaseSince and Created are filled in where the caller left them. A cluster
+// becomes deleted only when no machine is in it; its secrets go with it.
+//
+// Errors: ENotFound if the actor may not change it, EConflict for a transition
+// that the table does not have, a taken name or network, or machines left.
+func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if c.ID == "" || c.Name == "" || c.Owner == "" || c.Project == "" {
+		return defect("a cluster needs an ID, a name, an owner and a project")
+	}
+	if err := authorize(tx.who, write, clusterRecord(c), noCluster(string(c.ID))); err != nil {
+		return err
+	}
+	list, err := tx.clusters(`id = ?`, string(c.ID))
+	if err != nil {
+		return err
+	}
+	var old muster.Cluster
+	if len(list) == 1 {
+		old = list[0]
+		if err := authorize(tx.who, write, clusterRecord(old), noCluster(string(c.ID))); err != nil {
+			return err
+		}
+		if old.Owner != c.Owner || old.Project != c.Project {
+			return muster.Errorf(muster.EConflict, "cluster %s belongs to %s in project %s", c.ID, old.Owner, old.Project).
+				WithHint("owner and project of a cluster do not change: delete it and make another")
+		}
+	} else if !tx.who.Admin && c.Owner != tx.who.Name {
+		return muster.Errorf(muster.EForbidden, "only an administrator makes clusters for others").
+			WithHint("make it under your own name")
+	}
+	if !old.Phase.CanBecome(c.Phase) || c.Phase == "" {
+		return badTransition("cluster", string(c.ID), string(old.Phase), string(c.Phase))
+	}
+	if c.Created.IsZero() {
+		c.Created = tx.now()
+	}
+	if c.Phase != old.Phase && c.PhaseSince.Equal(old.PhaseSince) {
+		c.PhaseSince = tx.now()
+	}
+	if c.Phase == muster.ClusterDeleted && old.Phase != c.Phase {
+		if c.Deleted.IsZero() {
+			c.Deleted = tx.now()
+		}
+		if err := tx.endCluster(c.ID); err != nil {
+			return err
+		}
+	}
+	if err := tx.writeCluster(c, old); err != nil {
+		return err
+	}
+	if c.Phase == old.Phase && text == "" {
+		return nil
+	}
+	return tx.log(muster.Audit{Owner: c.Owner, Project: c.Project, Cluster: c.ID, Kind: "cluster", Object: string(c.ID),
+		From: string(old.Phase), To: string(c.Phase), Text: text})
+}
+
+func (tx *Tx) writeCluster(c, old muster.Cluster) error {
+	doc, sum, err := encode(c)
+	if err != nil {
+		return err
+	}
+	var index any
+	if c.NetworkIndex != 0 {
+		index = c.NetworkIndex
+	}
+	if old.ID == "" {
+		_, err = tx.s.exec(`INSERT INTO clusters (id, owner, project, name, phase, image, network_index, created, rev, sum, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(c.ID), c.Owner, c.Project, c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc)
+		return err
+	}
+	if before, _, err := encode(old); err == nil && before == doc {
+		return nil
+	}
+	_, err = tx.s.exec(`UPDATE clusters SET name = ?, phase = ?, image = ?, network_index = ?, created = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
+		c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc, string(c.ID))
+	return err
+}
+
+// endCluster removes what must not outlive a cluster, and refuses while it
+// holds a machine.
+func (tx *Tx) endCluster(id muster.ClusterID) error {
+	var machine string
+	err := tx.s.one([]any{&machine}, `SELECT id FROM machines WHERE cluster = ? LIMIT 1`, string(id))
+	if err == nil {
+		return muster.Errorf(muster.EConflict, "cluster %s still holds machine %s", id, machine).
+			WithHint("give its machines back first")
+	}
+	if !errors.Is(err, errNoRow) {
+		return err
+	}
+	for _, table := range []string{"secrets", "joins"} {
+		if _, err := tx.s.exec(fmt.Sprintf(`DELETE FROM %s WHERE cluster = ?`, table), string(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func badTransition(kind, id, from, to string) *muster.Error {
+	if from == "" {
+		from = "nothing"
+	}
+	return muster.Errorf(muster.EConflict, "%s %s cannot go from %s to %q", kind, id, from, to).
+		WithHint("it changed in the meantime: look at it again")
+}
+
+// QueuePosition is the place of a queued cluster among all that wait, from 1,
+// or 0 when it does not wait.
+func (tx *Tx) QueuePosition(id muster.ClusterID) (int, error) {
+	c, err := tx.Cluster(id)
+	if err != nil || c.Phase != muster.ClusterQueued {
+		return 0, err
+	}
+	var n int
+	err = tx.s.one([]any{&n}, `SELECT count(*) FROM clusters AS c, (SELECT n, created FROM clusters WHERE id = ?) AS me
+		WHERE c.phase = 'queued' AND (c.created, c.n) <= (me.created, me.n)`, string(id))
+	return n, err
+}
+
+// ImageUsers lists the living clusters that use an image, as far as the actor
+// may see them.
+func (tx *Tx) ImageUsers(id muster.ImageID) ([]muster.ClusterID, error) {
+	cond, args := scope(tx.who)
+	var ids []muster.ClusterID
+	err := tx.s.each(func(r *sql.Rows) error {
+		var c muster.ClusterID
+		if err := r.Scan(&c); err != nil {
+			return err
+		}
+		ids = append(ids, c)
+		return nil
+	}, `SELECT id FROM clusters WHERE image = ? AND phase <> 'deleted' AND `+cond+` ORDER BY created, n`,
+		append([]any{string(id)}, args...)...)
+	return ids, err
+}

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+)
+
+// FindCluster finds a cluster by its ID, by the name of a living cluster, or
+// by project/name.
+//
+// Errors: EConflict if several living clusters that the actor may see have the
+// name, with their IDs in the hint; ENotFound, with a similar name in the hint
+// if there is one.
+func (tx *Tx) FindCluster(ref string) (muster.Cluster, error) {
+	if strings.HasPrefix(ref, "c-") {
+		c, err := tx.Cluster(muster.ClusterID(ref))
+		if muster.CodeOf(err) != muster.ENotFound {
+			return c, err
+		}
+	}
+	cond, args := scope(tx.who)
+	name := ref
+	if project, rest, ok := strings.Cut(ref, "/"); ok {
+		name = rest
+		cond += ` AND project = ?`
+		args = append(args, project)
+	}
+	list, err := tx.clusters(cond+` AND name = ? AND phase <> 'deleted' ORDER BY created, n`, append(args, name)...)
+	if err != nil {
+		return muster.Cluster{}, err
+	}
+	list = slices.DeleteFunc(list, func(c muster.Cluster) bool { return !allowed(tx.who, read, clusterRecord(c)) })
+	switch len(list) {
+	case 0:
+		return muster.Cluster{}, tx.didYouMean(ref, name)
+	case 1:
+		return list[0], nil
+	}
+	var which []string
+	for _, c := range list {
+		which = append(which, string(c.ID)+" (project "+c.Project+")")
+	}
+	return muster.Cluster{}, muster.Errorf(muster.EConflict, "%d clusters are named %q", len(list), name).
+		WithHint("name it by its ID: %s", strings.Join(which, ", "))
+}
+
+func (tx *Tx) didYouMean(ref, name string) error {
+	list, err := tx.Clusters(ClusterFilter{Living: true, Limit: 1000})
+	if err != nil {
+		return err
+	}
+	best, bestAt := "", max(1, len(name)/3)+1
+	for _, c := range list {
+		for _, s := range []string{c.Name, string(c.ID)} {
+			if d := distance(name, s); d < bestAt {
+				best, bestAt = s, d
+			}
+		}
+	}
+	e := noCluster(ref)
+	if best != "" {
+		return e.WithHint("did you mean %q? `muster list` shows the clusters that you can see", best)
+	}
+	return e
+}
+
+// distance counts the letters to change, insert or leave out to make b of a.
+// Long names are cut: they are not typing mistakes of each other.
+func distance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

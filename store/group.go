@@ -1,0 +1,272 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// group is a set of Updates that become durable with one COMMIT. Every member
+// ran inside its own savepoint, one after the other, on its own goroutine.
+//
+// There is no goroutine for it: whoever holds db.wmu runs its function, and
+// then either leaves the group open because others wait for wmu (each of them
+// will do the same), or commits it for everybody. While one group is being
+// flushed, the next one gathers before wmu.
+type group struct {
+	done  chan struct{} // closed when err is final
+	err   error
+	n     int // members
+	kept  int // members whose change is part of the COMMIT
+	began time.Time
+	lines []muster.Audit
+}
+
+// A group is committed at the latest when it has so many members or is so old,
+// whoever waits: the first member has waited long enough.
+const (
+	maxGroup    = 256
+	maxGroupAge = 20 * time.Millisecond
+)
+
+// Update runs fn in a transaction that may change things, on behalf of who,
+// and returns once the change is durable. If fn returns an error, its change
+// is undone and the error returned; if fn panics, its change is undone and the
+// panic goes on. The change of others in the same group is untouched.
+//
+// Functions run one at a time for the whole site: fn must not wait for
+// anything outside the store, and must not call Update (it would wait for
+// itself) or keep its Tx.
+//
+// When the commit fails, every Update of the group gets the error and none of
+// them has happened.
+func (db *DB) Update(ctx context.Context, who muster.Actor, fn func(*Tx) error) error {
+	if err := db.usable(ctx); err != nil {
+		return err
+	}
+	db.waiting.Add(1)
+	db.wmu.Lock()
+	db.waiting.Add(-1)
+	g, err := db.join(ctx, who, fn)
+	if g == nil {
+		return err
+	}
+	<-g.done
+	if g.err != nil {
+		// Also for a function that failed by itself: it may have failed because
+		// of a change of this group that has not happened now.
+		return g.err
+	}
+	return explain(err)
+}
+
+// View runs fn in a transaction that only reads: everything fn sees is of one
+// moment.
+func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) error {
+	if err := db.usable(ctx); err != nil {
+		return err
+	}
+	var c *conn
+	select {
+	case c = <-db.readers:
+	case <-ctx.Done():
+		return explain(ctx.Err())
+	}
+	if c == nil { // closed while waiting
+		return db.usable(ctx)
+	}
+	defer func() { db.readers <- c }()
+	if _, err := c.exec(`BEGIN`); err != nil {
+		return db.failed(err)
+	}
+	s := &session{db: db, conn: c}
+	defer func() {
+		s.done = true
+		if _, err := c.exec(`ROLLBACK`); err != nil && db.dead.Load() == nil {
+			db.log.Error("end of a view", "error", err)
+		}
+	}()
+	return db.failed(fn(&Tx{s: s, who: who, name: who.Name}))
+}
+
+// join runs fn as a member of the open group, with wmu held, and lets go of
+// wmu. It returns a nil group if there is nothing to wait for.
+func (db *DB) join(ctx context.Context, who muster.Actor, fn func(*Tx) error) (g *group, err error) {
+	if err := db.usable(ctx); err != nil { // it may have waited long
+		db.settle()
+		return nil, err
+	}
+	if db.group == nil {
+		if _, err := db.writer.exec(`BEGIN IMMEDIATE`); err != nil {
+			db.settle()
+			return nil, db.failed(err)
+		}
+		db.group = &group{done: make(chan struct{}), began: time.Now()}
+	}
+	g = db.group
+	g.n++
+	if err := db.fault(PointBegin); err != nil {
+		db.abandon(db.kill(err))
+		db.settle()
+		return g, err
+	}
+	if _, err := db.writer.exec(`SAVEPOINT one`); err != nil {
+		db.abandon(db.failed(err))
+		db.settle()
+		return g, err
+	}
+	s := &session{db: db, conn: db.writer, write: true}
+	returned := false
+	defer func() { // also when fn panics or ends its goroutine
+		s.done = true
+		if !returned {
+			err = errors.New("the function did not return")
+		}
+		db.leave(g, s, err)
+		db.settle()
+	}()
+	err = fn(&Tx{s: s, who: who, name: who.Name})
+	if err == nil {
+		err = s.check()
+	}
+	returned = true
+	return g, err
+}
+
+// leave keeps or undoes what one member did.
+func (db *DB) leave(g *group, s *session, err error) {
+	if ferr := db.fault(PointChanged); ferr != nil {
+		db.abandon(db.kill(ferr))
+		return
+	}
+	if err == nil {
+		if _, rerr := db.writer.exec(`RELEASE one`); rerr != nil {
+			db.abandon(db.failed(rerr))
+			return
+		}
+		g.kept++
+		g.lines = append(g.lines, s.lines...)
+		return
+	}
+	if _, rerr := db.writer.exec(`ROLLBACK TO one`); rerr != nil {
+		// SQLite undid the whole transaction when the statement failed (a full
+		// disk does that). The cause is in err; nobody was told of success.
+		if !fatal(err) && !fatal(s.broken) {
+			err = rerr
+		} else if s.broken != nil {
+			err = s.broken
+		}
+		db.abandon(db.failed(err))
+		return
+	}
+	if _, rerr := db.writer.exec(`RELEASE one`); rerr != nil {
+		db.abandon(db.failed(rerr))
+	}
+}
+
+// abandon ends the open group with an error and without a commit.
+func (db *DB) abandon(err error) {
+	g := db.group
+	if g == nil {
+		return
+	}
+	_, _ = db.writer.exec(`ROLLBACK`) // fails when SQLite did it already
+	db.finish(g, err)
+}
+
+func (db *DB) finish(g *group, err error) {
+	db.group = nil
+	db.lastN = g.n
+	g.err = err
+	db.counts.group(g, err)
+	close(g.done)
+}
+
+// settle commits the open group unless somebody else is about to, and lets go
+// of wmu.
+func (db *DB) settle() {
+	defer db.wmu.Unlock()
+	g := db.group
+	if g == nil {
+		return
+	}
+	if g.n < maxGroup && time.Since(g.began) < maxGroupAge {
+		// Members of the last group come back for more a moment after they
+		// were told: give them that moment, it saves a flush.
+		for try := 0; db.waiting.Load() == 0 && try < 3 && db.lastN > 1; try++ {
+			runtime.Gosched()
+		}
+		if db.waiting.Load() > 0 {
+			return
+		}
+	}
+	db.commit(g)
+}
+
+func (db *DB) commit(g *group) {
+	if g.kept == 0 {
+		db.abandon(nil) // every member failed by itself, and knows why
+		return
+	}
+	if err := db.fault(PointBeforeCommit); err != nil {
+		db.abandon(db.kill(err))
+		return
+	}
+	if _, err := db.writer.exec(`COMMIT`); err != nil {
+		db.abandon(db.failed(err))
+		return
+	}
+	if err := db.fault(PointAfterCommit); err != nil {
+		db.finish(g, db.kill(err))
+		return
+	}
+	db.feeds.publish(g.lines)
+	if err := db.fault(PointPublished); err != nil {
+		db.finish(g, db.kill(err))
+		return
+	}
+	db.finish(g, nil)
+}
+
+// failed explains an error and remembers it for Stats when it is the disk's.
+func (db *DB) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	out := explain(err)
+	switch muster.CodeOf(out) {
+	case muster.EUnavailable, muster.ECorrupt, muster.EInternal:
+		db.counts.failure(db.clock.Now(), out)
+	}
+	return out
+}
+
+// counts are the numbers behind Stats.
+type counts struct {
+	mu      sync.Mutex
+	updates int64
+	commits int64
+	largest int
+	last    error
+	lastAt  time.Time
+}
+
+func (c *counts) group(g *group, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && g.kept > 0 {
+		c.commits++
+		c.updates += int64(g.kept)
+		c.largest = max(c.largest, g.kept)
+	}
+}
+
+func (c *counts) failure(at time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.lastAt = err, at
+}

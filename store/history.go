@@ -1,0 +1,110 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// kept is how many durations of a kind, class and image are kept: estimates
+// should follow what a site does now.
+const kept = 200
+
+// keptCleans is how many records of cleaning are kept of one machine.
+const keptCleans = 100
+
+// PutClean keeps the record of a cleaning. Only administrators and Muster
+// itself may.
+func (tx *Tx) PutClean(r muster.CleanRecord) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := authorize(tx.who, write, record{kind: "history"}, noMachine(r.Machine)); err != nil {
+		return err
+	}
+	doc, sum, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.s.exec(`INSERT INTO cleans (owner, project, machine, at, sum, doc) VALUES ('system', '', ?, ?, ?, ?)`,
+		string(r.Machine), nanos(r.At), sum, doc); err != nil {
+		return err
+	}
+	_, err = tx.s.exec(`DELETE FROM cleans WHERE machine = ? AND n <= (SELECT n FROM cleans WHERE machine = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`,
+		string(r.Machine), string(r.Machine), keptCleans)
+	return err
+}
+
+// Cleans returns the records of a machine's cleanings, newest first.
+func (tx *Tx) Cleans(id muster.MachineID, limit int) ([]muster.CleanRecord, error) {
+	if err := authorize(tx.who, read, record{kind: "history"}, noMachine(id)); err != nil {
+		return nil, err
+	}
+	var list []muster.CleanRecord
+	err := tx.s.each(func(r *sql.Rows) error {
+		var doc string
+		var sum int64
+		if err := r.Scan(&sum, &doc); err != nil {
+			return err
+		}
+		var c muster.CleanRecord
+		if err := decode("a record of cleaning "+string(id), doc, sum, &c); err != nil {
+			return err
+		}
+		list = append(list, c)
+		return nil
+	}, `SELECT sum, doc FROM cleans WHERE machine = ? ORDER BY n DESC LIMIT ?`, string(id), unlimited(limit))
+	return list, err
+}
+
+// PutDuration remembers how long something took, for estimates. Only
+// administrators and Muster itself may.
+func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := authorize(tx.who, write, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
+		return err
+	}
+	if _, err := tx.s.exec(`INSERT INTO durations (owner, project, kind, class, image, took, at) VALUES ('system', '', ?, ?, ?, ?, ?)`,
+		kind, class, image, int64(d), nanos(tx.now())); err != nil {
+		return err
+	}
+	_, err := tx.s.exec(`DELETE FROM durations WHERE kind = ? AND class = ? AND image = ? AND n <=
+		(SELECT n FROM durations WHERE kind = ? AND class = ? AND image = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`,
+		kind, class, image, kind, class, image, kept)
+	return err
+}
+
+// Durations returns how long something took lately, newest first. An empty
+// class or image stands for any.
+func (tx *Tx) Durations(kind, class, image string, limit int) ([]time.Duration, error) {
+	if err := authorize(tx.who, read, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
+		return nil, err
+	}
+	cond, args := `kind = ?`, []any{kind}
+	if class != "" {
+		cond += ` AND class = ?`
+		args = append(args, class)
+	}
+	if image != "" {
+		cond += ` AND image = ?`
+		args = append(args, image)
+	}
+	var list []time.Duration
+	err := tx.s.each(func(r *sql.Rows) error {
+		var d int64
+		err := r.Scan(&d)
+		list = append(list, time.Duration(d))
+		return err
+	}, `SELECT took FROM durations WHERE `+cond+` ORDER BY n DESC LIMIT ?`, append(args, unlimited(limit))...)
+	return list, err
+}
+
+func unlimited(n int) int {
+	if n <= 0 {
+		return -1 // SQLite's word for all
+	}
+	return n
+}

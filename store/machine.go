@@ -1,0 +1,193 @@
+package store
+
+import (
+	"github.com/muster-hpc/muster"
+)
+
+func noMachine(id muster.MachineID) *muster.Error {
+	return muster.Errorf(muster.ENotFound, "there is no machine %q", id).
+		WithHint("`muster machine list` shows the machines")
+}
+
+// Machine returns one machine. Whoever may not see its tenant finds Cluster
+// and Node empty.
+func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
+	list, err := tx.machines(`id = ?`, string(id))
+	if err != nil {
+		return muster.Machine{}, err
+	}
+	if len(list) == 0 {
+		return muster.Machine{}, noMachine(id)
+	}
+	return list[0], nil
+}
+
+// Machines returns machines in the order of their IDs. Whoever may not see a
+// tenant finds Cluster and Node of its machines empty, and finds none by it.
+func (tx *Tx) Machines(f MachineFilter) ([]muster.Machine, error) {
+	cond, args := `1`, []any(nil)
+	if len(f.Phases) > 0 {
+		cond += ` AND phase IN (` + marks(len(f.Phases)) + `)`
+		for _, p := range f.Phases {
+			args = append(args, string(p))
+		}
+	}
+	if f.Cluster != "" {
+		who, more := scope(tx.who)
+		cond += ` AND cluster = ? AND ` + who
+		args = append(append(args, string(f.Cluster)), more...)
+	}
+	if f.Provider != "" {
+		cond += ` AND provider = ?`
+		args = append(args, f.Provider)
+	}
+	if f.Class != "" {
+		cond += ` AND class = ?`
+		args = append(args, f.Class)
+	}
+	cond += ` ORDER BY id`
+	if f.Limit > 0 {
+		cond += ` LIMIT ?`
+		args = append(args, f.Limit)
+	}
+	return tx.machines(cond, args...)
+}
+
+// machines reads rows, leaves out what the actor may not see, and blanks the
+// tenants that he may not know.
+func (tx *Tx) machines(cond string, args ...any) ([]muster.Machine, error) {
+	var heads []head
+	list, err := tx.rawMachines(func(_ int, h head) { heads = append(heads, h) }, cond, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := list[:0]
+	for i, m := range list {
+		if allowed(tx.who, read, record{kind: "machine", owner: heads[i].owner, project: heads[i].project}) {
+			out = append(out, blank(tx.who, heads[i].owner, heads[i].project, m))
+		}
+	}
+	return out, nil
+}
+
+// rawMachines reads rows whoever asks.
+func (tx *Tx) rawMachines(each func(int, head), cond string, args ...any) ([]muster.Machine, error) {
+	return load(tx.s, &tx.s.db.machines, table[muster.MachineID, muster.Machine]{
+		name: "machines",
+		same: func(h head, m muster.Machine) bool { return string(m.ID) == h.id && string(m.Phase) == h.phase },
+	}, each, cond, args...)
+}
+
+// PutMachine inserts or changes a machine. A change of phase is checked
+// against the transition table and leaves an audit line; so does a text. Its
+// Cluster and Node must be set exactly while it is allocated or active, and
+// when the transaction's function ends that node must be filled by this
+// machine. PhaseSince is filled in where the caller left it.
+//
+// Users may do one thing: give a free machine to a cluster of theirs. Then
+// only phase, cluster, node and attempt are taken from m.
+//
+// Errors: ENotFound if the actor may not change it, EConflict for a transition
+// that the table does not have, or when the machine or the node is taken.
+func (tx *Tx) PutMachine(m muster.Machine, text string) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if m.ID == "" || m.Provider == "" {
+		return defect("a machine needs an ID and a provider")
+	}
+	if (m.Cluster == "") != (m.Node == "") || m.Phase.Held() != (m.Cluster != "") {
+		return muster.Errorf(muster.EConflict, "machine %s is %s and has cluster %q and node %q", m.ID, m.Phase, m.Cluster, m.Node).
+			WithHint("a machine has a cluster and a node exactly while it is allocated or active")
+	}
+	list, err := tx.rawMachines(nil, `id = ?`, string(m.ID))
+	if err != nil {
+		return err
+	}
+	var old muster.Machine
+	if len(list) == 1 {
+		old = list[0]
+	}
+	if m, err = tx.claim(m, old); err != nil {
+		return err
+	}
+	if !old.Phase.CanBecome(m.Phase) || m.Phase == "" {
+		return badTransition("machine", string(m.ID), string(old.Phase), string(m.Phase))
+	}
+	if old.Phase.Held() && m.Phase.Held() && (old.Cluster != m.Cluster || old.Node != m.Node) {
+		return muster.Errorf(muster.EConflict, "machine %s belongs to node %s of %s", m.ID, old.Node, old.Cluster).
+			WithHint("it must be cleaned before it goes to another node")
+	}
+	if m.Phase != old.Phase && m.PhaseSince.Equal(old.PhaseSince) {
+		m.PhaseSince = tx.now()
+	}
+	line := muster.Audit{Kind: "machine", Object: string(m.ID), From: string(old.Phase), To: string(m.Phase), Text: text}
+	owner, project := "system", ""
+	if tenant := firstOf(m.Cluster, old.Cluster); tenant != "" {
+		list, err := tx.clusters(`id = ?`, string(tenant))
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return noCluster(string(tenant))
+		}
+		line.Cluster, line.Owner, line.Project = tenant, list[0].Owner, list[0].Project
+		if m.Cluster != "" {
+			owner, project = line.Owner, line.Project
+		}
+	}
+	tx.s.touch(m.ID)
+	if err := tx.writeMachine(m, old, owner, project); err != nil {
+		return err
+	}
+	if m.Phase == old.Phase && text == "" {
+		return nil
+	}
+	return tx.log(line)
+}
+
+// claim authorizes a change of a machine, and limits what a user may change.
+func (tx *Tx) claim(m, old muster.Machine) (muster.Machine, error) {
+	absent := noMachine(m.ID)
+	if authorize(tx.who, write, record{kind: "machine"}, absent) == nil {
+		return m, nil
+	}
+	if old.Phase != muster.MachineFree || m.Phase != muster.MachineAllocated {
+		return m, absent
+	}
+	c, err := tx.Cluster(m.Cluster)
+	if err != nil {
+		return m, err
+	}
+	if err := authorize(tx.who, write, clusterRecord(c), absent); err != nil {
+		return m, err
+	}
+	old.Phase, old.Cluster, old.Node, old.Attempt = m.Phase, m.Cluster, m.Node, m.Attempt
+	return old, nil
+}
+
+func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
+	doc, sum, err := encode(m)
+	if err != nil {
+		return err
+	}
+	if old.ID == "" {
+		_, err = tx.s.exec(`INSERT INTO machines (id, owner, project, provider, class, phase, cluster, node, rev, sum, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(m.ID), owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.nextRev(), sum, doc)
+		return err
+	}
+	if before, _, err := encode(old); err == nil && before == doc {
+		return nil
+	}
+	_, err = tx.s.exec(`UPDATE machines SET owner = ?, project = ?, provider = ?, class = ?, phase = ?, cluster = ?, node = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
+		owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.nextRev(), sum, doc, string(m.ID))
+	return err
+}
+
+func firstOf[S ~string](a, b S) S {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,241 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+)
+
+// UIDs that NextUID gives. Below are those of systems and sites, above those
+// that a machine's user namespace does not have.
+const (
+	firstUID = 20000
+	lastUID  = 59999
+)
+
+func noUser(name string) *muster.Error {
+	return muster.Errorf(muster.ENotFound, "there is no user %q", name).
+		WithHint("`muster user list` shows the users that you can see")
+}
+
+// User returns one user. Keys of others are left out, except for administrators.
+func (tx *Tx) User(name string) (muster.User, error) {
+	list, err := tx.users(`name = ?`, name)
+	if err != nil {
+		return muster.User{}, err
+	}
+	if len(list) == 0 {
+		return muster.User{}, noUser(name)
+	}
+	return list[0], nil
+}
+
+// Users returns the users that the actor may see, by name: all for an
+// administrator; oneself and those of one's projects, without their keys, for
+// a user.
+func (tx *Tx) Users() ([]muster.User, error) {
+	if tx.who.Admin {
+		return tx.users(`1 ORDER BY name`)
+	}
+	args := []any{tx.who.Name}
+	for _, p := range tx.who.Projects {
+		args = append(args, p)
+	}
+	return tx.users(`name = ? OR name IN (SELECT owner FROM members WHERE project IN (`+marks(len(args)-1)+`)) ORDER BY name`, args...)
+}
+
+func (tx *Tx) users(cond string, args ...any) ([]muster.User, error) {
+	all, err := tx.rawUsers(cond, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := all[:0]
+	for _, u := range all {
+		if !allowed(tx.who, read, userRecord(tx.who, u)) {
+			continue
+		}
+		if !tx.who.Admin && u.Name != tx.who.Name {
+			u.Keys = nil
+			u.Projects = slices.DeleteFunc(u.Projects, func(p string) bool { return !tx.who.In(p) })
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// userRecord names a project that the actor shares with a user, if any.
+func userRecord(who muster.Actor, u muster.User) record {
+	r := record{kind: "user", owner: u.Name}
+	for _, p := range u.Projects {
+		if p != "" && who.In(p) {
+			r.project = p
+		}
+	}
+	return r
+}
+
+func (tx *Tx) rawUsers(cond string, args ...any) ([]muster.User, error) {
+	var list []muster.User
+	err := tx.s.each(func(r *sql.Rows) error {
+		var name, doc string
+		var uid int
+		var sum int64
+		if err := r.Scan(&name, &uid, &sum, &doc); err != nil {
+			return err
+		}
+		var u muster.User
+		if err := decode("the record of user "+name, doc, sum, &u); err != nil {
+			return err
+		}
+		if u.Name != name || u.UID != uid {
+			return corrupt("the record of user "+name, errors.New("row and document disagree"))
+		}
+		list = append(list, u)
+		return nil
+	}, `SELECT name, uid, sum, doc FROM users WHERE `+cond, args...)
+	return list, err
+}
+
+// checkUser refuses names that are Muster's own or that no system takes, and
+// UIDs that belong to systems.
+func checkUser(u muster.User) error {
+	switch {
+	case u.Name == "system" || u.Name == "root" || u.Name == "nobody":
+		return muster.Errorf(muster.EInvalid, "the name %q is reserved", u.Name).WithHint("choose another name")
+	case !regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`).MatchString(u.Name):
+		return muster.Errorf(muster.EInvalid, "%q is not a user name", u.Name).
+			WithHint("use up to 32 of a-z, 0-9, - and _, beginning with a letter")
+	case u.UID < 1000 || u.UID > 65533:
+		return muster.Errorf(muster.EInvalid, "user %s cannot have UID %d", u.Name, u.UID).WithHint("use one from 1000 to 65533")
+	}
+	for _, k := range u.Keys {
+		if strings.ContainsAny(k, "\n\r\x00") {
+			return muster.Errorf(muster.EInvalid, "a key of user %s has more than one line", u.Name).WithHint("give one key per line")
+		}
+	}
+	return nil
+}
+
+// PutUser inserts or changes a user and leaves an audit line. A user may
+// change nothing but his own keys and full name.
+//
+// Errors: EInvalid for a name or UID that cannot be, EConflict for a UID or a
+// name that once was another person's.
+func (tx *Tx) PutUser(u muster.User, text string) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := checkUser(u); err != nil {
+		return err
+	}
+	list, err := tx.rawUsers(`name = ?`, u.Name)
+	if err != nil {
+		return err
+	}
+	from := ""
+	if len(list) == 1 {
+		from = "present"
+	}
+	if err := authorize(tx.who, write, record{kind: "user", owner: u.Name}, noUser(u.Name)); err != nil {
+		return err
+	}
+	if !tx.who.Admin {
+		if len(list) == 0 {
+			return noUser(u.Name)
+		}
+		old := list[0]
+		if u.UID != old.UID || u.Admin != old.Admin || !slices.Equal(u.Projects, old.Projects) {
+			return muster.Errorf(muster.EForbidden, "users change only their own keys and full name").WithHint("ask an administrator")
+		}
+	}
+	if err := tx.takeUID(u); err != nil {
+		return err
+	}
+	doc, sum, err := encode(u)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.s.exec(`INSERT INTO users (name, owner, project, uid, rev, sum, doc) VALUES (?, ?, '', ?, ?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET uid = excluded.uid, rev = excluded.rev, sum = excluded.sum, doc = excluded.doc`,
+		u.Name, u.Name, u.UID, tx.s.nextRev(), sum, doc); err != nil {
+		return err
+	}
+	if _, err := tx.s.exec(`DELETE FROM members WHERE owner = ?`, u.Name); err != nil {
+		return err
+	}
+	for _, p := range u.Projects {
+		if _, err := tx.s.exec(`INSERT OR IGNORE INTO members (project, owner) VALUES (?, ?)`, p, u.Name); err != nil {
+			return err
+		}
+	}
+	return tx.log(muster.Audit{Owner: u.Name, Kind: "user", Object: u.Name, From: from, To: "present", Text: text})
+}
+
+// takeUID records a UID for ever. A name keeps its UID for ever too: what the
+// first person of that name left behind must not become the second one's.
+func (tx *Tx) takeUID(u muster.User) error {
+	var owner string
+	err := tx.s.one([]any{&owner}, `SELECT owner FROM uids WHERE uid = ?`, u.UID)
+	switch {
+	case err == nil && owner == u.Name:
+		return nil
+	case err == nil:
+		return muster.Errorf(muster.EConflict, "UID %d was given to another user before", u.UID).
+			WithHint("UIDs are never given twice: leave it out to get a free one")
+	case !errors.Is(err, errNoRow):
+		return err
+	}
+	var uid int
+	err = tx.s.one([]any{&uid}, `SELECT uid FROM uids WHERE owner = ? ORDER BY given DESC LIMIT 1`, u.Name)
+	if err == nil {
+		return muster.Errorf(muster.EConflict, "user %s has or had UID %d", u.Name, uid).
+			WithHint("give UID %d if it is the same person, or choose another name", uid)
+	}
+	if !errors.Is(err, errNoRow) {
+		return err
+	}
+	_, err = tx.s.exec(`INSERT INTO uids (uid, owner, project, given) VALUES (?, ?, '', ?)`, u.UID, u.Name, nanos(tx.now()))
+	return err
+}
+
+// NextUID returns a UID that nobody ever had. It is taken by PutUser.
+// EUnavailable when there are none left.
+func (tx *Tx) NextUID() (int, error) {
+	var uid int
+	err := tx.s.one([]any{&uid}, `SELECT coalesce(max(uid), ?) + 1 FROM uids WHERE uid BETWEEN ? AND ?`, firstUID-1, firstUID, lastUID)
+	if err == nil && uid > lastUID {
+		return 0, muster.Errorf(muster.EUnavailable, "every UID from %d to %d was given", firstUID, lastUID).
+			WithHint("give the user a UID of your site")
+	}
+	return uid, err
+}
+
+// DeleteUser removes a user with all tokens. EConflict while he owns a
+// cluster that is not deleted.
+func (tx *Tx) DeleteUser(name string) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := authorize(tx.who, write, record{kind: "site"}, noUser(name)); err != nil {
+		return err
+	}
+	if _, err := tx.User(name); err != nil {
+		return err
+	}
+	var id string
+	err := tx.s.one([]any{&id}, `SELECT id FROM clusters WHERE owner = ? AND phase <> 'deleted' LIMIT 1`, name)
+	if err == nil {
+		return muster.Errorf(muster.EConflict, "user %s owns cluster %s", name, id).WithHint("`muster delete %s` first", id)
+	}
+	if !errors.Is(err, errNoRow) {
+		return err
+	}
+	if _, err := tx.s.exec(`DELETE FROM users WHERE name = ?`, name); err != nil {
+		return err
+	}
+	return tx.log(muster.Audit{Owner: name, Kind: "user", Object: name, From: "present", To: "deleted"})
+}
