@@ -1,6 +1,13 @@
 package spec
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -9,17 +16,117 @@ import (
 // that lists every problem; the request then holds what could be read. places
 // tells where each field stands, so that problems found later can say so.
 func Decode(data []byte, format Format) (req wire.Request, places Places, err error) {
-	return wire.Request{}, nil, nil
+	req, places, problems := decode(data, format)
+	if e := Error(problems); e != nil {
+		return req, places, e
+	}
+	return req, places, nil
 }
 
-// Defaults fill what a request leaves open.
+// Read decodes and validates a request and reports the problems of both at
+// once. The error is a *muster.Error with code EInvalid.
+func Read(data []byte, format Format, d Defaults) (wire.Request, muster.Spec, error) {
+	req, places, problems := decode(data, format)
+	bad := make(map[string]bool) // what could not be read is not judged again
+	for _, p := range problems {
+		bad[p.Field] = true
+		if p.Field == "" {
+			return req, muster.Spec{}, Error(problems)
+		}
+	}
+	s, more := Validate(req, d)
+	for _, p := range places.Locate(more) {
+		if !bad[p.Field] && !covered(p.Field, bad) {
+			problems = append(problems, p)
+		}
+	}
+	if e := Error(problems); e != nil {
+		return req, muster.Spec{}, e
+	}
+	return req, s, nil
+}
+
+// covered tells whether a field lies within one that is bad already.
+func covered(field string, bad map[string]bool) bool {
+	for i := range field {
+		if (field[i] == '.' || field[i] == '[') && bad[field[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
+func decode(data []byte, format Format) (wire.Request, Places, []muster.Problem) {
+	var req wire.Request
+	t, err := parse(data, format)
+	if err != nil {
+		p := muster.Problem{Message: err.Error()}
+		var s *syntaxError
+		if errors.As(err, &s) {
+			p.Place, p.Hint = s.place.String(), s.hint
+		}
+		return req, Places{}, []muster.Problem{p}
+	}
+	d := &decoder{places: make(Places)}
+	d.fields(t, reflect.ValueOf(&req).Elem(), "")
+	return req, d.places, limitProblems(d.problems)
+}
+
+// limitProblems cuts a hopeless list short.
+func limitProblems(list []muster.Problem) []muster.Problem {
+	if len(list) <= maxProblems {
+		return list
+	}
+	more := len(list) - maxProblems
+	return append(list[:maxProblems:maxProblems], muster.Problem{Field: "...", Message: fmt.Sprintf("%d more problems", more)})
+}
+
+// parse makes the tree.
+func parse(data []byte, format Format) (tree, error) {
+	if len(data) > maxBytes {
+		return tree{}, badSyntax(Place{}, "", "the request is larger than %d KiB", maxBytes>>10)
+	}
+	data = bytes.TrimPrefix(data, bom)
+	if !utf8.Valid(data) {
+		l := lines{data: data}
+		return tree{}, badSyntax(l.at(firstInvalid(data)), "save the file as UTF-8", "the request is not UTF-8 text")
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return tree{}, badSyntax(Place{}, "a request holds at least name and nodes", "the request is empty")
+	}
+	switch format {
+	case JSON:
+		return parseJSON(data)
+	case XML:
+		return parseXML(data)
+	case YAML:
+		return parseYAML(data)
+	}
+	return tree{}, badSyntax(Place{}, "use yaml, json or xml", "the format %q is not known", short(string(format)))
+}
+
+func firstInvalid(data []byte) int {
+	i := 0
+	for i < len(data) {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// Defaults fill what a request leaves open. Empty fields have the defaults of
+// every site: image hpc, a separate head, packed placement, quick validation
+// and no outgoing traffic.
 type Defaults struct {
-	Project    string   // empty: the caller decides later
-	Users      []string // who may log in when the request names nobody
-	Image      string   // default hpc
-	Head       muster.HeadMode
-	Scheduler  muster.Scheduler // empty: ForImage decides
-	Placement  muster.Placement
-	Validate   muster.Validation
-	Egress     muster.Egress
+	Project   string   // empty: the caller decides later
+	Users     []string // who may log in when the request names nobody
+	Image     string
+	Head      muster.HeadMode
+	Scheduler muster.Scheduler // empty: ForImage decides
+	Placement muster.Placement
+	Validate  muster.Validation
+	Egress    muster.Egress
 }

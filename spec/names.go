@@ -1,0 +1,119 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Limits on names.
+const (
+	maxName    = 32
+	maxPattern = 128
+)
+
+var (
+	nameForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+	clusterID    = regexp.MustCompile(`^c-[a-z0-9]{10}$`)
+	userForm     = regexp.MustCompile(`^[a-z_][a-z0-9_-]*$`)
+	packageForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+.]$`)
+	imageForm    = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
+	imageID      = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	projectForm  = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?$`)
+	notNameChars = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// checkName judges the name of a cluster: it becomes part of host names.
+func checkName(s string) *fault {
+	switch {
+	case s == "":
+		return faultf("write: name: NAME", "the request has no name")
+	case len(s) > maxName:
+		return faultf("", "the name has %d characters; at most %d are possible", len(s), maxName)
+	case !nameForm.MatchString(s):
+		hint := "lower-case letters, digits and hyphens, a letter or digit first and last"
+		if better := strings.Trim(notNameChars.ReplaceAllString(strings.ToLower(s), "-"), "-"); better != "" {
+			hint = fmt.Sprintf("write %s: %s", better, hint)
+		}
+		return faultf(hint, "%q cannot be a name", short(s))
+	case clusterID.MatchString(s):
+		return faultf("choose another", "%q looks like the ID of a cluster", s)
+	}
+	return nil
+}
+
+func checkProject(s string) *fault {
+	if s != "" && (len(s) > 64 || !projectForm.MatchString(s)) {
+		return faultf("letters, digits, hyphens, dots and underscores, at most 64", "%q cannot be a project", short(s))
+	}
+	return nil
+}
+
+// checkUser judges the name of a person who will log in.
+func checkUser(s string) *fault {
+	switch {
+	case len(s) > 32 || !userForm.MatchString(s):
+		return faultf("lower-case letters, digits, hyphens and underscores, a letter first, at most 32", "%q cannot be a user name", short(s))
+	case systemUser(s):
+		return faultf("name a person", "%q is an account of the system", s)
+	}
+	return nil
+}
+
+// systemUser tells whether images have an account of that name for
+// themselves.
+func systemUser(s string) bool {
+	if strings.HasPrefix(s, "systemd-") || strings.HasPrefix(s, "_") {
+		return true
+	}
+	switch s {
+	case "root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp",
+		"proxy", "www-data", "backup", "list", "irc", "gnats", "nobody", "messagebus", "sshd",
+		"munge", "slurm", "slurmdbd", "mysql", "postgres", "chrony", "ntp", "polkitd", "tss",
+		"statd", "rpc", "dnsmasq", "avahi", "uuidd", "tcpdump", "operator", "halt", "shutdown",
+		"adm", "nogroup", "system", "everyone":
+		return true
+	}
+	return false
+}
+
+// checkPackage judges the name of a Debian package.
+func checkPackage(s string) *fault {
+	switch {
+	case s == "":
+		return faultf("", "a package has no name")
+	case strings.ContainsAny(s, "=/:"):
+		return faultf("write the name alone", "%q: versions, releases and architectures cannot be asked", short(s))
+	case len(s) > 128 || !packageForm.MatchString(s):
+		return faultf("lower-case letters, digits and + - . as Debian names its packages", "%q cannot be a package", short(s))
+	}
+	return nil
+}
+
+func checkImage(s string) *fault {
+	switch {
+	case imageID.MatchString(s), len(s) <= 64 && imageForm.MatchString(s):
+		return nil
+	case strings.HasPrefix(s, "sha256:"):
+		return faultf("write sha256: and all 64 hexadecimal digits, or the name of the image", "%q is not a whole content ID", short(s))
+	}
+	return faultf("lower-case letters, digits, hyphens and dots, or sha256: and 64 hexadecimal digits", "%q cannot be an image", short(s))
+}
+
+// checkPattern judges a pattern over names.
+func checkPattern(s string) *fault {
+	switch {
+	case strings.TrimSpace(s) != s:
+		return faultf("", "%q has blanks around it", short(s))
+	case len(s) > maxPattern:
+		return faultf("", "the pattern has %d characters; at most %d are possible", len(s), maxPattern)
+	case strings.ContainsAny(s, "[]{}"):
+		return faultf(`"*" stands for any text and "?" for one character`, "%q: brackets have no meaning here", short(s))
+	}
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			return faultf("", "%q has a control character", short(s))
+		}
+	}
+	return nil
+}
