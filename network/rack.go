@@ -50,17 +50,24 @@ type Rack struct {
 	ns   *os.File
 	mu   sync.Mutex
 	h    *netlink.Handle
-	nat  *natLink
+	// host is the network namespace that uplinks lead to; nil for the one this
+	// process is in.
+	host   *os.File
+	egress egress
 }
 
 // Open opens the rack with this name, making it when it does not exist, and
 // puts its rules in force. What is in it stays.
-func Open(ctx context.Context, name string) (*Rack, error) {
+func Open(ctx context.Context, name string) (*Rack, error) { return OpenAt(ctx, name, nil) }
+
+// OpenAt is Open with another network namespace in the place of the host's. It
+// stays the caller's.
+func OpenAt(ctx context.Context, name string, host *os.File) (*Rack, error) {
 	ns, err := openNetns(name, true)
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace %s: %w", name, err)
 	}
-	r := &Rack{name: name, ns: ns}
+	r := &Rack{name: name, ns: ns, host: host}
 	r.h, err = netlink.NewHandleAt(netns.NsHandle(ns.Fd()), unix.NETLINK_ROUTE)
 	if err != nil {
 		_ = ns.Close()
@@ -76,10 +83,7 @@ func Open(ctx context.Context, name string) (*Rack, error) {
 // Delete removes a rack and everything in it that nothing holds. It is no
 // error when there is none.
 func Delete(name string) error {
-	if err := removeUplink(name); err != nil {
-		return err
-	}
-	return deleteNetns(name)
+	return errors.Join(removeUplink(name), deleteNetns(name))
 }
 
 // Name is the name of the namespace.
@@ -150,8 +154,12 @@ func (r *Rack) setUp(ctx context.Context) error {
 	if err := r.h.LinkSetUp(lo); err != nil {
 		return err
 	}
-	if err := r.setForwarding(false); err != nil {
-		return err
+	_, err = r.h.LinkByName(uplinkInside)
+	r.egress.uplink = err == nil
+	if !r.egress.uplink {
+		if err := r.setForwarding(false); err != nil {
+			return err
+		}
 	}
 	err = r.Do(func() error {
 		for _, s := range sysctls {

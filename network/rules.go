@@ -9,14 +9,21 @@ import (
 // machine cannot fill a table of connections, and nothing is lost when they
 // are replaced. Messages between the machines of a cluster cross a bridge and
 // never meet them.
+//
+// Declaring and flushing keeps the sets as they are: who is in them is not
+// known to a server that has just started.
 const rulesText = `
-table inet muster
-delete table inet muster
 table inet muster {
 	set proxied { type ipv4_addr; }
 	set routed { type ipv4_addr; }
+	chain input { type filter hook input priority 0; policy drop; }
+	chain output { type filter hook output priority 0; policy drop; }
+	chain forward { type filter hook forward priority 0; policy drop; }
+	chain machine { }
+}
+flush table inet muster
+table inet muster {
 	chain input {
-		type filter hook input priority 0; policy drop;
 		iifname "lo" accept
 		iifname "m*" ip saddr @MANAGEMENT@ ip daddr @GATEWAY@ jump machine
 	}
@@ -27,7 +34,6 @@ table inet muster {
 		icmp type { echo-reply, destination-unreachable, time-exceeded } accept
 	}
 	chain output {
-		type filter hook output priority 0; policy drop;
 		oifname "lo" accept
 		oifname "m*" tcp sport { @AGENT@, @PROXY@ } tcp flags & (syn | ack) != syn accept
 		oifname "m*" tcp dport 22 accept
@@ -35,7 +41,6 @@ table inet muster {
 		oifname "m*" icmp type { echo-request, destination-unreachable, time-exceeded } accept
 	}
 	chain forward {
-		type filter hook forward priority 0; policy drop;
 		iifname "m*" oifname "up0" ip saddr @routed ip daddr != { @PRIVATE@ } accept
 		iifname "up0" oifname "m*" ip daddr @routed accept
 	}

@@ -76,6 +76,9 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		return err
 	}
 	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Cluster: b.Cluster, Image: image, Since: p.cfg.Clock.Now()}
+	if b.Message != nil {
+		rec.Egress = b.Message.Network.Egress
+	}
 	if err := p.save(rec); err != nil {
 		return err
 	}
@@ -142,7 +145,7 @@ func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec 
 	var jobs sync.WaitGroup
 	errs := make([]error, 3)
 	jobs.Go(func() { errs[0] = errors.Join(p.groups.enter(string(m.id), proc.pid()), proc.raise()) })
-	jobs.Go(func() { errs[1] = p.connect(m, b, proc) })
+	jobs.Go(func() { errs[1] = p.connect(ctx, m, b, proc) })
 	jobs.Go(func() { fds, errs[2] = p.mounts(rec.Image, b.Shares, proc) })
 	jobs.Wait()
 	defer func() {
@@ -161,7 +164,7 @@ func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec 
 }
 
 // connect gives the process its links.
-func (p *Provider) connect(m *machine, b *provider.Boot, proc *process) error {
+func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, proc *process) error {
 	ns, err := proc.namespace("net")
 	if err != nil {
 		return err
@@ -173,7 +176,16 @@ func (p *Provider) connect(m *machine, b *provider.Boot, proc *process) error {
 	if b.Message == nil {
 		return nil
 	}
-	return p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: b.Message.Network.Index, Speed: b.Message.Network.Speed}, ns)
+	n := &b.Message.Network
+	if err := p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: n.Index, Speed: n.Speed, MTU: messageMTU}, ns); err != nil {
+		return err
+	}
+	err = p.rack.SetWay(ctx, m.addr, way(n.Egress))
+	if errors.Is(err, network.ErrNoForwarding) {
+		return muster.Errorf(muster.EConflict, "outgoing traffic by nat needs a host that forwards packets").
+			WithHint("run `sysctl -w net.ipv4.ip_forward=1` on the server, or ask for egress proxy").Wrap(err)
+	}
+	return err
 }
 
 // mounts opens the layers of the root and the shares, owned by the machine.
@@ -241,6 +253,19 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 	return cfg, nil
 }
 
+// messageMTU is large because no wire limits it: fewer, larger segments.
+const messageMTU = 9000
+
+func way(e muster.Egress) network.Way {
+	switch e {
+	case muster.EgressProxy:
+		return network.WayProxy
+	case muster.EgressNAT:
+		return network.WayNAT
+	}
+	return network.WayNone
+}
+
 // stop kills a machine and removes everything of it but its record.
 func (p *Provider) stop(ctx context.Context, m *machine) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
@@ -260,7 +285,10 @@ func (p *Provider) stop(ctx context.Context, m *machine) error {
 			w.stop()
 		}
 	}
-	return errors.Join(p.rack.RemoveMachine(m.index), p.groups.remove(ctx, string(m.id)))
+	return errors.Join(
+		p.rack.SetWay(ctx, m.addr, network.WayNone),
+		p.rack.RemoveMachine(m.index),
+		p.groups.remove(ctx, string(m.id)))
 }
 
 // died runs when the first process of a machine has ended.

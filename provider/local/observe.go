@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 
 	"github.com/muster-hpc/muster"
@@ -94,7 +95,15 @@ func (p *Provider) recover(ctx context.Context) error {
 			m.fault = err
 		}
 	}
-	return nil
+	ways := map[netip.Addr]network.Way{}
+	for _, m := range p.all(nil) {
+		if m.watch != nil {
+			if w := way(m.rec.Egress); w != network.WayNone {
+				ways[m.addr] = w
+			}
+		}
+	}
+	return p.rack.ResetWays(ctx, ways)
 }
 
 func (p *Provider) recoverMachine(ctx context.Context, m *machine, traces bool) error {

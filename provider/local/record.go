@@ -20,6 +20,7 @@ type record struct {
 	Attempt int64            `json:"attempt"`
 	Cluster muster.ClusterID `json:"cluster,omitempty"`
 	Image   string           `json:"image"` // path
+	Egress  muster.Egress    `json:"egress,omitempty"`
 	PID     int              `json:"pid,omitempty"`
 	Started uint64           `json:"started,omitempty"` // start time of PID, see startTime
 	Since   time.Time        `json:"since"`

@@ -29,6 +29,10 @@ func buildRoot(cfg *initConfig, fds []int) error {
 	if err := mountOverlay(cfg, fds, root); err != nil {
 		return err
 	}
+	// An image may bring a name of its own, which its systemd would take.
+	if err := os.WriteFile(root+"/etc/hostname", []byte(cfg.Hostname+"\n"), 0o644); err != nil {
+		return err
+	}
 	if err := mountKernel(cfg, root); err != nil {
 		return err
 	}
