@@ -1,0 +1,86 @@
+package converge
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Action is one thing to do. Records come first: every Set and Measure of a
+// decision is committed in one transaction before any call is made.
+type Action interface{ action() }
+
+// SetCluster writes the record of the cluster.
+type SetCluster struct {
+	Cluster muster.Cluster
+	Text    string
+}
+
+// SetNode writes the record of a node.
+type SetNode struct {
+	Node muster.Node
+	Text string
+}
+
+// SetMachine writes the record of a machine.
+type SetMachine struct {
+	Machine muster.Machine
+	Text    string
+}
+
+// Measure remembers how long a stage took, for estimates.
+type Measure struct {
+	Kind  string // boot, configure, build, delete, clean
+	Class string
+	Image string
+	Took  time.Duration
+}
+
+// KeepClean files the record of a cleaning.
+type KeepClean struct{ Record muster.CleanRecord }
+
+// Boot starts the machine for this attempt of the node: a one-time token is
+// committed with the attempt, then the provider is asked.
+type Boot struct{ Node muster.Node }
+
+// Off switches the machine off.
+type Off struct{ Machine muster.MachineID }
+
+// Fence cuts the machine off from power or from all networks.
+type Fence struct{ Machine muster.MachineID }
+
+// Observe asks the provider what the machine is doing.
+type Observe struct{ Machine muster.MachineID }
+
+// Clean erases and verifies the machine, which is off.
+type Clean struct{ Machine muster.MachineID }
+
+// Prepare makes everything that must be there before the first node boots: the
+// image, the network, the home directory.
+type Prepare struct{}
+
+// Dismantle removes what Prepare made, once every machine is off. Home tells
+// whether the home directory goes too.
+type Dismantle struct{ Home bool }
+
+func (SetCluster) action() {}
+func (SetNode) action()    {}
+func (SetMachine) action() {}
+func (Measure) action()    {}
+func (KeepClean) action()  {}
+func (Boot) action()       {}
+func (Off) action()        {}
+func (Fence) action()      {}
+func (Observe) action()    {}
+func (Clean) action()      {}
+func (Prepare) action()    {}
+func (Dismantle) action()  {}
+
+// isRecord tells whether the action changes records.
+func isRecord(a Action) bool {
+	switch a.(type) {
+	case SetCluster, SetNode, SetMachine, Measure, KeepClean, Boot:
+		return true // Boot commits its token
+	}
+	return false
+}

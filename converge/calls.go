@@ -1,0 +1,164 @@
+package converge
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// call makes the calls of a decision, whose records are committed. Calls run
+// beside the loop, in one batch for each provider; each ends by waking the
+// owner of its machine.
+func (v *Converger) call(actions []Action, boots map[string][]provider.Want, machines func(muster.MachineID) string) {
+	off := map[string][]muster.MachineID{}
+	look := map[string][]muster.MachineID{}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case Off:
+			p := machines(a.Machine)
+			off[p] = append(off[p], a.Machine)
+		case Observe:
+			p := machines(a.Machine)
+			look[p] = append(look[p], a.Machine)
+		case Fence:
+			v.fence(machines(a.Machine), a.Machine)
+		case Clean:
+			v.clean(machines(a.Machine), a.Machine)
+		}
+	}
+	for name, wants := range boots {
+		v.boot(name, wants)
+	}
+	for name, ids := range off {
+		v.off(name, ids)
+	}
+	for name, ids := range look {
+		if o := v.observers[name]; o != nil {
+			o.ask(ids...)
+		}
+	}
+}
+
+// boot starts a batch of machines.
+func (v *Converger) boot(name string, wants []provider.Want) {
+	begun := wants[:0]
+	for _, w := range wants {
+		if v.sights.begin(w.Machine, func(s *Sight) {
+			s.Issued, s.Refused = w.Boot.Attempt, nil
+			s.OffAt, s.OffTries, s.Fenced = time.Time{}, 0, false
+		}) {
+			begun = append(begun, w)
+		}
+	}
+	v.ensure(name, begun, func(s *Sight, err error) { s.Refused = err })
+}
+
+// off switches a batch of machines off.
+func (v *Converger) off(name string, ids []muster.MachineID) {
+	now := v.c.Clock.Now()
+	var wants []provider.Want
+	for _, id := range ids {
+		if v.sights.begin(id, func(s *Sight) { s.OffAt = now; s.OffTries++ }) {
+			wants = append(wants, provider.Want{Machine: id, Power: provider.PowerOff})
+		}
+	}
+	v.ensure(name, wants, func(s *Sight, err error) {
+		if err != nil { // not told: tell it again soon
+			s.OffAt = v.c.Clock.Now().Add(v.c.Limits.retryAfter(s.OffTries) - v.c.Limits.OffRetry)
+		}
+	})
+}
+
+// ensure calls the provider and files each machine's outcome.
+func (v *Converger) ensure(name string, wants []provider.Want, outcome func(*Sight, error)) {
+	if len(wants) == 0 {
+		return
+	}
+	v.calls.Go(func() {
+		var errs []error
+		p := v.providers[name]
+		if p != nil {
+			ctx, cancel := v.callContext(v.c.CallTimeout)
+			errs = p.Ensure(ctx, wants)
+			cancel()
+		}
+		ids := make([]muster.MachineID, len(wants))
+		for i, w := range wants {
+			var err error
+			switch {
+			case p == nil:
+				err = noProvider(name)
+			case i < len(errs):
+				err = errs[i]
+			}
+			ids[i] = w.Machine
+			v.sights.end(w.Machine, func(s *Sight) { outcome(s, err) })
+			if err != nil {
+				v.c.Log.Warn("the provider refused", "provider", name, "machine", w.Machine, "power", w.Power, "error", err)
+			}
+		}
+		if o := v.observers[name]; o != nil {
+			o.ask(ids...)
+		}
+		v.wakeMachines(ids)
+	})
+}
+
+func (v *Converger) wakeMachines(ids []muster.MachineID) {
+	for _, id := range ids {
+		v.wakeMachine(id)
+	}
+}
+
+func noProvider(name string) *muster.Error {
+	return muster.Errorf(muster.EUnavailable, "this server has no provider %q now", name).
+		WithHint("start it with the options that it had when the machine was found")
+}
+
+func (v *Converger) fence(name string, id muster.MachineID) {
+	p := v.providers[name]
+	if p == nil || !v.sights.begin(id, nil) {
+		return
+	}
+	v.calls.Go(func() {
+		ctx, cancel := v.callContext(v.c.CallTimeout)
+		err := p.Fence(ctx, id)
+		cancel()
+		v.sights.end(id, func(s *Sight) {
+			s.Fenced = err == nil
+			s.OffAt = v.c.Clock.Now()
+		})
+		if err != nil {
+			v.c.Log.Error("a machine can neither be switched off nor cut off", "machine", id, "error", err)
+		}
+		v.observers[name].ask(id)
+		v.wakeMachine(id)
+	})
+}
+
+func (v *Converger) clean(name string, id muster.MachineID) {
+	p := v.providers[name]
+	if p == nil || !v.sights.begin(id, func(s *Sight) { s.Cleaned, s.CleanErr = nil, nil }) {
+		return
+	}
+	v.calls.Go(func() {
+		ctx, cancel := v.callContext(v.c.CleanTimeout)
+		record, err := p.Clean(ctx, id)
+		cancel()
+		v.sights.end(id, func(s *Sight) {
+			if err == nil {
+				s.Cleaned = &record
+			}
+			s.CleanErr = err
+			if err != nil || !record.Verified {
+				s.CleanTries++
+				s.CleanRetry = v.c.Clock.Now().Add(v.c.Limits.retryAfter(s.CleanTries))
+			}
+		})
+		if v.ctx.Err() == nil && (err != nil || !record.Verified) {
+			v.c.Log.Warn("a machine was not cleaned", "machine", id, "error", err)
+		}
+		v.wakeMachine(id)
+	})
+}

@@ -1,0 +1,143 @@
+package converge
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// giveBack returns every machine of a cluster that is being deleted or that
+// failed, and then removes what the cluster had.
+func (d *decider) giveBack() {
+	left := 0
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		switch {
+		case n.Phase == muster.NodeGone:
+			continue
+		case n.Phase == muster.NodeAssigned && d.Machines[n.Machine].Phase == muster.MachineAllocated:
+			d.release(n, muster.MachineCleaning, "") // never started
+		case n.Phase != muster.NodeDraining:
+			d.setPhase(n, muster.NodeDraining, "")
+			fallthrough
+		default:
+			d.drain(n)
+		}
+		if n.Phase != muster.NodeGone {
+			left++
+		}
+	}
+	if left > 0 {
+		return
+	}
+	deleting := d.Cluster.Phase == muster.ClusterDeleting
+	switch w := d.Dismantled; {
+	case w.Busy || d.Prepared.Busy:
+		return
+	case !w.Done:
+		if d.Now.Before(w.Retry) {
+			d.lookAt(w.Retry)
+			return
+		}
+		d.calls = append(d.calls, Dismantle{Home: deleting})
+	case deleting && d.Cleaning == 0 && !d.releasing():
+		d.records = append(d.records, Measure{Kind: "delete", Class: d.Cluster.Class, Image: string(d.Cluster.Image), Took: d.Now.Sub(d.Cluster.PhaseSince)})
+		d.Cluster.Phase = muster.ClusterDeleted
+		d.Cluster.Deleted = d.Now
+		d.clusterText("")
+	}
+}
+
+// releasing tells whether this very decision gives a machine back, which is
+// then being cleaned.
+func (d *decider) releasing() bool {
+	for _, a := range d.records {
+		if s, ok := a.(SetMachine); ok && s.Machine.Phase == muster.MachineCleaning {
+			return true
+		}
+	}
+	return false
+}
+
+// drain brings the machine of a leaving node to a stop and gives it back. The
+// node's agent has no say in it.
+func (d *decider) drain(n *muster.Node) {
+	m, ok := d.Machines[n.Machine]
+	if !ok || m.Cluster != n.Cluster || m.Node != n.Name {
+		d.setPhase(n, muster.NodeGone, "")
+		return
+	}
+	s := d.Sights[m.ID]
+	switch {
+	case s.Busy:
+	case s.Known && s.State == provider.StateOff && d.condemned(*n):
+		d.release(n, muster.MachineSuspect, "it did not boot an image that booted on other machines")
+	case s.Known && s.State == provider.StateOff:
+		d.release(n, muster.MachineCleaning, "")
+	case s.Fenced:
+		d.release(n, muster.MachineSuspect, "it does not go off; it was cut off instead")
+	case s.OffTries >= d.Limits.OffTries && d.Now.Sub(s.OffAt) >= d.Limits.OffRetry:
+		d.calls = append(d.calls, Fence{Machine: m.ID})
+		d.stuckOff(n)
+	default:
+		d.switchOff(m.ID, s)
+	}
+}
+
+// switchOff tells the machine to go off, or waits for it to do so.
+func (d *decider) switchOff(id muster.MachineID, s Sight) {
+	since := d.Now.Sub(s.OffAt)
+	if s.OffAt.IsZero() || since >= d.Limits.OffRetry {
+		if !s.Asked {
+			d.calls = append(d.calls, Off{Machine: id})
+		}
+		return
+	}
+	d.lookAt(s.OffAt.Add(d.Limits.OffRetry))
+	d.observeAgain(id, s, min(max(since/4, d.Limits.PollMin), d.Limits.PollMax))
+}
+
+// stuckOff tells the user why a cluster does not go away.
+func (d *decider) stuckOff(n *muster.Node) {
+	c := withCondition(n.Conditions, muster.Condition{
+		Code: "stuck", Text: "machine " + string(n.Machine) + " does not go off; it is being cut off", Since: d.Now,
+		Hint: "an administrator should look at the machine",
+	})
+	if !sameConditions(c, n.Conditions) {
+		n.Conditions = c
+		d.records = append(d.records, SetNode{Node: *n})
+	}
+}
+
+// release ends the node and frees its machine for the given phase.
+func (d *decider) release(n *muster.Node, to muster.MachinePhase, why string) {
+	m := d.Machines[n.Machine]
+	m.Phase, m.PhaseSince = to, d.Now
+	m.Cluster, m.Node, m.Attempt = "", "", 0
+	if to == muster.MachineSuspect {
+		m.Conditions = withCondition(m.Conditions, muster.Condition{Code: "suspect", Text: why, Since: d.Now, Hint: "look at it, then put it into maintenance and back"})
+	}
+	n.Deadline, n.NotBefore = time.Time{}, time.Time{}
+	d.setPhase(n, muster.NodeGone, why)
+	d.records = append(d.records, SetMachine{Machine: m, Text: why})
+}
+
+// condemned tells whether the node's failures speak against its machine: it
+// was given up while another machine booted the same image. When nobody came
+// up, the image is as likely at fault.
+func (d *decider) condemned(n muster.Node) bool {
+	if n.Failures < d.Limits.BootAttempts {
+		return false
+	}
+	for _, other := range d.Nodes {
+		if other.Name != n.Name && other.Failures == 0 && wasReady(other) {
+			return true
+		}
+	}
+	return false
+}
+
+func wasReady(n muster.Node) bool {
+	return len(n.Stages) > 0 && n.Stages[len(n.Stages)-1].Name == "ready"
+}

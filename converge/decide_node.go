@@ -1,0 +1,276 @@
+package converge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// node decides about node i of a cluster that should run.
+func (d *decider) node(i int) {
+	n := &d.Nodes[i]
+	m, ok := d.Machines[n.Machine]
+	if n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining && (!ok || m.Cluster != n.Cluster || m.Node != n.Name) {
+		return // its machine is not its own: nothing may be done to it
+	}
+	switch n.Phase {
+	case muster.NodeAssigned:
+		d.want(i, "", false)
+	case muster.NodeBooting:
+		d.booting(i)
+	case muster.NodeConfiguring, muster.NodeValidating:
+		d.configuring(i)
+	case muster.NodeReady:
+		d.ready(i)
+	case muster.NodeDraining:
+		d.drain(n)
+	}
+}
+
+// booting looks at a node whose machine was told to boot.
+func (d *decider) booting(i int) {
+	n := &d.Nodes[i]
+	if !n.NotBefore.IsZero() { // the attempt failed; the next one waits
+		d.want(i, "", false)
+		return
+	}
+	s := d.Sights[n.Machine]
+	switch {
+	case s.Busy:
+		return
+	case s.Issued == n.Attempt && s.Refused != nil:
+		d.failed(i, "the machine could not be started: "+s.Refused.Error())
+	case s.down(n.Attempt) && s.Issued == n.Attempt:
+		d.failed(i, "the machine went off while it booted"+because(s))
+	case s.down(n.Attempt):
+		// The server ended between the record and the call, or the machine
+		// went off meanwhile. The token of that attempt is lost: a new one.
+		d.want(i, "started again: the attempt did not run", true)
+	case !d.Now.Before(d.deadline(*n)):
+		d.failed(i, fmt.Sprintf("its agent did not join within %s", d.Limits.deadline(d.Times.Boot, d.Limits.Boot)))
+	default:
+		d.observe(n.Machine, s)
+		d.lookAt(d.deadline(*n))
+	}
+}
+
+// configuring looks at a node whose agent has joined.
+func (d *decider) configuring(i int) {
+	n := &d.Nodes[i]
+	s := d.Sights[n.Machine]
+	r := s.said(n.Attempt)
+	switch {
+	case s.Busy:
+		return
+	case s.down(n.Attempt):
+		d.failed(i, "the machine went off while it was configured"+because(s))
+	case r != nil && r.State == "ready":
+		d.becomeReady(n, r)
+	case r != nil && r.State == "failed":
+		d.failed(i, "the node's own checks failed: "+badChecks(r))
+	case !d.Now.Before(d.deadline(*n)):
+		text := fmt.Sprintf("it was not ready within %s", d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+		if r != nil && badChecks(r) != "" {
+			text += ": " + badChecks(r)
+		}
+		d.failed(i, text)
+	default:
+		d.observe(n.Machine, s)
+		d.lookAt(d.deadline(*n))
+	}
+}
+
+// becomeReady takes the node through validation, which in this form is the
+// agent's own checks, to ready.
+func (d *decider) becomeReady(n *muster.Node, r *Report) {
+	d.records = append(d.records, Measure{Kind: "configure", Class: d.class(*n), Image: string(d.Cluster.Image), Took: d.Now.Sub(n.PhaseSince)})
+	if n.Phase == muster.NodeConfiguring {
+		d.setPhase(n, muster.NodeValidating, "")
+	}
+	n.Failures, n.NotBefore = 0, time.Time{}
+	n.Conditions = withoutCondition(n.Conditions, "boot-failed", "late")
+	n.Stages = append(slices.Clone(r.Stages), muster.Stage{Name: "ready", At: d.Now})
+	d.setPhase(n, muster.NodeReady, "")
+}
+
+// ready watches a node in use. Reboots are normal; silence alone condemns
+// nobody.
+func (d *decider) ready(i int) {
+	n := &d.Nodes[i]
+	s := d.Sights[n.Machine]
+	r := s.said(n.Attempt)
+	switch {
+	case s.Busy:
+		return
+	case s.down(n.Attempt):
+		d.want(i, "the machine went off by itself"+because(s), false)
+		return
+	case r != nil && r.Rebooted:
+		d.want(i, "the node rebooted by itself", false)
+		return
+	}
+	conditions := n.Conditions
+	if r != nil && r.State == "failed" {
+		conditions = withCondition(conditions, muster.Condition{Code: "unhealthy", Text: "the node's own checks fail: " + badChecks(r), Since: d.Now, Hint: "look at the node's journal"})
+	} else if r != nil {
+		conditions = withoutCondition(conditions, "unhealthy")
+	}
+	conditions = d.silence(conditions, r)
+	if !sameConditions(conditions, n.Conditions) {
+		n.Conditions = conditions
+		d.records = append(d.records, SetNode{Node: *n})
+	}
+	d.observe(n.Machine, s)
+}
+
+// silence tells of a node that has not reported for three intervals.
+func (d *decider) silence(conditions []muster.Condition, r *Report) []muster.Condition {
+	last, interval := d.Started, 10*time.Second
+	if r != nil {
+		last, interval = r.At, max(r.Interval, time.Second)
+	}
+	if last.Before(d.Started) {
+		last = d.Started
+	}
+	quiet := last.Add(3 * interval)
+	if d.Now.Before(quiet) {
+		d.lookAt(quiet)
+		return withoutCondition(conditions, "silent")
+	}
+	return withCondition(conditions, muster.Condition{
+		Code: "silent", Text: "its agent has not reported since " + clock(last), Since: d.Now,
+		Hint: "jobs may still run; look at the machine's console",
+	})
+}
+
+// failed records that the present attempt failed. The node waits for the next
+// one, or is given up.
+func (d *decider) failed(i int, why string) {
+	n := &d.Nodes[i]
+	n.Failures++
+	n.NotBefore = d.Now.Add(d.Limits.retryAfter(n.Failures))
+	last := n.Failures >= d.Limits.BootAttempts && d.Cluster.Phase != muster.ClusterReady
+	text, hint := fmt.Sprintf("attempt %d: %s", n.Attempt, why), ""
+	if !last {
+		hint = "it is tried again by itself at " + clock(n.NotBefore)
+	}
+	n.Conditions = withCondition(n.Conditions, muster.Condition{Code: "boot-failed", Text: text, Hint: hint, Since: d.Now})
+	d.setPhase(n, muster.NodeBooting, text)
+	if last {
+		d.givenUp = append(d.givenUp, i)
+		return
+	}
+	d.lookAt(n.NotBefore)
+}
+
+// want asks for a boot of the node, in this decision or when its time comes.
+func (d *decider) want(i int, text string, held bool) {
+	if n := &d.Nodes[i]; d.Now.Before(n.NotBefore) {
+		d.lookAt(n.NotBefore)
+		return
+	}
+	d.toBoot = append(d.toBoot, want{i, text, held})
+}
+
+// bootNodes starts as many of the wanted nodes as the boot window lets, in
+// index order: the head is first.
+func (d *decider) bootNodes() {
+	if !d.Prepared.Done || d.Cluster.Image == "" {
+		return
+	}
+	for _, w := range d.toBoot {
+		n := &d.Nodes[w.node]
+		m := d.Machines[n.Machine]
+		if d.Sights[n.Machine].Busy {
+			continue // its end wakes the cluster
+		}
+		if !w.held {
+			if d.slots[m.Provider] <= 0 {
+				continue // a place that becomes free wakes the cluster
+			}
+			d.slots[m.Provider]--
+		}
+		n.Attempt++
+		n.NotBefore, n.Stages = time.Time{}, nil
+		n.Management = m.Facts.Management
+		n.Conditions = withoutCondition(n.Conditions, "silent", "unhealthy")
+		d.setPhase(n, muster.NodeBooting, w.text)
+		if m.Phase != muster.MachineActive {
+			m.Phase, m.PhaseSince = muster.MachineActive, d.Now
+		}
+		m.Attempt = n.Attempt
+		d.records = append(d.records, SetMachine{Machine: m}, Boot{Node: *n})
+		d.lookAt(n.Deadline)
+	}
+}
+
+// setPhase records the node in a phase, with the phase's deadline.
+func (d *decider) setPhase(n *muster.Node, p muster.NodePhase, text string) {
+	n.Phase, n.PhaseSince = p, d.Now
+	switch p {
+	case muster.NodeBooting:
+		n.Deadline = d.Now.Add(d.Limits.deadline(d.Times.Boot, d.Limits.Boot))
+	case muster.NodeConfiguring, muster.NodeValidating:
+		n.Deadline = d.Now.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+	default:
+		n.Deadline = time.Time{}
+	}
+	d.records = append(d.records, SetNode{Node: *n, Text: text})
+}
+
+// deadline of the node's phase. A join leaves it to be computed here.
+func (d *decider) deadline(n muster.Node) time.Time {
+	if !n.Deadline.IsZero() {
+		return n.Deadline
+	}
+	if n.Phase == muster.NodeBooting {
+		return n.PhaseSince.Add(d.Limits.deadline(d.Times.Boot, d.Limits.Boot))
+	}
+	return n.PhaseSince.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+}
+
+func (d *decider) class(n muster.Node) string { return d.Machines[n.Machine].Facts.Class }
+
+// observe asks what the machine is doing, when nobody knows.
+func (d *decider) observe(id muster.MachineID, s Sight) {
+	switch {
+	case s.Busy || s.Asked:
+	case !s.Known:
+		d.calls = append(d.calls, Observe{Machine: id})
+	case s.State == provider.StateUnknown:
+		d.observeAgain(id, s, time.Second)
+	}
+}
+
+// observeAgain asks anew when the last observation is older than that.
+func (d *decider) observeAgain(id muster.MachineID, s Sight, after time.Duration) {
+	if s.Asked {
+		return
+	}
+	if at := s.SeenAt.Add(after); s.Known && d.Now.Before(at) {
+		d.lookAt(at)
+		return
+	}
+	d.calls = append(d.calls, Observe{Machine: id})
+}
+
+func because(s Sight) string {
+	if s.Refused != nil {
+		return ": " + s.Refused.Error()
+	}
+	return ""
+}
+
+func badChecks(r *Report) string {
+	var bad []string
+	for _, c := range r.Checks {
+		if !c.OK {
+			bad = append(bad, strings.TrimSuffix(c.Name+": "+c.Text, ": "))
+		}
+	}
+	return strings.Join(bad, "; ")
+}

@@ -1,0 +1,208 @@
+package converge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// progress moves the cluster on when its nodes allow it, and tells what it is
+// waiting for when they do not.
+func (d *decider) progress() {
+	var waiting []muster.Node // live nodes that are not ready
+	var last time.Time        // when the last of the others became ready
+	live := 0
+	for _, n := range d.Nodes {
+		if n.Phase == muster.NodeGone || n.Phase == muster.NodeDraining {
+			continue
+		}
+		live++
+		if n.Phase != muster.NodeReady {
+			waiting = append(waiting, n)
+		} else if n.PhaseSince.After(last) {
+			last = n.PhaseSince
+		}
+	}
+	up := live > 0 && len(waiting) == 0
+	switch d.Cluster.Phase {
+	case muster.ClusterReady:
+		d.degraded(waiting)
+	case muster.ClusterBuilding:
+		d.estimate()
+		if !up {
+			d.late(waiting)
+			break
+		}
+		d.Cluster.Phase = muster.ClusterValidating
+		d.clusterText("")
+		fallthrough
+	case muster.ClusterValidating:
+		if !up {
+			d.Cluster.Phase = muster.ClusterBuilding
+			d.clusterText("a node must boot again")
+			break
+		}
+		missing := d.schedulerMissing()
+		if missing == "" {
+			d.handOver()
+			return
+		}
+		if until := last.Add(d.Limits.Scheduler); d.Now.Before(until) {
+			d.condition("scheduler", "waiting for the scheduler: "+missing, "")
+			d.lookAt(until)
+			break
+		}
+		d.fail(muster.Errorf(muster.EUnavailable, "the scheduler did not come up within %s: %s", d.Limits.Scheduler, missing).
+			WithHint("read the head's journal with `muster events %s`, then delete the cluster and ask again", d.Cluster.ID))
+		return
+	}
+	if !sameConditions(d.Cluster.Conditions, d.was.Conditions) || !d.Cluster.ETA.Equal(d.was.ETA) || !d.Cluster.Deadline.Equal(d.was.Deadline) {
+		d.clusterText("")
+	}
+}
+
+// handOver makes the cluster ready.
+func (d *decider) handOver() {
+	c := &d.Cluster
+	c.Phase = muster.ClusterReady
+	c.Ready = d.Now
+	if c.Spec.Walltime > 0 {
+		c.Expires = d.Now.Add(c.Spec.Walltime)
+		d.lookAt(c.Expires)
+	}
+	d.records = append(d.records, Measure{Kind: "build", Class: c.Class, Image: string(c.Image), Took: d.Now.Sub(d.buildingSince())})
+	d.clusterText("")
+	if n := d.computeLeft(); n < c.Spec.Nodes {
+		d.condition("short", fmt.Sprintf("%d of %d nodes: the others did not come up", n, c.Spec.Nodes), "the request allows it with min")
+		d.clusterText("")
+	}
+}
+
+// buildingSince is when the building began.
+func (d *decider) buildingSince() time.Time {
+	if b := d.Cluster.BuildStarted; !b.IsZero() {
+		return b
+	}
+	return d.Cluster.PhaseSince
+}
+
+// schedulerMissing tells what the scheduler lacks; "" when it has every
+// compute node, or when there is none.
+func (d *decider) schedulerMissing() string {
+	if d.Cluster.Spec.Scheduler != muster.SchedulerSlurm {
+		return ""
+	}
+	var state map[string]string
+	for _, n := range d.Nodes {
+		if !n.Head || n.Phase == muster.NodeGone {
+			continue
+		}
+		r := d.Sights[n.Machine].said(n.Attempt)
+		if r == nil || r.Scheduler == nil || !r.Scheduler.Up {
+			return n.Name + " does not answer for it yet"
+		}
+		state = r.Scheduler.Nodes
+	}
+	var missing []string
+	for _, n := range d.Nodes {
+		if n.Role != muster.RoleCompute || n.Phase != muster.NodeReady || usable(state[n.Name]) {
+			continue
+		}
+		s := state[n.Name]
+		if s == "" {
+			s = "not registered"
+		}
+		missing = append(missing, n.Name+" is "+s)
+	}
+	if extra := len(missing) - 4; extra > 0 {
+		missing = append(missing[:4], fmt.Sprintf("and %d more", extra))
+	}
+	return strings.Join(missing, ", ")
+}
+
+// usable tells whether Slurm gives jobs to a node in this state. A flag after
+// the word ("idle*": does not answer) means that it does not.
+func usable(state string) bool {
+	switch strings.ToLower(state) {
+	case "idle", "mixed", "mix", "allocated", "alloc", "completing", "comp":
+		return true
+	}
+	return false
+}
+
+// degraded tells which nodes of a cluster in use are not ready.
+func (d *decider) degraded(waiting []muster.Node) {
+	if len(waiting) == 0 {
+		d.drop("degraded")
+		return
+	}
+	names := make([]string, 0, len(waiting))
+	for _, n := range waiting {
+		names = append(names, n.Name)
+	}
+	if len(names) > 8 {
+		names = append(names[:8], "...")
+	}
+	d.condition("degraded", fmt.Sprintf("%d of %d nodes are ready; starting again: %s", len(d.Nodes)-len(waiting), len(d.Nodes), strings.Join(names, ", ")), "it mends itself; `muster show` tells about each node")
+}
+
+// estimate sets when the cluster should be ready, once.
+func (d *decider) estimate() {
+	c := &d.Cluster
+	if c.BuildStarted.IsZero() && c.Image != "" {
+		c.BuildStarted = d.Now
+	}
+	if !c.Deadline.IsZero() || c.Image == "" {
+		return
+	}
+	// Without any history nothing is promised: the deadline stands alone.
+	if d.Times.Build.N > 0 {
+		c.ETA = d.Now.Add(d.Times.Build.Median)
+	} else if d.Times.Boot.N > 0 && d.Times.Configure.N > 0 {
+		c.ETA = d.Now.Add(d.Times.Boot.Median + d.Times.Configure.Median)
+	}
+	perTry := d.Limits.deadline(d.Times.Boot, d.Limits.Boot) + d.Limits.deadline(d.Times.Configure, d.Limits.Configure)
+	c.Deadline = d.Now.Add(time.Duration(d.Limits.BootAttempts)*perTry + d.Limits.Scheduler)
+}
+
+// late tells of a build that takes longer than builds of its kind do, and what
+// happens next.
+func (d *decider) late(waiting []muster.Node) {
+	c := &d.Cluster
+	if c.Image == "" || len(waiting) == 0 {
+		return
+	}
+	lateAt := c.BuildStarted.Add(d.Times.Build.late(d.Limits.Boot + d.Limits.Configure))
+	if d.Now.Before(lateAt) {
+		d.lookAt(lateAt)
+		return
+	}
+	slices.SortStableFunc(waiting, func(a, b muster.Node) int { return d.nextStep(a).Compare(d.nextStep(b)) })
+	n := waiting[0]
+	text := fmt.Sprintf("slower than usual: %s is %s", n.Name, n.Phase)
+	switch {
+	case n.Phase == muster.NodeAssigned:
+		text += " and waits for others to boot"
+	case !n.NotBefore.IsZero():
+		text += fmt.Sprintf("; attempt %d starts at %s", n.Attempt+1, clock(n.NotBefore))
+	case n.Failures+1 >= d.Limits.BootAttempts:
+		text += fmt.Sprintf("; it is given up at %s", clock(d.deadline(n)))
+	default:
+		text += fmt.Sprintf("; it is started again at %s", clock(d.deadline(n)))
+	}
+	if !c.ETA.IsZero() && c.ETA.Before(d.Now) {
+		c.ETA = time.Time{}
+	}
+	d.condition("late", text, "")
+}
+
+// nextStep is when something will be done about a node that does not move.
+func (d *decider) nextStep(n muster.Node) time.Time {
+	if !n.NotBefore.IsZero() {
+		return n.NotBefore
+	}
+	return d.deadline(n)
+}

@@ -1,0 +1,124 @@
+package converge
+
+import (
+	"slices"
+	"time"
+)
+
+// Limits are the times and counts by which Decide judges. Zero fields take the
+// value of DefaultLimits.
+type Limits struct {
+	Boot         time.Duration // from power on until the agent joins, without history
+	Configure    time.Duration // from joining until ready, without history
+	Scheduler    time.Duration // from the last node's readiness until the scheduler shows all
+	Prepare      time.Duration // image, network and home, until the cluster fails
+	OffRetry     time.Duration // until a machine is told again to go off
+	Shortest     time.Duration // no deadline from history is shorter
+	Longest      time.Duration // no deadline from history is longer
+	BootAttempts int           // failed boots until the node is given up
+	CleanTries   int           // failed cleanings until the machine is suspect
+	OffTries     int           // vain switch-offs until the machine is fenced
+	RetryMin     time.Duration // wait after the first failed boot; doubles twice with each
+	RetryMax     time.Duration
+	PollMin      time.Duration // shortest wait between observations of a machine that is going off
+	PollMax      time.Duration
+}
+
+// DefaultLimits suit machines of every kind.
+func DefaultLimits() Limits {
+	return Limits{
+		Boot: 3 * time.Minute, Configure: 2 * time.Minute, Scheduler: time.Minute, Prepare: 15 * time.Minute,
+		OffRetry: 10 * time.Second, Shortest: 15 * time.Second, Longest: 30 * time.Minute,
+		BootAttempts: 3, CleanTries: 3, OffTries: 4,
+		RetryMin: time.Second, RetryMax: 5 * time.Minute,
+		PollMin: 20 * time.Millisecond, PollMax: time.Second,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	set(&l.Boot, d.Boot)
+	set(&l.Configure, d.Configure)
+	set(&l.Scheduler, d.Scheduler)
+	set(&l.Prepare, d.Prepare)
+	set(&l.OffRetry, d.OffRetry)
+	set(&l.Shortest, d.Shortest)
+	set(&l.Longest, d.Longest)
+	set(&l.BootAttempts, d.BootAttempts)
+	set(&l.CleanTries, d.CleanTries)
+	set(&l.OffTries, d.OffTries)
+	set(&l.RetryMin, d.RetryMin)
+	set(&l.RetryMax, d.RetryMax)
+	set(&l.PollMin, d.PollMin)
+	set(&l.PollMax, d.PollMax)
+	return l
+}
+
+// retryAfter is how long to wait after so many failures in a row.
+func (l Limits) retryAfter(failures int) time.Duration {
+	d := l.RetryMin
+	for range min(failures-1, 15) {
+		d *= 4
+		if d >= l.RetryMax {
+			return l.RetryMax
+		}
+	}
+	return min(d, l.RetryMax)
+}
+
+// Span is how long something usually takes: the median of its history and the
+// median distance from it. The zero Span is no history.
+type Span struct {
+	Median, Spread time.Duration
+	N              int
+}
+
+// Times are the spans of one class of machine with one image.
+type Times struct{ Boot, Configure, Build Span }
+
+// SpanOf summarizes a history.
+func SpanOf(history []time.Duration) Span {
+	if len(history) == 0 {
+		return Span{}
+	}
+	m := median(history)
+	off := make([]time.Duration, len(history))
+	for i, d := range history {
+		off[i] = (d - m).Abs()
+	}
+	return Span{Median: m, Spread: median(off), N: len(history)}
+}
+
+func median(v []time.Duration) time.Duration {
+	s := slices.Sorted(slices.Values(v))
+	if n := len(s); n%2 == 0 {
+		return (s[n/2-1] + s[n/2]) / 2
+	}
+	return s[len(s)/2]
+}
+
+// deadline is when something that usually takes the span is given up: far
+// enough out that an honest slow one is not killed.
+func (l Limits) deadline(s Span, def time.Duration) time.Duration {
+	if s.N < 3 {
+		return def
+	}
+	d := max(4*s.Median, s.Median+10*s.Spread)
+	return min(max(d, l.Shortest), max(l.Longest, def))
+}
+
+// usual is when something should be done, and late when it is remarkable that
+// it is not.
+func (s Span) usual(def time.Duration) time.Duration {
+	if s.N == 0 {
+		return def
+	}
+	return s.Median
+}
+
+func (s Span) late(def time.Duration) time.Duration {
+	if s.N == 0 {
+		return def
+	}
+	return max(s.Median+5*s.Spread, s.Median*3/2, s.Median+2*time.Second)
+}

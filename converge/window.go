@@ -1,0 +1,90 @@
+package converge
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/muster-hpc/muster"
+)
+
+// defaultWindow suits machines that are more than slices of this host.
+const defaultWindow = 64
+
+// window limits how many machines of a provider boot at once, over all
+// clusters. Places are given to clusters in the order in which they asked.
+type window struct {
+	limit map[string]int
+
+	mu      sync.Mutex
+	held    map[muster.ClusterID]map[string]int
+	waiting []muster.ClusterID
+}
+
+func newWindow(limit map[string]int) *window {
+	return &window{limit: limit, held: map[muster.ClusterID]map[string]int{}}
+}
+
+// reserve takes up to the wanted number of places for a cluster that holds
+// booting ones already, and returns how many more it got of each provider. The
+// rest is given back by settle.
+func (w *window) reserve(id muster.ClusterID, booting, wanted map[string]int) map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	got := map[string]int{}
+	hold := map[string]int{}
+	for p, n := range booting {
+		hold[p] = n
+	}
+	short := false
+	for p, n := range wanted {
+		free := w.max(p) - w.taken(p, id) - hold[p]
+		got[p] = max(0, min(n, free))
+		hold[p] += got[p]
+		short = short || got[p] < n
+	}
+	w.held[id] = hold
+	if i := slices.Index(w.waiting, id); short && i < 0 {
+		w.waiting = append(w.waiting, id)
+	} else if !short && i >= 0 {
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+	}
+	return got
+}
+
+// settle says how many of the cluster's machines boot now. It returns the
+// clusters that wait for a place when there may be one.
+func (w *window) settle(id muster.ClusterID, booting map[string]int) []muster.ClusterID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(booting) == 0 {
+		delete(w.held, id)
+	} else {
+		w.held[id] = booting
+	}
+	return slices.Clone(w.waiting)
+}
+
+// forget removes a cluster that ended.
+func (w *window) forget(id muster.ClusterID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held, id)
+	w.waiting = slices.DeleteFunc(w.waiting, func(x muster.ClusterID) bool { return x == id })
+}
+
+func (w *window) max(p string) int {
+	if n := w.limit[p]; n > 0 {
+		return n
+	}
+	return defaultWindow
+}
+
+func (w *window) taken(p string, except muster.ClusterID) int {
+	n := 0
+	for id, h := range w.held {
+		if id != except {
+			n += h[p]
+		}
+	}
+	return n
+}
