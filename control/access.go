@@ -1,0 +1,190 @@
+package control
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+	"golang.org/x/crypto/ssh"
+)
+
+// accessTime is how long a certificate for logging in is good. A connection
+// that was made with it goes on.
+const accessTime = 5 * time.Minute
+
+const sshPort = 22
+
+// Access signs an ephemeral key for one user of a cluster.
+func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest) (wire.Access, error) {
+	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey))
+	if err != nil || len(options) > 0 || len(strings.TrimSpace(string(rest))) > 0 {
+		return wire.Access{}, muster.Errorf(muster.EInvalid, "public_key is not one public SSH key").
+			WithHint("send one line of the form 'ssh-ed25519 AAAA...'")
+	}
+	if _, isCert := key.(*ssh.Certificate); isCert || key.Type() == ssh.InsecureKeyAlgoDSA {
+		return wire.Access{}, muster.Errorf(muster.EInvalid, "a key of type %s is not signed", key.Type()).
+			WithHint("use an ed25519 key")
+	}
+	var out wire.Access
+	var hostCA, userCA pki.SSHAuthority
+	var id muster.ClusterID
+	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
+		c, node, err := s.reach(tx, ref, r.Node)
+		if err != nil {
+			return err
+		}
+		out.Node, id = node.Name, c.ID
+		if out.User, err = s.loginName(who, c, r.User); err != nil {
+			return err
+		}
+		if hostCA, err = authority(tx, c.ID, muster.SecretHostCA); err != nil {
+			return err
+		}
+		userCA, err = authority(tx, c.ID, muster.SecretUserCA)
+		return err
+	})
+	if err != nil {
+		return wire.Access{}, err
+	}
+	cert, err := userCA.SignUser(key, "muster:"+who.Name+":"+string(id), []string{out.User + "@" + string(id)}, accessTime,
+		"permit-pty", "permit-agent-forwarding", "permit-port-forwarding", "permit-X11-forwarding", "permit-user-rc")
+	if err != nil {
+		return wire.Access{}, err
+	}
+	out.Certificate = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(cert)))
+	out.KnownHosts = "@cert-authority * " + strings.TrimSpace(hostCA.PublicLine())
+	out.Expires = s.Clock.Now().Add(accessTime)
+	return out, nil
+}
+
+func authority(tx *store.Tx, id muster.ClusterID, name string) (pki.SSHAuthority, error) {
+	raw, err := tx.AsSystem().Secret(id, name)
+	if err != nil {
+		return pki.SSHAuthority{}, err
+	}
+	return pki.ParseSSHAuthority(raw)
+}
+
+// reach finds the node that somebody wants to log in to, and refuses while
+// the cluster is not handed over. Administrators may look in earlier.
+func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.Node, error) {
+	who := tx.Actor()
+	c, err := tx.FindCluster(ref)
+	if err != nil {
+		return c, muster.Node{}, err
+	}
+	if !who.Admin && !slices.Contains(c.Spec.Users, who.Name) {
+		return c, muster.Node{}, muster.Errorf(muster.EForbidden, "you are not a user of cluster %s", c.Name).
+			WithHint("its users are %s", strings.Join(c.Spec.Users, ", "))
+	}
+	late := muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase)
+	switch {
+	case c.Phase == muster.ClusterReady:
+	case c.Phase == muster.ClusterBuilding, c.Phase == muster.ClusterValidating:
+		if !who.Admin {
+			return c, muster.Node{}, late.WithHint("wait until it is ready: muster events -f %s", c.Name)
+		}
+	case c.Phase == muster.ClusterQueued:
+		return c, muster.Node{}, late.WithHint("it has no machines yet: muster events -f %s", c.Name)
+	default:
+		return c, muster.Node{}, late.WithHint("see 'muster show %s'", c.ID)
+	}
+	nodes, err := tx.Nodes(c.ID)
+	if err != nil {
+		return c, muster.Node{}, err
+	}
+	node, err := pickNode(c, nodes, name)
+	if err != nil {
+		return c, node, err
+	}
+	if node.Machine == "" || node.Phase == muster.NodeAssigned || node.Phase == muster.NodeGone {
+		return c, node, muster.Errorf(muster.EConflict, "node %s of %s is %s", node.Name, c.Name, node.Phase).
+			WithHint("see 'muster show %s'", c.Name)
+	}
+	return c, node, nil
+}
+
+// pickNode finds a node by name; "" and "head" mean the one with the head.
+func pickNode(c muster.Cluster, nodes []muster.Node, name string) (muster.Node, error) {
+	have := make([]string, 0, len(nodes))
+	for _, n := range nodes {
+		if n.Name == name || (n.Head && (name == "" || name == "head")) {
+			return n, nil
+		}
+		have = append(have, n.Name)
+	}
+	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %q", c.Name, name)
+	if hint := didYouMean(name, have); hint != "" {
+		return muster.Node{}, e.WithHint("%s", hint)
+	}
+	return muster.Node{}, e.WithHint("see 'muster show %s'", c.Name)
+}
+
+// loginName settles as whom somebody logs in. Users may only be themselves, or
+// root where the image makes its users root.
+func (s *Service) loginName(who muster.Actor, c muster.Cluster, name string) (string, error) {
+	userRoot := s.userRoot(c)
+	if name == "" {
+		switch {
+		case userRoot:
+			return "root", nil
+		case slices.Contains(c.Spec.Users, who.Name):
+			return who.Name, nil
+		case len(c.Spec.Users) > 0 && who.Admin:
+			return c.Spec.Users[0], nil
+		}
+		name = who.Name
+	}
+	switch {
+	case name == "root" && (userRoot || who.Admin):
+		return name, nil
+	case !who.Admin && name != who.Name:
+		return "", muster.Errorf(muster.EForbidden, "you may log in as yourself only, not as %s", name).
+			WithHint("leave --user away, or say --user %s", who.Name)
+	case !slices.Contains(c.Spec.Users, name):
+		e := muster.Errorf(muster.ENotFound, "cluster %s has no user %q", c.Name, name)
+		return "", e.WithHint("%s", didYouMean(name, c.Spec.Users))
+	}
+	return name, nil
+}
+
+// userRoot tells whether the users of a cluster are root on it.
+func (s *Service) userRoot(c muster.Cluster) bool {
+	ref := c.Spec.Image
+	if c.Image != "" {
+		ref = string(c.Image)
+	}
+	img, err := s.Config.Images.Resolve(ref)
+	return err == nil && img.UserRoot
+}
+
+// Tunnel connects to the SSH port of a node.
+func (s *Service) Tunnel(ctx context.Context, who muster.Actor, ref, name string) (net.Conn, error) {
+	var machine muster.Machine
+	var node muster.Node
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		var err error
+		if _, node, err = s.reach(tx, ref, name); err != nil {
+			return err
+		}
+		machine, err = tx.AsSystem().Machine(node.Machine)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	dial, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := s.Dialer.Dial(dial, machine, sshPort)
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "node %s does not answer on its SSH port", node.Name).
+			WithHint("see 'muster show %s' and 'muster logs %s %s'", ref, ref, node.Name).Wrap(err)
+	}
+	return conn, nil
+}

@@ -1,0 +1,79 @@
+package control
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+)
+
+// firstHost is where the addresses of nodes begin within their subnet: what
+// is below is left for what a network may need itself.
+const firstHost = 10
+
+// assign gives a cluster its machines, in the transaction that also writes
+// the cluster. The plan was verified in the same transaction.
+func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, plan muster.Plan, keys *secrets, text string) error {
+	sys := tx.AsSystem()
+	now := s.Clock.Now()
+	index, subnet, err := sys.FreeSubnet()
+	if err != nil {
+		return err
+	}
+	c.Phase, c.PhaseSince = muster.ClusterBuilding, now
+	c.Subnet, c.NetworkIndex, c.Class = subnet, index, plan.Class
+	c.Conditions = slices.DeleteFunc(c.Conditions, func(d muster.Condition) bool { return d.Code == "waiting-for-machines" })
+	if len(c.Spec.Packages) == 0 {
+		c.Image = img.ID
+	} else {
+		c.Conditions = append(c.Conditions, muster.Condition{Code: "image", Since: now,
+			Text: "an image with the extra packages is needed", Hint: "it is built once and kept"})
+	}
+	if eta, ok := s.estimate(sys, c.Class, img.ID); ok {
+		c.ETA = now.Add(eta)
+	}
+	if err := tx.PutCluster(*c, text); err != nil {
+		return err
+	}
+	for _, a := range plan.Assign {
+		m, err := sys.Machine(a.Machine)
+		if err != nil {
+			return err
+		}
+		node := muster.Node{
+			Cluster: c.ID, Name: a.Node, Index: a.Index, Role: a.Role, Head: a.Head,
+			Phase: muster.NodeAssigned, Machine: a.Machine, PhaseSince: now,
+			Address: hostAddress(subnet, a.Index), Management: m.Facts.Management,
+		}
+		m.Phase, m.PhaseSince, m.Cluster, m.Node, m.Attempt = muster.MachineAllocated, now, c.ID, a.Node, 0
+		if err := sys.PutMachine(m, ""); err != nil {
+			return err
+		}
+		if err := sys.PutNode(node, ""); err != nil {
+			return err
+		}
+	}
+	return keys.put(sys, c.ID, plan)
+}
+
+// hostAddress is the address of node index in a subnet.
+func hostAddress(subnet netip.Prefix, index int) netip.Addr {
+	a := subnet.Masked().Addr().As4()
+	n := uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
+	n += uint32(firstHost + index)
+	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// estimate is how long clusters of this class and image took to become ready:
+// the median of the last ones.
+func (s *Service) estimate(sys *store.Tx, class string, img muster.ImageID) (time.Duration, bool) {
+	took, err := sys.Durations("ready", class, string(img), 20)
+	if err != nil || len(took) == 0 {
+		return 0, false
+	}
+	took = slices.Clone(took)
+	slices.Sort(took)
+	return took[len(took)/2], true
+}

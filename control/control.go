@@ -1,0 +1,109 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/place"
+	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Images is what the use cases need of the image store.
+type Images interface {
+	List() ([]*muster.Image, error)
+	Names() map[string]muster.ImageID
+	// Resolve finds an image by name, ID or the beginning of an ID; ENotFound
+	// says which name may have been meant.
+	Resolve(ref string) (*muster.Image, error)
+	Verify(ctx context.Context, id muster.ImageID) (*muster.Image, error)
+	Remove(ctx context.Context, id muster.ImageID, users image.Users) error
+}
+
+// Agents is what is known of nodes without asking the store.
+type Agents interface {
+	// Seen is when a machine last answered; zero if it has not since the
+	// server started.
+	Seen(id muster.MachineID) time.Time
+	// Usage is the newest n samples of a node, oldest first.
+	Usage(cluster muster.ClusterID, node string, n int) []wire.Usage
+	// Journal is the newest n lines of a node's journal, oldest first.
+	Journal(cluster muster.ClusterID, node string, n int) []wire.JournalLine
+}
+
+// Dialer connects to a port of a machine's management address.
+type Dialer interface {
+	Dial(ctx context.Context, machine muster.Machine, port int) (net.Conn, error)
+}
+
+// DialFunc is a function that dials.
+type DialFunc func(ctx context.Context, machine muster.Machine, port int) (net.Conn, error)
+
+// Dial calls f.
+func (f DialFunc) Dial(ctx context.Context, machine muster.Machine, port int) (net.Conn, error) {
+	return f(ctx, machine, port)
+}
+
+// Config is what the use cases need.
+type Config struct {
+	Store  *store.DB
+	Images Images
+	Agents Agents
+	Dialer Dialer
+	Clock  muster.Clock
+	Log    *slog.Logger
+
+	Version  string
+	Instance string
+	// Egress lists what clusters may ask for as outgoing traffic. Empty: none
+	// and proxy.
+	Egress []muster.Egress
+	// Defaults fill what requests leave open; users and project are filled
+	// for each caller.
+	Defaults spec.Defaults
+	// Silence is how long a machine may go unheard before it counts as not
+	// answering. Zero: every machine that is not set aside answers.
+	Silence time.Duration
+	// RootElsewhere names the providers whose machines do not hold the root
+	// file system in their memory.
+	RootElsewhere map[string]bool
+	// Health are more parts of the server to look at.
+	Health []func(context.Context) wire.HealthPart
+	// Changed is called after a cluster was created, promoted or given back,
+	// so that work on it begins at once. It must not block.
+	Changed func(muster.ClusterID)
+}
+
+// Service carries out the use cases. It is safe for concurrent use.
+type Service struct {
+	Config
+	placer  place.Planner
+	started time.Time
+	hub     hub
+	// promoting keeps promotions one at a time.
+	promoting sync.Mutex
+	fits      fitCache
+}
+
+// New makes a service.
+func New(c Config) *Service {
+	if c.Clock == nil {
+		c.Clock = muster.SystemClock{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if len(c.Egress) == 0 {
+		c.Egress = []muster.Egress{muster.EgressNone, muster.EgressProxy}
+	}
+	if c.Changed == nil {
+		c.Changed = func(muster.ClusterID) {}
+	}
+	return &Service{Config: c, started: c.Clock.Now()}
+}

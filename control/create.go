@@ -1,0 +1,266 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/place"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// CreateCluster answers a request and, unless it is a dry run, records the
+// cluster: building with its machines assigned, or queued. With code ENever or
+// ENoCapacity the reply holds the answer of admission.
+func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire.CreateCall) (wire.Created, error) {
+	w, err := s.read(ctx, who, call)
+	if err != nil {
+		return wire.Created{}, err
+	}
+	id := muster.NewClusterID()
+	if call.Key != "" {
+		id = keyedID(who, call.Key)
+	}
+	out := wire.Created{Name: w.spec.Name, Spec: w.spec, DryRun: call.DryRun}
+	if call.DryRun {
+		return s.dryRun(ctx, who, id, w, out)
+	}
+	// The plan is made outside the transaction, where it holds up nobody, and
+	// verified within. When the site changed in between it is made again; the
+	// last time within, where nothing can change.
+	for attempt := 0; ; attempt++ {
+		var answer muster.Answer
+		within := attempt == 2
+		if !within {
+			if answer, err = s.answer(ctx, id, w.spec, w.image, nil); err != nil {
+				return out, err
+			}
+		}
+		created, err := s.commit(ctx, who, id, w, answer, within)
+		if isStale(err) && !within {
+			continue
+		}
+		if err != nil {
+			created.Name, created.Spec = out.Name, out.Spec
+			return created, err
+		}
+		s.Changed(created.ID)
+		return created, nil
+	}
+}
+
+// keyedID makes the ID of a request with an idempotency key from the key, so
+// that a repeated request meets its own cluster, also after a restart.
+func keyedID(who muster.Actor, key string) muster.ClusterID {
+	const alphabet = "23456789bcdfghjkmnpqrstvwxz"
+	sum := sha256.Sum256([]byte("muster cluster\x00" + who.Name + "\x00" + key))
+	id := make([]byte, 10)
+	for i := range id {
+		id[i] = alphabet[(int(sum[2*i])<<8|int(sum[2*i+1]))%len(alphabet)]
+	}
+	return muster.ClusterID("c-" + string(id))
+}
+
+// staleError wraps the refusal of a plan that no longer holds.
+type staleError struct{ error }
+
+func (e staleError) Unwrap() error { return e.error }
+
+func isStale(err error) bool {
+	_, ok := err.(staleError) //nolint:errorlint // made here, never wrapped
+	return ok
+}
+
+// snapshot is the site as admission sees it. ahead are those in the queue
+// before the request.
+func (s *Service) snapshot(tx *store.Tx, ahead []admit.Waiting) (admit.Snapshot, error) {
+	sys := tx.AsSystem()
+	machines, err := sys.Machines(store.MachineFilter{})
+	if err != nil {
+		return admit.Snapshot{}, err
+	}
+	for i := range machines {
+		if seen := s.seen(machines[i].ID); seen.After(machines[i].LastSeen) {
+			machines[i].LastSeen = seen
+		}
+	}
+	if ahead == nil {
+		queued, err := sys.Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued}})
+		if err != nil {
+			return admit.Snapshot{}, err
+		}
+		for _, c := range queued {
+			ahead = append(ahead, s.waiting(c))
+		}
+	}
+	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, RootElsewhere: s.RootElsewhere}, nil
+}
+
+func (s *Service) waiting(c muster.Cluster) admit.Waiting {
+	w := admit.Waiting{Cluster: c.ID, Spec: c.Spec}
+	if img, err := s.Config.Images.Resolve(c.Spec.Image); err == nil {
+		w.Image = img
+	}
+	return w
+}
+
+// answer asks admission with a snapshot of now.
+func (s *Service) answer(ctx context.Context, id muster.ClusterID, sp muster.Spec, img *muster.Image, ahead []admit.Waiting) (muster.Answer, error) {
+	var answer muster.Answer
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		snap, err := s.snapshot(tx, ahead)
+		if err != nil {
+			return err
+		}
+		answer = admit.Answer(id, sp, img, snap, s.placer)
+		return nil
+	})
+	return answer, err
+}
+
+func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted, out wire.Created) (wire.Created, error) {
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error { return s.nameFree(tx, w.spec) })
+	if err != nil {
+		return out, err
+	}
+	out.Answer, err = s.answer(ctx, id, w.spec, w.image, nil)
+	if err != nil {
+		return out, err
+	}
+	out.Status = "dry-run"
+	out.Answer.Notices = append(out.Answer.Notices, w.notices...)
+	return out, nil
+}
+
+// nameFree refuses a second living cluster of one name in a project.
+func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
+	living, err := tx.Clusters(store.ClusterFilter{Project: sp.Project, Living: true})
+	if err != nil {
+		return err
+	}
+	for _, c := range living {
+		if c.Name == sp.Name {
+			return muster.Errorf(muster.EConflict, "project %s has a cluster named %s already (%s, %s)", sp.Project, sp.Name, c.ID, c.Phase).
+				WithHint("choose another name, or 'muster delete %s' first", c.ID)
+		}
+	}
+	return nil
+}
+
+// commit records the cluster as the answer says, after making certain that
+// the answer still holds.
+func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted, answer muster.Answer, within bool) (wire.Created, error) {
+	out := wire.Created{Name: w.spec.Name, Spec: w.spec, Answer: answer}
+	keys, err := newSecrets(w)
+	if err != nil {
+		return out, err
+	}
+	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		if again, err := s.repeated(tx, id, w, &out); again || err != nil {
+			return err
+		}
+		if err := s.nameFree(tx, w.spec); err != nil {
+			return err
+		}
+		if within {
+			snap, err := s.snapshot(tx, nil)
+			if err != nil {
+				return err
+			}
+			answer = admit.Answer(id, w.spec, w.image, snap, s.placer)
+		}
+		out.Answer = answer
+		out.Answer.Notices = append(out.Answer.Notices, w.notices...)
+		if refused := admit.Refusal(w.spec, answer); refused != nil {
+			return refused
+		}
+		if err := s.makeUsers(tx, w, &out.Answer); err != nil {
+			return err
+		}
+		c := s.newCluster(id, w)
+		switch answer.Verdict {
+		case muster.VerdictNow:
+			if err := verify(tx, answer.Plan); err != nil {
+				return staleError{err}
+			}
+			if err := s.assign(tx, &c, w.image, *answer.Plan, keys, ""); err != nil {
+				return err
+			}
+		default:
+			c.Phase = muster.ClusterQueued
+			c.Conditions = append(c.Conditions, s.waitingCondition(answer))
+			if err := tx.PutCluster(c, "no room now"); err != nil {
+				return err
+			}
+		}
+		return s.showCreated(tx, c, &out)
+	})
+	return out, err
+}
+
+// repeated finds the cluster that an earlier request with the same key made.
+func (s *Service) repeated(tx *store.Tx, id muster.ClusterID, w wanted, out *wire.Created) (bool, error) {
+	c, err := tx.Cluster(id)
+	if muster.CodeOf(err) == muster.ENotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !reflect.DeepEqual(c.Spec, w.spec) {
+		return false, muster.Errorf(muster.EConflict, "the idempotency key belongs to another request, cluster %s", c.ID).
+			WithHint("use a new key for a new request")
+	}
+	out.Answer = muster.Answer{Verdict: muster.VerdictNow, Notices: []string{"this request was made before; nothing new was made"}}
+	if c.Phase == muster.ClusterQueued {
+		out.Answer.Verdict = muster.VerdictQueued
+	}
+	return true, s.showCreated(tx, c, out)
+}
+
+func (s *Service) newCluster(id muster.ClusterID, w wanted) muster.Cluster {
+	now := s.Clock.Now()
+	return muster.Cluster{
+		ID: id, Name: w.spec.Name, Owner: w.owner, Project: w.spec.Project,
+		Spec: w.spec, Generation: 1, Created: now, PhaseSince: now,
+	}
+}
+
+func (s *Service) waitingCondition(a muster.Answer) muster.Condition {
+	text := fmt.Sprintf("%d machines fit, %d of them free", a.Fits, a.Free)
+	return muster.Condition{Code: "waiting-for-machines", Text: text, Since: s.Clock.Now(),
+		Hint: "it starts by itself when machines are given back"}
+}
+
+func (s *Service) showCreated(tx *store.Tx, c muster.Cluster, out *wire.Created) error {
+	view, err := s.showOne(tx, c)
+	if err != nil {
+		return err
+	}
+	out.ID, out.Status, out.Cluster = c.ID, string(c.Phase), &view
+	if c.Phase == muster.ClusterQueued {
+		out.Answer.Position = view.Position
+	}
+	return nil
+}
+
+// verify checks a plan against the present records of its machines.
+func verify(tx *store.Tx, plan *muster.Plan) error {
+	sys := tx.AsSystem()
+	current := make([]muster.Machine, 0, len(plan.Assign))
+	for _, a := range plan.Assign {
+		m, err := sys.Machine(a.Machine)
+		if muster.CodeOf(err) == muster.ENotFound {
+			continue // Verify tells
+		}
+		if err != nil {
+			return err
+		}
+		current = append(current, m)
+	}
+	return place.Verify(*plan, current)
+}

@@ -1,0 +1,132 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Images lists the images of the server.
+func (s *Service) Images(ctx context.Context, who muster.Actor) ([]wire.Image, error) {
+	list, err := s.Config.Images.List()
+	if err != nil {
+		return nil, err
+	}
+	names := s.Config.Images.Names()
+	var out []wire.Image
+	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
+		for _, img := range list {
+			view := viewImage(img)
+			view.Newest = names[img.Name] == img.ID
+			users, err := imageUsers(tx, img.ID, true)
+			if err != nil {
+				return err
+			}
+			view.InUse = users
+			out = append(out, view)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func viewImage(img *muster.Image) wire.Image {
+	return wire.Image{
+		ID: string(img.ID), Name: img.Name, Summary: img.Summary, Size: img.Size(), Created: img.Created,
+		System: img.System, UserRoot: img.UserRoot, Slurm: img.Slurm, Packages: len(img.Packages), Base: string(img.Base),
+	}
+}
+
+// imageUsers names the clusters that use an image. With visible, only those
+// that the actor may see.
+func imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]string, error) {
+	ids, err := tx.AsSystem().ImageUsers(id)
+	if err != nil {
+		return nil, err
+	}
+	if !visible {
+		tx = tx.AsSystem()
+	}
+	var out []string
+	for _, cid := range ids {
+		c, err := tx.Cluster(cid)
+		if muster.CodeOf(err) == muster.ENotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, fmt.Sprintf("%s (%s)", c.Name, c.ID))
+	}
+	return out, nil
+}
+
+// Image shows the manifest of an image.
+func (s *Service) Image(_ context.Context, _ muster.Actor, ref string) (muster.Image, error) {
+	img, err := s.Config.Images.Resolve(ref)
+	if err != nil {
+		return muster.Image{}, err
+	}
+	return *img, nil
+}
+
+// VerifyImage reads every byte of an image. Only administrators may: it keeps
+// the disk busy.
+func (s *Service) VerifyImage(ctx context.Context, who muster.Actor, ref string) (wire.ImageVerified, error) {
+	if err := administrator(who, "verify images"); err != nil {
+		return wire.ImageVerified{}, err
+	}
+	img, err := s.Config.Images.Resolve(ref)
+	if err != nil {
+		return wire.ImageVerified{}, err
+	}
+	if img, err = s.Config.Images.Verify(ctx, img.ID); err != nil {
+		return wire.ImageVerified{}, err
+	}
+	return wire.ImageVerified{ID: string(img.ID), Name: img.Name, OK: true, Bytes: img.Size(), At: s.Clock.Now()}, nil
+}
+
+// RemoveImage removes an image that no cluster uses.
+func (s *Service) RemoveImage(ctx context.Context, who muster.Actor, ref string) error {
+	if err := administrator(who, "remove images"); err != nil {
+		return err
+	}
+	img, err := s.Config.Images.Resolve(ref)
+	if err != nil {
+		return err
+	}
+	if err := s.Config.Images.Remove(ctx, img.ID, s.ImageUsers()); err != nil {
+		return err
+	}
+	return s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		return tx.Note("image", string(img.ID), "", "removed image "+img.Name)
+	})
+}
+
+// ImageUsers tells an image store which clusters use an image.
+func (s *Service) ImageUsers() image.Users { return usersOfImages{s.Store} }
+
+type usersOfImages struct{ db *store.DB }
+
+func (u usersOfImages) ImageUsers(ctx context.Context, id muster.ImageID) ([]string, error) {
+	var out []string
+	err := u.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		var err error
+		out, err = imageUsers(tx, id, false)
+		return err
+	})
+	return out, err
+}
+
+// administrator refuses what only administrators may do.
+func administrator(who muster.Actor, what string) error {
+	if who.Admin {
+		return nil
+	}
+	return muster.Errorf(muster.EForbidden, "only administrators %s", what).
+		WithHint("ask an administrator of this site")
+}

@@ -1,0 +1,155 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Machines lists the machines that answer, or all. Whose they are is shown
+// only to those who may know.
+func (s *Service) Machines(ctx context.Context, who muster.Actor, all bool) ([]wire.Machine, error) {
+	images := s.newest()
+	var out []wire.Machine
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		list, err := tx.Machines(store.MachineFilter{})
+		if err != nil {
+			return err
+		}
+		clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
+		if err != nil {
+			return err
+		}
+		owners := map[muster.ClusterID]string{}
+		for _, c := range clusters {
+			owners[c.ID] = c.Owner
+		}
+		for _, m := range list {
+			view := s.viewMachine(m, images, owners)
+			if view.Answers || all {
+				out = append(out, view)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Machine shows one machine, whether it answers or not.
+func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.Machine, error) {
+	var out wire.Machine
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		m, err := tx.Machine(id)
+		if muster.CodeOf(err) == muster.ENotFound {
+			return s.unknownMachine(tx, id)
+		}
+		if err != nil {
+			return err
+		}
+		owners := map[muster.ClusterID]string{}
+		if m.Cluster != "" {
+			if c, err := tx.Cluster(m.Cluster); err == nil {
+				owners[c.ID] = c.Owner
+			}
+		}
+		out = s.viewMachine(m, s.newest(), owners)
+		return nil
+	})
+	return out, err
+}
+
+func (s *Service) unknownMachine(tx *store.Tx, id muster.MachineID) error {
+	e := muster.Errorf(muster.ENotFound, "no machine is called %.60q", id).WithHint("see 'muster machine list --all'")
+	list, err := tx.Machines(store.MachineFilter{})
+	if err != nil {
+		return e
+	}
+	have := make([]string, len(list))
+	for i, m := range list {
+		have[i] = string(m.ID)
+	}
+	if hint := didYouMean(string(id), have); hint != "" {
+		return e.WithHint("%s", hint)
+	}
+	return e
+}
+
+func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners map[muster.ClusterID]string) wire.Machine {
+	out := wire.Machine{
+		ID: m.ID, Provider: m.Provider, Status: m.Phase, Facts: m.Facts, Conditions: m.Conditions,
+		Note: m.Note, PhaseSince: m.PhaseSince, LastClean: m.LastClean, LastSeen: newer(m.LastSeen, s.seen(m.ID)),
+	}
+	if m.Facts.Management.IsValid() {
+		out.Address = m.Facts.Management.String()
+	}
+	out.Answers = s.answers(m.Phase, out.LastSeen)
+	if owner, visible := owners[m.Cluster]; visible && m.Cluster != "" {
+		out.Cluster, out.Node, out.User = m.Cluster, m.Node, owner
+	}
+	out.Images = s.fits.of(m, images, s.RootElsewhere, s.placer)
+	return out
+}
+
+// answers tells whether a machine answered lately.
+func (s *Service) answers(phase muster.MachinePhase, seen time.Time) bool {
+	switch phase {
+	case muster.MachineSuspect, muster.MachineTesting, muster.MachineQuarantined, muster.MachineMaintenance, muster.MachineRetired:
+		return false
+	}
+	return s.Silence <= 0 || s.Clock.Now().Sub(seen) <= s.Silence
+}
+
+// newest is the image that each name means now.
+func (s *Service) newest() []*muster.Image {
+	list, err := s.Config.Images.List()
+	if err != nil {
+		s.Log.Warn("the images cannot be listed", "error", err)
+		return nil
+	}
+	names := s.Config.Images.Names()
+	return slices.DeleteFunc(list, func(i *muster.Image) bool { return names[i.Name] != i.ID })
+}
+
+// fitCache remembers which images run on machines of one kind: the question
+// is asked of admission itself, which answers for one machine at a time.
+type fitCache struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (f *fitCache) of(m muster.Machine, images []*muster.Image, elsewhere map[string]bool, placer admit.Placer) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.known) > 10000 || f.known == nil {
+		f.known = map[string]bool{}
+	}
+	var out []string
+	for _, img := range images {
+		key := fmt.Sprint(m.Provider, "\x00", m.Facts.Class, "\x00", m.Facts.Architecture, m.Facts.CPULevel, m.Facts.Memory, m.Facts.Modalias, img.ID)
+		fits, ok := f.known[key]
+		if !ok {
+			fits = runs(m, img, elsewhere, placer)
+			f.known[key] = fits
+		}
+		if fits {
+			out = append(out, img.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func runs(m muster.Machine, img *muster.Image, elsewhere map[string]bool, placer admit.Placer) bool {
+	m.Phase, m.Cluster, m.Node, m.Facts.Service = muster.MachineFree, "", "", false
+	one := muster.Spec{Name: "x", Nodes: 1, Min: 1, Head: muster.HeadShared, Image: img.Name,
+		Scheduler: muster.SchedulerNone, Placement: muster.PlaceAny, Validate: muster.ValidateOff, Egress: muster.EgressNone}
+	answer := admit.Answer("c-", one, img, admit.Snapshot{Now: m.LastSeen, Machines: []muster.Machine{m}, RootElsewhere: elsewhere}, placer)
+	return answer.Fits > 0
+}

@@ -1,0 +1,73 @@
+package control
+
+import (
+	"context"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/store"
+)
+
+// Promote gives machines to the clusters that wait, first come first, and
+// tells how many it served. It is called when machines may have become free.
+// A request never takes a machine that one before it could use.
+func (s *Service) Promote(ctx context.Context) (int, error) {
+	s.promoting.Lock()
+	defer s.promoting.Unlock()
+	var queued []muster.Cluster
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		var err error
+		queued, err = tx.Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued}})
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	served := 0
+	ahead := []admit.Waiting{}
+	for _, c := range queued {
+		waiting := s.waiting(c)
+		done, err := s.promote(ctx, c, waiting, ahead)
+		if err != nil {
+			return served, err
+		}
+		if done {
+			served++
+			s.Changed(c.ID)
+			continue
+		}
+		ahead = append(ahead, waiting)
+	}
+	return served, nil
+}
+
+func (s *Service) promote(ctx context.Context, c muster.Cluster, waiting admit.Waiting, ahead []admit.Waiting) (bool, error) {
+	if waiting.Image == nil {
+		return false, nil // its image is gone; it waits for one of that name
+	}
+	answer, err := s.answer(ctx, c.ID, c.Spec, waiting.Image, ahead)
+	if err != nil || answer.Verdict != muster.VerdictNow {
+		return false, err
+	}
+	keys, err := newSecrets(wanted{spec: c.Spec, image: waiting.Image})
+	if err != nil {
+		return false, err
+	}
+	done := false
+	err = s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		done = false
+		now, err := tx.Cluster(c.ID)
+		if err != nil || now.Phase != muster.ClusterQueued {
+			return err // deleted meanwhile
+		}
+		if err := verify(tx, answer.Plan); err != nil {
+			if muster.CodeOf(err) == muster.EConflict {
+				return nil // somebody was faster; the next promotion tries again
+			}
+			return err
+		}
+		done = true
+		return s.assign(tx, &now, waiting.Image, *answer.Plan, keys, "machines are free")
+	})
+	return done && err == nil, err
+}

@@ -1,0 +1,203 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// wanted is a request that was read, filled in and found good.
+type wanted struct {
+	spec    muster.Spec
+	image   *muster.Image
+	owner   string
+	newUser []string // users to make, when an administrator named them
+	notices []string
+}
+
+// read decodes and checks a request for an actor. Every problem is told at
+// once.
+func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCall) (wanted, error) {
+	contentType := ""
+	if call.Format != "" {
+		contentType = "application/" + call.Format
+	}
+	req, places, err := spec.Decode(call.Body, spec.FormatOf(contentType, "", call.Body))
+	var problems []muster.Problem
+	if err != nil {
+		var e *muster.Error
+		if !errors.As(err, &e) || len(e.Problems) == 0 {
+			return wanted{}, err
+		}
+		problems = e.Problems
+	}
+	var w wanted
+	defaults := s.Defaults
+	if who.Name != "root" {
+		defaults.Users = []string{who.Name}
+	} else if len(defaults.Users) == 0 {
+		defaults.Users = []string{"muster"}
+	}
+	var more []muster.Problem
+	w.spec, more = spec.Validate(req, defaults)
+	problems = append(problems, unseen(problems, more)...)
+	people, more, err := s.people(ctx, who, &w)
+	if err != nil {
+		return wanted{}, err
+	}
+	problems = append(problems, unseen(problems, more)...)
+	problems = append(problems, s.project(who, &w, people)...)
+	problems = append(problems, s.policy(w.spec)...)
+	problems = append(problems, s.image(&w)...)
+	if len(problems) > 0 {
+		return wanted{}, spec.Error(places.Locate(problems))
+	}
+	w.owner = who.Name
+	if who.Name == "root" {
+		w.owner = w.spec.Users[0]
+	}
+	return w, nil
+}
+
+// unseen leaves out the problems of fields that already have one.
+func unseen(have, more []muster.Problem) []muster.Problem {
+	return slices.DeleteFunc(more, func(p muster.Problem) bool {
+		return slices.ContainsFunc(have, func(h muster.Problem) bool { return h.Field == p.Field })
+	})
+}
+
+// people looks the users of a request up. An administrator's unknown users
+// will be made; anybody else's are a problem.
+func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted) (map[string]muster.User, []muster.Problem, error) {
+	known := map[string]muster.User{}
+	var problems []muster.Problem
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		all, err := tx.Users()
+		if err != nil {
+			return err
+		}
+		for _, u := range all {
+			known[u.Name] = u
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, name := range w.spec.Users {
+		if _, ok := known[name]; ok {
+			continue
+		}
+		field := fmt.Sprintf("users[%d]", i)
+		switch {
+		case checkUserName(name) != nil:
+			problems = append(problems, muster.Problem{Field: field, Message: checkUserName(name).Message, Hint: checkUserName(name).Hint})
+		case who.Admin:
+			w.newUser = append(w.newUser, name)
+		default:
+			problems = append(problems, muster.Problem{Field: field, Message: fmt.Sprintf("no user is called %q", name), Hint: didYouMean(name, names(known))})
+		}
+	}
+	return known, problems, nil
+}
+
+// project settles which project owns the cluster.
+func (s *Service) project(who muster.Actor, w *wanted, people map[string]muster.User) []muster.Problem {
+	switch {
+	case who.Admin && w.spec.Project == "":
+		w.spec.Project = commonProject(w.spec.Users, people)
+	case w.spec.Project == "" && len(who.Projects) == 1:
+		w.spec.Project = who.Projects[0]
+	case w.spec.Project == "":
+		return []muster.Problem{{Field: "project", Message: "it is not clear which of your projects this is for",
+			Hint: "name one of " + strings.Join(who.Projects, ", ")}}
+	case !who.In(w.spec.Project):
+		return []muster.Problem{{Field: "project", Message: fmt.Sprintf("you have no project %q", w.spec.Project),
+			Hint: didYouMean(w.spec.Project, who.Projects)}}
+	}
+	if who.Admin {
+		for _, name := range w.spec.Users {
+			if u, ok := people[name]; ok && !u.Admin && !slices.Contains(u.Projects, w.spec.Project) {
+				w.notices = append(w.notices, fmt.Sprintf("%s is not in project %s: may log in with a key, but not see the cluster here", name, w.spec.Project))
+			}
+		}
+		return nil
+	}
+	var problems []muster.Problem
+	for i, name := range w.spec.Users {
+		u, ok := people[name]
+		if ok && !slices.Contains(u.Projects, w.spec.Project) {
+			problems = append(problems, muster.Problem{Field: fmt.Sprintf("users[%d]", i),
+				Message: fmt.Sprintf("%s is not in project %s", name, w.spec.Project), Hint: "an administrator adds members with 'muster user add'"})
+		}
+	}
+	return problems
+}
+
+// commonProject is one that all the users are in, or "default".
+func commonProject(users []string, people map[string]muster.User) string {
+	if len(users) == 0 {
+		return "default"
+	}
+	for _, project := range people[users[0]].Projects {
+		if !slices.ContainsFunc(users, func(u string) bool { return !slices.Contains(people[u].Projects, project) }) {
+			return project
+		}
+	}
+	return "default"
+}
+
+// policy tells what the site does not allow.
+func (s *Service) policy(sp muster.Spec) []muster.Problem {
+	var problems []muster.Problem
+	if sp.Egress != "" && !slices.Contains(s.Egress, sp.Egress) {
+		allowed := make([]string, len(s.Egress))
+		for i, e := range s.Egress {
+			allowed[i] = string(e)
+		}
+		problems = append(problems, muster.Problem{Field: "egress", Message: fmt.Sprintf("this site does not allow %q", sp.Egress),
+			Hint: "allowed: " + strings.Join(allowed, ", ")})
+	}
+	for i, p := range sp.Packages {
+		if wrong := image.CheckPackage(p); wrong != "" {
+			problems = append(problems, muster.Problem{Field: fmt.Sprintf("packages[%d]", i), Message: wrong, Hint: "write a Debian package name, such as libfftw3-dev"})
+		}
+	}
+	return problems
+}
+
+// image finds the image that is asked for.
+func (s *Service) image(w *wanted) []muster.Problem {
+	if w.spec.Image == "" {
+		return nil
+	}
+	img, err := s.Config.Images.Resolve(w.spec.Image)
+	if err != nil {
+		var e *muster.Error
+		if !errors.As(err, &e) {
+			return []muster.Problem{{Field: "image", Message: "cannot be read", Hint: "see the server's log"}}
+		}
+		return []muster.Problem{{Field: "image", Message: e.Message, Hint: e.Hint}}
+	}
+	w.image = img
+	var problems []muster.Problem
+	w.spec, problems = spec.ForImage(w.spec, img)
+	return problems
+}
+
+func names(users map[string]muster.User) []string {
+	out := make([]string, 0, len(users))
+	for name := range users {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

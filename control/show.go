@@ -1,0 +1,164 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Clusters lists what the actor may see, without nodes.
+func (s *Service) Clusters(ctx context.Context, who muster.Actor, q wire.ClusterQuery) ([]wire.Cluster, error) {
+	var out []wire.Cluster
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		list, err := tx.Clusters(store.ClusterFilter{Project: q.Project, Owner: q.Owner, Living: !q.All})
+		if err != nil {
+			return err
+		}
+		ids := make([]muster.ClusterID, len(list))
+		for i, c := range list {
+			ids[i] = c.ID
+		}
+		nodes, err := tx.NodesOf(ids...)
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			view, err := s.view(tx, c, nodes[c.ID])
+			if err != nil {
+				return err
+			}
+			out = append(out, view)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Cluster shows one cluster with its nodes.
+func (s *Service) Cluster(ctx context.Context, who muster.Actor, ref string) (wire.Cluster, error) {
+	var out wire.Cluster
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		c, err := tx.FindCluster(ref)
+		if err != nil {
+			return err
+		}
+		out, err = s.showOne(tx, c)
+		return err
+	})
+	return out, err
+}
+
+func (s *Service) showOne(tx *store.Tx, c muster.Cluster) (wire.Cluster, error) {
+	nodes, err := tx.Nodes(c.ID)
+	if err != nil {
+		return wire.Cluster{}, err
+	}
+	out, err := s.view(tx, c, nodes)
+	if err != nil {
+		return out, err
+	}
+	for _, n := range nodes {
+		view, m, err := s.viewNode(tx, n)
+		if err != nil {
+			return out, err
+		}
+		out.Oversubscribed = out.Oversubscribed || m.Facts.Oversubscribed
+		out.Nodes = append(out.Nodes, view)
+	}
+	return out, nil
+}
+
+// view is a cluster as a client sees it, without its nodes.
+func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wire.Cluster, error) {
+	out := wire.Cluster{
+		ID: c.ID, Name: c.Name, Owner: c.Owner, Project: c.Project, Status: c.Phase,
+		Reason: c.Reason, Spec: c.Spec, Image: c.Image, Class: c.Class, Egress: c.Spec.Egress,
+		Conditions: c.Conditions, Users: slices.Clone(c.Spec.Users), NodeCount: c.Spec.TotalNodes(),
+		Created: c.Created, PhaseSince: c.PhaseSince, Deadline: c.Deadline,
+		Ready: c.Ready, Deleted: c.Deleted, Expires: c.Expires,
+	}
+	if c.Subnet.IsValid() {
+		out.Subnet = c.Subnet.String()
+	}
+	if len(nodes) > 0 {
+		out.NodeCount = len(nodes)
+	}
+	for _, n := range nodes {
+		if n.Head {
+			out.Head = n.Name
+		}
+		if n.Phase == muster.NodeReady {
+			out.ReadyCount++
+		}
+	}
+	switch c.Phase {
+	case muster.ClusterQueued:
+		position, err := tx.QueuePosition(c.ID)
+		if err != nil {
+			return out, err
+		}
+		out.Position = position
+	case muster.ClusterBuilding, muster.ClusterValidating:
+		out.ETA = c.ETA
+	}
+	out.StatusText = statusText(c, out, s.Clock.Now())
+	return out, nil
+}
+
+func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machine, error) {
+	out := wire.Node{
+		Name: n.Name, Role: n.Role, Head: n.Head, Status: n.Phase, Machine: n.Machine, Attempt: n.Attempt,
+		Trust: n.Trust, Conditions: n.Conditions, Stages: n.Stages, PhaseSince: n.PhaseSince, Deadline: n.Deadline,
+	}
+	if n.Address.IsValid() {
+		out.Address = n.Address.String()
+	}
+	if n.Management.IsValid() {
+		out.Management = n.Management.String()
+	}
+	if n.Machine == "" {
+		return out, muster.Machine{}, nil
+	}
+	m, err := tx.Machine(n.Machine)
+	if muster.CodeOf(err) == muster.ENotFound {
+		return out, m, nil
+	}
+	if err != nil {
+		return out, m, err
+	}
+	out.Class, out.Rack, out.Memory = m.Facts.Class, m.Facts.Rack, m.Facts.Memory
+	out.Cores = m.Facts.Cores
+	for _, nic := range m.Facts.NICs {
+		if nic.MAC != "" {
+			out.MACs = append(out.MACs, nic.MAC)
+		}
+	}
+	if m.Cluster == n.Cluster && m.Node == n.Name {
+		out.LastSeen = newer(m.LastSeen, s.seen(m.ID))
+		if s.Agents != nil {
+			if last := s.Agents.Usage(n.Cluster, n.Name, 1); len(last) > 0 {
+				out.Usage = &last[len(last)-1]
+			}
+		}
+	}
+	return out, m, nil
+}
+
+// seen is when a machine's agent or provider last answered for it.
+func (s *Service) seen(id muster.MachineID) time.Time {
+	if s.Agents == nil {
+		return time.Time{}
+	}
+	return s.Agents.Seen(id)
+}
+
+func newer(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,57 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Server tells about the server and the caller.
+func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, error) {
+	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, Projects: who.Projects}
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
+		if err != nil {
+			return err
+		}
+		machines, err := tx.Machines(store.MachineFilter{})
+		if err != nil {
+			return err
+		}
+		out.Clusters, out.Machines = len(clusters), len(machines)
+		for _, m := range machines {
+			if m.Phase == muster.MachineFree {
+				out.Free++
+			}
+			out.Oversubscribed = out.Oversubscribed || m.Facts.Oversubscribed
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Health tells how the parts of the server are. It shows nothing of the site.
+func (s *Service) Health(ctx context.Context) wire.Health {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out := wire.Health{Status: "ok", Version: s.Version}
+	database := wire.HealthPart{Name: "database", OK: true}
+	if err := s.Store.View(ctx, muster.System(), func(*store.Tx) error { return nil }); err != nil {
+		database.OK, database.Text = false, "it cannot be read"
+	} else if stats := s.Store.Stats(); stats.LastError != nil && s.Clock.Now().Sub(stats.LastErrorAt) < time.Minute {
+		database.OK, database.Text = false, "a change was refused lately; see the server's log"
+	}
+	out.Checks = append(out.Checks, database)
+	for _, check := range s.Config.Health {
+		out.Checks = append(out.Checks, check(ctx))
+	}
+	for _, c := range out.Checks {
+		if !c.OK {
+			out.Status = "degraded"
+		}
+	}
+	return out
+}

@@ -1,0 +1,69 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// statusText is one line for people on where a cluster stands.
+func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
+	switch c.Phase {
+	case muster.ClusterQueued:
+		return fmt.Sprintf("position %d in the queue, waits for %s", view.Position, count(c.Spec.TotalNodes(), "machine"))
+	case muster.ClusterBuilding:
+		text := fmt.Sprintf("%d of %s ready", view.ReadyCount, count(view.NodeCount, "node"))
+		for _, d := range c.Conditions {
+			if d.Code == "image" {
+				text = d.Text
+			}
+		}
+		return text + remaining(c.ETA, now)
+	case muster.ClusterValidating:
+		return "all nodes are up and being checked" + remaining(c.ETA, now)
+	case muster.ClusterReady:
+		if !c.Expires.IsZero() {
+			return "ready; its walltime ends in " + round(c.Expires.Sub(now))
+		}
+		return "ready"
+	case muster.ClusterDeleting:
+		return "its machines are being given back"
+	case muster.ClusterFailed:
+		if c.Reason != nil {
+			return c.Reason.Message
+		}
+		return "failed"
+	}
+	return string(c.Phase)
+}
+
+func remaining(eta, now time.Time) string {
+	if eta.IsZero() || !eta.After(now) {
+		return ""
+	}
+	return ", about " + round(eta.Sub(now)) + " left"
+}
+
+// round is a duration as people say it: two units at most.
+func round(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()+0.999))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+const (
+	defaultTokenTime = 90 * 24 * time.Hour
+	maxTokenTime     = 3 * 366 * 24 * time.Hour
+)
+
+// Tokens lists tokens: the actor's own, or anybody's for administrators.
+func (s *Service) Tokens(ctx context.Context, who muster.Actor, user string) ([]wire.Token, error) {
+	var out []wire.Token
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		if user == "" && !who.Admin {
+			user = who.Name
+		}
+		if user != "" {
+			if _, err := findUser(tx, user); err != nil {
+				return err
+			}
+		}
+		list, err := tx.Tokens(user)
+		if err != nil {
+			return err
+		}
+		for _, t := range list {
+			out = append(out, wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// CreateToken makes a token for the actor, or for anybody by administrators.
+func (s *Service) CreateToken(ctx context.Context, who muster.Actor, r wire.TokenRequest) (wire.Token, error) {
+	if r.User == "" {
+		r.User = who.Name
+	}
+	if !who.Admin && r.User != who.Name {
+		return wire.Token{}, muster.Errorf(muster.EForbidden, "you may make tokens for yourself only").WithHint("leave the user away")
+	}
+	if len(r.Note) > 200 {
+		return wire.Token{}, muster.Errorf(muster.EInvalid, "the note is too long").WithHint("use at most 200 characters")
+	}
+	life, err := tokenTime(r.TTL)
+	if err != nil {
+		return wire.Token{}, err
+	}
+	secret, hash := pki.NewToken()
+	now := s.Clock.Now()
+	t := store.Token{ID: "t-" + muster.RandomID(8), User: r.User, Hash: hash, Note: r.Note, Created: now, Expires: now.Add(life)}
+	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		if _, err := findUser(tx, r.User); err != nil {
+			return err
+		}
+		return tx.PutToken(t)
+	})
+	if err != nil {
+		return wire.Token{}, err
+	}
+	return wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires, Secret: secret}, nil
+}
+
+// RevokeToken makes a token useless at once.
+func (s *Service) RevokeToken(ctx context.Context, who muster.Actor, id string) error {
+	return s.Store.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteToken(id) })
+}
+
+// tokenTime reads "30d", "12h"; empty is the default.
+func tokenTime(s string) (time.Duration, error) {
+	if s == "" {
+		return defaultTokenTime, nil
+	}
+	bad := muster.Errorf(muster.EInvalid, "%.40q is not how long a token lives", s).WithHint("write 12h, 30d or 1d; at most three years")
+	var d time.Duration
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil || n > 10000 {
+			return 0, bad
+		}
+		d = time.Duration(n) * 24 * time.Hour
+	} else {
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			return 0, bad
+		}
+	}
+	if d <= 0 || d > maxTokenTime {
+		return 0, bad
+	}
+	return d, nil
+}

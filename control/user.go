@@ -1,0 +1,305 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+	"golang.org/x/crypto/ssh"
+)
+
+var (
+	userName    = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
+	projectName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	systemName  = regexp.MustCompile(`^(root|daemon|bin|sys|sync|games|man|lp|mail|news|uucp|proxy|www-data|backup|list|irc|_apt|nobody|nogroup|munge|slurm|sshd|messagebus|mysql|agent|system|head|admin|systemd-.*|_.*)$`)
+)
+
+const maxKeys = 64
+
+// checkUserName refuses names that cannot be an ordinary user of a node.
+func checkUserName(name string) *muster.Error {
+	switch {
+	case !userName.MatchString(name):
+		return muster.Errorf(muster.EInvalid, "%.40q is not a user name", name).
+			WithHint("a lower-case letter, then letters, digits, - and _, at most 31 characters")
+	case systemName.MatchString(name):
+		return muster.Errorf(muster.EInvalid, "%q is a name of the system itself", name).
+			WithHint("choose a person's name")
+	}
+	return nil
+}
+
+// makeUsers makes the users that an administrator's request names first.
+func (s *Service) makeUsers(tx *store.Tx, w wanted, answer *muster.Answer) error {
+	for _, name := range w.newUser {
+		if _, err := tx.User(name); err == nil {
+			continue // made meanwhile
+		}
+		uid, err := tx.NextUID()
+		if err != nil {
+			return err
+		}
+		u := muster.User{Name: name, UID: uid, Projects: []string{w.spec.Project}}
+		if err := tx.PutUser(u, "made with cluster "+w.spec.Name); err != nil {
+			return err
+		}
+		answer.Notices = append(answer.Notices, fmt.Sprintf("made user %s (uid %d) in project %s", name, uid, w.spec.Project))
+	}
+	return nil
+}
+
+// Users lists the people that the actor may see.
+func (s *Service) Users(ctx context.Context, who muster.Actor) ([]muster.User, error) {
+	var out []muster.User
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		var err error
+		out, err = tx.Users()
+		return err
+	})
+	return out, err
+}
+
+// User shows one person.
+func (s *Service) User(ctx context.Context, who muster.Actor, name string) (muster.User, error) {
+	var out muster.User
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		var err error
+		out, err = findUser(tx, name)
+		return err
+	})
+	return out, err
+}
+
+func findUser(tx *store.Tx, name string) (muster.User, error) {
+	u, err := tx.User(name)
+	if muster.CodeOf(err) != muster.ENotFound {
+		return u, err
+	}
+	all, listErr := tx.Users()
+	if listErr != nil {
+		return u, err
+	}
+	have := make([]string, len(all))
+	for i, other := range all {
+		have[i] = other.Name
+	}
+	e := muster.Errorf(muster.ENotFound, "no user is called %.40q", name)
+	if hint := didYouMean(name, have); hint != "" {
+		return u, e.WithHint("%s", hint)
+	}
+	return u, e.WithHint("see 'muster user list'")
+}
+
+// PutUser makes a user, or changes what the request names of one.
+func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequest) (muster.User, error) {
+	var out muster.User
+	if err := administrator(who, "make and change users"); err != nil {
+		return out, err
+	}
+	if err := checkUserName(r.Name); err != nil {
+		return out, err
+	}
+	for _, p := range r.Projects {
+		if !projectName.MatchString(p) {
+			return out, muster.Errorf(muster.EInvalid, "%.64q is not a project name", p).
+				WithHint("lower-case letters, digits, dots and hyphens")
+		}
+	}
+	keys := make([]string, 0, len(r.Keys))
+	for _, line := range r.Keys {
+		key, err := cleanKey(line)
+		if err != nil {
+			return out, err
+		}
+		keys = append(keys, key)
+	}
+	if strings.ContainsAny(r.FullName, ":,\n\r\x00") || len(r.FullName) > 128 {
+		return out, muster.Errorf(muster.EInvalid, "the full name has a character that cannot be in it").
+			WithHint("leave out colons, commas and line ends")
+	}
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		u, err := tx.User(r.Name)
+		made := muster.CodeOf(err) == muster.ENotFound
+		if err != nil && !made {
+			return err
+		}
+		if err := s.number(tx, &u, r.UID, made); err != nil {
+			return err
+		}
+		u.Name = r.Name
+		if r.FullName != "" {
+			u.FullName = r.FullName
+		}
+		switch {
+		case len(r.Projects) > 0:
+			u.Projects = slices.Compact(slices.Sorted(slices.Values(r.Projects)))
+		case made:
+			u.Projects = []string{r.Name}
+		}
+		for _, k := range keys {
+			u.Keys = appendKey(u.Keys, k)
+		}
+		u.Admin = u.Admin || r.Admin
+		if len(u.Keys) > maxKeys {
+			return tooManyKeys()
+		}
+		out = u
+		return tx.PutUser(u, "")
+	})
+	return out, err
+}
+
+// number gives a user its number, which never changes and is never reused.
+func (s *Service) number(tx *store.Tx, u *muster.User, asked int, made bool) error {
+	switch {
+	case !made && asked != 0 && asked != u.UID:
+		return muster.Errorf(muster.EConflict, "user %s has uid %d, which never changes", u.Name, u.UID).
+			WithHint("leave --uid away")
+	case !made:
+		return nil
+	case asked == 0:
+		uid, err := tx.NextUID()
+		u.UID = uid
+		return err
+	case asked < 1000 || asked > 1<<30 || asked == 65534 || asked == 65535:
+		return muster.Errorf(muster.EInvalid, "uid %d is not for people", asked).WithHint("use 1000 or more")
+	}
+	all, err := tx.Users()
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		if other.UID == asked {
+			return muster.Errorf(muster.EConflict, "uid %d belongs to %s", asked, other.Name).WithHint("leave --uid away for the next free one")
+		}
+	}
+	u.UID = asked
+	return nil
+}
+
+// RemoveUser removes a person who uses no living cluster.
+func (s *Service) RemoveUser(ctx context.Context, who muster.Actor, name string) error {
+	if err := administrator(who, "remove users"); err != nil {
+		return err
+	}
+	return s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		if _, err := findUser(tx, name); err != nil {
+			return err
+		}
+		living, err := tx.Clusters(store.ClusterFilter{Living: true})
+		if err != nil {
+			return err
+		}
+		for _, c := range living {
+			if c.Owner == name || slices.Contains(c.Spec.Users, name) {
+				return muster.Errorf(muster.EConflict, "%s uses cluster %s (%s)", name, c.Name, c.ID).
+					WithHint("delete the cluster first")
+			}
+		}
+		return tx.DeleteUser(name)
+	})
+}
+
+// AddKey adds a public key to a person: oneself, or anybody for administrators.
+func (s *Service) AddKey(ctx context.Context, who muster.Actor, name, line string) (muster.User, error) {
+	key, err := cleanKey(line)
+	if err != nil {
+		return muster.User{}, err
+	}
+	return s.changeKeys(ctx, who, name, func(u *muster.User) error {
+		u.Keys = appendKey(u.Keys, key)
+		if len(u.Keys) > maxKeys {
+			return tooManyKeys()
+		}
+		return nil
+	})
+}
+
+// RemoveKey removes a key, by fingerprint or comment.
+func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key string) (muster.User, error) {
+	return s.changeKeys(ctx, who, name, func(u *muster.User) error {
+		before := len(u.Keys)
+		u.Keys = slices.DeleteFunc(slices.Clone(u.Keys), func(line string) bool {
+			pub, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+			return err == nil && (ssh.FingerprintSHA256(pub) == key || comment == key) || line == key
+		})
+		if len(u.Keys) == before {
+			return muster.Errorf(muster.ENotFound, "%s has no such key", name).
+				WithHint("see 'muster user show %s' for fingerprints and comments", name)
+		}
+		return nil
+	})
+}
+
+func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string, change func(*muster.User) error) (muster.User, error) {
+	var out muster.User
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		u, err := findUser(tx, name)
+		if err != nil {
+			return err
+		}
+		if !who.Admin && who.Name != name {
+			return muster.Errorf(muster.EForbidden, "you may change your own keys only").WithHint("say 'muster key add' without --user")
+		}
+		if err := change(&u); err != nil {
+			return err
+		}
+		out = u
+		return tx.PutUser(u, "keys changed")
+	})
+	return out, err
+}
+
+func tooManyKeys() *muster.Error {
+	return muster.Errorf(muster.EInvalid, "a user has at most %d keys", maxKeys).WithHint("remove one with 'muster key remove'")
+}
+
+// cleanKey checks one authorized_keys line and gives its plain form. Options
+// are refused: they would run commands on the nodes.
+func cleanKey(line string) (string, error) {
+	bad := muster.Errorf(muster.EInvalid, "this is not one public SSH key").
+		WithHint("give one line of a .pub file: 'ssh-ed25519 AAAA... name'")
+	if len(line) > 16<<10 {
+		return "", bad
+	}
+	key, comment, options, rest, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil || len(strings.TrimSpace(string(rest))) > 0 {
+		return "", bad
+	}
+	if len(options) > 0 {
+		return "", bad.WithHint("leave out what stands before 'ssh-'")
+	}
+	if _, isCert := key.(*ssh.Certificate); isCert || key.Type() == ssh.InsecureKeyAlgoDSA {
+		return "", bad.WithHint("keys of type %s are not taken; use ed25519", key.Type())
+	}
+	text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	comment = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, comment)
+	if comment != "" {
+		text += " " + comment
+	}
+	return text, nil
+}
+
+// appendKey adds a key that is not there yet; comments do not count.
+func appendKey(keys []string, key string) []string {
+	body := func(line string) string {
+		f := strings.Fields(line)
+		return strings.Join(f[:min(2, len(f))], " ")
+	}
+	for _, k := range keys {
+		if body(k) == body(key) {
+			return keys
+		}
+	}
+	return append(slices.Clone(keys), key)
+}
