@@ -1,0 +1,22 @@
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/store/storetest"
+)
+
+func open(t testing.TB, dir string, o store.Options) *store.DB {
+	t.Helper()
+	db, err := store.Open(context.Background(), filepath.Join(dir, "muster.db"), o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestSuite(t *testing.T) { storetest.Suite(t, open) }
