@@ -10,8 +10,8 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Config is what an agent works with. Only Seed, Store and Configurer are
-// needed; an agent without the rest still joins, applies and keeps in touch.
+// Config is what an agent works with. Only Seed and Configurer are needed; an
+// agent without the rest still joins, applies and keeps in touch.
 type Config struct {
 	// Seed says where the server is. Its Token may be empty when Store holds
 	// a credential already.
@@ -20,7 +20,8 @@ type Config struct {
 	// came from; nil for nothing. An error is logged and tried no more.
 	Spent func() error
 	// Store keeps the credential and the configuration in force across
-	// restarts of the agent. It must belong to this machine and this boot.
+	// restarts of the agent; nil keeps nothing. It must belong to this machine
+	// and this boot.
 	Store Store
 	// Configurer applies configurations.
 	Configurer Configurer
@@ -29,9 +30,9 @@ type Config struct {
 	// BootID is of the running kernel.
 	BootID string
 	// Facts reads the machine's hardware, once after each start; nil for none.
-	Facts func(*wire.NodeConfig) muster.Facts
-	// Usage takes a sample, once for each report; nil for none.
-	Usage func(*wire.NodeConfig) (wire.Usage, error)
+	Facts func(Links) muster.Facts
+	// Usage takes a sample, once for each interval; nil for none.
+	Usage func(Links) (wire.Usage, error)
 	// Journal follows the node's journal from the entry after cursor, or from
 	// the start for "", until ctx ends. It is started once the node is ready,
 	// so that it does not slow the boot; nil for none.
@@ -50,6 +51,14 @@ type Config struct {
 	// Status is called when what a person would want to know has changed, at
 	// most once a second; nil for nobody.
 	Status func(Status)
+}
+
+// Links tells the sources which interface is for what, and what the node may
+// use.
+type Links struct {
+	Message    string // interface names
+	Management string
+	Memory     int64 // bytes; 0: unknown
 }
 
 // Status is what an agent knows of itself, without secrets.

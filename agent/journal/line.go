@@ -74,30 +74,38 @@ func unit(e entry) string {
 
 // field returns the text of a field in any of its forms; of a list, the first.
 func field(raw json.RawMessage) string {
-	var s string
-	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var numbers []uint8
-	var wide []int
-	if json.Unmarshal(raw, &wide) == nil {
-		numbers = make([]uint8, 0, len(wide))
-		for _, n := range wide {
-			if n < 0 || n > 255 {
-				return ""
-			}
-			numbers = append(numbers, uint8(n))
+	if len(raw) > 0 && raw[0] == '[' {
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+			return ""
 		}
-		return strings.ToValidUTF8(string(numbers), "\uFFFD")
+		switch first := list[0]; {
+		case len(first) > 0 && first[0] == '"':
+			raw = first
+		case len(first) > 0 && first[0] == '[':
+			return octets(first)
+		default:
+			return octets(raw)
+		}
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) == nil && len(list) > 0 && len(list[0]) > 0 && list[0][0] != '[' {
-		return field(list[0])
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
 	}
-	if len(list) > 0 && json.Unmarshal(list[0], &wide) == nil {
-		return field(list[0])
+	return s
+}
+
+// octets returns the text of a list of bytes.
+func octets(raw json.RawMessage) string {
+	var wide []int
+	if json.Unmarshal(raw, &wide) != nil {
+		return ""
 	}
-	return ""
+	b := make([]byte, len(wide))
+	for i, n := range wide {
+		b[i] = byte(n)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
 // clip shortens s to at most n bytes, between characters.

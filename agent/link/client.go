@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -152,11 +153,15 @@ func (c *Client) Watch(ctx context.Context, generation int64) (*wire.NodeConfig,
 	return r, nil
 }
 
-// Report tells the server what is new and that the node lives.
-func (c *Client) Report(ctx context.Context, q *wire.Report) (wire.ReportReply, error) {
-	var r wire.ReportReply
-	_, err := c.call(ctx, shortly, http.MethodPost, "/v1/report", q, &r, maxReply)
-	return r, err
+// Report tells the server what is new and that the node lives. fresh tells that
+// it went over a new connection: perhaps to a server that was started again
+// and remembers only what its database holds.
+func (c *Client) Report(ctx context.Context, q *wire.Report) (r wire.ReportReply, fresh bool, err error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) { fresh = !i.Reused },
+	})
+	_, err = c.call(ctx, shortly, http.MethodPost, "/v1/report", q, &r, maxReply)
+	return r, fresh, err
 }
 
 // call makes one exchange. It returns false for an answer without a body.

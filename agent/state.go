@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// state is what an agent remembers beside its credential and configuration.
+type state struct {
+	Machine    muster.MachineID `json:"machine"`
+	Attempt    int64            `json:"attempt"`
+	Generation int64            `json:"generation"` // in force
+	Ready      bool             `json:"ready"`
+	Cursor     string           `json:"cursor,omitempty"`
+	Stages     []muster.Stage   `json:"stages,omitempty"`
+}
+
+// loadState reads what was kept. What belongs to another machine or attempt is
+// deleted: a credential is good for one boot only.
+func (a *agent) loadState() state {
+	var s state
+	if b, err := a.Store.Load(fileState); err == nil {
+		if err := json.Unmarshal(b, &s); err != nil {
+			s = state{}
+		}
+	}
+	if s.Machine == a.Seed.Machine && s.Attempt == a.Seed.Attempt {
+		return s
+	}
+	for _, name := range []string{fileCredential, fileConfig, fileState} {
+		if err := a.Store.Delete(name); err != nil {
+			a.Log.Warn("a file of an earlier boot could not be deleted", "name", name, "error", err)
+		}
+	}
+	a.saveState() // the key that is made next is of this attempt
+	return state{}
+}
+
+func (a *agent) saveState() {
+	a.apply.mu.Lock()
+	ready, generation := a.apply.ready, a.apply.done
+	a.apply.mu.Unlock()
+	a.out.mu.Lock()
+	s := state{
+		Machine: a.Seed.Machine, Attempt: a.Seed.Attempt, Generation: generation, Ready: ready,
+		Cursor: a.out.cursor, Stages: slices.Clone(a.out.stages),
+	}
+	a.out.mu.Unlock()
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = a.Store.Save(fileState, b)
+	}
+	if err != nil {
+		a.Log.Warn("the agent's state could not be kept; a restart would begin from scratch", "error", err)
+	}
+}
+
+func (a *agent) keepCredential() {
+	b, err := a.cred.marshal()
+	if err == nil {
+		err = a.Store.Save(fileCredential, b)
+	}
+	if err != nil {
+		a.Log.Warn("the credential could not be kept; a restarted agent could not join again", "error", err)
+	}
+}
+
+func (a *agent) loadConfig() *wire.NodeConfig {
+	b, err := a.Store.Load(fileConfig)
+	if err != nil {
+		return nil
+	}
+	c := new(wire.NodeConfig)
+	if json.Unmarshal(b, c) != nil {
+		return nil
+	}
+	return c
+}
+
+func (a *agent) keepConfig(c *wire.NodeConfig) {
+	if _, ok := a.Store.(none); ok {
+		return
+	}
+	b, err := json.Marshal(c)
+	if err == nil {
+		err = a.Store.Save(fileConfig, b)
+	}
+	if err != nil {
+		a.Log.Warn("the configuration could not be kept", "error", err)
+	}
+}
+
+// tell passes the status on to whoever wants it, once a second or when the
+// state changes.
+func (a *agent) tell() {
+	if a.Config.Status == nil {
+		return
+	}
+	now := a.Clock.Now()
+	a.out.mu.Lock()
+	stages := slices.Clone(a.out.stages)
+	var checks []wire.Check
+	for _, c := range a.out.checks {
+		checks = append(checks, c.Check)
+	}
+	current, generation, waiting, dropped := a.out.state, a.out.generation, len(a.out.lines), a.out.dropped
+	a.out.mu.Unlock()
+	a.mu.Lock()
+	s := a.status
+	a.mu.Unlock()
+	what := current + s.Trouble
+	if what == a.toldWhat && now.Sub(a.toldAt) < time.Second {
+		return
+	}
+	a.toldWhat, a.toldAt = what, now
+	if a.cred.cert != nil {
+		s.State, s.Expires = current, a.cred.cert.Leaf.NotAfter
+	}
+	s.Generation, s.Stages, s.Checks, s.Waiting, s.Dropped = generation, stages, checks, waiting, dropped
+	s.UpdatedAt = now
+	a.Config.Status(s)
+}

@@ -1,0 +1,84 @@
+// Command muster-agent runs inside every node: it joins the node to its
+// server, has its configuration applied and reports. See docs/agent.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/muster-hpc/muster/agent"
+)
+
+// version is set by the linker.
+var version string
+
+const usageText = `muster-agent keeps this node in touch with its Muster server.
+
+usage: muster-agent [run|show|version] [--seed FILE] [--state DIR]
+
+  run      join the server and stay (what the service does; the default)
+  show     what this node is, what it was told, and when the server last answered
+  version  the version of this program
+`
+
+// files are where the agent finds and keeps things on a node.
+type files struct {
+	seed  string
+	state string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// command runs one command and returns the exit status.
+func command(ctx context.Context, args []string, out, errOut io.Writer) int {
+	name := "run"
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		name, args = args[0], args[1:]
+	}
+	var f files
+	set := flag.NewFlagSet("muster-agent", flag.ContinueOnError)
+	set.SetOutput(errOut)
+	set.Usage = func() { _, _ = io.WriteString(errOut, usageText) }
+	set.StringVar(&f.seed, "seed", "/run/muster/seed.json", "")
+	set.StringVar(&f.state, "state", "/run/muster", "")
+	if err := set.Parse(args); err != nil {
+		if err == flag.ErrHelp {
+			return 0
+		}
+		return 2
+	}
+	var err error
+	switch name {
+	case "run":
+		err = serve(ctx, f, newLog(errOut))
+	case "show":
+		err = show(f, out)
+	case "version":
+		_, err = fmt.Fprintln(out, versionText())
+	default:
+		fmt.Fprintf(errOut, "muster-agent has no command %q\n%s", name, usageText)
+		return 2
+	}
+	if err != nil {
+		fmt.Fprintln(errOut, "muster-agent: "+agent.Describe(err))
+		return 1
+	}
+	return 0
+}
+
+func versionText() string {
+	if version == "" {
+		return "development"
+	}
+	return version
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agent"
+	"github.com/muster-hpc/muster/agent/facts"
+	"github.com/muster-hpc/muster/agent/journal"
+	"github.com/muster-hpc/muster/agent/usage"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// The agent shares the node with programs that matter more.
+const (
+	memoryLimit = 24 << 20
+	threads     = 2
+)
+
+const statusFile = "status.json"
+
+// serve is the agent's life on a node.
+func serve(ctx context.Context, f files, log *slog.Logger) error {
+	debug.SetMemoryLimit(memoryLimit)
+	if runtime.GOMAXPROCS(0) > threads {
+		runtime.GOMAXPROCS(threads)
+	}
+	seed, err := agent.ReadSeed(f.seed)
+	if err != nil {
+		return err
+	}
+	var machine facts.Source
+	dir := agent.Dir(f.state)
+	var sampler *usage.Sampler
+	settled := false
+	return agent.Run(ctx, agent.Config{
+		Seed:       seed,
+		Spent:      func() error { return agent.ForgetToken(f.seed) },
+		Store:      dir,
+		Configurer: newConfigurer(log),
+		Stages:     machine.BootStages(),
+		BootID:     machine.BootID(),
+		Facts: func(l agent.Links) muster.Facts {
+			return machine.Read(l.Message, l.Management)
+		},
+		Usage: func(l agent.Links) (wire.Usage, error) {
+			if sampler == nil {
+				sampler = usage.New("", time.Now())
+			}
+			return sampler.Sample(time.Now().UTC(), usage.Node(l))
+		},
+		Journal: func(ctx context.Context, cursor string, put func(wire.JournalLine, string)) {
+			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)
+		},
+		Log:     log,
+		Version: versionText(),
+		Status: func(s agent.Status) {
+			if b, err := json.MarshalIndent(s, "", "  "); err == nil {
+				_ = dir.Save(statusFile, b) // for people; the next one comes soon
+			}
+			if !settled && s.State == agent.StateReady {
+				// What the boot needed is not needed again.
+				settled = true
+				debug.SetGCPercent(50)
+				debug.FreeOSMemory()
+			}
+		},
+	})
+}
