@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/vishvananda/netlink"
@@ -13,6 +14,9 @@ import (
 func (r *Rack) AddBridge(index int, label string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
 	name := bridgeName(index)
 	old, err := r.h.LinkByName(name)
 	switch {
@@ -45,6 +49,9 @@ func (r *Rack) AddBridge(index int, label string) error {
 func (r *Rack) RemoveBridge(label string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
 	links, err := r.h.LinkList()
 	if err != nil {
 		return err
@@ -63,6 +70,9 @@ func (r *Rack) RemoveBridge(label string) error {
 func (r *Rack) Bridges() (map[int]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return nil, net.ErrClosed
+	}
 	links, err := r.h.LinkList()
 	if err != nil {
 		return nil, err
@@ -81,6 +91,9 @@ func (r *Rack) Bridges() (map[int]string, error) {
 func (r *Rack) PlugMachine(p Plug, target *os.File) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
 	br, err := r.h.LinkByName(bridgeName(p.Bridge))
 	if err != nil {
 		return fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)

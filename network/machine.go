@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -30,6 +31,9 @@ func (r *Rack) AddMachine(index int, target *os.File) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
 	number := firstIndex + indexPerSlot*index
 	v := &veth{name: mgmtName(index), index: number, inside: ManagementLink, number: insideMgmt}
 	if err := r.add(v, target); err != nil {
@@ -46,6 +50,9 @@ func (r *Rack) AddMachine(index int, target *os.File) error {
 func (r *Rack) RemoveMachine(index int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
 	return errors.Join(r.remove(mgmtName(index)), r.remove(msgName(index)))
 }
 
@@ -53,6 +60,9 @@ func (r *Rack) RemoveMachine(index int) error {
 func (r *Rack) CutMachine(index int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
 	for _, name := range []string{mgmtName(index), msgName(index)} {
 		l, err := r.h.LinkByName(name)
 		if notFound(err) {
@@ -72,6 +82,9 @@ func (r *Rack) CutMachine(index int) error {
 func (r *Rack) Machines() (map[int]bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return nil, net.ErrClosed
+	}
 	links, err := r.h.LinkList()
 	if err != nil {
 		return nil, err

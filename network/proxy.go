@@ -119,11 +119,12 @@ func splitTarget(target string, needPort bool) (string, int, error) {
 	if err != nil {
 		return "", 0, fmt.Errorf("%w: no host and port", errRefused)
 	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 || host == "" {
 		return "", 0, fmt.Errorf("%w: no host and port", errRefused)
 	}
-	return strings.ToLower(strings.TrimSuffix(host, ".")), port, nil
+	return host, port, nil
 }
 
 // check judges what can be judged before resolving.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -94,6 +95,9 @@ func (r *Rack) addUplink(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
 	if err := setUpLink(r.h, uplinkInside, ourEnd); err != nil {
 		return err
 	}

@@ -38,10 +38,29 @@ func testImage(t testing.TB) string {
 	return ""
 }
 
+// ownImage gives a test its own name for the image, so that it can tell its
+// own loop device from those of other tests.
+func ownImage(t testing.TB, dir string) string {
+	t.Helper()
+	to := filepath.Join(dir, "image.squashfs")
+	from := testImage(t)
+	if err := os.Link(from, to); err == nil {
+		return to
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
 func open(t testing.TB, slices string, change func(*local.Config)) *local.Provider {
 	t.Helper()
-	image := testImage(t)
 	dir := t.TempDir()
+	image := ownImage(t, dir)
 	agent := filepath.Join(dir, "agent")
 	if err := os.WriteFile(agent, []byte(testAgent), 0o755); err != nil {
 		t.Fatal(err)
@@ -63,25 +82,50 @@ func open(t testing.TB, slices string, change func(*local.Config)) *local.Provid
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		// As a new server would find it, whatever the test did to this one.
 		ctx := context.WithoutCancel(t.Context())
-		ms, _ := p.Discover(ctx)
-		for _, m := range ms {
-			if err := p.Fence(ctx, m.ID); err != nil {
-				t.Error(err)
-			}
-			if c, err := p.Clean(ctx, m.ID); err != nil {
-				t.Error(err, c)
-			}
-		}
-		nets, _ := p.Networks(ctx)
-		if err := p.RemoveNetworks(ctx, nets); err != nil {
-			t.Error(err)
-		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
+		last, err := local.New(ctx, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := last.Destroy(ctx); err != nil {
+			t.Error(err)
+		}
+		noTrace(t, cfg.Instance, image)
 	})
 	return p
+}
+
+// noTrace looks for anything of an instance on the host.
+func noTrace(t testing.TB, instance, image string) {
+	t.Helper()
+	for _, pattern := range []string{"/run/netns/*%s*", "/sys/fs/cgroup/*%s*", "/sys/fs/cgroup/*/*%s*"} {
+		found, err := filepath.Glob(fmt.Sprintf(pattern, instance))
+		if err != nil || len(found) > 0 {
+			t.Error("left on the host:", found, err)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || strings.Contains(string(mounts), instance) || strings.Contains(string(mounts), image) {
+		t.Error("left among the mounts", err)
+	}
+	// Another test may use the same image at this moment, so only a copy of
+	// our own can be looked for among the loop devices.
+	if !strings.HasPrefix(image, os.TempDir()) {
+		return
+	}
+	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, l := range loops {
+		if b, err := os.ReadFile(l); err == nil && strings.TrimSpace(string(b)) == image {
+			t.Error("left attached:", l)
+		}
+	}
 }
 
 func wants(n int, net *provider.Network) []provider.Want {
@@ -120,22 +164,4 @@ func sshUp(t testing.TB, p provider.Provider, id muster.MachineID) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-}
-
-func TestBoot(t *testing.T) {
-	p := open(t, "1,memory=1GiB", nil)
-	start := time.Now()
-	if errs := p.Ensure(t.Context(), wants(1, nil)); errs != nil {
-		t.Fatal(errs)
-	}
-	ran := time.Since(start)
-	sshUp(t, p, "local-01")
-	t.Logf("init after %v, sshd after %v", ran, time.Since(start))
-	start = time.Now()
-	if err := p.Fence(t.Context(), "local-01"); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("fenced in %v", time.Since(start))
-	c, err := p.Clean(t.Context(), "local-01")
-	t.Logf("cleaned %+v %v", c, err)
 }

@@ -59,11 +59,14 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	steps, err := p.inspect(m)
 	c.Steps = steps
 	c.Verified = err == nil
-	for _, s := range steps {
-		c.Verified = c.Verified && s.OK
+	if err != nil {
+		return c, err
 	}
-	if !c.Verified {
-		return c, errors.Join(err, muster.Errorf(muster.EUnavailable, "machine %s is not clean", id))
+	for _, s := range steps {
+		if !s.OK {
+			c.Verified = false
+			return c, muster.Errorf(muster.EUnavailable, "machine %s is not clean: not true that %s", id, s.Check)
+		}
 	}
 	if err := p.forget(id); err != nil {
 		return c, err

@@ -301,7 +301,7 @@ func (p *Provider) died(m *machine, rec *record) {
 	p.changed(m.id)
 }
 
-// alive opens a process that is still the one of the record, or returns -1.
+// open opens the process of the record while it lives, or returns -1.
 func (r *record) open() int {
 	if r == nil || r.PID <= 0 {
 		return -1
@@ -311,7 +311,8 @@ func (r *record) open() int {
 		return -1
 	}
 	// The descriptor is held, so the number cannot change hands any more.
-	if t, err := startTime(r.PID); err != nil || t != r.Started {
+	t, err := startTime(r.PID)
+	if err != nil || t != r.Started || ended(fd) {
 		_ = unix.Close(fd)
 		return -1
 	}

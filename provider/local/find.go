@@ -33,11 +33,21 @@ func processOf(from, to int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) >= from && int(s.Uid) < to {
+		if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) >= from && int(s.Uid) < to && !zombie(n) {
 			return pid, nil
 		}
 	}
 	return 0, nil
+}
+
+// zombie tells whether only the exit status of a process is left.
+func zombie(pid string) bool {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return true
+	}
+	i := strings.LastIndexByte(string(b), ')')
+	return i >= 0 && strings.HasPrefix(string(b[i+1:]), " Z")
 }
 
 // machineIndex reads the index from a machine's ID.

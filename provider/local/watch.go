@@ -28,15 +28,13 @@ func watchPID(pidfd int, cmd *exec.Cmd, died func()) (*watch, error) {
 	}
 	go func() {
 		defer close(w.done)
-		ended := false
+		over := false
 		// An error means that stop closed the file.
 		_ = raw.Read(func(fd uintptr) bool {
-			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-			n, err := unix.Poll(p, 0)
-			ended = err == nil && n == 1
-			return ended
+			over = ended(int(fd))
+			return over
 		})
-		if !ended {
+		if !over {
 			return
 		}
 		if cmd != nil {
@@ -49,3 +47,9 @@ func watchPID(pidfd int, cmd *exec.Cmd, died func()) (*watch, error) {
 
 // stop ends the watch without waiting for the process.
 func (w *watch) stop() { _ = w.f.Close() }
+
+// ended tells whether the process of a descriptor has ended, reaped or not.
+func ended(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+	return err == nil && n == 1
+}
