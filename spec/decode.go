@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -39,7 +40,7 @@ func (d *decoder) fields(t tree, into reflect.Value, path string) {
 		if t.untyped && t.text == "" {
 			return // an empty element
 		}
-		d.problem(path, t.place, "write: "+exampleFields(into.Type()), "fields are expected, found %s", t.found())
+		d.problem(cmp.Or(path, wholeRequest), t.place, "write: "+exampleFields(into.Type()), "fields are expected, found %s", t.found())
 		return
 	}
 	known := fieldNames(into.Type())

@@ -9,12 +9,14 @@ import (
 // Place is a position in a text, both numbers from 1. Columns count bytes.
 type Place struct{ Line, Column int }
 
+const placeForm = "line %d, column %d"
+
 // String is "line 4, column 7", and empty for the zero Place.
 func (p Place) String() string {
 	if p == (Place{}) {
 		return ""
 	}
-	return fmt.Sprintf("line %d, column %d", p.Line, p.Column)
+	return fmt.Sprintf(placeForm, p.Line, p.Column)
 }
 
 // Places tells where fields stand: "machine.cores", "users[1]".

@@ -2,9 +2,11 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +19,7 @@ import (
 // tells where each field stands, so that problems found later can say so.
 func Decode(data []byte, format Format) (req wire.Request, places Places, err error) {
 	req, places, problems := decode(data, format)
-	if e := Error(problems); e != nil {
+	if e := Error(inOrder(problems)); e != nil {
 		return req, places, e
 	}
 	return req, places, nil
@@ -30,7 +32,7 @@ func Read(data []byte, format Format, d Defaults) (wire.Request, muster.Spec, er
 	bad := make(map[string]bool) // what could not be read is not judged again
 	for _, p := range problems {
 		bad[p.Field] = true
-		if p.Field == "" {
+		if p.Field == wholeRequest {
 			return req, muster.Spec{}, Error(problems)
 		}
 	}
@@ -40,10 +42,26 @@ func Read(data []byte, format Format, d Defaults) (wire.Request, muster.Spec, er
 			problems = append(problems, p)
 		}
 	}
-	if e := Error(problems); e != nil {
+	if e := Error(inOrder(problems)); e != nil {
 		return req, muster.Spec{}, e
 	}
 	return req, s, nil
+}
+
+// wholeRequest stands for a field where the problem lies in none.
+const wholeRequest = "request"
+
+// inOrder sorts problems by their places, those without one first.
+func inOrder(list []muster.Problem) []muster.Problem {
+	at := func(p muster.Problem) (place Place) {
+		_, _ = fmt.Sscanf(p.Place, placeForm, &place.Line, &place.Column) // zero without a place
+		return place
+	}
+	slices.SortStableFunc(list, func(a, b muster.Problem) int {
+		x, y := at(a), at(b)
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+	})
+	return list
 }
 
 // covered tells whether a field lies within one that is bad already.
@@ -60,7 +78,7 @@ func decode(data []byte, format Format) (wire.Request, Places, []muster.Problem)
 	var req wire.Request
 	t, err := parse(data, format)
 	if err != nil {
-		p := muster.Problem{Message: err.Error()}
+		p := muster.Problem{Field: wholeRequest, Message: err.Error()}
 		var s *syntaxError
 		if errors.As(err, &s) {
 			p.Place, p.Hint = s.place.String(), s.hint

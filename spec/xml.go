@@ -36,7 +36,7 @@ func parseXML(data []byte) (tree, error) {
 				return tree{}, badSyntax(place, "", "text before the first element")
 			}
 		case xml.StartElement:
-			if v.Name.Local != rootElement || v.Name.Space != "" {
+			if v.Name.Local != rootElement {
 				return tree{}, badSyntax(place, "write <cluster> ... </cluster>", "the outermost element must be <cluster>, not <%s>", short(v.Name.Local))
 			}
 			t, err := p.element(v, place, 1)
@@ -106,8 +106,12 @@ func (p *xmlParser) element(start xml.StartElement, place Place, depth int) (tre
 	if err := p.spend(place, depth); err != nil {
 		return t, err
 	}
-	if len(start.Attr) > 0 {
-		return t, badSyntax(place, "write an element for each field", "<%s> has the attribute %s; attributes and namespaces are not used", short(start.Name.Local), short(start.Attr[0].Name.Local))
+	if len(start.Attr) > 0 || start.Name.Space != "" {
+		what := "a prefix"
+		if len(start.Attr) > 0 {
+			what = "the attribute " + short(start.Attr[0].Name.Local)
+		}
+		return t, badSyntax(place, "write an element for each field", "<%s> holds %s; attributes and namespaces are not used", short(start.Name.Local), what)
 	}
 	var text strings.Builder
 	for {
@@ -125,9 +129,6 @@ func (p *xmlParser) element(start xml.StartElement, place Place, depth int) (tre
 		case xml.ProcInst:
 			return t, badSyntax(at, "leave it out", "a processing instruction is not allowed here")
 		case xml.StartElement:
-			if v.Name.Space != "" {
-				return t, badSyntax(at, "write the name alone", "namespaces are not used: <%s>", short(v.Name.Local))
-			}
 			child, err := p.element(v, at, depth+1)
 			if err != nil {
 				return t, err

@@ -136,7 +136,7 @@ func yamlHint(text string) string {
 		return "indent with spaces"
 	case strings.Contains(text, "mapping values are not allowed"):
 		return `put a value that holds ": " in quotes`
-	case strings.Contains(text, "block scalar"), strings.Contains(text, "cannot start any token"):
+	case strings.Contains(text, "block scalar"), strings.Contains(text, "expected comment or line break"), strings.Contains(text, "cannot start any token"):
 		return `put a value that begins with a special character in quotes: ">=16"`
 	}
 	return ""
