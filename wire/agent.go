@@ -68,12 +68,14 @@ type NodeConfig struct {
 	// Hosts lists every node, with its message address, in index order.
 	Hosts []Host `json:"hosts"`
 	// Cores and Memory (MiB) are what the scheduler may use here.
-	Cores    int          `json:"cores"`
-	MemoryMB int64        `json:"memory_mb"`
-	UserRoot bool         `json:"user_root"` // users are root on this image
-	Users    []Account    `json:"users"`
-	SSH      SSHConfig    `json:"ssh"`
-	Slurm    *SlurmConfig `json:"slurm,omitempty"` // nil: no scheduler
+	Cores    int   `json:"cores"`
+	MemoryMB int64 `json:"memory_mb"`
+	UserRoot bool  `json:"user_root"` // users are root on this image
+	// Oversubscribed nodes share their cores with others: what waits must yield.
+	Oversubscribed bool         `json:"oversubscribed,omitempty"`
+	Users          []Account    `json:"users"`
+	SSH            SSHConfig    `json:"ssh"`
+	Slurm          *SlurmConfig `json:"slurm,omitempty"` // nil: no scheduler
 	// Files are written as given before any service starts. Secrets travel in
 	// their own fields, not here.
 	Files    []File   `json:"files,omitempty"`
@@ -86,6 +88,11 @@ type NodeConfig struct {
 type Host struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
+	// Cores and MemoryMB are what the scheduler may use there; Compute is
+	// false for a separate head, which takes no jobs.
+	Cores    int   `json:"cores,omitempty"`
+	MemoryMB int64 `json:"memory_mb,omitempty"`
+	Compute  bool  `json:"compute,omitempty"`
 }
 
 // Account is a person on every node.
@@ -113,12 +120,26 @@ type SSHConfig struct {
 
 // SlurmConfig is this node's part in Slurm.
 type SlurmConfig struct {
-	Version    string `json:"version"`               // of the image: 24.11.5
-	MungeKey   string `json:"munge_key"`             // base64; the whole cluster's
-	Files      []File `json:"files,omitempty"`       // slurm.conf, ...: head only
-	NodeConf   string `json:"node_conf,omitempty"`   // for slurmd -Z --conf; empty: runs no slurmd
-	Server     string `json:"server"`                // head name for --conf-server
+	Version  string `json:"version"`             // of the image: 24.11.5
+	MungeKey string `json:"munge_key"`           // base64; the whole cluster's
+	Files    []File `json:"files,omitempty"`     // slurm.conf, ...: head only
+	NodeConf string `json:"node_conf,omitempty"` // for slurmd -Z --conf; empty: runs no slurmd
+	Server   string `json:"server"`              // head name for --conf-server
+	// ClusterName as Slurm and its accounting know it.
+	ClusterName string `json:"slurm_cluster_name,omitempty"`
+	// NodeLines are arguments of "scontrol create", one for each compute node
+	// in index order: whatever order nodes come up in, Slurm then lists and
+	// ranks them in this one. Head only.
+	NodeLines []NodeLine `json:"node_lines,omitempty"`
+	// Accounting tells the head to run slurmdbd and its database.
+	Accounting bool   `json:"accounting,omitempty"`
 	DBPassword string `json:"db_password,omitempty"` // head only, where accounting needs one
+}
+
+// NodeLine declares one compute node to Slurm.
+type NodeLine struct {
+	Name string   `json:"name"`
+	Args []string `json:"args"` // NodeName=n01 CPUs=1 ...
 }
 
 // File is a file to write.
