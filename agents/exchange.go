@@ -1,0 +1,118 @@
+package agents
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// errGone ends an agent whose attempt is over.
+var errGone = muster.Errorf(muster.EConflict, "this attempt of the node is over")
+
+// who tells which node asks, and answers those that may not. The node's record
+// is read each time: an attempt that ended is refused at once.
+func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentity, n muster.Node, ok bool) {
+	id, err := s.c.Identify(r)
+	if err != nil {
+		refuse(w, http.StatusUnauthorized, muster.Errorf(muster.EUnauth, "a node certificate is required"))
+		return id, n, false
+	}
+	if !s.limits.allow(string(id.Machine)) {
+		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many requests").WithHint("try again in a second"))
+		return id, n, false
+	}
+	err = s.c.Store.View(r.Context(), muster.System(), func(tx *store.Tx) (err error) {
+		n, err = tx.Node(id.Cluster, id.Node)
+		return err
+	})
+	switch {
+	case muster.CodeOf(err) == muster.ENotFound:
+		refuse(w, http.StatusGone, errGone)
+	case err != nil:
+		s.fail(w, r, err)
+	case n.Machine != id.Machine || n.Attempt != id.Attempt || n.Phase == muster.NodeGone:
+		refuse(w, http.StatusGone, errGone)
+	default:
+		return id, n, true
+	}
+	return id, n, false
+}
+
+// renew gives an agent a new certificate for what it proved to be.
+func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
+	id, n, ok := s.who(w, r)
+	if !ok {
+		return
+	}
+	var q wire.RenewRequest
+	if err := decode(r.Body, maxJoinBytes, &q); err != nil {
+		refuse(w, status(err), asError(err))
+		return
+	}
+	if _, err := csrKey(q.CSR); err != nil {
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one"))
+		return
+	}
+	cert, expires, err := s.c.Sign(q.CSR, id, s.c.CertificateLife)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	answer(w, wire.JoinReply{
+		Protocol: wire.AgentProtocol, Certificate: cert, Expires: expires, IntervalMS: s.interval(n).Milliseconds(),
+	})
+}
+
+// config answers the asking node's own configuration.
+func (s *Server) config(w http.ResponseWriter, r *http.Request) {
+	id, _, ok := s.who(w, r)
+	if !ok {
+		return
+	}
+	c, err := s.c.Configure(r.Context(), id.Cluster, id.Node)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	answer(w, c)
+}
+
+// watch answers the node's configuration once it is newer than the given
+// generation, or 204 when that takes too long.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	have, err := strconv.ParseInt(r.URL.Query().Get("generation"), 10, 64)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the generation is not a number"))
+		return
+	}
+	end := s.c.Clock.After(s.c.WatchTime)
+	for {
+		// Listened for before it is looked at: no change falls between.
+		id, _, ok := s.who(w, r)
+		if !ok {
+			return
+		}
+		changed := s.nextChange(id.Cluster)
+		c, err := s.c.Configure(r.Context(), id.Cluster, id.Node)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		if c.Generation > have {
+			answer(w, c)
+			return
+		}
+		select {
+		case <-changed:
+		case <-end:
+			w.WriteHeader(http.StatusNoContent)
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

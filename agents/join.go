@@ -1,0 +1,192 @@
+package agents
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// errRefused is all that a refused agent learns: not which part was wrong.
+var errRefused = muster.Errorf(muster.EUnauth, "the join was refused")
+
+// join exchanges a one-time token for a certificate. The token is consumed in
+// the transaction that moves its node on, together with a fingerprint of the
+// key that it was redeemed for: the same machine may ask again when the answer
+// was lost, and nobody else can, even with the token.
+func (s *Server) join(w http.ResponseWriter, r *http.Request) {
+	from := source(r)
+	if !s.joins.allow(from.String()) {
+		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many joins from this address").WithHint("try again in a second"))
+		return
+	}
+	q, err := DecodeJoin(r.Body)
+	if err != nil {
+		refuse(w, status(err), asError(err))
+		return
+	}
+	key, err := csrKey(q.CSR)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one"))
+		return
+	}
+	hash := pki.HashToken(q.Token)
+	id, err := s.redeem(r.Context(), q, hash, fingerprint(hash, key, q.Attempt), from)
+	switch muster.CodeOf(err) {
+	case "":
+	case muster.EUnauth:
+		s.auditRefusal(q, from, err)
+		refuse(w, http.StatusUnauthorized, errRefused)
+		return
+	default:
+		s.fail(w, r, err)
+		return
+	}
+	cert, expires, err := s.c.Sign(q.CSR, id, s.c.CertificateLife)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.presence.begin(id.Machine, id.Attempt, s.c.Clock.Now(), s.c.IntervalBooting)
+	s.c.Changed(id.Cluster)
+	reply := wire.JoinReply{
+		Protocol: wire.AgentProtocol, Certificate: cert, Expires: expires, IntervalMS: s.c.IntervalBooting.Milliseconds(),
+	}
+	// Without a configuration the agent asks for it by itself.
+	if c, err := s.c.Configure(r.Context(), id.Cluster, id.Node); err == nil {
+		reply.Config = &c
+	} else {
+		s.c.Log.Warn("a node joined and cannot be configured yet", "cluster", id.Cluster, "node", id.Node, "error", err)
+	}
+	answer(w, reply)
+}
+
+// redeem consumes the token and moves the node to configuring. EUnauth: the
+// token, the machine, the attempt, the address or the node's phase is wrong;
+// the error's cause says which, for the audit.
+func (s *Server) redeem(ctx context.Context, q wire.JoinRequest, hash [32]byte, print []byte, from netip.Addr) (id pki.NodeIdentity, err error) {
+	now := s.c.Clock.Now()
+	who := muster.Actor{Name: "agent:" + text(string(q.Machine), maxName), Admin: true}
+	err = s.c.Store.Update(ctx, who, func(tx *store.Tx) error {
+		m, err := tx.Machine(q.Machine)
+		if muster.CodeOf(err) == muster.ENotFound {
+			return refusal("there is no such machine")
+		}
+		if err != nil {
+			return err
+		}
+		if a := m.Facts.Management; a.IsValid() && a.Unmap() != from {
+			return refusal("it came from another address than the machine's")
+		}
+		if m.Phase != muster.MachineActive {
+			return refusal("the machine runs nothing")
+		}
+		n, err := tx.Node(m.Cluster, m.Node)
+		if err != nil {
+			return err
+		}
+		id = pki.NodeIdentity{Machine: m.ID, Cluster: n.Cluster, Node: n.Name, Attempt: n.Attempt}
+		name := "join/" + n.Name
+		j, err := tx.UseJoin(hash, now)
+		if muster.CodeOf(err) == muster.ENotFound {
+			// Spent, wrong or late: only who redeemed it may have it again.
+			have, err := tx.Secret(n.Cluster, name)
+			if err != nil && muster.CodeOf(err) != muster.ENotFound {
+				return err
+			}
+			if n.Phase != muster.NodeConfiguring || n.Attempt != q.Attempt || subtle.ConstantTimeCompare(have, print) != 1 {
+				return refusal("the token is spent, late or wrong")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if j.Machine != m.ID || j.Cluster != n.Cluster || j.Node != n.Name || j.Attempt != q.Attempt || n.Attempt != q.Attempt || n.Phase != muster.NodeBooting {
+			return refusal("the token is for another machine, node or attempt")
+		}
+		if err := tx.PutSecret(n.Cluster, name, print); err != nil {
+			return err
+		}
+		return s.moveOn(tx, m, n, now)
+	})
+	return id, err
+}
+
+// moveOn has the node configured.
+func (s *Server) moveOn(tx *store.Tx, m muster.Machine, n muster.Node, now time.Time) error {
+	c, err := tx.Cluster(n.Cluster)
+	if err != nil {
+		return err
+	}
+	if err := tx.PutDuration("boot", m.Facts.Class, string(c.Image), now.Sub(n.PhaseSince)); err != nil {
+		return err
+	}
+	n.Phase, n.PhaseSince, n.Deadline, n.NotBefore = muster.NodeConfiguring, now, time.Time{}, time.Time{}
+	n.Trust = s.c.Trust(m)
+	if m.Facts.Management.IsValid() {
+		n.Management = m.Facts.Management
+	}
+	return tx.PutNode(n, "")
+}
+
+func refusal(why string) error {
+	return muster.Errorf(muster.EUnauth, "%s", why)
+}
+
+// auditRefusal leaves a line about a refused join. A flood of them does not
+// become a flood of lines.
+func (s *Server) auditRefusal(q wire.JoinRequest, from netip.Addr, why error) {
+	if !s.refusals.allow("") {
+		return
+	}
+	s.c.Log.Warn("a join was refused", "machine", text(string(q.Machine), maxName), "from", from, "why", why)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := s.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		m, err := tx.Machine(q.Machine)
+		if err != nil {
+			return tx.Note("machine", text(string(q.Machine), maxName), "", fmt.Sprintf("join refused, from %s: %v", from, why))
+		}
+		return tx.Note("machine", string(m.ID), m.Cluster, fmt.Sprintf("join refused, from %s: %v", from, why))
+	})
+	if err != nil {
+		s.c.Log.Error("a refused join could not be recorded", "error", err)
+	}
+}
+
+// csrKey checks a signing request and returns its public key.
+func csrKey(csrPEM string) ([]byte, error) {
+	b, _ := pem.Decode([]byte(csrPEM))
+	if b == nil || b.Type != "CERTIFICATE REQUEST" {
+		return nil, errRefused
+	}
+	csr, err := x509.ParseCertificateRequest(b.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := csr.CheckSignature(); err != nil {
+		return nil, err
+	}
+	return csr.RawSubjectPublicKeyInfo, nil
+}
+
+// fingerprint binds a token to the key that it was redeemed for.
+func fingerprint(token [32]byte, key []byte, attempt int64) []byte {
+	h := sha256.New()
+	h.Write(token[:])
+	_ = binary.Write(h, binary.BigEndian, attempt)
+	h.Write(key)
+	return h.Sum(nil)
+}

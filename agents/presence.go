@@ -1,0 +1,179 @@
+package agents
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// usageKept is how many samples of a node's usage are remembered.
+const usageKept = 120
+
+// presence is what agents said last. It is memory only: after a restart the
+// agents come back by themselves and say it again.
+type presence struct {
+	mu sync.RWMutex
+	m  map[muster.MachineID]*entry
+}
+
+type entry struct {
+	mu       sync.Mutex
+	last     Sighting
+	bootID   string // of the attempt's first report
+	usage    []wire.Usage
+	usageEnd int // where the next sample goes once usage is full
+}
+
+// Sighting is the newest word of a machine's agent: its reports since it
+// joined, merged.
+type Sighting struct {
+	Report   wire.Report
+	At       time.Time
+	Interval time.Duration // in which it should report again
+	Rebooted bool          // the boot ID changed within the attempt
+}
+
+func newPresence() *presence { return &presence{m: map[muster.MachineID]*entry{}} }
+
+func (p *presence) entry(id muster.MachineID) *entry {
+	p.mu.RLock()
+	e := p.m[id]
+	p.mu.RUnlock()
+	if e != nil {
+		return e
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e = p.m[id]; e == nil {
+		e = &entry{}
+		p.m[id] = e
+	}
+	return e
+}
+
+func (p *presence) count() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.m)
+}
+
+func (p *presence) forget(id muster.MachineID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.m, id)
+}
+
+// begin notes that the agent of an attempt has joined.
+func (p *presence) begin(id muster.MachineID, attempt int64, now time.Time, interval time.Duration) {
+	e := p.entry(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last.Report.Attempt != attempt {
+		e.reset(attempt)
+	}
+	e.last.At, e.last.Interval = now, interval
+}
+
+func (e *entry) reset(attempt int64) {
+	e.last = Sighting{Report: wire.Report{Attempt: attempt}}
+	e.bootID = ""
+	e.usage, e.usageEnd = nil, 0
+}
+
+// heard files a report. It tells whether it says something that a cluster may
+// be waiting for, and which stages are new.
+func (p *presence) heard(id muster.MachineID, q wire.Report, now time.Time, interval time.Duration) (news bool, stages []muster.Stage) {
+	e := p.entry(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q.Attempt < e.last.Report.Attempt {
+		return false, nil // overtaken by a newer attempt
+	}
+	if q.Attempt > e.last.Report.Attempt {
+		e.reset(q.Attempt)
+		news = true
+	}
+	r := &e.last.Report
+	news = news || q.State != r.State
+	r.State, r.Generation = q.State, q.Generation
+	if e.last.At.Add(3 * e.last.Interval).Before(now) {
+		news = true // it was silent
+	}
+	e.last.At, e.last.Interval = now, interval
+	if q.BootID != "" {
+		if e.bootID == "" {
+			e.bootID = q.BootID
+		}
+		if q.BootID != e.bootID && !e.last.Rebooted {
+			e.last.Rebooted, news = true, true
+		}
+		r.BootID = q.BootID
+	}
+	for _, st := range q.Stages {
+		if len(r.Stages) < maxStages && !slices.ContainsFunc(r.Stages, func(x muster.Stage) bool { return x.Name == st.Name }) {
+			stages = append(stages, st)
+		}
+	}
+	if len(stages) > 0 { // never in place: readers hold the old one
+		r.Stages = append(slices.Clip(r.Stages), stages...)
+	}
+	if q.Facts != nil {
+		r.Facts = q.Facts
+	}
+	if q.Checks != nil {
+		news = news || !slices.Equal(q.Checks, r.Checks)
+		r.Checks = q.Checks
+	}
+	if q.Scheduler != nil {
+		news = news || r.Scheduler == nil || r.Scheduler.Up != q.Scheduler.Up || !maps.Equal(r.Scheduler.Nodes, q.Scheduler.Nodes)
+		r.Scheduler = q.Scheduler
+	}
+	if q.Usage != nil {
+		r.Usage = q.Usage
+		e.sample(*q.Usage)
+	}
+	r.Dropped += q.Dropped
+	return news, stages
+}
+
+func (e *entry) sample(u wire.Usage) {
+	if len(e.usage) < usageKept {
+		e.usage = append(e.usage, u)
+		return
+	}
+	e.usage[e.usageEnd] = u
+	e.usageEnd = (e.usageEnd + 1) % usageKept
+}
+
+// Last is the newest word of a machine's agent; false when it has not spoken
+// since this server started. What it returns is not changed afterwards.
+func (s *Server) Last(id muster.MachineID) (Sighting, bool) {
+	s.presence.mu.RLock()
+	e := s.presence.m[id]
+	s.presence.mu.RUnlock()
+	if e == nil {
+		return Sighting{}, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.last, true
+}
+
+// Usage is the newest samples of a machine's usage, oldest first.
+func (s *Server) Usage(id muster.MachineID) []wire.Usage {
+	s.presence.mu.RLock()
+	e := s.presence.m[id]
+	s.presence.mu.RUnlock()
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]wire.Usage, 0, len(e.usage))
+	out = append(out, e.usage[e.usageEnd:]...)
+	return append(out, e.usage[:e.usageEnd]...)
+}

@@ -1,0 +1,176 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Config of a Server. Store, Sign and Configure are required.
+type Config struct {
+	Store *store.DB
+	// Sign makes a node's certificate from its signing request.
+	Sign func(csrPEM string, id pki.NodeIdentity, ttl time.Duration) (certPEM string, expires time.Time, err error)
+	// Configure builds the configuration of a node.
+	Configure func(ctx context.Context, cluster muster.ClusterID, node string) (wire.NodeConfig, error)
+	// Changed is told that agents of the cluster have said something that
+	// matters. It must return at once. Nil: nobody listens.
+	Changed func(muster.ClusterID)
+	// Stage is told of boot stages as they are reported. It must return at once.
+	Stage func(wire.Event)
+	// Trust says how much a machine's first exchange can be trusted. Nil: local
+	// for the providers local and fake, else network.
+	Trust func(m muster.Machine) muster.Trust
+	// JournalDir keeps the nodes' journals, one folder for each cluster. Empty:
+	// journals are kept in memory only.
+	JournalDir string
+	Clock      muster.Clock
+	Log        *slog.Logger
+	// CertificateLife is how long a node's certificate is good. 0: a day.
+	CertificateLife time.Duration
+	// IntervalBooting and IntervalReady are how often an agent reports though
+	// nothing happened. 0: 1 s and 10 s; with many agents IntervalReady grows.
+	IntervalBooting, IntervalReady time.Duration
+	// WatchTime is how long a watch waits. 0: a minute.
+	WatchTime time.Duration
+	// Identify tells who asks. Nil: the client certificate does.
+	Identify func(*http.Request) (pki.NodeIdentity, error)
+}
+
+// Server answers agents.
+type Server struct {
+	c        Config
+	presence *presence
+	journal  *journal
+	limits   *limits
+	joins    *limits
+	refusals *limits
+	mux      *http.ServeMux
+
+	mu      sync.Mutex
+	changed map[muster.ClusterID]chan struct{} // closed when the configuration may be newer
+}
+
+// New makes a Server.
+func New(c Config) (*Server, error) {
+	if c.Store == nil || c.Sign == nil || c.Configure == nil {
+		return nil, errors.New("agents: a store, a signer and a configuration are required")
+	}
+	if c.Clock == nil {
+		c.Clock = muster.SystemClock{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Changed == nil {
+		c.Changed = func(muster.ClusterID) {}
+	}
+	if c.Stage == nil {
+		c.Stage = func(wire.Event) {}
+	}
+	if c.Trust == nil {
+		c.Trust = trustOf
+	}
+	if c.Identify == nil {
+		c.Identify = func(r *http.Request) (pki.NodeIdentity, error) { return pki.NodeFromTLS(r.TLS) }
+	}
+	def(&c.CertificateLife, 24*time.Hour)
+	def(&c.IntervalBooting, time.Second)
+	def(&c.IntervalReady, 10*time.Second)
+	def(&c.WatchTime, time.Minute)
+	s := &Server{
+		c: c, presence: newPresence(), journal: newJournal(c.JournalDir, c.Log),
+		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
+		mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{},
+	}
+	s.mux.HandleFunc("POST /v1/join", s.join)
+	s.mux.HandleFunc("POST /v1/renew", s.renew)
+	s.mux.HandleFunc("GET /v1/config", s.config)
+	s.mux.HandleFunc("GET /v1/watch", s.watch)
+	s.mux.HandleFunc("POST /v1/report", s.report)
+	return s, nil
+}
+
+func def(p *time.Duration, d time.Duration) {
+	if *p == 0 {
+		*p = d
+	}
+}
+
+func trustOf(m muster.Machine) muster.Trust {
+	if m.Provider == "local" || m.Provider == "fake" {
+		return muster.TrustLocal
+	}
+	return muster.TrustNetwork
+}
+
+// ServeHTTP answers one request of an agent.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// ConfigChanged tells the agents of a cluster that there may be a newer
+// configuration.
+func (s *Server) ConfigChanged(id muster.ClusterID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.changed[id]; c != nil {
+		close(c)
+		delete(s.changed, id)
+	}
+}
+
+func (s *Server) nextChange(id muster.ClusterID) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.changed[id]
+	if c == nil {
+		c = make(chan struct{})
+		s.changed[id] = c
+	}
+	return c
+}
+
+// Forget drops what is kept in memory about a machine that left its node.
+func (s *Server) Forget(id muster.MachineID) { s.presence.forget(id) }
+
+// refuse answers with an error that says what went wrong and nothing more.
+func refuse(w http.ResponseWriter, status int, e *muster.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(e)
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// fail answers an error of the store or of the configuration.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return
+	}
+	s.c.Log.Warn("an agent was not answered", "path", r.URL.Path, "error", err)
+	refuse(w, http.StatusServiceUnavailable, muster.Errorf(muster.EUnavailable, "the server cannot answer now").WithHint("try again"))
+}
+
+// source is the address that a request came from.
+func source(r *http.Request) netip.Addr {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Addr().Unmap()
+}
