@@ -1,0 +1,48 @@
+package nodeconf
+
+import (
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Input is all that a node's configuration is made from.
+type Input struct {
+	Cluster  muster.Cluster
+	Nodes    []muster.Node // all of the cluster, in any order
+	Node     muster.Node   // the one to build for
+	Machines map[muster.MachineID]muster.Machine
+	Users    []muster.User // records of Cluster.Spec.Users
+	Secrets  Secrets
+	Image    muster.Image
+	// Generation of the configuration, not of the cluster's wish.
+	Generation int64
+	// ProxyURL of the egress proxy as seen by nodes; "" without one.
+	ProxyURL string
+	// Slurm renders the scheduler's part; nil when there is none anywhere.
+	Slurm func(c SlurmCluster, node string) wire.SlurmConfig
+}
+
+// Secrets of a cluster and of one node. They go into the fields of NodeConfig
+// made for them and nowhere else.
+type Secrets struct {
+	HostKey         string // private, OpenSSH PEM; of this node
+	HostCertificate string // authorized_keys form
+	HostCA          string // public keys, authorized_keys form
+	UserCA          string
+	MungeKey        []byte
+	RootKey         string // private; used only where users are root
+	RootPublicKey   string
+	DBPassword      string
+}
+
+// SlurmCluster has the fields of slurm.Cluster, so that one converts to the
+// other: the packages do not know each other.
+type SlurmCluster struct {
+	ID          string
+	Name        string
+	Head        string
+	HeadAddress string
+	Version     string
+	Nodes       []wire.Host
+	Accounting  bool
+}

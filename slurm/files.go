@@ -1,0 +1,144 @@
+package slurm
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Directory of the configuration on the head.
+const etc = "/etc/slurm/"
+
+// Files renders the head's files. They hold no secret.
+func Files(c Cluster) []wire.File {
+	files := []wire.File{
+		{Path: etc + "slurm.conf", Mode: 0o644, Content: slurmConf(c)},
+		{Path: etc + "cgroup.conf", Mode: 0o644, Content: cgroupConf(parseRelease(c.Version))},
+		// The distribution's own file includes by a pattern, of which Slurm
+		// complains.
+		{Path: etc + "plugstack.conf", Mode: 0o644, Content: "# No plugins.\n"},
+	}
+	if c.Accounting {
+		files = append(files, wire.File{Path: etc + "slurmdbd.conf", Mode: 0o600, Owner: "slurm", Content: dbdConf})
+	}
+	return files
+}
+
+func cgroupConf(r release) string {
+	if r.hasCgroupDisabled() {
+		return "# A node in namespaces has no control groups to give away.\nCgroupPlugin=disabled\n"
+	}
+	// Nothing that slurm.conf names uses control groups, so nothing is set up.
+	return "# No plugin in slurm.conf uses control groups.\nConstrainCores=no\nConstrainRAMSpace=no\n"
+}
+
+// dbdConf needs no password: the database knows the user slurm by its socket.
+const dbdConf = `# Accounting of this cluster, on its head.
+AuthType=auth/munge
+DbdHost=localhost
+DbdAddr=127.0.0.1
+SlurmUser=slurm
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=slurm
+StorageLoc=slurm_acct_db
+PidFile=/run/slurmdbd/slurmdbd.pid
+`
+
+// section is a group of settings under a comment that says why.
+type section struct {
+	why      string
+	settings []string // alternating name and value
+}
+
+func slurmConf(c Cluster) string {
+	var b strings.Builder
+	b.WriteString("# Rendered by Muster for Slurm " + c.Version + ". Changes here do not last.\n")
+	for _, s := range sections(c) {
+		b.WriteString("\n# " + s.why + "\n")
+		for i := 0; i < len(s.settings); i += 2 {
+			b.WriteString(s.settings[i] + "=" + s.settings[i+1] + "\n")
+		}
+	}
+	return b.String()
+}
+
+func sections(c Cluster) []section {
+	n := len(c.Nodes)
+	return []section{
+		{"Who we are. Nodes ask the head for everything else.", []string{
+			"ClusterName", ClusterName(c.Name),
+			"SlurmctldHost", c.Head + "(" + c.HeadAddress + ")",
+			"SlurmctldParameters", "enable_configless",
+			"SlurmUser", "slurm",
+			"AuthType", "auth/munge",
+			// Requeued jobs wait for the end of their old credential.
+			"AuthInfo", "cred_expire=5",
+		}},
+		{"Where things are. Messages go to the journal.", []string{
+			"StateSaveLocation", "/var/lib/slurm/slurmctld",
+			"SlurmdSpoolDir", "/var/spool/slurmd",
+			"SlurmctldPidFile", "/run/slurmctld/slurmctld.pid",
+			"SlurmdPidFile", "/run/slurm/slurmd.pid",
+			"MailProg", "/bin/true",
+		}},
+		{"Processes and resources, without control groups.", []string{
+			"ProctrackType", "proctrack/linuxproc",
+			"TaskPlugin", "task/none",
+			"JobAcctGatherType", "jobacct_gather/linux",
+			"JobAcctGatherFrequency", "10",
+			"SelectType", "select/cons_tres",
+			"SelectTypeParameters", "CR_Core_Memory",
+			"DefMemPerCPU", strconv.FormatInt(memoryPerCore(c), 10),
+			// A job has the node's limits, not those of the shell it came from.
+			"PropagateResourceLimits", "NONE",
+			"MpiDefault", "pmix",
+		}},
+		{"Jobs start when there is room, not some seconds later.", []string{
+			"SchedulerType", "sched/backfill",
+			"SchedulerParameters", "batch_sched_delay=0,sched_interval=5,bf_interval=5",
+			"PriorityType", "priority/basic",
+		}},
+		{"Nodes come and go; one that returns is used again.", []string{
+			"MaxNodeCount", strconv.Itoa(max(256, 4*n)),
+			"TreeWidth", strconv.Itoa(min(max(16, n), 256)),
+			"ReturnToService", "2",
+			"SlurmdTimeout", "60",
+			"SlurmctldTimeout", "60",
+			"MessageTimeout", "20",
+		}},
+		accounting(c),
+		{"One partition with all nodes.", []string{
+			"PartitionName", "main Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
+		}},
+	}
+}
+
+func accounting(c Cluster) section {
+	if !c.Accounting {
+		return section{"No accounting in this image.", []string{
+			"AccountingStorageType", "accounting_storage/none",
+		}}
+	}
+	return section{"Accounting records everybody and stops nobody.", []string{
+		"AccountingStorageType", "accounting_storage/slurmdbd",
+		"AccountingStorageHost", c.Head,
+	}}
+}
+
+// memoryPerCore is what a job gets for each core unless it asks: without it,
+// the first job on a node takes all of its memory.
+func memoryPerCore(c Cluster) int64 {
+	least := int64(0)
+	for _, n := range c.Nodes {
+		if !n.Compute {
+			continue
+		}
+		m := memory(n) / int64(cores(n))
+		if least == 0 || m < least {
+			least = m
+		}
+	}
+	return max(1, least)
+}
