@@ -1,0 +1,243 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// Options of a World. The zero Options are no machines.
+type Options struct {
+	Machines int
+	Classes  int // machines are spread over so many classes; 0: 1
+	PerRack  int // machines in a rack; 0: 32
+	Cores    int // of the first class; each next one has twice as many; 0: 4
+	// BootMin and BootMax bound the time from power on until the agent starts.
+	BootMin, BootMax time.Duration
+	CleanTime        time.Duration
+	Rates            Rates
+	// Agent runs in each machine that has booted, until its context ends. Nil:
+	// an agent that speaks the real protocol and pretends the rest.
+	Agent func(ctx context.Context, m *Machine, b provider.Boot)
+	Seed  uint64
+	Clock muster.Clock
+	Log   *slog.Logger
+}
+
+// Rates are how often things go wrong, from 0 (never) to 1 (always).
+type Rates struct {
+	Refuse float64 // starting a machine fails at once
+	Hang   float64 // a boot never ends
+	Die    float64 // a boot ends in the machine going off
+	Fail   float64 // the node's own checks fail
+	Clean  float64 // a cleaning fails
+}
+
+// World is hardware that outlives servers.
+type World struct {
+	o      Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	sched  *schedulers
+
+	mu       sync.Mutex
+	rand     *rand.Rand
+	machines []*Machine
+	byID     map[muster.MachineID]*Machine
+	networks map[muster.ClusterID]provider.Network
+	watchers map[*Provider]bool
+}
+
+// Machine is one fake machine.
+type Machine struct {
+	w     *World
+	id    muster.MachineID
+	facts muster.Facts
+
+	// Guarded by the world's mutex.
+	absent  bool // does not answer
+	state   provider.State
+	attempt int64
+	since   time.Time
+	err     error
+	stop    context.CancelFunc // of what runs
+	dirty   bool               // ran for somebody since it was last cleaned
+	next    Fault              // what happens to its next boot
+	boots   int
+	cleans  int
+}
+
+// Fault is something that goes wrong once.
+type Fault string
+
+// Faults of the next boot.
+const (
+	FaultNone   Fault = ""
+	FaultRefuse Fault = "refuse"
+	FaultHang   Fault = "hang"
+	FaultDie    Fault = "die"
+	FaultFail   Fault = "fail"
+)
+
+// New makes the hardware, all of it off.
+func New(o Options) *World {
+	if o.Clock == nil {
+		o.Clock = muster.SystemClock{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Classes, o.PerRack, o.Cores = max(o.Classes, 1), orElse(o.PerRack, 32), orElse(o.Cores, 4)
+	w := &World{
+		o: o, rand: rand.New(rand.NewPCG(o.Seed, 1)), sched: newSchedulers(),
+		byID:     make(map[muster.MachineID]*Machine, o.Machines),
+		networks: map[muster.ClusterID]provider.Network{}, watchers: map[*Provider]bool{},
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	for i := range o.Machines {
+		class := i % o.Classes
+		cores := o.Cores << class
+		m := &Machine{
+			w: w, id: muster.MachineID(fmt.Sprintf("fake-%04d", i+1)), state: provider.StateOff, since: o.Clock.Now(),
+			facts: muster.Facts{
+				Architecture: "amd64", Processor: fmt.Sprintf("Fake %d", class+1), CPULevel: 3, Sockets: 1,
+				Cores: cores, Threads: cores, Memory: int64(cores) << 30, Disk: 100 << 30,
+				NICs:  []muster.NIC{{Name: "msg0", MAC: mac(i), Kind: "ethernet", Speed: 10e9, Use: "message"}},
+				Class: fmt.Sprintf("fake-%dc", cores), Rack: fmt.Sprintf("r%02d", i/o.PerRack+1),
+				// Each speaks from its own loopback address, so that the server
+				// can tell where a join comes from.
+				Management: netip.AddrFrom4([4]byte{127, 64 + byte(i>>16), byte(i >> 8), byte(i)}),
+			},
+		}
+		w.machines = append(w.machines, m)
+		w.byID[m.id] = m
+	}
+	return w
+}
+
+func orElse(v, d int) int {
+	if v == 0 {
+		return d
+	}
+	return v
+}
+
+func mac(i int) string {
+	return fmt.Sprintf("02:fa:ce:%02x:%02x:%02x", byte(i>>16), byte(i>>8), byte(i))
+}
+
+// Close ends everything that runs in the world.
+func (w *World) Close() {
+	w.cancel()
+	w.mu.Lock()
+	for _, m := range w.machines {
+		m.halt()
+	}
+	w.mu.Unlock()
+	w.wg.Wait()
+}
+
+// Break has the machine's next boot go wrong.
+func (w *World) Break(id muster.MachineID, f Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byID[id].next = f
+}
+
+// Kill has the machine go off by itself, as a crash or a reboot from inside
+// does.
+func (w *World) Kill(id muster.MachineID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.byID[id]
+	if m.state == provider.StateRunning {
+		m.halt()
+		w.tell(id)
+	}
+}
+
+// Hide has the machine not answer, or answer again.
+func (w *World) Hide(id muster.MachineID, hidden bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byID[id].absent = hidden
+}
+
+// Start has a machine run although nobody asked, as one that a lost server
+// left behind.
+func (w *World) Start(id muster.MachineID, attempt int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.byID[id]
+	m.halt()
+	m.state, m.attempt, m.dirty, m.since = provider.StateRunning, attempt, true, w.o.Clock.Now()
+	w.tell(id)
+}
+
+// Running lists the machines that are not off, with their attempts.
+func (w *World) Running() map[muster.MachineID]int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[muster.MachineID]int64{}
+	for _, m := range w.machines {
+		if m.state != provider.StateOff {
+			out[m.id] = m.attempt
+		}
+	}
+	return out
+}
+
+// Dirty lists the machines that ran for somebody and were not cleaned since.
+func (w *World) Dirty() []muster.MachineID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []muster.MachineID
+	for _, m := range w.machines {
+		if m.dirty {
+			out = append(out, m.id)
+		}
+	}
+	return out
+}
+
+// Boots counts how often the machine was started.
+func (w *World) Boots(id muster.MachineID) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byID[id].boots
+}
+
+// halt switches the machine off; the world's mutex is held.
+func (m *Machine) halt() {
+	if m.stop != nil {
+		m.stop()
+		m.stop = nil
+	}
+	m.state, m.attempt, m.since = provider.StateOff, 0, m.w.o.Clock.Now()
+}
+
+// ID of the machine.
+func (m *Machine) ID() muster.MachineID { return m.id }
+
+// chance tells whether something of the given rate happens now; the world's
+// mutex is held.
+func (w *World) chance(rate float64) bool { return rate > 0 && w.rand.Float64() < rate }
+
+// tell tells every open provider that a machine changed; the world's mutex is
+// held. A slow reader misses it, which the contract allows.
+func (w *World) tell(id muster.MachineID) {
+	for p := range w.watchers {
+		select {
+		case p.changes <- id:
+		default:
+		}
+	}
+}
