@@ -32,10 +32,7 @@ func openNetns(name string, create bool) (*os.File, error) {
 	}
 	_ = g.Close()
 	done := make(chan error, 1)
-	go func() {
-		// This thread is never unlocked: it ends with the goroutine, so nothing
-		// else runs in the namespace by accident.
-		runtime.LockOSThread()
+	ownThread(func() {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("unshare network: %w", err)
 			return
@@ -46,7 +43,7 @@ func openNetns(name string, create bool) (*os.File, error) {
 			return
 		}
 		done <- nil
-	}()
+	})
 	if err := <-done; err != nil {
 		_ = os.Remove(path)
 		return nil, err

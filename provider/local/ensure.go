@@ -121,6 +121,7 @@ func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec
 	}
 	err = p.equip(ctx, m, b, rec, proc, cpus)
 	if err != nil {
+		proc.leave()
 		_ = proc.sock.Close()
 		_ = unix.PidfdSendSignal(proc.pidfd, unix.SIGKILL, nil, 0)
 		_ = proc.cmd.Wait()
@@ -188,36 +189,46 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 	return err
 }
 
-// mounts opens the layers of the root and the shares, owned by the machine.
-func (p *Provider) mounts(image string, shares []provider.Share, proc *process) (fds []int, err error) {
+// mounts opens the layers of the root, owned by the machine, and puts the
+// shares where it finds them.
+func (p *Provider) mounts(image string, shares []provider.Share, proc *process) (layers []int, err error) {
 	user, err := proc.namespace("user")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = user.Close() }()
-	add := func(fd int, err error) error {
+	own := func(fds *[]int, fd int, err error) error {
 		if err != nil {
 			return err
 		}
-		fds = append(fds, fd)
+		*fds = append(*fds, fd)
 		return mapIDs(fd, user)
 	}
-	if err := add(cloneTree(p.seed, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID)); err != nil {
-		return fds, err
+	fd, err := cloneTree(p.seed, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID)
+	if err := own(&layers, fd, err); err != nil {
+		return layers, err
 	}
-	if err := add(p.lowers.mount(image)); err != nil {
-		return fds, err
+	fd, err = p.lowers.mount(image)
+	if err := own(&layers, fd, err); err != nil {
+		return layers, err
 	}
+	var placed []int
+	defer func() {
+		for _, fd := range placed {
+			_ = unix.Close(fd)
+		}
+	}()
 	for _, s := range shares {
 		var attr uint64 = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 		if s.ReadOnly {
 			attr |= unix.MOUNT_ATTR_RDONLY
 		}
-		if err := add(cloneTree(s.Path, attr)); err != nil {
-			return fds, fmt.Errorf("share %s: %w", s.Target, err)
+		fd, err := cloneTree(s.Path, attr)
+		if err := own(&placed, fd, err); err != nil {
+			return layers, fmt.Errorf("share %s: %w", s.Target, err)
 		}
 	}
-	return fds, nil
+	return layers, proc.place(placed)
 }
 
 func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initConfig, error) {
@@ -248,7 +259,7 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 		cfg.Links = append(cfg.Links, initLink{Name: network.MessageLink, Address: b.Message.Address})
 	}
 	for _, s := range b.Shares {
-		cfg.Shares = append(cfg.Shares, initShare{Path: s.Target, ReadOnly: s.ReadOnly})
+		cfg.Shares = append(cfg.Shares, s.Target)
 	}
 	return cfg, nil
 }

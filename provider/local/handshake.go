@@ -13,28 +13,22 @@ import (
 )
 
 // initConfig is what the server tells the first process of a machine. The
-// file descriptors travel beside it in this order: the layers of the root file
-// system from the top down, then one for each share.
+// file descriptors of the layers of the root file system travel beside it, from
+// the top down.
 type initConfig struct {
-	Hostname string      `json:"hostname"`
-	Layers   int         `json:"layers"`
-	Shares   []initShare `json:"shares,omitempty"`
-	RootSize int64       `json:"rootSize"` // bytes that may be written to the root
-	ShmSize  int64       `json:"shmSize"`  // bytes of /dev/shm
-	Inodes   int64       `json:"inodes"`   // files on each of its own file systems
-	Seed     []byte      `json:"seed"`     // /run/muster/seed.json
-	CPUInfo  []byte      `json:"cpuinfo"`  // what /proc/cpuinfo shows, empty: the host's
-	Online   string      `json:"online"`   // what .../cpu/online shows, empty: the host's
-	V1       []string    `json:"v1,omitempty"`
-	Links    []initLink  `json:"links"`
-	Argv     []string    `json:"argv"`
-	Env      []string    `json:"env"`
-}
-
-// initShare is a directory of the host seen inside.
-type initShare struct {
-	Path     string `json:"path"`
-	ReadOnly bool   `json:"readOnly,omitempty"`
+	Hostname string     `json:"hostname"`
+	Layers   int        `json:"layers"`
+	Shares   []string   `json:"shares,omitempty"` // where shares go, as they stand in the antechamber
+	RootSize int64      `json:"rootSize"`         // bytes that may be written to the root
+	ShmSize  int64      `json:"shmSize"`          // bytes of /dev/shm
+	Inodes   int64      `json:"inodes"`           // files on each of its own file systems
+	Seed     []byte     `json:"seed"`             // /run/muster/seed.json
+	CPUInfo  []byte     `json:"cpuinfo"`          // what /proc/cpuinfo shows, empty: the host's
+	Online   string     `json:"online"`           // what .../cpu/online shows, empty: the host's
+	V1       []string   `json:"v1,omitempty"`
+	Links    []initLink `json:"links"`
+	Argv     []string   `json:"argv"`
+	Env      []string   `json:"env"`
 }
 
 // initLink is a network device that is already in the machine's namespace.
@@ -108,8 +102,8 @@ func receiveInit(sock *os.File) (*initConfig, []int, error) {
 		}
 		fds = append(fds, got...)
 	}
-	if len(fds) != cfg.Layers+len(cfg.Shares) {
-		return nil, nil, fmt.Errorf("%d descriptors for %d layers and %d shares", len(fds), cfg.Layers, len(cfg.Shares))
+	if len(fds) != cfg.Layers {
+		return nil, nil, fmt.Errorf("%d descriptors for %d layers", len(fds), cfg.Layers)
 	}
 	return cfg, fds, nil
 }

@@ -63,7 +63,7 @@ func becomeMachine(cfg *initConfig, fds []int, ready func() error) (string, erro
 		name string
 		do   func() error
 	}{
-		{"separate control groups", func() error { return unix.Unshare(unix.CLONE_NEWCGROUP) }},
+		{"separate mounts and control groups", func() error { return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP) }},
 		{"build the root file system", func() error { return buildRoot(cfg, fds) }},
 		{"set the host name", func() error { return unix.Sethostname([]byte(cfg.Hostname)) }},
 		{"set up network links", func() error { return <-links }},

@@ -22,15 +22,15 @@ func buildRoot(cfg *initConfig, fds []int) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
+	shares, err := takeShares(len(cfg.Shares))
+	if err != nil {
+		return err
+	}
 	if err := mountTmpfs(stage, "0755", cfg.RootSize, cfg.Inodes, 0); err != nil {
 		return err
 	}
 	root := stage + "/root"
 	if err := mountOverlay(cfg, fds, root); err != nil {
-		return err
-	}
-	// An image may bring a name of its own, which its systemd would take.
-	if err := os.WriteFile(root+"/etc/hostname", []byte(cfg.Hostname+"\n"), 0o644); err != nil {
 		return err
 	}
 	if err := mountKernel(cfg, root); err != nil {
@@ -39,13 +39,22 @@ func buildRoot(cfg *initConfig, fds []int) error {
 	if err := mountDev(cfg, root); err != nil {
 		return err
 	}
-	if err := mountOwn(cfg, root); err != nil {
+	if err := enter(root); err != nil {
 		return err
 	}
-	if err := mountShares(cfg, fds, root); err != nil {
+	// From here on no link in an image can lead outside.
+	if err := mountOwn(cfg); err != nil {
 		return err
 	}
-	return enter(root)
+	if err := mountShares(cfg.Shares, shares); err != nil {
+		return err
+	}
+	// An image may bring a name of its own, which its systemd would take.
+	if err := os.WriteFile("/etc/hostname", []byte(cfg.Hostname+"\n"), 0o644); err != nil {
+		return err
+	}
+	// systemd expects shared mounts.
+	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 }
 
 func mountTmpfs(at, mode string, size, inodes int64, flags uintptr) error {
@@ -109,7 +118,7 @@ func mountKernel(cfg *initConfig, root string) error {
 	}
 	for _, m := range mounts {
 		at := filepath.Join(root, m.at)
-		if err := unix.Mkdir(at, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := makeDir(at); err != nil {
 			return err
 		}
 		if err := unix.Mount(m.kind, at, m.kind, safe, m.data); err != nil {
@@ -180,6 +189,9 @@ func bindReadOnly(file, at string) error {
 // mountDev makes /dev: no device but those without which no program runs.
 func mountDev(cfg *initConfig, root string) error {
 	dev := root + "/dev"
+	if err := makeDir(dev); err != nil {
+		return err
+	}
 	if err := mountTmpfs(dev, "0755", 4<<20, 4096, unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
 		return err
 	}
@@ -225,12 +237,12 @@ func mountDev(cfg *initConfig, root string) error {
 }
 
 // mountOwn mounts /run and /tmp and leaves the seed for the agent.
-func mountOwn(cfg *initConfig, root string) error {
-	run := root + "/run"
+func mountOwn(cfg *initConfig) error {
+	const run = "/run"
 	if err := mountTmpfs(run, "0755", cfg.RootSize/4, cfg.Inodes, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
 	}
-	if err := mountTmpfs(root+"/tmp", "1777", cfg.RootSize, cfg.Inodes, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+	if err := mountTmpfs("/tmp", "1777", cfg.RootSize, cfg.Inodes, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
 	}
 	if err := os.Mkdir(run+"/muster", 0o700); err != nil {
@@ -256,15 +268,29 @@ func mountOwn(cfg *initConfig, root string) error {
 	return nil
 }
 
+// takeShares picks up what stands in the antechamber, which the stage is about
+// to cover.
+func takeShares(n int) ([]int, error) {
+	var fds []int
+	for i := range n {
+		fd, err := cloneTree(sharePlace(i), 0)
+		if err != nil {
+			return nil, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
 // mountShares puts directories of the host where the machine expects them.
-func mountShares(cfg *initConfig, fds []int, root string) error {
-	for i, s := range cfg.Shares {
-		at := filepath.Join(root, filepath.Clean("/"+s.Path))
+func mountShares(paths []string, fds []int) error {
+	for i, p := range paths {
+		at := filepath.Clean("/" + p)
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			return err
 		}
-		if err := unix.MoveMount(fds[cfg.Layers+i], "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-			return fmt.Errorf("place share %s: %w", s.Path, err)
+		if err := unix.MoveMount(fds[i], "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("place share %s: %w", p, err)
 		}
 	}
 	return nil
@@ -281,11 +307,21 @@ func enter(root string) error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("leave the host's tree: %w", err)
 	}
-	if err := unix.Chdir("/"); err != nil {
+	return unix.Chdir("/")
+}
+
+// makeDir makes a directory unless it is there. Anything else of that name, a
+// link above all, is refused.
+func makeDir(at string) error {
+	err := unix.Mkdir(at, 0o755)
+	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	// systemd expects shared mounts.
-	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
+	st, err := os.Lstat(at)
+	if err == nil && !st.IsDir() {
+		err = fmt.Errorf("%s of the image is not a directory", at)
+	}
+	return err
 }
 
 func touch(path string) error {

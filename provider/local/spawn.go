@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,13 +23,21 @@ const idRange = 65536
 
 // process is the first process of a machine while it is a child of the server.
 type process struct {
-	cmd   *exec.Cmd
-	pidfd int
-	sock  *os.File
+	cmd    *exec.Cmd
+	pidfd  int
+	sock   *os.File
+	shares chan []int // mounts to put into the antechamber; closed to leave it
+	placed chan error
+	left   sync.Once
 }
 
 // spawn starts the first process of a machine in new namespaces. It waits to
 // hear from the server, and ends when the server goes away first.
+//
+// It starts in an antechamber: a mount namespace that belongs to the host's
+// root, into which shares are put. When the process then makes its own mount
+// namespace, the kernel locks them as they are; mounts handed over directly
+// could be made writable by root inside.
 func spawn(command []string, idBase int) (*process, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -36,14 +45,14 @@ func spawn(command []string, idBase int) (*process, error) {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "machine"), os.NewFile(uintptr(pair[1]), "server")
 	defer func() { _ = theirs.Close() }()
-	p := &process{pidfd: -1, sock: ours}
+	p := &process{pidfd: -1, sock: ours, shares: make(chan []int), placed: make(chan error, 1)}
 	// The server's own executable is reached through /proc: its path may lie in
 	// a directory that the machine's root may not enter.
 	p.cmd = &exec.Cmd{Path: command[0], Args: command, Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off"}}
 	p.cmd.ExtraFiles = []*os.File{theirs}
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: idBase, Size: idRange}}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID |
 			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET,
 		UidMappings:                ids,
 		GidMappings:                ids,
@@ -52,12 +61,67 @@ func spawn(command []string, idBase int) (*process, error) {
 		Setsid:                     true,
 		PidFD:                      &p.pidfd,
 	}
-	if err := p.cmd.Start(); err != nil {
+	started := make(chan error)
+	ownThread(func() { p.enterAntechamber(started) })
+	if err := <-started; err != nil {
 		_ = ours.Close()
 		return nil, fmt.Errorf("start a process in new namespaces: %w", err)
 	}
 	return p, nil
 }
+
+// antechamber is where shares stand in the antechamber.
+const antechamber = "/tmp"
+
+// enterAntechamber runs on a thread of its own, which ends with it.
+func (p *process) enterAntechamber(started chan<- error) {
+	err := unix.Unshare(unix.CLONE_NEWNS)
+	if err == nil {
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	}
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	started <- err
+	if err != nil {
+		return
+	}
+	if fds, ok := <-p.shares; ok {
+		p.placed <- placeShares(fds)
+	}
+}
+
+// placeShares puts mounts where the first process will look for them.
+func placeShares(fds []int) error {
+	if err := unix.Mount("tmpfs", antechamber, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755,size=64k"); err != nil {
+		return fmt.Errorf("make a place for shares: %w", err)
+	}
+	for i, fd := range fds {
+		at := sharePlace(i)
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("place a share: %w", err)
+		}
+	}
+	return nil
+}
+
+func sharePlace(i int) string { return antechamber + "/share" + strconv.Itoa(i) }
+
+// place puts shares into the antechamber, once.
+func (p *process) place(fds []int) error {
+	defer p.leave()
+	if len(fds) == 0 {
+		return nil
+	}
+	p.shares <- fds
+	return <-p.placed
+}
+
+// leave ends the server's part in the antechamber.
+func (p *process) leave() { p.left.Do(func() { close(p.shares) }) }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
