@@ -29,6 +29,18 @@ type BuildOptions struct {
 	Progress func(Progress)
 }
 
+func (o BuildOptions) check() error {
+	if o.Mirror != "" {
+		if why := checkMirror(o.Mirror); why != "" {
+			return muster.Errorf(muster.EInvalid, "mirror: %s", why).WithHint("http://HOST/PATH")
+		}
+	}
+	if o.Level < 0 || o.Level > 22 {
+		return muster.Errorf(muster.EInvalid, "%d is not a level of zstd", o.Level).WithHint("1 to 22; 0 is the default")
+	}
+	return nil
+}
+
 // Result is what Build and Derive give.
 type Result struct {
 	Image  *muster.Image
@@ -45,6 +57,9 @@ type Result struct {
 func (s *Store) Build(ctx context.Context, rec *Recipe, o BuildOptions) (*Result, error) {
 	if problems := complete(rec); len(problems) > 0 {
 		return nil, refuse(rec.Name, problems)
+	}
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	track := s.follow(rec.Name, o.Progress)
 	defer track.end()
@@ -171,13 +186,10 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return storeError("keep downloaded packages", err)
 	}
-	hostConfig, hostMirror := hostApt(ctx)
+	hostConfig, hostMirror := s.tools.apt(ctx)
 	used := rec.Base
 	switch {
 	case o.Mirror != "":
-		if why := checkMirror(o.Mirror); why != "" {
-			return muster.Errorf(muster.EInvalid, "mirror: %s", why).WithHint("http://HOST/PATH")
-		}
 		used.Mirror = o.Mirror
 	case hostMirror != "" && used.Mirror == defaultMirror:
 		used.Mirror = hostMirror

@@ -121,7 +121,7 @@ func (c *checker) mirror(field, mirror string) {
 func checkMirror(mirror string) string {
 	u, err := url.Parse(mirror)
 	switch {
-	case err != nil || strings.ContainsAny(mirror, " \t\n\"'[]"):
+	case err != nil || strings.ContainsAny(mirror, " \t\n\"'[]|&\\"):
 		return "not a URL"
 	case u.User != nil:
 		return "a mirror's URL must not carry a password"

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"context"
 	"os"
 	"os/exec"
 
@@ -14,10 +15,11 @@ type tools struct {
 	mksquashfs string
 	unsquashfs string
 	isolate    bool
+	apt        func(ctx context.Context) (config, mirror string)
 }
 
 func hostTools() tools {
-	return tools{mmdebstrap: "mmdebstrap", mksquashfs: "mksquashfs", unsquashfs: "unsquashfs", isolate: true}
+	return tools{mmdebstrap: "mmdebstrap", mksquashfs: "mksquashfs", unsquashfs: "unsquashfs", isolate: true, apt: hostApt}
 }
 
 // Prerequisite is something that building images needs of the host.

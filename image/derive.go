@@ -1,0 +1,298 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	muster "github.com/muster-hpc/muster"
+)
+
+// maxAdded is how many packages one request may add.
+const maxAdded = 200
+
+// Derive makes of an image one that has more packages, and finds it if it is
+// there already: a base and a list of packages always mean the same image, so
+// that the replacement of a node boots what its neighbours run. Where the base
+// has all packages, it is the answer. o.Refresh forgets what the list meant.
+//
+// It returns EInvalid, with one problem for each package that is misspelt or
+// unknown.
+func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []string, o BuildOptions) (*Result, error) {
+	if err := checkAdded(packages); err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	began := s.clock.Now()
+	from, err := s.Show(base)
+	if err != nil {
+		return nil, err
+	}
+	added := missing(from, packages)
+	if len(added) == 0 {
+		return &Result{Image: from, Took: s.clock.Now().Sub(began)}, nil
+	}
+	what := "derived-" + from.Name
+	track := s.follow(what, o.Progress)
+	defer track.end()
+	key := derivedKey(base, added)
+	unlock, err := s.lockContext(ctx, "derived-"+key, func() { track.enter("wait for another builder") })
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if m := s.derived(key); m != nil && !o.Refresh {
+		return &Result{Image: m, Took: s.clock.Now().Sub(began)}, nil
+	}
+	if err := s.prepared(from.Architecture); err != nil {
+		return nil, err
+	}
+	m, err := s.derive(ctx, from, added, o, track)
+	if err != nil {
+		return nil, explainBuild(from.Name+" with "+strings.Join(added, ", "), s.logPath(what), err)
+	}
+	data, err := json.Marshal(alias{ID: m.ID, Recipe: from.Recipe, Built: s.clock.Now()})
+	if err == nil {
+		err = writeFile(s.derivedPath(key), data)
+	}
+	if err != nil {
+		return nil, storeError("remember the derived image", err)
+	}
+	done := track.end()
+	s.learn(what, done)
+	return &Result{Image: m, Built: true, Took: s.clock.Now().Sub(began), Stages: done}, nil
+}
+
+func checkAdded(packages []string) error {
+	var problems []muster.Problem
+	if len(packages) > maxAdded {
+		problems = append(problems, muster.Problem{Field: "packages", Message: fmt.Sprintf("%d packages; %d is the limit", len(packages), maxAdded)})
+		packages = nil
+	}
+	for i, p := range packages {
+		if why := CheckPackage(p); why != "" {
+			problems = append(problems, muster.Problem{Field: fmt.Sprintf("packages[%d]", i), Message: fmt.Sprintf("%q: %s", clip(p), why)})
+		}
+	}
+	return refusePackages(problems)
+}
+
+func refusePackages(problems []muster.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	e := muster.Errorf(muster.EInvalid, "these packages cannot be added").WithHint("correct the packages of the request")
+	e.Problems = problems
+	return e
+}
+
+// missing are the packages that an image does not have yet, sorted.
+func missing(m *muster.Image, packages []string) []string {
+	return slices.DeleteFunc(sortedSet(packages), func(spec string) bool {
+		name, version, pinned := strings.Cut(spec, "=")
+		have := versionOf(m.Packages, name)
+		return have != "" && (!pinned || have == version)
+	})
+}
+
+func derivedKey(base muster.ImageID, added []string) string {
+	return digest([]byte(string(base) + "\n" + strings.Join(sortedSet(added), "\n")))
+}
+
+func (s *Store) derivedPath(key string) string { return filepath.Join(s.dir, "derived", key+".json") }
+
+// derived is what a base and packages gave before, if it is still there.
+func (s *Store) derived(key string) *muster.Image {
+	var a alias
+	data, err := os.ReadFile(s.derivedPath(key))
+	if err != nil || json.Unmarshal(data, &a) != nil {
+		return nil
+	}
+	m, err := s.Show(a.ID)
+	if err != nil || s.check(m, readUnlessKnown) != nil {
+		return nil
+	}
+	return m
+}
+
+func (s *Store) derive(ctx context.Context, from *muster.Image, added []string, o BuildOptions, track *stages) (_ *muster.Image, err error) {
+	track.enter("prepare")
+	work, err := s.newWorkspace("derive")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, work.close()) }()
+	log, err := os.Create(s.logPath("derived-" + from.Name))
+	if err != nil {
+		return nil, storeError("write the log of the build", err)
+	}
+	defer log.Close()
+	began := time.Now()
+	// The base is read whole anyhow: read only what is right.
+	if err := s.checkContext(ctx, from, readUnlessKnown); err != nil {
+		return nil, err
+	}
+	track.enter("unpack")
+	file, _ := from.File(muster.FileRoot)
+	root := work.path("root")
+	if err := s.run(ctx, job{log: log, argv: []string{s.tools.unsquashfs, "-no-progress", "-quiet", "-d", root, filepath.Join(s.Path(from.ID), file.Name)}}); err != nil {
+		return nil, err
+	}
+	if err := s.install(ctx, work, from, added, o, track, log); err != nil {
+		return nil, err
+	}
+	track.enter("tidy")
+	if err := s.tidy(ctx, root, began, log); err != nil {
+		return nil, err
+	}
+	m := *from
+	m.Base, m.Added, m.Files = from.ID, added, nil
+	if err := inspect(root, &m); err != nil {
+		return nil, err
+	}
+	if v := versionOf(m.Packages, "slurmd"); m.Slurm != "" {
+		m.Slurm = upstream(v)
+	}
+	m.ID = contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
+	return s.finish(ctx, work, &m, o, track, log)
+}
+
+// install adds packages to the unpacked base.
+func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image, added []string, o BuildOptions, track *stages, log io.Writer) error {
+	cache := filepath.Join(s.dir, "cache", from.Suite+"-"+from.Architecture)
+	lists := filepath.Join(s.dir, "cache", "lists-"+from.Suite+"-"+from.Architecture)
+	if err := errors.Join(os.MkdirAll(cache, 0o755), os.MkdirAll(lists, 0o755)); err != nil {
+		return storeError("keep downloaded packages", err)
+	}
+	hostConfig, hostMirror := s.tools.apt(ctx)
+	if o.Mirror != "" {
+		hostMirror = o.Mirror
+	}
+	files := map[string]string{
+		"install.sh": installScript, "apt.conf": builderApt(hostConfig), "dpkg.cfg": "force-unsafe-io\n",
+		"wanted": strings.Join(added, "\n") + "\n", "mirror": hostMirror,
+	}
+	for name, content := range files {
+		if err := os.WriteFile(work.path(name), []byte(content), 0o600); err != nil {
+			return storeError("prepare the build", err)
+		}
+	}
+	unlock, err := s.lockContext(ctx, "lists-"+from.Suite, func() { track.enter("wait for another builder") })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var unknown []muster.Problem
+	err = s.run(ctx, job{log: log, argv: []string{"/bin/sh", work.path("install.sh"), work.path("root"), cache, lists}, onLine: func(line string) {
+		if stage := stageOf(line); stage != "" {
+			track.enter(stage)
+		}
+		if p, ok := unknownPackage(line); ok {
+			unknown = append(unknown, p)
+		}
+	}})
+	if err != nil && len(unknown) > 0 {
+		return s.withSuggestions(work, unknown)
+	}
+	return err
+}
+
+// unknownPackage understands the complaints of apt-get and of installScript
+// about packages that are not there.
+func unknownPackage(line string) (muster.Problem, bool) {
+	p := muster.Problem{Field: "packages"}
+	if name, ok := strings.CutPrefix(line, "muster: unknown "); ok {
+		p.Message = fmt.Sprintf("there is no package %q", clip(name))
+		return p, true
+	}
+	rest, ok := strings.CutPrefix(line, "E: ")
+	if !ok {
+		return p, false
+	}
+	switch {
+	case strings.HasPrefix(rest, "Version "), strings.HasSuffix(rest, "has no installation candidate"):
+		p.Message = strings.TrimSuffix(rest, ".")
+		return p, true
+	}
+	return p, false
+}
+
+// withSuggestions says for each unknown package which one may have been meant.
+func (s *Store) withSuggestions(work *workspace, problems []muster.Problem) error {
+	data, err := os.ReadFile(work.path("known"))
+	if err != nil {
+		return refusePackages(problems)
+	}
+	known := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for i := range problems {
+		if _, name, ok := strings.Cut(problems[i].Message, `no package "`); ok {
+			problems[i].Hint = suggest(strings.TrimSuffix(name, `"`), known)
+		}
+	}
+	return refusePackages(problems)
+}
+
+// installScript runs in namespaces of its own: its mounts end with it. It knows
+// the packages by their exact names before apt-get sees them, because apt-get
+// takes an unknown name for an expression, and one that ends in "-" for one to
+// remove.
+const installScript = `set -eu
+root=$1 cache=$2 lists=$3 here=${0%/*}
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys" || :
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+mkdir "$root/dev/shm" "$root/dev/pts"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts" || :
+for d in null zero full random urandom tty; do
+	: > "$root/dev/$d"
+	mount --bind "/dev/$d" "$root/dev/$d"
+done
+ln -s /proc/self/fd "$root/dev/fd"
+mkdir -p "$root/var/cache/apt/archives/partial" "$root/var/lib/apt/lists/partial"
+mount --bind "$cache" "$root/var/cache/apt/archives"
+mkdir -p "$root/var/cache/apt/archives/partial"
+mount --bind "$lists" "$root/var/lib/apt/lists"
+mkdir -p "$root/var/lib/apt/lists/partial"
+cat /etc/resolv.conf > "$root/etc/resolv.conf" 2> /dev/null || :
+# Nothing is started inside an image, and the build's settings do not stay.
+printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
+cat "$here/apt.conf" > "$root/etc/apt/apt.conf.d/99mmdebstrap"
+echo 'APT::Sandbox::User "root";' >> "$root/etc/apt/apt.conf.d/99mmdebstrap"
+cat "$here/dpkg.cfg" > "$root/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
+cp "$root/etc/apt/sources.list" "$here/sources.kept"
+mirror=$(cat "$here/mirror")
+if [ -n "$mirror" ]; then
+	sed "s|^deb http://deb.debian.org/debian |deb $mirror |" "$here/sources.kept" > "$root/etc/apt/sources.list"
+fi
+inside() {
+	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} ${no_proxy:+no_proxy="$no_proxy"} \
+		chroot "$root" "$@" < /dev/null
+}
+echo 'muster: stage lists'
+inside apt-get -q -y --error-on=any update || inside apt-get -q -y update
+inside apt-cache pkgnames | sort > "$here/known"
+unknown=
+for p in $(cat "$here/wanted"); do
+	grep -qxF -e "${p%%=*}" "$here/known" || { echo "muster: unknown ${p%%=*}"; unknown=1; }
+done
+[ -z "$unknown" ] || exit 3
+echo 'muster: stage download'
+inside apt-get -q -y --no-install-recommends -d install -- $(cat "$here/wanted")
+echo 'muster: stage install'
+inside apt-get -q -y --no-install-recommends -o Dpkg::Options::=--force-confold install -- $(cat "$here/wanted")
+rm "$root/usr/sbin/policy-rc.d"
+cat "$here/sources.kept" > "$root/etc/apt/sources.list"
+umount "$root/var/lib/apt/lists" "$root/var/cache/apt/archives"
+`

@@ -1,0 +1,321 @@
+package image
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"pgregory.net/rapid"
+
+	muster "github.com/muster-hpc/muster"
+)
+
+const goodRecipe = `
+name: small
+summary: a small image
+base: {suite: trixie}
+scheduler: none
+agent: {min: 1, max: 2}
+packages: [openssh-server, nano, nano]
+requires: {memory: 64MiB, cpu-level: x86-64-v2, architecture: amd64}
+`
+
+func book(recipes map[string]string) *Book {
+	files := fstest.MapFS{}
+	for name, text := range recipes {
+		files[name+".yaml"] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return NewBook(files)
+}
+
+func TestLoadFillsInDefaults(t *testing.T) {
+	t.Parallel()
+	rec, err := book(map[string]string{"small": goodRecipe}).Load("small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.Base.Mirror != defaultMirror || rec.Base.Components[0] != "main" || rec.Base.Distribution != "debian" {
+		t.Errorf("base = %+v", rec.Base)
+	}
+	if got := strings.Join(rec.Packages, " "); got != "nano openssh-server" {
+		t.Errorf("packages = %q, want a sorted set", got)
+	}
+	if rec.Requires.Memory != 64<<20 || rec.Requires.CPULevel != 2 {
+		t.Errorf("requires = %+v", rec.Requires)
+	}
+}
+
+func TestDecodeReportsEveryProblem(t *testing.T) {
+	t.Parallel()
+	_, err := Decode("bad.yaml", []byte(`
+name: Bad_Name
+pakages: [x]
+base: {suite: trixie, miror: "http://x/"}
+kernel: maybe
+summary: one
+summary: two
+requires: {cpu-level: v9, memory: lots}
+files:
+  - {path: etc/x, mode: "99"}
+commands: [{name: x}]
+`))
+	if muster.CodeOf(err) != muster.EInvalid {
+		t.Fatalf("err = %v", err)
+	}
+	text := err.Error()
+	for _, want := range []string{
+		`pakages (line 3, column 1): unknown field (did you mean "packages"?)`,
+		`base.miror (line 4, column 23): unknown field (did you mean "mirror"?)`,
+		"kernel (line 5, column 9): must be true or false",
+		"summary (line 7, column 1): given twice",
+		"requires.cpu-level", "requires.memory", "files[0].mode",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":            {"", "empty"},
+		"not YAML":         {"a: [", "not YAML"},
+		"a list":           {"- a", "must be a mapping"},
+		"two documents":    {"name: a\n---\nname: b\n", "more than one document"},
+		"too large":        {"#" + strings.Repeat("x", maxRecipeBytes), "is the limit"},
+		"alias":            {"name: &a x\nsummary: *a\n", "anchors and aliases"},
+		"merge key":        {"<<: {name: x}\n", "unknown field"},
+		"octal trap":       {"name: a\nfiles: [{path: /x, mode: 0755}]\n", "put it in quotes"},
+		"option as name":   {"name: a\npackages: ['-o=x']\n", "not the name of a Debian package"},
+		"apt removal":      {"name: a\npackages: ['munge-']\n", "cannot end in '-'"},
+		"path climbs":      {"name: a\nfiles: [{path: /etc/../../x}]\n", "clean absolute path"},
+		"path twice":       {"name: a\nfiles: [{path: /x}, {path: /x}]\n", "there twice"},
+		"unit":             {"name: a\nservices: {mask: ['a b.service']}\n", "not a systemd unit"},
+		"unit option":      {"name: a\nservices: {mask: ['sshd']}\n", "not a systemd unit"},
+		"scheduler":        {"name: a\nscheduler: slrm\n", `did you mean "slurm"?`},
+		"mirror password":  {"name: a\nbase: {mirror: 'http://u:p@h/'}\n", "must not carry a password"},
+		"mirror scheme":    {"name: a\nbase: {mirror: 'file:///x'}\n", "http or https"},
+		"looks like an ID": {"name: deadbeef\n", "could be a content ID"},
+		"negative uid":     {"name: a\naccounts: [{name: x, uid: -7, gid: 1}]\n", "must be 1 to 65533"},
+		"root account":     {"name: a\naccounts: [{name: x, uid: 0}]\n", "must be 1 to 65533"},
+		"colon in home":    {"name: a\naccounts: [{name: x, uid: 5, home: '/a:b'}]\n", "not an absolute path"},
+		"command quote":    {"name: a\ncommands: [{name: \"it's\", run: x}]\n", "without quotes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Decode("x.yaml", []byte(c.text))
+			if muster.CodeOf(err) != muster.EInvalid || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("err = %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	b := book(map[string]string{
+		"a":        "name: a\nextends: b\n",
+		"b":        "name: b\nextends: a\n",
+		"c":        "name: c\nextends: smal\n",
+		"d":        "name: other\n",
+		"base":     "name: base\nabstract: true\n",
+		"small":    goodRecipe,
+		"bare":     "name: bare\n",
+		"twins":    goodRecipe + "accounts: [{name: x, uid: 7}, {name: y, uid: 7}]\n",
+		"twins-ok": "name: twins-ok\nextends: small\naccounts: [{name: x, uid: 7}, {name: y, uid: 8}]\n",
+	})
+	for name, want := range map[string]string{
+		"a": "a -> b -> a", "c": `did you mean "small"?`, "d": "but the file is d.yaml",
+		"bare": "base.suite: is missing", "smll": `there is no recipe "smll"`, "../x": "cannot name a recipe",
+	} {
+		if _, err := b.Load(name); err == nil || !strings.Contains(fmt.Sprintf("%v %+v", err, err), want) {
+			t.Errorf("Load(%s) = %v, want %q", name, err, want)
+		}
+	}
+	if _, err := b.Load("twins-ok"); err != nil {
+		t.Error(err)
+	}
+	if rec, err := b.Load("base"); err != nil || len(complete(rec)) == 0 {
+		t.Errorf("an abstract recipe loads but cannot be built: %v", err)
+	}
+	var me *muster.Error
+	if _, err := b.Load("smll"); muster.CodeOf(err) != muster.ENotFound || !asError(err, &me) || !strings.Contains(me.Hint, `"small"`) {
+		t.Errorf("unknown recipe: %v", err)
+	}
+}
+
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	b := book(map[string]string{
+		"small": goodRecipe + `
+files: [{path: /a, content: old}, {path: /b, content: kept}]
+commands: [{run: first}]
+user-root: true
+`,
+		"more": `
+name: more
+extends: small
+packages: [vim-tiny]
+files: [{path: /a, content: new}]
+commands: [{run: second}]
+user-root: false
+base: {suite: bookworm}
+`})
+	rec, err := b.Load("more")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.UserRoot || rec.Base.Suite != "bookworm" || rec.Requires.Memory != 64<<20 || rec.Extends != "" {
+		t.Errorf("recipe = %+v", rec)
+	}
+	if len(rec.Packages) != 3 || rec.Files[0].Content != "new" || rec.Files[1].Content != "kept" || rec.Commands[0].Run != "first" || rec.Commands[1].Run != "second" {
+		t.Errorf("lists = %+v", rec)
+	}
+}
+
+func TestHashFollowsContentOnly(t *testing.T) {
+	t.Parallel()
+	load := func(text string) string {
+		rec, err := book(map[string]string{"small": text}).Load("small")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rec.Hash()
+	}
+	first := load(goodRecipe)
+	same := strings.Replace(goodRecipe, "[openssh-server, nano, nano]", "[nano, openssh-server] # sorted", 1)
+	same = strings.Replace(same, "a small image", "another summary", 1)
+	same = strings.Replace(same, "suite: trixie", "suite: trixie, mirror: 'http://mirror.example/debian'", 1)
+	if load(same) != first {
+		t.Error("order, comments, summary and mirror must not change the hash")
+	}
+	for _, change := range []string{"files: [{path: /x}]", "user-root: true", "trim: [/usr/share/x]", "services: {mask: [a.service]}", "commands: [{run: x}]"} {
+		if load(goodRecipe+change+"\n") == first {
+			t.Errorf("%s must change the hash", change)
+		}
+	}
+}
+
+func TestShippedRecipes(t *testing.T) {
+	t.Parallel()
+	b := NewBook(os.DirFS("../images"))
+	if got := strings.Join(b.Names(), " "); got != "hpc hpc-12 raw" {
+		t.Errorf("recipes = %q", got)
+	}
+	accounts := map[string]Account{}
+	for _, name := range b.Names() {
+		rec, err := b.Load(name)
+		if err != nil {
+			t.Fatalf("%+v", err)
+		}
+		if rec.UserRoot != (name == "raw") || (rec.Scheduler == "slurm") == (name == "raw") {
+			t.Errorf("%s: user-root %v, scheduler %s", name, rec.UserRoot, rec.Scheduler)
+		}
+		for _, a := range rec.Accounts {
+			if was, ok := accounts[a.Name]; ok && was != a {
+				t.Errorf("%s has another number in %s", a.Name, name)
+			}
+			accounts[a.Name] = a
+		}
+	}
+}
+
+func TestRecipesOfASiteComeFirst(t *testing.T) {
+	t.Parallel()
+	mine := fstest.MapFS{"raw.yaml": {Data: []byte(strings.Replace(goodRecipe, "name: small", "name: raw", 1))}}
+	rec, err := NewBook(mine, os.DirFS("../images")).Load("raw")
+	if err != nil || rec.Summary != "a small image" {
+		t.Errorf("recipe = %+v, %v", rec, err)
+	}
+}
+
+func TestCheckPackage(t *testing.T) {
+	t.Parallel()
+	for _, ok := range []string{"g++", "libstdc++6", "libfftw3-dev", "0ad", "xx=1:2.3-4~deb13u1+b1", "a.b"} {
+		if why := CheckPackage(ok); why != "" {
+			t.Errorf("%s: %s", ok, why)
+		}
+	}
+	for _, bad := range []string{"", "a", "-y", "--help", "A", "a b", "a;b", "a/b", "a:amd64", "../x", "./x.deb", "a-", "x=", "x=-1", "x=1 2", "a\n", "a*", "a^", "a$", "~nfoo", "?name(x)"} {
+		if CheckPackage(bad) == "" {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"0": 0, "17": 17, "2GiB": 2 << 30, "512 MiB": 512 << 20, "1KB": 1000} {
+		if got, ok := parseSize(text); !ok || got != want {
+			t.Errorf("%s = %d, %v", text, got, ok)
+		}
+	}
+	for _, bad := range []string{"", "GiB", "-1", "1.5GiB", "9999999999TiB", "1gb", "+1"} {
+		if _, ok := parseSize(bad); ok {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+	names := []string{"packages", "name", "namespace-masks"}
+	if got := suggest("pacakges", names); got != `did you mean "packages"?` {
+		t.Error(got)
+	}
+	if got := suggest("entirely-else", names); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestDistanceIsAMetric(t *testing.T) {
+	t.Parallel()
+	word := rapid.StringMatching(`[abc]{0,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		d := distance(a, b)
+		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
+			t.Fatalf("distance(%q, %q) = %d", a, b, d)
+		}
+	})
+}
+
+// Whatever is written into a recipe never crashes the reader, and an accepted
+// recipe keeps its promises.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(goodRecipe))
+	shipped := os.DirFS("../images")
+	names, _ := fs.Glob(shipped, "*.yaml")
+	for _, n := range names {
+		data, err := fs.ReadFile(shipped, n)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte("a: &a [*a, *a]"))
+	f.Add([]byte("name: a\nfiles: [{path: /x, mode: \"0755\", content: !!binary aGk=}]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := Decode("fuzz.yaml", data)
+		if err != nil {
+			if muster.CodeOf(err) != muster.EInvalid {
+				t.Fatalf("err = %v", err)
+			}
+			return
+		}
+		for _, p := range rec.Packages {
+			if strings.HasPrefix(p, "-") || strings.ContainsAny(p, " ,;\n/") {
+				t.Fatalf("package %q", p)
+			}
+		}
+		for _, file := range rec.Files {
+			if strings.Contains(file.Path, "/../") || !strings.HasPrefix(file.Path, "/") {
+				t.Fatalf("path %q", file.Path)
+			}
+		}
+	})
+}
