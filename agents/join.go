@@ -99,7 +99,7 @@ func (s *Server) redeem(ctx context.Context, q wire.JoinRequest, hash [32]byte, 
 		id = pki.NodeIdentity{Machine: m.ID, Cluster: n.Cluster, Node: n.Name, Attempt: n.Attempt}
 		name := "join/" + n.Name
 		j, err := tx.UseJoin(hash, now)
-		if muster.CodeOf(err) == muster.ENotFound {
+		if muster.CodeOf(err) == muster.EUnauth {
 			// Spent, wrong or late: only who redeemed it may have it again.
 			have, err := tx.Secret(n.Cluster, name)
 			if err != nil && muster.CodeOf(err) != muster.ENotFound {

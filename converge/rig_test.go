@@ -1,0 +1,305 @@
+package converge_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agents"
+	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/fake"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// fastClock runs so many times faster than the real one.
+type fastClock struct {
+	start time.Time
+	speed int64
+}
+
+func newFastClock(speed int64) fastClock { return fastClock{time.Now().UTC(), speed} }
+
+func (c fastClock) Now() time.Time {
+	return c.start.Add(time.Since(c.start) * time.Duration(c.speed))
+}
+
+func (c fastClock) After(d time.Duration) <-chan time.Time {
+	return time.After(d / time.Duration(c.speed))
+}
+
+// rig is a site: hardware that lasts, and a server that can be ended and
+// started again.
+type rig struct {
+	tb        testing.TB
+	dir       string
+	clock     muster.Clock
+	world     *fake.World
+	authority *pki.Authority
+	url       string
+	handler   atomic.Pointer[http.Handler]
+	limits    converge.Limits
+	window    int
+	wrap      func(provider.Provider) provider.Provider
+	fault     func(string) error
+	queue     func(*server) converge.Queue
+
+	srv *server
+}
+
+// server is one life of the server.
+type server struct {
+	rig    *rig
+	db     *store.DB
+	conv   *converge.Converger
+	agents *agents.Server
+	fake   *fake.Provider
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func newRig(tb testing.TB, o fake.Options) *rig {
+	tb.Helper()
+	r := &rig{tb: tb, dir: tb.TempDir(), clock: o.Clock}
+	if r.clock == nil {
+		r.clock = muster.SystemClock{}
+	}
+	var err error
+	if r.authority, err = pki.OpenAuthority(filepath.Join(r.dir, "ca"), muster.SystemClock{}); err != nil {
+		tb.Fatal(err)
+	}
+	srv := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if h := r.handler.Load(); h != nil {
+				(*h).ServeHTTP(w, q)
+				return
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}),
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", r.authority.NodeTLS(nil, []netip.Addr{netip.MustParseAddr("127.0.0.1")}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	go func() { _ = srv.Serve(l) }()
+	r.url = "https://" + l.Addr().String()
+	r.world = fake.New(o)
+	tb.Cleanup(func() {
+		r.stop()
+		r.world.Close()
+		_ = srv.Close()
+	})
+	return r
+}
+
+// start gives the site a server.
+func (r *rig) start() *server {
+	r.tb.Helper()
+	s, err := r.tryStart()
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return s
+}
+
+func (r *rig) tryStart() (*server, error) {
+	s := &server{rig: r, done: make(chan struct{})}
+	var err error
+	s.db, err = store.Open(context.Background(), filepath.Join(r.dir, "muster.db"), store.Options{Clock: r.clock, Fault: r.fault})
+	if err != nil {
+		return nil, err
+	}
+	s.fake = r.world.Open()
+	var p provider.Provider = s.fake
+	if r.wrap != nil {
+		p = r.wrap(p)
+	}
+	s.agents, err = agents.New(agents.Config{
+		Store: s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),
+		Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := converge.Config{
+		Store: s.db, Providers: []provider.Provider{p}, Clock: r.clock, Limits: r.limits, BootWindow: map[string]int{"fake": r.window},
+		Seed: func(muster.Machine) wire.Seed {
+			return wire.Seed{Server: r.url, CA: r.authority.CertificatePEM(), Trust: muster.TrustLocal}
+		},
+		Presence: func(id muster.MachineID) *converge.Report {
+			s, ok := s.agents.Last(id)
+			if !ok {
+				return nil
+			}
+			return &converge.Report{Report: s.Report, At: s.At, Interval: s.Interval, Rebooted: s.Rebooted}
+		},
+	}
+	if r.queue != nil {
+		c.Queue = r.queue(s)
+	}
+	if s.conv, err = converge.New(c); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	var h http.Handler = s.agents
+	r.handler.Store(&h)
+	go func() {
+		defer close(s.done)
+		_ = s.conv.Run(ctx)
+	}()
+	r.srv = s
+	return s, nil
+}
+
+// stop ends the server; the hardware goes on.
+func (r *rig) stop() {
+	s := r.srv
+	if s == nil {
+		return
+	}
+	r.srv = nil
+	r.handler.Store(nil)
+	s.cancel()
+	<-s.done
+	_ = s.db.Close()
+	_ = s.fake.Close()
+}
+
+func (s *server) configure(ctx context.Context, id muster.ClusterID, node string) (c wire.NodeConfig, err error) {
+	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		n, err := tx.Node(id, node)
+		if err != nil {
+			return err
+		}
+		cl, err := tx.Cluster(id)
+		c = wire.NodeConfig{Generation: 1, Cluster: id, Node: node, Role: n.Role, Head: n.Head}
+		if cl.Spec.Scheduler == muster.SchedulerSlurm {
+			c.Slurm = &wire.SlurmConfig{}
+		}
+		return err
+	})
+	return c, err
+}
+
+// create makes a cluster of n nodes on free machines, as the API does; false
+// when there are not enough.
+func (s *server) create(name string, spec muster.Spec) (id muster.ClusterID, ok bool, err error) {
+	id = muster.NewClusterID()
+	err = s.db.Update(context.Background(), muster.System(), func(tx *store.Tx) error {
+		free, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineFree}})
+		if err != nil {
+			return err
+		}
+		if ok = len(free) >= spec.Nodes; !ok {
+			return nil
+		}
+		return place(tx, muster.Cluster{ID: id, Name: name, Owner: "alice", Project: "default", Phase: muster.ClusterBuilding, Spec: spec, Generation: 1, Image: "sha256:" + "ab"}, free)
+	})
+	return id, ok, err
+}
+
+// place puts a cluster on machines.
+func place(tx *store.Tx, c muster.Cluster, free []muster.Machine) error {
+	index, subnet, err := tx.FreeSubnet()
+	if err != nil {
+		return err
+	}
+	c.NetworkIndex, c.Subnet, c.Class = index, subnet, free[0].Facts.Class
+	if err := tx.PutCluster(c, ""); err != nil {
+		return err
+	}
+	addr := subnet.Addr()
+	for range 10 {
+		addr = addr.Next()
+	}
+	for i := range c.Spec.Nodes {
+		n := muster.Node{Cluster: c.ID, Name: fmt.Sprintf("n%04d", i+1), Index: i, Role: muster.RoleCompute, Head: i == 0, Phase: muster.NodeAssigned, Machine: free[i].ID, Address: addr}
+		addr = addr.Next()
+		if err := tx.PutNode(n, ""); err != nil {
+			return err
+		}
+		m := free[i]
+		m.Phase, m.Cluster, m.Node = muster.MachineAllocated, c.ID, n.Name
+		if err := tx.PutMachine(m, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) remove(id muster.ClusterID) error {
+	return s.db.Update(context.Background(), muster.System(), func(tx *store.Tx) error {
+		c, err := tx.Cluster(id)
+		if err != nil || c.Phase == muster.ClusterDeleting || c.Phase == muster.ClusterDeleted {
+			return err
+		}
+		c.Phase = muster.ClusterDeleting
+		return tx.PutCluster(c, "asked")
+	})
+}
+
+func (s *server) get(id muster.ClusterID) (c muster.Cluster, nodes []muster.Node, err error) {
+	err = s.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
+		if c, err = tx.Cluster(id); err != nil {
+			return err
+		}
+		nodes, err = tx.Nodes(id)
+		return err
+	})
+	return c, nodes, err
+}
+
+func (s *server) machines(phases ...muster.MachinePhase) (out []muster.Machine) {
+	_ = s.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
+		out, err = tx.Machines(store.MachineFilter{Phases: phases})
+		return err
+	})
+	return out
+}
+
+// until waits for something to become true.
+func until(tb testing.TB, d time.Duration, what string, f func() bool) {
+	tb.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	tb.Fatalf("not within %s: %s", d, what)
+}
+
+func (s *server) untilPhase(id muster.ClusterID, p muster.ClusterPhase, d time.Duration) muster.Cluster {
+	s.rig.tb.Helper()
+	var c muster.Cluster
+	var nodes []muster.Node
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		var err error
+		if c, nodes, err = s.get(id); err == nil && c.Phase == p {
+			return c
+		}
+	}
+	text := ""
+	for _, n := range nodes[:min(len(nodes), 8)] {
+		text += fmt.Sprintf("\n  %s %s attempt %d failures %d %v", n.Name, n.Phase, n.Attempt, n.Failures, n.Conditions)
+	}
+	s.rig.tb.Fatalf("cluster is %s %v %v, not %s; failing %v%s", c.Phase, c.Conditions, c.Reason, p, s.conv.Failing(), text)
+	return c
+}
+
+func (s *server) untilFree(n int) {
+	s.rig.tb.Helper()
+	until(s.rig.tb, 20*time.Second, fmt.Sprintf("%d free machines", n), func() bool { return len(s.machines(muster.MachineFree)) == n })
+}
