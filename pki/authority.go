@@ -141,6 +141,9 @@ func parseAuthority(data []byte) (*Authority, error) {
 	if !ok || key.Curve != elliptic.P256() {
 		return nil, errors.New("the key is not of type P-256")
 	}
+	if again, err := x509.MarshalPKCS8PrivateKey(key); err != nil || !bytes.Equal(again, secret) {
+		return nil, errors.New("the key is not what was written")
+	}
 	cert, err := x509.ParseCertificate(public)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/muster-hpc/muster"
 )
@@ -81,8 +82,12 @@ func writeNew(path string, data []byte) (err error) {
 	if err != nil {
 		return keyError(path, err)
 	}
-	for _, s := range stale { // left by a crash; nothing was signed with it
-		_ = os.Remove(s)
+	for _, s := range stale {
+		// Left by a crash, and nothing was signed with it. A young one may be
+		// another process's that is just being written.
+		if info, err := os.Lstat(s); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(s)
+		}
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".new-*") // mode 0600
 	if err != nil {
