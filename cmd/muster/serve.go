@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon"
+	"github.com/muster-hpc/muster/provider/local"
+)
+
+func serveCommand(version string) *cobra.Command {
+	var (
+		c              = daemon.Config{Version: version}
+		slices, egress []string
+		level, format  string
+	)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server until it is interrupted. Machines and jobs go on running
+without it; start it again with the same --state and it finds them.
+
+Everything that it keeps is in --state, and local users reach it by the socket
+muster.sock in there.`,
+		Example: `  # four machines, a fourth of this host's cores each
+  muster serve --local 4
+
+  # two classes of machines, one of them for heads
+  muster serve --local 4,cores=4,memory=16GiB,class=big --local 2,cores=1,memory=2GiB,class=small,service
+
+  # only to try things out: more machines than cores, or machines that pretend
+  muster serve --state /tmp/m --local 4 --oversubscribe
+  muster serve --state /tmp/m --fake 100`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, text := range slices {
+				s, err := local.ParseSlice(text)
+				if err != nil {
+					return err
+				}
+				c.Local = append(c.Local, s)
+			}
+			for _, e := range egress {
+				switch p := muster.Egress(e); p {
+				case muster.EgressNone, muster.EgressProxy, muster.EgressNAT:
+					c.Egress = append(c.Egress, p)
+				default:
+					return muster.Errorf(muster.EInvalid, "--egress %s is not a policy", e).
+						WithHint("use none, proxy and nat, with commas between them")
+				}
+			}
+			log, err := newLog(level, format)
+			if err != nil {
+				return err
+			}
+			c.Log = log
+			return daemon.Run(cmd.Context(), c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.State, "state", "/var/lib/muster", "directory that holds everything the server keeps")
+	f.StringArrayVar(&slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; may be repeated")
+	f.BoolVar(&c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; shown on every table")
+	f.IntVar(&c.Fake, "fake", 0, "number of machines that only pretend")
+	f.DurationVar(&c.FakeDelay, "fake-delay", 0, "how long a fake machine takes to boot at most (default 200ms)")
+	f.StringVar(&c.Listen, "listen", "", "serve the API over TLS at ADDRESS:PORT too")
+	f.StringSliceVar(&egress, "egress", nil, "outgoing traffic that clusters may ask for (default none,proxy)")
+	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
+	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")
+	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&format, "log-format", "text", "text or json")
+	return cmd
+}
+
+func newLog(level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, muster.Errorf(muster.EInvalid, "--log-level %s is not a level", level).WithHint("use debug, info, warn or error")
+	}
+	o := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
+	}
+	return nil, muster.Errorf(muster.EInvalid, "--log-format %s is not a format", format).WithHint("use text or json")
+}
+
+func cleanupCommand() *cobra.Command {
+	var (
+		state string
+		yes   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove from this host what machines of a state directory left",
+		Long: `Stop every local machine of a state directory and remove its namespaces, links
+and control groups, when the server is not there to do it. Users' work on these
+machines is lost; records, images and homes are not touched. The next server
+with this state directory finds the machines off and says so.`,
+		Example: "  muster cleanup --state /var/lib/muster",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !yes {
+				return muster.Errorf(muster.EInvalid, "this stops every machine of %s", state).WithHint("add --yes if that is what you want")
+			}
+			if _, err := os.Stat(filepath.Join(state, "muster.db")); errors.Is(err, os.ErrNotExist) {
+				return nil // nothing was ever served from there
+			}
+			stopped, err := daemon.Cleanup(cmd.Context(), state)
+			for _, id := range stopped {
+				cmd.Printf("stopped %s\n", id)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "/var/lib/muster", "state directory of the server")
+	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
+	return cmd
+}

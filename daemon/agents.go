@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agents"
+	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// openAgents makes the server that agents talk to. It wakes the loops, which
+// are made later.
+func (s *Server) openAgents() error {
+	var err error
+	s.agents, err = agents.New(agents.Config{
+		Store: s.db, Sign: s.authority.SignNode, Configure: s.nodeConfig, JournalDir: s.state.path("journal"),
+		Clock: s.cfg.Clock, Log: s.log,
+		Changed: func(id muster.ClusterID) { s.converge.Wake(id) },
+		Stage:   func(e wire.Event) { s.control.Publish(e) },
+	})
+	return err
+}
+
+// seed is what a machine needs to find the server.
+func (s *Server) seed(m muster.Machine) wire.Seed {
+	seed := wire.Seed{CA: s.authority.CertificatePEM(), Trust: muster.TrustLocal}
+	if e := s.endpoints[m.Provider]; e != nil {
+		seed.Server = e.url()
+	}
+	return seed
+}
+
+// presence gives converge the newest word of a machine's agent.
+func (s *Server) presence(id muster.MachineID) *converge.Report {
+	last, ok := s.agents.Last(id)
+	if !ok {
+		return nil
+	}
+	return &converge.Report{Report: last.Report, At: last.At, Interval: last.Interval, Rebooted: last.Rebooted}
+}
+
+// serveAgents listens where the machines of each provider can reach it.
+func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
+	for _, e := range s.endpoints {
+		ln, err := e.listen(ctx)
+		if err != nil {
+			return err
+		}
+		srv := &http.Server{
+			Handler: s.agents, TLSConfig: s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}),
+			ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 16 << 10,
+			ErrorLog: quiet(s.log),
+		}
+		serve(ctx, g, srv, func() error { return srv.ServeTLS(ln, "", "") })
+		if e.proxy != nil {
+			if err := e.proxy(ctx, g, s.log); err != nil {
+				return err
+			}
+		}
+	}
+	g.Go(func() error { return s.followChanges(ctx) })
+	return nil
+}
+
+// followChanges tells agents when their configuration may be newer.
+func (s *Server) followChanges(ctx context.Context) error {
+	feed := s.db.Subscribe(1024)
+	defer feed.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case a, ok := <-feed.C:
+			switch {
+			case !ok:
+				return nil
+			case a.Kind == "user", feed.Lost():
+				s.allConfigsChanged(ctx)
+			case a.Kind == "node" && (a.To == string(muster.NodeAssigned) || a.To == string(muster.NodeGone)):
+				s.agents.ConfigChanged(a.Cluster)
+			}
+		}
+	}
+}
+
+func (s *Server) allConfigsChanged(ctx context.Context) {
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Clusters(store.ClusterFilter{Living: true})
+		for _, c := range list {
+			s.agents.ConfigChanged(c.ID)
+		}
+		return err
+	})
+	if err != nil {
+		s.log.Warn("the clusters cannot be listed", "error", err)
+	}
+}
+
+// sightings answers what the API asks about nodes without asking the store.
+type sightings struct{ s *Server }
+
+// Seen is when the machine last answered, to its agent or its provider.
+func (v sightings) Seen(id muster.MachineID) time.Time {
+	at := v.s.converge.LastAnswer(id)
+	if last, ok := v.s.agents.Last(id); ok && last.At.After(at) {
+		at = last.At
+	}
+	return at
+}
+
+// Usage is the newest n samples of a machine's usage, oldest first.
+func (v sightings) Usage(id muster.MachineID, n int) []wire.Usage {
+	all := v.s.agents.Usage(id)
+	return all[max(0, len(all)-n):]
+}
+
+// Journal is the newest n lines of a node's journal, oldest first.
+func (v sightings) Journal(c muster.ClusterID, node string, n int) []wire.JournalLine {
+	lines, err := v.s.agents.Journal(c, node, n)
+	if err != nil {
+		v.s.log.Warn("a journal cannot be read", "cluster", c, "node", node, "error", err)
+	}
+	return lines
+}

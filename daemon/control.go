@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
+	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// openControl makes the use cases behind the API.
+func (s *Server) openControl() {
+	s.control = control.New(control.Config{
+		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial),
+		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
+		RootElsewhere: map[string]bool{"fake": true},
+		Health:        []func(context.Context) wire.HealthPart{s.failing},
+		Changed:       func(id muster.ClusterID) { s.converge.Wake(id) },
+	})
+}
+
+// openConverge makes the loops.
+func (s *Server) openConverge() error {
+	var err error
+	s.converge, err = converge.New(converge.Config{
+		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
+		Homes: homes{s.state.path("volumes")}, Queue: queue{s.control}, Clock: s.cfg.Clock, Log: s.log,
+		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
+	})
+	return err
+}
+
+// queue lets converge promote what waits.
+type queue struct{ c *control.Service }
+
+func (q queue) Place(ctx context.Context) error {
+	_, err := q.c.Promote(ctx)
+	return err
+}
+
+// failing tells the health page what the loops cannot bring on.
+func (s *Server) failing(context.Context) wire.HealthPart {
+	part := wire.HealthPart{Name: "converge", OK: true}
+	for object, times := range s.converge.Failing() {
+		if times > 5 {
+			part.OK, part.Text = false, "cannot bring on "+object
+		}
+	}
+	return part
+}

@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/muster-hpc/muster/network"
+)
+
+// endpoint is where the agents of one provider's machines reach the server.
+type endpoint struct {
+	addr   netip.Addr
+	listen func(ctx context.Context) (net.Listener, error)
+	// proxy serves outgoing traffic there; nil where machines have their own.
+	proxy func(ctx context.Context, g *errgroup.Group, log *slog.Logger) error
+
+	mu   sync.Mutex
+	port int
+}
+
+func (e *endpoint) url() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return "https://" + net.JoinHostPort(e.addr.String(), strconv.Itoa(e.port))
+}
+
+// rackEndpoint listens inside the network namespace of local machines.
+func rackEndpoint(rack *network.Rack) *endpoint {
+	e := &endpoint{addr: network.Gateway(), port: network.AgentPort}
+	e.listen = func(ctx context.Context) (net.Listener, error) {
+		return rack.Listen(ctx, netip.AddrPortFrom(e.addr, network.AgentPort))
+	}
+	e.proxy = func(ctx context.Context, g *errgroup.Group, log *slog.Logger) error {
+		ln, err := rack.Listen(ctx, netip.AddrPortFrom(e.addr, network.ProxyPort))
+		if err != nil {
+			return err
+		}
+		p := &network.Proxy{Log: log}
+		g.Go(func() error { return p.Serve(ctx, ln) })
+		return nil
+	}
+	return e
+}
+
+// loopbackEndpoint listens on the host's loopback, for agents of machines that
+// only pretend. The port is whatever is free.
+func loopbackEndpoint() *endpoint {
+	e := &endpoint{addr: netip.MustParseAddr("127.0.0.1")}
+	e.listen = func(ctx context.Context) (net.Listener, error) {
+		ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		e.mu.Lock()
+		e.port = ln.Addr().(*net.TCPAddr).Port
+		e.mu.Unlock()
+		return ln, nil
+	}
+	return e
+}

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
+)
+
+// catalog is the image store. Where all machines only pretend, the images of
+// the recipes pretend too: nothing has to be built to try Muster out.
+type catalog struct {
+	*image.Store
+	pretend bool
+}
+
+func pretended() []*muster.Image {
+	image := func(digit, name, slurm string) *muster.Image {
+		return &muster.Image{
+			ID: muster.ImageID("sha256:" + strings.Repeat(digit, 64)), Name: name, Summary: "pretends to be " + name,
+			Architecture: "amd64", Distribution: "debian", System: "none", Slurm: slurm, UserRoot: slurm == "",
+			Agent: muster.VersionRange{Min: 1, Max: 1},
+		}
+	}
+	return []*muster.Image{image("1", "hpc", "24.11.5"), image("2", "hpc-12", "22.05.8"), image("3", "raw", "")}
+}
+
+// Resolve finds an image by name, ID or the beginning of an ID.
+func (c catalog) Resolve(ref string) (*muster.Image, error) {
+	m, err := c.Store.Resolve(ref)
+	if err != nil && c.pretend {
+		for _, p := range pretended() {
+			if ref == p.Name || ref == string(p.ID) {
+				return p, nil
+			}
+		}
+	}
+	return m, err
+}
+
+// List lists the images.
+func (c catalog) List() ([]*muster.Image, error) {
+	list, err := c.Store.List()
+	if c.pretend && len(list) == 0 {
+		list = pretended()
+	}
+	return list, err
+}
+
+// Names tells what each name means now.
+func (c catalog) Names() map[string]muster.ImageID {
+	names := c.Store.Names()
+	if c.pretend && len(names) == 0 {
+		names = map[string]muster.ImageID{}
+		for _, p := range pretended() {
+			names[p.Name] = p.ID
+		}
+	}
+	return names
+}
+
+// clusterImages gives converge the image of a cluster: the one it names,
+// verified, or the derived one with its extra packages.
+type clusterImages struct{ catalog }
+
+// Resolve may take minutes, when packages are to be installed.
+func (i clusterImages) Resolve(ctx context.Context, c muster.Cluster) (muster.ImageID, error) {
+	ref := string(c.Image)
+	if ref == "" {
+		ref = c.Spec.Image
+	}
+	base, err := i.catalog.Resolve(ref)
+	if err != nil {
+		return "", err
+	}
+	if len(c.Spec.Packages) == 0 || base.Base != "" {
+		return base.ID, nil
+	}
+	derived, err := i.Derive(ctx, base.ID, c.Spec.Packages, image.BuildOptions{})
+	if err != nil {
+		return "", err
+	}
+	return derived.Image.ID, nil
+}

@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/api"
+)
+
+// serveAPI listens on the socket of the state directory and, if asked to, over
+// TLS.
+func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group) error {
+	path := s.state.path("muster.sock")
+	// We hold the lock: a socket that is there is a dead server's.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", path).
+			WithHint("a path of a socket has at most 107 characters: is the state directory's too long?").Wrap(err)
+	}
+	// Who may connect is decided by the peer's user ID; the directory is 0700.
+	srv := s.httpServer()
+	serve(ctx, g, srv, func() error { return srv.Serve(ln) })
+	if s.cfg.Listen == "" {
+		return nil
+	}
+	tcp, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
+	if err != nil {
+		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", s.cfg.Listen).WithHint("choose another --listen ADDRESS:PORT").Wrap(err)
+	}
+	names, ips := s.names(tcp.Addr())
+	over := s.httpServer()
+	over.TLSConfig = s.authority.ServerTLS(names, ips)
+	serve(ctx, g, over, func() error { return over.ServeTLS(tcp, "", "") })
+	ca := s.state.path("ca.pem")
+	if err := os.WriteFile(ca, []byte(s.authority.CertificatePEM()), 0o644); err != nil {
+		return err
+	}
+	s.log.Info("serving over TLS", "address", tcp.Addr(), "authority", ca)
+	return nil
+}
+
+func (s *Server) httpServer() *http.Server {
+	return &http.Server{
+		Handler: s.api.Handler(), ConnContext: api.ConnContext, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: quiet(s.log),
+	}
+}
+
+// names are what the server's certificate is valid for.
+func (s *Server) names(a net.Addr) (names []string, ips []netip.Addr) {
+	names = []string{"localhost"}
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	ips = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}
+	if ap, err := netip.ParseAddrPort(a.String()); err == nil && !ap.Addr().IsUnspecified() {
+		return names, append(ips, ap.Addr().Unmap())
+	}
+	all, _ := net.InterfaceAddrs()
+	for _, one := range all {
+		if p, err := netip.ParsePrefix(one.String()); err == nil && !p.Addr().IsLoopback() {
+			ips = append(ips, p.Addr())
+		}
+	}
+	return names, ips
+}
+
+// serve runs an HTTP server until ctx ends. Tunnels and event streams are cut
+// then: they may last for ever.
+func serve(ctx context.Context, g *errgroup.Group, srv *http.Server, run func() error) {
+	g.Go(func() error {
+		err := run()
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
+		defer cancel()
+		if srv.Shutdown(grace) != nil {
+			return srv.Close()
+		}
+		return nil
+	})
+}
+
+// quiet sends what net/http complains of (a broken handshake) to the log at a
+// level that strangers cannot fill the disk with.
+func quiet(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }

@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider/fake"
+	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/store"
+)
+
+// openProviders opens the sources of machines that the configuration names.
+// The local one is always opened as root, so that machines of an earlier run
+// with other flags are found and cleaned.
+func (s *Server) openProviders(ctx context.Context) error {
+	if len(s.cfg.Local) > 0 {
+		p, err := local.New(ctx, local.Config{
+			Dir: s.cfg.State, Instance: s.instance, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
+			AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, Log: s.log, Clock: s.cfg.Clock,
+		})
+		if err != nil {
+			return err
+		}
+		s.closes(p.Close)
+		s.providers = append(s.providers, p)
+		s.endpoints[p.Name()] = rackEndpoint(p.Rack())
+	}
+	if s.cfg.Fake > 0 {
+		e := loopbackEndpoint()
+		world := fake.New(fake.Options{Machines: s.cfg.Fake, BootMax: s.cfg.FakeDelay, Log: s.log, Clock: s.cfg.Clock})
+		s.closes(func() error { world.Close(); return nil })
+		p := world.Open()
+		s.closes(p.Close)
+		s.providers = append(s.providers, p)
+		s.endpoints[p.Name()] = e
+	}
+	if len(s.providers) == 0 {
+		s.log.Warn("there are no machines: every request will be refused", "hint", "start with --local N or --fake N")
+	}
+	return nil
+}
+
+// imagePath gives a machine its root file system, verified.
+func (s *Server) imagePath(ctx context.Context, id muster.ImageID) (string, error) {
+	_, f, err := s.images.OpenForBoot(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return f.Name(), nil
+}
+
+// dial reaches a machine by its provider.
+func (s *Server) dial(ctx context.Context, m muster.Machine, port int) (net.Conn, error) {
+	for _, p := range s.providers {
+		if p.Name() == m.Provider {
+			return p.Dial(ctx, m.ID, port)
+		}
+	}
+	return nil, muster.Errorf(muster.EUnavailable, "machine %s is of provider %s, which this server was started without", m.ID, m.Provider).
+		WithHint("restart the server with the flags it had")
+}
+
+// Cleanup stops the local machines of a state directory and removes what they
+// have on this host. It returns the machines that ran. EConflict: a server runs.
+func Cleanup(ctx context.Context, dir string) ([]muster.MachineID, error) {
+	c := Config{State: dir}
+	if err := c.setDefaults(); err != nil {
+		return nil, err
+	}
+	st, err := openState(c.State)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = st.close() }()
+	db, err := store.Open(ctx, st.path("muster.db"), store.Options{Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	name, err := instance(ctx, db)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return nil, err
+	}
+	p, err := local.New(ctx, local.Config{Dir: c.State, Instance: name, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	running, err := p.Running()
+	return running, errors.Join(err, p.Destroy(ctx))
+}

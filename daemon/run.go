@@ -1,0 +1,141 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agents"
+	"github.com/muster-hpc/muster/api"
+	"github.com/muster-hpc/muster/control"
+	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/store"
+)
+
+// Server is a server with all its parts, open but not running.
+type Server struct {
+	cfg       Config
+	log       *slog.Logger
+	state     *state
+	db        *store.DB
+	instance  string
+	authority *pki.Authority
+	images    *image.Store
+	catalog   catalog
+	providers []provider.Provider
+	endpoints map[string]*endpoint // of agents, by provider
+	agents    *agents.Server
+	control   *control.Service
+	converge  *converge.Converger
+	api       *api.API
+	closers   []func() error // in the order of opening
+}
+
+// Run opens a server and runs it until ctx ends. Machines go on running.
+func Run(ctx context.Context, c Config) error {
+	s, err := Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = s.Run(ctx)
+	return errors.Join(err, s.Close())
+}
+
+// Open makes every part. It fails before it has changed anything if another
+// server uses the state directory.
+func Open(ctx context.Context, c Config) (_ *Server, err error) {
+	if err := c.setDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: c, log: c.Log, endpoints: map[string]*endpoint{}}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	if s.state, err = openState(c.State); err != nil {
+		return nil, err
+	}
+	s.closes(s.state.close)
+	if s.db, err = store.Open(ctx, s.state.path("muster.db"), store.Options{Clock: c.Clock, Log: c.Log}); err != nil {
+		return nil, err
+	}
+	s.closes(s.db.Close)
+	if s.instance, err = instance(ctx, s.db); err != nil {
+		return nil, err
+	}
+	if s.authority, err = pki.OpenAuthority(s.state.path("keys"), c.Clock); err != nil {
+		return nil, err
+	}
+	if s.images, err = image.Open(s.state.path("images"), c.Log, image.WithClock(c.Clock)); err != nil {
+		return nil, err
+	}
+	s.catalog = catalog{Store: s.images, pretend: len(c.Local) == 0}
+	if err = s.openAgents(); err != nil {
+		return nil, err
+	}
+	if err = s.openProviders(ctx); err != nil {
+		return nil, err
+	}
+	s.openControl()
+	if err = s.openConverge(); err != nil {
+		return nil, err
+	}
+	s.api = api.New(api.Config{Service: s.control, Auth: s.db, Log: c.Log, Version: c.Version})
+	return s, nil
+}
+
+// closes remembers what Close must do.
+func (s *Server) closes(f func() error) { s.closers = append(s.closers, f) }
+
+// Run serves until ctx ends or a part fails.
+func (s *Server) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	if err := s.serveAPI(ctx, g); err != nil {
+		return err
+	}
+	if err := s.serveAgents(ctx, g); err != nil {
+		return err
+	}
+	g.Go(func() error { return s.converge.Run(ctx) })
+	s.log.Info("serving", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	s.log.Info("stopped; machines and jobs go on running")
+	return err
+}
+
+// Close lets go of everything, in the reverse order of opening.
+func (s *Server) Close() error {
+	var err error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.closers[i]())
+	}
+	s.closers = nil
+	return err
+}
+
+// instance is the short name that namespaces and control groups of this state
+// directory carry, made at its first start.
+func instance(ctx context.Context, db *store.DB) (string, error) {
+	const key = "instance"
+	var name string
+	err := db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		var err error
+		name, err = tx.Meta(key)
+		return err
+	})
+	if muster.CodeOf(err) != muster.ENotFound && (err != nil || name != "") {
+		return name, err
+	}
+	name = muster.RandomID(6)
+	return name, db.Update(ctx, muster.System(), func(tx *store.Tx) error { return tx.SetMeta(key, name) })
+}

@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster"
+)
+
+// state is the directory of one server, locked while the server runs.
+type state struct {
+	dir  string
+	lock *os.File
+}
+
+// openState makes the directory if need be and takes its lock, so that two
+// servers never drive the same machines.
+func openState(dir string) (*state, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "the state directory %s cannot be made", dir).
+			WithHint("choose another with --state, or run it as root").Wrap(err)
+	}
+	// Somebody may have made it by hand: volumes and secrets are in it.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, muster.Errorf(muster.EForbidden, "the state directory %s belongs to somebody else", dir).
+			WithHint("choose another with --state").Wrap(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "cannot write in %s", dir).
+			WithHint("is the disk full or read-only?").Wrap(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, muster.Errorf(muster.EConflict, "another server uses %s", dir).
+				WithHint("stop it, or choose another directory with --state")
+		}
+		return nil, err
+	}
+	return &state{dir: dir, lock: f}, nil
+}
+
+func (s *state) path(parts ...string) string {
+	return filepath.Join(append([]string{s.dir}, parts...)...)
+}
+
+// close gives the directory free. The kernel does it too when we are killed.
+func (s *state) close() error { return s.lock.Close() }
