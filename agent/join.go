@@ -53,7 +53,7 @@ func (a *agent) joinOnce(q wire.JoinRequest) (*wire.NodeConfig, error) {
 	}
 	a.use(c)
 	a.setInterval(r.IntervalMS)
-	a.contact()
+	a.contact(true)
 	a.Stage("joined")
 	a.Seed.Token = ""
 	if a.Spent != nil {
@@ -104,7 +104,7 @@ func (a *agent) renew() error {
 		return err
 	}
 	a.use(next)
-	a.contact()
+	a.contact(true)
 	a.Log.Info("the node's certificate was renewed", "until", next.cert.Leaf.NotAfter.Format(time.RFC3339))
 	return nil
 }
@@ -139,14 +139,19 @@ func Describe(err error) string {
 	return err.Error()
 }
 
-// contact notes that the server answered.
-func (a *agent) contact() {
+// contact notes that the server answered. Trouble that is not with the
+// connection stays.
+func (a *agent) contact(well bool) {
 	a.mu.Lock()
+	a.status.LastContact = a.Clock.Now()
+	if !well {
+		a.mu.Unlock()
+		return
+	}
 	again := a.status.Trouble != ""
 	a.status.Trouble = ""
-	a.status.LastContact = a.Clock.Now()
 	a.mu.Unlock()
 	if again {
-		a.Log.Info("the server answers again")
+		a.Log.Info("all is well with the server again")
 	}
 }

@@ -15,9 +15,9 @@ const (
 	maxLines       = 4000
 	maxLineBytes   = 512 << 10
 	reportLines    = 500
-	reportBytes    = 256 << 10
+	reportBytes    = 128 << 10
 	maxStages      = 64
-	maxChecks      = 256
+	maxChecks      = 64
 	lineOverhead   = 64 // of a line beside its texts
 	maxCheckText   = 300
 	maxStageLength = 64

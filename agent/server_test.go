@@ -41,6 +41,7 @@ type server struct {
 	config   *wire.NodeConfig
 	inline   bool // the join carries the configuration
 	changed  chan struct{}
+	many     bool // one token for many agents
 	joins    int
 	renewals int
 	reports  []wire.Report
@@ -194,7 +195,7 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	pub := csr.PublicKey.(*ecdsa.PublicKey)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.Token != s.token || s.bound != nil && !s.bound.Equal(pub) {
+	if q.Token != s.token || !s.many && s.bound != nil && !s.bound.Equal(pub) {
 		refuse(w, http.StatusUnauthorized, "this token is spent or was never made")
 		return
 	}

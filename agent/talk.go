@@ -114,7 +114,7 @@ func (a *agent) fetch(t *talker) {
 		return
 	}
 	t.fetch = false
-	a.contact()
+	a.contact(true)
 	a.offer(c)
 }
 
@@ -174,7 +174,7 @@ func (a *agent) expired(err error) error {
 
 // heard settles a report that has arrived.
 func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportReply, fresh bool) {
-	a.contact()
+	a.contact(!t.fetch)
 	a.out.settle(k)
 	if len(r.Journal) > 0 {
 		a.saveState()

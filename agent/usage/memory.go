@@ -16,6 +16,7 @@ func (s *Sampler) memory(p processes) (used, total int64) {
 		m := fields(s.read("proc/meminfo"), ":")
 		return max(0, m["MemTotal"]-m["MemAvailable"]) << 10, s.total
 	}
+	s.memoryGroup = true
 	if now, ok := s.count("sys/fs/cgroup/memory.current"); ok {
 		st := fields(s.read("sys/fs/cgroup/memory.stat"), ":")
 		return max(0, now-max(0, st["file"]-st["shmem"])), s.total
@@ -26,6 +27,7 @@ func (s *Sampler) memory(p processes) (used, total int64) {
 			return max(0, now-max(0, st["total_cache"]-st["total_shmem"])), s.total
 		}
 	}
+	s.memoryGroup = false
 	return p.anonymous + s.tmpfsUsed(), s.total
 }
 

@@ -54,12 +54,11 @@ func (s *Sampler) processes() processes {
 			}
 			p.user += st.user
 			p.system += st.system
-			p.anonymous += parseStatm(s.readAt(fd, n+"/statm")) * page
-			if io := s.readAt(fd, n+"/io"); len(io) > 0 {
-				f := fields(io, ":")
-				p.diskRead += f["read_bytes"]
-				p.diskWrite += max(0, f["write_bytes"]-f["cancelled_write_bytes"])
+			if !s.memoryGroup {
+				p.anonymous += parseStatm(s.readAt(fd, n+"/statm")) * page
 			}
+			r, w := parseIO(s.readAt(fd, n+"/io"))
+			p.diskRead, p.diskWrite = p.diskRead+r, p.diskWrite+w
 		}
 		if err != nil {
 			break
@@ -82,26 +81,79 @@ func parsePID(b []byte) (pidStat, bool) {
 	if i < 0 {
 		return pidStat{}, false
 	}
-	w := strings.Fields(string(b[i+1:]))
-	if len(w) < 15 || len(w[0]) != 1 {
-		return pidStat{}, false
-	}
+	var st pidStat
+	rest := b[i+1:]
 	// state is field 3; utime, stime, cutime, cstime are 14 to 17.
-	return pidStat{
-		state:  w[0][0],
-		user:   number(w[11]) + number(w[13]),
-		system: number(w[12]) + number(w[14]),
-	}, true
+	for field := 3; field <= 17; field++ {
+		var w []byte
+		if w, rest = word(rest); len(w) == 0 {
+			return pidStat{}, false
+		}
+		switch field {
+		case 3:
+			st.state = w[0]
+		case 14, 16:
+			st.user += digits(w)
+		case 15, 17:
+			st.system += digits(w)
+		}
+	}
+	return st, true
 }
 
 // parseStatm returns the anonymous pages of /proc/PID/statm: resident less
 // shared.
 func parseStatm(b []byte) int64 {
-	w := strings.Fields(string(b))
-	if len(w) < 3 {
+	_, b = word(b)
+	resident, b := word(b)
+	shared, _ := word(b)
+	return max(0, digits(resident)-digits(shared))
+}
+
+// parseIO returns the bytes of /proc/PID/io that reached a disk.
+func parseIO(b []byte) (read, write int64) {
+	for len(b) > 0 {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte{'\n'})
+		name, value, _ := bytes.Cut(line, []byte(": "))
+		switch string(name) {
+		case "read_bytes":
+			read += digits(value)
+		case "write_bytes":
+			write += digits(value)
+		case "cancelled_write_bytes":
+			write -= digits(value)
+		}
+	}
+	return read, max(0, write)
+}
+
+// word cuts the first word off b.
+func word(b []byte) (first, rest []byte) {
+	i := 0
+	for i < len(b) && b[i] <= ' ' {
+		i++
+	}
+	j := i
+	for j < len(b) && b[j] > ' ' {
+		j++
+	}
+	return b[i:j], b[j:]
+}
+
+// digits reads a count; what is not one is 0.
+func digits(b []byte) int64 {
+	if len(b) > 18 {
 		return 0
 	}
-	return max(0, number(w[1])-number(w[2]))
+	var n int64
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
 }
 
 // tmpfsUsed is what the machine's tmpfs hold, each counted once. The writable

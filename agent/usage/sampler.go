@@ -31,6 +31,9 @@ type Sampler struct {
 	load  float64
 	total int64
 	buf   []byte
+	// memoryGroup: the machine's memory group is visible, so that its
+	// processes need not be summed.
+	memoryGroup bool
 }
 
 // ticks are times that only grow, in seconds.
@@ -42,6 +45,7 @@ type ticks struct {
 // New makes a sampler for the machine whose tree is at root; "" is this one.
 func New(root string, now time.Time) *Sampler {
 	s := &Sampler{root: filepath.Join("/", root), slice: facts.Slice(root), buf: make([]byte, 8<<10)}
+	s.memory(processes{}) // finds out whether there is a group
 	s.last = s.processor(now, s.processes())
 	return s
 }

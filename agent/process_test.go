@@ -1,0 +1,129 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// program builds the real agent.
+func program(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "muster-agent")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9", "-o", bin, "../cmd/muster-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+// The real program is killed and started again, without ever being given a
+// configuration: that would change the computer of the test.
+func TestProgramIsKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.inline, s.config = false, &wire.NodeConfig{}
+	bin, dir := program(t), t.TempDir()
+	seedFile := filepath.Join(dir, "seed.json")
+	b, err := json.Marshal(s.seed())
+	check(t, err)
+	check(t, os.WriteFile(seedFile, b, 0o400))
+	run := func() *exec.Cmd {
+		cmd := exec.Command(bin, "--seed", seedFile, "--state", dir)
+		cmd.Stderr = os.Stderr
+		check(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return cmd
+	}
+	said := func(r wire.Report) bool { return r.Attempt == 1 && r.BootID != "" }
+
+	first := run()
+	r := s.until("a report", said)
+	names := ""
+	for _, st := range r.Stages {
+		names += " " + st.Name
+	}
+	if !strings.HasPrefix(names, " started") || !strings.Contains(names, " init agent joined") {
+		t.Errorf("stages%s", names)
+	}
+	if b, err := os.ReadFile(seedFile); err != nil || strings.Contains(string(b), "mjt_") {
+		t.Errorf("the token is still on disk: %v", err)
+	}
+	logFootprint(t, first)
+	check(t, first.Process.Kill())
+	_ = first.Wait()
+
+	s.forget()
+	second := run()
+	s.until("a report after the kill", said)
+	if joins, _, _ := s.count(); joins != 1 {
+		t.Errorf("%d joins", joins)
+	}
+	// The status is written after the report has been answered.
+	eventually(t, "show", func() bool {
+		out, err := exec.Command(bin, "show", "--state", dir).CombinedOutput()
+		text := string(out)
+		return err == nil && strings.Contains(text, "local-1, attempt 1") && strings.Contains(text, "configuring") &&
+			!strings.Contains(text, "PRIVATE") && strings.Contains(text, "v9, running since")
+	})
+
+	s.answerWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	check(t, second.Process.Signal(syscall.SIGTERM))
+	done := make(chan error, 1)
+	go func() { done <- second.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("SIGTERM did not end it")
+	}
+}
+
+// logFootprint prints what the agent has cost so far, for docs/performance.
+func logFootprint(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	at := "/proc/" + strconv.Itoa(cmd.Process.Pid)
+	status, err := os.ReadFile(at + "/status")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "VmRSS") || strings.HasPrefix(line, "RssAnon") || strings.HasPrefix(line, "Threads") {
+			t.Log(strings.Join(strings.Fields(line), " "))
+		}
+	}
+	if b, err := os.ReadFile(at + "/schedstat"); err == nil {
+		t.Log("schedstat of the first thread (ns on a core, ns waiting, turns): " + strings.TrimSpace(string(b)))
+	}
+}
+
+func TestProgramWithoutSeed(t *testing.T) {
+	t.Parallel()
+	bin := program(t)
+	for args, want := range map[string]string{
+		"run --seed /nonexistent/seed.json": "there is no seed at /nonexistent/seed.json",
+		"show --state /nonexistent":         "the agent has not run on this node yet",
+		"dance":                             "no command",
+		"run --fast":                        "usage: muster-agent",
+	} {
+		out, err := exec.Command(bin, strings.Fields(args)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+	if out, err := exec.Command(bin, "version").Output(); err != nil || string(out) != "v9\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
