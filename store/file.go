@@ -32,36 +32,36 @@ func lockFile(path string) (*os.File, error) {
 // and tells whether the last process left without closing it: then its log is
 // still there. It refuses files that are not whole, before SQLite would take
 // an emptied file for a new one.
-func prepareFile(path string) (unclean bool, err error) {
+func prepareFile(path string) (unclean bool, size int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return false, explainFile(err)
+		return false, 0, explainFile(err)
 	}
 	// SQLite has no lock on the file yet, so closing it drops none.
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return false, explainFile(err)
+		return false, 0, explainFile(err)
 	}
 	if !info.Mode().IsRegular() {
-		return false, muster.Errorf(muster.EInvalid, "%s is not a file", path).WithHint("give a path below the state directory")
+		return false, 0, muster.Errorf(muster.EInvalid, "%s is not a file", path).WithHint("give a path below the state directory")
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return false, muster.Errorf(muster.EInvalid, "others can read the store: %s has mode %04o", path, mode).
+		return false, 0, muster.Errorf(muster.EInvalid, "others can read the store: %s has mode %04o", path, mode).
 			WithHint("chmod 600 %s; if others use this computer, make new tokens too", path)
 	}
 	wal, err := os.Stat(path + "-wal")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return false, explainFile(err)
+		return false, 0, explainFile(err)
 	}
 	unclean = err == nil && wal.Size() > 0
 	if info.Size() == 0 {
 		if unclean {
-			return true, corrupt("the store", errors.New("the file is empty but its log is not"))
+			return true, 0, corrupt("the store", errors.New("the file is empty but its log is not"))
 		}
-		return false, nil
+		return false, 0, nil
 	}
-	return unclean, checkHeader(f, info.Size(), unclean)
+	return unclean, info.Size(), checkHeader(f, info.Size(), unclean)
 }
 
 // checkHeader compares the length that the header promises with the file's.
@@ -100,8 +100,7 @@ func explainFile(err error) error {
 	return e.WithHint("look for disk errors with dmesg")
 }
 
-// quickCheck reads the structure of the whole file. It is run only after an
-// unclean end, because it takes about a second per gigabyte.
+// quickCheck reads the structure of the whole file.
 func quickCheck(ctx context.Context, db *sql.DB) error {
 	rows, err := db.QueryContext(ctx, `PRAGMA quick_check(5)`)
 	if err != nil {
