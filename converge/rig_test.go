@@ -51,7 +51,7 @@ type rig struct {
 	handler   atomic.Pointer[http.Handler]
 	limits    converge.Limits
 	window    int
-	wrap      func(provider.Provider) provider.Provider
+	wrap      func(*server, provider.Provider) provider.Provider
 	fault     func(string) error
 	queue     func(*server) converge.Queue
 
@@ -124,7 +124,7 @@ func (r *rig) tryStart() (*server, error) {
 	s.fake = r.world.Open()
 	var p provider.Provider = s.fake
 	if r.wrap != nil {
-		p = r.wrap(p)
+		p = r.wrap(s, p)
 	}
 	s.agents, err = agents.New(agents.Config{
 		Store: s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),

@@ -1,0 +1,66 @@
+package converge_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/fake"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// BenchmarkDecide4000 decides about a cluster of 4,000 ready nodes: what one
+// report of one agent costs.
+func BenchmarkDecide4000(b *testing.B) {
+	now := time.Now()
+	v := converge.View{
+		Now: now, Started: now, Prepared: converge.Work{Done: true},
+		Cluster:  muster.Cluster{ID: "c", Phase: muster.ClusterReady, Image: "i", Spec: muster.Spec{Nodes: 4000, Scheduler: muster.SchedulerSlurm}},
+		Machines: map[muster.MachineID]muster.Machine{}, Sights: map[muster.MachineID]converge.Sight{},
+	}
+	for i := range 4000 {
+		id := muster.MachineID(fmt.Sprintf("m%d", i))
+		name := fmt.Sprintf("n%04d", i)
+		v.Nodes = append(v.Nodes, muster.Node{Cluster: "c", Name: name, Index: i, Head: i == 0, Role: muster.RoleCompute, Phase: muster.NodeReady, Machine: id, Attempt: 1})
+		v.Machines[id] = muster.Machine{ID: id, Provider: "fake", Phase: muster.MachineActive, Cluster: "c", Node: name, Attempt: 1}
+		v.Sights[id] = converge.Sight{
+			Known: true, State: provider.StateRunning, Attempt: 1,
+			Report: &converge.Report{Report: wire.Report{Attempt: 1, State: "ready"}, At: now, Interval: 10 * time.Second},
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if actions, _ := converge.Decide(v); len(actions) != 0 {
+			b.Fatalf("%d actions", len(actions))
+		}
+	}
+}
+
+// BenchmarkCreate1000 measures a cluster of 1,000 fake nodes with instant
+// boots and real agent connections, from the request until it is ready, and
+// its deletion.
+func BenchmarkCreate1000(b *testing.B) {
+	for b.Loop() {
+		r := newRig(b, fake.Options{Machines: 1000, Classes: 1})
+		r.window = 256
+		s := r.start()
+		s.untilFree(1000)
+		begin := time.Now()
+		id, ok, err := s.create("big", slurm(1000))
+		if err != nil || !ok {
+			b.Fatal(err, ok)
+		}
+		s.untilPhase(id, muster.ClusterReady, time.Minute)
+		b.ReportMetric(time.Since(begin).Seconds(), "s-to-ready")
+		begin = time.Now()
+		if err := s.remove(id); err != nil {
+			b.Fatal(err)
+		}
+		s.untilPhase(id, muster.ClusterDeleted, time.Minute)
+		b.ReportMetric(time.Since(begin).Seconds(), "s-to-deleted")
+		r.stop()
+	}
+}
