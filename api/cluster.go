@@ -20,6 +20,7 @@ type clusterRef struct {
 
 type createInput struct {
 	DryRun      bool   `query:"dry_run" doc:"Answer and plan only"`
+	DefaultUser string `query:"default_user" maxLength:"64" doc:"Who may log in when an administrator's request names nobody"`
 	Key         string `header:"Idempotency-Key" maxLength:"128" doc:"The same key with the same request finds the cluster of the first one"`
 	ContentType string `header:"Content-Type"`
 	RawBody     []byte
@@ -86,7 +87,7 @@ func (a *API) createRoute() {
 			return nil, a.fail(ctx, err)
 		}
 		// The framework reuses its buffer.
-		call := wire.CreateCall{Body: bytes.Clone(in.RawBody), Format: format, DryRun: in.DryRun, Key: in.Key}
+		call := wire.CreateCall{Body: bytes.Clone(in.RawBody), Format: format, DryRun: in.DryRun, Key: in.Key, DefaultUser: in.DefaultUser}
 		created, err := a.service.CreateCluster(ctx, who(ctx), call)
 		if err != nil {
 			public := a.public(ctx, err)

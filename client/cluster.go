@@ -20,6 +20,9 @@ type Create struct {
 	// making a second. Empty: one is made up, and the request is repeated once
 	// if the connection breaks.
 	Key string
+	// DefaultUser is who may log in when an administrator's request names
+	// nobody.
+	DefaultUser string
 }
 
 // CreateCluster asks for a cluster. When no machine can ever serve the request
@@ -34,6 +37,9 @@ func (k *Client) CreateCluster(ctx context.Context, c Create) (wire.Created, err
 	query := url.Values{}
 	if c.DryRun {
 		query.Set("dry_run", "1")
+	}
+	if c.DefaultUser != "" {
+		query.Set("default_user", c.DefaultUser)
 	}
 	header := http.Header{"Content-Type": {mediaType(c.Format)}, "Idempotency-Key": {key}}
 	req := call{method: http.MethodPost, path: path("clusters"), query: query, header: header, body: c.Body, out: &out}

@@ -31,8 +31,9 @@ type Agents interface {
 	// Seen is when a machine last answered; zero if it has not since the
 	// server started.
 	Seen(id muster.MachineID) time.Time
-	// Usage is the newest n samples of a node, oldest first.
-	Usage(cluster muster.ClusterID, node string, n int) []wire.Usage
+	// Usage is the newest n samples of the machine that fills a node, oldest
+	// first.
+	Usage(id muster.MachineID, n int) []wire.Usage
 	// Journal is the newest n lines of a node's journal, oldest first.
 	Journal(cluster muster.ClusterID, node string, n int) []wire.JournalLine
 }

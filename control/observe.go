@@ -55,7 +55,7 @@ func (s *Service) Usage(ctx context.Context, who muster.Actor, ref string, sampl
 	for _, n := range nodes {
 		u := wire.NodeUsage{Node: n.Name, Samples: []wire.Usage{}}
 		if s.Agents != nil {
-			u.Samples = append(u.Samples, s.Agents.Usage(c.ID, n.Name, samples)...)
+			u.Samples = append(u.Samples, s.Agents.Usage(n.Machine, samples)...)
 		}
 		out.Nodes = append(out.Nodes, u)
 	}

@@ -41,9 +41,12 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	}
 	var w wanted
 	defaults := s.Defaults
-	if who.Name != "root" {
+	switch {
+	case who.Name != "root":
 		defaults.Users = []string{who.Name}
-	} else if len(defaults.Users) == 0 {
+	case checkUserName(call.DefaultUser) == nil:
+		defaults.Users = []string{call.DefaultUser}
+	case len(defaults.Users) == 0:
 		defaults.Users = []string{"muster"}
 	}
 	var more []muster.Problem

@@ -140,7 +140,7 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 	if m.Cluster == n.Cluster && m.Node == n.Name {
 		out.LastSeen = newer(m.LastSeen, s.seen(m.ID))
 		if s.Agents != nil {
-			if last := s.Agents.Usage(n.Cluster, n.Name, 1); len(last) > 0 {
+			if last := s.Agents.Usage(n.Machine, 1); len(last) > 0 {
 				out.Usage = &last[len(last)-1]
 			}
 		}

@@ -107,6 +107,9 @@ type CreateCall struct {
 	Format string // json, yaml, xml, or "" to look
 	DryRun bool
 	Key    string // idempotency key; may be empty
+	// DefaultUser is who may log in when the request names nobody and an
+	// administrator asks (the person behind sudo).
+	DefaultUser string
 }
 
 // ClusterQuery narrows a listing of clusters.

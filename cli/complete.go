@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster/client"
+	"github.com/spf13/cobra"
+)
+
+// completion asks the server for names, for at most half a second: a shell
+// waits for it.
+func (a *app) completion(c *cobra.Command, ask func(context.Context, *client.Client) []string, typed string) ([]string, cobra.ShellCompDirective) {
+	k, err := a.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	base := c.Context()
+	if base == nil {
+		base = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(base, 500*time.Millisecond)
+	defer cancel()
+	var out []string
+	for _, name := range ask(ctx, k) {
+		if strings.HasPrefix(name, typed) {
+			out = append(out, name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeClusters completes names of clusters, as the first most arguments
+// (-1: all).
+func (a *app) completeClusters(most int) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if most >= 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+			list, _ := k.Clusters(ctx, client.ClusterFilter{})
+			var names []string
+			for _, cluster := range list {
+				names = append(names, cluster.Name)
+			}
+			return names
+		}, typed)
+	}
+}
+
+// completeNodes completes a cluster, then a node of it.
+func (a *app) completeNodes(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return a.completeClusters(1)(c, args, typed)
+	case 1:
+		return a.nodeNames(c, args[0], typed)
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+func (a *app) nodeNames(c *cobra.Command, cluster, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+		show, _ := k.Cluster(ctx, cluster)
+		var names []string
+		for _, n := range show.Nodes {
+			names = append(names, n.Name)
+		}
+		return names
+	}, typed)
+}
+
+func (a *app) completeImages(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+		list, _ := k.Images(ctx)
+		var names []string
+		for _, img := range list {
+			if img.Newest {
+				names = append(names, img.Name)
+			}
+		}
+		return names
+	}, typed)
+}
+
+func (a *app) completeUsers(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+		list, _ := k.Users(ctx)
+		var names []string
+		for _, u := range list {
+			names = append(names, u.Name)
+		}
+		return names
+	}, typed)
+}

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+// maxRequest is more than any request file has.
+const maxRequest = 1 << 20
+
+// createFlags are the flags of create.
+type createFlags struct {
+	file, format string
+	dryRun, wait bool
+	noQueue      bool
+	timeout      time.Duration
+	request      wire.Request
+}
+
+func (a *app) create() *cobra.Command {
+	var f createFlags
+	c := &cobra.Command{
+		Use: "create (NAME -n N | -f FILE)", Short: "Ask for a cluster", Args: atMost(1),
+		Long: `Asks for a cluster, by flags or by a request file in YAML, JSON or XML ("-f -"
+reads standard input). The answer is "now" with the machines that were chosen,
+"queued" with the position, or "never" with every machine counted under the
+reason why it will not do, and what to change.
+
+With --wait it tells what happens, stage by stage, until the cluster is ready.
+Ctrl-C then only stops the telling: the cluster goes on.`,
+		Example: `  muster create cfd -n 4 --wait
+  muster create cfd -n 8 --image hpc --cores ">=16" --memory ">=64GiB" --walltime 8h
+  muster create lab -n 1 --image raw --head shared --users alice,bob
+  muster create -f request.yaml --dry-run
+  generate-request | muster create -f - --wait -o json`,
+		RunE: func(c *cobra.Command, args []string) error { return a.runCreate(c, args, &f) },
+	}
+	r, flags := &f.request, c.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "request file; - is standard input")
+	flags.StringVar(&f.format, "format", "", "format of the request: yaml, json, xml (default: by name and content)")
+	flags.IntVarP(&r.Nodes, "nodes", "n", 0, "number of compute nodes")
+	flags.IntVar(&r.Min, "min", 0, "fewest nodes that will do")
+	flags.StringVar(&r.Image, "image", "", "image (default hpc)")
+	flags.StringVar(&r.Head, "head", "", "separate: a machine of its own; shared: the first node")
+	flags.StringVar(&r.Machine.Cores, "cores", "", `cores of each machine: ">=16"`)
+	flags.StringVar(&r.Machine.Memory, "memory", "", `memory of each machine: ">=64GiB"`)
+	flags.StringVar(&r.Machine.Disk, "disk", "", `scratch disk of each machine: ">=100GiB"`)
+	flags.StringVar(&r.Machine.Class, "class", "", "class of machine")
+	flags.StringVar(&r.Machine.Rack, "rack", "", "rack")
+	flags.StringVar(&r.Machine.Provider, "provider", "", "where the machines come from: local, fake, ...")
+	flags.StringVar(&r.Machine.Processor, "processor", "", `processor model: "EPYC*"`)
+	flags.StringVar(&r.Machine.Architecture, "architecture", "", "amd64 or arm64")
+	flags.StringVar(&r.Machine.NICs, "nics", "", `number of message interfaces: ">=2"`)
+	flags.StringVar(&r.Machine.NICSpeed, "nic-speed", "", `their speed: ">=10Gb/s"`)
+	flags.StringVar(&r.Machine.NICKind, "nic-kind", "", "ethernet, infiniband, veth")
+	flags.StringVar(&r.Machine.Accelerators, "accelerators", "", `number of accelerators: ">=1"`)
+	flags.StringVar(&r.Machine.Accelerator, "accelerator", "", "accelerator model")
+	flags.BoolVar(&r.Mixed, "mixed", false, "nodes may be of different classes")
+	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
+	flags.StringVar(&r.Placement, "placement", "", "pack, spread or any")
+	flags.StringVar(&r.Within, "within", "", "rack: all nodes in one")
+	flags.StringVar(&r.Walltime, "walltime", "", "how long, from when it is ready: 8h, 2d")
+	flags.StringVar(&r.Validate, "validate", "", "quick, full or off")
+	flags.StringVar(&r.Egress, "egress", "", "outgoing traffic: none, proxy or nat")
+	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you)")
+	flags.StringVar(&r.Scheduler, "scheduler", "", "slurm or none")
+	flags.StringVar(&r.Project, "project", "", "project that owns it")
+	flags.BoolVar(&f.noQueue, "no-queue", false, "refuse instead of waiting when there is no room now")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show the answer and the plan, make nothing")
+	flags.BoolVar(&f.wait, "wait", false, "wait until the cluster is ready")
+	flags.DurationVar(&f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	fixed := func(name string, words ...string) {
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
+	fixed("head", "separate", "shared")
+	fixed("placement", "pack", "spread", "any")
+	fixed("validate", "quick", "full", "off")
+	fixed("egress", "none", "proxy", "nat")
+	fixed("scheduler", "slurm", "none")
+	fixed("within", "rack")
+	fixed("format", "yaml", "json", "xml")
+	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
+	return c
+}
+
+func (a *app) runCreate(c *cobra.Command, args []string, f *createFlags) error {
+	if err := a.checkOutput(); err != nil {
+		return err
+	}
+	call, err := a.createCall(c, args, f)
+	if err != nil {
+		return err
+	}
+	k, err := a.connect()
+	if err != nil {
+		return err
+	}
+	created, err := k.CreateCluster(c.Context(), call)
+	if err != nil {
+		if a.output != "" && created.Status == "never" {
+			_ = a.print(created, func(io.Writer) {})
+		}
+		return err
+	}
+	people := a.output == ""
+	if people {
+		a.writeCreated(a.env.Out, created)
+	}
+	if f.wait && !created.DryRun {
+		w := &watcher{app: a, client: k, id: created.ID, name: created.Name, show: people, timeout: f.timeout, goal: muster.ClusterReady, created: created.Cluster}
+		cluster, err := w.run(c.Context())
+		if cluster != nil {
+			created.Cluster, created.Status = cluster, string(cluster.Status)
+		}
+		if err != nil {
+			if !people && cluster != nil {
+				_ = a.print(created, func(io.Writer) {})
+			}
+			return err
+		}
+		if people {
+			a.writeReady(a.env.Out, created)
+		}
+	}
+	if people {
+		return nil
+	}
+	return a.print(created, func(io.Writer) {})
+}
+
+// createCall makes the body: the file as it is, or a request from the flags.
+func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (client.Create, error) {
+	call := client.Create{DryRun: f.dryRun, DefaultUser: a.person()}
+	if f.format != "" && f.format != "yaml" && f.format != "json" && f.format != "xml" {
+		return call, usage(c, "there is no request format %q", f.format)
+	}
+	if f.file != "" {
+		if len(args) > 0 {
+			return call, usage(c, "the name stands in the request file, not beside it")
+		}
+		if bad := mixed(c); bad != "" {
+			return call, usage(c, "--%s and --file cannot be mixed: write it into the file", bad)
+		}
+		var err error
+		call.Body, err = a.readFile(f.file)
+		call.Format = first(f.format, formatOf(f.file))
+		return call, err
+	}
+	if len(args) == 0 {
+		return call, usage(c, "NAME is missing")
+	}
+	if !c.Flags().Changed("nodes") {
+		return call, usage(c, "the number of nodes is missing: -n N")
+	}
+	f.request.Name = args[0]
+	if f.noQueue {
+		no := false
+		f.request.Queue = &no
+	}
+	var err error
+	call.Format = "json"
+	call.Body, err = json.Marshal(f.request)
+	return call, err
+}
+
+// mixed names a flag that says part of a request which also stands in a file.
+func mixed(c *cobra.Command) string {
+	own := map[string]bool{"file": true, "format": true, "dry-run": true, "wait": true, "timeout": true}
+	found := ""
+	c.LocalNonPersistentFlags().VisitAll(func(flag *flagType) {
+		if flag.Changed && !own[flag.Name] && found == "" {
+			found = flag.Name
+		}
+	})
+	return found
+}
+
+func formatOf(file string) string {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".yaml", ".yml":
+		return "yaml"
+	case ".json":
+		return "json"
+	case ".xml":
+		return "xml"
+	}
+	return ""
+}
+
+func (a *app) readFile(name string) ([]byte, error) {
+	in := a.env.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, muster.Errorf(muster.EInvalid, "cannot read %s", name).WithHint("give the path of a request file, or - for standard input").Wrap(err)
+		}
+		defer file.Close()
+		in = file
+	}
+	body, err := io.ReadAll(io.LimitReader(in, maxRequest+1))
+	if err != nil {
+		return nil, muster.Errorf(muster.EInvalid, "cannot read %s", name).WithHint("give the path of a request file, or - for standard input").Wrap(err)
+	}
+	if len(body) > maxRequest {
+		return nil, muster.Errorf(muster.EInvalid, "%s is larger than a request can be", name).WithHint("check which file was given")
+	}
+	return body, nil
+}
+
+// person is who types: the one behind sudo.
+func (a *app) person() string {
+	if name := a.env.getenv("SUDO_USER"); name != "" && name != "root" {
+		return name
+	}
+	if os.Geteuid() == 0 {
+		return ""
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+func (a *app) writeCreated(w io.Writer, c wire.Created) {
+	if c.DryRun {
+		fmt.Fprintf(w, "cluster %s: %s (dry run, nothing is made)\n", clean(c.Name), c.Answer.Verdict)
+	} else {
+		fmt.Fprintf(w, "cluster %s  %s  %s\n", clean(c.Name), c.ID, c.Status)
+	}
+	writeConsidered(w, c.Answer)
+	if p := c.Answer.Plan; p != nil {
+		fmt.Fprintf(w, "  chosen      %s\n", clean(planText(*p)))
+	}
+	if c.Answer.Position > 0 {
+		fmt.Fprintf(w, "  queued      position %d; it starts by itself\n", c.Answer.Position)
+	}
+	for _, n := range c.Answer.Notices {
+		fmt.Fprintf(w, "  note        %s\n", clean(n))
+	}
+	if c.Cluster != nil && !c.Cluster.ETA.IsZero() && c.Status == string(muster.ClusterBuilding) {
+		fmt.Fprintf(w, "  expected    ready in about %s\n", age(time.Until(c.Cluster.ETA).Round(time.Second)))
+	}
+	if c.DryRun && c.Answer.Verdict != muster.VerdictNow {
+		for _, change := range c.Answer.Change {
+			fmt.Fprintf(w, "  change      %s\n", clean(change))
+		}
+	}
+}
+
+// writeConsidered tells what admission looked at.
+func writeConsidered(w io.Writer, answer muster.Answer) {
+	total := answer.Fits
+	for _, r := range answer.Rejections {
+		if r.Reason != "busy" {
+			total += r.Count
+		}
+	}
+	if total == 0 && len(answer.Rejections) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  considered  %s: %d fit, %d of them free\n", count(total, "machine"), answer.Fits, answer.Free)
+	for _, r := range answer.Rejections {
+		fmt.Fprintf(w, "  not         %s: %s\n", count(r.Count, "machine"), clean(r.Text))
+	}
+}
+
+func planText(p muster.Plan) string {
+	ids := make([]string, 0, len(p.Assign))
+	for _, as := range p.Assign {
+		ids = append(ids, string(as.Machine))
+	}
+	list := strings.Join(ids, " ")
+	if len(ids) > 8 {
+		list = strings.Join(ids[:8], " ") + fmt.Sprintf(" and %d more", len(ids)-8)
+	}
+	class := ""
+	if p.Class != "" {
+		class = " of class " + p.Class
+	}
+	return fmt.Sprintf("%s%s in %s: %s", count(len(ids), "machine"), class, count(p.Racks, "rack"), list)
+}
+
+// writeReady tells how to use the cluster now.
+func (a *app) writeReady(w io.Writer, c wire.Created) {
+	name := clean(c.Name)
+	fmt.Fprintf(w, "use it:       muster ssh %s    muster exec %s -- COMMAND\n", name, name)
+	fmt.Fprintf(w, "give it back: muster delete %s\n", name)
+}

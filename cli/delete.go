@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+func (a *app) delete() *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "delete CLUSTER...", Aliases: []string{"rm"}, Short: "Give clusters back",
+		Long: `Gives clusters back: their machines are switched off, erased, checked and free
+again; their home directories are removed. There is no way back.`,
+		Example: `  muster delete cfd --wait
+  muster delete cfd lab c-8x2k4v9wqz`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, "CLUSTER is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeClusters(-1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			return a.runDelete(c, args, wait, timeout)
+		},
+	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait until their machines are free again")
+	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	return c
+}
+
+func (a *app) runDelete(c *cobra.Command, args []string, wait bool, timeout time.Duration) error {
+	k, err := a.connect()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var done []wire.Deleted
+	var failed []error
+	for _, ref := range args {
+		d, err := k.DeleteCluster(c.Context(), ref)
+		if err != nil {
+			failed = append(failed, err)
+			if len(args) > 1 {
+				Report(a.env, err)
+			}
+			continue
+		}
+		done = append(done, d)
+		if a.output == "" && !wait {
+			fmt.Fprintf(a.env.Out, "cluster %s  %s  %s\n", clean(d.Name), d.ID, d.Status)
+		}
+	}
+	if wait {
+		var all errgroup.Group
+		for i := range done {
+			all.Go(func() error {
+				w := &watcher{app: a, client: k, id: done[i].ID, name: done[i].Name, timeout: timeout, goal: muster.ClusterDeleted}
+				if done[i].Status != muster.ClusterDeleted {
+					if _, err := w.run(c.Context()); err != nil {
+						return err
+					}
+				}
+				done[i].Status = muster.ClusterDeleted
+				return nil
+			})
+		}
+		if err := all.Wait(); err != nil {
+			return err
+		}
+		if a.output == "" {
+			for _, d := range done {
+				fmt.Fprintf(a.env.Out, "cluster %s  %s  %s after %.1fs\n", clean(d.Name), d.ID, d.Status, time.Since(began).Seconds())
+			}
+		}
+	}
+	if a.output != "" {
+		if err := a.print(done, func(io.Writer) {}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(failed) == 0:
+		return nil
+	case len(args) == 1:
+		return failed[0]
+	}
+	return &StatusError{Status: ExitCode(errors.Join(failed...))}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/wire"
+	"golang.org/x/crypto/ssh"
+)
+
+// dialNode logs in to a node with a key that lives as long as this command: a
+// certificate and a tunnel are asked for at once, so that one round trip is
+// all that it costs.
+func (a *app) dialNode(ctx context.Context, k *client.Client, cluster, node, user string) (*ssh.Client, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return nil, err
+	}
+	type opened struct {
+		conn net.Conn
+		err  error
+	}
+	tunnel := make(chan opened, 1)
+	go func() {
+		conn, err := k.Tunnel(ctx, cluster, first(node, "head"))
+		tunnel <- opened{conn, err}
+	}()
+	access, err := k.Access(ctx, cluster, wire.AccessRequest{Node: node, User: user, PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))})
+	t := <-tunnel
+	if err == nil {
+		err = t.err
+	}
+	if err != nil {
+		if t.conn != nil {
+			t.conn.Close()
+		}
+		return nil, err
+	}
+	config, err := sshConfig(signer, access)
+	if err != nil {
+		t.conn.Close()
+		return nil, err
+	}
+	_ = t.conn.SetDeadline(time.Now().Add(30 * time.Second))
+	conn, channels, requests, err := ssh.NewClientConn(t.conn, net.JoinHostPort(access.Node, "22"), config)
+	if err != nil {
+		t.conn.Close()
+		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %v", access.Node, access.User, err).
+			WithHint("see 'muster show %s' and 'muster logs %s %s'", cluster, cluster, access.Node).Wrap(err)
+	}
+	_ = t.conn.SetDeadline(time.Time{})
+	return ssh.NewClient(conn, channels, requests), nil
+}
+
+// sshConfig trusts hosts that the cluster's own authority signed, under the
+// node's name, and nothing else.
+func sshConfig(signer ssh.Signer, access wire.Access) (*ssh.ClientConfig, error) {
+	odd := muster.Errorf(muster.EInternal, "the server's certificate cannot be read").
+		WithHint("compare 'muster version' with 'muster server'")
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(access.Certificate))
+	if err != nil {
+		return nil, odd.Wrap(err)
+	}
+	cert, ok := key.(*ssh.Certificate)
+	if !ok {
+		return nil, odd
+	}
+	certSigner, err := ssh.NewCertSigner(cert, signer)
+	if err != nil {
+		return nil, odd.Wrap(err)
+	}
+	marker, _, authority, _, _, err := ssh.ParseKnownHosts([]byte(access.KnownHosts))
+	if err != nil || marker != "cert-authority" {
+		return nil, odd.Wrap(err)
+	}
+	trusted := string(authority.Marshal())
+	checker := &ssh.CertChecker{
+		IsHostAuthority: func(key ssh.PublicKey, _ string) bool { return string(key.Marshal()) == trusted },
+	}
+	return &ssh.ClientConfig{
+		User:              access.User,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(certSigner)},
+		HostKeyCallback:   checker.CheckHostKey,
+		HostKeyAlgorithms: []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoRSASHA512v01},
+		ClientVersion:     "SSH-2.0-muster",
+	}, nil
+}
+
+func nodeNamesOf(nodes []wire.Node) []string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	return names
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) events() *cobra.Command {
+	o := client.EventOptions{}
+	c := &cobra.Command{
+		Use: "events [CLUSTER]", Short: "Tell a cluster's story, or the site's", Args: atMost(1),
+		Long: `Tells what happened to a cluster, or to the whole site as far as you may see it.
+With -f it goes on with what happens. With -o json each event is one line.`,
+		Example: `  muster events cfd
+  muster events -f cfd
+  muster events -f -o json | jq 'select(.kind == "machine")'`,
+		ValidArgsFunction: a.completeClusters(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				o.Cluster = args[0]
+			}
+			o.Lost = func(error) {
+				if a.output == "" {
+					fmt.Fprintln(a.env.Err, "muster: the server does not answer; connecting again")
+				}
+			}
+			err = k.Events(c.Context(), o, a.writeEvent)
+			if interrupted(c.Context(), err) {
+				return nil
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on with what happens")
+	c.Flags().Int64Var(&o.After, "after", 0, "begin after the event with this sequence number")
+	return c
+}
+
+func (a *app) writeEvent(e wire.Event) error {
+	switch a.output {
+	case "json":
+		return json.NewEncoder(a.env.Out).Encode(e)
+	case "yaml":
+		fmt.Fprintln(a.env.Out, "---")
+		return writeYAML(a.env.Out, e)
+	}
+	change := e.To
+	if e.From != "" && e.From != e.To {
+		change = e.From + " -> " + e.To
+	}
+	object := e.Kind + " " + e.Object
+	if e.Cluster != "" && e.Kind == "node" {
+		object += " of " + string(e.Cluster)
+	}
+	line := e.At.Local().Format("2006-01-02 15:04:05.000") + "  " + object
+	if change != "" {
+		line += "  " + change
+	}
+	if e.Text != "" {
+		line += "  " + e.Text
+	}
+	if e.Actor != "" && e.Actor != "system" {
+		line += "  by " + e.Actor
+	}
+	if _, err := fmt.Fprintln(a.env.Out, clean(line)); err != nil {
+		return muster.Errorf(muster.EInternal, "cannot write").Wrap(err)
+	}
+	return nil
+}

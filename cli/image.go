@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) image() *cobra.Command {
+	c := &cobra.Command{
+		Use: "image", Short: "Build and see images", Args: cobra.ArbitraryArgs, RunE: group,
+		Long: `Images are what machines run: a root file system with a manifest, named by its
+content. They are built from recipes. With --state these commands work on the
+directory itself, without a server.`,
+		Example: `  muster image build hpc --state /var/lib/muster
+  muster image list`,
+	}
+	c.AddCommand(a.imageBuild(), a.imageList(), a.imageShow(), a.imageVerify(), a.imageRemove())
+	return c
+}
+
+// stateFlag lets a command work on a state directory without a server.
+func stateFlag(c *cobra.Command) *string {
+	return c.Flags().String("state", "", "work on this state directory, without a server")
+}
+
+func (a *app) imageList() *cobra.Command {
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List images", Args: exactly(),
+		Example: `  muster image list
+  muster image list --state /var/lib/muster -o json`,
+	}
+	state := stateFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var list []wire.Image
+		if *state != "" {
+			store, err := openImages(*state)
+			if err != nil {
+				return err
+			}
+			if list, err = listImages(store); err != nil {
+				return err
+			}
+		} else {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if list, err = k.Images(c.Context()); err != nil {
+				return err
+			}
+		}
+		if list == nil {
+			list = []wire.Image{}
+		}
+		return a.print(list, func(w io.Writer) { writeImages(w, list) })
+	}
+	return c
+}
+
+func writeImages(w io.Writer, list []wire.Image) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "No images. Build one: muster image build hpc")
+		return
+	}
+	t := newTable("NAME", "ID", "SYSTEM", "SLURM", "SIZE", "PACKAGES", "CREATED", "IN USE", "NOTE")
+	for _, i := range list {
+		var notes []string
+		if i.UserRoot {
+			notes = append(notes, "users are root")
+		}
+		if i.Base != "" {
+			notes = append(notes, "derived from "+muster.ImageID(i.Base).Short())
+		} else if !i.Newest {
+			notes = append(notes, "older")
+		}
+		t.row(i.Name, muster.ImageID(i.ID).Short(), i.System, i.Slurm, size(i.Size), fmt.Sprint(i.Packages),
+			i.Created.Local().Format("2006-01-02"), strings.Join(i.InUse, " "), first(strings.Join(notes, ", "), " "))
+	}
+	t.write(w)
+}
+
+func (a *app) imageShow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "show IMAGE", Short: "Show an image's manifest", Args: exactly("IMAGE"),
+		Long: "Shows an image by name, ID or the beginning of its ID: what is in it and what it needs. All packages are in -o json.",
+		Example: `  muster image show hpc
+  muster image show hpc -o json | jq -r '.packages[].name'`,
+		ValidArgsFunction: a.completeImages,
+	}
+	state := stateFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var img muster.Image
+		if *state != "" {
+			store, err := openImages(*state)
+			if err != nil {
+				return err
+			}
+			found, err := store.Resolve(args[0])
+			if err != nil {
+				return err
+			}
+			img = *found
+		} else {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if img, err = k.Image(c.Context(), args[0]); err != nil {
+				return err
+			}
+		}
+		return a.print(img, func(w io.Writer) { writeImage(w, img) })
+	}
+	return c
+}
+
+func writeImage(w io.Writer, i muster.Image) {
+	root := "no"
+	if i.UserRoot {
+		root = "yes"
+	}
+	fields(w,
+		"image", i.Name,
+		"id", string(i.ID),
+		"summary", i.Summary,
+		"base", string(i.Base),
+		"added", strings.Join(i.Added, " "),
+		"system", i.System+", "+i.Architecture,
+		"slurm", i.Slurm,
+		"kernel", i.Kernel,
+		"users are root", root,
+		"packages", fmt.Sprint(len(i.Packages)),
+		"size", fmt.Sprintf("%s (%s uncompressed)", size(i.Size()), size(i.Uncompressed)),
+		"needs", needsText(i.Requires),
+		"created", stamp(i.Created),
+	)
+	t := newTable("FILE", "ROLE", "SIZE", "SHA-256")
+	for _, f := range i.Files {
+		t.row(f.Name, string(f.Role), size(f.Size), f.SHA256)
+	}
+	t.write(w)
+}
+
+func needsText(n muster.ImageNeeds) string {
+	var parts []string
+	if n.Memory > 0 {
+		parts = append(parts, size(n.Memory)+" memory")
+	}
+	if n.CPULevel > 0 {
+		parts = append(parts, fmt.Sprintf("x86-64-v%d", n.CPULevel))
+	}
+	return strings.Join(append(parts, n.Devices...), ", ")
+}
+
+func (a *app) imageVerify() *cobra.Command {
+	c := &cobra.Command{
+		Use: "verify IMAGE", Short: "Read an image's files and compare their digests", Args: exactly("IMAGE"),
+		Example:           `  muster image verify hpc`,
+		ValidArgsFunction: a.completeImages,
+	}
+	state := stateFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var v wire.ImageVerified
+		if *state != "" {
+			store, err := openImages(*state)
+			if err != nil {
+				return err
+			}
+			if v, err = verifyImage(c.Context(), store, args[0]); err != nil {
+				return err
+			}
+		} else {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if v, err = k.VerifyImage(c.Context(), args[0]); err != nil {
+				return err
+			}
+		}
+		return a.print(v, func(w io.Writer) {
+			fmt.Fprintf(w, "image %s (%s): %s read, all digests match\n", clean(v.Name), muster.ImageID(v.ID).Short(), size(v.Bytes))
+		})
+	}
+	return c
+}
+
+func (a *app) imageRemove() *cobra.Command {
+	c := &cobra.Command{
+		Use: "remove IMAGE", Aliases: []string{"rm"}, Short: "Remove an image that no cluster uses", Args: exactly("IMAGE"),
+		Example:           `  muster image remove hpc-12`,
+		ValidArgsFunction: a.completeImages,
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := k.RemoveImage(c.Context(), args[0]); err != nil {
+				return err
+			}
+			return a.print(wire.Done{Status: "removed"}, func(w io.Writer) { fmt.Fprintf(w, "image %s removed\n", clean(args[0])) })
+		},
+	}
+	return c
+}

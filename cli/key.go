@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
+)
+
+func (a *app) key() *cobra.Command {
+	c := &cobra.Command{
+		Use: "key", Short: "Manage the SSH keys of a user", Args: cobra.ArbitraryArgs, RunE: group,
+		Long: `Public SSH keys let a user log in to their clusters directly. muster ssh and
+muster exec need none.`,
+		Example: `  muster key add ~/.ssh/id_ed25519.pub
+  muster key list`,
+	}
+	var user string
+	c.PersistentFlags().StringVar(&user, "user", "", "whose keys (default: yours)")
+	_ = c.RegisterFlagCompletionFunc("user", a.completeUsers)
+	c.AddCommand(
+		&cobra.Command{
+			Use: "add FILE", Short: "Add public keys from a file", Args: exactly("FILE"),
+			Example: `  muster key add ~/.ssh/id_ed25519.pub --user alice`,
+			RunE: func(c *cobra.Command, args []string) error {
+				keys, err := a.readKeys(args[0])
+				if err != nil {
+					return err
+				}
+				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (u muster.User, err error) {
+					for _, key := range keys {
+						if u, err = k.AddKey(c.Context(), name, key); err != nil {
+							return u, err
+						}
+					}
+					return u, nil
+				})
+			},
+		},
+		&cobra.Command{
+			Use: "list", Aliases: []string{"ls"}, Short: "List keys", Args: exactly(),
+			Example: `  muster key list --user alice`,
+			RunE: func(c *cobra.Command, _ []string) error {
+				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (muster.User, error) {
+					return k.User(c.Context(), name)
+				})
+			},
+		},
+		&cobra.Command{
+			Use: "remove KEY", Aliases: []string{"rm"}, Short: "Remove a key, by fingerprint or comment", Args: exactly("KEY"),
+			Example: `  muster key remove SHA256:3FOO...`,
+			RunE: func(c *cobra.Command, args []string) error {
+				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (muster.User, error) {
+					return k.RemoveKey(c.Context(), name, args[0])
+				})
+			},
+		},
+	)
+	return c
+}
+
+// onKeys does something with a user's keys and shows what they are then.
+func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, string) (muster.User, error)) error {
+	k, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if user == "" {
+		user = a.person()
+		if a.env.getenv("MUSTER_TOKEN") != "" || a.tokenFile != "" {
+			server, err := k.Server(ctx)
+			if err != nil {
+				return err
+			}
+			user = server.You
+		}
+	}
+	if user == "" {
+		return muster.Errorf(muster.EInvalid, "it is not clear whose keys").WithHint("say --user NAME")
+	}
+	u, err := do(k, user)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Fingerprint string `json:"fingerprint"`
+		Type        string `json:"type"`
+		Comment     string `json:"comment"`
+		Key         string `json:"key"`
+	}
+	rows := []row{}
+	for _, line := range u.Keys {
+		if key, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil {
+			rows = append(rows, row{ssh.FingerprintSHA256(key), key.Type(), comment, line})
+		}
+	}
+	return a.print(rows, func(w io.Writer) {
+		if len(rows) == 0 {
+			fmt.Fprintf(w, "%s has no keys. Add one: muster key add FILE\n", clean(u.Name))
+			return
+		}
+		t := newTable("FINGERPRINT", "TYPE", "COMMENT")
+		for _, r := range rows {
+			t.row(r.Fingerprint, r.Type, r.Comment)
+		}
+		t.write(w)
+	})
+}
+
+// readKeys reads public keys, one a line.
+func (a *app) readKeys(file string) ([]string, error) {
+	text, err := a.readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Contains(string(text), "PRIVATE KEY") {
+		return nil, muster.Errorf(muster.EInvalid, "%s is a private key; it was not sent", file).WithHint("give the file that ends in .pub")
+	}
+	var keys []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			keys = append(keys, line)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, muster.Errorf(muster.EInvalid, "no key in %s", file).WithHint("give the file that ends in .pub")
+	}
+	return keys, nil
+}
+
+func (a *app) token() *cobra.Command {
+	c := &cobra.Command{
+		Use: "token", Short: "Make and revoke tokens for the network API", Args: cobra.ArbitraryArgs, RunE: group,
+		Long: `A token lets its holder speak for a user over the network. Put it into MUSTER_TOKEN
+or a file for --token-file; it is never given as an argument.`,
+		Example: `  muster token create alice > alice.token
+  muster token list`,
+	}
+	c.AddCommand(a.tokenCreate(), a.tokenList(), a.tokenRevoke())
+	return c
+}
+
+func (a *app) tokenCreate() *cobra.Command {
+	var r wire.TokenRequest
+	c := &cobra.Command{
+		Use: "create [USER]", Short: "Make a token; it is shown once", Args: atMost(1),
+		Long:              "Makes a token and writes it, and nothing else, to standard output.",
+		Example:           `  muster token create alice --ttl 30d --note laptop > alice.token`,
+		ValidArgsFunction: a.completeUsers,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				r.User = args[0]
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			t, err := k.CreateToken(c.Context(), r)
+			if err != nil {
+				return err
+			}
+			return a.print(t, func(w io.Writer) {
+				fmt.Fprintln(w, t.Secret)
+				fmt.Fprintf(a.env.Err, "token %s of %s, until %s; it is not shown again\n", t.ID, clean(t.User), stamp(t.Expires))
+			})
+		},
+	}
+	c.Flags().StringVar(&r.TTL, "ttl", "", "how long it lives: 12h, 30d (default 90d)")
+	c.Flags().StringVar(&r.Note, "note", "", "what to recognize it by")
+	return c
+}
+
+func (a *app) tokenList() *cobra.Command {
+	var user string
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List tokens, without their secrets", Args: exactly(),
+		Example: `  muster token list --user alice`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			list, err := k.Tokens(c.Context(), user)
+			if err != nil {
+				return err
+			}
+			return a.print(list, func(w io.Writer) {
+				t := newTable("ID", "USER", "CREATED", "EXPIRES", "NOTE")
+				for _, x := range list {
+					t.row(x.ID, x.User, stamp(x.Created), stamp(x.Expires), x.Note)
+				}
+				t.write(w)
+			})
+		},
+	}
+	c.Flags().StringVar(&user, "user", "", "only this user's")
+	return c
+}
+
+func (a *app) tokenRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke ID", Short: "Make a token useless", Args: exactly("ID"),
+		Example: `  muster token revoke t-8x2k4v9w`,
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := k.RevokeToken(c.Context(), args[0]); err != nil {
+				return err
+			}
+			return a.print(wire.Done{Status: "revoked"}, func(w io.Writer) { fmt.Fprintf(w, "token %s revoked\n", clean(args[0])) })
+		},
+	}
+}

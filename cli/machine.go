@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) machine() *cobra.Command {
+	c := &cobra.Command{
+		Use: "machine", Short: "See the machines of the site", Args: cobra.ArbitraryArgs, RunE: group,
+		Example: `  muster machine list
+  muster machine show local-01`,
+	}
+	c.AddCommand(a.machineList(), a.machineShow())
+	return c
+}
+
+func (a *app) machineList() *cobra.Command {
+	var all, wide bool
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the machines that answer", Args: exactly(),
+		Long: `Lists the machines that answer, with their hardware, the images that run on them
+and, as far as you may know, who uses them.`,
+		Example: `  muster machine list
+  muster machine list --wide
+  muster machine list --all -o json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			list, err := k.Machines(c.Context(), all)
+			if err != nil {
+				return err
+			}
+			return a.print(list, func(w io.Writer) { writeMachines(w, list, wide) })
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "those that do not answer, too")
+	c.Flags().BoolVarP(&wide, "wide", "w", false, "processor, NUMA, MACs, disk, address")
+	return c
+}
+
+func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "No machine answers. Those of this host come with: muster serve --local N")
+		return
+	}
+	head := []string{"MACHINE", "STATUS", "CLASS", "RACK", "CORES", "MEMORY", "NICS", "ACCEL", "USER", "CLUSTER", "NODE", "IMAGES"}
+	if wide {
+		head = append(head, "PROCESSOR", "NUMA", "DISK", "MACS", "ADDRESS")
+	}
+	t := newTable(head...)
+	shared := false
+	for _, m := range list {
+		f := m.Facts
+		shared = shared || f.Oversubscribed
+		row := []string{string(m.ID), string(m.Status), f.Class, f.Rack, fmt.Sprint(f.Cores), size(f.Memory), nicText(f),
+			accelText(f), m.User, string(m.Cluster), m.Node, strings.Join(m.Images, " ")}
+		if wide {
+			var macs []string
+			for _, n := range f.NICs {
+				macs = append(macs, n.MAC)
+			}
+			row = append(row, f.Processor, fmt.Sprint(max(len(f.NUMA), 1)), size(f.Disk), strings.Join(macs, " "), m.Address)
+		}
+		t.row(row...)
+	}
+	t.write(w)
+	if shared {
+		fmt.Fprintln(w, "Oversubscribed: machines share cores with others; nothing measured on them counts.")
+	}
+}
+
+func nicText(f muster.Facts) string {
+	n, speed := 0, int64(0)
+	for _, nic := range f.NICs {
+		if nic.Use != "management" {
+			n++
+			speed = max(speed, nic.Speed)
+		}
+	}
+	switch {
+	case n == 0:
+		return ""
+	case speed == 0:
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d x %s", n, bits(speed))
+}
+
+func bits(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%gGb/s", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%gMb/s", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%db/s", n)
+}
+
+func accelText(f muster.Facts) string {
+	var parts []string
+	for _, d := range f.Accelerators {
+		parts = append(parts, fmt.Sprintf("%d x %s", d.Count, d.Model))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) machineShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show MACHINE", Short: "Show a machine", Args: exactly("MACHINE"),
+		Long:    "Shows a machine: its hardware, its state, who uses it, and how it was cleaned last.",
+		Example: `  muster machine show local-01 -o yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			m, err := k.Machine(c.Context(), muster.MachineID(args[0]))
+			if err != nil {
+				return err
+			}
+			return a.print(m, func(w io.Writer) { writeMachine(w, m, time.Now()) })
+		},
+	}
+}
+
+func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
+	f := m.Facts
+	used := ""
+	if m.Cluster != "" {
+		used = fmt.Sprintf("node %s of cluster %s, user %s", m.Node, m.Cluster, m.User)
+	}
+	answers := "no"
+	if m.Answers {
+		answers = "yes"
+	}
+	if !m.LastSeen.IsZero() {
+		answers += ", last " + since(m.LastSeen, now) + " ago"
+	}
+	fields(w,
+		"machine", string(m.ID),
+		"status", string(m.Status)+" for "+since(m.PhaseSince, now),
+		"answers", answers,
+		"used by", used,
+		"provider", m.Provider,
+		"class", f.Class,
+		"rack", f.Rack,
+		"processor", fmt.Sprintf("%s (%s)", f.Processor, f.Architecture),
+		"cores", fmt.Sprintf("%d, %s, %s", f.Cores, count(f.Threads, "thread"), count(f.Sockets, "socket")),
+		"numa nodes", fmt.Sprint(max(len(f.NUMA), 1)),
+		"memory", size(f.Memory),
+		"disk", size(f.Disk),
+		"accelerators", accelText(f),
+		"address", m.Address,
+		"images", strings.Join(m.Images, " "),
+		"note", m.Note,
+	)
+	for _, n := range f.NICs {
+		fmt.Fprintf(w, "interface %s: %s %s, %s %s\n", n.Name, n.Use, n.Kind, n.MAC, bits(n.Speed))
+	}
+	if f.Oversubscribed {
+		fmt.Fprintln(w, "oversubscribed: it shares cores with other machines")
+	}
+	writeConditions(w, "", m.Conditions)
+	if r := m.LastClean; r != nil {
+		verified := "NOT verified"
+		if r.Verified {
+			verified = "verified"
+		}
+		fmt.Fprintf(w, "last cleaned %s in %.1fs, %s:\n", stamp(r.At), r.Took.Seconds(), verified)
+		t := newTable("  WHAT", "CHECK", "OK")
+		for _, s := range r.Steps {
+			ok := "yes"
+			if !s.OK {
+				ok = "no"
+			}
+			t.row("  "+s.What, s.Check, ok)
+		}
+		t.write(w)
+	}
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/spf13/cobra"
+)
+
+// app is what the commands share: the environment and the global flags.
+type app struct {
+	env       Env
+	server    string
+	tokenFile string
+	ca        string
+	output    string
+}
+
+// Run runs a command line and returns its exit status. Errors are told on the
+// error output. An interrupt ends the context of the command.
+func Run(ctx context.Context, env Env, args []string) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := New(env)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	Report(env, err)
+	return ExitCode(err)
+}
+
+// New is the tree of commands.
+func New(env Env) *cobra.Command {
+	a := &app{env: env}
+	root := &cobra.Command{
+		Use:   "muster",
+		Short: "Dedicated HPC clusters on demand",
+		Long: `Muster hands you a dedicated HPC cluster: you ask, it chooses machines, boots
+them into the image you want, joins them into a Slurm and MPI cluster, and takes
+them back without a trace.`,
+		Example: `  muster create cfd -n 4 --wait        ask for four nodes and wait until they are ready
+  muster exec cfd -- srun -N4 hostname use them
+  muster ssh cfd                       log in to the head
+  muster delete cfd --wait             give them back`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          group,
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%s", err.Error()) })
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.server, "server", "", "server: unix:PATH or https://host:port (MUSTER_SERVER)")
+	flags.StringVar(&a.tokenFile, "token-file", "", "file that holds the token (or MUSTER_TOKEN has it)")
+	flags.StringVar(&a.ca, "ca", "", "file with the server's CA certificate (MUSTER_CA)")
+	flags.StringVarP(&a.output, "output", "o", "", "json or yaml, for programs")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddGroup(
+		&cobra.Group{ID: "clusters", Title: "Clusters:"},
+		&cobra.Group{ID: "use", Title: "Using them:"},
+		&cobra.Group{ID: "site", Title: "The site:"},
+	)
+	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.delete())
+	add(root, "use", a.exec(), a.ssh(), a.usage(), a.logs())
+	add(root, "site", a.machine(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.version())
+	root.AddCommand(a.tunnel(), a.rsh())
+	for _, extra := range env.Extra {
+		if extra.GroupID == "" && !extra.Hidden {
+			extra.GroupID = "site"
+		}
+		root.AddCommand(extra)
+	}
+	root.SetHelpCommandGroupID("site")
+	root.SetCompletionCommandGroupID("site")
+	return root
+}
+
+func add(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}
+
+// group is what a command does that only holds others: help, or a word about a
+// name that is none of them.
+func group(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	e := muster.Errorf(muster.EInvalid, "%q is not a command of %s", args[0], c.CommandPath())
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		return e.WithHint("did you mean %s?", strings.Join(near, " or "))
+	}
+	return e.WithHint("see '%s --help'", c.CommandPath())
+}
+
+// usage is the error of a command line that cannot be understood.
+func usage(c *cobra.Command, format string, args ...any) error {
+	return muster.Errorf(muster.EInvalid, "%s", fmt.Sprintf(format, args...)).WithHint("see '%s --help'", c.CommandPath())
+}
+
+// exactly wants so many arguments, and names them when they are missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage(c, "%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return usage(c, "%q is one argument too many", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// atMost wants no more arguments than these.
+func atMost(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage(c, "%q is one argument too many", args[n])
+		}
+		return nil
+	}
+}
+
+// connect makes the client that flags and environment ask for.
+func (a *app) connect() (*client.Client, error) {
+	token, err := a.bearer()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(client.Config{
+		Server: first(a.server, a.env.getenv("MUSTER_SERVER")), Token: token,
+		CA: first(a.ca, a.env.getenv("MUSTER_CA")), UserAgent: "muster/" + a.env.Version,
+	})
+}
+
+func (a *app) bearer() (string, error) {
+	if a.tokenFile == "" {
+		return a.env.getenv("MUSTER_TOKEN"), nil
+	}
+	raw, err := os.ReadFile(a.tokenFile)
+	if err != nil {
+		return "", muster.Errorf(muster.EInvalid, "cannot read the token file %s", a.tokenFile).
+			WithHint("the file must hold the token and nothing else").Wrap(err)
+	}
+	token := strings.TrimSpace(string(raw))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", muster.Errorf(muster.EInvalid, "%s does not hold a token", a.tokenFile).
+			WithHint("the file must hold the token and nothing else")
+	}
+	return token, nil
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// interrupted tells whether the user pressed Ctrl-C.
+func interrupted(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && ctx.Err() != nil
+}

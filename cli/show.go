@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) show() *cobra.Command {
+	return &cobra.Command{
+		Use: "show CLUSTER", Short: "Show a cluster with its nodes", Args: exactly("CLUSTER"),
+		Long: "Shows a cluster, by name or ID: its state, its nodes with their machines and addresses, and what delays it.",
+		Example: `  muster show cfd
+  muster show cfd -o json | jq -r '.nodes[].address'`,
+		ValidArgsFunction: a.completeClusters(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			cluster, err := k.Cluster(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(cluster, func(w io.Writer) { a.writeCluster(w, cluster, time.Now()) })
+		},
+	}
+}
+
+func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
+	fmt.Fprintf(w, "%s  %s  %s\n", clean(c.Name), c.ID, a.paint(w, c.Status))
+	text := c.StatusText
+	if text == string(c.Status) {
+		text = ""
+	}
+	fields(w,
+		"status", text,
+		"since", since(c.PhaseSince, now),
+		"project", c.Project+", owner "+c.Owner,
+		"users", strings.Join(c.Users, " "),
+		"image", imageText(c),
+		"class", c.Class,
+		"network", networkText(c),
+		"created", stamp(c.Created),
+		"ready", readyText(c),
+		"expires", stamp(c.Expires),
+	)
+	if c.Oversubscribed {
+		fmt.Fprintln(w, "note: its machines share cores with others (oversubscribed)")
+	}
+	if c.Reason != nil {
+		fmt.Fprintf(w, "failed: %s\n", clean(c.Reason.Message))
+		if c.Reason.Hint != "" {
+			fmt.Fprintf(w, "  %s\n", clean(c.Reason.Hint))
+		}
+	}
+	writeConditions(w, "", c.Conditions)
+	if len(c.Nodes) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable("NODE", "STATUS", "MACHINE", "ADDRESS", "RACK", "CORES", "MEMORY", "LAST STAGE", "SEEN")
+	for _, n := range c.Nodes {
+		name := n.Name
+		if n.Head {
+			name += " (head)"
+		}
+		stage := ""
+		if len(n.Stages) > 0 {
+			last := n.Stages[len(n.Stages)-1]
+			stage = fmt.Sprintf("%s +%.1fs", last.Name, last.At.Sub(n.Stages[0].At).Seconds())
+		}
+		cores := ""
+		if n.Cores > 0 {
+			cores = fmt.Sprint(n.Cores)
+		}
+		memory := ""
+		if n.Memory > 0 {
+			memory = size(n.Memory)
+		}
+		seen := ""
+		if !n.LastSeen.IsZero() {
+			seen = since(n.LastSeen, now) + " ago"
+		}
+		t.row(name, string(n.Status), string(n.Machine), n.Address, n.Rack, cores, memory, stage, seen)
+	}
+	t.write(w)
+	for _, n := range c.Nodes {
+		writeConditions(w, n.Name+": ", n.Conditions)
+	}
+}
+
+func imageText(c wire.Cluster) string {
+	text := c.Spec.Image
+	if c.Image != "" && c.Spec.Image != string(c.Image) {
+		text += " (" + c.Image.Short() + ")"
+	}
+	if len(c.Spec.Packages) > 0 {
+		text += " + " + strings.Join(c.Spec.Packages, " ")
+	}
+	return text
+}
+
+func networkText(c wire.Cluster) string {
+	if c.Subnet == "" {
+		return ""
+	}
+	return c.Subnet + ", outgoing: " + string(c.Egress)
+}
+
+func readyText(c wire.Cluster) string {
+	if c.Ready.IsZero() {
+		if c.ETA.IsZero() {
+			return ""
+		}
+		return "expected " + stamp(c.ETA)
+	}
+	return fmt.Sprintf("%s, %.1fs after it was asked for", stamp(c.Ready), c.Ready.Sub(c.Created).Seconds())
+}
+
+func writeConditions(w io.Writer, prefix string, list []muster.Condition) {
+	for _, c := range list {
+		fmt.Fprintf(w, "%s%s: %s\n", prefix, c.Code, clean(c.Text))
+		if c.Hint != "" {
+			fmt.Fprintf(w, "  %s\n", clean(c.Hint))
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// tunnel is what ssh runs as its ProxyCommand.
+func (a *app) tunnel() *cobra.Command {
+	return &cobra.Command{
+		Use: "tunnel CLUSTER NODE", Short: "Connect standard input and output with a node's SSH port", Hidden: true,
+		Args:    exactly("CLUSTER", "NODE"),
+		Example: `  ssh -o ProxyCommand='muster tunnel cfd n01' ...`,
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			conn, err := k.Tunnel(c.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			defer context.AfterFunc(c.Context(), func() { conn.Close() })()
+			go func() {
+				_, _ = io.Copy(conn, a.env.In)
+				if half, ok := conn.(interface{ CloseWrite() error }); ok {
+					_ = half.CloseWrite()
+				}
+			}()
+			_, err = io.Copy(a.env.Out, conn)
+			if c.Context().Err() != nil {
+				return nil
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
+)
+
+func (a *app) user() *cobra.Command {
+	c := &cobra.Command{
+		Use: "user", Short: "Make and see users", Args: cobra.ArbitraryArgs, RunE: group,
+		Example: `  muster user add alice --projects bio --key ~/alice.pub
+  muster user list`,
+	}
+	c.AddCommand(a.userAdd(), a.userList(), a.userShow(), a.userRemove())
+	return c
+}
+
+func (a *app) userAdd() *cobra.Command {
+	var r wire.UserRequest
+	var keyFiles []string
+	c := &cobra.Command{
+		Use: "add NAME", Short: "Make a user, or change one", Args: exactly("NAME"),
+		Long: `Makes a user with a number (UID) that is the same on every node of every cluster
+and is never reused. For a user who exists, only what is named is changed.`,
+		Example: `  muster user add alice --full-name "Alice Archer" --projects bio,climate --key alice.pub`,
+		RunE: func(c *cobra.Command, args []string) error {
+			r.Name = args[0]
+			for _, file := range keyFiles {
+				keys, err := a.readKeys(file)
+				if err != nil {
+					return err
+				}
+				r.Keys = append(r.Keys, keys...)
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			u, err := k.PutUser(c.Context(), r)
+			if err != nil {
+				return err
+			}
+			return a.print(u, func(w io.Writer) { writeUser(w, u) })
+		},
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&r.Projects, "projects", nil, "projects (default: one named as the user)")
+	flags.StringVar(&r.FullName, "full-name", "", "name of the person")
+	flags.IntVar(&r.UID, "uid", 0, "number (default: the next free one)")
+	flags.StringArrayVar(&keyFiles, "key", nil, "file with public SSH keys; - is standard input")
+	flags.BoolVar(&r.Admin, "admin", false, "may do everything")
+	return c
+}
+
+func (a *app) userList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List users", Args: exactly(),
+		Example: `  muster user list -o json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			list, err := k.Users(c.Context())
+			if err != nil {
+				return err
+			}
+			return a.print(list, func(w io.Writer) {
+				if len(list) == 0 {
+					fmt.Fprintln(w, "No users. Make one: muster user add NAME")
+					return
+				}
+				t := newTable("NAME", "UID", "PROJECTS", "KEYS", "FULL NAME", "ADMIN")
+				for _, u := range list {
+					admin := "no"
+					if u.Admin {
+						admin = "yes"
+					}
+					t.row(u.Name, fmt.Sprint(u.UID), strings.Join(u.Projects, " "), fmt.Sprint(len(u.Keys)), u.FullName, admin)
+				}
+				t.write(w)
+			})
+		},
+	}
+}
+
+func (a *app) userShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show a user with their keys", Args: exactly("NAME"),
+		Example:           `  muster user show alice`,
+		ValidArgsFunction: a.completeUsers,
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			u, err := k.User(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(u, func(w io.Writer) { writeUser(w, u) })
+		},
+	}
+}
+
+func writeUser(w io.Writer, u muster.User) {
+	admin := ""
+	if u.Admin {
+		admin = "yes"
+	}
+	fields(w, "user", u.Name, "uid", fmt.Sprint(u.UID), "full name", u.FullName, "projects", strings.Join(u.Projects, " "), "administrator", admin)
+	for _, line := range u.Keys {
+		key, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		if err == nil {
+			fmt.Fprintf(w, "key  %s  %s  %s\n", ssh.FingerprintSHA256(key), key.Type(), clean(comment))
+		}
+	}
+}
+
+func (a *app) userRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a user who uses no cluster", Args: exactly("NAME"),
+		Example:           `  muster user remove alice`,
+		ValidArgsFunction: a.completeUsers,
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := k.RemoveUser(c.Context(), args[0]); err != nil {
+				return err
+			}
+			return a.print(wire.Done{Status: "removed"}, func(w io.Writer) { fmt.Fprintf(w, "user %s removed\n", clean(args[0])) })
+		},
+	}
+}
