@@ -71,7 +71,7 @@ func anySite(t *rapid.T) []muster.Machine {
 }
 
 func quantity(t *rapid.T, what string, values ...int64) muster.Quantity {
-	if rapid.IntRange(0, 3).Draw(t, "asks "+what) > 0 {
+	if rapid.IntRange(0, 7).Draw(t, "asks "+what) > 0 {
 		return muster.Quantity{}
 	}
 	op := rapid.SampledFrom([]muster.Op{muster.AtLeast, muster.AtLeast, muster.AtMost, muster.Exactly, muster.More, muster.Less}).Draw(t, what+" op")
@@ -79,7 +79,7 @@ func quantity(t *rapid.T, what string, values ...int64) muster.Quantity {
 }
 
 func pattern(t *rapid.T, what string, values ...string) string {
-	if rapid.IntRange(0, 3).Draw(t, "asks "+what) > 0 {
+	if rapid.IntRange(0, 7).Draw(t, "asks "+what) > 0 {
 		return ""
 	}
 	return rapid.SampledFrom(values).Draw(t, what)

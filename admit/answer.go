@@ -39,9 +39,9 @@ func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Sna
 
 	answer := a.count()
 	compute, spare := a.pick(0, nil)
-	if ever := placer.Room(spec, compute, spare); ever < a.least {
+	if placer.Room(spec, compute, spare) < a.least {
 		answer.Verdict = muster.VerdictNever
-		answer.Change = a.changes(ever, nil)
+		answer.Change = a.changes(nil)
 		return answer
 	}
 	compute, spare = a.pick(0, a.isFree)
@@ -55,7 +55,7 @@ func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Sna
 		return answer
 	}
 	answer.Verdict, answer.Position = muster.VerdictQueued, len(snap.Ahead)+1
-	answer.Change = a.changes(placer.Room(spec, compute, spare), a.isFree)
+	answer.Change = a.changes(a.isFree)
 	answer.Notices = a.queueNotices()
 	return answer
 }

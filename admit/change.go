@@ -11,9 +11,8 @@ import (
 const mostChanges = 6
 
 // changes tells what to change to be served: now when keep is isFree, ever
-// when keep is nil. Each sentence alone is enough. room is how many nodes find
-// a place as it is. There is always at least one sentence.
-func (a *asked) changes(room int, keep func(int) bool) []string {
+// when keep is nil. Each sentence alone is enough, and there is always one.
+func (a *asked) changes(keep func(int) bool) []string {
 	var list []string
 	if keep != nil {
 		list = append(list, a.waiting())
@@ -29,7 +28,7 @@ func (a *asked) changes(room int, keep func(int) bool) []string {
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, a.lastResort(room))
+		list = append(list, a.lastResort(keep))
 	}
 	return list
 }
@@ -52,7 +51,11 @@ func (a *asked) waiting() string {
 		{ReasonMaintenance, "in maintenance"},
 	} {
 		if n := counts[s.reason]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s.text))
+			verb := "are"
+			if n == 1 {
+				verb = "is"
+			}
+			parts = append(parts, fmt.Sprintf("%d %s %s", n, verb, s.text))
 		}
 	}
 	if len(parts) == 0 {
@@ -78,7 +81,7 @@ func (a *asked) fewer(keep func(int) bool) []string {
 	if n < 1 || n >= a.least {
 		return nil
 	}
-	return []string{fmt.Sprintf("ask for nodes: %d or min: %d: %s %s", n, n, count(n, "node"), when(keep))}
+	return []string{fmt.Sprintf("ask for nodes: %d (or say min: %d): %s %s", n, n, count(n, "node"), when(keep))}
 }
 
 // otherShape tries the wishes about the cluster as a whole, one at a time.
@@ -106,27 +109,41 @@ func (a *asked) otherShape(keep func(int) bool) []string {
 	return list
 }
 
-// lastResort is said when no single change is enough.
-func (a *asked) lastResort(room int) string {
+// lastResort is said when no single change is enough: which to make together,
+// or that the site is too small.
+func (a *asked) lastResort(keep func(int) bool) string {
 	if len(a.machines) == 0 {
 		return "there are no machines here yet: an administrator can add some"
 	}
-	var wishes []string
+	var wishes, all uint64
 	for i, c := range a.checks {
-		for j := range a.failed {
-			if a.failed[j]&(1<<i) != 0 {
-				wishes = append(wishes, c.reason)
-				break
-			}
+		if c.reason == ReasonRetired {
+			continue
+		}
+		all |= 1 << i
+		if c.change == "" && c.reason != ReasonService {
+			wishes |= 1 << i
 		}
 	}
-	if len(wishes) > 1 {
-		return "no single change is enough: relax several of " + strings.Join(wishes, ", ")
+	for _, waived := range []uint64{wishes, all} {
+		if !a.served(waived, keep, nil) {
+			continue
+		}
+		// Take back whatever need not be waived.
+		for i := range a.checks {
+			if bit := uint64(1) << i; waived&bit != 0 && a.served(waived&^bit, keep, nil) {
+				waived &^= bit
+			}
+		}
+		var names []string
+		for i, c := range a.checks {
+			if waived&(1<<i) != 0 {
+				names = append(names, c.reason)
+			}
+		}
+		return "no single change is enough: relax " + strings.Join(names, " and ") + " together"
 	}
-	if room == 0 && a.spec.Head == muster.HeadSeparate {
-		return "no machine can carry the head beside the nodes: an administrator can add machines"
-	}
-	return "the site has too few machines: an administrator can add some"
+	return "the site has too few machines: ask for fewer nodes, or an administrator can add machines"
 }
 
 // fitting counts the machines that fit with the waived checks dropped.

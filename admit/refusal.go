@@ -13,9 +13,9 @@ func Refusal(spec muster.Spec, a muster.Answer) *muster.Error {
 	var e *muster.Error
 	switch {
 	case a.Verdict == muster.VerdictNever:
-		e = muster.Errorf(muster.ENever, "no machines of this site can serve the request: %s%s", tally(spec, a.Fits, "fit"), because(a))
+		e = muster.Errorf(muster.ENever, "no machines of this site can serve the request: %s%s", tally(spec, a.Fits, "fits", "fit"), because(a))
 	case a.Verdict == muster.VerdictQueued && !spec.Queue:
-		e = muster.Errorf(muster.ENoCapacity, "there is no room now: %s%s", tally(spec, a.Free, "are free"), because(a))
+		e = muster.Errorf(muster.ENoCapacity, "there is no room now: %s%s", tally(spec, a.Free, "is free", "are free"), because(a))
 	default:
 		return nil
 	}
@@ -26,8 +26,12 @@ func Refusal(spec muster.Spec, a muster.Answer) *muster.Error {
 }
 
 // tally sets what is needed against what there is.
-func tally(spec muster.Spec, have int, verb string) string {
+func tally(spec muster.Spec, have int, one, many string) string {
 	need := spec.TotalNodes() - spec.Nodes + max(1, spec.Min)
+	verb := many
+	if have == 1 {
+		verb = one
+	}
 	return fmt.Sprintf("%s needed, %d %s", count(need, "machine"), have, verb)
 }
 

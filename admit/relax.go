@@ -59,7 +59,7 @@ func (a *asked) relaxAmount(c check, bit uint64, keep func(int) bool, gained []*
 		op = muster.AtMost
 	default:
 		n := a.fitting(bit, keep)
-		return fmt.Sprintf("leave out %s: %s%d: %s fit", c.reason, am.want.Op, am.want.Value, count(n, "machine"))
+		return fmt.Sprintf("leave out %s: %s%d and %s", c.reason, am.want.Op, am.want.Value, fit(n))
 	}
 	values := make([]int64, len(gained))
 	for i, m := range gained {
@@ -85,7 +85,7 @@ func (a *asked) relaxAmount(c check, bit uint64, keep func(int) bool, gained []*
 			n++
 		}
 	}
-	return fmt.Sprintf("ask for %s: %s: %s fit", c.reason, am.unit.request(op, q.Value), count(n, "machine"))
+	return fmt.Sprintf("ask for %s: %s and %s", c.reason, am.unit.request(op, q.Value), fit(n))
 }
 
 // relaxLabel finds the name to ask for instead.
@@ -99,13 +99,13 @@ func (a *asked) relaxLabel(c check, bit uint64, keep func(int) bool, gained []*m
 			return slices.Contains(c.label.facts(&a.machines[j]), name)
 		})
 		if a.placer.Room(a.spec, compute, spare) >= a.least {
-			return fmt.Sprintf("ask for %s: %s: %s fit", field, name, count(len(compute), "machine"))
+			return fmt.Sprintf("ask for %s: %s and %s", field, name, fit(len(compute)))
 		}
 	}
 	if c.reason == ReasonService {
 		return "" // cannot be left out: it was not asked
 	}
-	return fmt.Sprintf("leave out %s: %s: %s fit", field, c.label.want, count(a.fitting(bit, keep), "machine"))
+	return fmt.Sprintf("leave out %s: %s and %s", field, c.label.want, fit(a.fitting(bit, keep)))
 }
 
 // commonest lists the names that most machines have, at most namesTried.

@@ -7,7 +7,7 @@ import (
 )
 
 // stateReason tells why a machine that fits cannot be taken now; "" when it can.
-func stateReason(m *muster.Machine, snap Snapshot, reserved map[muster.MachineID]bool) string {
+func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]bool) string {
 	switch m.Phase {
 	case muster.MachineMaintenance, muster.MachineRetired:
 		return ReasonMaintenance
@@ -24,7 +24,7 @@ func stateReason(m *muster.Machine, snap Snapshot, reserved map[muster.MachineID
 		return ReasonBusy // never take what is not plainly free
 	case snap.Silence > 0 && snap.Now.Sub(m.LastSeen) > snap.Silence:
 		return ReasonNotAnswering
-	case reserved[m.ID]:
+	case reserved[m]:
 		return ReasonReserved
 	}
 	return ""
@@ -47,16 +47,27 @@ func stateText(reason string, silence time.Duration) string {
 // Nobody behind them may take any of these: whatever the clusters that run now
 // do, their machines come free for the first in the queue and for no one else,
 // so that it is served in the end.
-func reservedFor(snap Snapshot, placer Placer) map[muster.MachineID]bool {
+func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 	if len(snap.Ahead) == 0 {
 		return nil
 	}
-	reserved := make(map[muster.MachineID]bool)
+	type key struct {
+		wish  muster.Wish
+		image *muster.Image
+	}
+	known := make(map[key]sifted) // people ask for the same machines
+	reserved := make(map[*muster.Machine]bool)
 	for _, w := range snap.Ahead {
-		t := sift(checksFor(w.Spec, w.Image, snap.RootElsewhere), w.Spec, snap.Machines)
+		k := key{w.Spec.Machine, w.Image}
+		t, ok := known[k]
+		if !ok {
+			t = *sift(checksFor(w.Spec, w.Image, snap.RootElsewhere), w.Spec, snap.Machines)
+			known[k] = t
+		}
+		t.spec = w.Spec
 		compute, spare := t.pick(0, nil)
 		for _, m := range placer.Useful(w.Spec, compute, spare) {
-			reserved[m.ID] = true
+			reserved[m] = true
 		}
 	}
 	return reserved

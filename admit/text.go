@@ -82,3 +82,11 @@ func count(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// fit writes "1 machine fits", "5 machines fit".
+func fit(n int) string {
+	if n == 1 {
+		return "1 machine fits"
+	}
+	return count(n, "machine") + " fit"
+}

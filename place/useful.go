@@ -9,39 +9,32 @@ import "github.com/muster-hpc/muster"
 // Where service machines can carry the head the others are not listed for it.
 func (Planner) Useful(spec muster.Spec, compute, spare []*muster.Machine) []*muster.Machine {
 	var out []*muster.Machine
-	providers := make(map[string]bool)
-	listed := make(map[*muster.Machine]bool)
-	add := func(m *muster.Machine) {
-		if !listed[m] {
-			listed[m] = true
-			out = append(out, m)
-		}
-	}
-	for _, g := range groups(spec, compute, spare, true) {
-		if g.room >= max(1, spec.Min) {
-			providers[g.provider] = true
-			for _, m := range g.machines {
-				add(m)
-			}
+	list := groups(spec, compute, spare, true)
+	served := make(map[string]bool) // providers with room
+	enough := func(g *group) bool { return g.room >= max(1, spec.Min) }
+	for _, g := range list {
+		if enough(g) {
+			served[g.provider] = true
+			out = append(out, g.machines...)
 		}
 	}
 	if spec.Head != muster.HeadSeparate {
 		return out
 	}
-	service := make(map[string]bool)
+	service := make(map[string]bool) // providers with a service machine
 	for _, m := range spare {
 		if m.Facts.Service {
 			service[m.Provider] = true
 		}
 	}
 	for _, m := range spare {
-		if providers[m.Provider] && (m.Facts.Service || !service[m.Provider]) {
-			add(m)
+		if served[m.Provider] && (m.Facts.Service || !service[m.Provider]) {
+			out = append(out, m)
 		}
 	}
-	for _, m := range compute {
-		if providers[m.Provider] && !service[m.Provider] {
-			add(m)
+	for _, g := range list {
+		if served[g.provider] && !service[g.provider] && !enough(g) {
+			out = append(out, g.machines...)
 		}
 	}
 	return out

@@ -1,0 +1,195 @@
+package admit_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/place"
+)
+
+// rackOf makes n free machines of a class.
+func rackOf(n int, class string, cores int, memory int64, change func(i int, m *muster.Machine)) []muster.Machine {
+	list := make([]muster.Machine, n)
+	for i := range list {
+		list[i] = muster.Machine{
+			ID: muster.MachineID(fmt.Sprintf("%s-%02d", class, i+1)), Provider: "metal", Phase: muster.MachineFree, LastSeen: now,
+			Facts: muster.Facts{
+				Architecture: "amd64", Processor: "AMD EPYC 7763 64-Core Processor", CPULevel: 3, Cores: cores, Memory: memory,
+				Class: class, Rack: "r1", NICs: []muster.NIC{{Kind: "ethernet", Speed: 25e9, Use: "message"}},
+			},
+		}
+		if change != nil {
+			change(i, &list[i])
+		}
+	}
+	return list
+}
+
+func busy(n int) func(int, *muster.Machine) {
+	return func(i int, m *muster.Machine) {
+		if i < n {
+			m.Phase, m.Cluster, m.Node = muster.MachineActive, "c-other", "n01"
+		}
+	}
+}
+
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	atLeast := func(v int64) muster.Quantity { return muster.Quantity{Op: muster.AtLeast, Value: v} }
+	small := rackOf(5, "small", 2, 8<<30, nil)
+	for _, c := range []struct {
+		name     string
+		machines []muster.Machine
+		spec     muster.Spec
+		ahead    []muster.Spec
+		verdict  muster.Verdict
+		reasons  string // reason count, ...
+		text     string // one of the rejections'
+		change   string // one of the changes
+		refusal  string
+	}{
+		{
+			name: "cores", machines: small, spec: muster.Spec{Nodes: 4, Machine: muster.Wish{Cores: atLeast(4)}},
+			verdict: muster.VerdictNever, reasons: "cores 5", text: "cores: 4 or more asked, the most here is 2",
+			change:  "ask for cores: >=2 and 5 machines fit",
+			refusal: "never: no machines of this site can serve the request: 4 machines needed, 0 fit (cores: 4 or more asked, the most here is 2) / ask for cores: >=2 and 5 machines fit",
+		},
+		{
+			name: "memory", machines: small, spec: muster.Spec{Nodes: 1, Machine: muster.Wish{Memory: atLeast(64 << 30)}},
+			verdict: muster.VerdictNever, reasons: "memory 5", text: "memory: 64 GiB or more asked, the most here is 8 GiB",
+			change: "ask for memory: >=8GiB and 5 machines fit",
+		},
+		{
+			name: "too many nodes", machines: small, spec: muster.Spec{Nodes: 6},
+			verdict: muster.VerdictNever, change: "ask for nodes: 5 (or say min: 5): 5 nodes can be served",
+		},
+		{
+			name: "no place for the head", machines: small, spec: muster.Spec{Nodes: 5, Head: muster.HeadSeparate},
+			verdict: muster.VerdictNever, change: "say head: shared, which saves a machine: 5 nodes can be served",
+		},
+		{
+			name: "two classes", machines: append(rackOf(2, "large", 8, 8<<30, nil), small...), spec: muster.Spec{Nodes: 6},
+			verdict: muster.VerdictNever, change: "say mixed: true, so that nodes may be of different classes: 6 nodes can be served",
+		},
+		{
+			name: "two wishes", machines: small, spec: muster.Spec{Nodes: 1, Machine: muster.Wish{Cores: atLeast(4), Class: "big*"}},
+			verdict: muster.VerdictNever, reasons: "class 5", text: `class: "big*" asked, here: small`,
+			change: "no single change is enough: relax class and cores together",
+		},
+		{
+			name: "processor", machines: small, spec: muster.Spec{Nodes: 1, Machine: muster.Wish{Processor: "Xeon*"}},
+			verdict: muster.VerdictNever, change: "ask for processor: AMD EPYC 7763 64-Core Processor and 5 machines fit",
+		},
+		{
+			name: "speed", machines: small, spec: muster.Spec{Nodes: 1, Machine: muster.Wish{NICSpeed: atLeast(100e9)}},
+			verdict: muster.VerdictNever, text: "nic-speed: 100 Gb/s or more asked, the most here is 25 Gb/s", change: "ask for nic-speed: >=25Gb/s and 5 machines fit",
+		},
+		{
+			name: "service", machines: rackOf(3, "svc", 2, 8<<30, func(_ int, m *muster.Machine) { m.Facts.Service = true }), spec: muster.Spec{Nodes: 2},
+			verdict: muster.VerdictNever, reasons: "service 3", change: "ask for class: svc and 3 machines fit",
+		},
+		{
+			name: "image", machines: rackOf(3, "old", 2, 8<<30, func(_ int, m *muster.Machine) { m.Facts.CPULevel = 1 }), spec: muster.Spec{Nodes: 2},
+			verdict: muster.VerdictNever, reasons: "image-cpu-level 3", text: "image-cpu-level: the image needs x86-64-v2 processors", change: "choose an image built for older processors",
+		},
+		{
+			name: "image in memory", machines: rackOf(2, "tiny", 2, 1<<30, nil), spec: muster.Spec{Nodes: 1},
+			verdict: muster.VerdictNever, reasons: "image-memory 2", change: "choose a smaller image",
+		},
+		{
+			name: "drivers", machines: rackOf(2, "odd", 2, 8<<30, func(_ int, m *muster.Machine) { m.Facts.Modalias = []string{"pci:v00001234d1"} }), spec: muster.Spec{Nodes: 1},
+			verdict: muster.VerdictNever, reasons: "image-modules 2",
+		},
+		{
+			name: "busy", machines: rackOf(8, "small", 2, 8<<30, busy(3)), spec: muster.Spec{Nodes: 6},
+			verdict: muster.VerdictQueued, reasons: "busy 3", change: "wait: of the 8 machines that fit, 3 are busy",
+			refusal: "no_capacity: there is no room now: 6 machines needed, 5 are free (busy: serving other clusters) / wait: of the 8 machines that fit, 3 are busy",
+		},
+		{
+			name: "busy, fewer would do", machines: rackOf(8, "small", 2, 8<<30, busy(3)), spec: muster.Spec{Nodes: 6},
+			verdict: muster.VerdictQueued, change: "ask for nodes: 5 (or say min: 5): 5 nodes can start now",
+		},
+		{
+			name: "reserved", machines: rackOf(8, "small", 2, 8<<30, busy(3)), spec: muster.Spec{Nodes: 1}, ahead: []muster.Spec{{Nodes: 6, Min: 6}},
+			verdict: muster.VerdictQueued, reasons: "busy 3, reserved 5",
+		},
+		{
+			name: "passes one that waits for others", machines: append(rackOf(2, "large", 8, 8<<30, busy(2)), small...),
+			spec: muster.Spec{Nodes: 2}, ahead: []muster.Spec{{Nodes: 2, Min: 2, Machine: muster.Wish{Cores: atLeast(4)}}},
+			verdict: muster.VerdictNow,
+		},
+		{
+			name: "never ahead holds nobody back", machines: small,
+			spec: muster.Spec{Nodes: 2}, ahead: []muster.Spec{{Nodes: 99, Min: 99}}, verdict: muster.VerdictNow,
+		},
+		{name: "empty site", spec: muster.Spec{Nodes: 1}, verdict: muster.VerdictNever, change: "there are no machines here yet: an administrator can add some"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			snap := snapshot(c.machines)
+			for i, s := range c.ahead {
+				snap.Ahead = append(snap.Ahead, admit.Waiting{Cluster: muster.ClusterID(fmt.Sprintf("c-%d", i)), Spec: s, Image: hpc()})
+			}
+			c.spec.Min = c.spec.Nodes
+			a := admit.Answer("c-1", c.spec, hpc(), snap, place.Planner{})
+			var reasons, texts []string
+			for _, r := range a.Rejections {
+				reasons, texts = append(reasons, fmt.Sprint(r.Reason, " ", r.Count)), append(texts, r.Text)
+			}
+			if a.Verdict != c.verdict {
+				t.Errorf("verdict %s", a.Verdict)
+			}
+			if got := strings.Join(reasons, ", "); c.reasons != "" && got != c.reasons {
+				t.Errorf("reasons %s, want %s", got, c.reasons)
+			}
+			if c.text != "" && !slices.Contains(texts, c.text) {
+				t.Errorf("texts %q lack %q", texts, c.text)
+			}
+			if c.change != "" && !slices.Contains(a.Change, c.change) {
+				t.Errorf("changes %q lack %q", a.Change, c.change)
+			}
+			e := admit.Refusal(c.spec, a)
+			if (e == nil) != (a.Verdict == muster.VerdictNow) {
+				t.Errorf("refusal %v", e)
+			}
+			if c.refusal != "" {
+				if got := fmt.Sprintf("%s: %s / %s", e.Code, e.Message, e.Hint); got != c.refusal {
+					t.Errorf("refusal\n%s\nwant\n%s", got, c.refusal)
+				}
+			}
+			c.spec.Queue = true
+			if e := admit.Refusal(c.spec, a); (e == nil) == (a.Verdict == muster.VerdictNever) {
+				t.Errorf("refusal of a request that queues: %v", e)
+			}
+		})
+	}
+}
+
+func TestMinStartsWithFewer(t *testing.T) {
+	t.Parallel()
+	a := answer("c-1", muster.Spec{Nodes: 6, Min: 4}, snapshot(rackOf(8, "small", 2, 8<<30, busy(3))))
+	if a.Verdict != muster.VerdictNow || len(a.Plan.Assign) != 5 || len(a.Notices) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	if a.Plan.Made != now || a.Plan.Image != "sha256:aa" || a.Plan.Class != "small" {
+		t.Errorf("%+v", a.Plan)
+	}
+}
+
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	out := func(i int, m *muster.Machine) { m.Phase = muster.MachineQuarantined }
+	a := answer("c-1", muster.Spec{Nodes: 2, Min: 2}, snapshot(append(rackOf(1, "small", 2, 8<<30, nil), rackOf(1, "small", 2, 8<<30, out)...)))
+	if a.Verdict != muster.VerdictQueued || len(a.Notices) != 1 {
+		t.Errorf("%+v", a)
+	}
+	shared := func(i int, m *muster.Machine) { m.Facts.Oversubscribed = true }
+	a = answer("c-1", muster.Spec{Nodes: 1, Min: 1}, snapshot(rackOf(1, "small", 2, 8<<30, shared)))
+	if a.Verdict != muster.VerdictNow || len(a.Notices) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
