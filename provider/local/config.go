@@ -24,6 +24,9 @@ type Config struct {
 	AgentBinary string
 	// ImagePath finds the squashfs file (or unpacked directory) of an image.
 	ImagePath func(ctx context.Context, id muster.ImageID) (string, error)
+	// ImageMasks names units of an image that are of no use in a slice of a
+	// host, beside those that never are; nil for none.
+	ImageMasks func(id muster.ImageID) []string
 	// InitCommand starts a program that calls MachineInit. The default is this
 	// program with the argument InitArgument.
 	InitCommand []string

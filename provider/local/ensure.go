@@ -247,6 +247,9 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 		Argv: []string{"/sbin/init", "systemd.unit=" + p.cfg.Unit, "systemd.show_status=0"},
 		Env:  []string{"container=muster", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"},
 	}
+	if p.cfg.ImageMasks != nil {
+		cfg.Masks = p.cfg.ImageMasks(b.Image)
+	}
 	for c := range p.groups.v1 {
 		if !strings.Contains(c, "=") {
 			cfg.V1 = append(cfg.V1, c)

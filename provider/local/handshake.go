@@ -26,6 +26,7 @@ type initConfig struct {
 	CPUInfo  []byte     `json:"cpuinfo"`          // what /proc/cpuinfo shows, empty: the host's
 	Online   string     `json:"online"`           // what .../cpu/online shows, empty: the host's
 	V1       []string   `json:"v1,omitempty"`
+	Masks    []string   `json:"masks,omitempty"` // units of this image
 	Links    []initLink `json:"links"`
 	Argv     []string   `json:"argv"`
 	Env      []string   `json:"env"`

@@ -30,9 +30,9 @@ func masked() []string {
 		"ifupdown-pre.service", "systemd-homed.service", "systemd-userdbd.service", "systemd-userdbd.socket",
 		"systemd-logind.service", "systemd-logind-varlink.socket", "systemd-hostnamed.socket",
 		"systemd-importd.socket", "systemd-mountfsd.socket", "systemd-nsresourced.socket",
-		"hostname.service", "x11-common.service", "rsync.service", "nftables.service",
+		"dbus.service", "dbus.socket", "hostname.service", "x11-common.service", "rsync.service", "nftables.service",
 		// No console.
-		"getty.target", "console-getty.service", "getty@tty1.service", "getty-static.service",
+		"getty.target", "console-getty.service", "getty@tty1.service", "getty-static.service", "serial-getty@.service",
 		"systemd-vconsole-setup.service", "console-setup.service", "keyboard-setup.service",
 		"systemd-ask-password-console.path", "systemd-ask-password-wall.path", "systemd-initctl.socket",
 		// Upkeep of long-lived systems.

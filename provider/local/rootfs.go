@@ -53,6 +53,12 @@ func buildRoot(cfg *initConfig, fds []int) error {
 	if err := os.WriteFile("/etc/hostname", []byte(cfg.Hostname+"\n"), 0o644); err != nil {
 		return err
 	}
+	for _, unit := range cfg.Masks {
+		err := os.Symlink("/dev/null", "/etc/systemd/system/"+filepath.Base(unit))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("mask %s: %w", unit, err)
+		}
+	}
 	// systemd expects shared mounts.
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 }
