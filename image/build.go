@@ -208,7 +208,7 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 	}
 	hook := func(script string) string { return "sh " + quote(work.path(script)) + ` "$1"` }
 	argv := []string{
-		s.tools.mmdebstrap, "--mode=root", "--variant=minbase", "--format=directory",
+		s.tools.mmdebstrap, "--mode=root", "--verbose", "--variant=minbase", "--format=directory",
 		"--architectures=" + rec.Requires.Architecture,
 		"--skip=essential/unlink", // packages stay until they are in the cache
 		"--aptopt=" + apt, "--dpkgopt=" + dpkg,

@@ -121,10 +121,11 @@ func customizeScript(rec *Recipe, cache string) string {
 	b.WriteString(`set -eu
 here=${0%/*}
 root=$1
-# Commands run without a network and with a name that always resolves.
+# Commands run without a network, with a name that always resolves, and in a
+# process namespace of their own: no daemon that they start outlives them.
 inside() {
-	unshare --net --uts /bin/sh -euc '
-		echo localhost > /proc/sys/kernel/hostname
+	unshare --net --uts --mount --pid --fork --kill-child --mount-proc="$root/proc" /bin/sh -euc '
+		hostname localhost
 		root=$1; shift
 		if [ -x "$root/usr/sbin/ip" ] || [ -x "$root/sbin/ip" ]; then chroot "$root" ip link set lo up; fi
 		exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"

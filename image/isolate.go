@@ -38,13 +38,14 @@ func (s *Store) run(ctx context.Context, j job) error {
 	cmd.Env = append(hostEnvironment(), j.env...)
 	cmd.Dir = "/"
 	cmd.WaitDelay = 5 * time.Second
-	tail := &tail{log: j.log, onLine: j.onLine}
+	tail := &tail{log: j.log, onLine: j.onLine, began: time.Now()}
 	out, in, err := os.Pipe()
 	if err != nil {
 		return storeError("start "+j.argv[0], err)
 	}
 	cmd.Stdout, cmd.Stderr = in, in
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if s.tools.isolate {
 		// The first process of a process namespace takes all others with it.
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
@@ -121,6 +122,7 @@ func (e *jobError) complaints() []string {
 
 // tail hands on lines and remembers the last of them.
 type tail struct {
+	began  time.Time
 	log    io.Writer
 	onLine func(string)
 	lines  []string
@@ -136,7 +138,7 @@ func (t *tail) copy(r io.Reader) {
 				line = line[:longest]
 			}
 			if t.log != nil {
-				_, _ = io.WriteString(t.log, line+"\n") // a log that cannot be written stops no build
+				_, _ = fmt.Fprintf(t.log, "%7.2f %s\n", time.Since(t.began).Seconds(), line) // a log that cannot be written stops no build
 			}
 			t.lines = append(t.lines, line)
 			if len(t.lines) > remembered {

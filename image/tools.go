@@ -44,6 +44,7 @@ func Prerequisites() []Prerequisite {
 		program("unsquashfs", "unpacks an image to add packages to it", "squashfs-tools"),
 		program("apt-get", "downloads packages", "apt"),
 		program("unshare", "keeps build commands off the network", "util-linux"),
+		program("hostname", "names the place where build commands run", "hostname"),
 		program("tar", "copies files into images", "tar"),
 		program("find", "sets the times of files", "findutils"),
 	}
