@@ -1,0 +1,267 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"pgregory.net/rapid"
+)
+
+func TestCPUListRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.SliceOfDistinct(rapid.IntRange(0, 300), rapid.ID).Draw(t, "cpus")
+		out, err := parseCPUs(foldCPUs(in))
+		slices.Sort(in)
+		if err != nil || !slices.Equal(in, out) {
+			t.Fatalf("%v became %v: %v", in, out, err)
+		}
+	})
+	if got := foldCPUs([]int{3, 1, 2, 8}); got != "1-3,8" {
+		t.Error(got)
+	}
+}
+
+func FuzzParseCPUs(f *testing.F) {
+	for _, s := range []string{"", "0", "0-3,8", "3-1", "-1", "1,,2", "0-99999999999", "\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		cpus, err := parseCPUs(text)
+		if err != nil {
+			return
+		}
+		again, err := parseCPUs(foldCPUs(cpus))
+		if err != nil || !slices.Equal(cpus, again) {
+			t.Errorf("%q: %v, then %v %v", text, cpus, again, err)
+		}
+	})
+}
+
+func TestParseSlice(t *testing.T) {
+	t.Parallel()
+	good := map[string]Slice{
+		"4":                               {Count: 4},
+		"2,cores=3,memory=8GiB":           {Count: 2, Cores: 3, Memory: 8 << 30},
+		"1,memory=512M,class=big,rack=r2": {Count: 1, Memory: 512 << 20, Class: "big", Rack: "r2"},
+		"1,service,class=head":            {Count: 1, Service: true, Class: "head"},
+	}
+	for text, want := range good {
+		if got, err := ParseSlice(text); err != nil || got != want {
+			t.Errorf("%q: %+v %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "x", "99999", "1,cores=0", "1,cores=x", "1,memory=8", "1,memory=1MiB", "1,memory=-1GiB",
+		"1,memory=99999999999TiB", "1,class=A b", "1,class=", "1,colour=red", "1,cores=1,cores=2", "1,service=yes", "1,"} {
+		_, err := ParseSlice(text)
+		if muster.CodeOf(err) != muster.EInvalid {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func FuzzParseSlice(f *testing.F) {
+	for _, s := range []string{"4", "1,cores=2,memory=3GiB,class=a,rack=b,service", "9999999999999999999", "1,memory=9223372036854775807T"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSlice(text)
+		if err == nil && (s.Count < 1 || s.Count > maxMachines || s.Cores < 0 || s.Memory < 0 || s.Memory > 0 && s.Memory < minMemory) {
+			t.Errorf("%q: %+v", text, s)
+		}
+	})
+}
+
+// testHost has sockets*cores processors and gib of memory.
+func testHost(sockets, cores int, gib int64) *host {
+	h := &host{arch: "amd64", model: "Test", level: 3, memory: gib << 30, mems: "0"}
+	for s := range sockets {
+		n := numaNode{id: s}
+		for c := range cores {
+			id := c*sockets + s // numbered across sockets, as many hosts do
+			h.cpus = append(h.cpus, cpu{id: id, core: c, socket: s, node: s})
+			n.cpus = append(n.cpus, id)
+		}
+		h.numa = append(h.numa, n)
+	}
+	return h
+}
+
+func TestLayOut(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		h := testHost(rapid.IntRange(1, 2).Draw(t, "sockets"), rapid.IntRange(1, 16).Draw(t, "cores"), rapid.Int64Range(2, 256).Draw(t, "gib"))
+		cfg := &Config{Oversubscribe: rapid.Bool().Draw(t, "oversubscribe")}
+		n := rapid.IntRange(1, 3).Draw(t, "kinds")
+		count := 0
+		for range n {
+			s := Slice{Count: rapid.IntRange(1, 6).Draw(t, "count"), Cores: rapid.IntRange(0, 4).Draw(t, "cores"),
+				Memory: rapid.SampledFrom([]int64{0, 1 << 30, 4 << 30}).Draw(t, "memory")}
+			count += s.Count
+			cfg.Slices = append(cfg.Slices, s)
+		}
+		got, err := layOut(h, cfg)
+		if err != nil {
+			if cfg.Oversubscribe || muster.CodeOf(err) != muster.EInvalid {
+				t.Fatal(err)
+			}
+			return
+		}
+		if len(got) != count {
+			t.Fatalf("%d machines for %d", len(got), count)
+		}
+		used, memory := map[int]int{}, int64(0)
+		for _, f := range got {
+			if len(f.CPUs) == 0 || f.Memory < minMemory || f.Cores < 1 || f.Class == "" || f.Rack == "" {
+				t.Fatalf("%+v", f)
+			}
+			memory += f.Memory
+			for _, c := range f.CPUs {
+				used[c]++
+			}
+		}
+		if got[0].Oversubscribed {
+			if !cfg.Oversubscribe {
+				t.Fatal("shares without leave")
+			}
+			return
+		}
+		for c, n := range used {
+			if n > 1 {
+				t.Fatalf("core %d belongs to %d machines", c, n)
+			}
+		}
+		if memory > h.memory {
+			t.Fatal("more memory than there is")
+		}
+	})
+}
+
+func TestLayOutRefuses(t *testing.T) {
+	t.Parallel()
+	h := testHost(1, 2, 4)
+	for _, s := range []Slice{{Count: 3}, {Count: 1, Cores: 3}, {Count: 2, Memory: 2 << 30}} {
+		_, err := layOut(h, &Config{Slices: []Slice{s}})
+		e, ok := err.(*muster.Error) //nolint:errorlint // it is made here
+		if !ok || !strings.Contains(e.Hint, "--oversubscribe") {
+			t.Errorf("%+v: %v", s, err)
+		}
+		if _, err := layOut(h, &Config{Slices: []Slice{s}, Oversubscribe: true}); err != nil {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	f, err := layOut(testHost(2, 4, 64), &Config{Slices: []Slice{{Count: 2}}})
+	if err != nil || !slices.Equal(f[0].CPUs, []int{0, 2, 4, 6}) || f[0].Sockets != 1 || len(f[0].NUMA) != 1 {
+		t.Errorf("a machine does not lie on one socket: %+v %v", f, err)
+	}
+}
+
+func TestFilterCPUInfo(t *testing.T) {
+	t.Parallel()
+	const text = "processor\t: 0\nsiblings\t: 4\nflags\t\t: a b\n\nprocessor\t: 1\nsiblings\t: 4\nflags\t\t: a b\n\nprocessor\t: 2\ncpu cores\t: 4\n\n"
+	if got := filterCPUInfo(text, []int{1, 2}); got != "processor\t: 1\nsiblings\t: 2\nflags\t\t: a b\n\nprocessor\t: 2\ncpu cores\t: 2\n\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzFilterCPUInfo(f *testing.F) {
+	f.Add("processor\t: 0\nmodel name\t: X\n\nprocessor: 1\n")
+	f.Add("\n\n\n")
+	f.Fuzz(func(_ *testing.T, text string) {
+		_ = filterCPUInfo(text, []int{0, 3})
+		_, _ = parseModel(text)
+	})
+}
+
+func TestCPULevel(t *testing.T) {
+	t.Parallel()
+	v2 := "lm cmov cx8 fpu fxsr mmx syscall sse2 cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
+	for flags, want := range map[string]int{"": 0, "lm cmov cx8 fpu fxsr mmx syscall sse2": 1, v2: 2,
+		v2 + " avx avx2 bmi1 bmi2 f16c fma abm movbe xsave": 3} {
+		if got := cpuLevel(strings.Fields(flags)); got != want {
+			t.Errorf("%q: %d", flags, got)
+		}
+	}
+}
+
+func TestReadHost(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	files := map[string]string{
+		"proc/cpuinfo":                  "processor\t: 0\nmodel name\t: Some CPU\nflags\t: lm cmov cx8 fpu fxsr mmx syscall sse2\n",
+		"proc/meminfo":                  "MemTotal:       2048 kB\n",
+		"sys/devices/system/cpu/online": "0-1\n",
+		"sys/devices/system/cpu/cpu1/topology/core_id":             "7\n",
+		"sys/devices/system/cpu/cpu1/topology/physical_package_id": "1\n",
+		"sys/devices/system/node/node0/cpulist":                    "0\n",
+		"sys/devices/system/node/node1/cpulist":                    "1\n",
+	}
+	for name, text := range files {
+		if err := putFile(filepath.Join(root, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := readHost(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.model != "Some CPU" || h.level != 1 || h.memory != 2<<20 || h.mems != "0-1" ||
+		!reflect.DeepEqual(h.cpus, []cpu{{0, 0, 0, 0}, {1, 7, 1, 1}}) {
+		t.Errorf("%+v", h)
+	}
+	if err := os.Remove(filepath.Join(root, "proc/meminfo")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readHost(root); err == nil {
+		t.Error("a host without memory")
+	}
+}
+
+func TestParseStartTime(t *testing.T) {
+	t.Parallel()
+	got, err := parseStartTime("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21")
+	if err != nil || got != 4711 {
+		t.Error(got, err)
+	}
+	self, err := startTime(os.Getpid())
+	if err != nil || self == 0 {
+		t.Error(self, err)
+	}
+}
+
+func FuzzParseStartTime(f *testing.F) {
+	f.Add("1 (x) S 1 2 3")
+	f.Fuzz(func(_ *testing.T, s string) { _, _ = parseStartTime(s) })
+}
+
+func TestMachineIndex(t *testing.T) {
+	t.Parallel()
+	for i := range maxMachines {
+		if got, ok := machineIndex(machineID(i)); !ok || got != i {
+			t.Fatal(i, got, ok)
+		}
+	}
+	for _, id := range []muster.MachineID{"", "local-", "local-0", "local-1", "local-00", "local-x", "metal-01", "local--1", "local-001"} {
+		if i, ok := machineIndex(id); ok {
+			t.Error(id, i)
+		}
+	}
+}
+
+func TestIDRanges(t *testing.T) {
+	t.Parallel()
+	c := &Config{Instance: "abc"}
+	seen := map[int]bool{}
+	for i := range maxMachines {
+		b := c.idBase(i)
+		if b < firstID || b+idRange-1 > lastID+idRange || b%idRange != 0 || seen[b] {
+			t.Fatal(i, b)
+		}
+		seen[b] = true
+	}
+}
