@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,6 +83,20 @@ func TestLocked(t *testing.T) {
 	wantCode(t, err, muster.EUnavailable)
 	if !strings.Contains(err.Error(), "locked") {
 		t.Errorf("the message is %v", err)
+	}
+	// Many that wait are told together, not one after the other.
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			if err := note(db, "a"); muster.CodeOf(err) != muster.EUnavailable {
+				t.Errorf("while locked: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("40 refusals took %v", took)
 	}
 	if len(notes(t, db)) != 0 { // reading goes on
 		t.Error("something was written")

@@ -48,10 +48,11 @@ func (db *DB) Update(ctx context.Context, who muster.Actor, fn func(*Tx) error) 
 	if err := db.usable(ctx); err != nil {
 		return err
 	}
+	arrived := time.Now()
 	db.waiting.Add(1)
 	db.wmu.Lock()
 	db.waiting.Add(-1)
-	g, err := db.join(ctx, who, fn)
+	g, err := db.join(ctx, arrived, who, fn)
 	if g == nil {
 		return err
 	}
@@ -95,17 +96,14 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 
 // join runs fn as a member of the open group, with wmu held, and lets go of
 // wmu. It returns a nil group if there is nothing to wait for.
-func (db *DB) join(ctx context.Context, who muster.Actor, fn func(*Tx) error) (g *group, err error) {
+func (db *DB) join(ctx context.Context, arrived time.Time, who muster.Actor, fn func(*Tx) error) (g *group, err error) {
 	if err := db.usable(ctx); err != nil { // it may have waited long
 		db.settle()
 		return nil, err
 	}
-	if db.group == nil {
-		if _, err := db.writer.exec(`BEGIN IMMEDIATE`); err != nil {
-			db.settle()
-			return nil, db.failed(err)
-		}
-		db.group = &group{done: make(chan struct{}), began: time.Now()}
+	if err := db.begin(arrived); err != nil {
+		db.settle()
+		return nil, err
 	}
 	g = db.group
 	g.n++
@@ -135,6 +133,30 @@ func (db *DB) join(ctx context.Context, who muster.Actor, fn func(*Tx) error) (g
 	}
 	returned = true
 	return g, err
+}
+
+// refusal is the last time that no transaction could be begun.
+type refusal struct {
+	at  time.Time
+	err error
+}
+
+// begin opens a group if none is open. When another program holds the lock,
+// everybody who was waiting meanwhile is told so at once, rather than each of
+// them waiting for the lock in turn.
+func (db *DB) begin(arrived time.Time) error {
+	if db.group != nil {
+		return nil
+	}
+	if arrived.Before(db.refused.at) {
+		return db.refused.err
+	}
+	if _, err := db.writer.exec(`BEGIN IMMEDIATE`); err != nil {
+		db.refused = refusal{time.Now(), db.failed(err)}
+		return db.refused.err
+	}
+	db.group = &group{done: make(chan struct{}), began: time.Now()}
+	return nil
 }
 
 // leave keeps or undoes what one member did.

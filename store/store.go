@@ -52,6 +52,7 @@ type DB struct {
 	group   *group
 	lastN   int
 	rev     int64
+	refused refusal
 
 	feeds    feeds
 	machines cache[muster.MachineID, muster.Machine]
@@ -163,6 +164,9 @@ func (db *DB) Close() error {
 	var err error
 	db.closed.Do(func() {
 		db.wmu.Lock()
+		if g := db.group; g != nil { // its members wait for somebody to commit
+			db.commit(g)
+		}
 		crashed := !db.dead.CompareAndSwap(nil, muster.Errorf(muster.EUnavailable, "the store is closed").
 			WithHint("the server is stopping: try again when it runs"))
 		db.wmu.Unlock()

@@ -139,8 +139,8 @@ CREATE TABLE audit (
     text    TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX audit_cluster ON audit (cluster, seq) WHERE cluster <> '';
-CREATE INDEX audit_project ON audit (project, seq) WHERE project <> '';
-CREATE INDEX audit_owner   ON audit (owner, seq) WHERE owner <> 'system';
+CREATE INDEX audit_project ON audit (project, seq);
+CREATE INDEX audit_owner   ON audit (owner, seq);
 CREATE INDEX audit_kind    ON audit (kind, seq);
 
 -- +goose StatementBegin

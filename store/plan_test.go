@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// TestPlans runs everything once and asks SQLite how it ran each statement:
+// none may walk a whole table, except where the whole table is the answer.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	db, err := Open(context.Background(), filepath.Join(t.TempDir(), "muster.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	id := muster.ClusterID("c-1")
+	for _, who := range []muster.Actor{muster.System(), {Name: "alice", Projects: []string{"sea", "lake"}}} {
+		err = db.Update(context.Background(), who, func(tx *Tx) error {
+			sys := tx.AsSystem()
+			c := muster.Cluster{ID: id, Name: "a", Owner: "alice", Project: "sea", Phase: muster.ClusterBuilding, Image: "i"}
+			for _, err := range []error{
+				sys.PutUser(muster.User{Name: "alice", UID: 20000, Projects: []string{"sea"}}, ""),
+				sys.PutMachine(muster.Machine{ID: "m1", Provider: "fake", Phase: muster.MachineNew}, "x"),
+				tx.PutCluster(c, "x"),
+				tx.PutNode(muster.Node{Cluster: id, Name: "n01", Phase: muster.NodeAssigned}, "x"),
+				sys.PutSecret(id, "s", nil),
+				sys.PutJoin(Join{Machine: "m1", Cluster: id}),
+				sys.PutToken(Token{ID: "t-" + who.Name, User: "alice", Hash: [32]byte{byte(len(who.Name))}}),
+				sys.PutClean(muster.CleanRecord{Machine: "m1"}),
+				sys.PutDuration("boot", "a", "b", time.Second),
+			} {
+				if err != nil {
+					return err
+				}
+			}
+			_, _ = tx.FindCluster("a")
+			_, _ = tx.Clusters(ClusterFilter{Living: true, Limit: 3})
+			_, _ = tx.Clusters(ClusterFilter{Phases: []muster.ClusterPhase{"queued"}})
+			_, _ = tx.Nodes(id)
+			_, _ = tx.NodesOf(id)
+			_, _ = tx.Machines(MachineFilter{Cluster: id})
+			_, _ = tx.Machines(MachineFilter{Phases: []muster.MachinePhase{"free"}})
+			_, _ = tx.User("alice")
+			if !who.Admin {
+				_, _ = tx.Users()
+			}
+			_, _ = tx.Tokens("alice")
+			_, _ = sys.tokens(`hash = ?`, []byte{1})
+			_, _ = sys.Secret(id, "s")
+			_, _ = sys.UseJoin([32]byte{}, time.Now())
+			_, _ = tx.Audits(AuditFilter{After: 1, Cluster: id})
+			_, _ = tx.Audits(AuditFilter{After: 1, Limit: 10})
+			_, _ = tx.Audits(AuditFilter{Kind: "user"})
+			_, _ = tx.Durations("boot", "a", "b", 3)
+			_, _ = tx.QueuePosition(id)
+			_, _ = tx.ImageUsers("i")
+			_, _, _ = tx.FreeSubnet()
+			_, _ = tx.NextUID()
+			return sys.DeleteToken("t-" + who.Name)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var queries []string
+	for q := range db.writer.stmts {
+		queries = append(queries, q)
+	}
+	if len(queries) < 40 {
+		t.Errorf("only %d statements were run", len(queries))
+	}
+	for _, q := range queries {
+		if verb, _, _ := strings.Cut(q, " "); !strings.Contains("SELECT UPDATE DELETE", verb) || strings.Contains(q, "max(rev)") {
+			continue
+		}
+		args := make([]any, strings.Count(q, "?"))
+		for i := range args {
+			args[i] = "1"
+		}
+		rows, err := db.writer.c.QueryContext(context.Background(), "EXPLAIN QUERY PLAN "+q, args...)
+		if err != nil {
+			t.Errorf("%s: %v", q, err)
+			continue
+		}
+		for _, detail := range details(t, rows) {
+			// A scan of a partial index reads only what is asked for.
+			if strings.HasPrefix(detail, "SCAN") && !strings.Contains(detail, "USING") && !strings.Contains(detail, "CONSTANT ROW") && !strings.HasPrefix(detail, "SCAN me") {
+				t.Errorf("%s\n  %s", q, detail)
+			}
+			if strings.HasPrefix(detail, "SCAN") {
+				t.Logf("%s\n  %s", q, detail)
+			}
+		}
+	}
+}
+
+func details(t *testing.T, rows *sql.Rows) (out []string) {
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, detail)
+	}
+	return out
+}
