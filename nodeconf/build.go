@@ -69,7 +69,7 @@ func check(in Input) (head muster.Node, err error) {
 			head = n
 			heads++
 		}
-		found = found || n.Name == in.Node.Name
+		found = found || n.Name == in.Node.Name && n.Phase != muster.NodeGone
 		if !in.Cluster.Subnet.Contains(n.Address) {
 			return head, bad("address %s of %s is outside %s", n.Address, n.Name, in.Cluster.Subnet)
 		}

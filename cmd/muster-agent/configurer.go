@@ -4,16 +4,19 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent"
+	"github.com/muster-hpc/muster/agent/configure"
 	"github.com/muster-hpc/muster/wire"
 )
 
 // newConfigurer returns what changes this node.
-func newConfigurer(*slog.Logger) agent.Configurer { return unable{} }
+func newConfigurer(log *slog.Logger) agent.Configurer {
+	return configurer{configure.New(configure.Options{Log: log})}
+}
 
-type unable struct{}
+// configurer gives configure's interface the agent's name for it.
+type configurer struct{ c *configure.Configurer }
 
-func (unable) Apply(context.Context, *wire.NodeConfig, agent.Reporter) error {
-	return muster.Errorf(muster.EInternal, "this agent was built without the part that configures nodes")
+func (n configurer) Apply(ctx context.Context, c *wire.NodeConfig, r agent.Reporter) error {
+	return n.c.Apply(ctx, c, r)
 }

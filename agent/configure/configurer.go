@@ -1,0 +1,151 @@
+package configure
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Reporter takes what there is to say while a node is configured and after.
+// Methods are safe for concurrent use and return at once.
+type Reporter interface {
+	// Stage notes that a named moment of the boot is reached now.
+	Stage(name string)
+	// Check notes the latest result of a check.
+	Check(c wire.Check)
+	// Scheduler notes the head's view of all nodes.
+	Scheduler(s wire.SchedulerState)
+	// Context ends when the agent does.
+	Context() context.Context
+}
+
+// Runner runs programs of the node. Tests have one that only remembers.
+type Runner interface {
+	// Run gives the standard output. An error tells the exit status and the
+	// last line of the standard error. Arguments are never secret: secrets go
+	// through stdin.
+	Run(ctx context.Context, stdin string, name string, args ...string) (string, error)
+}
+
+// Options say where and by what means to configure. The zero value is the
+// node that the agent runs on.
+type Options struct {
+	// Root is where the node's files are; "" for /.
+	Root string
+	// Run is nil for real programs.
+	Run Runner
+	// Dial opens connections for checks; nil for the ordinary way.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Hostname sets the kernel's; nil for the system call.
+	Hostname func(name string) error
+	// Mount mounts a file system; nil for the system call.
+	Mount func(m wire.Mount, target string) error
+	// NoOwners leaves the owners of files alone, for tests without root.
+	NoOwners bool
+	// Clock is nil for the system's.
+	Clock muster.Clock
+	// Log is nil for silence.
+	Log *slog.Logger
+	// Timeout bounds the wait for a service; 0 for a minute.
+	Timeout time.Duration
+	// AccountingDelay is how long the cluster has been usable before the
+	// head's accounting starts; 0 for two seconds.
+	AccountingDelay time.Duration
+}
+
+// Configurer applies configurations to one node.
+type Configurer struct {
+	o     Options
+	files files
+	run   Runner
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	clock muster.Clock
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	stop context.CancelFunc // ends what watches the node for the last Apply
+	done sync.WaitGroup
+}
+
+// New makes a Configurer.
+func New(o Options) *Configurer {
+	c := &Configurer{o: o, run: o.Run, dial: o.Dial, clock: o.Clock, log: o.Log}
+	c.files = files{root: o.Root, noOwners: o.NoOwners}
+	if c.run == nil {
+		c.run = programs{}
+	}
+	if c.dial == nil {
+		c.dial = (&net.Dialer{Timeout: time.Second}).DialContext
+	}
+	if c.clock == nil {
+		c.clock = muster.SystemClock{}
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.o.Hostname == nil {
+		c.o.Hostname = setHostname
+	}
+	if c.o.Mount == nil {
+		c.o.Mount = mount
+	}
+	if c.o.Timeout == 0 {
+		c.o.Timeout = time.Minute
+	}
+	if c.o.AccountingDelay == 0 {
+		c.o.AccountingDelay = 2 * time.Second
+	}
+	return c
+}
+
+// Apply makes the node what cfg says and returns once its services answer and
+// its own checks pass. On the head, watching the scheduler goes on until the
+// next Apply or the end of r's context. Errors are *muster.Error.
+func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter) error {
+	c.endWatch()
+	if err := valid(cfg); err != nil {
+		return err
+	}
+	had := c.loadMemory()
+	ch, err := c.write(ctx, cfg, had)
+	if err != nil {
+		return failed("write the node's configuration", err)
+	}
+	r.Stage("configured")
+	if err := c.saveMemory(remember(cfg)); err != nil {
+		return failed("remember what was configured", err)
+	}
+	if err := c.startServices(ctx, cfg, had, ch, r); err != nil {
+		return err
+	}
+	if cfg.Head && cfg.Slurm != nil {
+		c.watch(r, cfg)
+	}
+	return nil
+}
+
+// watch starts what lives on after Apply.
+func (c *Configurer) watch(r Reporter, cfg *wire.NodeConfig) {
+	ctx, stop := context.WithCancel(r.Context())
+	c.mu.Lock()
+	c.stop = stop
+	c.mu.Unlock()
+	c.done.Go(func() { c.watchScheduler(ctx, cfg, r) })
+}
+
+// endWatch stops what the last Apply left running and waits for its end.
+func (c *Configurer) endWatch() {
+	c.mu.Lock()
+	stop := c.stop
+	c.stop = nil
+	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	c.done.Wait()
+}

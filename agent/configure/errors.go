@@ -1,0 +1,84 @@
+package configure
+
+import (
+	"errors"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// failed makes any error one for people.
+func failed(doing string, err error) error {
+	var e *muster.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return muster.Errorf(muster.EInternal, "cannot %s: %v", doing, err).
+		WithHint("look at the node's journal for what came before").Wrap(err)
+}
+
+// These bound what goes into files whose form a stray character would break.
+var (
+	hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	domain   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,120}[a-z0-9])?$`)
+	userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+	ifName   = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$`)
+)
+
+// firstUID is the smallest number of a person: below are the image's own.
+const firstUID = 1000
+
+// valid refuses a configuration that would break a file. The server makes
+// none; this is the last wall before text goes into passwd and hosts.
+func valid(cfg *wire.NodeConfig) error {
+	bad := func(format string, args ...any) error {
+		return muster.Errorf(muster.EInvalid, "configuration of this node: "+format, args...)
+	}
+	if cfg == nil || !hostName.MatchString(cfg.Node) {
+		return bad("bad node name")
+	}
+	if cfg.Domain != "" && !domain.MatchString(cfg.Domain) {
+		return bad("bad domain")
+	}
+	for _, i := range []string{cfg.Interface, cfg.Management} {
+		if i != "" && !ifName.MatchString(i) {
+			return bad("bad interface name")
+		}
+	}
+	for _, h := range cfg.Hosts {
+		if _, err := netip.ParseAddr(h.Address); err != nil || !hostName.MatchString(h.Name) {
+			return bad("bad host %q", h.Name)
+		}
+	}
+	for _, u := range cfg.Users {
+		if err := validUser(u); err != nil {
+			return err
+		}
+	}
+	for _, text := range []string{cfg.SSH.HostCA, cfg.SSH.UserCA, cfg.SSH.HostCertificate, cfg.SSH.RootPublicKey, cfg.SSH.PrincipalSuffix, cfg.ProxyURL} {
+		if strings.ContainsAny(strings.TrimSpace(text), "\n\r") {
+			return bad("a key or address of more than one line")
+		}
+	}
+	return nil
+}
+
+func validUser(u wire.Account) error {
+	if !userName.MatchString(u.Name) {
+		return muster.Errorf(muster.EInvalid, "bad user name %q", u.Name).
+			WithHint("use lower-case letters, digits, - and _, at most 32")
+	}
+	if u.UID < firstUID || u.GID < firstUID || u.UID >= 1<<31 || u.GID >= 1<<31 {
+		return muster.Errorf(muster.EInvalid, "user %s: number %d is not one for people", u.Name, u.UID).
+			WithHint("give users numbers from %d", firstUID)
+	}
+	for _, k := range u.Keys {
+		if strings.ContainsAny(strings.TrimSpace(k), "\n\r") {
+			return muster.Errorf(muster.EInvalid, "user %s: a key of more than one line", u.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package configure
+
+import (
+	"encoding/json"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// memoryFile keeps what was configured, across restarts of the agent. It dies
+// with the node's file system, as does what it tells of.
+const memoryFile = "/var/lib/muster/configured.json"
+
+// memory is what an earlier Apply made on this node.
+type memory struct {
+	Generation int64          `json:"generation"` // 0: nothing yet
+	Users      map[string]int `json:"users"`      // name -> UID
+	Slurm      []string       `json:"slurm"`      // nodes declared to the scheduler
+}
+
+func remember(cfg *wire.NodeConfig) memory {
+	m := memory{Generation: max(1, cfg.Generation), Users: map[string]int{}}
+	for _, u := range cfg.Users {
+		m.Users[u.Name] = u.UID
+	}
+	if cfg.Slurm != nil {
+		for _, n := range cfg.Slurm.NodeLines {
+			m.Slurm = append(m.Slurm, n.Name)
+		}
+	}
+	return m
+}
+
+// loadMemory gives the zero memory when there is none, or none that is
+// readable: everything is then made again, which does no harm.
+func (c *Configurer) loadMemory() memory {
+	var m memory
+	text, err := c.files.read(memoryFile)
+	if err != nil || text == "" || json.Unmarshal([]byte(text), &m) != nil {
+		return memory{}
+	}
+	return m
+}
+
+func (c *Configurer) saveMemory(m memory) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = c.files.write(memoryFile, string(b), 0o600, "")
+	return err
+}

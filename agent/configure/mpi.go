@@ -1,0 +1,62 @@
+package configure
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// mpi tells Open MPI which network is for messages. Inside a node it finds
+// shared memory by itself. The files of releases 4 and 5 have other names;
+// those of an image without Open MPI are not made.
+func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
+	if !c.files.exists("/etc/openmpi") {
+		return nil
+	}
+	params, hostfile := mpiParams(cfg), "/etc/openmpi/openmpi-default-hostfile"
+	if c.files.exists("/etc/openmpi/prte.conf") { // release 5: a launcher of its own
+		hostfile = "/etc/openmpi/prte-default-hostfile"
+		var launcher string
+		if cfg.Interface != "" {
+			launcher = "prte_if_include = " + cfg.Interface + "\n"
+		}
+		if err := c.files.block("/etc/openmpi/prte-mca-params.conf", launcher); err != nil {
+			return err
+		}
+	} else if cfg.Interface != "" {
+		params += "oob_tcp_if_include = " + cfg.Interface + "\n"
+	}
+	if err := c.files.block("/etc/openmpi/openmpi-mca-params.conf", params); err != nil {
+		return err
+	}
+	return c.files.block(hostfile, mpiHosts(cfg))
+}
+
+func mpiParams(cfg *wire.NodeConfig) string {
+	var b strings.Builder
+	if cfg.Interface != "" {
+		fmt.Fprintf(&b, "btl_tcp_if_include = %s\n", cfg.Interface)
+	}
+	if cfg.Oversubscribed {
+		// A rank that waits lets the one that it waits for have the core: a
+		// message takes 10 us instead of 4 ms.
+		b.WriteString("mpi_yield_when_idle = 1\n")
+	}
+	return b.String()
+}
+
+// mpiHosts are the nodes that mpirun uses by itself: all of them where there
+// is no scheduler. Where there is one, mpirun asks it.
+func mpiHosts(cfg *wire.NodeConfig) string {
+	if cfg.Slurm != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, h := range cfg.Hosts {
+		if h.Compute {
+			fmt.Fprintf(&b, "%s slots=%d\n", h.Name, max(1, h.Cores))
+		}
+	}
+	return b.String()
+}

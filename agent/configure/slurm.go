@@ -1,0 +1,101 @@
+package configure
+
+import (
+	"encoding/base64"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Where Slurm keeps things.
+const (
+	mungeKey   = "/etc/munge/munge.key"
+	slurmState = "/var/lib/slurm/slurmctld"
+	// slurmSeed is made with the image: what slurmctld learns from its
+	// database when it first meets it. With it, slurmctld starts before the
+	// database is up, and the database comes when nobody waits for it.
+	slurmSeed = "/usr/share/muster/slurm"
+)
+
+// seedFiles are those without which slurmctld waits for its database.
+var seedFiles = [...]string{"assoc_mgr_state", "last_tres"}
+
+// slurm writes what munge and Slurm need on this node.
+func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
+	s := cfg.Slurm
+	if s == nil {
+		return nil
+	}
+	key, err := base64.StdEncoding.DecodeString(s.MungeKey)
+	if err != nil || len(key) < 32 {
+		return muster.Errorf(muster.EInternal, "the munge key of the configuration is not one")
+	}
+	if ch.munge, err = c.files.write(mungeKey, string(key), 0o400, "munge"); err != nil {
+		return err
+	}
+	if s.NodeConf != "" {
+		options := fmt.Sprintf("SLURMD_OPTIONS=-Z -N %s --conf-server %s:6817 --conf \"%s\"\n", cfg.Node, s.Server, s.NodeConf)
+		if _, err := c.files.write("/etc/default/slurmd", options, 0o644, ""); err != nil {
+			return err
+		}
+		if err := c.files.mkdir("/var/spool/slurmd", 0o755, ""); err != nil {
+			return err
+		}
+	}
+	if !cfg.Head {
+		return nil
+	}
+	if err := c.plainFiles(s.Files, &ch.slurm); err != nil {
+		return err
+	}
+	if err := c.files.mkdir(slurmState, 0o700, "slurm"); err != nil {
+		return err
+	}
+	return c.seedState(cfg)
+}
+
+// seedState gives a new slurmctld what lets it start without its database.
+// State that is there already is never touched.
+func (c *Configurer) seedState(cfg *wire.NodeConfig) error {
+	if !cfg.Slurm.Accounting || c.files.exists(slurmState+"/clustername") || !c.seeded() {
+		return nil
+	}
+	for _, name := range seedFiles {
+		text, err := c.files.read(slurmSeed + "/" + name)
+		if err != nil {
+			return err
+		}
+		if _, err := c.files.write(slurmState+"/"+name, text, 0o600, "slurm"); err != nil {
+			return err
+		}
+	}
+	text := fmt.Sprintf("%s|%d", cfg.Slurm.ClusterName, slurmID(cfg))
+	_, err := c.files.write(slurmState+"/clustername", text, 0o644, "slurm")
+	return err
+}
+
+func (c *Configurer) seeded() bool {
+	for _, name := range seedFiles {
+		if !c.files.exists(slurmSeed + "/" + name) {
+			return false
+		}
+	}
+	return true
+}
+
+// slurmID is a number for the time until the database has chosen one.
+func slurmID(cfg *wire.NodeConfig) uint32 {
+	return crc32.ChecksumIEEE([]byte(cfg.Cluster))%4000 + 1
+}
+
+// sshUnit is what the image calls its SSH server.
+func (c *Configurer) sshUnit() string {
+	for _, dir := range []string{"/usr/lib/systemd/system/", "/lib/systemd/system/", "/etc/systemd/system/"} {
+		if c.files.exists(dir + "ssh.service") {
+			return "ssh.service"
+		}
+	}
+	return "sshd.service"
+}
