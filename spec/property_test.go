@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,18 @@ func TestHostile(t *testing.T) {
 		"maps":           {YAML, bytes.Repeat([]byte("? "), 1<<19)},
 		"wide yaml":      {YAML, append([]byte("users: ["), bytes.Repeat([]byte("a,"), 1<<18)...)},
 		"many lines":     {YAML, bytes.Repeat([]byte("a: b\n"), 1<<17)},
+		"comments":       {YAML, bytes.Repeat([]byte("#\n"), 1<<19)},
+		"blanks":         {YAML, append(bytes.Repeat([]byte(" "), 1<<19), '[')},
+		"quotes":         {YAML, bytes.Repeat([]byte(`"`), 1<<20)},
+		"colons":         {YAML, bytes.Repeat([]byte(":"), 1<<20)},
+		"anchors":        {YAML, bytes.Repeat([]byte("- &a b\n"), 1<<17)},
+		"tags":           {YAML, bytes.Repeat([]byte("!!a "), 1<<18)},
+		"braces":         {YAML, bytes.Repeat([]byte("{a: "), 1<<18)},
+		"folded":         {YAML, append([]byte("a: >\n"), bytes.Repeat([]byte("  b\n"), 1<<18)...)},
+		"documents":      {YAML, bytes.Repeat([]byte("---\n"), 1<<18)},
+		"pairs":          {YAML, append([]byte("{"), bytes.Repeat([]byte("a,"), 1<<18)...)},
+		"one line":       {YAML, append([]byte("a: "), bytes.Repeat([]byte("b "), 1<<19)...)},
+		"comment xml":    {XML, append([]byte("<cluster>"), bytes.Repeat([]byte("<!-- -->"), 1<<16)...)},
 		"aliases":        {YAML, []byte(bomb)},
 		"deep xml":       {XML, bytes.Repeat([]byte("<cluster>"), 1<<16)},
 		"wide xml":       {XML, append([]byte("<cluster>"), bytes.Repeat([]byte("<a/>"), 1<<17)...)},
@@ -202,6 +215,8 @@ func TestHostile(t *testing.T) {
 		"unknown format": {"toml", []byte("a = 1")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
 			start := time.Now()
 			_, _, err := Read(c.data, c.format, Defaults{})
 			if err == nil {
@@ -212,6 +227,12 @@ func TestHostile(t *testing.T) {
 			}
 			if took := time.Since(start); took > 3*time.Second {
 				t.Errorf("took %s", took)
+			}
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 300<<20 {
+				t.Errorf("allocated %d MiB", n>>20)
+			} else {
+				t.Logf("%s, %d MiB", time.Since(start), n>>20)
 			}
 		})
 	}

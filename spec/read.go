@@ -112,6 +112,9 @@ func parse(data []byte, format Format) (tree, error) {
 	if strings.TrimSpace(string(data)) == "" {
 		return tree{}, badSyntax(Place{}, "a request holds at least name and nodes", "the request is empty")
 	}
+	if p, ok := tooDense(data); !ok {
+		return tree{}, badSyntax(p, "", "the request has more than %d values", maxValues)
+	}
 	switch format {
 	case JSON:
 		return parseJSON(data)
@@ -121,6 +124,22 @@ func parse(data []byte, format Format) (tree, error) {
 		return parseYAML(data)
 	}
 	return tree{}, badSyntax(Place{}, "use yaml, json or xml", "the format %q is not known", short(string(format)))
+}
+
+// tooDense finds text with more punctuation than any request of maxValues
+// values needs, before a parser spends seconds on it.
+func tooDense(data []byte) (Place, bool) {
+	left := 4 * maxValues
+	for i, c := range data {
+		switch c {
+		case '\n', ',', ':', '[', '{', '<', '"', '\'', '&', '*', '!', '?', '-', '#', '|', '>':
+			if left--; left == 0 {
+				l := lines{data: data}
+				return l.at(i), false
+			}
+		}
+	}
+	return Place{}, true
 }
 
 func firstInvalid(data []byte) int {

@@ -55,7 +55,7 @@ func yamlTree(b *budget, n *yaml.Node, depth int) (tree, error) {
 	}
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return t, badSyntax(t.place, "write the value out", "an alias (*%s) is not allowed here", short(n.Value))
+		return t, badSyntax(t.place, "write the value out, or put a pattern in quotes", "an alias (*%s) is not allowed here", short(n.Value))
 	case n.Anchor != "":
 		return t, badSyntax(t.place, "write the value out where it is needed", "an anchor (&%s) is not allowed here", short(n.Anchor))
 	case n.Style&yaml.TaggedStyle != 0:
@@ -134,6 +134,8 @@ func yamlHint(text string) string {
 	case strings.Contains(text, "cannot start any token") && strings.Contains(text, "tab"),
 		strings.Contains(text, "found a tab"):
 		return "indent with spaces"
+	case strings.Contains(text, "unknown anchor"), strings.Contains(text, "alphabetic or numeric character"):
+		return `put a value that begins with * or & in quotes: "*H100*"`
 	case strings.Contains(text, "mapping values are not allowed"):
 		return `put a value that holds ": " in quotes`
 	case strings.Contains(text, "block scalar"), strings.Contains(text, "expected comment or line break"), strings.Contains(text, "cannot start any token"):
