@@ -198,15 +198,15 @@ func (v *Converger) note(view View) {
 		v.forget(id)
 		return
 	}
-	for _, other := range v.window.settle(id, booting(view)) {
-		if other != id {
-			v.Wake(other)
-		}
+	for _, waiting := range v.window.settle(id, booting(view)) {
+		v.Wake(waiting)
 	}
 }
 
 func (v *Converger) forget(id muster.ClusterID) {
-	v.window.forget(id)
+	for _, waiting := range v.window.forget(id) {
+		v.Wake(waiting)
+	}
 	v.mu.Lock()
 	delete(v.work, id)
 	v.mu.Unlock()

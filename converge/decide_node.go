@@ -119,7 +119,7 @@ func (d *decider) ready(i int) {
 	} else if r != nil {
 		conditions = withoutCondition(conditions, "unhealthy")
 	}
-	conditions = d.silence(conditions, r)
+	conditions = d.silence(conditions, r, n.PhaseSince)
 	if !sameConditions(conditions, n.Conditions) {
 		n.Conditions = conditions
 		d.records = append(d.records, SetNode{Node: *n})
@@ -128,13 +128,15 @@ func (d *decider) ready(i int) {
 }
 
 // silence tells of a node that has not reported for three intervals.
-func (d *decider) silence(conditions []muster.Condition, r *Report) []muster.Condition {
+func (d *decider) silence(conditions []muster.Condition, r *Report, since time.Time) []muster.Condition {
 	last, interval := d.Started, 10*time.Second
 	if r != nil {
 		last, interval = r.At, max(r.Interval, time.Second)
 	}
-	if last.Before(d.Started) {
-		last = d.Started
+	for _, t := range []time.Time{d.Started, since} {
+		if last.Before(t) {
+			last = t
+		}
 	}
 	quiet := last.Add(3 * interval)
 	if d.Now.Before(quiet) {

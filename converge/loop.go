@@ -85,6 +85,13 @@ func set[T comparable](p *T, v T) {
 	}
 }
 
+// A run that takes longer than costly, and was woken meanwhile, waits as long
+// as it took, so that a thousand reports do not cost a thousand long runs.
+const (
+	costly     = 3 * time.Millisecond
+	mostGather = 100 * time.Millisecond
+)
+
 // Wake has the key run as soon as possible: at once, or once more when it is
 // running now. A key that fails is not woken sooner than its shortest backoff,
 // so that a storm of wakes does not become a storm of errors.
@@ -95,6 +102,7 @@ func (l *Loop) Wake(keys ...string) {
 		switch {
 		case it.running:
 			it.again = true
+		case !it.due.IsZero() && it.again: // gathering
 		case it.errors > 0:
 			l.dueAt(key, it, it.lastRun.Add(l.c.BackoffMin))
 		default:
@@ -163,7 +171,9 @@ func (l *Loop) Failing() map[string]int {
 func (l *Loop) run(ctx context.Context, key string, it *item) {
 	defer l.wg.Done()
 	runCtx, cancel := context.WithTimeout(ctx, l.c.Deadline)
+	begin := time.Now()
 	next, err := l.c.Do(runCtx, key)
+	took := time.Since(begin)
 	cancel()
 	now := l.c.Clock.Now()
 
@@ -186,6 +196,9 @@ func (l *Loop) run(ctx context.Context, key string, it *item) {
 		}
 		it.errors, it.muted = 0, 0
 		switch {
+		case it.again && took > costly:
+			// It is woken faster than it runs: let the wakes gather.
+			l.dueAt(key, it, now.Add(min(2*took, mostGather)))
 		case it.again:
 			l.enqueue(key, it)
 		case next > 0:

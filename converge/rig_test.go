@@ -287,10 +287,15 @@ func (s *server) untilPhase(id muster.ClusterID, p muster.ClusterPhase, d time.D
 	var nodes []muster.Node
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		var err error
-		if c, nodes, err = s.get(id); err == nil && c.Phase == p {
+		_ = s.db.View(context.Background(), muster.System(), func(tx *store.Tx) error {
+			c, err = tx.Cluster(id)
+			return err
+		})
+		if err == nil && c.Phase == p {
 			return c
 		}
 	}
+	_, nodes, _ = s.get(id)
 	text := ""
 	for _, n := range nodes[:min(len(nodes), 8)] {
 		text += fmt.Sprintf("\n  %s %s attempt %d failures %d %v", n.Name, n.Phase, n.Attempt, n.Failures, n.Conditions)

@@ -17,11 +17,12 @@ type window struct {
 
 	mu      sync.Mutex
 	held    map[muster.ClusterID]map[string]int
+	last    map[muster.ClusterID]int // how many booted when it last settled
 	waiting []muster.ClusterID
 }
 
 func newWindow(limit map[string]int) *window {
-	return &window{limit: limit, held: map[muster.ClusterID]map[string]int{}}
+	return &window{limit: limit, held: map[muster.ClusterID]map[string]int{}, last: map[muster.ClusterID]int{}}
 }
 
 // reserve takes up to the wanted number of places for a cluster that holds
@@ -52,24 +53,43 @@ func (w *window) reserve(id muster.ClusterID, booting, wanted map[string]int) ma
 }
 
 // settle says how many of the cluster's machines boot now. It returns the
-// clusters that wait for a place when there may be one.
+// clusters that wait for a place and may find one now: all of them when this
+// one has fewer machines booting than before, and the others when it did not
+// use what it had reserved.
 func (w *window) settle(id muster.ClusterID, booting map[string]int) []muster.ClusterID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(booting) == 0 {
+	now, reserved, before := sum(booting), sum(w.held[id]), w.last[id]
+	w.held[id], w.last[id] = booting, now
+	if now == 0 {
 		delete(w.held, id)
-	} else {
-		w.held[id] = booting
+		delete(w.last, id)
 	}
-	return slices.Clone(w.waiting)
+	switch {
+	case now < before:
+		return slices.Clone(w.waiting)
+	case now < reserved:
+		return slices.DeleteFunc(slices.Clone(w.waiting), func(x muster.ClusterID) bool { return x == id })
+	}
+	return nil
 }
 
-// forget removes a cluster that ended.
-func (w *window) forget(id muster.ClusterID) {
+func sum(m map[string]int) int {
+	n := 0
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
+// forget removes a cluster that ended, and returns those that wait.
+func (w *window) forget(id muster.ClusterID) []muster.ClusterID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held, id)
+	delete(w.last, id)
 	w.waiting = slices.DeleteFunc(w.waiting, func(x muster.ClusterID) bool { return x == id })
+	return slices.Clone(w.waiting)
 }
 
 func (w *window) max(p string) int {
