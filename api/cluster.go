@@ -13,8 +13,8 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// clusterRef names a cluster in a path.
-type clusterRef struct {
+// ClusterRef names a cluster in a path.
+type ClusterRef struct {
 	Cluster string `path:"cluster" maxLength:"128" doc:"ID, or the name while that is unambiguous"`
 }
 
@@ -49,7 +49,7 @@ func (a *API) clusterRoutes() {
 	route(a, huma.Operation{
 		OperationID: "show-cluster", Method: http.MethodGet, Path: "/v1/clusters/{cluster}", Tags: []string{"clusters"},
 		Summary: "Show a cluster with its nodes",
-	}, func(ctx context.Context, in *clusterRef) (wire.Cluster, error) {
+	}, func(ctx context.Context, in *ClusterRef) (wire.Cluster, error) {
 		return a.service.Cluster(ctx, who(ctx), in.Cluster)
 	})
 	route(a, huma.Operation{
@@ -57,7 +57,7 @@ func (a *API) clusterRoutes() {
 		Summary:       "Give a cluster back",
 		Description:   "Begins the deletion and answers at once; the events tell when it is done. Deleting again is no error.",
 		DefaultStatus: http.StatusAccepted,
-	}, func(ctx context.Context, in *clusterRef) (wire.Deleted, error) {
+	}, func(ctx context.Context, in *ClusterRef) (wire.Deleted, error) {
 		return a.service.DeleteCluster(ctx, who(ctx), in.Cluster)
 	})
 }

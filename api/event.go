@@ -16,14 +16,15 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-type eventsInput struct {
+// EventsInput are the parameters of every stream of events.
+type EventsInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"Sequence number of the last event already seen"`
 	Follow      string `query:"follow" enum:"0,1,false,true," doc:"0 ends the stream when the past is told"`
 }
 
 type clusterEventsInput struct {
-	clusterRef
-	eventsInput
+	ClusterRef
+	EventsInput
 }
 
 func (a *API) eventRoutes() {
@@ -39,7 +40,7 @@ func (a *API) eventRoutes() {
 		Summary: "Stream what happens at the site", Responses: responses(),
 	}
 	a.prepare(&site)
-	huma.Register(a.huma, site, func(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
+	huma.Register(a.huma, site, func(ctx context.Context, in *EventsInput) (*huma.StreamResponse, error) {
 		return a.events(ctx, "", in)
 	})
 	one := huma.Operation{
@@ -48,11 +49,11 @@ func (a *API) eventRoutes() {
 	}
 	a.prepare(&one)
 	huma.Register(a.huma, one, func(ctx context.Context, in *clusterEventsInput) (*huma.StreamResponse, error) {
-		return a.events(ctx, in.Cluster, &in.eventsInput)
+		return a.events(ctx, in.Cluster, &in.EventsInput)
 	})
 }
 
-func (a *API) events(ctx context.Context, cluster string, in *eventsInput) (*huma.StreamResponse, error) {
+func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*huma.StreamResponse, error) {
 	q := wire.EventQuery{Cluster: cluster, Follow: in.Follow != "0" && in.Follow != "false"}
 	if in.LastEventID != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(in.LastEventID), 10, 64)

@@ -11,23 +11,23 @@ import (
 )
 
 type accessInput struct {
-	clusterRef
+	ClusterRef
 	Body wire.AccessRequest
 }
 
 type logsInput struct {
-	clusterRef
+	ClusterRef
 	Node  string `query:"node" maxLength:"128" doc:"Only this node"`
 	Lines int    `query:"lines" minimum:"0" maximum:"10000" doc:"How many of the newest lines; 0 means 200"`
 }
 
 type usageInput struct {
-	clusterRef
+	ClusterRef
 	Samples int `query:"samples" minimum:"0" maximum:"10000" doc:"How many of the newest samples; 0 means 1"`
 }
 
 type tunnelInput struct {
-	clusterRef
+	ClusterRef
 	Node    string `path:"node" maxLength:"128" doc:"Name of the node; head means the one that carries the head"`
 	Upgrade string `header:"Upgrade" maxLength:"64" doc:"muster-tunnel"`
 }

@@ -9,19 +9,21 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-type userRef struct {
+// UserRef names a user in a path. Embedded parameters are exported because the
+// framework skips others.
+type UserRef struct {
 	User string `path:"user" maxLength:"64"`
 }
 
 type userInput struct{ Body wire.UserRequest }
 
 type keyInput struct {
-	userRef
+	UserRef
 	Body wire.KeyRequest
 }
 
 type keyRemoval struct {
-	userRef
+	UserRef
 	Key string `query:"key" required:"true" maxLength:"256" doc:"SHA256 fingerprint, or the comment"`
 }
 
@@ -47,7 +49,7 @@ func (a *API) userRoutes() {
 	route(a, huma.Operation{
 		OperationID: "show-user", Method: http.MethodGet, Path: "/v1/users/{user}", Tags: users,
 		Summary: "Show a user",
-	}, func(ctx context.Context, in *userRef) (muster.User, error) {
+	}, func(ctx context.Context, in *UserRef) (muster.User, error) {
 		return a.service.User(ctx, who(ctx), in.User)
 	})
 	route(a, huma.Operation{
@@ -59,7 +61,7 @@ func (a *API) userRoutes() {
 	route(a, huma.Operation{
 		OperationID: "remove-user", Method: http.MethodDelete, Path: "/v1/users/{user}", Tags: users,
 		Summary: "Remove a user who owns no cluster",
-	}, func(ctx context.Context, in *userRef) (wire.Done, error) {
+	}, func(ctx context.Context, in *UserRef) (wire.Done, error) {
 		return wire.Done{Status: "removed"}, a.service.RemoveUser(ctx, who(ctx), in.User)
 	})
 	route(a, huma.Operation{

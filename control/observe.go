@@ -51,10 +51,22 @@ func (s *Service) Usage(ctx context.Context, who muster.Actor, ref string, sampl
 	if err != nil {
 		return wire.ClusterUsage{}, err
 	}
+	// A machine that was given back may serve somebody else by now.
+	holds := map[muster.MachineID]bool{}
+	err = s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		held, err := tx.Machines(store.MachineFilter{Cluster: c.ID})
+		for _, m := range held {
+			holds[m.ID] = true
+		}
+		return err
+	})
+	if err != nil {
+		return wire.ClusterUsage{}, err
+	}
 	out := wire.ClusterUsage{ID: c.ID, Status: c.Phase}
 	for _, n := range nodes {
 		u := wire.NodeUsage{Node: n.Name, Samples: []wire.Usage{}}
-		if s.Agents != nil {
+		if s.Agents != nil && holds[n.Machine] {
 			u.Samples = append(u.Samples, s.Agents.Usage(n.Machine, samples)...)
 		}
 		out.Nodes = append(out.Nodes, u)

@@ -1,0 +1,159 @@
+package controltest
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Images are the manifests of hpc and raw, without files.
+type Images struct {
+	mu   sync.Mutex
+	list []*muster.Image
+}
+
+// NewImages gives hpc (with Slurm) and raw (whose users are root).
+func NewImages() *Images {
+	manifest := func(name, digit, slurm string, root bool) *muster.Image {
+		return &muster.Image{
+			Format: 1, ID: muster.ImageID("sha256:" + strings.Repeat(digit, 64)), Name: name, Recipe: strings.Repeat(digit, 64),
+			Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Architecture: "amd64", Distribution: "debian", Suite: "trixie",
+			System: "Debian GNU/Linux 13 (trixie)", Slurm: slurm, UserRoot: root,
+			Files: []muster.ImageFile{{Role: muster.FileRoot, Name: "root.squashfs", Size: 1 << 20, SHA256: strings.Repeat(digit, 64)}},
+			Agent: muster.VersionRange{Min: 1, Max: 1},
+		}
+	}
+	return &Images{list: []*muster.Image{manifest("hpc", "a", "24.11.5", false), manifest("raw", "b", "", true)}}
+}
+
+// List lists the manifests.
+func (i *Images) List() ([]*muster.Image, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.list), nil
+}
+
+// Names maps names to IDs.
+func (i *Images) Names() map[string]muster.ImageID {
+	out := map[string]muster.ImageID{}
+	list, _ := i.List()
+	for _, img := range list {
+		out[img.Name] = img.ID
+	}
+	return out
+}
+
+// Resolve finds by name or ID.
+func (i *Images) Resolve(ref string) (*muster.Image, error) {
+	list, _ := i.List()
+	for _, img := range list {
+		if img.Name == ref || string(img.ID) == ref {
+			return img, nil
+		}
+	}
+	return nil, muster.Errorf(muster.ENotFound, "no image is called %q", ref).WithHint("there is hpc, raw")
+}
+
+// Verify finds every image right.
+func (i *Images) Verify(_ context.Context, id muster.ImageID) (*muster.Image, error) {
+	return i.Resolve(string(id))
+}
+
+// Remove removes an image that nobody uses.
+func (i *Images) Remove(ctx context.Context, id muster.ImageID, users image.Users) error {
+	used, err := users.ImageUsers(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(used) > 0 {
+		return muster.Errorf(muster.EConflict, "the image is in use by %s", strings.Join(used, ", ")).WithHint("delete them first")
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.list = slices.DeleteFunc(i.list, func(img *muster.Image) bool { return img.ID == id })
+	return nil
+}
+
+// Agents know of no node but what a test puts here.
+type Agents struct {
+	mu      sync.Mutex
+	Samples map[muster.MachineID][]wire.Usage
+	Lines   map[string][]wire.JournalLine // by cluster/node
+	At      map[muster.MachineID]time.Time
+}
+
+// Seen is what At says.
+func (a *Agents) Seen(id muster.MachineID) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.At[id]
+}
+
+// Usage is the newest n of Samples.
+func (a *Agents) Usage(id muster.MachineID, n int) []wire.Usage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := a.Samples[id]
+	return list[max(0, len(list)-n):]
+}
+
+// Journal is the newest n of Lines.
+func (a *Agents) Journal(cluster muster.ClusterID, node string, n int) []wire.JournalLine {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := a.Lines[string(cluster)+"/"+node]
+	return list[max(0, len(list)-n):]
+}
+
+// PutUsage sets the samples of a machine.
+func (a *Agents) PutUsage(id muster.MachineID, samples ...wire.Usage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.Samples == nil {
+		a.Samples = map[muster.MachineID][]wire.Usage{}
+	}
+	a.Samples[id] = samples
+}
+
+// PutJournal sets the journal of a node.
+func (a *Agents) PutJournal(cluster muster.ClusterID, node string, lines ...wire.JournalLine) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.Lines == nil {
+		a.Lines = map[string][]wire.JournalLine{}
+	}
+	a.Lines[string(cluster)+"/"+node] = lines
+}
+
+// Dialer connects to what a test says; without, to nothing.
+type Dialer struct {
+	mu   sync.Mutex
+	to   func(muster.Machine) (net.Conn, error)
+	Last muster.MachineID
+}
+
+// To sets what is dialed.
+func (d *Dialer) To(f func(muster.Machine) (net.Conn, error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.to = f
+}
+
+// Dial calls what To set.
+func (d *Dialer) Dial(_ context.Context, m muster.Machine, _ int) (net.Conn, error) {
+	d.mu.Lock()
+	f := d.to
+	d.Last = m.ID
+	d.mu.Unlock()
+	if f == nil {
+		return nil, muster.Errorf(muster.EUnavailable, "nobody answers")
+	}
+	return f(m)
+}
