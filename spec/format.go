@@ -46,7 +46,7 @@ func FormatOf(contentType, filename string, data []byte) Format {
 	case ".yaml", ".yml":
 		return YAML
 	}
-	switch rest := bytes.TrimLeft(bytes.TrimPrefix(data, bom), " \t\r\n"); {
+	switch rest := bytes.TrimLeft(bytes.TrimPrefix(data, []byte(bom)), " \t\r\n"); {
 	case len(rest) > 0 && rest[0] == '{':
 		return JSON
 	case len(rest) > 0 && rest[0] == '<':
@@ -56,4 +56,4 @@ func FormatOf(contentType, filename string, data []byte) Format {
 }
 
 // bom is the UTF-8 byte order mark, which some editors put first.
-var bom = []byte("\xef\xbb\xbf")
+const bom = "\xef\xbb\xbf"

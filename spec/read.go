@@ -104,7 +104,7 @@ func parse(data []byte, format Format) (tree, error) {
 	if len(data) > maxBytes {
 		return tree{}, badSyntax(Place{}, "", "the request is larger than %d KiB", maxBytes>>10)
 	}
-	data = bytes.TrimPrefix(data, bom)
+	data = bytes.TrimPrefix(data, []byte(bom))
 	if !utf8.Valid(data) {
 		l := lines{data: data}
 		return tree{}, badSyntax(l.at(firstInvalid(data)), "save the file as UTF-8", "the request is not UTF-8 text")
