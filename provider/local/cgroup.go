@@ -29,6 +29,7 @@ type limits struct {
 type groups struct {
 	unified string            // directory of this instance in the unified hierarchy
 	v1      map[string]string // controller -> directory of this instance
+	scope   *scope            // in which unified is, where systemd rules it
 }
 
 // v1Controllers are used where they are old hierarchies. The name=systemd one
@@ -98,6 +99,13 @@ func (g *groups) prepare(mems string) error {
 	}
 	if g.old() {
 		return nil
+	}
+	if g.scope == nil {
+		// Without a systemd that has done it, the root must hand them down.
+		root := filepath.Dir(g.unified)
+		if err := writeSettings(root, []setting{{"cgroup.subtree_control", v2Controllers}}); err != nil {
+			return err
+		}
 	}
 	return writeSettings(g.unified, []setting{{"cgroup.subtree_control", v2Controllers}})
 }
@@ -251,7 +259,7 @@ func (g *groups) list() ([]string, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if e.IsDir() && !seen[e.Name()] {
+			if e.IsDir() && e.Name() != holdGroup && !seen[e.Name()] {
 				seen[e.Name()] = true
 				ids = append(ids, e.Name())
 			}
@@ -260,8 +268,12 @@ func (g *groups) list() ([]string, error) {
 	return ids, nil
 }
 
-// close removes the groups of the instance when no machine has any.
-func (g *groups) close() error {
+// close removes the groups of the instance where no machine has any.
+func (g *groups) close(ctx context.Context) error {
+	if g.scope != nil {
+		// The group of the scope itself is systemd's to remove.
+		return g.scope.close(ctx)
+	}
 	for _, dir := range g.v1 {
 		if err := rmdirEmpty(dir); err != nil {
 			return err

@@ -47,7 +47,7 @@ func FuzzFindGroups(f *testing.F) {
 func fakeTree(t *testing.T, dir string) *groups {
 	t.Helper()
 	g := &groups{unified: filepath.Join(dir, "muster-x")}
-	for _, d := range []string{g.unified, filepath.Join(g.unified, "local-01")} {
+	for _, d := range []string{dir, g.unified, filepath.Join(g.unified, "local-01")} {
 		for _, f := range []string{"cgroup.procs", "cgroup.threads", "cgroup.subtree_control", "cgroup.freeze", "cgroup.kill", "cgroup.events",
 			"cpuset.cpus", "cpuset.mems", "memory.max", "pids.max"} {
 			if err := putFile(filepath.Join(d, f), "", 0o600); err != nil {
@@ -112,7 +112,7 @@ func TestRealGroups(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("control groups need root")
 	}
-	g, err := hostGroups("muster-g" + muster.RandomID(6))
+	g, err := hostGroups(t.Context(), "muster-g"+muster.RandomID(6))
 	if err != nil {
 		t.Skip(err)
 	}
@@ -126,7 +126,7 @@ func TestRealGroups(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := g.close(); err != nil {
+		if err := g.close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if ids, err := g.list(); err != nil || len(ids) > 0 {
@@ -177,5 +177,47 @@ func TestSeedLayer(t *testing.T) {
 	}
 	if _, err := makeSeedLayer(dir, filepath.Join(dir, "none")); err == nil {
 		t.Error("no agent and no error")
+	}
+}
+
+// TestScope keeps a scope that a stand-in for systemd makes.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, scopeSlice, "muster-x.scope")
+	fake := []string{"sh", "-c", "mkdir -p " + dir + " && exec cat"}
+	s, err := openScope(t.Context(), root, "muster-x", fake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	procs, err := os.ReadFile(filepath.Join(dir, holdGroup, "cgroup.procs"))
+	if err != nil || string(procs) == "" {
+		t.Error(string(procs), err)
+	}
+	// A second server finds it and asks nobody.
+	again, err := openScope(t.Context(), root, "muster-x", []string{"false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, holdGroup, "cgroup.procs")); err != nil {
+		t.Error(err)
+	}
+	if err := s.close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := again.close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	g := &groups{unified: dir}
+	if err := os.MkdirAll(filepath.Join(dir, holdGroup), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := g.list(); err != nil || len(ids) > 0 {
+		t.Error("the keeper counts as a machine:", ids, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := openScope(ctx, root, "muster-y", []string{"cat"}); err == nil {
+		t.Error("no scope and no error")
 	}
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -58,10 +59,18 @@ func parseMount(line string) (at, kind, super string, ok bool) {
 }
 
 // hostGroups finds the hierarchies of this host.
-func hostGroups(name string) (*groups, error) {
+func hostGroups(ctx context.Context, name string) (*groups, error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	return findGroups(b, name)
+	g, err := findGroups(b, name)
+	if err != nil || g.old() || !systemdHost() {
+		return g, err
+	}
+	if g.scope, err = openScope(ctx, filepath.Dir(g.unified), name, scopeCommand(name)); err != nil {
+		return nil, err
+	}
+	g.unified = g.scope.dir
+	return g, nil
 }

@@ -74,6 +74,11 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	m.mu.Lock()
 	m.rec, m.fault = nil, nil
 	m.mu.Unlock()
+	if m.gone {
+		p.mu.Lock()
+		delete(p.machines, id)
+		p.mu.Unlock()
+	}
 	p.releaseImages()
 	c.Took = p.cfg.Clock.Now().Sub(start)
 	return c, nil

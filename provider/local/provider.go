@@ -82,7 +82,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if p.groups, err = hostGroups(cfg.name()); err != nil {
+	if p.groups, err = hostGroups(ctx, cfg.name()); err != nil {
 		return nil, err
 	}
 	if p.seed, err = makeSeedLayer(p.dir, cfg.AgentBinary); err != nil {
@@ -124,6 +124,9 @@ func (p *Provider) Discover(context.Context) ([]muster.Machine, error) {
 	out := make([]muster.Machine, 0, len(p.machines))
 	now := p.cfg.Clock.Now()
 	for _, m := range p.all(nil) {
+		if m.gone {
+			continue
+		}
 		out = append(out, muster.Machine{ID: m.id, Provider: p.Name(), Phase: muster.MachineNew, Facts: m.facts,
 			PhaseSince: now, LastSeen: now})
 	}
@@ -172,9 +175,9 @@ func (p *Provider) Close() error {
 	}
 	p.lowers.close()
 	idle, err := p.idle()
-	err = errors.Join(err, p.rack.Close())
+	err = errors.Join(err, p.rack.Close(), p.groups.close(context.Background()))
 	if idle && err == nil {
-		err = errors.Join(network.Delete(p.cfg.name()), p.groups.close())
+		err = network.Delete(p.cfg.name())
 	}
 	return err
 }
