@@ -47,7 +47,23 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 	}
 	said := func(r wire.Report) bool { return r.Attempt == 1 && r.BootID != "" }
 
+	knocked, open := make(chan struct{}, 1), make(chan struct{})
+	s.answerWith(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case knocked <- struct{}{}:
+		default:
+		}
+		<-open
+		if r.URL.Path == "/v1/join" {
+			s.join(w, r)
+		}
+	})
+	began := time.Now()
 	first := run()
+	<-knocked
+	logFootprint(t, "at the join, "+time.Since(began).Round(time.Millisecond).String()+" after the start", first)
+	s.answerWith(nil)
+	close(open)
 	r := s.until("a report", said)
 	names := ""
 	for _, st := range r.Stages {
@@ -59,7 +75,8 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 	if b, err := os.ReadFile(seedFile); err != nil || strings.Contains(string(b), "mjt_") {
 		t.Errorf("the token is still on disk: %v", err)
 	}
-	logFootprint(t, first)
+	time.Sleep(time.Second)
+	logFootprint(t, "a second later", first)
 	check(t, first.Process.Kill())
 	_ = first.Wait()
 
@@ -91,22 +108,31 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 	}
 }
 
-// logFootprint prints what the agent has cost so far, for docs/performance.
-func logFootprint(t *testing.T, cmd *exec.Cmd) {
+// logFootprint prints what the agent has cost so far.
+func logFootprint(t *testing.T, when string, cmd *exec.Cmd) {
 	t.Helper()
 	at := "/proc/" + strconv.Itoa(cmd.Process.Pid)
 	status, err := os.ReadFile(at + "/status")
 	if err != nil {
 		return
 	}
+	text := ""
 	for line := range strings.Lines(string(status)) {
 		if strings.HasPrefix(line, "VmRSS") || strings.HasPrefix(line, "RssAnon") || strings.HasPrefix(line, "Threads") {
-			t.Log(strings.Join(strings.Fields(line), " "))
+			text += " " + strings.Join(strings.Fields(line), " ")
 		}
 	}
-	if b, err := os.ReadFile(at + "/schedstat"); err == nil {
-		t.Log("schedstat of the first thread (ns on a core, ns waiting, turns): " + strings.TrimSpace(string(b)))
+	var spent int64
+	tasks, err := filepath.Glob(at + "/task/*/schedstat")
+	check(t, err)
+	for _, f := range tasks {
+		if b, err := os.ReadFile(f); err == nil {
+			first, _, _ := strings.Cut(string(b), " ")
+			n, _ := strconv.ParseInt(first, 10, 64)
+			spent += n
+		}
 	}
+	t.Logf("%s:%s, %v of processor", when, text, time.Duration(spent).Round(10*time.Microsecond))
 }
 
 func TestProgramWithoutSeed(t *testing.T) {

@@ -122,6 +122,7 @@ func TestNothingToRead(t *testing.T) {
 func TestThisMachine(t *testing.T) {
 	t.Parallel()
 	f := Source{}.Read("", "")
+	t.Logf("%+v", f)
 	if f.Threads < 1 || f.Memory < 1<<20 || f.Processor == "" || f.Architecture == "" {
 		t.Errorf("%+v", f)
 	}

@@ -150,6 +150,7 @@ func TestThisMachine(t *testing.T) {
 	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
 	}
 	u, err := s.Sample(time.Now(), noNode())
+	t.Logf("slice %v: %+v", s.slice, u)
 	if err != nil || u.Processes < 1 || u.MemoryUsed <= 0 || u.MemoryTotal < u.MemoryUsed || u.DiskTotal <= 0 {
 		t.Errorf("%+v, %v", u, err)
 	}
