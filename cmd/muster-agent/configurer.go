@@ -9,14 +9,14 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// newConfigurer returns what changes this node.
+// configurer lets package agent use package configure: each declares the
+// Reporter that it needs, with the same methods.
+type configurer struct{ *configure.Configurer }
+
 func newConfigurer(log *slog.Logger) agent.Configurer {
 	return configurer{configure.New(configure.Options{Log: log})}
 }
 
-// configurer gives configure's interface the agent's name for it.
-type configurer struct{ c *configure.Configurer }
-
-func (n configurer) Apply(ctx context.Context, c *wire.NodeConfig, r agent.Reporter) error {
-	return n.c.Apply(ctx, c, r)
+func (c configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r agent.Reporter) error {
+	return c.Configurer.Apply(ctx, cfg, r)
 }
