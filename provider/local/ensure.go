@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -147,7 +148,7 @@ func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec 
 	errs := make([]error, 3)
 	jobs.Go(func() { errs[0] = errors.Join(p.groups.enter(string(m.id), proc.pid()), proc.raise()) })
 	jobs.Go(func() { errs[1] = p.connect(ctx, m, b, proc) })
-	jobs.Go(func() { fds, errs[2] = p.mounts(rec.Image, b.Shares, proc) })
+	jobs.Go(func() { fds, errs[2] = p.mounts(ctx, rec.Image, b.Shares, proc) })
 	jobs.Wait()
 	defer func() {
 		for _, fd := range fds {
@@ -191,7 +192,7 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 
 // mounts opens the layers of the root, owned by the machine, and puts the
 // shares where it finds them.
-func (p *Provider) mounts(image string, shares []provider.Share, proc *process) (layers []int, err error) {
+func (p *Provider) mounts(ctx context.Context, image string, shares []provider.Share, proc *process) (layers []int, err error) {
 	user, err := proc.namespace("user")
 	if err != nil {
 		return nil, err
@@ -209,7 +210,17 @@ func (p *Provider) mounts(image string, shares []provider.Share, proc *process) 
 		return layers, err
 	}
 	fd, err = p.lowers.mount(image)
-	if err := own(&layers, fd, err); err != nil {
+	if err != nil {
+		return layers, err
+	}
+	layers = append(layers, fd)
+	if err = mapIDs(fd, user); errors.Is(err, unix.EINVAL) {
+		_ = unix.Close(fd)
+		if layers[1], err = p.unpacked(ctx, image, user); err != nil {
+			layers = layers[:1]
+		}
+	}
+	if err != nil {
 		return layers, err
 	}
 	var placed []int
@@ -229,6 +240,25 @@ func (p *Provider) mounts(image string, shares []provider.Share, proc *process) 
 		}
 	}
 	return layers, proc.place(placed)
+}
+
+// unpacked opens an image that had to be unpacked, owned by the machine.
+func (p *Provider) unpacked(ctx context.Context, image string, user *os.File) (int, error) {
+	p.unpacking.Lock()
+	defer p.unpacking.Unlock()
+	dir, err := unpack(ctx, p.dir, image)
+	if err != nil {
+		return -1, err
+	}
+	fd, err := cloneTree(dir, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return -1, err
+	}
+	if err := mapIDs(fd, user); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initConfig, error) {

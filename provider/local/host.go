@@ -92,7 +92,7 @@ func readHost(root string) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.memory, err = parseMemTotal(info)
+	h.memory, err = parseMemory(info, "MemTotal:")
 	return h, err
 }
 
@@ -152,15 +152,16 @@ func allowed(ids []int) []int {
 	return out
 }
 
-func parseMemTotal(meminfo string) (int64, error) {
+// parseMemory takes one field of /proc/meminfo, in bytes.
+func parseMemory(meminfo, field string) (int64, error) {
 	for line := range strings.SplitSeq(meminfo, "\n") {
 		f := strings.Fields(line)
-		if len(f) >= 2 && f[0] == "MemTotal:" {
+		if len(f) >= 2 && f[0] == field {
 			kb, err := strconv.ParseInt(f[1], 10, 64)
 			return kb << 10, err
 		}
 	}
-	return 0, errors.New("no MemTotal in /proc/meminfo")
+	return 0, fmt.Errorf("no %s in /proc/meminfo", field)
 }
 
 // parseModel takes the processor's name and its x86-64 level from cpuinfo.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +171,22 @@ func TestBadImage(t *testing.T) {
 			t.Errorf("%s: not for people: %v", id, errs[0])
 		}
 	}
+}
+
+// TestUnpackedImage boots from a directory, as kernels do that cannot map the
+// owners of a squashfs.
+func TestUnpackedImage(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "root")
+	cmd := exec.CommandContext(t.Context(), "unsquashfs", "-no-progress", "-quiet", "-dest", dir, testImage(t))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skip(err, string(out))
+	}
+	p := open(t, "1,memory=1GiB", func(c *local.Config) {
+		c.ImagePath = func(context.Context, muster.ImageID) (string, error) { return dir, nil }
+	})
+	if errs := p.Ensure(t.Context(), wants(1, nil)); errs != nil {
+		t.Fatal(errs)
+	}
+	sshUp(t, p, "local-01")
 }

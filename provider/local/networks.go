@@ -62,4 +62,7 @@ func (p *Provider) releaseImages() {
 		m.mu.Unlock()
 	}
 	p.lowers.keep(used)
+	if err := dropTrees(p.dir, used); err != nil {
+		p.cfg.Log.Warn("cannot remove an unpacked image", "err", err)
+	}
 }

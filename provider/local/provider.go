@@ -26,6 +26,8 @@ type Provider struct {
 	host    *host
 	changes chan muster.MachineID
 
+	unpacking sync.Mutex // held while an image is unpacked
+
 	mu       sync.Mutex
 	machines map[muster.MachineID]*machine
 	nets     map[muster.ClusterID]provider.Network
