@@ -18,7 +18,7 @@ func Decide(v View) ([]Action, time.Duration) {
 	v.Limits = v.Limits.withDefaults()
 	v.Nodes = slices.Clone(v.Nodes)
 	slices.SortFunc(v.Nodes, func(a, b muster.Node) int { return cmp.Compare(a.Index, b.Index) })
-	d := decider{View: v, was: v.Cluster, slots: map[string]int{}}
+	d := decider{View: v, was: v.Cluster, slots: map[string]int{}, called: map[muster.MachineID]bool{}}
 	for name, n := range v.Slots {
 		d.slots[name] = n
 	}
@@ -39,6 +39,7 @@ type decider struct {
 	slots   map[string]int
 	records []Action
 	calls   []Action
+	called  map[muster.MachineID]bool // has a call in this decision
 	next    time.Duration
 	givenUp []int // indices into Nodes
 	toBoot  []want
@@ -197,6 +198,14 @@ func (d *decider) clusterText(text string) {
 	d.was = d.Cluster
 	d.was.Conditions = slices.Clone(d.Cluster.Conditions)
 	d.records = append(d.records, SetCluster{Cluster: d.was, Text: text})
+}
+
+// call makes a call for a machine, unless this decision makes one already.
+func (d *decider) call(id muster.MachineID, a Action) {
+	if !d.called[id] {
+		d.called[id] = true
+		d.calls = append(d.calls, a)
+	}
 }
 
 // lookAt has the cluster looked at again at that time, or sooner.

@@ -78,7 +78,7 @@ func (d *decider) drain(n *muster.Node) {
 	case s.Fenced:
 		d.release(n, muster.MachineSuspect, "it does not go off; it was cut off instead")
 	case s.OffTries >= d.Limits.OffTries && d.Now.Sub(s.OffAt) >= d.Limits.OffRetry:
-		d.calls = append(d.calls, Fence{Machine: m.ID})
+		d.call(m.ID, Fence{Machine: m.ID})
 		d.stuckOff(n)
 	default:
 		d.switchOff(m.ID, s)
@@ -90,7 +90,7 @@ func (d *decider) switchOff(id muster.MachineID, s Sight) {
 	since := d.Now.Sub(s.OffAt)
 	if s.OffAt.IsZero() || since >= d.Limits.OffRetry {
 		if !s.Asked {
-			d.calls = append(d.calls, Off{Machine: id})
+			d.call(id, Off{Machine: id})
 		}
 		return
 	}

@@ -17,7 +17,7 @@ const NotAnswering = "not-answering"
 // and after how long to look again. Every way to free goes through a cleaning
 // that was verified.
 func DecideMachine(v MachineView) ([]Action, time.Duration) {
-	d := decider{View: View{Now: v.Now, Limits: v.Limits.withDefaults()}}
+	d := decider{View: View{Now: v.Now, Limits: v.Limits.withDefaults()}, called: map[muster.MachineID]bool{}}
 	m, s := v.Machine, v.Sight
 	if hasCondition(m.Conditions, NotAnswering) || s.Busy {
 		return nil, 0
@@ -73,7 +73,7 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 	case d.Now.Before(s.CleanRetry):
 		d.lookAt(s.CleanRetry)
 	case s.Known && s.State == provider.StateOff:
-		d.calls = append(d.calls, Clean{Machine: m.ID})
+		d.call(m.ID, Clean{Machine: m.ID})
 	case !s.Known:
 		d.observe(m.ID, s)
 	case s.State == provider.StateUnknown:

@@ -242,7 +242,7 @@ func (d *decider) observe(id muster.MachineID, s Sight) {
 	switch {
 	case s.Busy || s.Asked:
 	case !s.Known:
-		d.calls = append(d.calls, Observe{Machine: id})
+		d.call(id, Observe{Machine: id})
 	case s.State == provider.StateUnknown:
 		d.observeAgain(id, s, time.Second)
 	}
@@ -257,7 +257,7 @@ func (d *decider) observeAgain(id muster.MachineID, s Sight, after time.Duration
 		d.lookAt(at)
 		return
 	}
-	d.calls = append(d.calls, Observe{Machine: id})
+	d.call(id, Observe{Machine: id})
 }
 
 func because(s Sight) string {

@@ -26,6 +26,7 @@ type model struct {
 	offs   map[muster.MachineID]bool
 	looks  map[muster.MachineID]bool
 	booted map[string]int64 // newest attempt that the provider was asked for
+	joined map[string]int64 // newest attempt whose token is spent
 }
 
 func newModel(t *rapid.T) *model {
@@ -39,7 +40,7 @@ func newModel(t *rapid.T) *model {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := &model{
 		t: t, runs: map[muster.MachineID]int64{}, boots: map[muster.MachineID]int64{}, offs: map[muster.MachineID]bool{},
-		looks: map[muster.MachineID]bool{}, booted: map[string]int64{},
+		looks: map[muster.MachineID]bool{}, booted: map[string]int64{}, joined: map[string]int64{},
 		v: View{
 			Now: now, Started: now, Machines: map[muster.MachineID]muster.Machine{}, Sights: map[muster.MachineID]Sight{},
 			Cluster: muster.Cluster{ID: "c-1", Phase: muster.ClusterBuilding, PhaseSince: now, Spec: spec, Image: "sha256:1"},
@@ -293,7 +294,8 @@ func (m *model) agent(i int, state string) {
 	if attempt == 0 {
 		return
 	}
-	if n.Phase == muster.NodeBooting && n.Attempt == attempt && m.v.Machines[n.Machine].Node == n.Name {
+	if n.Phase == muster.NodeBooting && n.Attempt == attempt && m.joined[n.Name] < attempt && m.v.Machines[n.Machine].Node == n.Name {
+		m.joined[n.Name] = attempt
 		n.Phase, n.PhaseSince, n.Deadline, n.NotBefore = muster.NodeConfiguring, m.v.Now, time.Time{}, time.Time{}
 		return
 	}
