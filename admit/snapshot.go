@@ -26,7 +26,10 @@ type Snapshot struct {
 type Waiting struct {
 	Cluster muster.ClusterID
 	Spec    muster.Spec
-	Image   *muster.Image // nil: nothing is known of the image
+	// Image is nil while the request cannot start whatever is free, since there
+	// is no image of that name. It holds nobody back then. Requests for one
+	// image should share the pointer: they are looked at together.
+	Image *muster.Image
 }
 
 // Placer chooses machines. Package place has the one in use.

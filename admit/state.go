@@ -58,6 +58,9 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 	known := make(map[key]sifted) // people ask for the same machines
 	reserved := make(map[*muster.Machine]bool)
 	for _, w := range snap.Ahead {
+		if w.Image == nil {
+			continue
+		}
 		k := key{w.Spec.Machine, w.Image}
 		t, ok := known[k]
 		if !ok {

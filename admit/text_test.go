@@ -169,6 +169,16 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// A request whose image is gone does not block the queue.
+func TestLostImageHoldsNobodyBack(t *testing.T) {
+	t.Parallel()
+	snap := snapshot(rackOf(4, "small", 2, 8<<30, nil))
+	snap.Ahead = []admit.Waiting{{Cluster: "c-0", Spec: muster.Spec{Nodes: 4, Min: 4}}}
+	if a := answer("c-1", muster.Spec{Nodes: 2, Min: 2}, snap); a.Verdict != muster.VerdictNow {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestMinStartsWithFewer(t *testing.T) {
 	t.Parallel()
 	a := answer("c-1", muster.Spec{Nodes: 6, Min: 4}, snapshot(rackOf(8, "small", 2, 8<<30, busy(3))))

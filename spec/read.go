@@ -2,11 +2,9 @@ package spec
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -29,49 +27,12 @@ func Decode(data []byte, format Format) (req wire.Request, places Places, err er
 // once. The error is a *muster.Error with code EInvalid.
 func Read(data []byte, format Format, d Defaults) (wire.Request, muster.Spec, error) {
 	req, places, problems := decode(data, format)
-	bad := make(map[string]bool) // what could not be read is not judged again
-	for _, p := range problems {
-		bad[p.Field] = true
-		if p.Field == wholeRequest {
-			return req, muster.Spec{}, Error(problems)
-		}
-	}
 	s, more := Validate(req, d)
-	for _, p := range places.Locate(more) {
-		if !bad[p.Field] && !covered(p.Field, bad) {
-			problems = append(problems, p)
-		}
-	}
-	if e := Error(inOrder(problems)); e != nil {
+	problems = places.Merge(problems, more)
+	if e := Error(problems); e != nil {
 		return req, muster.Spec{}, e
 	}
 	return req, s, nil
-}
-
-// wholeRequest stands for a field where the problem lies in none.
-const wholeRequest = "request"
-
-// inOrder sorts problems by their places, those without one first.
-func inOrder(list []muster.Problem) []muster.Problem {
-	at := func(p muster.Problem) (place Place) {
-		_, _ = fmt.Sscanf(p.Place, placeForm, &place.Line, &place.Column) // zero without a place
-		return place
-	}
-	slices.SortStableFunc(list, func(a, b muster.Problem) int {
-		x, y := at(a), at(b)
-		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
-	})
-	return list
-}
-
-// covered tells whether a field lies within one that is bad already.
-func covered(field string, bad map[string]bool) bool {
-	for i := range field {
-		if (field[i] == '.' || field[i] == '[') && bad[field[:i]] {
-			return true
-		}
-	}
-	return false
 }
 
 func decode(data []byte, format Format) (wire.Request, Places, []muster.Problem) {
