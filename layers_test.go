@@ -25,7 +25,7 @@ func layers() map[string]int {
 		"store/storetest": 30,
 		"provider/local":  30, "provider/fake": 30, "provider/providertest": 30,
 		"converge": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
-		"daemon":     40,
+		"daemon": 40, "control/controltest": 40,
 		"cmd/muster": 50,
 
 		// The agent runs on a tenant's machine: the dictionary, the messages

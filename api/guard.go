@@ -53,7 +53,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 			a.write(w, r, err)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(oneFormWriter{w}, r)
 	})
 }
 
