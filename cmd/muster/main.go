@@ -5,14 +5,13 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"io/fs"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/muster-hpc/muster/cli"
+	"github.com/muster-hpc/muster/images"
 	"github.com/muster-hpc/muster/provider/local"
 )
 
@@ -25,23 +24,29 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == local.InitArgument {
 		os.Exit(local.MachineInit())
 	}
-	os.Exit(run())
-}
-
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	if version == "" {
 		version = "dev"
 	}
-	env := cli.System(version)
+	env := cli.SystemEnv()
+	env.Version = version
+	env.Recipes = []fs.FS{images.Recipes()}
+	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
 	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand()}
-	root := cli.New(env)
-	err := root.ExecuteContext(ctx)
-	if err != nil {
-		if text := cli.ErrorText(err); text != "" {
-			fmt.Fprintln(os.Stderr, text)
+	os.Exit(cli.Run(context.Background(), env, os.Args[1:]))
+}
+
+// hostChecks are what local machines need of this host.
+func hostChecks(ctx context.Context) []cli.Check {
+	var out []cli.Check
+	for _, c := range local.Doctor(ctx) {
+		check := cli.Check{Name: c.Name, OK: c.OK, Text: c.Found, Fix: c.Fix, Package: c.Package}
+		if !c.OK {
+			check.Level = "error"
+			if c.Warning {
+				check.Level = "warning"
+			}
 		}
+		out = append(out, check)
 	}
-	return cli.ExitCode(err)
+	return out
 }
