@@ -10,6 +10,7 @@ import (
 // site is "system".
 func (tx *Tx) log(a muster.Audit) error {
 	a.At, a.Actor = tx.now(), tx.name
+	a.Object, a.Text = cleanText(a.Object), cleanText(a.Text)
 	if a.Owner == "" {
 		a.Owner = "system"
 	}

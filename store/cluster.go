@@ -94,6 +94,9 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 	if c.ID == "" || c.Name == "" || c.Owner == "" || c.Project == "" {
 		return defect("a cluster needs an ID, a name, an owner and a project")
 	}
+	if err := checkText(string(c.ID), c.Name, c.Owner, c.Project, string(c.Image)); err != nil {
+		return err
+	}
 	if err := authorize(tx.who, write, clusterRecord(c), noCluster(string(c.ID))); err != nil {
 		return err
 	}

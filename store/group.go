@@ -66,7 +66,8 @@ func (db *DB) Update(ctx context.Context, who muster.Actor, fn func(*Tx) error) 
 }
 
 // View runs fn in a transaction that only reads: everything fn sees is of one
-// moment.
+// moment. A few Views run at the same time and others wait, so fn must not
+// wait for anything either, nor call View.
 func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) error {
 	if err := db.usable(ctx); err != nil {
 		return err

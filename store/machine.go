@@ -96,6 +96,9 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 	if m.ID == "" || m.Provider == "" {
 		return defect("a machine needs an ID and a provider")
 	}
+	if err := checkText(string(m.ID), m.Provider, m.Facts.Class); err != nil {
+		return err
+	}
 	if (m.Cluster == "") != (m.Node == "") || m.Phase.Held() != (m.Cluster != "") {
 		return muster.Errorf(muster.EConflict, "machine %s is %s and has cluster %q and node %q", m.ID, m.Phase, m.Cluster, m.Node).
 			WithHint("a machine has a cluster and a node exactly while it is allocated or active")

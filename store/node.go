@@ -98,6 +98,9 @@ func (tx *Tx) PutNode(n muster.Node, text string) error {
 	if n.Name == "" {
 		return defect("a node needs a name")
 	}
+	if err := checkText(n.Name, string(n.Machine)); err != nil {
+		return err
+	}
 	c, err := tx.Cluster(n.Cluster)
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ func (tx *Tx) PutToken(t Token) error {
 	if _, err := tx.User(t.User); err != nil {
 		return err
 	}
+	t.Note = cleanText(t.Note)
 	if t.Created.IsZero() {
 		t.Created = tx.now()
 	}

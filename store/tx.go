@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/crc32"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
 )
@@ -164,4 +166,21 @@ func nanosOrNull(t time.Time) any {
 		return nil
 	}
 	return t.UnixNano()
+}
+
+// checkText refuses words that the database and JSON would not both give back
+// as they were.
+func checkText(words ...string) error {
+	for _, w := range words {
+		if !utf8.ValidString(w) || strings.ContainsRune(w, 0) {
+			return muster.Errorf(muster.EInvalid, "%q is not a text", w).WithHint("use UTF-8 without zero bytes")
+		}
+	}
+	return nil
+}
+
+// cleanText makes any text one that can be stored: for remarks, which are
+// better kept a little changed than refused.
+func cleanText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

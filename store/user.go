@@ -117,7 +117,7 @@ func checkUser(u muster.User) error {
 			return muster.Errorf(muster.EInvalid, "a key of user %s has more than one line", u.Name).WithHint("give one key per line")
 		}
 	}
-	return nil
+	return checkText(u.Projects...)
 }
 
 // PutUser inserts or changes a user and leaves an audit line. A user may

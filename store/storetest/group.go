@@ -118,6 +118,34 @@ func testMisuse(t *testing.T, fresh freshFunc) {
 	wantCode(t, db.Update(context.Background(), root(), func(tx *store.Tx) error { return nil }), muster.EUnavailable)
 }
 
+// testText gives the store texts that databases and JSON like to change.
+func testText(t *testing.T, fresh freshFunc) {
+	db, _ := fresh(t)
+	for _, bad := range []string{"a\x00b", "\xff\xfe", "ok\xc3"} {
+		for what, spoil := range map[string]func(*muster.Cluster){
+			"name": func(c *muster.Cluster) { c.Name = bad }, "project": func(c *muster.Cluster) { c.Project = bad },
+			"owner": func(c *muster.Cluster) { c.Owner = bad }, "ID": func(c *muster.Cluster) { c.ID = muster.ClusterID(bad) },
+		} {
+			c := NewCluster("cfd", "alice", "sea")
+			spoil(&c)
+			err := db.Update(context.Background(), root(), func(tx *store.Tx) error { return tx.PutCluster(c, "") })
+			if muster.CodeOf(err) != muster.EInvalid {
+				t.Errorf("%s %q: %v", what, bad, err)
+			}
+		}
+		update(t, db, root(), func(tx *store.Tx) error { return tx.Note("image", "x", "", bad+" end") })
+	}
+	c := NewCluster("größe ☂", "alice", "sea")
+	c.Conditions = []muster.Condition{{Text: "a\x00b \xff <&>"}}
+	update(t, db, alice(), func(tx *store.Tx) error { return tx.PutCluster(c, "it's \"quoted\"; -- 🙂") })
+	view(t, db, alice(), func(tx *store.Tx) error { _, err := tx.FindCluster("größe ☂"); return err })
+	for _, a := range audits(t, db, root(), store.AuditFilter{Kind: "image"}) {
+		if len(a.Text) < 6 || a.Text[len(a.Text)-4:] != " end" {
+			t.Errorf("a remark became %q", a.Text)
+		}
+	}
+}
+
 // testReopen: everything is there after closing and opening again.
 func testReopen(t *testing.T, open Open) {
 	dir := t.TempDir()

@@ -34,6 +34,7 @@ func testProperty(t *testing.T, fresh freshFunc) {
 			"machine": h.machine,
 			"":        h.verify,
 		})
+		h.hidden(r)
 	})
 }
 
@@ -191,7 +192,6 @@ func (h *history) verify(r *rapid.T) {
 	if err != nil {
 		r.Fatalf("%v", err)
 	}
-	h.hidden(r)
 }
 
 // replay walks the audit: every line goes on from where the last line about

@@ -43,6 +43,7 @@ func Suite(t *testing.T, open Open) {
 		{"Group", testGroup},
 		{"Panic", testPanic},
 		{"Misuse", testMisuse},
+		{"Text", testText},
 		{"Property", testProperty},
 	} {
 		t.Run(c.name, func(t *testing.T) {
