@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,6 +109,9 @@ func (a *app) runCreate(c *cobra.Command, args []string, f *createFlags) error {
 	}
 	created, err := k.CreateCluster(c.Context(), call)
 	if err != nil {
+		if f.file == "" {
+			err = withoutPlaces(err)
+		}
 		if a.output != "" && created.Status == "never" {
 			_ = a.print(created, func(io.Writer) {})
 		}
@@ -137,6 +141,17 @@ func (a *app) runCreate(c *cobra.Command, args []string, f *createFlags) error {
 		return nil
 	}
 	return a.print(created, func(io.Writer) {})
+}
+
+// withoutPlaces leaves out where problems stand in a text that no person wrote.
+func withoutPlaces(err error) error {
+	var e *muster.Error
+	if errors.As(err, &e) {
+		for i := range e.Problems {
+			e.Problems[i].Place = ""
+		}
+	}
+	return err
 }
 
 // createCall makes the body: the file as it is, or a request from the flags.

@@ -97,6 +97,7 @@ func group(c *cobra.Command, args []string) error {
 		return c.Help()
 	}
 	e := muster.Errorf(muster.EInvalid, "%q is not a command of %s", args[0], c.CommandPath())
+	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		return e.WithHint("did you mean %s?", strings.Join(near, " or "))
 	}

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,26 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-var (
-	userName    = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
-	projectName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	systemName  = regexp.MustCompile(`^(root|daemon|bin|sys|sync|games|man|lp|mail|news|uucp|proxy|www-data|backup|list|irc|_apt|nobody|nogroup|munge|slurm|sshd|messagebus|mysql|agent|system|head|admin|systemd-.*|_.*)$`)
-)
-
 const maxKeys = 64
-
-// checkUserName refuses names that cannot be an ordinary user of a node.
-func checkUserName(name string) *muster.Error {
-	switch {
-	case !userName.MatchString(name):
-		return muster.Errorf(muster.EInvalid, "%.40q is not a user name", name).
-			WithHint("a lower-case letter, then letters, digits, - and _, at most 31 characters")
-	case systemName.MatchString(name):
-		return muster.Errorf(muster.EInvalid, "%q is a name of the system itself", name).
-			WithHint("choose a person's name")
-	}
-	return nil
-}
 
 // makeUsers makes the users that an administrator's request names first.
 func (s *Service) makeUsers(tx *store.Tx, w wanted, answer *muster.Answer) error {
@@ -105,7 +85,7 @@ func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequ
 		return out, err
 	}
 	for _, p := range r.Projects {
-		if !projectName.MatchString(p) {
+		if !isProjectName(p) {
 			return out, muster.Errorf(muster.EInvalid, "%.64q is not a project name", p).
 				WithHint("lower-case letters, digits, dots and hyphens")
 		}
