@@ -61,7 +61,7 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 	began := time.Now()
 	first := run()
 	<-knocked
-	logFootprint(t, "at the join, "+time.Since(began).Round(time.Millisecond).String()+" after the start", first)
+	logFootprint(t, "at the join, "+time.Since(began).Round(time.Millisecond).String()+" after the start", first.Process.Pid)
 	s.answerWith(nil)
 	close(open)
 	r := s.until("a report", said)
@@ -76,7 +76,7 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 		t.Errorf("the token is still on disk: %v", err)
 	}
 	time.Sleep(time.Second)
-	logFootprint(t, "a second later", first)
+	logFootprint(t, "a second later", first.Process.Pid)
 	check(t, first.Process.Kill())
 	_ = first.Wait()
 
@@ -109,9 +109,9 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 }
 
 // logFootprint prints what the agent has cost so far.
-func logFootprint(t *testing.T, when string, cmd *exec.Cmd) {
+func logFootprint(t *testing.T, when string, pid int) {
 	t.Helper()
-	at := "/proc/" + strconv.Itoa(cmd.Process.Pid)
+	at := "/proc/" + strconv.Itoa(pid)
 	status, err := os.ReadFile(at + "/status")
 	if err != nil {
 		return

@@ -31,6 +31,7 @@ type server struct {
 	ca      *x509.Certificate
 	pool    *x509.CertPool
 	address string
+	listen  func(address string) (net.Listener, error) // nil: on this computer
 
 	mu       sync.Mutex
 	http     *httptest.Server
@@ -81,12 +82,15 @@ func config(generation int64) *wire.NodeConfig {
 
 func (s *server) start(address string) {
 	s.t.Helper()
-	l, err := net.Listen("tcp", address)
+	if s.listen == nil {
+		s.listen = func(a string) (net.Listener, error) { return net.Listen("tcp", a) }
+	}
+	l, err := s.listen(address)
 	check(s.t, err)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(s.t, err)
 	pemCert := s.sign(&key.PublicKey, &x509.Certificate{
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{l.Addr().(*net.TCPAddr).IP}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, time.Hour)
 	block, _ := pem.Decode([]byte(pemCert))
 	h := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
