@@ -18,7 +18,7 @@ import (
 // BuildOptions change how an image is built.
 type BuildOptions struct {
 	// Refresh asks the mirror for newer packages although the recipe did not
-	// change.
+	// change, and builds again if there are any.
 	Refresh bool
 	// Mirror is used instead of the recipe's while building; it is not part of
 	// the image. Empty: the host's own Debian mirror, or else the recipe's.
@@ -76,6 +76,18 @@ func (s *Store) Build(ctx context.Context, rec *Recipe, o BuildOptions) (*Result
 	}
 	if err := s.prepared(rec.Requires.Architecture); err != nil {
 		return nil, err
+	}
+	if old := s.present(rec.Name, hash); old != nil {
+		same, err := s.current(ctx, rec, old, o, track)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			s.log.Warn("cannot tell whether the image is current: it is built again", "image", rec.Name, "error", err)
+		}
+		if same {
+			return &Result{Image: old, Took: s.clock.Now().Sub(track.began)}, nil
+		}
 	}
 	m, err := s.build(ctx, rec, o, track)
 	if err != nil {
@@ -187,13 +199,7 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 		return storeError("keep downloaded packages", err)
 	}
 	hostConfig, hostMirror := s.tools.apt(ctx)
-	used := rec.Base
-	switch {
-	case o.Mirror != "":
-		used.Mirror = o.Mirror
-	case hostMirror != "" && used.Mirror == defaultMirror:
-		used.Mirror = hostMirror
-	}
+	from := used(rec.Base, o.Mirror, hostMirror)
 	if err := writeHooks(work.dir, cache, rec); err != nil {
 		return storeError("prepare the build", err)
 	}
@@ -216,7 +222,7 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 		"--include=" + strings.Join(packages, ","),
 		rec.Base.Suite, work.path("root"),
 	}
-	argv = append(argv, sources(used, keyring(keyrings()))...)
+	argv = append(argv, sources(from, keyring(keyrings()))...)
 	return s.run(ctx, job{argv: argv, log: log, env: []string{"TMPDIR=" + work.dir}, onLine: func(line string) {
 		if stage := stageOf(line); stage != "" {
 			track.enter(stage)

@@ -54,7 +54,7 @@ echo built >> "${0%/*}/count"
 `),
 		mksquashfs: script("mksquashfs", `cd "$1"; find . -type f | sort | xargs sha256sum > "$2"
 find . -printf '%p %T@\n' | sort >> "$2"`),
-		unsquashfs: "/bin/false",
+		unsquashfs: "/bin/false", aptGet: "/bin/false", aptCache: "/bin/false",
 	}
 	return s
 }
@@ -91,7 +91,8 @@ func TestBuildOnceThenReuse(t *testing.T) {
 	if err != nil || second.Built || second.Image.ID != m.ID || builds(s) != 1 {
 		t.Errorf("%+v, %v, %d builds", second, err, builds(s))
 	}
-	// Rebuilt from the same packages it is the same image, to the byte.
+	// Rebuilt from the same packages it is the same image, to the byte. (The
+	// mirror of this test answers nothing, so that a refresh builds.)
 	third, err := s.Build(ctx, rec, BuildOptions{Refresh: true})
 	if err != nil || third.Image.ID != m.ID || third.Image.Files[0].SHA256 != m.Files[0].SHA256 {
 		t.Errorf("%+v, %v", third, err)
@@ -250,6 +251,17 @@ func TestUnknownPackage(t *testing.T) {
 	}
 	if _, ok := unknownPackage("E: Sub-process returned an error code"); ok {
 		t.Error("not about a package")
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	var p policy
+	for line := range strings.Lines("adduser:\n  Installed: (none)\n  Candidate: 3.134\n  Version table:\n     3.134 500\ng++:\n  Candidate: (none)\n") {
+		p.line(strings.TrimSuffix(line, "\n"))
+	}
+	if p.candidates["adduser"] != "3.134" || p.candidates["g++"] != "(none)" || len(p.candidates) != 2 {
+		t.Errorf("%v", p.candidates)
 	}
 }
 

@@ -141,29 +141,36 @@ func (s *Store) derive(ctx context.Context, from *muster.Image, added []string, 
 	if err := s.checkContext(ctx, from, readUnlessKnown); err != nil {
 		return nil, err
 	}
-	track.enter("unpack")
 	file, _ := from.File(muster.FileRoot)
-	root := work.path("root")
-	if err := s.run(ctx, job{log: log, argv: []string{s.tools.unsquashfs, "-no-progress", "-quiet", "-d", root, filepath.Join(s.Path(from.ID), file.Name)}}); err != nil {
-		return nil, err
-	}
-	if err := s.install(ctx, work, from, added, o, track, log); err != nil {
-		return nil, err
-	}
-	track.enter("tidy")
-	if err := s.tidy(ctx, root, began, log); err != nil {
-		return nil, err
-	}
-	m := *from
-	m.Base, m.Added, m.Files = from.ID, added, nil
-	if err := inspect(root, &m); err != nil {
-		return nil, err
-	}
-	if v := versionOf(m.Packages, "slurmd"); m.Slurm != "" {
-		m.Slurm = upstream(v)
-	}
-	m.ID = contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
-	return s.finish(ctx, work, &m, o, track, log)
+	var out *muster.Image
+	err = withPrivateMounts(func() error {
+		track.enter("unpack")
+		root := work.path("root")
+		release, err := s.unpackBase(ctx, work, filepath.Join(s.Path(from.ID), file.Name), root, log)
+		defer release()
+		if err != nil {
+			return err
+		}
+		if err := s.install(ctx, work, from, added, o, track, log); err != nil {
+			return err
+		}
+		track.enter("tidy")
+		if err := s.tidy(ctx, root, began, log); err != nil {
+			return err
+		}
+		m := *from
+		m.Base, m.Added, m.Files = from.ID, added, nil
+		if err := inspect(root, &m); err != nil {
+			return err
+		}
+		if v := versionOf(m.Packages, "slurmd"); m.Slurm != "" {
+			m.Slurm = upstream(v)
+		}
+		m.ID = contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
+		out, err = s.finish(ctx, work, &m, o, track, log)
+		return err
+	})
+	return out, err
 }
 
 // install adds packages to the unpacked base.

@@ -29,8 +29,15 @@ type job struct {
 // mounts or starts ends with it, also when it fails, when ctx ends, and when
 // this program is killed. The error tells the last lines of what it said.
 func (s *Store) run(ctx context.Context, j job) error {
+	return execute(ctx, j, s.tools.isolate)
+}
+
+// runHere runs a job that is to change the mounts of the calling thread.
+func (s *Store) runHere(ctx context.Context, j job) error { return execute(ctx, j, false) }
+
+func execute(ctx context.Context, j job, isolate bool) error {
 	argv := j.argv
-	if s.tools.isolate {
+	if isolate {
 		// A process namespace needs its own /proc to be consistent.
 		argv = append([]string{"/bin/sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh"}, argv...)
 	}
@@ -46,27 +53,23 @@ func (s *Store) run(ctx context.Context, j job) error {
 	cmd.Stdout, cmd.Stderr = in, in
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if s.tools.isolate {
+	if isolate {
 		// The first process of a process namespace takes all others with it.
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS // Go makes it private
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { tail.copy(out) })
-	// The kernel sends Pdeathsig when the *thread* that started the job ends:
-	// hold it until the job is over.
-	ended := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		_ = in.Close() // the job has its own copy
-		if err == nil {
-			err = cmd.Wait()
-		}
-		ended <- err
-	}()
-	err = <-ended
+	// The kernel sends Pdeathsig when the *thread* that started the job ends,
+	// and the job has the mounts of that thread: stay on it until the job is
+	// over.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err = cmd.Start()
+	_ = in.Close() // the job has its own copy
+	if err == nil {
+		err = cmd.Wait()
+	}
 	reading.Wait()
 	_ = out.Close()
 	switch {

@@ -14,12 +14,14 @@ type tools struct {
 	mmdebstrap string
 	mksquashfs string
 	unsquashfs string
+	aptGet     string
+	aptCache   string
 	isolate    bool
 	apt        func(ctx context.Context) (config, mirror string)
 }
 
 func hostTools() tools {
-	return tools{mmdebstrap: "mmdebstrap", mksquashfs: "mksquashfs", unsquashfs: "unsquashfs", isolate: true, apt: hostApt}
+	return tools{mmdebstrap: "mmdebstrap", mksquashfs: "mksquashfs", unsquashfs: "unsquashfs", aptGet: "apt-get", aptCache: "apt-cache", isolate: true, apt: hostApt}
 }
 
 // Prerequisite is something that building images needs of the host.
