@@ -27,7 +27,7 @@ func NewImages() *Images {
 			Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Architecture: "amd64", Distribution: "debian", Suite: "trixie",
 			System: "Debian GNU/Linux 13 (trixie)", Slurm: slurm, UserRoot: root,
 			Files: []muster.ImageFile{{Role: muster.FileRoot, Name: "root.squashfs", Size: 1 << 20, SHA256: strings.Repeat(digit, 64)}},
-			Agent: muster.VersionRange{Min: 1, Max: 1},
+			Agent: muster.VersionRange{Min: 1, Max: 1}, Packages: []muster.ImagePackage{{Name: "base-files", Version: "13.8", Architecture: "amd64"}},
 		}
 	}
 	return &Images{list: []*muster.Image{manifest("hpc", "a", "24.11.5", false), manifest("raw", "b", "", true)}}

@@ -1,0 +1,82 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// ready makes a cluster whose nodes answer.
+func ready(t *testing.T, s *controltest.Site, w *world, args ...string) wire.Created {
+	t.Helper()
+	r := w.run(append([]string{"create"}, append(args, "--wait", "-o", "json")...)...).want(t, 0)
+	var created wire.Created
+	if err := json.Unmarshal([]byte(r.out), &created); err != nil || created.Status != "ready" {
+		t.Fatalf("%v\n%s%s", err, r.out, r.err)
+	}
+	sshd(t, s, created.ID)
+	return created
+}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4, Build: true})
+	w := at(t, s)
+	ready(t, s, w, "cfd", "-n", "3", "--head", "shared", "--users", "alice,bob")
+	w.run("exec", "cfd", "--", "sh", "-c", "echo $USER on $NODE").want(t, 0, `^alice on n01\n$`)
+	w.run("exec", "cfd", "--node", "n02", "--user", "bob", "--", "sh", "-c", "echo $USER on $NODE").want(t, 0, `^bob on n02\n$`)
+	w.run("exec", "cfd", "--", "sh", "-c", "exit 7").want(t, 7)
+	w.run("exec", "cfd", "--", "sh", "-c", "echo no >&2; exit 3").want(t, 3, `^no\n$`)
+	w.run("exec", "cfd", "--", "no-such-command").want(t, 127)
+	w.stdin("some text\n").run("exec", "cfd", "--", "cat").want(t, 0, `^some text\n$`)
+	w.run("exec", "cfd", "--", "printf", "%s|", "a b", "", "it's", "$HOME", "*", "é").want(t, 0, `^a b\|\|it's\|\$HOME\|\*\|é\|$`)
+	r := w.run("exec", "cfd", "--all", "--", "sh", "-c", "echo here; test $NODE != n03").want(t, 1)
+	for _, line := range []string{"n01: here\n", "n02: here\n", "n03: here\n"} {
+		if !strings.Contains(r.out, line) {
+			t.Errorf("no %q in %q", line, r.out)
+		}
+	}
+	big := strings.Repeat("0123456789abcdef\n", 200000)
+	if r := w.stdin(big).run("exec", "cfd", "--", "cat"); r.code != 0 || r.out != big {
+		t.Errorf("%d bytes came back of %d, status %d %s", len(r.out), len(big), r.code, r.err)
+	}
+}
+
+func TestExecIsRefused(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4, Build: true})
+	w := at(t, s)
+	alice, bob, carol := s.User("alice", "bio"), s.User("bob", "bio"), s.User("carol", "chem")
+	ready(t, s, w.with("MUSTER_TOKEN", alice), "cfd", "-n", "2", "--head", "shared")
+	w.run("exec", "cfd", "--", "sh", "-c", "echo $USER").want(t, 0, "^alice\n$")
+	w.run("exec", "cfd", "--user", "bob", "--", "true").want(t, 5, "as yourself only")
+	w.run("exec", "cfd", "--user", "root", "--", "true").want(t, 5, "as yourself only")
+	w.run("exec", "cfd", "--node", "n9", "--", "true").want(t, 3, `no node "n9"`, "n01, n02|did you mean")
+	w.with("MUSTER_TOKEN", bob).run("exec", "cfd", "--", "true").want(t, 5, "not a user of cluster cfd")
+	w.with("MUSTER_TOKEN", carol).run("exec", "cfd", "--", "true").want(t, 3, `no cluster "cfd"`)
+	w.with("MUSTER_TOKEN", "").run("exec", "cfd", "--user", "root", "--", "sh", "-c", "echo $USER").want(t, 0, "^root\n$")
+	w.run("exec", "cfd", "--user", "alixe", "--", "true").want(t, 3, "did you mean alice")
+}
+
+func TestUsersAreRootOnRaw(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2, Build: true})
+	w := at(t, s).with("MUSTER_TOKEN", s.User("alice", "bio"))
+	ready(t, s, w, "lab", "-n", "1", "--head", "shared", "--image", "raw")
+	w.run("exec", "lab", "--", "sh", "-c", "echo $USER").want(t, 0, "^root\n$")
+	w.run("exec", "lab", "--user", "alice", "--", "sh", "-c", "echo $USER").want(t, 0, "^alice\n$")
+}
+
+// A node that another cluster's authority vouches for is not spoken to.
+func TestExecKnowsTheHost(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2, Build: true})
+	w := at(t, s)
+	ready(t, s, w, "one", "-n", "1", "--head", "shared")
+	ready(t, s, w, "two", "-n", "1", "--head", "shared") // its authority answers now
+	w.run("exec", "two", "--", "true").want(t, 0)
+	w.run("exec", "one", "--", "true").want(t, 7, "cannot log in to n01")
+}

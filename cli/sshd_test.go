@@ -1,0 +1,123 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"golang.org/x/crypto/ssh"
+)
+
+// sshd answers on the nodes of a cluster as a node's sshd does: its host key is
+// signed by the cluster's authority, and it lets in who has a certificate for
+// user@cluster. Commands are run by the shell of this host.
+func sshd(t *testing.T, s *controltest.Site, id muster.ClusterID) {
+	t.Helper()
+	var hostCA, userCA pki.SSHAuthority
+	err := s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) error {
+		for name, to := range map[string]*pki.SSHAuthority{muster.SecretHostCA: &hostCA, muster.SecretUserCA: &userCA} {
+			raw, err := tx.Secret(id, name)
+			if err != nil {
+				return err
+			}
+			if *to, err = pki.ParseSSHAuthority(raw); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted, _, _, _, err := ssh.ParseAuthorizedKey([]byte(userCA.PublicLine()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Dialer.To(func(m muster.Machine) (net.Conn, error) {
+		near, far := net.Pipe()
+		go serveSSH(far, m.Node, string(id), hostCA, trusted)
+		return near, nil
+	})
+}
+
+func serveSSH(conn net.Conn, node, id string, hostCA pki.SSHAuthority, trusted ssh.PublicKey) {
+	defer conn.Close()
+	private, public, err := pki.NewHostKey()
+	if err != nil {
+		return
+	}
+	plain, err := ssh.ParsePrivateKey([]byte(private))
+	if err != nil {
+		return
+	}
+	cert, err := hostCA.SignHost(public, []string{node}, time.Hour)
+	if err != nil {
+		return
+	}
+	signer, err := ssh.NewCertSigner(cert, plain)
+	if err != nil {
+		return
+	}
+	checker := &ssh.CertChecker{IsUserAuthority: func(k ssh.PublicKey) bool { return string(k.Marshal()) == string(trusted.Marshal()) }}
+	config := &ssh.ServerConfig{PublicKeyCallback: func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		cert, ok := key.(*ssh.Certificate)
+		if !ok || !checker.IsUserAuthority(cert.SignatureKey) {
+			return nil, fmt.Errorf("not a certificate of this cluster")
+		}
+		return &ssh.Permissions{}, checker.CheckCert(c.User()+"@"+id, cert)
+	}}
+	config.AddHostKey(signer)
+	sc, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for c := range channels {
+		if c.ChannelType() != "session" {
+			_ = c.Reject(ssh.UnknownChannelType, "")
+			continue
+		}
+		ch, reqs, err := c.Accept()
+		if err != nil {
+			return
+		}
+		go session(ch, reqs, sc.User(), node)
+	}
+}
+
+func session(ch ssh.Channel, reqs <-chan *ssh.Request, user, node string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for r := range reqs {
+		switch r.Type {
+		case "exec":
+			var p struct{ Command string }
+			_ = ssh.Unmarshal(r.Payload, &p)
+			_ = r.Reply(true, nil)
+			go func() {
+				defer ch.Close()
+				cmd := exec.CommandContext(ctx, "/bin/sh", "-c", p.Command)
+				cmd.Env = []string{"PATH=/usr/bin:/bin", "NODE=" + node, "USER=" + user}
+				in, _ := cmd.StdinPipe()
+				cmd.Stdout, cmd.Stderr = ch, ch.Stderr()
+				_ = cmd.Start()
+				go func() { _, _ = io.Copy(in, ch); in.Close() }()
+				_ = cmd.Wait()
+				status := struct{ Status uint32 }{uint32(max(cmd.ProcessState.ExitCode(), 0))}
+				_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(status))
+			}()
+		case "signal":
+			cancel()
+		default:
+			_ = r.Reply(true, nil)
+		}
+	}
+}
