@@ -157,6 +157,18 @@ func testTokens(t *testing.T, fresh freshFunc) {
 		}
 		return err
 	})
+	for _, x := range []struct {
+		who  muster.Actor
+		want int
+	}{{root(), 2}, {alice(), 2}, {bob(), 0}, {muster.Actor{}, 0}} {
+		view(t, db, x.who, func(tx *store.Tx) error {
+			list, err := tx.Tokens("")
+			if len(list) != x.want {
+				t.Errorf("%q sees %d tokens in all", x.who.Name, len(list))
+			}
+			return err
+		})
+	}
 	update(t, db, alice(), func(tx *store.Tx) error { return tx.DeleteToken("t1") })
 	_, err = db.Authenticate(ctx, [32]byte{1})
 	wantCode(t, err, muster.EUnauth)
