@@ -53,6 +53,7 @@ type rig struct {
 	window    int
 	wrap      func(*server, provider.Provider) provider.Provider
 	fault     func(string) error
+	interval  time.Duration // of reports when all is well
 	queue     func(*server) converge.Queue
 
 	srv *server
@@ -128,7 +129,7 @@ func (r *rig) tryStart() (*server, error) {
 	}
 	s.agents, err = agents.New(agents.Config{
 		Store: s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),
-		Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
+		IntervalReady: r.interval, Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
 	})
 	if err != nil {
 		return nil, err

@@ -133,6 +133,7 @@ func TestARebootIsNormal(t *testing.T) {
 func TestARestartDisturbsNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fake.Options{Machines: 4})
+	r.interval = 200 * time.Millisecond
 	s := r.start()
 	s.untilFree(4)
 	id := s.mustCreate(slurm(4))
