@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local"
@@ -50,17 +51,14 @@ func realConfig(t *testing.T) *wire.NodeConfig {
 // The real agent in a real machine: an image's own systemd boots, the agent
 // joins, configures the node, and tells of it what is true inside.
 func TestInMachine(t *testing.T) {
-	image := os.Getenv("MUSTER_TEST_IMAGE")
 	if os.Getuid() != 0 {
 		t.Skip("making machines needs root")
 	}
-	if image == "" {
-		t.Skip("no image to boot: set MUSTER_TEST_IMAGE to a squashfs with systemd and sshd")
-	}
+	rootFS := builtImage(t)
 	cfg := local.Config{
 		Dir: t.TempDir(), Instance: "t" + muster.RandomID(6), Oversubscribe: true, AgentBinary: program(t),
 		Slices:    []local.Slice{{Count: 1, Cores: 1, Memory: 1 << 30}},
-		ImagePath: func(context.Context, muster.ImageID) (string, error) { return image, nil },
+		ImagePath: func(context.Context, muster.ImageID) (string, error) { return rootFS, nil },
 		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	p, err := local.New(t.Context(), cfg)
@@ -119,6 +117,32 @@ func TestInMachine(t *testing.T) {
 	}
 	logFootprint(t, "two more seconds with a report every 500 ms", agentPID(t, cfg.Instance))
 	killInMachine(t, s, cfg.Instance)
+}
+
+// builtImage finds a root file system to boot: the one named, or the newest of
+// image hpc that other tests have built.
+func builtImage(t *testing.T) string {
+	t.Helper()
+	if p := os.Getenv("MUSTER_TEST_IMAGE"); p != "" {
+		return p
+	}
+	dir := os.Getenv("MUSTER_TEST_IMAGES")
+	if dir == "" {
+		dir = "/var/cache/muster-test"
+	}
+	if _, err := os.Stat(dir); err == nil {
+		store, err := image.Open(dir, slog.New(slog.DiscardHandler))
+		check(t, err)
+		list, err := store.List()
+		check(t, err)
+		for _, i := range list {
+			if i.Name == "hpc" {
+				return filepath.Join(store.Path(i.ID), "root.squashfs")
+			}
+		}
+	}
+	t.Skip("no image to boot: set MUSTER_TEST_IMAGE to a squashfs with systemd and sshd, or build hpc in MUSTER_TEST_IMAGES")
+	return ""
 }
 
 // killInMachine kills the agent; the machine's systemd starts it again, and

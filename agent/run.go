@@ -76,7 +76,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	if a.cred.cert == nil {
 		if config, err = a.join(); err != nil {
-			return ignoreEnd(ctx, err)
+			if ctx.Err() != nil {
+				return nil // it ended as it was told to
+			}
+			return err
 		}
 	}
 	if config != nil {
@@ -176,13 +179,6 @@ func (a *agent) use(c credential) {
 	a.cred = c
 	a.keepCredential()
 	a.link.Use(c.cert)
-}
-
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // Stage, Check, Scheduler and Context make an agent a Reporter.

@@ -97,7 +97,7 @@ func (a *agent) keepConfig(c *wire.NodeConfig) {
 // tell passes the status on to whoever wants it, once a second or when the
 // state changes.
 func (a *agent) tell() {
-	if a.Config.Status == nil {
+	if a.Status == nil {
 		return
 	}
 	now := a.Clock.Now()
@@ -122,5 +122,5 @@ func (a *agent) tell() {
 	}
 	s.Generation, s.Stages, s.Checks, s.Waiting, s.Dropped = generation, stages, checks, waiting, dropped
 	s.UpdatedAt = now
-	a.Config.Status(s)
+	a.Status(s)
 }

@@ -122,8 +122,8 @@ func read(ctx context.Context, r io.Reader, rate int, cursor string, put func(wi
 		}
 		line := part
 		if len(long) > 0 {
-			line = append(long, part...)
-			long = nil
+			long = append(long, part...)
+			line, long = long, nil
 		}
 		if len(line) > 0 && len(line) <= maxEntry {
 			if l, at, ok := Parse(line); ok {

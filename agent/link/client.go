@@ -189,10 +189,10 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 		return false, unreachable(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	switch {
-	case resp.StatusCode == http.StatusNoContent:
+	switch resp.StatusCode {
+	case http.StatusNoContent:
 		return false, nil
-	case resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusCreated:
+	case http.StatusOK, http.StatusCreated:
 		return true, Decode(resp.Body, size, reply)
 	default:
 		return false, refusal(resp.StatusCode, resp.Body)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	set.StringVar(&f.seed, "seed", "/run/muster/seed.json", "")
 	set.StringVar(&f.state, "state", "/run/muster", "")
 	if err := set.Parse(args); err != nil {
-		if err == flag.ErrHelp {
+		if errors.Is(err, flag.ErrHelp) {
 			return 0
 		}
 		return 2
