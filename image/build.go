@@ -312,7 +312,7 @@ func inspect(root string, m *muster.Image) error {
 	if err != nil {
 		return storeError("read the new root file system", err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // only read
 	status, err := in.Open("var/lib/dpkg/status")
 	if err != nil {
 		return storeError("read the package list", err)

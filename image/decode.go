@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -70,14 +71,14 @@ func (r *reader) parse(data []byte) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	switch err := dec.Decode(&doc); {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		r.fail(nil, "", "", "the file is empty")
 		return nil
 	case err != nil:
 		r.fail(nil, "", "", "not YAML: %v", err)
 		return nil
 	}
-	if err := dec.Decode(&second); err != io.EOF {
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
 		r.fail(&second, "", "one file holds one recipe", "more than one document")
 		return nil
 	}

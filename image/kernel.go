@@ -22,7 +22,7 @@ func kernelRelease(root string) (string, error) {
 	if err != nil {
 		return "", storeError("read the new root file system", err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // only read
 	name, err := newest(in.FS(), "boot/vmlinuz-*")
 	if err != nil {
 		return "", muster.Errorf(muster.EInvalid, "the recipe wants a kernel, but its packages brought none").Wrap(err)
@@ -37,7 +37,7 @@ func extractKernel(root, out string, m *muster.Image) error {
 	if err != nil {
 		return storeError("read the new root file system", err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // only read
 	if err := copyOut(in, "boot/vmlinuz-"+m.Kernel, filepath.Join(out, "vmlinuz")); err != nil {
 		return fmt.Errorf("extract the kernel: %w", err)
 	}

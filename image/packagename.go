@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// The expressions follow Debian policy 5.6.1 and 5.6.12. They are compiled per
-// call's package lifetime and never change.
+// The expressions follow Debian policy 5.6.1 and 5.6.12.
 var (
 	packageName    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]{1,99}$`)
 	packageVersion = regexp.MustCompile(`^([0-9]+:)?[0-9][A-Za-z0-9.+~-]{0,99}$`)

@@ -14,9 +14,7 @@ import (
 	muster "github.com/muster-hpc/muster"
 )
 
-// A prefix of an ID needs this many digits: fewer are a slip of the finger.
-const minPrefix = 6
-
+// A prefix of an ID needs six digits: fewer are a slip of the finger.
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 
 // looksLikeID keeps recipes from having names that hide a content ID.
