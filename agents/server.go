@@ -36,7 +36,7 @@ type Config struct {
 	JournalDir string
 	Clock      muster.Clock
 	Log        *slog.Logger
-	// CertificateLife is how long a node's certificate is good. 0: a day.
+	// CertificateLife is how long a node's certificate is good. 0: pki.NodeTTL.
 	CertificateLife time.Duration
 	// IntervalBooting and IntervalReady are how often an agent reports though
 	// nothing happened. 0: 1 s and 10 s; with many agents IntervalReady grows.
@@ -84,7 +84,7 @@ func New(c Config) (*Server, error) {
 	if c.Identify == nil {
 		c.Identify = func(r *http.Request) (pki.NodeIdentity, error) { return pki.NodeFromTLS(r.TLS) }
 	}
-	def(&c.CertificateLife, 24*time.Hour)
+	def(&c.CertificateLife, pki.NodeTTL)
 	def(&c.IntervalBooting, time.Second)
 	def(&c.IntervalReady, 10*time.Second)
 	def(&c.WatchTime, time.Minute)

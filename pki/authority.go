@@ -24,7 +24,10 @@ import (
 const (
 	AuthorityTTL = 10 * 365 * 24 * time.Hour // the authority's own
 	ServerTTL    = 30 * 24 * time.Hour       // a server certificate; replaced after two thirds
-	NodeTTL      = 24 * time.Hour            // the most a node certificate may have
+	// The most a node certificate may have. Revoking needs no expiry, because
+	// every request is checked against the attempt in the store; a long life
+	// means that a server which was down for a month is still believed.
+	NodeTTL = 90 * 24 * time.Hour
 	// skew is how far back a certificate is valid, for machines whose clock is
 	// a little behind.
 	skew = 5 * time.Minute
