@@ -29,8 +29,10 @@ func cgroupConf(r release) string {
 	if r.hasCgroupDisabled() {
 		return "# A node in namespaces has no control groups to give away.\nCgroupPlugin=disabled\n"
 	}
-	// Nothing that slurm.conf names uses control groups, so nothing is set up.
-	return "# No plugin in slurm.conf uses control groups.\nConstrainCores=no\nConstrainRAMSpace=no\n"
+	// This release looks for a plugin by itself unless one is named, and does
+	// not stand a host with old and new hierarchies. The one for the old ones
+	// touches nothing until a plugin asks it to, and none does.
+	return "# No plugin in slurm.conf uses control groups.\nCgroupPlugin=cgroup/v1\nConstrainCores=no\nConstrainRAMSpace=no\n"
 }
 
 // dbdConf needs no password: the database knows the user slurm by its socket.

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 		_ = report(r, "accounting", err, "")
 		return
 	}
-	err := c.agreeOnID(ctx, cfg)
+	err := c.agree(ctx, cfg)
 	if ctx.Err() != nil {
 		return
 	}
@@ -35,31 +36,93 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 	} else {
 		r.Stage("accounting")
 	}
-	_ = report(r, "accounting", err, "")
+	_ = report(r, "accounting", err, "on the head: systemctl status mariadb slurmdbd")
 }
 
-// agreeOnID writes down the number that the database has given the cluster. A
-// slurmctld that finds another one in its state does not start again.
-func (c *Configurer) agreeOnID(ctx context.Context, cfg *wire.NodeConfig) error {
+// agree brings slurmctld and its database together. They do it by themselves
+// only when slurmctld starts second; here it was first. So the cluster is made
+// known to the database, the number that it gets there is written down (a
+// slurmctld that finds another one in its state does not start again), and
+// slurmctld takes it up without letting go of a job.
+func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 	name := cfg.Slurm.ClusterName
-	query := fmt.Sprintf("SELECT id FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", name)
-	var last error
-	for wait, end := 200*time.Millisecond, c.clock.Now().Add(5*time.Minute); c.clock.Now().Before(end); {
-		text, err := c.run.Run(ctx, query, "mariadb", "--batch", "--skip-column-names")
-		id, bad := strconv.Atoi(strings.TrimSpace(text))
-		if err == nil && bad == nil {
-			_, err = c.files.write(slurmState+"/clustername", fmt.Sprintf("%s|%d", name, id), 0o644, "slurm")
-			return err
+	if err := c.retry(ctx, func() error {
+		out, err := c.run.Run(ctx, "", "sacctmgr", "--immediate", "--quiet", "add", "cluster", name)
+		if err != nil && strings.Contains(out+err.Error(), "already exist") {
+			return nil
 		}
-		if last = err; last == nil {
-			last = fmt.Errorf("the scheduler has not registered with its database yet")
+		return err
+	}); err != nil {
+		return err
+	}
+	id, registered := 0, false
+	if err := c.retry(ctx, func() (err error) {
+		text, err := c.run.Run(ctx, registrationQuery(cfg.Slurm), "mariadb", "--batch", "--skip-column-names")
+		if err == nil {
+			id, registered, err = parseRegistration(text)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	changed, err := c.files.write(slurmState+"/clustername", clusterNameFile(cfg.Slurm, id), 0o644, "slurm")
+	if err != nil || registered && !changed {
+		return err
+	}
+	_, err = c.run.Run(ctx, "", "scontrol", "reconfigure")
+	return err
+}
+
+// registrationQuery asks for the cluster's number and the port of a slurmctld
+// that has registered.
+func registrationQuery(s *wire.SlurmConfig) string {
+	id := "id"
+	if !numbered(s.Version) {
+		id = "0"
+	}
+	return fmt.Sprintf("SELECT %s, control_port FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", id, s.ClusterName)
+}
+
+func parseRegistration(text string) (id int, registered bool, err error) {
+	p := strings.Fields(text)
+	if len(p) != 2 {
+		return 0, false, fmt.Errorf("the database does not know the cluster yet")
+	}
+	id, err1 := strconv.Atoi(p[0])
+	port, err2 := strconv.Atoi(p[1])
+	return id, port > 0, errors.Join(err1, err2)
+}
+
+// numbered tells whether this release of Slurm keeps the cluster's number
+// beside its name: since 23.11. It would not start with the other form.
+func numbered(version string) bool {
+	var year, month int
+	if _, err := fmt.Sscanf(version, "%d.%d", &year, &month); err != nil {
+		return false
+	}
+	return year*100+month >= 2311
+}
+
+// clusterNameFile is what slurmctld keeps to know its state directory again.
+func clusterNameFile(s *wire.SlurmConfig, id int) string {
+	if !numbered(s.Version) {
+		return s.ClusterName
+	}
+	return fmt.Sprintf("%s|%d", s.ClusterName, id)
+}
+
+// retry tries again for a minute: a database that starts beside jobs is slow.
+func (c *Configurer) retry(ctx context.Context, do func() error) error {
+	end := c.clock.Now().Add(time.Minute)
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := do()
+		if err == nil || c.clock.Now().After(end) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-c.clock.After(wait):
 		}
-		wait = min(2*wait, 2*time.Second)
 	}
-	return last
 }

@@ -41,7 +41,7 @@ table inet muster {
 	b.WriteString("\t\tct state established,related accept\n")
 	if cfg.Management != "" {
 		fmt.Fprintf(&b, "\t\tiifname %q tcp dport 22 accept\n", cfg.Management)
-		fmt.Fprintf(&b, "\t\tiifname %q meta l4proto { icmp, ipv6-icmp } accept\n", cfg.Management)
+		fmt.Fprintf(&b, "\t\tiifname %q meta l4proto { 1, 58 } accept\n", cfg.Management)
 	}
 	b.WriteString("\t}\n}\n")
 	return b.String()

@@ -20,6 +20,8 @@ const (
 	portSlurmdbd  = "6819"
 )
 
+const controllerUnit = "slurmctld.service"
+
 // pollEvery is how often a service that comes up is looked for: it costs one
 // refused connection.
 const pollEvery = 20 * time.Millisecond
@@ -60,21 +62,31 @@ func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, ha
 func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had memory, ch changed) error {
 	ssh := c.sshUnit()
 	units := []string{ssh}
+	controller := cfg.Slurm != nil && cfg.Head
+	// Without a seed slurmctld asks its database first, and gives up if it
+	// is not there.
+	databaseFirst := controller && cfg.Slurm.Accounting && !c.seeded()
 	if cfg.Slurm != nil {
 		units = append(units, "munge.service")
-		if cfg.Head {
-			if cfg.Slurm.Accounting && !c.seeded() {
-				// Without a seed slurmctld asks its database first.
-				units = append(units, databaseUnits[:]...)
-			}
-			units = append(units, "slurmctld.service")
-		}
+	}
+	if databaseFirst {
+		units = append(units, databaseUnits[:]...)
+	} else if controller {
+		units = append(units, controllerUnit)
 	}
 	if len(cfg.Time) > 0 {
 		units = append(units, "systemd-timesyncd.service")
 	}
 	if err := c.systemctl(ctx, "start", units...); err != nil {
 		return err
+	}
+	if databaseFirst {
+		if err := c.await(ctx, ownAddress(cfg), portSlurmdbd); err != nil {
+			return late("slurmdbd does not answer", "systemctl status mariadb slurmdbd", err)
+		}
+		if err := c.systemctl(ctx, "start", controllerUnit); err != nil {
+			return err
+		}
 	}
 	if had.Generation == 0 {
 		return nil // what was just started reads the new files
@@ -135,6 +147,11 @@ func (c *Configurer) declare(ctx context.Context, cfg *wire.NodeConfig, had memo
 			return failed("reconfigure the scheduler", err)
 		}
 	}
+	for _, name := range had.Slurm {
+		if !slices.ContainsFunc(cfg.Slurm.NodeLines, func(n wire.NodeLine) bool { return n.Name == name }) {
+			c.forget(ctx, name)
+		}
+	}
 	for _, n := range cfg.Slurm.NodeLines {
 		if slices.Contains(had.Slurm, n.Name) {
 			continue
@@ -146,6 +163,19 @@ func (c *Configurer) declare(ctx context.Context, cfg *wire.NodeConfig, had memo
 		}
 	}
 	return nil
+}
+
+// forget takes a node that left the cluster from slurmctld. Down first: that
+// requeues its jobs at once, and only idle nodes can be deleted.
+func (c *Configurer) forget(ctx context.Context, name string) {
+	for _, args := range [][]string{
+		{"update", "NodeName=" + name, "State=DOWN", "Reason=left the cluster"},
+		{"delete", "NodeName=" + name},
+	} {
+		if _, err := c.run.Run(ctx, "", "scontrol", args...); err != nil {
+			c.log.Warn("the scheduler keeps a node that left", "node", name, "err", err)
+		}
+	}
 }
 
 // await polls an address until something accepts connections.

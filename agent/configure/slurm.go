@@ -71,8 +71,7 @@ func (c *Configurer) seedState(cfg *wire.NodeConfig) error {
 			return err
 		}
 	}
-	text := fmt.Sprintf("%s|%d", cfg.Slurm.ClusterName, slurmID(cfg))
-	_, err := c.files.write(slurmState+"/clustername", text, 0o644, "slurm")
+	_, err := c.files.write(slurmState+"/clustername", clusterNameFile(cfg.Slurm, slurmID(cfg)), 0o644, "slurm")
 	return err
 }
 
@@ -86,8 +85,8 @@ func (c *Configurer) seeded() bool {
 }
 
 // slurmID is a number for the time until the database has chosen one.
-func slurmID(cfg *wire.NodeConfig) uint32 {
-	return crc32.ChecksumIEEE([]byte(cfg.Cluster))%4000 + 1
+func slurmID(cfg *wire.NodeConfig) int {
+	return int(crc32.ChecksumIEEE([]byte(cfg.Cluster))%4000) + 1
 }
 
 // sshUnit is what the image calls its SSH server.
