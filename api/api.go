@@ -24,6 +24,8 @@ type Config struct {
 	// Heartbeat is how often a silent event stream shows that it lives. Zero:
 	// 15 s.
 	Heartbeat time.Duration
+	// BodyTime is how long a client may take to send a request. Zero: 10 s.
+	BodyTime time.Duration
 }
 
 // API serves the routes.
@@ -33,6 +35,7 @@ type API struct {
 	log       *slog.Logger
 	uid       uint32
 	heartbeat time.Duration
+	bodyTime  time.Duration
 	huma      huma.API
 	handler   http.Handler
 	closing   chan struct{}
@@ -46,6 +49,9 @@ func New(c Config) *API {
 	}
 	if c.UID == 0 {
 		a.uid = uint32(os.Geteuid())
+	}
+	if a.bodyTime = c.BodyTime; a.bodyTime <= 0 {
+		a.bodyTime = 10 * time.Second
 	}
 	if a.heartbeat <= 0 {
 		a.heartbeat = 15 * time.Second

@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	maxBody     = 1 << 20          // a request file is a few kilobytes
-	bodyTimeout = 10 * time.Second // to send it
-	replyTime   = 60 * time.Second // to take an ordinary reply
+	maxBody   = 1 << 20          // a request file is a few kilobytes
+	replyTime = 60 * time.Second // to take an ordinary reply
 )
 
 // guard is what every request passes: a net for panics, authentication, and
@@ -48,7 +47,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 			}
 			r = r.WithContext(context.WithValue(r.Context(), actorKey, actor))
 		}
-		if err := readAll(w, r, control); err != nil {
+		if err := readAll(w, r, control, a.bodyTime); err != nil {
 			w.Header().Set("Connection", "close")
 			a.write(w, r, err)
 			return
@@ -64,11 +63,11 @@ func open(path string) bool {
 
 // readAll takes the whole body, in time and within bounds, before any route
 // runs.
-func readAll(w http.ResponseWriter, r *http.Request, control *http.ResponseController) error {
+func readAll(w http.ResponseWriter, r *http.Request, control *http.ResponseController, limit time.Duration) error {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil
 	}
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = control.SetReadDeadline(time.Now().Add(limit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_ = control.SetReadDeadline(time.Time{})
 	var big *http.MaxBytesError

@@ -88,9 +88,6 @@ func TestHostileRequests(t *testing.T) {
 // and does not hold up others.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for a deadline")
-	}
 	s := controltest.Start(t, controltest.Options{})
 	conn, err := net.Dial("unix", s.Socket)
 	if err != nil {

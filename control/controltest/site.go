@@ -80,7 +80,7 @@ func (s *Site) Serve() {
 	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.API = api.New(api.Config{Service: s.Control, Auth: s.Store, Version: "test", Heartbeat: 50 * time.Millisecond})
+	s.API = api.New(api.Config{Service: s.Control, Auth: s.Store, Version: "test", Heartbeat: 50 * time.Millisecond, BodyTime: 2 * time.Second})
 	server := s.API.HTTPServer()
 	l, err := net.Listen("unix", s.Socket)
 	if err != nil {
