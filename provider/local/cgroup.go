@@ -183,8 +183,8 @@ func (g *groups) freeze(id string, on bool) error {
 	return err
 }
 
-// kill kills every process of a machine and returns when none is left.
-func (g *groups) kill(ctx context.Context, id string) error {
+// signal kills every process of a machine and does not wait.
+func (g *groups) signal(id string) error {
 	dir := filepath.Join(g.unified, id)
 	err := os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0o644)
 	if errors.Is(err, os.ErrNotExist) {
@@ -193,7 +193,12 @@ func (g *groups) kill(ctx context.Context, id string) error {
 		}
 		return fmt.Errorf("this kernel cannot kill a control group (needs 5.14): %w", err)
 	}
-	if err != nil {
+	return err
+}
+
+// kill kills every process of a machine and returns when none is left.
+func (g *groups) kill(ctx context.Context, id string) error {
+	if err := g.signal(id); err != nil {
 		return err
 	}
 	return poll(ctx, func() (bool, error) {

@@ -16,8 +16,10 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) error {
 	if err != nil {
 		return err
 	}
-	// Frozen and cut off at once, even while another operation holds it.
-	if err := errors.Join(p.groups.freeze(string(id), true), p.rack.CutMachine(m.index)); err != nil {
+	// Frozen, cut off and killed at once, even while another operation holds it:
+	// one that is just booting it then fails, or is undone below.
+	err = errors.Join(p.groups.freeze(string(id), true), p.rack.CutMachine(m.index), p.groups.signal(string(id)))
+	if err != nil {
 		p.cfg.Log.Warn("fence", "machine", id, "err", err)
 	}
 	m.op.Lock()

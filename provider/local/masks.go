@@ -45,3 +45,16 @@ func masked() []string {
 		"exim4.service", "exim4-base.timer", "cron.service", "nfs-client.target", "rpcbind.socket",
 	}
 }
+
+// silenced are generators of units that have nothing to say here: disks, swap,
+// consoles, boot menus, old init scripts. Each would be a process at start.
+func silenced() []string {
+	var out []string
+	for _, name := range []string{
+		"bless-boot", "cryptsetup", "debug", "factory-reset", "fstab", "getty", "gpt-auto", "hibernate-resume", "import",
+		"integritysetup", "rc-local", "run", "ssh", "system-update", "sysv", "tpm2", "veritysetup",
+	} {
+		out = append(out, "systemd-"+name+"-generator")
+	}
+	return append(out, "lvm2-activation-generator", "netplan", "nfs-server-generator", "rpc-pipefs-generator", "zfs-mount-generator")
+}

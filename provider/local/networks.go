@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
@@ -61,7 +62,7 @@ func (p *Provider) releaseImages() {
 		}
 		m.mu.Unlock()
 	}
-	p.lowers.keep(used)
+	p.lowers.keep(used, time.Now(), p.releaseImages)
 	if err := dropTrees(p.dir, used); err != nil {
 		p.cfg.Log.Warn("cannot remove an unpacked image", "err", err)
 	}

@@ -95,6 +95,7 @@ func (p *Provider) recover(ctx context.Context) error {
 			m.fault = err
 		}
 	}
+	p.dropSeeds()
 	ways := map[netip.Addr]network.Way{}
 	for _, m := range p.all(nil) {
 		if m.watch != nil {

@@ -64,7 +64,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		cfg: cfg, dir: filepath.Join(cfg.Dir, "machines"), host: h, lowers: newLowers(),
+		cfg: cfg, dir: filepath.Join(cfg.Dir, "machines"), host: h, lowers: newLowers(cfg.KeepImages),
 		changes: make(chan muster.MachineID, 1024), machines: map[muster.MachineID]*machine{},
 		nets: map[muster.ClusterID]provider.Network{},
 	}

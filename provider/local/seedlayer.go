@@ -62,6 +62,22 @@ ForwardToConsole=no
 Audit=no
 `
 
+// Filters of system calls are compiled when a service starts, which costs more
+// than all the rest of it; the machine's own walls stand around the journal.
+const journaldUnit = `[Service]
+SystemCallFilter=
+SystemCallArchitectures=
+RestrictAddressFamilies=
+RestrictNamespaces=no
+RestrictRealtime=no
+RestrictSUIDSGID=no
+MemoryDenyWriteExecute=no
+LockPersonality=no
+ProtectClock=no
+IPAddressDeny=
+WatchdogSec=0
+`
+
 // makeSeedLayer makes the layer below dir unless it is there, and returns its
 // path. agent may be "" for machines without one.
 func makeSeedLayer(dir, agent string) (string, error) {
@@ -71,7 +87,7 @@ func makeSeedLayer(dir, agent string) (string, error) {
 	for _, n := range names {
 		fmt.Fprintf(h, "%s\x00%s\x00", n, files[n])
 	}
-	fmt.Fprintln(h, masked())
+	fmt.Fprintln(h, masked(), silenced())
 	if agent != "" {
 		f, err := os.Open(agent)
 		if err != nil {
@@ -103,10 +119,11 @@ func makeSeedLayer(dir, agent string) (string, error) {
 
 func seedFiles() map[string]string {
 	return map[string]string{
-		"usr/lib/systemd/system/muster-agent.service":    agentUnit,
-		"usr/lib/systemd/system/muster.target":           musterTarget,
-		"usr/lib/systemd/system.conf.d/50-muster.conf":   systemConf,
-		"usr/lib/systemd/journald.conf.d/50-muster.conf": journaldConf,
+		"usr/lib/systemd/system/muster-agent.service":                      agentUnit,
+		"usr/lib/systemd/system/muster.target":                             musterTarget,
+		"usr/lib/systemd/system.conf.d/50-muster.conf":                     systemConf,
+		"usr/lib/systemd/system/systemd-journald.service.d/50-muster.conf": journaldUnit,
+		"usr/lib/systemd/journald.conf.d/50-muster.conf":                   journaldConf,
 	}
 }
 
@@ -117,12 +134,14 @@ func fillSeedLayer(root string, files map[string]string, agent string) error {
 		}
 	}
 	units := filepath.Join(root, "etc/systemd/system")
-	if err := os.MkdirAll(units, 0o755); err != nil {
-		return err
-	}
-	for _, u := range masked() {
-		if err := os.Symlink("/dev/null", filepath.Join(units, u)); err != nil && !errors.Is(err, os.ErrExist) {
+	for dir, names := range map[string][]string{units: masked(), filepath.Join(root, "etc/systemd/system-generators"): silenced()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
+		}
+		for _, n := range names {
+			if err := os.Symlink("/dev/null", filepath.Join(dir, n)); err != nil && !errors.Is(err, os.ErrExist) {
+				return err
+			}
 		}
 	}
 	if err := os.Symlink("/usr/lib/systemd/system/muster.target", filepath.Join(units, "default.target")); err != nil {
@@ -155,4 +174,24 @@ func putFile(path, text string, mode os.FileMode) error {
 		return err
 	}
 	return os.Chmod(path, mode) // whatever the umask is
+}
+
+// dropSeeds removes layers of earlier servers, unless a machine may use them.
+func (p *Provider) dropSeeds() {
+	running, err := p.Running()
+	if err != nil || len(running) > 0 {
+		return
+	}
+	old, err := filepath.Glob(filepath.Join(p.dir, "seed-*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range old {
+		if dir == p.seed {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			p.cfg.Log.Warn("cannot remove an old seed layer", "dir", dir, "err", err)
+		}
+	}
 }
