@@ -27,7 +27,12 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 		_ = report(r, "accounting", err, "")
 		return
 	}
-	err := c.agree(ctx, cfg)
+	var err error
+	if c.seeded(cfg) {
+		err = c.agree(ctx, cfg)
+	} else {
+		err = c.await(ctx, ownAddress(cfg), portSlurmdbd)
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -76,11 +81,7 @@ func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 // registrationQuery asks for the cluster's number and the port of a slurmctld
 // that has registered.
 func registrationQuery(s *wire.SlurmConfig) string {
-	id := "id"
-	if !numbered(s.Version) {
-		id = "0"
-	}
-	return fmt.Sprintf("SELECT %s, control_port FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", id, s.ClusterName)
+	return fmt.Sprintf("SELECT id, control_port FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", s.ClusterName)
 }
 
 func parseRegistration(text string) (id int, registered bool, err error) {
@@ -93,21 +94,8 @@ func parseRegistration(text string) (id int, registered bool, err error) {
 	return id, port > 0, errors.Join(err1, err2)
 }
 
-// numbered tells whether this release of Slurm keeps the cluster's number
-// beside its name: since 23.11. It would not start with the other form.
-func numbered(version string) bool {
-	var year, month int
-	if _, err := fmt.Sscanf(version, "%d.%d", &year, &month); err != nil {
-		return false
-	}
-	return year*100+month >= 2311
-}
-
 // clusterNameFile is what slurmctld keeps to know its state directory again.
 func clusterNameFile(s *wire.SlurmConfig, id int) string {
-	if !numbered(s.Version) {
-		return s.ClusterName
-	}
 	return fmt.Sprintf("%s|%d", s.ClusterName, id)
 }
 

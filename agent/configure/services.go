@@ -65,7 +65,7 @@ func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had m
 	controller := cfg.Slurm != nil && cfg.Head
 	// Without a seed slurmctld asks its database first, and gives up if it
 	// is not there.
-	databaseFirst := controller && cfg.Slurm.Accounting && !c.seeded()
+	databaseFirst := controller && cfg.Slurm.Accounting && !c.seeded(cfg)
 	if cfg.Slurm != nil {
 		units = append(units, "munge.service")
 	}

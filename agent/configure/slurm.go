@@ -59,7 +59,7 @@ func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
 // seedState gives a new slurmctld what lets it start without its database.
 // State that is there already is never touched.
 func (c *Configurer) seedState(cfg *wire.NodeConfig) error {
-	if !cfg.Slurm.Accounting || c.files.exists(slurmState+"/clustername") || !c.seeded() {
+	if c.files.exists(slurmState+"/clustername") || !c.seeded(cfg) {
 		return nil
 	}
 	for _, name := range seedFiles {
@@ -75,7 +75,17 @@ func (c *Configurer) seedState(cfg *wire.NodeConfig) error {
 	return err
 }
 
-func (c *Configurer) seeded() bool {
+// seeded tells whether slurmctld starts before its database. Releases before
+// 23.11 find together with a database that comes later only by a restart, so
+// there the database goes first.
+func (c *Configurer) seeded(cfg *wire.NodeConfig) bool {
+	if !cfg.Slurm.Accounting {
+		return false
+	}
+	var year, month int
+	if _, err := fmt.Sscanf(cfg.Slurm.Version, "%d.%d", &year, &month); err != nil || year*100+month < 2311 {
+		return false
+	}
 	for _, name := range seedFiles {
 		if !c.files.exists(slurmSeed + "/" + name) {
 			return false
