@@ -58,7 +58,8 @@ func ownImage(t testing.TB, dir string) string {
 	return to
 }
 
-func open(t testing.TB, slices string, change func(*local.Config)) *local.Provider {
+// config makes a configuration, and a cleaning up after it that finds traces.
+func config(t testing.TB, slices string, change func(*local.Config)) local.Config {
 	t.Helper()
 	dir := t.TempDir()
 	image := ownImage(t, dir)
@@ -78,16 +79,9 @@ func open(t testing.TB, slices string, change func(*local.Config)) *local.Provid
 	if change != nil {
 		change(&cfg)
 	}
-	p, err := local.New(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		// As a new server would find it, whatever the test did to this one.
 		ctx := context.WithoutCancel(t.Context())
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
 		last, err := local.New(ctx, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -96,6 +90,26 @@ func open(t testing.TB, slices string, change func(*local.Config)) *local.Provid
 			t.Error(err)
 		}
 		noTrace(t, cfg.Instance, image)
+	})
+	return cfg
+}
+
+// open makes a provider for the time of the test.
+func open(t testing.TB, slices string, change func(*local.Config)) *local.Provider {
+	t.Helper()
+	return openConfig(t, config(t, slices, change))
+}
+
+func openConfig(t testing.TB, cfg local.Config) *local.Provider {
+	t.Helper()
+	p, err := local.New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 	return p
 }

@@ -91,8 +91,8 @@ func waitChange(t *testing.T, p provider.Provider, id muster.MachineID) {
 // one knows them, notices their death and cleans up.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
-	var cfg local.Config
-	p := open(t, "2,memory=1GiB", func(c *local.Config) { cfg = *c })
+	cfg := config(t, "2,memory=1GiB", nil)
+	p := openConfig(t, cfg)
 	net := provider.Network{Cluster: "c-1", Index: 0, Subnet: netip.MustParsePrefix("10.128.0.0/20"), Egress: muster.EgressProxy}
 	if err := p.EnsureNetworks(t.Context(), []provider.Network{net}); err != nil {
 		t.Fatal(err)
@@ -103,15 +103,7 @@ func TestServerRestarts(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p2, err := local.New(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := p2.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	p2 := openConfig(t, cfg)
 	seen, err := p2.Observe(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
