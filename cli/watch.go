@@ -27,11 +27,11 @@ type watcher struct {
 	show    bool // tell people what happens
 	timeout time.Duration
 	created *wire.Cluster
-	after   int64 // events up to this one are old
 
 	started time.Time
 	nodes   map[string]string // node -> phase
 	phase   muster.ClusterPhase
+	silent  bool // it was told that the server does not answer
 	live    *liveLine
 }
 
@@ -50,7 +50,7 @@ func (w *watcher) run(ctx context.Context) (*wire.Cluster, error) {
 		waiting, cancel = context.WithTimeout(ctx, w.timeout)
 		defer cancel()
 	}
-	err := w.client.Events(waiting, client.EventOptions{Cluster: string(w.id), Follow: true, After: w.after, Lost: w.lost}, w.event)
+	err := w.client.Events(waiting, client.EventOptions{Cluster: string(w.id), Follow: true, Patient: true, Lost: w.lost}, w.event)
 	w.live.clear()
 	switch {
 	case interrupted(ctx, err):
@@ -71,11 +71,20 @@ func (w *watcher) last(ctx context.Context) *wire.Cluster {
 	if w.goal == muster.ClusterDeleted {
 		return nil // nothing more to show
 	}
-	cluster, err := w.client.Cluster(ctx, string(w.id))
-	if err != nil {
-		return nil
+	for patience := 20; ; patience-- {
+		cluster, err := w.client.Cluster(ctx, string(w.id))
+		if err == nil {
+			return &cluster
+		}
+		if muster.CodeOf(err) != muster.EUnavailable || patience == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(250 * time.Millisecond): // it is restarting
+		}
 	}
-	return &cluster
 }
 
 func (w *watcher) verdict(cluster *wire.Cluster) error {
@@ -109,6 +118,10 @@ func (w *watcher) detached() {
 }
 
 func (w *watcher) lost(error) {
+	if !w.live.on && !w.silent {
+		w.silent = true
+		fmt.Fprintln(w.app.env.Err, "muster: the server does not answer; connecting again")
+	}
 	w.live.set("the server does not answer; connecting again")
 }
 

@@ -25,6 +25,9 @@ type EventOptions struct {
 	Cluster string // ID or name; "" for the whole site
 	After   int64  // sequence number of the last event already seen
 	Follow  bool   // go on when the past is told
+	// Patient waits for a server that does not answer even at first: for those
+	// whom it answered a moment ago.
+	Patient bool
 	// Lost, if set, is told when the connection broke and is made again.
 	Lost func(error)
 }
@@ -56,8 +59,8 @@ func (k *Client) Events(ctx context.Context, o EventOptions, handle func(wire.Ev
 		case errors.Is(err, ErrStop):
 			return nil
 		case err == nil, errors.As(err, &broken):
-		case muster.CodeOf(err) == muster.EUnavailable && seenBefore(after, seen):
-			// The server is restarting.
+		case muster.CodeOf(err) == muster.EUnavailable && o.Follow && (o.Patient || after > 0 || seen):
+			// The server is restarting: one that answered once will be back.
 		default:
 			return err
 		}
@@ -75,10 +78,6 @@ func (k *Client) Events(ctx context.Context, o EventOptions, handle func(wire.Ev
 		wait = min(wait*2, 5*time.Second)
 	}
 }
-
-// seenBefore: a server that never answered is an error; one that did will be
-// back.
-func seenBefore(after int64, seen bool) bool { return after > 0 || seen }
 
 // brokenError is a stream that ended before its time.
 type brokenError struct{ err error }
