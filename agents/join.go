@@ -58,7 +58,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.presence.begin(id.Machine, id.Attempt, s.c.Clock.Now(), s.c.IntervalBooting)
+	s.presence.begin(id, s.c.Clock.Now(), s.c.IntervalBooting)
 	s.c.Changed(id.Cluster)
 	reply := wire.JoinReply{
 		Protocol: wire.AgentProtocol, Certificate: cert, Expires: expires, IntervalMS: s.c.IntervalBooting.Milliseconds(),

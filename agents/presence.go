@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -31,6 +32,8 @@ type entry struct {
 // Sighting is the newest word of a machine's agent: its reports since it
 // joined, merged.
 type Sighting struct {
+	Cluster  muster.ClusterID // for which it spoke: machines change hands
+	Node     string
 	Report   wire.Report
 	At       time.Time
 	Interval time.Duration // in which it should report again
@@ -68,33 +71,33 @@ func (p *presence) forget(id muster.MachineID) {
 }
 
 // begin notes that the agent of an attempt has joined.
-func (p *presence) begin(id muster.MachineID, attempt int64, now time.Time, interval time.Duration) {
-	e := p.entry(id)
+func (p *presence) begin(id pki.NodeIdentity, now time.Time, interval time.Duration) {
+	e := p.entry(id.Machine)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.last.Report.Attempt != attempt {
-		e.reset(attempt)
-	}
+	e.reset(id)
 	e.last.At, e.last.Interval = now, interval
 }
 
-func (e *entry) reset(attempt int64) {
-	e.last = Sighting{Report: wire.Report{Attempt: attempt}}
+// is tells whether what was heard is of this attempt of this node.
+func (e *entry) is(id pki.NodeIdentity) bool {
+	return e.last.Cluster == id.Cluster && e.last.Node == id.Node && e.last.Report.Attempt == id.Attempt
+}
+
+func (e *entry) reset(id pki.NodeIdentity) {
+	e.last = Sighting{Cluster: id.Cluster, Node: id.Node, Report: wire.Report{Attempt: id.Attempt}}
 	e.bootID = ""
 	e.usage, e.usageEnd = nil, 0
 }
 
 // heard files a report. It tells whether it says something that a cluster may
 // be waiting for, and which stages are new.
-func (p *presence) heard(id muster.MachineID, q wire.Report, now time.Time, interval time.Duration) (news bool, stages []muster.Stage) {
-	e := p.entry(id)
+func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, interval time.Duration) (news bool, stages []muster.Stage) {
+	e := p.entry(id.Machine)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if q.Attempt < e.last.Report.Attempt {
-		return false, nil // overtaken by a newer attempt
-	}
-	if q.Attempt > e.last.Report.Attempt {
-		e.reset(q.Attempt)
+	if !e.is(id) {
+		e.reset(id)
 		news = true
 	}
 	r := &e.last.Report

@@ -26,7 +26,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	}
 	now := s.c.Clock.Now()
 	interval := s.interval(n)
-	news, stages := s.presence.heard(id.Machine, q, now, interval)
+	news, stages := s.presence.heard(id, q, now, interval)
 	for _, st := range stages {
 		s.c.Stage(wire.Event{At: st.At, Kind: "stage", Cluster: id.Cluster, Object: id.Node, To: st.Name})
 	}

@@ -28,7 +28,7 @@ func BenchmarkDecide4000(b *testing.B) {
 		v.Machines[id] = muster.Machine{ID: id, Provider: "fake", Phase: muster.MachineActive, Cluster: "c", Node: name, Attempt: 1}
 		v.Sights[id] = converge.Sight{
 			Known: true, State: provider.StateRunning, Attempt: 1,
-			Report: &converge.Report{Report: wire.Report{Attempt: 1, State: "ready"}, At: now, Interval: 10 * time.Second},
+			Report: &converge.Report{Cluster: "c", Node: name, Report: wire.Report{Attempt: 1, State: "ready"}, At: now, Interval: 10 * time.Second},
 		}
 	}
 	b.ReportAllocs()

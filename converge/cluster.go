@@ -236,7 +236,7 @@ func wanted(view View) map[string]int {
 		switch s := view.Sights[n.Machine]; {
 		case n.Phase == muster.NodeAssigned,
 			n.Phase == muster.NodeBooting && !n.NotBefore.IsZero() && !view.Now.Before(n.NotBefore),
-			n.Phase == muster.NodeReady && (s.down(n.Attempt) || s.Report != nil && s.Report.Rebooted):
+			n.Phase == muster.NodeReady && (s.down(n.Attempt) || s.said(n) != nil && s.said(n).Rebooted):
 			out[p]++
 		}
 	}

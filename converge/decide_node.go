@@ -62,7 +62,7 @@ func (d *decider) booting(i int) {
 func (d *decider) configuring(i int) {
 	n := &d.Nodes[i]
 	s := d.Sights[n.Machine]
-	r := s.said(n.Attempt)
+	r := s.said(*n)
 	switch {
 	case s.Busy:
 		return
@@ -102,7 +102,7 @@ func (d *decider) becomeReady(n *muster.Node, r *Report) {
 func (d *decider) ready(i int) {
 	n := &d.Nodes[i]
 	s := d.Sights[n.Machine]
-	r := s.said(n.Attempt)
+	r := s.said(*n)
 	switch {
 	case s.Busy:
 		return

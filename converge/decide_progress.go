@@ -100,7 +100,7 @@ func (d *decider) schedulerMissing() string {
 		if !n.Head || n.Phase == muster.NodeGone {
 			continue
 		}
-		r := d.Sights[n.Machine].said(n.Attempt)
+		r := d.Sights[n.Machine].said(n)
 		if r == nil || r.Scheduler == nil || !r.Scheduler.Up {
 			return n.Name + " does not answer for it yet"
 		}

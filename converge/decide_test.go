@@ -59,7 +59,7 @@ func node(i int, f func(*muster.Node)) func(*View) {
 
 func says(id, state string, attempt int64, sched map[string]string) func(*View) {
 	return knows(id, func(s *Sight) {
-		s.Report = &Report{Report: wire.Report{Attempt: attempt, State: state, Checks: []wire.Check{{Name: "sshd", OK: state != "failed", Text: "silent"}}}, At: at(99), Interval: 10 * time.Second}
+		s.Report = &Report{Cluster: "c-1", Node: "n0" + id[1:], Report: wire.Report{Attempt: attempt, State: state, Checks: []wire.Check{{Name: "sshd", OK: state != "failed", Text: "silent"}}}, At: at(99), Interval: 10 * time.Second}
 		if sched != nil {
 			s.Report.Scheduler = &wire.SchedulerState{Up: true, Nodes: sched}
 		}
@@ -146,6 +146,7 @@ func TestDecide(t *testing.T) {
 		{"the next try waits", two(building, booting, node(0, func(n *muster.Node) { n.NotBefore, n.Failures = at(101), 1 })), ""},
 		{"the next try comes", two(building, booting, node(0, func(n *muster.Node) { n.NotBefore, n.Failures = at(100), 1 })), "n01=booting/2 m1=active boot:n01"},
 		{"a word of an old attempt counts for nothing", two(building, configuring, says("m1", "ready", 0, nil)), ""},
+		{"nor does a word for another cluster", two(building, configuring, says("m1", "ready", 1, nil), knows("m1", func(s *Sight) { s.Report.Cluster = "c-0" })), ""},
 		{"ready is believed of the right attempt", two(building, configuring, says("m1", "ready", 1, nil)), "measure:configure n01=validating/1 n01=ready/1"},
 		{"failed checks are a failed boot", two(building, configuring, says("m1", "failed", 1, nil)), "n01=booting/1+wait"},
 		{"configuring has an end", two(building, configuring, node(0, func(n *muster.Node) { n.PhaseSince = at(-900) })), "n01=booting/1+wait"},

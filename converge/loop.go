@@ -2,8 +2,10 @@ package converge
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -172,7 +174,7 @@ func (l *Loop) run(ctx context.Context, key string, it *item) {
 	defer l.wg.Done()
 	runCtx, cancel := context.WithTimeout(ctx, l.c.Deadline)
 	begin := time.Now()
-	next, err := l.c.Do(runCtx, key)
+	next, err := l.do(runCtx, key)
 	took := time.Since(begin)
 	cancel()
 	now := l.c.Clock.Now()
@@ -209,6 +211,17 @@ func (l *Loop) run(ctx context.Context, key string, it *item) {
 	}
 	l.mu.Unlock()
 	l.signal()
+}
+
+// do runs the function. A defect that panics stops its own object and no other.
+func (l *Loop) do(ctx context.Context, key string) (next time.Duration, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.c.Log.Error("a defect", "object", key, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return l.c.Do(ctx, key)
 }
 
 func (l *Loop) logError(key string, it *item, err error, now time.Time) {

@@ -114,6 +114,7 @@ func TestLoopDelaysAndBackoff(t *testing.T) {
 			t.Errorf("failing %v", f)
 		}
 		time.Sleep(10 * time.Minute)
+		failing := l.Failing() // and orders the log before what follows
 		mu.Lock()
 		defer mu.Unlock()
 		if len(at) != 10 {
@@ -134,8 +135,8 @@ func TestLoopDelaysAndBackoff(t *testing.T) {
 		if !strings.Contains(log.String(), "after_errors=8") {
 			t.Errorf("the end of it is not logged:\n%s", log.String())
 		}
-		if f := l.Failing(); len(f) != 0 {
-			t.Errorf("failing %v", f)
+		if len(failing) != 0 {
+			t.Errorf("failing %v", failing)
 		}
 	})
 }
@@ -201,4 +202,23 @@ func TestWindow(t *testing.T) {
 	if got := w.reserve("b", nil, in(9)); got["fake"] != 3 {
 		t.Errorf("b got %v", got)
 	}
+}
+
+func TestLoopSurvivesAPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var others atomic.Int64
+		l := started(t, LoopConfig{Do: func(_ context.Context, key string) (time.Duration, error) {
+			if key == "bad" {
+				panic("a defect")
+			}
+			others.Add(1)
+			return 0, nil
+		}})
+		l.Wake("bad", "good")
+		time.Sleep(time.Second)
+		if f := l.Failing(); f["bad"] == 0 || others.Load() != 1 {
+			t.Errorf("failing %v, others %d", f, others.Load())
+		}
+	})
 }

@@ -31,6 +31,7 @@ type model struct {
 
 func newModel(t *rapid.T) *model {
 	nodes := rapid.IntRange(1, 5).Draw(t, "nodes")
+	before := rapid.Bool().Draw(t, "used before") // by a cluster whose agents still seem to speak
 	least := rapid.IntRange(1, nodes).Draw(t, "min")
 	separate := rapid.Bool().Draw(t, "separate")
 	spec := muster.Spec{Nodes: nodes, Min: least, Scheduler: muster.SchedulerSlurm, Head: muster.HeadShared}
@@ -58,6 +59,9 @@ func newModel(t *rapid.T) *model {
 		}
 		m.v.Nodes = append(m.v.Nodes, n)
 		m.v.Machines[id] = muster.Machine{ID: id, Provider: "fake", Phase: muster.MachineAllocated, Cluster: "c-1", Node: n.Name}
+		if before {
+			m.v.Sights[id] = Sight{Report: &Report{Cluster: "c-0", Node: n.Name, Report: wire.Report{Attempt: 1, State: "ready"}, At: now}}
+		}
 	}
 	return m
 }
@@ -201,7 +205,7 @@ func (m *model) setNode(n muster.Node) {
 			m.t.Fatalf("node %s: attempt %d -> %d", n.Name, old.Attempt, n.Attempt)
 		}
 		if n.Phase == muster.NodeReady && old.Phase != muster.NodeReady {
-			if r := m.v.Sights[n.Machine].Report; r == nil || r.Attempt != n.Attempt || r.State != "ready" {
+			if r := m.v.Sights[n.Machine].Report; r == nil || r.Attempt != n.Attempt || r.Cluster != n.Cluster || r.State != "ready" {
 				m.t.Fatalf("node %s became ready by a stale report: %+v", n.Name, r)
 			}
 		}
@@ -303,7 +307,9 @@ func (m *model) agent(i int, state string) {
 	if n.Head {
 		r.Scheduler = &wire.SchedulerState{Up: true, Nodes: map[string]string{}}
 	}
-	m.sight(n.Machine, func(s *Sight) { s.Report = &Report{Report: r, At: m.v.Now, Interval: time.Second} })
+	m.sight(n.Machine, func(s *Sight) {
+		s.Report = &Report{Cluster: n.Cluster, Node: n.Name, Report: r, At: m.v.Now, Interval: time.Second}
+	})
 	if state == "ready" {
 		for _, other := range m.v.Nodes { // the head tells who is in the scheduler
 			if rep := m.v.Sights[other.Machine].Report; other.Head && rep != nil && rep.Scheduler != nil {

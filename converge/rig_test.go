@@ -144,7 +144,7 @@ func (r *rig) tryStart() (*server, error) {
 			if !ok {
 				return nil
 			}
-			return &converge.Report{Report: s.Report, At: s.At, Interval: s.Interval, Rebooted: s.Rebooted}
+			return &converge.Report{Report: s.Report, Cluster: s.Cluster, Node: s.Node, At: s.At, Interval: s.Interval, Rebooted: s.Rebooted}
 		},
 	}
 	if r.queue != nil {

@@ -82,6 +82,10 @@ type Sight struct {
 // Report is what an agent last said.
 type Report struct {
 	wire.Report
+	// Cluster and Node are for which the agent spoke. Machines change hands,
+	// and attempts are counted for each node.
+	Cluster  muster.ClusterID
+	Node     string
 	At       time.Time
 	Interval time.Duration // in which it should say something again
 	Rebooted bool          // the machine's boot ID changed within the attempt
@@ -101,10 +105,11 @@ func (s Sight) down(attempt int64) bool {
 	return false
 }
 
-// said gives the agent's report when it is about this attempt.
-func (s Sight) said(attempt int64) *Report {
-	if s.Report == nil || s.Report.Attempt != attempt {
+// said gives the agent's report when it is about this attempt of the node.
+func (s Sight) said(n muster.Node) *Report {
+	r := s.Report
+	if r == nil || r.Attempt != n.Attempt || r.Cluster != n.Cluster || r.Node != n.Name {
 		return nil
 	}
-	return s.Report
+	return r
 }
