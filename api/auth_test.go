@@ -229,7 +229,7 @@ func TestNetworkWantsTLSAndToken(t *testing.T) {
 	s := controltest.Start(t, controltest.Options{})
 	alice := s.User("alice", "bio")
 	get := func(server *httptest.Server, token string) int {
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/server", nil)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/server", nil)
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}

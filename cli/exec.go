@@ -126,12 +126,12 @@ func (a *app) execOn(ctx context.Context, k *client.Client, cluster, node, user,
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	session, err := conn.NewSession()
 	if err != nil {
 		return broken(err)
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	return a.attach(ctx, conn, session, command, s)
 }
 

@@ -112,8 +112,9 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 	args = append(args, rest[:dashed]...)
 	args = append(args, "--", access.Node)
 	args = append(args, rest[dashed:]...)
-	// Interrupts reach ssh from the terminal itself.
-	cmd := exec.Command(program, args...)
+	// Interrupts reach ssh from the terminal itself: our context must not kill
+	// it.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.env.In, a.env.Out, a.env.Err
 	cmd.Env = a.sshEnvironment()
 	err = cmd.Run()
@@ -165,7 +166,8 @@ func (a *app) sshEnvironment() []string {
 // optionWords is how many words an option of ssh takes: two where its value
 // stands apart.
 func optionWords(option string) int {
-	if len(option) == 2 && strings.Contains("BbcDEeFIiJLlmOopPQRSWw", option[1:]) {
+	const valued = "BbcDEeFIiJLlmOopPQRSWw"
+	if len(option) == 2 && option[0] == '-' && strings.IndexByte(valued, option[1]) >= 0 {
 		return 2
 	}
 	return 1

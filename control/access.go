@@ -27,7 +27,7 @@ func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wi
 		return wire.Access{}, muster.Errorf(muster.EInvalid, "public_key is not one public SSH key").
 			WithHint("send one line of the form 'ssh-ed25519 AAAA...'")
 	}
-	if _, isCert := key.(*ssh.Certificate); isCert || key.Type() == ssh.InsecureKeyAlgoDSA {
+	if !goodKey(key) {
 		return wire.Access{}, muster.Errorf(muster.EInvalid, "a key of type %s is not signed", key.Type()).
 			WithHint("use an ed25519 key")
 	}
@@ -84,13 +84,13 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 			WithHint("its users are %s", strings.Join(c.Spec.Users, ", "))
 	}
 	late := muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase)
-	switch {
-	case c.Phase == muster.ClusterReady:
-	case c.Phase == muster.ClusterBuilding, c.Phase == muster.ClusterValidating:
+	switch c.Phase {
+	case muster.ClusterReady:
+	case muster.ClusterBuilding, muster.ClusterValidating:
 		if !who.Admin {
 			return c, muster.Node{}, late.WithHint("wait until it is ready: muster events -f %s", c.Name)
 		}
-	case c.Phase == muster.ClusterQueued:
+	case muster.ClusterQueued:
 		return c, muster.Node{}, late.WithHint("it has no machines yet: muster events -f %s", c.Name)
 	default:
 		return c, muster.Node{}, late.WithHint("see 'muster show %s'", c.ID)

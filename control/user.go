@@ -254,7 +254,7 @@ func cleanKey(line string) (string, error) {
 	if len(options) > 0 {
 		return "", bad.WithHint("leave out what stands before 'ssh-'")
 	}
-	if _, isCert := key.(*ssh.Certificate); isCert || key.Type() == ssh.InsecureKeyAlgoDSA {
+	if !goodKey(key) {
 		return "", bad.WithHint("keys of type %s are not taken; use ed25519", key.Type())
 	}
 	text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
@@ -268,6 +268,16 @@ func cleanKey(line string) (string, error) {
 		text += " " + comment
 	}
 	return text, nil
+}
+
+// goodKey tells keys that sshd takes from those it does not: certificates and
+// what is too weak.
+func goodKey(key ssh.PublicKey) bool {
+	switch key.Type() {
+	case ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
+		return true
+	}
+	return false
 }
 
 // appendKey adds a key that is not there yet; comments do not count.

@@ -82,7 +82,7 @@ func (s *Site) Serve() {
 	defer s.mu.Unlock()
 	s.API = api.New(api.Config{Service: s.Control, Auth: s.Store, Version: "test", Heartbeat: 50 * time.Millisecond, BodyTime: 2 * time.Second})
 	server := s.API.HTTPServer()
-	l, err := net.Listen("unix", s.Socket)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", s.Socket)
 	if err != nil {
 		s.T.Fatal(err)
 	}
