@@ -39,7 +39,7 @@ func (r *Rack) AddMachine(index int, target *os.File) error {
 	if err := r.add(v, target); err != nil {
 		return err
 	}
-	route := &netlink.Route{LinkIndex: number, Dst: hostNet(addr), Scope: netlink.SCOPE_LINK, Src: gateway.AsSlice()}
+	route := &netlink.Route{LinkIndex: number, Dst: hostNet(addr), Scope: netlink.SCOPE_LINK, Src: Gateway().AsSlice()}
 	if err := r.h.RouteReplace(route); err != nil {
 		return fmt.Errorf("route to %s: %w", addr, err)
 	}

@@ -17,14 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gateway is the server's address on every management link.
-var gateway = netip.MustParseAddr("10.90.0.1")
+// Gateway is the server's address as machines see it, on every management link.
+func Gateway() netip.Addr { return netip.AddrFrom4([4]byte{10, 90, 0, 1}) }
 
-// Management is the network that management addresses come from.
-var management = netip.MustParsePrefix("10.90.0.0/16")
-
-// Gateway returns the server's address as machines see it.
-func Gateway() netip.Addr { return gateway }
+// management is the network that management addresses come from.
+func management() netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90}), 16) }
 
 // Ports of the server inside the rack.
 const (
@@ -129,18 +126,20 @@ func (r *Rack) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) 
 // sysctls of the rack: nothing is forwarded, every packet must come from where
 // its answer would go (a machine cannot take another's address), bridged
 // frames bypass the rules for routed packets.
-var sysctls = [...][2]string{
-	{"net/ipv4/conf/all/rp_filter", "1"},
-	{"net/ipv4/conf/default/rp_filter", "1"},
-	{"net/ipv4/conf/all/accept_redirects", "0"},
-	{"net/ipv4/conf/default/accept_redirects", "0"},
-	{"net/ipv4/conf/all/send_redirects", "0"},
-	{"net/ipv4/conf/default/send_redirects", "0"},
-	{"net/ipv6/conf/all/disable_ipv6", "1"},
-	{"net/ipv6/conf/default/disable_ipv6", "1"},
-	{"net/bridge/bridge-nf-call-iptables", "0"},
-	{"net/bridge/bridge-nf-call-ip6tables", "0"},
-	{"net/bridge/bridge-nf-call-arptables", "0"},
+func sysctls() [][2]string {
+	return [][2]string{
+		{"net/ipv4/conf/all/rp_filter", "1"},
+		{"net/ipv4/conf/default/rp_filter", "1"},
+		{"net/ipv4/conf/all/accept_redirects", "0"},
+		{"net/ipv4/conf/default/accept_redirects", "0"},
+		{"net/ipv4/conf/all/send_redirects", "0"},
+		{"net/ipv4/conf/default/send_redirects", "0"},
+		{"net/ipv6/conf/all/disable_ipv6", "1"},
+		{"net/ipv6/conf/default/disable_ipv6", "1"},
+		{"net/bridge/bridge-nf-call-iptables", "0"},
+		{"net/bridge/bridge-nf-call-ip6tables", "0"},
+		{"net/bridge/bridge-nf-call-arptables", "0"},
+	}
 }
 
 func (r *Rack) setUp(ctx context.Context) error {
@@ -148,7 +147,7 @@ func (r *Rack) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.h.AddrReplace(lo, &netlink.Addr{IPNet: hostNet(gateway)}); err != nil {
+	if err := r.h.AddrReplace(lo, &netlink.Addr{IPNet: hostNet(Gateway())}); err != nil {
 		return fmt.Errorf("set the gateway's address: %w", err)
 	}
 	if err := r.h.LinkSetUp(lo); err != nil {
@@ -162,7 +161,7 @@ func (r *Rack) setUp(ctx context.Context) error {
 		}
 	}
 	err = r.Do(func() error {
-		for _, s := range sysctls {
+		for _, s := range sysctls() {
 			err := os.WriteFile("/proc/sys/"+s[0], []byte(s[1]), 0o644)
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err

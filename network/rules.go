@@ -58,8 +58,8 @@ func private() []string {
 
 func ruleset() string {
 	return strings.NewReplacer(
-		"@MANAGEMENT@", management.String(),
-		"@GATEWAY@", gateway.String(),
+		"@MANAGEMENT@", management().String(),
+		"@GATEWAY@", Gateway().String(),
 		"@AGENT@", fmt.Sprint(AgentPort),
 		"@PROXY@", fmt.Sprint(ProxyPort),
 		"@PRIVATE@", strings.Join(private(), ", "),

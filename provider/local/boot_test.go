@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/images"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local"
 )
@@ -24,19 +26,44 @@ mkdir -p /run/sshd
 exec /usr/sbin/sshd -D
 `
 
-// testImage finds an image to boot; without one there is nothing to test.
+// testImage finds an image to boot: the one named, or image raw of the store
+// that tests share, which is built when it is not there.
 func testImage(t testing.TB) string {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("making machines needs root")
 	}
-	for _, p := range []string{os.Getenv("MUSTER_TEST_IMAGE"), "/var/tmp/muster-dev/mini.squashfs"} {
-		if _, err := os.Stat(p); p != "" && err == nil {
-			return p
-		}
+	if p := os.Getenv("MUSTER_TEST_IMAGE"); p != "" {
+		return p
 	}
-	t.Skip("no image to boot: set MUSTER_TEST_IMAGE to a squashfs with systemd and sshd")
-	return ""
+	if testing.Short() {
+		t.Skip("an image may have to be built first")
+	}
+	dir := os.Getenv("MUSTER_TEST_IMAGES")
+	if dir == "" {
+		dir = "/var/cache/muster-test"
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	store, err := image.Open(dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipe, err := image.NewBook(images.Recipes()).Load("raw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := store.Build(t.Context(), recipe, image.BuildOptions{})
+	if err != nil {
+		t.Skip("no image to boot, and none could be built; MUSTER_TEST_IMAGE may name a squashfs with systemd and sshd:", err)
+	}
+	_, f, err := store.OpenForBoot(t.Context(), built.Image.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	return f.Name()
 }
 
 // ownImage gives a test its own name for the image, so that it can tell its

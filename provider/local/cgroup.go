@@ -34,7 +34,7 @@ type groups struct {
 
 // v1Controllers are used where they are old hierarchies. The name=systemd one
 // is there so that a host's systemd does not count a machine to the server.
-var v1Controllers = [...]string{"cpuset", "memory", "pids", "name=systemd"}
+func v1Controllers() []string { return []string{"cpuset", "memory", "pids", "name=systemd"} }
 
 // v2Controllers are switched on for machines in the v2 form.
 const v2Controllers = "+cpuset +memory +pids"

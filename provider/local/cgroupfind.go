@@ -24,7 +24,7 @@ func findGroups(mountinfo []byte, name string) (*groups, error) {
 		case kind == "cgroup2" && g.unified == "":
 			g.unified = filepath.Join(at, name)
 		case kind == "cgroup":
-			for _, c := range v1Controllers {
+			for _, c := range v1Controllers() {
 				if g.v1[c] == "" && slices.Contains(strings.Split(super, ","), c) {
 					g.v1[c] = filepath.Join(at, name)
 				}

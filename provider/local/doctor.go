@@ -94,8 +94,7 @@ func checkFileSystems() Check {
 	}
 	c.OK = len(missing) == 0
 	if !c.OK {
-		c.Found, c.Fix = "no driver for "+strings.Join(missing, ", "), "use a kernel that has it, or install its modules"
-		c.Package = "linux-modules-extra-" + kernelRelease()
+		c.Found, c.Fix = "no driver for "+strings.Join(missing, ", "), "use a kernel that has it, or install its modules (Ubuntu: linux-modules-extra)"
 	}
 	return c
 }
@@ -138,7 +137,7 @@ func checkGroups(mountinfo string) Check {
 	}
 	if g.old() {
 		c.Found = "old hierarchies with the unified one beside them"
-		for _, need := range v1Controllers[:3] {
+		for _, need := range v1Controllers()[:3] {
 			if g.v1[need] == "" {
 				c.Found, c.Fix = "no "+need+" hierarchy", "start the kernel with systemd.unified_cgroup_hierarchy=1"
 				return c

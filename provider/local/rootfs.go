@@ -144,9 +144,11 @@ func mountKernel(cfg *initConfig, root string) error {
 
 // hidden are files that say or do things about the host. They belong to the
 // host's root, so a machine could not write them anyway; this is a second wall.
-var hidden = [...]string{
-	"/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/sysrq-trigger", "/proc/timer_list",
-	"/proc/sched_debug", "/proc/latency_stats", "/proc/kallsyms", "/sys/kernel/notes",
+func hidden() []string {
+	return []string{
+		"/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/sysrq-trigger", "/proc/timer_list",
+		"/proc/sched_debug", "/proc/latency_stats", "/proc/kallsyms", "/sys/kernel/notes",
+	}
 }
 
 // coverFiles puts generated files over those that describe the whole host.
@@ -170,7 +172,7 @@ func coverFiles(cfg *initConfig, root string) error {
 			return err
 		}
 	}
-	for _, at := range hidden {
+	for _, at := range hidden() {
 		if _, err := os.Lstat(root + at); err != nil {
 			continue
 		}
