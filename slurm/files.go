@@ -132,13 +132,13 @@ func accounting(c Cluster) section {
 // memoryPerCore is what a job gets for each core unless it asks: without it,
 // the first job on a node takes all of its memory.
 func memoryPerCore(c Cluster) int64 {
-	least := int64(0)
+	least := int64(-1)
 	for _, n := range c.Nodes {
 		if !n.Compute {
 			continue
 		}
 		m := memory(n) / int64(cores(n))
-		if least == 0 || m < least {
+		if least < 0 || m < least {
 			least = m
 		}
 	}
