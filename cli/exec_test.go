@@ -10,7 +10,7 @@ import (
 )
 
 // ready makes a cluster whose nodes answer.
-func ready(t *testing.T, s *controltest.Site, w *world, args ...string) wire.Created {
+func ready(t testing.TB, s *controltest.Site, w *world, args ...string) wire.Created {
 	t.Helper()
 	r := w.run(append([]string{"create"}, append(args, "--wait", "-o", "json")...)...).want(t, 0)
 	var created wire.Created

@@ -43,14 +43,14 @@ func (b *buffer) String() string {
 
 // world is the environment of commands in a test.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	env      map[string]string
 	in       io.Reader
 	terminal bool
 	out, err buffer
 }
 
-func at(t *testing.T, s *controltest.Site) *world {
+func at(t testing.TB, s *controltest.Site) *world {
 	w := &world{t: t, env: map[string]string{"SUDO_USER": "alice"}}
 	if s != nil {
 		w.env["MUSTER_SERVER"] = "unix:" + s.Socket
@@ -91,7 +91,7 @@ func (w *world) runCtx(ctx context.Context, args ...string) result {
 }
 
 // want checks a result: its status, and texts in its output and errors.
-func (r result) want(t *testing.T, code int, texts ...string) result {
+func (r result) want(t testing.TB, code int, texts ...string) result {
 	t.Helper()
 	if r.code != code {
 		t.Errorf("status %d, want %d\nout: %s\nerr: %s", r.code, code, r.out, r.err)

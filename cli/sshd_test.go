@@ -19,7 +19,7 @@ import (
 // sshd answers on the nodes of a cluster as a node's sshd does: its host key is
 // signed by the cluster's authority, and it lets in who has a certificate for
 // user@cluster. Commands are run by the shell of this host.
-func sshd(t *testing.T, s *controltest.Site, id muster.ClusterID) {
+func sshd(t testing.TB, s *controltest.Site, id muster.ClusterID) {
 	t.Helper()
 	var hostCA, userCA pki.SSHAuthority
 	err := s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) error {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
@@ -24,12 +25,18 @@ func (s *Service) Promote(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	served := 0
+	var failed error
 	ahead := []admit.Waiting{}
 	for _, c := range queued {
 		waiting := s.waiting(c)
 		done, err := s.promote(ctx, c, waiting, ahead)
+		if ctx.Err() != nil {
+			return served, ctx.Err()
+		}
 		if err != nil {
-			return served, err
+			// One request that cannot be served must not hold up the others.
+			s.Log.Warn("a waiting cluster could not be given machines", "cluster", c.ID, "error", err)
+			failed = errors.Join(failed, err)
 		}
 		if done {
 			served++
@@ -38,7 +45,7 @@ func (s *Service) Promote(ctx context.Context) (int, error) {
 		}
 		ahead = append(ahead, waiting)
 	}
-	return served, nil
+	return served, failed
 }
 
 func (s *Service) promote(ctx context.Context, c muster.Cluster, waiting admit.Waiting, ahead []admit.Waiting) (bool, error) {

@@ -23,7 +23,7 @@ import (
 
 // Site is a running site.
 type Site struct {
-	T       *testing.T
+	T       testing.TB
 	Dir     string
 	Socket  string
 	Store   *store.DB
@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // Start makes a site that ends with the test.
-func Start(t *testing.T, o Options) *Site {
+func Start(t testing.TB, o Options) *Site {
 	t.Helper()
 	s := &Site{T: t, Dir: t.TempDir(), Images: NewImages(), Agents: &Agents{}, Dialer: &Dialer{}, building: o.Build}
 	s.Socket = filepath.Join(s.Dir, "muster.sock")
