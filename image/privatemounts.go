@@ -19,6 +19,13 @@ func withPrivateMounts(f func() error) error {
 		// Never unlocked: a thread with other mounts must not be used again,
 		// so it ends with this goroutine.
 		runtime.LockOSThread()
+		if syscall.Gettid() == syscall.Getpid() {
+			// The first thread of a program cannot end before the program, and
+			// /proc/self speaks of it. Keep it busy and take another.
+			done <- withPrivateMounts(f)
+			runtime.UnlockOSThread()
+			return
+		}
 		if err := syscall.Unshare(syscall.CLONE_FS | syscall.CLONE_NEWNS); err != nil {
 			done <- fmt.Errorf("a mount namespace: %w", err)
 			return
