@@ -2,6 +2,7 @@ package converge
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -19,6 +20,12 @@ func (d *dueHeap) Len() int   { return len(d.h) }
 func (d *dueHeap) first() due { return d.h[0] }
 func (d *dueHeap) push(x due) { heap.Push(&d.h, x) }
 func (d *dueHeap) pop()       { heap.Pop(&d.h) }
+
+// keep drops the entries that do not count any more.
+func (d *dueHeap) keep(valid func(due) bool) {
+	d.h = slices.DeleteFunc(d.h, func(x due) bool { return !valid(x) })
+	heap.Init(&d.h)
+}
 
 type dues []due
 

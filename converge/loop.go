@@ -267,6 +267,12 @@ func (l *Loop) dueAt(key string, it *item, at time.Time) {
 	}
 	it.due = at
 	l.dues.push(due{key, at})
+	if l.dues.Len() > 64+4*len(l.items) { // objects that are woken often leave many behind
+		l.dues.keep(func(d due) bool {
+			it := l.items[d.key]
+			return it != nil && it.due.Equal(d.at)
+		})
+	}
 }
 
 func (l *Loop) signal() {

@@ -222,3 +222,19 @@ func TestLoopSurvivesAPanic(t *testing.T) {
 		}
 	})
 }
+
+func TestLoopForgetsOldTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t, LoopConfig{Do: func(context.Context, string) (time.Duration, error) { return time.Hour, nil }})
+		for range 2000 {
+			l.Wake("a")
+			time.Sleep(time.Millisecond)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if n := l.dues.Len(); n > 80 {
+			t.Errorf("%d times are remembered for one object", n)
+		}
+	})
+}
