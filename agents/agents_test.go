@@ -10,11 +10,9 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -374,6 +372,60 @@ func TestReport(t *testing.T) {
 	}
 }
 
+func TestAMachineThatChangesHandsIsNotTakenForTheOther(t *testing.T) {
+	t.Parallel()
+	b := joined(t)
+	b.send("POST", "/v1/report", address, wire.Report{Attempt: 1, State: "ready"}, nil)
+	if last, _ := b.srv.Last(machine); last.Cluster != cluster || last.Node != "n01" || last.Report.State != "ready" {
+		t.Fatalf("last %+v", last)
+	}
+	// The machine is given back and boots the first attempt of another cluster's node.
+	token, hash := pki.NewJoinToken()
+	b.update(func(tx *store.Tx) error {
+		c, err := tx.Cluster(cluster)
+		if err != nil {
+			return err
+		}
+		c.Phase = muster.ClusterDeleting
+		n, err := tx.Node(cluster, "n01")
+		if err != nil {
+			return err
+		}
+		m, err := tx.Machine(machine)
+		if err != nil {
+			return err
+		}
+		steps := []error{tx.PutCluster(c, "")}
+		for _, p := range []muster.NodePhase{muster.NodeDraining, muster.NodeGone} {
+			n.Phase = p
+			steps = append(steps, tx.PutNode(n, ""))
+		}
+		m.Cluster, m.Node, m.Attempt = "", "", 0
+		for _, p := range []muster.MachinePhase{muster.MachineCleaning, muster.MachineFree} {
+			m.Phase = p
+			steps = append(steps, tx.PutMachine(m, ""))
+		}
+		steps = append(steps, tx.PutCluster(muster.Cluster{ID: "c-2", Name: "d", Owner: "bob", Project: "q", Phase: muster.ClusterBuilding, Image: "sha256:1"}, ""))
+		n = muster.Node{Cluster: "c-2", Name: "n01", Phase: muster.NodeAssigned, Machine: machine, Role: muster.RoleCompute}
+		steps = append(steps, tx.PutNode(n, ""))
+		m.Phase, m.Cluster, m.Node = muster.MachineAllocated, "c-2", "n01"
+		steps = append(steps, tx.PutMachine(m, ""))
+		m.Phase, m.Attempt, n.Phase, n.Attempt = muster.MachineActive, 1, muster.NodeBooting, 1
+		steps = append(steps, tx.PutMachine(m, ""), tx.PutNode(n, ""))
+		steps = append(steps, tx.PutJoin(store.Join{Hash: hash, Machine: machine, Cluster: "c-2", Node: "n01", Attempt: 1, Expires: time.Now().Add(time.Hour)}))
+		return errors.Join(steps...)
+	})
+	if code := b.send("POST", "/v1/report", address, wire.Report{Attempt: 1, State: "ready"}, nil); code != http.StatusGone {
+		t.Errorf("the old agent: %d", code)
+	}
+	if _, code := b.join(token, newCSR(t), 1, address); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	if last, _ := b.srv.Last(machine); last.Cluster != "c-2" || last.Report.State != "" {
+		t.Errorf("last %+v", last)
+	}
+}
+
 func TestReportsAreLimited(t *testing.T) {
 	t.Parallel()
 	b := joined(t)
@@ -414,87 +466,4 @@ func TestConfigRenewAndWatch(t *testing.T) {
 	if code := b.send("GET", "/v1/watch?generation=1", address, nil, &cfg); code != 200 || cfg.Generation != 2 {
 		t.Errorf("a watch: %d %+v", code, cfg)
 	}
-}
-
-func TestJournalSurvives(t *testing.T) {
-	t.Parallel()
-	b := joined(t)
-	big := strings.Repeat("x", 3000)
-	for i := range 30 {
-		var lines []wire.JournalLine
-		for j := range 30 {
-			lines = append(lines, wire.JournalLine{Message: fmt.Sprintf("%d.%d %s", i, j, big)})
-		}
-		if code := b.send("POST", "/v1/report", address, wire.Report{Attempt: 1, State: "ready", Journal: lines}, nil); code != 200 {
-			t.Fatal(code)
-		}
-	}
-	var total int64
-	files, err := filepath.Glob(filepath.Join(b.dir, "journal", string(cluster), "*"))
-	if err != nil || len(files) != 2 {
-		t.Fatalf("files %v %v", files, err)
-	}
-	for _, f := range files {
-		info, err := os.Stat(f)
-		if err != nil || info.Size() > 1<<20 || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", f, info, err)
-		}
-		total += info.Size()
-	}
-	// Another server reads what this one kept.
-	other, err := agents.New(agents.Config{Store: b.db, Sign: b.authority.SignNode, JournalDir: filepath.Join(b.dir, "journal"),
-		Configure: func(context.Context, muster.ClusterID, string) (wire.NodeConfig, error) {
-			return wire.NodeConfig{}, nil
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := other.Journal(cluster, "n01", 100)
-	if err != nil || len(lines) != 100 || !strings.HasPrefix(lines[99].Message, "29.29 ") {
-		t.Fatalf("%d lines, %v", len(lines), err)
-	}
-	if lines, err := other.Journal(cluster, "../../ca", 100); err != nil || len(lines) != 0 {
-		t.Errorf("outside: %v %v", lines, err)
-	}
-	if err := other.PruneJournals(func(muster.ClusterID) bool { return false }); err != nil {
-		t.Fatal(err)
-	}
-	if left, _ := os.ReadDir(filepath.Join(b.dir, "journal")); len(left) != 0 {
-		t.Errorf("left %v", left)
-	}
-}
-
-func FuzzDecodeReport(f *testing.F) {
-	f.Add([]byte(`{"attempt":1,"state":"ready","stages":[{"name":"a","at":"2026-01-01T00:00:00Z"}],"journal":[{"message":"x"}],"scheduler":{"up":true,"nodes":{"n01":"idle"}}}`))
-	f.Add([]byte(`{"attempt":1,"state":"ready","checks":null,"usage":{"cpu_user":1e308}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := agents.DecodeReport(bytes.NewReader(b))
-		if err != nil {
-			if muster.CodeOf(err) != muster.EInvalid {
-				t.Errorf("%v", err)
-			}
-			return
-		}
-		if r.Attempt < 1 || len(r.Stages) > 64 || len(r.Checks) > 64 || len(r.Journal) > 2000 {
-			t.Errorf("%+v", r)
-		}
-		for _, l := range r.Journal {
-			if len(l.Message) > 4<<10 || strings.ContainsAny(l.Message, "\x00\x1b\r\n") {
-				t.Errorf("line %q", l.Message)
-			}
-		}
-	})
-}
-
-func FuzzDecodeJoin(f *testing.F) {
-	f.Add([]byte(`{"protocol":1,"machine":"m","attempt":1,"token":"mjt_secret","csr":"x"}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		q, err := agents.DecodeJoin(bytes.NewReader(b))
-		if err != nil && (muster.CodeOf(err) != muster.EInvalid || q.Token != "") {
-			t.Errorf("%v", err)
-		}
-		if err == nil && (q.Attempt < 1 || q.Machine == "") {
-			t.Errorf("%+v", q)
-		}
-	})
 }

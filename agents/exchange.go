@@ -73,7 +73,7 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c, err := s.c.Configure(r.Context(), id.Cluster, id.Node)
+	c, err := s.build(r.Context(), id.Cluster, id.Node)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -97,7 +97,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		changed := s.nextChange(id.Cluster)
-		c, err := s.c.Configure(r.Context(), id.Cluster, id.Node)
+		c, err := s.build(r.Context(), id.Cluster, id.Node)
 		if err != nil {
 			s.fail(w, r, err)
 			return

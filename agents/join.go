@@ -64,7 +64,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		Protocol: wire.AgentProtocol, Certificate: cert, Expires: expires, IntervalMS: s.c.IntervalBooting.Milliseconds(),
 	}
 	// Without a configuration the agent asks for it by itself.
-	if c, err := s.c.Configure(r.Context(), id.Cluster, id.Node); err == nil {
+	if c, err := s.build(r.Context(), id.Cluster, id.Node); err == nil {
 		reply.Config = &c
 	} else {
 		s.c.Log.Warn("a node joined and cannot be configured yet", "cluster", id.Cluster, "node", id.Node, "error", err)

@@ -34,7 +34,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	if news {
 		s.c.Changed(id.Cluster)
 	}
-	answer(w, wire.ReportReply{IntervalMS: interval.Milliseconds(), Generation: q.Generation})
+	answer(w, wire.ReportReply{IntervalMS: interval.Milliseconds(), Generation: max(q.Generation, s.generation(id.Cluster))})
 }
 
 // reportsPerSecond bounds what heartbeats cost the server: the more agents

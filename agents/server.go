@@ -59,6 +59,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	changed map[muster.ClusterID]chan struct{} // closed when the configuration may be newer
+	newest  map[muster.ClusterID]int64         // generation that was built last
 }
 
 // New makes a Server.
@@ -91,7 +92,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		c: c, presence: newPresence(), journal: newJournal(c.JournalDir, c.Log),
 		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
-		mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{},
+		mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
 	}
 	s.mux.HandleFunc("POST /v1/join", s.join)
 	s.mux.HandleFunc("POST /v1/renew", s.renew)
@@ -137,6 +138,33 @@ func (s *Server) nextChange(id muster.ClusterID) <-chan struct{} {
 		s.changed[id] = c
 	}
 	return c
+}
+
+// build builds a node's configuration and remembers how new it is.
+func (s *Server) build(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
+	c, err := s.c.Configure(ctx, id, node)
+	if err == nil {
+		s.mu.Lock()
+		s.newest[id] = max(s.newest[id], c.Generation)
+		s.mu.Unlock()
+	}
+	return c, err
+}
+
+// generation of the newest configuration of a cluster that was built; 0 when
+// none was since this server started.
+func (s *Server) generation(id muster.ClusterID) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newest[id]
+}
+
+// ForgetCluster drops what is kept in memory about a cluster that is gone.
+func (s *Server) ForgetCluster(id muster.ClusterID) {
+	s.ConfigChanged(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.newest, id)
 }
 
 // Forget drops what is kept in memory about a machine that left its node.
