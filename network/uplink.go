@@ -139,7 +139,7 @@ func removeUplink(rack string) error {
 // removeHostTable asks nft only when it can have anything to do: most racks
 // never had an uplink.
 func removeHostTable(rack string) error {
-	out, err := exec.Command("nft", "list", "tables", "ip").Output()
+	out, err := exec.CommandContext(context.Background(), "nft", "list", "tables", "ip").Output()
 	if err != nil || !strings.Contains(string(out)+"\n", "table ip "+rack+"\n") {
 		return nil //nolint:nilerr // no nft, no table
 	}

@@ -55,7 +55,7 @@ func openScope(ctx context.Context, root, name string, command []string) (*scope
 		command = []string{"cat"} // machines of an earlier server keep it so far
 	}
 	// Not bound to ctx: it ends with its input.
-	s.cmd = exec.Command(command[0], command[1:]...)
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
