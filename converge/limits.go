@@ -107,15 +107,7 @@ func (l Limits) deadline(s Span, def time.Duration) time.Duration {
 	return min(max(d, l.Shortest), max(l.Longest, def))
 }
 
-// usual is when something should be done, and late when it is remarkable that
-// it is not.
-func (s Span) usual(def time.Duration) time.Duration {
-	if s.N == 0 {
-		return def
-	}
-	return s.Median
-}
-
+// late is how long something takes at most before it is remarkable.
 func (s Span) late(def time.Duration) time.Duration {
 	if s.N == 0 {
 		return def

@@ -61,7 +61,7 @@ func (a *agent) run(ctx context.Context) {
 		return
 	}
 	defer a.link.Close()
-	cfg, interval, ok := a.join(ctx)
+	cfg, ok := a.join(ctx)
 	if !ok {
 		return
 	}
@@ -69,18 +69,18 @@ func (a *agent) run(ctx context.Context) {
 	if cfg.Slurm != nil && cfg.Role == muster.RoleCompute && !a.fails {
 		defer a.m.w.sched.set(cfg.Cluster, cfg.Node, "")
 	}
-	a.report(ctx, cfg, interval)
+	a.report(ctx, cfg)
 }
 
 // join exchanges the token for a credential, and fetches the configuration.
-func (a *agent) join(ctx context.Context) (*wire.NodeConfig, time.Duration, bool) {
+func (a *agent) join(ctx context.Context) (*wire.NodeConfig, bool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, 0, false
+		return nil, false
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(a.m.id)}}, key)
 	if err != nil {
-		return nil, 0, false
+		return nil, false
 	}
 	q := wire.JoinRequest{
 		Protocol: wire.AgentProtocol, Version: "fake", Machine: a.m.id, Attempt: a.b.Attempt, Token: a.b.Seed.Token,
@@ -91,11 +91,11 @@ func (a *agent) join(ctx context.Context) (*wire.NodeConfig, time.Duration, bool
 		reply, err = a.link.Join(ctx, q)
 		return err
 	}) {
-		return nil, 0, false
+		return nil, false
 	}
 	block, _ := pem.Decode([]byte(reply.Certificate))
 	if block == nil {
-		return nil, 0, false
+		return nil, false
 	}
 	a.link.Use(&tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key})
 	cfg := reply.Config
@@ -103,9 +103,9 @@ func (a *agent) join(ctx context.Context) (*wire.NodeConfig, time.Duration, bool
 		cfg, err = a.link.Config(ctx)
 		return err
 	}) {
-		return nil, 0, false
+		return nil, false
 	}
-	return cfg, time.Duration(reply.IntervalMS) * time.Millisecond, true
+	return cfg, true
 }
 
 // try does something until it works; false when it never will.
@@ -131,7 +131,7 @@ func over(err error) bool {
 }
 
 // report tells the server that the node is ready, and then that it lives.
-func (a *agent) report(ctx context.Context, cfg *wire.NodeConfig, interval time.Duration) {
+func (a *agent) report(ctx context.Context, cfg *wire.NodeConfig) {
 	state := "ready"
 	check := wire.Check{Name: "sshd", OK: true}
 	if a.fails {
@@ -152,6 +152,7 @@ func (a *agent) report(ctx context.Context, cfg *wire.NodeConfig, interval time.
 		if cfg.Head && cfg.Slurm != nil {
 			q.Scheduler, changed = a.m.w.sched.state(cfg.Cluster)
 		}
+		var interval time.Duration
 		reply, _, err := a.link.Report(ctx, &q)
 		switch {
 		case err == nil:
