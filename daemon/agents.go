@@ -43,7 +43,7 @@ func (s *Server) presence(id muster.MachineID) *converge.Report {
 	if !ok {
 		return nil
 	}
-	return &converge.Report{Report: last.Report, At: last.At, Interval: last.Interval, Rebooted: last.Rebooted}
+	return &converge.Report{Report: last.Report, Cluster: last.Cluster, Node: last.Node, At: last.At, Interval: last.Interval, Rebooted: last.Rebooted}
 }
 
 // serveAgents listens where the machines of each provider can reach it.
