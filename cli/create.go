@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"sort"
 	"strings"
 	"time"
 
@@ -306,9 +307,37 @@ func planText(p muster.Plan) string {
 	return fmt.Sprintf("%s%s in %s: %s", count(len(ids), "machine"), class, count(p.Racks, "rack"), list)
 }
 
+// stagesText tells when the slowest node reached each stage of its boot, in
+// seconds after the request.
+func stagesText(c *wire.Cluster) string {
+	if c == nil {
+		return ""
+	}
+	var order []string
+	slowest := map[string]float64{}
+	for _, n := range c.Nodes {
+		for _, s := range n.Stages {
+			at, known := slowest[s.Name]
+			if !known {
+				order = append(order, s.Name)
+			}
+			slowest[s.Name] = max(at, s.At.Sub(c.Created).Seconds())
+		}
+	}
+	sort.SliceStable(order, func(i, j int) bool { return slowest[order[i]] < slowest[order[j]] })
+	parts := make([]string, len(order))
+	for i, name := range order {
+		parts[i] = fmt.Sprintf("%s %.2fs", name, slowest[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
 // writeReady tells how to use the cluster now.
 func (a *app) writeReady(w io.Writer, c wire.Created) {
 	name := clean(c.Name)
+	if text := stagesText(c.Cluster); text != "" {
+		fmt.Fprintf(w, "stages:       %s\n", clean(text))
+	}
 	fmt.Fprintf(w, "use it:       muster ssh %s    muster exec %s -- COMMAND\n", name, name)
 	fmt.Fprintf(w, "give it back: muster delete %s\n", name)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ type watcher struct {
 	started time.Time
 	nodes   map[string]string // node -> phase
 	phase   muster.ClusterPhase
+	passed  int  // the phase that all nodes have reached, as its place among them
 	silent  bool // it was told that the server does not answer
 	live    *liveLine
 }
@@ -136,11 +138,36 @@ func (w *watcher) event(e wire.Event) error {
 		if trouble(e) && e.Text != "" {
 			w.line(e.At, e.Object+" "+e.To+": "+e.Text)
 		}
+		w.together(e.At)
 		w.live.set(w.counts())
 	case "stage":
 		w.live.set(w.counts() + "; " + e.Object + " " + first(e.Text, e.To))
 	}
 	return nil
+}
+
+// together tells when the last node has come as far as a phase.
+func (w *watcher) together(at time.Time) {
+	if w.goal != muster.ClusterReady || w.created == nil || len(w.nodes) < w.created.NodeCount {
+		return
+	}
+	order := muster.NodePhases()
+	slowest := len(order)
+	for _, phase := range w.nodes {
+		slowest = min(slowest, slices.Index(order, muster.NodePhase(phase)))
+	}
+	if slowest <= w.passed || slowest >= len(order) {
+		return
+	}
+	w.passed = slowest
+	if order[slowest] != muster.NodeReady && slowest > slices.Index(order, muster.NodeReady) {
+		return // trouble and farewell have lines of their own
+	}
+	who := fmt.Sprintf("  all %d nodes ", len(w.nodes))
+	if len(w.nodes) == 1 {
+		who = "  the node "
+	}
+	w.line(at, who+string(order[slowest]))
 }
 
 // trouble tells events of nodes that are worth a line of their own.
