@@ -50,8 +50,8 @@ func TestApplyMakesANode(t *testing.T) {
 		t.Error("nobody can log in: /run/nologin is there")
 	}
 	for _, name := range []string{"names", "home", "sshd", "munge", "slurmd"} {
-		if !r.checks[name].OK {
-			t.Errorf("check %s: %+v", name, r.checks[name])
+		if !r.check(name).OK {
+			t.Errorf("check %s: %+v", name, r.check(name))
 		}
 	}
 	// The firewall is up before anything listens, and the order of nodes is
@@ -255,8 +255,8 @@ func TestApplyTellsWhatFailed(t *testing.T) {
 	if !errors.As(err, &e) || e.Hint == "" {
 		t.Fatalf("%v", err)
 	}
-	if r.checks["munge"].OK || r.checks["munge"].Text == "" {
-		t.Errorf("%+v", r.checks["munge"])
+	if r.check("munge").OK || r.check("munge").Text == "" {
+		t.Errorf("%+v", r.check("munge"))
 	}
 }
 

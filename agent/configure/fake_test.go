@@ -82,6 +82,12 @@ func (f *fakeReport) Check(c wire.Check) {
 	f.checks[c.Name] = c
 }
 
+func (f *fakeReport) check(name string) wire.Check {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.checks[name]
+}
+
 func (f *fakeReport) Scheduler(s wire.SchedulerState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
