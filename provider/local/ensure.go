@@ -91,6 +91,10 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 	proc, err := p.launch(ctx, m, b, rec)
 	if err != nil {
 		undo := p.stop(context.WithoutCancel(ctx), m)
+		var known *muster.Error // says better what to do
+		if errors.As(err, &known) {
+			return known.Wrap(errors.Join(err, undo))
+		}
 		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
@@ -235,7 +239,12 @@ func (p *Provider) mounts(ctx context.Context, image string, shares []provider.S
 			attr |= unix.MOUNT_ATTR_RDONLY
 		}
 		fd, err := cloneTree(s.Path, attr)
-		if err := own(&placed, fd, err); err != nil {
+		err = own(&placed, fd, err)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
+			return layers, muster.Errorf(muster.EUnavailable, "the file system of volume %s cannot map owners", s.Target).
+				WithHint("keep the state directory on ext4, xfs or btrfs").Wrap(err)
+		}
+		if err != nil {
 			return layers, fmt.Errorf("share %s: %w", s.Target, err)
 		}
 	}
