@@ -54,8 +54,35 @@ func extractKernel(root, out string, m *muster.Image) error {
 		return fmt.Errorf("extract the module aliases: %w", err)
 	}
 	defer aliases.Close()
-	m.Modaliases, err = readAliases(aliases)
-	return err
+	if m.Modaliases, err = readAliases(aliases); err != nil {
+		return fmt.Errorf("extract the module aliases: %w", err)
+	}
+	builtin, err := in.ReadFile(modules + "/modules.builtin.modinfo")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("extract the aliases of built-in drivers: %w", err)
+	}
+	m.Modaliases = sortedSet(append(m.Modaliases, builtinAliases(builtin)...))
+	return nil
+}
+
+// builtinAliases lists the device patterns of the drivers inside the kernel
+// itself. The file holds MODULE.FIELD=VALUE, each ended by a zero byte.
+func builtinAliases(modinfo []byte) []string {
+	var out []string
+	for _, entry := range strings.Split(string(modinfo), "\x00") {
+		field, value, ok := strings.Cut(entry, "=")
+		if ok && strings.HasSuffix(field, ".alias") && decisiveBus(value) {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// decisiveBus tells whether an alias is of a bus whose devices decide whether a
+// machine works.
+func decisiveBus(alias string) bool {
+	bus, _, _ := strings.Cut(alias, ":")
+	return slices.Contains([]string{"pci", "virtio", "vmbus", "xen", "nvme"}, bus)
 }
 
 func copyOut(in *os.Root, from, to string) (err error) {
@@ -115,8 +142,7 @@ func readAliases(r io.Reader) ([]string, error) {
 		if len(f) != 3 || f[0] != "alias" {
 			continue
 		}
-		switch bus, _, _ := strings.Cut(f[1], ":"); bus {
-		case "pci", "virtio", "vmbus", "xen", "nvme":
+		if decisiveBus(f[1]) {
 			out = append(out, f[1])
 		}
 	}

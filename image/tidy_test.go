@@ -77,6 +77,10 @@ func TestExtractKernel(t *testing.T) {
 		"usr/lib/modules/6.12.1-cloud-amd64/kernel/virtio_net.ko": "module",
 		"usr/lib/modules/6.12.1-cloud-amd64/modules.alias":        "# Aliases\nalias virtio:d00000001v* virtio_net\nalias fs-xfs xfs\nalias pci:v00008086d* e1000\nalias pci:v00008086d* e1000e\n",
 	})
+	builtin := "virtio_blk.alias=virtio:d00000002v*\x00virtio_blk.license=GPL\x00ext4.alias=fs-ext4\x00"
+	if err := os.WriteFile(filepath.Join(root, "usr/lib/modules/6.12.1-cloud-amd64/modules.builtin.modinfo"), []byte(builtin), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	release, err := kernelRelease(root)
 	if err != nil || release != "6.12.1-cloud-amd64" {
 		t.Fatalf("%q, %v", release, err)
@@ -85,7 +89,7 @@ func TestExtractKernel(t *testing.T) {
 	if err := extractKernel(root, out, m); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(m.Modaliases, []string{"pci:v00008086d*", "virtio:d00000001v*"}) {
+	if !slices.Equal(m.Modaliases, []string{"pci:v00008086d*", "virtio:d00000001v*", "virtio:d00000002v*"}) {
 		t.Errorf("aliases = %v", m.Modaliases)
 	}
 	data, err := os.ReadFile(filepath.Join(out, "modules.tar"))
@@ -103,7 +107,7 @@ func TestExtractKernel(t *testing.T) {
 		}
 		names = append(names, h.Name)
 	}
-	if len(names) != 2 || names[0] != "usr/lib/modules/6.12.1-cloud-amd64/kernel/virtio_net.ko" {
+	if len(names) != 3 || names[0] != "usr/lib/modules/6.12.1-cloud-amd64/kernel/virtio_net.ko" {
 		t.Errorf("modules = %v", names)
 	}
 	for name, want := range map[string]string{"vmlinuz": "kernel", "initrd.img": "initrd"} {
