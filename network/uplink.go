@@ -81,11 +81,8 @@ func (r *Rack) addUplink(ctx context.Context) error {
 	}
 	defer h.Close()
 	if _, err := h.LinkByName(name); notFound(err) {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name = name
-		v := &netlink.Veth{LinkAttrs: attrs, PeerName: uplinkInside, PeerNamespace: netlink.NsFd(int(r.ns.Fd()))}
-		if err := h.LinkAdd(v); err != nil {
-			return fmt.Errorf("make uplink: %w", err)
+		if err := r.makeUplink(name); err != nil {
+			return err
 		}
 	} else if err != nil {
 		return err
@@ -105,6 +102,24 @@ func (r *Rack) addUplink(ctx context.Context) error {
 		return fmt.Errorf("route to the host: %w", err)
 	}
 	return r.setForwarding(true)
+}
+
+// makeUplink makes the wire, with the far end in the host.
+func (r *Rack) makeUplink(name string) error {
+	host := r.host
+	if host == nil {
+		var err error
+		if host, err = os.Open("/proc/self/ns/net"); err != nil {
+			return err
+		}
+		defer func() { _ = host.Close() }()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
+	}
+	return r.add(&veth{name: uplinkInside, index: firstIndex - 1, inside: name}, host)
 }
 
 // dropUplink takes the wire away again.

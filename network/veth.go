@@ -16,7 +16,7 @@ type veth struct {
 	index  int    // here
 	master int    // index of a bridge, or 0
 	inside string // name in the machine
-	number int    // index in the machine
+	number int    // index in the machine; 0: any
 	mtu    int    // 0: the default
 }
 
