@@ -21,9 +21,10 @@ func (c *Configurer) environment(cfg *wire.NodeConfig) error {
 		{Path: "/etc/security/limits.d/50-muster.conf", Content: limits(memlock.Max, stack.Max, nofile.Max)},
 		{Path: "/etc/profile.d/muster.sh", Content: profile(cfg)},
 	}
-	if !c.files.exists("/etc/default/locale") {
-		// Programs then agree on what a character is, without locales.
-		list = append(list, wire.File{Path: "/etc/default/locale", Content: "LANG=C.UTF-8\n"})
+	if !c.files.exists("/etc/locale.conf") {
+		// Programs then agree on what a character is. Releases that boot with
+		// tmpfiles make /etc/default/locale a link to this one.
+		list = append(list, wire.File{Path: "/etc/locale.conf", Content: "LANG=C.UTF-8\n"})
 	}
 	aptConf := "/etc/apt/apt.conf.d/90muster-proxy"
 	if cfg.ProxyURL != "" && c.files.exists("/etc/apt/apt.conf.d") {
