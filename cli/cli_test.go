@@ -151,7 +151,11 @@ func TestWaitEnds(t *testing.T) {
 	w := at(t, s)
 	w.run("create", "slow", "-n", "1", "--head", "shared", "--wait", "--timeout", "50ms").want(t, 8, "not ready after 50ms", "muster events -f c-")
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, cancel)
+	w.wrote = func(text string) {
+		if strings.HasPrefix(text, "cluster gone") {
+			cancel()
+		}
+	}
 	w.runCtx(ctx, "create", "gone", "-n", "1", "--head", "shared", "--wait").want(t, 130, "detached: cluster gone goes on", "muster events -f c-", "muster delete c-")
 }
 
@@ -160,8 +164,8 @@ func TestWaitSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	s := controltest.Start(t, controltest.Options{Machines: 2})
 	w := at(t, s)
+	feed := s.Store.Subscribe(100)
 	go func() {
-		feed := s.Store.Subscribe(100)
 		defer feed.Close()
 		for a := range feed.C {
 			if a.Kind == "cluster" && a.To == "building" {

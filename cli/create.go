@@ -110,6 +110,9 @@ func (a *app) runCreate(c *cobra.Command, args []string, f *createFlags) error {
 	}
 	created, err := k.CreateCluster(c.Context(), call)
 	if err != nil {
+		if interrupted(c.Context(), err) {
+			fmt.Fprintln(a.env.Err, "\ninterrupted before the answer came; whether the cluster was made is in 'muster list'")
+		}
 		if f.file == "" {
 			err = withoutPlaces(err)
 		}

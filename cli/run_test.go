@@ -47,6 +47,7 @@ type world struct {
 	env      map[string]string
 	in       io.Reader
 	terminal bool
+	wrote    func(text string) // called with what a command writes
 	out, err buffer
 }
 
@@ -81,7 +82,11 @@ func (w *world) runCtx(ctx context.Context, args ...string) result {
 		w.in = strings.NewReader("")
 	}
 	w.out, w.err = buffer{}, buffer{}
-	env := cli.Env{In: w.in, Out: &w.out, Err: &w.err, Version: "1.2.3",
+	var out io.Writer = &w.out
+	if w.wrote != nil {
+		out = writerFunc(func(p []byte) (int, error) { w.wrote(string(p)); return w.out.Write(p) })
+	}
+	env := cli.Env{In: w.in, Out: out, Err: &w.err, Version: "1.2.3",
 		Getenv:     func(name string) string { return w.env[name] },
 		IsTerminal: func(any) bool { return w.terminal },
 	}
@@ -89,6 +94,10 @@ func (w *world) runCtx(ctx context.Context, args ...string) result {
 	w.in = nil
 	return result{code, w.out.String(), w.err.String()}
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // want checks a result: its status, and texts in its output and errors.
 func (r result) want(t testing.TB, code int, texts ...string) result {

@@ -3,9 +3,12 @@ package client
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -17,8 +20,8 @@ type Create struct {
 	Format string // json, yaml, xml; "" lets the server look
 	DryRun bool
 	// Key makes a repeated request find the first one's cluster instead of
-	// making a second. Empty: one is made up, and the request is repeated once
-	// if the connection breaks.
+	// making a second. Empty: one is made up, and the request is repeated when
+	// the connection breaks.
 	Key string
 	// DefaultUser is who may log in when an administrator's request names
 	// nobody.
@@ -44,14 +47,26 @@ func (k *Client) CreateCluster(ctx context.Context, c Create) (wire.Created, err
 	header := http.Header{"Content-Type": {mediaType(c.Format)}, "Idempotency-Key": {key}}
 	req := call{method: http.MethodPost, path: path("clusters"), query: query, header: header, body: c.Body, out: &out}
 	err := k.do(ctx, req)
-	if isBroken(err) && ctx.Err() == nil {
-		err = k.do(ctx, req) // the key makes this safe
+	// The reply was lost: the key makes it safe to ask again, until a server
+	// that restarts is back.
+	for wait := 50 * time.Millisecond; isBroken(err) && (wait > 50*time.Millisecond || !isAbsent(err)) && wait < 5*time.Second; wait *= 2 {
+		select {
+		case <-ctx.Done():
+			return out, ctx.Err()
+		case <-time.After(wait):
+		}
+		err = k.do(ctx, req)
 	}
 	var refused *RefusedError
 	if errors.As(err, &refused) {
 		out.Status, out.Answer = "never", *refused.Answer
 	}
 	return out, err
+}
+
+// isAbsent tells whether there was no server to begin with.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // isBroken tells whether a reply was lost on its way.
