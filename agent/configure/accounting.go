@@ -12,7 +12,7 @@ import (
 )
 
 // databaseUnits are what sacct asks, in the order in which they start.
-var databaseUnits = [...]string{"mariadb.service", "slurmdbd.service"}
+func databaseUnits() []string { return []string{"mariadb.service", "slurmdbd.service"} }
 
 // accounting starts the database of past jobs once the cluster is usable, so
 // that no user waits for it. What happened before is sent to it by slurmctld,
@@ -23,7 +23,7 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 		return
 	case <-c.clock.After(c.o.AccountingDelay):
 	}
-	if err := c.systemctl(ctx, "start", databaseUnits[:]...); err != nil {
+	if err := c.systemctl(ctx, "start", databaseUnits()...); err != nil {
 		_ = report(r, "accounting", err, "")
 		return
 	}

@@ -70,7 +70,7 @@ func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had m
 		units = append(units, "munge.service")
 	}
 	if databaseFirst {
-		units = append(units, databaseUnits[:]...)
+		units = append(units, databaseUnits()...)
 	} else if controller {
 		units = append(units, controllerUnit)
 	}

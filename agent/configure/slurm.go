@@ -20,7 +20,7 @@ const (
 )
 
 // seedFiles are those without which slurmctld waits for its database.
-var seedFiles = [...]string{"assoc_mgr_state", "last_tres"}
+func seedFiles() []string { return []string{"assoc_mgr_state", "last_tres"} }
 
 // slurm writes what munge and Slurm need on this node.
 func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
@@ -62,7 +62,7 @@ func (c *Configurer) seedState(cfg *wire.NodeConfig) error {
 	if c.files.exists(slurmState+"/clustername") || !c.seeded(cfg) {
 		return nil
 	}
-	for _, name := range seedFiles {
+	for _, name := range seedFiles() {
 		text, err := c.files.read(slurmSeed + "/" + name)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (c *Configurer) seeded(cfg *wire.NodeConfig) bool {
 	if _, err := fmt.Sscanf(cfg.Slurm.Version, "%d.%d", &year, &month); err != nil || year*100+month < 2311 {
 		return false
 	}
-	for _, name := range seedFiles {
+	for _, name := range seedFiles() {
 		if !c.files.exists(slurmSeed + "/" + name) {
 			return false
 		}
