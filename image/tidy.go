@@ -23,7 +23,7 @@ func (s *Store) tidy(ctx context.Context, root string, began time.Time, log io.W
 	if err != nil {
 		return storeError("tidy the root file system", err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // nothing is written through it
 	if err := tidyFiles(in); err != nil {
 		return fmt.Errorf("tidy the root file system: %w", err)
 	}
