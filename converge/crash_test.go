@@ -184,11 +184,24 @@ func quickLimits() converge.Limits {
 // TestCrashes kills the server at points drawn by chance, again and again,
 // while clusters are made, used and deleted, and checks that the same end is
 // reached: one is ready, one is gone, and nothing is left over. A failure
-// prints its seed; MUSTER_CRASH_SEED=n runs that one alone.
+// prints its seed; MUSTER_CRASH_SEED=n runs that one alone, and
+// MUSTER_CRASH_COUNT=n so many of them.
 func TestCrashes(t *testing.T) {
 	first, count := uint64(time.Now().UnixNano()&0xffffffff), 200
-	if testing.Short() {
+	switch {
+	case raced && testing.Short():
+		count = 15
+	case raced:
+		count = 50
+	case testing.Short():
 		count = 40
+	}
+	if s := os.Getenv("MUSTER_CRASH_COUNT"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count = n
 	}
 	if s := os.Getenv("MUSTER_CRASH_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -305,7 +318,7 @@ func (st *crashStory) steps(s *server, k *killer, one, two *muster.ClusterID) {
 			c, nodes, _ := s.get(*one)
 			d, _, _ := s.get(*two)
 			st.t.Fatalf("seed %d: no end in sight: %s is %s %v, %s is %s; nodes %+v; failing %v", st.seed, *one, c.Phase, c.Conditions, *two, d.Phase, nodes, s.conv.Failing())
-		case <-time.After(3 * time.Millisecond):
+		case <-time.After(8 * time.Millisecond):
 		}
 	}
 }
