@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 // programs builds both programs once, as `make build` does but with the race
@@ -138,6 +139,19 @@ func params(bin string, files []string, images string) testscript.Params {
 			env.Values["server"] = s
 			env.Defer(s.destroy)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "memlock" {
+				return false, fmt.Errorf("no condition %q", name)
+			}
+			// May this host lift the limit on locked memory?
+			var l unix.Rlimit
+			err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l)
+			all := unix.Rlimit{Cur: l.Cur, Max: unix.RLIM_INFINITY}
+			if err == nil && unix.Setrlimit(unix.RLIMIT_MEMLOCK, &all) == nil {
+				return true, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &l)
+			}
+			return false, err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":      serve,
