@@ -51,30 +51,22 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	}
 	var more []muster.Problem
 	w.spec, more = spec.Validate(req, defaults)
-	problems = append(problems, unseen(problems, more)...)
+	problems = places.Merge(problems, more)
 	people, more, err := s.people(ctx, who, &w)
 	if err != nil {
 		return wanted{}, err
 	}
-	problems = append(problems, unseen(problems, more)...)
-	problems = append(problems, s.project(who, &w, people)...)
-	problems = append(problems, s.policy(w.spec)...)
-	problems = append(problems, s.image(&w)...)
+	for _, more := range [][]muster.Problem{more, s.project(who, &w, people), s.policy(w.spec), s.image(&w)} {
+		problems = places.Merge(problems, more)
+	}
 	if len(problems) > 0 {
-		return wanted{}, spec.Error(places.Locate(problems))
+		return wanted{}, spec.Error(problems)
 	}
 	w.owner = who.Name
 	if who.Name == "root" {
 		w.owner = w.spec.Users[0]
 	}
 	return w, nil
-}
-
-// unseen leaves out the problems of fields that already have one.
-func unseen(have, more []muster.Problem) []muster.Problem {
-	return slices.DeleteFunc(more, func(p muster.Problem) bool {
-		return slices.ContainsFunc(have, func(h muster.Problem) bool { return h.Field == p.Field })
-	})
 }
 
 // people looks the users of a request up. An administrator's unknown users

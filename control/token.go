@@ -29,25 +29,12 @@ func (s *Service) Tokens(ctx context.Context, who muster.Actor, user string) ([]
 				return err
 			}
 		}
-		people := []string{user}
-		if user == "" {
-			all, err := tx.Users()
-			if err != nil {
-				return err
-			}
-			people = people[:0]
-			for _, u := range all {
-				people = append(people, u.Name)
-			}
+		list, err := tx.Tokens(user)
+		if err != nil {
+			return err
 		}
-		for _, name := range people {
-			list, err := tx.Tokens(name)
-			if err != nil {
-				return err
-			}
-			for _, t := range list {
-				out = append(out, wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires})
-			}
+		for _, t := range list {
+			out = append(out, wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires})
 		}
 		return nil
 	})
