@@ -24,7 +24,7 @@ func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, pla
 	}
 	c.Phase, c.PhaseSince = muster.ClusterBuilding, now
 	c.Subnet, c.NetworkIndex, c.Class = subnet, index, plan.Class
-	c.Conditions = slices.DeleteFunc(c.Conditions, func(d muster.Condition) bool { return d.Code == "waiting-for-machines" })
+	c.Conditions = slices.DeleteFunc(c.Conditions, waits)
 	if len(c.Spec.Packages) == 0 {
 		c.Image = img.ID
 	} else {

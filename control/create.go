@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"reflect"
 
 	"github.com/muster-hpc/muster"
@@ -93,19 +92,9 @@ func (s *Service) snapshot(tx *store.Tx, ahead []admit.Waiting) (admit.Snapshot,
 		if err != nil {
 			return admit.Snapshot{}, err
 		}
-		for _, c := range queued {
-			ahead = append(ahead, s.waiting(c))
-		}
+		ahead = s.waiting(queued)
 	}
 	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, RootElsewhere: s.RootElsewhere}, nil
-}
-
-func (s *Service) waiting(c muster.Cluster) admit.Waiting {
-	w := admit.Waiting{Cluster: c.ID, Spec: c.Spec}
-	if img, err := s.Config.Images.Resolve(c.Spec.Image); err == nil {
-		w.Image = img
-	}
-	return w
 }
 
 // answer asks admission with a snapshot of now.
@@ -192,7 +181,7 @@ func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.Cluste
 			}
 		default:
 			c.Phase = muster.ClusterQueued
-			c.Conditions = append(c.Conditions, s.waitingCondition(answer))
+			c.Conditions = append(c.Conditions, s.waitsForMachines(answer))
 			if err := tx.PutCluster(c, "no room now"); err != nil {
 				return err
 			}
@@ -228,12 +217,6 @@ func (s *Service) newCluster(id muster.ClusterID, w wanted) muster.Cluster {
 		ID: id, Name: w.spec.Name, Owner: w.owner, Project: w.spec.Project,
 		Spec: w.spec, Generation: 1, Created: now, PhaseSince: now,
 	}
-}
-
-func (s *Service) waitingCondition(a muster.Answer) muster.Condition {
-	text := fmt.Sprintf("%d machines fit, %d of them free", a.Fits, a.Free)
-	return muster.Condition{Code: "waiting-for-machines", Text: text, Since: s.Clock.Now(),
-		Hint: "it starts by itself when machines are given back"}
 }
 
 func (s *Service) showCreated(tx *store.Tx, c muster.Cluster, out *wire.Created) error {

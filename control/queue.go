@@ -27,8 +27,8 @@ func (s *Service) Promote(ctx context.Context) (int, error) {
 	served := 0
 	var failed error
 	ahead := []admit.Waiting{}
-	for _, c := range queued {
-		waiting := s.waiting(c)
+	for i, waiting := range s.waiting(queued) {
+		c := queued[i]
 		done, err := s.promote(ctx, c, waiting, ahead)
 		if ctx.Err() != nil {
 			return served, ctx.Err()
@@ -50,11 +50,16 @@ func (s *Service) Promote(ctx context.Context) (int, error) {
 
 func (s *Service) promote(ctx context.Context, c muster.Cluster, waiting admit.Waiting, ahead []admit.Waiting) (bool, error) {
 	if waiting.Image == nil {
-		return false, nil // its image is gone; it waits for one of that name
+		return false, s.tell(ctx, c, s.neverNow(s.noImage(c.Spec.Image)))
 	}
 	answer, err := s.answer(ctx, c.ID, c.Spec, waiting.Image, ahead)
-	if err != nil || answer.Verdict != muster.VerdictNow {
+	switch {
+	case err != nil:
 		return false, err
+	case answer.Verdict == muster.VerdictNever:
+		return false, s.tell(ctx, c, s.neverNow(admit.Refusal(c.Spec, answer)))
+	case answer.Verdict == muster.VerdictQueued:
+		return false, s.tell(ctx, c, s.waitsForMachines(answer))
 	}
 	keys, err := newSecrets(wanted{spec: c.Spec, image: waiting.Image})
 	if err != nil {

@@ -12,6 +12,11 @@ import (
 func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 	switch c.Phase {
 	case muster.ClusterQueued:
+		for _, d := range c.Conditions {
+			if d.Code == cannotBeServed {
+				return "waits, but cannot be served: " + d.Text
+			}
+		}
 		return fmt.Sprintf("position %d in the queue, waits for %s", view.Position, count(c.Spec.TotalNodes(), "machine"))
 	case muster.ClusterBuilding:
 		text := fmt.Sprintf("%d of %s ready", view.ReadyCount, count(view.NodeCount, "node"))

@@ -37,6 +37,10 @@ type clusterWork struct {
 	home                          string
 }
 
+// queueLook is how often the queue is looked at when nothing wakes it: images
+// come and go without a word.
+const queueLook = 30 * time.Second
+
 // Keys of the loop: a cluster, a machine, a provider, and the queue.
 const (
 	keyCluster  = "cluster "
@@ -127,7 +131,7 @@ func (v *Converger) do(ctx context.Context, key string) (time.Duration, error) {
 	case strings.HasPrefix(key, keyProvider):
 		return v.site(ctx, key[len(keyProvider):])
 	case key == keyQueue && v.c.Queue != nil:
-		return 0, v.c.Queue.Place(ctx)
+		return queueLook, v.c.Queue.Place(ctx)
 	}
 	return 0, nil
 }
@@ -165,7 +169,7 @@ func (v *Converger) wakeFor(a muster.Audit) {
 	case "machine":
 		if p := muster.MachinePhase(a.To); !p.Held() {
 			v.loop.Wake(keyMachine + a.Object)
-			if p == muster.MachineFree {
+			if p == muster.MachineFree || p == muster.MachineRetired {
 				v.WakeQueue()
 			}
 		}

@@ -1,0 +1,88 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/store"
+)
+
+// Conditions of clusters in the queue. One of them is always there.
+const (
+	waitingForMachines = "waiting-for-machines"
+	cannotBeServed     = "cannot-be-served"
+)
+
+// waiting is the queue as admission sees it. Requests for one image share the
+// pointer, so that admission looks at them together.
+func (s *Service) waiting(queued []muster.Cluster) []admit.Waiting {
+	images := make(map[string]*muster.Image)
+	list := make([]admit.Waiting, 0, len(queued))
+	for _, c := range queued {
+		img, known := images[c.Spec.Image]
+		if !known {
+			if found, err := s.Config.Images.Resolve(c.Spec.Image); err == nil {
+				img = found
+			}
+			images[c.Spec.Image] = img
+		}
+		list = append(list, admit.Waiting{Cluster: c.ID, Spec: c.Spec, Image: img})
+	}
+	return list
+}
+
+func (s *Service) waitsForMachines(a muster.Answer) muster.Condition {
+	text := fmt.Sprintf("%d machines fit, %d of them free", a.Fits, a.Free)
+	return muster.Condition{Code: waitingForMachines, Text: text, Since: s.Clock.Now(),
+		Hint: "it starts by itself when machines are given back"}
+}
+
+// neverNow is the condition of a request that was fit to wait and is not any
+// more: the site has changed. It stays in the queue, since the site may change
+// again.
+func (s *Service) neverNow(why *muster.Error) muster.Condition {
+	hint := "it waits for the site to change"
+	if why.Hint != "" {
+		hint = why.Hint + "; or " + hint
+	}
+	return muster.Condition{Code: cannotBeServed, Text: why.Message, Since: s.Clock.Now(), Hint: hint}
+}
+
+// noImage is why a request waits whose image is gone.
+func (s *Service) noImage(ref string) *muster.Error {
+	_, err := s.Config.Images.Resolve(ref)
+	var e *muster.Error
+	if errors.As(err, &e) {
+		return muster.Errorf(muster.ENever, "its image is gone: %s", e.Message).
+			WithHint("delete it and ask for another image, or an administrator builds this one again")
+	}
+	return muster.Errorf(muster.ENever, "its image %q cannot be read", ref).WithHint("an administrator finds the reason in the server's log")
+}
+
+// tell puts the condition of a waiting cluster into its record, in place of
+// the one that it had. Nothing is written where nothing has changed.
+func (s *Service) tell(ctx context.Context, c muster.Cluster, d muster.Condition) error {
+	if i := slices.IndexFunc(c.Conditions, waits); i >= 0 && c.Conditions[i].Code == d.Code &&
+		(d.Code == waitingForMachines || c.Conditions[i].Text == d.Text) {
+		return nil
+	}
+	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		now, err := tx.Cluster(c.ID)
+		if err != nil || now.Phase != muster.ClusterQueued {
+			return err // deleted meanwhile
+		}
+		now.Conditions = append(slices.DeleteFunc(now.Conditions, waits), d)
+		text := "cannot be served: " + d.Text
+		if d.Code == waitingForMachines {
+			text = "can be served again: " + d.Text
+		}
+		return tx.PutCluster(now, text)
+	})
+}
+
+// waits tells whether a condition ends with the waiting.
+func waits(d muster.Condition) bool { return d.Code == waitingForMachines || d.Code == cannotBeServed }
