@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -16,13 +17,16 @@ func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]
 	case muster.MachineAllocated, muster.MachineActive:
 		return ReasonBusy
 	case muster.MachineNew, muster.MachineCleaning:
+		if missing(m) {
+			return ReasonNotAnswering // nobody can clean it
+		}
 		return ReasonCleaning
 	case muster.MachineFree:
 	}
 	switch {
 	case m.Phase != muster.MachineFree || m.Cluster != "" || m.Node != "":
 		return ReasonBusy // never take what is not plainly free
-	case snap.Silence > 0 && snap.Now.Sub(m.LastSeen) > snap.Silence:
+	case missing(m), snap.Silence > 0 && snap.Now.Sub(m.LastSeen) > snap.Silence:
 		return ReasonNotAnswering
 	case reserved[m]:
 		return ReasonReserved
@@ -30,14 +34,24 @@ func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]
 	return ""
 }
 
+// missing tells whether a machine carries the condition that its provider does
+// not find it. The condition's code is the reason's name.
+func missing(m *muster.Machine) bool {
+	return slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == ReasonNotAnswering })
+}
+
 // stateText explains the reasons that pass with time.
 func stateText(reason string, silence time.Duration) string {
+	silent := "their provider does not find them"
+	if silence > 0 {
+		silent = "silent for more than " + silence.String() + ", or not found by their provider"
+	}
 	text := map[string]string{
 		ReasonMaintenance:  "an administrator took them out of service",
 		ReasonQuarantined:  "suspected of a fault, and not used before a good test",
 		ReasonBusy:         "serving other clusters",
 		ReasonCleaning:     "being cleaned, free in a moment",
-		ReasonNotAnswering: "silent for more than " + silence.String(),
+		ReasonNotAnswering: silent,
 		ReasonReserved:     "an earlier request waits for them",
 	}[reason]
 	return reason + ": " + text

@@ -203,3 +203,22 @@ func TestNotices(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// A machine that its provider does not find is not taken, however lately it
+// was heard of.
+func TestConditionNotAnswering(t *testing.T) {
+	t.Parallel()
+	lost := func(i int, m *muster.Machine) {
+		if i == 0 {
+			m.Conditions = []muster.Condition{{Code: "not-answering"}}
+		}
+		if i == 1 {
+			m.Phase, m.Conditions = muster.MachineCleaning, []muster.Condition{{Code: "not-answering"}}
+		}
+	}
+	a := answer("c-1", muster.Spec{Nodes: 3, Min: 3}, snapshot(rackOf(3, "small", 2, 8<<30, lost)))
+	if a.Verdict != muster.VerdictQueued || a.Free != 1 || len(a.Rejections) != 1 || a.Rejections[0].Reason != admit.ReasonNotAnswering ||
+		a.Rejections[0].Count != 2 || !strings.Contains(a.Rejections[0].Text, "provider") || len(a.Notices) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
