@@ -111,6 +111,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		case <-end:
 			w.WriteHeader(http.StatusNoContent)
 			return
+		case <-s.closed.Done():
+			w.WriteHeader(http.StatusNoContent)
+			return
 		case <-r.Context().Done():
 			return
 		}

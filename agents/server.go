@@ -56,6 +56,8 @@ type Server struct {
 	joins    *limits
 	refusals *limits
 	mux      *http.ServeMux
+	closed   context.Context
+	close    context.CancelFunc
 
 	mu      sync.Mutex
 	changed map[muster.ClusterID]chan struct{} // closed when the configuration may be newer
@@ -94,6 +96,7 @@ func New(c Config) (*Server, error) {
 		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
 		mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
 	}
+	s.closed, s.close = context.WithCancel(context.Background())
 	s.mux.HandleFunc("POST /v1/join", s.join)
 	s.mux.HandleFunc("POST /v1/renew", s.renew)
 	s.mux.HandleFunc("GET /v1/config", s.config)
@@ -114,6 +117,10 @@ func trustOf(m muster.Machine) muster.Trust {
 	}
 	return muster.TrustNetwork
 }
+
+// Close ends the watches under way, so that a server can shut down. Other
+// requests are answered as before.
+func (s *Server) Close() { s.close() }
 
 // ServeHTTP answers one request of an agent.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }

@@ -27,8 +27,10 @@ type Converger struct {
 	calls     sync.WaitGroup // provider calls under way
 	ctx       context.Context
 
-	mu   sync.Mutex
-	work map[muster.ClusterID]*clusterWork
+	mu         sync.Mutex
+	work       map[muster.ClusterID]*clusterWork
+	unseen     map[string]bool // providers that were not looked at yet
+	discovered chan struct{}   // closed when unseen is empty
 }
 
 // clusterWork is how far the work besides machines is, for one cluster.
@@ -70,9 +72,13 @@ func New(c Config) (*Converger, error) {
 	v := &Converger{
 		c: c, providers: map[string]provider.Provider{}, sights: newSights(), window: newWindow(c.BootWindow),
 		observers: map[string]*observer{}, work: map[muster.ClusterID]*clusterWork{}, started: c.Clock.Now(),
+		unseen: map[string]bool{}, discovered: make(chan struct{}),
+	}
+	if len(c.Providers) == 0 {
+		close(v.discovered)
 	}
 	for _, p := range c.Providers {
-		v.providers[p.Name()] = p
+		v.providers[p.Name()], v.unseen[p.Name()] = p, true
 		v.observers[p.Name()] = newObserver(v, p)
 	}
 	v.loop = NewLoop(LoopConfig{
@@ -120,6 +126,22 @@ func (v *Converger) Failing() map[string]int { return v.loop.Failing() }
 // LastAnswer is when the provider last found the machine; zero when it has not
 // since this server started.
 func (v *Converger) LastAnswer(id muster.MachineID) time.Time { return v.sights.lastAnswer(id) }
+
+// Discovered is closed once the machines of every provider were found and are
+// on record. With a provider that does not answer, that is never.
+func (v *Converger) Discovered() <-chan struct{} { return v.discovered }
+
+// looked notes that what a provider has is on record.
+func (v *Converger) looked(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.unseen[name] {
+		return
+	}
+	if delete(v.unseen, name); len(v.unseen) == 0 {
+		close(v.discovered)
+	}
+}
 
 // do runs one object.
 func (v *Converger) do(ctx context.Context, key string) (time.Duration, error) {

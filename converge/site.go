@@ -25,6 +25,7 @@ func (v *Converger) site(ctx context.Context, name string) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
+	v.looked(name)
 	if err := v.observeAll(ctx, p, records); err != nil {
 		return 0, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agents"
 	"github.com/muster-hpc/muster/converge"
-	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -48,6 +47,10 @@ func (s *Server) presence(id muster.MachineID) *converge.Report {
 
 // serveAgents listens where the machines of each provider can reach it.
 func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
+	// Before the first agent is answered: what it makes us keep must be dropped.
+	feed := s.db.Subscribe(4096)
+	g.Go(func() error { return s.followChanges(ctx, feed) })
+	g.Go(func() error { return s.pruneJournals(ctx) })
 	for _, e := range s.endpoints {
 		ln, err := e.listen(ctx)
 		if err != nil {
@@ -58,6 +61,7 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 			ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 16 << 10,
 			ErrorLog: quiet(s.log),
 		}
+		srv.RegisterOnShutdown(s.agents.Close)
 		serve(ctx, g, srv, func() error { return srv.ServeTLS(ln, "", "") })
 		if e.proxy != nil {
 			if err := e.proxy(ctx, g, s.log); err != nil {
@@ -65,42 +69,7 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 			}
 		}
 	}
-	g.Go(func() error { return s.followChanges(ctx) })
 	return nil
-}
-
-// followChanges tells agents when their configuration may be newer.
-func (s *Server) followChanges(ctx context.Context) error {
-	feed := s.db.Subscribe(1024)
-	defer feed.Close()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case a, ok := <-feed.C:
-			switch {
-			case !ok:
-				return nil
-			case a.Kind == "user", feed.Lost():
-				s.allConfigsChanged(ctx)
-			case a.Kind == "node" && (a.To == string(muster.NodeAssigned) || a.To == string(muster.NodeGone)):
-				s.agents.ConfigChanged(a.Cluster)
-			}
-		}
-	}
-}
-
-func (s *Server) allConfigsChanged(ctx context.Context) {
-	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
-		list, err := tx.Clusters(store.ClusterFilter{Living: true})
-		for _, c := range list {
-			s.agents.ConfigChanged(c.ID)
-		}
-		return err
-	})
-	if err != nil {
-		s.log.Warn("the clusters cannot be listed", "error", err)
-	}
 }
 
 // sightings answers what the API asks about nodes without asking the store.

@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"context"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -29,6 +31,49 @@ func (s *Server) openConverge() error {
 		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})
 	return err
+}
+
+// A request is answered "never" while no machine is known, so the first one
+// waits a moment for them. A provider that does not answer holds nobody up for
+// longer than that.
+const (
+	discoverTime = 5 * time.Second
+	cleanTime    = 500 * time.Millisecond
+	cleanLook    = 10 * time.Millisecond
+)
+
+// awaitMachines returns when the machines of every provider are on record and,
+// if that is quick, clean.
+func (s *Server) awaitMachines(ctx context.Context) {
+	limit, cancel := context.WithTimeout(ctx, discoverTime)
+	defer cancel()
+	select {
+	case <-s.converge.Discovered():
+	case <-limit.Done():
+		if ctx.Err() == nil {
+			s.log.Warn("not all machines were found yet; serving without them", "waited", discoverTime)
+		}
+		return
+	}
+	limit, cancel = context.WithTimeout(ctx, cleanTime)
+	defer cancel()
+	for s.cleaning(limit) {
+		select {
+		case <-limit.Done():
+			return
+		case <-time.After(cleanLook):
+		}
+	}
+}
+
+// cleaning tells whether a machine is on its way to be free.
+func (s *Server) cleaning(ctx context.Context) (busy bool) {
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning}, Limit: 1})
+		busy = len(list) > 0
+		return err
+	})
+	return err == nil && busy
 }
 
 // queue lets converge promote what waits.

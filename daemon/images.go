@@ -35,6 +35,9 @@ func (c catalog) Resolve(ref string) (*muster.Image, error) {
 				return p, nil
 			}
 		}
+		if list, failed := c.Store.List(); failed == nil && len(list) == 0 && muster.CodeOf(err) == muster.ENotFound {
+			return nil, muster.Errorf(muster.ENotFound, "there is no image %q", ref).WithHint("machines that pretend run hpc, hpc-12 or raw")
+		}
 	}
 	return m, err
 }

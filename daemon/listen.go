@@ -19,8 +19,8 @@ import (
 )
 
 // serveAPI listens on the socket of the state directory and, if asked to, over
-// TLS.
-func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group) error {
+// TLS. Who connects waits for his answer until ready is closed.
+func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group, ready <-chan struct{}) error {
 	path := s.state.path("muster.sock")
 	// We hold the lock: a socket that is there is a dead server's.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +33,10 @@ func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group) error {
 	}
 	// Who may connect is decided by the peer's user ID; the directory is 0700.
 	srv := s.httpServer()
-	serve(ctx, g, srv, func() error { return srv.Serve(ln) })
+	serve(ctx, g, srv, func() error {
+		<-ready
+		return srv.Serve(ln)
+	})
 	if s.cfg.Listen == "" {
 		return nil
 	}
@@ -44,7 +47,10 @@ func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group) error {
 	names, ips := s.names(tcp.Addr())
 	over := s.httpServer()
 	over.TLSConfig = s.authority.ServerTLS(names, ips)
-	serve(ctx, g, over, func() error { return over.ServeTLS(tcp, "", "") })
+	serve(ctx, g, over, func() error {
+		<-ready
+		return over.ServeTLS(tcp, "", "")
+	})
 	ca := s.state.path("ca.pem")
 	if err := os.WriteFile(ca, []byte(s.authority.CertificatePEM()), 0o644); err != nil {
 		return err
@@ -79,8 +85,8 @@ func (s *Server) names(a net.Addr) (names []string, ips []netip.Addr) {
 	return names, ips
 }
 
-// serve runs an HTTP server until ctx ends. Tunnels and event streams are cut
-// then: they may last for ever.
+// serve runs an HTTP server until ctx ends. Event streams and watches end then
+// by themselves; what else goes on is cut, as it may last for ever.
 func serve(ctx context.Context, g *errgroup.Group, srv *http.Server, run func() error) {
 	g.Go(func() error {
 		err := run()

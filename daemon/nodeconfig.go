@@ -29,12 +29,46 @@ const hostCertificateLife = 5 * 365 * 24 * time.Hour
 // configuration has which generation: "generation hash".
 const revision = "config-revision"
 
-// nodeConfig builds the configuration of one node from the records.
+// nodeConfig builds the configuration of one node from the records: what all
+// nodes share is made once for each change, the rest is one host key.
 func (s *Server) nodeConfig(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
+	shared, err := s.configs.of(ctx, id, s.shareConfig)
+	if err != nil {
+		return wire.NodeConfig{}, err
+	}
+	var (
+		n   muster.Node
+		key []byte
+	)
+	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		if n, err = tx.Node(id, node); err != nil {
+			return err
+		}
+		key, err = tx.Secret(id, muster.SecretHostKey(node))
+		return err
+	})
+	if err != nil {
+		return wire.NodeConfig{}, err
+	}
+	host, err := ssh.ParsePrivateKey(key)
+	if err != nil {
+		return wire.NodeConfig{}, fmt.Errorf("host key of %s/%s: %w", id, node, err)
+	}
+	names := []string{n.Name, n.Name + "." + shared.Common().Domain, n.Address.String()}
+	cert, err := shared.hostCA.SignHost(host.PublicKey(), names, hostCertificateLife)
+	if err != nil {
+		return wire.NodeConfig{}, err
+	}
+	c, err := shared.Node(n, string(key), pki.Line(cert))
+	c.Generation = shared.generation
+	return c, err
+}
+
+// shareConfig builds what the nodes of a cluster share.
+func (s *Server) shareConfig(ctx context.Context, id muster.ClusterID) (*sharedConfig, error) {
 	var (
 		in  nodeconf.Input
 		raw = map[string][]byte{}
-		rev string
 	)
 	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
 		var err error
@@ -42,9 +76,6 @@ func (s *Server) nodeConfig(ctx context.Context, id muster.ClusterID, node strin
 			return err
 		}
 		if in.Nodes, err = tx.Nodes(id); err != nil {
-			return err
-		}
-		if in.Node, err = tx.Node(id, node); err != nil {
 			return err
 		}
 		if in.Machines, err = machinesOf(tx, id); err != nil {
@@ -55,36 +86,35 @@ func (s *Server) nodeConfig(ctx context.Context, id muster.ClusterID, node strin
 		}
 		for _, name := range []string{
 			muster.SecretHostCA, muster.SecretUserCA, muster.SecretMungeKey, muster.SecretRootKey,
-			muster.SecretDBPassword, muster.SecretHostKey(node), revision,
+			muster.SecretDBPassword, revision,
 		} {
 			if raw[name], err = tx.Secret(id, name); err != nil && muster.CodeOf(err) != muster.ENotFound {
 				return err
 			}
 		}
-		rev = string(raw[revision])
 		return nil
 	})
 	if err != nil {
-		return wire.NodeConfig{}, err
+		return nil, err
 	}
 	image, err := s.catalog.Resolve(string(in.Cluster.Image))
 	if err != nil {
-		return wire.NodeConfig{}, err
+		return nil, err
 	}
 	in.Image = *image
-	if in.Secrets, err = nodeSecrets(in, raw); err != nil {
-		return wire.NodeConfig{}, fmt.Errorf("secrets of %s: %w", id, err)
+	out := &sharedConfig{}
+	if out.hostCA, err = clusterSecrets(&in.Secrets, raw); err != nil {
+		return nil, fmt.Errorf("secrets of %s: %w", id, err)
 	}
 	in.ProxyURL = fmt.Sprintf("http://%s", netip.AddrPortFrom(network.Gateway(), network.ProxyPort))
 	in.Slurm = func(c nodeconf.SlurmCluster, node string) wire.SlurmConfig {
 		return slurm.Config(slurm.Cluster(c), node)
 	}
-	c, err := nodeconf.Build(in)
-	if err != nil {
-		return c, err
+	if out.Shared, err = nodeconf.Share(in); err != nil {
+		return nil, err
 	}
-	c.Generation, err = s.generation(ctx, id, rev, c)
-	return c, err
+	out.generation, err = s.generation(ctx, id, string(raw[revision]), out.Common())
+	return out, err
 }
 
 // generation numbers what all nodes of a cluster share. The number grows when
@@ -136,40 +166,26 @@ func usersOf(tx *store.Tx, names []string) ([]muster.User, error) {
 	return out, nil
 }
 
-// nodeSecrets turns what is stored into what a node gets: of the authorities
-// only the public halves.
-func nodeSecrets(in nodeconf.Input, raw map[string][]byte) (nodeconf.Secrets, error) {
-	out := nodeconf.Secrets{
-		MungeKey:   raw[muster.SecretMungeKey],
-		DBPassword: string(raw[muster.SecretDBPassword]),
-		HostKey:    string(raw[muster.SecretHostKey(in.Node.Name)]),
-		RootKey:    string(raw[muster.SecretRootKey]),
-	}
-	hostCA, err := pki.ParseSSHAuthority(raw[muster.SecretHostCA])
-	if err != nil {
-		return out, err
+// clusterSecrets turns what is stored into what nodes get: of the authorities
+// only the public halves. It returns the one that signs host keys.
+func clusterSecrets(out *nodeconf.Secrets, raw map[string][]byte) (hostCA pki.SSHAuthority, err error) {
+	out.MungeKey = raw[muster.SecretMungeKey]
+	out.DBPassword = string(raw[muster.SecretDBPassword])
+	out.RootKey = string(raw[muster.SecretRootKey])
+	if hostCA, err = pki.ParseSSHAuthority(raw[muster.SecretHostCA]); err != nil {
+		return hostCA, err
 	}
 	userCA, err := pki.ParseSSHAuthority(raw[muster.SecretUserCA])
 	if err != nil {
-		return out, err
+		return hostCA, err
 	}
 	out.HostCA, out.UserCA = hostCA.PublicLine(), userCA.PublicLine()
-	host, err := ssh.ParsePrivateKey([]byte(out.HostKey))
-	if err != nil {
-		return out, err
-	}
-	names := []string{in.Node.Name, in.Node.Name + "." + nodeconf.Domain(in.Cluster.Name), in.Node.Address.String()}
-	cert, err := hostCA.SignHost(host.PublicKey(), names, hostCertificateLife)
-	if err != nil {
-		return out, err
-	}
-	out.HostCertificate = pki.Line(cert)
 	if out.RootKey != "" {
 		root, err := ssh.ParsePrivateKey([]byte(out.RootKey))
 		if err != nil {
-			return out, err
+			return hostCA, err
 		}
 		out.RootPublicKey = pki.Line(root.PublicKey())
 	}
-	return out, nil
+	return hostCA, nil
 }

@@ -18,7 +18,7 @@ func (s *Server) openProviders(ctx context.Context) error {
 	if len(s.cfg.Local) > 0 {
 		p, err := local.New(ctx, local.Config{
 			Dir: s.cfg.State, Instance: s.instance, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
-			AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, Log: s.log, Clock: s.cfg.Clock,
+			AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Log: s.log, Clock: s.cfg.Clock,
 		})
 		if err != nil {
 			return err
@@ -50,6 +50,16 @@ func (s *Server) imagePath(ctx context.Context, id muster.ImageID) (string, erro
 	}
 	defer f.Close()
 	return f.Name(), nil
+}
+
+// imageMasks are the units that an image's manifest says are of no use in
+// namespaces.
+func (s *Server) imageMasks(id muster.ImageID) []string {
+	m, err := s.images.Show(id)
+	if err != nil {
+		return nil // the boot fails by itself, and says why
+	}
+	return m.NamespaceMasks
 }
 
 // dial reaches a machine by its provider.

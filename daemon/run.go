@@ -31,6 +31,7 @@ type Server struct {
 	providers []provider.Provider
 	endpoints map[string]*endpoint // of agents, by provider
 	agents    *agents.Server
+	configs   sharedConfigs
 	control   *control.Service
 	converge  *converge.Converger
 	api       *api.API
@@ -96,12 +97,23 @@ func (s *Server) closes(f func() error) { s.closers = append(s.closers, f) }
 
 // Run serves until ctx ends or a part fails.
 func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	if err := s.serveAPI(ctx, g); err != nil {
-		return err
-	}
-	if err := s.serveAgents(ctx, g); err != nil {
-		return err
+	g.Go(func() error {
+		<-ctx.Done()
+		s.api.Close() // event streams would hold up the end
+		return nil
+	})
+	ready := make(chan struct{})
+	g.Go(func() error {
+		defer close(ready)
+		s.awaitMachines(ctx)
+		return nil
+	})
+	if err := errors.Join(s.serveAPI(ctx, g, ready), s.serveAgents(ctx, g)); err != nil {
+		cancel()
+		return errors.Join(err, g.Wait())
 	}
 	g.Go(func() error { return s.converge.Run(ctx) })
 	s.log.Info("serving", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)

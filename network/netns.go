@@ -86,8 +86,7 @@ func deleteNetns(name string) error {
 // goroutines that open sockets: they would run on other threads.
 func inNetns(ns *os.File, f func() error) error {
 	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
+	ownThread(func() {
 		home, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()),
 			unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -96,7 +95,7 @@ func inNetns(ns *os.File, f func() error) error {
 		}
 		defer func() { _ = unix.Close(home) }()
 		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			runtime.UnlockOSThread()
+			runtime.UnlockOSThread() // nothing changed
 			done <- fmt.Errorf("enter network namespace: %w", err)
 			return
 		}
@@ -106,6 +105,6 @@ func inNetns(ns *os.File, f func() error) error {
 			runtime.UnlockOSThread()
 		}
 		done <- err
-	}()
+	})
 	return <-done
 }

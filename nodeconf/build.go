@@ -2,9 +2,7 @@ package nodeconf
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/muster-hpc/muster"
@@ -21,68 +19,37 @@ const (
 // records contradict each other: no head, an address outside the subnet, a
 // user of the cluster without a record.
 func Build(in Input) (wire.NodeConfig, error) {
-	head, err := check(in)
+	s, err := Share(in)
 	if err != nil {
 		return wire.NodeConfig{}, err
 	}
-	hosts := hostsOf(in)
-	own := hosts[slices.IndexFunc(hosts, func(h wire.Host) bool { return h.Name == in.Node.Name })]
-	c := wire.NodeConfig{
-		Generation:     in.Generation,
-		Cluster:        in.Cluster.ID,
-		ClusterName:    in.Cluster.Name,
-		Project:        in.Cluster.Project,
-		Node:           in.Node.Name,
-		Role:           in.Node.Role,
-		Head:           in.Node.Head,
-		HeadNode:       head.Name,
-		Address:        netip.PrefixFrom(in.Node.Address, in.Cluster.Subnet.Bits()).String(),
-		Interface:      messageInterface,
-		Management:     managementInterface,
-		Domain:         Domain(in.Cluster.Name),
-		Hosts:          hosts,
-		Cores:          own.Cores,
-		MemoryMB:       own.MemoryMB,
-		UserRoot:       in.Image.UserRoot,
-		Oversubscribed: oversubscribed(in),
-		Users:          accounts(in.Users),
-		SSH:            sshOf(in),
-		ProxyURL:       in.ProxyURL,
-	}
-	if in.Cluster.Spec.Egress != muster.EgressProxy {
-		c.ProxyURL = ""
-	}
-	c.Slurm, err = slurmOf(in, head, hosts)
-	return c, err
+	return s.Node(in.Node, in.Secrets.HostKey, in.Secrets.HostCertificate)
 }
 
 // Domain of a cluster's names: n01.cfd.muster.
 func Domain(cluster string) string { return cluster + ".muster" }
 
+func bad(id muster.ClusterID, format string, args ...any) error {
+	return muster.Errorf(muster.EInternal, "configuration of %s: %s", id, fmt.Sprintf(format, args...))
+}
+
 func check(in Input) (head muster.Node, err error) {
-	bad := func(format string, args ...any) error {
-		return muster.Errorf(muster.EInternal, "configuration of %s/%s: %s", in.Cluster.ID, in.Node.Name, fmt.Sprintf(format, args...))
-	}
-	heads, found := 0, false
+	heads := 0
 	for _, n := range in.Nodes {
 		if n.Head {
 			head = n
 			heads++
 		}
-		found = found || n.Name == in.Node.Name && n.Phase != muster.NodeGone
 		if !in.Cluster.Subnet.Contains(n.Address) {
-			return head, bad("address %s of %s is outside %s", n.Address, n.Name, in.Cluster.Subnet)
+			return head, bad(in.Cluster.ID, "address %s of %s is outside %s", n.Address, n.Name, in.Cluster.Subnet)
 		}
 	}
 	if heads != 1 {
-		return head, bad("%d heads", heads)
-	}
-	if !found {
-		return head, bad("the node is not one of the cluster's")
+		return head, bad(in.Cluster.ID, "%d heads", heads)
 	}
 	for _, name := range in.Cluster.Spec.Users {
 		if !slices.ContainsFunc(in.Users, func(u muster.User) bool { return u.Name == name }) {
-			return head, bad("no record of user %s", name)
+			return head, bad(in.Cluster.ID, "no record of user %s", name)
 		}
 	}
 	return head, nil
@@ -125,8 +92,6 @@ func accounts(users []muster.User) []wire.Account {
 
 func sshOf(in Input) wire.SSHConfig {
 	s := wire.SSHConfig{
-		HostKey:         in.Secrets.HostKey,
-		HostCertificate: in.Secrets.HostCertificate,
 		HostCA:          in.Secrets.HostCA,
 		UserCA:          in.Secrets.UserCA,
 		PrincipalSuffix: "@" + string(in.Cluster.ID),
@@ -137,7 +102,8 @@ func sshOf(in Input) wire.SSHConfig {
 	return s
 }
 
-func slurmOf(in Input, head muster.Node, hosts []wire.Host) (*wire.SlurmConfig, error) {
+// schedulerOf is what the scheduler's part is rendered from; nil without one.
+func schedulerOf(in Input, head muster.Node, hosts []wire.Host) (*SlurmCluster, error) {
 	if in.Cluster.Spec.Scheduler != muster.SchedulerSlurm {
 		return nil, nil
 	}
@@ -145,7 +111,7 @@ func slurmOf(in Input, head muster.Node, hosts []wire.Host) (*wire.SlurmConfig, 
 		return nil, muster.Errorf(muster.EInvalid, "image %s has no Slurm", in.Image.Name).
 			WithHint("set scheduler: none, or choose an image with Slurm")
 	}
-	s := in.Slurm(SlurmCluster{
+	return &SlurmCluster{
 		ID:          string(in.Cluster.ID),
 		Name:        in.Cluster.Name,
 		Head:        head.Name,
@@ -153,12 +119,7 @@ func slurmOf(in Input, head muster.Node, hosts []wire.Host) (*wire.SlurmConfig, 
 		Version:     in.Image.Slurm,
 		Nodes:       hosts,
 		Accounting:  hasPackages(in.Image, "slurmdbd", "mariadb-server"),
-	}, in.Node.Name)
-	s.MungeKey = base64.StdEncoding.EncodeToString(in.Secrets.MungeKey)
-	if in.Node.Head {
-		s.DBPassword = in.Secrets.DBPassword
-	}
-	return &s, nil
+	}, nil
 }
 
 func hasPackages(image muster.Image, names ...string) bool {

@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+)
+
+// followChanges has committed changes reach what is kept in memory: the
+// configurations of nodes, and what their agents said.
+func (s *Server) followChanges(ctx context.Context, feed *store.Feed) error {
+	defer feed.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case a, ok := <-feed.C:
+			if !ok {
+				return nil
+			}
+			if feed.Lost() {
+				s.allConfigsChanged(ctx)
+			}
+			s.changed(ctx, a)
+		}
+	}
+}
+
+func (s *Server) changed(ctx context.Context, a muster.Audit) {
+	switch a.Kind {
+	case "user":
+		s.allConfigsChanged(ctx)
+	case "cluster":
+		// The cluster's wish and image; nodes are told of what follows from them.
+		s.configs.drop(a.Cluster)
+		if a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed) {
+			s.agents.ForgetCluster(a.Cluster)
+		}
+	case "node":
+		if a.To == string(muster.NodeAssigned) || a.To == string(muster.NodeGone) {
+			s.configChanged(a.Cluster)
+		}
+	case "machine":
+		if a.Cluster != "" && a.From == a.To { // its facts may have changed
+			s.configChanged(a.Cluster)
+		}
+		if muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
+			s.agents.Forget(muster.MachineID(a.Object))
+		}
+	}
+}
+
+// configChanged tells the agents of a cluster that their configuration may be
+// newer. Whoever asks from now on is answered from the records.
+func (s *Server) configChanged(id muster.ClusterID) {
+	s.configs.drop(id)
+	s.agents.ConfigChanged(id)
+}
+
+func (s *Server) allConfigsChanged(ctx context.Context) {
+	s.configs.dropAll()
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Clusters(store.ClusterFilter{Living: true})
+		for _, c := range list {
+			s.agents.ConfigChanged(c.ID)
+		}
+		return err
+	})
+	if err != nil {
+		s.log.Warn("the clusters cannot be listed", "error", err)
+	}
+}
+
+// Journals of a deleted cluster are kept for a week: long enough to ask why it
+// went as it did.
+const (
+	journalsKept = 7 * 24 * time.Hour
+	pruneEvery   = time.Hour
+)
+
+// pruneJournals removes what nobody will ask for any more, now and every hour.
+func (s *Server) pruneJournals(ctx context.Context) error {
+	for {
+		if err := s.agents.PruneJournals(func(id muster.ClusterID) bool { return s.keepsJournal(ctx, id) }); err != nil {
+			s.log.Warn("old journals cannot be removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.cfg.Clock.After(pruneEvery):
+		}
+	}
+}
+
+// keepsJournal tells whether the journals of a cluster are kept. When in doubt
+// they are.
+func (s *Server) keepsJournal(ctx context.Context, id muster.ClusterID) bool {
+	var c muster.Cluster
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		c, err = tx.Cluster(id)
+		return err
+	})
+	if err != nil {
+		return muster.CodeOf(err) != muster.ENotFound
+	}
+	return c.Phase != muster.ClusterDeleted || s.cfg.Clock.Now().Before(c.Deleted.Add(journalsKept))
+}
