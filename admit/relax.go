@@ -22,7 +22,7 @@ func (a *asked) relax(i int, keep func(int) bool) string {
 			gained = append(gained, &a.machines[j])
 		}
 	}
-	if len(gained) == 0 && !(c.head && a.spec.Head == muster.HeadSeparate) {
+	if len(gained) == 0 && (!c.head || a.spec.Head != muster.HeadSeparate) {
 		return ""
 	}
 	if !a.served(bit, keep, nil) {

@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -56,7 +57,8 @@ func wantCode(t testing.TB, err error, code muster.Code) {
 	if muster.CodeOf(err) != code {
 		t.Fatalf("got %v (code %q), want code %q", err, muster.CodeOf(err), code)
 	}
-	if e, ok := err.(*muster.Error); ok && e.Hint == "" {
+	var e *muster.Error
+	if errors.As(err, &e) && e.Hint == "" {
 		t.Fatalf("%v has no hint", err)
 	}
 }

@@ -195,8 +195,7 @@ func choice[T ~string](v *validator, field, got string, otherwise T, known ...T)
 
 // alternatives are other words for the choices of a field, in their order.
 func alternatives(field string) []string {
-	switch field {
-	case "machine.architecture":
+	if field == "machine.architecture" {
 		return []string{"x86_64", "aarch64"}
 	}
 	return nil

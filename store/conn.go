@@ -57,7 +57,7 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 }
 
 func (c *conn) exec(query string, args ...any) (sql.Result, error) {
-	s, err := c.prepare(query)
+	s, err := c.prepare(query) //nolint:sqlclosecheck // kept for the next call; closed with the connection
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (c *conn) exec(query string, args ...any) (sql.Result, error) {
 }
 
 func (c *conn) query(query string, args ...any) (*sql.Rows, error) {
-	s, err := c.prepare(query)
+	s, err := c.prepare(query) //nolint:sqlclosecheck // kept for the next call; closed with the connection
 	if err != nil {
 		return nil, err
 	}

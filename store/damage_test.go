@@ -270,10 +270,9 @@ func TestFlippedBytes(t *testing.T) {
 			missing += len(want) - len(list)
 			return err
 		})
-		switch {
-		case err == nil:
+		if err == nil {
 			fine++
-		default:
+		} else {
 			missing -= len(want)
 			noticed++
 		}

@@ -60,6 +60,14 @@ func (tx *Tx) didYouMean(ref, name string) error {
 		}
 	}
 	e := noCluster(ref)
+	cond, args := scope(tx.who)
+	gone, err := tx.clusters(cond+` AND name = ? AND phase = 'deleted' ORDER BY n DESC LIMIT 1`, append(args, name)...)
+	if err != nil {
+		return err
+	}
+	if len(gone) == 1 && allowed(tx.who, read, clusterRecord(gone[0])) {
+		return e.WithHint("the last one of that name is deleted; its ID still shows it: %s", gone[0].ID)
+	}
 	if best != "" {
 		return e.WithHint("did you mean %q? `muster list` shows the clusters that you can see", best)
 	}

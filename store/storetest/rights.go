@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,7 +64,11 @@ func testForbidden(t *testing.T, fresh freshFunc) {
 		run := func(id muster.ClusterID, name, user, token string) muster.Error {
 			err := db.Update(context.Background(), carol(), func(tx *store.Tx) error { return try(tx, id, name, user, token) })
 			wantCode(t, err, muster.ENotFound)
-			e := *err.(*muster.Error)
+			var found *muster.Error
+			if !errors.As(err, &found) {
+				t.Fatalf("got %v, want an error with a code", err)
+			}
+			e := *found
 			for _, s := range []string{string(id), name, user, token} {
 				e.Message, e.Hint = strings.ReplaceAll(e.Message, s, "?"), strings.ReplaceAll(e.Hint, s, "?")
 			}
