@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -68,6 +70,52 @@ func (a *app) nodeNames(c *cobra.Command, cluster, typed string) ([]string, cobr
 			names = append(names, n.Name)
 		}
 		return names
+	}, typed)
+}
+
+// completeImage completes one image.
+func (a *app) completeImage(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeImages(c, args, typed)
+}
+
+// completeMachine completes one machine.
+func (a *app) completeMachine(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeFacts(func(m wire.Machine) string { return string(m.ID) })(c, args, typed)
+}
+
+// completeFacts completes what some machine has.
+func (a *app) completeFacts(word func(wire.Machine) string) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+			list, _ := k.Machines(ctx, true)
+			var words []string
+			for _, m := range list {
+				words = append(words, word(m))
+			}
+			slices.Sort(words)
+			return slices.Compact(words)
+		}, typed)
+	}
+}
+
+// completeToken completes the ID of a token.
+func (a *app) completeToken(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+		list, _ := k.Tokens(ctx, "")
+		var ids []string
+		for _, t := range list {
+			ids = append(ids, t.ID)
+		}
+		return ids
 	}, typed)
 }
 

@@ -39,6 +39,9 @@ reads standard input). The answer is "now" with the machines that were chosen,
 "queued" with the position, or "never" with every machine counted under the
 reason why it will not do, and what to change.
 
+What is asked for stands either in flags or in a file, never in both: beside -f
+only --format, --dry-run, --wait and --timeout are allowed.
+
 With --wait it tells what happens, stage by stage, until the cluster is ready.
 Ctrl-C then only stops the telling: the cluster goes on.`,
 		Example: `  muster create cfd -n 4 --wait
@@ -92,12 +95,25 @@ Ctrl-C then only stops the telling: the cluster goes on.`,
 	fixed("scheduler", "slurm", "none")
 	fixed("within", "rack")
 	fixed("format", "yaml", "json", "xml")
+	fixed("architecture", "amd64", "arm64")
+	fixed("nic-kind", "ethernet", "infiniband", "veth")
+	for name, word := range map[string]func(wire.Machine) string{
+		"class":     func(m wire.Machine) string { return m.Facts.Class },
+		"rack":      func(m wire.Machine) string { return m.Facts.Rack },
+		"provider":  func(m wire.Machine) string { return m.Provider },
+		"processor": func(m wire.Machine) string { return m.Facts.Processor },
+	} {
+		_ = c.RegisterFlagCompletionFunc(name, a.completeFacts(word))
+	}
 	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
 	return c
 }
 
 func (a *app) runCreate(c *cobra.Command, args []string, f *createFlags) error {
 	if err := a.checkOutput(); err != nil {
+		return err
+	}
+	if err := needsWait(c, f.wait); err != nil {
 		return err
 	}
 	call, err := a.createCall(c, args, f)
@@ -163,6 +179,9 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 	call := client.Create{DryRun: f.dryRun, DefaultUser: a.person()}
 	if f.format != "" && f.format != "yaml" && f.format != "json" && f.format != "xml" {
 		return call, usage(c, "there is no request format %q", f.format)
+	}
+	if f.file == "" && f.format != "" {
+		return call, usage(c, "--format tells of a request file: name it with --file")
 	}
 	if f.file != "" {
 		if len(args) > 0 {

@@ -32,6 +32,9 @@ again; their home directories are removed. There is no way back.`,
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
+			if err := needsWait(c, wait); err != nil {
+				return err
+			}
 			return a.runDelete(c, args, wait, timeout)
 		},
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -55,7 +57,7 @@ func (a *app) dialNode(ctx context.Context, k *client.Client, cluster, node, use
 	conn, channels, requests, err := ssh.NewClientConn(t.conn, net.JoinHostPort(access.Node, "22"), config)
 	if err != nil {
 		t.conn.Close()
-		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %v", access.Node, access.User, err).
+		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, loginTrouble(err)).
 			WithHint("see 'muster show %s' and 'muster logs %s %s'", cluster, cluster, access.Node).Wrap(err)
 	}
 	_ = t.conn.SetDeadline(time.Time{})
@@ -102,4 +104,16 @@ func nodeNamesOf(nodes []wire.Node) []string {
 		names[i] = n.Name
 	}
 	return names
+}
+
+// loginTrouble says what went wrong, without the addresses of this end.
+func loginTrouble(err error) string {
+	var network *net.OpError
+	if errors.As(err, &network) && network.Timeout() {
+		return "it does not answer"
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
+		return "it hung up"
+	}
+	return strings.TrimPrefix(err.Error(), "ssh: ")
 }

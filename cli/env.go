@@ -57,6 +57,17 @@ func (e *Env) terminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// width is how many characters a line of a terminal has; 80 where that cannot
+// be told.
+func (e *Env) width(stream any) int {
+	if f, ok := stream.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return 80
+}
+
 func (e *Env) getenv(name string) string {
 	if e.Getenv == nil {
 		return ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -79,9 +80,17 @@ func writeImages(w io.Writer, list []wire.Image) {
 			notes = append(notes, "older")
 		}
 		t.row(i.Name, muster.ImageID(i.ID).Short(), i.System, i.Slurm, size(i.Size), fmt.Sprint(i.Packages),
-			i.Created.Local().Format("2006-01-02"), strings.Join(i.InUse, " "), first(strings.Join(notes, ", "), " "))
+			day(i.Created), strings.Join(i.InUse, " "), first(strings.Join(notes, ", "), " "))
 	}
 	t.write(w)
+}
+
+// day is the date of a time; empty for the zero time.
+func day(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02")
 }
 
 func (a *app) imageShow() *cobra.Command {
@@ -90,7 +99,7 @@ func (a *app) imageShow() *cobra.Command {
 		Long: "Shows an image by name, ID or the beginning of its ID: what is in it and what it needs. All packages are in -o json.",
 		Example: `  muster image show hpc
   muster image show hpc -o json | jq -r '.packages[].name'`,
-		ValidArgsFunction: a.completeImages,
+		ValidArgsFunction: a.completeImage,
 	}
 	state := stateFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -161,7 +170,7 @@ func (a *app) imageVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify IMAGE", Short: "Read an image's files and compare their digests", Args: exactly("IMAGE"),
 		Example:           `  muster image verify hpc`,
-		ValidArgsFunction: a.completeImages,
+		ValidArgsFunction: a.completeImage,
 	}
 	state := stateFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -194,7 +203,7 @@ func (a *app) imageRemove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove IMAGE", Aliases: []string{"rm"}, Short: "Remove an image that no cluster uses", Args: exactly("IMAGE"),
 		Example:           `  muster image remove hpc-12`,
-		ValidArgsFunction: a.completeImages,
+		ValidArgsFunction: a.completeImage,
 		RunE: func(c *cobra.Command, args []string) error {
 			k, err := a.connect()
 			if err != nil {

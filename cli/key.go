@@ -191,6 +191,10 @@ func (a *app) tokenList() *cobra.Command {
 				return err
 			}
 			return a.print(list, func(w io.Writer) {
+				if len(list) == 0 {
+					fmt.Fprintln(w, "No tokens. Make one: muster token create USER")
+					return
+				}
 				t := newTable("ID", "USER", "CREATED", "EXPIRES", "NOTE")
 				for _, x := range list {
 					t.row(x.ID, x.User, stamp(x.Created), stamp(x.Expires), x.Note)
@@ -200,6 +204,7 @@ func (a *app) tokenList() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&user, "user", "", "only this user's")
+	_ = c.RegisterFlagCompletionFunc("user", a.completeUsers)
 	return c
 }
 
@@ -207,6 +212,8 @@ func (a *app) tokenRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke ID", Short: "Make a token useless", Args: exactly("ID"),
 		Example: `  muster token revoke t-8x2k4v9w`,
+
+		ValidArgsFunction: a.completeToken,
 		RunE: func(c *cobra.Command, args []string) error {
 			k, err := a.connect()
 			if err != nil {

@@ -118,6 +118,8 @@ func (a *app) machineShow() *cobra.Command {
 		Use: "show MACHINE", Short: "Show a machine", Args: exactly("MACHINE"),
 		Long:    "Shows a machine: its hardware, its state, who uses it, and how it was cleaned last.",
 		Example: `  muster machine show local-01 -o yaml`,
+
+		ValidArgsFunction: a.completeMachine,
 		RunE: func(c *cobra.Command, args []string) error {
 			k, err := a.connect()
 			if err != nil {

@@ -113,6 +113,15 @@ func (t *table) write(w io.Writer) {
 	}
 }
 
+// clip cuts a text to so many characters, and to eight at least.
+func clip(text string, most int) string {
+	most = max(most, 8)
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-3]) + "..."
+}
+
 // fields writes names and values, one pair a line; empty values are left out.
 func fields(w io.Writer, pairs ...string) {
 	width := 0

@@ -56,7 +56,7 @@ them back without a trace.`,
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%s", err.Error()) })
+	root.SetFlagErrorFunc(badFlag)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.server, "server", "", "server: unix:PATH or https://host:port (MUSTER_SERVER)")
 	flags.StringVar(&a.tokenFile, "token-file", "", "file that holds the token (or MUSTER_TOKEN has it)")

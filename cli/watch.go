@@ -258,11 +258,7 @@ func (l *liveLine) set(text string) {
 	if !l.on {
 		return
 	}
-	text = clean(text)
-	if len(text) > 76 {
-		text = text[:76]
-	}
-	fmt.Fprintf(l.app.env.Out, "\r\x1b[K  %s", text)
+	fmt.Fprintf(l.app.env.Out, "\r\x1b[K  %s", clip(clean(text), l.app.env.width(l.app.env.Out)-4))
 	l.drawn = true
 }
 

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// badFlag is the error of a flag that a command has not, or of a value that
+// does not suit it.
+func badFlag(c *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		kind := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a time such as 90s or 10m"}
+		f := value.GetFlag()
+		if want, ok := kind[f.Value.Type()]; ok {
+			return muster.Errorf(muster.EInvalid, "--%s cannot be %q", f.Name, value.GetValue()).WithHint("write %s", want)
+		}
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if near := nearFlag(c, unknown.GetSpecifiedName()); near != "" {
+			return muster.Errorf(muster.EInvalid, "%s", err.Error()).WithHint("did you mean --%s?", near)
+		}
+	}
+	if c.Name() == "exec" {
+		return muster.Errorf(muster.EInvalid, "%s", err.Error()).
+			WithHint("flags of the command itself come after --: muster exec CLUSTER -- COMMAND...")
+	}
+	return usage(c, "%s", err.Error())
+}
+
+// nearFlag is the flag of a command that begins like a word, or that the word
+// begins like, by three letters at least.
+func nearFlag(c *cobra.Command, word string) string {
+	near, most := "", 2
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		n := 0
+		for n < min(len(word), len(f.Name)) && word[n] == f.Name[n] {
+			n++
+		}
+		if n > most && (n == len(word) || n == len(f.Name) || n >= min(len(word), len(f.Name))-2) && !strings.HasPrefix(f.Name, "help") {
+			near, most = f.Name, n
+		}
+	})
+	return near
+}
+
+// needsWait refuses a time limit of a wait that was not asked for.
+func needsWait(c *cobra.Command, wait bool) error {
+	if c.Flags().Changed("timeout") && !wait {
+		return muster.Errorf(muster.EInvalid, "--timeout is of no use without --wait").WithHint("say --wait too, or leave it out")
+	}
+	return nil
+}

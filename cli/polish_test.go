@@ -1,0 +1,120 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/wire"
+)
+
+func idOf(t *testing.T, w *world, name string) string {
+	t.Helper()
+	var c wire.Cluster
+	if err := json.Unmarshal([]byte(w.run("show", name, "-o", "json").want(t, 0).out), &c); err != nil {
+		t.Fatal(err)
+	}
+	return string(c.ID)
+}
+
+// Slips of the fingers are told in words of the user.
+func TestBadFlags(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4})
+	w := at(t, s)
+	for _, c := range []struct{ line, want string }{
+		{"create x -n three", `--nodes cannot be "three"\n +write a whole number`},
+		{"create x -n 1 --imag hpc", "did you mean --image"},
+		{"create x -n 1 --procesor EPYC", "did you mean --processor"},
+		{"create x -n 1 --foo", "see 'muster create --help'"},
+		{"create x -n 1 --timeout 3s", "without --wait"},
+		{"create x -n 1 --format xml", "--file"},
+		{"create x -n 1 --wait --timeout fast", "write a time"},
+		{"delete x --timeout 3s", "without --wait"},
+		{"exec x ls -l", "come after --"},
+		{"list -o xml", "write -o json"},
+	} {
+		w.run(strings.Fields(c.line)...).want(t, 2, c.want)
+	}
+	if r := w.run("list", "--all"); !strings.Contains(r.out, "No clusters") {
+		t.Errorf("something was made: %s", r.out)
+	}
+}
+
+// What is gone can be read by its ID, and its name says where it is.
+func TestDeletedClusterIsStillThere(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4, Build: true})
+	w := at(t, s)
+	w.run("create", "cfd", "-n", "1", "--wait").want(t, 0)
+	id := idOf(t, w, "cfd")
+	w.run("delete", "cfd", "--wait").want(t, 0)
+	for _, command := range []string{"show", "events", "logs", "usage"} {
+		w.run(command, id).want(t, 0)
+	}
+	w.run("show", "cfd").want(t, 3, "deleted.*"+id)
+	w.run("delete", "cfd").want(t, 3, "deleted.*"+id)
+	w.run("exec", id, "--", "true").want(t, 4, "is deleted")
+}
+
+func TestCompletionOfNames(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4, Build: true})
+	s.User("alice", "bio")
+	w := at(t, s)
+	w.run("create", "cfd", "-n", "1", "--wait").want(t, 0)
+	for line, want := range map[string]string{
+		"show ": "cfd", "delete cfd ": "cfd", "logs cfd ": "n01", "machine show fake": "fake-01\nfake-02",
+		"image show ": "hpc\nraw", "create x --image h": "hpc", "create x --class ": "standard", "create x --rack ": "r1",
+		"user show ": "alice", "token revoke ": "t-",
+	} {
+		words := strings.Split(line, " ")
+		w.run(append([]string{"__complete"}, words...)...).want(t, 0, "(?m)^"+want)
+	}
+}
+
+// The story of the nodes goes on until the cluster is gone, and no line is
+// told twice or left out, also when it comes late.
+func TestFollowLogs(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4, Build: true})
+	w := at(t, s)
+	w.run("create", "cfd", "-n", "2", "--head", "shared", "--wait").want(t, 0)
+	id := muster.ClusterID(idOf(t, w, "cfd"))
+	began := time.Now()
+	line := func(after int, text string) wire.JournalLine {
+		return wire.JournalLine{At: began.Add(time.Duration(after) * time.Second), Unit: "init", Message: text}
+	}
+	one := []wire.JournalLine{line(1, "one"), line(3, "three"), line(3, "three")}
+	s.Agents.PutJournal(id, "n01", one...)
+	done := make(chan result)
+	f := at(t, s)
+	var sofar buffer
+	f.wrote = func(text string) { _, _ = sofar.Write([]byte(text)) }
+	go func() { done <- f.run("logs", "-f", "cfd", "-n", "2") }()
+	told := func(text string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(sofar.String(), text); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("no %q in %s", text, sofar.String())
+			}
+		}
+	}
+	told("three")
+	s.Agents.PutJournal(id, "n02", line(2, "late"))
+	told("late")
+	s.Agents.PutJournal(id, "n01", append(one, line(4, "four"))...)
+	told("four")
+	w.run("delete", "cfd", "--wait").want(t, 0)
+	r := (<-done).want(t, 0, "no more lines come")
+	var texts []string
+	for l := range strings.Lines(r.out) {
+		texts = append(texts, strings.Fields(l)[3])
+	}
+	if got := strings.Join(texts, " "); got != "three three late four" {
+		t.Errorf("told %q", got)
+	}
+}
