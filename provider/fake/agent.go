@@ -66,6 +66,7 @@ func (a *agent) run(ctx context.Context) {
 		return
 	}
 	a.stage("configured")
+	cfg.Hosts = nil // a thousand agents need not keep a thousand names each
 	if cfg.Slurm != nil && cfg.Role == muster.RoleCompute && !a.fails {
 		defer a.m.w.sched.set(cfg.Cluster, cfg.Node, "")
 	}
