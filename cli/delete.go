@@ -49,7 +49,7 @@ func (a *app) runDelete(c *cobra.Command, args []string, wait bool, timeout time
 		return err
 	}
 	began := time.Now()
-	var done []wire.Deleted
+	done := []wire.Deleted{}
 	var failed []error
 	for _, ref := range args {
 		d, err := k.DeleteCluster(c.Context(), ref)

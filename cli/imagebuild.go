@@ -2,20 +2,23 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
 	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 )
 
 // built is what image build tells programs.
@@ -34,14 +37,22 @@ type builtStage struct {
 func (a *app) imageBuild() *cobra.Command {
 	var o image.BuildOptions
 	c := &cobra.Command{
-		Use: "build NAME", Short: "Build an image from its recipe", Args: exactly("NAME"),
-		Long: `Builds an image with mmdebstrap, on this host and as root, and keeps it in the
-images of a state directory. No server is needed; one that runs sees the new
+		Use: "build NAME...", Short: "Build images from their recipes",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, "NAME is missing")
+			}
+			return nil
+		},
+		Long: `Builds images with mmdebstrap, on this host and as root, and keeps them in
+the images of a state directory. No server is needed; one that runs sees a new
 image at once. An image that is there already is found and not built again.
+Several are built two at a time; when one fails the others still come.
 
 Recipes are looked for in ./images, DIR/recipes, /usr/share/muster/images and
 among those that come with Muster.`,
 		Example: `  muster image build hpc --state /var/lib/muster
+  muster image build hpc raw hpc-12 -o json
   muster image build raw --refresh`,
 	}
 	state := c.Flags().String("state", "", "state directory (default: that of the server named by --server)")
@@ -56,7 +67,7 @@ among those that come with Muster.`,
 		if err != nil {
 			return err
 		}
-		return a.runBuild(c.Context(), dir, args[0], o)
+		return a.runBuilds(c.Context(), dir, args, o)
 	}
 	return c
 }
@@ -78,97 +89,129 @@ func (a *app) stateDir(state string) (string, error) {
 	return filepath.Dir(address.Socket), nil
 }
 
-func openImages(state string) (*image.Store, error) {
-	return image.Open(filepath.Join(state, "images"), slog.New(slog.DiscardHandler))
-}
+// buildsAtOnce is how many images are built at a time: most of installing
+// packages is one core's work, and the mirror does the rest.
+const buildsAtOnce = 2
 
-func (a *app) runBuild(ctx context.Context, dir, name string, o image.BuildOptions) error {
+// runBuilds builds images. Every recipe is read before the first is built.
+func (a *app) runBuilds(ctx context.Context, dir string, names []string, o image.BuildOptions) error {
 	shelves := []fs.FS{os.DirFS("images"), os.DirFS(filepath.Join(dir, "recipes")), os.DirFS("/usr/share/muster/images")}
 	book := image.NewBook(append(shelves, a.env.Recipes...)...)
-	recipe, err := book.Load(name)
-	if err != nil {
-		return err
+	var recipes []*image.Recipe
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
+		}
+		recipe, err := book.Load(name)
+		if err != nil {
+			return err
+		}
+		recipes = append(recipes, recipe)
 	}
 	store, err := openImages(dir)
 	if err != nil {
 		return err
 	}
-	o.Progress = a.buildProgress()
-	result, err := store.Build(ctx, recipe, o)
-	if err != nil {
-		return err
+	tell := &buildTeller{app: a, live: newLiveLine(a, a.output == ""), now: map[string]image.Progress{}}
+	o.Progress = tell.progress
+	done, errs := make([]*built, len(recipes)), make([]error, len(recipes))
+	var all errgroup.Group
+	all.SetLimit(buildsAtOnce)
+	for i, recipe := range recipes {
+		all.Go(func() error {
+			result, err := store.Build(ctx, recipe, o)
+			if errs[i] = err; err == nil {
+				done[i] = buildResult(result)
+			}
+			tell.end(recipe.Name, done[i])
+			return nil
+		})
 	}
-	out := built{Image: imageView(result.Image), Built: result.Built, Took: result.Took.Seconds(), Stages: []builtStage{}}
+	_ = all.Wait()
+	if a.output != "" {
+		list := slices.DeleteFunc(done, func(b *built) bool { return b == nil })
+		if err := a.print(list, func(io.Writer) {}); err != nil {
+			return err
+		}
+	}
+	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(failed) < 2 || ctx.Err() != nil {
+		return errors.Join(failed...)
+	}
+	for _, err := range failed {
+		Report(a.env, err)
+	}
+	return &StatusError{Status: ExitCode(failed[0])}
+}
+
+func buildResult(r *image.Result) *built {
+	out := &built{Image: imageView(r.Image), Built: r.Built, Took: r.Took.Seconds(), Stages: []builtStage{}}
 	out.Image.Newest = true
-	for _, s := range result.Stages {
+	for _, s := range r.Stages {
 		out.Stages = append(out.Stages, builtStage{s.Stage, s.Took.Seconds()})
 	}
-	return a.print(out, func(w io.Writer) {
-		if !out.Built {
-			fmt.Fprintf(w, "image %s (%s) is there already\n", clean(out.Image.Name), result.Image.ID.Short())
-			return
-		}
-		var parts []string
-		for _, s := range out.Stages {
-			parts = append(parts, fmt.Sprintf("%s %.1f", s.Stage, s.Took))
-		}
-		fmt.Fprintf(w, "image %s (%s): %s, %s, built in %.1fs\n  seconds: %s\n", clean(out.Image.Name), result.Image.ID.Short(),
-			size(out.Image.Size), count(out.Image.Packages, "package"), out.Took, strings.Join(parts, ", "))
-	})
+	return out
 }
 
-// buildProgress tells each stage once, and on a terminal how far it is.
-func (a *app) buildProgress() func(image.Progress) {
-	if a.output != "" {
-		return nil
-	}
-	last := ""
-	live := newLiveLine(a, true)
-	return func(p image.Progress) {
-		if live.on {
-			text := fmt.Sprintf("%s: %s, %s", p.Image, p.Stage, age(p.Elapsed))
-			if p.ETA > 0 {
-				text += ", about " + age(p.ETA) + " left"
-			}
-			live.set(text)
-		}
-		if p.Stage != last {
-			last = p.Stage
-			live.clear()
-			fmt.Fprintf(a.env.Out, "%7.1fs  %s %s\n", p.Elapsed.Seconds(), clean(p.Image), clean(p.Stage))
-		}
-	}
+// buildTeller tells each stage of each build once, and on a terminal how far
+// they are.
+type buildTeller struct {
+	app  *app
+	mu   sync.Mutex
+	live *liveLine
+	now  map[string]image.Progress // of the builds that go on
 }
 
-func listImages(store *image.Store) ([]wire.Image, error) {
-	list, err := store.List()
-	if err != nil {
-		return nil, err
+func (b *buildTeller) progress(p image.Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, known := b.now[p.Image]
+	b.now[p.Image] = p
+	if b.app.output == "" && (!known || last.Stage != p.Stage) {
+		b.live.clear()
+		fmt.Fprintf(b.app.env.Out, "%7.1fs  %s %s\n", p.Elapsed.Seconds(), clean(p.Image), clean(p.Stage))
 	}
-	names := store.Names()
-	var out []wire.Image
-	for _, img := range list {
-		view := imageView(img)
-		view.Newest = names[img.Name] == img.ID
-		out = append(out, view)
-	}
-	return out, nil
+	b.draw()
 }
 
-func imageView(img *muster.Image) wire.Image {
-	return wire.Image{
-		ID: string(img.ID), Name: img.Name, Summary: img.Summary, Size: img.Size(), Created: img.Created,
-		System: img.System, UserRoot: img.UserRoot, Slurm: img.Slurm, Packages: len(img.Packages), Base: string(img.Base),
+// draw shows the builds that go on in the last line of the terminal.
+func (b *buildTeller) draw() {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(b.now)) {
+		p := b.now[name]
+		text := fmt.Sprintf("%s: %s, %s", p.Image, p.Stage, age(p.Elapsed))
+		if p.ETA > 0 {
+			text += ", about " + age(p.ETA) + " left"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) > 0 {
+		b.live.set(strings.Join(parts, "; "))
 	}
 }
 
-func verifyImage(ctx context.Context, store *image.Store, ref string) (wire.ImageVerified, error) {
-	img, err := store.Resolve(ref)
-	if err != nil {
-		return wire.ImageVerified{}, err
+// end tells how a build ended; result is nil when it failed.
+func (b *buildTeller) end(name string, result *built) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.live.clear()
+	delete(b.now, name)
+	if result != nil && b.app.output == "" {
+		writeBuilt(b.app.env.Out, result)
 	}
-	if img, err = store.Verify(ctx, img.ID); err != nil {
-		return wire.ImageVerified{}, err
+	b.draw()
+}
+
+func writeBuilt(w io.Writer, b *built) {
+	id := muster.ImageID(b.Image.ID).Short()
+	if !b.Built {
+		fmt.Fprintf(w, "image %s (%s) is there already\n", clean(b.Image.Name), id)
+		return
 	}
-	return wire.ImageVerified{ID: string(img.ID), Name: img.Name, OK: true, Bytes: img.Size(), At: time.Now().UTC()}, nil
+	var parts []string
+	for _, s := range b.Stages {
+		parts = append(parts, fmt.Sprintf("%s %.1f", s.Stage, s.Took))
+	}
+	fmt.Fprintf(w, "image %s (%s): %s, %s, built in %.1fs\n  %s, seconds: %s\n", clean(b.Image.Name), id,
+		size(b.Image.Size), count(b.Image.Packages, "package"), b.Took, clean(b.Image.Name), strings.Join(parts, ", "))
 }
