@@ -39,7 +39,7 @@ func (a *app) serverInfo() *cobra.Command {
 					shared = "yes: machines share cores"
 				}
 				fields(w, "server", k.Address().String(), "version", s.Version, "up", since(s.Started, time.Now()), "health", healthText(health),
-					"instance", s.Instance, "you", you, "projects", strings.Join(s.Projects, " "),
+					"instance", s.Instance, "listens", s.Listen, "you", you, "projects", strings.Join(s.Projects, " "),
 					"clusters", fmt.Sprint(s.Clusters), "machines", fmt.Sprintf("%d, %d free", s.Machines, s.Free), "oversubscribed", shared)
 			})
 		},

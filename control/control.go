@@ -74,6 +74,8 @@ type Config struct {
 	// RootElsewhere names the providers whose machines do not hold the root
 	// file system in their memory.
 	RootElsewhere map[string]bool
+	// Listen tells where the API is served over TLS. Nil or "": nowhere.
+	Listen func() string
 	// Health are more parts of the server to look at.
 	Health []func(context.Context) wire.HealthPart
 	// Changed is called after a cluster was created, promoted or given back,
@@ -105,6 +107,9 @@ func New(c Config) *Service {
 	}
 	if c.Changed == nil {
 		c.Changed = func(muster.ClusterID) {}
+	}
+	if c.Listen == nil {
+		c.Listen = func() string { return "" }
 	}
 	return &Service{Config: c, started: c.Clock.Now()}
 }

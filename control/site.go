@@ -11,7 +11,7 @@ import (
 
 // Server tells about the server and the caller.
 func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, error) {
-	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, Projects: who.Projects}
+	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, Projects: who.Projects, Listen: s.Listen()}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
 		if err != nil {

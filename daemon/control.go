@@ -17,6 +17,7 @@ func (s *Server) openControl() {
 		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial),
 		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
 		RootElsewhere: map[string]bool{"fake": true},
+		Listen:        func() string { at, _ := s.listening.Load().(string); return at },
 		Health:        []func(context.Context) wire.HealthPart{s.failing},
 		Changed:       func(id muster.ClusterID) { s.converge.Wake(id) },
 	})

@@ -40,9 +40,18 @@ func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group, ready <-chan s
 	if s.cfg.Listen == "" {
 		return nil
 	}
+	return s.serveTLS(ctx, g, ready)
+}
+
+// serveTLS listens for those who come over the network.
+func (s *Server) serveTLS(ctx context.Context, g *errgroup.Group, ready <-chan struct{}) error {
 	tcp, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
 		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", s.cfg.Listen).WithHint("choose another --listen ADDRESS:PORT").Wrap(err)
+	}
+	ca := s.state.path("ca.pem")
+	if err := os.WriteFile(ca, []byte(s.authority.CertificatePEM()), 0o644); err != nil {
+		return errors.Join(err, tcp.Close())
 	}
 	names, ips := s.names(tcp.Addr())
 	over := s.httpServer()
@@ -51,10 +60,7 @@ func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group, ready <-chan s
 		<-ready
 		return over.ServeTLS(tcp, "", "")
 	})
-	ca := s.state.path("ca.pem")
-	if err := os.WriteFile(ca, []byte(s.authority.CertificatePEM()), 0o644); err != nil {
-		return err
-	}
+	s.listening.Store(tcp.Addr().String())
 	s.log.Info("serving over TLS", "address", tcp.Addr(), "authority", ca)
 	return nil
 }

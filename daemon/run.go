@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,6 +36,7 @@ type Server struct {
 	control   *control.Service
 	converge  *converge.Converger
 	api       *api.API
+	listening atomic.Value   // string: where the API is served over TLS
 	closers   []func() error // in the order of opening
 }
 

@@ -36,4 +36,7 @@ type Server struct {
 	Machines       int       `json:"machines"`
 	Free           int       `json:"free"`
 	Oversubscribed bool      `json:"oversubscribed,omitempty"`
+	// Listen is where the API is served over TLS, ADDRESS:PORT; empty where it
+	// is not.
+	Listen string `json:"listen,omitempty"`
 }
