@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -21,7 +22,8 @@ func (s *Server) followChanges(ctx context.Context, feed *store.Feed) error {
 				return nil
 			}
 			if feed.Lost() {
-				s.allConfigsChanged(ctx)
+				s.configs.dropAll()
+				s.configsChanged(ctx, "")
 			}
 			s.changed(ctx, a)
 		}
@@ -31,7 +33,7 @@ func (s *Server) followChanges(ctx context.Context, feed *store.Feed) error {
 func (s *Server) changed(ctx context.Context, a muster.Audit) {
 	switch a.Kind {
 	case "user":
-		s.allConfigsChanged(ctx)
+		s.configsChanged(ctx, a.Object)
 	case "cluster":
 		// The cluster's wish and image; nodes are told of what follows from them.
 		s.configs.drop(a.Cluster)
@@ -59,17 +61,23 @@ func (s *Server) configChanged(id muster.ClusterID) {
 	s.agents.ConfigChanged(id)
 }
 
-func (s *Server) allConfigsChanged(ctx context.Context) {
-	s.configs.dropAll()
-	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
-		list, err := tx.Clusters(store.ClusterFilter{Living: true})
-		for _, c := range list {
-			s.agents.ConfigChanged(c.ID)
-		}
+// configsChanged does the same for the clusters that a user may log in to, or
+// for all of them. A cluster made since is configured from newer records.
+func (s *Server) configsChanged(ctx context.Context, user string) {
+	var list []muster.Cluster
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.Clusters(store.ClusterFilter{Living: true})
 		return err
 	})
 	if err != nil {
+		s.configs.dropAll() // told or not, whoever asks gets what is true
 		s.log.Warn("the clusters cannot be listed", "error", err)
+		return
+	}
+	for _, c := range list {
+		if user == "" || slices.Contains(c.Spec.Users, user) {
+			s.configChanged(c.ID)
+		}
 	}
 }
 

@@ -276,3 +276,19 @@ func TestStopsAtOnceWithFollowers(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 }
+
+// A server that cannot listen where it should says so and ends.
+func TestCannotListen(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	err = daemon.Run(t.Context(), daemon.Config{State: dir, Fake: 1, Listen: taken.Addr().String()})
+	if muster.CodeOf(err) != muster.EUnavailable {
+		t.Errorf("%v", err)
+	}
+	start(t, dir, nil) // it let go of everything
+}
