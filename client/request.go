@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -168,7 +170,11 @@ func (k *Client) explain(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	var cert *tls.CertificateVerificationError
+	var name x509.HostnameError
 	switch {
+	case errors.As(err, &name):
+		return muster.Errorf(muster.EUnauth, "the certificate of %s is for other names", k.address).
+			WithHint("use one of these in --server or MUSTER_SERVER: %s", certificateNames(name.Certificate)).Wrap(err)
 	case errors.As(err, &cert):
 		return muster.Errorf(muster.EUnauth, "the certificate of %s is not trusted", k.address).
 			WithHint("give the server's CA certificate with --ca FILE or MUSTER_CA").Wrap(err)
@@ -206,4 +212,14 @@ func cause(err error) error {
 		}
 		err = next
 	}
+}
+
+// certificateNames are the names and addresses of a certificate that is
+// trusted.
+func certificateNames(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return strings.Join(names, ", ")
 }

@@ -79,6 +79,16 @@ func TestOverTLS(t *testing.T) {
 	if !errors.As(err, &e) || e.Code != muster.EUnauth || !strings.Contains(e.Hint, "--ca") {
 		t.Errorf("an unknown authority: %v", err)
 	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	other, err := client.New(client.Config{Server: "https://localhost:" + port, Token: token, CA: ca})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	_, err = other.Server(t.Context())
+	if !errors.As(err, &e) || e.Code != muster.EUnauth || !strings.Contains(e.Hint, "127.0.0.1") {
+		t.Errorf("another name: %v", err)
+	}
 	err = k.Events(t.Context(), client.EventOptions{Cluster: "nope", Follow: true}, func(wire.Event) error { return nil })
 	if muster.CodeOf(err) != muster.ENotFound {
 		t.Errorf("events of nothing: %v", err)
