@@ -467,3 +467,16 @@ func TestConfigRenewAndWatch(t *testing.T) {
 		t.Errorf("a watch: %d %+v", code, cfg)
 	}
 }
+
+func TestCloseEndsWatches(t *testing.T) {
+	t.Parallel()
+	b := joined(t)
+	time.AfterFunc(20*time.Millisecond, b.srv.Close)
+	began := time.Now()
+	if code := b.send("GET", "/v1/watch?generation=1", address, nil, nil); code != http.StatusNoContent {
+		t.Errorf("a watch of a server that ends: %d", code)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
