@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/muster-hpc/muster/wire"
@@ -26,22 +27,40 @@ func (c *Configurer) firewall(ctx context.Context, cfg *wire.NodeConfig) error {
 }
 
 // firewallRules replace the table as a whole, in one transaction.
+//
+// They are loaded while the agent talks to the server. To connection tracking,
+// which begins with them, the answer it waits for is a new connection from
+// outside, so what belongs to a TCP connection is told by its flags: a packet
+// without SYN opens nothing. Messages between nodes are not tracked at all,
+// which would only cost them time.
 func firewallRules(cfg *wire.NodeConfig) string {
+	inside := []string{`"lo"`}
+	if cfg.Interface != "" {
+		inside = append(inside, strconv.Quote(cfg.Interface))
+	}
+	set := strings.Join(inside, ", ")
 	var b strings.Builder
-	b.WriteString(`table inet muster
+	fmt.Fprintf(&b, `table inet muster
 delete table inet muster
 table inet muster {
+	chain untracked-in {
+		type filter hook prerouting priority raw; policy accept;
+		iifname { %[1]s } notrack
+	}
+	chain untracked-out {
+		type filter hook output priority raw; policy accept;
+		oifname { %[1]s } notrack
+	}
 	chain input {
 		type filter hook input priority filter; policy drop;
-		iifname "lo" accept
-`)
-	if cfg.Interface != "" {
-		fmt.Fprintf(&b, "\t\tiifname %q accept\n", cfg.Interface)
-	}
-	b.WriteString("\t\tct state established,related accept\n")
+		iifname { %[1]s } accept
+		ct state established,related accept
+`, set)
 	if cfg.Management != "" {
-		fmt.Fprintf(&b, "\t\tiifname %q tcp dport 22 accept\n", cfg.Management)
-		fmt.Fprintf(&b, "\t\tiifname %q meta l4proto { 1, 58 } accept\n", cfg.Management)
+		name := strconv.Quote(cfg.Management)
+		fmt.Fprintf(&b, "\t\tiifname %s tcp dport 22 accept\n", name)
+		fmt.Fprintf(&b, "\t\tiifname %s tcp flags & (syn | rst | ack) != syn accept\n", name)
+		fmt.Fprintf(&b, "\t\tiifname %s meta l4proto { 1, 58 } accept\n", name)
 	}
 	b.WriteString("\t}\n}\n")
 	return b.String()

@@ -193,7 +193,8 @@ func TestFirewallRules(t *testing.T) {
 	t.Parallel()
 	rules := firewallRules(config())
 	for _, want := range []string{
-		"policy drop", `iifname "msg0" accept`, `iifname "mgmt0" tcp dport 22 accept`, `iifname "lo" accept`,
+		"policy drop", `iifname { "lo", "msg0" } accept`, `iifname "mgmt0" tcp dport 22 accept`,
+		`iifname "mgmt0" tcp flags & (syn | rst | ack) != syn accept`, `iifname { "lo", "msg0" } notrack`,
 		"ct state established,related accept", "delete table inet muster",
 	} {
 		if !strings.Contains(rules, want) {
