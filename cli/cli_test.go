@@ -218,6 +218,7 @@ func TestNoServer(t *testing.T) {
 	w.run("completion", "bash").want(t, 0, "muster")
 	w.run("image", "list", "--state", t.TempDir()).want(t, 0, "No images")
 	w.run("image", "build", "nope", "--state", t.TempDir()).want(t, 3, "nope")
+	w.run("image", "build").want(t, 2, "NAME is missing")
 }
 
 func TestCompletion(t *testing.T) {
