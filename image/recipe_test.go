@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"pgregory.net/rapid"
-
 	muster "github.com/muster-hpc/muster"
 )
 
@@ -270,18 +268,6 @@ func TestSuggest(t *testing.T) {
 	if got := suggest("entirely-else", names); got != "" {
 		t.Error(got)
 	}
-}
-
-func TestDistanceIsAMetric(t *testing.T) {
-	t.Parallel()
-	word := rapid.StringMatching(`[abc]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		d := distance(a, b)
-		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
-			t.Fatalf("distance(%q, %q) = %d", a, b, d)
-		}
-	})
 }
 
 // Whatever is written into a recipe never crashes the reader, and an accepted

@@ -5,51 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/muster-hpc/muster/nearest"
 	"github.com/muster-hpc/muster/wire"
 )
-
-// Nearest finds the known word that word is most likely a slip of, "" when
-// none is near: at most one slip in three letters, case and the choice of
-// hyphen or underscore not counted.
-func Nearest(word string, known []string) string {
-	if len(word) > 64 {
-		return ""
-	}
-	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
-	w := plain(word)
-	best, least := "", max(1, len(w)/3)+1
-	for _, k := range known {
-		if n := distance(w, plain(k)); n < least {
-			best, least = k, n
-		}
-	}
-	return best
-}
-
-// distance counts the letters to insert, delete, replace or swap with their
-// neighbour to get from a to b.
-func distance(a, b string) int {
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	for j := range rows[1] {
-		rows[1][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, last, row := rows[0], rows[1], rows[2]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		rows = [3][]int{last, row, before}
-	}
-	return rows[1][len(b)]
-}
 
 // suggestField tells what an unknown field was probably meant to be.
 func suggestField(name, path string, known []string) string {
@@ -70,7 +28,7 @@ func suggestField(name, path string, known []string) string {
 	case path == "machine" && slices.Contains(top, word):
 		return "did you mean " + word + " at the top level, not under machine?"
 	}
-	if near := Nearest(name, known); near != "" {
+	if near := nearest.Of(name, known); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "known here: " + strings.Join(known, ", ")

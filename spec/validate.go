@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -183,7 +184,7 @@ func choice[T ~string](v *validator, field, got string, otherwise T, known ...T)
 		words[i] = string(k)
 	}
 	hint := "write " + strings.Join(words, " or ")
-	if near := Nearest(got, append(words, alternatives(field)...)); near != "" {
+	if near := nearest.Of(got, append(words, alternatives(field)...)); near != "" {
 		if i := slices.Index(alternatives(field), near); i >= 0 {
 			near = words[i%len(words)]
 		}

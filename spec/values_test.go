@@ -176,19 +176,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	known := []string{"cores", "memory", "nic-speed", "image"}
-	for word, want := range map[string]string{
-		"cors": "cores", "coers": "cores", "NIC_SPEED": "nic-speed", "nicspeed": "nic-speed", "memroy": "memory",
-		"imagge": "image", "zebra": "", "": "", "x": "", strings.Repeat("cores", 100): "",
-	} {
-		if got := Nearest(word, known); got != want {
-			t.Errorf("%q is near %q, want %q", word, got, want)
-		}
-	}
-}
-
 func TestFormatOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

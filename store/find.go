@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
 )
 
 // FindCluster finds a cluster by its ID, by the name of a living cluster, or
@@ -51,13 +52,9 @@ func (tx *Tx) didYouMean(ref, name string) error {
 	if err != nil {
 		return err
 	}
-	best, bestAt := "", max(1, len(name)/3)+1
+	names := make([]string, 0, 2*len(list))
 	for _, c := range list {
-		for _, s := range []string{c.Name, string(c.ID)} {
-			if d := distance(name, s); d < bestAt {
-				best, bestAt = s, d
-			}
-		}
+		names = append(names, c.Name, string(c.ID))
 	}
 	e := noCluster(ref)
 	cond, args := scope(tx.who)
@@ -68,31 +65,8 @@ func (tx *Tx) didYouMean(ref, name string) error {
 	if len(gone) == 1 && allowed(tx.who, read, clusterRecord(gone[0])) {
 		return e.WithHint("the last one of that name is deleted; its ID still shows it: %s", gone[0].ID)
 	}
-	if best != "" {
+	if best := nearest.Of(name, names); best != "" {
 		return e.WithHint("did you mean %q? `muster list` shows the clusters that you can see", best)
 	}
 	return e
-}
-
-// distance counts the letters to change, insert or leave out to make b of a.
-// Long names are cut: they are not typing mistakes of each other.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
