@@ -32,7 +32,7 @@ func openNetns(name string, create bool) (*os.File, error) {
 	}
 	_ = g.Close()
 	done := make(chan error, 1)
-	ownThread(func() {
+	OwnThread(func() {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("unshare network: %w", err)
 			return
@@ -86,7 +86,7 @@ func deleteNetns(name string) error {
 // goroutines that open sockets: they would run on other threads.
 func inNetns(ns *os.File, f func() error) error {
 	done := make(chan error, 1)
-	ownThread(func() {
+	OwnThread(func() {
 		home, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()),
 			unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 // and tells what this host cannot do.
 func Probe(ctx context.Context) error {
 	done := make(chan error, 1)
-	ownThread(func() {
+	OwnThread(func() {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("network namespace: %w", err)
 			return

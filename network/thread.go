@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownThread runs f on a thread that ends with f, so that it may change what
-// the threads of a process otherwise share. The process's first thread cannot
+// OwnThread starts f on a thread that ends with f, so that it may change what
+// the threads of a process otherwise share; it does not wait for f. The process's first thread cannot
 // end and is what /proc/self shows, so it is never the one.
-func ownThread(f func()) {
+func OwnThread(f func()) {
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() != unix.Getpid() {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/muster-hpc/muster/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,7 +63,7 @@ func spawn(command []string, idBase int) (*process, error) {
 		PidFD:                      &p.pidfd,
 	}
 	started := make(chan error)
-	ownThread(func() { p.enterAntechamber(started) })
+	network.OwnThread(func() { p.enterAntechamber(started) })
 	if err := <-started; err != nil {
 		_ = ours.Close()
 		return nil, fmt.Errorf("start a process in new namespaces: %w", err)
