@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,6 +40,7 @@ type API struct {
 	huma      huma.API
 	handler   http.Handler
 	closing   chan struct{}
+	close     sync.Once
 }
 
 // New registers all routes.
@@ -78,14 +80,9 @@ func (a *API) Handler() http.Handler { return a.handler }
 // OpenAPI is the description of the API as JSON.
 func (a *API) OpenAPI() ([]byte, error) { return a.huma.OpenAPI().MarshalJSON() }
 
-// Close ends all event streams, so that a server can shut down.
-func (a *API) Close() {
-	select {
-	case <-a.closing:
-	default:
-		close(a.closing)
-	}
-}
+// Close ends all event streams, so that a server can shut down. It may be
+// called more than once, and by several at once.
+func (a *API) Close() { a.close.Do(func() { close(a.closing) }) }
 
 // HTTPServer is a server with the limits that the API wants: a client that
 // sends or reads too slowly is cut off.
