@@ -49,10 +49,7 @@ func (r *Rack) AddBridge(index int, label string) error {
 func (r *Rack) RemoveBridge(label string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.h == nil {
-		return net.ErrClosed
-	}
-	links, err := r.h.LinkList()
+	links, err := r.links()
 	if err != nil {
 		return err
 	}
@@ -70,10 +67,7 @@ func (r *Rack) RemoveBridge(label string) error {
 func (r *Rack) Bridges() (map[int]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.h == nil {
-		return nil, net.ErrClosed
-	}
-	links, err := r.h.LinkList()
+	links, err := r.links()
 	if err != nil {
 		return nil, err
 	}

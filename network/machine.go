@@ -82,10 +82,7 @@ func (r *Rack) CutMachine(index int) error {
 func (r *Rack) Machines() (map[int]bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.h == nil {
-		return nil, net.ErrClosed
-	}
-	links, err := r.h.LinkList()
+	links, err := r.links()
 	if err != nil {
 		return nil, err
 	}

@@ -97,6 +97,14 @@ func (r *Rack) Close() error {
 	return r.ns.Close()
 }
 
+// links lists all links in the rack. The caller holds r.mu.
+func (r *Rack) links() ([]netlink.Link, error) {
+	if r.h == nil {
+		return nil, net.ErrClosed
+	}
+	return r.h.LinkList()
+}
+
 // Do runs f on a thread inside the rack. f must not start goroutines that
 // open sockets.
 func (r *Rack) Do(f func() error) error { return inNetns(r.ns, f) }

@@ -61,7 +61,15 @@ func (f files) write(path, content string, mode uint32, owner string) (bool, err
 	if err != nil {
 		return false, err
 	}
-	_, err = tmp.WriteString(content)
+	if err := f.install(tmp, content, perm, uid, gid, at); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// install fills a temporary file and puts it where it belongs, or removes it.
+func (f files) install(tmp *os.File, content string, perm fs.FileMode, uid, gid int, at string) error {
+	_, err := tmp.WriteString(content)
 	if err == nil && !f.noOwners {
 		err = tmp.Chown(uid, gid)
 	}
@@ -76,9 +84,8 @@ func (f files) write(path, content string, mode uint32, owner string) (bool, err
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name())
-		return false, err
 	}
-	return true, nil
+	return err
 }
 
 // same tells whether the file is already as it shall be.
@@ -152,21 +159,6 @@ func (f files) replace(path, content string, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	_, err = tmp.WriteString(content)
-	if uid, gid := ownerOf(st); err == nil && !f.noOwners {
-		err = tmp.Chown(uid, gid)
-	}
-	if err == nil {
-		err = tmp.Chmod(st.Mode().Perm())
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), at)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
+	uid, gid := ownerOf(st)
+	return f.install(tmp, content, st.Mode().Perm(), uid, gid, at)
 }
