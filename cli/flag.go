@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -33,20 +35,21 @@ func badFlag(c *cobra.Command, err error) error {
 	return usage(c, "%s", err.Error())
 }
 
-// nearFlag is the flag of a command that begins like a word, or that the word
-// begins like, by three letters at least.
+// nearFlag is the flag of a command that a word is a slip of, or the beginning
+// of. Words of less than three letters may be anything.
 func nearFlag(c *cobra.Command, word string) string {
-	near, most := "", 2
+	if len(word) < 3 {
+		return ""
+	}
+	var names []string
+	whole := ""
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		n := 0
-		for n < min(len(word), len(f.Name)) && word[n] == f.Name[n] {
-			n++
-		}
-		if n > most && (n == len(word) || n == len(f.Name) || n >= min(len(word), len(f.Name))-2) && !strings.HasPrefix(f.Name, "help") {
-			near, most = f.Name, n
+		names = append(names, f.Name)
+		if whole == "" && strings.HasPrefix(f.Name, word) {
+			whole = f.Name
 		}
 	})
-	return near
+	return cmp.Or(nearest.Of(word, names), whole)
 }
 
 // needsWait refuses a time limit of a wait that was not asked for.
