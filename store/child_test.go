@@ -39,6 +39,8 @@ func TestChild(t *testing.T) {
 		writeForEver(t, dir)
 	case "full":
 		fillDisk(t, dir)
+	case "headroom":
+		useHeadroom(t, dir)
 	case "readonly":
 		openReadOnly(t, dir)
 	default:

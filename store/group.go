@@ -198,6 +198,7 @@ func (db *DB) abandon(err error) {
 		return
 	}
 	_, _ = db.writer.exec(`ROLLBACK`) // fails when SQLite did it already
+	db.relieve(err)
 	db.finish(g, err)
 }
 
@@ -253,6 +254,7 @@ func (db *DB) commit(g *group) {
 		return
 	}
 	db.finish(g, nil)
+	db.keepHeadroom()
 }
 
 // failed explains an error and remembers it for Stats when it is the disk's.
@@ -263,7 +265,9 @@ func (db *DB) failed(err error) error {
 	out := explain(err)
 	switch muster.CodeOf(out) {
 	case muster.EUnavailable, muster.ECorrupt, muster.EInternal:
-		db.counts.failure(db.clock.Now(), out)
+		if db.counts.failure(db.clock.Now(), out) {
+			db.log.Error("the store refused a change or a look", "error", out, "cause", err)
+		}
 	}
 	return out
 }
@@ -276,6 +280,7 @@ type counts struct {
 	largest int
 	last    error
 	lastAt  time.Time
+	logged  time.Time
 }
 
 func (c *counts) group(g *group, err error) {
@@ -288,8 +293,15 @@ func (c *counts) group(g *group, err error) {
 	}
 }
 
-func (c *counts) failure(at time.Time, err error) {
+// failure remembers an error and tells whether to log it: not every one of a
+// disk that refuses thousands of changes.
+func (c *counts) failure(at time.Time, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	again := c.last != nil && c.last.Error() == err.Error() && time.Since(c.logged) < time.Minute
 	c.last, c.lastAt = err, at
+	if !again {
+		c.logged = time.Now()
+	}
+	return !again
 }

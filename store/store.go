@@ -14,7 +14,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Options of a store. The zero value is good for production.
+// Options of a store. The zero value is good for all but a server, which sets
+// Headroom.
 type Options struct {
 	Clock muster.Clock // nil: the system's
 	Log   *slog.Logger // nil: nothing is logged
@@ -24,6 +25,9 @@ type Options struct {
 	Fault func(point string) error
 	// BusyTimeout is how long to wait for another program's lock. Zero: 5 s.
 	BusyTimeout time.Duration
+	// Headroom is how many bytes to keep free inside the database file and its
+	// log, so that changes commit although others filled the disk. Zero: none.
+	Headroom int64
 }
 
 // cheapCheck is the size up to which the structure of the file is checked at
@@ -46,13 +50,14 @@ type DB struct {
 	readers  chan *conn
 
 	// The one writer and the group that it is filling; see group.go.
-	wmu     sync.Mutex
-	waiting atomic.Int64
-	writer  *conn
-	group   *group
-	lastN   int
-	rev     int64
-	refused refusal
+	wmu      sync.Mutex
+	waiting  atomic.Int64
+	writer   *conn
+	group    *group
+	lastN    int
+	rev      int64
+	refused  refusal
+	headroom headroom
 
 	feeds    feeds
 	machines cache[muster.MachineID, muster.Machine]
@@ -107,7 +112,7 @@ func (db *DB) open(ctx context.Context) (err error) {
 		return err
 	}
 	db.sqlWrite.SetMaxOpenConns(1)
-	if unclean || size <= cheapCheck {
+	if unclean || size <= cheapCheck+db.opts.Headroom {
 		start := time.Now()
 		if err := quickCheck(ctx, db.sqlWrite); err != nil {
 			return err
@@ -120,6 +125,7 @@ func (db *DB) open(ctx context.Context) (err error) {
 	if db.writer, err = newConn(ctx, db.sqlWrite); err != nil {
 		return err
 	}
+	db.openHeadroom()
 	if db.sqlRead, err = sql.Open("sqlite", source(db.path, db.opts.BusyTimeout, false)); err != nil {
 		return err
 	}
@@ -176,7 +182,11 @@ func (db *DB) Close() error {
 			_ = c.close() // it only read
 		}
 		close(db.readers) // wakes Views that came too late
-		if !crashed {
+		switch {
+		case crashed:
+		case db.free() < 4*db.opts.Headroom:
+			err = db.keepLog()
+		default:
 			_, err = db.writer.exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
 		}
 		db.release()
