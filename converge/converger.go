@@ -95,6 +95,9 @@ func (v *Converger) Run(ctx context.Context) error {
 	v.ctx = ctx
 	feed := v.c.Store.Subscribe(4096)
 	defer feed.Close()
+	if err := v.orphaned(ctx); err != nil {
+		v.c.Log.Error("the store cannot be used", "error", err)
+	}
 	g.Go(func() error { return v.loop.Run(ctx) })
 	g.Go(func() error { return v.follow(ctx, feed) })
 	for name, p := range v.providers {
@@ -103,7 +106,7 @@ func (v *Converger) Run(ctx context.Context) error {
 		v.loop.Wake(keyProvider + name)
 	}
 	if err := v.wakeAll(ctx); err != nil {
-		v.c.Log.Error("the store cannot be read", "error", err)
+		v.c.Log.Error("the store cannot be used", "error", err)
 	}
 	err := g.Wait()
 	v.calls.Wait()

@@ -2,6 +2,7 @@ package converge
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -30,6 +31,25 @@ func (v *Converger) site(ctx context.Context, name string) (time.Duration, error
 		return 0, err
 	}
 	return v.c.Sweep, v.removeStrays(ctx, p)
+}
+
+// orphaned marks the machines of providers that this server was started
+// without: nobody can boot them, so nothing may be placed on them.
+func (v *Converger) orphaned(ctx context.Context) error {
+	var all []muster.Machine
+	err := v.c.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		all, err = tx.Machines(store.MachineFilter{})
+		return err
+	})
+	done := map[string]bool{}
+	for _, m := range all {
+		if v.providers[m.Provider] == nil && !done[m.Provider] {
+			done[m.Provider] = true
+			_, absent := v.machinesOf(ctx, m.Provider, nil)
+			err = errors.Join(err, absent)
+		}
+	}
+	return err
 }
 
 // machinesOf brings the records of a provider's machines up to what was found.
