@@ -61,6 +61,9 @@ func (a *asked) waiting() string {
 	if len(parts) == 0 {
 		return "wait: the machines that could carry the head are not free"
 	}
+	if len(parts) == 1 && a.fitting(0, nil) == 1 {
+		return "wait: the one machine that fits " + strings.TrimPrefix(parts[0], "1 ")
+	}
 	return fmt.Sprintf("wait: of the %s that fit, %s", count(a.fitting(0, nil), "machine"), strings.Join(parts, ", "))
 }
 

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 )
@@ -27,21 +28,41 @@ func (a *asked) planNotices(plan muster.Plan) []string {
 
 // queueNotices tell when waiting alone will not do.
 func (a *asked) queueNotices() []string {
-	out := 0
+	out := make(map[string]int)
 	compute, spare := a.pick(0, func(j int) bool {
-		switch a.state[j] {
-		case ReasonMaintenance, ReasonQuarantined, ReasonNotAnswering:
-			if a.failed[j] == 0 {
-				out++
-			}
-			return false
+		if !outOfReach(a.state[j]) {
+			return true
 		}
-		return true
+		if a.failed[j] == 0 {
+			out[a.state[j]]++
+		}
+		return false
 	})
 	if a.placer.Room(a.spec, compute, spare) >= a.least {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s that fit are in maintenance, in quarantine or silent, and at least one of them is needed: an administrator has to see to it", count(out, "machine"))}
+	return []string{"it waits for " + missingText(out) + ": an administrator has to see to it"}
+}
+
+// missingText says which machines that fit are out of reach.
+func missingText(out map[string]int) string {
+	var parts []string
+	for _, s := range []struct{ reason, one, many string }{
+		{ReasonNotAnswering, "that does not answer", "that do not answer"},
+		{ReasonQuarantined, "in quarantine", "in quarantine"},
+		{ReasonMaintenance, "in maintenance", "in maintenance"},
+	} {
+		switch n := out[s.reason]; {
+		case n == 1:
+			parts = append(parts, "1 machine "+s.one)
+		case n > 1:
+			parts = append(parts, count(n, "machine")+" "+s.many)
+		}
+	}
+	if len(parts) == 0 {
+		return "a machine for its head that is out of service"
+	}
+	return strings.Join(parts, " and ")
 }
 
 func computeNodes(plan muster.Plan) int {

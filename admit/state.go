@@ -57,10 +57,23 @@ func stateText(reason string, silence time.Duration) string {
 	return reason + ": " + text
 }
 
+// outOfReach tells whether a machine comes back only when somebody sees to it:
+// no waiting alone brings it.
+func outOfReach(reason string) bool {
+	switch reason {
+	case ReasonMaintenance, ReasonQuarantined, ReasonNotAnswering:
+		return true
+	}
+	return false
+}
+
 // reservedFor are the machines that requests ahead in the queue could use.
 // Nobody behind them may take any of these: whatever the clusters that run now
 // do, their machines come free for the first in the queue and for no one else,
 // so that it is served in the end.
+//
+// A request that needs machines out of reach holds nobody back: it may wait for
+// ever, and the machines that are there would stand idle meanwhile.
 func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 	if len(snap.Ahead) == 0 {
 		return nil
@@ -71,6 +84,10 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 	}
 	known := make(map[key]sifted) // people ask for the same machines
 	reserved := make(map[*muster.Machine]bool)
+	reach := make([]bool, len(snap.Machines))
+	for j := range snap.Machines {
+		reach[j] = !outOfReach(stateReason(&snap.Machines[j], snap, nil))
+	}
 	for _, w := range snap.Ahead {
 		if w.Image == nil {
 			continue
@@ -82,7 +99,7 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 			known[k] = t
 		}
 		t.spec = w.Spec
-		compute, spare := t.pick(0, nil)
+		compute, spare := t.pick(0, func(j int) bool { return reach[j] })
 		for _, m := range placer.Useful(w.Spec, compute, spare) {
 			reserved[m] = true
 		}

@@ -194,7 +194,7 @@ func TestNotices(t *testing.T) {
 	t.Parallel()
 	out := func(i int, m *muster.Machine) { m.Phase = muster.MachineQuarantined }
 	a := answer("c-1", muster.Spec{Nodes: 2, Min: 2}, snapshot(append(rackOf(1, "small", 2, 8<<30, nil), rackOf(1, "small", 2, 8<<30, out)...)))
-	if a.Verdict != muster.VerdictQueued || len(a.Notices) != 1 {
+	if a.Verdict != muster.VerdictQueued || len(a.Notices) != 1 || !strings.Contains(a.Notices[0], "waits for 1 machine in quarantine: ") {
 		t.Errorf("%+v", a)
 	}
 	shared := func(i int, m *muster.Machine) { m.Facts.Oversubscribed = true }
@@ -220,5 +220,27 @@ func TestConditionNotAnswering(t *testing.T) {
 	if a.Verdict != muster.VerdictQueued || a.Free != 1 || len(a.Rejections) != 1 || a.Rejections[0].Reason != admit.ReasonNotAnswering ||
 		a.Rejections[0].Count != 2 || !strings.Contains(a.Rejections[0].Text, "provider") || len(a.Notices) != 1 {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A request that needs machines out of reach reserves none; one that does not
+// need them reserves all that answer.
+func TestMissingMachinesReserveNothing(t *testing.T) {
+	t.Parallel()
+	list := rackOf(4, "small", 2, 8<<30, func(i int, m *muster.Machine) {
+		if i > 1 {
+			m.Conditions = []muster.Condition{{Code: "not-answering"}}
+		}
+	})
+	snap := snapshot(list)
+	wait := func(nodes int) muster.Verdict {
+		snap.Ahead = []admit.Waiting{{Cluster: "c-0", Spec: muster.Spec{Nodes: nodes, Min: nodes}, Image: hpc()}}
+		return answer("c-1", muster.Spec{Nodes: 1, Min: 1}, snap).Verdict
+	}
+	if got := wait(4); got != muster.VerdictNow {
+		t.Errorf("behind a request for machines that do not answer: %s", got)
+	}
+	if got := wait(2); got != muster.VerdictQueued {
+		t.Errorf("behind a request for machines that answer: %s", got)
 	}
 }

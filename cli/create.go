@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ Ctrl-C then only stops the telling: the cluster goes on.`,
 	flags.StringVar(&r.Walltime, "walltime", "", "how long, from when it is ready: 8h, 2d")
 	flags.StringVar(&r.Validate, "validate", "", "quick, full or off")
 	flags.StringVar(&r.Egress, "egress", "", "outgoing traffic: none, proxy or nat")
-	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you)")
+	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you; for root who called sudo, else muster)")
 	flags.StringVar(&r.Scheduler, "scheduler", "", "slurm or none")
 	flags.StringVar(&r.Project, "project", "", "project that owns it")
 	flags.BoolVar(&f.noQueue, "no-queue", false, "refuse instead of waiting when there is no room now")
@@ -192,6 +193,9 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 		}
 		var err error
 		call.Body, err = a.readFile(f.file)
+		if err == nil && len(bytes.TrimSpace(call.Body)) == 0 {
+			err = muster.Errorf(muster.EInvalid, "the request is empty").WithHint("a request holds at least name and nodes")
+		}
 		call.Format = first(f.format, formatOf(f.file))
 		return call, err
 	}
@@ -298,11 +302,9 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 
 // writeConsidered tells what admission looked at.
 func writeConsidered(w io.Writer, answer muster.Answer) {
-	total := answer.Fits
+	total := answer.Free // every machine is free or under one reason
 	for _, r := range answer.Rejections {
-		if r.Reason != "busy" {
-			total += r.Count
-		}
+		total += r.Count
 	}
 	if total == 0 && len(answer.Rejections) == 0 {
 		return

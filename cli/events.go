@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -36,7 +37,14 @@ With -f it goes on with what happens. With -o json each event is one line.`,
 					fmt.Fprintln(a.env.Err, "muster: the server does not answer; connecting again")
 				}
 			}
-			err = k.Events(c.Context(), o, a.writeEvent)
+			err = k.Events(c.Context(), o, func(e wire.Event) error {
+				err := a.writeEvent(e)
+				failed := e.Kind == "cluster" && e.To == string(muster.ClusterFailed) && e.From != e.To
+				if err == nil && failed && o.Cluster != "" && a.output == "" {
+					a.writeWhy(c.Context(), k, e.Cluster)
+				}
+				return err
+			})
 			if interrupted(c.Context(), err) {
 				return nil
 			}
@@ -46,6 +54,16 @@ With -f it goes on with what happens. With -o json each event is one line.`,
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on with what happens")
 	c.Flags().Int64Var(&o.After, "after", 0, "begin after the event with this sequence number")
 	return c
+}
+
+// writeWhy tells every problem that made a cluster fail. The line of the event
+// holds only the first words.
+func (a *app) writeWhy(ctx context.Context, k *client.Client, id muster.ClusterID) {
+	c, err := k.Cluster(ctx, string(id))
+	if err != nil || c.Reason == nil {
+		return // it is gone: the story goes on without
+	}
+	writeProblems(a.env.Out, c.Reason)
 }
 
 func (a *app) writeEvent(e wire.Event) error {

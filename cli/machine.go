@@ -134,6 +134,18 @@ func (a *app) machineShow() *cobra.Command {
 	}
 }
 
+// interfaceText leaves out what is not known of an interface.
+func interfaceText(n muster.NIC) string {
+	text := strings.TrimSpace(n.Use + " " + n.Kind)
+	if n.MAC != "" {
+		text += ", " + n.MAC
+	}
+	if n.Speed > 0 {
+		text += ", " + bits(n.Speed)
+	}
+	return text
+}
+
 func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 	f := m.Facts
 	used := ""
@@ -166,7 +178,7 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 		"note", m.Note,
 	)
 	for _, n := range f.NICs {
-		fmt.Fprintf(w, "interface %s: %s %s, %s %s\n", n.Name, n.Use, n.Kind, n.MAC, bits(n.Speed))
+		fmt.Fprintf(w, "interface %s: %s\n", n.Name, interfaceText(n))
 	}
 	if f.Oversubscribed {
 		fmt.Fprintln(w, "oversubscribed: it shares cores with other machines")

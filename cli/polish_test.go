@@ -44,6 +44,13 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
+func TestEmptyRequest(t *testing.T) {
+	t.Parallel()
+	w := at(t, controltest.Start(t, controltest.Options{Machines: 1}))
+	w.stdin(" \n").run("create", "-f", "-").want(t, 2, "the request is empty")
+	w.run("create", "x", "-n", "0").want(t, 2, "asks for no nodes")
+}
+
 // What is gone can be read by its ID, and its name says where it is.
 func TestDeletedClusterIsStillThere(t *testing.T) {
 	t.Parallel()

@@ -55,9 +55,7 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 	}
 	if c.Reason != nil {
 		fmt.Fprintf(w, "failed: %s\n", clean(c.Reason.Message))
-		if c.Reason.Hint != "" {
-			fmt.Fprintf(w, "  %s\n", clean(c.Reason.Hint))
-		}
+		writeProblems(w, c.Reason)
 	}
 	writeConditions(w, "", c.Conditions)
 	if len(c.Nodes) == 0 {
@@ -92,6 +90,16 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 	t.write(w)
 	for _, n := range c.Nodes {
 		writeConditions(w, n.Name+": ", n.Conditions)
+	}
+}
+
+// writeProblems tells every problem of an error, and what to do.
+func writeProblems(w io.Writer, e *muster.Error) {
+	for _, p := range e.Problems {
+		fmt.Fprintf(w, "  %s\n", clean(p.String()))
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(w, "  %s\n", clean(e.Hint))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
@@ -121,13 +123,31 @@ func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.Cluste
 		return out, err
 	}
 	out.Status = "dry-run"
-	out.Answer.Notices = append(out.Answer.Notices, w.notices...)
+	out.Answer.Notices = append(append(out.Answer.Notices, w.notices...), packageNotices(w)...)
 	return out, nil
 }
 
 // nameFree refuses a second living cluster of one name in a project.
 func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
 	living, err := tx.Clusters(store.ClusterFilter{Project: sp.Project, Living: true})
+// packageNotices tell that a dry run does not look packages up: only the
+// archive of the image's own release knows them, and it is asked when the
+// image is derived.
+func packageNotices(w wanted) []string {
+	var list []string
+	for _, p := range w.spec.Packages {
+		name, _, _ := strings.Cut(p, "=")
+		has := func(have muster.ImagePackage) bool { return have.Name == name }
+		if w.image == nil || !slices.ContainsFunc(w.image.Packages, has) {
+			list = append(list, p)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return []string{"not looked up now: whether there is " + strings.Join(list, ", ") + "; package names are checked when the image is derived"}
+}
+
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/image"
@@ -22,7 +23,7 @@ func (s *Service) Images(ctx context.Context, who muster.Actor) ([]wire.Image, e
 		for _, img := range list {
 			view := viewImage(img)
 			view.Newest = names[img.Name] == img.ID
-			users, err := imageUsers(tx, img.ID, true)
+			users, err := s.imageUsers(tx, img.ID, true)
 			if err != nil {
 				return err
 			}
@@ -43,10 +44,25 @@ func viewImage(img *muster.Image) wire.Image {
 
 // imageUsers names the clusters that use an image. With visible, only those
 // that the actor may see.
-func imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]string, error) {
+//
+// A cluster that waits, or whose packages are still being added, has no image
+// of its own yet: it uses what the name in its request means now.
+func (s *Service) imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]string, error) {
 	ids, err := tx.AsSystem().ImageUsers(id)
 	if err != nil {
 		return nil, err
+	}
+	early, err := tx.AsSystem().Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued, muster.ClusterBuilding}})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range early {
+		if c.Image != "" || slices.Contains(ids, c.ID) {
+			continue
+		}
+		if img, err := s.Config.Images.Resolve(c.Spec.Image); err == nil && img.ID == id {
+			ids = append(ids, c.ID)
+		}
 	}
 	if !visible {
 		tx = tx.AsSystem()
@@ -108,15 +124,15 @@ func (s *Service) RemoveImage(ctx context.Context, who muster.Actor, ref string)
 }
 
 // ImageUsers tells an image store which clusters use an image.
-func (s *Service) ImageUsers() image.Users { return usersOfImages{s.Store} }
+func (s *Service) ImageUsers() image.Users { return usersOfImages{s} }
 
-type usersOfImages struct{ db *store.DB }
+type usersOfImages struct{ s *Service }
 
 func (u usersOfImages) ImageUsers(ctx context.Context, id muster.ImageID) ([]string, error) {
 	var out []string
-	err := u.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+	err := u.s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		var err error
-		out, err = imageUsers(tx, id, false)
+		out, err = u.s.imageUsers(tx, id, false)
 		return err
 	})
 	return out, err

@@ -89,7 +89,7 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 	if m.Facts.Management.IsValid() {
 		out.Address = m.Facts.Management.String()
 	}
-	out.Answers = s.answers(m.Phase, out.LastSeen)
+	out.Answers = s.answers(m, out.LastSeen)
 	if owner, visible := owners[m.Cluster]; visible && m.Cluster != "" {
 		out.Cluster, out.Node, out.User = m.Cluster, m.Node, owner
 	}
@@ -97,10 +97,14 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 	return out
 }
 
-// answers tells whether a machine answered lately.
-func (s *Service) answers(phase muster.MachinePhase, seen time.Time) bool {
-	switch phase {
+// answers tells whether a machine answered lately, at seen, and its provider
+// still finds it.
+func (s *Service) answers(m muster.Machine, seen time.Time) bool {
+	switch m.Phase {
 	case muster.MachineSuspect, muster.MachineTesting, muster.MachineQuarantined, muster.MachineMaintenance, muster.MachineRetired:
+		return false
+	}
+	if slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == admit.ReasonNotAnswering }) {
 		return false
 	}
 	return s.Silence <= 0 || s.Clock.Now().Sub(seen) <= s.Silence

@@ -56,17 +56,23 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	if err != nil {
 		return wanted{}, err
 	}
-	for _, more := range [][]muster.Problem{more, s.project(who, &w, people), s.policy(w.spec), s.image(&w)} {
+	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.policy(w.spec), s.image(&w)} {
 		problems = places.Merge(problems, more)
 	}
 	if len(problems) > 0 {
 		return wanted{}, spec.Error(problems)
 	}
-	w.owner = who.Name
-	if who.Name == "root" {
-		w.owner = w.spec.Users[0]
-	}
+	w.owner = ownerOf(who, w.spec)
 	return w, nil
+}
+
+// ownerOf is who owns a cluster: who asked for it, or its first user where root
+// of the host asked.
+func ownerOf(who muster.Actor, sp muster.Spec) string {
+	if who.Name == "root" && len(sp.Users) > 0 {
+		return sp.Users[0]
+	}
+	return who.Name
 }
 
 // people looks the users of a request up. An administrator's unknown users
@@ -105,7 +111,7 @@ func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted) (map[
 }
 
 // project settles which project owns the cluster.
-func (s *Service) project(who muster.Actor, w *wanted, people map[string]muster.User) []muster.Problem {
+func (s *Service) project(ctx context.Context, who muster.Actor, w *wanted, people map[string]muster.User) []muster.Problem {
 	switch {
 	case who.Admin && w.spec.Project == "":
 		w.spec.Project = commonProject(w.spec.Users, people)
@@ -119,7 +125,14 @@ func (s *Service) project(who muster.Actor, w *wanted, people map[string]muster.
 			Hint: didYouMean(w.spec.Project, who.Projects)}}
 	}
 	if who.Admin {
+		if project := w.spec.Project; project != "default" && s.newProject(ctx, project, people) {
+			w.notices = append(w.notices, fmt.Sprintf("project %s is new: nobody belongs to it and it has no cluster", project))
+		}
+		owner := ownerOf(who, w.spec)
 		for _, name := range w.spec.Users {
+			if name == owner {
+				continue // sees it as its owner
+			}
 			if u, ok := people[name]; ok && !u.Admin && !slices.Contains(u.Projects, w.spec.Project) {
 				w.notices = append(w.notices, fmt.Sprintf("%s is not in project %s: may log in with a key, but not see the cluster here", name, w.spec.Project))
 			}
@@ -135,6 +148,22 @@ func (s *Service) project(who muster.Actor, w *wanted, people map[string]muster.
 		}
 	}
 	return problems
+}
+
+// newProject tells whether nobody belongs to a project and no cluster does.
+func (s *Service) newProject(ctx context.Context, project string, people map[string]muster.User) bool {
+	for _, u := range people {
+		if slices.Contains(u.Projects, project) {
+			return false
+		}
+	}
+	used := false
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Clusters(store.ClusterFilter{Project: project, Limit: 1})
+		used = len(list) > 0
+		return err
+	})
+	return err == nil && !used
 }
 
 // commonProject is one that all the users are in, or "default".

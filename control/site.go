@@ -21,10 +21,14 @@ func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, er
 		if err != nil {
 			return err
 		}
-		out.Clusters, out.Machines = len(clusters), len(machines)
+		out.Clusters = len(clusters)
 		for _, m := range machines {
 			if m.Phase == muster.MachineFree {
 				out.Free++
+			if !s.answers(m, newer(m.LastSeen, s.seen(m.ID))) {
+				continue
+			}
+			out.Machines++
 			}
 			out.Oversubscribed = out.Oversubscribed || m.Facts.Oversubscribed
 		}

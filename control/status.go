@@ -16,6 +16,9 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 			if d.Code == cannotBeServed {
 				return "waits, but cannot be served: " + d.Text
 			}
+			if d.Code == waitingForMissing {
+				return fmt.Sprintf("position %d in the queue; %s", view.Position, d.Text)
+			}
 		}
 		return fmt.Sprintf("position %d in the queue, waits for %s", view.Position, count(c.Spec.TotalNodes(), "machine"))
 	case muster.ClusterBuilding:

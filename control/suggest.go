@@ -11,7 +11,7 @@ import (
 // didYouMean is a hint that names the closest of some names, or lists them
 // when none is close and they are few.
 func didYouMean(word string, from []string) string {
-	best := nearest.Of(word, from)
+	best := nearest.Of(word, sameNumber(word, from))
 	switch {
 	case best != "":
 		return fmt.Sprintf("did you mean %s?", best)

@@ -14,7 +14,9 @@ import (
 // Conditions of clusters in the queue. One of them is always there.
 const (
 	waitingForMachines = "waiting-for-machines"
-	cannotBeServed     = "cannot-be-served"
+	// waitingForMissing: it needs machines that do not come by waiting.
+	waitingForMissing = "waiting-for-missing-machines"
+	cannotBeServed    = "cannot-be-served"
 )
 
 // waiting is the queue as admission sees it. Requests for one image share the
@@ -36,7 +38,14 @@ func (s *Service) waiting(queued []muster.Cluster) []admit.Waiting {
 }
 
 func (s *Service) waitsForMachines(a muster.Answer) muster.Condition {
-	text := fmt.Sprintf("%d machines fit, %d of them free", a.Fits, a.Free)
+	if len(a.Notices) > 0 { // a queued answer has one when waiting alone will not do
+		return muster.Condition{Code: waitingForMissing, Text: a.Notices[0], Since: s.Clock.Now(),
+			Hint: "it starts by itself when they are back, and holds no other request up"}
+	}
+	text := fmt.Sprintf("%s fit, %d of them free", count(a.Fits, "machine"), a.Free)
+	if a.Fits == 1 {
+		text = fmt.Sprintf("1 machine fits, %d of them free", a.Free)
+	}
 	return muster.Condition{Code: waitingForMachines, Text: text, Since: s.Clock.Now(),
 		Hint: "it starts by itself when machines are given back"}
 }
@@ -77,12 +86,17 @@ func (s *Service) tell(ctx context.Context, c muster.Cluster, d muster.Condition
 		}
 		now.Conditions = append(slices.DeleteFunc(now.Conditions, waits), d)
 		text := "cannot be served: " + d.Text
-		if d.Code == waitingForMachines {
+		switch d.Code {
+		case waitingForMachines:
 			text = "can be served again: " + d.Text
+		case waitingForMissing:
+			text = d.Text
 		}
 		return tx.PutCluster(now, text)
 	})
 }
 
 // waits tells whether a condition ends with the waiting.
-func waits(d muster.Condition) bool { return d.Code == waitingForMachines || d.Code == cannotBeServed }
+func waits(d muster.Condition) bool {
+	return d.Code == waitingForMachines || d.Code == waitingForMissing || d.Code == cannotBeServed
+}

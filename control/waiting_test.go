@@ -32,6 +32,76 @@ func setPhase(t *testing.T, s *controltest.Site, id muster.MachineID, phases ...
 	}
 }
 
+// mark sets or takes away the condition that nobody finds a machine.
+func mark(t *testing.T, s *controltest.Site, id muster.MachineID, missing bool) {
+	t.Helper()
+	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		m, err := tx.Machine(id)
+		if err != nil {
+			return err
+		}
+		m.Conditions = nil
+		if missing {
+			m.Conditions = []muster.Condition{{Code: "not-answering", Text: "its provider does not find it"}}
+		}
+		return tx.PutMachine(m, "")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server with fewer machines than before shows those that are left, and a
+// request that needs the lost ones holds up nobody.
+func TestMissingMachinesHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4})
+	for _, id := range []muster.MachineID{"fake-03", "fake-04"} {
+		mark(t, s, id, true)
+	}
+	list, err := s.Control.Machines(t.Context(), root(), false)
+	if err != nil || len(list) != 2 {
+		t.Errorf("%d machines answer, want 2: %v", len(list), err)
+	}
+	if all, err := s.Control.Machines(t.Context(), root(), true); err != nil || len(all) != 4 {
+		t.Errorf("%d machines in all, want 4: %v", len(all), err)
+	}
+	if info, err := s.Control.Server(t.Context(), root()); err != nil || info.Machines != 2 || info.Free != 2 {
+		t.Errorf("the server tells of %d machines, %d free: %v", info.Machines, info.Free, err)
+	}
+	create := func(text string) wire.Created {
+		t.Helper()
+		c, err := s.Control.CreateCluster(t.Context(), root(), yaml(text+"; head: shared; users: [alice]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	four := create("name: four; nodes: 4")
+	if four.Status != "queued" || !strings.Contains(strings.Join(four.Answer.Notices, "; "), "2 machines that do not answer") {
+		t.Errorf("%s, %q", four.Status, four.Answer.Notices)
+	}
+	if c := shown(t, s, four.ID); len(c.Conditions) != 1 || c.Conditions[0].Code != "waiting-for-missing-machines" || !strings.Contains(c.StatusText, "do not answer") {
+		t.Errorf("%q, %+v", c.StatusText, c.Conditions)
+	}
+	one := create("name: one; nodes: 1")
+	if one.Status != "building" {
+		t.Errorf("one is %s: %+v", one.Status, one.Answer)
+	}
+	for _, id := range []muster.MachineID{"fake-03", "fake-04"} {
+		mark(t, s, id, false)
+	}
+	if n, err := s.Control.Promote(t.Context()); err != nil || n != 0 {
+		t.Fatalf("%d promoted: %v", n, err)
+	}
+	if c := shown(t, s, four.ID); len(c.Conditions) != 1 || c.Conditions[0].Code != "waiting-for-machines" {
+		t.Errorf("%+v", c.Conditions)
+	}
+	if two := create("name: two; nodes: 1"); two.Status != "queued" {
+		t.Errorf("two is %s although four can be served now", two.Status)
+	}
+}
+
 // another adds a free machine like one that is there.
 func another(t *testing.T, s *controltest.Site, like, id muster.MachineID) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -95,7 +96,7 @@ func (v *Converger) ensure(name string, wants []provider.Want, outcome func(*Sig
 			ids[i] = w.Machine
 			v.sights.end(w.Machine, func(s *Sight) { outcome(s, err) })
 			if err != nil {
-				v.c.Log.Warn("the provider refused", "provider", name, "machine", w.Machine, "power", w.Power, "error", err)
+				v.c.Log.Log(v.ctx, level(err, slog.LevelWarn), "the provider refused", "provider", name, "machine", w.Machine, "power", w.Power, "error", err)
 			}
 		}
 		if o := v.observers[name]; o != nil {
@@ -109,6 +110,15 @@ func (v *Converger) wakeMachines(ids []muster.MachineID) {
 	for _, id := range ids {
 		v.wakeMachine(id)
 	}
+}
+
+// level is how loud a failed call is told. A machine that its provider does not
+// find has a condition that says so; telling it again and again helps nobody.
+func level(err error, loud slog.Level) slog.Level {
+	if muster.CodeOf(err) == muster.ENotFound {
+		return slog.LevelDebug
+	}
+	return loud
 }
 
 func noProvider(name string) *muster.Error {
@@ -130,7 +140,7 @@ func (v *Converger) fence(name string, id muster.MachineID) {
 			s.OffAt = v.c.Clock.Now()
 		})
 		if err != nil {
-			v.c.Log.Error("a machine can neither be switched off nor cut off", "machine", id, "error", err)
+			v.c.Log.Log(v.ctx, level(err, slog.LevelError), "a machine can neither be switched off nor cut off", "machine", id, "error", err)
 		}
 		v.observers[name].ask(id)
 		v.wakeMachine(id)
@@ -151,13 +161,17 @@ func (v *Converger) clean(name string, id muster.MachineID) {
 				s.Cleaned = &record
 			}
 			s.CleanErr = err
-			if err != nil || !record.Verified {
+			switch {
+			case muster.CodeOf(err) == muster.ENotFound:
+				// It waits for its provider to find it: no fault of the machine.
+				s.CleanRetry = v.c.Clock.Now().Add(v.c.Sweep)
+			case err != nil || !record.Verified:
 				s.CleanTries++
 				s.CleanRetry = v.c.Clock.Now().Add(v.c.Limits.retryAfter(s.CleanTries))
 			}
 		})
 		if v.ctx.Err() == nil && (err != nil || !record.Verified) {
-			v.c.Log.Warn("a machine was not cleaned", "machine", id, "error", err)
+			v.c.Log.Log(v.ctx, level(err, slog.LevelWarn), "a machine was not cleaned", "machine", id, "error", err)
 		}
 		v.wakeMachine(id)
 	})

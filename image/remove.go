@@ -16,8 +16,9 @@ type Users interface {
 	ImageUsers(ctx context.Context, id muster.ImageID) ([]string, error)
 }
 
-// Remove deletes an image and the names that mean it. It returns EConflict
-// while somebody uses it. users may be nil where there are no clusters.
+// Remove deletes an image. Its name then means the newest image of that name
+// that is left, or nothing. It returns EConflict while somebody uses the image.
+// users may be nil where there are no clusters.
 func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) error {
 	if !hexDigest.MatchString(id.Hex()) {
 		return muster.Errorf(muster.EInvalid, "%q is not a content ID", clip(string(id)))
@@ -44,7 +45,7 @@ func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) erro
 	// name without an image.
 	for name, means := range s.Names() {
 		if means == id {
-			if err := os.Remove(s.aliasPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := s.passOn(name, id); err != nil {
 				return storeError("remove image "+id.Short(), err)
 			}
 		}
@@ -52,6 +53,28 @@ func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) erro
 	s.forget(id)
 	if err := s.discard(filepath.Join(s.dir, id.Hex())); err != nil {
 		return storeError("remove image "+id.Short(), err)
+	}
+	return nil
+}
+
+// passOn makes a name mean the newest of its images but one, or nothing when
+// there is no other.
+func (s *Store) passOn(name string, but muster.ImageID) error {
+	list, err := s.List()
+	if err != nil {
+		return err
+	}
+	var newest *muster.Image
+	for _, m := range list {
+		if m.Name == name && m.Base == "" && m.ID != but && (newest == nil || m.Created.After(newest.Created)) {
+			newest = m
+		}
+	}
+	if newest != nil {
+		return s.setAlias(name, alias{ID: newest.ID, Recipe: newest.Recipe, Built: newest.Created})
+	}
+	if err := os.Remove(s.aliasPath(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

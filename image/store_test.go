@@ -28,7 +28,11 @@ func open(t *testing.T, options ...Option) *Store {
 // put publishes an image with the given root file system under a name.
 func put(t *testing.T, s *Store, name, root string) *muster.Image {
 	t.Helper()
-	m := sample(name, []byte(root))
+	return putImage(t, s, sample(name, []byte(root)), root)
+}
+
+func putImage(t *testing.T, s *Store, m *muster.Image, root string) *muster.Image {
+	t.Helper()
 	w, err := s.newWorkspace("test")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +48,7 @@ func put(t *testing.T, s *Store, name, root string) *muster.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.setAlias(name, alias{ID: got.ID, Recipe: got.Recipe}); err != nil {
+	if err := s.setAlias(m.Name, alias{ID: got.ID, Recipe: got.Recipe}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.close(); err != nil {
@@ -213,6 +217,32 @@ func TestRemove(t *testing.T) {
 	left, _ := os.ReadDir(filepath.Join(s.dir, "tmp"))
 	if len(left) != 0 {
 		t.Errorf("left in tmp: %v", left)
+	}
+}
+
+// When the newest image of a name goes, the name means the newest that is left.
+func TestRemoveNewestGivesNameBack(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := open(t)
+	var ids []muster.ImageID
+	for i, version := range []string{"1", "2", "3"} {
+		m := sample("hpc", []byte(version))
+		m.Created = m.Created.Add(time.Duration(i) * time.Hour)
+		m.Packages[0].Version = version
+		m.ID = contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
+		ids = append(ids, putImage(t, s, m, version).ID)
+	}
+	for i := len(ids) - 1; i >= 0; i-- {
+		if m, err := s.Resolve("hpc"); err != nil || m.ID != ids[i] {
+			t.Fatalf("hpc means %v, want image %d: %v", m, i, err)
+		}
+		if err := s.Remove(ctx, ids[i], nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Resolve("hpc"); muster.CodeOf(err) != muster.ENotFound {
+		t.Errorf("its name stays: %v", err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (v *validator) fault(field string, f *fault) {
 func (v *validator) size(req wire.Request, s *muster.Spec) {
 	switch {
 	case req.Nodes == 0:
-		v.add("nodes", "write: nodes: N", "the request does not say how many nodes")
+		v.add("nodes", "write: nodes: N, 1 or more", "the request asks for no nodes")
 	case req.Nodes < 0:
 		v.add("nodes", "", "%d nodes are not possible", req.Nodes)
 	case req.Nodes > maxNodes:

@@ -104,7 +104,7 @@ func cleanupCommand() *cobra.Command {
 and control groups, when the server is not there to do it. Users' work on these
 machines is lost; records, images and homes are not touched. The next server
 with this state directory finds the machines off and says so.`,
-		Example: "  muster cleanup --state /var/lib/muster",
+		Example: "  muster cleanup --state /var/lib/muster --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
