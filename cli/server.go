@@ -27,7 +27,7 @@ func (a *app) serverInfo() *cobra.Command {
 			}
 			health, err := k.Health(c.Context())
 			if err != nil {
-				health = wire.Health{Status: "degraded"}
+				health = wire.Health{Status: "unknown", Checks: []wire.HealthPart{{Name: "server", Text: err.Error()}}}
 			}
 			return a.print(s, func(w io.Writer) {
 				you := s.You

@@ -32,6 +32,7 @@ type call struct {
 	header http.Header
 	body   []byte
 	out    any
+	alsoOK int // a status of 300 or above that has a reply like others
 }
 
 // path joins escaped segments under /v1.
@@ -89,7 +90,7 @@ func (k *Client) send(ctx context.Context, c call) (*http.Response, error) {
 	if err != nil {
 		return nil, k.explain(ctx, err)
 	}
-	if resp.StatusCode >= 300 {
+	if resp.StatusCode >= 300 && resp.StatusCode != c.alsoOK {
 		defer resp.Body.Close()
 		return nil, readError(resp)
 	}

@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"net/http"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -12,8 +14,13 @@ func (k *Client) Server(ctx context.Context) (wire.Server, error) {
 	return out, k.get(ctx, path("server"), nil, &out)
 }
 
-// Health tells how the parts of the server are.
+// Health tells how the parts of the server are. That a part is not well is an
+// answer, no error.
 func (k *Client) Health(ctx context.Context) (wire.Health, error) {
 	var out wire.Health
-	return out, k.get(ctx, path("health"), nil, &out)
+	err := k.do(ctx, call{method: http.MethodGet, path: path("health"), out: &out, alsoOK: http.StatusServiceUnavailable})
+	if err == nil && out.Status == "" { // a 503 of somebody in between
+		err = muster.Errorf(muster.EUnavailable, "%s does not tell how it is", k.address).WithHint("try again in a moment")
+	}
+	return out, err
 }

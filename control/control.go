@@ -81,6 +81,9 @@ type Config struct {
 	// Changed is called after a cluster was created, promoted or given back,
 	// so that work on it begins at once. It must not block.
 	Changed func(muster.ClusterID)
+	// Room tells why nothing new may be recorded now: the disk is nearly full,
+	// and what is left is for giving back. Nil: there is always room.
+	Room func() error
 }
 
 // Service carries out the use cases. It is safe for concurrent use.
@@ -107,6 +110,9 @@ func New(c Config) *Service {
 	}
 	if c.Changed == nil {
 		c.Changed = func(muster.ClusterID) {}
+	}
+	if c.Room == nil {
+		c.Room = func() error { return nil }
 	}
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }

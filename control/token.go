@@ -56,6 +56,9 @@ func (s *Service) CreateToken(ctx context.Context, who muster.Actor, r wire.Toke
 	if err != nil {
 		return wire.Token{}, err
 	}
+	if err := s.Room(); err != nil && !who.Admin {
+		return wire.Token{}, err
+	}
 	secret, hash := pki.NewToken()
 	now := s.Clock.Now()
 	t := store.Token{ID: "t-" + muster.RandomID(8), User: r.User, Hash: hash, Note: r.Note, Created: now, Expires: now.Add(life)}

@@ -19,6 +19,7 @@ func (s *Server) openControl() {
 		RootElsewhere: map[string]bool{"fake": true},
 		Listen:        func() string { at, _ := s.listening.Load().(string); return at },
 		Health:        []func(context.Context) wire.HealthPart{s.failing},
+		Room:          s.state.room,
 		Changed:       func(id muster.ClusterID) { s.converge.Wake(id) },
 	})
 }

@@ -50,7 +50,7 @@ func (s *Server) serveTLS(ctx context.Context, g *errgroup.Group, ready <-chan s
 		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", s.cfg.Listen).WithHint("choose another --listen ADDRESS:PORT").Wrap(err)
 	}
 	ca := s.state.path("ca.pem")
-	if err := os.WriteFile(ca, []byte(s.authority.CertificatePEM()), 0o644); err != nil {
+	if err := keepFile(ca, s.authority.CertificatePEM()); err != nil {
 		return errors.Join(err, tcp.Close())
 	}
 	names, ips := s.names(tcp.Addr())
@@ -115,3 +115,12 @@ func serve(ctx context.Context, g *errgroup.Group, srv *http.Server, run func() 
 // quiet sends what net/http complains of (a broken handshake) to the log at a
 // level that strangers cannot fill the disk with.
 func quiet(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }
+
+// keepFile writes a file unless it says the same already: a server must come up
+// on a full disk too.
+func keepFile(path, text string) error {
+	if old, err := os.ReadFile(path); err == nil && string(old) == text {
+		return nil
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}

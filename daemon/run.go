@@ -66,7 +66,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.closes(s.state.close)
-	if s.db, err = store.Open(ctx, s.state.path("muster.db"), store.Options{Clock: c.Clock, Log: c.Log}); err != nil {
+	if s.db, err = store.Open(ctx, s.state.path("muster.db"), store.Options{Clock: c.Clock, Log: c.Log, Headroom: store.Headroom}); err != nil {
 		return nil, err
 	}
 	s.closes(s.db.Close)

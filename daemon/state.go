@@ -48,5 +48,24 @@ func (s *state) path(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
+// reserve is how much of the file system must be free for new clusters. What
+// is below it is for giving back, which must work whatever users wrote.
+const reserve = 16 << 20
+
+// room tells why no new cluster can be taken, or nil. Volumes with a
+// file system of their own do not count: they are the users', to fill or not.
+func (s *state) room() error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(s.dir, &fs); err != nil {
+		return muster.Errorf(muster.EUnavailable, "the state directory cannot be looked at").
+			WithHint("ask the operator to look for disk errors with dmesg").Wrap(err)
+	}
+	if int64(fs.Bavail)*fs.Bsize < reserve {
+		return muster.Errorf(muster.EUnavailable, "the disk of the state directory is full; nothing was changed").
+			WithHint("delete clusters whose files are not needed, or ask the operator to free some space on it")
+	}
+	return nil
+}
+
 // close gives the directory free. The kernel does it too when we are killed.
 func (s *state) close() error { return s.lock.Close() }

@@ -155,11 +155,12 @@ func params(bin string, files []string, images string) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":      serve,
-			"stop":       stop,
+			"shutdown":   shutdown,
 			"kill9":      kill9,
 			"field":      field,
 			"eventually": eventually,
 			"flipbyte":   flipbyte,
+			"smalldisk":  smalldisk,
 		},
 	}
 }
@@ -242,8 +243,9 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// stop: end the server as an operator would.
-func stop(ts *testscript.TestScript, _ bool, _ []string) { of(ts).end(syscall.SIGTERM) }
+// shutdown: end the server as an operator would. (A script's own "stop" ends
+// the script.)
+func shutdown(ts *testscript.TestScript, _ bool, _ []string) { of(ts).end(syscall.SIGTERM) }
 
 // kill9: end the server as a power cut would.
 func kill9(ts *testscript.TestScript, _ bool, _ []string) { of(ts).end(syscall.SIGKILL) }
@@ -289,6 +291,23 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// smalldisk SIZE: give the state directory a file system of its own. Images
+// stay where they are.
+func smalldisk(ts *testscript.TestScript, _ bool, args []string) {
+	s := of(ts)
+	images, err := os.Readlink(filepath.Join(s.state, "images"))
+	ts.Check(err)
+	ts.Check(unix.Mount("tmpfs", s.state, "tmpfs", 0, "mode=0700,size="+args[0]))
+	ts.Defer(func() {
+		s.destroy()
+		if err := unix.Unmount(s.state, 0); err != nil {
+			_ = unix.Unmount(s.state, unix.MNT_DETACH) // and leave the rest to the kernel
+			ts.Logf("the small disk is still in use: %v", err)
+		}
+	})
+	ts.Check(os.Symlink(images, filepath.Join(s.state, "images")))
 }
 
 // flipbyte FILE: change one byte in the middle of a file.

@@ -40,6 +40,7 @@ func (p *Provider) save(r *record) error {
 	}
 	path := p.recordPath(r.Machine)
 	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		_ = os.Remove(path + ".new") // half of it, on a full disk
 		return err
 	}
 	return os.Rename(path+".new", path)
