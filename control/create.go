@@ -30,9 +30,6 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 	if call.DryRun {
 		return s.dryRun(ctx, who, id, w, out)
 	}
-	if err := s.Room(); err != nil {
-		return out, err
-	}
 	// The plan is made outside the transaction, where it holds up nobody, and
 	// verified within. When the site changed in between it is made again; the
 	// last time within, where nothing can change.
@@ -130,9 +127,6 @@ func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.Cluste
 	return out, nil
 }
 
-// nameFree refuses a second living cluster of one name in a project.
-func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
-	living, err := tx.Clusters(store.ClusterFilter{Project: sp.Project, Living: true})
 // packageNotices tell that a dry run does not look packages up: only the
 // archive of the image's own release knows them, and it is asked when the
 // image is derived.
@@ -151,6 +145,9 @@ func packageNotices(w wanted) []string {
 	return []string{"not looked up now: whether there is " + strings.Join(list, ", ") + "; package names are checked when the image is derived"}
 }
 
+// nameFree refuses a second living cluster of one name in a project.
+func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
+	living, err := tx.Clusters(store.ClusterFilter{Project: sp.Project, Living: true})
 	if err != nil {
 		return err
 	}
