@@ -30,6 +30,9 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 	if call.DryRun {
 		return s.dryRun(ctx, who, id, w, out)
 	}
+	if err := s.Room(); err != nil {
+		return out, err
+	}
 	// The plan is made outside the transaction, where it holds up nobody, and
 	// verified within. When the site changed in between it is made again; the
 	// last time within, where nothing can change.

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -46,9 +48,19 @@ func (s *Service) Health(ctx context.Context) wire.Health {
 	if err := s.Store.View(ctx, muster.System(), func(*store.Tx) error { return nil }); err != nil {
 		database.OK, database.Text = false, "it cannot be read"
 	} else if stats := s.Store.Stats(); stats.LastError != nil && s.Clock.Now().Sub(stats.LastErrorAt) < time.Minute {
-		database.OK, database.Text = false, "a change was refused lately; see the server's log"
+		// The message alone: what it wraps names files, and is in the log.
+		why := "see the server's log"
+		var known *muster.Error
+		if errors.As(stats.LastError, &known) {
+			why = known.Message
+		}
+		database.OK, database.Text = false, fmt.Sprintf("%s ago: %s", s.Clock.Now().Sub(stats.LastErrorAt).Round(time.Second), why)
 	}
 	out.Checks = append(out.Checks, database)
+	if err := s.Room(); err != nil {
+		disk := wire.HealthPart{Name: "disk", Text: "full or nearly so: no clusters are made"}
+		out.Checks = append(out.Checks, disk)
+	}
 	for _, check := range s.Config.Health {
 		out.Checks = append(out.Checks, check(ctx))
 	}
