@@ -50,7 +50,10 @@ func (s *state) path(parts ...string) string {
 
 // reserve is how much of the file system must be free for new clusters. What
 // is below it is for giving back, which must work whatever users wrote.
-const reserve = 16 << 20
+const (
+	reserve      = 16 << 20 // bytes
+	reserveFiles = 1024     // where files are counted
+)
 
 // room tells why no new cluster can be taken, or nil. Volumes with a
 // file system of their own do not count: they are the users', to fill or not.
@@ -60,7 +63,7 @@ func (s *state) room() error {
 		return muster.Errorf(muster.EUnavailable, "the state directory cannot be looked at").
 			WithHint("ask the operator to look for disk errors with dmesg").Wrap(err)
 	}
-	if int64(fs.Bavail)*fs.Bsize < reserve {
+	if int64(fs.Bavail)*fs.Bsize < reserve || fs.Files > 0 && fs.Ffree < reserveFiles {
 		return muster.Errorf(muster.EUnavailable, "the disk of the state directory is full; nothing was changed").
 			WithHint("delete clusters whose files are not needed, or ask the operator to free some space on it")
 	}
