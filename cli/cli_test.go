@@ -133,6 +133,7 @@ func TestWaitTellsFailure(t *testing.T) {
 					}
 					c.Phase = muster.ClusterFailed
 					c.Reason = muster.Errorf(muster.ECorrupt, "the image is corrupt").WithHint("build it again")
+					c.Reason.Problems = []muster.Problem{{Field: "packages[0]", Message: "there is no package zhs", Hint: "did you mean zsh?"}}
 					return tx.PutCluster(c, "")
 				})
 				return
@@ -142,7 +143,9 @@ func TestWaitTellsFailure(t *testing.T) {
 	w.run("create", "cfd", "-n", "1", "--head", "shared", "--wait").want(t, 1, "cluster cfd failed: the image is corrupt", "build it again", "muster delete cfd")
 	<-done
 	feed.Close()
-	w.run("show", "cfd").want(t, 0, "failed: the image is corrupt")
+	problem := `\n  packages\[0\]: there is no package zhs \(did you mean zsh\?\)\n  build it again`
+	w.run("show", "cfd").want(t, 0, "failed: the image is corrupt"+problem)
+	w.run("events", "cfd").want(t, 0, "building -> failed.*"+problem)
 }
 
 func TestWaitEnds(t *testing.T) {
