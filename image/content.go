@@ -12,11 +12,14 @@ import (
 	muster "github.com/muster-hpc/muster"
 )
 
-// Debian's defaults.
-const (
-	defaultMirror         = "http://deb.debian.org/debian"
-	defaultSecurityMirror = "http://deb.debian.org/debian-security"
-)
+// archive is where a distribution offers one of its archives to everybody, by
+// the rule that Debian's hosts are named by.
+func archive(distribution, name string) string {
+	return fmt.Sprintf("http://deb.%s.org/%s", distribution, name)
+}
+
+func defaultMirror() string         { return archive("debian", "debian") }
+func defaultSecurityMirror() string { return archive("debian", "debian-security") }
 
 // settle puts a resolved recipe in normal form: defaults filled in, sets sorted
 // and without repetition. Recipes that mean the same are then the same.
@@ -27,8 +30,8 @@ func settle(rec *Recipe) {
 		}
 	}
 	fill(&rec.Base.Distribution, "debian")
-	fill(&rec.Base.Mirror, defaultMirror)
-	fill(&rec.Base.SecurityMirror, defaultSecurityMirror)
+	fill(&rec.Base.Mirror, defaultMirror())
+	fill(&rec.Base.SecurityMirror, defaultSecurityMirror())
 	fill(&rec.Requires.Architecture, runtime.GOARCH) // Go and Debian agree on amd64 and arm64
 	if len(rec.Base.Components) == 0 {
 		rec.Base.Components = []string{"main"}

@@ -186,7 +186,7 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 	}
 	files := map[string]string{
 		"install.sh": installScript, "apt.conf": builderApt(hostConfig), "dpkg.cfg": "force-unsafe-io\n",
-		"wanted": strings.Join(added, "\n") + "\n", "mirror": hostMirror,
+		"wanted": strings.Join(added, "\n") + "\n", "mirror": hostMirror, "default": defaultMirror(),
 	}
 	for name, content := range files {
 		if err := os.WriteFile(work.path(name), []byte(content), 0o600); err != nil {
@@ -280,7 +280,7 @@ cat "$here/dpkg.cfg" > "$root/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
 cp "$root/etc/apt/sources.list" "$here/sources.kept"
 mirror=$(cat "$here/mirror")
 if [ -n "$mirror" ]; then
-	sed "s|^deb http://deb.debian.org/debian |deb $mirror |" "$here/sources.kept" > "$root/etc/apt/sources.list"
+	sed "s|^deb $(cat "$here/default") |deb $mirror |" "$here/sources.kept" > "$root/etc/apt/sources.list"
 fi
 inside() {
 	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \

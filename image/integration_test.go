@@ -134,7 +134,7 @@ func checkTiny(t *testing.T, s *Store, m *muster.Image) {
 		}
 	}
 	lists, err := os.ReadFile(filepath.Join(root, "etc/apt/sources.list"))
-	if err != nil || !bytes.Contains(lists, []byte("deb "+defaultMirror+" trixie main\n")) {
+	if err != nil || !bytes.Contains(lists, []byte("deb "+defaultMirror()+" trixie main\n")) {
 		t.Errorf("sources.list = %s, %v", lists, err)
 	}
 	if m.System != "Debian GNU/Linux 13 (trixie)" || m.Architecture != runtime.GOARCH || !slices.ContainsFunc(m.Packages, func(p muster.ImagePackage) bool { return p.Name == "netbase" }) {
@@ -162,7 +162,7 @@ func shareCache(t *testing.T, from, to *Store) {
 func mirrorAnswers(ctx context.Context) bool {
 	_, mirror := hostApt(ctx)
 	if mirror == "" {
-		mirror = defaultMirror
+		mirror = defaultMirror()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -35,7 +35,7 @@ func TestLoadFillsInDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec.Base.Mirror != defaultMirror || rec.Base.Components[0] != "main" || rec.Base.Distribution != "debian" {
+	if rec.Base.Mirror != defaultMirror() || rec.Base.Components[0] != "main" || rec.Base.Distribution != "debian" {
 		t.Errorf("base = %+v", rec.Base)
 	}
 	if got := strings.Join(rec.Packages, " "); got != "nano openssh-server" {

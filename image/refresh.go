@@ -95,7 +95,7 @@ func used(b Base, told, host string) Base {
 	switch {
 	case told != "":
 		b.Mirror = told
-	case host != "" && b.Mirror == defaultMirror:
+	case host != "" && b.Mirror == defaultMirror():
 		b.Mirror = host
 	}
 	return b

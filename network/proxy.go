@@ -22,7 +22,7 @@ import (
 // else: not to the host, not to networks inside the house. What a name
 // resolves to is judged, at the moment of connecting.
 type Proxy struct {
-	// Allow lists host name patterns (*.debian.org) that may be reached; empty
+	// Allow lists host name patterns (*.example.org) that may be reached; empty
 	// allows every host that Deny does not name.
 	Allow []string
 	// Deny lists host name patterns that may not.

@@ -61,7 +61,7 @@ func TestProxy(t *testing.T) {
 	}{
 		{"open", &network.Proxy{Ports: ports, Permit: all}, true},
 		{"allowed host", &network.Proxy{Ports: ports, Permit: all, Allow: []string{"127.0.*"}}, true},
-		{"other host", &network.Proxy{Ports: ports, Permit: all, Allow: []string{"*.debian.org"}}, false},
+		{"other host", &network.Proxy{Ports: ports, Permit: all, Allow: []string{"*.example.org"}}, false},
 		{"denied host", &network.Proxy{Ports: ports, Permit: all, Deny: []string{"127.*"}}, false},
 		{"denied port", &network.Proxy{Permit: all}, false},
 		{"address of this host", &network.Proxy{Ports: ports}, false},
