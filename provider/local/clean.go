@@ -102,7 +102,7 @@ func (p *Provider) inspect(m *machine) ([]muster.CleanStep, error) {
 	}
 	add("processes", "its control groups are empty and removed", !left)
 	base := p.cfg.idBase(m.index)
-	pid, err := processOf(base, base+idRange)
+	pid, err := processOf(p.cfg.name(), base, base+idRange)
 	if err != nil {
 		return steps, err
 	}

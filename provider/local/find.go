@@ -11,7 +11,10 @@ import (
 )
 
 // processOf finds a process whose owner lies in a range of IDs, or returns 0.
-func processOf(from, to int) (int, error) {
+// Ranges are drawn by the name of the instance, and two servers of a host may
+// have drawn the same: what lives in the control groups of another instance is
+// not of ours, because no process leaves the groups of its machine.
+func processOf(instance string, from, to int) (int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return 0, err
@@ -33,7 +36,7 @@ func processOf(from, to int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) >= from && int(s.Uid) < to && !zombie(n) {
+		if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) >= from && int(s.Uid) < to && !zombie(n) && !elsewhere(n, instance) {
 			return pid, nil
 		}
 	}
@@ -48,6 +51,27 @@ func zombie(pid string) bool {
 	}
 	i := strings.LastIndexByte(string(b), ')')
 	return i >= 0 && strings.HasPrefix(string(b[i+1:]), " Z")
+}
+
+// elsewhere tells whether a process lives in the control groups of another
+// instance.
+func elsewhere(pid, instance string) bool {
+	b, err := os.ReadFile("/proc/" + pid + "/cgroup")
+	if err != nil {
+		return true // it is gone
+	}
+	return inOtherInstance(string(b), instance)
+}
+
+// inOtherInstance judges the text of /proc/PID/cgroup. The first part of a path
+// that names an instance decides: below it, names are the machine's own.
+func inOtherInstance(text, instance string) bool {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\n' }) {
+		if strings.HasPrefix(part, "muster-") {
+			return strings.TrimSuffix(part, ".scope") != instance
+		}
+	}
+	return false
 }
 
 // machineIndex reads the index from a machine's ID.
