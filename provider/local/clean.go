@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/muster-hpc/muster"
 )
+
+// exitTime is how long a killed process may take to be gone: it gives its
+// memory back meanwhile.
+const exitTime = 3 * time.Second
 
 // Fence stops every process of a machine, closes its ports and kills it. It
 // returns nil only when its control group is empty.
@@ -86,6 +91,18 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	return c, nil
 }
 
+// lastProcess finds a process of the machine whose IDs begin at base, or
+// returns 0. A process leaves its control group a moment before it leaves the
+// list of processes, so one that is there gets time to go.
+func (p *Provider) lastProcess(base int) (int, error) {
+	for deadline := time.Now().Add(exitTime); ; time.Sleep(5 * time.Millisecond) {
+		pid, err := processOf(p.cfg.name(), base, base+idRange)
+		if pid == 0 || err != nil || time.Now().After(deadline) {
+			return pid, err
+		}
+	}
+}
+
 // inspect looks for anything that a machine may have left.
 func (p *Provider) inspect(m *machine) ([]muster.CleanStep, error) {
 	var steps []muster.CleanStep
@@ -102,7 +119,7 @@ func (p *Provider) inspect(m *machine) ([]muster.CleanStep, error) {
 	}
 	add("processes", "its control groups are empty and removed", !left)
 	base := p.cfg.idBase(m.index)
-	pid, err := processOf(p.cfg.name(), base, base+idRange)
+	pid, err := p.lastProcess(base)
 	if err != nil {
 		return steps, err
 	}
