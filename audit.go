@@ -16,4 +16,7 @@ type Audit struct {
 	From    string    `json:"from,omitempty"`
 	To      string    `json:"to,omitempty"`
 	Text    string    `json:"text,omitempty"`
+	// Reconfigures: what the cluster's nodes are configured from has changed.
+	// Only lines that come by a feed tell.
+	Reconfigures bool `json:"-"`
 }

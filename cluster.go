@@ -36,11 +36,51 @@ type Cluster struct {
 	// Deadline is when the present phase is late. Zero: never.
 	Deadline time.Time
 	// ETA is when the cluster should be ready. Zero: unknown.
-	ETA     time.Time
-	Ready   time.Time
-	Deleted time.Time
+	ETA time.Time
+	// ETASpread is how far off ETA usually is: the median distance, either way.
+	ETASpread time.Duration
+	Ready     time.Time
+	Deleted   time.Time
 	// Expires is when the walltime ends, counted from Ready. Zero: never.
 	Expires time.Time
+	// Ending is when the graceful end began: the scheduler ends its jobs, then
+	// the machines are given back. Zero: it has not begun.
+	Ending time.Time
+	// Scaling is the change of size under way; nil when there is none.
+	Scaling *Scaling
+	// Notices are what the people inside should be told, newest last. Nodes
+	// show each one once.
+	Notices []Notice
+}
+
+// Scaling is one change of a ready cluster's size. It is done as a whole, or
+// undone, unless Some says otherwise.
+type Scaling struct {
+	// Generation of the cluster's wish that asked for it.
+	Generation int64 `json:"generation"`
+	From       int   `json:"from"` // compute nodes before
+	To         int   `json:"to"`   // and after
+	// Joining and Leaving are the nodes that come or go.
+	Joining []string `json:"joining,omitempty"`
+	Leaving []string `json:"leaving,omitempty"`
+	// Now takes leaving nodes without waiting for their jobs, which the
+	// scheduler queues again.
+	Now bool `json:"now,omitempty"`
+	// Some keeps what came when not all did.
+	Some    bool      `json:"some,omitempty"`
+	By      string    `json:"by"` // who asked
+	Started time.Time `json:"started"`
+	// Deadline is when it is undone. Zero: it waits for jobs as long as they
+	// take.
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Notice is something that the people in a cluster should know.
+type Notice struct {
+	ID   int64     `json:"id"` // grows within the cluster; shown once
+	At   time.Time `json:"at"`
+	Code string    `json:"code"` // walltime, ending, replaced, ...
+	Text string    `json:"text"`
 }
 
 // Condition is something true of an object that is not its phase: long work,
@@ -120,6 +160,19 @@ type Spec struct {
 	Validate  Validation    `json:"validate"`
 	Egress    Egress        `json:"egress"`
 	Users     []string      `json:"users"`
+	// Logins is how many login nodes there are besides the head: they take no
+	// jobs.
+	Logins int `json:"logins,omitempty"`
+	// Home is the volume (name or ID) mounted at /home; "" makes a new one.
+	Home string `json:"home,omitempty"`
+	// HomeQuota bounds a new home, in bytes, where the file system can. 0: no
+	// bound.
+	HomeQuota int64 `json:"home-quota,omitempty"`
+	// Retain is how long a home made for the cluster stays after it is
+	// deleted; 0: it goes with the cluster.
+	Retain time.Duration `json:"retain,omitempty"`
+	// Volumes are mounted besides the home.
+	Volumes []VolumeUse `json:"volumes,omitempty"`
 	// Wait says whether the request may queue when there is no room now.
 	Queue bool `json:"queue"`
 }
@@ -127,7 +180,7 @@ type Spec struct {
 // TotalNodes counts the machines that a full cluster holds.
 func (s Spec) TotalNodes() int {
 	if s.Head == HeadSeparate {
-		return s.Nodes + 1
+		return s.Nodes + s.Logins + 1
 	}
-	return s.Nodes
+	return s.Nodes + s.Logins
 }

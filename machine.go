@@ -25,6 +25,64 @@ type Machine struct {
 	LastSeen time.Time
 	// LastClean is the record of the last cleaning.
 	LastClean *CleanRecord
+	// LastTest is the record of the last test.
+	LastTest *TestRecord
+	// TestsFailed counts the tests failed in a row.
+	TestsFailed int
+	// Faults are the times at which it failed under a node, oldest first, at
+	// most MaxFaults.
+	Faults []time.Time
+	// Intent is what an administrator wants of it next. Nothing is moved by
+	// force: a cluster keeps its machine until it gives it back.
+	Intent Intent
+	// IntentBy and IntentWhy tell who wants that and why.
+	IntentBy, IntentWhy string
+}
+
+// MaxFaults is how many faults of a machine its record lists.
+const MaxFaults = 16
+
+// Intent is what an administrator wants of a machine.
+type Intent string
+
+// Intents.
+const (
+	IntentNone        Intent = ""
+	IntentDrain       Intent = "drain"       // no new cluster; stays free and unused
+	IntentMaintenance Intent = "maintenance" // into maintenance once no cluster has it
+	IntentTest        Intent = "test"        // tested once no cluster has it
+	IntentRetire      Intent = "retire"      // retired once no cluster has it
+)
+
+// TestRecord tells what was tried on a machine that was suspected, and whether
+// it did what it should.
+type TestRecord struct {
+	Machine MachineID     `json:"machine"`
+	At      time.Time     `json:"at"`
+	Took    time.Duration `json:"took"`
+	Steps   []CleanStep   `json:"steps"`
+	Passed  bool          `json:"passed"`
+}
+
+// FenceRecord tells how a machine was cut off and how that was verified.
+type FenceRecord struct {
+	Machine MachineID     `json:"machine"`
+	At      time.Time     `json:"at"`
+	Took    time.Duration `json:"took"`
+	Steps   []CleanStep   `json:"steps"`
+	Proven  bool          `json:"proven"` // it can neither compute nor speak
+}
+
+// MachineEvent is one line of a machine's history.
+type MachineEvent struct {
+	Machine MachineID `json:"machine"`
+	At      time.Time `json:"at"`
+	Kind    string    `json:"kind"` // cluster, fault, fence, test, clean, intent, note, phase
+	Cluster ClusterID `json:"cluster,omitempty"`
+	Node    string    `json:"node,omitempty"`
+	Text    string    `json:"text"`
+	// Steps are the evidence, where there is any.
+	Steps []CleanStep `json:"steps,omitempty"`
 }
 
 // Facts are what is known about a machine's hardware.

@@ -12,13 +12,14 @@ type Role string
 const (
 	RoleHead    Role = "head"    // separate head: takes no jobs
 	RoleCompute Role = "compute" // takes jobs
+	RoleLogin   Role = "login"   // people log in; takes no jobs
 )
 
 // Node is a named place in a cluster. A machine fills it; after a failure
 // another machine fills the same node.
 type Node struct {
 	Cluster ClusterID
-	Name    string // n01, n02, ... ; head for a separate head
+	Name    string // n01, n02, ... ; head for a separate head; login1, ... for login nodes
 	Index   int    // 0 is the node that carries the head
 	Role    Role
 	Head    bool // login, slurmctld and shared storage are here
@@ -44,6 +45,19 @@ type Node struct {
 	NotBefore time.Time
 	// Stages are the times of boot stages of the present attempt, in order.
 	Stages []Stage
+
+	// Hold keeps the scheduler from using the node: it is not verified yet, or
+	// waits for the others that join with it.
+	Hold bool
+	// Leave: the node is to go; the scheduler gives it no new jobs.
+	Leave bool
+	// Down: the machine that filled it is lost. The scheduler must give up what
+	// ran there before a successor may speak in the node's name.
+	Down bool
+	// Repairs counts how often the node got another machine.
+	Repairs int
+	// Was is the machine that the node lost last; "" when it never lost one.
+	Was MachineID `json:",omitempty"`
 }
 
 // Stage is one named moment of a boot: "kernel", "agent", "configured",

@@ -30,7 +30,7 @@ const (
 	NodeFencing     NodePhase = "fencing"
 	NodeFenced      NodePhase = "fenced"
 	NodeDraining    NodePhase = "draining" // leaving, or the cluster is deleted
-	NodeGone        NodePhase = "gone"     // final
+	NodeGone        NodePhase = "gone"     // until the cluster grows again
 )
 
 // MachinePhase is where a machine is in its life.
@@ -93,6 +93,9 @@ func nodeNext(p NodePhase) []NodePhase {
 		return []NodePhase{NodeAssigned, NodeDraining, NodeGone}
 	case NodeDraining:
 		return []NodePhase{NodeGone}
+	case NodeGone:
+		// The cluster grew again: the name, the address and the keys come back.
+		return []NodePhase{NodeAssigned}
 	}
 	return nil
 }
@@ -106,7 +109,7 @@ func machineNext(p MachinePhase) []MachinePhase {
 	case MachineCleaning:
 		return []MachinePhase{MachineFree, MachineSuspect, MachineMaintenance, MachineRetired}
 	case MachineFree:
-		return []MachinePhase{MachineAllocated, MachineCleaning, MachineSuspect, MachineMaintenance, MachineRetired}
+		return []MachinePhase{MachineAllocated, MachineCleaning, MachineSuspect, MachineTesting, MachineMaintenance, MachineRetired}
 	case MachineAllocated:
 		// Straight to cleaning: the cluster was deleted before it booted.
 		return []MachinePhase{MachineActive, MachineCleaning, MachineSuspect, MachineMaintenance}
@@ -115,7 +118,7 @@ func machineNext(p MachinePhase) []MachinePhase {
 	case MachineSuspect:
 		return []MachinePhase{MachineTesting, MachineMaintenance, MachineRetired}
 	case MachineTesting:
-		return []MachinePhase{MachineCleaning, MachineQuarantined, MachineMaintenance}
+		return []MachinePhase{MachineCleaning, MachineQuarantined, MachineMaintenance, MachineRetired}
 	case MachineQuarantined:
 		return []MachinePhase{MachineTesting, MachineMaintenance, MachineRetired}
 	case MachineMaintenance:

@@ -58,6 +58,7 @@ func anyMachine(t *rapid.T, i int) muster.Machine {
 	if m.Phase.Held() {
 		m.Cluster, m.Node = "c-other", "n01"
 	}
+	m.Intent = rapid.SampledFrom([]muster.Intent{"", "", "", "", "", "", muster.IntentDrain, muster.IntentMaintenance, muster.IntentTest, muster.IntentRetire}).Draw(t, "intent")
 	return m
 }
 
@@ -162,7 +163,7 @@ func checkPlan(t *rapid.T, spec muster.Spec, machines []muster.Machine, a muster
 	for _, s := range a.Plan.Assign {
 		i := slices.IndexFunc(machines, func(m muster.Machine) bool { return m.ID == s.Machine })
 		m := machines[i]
-		if m.Phase != muster.MachineFree || now.Sub(m.LastSeen) > time.Minute || m.Facts.Architecture != "amd64" || m.Facts.CPULevel < 2 {
+		if m.Phase != muster.MachineFree || m.Intent != "" || now.Sub(m.LastSeen) > time.Minute || m.Facts.Architecture != "amd64" || m.Facts.CPULevel < 2 {
 			t.Fatalf("%+v is in the plan", m)
 		}
 		if s.Role == muster.RoleHead {
@@ -190,6 +191,42 @@ func TestAnswerIsDeterministic(t *testing.T) {
 		b, _ := json.Marshal(answer("c-1", spec, snapshot(other)))
 		if string(a) != string(b) {
 			t.Fatalf("\n%s\n%s", a, b)
+		}
+	})
+}
+
+// What is kept for repairs is not taken, counted as reserved, and holds up only
+// those who could use it.
+func TestKeptForRepairs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		machines, spec := anySite(t), anySpec(t)
+		snap := snapshot(machines)
+		before := answer("c-1", spec, snap)
+		snap.Kept = map[muster.MachineID]bool{}
+		fewer := slices.Clone(machines)
+		for _, m := range machines {
+			if rapid.IntRange(0, 3).Draw(t, "kept") == 0 {
+				snap.Kept[m.ID] = true
+			}
+		}
+		a := answer("c-1", spec, snap)
+		if rank(a.Verdict) > rank(before.Verdict) || a.Fits != before.Fits {
+			t.Fatalf("%s with machines kept, %s without", a.Verdict, before.Verdict)
+		}
+		if a.Verdict == muster.VerdictNow {
+			checkPlan(t, spec, machines, a)
+			for _, s := range a.Plan.Assign {
+				if snap.Kept[s.Machine] {
+					t.Fatalf("%s is kept for a repair and in the plan", s.Machine)
+				}
+			}
+		}
+		// The same as if they were not there, but for never.
+		fewer = slices.DeleteFunc(fewer, func(m muster.Machine) bool { return snap.Kept[m.ID] })
+		without := answer("c-1", spec, snapshot(fewer))
+		if (without.Verdict == muster.VerdictNow) != (a.Verdict == muster.VerdictNow) {
+			t.Fatalf("%s with machines kept, %s were they not there", a.Verdict, without.Verdict)
 		}
 	})
 }
@@ -297,7 +334,7 @@ func TestNoStarvation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		machines := anySite(t)
 		for i := range machines {
-			machines[i].Phase, machines[i].Cluster, machines[i].Node = muster.MachineFree, "", ""
+			machines[i].Phase, machines[i].Cluster, machines[i].Node, machines[i].Intent = muster.MachineFree, "", "", ""
 			machines[i].LastSeen = now
 		}
 		var queue []admit.Waiting

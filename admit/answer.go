@@ -28,7 +28,7 @@ type asked struct {
 // whatever they are doing now.
 func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Snapshot, placer Placer) muster.Answer {
 	a := &asked{
-		sifted: sift(checksFor(spec, image, snap.RootElsewhere), spec, snap.Machines),
+		sifted: sift(checksOf(spec, image, snap), spec, snap.Machines),
 		snap:   snap, placer: placer, least: max(1, spec.Min),
 		state: make([]string, len(snap.Machines)),
 	}

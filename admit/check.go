@@ -44,7 +44,7 @@ func Reasons() []string {
 		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService,
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
 		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
-		ReasonImageMemory, ReasonImageDevices, ReasonImageModules,
+		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume,
 		ReasonMaintenance, ReasonQuarantined, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved,
 	}
 }

@@ -32,7 +32,7 @@ func sift(checks []check, spec muster.Spec, machines []muster.Machine) *sifted {
 }
 
 // pick lists the machines that fit, were the waived checks not asked: those
-// for nodes, and those for nothing but a separate head. keep, if set, tells
+// for nodes, and those for nothing but a separate head or a login node. keep, if set, tells
 // which machines come into question at all (the free ones, for instance).
 func (t *sifted) pick(waived uint64, keep func(j int) bool) (compute, spare []*muster.Machine) {
 	return t.pickWhere(waived, keep, nil)
@@ -40,7 +40,7 @@ func (t *sifted) pick(waived uint64, keep func(j int) bool) (compute, spare []*m
 
 // pickWhere is pick with one more condition on nodes, but not on the head.
 func (t *sifted) pickWhere(waived uint64, keep, also func(j int) bool) (compute, spare []*muster.Machine) {
-	separate := t.spec.Head == muster.HeadSeparate
+	separate := t.spec.TotalNodes() > t.spec.Nodes // a head or login nodes besides
 	for j := range t.machines {
 		failed := t.failed[j] &^ waived
 		if failed&t.heads != 0 || (failed != 0 && !separate) || (keep != nil && !keep(j)) {

@@ -20,6 +20,11 @@ type Snapshot struct {
 	// image's root file system in their own memory ("local" mounts it from
 	// the host). Everywhere else its size is added to the memory needed.
 	RootElsewhere map[string]bool
+	// Mounts tells which machines can have which volumes.
+	Mounts Mounts
+	// Kept are free machines that repairs take next: they go before every
+	// request.
+	Kept map[muster.MachineID]bool
 }
 
 // Waiting is a request in the queue.

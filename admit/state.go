@@ -14,6 +14,11 @@ func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]
 		return ReasonMaintenance
 	case muster.MachineSuspect, muster.MachineTesting, muster.MachineQuarantined:
 		return ReasonQuarantined
+	}
+	if m.Intent != muster.IntentNone {
+		return ReasonMaintenance // also once its cluster has given it back
+	}
+	switch m.Phase {
 	case muster.MachineAllocated, muster.MachineActive:
 		return ReasonBusy
 	case muster.MachineNew, muster.MachineCleaning:
@@ -28,7 +33,7 @@ func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]
 		return ReasonBusy // never take what is not plainly free
 	case missing(m), snap.Silence > 0 && snap.Now.Sub(m.LastSeen) > snap.Silence:
 		return ReasonNotAnswering
-	case reserved[m]:
+	case reserved[m], snap.Kept[m.ID]:
 		return ReasonReserved
 	}
 	return ""
@@ -47,12 +52,12 @@ func stateText(reason string, silence time.Duration) string {
 		silent = "silent for more than " + silence.String() + ", or not found by their provider"
 	}
 	text := map[string]string{
-		ReasonMaintenance:  "an administrator took them out of service",
+		ReasonMaintenance:  "an administrator took them out of service, or drains them",
 		ReasonQuarantined:  "suspected of a fault, and not used before a good test",
 		ReasonBusy:         "serving other clusters",
 		ReasonCleaning:     "being cleaned, free in a moment",
 		ReasonNotAnswering: silent,
-		ReasonReserved:     "an earlier request waits for them",
+		ReasonReserved:     "a repair or an earlier request waits for them",
 	}[reason]
 	return reason + ": " + text
 }
@@ -81,6 +86,7 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 	type key struct {
 		wish  muster.Wish
 		image *muster.Image
+		mount bool
 	}
 	known := make(map[key]sifted) // people ask for the same machines
 	reserved := make(map[*muster.Machine]bool)
@@ -92,10 +98,10 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 		if w.Image == nil {
 			continue
 		}
-		k := key{w.Spec.Machine, w.Image}
+		k := key{w.Spec.Machine, w.Image, snap.Mounts.needed(w.Spec)}
 		t, ok := known[k]
 		if !ok {
-			t = *sift(checksFor(w.Spec, w.Image, snap.RootElsewhere), w.Spec, snap.Machines)
+			t = *sift(checksOf(w.Spec, w.Image, snap), w.Spec, snap.Machines)
 			known[k] = t
 		}
 		t.spec = w.Spec

@@ -14,12 +14,18 @@ const longest = 100
 // one. Letter case and the choice of hyphen or underscore do not count. Of
 // candidates equally near it is the first in alphabetical order, so that the
 // order of the list does not matter.
-func Of(word string, candidates []string) string {
+func Of(word string, candidates []string) string { return within(word, candidates, len(word)) }
+
+// Slip is Of where a false suspicion costs more than a missed one: two slips
+// are allowed at most, and one in words of less than six letters.
+func Slip(word string, candidates []string) string { return within(word, candidates, 2) }
+
+func within(word string, candidates []string, most int) string {
 	w := plain(word)
 	if len(w) > longest {
 		return ""
 	}
-	best, least := "", max(1, len(w)/3)
+	best, least := "", max(1, min(most, len(w)/3))
 	for _, name := range candidates {
 		if len(name) > len(w)+least || len(name) < len(w)-least {
 			continue

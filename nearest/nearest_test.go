@@ -28,6 +28,22 @@ func TestOf(t *testing.T) {
 	}
 }
 
+func TestSlip(t *testing.T) {
+	t.Parallel()
+	known := []string{"bob", "alice", "christoph"}
+	for word, want := range map[string]string{
+		"bbo": "bob", "bab": "bob", "alise": "alice", "alcie": "alice", "chritsohp": "christoph",
+		"ada": "", "eliza": "", "alan": "", "christian": "", "": "",
+	} {
+		if got := Slip(word, known); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+	if got := Of("christian", known); got != "christoph" {
+		t.Errorf("Of allows three in nine: %q", got)
+	}
+}
+
 // What is found is of the list and within the slips allowed, a word finds
 // itself, and the order of the list does not matter.
 func TestOfKeepsItsPromises(t *testing.T) {

@@ -66,6 +66,7 @@ func hostsOf(in Input) []wire.Host {
 		}
 		h := wire.Host{Name: n.Name, Address: n.Address.String(), Compute: n.Role == muster.RoleCompute}
 		h.Cores, h.MemoryMB = capacity(in, n)
+		h.Hold, h.Drain, h.Down = n.Hold, n.Leave, n.Down
 		hosts = append(hosts, h)
 	}
 	return hosts
@@ -119,6 +120,8 @@ func schedulerOf(in Input, head muster.Node, hosts []wire.Host) (*SlurmCluster, 
 		Version:     in.Image.Slurm,
 		Nodes:       hosts,
 		Accounting:  hasPackages(in.Image, "slurmdbd", "mariadb-server"),
+
+		MemoryPerCore: in.MemoryPerCore,
 	}, nil
 }
 

@@ -16,6 +16,13 @@ type Input struct {
 	Image    muster.Image
 	// Generation of the configuration, not of the cluster's wish.
 	Generation int64
+	// MemoryPerCore is what the scheduler gives for a core, in MiB, once that
+	// was decided; 0 before.
+	MemoryPerCore int64
+	// Mounts are what the agents mount, by node. nil: nothing.
+	Mounts func(n muster.Node) []wire.Mount
+	// Storage tells people what their places are for.
+	Storage []wire.Storage
 	// ProxyURL of the egress proxy as seen by nodes; "" without one.
 	ProxyURL string
 	// Slurm renders the scheduler's part; nil when there is none anywhere.
@@ -45,4 +52,7 @@ type SlurmCluster struct {
 	Version     string
 	Nodes       []wire.Host
 	Accounting  bool
+	// MemoryPerCore stays as it was when the cluster was first configured;
+	// 0: from the nodes.
+	MemoryPerCore int64
 }

@@ -34,6 +34,7 @@ func Share(in Input) (*Shared, error) {
 		ClusterName:    in.Cluster.Name,
 		Project:        in.Cluster.Project,
 		HeadNode:       head.Name,
+		HeadBoot:       head.Attempt,
 		Interface:      messageInterface,
 		Management:     managementInterface,
 		Domain:         Domain(in.Cluster.Name),
@@ -42,6 +43,9 @@ func Share(in Input) (*Shared, error) {
 		Oversubscribed: oversubscribed(in),
 		Users:          accounts(in.Users),
 		SSH:            sshOf(in),
+		Notices:        in.Cluster.Notices,
+		Expires:        in.Cluster.Expires,
+		Files:          storageFiles(in.Storage),
 	}
 	if in.Cluster.Spec.Egress == muster.EgressProxy {
 		s.all.ProxyURL = in.ProxyURL
@@ -57,6 +61,9 @@ func Share(in Input) (*Shared, error) {
 // Common is the configuration without what differs from node to node.
 func (s *Shared) Common() wire.NodeConfig { return s.all }
 
+// Scheduler is what the scheduler's part is rendered from; nil without one.
+func (s *Shared) Scheduler() *SlurmCluster { return s.sched }
+
 // Node composes the configuration of one node with its host key and the
 // certificate of that. EInternal: it is not one of the cluster's.
 func (s *Shared) Node(n muster.Node, hostKey, hostCertificate string) (wire.NodeConfig, error) {
@@ -69,11 +76,15 @@ func (s *Shared) Node(n muster.Node, hostKey, hostCertificate string) (wire.Node
 	c.Address = netip.PrefixFrom(n.Address, s.in.Cluster.Subnet.Bits()).String()
 	c.Cores, c.MemoryMB = own.Cores, own.MemoryMB
 	c.SSH.HostKey, c.SSH.HostCertificate = hostKey, hostCertificate
+	if s.in.Mounts != nil {
+		c.Mounts = s.in.Mounts(n)
+	}
 	if s.sched == nil {
 		return c, nil
 	}
 	part := s.in.Slurm(*s.sched, n.Name)
 	part.MungeKey = s.munge
+	part.Ending = !s.in.Cluster.Ending.IsZero()
 	if n.Head {
 		part.DBPassword = s.in.Secrets.DBPassword
 	}

@@ -6,9 +6,12 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -100,13 +103,29 @@ func (s SSHAuthority) PublicLine() string {
 }
 
 // SignHost certifies a host key for these names (and addresses). A ttl of zero
-// is for ever: the authority ends with its cluster.
+// is for ever: the authority ends with its cluster. A certificate that lives
+// for days comes out the same when it is made again within a tenth of its life,
+// so that no host needs to be told of a new one for nothing.
 func (s SSHAuthority) SignHost(pub ssh.PublicKey, names []string, ttl time.Duration) (*ssh.Certificate, error) {
 	c := &ssh.Certificate{CertType: ssh.HostCert, ValidPrincipals: names}
 	if len(names) > 0 {
 		c.KeyId = names[0]
 	}
 	return s.sign(c, pub, ttl)
+}
+
+// steady is how long a host certificate lives at least that comes out the same
+// when it is made again.
+const steady = 10 * 24 * time.Hour
+
+// again gives what is chosen by chance in a certificate from what is in it.
+func again(c *ssh.Certificate, from time.Time) io.Reader {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00%d", Line(c.Key), strings.Join(c.ValidPrincipals, ","), from.Unix())
+	seed := h.Sum(nil)
+	c.Serial = binary.BigEndian.Uint64(seed)
+	h.Write([]byte("nonce"))
+	return bytes.NewReader(h.Sum(nil))
 }
 
 // SignUser certifies a user's key for these principals, for at most UserTTL.
@@ -151,12 +170,17 @@ func (s SSHAuthority) sign(c *ssh.Certificate, pub ssh.PublicKey, ttl time.Durat
 	_, _ = rand.Read(serial) // never fails
 	now := s.clock.Now()
 	c.Key, c.Serial = pub, binary.BigEndian.Uint64(serial)
+	chance := rand.Reader
+	if c.CertType == ssh.HostCert && ttl >= steady {
+		now = now.Truncate(ttl / 10)
+		chance = again(c, now)
+	}
 	c.ValidAfter = uint64(now.Add(-skew).Unix())
 	c.ValidBefore = ssh.CertTimeInfinity
 	if ttl > 0 {
 		c.ValidBefore = uint64(now.Add(ttl).Unix())
 	}
-	if err := c.SignCert(rand.Reader, s.signer); err != nil {
+	if err := c.SignCert(chance, s.signer); err != nil {
 		return nil, keyDefect(err)
 	}
 	return c, nil

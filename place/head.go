@@ -7,7 +7,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// chooseHead takes the machine of a separate head, from the same provider as
+// chooseHead takes the machine of a separate head or of a login node, from the same provider as
 // the nodes: a service machine if there is one, else one that is of no use as
 // a node of this request, else the smallest; one in a rack of the nodes before
 // others alike. It returns nil when there is none.

@@ -13,6 +13,9 @@ func NodeName(i, nodes int) string {
 	return "n" + strings.Repeat("0", max(0, width-len(d))) + d
 }
 
+// LoginName is the name of login node i (from 1) of a cluster.
+func LoginName(i int) string { return "login" + strconv.Itoa(i) }
+
 // compareNatural orders names so that m2 comes before m10.
 func compareNatural(a, b string) int {
 	i, j := 0, 0

@@ -17,9 +17,10 @@ type group struct {
 	room                  int // compute nodes it has a place for
 }
 
-// Room is how many compute nodes of the spec find a place, with a head, at
-// most spec.Nodes. compute are the machines that fit the nodes, each of which
-// may carry a separate head too; spare may carry only a separate head.
+// Room is how many compute nodes of the spec find a place, with a head and
+// login nodes, at most spec.Nodes. compute are the machines that fit the nodes,
+// each of which may carry a separate head or a login node too; spare may carry
+// only these.
 func (Planner) Room(spec muster.Spec, compute, spare []*muster.Machine) int {
 	most := 0
 	for _, g := range groups(spec, compute, spare, false) {
@@ -44,13 +45,19 @@ func (Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*mus
 	if !spec.Mixed {
 		plan.Class = g.class
 	}
-	plan.Assign = make([]muster.Assignment, 0, len(chosen)+1)
+	plan.Assign = make([]muster.Assignment, 0, len(chosen)+aside(spec))
 	separate := spec.Head == muster.HeadSeparate
-	if separate {
-		head := chooseHead(s, g.provider, chosen, compute, spare)
-		if head == nil {
+	var besides []*muster.Machine
+	for range aside(spec) {
+		m := chooseHead(s, g.provider, slices.Concat(chosen, besides), compute, spare)
+		if m == nil {
 			return muster.Plan{}, false
 		}
+		besides = append(besides, m)
+	}
+	if separate {
+		head := besides[0]
+		besides = besides[1:]
 		plan.Assign = append(plan.Assign, muster.Assignment{
 			Node: "head", Role: muster.RoleHead, Head: true,
 			Machine: head.ID, Rack: head.Facts.Rack,
@@ -66,8 +73,18 @@ func (Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*mus
 			Rack:    m.Facts.Rack,
 		})
 	}
+	for i, m := range besides {
+		plan.Assign = append(plan.Assign, muster.Assignment{
+			Node: LoginName(i + 1), Index: len(plan.Assign), Role: muster.RoleLogin,
+			Machine: m.ID, Rack: m.Facts.Rack,
+		})
+	}
 	return plan, true
 }
+
+// aside is how many machines a cluster needs besides its compute nodes: for a
+// separate head and for login nodes. One kind of machine serves both.
+func aside(spec muster.Spec) int { return spec.TotalNodes() - spec.Nodes }
 
 // groups divides the machines into those that one cluster may be made of.
 // members false leaves group.machines empty: only the room is counted.
@@ -101,7 +118,7 @@ func groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []
 			g.machines = append(g.machines, m)
 		}
 	}
-	if spec.Head == muster.HeadSeparate {
+	if aside(spec) > 0 {
 		for _, g := range list {
 			heads[g.provider] += sizes[g]
 		}
@@ -111,10 +128,11 @@ func groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []
 	}
 	for _, g := range list {
 		g.room = sizes[g]
-		// The head comes from outside the group if anything there can carry
-		// it; otherwise it takes one of the group's machines.
-		if spec.Head == muster.HeadSeparate && heads[g.provider] == sizes[g] {
-			g.room--
+		// Head and login nodes come from outside the group as far as anything
+		// there can carry them; the others take machines of the group.
+		if n := aside(spec); n > 0 {
+			outside := heads[g.provider] - sizes[g]
+			g.room = max(0, g.room-max(0, n-outside))
 		}
 		g.room = min(g.room, spec.Nodes)
 	}

@@ -3,7 +3,7 @@ package place
 import "github.com/muster-hpc/muster"
 
 // Useful lists the machines that a request waits for: all of every group that
-// has room for it, and those that may carry its head. Once they are free there
+// has room for it, and those that may carry its head or login nodes. Once they are free there
 // is room. It lists none when there is no room ever.
 //
 // Where service machines can carry the head the others are not listed for it.
@@ -18,14 +18,18 @@ func (Planner) Useful(spec muster.Spec, compute, spare []*muster.Machine) []*mus
 			out = append(out, g.machines...)
 		}
 	}
-	if spec.Head != muster.HeadSeparate {
+	if aside(spec) == 0 {
 		return out
 	}
-	service := make(map[string]bool) // providers with a service machine
+	count := make(map[string]int) // service machines of each provider
 	for _, m := range spare {
 		if m.Facts.Service {
-			service[m.Provider] = true
+			count[m.Provider]++
 		}
+	}
+	service := make(map[string]bool) // providers with enough of them
+	for provider, n := range count {
+		service[provider] = n >= aside(spec)
 	}
 	for _, m := range spare {
 		if served[m.Provider] && (m.Facts.Service || !service[m.Provider]) {

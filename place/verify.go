@@ -38,6 +38,9 @@ func Verify(plan muster.Plan, current []muster.Machine) error {
 		if m.Phase != muster.MachineFree || m.Cluster != "" || m.Node != "" {
 			return stale("machine %s is no longer free (%s)", a.Machine, m.Phase)
 		}
+		if m.Intent != muster.IntentNone {
+			return stale("machine %s is being taken out of service", a.Machine)
+		}
 		if m.Facts.Rack != a.Rack {
 			return stale("machine %s has moved to another rack", a.Machine)
 		}

@@ -20,7 +20,7 @@ type decoder struct {
 
 // amountFields are texts that may be written as a bare number.
 func isAmount(name string) bool {
-	return slices.Contains([]string{"cores", "memory", "disk", "nics", "nic-speed", "accelerators", "walltime"}, name)
+	return slices.Contains([]string{"cores", "memory", "disk", "nics", "nic-speed", "accelerators", "walltime", "retain", "home-quota"}, name)
 }
 
 func (d *decoder) problem(path string, p Place, hint, format string, args ...any) {

@@ -32,14 +32,19 @@ func checkName(s string) *fault {
 		return faultf("", "the name has %d characters; at most %d are possible", len(s), maxName)
 	case !nameForm.MatchString(s):
 		hint := "lower-case letters, digits and hyphens, a letter or digit first and last"
-		if better := strings.Trim(notNameChars.ReplaceAllString(strings.ToLower(s), "-"), "-"); better != "" {
+		if better := strings.Trim(notNameChars.ReplaceAllString(strings.ToLower(s), "-"), "-"); better != "" && isASCII(s) {
 			hint = fmt.Sprintf("write %s: %s", better, hint)
 		}
-		return faultf(hint, "%q cannot be a name", short(s))
+		return faultf(hint, "%q cannot be a name", cut(s)) // %q escapes what moves a cursor
 	case clusterID.MatchString(s):
 		return faultf("choose another", "%q looks like the ID of a cluster", s)
 	}
 	return nil
+}
+
+// isASCII tells whether no letter is lost when only a-z are kept.
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > '~' })
 }
 
 func checkProject(s string) *fault {

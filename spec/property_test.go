@@ -43,6 +43,7 @@ func anyRequest() *rapid.Generator[wire.Request] {
 				NICKind:      maybe(t, "kind", pattern),
 			},
 			Mixed:     rapid.Bool().Draw(t, "mixed"),
+			Logins:    rapid.IntRange(0, maxLogins).Draw(t, "logins"),
 			Image:     maybe(t, "image", word),
 			Head:      maybe(t, "head", rapid.SampledFrom([]string{"separate", "shared"})),
 			Scheduler: maybe(t, "scheduler", rapid.SampledFrom([]string{"slurm", "none"})),
@@ -52,6 +53,8 @@ func anyRequest() *rapid.Generator[wire.Request] {
 			Validate:  maybe(t, "validate", rapid.SampledFrom([]string{"quick", "full", "off"})),
 			Egress:    maybe(t, "egress", rapid.SampledFrom([]string{"none", "proxy", "nat"})),
 			Project:   maybe(t, "project", word),
+			Home:      maybe(t, "home", word),
+			Retain:    maybe(t, "retain", rapid.StringMatching(`0|[1-9]d([1-9]h)?`)),
 		}
 		if rapid.Bool().Draw(t, "has min") {
 			r.Min = rapid.IntRange(1, r.Nodes).Draw(t, "min")
@@ -61,6 +64,12 @@ func anyRequest() *rapid.Generator[wire.Request] {
 		}
 		if l := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z][a-z0-9.+-]{0,6}[a-z0-9+]`), 0, 4, rapid.ID).Draw(t, "packages"); len(l) > 0 {
 			r.Packages = l
+		}
+		if r.Home == "" {
+			r.HomeQuota = maybe(t, "home quota", rapid.StringMatching(`[1-9][0-9]{0,2}[GT]iB`))
+		}
+		for i, name := range rapid.SliceOfNDistinct(word, 0, 4, rapid.ID).Draw(t, "volumes") {
+			r.Volumes = append(r.Volumes, name+[]string{"", ":ro", ":/v" + name, ":/opt/" + name + ":rw"}[i])
 		}
 		if rapid.Bool().Draw(t, "has queue") {
 			q := rapid.Bool().Draw(t, "queue")
@@ -167,6 +176,9 @@ func normal(r wire.Request) wire.Request {
 	}
 	if len(r.Packages) == 0 {
 		r.Packages = nil
+	}
+	if len(r.Volumes) == 0 {
+		r.Volumes = nil
 	}
 	return r
 }

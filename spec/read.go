@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
@@ -127,4 +128,7 @@ type Defaults struct {
 	Placement muster.Placement
 	Validate  muster.Validation
 	Egress    muster.Egress
+	// Retain is how long the home of a deleted cluster is kept. 0:
+	// muster.DefaultRetain; negative: not at all.
+	Retain time.Duration
 }

@@ -43,7 +43,7 @@ func synonym(word string) (string, bool) {
 		"time": "walltime", "duration": "walltime", "count": "nodes", "size": "nodes",
 		"os": "image", "template": "image", "user": "users", "package": "packages",
 		"machines": "machine", "host": "machine", "hosts": "machine", "minimum": "min",
-		"validation": "validate", "title": "name", "storage": "disk",
+		"validation": "validate", "quota": "home-quota", "keep": "retain", "volume": "volumes", "mounts": "volumes", "title": "name", "storage": "disk",
 	}[word]
 	return s, ok
 }

@@ -14,6 +14,7 @@ import (
 // Limits of a request.
 const (
 	maxNodes    = 4000
+	maxLogins   = 32
 	maxUsers    = 500
 	maxPackages = 200
 )
@@ -26,7 +27,7 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	s := muster.Spec{
 		Name: req.Name, Project: cmp.Or(req.Project, d.Project),
 		Nodes: req.Nodes, Min: req.Min, Mixed: req.Mixed,
-		Image: cmp.Or(req.Image, d.Image, "hpc"),
+		Image: cmp.Or(req.Image, d.Image, "hpc"), Logins: req.Logins,
 		Queue: req.Queue == nil || *req.Queue,
 	}
 	v.fault("name", checkName(req.Name))
@@ -49,6 +50,7 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	if req.Walltime != "" {
 		v.walltime(req.Walltime, &s)
 	}
+	v.volumes(req.Home, req.HomeQuota, req.Retain, req.Volumes, d, &s)
 	s.Users = v.names("users", req.Users, maxUsers, checkUser)
 	if len(req.Users) == 0 {
 		s.Users = slices.Clone(d.Users)
@@ -88,6 +90,9 @@ func (v *validator) size(req wire.Request, s *muster.Spec) {
 		v.add("min", fmt.Sprintf("write min: %d or less, or leave it out to need all nodes", req.Nodes), "min is %d, more than the %d nodes asked", req.Min, req.Nodes)
 	case req.Min == 0:
 		s.Min = req.Nodes
+	}
+	if req.Logins < 0 || req.Logins > maxLogins {
+		v.add("logins", fmt.Sprintf("write 0 to %d; the head is a login node too", maxLogins), "%d login nodes are not possible", req.Logins)
 	}
 }
 

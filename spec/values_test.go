@@ -138,6 +138,15 @@ func TestCrossChecks(t *testing.T) {
 		"long walltime":       {func(r *wire.Request) { r.Walltime = "60w" }, "walltime"},
 		"users twice":         {func(r *wire.Request) { r.Users = []string{"a", "b", "a"} }, "users[2]"},
 		"too many users":      {func(r *wire.Request) { r.Users = make([]string, maxUsers+1) }, "users"},
+		"home and quota":      {func(r *wire.Request) { r.Home, r.HomeQuota = "h", "1GiB" }, "home-quota"},
+		"bad home":            {func(r *wire.Request) { r.Home = "../etc" }, "home"},
+		"bad quota":           {func(r *wire.Request) { r.HomeQuota = "12" }, "home-quota"},
+		"no time to keep":     {func(r *wire.Request) { r.Retain = "0" }, ""},
+		"too long to keep":    {func(r *wire.Request) { r.Retain = "400d" }, "retain"},
+		"a volume twice":      {func(r *wire.Request) { r.Volumes = []string{"a:/x", "a:/y"} }, "volumes[1]"},
+		"volumes in volumes":  {func(r *wire.Request) { r.Volumes = []string{"a:/x", "b:/x/y", "c:/xy"} }, "volumes[1]"},
+		"volume in the home":  {func(r *wire.Request) { r.Volumes = []string{"a:/home/alice"} }, "volumes[0]"},
+		"too many volumes":    {func(r *wire.Request) { r.Volumes = make([]string, maxVolumes+1) }, "volumes"},
 		"everything is wrong": {func(r *wire.Request) { *r = wire.Request{Head: "x", Egress: "x", Validate: "x"} }, "name nodes head validate egress"},
 	} {
 		r := wire.Request{Name: "a", Nodes: 4}

@@ -145,12 +145,15 @@ func yamlHint(text string) string {
 }
 
 // short quotes foreign text within a message: printable, and not much of it.
-func short(s string) string {
+func short(s string) string { return clean(cut(s)) }
+
+// cut is the beginning of a long text.
+func cut(s string) string {
 	const most = 40
 	if r := []rune(s); len(r) > most {
 		s = string(r[:most]) + "..."
 	}
-	return clean(s)
+	return s
 }
 
 func clean(s string) string {

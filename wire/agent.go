@@ -61,10 +61,13 @@ type NodeConfig struct {
 	Role        muster.Role      `json:"role"`
 	Head        bool             `json:"head"`      // this node is the head
 	HeadNode    string           `json:"head_node"` // name of the head
-	Address     string           `json:"address"`   // of this node on the message network, with prefix length
-	Interface   string           `json:"interface"` // message interface: msg0
-	Management  string           `json:"management_interface"`
-	Domain      string           `json:"domain"` // n01.cfd.muster
+	// HeadBoot is the number of the head's boot: another one means that the
+	// scheduler was away.
+	HeadBoot   int64  `json:"head_boot,omitempty"`
+	Address    string `json:"address"`   // of this node on the message network, with prefix length
+	Interface  string `json:"interface"` // message interface: msg0
+	Management string `json:"management_interface"`
+	Domain     string `json:"domain"` // n01.cfd.muster
 	// Hosts lists every node, with its message address, in index order.
 	Hosts []Host `json:"hosts"`
 	// Cores and Memory (MiB) are what the scheduler may use here.
@@ -82,6 +85,11 @@ type NodeConfig struct {
 	Mounts   []Mount  `json:"mounts,omitempty"`
 	ProxyURL string   `json:"proxy_url,omitempty"` // egress proxy
 	Time     []string `json:"time,omitempty"`      // NTP servers; empty: the machine's clock is the host's
+	// Notices are told once to everybody who is logged in, and kept in the
+	// message of the day.
+	Notices []muster.Notice `json:"notices,omitempty"`
+	// Expires is when the cluster's walltime ends.
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // Host is a name with its address.
@@ -93,6 +101,13 @@ type Host struct {
 	Cores    int   `json:"cores,omitempty"`
 	MemoryMB int64 `json:"memory_mb,omitempty"`
 	Compute  bool  `json:"compute,omitempty"`
+	// Hold: the scheduler may not use the node yet. Its agent starts no slurmd
+	// and reports ready when all else is.
+	Hold bool `json:"hold,omitempty"`
+	// Drain: the scheduler gives it no new jobs; it is to leave.
+	Drain bool `json:"drain,omitempty"`
+	// Down: its machine is lost. The head marks it down in the scheduler.
+	Down bool `json:"down,omitempty"`
 }
 
 // Account is a person on every node.
@@ -132,7 +147,10 @@ type SlurmConfig struct {
 	// ranks them in this one. Head only.
 	NodeLines []NodeLine `json:"node_lines,omitempty"`
 	// Accounting tells the head to run slurmdbd and its database.
-	Accounting bool   `json:"accounting,omitempty"`
+	Accounting bool `json:"accounting,omitempty"`
+	// Ending: the cluster ends. The head stops new jobs, lets running ones end
+	// as they do at their own time limit, and says so by Report.Ended.
+	Ending     bool   `json:"ending,omitempty"`
 	DBPassword string `json:"db_password,omitempty"` // head only, where accounting needs one
 }
 
@@ -174,12 +192,20 @@ type Report struct {
 	Scheduler *SchedulerState `json:"scheduler,omitempty"`
 	// Dropped counts journal lines lost because the server did not answer.
 	Dropped int64 `json:"dropped,omitempty"`
+	// Goodbye says that the node goes down in order: reboot or poweroff. The
+	// agent's last word; a hint only.
+	Goodbye string `json:"goodbye,omitempty"`
+	// Reached answers ReportReply.Reach, once for each name.
+	Reached []Reach `json:"reached,omitempty"`
 }
 
 // ReportReply tells the agent how to go on.
 type ReportReply struct {
 	IntervalMS int64 `json:"interval_ms"` // until the next report
 	Generation int64 `json:"generation"`  // newest configuration
+	// Reach names nodes that the server does not hear. The agent tries whether
+	// it reaches them, and says so as soon as it knows.
+	Reach []string `json:"reach,omitempty"`
 }
 
 // Usage is a sample of what the node uses (mission row A8).
@@ -223,4 +249,24 @@ type SchedulerState struct {
 	Nodes map[string]string `json:"nodes,omitempty"` // name -> idle, mixed, allocated, down, ...
 	Jobs  int               `json:"jobs"`            // running
 	Queue int               `json:"pending"`         // pending
+	// List is the jobs that run or wait, newest first, at most MaxJobs.
+	List []Job `json:"list,omitempty"`
+	// Ended: the scheduler ended its jobs because the cluster ends.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// MaxJobs is how many jobs a scheduler's state lists.
+const MaxJobs = 200
+
+// Job is one job as the scheduler tells it.
+type Job struct {
+	ID      string    `json:"id"`
+	User    string    `json:"user"`
+	Name    string    `json:"name"`
+	State   string    `json:"state"` // running, pending, ...
+	Nodes   string    `json:"nodes,omitempty"`
+	Count   int       `json:"count"` // nodes
+	Reason  string    `json:"reason,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Limit   string    `json:"limit,omitempty"`
 }

@@ -46,6 +46,17 @@ type Cluster struct {
 	Deleted        time.Time           `json:"deleted,omitzero"`
 	Expires        time.Time           `json:"expires,omitzero"`
 	Oversubscribed bool                `json:"oversubscribed,omitempty"`
+	Volumes        []MountedVolume     `json:"volumes,omitempty"` // only in show
+	// ETASpread is how far off ETA usually is, either way, in nanoseconds.
+	ETASpread time.Duration `json:"eta_spread,omitempty"`
+	// Generation counts changes of Spec, from 1.
+	Generation int64 `json:"generation,omitempty"`
+	// Scaling is the change of size under way.
+	Scaling *muster.Scaling `json:"scaling,omitempty"`
+	// Ending is when the graceful end began: jobs are being ended.
+	Ending time.Time `json:"ending,omitzero"`
+	// Notices are what the people inside were told, newest last.
+	Notices []muster.Notice `json:"notices,omitempty"`
 }
 
 // Node is a node as a client sees it.
@@ -70,16 +81,21 @@ type Node struct {
 	Deadline   time.Time          `json:"deadline,omitzero"`
 	Usage      *Usage             `json:"usage,omitempty"`
 	LastSeen   time.Time          `json:"last_seen,omitzero"`
+	Hold       bool               `json:"hold,omitempty"`    // the scheduler may not use it yet
+	Leave      bool               `json:"leave,omitempty"`   // it is to go and gets no new jobs
+	Down       bool               `json:"down,omitempty"`    // its machine is lost
+	Repairs    int                `json:"repairs,omitempty"` // how often it got another machine
 }
 
 // Access is what a client needs for SSH to a node: a short-lived certificate
 // for the ephemeral key it sent, and the line by which it knows the host.
 type Access struct {
-	Node        string    `json:"node"`
-	User        string    `json:"user"`
-	Certificate string    `json:"certificate"` // authorized_keys format
-	KnownHosts  string    `json:"known_hosts"` // @cert-authority line
-	Expires     time.Time `json:"expires"`
+	Cluster     muster.ClusterID `json:"cluster"`
+	Node        string           `json:"node"`
+	User        string           `json:"user"`
+	Certificate string           `json:"certificate"` // authorized_keys format
+	KnownHosts  string           `json:"known_hosts"` // @cert-authority line
+	Expires     time.Time        `json:"expires"`
 }
 
 // AccessRequest asks for Access. An empty node means the head, an empty user

@@ -24,4 +24,5 @@ type Machine struct {
 	PhaseSince time.Time           `json:"status_since"`
 	LastSeen   time.Time           `json:"last_seen,omitzero"`
 	LastClean  *muster.CleanRecord `json:"last_clean,omitempty"`
+	MachineCare
 }

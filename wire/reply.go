@@ -44,6 +44,9 @@ type Deleted struct {
 	ID     muster.ClusterID    `json:"id"`
 	Name   string              `json:"name"`
 	Status muster.ClusterPhase `json:"status"`
+	// Home is the volume that stays, for so many seconds after the deletion.
+	Home string `json:"home,omitempty"`
+	Kept int64  `json:"home_kept_s,omitempty"`
 }
 
 // KeyRequest adds a public SSH key to a user.
@@ -68,6 +71,10 @@ type Logs struct {
 type NodeUsage struct {
 	Node    string  `json:"node"`
 	Samples []Usage `json:"samples"`
+	// Machines filled the node in the time asked for, in order.
+	Machines []MachineSince `json:"machines,omitempty"`
+	// Curves by figure, with the names of Usage; counters are bytes/s.
+	Curves map[string]Curve `json:"curves,omitempty"`
 }
 
 // ClusterUsage is what the nodes of a cluster use.
@@ -75,6 +82,12 @@ type ClusterUsage struct {
 	ID     muster.ClusterID    `json:"id"`
 	Status muster.ClusterPhase `json:"status"`
 	Nodes  []NodeUsage         `json:"nodes"`
+	Name   string              `json:"name,omitempty"`
+	// Window and Curves are there when a time was asked for. Curves has
+	// jobs_running, jobs_pending, hosts_up, hosts_down, hosts_total, cores_busy
+	// and cores_total.
+	Window *Window          `json:"window,omitempty"`
+	Curves map[string]Curve `json:"curves,omitempty"`
 }
 
 // Health tells how the parts of the server are.
@@ -124,6 +137,7 @@ type EventQuery struct {
 	Cluster string // ID or name; "" for the whole site
 	After   int64  // sequence number after which to begin
 	Follow  bool   // go on when the past is told
+	Newest  int    // of the past, only the last so many; 0: all
 }
 
 // Done is the reply to something that leaves nothing to show.

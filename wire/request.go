@@ -17,6 +17,7 @@ type Request struct {
 	Image     string      `json:"image,omitempty" doc:"Image name or content ID; default hpc"`
 	Packages  []string    `json:"packages,omitempty" doc:"Extra packages: a derived image is built"`
 	Head      string      `json:"head,omitempty" doc:"separate or shared"`
+	Logins    int         `json:"logins,omitempty" doc:"How many login nodes besides the head; they take no jobs"`
 	Scheduler string      `json:"scheduler,omitempty" doc:"slurm or none; default: what the image has"`
 	Placement string      `json:"placement,omitempty" doc:"pack, spread or any"`
 	Within    string      `json:"within,omitempty" doc:"rack: all nodes in one rack"`
@@ -24,6 +25,10 @@ type Request struct {
 	Validate  string      `json:"validate,omitempty" doc:"quick, full or off"`
 	Egress    string      `json:"egress,omitempty" doc:"none, proxy or nat"`
 	Users     []string    `json:"users,omitempty" doc:"Who may log in; default: you"`
+	Home      string      `json:"home,omitempty" doc:"Volume mounted at /home: name or ID; default: a new one"`
+	HomeQuota string      `json:"home-quota,omitempty" doc:"Bound of a new home, such as 100GiB, where the file system can"`
+	Retain    string      `json:"retain,omitempty" doc:"How long the home stays after the cluster is deleted, such as 7d; 0: not at all"`
+	Volumes   []string    `json:"volumes,omitempty" doc:"Data to mount: NAME, NAME:/PLACE or NAME:/PLACE:ro"`
 	Queue     *bool       `json:"queue,omitempty" doc:"Wait when there is no room now; default true"`
 }
 

@@ -1,0 +1,94 @@
+package muster
+
+import "time"
+
+// VolumeID names a volume for ever: v- and ten characters.
+type VolumeID string
+
+// NewVolumeID makes a fresh one.
+func NewVolumeID() VolumeID { return VolumeID("v-" + RandomID(10)) }
+
+// Volume is data that outlives machines and, if wanted, clusters.
+type Volume struct {
+	ID      VolumeID
+	Name    string // unique among the living volumes of a project
+	Owner   string
+	Project string
+	Kind    VolumeKind
+	Driver  VolumeDriver
+	// Source is where the data is, as the driver understands it: a directory
+	// of the server, or host:/export. Users are not shown the former.
+	Source string
+	// Quota in bytes; 0: none. Enforced tells whether the file system keeps it.
+	Quota    int64
+	Enforced bool
+	Phase    VolumePhase
+	// Cluster is the one that it was made for and that alone may use it (homes
+	// and scheduler state); "" for data that several may mount.
+	Cluster    ClusterID
+	Note       string
+	Created    time.Time
+	PhaseSince time.Time
+	// Expires is when retained data is erased. Zero: never.
+	Expires time.Time
+	// Used is how many bytes it held when last measured, at UsedAt.
+	Used   int64
+	UsedAt time.Time
+}
+
+// VolumeKind is what a volume is for.
+type VolumeKind string
+
+// Kinds of volumes.
+const (
+	VolumeHome      VolumeKind = "home"      // /home of one cluster: programs, inputs, results
+	VolumeData      VolumeKind = "data"      // a project's data, mounted by several clusters
+	VolumeScheduler VolumeKind = "scheduler" // queue and accounting; outlives the head, never shown inside
+)
+
+// VolumeDriver is how nodes get at a volume.
+type VolumeDriver string
+
+// Drivers of volumes.
+const (
+	DriverHostDir VolumeDriver = "hostdir" // a directory of the server, bound into local machines
+	DriverNFS     VolumeDriver = "nfs"     // an export of a server of the site
+	DriverServed  VolumeDriver = "served"  // as hostdir; to be exported to machines elsewhere, once there are such
+)
+
+// VolumePhase is where a volume is in its life.
+type VolumePhase string
+
+// The phases of a volume.
+const (
+	VolumeReady    VolumePhase = "ready"
+	VolumeRetained VolumePhase = "retained" // its cluster is deleted; erased at Expires unless taken
+	VolumeDeleting VolumePhase = "deleting" // being erased
+	VolumeDeleted  VolumePhase = "deleted"  // final
+)
+
+// CanBecome tells whether a volume may go from p to next.
+func (p VolumePhase) CanBecome(next VolumePhase) bool {
+	switch p {
+	case "":
+		return next == VolumeReady
+	case VolumeReady:
+		return next == VolumeReady || next == VolumeRetained || next == VolumeDeleting
+	case VolumeRetained:
+		return next == VolumeRetained || next == VolumeReady || next == VolumeDeleting
+	case VolumeDeleting:
+		return next == VolumeDeleting || next == VolumeDeleted
+	}
+	return p == next
+}
+
+// VolumeUse mounts a volume in a cluster.
+type VolumeUse struct {
+	Volume   string `json:"volume"` // name or ID
+	Target   string `json:"target"` // an absolute path inside
+	ReadOnly bool   `json:"read-only,omitempty"`
+}
+
+// DefaultRetain is how long the home of a deleted cluster is kept where nobody
+// said otherwise.
+const DefaultRetain = 7 * 24 * time.Hour

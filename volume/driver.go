@@ -1,0 +1,60 @@
+package volume
+
+import (
+	"context"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Driver is one way to keep volumes. Every method may be repeated, also after a
+// crash in the middle of it, and all are safe for concurrent use.
+type Driver interface {
+	// Create makes what the volume needs, and tells whether its quota is
+	// enforced. A volume that exists keeps what is in it.
+	Create(ctx context.Context, v muster.Volume) (enforced bool, err error)
+	// Mounts tells how nodes get at the volume. target is where users want it;
+	// the state of a scheduler knows its own places.
+	Mounts(v muster.Volume, target string, readOnly bool) ([]Mount, error)
+	// Usage is how many bytes the volume holds. With part set there is more
+	// than that: it was too much to count. ENotFound: it cannot be known from
+	// here.
+	Usage(ctx context.Context, v muster.Volume) (bytes int64, part bool, err error)
+	// Erase removes the volume with all that is in it. A volume that Muster did
+	// not make keeps its data; only Muster's hold on it ends.
+	Erase(ctx context.Context, v muster.Volume) error
+}
+
+// Mount is one directory of a volume inside a node. Share is for machines of
+// this host, NFS for others; at least one is set.
+type Mount struct {
+	Share    *Share
+	NFS      *wire.Mount
+	HeadOnly bool // only the head has it
+}
+
+// Share is a directory of the server. Owners on disk are the numbers inside.
+type Share struct {
+	Path     string
+	Target   string
+	ReadOnly bool
+	// Seed: what the image has at Target comes first, as long as the share was
+	// never used.
+	Seed bool
+}
+
+// Where the volumes of a cluster are seen inside.
+const (
+	HomeTarget     = "/home"
+	slurmTarget    = "/var/lib/slurm"
+	databaseTarget = "/var/lib/mysql"
+)
+
+// Target is where a volume of this kind is mounted unless a request says
+// otherwise.
+func Target(kind muster.VolumeKind) string {
+	if kind == muster.VolumeHome {
+		return HomeTarget
+	}
+	return "/data"
+}
