@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"slices"
 
 	"github.com/muster-hpc/muster"
 )
@@ -61,7 +62,10 @@ func (tx *Tx) Audits(f AuditFilter) ([]muster.Audit, error) {
 		args = append(args, f.Kind)
 	}
 	query += ` ORDER BY seq`
-	if f.Limit > 0 {
+	if f.Newest > 0 {
+		query += ` DESC LIMIT ?`
+		args = append(args, f.Newest)
+	} else if f.Limit > 0 {
 		query += ` LIMIT ?`
 		args = append(args, f.Limit)
 	}
@@ -78,5 +82,8 @@ func (tx *Tx) Audits(f AuditFilter) ([]muster.Audit, error) {
 		}
 		return nil
 	}, query, args...)
+	if f.Newest > 0 {
+		slices.Reverse(list)
+	}
 	return list, err
 }

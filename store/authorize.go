@@ -17,23 +17,31 @@ const (
 
 // record is what authorize needs to know of one.
 type record struct {
-	kind    string // cluster, node, machine, user, token, audit, history, secret, join, meta
+	kind    string // cluster, node, volume, machine, user, token, audit, history, secret, join, meta
 	owner   string
 	project string
+	// guest: the actor is one of the users of the cluster that it is, or is of.
+	guest bool
 }
 
 // authorize is the one place that decides who may see and change what. It
 // returns nil or an ENotFound that is the same as for a record that does not
-// exist; absent tells what was asked for.
+// exist; absent tells what was asked for. Who may see a cluster, but not change
+// it, is told so.
 //
 // Muster itself may do everything. Administrators may do everything but read
-// secrets. Everybody else: their own and their projects' clusters and nodes,
-// read and write; machines, read only (blank hides the tenant); themselves and
+// secrets. Everybody else: their own and their projects' clusters, nodes and
+// volumes, read and write; clusters and nodes of other projects that list them
+// as users, read only; machines, read only (blank hides the tenant); themselves and
 // people of their projects, read only (but their own keys they may change);
 // their own tokens; the audit lines of their projects and about themselves.
 func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 	if allowed(who, v, r) {
 		return nil
+	}
+	if v == write && r.guest && allowed(who, read, r) {
+		return muster.Errorf(muster.EForbidden, "you may use this cluster, not change it").
+			WithHint("ask %s, or anybody of project %s", r.owner, r.project)
 	}
 	return absent
 }
@@ -54,6 +62,8 @@ func allowed(who muster.Actor, v verb, r record) bool {
 	}
 	switch r.kind {
 	case "cluster", "node":
+		return mine(who, r) || v == read && r.guest
+	case "volume":
 		return mine(who, r)
 	case "machine", "history":
 		return v == read
@@ -79,7 +89,7 @@ func isSystem(who muster.Actor) bool {
 }
 
 // scope is the same decision as authorize for a list of records of kind
-// cluster or audit, as an SQL condition on the columns owner and project. Each
+// volume or audit, as an SQL condition on the columns owner and project. Each
 // row passes authorize as well.
 func scope(who muster.Actor) (cond string, args []any) {
 	switch {
@@ -96,12 +106,40 @@ func scope(who muster.Actor) (cond string, args []any) {
 	return "(owner = ? OR project IN (" + marks(len(projects)) + "))", args
 }
 
-// blank hides the tenant of a machine from those who may not know it.
-func blank(who muster.Actor, owner, project string, m muster.Machine) muster.Machine {
-	if who.Admin || m.Cluster == "" || mine(who, record{owner: owner, project: project}) {
-		return m
+// scopeUsed is the same for a list of clusters or nodes; id is the column with
+// the ID of the cluster.
+func scopeUsed(who muster.Actor, id string) (cond string, args []any) {
+	cond, args = scope(who)
+	if who.Admin || who.Name == "" {
+		return cond, args
 	}
-	m.Cluster, m.Node, m.Attempt, m.Conditions = "", "", 0, nil
+	guest, more := guestOf(who, id)
+	return "(" + cond + " OR " + guest + ")", append(args, more...)
+}
+
+// guestOf tells whether the actor is one of the users of the cluster whose ID
+// is in a column. Administrators and nobody are not looked for.
+func guestOf(who muster.Actor, id string) (cond string, args []any) {
+	if who.Admin || who.Name == "" {
+		return "0", nil
+	}
+	return id + " IN (SELECT cluster FROM cluster_users WHERE name = ?)", []any{who.Name}
+}
+
+// blank hides the tenant of a machine from those who may not know it, and of a
+// machine that failed whom it failed.
+func blank(who muster.Actor, owner, project string, m muster.Machine) muster.Machine {
+	switch {
+	case who.Admin:
+	case m.Cluster == "":
+		for i, c := range m.Conditions {
+			if c.Code == "suspect" {
+				m.Conditions[i].Text = "it is suspected of a fault"
+			}
+		}
+	case !mine(who, record{owner: owner, project: project}):
+		m.Cluster, m.Node, m.Attempt, m.Conditions = "", "", 0, nil
+	}
 	return m
 }
 

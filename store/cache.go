@@ -59,6 +59,12 @@ func cloneMachine(m muster.Machine) muster.Machine {
 		r.Steps = copied(r.Steps)
 		m.LastClean = &r
 	}
+	if m.LastTest != nil {
+		r := *m.LastTest
+		r.Steps = copied(r.Steps)
+		m.LastTest = &r
+	}
+	m.Faults = copied(m.Faults)
 	return m
 }
 

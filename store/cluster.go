@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/muster-hpc/muster"
 )
@@ -13,8 +14,17 @@ func noCluster(ref string) *muster.Error {
 		WithHint("`muster list` shows the clusters that you can see")
 }
 
-func clusterRecord(c muster.Cluster) record {
-	return record{kind: "cluster", owner: c.Owner, project: c.Project}
+func clusterRecord(who muster.Actor, c muster.Cluster) record {
+	guest := who.Name != "" && c.Phase != muster.ClusterDeleted && slices.Contains(c.Spec.Users, who.Name)
+	return record{kind: "cluster", owner: c.Owner, project: c.Project, guest: guest}
+}
+
+// MayChange tells whether the actor may change a cluster that he sees.
+//
+// Errors: EForbidden for one whose user he is, but of another project;
+// ENotFound for one that he does not see.
+func (tx *Tx) MayChange(c muster.Cluster) error {
+	return authorize(tx.who, write, clusterRecord(tx.who, c), noCluster(string(c.ID)))
 }
 
 // Cluster returns one cluster, also a deleted one.
@@ -26,44 +36,54 @@ func (tx *Tx) Cluster(id muster.ClusterID) (muster.Cluster, error) {
 	if len(list) == 0 {
 		return muster.Cluster{}, noCluster(string(id))
 	}
-	if err := authorize(tx.who, read, clusterRecord(list[0]), noCluster(string(id))); err != nil {
+	if err := authorize(tx.who, read, clusterRecord(tx.who, list[0]), noCluster(string(id))); err != nil {
 		return muster.Cluster{}, err
 	}
 	return list[0], nil
 }
 
+// tenant is Cluster for what is written in its name. The record is shared: it
+// is read only.
+func (tx *Tx) tenant(id muster.ClusterID) (muster.Cluster, error) {
+	c, err := tx.rawTenant(id)
+	if err == nil {
+		err = authorize(tx.who, read, clusterRecord(tx.who, c), noCluster(string(id)))
+	}
+	if err != nil {
+		return muster.Cluster{}, err
+	}
+	return c, nil
+}
+
+// rawTenant is tenant, whoever asks.
+func (tx *Tx) rawTenant(id muster.ClusterID) (muster.Cluster, error) {
+	if err := tx.s.usable(false); err != nil {
+		return muster.Cluster{}, err
+	}
+	if id != "" && tx.s.tenant.ID == id {
+		return tx.s.tenant, nil
+	}
+	list, err := tx.clusters(`id = ?`, string(id))
+	if err != nil {
+		return muster.Cluster{}, err
+	}
+	if len(list) == 0 {
+		return muster.Cluster{}, noCluster(string(id))
+	}
+	tx.s.tenant = list[0]
+	return list[0], nil
+}
+
 // Clusters returns the clusters that the actor may see, oldest first.
 func (tx *Tx) Clusters(f ClusterFilter) ([]muster.Cluster, error) {
-	cond, args := scope(tx.who)
-	if len(f.Phases) > 0 {
-		cond += ` AND phase IN (` + marks(len(f.Phases)) + `)`
-		for _, p := range f.Phases {
-			args = append(args, string(p))
-		}
-	}
-	if f.Living {
-		cond += ` AND phase <> 'deleted'`
-	}
-	if f.Project != "" {
-		cond += ` AND project = ?`
-		args = append(args, f.Project)
-	}
-	if f.Owner != "" {
-		cond += ` AND owner = ?`
-		args = append(args, f.Owner)
-	}
-	cond += ` ORDER BY created, n`
-	if f.Limit > 0 {
-		cond += ` LIMIT ?`
-		args = append(args, f.Limit)
-	}
-	list, err := tx.clusters(cond, args...)
+	w := in(tx.usedBy(), "phase", f.Phases).living(f.Living).is("project", f.Project).is("owner", f.Owner).by("created, n", f.Limit)
+	list, err := tx.clusters(w.cond, w.args...)
 	if err != nil {
 		return nil, err
 	}
 	out := list[:0]
 	for _, c := range list {
-		if allowed(tx.who, read, clusterRecord(c)) {
+		if allowed(tx.who, read, clusterRecord(tx.who, c)) {
 			out = append(out, c)
 		}
 	}
@@ -97,7 +117,7 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 	if err := checkText(string(c.ID), c.Name, c.Owner, c.Project, string(c.Image)); err != nil {
 		return err
 	}
-	if err := authorize(tx.who, write, clusterRecord(c), noCluster(string(c.ID))); err != nil {
+	if err := authorize(tx.who, write, clusterRecord(tx.who, c), noCluster(string(c.ID))); err != nil {
 		return err
 	}
 	list, err := tx.clusters(`id = ?`, string(c.ID))
@@ -107,7 +127,7 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 	var old muster.Cluster
 	if len(list) == 1 {
 		old = list[0]
-		if err := authorize(tx.who, write, clusterRecord(old), noCluster(string(c.ID))); err != nil {
+		if err := authorize(tx.who, write, clusterRecord(tx.who, old), noCluster(string(c.ID))); err != nil {
 			return err
 		}
 		if old.Owner != c.Owner || old.Project != c.Project {
@@ -138,14 +158,22 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 	if err := tx.writeCluster(c, old); err != nil {
 		return err
 	}
+	if err := tx.writeUsers(c, old); err != nil {
+		return err
+	}
+	news := reconfiguresAll(c, old)
+	if c.Phase == old.Phase && text == "" {
+		text = news
+	}
 	if c.Phase == old.Phase && text == "" {
 		return nil
 	}
 	return tx.log(muster.Audit{Owner: c.Owner, Project: c.Project, Cluster: c.ID, Kind: "cluster", Object: string(c.ID),
-		From: string(old.Phase), To: string(c.Phase), Text: text})
+		From: string(old.Phase), To: string(c.Phase), Text: text, Reconfigures: news != ""})
 }
 
 func (tx *Tx) writeCluster(c, old muster.Cluster) error {
+	tx.s.tenant = muster.Cluster{}
 	doc, sum, err := encode(c)
 	if err != nil {
 		return err
@@ -166,6 +194,33 @@ func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 	_, err = tx.s.exec(`UPDATE clusters SET name = ?, phase = ?, image = ?, network_index = ?, created = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
 		c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc, string(c.ID))
 	return err
+}
+
+// writeUsers keeps the table by which the users of a cluster find it. They find
+// a deleted one no more.
+func (tx *Tx) writeUsers(c, old muster.Cluster) error {
+	now, before := c.Spec.Users, old.Spec.Users
+	if c.Phase == muster.ClusterDeleted {
+		now = nil
+	}
+	for _, name := range before {
+		if slices.Contains(now, name) {
+			continue
+		}
+		if _, err := tx.s.exec(`DELETE FROM cluster_users WHERE name = ? AND cluster = ?`, name, string(c.ID)); err != nil {
+			return err
+		}
+	}
+	for _, name := range now {
+		if name == "" || slices.Contains(before, name) {
+			continue
+		}
+		if _, err := tx.s.exec(`INSERT OR IGNORE INTO cluster_users (cluster, name, owner, project) VALUES (?, ?, ?, ?)`,
+			string(c.ID), name, c.Owner, c.Project); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endCluster removes what must not outlive a cluster, and refuses while it
@@ -212,7 +267,7 @@ func (tx *Tx) QueuePosition(id muster.ClusterID) (int, error) {
 // ImageUsers lists the living clusters that use an image, as far as the actor
 // may see them.
 func (tx *Tx) ImageUsers(id muster.ImageID) ([]muster.ClusterID, error) {
-	cond, args := scope(tx.who)
+	cond, args := scopeUsed(tx.who, "id")
 	var ids []muster.ClusterID
 	err := tx.s.each(func(r *sql.Rows) error {
 		var c muster.ClusterID

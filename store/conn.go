@@ -82,6 +82,7 @@ func source(path string, busy time.Duration, write bool) string {
 		q.Add("_pragma", "synchronous(FULL)")
 		q.Add("_pragma", "foreign_keys(1)")
 		q.Add("_pragma", "journal_size_limit(16777216)")
+		q.Add("_pragma", "temp_store(2)")    // what undoes a statement needs no file: it dies with the process
 		q.Add("_pragma", "secure_delete(1)") // deleted secrets leave no bytes behind
 	} else {
 		q.Add("_pragma", "query_only(1)")

@@ -87,6 +87,10 @@ func explainConstraint(err error) *muster.Error {
 	switch {
 	case strings.Contains(text, "clusters.project, clusters.name"):
 		return e("the project has a cluster of that name", "choose another name, or delete the other cluster first")
+	case strings.Contains(text, "volumes.project, volumes.name"):
+		return e("the project has a volume of that name", "choose another name, or delete the other volume first")
+	case strings.Contains(text, "volumes.cluster, volumes.kind"):
+		return e("the cluster has such a volume already", "a cluster has one home")
 	case strings.Contains(text, "clusters.network_index"):
 		return e("another cluster has that network", "take the next free network")
 	case strings.Contains(text, "nodes.machine"), strings.Contains(text, "machines.cluster, machines.node"):

@@ -21,18 +21,12 @@ func (tx *Tx) FindCluster(ref string) (muster.Cluster, error) {
 			return c, err
 		}
 	}
-	cond, args := scope(tx.who)
-	name := ref
-	if project, rest, ok := strings.Cut(ref, "/"); ok {
-		name = rest
-		cond += ` AND project = ?`
-		args = append(args, project)
-	}
-	list, err := tx.clusters(cond+` AND name = ? AND phase <> 'deleted' ORDER BY created, n`, append(args, name)...)
+	w, name := named(ref, tx.usedBy())
+	list, err := tx.clusters(w.cond, w.args...)
 	if err != nil {
 		return muster.Cluster{}, err
 	}
-	list = slices.DeleteFunc(list, func(c muster.Cluster) bool { return !allowed(tx.who, read, clusterRecord(c)) })
+	list = slices.DeleteFunc(list, func(c muster.Cluster) bool { return !allowed(tx.who, read, clusterRecord(tx.who, c)) })
 	switch len(list) {
 	case 0:
 		return muster.Cluster{}, tx.didYouMean(ref, name)
@@ -45,6 +39,17 @@ func (tx *Tx) FindCluster(ref string) (muster.Cluster, error) {
 	}
 	return muster.Cluster{}, muster.Errorf(muster.EConflict, "%d clusters are named %q", len(list), name).
 		WithHint("name it by its ID: %s", strings.Join(which, ", "))
+}
+
+// named asks for what is living under a name, or a project/name, among what w
+// lets through; it returns the name alone, too.
+func named(ref string, w *where) (*where, string) {
+	name := ref
+	if project, rest, ok := strings.Cut(ref, "/"); ok {
+		name = rest
+		w.and("project = ?", project)
+	}
+	return w.and("name = ?", name).living(true).by("created, n", 0), name
 }
 
 func (tx *Tx) didYouMean(ref, name string) error {
@@ -62,7 +67,7 @@ func (tx *Tx) didYouMean(ref, name string) error {
 	if err != nil {
 		return err
 	}
-	if len(gone) == 1 && allowed(tx.who, read, clusterRecord(gone[0])) {
+	if len(gone) == 1 && allowed(tx.who, read, clusterRecord(tx.who, gone[0])) {
 		return e.WithHint("the last one of that name is deleted; its ID still shows it: %s", gone[0].ID)
 	}
 	if best := nearest.Of(name, names); best != "" {

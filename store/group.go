@@ -24,6 +24,8 @@ type group struct {
 	kept  int // members whose change is part of the COMMIT
 	began time.Time
 	lines []muster.Audit
+	nodes []liveNode // that were changed, in order
+	alone bool       // its one member has no savepoint
 }
 
 // A group is committed at the latest when it has so many members or is so old,
@@ -45,6 +47,18 @@ const (
 // When the commit fails, every Update of the group gets the error and none of
 // them has happened.
 func (db *DB) Update(ctx context.Context, who muster.Actor, fn func(*Tx) error) error {
+	return db.update(ctx, who, false, fn)
+}
+
+// UpdateMany is Update for a function that changes many hundreds of records: it
+// has a transaction of its own. What SQLite needs to undo one of many functions
+// is a list that it walks along with every statement: a thousand statements of
+// one function would cost a million steps.
+func (db *DB) UpdateMany(ctx context.Context, who muster.Actor, fn func(*Tx) error) error {
+	return db.update(ctx, who, true, fn)
+}
+
+func (db *DB) update(ctx context.Context, who muster.Actor, alone bool, fn func(*Tx) error) error {
 	if err := db.usable(ctx); err != nil {
 		return err
 	}
@@ -52,7 +66,7 @@ func (db *DB) Update(ctx context.Context, who muster.Actor, fn func(*Tx) error) 
 	db.waiting.Add(1)
 	db.wmu.Lock()
 	db.waiting.Add(-1)
-	g, err := db.join(ctx, arrived, who, fn)
+	g, err := db.join(ctx, arrived, who, alone, fn)
 	if g == nil {
 		return err
 	}
@@ -82,10 +96,10 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 		return db.usable(ctx)
 	}
 	defer func() { db.readers <- c }()
+	s := &session{db: db, conn: c, swept: db.live.sweeps()}
 	if _, err := c.exec(`BEGIN`); err != nil {
 		return db.failed(err)
 	}
-	s := &session{db: db, conn: c}
 	defer func() {
 		s.done = true
 		if _, err := c.exec(`ROLLBACK`); err != nil && db.dead.Load() == nil {
@@ -97,10 +111,13 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 
 // join runs fn as a member of the open group, with wmu held, and lets go of
 // wmu. It returns a nil group if there is nothing to wait for.
-func (db *DB) join(ctx context.Context, arrived time.Time, who muster.Actor, fn func(*Tx) error) (g *group, err error) {
+func (db *DB) join(ctx context.Context, arrived time.Time, who muster.Actor, alone bool, fn func(*Tx) error) (g *group, err error) {
 	if err := db.usable(ctx); err != nil { // it may have waited long
 		db.settle()
 		return nil, err
+	}
+	if alone && db.group != nil {
+		db.commit(db.group)
 	}
 	if err := db.begin(arrived); err != nil {
 		db.settle()
@@ -108,15 +125,18 @@ func (db *DB) join(ctx context.Context, arrived time.Time, who muster.Actor, fn 
 	}
 	g = db.group
 	g.n++
+	g.alone = alone
 	if err := db.fault(PointBegin); err != nil {
 		db.abandon(db.kill(err))
 		db.settle()
 		return g, err
 	}
-	if _, err := db.writer.exec(`SAVEPOINT one`); err != nil {
-		db.abandon(db.failed(err))
-		db.settle()
-		return g, err
+	if !alone {
+		if _, err := db.writer.exec(`SAVEPOINT one`); err != nil {
+			db.abandon(db.failed(err))
+			db.settle()
+			return g, err
+		}
 	}
 	s := &session{db: db, conn: db.writer, write: true}
 	returned := false
@@ -166,13 +186,27 @@ func (db *DB) leave(g *group, s *session, err error) {
 		db.abandon(db.kill(ferr))
 		return
 	}
+	if err != nil && g.alone {
+		switch {
+		case s.broken != nil:
+			db.abandon(db.failed(s.broken))
+		case fatal(err):
+			db.abandon(db.failed(err))
+		default:
+			db.abandon(nil) // it knows why
+		}
+		return
+	}
 	if err == nil {
-		if _, rerr := db.writer.exec(`RELEASE one`); rerr != nil {
-			db.abandon(db.failed(rerr))
-			return
+		if !g.alone {
+			if _, rerr := db.writer.exec(`RELEASE one`); rerr != nil {
+				db.abandon(db.failed(rerr))
+				return
+			}
 		}
 		g.kept++
 		g.lines = append(g.lines, s.lines...)
+		g.nodes = append(g.nodes, s.nodes...)
 		return
 	}
 	if _, rerr := db.writer.exec(`ROLLBACK TO one`); rerr != nil {
@@ -218,7 +252,7 @@ func (db *DB) settle() {
 	if g == nil {
 		return
 	}
-	if g.n < maxGroup && time.Since(g.began) < maxGroupAge {
+	if !g.alone && g.n < maxGroup && time.Since(g.began) < maxGroupAge {
 		// Members of the last group come back for more a moment after they
 		// were told: give them that moment, it saves a flush.
 		for try := 0; db.waiting.Load() == 0 && try < 3 && db.lastN > 1; try++ {
@@ -248,6 +282,7 @@ func (db *DB) commit(g *group) {
 		db.finish(g, db.kill(err))
 		return
 	}
+	db.live.commit(g.nodes)
 	db.feeds.publish(g.lines)
 	if err := db.fault(PointPublished); err != nil {
 		db.finish(g, db.kill(err))

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"math/rand/v2"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -13,6 +14,10 @@ const kept = 200
 
 // keptCleans is how many records of cleaning are kept of one machine.
 const keptCleans = 100
+
+// pruneOneIn is how seldom what is too much is looked for: it means counting
+// what is kept. By chance, because what comes may come in a pattern.
+const pruneOneIn = 16
 
 // PutClean keeps the record of a cleaning. Only administrators and Muster
 // itself may.
@@ -30,6 +35,9 @@ func (tx *Tx) PutClean(r muster.CleanRecord) error {
 	if _, err := tx.s.exec(`INSERT INTO cleans (owner, project, machine, at, sum, doc) VALUES ('system', '', ?, ?, ?, ?)`,
 		string(r.Machine), nanos(r.At), sum, doc); err != nil {
 		return err
+	}
+	if rand.IntN(pruneOneIn) != 0 {
+		return nil
 	}
 	_, err = tx.s.exec(`DELETE FROM cleans WHERE machine = ? AND n <= (SELECT n FROM cleans WHERE machine = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`,
 		string(r.Machine), string(r.Machine), keptCleans)
@@ -67,9 +75,13 @@ func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 	if err := authorize(tx.who, write, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
 		return err
 	}
+	tx.s.db.measured.Add(1)
 	if _, err := tx.s.exec(`INSERT INTO durations (owner, project, kind, class, image, took, at) VALUES ('system', '', ?, ?, ?, ?, ?)`,
 		kind, class, image, int64(d), nanos(tx.now())); err != nil {
 		return err
+	}
+	if rand.IntN(pruneOneIn) != 0 {
+		return nil
 	}
 	_, err := tx.s.exec(`DELETE FROM durations WHERE kind = ? AND class = ? AND image = ? AND n <=
 		(SELECT n FROM durations WHERE kind = ? AND class = ? AND image = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`,
@@ -77,28 +89,24 @@ func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 	return err
 }
 
+// Measured changes with every PutDuration: what was read of Durations may be
+// kept as long as it stays the same.
+func (tx *Tx) Measured() int64 { return tx.s.db.measured.Load() }
+
 // Durations returns how long something took lately, newest first. An empty
 // class or image stands for any.
 func (tx *Tx) Durations(kind, class, image string, limit int) ([]time.Duration, error) {
 	if err := authorize(tx.who, read, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
 		return nil, err
 	}
-	cond, args := `kind = ?`, []any{kind}
-	if class != "" {
-		cond += ` AND class = ?`
-		args = append(args, class)
-	}
-	if image != "" {
-		cond += ` AND image = ?`
-		args = append(args, image)
-	}
+	w := (&where{cond: "kind = ?", args: []any{kind}}).is("class", class).is("image", image).by("n DESC", limit)
 	var list []time.Duration
 	err := tx.s.each(func(r *sql.Rows) error {
 		var d int64
 		err := r.Scan(&d)
 		list = append(list, time.Duration(d))
 		return err
-	}, `SELECT took FROM durations WHERE `+cond+` ORDER BY n DESC LIMIT ?`, append(args, unlimited(limit))...)
+	}, `SELECT took FROM durations WHERE `+w.cond, w.args...)
 	return list, err
 }
 

@@ -25,32 +25,13 @@ func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
 // Machines returns machines in the order of their IDs. Whoever may not see a
 // tenant finds Cluster and Node of its machines empty, and finds none by it.
 func (tx *Tx) Machines(f MachineFilter) ([]muster.Machine, error) {
-	cond, args := `1`, []any(nil)
-	if len(f.Phases) > 0 {
-		cond += ` AND phase IN (` + marks(len(f.Phases)) + `)`
-		for _, p := range f.Phases {
-			args = append(args, string(p))
-		}
-	}
+	w := in(&where{cond: "1"}, "phase", f.Phases)
 	if f.Cluster != "" {
 		who, more := scope(tx.who)
-		cond += ` AND cluster = ? AND ` + who
-		args = append(append(args, string(f.Cluster)), more...)
+		w.is("cluster", string(f.Cluster)).and(who, more...)
 	}
-	if f.Provider != "" {
-		cond += ` AND provider = ?`
-		args = append(args, f.Provider)
-	}
-	if f.Class != "" {
-		cond += ` AND class = ?`
-		args = append(args, f.Class)
-	}
-	cond += ` ORDER BY id`
-	if f.Limit > 0 {
-		cond += ` LIMIT ?`
-		args = append(args, f.Limit)
-	}
-	return tx.machines(cond, args...)
+	w.is("provider", f.Provider).is("class", f.Class).by("id", f.Limit)
+	return tx.machines(w.cond, w.args...)
 }
 
 // machines reads rows, leaves out what the actor may not see, and blanks the
@@ -127,20 +108,20 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 	line := muster.Audit{Kind: "machine", Object: string(m.ID), From: string(old.Phase), To: string(m.Phase), Text: text}
 	owner, project := "system", ""
 	if tenant := firstOf(m.Cluster, old.Cluster); tenant != "" {
-		list, err := tx.clusters(`id = ?`, string(tenant))
+		c, err := tx.rawTenant(tenant)
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 {
-			return noCluster(string(tenant))
-		}
-		line.Cluster, line.Owner, line.Project = tenant, list[0].Owner, list[0].Project
+		line.Cluster, line.Owner, line.Project = tenant, c.Owner, c.Project
 		if m.Cluster != "" {
 			owner, project = line.Owner, line.Project
 		}
 	}
 	tx.s.touch(m.ID)
 	if err := tx.writeMachine(m, old, owner, project); err != nil {
+		return err
+	}
+	if err := tx.chronicle(m, old, text, firstOf(line.Owner, "system"), line.Project); err != nil {
 		return err
 	}
 	if m.Phase == old.Phase && text == "" {
@@ -158,11 +139,11 @@ func (tx *Tx) claim(m, old muster.Machine) (muster.Machine, error) {
 	if old.Phase != muster.MachineFree || m.Phase != muster.MachineAllocated {
 		return m, absent
 	}
-	c, err := tx.Cluster(m.Cluster)
+	c, err := tx.tenant(m.Cluster)
 	if err != nil {
 		return m, err
 	}
-	if err := authorize(tx.who, write, clusterRecord(c), absent); err != nil {
+	if err := authorize(tx.who, write, clusterRecord(tx.who, c), absent); err != nil {
 		return m, err
 	}
 	old.Phase, old.Cluster, old.Node, old.Attempt = m.Phase, m.Cluster, m.Node, m.Attempt
@@ -177,14 +158,16 @@ func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
 	if old.ID == "" {
 		_, err = tx.s.exec(`INSERT INTO machines (id, owner, project, provider, class, phase, cluster, node, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(m.ID), owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.nextRev(), sum, doc)
+			string(m.ID), owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.machineRev(), sum, doc)
 		return err
 	}
-	if before, _, err := encode(old); err == nil && before == doc {
-		return nil
+	if m.Phase == old.Phase { // else it certainly changed
+		if before, _, err := encode(old); err == nil && before == doc {
+			return nil
+		}
 	}
 	_, err = tx.s.exec(`UPDATE machines SET owner = ?, project = ?, provider = ?, class = ?, phase = ?, cluster = ?, node = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
-		owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.nextRev(), sum, doc, string(m.ID))
+		owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.machineRev(), sum, doc, string(m.ID))
 	return err
 }
 

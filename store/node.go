@@ -28,7 +28,7 @@ func (tx *Tx) NodesOf(ids ...muster.ClusterID) (map[muster.ClusterID][]muster.No
 	for len(ids) > 0 {
 		part := ids[:min(chunk, len(ids))]
 		ids = ids[len(part):]
-		cond, args := scope(tx.who)
+		cond, args := scopeUsed(tx.who, "cluster")
 		for _, id := range part {
 			args = append(args, string(id))
 		}
@@ -60,15 +60,29 @@ func (tx *Tx) Node(id muster.ClusterID, name string) (muster.Node, error) {
 
 // nodes reads rows and leaves out those that the actor may not see.
 func (tx *Tx) nodes(cond string, args ...any) ([]muster.Node, error) {
-	var list []muster.Node
-	err := tx.s.each(func(r *sql.Rows) error {
+	list, _, err := tx.nodesRev(cond, args...)
+	return list, err
+}
+
+// nodesRev reads rows and leaves out those that the actor may not see. It
+// tells the newest revision among them, too.
+func (tx *Tx) nodesRev(cond string, args ...any) (list []muster.Node, newest int64, err error) {
+	guest, more := guestOf(tx.who, "cluster")
+	err = tx.s.each(func(r *sql.Rows) error {
 		var cluster, name, owner, project, phase, doc string
 		var machine sql.NullString
-		var sum int64
-		if err := r.Scan(&cluster, &name, &owner, &project, &phase, &machine, &sum, &doc); err != nil {
+		var sum, rev int64
+		var guest bool
+		if err := r.Scan(&cluster, &name, &owner, &project, &phase, &machine, &rev, &sum, &doc, &guest); err != nil {
 			return err
 		}
-		if !allowed(tx.who, read, record{kind: "node", owner: owner, project: project}) {
+		newest = max(newest, rev)
+		if !allowed(tx.who, read, record{kind: "node", owner: owner, project: project, guest: guest}) {
+			return nil
+		}
+		key := nodeKey{muster.ClusterID(cluster), name}
+		if n, ok := tx.s.db.live.at(key, rev); ok {
+			list = append(list, cloneNode(n))
 			return nil
 		}
 		var n muster.Node
@@ -79,10 +93,13 @@ func (tx *Tx) nodes(cond string, args ...any) ([]muster.Node, error) {
 		if string(n.Cluster) != cluster || n.Name != name || string(n.Phase) != phase || string(n.Machine) != machine.String {
 			return corrupt(what, errors.New("row and document disagree"))
 		}
+		if !tx.s.write { // else it may never be committed
+			tx.s.db.live.read(liveNode{rev, cloneNode(n)}, tx.s.swept)
+		}
 		list = append(list, n)
 		return nil
-	}, `SELECT cluster, name, owner, project, phase, machine, sum, doc FROM nodes WHERE `+cond, args...)
-	return list, err
+	}, `SELECT cluster, name, owner, project, phase, machine, rev, sum, doc, `+guest+` FROM nodes WHERE `+cond, append(more, args...)...)
+	return list, newest, err
 }
 
 // PutNode inserts or changes a node of a cluster that exists. A change of
@@ -101,11 +118,11 @@ func (tx *Tx) PutNode(n muster.Node, text string) error {
 	if err := checkText(n.Name, string(n.Machine)); err != nil {
 		return err
 	}
-	c, err := tx.Cluster(n.Cluster)
+	c, err := tx.tenant(n.Cluster)
 	if err != nil {
 		return err
 	}
-	if err := authorize(tx.who, write, clusterRecord(c), noCluster(string(n.Cluster))); err != nil {
+	if err := authorize(tx.who, write, clusterRecord(tx.who, c), noCluster(string(n.Cluster))); err != nil {
 		return err
 	}
 	old, err := tx.Node(n.Cluster, n.Name)
@@ -122,11 +139,15 @@ func (tx *Tx) PutNode(n muster.Node, text string) error {
 	if err := tx.writeNode(n, old, c); err != nil {
 		return err
 	}
+	news := reconfigures(n, old)
+	if n.Phase == old.Phase && text == "" {
+		text = news
+	}
 	if n.Phase == old.Phase && text == "" {
 		return nil
 	}
 	return tx.log(muster.Audit{Owner: c.Owner, Project: c.Project, Cluster: c.ID, Kind: "node", Object: n.Name,
-		From: string(old.Phase), To: string(n.Phase), Text: text})
+		From: string(old.Phase), To: string(n.Phase), Text: text, Reconfigures: news != ""})
 }
 
 func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
@@ -135,15 +156,21 @@ func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
 		return err
 	}
 	if old.Name == "" {
+		rev := tx.s.nodeRev(n.Cluster)
+		tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
 		_, err = tx.s.exec(`INSERT INTO nodes (cluster, name, owner, project, idx, phase, machine, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(n.Cluster), n.Name, c.Owner, c.Project, n.Index, string(n.Phase), null(n.Machine), tx.s.nextRev(), sum, doc)
+			string(n.Cluster), n.Name, c.Owner, c.Project, n.Index, string(n.Phase), null(n.Machine), rev, sum, doc)
 		return err
 	}
-	if before, _, err := encode(old); err == nil && before == doc {
-		return nil
+	if n.Phase == old.Phase { // else it certainly changed
+		if before, _, err := encode(old); err == nil && before == doc {
+			return nil
+		}
 	}
+	rev := tx.s.nodeRev(n.Cluster)
+	tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
 	_, err = tx.s.exec(`UPDATE nodes SET idx = ?, phase = ?, machine = ?, rev = ?, sum = ?, doc = ? WHERE cluster = ? AND name = ?`,
-		n.Index, string(n.Phase), null(n.Machine), tx.s.nextRev(), sum, doc, string(n.Cluster), n.Name)
+		n.Index, string(n.Phase), null(n.Machine), rev, sum, doc, string(n.Cluster), n.Name)
 	return err
 }

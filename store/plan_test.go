@@ -35,6 +35,8 @@ func TestPlans(t *testing.T) {
 				sys.PutJoin(Join{Machine: "m1", Cluster: id}),
 				sys.PutToken(Token{ID: "t-" + who.Name, User: "alice", Hash: [32]byte{byte(len(who.Name))}}),
 				sys.PutClean(muster.CleanRecord{Machine: "m1"}),
+				sys.PutMachineEvent(muster.MachineEvent{Machine: "m1", Kind: EventNote}),
+				sys.forgetEvents("m1", (keptEvents/8+1)*8),
 				sys.PutDuration("boot", "a", "b", time.Second),
 			} {
 				if err != nil {
@@ -42,6 +44,15 @@ func TestPlans(t *testing.T) {
 				}
 			}
 			_, _ = tx.FindCluster("a")
+			v := muster.Volume{ID: muster.NewVolumeID(), Name: "v-" + who.Name, Owner: "alice", Project: "sea", Kind: "data", Driver: "nfs", Phase: "ready"}
+			if err := sys.PutVolume(v, "x"); err != nil {
+				return err
+			}
+			_, _ = tx.Volume(v.ID)
+			_, _ = tx.FindVolume(v.Name)
+			_, _ = tx.Volumes(VolumeFilter{Cluster: id, Phases: []muster.VolumePhase{"ready"}})
+			_, _ = tx.Volumes(VolumeFilter{Phases: []muster.VolumePhase{"retained", "deleting"}})
+			_, _ = tx.Volumes(VolumeFilter{Living: true, Kind: "data"})
 			_, _ = tx.Clusters(ClusterFilter{Living: true, Limit: 3})
 			_, _ = tx.Clusters(ClusterFilter{Phases: []muster.ClusterPhase{"queued"}})
 			_, _ = tx.Nodes(id)
@@ -60,6 +71,9 @@ func TestPlans(t *testing.T) {
 			_, _ = tx.Audits(AuditFilter{After: 1, Limit: 10})
 			_, _ = tx.Audits(AuditFilter{Kind: "user"})
 			_, _ = tx.Durations("boot", "a", "b", 3)
+			_, _ = tx.MachineEvents("m1", 3)
+			_, _ = tx.LastMachine(id, "n01")
+			_, _ = tx.LostNodes(3)
 			_, _ = tx.QueuePosition(id)
 			_, _ = tx.ImageUsers("i")
 			_, _, _ = tx.FreeSubnet()

@@ -51,4 +51,5 @@ type AuditFilter struct {
 	Cluster muster.ClusterID
 	Kind    string
 	Limit   int // the first so many after After; 0: all
+	Newest  int // the last so many, in place of the first; 0: all
 }

@@ -62,6 +62,11 @@ type DB struct {
 	feeds    feeds
 	machines cache[muster.MachineID, muster.Machine]
 	clusters cache[muster.ClusterID, muster.Cluster]
+	live     liveNodes
+	site     site
+	newest   newest
+	measured atomic.Int64
+	volumes  cache[muster.VolumeID, muster.Volume]
 
 	dead   atomic.Pointer[muster.Error] // set once: by a crash in a test, or Close
 	closed sync.Once
@@ -93,6 +98,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		db.opts.BusyTimeout = 5 * time.Second
 	}
 	db.machines.clone, db.clusters.clone = cloneMachine, cloneCluster
+	db.volumes.clone = func(v muster.Volume) muster.Volume { return v } // holds nothing shared
 	if err := db.open(ctx); err != nil {
 		db.release()
 		return nil, explain(err)
@@ -150,6 +156,7 @@ func (db *DB) loadRevision() error {
 		(SELECT coalesce(max(rev), 0) FROM clusters),
 		(SELECT coalesce(max(rev), 0) FROM nodes),
 		(SELECT coalesce(max(rev), 0) FROM machines),
+		(SELECT coalesce(max(rev), 0) FROM volumes),
 		(SELECT coalesce(max(rev), 0) FROM users))`)
 	if err != nil {
 		return err

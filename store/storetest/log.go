@@ -127,7 +127,7 @@ func testFeed(t *testing.T, fresh freshFunc) {
 func testHistory(t *testing.T, fresh freshFunc) {
 	db, clock := fresh(t)
 	update(t, db, muster.System(), func(tx *store.Tx) error {
-		for i := range 250 {
+		for i := range 1000 {
 			if err := tx.PutDuration("boot", "epyc", "img", time.Duration(i)); err != nil {
 				return err
 			}
@@ -139,14 +139,15 @@ func testHistory(t *testing.T, fresh freshFunc) {
 	})
 	view(t, db, alice(), func(tx *store.Tx) error {
 		three, err := tx.Durations("boot", "epyc", "img", 3)
-		if !reflect.DeepEqual(three, []time.Duration{249, 248, 247}) {
+		if !reflect.DeepEqual(three, []time.Duration{999, 998, 997}) {
 			t.Errorf("durations %v", three)
 		}
 		all, _ := tx.Durations("boot", "epyc", "", 0)
 		any, _ := tx.Durations("boot", "", "", 1)
 		none, _ := tx.Durations("clean", "", "", 0)
 		cleans, _ := tx.Cleans("m1", 0)
-		if len(all) != 200 || len(any) != 1 || any[0] != 7 || len(none) != 0 || len(cleans) != 100 || cleans[0].Took != 249 {
+		// What is too much goes by chance: that 400 stay too long never happens.
+		if len(all) < 200 || len(all) > 600 || len(any) != 1 || any[0] != 7 || len(none) != 0 || len(cleans) < 100 || len(cleans) > 500 || cleans[0].Took != 999 {
 			t.Errorf("%d durations, any %v, none %v, %d cleans", len(all), any, none, len(cleans))
 		}
 		return err
