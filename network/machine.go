@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-
-	"github.com/vishvananda/netlink"
 )
 
 // Names of a machine's links, as it sees them.
@@ -25,25 +23,27 @@ func bridgeName(index int) string { return fmt.Sprintf("b%d", index) }
 // target, to the rack. Inside, the link is called ManagementLink and has no
 // address yet. An old link of that index goes first.
 func (r *Rack) AddMachine(index int, target *os.File) error {
-	addr, err := ManagementAddress(index)
-	if err != nil {
-		return err
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.h == nil {
 		return net.ErrClosed
 	}
-	number := firstIndex + indexPerSlot*index
-	v := &veth{name: mgmtName(index), index: number, inside: ManagementLink, number: insideMgmt}
+	v := &veth{name: mgmtName(index), index: firstIndex + indexPerSlot*index, inside: ManagementLink, number: insideMgmt}
 	if err := r.add(v, target); err != nil {
 		return err
 	}
-	route := &netlink.Route{LinkIndex: number, Dst: hostNet(addr), Scope: netlink.SCOPE_LINK, Src: Gateway().AsSlice()}
-	if err := r.h.RouteReplace(route); err != nil {
-		return fmt.Errorf("route to %s: %w", addr, err)
+	return r.route(index)
+}
+
+// AddMessageLink gives the machine in namespace target a message link whose
+// far end is attached to nothing, so that it can be tried.
+func (r *Rack) AddMessageLink(index int, target *os.File) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.h == nil {
+		return net.ErrClosed
 	}
-	return nil
+	return r.add(&veth{name: msgName(index), index: firstIndex + indexPerSlot*index + 1, inside: MessageLink, number: insideMsg}, target)
 }
 
 // RemoveMachine removes every link of a machine.

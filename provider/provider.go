@@ -9,6 +9,7 @@ package provider
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/netip"
 	"time"
@@ -70,6 +71,9 @@ type Share struct {
 	Path     string
 	Target   string
 	ReadOnly bool
+	// Seed: what the image has at Target is copied into the share before it is
+	// mounted there, once in the life of the share.
+	Seed bool
 }
 
 // State is what a provider sees of a machine.
@@ -114,9 +118,18 @@ type Provider interface {
 	Ensure(ctx context.Context, wants []Want) []error
 	// Observe reports on these machines, or on all when ids is empty.
 	Observe(ctx context.Context, ids []muster.MachineID) ([]Seen, error)
-	// Fence makes certain that the machine can neither compute nor speak. It
-	// returns nil only when that is proven.
-	Fence(ctx context.Context, id muster.MachineID) error
+	// Fence makes certain that the machine can neither compute nor speak. The
+	// error is nil only when that is proven; the record says how.
+	Fence(ctx context.Context, id muster.MachineID) (muster.FenceRecord, error)
+	// Test starts the machine by itself, for nobody, and tries whether its
+	// processors, memory, disk and networks do what they should. The machine
+	// must be off, and is off afterwards. An error means that it could not be
+	// tried, not that it failed.
+	Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error)
+	// Console connects to the machine's console, which works when its network
+	// and its agent do not. With shell it is a root shell inside the machine;
+	// without, what the machine printed, and what it prints from now on.
+	Console(ctx context.Context, id muster.MachineID, shell bool) (io.ReadWriteCloser, error)
 	// Clean erases what a user left and verifies it. The machine must be off.
 	Clean(ctx context.Context, id muster.MachineID) (muster.CleanRecord, error)
 	// Changes delivers IDs of machines whose state changed (a machine died, a

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"time"
 
@@ -24,8 +25,9 @@ type agent struct {
 	m      *Machine
 	b      provider.Boot
 	fails  bool // its checks fail
-	link   *link.Client
+	link   Link
 	stages []muster.Stage
+	daemon *daemon // of the scheduler, when it runs here
 }
 
 func newAgent(m *Machine, b provider.Boot, fails bool) *agent {
@@ -51,13 +53,8 @@ func (a *agent) stage(name string) {
 // that the attempt is over.
 func (a *agent) run(ctx context.Context) {
 	a.stage("agent")
-	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	if ip := a.m.facts.Management; ip.IsValid() {
-		dialer.LocalAddr = &net.TCPAddr{IP: ip.AsSlice()}
-	}
 	var err error
-	a.link, err = link.New(link.Options{Server: a.b.Seed.Server, CA: a.b.Seed.CA, Dial: dialer.DialContext, Version: "fake"})
-	if err != nil {
+	if a.link, err = a.connect(); err != nil {
 		return
 	}
 	defer a.link.Close()
@@ -66,11 +63,64 @@ func (a *agent) run(ctx context.Context) {
 		return
 	}
 	a.stage("configured")
-	cfg.Hosts = nil // a thousand agents need not keep a thousand names each
-	if cfg.Slurm != nil && cfg.Role == muster.RoleCompute && !a.fails {
-		defer a.m.w.sched.set(cfg.Cluster, cfg.Node, "")
+	a.report(ctx, a.adopt(cfg))
+	if a.daemon != nil {
+		a.m.w.sched.gone(a.m.id, a.daemon)
 	}
-	a.report(ctx, cfg)
+}
+
+// Link is how an agent speaks to the server: the client of real agents, or
+// what a test puts in its place.
+type Link interface {
+	Join(ctx context.Context, q wire.JoinRequest) (wire.JoinReply, error)
+	Use(cert *tls.Certificate)
+	Config(ctx context.Context) (*wire.NodeConfig, error)
+	Watch(ctx context.Context, generation int64) (*wire.NodeConfig, error)
+	Report(ctx context.Context, q *wire.Report) (reply wire.ReportReply, fresh bool, err error)
+	Close()
+}
+
+// connect makes the agent's link. Each machine speaks from its own address.
+func (a *agent) connect() (Link, error) {
+	if a.m.w.o.Link != nil {
+		return a.m.w.o.Link(a.m, a.b), nil
+	}
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	if ip := a.m.facts.Management; ip.IsValid() {
+		dialer.LocalAddr = &net.TCPAddr{IP: ip.AsSlice()}
+	}
+	return link.New(link.Options{Server: a.b.Seed.Server, CA: a.b.Seed.CA, Dial: dialer.DialContext, Version: "fake", Decode: a.m.w.buffers.decode, Inflate: a.m.w.lists.inflate})
+}
+
+// part is what an agent keeps of its configuration: a thousand agents need not
+// keep a thousand names each.
+type part struct {
+	generation int64
+	cluster    muster.ClusterID
+	node       string
+	slurm      bool // runs a daemon of the scheduler
+	head       bool // runs the scheduler
+	hold       bool
+}
+
+// adopt puts a configuration in force.
+func (a *agent) adopt(cfg *wire.NodeConfig) part {
+	p := part{
+		generation: cfg.Generation, cluster: cfg.Cluster, node: cfg.Node, head: cfg.Head && cfg.Slurm != nil,
+		slurm: cfg.Slurm != nil && cfg.Role == muster.RoleCompute && !a.fails,
+	}
+	for i := range cfg.Hosts {
+		if cfg.Hosts[i].Name == cfg.Node {
+			p.hold = cfg.Hosts[i].Hold
+		}
+	}
+	if p.head {
+		a.m.w.sched.apply(cfg.Cluster, cfg.Hosts, cfg.Slurm.Ending)
+	}
+	if p.slurm && !p.hold && a.daemon == nil {
+		a.daemon = a.m.w.sched.register(cfg.Cluster, cfg.Node, a.m.id)
+	}
+	return p
 }
 
 // join exchanges the token for a credential, and fetches the configuration.
@@ -112,6 +162,17 @@ func (a *agent) join(ctx context.Context) (*wire.NodeConfig, bool) {
 // try does something until it works; false when it never will.
 func (a *agent) try(ctx context.Context, f func() error) bool {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		for {
+			trouble, _, turned := a.m.feel()
+			if trouble == TroubleNone {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return false
+			case <-turned:
+			}
+		}
 		err := f()
 		if err == nil {
 			return true
@@ -132,33 +193,55 @@ func over(err error) bool {
 }
 
 // report tells the server that the node is ready, and then that it lives.
-func (a *agent) report(ctx context.Context, cfg *wire.NodeConfig) {
+func (a *agent) report(ctx context.Context, cfg part) {
 	state := "ready"
 	check := wire.Check{Name: "sshd", OK: true}
 	if a.fails {
 		state, check = "failed", wire.Check{Name: "sshd", Text: "it does not listen"}
 	}
-	if cfg.Slurm != nil && cfg.Role == muster.RoleCompute && !a.fails {
-		a.m.w.sched.set(cfg.Cluster, cfg.Node, "idle")
-	}
 	a.stage("sshd")
 	boot := fmt.Sprintf("%s/%d", a.m.id, a.b.Attempt)
+	news := make(chan *wire.NodeConfig)
+	stopWatch := a.watch(ctx, cfg, news)
+	defer func() { stopWatch() }()
 	said := false
+	use := newMeter(uint64(crc32.ChecksumIEEE([]byte(boot))), a.m.facts.Cores)
 	for {
-		q := wire.Report{Attempt: a.b.Attempt, Generation: cfg.Generation, BootID: boot, State: state, Checks: []wire.Check{check}, Stages: a.stages}
+		trouble, leaving, turned := a.m.feel()
+		if trouble != TroubleNone {
+			select { // silent until that changes
+			case <-ctx.Done():
+				return
+			case <-turned:
+			}
+			continue
+		}
+		q := wire.Report{Attempt: a.b.Attempt, Generation: cfg.generation, BootID: boot, State: state,
+			Checks: []wire.Check{check}, Stages: a.stages, Goodbye: leaving, Usage: use.sample()}
+		q.Usage.At = a.now()
 		if !said {
-			q.Journal = []wire.JournalLine{{At: a.now(), Unit: "init", Priority: 6, Message: "started " + cfg.Node}}
+			q.Journal = []wire.JournalLine{{At: a.now(), Unit: "init", Priority: 6, Message: "started " + cfg.node}}
 		}
 		var changed <-chan struct{}
-		if cfg.Head && cfg.Slurm != nil {
-			q.Scheduler, changed = a.m.w.sched.state(cfg.Cluster)
+		if cfg.head {
+			q.Scheduler, changed = a.m.w.sched.state(cfg.cluster)
 		}
 		var interval time.Duration
 		reply, _, err := a.link.Report(ctx, &q)
+		if leaving != "" {
+			a.m.w.end(a.m, a.b.Attempt)
+			return
+		}
 		switch {
 		case err == nil:
 			said = true
 			interval = time.Duration(reply.IntervalMS) * time.Millisecond
+			if reply.Generation > cfg.generation {
+				if fresh, err := a.link.Config(ctx); err == nil {
+					cfg = a.reconfigure(ctx, cfg, fresh, news, &stopWatch)
+					continue // and say so at once
+				}
+			}
 		case over(err):
 			return
 		default:
@@ -167,6 +250,9 @@ func (a *agent) report(ctx context.Context, cfg *wire.NodeConfig) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-turned:
+		case fresh := <-news:
+			cfg = a.reconfigure(ctx, cfg, fresh, news, &stopWatch)
 		case <-changed:
 			if !a.sleep(ctx, 5*time.Millisecond) { // many nodes register at once
 				return
@@ -174,4 +260,48 @@ func (a *agent) report(ctx context.Context, cfg *wire.NodeConfig) {
 		case <-a.m.w.o.Clock.After(max(interval, 10*time.Millisecond)):
 		}
 	}
+}
+
+// reconfigure adopts a newer configuration and goes on watching for the next.
+func (a *agent) reconfigure(ctx context.Context, old part, fresh *wire.NodeConfig, news chan *wire.NodeConfig, stop *context.CancelFunc) part {
+	if fresh.Generation <= old.generation {
+		return old
+	}
+	(*stop)()
+	p := a.adopt(fresh)
+	*stop = a.watch(ctx, p, news)
+	return p
+}
+
+// watch waits for a newer configuration where that is urgent: on heads and on
+// nodes that are held. The others hear of it with their next report, because
+// ten thousand waiting requests are a test of something else.
+func (a *agent) watch(ctx context.Context, cfg part, news chan<- *wire.NodeConfig) context.CancelFunc {
+	ctx, stop := context.WithCancel(ctx)
+	if !cfg.head && !cfg.hold {
+		return stop
+	}
+	a.m.w.wg.Go(func() {
+		for ctx.Err() == nil {
+			fresh, err := a.link.Watch(ctx, cfg.generation)
+			if err != nil && !a.sleep(ctx, 200*time.Millisecond) {
+				return
+			}
+			if err != nil || fresh == nil || a.m.Trouble() != TroubleNone {
+				if over(err) {
+					return
+				}
+				if err == nil && fresh != nil && !a.sleep(ctx, 200*time.Millisecond) {
+					return // it hears nothing while it is cut off
+				}
+				continue
+			}
+			select {
+			case news <- fresh:
+			case <-ctx.Done():
+			}
+			return
+		}
+	})
+	return stop
 }

@@ -17,10 +17,15 @@ func TestSuite(t *testing.T) {
 	w := fake.New(fake.Options{Machines: 3, Agent: idle, CleanTime: time.Millisecond})
 	defer w.Close()
 	providertest.Suite(t, providertest.Subject{
-		Open:  func(*testing.T) provider.Provider { return w.Open() },
-		Image: "sha256:1",
-		SSH:   true,
-		Die:   func(_ *testing.T, _ provider.Provider, id muster.MachineID) { w.Kill(id) },
+		Open:   func(*testing.T) provider.Provider { return w.Open() },
+		Image:  "sha256:1",
+		SSH:    true,
+		Freeze: func(_ *testing.T, _ provider.Provider, id muster.MachineID) { w.Hang(id) },
+		Spoil: func(_ *testing.T, _ provider.Provider, id muster.MachineID) func() {
+			w.FailTests(id, -1)
+			return func() { w.FailTests(id, 0) }
+		},
+		Die: func(_ *testing.T, _ provider.Provider, id muster.MachineID) { w.Kill(id) },
 	})
 	if run, dirty := w.Running(), w.Dirty(); len(run) != 0 || len(dirty) == 0 {
 		t.Errorf("running %v, dirty %v", run, dirty)

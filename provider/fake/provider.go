@@ -2,6 +2,8 @@ package fake
 
 import (
 	"context"
+	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -40,7 +42,10 @@ func (p *Provider) Close() error {
 }
 
 // Discover lists the machines that answer.
-func (p *Provider) Discover(context.Context) ([]muster.Machine, error) {
+func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
+	if err := p.w.call(ctx); err != nil {
+		return nil, err
+	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	var out []muster.Machine
@@ -53,7 +58,10 @@ func (p *Provider) Discover(context.Context) ([]muster.Machine, error) {
 }
 
 // EnsureNetworks makes these networks exist.
-func (p *Provider) EnsureNetworks(_ context.Context, networks []provider.Network) error {
+func (p *Provider) EnsureNetworks(ctx context.Context, networks []provider.Network) error {
+	if err := p.w.call(ctx); err != nil {
+		return err
+	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	for _, n := range networks {
@@ -68,11 +76,15 @@ func (p *Provider) EnsureNetworks(_ context.Context, networks []provider.Network
 }
 
 // RemoveNetworks removes the networks of these clusters if they exist.
-func (p *Provider) RemoveNetworks(_ context.Context, clusters []muster.ClusterID) error {
+func (p *Provider) RemoveNetworks(ctx context.Context, clusters []muster.ClusterID) error {
+	if err := p.w.call(ctx); err != nil {
+		return err
+	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	for _, id := range clusters {
 		delete(p.w.networks, id)
+		p.w.sched.forget(id)
 	}
 	return nil
 }
@@ -92,9 +104,10 @@ func (p *Provider) Networks(context.Context) ([]muster.ClusterID, error) {
 // Ensure starts and stops machines.
 func (p *Provider) Ensure(ctx context.Context, wants []provider.Want) []error {
 	errs := make([]error, len(wants))
+	bad := p.w.call(ctx)
 	for i, want := range wants {
-		if err := ctx.Err(); err != nil {
-			errs[i] = err
+		if bad != nil {
+			errs[i] = bad
 			continue
 		}
 		errs[i] = p.w.ensure(want)
@@ -123,6 +136,8 @@ func (w *World) ensure(want provider.Want) error {
 		return muster.Errorf(muster.EInvalid, "machine %s is to boot nothing", want.Machine)
 	case m.state == provider.StateRunning && m.attempt == want.Boot.Attempt:
 		return nil
+	case m.dark:
+		return muster.Errorf(muster.EUnavailable, "machine %s has no power", m.id)
 	}
 	m.halt()
 	if a := want.Boot.Message; a != nil {
@@ -130,43 +145,76 @@ func (w *World) ensure(want provider.Want) error {
 			return muster.Errorf(muster.EConflict, "cluster %s has no network", a.Network.Cluster)
 		}
 	}
+	m.starts++
+	chance := m.draws(1, m.starts)
 	fault := m.next
 	m.next = FaultNone
 	if fault == FaultNone {
-		fault = w.misfortune()
+		fault = w.misfortune(chance)
 	}
 	if fault == FaultRefuse {
 		m.err = muster.Errorf(muster.EUnavailable, "machine %s does not switch on", m.id)
 		return m.err
 	}
 	delay := w.o.BootMin
-	if spread := w.o.BootMax - w.o.BootMin; spread > 0 {
-		delay += time.Duration(w.rand.Int64N(int64(spread)))
+	if w.o.BootTime != nil {
+		delay = w.o.BootTime(chance)
+	} else if spread := w.o.BootMax - w.o.BootMin; spread > 0 {
+		delay += time.Duration(chance.Int64N(int64(spread)))
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	m.stop, m.err, m.dirty = cancel, nil, true
 	m.state, m.attempt, m.since = provider.StateRunning, want.Boot.Attempt, w.o.Clock.Now()
 	m.boots++
+	m.consoles = nil
+	m.print("boot %d of %s for %s", m.attempt, want.Boot.Hostname, want.Boot.Cluster)
 	boot := *want.Boot
+	if fault == FaultNone {
+		w.fate(ctx, m, chance, delay)
+	}
 	w.wg.Go(func() { m.run(ctx, boot, delay, fault) })
 	w.tell(m.id)
 	return nil
 }
 
-// misfortune draws what goes wrong with a boot; the mutex is held.
-func (w *World) misfortune() Fault {
-	r := w.o.Rates
-	switch {
-	case w.chance(r.Refuse):
-		return FaultRefuse
-	case w.chance(r.Hang):
-		return FaultHang
-	case w.chance(r.Die):
-		return FaultDie
-	case w.chance(r.Fail):
-		return FaultFail
+// misfortune draws what goes wrong with a boot.
+func (w *World) misfortune(r *rand.Rand) Fault {
+	x := r.Float64()
+	for _, f := range []struct {
+		rate  float64
+		fault Fault
+	}{
+		{w.o.Rates.Refuse, FaultRefuse}, {w.o.Rates.Hang, FaultHang}, {w.o.Rates.Die, FaultDie}, {w.o.Rates.Fail, FaultFail},
+	} {
+		if x < f.rate {
+			return f.fault
+		}
+		x -= f.rate
 	}
 	return FaultNone
+}
+
+// fate draws when a machine that boots now will crash or hang; the mutex is
+// held.
+func (w *World) fate(ctx context.Context, m *Machine, r *rand.Rand, boot time.Duration) {
+	attempt := m.attempt
+	for _, f := range []struct {
+		rate float64
+		do   func()
+	}{
+		{w.o.Rates.Crash, func() { w.end(m, attempt) }},
+		{w.o.Rates.Stall, func() { w.ailAttempt(m, attempt, TroubleHang) }},
+	} {
+		if f.rate <= 0 {
+			continue
+		}
+		after := boot + time.Duration(r.ExpFloat64()/f.rate*float64(time.Hour))
+		w.wg.Go(func() {
+			if w.pause(ctx, after) == nil {
+				f.do()
+			}
+		})
+	}
 }
 
 // run is the life of a machine from power on until it is switched off.
@@ -190,6 +238,12 @@ func (m *Machine) run(ctx context.Context, b provider.Boot, delay time.Duration,
 		m.w.mu.Unlock()
 		return
 	}
+	m.w.mu.Lock()
+	if ctx.Err() == nil { // or it is another boot's by now
+		m.up = fault == FaultNone
+		m.print("%s login:", b.Hostname)
+	}
+	m.w.mu.Unlock()
 	if m.w.o.Agent != nil {
 		m.w.o.Agent(ctx, m, b)
 		return
@@ -198,7 +252,10 @@ func (m *Machine) run(ctx context.Context, b provider.Boot, delay time.Duration,
 }
 
 // Observe reports on these machines, or on all.
-func (p *Provider) Observe(_ context.Context, ids []muster.MachineID) ([]provider.Seen, error) {
+func (p *Provider) Observe(ctx context.Context, ids []muster.MachineID) ([]provider.Seen, error) {
+	if err := p.w.call(ctx); err != nil {
+		return nil, err
+	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	if len(ids) == 0 {
@@ -218,22 +275,12 @@ func (p *Provider) Observe(_ context.Context, ids []muster.MachineID) ([]provide
 	return out, nil
 }
 
-// Fence cuts the machine's power.
-func (p *Provider) Fence(_ context.Context, id muster.MachineID) error {
-	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
-	m := p.w.byID[id]
-	if m == nil {
-		return muster.Errorf(muster.ENotFound, "there is no machine %s", id)
-	}
-	m.halt()
-	p.w.tell(id)
-	return nil
-}
-
 // Clean erases a machine that is off.
 func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.CleanRecord, error) {
 	w := p.w
+	if err := w.call(ctx); err != nil {
+		return muster.CleanRecord{}, err
+	}
 	start := w.o.Clock.Now()
 	check := func() (*Machine, error) {
 		m := w.byID[id]
@@ -246,8 +293,12 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 		return m, nil
 	}
 	w.mu.Lock()
-	_, err := check()
-	bad := w.chance(w.o.Rates.Clean)
+	m, err := check()
+	bad := false
+	if err == nil {
+		m.cleanings++
+		bad = m.chance(2, m.cleanings, w.o.Rates.Clean)
+	}
 	w.mu.Unlock()
 	if err != nil {
 		return muster.CleanRecord{}, err
@@ -261,15 +312,20 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m, err := check() // nobody may have started it meanwhile
+	m, err = check() // nobody may have started it meanwhile
 	if err != nil {
 		return muster.CleanRecord{}, err
 	}
 	if bad {
 		return muster.CleanRecord{}, muster.Errorf(muster.EUnavailable, "the disk of machine %s gives errors", id)
 	}
-	m.dirty = false
+	if m.lies > 0 {
+		m.lies--
+	} else {
+		m.dirty = false
+	}
 	m.cleans++
+	m.consoles = nil
 	now := w.o.Clock.Now()
 	return muster.CleanRecord{
 		Machine: id, At: now, Took: now.Sub(start), Verified: true,
@@ -280,15 +336,23 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 // Changes delivers IDs of machines whose state changed.
 func (p *Provider) Changes() <-chan muster.MachineID { return p.changes }
 
-// Dial reaches a fake SSH server, which says its name and nothing more.
-func (p *Provider) Dial(_ context.Context, id muster.MachineID, port int) (net.Conn, error) {
+// Dial reaches a fake SSH server, which says its name and nothing more. One
+// that hangs does not even do that: its kernel takes the connection.
+func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net.Conn, error) {
+	if err := p.w.call(ctx); err != nil {
+		return nil, err
+	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	m := p.w.byID[id]
-	if m == nil || m.absent || m.state != provider.StateRunning {
+	if m == nil || m.absent || m.state != provider.StateRunning || m.trouble == TroubleCut || !m.up {
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s does not answer on port %d", id, port)
 	}
 	here, there := net.Pipe()
+	if m.trouble == TroubleHang {
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		return here, nil
+	}
 	go func() {
 		_, _ = there.Write([]byte("SSH-2.0-fake_" + strings.TrimPrefix(string(id), "fake-") + "\r\n"))
 		_ = there.Close()

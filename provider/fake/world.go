@@ -21,14 +21,24 @@ type Options struct {
 	Cores    int // of the first class; each next one has twice as many; 0: 4
 	// BootMin and BootMax bound the time from power on until the agent starts.
 	BootMin, BootMax time.Duration
-	CleanTime        time.Duration
-	Rates            Rates
+	// BootTime draws the time of one boot; nil: evenly between the two above.
+	BootTime                       func(r *rand.Rand) time.Duration
+	CleanTime, FenceTime, TestTime time.Duration
+	Rates                          Rates
+	// SlurmNotice and SlurmDown are how long the pretended scheduler takes to
+	// mark a silent node with a star, and as down. 0: 12 s and a minute.
+	SlurmNotice, SlurmDown time.Duration
 	// Agent runs in each machine that has booted, until its context ends. Nil:
 	// an agent that speaks the real protocol and pretends the rest.
 	Agent func(ctx context.Context, m *Machine, b provider.Boot)
-	Seed  uint64
-	Clock muster.Clock
-	Log   *slog.Logger
+	// Link connects the pretended agents; nil: by the protocol of real ones, over
+	// real connections.
+	Link func(m *Machine, b provider.Boot) Link
+	// Goodbye is told when a machine with such an Agent goes down in order.
+	Goodbye func(m *Machine, attempt int64, how string)
+	Seed    uint64
+	Clock   muster.Clock
+	Log     *slog.Logger
 }
 
 // Rates are how often things go wrong, from 0 (never) to 1 (always).
@@ -38,6 +48,10 @@ type Rates struct {
 	Die    float64 // a boot ends in the machine going off
 	Fail   float64 // the node's own checks fail
 	Clean  float64 // a cleaning fails
+	Test   float64 // a test finds something
+	// Crash and Stall are how often a running machine goes off, or hangs, in an
+	// hour.
+	Crash, Stall float64
 }
 
 // World is hardware that outlives servers.
@@ -47,6 +61,9 @@ type World struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	sched  *schedulers
+	// buffers for what agents read.
+	buffers buffers
+	lists   lists // of hosts, that agents got
 
 	mu       sync.Mutex
 	rand     *rand.Rand
@@ -54,16 +71,23 @@ type World struct {
 	byID     map[muster.MachineID]*Machine
 	networks map[muster.ClusterID]provider.Network
 	watchers map[*Provider]bool
+
+	slow      time.Duration
+	failCalls float64
 }
 
 // Machine is one fake machine.
 type Machine struct {
 	w     *World
 	id    muster.MachineID
+	index int
 	facts muster.Facts
+
+	life // guarded by the world's mutex
 
 	// Guarded by the world's mutex.
 	absent  bool // does not answer
+	dark    bool // has no power
 	state   provider.State
 	attempt int64
 	since   time.Time
@@ -97,7 +121,7 @@ func New(o Options) *World {
 	}
 	o.Classes, o.PerRack, o.Cores = max(o.Classes, 1), orElse(o.PerRack, 32), orElse(o.Cores, 4)
 	w := &World{
-		o: o, rand: rand.New(rand.NewPCG(o.Seed, 1)), sched: newSchedulers(),
+		o: o, rand: rand.New(rand.NewPCG(o.Seed, 1)), sched: newSchedulers(&o),
 		byID:     make(map[muster.MachineID]*Machine, o.Machines),
 		networks: map[muster.ClusterID]provider.Network{}, watchers: map[*Provider]bool{},
 	}
@@ -106,7 +130,7 @@ func New(o Options) *World {
 		class := i % o.Classes
 		cores := o.Cores << class
 		m := &Machine{
-			w: w, id: muster.MachineID(fmt.Sprintf("fake-%04d", i+1)), state: provider.StateOff, since: o.Clock.Now(),
+			w: w, index: i, id: muster.MachineID(fmt.Sprintf("fake-%04d", i+1)), state: provider.StateOff, since: o.Clock.Now(),
 			facts: muster.Facts{
 				Architecture: "amd64", Processor: fmt.Sprintf("Fake %d", class+1), CPULevel: 3, Sockets: 1,
 				Cores: cores, Threads: cores, Memory: int64(cores) << 30, Disk: 100 << 30,
@@ -178,7 +202,7 @@ func (w *World) Start(id muster.MachineID, attempt int64) {
 	defer w.mu.Unlock()
 	m := w.byID[id]
 	m.halt()
-	m.state, m.attempt, m.dirty, m.since = provider.StateRunning, attempt, true, w.o.Clock.Now()
+	m.state, m.attempt, m.dirty, m.since, m.up = provider.StateRunning, attempt, true, w.o.Clock.Now(), true
 	w.tell(id)
 }
 
@@ -221,15 +245,32 @@ func (m *Machine) halt() {
 		m.stop()
 		m.stop = nil
 	}
+	if m.state == provider.StateRunning {
+		m.print("off")
+		m.w.sched.silent(m.id)
+	}
 	m.state, m.attempt, m.since = provider.StateOff, 0, m.w.o.Clock.Now()
+	m.up = false
+	for _, c := range m.shells {
+		_ = c.Close()
+	}
+	m.shells = nil
+	m.turn(TroubleNone, "")
 }
 
 // ID of the machine.
 func (m *Machine) ID() muster.MachineID { return m.id }
 
-// chance tells whether something of the given rate happens now; the world's
-// mutex is held.
-func (w *World) chance(rate float64) bool { return rate > 0 && w.rand.Float64() < rate }
+// draws is a source of chance for one thing about the machine, the n-th time
+// it happens: the same whatever else goes on at the site.
+func (m *Machine) draws(about, n int) *rand.Rand {
+	return rand.New(rand.NewPCG(m.w.o.Seed, uint64(m.index)<<40|uint64(about)<<32|uint64(uint32(n))))
+}
+
+// chance tells whether something of the given rate happens the n-th time.
+func (m *Machine) chance(about, n int, rate float64) bool {
+	return rate > 0 && m.draws(about, n).Float64() < rate
+}
 
 // tell tells every open provider that a machine changed; the world's mutex is
 // held. A slow reader misses it, which the contract allows.

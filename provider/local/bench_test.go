@@ -37,7 +37,7 @@ func BenchmarkBoot(b *testing.B) {
 				cpu += usage(b)
 				start = time.Now()
 				each(w, func(id muster.MachineID) {
-					if err := p.Fence(b.Context(), id); err != nil {
+					if _, err := p.Fence(b.Context(), id); err != nil {
 						b.Error(err)
 					}
 				})

@@ -22,6 +22,7 @@ import (
 // testAgent stands in for the agent: it starts sshd and nothing else.
 const testAgent = `#!/bin/sh
 mkdir -p /run/sshd
+[ -d /suite ] && hostname >/suite/name
 [ -e /etc/ssh/ssh_host_ed25519_key ] || ssh-keygen -q -t ed25519 -N "" -f /etc/ssh/ssh_host_ed25519_key
 exec /usr/sbin/sshd -D
 `

@@ -117,7 +117,10 @@ func v1Settings(controller string, l *limits) []setting {
 	case "cpuset":
 		return []setting{{"cpuset.mems", l.Mems}, {"cpuset.cpus", foldCPUs(l.CPUs)}}
 	case "memory":
-		return []setting{{"memory.limit_in_bytes", strconv.FormatInt(l.Memory, 10)}}
+		// Memory and swap together: a machine that runs out of one must not
+		// drive the host into the other.
+		limit := strconv.FormatInt(l.Memory, 10)
+		return []setting{{"memory.limit_in_bytes", limit}, {"memory.memsw.limit_in_bytes", limit}}
 	case "pids":
 		return []setting{{"pids.max", strconv.Itoa(l.Pids)}}
 	}
@@ -137,7 +140,7 @@ func v2Settings(l *limits) []setting {
 func writeSettings(dir string, set []setting) error {
 	for _, s := range set {
 		err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o644)
-		if s.file == "memory.swap.max" && errors.Is(err, os.ErrNotExist) {
+		if (s.file == "memory.swap.max" || s.file == "memory.memsw.limit_in_bytes") && errors.Is(err, os.ErrNotExist) {
 			continue // a kernel without swap accounting
 		}
 		if err != nil {

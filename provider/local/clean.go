@@ -2,9 +2,7 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -13,34 +11,6 @@ import (
 // exitTime is how long a killed process may take to be gone: it gives its
 // memory back meanwhile.
 const exitTime = 3 * time.Second
-
-// Fence stops every process of a machine, closes its ports and kills it. It
-// returns nil only when its control group is empty.
-func (p *Provider) Fence(ctx context.Context, id muster.MachineID) error {
-	m, err := p.machine(id)
-	if err != nil {
-		return err
-	}
-	// Frozen, cut off and killed at once, even while another operation holds it:
-	// one that is just booting it then fails, or is undone below.
-	err = errors.Join(p.groups.freeze(string(id), true), p.rack.CutMachine(m.index), p.groups.signal(string(id)))
-	if err != nil {
-		p.cfg.Log.Warn("fence", "machine", id, "err", err)
-	}
-	m.op.Lock()
-	defer m.op.Unlock()
-	if err := p.stop(ctx, m); err != nil {
-		return err
-	}
-	alive, err := p.groups.populated(string(id))
-	if err != nil {
-		return err
-	}
-	if alive {
-		return muster.Errorf(muster.EUnavailable, "machine %s still has processes", id)
-	}
-	return nil
-}
 
 // Clean verifies that nothing of a machine is left. Its root file system was in
 // memory and went with its last process.
@@ -64,6 +34,8 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 		return c, err
 	}
 	steps, err := p.inspect(m)
+	gone := m.console.remove()
+	steps = append(steps, muster.CleanStep{What: "console", Check: "nothing of what it printed is kept", OK: gone == nil})
 	c.Steps = steps
 	c.Verified = err == nil
 	if err != nil {
@@ -124,13 +96,7 @@ func (p *Provider) inspect(m *machine) ([]muster.CleanStep, error) {
 		return steps, err
 	}
 	add("users", fmt.Sprintf("no process has an ID from %d to %d", base, base+idRange-1), pid == 0)
-	m.mu.Lock()
-	fd := m.rec.open()
-	m.mu.Unlock()
-	if fd >= 0 {
-		_ = os.NewFile(uintptr(fd), "pidfd").Close()
-	}
-	add("root file system", "it was in memory, and the process that held it is gone", fd < 0)
+	add("root file system", "it was in memory, and the process that held it is gone", m.firstGone())
 	links, err := p.rack.Machines()
 	if err != nil {
 		return steps, err

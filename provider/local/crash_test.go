@@ -68,7 +68,7 @@ func crashingServer(text string) int {
 		var wg sync.WaitGroup
 		for i := range w[1:] { // the first is replaced while it runs
 			wg.Go(func() {
-				if err := p.Fence(ctx, w[i+1].Machine); err == nil {
+				if _, err := p.Fence(ctx, w[i+1].Machine); err == nil {
 					_, _ = p.Clean(ctx, w[i+1].Machine)
 				}
 			})

@@ -22,7 +22,7 @@ func (p *Provider) Destroy(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, m := range p.all(nil) {
 		wg.Go(func() {
-			if err := p.Fence(ctx, m.id); err != nil {
+			if _, err := p.Fence(ctx, m.id); err != nil {
 				fail(err)
 				return
 			}

@@ -29,7 +29,7 @@ func Doctor(ctx context.Context) []Check {
 		return out
 	}
 	return append(out, checkKernel(), checkUserNamespaces(), checkFileSystems(), checkLoop(), checkGroups("/proc/self/mountinfo"),
-		checkNft(), checkNetwork(ctx), checkMemory(), checkLimits(), checkForwarding())
+		checkNft(), checkEnter(), checkNetwork(ctx), checkMemory(), checkLimits(), checkForwarding())
 }
 
 func checkRoot() Check {
@@ -174,6 +174,16 @@ func checkNft() Check {
 	c := Check{Name: "nftables", OK: err == nil, Found: path}
 	if err != nil {
 		c.Found, c.Fix, c.Package = "nft is not installed", "apt-get install nftables", "nftables"
+	}
+	return c
+}
+
+func checkEnter() Check {
+	path, err := exec.LookPath("nsenter")
+	c := Check{Name: "nsenter", OK: err == nil, Found: path}
+	if err != nil {
+		c.Found, c.Warning = "nsenter is not installed: nodes have no shell on their console", true
+		c.Fix, c.Package = "apt-get install util-linux", "util-linux"
 	}
 	return c
 }

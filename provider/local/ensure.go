@@ -46,7 +46,9 @@ func (p *Provider) ensure(ctx context.Context, w *provider.Want) error {
 		if w.Boot == nil {
 			return muster.Errorf(muster.EInvalid, "no boot order for %s", m.id)
 		}
-		err := p.boot(ctx, m, w.Boot)
+		boot, done := m.abortable(ctx)
+		err := p.boot(boot, m, w.Boot)
+		done()
 		m.mu.Lock()
 		m.fault = err
 		m.mu.Unlock()
@@ -84,12 +86,20 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		return err
 	}
 	m.mu.Lock()
-	m.rec = rec
+	before := m.rec
+	m.rec, m.ended = rec, false
 	m.mu.Unlock()
+	if before == nil || before.Cluster != b.Cluster {
+		if err := m.console.remove(); err != nil { // nobody reads what another printed
+			return err
+		}
+	}
+	m.console.mark(rec.Since, "boot %d as %s", b.Attempt, b.Hostname)
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 	proc, err := p.launch(ctx, m, b, rec)
 	if err != nil {
+		m.console.mark(p.cfg.Clock.Now(), "it did not start: %s", printable([]byte(err.Error())))
 		undo := p.stop(context.WithoutCancel(ctx), m)
 		var known *muster.Error // says better what to do
 		if errors.As(err, &known) {
@@ -98,6 +108,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
+	p.listenConsole(m, proc.pid(), proc.pidfd)
 	w, err := watchPID(proc.pidfd, proc.cmd, func() { p.died(m, rec) })
 	if err != nil {
 		return err
@@ -139,9 +150,7 @@ func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec
 // equip gives a waiting first process its groups, links and mounts, then lets
 // it go on.
 func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec *record, proc *process, cpus []int) error {
-	var err error
-	rec.PID = proc.pid()
-	if rec.Started, err = startTime(rec.PID); err != nil {
+	if err := m.runs(rec, proc.pid()); err != nil {
 		return err
 	}
 	if err := p.save(rec); err != nil {
@@ -302,6 +311,7 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 	}
 	for _, s := range b.Shares {
 		cfg.Shares = append(cfg.Shares, s.Target)
+		cfg.Seeded = append(cfg.Seeded, s.Seed)
 	}
 	return cfg, nil
 }
@@ -326,6 +336,7 @@ func (p *Provider) stop(ctx context.Context, m *machine) error {
 	if err := p.groups.kill(ctx, string(m.id)); err != nil {
 		return fmt.Errorf("kill machine %s: %w", m.id, err)
 	}
+	m.hangUp()
 	m.mu.Lock()
 	w := m.watch
 	m.watch = nil
@@ -348,9 +359,10 @@ func (p *Provider) stop(ctx context.Context, m *machine) error {
 func (p *Provider) died(m *machine, rec *record) {
 	m.mu.Lock()
 	if m.rec == rec {
-		rec.PID = 0
+		rec.PID, m.ended = 0, true
 	}
 	m.mu.Unlock()
+	m.console.mark(p.cfg.Clock.Now(), "its first process ended")
 	p.changed(m.id)
 }
 

@@ -15,6 +15,22 @@ import (
 // have drawn the same: what lives in the control groups of another instance is
 // not of ours, because no process leaves the groups of its machine.
 func processOf(instance string, from, to int) (int, error) {
+	return eachProcess(func(n string) (bool, error) {
+		st, err := os.Stat("/proc/" + n)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		s, ok := st.Sys().(*syscall.Stat_t)
+		return ok && int(s.Uid) >= from && int(s.Uid) < to && !zombie(n) && !elsewhere(n, instance), nil
+	})
+}
+
+// eachProcess looks at the processes of this host, by their numbers as text,
+// until it is the one; 0 when none is.
+func eachProcess(is func(pid string) (bool, error)) (int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return 0, err
@@ -29,14 +45,11 @@ func processOf(instance string, from, to int) (int, error) {
 		if err != nil {
 			continue
 		}
-		st, err := os.Stat("/proc/" + n)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue
-		}
+		found, err := is(n)
 		if err != nil {
 			return 0, err
 		}
-		if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) >= from && int(s.Uid) < to && !zombie(n) && !elsewhere(n, instance) {
+		if found {
 			return pid, nil
 		}
 	}

@@ -19,6 +19,7 @@ type initConfig struct {
 	Hostname string     `json:"hostname"`
 	Layers   int        `json:"layers"`
 	Shares   []string   `json:"shares,omitempty"` // where shares go, as they stand in the antechamber
+	Seeded   []bool     `json:"seeded,omitempty"` // which of them begin with what the image has there
 	RootSize int64      `json:"rootSize"`         // bytes that may be written to the root
 	ShmSize  int64      `json:"shmSize"`          // bytes of /dev/shm
 	Inodes   int64      `json:"inodes"`           // files on each of its own file systems
@@ -30,6 +31,8 @@ type initConfig struct {
 	Links    []initLink `json:"links"`
 	Argv     []string   `json:"argv"`
 	Env      []string   `json:"env"`
+	// Trial has the process try the machine instead of becoming an init.
+	Trial *trial `json:"trial,omitempty"`
 }
 
 // initLink is a network device that is already in the machine's namespace.

@@ -38,14 +38,20 @@ func MachineInit() int {
 		return 0 // the server went away before it said go
 	}
 	step := "hear from the server"
-	if err == nil {
+	if err == nil && cfg.Trial != nil {
+		if step, err = "try the machine", runTrial(cfg, func(r trialReport) error { return tell(sock, r) }); err == nil {
+			return 0
+		}
+	} else if err == nil {
 		step, err = becomeMachine(cfg, fds, func() error { return report(sock, initReport{Step: "exec"}) })
 	}
 	_ = report(sock, initReport{Step: step, Error: err.Error()})
 	return 1
 }
 
-func report(sock *os.File, r initReport) error {
+func report(sock *os.File, r initReport) error { return tell(sock, r) }
+
+func tell(sock *os.File, r any) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func TestServerRestarts(t *testing.T) {
 	sshUp(t, p2, "local-02")
 	// The machine dies while its parent is long gone.
 	start := time.Now()
-	if err := p2.Fence(t.Context(), "local-02"); err != nil {
+	if _, err := p2.Fence(t.Context(), "local-02"); err != nil {
 		t.Fatal(err)
 	}
 	waitChange(t, p2, "local-02")

@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/provider"
+	"golang.org/x/sys/unix"
 )
 
 // all returns machines in order: those named, or every one.
@@ -54,6 +55,10 @@ func (p *Provider) observe(m *machine) provider.Seen {
 		s.State, s.Err = provider.StateUnknown, err
 	case alive && m.rec == nil:
 		s.State, s.Err = provider.StateStuck, errors.New("it runs and nobody knows for what")
+	case alive && m.rec.Trial:
+		// It is being tried, for nobody: off as far as anybody's attempt goes.
+	case alive && m.ended:
+		s.State, s.Err = provider.StateStuck, errors.New("its first process has ended and others are left")
 	case alive:
 		s.State, s.Attempt = provider.StateRunning, m.rec.Attempt
 	}
@@ -119,11 +124,23 @@ func (p *Provider) recoverMachine(ctx context.Context, m *machine, traces bool) 
 		return p.stop(ctx, m)
 	}
 	fd := m.rec.open()
+	if fd >= 0 && m.rec.Trial {
+		_ = unix.Close(fd)
+		fd = -1
+	}
 	if fd < 0 {
 		// Processes without the first one: nothing that could be a machine.
 		return p.stop(ctx, m)
 	}
 	rec := m.rec
+	if again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		// A tenant's file system may answer late, or never: nobody waits for it.
+		pid := rec.PID
+		go func() {
+			p.listenConsole(m, pid, again)
+			_ = unix.Close(again)
+		}()
+	}
 	w, err := watchPID(fd, nil, func() { p.died(m, rec) })
 	if err != nil {
 		return err
@@ -139,5 +156,5 @@ func (p *Provider) adoptForeign(id muster.MachineID, r *record) {
 	if err != nil {
 		return
 	}
-	p.machines[id] = &machine{id: id, index: r.Index, addr: addr, gone: true, rec: r}
+	p.machines[id] = &machine{id: id, index: r.Index, addr: addr, gone: true, rec: r, console: p.consoleOf(id)}
 }

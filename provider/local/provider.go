@@ -27,6 +27,8 @@ type Provider struct {
 	changes chan muster.MachineID
 
 	unpacking sync.Mutex // held while an image is unpacked
+	// tamper lets tests spoil a machine that is about to be tried.
+	tamper func(muster.MachineID, *trial)
 
 	mu       sync.Mutex
 	machines map[muster.MachineID]*machine
@@ -44,12 +46,17 @@ type machine struct {
 	facts muster.Facts
 	gone  bool // not in the configuration any more: only to be cleaned
 
+	console *consoleLog // what it printed
+
 	op sync.Mutex // held while something is done to it
 
-	mu    sync.Mutex // guards what follows
-	rec   *record    // nil: nothing was ever started
-	fault error      // why the last Ensure failed
-	watch *watch     // of the running first process
+	mu      sync.Mutex         // guards what follows
+	rec     *record            // nil: nothing was ever started
+	fault   error              // why the last Ensure failed
+	watch   *watch             // of the running first process
+	cancel  context.CancelFunc // of a boot or test under way
+	printer *net.UnixConn      // from which what it prints comes
+	ended   bool               // its first process has ended, or never was
 }
 
 // New opens the provider of a state directory. Machines that run are found
@@ -79,7 +86,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 			return nil, err
 		}
 		f.Management = addr
-		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f}
+		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f, console: p.consoleOf(id)}
 	}
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, err
@@ -98,6 +105,10 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+func (p *Provider) consoleOf(id muster.MachineID) *consoleLog {
+	return &consoleLog{path: filepath.Join(p.dir, string(id)+".console")}
 }
 
 // machineID names the machine with this index, from 0.
@@ -168,6 +179,7 @@ func (p *Provider) Close() error {
 	p.closed = true
 	p.mu.Unlock()
 	for _, m := range p.all(nil) {
+		m.hangUp()
 		m.mu.Lock()
 		if m.watch != nil {
 			m.watch.stop()

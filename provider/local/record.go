@@ -25,6 +25,20 @@ type record struct {
 	Started uint64           `json:"started,omitempty"` // start time of PID, see startTime
 	Since   time.Time        `json:"since"`
 	Error   string           `json:"error,omitempty"`
+	// Trial: it runs for nobody, to be tried. No server takes that up again.
+	Trial bool `json:"trial,omitempty"`
+}
+
+// runs notes the first process of a machine.
+func (m *machine) runs(rec *record, pid int) error {
+	started, err := startTime(pid)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rec.PID, rec.Started = pid, started
+	return nil
 }
 
 func (p *Provider) recordPath(id muster.MachineID) string {

@@ -46,7 +46,7 @@ func buildRoot(cfg *initConfig, fds []int) error {
 	if err := mountOwn(cfg); err != nil {
 		return err
 	}
-	if err := mountShares(cfg.Shares, shares); err != nil {
+	if err := mountShares(cfg.Shares, cfg.Seeded, shares); err != nil {
 		return err
 	}
 	// An image may bring a name of its own, which its systemd would take.
@@ -291,11 +291,16 @@ func takeShares(n int) ([]int, error) {
 }
 
 // mountShares puts directories of the host where the machine expects them.
-func mountShares(paths []string, fds []int) error {
+func mountShares(paths []string, seeded []bool, fds []int) error {
 	for i, p := range paths {
 		at := filepath.Clean("/" + p)
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			return err
+		}
+		if i < len(seeded) && seeded[i] {
+			if err := seedShare(fds[i], at); err != nil {
+				return err
+			}
 		}
 		if err := unix.MoveMount(fds[i], "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("place share %s: %w", p, err)

@@ -25,6 +25,7 @@ Description=Muster agent
 DefaultDependencies=no
 Conflicts=shutdown.target
 Before=shutdown.target
+StartLimitIntervalSec=0
 
 [Service]
 Type=exec
@@ -57,7 +58,8 @@ LogTarget=journal
 const journaldConf = `[Journal]
 Storage=volatile
 RuntimeMaxUse=32M
-ForwardToSyslog=no
+ForwardToSyslog=yes
+MaxLevelSyslog=info
 ForwardToConsole=no
 Audit=no
 `

@@ -29,7 +29,24 @@ func TestSuite(t *testing.T) {
 			}
 			return p
 		},
-		SSH: true,
+		SSH:   true,
+		Share: "name",
+		Freeze: func(t *testing.T, p provider.Provider, id muster.MachineID) {
+			t.Helper()
+			l, ok := p.(*local.Provider)
+			if !ok {
+				t.Fatal("another provider")
+			}
+			local.Freeze(t, l, id)
+		},
+		Spoil: func(t *testing.T, p provider.Provider, id muster.MachineID) func() {
+			t.Helper()
+			l, ok := p.(*local.Provider)
+			if !ok {
+				t.Fatal("another provider")
+			}
+			return local.Spoil(l, id, func(id muster.MachineID) { local.LimitMemory(t, l, id, 32<<20) }, nil)
+		},
 		Die: func(t *testing.T, _ provider.Provider, id muster.MachineID) {
 			t.Helper()
 			pid := firstProcess(t, cfg.Instance, id)

@@ -28,6 +28,15 @@ type Subject struct {
 	// Die has a machine go off by itself, as a crash inside it does. Nil: the
 	// driver cannot.
 	Die func(t *testing.T, p provider.Provider, id muster.MachineID)
+	// Freeze has every process of a machine stand still, as one that hangs.
+	// Nil: the driver cannot.
+	Freeze func(t *testing.T, p provider.Provider, id muster.MachineID)
+	// Spoil has the machine's next test find something, until undo. Nil: the
+	// driver's machines cannot be spoilt.
+	Spoil func(t *testing.T, p provider.Provider, id muster.MachineID) (undo func())
+	// Share tells that machines mount shares: the path of a file that the
+	// machine makes in the share that it finds at ShareTarget. "": it does not.
+	Share string
 	// Patience is how long anything may take. 0: 20 s.
 	Patience time.Duration
 }
@@ -68,6 +77,12 @@ func Suite(t *testing.T, subject Subject) {
 		{"reopen", s.reopen},
 		{"dial", s.dial},
 		{"fence", s.fence},
+		{"fence of a machine that stands still", s.fenceFrozen},
+		{"fence of a machine that boots", s.fenceBooting},
+		{"test", s.test},
+		{"console", s.console},
+		{"shell", s.shell},
+		{"shares", s.shares},
 		{"clean", s.clean},
 		{"what cannot be", s.refusals},
 		{"dies by itself", s.dies},
@@ -84,7 +99,7 @@ func (s *suite) endAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
 	for _, id := range s.ids {
-		_ = s.p.Fence(ctx, id)
+		_, _ = s.p.Fence(ctx, id)
 	}
 	_ = s.p.RemoveNetworks(ctx, []muster.ClusterID{s.network().Cluster})
 }
@@ -352,9 +367,7 @@ func (s *suite) dial(t *testing.T) {
 func (s *suite) fence(t *testing.T) {
 	w := s.boot(t, 0)
 	for range 2 {
-		if err := s.p.Fence(s.context(t), w.Machine); err != nil {
-			t.Fatal(err)
-		}
+		s.fenced(t, w.Machine)
 		// Proven means now, not soon.
 		if seen := s.look(t, w.Machine); seen.State != provider.StateOff {
 			t.Errorf("fenced, and %s", seen.State)
