@@ -54,6 +54,7 @@ func (a *agent) offer(c *wire.NodeConfig) {
 	a.mu.Lock()
 	a.links = Links{Message: c.Interface, Management: c.Management, Memory: c.MemoryMB << 20}
 	a.mu.Unlock()
+	a.reacher.know(c.Hosts)
 	a.keepConfig(c)
 	select {
 	case p.wake <- struct{}{}:

@@ -37,6 +37,13 @@ type Config struct {
 	// the start for "", until ctx ends. It is started once the node is ready,
 	// so that it does not slow the boot; nil for none.
 	Journal func(ctx context.Context, cursor string, put func(line wire.JournalLine, cursor string))
+	// Goodbye tells, when the agent is told to end, whether the machine goes
+	// down in order: GoodbyeReboot, GoodbyePowerOff, or "" when it stays. nil:
+	// it stays.
+	Goodbye func(ctx context.Context) string
+	// Reach tries whether another node's message address answers, for a server
+	// that does not hear that node; nil looks for an SSH server.
+	Reach func(ctx context.Context, address string) error
 	// NoWatch leaves the long poll out: a new configuration is then seen with
 	// the next report. It halves the connections of an agent.
 	NoWatch bool

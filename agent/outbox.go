@@ -39,6 +39,8 @@ type outbox struct {
 	scheduler  *wire.SchedulerState
 	schedNew   bool
 
+	reach []wire.Reach // not yet sent
+
 	lines   []pendingLine
 	bytes   int
 	seq     int64
@@ -131,6 +133,14 @@ func (o *outbox) setFacts(f muster.Facts) {
 	o.wake(false)
 }
 
+// reached notes which nodes answered.
+func (o *outbox) reached(list []wire.Reach) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reach = list
+	o.wake(true)
+}
+
 func (o *outbox) setScheduler(s wire.SchedulerState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -194,6 +204,8 @@ func (o *outbox) take() (wire.Report, receipt) {
 	if o.schedNew {
 		r.Scheduler, k.scheduler = o.scheduler, o.scheduler
 	}
+	// Sent once: the server asks again if it did not hear.
+	r.Reached, o.reach = o.reach, nil
 	r.Dropped = o.dropped - o.told
 	n := 0
 	for i, l := range o.lines {

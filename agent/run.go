@@ -20,7 +20,8 @@ type agent struct {
 	cred credential
 	jobs sync.WaitGroup
 
-	apply applier
+	apply   applier
+	reacher reacher
 
 	mu       sync.Mutex
 	interval time.Duration
@@ -87,6 +88,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	a.background()
 	a.talk(config == nil)
+	a.goodbye()
 	return nil
 }
 

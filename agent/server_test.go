@@ -46,6 +46,7 @@ type server struct {
 	joins    int
 	renewals int
 	reports  []wire.Report
+	reach    []string         // asked for with each answer
 	hook     http.HandlerFunc // answers instead, when set
 }
 
@@ -178,7 +179,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reports = append(s.reports, q)
-		answer(w, wire.ReportReply{IntervalMS: s.interval, Generation: s.config.Generation})
+		answer(w, wire.ReportReply{IntervalMS: s.interval, Generation: s.config.Generation, Reach: s.reach})
 	default:
 		refuse(w, http.StatusNotFound, "no such page")
 	}

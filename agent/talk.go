@@ -184,6 +184,7 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 	}
 	t.first = false
 	a.setInterval(reply.IntervalMS)
+	a.reach(reply.Reach)
 	a.mu.Lock()
 	interval := a.interval
 	a.mu.Unlock()

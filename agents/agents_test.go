@@ -34,7 +34,7 @@ const (
 
 // bench is an agent endpoint with one machine that boots for node n01.
 type bench struct {
-	t          *testing.T
+	t          testing.TB
 	db         *store.DB
 	srv        *agents.Server
 	dir        string
@@ -44,7 +44,7 @@ type bench struct {
 	changed    atomic.Int64
 }
 
-func newBench(t *testing.T, change ...func(*agents.Config)) *bench {
+func newBench(t testing.TB, change ...func(*agents.Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir()}
 	b.generation.Store(1)
@@ -140,7 +140,7 @@ func (b *bench) boot(attempt int64, life time.Duration) string {
 	return token
 }
 
-func newCSR(t *testing.T) string {
+func newCSR(t testing.TB) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -344,7 +344,7 @@ func TestReport(t *testing.T) {
 	if u := b.srv.Usage(machine); len(u) != 4 {
 		t.Errorf("usage %v", u)
 	}
-	if lines, err := b.srv.Journal(cluster, "n01", 10); err != nil || len(lines) != 1 || lines[0].Message != "listening[2J" {
+	if lines, err := b.srv.Journal(cluster, "n01", 10); err != nil || len(lines) != 2 || lines[1].Message != "listening[2J" {
 		t.Errorf("journal %+v %v", lines, err)
 	}
 	for body, want := range map[string]int{

@@ -1,11 +1,13 @@
 package agents
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
@@ -25,21 +27,42 @@ const (
 	maxName        = 128
 )
 
+// usualMessage is room for most messages: a report has 600 bytes.
+const usualMessage = 2 << 10
+
+// messages are read into buffers that are used again: thousands of agents say
+// something every second.
+type messages struct{ pool sync.Pool }
+
+func (m *messages) get() *bytes.Buffer {
+	if b, ok := m.pool.Get().(*bytes.Buffer); ok {
+		b.Reset()
+		return b
+	}
+	return bytes.NewBuffer(make([]byte, 0, usualMessage))
+}
+
+func (m *messages) put(b *bytes.Buffer) {
+	if b.Cap() <= 8*usualMessage { // a head's report may be long
+		m.pool.Put(b)
+	}
+}
+
 // decode reads one JSON value of at most limit bytes. Fields that it does not
 // know are ignored: the agent may be one version newer.
 func decode(r io.Reader, limit int64, into any) error {
-	lr := &io.LimitedReader{R: r, N: limit + 1}
-	d := json.NewDecoder(lr)
-	err := d.Decode(into)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one value")
-		}
+	return decodeIn(bytes.NewBuffer(make([]byte, 0, usualMessage)), r, limit, into)
+}
+
+// decodeIn is decode by way of an empty buffer.
+func decodeIn(buf *bytes.Buffer, r io.Reader, limit int64, into any) error {
+	if _, err := buf.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return muster.Errorf(muster.EInvalid, "the message could not be read to its end")
 	}
-	if lr.N <= 0 {
+	if int64(buf.Len()) > limit {
 		return muster.Errorf(muster.EInvalid, "the message is longer than %d bytes", limit)
 	}
-	if err != nil {
+	if err := json.Unmarshal(buf.Bytes(), into); err != nil { // it copies what it keeps
 		return muster.Errorf(muster.EInvalid, "the message is not JSON of the expected form")
 	}
 	return nil
@@ -61,8 +84,12 @@ func DecodeJoin(r io.Reader) (wire.JoinRequest, error) {
 // DecodeReport reads a report and cuts it to what the server keeps. The error
 // is EInvalid.
 func DecodeReport(r io.Reader) (wire.Report, error) {
+	return decodeReport(bytes.NewBuffer(make([]byte, 0, usualMessage)), r)
+}
+
+func decodeReport(buf *bytes.Buffer, r io.Reader) (wire.Report, error) {
 	var q wire.Report
-	if err := decode(r, maxReportBytes, &q); err != nil {
+	if err := decodeIn(buf, r, maxReportBytes, &q); err != nil {
 		return wire.Report{}, err
 	}
 	switch q.State {
@@ -89,6 +116,11 @@ func DecodeReport(r io.Reader) (wire.Report, error) {
 	for i := range q.Journal {
 		q.Journal[i].Unit = text(q.Journal[i].Unit, maxName)
 		q.Journal[i].Message = text(q.Journal[i].Message, maxLine)
+	}
+	q.Goodbye = text(q.Goodbye, maxName)
+	q.Reached = q.Reached[:min(len(q.Reached), mostReach)]
+	for i := range q.Reached {
+		q.Reached[i].Name = text(q.Reached[i].Name, maxName)
 	}
 	if q.Scheduler != nil && len(q.Scheduler.Nodes) > maxNodes {
 		return wire.Report{}, muster.Errorf(muster.EInvalid, "the scheduler shows more nodes than any cluster has")

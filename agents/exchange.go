@@ -1,20 +1,21 @@
 package agents
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/pki"
-	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
 // errGone ends an agent whose attempt is over.
 var errGone = muster.Errorf(muster.EConflict, "this attempt of the node is over")
 
-// who tells which node asks, and answers those that may not. The node's record
-// is read each time: an attempt that ended is refused at once.
+// who tells which node asks, and answers those that may not. The node's
+// committed record is looked at each time, in memory: an attempt that ended is
+// refused at once, and a heartbeat costs no look at the database.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentity, n muster.Node, ok bool) {
 	id, err := s.c.Identify(r)
 	if err != nil {
@@ -25,10 +26,7 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentit
 		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many requests").WithHint("try again in a second"))
 		return id, n, false
 	}
-	err = s.c.Store.View(r.Context(), muster.System(), func(tx *store.Tx) (err error) {
-		n, err = tx.Node(id.Cluster, id.Node)
-		return err
-	})
+	n, err = s.c.Store.NodeNow(r.Context(), muster.System(), id.Cluster, id.Node)
 	switch {
 	case muster.CodeOf(err) == muster.ENotFound:
 		refuse(w, http.StatusGone, errGone)
@@ -53,13 +51,8 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status(err), asError(err))
 		return
 	}
-	if _, err := csrKey(q.CSR); err != nil {
-		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one"))
-		return
-	}
-	cert, expires, err := s.c.Sign(q.CSR, id, s.c.CertificateLife)
-	if err != nil {
-		s.fail(w, r, err)
+	cert, expires, ok := s.sign(w, r, q.CSR, id)
+	if !ok {
 		return
 	}
 	answer(w, wire.JoinReply{
@@ -78,7 +71,7 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	answer(w, c)
+	s.answerConfig(w, r, &c, &c)
 }
 
 // watch answers the node's configuration once it is newer than the given
@@ -89,6 +82,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the generation is not a number"))
 		return
 	}
+	if p, ok := w.(patient); ok {
+		defer p.noticeHangup()()
+	}
 	end := s.c.Clock.After(s.c.WatchTime)
 	for {
 		// Listened for before it is looked at: no change falls between.
@@ -97,13 +93,17 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		changed := s.nextChange(id.Cluster)
-		c, err := s.build(r.Context(), id.Cluster, id.Node)
+		newer, err := s.newer(r.Context(), id.Cluster, have)
+		var c wire.NodeConfig
+		if err == nil && newer {
+			c, err = s.build(r.Context(), id.Cluster, id.Node)
+		}
 		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
 		if c.Generation > have {
-			answer(w, c)
+			s.answerConfig(w, r, &c, &c)
 			return
 		}
 		select {
@@ -118,4 +118,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// newer tells whether there may be a configuration newer than have.
+func (s *Server) newer(ctx context.Context, id muster.ClusterID, have int64) (bool, error) {
+	if s.c.Generation == nil {
+		return true, nil
+	}
+	g, err := s.c.Generation(ctx, id)
+	return g > have, err
 }

@@ -2,8 +2,12 @@ package agents_test
 
 import (
 	"bytes"
+	"crypto/tls"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agents"
@@ -40,6 +44,41 @@ func FuzzDecodeJoin(f *testing.F) {
 		}
 		if err == nil && (q.Attempt < 1 || q.Machine == "") {
 			t.Errorf("%+v", q)
+		}
+	})
+}
+
+// Whatever is said on a connection, it ends with it, what is answered is HTTP,
+// and the next one is answered.
+func FuzzServe(f *testing.F) {
+	x := newLine(f, 0)
+	f.Add([]byte("GET /v1/config HTTP/1.1\r\nHost: m\r\n\r\n"))
+	f.Add([]byte("POST /v1/report HTTP/1.1\r\nHost: m\r\nContent-Length: 5\r\n\r\n{}"))
+	f.Add([]byte("POST /v1/join HTTP/1.1\r\nHost: m\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"))
+	f.Add([]byte("GET /v1/watch?generation=1 HTTP/1.0\r\nExpect: 100-continue\r\n\r\n\x00\xff"))
+	f.Add([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		conn, err := tls.Dial("tcp", x.addr, &tls.Config{RootCAs: x.authority.Pool(), ServerName: "muster"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_, _ = conn.Write(b) // it may have been cut off already
+		_ = conn.CloseWrite()
+		out, err := io.ReadAll(io.LimitReader(conn, 1<<20))
+		if err != nil && strings.Contains(err.Error(), "timeout") {
+			t.Fatalf("the connection does not end: %q", out)
+		}
+		if len(out) > 0 && !bytes.HasPrefix(out, []byte("HTTP/1.1 ")) {
+			t.Errorf("answered %q", out)
+		}
+		w, err := x.client.Get("https://" + x.addr + "/v1/config")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = w.Body.Close(); w.StatusCode != http.StatusUnauthorized {
+			t.Errorf("the next one is answered %d", w.StatusCode)
 		}
 	})
 }

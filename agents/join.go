@@ -53,11 +53,11 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	cert, expires, err := s.c.Sign(q.CSR, id, s.c.CertificateLife)
-	if err != nil {
-		s.fail(w, r, err)
+	cert, expires, ok := s.sign(w, r, q.CSR, id)
+	if !ok {
 		return
 	}
+	s.journal.begins(id)
 	s.presence.begin(id, s.c.Clock.Now(), s.c.IntervalBooting)
 	s.c.Changed(id.Cluster)
 	reply := wire.JoinReply{
@@ -69,7 +69,21 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	} else {
 		s.c.Log.Warn("a node joined and cannot be configured yet", "cluster", id.Cluster, "node", id.Node, "error", err)
 	}
-	answer(w, reply)
+	s.answerConfig(w, r, reply, reply.Config)
+}
+
+// sign makes the certificate, or answers why not.
+func (s *Server) sign(w http.ResponseWriter, r *http.Request, csr string, id pki.NodeIdentity) (cert string, expires time.Time, ok bool) {
+	cert, expires, err := s.c.Sign(csr, id, s.c.CertificateLife)
+	switch muster.CodeOf(err) {
+	case "":
+		return cert, expires, true
+	case muster.EInvalid:
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one"))
+	default:
+		s.fail(w, r, err)
+	}
+	return "", time.Time{}, false
 }
 
 // redeem consumes the token and moves the node to configuring. EUnauth: the
@@ -166,7 +180,8 @@ func (s *Server) auditRefusal(q wire.JoinRequest, from netip.Addr, why error) {
 	}
 }
 
-// csrKey checks a signing request and returns its public key.
+// csrKey returns the public key that a signing request asks for. Whether who
+// asks has the other half is for Sign to check.
 func csrKey(csrPEM string) ([]byte, error) {
 	b, _ := pem.Decode([]byte(csrPEM))
 	if b == nil || b.Type != "CERTIFICATE REQUEST" {
@@ -174,9 +189,6 @@ func csrKey(csrPEM string) ([]byte, error) {
 	}
 	csr, err := x509.ParseCertificateRequest(b.Bytes)
 	if err != nil {
-		return nil, err
-	}
-	if err := csr.CheckSignature(); err != nil {
 		return nil, err
 	}
 	return csr.RawSubjectPublicKeyInfo, nil

@@ -1,18 +1,18 @@
 package agents
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -21,14 +21,20 @@ const (
 	journalBytes = 1 << 20 // of each of a node's two files
 )
 
+// serverUnit is the unit of lines that this server adds. Nodes cannot speak in
+// its name.
+const serverUnit = "muster"
+
 // journal keeps what nodes logged, so that it survives their machines: the
 // newest lines in memory, more of them in two bounded files for each node.
 type journal struct {
-	dir string
-	log *slog.Logger
+	dir   string
+	log   *slog.Logger
+	clock muster.Clock
 
-	mu    sync.Mutex
-	nodes map[journalKey]*nodeJournal
+	mu        sync.Mutex
+	nodes     map[journalKey]*nodeJournal
+	followers map[muster.ClusterID]map[*follower]struct{}
 }
 
 type journalKey struct {
@@ -40,10 +46,12 @@ type nodeJournal struct {
 	mu     sync.Mutex
 	lines  []wire.JournalLine
 	failed time.Time // when writing failed was last logged
+	mark   *wire.JournalLine
+	last   string // message of the mark that was written last
 }
 
-func newJournal(dir string, log *slog.Logger) *journal {
-	return &journal{dir: dir, log: log, nodes: map[journalKey]*nodeJournal{}}
+func newJournal(dir string, log *slog.Logger, clock muster.Clock) *journal {
+	return &journal{dir: dir, log: log, clock: clock, nodes: map[journalKey]*nodeJournal{}, followers: map[muster.ClusterID]map[*follower]struct{}{}}
 }
 
 func (j *journal) of(k journalKey) *nodeJournal {
@@ -57,18 +65,54 @@ func (j *journal) of(k journalKey) *nodeJournal {
 	return n
 }
 
+// begins remembers where a new attempt's lines begin, and on which machine. It
+// is written with the first of them: a node that says nothing has no journal.
+func (j *journal) begins(id pki.NodeIdentity) {
+	n := j.of(journalKey{id.Cluster, id.Node})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mark = &wire.JournalLine{
+		At: j.clock.Now().UTC(), Unit: serverUnit, Priority: 5,
+		Message: fmt.Sprintf("---- attempt %d of %s begins, on machine %s ----", id.Attempt, id.Node, id.Machine),
+	}
+}
+
+// marked puts the mark of a new attempt before its first lines, which are older
+// than the agent's first word.
+func (n *nodeJournal) marked(lines []wire.JournalLine) []wire.JournalLine {
+	mark := n.mark
+	if n.mark = nil; mark == nil || mark.Message == n.last {
+		return lines
+	}
+	n.last = mark.Message
+	if first := lines[0].At; first.Before(mark.At) && mark.At.Sub(first) < 10*time.Minute {
+		mark.At = first.Add(-time.Microsecond)
+	}
+	return append([]wire.JournalLine{*mark}, lines...)
+}
+
 // add keeps lines of a node. A disk that is full or failing costs the lines'
 // place on it, never the agent's report.
 func (j *journal) add(c muster.ClusterID, node string, lines []wire.JournalLine, dropped int64) {
-	if dropped > 0 {
-		lines = append(lines, wire.JournalLine{At: time.Now().UTC(), Unit: "muster", Priority: 4, Message: fmt.Sprintf("%d lines were lost", dropped)})
+	for i := range lines {
+		if lines[i].Unit == serverUnit {
+			lines[i].Unit = serverUnit + " (node)"
+		}
 	}
+	if dropped > 0 {
+		lines = append(lines, wire.JournalLine{At: j.clock.Now().UTC(), Unit: serverUnit, Priority: 4, Message: fmt.Sprintf("%d lines were lost", dropped)})
+	}
+	j.keep(c, node, lines)
+}
+
+func (j *journal) keep(c muster.ClusterID, node string, lines []wire.JournalLine) {
 	if len(lines) == 0 {
 		return
 	}
 	n := j.of(journalKey{c, node})
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	lines = n.marked(lines)
 	n.lines = append(n.lines, lines...)
 	if extra := len(n.lines) - journalLines; extra > 0 {
 		n.lines = append([]wire.JournalLine(nil), n.lines[extra:]...)
@@ -77,6 +121,7 @@ func (j *journal) add(c muster.ClusterID, node string, lines []wire.JournalLine,
 		n.failed = time.Now()
 		j.log.Warn("a node's journal cannot be kept", "cluster", c, "node", node, "error", err)
 	}
+	j.tell(c, node, lines)
 }
 
 // path of a node's journal; "" when journals are kept in memory only.
@@ -84,8 +129,10 @@ func (j *journal) path(c muster.ClusterID, node string) string {
 	if j.dir == "" || !filepath.IsLocal(string(c)) || !filepath.IsLocal(node) || filepath.Base(node) != node || filepath.Base(string(c)) != string(c) {
 		return ""
 	}
-	return filepath.Join(j.dir, string(c), node+".log")
+	return filepath.Join(j.dir, string(c), node+journalEnd)
 }
+
+const journalEnd = ".log"
 
 func (j *journal) write(c muster.ClusterID, node string, lines []wire.JournalLine) error {
 	path := j.path(c, node)
@@ -124,72 +171,31 @@ func (j *journal) write(c muster.ClusterID, node string, lines []wire.JournalLin
 // Journal is the newest lines of a node's journal, at most so many, oldest
 // first. It is there also after the machine and the cluster are gone.
 func (s *Server) Journal(c muster.ClusterID, node string, most int) ([]wire.JournalLine, error) {
+	return s.Lines(c, node, wire.LogQuery{Lines: most})
+}
+
+// Lines is the newest lines of a node's journal that a query wants, at most
+// q.Lines, oldest first. It is there also after the machine and the cluster
+// are gone.
+func (s *Server) Lines(c muster.ClusterID, node string, q wire.LogQuery) ([]wire.JournalLine, error) {
 	j := s.journal
+	path := j.path(c, node)
+	if strings.ContainsAny(node, "/\x00") {
+		return nil, nil
+	}
 	n := j.of(journalKey{c, node})
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	path := j.path(c, node)
-	if path == "" || most <= len(n.lines) {
-		return append([]wire.JournalLine(nil), n.lines[max(0, len(n.lines)-most):]...), nil
-	}
-	var out []wire.JournalLine
-	for _, p := range []string{path + ".1", path} {
-		lines, err := readJournal(p)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, lines...)
-	}
-	return out[max(0, len(out)-most):], nil
-}
-
-func readJournal(path string) ([]wire.JournalLine, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		if os.IsNotExist(err) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	var out []wire.JournalLine
-	sc := bufio.NewScanner(bytes.NewReader(b))
-	sc.Buffer(make([]byte, 64<<10), 1<<20)
-	for sc.Scan() {
-		var l wire.JournalLine
-		if json.Unmarshal(sc.Bytes(), &l) == nil { // a torn line is left out
-			out = append(out, l)
-		}
-	}
-	return out, sc.Err()
-}
-
-// PruneJournals removes the journals of clusters that are not to be kept, and
-// forgets their nodes.
-func (s *Server) PruneJournals(keep func(muster.ClusterID) bool) error {
-	j := s.journal
-	j.mu.Lock()
-	for k := range j.nodes {
-		if !keep(k.cluster) {
-			delete(j.nodes, k)
-		}
-	}
-	j.mu.Unlock()
-	if j.dir == "" {
-		return nil
-	}
-	dirs, err := os.ReadDir(j.dir)
-	if err != nil {
-		if os.IsNotExist(err) {
-			return nil
-		}
-		return err
-	}
-	for _, d := range dirs {
-		if d.Type() == fs.ModeDir && !keep(muster.ClusterID(d.Name())) {
-			if err := os.RemoveAll(filepath.Join(j.dir, d.Name())); err != nil {
-				return err
+	plain := q.Unit == "" && !q.Filter && q.Since.IsZero()
+	if path == "" || plain && q.Lines <= len(n.lines) {
+		defer n.mu.Unlock()
+		var out []wire.JournalLine
+		for _, l := range n.lines {
+			if q.Matches(l) {
+				out = append(out, l)
 			}
 		}
+		return out[max(0, len(out)-q.Lines):], nil
 	}
-	return nil
+	n.mu.Unlock() // what is written meanwhile is newer: no reader needs it
+	return tailJournal([]string{path, path + ".1"}, q)
 }

@@ -41,7 +41,8 @@ func (l *limits) allow(key string) bool {
 		b = &bucket{tokens: l.burst, at: now}
 		l.buckets[key] = b
 	}
-	b.tokens = min(l.burst, b.tokens+now.Sub(b.at).Seconds()*l.rate)
+	// A clock that was set back takes nothing away.
+	b.tokens = min(l.burst, b.tokens+max(0, now.Sub(b.at).Seconds())*l.rate)
 	b.at = now
 	if b.tokens < 1 {
 		return false

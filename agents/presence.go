@@ -11,8 +11,13 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// usageKept is how many samples of a node's usage are remembered.
-const usageKept = 120
+// Samples of a node's usage are remembered for usageFor, between leastUsage and
+// mostUsage of them: what is older is in the store of series.
+const (
+	usageFor   = 3 * time.Minute
+	leastUsage = 6
+	mostUsage  = 120
+)
 
 // presence is what agents said last. It is memory only: after a restart the
 // agents come back by themselves and say it again.
@@ -22,11 +27,10 @@ type presence struct {
 }
 
 type entry struct {
-	mu       sync.Mutex
-	last     Sighting
-	bootID   string // of the attempt's first report
-	usage    []wire.Usage
-	usageEnd int // where the next sample goes once usage is full
+	mu     sync.Mutex
+	last   Sighting
+	bootID string       // of the attempt's first report
+	usage  []wire.Usage // oldest first
 }
 
 // Sighting is the newest word of a machine's agent: its reports since it
@@ -87,7 +91,7 @@ func (e *entry) is(id pki.NodeIdentity) bool {
 func (e *entry) reset(id pki.NodeIdentity) {
 	e.last = Sighting{Cluster: id.Cluster, Node: id.Node, Report: wire.Report{Attempt: id.Attempt}}
 	e.bootID = ""
-	e.usage, e.usageEnd = nil, 0
+	e.usage = nil
 }
 
 // heard files a report. It tells whether it says something that a cluster may
@@ -137,19 +141,31 @@ func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, inte
 	}
 	if q.Usage != nil {
 		r.Usage = q.Usage
-		e.sample(*q.Usage)
+		e.sample(*q.Usage, interval)
+	}
+	if q.Goodbye != r.Goodbye { // taken back by a report without one
+		r.Goodbye, news = q.Goodbye, true
+	}
+	if len(q.Reached) > 0 {
+		for i := range q.Reached {
+			q.Reached[i].At = now
+		}
+		r.Reached, news = q.Reached, true
 	}
 	r.Dropped += q.Dropped
 	return news, stages
 }
 
-func (e *entry) sample(u wire.Usage) {
-	if len(e.usage) < usageKept {
-		e.usage = append(e.usage, u)
-		return
+func (e *entry) sample(u wire.Usage, interval time.Duration) {
+	most := min(max(int(usageFor/max(interval, time.Second)), leastUsage), mostUsage)
+	if extra := len(e.usage) + 1 - most; extra > 0 {
+		n := copy(e.usage, e.usage[extra:])
+		e.usage = e.usage[:n]
 	}
-	e.usage[e.usageEnd] = u
-	e.usageEnd = (e.usageEnd + 1) % usageKept
+	if len(e.usage) == cap(e.usage) || cap(e.usage) > 2*most { // not twice as much as there is
+		e.usage = append(make([]wire.Usage, 0, min(len(e.usage)+leastUsage, most)), e.usage...)
+	}
+	e.usage = append(e.usage, u)
 }
 
 // Last is the newest word of a machine's agent; false when it has not spoken
@@ -176,7 +192,5 @@ func (s *Server) Usage(id muster.MachineID) []wire.Usage {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	out := make([]wire.Usage, 0, len(e.usage))
-	out = append(out, e.usage[e.usageEnd:]...)
-	return append(out, e.usage[:e.usageEnd]...)
+	return slices.Clone(e.usage)
 }

@@ -15,7 +15,9 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	q, err := DecodeReport(r.Body)
+	buf := s.messages.get()
+	q, err := decodeReport(buf, r.Body)
+	s.messages.put(buf)
 	if err != nil {
 		refuse(w, status(err), asError(err))
 		return
@@ -24,6 +26,10 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusGone, errGone)
 		return
 	}
+	s.counts.reports.Add(1)
+	if q.Usage != nil && !possible(firstOf(q.Facts, s.presence.facts(id.Machine)), *q.Usage) {
+		q.Usage = nil
+	}
 	now := s.c.Clock.Now()
 	interval := s.interval(n)
 	news, stages := s.presence.heard(id, q, now, interval)
@@ -31,21 +37,29 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		s.c.Stage(wire.Event{At: st.At, Kind: "stage", Cluster: id.Cluster, Object: id.Node, To: st.Name})
 	}
 	s.journal.add(id.Cluster, id.Node, q.Journal, q.Dropped)
+	if q.Usage != nil {
+		s.c.Sample(now, id, q.BootID, *q.Usage)
+	}
 	if news {
 		s.c.Changed(id.Cluster)
 	}
-	answer(w, wire.ReportReply{IntervalMS: interval.Milliseconds(), Generation: max(q.Generation, s.generation(id.Cluster))})
+	reply := wire.ReportReply{IntervalMS: interval.Milliseconds(), Generation: max(q.Generation, s.generation(id.Cluster))}
+	if n.Head {
+		reply.Reach = s.lateOf(id.Cluster, id.Node)
+	}
+	answer(w, reply)
 }
 
 // reportsPerSecond bounds what heartbeats cost the server: the more agents
-// there are, the less often each reports when nothing happens.
-const reportsPerSecond = 200
+// there are, the less often each reports when nothing happens: 10,000 every
+// half minute.
+const reportsPerSecond = 1000 / 3
 
 // interval until the next report of a node.
 func (s *Server) interval(n muster.Node) time.Duration {
-	if n.Phase != muster.NodeReady {
-		return s.c.IntervalBooting
-	}
 	spread := time.Duration(s.presence.count()) * time.Second / reportsPerSecond
+	if n.Phase != muster.NodeReady { // what happens is told at once anyhow
+		return max(s.c.IntervalBooting, spread/4)
+	}
 	return max(s.c.IntervalReady, spread)
 }

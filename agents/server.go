@@ -23,11 +23,17 @@ type Config struct {
 	Sign func(csrPEM string, id pki.NodeIdentity, ttl time.Duration) (certPEM string, expires time.Time, err error)
 	// Configure builds the configuration of a node.
 	Configure func(ctx context.Context, cluster muster.ClusterID, node string) (wire.NodeConfig, error)
+	// Generation is that of a cluster's newest configuration: what is cheaper
+	// to know than the configuration. Nil: the configuration is built to know.
+	Generation func(ctx context.Context, cluster muster.ClusterID) (int64, error)
 	// Changed is told that agents of the cluster have said something that
 	// matters. It must return at once. Nil: nobody listens.
 	Changed func(muster.ClusterID)
 	// Stage is told of boot stages as they are reported. It must return at once.
 	Stage func(wire.Event)
+	// Sample is told what a node uses when it says so; boot tells starts of the
+	// machine apart, if it is known. It must return at once. Nil: nobody listens.
+	Sample func(now time.Time, id pki.NodeIdentity, boot string, u wire.Usage)
 	// Trust says how much a machine's first exchange can be trusted. Nil: local
 	// for the providers local and fake, else network.
 	Trust func(m muster.Machine) muster.Trust
@@ -39,7 +45,7 @@ type Config struct {
 	// CertificateLife is how long a node's certificate is good. 0: pki.NodeTTL.
 	CertificateLife time.Duration
 	// IntervalBooting and IntervalReady are how often an agent reports though
-	// nothing happened. 0: 1 s and 10 s; with many agents IntervalReady grows.
+	// nothing happened. 0: 1 s and 3 s; with many agents IntervalReady grows.
 	IntervalBooting, IntervalReady time.Duration
 	// WatchTime is how long a watch waits. 0: a minute.
 	WatchTime time.Duration
@@ -51,10 +57,16 @@ type Config struct {
 type Server struct {
 	c        Config
 	presence *presence
+	monitor  *monitor
 	journal  *journal
+	counts   counts
 	limits   *limits
 	joins    *limits
 	refusals *limits
+	hosts    hostLists
+	readers  inputs
+	replies  replies
+	messages messages
 	mux      *http.ServeMux
 	closed   context.Context
 	close    context.CancelFunc
@@ -62,6 +74,7 @@ type Server struct {
 	mu      sync.Mutex
 	changed map[muster.ClusterID]chan struct{} // closed when the configuration may be newer
 	newest  map[muster.ClusterID]int64         // generation that was built last
+	telling map[muster.ClusterID]bool          // will be told of a change in a moment
 }
 
 // New makes a Server.
@@ -81,6 +94,9 @@ func New(c Config) (*Server, error) {
 	if c.Stage == nil {
 		c.Stage = func(wire.Event) {}
 	}
+	if c.Sample == nil {
+		c.Sample = func(time.Time, pki.NodeIdentity, string, wire.Usage) {}
+	}
 	if c.Trust == nil {
 		c.Trust = trustOf
 	}
@@ -89,12 +105,13 @@ func New(c Config) (*Server, error) {
 	}
 	def(&c.CertificateLife, pki.NodeTTL)
 	def(&c.IntervalBooting, time.Second)
-	def(&c.IntervalReady, 10*time.Second)
+	def(&c.IntervalReady, 3*time.Second)
 	def(&c.WatchTime, time.Minute)
 	s := &Server{
-		c: c, presence: newPresence(), journal: newJournal(c.JournalDir, c.Log),
+		c: c, presence: newPresence(), monitor: newMonitor(c.Clock.Now()), journal: newJournal(c.JournalDir, c.Log, c.Clock),
 		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
 		mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
+		telling: map[muster.ClusterID]bool{},
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.mux.HandleFunc("POST /v1/join", s.join)
@@ -125,15 +142,28 @@ func (s *Server) Close() { s.close() }
 // ServeHTTP answers one request of an agent.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
+// gather is how long changes of a configuration gather before agents are told:
+// a change of a thousand nodes is not a thousand changes for each of them.
+const gather = 10 * time.Millisecond
+
 // ConfigChanged tells the agents of a cluster that there may be a newer
-// configuration.
+// configuration, in a moment.
 func (s *Server) ConfigChanged(id muster.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.changed[id]; c != nil {
-		close(c)
-		delete(s.changed, id)
+	if s.changed[id] == nil || s.telling[id] {
+		return // nobody waits, or will be told anyhow
 	}
+	s.telling[id] = true
+	time.AfterFunc(gather, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.telling, id)
+		if c := s.changed[id]; c != nil {
+			close(c)
+			delete(s.changed, id)
+		}
+	})
 }
 
 func (s *Server) nextChange(id muster.ClusterID) <-chan struct{} {
@@ -169,13 +199,17 @@ func (s *Server) generation(id muster.ClusterID) int64 {
 // ForgetCluster drops what is kept in memory about a cluster that is gone.
 func (s *Server) ForgetCluster(id muster.ClusterID) {
 	s.ConfigChanged(id)
+	s.hosts.forget(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.newest, id)
 }
 
 // Forget drops what is kept in memory about a machine that left its node.
-func (s *Server) Forget(id muster.MachineID) { s.presence.forget(id) }
+func (s *Server) Forget(id muster.MachineID) {
+	s.presence.forget(id)
+	s.monitor.leave(id)
+}
 
 // refuse answers with an error that says what went wrong and nothing more.
 func refuse(w http.ResponseWriter, status int, e *muster.Error) {

@@ -17,10 +17,14 @@ type Cluster struct {
 	Version     string // of Slurm in the image: 24.11.5
 	Nodes       []wire.Host
 	Accounting  bool // slurmdbd and its database run on the head
+	// MemoryPerCore is decided when the cluster is first configured and stays,
+	// in MiB; 0: what the nodes have.
+	MemoryPerCore int64
 }
 
 // Config renders one node's part: on the head the files and the list of nodes,
-// on nodes that compute the line by which slurmd registers.
+// on nodes that compute the line by which slurmd registers, on others what
+// Slurm's commands read.
 func Config(c Cluster, node string) wire.SlurmConfig {
 	s := wire.SlurmConfig{
 		Version:     c.Version,
@@ -28,8 +32,13 @@ func Config(c Cluster, node string) wire.SlurmConfig {
 		ClusterName: ClusterName(c.Name),
 	}
 	for _, n := range c.Nodes {
-		if n.Name == node && n.Compute {
+		switch {
+		case n.Name != node:
+		case n.Compute:
 			s.NodeConf = NodeConf(n)
+		case node != c.Head:
+			// A login node has no slurmd that would fetch these.
+			s.Files = clientFiles(c)
 		}
 	}
 	if node == c.Head {

@@ -12,17 +12,22 @@ const etc = "/etc/slurm/"
 
 // Files renders the head's files. They hold no secret.
 func Files(c Cluster) []wire.File {
-	files := []wire.File{
+	files := clientFiles(c)
+	if c.Accounting {
+		files = append(files, wire.File{Path: etc + "slurmdbd.conf", Mode: 0o600, Owner: "slurm", Content: dbdConf})
+	}
+	return files
+}
+
+// clientFiles are what every program of Slurm reads.
+func clientFiles(c Cluster) []wire.File {
+	return []wire.File{
 		{Path: etc + "slurm.conf", Mode: 0o644, Content: slurmConf(c)},
 		{Path: etc + "cgroup.conf", Mode: 0o644, Content: cgroupConf(parseRelease(c.Version))},
 		// The distribution's own file includes by a pattern, of which Slurm
 		// complains.
 		{Path: etc + "plugstack.conf", Mode: 0o644, Content: "# No plugins.\n"},
 	}
-	if c.Accounting {
-		files = append(files, wire.File{Path: etc + "slurmdbd.conf", Mode: 0o600, Owner: "slurm", Content: dbdConf})
-	}
-	return files
 }
 
 func cgroupConf(r release) string {
@@ -67,7 +72,6 @@ func slurmConf(c Cluster) string {
 }
 
 func sections(c Cluster) []section {
-	n := len(c.Nodes)
 	return []section{
 		{"Who we are. Nodes ask the head for everything else.", []string{
 			"ClusterName", ClusterName(c.Name),
@@ -92,10 +96,12 @@ func sections(c Cluster) []section {
 			"JobAcctGatherFrequency", "10",
 			"SelectType", "select/cons_tres",
 			"SelectTypeParameters", "CR_Core_Memory",
-			"DefMemPerCPU", strconv.FormatInt(memoryPerCore(c), 10),
+			"DefMemPerCPU", strconv.FormatInt(MemoryPerCore(c), 10),
 			// A job has the node's limits, not those of the shell it came from.
 			"PropagateResourceLimits", "NONE",
 			"MpiDefault", "pmix",
+			// Between being asked to end and being killed.
+			"KillWait", "20",
 		}},
 		{"Jobs start when there is room, not some seconds later.", []string{
 			"SchedulerType", "sched/backfill",
@@ -103,8 +109,9 @@ func sections(c Cluster) []section {
 			"PriorityType", "priority/basic",
 		}},
 		{"Nodes come and go; one that returns is used again.", []string{
-			"MaxNodeCount", strconv.Itoa(max(256, 4*n)),
-			"TreeWidth", strconv.Itoa(min(max(16, n), 256)),
+			// The same for every size: a cluster that grows needs no new file.
+			"MaxNodeCount", strconv.Itoa(maxNodes),
+			"TreeWidth", "256",
 			"ReturnToService", "2",
 			"SlurmdTimeout", "60",
 			"SlurmctldTimeout", "60",
@@ -129,9 +136,16 @@ func accounting(c Cluster) section {
 	}}
 }
 
-// memoryPerCore is what a job gets for each core unless it asks: without it,
-// the first job on a node takes all of its memory.
-func memoryPerCore(c Cluster) int64 {
+// maxNodes is how far a cluster can grow.
+const maxNodes = 4096
+
+// MemoryPerCore is what a job gets for each core unless it asks, in MiB:
+// without it, the first job on a node takes all of its memory. It is that of
+// the nodes unless c says.
+func MemoryPerCore(c Cluster) int64 {
+	if c.MemoryPerCore > 0 {
+		return c.MemoryPerCore
+	}
 	least := int64(-1)
 	for _, n := range c.Nodes {
 		if !n.Compute {

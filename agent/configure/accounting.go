@@ -23,11 +23,14 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 		return
 	case <-c.clock.After(c.o.AccountingDelay):
 	}
-	if err := c.systemctl(ctx, "start", databaseUnits()...); err != nil {
+	err := c.database()
+	if err == nil {
+		err = c.systemctl(ctx, "start", databaseUnits()...)
+	}
+	if err != nil {
 		_ = report(r, "accounting", err, "")
 		return
 	}
-	var err error
 	if c.seeded(cfg) {
 		err = c.agree(ctx, cfg)
 	} else {
@@ -36,12 +39,32 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 	if ctx.Err() != nil {
 		return
 	}
-	if err != nil {
-		c.log.Warn("accounting is not available", "err", err)
-	} else {
+	if err == nil {
+		err = c.markStarted("accounting")
+	}
+	if err == nil {
 		r.Stage("accounting")
+	} else {
+		c.log.Warn("accounting is not available", "err", err)
 	}
 	_ = report(r, "accounting", err, "on the head: systemctl status mariadb slurmdbd")
+}
+
+// stuckAfter is how long slurmdbd may take to answer the first question.
+const stuckAfter = 10 * time.Second
+
+// unstick starts slurmdbd again. A slurmctld that registers while the cluster
+// is being made known can leave it in a lock that it never gets out of: from
+// then on everybody who asks it waits for ever. What it did not take is sent to
+// it again.
+func (c *Configurer) unstick(ctx context.Context) {
+	units := databaseUnits()
+	dbd := units[len(units)-1]
+	c.log.Warn("slurmdbd does not answer; it is started again")
+	_ = c.systemctl(ctx, "kill", "--signal=KILL", dbd)
+	if err := c.systemctl(ctx, "restart", dbd); err != nil {
+		c.log.Warn("slurmdbd cannot be started again", "err", err)
+	}
 }
 
 // agree brings slurmctld and its database together. They do it by themselves
@@ -52,8 +75,13 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 	name := cfg.Slurm.ClusterName
 	if err := c.retry(ctx, func() error {
-		out, err := c.run.Run(ctx, "", "sacctmgr", "--immediate", "--quiet", "add", "cluster", name)
-		if err != nil && strings.Contains(out+err.Error(), "already exist") {
+		limited, cancel := context.WithTimeout(ctx, stuckAfter)
+		defer cancel()
+		out, err := c.run.Run(limited, "", "sacctmgr", "--immediate", "--quiet", "add", "cluster", name)
+		switch {
+		case err != nil && limited.Err() != nil && ctx.Err() == nil:
+			c.unstick(ctx)
+		case err != nil && strings.Contains(out+err.Error(), "already exist"):
 			return nil
 		}
 		return err

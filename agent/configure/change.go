@@ -9,6 +9,11 @@ import (
 // changed tells which services have other files than before.
 type changed struct {
 	sshd, slurm, munge bool
+	// fresh: slurmctld has no state yet.
+	fresh bool
+	// scripts are the numbers of jobs that a slurmctld, not started yet, should
+	// know of.
+	scripts []int
 }
 
 // write brings every file in place. The firewall is loaded meanwhile: nothing
@@ -16,18 +21,18 @@ type changed struct {
 func (c *Configurer) write(ctx context.Context, cfg *wire.NodeConfig, had memory) (changed, error) {
 	var ch changed
 	wall := make(chan error, 1)
-	go func() { wall <- c.firewall(ctx, cfg) }()
-	err := c.writeAll(cfg, had, &ch)
+	go func() { wall <- c.firewall(ctx, cfg, c.gated(cfg)) }()
+	err := c.writeAll(ctx, cfg, had, &ch)
 	if wallErr := <-wall; err == nil {
 		err = wallErr
 	}
 	return ch, err
 }
 
-func (c *Configurer) writeAll(cfg *wire.NodeConfig, had memory, ch *changed) error {
+func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had memory, ch *changed) error {
 	steps := []func() error{
 		func() error { return c.names(cfg) },
-		func() error { return c.mounts(cfg.Mounts) },
+		func() error { return c.mounts(ctx, cfg, had) },
 		func() error { return c.users(cfg, had) },
 		func() error { return c.ssh(cfg, ch) },
 		func() error { return c.environment(cfg) },
@@ -35,6 +40,7 @@ func (c *Configurer) writeAll(cfg *wire.NodeConfig, had memory, ch *changed) err
 		func() error { return c.slurm(cfg, ch) },
 		func() error { return c.plainFiles(cfg.Files, nil) },
 		func() error { return c.homes(cfg) },
+		func() error { return c.notices(cfg, had) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -45,6 +46,8 @@ type Options struct {
 	Hostname func(name string) error
 	// Mount mounts a file system; nil for the system call.
 	Mount func(m wire.Mount, target string) error
+	// Unmount takes one away; nil for the system call.
+	Unmount func(target string) error
 	// NoOwners leaves the owners of files alone, for tests without root.
 	NoOwners bool
 	// Clock is nil for the system's.
@@ -66,6 +69,11 @@ type Configurer struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	clock muster.Clock
 	log   *slog.Logger
+
+	// settled: all services were started and checked in this life of the agent.
+	settled atomic.Bool
+	// announced: the node has told its network where its address is.
+	announced atomic.Bool
 
 	mu   sync.Mutex
 	stop context.CancelFunc // ends what watches the node for the last Apply
@@ -94,6 +102,9 @@ func New(o Options) *Configurer {
 	if c.o.Mount == nil {
 		c.o.Mount = mount
 	}
+	if c.o.Unmount == nil {
+		c.o.Unmount = unmount
+	}
 	if c.o.Timeout == 0 {
 		c.o.Timeout = time.Minute
 	}
@@ -117,13 +128,15 @@ func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter
 		return failed("write the node's configuration", err)
 	}
 	r.Stage("configured")
+	go c.announce(r.Context(), cfg) // it takes seconds, and nothing waits for it
 	if err := c.saveMemory(remember(cfg)); err != nil {
 		return failed("remember what was configured", err)
 	}
 	if err := c.startServices(ctx, cfg, had, ch, r); err != nil {
 		return err
 	}
-	if cfg.Head && cfg.Slurm != nil {
+	c.settled.Store(true)
+	if cfg.Slurm != nil {
 		c.watch(r, cfg)
 	}
 	return nil
@@ -135,7 +148,14 @@ func (c *Configurer) watch(r Reporter, cfg *wire.NodeConfig) {
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()
-	c.done.Go(func() { c.watchScheduler(ctx, cfg, r) })
+	c.done.Go(func() { c.keep(ctx, cfg) })
+	c.done.Go(func() { c.endOrphans(ctx, cfg) })
+	if cfg.Slurm.NodeConf != "" {
+		c.done.Go(func() { c.registerAgain(ctx, cfg) })
+	}
+	if cfg.Head {
+		c.done.Go(func() { c.watchScheduler(ctx, cfg, r) })
+	}
 }
 
 // endWatch stops what the last Apply left running and waits for its end.

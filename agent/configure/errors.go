@@ -3,6 +3,7 @@ package configure
 import (
 	"errors"
 	"net/netip"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -51,6 +52,11 @@ func valid(cfg *wire.NodeConfig) error {
 	for _, h := range cfg.Hosts {
 		if _, err := netip.ParseAddr(h.Address); err != nil || !hostName.MatchString(h.Name) {
 			return bad("bad host %q", h.Name)
+		}
+	}
+	for _, m := range cfg.Mounts {
+		if !filepath.IsAbs(m.Target) || filepath.Clean(m.Target) != m.Target || m.Target == "/" {
+			return bad("bad place %q to mount something", m.Target)
 		}
 	}
 	for _, u := range cfg.Users {

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -34,8 +35,12 @@ func (f *fakeRun) Run(_ context.Context, stdin, name string, args ...string) (st
 		}
 	}
 	switch name {
+	case "scontrol":
+		if args[0] == "--future" {
+			return "NodeName=n01 State=IDLE\nNodeName=n02 State=IDLE\n", nil
+		}
 	case "sinfo":
-		return "n01 idle\nn02 idle\n", nil
+		return "n01|idle|x|1|900|none|\nn02|idle|x|1|900|none|\n", nil
 	case "mariadb":
 		return "2013\t0\n", nil
 	}
@@ -92,6 +97,15 @@ func (f *fakeReport) Scheduler(s wire.SchedulerState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.states = append(f.states, s)
+}
+
+func (f *fakeReport) state() wire.SchedulerState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.states) == 0 {
+		return wire.SchedulerState{}
+	}
+	return f.states[len(f.states)-1]
 }
 
 func (f *fakeReport) Context() context.Context { return f.ctx }
@@ -177,6 +191,19 @@ func config() *wire.NodeConfig {
 			},
 		},
 	}
+}
+
+// copied is what Apply gets: a configuration is never changed once it is there.
+func copied(cfg *wire.NodeConfig) *wire.NodeConfig {
+	b, err := json.Marshal(cfg)
+	if err != nil {
+		panic(err)
+	}
+	c := new(wire.NodeConfig)
+	if err := json.Unmarshal(b, c); err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // tree is every file below root with its mode and content.

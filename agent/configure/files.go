@@ -126,6 +126,9 @@ func (f files) mkdir(path string, perm fs.FileMode, owner string) error {
 	return os.Chown(at, uid, gid)
 }
 
+// mkdirs makes a directory if there is none.
+func (f files) mkdirs(path string) error { return os.MkdirAll(f.at(path), 0o755) }
+
 // owner looks a user up in the node's own files.
 func (f files) owner(name string) (uid, gid int, err error) {
 	if name == "" || name == "root" {

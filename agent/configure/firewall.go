@@ -12,9 +12,9 @@ import (
 // firewall lets in SSH from outside and anything from the cluster's own
 // network. It is a second wall: the provider's network is the first, and the
 // only one where users are root.
-func (c *Configurer) firewall(ctx context.Context, cfg *wire.NodeConfig) error {
-	rules := firewallRules(cfg)
-	if _, err := c.files.write("/etc/muster/firewall.nft", rules, 0o644, ""); err != nil {
+func (c *Configurer) firewall(ctx context.Context, cfg *wire.NodeConfig, gate bool) error {
+	rules := firewallRules(cfg, gate)
+	if changed, err := c.files.write("/etc/muster/firewall.nft", rules, 0o644, ""); err != nil || !changed && c.settled.Load() {
 		return err
 	}
 	if !c.files.exists("/usr/sbin/nft") {
@@ -26,6 +26,18 @@ func (c *Configurer) firewall(ctx context.Context, cfg *wire.NodeConfig) error {
 	return err
 }
 
+// gated tells whether other nodes are kept from slurmctld: until it knows its
+// nodes. One that registers before it is declared spoils the order of ranks,
+// and a declaration that comes after has slurmctld lose the node.
+func (c *Configurer) gated(cfg *wire.NodeConfig) bool {
+	return cfg.Head && cfg.Slurm != nil && !c.started("slurmctld")
+}
+
+// openGate lets nodes register.
+func (c *Configurer) openGate(ctx context.Context, cfg *wire.NodeConfig) error {
+	return c.firewall(ctx, cfg, false)
+}
+
 // firewallRules replace the table as a whole, in one transaction.
 //
 // They are loaded while the agent talks to the server. To connection tracking,
@@ -33,7 +45,7 @@ func (c *Configurer) firewall(ctx context.Context, cfg *wire.NodeConfig) error {
 // outside, so what belongs to a TCP connection is told by its flags: a packet
 // without SYN opens nothing. Messages between nodes are not tracked at all,
 // which would only cost them time.
-func firewallRules(cfg *wire.NodeConfig) string {
+func firewallRules(cfg *wire.NodeConfig, gate bool) string {
 	inside := []string{`"lo"`}
 	if cfg.Interface != "" {
 		inside = append(inside, strconv.Quote(cfg.Interface))
@@ -53,9 +65,9 @@ table inet muster {
 	}
 	chain input {
 		type filter hook input priority filter; policy drop;
-		iifname { %[1]s } accept
+%[2]s		iifname { %[1]s } accept
 		ct state established,related accept
-`, set)
+`, set, gateRule(cfg, gate))
 	if cfg.Management != "" {
 		name := strconv.Quote(cfg.Management)
 		fmt.Fprintf(&b, "\t\tiifname %s tcp dport 22 accept\n", name)
@@ -64,4 +76,12 @@ table inet muster {
 	}
 	b.WriteString("\t}\n}\n")
 	return b.String()
+}
+
+// gateRule refuses at once, so that who asks again soon is not kept waiting.
+func gateRule(cfg *wire.NodeConfig, gate bool) string {
+	if !gate || cfg.Interface == "" {
+		return ""
+	}
+	return fmt.Sprintf("\t\tiifname %q tcp dport %s reject with tcp reset\n", cfg.Interface, portSlurmctld)
 }

@@ -12,20 +12,20 @@ const memoryFile = "/var/lib/muster/configured.json"
 
 // memory is what an earlier Apply made on this node.
 type memory struct {
-	Generation int64          `json:"generation"` // 0: nothing yet
-	Users      map[string]int `json:"users"`      // name -> UID
-	Slurm      []string       `json:"slurm"`      // nodes declared to the scheduler
+	Generation int64          `json:"generation"`       // 0: nothing yet
+	Users      map[string]int `json:"users"`            // name -> UID
+	Notice     int64          `json:"notice,omitempty"` // the last that was told
+	Mounts     []string       `json:"mounts,omitempty"` // targets, in order
+	Ending     bool           `json:"ending,omitempty"` // the scheduler was told that the cluster ends
 }
 
 func remember(cfg *wire.NodeConfig) memory {
-	m := memory{Generation: max(1, cfg.Generation), Users: map[string]int{}}
+	m := memory{Generation: max(1, cfg.Generation), Users: map[string]int{}, Notice: lastNotice(cfg), Mounts: mountTargets(cfg)}
 	for _, u := range cfg.Users {
 		m.Users[u.Name] = u.UID
 	}
 	if cfg.Slurm != nil {
-		for _, n := range cfg.Slurm.NodeLines {
-			m.Slurm = append(m.Slurm, n.Name)
-		}
+		m.Ending = cfg.Slurm.Ending
 	}
 	return m
 }

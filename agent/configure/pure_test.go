@@ -2,6 +2,7 @@ package configure
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -132,41 +133,88 @@ func TestBlock(t *testing.T) {
 
 func TestParseSinfo(t *testing.T) {
 	t.Parallel()
-	got := parseSinfo("n01 idle\nn01 idle\nn02 mixed#\nn03 down*\nn04 idle*\nn05 drained\nhead unknown*\nbroken line here\nn06 (null)\n\nn07 ALLOCATED+\n")
+	got := parseSinfo("n01|IDLE+DYNAMIC_NORM|10.128.0.10|1|900|none|\nn01|idle|10.128.0.10|1|900|none|\n" +
+		"n02|mixed+planned|10.128.0.11|4|3000|none|\nn03|down+dynamic_norm+not_responding|x|1|1|Not responding|\n" +
+		"n04|idle+not_responding|x|1|1|(null)|\nn05|idle+drain|x|1|1|muster: a|b|\nhead|unknown+not_responding|x|1|1|none|\n" +
+		"broken line here\nn06|(null)|x|1|1|none|\n\nn07|allocated+drain|x|1|1|none|\nn08|future+dynamic_norm|x|1|1|none|\n" +
+		"n09|idle+completing|x|1|1|none|\nn10|down+drain|x|1|1|muster: machine lost|\nn11|down+drain+completing|x|1|1|none|\n")
 	want := map[string]string{
-		"n01": "idle", "n02": "mixed", "n03": "down", "n04": "unresponsive", "n05": "drained",
-		"head": "unresponsive", "n07": "allocated",
+		"n01": "idle", "n02": "mixed", "n03": "down*", "n04": "idle*", "n05": "drained", "head": "unknown*",
+		"n07": "draining", "n09": "completing", "n10": "drained", "n11": "draining",
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v instead of %v", got, want)
+	if fmt.Sprint(words(got)) != fmt.Sprint(want) {
+		t.Errorf("%v instead of %v", words(got), want)
 	}
-	for state, ok := range map[string]bool{"idle": true, "mixed": true, "allocated": true, "completing": true, "down": false, "unresponsive": false, "": false, "future": false, "drained": false} {
+	if n := got["n05"]; n.reason != "muster: a|b" || !got["n08"].future() || got["n02"].cpus != 4 || got["n02"].memory != 3000 || got["n02"].addr != "10.128.0.11" {
+		t.Errorf("%+v", got)
+	}
+	for state, ok := range map[string]bool{"idle": true, "mixed": true, "allocated": true, "completing": true, "down": false, "idle*": false, "": false, "future": false, "drained": false} {
 		if usable(state) != ok {
 			t.Errorf("usable(%q) is %v", state, !ok)
 		}
 	}
 }
 
-func TestParseSqueue(t *testing.T) {
+func TestParseScontrol(t *testing.T) {
 	t.Parallel()
-	if r, p := parseSqueue("R\nPD\nCG\n PD \nCA\nslurm_load_jobs error: x\n"); r != 2 || p != 2 {
-		t.Errorf("%d running, %d pending", r, p)
+	got := parseScontrol("NodeName=n01 Arch=x86_64 CPUTot=4 NodeAddr=10.128.0.10 RealMemory=900 State=IDLE+DYNAMIC_NORM ThreadsPerCore=1\n" +
+		"NodeName=n02 State=DOWN*+DRAIN+DYNAMIC_NORM Partitions=main   Reason=muster: machine lost [root@2026-11-21T11:44:42]\n" +
+		"NodeName=n03 State=IDLE+NOT_RESPONDING X=1\nNodeName=n04 State=FUTURE+DYNAMIC_NORM\nNo nodes in the system\nNodeName=;x State=IDLE\n")
+	if want := map[string]string{"n01": "idle", "n02": "drained*", "n03": "idle*"}; fmt.Sprint(words(got)) != fmt.Sprint(want) {
+		t.Errorf("%v instead of %v", words(got), want)
+	}
+	if n := got["n01"]; n.cpus != 4 || n.memory != 900 || n.addr != "10.128.0.10" || got["n02"].reason != reasonLost || !got["n04"].future() {
+		t.Errorf("%+v", got)
 	}
 }
 
-func FuzzParseSinfo(f *testing.F) {
-	for _, s := range []string{"n01 idle\n", "n01 down*\nn02 mixed#", "", "\x00 \xff", "slurm_load_partitions error: Unable to contact"} {
+func TestParseSqueue(t *testing.T) {
+	t.Parallel()
+	text := "7|20000|alice|RUNNING|2|n[01-02]|2026-03-01T10:00:00|1:00:00|None|a|b\n" +
+		"12_[4-9]|20001|bob|PENDING|1||N/A|UNLIMITED|Priority|sweep\n8|0|root|COMPLETING|1|n03|2026-03-01T10:00:01|UNLIMITED|None|x\n" +
+		"slurm_load_jobs error: x\n|1|a|RUNNING|1||||None|no number\n"
+	q := parseSqueue(text, func(uid int) bool { return uid == 20000 })
+	if q.running != 2 || q.pending != 1 || fmt.Sprint(q.active) != "[7 8]" || fmt.Sprint(q.strangers) != "[12_[4-9]]" {
+		t.Errorf("%+v", q)
+	}
+	if len(q.list) != 3 || q.list[0].ID != "12_[4-9]" || q.list[2].Name != "a|b" || q.list[2].Count != 2 || q.list[2].Started.IsZero() || q.list[0].Reason != "Priority" {
+		t.Errorf("%+v", q.list)
+	}
+	// What runs is told before what waits, and the newest first.
+	var b strings.Builder
+	for i := range 1000 {
+		state := "PENDING"
+		if i < 50 {
+			state = "RUNNING"
+		}
+		fmt.Fprintf(&b, "%d|20000|alice|%s|1|n01|N/A|1:00|None|j\n", i+1, state)
+	}
+	q = parseSqueue(b.String(), nil)
+	if len(q.list) != wire.MaxJobs || q.list[0].ID != "1000" || q.list[wire.MaxJobs-1].ID != "1" || q.running != 50 || q.pending != 950 || q.strangers != nil {
+		t.Errorf("%d jobs, %+v", len(q.list), q.list[0])
+	}
+}
+
+func FuzzParseSlurm(f *testing.F) {
+	for _, s := range []string{"n01|idle|a|1|1|none|\n", "n01|down+not_responding|||||", "", "\x00 \xff", "slurm_load_partitions error: Unable to contact", "7|20000|alice|RUNNING|2|n|x|1|None|a"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for name, state := range parseSinfo(text) {
-			if !hostName.MatchString(name) || state == "" || strings.ContainsAny(state, " *\n") {
+		both := words(parseSinfo(text))
+		maps.Copy(both, words(parseScontrol(text)))
+		for name, state := range both {
+			if !hostName.MatchString(name) || state == "" || strings.ContainsAny(state, " \n|") || len(state) > 40 {
 				t.Fatalf("%q: %q", name, state)
 			}
 		}
-		r, p := parseSqueue(text)
-		if r < 0 || p < 0 || r+p > strings.Count(text, "\n")+1 {
-			t.Fatalf("%d %d", r, p)
+		q := parseSqueue(text, func(int) bool { return false })
+		if q.running+q.pending > strings.Count(text, "\n")+1 || len(q.list) > wire.MaxJobs || len(q.active) != q.running {
+			t.Fatalf("%+v", q)
+		}
+		for _, j := range q.list {
+			if len(j.Name) > maxJobText || strings.ContainsAny(j.Name+j.User+j.State, "\n\r\x00") {
+				t.Fatalf("%+v", j)
+			}
 		}
 	})
 }
@@ -191,7 +239,7 @@ func TestParseRegistration(t *testing.T) {
 
 func TestFirewallRules(t *testing.T) {
 	t.Parallel()
-	rules := firewallRules(config())
+	rules := firewallRules(config(), false)
 	for _, want := range []string{
 		"policy drop", `iifname { "lo", "msg0" } accept`, `iifname "mgmt0" tcp dport 22 accept`,
 		`iifname "mgmt0" tcp flags & (syn | rst | ack) != syn accept`, `iifname { "lo", "msg0" } notrack`,

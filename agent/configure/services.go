@@ -3,7 +3,6 @@ package configure
 import (
 	"context"
 	"net"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,8 +30,13 @@ const pollEvery = 20 * time.Millisecond
 func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, had memory, ch changed, r Reporter) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	if err := c.startUnits(ctx, cfg, had, ch); err != nil {
-		return failed("start services", err)
+	// What runs and is as it was is left alone: most changes are of other nodes,
+	// and a large cluster has many.
+	settled := c.settled.Load()
+	if !settled || ch.sshd || ch.munge || len(cfg.Time) > 0 {
+		if err := c.startUnits(ctx, cfg, had, ch); err != nil {
+			return failed("start services", err)
+		}
 	}
 	jobs := []func() error{
 		func() error { return c.checkNames(cfg, r) },
@@ -40,9 +44,10 @@ func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, ha
 		func() error { return c.checkSSH(ctx, cfg, r) },
 	}
 	if cfg.Slurm != nil {
-		jobs = append(jobs,
-			func() error { return c.checkMunge(ctx, r) },
-			func() error { return c.joinSlurm(ctx, cfg, had, ch, r) })
+		jobs = append(jobs, func() error { return c.joinSlurm(ctx, cfg, had, ch, r) })
+		if !settled || ch.munge {
+			jobs = append(jobs, func() error { return c.checkMunge(ctx, r) })
+		}
 	}
 	errs := make(chan error, len(jobs))
 	for _, job := range jobs {
@@ -70,6 +75,9 @@ func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had m
 		units = append(units, "munge.service")
 	}
 	if databaseFirst {
+		if err := c.database(); err != nil {
+			return err
+		}
 		units = append(units, databaseUnits()...)
 	} else if controller {
 		units = append(units, controllerUnit)
@@ -110,7 +118,58 @@ func (c *Configurer) systemctl(ctx context.Context, verb string, units ...string
 // joinSlurm waits for the head's slurmctld, which every node looks for by
 // itself, and starts slurmd when it is there: a slurmd that comes first
 // would sleep for a second.
+//
+// Once that was done, a head that is away stops nothing here: slurmd goes on
+// with its jobs and finds the next slurmctld by itself.
 func (c *Configurer) joinSlurm(ctx context.Context, cfg *wire.NodeConfig, had memory, ch changed, r Reporter) error {
+	if held(cfg) && !cfg.Head {
+		return c.holdSlurm(ctx)
+	}
+	if cfg.Head || !c.started("slurm") {
+		if err := c.meetController(ctx, cfg, had, ch, r); err != nil {
+			return err
+		}
+	}
+	if held(cfg) {
+		return c.holdSlurm(ctx)
+	}
+	if cfg.Slurm.NodeConf == "" {
+		return c.markStarted("slurm")
+	}
+	if c.settled.Load() && c.started("slurmd") {
+		return nil
+	}
+	if err := c.systemctl(ctx, "start", "slurmd.service"); err != nil {
+		return failed("start slurmd", err)
+	}
+	if err := c.markRegistered(cfg); err != nil {
+		return failed("remember when slurmd started", err)
+	}
+	if err := c.await(ctx, ownAddress(cfg), portSlurmd); err != nil {
+		return late("slurmd does not answer", "systemctl status slurmd", err)
+	}
+	r.Stage("slurmd")
+	r.Check(wire.Check{Name: "slurmd", OK: true})
+	if err := c.markStarted("slurmd"); err != nil {
+		return err
+	}
+	return c.markStarted("slurm")
+}
+
+// holdSlurm keeps the scheduler from using this node.
+func (c *Configurer) holdSlurm(ctx context.Context) error {
+	if !c.started("slurmd") {
+		return nil
+	}
+	if err := c.systemctl(ctx, "stop", "slurmd.service"); err != nil {
+		return failed("stop slurmd", err)
+	}
+	return c.files.remove(startedDir + "slurmd")
+}
+
+// meetController waits for slurmctld. On the head, it then learns of its nodes
+// before any of them can register.
+func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, had memory, ch changed, r Reporter) error {
 	head := cfg.HeadNode
 	for _, h := range cfg.Hosts {
 		if h.Name == cfg.HeadNode {
@@ -121,61 +180,34 @@ func (c *Configurer) joinSlurm(ctx context.Context, cfg *wire.NodeConfig, had me
 		return late("slurmctld on the head does not answer", "systemctl status slurmctld munge", err)
 	}
 	r.Stage("slurmctld")
-	if cfg.Head {
-		if err := c.declare(ctx, cfg, had, ch); err != nil {
-			return err
-		}
-	}
-	if cfg.Slurm.NodeConf == "" {
+	if !cfg.Head {
 		return nil
 	}
-	if err := c.systemctl(ctx, "start", "slurmd.service"); err != nil {
-		return failed("start slurmd", err)
-	}
-	if err := c.await(ctx, ownAddress(cfg), portSlurmd); err != nil {
-		return late("slurmd does not answer", "systemctl status slurmd", err)
-	}
-	r.Stage("slurmd")
-	r.Check(wire.Check{Name: "slurmd", OK: true})
-	return nil
-}
-
-// declare tells slurmctld of its nodes, in order.
-func (c *Configurer) declare(ctx context.Context, cfg *wire.NodeConfig, had memory, ch changed) error {
-	if had.Generation > 0 && ch.slurm {
-		if _, err := c.run.Run(ctx, "", "scontrol", "reconfigure"); err != nil {
-			return failed("reconfigure the scheduler", err)
+	k := controller{c: c, cfg: cfg}
+	if c.started("slurmctld") {
+		// The rest is told by what watches it.
+		if ch.slurm && had.Generation > 0 {
+			k.reconfigure(ctx)
 		}
-	}
-	for _, name := range had.Slurm {
-		if !slices.ContainsFunc(cfg.Slurm.NodeLines, func(n wire.NodeLine) bool { return n.Name == name }) {
-			c.forget(ctx, name)
+		if had.Ending && !cfg.Slurm.Ending {
+			return c.openPartition(ctx)
 		}
+		return nil
 	}
-	for _, n := range cfg.Slurm.NodeLines {
-		if slices.Contains(had.Slurm, n.Name) {
-			continue
-		}
-		if _, err := c.run.Run(ctx, "", "scontrol", append([]string{"create"}, n.Args...)...); err != nil {
-			// It is known already: it registered faster, or an earlier Apply
-			// was interrupted. If it is not, its slurmd makes it known.
-			c.log.Info("node was not declared to the scheduler", "node", n.Name, "err", err)
-		}
+	k.ownDown = c.ownIsLost(cfg)
+	if err := k.declare(ctx, ch.fresh); err != nil {
+		return failed("tell the scheduler of its nodes", err)
 	}
-	return nil
-}
-
-// forget takes a node that left the cluster from slurmctld. Down first: that
-// requeues its jobs at once, and only idle nodes can be deleted.
-func (c *Configurer) forget(ctx context.Context, name string) {
-	for _, args := range [][]string{
-		{"update", "NodeName=" + name, "State=DOWN", "Reason=left the cluster"},
-		{"delete", "NodeName=" + name},
-	} {
-		if _, err := c.run.Run(ctx, "", "scontrol", args...); err != nil {
-			c.log.Warn("the scheduler keeps a node that left", "node", name, "err", err)
-		}
+	if !ch.fresh {
+		// It has a state from another life of the head. By this it asks every
+		// node at once how it is, and not some seconds later.
+		k.reconfigure(ctx)
 	}
+	if err := c.openGate(ctx, cfg); err != nil {
+		return failed("let nodes register", err)
+	}
+	c.tellLost(ctx, cfg, ch.scripts)
+	return c.markStarted("slurmctld")
 }
 
 // await polls an address until something accepts connections.

@@ -1,44 +1,140 @@
 package configure
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// parseSinfo reads lines of "name state", as sinfo prints them for one node
-// each, and gives the state of each node. Marks at a state's end are folded
-// in: "*" (does not answer) makes it "unresponsive", the others say how it got
-// there and are dropped. A node of several partitions counts once. Lines that
-// are not of this form are passed over.
-func parseSinfo(text string) map[string]string {
-	nodes := map[string]string{}
+// slurmNode is what slurmctld says of one node.
+type slurmNode struct {
+	base   string // idle, mixed, allocated, down, unknown, future, ...
+	flags  []string
+	addr   string
+	cpus   int
+	memory int64 // MiB
+	reason string
+}
+
+// sinfoFormat asks for all that parseSinfo reads. The reason stands last: it is
+// free text.
+const sinfoFormat = "NodeList:|,StateComplete:|,NodeAddr:|,CPUs:|,Memory:|,Reason:|"
+
+func sinfoQuestion() []string {
+	return []string{"--noheader", "--Node", "--future", "--Format=" + sinfoFormat}
+}
+
+// parseSinfo reads what sinfo answers to that. A node of several partitions
+// counts once. Lines that are not of this form are passed over.
+func parseSinfo(text string) map[string]slurmNode {
+	nodes := map[string]slurmNode{}
 	for line := range strings.Lines(text) {
-		p := strings.Fields(line)
-		if len(p) != 2 || !hostName.MatchString(p[0]) {
+		p := strings.SplitN(strings.TrimSpace(line), "|", 6)
+		if len(p) != 6 || !hostName.MatchString(p[0]) {
 			continue
 		}
-		state := strings.ToLower(strings.TrimRight(p[1], "*~#!%$@^-+"))
-		if strings.ContainsAny(p[1], "*") && !strings.HasPrefix(state, "down") {
-			state = "unresponsive"
-		}
-		if state == "" || strings.ContainsFunc(state, func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' && r != '-' }) {
+		states := strings.Split(strings.ToLower(p[1]), "+")
+		if slices.ContainsFunc(states, badState) {
 			continue
 		}
-		nodes[p[0]] = state
+		n := slurmNode{base: states[0], flags: states[1:], addr: p[2]}
+		n.cpus, _ = strconv.Atoi(p[3])
+		n.memory, _ = strconv.ParseInt(p[4], 10, 64)
+		if n.reason = strings.TrimSuffix(p[5], "|"); n.reason == "none" || n.reason == "(null)" {
+			n.reason = ""
+		}
+		nodes[p[0]] = n
 	}
 	return nodes
 }
 
-// parseSqueue counts running and pending jobs in lines of one state each.
-func parseSqueue(text string) (running, pending int) {
+// parseScontrol reads what "scontrol --oneliner show nodes" prints.
+func parseScontrol(text string) map[string]slurmNode {
+	nodes := map[string]slurmNode{}
 	for line := range strings.Lines(text) {
-		switch strings.ToUpper(strings.TrimSpace(line)) {
-		case "R", "RUNNING", "CG", "COMPLETING":
-			running++
-		case "PD", "PENDING":
-			pending++
+		settings, reason, _ := strings.Cut(strings.TrimSpace(line), " Reason=")
+		var n slurmNode
+		var name string
+		for _, f := range strings.Fields(settings) {
+			key, value, _ := strings.Cut(f, "=")
+			switch key {
+			case "NodeName":
+				name = value
+			case "State":
+				// A star stands for a flag that has its own name elsewhere.
+				words, silent := strings.ToLower(value), strings.Contains(value, "*")
+				states := strings.Split(strings.ReplaceAll(words, "*", ""), "+")
+				n.base, n.flags = states[0], states[1:]
+				if silent && !n.has("not_responding") {
+					n.flags = append(n.flags, "not_responding")
+				}
+			case "NodeAddr":
+				n.addr = value
+			case "CPUTot":
+				n.cpus, _ = strconv.Atoi(value)
+			case "RealMemory":
+				n.memory, _ = strconv.ParseInt(value, 10, 64)
+			}
+		}
+		if !hostName.MatchString(name) || badState(n.base) || slices.ContainsFunc(n.flags, badState) {
+			continue
+		}
+		// Who said so, and when, stands behind it.
+		if i := strings.LastIndex(reason, " ["); i >= 0 {
+			reason = reason[:i]
+		}
+		n.reason = reason
+		nodes[name] = n
+	}
+	return nodes
+}
+
+func badState(s string) bool {
+	return s == "" || len(s) > 32 || strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' && r != '-' })
+}
+
+func (n slurmNode) has(flag string) bool { return slices.Contains(n.flags, flag) }
+
+// future nodes are declared and have never registered, or have left: no user
+// sees them.
+func (n slurmNode) future() bool { return n.base == "future" }
+
+// busy tells whether jobs are on the node, or end there.
+func (n slurmNode) busy() bool {
+	return n.base == "mixed" || n.base == "allocated" || n.has("completing")
+}
+
+// word is the state as the server hears it: the words of sinfo, with "*" for a
+// node that does not answer.
+func (n slurmNode) word() string {
+	w := n.base
+	switch {
+	case n.has("drain") && n.busy():
+		w = "draining"
+	case n.has("drain"):
+		w = "drained"
+	case n.has("completing"):
+		w = "completing"
+	case n.has("fail"):
+		w = "fail"
+	case n.has("maintenance") && w == "idle":
+		w = "maint"
+	}
+	if n.has("not_responding") {
+		w += "*"
+	}
+	return w
+}
+
+// words gives the states of the nodes that there are for users.
+func words(nodes map[string]slurmNode) map[string]string {
+	m := make(map[string]string, len(nodes))
+	for name, n := range nodes {
+		if !n.future() {
+			m[name] = n.word()
 		}
 	}
-	return running, pending
+	return m
 }
 
 // usable tells whether a node in this state takes jobs, now or after the one

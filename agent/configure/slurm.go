@@ -44,12 +44,20 @@ func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
 			return err
 		}
 	}
+	// Login nodes, too, have the files: they run no slurmd that would keep
+	// what the head says.
 	if !cfg.Head {
-		return nil
+		return c.plainFiles(s.Files, &ch.slurm)
 	}
-	if err := c.plainFiles(s.Files, &ch.slurm); err != nil {
+	if !c.started("slurmctld") {
+		if ch.scripts, err = c.recoverJobs(); err != nil {
+			return err
+		}
+	}
+	if err := c.plainFiles(c.withFirstJob(s.Files), &ch.slurm); err != nil {
 		return err
 	}
+	ch.fresh = !c.files.exists(slurmState + "/clustername")
 	if err := c.files.mkdir(slurmState, 0o700, "slurm"); err != nil {
 		return err
 	}
@@ -82,8 +90,7 @@ func (c *Configurer) seeded(cfg *wire.NodeConfig) bool {
 	if !cfg.Slurm.Accounting {
 		return false
 	}
-	var year, month int
-	if _, err := fmt.Sscanf(cfg.Slurm.Version, "%d.%d", &year, &month); err != nil || year*100+month < 2311 {
+	if release(cfg.Slurm) < 2311 {
 		return false
 	}
 	for _, name := range seedFiles() {
@@ -92,6 +99,15 @@ func (c *Configurer) seeded(cfg *wire.NodeConfig) bool {
 		}
 	}
 	return true
+}
+
+// release is the version of Slurm as year and month; 0 when it cannot be read.
+func release(s *wire.SlurmConfig) int {
+	var year, month int
+	if _, err := fmt.Sscanf(s.Version, "%d.%d", &year, &month); err != nil {
+		return 0
+	}
+	return year*100 + month
 }
 
 // slurmID is a number for the time until the database has chosen one.

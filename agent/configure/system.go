@@ -12,8 +12,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/muster-hpc/muster/wire"
 )
 
 // programs runs real programs.
@@ -46,44 +44,6 @@ func lastLine(s string) string {
 }
 
 func setHostname(name string) error { return unix.Sethostname([]byte(name)) }
-
-// mount mounts a file system.
-func mount(m wire.Mount, target string) error {
-	if err := os.MkdirAll(target, 0o755); err != nil {
-		return err
-	}
-	return unix.Mount(m.Source, target, m.Type, unix.MS_NOSUID|unix.MS_NODEV, m.Options)
-}
-
-// mounts mounts what is not mounted yet.
-func (c *Configurer) mounts(list []wire.Mount) error {
-	if len(list) == 0 {
-		return nil
-	}
-	table, err := c.files.read("/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
-	for _, m := range list {
-		if mounted(table, m.Target) {
-			continue
-		}
-		if err := c.o.Mount(m, c.files.at(m.Target)); err != nil {
-			return fmt.Errorf("mount %s on %s: %w", m.Source, m.Target, err)
-		}
-	}
-	return nil
-}
-
-// mounted looks for a mount point in the text of mountinfo.
-func mounted(mountinfo, target string) bool {
-	for line := range strings.Lines(mountinfo) {
-		if p := strings.Fields(line); len(p) > 4 && p[4] == target {
-			return true
-		}
-	}
-	return false
-}
 
 func ownerOf(st fs.FileInfo) (uid, gid int) {
 	if s, ok := st.Sys().(*syscall.Stat_t); ok {

@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster/wire"
@@ -12,83 +13,179 @@ import (
 // once all are there.
 const (
 	watchFast = 50 * time.Millisecond
-	watchSlow = 10 * time.Second
+	// While nodes leave, their jobs end when they end.
+	watchLeaving = 300 * time.Millisecond
+	watchJobs    = 3 * time.Second
+	watchSlow    = 10 * time.Second
 	// After this long with nodes missing, looking often does not help.
 	watchFastFor = 30 * time.Second
 	watchMiddle  = time.Second
+	// The list of jobs is longer than that of nodes and asked for less often.
+	jobsAtMost = time.Second
+	// While nodes come up there are no jobs to ask for, at first.
+	jobsAfter = 3 * time.Second
+	// Questions take at most a twentieth of the time.
+	watchShare = 20
+	// A slurmctld that does not answer for this long is started again, in case
+	// that it has ended.
+	watchPatience = 3 * time.Second
 )
 
-// watchScheduler tells what slurmctld says of its nodes, whenever it says
-// something else than before, until ctx ends.
+// watcher is the state of watchScheduler.
+type watcher struct {
+	controller
+	r     Reporter
+	last  wire.SchedulerState
+	said  bool
+	whole bool // all nodes were usable once
+	began time.Time
+	jobs  queue
+	asked time.Time // for jobs
+	heard time.Time // when slurmctld last answered
+
+	counted           bool // accounting was started
+	closed            bool // the partition takes no jobs
+	ending, dismissed time.Time
+}
+
+// watchScheduler makes slurmctld think of its nodes what the configuration
+// says, and tells what it says, whenever it says something else than before,
+// until ctx ends.
 func (c *Configurer) watchScheduler(ctx context.Context, cfg *wire.NodeConfig, r Reporter) {
-	var last wire.SchedulerState
-	first, whole := true, false
-	began := c.clock.Now()
-	for {
-		s, err := c.schedulerState(ctx, whole)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			c.log.Debug("scheduler does not answer", "err", err)
-		}
-		if first || !sameState(s, last) {
-			r.Scheduler(s)
-			first, last = false, s
-		}
-		all := s.Up && allUsable(cfg, s)
-		if all && !whole {
-			whole = true
-			r.Stage("scheduler")
-			if cfg.Slurm.Accounting {
-				c.done.Go(func() { c.accounting(ctx, cfg, r) })
-			}
-		}
-		wait := watchSlow
-		if !all {
-			wait = watchFast
-			if c.clock.Now().Sub(began) > watchFastFor {
-				wait = watchMiddle
-			}
-		}
+	w := watcher{controller: controller{c: c, cfg: cfg}, r: r}
+	w.began = c.clock.Now()
+	w.heard = w.began
+	for ctx.Err() == nil {
+		wait := w.look(ctx)
 		select {
 		case <-ctx.Done():
-			return
 		case <-c.clock.After(wait):
 		}
 	}
 }
 
-// schedulerState asks slurmctld. Jobs are counted only once the cluster is in
-// use: until then there are none, and the question costs as much again.
-func (c *Configurer) schedulerState(ctx context.Context, jobs bool) (wire.SchedulerState, error) {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	text, err := c.run.Run(ctx, "", "sinfo", "--noheader", "--Node", "--format=%N %T")
+// look asks once and says how long to wait for the next time.
+func (w *watcher) look(ctx context.Context) time.Duration {
+	w.ownDown = w.c.ownIsLost(w.cfg)
+	start := w.c.clock.Now()
+	is, err := w.ask(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
 	if err != nil {
-		return wire.SchedulerState{}, err
+		w.say(wire.SchedulerState{})
+		w.c.log.Debug("scheduler does not answer", "err", err)
+		w.revive(ctx)
+		return w.wait(start, false, false)
 	}
-	s := wire.SchedulerState{Up: true, Nodes: parseSinfo(text)}
-	if !jobs {
-		return s, nil
+	w.heard = w.c.clock.Now()
+	todo := w.settle(ctx, is)
+	s := wire.SchedulerState{Up: true, Nodes: words(is)}
+	missing, leaving := w.expected(s)
+	ended := w.askJobs(ctx, !missing)
+	s.Jobs, s.Queue, s.List, s.Ended = w.jobs.running, w.jobs.pending, w.jobs.list, ended
+	if ctx.Err() != nil {
+		return 0
 	}
-	text, err = c.run.Run(ctx, "", "squeue", "--noheader", "--states=R,CG,PD", "--format=%t")
-	if err != nil {
-		return s, err
+	w.say(s)
+	if !missing && !w.whole {
+		w.whole = true
+		w.r.Stage("scheduler")
 	}
-	s.Jobs, s.Queue = parseSqueue(text)
-	return s, nil
+	// It waits for nodes that come with the cluster, not for one that is lost.
+	late := w.c.clock.Now().Sub(w.began) > watchFastFor
+	if (w.whole || late) && !w.counted && w.cfg.Slurm.Accounting && !w.c.started("accounting") {
+		w.counted = true
+		w.c.done.Go(func() { w.c.accounting(ctx, w.cfg, w.r) })
+	}
+	return w.wait(start, missing || len(todo) > 0, leaving || w.cfg.Slurm.Ending && !ended)
 }
 
-func allUsable(cfg *wire.NodeConfig, s wire.SchedulerState) bool {
-	for _, n := range cfg.Slurm.NodeLines {
-		if !usable(s.Nodes[n.Name]) {
-			return false
+func (w *watcher) say(s wire.SchedulerState) {
+	if !w.said || !sameState(s, w.last) {
+		w.r.Scheduler(s)
+		w.said, w.last = true, s
+	}
+}
+
+// expected tells whether nodes should come that are not there, and whether
+// some that leave have not left.
+func (w *watcher) expected(s wire.SchedulerState) (missing, leaving bool) {
+	hosts := make(map[string]wire.Host, len(w.cfg.Hosts))
+	for _, h := range w.cfg.Hosts {
+		hosts[h.Name] = h
+	}
+	for _, n := range w.cfg.Slurm.NodeLines {
+		h, state := hosts[n.Name], s.Nodes[n.Name]
+		switch {
+		case h.Drain && !h.Down:
+			leaving = leaving || state == "draining" || usable(state)
+		case h.Down:
+			leaving = leaving || state == "draining" || usable(state)
+		case h.Hold, state == "drained", state == "draining":
+			// Not yet, or somebody in the cluster does not want it to.
+		case !usable(state):
+			missing = true
 		}
 	}
-	return true
+	return missing, leaving
+}
+
+// askJobs asks for jobs once the cluster is in use: until then there are none,
+// and the question costs as much again. It ends those of people who left and,
+// at the end of the cluster, all. ended: they have.
+func (w *watcher) askJobs(ctx context.Context, all bool) (ended bool) {
+	now := w.c.clock.Now()
+	if !all && !w.whole && now.Sub(w.began) < jobsAfter && !w.cfg.Slurm.Ending || !w.asked.IsZero() && now.Sub(w.asked) < jobsAtMost && !w.cfg.Slurm.Ending {
+		return w.last.Ended
+	}
+	w.asked = now
+	ctx, cancel := context.WithTimeout(ctx, askAtMost)
+	defer cancel()
+	if w.cfg.Slurm.Ending {
+		w.closePartition(ctx)
+	}
+	text, err := w.c.run.Run(ctx, "", "squeue", squeueQuestion()...)
+	if err != nil {
+		return false
+	}
+	w.jobs = parseSqueue(text, w.here())
+	w.dismissJobs(ctx)
+	return w.cfg.Slurm.Ending && w.endJobs(ctx)
+}
+
+// wait is the pause until the next question.
+func (w *watcher) wait(start time.Time, missing, leaving bool) time.Duration {
+	now := w.c.clock.Now()
+	wait := watchSlow
+	switch {
+	case missing || !w.last.Up:
+		wait = watchFast
+		if now.Sub(w.began) > watchFastFor {
+			wait = watchMiddle
+		}
+	case leaving:
+		wait = watchLeaving
+	case w.jobs.running+w.jobs.pending > 0:
+		wait = watchJobs
+	}
+	if busy := now.Sub(start) * watchShare; now.Sub(w.began) > watchFastFor {
+		wait = max(wait, busy)
+	}
+	return wait
+}
+
+// revive starts a slurmctld that has ended: its unit does not.
+func (w *watcher) revive(ctx context.Context) {
+	if now := w.c.clock.Now(); w.whole && now.Sub(w.heard) > watchPatience {
+		w.heard = now
+		if err := w.c.systemctl(ctx, "start", controllerUnit); err != nil {
+			w.c.log.Warn("slurmctld was not started again", "err", err)
+		}
+	}
 }
 
 func sameState(a, b wire.SchedulerState) bool {
-	return a.Up == b.Up && a.Jobs == b.Jobs && a.Queue == b.Queue && maps.Equal(a.Nodes, b.Nodes)
+	return a.Up == b.Up && a.Jobs == b.Jobs && a.Queue == b.Queue && a.Ended == b.Ended &&
+		maps.Equal(a.Nodes, b.Nodes) && slices.Equal(a.List, b.List)
 }

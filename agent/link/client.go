@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -44,15 +45,22 @@ type Options struct {
 	// Dial is nil for the ordinary way.
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Version string // of the agent
+	// Decode reads answers; nil for the function of that name.
+	Decode func(r io.Reader, limit int64, into any) error
+	// Inflate undoes gzip, in which long configurations come; nil for the
+	// ordinary way.
+	Inflate func(r io.Reader) (io.Reader, error)
 }
 
 // Client speaks to the server. It is safe for concurrent use.
 type Client struct {
-	server string
-	agent  string
-	http   http.Client
-	pipe   *http.Transport
-	cert   atomic.Pointer[tls.Certificate]
+	server  string
+	agent   string
+	decode  func(r io.Reader, limit int64, into any) error
+	inflate func(r io.Reader) (io.Reader, error)
+	http    http.Client
+	pipe    *http.Transport
+	cert    atomic.Pointer[tls.Certificate]
 }
 
 // New makes a Client that has no credential yet. It does not connect.
@@ -62,7 +70,13 @@ func New(o Options) (*Client, error) {
 	if !pool.AppendCertsFromPEM([]byte(o.CA)) {
 		return nil, muster.Errorf(muster.EInvalid, "the server's authority is not a certificate")
 	}
-	c := &Client{server: o.Server, agent: "muster-agent/" + o.Version}
+	c := &Client{server: o.Server, agent: "muster-agent/" + o.Version, decode: o.Decode, inflate: o.Inflate}
+	if c.decode == nil {
+		c.decode = Decode
+	}
+	if c.inflate == nil {
+		c.inflate = func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+	}
 	dial := o.Dial
 	if dial == nil {
 		d := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
@@ -73,9 +87,10 @@ func New(o Options) (*Client, error) {
 	c.pipe = &http.Transport{
 		DialContext: dial,
 		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS13,
-			RootCAs:    pool,
-			Time:       notBefore(o.NotBefore, o.Now),
+			MinVersion:       tls.VersionTLS13,
+			CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256}, // what the server takes
+			RootCAs:          pool,
+			Time:             notBefore(o.NotBefore, o.Now),
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if cert := c.cert.Load(); cert != nil {
 					return cert, nil
@@ -184,6 +199,9 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if size == maxConfig {
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return false, unreachable(err)
@@ -193,7 +211,13 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 	case http.StatusNoContent:
 		return false, nil
 	case http.StatusOK, http.StatusCreated:
-		return true, Decode(resp.Body, size, reply)
+		var in io.Reader = resp.Body
+		if resp.Header.Get("Content-Encoding") == "gzip" {
+			if in, err = c.inflate(in); err != nil {
+				return false, muster.Errorf(muster.EUnavailable, "the server's answer is not what was asked for").Wrap(err)
+			}
+		}
+		return true, c.decode(in, size, reply) // which bounds what it inflates to
 	default:
 		return false, refusal(resp.StatusCode, resp.Body)
 	}

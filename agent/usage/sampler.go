@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,13 +24,18 @@ type Node struct {
 
 // Sampler takes samples. Processor figures are averages since the sample
 // before, the first since the sampler was made; so there is one sampler for
-// each reader. It is not safe for concurrent use.
+// each reader. Where that is too short to tell, or would be more than there are
+// cores, they are those of the sample before. It is not safe for concurrent use.
 type Sampler struct {
 	root  string
 	slice bool
 	last  ticks
 	load  float64
 	total int64
+	// busy are the figures of the last sample that had some, and cores the most
+	// that they can be; 0: not known.
+	busy  ticks
+	cores float64
 	buf   []byte
 	// memoryGroup: the machine's memory group is visible, so that its
 	// processes need not be summed.
@@ -47,8 +53,19 @@ func New(root string, now time.Time) *Sampler {
 	s := &Sampler{root: filepath.Join("/", root), slice: facts.Slice(root), buf: make([]byte, 8<<10)}
 	s.memory(processes{}) // finds out whether there is a group
 	s.last = s.processor(now, s.processes())
+	if s.root == "/" {
+		s.cores = float64(runtime.NumCPU())
+	}
 	return s
 }
+
+// The kernel counts times in hundredths of a second for each process: over less
+// than minSpan their sum says nothing. slack is what a figure may be above the
+// cores that there are.
+const (
+	minSpan = 0.9
+	slack   = 1.05
+)
 
 // Sample reads everything now. What is not there to be read stays zero; the
 // error is EUnavailable when there is not even /proc.
@@ -60,15 +77,21 @@ func (s *Sampler) Sample(now time.Time, n Node) (wire.Usage, error) {
 	u := wire.Usage{At: now, Processes: p.count}
 
 	t := s.processor(now, p)
-	if d := t.at.Sub(s.last.at).Seconds(); d > 0 {
-		u.CPUUser = rate(t.user, s.last.user, d)
-		u.CPUSystem = rate(t.system, s.last.system, d)
-		u.CPUWait = rate(t.wait, s.last.wait, d)
+	d := t.at.Sub(s.last.at).Seconds()
+	if d >= minSpan {
+		is := ticks{user: rate(t.user, s.last.user, d), system: rate(t.system, s.last.system, d), wait: rate(t.wait, s.last.wait, d)}
+		// A process that was missed between two places comes back as a leap.
+		if s.cores == 0 || is.user+is.system <= s.cores*slack {
+			s.busy = is
+		}
 		// The kernel's average over a minute, fed at our pace.
 		f := math.Exp(-d / 60)
-		s.load = s.load*f + math.Max(float64(p.running), u.CPUUser+u.CPUSystem)*(1-f)
+		s.load = s.load*f + math.Max(float64(p.running), s.busy.user+s.busy.system)*(1-f)
+	}
+	if d >= minSpan || d < 0 { // the clock was set back
 		s.last = t
 	}
+	u.CPUUser, u.CPUSystem, u.CPUWait = s.busy.user, s.busy.system, s.busy.wait
 	u.Load1 = s.load
 	if !s.slice {
 		u.Load1 = s.kernelLoad()

@@ -204,3 +204,38 @@ func BenchmarkSample(b *testing.B) {
 		}
 	}
 }
+
+// A sample that comes at once, and one that cannot be, are no news.
+func TestNoImpossibleFigures(t *testing.T) {
+	t.Parallel()
+	r := base(t, "0 100000 65536\n")
+	r.put(t, "proc/1/stat", pid("S", 100, 0, 0, 0))
+	now := time.Unix(1000, 0)
+	s := New(string(r), now)
+	s.cores = 1
+	for i, c := range []struct {
+		after time.Duration
+		user  int
+		want  float64
+	}{
+		{time.Millisecond, 105, 0},         // 5 hundredths in a thousandth
+		{time.Second, 150, 0.5},            // since it was made, not since the one before
+		{time.Second, 250, 1},              // busy
+		{10 * time.Millisecond, 260, 1},    // too short
+		{990 * time.Millisecond, 300, 0.5}, // both together
+		{time.Second, 1000, 0.5},           // a leap
+		{2 * time.Second, 1020, 0.1},       // and on from there
+		{-time.Hour, 1030, 0.1},            // the clock was set back
+		{time.Second, 1060, 0.3},
+	} {
+		now = now.Add(c.after)
+		if i == 1 {
+			now = now.Add(-time.Millisecond)
+		}
+		r.put(t, "proc/1/stat", pid("S", c.user, 0, 0, 0))
+		u, err := s.Sample(now, noNode())
+		if err != nil || u.CPUUser != c.want {
+			t.Errorf("%d: %v cores, want %v (%v)", i, u.CPUUser, c.want, err)
+		}
+	}
+}

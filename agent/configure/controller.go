@@ -1,0 +1,122 @@
+package configure
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// controller is the head's hold on its slurmctld: what it asked last, and what
+// it told it. One goroutine at a time uses it.
+type controller struct {
+	c   *Configurer
+	cfg *wire.NodeConfig
+	// ownDown: nothing of what slurmctld remembers of this node is true.
+	ownDown bool
+
+	told      [][]string // the last plan
+	toldAt    time.Time
+	reconfigs time.Time // when the table of nodes was last made anew
+}
+
+// The same commands are not repeated sooner than this when they do not help.
+const (
+	tellAgain   = 2 * time.Second
+	renewAgain  = 30 * time.Second
+	askAtMost   = 15 * time.Second
+	tellAtMost  = 15 * time.Second
+	settleAfter = 20 * time.Millisecond
+)
+
+// ask reads the table of nodes.
+func (k *controller) ask(ctx context.Context) (map[string]slurmNode, error) {
+	ctx, cancel := context.WithTimeout(ctx, askAtMost)
+	defer cancel()
+	if release(k.cfg.Slurm) < 2311 {
+		// Their sinfo hides nodes that have not registered.
+		text, err := k.c.run.Run(ctx, "", "scontrol", "--future", "--oneliner", "show", "nodes")
+		if err != nil {
+			return nil, err
+		}
+		return parseScontrol(text), nil
+	}
+	text, err := k.c.run.Run(ctx, "", "sinfo", sinfoQuestion()...)
+	if err != nil {
+		return nil, err
+	}
+	return parseSinfo(text), nil
+}
+
+// settle makes slurmctld think of its nodes what the configuration says. It
+// returns what there was to tell it: nothing when all is as it should be.
+func (k *controller) settle(ctx context.Context, is map[string]slurmNode) (todo [][]string) {
+	todo = plan(k.cfg, is, k.ownDown)
+	now := k.c.clock.Now()
+	if len(todo) == 0 {
+		k.told = nil
+		return nil
+	}
+	if now.Sub(k.toldAt) < tellAgain && slices.EqualFunc(todo, k.told, slices.Equal[[]string]) {
+		return todo
+	}
+	k.told, k.toldAt = todo, now
+	for _, args := range todo {
+		k.tell(ctx, args)
+	}
+	return todo
+}
+
+// tell runs scontrol. Failures are tried again by the next settle.
+func (k *controller) tell(ctx context.Context, args []string) {
+	ctx, cancel := context.WithTimeout(ctx, tellAtMost)
+	defer cancel()
+	_, err := k.c.run.Run(ctx, "", "scontrol", args...)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	k.c.log.Warn("the scheduler did not take a change of its nodes", "command", strings.Join(args, " "), "err", err)
+	if args[0] != "create" || !strings.Contains(err.Error(), "already exist") {
+		return
+	}
+	// A slurmctld that is told twice of a name forgets it, until it makes its
+	// table anew.
+	if now := k.c.clock.Now(); now.Sub(k.reconfigs) >= renewAgain {
+		k.reconfigs = now
+		k.reconfigure(ctx)
+	}
+}
+
+func (k *controller) reconfigure(ctx context.Context) {
+	if _, err := k.c.run.Run(ctx, "", "scontrol", "reconfigure"); err != nil {
+		k.c.log.Warn("the scheduler did not reconfigure", "err", err)
+	}
+}
+
+// declare tells a slurmctld that has just started of its nodes. fresh: it has
+// no state, so there is nothing to ask.
+func (k *controller) declare(ctx context.Context, fresh bool) error {
+	if fresh {
+		k.settle(ctx, nil)
+		return nil
+	}
+	for {
+		is, err := k.ask(ctx)
+		if err == nil {
+			todo := k.settle(ctx, is)
+			if !k.ownDown || idleOrGone(is[k.cfg.Node]) && len(todo) == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-k.c.clock.After(settleAfter):
+		}
+	}
+}
+
+// idleOrGone tells whether slurmctld has given up what ran on a node.
+func idleOrGone(n slurmNode) bool { return n.base == "" || n.future() || !n.busy() }

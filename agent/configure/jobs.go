@@ -1,0 +1,104 @@
+package configure
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// squeueFormat asks for all that parseSqueue reads; the name is free text and
+// stands last.
+const squeueFormat = "%i|%U|%u|%T|%D|%N|%S|%l|%r|%j"
+
+func squeueQuestion() []string {
+	return []string{"--noheader", "--states=RUNNING,COMPLETING,PENDING,SUSPENDED,CONFIGURING", "--format=" + squeueFormat}
+}
+
+// queue is what squeue tells.
+type queue struct {
+	running, pending int
+	list             []wire.Job // newest first, at most wire.MaxJobs
+	// active are the IDs of jobs that run or end; strangers those of people
+	// who are not of this cluster any more.
+	active, strangers []string
+}
+
+// jobID is how squeue writes the number of a job, or of several of an array: a
+// name may hold the end of a line and so look like a job, but no option of
+// scancel.
+var jobID = regexp.MustCompile(`^[0-9]+(_[0-9]+|_\[[0-9,:%.-]+\]|\+[0-9]+)?$`)
+
+// maxJobText bounds a name, which users choose.
+const maxJobText = 128
+
+// parseSqueue reads the lines that squeue prints. here tells whether a person
+// with this number belongs to the cluster. When there are too many jobs, those
+// that run are listed before those that wait.
+func parseSqueue(text string, here func(uid int) bool) queue {
+	var q queue
+	var waiting []wire.Job
+	for line := range strings.Lines(text) {
+		p := strings.SplitN(strings.TrimRight(line, "\r\n"), "|", 10)
+		if len(p) != 10 || !jobID.MatchString(p[0]) || len(p[0]) > maxJobText {
+			continue
+		}
+		j := wire.Job{
+			ID: p[0], User: clip(p[2]), State: strings.ToLower(clip(p[3])), Nodes: clip(p[5]),
+			Limit: clip(p[7]), Reason: clip(p[8]), Name: clip(p[9]),
+		}
+		j.Count, _ = strconv.Atoi(p[4])
+		if j.Reason == "None" {
+			j.Reason = ""
+		}
+		if uid, err := strconv.Atoi(p[1]); err == nil && uid >= firstUID && here != nil && !here(uid) {
+			q.strangers = append(q.strangers, j.ID)
+		}
+		if j.State == "pending" {
+			q.pending++
+			waiting = append(waiting, j)
+			continue
+		}
+		j.Started, _ = time.ParseInLocation("2006-01-02T15:04:05", p[6], time.Local)
+		q.running++
+		q.active = append(q.active, j.ID)
+		q.list = append(q.list, j)
+	}
+	newest(q.list)
+	newest(waiting)
+	q.list = q.list[:min(len(q.list), wire.MaxJobs)]
+	q.list = append(q.list, waiting[:min(len(waiting), wire.MaxJobs-len(q.list))]...)
+	newest(q.list)
+	return q
+}
+
+func newest(list []wire.Job) {
+	slices.SortStableFunc(list, func(a, b wire.Job) int { return jobNumber(b.ID) - jobNumber(a.ID) })
+}
+
+// jobNumber is the leading number of "12", "12_3" and "12_[4-9]".
+func jobNumber(id string) int {
+	end := strings.IndexFunc(id, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(id)
+	}
+	n, _ := strconv.Atoi(id[:end])
+	return n
+}
+
+// clip makes text of a program fit to be sent on.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	if len(s) > maxJobText {
+		s = strings.ToValidUTF8(s[:maxJobText], "")
+	}
+	return s
+}

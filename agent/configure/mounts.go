@@ -1,0 +1,139 @@
+package configure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// mountAtMost bounds one mount: a server of files that is away must not stop
+// everything else.
+const mountAtMost = 30 * time.Second
+
+// mounts mounts what is not mounted yet, before there are users, and unmounts
+// what is not wanted any more.
+func (c *Configurer) mounts(ctx context.Context, cfg *wire.NodeConfig, had memory) error {
+	if len(cfg.Mounts) == 0 && len(had.Mounts) == 0 {
+		return nil
+	}
+	table, err := c.files.read("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for _, target := range slices.Backward(had.Mounts) {
+		wanted := slices.ContainsFunc(cfg.Mounts, func(m wire.Mount) bool { return m.Target == target })
+		if wanted || !mounted(table, target) {
+			continue
+		}
+		if err := c.o.Unmount(c.files.at(target)); err != nil {
+			return fmt.Errorf("unmount %s: %w", target, err)
+		}
+	}
+	for _, m := range cfg.Mounts {
+		if mounted(table, m.Target) {
+			continue
+		}
+		if err := c.mountOne(ctx, m); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", m.Source, m.Target, err)
+		}
+	}
+	return nil
+}
+
+// mountOne gives up waiting, though not the call, which nothing can end.
+func (c *Configurer) mountOne(ctx context.Context, m wire.Mount) error {
+	done := make(chan error, 1)
+	go func() { done <- c.o.Mount(m, c.files.at(m.Target)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.clock.After(mountAtMost):
+		return errors.New("it does not answer")
+	}
+}
+
+// mountTargets are remembered in order, to unmount them in the other one.
+func mountTargets(cfg *wire.NodeConfig) []string {
+	var list []string
+	for _, m := range cfg.Mounts {
+		list = append(list, m.Target)
+	}
+	return list
+}
+
+// mount mounts a file system, without the help of programs that an image may
+// lack.
+func mount(m wire.Mount, target string) error {
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return err
+	}
+	flags, data := mountOptions(m.Options)
+	if strings.HasPrefix(m.Type, "nfs") && !strings.Contains(data, "addr=") {
+		host, _, ok := strings.Cut(m.Source, ":/")
+		if !ok {
+			return fmt.Errorf("%q is not HOST:/PATH", m.Source)
+		}
+		addr, err := net.ResolveIPAddr("ip", strings.Trim(host, "[]"))
+		if err != nil {
+			return err
+		}
+		data = strings.TrimPrefix(data+",addr="+addr.String(), ",")
+	}
+	return unix.Mount(m.Source, target, m.Type, flags, data)
+}
+
+// mountOptions parts what the kernel takes as flags from what the file system
+// reads. No volume brings programs with another's rights, or devices.
+func mountOptions(options string) (flags uintptr, data string) {
+	flags = unix.MS_NOSUID | unix.MS_NODEV
+	var rest []string
+	for _, o := range strings.Split(options, ",") {
+		switch o {
+		case "", "rw", "nosuid", "nodev", "defaults", "_netdev":
+		case "ro":
+			flags |= unix.MS_RDONLY
+		case "noexec":
+			flags |= unix.MS_NOEXEC
+		case "noatime":
+			flags |= unix.MS_NOATIME
+		case "relatime":
+			flags |= unix.MS_RELATIME
+		default:
+			rest = append(rest, o)
+		}
+	}
+	return flags, strings.Join(rest, ",")
+}
+
+// unmount takes a file system away. Who still uses it keeps it until the end.
+func unmount(target string) error {
+	err := unix.Unmount(target, 0)
+	if errors.Is(err, unix.EBUSY) {
+		err = unix.Unmount(target, unix.MNT_DETACH)
+	}
+	if errors.Is(err, unix.EINVAL) { // is not mounted
+		return nil
+	}
+	return err
+}
+
+// mounted looks for a mount point in the text of mountinfo.
+func mounted(mountinfo, target string) bool {
+	for line := range strings.Lines(mountinfo) {
+		if p := strings.Fields(line); len(p) > 4 && p[4] == target {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,34 @@
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// Words of Report.Goodbye.
+const (
+	GoodbyeReboot   = "reboot"
+	GoodbyePowerOff = "poweroff"
+)
+
+// goodbyeAtMost bounds the last report: a shutdown waits for nobody.
+const goodbyeAtMost = 500 * time.Millisecond
+
+// goodbye is the agent's last word, where the node goes down in order. An agent
+// that is only stopped says nothing.
+func (a *agent) goodbye() {
+	if a.Goodbye == nil || a.cred.cert == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), goodbyeAtMost)
+	defer cancel()
+	word := a.Goodbye(ctx)
+	if word == "" {
+		return
+	}
+	r, _ := a.out.take()
+	r.Attempt, r.BootID, r.Goodbye = a.Seed.Attempt, a.BootID, word
+	if _, _, err := a.link.Report(ctx, &r); err != nil {
+		a.Log.Warn("the server was not told that this node goes down", "error", err)
+	}
+}

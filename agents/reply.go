@@ -1,0 +1,159 @@
+package agents
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// reply gathers the answer to one request, so that it goes out in one piece.
+// A long one goes out in pieces as it is made.
+type reply struct {
+	code   int
+	header http.Header
+	body   bytes.Buffer
+	out    bytes.Buffer
+
+	conn    net.Conn
+	again   bool // the connection is good for another request
+	chunked bool // parts of the answer went out
+	err     error
+
+	notice func() (stop func()) // ends the request's context when the agent hangs up
+}
+
+// patient is who answers a request that waits. notice has the request's context
+// end when nobody waits for the answer any more; net/http does so by itself.
+type patient interface{ noticeHangup() (stop func()) }
+
+func (w *reply) noticeHangup() (stop func()) { return w.notice() }
+
+// longReply is what is gathered of an answer at most.
+const longReply = 32 << 10
+
+// Header of the answer.
+func (w *reply) Header() http.Header { return w.header }
+
+// WriteHeader says how it went; the first word counts.
+func (w *reply) WriteHeader(code int) {
+	if w.code == 0 {
+		w.code = code
+	}
+}
+
+func (w *reply) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.body.Len()+len(b) <= longReply {
+		return w.body.Write(b)
+	}
+	if w.body.Len() > 0 {
+		w.piece(w.body.Bytes())
+		w.body.Reset()
+	}
+	w.piece(b)
+	return len(b), w.err
+}
+
+// head writes what comes before the body.
+func (w *reply) head() {
+	w.out.Reset()
+	w.out.WriteString("HTTP/1.1 ")
+	w.out.WriteString(strconv.Itoa(w.code))
+	w.out.WriteByte(' ')
+	w.out.WriteString(http.StatusText(w.code))
+	w.out.WriteString("\r\nDate: ")
+	w.out.Write(time.Now().UTC().AppendFormat(w.out.AvailableBuffer(), http.TimeFormat))
+	switch {
+	case w.chunked:
+		w.header.Set("Transfer-Encoding", "chunked")
+	case w.code != http.StatusNoContent && w.code != http.StatusNotModified:
+		w.header.Set("Content-Length", strconv.Itoa(w.body.Len()))
+	}
+	if !w.again {
+		w.header.Set("Connection", "close")
+	}
+	w.out.WriteString("\r\n")
+	_ = w.header.Write(&w.out) // to memory
+	w.out.WriteString("\r\n")
+}
+
+// piece sends a part of a long answer.
+func (w *reply) piece(b []byte) {
+	if w.err != nil || len(b) == 0 {
+		return
+	}
+	if !w.chunked {
+		w.chunked = true
+		w.head()
+		w.put(w.out.Bytes())
+	}
+	w.put([]byte(strconv.FormatInt(int64(len(b)), 16) + "\r\n"))
+	w.put(b)
+	w.put([]byte("\r\n"))
+}
+
+func (w *reply) put(b []byte) {
+	if w.err != nil {
+		return
+	}
+	_ = w.conn.SetWriteDeadline(time.Now().Add(answerTime))
+	_, w.err = w.conn.Write(b)
+}
+
+// send writes what is left of the answer.
+func (w *reply) send() error {
+	w.WriteHeader(http.StatusOK)
+	if w.chunked {
+		w.piece(w.body.Bytes())
+		w.put([]byte("0\r\n\r\n"))
+		return w.err
+	}
+	w.head()
+	w.out.Write(w.body.Bytes())
+	w.put(w.out.Bytes())
+	return w.err
+}
+
+// replies are used again.
+type replies struct{ pool sync.Pool }
+
+func (p *replies) get(to net.Conn, again bool) *reply {
+	w, ok := p.pool.Get().(*reply)
+	if !ok {
+		w = &reply{header: http.Header{}}
+	}
+	w.conn, w.again = to, again
+	return w
+}
+
+func (p *replies) put(w *reply) {
+	w.code, w.conn, w.chunked, w.err, w.notice = 0, nil, false, nil, nil
+	clear(w.header)
+	w.body.Reset()
+	p.pool.Put(w)
+}
+
+// inputs are used again.
+type inputs struct{ pool sync.Pool }
+
+func (p *inputs) get(from io.Reader) *input {
+	in, ok := p.pool.Get().(*input)
+	if !ok {
+		in = &input{}
+		in.b = bufio.NewReaderSize(&in.limit, 4096)
+	}
+	in.limit.R, in.limit.N = from, headBytes
+	in.b.Reset(&in.limit)
+	return in
+}
+
+func (p *inputs) put(in *input) {
+	in.limit.R = nil
+	in.b.Reset(nil)
+	p.pool.Put(in)
+}
