@@ -39,6 +39,13 @@ type Measure struct {
 // KeepClean files the record of a cleaning.
 type KeepClean struct{ Record muster.CleanRecord }
 
+// KeepFence files the record of how a machine was cut off.
+type KeepFence struct {
+	Record  muster.FenceRecord
+	Cluster muster.ClusterID
+	Node    string
+}
+
 // Boot starts the machine for this attempt of the node: a one-time token is
 // committed with the attempt, then the provider is asked.
 type Boot struct{ Node muster.Node }
@@ -51,6 +58,13 @@ type Fence struct{ Machine muster.MachineID }
 
 // Observe asks the provider what the machine is doing.
 type Observe struct{ Machine muster.MachineID }
+
+// Probe asks the machine directly, past its agent, whether anything on it is
+// alive. Failures before Since do not count any more.
+type Probe struct {
+	Machine muster.MachineID
+	Since   time.Time
+}
 
 // Clean erases and verifies the machine, which is off.
 type Clean struct{ Machine muster.MachineID }
@@ -68,6 +82,8 @@ func (SetNode) action()    {}
 func (SetMachine) action() {}
 func (Measure) action()    {}
 func (KeepClean) action()  {}
+func (KeepFence) action()  {}
+func (Probe) action()      {}
 func (Boot) action()       {}
 func (Off) action()        {}
 func (Fence) action()      {}
@@ -79,7 +95,7 @@ func (Dismantle) action()  {}
 // isRecord tells whether the action changes records.
 func isRecord(a Action) bool {
 	switch a.(type) {
-	case SetCluster, SetNode, SetMachine, Measure, KeepClean, Boot:
+	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, Boot:
 		return true // Boot commits its token
 	}
 	return false

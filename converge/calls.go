@@ -26,6 +26,8 @@ func (v *Converger) call(actions []Action, boots map[string][]provider.Want, mac
 			v.fence(machines(a.Machine), a.Machine)
 		case Clean:
 			v.clean(machines(a.Machine), a.Machine)
+		case Test:
+			v.test(machines(a.Machine), a)
 		}
 	}
 	for name, wants := range boots {
@@ -48,11 +50,22 @@ func (v *Converger) boot(name string, wants []provider.Want) {
 		if v.sights.begin(w.Machine, func(s *Sight) {
 			s.Issued, s.Refused = w.Boot.Attempt, nil
 			s.OffAt, s.OffTries, s.Fenced = time.Time{}, 0, false
+			s.Fence, s.FenceErr, s.FenceTries, s.FenceRetry = nil, nil, 0, time.Time{}
+			s.ProbeAt, s.ProbeErr, s.ProbeFirst, s.ProbeTries = time.Time{}, nil, time.Time{}, 0
 		}) {
 			begun = append(begun, w)
 		}
 	}
-	v.ensure(name, begun, func(s *Sight, err error) { s.Refused = err })
+	v.ensure(name, begun, func(id muster.MachineID, s *Sight, err error) {
+		s.Refused = err
+		open, wake := v.window.told(name, id, err, v.c.Clock.Now())
+		if open {
+			v.c.Log.Warn("machine after machine does not start, as without power: one is tried now and then until one does", "provider", name, "every", doubtEvery, "error", err)
+		}
+		for _, c := range wake {
+			v.Wake(c)
+		}
+	})
 }
 
 // off switches a batch of machines off.
@@ -64,7 +77,7 @@ func (v *Converger) off(name string, ids []muster.MachineID) {
 			wants = append(wants, provider.Want{Machine: id, Power: provider.PowerOff})
 		}
 	}
-	v.ensure(name, wants, func(s *Sight, err error) {
+	v.ensure(name, wants, func(_ muster.MachineID, s *Sight, err error) {
 		if err != nil { // not told: tell it again soon
 			s.OffAt = v.c.Clock.Now().Add(v.c.Limits.retryAfter(s.OffTries) - v.c.Limits.OffRetry)
 		}
@@ -72,7 +85,7 @@ func (v *Converger) off(name string, ids []muster.MachineID) {
 }
 
 // ensure calls the provider and files each machine's outcome.
-func (v *Converger) ensure(name string, wants []provider.Want, outcome func(*Sight, error)) {
+func (v *Converger) ensure(name string, wants []provider.Want, outcome func(muster.MachineID, *Sight, error)) {
 	if len(wants) == 0 {
 		return
 	}
@@ -94,7 +107,7 @@ func (v *Converger) ensure(name string, wants []provider.Want, outcome func(*Sig
 				err = errs[i]
 			}
 			ids[i] = w.Machine
-			v.sights.end(w.Machine, func(s *Sight) { outcome(s, err) })
+			v.sights.end(w.Machine, func(s *Sight) { outcome(w.Machine, s, err) })
 			if err != nil {
 				v.c.Log.Log(v.ctx, level(err, slog.LevelWarn), "the provider refused", "provider", name, "machine", w.Machine, "power", w.Power, "error", err)
 			}
@@ -126,30 +139,9 @@ func noProvider(name string) *muster.Error {
 		WithHint("start it with the options that it had when the machine was found")
 }
 
-func (v *Converger) fence(name string, id muster.MachineID) {
-	p := v.providers[name]
-	if p == nil || !v.sights.begin(id, nil) {
-		return
-	}
-	v.calls.Go(func() {
-		ctx, cancel := v.callContext(v.c.CallTimeout)
-		err := p.Fence(ctx, id)
-		cancel()
-		v.sights.end(id, func(s *Sight) {
-			s.Fenced = err == nil
-			s.OffAt = v.c.Clock.Now()
-		})
-		if err != nil {
-			v.c.Log.Log(v.ctx, level(err, slog.LevelError), "a machine can neither be switched off nor cut off", "machine", id, "error", err)
-		}
-		v.observers[name].ask(id)
-		v.wakeMachine(id)
-	})
-}
-
 func (v *Converger) clean(name string, id muster.MachineID) {
 	p := v.providers[name]
-	if p == nil || !v.sights.begin(id, func(s *Sight) { s.Cleaned, s.CleanErr = nil, nil }) {
+	if p == nil || !v.sights.begin(id, func(s *Sight) { s.Cleaned, s.CleanErr, s.CleanAt = nil, nil, v.c.Clock.Now() }) {
 		return
 	}
 	v.calls.Go(func() {

@@ -30,12 +30,17 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 		v.forget(id)
 		return 0, nil
 	}
-	view.Slots = v.window.reserve(id, booting(view), wanted(view))
+	var again time.Duration
+	view.Slots, again = v.window.reserve(id, booting(view), wanted(view), view.Now)
 	slots := view.Slots
 	actions, next := Decide(view)
 	tokens := map[string]string{}
 	if slices.ContainsFunc(actions, isRecord) {
-		err = v.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		update := v.c.Store.Update
+		if len(actions) > many {
+			update = v.c.Store.UpdateMany
+		}
+		err = update(ctx, muster.System(), func(tx *store.Tx) error {
 			// Decided anew: only what the records say now counts.
 			if err := load(tx); err != nil {
 				return err
@@ -46,14 +51,22 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 			return v.record(tx, actions, tokens)
 		})
 		if err != nil {
+			v.forgetRecords(id)
 			return 0, err
 		}
 		apply(&view, actions)
+		v.noteRepairs(view, actions)
 	}
 	v.note(view)
 	v.act(view, actions, tokens)
+	if again > 0 && (next == 0 || again < next) {
+		next = again
+	}
 	return next, nil
 }
+
+// many record changes have a transaction of their own.
+const many = 256
 
 // view reads everything that Decide may know about a cluster.
 func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
@@ -66,33 +79,24 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 	if c.Phase == muster.ClusterDeleted || c.Phase == muster.ClusterQueued {
 		return view, nil
 	}
-	if view.Nodes, err = tx.Nodes(id); err != nil {
-		return view, err
-	}
-	held, err := tx.Machines(store.MachineFilter{Cluster: id})
+	r, err := v.recordsOf(tx, id)
 	if err != nil {
 		return view, err
 	}
-	view.Machines = make(map[muster.MachineID]muster.Machine, len(held))
-	view.Sights = make(map[muster.MachineID]Sight, len(held))
-	for _, m := range held {
-		view.Machines[m.ID] = m
-		v.sights.own(m.ID, id)
-		s := v.sights.get(m.ID)
-		if v.c.Presence != nil {
-			s.Report = v.c.Presence(m.ID)
-		}
-		view.Sights[m.ID] = s
-	}
-	if c.Phase == muster.ClusterDeleting && len(held) == 0 {
+	view.Nodes, view.Machines, view.Sights = r.nodes, r.machines, v.sights.of(id, r, v.c.Presence)
+	if c.Phase == muster.ClusterDeleting && len(view.Machines) == 0 {
 		if view.Cleaning, err = cleaning(tx, view.Nodes); err != nil {
 			return view, err
 		}
 	}
+	if view.Times, err = v.times(tx, c); err != nil {
+		return view, err
+	}
 	if c.Phase != muster.ClusterDeleting && c.Phase != muster.ClusterFailed {
-		if view.Times, err = times(tx, c); err != nil {
+		if err = v.spares(tx, &view); err != nil {
 			return view, err
 		}
+		v.watching(&view)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,13 +130,40 @@ func cleaning(tx *store.Tx, nodes []muster.Node) (int, error) {
 // historySize is how many past durations an estimate looks at.
 const historySize = 20
 
-func times(tx *store.Tx, c muster.Cluster) (t Times, err error) {
-	for kind, span := range map[string]*Span{"boot": &t.Boot, "configure": &t.Configure, "build": &t.Build} {
-		history, err := tx.Durations(kind, c.Class, string(c.Image), historySize)
-		if err != nil {
+// times are how long such things took lately; for a build, before it began.
+func (v *Converger) times(tx *store.Tx, c muster.Cluster) (Times, error) {
+	v.mu.Lock()
+	w := v.workOf(c.ID)
+	builds := c.Image != "" && (c.Phase == muster.ClusterBuilding || c.Phase == muster.ClusterValidating)
+	if !builds {
+		w.times = nil
+	}
+	kept := w.times
+	v.mu.Unlock()
+	if kept != nil {
+		return *kept, nil
+	}
+	t, err := v.readTimes(tx, c)
+	if err == nil && builds {
+		v.mu.Lock()
+		w.times = &t
+		v.mu.Unlock()
+	}
+	return t, err
+}
+
+func (v *Converger) readTimes(tx *store.Tx, c muster.Cluster) (t Times, err error) {
+	kinds := map[string]*Span{"boot": &t.Boot, "configure": &t.Configure, "build": &t.Build}
+	switch {
+	case c.Phase == muster.ClusterDeleting, c.Phase == muster.ClusterFailed:
+		kinds = map[string]*Span{"delete": &t.Delete}
+	case c.Scaling != nil:
+		kinds["scale"] = &t.Scale
+	}
+	for kind, span := range kinds {
+		if *span, err = v.spans.of(tx, v.c.Clock.Now(), kind, c.Class, string(c.Image)); err != nil {
 			return t, err
 		}
-		*span = SpanOf(history)
 	}
 	return t, nil
 }
@@ -151,6 +182,8 @@ func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]str
 			err = tx.PutMachine(a.Machine, a.Text)
 		case KeepClean:
 			err = tx.PutClean(a.Record)
+		case KeepFence:
+			err = tx.PutFence(a.Record, a.Cluster, a.Node)
 		case Measure:
 			err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
 		case Boot:
@@ -171,12 +204,19 @@ func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]str
 
 // apply brings the view up to what was committed.
 func apply(view *View, actions []Action) {
+	var at map[string]int // nodes by name
 	for _, a := range actions {
 		switch a := a.(type) {
 		case SetCluster:
 			view.Cluster = a.Cluster
 		case SetNode:
-			if i := slices.IndexFunc(view.Nodes, func(n muster.Node) bool { return n.Name == a.Node.Name }); i >= 0 {
+			if at == nil {
+				at = make(map[string]int, len(view.Nodes))
+				for i, n := range view.Nodes {
+					at[n.Name] = i
+				}
+			}
+			if i, ok := at[a.Node.Name]; ok {
 				view.Nodes[i] = a.Node
 			}
 		case SetMachine:
@@ -209,6 +249,13 @@ func (v *Converger) forget(id muster.ClusterID) {
 	}
 	v.mu.Lock()
 	delete(v.work, id)
+	delete(v.records, id)
+	delete(v.short, id)
+	for key := range v.tried {
+		if key.cluster == id {
+			delete(v.tried, key)
+		}
+	}
 	v.mu.Unlock()
 }
 
@@ -234,6 +281,8 @@ func wanted(view View) map[string]int {
 	for _, n := range view.Nodes {
 		p := view.Machines[n.Machine].Provider
 		switch s := view.Sights[n.Machine]; {
+		case n.Phase == muster.NodeFenced && view.Spares[n.Name].Machine.ID != "":
+			out[view.Spares[n.Name].Machine.Provider]++
 		case n.Phase == muster.NodeAssigned,
 			n.Phase == muster.NodeBooting && !n.NotBefore.IsZero() && !view.Now.Before(n.NotBefore),
 			n.Phase == muster.NodeReady && (s.down(n.Attempt) || s.said(n) != nil && s.said(n).Rebooted):
@@ -252,6 +301,8 @@ func (v *Converger) act(view View, actions []Action, tokens map[string]string) {
 			v.prepare(view)
 		case Dismantle:
 			v.dismantle(view, a.Home)
+		case Probe:
+			v.probe(view.Machines[a.Machine], a.Since)
 		case Boot:
 			m := view.Machines[a.Node.Machine]
 			boots[m.Provider] = append(boots[m.Provider], v.bootOf(view, a.Node, m, tokens[a.Node.Name]))
@@ -272,11 +323,8 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 		boot.Message = &provider.Attachment{Network: networkOf(c), Address: netip.PrefixFrom(n.Address, c.Subnet.Bits())}
 	}
 	v.mu.Lock()
-	home := v.workOf(c.ID).home
+	boot.Shares = sharesOf(v.workOf(c.ID).mounts, n)
 	v.mu.Unlock()
-	if home != "" {
-		boot.Shares = []provider.Share{{Path: home, Target: "/home"}}
-	}
 	return provider.Want{Machine: m.ID, Power: provider.PowerBoot, Boot: boot}
 }
 

@@ -33,6 +33,16 @@ func hasCondition(list []muster.Condition, code string) bool {
 	return slices.ContainsFunc(list, func(c muster.Condition) bool { return c.Code == code })
 }
 
+// conditionOf finds a condition by its code; nil when it is not there.
+func conditionOf(list []muster.Condition, code string) *muster.Condition {
+	for i := range list {
+		if list[i].Code == code {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
 func sameConditions(a, b []muster.Condition) bool {
 	return slices.EqualFunc(a, b, func(x, y muster.Condition) bool {
 		return x.Code == y.Code && x.Text == y.Text && x.Hint == y.Hint && x.ETA.Equal(y.ETA) && x.Since.Equal(y.Since)

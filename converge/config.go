@@ -19,13 +19,6 @@ type Images interface {
 	Resolve(ctx context.Context, c muster.Cluster) (muster.ImageID, error)
 }
 
-// Homes keeps the home directories of clusters. Both are idempotent.
-type Homes interface {
-	// Ensure makes the cluster's home directory and returns its path.
-	Ensure(ctx context.Context, c muster.ClusterID) (path string, err error)
-	Remove(ctx context.Context, c muster.ClusterID) error
-}
-
 // Queue places queued clusters on machines that have become free, in the order
 // of the queue.
 type Queue interface {
@@ -42,17 +35,35 @@ type Config struct {
 	// Presence gives the newest report of a machine's agent; nil when there is
 	// none. Nil: there are no agents.
 	Presence func(id muster.MachineID) *Report
-	Images   Images // nil: clusters name content IDs
-	Homes    Homes  // nil: no shared homes
-	Queue    Queue  // nil: nothing queues
-	Clock    muster.Clock
-	Log      *slog.Logger
-	Limits   Limits
+	Images   Images  // nil: clusters name content IDs
+	Volumes  Volumes // nil: nothing outlives machines
+	Queue    Queue   // nil: nothing queues
+	// Spares finds other machines for nodes that lost theirs. Nil: they wait.
+	Spares Spares
+	// Silence is how many of the site's agents that should report have missed a
+	// beat, and how many should report. Whoever gives it wakes the clusters in which an agent
+	// falls silent or returns. Nil: clusters look by themselves.
+	Silence func() (silent, all int)
+	// Beat is how often agents report now. Nil: 10 s, until they say.
+	Beat func() time.Duration
+	// Awake is since when this server has been listening to agents without a
+	// pause. Nil: since it started.
+	Awake func() time.Time
+	// Probe asks a machine directly, past its agent: nil when something on it
+	// is alive. Nil: nobody can.
+	Probe  func(ctx context.Context, m muster.Machine) error
+	Clock  muster.Clock
+	Log    *slog.Logger
+	Limits Limits
 	// BootWindow limits how many machines of a provider boot at once, by the
 	// provider's name. 0 or absent: 64.
 	BootWindow map[string]int
-	// Sweep is how often all machines are discovered and observed. 0: 30 s.
+	// Sweep is how often all machines are discovered and observed; many machines
+	// less often. 0: 30 s.
 	Sweep time.Duration
+	// QueueLook is how often the queue is looked at when nothing wakes it:
+	// images come and go without a word. 0: 30 s.
+	QueueLook time.Duration
 	// CallTimeout limits one provider call; cleaning has CleanTimeout. 0: 2
 	// minutes and an hour.
 	CallTimeout, CleanTimeout time.Duration

@@ -20,6 +20,7 @@ type Converger struct {
 	c         Config
 	providers map[string]provider.Provider
 	sights    *sights
+	spans     spans
 	window    *window
 	loop      *Loop
 	observers map[string]*observer
@@ -29,19 +30,22 @@ type Converger struct {
 
 	mu         sync.Mutex
 	work       map[muster.ClusterID]*clusterWork
+	records    map[muster.ClusterID]*clusterRecords
 	unseen     map[string]bool // providers that were not looked at yet
 	discovered chan struct{}   // closed when unseen is empty
+	powerCut   bool            // most machines were off at the first look
+	short      map[muster.ClusterID]bool
+	tried      map[nodeKey][]muster.MachineID
 }
 
 // clusterWork is how far the work besides machines is, for one cluster.
 type clusterWork struct {
 	prepared, dismantled, removed Work
-	home                          string
+	mounts                        []VolumeMount
+	// times are those that a build began with. The first of a thousand boots to
+	// end are the fastest: by them the others would be given up too soon.
+	times *Times
 }
-
-// queueLook is how often the queue is looked at when nothing wakes it: images
-// come and go without a word.
-const queueLook = 30 * time.Second
 
 // Keys of the loop: a cluster, a machine, a provider, and the queue.
 const (
@@ -64,6 +68,7 @@ func New(c Config) (*Converger, error) {
 	}
 	c.Limits = c.Limits.withDefaults()
 	set(&c.Sweep, 30*time.Second)
+	set(&c.QueueLook, 30*time.Second)
 	set(&c.CallTimeout, 2*time.Minute)
 	set(&c.CleanTimeout, time.Hour)
 	set(&c.TokenLife, time.Hour)
@@ -71,8 +76,9 @@ func New(c Config) (*Converger, error) {
 	set(&c.BackoffMax, 30*time.Second)
 	v := &Converger{
 		c: c, providers: map[string]provider.Provider{}, sights: newSights(), window: newWindow(c.BootWindow),
-		observers: map[string]*observer{}, work: map[muster.ClusterID]*clusterWork{}, started: c.Clock.Now(),
+		observers: map[string]*observer{}, work: map[muster.ClusterID]*clusterWork{}, records: map[muster.ClusterID]*clusterRecords{}, started: c.Clock.Now(),
 		unseen: map[string]bool{}, discovered: make(chan struct{}),
+		short: map[muster.ClusterID]bool{}, tried: map[nodeKey][]muster.MachineID{},
 	}
 	if len(c.Providers) == 0 {
 		close(v.discovered)
@@ -134,14 +140,17 @@ func (v *Converger) LastAnswer(id muster.MachineID) time.Time { return v.sights.
 // on record. With a provider that does not answer, that is never.
 func (v *Converger) Discovered() <-chan struct{} { return v.discovered }
 
-// looked notes that what a provider has is on record.
-func (v *Converger) looked(name string) {
+// looked notes that what a provider has is on record, and was looked at.
+func (v *Converger) looked(name string, records []muster.Machine) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.unseen[name] {
-		return
+	first := v.unseen[name]
+	delete(v.unseen, name)
+	last := first && len(v.unseen) == 0
+	v.mu.Unlock()
+	if first {
+		v.firstLook(records)
 	}
-	if delete(v.unseen, name); len(v.unseen) == 0 {
+	if last {
 		close(v.discovered)
 	}
 }
@@ -156,7 +165,7 @@ func (v *Converger) do(ctx context.Context, key string) (time.Duration, error) {
 	case strings.HasPrefix(key, keyProvider):
 		return v.site(ctx, key[len(keyProvider):])
 	case key == keyQueue && v.c.Queue != nil:
-		return queueLook, v.c.Queue.Place(ctx)
+		return v.c.QueueLook, v.c.Queue.Place(ctx)
 	}
 	return 0, nil
 }
@@ -195,6 +204,7 @@ func (v *Converger) wakeFor(a muster.Audit) {
 		if p := muster.MachinePhase(a.To); !p.Held() {
 			v.loop.Wake(keyMachine + a.Object)
 			if p == muster.MachineFree || p == muster.MachineRetired {
+				v.wakeShort() // before the queue
 				v.WakeQueue()
 			}
 		}
@@ -212,9 +222,11 @@ func (v *Converger) wakeAll(ctx context.Context) error {
 		for _, c := range clusters {
 			keys = append(keys, keyCluster+string(c.ID))
 		}
-		machines, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning}})
+		machines, err := tx.Machines(store.MachineFilter{})
 		for _, m := range machines {
-			keys = append(keys, keyMachine+string(m.ID))
+			if waits(m) {
+				keys = append(keys, keyMachine+string(m.ID))
+			}
 		}
 		return err
 	})

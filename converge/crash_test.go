@@ -103,6 +103,7 @@ func (m mortal) Ensure(ctx context.Context, wants []provider.Want) []error {
 			return dead()
 		}
 		m.intended(wants[i])
+		m.s.rig.alone(wants[i])
 		if errs := m.Provider.Ensure(ctx, wants[i:i+1]); errs != nil {
 			return dead()
 		}
@@ -135,6 +136,22 @@ func (m mortal) Observe(ctx context.Context, ids []muster.MachineID) (s []provid
 		return err
 	})
 	return s, err
+}
+
+func (m mortal) Fence(ctx context.Context, id muster.MachineID) (r muster.FenceRecord, err error) {
+	err = m.call("Fence", func() (err error) {
+		r, err = m.Provider.Fence(ctx, id)
+		return err
+	})
+	return r, err
+}
+
+func (m mortal) Test(ctx context.Context, id muster.MachineID) (r muster.TestRecord, err error) {
+	err = m.call("Test", func() (err error) {
+		r, err = m.Provider.Test(ctx, id)
+		return err
+	})
+	return r, err
 }
 
 func (m mortal) call(name string, f func() error) error {

@@ -28,6 +28,7 @@ func Decide(v View) ([]Action, time.Duration) {
 		d.live()
 	case muster.ClusterDeleting, muster.ClusterFailed:
 		d.giveBack()
+		d.farewell()
 	}
 	return append(d.records, d.calls...), d.next
 }
@@ -43,6 +44,11 @@ type decider struct {
 	next    time.Duration
 	givenUp []int // indices into Nodes
 	toBoot  []want
+
+	// How many nodes wait for which doubt about more than themselves.
+	unheard, mass, powerCut int
+	// ownMachines: Machines is a copy that this decision may change.
+	ownMachines bool
 }
 
 // want is a node that should start to boot now.
@@ -54,14 +60,9 @@ type want struct {
 
 // live goes on with a cluster that should run.
 func (d *decider) live() {
-	if e := d.Cluster.Expires; d.Cluster.Phase == muster.ClusterReady && !e.IsZero() {
-		if !d.Now.Before(e) {
-			d.Cluster.Phase = muster.ClusterDeleting
-			d.clusterText(fmt.Sprintf("the walltime of %s is over", d.Cluster.Spec.Walltime))
-			d.giveBack()
-			return
-		}
-		d.lookAt(e)
+	if d.time() {
+		d.giveBack()
+		return
 	}
 	if d.prepare(); d.Cluster.Phase == muster.ClusterFailed {
 		d.giveBack()
@@ -70,10 +71,12 @@ func (d *decider) live() {
 	for i := range d.Nodes {
 		d.node(i)
 	}
+	d.letJoin()
 	if reason := d.judge(); reason != nil {
 		d.fail(reason)
 		return
 	}
+	d.scale()
 	d.bootNodes()
 	d.progress()
 }
@@ -145,9 +148,16 @@ func (d *decider) judge() *muster.Error {
 		return nil
 	}
 	why := lastWord(*first)
-	e := muster.Errorf(muster.EUnavailable, "node %s did not come up on machine %s after %s: %s", first.Name, first.Machine, attempts(first.Failures), why)
+	if l := conditionText(first.Conditions, lost); l != "" {
+		why = l
+	}
+	where := " on machine " + string(first.Machine)
+	if first.Machine == "" {
+		where = "" // it waits for one in vain
+	}
+	e := muster.Errorf(muster.EUnavailable, "node %s did not come up%s after %s: %s", first.Name, where, attempts(first.Failures), why)
 	if least < d.Cluster.Spec.Nodes && !head {
-		e = muster.Errorf(muster.EUnavailable, "only %d of at least %d nodes came up; %s on machine %s: %s", left, least, first.Name, first.Machine, why)
+		e = muster.Errorf(muster.EUnavailable, "only %d of at least %d nodes came up; %s%s: %s", left, least, first.Name, where, why)
 	}
 	return e.WithHint("read the node's journal with `muster events %s`, then delete the cluster and ask again; `min:` in the request lets it start with fewer nodes", d.Cluster.ID)
 }

@@ -95,7 +95,8 @@ func (d *decider) switchOff(id muster.MachineID, s Sight) {
 		return
 	}
 	d.lookAt(s.OffAt.Add(d.Limits.OffRetry))
-	d.observeAgain(id, s, min(max(since/4, d.Limits.PollMin), d.Limits.PollMax))
+	// A call that failed is tried again later: until then nothing will change.
+	d.observeAgain(id, s, min(max(since.Abs()/4, d.Limits.PollMin), d.Limits.PollMax))
 }
 
 // stuckOff tells the user why a cluster does not go away.
@@ -116,7 +117,7 @@ func (d *decider) release(n *muster.Node, to muster.MachinePhase, why string) {
 	m.Phase, m.PhaseSince = to, d.Now
 	m.Cluster, m.Node, m.Attempt = "", "", 0
 	if to == muster.MachineSuspect {
-		m.Conditions = withCondition(m.Conditions, muster.Condition{Code: "suspect", Text: why, Since: d.Now, Hint: "look at it, then put it into maintenance and back"})
+		m = suspected(m, why, d.Now)
 	}
 	n.Deadline, n.NotBefore = time.Time{}, time.Time{}
 	d.setPhase(n, muster.NodeGone, why)
@@ -127,7 +128,7 @@ func (d *decider) release(n *muster.Node, to muster.MachinePhase, why string) {
 // was given up while another machine booted the same image. When nobody came
 // up, the image is as likely at fault.
 func (d *decider) condemned(n muster.Node) bool {
-	if n.Failures < d.Limits.BootAttempts {
+	if d.tried(n) < d.Limits.BootAttempts {
 		return false
 	}
 	for _, other := range d.Nodes {

@@ -1,7 +1,6 @@
 package converge
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -15,12 +14,19 @@ const NotAnswering = "not-answering"
 
 // DecideMachine says what is to be done next for a machine that no node holds,
 // and after how long to look again. Every way to free goes through a cleaning
-// that was verified.
+// that was verified, and nobody gets a machine that is suspected of a fault
+// before a good test.
 func DecideMachine(v MachineView) ([]Action, time.Duration) {
 	d := decider{View: View{Now: v.Now, Limits: v.Limits.withDefaults()}, called: map[muster.MachineID]bool{}}
 	m, s := v.Machine, v.Sight
-	if hasCondition(m.Conditions, NotAnswering) || s.Busy {
-		return nil, 0
+	switch {
+	case m.Phase.Held():
+		return nil, 0 // its cluster decides
+	case s.Busy:
+		d.lateMachine(m, s, v.Times)
+		return d.records, d.next
+	case d.intended(&m, s), hasCondition(m.Conditions, NotAnswering):
+		return append(d.records, d.calls...), d.next
 	}
 	if m.Phase == muster.MachineNew {
 		d.machine(&m, muster.MachineCleaning, "")
@@ -33,7 +39,11 @@ func DecideMachine(v MachineView) ([]Action, time.Duration) {
 			d.machine(&m, muster.MachineCleaning, "it runs although it belongs to nobody")
 			d.switchOff(m.ID, s)
 		}
-	case muster.MachineSuspect, muster.MachineQuarantined:
+	case muster.MachineSuspect:
+		d.suspect(m, s, v.Times)
+	case muster.MachineTesting:
+		d.testing(m, s, v.Times)
+	case muster.MachineQuarantined:
 		if s.Known && s.State == provider.StateRunning && !s.Fenced {
 			d.switchOff(m.ID, s)
 		}
@@ -43,14 +53,41 @@ func DecideMachine(v MachineView) ([]Action, time.Duration) {
 
 // machine records a change of phase.
 func (d *decider) machine(m *muster.Machine, p muster.MachinePhase, text string) {
-	m.Phase, m.PhaseSince = p, d.Now
+	if m.Phase != p {
+		m.PhaseSince = d.Now
+		m.Conditions = withoutCondition(m.Conditions, "late")
+	}
+	m.Phase = p
 	d.records = append(d.records, SetMachine{Machine: *m, Text: text})
+}
+
+// tell gives the machine a condition, and writes that only when it is news.
+func (d *decider) tell(m *muster.Machine, c muster.Condition, text string) {
+	c.Since = d.Now
+	list := withCondition(m.Conditions, c)
+	if !sameConditions(list, m.Conditions) {
+		m.Conditions = list
+		d.records = append(d.records, SetMachine{Machine: *m, Text: text})
+	}
+}
+
+// suspected makes a machine suspect, and counts that among its faults.
+func suspected(m muster.Machine, why string, now time.Time) muster.Machine {
+	m.Phase, m.PhaseSince = muster.MachineSuspect, now
+	m.Conditions = withCondition(withoutCondition(m.Conditions, "suspect", "late"), muster.Condition{
+		Code: "suspect", Text: why, Since: now, Hint: "it is tested by itself before it is used again",
+	})
+	m.Faults = append(append([]time.Time(nil), m.Faults...), now)
+	if n := len(m.Faults); n > muster.MaxFaults {
+		m.Faults = m.Faults[n-muster.MaxFaults:]
+	}
+	return m
 }
 
 func (d *decider) clean(m muster.Machine, s Sight) {
 	if r := s.Cleaned; r != nil && r.Verified {
 		m.LastClean = r
-		m.Conditions = withoutCondition(m.Conditions, "clean-failed", "suspect")
+		m.Conditions = withoutCondition(m.Conditions, "clean-failed", "suspect", "stuck", "late")
 		d.machine(&m, muster.MachineFree, "")
 		d.records = append(d.records, KeepClean{Record: *r}, Measure{Kind: "clean", Class: m.Facts.Class, Took: r.Took})
 		return
@@ -60,16 +97,18 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 	case s.CleanErr != nil:
 		why = s.CleanErr.Error()
 	case s.Cleaned != nil:
-		why = "not verified: " + unverified(*s.Cleaned)
+		why = "not verified: " + failedSteps(s.Cleaned.Steps)
 	}
 	switch {
 	case s.CleanTries >= d.Limits.CleanTries:
-		m.LastClean = s.Cleaned
+		if s.Cleaned != nil {
+			m.LastClean = s.Cleaned
+		}
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
 			Code: "clean-failed", Since: d.Now, Text: "it could not be cleaned: " + why,
-			Hint: "look at the machine, then put it into maintenance and back",
+			Hint: "it is tested, then cleaned again; look at it when that fails too",
 		})
-		d.machine(&m, muster.MachineSuspect, "it could not be cleaned: "+why)
+		d.give(suspected(m, "it could not be cleaned: "+why, d.Now))
 	case d.Now.Before(s.CleanRetry):
 		d.lookAt(s.CleanRetry)
 	case s.Known && s.State == provider.StateOff:
@@ -78,81 +117,41 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 		d.observe(m.ID, s)
 	case s.State == provider.StateUnknown:
 		d.observeAgain(m.ID, s, time.Second)
-	case s.OffTries >= d.Limits.OffTries && d.Now.Sub(s.OffAt) >= d.Limits.OffRetry:
+	case d.staysOn(s):
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
-			Code: "stuck", Since: d.Now, Text: "it does not go off", Hint: "switch it off by hand, then put it into maintenance and back",
+			Code: "stuck", Since: d.Now, Text: "it does not go off", Hint: "it is cut off, then tested",
 		})
-		d.machine(&m, muster.MachineSuspect, "it does not go off")
+		d.give(suspected(m, "it does not go off", d.Now))
 	default:
 		d.switchOff(m.ID, s)
 	}
 }
 
-func unverified(r muster.CleanRecord) string {
+// give records a suspect machine.
+func (d *decider) give(m muster.Machine) {
+	why := ""
+	for _, c := range m.Conditions {
+		if c.Code == "suspect" {
+			why = c.Text
+		}
+	}
+	d.records = append(d.records, SetMachine{Machine: m, Text: why})
+}
+
+// staysOn tells whether the machine was told often enough to go off.
+func (d *decider) staysOn(s Sight) bool {
+	return s.OffTries >= d.Limits.OffTries && d.Now.Sub(s.OffAt) >= d.Limits.OffRetry
+}
+
+func failedSteps(steps []muster.CleanStep) string {
 	var bad []string
-	for _, s := range r.Steps {
+	for _, s := range steps {
 		if !s.OK {
-			bad = append(bad, s.What)
+			bad = append(bad, strings.TrimSuffix(s.What+": "+s.Check, ": "))
 		}
 	}
-	return strings.Join(bad, ", ")
-}
-
-// DecideSite compares the machines on record with those that a provider finds
-// now: new ones are taken in, changed facts are noted, missing ones marked.
-func DecideSite(records, found []muster.Machine, now time.Time) []Action {
-	var out []Action
-	known := make(map[muster.MachineID]muster.Machine, len(records))
-	for _, m := range records {
-		known[m.ID] = m
+	if len(bad) == 0 {
+		return "no step says why"
 	}
-	seen := map[muster.MachineID]bool{}
-	for _, f := range found {
-		if f.ID == "" || seen[f.ID] {
-			continue
-		}
-		seen[f.ID] = true
-		m, ok := known[f.ID]
-		switch {
-		case !ok:
-			out = append(out, SetMachine{Machine: muster.Machine{ID: f.ID, Provider: f.Provider, Phase: muster.MachineNew, PhaseSince: now, Facts: f.Facts}, Text: "found"})
-		case m.Provider != f.Provider:
-			// Two providers claim one name: the first keeps it.
-		default:
-			text := ""
-			if hasCondition(m.Conditions, NotAnswering) {
-				m.Conditions = withoutCondition(m.Conditions, NotAnswering)
-				text = "it answers again"
-			}
-			if !sameFacts(m.Facts, f.Facts) {
-				m.Facts = f.Facts
-				text = strings.TrimPrefix(text+"; its facts changed", "; ")
-			}
-			if text != "" {
-				out = append(out, SetMachine{Machine: m, Text: text})
-			}
-		}
-	}
-	for _, m := range records {
-		if seen[m.ID] || m.Phase == muster.MachineRetired || hasCondition(m.Conditions, NotAnswering) {
-			continue
-		}
-		m.Conditions = withCondition(m.Conditions, muster.Condition{
-			Code: NotAnswering, Text: "its provider does not find it", Since: now, Hint: "check its power and its management address",
-		})
-		out = append(out, SetMachine{Machine: m, Text: "it does not answer"})
-	}
-	return out
-}
-
-// sameFacts compares facts as they are stored.
-func sameFacts(a, b muster.Facts) bool {
-	return a.Architecture == b.Architecture && a.Processor == b.Processor && a.CPULevel == b.CPULevel &&
-		a.Sockets == b.Sockets && a.Cores == b.Cores && a.Threads == b.Threads && slices.Equal(a.CPUs, b.CPUs) &&
-		slices.EqualFunc(a.NUMA, b.NUMA, func(x, y muster.NUMA) bool {
-			return x.ID == y.ID && slices.Equal(x.CPUs, y.CPUs) && x.Memory == y.Memory
-		}) && a.Memory == b.Memory && a.Disk == b.Disk && slices.Equal(a.NICs, b.NICs) &&
-		slices.Equal(a.Accelerators, b.Accelerators) && slices.Equal(a.Modalias, b.Modalias) && a.Class == b.Class &&
-		a.Rack == b.Rack && a.Service == b.Service && a.Oversubscribed == b.Oversubscribed &&
-		a.Management == b.Management && a.Serial == b.Serial
+	return strings.Join(bad, "; ")
 }

@@ -2,7 +2,6 @@ package converge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 func (d *decider) node(i int) {
 	n := &d.Nodes[i]
 	m, ok := d.Machines[n.Machine]
-	if n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining && (!ok || m.Cluster != n.Cluster || m.Node != n.Name) {
+	if n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining && n.Phase != muster.NodeFenced && (!ok || m.Cluster != n.Cluster || m.Node != n.Name) {
 		return // its machine is not its own: nothing may be done to it
 	}
 	switch n.Phase {
@@ -24,8 +23,12 @@ func (d *decider) node(i int) {
 		d.booting(i)
 	case muster.NodeConfiguring, muster.NodeValidating:
 		d.configuring(i)
-	case muster.NodeReady:
+	case muster.NodeReady, muster.NodeUnreachable:
 		d.ready(i)
+	case muster.NodeFencing:
+		d.fencing(i)
+	case muster.NodeFenced:
+		d.fenced(i)
 	case muster.NodeDraining:
 		d.drain(n)
 	}
@@ -35,6 +38,9 @@ func (d *decider) node(i int) {
 func (d *decider) booting(i int) {
 	n := &d.Nodes[i]
 	if !n.NotBefore.IsZero() { // the attempt failed; the next one waits
+		if d.noPower(d.Sights[n.Machine]) {
+			d.powerCut++
+		}
 		d.want(i, "", false)
 		return
 	}
@@ -69,7 +75,7 @@ func (d *decider) configuring(i int) {
 	case s.down(n.Attempt):
 		d.failed(i, "the machine went off while it was configured"+because(s))
 	case r != nil && r.State == "ready":
-		d.becomeReady(n, r)
+		d.becomeReady(n)
 	case r != nil && r.State == "failed":
 		d.failed(i, "the node's own checks failed: "+badChecks(r))
 	case !d.Now.Before(d.deadline(*n)):
@@ -84,17 +90,17 @@ func (d *decider) configuring(i int) {
 	}
 }
 
-// becomeReady takes the node through validation, which in this form is the
-// agent's own checks, to ready.
-func (d *decider) becomeReady(n *muster.Node, r *Report) {
-	d.records = append(d.records, Measure{Kind: "configure", Class: d.class(*n), Image: string(d.Cluster.Image), Took: d.Now.Sub(n.PhaseSince)})
+// becomeReady takes the node to ready through validation, which in this form
+// is the agent's own checks. A node that is held back waits there until it may
+// join.
+func (d *decider) becomeReady(n *muster.Node) {
 	if n.Phase == muster.NodeConfiguring {
+		d.records = append(d.records, Measure{Kind: "configure", Class: d.class(*n), Image: string(d.Cluster.Image), Took: d.Now.Sub(n.PhaseSince)})
 		d.setPhase(n, muster.NodeValidating, "")
 	}
-	n.Failures, n.NotBefore = 0, time.Time{}
-	n.Conditions = withoutCondition(n.Conditions, "boot-failed", "late")
-	n.Stages = append(slices.Clone(r.Stages), muster.Stage{Name: "ready", At: d.Now})
-	d.setPhase(n, muster.NodeReady, "")
+	if !n.Hold {
+		d.join(n)
+	}
 }
 
 // ready watches a node in use. Reboots are normal; silence alone condemns
@@ -107,10 +113,10 @@ func (d *decider) ready(i int) {
 	case s.Busy:
 		return
 	case s.down(n.Attempt):
-		d.want(i, "the machine went off by itself"+because(s), false)
+		d.wentOff(i, s, r)
 		return
 	case r != nil && r.Rebooted:
-		d.want(i, "the node rebooted by itself", false)
+		d.again(i, "the node rebooted by itself")
 		return
 	}
 	conditions := n.Conditions
@@ -119,43 +125,80 @@ func (d *decider) ready(i int) {
 	} else if r != nil {
 		conditions = withoutCondition(conditions, "unhealthy")
 	}
-	conditions = d.silence(conditions, r, n.PhaseSince)
-	if !sameConditions(conditions, n.Conditions) {
-		n.Conditions = conditions
+	phase, text := muster.NodeReady, ""
+	switch x := d.silence(*n, s, r); x.code {
+	case heard:
+		if r == nil { // it is only early
+			phase = n.Phase
+		} else if conditions = withoutCondition(conditions, silent, agentSilent, cutOff); n.Phase != phase {
+			text = "it reports again"
+		}
+	case late:
+		phase = n.Phase
+	case listening:
+		phase = n.Phase
+		d.unheard++
+	case massSilence:
+		phase = n.Phase
+		d.mass++
+	case lost:
+		d.lost(i, x.text)
+		return
+	default:
+		conditions = withoutCondition(conditions, silent, agentSilent, cutOff)
+		if c := conditionOf(n.Conditions, x.code); c != nil { // since when it is so
+			conditions = append(conditions, *c)
+		}
+		conditions = withCondition(conditions, muster.Condition{Code: x.code, Text: x.text, Hint: x.hint, Since: d.Now})
+		if phase = n.Phase; x.code == cutOff { // one that was, is until it is heard
+			phase = muster.NodeUnreachable
+		}
+		text = x.text
+	}
+	changed := !sameConditions(conditions, n.Conditions)
+	n.Conditions = conditions
+	switch {
+	case n.Phase != phase:
+		d.setPhase(n, phase, text)
+	case changed:
 		d.records = append(d.records, SetNode{Node: *n})
 	}
-	d.observe(n.Machine, s)
-}
-
-// silence tells of a node that has not reported for three intervals.
-func (d *decider) silence(conditions []muster.Condition, r *Report, since time.Time) []muster.Condition {
-	last, interval := d.Started, 10*time.Second
-	if r != nil {
-		last, interval = r.At, max(r.Interval, time.Second)
+	if s.Known && s.State == provider.StateUnknown && phase == muster.NodeReady && len(conditions) == 0 {
+		d.observeAgain(n.Machine, s, blindLook) // its agent speaks for it meanwhile
+	} else {
+		d.observe(n.Machine, s)
 	}
-	for _, t := range []time.Time{d.Started, since} {
-		if last.Before(t) {
-			last = t
-		}
-	}
-	quiet := last.Add(3 * interval)
-	if d.Now.Before(quiet) {
-		d.lookAt(quiet)
-		return withoutCondition(conditions, "silent")
-	}
-	return withCondition(conditions, muster.Condition{
-		Code: "silent", Text: "its agent has not reported since " + clock(last), Since: d.Now,
-		Hint: "jobs may still run; look at the machine's console",
-	})
 }
 
 // failed records that the present attempt failed. The node waits for the next
 // one, or is given up.
 func (d *decider) failed(i int, why string) {
 	n := &d.Nodes[i]
+	if s := d.Sights[n.Machine]; d.noPower(s) && s.Refused != nil { // no fault of the machine
+		d.powerCut++
+		n.NotBefore = d.Now.Add(d.Limits.NoPower)
+		n.Conditions = withCondition(n.Conditions, muster.Condition{
+			Code: noPower, Text: why, Hint: "most machines went off: it is tried again until the power is back", Since: d.Now,
+		})
+		d.setPhase(n, muster.NodeBooting, why)
+		d.lookAt(n.NotBefore)
+		return
+	}
 	n.Failures++
-	n.NotBefore = d.Now.Add(d.Limits.retryAfter(n.Failures))
-	last := n.Failures >= d.Limits.BootAttempts && d.Cluster.Phase != muster.ClusterReady
+	n.NotBefore = d.Now.Add(d.Limits.retryAfter(d.tried(*n)))
+	if d.Cluster.Phase == muster.ClusterReady && n.Phase == muster.NodeReady {
+		n.Down = true
+	}
+	spent := n.Failures%d.Limits.BootAttempts == 0
+	last := spent && d.Cluster.Phase != muster.ClusterReady
+	if spent && n.Failures < d.Limits.BootAttempts*d.Limits.Machines && d.Spares[n.Name].Machine.ID != "" {
+		n.Conditions = withCondition(n.Conditions, muster.Condition{
+			Code: "boot-failed", Text: fmt.Sprintf("attempt %d: %s", n.Attempt, why), Hint: "another machine is tried", Since: d.Now,
+		})
+		d.setPhase(n, muster.NodeFencing, fmt.Sprintf("attempt %d: %s; another machine is tried", n.Attempt, why))
+		d.call(n.Machine, Fence{Machine: n.Machine})
+		return
+	}
 	text, hint := fmt.Sprintf("attempt %d: %s", n.Attempt, why), ""
 	if !last {
 		hint = "it is tried again by itself at " + clock(n.NotBefore)
@@ -197,9 +240,10 @@ func (d *decider) bootNodes() {
 			d.slots[m.Provider]--
 		}
 		n.Attempt++
+		n.Hold = d.Cluster.Phase == muster.ClusterReady
 		n.NotBefore, n.Stages = time.Time{}, nil
 		n.Management = m.Facts.Management
-		n.Conditions = withoutCondition(n.Conditions, "silent", "unhealthy")
+		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, "unhealthy", "held")
 		d.setPhase(n, muster.NodeBooting, w.text)
 		if m.Phase != muster.MachineActive {
 			m.Phase, m.PhaseSince = muster.MachineActive, d.Now
@@ -236,6 +280,10 @@ func (d *decider) deadline(n muster.Node) time.Time {
 }
 
 func (d *decider) class(n muster.Node) string { return d.Machines[n.Machine].Facts.Class }
+
+// blindLook is how often a provider is asked about a machine that it cannot
+// see, while the machine's agent says that all is well.
+const blindLook = 30 * time.Second
 
 // observe asks what the machine is doing, when nobody knows.
 func (d *decider) observe(id muster.MachineID, s Sight) {

@@ -29,7 +29,7 @@ func (d *decider) progress() {
 	up := live > 0 && len(waiting) == 0
 	switch d.Cluster.Phase {
 	case muster.ClusterReady:
-		d.degraded(waiting)
+		d.status()
 	case muster.ClusterBuilding:
 		d.estimate()
 		if !up {
@@ -42,13 +42,16 @@ func (d *decider) progress() {
 	case muster.ClusterValidating:
 		if !up {
 			d.Cluster.Phase = muster.ClusterBuilding
+			d.drop("scheduler") // it is waited for when all nodes are there
+			d.late(waiting)
 			d.clusterText("a node must boot again")
 			break
 		}
 		missing := d.schedulerMissing()
 		if missing == "" {
 			d.handOver()
-			return
+			d.status()
+			break
 		}
 		if until := last.Add(d.Limits.Scheduler); d.Now.Before(until) {
 			d.condition("scheduler", "waiting for the scheduler: "+missing, "")
@@ -133,22 +136,6 @@ func usable(state string) bool {
 	return false
 }
 
-// degraded tells which nodes of a cluster in use are not ready.
-func (d *decider) degraded(waiting []muster.Node) {
-	if len(waiting) == 0 {
-		d.drop("degraded")
-		return
-	}
-	names := make([]string, 0, len(waiting))
-	for _, n := range waiting {
-		names = append(names, n.Name)
-	}
-	if len(names) > 8 {
-		names = append(names[:8], "...")
-	}
-	d.condition("degraded", fmt.Sprintf("%d of %d nodes are ready; starting again: %s", len(d.Nodes)-len(waiting), len(d.Nodes), strings.Join(names, ", ")), "it mends itself; `muster show` tells about each node")
-}
-
 // estimate sets when the cluster should be ready, once.
 func (d *decider) estimate() {
 	c := &d.Cluster
@@ -160,9 +147,9 @@ func (d *decider) estimate() {
 	}
 	// Without any history nothing is promised: the deadline stands alone.
 	if d.Times.Build.N > 0 {
-		c.ETA = d.Now.Add(d.Times.Build.Median)
+		c.ETA, c.ETASpread = d.Now.Add(d.Times.Build.Median), d.Times.Build.Spread
 	} else if d.Times.Boot.N > 0 && d.Times.Configure.N > 0 {
-		c.ETA = d.Now.Add(d.Times.Boot.Median + d.Times.Configure.Median)
+		c.ETA, c.ETASpread = d.Now.Add(d.Times.Boot.Median+d.Times.Configure.Median), d.Times.Boot.Spread+d.Times.Configure.Spread
 	}
 	perTry := d.Limits.deadline(d.Times.Boot, d.Limits.Boot) + d.Limits.deadline(d.Times.Configure, d.Limits.Configure)
 	c.Deadline = d.Now.Add(time.Duration(d.Limits.BootAttempts)*perTry + d.Limits.Scheduler)

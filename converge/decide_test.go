@@ -87,10 +87,14 @@ func brief(actions []Action) string {
 			out = append(out, "off:"+string(a.Machine))
 		case Fence:
 			out = append(out, "fence:"+string(a.Machine))
+		case Probe:
+			out = append(out, "probe:"+string(a.Machine))
 		case Observe:
 			out = append(out, "observe:"+string(a.Machine))
 		case Clean:
 			out = append(out, "clean:"+string(a.Machine))
+		case Test:
+			out = append(out, "test:"+string(a.Machine))
 		case Prepare:
 			out = append(out, "prepare")
 		case Dismantle:
@@ -159,12 +163,13 @@ func TestDecide(t *testing.T) {
 		{"no scheduler, no waiting", two(building, up, func(v *View) { v.Cluster.Spec.Scheduler = muster.SchedulerNone }), "cluster=validating measure:build cluster=ready"},
 		{"a node that leaves goes back to building", two(muster.ClusterValidating, up, knows("m2", off)), "n02=booting/2 m2=active boot:n02 cluster=building"},
 		{"nothing to do", two(ready, up, says("m1", "ready", 1, idle), says("m2", "ready", 1, nil)), ""},
-		{"a reboot is normal", two(ready, up, says("m1", "ready", 1, idle), knows("m2", off)), "n02=booting/2 m2=active boot:n02 cluster=ready"},
+		{"a reboot is normal", two(ready, up, says("m1", "ready", 1, idle), says("m2", "ready", 1, nil), knows("m2", off), knows("m2", func(s *Sight) { s.Report.Goodbye = "reboot" })), "n02=booting/2 m2=active boot:n02 cluster=ready"},
+		{"a crash is not a reboot", two(ready, up, says("m1", "ready", 1, idle), says("m2", "ready", 1, nil), knows("m2", off)), "n02=unreachable/1 n02=fencing/1 cluster=ready fence:m2"},
 		{"so is one from inside", two(ready, up, says("m2", "ready", 1, nil), knows("m2", func(s *Sight) { s.Report.Rebooted = true })), "n02=booting/2 m2=active boot:n02 cluster=ready"},
-		{"silence is told", two(ready, up, func(v *View) { v.Now = at(300) }, says("m1", "ready", 1, idle)), "n01=ready/1 n02=ready/1"},
+		{"silence is told", two(ready, up, func(v *View) { v.Now = at(300) }, says("m1", "ready", 1, idle)), "n01=ready/1 n02=ready/1 probe:m1 probe:m2"},
 		{"silence is not told right after a start", two(ready, up, func(v *View) { v.Now, v.Started = at(300), at(290) }), ""},
 		{"a node in use that fails its checks is told", two(ready, up, says("m1", "failed", 1, idle), says("m2", "ready", 1, nil)), "n01=ready/1"},
-		{"the walltime ends it", two(ready, up, func(v *View) { v.Cluster.Expires = at(100) }), "cluster=deleting n01=draining/1 n02=draining/1 off:m1 off:m2"},
+		{"the walltime ends it", two(ready, up, func(v *View) { v.Cluster.Expires, v.Cluster.Spec.Scheduler = at(100), muster.SchedulerNone }), "cluster=deleting n01=draining/1 n02=draining/1 off:m1 off:m2"},
 		{"a third failure fails all", two(building, booting, node(0, func(n *muster.Node) { n.Failures = 2 }), knows("m1", off)), "n01=booting/1+wait cluster=failed n01=draining/1+wait n01=gone/1 m1=cleaning n02=draining/1 off:m2"},
 		{"unless fewer will do", two(building, booting, func(v *View) { v.Cluster.Spec.Min = 1 }, node(1, func(n *muster.Node) { n.Failures = 2 }), knows("m2", off)), "n02=booting/1+wait n02=draining/1+wait n02=gone/1 m2=cleaning"},
 		{"a machine that fails where others boot is suspect", two(building, up, func(v *View) { v.Cluster.Spec.Min = 1 },
@@ -284,7 +289,9 @@ func TestDecideMachine(t *testing.T) {
 		{"free and off", muster.MachineFree, off, ""},
 		{"free but running", muster.MachineFree, running, "m=cleaning off:m"},
 		{"suspect is kept off", muster.MachineSuspect, running, "off:m"},
-		{"an administrator's business", muster.MachineMaintenance, running, ""},
+		{"suspect is tested when it is off", muster.MachineSuspect, off, "m=testing test:m"},
+		{"testing needs it off", muster.MachineTesting, running, "off:m"},
+		{"given back by an administrator", muster.MachineMaintenance, running, "m=cleaning"},
 		{"retired", muster.MachineRetired, running, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -298,6 +305,44 @@ func TestDecideMachine(t *testing.T) {
 	missing := muster.Machine{ID: "m", Phase: muster.MachineCleaning, Conditions: []muster.Condition{{Code: NotAnswering}}}
 	if actions, _ := DecideMachine(MachineView{Now: at(100), Machine: missing, Sight: off}); len(actions) != 0 {
 		t.Errorf("a machine that does not answer is left alone, not %s", brief(actions))
+	}
+}
+
+// A cleaning or a test that takes long says so, and what happens next.
+func TestLateMachines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		phase muster.MachinePhase
+		sight Sight
+		times MachineTimes
+		now   int
+		want  string // of the condition
+		next  time.Duration
+	}{
+		{"a test in time", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 5}}, 105, "", 10 * time.Second},
+		{"a late test", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 5}}, 116,
+			"testing takes longer than usual (usually 10s); it is given up and begun again at 12:02:20 UTC", 0},
+		{"a late test without history", muster.MachineTesting, Sight{Busy: true, TestAt: at(0)}, MachineTimes{}, 301, "testing takes longer than usual; it is given up and begun again at 12:10:00 UTC", 0},
+		{"a late cleaning", muster.MachineCleaning, Sight{Busy: true, CleanAt: at(0)}, MachineTimes{}, 121, "cleaning takes longer than usual; when it fails it is tried again, and after 3 attempts the machine is tested", 0},
+		{"something else", muster.MachineFree, Sight{Busy: true}, MachineTimes{}, 9999, "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := muster.Machine{ID: "m", Phase: c.phase}
+			actions, next := DecideMachine(MachineView{Now: at(c.now), Machine: m, Sight: c.sight, Times: c.times})
+			got := ""
+			if len(actions) == 1 {
+				m = actions[0].(SetMachine).Machine
+				got = m.Conditions[0].Text
+			}
+			if got != c.want || next != c.next {
+				t.Errorf("%q, next %s", got, next)
+			}
+			if more, _ := DecideMachine(MachineView{Now: at(c.now + 1), Machine: m, Sight: c.sight, Times: c.times}); c.want != "" && len(more) != 0 {
+				t.Errorf("told twice: %s", brief(more))
+			}
+		})
 	}
 }
 
@@ -326,7 +371,20 @@ func TestDecideSite(t *testing.T) {
 		t.Errorf("told twice: %s", brief(got))
 	}
 	back := DecideSite([]muster.Machine{m}, []muster.Machine{known}, at(2))
-	if len(back) != 1 || len(back[0].(SetMachine).Machine.Conditions) != 0 {
+	if len(back) != 1 || len(back[0].(SetMachine).Machine.Conditions) != 0 || brief(back) != "a=cleaning" {
 		t.Errorf("it is back: %+v", back)
+	}
+	// Retired is final, whatever is found.
+	known.Phase = muster.MachineRetired
+	found := DecideSite([]muster.Machine{known}, []muster.Machine{more}, at(3))
+	if brief(found) != "a=retired" || !hasCondition(found[0].(SetMachine).Machine.Conditions, stillFound) {
+		t.Fatalf("retired and found: %+v", found)
+	}
+	m = found[0].(SetMachine).Machine
+	if got := DecideSite([]muster.Machine{m}, []muster.Machine{more}, at(4)); len(got) != 0 {
+		t.Errorf("told twice: %s", brief(got))
+	}
+	if gone := DecideSite([]muster.Machine{m}, nil, at(5)); brief(gone) != "a=retired" || len(gone[0].(SetMachine).Machine.Conditions) != 0 {
+		t.Errorf("retired and gone: %+v", gone)
 	}
 }

@@ -22,6 +22,26 @@ type Limits struct {
 	RetryMax     time.Duration
 	PollMin      time.Duration // shortest wait between observations of a machine that is going off
 	PollMax      time.Duration
+
+	Machines    int           // machines that a node tries, BootAttempts times each, until it is given up
+	JustStarted time.Duration // after the start, until silence counts; three intervals at least
+	PowerCut    time.Duration // after the start, until machines that are off count one by one
+	Together    time.Duration // after a machine went off, to see whether others do
+	Blackout    time.Duration // after most machines went off, until each counts by itself
+	NoPower     time.Duration // between two tries to start a machine meanwhile
+	CutOff      time.Duration // a node that only this server cannot reach is left alone so long
+	Notice      time.Duration // until the scheduler notices by itself that a node does not respond
+	ProbeEvery  time.Duration // between probes of a machine whose agent is silent
+
+	Test        time.Duration // of a machine, without history
+	TestPause   time.Duration // between a failed test and the next one
+	TestsMost   int           // failed tests in a row until a machine is put into quarantine
+	FaultWindow time.Duration // in which so many faults put it there although it passes
+	FaultsMost  int
+	CleanLate   time.Duration // a cleaning takes remarkably long, without history
+
+	Ending   time.Duration // for the scheduler to end its jobs when the walltime is over
+	LeaveNow time.Duration // for the scheduler to queue the jobs of nodes again that leave now
 }
 
 // DefaultLimits suit machines of every kind.
@@ -32,6 +52,12 @@ func DefaultLimits() Limits {
 		BootAttempts: 3, CleanTries: 3, OffTries: 4,
 		RetryMin: time.Second, RetryMax: 5 * time.Minute,
 		PollMin: 20 * time.Millisecond, PollMax: time.Second,
+		Machines: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute,
+		Together: 500 * time.Millisecond, Blackout: 10 * time.Minute, NoPower: 15 * time.Second,
+		Notice: 45 * time.Second, ProbeEvery: 10 * time.Second,
+		Test: 10 * time.Minute, TestPause: 30 * time.Second, TestsMost: 2,
+		FaultWindow: 7 * 24 * time.Hour, FaultsMost: 3, CleanLate: 2 * time.Minute,
+		Ending: 30 * time.Second, LeaveNow: 10 * time.Second,
 	}
 }
 
@@ -51,6 +77,23 @@ func (l Limits) withDefaults() Limits {
 	set(&l.RetryMax, d.RetryMax)
 	set(&l.PollMin, d.PollMin)
 	set(&l.PollMax, d.PollMax)
+	set(&l.Ending, d.Ending)
+	set(&l.LeaveNow, d.LeaveNow)
+	set(&l.Machines, d.Machines)
+	set(&l.JustStarted, d.JustStarted)
+	set(&l.PowerCut, d.PowerCut)
+	set(&l.Together, d.Together)
+	set(&l.Blackout, d.Blackout)
+	set(&l.NoPower, d.NoPower)
+	set(&l.CutOff, d.CutOff)
+	set(&l.Notice, d.Notice)
+	set(&l.ProbeEvery, d.ProbeEvery)
+	set(&l.Test, d.Test)
+	set(&l.TestPause, d.TestPause)
+	set(&l.TestsMost, d.TestsMost)
+	set(&l.FaultWindow, d.FaultWindow)
+	set(&l.FaultsMost, d.FaultsMost)
+	set(&l.CleanLate, d.CleanLate)
 	return l
 }
 
@@ -74,7 +117,11 @@ type Span struct {
 }
 
 // Times are the spans of one class of machine with one image.
-type Times struct{ Boot, Configure, Build Span }
+type Times struct {
+	Boot, Configure, Build Span
+	Scale                  Span // from the wish for more nodes until they take jobs
+	Delete                 Span // from the wish to delete until all machines are clean
+}
 
 // SpanOf summarizes a history.
 func SpanOf(history []time.Duration) Span {

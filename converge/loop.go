@@ -87,11 +87,13 @@ func set[T comparable](p *T, v T) {
 	}
 }
 
-// A run that takes longer than costly, and was woken meanwhile, waits as long
-// as it took, so that a thousand reports do not cost a thousand long runs.
+// A run that takes longer than costly, and was woken meanwhile, waits several
+// times as long as it took, so that a thousand reports do not cost a thousand
+// long runs, and deciding takes a fourth of one processor at most.
 const (
 	costly     = 3 * time.Millisecond
-	mostGather = 100 * time.Millisecond
+	gatherFor  = 3
+	mostGather = 250 * time.Millisecond
 )
 
 // Wake has the key run as soon as possible: at once, or once more when it is
@@ -200,7 +202,7 @@ func (l *Loop) run(ctx context.Context, key string, it *item) {
 		switch {
 		case it.again && took > costly:
 			// It is woken faster than it runs: let the wakes gather.
-			l.dueAt(key, it, now.Add(min(2*took, mostGather)))
+			l.dueAt(key, it, now.Add(min(gatherFor*took, mostGather)))
 		case it.again:
 			l.enqueue(key, it)
 		case next > 0:

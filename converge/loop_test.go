@@ -181,25 +181,25 @@ func TestWindow(t *testing.T) {
 	t.Parallel()
 	w := newWindow(map[string]int{"fake": 3})
 	in := func(n int) map[string]int { return map[string]int{"fake": n} }
-	if got := w.reserve("a", nil, in(5)); got["fake"] != 3 {
+	if got, _ := w.reserve("a", nil, in(5), time.Time{}); got["fake"] != 3 {
 		t.Fatalf("a got %v", got)
 	}
 	w.settle("a", in(3))
-	if got := w.reserve("b", nil, in(2)); got["fake"] != 0 {
+	if got, _ := w.reserve("b", nil, in(2), time.Time{}); got["fake"] != 0 {
 		t.Fatalf("b got %v", got)
 	}
 	w.settle("b", nil)
 	if woken := w.settle("a", in(2)); len(woken) != 2 {
 		t.Errorf("a place is free; woken %v", woken)
 	}
-	if got := w.reserve("b", nil, in(2)); got["fake"] != 1 {
+	if got, _ := w.reserve("b", nil, in(2), time.Time{}); got["fake"] != 1 {
 		t.Errorf("b got %v", got)
 	}
 	if woken := w.settle("b", nil); len(woken) != 1 || woken[0] != "a" {
 		t.Errorf("b does not use its place; woken %v", woken)
 	}
 	w.forget("a")
-	if got := w.reserve("b", nil, in(9)); got["fake"] != 3 {
+	if got, _ := w.reserve("b", nil, in(9), time.Time{}); got["fake"] != 3 {
 		t.Errorf("b got %v", got)
 	}
 }

@@ -21,6 +21,9 @@ func (v *Converger) machine(ctx context.Context, id muster.MachineID) (time.Dura
 			return err
 		}
 		view = MachineView{Now: v.c.Clock.Now(), Machine: m, Sight: v.sights.get(id), Limits: v.c.Limits}
+		if view.Times, err = v.machineTimes(tx, m); err != nil {
+			return err
+		}
 		actions, next = DecideMachine(view)
 		return nil
 	}
@@ -46,23 +49,40 @@ func (v *Converger) machine(ctx context.Context, id muster.MachineID) (time.Dura
 		if err != nil {
 			return 0, err
 		}
-		for _, a := range actions {
-			if s, ok := a.(SetMachine); ok && s.Machine.Phase != muster.MachineCleaning {
-				v.cleaned(s.Machine)
-			}
-		}
+		v.recorded(view.Machine, actions)
 	}
 	v.call(actions, nil, func(muster.MachineID) string { return view.Machine.Provider })
 	return next, nil
 }
 
-// cleaned forgets the cleaning that was recorded, and tells the cluster whose
-// machine it was.
-func (v *Converger) cleaned(m muster.Machine) {
+// recorded forgets what was recorded now. When a machine was cleaned, the
+// clusters that wait for that are told.
+func (v *Converger) recorded(was muster.Machine, actions []Action) {
+	m := was
+	for _, a := range actions {
+		if s, ok := a.(SetMachine); ok {
+			m = s.Machine
+		}
+	}
 	v.sights.change(m.ID, func(s *Sight) {
+		if s.Tested != nil && m.LastTest != nil && s.Tested.At.Equal(m.LastTest.At) {
+			s.Tested = nil
+		}
+		if was.Phase == muster.MachineSuspect && s.Fence != nil && s.Fence.At.After(was.PhaseSince) {
+			s.Fence = nil // it is in the history
+		}
+		if m.Phase == was.Phase {
+			return
+		}
+		s.Tested, s.TestErr, s.TestTries, s.TestRetry = nil, nil, 0, time.Time{}
 		s.Cleaned, s.CleanErr, s.CleanTries, s.CleanRetry = nil, nil, 0, time.Time{}
-		s.OffAt, s.OffTries, s.Issued, s.Refused = time.Time{}, 0, 0, nil
+		if m.Phase != muster.MachineCleaning {
+			s.OffAt, s.OffTries, s.Issued, s.Refused = time.Time{}, 0, 0, nil
+		}
 	})
+	if was.Phase != muster.MachineCleaning || m.Phase == was.Phase {
+		return
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for id, w := range v.work {
@@ -70,6 +90,37 @@ func (v *Converger) cleaned(m muster.Machine) {
 			v.Wake(id)
 		}
 	}
+}
+
+// machineTimes is how long what a machine goes through usually takes.
+func (v *Converger) machineTimes(tx *store.Tx, m muster.Machine) (t MachineTimes, err error) {
+	kind, span := "", (*Span)(nil)
+	switch m.Phase {
+	case muster.MachineCleaning:
+		kind, span = "clean", &t.Clean
+	case muster.MachineTesting, muster.MachineSuspect:
+		kind, span = "test", &t.Test
+	default:
+		return t, nil
+	}
+	*span, err = v.spans.of(tx, v.c.Clock.Now(), kind, m.Facts.Class, "")
+	return t, err
+}
+
+// waits tells whether something is to be done about a machine although nothing
+// happens: what a server looks at when it starts.
+func waits(m muster.Machine) bool {
+	switch m.Phase {
+	case muster.MachineNew, muster.MachineCleaning, muster.MachineSuspect, muster.MachineTesting:
+		return true
+	case muster.MachineMaintenance:
+		return m.Intent != muster.IntentMaintenance
+	case muster.MachineQuarantined:
+		return m.Intent != muster.IntentNone || !hasCondition(m.Conditions, quarantined)
+	case muster.MachineFree:
+		return m.Intent != muster.IntentNone && m.Intent != muster.IntentDrain
+	}
+	return false
 }
 
 // networksOf is the cluster's network, as a batch.

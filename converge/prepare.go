@@ -68,22 +68,23 @@ func (v *Converger) prepare(view View) {
 				}
 			}
 		}
-		home := ""
-		if v.c.Homes != nil {
+		var mounts []VolumeMount
+		if v.c.Volumes != nil {
 			var err error
-			if home, err = v.c.Homes.Ensure(ctx, c.ID); err != nil {
+			if mounts, err = v.c.Volumes.Ensure(ctx, c); err != nil {
 				return err
 			}
 		}
 		v.mu.Lock()
 		w := v.workOf(c.ID)
-		w.prepared.Image, w.home = image, home
+		w.prepared.Image, w.mounts = image, mounts
 		v.mu.Unlock()
 		return nil
 	})
 }
 
-// dismantle removes the cluster's network, and its home when it is deleted.
+// dismantle removes the cluster's network, and lets go of its volumes when it is
+// deleted.
 // The machines are off.
 func (v *Converger) dismantle(view View, home bool) {
 	c := view.Cluster
@@ -98,8 +99,8 @@ func (v *Converger) dismantle(view View, home bool) {
 				return err
 			}
 		}
-		if home && v.c.Homes != nil {
-			return v.c.Homes.Remove(ctx, c.ID)
+		if home && v.c.Volumes != nil {
+			return v.c.Volumes.Release(ctx, c)
 		}
 		return nil
 	})

@@ -27,6 +27,8 @@ type model struct {
 	looks  map[muster.MachineID]bool
 	booted map[string]int64 // newest attempt that the provider was asked for
 	joined map[string]int64 // newest attempt whose token is spent
+
+	repairs modelRepairs
 }
 
 func newModel(t *rapid.T) *model {
@@ -47,6 +49,7 @@ func newModel(t *rapid.T) *model {
 			Cluster: muster.Cluster{ID: "c-1", Phase: muster.ClusterBuilding, PhaseSince: now, Spec: spec, Image: "sha256:1"},
 		},
 	}
+	m.repairs = newModelRepairs(rapid.IntRange(0, 2).Draw(t, "spares"))
 	if separate {
 		m.v.Cluster.Spec.Head = muster.HeadSeparate
 		nodes++
@@ -80,6 +83,7 @@ func (m *model) converge() {
 
 func (m *model) decide() []Action {
 	m.v.Slots = map[string]int{"fake": max(0, 3-booting(m.v)["fake"])}
+	m.findSpares()
 	actions, _ := Decide(m.v)
 	return actions
 }
@@ -121,8 +125,19 @@ func (m *model) execute(actions []Action) {
 			m.sight(a.Machine, func(s *Sight) { s.Busy, s.Known, s.OffAt = true, false, m.v.Now; s.OffTries++ })
 		case Fence:
 			m.busy(a.Machine)
-			m.runs[a.Machine] = 0
-			m.sight(a.Machine, func(s *Sight) { s.Fenced = true })
+			m.repairs.fences[a.Machine] = true
+			m.sight(a.Machine, func(s *Sight) { s.Busy, s.Known = true, false })
+		case Probe:
+			m.repairs.probes[a.Machine] = true
+			m.sight(a.Machine, func(s *Sight) {
+				if s.Probing = true; s.ProbeTries == 0 || !s.ProbeFirst.After(a.Since) {
+					s.ProbeTries, s.ProbeFirst = 0, m.v.Now
+				}
+			})
+		case KeepFence:
+			if !a.Record.Proven {
+				m.t.Fatalf("%s is let go of without proof", a.Record.Machine)
+			}
 		case Observe:
 			m.looks[a.Machine] = true
 			m.sight(a.Machine, func(s *Sight) { s.Asked = true })
@@ -201,6 +216,7 @@ func (m *model) setNode(n muster.Node) {
 		if !old.Phase.CanBecome(n.Phase) {
 			m.t.Fatalf("node %s: %s -> %s", n.Name, old.Phase, n.Phase)
 		}
+		m.moves(old, n)
 		if n.Attempt < old.Attempt || n.Attempt > old.Attempt+1 {
 			m.t.Fatalf("node %s: attempt %d -> %d", n.Name, old.Attempt, n.Attempt)
 		}
@@ -215,13 +231,20 @@ func (m *model) setNode(n muster.Node) {
 
 func (m *model) setMachine(x muster.Machine) {
 	old := m.v.Machines[x.ID]
+	if old.ID == "" { // a spare
+		if !m.repairs.free[x.ID] {
+			m.t.Fatalf("machine %s is not free", x.ID)
+		}
+		old.Phase = muster.MachineFree
+		delete(m.repairs.free, x.ID)
+	}
 	if !old.Phase.CanBecome(x.Phase) {
 		m.t.Fatalf("machine %s: %s -> %s", x.ID, old.Phase, x.Phase)
 	}
 	if x.Phase.Held() != (x.Cluster != "") {
 		m.t.Fatalf("machine %s is %s in %q", x.ID, x.Phase, x.Cluster)
 	}
-	if old.Phase == muster.MachineActive && x.Phase == muster.MachineCleaning && m.runs[x.ID] != 0 {
+	if old.Phase == muster.MachineActive && !x.Phase.Held() && m.runs[x.ID] != 0 {
 		m.t.Fatalf("machine %s is given back while it runs", x.ID)
 	}
 	m.v.Machines[x.ID] = x
@@ -244,6 +267,7 @@ func (m *model) boot(n muster.Node) {
 	if !m.net {
 		m.t.Fatal("boot without a network")
 	}
+	m.alone(n)
 	m.booted[n.Name] = n.Attempt
 	m.boots[n.Machine] = n.Attempt
 	m.sight(n.Machine, func(s *Sight) {
@@ -262,6 +286,7 @@ func (m *model) endCalls(refuse bool) {
 		})
 		if !refuse {
 			m.runs[id] = attempt
+			m.repairs.starts(id, m.v.Machines[id].Node)
 		}
 		delete(m.boots, id)
 	}
@@ -270,6 +295,7 @@ func (m *model) endCalls(refuse bool) {
 		m.runs[id] = 0
 		delete(m.offs, id)
 	}
+	m.endRepairs(refuse)
 	for id := range m.looks {
 		m.look(id)
 		delete(m.looks, id)
@@ -295,7 +321,7 @@ func (m *model) look(id muster.MachineID) {
 func (m *model) agent(i int, state string) {
 	n := &m.v.Nodes[i]
 	attempt := m.runs[n.Machine]
-	if attempt == 0 {
+	if attempt == 0 || m.repairs.hung[n.Machine] {
 		return
 	}
 	if n.Phase == muster.NodeBooting && n.Attempt == attempt && m.joined[n.Name] < attempt && m.v.Machines[n.Machine].Node == n.Name {
@@ -314,7 +340,12 @@ func (m *model) agent(i int, state string) {
 		for _, other := range m.v.Nodes { // the head tells who is in the scheduler
 			if rep := m.v.Sights[other.Machine].Report; other.Head && rep != nil && rep.Scheduler != nil {
 				for _, x := range m.v.Nodes {
-					rep.Scheduler.Nodes[x.Name] = "idle"
+					switch {
+					case !x.Hold:
+						rep.Scheduler.Nodes[x.Name] = "idle"
+					case x.Down:
+						rep.Scheduler.Nodes[x.Name] = "down*"
+					}
 				}
 			}
 		}
@@ -326,6 +357,8 @@ func (m *model) restart() {
 	clear(m.boots)
 	clear(m.offs)
 	clear(m.looks)
+	m.repairs.forget()
+	m.v.Blind = rapid.Bool().Draw(m.t, "blind")
 	m.v.Sights = map[muster.MachineID]Sight{}
 	m.v.Prepared, m.v.Dismantled = Work{}, Work{}
 	m.v.Started = m.v.Now
@@ -335,7 +368,7 @@ func (m *model) restart() {
 func (m *model) event() {
 	i := rapid.IntRange(0, len(m.v.Nodes)-1).Draw(m.t, "node")
 	id := m.v.Nodes[i].Machine
-	switch rapid.SampledFrom([]string{"calls", "calls", "agent", "agent", "agent", "refuse", "fail", "die", "time", "restart", "delete"}).Draw(m.t, "event") {
+	switch rapid.SampledFrom([]string{"calls", "calls", "agent", "agent", "agent", "refuse", "fail", "die", "time", "restart", "delete", "goodbye", "hang", "hang", "wake", "mass", "clean", "silence"}).Draw(m.t, "event") {
 	case "calls":
 		m.endCalls(false)
 	case "refuse":
@@ -344,6 +377,22 @@ func (m *model) event() {
 		m.agent(i, "ready")
 	case "fail":
 		m.agent(i, "failed")
+	case "goodbye":
+		m.goodbye(i)
+	case "hang":
+		m.repairs.hung[id] = true
+	case "silence": // long enough for two probes
+		for range 4 {
+			m.v.Now = m.v.Now.Add(20 * time.Second)
+			m.converge()
+			m.endCalls(false)
+		}
+	case "wake":
+		clear(m.repairs.hung)
+	case "mass":
+		m.v.Silent, m.v.All = 5-m.v.Silent, 5-m.v.All
+	case "clean":
+		m.cleanOne()
 	case "die":
 		if m.runs[id] != 0 {
 			m.runs[id] = 0
@@ -374,17 +423,20 @@ func TestDecideKeepsItsPromises(t *testing.T) {
 			m.converge()
 			m.event()
 		}
+		clear(m.repairs.hung)
+		m.v.Silent, m.v.All = 0, 0
 		for range 400 { // from here on all goes well
 			m.converge()
+			m.cleanOne()
 			if m.rests() {
 				return
 			}
 			m.endCalls(false)
-			for i := range m.v.Nodes {
-				m.agent(i, "ready")
-			}
 			_, next := Decide(m.v)
 			m.v.Now = m.v.Now.Add(min(max(next, time.Millisecond), 5*time.Second))
+			for i := range m.v.Nodes { // no agent is silent when it is looked at
+				m.agent(i, "ready")
+			}
 		}
 		t.Fatalf("comes to no rest: %s %+v\n%+v\n%+v", m.v.Cluster.Phase, m.v.Cluster.Conditions, m.v.Nodes, m.v.Sights)
 	})

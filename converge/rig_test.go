@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,8 +56,15 @@ type rig struct {
 	fault     func(string) error
 	interval  time.Duration // of reports when all is well
 	queue     func(*server) converge.Queue
+	repairs   bool // lost machines are noticed and replaced
 
 	srv *server
+
+	mu          sync.Mutex
+	told        map[muster.ClusterID]string
+	generations map[muster.ClusterID]int64
+	agentless   map[muster.MachineID]bool   // whose agent was killed alone
+	names       map[muster.MachineID]string // in whose name each machine was started last
 }
 
 // server is one life of the server.
@@ -150,15 +158,24 @@ func (r *rig) tryStart() (*server, error) {
 	if r.queue != nil {
 		c.Queue = r.queue(s)
 	}
+	if r.repairs {
+		c.Silence, c.Beat, c.Awake, c.Probe = s.agents.Silence, s.agents.Beat, s.agents.Awake, s.probe
+		c.Spares = anySpare{}
+	}
 	if s.conv, err = converge.New(c); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+	feed := s.db.Subscribe(4096)
 	var h http.Handler = s.agents
 	r.handler.Store(&h)
 	go func() {
 		defer close(s.done)
+		go s.follow(ctx, feed)
+		if r.repairs {
+			go func() { _ = s.agents.Watch(ctx) }()
+		}
 		_ = s.conv.Run(ctx)
 	}()
 	r.srv = s
@@ -179,6 +196,41 @@ func (r *rig) stop() {
 	_ = s.fake.Close()
 }
 
+// generation numbers what the nodes of a cluster are told.
+func (r *rig) generation(id muster.ClusterID, told ...any) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told == nil {
+		r.told, r.generations = map[muster.ClusterID]string{}, map[muster.ClusterID]int64{}
+	}
+	if text := fmt.Sprint(told...); text != r.told[id] {
+		r.told[id] = text
+		r.generations[id]++
+	}
+	return r.generations[id]
+}
+
+// follow tells agents that their configuration may be newer.
+func (s *server) follow(ctx context.Context, feed *store.Feed) {
+	defer feed.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case a, ok := <-feed.C:
+			if !ok {
+				return
+			}
+			if a.Kind == "node" || a.Kind == "cluster" {
+				s.agents.ConfigChanged(a.Cluster)
+			}
+			if a.Kind == "machine" && muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
+				s.agents.Forget(muster.MachineID(a.Object))
+			}
+		}
+	}
+}
+
 func (s *server) configure(ctx context.Context, id muster.ClusterID, node string) (c wire.NodeConfig, err error) {
 	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
 		n, err := tx.Node(id, node)
@@ -186,12 +238,22 @@ func (s *server) configure(ctx context.Context, id muster.ClusterID, node string
 			return err
 		}
 		cl, err := tx.Cluster(id)
-		c = wire.NodeConfig{Generation: 1, Cluster: id, Node: node, Role: n.Role, Head: n.Head}
+		if err != nil {
+			return err
+		}
+		c = wire.NodeConfig{Cluster: id, Node: node, Role: n.Role, Head: n.Head}
 		if cl.Spec.Scheduler == muster.SchedulerSlurm {
-			c.Slurm = &wire.SlurmConfig{}
+			c.Slurm = &wire.SlurmConfig{Ending: !cl.Ending.IsZero()}
+		}
+		nodes, err := tx.Nodes(id)
+		for _, x := range nodes {
+			if x.Phase != muster.NodeGone {
+				c.Hosts = append(c.Hosts, wire.Host{Name: x.Name, Compute: x.Role == muster.RoleCompute, Hold: x.Hold, Drain: x.Leave, Down: x.Down})
+			}
 		}
 		return err
 	})
+	c.Generation = s.rig.generation(id, c.Hosts, c.Slurm != nil && c.Slurm.Ending)
 	return c, err
 }
 

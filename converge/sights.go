@@ -13,6 +13,9 @@ import (
 type sights struct {
 	mu sync.Mutex
 	m  map[muster.MachineID]*sight
+	// on and off count the machines with an owner that run, and that went off by
+	// themselves.
+	on, off int
 }
 
 type sight struct {
@@ -43,6 +46,38 @@ func (s *sights) get(id muster.MachineID) Sight {
 	return Sight{}
 }
 
+// of is what is known of a cluster's machines, and notes that they are its own.
+func (s *sights) of(id muster.ClusterID, r *clusterRecords, presence func(muster.MachineID) *Report) map[muster.MachineID]Sight {
+	if len(r.sights) > len(r.machines) {
+		clear(r.sights)
+	}
+	s.mu.Lock()
+	for m := range r.machines {
+		s.give(s.at(m), id)
+	}
+	for i := range r.nodes {
+		if n := &r.nodes[i]; n.Phase == muster.NodeReady && n.Machine != "" {
+			if x := s.at(n.Machine); x.owner == id && !x.Ran && x.Went.IsZero() && !x.Busy && !x.down(n.Attempt) {
+				s.recount(x, func() { x.Ran = true })
+			}
+		}
+	}
+	for m := range r.machines {
+		x := s.at(m)
+		r.sights[m] = x.Sight
+	}
+	s.mu.Unlock()
+	if presence == nil {
+		return r.sights
+	}
+	for m, x := range r.sights {
+		if x.Report = presence(m); x.Report != nil {
+			r.sights[m] = x
+		}
+	}
+	return r.sights
+}
+
 // change changes what is known of a machine.
 func (s *sights) change(id muster.MachineID, f func(*Sight)) {
 	s.mu.Lock()
@@ -58,7 +93,7 @@ func (s *sights) begin(id muster.MachineID, f func(*Sight)) bool {
 	if x.Busy {
 		return false
 	}
-	x.Busy, x.Known = true, false
+	s.recount(x, func() { x.Busy, x.Known, x.Ran = true, false, false })
 	x.epoch++
 	if f != nil {
 		f(&x.Sight)
@@ -97,6 +132,14 @@ func (s *sights) saw(id muster.MachineID, epoch int64, o provider.Seen, now time
 	}
 	news = !x.Known || x.State != o.State || x.Attempt != o.Attempt
 	x.Known, x.State, x.Attempt, x.SeenAt = true, o.State, o.Attempt, now
+	s.recount(x, func() {
+		switch {
+		case o.State == provider.StateRunning:
+			x.Went = time.Time{}
+		case o.State == provider.StateOff && x.Ran:
+			x.Ran, x.Went = false, now
+		}
+	})
 	if o.State == provider.StateOff {
 		x.OffTries = 0
 	}
@@ -111,7 +154,54 @@ func (s *sights) unasked(id muster.MachineID) {
 func (s *sights) own(id muster.MachineID, c muster.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.at(id).owner = c
+	s.give(s.at(id), c)
+}
+
+// give changes whose a machine is. What it did for another counts no more.
+func (s *sights) give(x *sight, c muster.ClusterID) {
+	if x.owner != c {
+		s.recount(x, func() {
+			if x.owner != "" {
+				x.Ran, x.Went = false, time.Time{}
+			}
+			x.owner = c
+		})
+	}
+}
+
+// recount keeps the counts while f changes what a machine counts for.
+func (s *sights) recount(x *sight, f func()) {
+	s.count(x, -1)
+	f()
+	s.count(x, 1)
+}
+
+func (s *sights) count(x *sight, n int) {
+	switch {
+	case x.owner == "":
+	case !x.Went.IsZero():
+		s.off += n
+	case x.Ran:
+		s.on += n
+	}
+}
+
+// power is how many machines with an owner went off by themselves, and how many
+// run.
+func (s *sights) power() (off, on int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.off, s.on
+}
+
+// wentOff notes that a machine that should run was found off when this server
+// looked for the first time.
+func (s *sights) wentOff(id muster.MachineID, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.at(id); x.Known && x.State == provider.StateOff && x.Went.IsZero() {
+		s.recount(x, func() { x.Went = at })
+	}
 }
 
 func (s *sights) owner(id muster.MachineID) muster.ClusterID {

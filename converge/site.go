@@ -3,6 +3,7 @@ package converge
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -26,12 +27,17 @@ func (v *Converger) site(ctx context.Context, name string) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
-	v.looked(name)
 	if err := v.observeAll(ctx, p, records); err != nil {
 		return 0, err
 	}
-	return v.c.Sweep, v.removeStrays(ctx, p)
+	v.looked(name, records)
+	return v.c.Sweep + time.Duration(len(found))*sweepMore, v.removeStrays(ctx, p)
 }
+
+// sweepMore is how much longer to wait between two looks at all machines for
+// each of them: what changes is told at once, and ten thousand need not be gone
+// through twice a minute.
+const sweepMore = 10 * time.Millisecond
 
 // orphaned marks the machines of providers that this server was started
 // without: nobody can boot them, so nothing may be placed on them.
@@ -58,7 +64,8 @@ func (v *Converger) machinesOf(ctx context.Context, name string, found []muster.
 	var records []muster.Machine
 	var actions []Action
 	decide := func(tx *store.Tx) (err error) {
-		if records, err = tx.Machines(store.MachineFilter{Provider: name}); err == nil {
+		if records, err = tx.Site(); err == nil {
+			records = slices.DeleteFunc(records, func(m muster.Machine) bool { return m.Provider != name })
 			actions = DecideSite(records, found, now)
 		}
 		return err

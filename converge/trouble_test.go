@@ -81,22 +81,7 @@ func TestGoesOnWithFewer(t *testing.T) {
 	r := troubled(t, fake.Options{Machines: 3, Agent: nil})
 	s := r.start()
 	s.untilFree(3)
-	stop := make(chan struct{})
-	defer close(stop)
-	r.world.Break("fake-0003", fake.FaultDie)
-	go func() { // it dies with every boot
-		for boots := 1; ; {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Millisecond):
-			}
-			if n := r.world.Boots("fake-0003"); n >= boots {
-				boots = n + 1
-				r.world.Break("fake-0003", fake.FaultDie)
-			}
-		}
-	}()
+	r.dooms("fake-0003")
 	spec := slurm(3)
 	spec.Min = 2
 	id := s.mustCreate(spec)
@@ -120,7 +105,7 @@ func TestARebootIsNormal(t *testing.T) {
 	s.untilFree(2)
 	id := s.mustCreate(slurm(2))
 	s.untilPhase(id, muster.ClusterReady, 10*time.Second)
-	r.world.Kill("fake-0002")
+	r.world.Leave("fake-0002", "reboot")
 	until(t, 10*time.Second, "the node is back", func() bool {
 		c, nodes, err := s.get(id)
 		return err == nil && nodes[1].Phase == muster.NodeReady && nodes[1].Attempt == 2 && len(c.Conditions) == 0 && c.Phase == muster.ClusterReady
@@ -218,7 +203,9 @@ func TestCleaningThatFailsMakesSuspect(t *testing.T) {
 	t.Parallel()
 	r := troubled(t, fake.Options{Machines: 2, Rates: fake.Rates{Clean: 1}})
 	s := r.start()
-	until(t, 10*time.Second, "both are suspect", func() bool { return len(s.machines(muster.MachineSuspect)) == 2 })
+	until(t, 10*time.Second, "both are suspect", func() bool {
+		return len(s.machines(muster.MachineSuspect, muster.MachineTesting, muster.MachineQuarantined)) == 2
+	})
 }
 
 func TestManyClustersUnderMisfortune(t *testing.T) {

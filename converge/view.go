@@ -28,6 +28,31 @@ type View struct {
 	Cleaning int
 	Limits   Limits
 	Times    Times
+
+	// Spares is, by node, another machine for those that need one.
+	Spares map[string]Spare
+	// Silent is how many of the site's agents have missed a beat, of All that
+	// should report.
+	Silent, All int
+	// Beat is how often an agent reports that was not heard yet. 0: 10 s.
+	Beat time.Duration
+	// Watched: somebody wakes the cluster when an agent falls silent or returns.
+	Watched bool
+	// Blind: the machines were not all looked at yet since the server started.
+	Blind bool
+	// PowerCut: when the server started, most machines that should run were
+	// off, and that is a moment ago.
+	PowerCut bool
+	// Off is how many of the site's machines with a cluster went off by
+	// themselves and have not come back, On how many run.
+	Off, On int
+}
+
+// Spare is the machine for a node whose own is lost; without one, Why says what
+// is missing.
+type Spare struct {
+	Machine muster.Machine
+	Why     string
 }
 
 // MachineView is everything that DecideMachine may know about one machine.
@@ -36,7 +61,11 @@ type MachineView struct {
 	Machine muster.Machine
 	Sight   Sight
 	Limits  Limits
+	Times   MachineTimes
 }
+
+// MachineTimes are how long such things take on machines of its class.
+type MachineTimes struct{ Test, Clean Span }
 
 // Work is something that runs beside the loop.
 type Work struct {
@@ -59,6 +88,10 @@ type Sight struct {
 	State   provider.State
 	Attempt int64
 	SeenAt  time.Time
+	// Ran: its node was ready since the last call. Went is when it was then seen
+	// to have gone off by itself, until it is seen running again.
+	Ran  bool
+	Went time.Time
 
 	// Issued is the attempt that this process last had the provider boot.
 	Issued int64
@@ -68,12 +101,33 @@ type Sight struct {
 	OffAt    time.Time // when it was last told to go off, since it was last told to boot
 	OffTries int
 	Fenced   bool
+	// Fence tells how it was fenced, or why that is not proven. It is tried
+	// again at FenceRetry.
+	Fence      *muster.FenceRecord
+	FenceErr   error
+	FenceTries int // that failed, in a row
+	FenceRetry time.Time
+
+	// Probing: the machine is being asked directly, past its agent.
+	Probing    bool
+	ProbeAt    time.Time // when the last probe ended
+	ProbeErr   error     // nil: something alive answered
+	ProbeFirst time.Time // when the first of ProbeTries began
+	ProbeTries int       // that failed, in a row
 
 	// Cleaned is the outcome of the last cleaning, until it is recorded.
 	Cleaned    *muster.CleanRecord
 	CleanErr   error
 	CleanTries int // that failed, in a row
 	CleanRetry time.Time
+	CleanAt    time.Time // when the last cleaning began
+
+	// Tested is the outcome of the last test, until it is recorded.
+	Tested    *muster.TestRecord
+	TestErr   error // why it could not be tried
+	TestTries int   // that could not, in a row
+	TestRetry time.Time
+	TestAt    time.Time // when the last test began
 
 	// Report is the newest word of the agent; nil when there is none.
 	Report *Report

@@ -3,6 +3,7 @@ package converge
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/muster-hpc/muster"
 )
@@ -19,26 +20,82 @@ type window struct {
 	held    map[muster.ClusterID]map[string]int
 	last    map[muster.ClusterID]int // how many booted when it last settled
 	waiting []muster.ClusterID
+	doubts  map[string]*doubt // by provider
+}
+
+// doubt is what is known of machines that were told to start, and did not.
+type doubt struct {
+	refused map[muster.MachineID]bool // since the last one that started
+	next    time.Time                 // when another may be told to
+}
+
+// So many machines refuse to start, one after the other and none between them
+// started, until only one at a time is told to, now and then: without power it
+// would be the same for all of them.
+const (
+	doubtAfter = 8
+	doubtEvery = 15 * time.Second
+)
+
+// told notes whether a machine that was told to start did. open: from now on
+// one at a time is tried. wake: the clusters that waited, now that one started.
+func (w *window) told(p string, id muster.MachineID, err error, now time.Time) (open bool, wake []muster.ClusterID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.doubts[p]
+	if err == nil {
+		delete(w.doubts, p)
+		if d != nil && len(d.refused) >= doubtAfter {
+			wake = slices.Clone(w.waiting)
+		}
+		return false, wake
+	}
+	if d == nil {
+		d = &doubt{refused: map[muster.MachineID]bool{}}
+		w.doubts[p] = d
+	}
+	before := len(d.refused)
+	d.refused[id] = true
+	d.next = now.Add(doubtEvery)
+	return before < doubtAfter && len(d.refused) >= doubtAfter, nil
+}
+
+// doubtful tells when another machine may be told to start, if that is limited.
+func (w *window) doubtful(p string) (time.Time, bool) {
+	if d := w.doubts[p]; d != nil && len(d.refused) >= doubtAfter {
+		return d.next, true
+	}
+	return time.Time{}, false
 }
 
 func newWindow(limit map[string]int) *window {
-	return &window{limit: limit, held: map[muster.ClusterID]map[string]int{}, last: map[muster.ClusterID]int{}}
+	return &window{limit: limit, held: map[muster.ClusterID]map[string]int{}, last: map[muster.ClusterID]int{}, doubts: map[string]*doubt{}}
 }
 
 // reserve takes up to the wanted number of places for a cluster that holds
-// booting ones already, and returns how many more it got of each provider. The
-// rest is given back by settle.
-func (w *window) reserve(id muster.ClusterID, booting, wanted map[string]int) map[string]int {
+// booting ones already, and returns how many more it got of each provider, and
+// after how long to ask again though nobody gave a place back (0: not). The rest
+// is given back by settle.
+func (w *window) reserve(id muster.ClusterID, booting, wanted map[string]int, now time.Time) (got map[string]int, again time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	got := map[string]int{}
+	got = map[string]int{}
 	hold := map[string]int{}
 	for p, n := range booting {
 		hold[p] = n
 	}
 	short := false
 	for p, n := range wanted {
-		free := w.max(p) - w.taken(p, id) - hold[p]
+		taken := w.taken(p, id) + hold[p]
+		free := w.max(p) - taken
+		if next, doubtful := w.doubtful(p); doubtful && n > 0 {
+			if free = 1 - min(taken, 1); now.Before(next) {
+				free = 0
+			}
+			if wait := max(next.Sub(now), time.Second); again == 0 || wait < again {
+				again = wait
+			}
+		}
 		got[p] = max(0, min(n, free))
 		hold[p] += got[p]
 		short = short || got[p] < n
@@ -49,7 +106,7 @@ func (w *window) reserve(id muster.ClusterID, booting, wanted map[string]int) ma
 	} else if !short && i >= 0 {
 		w.waiting = slices.Delete(w.waiting, i, i+1)
 	}
-	return got
+	return got, again
 }
 
 // settle says how many of the cluster's machines boot now. It returns the

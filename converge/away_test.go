@@ -1,0 +1,57 @@
+package converge_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// A user reboots a node while the server is away: nobody hears the goodbye. The
+// node goes on where it was, and no spare machine is used up.
+func TestARebootWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"reboot", "poweroff"} {
+		r, s, id := readyCluster(t, 6, 4, 1)
+		old, head := s.nodeNamed(id, "n0003"), s.nodeNamed(id, "n0001")
+		r.limits.PowerCut = 10 * time.Minute // of a loaded machine's first look
+		r.stop()
+		r.world.Leave(old.Machine, how)
+		r.world.Leave(head.Machine, how)
+		until(t, 30*time.Second, "they are off", func() bool { return len(r.world.Running()) == 2 })
+		s = r.start()
+		until(t, 30*time.Second, "they are started again", func() bool {
+			return s.nodeNamed(id, "n0003").Attempt == 2 && s.nodeNamed(id, "n0001").Attempt == 2
+		})
+		s.untilWhole(id, 30*time.Second)
+		for _, was := range []muster.Node{old, head} {
+			if n := s.nodeNamed(id, was.Name); n.Machine != was.Machine || n.Attempt != 2 || n.Repairs != 0 {
+				t.Errorf("%s: node %+v", how, n)
+			}
+			if m := s.one(was.Machine); len(m.Faults) != 0 {
+				t.Errorf("%s: machine %+v is blamed", how, m)
+			}
+		}
+		// From now on the server listens.
+		r.world.Kill(old.Machine)
+		until(t, 30*time.Second, "it moves", func() bool { return s.nodeNamed(id, "n0003").Repairs == 1 })
+	}
+}
+
+// A machine that breaks while the server is away is tried where it is, and then
+// another takes its place.
+func TestADeathWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
+	r, s, id := readyCluster(t, 6, 4, 1)
+	old := s.nodeNamed(id, "n0003")
+	r.limits.PowerCut = 10 * time.Minute
+	r.stop()
+	r.world.Kill(old.Machine)
+	r.dooms(old.Machine)
+	s = r.start()
+	until(t, 60*time.Second, "it moves", func() bool { n := s.nodeNamed(id, "n0003"); return n.Machine != old.Machine && n.Repairs == 1 })
+	s.untilWhole(id, 60*time.Second)
+	if _, runs := r.world.Running()[old.Machine]; runs {
+		t.Error("the old machine runs")
+	}
+}

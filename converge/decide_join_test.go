@@ -1,0 +1,49 @@
+package converge
+
+import (
+	"testing"
+
+	"github.com/muster-hpc/muster"
+)
+
+// A successor joins only when the scheduler has given up what ran under its
+// name. One that came sooner would leave jobs that run for ever.
+func TestASuccessorWaitsForTheScheduler(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		state string // of n02, as the head tells it; "?" is a head that tells nothing
+		down  bool   // its machine was lost
+		joins bool
+	}{
+		{"idle", true, false},
+		{"allocated", true, false},
+		{"idle*", true, false},
+		{"draining", true, false}, // jobs still run there
+		{"?", true, false},
+		{"down", true, true},
+		{"down*", true, true},
+		{"drained", true, true},
+		{"", true, true}, // it does not know the name
+		{"allocated", false, true},
+		{"?", false, true}, // it is new: nothing ran under its name
+	} {
+		head := map[string]string{"n01": "idle", "n02": c.state}
+		if c.state == "?" {
+			head = nil
+		}
+		v := two(muster.ClusterReady, muster.NodeReady,
+			says("m1", "ready", 1, head), says("m2", "ready", 1, nil),
+			node(1, func(n *muster.Node) { n.Phase, n.Hold, n.Down = muster.NodeValidating, true, c.down }))
+		joined, held := false, false
+		actions, _ := Decide(v)
+		for _, a := range actions {
+			if s, ok := a.(SetNode); ok && s.Node.Name == "n02" {
+				joined = s.Node.Phase == muster.NodeReady && !s.Node.Hold && !s.Node.Down
+				held = hasCondition(s.Node.Conditions, "held")
+			}
+		}
+		if joined != c.joins || held == c.joins {
+			t.Errorf("the scheduler says %q of it (down %v): joins %v, held %v: %s", c.state, c.down, joined, held, brief(actions))
+		}
+	}
+}

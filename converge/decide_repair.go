@@ -1,0 +1,238 @@
+package converge
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// noPower is the code of a node that most likely does not start because the
+// power is gone.
+const noPower = "no-power"
+
+// spareLook is how often a node without a machine is looked at when nothing
+// wakes its cluster.
+const spareLook = 5 * time.Minute
+
+// wentOff decides about a ready node whose machine does not run its attempt any
+// more. Who said goodbye is started again on the same machine, as is everybody
+// after a power cut, and who may have said goodbye while no server listened: if
+// its machine died, its boots fail, and it moves then. Who died before a server
+// that listens is fenced and moves.
+func (d *decider) wentOff(i int, s Sight, r *Report) {
+	n := &d.Nodes[i]
+	switch {
+	case r != nil && r.Goodbye == "poweroff":
+		d.again(i, "the node was switched off from inside; it is started again")
+	case r != nil && r.Goodbye != "":
+		d.again(i, "the node reboots")
+	case d.Blind: // the first look at all machines ends soon, and wakes
+		d.lookAfter(time.Second)
+	case d.noPower(s):
+		d.powerCut++
+		d.again(i, "most machines went off, or were off when the server started: a power cut; it is started again")
+	case d.Cluster.Phase != muster.ClusterReady:
+		d.want(i, "the machine went off by itself"+because(s), false)
+	case !s.Went.IsZero() && d.Now.Before(s.Went.Add(d.Limits.Together)): // do others go off, too?
+		d.lookAt(s.Went.Add(d.Limits.Together))
+	case r == nil && d.Now.Before(d.Started.Add(d.Limits.PowerCut)): // nobody was there to hear a goodbye
+		d.again(i, "the machine went off while the server was away; it is started again")
+	default:
+		d.lost(i, "machine "+string(n.Machine)+" went off by itself, without a goodbye"+because(s))
+	}
+}
+
+// noPower tells whether a machine is off because most machines are. For a while:
+// if their power does not come back, other machines may have some.
+func (d *decider) noPower(s Sight) bool {
+	if d.PowerCut {
+		return true
+	}
+	return d.Off >= max(3, (d.On+d.Off+1)/2) && !s.Went.IsZero() && d.Now.Before(s.Went.Add(d.Limits.Blackout))
+}
+
+// again starts a node that was ready once more on its machine. What the
+// scheduler ran there is over.
+func (d *decider) again(i int, text string) {
+	if d.Cluster.Phase == muster.ClusterReady {
+		d.Nodes[i].Down = true
+	}
+	d.want(i, text, false)
+}
+
+// lost condemns the machine of a node: it is fenced before anything else.
+func (d *decider) lost(i int, why string) {
+	n := &d.Nodes[i]
+	n.Conditions = withCondition(withoutCondition(n.Conditions, silent, agentSilent, cutOff, "unhealthy"), muster.Condition{
+		Code: lost, Text: why, Since: d.Now, Hint: "its machine is cut off, then another takes its place",
+	})
+	d.setPhase(n, muster.NodeUnreachable, why)
+	d.setPhase(n, muster.NodeFencing, "")
+	d.call(n.Machine, Fence{Machine: n.Machine})
+}
+
+// fencing waits for the proof that the node's machine is cut off. Without it
+// the node never moves.
+func (d *decider) fencing(i int) {
+	n := &d.Nodes[i]
+	s := d.Sights[n.Machine]
+	if s.Busy {
+		return
+	}
+	if s.Fenced && s.Fence != nil && s.Fence.Proven {
+		d.letGo(i, *s.Fence)
+		return
+	}
+	if s.FenceErr != nil {
+		d.nodeCondition(n, muster.Condition{
+			Code: "not-fenced", Text: "machine " + string(n.Machine) + " cannot be cut off: " + s.FenceErr.Error(), Since: d.Now,
+			Hint: "it is tried again by itself; an administrator should switch the machine off: the node does not move before that is certain",
+		})
+	}
+	if d.Now.Before(s.FenceRetry) {
+		d.lookAt(s.FenceRetry)
+		return
+	}
+	d.call(n.Machine, Fence{Machine: n.Machine})
+}
+
+// nodeCondition records a condition of a node, if it is news.
+func (d *decider) nodeCondition(n *muster.Node, c muster.Condition) {
+	if list := withCondition(n.Conditions, c); !sameConditions(list, n.Conditions) {
+		n.Conditions = list
+		d.records = append(d.records, SetNode{Node: *n})
+	}
+}
+
+// letGo parts a node from its machine, which is proven to be cut off. A machine
+// that is to blame becomes suspect with its evidence.
+func (d *decider) letGo(i int, proof muster.FenceRecord) {
+	n := &d.Nodes[i]
+	m := d.Machines[n.Machine]
+	why := conditionText(n.Conditions, lost)
+	dark := conditionText(n.Conditions, noPower)
+	if why == "" && dark != "" {
+		why = "its power did not come back: " + dark
+	}
+	if why == "" && d.condemned(*n) {
+		why = "it did not boot an image that booted on other machines: " + lastWord(*n)
+	}
+	id := m.ID
+	m.Phase, m.PhaseSince = muster.MachineCleaning, d.Now
+	m.Cluster, m.Node, m.Attempt = "", "", 0
+	if why != "" {
+		m.Phase = muster.MachineSuspect
+		if dark == "" {
+			m.Faults = append(slices.Clone(m.Faults[max(0, len(m.Faults)+1-muster.MaxFaults):]), d.Now)
+		}
+		m.Conditions = withCondition(m.Conditions, muster.Condition{
+			Code: "suspect", Since: d.Now, Text: fmt.Sprintf("lost as node %s of %s: %s; cut off: %s", n.Name, d.Cluster.ID, why, steps(proof)),
+			Hint: "it is tested by itself",
+		})
+	}
+	d.records = append(d.records, SetMachine{Machine: m, Text: why}, KeepFence{Record: proof, Cluster: n.Cluster, Node: n.Name})
+	d.setMachine(m)
+	n.Was, n.Machine, n.Management = id, "", netip.Addr{}
+	n.Down = d.Cluster.Phase == muster.ClusterReady
+	n.Hold = n.Hold || n.Down
+	n.NotBefore, n.Stages = time.Time{}, nil
+	n.Conditions = withoutCondition(n.Conditions, "not-fenced")
+	d.setPhase(n, muster.NodeFenced, "machine "+string(id)+" is cut off: "+steps(proof))
+	d.lookAfter(time.Millisecond)
+}
+
+// steps tells how a fence was proven.
+func steps(r muster.FenceRecord) string {
+	var out []string
+	for _, s := range r.Steps {
+		if s.OK {
+			out = append(out, s.Check)
+		}
+	}
+	if len(out) == 0 {
+		return "its provider proved it"
+	}
+	return strings.Join(out, ", ")
+}
+
+// setMachine changes a machine for the rest of this decision.
+func (d *decider) setMachine(m muster.Machine) {
+	if !d.ownMachines {
+		d.Machines, d.ownMachines = maps.Clone(d.Machines), true
+	}
+	d.Machines[m.ID] = m
+}
+
+// fenced gives a node another machine, when there is one.
+func (d *decider) fenced(i int) {
+	n := &d.Nodes[i]
+	if n.Leave {
+		d.setPhase(n, muster.NodeGone, "it was to leave")
+		return
+	}
+	spare, known := d.Spares[n.Name]
+	if !known { // it was let go of in this very decision
+		d.lookAfter(time.Millisecond)
+		return
+	}
+	if spare.Machine.ID == "" {
+		if d.Cluster.Phase != muster.ClusterReady {
+			d.givenUp = append(d.givenUp, i)
+			return
+		}
+		d.lookAfter(spareLook)
+		return
+	}
+	m := spare.Machine
+	if d.Sights[m.ID].Busy {
+		d.lookAfter(100 * time.Millisecond)
+		return
+	}
+	m.Phase, m.PhaseSince = muster.MachineAllocated, d.Now
+	m.Cluster, m.Node, m.Attempt = n.Cluster, n.Name, 0
+	d.setMachine(m)
+	why := conditionText(n.Conditions, lost)
+	if why == "" {
+		why = lastWord(*n)
+	}
+	n.Machine, n.Management = m.ID, m.Facts.Management
+	n.Repairs++
+	n.Conditions = withCondition(withoutCondition(n.Conditions, lost, "boot-failed", noPower), muster.Condition{
+		Code: "replaced", Since: d.Now, Text: "machine " + string(m.ID) + " takes its place: " + why,
+	})
+	d.records = append(d.records, SetMachine{Machine: m})
+	d.setPhase(n, muster.NodeAssigned, "machine "+string(m.ID)+" takes its place")
+	d.want(i, "", false)
+}
+
+// tried is how many boots in a row failed on the node's present machine.
+func (d *decider) tried(n muster.Node) int {
+	per := d.Limits.BootAttempts
+	if n.Failures == 0 || n.Failures >= per*d.Limits.Machines {
+		return n.Failures
+	}
+	return (n.Failures-1)%per + 1
+}
+
+// onTheVerge tells whether one more failure has the node try another machine.
+func onTheVerge(n muster.Node, l Limits) bool {
+	switch n.Phase {
+	case muster.NodeBooting, muster.NodeConfiguring, muster.NodeValidating, muster.NodeReady:
+		return (n.Failures+1)%l.BootAttempts == 0 && n.Failures+1 < l.BootAttempts*l.Machines
+	}
+	return false
+}
+
+func conditionText(list []muster.Condition, code string) string {
+	for _, c := range list {
+		if c.Code == code {
+			return c.Text
+		}
+	}
+	return ""
+}

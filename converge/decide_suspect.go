@@ -1,0 +1,199 @@
+package converge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// Codes of conditions of machines that are tested.
+const (
+	testFailed  = "test-failed"
+	cannotTest  = "cannot-test"
+	quarantined = "quarantined"
+)
+
+// suspect makes sure that a machine under suspicion is off, and has it tested.
+func (d *decider) suspect(m muster.Machine, s Sight, t MachineTimes) {
+	if r := s.Fence; r != nil && r.Machine == m.ID && r.At.After(m.PhaseSince) { // by its cluster, it was kept
+		d.records = append(d.records, KeepFence{Record: *r})
+	}
+	if !d.off(&m, s) {
+		return
+	}
+	m.Conditions = withoutCondition(m.Conditions, "stuck")
+	d.toTesting(&m, "it is tested")
+	d.testing(m, s, t)
+}
+
+func (d *decider) toTesting(m *muster.Machine, text string) {
+	m.TestsFailed = 0
+	m.Conditions = withoutCondition(m.Conditions, testFailed, cannotTest, quarantined)
+	d.machine(m, muster.MachineTesting, text)
+}
+
+// off tells whether the machine is off, and does what brings it there. One
+// that does not go off is cut off, and stays suspect.
+func (d *decider) off(m *muster.Machine, s Sight) bool {
+	switch {
+	case !s.Known:
+		d.observe(m.ID, s)
+	case s.State == provider.StateOff:
+		return true
+	case s.State == provider.StateUnknown:
+		d.observeAgain(m.ID, s, 5*time.Second)
+	case d.staysOn(s) && s.Fenced:
+		d.tell(m, muster.Condition{
+			Code: "stuck", Text: "it is cut off, but does not go off", Hint: "switch it off by hand; it is looked at every minute",
+		}, "it is cut off, but does not go off")
+		d.lookAfter(time.Minute)
+		d.observeAgain(m.ID, s, time.Minute)
+	case d.staysOn(s):
+		text := "it does not go off; it is being cut off"
+		if s.FenceErr != nil {
+			text = "it does not go off and cannot be cut off: " + s.FenceErr.Error() + "; it is tried again"
+		}
+		d.tell(m, muster.Condition{Code: "stuck", Text: text, Hint: "an administrator should switch it off by hand"}, text)
+		d.call(m.ID, Fence{Machine: m.ID})
+	default:
+		d.switchOff(m.ID, s)
+	}
+	return false
+}
+
+// testing has the machine tested, and judges the outcome.
+func (d *decider) testing(m muster.Machine, s Sight, t MachineTimes) {
+	if s.Tested != nil {
+		d.tested(m, *s.Tested)
+		return
+	}
+	if m.TestsFailed > 0 && m.LastTest != nil {
+		if again := d.testAgain(*m.LastTest); d.Now.Before(again) {
+			d.lookAt(again)
+			return
+		}
+	}
+	if s.TestErr != nil && d.Now.Before(s.TestRetry) {
+		d.tell(&m, muster.Condition{
+			Code: cannotTest, Text: "it cannot be tested now: " + s.TestErr.Error(), ETA: s.TestRetry,
+			Hint: "it is tried again by itself at " + clock(s.TestRetry),
+		}, "")
+		d.lookAt(s.TestRetry)
+		return
+	}
+	if d.off(&m, s) {
+		d.call(m.ID, Test{Machine: m.ID, Within: d.Limits.deadline(t.Test, d.Limits.Test)})
+	}
+}
+
+// tested judges a test: passed, it is cleaned and used again; failed, it is
+// tested once more; failed twice, it is put into quarantine.
+func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
+	m.LastTest = &r
+	asked := m.Intent == muster.IntentTest
+	if !r.Passed {
+		m.TestsFailed++
+		what := "it failed its test: " + failedSteps(r.Steps)
+		if m.TestsFailed >= d.Limits.TestsMost {
+			d.quarantine(&m, fmt.Sprintf("it failed its test %s: %s", timesText(m.TestsFailed), failedSteps(r.Steps)))
+			return
+		}
+		again := d.testAgain(r)
+		m.Conditions = withCondition(withoutCondition(m.Conditions, testFailed, cannotTest, "late"), muster.Condition{
+			Code: testFailed, Since: d.Now, Text: what, Hint: "it is tested once more at " + clock(again), ETA: again,
+		})
+		d.machine(&m, muster.MachineTesting, what)
+		d.lookAt(again)
+		return
+	}
+	m.TestsFailed = 0
+	m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, "late")
+	measure := Measure{Kind: "test", Class: m.Facts.Class, Took: r.Took}
+	if n := d.faults(m); n >= d.Limits.FaultsMost && !asked {
+		d.quarantine(&m, fmt.Sprintf("it passed its test, but failed %s within %s", timesText(n), days(d.Limits.FaultWindow)))
+		d.records = append(d.records, measure)
+		return
+	}
+	if asked {
+		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentNone, "", ""
+	}
+	d.machine(&m, muster.MachineCleaning, "it passed its test")
+	d.records = append(d.records, measure)
+}
+
+// testAgain is when a machine that failed a test is tested once more.
+func (d *decider) testAgain(r muster.TestRecord) time.Time {
+	return r.At.Add(r.Took).Add(d.Limits.TestPause)
+}
+
+// quarantine sets the machine aside until an administrator has seen to it.
+func (d *decider) quarantine(m *muster.Machine, why string) {
+	if m.Intent == muster.IntentTest {
+		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentNone, "", ""
+	}
+	m.Conditions = withCondition(withoutCondition(m.Conditions, quarantined, testFailed, cannotTest), muster.Condition{
+		Code: quarantined, Since: d.Now, Text: why,
+		Hint: fmt.Sprintf("see to it, then `muster machine test %s` or `muster machine undrain %s`", m.ID, m.ID),
+	})
+	d.machine(m, muster.MachineQuarantined, why)
+}
+
+// faults counts the machine's faults of late.
+func (d *decider) faults(m muster.Machine) int {
+	n := 0
+	for _, at := range m.Faults {
+		if d.Now.Sub(at) < d.Limits.FaultWindow {
+			n++
+		}
+	}
+	return n
+}
+
+// lateMachine tells of a cleaning or a test under way that takes longer than
+// such things do, and what happens next.
+func (d *decider) lateMachine(m muster.Machine, s Sight, t MachineTimes) {
+	began, span, def, next := s.CleanAt, t.Clean, d.Limits.CleanLate, "when it fails it is tried again, and after "+attempts(d.Limits.CleanTries)+" the machine is tested"
+	switch m.Phase {
+	case muster.MachineCleaning:
+	case muster.MachineTesting:
+		began, span, def = s.TestAt, t.Test, d.Limits.Test/2
+		next = "it is given up and begun again at " + clock(s.TestAt.Add(d.Limits.deadline(t.Test, d.Limits.Test)))
+	default:
+		return
+	}
+	if began.IsZero() {
+		return
+	}
+	late := began.Add(span.late(def))
+	if d.Now.Before(late) {
+		d.lookAt(late)
+		return
+	}
+	usual := ""
+	if span.N > 0 {
+		usual = fmt.Sprintf(" (usually %s)", span.Median.Round(100*time.Millisecond))
+	}
+	d.tell(&m, muster.Condition{Code: "late", Text: fmt.Sprintf("%s takes longer than usual%s; %s", m.Phase, usual, next)}, "")
+}
+
+func timesText(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func days(d time.Duration) string {
+	if d == 24*time.Hour {
+		return "a day"
+	}
+	if d%(24*time.Hour) == 0 {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	return d.String()
+}

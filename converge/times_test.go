@@ -1,0 +1,91 @@
+package converge_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider/fake"
+)
+
+// jumpingClock is set to another time now and then, as a host's clock is.
+// Waits are not changed by that.
+type jumpingClock struct {
+	fastClock
+	offset atomic.Int64
+}
+
+func (c *jumpingClock) Now() time.Time {
+	return c.fastClock.Now().Add(time.Duration(c.offset.Load()))
+}
+
+// A clock that is set forwards or backwards ends nobody's node, and what fails
+// afterwards is mended as ever.
+func TestClockJumps(t *testing.T) {
+	t.Parallel()
+	for _, jump := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
+		clock := &jumpingClock{fastClock: newFastClock(10)}
+		r := lively(t, newRig(t, fake.Options{Machines: 6, Clock: clock}))
+		s := r.start()
+		s.untilFree(6)
+		id := s.mustCreate(slurm(4))
+		s.untilPhase(id, muster.ClusterReady, 20*time.Second)
+		_, before, _ := s.get(id)
+		clock.offset.Store(int64(jump))
+		time.Sleep(4 * time.Second) // 40 s of its clock
+		c, after, _ := s.get(id)
+		if c.Phase != muster.ClusterReady {
+			t.Fatalf("a jump of %s: the cluster is %s", jump, c.Phase)
+		}
+		for i, n := range after {
+			if n.Machine != before[i].Machine || n.Attempt != before[i].Attempt {
+				t.Errorf("a jump of %s: %s went to %s, attempt %d", jump, n.Name, n.Machine, n.Attempt)
+			}
+		}
+		r.world.Kill(after[2].Machine)
+		until(t, 30*time.Second, "a dead machine is replaced after a jump of "+jump.String(), func() bool {
+			return s.nodeNamed(id, after[2].Name).Repairs == 1
+		})
+		s.untilWhole(id, 30*time.Second)
+		if err := s.remove(id); err != nil {
+			t.Fatal(err)
+		}
+		s.untilPhase(id, muster.ClusterDeleted, 30*time.Second)
+		r.stop()
+	}
+}
+
+// A disk that takes a second for each commit makes everything slow and nothing
+// wrong: heartbeats do not wait for it, and nobody is condemned.
+func TestSlowDisk(t *testing.T) {
+	t.Parallel()
+	var slow atomic.Bool
+	r := lively(t, newRig(t, fake.Options{Machines: 6}))
+	r.fault = func(string) error {
+		if slow.Load() {
+			time.Sleep(300 * time.Millisecond) // at each of the points of a commit
+		}
+		return nil
+	}
+	s := r.start()
+	s.untilFree(6)
+	id := s.mustCreate(slurm(4))
+	s.untilPhase(id, muster.ClusterReady, 20*time.Second)
+	_, before, _ := s.get(id)
+	slow.Store(true)
+	time.Sleep(12 * time.Second) // more than three beats
+	_, after, _ := s.get(id)
+	for i, n := range after {
+		if n.Machine != before[i].Machine || n.Attempt != 1 || n.Phase != muster.NodeReady {
+			t.Errorf("%s went to %s (%s), attempt %d", n.Name, n.Machine, n.Phase, n.Attempt)
+		}
+	}
+	r.world.Kill(after[3].Machine)
+	until(t, time.Minute, "a dead machine is replaced on a slow disk", func() bool {
+		n := s.nodeNamed(id, after[3].Name)
+		return n.Repairs == 1 && n.Phase == muster.NodeReady
+	})
+	slow.Store(false)
+	s.untilWhole(id, 30*time.Second)
+}
