@@ -40,12 +40,13 @@ type API struct {
 	huma      huma.API
 	handler   http.Handler
 	closing   chan struct{}
+	meter     *meter
 	close     sync.Once
 }
 
 // New registers all routes.
 func New(c Config) *API {
-	a := &API{service: c.Service, auth: c.Auth, log: c.Log, uid: uint32(c.UID), heartbeat: c.Heartbeat, closing: make(chan struct{})}
+	a := &API{service: c.Service, auth: c.Auth, log: c.Log, uid: uint32(c.UID), heartbeat: c.Heartbeat, closing: make(chan struct{}), meter: newMeter()}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -69,7 +70,8 @@ func New(c Config) *API {
 		a.write(w, r, muster.Errorf(muster.ENotFound, "no such route: %s %.200s", r.Method, r.URL.Path).
 			WithHint("all routes are in /v1/openapi.json"))
 	})
-	a.handler = a.guard(mux)
+	mux.HandleFunc("GET /metrics", a.metrics)
+	a.handler = a.meter.watch(a.guard(mux))
 	return a
 }
 

@@ -72,10 +72,13 @@ const goodKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGJV7OjMgZzPYxXSpkKqcVNvgvI
 // bodies are what routes want to be sent before they look at anything else.
 func bodies() map[string]string {
 	return map[string]string{
-		"access":       `{"public_key": "` + goodKey + `"}`,
-		"add-key":      `{"key": "` + goodKey + `"}`,
-		"put-user":     `{"name": "mallory"}`,
-		"create-token": `{"user": "alice"}`,
+		"access":         `{"public_key": "` + goodKey + `"}`,
+		"add-key":        `{"key": "` + goodKey + `"}`,
+		"put-user":       `{"name": "mallory"}`,
+		"create-token":   `{"user": "alice"}`,
+		"scale-cluster":  `{"nodes": 2}`,
+		"extend-cluster": `{"by": "2h"}`,
+		"share-cluster":  `{"add": ["bob"]}`,
 	}
 }
 
@@ -117,7 +120,11 @@ func TestForbiddenLooksLikeAbsent(t *testing.T) {
 						if strings.HasSuffix(op.OperationID, "events") {
 							p += "?follow=0"
 						}
-						a := ask(t, s, token, strings.ToUpper(method), p, "application/json", bodies()[op.OperationID], "Upgrade", "muster-tunnel", "Connection", "Upgrade")
+						upgrade := "muster-tunnel"
+						if strings.HasSuffix(op.OperationID, "console") {
+							upgrade = "muster-console"
+						}
+						a := ask(t, s, token, strings.ToUpper(method), p, "application/json", bodies()[op.OperationID], "Upgrade", upgrade, "Connection", "Upgrade")
 						a.body = strings.ReplaceAll(a.body, name, "NAME")
 						return a
 					}

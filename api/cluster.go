@@ -31,6 +31,11 @@ type createOutput struct {
 	Body   wire.Created
 }
 
+type deleteInput struct {
+	ClusterRef
+	Erase bool `query:"erase" doc:"Erase its home too, instead of keeping it for a while"`
+}
+
 type listInput struct {
 	All     bool   `query:"all" doc:"Deleted clusters too"`
 	Project string `query:"project" maxLength:"128"`
@@ -57,7 +62,10 @@ func (a *API) clusterRoutes() {
 		Summary:       "Give a cluster back",
 		Description:   "Begins the deletion and answers at once; the events tell when it is done. Deleting again is no error.",
 		DefaultStatus: http.StatusAccepted,
-	}, func(ctx context.Context, in *ClusterRef) (wire.Deleted, error) {
+	}, func(ctx context.Context, in *deleteInput) (wire.Deleted, error) {
+		if in.Erase {
+			return a.service.EraseCluster(ctx, who(ctx), in.Cluster)
+		}
 		return a.service.DeleteCluster(ctx, who(ctx), in.Cluster)
 	})
 }

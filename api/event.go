@@ -20,6 +20,7 @@ import (
 type EventsInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"Sequence number of the last event already seen"`
 	Follow      string `query:"follow" enum:"0,1,false,true," doc:"0 ends the stream when the past is told"`
+	Newest      int    `query:"newest" minimum:"0" maximum:"100000" doc:"Of the past, only the last so many; 0 means all"`
 }
 
 type clusterEventsInput struct {
@@ -54,7 +55,7 @@ func (a *API) eventRoutes() {
 }
 
 func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*huma.StreamResponse, error) {
-	q := wire.EventQuery{Cluster: cluster, Follow: in.Follow != "0" && in.Follow != "false"}
+	q := wire.EventQuery{Cluster: cluster, Follow: in.Follow != "0" && in.Follow != "false", Newest: in.Newest}
 	if in.LastEventID != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(in.LastEventID), 10, 64)
 		if err != nil || n < 0 {
@@ -69,6 +70,16 @@ func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*hum
 		cancel()
 		return nil, a.fail(ctx, err)
 	}
+	return a.stream(stop, cancel, func(out *eventWriter) {
+		if err := stream(out.send); err == nil && stop.Err() == nil {
+			_ = out.raw("event: end\ndata: {}\n\n")
+		}
+	}), nil
+}
+
+// stream answers with server-sent events: tell writes them, until ctx ends or
+// there is no more to tell.
+func (a *API) stream(ctx context.Context, cancel context.CancelFunc, tell func(*eventWriter)) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		defer cancel()
 		_, w := humago.Unwrap(hctx)
@@ -77,14 +88,11 @@ func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*hum
 		w.WriteHeader(http.StatusOK)
 		_ = out.raw(": muster\n\n")
 		var beat sync.WaitGroup
-		beat.Go(func() { a.beat(stop, cancel, out) })
-		err := stream(out.send)
-		if err == nil && stop.Err() == nil {
-			_ = out.raw("event: end\ndata: {}\n\n")
-		}
+		beat.Go(func() { a.beat(ctx, cancel, out) })
+		tell(out)
 		cancel()
 		beat.Wait()
-	}}, nil
+	}}
 }
 
 // beat shows a silent client that the stream lives, learns from a failed write

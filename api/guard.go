@@ -68,7 +68,7 @@ func readAll(w http.ResponseWriter, r *http.Request, control *http.ResponseContr
 		return nil
 	}
 	_ = control.SetReadDeadline(time.Now().Add(limit))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(own(w), r.Body, maxBody))
 	_ = control.SetReadDeadline(time.Time{})
 	var big *http.MaxBytesError
 	switch {

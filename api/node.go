@@ -15,17 +15,6 @@ type accessInput struct {
 	Body wire.AccessRequest
 }
 
-type logsInput struct {
-	ClusterRef
-	Node  string `query:"node" maxLength:"128" doc:"Only this node"`
-	Lines int    `query:"lines" minimum:"0" maximum:"10000" doc:"How many of the newest lines; 0 means 200"`
-}
-
-type usageInput struct {
-	ClusterRef
-	Samples int `query:"samples" minimum:"0" maximum:"10000" doc:"How many of the newest samples; 0 means 1"`
-}
-
 type tunnelInput struct {
 	ClusterRef
 	Node    string `path:"node" maxLength:"128" doc:"Name of the node; head means the one that carries the head"`
@@ -39,22 +28,6 @@ func (a *API) nodeRoutes() {
 		Description: "Signs the caller's ephemeral public key for one user of this cluster, and tells the line by which its hosts are known.",
 	}, func(ctx context.Context, in *accessInput) (wire.Access, error) {
 		return a.service.Access(ctx, who(ctx), in.Cluster, in.Body)
-	})
-	route(a, huma.Operation{
-		OperationID: "logs", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/logs", Tags: []string{"nodes"},
-		Summary: "Read the newest lines of the nodes' journals",
-	}, func(ctx context.Context, in *logsInput) (wire.Logs, error) {
-		logs, err := a.service.Logs(ctx, who(ctx), in.Cluster, in.Node, in.Lines)
-		logs.Lines = some(logs.Lines)
-		return logs, err
-	})
-	route(a, huma.Operation{
-		OperationID: "usage", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/usage", Tags: []string{"nodes"},
-		Summary: "Read what the nodes use",
-	}, func(ctx context.Context, in *usageInput) (wire.ClusterUsage, error) {
-		usage, err := a.service.Usage(ctx, who(ctx), in.Cluster, in.Samples)
-		usage.Nodes = some(usage.Nodes)
-		return usage, err
 	})
 	a.tunnelRoute()
 }

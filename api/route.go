@@ -49,10 +49,16 @@ func (a *API) prepare(op *huma.Operation) {
 
 func (a *API) routes() {
 	a.clusterRoutes()
+	a.changeRoutes()
 	a.nodeRoutes()
+	a.consoleRoutes()
 	a.machineRoutes()
+	a.machineCareRoutes()
+	a.volumeRoutes()
 	a.imageRoutes()
 	a.userRoutes()
 	a.siteRoutes()
+	a.usageRoutes()
+	a.logRoutes()
 	a.eventRoutes()
 }

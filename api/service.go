@@ -13,11 +13,18 @@ import (
 // not see.
 type Service interface {
 	Clusters
+	Changes
 	Nodes
 	Machines
+	MachineCare
+	Volumes
 	Images
 	People
 	Site
+	Seeing
+	Journals
+	Metrics
+	Consoles
 }
 
 // Clusters are asked for, seen and given back.
@@ -35,7 +42,6 @@ type Nodes interface {
 	Access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest) (wire.Access, error)
 	// Tunnel connects to the SSH port of a node.
 	Tunnel(ctx context.Context, who muster.Actor, ref, node string) (net.Conn, error)
-	Logs(ctx context.Context, who muster.Actor, ref, node string, lines int) (wire.Logs, error)
 	Usage(ctx context.Context, who muster.Actor, ref string, samples int) (wire.ClusterUsage, error)
 }
 

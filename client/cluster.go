@@ -96,19 +96,24 @@ type ClusterFilter struct {
 
 // Clusters lists the clusters that the caller may see, without their nodes.
 func (k *Client) Clusters(ctx context.Context, f ClusterFilter) ([]wire.Cluster, error) {
+	var out wire.ClusterList
+	err := k.get(ctx, path("clusters"), ownedBy(f.Project, f.Owner, f.All), &out)
+	return out.Clusters, err
+}
+
+// ownedBy narrows a list; gone lists what is deleted, too.
+func ownedBy(project, owner string, gone bool) url.Values {
 	query := url.Values{}
-	if f.All {
+	if gone {
 		query.Set("all", "1")
 	}
-	if f.Project != "" {
-		query.Set("project", f.Project)
+	if project != "" {
+		query.Set("project", project)
 	}
-	if f.Owner != "" {
-		query.Set("owner", f.Owner)
+	if owner != "" {
+		query.Set("owner", owner)
 	}
-	var out wire.ClusterList
-	err := k.get(ctx, path("clusters"), query, &out)
-	return out.Clusters, err
+	return query
 }
 
 // Cluster shows one cluster, by ID or name, with its nodes. Returns ENotFound
@@ -129,20 +134,6 @@ func (k *Client) DeleteCluster(ctx context.Context, ref string) (wire.Deleted, e
 func (k *Client) Access(ctx context.Context, ref string, r wire.AccessRequest) (wire.Access, error) {
 	var out wire.Access
 	return out, k.post(ctx, path("clusters", ref, "access"), r, &out)
-}
-
-// Logs returns the newest lines of the journals of a cluster's nodes, or of
-// one node.
-func (k *Client) Logs(ctx context.Context, ref, node string, lines int) (wire.Logs, error) {
-	query := url.Values{}
-	if node != "" {
-		query.Set("node", node)
-	}
-	if lines > 0 {
-		query.Set("lines", strconv.Itoa(lines))
-	}
-	var out wire.Logs
-	return out, k.get(ctx, path("clusters", ref, "logs"), query, &out)
 }
 
 // Usage returns what a cluster's nodes use; samples is how many of the newest

@@ -1,17 +1,13 @@
 package client
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -25,6 +21,7 @@ type EventOptions struct {
 	Cluster string // ID or name; "" for the whole site
 	After   int64  // sequence number of the last event already seen
 	Follow  bool   // go on when the past is told
+	Newest  int    // of the past, only the last so many; 0: all
 	// Patient waits for a server that does not answer even at first: for those
 	// whom it answered a moment ago.
 	Patient bool
@@ -70,20 +67,11 @@ func (k *Client) Events(ctx context.Context, o EventOptions, handle func(wire.Ev
 		if o.Lost != nil {
 			o.Lost(err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if wait, err = pause(ctx, wait); err != nil {
+			return err
 		}
-		wait = min(wait*2, 5*time.Second)
 	}
 }
-
-// brokenError is a stream that ended before its time.
-type brokenError struct{ err error }
-
-func (e *brokenError) Error() string { return fmt.Sprintf("the event stream broke off: %v", e.err) }
-func (e *brokenError) Unwrap() error { return e.err }
 
 // stream reads one connection's events.
 func (k *Client) stream(ctx context.Context, o EventOptions, after int64, handle func(wire.Event) error) error {
@@ -94,6 +82,9 @@ func (k *Client) stream(ctx context.Context, o EventOptions, after int64, handle
 	query := url.Values{}
 	if !o.Follow {
 		query.Set("follow", "0")
+	}
+	if o.Newest > 0 && after == o.After { // once some was told: all that came since
+		query.Set("newest", strconv.Itoa(o.Newest))
 	}
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if after > 0 {
@@ -107,47 +98,20 @@ func (k *Client) stream(ctx context.Context, o EventOptions, after int64, handle
 	return readEvents(resp.Body, handle)
 }
 
-// readEvents parses server-sent events. A comment is a sign of life; an event
-// named "end" is the end of the past, the last thing of a finished stream.
+// readEvents reads events until handle returns an error or the past is told: an
+// event named "end" is the last thing of a finished stream.
 func readEvents(r io.Reader, handle func(wire.Event) error) error {
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(make([]byte, 4096), 1<<20)
-	var name string
-	var data strings.Builder
-	for scanner.Scan() {
-		line := scanner.Text()
-		if line == "" {
-			if name == "end" {
-				return nil
-			}
-			if data.Len() > 0 {
-				var e wire.Event
-				if err := json.Unmarshal([]byte(data.String()), &e); err != nil {
-					return &brokenError{err}
-				}
-				if err := handle(e); err != nil {
-					return err
-				}
-			}
-			name = ""
-			data.Reset()
-			continue
+	return readStream(r, func(name, data string) error {
+		switch {
+		case name == "end":
+			return errEnd
+		case data == "":
+			return nil
 		}
-		field, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
-		switch field {
-		case "event":
-			name = value
-		case "data":
-			if data.Len() > 0 {
-				data.WriteByte('\n')
-			}
-			data.WriteString(value)
+		var e wire.Event
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			return &brokenError{err}
 		}
-	}
-	err := scanner.Err()
-	if err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return &brokenError{err}
+		return handle(e)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -31,8 +32,13 @@ func (k *Client) Tunnel(ctx context.Context, ref, node string) (net.Conn, error)
 }
 
 func (k *Client) upgrade(ctx context.Context, conn net.Conn, target string) (net.Conn, error) {
-	req, err := k.request(ctx, call{method: http.MethodGet, path: target,
-		header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {TunnelProtocol}}})
+	return k.upgradeTo(ctx, conn, target, nil, TunnelProtocol)
+}
+
+// upgradeTo asks for a connection to become something else.
+func (k *Client) upgradeTo(ctx context.Context, conn net.Conn, target string, query url.Values, protocol string) (net.Conn, error) {
+	req, err := k.request(ctx, call{method: http.MethodGet, path: target, query: query,
+		header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {protocol}}})
 	if err != nil {
 		return nil, err
 	}

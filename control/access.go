@@ -39,7 +39,7 @@ func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wi
 		if err != nil {
 			return err
 		}
-		out.Node, id = node.Name, c.ID
+		out.Cluster, out.Node, id = c.ID, node.Name, c.ID
 		if out.User, err = s.loginName(who, c, r.User); err != nil {
 			return err
 		}
@@ -88,10 +88,10 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 	case muster.ClusterReady:
 	case muster.ClusterBuilding, muster.ClusterValidating:
 		if !who.Admin {
-			return c, muster.Node{}, late.WithHint("wait until it is ready: muster events -f %s", c.Name)
+			return c, muster.Node{}, late.WithHint("wait until it is ready: muster events -f %s", c.ID)
 		}
 	case muster.ClusterQueued:
-		return c, muster.Node{}, late.WithHint("it has no machines yet: muster events -f %s", c.Name)
+		return c, muster.Node{}, late.WithHint("it has no machines yet: muster events -f %s", c.ID)
 	default:
 		return c, muster.Node{}, late.WithHint("see 'muster show %s'", c.ID)
 	}
@@ -103,9 +103,12 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 	if err != nil {
 		return c, node, err
 	}
-	if node.Machine == "" || node.Phase == muster.NodeAssigned || node.Phase == muster.NodeGone {
+	if _, err := filler(tx, c, node); err != nil {
+		return c, node, err
+	}
+	if node.Phase == muster.NodeAssigned {
 		return c, node, muster.Errorf(muster.EConflict, "node %s of %s is %s", node.Name, c.Name, node.Phase).
-			WithHint("see 'muster show %s'", c.Name)
+			WithHint("see 'muster show %s'", stillNamed(c))
 	}
 	return c, node, nil
 }
@@ -123,7 +126,16 @@ func pickNode(c muster.Cluster, nodes []muster.Node, name string) (muster.Node, 
 	if hint := didYouMean(name, have); hint != "" {
 		return muster.Node{}, e.WithHint("%s", hint)
 	}
-	return muster.Node{}, e.WithHint("see 'muster show %s'", c.Name)
+	return muster.Node{}, e.WithHint("see 'muster show %s'", stillNamed(c))
+}
+
+// stillNamed is what a cluster answers to: its name, and only its ID once it
+// is deleted.
+func stillNamed(c muster.Cluster) string {
+	if c.Phase == muster.ClusterDeleted {
+		return string(c.ID)
+	}
+	return c.Name
 }
 
 // loginName settles as whom somebody logs in. Users may only be themselves, or
@@ -166,14 +178,17 @@ func (s *Service) userRoot(c muster.Cluster) bool {
 
 // Tunnel connects to the SSH port of a node.
 func (s *Service) Tunnel(ctx context.Context, who muster.Actor, ref, name string) (net.Conn, error) {
+	var id muster.ClusterID
 	var machine muster.Machine
 	var node muster.Node
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		var err error
-		if _, node, err = s.reach(tx, ref, name); err != nil {
+		var c muster.Cluster
+		if c, node, err = s.reach(tx, ref, name); err != nil {
 			return err
 		}
-		machine, err = tx.AsSystem().Machine(node.Machine)
+		id = c.ID
+		machine, err = filler(tx, c, node)
 		return err
 	})
 	if err != nil {
@@ -184,7 +199,7 @@ func (s *Service) Tunnel(ctx context.Context, who muster.Actor, ref, name string
 	conn, err := s.Dialer.Dial(dial, machine, sshPort)
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "node %s does not answer on its SSH port", node.Name).
-			WithHint("see 'muster show %s' and 'muster logs %s %s'", ref, ref, node.Name).Wrap(err)
+			WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, node.Name).Wrap(err)
 	}
 	return conn, nil
 }

@@ -31,8 +31,8 @@ func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, pla
 		c.Conditions = append(c.Conditions, muster.Condition{Code: "image", Since: now,
 			Text: "an image with the extra packages is needed", Hint: "it is built once and kept"})
 	}
-	if eta, ok := s.estimate(sys, c.Class, img.ID); ok {
-		c.ETA = now.Add(eta)
+	if eta, spread, ok := s.estimate(sys, c.Class, img.ID); ok && len(c.Spec.Packages) == 0 {
+		c.ETA, c.ETASpread = now.Add(eta), spread
 	}
 	if err := tx.PutCluster(*c, text); err != nil {
 		return err
@@ -66,14 +66,21 @@ func hostAddress(subnet netip.Prefix, index int) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// estimate is how long clusters of this class and image took to become ready:
-// the median of the last ones.
-func (s *Service) estimate(sys *store.Tx, class string, img muster.ImageID) (time.Duration, bool) {
-	took, err := sys.Durations("ready", class, string(img), 20)
+// estimate is how long clusters of this class and image took to be built: the
+// median of the last ones, and the median distance from it.
+func (s *Service) estimate(sys *store.Tx, class string, img muster.ImageID) (usual, spread time.Duration, ok bool) {
+	took, err := sys.Durations("build", class, string(img), 20)
 	if err != nil || len(took) == 0 {
-		return 0, false
+		return 0, 0, false
 	}
-	took = slices.Clone(took)
-	slices.Sort(took)
-	return took[len(took)/2], true
+	usual, took = middle(took), slices.Clone(took)
+	for i := range took {
+		took[i] = (took[i] - usual).Abs()
+	}
+	return usual, middle(took), true
+}
+
+func middle(list []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/place"
+	"github.com/muster-hpc/muster/series"
 	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -34,8 +35,12 @@ type Agents interface {
 	// Usage is the newest n samples of the machine that fills a node, oldest
 	// first.
 	Usage(id muster.MachineID, n int) []wire.Usage
-	// Journal is the newest n lines of a node's journal, oldest first.
-	Journal(cluster muster.ClusterID, node string, n int) []wire.JournalLine
+	// Lines is the newest lines of a node's journal that are wanted, oldest
+	// first.
+	Lines(cluster muster.ClusterID, node string, q wire.LogQuery) []wire.JournalLine
+	// Follow passes on the lines of a cluster's nodes as they come, until leave
+	// is called; lost tells how many were left out since it was asked last.
+	Follow(cluster muster.ClusterID) (lines <-chan wire.LogLine, lost func() int64, leave func())
 }
 
 // Dialer connects to a port of a machine's management address.
@@ -81,9 +86,26 @@ type Config struct {
 	// Changed is called after a cluster was created, promoted or given back,
 	// so that work on it begins at once. It must not block.
 	Changed func(muster.ClusterID)
+	// Console connects to the console of a machine. Nil: there is none.
+	Console ConsoleFunc
+	// Scheduler is what the machine of a head last said of the scheduler; nil
+	// when it has not. Nil: nobody knows.
+	Scheduler func(muster.MachineID) *wire.SchedulerState
+	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
+	MaxWalltime time.Duration
+	// Keeper makes and erases volumes. Nil: they are only records.
+	Keeper Volumes
+	// MountNothing names the providers whose machines cannot mount exports of a
+	// file server by themselves ("local": their kernel is the server's).
+	MountNothing map[string]bool
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
 	// and what is left is for giving back. Nil: there is always room.
 	Room func() error
+	// Series is what was measured over time. Nil: nothing is kept.
+	Series *series.Store
+	// Figures are what other parts of the server count, for administrators.
+	// Nil: nothing.
+	Figures func() []wire.Metric
 }
 
 // Service carries out the use cases. It is safe for concurrent use.
@@ -95,6 +117,7 @@ type Service struct {
 	// promoting keeps promotions one at a time.
 	promoting sync.Mutex
 	fits      fitCache
+	cores     coreCount
 }
 
 // New makes a service.

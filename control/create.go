@@ -83,7 +83,7 @@ func isStale(err error) bool {
 // before the request.
 func (s *Service) snapshot(tx *store.Tx, ahead []admit.Waiting) (admit.Snapshot, error) {
 	sys := tx.AsSystem()
-	machines, err := sys.Machines(store.MachineFilter{})
+	machines, err := sys.Site()
 	if err != nil {
 		return admit.Snapshot{}, err
 	}
@@ -92,6 +92,10 @@ func (s *Service) snapshot(tx *store.Tx, ahead []admit.Waiting) (admit.Snapshot,
 			machines[i].LastSeen = seen
 		}
 	}
+	kept, err := s.kept(sys, machines)
+	if err != nil {
+		return admit.Snapshot{}, err
+	}
 	if ahead == nil {
 		queued, err := sys.Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued}})
 		if err != nil {
@@ -99,7 +103,12 @@ func (s *Service) snapshot(tx *store.Tx, ahead []admit.Waiting) (admit.Snapshot,
 		}
 		ahead = s.waiting(queued)
 	}
-	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, RootElsewhere: s.RootElsewhere}, nil
+	exports, err := selfMounted(sys)
+	if err != nil {
+		return admit.Snapshot{}, err
+	}
+	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, RootElsewhere: s.RootElsewhere,
+		Kept: kept, Mounts: admit.Mounts{Exports: exports, Unable: s.MountNothing}}, nil
 }
 
 // answer asks admission with a snapshot of now.
@@ -117,7 +126,13 @@ func (s *Service) answer(ctx context.Context, id muster.ClusterID, sp muster.Spe
 }
 
 func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted, out wire.Created) (wire.Created, error) {
-	err := s.Store.View(ctx, who, func(tx *store.Tx) error { return s.nameFree(tx, w.spec) })
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		if err := s.nameFree(tx, w.spec); err != nil {
+			return err
+		}
+		_, err := freeVolumes(tx, s.newCluster(id, w))
+		return err
+	})
 	if err != nil {
 		return out, err
 	}
@@ -163,6 +178,9 @@ func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
 	return nil
 }
 
+// many nodes are recorded in a transaction of their own.
+const many = 128
+
 // commit records the cluster as the answer says, after making certain that
 // the answer still holds.
 func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted, answer muster.Answer, within bool) (wire.Created, error) {
@@ -171,7 +189,11 @@ func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.Cluste
 	if err != nil {
 		return out, err
 	}
-	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
+	update := s.Store.Update
+	if w.spec.Nodes > many {
+		update = s.Store.UpdateMany
+	}
+	err = update(ctx, who, func(tx *store.Tx) error {
 		if again, err := s.repeated(tx, id, w, &out); again || err != nil {
 			return err
 		}
@@ -208,6 +230,9 @@ func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.Cluste
 			if err := tx.PutCluster(c, "no room now"); err != nil {
 				return err
 			}
+		}
+		if err := s.takeVolumes(tx, c); err != nil {
+			return err
 		}
 		return s.showCreated(tx, c, &out)
 	})

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
@@ -12,20 +13,32 @@ import (
 // or gone is no error.
 func (s *Service) DeleteCluster(ctx context.Context, who muster.Actor, ref string) (wire.Deleted, error) {
 	var c muster.Cluster
+	var home string
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		var err error
 		if c, err = tx.FindCluster(ref); err != nil {
+			return err
+		}
+		if err := tx.MayChange(c); err != nil {
 			return err
 		}
 		if c.Phase == muster.ClusterDeleting || c.Phase == muster.ClusterDeleted {
 			return nil
 		}
 		c.Phase, c.PhaseSince = muster.ClusterDeleting, s.Clock.Now()
+		c.ETA, c.ETASpread, c.Deadline, c.Scaling = time.Time{}, 0, time.Time{}, nil
+		if home, err = keptHome(tx, c); err != nil {
+			return err
+		}
 		return tx.PutCluster(c, "deleted by "+who.Name)
 	})
 	if err != nil {
 		return wire.Deleted{}, err
 	}
 	s.Changed(c.ID)
-	return wire.Deleted{ID: c.ID, Name: c.Name, Status: c.Phase}, nil
+	out := wire.Deleted{ID: c.ID, Name: c.Name, Status: c.Phase, Home: home}
+	if home != "" {
+		out.Kept = int64(c.Spec.Retain / time.Second)
+	}
+	return out, nil
 }

@@ -27,6 +27,18 @@ func (s *Service) Events(ctx context.Context, who muster.Actor, q wire.EventQuer
 			return nil, err
 		}
 	}
+	if q.Newest > 0 {
+		err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+			lines, err := tx.Audits(store.AuditFilter{After: q.After, Cluster: id, Newest: q.Newest})
+			if len(lines) > 0 {
+				q.After = lines[0].Seq - 1
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	t := &teller{s: s, who: who, cluster: id, last: q.After}
 	return func(send func(wire.Event) error) error {
 		if !q.Follow {

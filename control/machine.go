@@ -60,7 +60,11 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 			}
 		}
 		out = s.viewMachine(m, s.newest(), owners)
-		return nil
+		if out.ETA, err = machineETA(tx, m); err != nil {
+			return err
+		}
+		out.History, err = tx.MachineEvents(id, shownEvents)
+		return err
 	})
 	return out, err
 }
@@ -85,6 +89,10 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 	out := wire.Machine{
 		ID: m.ID, Provider: m.Provider, Status: m.Phase, Facts: m.Facts, Conditions: m.Conditions,
 		Note: m.Note, PhaseSince: m.PhaseSince, LastClean: m.LastClean, LastSeen: newer(m.LastSeen, s.seen(m.ID)),
+	}
+	out.MachineCare = wire.MachineCare{Intent: m.Intent, IntentBy: m.IntentBy, IntentWhy: m.IntentWhy, LastTest: m.LastTest, TestsFailed: m.TestsFailed, Faults: m.Faults}
+	if c, wanted := intentCondition(m); wanted {
+		out.Conditions = append(slices.Clone(out.Conditions), c)
 	}
 	if m.Facts.Management.IsValid() {
 		out.Address = m.Facts.Management.String()

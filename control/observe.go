@@ -2,45 +2,11 @@ package control
 
 import (
 	"context"
-	"slices"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
-
-// Logs is the newest lines of the journals of a cluster's nodes, in time
-// order. They survive the machines.
-func (s *Service) Logs(ctx context.Context, who muster.Actor, ref, node string, lines int) (wire.Logs, error) {
-	if lines <= 0 {
-		lines = 200
-	}
-	c, nodes, err := s.nodes(ctx, who, ref)
-	if err != nil {
-		return wire.Logs{}, err
-	}
-	if node != "" {
-		one, err := pickNode(c, nodes, node)
-		if err != nil {
-			return wire.Logs{}, err
-		}
-		nodes = []muster.Node{one}
-	}
-	out := wire.Logs{ID: c.ID, Status: c.Phase}
-	if s.Agents == nil {
-		return out, nil
-	}
-	for _, n := range nodes {
-		for _, line := range s.Agents.Journal(c.ID, n.Name, lines) {
-			out.Lines = append(out.Lines, wire.LogLine{Node: n.Name, JournalLine: line})
-		}
-	}
-	slices.SortStableFunc(out.Lines, func(a, b wire.LogLine) int { return a.At.Compare(b.At) })
-	if extra := len(out.Lines) - lines; extra > 0 {
-		out.Lines = out.Lines[extra:]
-	}
-	return out, nil
-}
 
 // Usage is what the nodes of a cluster use.
 func (s *Service) Usage(ctx context.Context, who muster.Actor, ref string, samples int) (wire.ClusterUsage, error) {
@@ -52,11 +18,11 @@ func (s *Service) Usage(ctx context.Context, who muster.Actor, ref string, sampl
 		return wire.ClusterUsage{}, err
 	}
 	// A machine that was given back may serve somebody else by now.
-	holds := map[muster.MachineID]bool{}
+	holds := map[muster.MachineID]muster.Machine{}
 	err = s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		held, err := tx.Machines(store.MachineFilter{Cluster: c.ID})
 		for _, m := range held {
-			holds[m.ID] = true
+			holds[m.ID] = m
 		}
 		return err
 	})
@@ -66,7 +32,7 @@ func (s *Service) Usage(ctx context.Context, who muster.Actor, ref string, sampl
 	out := wire.ClusterUsage{ID: c.ID, Status: c.Phase}
 	for _, n := range nodes {
 		u := wire.NodeUsage{Node: n.Name, Samples: []wire.Usage{}}
-		if s.Agents != nil && holds[n.Machine] {
+		if s.Agents != nil && fills(holds[n.Machine], n) {
 			u.Samples = append(u.Samples, s.Agents.Usage(n.Machine, samples)...)
 		}
 		out.Nodes = append(out.Nodes, u)

@@ -66,7 +66,11 @@ func (s *Service) promote(ctx context.Context, c muster.Cluster, waiting admit.W
 		return false, err
 	}
 	done := false
-	err = s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+	update := s.Store.Update
+	if c.Spec.Nodes > many {
+		update = s.Store.UpdateMany
+	}
+	err = update(ctx, muster.System(), func(tx *store.Tx) error {
 		done = false
 		now, err := tx.Cluster(c.ID)
 		if err != nil || now.Phase != muster.ClusterQueued {

@@ -52,11 +52,11 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	var more []muster.Problem
 	w.spec, more = spec.Validate(req, defaults)
 	problems = places.Merge(problems, more)
-	people, more, err := s.people(ctx, who, &w)
+	people, more, err := s.people(ctx, who, &w, len(req.Users) > 0)
 	if err != nil {
 		return wanted{}, err
 	}
-	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.policy(w.spec), s.image(&w)} {
+	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.policy(w.spec), s.machineName(ctx, w.spec.Name), s.walltime(&w), s.image(&w), s.volumes(ctx, who, &w)} {
 		problems = places.Merge(problems, more)
 	}
 	if len(problems) > 0 {
@@ -76,8 +76,9 @@ func ownerOf(who muster.Actor, sp muster.Spec) string {
 }
 
 // people looks the users of a request up. An administrator's unknown users
-// will be made; anybody else's are a problem.
-func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted) (map[string]muster.User, []muster.Problem, error) {
+// will be made, unless they were typed and look like slips; anybody else's are a
+// problem.
+func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted, typed bool) (map[string]muster.User, []muster.Problem, error) {
 	known := map[string]muster.User{}
 	var problems []muster.Problem
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
@@ -102,6 +103,11 @@ func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted) (map[
 		case checkUserName(name) != nil:
 			problems = append(problems, muster.Problem{Field: field, Message: checkUserName(name).Message, Hint: checkUserName(name).Hint})
 		case who.Admin:
+			if slip, is := slipOf(name, names(known)); is && typed {
+				slip.Field = field
+				problems = append(problems, slip)
+				continue
+			}
 			w.newUser = append(w.newUser, name)
 		default:
 			problems = append(problems, muster.Problem{Field: field, Message: fmt.Sprintf("no user is called %q", name), Hint: didYouMean(name, names(known))})
@@ -134,7 +140,7 @@ func (s *Service) project(ctx context.Context, who muster.Actor, w *wanted, peop
 				continue // sees it as its owner
 			}
 			if u, ok := people[name]; ok && !u.Admin && !slices.Contains(u.Projects, w.spec.Project) {
-				w.notices = append(w.notices, fmt.Sprintf("%s is not in project %s: may log in with a key, but not see the cluster here", name, w.spec.Project))
+				w.notices = append(w.notices, fmt.Sprintf("%s is not in project %s: sees the cluster and may log in, but not change it", name, w.spec.Project))
 			}
 		}
 		return nil
@@ -177,6 +183,21 @@ func commonProject(users []string, people map[string]muster.User) string {
 		}
 	}
 	return "default"
+}
+
+// machineName refuses the name of a machine: a console is opened by either.
+func (s *Service) machineName(ctx context.Context, name string) []muster.Problem {
+	if name == "" {
+		return nil
+	}
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		_, err := tx.Machine(muster.MachineID(name))
+		return err
+	})
+	if err != nil {
+		return nil // there is none, or the request fails where it is recorded
+	}
+	return []muster.Problem{{Field: "name", Message: name + " is a machine of this site", Hint: "choose another name, such as " + name + "-cluster"}}
 }
 
 // policy tells what the site does not allow.

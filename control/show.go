@@ -61,7 +61,10 @@ func (s *Service) showOne(tx *store.Tx, c muster.Cluster) (wire.Cluster, error) 
 	if err != nil {
 		return out, err
 	}
-	for _, n := range nodes {
+	if out.Volumes, err = mountsOf(tx, c); err != nil {
+		return out, err
+	}
+	for _, n := range present(c, nodes) {
 		view, m, err := s.viewNode(tx, n)
 		if err != nil {
 			return out, err
@@ -72,6 +75,21 @@ func (s *Service) showOne(tx *store.Tx, c muster.Cluster) (wire.Cluster, error) 
 	return out, nil
 }
 
+// present are the nodes that a cluster in use has: those that left it are of
+// interest only while it is built, and once it is over.
+func present(c muster.Cluster, nodes []muster.Node) []muster.Node {
+	if c.Phase != muster.ClusterReady {
+		return nodes
+	}
+	out := make([]muster.Node, 0, len(nodes))
+	for _, n := range nodes {
+		if n.Phase != muster.NodeGone {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // view is a cluster as a client sees it, without its nodes.
 func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wire.Cluster, error) {
 	out := wire.Cluster{
@@ -80,12 +98,13 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 		Conditions: c.Conditions, Users: slices.Clone(c.Spec.Users), NodeCount: c.Spec.TotalNodes(),
 		Created: c.Created, PhaseSince: c.PhaseSince, Deadline: c.Deadline,
 		Ready: c.Ready, Deleted: c.Deleted, Expires: c.Expires,
+		Generation: c.Generation, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices,
 	}
 	if c.Subnet.IsValid() {
 		out.Subnet = c.Subnet.String()
 	}
-	if len(nodes) > 0 {
-		out.NodeCount = len(nodes)
+	if here := present(c, nodes); len(here) > 0 {
+		out.NodeCount = len(here)
 	}
 	for _, n := range nodes {
 		if n.Head {
@@ -103,7 +122,9 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 		}
 		out.Position = position
 	case muster.ClusterBuilding, muster.ClusterValidating:
-		out.ETA = c.ETA
+		out.ETA, out.ETASpread = c.ETA, c.ETASpread
+	case muster.ClusterDeleting:
+		out.ETA, out.ETASpread = c.ETA, c.ETASpread
 	}
 	out.StatusText = statusText(c, out, s.Clock.Now())
 	return out, nil
@@ -113,6 +134,7 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 	out := wire.Node{
 		Name: n.Name, Role: n.Role, Head: n.Head, Status: n.Phase, Machine: n.Machine, Attempt: n.Attempt,
 		Trust: n.Trust, Conditions: n.Conditions, Stages: n.Stages, PhaseSince: n.PhaseSince, Deadline: n.Deadline,
+		Hold: n.Hold, Leave: n.Leave, Down: n.Down, Repairs: n.Repairs,
 	}
 	if n.Address.IsValid() {
 		out.Address = n.Address.String()
@@ -123,7 +145,8 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 	if n.Machine == "" {
 		return out, muster.Machine{}, nil
 	}
-	m, err := tx.Machine(n.Machine)
+	// Who sees the node may know what fills it, also a user of another project.
+	m, err := tx.AsSystem().Machine(n.Machine)
 	if muster.CodeOf(err) == muster.ENotFound {
 		return out, m, nil
 	}
@@ -137,7 +160,7 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 			out.MACs = append(out.MACs, nic.MAC)
 		}
 	}
-	if m.Cluster == n.Cluster && m.Node == n.Name {
+	if fills(m, n) {
 		out.LastSeen = newer(m.LastSeen, s.seen(m.ID))
 		if s.Agents != nil {
 			if last := s.Agents.Usage(n.Machine, 1); len(last) > 0 {

@@ -29,7 +29,7 @@ func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, er
 				continue
 			}
 			out.Machines++
-			if m.Phase == muster.MachineFree {
+			if m.Phase == muster.MachineFree && m.Intent == muster.IntentNone {
 				out.Free++
 			}
 			out.Oversubscribed = out.Oversubscribed || m.Facts.Oversubscribed

@@ -28,16 +28,24 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 				text = d.Text
 			}
 		}
-		return text + remaining(c.ETA, now)
+		return text + remaining("ready", c.ETA, c.ETASpread, now)
 	case muster.ClusterValidating:
-		return "all nodes are up and being checked" + remaining(c.ETA, now)
+		return "all nodes are up and being checked" + remaining("ready", c.ETA, c.ETASpread, now)
 	case muster.ClusterReady:
+		if !c.Ending.IsZero() {
+			return "its walltime is over: the scheduler ends its jobs"
+		}
+		for _, d := range c.Conditions {
+			if d.Code == "scaling" {
+				return "ready; scaling " + d.Text + remaining("done", d.ETA, 0, now)
+			}
+		}
 		if !c.Expires.IsZero() {
 			return "ready; its walltime ends in " + round(c.Expires.Sub(now))
 		}
 		return "ready"
 	case muster.ClusterDeleting:
-		return "its machines are being given back"
+		return "its machines are being given back" + remaining("done", c.ETA, c.ETASpread, now)
 	case muster.ClusterFailed:
 		if c.Reason != nil {
 			return c.Reason.Message
@@ -47,11 +55,16 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 	return string(c.Phase)
 }
 
-func remaining(eta, now time.Time) string {
+// remaining tells when something should be done, and how well that is known.
+func remaining(word string, eta time.Time, spread time.Duration, now time.Time) string {
 	if eta.IsZero() || !eta.After(now) {
 		return ""
 	}
-	return ", about " + round(eta.Sub(now)) + " left"
+	text := ", " + word + " in about " + round(eta.Sub(now))
+	if spread > 0 {
+		text += fmt.Sprintf(" (usually within %s of that)", round(spread))
+	}
+	return text
 }
 
 // round is a duration as people say it: two units at most.

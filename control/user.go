@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/crypto/ssh"
@@ -31,6 +32,20 @@ func (s *Service) makeUsers(tx *store.Tx, w wanted, answer *muster.Answer) error
 		answer.Notices = append(answer.Notices, fmt.Sprintf("made user %s (uid %d) in project %s", name, uid, w.spec.Project))
 	}
 	return nil
+}
+
+// slipOf is the user that an unknown name is most likely a slip of. A cluster
+// makes the users that an administrator names first, but not of a slip: a user
+// is for good.
+func slipOf(name string, known []string) (muster.Problem, bool) {
+	meant := nearest.Slip(name, sameNumber(name, known))
+	if meant == "" {
+		return muster.Problem{}, false
+	}
+	return muster.Problem{
+		Message: fmt.Sprintf("no user is called %q", name),
+		Hint:    fmt.Sprintf("did you mean %s? Somebody else is made first: muster user add %s", meant, name),
+	}, true
 }
 
 // Users lists the people that the actor may see.
@@ -64,15 +79,19 @@ func findUser(tx *store.Tx, name string) (muster.User, error) {
 	if listErr != nil {
 		return u, err
 	}
-	have := make([]string, len(all))
-	for i, other := range all {
-		have[i] = other.Name
-	}
 	e := muster.Errorf(muster.ENotFound, "no user is called %.40q", name)
-	if hint := didYouMean(name, have); hint != "" {
+	if hint := didYouMean(name, userNames(all)); hint != "" {
 		return u, e.WithHint("%s", hint)
 	}
 	return u, e.WithHint("see 'muster user list'")
+}
+
+func userNames(users []muster.User) []string {
+	out := make([]string, len(users))
+	for i, u := range users {
+		out[i] = u.Name
+	}
+	return out
 }
 
 // PutUser makes a user, or changes what the request names of one.

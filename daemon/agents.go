@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -19,10 +18,11 @@ import (
 func (s *Server) openAgents() error {
 	var err error
 	s.agents, err = agents.New(agents.Config{
-		Store: s.db, Sign: s.authority.SignNode, Configure: s.nodeConfig, JournalDir: s.state.path("journal"),
+		Store: s.db, Sign: s.authority.SignNode, Configure: s.nodeConfig, Generation: s.configGeneration, JournalDir: s.state.path("journal"),
 		Clock: s.cfg.Clock, Log: s.log,
 		Changed: func(id muster.ClusterID) { s.converge.Wake(id) },
 		Stage:   func(e wire.Event) { s.control.Publish(e) },
+		Sample:  s.sample,
 	})
 	return err
 }
@@ -51,18 +51,15 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 	feed := s.db.Subscribe(4096)
 	g.Go(func() error { return s.followChanges(ctx, feed) })
 	g.Go(func() error { return s.pruneJournals(ctx) })
+	g.Go(func() error { return s.agents.Watch(ctx) })
 	for _, e := range s.endpoints {
 		ln, err := e.listen(ctx)
 		if err != nil {
 			return err
 		}
-		srv := &http.Server{
-			Handler: s.agents, TLSConfig: s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}),
-			ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 16 << 10,
-			ErrorLog: quiet(s.log),
-		}
-		srv.RegisterOnShutdown(s.agents.Close)
-		serve(ctx, g, srv, func() error { return srv.ServeTLS(ln, "", "") })
+		g.Go(func() error {
+			return s.agents.Serve(ctx, ln, s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}))
+		})
 		if e.proxy != nil {
 			if err := e.proxy(ctx, g, s.log); err != nil {
 				return err
@@ -90,11 +87,16 @@ func (v sightings) Usage(id muster.MachineID, n int) []wire.Usage {
 	return all[max(0, len(all)-n):]
 }
 
-// Journal is the newest n lines of a node's journal, oldest first.
-func (v sightings) Journal(c muster.ClusterID, node string, n int) []wire.JournalLine {
-	lines, err := v.s.agents.Journal(c, node, n)
+// Lines is the newest lines of a node's journal that are wanted, oldest first.
+func (v sightings) Lines(c muster.ClusterID, node string, q wire.LogQuery) []wire.JournalLine {
+	lines, err := v.s.agents.Lines(c, node, q)
 	if err != nil {
 		v.s.log.Warn("a journal cannot be read", "cluster", c, "node", node, "error", err)
 	}
 	return lines
+}
+
+// Follow passes on the lines of a cluster's nodes as they come.
+func (v sightings) Follow(c muster.ClusterID) (lines <-chan wire.LogLine, lost func() int64, leave func()) {
+	return v.s.agents.Follow(c)
 }

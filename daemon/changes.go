@@ -34,15 +34,13 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 	switch a.Kind {
 	case "user":
 		s.configsChanged(ctx, a.Object)
-	case "cluster":
-		// The cluster's wish and image; nodes are told of what follows from them.
-		s.configs.drop(a.Cluster)
-		if a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed) {
-			s.agents.ForgetCluster(a.Cluster)
-		}
-	case "node":
-		if a.To == string(muster.NodeAssigned) || a.To == string(muster.NodeGone) {
+	case "cluster", "node":
+		if a.Reconfigures {
 			s.configChanged(a.Cluster)
+		}
+		if a.Kind == "cluster" && (a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed)) {
+			s.configs.drop(a.Cluster)
+			s.agents.ForgetCluster(a.Cluster)
 		}
 	case "machine":
 		if a.Cluster != "" && a.From == a.To { // its facts may have changed
@@ -85,14 +83,17 @@ func (s *Server) configsChanged(ctx context.Context, user string) {
 // went as it did.
 const (
 	journalsKept = 7 * 24 * time.Hour
-	pruneEvery   = time.Hour
+	pruneEvery   = 10 * time.Minute
 )
 
-// pruneJournals removes what nobody will ask for any more, now and every hour.
+// pruneJournals removes what nobody will ask for any more, now and every few minutes.
 func (s *Server) pruneJournals(ctx context.Context) error {
 	for {
 		if err := s.agents.PruneJournals(func(id muster.ClusterID) bool { return s.keepsJournal(ctx, id) }); err != nil {
 			s.log.Warn("old journals cannot be removed", "error", err)
+		}
+		if err := s.agents.BoundJournals(s.cfg.JournalBytes); err != nil {
+			s.log.Warn("journals cannot be kept within their bound", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -34,12 +34,11 @@ func soon(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A change of a user reaches the configuration of nodes; what is kept about a
-// cluster goes when it goes, and its journals a week later.
-func TestChangesReachNodes(t *testing.T) {
-	t.Parallel()
-	clock := &movedClock{}
-	s, err := Open(t.Context(), Config{State: t.TempDir(), Fake: 2, FakeDelay: time.Millisecond, Clock: clock})
+// running is a server until the test ends, and a client of it.
+func running(t *testing.T, c Config) (*Server, *client.Client) {
+	t.Helper()
+	c.State = t.TempDir()
+	s, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +57,15 @@ func TestChangesReachNodes(t *testing.T) {
 	}
 	t.Cleanup(k.Close)
 	soon(t, "a server", func() bool { _, err := k.Server(t.Context()); return err == nil })
+	return s, k
+}
+
+// A change of a user reaches the configuration of nodes; what is kept about a
+// cluster goes when it goes, and its journals a week later.
+func TestChangesReachNodes(t *testing.T) {
+	t.Parallel()
+	clock := &movedClock{}
+	s, k := running(t, Config{Fake: 2, FakeDelay: time.Millisecond, Clock: clock})
 	made, err := k.CreateCluster(t.Context(), client.Create{Body: []byte(`{"name":"cfd","nodes":2,"head":"shared"}`), DefaultUser: "alice"})
 	if err != nil {
 		t.Fatal(err)

@@ -22,18 +22,39 @@ type Config struct {
 	Fake int
 	// FakeDelay is how long a fake machine takes to boot at most.
 	FakeDelay time.Duration
+	// FakeSpread is how much sooner than FakeDelay a fake machine may have
+	// booted. 0: as much as that.
+	FakeSpread time.Duration
+	// FakeFail is the share of boots that end in the machine going off.
+	FakeFail float64
+	// FakeCrash and FakeStall are how often in an hour a running fake machine
+	// goes off, or hangs.
+	FakeCrash, FakeStall float64
+	// FakeAgents is a socket to which a process connects that runs the agents
+	// of machines that pretend. Empty: they run in this process.
+	FakeAgents string
 	// Listen is an address for the API over TLS; "" for none.
 	Listen string
+	// Retain is how long homes of deleted clusters are kept unless a request
+	// says otherwise. 0: muster.DefaultRetain; negative: not at all.
+	Retain time.Duration
 	// Egress lists what clusters may ask for. Empty: none and proxy.
 	Egress []muster.Egress
+	// MaxWalltime is the longest that a cluster may live. 0: as long as it
+	// likes.
+	MaxWalltime time.Duration
 	// Agent is the agent program that is put into machines. Empty: the file
 	// muster-agent beside this program.
 	Agent string
 	// BootWindow limits how many local machines boot at once. 0: by cores.
 	BootWindow int
-	Version    string
-	Log        *slog.Logger
-	Clock      muster.Clock
+	// SeriesBytes bounds the file of what was measured over time. 0: 1 GiB.
+	SeriesBytes int64
+	// JournalBytes bounds what nodes logged, all together. 0: 4 GiB.
+	JournalBytes int64
+	Version      string
+	Log          *slog.Logger
+	Clock        muster.Clock
 }
 
 func (c *Config) setDefaults() error {
@@ -50,6 +71,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Clock == nil {
 		c.Clock = muster.SystemClock{}
+	}
+	if c.JournalBytes == 0 {
+		c.JournalBytes = 4 << 30
 	}
 	if c.FakeDelay == 0 {
 		c.FakeDelay = 200 * time.Millisecond

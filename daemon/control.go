@@ -7,6 +7,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -14,14 +15,29 @@ import (
 // openControl makes the use cases behind the API.
 func (s *Server) openControl() {
 	s.control = control.New(control.Config{
-		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial),
+		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial), Console: s.console,
 		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
+		Defaults:      spec.Defaults{Retain: s.cfg.Retain},
 		RootElsewhere: map[string]bool{"fake": true},
-		Listen:        func() string { at, _ := s.listening.Load().(string); return at },
-		Health:        []func(context.Context) wire.HealthPart{s.failing},
-		Room:          s.state.room,
-		Changed:       func(id muster.ClusterID) { s.converge.Wake(id) },
+		Keeper:        s.volumes.Keeper, MountNothing: map[string]bool{"local": true},
+		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
+		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
+		Room:        s.state.room,
+		Series:      s.series,
+		Figures:     s.figures,
+		Scheduler:   s.scheduler,
+		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
+		MaxWalltime: s.cfg.MaxWalltime,
 	})
+}
+
+// scheduler is what the machine of a head last said of its scheduler.
+func (s *Server) scheduler(id muster.MachineID) *wire.SchedulerState {
+	last, ok := s.agents.Last(id)
+	if !ok {
+		return nil
+	}
+	return last.Report.Scheduler
 }
 
 // openConverge makes the loops.
@@ -29,7 +45,8 @@ func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
-		Homes: homes{s.state.path("volumes")}, Queue: queue{s.control}, Clock: s.cfg.Clock, Log: s.log,
+		Volumes: clusterVolumes{s.volumes.Keeper}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
+		Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})
 	return err

@@ -86,7 +86,7 @@ func (s *Server) shareConfig(ctx context.Context, id muster.ClusterID) (*sharedC
 		}
 		for _, name := range []string{
 			muster.SecretHostCA, muster.SecretUserCA, muster.SecretMungeKey, muster.SecretRootKey,
-			muster.SecretDBPassword, revision,
+			muster.SecretDBPassword, revision, schedulerMemory,
 		} {
 			if raw[name], err = tx.Secret(id, name); err != nil && muster.CodeOf(err) != muster.ENotFound {
 				return err
@@ -110,17 +110,45 @@ func (s *Server) shareConfig(ctx context.Context, id muster.ClusterID) (*sharedC
 	in.Slurm = func(c nodeconf.SlurmCluster, node string) wire.SlurmConfig {
 		return slurm.Config(slurm.Cluster(c), node)
 	}
+	in.MemoryPerCore, _ = strconv.ParseInt(string(raw[schedulerMemory]), 10, 64)
+	mounts, err := s.mountsOf(ctx, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	in.Mounts = mounts.of
+	if in.Storage, err = s.storageOf(ctx, in.Cluster); err != nil {
+		return nil, err
+	}
 	if out.Shared, err = nodeconf.Share(in); err != nil {
 		return nil, err
 	}
-	out.generation, err = s.generation(ctx, id, string(raw[revision]), out.Common())
+	if in.MemoryPerCore == 0 && out.Scheduler() != nil {
+		if err := s.keepMemory(ctx, id, slurm.MemoryPerCore(slurm.Cluster(*out.Scheduler()))); err != nil {
+			return nil, err
+		}
+	}
+	out.generation, err = s.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts)
 	return out, err
 }
 
+// keepMemory fixes what a job gets for a core: Slurm's files stay as they are
+// while the cluster grows and shrinks.
+func (s *Server) keepMemory(ctx context.Context, id muster.ClusterID, mb int64) error {
+	return s.db.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		return tx.PutSecret(id, schedulerMemory, strconv.AppendInt(nil, mb, 10))
+	})
+}
+
+// schedulerMemory is kept as a secret because those go with their cluster.
+const schedulerMemory = "scheduler-memory-per-core"
+
 // generation numbers what all nodes of a cluster share. The number grows when
 // that changes and stays over restarts, so that agents apply nothing twice.
-func (s *Server) generation(ctx context.Context, id muster.ClusterID, rev string, c wire.NodeConfig) (int64, error) {
-	shared, err := json.Marshal([]any{c.ClusterName, c.Hosts, c.Users, c.ProxyURL, c.SSH.UserCA, c.SSH.HostCA})
+func (s *Server) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts) (int64, error) {
+	id := cluster.ID
+	shared, err := json.Marshal([]any{
+		c.ClusterName, c.Hosts, c.Users, c.ProxyURL, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files, c.Files,
+	})
 	if err != nil {
 		return 0, err
 	}

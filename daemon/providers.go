@@ -29,7 +29,17 @@ func (s *Server) openProviders(ctx context.Context) error {
 	}
 	if s.cfg.Fake > 0 {
 		e := loopbackEndpoint()
-		world := fake.New(fake.Options{Machines: s.cfg.Fake, BootMax: s.cfg.FakeDelay, Log: s.log, Clock: s.cfg.Clock})
+		o := fake.Options{
+			Machines: s.cfg.Fake, BootMax: s.cfg.FakeDelay, Log: s.log, Clock: s.cfg.Clock,
+			Rates: fake.Rates{Die: s.cfg.FakeFail, Crash: s.cfg.FakeCrash, Stall: s.cfg.FakeStall},
+		}
+		if s.cfg.FakeSpread > 0 {
+			o.BootMin = max(0, s.cfg.FakeDelay-s.cfg.FakeSpread)
+		}
+		if err := s.fakeAgents(ctx, &o); err != nil {
+			return err
+		}
+		world := fake.New(o)
 		s.closes(func() error { world.Close(); return nil })
 		p := world.Open()
 		s.closes(p.Close)

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/series"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -32,8 +33,10 @@ type Server struct {
 	providers []provider.Provider
 	endpoints map[string]*endpoint // of agents, by provider
 	agents    *agents.Server
+	series    *series.Store
 	configs   sharedConfigs
 	control   *control.Service
+	volumes   *volumes
 	converge  *converge.Converger
 	api       *api.API
 	listening atomic.Value   // string: where the API is served over TLS
@@ -80,12 +83,14 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.catalog = catalog{Store: s.images, pretend: len(c.Local) == 0}
+	s.openSeries(ctx)
 	if err = s.openAgents(); err != nil {
 		return nil, err
 	}
 	if err = s.openProviders(ctx); err != nil {
 		return nil, err
 	}
+	s.openVolumes(ctx)
 	s.openControl()
 	if err = s.openConverge(); err != nil {
 		return nil, err
@@ -118,6 +123,9 @@ func (s *Server) Run(ctx context.Context) error {
 		return errors.Join(err, g.Wait())
 	}
 	g.Go(func() error { return s.converge.Run(ctx) })
+	g.Go(func() error { return s.series.Run(ctx) })
+	g.Go(func() error { return s.volumes.Run(ctx) })
+	g.Go(func() error { return boundMemory(ctx) })
 	s.log.Info("serving", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/nodeconf"
@@ -42,6 +43,9 @@ func (c *sharedConfigs) of(ctx context.Context, id muster.ClusterID, fill func(c
 	if e.v != nil {
 		return e.v, nil
 	}
+	// Who asked first may not wait any more when it is made: all others do.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
 	v, err := fill(ctx, id)
 	if err != nil {
 		c.remove(id, e)
@@ -85,4 +89,13 @@ func (c *sharedConfigs) dropAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.m)
+}
+
+// configGeneration is that of the newest configuration of a cluster's nodes.
+func (s *Server) configGeneration(ctx context.Context, id muster.ClusterID) (int64, error) {
+	c, err := s.configs.of(ctx, id, s.shareConfig)
+	if err != nil {
+		return 0, err
+	}
+	return c.generation, nil
 }

@@ -51,7 +51,7 @@ func (s *state) path(parts ...string) string {
 // reserve is how much of the file system must be free for new clusters. What
 // is below it is for giving back, which must work whatever users wrote.
 const (
-	reserve      = 16 << 20 // bytes
+	reserve      = 48 << 20 // bytes; a scheduler's state begins with 30 MiB
 	reserveFiles = 1024     // where files are counted
 )
 
@@ -65,7 +65,7 @@ func (s *state) room() error {
 	}
 	if int64(fs.Bavail)*fs.Bsize < reserve || fs.Files > 0 && fs.Ffree < reserveFiles {
 		return muster.Errorf(muster.EUnavailable, "the disk of the state directory is full; nothing was changed").
-			WithHint("delete clusters whose files are not needed, or ask the operator to free some space on it")
+			WithHint("erase volumes that nobody needs (`muster volume list`, `muster delete --erase`), or ask the operator to free some space on it")
 	}
 	return nil
 }

@@ -61,6 +61,19 @@ func (i *Images) Resolve(ref string) (*muster.Image, error) {
 	return nil, muster.Errorf(muster.ENotFound, "no image is called %q", ref).WithHint("there is hpc, raw")
 }
 
+// Change changes what an image is.
+func (i *Images) Change(name string, f func(*muster.Image)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for n, img := range i.list {
+		if img.Name == name {
+			c := *img
+			f(&c)
+			i.list[n] = &c
+		}
+	}
+}
+
 // Verify finds every image right.
 func (i *Images) Verify(_ context.Context, id muster.ImageID) (*muster.Image, error) {
 	return i.Resolve(string(id))
@@ -85,8 +98,8 @@ func (i *Images) Remove(ctx context.Context, id muster.ImageID, users image.User
 type Agents struct {
 	mu      sync.Mutex
 	Samples map[muster.MachineID][]wire.Usage
-	Lines   map[string][]wire.JournalLine // by cluster/node
-	At      map[muster.MachineID]time.Time
+	journal
+	At map[muster.MachineID]time.Time
 }
 
 // Seen is what At says.
@@ -104,14 +117,6 @@ func (a *Agents) Usage(id muster.MachineID, n int) []wire.Usage {
 	return list[max(0, len(list)-n):]
 }
 
-// Journal is the newest n of Lines.
-func (a *Agents) Journal(cluster muster.ClusterID, node string, n int) []wire.JournalLine {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	list := a.Lines[string(cluster)+"/"+node]
-	return list[max(0, len(list)-n):]
-}
-
 // PutUsage sets the samples of a machine.
 func (a *Agents) PutUsage(id muster.MachineID, samples ...wire.Usage) {
 	a.mu.Lock()
@@ -120,16 +125,6 @@ func (a *Agents) PutUsage(id muster.MachineID, samples ...wire.Usage) {
 		a.Samples = map[muster.MachineID][]wire.Usage{}
 	}
 	a.Samples[id] = samples
-}
-
-// PutJournal sets the journal of a node.
-func (a *Agents) PutJournal(cluster muster.ClusterID, node string, lines ...wire.JournalLine) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.Lines == nil {
-		a.Lines = map[string][]wire.JournalLine{}
-	}
-	a.Lines[string(cluster)+"/"+node] = lines
 }
 
 // Dialer connects to what a test says; without, to nothing.

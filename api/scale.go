@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Changes are what can be changed of a cluster that lives.
+type Changes interface {
+	// Scale returns a *muster.Error with code ENever or ENoCapacity, and the
+	// answer of admission, when there is no room for more nodes.
+	Scale(ctx context.Context, who muster.Actor, ref string, r wire.ScaleRequest) (wire.Scaled, *muster.Answer, error)
+	Extend(ctx context.Context, who muster.Actor, ref string, r wire.ExtendRequest) (wire.Extended, error)
+	Share(ctx context.Context, who muster.Actor, ref string, r wire.ShareRequest) (wire.Shared, error)
+}
+
+type scaleInput struct {
+	ClusterRef
+	Body wire.ScaleRequest
+}
+
+type extendInput struct {
+	ClusterRef
+	Body wire.ExtendRequest
+}
+
+type shareInput struct {
+	ClusterRef
+	Body wire.ShareRequest
+}
+
+func (a *API) changeRoutes() {
+	op := huma.Operation{
+		OperationID: "scale-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/scale", Tags: []string{"clusters"},
+		Summary: "Change the size of a cluster",
+		Description: "Begins the change and answers at once; the cluster's condition scaling and its events tell how far it is. " +
+			"New nodes take jobs together, once all of them are ready; nodes that leave get no new jobs and go once theirs are done. " +
+			"While a change is under way only its reverse is accepted, and undoes it.",
+		DefaultStatus: http.StatusAccepted,
+	}
+	a.prepare(&op)
+	huma.Register(a.huma, op, func(ctx context.Context, in *scaleInput) (*reply[wire.Scaled], error) {
+		out, answer, err := a.service.Scale(ctx, who(ctx), in.Cluster, in.Body)
+		if err != nil {
+			public := a.public(ctx, err)
+			refused := wire.Refused{Error: *public}
+			if answer != nil && (public.Code == muster.ENever || public.Code == muster.ENoCapacity) {
+				refused.Status, refused.Answer = string(public.Code), answer
+			}
+			return nil, &failure{Refused: refused, status: Status(public.Code)}
+		}
+		return &reply[wire.Scaled]{out}, nil
+	})
+	route(a, huma.Operation{
+		OperationID: "extend-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/extend", Tags: []string{"clusters"},
+		Summary: "Give a cluster more time",
+	}, func(ctx context.Context, in *extendInput) (wire.Extended, error) {
+		return a.service.Extend(ctx, who(ctx), in.Cluster, in.Body)
+	})
+	route(a, huma.Operation{
+		OperationID: "share-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/users", Tags: []string{"clusters"},
+		Summary:     "Let people into a cluster, or out of it",
+		Description: "Takes effect on a running cluster within moments: accounts and keys come, or logins, processes and jobs end.",
+	}, func(ctx context.Context, in *shareInput) (wire.Shared, error) {
+		return a.service.Share(ctx, who(ctx), in.Cluster, in.Body)
+	})
+}

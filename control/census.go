@@ -1,0 +1,110 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/series"
+	"github.com/muster-hpc/muster/store"
+)
+
+// Census counts what no agent reports: hosts, jobs and cores of each cluster,
+// machines and clusters of the site. It reads counts, not records.
+func (s *Service) Census(ctx context.Context) ([]series.Count, error) {
+	var n store.Counts
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		n, err = tx.Count()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	cores, all, err := s.cores.get(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	out := []series.Count{
+		{Name: series.EntryMachines, Values: inOrder(n.Machines, muster.MachinePhases())},
+		{Name: series.EntryClusters, Values: inOrder(n.Clusters, muster.ClusterPhases())},
+		{Name: series.EntryCores, Values: []float64{0, float64(all)}},
+	}
+	for id, phases := range n.Nodes {
+		up, down, total := hosts(phases)
+		if total == 0 {
+			continue
+		}
+		owner := string(id)
+		out = append(out,
+			series.Count{Owner: owner, Name: series.EntryHosts, Values: []float64{float64(up), float64(down), float64(total)}},
+			series.Count{Owner: owner, Name: series.EntryCores, Values: []float64{0, float64(cores[id])}})
+		if head, ok := n.Heads[id]; ok && s.Scheduler != nil {
+			if st := s.Scheduler(head); st != nil && st.Up {
+				out = append(out, series.Count{Owner: owner, Name: series.EntryJobs, Values: []float64{float64(st.Jobs), float64(st.Queue)}})
+			}
+		}
+	}
+	return out, nil
+}
+
+func inOrder[P comparable](counts map[P]int, order []P) []float64 {
+	out := make([]float64, len(order))
+	for i, p := range order {
+		out[i] = float64(counts[p])
+	}
+	return out
+}
+
+// hosts says how many nodes work and how many are lost.
+func hosts(phases map[muster.NodePhase]int) (up, down, total int) {
+	for phase, n := range phases {
+		switch phase {
+		case muster.NodeGone:
+			continue
+		case muster.NodeReady:
+			up += n
+		case muster.NodeUnreachable, muster.NodeFencing, muster.NodeFenced:
+			down += n
+		}
+		total += n
+	}
+	return up, down, total
+}
+
+// coreCount remembers how many cores clusters have: to count them, every
+// machine is looked at.
+type coreCount struct {
+	mu        sync.Mutex
+	at        time.Time
+	byCluster map[muster.ClusterID]int
+	all       int
+}
+
+const coresEvery = time.Minute
+
+func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]int, int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := s.Clock.Now()
+	if age := now.Sub(k.at); k.byCluster != nil && age >= 0 && age < coresEvery {
+		return k.byCluster, k.all, nil
+	}
+	byCluster, all := map[muster.ClusterID]int{}, 0
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Machines(store.MachineFilter{})
+		for _, m := range list {
+			if m.Phase != muster.MachineRetired {
+				all += m.Facts.Cores
+			}
+			if m.Cluster != "" {
+				byCluster[m.Cluster] += m.Facts.Cores
+			}
+		}
+		return err
+	})
+	if err == nil {
+		k.at, k.byCluster, k.all = now, byCluster, all
+	}
+	return byCluster, all, err
+}

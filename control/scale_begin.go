@@ -1,0 +1,426 @@
+package control
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/place"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// begin starts a change of a cluster that is at rest.
+func (sc *scaler) begin() error {
+	change := muster.Scaling{From: sc.have, Now: sc.r.Now, Some: sc.r.Some, By: sc.tx.Actor().Name, Started: sc.s.Clock.Now()}
+	to, logins := sc.target(sc.have, sc.logins)
+	var leaving []muster.Node
+	if sc.r.Remove != "" {
+		chosen, err := sc.chosen()
+		if err != nil {
+			return err
+		}
+		leaving = chosen
+		for _, n := range chosen {
+			if n.Role == muster.RoleLogin {
+				logins--
+			} else {
+				to--
+			}
+		}
+		if sc.r.Logins != nil && logins != *sc.r.Logins {
+			return muster.Errorf(muster.EInvalid, "the set removes login nodes, and logins asks for %d", *sc.r.Logins).WithHint("give one of them")
+		}
+	} else {
+		leaving = slices.Concat(sc.leavers(muster.RoleCompute, sc.have-to), sc.leavers(muster.RoleLogin, sc.logins-logins))
+	}
+	if err := sc.sensible(to); err != nil {
+		return err
+	}
+	grow, growLogins := max(0, to-sc.have), max(0, logins-sc.logins)
+	switch {
+	case sc.r.Now && len(leaving) == 0:
+		return muster.Errorf(muster.EInvalid, "now is for nodes that leave, and none does").WithHint("leave it out")
+	case sc.r.Some && grow+growLogins == 0:
+		return muster.Errorf(muster.EInvalid, "some is for nodes that come, and none does").WithHint("leave it out")
+	case grow+growLogins > 0 && len(leaving) > 0:
+		return muster.Errorf(muster.EInvalid, "nodes would come and others would leave in one change").WithHint("make two changes of it")
+	}
+	joining, err := sc.join(&change, grow, growLogins)
+	if err != nil {
+		return err
+	}
+	if grow > 0 {
+		to = sc.have // with some, fewer may have been found
+		for _, n := range joining {
+			if n.Role == muster.RoleCompute {
+				to++
+			}
+		}
+	}
+	if growLogins > 0 {
+		logins = sc.logins + len(joining) - (to - sc.have)
+	}
+	if sc.r.Remove == "" || len(leaving) > 0 {
+		if err := sc.leave(&change, leaving); err != nil {
+			return err
+		}
+	}
+	change.To = to
+	sc.out = wire.Scaled{Status: "scaling", From: sc.have, To: to, Joining: change.Joining, Leaving: change.Leaving}
+	if len(joining)+len(leaving) == 0 {
+		sc.out.Status = "unchanged"
+		if sc.c.Spec.Nodes == to && sc.c.Spec.Logins == logins {
+			return nil
+		}
+		return sc.resize(to, logins, nil, fmt.Sprintf("%s are what is wanted now", count(to, "node")))
+	}
+	return sc.resize(to, logins, &change, describe(sc.have, to, change))
+}
+
+// describe tells people of a change.
+func describe(from, to int, c muster.Scaling) string {
+	text := fmt.Sprintf("scaling from %d to %s", from, count(to, "node"))
+	if from == to {
+		text = "scaling its login nodes"
+	}
+	if len(c.Joining) > 0 {
+		text += ": " + fold(c.Joining) + verb(c.Joining, " joins", " join")
+	}
+	if len(c.Leaving) > 0 {
+		text += ": " + fold(c.Leaving) + verb(c.Leaving, " leaves", " leave")
+		if c.Now {
+			text += " now; " + verb(c.Leaving, "its", "their") + " jobs are queued again"
+		}
+	}
+	return text
+}
+
+func (sc *scaler) sensible(to int) error {
+	switch {
+	case to < 1 && sc.r.Remove != "":
+		return muster.Errorf(muster.EInvalid, "cluster %s would have no node left to compute", sc.c.Name).
+			WithHint("keep one, or give all back: muster delete %s", sc.c.ID)
+	case to < 1:
+		return muster.Errorf(muster.EInvalid, "cluster %s has %s and cannot have %d", sc.c.Name, count(sc.have, "node"), to).
+			WithHint("keep one, or give all back: muster delete %s", sc.c.ID)
+	case to > mostNodes:
+		return muster.Errorf(muster.EInvalid, "%d nodes are not possible", to).WithHint("a cluster has at most %d", mostNodes)
+	}
+	return nil
+}
+
+// chosen are the nodes that a set names.
+func (sc *scaler) chosen() ([]muster.Node, error) {
+	set, err := nodeset.Parse(sc.r.Remove)
+	if err != nil {
+		return nil, muster.Errorf(muster.EInvalid, "%s", err.Error()).WithHint("write a set of nodes, such as n05 or n[05-08,11]").Wrap(err)
+	}
+	var out []muster.Node
+	have := make([]string, 0, len(sc.nodes))
+	for _, n := range sc.nodes {
+		if !stays(n) {
+			continue
+		}
+		have = append(have, n.Name)
+		if !set.Contains(n.Name) {
+			continue
+		}
+		if n.Head {
+			return nil, muster.Errorf(muster.EInvalid, "%s is the head of cluster %s and cannot leave", n.Name, sc.c.Name).
+				WithHint("leave it out of the set; without its head there is no cluster: muster delete %s", sc.c.ID)
+		}
+		out = append(out, n)
+	}
+	if set.Count() == len(out) && len(out) > 0 {
+		return out, nil
+	}
+	known, err := nodeset.Of(have...)
+	if err != nil {
+		return nil, err
+	}
+	return nil, sc.strangers(set.Difference(known), have, known)
+}
+
+// strangers refuses a set with names that no node has.
+func (sc *scaler) strangers(set nodeset.Set, have []string, known nodeset.Set) error {
+	if set.Empty() {
+		return muster.Errorf(muster.EInvalid, "the set of nodes is empty").WithHint("cluster %s has %s", sc.c.Name, known)
+	}
+	text := set.String()
+	if len(text) > 80 {
+		text = text[:80] + "..."
+	}
+	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %s", sc.c.Name, text)
+	for name := range set.All() {
+		if hint := didYouMean(name, have); strings.HasPrefix(hint, "did you mean") {
+			return e.WithHint("%s It has %s", hint, known)
+		}
+		break
+	}
+	return e.WithHint("it has %s", known)
+}
+
+// leavers chooses k nodes of a role to leave: those that do nothing before
+// those that run jobs, and then the last ones. Never the head.
+func (sc *scaler) leavers(role muster.Role, k int) []muster.Node {
+	if k <= 0 {
+		return nil
+	}
+	state := sc.s.schedulerStates(sc.nodes)
+	var list []muster.Node
+	for _, n := range sc.nodes {
+		if stays(n) && n.Role == role && !n.Head {
+			list = append(list, n)
+		}
+	}
+	busy := func(n muster.Node) int {
+		if n.Phase == muster.NodeReady && working(state[n.Name]) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(list, func(a, b muster.Node) int {
+		return cmp.Or(cmp.Compare(busy(a), busy(b)), cmp.Compare(b.Index, a.Index))
+	})
+	list = list[:min(k, len(list))]
+	slices.SortFunc(list, func(a, b muster.Node) int { return cmp.Compare(a.Index, b.Index) })
+	return list
+}
+
+// working tells whether a node in this state of the scheduler runs jobs.
+func working(state string) bool {
+	state = strings.ToLower(state)
+	for _, word := range []string{"mix", "alloc", "comp", "draining"} {
+		if strings.HasPrefix(state, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// schedulerStates is what the head of a cluster last said of every node; nil
+// when it has not spoken.
+func (s *Service) schedulerStates(nodes []muster.Node) map[string]string {
+	if s.Scheduler == nil {
+		return nil
+	}
+	for _, n := range nodes {
+		if n.Head && n.Machine != "" {
+			if state := s.Scheduler(n.Machine); state != nil {
+				return state.Nodes
+			}
+		}
+	}
+	return nil
+}
+
+// leave marks the nodes that are to go.
+func (sc *scaler) leave(change *muster.Scaling, list []muster.Node) error {
+	for _, n := range list {
+		n.Leave = true
+		n.Down = n.Down || change.Now && n.Role == muster.RoleCompute
+		text := "leaves when its jobs are done"
+		if change.Now {
+			text = "leaves now"
+		}
+		if err := sc.sys.PutNode(n, text); err != nil {
+			return err
+		}
+		change.Leaving = append(change.Leaving, n.Name)
+	}
+	return nil
+}
+
+// join takes machines for new nodes and records both.
+func (sc *scaler) join(change *muster.Scaling, nodes, logins int) ([]muster.Node, error) {
+	if nodes+logins == 0 {
+		return nil, nil
+	}
+	if err := sc.s.Room(); err != nil {
+		return nil, err
+	}
+	near, err := sc.sys.Machines(store.MachineFilter{Cluster: sc.c.ID})
+	if err != nil {
+		return nil, err
+	}
+	snap, err := sc.s.snapshot(sc.sys, nil)
+	if err != nil {
+		return nil, err
+	}
+	// Its own machines come not into question, not even later.
+	snap.Machines = slices.DeleteFunc(snap.Machines, func(m muster.Machine) bool { return m.Cluster == sc.c.ID })
+	var joined []muster.Node
+	for _, want := range []struct {
+		role muster.Role
+		n    int
+	}{{muster.RoleCompute, nodes}, {muster.RoleLogin, logins}} {
+		if want.n == 0 {
+			continue
+		}
+		plan, err := sc.room(snap, near, want.role, want.n)
+		if err != nil {
+			return nil, err
+		}
+		more, err := sc.place(snap, plan, want.role)
+		if err != nil {
+			return nil, err
+		}
+		joined = append(joined, more...)
+	}
+	for _, n := range joined {
+		change.Joining = append(change.Joining, n.Name)
+	}
+	return joined, nil
+}
+
+// room asks admission for machines.
+func (sc *scaler) room(snap admit.Snapshot, near []muster.Machine, role muster.Role, n int) (muster.Plan, error) {
+	img, _ := sc.s.Config.Images.Resolve(string(sc.c.Image)) // nil: nothing is known of it
+	sp := admit.MoreNodes(sc.c, near, n, sc.r.Some)
+	if role == muster.RoleLogin {
+		sp = admit.MoreLogins(sc.c, near, n, sc.r.Some)
+	}
+	answer := admit.Answer(sc.c.ID, sp, img, snap, place.Grower{Near: near, Logins: role == muster.RoleLogin})
+	refused := admit.Refusal(sp, answer)
+	if refused == nil && answer.Plan != nil {
+		return *answer.Plan, nil
+	}
+	if refused == nil {
+		refused = muster.Errorf(muster.ENoCapacity, "there is no room now")
+	}
+	answer.Change = sc.remedies(answer, near, role, n)
+	refused.Hint = answer.Change[0]
+	sc.answer = &answer
+	return muster.Plan{}, refused
+}
+
+// remedies say what to ask for instead, and who has the machines.
+func (sc *scaler) remedies(a muster.Answer, near []muster.Machine, role muster.Role, n int) []string {
+	var list []string
+	free := a.Free
+	switch {
+	case role == muster.RoleCompute && free > 0 && free < n:
+		list = append(list, fmt.Sprintf("%s: muster scale %s +%d, or say --some to take what there is", fits(free), sc.c.Name, free))
+	case free > 0 && free < n:
+		list = append(list, fmt.Sprintf("%s: say --some to take what there is", fits(free)))
+	}
+	held := sc.holders(near)
+	if len(held) > 0 {
+		list = append(list, "machines of this kind are held by "+strings.Join(held, ", ")+": scale again when they are given back")
+	}
+	if len(list) == 0 {
+		list = append(list, "'muster machine list' tells what every machine does")
+	}
+	return list
+}
+
+func fits(n int) string {
+	if n == 1 {
+		return "1 more fits now"
+	}
+	return fmt.Sprintf("%d more fit now", n)
+}
+
+// holders are the clusters that hold machines like those near, as far as the
+// caller may see them.
+func (sc *scaler) holders(near []muster.Machine) []string {
+	if len(near) == 0 {
+		return nil
+	}
+	all, err := sc.tx.Machines(store.MachineFilter{}) // the caller's view: tenants of others are hidden
+	if err != nil {
+		return nil
+	}
+	count := map[muster.ClusterID]int{}
+	others := 0
+	for _, m := range all {
+		like := m.Provider == near[0].Provider && (sc.c.Spec.Mixed || m.Facts.Class == sc.c.Class)
+		switch {
+		case !like || !m.Phase.Held() || m.Cluster == sc.c.ID:
+		case m.Cluster == "":
+			others++
+		default:
+			count[m.Cluster]++
+		}
+	}
+	var out []string
+	for id, n := range count {
+		name := string(id)
+		if c, err := sc.tx.Cluster(id); err == nil {
+			name = c.Name
+		}
+		out = append(out, fmt.Sprintf("%s (%d)", name, n))
+	}
+	slices.Sort(out)
+	if len(out) > 5 {
+		out = append(out[:5], "...")
+	}
+	if others > 0 {
+		out = append(out, fmt.Sprintf("others (%d)", others))
+	}
+	return out
+}
+
+// place records new nodes on their machines, held until all are ready.
+func (sc *scaler) place(snap admit.Snapshot, plan muster.Plan, role muster.Role) ([]muster.Node, error) {
+	now := sc.s.Clock.Now()
+	spots := place.Spots(sc.nodes, role, len(plan.Assign))
+	for i, a := range plan.Assign {
+		m, err := sc.sys.Machine(a.Machine)
+		if err != nil {
+			return nil, err
+		}
+		n := spots[i]
+		n.Cluster, n.Role, n.Phase, n.Machine, n.PhaseSince = sc.c.ID, role, muster.NodeAssigned, m.ID, now
+		n.Address, n.Management = hostAddress(sc.c.Subnet, n.Index), m.Facts.Management
+		if !sc.c.Subnet.Contains(n.Address) || !sc.c.Subnet.Contains(n.Address.Next()) {
+			return nil, muster.Errorf(muster.ENever, "the network %s of cluster %s has no address left for %s", sc.c.Subnet, sc.c.Name, n.Name).
+				WithHint("make another cluster of the size you need")
+		}
+		n.Hold, n.Leave, n.Down = true, false, false
+		n.Failures, n.Conditions, n.Stages, n.Trust = 0, nil, nil, ""
+		n.NotBefore, n.Deadline = time.Time{}, time.Time{}
+		m.Phase, m.PhaseSince, m.Cluster, m.Node, m.Attempt = muster.MachineAllocated, now, sc.c.ID, n.Name, 0
+		if err := sc.sys.PutMachine(m, ""); err != nil {
+			return nil, err
+		}
+		if err := sc.sys.PutNode(n, ""); err != nil {
+			return nil, err
+		}
+		if err := sc.hostKey(n.Name); err != nil {
+			return nil, err
+		}
+		spots[i] = n
+		for j := range snap.Machines { // taken, for what is asked next
+			if snap.Machines[j].ID == m.ID {
+				snap.Machines[j].Phase, snap.Machines[j].Cluster, snap.Machines[j].Node = m.Phase, m.Cluster, m.Node
+			}
+		}
+		sc.nodes = slices.DeleteFunc(sc.nodes, func(old muster.Node) bool { return old.Name == n.Name })
+		sc.nodes = append(sc.nodes, n)
+	}
+	return spots, nil
+}
+
+// hostKey makes the key by which a node is known, unless the name had one
+// before: whoever knows the name goes on knowing it.
+func (sc *scaler) hostKey(node string) error {
+	name := muster.SecretHostKey(node)
+	_, err := sc.sys.Secret(sc.c.ID, name)
+	if muster.CodeOf(err) != muster.ENotFound {
+		return err
+	}
+	key, _, err := pki.NewHostKey()
+	if err != nil {
+		return errors.Join(errors.New("no host key could be made"), err)
+	}
+	return sc.sys.PutSecret(sc.c.ID, name, []byte(key))
+}

@@ -1,0 +1,419 @@
+package control_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
+	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+const hour = time.Hour
+
+// scaleSite is a site with a ready cluster cfd of alice.
+func scaleSite(t *testing.T, machines, nodes int, change func(*control.Config)) (*controltest.Site, muster.ClusterID) {
+	t.Helper()
+	s := controltest.Start(t, controltest.Options{Machines: machines, Control: change})
+	s.User("alice", "bio")
+	s.User("bob", "bio")
+	s.User("carol", "chem")
+	created, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: cfd; project: bio; nodes: "+string(rune('0'+nodes))+"; head: shared; users: [alice]; walltime: 8h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	system(t, s, func(tx *store.Tx) error { return controltest.Finish(tx, created.ID) })
+	return s, created.ID
+}
+
+func system(t *testing.T, s *controltest.Site, f func(*store.Tx) error) {
+	t.Helper()
+	if err := s.Store.Update(t.Context(), muster.System(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func load(t *testing.T, s *controltest.Site, id muster.ClusterID) (c muster.Cluster, nodes map[string]muster.Node) {
+	t.Helper()
+	nodes = map[string]muster.Node{}
+	system(t, s, func(tx *store.Tx) (err error) {
+		if c, err = tx.Cluster(id); err != nil {
+			return err
+		}
+		list, err := tx.Nodes(id)
+		for _, n := range list {
+			nodes[n.Name] = n
+		}
+		return err
+	})
+	return c, nodes
+}
+
+func actor(name string, projects ...string) muster.Actor {
+	return muster.Actor{Name: name, Projects: projects}
+}
+
+func TestScaleUp(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 6, 2, nil)
+	out, _, err := s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Nodes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.From != 2 || out.To != 4 || !slices.Equal(out.Joining, []string{"n03", "n04"}) || out.Status != "scaling" {
+		t.Errorf("%+v", out)
+	}
+	c, nodes := load(t, s, id)
+	if c.Spec.Nodes != 4 || c.Spec.Min != 4 || c.Generation != 2 || c.Scaling == nil || c.Scaling.By != "bob" || c.Scaling.Generation != 2 {
+		t.Errorf("%+v", c)
+	}
+	n := nodes["n04"]
+	if n.Phase != muster.NodeAssigned || !n.Hold || n.Index != 3 || n.Address.String() != "10.128.16.13" || n.Role != muster.RoleCompute {
+		t.Errorf("%+v", n)
+	}
+	system(t, s, func(tx *store.Tx) error {
+		for _, name := range []string{"n03", "n04"} {
+			if _, err := tx.Secret(id, muster.SecretHostKey(name)); err != nil {
+				t.Errorf("%s has no host key: %v", name, err)
+			}
+			m, err := tx.Machine(nodes[name].Machine)
+			if err != nil || m.Phase != muster.MachineAllocated || m.Node != name {
+				t.Errorf("%s: %+v %v", name, m, err)
+			}
+		}
+		return nil
+	})
+	// The same again is no news; another size has to wait.
+	if again, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 4}); err != nil || again.Status != "scaling" || again.Generation != 2 {
+		t.Errorf("%+v %v", again, err)
+	}
+	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 5})
+	wantError(t, err, muster.EConflict, "being scaled from 2 to 4 nodes, asked for by bob", "muster scale cfd 2")
+	// Its reverse takes it back.
+	back, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: -2})
+	if err != nil || back.Status != "undoing" || !slices.Equal(back.Leaving, []string{"n03", "n04"}) {
+		t.Fatalf("%+v %v", back, err)
+	}
+	if c, nodes = load(t, s, id); c.Spec.Nodes != 2 || c.Scaling.To != 2 || !nodes["n03"].Leave || nodes["n01"].Leave {
+		t.Errorf("%+v", c)
+	}
+}
+
+func wantError(t *testing.T, err error, code muster.Code, parts ...string) {
+	t.Helper()
+	if muster.CodeOf(err) != code {
+		t.Errorf("%v is %s, not %s", err, muster.CodeOf(err), code)
+		return
+	}
+	e, _ := err.(*muster.Error) //nolint:errorlint // as the API sees it
+	if e == nil {
+		t.Errorf("%T", err)
+		return
+	}
+	text := e.Message + "\n" + e.Hint
+	for _, p := range e.Problems {
+		text += "\n" + p.String()
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q does not say %q", text, part)
+		}
+	}
+}
+
+func TestScaleIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 5, 2, nil)
+	before, _ := load(t, s, id)
+	_, answer, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 6})
+	wantError(t, err, muster.ENever, "4 machines needed, 3 fit", "muster scale cfd +3")
+	if answer == nil || answer.Free != 3 {
+		t.Errorf("%+v", answer)
+	}
+	if after, nodes := load(t, s, id); after.Generation != before.Generation || len(nodes) != 2 {
+		t.Errorf("%+v", after)
+	}
+	if _, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: other; project: bio; nodes: 2; head: shared; users: [alice]")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Change: 2, Logins: ptr(1)})
+	wantError(t, err, muster.ENoCapacity, "2 machines needed, 1 is free", "--some")
+	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: 3, Some: true})
+	if err != nil || out.To != 3 || len(out.Joining) != 1 {
+		t.Errorf("%+v %v", out, err)
+	}
+	if c, _ := load(t, s, id); c.Spec.Nodes != 3 || !c.Scaling.Some {
+		t.Errorf("%+v", c)
+	}
+}
+
+func ptr(n int) *int { return &n }
+
+// Who holds the machines is told to those who may know it.
+func TestScaleTellsWhoHoldsMachines(t *testing.T) {
+	t.Parallel()
+	s, _ := scaleSite(t, 5, 2, nil)
+	if _, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: secret; project: chem; nodes: 3; head: shared; users: [carol]")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: 1})
+	wantError(t, err, muster.ENoCapacity, "held by secret (3)")
+	_, answer, err := s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Change: 1})
+	wantError(t, err, muster.ENoCapacity)
+	if text := strings.Join(answer.Change, " ") + err.Error(); strings.Contains(text, "secret") {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestScaleDown(t *testing.T) {
+	t.Parallel()
+	busy := map[string]string{"n01": "idle", "n02": "idle", "n03": "idle", "n04": "mixed"}
+	s, id := scaleSite(t, 4, 4, func(c *control.Config) {
+		c.Scheduler = func(muster.MachineID) *wire.SchedulerState { return &wire.SchedulerState{Up: true, Nodes: busy} }
+	})
+	for _, c := range []struct {
+		r     wire.ScaleRequest
+		code  muster.Code
+		parts []string
+	}{
+		{wire.ScaleRequest{}, muster.EInvalid, []string{"no new size"}},
+		{wire.ScaleRequest{Nodes: 2, Change: 2}, muster.EInvalid, []string{"three ways"}},
+		{wire.ScaleRequest{Nodes: -2, Logins: ptr(99)}, muster.EInvalid, []string{"-2 nodes are not possible", "99 login nodes"}},
+		{wire.ScaleRequest{Change: -4}, muster.EInvalid, []string{"cannot have 0", "muster delete c-"}},
+		{wire.ScaleRequest{Remove: "n[01-02]"}, muster.EInvalid, []string{"n01 is the head"}},
+		{wire.ScaleRequest{Remove: "n[04-06]"}, muster.ENotFound, []string{"no node n[05-06]", "n[01-04]"}},
+		{wire.ScaleRequest{Remove: "m03"}, muster.ENotFound, []string{"did you mean n03?"}},
+		{wire.ScaleRequest{Remove: "n[1-999999999]"}, muster.ENotFound, []string{"no node"}},
+		{wire.ScaleRequest{Remove: "n[3"}, muster.EInvalid, []string{"n[05-08"}},
+		{wire.ScaleRequest{Remove: ","}, muster.EInvalid, []string{"empty"}},
+		{wire.ScaleRequest{Nodes: 3, Some: true}, muster.EInvalid, []string{"nodes that come"}},
+		{wire.ScaleRequest{Nodes: 4, Now: true}, muster.EInvalid, []string{"nodes that leave"}},
+		{wire.ScaleRequest{Nodes: 3, Logins: ptr(1)}, muster.EInvalid, []string{"two changes"}},
+	} {
+		_, _, err := s.Control.Scale(t.Context(), root(), "cfd", c.r)
+		wantError(t, err, c.code, c.parts...)
+	}
+	// Idle ones go first, from the end; the head never.
+	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: -2})
+	if err != nil || !slices.Equal(out.Leaving, []string{"n02", "n03"}) {
+		t.Fatalf("%+v %v", out, err)
+	}
+	if _, nodes := load(t, s, id); !nodes["n02"].Leave || nodes["n02"].Down || nodes["n04"].Leave {
+		t.Errorf("%+v", nodes)
+	}
+	back, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 4})
+	if err != nil || back.Status != "undoing" {
+		t.Fatalf("%+v %v", back, err)
+	}
+	if c, nodes := load(t, s, id); nodes["n02"].Leave || c.Scaling != nil || c.Spec.Nodes != 4 {
+		t.Errorf("%+v", c)
+	}
+	if _, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n04,n03"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n02"})
+	wantError(t, err, muster.EConflict, "from 4 to 2 nodes", "wait for it: muster scale cfd 2 --wait; or undo it: muster scale cfd 4; ", "muster scale cfd 2 --now")
+	// The same again is no news.
+	if again, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n[03-04]"}); err != nil || again.Status != "scaling" {
+		t.Fatalf("%+v %v", again, err)
+	}
+	// In a hurry after all, by the names: then it is too late to keep them.
+	hurry, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n[03-04]", Now: true})
+	if err != nil || hurry.Status != "scaling" {
+		t.Fatalf("%+v %v", hurry, err)
+	}
+	if c, nodes := load(t, s, id); !nodes["n04"].Down || !c.Scaling.Now {
+		t.Errorf("%+v", nodes["n04"])
+	}
+	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 4})
+	wantError(t, err, muster.EConflict, "too late")
+}
+
+// What is said of a change of login nodes speaks of login nodes, and the
+// commands it names do what it says.
+func TestScaleLoginsTwice(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 6, 2, nil)
+	if _, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Logins: ptr(2)}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 3})
+	wantError(t, err, muster.EConflict, "from 0 to 2 login nodes", "wait for it: muster scale cfd --logins 2 --wait; or undo it: muster scale cfd --logins 0")
+	if same, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 2}); err != nil || same.Status != "scaling" {
+		t.Errorf("%+v %v", same, err)
+	}
+	back, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Logins: ptr(0)})
+	if err != nil || back.Status != "undoing" {
+		t.Errorf("%+v %v", back, err)
+	}
+	if c, _ := load(t, s, id); c.Spec.Logins != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A name that was given back comes again, with its place and its key.
+func TestScaleReusesNames(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 4, 3, nil)
+	var key []byte
+	system(t, s, func(tx *store.Tx) (err error) {
+		key, err = tx.Secret(id, muster.SecretHostKey("n02"))
+		return err
+	})
+	_, nodes := load(t, s, id)
+	old := nodes["n02"]
+	system(t, s, func(tx *store.Tx) error {
+		m, err := tx.Machine(old.Machine)
+		if err != nil {
+			return err
+		}
+		n := old
+		n.Phase, n.Attempt = muster.NodeDraining, 7
+		if err := tx.PutNode(n, ""); err != nil {
+			return err
+		}
+		n.Phase = muster.NodeGone
+		m.Phase, m.Cluster, m.Node = muster.MachineCleaning, "", ""
+		if err := tx.PutMachine(m, ""); err != nil {
+			return err
+		}
+		return tx.PutNode(n, "")
+	})
+	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 3})
+	if err != nil || !slices.Equal(out.Joining, []string{"n02"}) || out.From != 2 {
+		t.Fatalf("%+v %v", out, err)
+	}
+	_, nodes = load(t, s, id)
+	if n := nodes["n02"]; n.Address != old.Address || n.Index != old.Index || n.Attempt != 7 || n.Machine == old.Machine || !n.Hold {
+		t.Errorf("%+v", n)
+	}
+	system(t, s, func(tx *store.Tx) error {
+		again, err := tx.Secret(id, muster.SecretHostKey("n02"))
+		if string(again) != string(key) {
+			t.Error("another host key")
+		}
+		return err
+	})
+}
+
+// Only those who may change a cluster do; for others it is not there.
+func TestWhoMayChangeACluster(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 4, 2, nil)
+	stranger := actor("carol", "chem")
+	_, _, err := s.Control.Scale(t.Context(), stranger, "cfd", wire.ScaleRequest{Nodes: 3})
+	wantError(t, err, muster.ENotFound, "no cluster")
+	_, err = s.Control.Extend(t.Context(), stranger, string(id), wire.ExtendRequest{By: "1h"})
+	wantError(t, err, muster.ENotFound, "no cluster")
+	_, err = s.Control.Share(t.Context(), stranger, "cfd", wire.ShareRequest{Add: []string{"carol"}})
+	wantError(t, err, muster.ENotFound, "no cluster")
+	if c, _ := load(t, s, id); c.Generation != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestShare(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 4, 1, nil)
+	share := func(who muster.Actor, r wire.ShareRequest) (wire.Shared, error) {
+		return s.Control.Share(t.Context(), who, "cfd", r)
+	}
+	alice := actor("alice", "bio")
+	out, err := share(alice, wire.ShareRequest{Add: []string{"bob", "alice"}})
+	if err != nil || !slices.Equal(out.Users, []string{"alice", "bob"}) || !slices.Equal(out.Added, []string{"bob"}) {
+		t.Fatalf("%+v %v", out, err)
+	}
+	if c, _ := load(t, s, id); !slices.Equal(c.Spec.Users, []string{"alice", "bob"}) || c.Generation != 2 {
+		t.Errorf("%+v", c)
+	}
+	// People of other projects look like people who do not exist.
+	_, hidden := share(alice, wire.ShareRequest{Add: []string{"carol"}})
+	wantError(t, hidden, muster.EInvalid, "no user of project bio is called carol")
+	_, absent := share(alice, wire.ShareRequest{Add: []string{"dora"}})
+	if strings.ReplaceAll(absent.Error(), "dora", "carol") != hidden.Error() {
+		t.Errorf("%v\n%v", hidden, absent)
+	}
+	// Every problem at once.
+	_, err = share(alice, wire.ShareRequest{Add: []string{"carol", "Not A Name"}, Remove: []string{"alice", "bib"}})
+	wantError(t, err, muster.EInvalid, "add[0]", "add[1]", "remove[0]", "owns cluster cfd", "did you mean bob?")
+	_, err = share(alice, wire.ShareRequest{})
+	wantError(t, err, muster.EInvalid, "nobody")
+	_, err = share(alice, wire.ShareRequest{Add: []string{"bob"}, Remove: []string{"bob"}})
+	wantError(t, err, muster.EInvalid, "say one of them")
+	if c, _ := load(t, s, id); c.Generation != 2 {
+		t.Errorf("%+v", c.Spec.Users)
+	}
+	// An administrator may bring anybody, also somebody new.
+	out, err = share(root(), wire.ShareRequest{Add: []string{"carol", "dora"}})
+	if err != nil || len(out.Notices) != 2 || !strings.Contains(out.Notices[0], "carol is not in project bio") {
+		t.Errorf("%+v %v", out, err)
+	}
+	out, err = share(alice, wire.ShareRequest{Remove: []string{"bob", "carol"}})
+	if err != nil || !slices.Equal(out.Users, []string{"alice", "dora"}) {
+		t.Errorf("%+v %v", out, err)
+	}
+	if out, err = share(alice, wire.ShareRequest{Project: true}); err != nil || !slices.Equal(out.Added, []string{"bob"}) {
+		t.Errorf("%+v %v", out, err)
+	}
+	// Who was taken out may not log in.
+	if _, err = share(alice, wire.ShareRequest{Remove: []string{"bob"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Control.Tunnel(t.Context(), actor("bob", "bio"), "cfd", "")
+	wantError(t, err, muster.EForbidden, "not a user")
+}
+
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 4, 1, func(c *control.Config) { c.MaxWalltime = 12 * hour })
+	extend := func(by string) (wire.Extended, error) {
+		return s.Control.Extend(t.Context(), actor("alice", "bio"), "cfd", wire.ExtendRequest{By: by})
+	}
+	c, _ := load(t, s, id)
+	c.Expires = c.Created.Add(8 * hour)
+	c.Conditions = []muster.Condition{{Code: "walltime", Text: "ends"}}
+	system(t, s, func(tx *store.Tx) error { return tx.PutCluster(c, "") })
+	out, err := extend("1h30m")
+	if err != nil || !out.Expires.Equal(c.Expires.Add(hour+hour/2)) || out.Walltime != 9*hour+hour/2 {
+		t.Errorf("%+v %v", out, err)
+	}
+	c, _ = load(t, s, id)
+	if len(c.Notices) != 1 || c.Notices[0].Code != "extended" || c.Generation != 2 || len(c.Conditions) != 0 {
+		t.Errorf("%+v", c)
+	}
+	for by, part := range map[string]string{"5h": "2h30m at most", "": "missing", "-1h": "not a duration", "90": "no unit", "0s": "no time", "200000w": "too long"} {
+		_, err := extend(by)
+		wantError(t, err, muster.EInvalid, part)
+	}
+	c.Ending = c.Expires
+	system(t, s, func(tx *store.Tx) error { return tx.PutCluster(c, "") })
+	_, err = extend("1h")
+	wantError(t, err, muster.EConflict, "ending")
+	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 2})
+	wantError(t, err, muster.EConflict, "ending")
+	system(t, s, func(tx *store.Tx) error {
+		c.Phase = muster.ClusterDeleting
+		return tx.PutCluster(c, "")
+	})
+	_, err = extend("1h")
+	wantError(t, err, muster.EConflict)
+	_, _, err = s.Control.Scale(t.Context(), root(), string(id), wire.ScaleRequest{Nodes: 2})
+	wantError(t, err, muster.EConflict, "deleting")
+}
+
+// A site's longest walltime holds for every request.
+func TestMaxWalltime(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2, Control: func(c *control.Config) { c.MaxWalltime = 12 * hour }})
+	s.User("alice", "bio")
+	out, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: a; nodes: 1; head: shared; users: [alice]"))
+	if err != nil || out.Spec.Walltime != 12*hour || !slices.ContainsFunc(out.Answer.Notices, func(n string) bool { return strings.Contains(n, "the walltime is 12h") }) {
+		t.Errorf("%+v %v", out, err)
+	}
+	_, err = s.Control.CreateCluster(t.Context(), root(), yaml("name: b; nodes: 1; head: shared; users: [alice]; walltime: 13h"))
+	wantError(t, err, muster.EInvalid, "longer than this site allows", "12h or less")
+}

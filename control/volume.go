@@ -1,0 +1,387 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/volume"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Volumes is what the use cases need of the keeper of volumes.
+type Volumes interface {
+	// Create makes the place of a volume that is on record.
+	Create(ctx context.Context, v muster.Volume) error
+	// Wake has what is to be erased looked at.
+	Wake()
+}
+
+// Volumes lists the volumes that the actor may see.
+func (s *Service) Volumes(ctx context.Context, who muster.Actor, q wire.VolumeQuery) ([]wire.Volume, error) {
+	var out []wire.Volume
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		list, err := tx.Volumes(store.VolumeFilter{Project: q.Project, Owner: q.Owner, Living: !q.All})
+		if err != nil {
+			return err
+		}
+		users, err := usersOfVolumes(tx)
+		if err != nil {
+			return err
+		}
+		for _, v := range list {
+			if q.All || v.Kind != muster.VolumeScheduler {
+				out = append(out, viewVolume(who, v, users[v.ID]))
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Volume shows one volume.
+func (s *Service) Volume(ctx context.Context, who muster.Actor, ref string) (wire.Volume, error) {
+	var out wire.Volume
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		v, err := tx.FindVolume(ref)
+		if err != nil {
+			return err
+		}
+		users, err := usersOfVolumes(tx)
+		out = viewVolume(who, v, users[v.ID])
+		return err
+	})
+	return out, err
+}
+
+// CreateVolume makes a volume of data for a project.
+func (s *Service) CreateVolume(ctx context.Context, who muster.Actor, r wire.VolumeRequest) (wire.Volume, error) {
+	v, err := s.wantedVolume(who, r)
+	if err != nil {
+		return wire.Volume{}, err
+	}
+	if err := s.Room(); err != nil {
+		return wire.Volume{}, err
+	}
+	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		if err := s.volumeNameFree(tx, v); err != nil {
+			return err
+		}
+		if v.Driver == muster.DriverNFS {
+			if err := exportFree(tx, v); err != nil {
+				return err
+			}
+		}
+		return tx.PutVolume(v, "made by "+who.Name)
+	})
+	if err != nil {
+		return wire.Volume{}, err
+	}
+	if s.Keeper != nil {
+		if err := s.Keeper.Create(ctx, v); err != nil {
+			return wire.Volume{}, err // it is on record; made before it is used
+		}
+	}
+	return s.Volume(ctx, who, string(v.ID))
+}
+
+// wantedVolume checks a request, and tells all that is wrong with it.
+func (s *Service) wantedVolume(who muster.Actor, r wire.VolumeRequest) (muster.Volume, error) {
+	v := muster.Volume{
+		ID: muster.NewVolumeID(), Name: r.Name, Owner: who.Name, Project: r.Project, Kind: muster.VolumeData,
+		Driver: muster.VolumeDriver(cmp.Or(r.Driver, string(muster.DriverHostDir))), Source: r.Source, Note: r.Note,
+		Phase: muster.VolumeReady,
+	}
+	var problems []muster.Problem
+	add := func(field string, e *muster.Error) {
+		problems = append(problems, muster.Problem{Field: field, Message: e.Message, Hint: e.Hint})
+	}
+	if e := spec.CheckVolumeName(r.Name); e != nil {
+		add("name", e)
+	}
+	switch {
+	case r.Project != "" && (who.Admin || who.In(r.Project)):
+	case r.Project != "":
+		add("project", muster.Errorf(muster.EInvalid, "you have no project %q", r.Project).WithHint("%s", didYouMean(r.Project, who.Projects)))
+	case len(who.Projects) == 1:
+		v.Project = who.Projects[0]
+	case who.Admin:
+		v.Project = "default"
+	default:
+		add("project", muster.Errorf(muster.EInvalid, "it is not clear which of your projects this is for").
+			WithHint("name one of %s", strings.Join(who.Projects, ", ")))
+	}
+	if r.Size != "" {
+		size, err := spec.ParseBytes(r.Size)
+		switch {
+		case err != nil:
+			add("size", asError(err))
+		case size < 1<<20:
+			add("size", muster.Errorf(muster.EInvalid, "%s is too little", r.Size).WithHint("the least is 1MiB; leave it out for no bound"))
+		}
+		v.Quota = size
+	}
+	if len(r.Note) > 500 {
+		add("note", muster.Errorf(muster.EInvalid, "the note is too long").WithHint("at most 500 bytes"))
+	}
+	problems = append(problems, driverProblems(who, r, v)...)
+	if len(problems) > 0 {
+		return v, spec.Error(problems)
+	}
+	return v, nil
+}
+
+func driverProblems(who muster.Actor, r wire.VolumeRequest, v muster.Volume) []muster.Problem {
+	switch v.Driver {
+	case muster.DriverHostDir, muster.DriverServed:
+		if r.Source != "" {
+			return []muster.Problem{{Field: "source", Message: "only a volume of driver nfs has a source", Hint: "leave it out, or write driver nfs"}}
+		}
+	case muster.DriverNFS:
+		if !who.Admin {
+			return []muster.Problem{{Field: "driver", Message: "only an administrator declares an export of a file server", Hint: "ask one, naming your project"}}
+		}
+		if r.Project == "" {
+			return []muster.Problem{{Field: "project", Message: "an export belongs to one project, and it is not named", Hint: "name the project whose data it holds"}}
+		}
+		if r.Size != "" {
+			return []muster.Problem{{Field: "size", Message: "the file server bounds its exports itself", Hint: "leave the size out"}}
+		}
+		if _, err := volume.ParseSource(r.Source); err != nil {
+			e := asError(err)
+			return []muster.Problem{{Field: "source", Message: e.Message, Hint: e.Hint}}
+		}
+	default:
+		return []muster.Problem{{Field: "driver", Message: fmt.Sprintf("there is no driver %.40q", r.Driver), Hint: "write hostdir, served or nfs"}}
+	}
+	return nil
+}
+
+// exportFree refuses an export of which another project has a part: data is
+// never shared between projects.
+func exportFree(tx *store.Tx, v muster.Volume) error {
+	mine, err := volume.ParseSource(v.Source)
+	if err != nil {
+		return err
+	}
+	list, err := tx.AsSystem().Volumes(store.VolumeFilter{Living: true, Kind: muster.VolumeData})
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		theirs, err := volume.ParseSource(o.Source)
+		if o.Driver == muster.DriverNFS && err == nil && o.Project != v.Project && mine.Overlaps(theirs) {
+			return muster.Errorf(muster.EConflict, "%s is, or holds, or lies in data of project %s (volume %s)", v.Source, o.Project, o.Name).
+				WithHint("projects do not share data: export a directory of its own for each")
+		}
+	}
+	return nil
+}
+
+func (s *Service) volumeNameFree(tx *store.Tx, v muster.Volume) error {
+	list, err := tx.Volumes(store.VolumeFilter{Project: v.Project, Living: true})
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		if o.Name == v.Name {
+			return muster.Errorf(muster.EConflict, "project %s has a volume named %s already (%s, %s)", v.Project, v.Name, o.ID, o.Phase).
+				WithHint("choose another name, or 'muster volume delete %s' first", o.ID)
+		}
+	}
+	return nil
+}
+
+// DeleteVolume has a volume erased that no cluster uses. Deleting one that is
+// on its way or gone is no error.
+func (s *Service) DeleteVolume(ctx context.Context, who muster.Actor, ref string) (wire.Volume, error) {
+	var out wire.Volume
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		v, err := tx.FindVolume(ref)
+		if err != nil {
+			return err
+		}
+		if v.Phase == muster.VolumeReady || v.Phase == muster.VolumeRetained {
+			users, err := usersOfVolumes(tx)
+			if err != nil {
+				return err
+			}
+			if err := unused(v, users[v.ID]); err != nil {
+				return err
+			}
+			v.Phase, v.Expires = muster.VolumeDeleting, time.Time{}
+			if err := tx.PutVolume(v, "deleted by "+who.Name); err != nil {
+				return err
+			}
+		}
+		v, err = tx.Volume(v.ID)
+		out = viewVolume(who, v, nil)
+		return err
+	})
+	if err == nil && s.Keeper != nil {
+		s.Keeper.Wake()
+	}
+	return out, err
+}
+
+func unused(v muster.Volume, users []wire.VolumeUser) error {
+	if len(users) == 0 {
+		return nil
+	}
+	names := make([]string, len(users))
+	for i, u := range users {
+		names[i] = u.Name + " (" + string(u.ID) + ")"
+	}
+	hint := "delete what uses it first"
+	if v.Kind == muster.VolumeHome {
+		hint = fmt.Sprintf("'muster delete %s --erase' gives the cluster back and erases its home", users[0].ID)
+	}
+	return muster.Errorf(muster.EConflict, "volume %s is in use by %s", v.Name, strings.Join(names, ", ")).WithHint("%s", hint)
+}
+
+// RetainVolume says how long a volume is kept from now, "ever" for no end; of
+// the home of a living cluster, how long it is kept after that is deleted.
+func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string, r wire.VolumeRetention) (wire.Volume, error) {
+	var out wire.Volume
+	ever := r.For == "ever"
+	var span time.Duration
+	if !ever {
+		var err error
+		if span, err = spec.ParseDuration(r.For); err != nil {
+			return out, asError(err).WithHint("write 30d, 12h, or ever")
+		}
+	}
+	if !who.Admin && (ever || span > longestRetention) {
+		return out, muster.Errorf(muster.EForbidden, "only an administrator keeps a volume for more than %s", spec.FormatDuration(longestRetention)).
+			WithHint("ask for less, or ask an administrator")
+	}
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		v, err := tx.FindVolume(ref)
+		if err != nil {
+			return err
+		}
+		switch {
+		case v.Phase == muster.VolumeReady && v.Kind == muster.VolumeHome:
+			err = s.retainLater(tx, v, span, ever)
+		case v.Phase == muster.VolumeRetained:
+			v.Expires = time.Time{}
+			text := "kept for ever"
+			if !ever {
+				v.Expires = s.Clock.Now().Add(span)
+				text = "kept until " + v.Expires.UTC().Format(time.RFC3339)
+			}
+			err = tx.PutVolume(v, text+", said "+who.Name)
+		case v.Phase == muster.VolumeReady:
+			err = muster.Errorf(muster.EConflict, "volume %s is kept until it is deleted", v.Name).
+				WithHint("nothing needs to be done")
+		default:
+			err = muster.Errorf(muster.EConflict, "volume %s is %s", v.Name, v.Phase).WithHint("it cannot be kept any more")
+		}
+		if err != nil {
+			return err
+		}
+		if v, err = tx.Volume(v.ID); err != nil {
+			return err
+		}
+		users, err := usersOfVolumes(tx)
+		out = viewVolume(who, v, users[v.ID])
+		return err
+	})
+	if err == nil && s.Keeper != nil {
+		s.Keeper.Wake()
+	}
+	return out, err
+}
+
+// longestRetention is how long people may keep what a cluster left.
+const longestRetention = 366 * 24 * time.Hour
+
+// retainLater changes what happens to a home when its cluster is deleted.
+func (s *Service) retainLater(tx *store.Tx, v muster.Volume, span time.Duration, ever bool) error {
+	if ever {
+		return muster.Errorf(muster.EConflict, "volume %s is in use", v.Name).
+			WithHint("say so once its cluster is deleted; until then name a time, such as 90d")
+	}
+	c, err := tx.Cluster(v.Cluster)
+	if err != nil {
+		return err
+	}
+	c.Spec.Retain = span
+	return tx.PutCluster(c, "its home is kept for "+spec.FormatDuration(span)+" after it is deleted")
+}
+
+// usersOfVolumes tells which living clusters that the actor may see mount what.
+func usersOfVolumes(tx *store.Tx) (map[muster.VolumeID][]wire.VolumeUser, error) {
+	out := map[muster.VolumeID][]wire.VolumeUser{}
+	// As Muster itself: who shares no project with a cluster sees no volume
+	// that it mounts either.
+	clusters, err := tx.AsSystem().Clusters(store.ClusterFilter{Living: true})
+	if err != nil {
+		return nil, err
+	}
+	living := make(map[muster.ClusterID]muster.Cluster, len(clusters))
+	for _, c := range clusters {
+		living[c.ID] = c
+		for _, u := range c.Spec.Volumes {
+			id := muster.VolumeID(u.Volume)
+			out[id] = append(out[id], wire.VolumeUser{ID: c.ID, Name: c.Name, Target: u.Target, ReadOnly: u.ReadOnly})
+		}
+	}
+	ready, err := tx.AsSystem().Volumes(store.VolumeFilter{Phases: []muster.VolumePhase{muster.VolumeReady}})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range ready {
+		if c, ok := living[v.Cluster]; ok {
+			u := wire.VolumeUser{ID: v.Cluster, Name: c.Name, Target: targetOf(v.Kind)}
+			if v.Kind == muster.VolumeHome && c.Spec.Retain > 0 {
+				u.Retain = int64(c.Spec.Retain / time.Second)
+			}
+			out[v.ID] = append(out[v.ID], u)
+		}
+	}
+	return out, nil
+}
+
+func targetOf(kind muster.VolumeKind) string {
+	if kind == muster.VolumeScheduler {
+		return "/var/lib/slurm"
+	}
+	return volume.Target(kind)
+}
+
+// viewVolume is a volume as a client sees it. Where on the server it lies is
+// nobody's business.
+func viewVolume(who muster.Actor, v muster.Volume, users []wire.VolumeUser) wire.Volume {
+	out := wire.Volume{
+		ID: v.ID, Name: v.Name, Owner: v.Owner, Project: v.Project, Kind: v.Kind, Driver: v.Driver, Status: v.Phase,
+		Quota: v.Quota, Enforced: v.Enforced, Used: v.Used, UsedAt: v.UsedAt, Cluster: v.Cluster, Note: v.Note,
+		Created: v.Created, PhaseSince: v.PhaseSince, Expires: v.Expires,
+		UsedBy: slices.DeleteFunc(slices.Clone(users), func(wire.VolumeUser) bool { return !who.Admin && !who.In(v.Project) && who.Name != v.Owner }),
+	}
+	if v.Driver == muster.DriverNFS {
+		out.Source = v.Source
+	}
+	if n := quotaNotice(v); n != "" {
+		out.Notices = []string{n}
+	}
+	return out
+}
+
+// quotaNotice tells of a bound that is not kept.
+func quotaNotice(v muster.Volume) string {
+	if v.Quota == 0 || v.Enforced || v.Phase == muster.VolumeDeleting || v.Phase == muster.VolumeDeleted {
+		return ""
+	}
+	text := "its size is not enforced: the server's file system keeps no project quotas"
+	if v.Used > v.Quota {
+		text = "it holds more than its size, which " + strings.TrimPrefix(text, "its size ")
+	}
+	return text
+}

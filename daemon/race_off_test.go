@@ -1,0 +1,6 @@
+//go:build !race
+
+package daemon_test
+
+// raceEnabled: everything takes ten times as long.
+const raceEnabled = false
