@@ -63,11 +63,22 @@ func (a *app) completeNodes(c *cobra.Command, args []string, typed string) ([]st
 }
 
 func (a *app) nodeNames(c *cobra.Command, cluster, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.someNodes(c, cluster, typed, func(wire.Node) bool { return true })
+}
+
+// workers completes the nodes that may leave a cluster: all but its head.
+func (a *app) workers(c *cobra.Command, cluster, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.someNodes(c, cluster, typed, func(n wire.Node) bool { return !n.Head })
+}
+
+func (a *app) someNodes(c *cobra.Command, cluster, typed string, suits func(wire.Node) bool) ([]string, cobra.ShellCompDirective) {
 	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
 		show, _ := k.Cluster(ctx, cluster)
 		var names []string
 		for _, n := range show.Nodes {
-			names = append(names, n.Name)
+			if suits(n) {
+				names = append(names, n.Name)
+			}
 		}
 		return names
 	}, typed)

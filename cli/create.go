@@ -59,6 +59,7 @@ Ctrl-C then only stops the telling: the cluster goes on.`,
 	flags.IntVar(&r.Min, "min", 0, "fewest nodes that will do")
 	flags.StringVar(&r.Image, "image", "", "image (default hpc)")
 	flags.StringVar(&r.Head, "head", "", "separate: a machine of its own; shared: the first node")
+	flags.IntVar(&r.Logins, "logins", 0, "login nodes besides the head; they take no jobs")
 	flags.StringVar(&r.Machine.Cores, "cores", "", `cores of each machine: ">=16"`)
 	flags.StringVar(&r.Machine.Memory, "memory", "", `memory of each machine: ">=64GiB"`)
 	flags.StringVar(&r.Machine.Disk, "disk", "", `scratch disk of each machine: ">=100GiB"`)
@@ -80,6 +81,10 @@ Ctrl-C then only stops the telling: the cluster goes on.`,
 	flags.StringVar(&r.Validate, "validate", "", "quick, full or off")
 	flags.StringVar(&r.Egress, "egress", "", "outgoing traffic: none, proxy or nat")
 	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you; for root who called sudo, else muster)")
+	flags.StringVar(&r.Home, "home", "", "home volume of an earlier cluster (default: a new one)")
+	flags.StringVar(&r.HomeQuota, "home-quota", "", "bound of a new home: 100GiB")
+	flags.StringVar(&r.Retain, "retain", "", "how long the home stays after the cluster is deleted: 7d; 0: not at all")
+	flags.StringSliceVar(&r.Volumes, "volume", nil, "data to mount: NAME, NAME:/PLACE or NAME:/PLACE:ro")
 	flags.StringVar(&r.Scheduler, "scheduler", "", "slurm or none")
 	flags.StringVar(&r.Project, "project", "", "project that owns it")
 	flags.BoolVar(&f.noQueue, "no-queue", false, "refuse instead of waiting when there is no room now")
@@ -107,6 +112,10 @@ Ctrl-C then only stops the telling: the cluster goes on.`,
 		_ = c.RegisterFlagCompletionFunc(name, a.completeFacts(word))
 	}
 	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
+	_ = c.RegisterFlagCompletionFunc("home", a.completeVolumes(-1, func(v wire.Volume) bool {
+		return v.Kind == muster.VolumeHome && v.Status == muster.VolumeRetained
+	}))
+	_ = c.RegisterFlagCompletionFunc("volume", a.completeVolumes(-1, func(v wire.Volume) bool { return v.Kind == muster.VolumeData }))
 	return c
 }
 

@@ -13,13 +13,16 @@ import (
 )
 
 func (a *app) delete() *cobra.Command {
-	var wait bool
+	var wait, erase bool
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "delete CLUSTER...", Aliases: []string{"rm"}, Short: "Give clusters back",
 		Long: `Gives clusters back: their machines are switched off, erased, checked and free
-again; their home directories are removed. There is no way back.`,
+again. Their homes stay for a while (7 days, if nobody said otherwise), and can
+be the homes of new clusters; with --erase they are erased at once. Local
+scratch and the queue are gone. There is no way back.`,
 		Example: `  muster delete cfd --wait
+  muster delete cfd --erase
   muster delete cfd lab c-8x2k4v9wqz`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -35,15 +38,16 @@ again; their home directories are removed. There is no way back.`,
 			if err := needsWait(c, wait); err != nil {
 				return err
 			}
-			return a.runDelete(c, args, wait, timeout)
+			return a.runDelete(c, args, wait, erase, timeout)
 		},
 	}
+	c.Flags().BoolVar(&erase, "erase", false, "erase their homes too")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until their machines are free again")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	return c
 }
 
-func (a *app) runDelete(c *cobra.Command, args []string, wait bool, timeout time.Duration) error {
+func (a *app) runDelete(c *cobra.Command, args []string, wait, erase bool, timeout time.Duration) error {
 	k, err := a.connect()
 	if err != nil {
 		return err
@@ -52,17 +56,22 @@ func (a *app) runDelete(c *cobra.Command, args []string, wait bool, timeout time
 	done := []wire.Deleted{}
 	var failed []error
 	for _, ref := range args {
-		d, err := k.DeleteCluster(c.Context(), ref)
+		do := k.DeleteCluster
+		if erase {
+			do = k.EraseCluster
+		}
+		d, err := do(c.Context(), ref)
 		if err != nil {
 			failed = append(failed, err)
 			if len(args) > 1 {
-				Report(a.env, err)
+				a.report(err)
 			}
 			continue
 		}
 		done = append(done, d)
 		if a.output == "" && !wait {
 			fmt.Fprintf(a.env.Out, "cluster %s  %s  %s\n", clean(d.Name), d.ID, d.Status)
+			a.writeKept(d)
 		}
 	}
 	if wait {
@@ -85,6 +94,7 @@ func (a *app) runDelete(c *cobra.Command, args []string, wait bool, timeout time
 		if a.output == "" {
 			for _, d := range done {
 				fmt.Fprintf(a.env.Out, "cluster %s  %s  %s after %.1fs\n", clean(d.Name), d.ID, d.Status, time.Since(began).Seconds())
+				a.writeKept(d)
 			}
 		}
 	}

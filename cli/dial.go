@@ -57,8 +57,9 @@ func (a *app) dialNode(ctx context.Context, k *client.Client, cluster, node, use
 	conn, channels, requests, err := ssh.NewClientConn(t.conn, net.JoinHostPort(access.Node, "22"), config)
 	if err != nil {
 		t.conn.Close()
+		id := first(string(access.Cluster), cluster) // its name may be another's by then
 		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, loginTrouble(err)).
-			WithHint("see 'muster show %s' and 'muster logs %s %s'", cluster, cluster, access.Node).Wrap(err)
+			WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, access.Node).Wrap(err)
 	}
 	_ = t.conn.SetDeadline(time.Time{})
 	return ssh.NewClient(conn, channels, requests), nil

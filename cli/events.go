@@ -11,19 +11,31 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// siteEvents is how many of the site's events are told unless said otherwise.
+const siteEvents = 50
+
 func (a *app) events() *cobra.Command {
 	o := client.EventOptions{}
 	c := &cobra.Command{
 		Use: "events [CLUSTER]", Short: "Tell a cluster's story, or the site's", Args: atMost(1),
 		Long: `Tells what happened to a cluster, or to the whole site as far as you may see it.
-With -f it goes on with what happens. With -o json each event is one line.`,
+Of the site it tells the last 50 events, of a cluster all of them; -n says how
+many else, 0 means all. With -f it goes on with what happens. With -o json each
+event is one line.`,
 		Example: `  muster events cfd
   muster events -f cfd
+  muster events -n 200
   muster events -f -o json | jq 'select(.kind == "machine")'`,
 		ValidArgsFunction: a.completeClusters(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
+			}
+			switch {
+			case o.Newest < 0 || o.Newest > 100000:
+				return muster.Errorf(muster.EInvalid, "--lines cannot be %d", o.Newest).WithHint("write how many of the newest events, at most 100000, or 0 for all")
+			case len(args) == 0 && !c.Flags().Changed("lines") && !c.Flags().Changed("after"):
+				o.Newest = siteEvents
 			}
 			k, err := a.connect()
 			if err != nil {
@@ -52,6 +64,7 @@ With -f it goes on with what happens. With -o json each event is one line.`,
 		},
 	}
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on with what happens")
+	c.Flags().IntVarP(&o.Newest, "lines", "n", 0, "how many of the newest events; 0: all (default 50 of the site, all of a cluster)")
 	c.Flags().Int64Var(&o.After, "after", 0, "begin after the event with this sequence number")
 	return c
 }

@@ -106,7 +106,7 @@ func (a *app) execAll(ctx context.Context, k *client.Client, cluster string, nod
 			defer mu.Unlock()
 			var status *StatusError
 			if err != nil && !errors.As(err, &status) {
-				Report(Env{Err: a.env.Err}, err)
+				a.report(err)
 			}
 			if err != nil && ExitCode(err) > ExitCode(worst) {
 				worst = err

@@ -78,5 +78,5 @@ func TestExecKnowsTheHost(t *testing.T) {
 	ready(t, s, w, "one", "-n", "1", "--head", "shared")
 	ready(t, s, w, "two", "-n", "1", "--head", "shared") // its authority answers now
 	w.run("exec", "two", "--", "true").want(t, 0)
-	w.run("exec", "one", "--", "true").want(t, 7, "cannot log in to n01")
+	w.run("exec", "one", "--", "true").want(t, 7, "cannot log in to n01", "muster logs c-[0-9a-z]+ n01")
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
 )
 
 // Exit statuses; docs/errors.md lists them for people.
@@ -65,48 +63,4 @@ func ExitCode(err error) int {
 		return exitTimeout
 	}
 	return exitFailed
-}
-
-// Report tells an error on the error output: one line what, then what to do,
-// with every problem of a request on a line of its own.
-func Report(env Env, err error) {
-	var status *StatusError
-	if err == nil || errors.As(err, &status) {
-		return
-	}
-	if errors.Is(err, context.Canceled) {
-		return // the command said what there was to say
-	}
-	var e *muster.Error
-	if !errors.As(err, &e) {
-		fmt.Fprintf(env.Err, "muster: %v\n", err)
-		return
-	}
-	fmt.Fprintf(env.Err, "muster: %s\n", clean(e.Message))
-	for _, p := range e.Problems {
-		fmt.Fprintf(env.Err, "  %s\n", clean(p.String()))
-	}
-	var refused *client.RefusedError
-	if errors.As(err, &refused) && refused.Answer != nil {
-		writeConsidered(env.Err, *refused.Answer)
-		for _, change := range refused.Answer.Change {
-			if change != e.Hint {
-				fmt.Fprintf(env.Err, "  %s\n", clean(change))
-			}
-		}
-	}
-	if e.Hint != "" {
-		fmt.Fprintf(env.Err, "  %s\n", clean(e.Hint))
-	}
-}
-
-// clean removes what could move the cursor of a terminal: texts may come from
-// a node.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if (r < ' ' && r != '\t') || (r >= 0x7f && r < 0xa0) {
-			return '?'
-		}
-		return r
-	}, s)
 }

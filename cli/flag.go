@@ -24,6 +24,9 @@ func badFlag(c *cobra.Command, err error) error {
 	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
+		if short := unknown.GetSpecifiedShortnames(); short != "" && strings.Contains(c.Use, " TIME") && short[0] >= '0' && short[0] <= '9' {
+			return muster.Errorf(muster.EInvalid, "%q is not a time: times are positive", "-"+short).WithHint("write it without the minus: %s", short)
+		}
 		if near := nearFlag(c, unknown.GetSpecifiedName()); near != "" {
 			return muster.Errorf(muster.EInvalid, "%s", err.Error()).WithHint("did you mean --%s?", near)
 		}

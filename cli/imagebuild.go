@@ -139,7 +139,7 @@ func (a *app) runBuilds(ctx context.Context, dir string, names []string, o image
 		return errors.Join(failed...)
 	}
 	for _, err := range failed {
-		Report(a.env, err)
+		a.report(err)
 	}
 	return &StatusError{Status: ExitCode(failed[0])}
 }

@@ -27,7 +27,13 @@ func (a *app) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(list, func(w io.Writer) { a.clusterTable(w, list, time.Now()) })
+			return a.print(list, func(w io.Writer) {
+				if len(list) == 0 && (f.Project != "" || f.Owner != "") {
+					fmt.Fprintln(w, "No clusters that match --project and --owner.")
+					return
+				}
+				a.clusterTable(w, list, time.Now())
+			})
 		},
 	}
 	c.Flags().BoolVar(&f.All, "all", false, "deleted clusters too")

@@ -13,18 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const (
-	// logsWindow is how many of the newest lines are asked for while following:
-	// as many as are told when more come between two looks.
-	logsWindow = 2000
-	// logsLook is how often following looks for more.
-	logsLook = time.Second
-	// logsLines is how many lines are told at first.
-	logsLines = 200
-)
-
 func (a *app) logs() *cobra.Command {
-	var lines int
+	var f client.LogFilter
 	var follow bool
 	c := &cobra.Command{
 		Use: "logs CLUSTER [NODE]", Short: "Read the journals of nodes",
@@ -35,32 +25,38 @@ func (a *app) logs() *cobra.Command {
 			return atMost(2)(c, args)
 		},
 		Long: `Reads the newest lines that the nodes wrote to their journals. They outlive the
-machines. With -f it goes on with what comes, until the cluster is deleted; with
--o json each line is then one document on one line.`,
+machines: a line says where each attempt begins, and on which machine. They are
+kept for a week after the cluster is deleted; name it by its ID then.
+
+With -f it goes on with what comes, until the cluster is deleted; with -o json
+each line is then one document on one line.`,
 		Example: `  muster logs cfd
   muster logs cfd n02 -n 1000
-  muster logs -f cfd`,
+  muster logs cfd --unit slurmd --since 30m
+  muster logs -f cfd --priority warning`,
 		ValidArgsFunction: a.completeNodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
-			node := ""
+			if c.Flags().Changed("lines") && f.Lines < 1 {
+				return muster.Errorf(muster.EInvalid, "--lines cannot be %d", f.Lines).WithHint("write how many of the newest lines there should be, such as 200")
+			}
 			if len(args) > 1 {
-				node = args[1]
+				f.Node = args[1]
 			}
 			k, err := a.connect()
 			if err != nil {
 				return err
 			}
 			if follow {
-				err = a.followLogs(c.Context(), k, args[0], node, lines)
+				err = a.followLogs(c.Context(), k, args[0], f)
 				if interrupted(c.Context(), err) {
 					return nil
 				}
 				return err
 			}
-			logs, err := k.Logs(c.Context(), args[0], node, lines)
+			logs, err := k.Logs(c.Context(), args[0], f)
 			if err != nil {
 				return err
 			}
@@ -71,73 +67,52 @@ machines. With -f it goes on with what comes, until the cluster is deleted; with
 			})
 		},
 	}
-	c.Flags().IntVarP(&lines, "lines", "n", 0, "how many lines (default 200)")
+	c.Flags().IntVarP(&f.Lines, "lines", "n", 0, "how many lines (default 200)")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	c.Flags().StringVar(&f.Since, "since", "", "only lines from then on: 30m, 6h, 2d ago, or 2026-03-01T12:00:00Z")
+	c.Flags().StringVar(&f.Unit, "unit", "", "only lines of this unit, such as slurmd")
+	c.Flags().StringVar(&f.Priority, "priority", "", "only lines as severe as this: err, warning, ..., or 0 to 7")
+	_ = c.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions(wire.LogPriorities(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
+// logText is a line for people; the day is told of lines that are not of today.
 func logText(l wire.LogLine) string {
-	return clean(fmt.Sprintf("%s %s %s: %s", l.At.Local().Format("15:04:05.000"), l.Node, first(l.Unit, "-"), l.Message))
+	at := l.At.Local()
+	layout := "15:04:05.000"
+	if y, m, d := at.Date(); time.Date(y, m, d, 0, 0, 0, 0, at.Location()).Before(midnight()) {
+		layout = "2006-01-02 15:04:05.000"
+	}
+	return clean(fmt.Sprintf("%s %s %s: %s", at.Format(layout), l.Node, first(l.Unit, "-"), l.Message))
 }
 
-// followLogs tells the newest lines and then what comes. Nodes report their
-// lines at different times, so that a new line may be older than one that was
-// told: what is new is what the last look did not have.
-func (a *app) followLogs(ctx context.Context, k *client.Client, cluster, node string, lines int) error {
-	if lines <= 0 {
-		lines = logsLines
-	}
-	var told map[wire.LogLine]int
+func midnight() time.Time {
+	y, m, d := time.Now().Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.Local)
+}
+
+// followLogs tells the newest lines and then what comes.
+func (a *app) followLogs(ctx context.Context, k *client.Client, cluster string, f client.LogFilter) error {
 	lost := false
-	for {
-		logs, err := k.Logs(ctx, cluster, node, max(lines, logsWindow))
-		switch {
-		case err == nil:
-			lost = false
-			cluster = string(logs.ID) // its name may be given to another
-			fresh, now := unseen(logs.Lines, told)
-			if told == nil {
-				fresh = fresh[max(0, len(fresh)-lines):]
+	o := client.FollowOptions{LogFilter: f,
+		Lost: func(error) {
+			if !lost {
+				lost = true
+				fmt.Fprintln(a.env.Err, "muster: the server does not answer; connecting again")
 			}
-			told = now
-			for _, l := range fresh {
-				if err := a.writeLog(l); err != nil {
-					return err
-				}
-			}
-			if logs.Status == muster.ClusterDeleted {
-				if a.output == "" {
-					fmt.Fprintln(a.env.Err, "the cluster is deleted: no more lines come")
-				}
-				return nil
-			}
-		case told == nil || muster.CodeOf(err) != muster.EUnavailable:
-			return err
-		case !lost:
-			lost = true
-			fmt.Fprintln(a.env.Err, "muster: the server does not answer; connecting again")
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(logsLook):
-		}
+		},
+		Missed: func(n int64) {
+			fmt.Fprintf(a.env.Err, "muster: %s left out: they came too fast\n", count(int(n), "line"))
+		},
 	}
-}
-
-// unseen are the lines that were not told yet, and what is told after them. A
-// line may stand there more than once.
-func unseen(lines []wire.LogLine, told map[wire.LogLine]int) (fresh []wire.LogLine, now map[wire.LogLine]int) {
-	now = make(map[wire.LogLine]int, len(lines))
-	for _, l := range lines {
-		key := l
-		key.At = l.At.UTC().Round(0) // as a key, a time is its zone too
-		now[key]++
-		if now[key] > told[key] {
-			fresh = append(fresh, l)
-		}
+	err := k.FollowLogs(ctx, cluster, o, func(l wire.LogLine) error {
+		lost = false
+		return a.writeLog(l)
+	})
+	if err == nil && a.output == "" {
+		fmt.Fprintln(a.env.Err, "the cluster is deleted: no more lines come")
 	}
-	return fresh, now
+	return err
 }
 
 func (a *app) writeLog(l wire.LogLine) (err error) {

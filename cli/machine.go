@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,11 +15,13 @@ import (
 
 func (a *app) machine() *cobra.Command {
 	c := &cobra.Command{
-		Use: "machine", Short: "See the machines of the site", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "machine", Short: "See the machines of the site, and look after them", Args: cobra.ArbitraryArgs, RunE: group,
 		Example: `  muster machine list
-  muster machine show local-01`,
+  muster machine show local-01
+  muster machine drain local-[03-04] --why "new memory on Friday"`,
 	}
 	c.AddCommand(a.machineList(), a.machineShow())
+	c.AddCommand(a.machineCare()...)
 	return c
 }
 
@@ -35,16 +39,40 @@ and, as far as you may know, who uses them.`,
 			if err != nil {
 				return err
 			}
-			list, err := k.Machines(c.Context(), all)
+			list, err := k.Machines(c.Context(), true)
 			if err != nil {
 				return err
 			}
-			return a.print(list, func(w io.Writer) { writeMachines(w, list, wide) })
+			hidden := map[string]int{} // by status
+			if !all {
+				list = slices.DeleteFunc(list, func(m wire.Machine) bool {
+					if !m.Answers {
+						hidden[statusOf(m)]++
+					}
+					return !m.Answers
+				})
+			}
+			return a.print(list, func(w io.Writer) {
+				writeMachines(w, list, wide)
+				writeHidden(w, hidden)
+			})
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "those that do not answer, too")
 	c.Flags().BoolVarP(&wide, "wide", "w", false, "processor, NUMA, MACs, disk, address")
 	return c
+}
+
+// writeHidden tells of machines that are not in the list.
+func writeHidden(w io.Writer, hidden map[string]int) {
+	if len(hidden) == 0 {
+		return
+	}
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(hidden)) {
+		parts = append(parts, fmt.Sprintf("%d %s", hidden[status], status))
+	}
+	fmt.Fprintf(w, "Not shown: %s (muster machine list --all)\n", strings.Join(parts, ", "))
 }
 
 func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
@@ -61,7 +89,7 @@ func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 	for _, m := range list {
 		f := m.Facts
 		shared = shared || f.Oversubscribed
-		row := []string{string(m.ID), string(m.Status), f.Class, f.Rack, fmt.Sprint(f.Cores), size(f.Memory), nicText(f),
+		row := []string{string(m.ID), statusOf(m), f.Class, f.Rack, fmt.Sprint(f.Cores), size(f.Memory), nicText(f),
 			accelText(f), m.User, string(m.Cluster), m.Node, strings.Join(m.Images, " ")}
 		if wide {
 			var macs []string
@@ -76,6 +104,16 @@ func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 	if shared {
 		fmt.Fprintln(w, "Oversubscribed: machines share cores with others; nothing measured on them counts.")
 	}
+}
+
+// statusOf is the status of a machine with what is wanted of it, where that is
+// something else.
+func statusOf(m wire.Machine) string {
+	status := string(m.Status)
+	if m.Intent != muster.IntentNone && string(m.Intent) != status && m.Status != muster.MachineRetired {
+		return status + " (" + string(m.Intent) + ")"
+	}
+	return status
 }
 
 func nicText(f muster.Facts) string {
@@ -116,7 +154,8 @@ func accelText(f muster.Facts) string {
 func (a *app) machineShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show MACHINE", Short: "Show a machine", Args: exactly("MACHINE"),
-		Long:    "Shows a machine: its hardware, its state, who uses it, and how it was cleaned last.",
+		Long: `Shows a machine: its hardware, its state, who uses it, how it was cleaned and
+tested last, and what befell it lately.`,
 		Example: `  muster machine show local-01 -o yaml`,
 
 		ValidArgsFunction: a.completeMachine,
@@ -161,7 +200,7 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 	}
 	fields(w,
 		"machine", string(m.ID),
-		"status", string(m.Status)+" for "+since(m.PhaseSince, now),
+		"status", string(m.Status)+" for "+since(m.PhaseSince, now)+etaText(m, now),
 		"answers", answers,
 		"used by", used,
 		"provider", m.Provider,
@@ -190,14 +229,15 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 			verified = "verified"
 		}
 		fmt.Fprintf(w, "last cleaned %s in %.1fs, %s:\n", stamp(r.At), r.Took.Seconds(), verified)
-		t := newTable("  WHAT", "CHECK", "OK")
-		for _, s := range r.Steps {
-			ok := "yes"
-			if !s.OK {
-				ok = "no"
-			}
-			t.row("  "+s.What, s.Check, ok)
-		}
-		t.write(w)
+		writeSteps(w, r.Steps)
 	}
+	writeCare(w, m, now)
+}
+
+// etaText tells when what goes on with a machine should be over.
+func etaText(m wire.Machine, now time.Time) string {
+	if !m.ETA.After(now) {
+		return ""
+	}
+	return ", about " + age(m.ETA.Sub(now)) + " left"
 }

@@ -65,6 +65,7 @@ func TestDeletedClusterIsStillThere(t *testing.T) {
 	w.run("show", "cfd").want(t, 3, "deleted.*"+id)
 	w.run("delete", "cfd").want(t, 3, "deleted.*"+id)
 	w.run("exec", id, "--", "true").want(t, 4, "is deleted")
+	w.run("top", id).want(t, 0, "cores busy - of 0")
 }
 
 func TestCompletionOfNames(t *testing.T) {
@@ -124,4 +125,56 @@ func TestFollowLogs(t *testing.T) {
 	if got := strings.Join(texts, " "); got != "three three late four" {
 		t.Errorf("told %q", got)
 	}
+}
+
+// What a flag cannot mean is refused, and a node that is named is the only one.
+func TestUsageAndLogsFlags(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 3, Build: true})
+	w := at(t, s)
+	c := ready(t, s, w, "cfd", "-n", "2", "--head", "shared")
+	for _, n := range c.Cluster.Nodes {
+		s.Agents.PutUsage(n.Machine, wire.Usage{At: time.Now(), Load1: 1})
+	}
+	r := w.run("usage", "cfd", "n02", "--samples", "3").want(t, 0, "n02 ")
+	if strings.Contains(r.out, "n01") {
+		t.Errorf("another node is told: %s", r.out)
+	}
+	if r := w.run("usage", "cfd", "head", "--samples", "1").want(t, 0, "n01 "); strings.Contains(r.out, "n02") {
+		t.Errorf("another node is told: %s", r.out)
+	}
+	w.run("usage", "cfd", "n07", "--samples", "3").want(t, 3, "no node .n07.")
+	w.run("usage", "cfd", "--samples", "-1").want(t, 2, "--samples cannot be -1")
+	w.run("usage", "--samples", "2").want(t, 2, "CLUSTER is missing")
+	w.run("logs", "cfd", "-n", "0").want(t, 2, "--lines cannot be 0")
+	w.run("logs", "cfd", "-n", "-4").want(t, 2, "--lines cannot be -4")
+	w.run("list", "--owner", "nobody").want(t, 0, "No clusters that match")
+	if r := w.run("create", "Ünï", "-n", "1").want(t, 2, `"Ünï" cannot be a name`, "lower-case letters"); strings.Contains(r.err, "write n") {
+		t.Errorf("a name is made of half the letters: %s", r.err)
+	}
+}
+
+// The site's whole past is told only to who asks for it.
+func TestNewestEvents(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 60, Build: true})
+	w := at(t, s)
+	ready(t, s, w, "cfd", "-n", "2", "--head", "shared")
+	lines := func(args ...string) []string {
+		t.Helper()
+		return strings.Split(strings.TrimSpace(w.run(append([]string{"events", "-o", "json"}, args...)...).want(t, 0).out), "\n")
+	}
+	all := lines("-n", "0")
+	if len(all) <= 50 {
+		t.Fatalf("%d events", len(all))
+	}
+	for want, got := range map[int][]string{50: lines(), 3: lines("-n", "3"), len(all) - 1: lines("--after", "1")} {
+		if len(got) != want || got[len(got)-1] != all[len(all)-1] {
+			t.Errorf("%d lines, not %d", len(got), want)
+		}
+	}
+	if got := lines("cfd", "-n", "1"); len(got) != 1 || !strings.Contains(got[0], "cluster") {
+		t.Errorf("%q", got)
+	}
+	w.run("events", "-n", "-2").want(t, 2, "--lines cannot be -2")
 }

@@ -28,16 +28,23 @@ type app struct {
 func Run(ctx context.Context, env Env, args []string) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := New(env)
-	root.SetArgs(args)
+	a := &app{env: env}
+	root := a.root()
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		a.output = outputOf(args)
+		return badFlag(c, err)
+	})
+	root.SetArgs(minus(root, args))
 	err := root.ExecuteContext(ctx)
-	Report(env, err)
+	a.report(err)
 	return ExitCode(err)
 }
 
 // New is the tree of commands.
-func New(env Env) *cobra.Command {
-	a := &app{env: env}
+func New(env Env) *cobra.Command { return (&app{env: env}).root() }
+
+func (a *app) root() *cobra.Command {
+	env := a.env
 	root := &cobra.Command{
 		Use:   "muster",
 		Short: "Dedicated HPC clusters on demand",
@@ -56,7 +63,6 @@ them back without a trace.`,
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	root.SetFlagErrorFunc(badFlag)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.server, "server", "", "server: unix:PATH or https://host:port (MUSTER_SERVER)")
 	flags.StringVar(&a.tokenFile, "token-file", "", "file that holds the token (or MUSTER_TOKEN has it)")
@@ -68,9 +74,9 @@ them back without a trace.`,
 		&cobra.Group{ID: "use", Title: "Using them:"},
 		&cobra.Group{ID: "site", Title: "The site:"},
 	)
-	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.delete())
-	add(root, "use", a.exec(), a.ssh(), a.usage(), a.logs())
-	add(root, "site", a.machine(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.version())
+	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.scale(), a.extend(), a.share(), a.unshare(), a.delete())
+	add(root, "use", a.exec(), a.ssh(), a.usage(), a.top(), a.logs(), a.console())
+	add(root, "site", a.machine(), a.volume(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.version())
 	root.AddCommand(a.tunnel(), a.rsh())
 	for _, extra := range env.Extra {
 		if extra.GroupID == "" && !extra.Hidden {
@@ -78,6 +84,7 @@ them back without a trace.`,
 		}
 		root.AddCommand(extra)
 	}
+	refuseEmpty(root)
 	root.SetHelpCommandGroupID("site")
 	root.SetCompletionCommandGroupID("site")
 	return root

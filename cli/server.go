@@ -49,7 +49,7 @@ func (a *app) serverInfo() *cobra.Command {
 func healthText(h wire.Health) string {
 	text := h.Status
 	for _, c := range h.Checks {
-		if !c.OK {
+		if !c.OK || c.Text != "" {
 			text += "; " + c.Name + ": " + c.Text
 		}
 	}

@@ -27,7 +27,17 @@ func (a *app) show() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(cluster, func(w io.Writer) { a.writeCluster(w, cluster, time.Now()) })
+			return a.print(cluster, func(w io.Writer) {
+				a.writeCluster(w, cluster, time.Now())
+				if cluster.Status != muster.ClusterReady {
+					return
+				}
+				// Without them the rest is still worth having.
+				if top, err := k.Top(c.Context(), string(cluster.ID)); err == nil && len(top.Jobs) > 0 {
+					fmt.Fprintln(w)
+					writeJobs(w, top.Jobs, top.At)
+				}
+			})
 		},
 	}
 }
@@ -57,12 +67,13 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		fmt.Fprintf(w, "failed: %s\n", clean(c.Reason.Message))
 		writeProblems(w, c.Reason)
 	}
+	writeMounts(w, c.Volumes, now)
 	writeConditions(w, "", c.Conditions)
 	if len(c.Nodes) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	t := newTable("NODE", "STATUS", "MACHINE", "ADDRESS", "RACK", "CORES", "MEMORY", "LAST STAGE", "SEEN")
+	t := newTable("NODE", "STATUS", "MACHINE", "ADDRESS", "RACK", "CORES", "BUSY", "MEMORY", "USED", "LAST STAGE", "SEEN")
 	for _, n := range c.Nodes {
 		name := n.Name
 		if n.Head {
@@ -85,7 +96,14 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		if !n.LastSeen.IsZero() {
 			seen = since(n.LastSeen, now) + " ago"
 		}
-		t.row(name, string(n.Status), string(n.Machine), n.Address, n.Rack, cores, memory, stage, seen)
+		if n.Role == muster.RoleLogin {
+			name += " (login)"
+		}
+		busy, used := "", ""
+		if u := n.Usage; u != nil {
+			busy, used = fmt.Sprintf("%.2f", u.CPUUser+u.CPUSystem), size(u.MemoryUsed)
+		}
+		t.row(name, nodeStatus(n), string(n.Machine), n.Address, n.Rack, cores, busy, memory, used, stage, seen)
 	}
 	t.write(w)
 	for _, n := range c.Nodes {
@@ -101,6 +119,25 @@ func writeProblems(w io.Writer, e *muster.Error) {
 	if e.Hint != "" {
 		fmt.Fprintf(w, "  %s\n", clean(e.Hint))
 	}
+}
+
+// nodeStatus is where a node stands, and whether the scheduler may use it.
+func nodeStatus(n wire.Node) string {
+	switch {
+	case n.Leave:
+		return string(n.Status) + ", leaving"
+	case n.Hold && n.Status == muster.NodeValidating:
+		return string(n.Status) + ", held"
+	}
+	return string(n.Status)
+}
+
+// within tells how well a time is known.
+func within(spread time.Duration) string {
+	if spread <= 0 {
+		return ""
+	}
+	return " (usually within " + age(spread+time.Second-1) + " of that)"
 }
 
 func imageText(c wire.Cluster) string {
@@ -126,7 +163,7 @@ func readyText(c wire.Cluster) string {
 		if c.ETA.IsZero() {
 			return ""
 		}
-		return "expected " + stamp(c.ETA)
+		return "expected " + stamp(c.ETA) + within(c.ETASpread)
 	}
 	return fmt.Sprintf("%s, %.1fs after it was asked for", stamp(c.Ready), c.Ready.Sub(c.Created).Seconds())
 }

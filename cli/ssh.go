@@ -86,7 +86,7 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "muster-ssh-")
+	dir, err := a.keyDir()
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 }
 
 func TestSystemSSH(t *testing.T) {
-	t.Parallel()
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	t.Setenv("TMPDIR", t.TempDir()) // others may leave theirs behind
 	if _, err := exec.LookPath("ssh"); err != nil {
 		t.Skip("there is no ssh here")
 	}

@@ -211,10 +211,10 @@ func (w *watcher) clusterEvent(e wire.Event) error {
 	return nil
 }
 
-// counts is how many nodes are in which phase, in the order of a life.
-func (w *watcher) counts() string {
+// phaseCounts tells how many nodes are in which phase, in the order of a life.
+func phaseCounts(nodes map[string]string) []string {
 	have := map[string]int{}
-	for _, phase := range w.nodes {
+	for _, phase := range nodes {
 		have[phase]++
 	}
 	var parts []string
@@ -223,10 +223,16 @@ func (w *watcher) counts() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, phase))
 		}
 	}
+	return parts
+}
+
+// counts is how far the nodes are, and when all should be.
+func (w *watcher) counts() string {
+	parts := phaseCounts(w.nodes)
 	text := "nodes: " + strings.Join(parts, ", ")
 	if w.goal == muster.ClusterReady && w.created != nil && !w.created.ETA.IsZero() {
 		if left := time.Until(w.created.ETA); left > 0 {
-			text += fmt.Sprintf("; about %s left", age(left+time.Second))
+			text += "; ready in about " + age(left+time.Second) + within(w.created.ETASpread)
 		}
 	}
 	return text

@@ -57,6 +57,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Journal: func(ctx context.Context, cursor string, put func(wire.JournalLine, string)) {
 			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)
 		},
+		Goodbye: goodbye,
 		Log:     log,
 		Version: versionText(),
 		Status: func(s agent.Status) {

@@ -78,6 +78,9 @@ func showConfig(w io.Writer, c *wire.NodeConfig) {
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("", "")
 	row("cluster", "%s (%s), project %s", c.ClusterName, c.Cluster, c.Project)
+	if !c.Expires.IsZero() {
+		row("ends", "%s", c.Expires.Local().Format(time.DateTime))
+	}
 	row("node", "%s, %s, head is %s", c.Node, c.Role, c.HeadNode)
 	row("configuration", "generation %d", c.Generation)
 	row("address", "%s on %s, management on %s", c.Address, c.Interface, c.Management)
@@ -92,6 +95,11 @@ func showConfig(w io.Writer, c *wire.NodeConfig) {
 		row("slurm", "none")
 	} else {
 		row("slurm", "%s, server %s", c.Slurm.Version, c.Slurm.Server)
+	}
+	for _, h := range c.Hosts {
+		if h.Name == c.Node && h.Hold {
+			row("held", "the scheduler may not use this node yet")
+		}
 	}
 	for _, f := range c.Files {
 		row("file", "%s", f.Path)

@@ -27,12 +27,17 @@ func main() {
 	if version == "" {
 		version = "dev"
 	}
+	os.Exit(cli.Run(context.Background(), environment(), os.Args[1:]))
+}
+
+// environment is the world of the commands, with those that only this program has.
+func environment() cli.Env {
 	env := cli.SystemEnv()
 	env.Version = version
 	env.Recipes = []fs.FS{images.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
-	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand()}
-	os.Exit(cli.Run(context.Background(), env, os.Args[1:]))
+	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), fakeAgentsCommand()}
+	return env
 }
 
 // hostChecks are what local machines need of this host.

@@ -11,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/spec"
 )
 
 func serveCommand(version string) *cobra.Command {
@@ -18,6 +19,8 @@ func serveCommand(version string) *cobra.Command {
 		c              = daemon.Config{Version: version}
 		slices, egress []string
 		level, format  string
+		profile        string
+		retain         string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -54,12 +57,15 @@ muster.sock in there.`,
 						WithHint("use none, proxy and nat, with commas between them")
 				}
 			}
+			if err := keepHomes(&c, retain); err != nil {
+				return err
+			}
 			log, err := newLog(level, format)
 			if err != nil {
 				return err
 			}
 			c.Log = log
-			return daemon.Run(cmd.Context(), c)
+			return profiled(profile, func() error { return daemon.Run(cmd.Context(), c) })
 		},
 	}
 	f := cmd.Flags()
@@ -70,8 +76,19 @@ muster.sock in there.`,
 	f.DurationVar(&c.FakeDelay, "fake-delay", 0, "how long a fake machine takes to boot at most (default 200ms)")
 	f.StringVar(&c.Listen, "listen", "", "serve the API over TLS at ADDRESS:PORT too")
 	f.StringSliceVar(&egress, "egress", nil, "outgoing traffic that clusters may ask for (default none,proxy)")
+	f.StringVar(&retain, "retain", "7d", "how long homes of deleted clusters are kept unless a request says otherwise; 0: not at all")
+	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")
+	f.StringVar(&c.FakeAgents, "fake-agents", "", "socket for a process that runs the agents of machines that pretend")
+	f.StringVar(&profile, "cpu-profile", "", "write where the time goes to this file")
+	f.DurationVar(&c.FakeSpread, "fake-spread", 0, "how much sooner than that it may have booted")
+	f.Float64Var(&c.FakeFail, "fake-fail", 0, "share of fake boots that fail, from 0 to 1")
+	f.Float64Var(&c.FakeCrash, "fake-crash", 0, "how often in an hour a running fake machine goes off")
+	f.Float64Var(&c.FakeStall, "fake-stall", 0, "how often in an hour a running fake machine hangs")
+	for _, name := range []string{"fake-agents", "cpu-profile", "fake-spread", "fake-fail", "fake-crash", "fake-stall"} { // for measurements
+		_ = f.MarkHidden(name)
+	}
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&format, "log-format", "text", "text or json")
 	return cmd
@@ -111,7 +128,8 @@ with this state directory finds the machines off and says so.`,
 				return muster.Errorf(muster.EInvalid, "this stops every machine of %s", state).WithHint("add --yes if that is what you want")
 			}
 			if _, err := os.Stat(filepath.Join(state, "muster.db")); errors.Is(err, os.ErrNotExist) {
-				return nil // nothing was ever served from there
+				return muster.Errorf(muster.ENotFound, "%s is no state directory: nothing was ever served from there", state).
+					WithHint("name the --state of the server, such as /var/lib/muster")
 			}
 			stopped, err := daemon.Cleanup(cmd.Context(), state)
 			for _, id := range stopped {
@@ -123,4 +141,18 @@ with this state directory finds the machines off and says so.`,
 	cmd.Flags().StringVar(&state, "state", "/var/lib/muster", "state directory of the server")
 	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
 	return cmd
+}
+
+// keepHomes reads how long the homes of deleted clusters are kept.
+func keepHomes(c *daemon.Config, text string) error {
+	if text == "0" {
+		c.Retain = -1
+		return nil
+	}
+	d, err := spec.ParseDuration(text)
+	if err != nil {
+		return muster.Errorf(muster.EInvalid, "--retain %s is not a time", text).WithHint("write 7d, 12h, or 0 for not at all").Wrap(err)
+	}
+	c.Retain = d
+	return nil
 }

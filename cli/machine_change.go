@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+// machineCare are the commands by which administrators look after machines.
+func (a *app) machineCare() []*cobra.Command {
+	return []*cobra.Command{
+		a.machineChange(wire.MachineDrain, "Give machines to no new cluster", `Gives machines to no new cluster. A cluster that has one keeps it; a free one stays
+free and unused.`),
+		a.machineChange(wire.MachineUndrain, "Take machines back into use", `Takes machines back into use, whatever was wanted of them: drained ones at once,
+those in maintenance or in quarantine after a cleaning.`),
+		a.machineChange(wire.MachineMaintenance, "Set machines aside to work on them", `Sets machines aside, switched off, once no cluster has them. Nothing is moved by
+force: until then the cluster keeps its machine, and no new cluster gets it.`),
+		a.machineChange(wire.MachineTest, "Test machines", `Tests machines once no cluster has them: processors, memory, disk, network. What
+passes is cleaned and used again; what fails twice is put into quarantine.`),
+		a.machineChange(wire.MachineRetire, "Take machines out of service for good", `Takes machines out of service for good, once no cluster has them. That is final.`),
+		a.machineNote(), a.machineHistory(),
+	}
+}
+
+func (a *app) machineChange(what wire.MachineAction, short, long string) *cobra.Command {
+	var r wire.MachineChange
+	var wait bool
+	name := string(what)
+	c := &cobra.Command{
+		Use: name + " MACHINE...", Short: short, Args: someMachines,
+		Long: long + `
+
+Machines are named one by one or as a set. All of them are changed, or none. Only
+administrators may.`,
+		Example: fmt.Sprintf(`  muster machine %s local-03 --why "its fan is loud"
+  muster machine %s local-[01-03,07]`, name, name),
+		ValidArgsFunction: a.completeMachines,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.changeMachines(c, args, what, r, wait)
+		},
+	}
+	c.Flags().StringVar(&r.Why, "why", "", "the reason, shown with the machine and kept in its history")
+	if what != wire.MachineDrain {
+		c.Flags().BoolVar(&wait, "wait", false, "wait until it is done; clusters that have the machines may keep them for long")
+	}
+	if what == wire.MachineUndrain {
+		c.Flags().BoolVar(&r.Test, "test", false, "test them before they are used again")
+	}
+	return c
+}
+
+func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineAction, r wire.MachineChange, wait bool) error {
+	if err := a.checkOutput(); err != nil {
+		return err
+	}
+	k, err := a.connect()
+	if err != nil {
+		return err
+	}
+	list, err := k.ChangeMachines(c.Context(), strings.Join(args, ","), what, r)
+	if err != nil {
+		return err
+	}
+	var failed error
+	if wait {
+		if list, failed = awaitMachines(c.Context(), k, what, list); failed != nil && muster.CodeOf(failed) != muster.EConflict {
+			return failed
+		}
+	}
+	err = a.print(list, func(w io.Writer) {
+		t := newTable("MACHINE", "STATUS", "NEXT")
+		for _, m := range list {
+			t.row(string(m.ID), string(m.Status), m.Text)
+		}
+		t.write(w)
+	})
+	return cmp.Or(failed, err)
+}
+
+func (a *app) machineNote() *cobra.Command {
+	return &cobra.Command{
+		Use: "note MACHINE TEXT...", Short: "Write a remark on a machine",
+		Long: `Writes a remark that is shown with the machine, in place of the one that it had. An
+empty text takes it away. Only administrators may.`,
+		Example: `  muster machine note local-03 new memory since March
+  muster machine note local-[01-04] ""`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return usage(c, "MACHINE is missing")
+			case 1:
+				return usage(c, "TEXT is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeMachine,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.changeMachines(c, args[:1], wire.MachineNote, wire.MachineChange{Note: strings.Join(args[1:], " ")}, false)
+		},
+	}
+}
+
+func (a *app) machineHistory() *cobra.Command {
+	var most int
+	c := &cobra.Command{
+		Use: "history MACHINE", Short: "Tell what befell a machine", Args: exactly("MACHINE"),
+		Long: `Tells what befell a machine, newest first: clusters that it served, faults with their
+evidence, how it was cut off, tests, cleanings, what was wanted of it, notes. The
+newest 500 events of the last two years are kept. Whose the clusters were is shown
+only to those who may know.`,
+		Example: `  muster machine history local-03
+  muster machine history local-03 -n 100 -o json`,
+		ValidArgsFunction: a.completeMachine,
+		RunE: func(c *cobra.Command, args []string) error {
+			if most < 0 || most > 1000 {
+				return usage(c, "--lines cannot be %d: write 0 (all) to 1000", most)
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			h, err := k.MachineHistory(c.Context(), muster.MachineID(args[0]), most)
+			if err != nil {
+				return err
+			}
+			return a.print(h, func(w io.Writer) {
+				if len(h.Events) == 0 {
+					fmt.Fprintln(w, "Nothing is known of its past.")
+					return
+				}
+				writeHistory(w, "", h.Events)
+			})
+		},
+	}
+	c.Flags().IntVarP(&most, "lines", "n", 20, "how many of the newest events; 0: all")
+	return c
+}
+
+func writeHistory(w io.Writer, indent string, events []muster.MachineEvent) {
+	t := newTable(indent+"WHEN", "WHAT", "CLUSTER", "NODE", "TEXT")
+	for _, e := range events {
+		t.row(indent+stamp(e.At), e.Kind, string(e.Cluster), e.Node, eventText(e))
+	}
+	t.write(w)
+}
+
+// eventText is what came to pass, with the steps that failed.
+func eventText(e muster.MachineEvent) string {
+	text := e.Text
+	for _, s := range e.Steps {
+		if !s.OK {
+			text += fmt.Sprintf("; %s: %s", s.What, s.Check)
+		}
+	}
+	return strings.TrimPrefix(text, "; ")
+}
+
+// writeCare tells how a machine was tested and how often it failed.
+func writeCare(w io.Writer, m wire.Machine, now time.Time) {
+	if n := len(m.Faults); n > 0 {
+		fmt.Fprintf(w, "failed %s, last %s ago\n", count(n, "time"), since(m.Faults[n-1], now))
+	}
+	if r := m.LastTest; r != nil {
+		outcome := "FAILED"
+		if r.Passed {
+			outcome = "passed"
+		}
+		fmt.Fprintf(w, "last tested %s in %.1fs, %s:\n", stamp(r.At), r.Took.Seconds(), outcome)
+		writeSteps(w, r.Steps)
+	}
+	if len(m.History) > 0 {
+		fmt.Fprintf(w, "history ('muster machine history %s' tells more):\n", m.ID)
+		writeHistory(w, "  ", m.History)
+	}
+}
+
+func writeSteps(w io.Writer, steps []muster.CleanStep) {
+	t := newTable("  WHAT", "CHECK", "OK")
+	for _, s := range steps {
+		ok := "yes"
+		if !s.OK {
+			ok = "no"
+		}
+		t.row("  "+s.What, s.Check, ok)
+	}
+	t.write(w)
+}
+
+func someMachines(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage(c, "MACHINE is missing")
+	}
+	return nil
+}
+
+// completeMachines completes any number of machines.
+func (a *app) completeMachines(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completeFacts(func(m wire.Machine) string { return string(m.ID) })(c, nil, typed)
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// machineLook is how often machines are looked at while somebody waits.
+const machineLook = 300 * time.Millisecond
+
+// awaitMachines waits until what was asked of the machines is done, and returns
+// how they stand then. A machine that comes into quarantine is an error.
+func awaitMachines(ctx context.Context, k *client.Client, what wire.MachineAction, list []wire.MachineChanged) ([]wire.MachineChanged, error) {
+	for {
+		now, err := k.Machines(ctx, true)
+		if err != nil {
+			return list, err
+		}
+		by := make(map[muster.MachineID]wire.Machine, len(now))
+		for _, m := range now {
+			by[m.ID] = m
+		}
+		left := 0
+		var bad []string
+		for i, c := range list {
+			m, ok := by[c.ID]
+			if !ok {
+				continue
+			}
+			list[i].Status, list[i].Intent = m.Status, m.Intent
+			list[i].Text = "done"
+			switch {
+			case !settled(what, m):
+				left++
+			case m.Status == muster.MachineQuarantined:
+				bad = append(bad, string(m.ID))
+				list[i].Text = quarantineText(m)
+			}
+		}
+		if left == 0 && len(bad) > 0 {
+			return list, muster.Errorf(muster.EConflict, "in quarantine: %s", nodeset.Fold(bad)).WithHint("see 'muster machine show %s'", bad[0])
+		}
+		if left == 0 {
+			return list, nil
+		}
+		select {
+		case <-ctx.Done():
+			return list, ctx.Err()
+		case <-time.After(machineLook):
+		}
+	}
+}
+
+// settled tells whether what was asked of a machine is done, or never will be.
+func settled(what wire.MachineAction, m wire.Machine) bool {
+	switch {
+	case what == wire.MachineMaintenance:
+		return m.Status == muster.MachineMaintenance || m.Intent != muster.IntentMaintenance
+	case what == wire.MachineRetire:
+		return m.Status == muster.MachineRetired || m.Intent != muster.IntentRetire
+	case m.Intent == muster.IntentTest:
+		return false
+	}
+	switch m.Status {
+	case muster.MachineNew, muster.MachineCleaning, muster.MachineSuspect, muster.MachineTesting:
+		return false
+	case muster.MachineMaintenance, muster.MachineQuarantined:
+		// Taken back a moment ago, unless it is wanted there or came there.
+		return m.Intent != muster.IntentNone || hasCode(m.Conditions, string(muster.MachineQuarantined))
+	}
+	return true
+}
+
+func hasCode(list []muster.Condition, code string) bool {
+	for _, c := range list {
+		if c.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+func quarantineText(m wire.Machine) string {
+	for _, c := range m.Conditions {
+		if c.Code == string(muster.MachineQuarantined) {
+			return c.Text
+		}
+	}
+	return fmt.Sprintf("it is %s", m.Status)
+}

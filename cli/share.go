@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) extend() *cobra.Command {
+	return &cobra.Command{
+		Use: "extend CLUSTER TIME", Short: "Give a cluster more time", Args: exactly("CLUSTER", "TIME"),
+		Long: `Adds to the walltime of a cluster, also while it runs. People in the cluster are
+warned before it ends; at its end the scheduler ends the jobs first, as at their
+own time limit, then the machines are given back.`,
+		Example: `  muster extend cfd 2h
+  muster extend cfd 1d12h`,
+		ValidArgsFunction: a.completeClusters(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			out, err := k.Extend(c.Context(), args[0], wire.ExtendRequest{By: args[1]})
+			if err != nil {
+				return err
+			}
+			return a.print(out, func(w io.Writer) {
+				end := "once it is ready"
+				if !out.Expires.IsZero() {
+					end = "until " + stamp(out.Expires)
+				}
+				fmt.Fprintf(w, "cluster %s  %s  lives %s, %s\n", clean(out.Name), out.ID, age(out.Walltime), end)
+			})
+		},
+	}
+}
+
+func (a *app) share() *cobra.Command {
+	var project bool
+	c := &cobra.Command{
+		Use: "share CLUSTER [USER...]", Short: "Let others into a cluster",
+		Long: `Lets others log in to a cluster and run jobs there, also while it runs: their
+accounts and keys are on every node within moments. They must be in the
+cluster's project, unless an administrator says so. Users that an administrator
+names first are made, for good; a name that differs from a user's by a letter or
+two is refused as a slip ('muster user add' makes such a user).`,
+		Example: `  muster share cfd alice bob
+  muster share cfd --project`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage(c, "CLUSTER is missing")
+			case len(args) == 1 && !project:
+				return usage(c, "USER is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeSharing,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.runShare(c, args[0], wire.ShareRequest{Add: args[1:], Project: project})
+		},
+	}
+	c.Flags().BoolVar(&project, "project", false, "everybody of the cluster's project")
+	return c
+}
+
+func (a *app) unshare() *cobra.Command {
+	return &cobra.Command{
+		Use: "unshare CLUSTER USER...", Short: "Take people out of a cluster",
+		Long: `Takes people out of a cluster, also while it runs: they cannot log in any more,
+and their processes and jobs there end. Their files stay. The owner stays. People
+of the cluster's project may change it, and so can let themselves in again.`,
+		Example: `  muster unshare cfd bob`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return usage(c, "CLUSTER is missing")
+			case 1:
+				return usage(c, "USER is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeSharing,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.runShare(c, args[0], wire.ShareRequest{Remove: args[1:]})
+		},
+	}
+}
+
+// completeSharing completes a cluster, then people.
+func (a *app) completeSharing(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeClusters(1)(c, args, typed)
+	}
+	return a.completeUsers(c, nil, typed)
+}
+
+func (a *app) runShare(c *cobra.Command, ref string, r wire.ShareRequest) error {
+	k, err := a.connect()
+	if err != nil {
+		return err
+	}
+	out, err := k.Share(c.Context(), ref, r)
+	if err != nil {
+		return err
+	}
+	return a.print(out, func(w io.Writer) {
+		for _, n := range out.Notices {
+			fmt.Fprintf(a.env.Err, "note: %s\n", clean(n))
+		}
+		text := "unchanged"
+		if len(out.Added) > 0 {
+			text = strings.Join(out.Added, ", ") + " added"
+		}
+		if len(out.Removed) > 0 {
+			text = strings.Join(out.Removed, ", ") + " removed"
+		}
+		fmt.Fprintf(w, "cluster %s  %s  %s; its users are %s\n", clean(out.Name), out.ID, clean(text), clean(strings.Join(out.Users, " ")))
+	})
+}
