@@ -29,7 +29,7 @@ demo: build ## Ask for clusters, use them, give them back: the whole story on th
 	@$(SUDO) scripts/demo
 
 .PHONY: test
-test: ## Run every test that fits in 15 minutes, with the race detector
+test: ## Run every test that fits in 20 minutes, most with the race detector
 	@scripts/setup test
 	@$(MAKE) --no-print-directory build
 	$(SUDO) scripts/test
@@ -38,6 +38,12 @@ test: ## Run every test that fits in 15 minutes, with the race detector
 test-short: ## Run the tests that need neither root nor images
 	@scripts/setup test
 	go test -short ./...
+
+.PHONY: test-faults
+test-faults: ## Break machines under running jobs in every way, about 40 minutes
+	@scripts/setup test
+	@$(MAKE) --no-print-directory build
+	$(SUDO) env MUSTER_FAULTS=all go test -run TestFaults -v -timeout 90m ./cmd/muster
 
 .PHONY: bench
 bench: build ## Measure what docs/performance.md publishes
