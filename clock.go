@@ -13,8 +13,10 @@ type Clock interface {
 // SystemClock is the clock of this computer.
 type SystemClock struct{}
 
-// Now is time.Now in UTC.
-func (SystemClock) Now() time.Time { return time.Now().UTC() }
+// Now is time.Now, with its monotonic reading: what a process remembers is not
+// moved when somebody sets the host's clock. (Time.UTC would strip the reading;
+// a server has UTC as its local zone.)
+func (SystemClock) Now() time.Time { return time.Now() }
 
 // After is time.After.
 func (SystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

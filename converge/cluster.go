@@ -185,7 +185,9 @@ func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]str
 		case KeepFence:
 			err = tx.PutFence(a.Record, a.Cluster, a.Node)
 		case Measure:
-			err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
+			if a.Took >= 0 { // else the clock was set back meanwhile
+				err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
+			}
 		case Boot:
 			n := a.Node
 			secret, hash := pki.NewJoinToken()

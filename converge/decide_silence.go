@@ -48,8 +48,9 @@ func (d *decider) quietOf(n muster.Node, r *Report) quiet {
 			q.last, q.new = r.At, false
 		}
 	}
-	// A node that has just become ready has been heard just now.
-	if n.Phase == muster.NodeReady && n.PhaseSince.After(q.last) {
+	// A node that has just become ready has been heard just now. One that became
+	// ready in the future did so before the clock was set back.
+	if n.Phase == muster.NodeReady && n.PhaseSince.After(q.last) && !n.PhaseSince.After(d.Now) {
 		q.last, q.new = n.PhaseSince, false
 	}
 	q.late = q.last.Add(interval + interval/4)

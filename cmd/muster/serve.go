@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,6 +66,9 @@ muster.sock in there.`,
 				return err
 			}
 			c.Log = log
+			// Texts and records are in UTC. Said here once, because Time.UTC strips
+			// what keeps times comparable when the host's clock is set.
+			time.Local = time.UTC
 			return profiled(profile, func() error { return daemon.Run(cmd.Context(), c) })
 		},
 	}
