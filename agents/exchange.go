@@ -17,7 +17,7 @@ var errGone = muster.Errorf(muster.EConflict, "this attempt of the node is over"
 // committed record is looked at each time, in memory: an attempt that ended is
 // refused at once, and a heartbeat costs no look at the database.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentity, n muster.Node, ok bool) {
-	id, err := s.c.Identify(r)
+	id, err := s.identify(w, r)
 	if err != nil {
 		refuse(w, http.StatusUnauthorized, muster.Errorf(muster.EUnauth, "a node certificate is required"))
 		return id, n, false
@@ -38,6 +38,23 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentit
 		return id, n, true
 	}
 	return id, n, false
+}
+
+// identify tells which node speaks. It is asked once for a connection, whose
+// other end does not change.
+func (s *Server) identify(w http.ResponseWriter, r *http.Request) (pki.NodeIdentity, error) {
+	conn, ok := w.(speech)
+	if !ok {
+		return s.c.Identify(r)
+	}
+	if id, known := conn.speaker(); known {
+		return id, nil
+	}
+	id, err := s.c.Identify(r)
+	if err == nil {
+		conn.speaksFor(id)
+	}
+	return id, err
 }
 
 // renew gives an agent a new certificate for what it proved to be.

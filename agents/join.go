@@ -42,7 +42,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hash := pki.HashToken(q.Token)
-	id, err := s.redeem(r.Context(), q, hash, fingerprint(hash, key, q.Attempt), from)
+	id, first, err := s.redeem(r.Context(), q, hash, fingerprint(hash, key, q.Attempt), from)
 	switch muster.CodeOf(err) {
 	case "":
 	case muster.EUnauth:
@@ -62,6 +62,11 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	s.c.Changed(id.Cluster)
 	reply := wire.JoinReply{
 		Protocol: wire.AgentProtocol, Certificate: cert, Expires: expires, IntervalMS: s.c.IntervalBooting.Milliseconds(),
+	}
+	// Whoever asks again has not shown anew that the key is theirs.
+	if conn, ok := w.(speech); ok && first {
+		conn.speaksFor(id)
+		reply.Speak = true
 	}
 	// Without a configuration the agent asks for it by itself.
 	if c, err := s.build(r.Context(), id.Cluster, id.Node); err == nil {
@@ -88,11 +93,13 @@ func (s *Server) sign(w http.ResponseWriter, r *http.Request, csr string, id pki
 
 // redeem consumes the token and moves the node to configuring. EUnauth: the
 // token, the machine, the attempt, the address or the node's phase is wrong;
-// the error's cause says which, for the audit.
-func (s *Server) redeem(ctx context.Context, q wire.JoinRequest, hash [32]byte, print []byte, from netip.Addr) (id pki.NodeIdentity, err error) {
+// the error's cause says which, for the audit. first: not asked again by who
+// redeemed it before.
+func (s *Server) redeem(ctx context.Context, q wire.JoinRequest, hash [32]byte, print []byte, from netip.Addr) (id pki.NodeIdentity, first bool, err error) {
 	now := s.c.Clock.Now()
 	who := muster.Actor{Name: "agent:" + text(string(q.Machine), maxName), Admin: true}
 	err = s.c.Store.Update(ctx, who, func(tx *store.Tx) error {
+		first = false // it may run twice
 		m, err := tx.Machine(q.Machine)
 		if muster.CodeOf(err) == muster.ENotFound {
 			return refusal("there is no such machine")
@@ -133,9 +140,10 @@ func (s *Server) redeem(ctx context.Context, q wire.JoinRequest, hash [32]byte, 
 		if err := tx.PutSecret(n.Cluster, name, print); err != nil {
 			return err
 		}
+		first = true
 		return s.moveOn(tx, m, n, now)
 	})
-	return id, err
+	return id, first, err
 }
 
 // moveOn has the node configured.

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/muster-hpc/muster/pki"
 )
 
 // line is the connection of one agent.
@@ -23,7 +25,8 @@ type line struct {
 	hangups *hangups
 	raw     net.Conn
 	conn    *tls.Conn
-	state   *tls.ConnectionState
+	state   *tls.ConnectionState // until it is known who speaks
+	speaker *pki.NodeIdentity    // who joined over this connection, or presented its certificate
 	busy    atomic.Bool // a request is under way
 	ending  atomic.Bool
 	unread  bool // the agent went on talking after it was answered
@@ -127,6 +130,7 @@ func (l *line) answer(in *input) (again bool) {
 	r.RemoteAddr, r.TLS = l.raw.RemoteAddr().String(), l.state
 	w := l.s.replies.get(l.conn, !r.Close && r.ProtoAtLeast(1, 1) && !l.ending.Load())
 	defer l.s.replies.put(w)
+	w.line = l
 	w.notice = func() (stop func()) { return l.hangups.watch(l.raw, cancel) }
 	defer func() {
 		if p := recover(); p != nil {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/muster-hpc/muster/pki"
 )
 
 // reply gathers the answer to one request, so that it goes out in one piece.
@@ -24,6 +26,7 @@ type reply struct {
 	chunked bool // parts of the answer went out
 	err     error
 
+	line   *line                // that it goes out on
 	notice func() (stop func()) // ends the request's context when the agent hangs up
 }
 
@@ -32,6 +35,24 @@ type reply struct {
 type patient interface{ noticeHangup() (stop func()) }
 
 func (w *reply) noticeHangup() (stop func()) { return w.notice() }
+
+// speech is a connection that speaks for one node: for the one whose token was
+// redeemed over it, or whose certificate it presented. Who redeems a token has
+// proved no less than who presents the certificate that it buys, and need not
+// connect again.
+type speech interface {
+	speaksFor(id pki.NodeIdentity)
+	speaker() (id pki.NodeIdentity, known bool)
+}
+
+func (w *reply) speaksFor(id pki.NodeIdentity) { w.line.speaker, w.line.state = &id, nil }
+
+func (w *reply) speaker() (id pki.NodeIdentity, known bool) {
+	if w.line.speaker == nil {
+		return id, false
+	}
+	return *w.line.speaker, true
+}
 
 // longReply is what is gathered of an answer at most.
 const longReply = 32 << 10
@@ -132,7 +153,7 @@ func (p *replies) get(to net.Conn, again bool) *reply {
 }
 
 func (p *replies) put(w *reply) {
-	w.code, w.conn, w.chunked, w.err, w.notice = 0, nil, false, nil, nil
+	w.code, w.conn, w.chunked, w.err, w.line, w.notice = 0, nil, false, nil, nil, nil
 	clear(w.header)
 	w.body.Reset()
 	p.pool.Put(w)

@@ -41,6 +41,9 @@ type JoinReply struct {
 	Expires     time.Time   `json:"expires"`
 	Config      *NodeConfig `json:"config,omitempty"`
 	IntervalMS  int64       `json:"interval_ms"`
+	// Speak: the connection that this came over speaks for the node from now on.
+	// Any other presents the certificate.
+	Speak bool `json:"speak,omitempty"`
 }
 
 // RenewRequest asks for a new certificate over a connection that presents a

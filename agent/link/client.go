@@ -61,6 +61,7 @@ type Client struct {
 	http    http.Client
 	pipe    *http.Transport
 	cert    atomic.Pointer[tls.Certificate]
+	joined  atomic.Bool // the open connection speaks for the node without a certificate
 }
 
 // New makes a Client that has no credential yet. It does not connect.
@@ -124,10 +125,13 @@ func notBefore(t time.Time, now func() time.Time) func() time.Time {
 	}
 }
 
-// Use presents cert from now on. Connections in use are not cut.
+// Use presents cert from now on, on new connections. Connections in use are not
+// cut, and that over which the node joined goes on where the server allows it.
 func (c *Client) Use(cert *tls.Certificate) {
 	c.cert.Store(cert)
-	c.pipe.CloseIdleConnections()
+	if !c.joined.Swap(false) {
+		c.pipe.CloseIdleConnections()
+	}
 }
 
 // Close closes idle connections.
@@ -138,6 +142,7 @@ func (c *Client) Close() { c.pipe.CloseIdleConnections() }
 func (c *Client) Join(ctx context.Context, q wire.JoinRequest) (wire.JoinReply, error) {
 	var r wire.JoinReply
 	_, err := c.call(ctx, shortly, http.MethodPost, "/v1/join", q, &r, maxConfig)
+	c.joined.Store(err == nil && r.Speak)
 	return r, err
 }
 
