@@ -27,7 +27,7 @@ type line struct {
 	conn    *tls.Conn
 	state   *tls.ConnectionState // until it is known who speaks
 	speaker *pki.NodeIdentity    // who joined over this connection, or presented its certificate
-	busy    atomic.Bool // a request is under way
+	busy    atomic.Bool          // a request is under way
 	ending  atomic.Bool
 	unread  bool // the agent went on talking after it was answered
 }
