@@ -156,7 +156,7 @@ type Spec struct {
 	Scheduler Scheduler     `json:"scheduler"`
 	Placement Placement     `json:"placement"`
 	Within    string        `json:"within,omitempty"` // rack: never cross one
-	Walltime  time.Duration `json:"walltime,omitempty"`
+	Walltime  time.Duration `json:"walltime,omitempty" doc:"In nanoseconds"`
 	Validate  Validation    `json:"validate"`
 	Egress    Egress        `json:"egress"`
 	Users     []string      `json:"users"`
@@ -170,7 +170,7 @@ type Spec struct {
 	HomeQuota int64 `json:"home-quota,omitempty"`
 	// Retain is how long a home made for the cluster stays after it is
 	// deleted; 0: it goes with the cluster.
-	Retain time.Duration `json:"retain,omitempty"`
+	Retain time.Duration `json:"retain,omitempty" doc:"How long the home is kept after the cluster is deleted, in nanoseconds"`
 	// Volumes are mounted besides the home.
 	Volumes []VolumeUse `json:"volumes,omitempty"`
 	// Wait says whether the request may queue when there is no room now.

@@ -59,7 +59,7 @@ const (
 type TestRecord struct {
 	Machine MachineID     `json:"machine"`
 	At      time.Time     `json:"at"`
-	Took    time.Duration `json:"took"`
+	Took    time.Duration `json:"took" doc:"In nanoseconds"`
 	Steps   []CleanStep   `json:"steps"`
 	Passed  bool          `json:"passed"`
 }
@@ -68,7 +68,7 @@ type TestRecord struct {
 type FenceRecord struct {
 	Machine MachineID     `json:"machine"`
 	At      time.Time     `json:"at"`
-	Took    time.Duration `json:"took"`
+	Took    time.Duration `json:"took" doc:"In nanoseconds"`
 	Steps   []CleanStep   `json:"steps"`
 	Proven  bool          `json:"proven"` // it can neither compute nor speak
 }
@@ -140,7 +140,7 @@ type Device struct {
 type CleanRecord struct {
 	Machine  MachineID     `json:"machine"`
 	At       time.Time     `json:"at"`
-	Took     time.Duration `json:"took"`
+	Took     time.Duration `json:"took" doc:"In nanoseconds"`
 	Steps    []CleanStep   `json:"steps"`
 	Verified bool          `json:"verified"`
 }

@@ -101,7 +101,7 @@ func keptText(v wire.Volume, now time.Time) string {
 		if v.UsedBy[0].Retain == 0 {
 			return "not after its cluster"
 		}
-		return days0(time.Duration(v.UsedBy[0].Retain)*time.Second) + " after its cluster"
+		return days0(v.UsedBy[0].Retain) + " after its cluster"
 	case v.Status != muster.VolumeRetained:
 		return ""
 	case v.Expires.IsZero():

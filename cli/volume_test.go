@@ -24,6 +24,9 @@ func TestRetentionOfAHomeInUse(t *testing.T) {
 	}
 	w.run("volume", "retain", "cfd-home", "400d").want(t, 0, "ready  kept 400d after its cluster")
 	w.run("volume", "show", "cfd-home").want(t, 0, "kept +400d after its cluster")
+	// 400 days in the one unit of the JSON, wherever they stand.
+	w.run("volume", "show", "cfd-home", "-o", "json").want(t, 0, `"retain": 34560000000000000\b`)
+	w.run("show", "cfd", "-o", "json").want(t, 0, `"retain": 34560000000000000\b`)
 	w.run("volume", "list").want(t, 0, "KEPT\n", "400d after its cluster")
 	w.run("volume", "delete", "cfd-home").want(t, 4, "muster delete c-[0-9a-z]+ --erase")
 }

@@ -341,7 +341,7 @@ func usersOfVolumes(tx *store.Tx) (map[muster.VolumeID][]wire.VolumeUser, error)
 		if c, ok := living[v.Cluster]; ok {
 			u := wire.VolumeUser{ID: v.Cluster, Name: c.Name, Target: targetOf(v.Kind)}
 			if v.Kind == muster.VolumeHome && c.Spec.Retain > 0 {
-				u.Retain = int64(c.Spec.Retain / time.Second)
+				u.Retain = c.Spec.Retain
 			}
 			out[v.ID] = append(out[v.ID], u)
 		}

@@ -47,8 +47,8 @@ type Cluster struct {
 	Expires        time.Time           `json:"expires,omitzero"`
 	Oversubscribed bool                `json:"oversubscribed,omitempty"`
 	Volumes        []MountedVolume     `json:"volumes,omitempty"` // only in show
-	// ETASpread is how far off ETA usually is, either way, in nanoseconds.
-	ETASpread time.Duration `json:"eta_spread,omitempty"`
+	// ETASpread is how far off ETA usually is, either way.
+	ETASpread time.Duration `json:"eta_spread,omitempty" doc:"How far off eta usually is, either way, in nanoseconds"`
 	// Generation counts changes of Spec, from 1.
 	Generation int64 `json:"generation,omitempty"`
 	// Scaling is the change of size under way.

@@ -46,7 +46,7 @@ type Deleted struct {
 	Status muster.ClusterPhase `json:"status"`
 	// Home is the volume that stays, for so many seconds after the deletion.
 	Home string `json:"home,omitempty"`
-	Kept int64  `json:"home_kept_s,omitempty"`
+	Kept int64  `json:"home_kept_s,omitempty" doc:"How long the home is kept, in seconds"`
 }
 
 // KeyRequest adds a public SSH key to a user.

@@ -43,7 +43,7 @@ type ExtendRequest struct {
 type Extended struct {
 	ID       muster.ClusterID `json:"id"`
 	Name     string           `json:"name"`
-	Walltime time.Duration    `json:"walltime"`         // nanoseconds, counted from ready
+	Walltime time.Duration    `json:"walltime" doc:"In nanoseconds, counted from ready"`
 	Expires  time.Time        `json:"expires,omitzero"` // unknown until it is ready
 }
 

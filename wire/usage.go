@@ -18,7 +18,7 @@ type UsageQuery struct {
 // Window is the time that curves tell of.
 type Window struct {
 	From   time.Time `json:"from"`
-	Step   int64     `json:"step"` // seconds of one point
+	Step   int64     `json:"step" doc:"Length of one point, in seconds"`
 	Points int       `json:"points"`
 }
 

@@ -39,9 +39,9 @@ type VolumeUser struct {
 	Name     string           `json:"name"`
 	Target   string           `json:"target"`
 	ReadOnly bool             `json:"read_only,omitempty"`
-	// Retain is for how many seconds its home is kept after it is deleted;
-	// absent: not at all, or the volume is no home.
-	Retain int64 `json:"retain,omitempty"`
+	// Retain is for how long its home is kept after it is deleted; absent: not
+	// at all, or the volume is no home.
+	Retain time.Duration `json:"retain,omitempty" doc:"How long the home is kept after the cluster is deleted, in nanoseconds"`
 }
 
 // MountedVolume is a volume of a cluster.
