@@ -62,7 +62,9 @@ func (d *decider) join(n *muster.Node) {
 	n.Hold, n.Down = false, false
 	n.Failures, n.NotBefore = 0, time.Time{}
 	n.Conditions = withoutCondition(n.Conditions, "boot-failed", noPower, late, "held", "replaced")
-	n.Stages = append(slices.Clone(r.Stages), muster.Stage{Name: "ready", At: d.Now})
+	// Its agent says ready before Muster believes it.
+	n.Stages = slices.DeleteFunc(slices.Clone(r.Stages), func(s muster.Stage) bool { return s.Name == "ready" })
+	n.Stages = append(n.Stages, muster.Stage{Name: "ready", At: d.Now})
 	d.setPhase(n, muster.NodeReady, "")
 	if replaced {
 		text := d.replacedText(*n)

@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -45,5 +46,28 @@ func TestASuccessorWaitsForTheScheduler(t *testing.T) {
 		if joined != c.joins || held == c.joins {
 			t.Errorf("the scheduler says %q of it (down %v): joins %v, held %v: %s", c.state, c.down, joined, held, brief(actions))
 		}
+	}
+}
+
+// The agent of a machine tells a stage "ready", too. Of a node the word stands
+// once: when Muster believed it, last.
+func TestANodeBecomesReadyOnce(t *testing.T) {
+	t.Parallel()
+	told := []muster.Stage{{Name: "agent", At: at(96)}, {Name: "ready", At: at(98)}, {Name: "accounting", At: at(99)}}
+	v := two(muster.ClusterBuilding, muster.NodeConfiguring, says("m2", "ready", 1, nil),
+		knows("m2", func(s *Sight) { s.Report.Stages = told }))
+	actions, _ := Decide(v)
+	var got []muster.Stage
+	for _, a := range actions {
+		if s, ok := a.(SetNode); ok && s.Node.Name == "n02" {
+			got = s.Node.Stages
+		}
+	}
+	want := []muster.Stage{told[0], told[2], {Name: "ready", At: v.Now}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if told[1].Name != "ready" || !wasReady(muster.Node{Stages: got}) {
+		t.Errorf("%v, %v", told, got)
 	}
 }
