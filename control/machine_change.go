@@ -148,11 +148,12 @@ func changeMachine(m *muster.Machine, by string, what wire.MachineAction, r wire
 func undrain(m *muster.Machine, by string, r wire.MachineChange) string {
 	why := strings.TrimSpace(r.Why)
 	m.Intent, m.IntentBy, m.IntentWhy = muster.IntentNone, "", ""
-	if r.Test {
-		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentTest, by, why
-	}
 	text := "undrain asked"
-	if m.Phase == muster.MachineQuarantined && !r.Test {
+	switch {
+	case r.Test:
+		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentTest, by, why
+		text = "undrain asked, once it has passed a test"
+	case m.Phase == muster.MachineQuarantined:
 		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool { return c.Code == quarantined })
 		text = "taken out of quarantine"
 	}

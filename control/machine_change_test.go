@@ -35,6 +35,32 @@ func TestReasonIsKept(t *testing.T) {
 	}
 }
 
+// The history tells what an administrator wanted of a machine, also where one
+// word asks for two things.
+func TestHistoryTellsOfATestThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 1})
+	id := muster.MachineID("fake-01")
+	for _, c := range []struct {
+		what wire.MachineAction
+		r    wire.MachineChange
+		want string
+	}{
+		{wire.MachineMaintenance, wire.MachineChange{}, "maintenance asked"},
+		{wire.MachineUndrain, wire.MachineChange{Test: true, Why: "new fan"}, "undrain asked, once it has passed a test: new fan"},
+		{wire.MachineUndrain, wire.MachineChange{Why: "no time"}, "undrain asked: no time"},
+		{wire.MachineUndrain, wire.MachineChange{Test: true}, "undrain asked, once it has passed a test"},
+	} {
+		if _, err := s.Control.ChangeMachines(t.Context(), root(), string(id), c.what, c.r); err != nil {
+			t.Fatal(err)
+		}
+		events, err := s.Control.MachineHistory(t.Context(), root(), id, 1)
+		if err != nil || len(events) != 1 || events[0].Kind != store.EventIntent || events[0].Text != c.want {
+			t.Errorf("%s %+v: %+v, %v", c.what, c.r, events, err)
+		}
+	}
+}
+
 // An administrator's wish is recorded, shown with what it waits for, and taken
 // back; the cluster keeps its machine.
 func TestMachineIntents(t *testing.T) {
