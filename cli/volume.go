@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -99,7 +100,7 @@ func keptText(v wire.Volume, now time.Time) string {
 	switch {
 	case v.Status == muster.VolumeReady && v.Kind == muster.VolumeHome && len(v.UsedBy) > 0:
 		if v.UsedBy[0].Retain == 0 {
-			return "not after its cluster"
+			return "until its cluster is deleted"
 		}
 		return days0(v.UsedBy[0].Retain) + " after its cluster"
 	case v.Status != muster.VolumeRetained:
@@ -221,7 +222,7 @@ alone, also when the volume is deleted.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&r.Size, "size", "", "bound, where the server's file system can: 100GiB")
+	f.StringVar(&r.Size, "size", "", "bound, where the server's file system can keep one: 100GiB")
 	f.StringVar(&r.Project, "project", "", "project that owns it")
 	f.StringVar(&r.Driver, "driver", "", "hostdir, served or nfs (default hostdir)")
 	f.StringVar(&r.Source, "source", "", "with --driver nfs: SERVER:/EXPORT")
@@ -246,18 +247,33 @@ func (a *app) volumeRetain() *cobra.Command {
 	return &cobra.Command{
 		Use: "retain VOLUME TIME", Short: "Say how long a home is kept", Args: exactly("VOLUME", "TIME"),
 		Long: `Says how long from now what a deleted cluster left is kept. For the home of a
-cluster that lives, it says how long it is kept after the cluster is deleted.
-Administrators may say "ever".`,
-		Example: `  muster volume retain cfd-home 30d`,
+cluster that lives, it says how long it is kept after the cluster is deleted; 0
+is not at all. Administrators may say "ever".`,
+		Example: `  muster volume retain cfd-home 30d
+  muster volume retain cfd-home 12h`,
 		ValidArgsFunction: a.completeVolumes(1, func(v wire.Volume) bool {
 			return v.Kind == muster.VolumeHome
 		}),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.changeVolume(c, func(ctx context.Context, k *client.Client) (wire.Volume, error) {
-				return k.RetainVolume(ctx, args[0], args[1])
+				v, err := k.RetainVolume(ctx, args[0], args[1])
+				return v, called(err, "for", "TIME")
 			})
 		},
 	}
+}
+
+// called gives a field of the API the name that it has on the command line.
+func called(err error, field, name string) error {
+	var e *muster.Error
+	if errors.As(err, &e) {
+		for i := range e.Problems {
+			if e.Problems[i].Field == field {
+				e.Problems[i].Field = name
+			}
+		}
+	}
+	return err
 }
 
 // changeVolume does something to a volume and shows what has become of it.

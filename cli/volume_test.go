@@ -28,5 +28,12 @@ func TestRetentionOfAHomeInUse(t *testing.T) {
 	w.run("volume", "show", "cfd-home", "-o", "json").want(t, 0, `"retain": 34560000000000000\b`)
 	w.run("show", "cfd", "-o", "json").want(t, 0, `"retain": 34560000000000000\b`)
 	w.run("volume", "list").want(t, 0, "KEPT\n", "400d after its cluster")
+	w.run("volume", "retain", "cfd-home", "0").want(t, 0, "ready  kept until its cluster is deleted")
+	for _, bad := range []string{"7", "a week", "7y"} {
+		w.run("volume", "retain", "cfd-home", bad).want(t, 2, `TIME: "`+bad+`"`, "write 7d, 12h")
+	}
+	w.run("volume", "create", "inputs", "--size", "10").want(t, 2, `size: "10" has no unit`, "10GiB")
+	w.run("volume", "create", "inputs", "--size", ">=10GiB").want(t, 2, "size: .* compares", "10GiB")
+	w.run("volume", "create", "inputs", "--size", "1KiB").want(t, 2, `size: "1KiB" is too little`, "10GiB")
 	w.run("volume", "delete", "cfd-home").want(t, 4, "muster delete c-[0-9a-z]+ --erase")
 }

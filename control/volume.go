@@ -123,7 +123,7 @@ func (s *Service) wantedVolume(who muster.Actor, r wire.VolumeRequest) (muster.V
 		case err != nil:
 			add("size", asError(err))
 		case size < 1<<20:
-			add("size", muster.Errorf(muster.EInvalid, "%s is too little", r.Size).WithHint("the least is 1MiB; leave it out for no bound"))
+			add("size", muster.Errorf(muster.EInvalid, "%.40q is too little", r.Size).WithHint("write a size such as 10GiB, or leave it out for no bound; the least is 1MiB"))
 		}
 		v.Quota = size
 	}
@@ -250,18 +250,15 @@ func unused(v muster.Volume, users []wire.VolumeUser) error {
 func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string, r wire.VolumeRetention) (wire.Volume, error) {
 	var out wire.Volume
 	ever := r.For == "ever"
-	var span time.Duration
-	if !ever {
-		var err error
-		if span, err = spec.ParseDuration(r.For); err != nil {
-			return out, asError(err).WithHint("write 30d, 12h, or ever")
-		}
+	span, err := retention(r.For)
+	if err != nil {
+		return out, err
 	}
 	if !who.Admin && (ever || span > longestRetention) {
 		return out, muster.Errorf(muster.EForbidden, "only an administrator keeps a volume for more than %s", spec.FormatDuration(longestRetention)).
 			WithHint("ask for less, or ask an administrator")
 	}
-	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		v, err := tx.FindVolume(ref)
 		if err != nil {
 			return err
@@ -297,6 +294,18 @@ func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string
 		s.Keeper.Wake()
 	}
 	return out, err
+}
+
+// retention reads how long a volume is kept. "ever" is no time: 0.
+func retention(text string) (time.Duration, error) {
+	if text == "ever" || text == "0" {
+		return 0, nil
+	}
+	span, err := spec.ParseDuration(text)
+	if err != nil {
+		return 0, spec.Error([]muster.Problem{{Field: "for", Message: asError(err).Message, Hint: "write 7d, 12h, 0 for not at all, or ever (administrators)"}})
+	}
+	return span, nil
 }
 
 // longestRetention is how long people may keep what a cluster left.

@@ -14,6 +14,7 @@ import (
 type measure struct {
 	units   []measureUnit
 	example string
+	alone   bool // a value, which nothing is compared with
 }
 
 type measureUnit struct {
@@ -32,6 +33,13 @@ func bytesMeasure() measure {
 	}}
 }
 
+// sizeMeasure is for what is made, and is so large: without a comparison.
+func sizeMeasure() measure {
+	m := bytesMeasure()
+	m.example, m.alone = "10GiB", true
+	return m
+}
+
 func speedMeasure() measure {
 	return measure{example: "10Gb/s", units: []measureUnit{
 		{"b/s", 1}, {"Kb/s", 1e3}, {"Mb/s", 1e6}, {"Gb/s", 1e9}, {"Tb/s", 1e12},
@@ -47,11 +55,42 @@ func faultf(hint, format string, args ...any) *fault {
 
 // ParseBytes reads a size such as "64GiB" without a comparison.
 func ParseBytes(s string) (int64, error) {
-	v, f := bytesMeasure().value(strings.TrimSpace(s))
+	v, f := size(s)
 	if f != nil {
 		return 0, muster.Errorf(muster.EInvalid, "%s", f.message).WithHint("%s", f.hint)
 	}
 	return v, nil
+}
+
+func size(s string) (int64, *fault) {
+	m := sizeMeasure()
+	text := strings.TrimSpace(s)
+	switch {
+	case text == "":
+		return 0, faultf(m.advice(), "the value is missing")
+	case strings.ContainsAny(text[:1], "<>="):
+		return 0, faultf(m.advice(), "%q compares, where a size is expected", short(s))
+	case text[0] == '-':
+		return 0, faultf(m.advice(), "%q is below zero", short(s))
+	case len(text) > 64:
+		return 0, m.none(text)
+	}
+	return m.value(text)
+}
+
+// none is the fault of what cannot be read at all.
+func (m measure) none(text string) *fault {
+	if m.alone {
+		return faultf(m.advice(), "%q is no size", short(text))
+	}
+	return faultf(m.advice(), "%q is no quantity", short(text))
+}
+
+func (m measure) advice() string {
+	if m.alone {
+		return "write a size such as " + m.example
+	}
+	return "write a value such as >=" + m.example
 }
 
 // quantity reads ">=16", "16" (which means at least 16), "= 2", "<64GiB".
@@ -61,7 +100,7 @@ func (m measure) quantity(s string) (muster.Quantity, *fault) {
 		return muster.Quantity{}, faultf("leave the field out to ask for nothing", "the value is missing")
 	}
 	if len(text) > 64 {
-		return muster.Quantity{}, faultf("write a value such as >="+m.example, "%q is no quantity", short(s))
+		return muster.Quantity{}, m.none(s)
 	}
 	q := muster.Quantity{Op: muster.AtLeast}
 	for _, op := range []muster.Op{muster.AtLeast, muster.AtMost, muster.More, muster.Less, muster.Exactly} {
@@ -94,7 +133,7 @@ func (m measure) value(text string) (int64, *fault) {
 	whole, fraction, hasPoint := strings.Cut(number, ".")
 	switch {
 	case number == "" || whole == "" || (hasPoint && fraction == "") || strings.Contains(fraction, "."):
-		return 0, faultf("write a value such as >="+m.example, "%q is no quantity", short(text))
+		return 0, m.none(text)
 	case len(m.units) == 0 && unit != "":
 		return 0, faultf("write the number alone: "+short(whole), "%q has a unit, where a plain number is expected", short(text))
 	case len(m.units) == 0 && hasPoint:
@@ -109,7 +148,7 @@ func (m measure) value(text string) (int64, *fault) {
 	}
 	v, ok := scale(whole, fraction, factor)
 	if !ok {
-		return 0, faultf("", "%q is too large", short(text))
+		return 0, faultf(m.advice(), "%q is too large", short(text))
 	}
 	return v, nil
 }
@@ -126,7 +165,7 @@ func (m measure) factor(number, unit string) (int64, *fault) {
 		}
 		names[i] = u.name
 	}
-	hint := "the units are " + strings.Join(names, ", ")
+	hint := "the units are " + strings.Join(names, ", ") + ": " + m.advice()
 	if s := m.meant(unit); s != "" {
 		hint = "did you mean " + number + s + "?"
 	}

@@ -31,12 +31,12 @@ func (v *validator) volumes(home, quota, retain string, list []string, d Default
 		s.Home = home
 	}
 	if quota != "" {
-		q, f := bytesMeasure().value(strings.TrimSpace(quota))
+		q, f := size(quota)
 		switch {
 		case f != nil:
 			v.fault("home-quota", f)
 		case q < 1<<20:
-			v.add("home-quota", "leave it out for no bound", "%q is too little for a home", short(quota))
+			v.add("home-quota", "write a size such as 10GiB, or leave it out for no bound", "%q is too little for a home", short(quota))
 		case home != "":
 			v.add("home-quota", "leave out one of them", "home names a volume that exists, which keeps its quota")
 		}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"path"
 	"strings"
 	"testing"
@@ -76,6 +77,45 @@ func TestRetain(t *testing.T) {
 		s, problems := Validate(wire.Request{Name: "a", Nodes: 1, Retain: c.text}, Defaults{Retain: c.site})
 		if s.Retain != c.want || len(problems) > 0 {
 			t.Errorf("%+v: %s %v", c, s.Retain, problems)
+		}
+	}
+}
+
+// What is wrong with a size or a time of a volume is told with its field and
+// with something that can be written instead.
+func TestVolumeFaultsNameFieldAndCure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ quota, retain, message, hint string }{
+		{"10", "", `"10" has no unit`, "10GiB"},
+		{"10G", "", `"G" is no unit known here`, "did you mean 10GiB?"},
+		{"10 apples", "", `"apples" is no unit known here`, "10GiB"},
+		{">=10GiB", "", `">=10GiB" compares, where a size is expected`, "write a size such as 10GiB"},
+		{"-1GiB", "", `"-1GiB" is below zero`, "write a size such as 10GiB"},
+		{"lots", "", `"lots" is no size`, "write a size such as 10GiB"},
+		{" ", "", "the value is missing", "write a size such as 10GiB"},
+		{"9999999PiB", "", `"9999999PiB" is too large`, "write a size such as 10GiB"},
+		{strings.Repeat("1", 100), "", "is no size", "write a size such as 10GiB"},
+		{"1KiB", "", `"1KiB" is too little for a home`, "write a size such as 10GiB"},
+		{"", "7", `"7" has no unit`, "write 7d"},
+		{"", "-7d", `"-7d" is not a duration`, "write 7d"},
+		{"", "a week", `"a week" is not a duration`, "write 7d"},
+		{"", "999d", `"999d" is too long; the most is 366d`, "muster volume retain"},
+	} {
+		field := "home-quota"
+		if c.retain != "" {
+			field = "retain"
+		}
+		_, problems := Validate(wire.Request{Name: "a", Nodes: 1, HomeQuota: c.quota, Retain: c.retain}, Defaults{})
+		if len(problems) != 1 || problems[0].Field != field || !strings.Contains(problems[0].Message, c.message) || !strings.Contains(problems[0].Hint, c.hint) {
+			t.Errorf("%+v: %+v", c, problems)
+		}
+		if c.quota == "" || c.quota == "1KiB" {
+			continue
+		}
+		_, err := ParseBytes(c.quota)
+		var e *muster.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Message, c.message) || !strings.Contains(e.Hint, c.hint) {
+			t.Errorf("%q: %v", c.quota, err)
 		}
 	}
 }

@@ -78,7 +78,7 @@ type VolumeRequest struct {
 
 // VolumeRetention says how long a volume is kept.
 type VolumeRetention struct {
-	For string `json:"for" doc:"From now: 30d, 12h, or for ever (administrators)"`
+	For string `json:"for" doc:"From now: 7d, 12h, 0 for not at all, or ever (administrators)"`
 }
 
 // VolumeQuery narrows a listing of volumes.
