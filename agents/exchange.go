@@ -100,7 +100,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p, ok := w.(patient); ok {
-		defer p.noticeHangup()()
+		ctx, stop := p.whileWaited(r.Context())
+		defer stop()
+		r = r.WithContext(ctx)
 	}
 	end := s.c.Clock.After(s.c.WatchTime)
 	for {

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -24,6 +23,7 @@ type line struct {
 	s       *Server
 	hangups *hangups
 	raw     net.Conn
+	from    string // its other end's address
 	conn    *tls.Conn
 	state   *tls.ConnectionState // until it is known who speaks
 	speaker *pki.NodeIdentity    // who joined over this connection, or presented its certificate
@@ -33,9 +33,10 @@ type line struct {
 }
 
 func (l *line) run() {
+	l.from = l.raw.RemoteAddr().String()
 	_ = l.conn.SetDeadline(time.Now().Add(handshakeTime))
 	if err := l.conn.HandshakeContext(l.s.closed); err != nil { // strangers must not fill the disk
-		l.s.c.Log.Debug("a connection was refused", "from", l.raw.RemoteAddr(), "error", err)
+		l.s.c.Log.Debug("a connection was refused", "from", l.from, "error", err)
 		return
 	}
 	_ = l.conn.SetDeadline(time.Time{})
@@ -124,14 +125,10 @@ func (l *line) answer(in *input) (again bool) {
 			return false
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	r = r.WithContext(ctx)
-	r.RemoteAddr, r.TLS = l.raw.RemoteAddr().String(), l.state
+	r.RemoteAddr, r.TLS = l.from, l.state
 	w := l.s.replies.get(l.conn, !r.Close && r.ProtoAtLeast(1, 1) && !l.ending.Load())
 	defer l.s.replies.put(w)
 	w.line = l
-	w.notice = func() (stop func()) { return l.hangups.watch(l.raw, cancel) }
 	defer func() {
 		if p := recover(); p != nil {
 			l.s.c.Log.Error("a defect", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
@@ -139,7 +136,7 @@ func (l *line) answer(in *input) (again bool) {
 		}
 	}()
 	l.s.ServeHTTP(w, r)
-	if ctx.Err() != nil {
+	if w.gone != nil && w.gone.Load() {
 		return false // nobody is there to read the answer
 	}
 	if _, err := io.CopyN(io.Discard, r.Body, mostUnread); !errors.Is(err, io.EOF) {

@@ -3,11 +3,13 @@ package agents
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster/pki"
@@ -26,15 +28,27 @@ type reply struct {
 	chunked bool // parts of the answer went out
 	err     error
 
-	line   *line                // that it goes out on
-	notice func() (stop func()) // ends the request's context when the agent hangs up
+	line *line        // that it goes out on
+	gone *atomic.Bool // the agent hung up while it waited; nil: it did not wait
 }
 
-// patient is who answers a request that waits. notice has the request's context
-// end when nobody waits for the answer any more; net/http does so by itself.
-type patient interface{ noticeHangup() (stop func()) }
+// patient is who answers a request that waits. The context ends when nobody waits
+// for the answer any more; net/http has the request's do so by itself, at a price
+// that every heartbeat would pay.
+type patient interface {
+	whileWaited(ctx context.Context) (waited context.Context, stop func())
+}
 
-func (w *reply) noticeHangup() (stop func()) { return w.notice() }
+func (w *reply) whileWaited(ctx context.Context) (waited context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	gone := new(atomic.Bool) // may be told after stop, when w answers another
+	w.gone = gone
+	unwatch := w.line.hangups.watch(w.line.raw, func() {
+		gone.Store(true)
+		cancel()
+	})
+	return ctx, func() { unwatch(); cancel() }
+}
 
 // speech is a connection that speaks for one node: for the one whose token was
 // redeemed over it, or whose certificate it presented. Who redeems a token has
@@ -153,7 +167,7 @@ func (p *replies) get(to net.Conn, again bool) *reply {
 }
 
 func (p *replies) put(w *reply) {
-	w.code, w.conn, w.chunked, w.err, w.line, w.notice = 0, nil, false, nil, nil, nil
+	w.code, w.conn, w.chunked, w.err, w.line, w.gone = 0, nil, false, nil, nil, nil
 	clear(w.header)
 	w.body.Reset()
 	p.pool.Put(w)
