@@ -44,6 +44,24 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
+// A project that begins with its first member and looks like another one is
+// made, and told.
+func TestProjectsThatLookAlike(t *testing.T) {
+	t.Parallel()
+	w := at(t, controltest.Start(t, controltest.Options{Machines: 1}))
+	quiet := func(args ...string) {
+		t.Helper()
+		if r := w.run(args...).want(t, 0); strings.Contains(r.err, "note") {
+			t.Errorf("%s: %s", args, r.err)
+		}
+	}
+	quiet("user", "add", "alice", "--projects", "climate")
+	quiet("user", "add", "bob", "--projects", "climate,run1")
+	quiet("user", "add", "carol", "--projects", "run2")
+	w.run("user", "add", "dave", "--projects", "cilmate").want(t, 0, "note: project cilmate is new; if you meant climate: muster user add NAME --projects climate")
+	quiet("user", "add", "eve", "--projects", "cilmate")
+}
+
 func TestEmptyRequest(t *testing.T) {
 	t.Parallel()
 	w := at(t, controltest.Start(t, controltest.Options{Machines: 1}))

@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
@@ -42,9 +44,13 @@ and is never reused. For a user who exists, only what is named is changed.`,
 			if err != nil {
 				return err
 			}
+			before, _ := k.Users(c.Context())
 			u, err := k.PutUser(c.Context(), r)
 			if err != nil {
 				return err
+			}
+			for _, n := range slips(r.Projects, before) {
+				fmt.Fprintln(a.env.Err, "note:", n)
 			}
 			return a.print(u, func(w io.Writer) { writeUser(w, u) })
 		},
@@ -56,6 +62,26 @@ and is never reused. For a user who exists, only what is named is changed.`,
 	flags.StringArrayVar(&keyFiles, "key", nil, "file with public SSH keys; - is standard input")
 	flags.BoolVar(&r.Admin, "admin", false, "may do everything")
 	return c
+}
+
+// slips tells of projects that begin with this and look like others.
+func slips(projects []string, before []muster.User) []string {
+	known := []string{"default"}
+	for _, u := range before {
+		known = append(known, u.Projects...)
+	}
+	var notes []string
+	stem := func(name string) string { return strings.TrimRight(name, "0123456789") }
+	for _, p := range projects {
+		if slices.Contains(known, p) {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return stem(k) == stem(p) }) // run1, run2
+		if meant := nearest.Slip(p, others); meant != "" {
+			notes = append(notes, fmt.Sprintf("project %s is new; if you meant %s: muster user add NAME --projects %s", clean(p), clean(meant), clean(meant)))
+		}
+	}
+	return notes
 }
 
 func (a *app) userList() *cobra.Command {

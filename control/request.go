@@ -132,6 +132,9 @@ func (s *Service) project(ctx context.Context, who muster.Actor, w *wanted, peop
 	}
 	if who.Admin {
 		if project := w.spec.Project; project != "default" && s.newProject(ctx, project, people) {
+			if slip, is := s.slipOfProject(ctx, project, people); is {
+				return []muster.Problem{slip}
+			}
 			w.notices = append(w.notices, fmt.Sprintf("project %s is new: nobody belongs to it and it has no cluster", project))
 		}
 		owner := ownerOf(who, w.spec)
@@ -154,22 +157,6 @@ func (s *Service) project(ctx context.Context, who muster.Actor, w *wanted, peop
 		}
 	}
 	return problems
-}
-
-// newProject tells whether nobody belongs to a project and no cluster does.
-func (s *Service) newProject(ctx context.Context, project string, people map[string]muster.User) bool {
-	for _, u := range people {
-		if slices.Contains(u.Projects, project) {
-			return false
-		}
-	}
-	used := false
-	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
-		list, err := tx.Clusters(store.ClusterFilter{Project: project, Limit: 1})
-		used = len(list) > 0
-		return err
-	})
-	return err == nil && !used
 }
 
 // commonProject is one that all the users are in, or "default".

@@ -20,7 +20,7 @@ func TestRequestNotices(t *testing.T) {
 	}{
 		{"users: [alice, bob]", []string{"bob is not in project default"}, []string{"alice is not in project", "new"}},
 		{"users: [bob]; project: bio", nil, []string{"not in project", "project bio is new"}},
-		{"users: [bob]; project: boi", []string{"project boi is new"}, nil},
+		{"users: [bob]; project: lab", []string{"project lab is new"}, nil},
 		{"users: [bob]; packages: [base-files, zsh]", []string{"whether there is zsh; package names are checked"}, []string{"base-files"}},
 		{"users: [bob]; packages: [base-files]", nil, []string{"looked up"}},
 	} {

@@ -40,6 +40,52 @@ func TestHintsNameOneCluster(t *testing.T) {
 	}
 }
 
+// An administrator may name a project that is new. A slip of one is refused:
+// nobody in the project that was meant would see what is in it.
+func TestSlipsBeginNoProjects(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 4})
+	s.User("alice", "climate")
+	s.User("bob", "run1")
+	if _, err := s.Control.CreateVolume(t.Context(), root(), wire.VolumeRequest{Name: "in", Project: "turbine"}); err != nil {
+		t.Fatal(err) // new, and no slip
+	}
+	for i, c := range []struct{ project, meant string }{
+		{"climte", "climate"}, {"turbin", "turbine"}, {"defualt", "default"}, {"cilmate", "climate"},
+		{"run2", ""}, {"climate", ""}, {"turbine", ""}, {"ocean", ""},
+	} {
+		name := string(rune('a' + i))
+		call := yaml("name: " + name + "; nodes: 1; users: [alice]; project: " + c.project)
+		call.DryRun = true
+		_, create := s.Control.CreateCluster(t.Context(), root(), call)
+		_, volume := s.Control.CreateVolume(t.Context(), root(), wire.VolumeRequest{Name: name, Project: c.project})
+		for _, err := range []error{create, volume} {
+			if c.meant == "" {
+				if err != nil {
+					t.Errorf("%s: %v", c.project, err)
+				}
+				continue
+			}
+			e := code(t, err, muster.EInvalid)
+			if len(e.Problems) != 1 || e.Problems[0].Field != "project" || !strings.Contains(e.Problems[0].Hint, "did you mean "+c.meant+"?") {
+				t.Errorf("%s: %+v", c.project, e)
+			}
+		}
+	}
+	// On purpose it is a project, by its first member.
+	if _, err := s.Control.PutUser(t.Context(), root(), wire.UserRequest{Name: "carol", Projects: []string{"climte"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Control.CreateVolume(t.Context(), root(), wire.VolumeRequest{Name: "x", Project: "climte"}); err != nil {
+		t.Error(err)
+	}
+	// Who is no administrator has the projects that they have.
+	_, err := s.Control.CreateCluster(t.Context(), muster.Actor{Name: "alice", Projects: []string{"climate"}}, yaml("name: z; nodes: 1; project: climat"))
+	if e := code(t, err, muster.EInvalid); len(e.Problems) != 1 || !strings.Contains(e.Problems[0].Hint, "did you mean climate?") {
+		t.Errorf("%+v", e)
+	}
+}
+
 // An administrator may name people whom Muster does not know yet. A slip of a
 // name must not become one of them: users are for good.
 func TestSlipsMakeNoUsers(t *testing.T) {

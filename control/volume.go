@@ -62,7 +62,7 @@ func (s *Service) Volume(ctx context.Context, who muster.Actor, ref string) (wir
 
 // CreateVolume makes a volume of data for a project.
 func (s *Service) CreateVolume(ctx context.Context, who muster.Actor, r wire.VolumeRequest) (wire.Volume, error) {
-	v, err := s.wantedVolume(who, r)
+	v, err := s.wantedVolume(ctx, who, r)
 	if err != nil {
 		return wire.Volume{}, err
 	}
@@ -92,7 +92,7 @@ func (s *Service) CreateVolume(ctx context.Context, who muster.Actor, r wire.Vol
 }
 
 // wantedVolume checks a request, and tells all that is wrong with it.
-func (s *Service) wantedVolume(who muster.Actor, r wire.VolumeRequest) (muster.Volume, error) {
+func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.VolumeRequest) (muster.Volume, error) {
 	v := muster.Volume{
 		ID: muster.NewVolumeID(), Name: r.Name, Owner: who.Name, Project: r.Project, Kind: muster.VolumeData,
 		Driver: muster.VolumeDriver(cmp.Or(r.Driver, string(muster.DriverHostDir))), Source: r.Source, Note: r.Note,
@@ -107,6 +107,7 @@ func (s *Service) wantedVolume(who muster.Actor, r wire.VolumeRequest) (muster.V
 	}
 	switch {
 	case r.Project != "" && (who.Admin || who.In(r.Project)):
+		problems = append(problems, s.checkNewProject(ctx, who, r.Project)...)
 	case r.Project != "":
 		add("project", muster.Errorf(muster.EInvalid, "you have no project %q", r.Project).WithHint("%s", didYouMean(r.Project, who.Projects)))
 	case len(who.Projects) == 1:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/nearest"
 )
 
 // catalog is the image store. Where all machines only pretend, the images of
@@ -26,6 +27,14 @@ func pretended() []*muster.Image {
 	return []*muster.Image{image("1", "hpc", "24.11.5"), image("2", "hpc-12", "22.05.8"), image("3", "raw", "")}
 }
 
+func pretendedNames() []string {
+	var names []string
+	for _, p := range pretended() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // Resolve finds an image by name, ID or the beginning of an ID.
 func (c catalog) Resolve(ref string) (*muster.Image, error) {
 	m, err := c.Store.Resolve(ref)
@@ -36,7 +45,11 @@ func (c catalog) Resolve(ref string) (*muster.Image, error) {
 			}
 		}
 		if list, failed := c.Store.List(); failed == nil && len(list) == 0 && muster.CodeOf(err) == muster.ENotFound {
-			return nil, muster.Errorf(muster.ENotFound, "there is no image %q", ref).WithHint("machines that pretend run hpc, hpc-12 or raw")
+			e := muster.Errorf(muster.ENotFound, "there is no image %q", ref)
+			if meant := nearest.Of(ref, pretendedNames()); meant != "" {
+				return nil, e.WithHint("did you mean %q?", meant)
+			}
+			return nil, e.WithHint("machines that pretend run hpc, hpc-12 or raw")
 		}
 	}
 	return m, err
