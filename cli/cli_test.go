@@ -23,10 +23,6 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	t.Parallel()
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
-		switch c.Name() {
-		case "help", "completion":
-			return
-		}
 		if c.Short == "" || c.Example == "" {
 			t.Errorf("%s lacks a word of help or an example", c.CommandPath())
 		}
@@ -218,7 +214,18 @@ func TestNoServer(t *testing.T) {
 	w.run("list", "--server", "ftp://x").want(t, 2, "not a server address")
 	w.run("list", "--server", "https://x").want(t, 5, "MUSTER_TOKEN")
 	w.run("version").want(t, 0, "muster 1.2.3")
-	w.run("completion", "bash").want(t, 0, "muster")
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		w.run("completion", shell).want(t, 0, "muster", "__complete")
+		w.run("completion", shell, "--no-descriptions").want(t, 0, "muster", "__completeNoDesc")
+	}
+	w.run("completion").want(t, 2, "SHELL is missing")
+	w.run("completion", "bahs").want(t, 2, "did you mean bash")
+	w.run("completion", "tcsh", "-o", "json").want(t, 2)
+	w.run("completion", "--help").want(t, 0, "Examples:\n +source")
+	w.run("help").want(t, 0, "Usage:\n +muster")
+	w.run("help", "machine", "drain").want(t, 0, "muster machine drain local-03", "help for drain")
+	w.run("help", "craete").want(t, 2, `"craete" is not a command of muster`, "did you mean create")
+	w.run("help", "create", "x").want(t, 2, `"x" is not a command of muster create`)
 	w.run("image", "list", "--state", t.TempDir()).want(t, 0, "No images")
 	w.run("image", "build", "nope", "--state", t.TempDir()).want(t, 3, "nope")
 	w.run("image", "build").want(t, 2, "NAME is missing")

@@ -17,7 +17,7 @@ func Reference(c *cobra.Command) string {
 }
 
 func reference(b *strings.Builder, c *cobra.Command) {
-	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+	if c.Hidden {
 		return
 	}
 	if c.HasParent() && !c.HasSubCommands() {

@@ -76,7 +76,7 @@ them back without a trace.`,
 	)
 	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.scale(), a.extend(), a.share(), a.unshare(), a.delete())
 	add(root, "use", a.exec(), a.ssh(), a.usage(), a.top(), a.logs(), a.console())
-	add(root, "site", a.machine(), a.volume(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.version())
+	add(root, "site", a.machine(), a.volume(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.completionScript(), a.version())
 	root.AddCommand(a.tunnel(), a.rsh())
 	for _, extra := range env.Extra {
 		if extra.GroupID == "" && !extra.Hidden {
@@ -85,8 +85,9 @@ them back without a trace.`,
 		root.AddCommand(extra)
 	}
 	refuseEmpty(root)
+	root.SetHelpCommand(a.help())
 	root.SetHelpCommandGroupID("site")
-	root.SetCompletionCommandGroupID("site")
+	root.InitDefaultHelpCmd()
 	return root
 }
 

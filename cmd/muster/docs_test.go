@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster/cli"
+	"github.com/spf13/cobra"
 )
 
 // What docs/cli.md says of the commands that only this program has is what they
@@ -42,5 +43,63 @@ func TestReferenceIsTrue(t *testing.T) {
 		}
 	case now != string(was):
 		t.Error("docs/cli.md is not what the commands are now: MUSTER_UPDATE=1 go test ./cmd/muster -run Reference")
+	}
+}
+
+// Every command of this program has an example, and what examples name exists:
+// commands and their flags.
+func TestExamplesAreCommands(t *testing.T) {
+	t.Parallel()
+	root := cli.New(environment())
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Example == "" {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			checkExample(t, root, c, line)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
+// checkExample looks at what follows the word muster in a line.
+func checkExample(t *testing.T, root, of *cobra.Command, line string) {
+	_, rest, ok := strings.Cut(line, "muster ")
+	if !ok || strings.HasPrefix(strings.TrimSpace(line), "#") {
+		return
+	}
+	words := strings.Fields(rest)
+	for i, w := range words {
+		if w == "--" || w == "|" || strings.HasPrefix(w, "#") {
+			words = words[:i]
+			break
+		}
+		words[i] = strings.Trim(w, `()"'`)
+		if strings.HasSuffix(w, ")") || strings.HasSuffix(w, "'") && !strings.HasPrefix(w, "'") {
+			words = words[:i+1] // the end of $(muster ...) or 'muster ...'
+			break
+		}
+	}
+	c, left, err := root.Find(words)
+	if err != nil || c == root || c.HasSubCommands() && len(left) > 0 {
+		t.Errorf("%s: no such command: %s", of.CommandPath(), strings.TrimSpace(line))
+		return
+	}
+	for _, w := range left {
+		name, _, _ := strings.Cut(strings.TrimPrefix(w, "--"), "=")
+		switch {
+		case strings.HasPrefix(w, "--"):
+			if c.Flag(name) == nil && name != "help" {
+				t.Errorf("%s: no flag %s in %s", of.CommandPath(), w, strings.TrimSpace(line))
+			}
+		case len(w) == 2 && w[0] == '-' && w[1] >= 'a' && w[1] <= 'z':
+			if c.Flags().ShorthandLookup(w[1:]) == nil && c.InheritedFlags().ShorthandLookup(w[1:]) == nil {
+				t.Errorf("%s: no flag %s in %s", of.CommandPath(), w, strings.TrimSpace(line))
+			}
+		}
 	}
 }

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
+	"github.com/spf13/cobra"
+)
+
+func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
+
+func (a *app) completionScript() *cobra.Command {
+	var bare bool
+	c := &cobra.Command{
+		Use: "completion SHELL", Short: "Write a script by which a shell completes names", Args: exactly("SHELL"),
+		Long: `Writes a script for bash, zsh, fish or powershell by which the shell completes
+commands, flags, and the names of clusters, nodes, images, machines, volumes and
+users. For bash it needs the package bash-completion; in zsh "autoload -U compinit;
+compinit" must have been said before.`,
+		Example: `  source <(muster completion bash)                                  # this shell
+  muster completion bash > /etc/bash_completion.d/muster            # every new one, as root
+  muster completion zsh > "${fpath[1]}/_muster"
+  muster completion fish > ~/.config/fish/completions/muster.fish
+  muster completion powershell | Out-String | Invoke-Expression`,
+		ValidArgsFunction: cobra.FixedCompletions(shells(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(c *cobra.Command, args []string) error {
+			out, root := a.env.Out, c.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, !bare)
+			case "zsh":
+				if bare {
+					return root.GenZshCompletionNoDesc(out)
+				}
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, !bare)
+			case "powershell":
+				if bare {
+					return root.GenPowerShellCompletion(out)
+				}
+				return root.GenPowerShellCompletionWithDesc(out)
+			}
+			e := muster.Errorf(muster.EInvalid, "there is no completion for %q", args[0])
+			if meant := nearest.Of(args[0], shells()); meant != "" {
+				return e.WithHint("did you mean %s?", meant)
+			}
+			return e.WithHint("write one of %s", strings.Join(shells(), ", "))
+		},
+	}
+	c.Flags().BoolVar(&bare, "no-descriptions", false, "complete words without telling what they mean")
+	return c
+}
+
+func (a *app) help() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about a command",
+		Long: "Tells what a command does, with its flags and an example, as COMMAND --help does.",
+		Example: `  muster help create
+  muster help machine drain`,
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			of, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, sub := range of.Commands() {
+				if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), typed) {
+					names = append(names, sub.Name())
+				}
+			}
+			slices.Sort(names)
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			of, rest, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return group(of, rest)
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
+}
