@@ -72,6 +72,9 @@ func (t *topScreen) one(w io.Writer, top wire.Top) {
 		if n.Cores > 0 {
 			row[4] = fmt.Sprint(n.Cores)
 		}
+		if n.Memory > 0 { // until its agent says what it sees
+			row[7] = size(n.Memory)
+		}
 		if u := n.Usage; u != nil {
 			row[3], row[5], row[6], row[7] = cores(busy(n)), cores(u.Load1), size(u.MemoryUsed), size(u.MemoryTotal)
 			row[8], row[9], row[10], row[11] = rate(n.NetRx), rate(n.NetTx), rate(n.DiskRead), rate(n.DiskWrite)

@@ -38,7 +38,7 @@ func (s *Service) Census(ctx context.Context) ([]series.Count, error) {
 		owner := string(id)
 		out = append(out,
 			series.Count{Owner: owner, Name: series.EntryHosts, Values: []float64{float64(up), float64(down), float64(total)}},
-			series.Count{Owner: owner, Name: series.EntryCores, Values: []float64{0, float64(cores[id])}})
+			series.Count{Owner: owner, Name: series.EntryCores, Values: []float64{0, float64(cores[id].cores)}})
 		if head, ok := n.Heads[id]; ok && s.Scheduler != nil {
 			if st := s.Scheduler(head); st != nil && st.Up {
 				out = append(out, series.Count{Owner: owner, Name: series.EntryJobs, Values: []float64{float64(st.Jobs), float64(st.Queue)}})
@@ -72,25 +72,37 @@ func hosts(phases map[muster.NodePhase]int) (up, down, total int) {
 	return up, down, total
 }
 
-// coreCount remembers how many cores clusters have: to count them, every
-// machine is looked at.
+// extent is what the machines of a cluster have, by their facts.
+type extent struct {
+	machines, cores int
+	memory          int64 // bytes
+}
+
+func (e *extent) add(m muster.Machine) {
+	e.machines++
+	e.cores += m.Facts.Cores
+	e.memory += m.Facts.Memory
+}
+
+// coreCount remembers what machines clusters have: to count, every machine is
+// looked at.
 type coreCount struct {
 	mu        sync.Mutex
 	at        time.Time
-	byCluster map[muster.ClusterID]int
-	all       int
+	byCluster map[muster.ClusterID]extent
+	all       int // cores
 }
 
 const coresEvery = time.Minute
 
-func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]int, int, error) {
+func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]extent, int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := s.Clock.Now()
 	if age := now.Sub(k.at); k.byCluster != nil && age >= 0 && age < coresEvery {
 		return k.byCluster, k.all, nil
 	}
-	byCluster, all := map[muster.ClusterID]int{}, 0
+	byCluster, all := map[muster.ClusterID]extent{}, 0
 	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.Machines(store.MachineFilter{})
 		for _, m := range list {
@@ -98,7 +110,9 @@ func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]i
 				all += m.Facts.Cores
 			}
 			if m.Cluster != "" {
-				byCluster[m.Cluster] += m.Facts.Cores
+				e := byCluster[m.Cluster]
+				e.add(m)
+				byCluster[m.Cluster] = e
 			}
 		}
 		return err
@@ -107,4 +121,19 @@ func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]i
 		k.at, k.byCluster, k.all = now, byCluster, all
 	}
 	return byCluster, all, err
+}
+
+// extentOf is what a cluster's machines have. What is remembered is too old for
+// one that has another number of nodes by now.
+func extentOf(tx *store.Tx, id muster.ClusterID, remembered extent, nodes int) (extent, error) {
+	if remembered.machines == nodes {
+		return remembered, nil
+	}
+	// Who sees the cluster may know what it has.
+	list, err := tx.AsSystem().Machines(store.MachineFilter{Cluster: id})
+	var e extent
+	for _, m := range list {
+		e.add(m)
+	}
+	return e, err
 }

@@ -45,14 +45,19 @@ func (s *Service) Top(ctx context.Context, who muster.Actor, ref string) (wire.T
 			out.Site = &wire.TopSite{Machines: counts.Machines}
 		}
 		for _, c := range list {
-			row := s.topCluster(c, counts, cores[c.ID], present[string(c.ID)])
+			_, _, nodes := hosts(counts.Nodes[c.ID])
+			has, err := extentOf(tx, c.ID, cores[c.ID], nodes)
+			if err != nil {
+				return err
+			}
+			row := s.topCluster(c, counts, has, present[string(c.ID)])
 			if out.Site != nil {
 				out.Site.Up += row.Up
 				out.Site.Down += row.Down
 			}
 			out.Clusters = append(out.Clusters, row)
 		}
-		return err
+		return nil
 	})
 	if err != nil || ref == "" {
 		return out, err
@@ -60,10 +65,13 @@ func (s *Service) Top(ctx context.Context, who muster.Actor, ref string) (wire.T
 	return out, s.topNodes(ctx, who, one, nodes, &out)
 }
 
-func (s *Service) topCluster(c muster.Cluster, n store.Counts, cores int, p series.Present) wire.TopCluster {
+func (s *Service) topCluster(c muster.Cluster, n store.Counts, has extent, p series.Present) wire.TopCluster {
 	out := wire.TopCluster{
 		ID: c.ID, Name: c.Name, Project: c.Project, Owner: c.Owner, Status: c.Phase, Users: len(c.Spec.Users), Expires: c.Expires,
-		Cores: cores, CoresBusy: digits(p.CoresBusy), MemoryUsed: int64(p.MemoryUsed), MemoryTotal: int64(p.MemoryTotal),
+		Cores: has.cores, CoresBusy: digits(p.CoresBusy), MemoryUsed: int64(p.MemoryUsed), MemoryTotal: int64(p.MemoryTotal),
+	}
+	if p.Nodes < has.machines { // not all have said how much they have
+		out.MemoryTotal = max(out.MemoryTotal, has.memory)
 	}
 	if c.Phase == muster.ClusterDeleted { // what it used last is not what it uses
 		out.Cores, out.CoresBusy, out.MemoryUsed, out.MemoryTotal = 0, 0, 0, 0
@@ -113,7 +121,7 @@ func (s *Service) topNodes(ctx context.Context, who muster.Actor, c muster.Clust
 			if err != nil {
 				return err
 			}
-			row := wire.TopNode{Node: n.Name, Status: n.Phase, Machine: n.Machine, Cores: view.Cores, Usage: view.Usage, Seen: view.LastSeen}
+			row := wire.TopNode{Node: n.Name, Status: n.Phase, Machine: n.Machine, Cores: view.Cores, Memory: view.Memory, Usage: view.Usage, Seen: view.LastSeen}
 			if state != nil {
 				row.Scheduler = state.Nodes[n.Name]
 			}

@@ -90,6 +90,7 @@ type TopNode struct {
 	Scheduler string           `json:"scheduler,omitempty"` // idle, mixed, ...
 	Machine   muster.MachineID `json:"machine,omitempty"`
 	Cores     int              `json:"cores,omitempty"`
+	Memory    int64            `json:"memory,omitempty" doc:"Bytes that its machine has"`
 	// Rates are bytes/s over the last two minutes.
 	Usage     *Usage    `json:"usage,omitempty"` // newest sample
 	NetRx     float64   `json:"net_rx_rate"`

@@ -205,7 +205,7 @@ func (a *agent) report(ctx context.Context, cfg part) {
 	stopWatch := a.watch(ctx, cfg, news)
 	defer func() { stopWatch() }()
 	said := false
-	use := newMeter(uint64(crc32.ChecksumIEEE([]byte(boot))), a.m.facts.Cores)
+	use := newMeter(uint64(crc32.ChecksumIEEE([]byte(boot))), a.m.facts)
 	for {
 		trouble, leaving, turned := a.m.feel()
 		if trouble != TroubleNone {

@@ -3,6 +3,7 @@ package fake
 import (
 	"math/rand/v2"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -14,8 +15,8 @@ type meter struct {
 	cores float64
 }
 
-func newMeter(seed uint64, cores int) *meter {
-	return &meter{cores: float64(cores), r: rand.New(rand.NewPCG(seed, 1)), last: wire.Usage{MemoryTotal: 64 << 30, DiskTotal: 400 << 30}}
+func newMeter(seed uint64, f muster.Facts) *meter {
+	return &meter{cores: float64(f.Cores), r: rand.New(rand.NewPCG(seed, 1)), last: wire.Usage{MemoryTotal: max(f.Memory, 1<<30), DiskTotal: max(f.Disk, 10<<30)}}
 }
 
 // sample is the next one.
@@ -23,7 +24,7 @@ func (m *meter) sample() *wire.Usage {
 	u := &m.last
 	u.CPUUser, u.CPUSystem, u.CPUWait = 0.95*m.cores*m.r.Float64(), 0.05*m.cores*m.r.Float64(), m.r.Float64()/10
 	u.Load1 = m.cores * m.r.Float64()
-	u.MemoryUsed = 1<<30 + m.r.Int64N(60<<30)
+	u.MemoryUsed = u.MemoryTotal/16 + m.r.Int64N(u.MemoryTotal/8*7)
 	u.DiskUsed = 5<<30 + m.r.Int64N(1<<30)
 	u.Processes = 150 + m.r.IntN(100)
 	for _, counter := range []*int64{&u.NetRx, &u.NetTx, &u.MgmtRx, &u.MgmtTx, &u.DiskRead, &u.DiskWrite} {
