@@ -75,6 +75,8 @@ type Configurer struct {
 	// announced: the node has told its network where its address is.
 	announced atomic.Bool
 
+	telling sync.Mutex // of the message of the day, and what is kept for it
+
 	mu   sync.Mutex
 	stop context.CancelFunc // ends what watches the node for the last Apply
 	done sync.WaitGroup

@@ -1,9 +1,11 @@
 package configure
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,12 +20,23 @@ import (
 // people were last told.
 const motdFile = "/etc/motd.d/20-muster"
 
-// remarksFile keeps what the agent of this node found and people should know.
-const remarksFile = "/run/muster/remarks"
+// Where a node keeps what its agent found and people should know. Beside the
+// scheduler's state it outlives the head's machine: which jobs were lost with
+// one head is still true when the next one is lost, too.
+const (
+	remarksFile     = "/run/muster/remarks"
+	headRemarksFile = slurmState + "/muster-remarks"
+)
 
-// motdNotices is how many of the last notices, and of the last remarks, are
-// shown at login.
+// motdNotices is how many of the last notices are shown at login.
 const motdNotices = 3
+
+// Remarks are shown for a week, whatever comes after them. More than these are
+// too many to read.
+const (
+	remarkTime  = 7 * 24 * time.Hour
+	mostRemarks = 20
+)
 
 // notices tells everybody who is logged in what is new, once, and keeps it for
 // those who come later. On a node that has just booted nobody is logged in.
@@ -35,32 +48,59 @@ func (c *Configurer) notices(cfg *wire.NodeConfig, had memory) error {
 			}
 		}
 	}
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	_, err := c.files.write(motdFile, motd(cfg, c.remarks()), 0o644, "")
 	return err
 }
 
 // remark tells everybody on this node what its agent found, now and at login,
-// as long as the node lives.
+// for a week.
 func (c *Configurer) remark(cfg *wire.NodeConfig, text string) {
 	n := muster.Notice{At: c.clock.Now(), Text: text}
-	lines := append(c.remarks(), noticeLine(n))
-	lines = lines[max(0, len(lines)-motdNotices):]
-	_, err := c.files.write(remarksFile, strings.Join(lines, "\n")+"\n", 0o644, "")
+	c.wall(notice(cfg, n))
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	file, owner := remarksFile, ""
+	if cfg.Head && cfg.Slurm != nil {
+		file, owner = headRemarksFile, "slurm"
+	}
+	lines := append(c.remarksIn(file), noticeLine(n))
+	lines = lines[max(0, len(lines)-mostRemarks):]
+	_, err := c.files.write(file, strings.Join(lines, "\n")+"\n", 0o600, owner)
 	if err == nil {
-		_, err = c.files.write(motdFile, motd(cfg, lines), 0o644, "")
+		_, err = c.files.write(motdFile, motd(cfg, c.remarks()), 0o644, "")
 	}
 	if err != nil {
 		c.log.Warn("the message of the day is as it was", "err", err)
 	}
-	c.wall(notice(cfg, n))
 }
 
+// remarks are those whose time has not passed, oldest first.
 func (c *Configurer) remarks() []string {
-	text, err := c.files.read(remarksFile)
-	if err != nil || text == "" {
+	lines := append(c.remarksIn(headRemarksFile), c.remarksIn(remarksFile)...)
+	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(a[:len(momentForm)], b[:len(momentForm)]) })
+	return lines[max(0, len(lines)-mostRemarks):]
+}
+
+// remarksIn reads a file: lines that begin with a moment.
+func (c *Configurer) remarksIn(file string) []string {
+	text, err := c.files.read(file)
+	if err != nil {
 		return nil
 	}
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	var out []string
+	for line := range strings.Lines(text) {
+		line = oneLine(strings.TrimSuffix(line, "\n"))
+		if len(line) < len(momentForm) {
+			continue
+		}
+		at, err := time.Parse(momentForm, line[:len(momentForm)])
+		if err == nil && c.clock.Now().Sub(at) < remarkTime {
+			out = append(out, line)
+		}
+	}
+	return out
 }
 
 // notice is what appears on a terminal.
@@ -85,8 +125,11 @@ func motd(cfg *wire.NodeConfig, remarks []string) string {
 
 func noticeLine(n muster.Notice) string { return moment(n.At) + "  " + oneLine(n.Text) }
 
+// momentForm is how moment writes.
+const momentForm = "2006-01-02 15:04 UTC"
+
 // moment is a time as people in the cluster read it.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+func moment(t time.Time) string { return t.UTC().Format(momentForm) }
 
 // oneLine keeps a text on its line, and terminals as they are.
 func oneLine(s string) string {
