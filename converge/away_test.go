@@ -1,6 +1,7 @@
 package converge_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,17 @@ func TestARebootWhileTheServerIsAway(t *testing.T) {
 			if m := s.one(was.Machine); len(m.Faults) != 0 {
 				t.Errorf("%s: machine %+v is blamed", how, m)
 			}
+		}
+		// Who looks for sessions and jobs on the head finds why, once.
+		c, _, err := s.get(id)
+		told := 0
+		for _, n := range c.Notices {
+			if n.Code == "restarted" && strings.HasPrefix(n.Text, "the head (n0001) went off while the server was away and is started again on its machine") {
+				told++
+			}
+		}
+		if err != nil || told != 1 || len(c.Notices) != 1 {
+			t.Errorf("%s: %+v, %v", how, c.Notices, err)
 		}
 		// From now on the server listens.
 		r.world.Kill(old.Machine)

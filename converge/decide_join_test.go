@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
 )
 
 // A successor joins only when the scheduler has given up what ran under its
@@ -69,5 +70,42 @@ func TestANodeBecomesReadyOnce(t *testing.T) {
 	}
 	if told[1].Name != "ready" || !wasReady(muster.Node{Stages: got}) {
 		t.Errorf("%v, %v", told, got)
+	}
+}
+
+// A machine that went off unheard is started again. That it was the head's is
+// told to the people inside, with what it means to them.
+func TestAnAbsenceOfTheHeadIsTold(t *testing.T) {
+	t.Parallel()
+	off := func(s *Sight) { s.State, s.Attempt = provider.StateOff, 0 }
+	for _, c := range []struct {
+		machine   string
+		scheduler muster.Scheduler
+		role      muster.Role
+		want      string
+	}{
+		{"m1", muster.SchedulerSlurm, muster.RoleCompute, "the head (n01) went off while the server was away and is started again on its machine; jobs submitted in the last five seconds before may be lost: check squeue"},
+		{"m1", muster.SchedulerNone, muster.RoleHead, "the head went off while the server was away and is started again on its machine"},
+		{"m2", muster.SchedulerSlurm, muster.RoleCompute, ""},
+	} {
+		v := two(muster.ClusterReady, muster.NodeReady, knows(c.machine, off), node(0, func(n *muster.Node) { n.Role = c.role }), func(v *View) {
+			v.Started, v.Cluster.Spec.Scheduler = v.Now, c.scheduler
+		})
+		actions, _ := Decide(v)
+		boots, told := 0, ""
+		for _, a := range actions {
+			switch a := a.(type) {
+			case Boot:
+				boots++
+			case SetCluster:
+				told = ""
+				for _, n := range a.Cluster.Notices {
+					told += n.Text
+				}
+			}
+		}
+		if boots != 1 || told != c.want {
+			t.Errorf("%+v: %d boots, told %q: %s", c, boots, told, brief(actions))
+		}
 	}
 }

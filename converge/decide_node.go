@@ -250,6 +250,9 @@ func (d *decider) bootNodes() {
 		}
 		m.Attempt = n.Attempt
 		d.records = append(d.records, SetMachine{Machine: m}, Boot{Node: *n})
+		if w.text == wentOffAway {
+			d.tellAway(*n)
+		}
 		d.lookAt(n.Deadline)
 	}
 }

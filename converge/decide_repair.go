@@ -41,10 +41,31 @@ func (d *decider) wentOff(i int, s Sight, r *Report) {
 	case !s.Went.IsZero() && d.Now.Before(s.Went.Add(d.Limits.Together)): // do others go off, too?
 		d.lookAt(s.Went.Add(d.Limits.Together))
 	case r == nil && d.Now.Before(d.Started.Add(d.Limits.PowerCut)): // nobody was there to hear a goodbye
-		d.again(i, "the machine went off while the server was away; it is started again")
+		d.again(i, wentOffAway)
 	default:
 		d.lost(i, "machine "+string(n.Machine)+" went off by itself, without a goodbye"+because(s))
 	}
+}
+
+// wentOffAway is why a node is started again of which nobody heard a goodbye.
+const wentOffAway = "the machine went off while the server was away; it is started again"
+
+// tellAway leaves a word for those who look for their jobs and sessions when the
+// head is started again: nobody was there to say so when it went.
+func (d *decider) tellAway(n muster.Node) {
+	if !n.Head || d.Cluster.Phase != muster.ClusterReady {
+		return
+	}
+	head := "the head"
+	if n.Role != muster.RoleHead {
+		head += " (" + n.Name + ")"
+	}
+	text := head + " went off while the server was away and is started again on its machine"
+	if d.hasScheduler() {
+		text += "; jobs submitted in the last five seconds before may be lost: check squeue"
+	}
+	d.notice("restarted", text)
+	d.clusterText(text)
 }
 
 // noPower tells whether a machine is off because most machines are. For a while:
