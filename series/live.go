@@ -19,6 +19,8 @@ const (
 	// maxLive bounds the entries that are remembered.
 	maxLive = 200_000
 	shards  = 32
+	// keepClosed is how much room a shard keeps for the next slots.
+	keepClosed = 1024
 	// lately is how old a sample may be to count for the present.
 	lately = 45 * time.Second
 )
@@ -157,6 +159,7 @@ func (s *shard) shut(k key, st *state) {
 // with all, everything.
 func (l *live) take(now time.Time, all bool) (list []timed, lost int64) {
 	present := now.Unix() - now.Unix()%slot
+	n := 0
 	for i := range l.shards {
 		s := &l.shards[i]
 		s.mu.Lock()
@@ -168,8 +171,18 @@ func (l *live) take(now time.Time, all bool) (list []timed, lost int64) {
 				delete(s.m, k)
 			}
 		}
+		n += len(s.closed)
+		s.mu.Unlock()
+	}
+	list = make([]timed, 0, n)
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
 		list = append(list, s.closed...)
-		s.closed = nil
+		if clear(s.closed); cap(s.closed) > keepClosed {
+			s.closed = nil
+		}
+		s.closed = s.closed[:0]
 		lost += s.lost
 		s.lost = 0
 		s.mu.Unlock()
