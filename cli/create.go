@@ -82,7 +82,7 @@ Ctrl-C then only stops the telling: the cluster goes on.`,
 	flags.StringVar(&r.Egress, "egress", "", "outgoing traffic: none, proxy or nat")
 	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you; for root who called sudo, else muster)")
 	flags.StringVar(&r.Home, "home", "", "home volume of an earlier cluster (default: a new one)")
-	flags.StringVar(&r.HomeQuota, "home-quota", "", "bound of a new home: 100GiB")
+	flags.StringVar(&r.HomeQuota, "home-quota", "", "bound of a new home, where the server's file system can keep one: 100GiB")
 	flags.StringVar(&r.Retain, "retain", "", "how long the home stays after the cluster is deleted: 7d; 0: not at all")
 	flags.StringSliceVar(&r.Volumes, "volume", nil, "data to mount: NAME, NAME:/PLACE or NAME:/PLACE:ro")
 	flags.StringVar(&r.Scheduler, "scheduler", "", "slurm or none")
@@ -300,7 +300,7 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 		fmt.Fprintf(w, "  note        %s\n", clean(n))
 	}
 	if c.Cluster != nil && !c.Cluster.ETA.IsZero() && c.Status == string(muster.ClusterBuilding) {
-		fmt.Fprintf(w, "  expected    ready in about %s\n", age(time.Until(c.Cluster.ETA).Round(time.Second)))
+		fmt.Fprintf(w, "  expected    ready in about %s\n", age(max(time.Second, time.Until(c.Cluster.ETA).Round(time.Second))))
 	}
 	if c.DryRun && c.Answer.Verdict != muster.VerdictNow {
 		for _, change := range c.Answer.Change {
@@ -370,6 +370,13 @@ func (a *app) writeReady(w io.Writer, c wire.Created) {
 	name := clean(c.Name)
 	if text := stagesText(c.Cluster); text != "" {
 		fmt.Fprintf(w, "stages:       %s\n", clean(text))
+	}
+	if c.Cluster != nil {
+		for _, v := range c.Cluster.Volumes {
+			if v.Quota > 0 && !v.Enforced && v.Kind == muster.VolumeHome {
+				fmt.Fprintf(w, "note:         the size of %s, %s, is not enforced: the server's file system keeps no project quotas\n", clean(v.Target), size(v.Quota))
+			}
+		}
 	}
 	fmt.Fprintf(w, "use it:       muster ssh %s    muster exec %s -- COMMAND\n", name, name)
 	fmt.Fprintf(w, "give it back: muster delete %s\n", name)

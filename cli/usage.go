@@ -330,6 +330,10 @@ func (p *usagePage) site(w io.Writer, u wire.SiteUsage) {
 	}
 	for _, c := range u.Clusters {
 		t.rows = append(t.rows, []string{""}, []string{clean(c.Name) + "  " + string(c.ID)})
+		if len(c.Curves) == 0 {
+			t.rows = append(t.rows, []string{"  -", "nothing is known in this time"})
+			continue
+		}
 		p.rows(t, "  ", c.Curves, clusterFigures())
 	}
 	t.write(w)

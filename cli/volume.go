@@ -344,6 +344,6 @@ func writeMounts(w io.Writer, list []wire.MountedVolume, now time.Time) {
 // writeKept tells what a deleted cluster leaves.
 func (a *app) writeKept(d wire.Deleted) {
 	if d.Home != "" {
-		fmt.Fprintf(a.env.Out, "its home stays for %s as volume %s\n", age(time.Duration(d.Kept)*time.Second), clean(d.Home))
+		fmt.Fprintf(a.env.Out, "its home stays for %s as volume %s\n", days0(time.Duration(d.Kept)*time.Second), clean(d.Home))
 	}
 }
