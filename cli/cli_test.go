@@ -211,6 +211,8 @@ func TestNoServer(t *testing.T) {
 	t.Parallel()
 	w := at(t, nil)
 	w.run("list", "--server", "unix:/nowhere/muster.sock").want(t, 7, "/nowhere/muster.sock", "muster serve")
+	state := t.TempDir()
+	w.run("list", "--server", state).want(t, 7, "is a directory, not a socket", "--server unix:"+state+"/muster.sock")
 	w.run("list", "--server", "ftp://x").want(t, 2, "not a server address")
 	w.run("list", "--server", "https://x").want(t, 5, "MUSTER_TOKEN")
 	w.run("version").want(t, 0, "muster 1.2.3")

@@ -58,7 +58,11 @@ func (a *app) dialNode(ctx context.Context, k *client.Client, cluster, node, use
 	if err != nil {
 		t.conn.Close()
 		id := first(string(access.Cluster), cluster) // its name may be another's by then
-		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, loginTrouble(err)).
+		trouble := loginTrouble(err)
+		if trouble == hungUp && pretends(ctx, k, id, access.Node) {
+			return nil, nobodyThere(access.Node).Wrap(err)
+		}
+		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, trouble).
 			WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, access.Node).Wrap(err)
 	}
 	_ = t.conn.SetDeadline(time.Time{})
@@ -107,6 +111,8 @@ func nodeNamesOf(nodes []wire.Node) []string {
 	return names
 }
 
+const hungUp = "it hung up"
+
 // loginTrouble says what went wrong, without the addresses of this end.
 func loginTrouble(err error) string {
 	var network *net.OpError
@@ -114,7 +120,7 @@ func loginTrouble(err error) string {
 		return "it does not answer"
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
-		return "it hung up"
+		return hungUp
 	}
 	return strings.TrimPrefix(err.Error(), "ssh: ")
 }

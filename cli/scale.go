@@ -166,7 +166,7 @@ func (a *app) runScale(c *cobra.Command, args []string, f *scaleFlags) error {
 	}
 	done, err := k.Scale(c.Context(), args[0], r)
 	if err != nil {
-		return a.refusedScale(err)
+		return err
 	}
 	if a.output == "" {
 		fmt.Fprintln(a.env.Out, scaledText(done))
@@ -181,21 +181,6 @@ func (a *app) runScale(c *cobra.Command, args []string, f *scaleFlags) error {
 		}
 	}
 	return a.print(done, func(io.Writer) {})
-}
-
-// refusedScale adds what admission counted to a refusal.
-func (a *app) refusedScale(err error) error {
-	refused, ok := err.(*client.RefusedError) //nolint:errorlint // made by the client, never wrapped
-	if !ok || a.output != "" {
-		return err
-	}
-	for _, r := range refused.Answer.Rejections {
-		fmt.Fprintf(a.env.Err, "  %4d  %s\n", r.Count, clean(r.Text))
-	}
-	for _, change := range refused.Answer.Change[min(1, len(refused.Answer.Change)):] {
-		fmt.Fprintf(a.env.Err, "        %s\n", clean(change))
-	}
-	return err
 }
 
 // formerSize is how to ask for the size before a change.

@@ -120,6 +120,9 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
+		if exit.ExitCode() == 255 && pretends(ctx, k, first(string(access.Cluster), cluster), access.Node) { // ssh says nothing of it
+			a.report(nobodyThere(access.Node))
+		}
 		return &StatusError{Status: max(exit.ExitCode(), 1)}
 	}
 	return err

@@ -196,6 +196,10 @@ func (k *Client) noServer(message string) *muster.Error {
 	if k.address.String() == DefaultServer {
 		return e.WithHint("start one with 'sudo muster serve', or name another with --server or MUSTER_SERVER")
 	}
+	if info, err := os.Stat(k.address.Socket); err == nil && info.IsDir() {
+		e.Message = k.address.Socket + " is a directory, not a socket"
+		return e.WithHint("write the socket in it: --server unix:%s/muster.sock", strings.TrimSuffix(k.address.Socket, "/"))
+	}
 	dir := strings.TrimSuffix(k.address.Socket, "/muster.sock")
 	return e.WithHint("start it with 'muster serve --state %s', or correct --server or MUSTER_SERVER", dir)
 }
