@@ -69,6 +69,9 @@ func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineA
 	}
 	var failed error
 	if wait {
+		if a.output == "" {
+			writeAwaited(a.env.Err, what, list)
+		}
 		if list, failed = awaitMachines(c.Context(), k, what, list); failed != nil && muster.CodeOf(failed) != muster.EConflict {
 			return failed
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -54,6 +55,28 @@ func awaitMachines(ctx context.Context, k *client.Client, what wire.MachineActio
 			return list, ctx.Err()
 		case <-time.After(machineLook):
 		}
+	}
+}
+
+// writeAwaited says of machines that clusters have what is waited for: that may
+// be long.
+func writeAwaited(w io.Writer, what wire.MachineAction, list []wire.MachineChanged) {
+	if what == wire.MachineUndrain {
+		return // what is in use stays so, and is not waited for
+	}
+	var texts []string
+	by := map[string][]string{}
+	for _, m := range list {
+		if !m.Status.Held() {
+			continue
+		}
+		if by[m.Text] == nil {
+			texts = append(texts, m.Text)
+		}
+		by[m.Text] = append(by[m.Text], string(m.ID))
+	}
+	for _, text := range texts {
+		fmt.Fprintf(w, "waiting for %s: %s\n", clean(nodeset.Fold(by[text])), clean(text))
 	}
 }
 

@@ -58,6 +58,9 @@ muster.sock in there.`,
 						WithHint("use none, proxy and nat, with commas between them")
 				}
 			}
+			if c.Fake < 0 {
+				return muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).WithHint("write how many machines there should be, such as --fake 20")
+			}
 			if err := keepHomes(&c, retain); err != nil {
 				return err
 			}
