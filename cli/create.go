@@ -150,6 +150,9 @@ func (a *app) runCreate(c *cobra.Command, args []string, f *createFlags) error {
 	people := a.output == ""
 	if people {
 		a.writeCreated(a.env.Out, created)
+		if !f.wait && !created.DryRun {
+			fmt.Fprintf(a.env.Out, "follow it:    muster events -f %s    muster show %s\n", clean(created.Name), clean(created.Name))
+		}
 	}
 	if f.wait && !created.DryRun {
 		w := &watcher{app: a, client: k, id: created.ID, name: created.Name, show: people, timeout: f.timeout, goal: muster.ClusterReady, created: created.Cluster}
