@@ -51,7 +51,7 @@ func TestSlipsBeginNoProjects(t *testing.T) {
 		t.Fatal(err) // new, and no slip
 	}
 	for i, c := range []struct{ project, meant string }{
-		{"climte", "climate"}, {"turbin", "turbine"}, {"defualt", "default"}, {"cilmate", "climate"},
+		{"climte", "climate"}, {"turbin", "turbine"}, {"defult", "default"}, {"cilmate", "climate"},
 		{"run2", ""}, {"climate", ""}, {"turbine", ""}, {"ocean", ""},
 	} {
 		name := string(rune('a' + i))

@@ -40,7 +40,9 @@ func (s *Service) Top(ctx context.Context, who muster.Actor, ref string) (wire.T
 			return err
 		}
 		if ref != "" {
-			nodes, err = tx.Nodes(one.ID)
+			if nodes, err = tx.Nodes(one.ID); err != nil {
+				return err
+			}
 		} else {
 			out.Site = &wire.TopSite{Machines: counts.Machines}
 		}
