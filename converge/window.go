@@ -19,8 +19,16 @@ type window struct {
 	mu      sync.Mutex
 	held    map[muster.ClusterID]map[string]int
 	last    map[muster.ClusterID]int // how many booted when it last settled
-	waiting []muster.ClusterID
+	waiting []waiter
 	doubts  map[string]*doubt // by provider
+}
+
+// waiter is a cluster that got fewer places than it wanted.
+type waiter struct {
+	id muster.ClusterID
+	// tries: it is short only of providers in doubt. No place that is given back
+	// helps it: it asks again in its turn.
+	tries bool
 }
 
 // doubt is what is known of machines that were told to start, and did not.
@@ -35,6 +43,7 @@ type doubt struct {
 const (
 	doubtAfter = 8
 	doubtEvery = 15 * time.Second
+	mostTurns  = 20 // after which a cluster asks anyhow
 )
 
 // told notes whether a machine that was told to start did. open: from now on
@@ -46,7 +55,7 @@ func (w *window) told(p string, id muster.MachineID, err error, now time.Time) (
 	if err == nil {
 		delete(w.doubts, p)
 		if d != nil && len(d.refused) >= doubtAfter {
-			wake = slices.Clone(w.waiting)
+			wake = w.woken(func(waiter) bool { return true })
 		}
 		return false, wake
 	}
@@ -72,6 +81,17 @@ func newWindow(limit map[string]int) *window {
 	return &window{limit: limit, held: map[muster.ClusterID]map[string]int{}, last: map[muster.ClusterID]int{}, doubts: map[string]*doubt{}}
 }
 
+// woken lists the clusters that wait, in their order.
+func (w *window) woken(which func(waiter) bool) []muster.ClusterID {
+	var ids []muster.ClusterID
+	for _, x := range w.waiting {
+		if which(x) {
+			ids = append(ids, x.id)
+		}
+	}
+	return ids
+}
+
 // reserve takes up to the wanted number of places for a cluster that holds
 // booting ones already, and returns how many more it got of each provider, and
 // after how long to ask again though nobody gave a place back (0: not). The rest
@@ -84,27 +104,42 @@ func (w *window) reserve(id muster.ClusterID, booting, wanted map[string]int, no
 	for p, n := range booting {
 		hold[p] = n
 	}
-	short := false
+	turn := slices.IndexFunc(w.waiting, func(x waiter) bool { return x.id == id })
+	short, tries := false, true
 	for p, n := range wanted {
 		taken := w.taken(p, id) + hold[p]
 		free := w.max(p) - taken
-		if next, doubtful := w.doubtful(p); doubtful && n > 0 {
+		next, doubtful := w.doubtful(p)
+		if doubtful && n > 0 {
 			if free = 1 - min(taken, 1); now.Before(next) {
 				free = 0
 			}
-			if wait := max(next.Sub(now), time.Second); again == 0 || wait < again {
+			// Everybody asks in turn: all of them at once would ask in vain, but one.
+			before := turn
+			if turn < 0 || free > 0 {
+				before = len(w.waiting)
+			}
+			if wait := max(next.Sub(now), time.Second) + time.Duration(min(before, mostTurns))*doubtEvery; again == 0 || wait < again {
 				again = wait
 			}
 		}
 		got[p] = max(0, min(n, free))
 		hold[p] += got[p]
-		short = short || got[p] < n
+		if got[p] < n {
+			short, tries = true, tries && doubtful
+		}
+		if doubtful && got[p] > 0 && turn >= 0 { // the others come first now
+			w.waiting, turn = slices.Delete(w.waiting, turn, turn+1), -1
+		}
 	}
 	w.held[id] = hold
-	if i := slices.Index(w.waiting, id); short && i < 0 {
-		w.waiting = append(w.waiting, id)
-	} else if !short && i >= 0 {
-		w.waiting = slices.Delete(w.waiting, i, i+1)
+	switch x := (waiter{id, tries}); {
+	case short && turn < 0:
+		w.waiting = append(w.waiting, x)
+	case short:
+		w.waiting[turn] = x
+	case turn >= 0:
+		w.waiting = slices.Delete(w.waiting, turn, turn+1)
 	}
 	return got, again
 }
@@ -124,9 +159,9 @@ func (w *window) settle(id muster.ClusterID, booting map[string]int) []muster.Cl
 	}
 	switch {
 	case now < before:
-		return slices.Clone(w.waiting)
+		return w.woken(func(x waiter) bool { return !x.tries })
 	case now < reserved:
-		return slices.DeleteFunc(slices.Clone(w.waiting), func(x muster.ClusterID) bool { return x == id })
+		return w.woken(func(x waiter) bool { return !x.tries && x.id != id })
 	}
 	return nil
 }
@@ -145,8 +180,8 @@ func (w *window) forget(id muster.ClusterID) []muster.ClusterID {
 	defer w.mu.Unlock()
 	delete(w.held, id)
 	delete(w.last, id)
-	w.waiting = slices.DeleteFunc(w.waiting, func(x muster.ClusterID) bool { return x == id })
-	return slices.Clone(w.waiting)
+	w.waiting = slices.DeleteFunc(w.waiting, func(x waiter) bool { return x.id == id })
+	return w.woken(func(x waiter) bool { return !x.tries })
 }
 
 func (w *window) max(p string) int {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,10 @@ func (tx *Tx) MayChange(c muster.Cluster) error {
 
 // Cluster returns one cluster, also a deleted one.
 func (tx *Tx) Cluster(id muster.ClusterID) (muster.Cluster, error) {
+	if tx.s.glance {
+		c, ok := tx.s.db.recall.cluster(id)
+		return c, tx.s.recalled(ok)
+	}
 	list, err := tx.clusters(`id = ?`, string(id))
 	if err != nil {
 		return muster.Cluster{}, err
@@ -186,14 +191,25 @@ func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 		_, err = tx.s.exec(`INSERT INTO clusters (id, owner, project, name, phase, image, network_index, created, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(c.ID), c.Owner, c.Project, c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc)
-		return err
+		return errors.Join(err, tx.s.remember(doc))
 	}
 	if before, _, err := encode(old); err == nil && before == doc {
 		return nil
 	}
 	_, err = tx.s.exec(`UPDATE clusters SET name = ?, phase = ?, image = ?, network_index = ?, created = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
 		c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc, string(c.ID))
-	return err
+	return errors.Join(err, tx.s.remember(doc))
+}
+
+// remember keeps a cluster as it would be read, for when it is committed: the
+// end of its time is a time of day, which moves with the host's clock.
+func (s *session) remember(doc string) error {
+	var c muster.Cluster
+	if err := json.Unmarshal([]byte(doc), &c); err != nil {
+		return defect("a cluster cannot be read as it was written: %v", err)
+	}
+	s.wrote.clusters = append(s.wrote.clusters, c)
+	return nil
 }
 
 // writeUsers keeps the table by which the users of a cluster find it. They find

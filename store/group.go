@@ -25,7 +25,8 @@ type group struct {
 	began time.Time
 	lines []muster.Audit
 	nodes []liveNode // that were changed, in order
-	alone bool       // its one member has no savepoint
+	wrote written
+	alone bool // its one member has no savepoint
 }
 
 // A group is committed at the latest when it has so many members or is so old,
@@ -207,6 +208,8 @@ func (db *DB) leave(g *group, s *session, err error) {
 		g.kept++
 		g.lines = append(g.lines, s.lines...)
 		g.nodes = append(g.nodes, s.nodes...)
+		g.wrote.clusters = append(g.wrote.clusters, s.wrote.clusters...)
+		g.wrote.machines = append(g.wrote.machines, s.wrote.machines...)
 		return
 	}
 	if _, rerr := db.writer.exec(`ROLLBACK TO one`); rerr != nil {
@@ -274,7 +277,14 @@ func (db *DB) commit(g *group) {
 		db.abandon(db.kill(err))
 		return
 	}
-	if _, err := db.writer.exec(`COMMIT`); err != nil {
+	db.moment.Add(1)
+	_, err := db.writer.exec(`COMMIT`)
+	if err == nil {
+		db.live.commit(g.nodes)
+		db.recall.commit(g.wrote, g.nodes)
+	}
+	db.moment.Add(1)
+	if err != nil {
 		db.abandon(db.failed(err))
 		return
 	}
@@ -282,7 +292,6 @@ func (db *DB) commit(g *group) {
 		db.finish(g, db.kill(err))
 		return
 	}
-	db.live.commit(g.nodes)
 	db.feeds.publish(g.lines)
 	if err := db.fault(PointPublished); err != nil {
 		db.finish(g, db.kill(err))

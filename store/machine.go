@@ -12,6 +12,10 @@ func noMachine(id muster.MachineID) *muster.Error {
 // Machine returns one machine. Whoever may not see its tenant finds Cluster
 // and Node empty.
 func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
+	if tx.s.glance {
+		m, ok := tx.s.db.recall.machine(id)
+		return m, tx.s.recalled(ok)
+	}
 	list, err := tx.machines(`id = ?`, string(id))
 	if err != nil {
 		return muster.Machine{}, err
@@ -155,19 +159,21 @@ func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
 	if err != nil {
 		return err
 	}
-	if old.ID == "" {
-		_, err = tx.s.exec(`INSERT INTO machines (id, owner, project, provider, class, phase, cluster, node, rev, sum, doc)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(m.ID), owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.machineRev(), sum, doc)
-		return err
-	}
-	if m.Phase == old.Phase { // else it certainly changed
+	if old.ID != "" && m.Phase == old.Phase { // else it certainly changed
 		if before, _, err := encode(old); err == nil && before == doc {
 			return nil
 		}
 	}
+	rev := tx.s.machineRev()
+	tx.s.wrote.machines = append(tx.s.wrote.machines, change[muster.Machine]{rev, cloneMachine(m)})
+	if old.ID == "" {
+		_, err = tx.s.exec(`INSERT INTO machines (id, owner, project, provider, class, phase, cluster, node, rev, sum, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(m.ID), owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), rev, sum, doc)
+		return err
+	}
 	_, err = tx.s.exec(`UPDATE machines SET owner = ?, project = ?, provider = ?, class = ?, phase = ?, cluster = ?, node = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
-		owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), tx.s.machineRev(), sum, doc, string(m.ID))
+		owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), rev, sum, doc, string(m.ID))
 	return err
 }
 

@@ -23,18 +23,21 @@ func (tx *Tx) Site() ([]muster.Machine, error) {
 	if !tx.who.Admin {
 		return nil, noMachine("")
 	}
-	now, err := tx.MachineRevision()
-	if err != nil {
-		return nil, err
-	}
 	t := &tx.s.db.site
 	t.mu.Lock()
 	rev, list := t.rev, slices.Clone(t.list)
 	t.mu.Unlock()
+	now := rev
+	if !tx.s.glance {
+		var err error
+		if now, err = tx.MachineRevision(); err != nil {
+			return nil, err
+		}
+	}
 	if rev > now { // this view began before what is kept
 		return tx.Machines(MachineFilter{})
 	}
-	if rev == now {
+	if rev == now && !tx.s.glance {
 		return list, nil
 	}
 	changed, newest, err := tx.MachinesSince(rev)

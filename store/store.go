@@ -63,6 +63,8 @@ type DB struct {
 	machines cache[muster.MachineID, muster.Machine]
 	clusters cache[muster.ClusterID, muster.Cluster]
 	live     liveNodes
+	recall   recall
+	moment   atomic.Int64 // odd while a commit is on its way
 	site     site
 	newest   newest
 	measured atomic.Int64

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Glance is View by way of memory: fn sees what this process committed last and
+// remembers, all of one moment, without a look at the database. It costs little,
+// and what decides whenever somebody says a word asks it first. When seen is
+// false, fn asked for something that is not remembered or something was
+// committed meanwhile: what fn found is worthless, and View is to be asked.
+func (db *DB) Glance(ctx context.Context, who muster.Actor, fn func(*Tx) error) (seen bool, err error) {
+	if err := db.usable(ctx); err != nil {
+		return false, err
+	}
+	moment := db.moment.Load()
+	if moment%2 != 0 || !who.Admin {
+		return false, nil
+	}
+	s := &session{db: db, glance: true}
+	err = fn(&Tx{s: s, who: who, name: who.Name})
+	s.done = true
+	if s.broken != nil || db.moment.Load() != moment {
+		return false, nil
+	}
+	return true, err
+}
+
+// errNotRemembered ends a glance.
+var errNotRemembered = errors.New("it is not remembered")
+
+// recall is what a glance finds: clusters and machines as this process committed
+// them last, and what changed lately.
+type recall struct {
+	mu       sync.RWMutex
+	clusters map[muster.ClusterID]muster.Cluster
+	machines map[muster.MachineID]muster.Machine
+	nodes    map[muster.ClusterID]*lately[muster.Node]
+	changed  lately[muster.Machine]
+}
+
+// written is what one function wrote, or those of one commit.
+type written struct {
+	clusters []muster.Cluster
+	machines []change[muster.Machine]
+}
+
+// change is a record as it was written under a revision.
+type change[V any] struct {
+	rev int64
+	v   V
+}
+
+// lately is the newest changes of a kind in the order of their revisions.
+type lately[V any] struct {
+	list []change[V]
+	lost int64 // the newest revision that is not in the list any more
+}
+
+// Most changes that are remembered, of each cluster's nodes and of machines.
+const (
+	mostNodeChanges    = 64
+	mostMachineChanges = 1024
+)
+
+func (l *lately[V]) add(c change[V], most int) {
+	if len(l.list) >= most {
+		half := len(l.list) / 2
+		l.lost = l.list[half-1].rev
+		l.list = slices.Delete(l.list, 0, half)
+	}
+	l.list = append(l.list, c)
+}
+
+// since returns what changed after a revision, the last change of each; false
+// when not all of it is remembered.
+func since[K comparable, V any](l *lately[V], after int64, key func(V) K, clone func(V) V) (list []V, newest int64, ok bool) {
+	if after < l.lost || after <= 0 {
+		return nil, after, false
+	}
+	newest = after
+	seen := map[K]bool{}
+	for _, c := range slices.Backward(l.list) {
+		if c.rev <= after {
+			break
+		}
+		newest = max(newest, c.rev)
+		if k := key(c.v); !seen[k] {
+			seen[k] = true
+			list = append(list, clone(c.v))
+		}
+	}
+	return list, newest, true
+}
+
+// commit remembers what was committed. A deleted cluster is forgotten.
+func (r *recall) commit(w written, nodes []liveNode) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.clusters == nil {
+		r.clusters, r.machines, r.nodes = map[muster.ClusterID]muster.Cluster{}, map[muster.MachineID]muster.Machine{}, map[muster.ClusterID]*lately[muster.Node]{}
+	}
+	for _, n := range nodes {
+		l := r.nodes[n.n.Cluster]
+		if l == nil {
+			l = &lately[muster.Node]{}
+			r.nodes[n.n.Cluster] = l
+		}
+		l.add(change[muster.Node]{n.rev, n.n}, mostNodeChanges)
+	}
+	for _, m := range w.machines {
+		r.machines[m.v.ID] = m.v
+		r.changed.add(m, mostMachineChanges)
+	}
+	for _, c := range w.clusters {
+		if r.clusters[c.ID] = c; c.Phase == muster.ClusterDeleted {
+			delete(r.clusters, c.ID)
+			delete(r.nodes, c.ID)
+		}
+	}
+}
+
+func (r *recall) cluster(id muster.ClusterID) (muster.Cluster, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	c, ok := r.clusters[id]
+	return cloneCluster(c), ok
+}
+
+func (r *recall) machine(id muster.MachineID) (muster.Machine, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	m, ok := r.machines[id]
+	return cloneMachine(m), ok
+}
+
+// nodesSince are the nodes of a cluster that is remembered.
+func (r *recall) nodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if _, ok := r.clusters[id]; !ok {
+		return nil, after, false
+	}
+	l := r.nodes[id]
+	if l == nil {
+		return nil, after, after > 0
+	}
+	return since(l, after, func(n muster.Node) string { return n.Name }, cloneNode)
+}
+
+func (r *recall) machinesSince(after int64) ([]muster.Machine, int64, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return since(&r.changed, after, func(m muster.Machine) muster.MachineID { return m.ID }, cloneMachine)
+}
