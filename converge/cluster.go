@@ -169,11 +169,17 @@ func (v *Converger) readTimes(tx *store.Tx, c muster.Cluster) (t Times, err erro
 		kinds["scale"] = &t.Scale
 	}
 	for kind, span := range kinds {
-		if *span, err = v.spans.of(tx, v.c.Clock.Now(), kind, c.Class, string(c.Image)); err != nil {
+		if *span, err = usual(tx, kind, c.Class, string(c.Image)); err != nil {
 			return t, err
 		}
 	}
 	return t, nil
+}
+
+// usual is how long something took lately.
+func usual(tx *store.Tx, kind, class, image string) (Span, error) {
+	took, err := tx.Durations(kind, class, image, historySize)
+	return SpanOf(took), err
 }
 
 // record writes the record changes of a decision. The secrets of new tokens go

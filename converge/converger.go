@@ -20,7 +20,6 @@ type Converger struct {
 	c         Config
 	providers map[string]provider.Provider
 	sights    *sights
-	spans     spans
 	window    *window
 	loop      *Loop
 	observers map[string]*observer

@@ -103,7 +103,7 @@ func (v *Converger) machineTimes(tx *store.Tx, m muster.Machine) (t MachineTimes
 	default:
 		return t, nil
 	}
-	*span, err = v.spans.of(tx, v.c.Clock.Now(), kind, m.Facts.Class, "")
+	*span, err = usual(tx, kind, m.Facts.Class, "")
 	return t, err
 }
 

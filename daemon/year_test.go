@@ -398,11 +398,16 @@ func (l *life) check() {
 		if err != nil {
 			return err
 		}
+		ids := make([]muster.ClusterID, len(clusters))
+		for i, c := range clusters {
+			ids[i] = c.ID
+		}
+		all, err := tx.NodesOf(ids...)
+		if err != nil {
+			return err
+		}
 		for _, c := range clusters {
-			nodes, err := tx.Nodes(c.ID)
-			if err != nil {
-				return err
-			}
+			nodes := all[c.ID]
 			compute := 0
 			for _, n := range nodes {
 				if n.Machine != "" && n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining && fills[string(c.ID)+"/"+n.Name] != n.Machine {

@@ -30,21 +30,14 @@ func (tx *Tx) MayChange(c muster.Cluster) error {
 
 // Cluster returns one cluster, also a deleted one.
 func (tx *Tx) Cluster(id muster.ClusterID) (muster.Cluster, error) {
-	if tx.s.glance {
-		c, ok := tx.s.db.recall.cluster(id)
-		return c, tx.s.recalled(ok)
-	}
-	list, err := tx.clusters(`id = ?`, string(id))
+	c, err := tx.rawCluster(id)
 	if err != nil {
 		return muster.Cluster{}, err
 	}
-	if len(list) == 0 {
-		return muster.Cluster{}, noCluster(string(id))
-	}
-	if err := authorize(tx.who, read, clusterRecord(tx.who, list[0]), noCluster(string(id))); err != nil {
+	if err := authorize(tx.who, read, clusterRecord(tx.who, c), noCluster(string(id))); err != nil {
 		return muster.Cluster{}, err
 	}
-	return list[0], nil
+	return c, nil
 }
 
 // tenant is Cluster for what is written in its name. The record is shared: it
@@ -68,6 +61,24 @@ func (tx *Tx) rawTenant(id muster.ClusterID) (muster.Cluster, error) {
 	if id != "" && tx.s.tenant.ID == id {
 		return tx.s.tenant, nil
 	}
+	c, err := tx.rawCluster(id)
+	if err != nil {
+		return muster.Cluster{}, err
+	}
+	tx.s.tenant = c
+	return c, nil
+}
+
+// rawCluster reads one, whoever asks. ENotFound: there is none.
+func (tx *Tx) rawCluster(id muster.ClusterID) (muster.Cluster, error) {
+	if err := tx.s.usable(false); err != nil {
+		return muster.Cluster{}, err
+	}
+	if tx.s.remembers(clusterKey(id)) {
+		if c, ok := tx.s.db.recall.cluster(id); ok || tx.s.glance {
+			return c, tx.s.recalled(ok)
+		}
+	}
 	list, err := tx.clusters(`id = ?`, string(id))
 	if err != nil {
 		return muster.Cluster{}, err
@@ -75,7 +86,6 @@ func (tx *Tx) rawTenant(id muster.ClusterID) (muster.Cluster, error) {
 	if len(list) == 0 {
 		return muster.Cluster{}, noCluster(string(id))
 	}
-	tx.s.tenant = list[0]
 	return list[0], nil
 }
 
@@ -125,13 +135,11 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 	if err := authorize(tx.who, write, clusterRecord(tx.who, c), noCluster(string(c.ID))); err != nil {
 		return err
 	}
-	list, err := tx.clusters(`id = ?`, string(c.ID))
-	if err != nil {
+	old, err := tx.rawCluster(c.ID)
+	if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return err
 	}
-	var old muster.Cluster
-	if len(list) == 1 {
-		old = list[0]
+	if err == nil {
 		if err := authorize(tx.who, write, clusterRecord(tx.who, old), noCluster(string(c.ID))); err != nil {
 			return err
 		}
@@ -179,6 +187,7 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 
 func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 	tx.s.tenant = muster.Cluster{}
+	tx.s.changes(clusterKey(c.ID))
 	doc, sum, err := encode(c)
 	if err != nil {
 		return err

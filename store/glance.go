@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/muster-hpc/muster"
 )
@@ -34,6 +35,39 @@ func (db *DB) Glance(ctx context.Context, who muster.Actor, fn func(*Tx) error) 
 // errNotRemembered ends a glance.
 var errNotRemembered = errors.New("it is not remembered")
 
+// key names what was changed: a cluster, a node, a machine, with an empty name
+// any node of a cluster, with an empty ID any machine.
+type key struct {
+	kind     byte
+	id, name string
+}
+
+func clusterKey(id muster.ClusterID) key { return key{kind: 'c', id: string(id)} }
+func machineKey(id muster.MachineID) key { return key{kind: 'm', id: string(id)} }
+func nodeKeyOf(id muster.ClusterID, name string) key {
+	return key{kind: 'n', id: string(id), name: name}
+}
+
+// changes notes what a function is about to write.
+func (s *session) changes(keys ...key) {
+	if s.dirty == nil {
+		s.dirty = map[key]bool{}
+	}
+	for _, k := range keys {
+		s.dirty[k] = true
+	}
+}
+
+// remembers tells whether what was committed last about k is what this
+// transaction sees: in a glance, and in an Update as long as nobody in its group
+// has changed it. A View sees an older moment, perhaps.
+func (s *session) remembers(k key) bool {
+	if !s.write {
+		return s.glance
+	}
+	return !s.dirty[k] && (s.db.group == nil || !s.db.group.dirty[k])
+}
+
 // recall is what a glance finds: clusters and machines as this process committed
 // them last, and what changed lately.
 type recall struct {
@@ -42,12 +76,16 @@ type recall struct {
 	machines map[muster.MachineID]muster.Machine
 	nodes    map[muster.ClusterID]*lately[muster.Node]
 	changed  lately[muster.Machine]
+
+	durations map[durationKey][]time.Duration // newest first
 }
 
 // written is what one function wrote, or those of one commit.
 type written struct {
 	clusters []muster.Cluster
 	machines []change[muster.Machine]
+
+	durations []measure
 }
 
 // change is a record as it was written under a revision.
@@ -116,6 +154,9 @@ func (r *recall) commit(w written, nodes []liveNode) {
 	for _, m := range w.machines {
 		r.machines[m.v.ID] = m.v
 		r.changed.add(m, mostMachineChanges)
+	}
+	for _, m := range w.durations {
+		r.took(m)
 	}
 	for _, c := range w.clusters {
 		if r.clusters[c.ID] = c; c.Phase == muster.ClusterDeleted {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ type group struct {
 	lines []muster.Audit
 	nodes []liveNode // that were changed, in order
 	wrote written
-	alone bool // its one member has no savepoint
+	dirty map[key]bool // that were changed
+	alone bool         // its one member has no savepoint
 }
 
 // A group is committed at the latest when it has so many members or is so old,
@@ -97,7 +99,7 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 		return db.usable(ctx)
 	}
 	defer func() { db.readers <- c }()
-	s := &session{db: db, conn: c, swept: db.live.sweeps()}
+	s := &session{db: db, conn: c, swept: db.live.sweeps(), moment: db.moment.Load()}
 	if _, err := c.exec(`BEGIN`); err != nil {
 		return db.failed(err)
 	}
@@ -210,6 +212,11 @@ func (db *DB) leave(g *group, s *session, err error) {
 		g.nodes = append(g.nodes, s.nodes...)
 		g.wrote.clusters = append(g.wrote.clusters, s.wrote.clusters...)
 		g.wrote.machines = append(g.wrote.machines, s.wrote.machines...)
+		g.wrote.durations = append(g.wrote.durations, s.wrote.durations...)
+		if g.dirty == nil {
+			g.dirty = s.dirty
+		}
+		maps.Copy(g.dirty, s.dirty)
 		return
 	}
 	if _, rerr := db.writer.exec(`ROLLBACK TO one`); rerr != nil {

@@ -75,7 +75,9 @@ func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 	if err := authorize(tx.who, write, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
 		return err
 	}
-	tx.s.db.measured.Add(1)
+	k := durationKey{kind, class, image}
+	tx.s.changes(k.key())
+	tx.s.wrote.durations = append(tx.s.wrote.durations, measure{k, d})
 	if _, err := tx.s.exec(`INSERT INTO durations (owner, project, kind, class, image, took, at) VALUES ('system', '', ?, ?, ?, ?, ?)`,
 		kind, class, image, int64(d), nanos(tx.now())); err != nil {
 		return err
@@ -89,17 +91,22 @@ func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 	return err
 }
 
-// Measured changes with every PutDuration: what was read of Durations may be
-// kept as long as it stays the same.
-func (tx *Tx) Measured() int64 { return tx.s.db.measured.Load() }
-
 // Durations returns how long something took lately, newest first. An empty
-// class or image stands for any.
+// class or image stands for any. A few of the newest come from memory, and may
+// be newer than what else a View shows: estimates are made of them.
 func (tx *Tx) Durations(kind, class, image string, limit int) ([]time.Duration, error) {
 	if err := authorize(tx.who, read, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
 		return nil, err
 	}
-	w := (&where{cond: "kind = ?", args: []any{kind}}).is("class", class).is("image", image).by("n DESC", limit)
+	if limit > 0 && limit <= mostDurations {
+		list, err := tx.lastDurations(durationKey{kind, class, image})
+		return list[:min(limit, len(list))], err
+	}
+	return tx.readDurations(durationKey{kind, class, image}, limit)
+}
+
+func (tx *Tx) readDurations(k durationKey, limit int) ([]time.Duration, error) {
+	w := (&where{cond: "kind = ?", args: []any{k.kind}}).is("class", k.class).is("image", k.image).by("n DESC", limit)
 	var list []time.Duration
 	err := tx.s.each(func(r *sql.Rows) error {
 		var d int64

@@ -12,9 +12,10 @@ func noMachine(id muster.MachineID) *muster.Error {
 // Machine returns one machine. Whoever may not see its tenant finds Cluster
 // and Node empty.
 func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
-	if tx.s.glance {
-		m, ok := tx.s.db.recall.machine(id)
-		return m, tx.s.recalled(ok)
+	if tx.who.Admin && tx.s.remembers(machineKey(id)) {
+		if m, ok := tx.s.db.recall.machine(id); ok || tx.s.glance {
+			return m, tx.s.recalled(ok)
+		}
 	}
 	list, err := tx.machines(`id = ?`, string(id))
 	if err != nil {
@@ -88,13 +89,9 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 		return muster.Errorf(muster.EConflict, "machine %s is %s and has cluster %q and node %q", m.ID, m.Phase, m.Cluster, m.Node).
 			WithHint("a machine has a cluster and a node exactly while it is allocated or active")
 	}
-	list, err := tx.rawMachines(nil, `id = ?`, string(m.ID))
+	old, err := tx.before(m.ID)
 	if err != nil {
 		return err
-	}
-	var old muster.Machine
-	if len(list) == 1 {
-		old = list[0]
 	}
 	if m, err = tx.claim(m, old); err != nil {
 		return err
@@ -134,6 +131,20 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 	return tx.log(line)
 }
 
+// before is a machine as it is, whoever asks; empty when there is none.
+func (tx *Tx) before(id muster.MachineID) (muster.Machine, error) {
+	if tx.s.remembers(machineKey(id)) {
+		if m, ok := tx.s.db.recall.machine(id); ok {
+			return m, nil
+		}
+	}
+	list, err := tx.rawMachines(nil, `id = ?`, string(id))
+	if err != nil || len(list) == 0 {
+		return muster.Machine{}, err
+	}
+	return list[0], nil
+}
+
 // claim authorizes a change of a machine, and limits what a user may change.
 func (tx *Tx) claim(m, old muster.Machine) (muster.Machine, error) {
 	absent := noMachine(m.ID)
@@ -165,6 +176,7 @@ func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
 		}
 	}
 	rev := tx.s.machineRev()
+	tx.s.changes(machineKey(m.ID), machineKey(""))
 	tx.s.wrote.machines = append(tx.s.wrote.machines, change[muster.Machine]{rev, cloneMachine(m)})
 	if old.ID == "" {
 		_, err = tx.s.exec(`INSERT INTO machines (id, owner, project, provider, class, phase, cluster, node, rev, sum, doc)

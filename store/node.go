@@ -48,6 +48,11 @@ func (tx *Tx) NodesOf(ids ...muster.ClusterID) (map[muster.ClusterID][]muster.No
 
 // Node returns one node.
 func (tx *Tx) Node(id muster.ClusterID, name string) (muster.Node, error) {
+	if tx.who.Admin && tx.s.write && tx.s.remembers(nodeKeyOf(id, name)) {
+		if n, ok := tx.s.db.live.get(nodeKey{id, name}); ok {
+			return cloneNode(n), tx.s.usable(false)
+		}
+	}
 	list, err := tx.nodes(`cluster = ? AND name = ?`, string(id), name)
 	if err != nil {
 		return muster.Node{}, err
@@ -157,6 +162,7 @@ func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
 	}
 	if old.Name == "" {
 		rev := tx.s.nodeRev(n.Cluster)
+		tx.s.changes(nodeKeyOf(n.Cluster, n.Name), nodeKeyOf(n.Cluster, ""))
 		tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
 		_, err = tx.s.exec(`INSERT INTO nodes (cluster, name, owner, project, idx, phase, machine, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -169,6 +175,7 @@ func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
 		}
 	}
 	rev := tx.s.nodeRev(n.Cluster)
+	tx.s.changes(nodeKeyOf(n.Cluster, n.Name), nodeKeyOf(n.Cluster, ""))
 	tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
 	_, err = tx.s.exec(`UPDATE nodes SET idx = ?, phase = ?, machine = ?, rev = ?, sum = ?, doc = ? WHERE cluster = ? AND name = ?`,
 		n.Index, string(n.Phase), null(n.Machine), rev, sum, doc, string(n.Cluster), n.Name)

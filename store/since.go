@@ -12,9 +12,10 @@ import (
 //
 // A revision that was read in an Update counts only if that Update committed.
 func (tx *Tx) NodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64, error) {
-	if tx.s.glance {
-		list, newest, ok := tx.s.db.recall.nodesSince(id, after)
-		return list, newest, tx.s.recalled(ok)
+	if tx.who.Admin && tx.s.remembers(nodeKeyOf(id, "")) {
+		if list, newest, ok := tx.s.db.recall.nodesSince(id, after); ok || tx.s.glance {
+			return list, newest, tx.s.recalled(ok)
+		}
 	}
 	if tx.who.Admin && tx.s.db.newest.knowsNodes(id, after) { // it was there when somebody looked
 		return nil, after, tx.s.usable(false)
@@ -29,9 +30,10 @@ func (tx *Tx) NodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64
 // MachinesSince returns the machines of the whole site that changed after a
 // revision, in no order, and the newest revision among them and the given one.
 func (tx *Tx) MachinesSince(after int64) ([]muster.Machine, int64, error) {
-	if tx.s.glance {
-		list, newest, ok := tx.s.db.recall.machinesSince(after)
-		return list, newest, tx.s.recalled(ok)
+	if tx.who.Admin && tx.s.remembers(machineKey("")) {
+		if list, newest, ok := tx.s.db.recall.machinesSince(after); ok || tx.s.glance {
+			return list, newest, tx.s.recalled(ok)
+		}
 	}
 	if tx.s.db.newest.knowsMachines(after) {
 		return nil, after, tx.s.usable(false)

@@ -28,7 +28,7 @@ func (tx *Tx) Site() ([]muster.Machine, error) {
 	rev, list := t.rev, slices.Clone(t.list)
 	t.mu.Unlock()
 	now := rev
-	if !tx.s.glance {
+	if !tx.s.remembers(machineKey("")) {
 		var err error
 		if now, err = tx.MachineRevision(); err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func (tx *Tx) Site() ([]muster.Machine, error) {
 	if rev > now { // this view began before what is kept
 		return tx.Machines(MachineFilter{})
 	}
-	if rev == now && !tx.s.glance {
+	if rev == now && !tx.s.remembers(machineKey("")) {
 		return list, nil
 	}
 	changed, newest, err := tx.MachinesSince(rev)

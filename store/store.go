@@ -67,7 +67,6 @@ type DB struct {
 	moment   atomic.Int64 // odd while a commit is on its way
 	site     site
 	newest   newest
-	measured atomic.Int64
 	volumes  cache[muster.VolumeID, muster.Volume]
 
 	dead   atomic.Pointer[muster.Error] // set once: by a crash in a test, or Close

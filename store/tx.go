@@ -31,10 +31,12 @@ type session struct {
 	lines  []muster.Audit
 	nodes  []liveNode // that were changed
 	wrote  written
+	dirty  map[key]bool // that were changed
 	// tenant is the cluster that was written for last, as it is now: a function
 	// that changes a thousand nodes of a cluster reads it once.
 	tenant muster.Cluster
 	swept  int64 // of the live nodes, before a view began
+	moment int64 // of the commits, before a view began
 	// touched are machines whose place must make sense when the function ends.
 	touched map[muster.MachineID]bool
 }

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"slices"
+	"time"
+)
+
+// mostDurations is how many of a kind are remembered.
+const mostDurations = 20
+
+// durationKey names what took some time. An empty class or image stands for any.
+type durationKey struct{ kind, class, image string }
+
+func (k durationKey) key() key { return key{kind: 'd', id: k.kind} }
+
+// measure is a duration as it was written.
+type measure struct {
+	durationKey
+	took time.Duration
+}
+
+// lastDurations are the newest of a kind: every decision asks for some, and
+// every boot adds one.
+func (tx *Tx) lastDurations(k durationKey) ([]time.Duration, error) {
+	s := tx.s
+	if err := s.usable(false); err != nil {
+		return nil, err
+	}
+	own := s.write && !s.remembers(k.key()) // it sees what is not committed
+	if list, ok := s.db.recall.durationsOf(k); ok && !own {
+		return list, nil
+	}
+	moment := s.db.moment.Load()
+	list, err := tx.readDurations(k, mostDurations)
+	if err == nil && !own && moment%2 == 0 && (s.write || moment == s.moment) {
+		s.db.recall.keepDurations(k, list, func() bool { return s.db.moment.Load() == moment })
+	}
+	return list, err
+}
+
+func (r *recall) durationsOf(k durationKey) ([]time.Duration, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list, ok := r.durations[k]
+	return slices.Clone(list), ok
+}
+
+// keepDurations remembers what was read, unless something was committed since.
+func (r *recall) keepDurations(k durationKey, list []time.Duration, same func() bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !same() {
+		return
+	}
+	if r.durations == nil || len(r.durations) >= maxCached {
+		r.durations = map[durationKey][]time.Duration{}
+	}
+	r.durations[k] = slices.Clone(list)
+}
+
+// took adds what was committed to all that it belongs to, with r.mu held.
+func (r *recall) took(m measure) {
+	for _, class := range slices.Compact([]string{m.class, ""}) {
+		for _, image := range slices.Compact([]string{m.image, ""}) {
+			k := durationKey{m.kind, class, image}
+			if list, ok := r.durations[k]; ok {
+				r.durations[k] = slices.Insert(list[:min(len(list), mostDurations-1)], 0, m.took)
+			}
+		}
+	}
+}
