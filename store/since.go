@@ -10,7 +10,8 @@ import (
 // no order, and the newest revision among them and the given one. Asked again
 // with that, it returns only what changed meanwhile. After 0 it returns all.
 //
-// A revision that was read in an Update counts only if that Update committed.
+// A revision that was read in an Update counts only if that Update committed,
+// and only in the process that read it.
 func (tx *Tx) NodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64, error) {
 	if tx.who.Admin && tx.s.remembers(nodeKeyOf(id, "")) {
 		if list, newest, ok := tx.s.db.recall.nodesSince(id, after); ok || tx.s.glance {
