@@ -10,7 +10,7 @@ import (
 
 // How much memory the server takes before garbage is collected more often.
 // Below plentiful it is left to Go, which doubles what is in use. A large site
-// that rests gets a tenth more than that; one with much to do gets half, so
+// that rests gets a tenth more than that; one with much to do doubles it, too, so
 // that it does not collect all the time.
 const (
 	plentiful  = 256 << 20
@@ -45,7 +45,7 @@ func boundMemory(ctx context.Context) error {
 // collecting is all it does.
 func memoryFor(used int64, busy bool) int64 {
 	if busy {
-		return max(plentiful, used+used/2)
+		return max(plentiful, 2*used)
 	}
 	return max(plentiful, used+used/10)
 }

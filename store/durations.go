@@ -26,10 +26,10 @@ func (tx *Tx) lastDurations(k durationKey) ([]time.Duration, error) {
 	if err := s.usable(false); err != nil {
 		return nil, err
 	}
-	own := s.write && !s.remembers(k.key()) // it sees what is not committed
-	if list, ok := s.db.recall.durationsOf(k); ok && !own {
+	if list, ok := s.db.recall.durationsOf(k); ok {
 		return list, nil
 	}
+	own := s.write && !s.remembers(k.key()) // it would see what is not committed
 	moment := s.db.moment.Load()
 	list, err := tx.readDurations(k, mostDurations)
 	if err == nil && !own && moment%2 == 0 && (s.write || moment == s.moment) {
