@@ -26,10 +26,10 @@ func (db *DB) Glance(ctx context.Context, who muster.Actor, fn func(*Tx) error) 
 	s := &session{db: db, glance: true}
 	err = fn(&Tx{s: s, who: who, name: who.Name})
 	s.done = true
-	if s.broken != nil || db.moment.Load() != moment {
-		return false, nil
+	if seen = s.broken == nil && db.moment.Load() == moment; !seen {
+		err = nil // of a look that never was
 	}
-	return true, err
+	return seen, err
 }
 
 // errNotRemembered ends a glance.
