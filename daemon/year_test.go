@@ -127,11 +127,13 @@ func (l *life) costs() {
 	used := time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	if l.used != 0 && used-l.used > 2*time.Second {
 		l.t.Logf("%s: %.1f CPU seconds since %s", time.Now(), (used - l.used).Seconds(), l.last)
+		told := 0
 		for _, c := range l.clusters() {
 			l.view(func(tx *store.Tx) error {
 				nodes, err := tx.Nodes(c.ID)
 				for _, n := range nodes {
-					if n.Phase != muster.NodeReady && n.Phase != muster.NodeGone || len(n.Conditions) > 0 {
+					if (n.Phase != muster.NodeReady && n.Phase != muster.NodeGone || len(n.Conditions) > 0) && told < 5 {
+						told++
 						l.t.Logf("  %s %s %v: node %s %s on %s: %v", c.ID, c.Phase, c.Conditions, n.Name, n.Phase, n.Machine, n.Conditions)
 					}
 				}
