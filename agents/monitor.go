@@ -119,7 +119,8 @@ func (s *Server) sweep(now time.Time) {
 	var woken []muster.ClusterID
 	m := s.monitor
 	m.mu.Lock()
-	if step := now.Sub(m.swept); !m.swept.IsZero() && (step > standstill || step < 0) {
+	// By the wall, too: a host that slept does not count that time otherwise.
+	if step := max(now.Sub(m.swept), now.Round(0).Sub(m.swept.Round(0))); !m.swept.IsZero() && (step > standstill || step < 0) {
 		m.awake = now
 		s.c.Log.Warn("this server stood still, or its clock jumped; silence is counted anew", "seconds", step.Seconds())
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -152,5 +153,37 @@ func TestAJoinedConnectionEndsWithItsAttempt(t *testing.T) {
 	_, err := p.reports(t)
 	if muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), "over") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A connection that was made before there was a certificate may still be there:
+// whoever is refused over it presents the certificate over another.
+func TestAnOldConnectionDoesNotStandInTheWay(t *testing.T) {
+	t.Parallel()
+	x := newSpoken(t)
+	token := x.boot(1, time.Hour)
+	p := newSpeaker(x)
+	both := func() (errs [2]error) {
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { _, errs[i] = p.reports(t) })
+		}
+		wg.Wait()
+		return errs
+	}
+	for p.dials.Load() < 2 { // two connections that speak for nobody
+		for _, err := range both() {
+			if muster.CodeOf(err) != muster.EUnauth {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.joins(t, token)
+	for range 5 {
+		for _, err := range both() {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -36,6 +36,7 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 	actions, next := Decide(view)
 	tokens := map[string]string{}
 	if slices.ContainsFunc(actions, isRecord) {
+		boots := booting(view)
 		update := v.c.Store.Update
 		if len(actions) > many {
 			update = v.c.Store.UpdateMany
@@ -52,6 +53,9 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 		})
 		if err != nil {
 			v.forgetRecords(id)
+			for _, waiting := range v.window.settle(id, boots) { // others may have the places
+				v.Wake(waiting)
+			}
 			return 0, err
 		}
 		apply(&view, actions)
@@ -199,9 +203,7 @@ func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]str
 		case KeepFence:
 			err = tx.PutFence(a.Record, a.Cluster, a.Node)
 		case Measure:
-			if a.Took >= 0 { // else the clock was set back meanwhile
-				err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
-			}
+			err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
 		case Boot:
 			n := a.Node
 			secret, hash := pki.NewJoinToken()
@@ -300,7 +302,7 @@ func wanted(view View) map[string]int {
 		case n.Phase == muster.NodeFenced && view.Spares[n.Name].Machine.ID != "":
 			out[view.Spares[n.Name].Machine.Provider]++
 		case n.Phase == muster.NodeAssigned,
-			n.Phase == muster.NodeBooting && !n.NotBefore.IsZero() && !view.Now.Before(n.NotBefore),
+			n.Phase == muster.NodeBooting && !n.NotBefore.IsZero() && !view.Limits.heldBack(n, view.Now),
 			n.Phase == muster.NodeReady && (s.down(n.Attempt) || s.said(n) != nil && s.said(n).Rebooted):
 			out[p]++
 		}

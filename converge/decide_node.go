@@ -214,7 +214,7 @@ func (d *decider) failed(i int, why string) {
 
 // want asks for a boot of the node, in this decision or when its time comes.
 func (d *decider) want(i int, text string, held bool) {
-	if n := &d.Nodes[i]; d.Now.Before(n.NotBefore) {
+	if n := &d.Nodes[i]; d.Limits.heldBack(*n, d.Now) {
 		d.lookAt(n.NotBefore)
 		return
 	}
@@ -273,13 +273,16 @@ func (d *decider) setPhase(n *muster.Node, p muster.NodePhase, text string) {
 
 // deadline of the node's phase. A join leaves it to be computed here.
 func (d *decider) deadline(n muster.Node) time.Time {
-	if !n.Deadline.IsZero() {
+	since := n.PhaseSince
+	if since.After(d.Now) { // the clock was set back since
+		since = d.Started
+	} else if !n.Deadline.IsZero() {
 		return n.Deadline
 	}
 	if n.Phase == muster.NodeBooting {
-		return n.PhaseSince.Add(d.Limits.deadline(d.Times.Boot, d.Limits.Boot))
+		return since.Add(d.Limits.deadline(d.Times.Boot, d.Limits.Boot))
 	}
-	return n.PhaseSince.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+	return since.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
 }
 
 func (d *decider) class(n muster.Node) string { return d.Machines[n.Machine].Facts.Class }

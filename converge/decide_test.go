@@ -148,6 +148,7 @@ func TestDecide(t *testing.T) {
 		{"a machine that died waits for another try", two(building, booting, knows("m1", off)), "n01=booting/1+wait"},
 		{"a boot that hangs is given up", two(building, booting, node(0, func(n *muster.Node) { n.Deadline = at(100) })), "n01=booting/1+wait"},
 		{"the next try waits", two(building, booting, node(0, func(n *muster.Node) { n.NotBefore, n.Failures = at(101), 1 })), ""},
+		{"the next try was put off before the clock was set back", two(building, booting, node(0, func(n *muster.Node) { n.NotBefore, n.Failures = at(7300), 1 })), "n01=booting/2 m1=active boot:n01"},
 		{"the next try comes", two(building, booting, node(0, func(n *muster.Node) { n.NotBefore, n.Failures = at(100), 1 })), "n01=booting/2 m1=active boot:n01"},
 		{"a word of an old attempt counts for nothing", two(building, configuring, says("m1", "ready", 0, nil)), ""},
 		{"nor does a word for another cluster", two(building, configuring, says("m1", "ready", 1, nil), knows("m1", func(s *Sight) { s.Report.Cluster = "c-0" })), ""},
@@ -386,5 +387,23 @@ func TestDecideSite(t *testing.T) {
 	}
 	if gone := DecideSite([]muster.Machine{m}, nil, at(5)); brief(gone) != "a=retired" || len(gone[0].(SetMachine).Machine.Conditions) != 0 {
 		t.Errorf("retired and gone: %+v", gone)
+	}
+}
+
+// A deadline that was written before the clock was set back counts from the
+// start of the server.
+func TestDeadlineOfTheFuture(t *testing.T) {
+	t.Parallel()
+	v := two(muster.ClusterBuilding, muster.NodeBooting)
+	v.Limits = v.Limits.withDefaults()
+	d := &decider{View: v}
+	n := v.Nodes[0]
+	n.Deadline = at(400)
+	if got := d.deadline(n); !got.Equal(at(400)) {
+		t.Errorf("the deadline is %s", got)
+	}
+	n.PhaseSince, n.Deadline = at(7200), at(7400)
+	if got, want := d.deadline(n), at(0).Add(v.Limits.Boot); !got.Equal(want) {
+		t.Errorf("the deadline of the future is %s, not %s", got, want)
 	}
 }

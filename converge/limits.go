@@ -3,6 +3,8 @@ package converge
 import (
 	"slices"
 	"time"
+
+	"github.com/muster-hpc/muster"
 )
 
 // Limits are the times and counts by which Decide judges. Zero fields take the
@@ -125,6 +127,7 @@ type Times struct {
 
 // SpanOf summarizes a history.
 func SpanOf(history []time.Duration) Span {
+	history = slices.DeleteFunc(slices.Clone(history), func(d time.Duration) bool { return d < 0 }) // of a clock that was set back
 	if len(history) == 0 {
 		return Span{}
 	}
@@ -152,6 +155,12 @@ func (l Limits) deadline(s Span, def time.Duration) time.Duration {
 	}
 	d := max(4*s.Median, s.Median+10*s.Spread)
 	return min(max(d, l.Shortest), max(l.Longest, def))
+}
+
+// heldBack tells whether a node is not tried again yet. A time further ahead
+// than any wait was written before the clock was set back.
+func (l Limits) heldBack(n muster.Node, now time.Time) bool {
+	return now.Before(n.NotBefore) && !n.NotBefore.After(now.Add(2*max(l.RetryMax, l.NoPower)))
 }
 
 // late is how long something takes at most before it is remarkable.

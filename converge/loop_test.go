@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/muster-hpc/muster"
 )
 
 // started runs a loop until the test ends.
@@ -201,6 +203,63 @@ func TestWindow(t *testing.T) {
 	w.forget("a")
 	if got, _ := w.reserve("b", nil, in(9), time.Time{}); got["fake"] != 3 {
 		t.Errorf("b got %v", got)
+	}
+}
+
+// In doubt about power one machine is tried every now and then, by the clusters
+// in turn, however often one of them asks, and also while others boot.
+func TestWindowTakesTurnsInDoubt(t *testing.T) {
+	t.Parallel()
+	w := newWindow(map[string]int{"fake": 64})
+	one := map[string]int{"fake": 1}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	refuse := func() (open bool) {
+		for i := range doubtAfter {
+			open, _ = w.told("fake", muster.MachineID(fmt.Sprint(i)), errors.New("dark"), now)
+		}
+		return open
+	}
+	if !refuse() {
+		t.Fatal("there is no doubt")
+	}
+	boots := map[string]int{"fake": 3} // of the first, since before the power went
+	got := map[muster.ClusterID]int{}
+	due := map[muster.ClusterID]time.Time{}
+	for end := now.Add(10 * time.Minute); now.Before(end); now = now.Add(time.Second) {
+		for _, id := range []muster.ClusterID{"busy", "b", "c"} {
+			if id != "busy" && now.Before(due[id]) {
+				continue // only one of them asks all the time
+			}
+			have := map[string]int{}
+			if id == "busy" {
+				have = boots
+			}
+			g, again := w.reserve(id, have, one, now)
+			if again <= 0 {
+				t.Fatalf("%s is not told when to ask again", id)
+			}
+			due[id] = now.Add(again)
+			w.settle(id, have)
+			if g["fake"] > 0 {
+				got[id]++
+				w.told("fake", "x", errors.New("dark"), now)
+			}
+		}
+	}
+	if n := got["busy"] + got["b"] + got["c"]; n < 25 || n > 41 {
+		t.Errorf("%d tries in ten minutes: %v", n, got)
+	}
+	for _, id := range []muster.ClusterID{"busy", "b", "c"} {
+		if got[id] < 6 {
+			t.Errorf("%s had %d tries: %v", id, got[id], got)
+		}
+	}
+	w.told("fake", "x", errors.New("dark"), now)
+	for _, id := range []muster.ClusterID{"busy", "b", "c"} {
+		w.reserve(id, nil, one, now)
+	}
+	if _, wake := w.told("fake", "y", nil, now); len(wake) != 3 {
+		t.Errorf("power is back; woken %v", wake)
 	}
 }
 

@@ -26,6 +26,7 @@ type window struct {
 // waiter is a cluster that got fewer places than it wanted.
 type waiter struct {
 	id muster.ClusterID
+	of []string // providers of which it is short
 	// tries: it is short only of providers in doubt. No place that is given back
 	// helps it: it asks again in its turn.
 	tries bool
@@ -43,7 +44,8 @@ type doubt struct {
 const (
 	doubtAfter = 8
 	doubtEvery = 15 * time.Second
-	mostTurns  = 20 // after which a cluster asks anyhow
+	mostTurns  = 20              // after which a cluster asks anyhow
+	turnTime   = 2 * time.Second // after which a turn is over
 )
 
 // told notes whether a machine that was told to start did. open: from now on
@@ -69,12 +71,13 @@ func (w *window) told(p string, id muster.MachineID, err error, now time.Time) (
 	return before < doubtAfter && len(d.refused) >= doubtAfter, nil
 }
 
-// doubtful tells when another machine may be told to start, if that is limited.
-func (w *window) doubtful(p string) (time.Time, bool) {
+// doubtful is the doubt of a provider if it limits when a machine may be told to
+// start, and nil otherwise.
+func (w *window) doubtful(p string) *doubt {
 	if d := w.doubts[p]; d != nil && len(d.refused) >= doubtAfter {
-		return d.next, true
+		return d
 	}
-	return time.Time{}, false
+	return nil
 }
 
 func newWindow(limit map[string]int) *window {
@@ -105,43 +108,58 @@ func (w *window) reserve(id muster.ClusterID, booting, wanted map[string]int, no
 		hold[p] = n
 	}
 	turn := slices.IndexFunc(w.waiting, func(x waiter) bool { return x.id == id })
-	short, tries := false, true
+	x, tried := waiter{id: id, tries: true}, false
 	for p, n := range wanted {
-		taken := w.taken(p, id) + hold[p]
-		free := w.max(p) - taken
-		next, doubtful := w.doubtful(p)
-		if doubtful && n > 0 {
-			if free = 1 - min(taken, 1); now.Before(next) {
+		free := w.max(p) - w.taken(p, id) - hold[p]
+		d := w.doubtful(p)
+		if d != nil && n > 0 {
+			before := w.ahead(p, turn)
+			// Everybody asks in turn: all of them at once would ask in vain, but
+			// one. Who does not ask in its turn blocks nobody for long.
+			if late := now.Sub(d.next); late < 0 || before > 0 && late < turnTime {
 				free = 0
 			}
-			// Everybody asks in turn: all of them at once would ask in vain, but one.
-			before := turn
-			if turn < 0 || free > 0 {
-				before = len(w.waiting)
+			if free = min(free, 1); free > 0 {
+				d.next, tried, before = now.Add(doubtEvery), true, len(w.waiting)
 			}
-			if wait := max(next.Sub(now), time.Second) + time.Duration(min(before, mostTurns))*doubtEvery; again == 0 || wait < again {
+			if wait := max(d.next.Sub(now), time.Second) + time.Duration(min(before, mostTurns))*doubtEvery; again == 0 || wait < again {
 				again = wait
 			}
 		}
 		got[p] = max(0, min(n, free))
 		hold[p] += got[p]
 		if got[p] < n {
-			short, tries = true, tries && doubtful
-		}
-		if doubtful && got[p] > 0 && turn >= 0 { // the others come first now
-			w.waiting, turn = slices.Delete(w.waiting, turn, turn+1), -1
+			x.of = append(x.of, p)
+			x.tries = x.tries && d != nil
 		}
 	}
 	w.held[id] = hold
-	switch x := (waiter{id, tries}); {
+	short := len(x.of) > 0
+	if turn >= 0 && (tried || !short) { // the others come first now
+		w.waiting, turn = slices.Delete(w.waiting, turn, turn+1), -1
+	}
+	switch {
 	case short && turn < 0:
 		w.waiting = append(w.waiting, x)
 	case short:
 		w.waiting[turn] = x
-	case turn >= 0:
-		w.waiting = slices.Delete(w.waiting, turn, turn+1)
 	}
 	return got, again
+}
+
+// ahead is how many of those that wait for a provider stand before a place in
+// the queue; -1 is its end.
+func (w *window) ahead(p string, turn int) int {
+	if turn < 0 {
+		turn = len(w.waiting)
+	}
+	n := 0
+	for _, x := range w.waiting[:turn] {
+		if slices.Contains(x.of, p) {
+			n++
+		}
+	}
+	return n
 }
 
 // settle says how many of the cluster's machines boot now. It returns the

@@ -200,14 +200,20 @@ func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 		_, err = tx.s.exec(`INSERT INTO clusters (id, owner, project, name, phase, image, network_index, created, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(c.ID), c.Owner, c.Project, c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc)
-		return errors.Join(err, tx.s.remember(doc))
+		if err != nil {
+			return err
+		}
+		return tx.s.remember(doc)
 	}
 	if before, _, err := encode(old); err == nil && before == doc {
 		return nil
 	}
 	_, err = tx.s.exec(`UPDATE clusters SET name = ?, phase = ?, image = ?, network_index = ?, created = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
 		c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc, string(c.ID))
-	return errors.Join(err, tx.s.remember(doc))
+	if err != nil {
+		return err
+	}
+	return tx.s.remember(doc)
 }
 
 // remember keeps a cluster as it would be read, for when it is committed: the

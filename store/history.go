@@ -67,7 +67,7 @@ func (tx *Tx) Cleans(id muster.MachineID, limit int) ([]muster.CleanRecord, erro
 }
 
 // PutDuration remembers how long something took, for estimates. Only
-// administrators and Muster itself may.
+// administrators and Muster itself may. Less than nothing is not kept.
 func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 	if err := tx.s.usable(true); err != nil {
 		return err
@@ -75,13 +75,16 @@ func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 	if err := authorize(tx.who, write, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
 		return err
 	}
+	if d < 0 { // the clock was set back meanwhile
+		return nil
+	}
 	k := durationKey{kind, class, image}
 	tx.s.changes(k.key())
-	tx.s.wrote.durations = append(tx.s.wrote.durations, measure{k, d})
 	if _, err := tx.s.exec(`INSERT INTO durations (owner, project, kind, class, image, took, at) VALUES ('system', '', ?, ?, ?, ?, ?)`,
 		kind, class, image, int64(d), nanos(tx.now())); err != nil {
 		return err
 	}
+	tx.s.wrote.durations = append(tx.s.wrote.durations, measure{k, d})
 	if rand.IntN(pruneOneIn) != 0 {
 		return nil
 	}

@@ -177,15 +177,17 @@ func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
 	}
 	rev := tx.s.machineRev()
 	tx.s.changes(machineKey(m.ID), machineKey(""))
-	tx.s.wrote.machines = append(tx.s.wrote.machines, change[muster.Machine]{rev, cloneMachine(m)})
 	if old.ID == "" {
 		_, err = tx.s.exec(`INSERT INTO machines (id, owner, project, provider, class, phase, cluster, node, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(m.ID), owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), rev, sum, doc)
-		return err
+	} else {
+		_, err = tx.s.exec(`UPDATE machines SET owner = ?, project = ?, provider = ?, class = ?, phase = ?, cluster = ?, node = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
+			owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), rev, sum, doc, string(m.ID))
 	}
-	_, err = tx.s.exec(`UPDATE machines SET owner = ?, project = ?, provider = ?, class = ?, phase = ?, cluster = ?, node = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
-		owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), rev, sum, doc, string(m.ID))
+	if err == nil { // only what was written is remembered, whatever the caller makes of the error
+		tx.s.wrote.machines = append(tx.s.wrote.machines, change[muster.Machine]{rev, cloneMachine(m)})
+	}
 	return err
 }
 

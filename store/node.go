@@ -163,10 +163,12 @@ func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
 	if old.Name == "" {
 		rev := tx.s.nodeRev(n.Cluster)
 		tx.s.changes(nodeKeyOf(n.Cluster, n.Name), nodeKeyOf(n.Cluster, ""))
-		tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
 		_, err = tx.s.exec(`INSERT INTO nodes (cluster, name, owner, project, idx, phase, machine, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(n.Cluster), n.Name, c.Owner, c.Project, n.Index, string(n.Phase), null(n.Machine), rev, sum, doc)
+		if err == nil {
+			tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
+		}
 		return err
 	}
 	if n.Phase == old.Phase { // else it certainly changed
@@ -176,8 +178,10 @@ func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
 	}
 	rev := tx.s.nodeRev(n.Cluster)
 	tx.s.changes(nodeKeyOf(n.Cluster, n.Name), nodeKeyOf(n.Cluster, ""))
-	tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
 	_, err = tx.s.exec(`UPDATE nodes SET idx = ?, phase = ?, machine = ?, rev = ?, sum = ?, doc = ? WHERE cluster = ? AND name = ?`,
 		n.Index, string(n.Phase), null(n.Machine), rev, sum, doc, string(n.Cluster), n.Name)
+	if err == nil { // only what was written is remembered, whatever the caller makes of the error
+		tx.s.nodes = append(tx.s.nodes, liveNode{rev, cloneNode(n)})
+	}
 	return err
 }

@@ -184,8 +184,19 @@ func (c *Client) Report(ctx context.Context, q *wire.Report) (r wire.ReportReply
 	return r, fresh, err
 }
 
-// call makes one exchange. It returns false for an answer without a body.
+// call makes one exchange. It returns false for an answer without a body. A
+// connection may be left from before there was a credential: who is refused
+// presents the credential over a new one.
 func (c *Client) call(ctx context.Context, limit time.Duration, method, path string, body, reply any, size int64) (bool, error) {
+	some, err := c.exchange(ctx, limit, method, path, body, reply, size)
+	if muster.CodeOf(err) == muster.EUnauth && c.cert.Load() != nil {
+		c.pipe.CloseIdleConnections()
+		some, err = c.exchange(ctx, limit, method, path, body, reply, size)
+	}
+	return some, err
+}
+
+func (c *Client) exchange(ctx context.Context, limit time.Duration, method, path string, body, reply any, size int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var in io.Reader

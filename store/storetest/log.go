@@ -135,6 +135,9 @@ func testHistory(t *testing.T, fresh freshFunc) {
 				return err
 			}
 		}
+		if err := tx.PutDuration("boot", "epyc", "img", -1); err != nil { // the clock was set back: not kept
+			return err
+		}
 		return tx.PutDuration("boot", "xeon", "img", 7)
 	})
 	view(t, db, alice(), func(tx *store.Tx) error {
