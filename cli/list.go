@@ -53,6 +53,11 @@ func (a *app) clusterTable(w io.Writer, list []wire.Cluster, now time.Time) {
 		if note == string(c.Status) {
 			note = " "
 		}
+		for _, x := range c.Conditions {
+			if x.Code == "degraded" { // more urgent than when its time ends
+				note = x.Text
+			}
+		}
 		t.row(c.Name, string(c.ID), string(c.Status), fmt.Sprintf("%d/%d", c.ReadyCount, c.NodeCount),
 			c.Spec.Image, c.Owner, since(c.Created, now), note)
 	}

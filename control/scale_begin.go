@@ -168,8 +168,9 @@ func (sc *scaler) strangers(set nodeset.Set, have []string, known nodeset.Set) e
 	return e.WithHint("it has %s", known)
 }
 
-// leavers chooses k nodes of a role to leave: those that do nothing before
-// those that run jobs, and then the last ones. Never the head.
+// leavers chooses k nodes of a role to leave: those that lost their machine first,
+// those that do nothing before those that run jobs, and then the last ones. Never
+// the head.
 func (sc *scaler) leavers(role muster.Role, k int) []muster.Node {
 	if k <= 0 {
 		return nil
@@ -182,7 +183,10 @@ func (sc *scaler) leavers(role muster.Role, k int) []muster.Node {
 		}
 	}
 	busy := func(n muster.Node) int {
-		if n.Phase == muster.NodeReady && working(state[n.Name]) {
+		switch {
+		case n.Machine == "":
+			return -1
+		case n.Phase == muster.NodeReady && working(state[n.Name]):
 			return 1
 		}
 		return 0

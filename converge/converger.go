@@ -33,6 +33,7 @@ type Converger struct {
 	unseen     map[string]bool // providers that were not looked at yet
 	discovered chan struct{}   // closed when unseen is empty
 	powerCut   bool            // most machines were off at the first look
+	cutAt      time.Time       // when most machines were off by themselves last
 	short      map[muster.ClusterID]bool
 	tried      map[nodeKey][]muster.MachineID
 }

@@ -15,6 +15,10 @@ import (
 // power is gone.
 const noPower = "no-power"
 
+// stragglers is how long after most machines went off others may follow, though
+// the first ones are started again: power supplies hold out differently long.
+const stragglers = 30 * time.Second
+
 // spareLook is how often a node without a machine is looked at when nothing
 // wakes its cluster.
 const spareLook = 5 * time.Minute
@@ -74,7 +78,10 @@ func (d *decider) noPower(s Sight) bool {
 	if d.PowerCut {
 		return true
 	}
-	return d.Off >= max(3, (d.On+d.Off+1)/2) && !s.Went.IsZero() && d.Now.Before(s.Went.Add(d.Limits.Blackout))
+	if s.Went.IsZero() || !d.Now.Before(s.Went.Add(d.Limits.Blackout)) {
+		return false
+	}
+	return d.blackout() || !d.CutAt.IsZero() && s.Went.Before(d.CutAt.Add(stragglers))
 }
 
 // again starts a node that was ready once more on its machine. What the

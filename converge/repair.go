@@ -92,7 +92,10 @@ func (v *Converger) watching(view *View) {
 	early := view.Now.Before(v.started.Add(v.c.Limits.PowerCut))
 	view.Blind = early && len(v.unseen) > 0
 	view.PowerCut = early && v.powerCut
-	view.Off, view.On = v.sights.power()
+	if view.Off, view.On = v.sights.power(); view.blackout() {
+		v.cutAt = view.Now
+	}
+	view.CutAt = v.cutAt
 }
 
 // nodeKey names a node of a cluster.

@@ -298,6 +298,45 @@ func TestAPowerCutBlamesNobody(t *testing.T) {
 	}
 }
 
+// Some machines hold out a little longer than the others, which are started again
+// by then: they belong to the same power cut.
+func TestStragglersOfAPowerCutAreNotBlamed(t *testing.T) {
+	t.Parallel()
+	r := lively(t, newRig(t, fake.Options{Machines: 8, Clock: newFastClock(1)}))
+	r.limits.Together = 12 * time.Second
+	s := r.start()
+	s.untilFree(8)
+	id := s.mustCreate(slurm(5))
+	s.untilPhase(id, muster.ClusterReady, 20*time.Second)
+	_, before, _ := s.get(id)
+	for _, n := range before[:3] {
+		r.world.Kill(n.Machine)
+	}
+	until(t, 60*time.Second, "the first are started again", func() bool {
+		_, nodes, _ := s.get(id)
+		return nodes[0].Attempt == 2 && nodes[1].Attempt == 2 && nodes[2].Attempt == 2
+	})
+	for _, n := range before[3:] {
+		r.world.Kill(n.Machine)
+	}
+	until(t, 60*time.Second, "the others are, too", func() bool {
+		_, nodes, _ := s.get(id)
+		return nodes[3].Attempt == 2 && nodes[4].Attempt == 2
+	})
+	s.untilWhole(id, 60*time.Second)
+	_, after, _ := s.get(id)
+	for i, n := range after {
+		if n.Machine != before[i].Machine || n.Repairs != 0 {
+			t.Errorf("node %+v", n)
+		}
+	}
+	for _, m := range s.machines() {
+		if len(m.Faults) > 0 {
+			t.Errorf("machine %s is blamed: %+v", m.ID, m.Conditions)
+		}
+	}
+}
+
 func conditioned(list []muster.Condition, code string) bool {
 	return slices.ContainsFunc(list, func(c muster.Condition) bool { return c.Code == code })
 }

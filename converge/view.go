@@ -46,7 +46,12 @@ type View struct {
 	// Off is how many of the site's machines with a cluster went off by
 	// themselves and have not come back, On how many run.
 	Off, On int
+	// CutAt is when that was most of them last.
+	CutAt time.Time
 }
+
+// blackout tells whether most machines are off by themselves.
+func (v View) blackout() bool { return v.Off >= max(3, (v.On+v.Off+1)/2) }
 
 // Spare is the machine for a node whose own is lost; without one, Why says what
 // is missing.
