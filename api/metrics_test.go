@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(made)
 	}
 	var id string
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		list, err := s.Client(alice).Clusters(t.Context(), clusterFilter())
 		if err == nil && len(list) == 1 && list[0].Status == muster.ClusterReady {
 			id = string(list[0].ID)

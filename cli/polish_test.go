@@ -123,7 +123,7 @@ func TestFollowLogs(t *testing.T) {
 	go func() { done <- f.run("logs", "-f", "cfd", "-n", "2") }()
 	told := func(text string) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(sofar.String(), text); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(sofar.String(), text); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("no %q in %s", text, sofar.String())
 			}

@@ -65,7 +65,7 @@ func TestAllOrNothing(t *testing.T) {
 		t.Errorf("reason %+v", c.Reason)
 	}
 	s.untilFree(3) // nobody came up: the machines are not to blame
-	until(t, 5*time.Second, "the network is gone", func() bool {
+	until(t, time.Minute, "the network is gone", func() bool {
 		n, _ := s.fake.Networks(t.Context())
 		return len(n) == 0
 	})

@@ -3,7 +3,9 @@ package configure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -211,10 +213,16 @@ func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	m := map[string]string{}
 	err := filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path != root {
+			return nil // a file on its way to its name, by something that runs beside
+		}
 		if err != nil || info.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		m[strings.TrimPrefix(path, root)] = fmt.Sprintf("%o %s", info.Mode().Perm(), b)
 		return err
 	})
@@ -226,7 +234,7 @@ func tree(t *testing.T, root string) map[string]string {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
