@@ -263,6 +263,7 @@ func TestAPowerCutBlamesNobody(t *testing.T) {
 	t.Parallel()
 	r := lively(t, newRig(t, fake.Options{Machines: 40, Clock: newFastClock(10)}))
 	r.limits.Together = 5 * time.Minute // half a minute here: until the last is seen, on a busy host
+	r.unhurried()
 	s := r.start()
 	s.untilFree(40)
 	id := s.mustCreate(slurm(30))
@@ -304,6 +305,7 @@ func TestStragglersOfAPowerCutAreNotBlamed(t *testing.T) {
 	t.Parallel()
 	r := lively(t, newRig(t, fake.Options{Machines: 8, Clock: newFastClock(1)}))
 	r.limits.Together = 12 * time.Second
+	r.unhurried()
 	s := r.start()
 	s.untilFree(8)
 	id := s.mustCreate(slurm(5))

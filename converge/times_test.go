@@ -31,6 +31,7 @@ func TestClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		clock := &jumpingClock{fastClock: newFastClock(10)}
 		r := lively(t, newRig(t, fake.Options{Machines: 6, Clock: clock}))
+		r.unhurried()
 		s := r.start()
 		s.untilFree(6)
 		id := s.mustCreate(slurm(4))
