@@ -311,6 +311,7 @@ func TestStragglersOfAPowerCutAreNotBlamed(t *testing.T) {
 	id := s.mustCreate(slurm(5))
 	s.untilPhase(id, muster.ClusterReady, 20*time.Second)
 	_, before, _ := s.get(id)
+	time.Sleep(3 * time.Second) // all are seen to run
 	for _, n := range before[:3] {
 		r.world.Kill(n.Machine)
 	}
