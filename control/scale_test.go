@@ -233,6 +233,36 @@ func TestScaleDown(t *testing.T) {
 	wantError(t, err, muster.EConflict, "too late")
 }
 
+// A node that lost its machine leaves before one that works.
+func TestScaleDownTakesWhatIsLostFirst(t *testing.T) {
+	t.Parallel()
+	s, id := scaleSite(t, 4, 4, nil)
+	system(t, s, func(tx *store.Tx) error {
+		n, err := tx.Node(id, "n02")
+		if err != nil {
+			return err
+		}
+		m, err := tx.Machine(n.Machine)
+		if err != nil {
+			return err
+		}
+		for _, p := range []muster.NodePhase{muster.NodeFencing, muster.NodeFenced} {
+			if n.Phase = p; p == muster.NodeFenced {
+				n.Machine = ""
+				m.Phase, m.Cluster, m.Node, m.Attempt = muster.MachineSuspect, "", "", 0
+			}
+			if err := tx.PutNode(n, ""); err != nil {
+				return err
+			}
+		}
+		return tx.PutMachine(m, "")
+	})
+	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: -1})
+	if err != nil || !slices.Equal(out.Leaving, []string{"n02"}) {
+		t.Fatalf("%+v %v", out, err)
+	}
+}
+
 // What is said of a change of login nodes speaks of login nodes, and the
 // commands it names do what it says.
 func TestScaleLoginsTwice(t *testing.T) {
