@@ -19,7 +19,7 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 		view, err = v.view(tx, id)
 		return err
 	}
-	err := v.look(ctx, load)
+	err := v.c.Store.View(ctx, muster.System(), load)
 	if muster.CodeOf(err) == muster.ENotFound {
 		return 0, nil
 	}
@@ -67,14 +67,6 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 		next = again
 	}
 	return next, nil
-}
-
-// look reads: from memory, if all of it is there.
-func (v *Converger) look(ctx context.Context, read func(*store.Tx) error) error {
-	if seen, err := v.c.Store.Glance(ctx, muster.System(), read); seen || err != nil {
-		return err
-	}
-	return v.c.Store.View(ctx, muster.System(), read)
 }
 
 // many record changes have a transaction of their own.

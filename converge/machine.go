@@ -27,7 +27,7 @@ func (v *Converger) machine(ctx context.Context, id muster.MachineID) (time.Dura
 		actions, next = DecideMachine(view)
 		return nil
 	}
-	err := v.look(ctx, decide)
+	err := v.c.Store.View(ctx, muster.System(), decide)
 	if muster.CodeOf(err) == muster.ENotFound {
 		return 0, nil
 	}

@@ -75,8 +75,8 @@ func (tx *Tx) rawCluster(id muster.ClusterID) (muster.Cluster, error) {
 		return muster.Cluster{}, err
 	}
 	if tx.s.remembers(clusterKey(id)) {
-		if c, ok := tx.s.db.recall.cluster(id); ok || tx.s.glance {
-			return c, tx.s.recalled(ok)
+		if c, ok := tx.s.db.recall.cluster(id); ok {
+			return c, nil
 		}
 	}
 	list, err := tx.clusters(`id = ?`, string(id))

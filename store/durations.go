@@ -29,11 +29,9 @@ func (tx *Tx) lastDurations(k durationKey) ([]time.Duration, error) {
 	if list, ok := s.db.recall.durationsOf(k); ok {
 		return list, nil
 	}
-	own := s.write && !s.remembers(k.key()) // it would see what is not committed
-	moment := s.db.moment.Load()
 	list, err := tx.readDurations(k, mostDurations)
-	if err == nil && !own && moment%2 == 0 && (s.write || moment == s.moment) {
-		s.db.recall.keepDurations(k, list, func() bool { return s.db.moment.Load() == moment })
+	if err == nil && s.remembers(k.key()) { // it sees what is committed, and nothing is meanwhile
+		s.db.recall.keepDurations(k, list)
 	}
 	return list, err
 }
@@ -45,13 +43,9 @@ func (r *recall) durationsOf(k durationKey) ([]time.Duration, bool) {
 	return slices.Clone(list), ok
 }
 
-// keepDurations remembers what was read, unless something was committed since.
-func (r *recall) keepDurations(k durationKey, list []time.Duration, same func() bool) {
+func (r *recall) keepDurations(k durationKey, list []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !same() {
-		return
-	}
 	if r.durations == nil || len(r.durations) >= maxCached {
 		r.durations = map[durationKey][]time.Duration{}
 	}

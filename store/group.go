@@ -99,7 +99,7 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 		return db.usable(ctx)
 	}
 	defer func() { db.readers <- c }()
-	s := &session{db: db, conn: c, swept: db.live.sweeps(), moment: db.moment.Load()}
+	s := &session{db: db, conn: c, swept: db.live.sweeps()}
 	if _, err := c.exec(`BEGIN`); err != nil {
 		return db.failed(err)
 	}
@@ -284,14 +284,7 @@ func (db *DB) commit(g *group) {
 		db.abandon(db.kill(err))
 		return
 	}
-	db.moment.Add(1)
-	_, err := db.writer.exec(`COMMIT`)
-	if err == nil {
-		db.live.commit(g.nodes)
-		db.recall.commit(g.wrote, g.nodes)
-	}
-	db.moment.Add(1)
-	if err != nil {
+	if _, err := db.writer.exec(`COMMIT`); err != nil {
 		db.abandon(db.failed(err))
 		return
 	}
@@ -299,6 +292,8 @@ func (db *DB) commit(g *group) {
 		db.finish(g, db.kill(err))
 		return
 	}
+	db.live.commit(g.nodes)
+	db.recall.commit(g.wrote, g.nodes)
 	db.feeds.publish(g.lines)
 	if err := db.fault(PointPublished); err != nil {
 		db.finish(g, db.kill(err))

@@ -13,8 +13,8 @@ func noMachine(id muster.MachineID) *muster.Error {
 // and Node empty.
 func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
 	if tx.who.Admin && tx.s.remembers(machineKey(id)) {
-		if m, ok := tx.s.db.recall.machine(id); ok || tx.s.glance {
-			return m, tx.s.recalled(ok)
+		if m, ok := tx.s.db.recall.machine(id); ok {
+			return m, tx.s.usable(false)
 		}
 	}
 	list, err := tx.machines(`id = ?`, string(id))

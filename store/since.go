@@ -14,8 +14,8 @@ import (
 // and only in the process that read it.
 func (tx *Tx) NodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64, error) {
 	if tx.who.Admin && tx.s.remembers(nodeKeyOf(id, "")) {
-		if list, newest, ok := tx.s.db.recall.nodesSince(id, after); ok || tx.s.glance {
-			return list, newest, tx.s.recalled(ok)
+		if list, newest, ok := tx.s.db.recall.nodesSince(id, after); ok {
+			return list, newest, tx.s.usable(false)
 		}
 	}
 	if tx.who.Admin && tx.s.db.newest.knowsNodes(id, after) { // it was there when somebody looked
@@ -32,8 +32,8 @@ func (tx *Tx) NodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64
 // revision, in no order, and the newest revision among them and the given one.
 func (tx *Tx) MachinesSince(after int64) ([]muster.Machine, int64, error) {
 	if tx.who.Admin && tx.s.remembers(machineKey("")) {
-		if list, newest, ok := tx.s.db.recall.machinesSince(after); ok || tx.s.glance {
-			return list, newest, tx.s.recalled(ok)
+		if list, newest, ok := tx.s.db.recall.machinesSince(after); ok {
+			return list, newest, tx.s.usable(false)
 		}
 	}
 	if tx.s.db.newest.knowsMachines(after) {

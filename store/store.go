@@ -64,7 +64,6 @@ type DB struct {
 	clusters cache[muster.ClusterID, muster.Cluster]
 	live     liveNodes
 	recall   recall
-	moment   atomic.Int64 // odd while a commit is on its way
 	site     site
 	newest   newest
 	volumes  cache[muster.VolumeID, muster.Volume]

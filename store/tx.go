@@ -25,7 +25,6 @@ type session struct {
 	db     *DB
 	conn   *conn
 	write  bool
-	glance bool // no connection: from memory, or not at all
 	done   bool
 	broken error // a failure after which SQLite may have undone everything
 	lines  []muster.Audit
@@ -36,7 +35,6 @@ type session struct {
 	// that changes a thousand nodes of a cluster reads it once.
 	tenant muster.Cluster
 	swept  int64 // of the live nodes, before a view began
-	moment int64 // of the commits, before a view began
 	// touched are machines whose place must make sense when the function ends.
 	touched map[muster.MachineID]bool
 }
@@ -66,17 +64,6 @@ func (s *session) usable(write bool) error {
 	return nil
 }
 
-// recalled ends a glance that did not find what it looked for.
-func (s *session) recalled(ok bool) error {
-	if err := s.usable(false); err != nil {
-		return err
-	}
-	if !ok {
-		s.broken = errNotRemembered
-	}
-	return s.broken
-}
-
 func (s *session) note(err error) error {
 	if err != nil && fatal(err) && s.broken == nil {
 		s.broken = explain(err)
@@ -97,10 +84,6 @@ func (s *session) exec(query string, args ...any) (sql.Result, error) {
 func (s *session) each(scan func(*sql.Rows) error, query string, args ...any) error {
 	if err := s.usable(false); err != nil {
 		return err
-	}
-	if s.glance {
-		s.broken = errNotRemembered
-		return s.broken
 	}
 	rows, err := s.conn.query(query, args...)
 	if err != nil {

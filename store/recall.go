@@ -1,39 +1,12 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/muster-hpc/muster"
 )
-
-// Glance is View by way of memory: fn sees what this process committed last and
-// remembers, all of one moment, without a look at the database. It costs little,
-// and what decides whenever somebody says a word asks it first. When seen is
-// false, fn asked for something that is not remembered or something was
-// committed meanwhile: what fn found is worthless, and View is to be asked.
-func (db *DB) Glance(ctx context.Context, who muster.Actor, fn func(*Tx) error) (seen bool, err error) {
-	if err := db.usable(ctx); err != nil {
-		return false, err
-	}
-	moment := db.moment.Load()
-	if moment%2 != 0 || !who.Admin {
-		return false, nil
-	}
-	s := &session{db: db, glance: true}
-	err = fn(&Tx{s: s, who: who, name: who.Name})
-	s.done = true
-	if seen = s.broken == nil && db.moment.Load() == moment; !seen {
-		err = nil // of a look that never was
-	}
-	return seen, err
-}
-
-// errNotRemembered ends a glance.
-var errNotRemembered = errors.New("it is not remembered")
 
 // key names what was changed: a cluster, a node, a machine, with an empty name
 // any node of a cluster, with an empty ID any machine.
@@ -59,17 +32,16 @@ func (s *session) changes(keys ...key) {
 }
 
 // remembers tells whether what was committed last about k is what this
-// transaction sees: in a glance, and in an Update as long as nobody in its group
-// has changed it. A View sees an older moment, perhaps.
+// transaction sees: in an Update, as long as nobody in its group has changed it.
+// A View sees an older moment, perhaps.
 func (s *session) remembers(k key) bool {
-	if !s.write {
-		return s.glance
-	}
-	return !s.dirty[k] && (s.db.group == nil || !s.db.group.dirty[k])
+	return s.write && !s.dirty[k] && (s.db.group == nil || !s.db.group.dirty[k])
 }
 
-// recall is what a glance finds: clusters and machines as this process committed
-// them last, and what changed lately.
+// recall is clusters and machines as this process committed them last, and what
+// changed lately. An Update reads again what it decides about, and what it
+// changes once more: most of that nobody has changed since, and need not be asked
+// of the database.
 type recall struct {
 	mu       sync.RWMutex
 	clusters map[muster.ClusterID]muster.Cluster
