@@ -74,10 +74,8 @@ func (tx *Tx) rawCluster(id muster.ClusterID) (muster.Cluster, error) {
 	if err := tx.s.usable(false); err != nil {
 		return muster.Cluster{}, err
 	}
-	if tx.s.remembers(clusterKey(id)) {
-		if c, ok := tx.s.db.recall.cluster(id); ok {
-			return c, nil
-		}
+	if c, ok := recalled(tx.s, clusterKey(id), func(r *recall) (muster.Cluster, bool) { return r.cluster(id) }); ok {
+		return c, nil
 	}
 	list, err := tx.clusters(`id = ?`, string(id))
 	if err != nil {

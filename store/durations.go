@@ -26,12 +26,12 @@ func (tx *Tx) lastDurations(k durationKey) ([]time.Duration, error) {
 	if err := s.usable(false); err != nil {
 		return nil, err
 	}
-	if list, ok := s.db.recall.durationsOf(k); ok {
+	if list, ok := recalled(s, k.key(), func(r *recall) ([]time.Duration, bool) { return r.durationsOf(k) }); ok {
 		return list, nil
 	}
 	list, err := tx.readDurations(k, mostDurations)
-	if err == nil && s.remembers(k.key()) { // it sees what is committed, and nothing is meanwhile
-		s.db.recall.keepDurations(k, list)
+	if err == nil {
+		s.db.recall.keepDurations(k, list, func() bool { return s.remembers(k.key()) })
 	}
 	return list, err
 }
@@ -43,9 +43,13 @@ func (r *recall) durationsOf(k durationKey) ([]time.Duration, bool) {
 	return slices.Clone(list), ok
 }
 
-func (r *recall) keepDurations(k durationKey, list []time.Duration) {
+// keepDurations remembers what was read, if that is what was committed last.
+func (r *recall) keepDurations(k durationKey, list []time.Duration, last func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !last() {
+		return
+	}
 	if r.durations == nil || len(r.durations) >= maxCached {
 		r.durations = map[durationKey][]time.Duration{}
 	}

@@ -99,7 +99,7 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 		return db.usable(ctx)
 	}
 	defer func() { db.readers <- c }()
-	s := &session{db: db, conn: c, swept: db.live.sweeps()}
+	s := &session{db: db, conn: c, swept: db.live.sweeps(), moment: noMoment}
 	if _, err := c.exec(`BEGIN`); err != nil {
 		return db.failed(err)
 	}
@@ -109,6 +109,11 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 			db.log.Error("end of a view", "error", err)
 		}
 	}()
+	if who.Admin { // others find little in memory
+		if err := s.date(); err != nil {
+			return db.failed(err)
+		}
+	}
 	return db.failed(fn(&Tx{s: s, who: who, name: who.Name}))
 }
 
@@ -284,7 +289,14 @@ func (db *DB) commit(g *group) {
 		db.abandon(db.kill(err))
 		return
 	}
-	if _, err := db.writer.exec(`COMMIT`); err != nil {
+	db.moment.Add(1)
+	_, err := db.writer.exec(`COMMIT`)
+	if err == nil {
+		db.live.commit(g.nodes)
+		db.recall.commit(g.wrote, g.nodes)
+	}
+	db.moment.Add(1)
+	if err != nil {
 		db.abandon(db.failed(err))
 		return
 	}
@@ -292,8 +304,6 @@ func (db *DB) commit(g *group) {
 		db.finish(g, db.kill(err))
 		return
 	}
-	db.live.commit(g.nodes)
-	db.recall.commit(g.wrote, g.nodes)
 	db.feeds.publish(g.lines)
 	if err := db.fault(PointPublished); err != nil {
 		db.finish(g, db.kill(err))

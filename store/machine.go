@@ -12,8 +12,8 @@ func noMachine(id muster.MachineID) *muster.Error {
 // Machine returns one machine. Whoever may not see its tenant finds Cluster
 // and Node empty.
 func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
-	if tx.who.Admin && tx.s.remembers(machineKey(id)) {
-		if m, ok := tx.s.db.recall.machine(id); ok {
+	if tx.who.Admin {
+		if m, ok := recalled(tx.s, machineKey(id), func(r *recall) (muster.Machine, bool) { return r.machine(id) }); ok {
 			return m, tx.s.usable(false)
 		}
 	}

@@ -48,8 +48,8 @@ func (tx *Tx) NodesOf(ids ...muster.ClusterID) (map[muster.ClusterID][]muster.No
 
 // Node returns one node.
 func (tx *Tx) Node(id muster.ClusterID, name string) (muster.Node, error) {
-	if tx.who.Admin && tx.s.remembers(nodeKeyOf(id, name)) {
-		if n, ok := tx.s.db.live.get(nodeKey{id, name}); ok {
+	if tx.who.Admin {
+		if n, ok := recalled(tx.s, nodeKeyOf(id, name), func(*recall) (muster.Node, bool) { return tx.s.db.live.get(nodeKey{id, name}) }); ok {
 			return cloneNode(n), tx.s.usable(false)
 		}
 	}

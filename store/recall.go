@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"slices"
 	"sync"
 	"time"
@@ -31,17 +32,39 @@ func (s *session) changes(keys ...key) {
 	}
 }
 
+// noMoment is that of a view that sees nothing in memory.
+const noMoment = 1
+
 // remembers tells whether what was committed last about k is what this
-// transaction sees: in an Update, as long as nobody in its group has changed it.
-// A View sees an older moment, perhaps.
+// transaction sees: in an Update, as long as nobody in its group has changed it,
+// in a View, as long as nothing was committed since it began.
 func (s *session) remembers(k key) bool {
-	return s.write && !s.dirty[k] && (s.db.group == nil || !s.db.group.dirty[k])
+	if !s.write {
+		return s.moment%2 == 0 && s.db.moment.Load() == s.moment
+	}
+	return !s.dirty[k] && (s.db.group == nil || !s.db.group.dirty[k])
+}
+
+// recalled reads from memory what is known about k, if that is what the
+// transaction sees.
+func recalled[V any](s *session, k key, read func(*recall) (V, bool)) (v V, ok bool) {
+	if !s.remembers(k) {
+		return v, false
+	}
+	v, ok = read(&s.db.recall)
+	return v, ok && s.remembers(k) // nothing was committed while it was read
+}
+
+// date has a view begin to see. As long as the moment stays the same and is even,
+// nothing was committed since before the view began.
+func (s *session) date() error {
+	s.moment = s.db.moment.Load()
+	return s.each(func(*sql.Rows) error { return nil }, `SELECT 1 FROM clusters WHERE 0`)
 }
 
 // recall is clusters and machines as this process committed them last, and what
-// changed lately. An Update reads again what it decides about, and what it
-// changes once more: most of that nobody has changed since, and need not be asked
-// of the database.
+// changed lately. Whoever decides reads the same again and again: most of it
+// nobody has changed since, and need not be asked of the database.
 type recall struct {
 	mu       sync.RWMutex
 	clusters map[muster.ClusterID]muster.Cluster
@@ -87,25 +110,31 @@ func (l *lately[V]) add(c change[V], most int) {
 	l.list = append(l.list, c)
 }
 
+// changes are records that changed after a revision, and the newest revision.
+type changes[V any] struct {
+	list   []V
+	newest int64
+}
+
 // since returns what changed after a revision, the last change of each; false
 // when not all of it is remembered.
-func since[K comparable, V any](l *lately[V], after int64, key func(V) K, clone func(V) V) (list []V, newest int64, ok bool) {
+func since[K comparable, V any](l *lately[V], after int64, key func(V) K, clone func(V) V) (out changes[V], ok bool) {
+	out.newest = after
 	if after < l.lost || after <= 0 {
-		return nil, after, false
+		return out, false
 	}
-	newest = after
 	seen := map[K]bool{}
 	for _, c := range slices.Backward(l.list) {
 		if c.rev <= after {
 			break
 		}
-		newest = max(newest, c.rev)
+		out.newest = max(out.newest, c.rev)
 		if k := key(c.v); !seen[k] {
 			seen[k] = true
-			list = append(list, clone(c.v))
+			out.list = append(out.list, clone(c.v))
 		}
 	}
-	return list, newest, true
+	return out, true
 }
 
 // commit remembers what was committed. A deleted cluster is forgotten.
@@ -153,20 +182,20 @@ func (r *recall) machine(id muster.MachineID) (muster.Machine, bool) {
 }
 
 // nodesSince are the nodes of a cluster that is remembered.
-func (r *recall) nodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64, bool) {
+func (r *recall) nodesSince(id muster.ClusterID, after int64) (changes[muster.Node], bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if _, ok := r.clusters[id]; !ok {
-		return nil, after, false
+		return changes[muster.Node]{}, false
 	}
 	l := r.nodes[id]
 	if l == nil {
-		return nil, after, after > 0
+		return changes[muster.Node]{newest: after}, after > 0
 	}
 	return since(l, after, func(n muster.Node) string { return n.Name }, cloneNode)
 }
 
-func (r *recall) machinesSince(after int64) ([]muster.Machine, int64, bool) {
+func (r *recall) machinesSince(after int64) (changes[muster.Machine], bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return since(&r.changed, after, func(m muster.Machine) muster.MachineID { return m.ID }, cloneMachine)

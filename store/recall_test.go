@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,9 +95,9 @@ func looked(t testing.TB) (*store.DB, *looker) {
 	return db, l
 }
 
-// Whatever was committed, undone or half done before: an update sees what a view
-// sees before it writes, and what it has written after.
-func TestAnUpdateSeesWhatAViewSees(t *testing.T) {
+// Whatever was committed, undone or half done before: a view, and an update before
+// it writes, see what is in the database, and an update sees what it has written.
+func TestMemoryIsWhatTheDatabaseSays(t *testing.T) {
 	t.Parallel()
 	db, l := looked(t)
 	view := func(r *rapid.T) (text string) {
@@ -149,6 +152,11 @@ func TestAnUpdateSeesWhatAViewSees(t *testing.T) {
 		}
 		undo := rapid.Bool().Draw(r, "undo")
 		before := view(r)
+		db.WithoutMemory(func() {
+			if truth := view(r); truth != before {
+				r.Fatalf("a view saw\n%s\nnot\n%s", before, truth)
+			}
+		})
 		err := db.Update(context.Background(), muster.System(), func(tx *store.Tx) error {
 			if text, err := l.look(tx); err != nil || text != before {
 				return fmt.Errorf("before it writes: %w\n%s\nnot\n%s", err, text, before)
@@ -170,6 +178,121 @@ func TestAnUpdateSeesWhatAViewSees(t *testing.T) {
 		}
 		if rapid.IntRange(0, 9).Draw(r, "anew") == 0 {
 			l.begin(t, db)
+		}
+	})
+}
+
+// A view sees all of a commit or nothing of it, whoever writes meanwhile, from
+// memory or from the database.
+func TestAViewIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	db, l := looked(t)
+	const rounds = 300
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer done.Store(true)
+		for i := range rounds {
+			text := fmt.Sprint(i)
+			err := db.Update(context.Background(), muster.System(), func(tx *store.Tx) error {
+				c, err := tx.Cluster(l.cluster)
+				if err != nil {
+					return err
+				}
+				n, err := tx.Node(l.cluster, "n01")
+				if err != nil {
+					return err
+				}
+				m, err := tx.Machine("m1")
+				if err != nil {
+					return err
+				}
+				c.Conditions = []muster.Condition{{Code: "x", Text: text}}
+				n.Conditions, m.Conditions = c.Conditions, c.Conditions
+				return errors.Join(tx.PutCluster(c, ""), tx.PutNode(n, ""), tx.PutMachine(m, ""))
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for n := 0; !done.Load() || n == 0; {
+		var texts []string
+		err := db.View(t.Context(), muster.System(), func(tx *store.Tx) error {
+			c, err := tx.Cluster(l.cluster)
+			if err != nil {
+				return err
+			}
+			nodes, _, err := tx.NodesSince(l.cluster, l.nodeRev)
+			if err != nil {
+				return err
+			}
+			m, err := tx.Machine("m1")
+			if err != nil {
+				return err
+			}
+			n, err := tx.Node(l.cluster, "n01")
+			if err != nil {
+				return err
+			}
+			texts = []string{text(c.Conditions), text(m.Conditions), text(n.Conditions)}
+			for _, n := range nodes {
+				texts = append(texts, text(n.Conditions))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; slices.ContainsFunc(texts, func(t string) bool { return t != texts[0] }) {
+			t.Fatalf("seen at once: %q", texts)
+		}
+	}
+	wg.Wait()
+}
+
+// A view goes on seeing what was there when it began, also of what is committed
+// meanwhile, and leaves nothing outdated behind.
+func TestAViewThatBeganBefore(t *testing.T) {
+	t.Parallel()
+	db, l := looked(t)
+	db.Forget() // as after a start: durations have to be read
+	var before, during, after string
+	look := func(text *string) func(*store.Tx) error {
+		return func(tx *store.Tx) (err error) {
+			*text, err = l.look(tx)
+			return err
+		}
+	}
+	err := db.View(t.Context(), muster.System(), func(tx *store.Tx) error {
+		if err := db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+			if err := look(&before)(tx); err != nil {
+				return err
+			}
+			m, err := tx.Machine("m1")
+			if err != nil {
+				return err
+			}
+			m.Conditions = []muster.Condition{{Code: "z", Text: "new"}}
+			return errors.Join(tx.PutMachine(m, ""), tx.PutDuration("boot", "epyc", "img", 7))
+		}); err != nil {
+			return err
+		}
+		return look(&during)(tx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if during != before {
+		t.Errorf("a view saw\n%s\nnot\n%s", during, before)
+	}
+	if err := db.View(t.Context(), muster.System(), look(&after)); err != nil {
+		t.Fatal(err)
+	}
+	db.WithoutMemory(func() {
+		truth := ""
+		if err := db.View(t.Context(), muster.System(), look(&truth)); err != nil || truth != after || truth == before {
+			t.Errorf("%v: the next saw\n%s\nnot\n%s", err, after, truth)
 		}
 	})
 }

@@ -13,9 +13,9 @@ import (
 // A revision that was read in an Update counts only if that Update committed,
 // and only in the process that read it.
 func (tx *Tx) NodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64, error) {
-	if tx.who.Admin && tx.s.remembers(nodeKeyOf(id, "")) {
-		if list, newest, ok := tx.s.db.recall.nodesSince(id, after); ok {
-			return list, newest, tx.s.usable(false)
+	if tx.who.Admin {
+		if c, ok := recalled(tx.s, nodeKeyOf(id, ""), func(r *recall) (changes[muster.Node], bool) { return r.nodesSince(id, after) }); ok {
+			return c.list, c.newest, tx.s.usable(false)
 		}
 	}
 	if tx.who.Admin && tx.s.db.newest.knowsNodes(id, after) { // it was there when somebody looked
@@ -31,9 +31,9 @@ func (tx *Tx) NodesSince(id muster.ClusterID, after int64) ([]muster.Node, int64
 // MachinesSince returns the machines of the whole site that changed after a
 // revision, in no order, and the newest revision among them and the given one.
 func (tx *Tx) MachinesSince(after int64) ([]muster.Machine, int64, error) {
-	if tx.who.Admin && tx.s.remembers(machineKey("")) {
-		if list, newest, ok := tx.s.db.recall.machinesSince(after); ok {
-			return list, newest, tx.s.usable(false)
+	if tx.who.Admin {
+		if c, ok := recalled(tx.s, machineKey(""), func(r *recall) (changes[muster.Machine], bool) { return r.machinesSince(after) }); ok {
+			return c.list, c.newest, tx.s.usable(false)
 		}
 	}
 	if tx.s.db.newest.knowsMachines(after) {

@@ -27,18 +27,16 @@ func (tx *Tx) Site() ([]muster.Machine, error) {
 	t.mu.Lock()
 	rev, list := t.rev, slices.Clone(t.list)
 	t.mu.Unlock()
-	now := rev
 	if !tx.s.remembers(machineKey("")) {
-		var err error
-		if now, err = tx.MachineRevision(); err != nil {
+		now, err := tx.MachineRevision()
+		switch {
+		case err != nil:
 			return nil, err
+		case rev > now: // this view began before what is kept
+			return tx.Machines(MachineFilter{})
+		case rev == now:
+			return list, nil
 		}
-	}
-	if rev > now { // this view began before what is kept
-		return tx.Machines(MachineFilter{})
-	}
-	if rev == now && !tx.s.remembers(machineKey("")) {
-		return list, nil
 	}
 	changed, newest, err := tx.MachinesSince(rev)
 	if err != nil {

@@ -64,6 +64,7 @@ type DB struct {
 	clusters cache[muster.ClusterID, muster.Cluster]
 	live     liveNodes
 	recall   recall
+	moment   atomic.Int64 // counts commits twice: odd while one is on its way
 	site     site
 	newest   newest
 	volumes  cache[muster.VolumeID, muster.Volume]

@@ -35,6 +35,7 @@ type session struct {
 	// that changes a thousand nodes of a cluster reads it once.
 	tenant muster.Cluster
 	swept  int64 // of the live nodes, before a view began
+	moment int64 // before a view began
 	// touched are machines whose place must make sense when the function ends.
 	touched map[muster.MachineID]bool
 }
