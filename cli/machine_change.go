@@ -30,7 +30,7 @@ passes is cleaned and used again; what fails twice is put into quarantine.`),
 
 func (a *app) machineChange(what wire.MachineAction, short, long string) *cobra.Command {
 	var r wire.MachineChange
-	var wait bool
+	var wait waiting
 	name := string(what)
 	c := &cobra.Command{
 		Use: name + " MACHINE...", Short: short, Args: someMachines,
@@ -42,12 +42,16 @@ administrators may.`,
   muster machine %s local-[01-03,07]`, name, name),
 		ValidArgsFunction: a.completeMachines,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := needsWait(c, wait.on); err != nil {
+				return err
+			}
 			return a.changeMachines(c, args, what, r, wait)
 		},
 	}
 	c.Flags().StringVar(&r.Why, "why", "", "the reason, shown with the machine and kept in its history")
 	if what != wire.MachineDrain {
-		c.Flags().BoolVar(&wait, "wait", false, "wait until it is done; clusters that have the machines may keep them for long")
+		c.Flags().BoolVar(&wait.on, "wait", false, "wait until it is done; clusters that have the machines may keep them for long")
+		c.Flags().DurationVar(&wait.timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	}
 	if what == wire.MachineUndrain {
 		c.Flags().BoolVar(&r.Test, "test", false, "test them before they are used again")
@@ -55,7 +59,14 @@ administrators may.`,
 	return c
 }
 
-func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineAction, r wire.MachineChange, wait bool) error {
+// waiting says whether, and for how long, to wait until something is done. 0 is
+// for as long as it takes.
+type waiting struct {
+	on      bool
+	timeout time.Duration
+}
+
+func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineAction, r wire.MachineChange, wait waiting) error {
 	if err := a.checkOutput(); err != nil {
 		return err
 	}
@@ -68,11 +79,12 @@ func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineA
 		return err
 	}
 	var failed error
-	if wait {
+	if wait.on {
 		if a.output == "" {
 			writeAwaited(a.env.Err, what, list)
 		}
-		if list, failed = awaitMachines(c.Context(), k, what, list); failed != nil && muster.CodeOf(failed) != muster.EConflict {
+		list, failed = awaitMachines(c.Context(), k, what, list, wait.timeout)
+		if code := muster.CodeOf(failed); failed != nil && code != muster.EConflict && code != muster.ETimeout {
 			return failed
 		}
 	}
@@ -104,7 +116,7 @@ empty text takes it away. Only administrators may.`,
 		},
 		ValidArgsFunction: a.completeMachine,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.changeMachines(c, args[:1], wire.MachineNote, wire.MachineChange{Note: strings.Join(args[1:], " ")}, false)
+			return a.changeMachines(c, args[:1], wire.MachineNote, wire.MachineChange{Note: strings.Join(args[1:], " ")}, waiting{})
 		},
 	}
 }

@@ -16,8 +16,15 @@ import (
 const machineLook = 300 * time.Millisecond
 
 // awaitMachines waits until what was asked of the machines is done, and returns
-// how they stand then. A machine that comes into quarantine is an error.
-func awaitMachines(ctx context.Context, k *client.Client, what wire.MachineAction, list []wire.MachineChanged) ([]wire.MachineChanged, error) {
+// how they stand then. A machine that comes into quarantine is an error, and so is
+// one that is not done in time; a timeout of 0 is as long as it takes.
+func awaitMachines(ctx context.Context, k *client.Client, what wire.MachineAction, list []wire.MachineChanged, timeout time.Duration) ([]wire.MachineChanged, error) {
+	var late <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		late = t.C
+	}
 	for {
 		now, err := k.Machines(ctx, true)
 		if err != nil {
@@ -27,32 +34,35 @@ func awaitMachines(ctx context.Context, k *client.Client, what wire.MachineActio
 		for _, m := range now {
 			by[m.ID] = m
 		}
-		left := 0
-		var bad []string
+		var left, bad []string
 		for i, c := range list {
 			m, ok := by[c.ID]
 			if !ok {
 				continue
 			}
 			list[i].Status, list[i].Intent = m.Status, m.Intent
+			if !settled(what, m) {
+				left = append(left, string(m.ID))
+				continue // its text says what is to come
+			}
 			list[i].Text = "done"
-			switch {
-			case !settled(what, m):
-				left++
-			case m.Status == muster.MachineQuarantined:
+			if m.Status == muster.MachineQuarantined {
 				bad = append(bad, string(m.ID))
 				list[i].Text = quarantineText(m)
 			}
 		}
-		if left == 0 && len(bad) > 0 {
+		if len(left) == 0 && len(bad) > 0 {
 			return list, muster.Errorf(muster.EConflict, "in quarantine: %s", nodeset.Fold(bad)).WithHint("see 'muster machine show %s'", bad[0])
 		}
-		if left == 0 {
+		if len(left) == 0 {
 			return list, nil
 		}
 		select {
 		case <-ctx.Done():
 			return list, ctx.Err()
+		case <-late:
+			return list, muster.Errorf(muster.ETimeout, "%s: not done after %s", nodeset.Fold(left), timeout).
+				WithHint("it goes on; look with 'muster machine list --all', or wait with a longer --timeout")
 		case <-time.After(machineLook):
 		}
 	}

@@ -131,37 +131,42 @@ func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.Vol
 	if len(r.Note) > 500 {
 		add("note", muster.Errorf(muster.EInvalid, "the note is too long").WithHint("at most 500 bytes"))
 	}
-	problems = append(problems, driverProblems(who, r, v)...)
+	if v.Driver == muster.DriverNFS && !who.Admin {
+		return v, muster.Errorf(muster.EForbidden, "only an administrator declares an export of a file server").
+			WithHint("ask one, naming your project; or make a volume of your own with --driver hostdir or served")
+	}
+	problems = append(problems, driverProblems(r, v)...)
 	if len(problems) > 0 {
 		return v, spec.Error(problems)
 	}
 	return v, nil
 }
 
-func driverProblems(who muster.Actor, r wire.VolumeRequest, v muster.Volume) []muster.Problem {
+// driverProblems are those that only a driver has.
+func driverProblems(r wire.VolumeRequest, v muster.Volume) (problems []muster.Problem) {
+	add := func(field, message, hint string) {
+		problems = append(problems, muster.Problem{Field: field, Message: message, Hint: hint})
+	}
 	switch v.Driver {
 	case muster.DriverHostDir, muster.DriverServed:
 		if r.Source != "" {
-			return []muster.Problem{{Field: "source", Message: "only a volume of driver nfs has a source", Hint: "leave it out, or write driver nfs"}}
+			add("source", "only a volume of driver nfs has a source", "leave it out, or write driver nfs")
 		}
 	case muster.DriverNFS:
-		if !who.Admin {
-			return []muster.Problem{{Field: "driver", Message: "only an administrator declares an export of a file server", Hint: "ask one, naming your project"}}
-		}
 		if r.Project == "" {
-			return []muster.Problem{{Field: "project", Message: "an export belongs to one project, and it is not named", Hint: "name the project whose data it holds"}}
+			add("project", "an export belongs to one project, and it is not named", "name the project whose data it holds")
 		}
 		if r.Size != "" {
-			return []muster.Problem{{Field: "size", Message: "the file server bounds its exports itself", Hint: "leave the size out"}}
+			add("size", "the file server bounds its exports itself", "leave the size out")
 		}
 		if _, err := volume.ParseSource(r.Source); err != nil {
 			e := asError(err)
-			return []muster.Problem{{Field: "source", Message: e.Message, Hint: e.Hint}}
+			add("source", e.Message, e.Hint)
 		}
 	default:
-		return []muster.Problem{{Field: "driver", Message: fmt.Sprintf("there is no driver %.40q", r.Driver), Hint: "write hostdir, served or nfs"}}
+		add("driver", fmt.Sprintf("there is no driver %.40q", r.Driver), "write hostdir, served or nfs")
 	}
-	return nil
+	return problems
 }
 
 // exportFree refuses an export of which another project has a part: data is

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,7 +181,13 @@ func TestExports(t *testing.T) {
 		_, err := s.Control.CreateVolume(t.Context(), who, r)
 		return err
 	}
-	code(t, ask(alice(), wire.VolumeRequest{Name: "a", Source: "filer:/x"}), muster.EInvalid)
+	code(t, ask(alice(), wire.VolumeRequest{Name: "a", Source: "filer:/x"}), muster.EForbidden)
+	all := code(t, ask(root(), wire.VolumeRequest{Name: "A b", Source: "nowhere", Size: "1GiB"}), muster.EInvalid)
+	for _, field := range []string{"name", "project", "size", "source"} {
+		if !slices.ContainsFunc(all.Problems, func(p muster.Problem) bool { return p.Field == field }) {
+			t.Errorf("nothing of the %s is told: %+v", field, all.Problems)
+		}
+	}
 	code(t, ask(root(), wire.VolumeRequest{Name: "a", Source: "filer:/x"}), muster.EInvalid)
 	code(t, ask(root(), wire.VolumeRequest{Name: "a", Project: "sea", Source: "filer:/x", Size: "1GiB"}), muster.EInvalid)
 	for _, r := range []wire.VolumeRequest{{Name: "a", Project: "sea", Source: "filer:/x"}, {Name: "b", Project: "sea", Source: "filer:/x/sub"}, {Name: "c", Project: "sky", Source: "filer:/y"}} {
