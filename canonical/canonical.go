@@ -1,0 +1,78 @@
+package canonical
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// MaxDepth is how many arrays and objects may stand inside each other.
+const MaxDepth = 64
+
+// SyntaxError tells why a text is not I-JSON, or not in the form that was asked
+// for.
+type SyntaxError struct {
+	At   int    // byte of the text, from 0
+	What string // "a name stands twice: \"a\""
+}
+
+// Error is what is wrong, and where.
+func (e *SyntaxError) Error() string { return fmt.Sprintf("byte %d: %s", e.At, e.What) }
+
+// JSON returns the canonical form of one JSON text. Numbers are read as
+// doubles: what a double cannot hold is rounded, as RFC 8785 wants it.
+func JSON(text []byte) ([]byte, error) { return whole(text, freely) }
+
+// Exact is JSON for a text whose numbers and strings are written canonically
+// already; only space and the order of members may differ. A changed digit or
+// letter is then a changed form or a refused text, never the same form.
+func Exact(text []byte) ([]byte, error) { return whole(text, exactly) }
+
+// Marshal returns the canonical form of what encoding/json makes of v. A
+// whole number that no double holds is an error: others would read another one.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return whole(b.Bytes(), sameNumbers)
+}
+
+// Next splits the first JSON text off data, with no space around it: rest is
+// what follows it. Both are empty where data holds nothing more than space.
+func Next(data []byte) (text, rest []byte, err error) {
+	r := reader{text: data}
+	r.space()
+	begin := r.at
+	if begin == len(data) {
+		return nil, nil, nil
+	}
+	if _, err := r.value(nil); err != nil {
+		return nil, nil, err
+	}
+	return data[begin:r.at], data[r.at:], nil
+}
+
+// mode is how much a text may differ from its canonical form.
+type mode int
+
+const (
+	freely      mode = iota // any spelling
+	sameNumbers             // numbers as they will be written
+	exactly                 // numbers and strings as they will be written
+)
+
+func whole(text []byte, m mode) ([]byte, error) {
+	r := reader{text: text, mode: m}
+	out, err := r.value(make([]byte, 0, len(text)))
+	if err != nil {
+		return nil, err
+	}
+	r.space()
+	if r.at < len(text) {
+		return nil, r.wrong("something follows the value")
+	}
+	return out, nil
+}
