@@ -1,0 +1,94 @@
+package validate
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Level is how thoroughly a cluster is measured.
+type Level string
+
+// The levels of a request. Off measures nothing, and nothing is certified.
+const (
+	Quick Level = "quick"
+	Full  Level = "full"
+	Off   Level = "off"
+)
+
+// Mode is what a launch of the probe measures.
+type Mode string
+
+// The modes of the probe.
+const (
+	Alone Mode = "alone" // every node by itself, all at the same time
+	Pairs Mode = "pairs" // nodes with each other, in rounds
+	All   Mode = "all"   // the whole cluster at once
+	IO    Mode = "io"    // files that all of them share
+)
+
+// Launches is how often everything is measured. It is decided here, before the
+// first figure is known: who stops when an interval looks narrow stops too early,
+// and the interval is wrong. Six is the least that gives an interval of a median
+// at 95 %.
+func (l Level) Launches() int {
+	switch l {
+	case Quick:
+		return 6
+	case Full:
+		return 15
+	}
+	return 0
+}
+
+// budget is how long each metric of a mode may take in one launch.
+func (l Level) budget(m Mode) time.Duration {
+	quick := map[Mode]time.Duration{Alone: 200 * time.Millisecond, Pairs: 50 * time.Millisecond, All: 100 * time.Millisecond}
+	full := map[Mode]time.Duration{Alone: 2 * time.Second, Pairs: 500 * time.Millisecond, All: time.Second, IO: 20 * time.Second}
+	if l == Full {
+		return full[m]
+	}
+	return quick[m]
+}
+
+// Run is one launch of the probe that is to be made.
+type Run struct {
+	Mode   Mode
+	Nodes  []int    // numbers in the list that was asked about, in the order of ranks
+	Rounds [][]Pair // of mode pairs: by place in Nodes, not by number
+	Seed   uint64
+	// Budget is how long each metric may take.
+	Budget time.Duration
+	// Replicate counts launches of the same kind from 0.
+	Replicate int
+}
+
+// Plan says what is launched, in order, on all nodes of a cluster. Each replicate
+// has every mode once, in a random order, and with another assignment of ranks to
+// nodes: what drifts during the measuring, and what depends on who comes first,
+// does not always meet the same. The same seed gives the same plan.
+func Plan(places []Place, level Level, seed uint64) []Run {
+	r := rand.New(rand.NewPCG(seed, uint64(len(places))))
+	var runs []Run
+	for replicate := range level.Launches() {
+		modes := []Mode{Alone}
+		if len(places) > 1 {
+			modes = append(modes, Pairs, All)
+		}
+		if level == Full {
+			modes = append(modes, IO)
+		}
+		r.Shuffle(len(modes), func(i, j int) { modes[i], modes[j] = modes[j], modes[i] })
+		for _, m := range modes {
+			run := Run{Mode: m, Nodes: r.Perm(len(places)), Seed: r.Uint64(), Budget: level.budget(m), Replicate: replicate}
+			if m == Pairs {
+				moved := make([]Place, len(places))
+				for at, node := range run.Nodes {
+					moved[at] = places[node]
+				}
+				run.Rounds = Rounds(moved, r)
+			}
+			runs = append(runs, run)
+		}
+	}
+	return runs
+}

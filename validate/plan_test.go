@@ -1,0 +1,51 @@
+package validate_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/muster-hpc/muster/validate"
+)
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		places := drawPlaces(r, 0, 60)
+		level := rapid.SampledFrom([]validate.Level{validate.Quick, validate.Full, validate.Off}).Draw(r, "level")
+		seed := rapid.Uint64().Draw(r, "seed")
+		runs := validate.Plan(places, level, seed)
+		if !reflect.DeepEqual(runs, validate.Plan(places, level, seed)) {
+			r.Fatal("the same seed gave another plan")
+		}
+		times := map[validate.Mode]int{}
+		for _, run := range runs {
+			if run.Replicate != times[run.Mode] || run.Budget <= 0 {
+				r.Fatalf("%+v", run)
+			}
+			times[run.Mode]++
+			nodes := slices.Sorted(slices.Values(run.Nodes))
+			if len(nodes) != len(places) || len(slices.Compact(nodes)) != len(places) {
+				r.Fatalf("nodes are missing or twice in %+v", run)
+			}
+			if (len(run.Rounds) > 0) != (run.Mode == validate.Pairs) {
+				r.Fatalf("rounds of a launch of mode %s: %v", run.Mode, run.Rounds)
+			}
+			disjoint(r, len(places), run.Rounds)
+		}
+		want := map[validate.Mode]int{validate.Alone: level.Launches()}
+		if len(places) > 1 {
+			want[validate.Pairs], want[validate.All] = level.Launches(), level.Launches()
+		}
+		if level == validate.Full {
+			want[validate.IO] = level.Launches()
+		}
+		for m, n := range want {
+			if times[m] != n {
+				r.Fatalf("mode %s is launched %d times, not %d", m, times[m], n)
+			}
+		}
+	})
+}
