@@ -1,0 +1,202 @@
+package muster
+
+import (
+	"slices"
+	"time"
+)
+
+// CertificateVersion is the newest form of a certificate that this program
+// knows. Fields are only ever added; a change that an older program would
+// misread gets a new version.
+const CertificateVersion = 1
+
+// CertificateID names a certificate for ever: "pc-" and ten characters.
+type CertificateID string
+
+// NewCertificateID makes a fresh certificate ID.
+func NewCertificateID() CertificateID { return CertificateID("pc-" + RandomID(10)) }
+
+// Digest is the content of something: "sha256:" and 64 hexadecimal digits.
+type Digest string
+
+// CertificateKind says what a certificate is of.
+type CertificateKind string
+
+// Kinds of certificates.
+const (
+	CertifiesNode    CertificateKind = "node"    // one node, on one machine
+	CertifiesCluster CertificateKind = "cluster" // the manifest: all nodes, the pairs, the whole
+)
+
+// Certificate is what was measured of a node or of a cluster, under which
+// conditions, and what follows from it. It is signed by the server (package
+// certificate), and whoever has the server's public key can check it.
+//
+// Units are SI without prefix: s, B/s, flop/s, op/s, and 1 for shares. What is
+// not known is left out.
+type Certificate struct {
+	// Version is the form of this document.
+	Version int             `json:"version"`
+	ID      CertificateID   `json:"id"`
+	Kind    CertificateKind `json:"kind"`
+	// Issuer is the server's instance that measured and signed.
+	Issuer  string    `json:"issuer,omitempty"`
+	Cluster ClusterID `json:"cluster"`
+	// ClusterName is what its users call it.
+	ClusterName string `json:"cluster_name,omitempty"`
+	// Node and Machine are what was measured; only of a node.
+	Node    string    `json:"node,omitempty"`
+	Machine MachineID `json:"machine,omitempty"`
+	// Class is the machine class. A cluster of several classes has none.
+	Class string  `json:"class,omitempty"`
+	Image ImageID `json:"image"`
+	// Began and Ended are when it was measured.
+	Began time.Time `json:"began,omitzero"`
+	Ended time.Time `json:"ended,omitzero"`
+	// Made is when it was signed: it is valid from then until Expires.
+	Made    time.Time `json:"made"`
+	Expires time.Time `json:"expires"`
+	// Supersedes are the certificates that end with this one.
+	Supersedes []CertificateID `json:"supersedes,omitempty"`
+	// Level is how much was measured.
+	Level Validation `json:"level"`
+	// Occasion is why it was measured then: delivery, repair, scale, request.
+	Occasion string `json:"occasion,omitempty"`
+	// Certified is true if the figures are of hardware that nobody else used.
+	// Otherwise this is a report, and Caveats say why.
+	Certified bool     `json:"certified"`
+	Caveats   []Caveat `json:"caveats,omitempty"`
+	// Verdict is what follows from all verdicts below.
+	Verdict Grade `json:"verdict"`
+	// Schedule is how it was measured, so that it can be measured again.
+	Schedule *Schedule `json:"schedule,omitempty"`
+	// Conditions are everything that changes a figure. Of a cluster: what all
+	// its nodes have in common.
+	Conditions Circumstances `json:"conditions"`
+	Metrics    []Metric      `json:"metrics,omitempty"`
+	// Pairs are the figures between nodes.
+	Pairs    *Pairs    `json:"pairs,omitempty"`
+	Findings []Finding `json:"findings,omitempty"`
+	// Omitted is what should have been measured and was not.
+	Omitted []Omission `json:"omitted,omitempty"`
+	// Nodes names the certificate of every node; only of a cluster.
+	Nodes []CertifiedNode `json:"nodes,omitempty"`
+}
+
+// Caveat is one reason why figures are reported and not certified.
+type Caveat struct {
+	Code string `json:"code"` // oversubscribed, shared, pretended, incomplete
+	Text string `json:"text"`
+}
+
+// Omission is something that was not measured.
+type Omission struct {
+	What string `json:"what"` // a metric, or a part of the schedule: pairs
+	Text string `json:"text"` // why, and whether it will be done later
+}
+
+// CertifiedNode is a node in the manifest of its cluster.
+type CertifiedNode struct {
+	Node    string    `json:"node"`
+	Machine MachineID `json:"machine"`
+	// Certificate is the node's certificate, and Digest the SHA-256 of its
+	// canonical bytes.
+	Certificate CertificateID `json:"certificate"`
+	Digest      Digest        `json:"digest"`
+	Certified   bool          `json:"certified"`
+	Verdict     Grade         `json:"verdict"`
+}
+
+// Schedule is how it was measured.
+type Schedule struct {
+	// Seed orders the launches: the same seed gives the same order again. It is
+	// text, because it may be larger than a double can hold.
+	Seed string `json:"seed"`
+	// Launches are the runs of the probe, in all parts together. A launch is
+	// the unit of replication.
+	Launches int `json:"launches"`
+	// Rounds are how often all nodes were paired.
+	Rounds int `json:"rounds,omitempty"`
+	// Level is the confidence that intervals were made for, such as 0.95.
+	Level float64 `json:"level,omitempty"`
+	// FalseFindings bounds the share of findings that are false, or their
+	// chance; Control is the procedure that does so over all nodes and metrics
+	// together, and Tests how many of them there were.
+	FalseFindings float64 `json:"false_findings,omitempty"`
+	Control       string  `json:"control,omitempty"`
+	Tests         int     `json:"tests,omitempty"`
+}
+
+// Pairs are the figures between nodes of a cluster.
+type Pairs struct {
+	// Measured counts the pairs that were measured, of Possible ones.
+	Measured int `json:"measured"`
+	Possible int `json:"possible"`
+	// Metrics sum them up, by distance and size.
+	Metrics []Metric `json:"metrics,omitempty"`
+	// Figures are of single pairs.
+	Figures []PairFigure `json:"figures,omitempty"`
+}
+
+// PairFigure is one median between two nodes.
+type PairFigure struct {
+	Metric string  `json:"metric"`
+	Size   int64   `json:"size,omitempty"` // of a message, in bytes
+	From   string  `json:"from"`
+	To     string  `json:"to"`
+	Value  float64 `json:"value"` // in the unit of the metric
+}
+
+// Finding is something that the figures say.
+type Finding struct {
+	// Code names what was found for programs: slow-node, slow-link, slow-tier,
+	// unstable, wrong-result, facts.
+	Code string `json:"code"`
+	Text string `json:"text"`
+	// Node is where; with Peer, it is the link between them.
+	Node    string    `json:"node,omitempty"`
+	Peer    string    `json:"peer,omitempty"`
+	Machine MachineID `json:"machine,omitempty"`
+	// Distance is the tier, where a whole tier is concerned.
+	Distance string `json:"distance,omitempty"`
+	Metric   string `json:"metric,omitempty"`
+	// Seen and Expected are in the unit of the metric, and Loss is the share
+	// that is missing.
+	Seen     *float64 `json:"seen,omitempty"`
+	Expected *float64 `json:"expected,omitempty"`
+	Loss     *float64 `json:"loss,omitempty"`
+	// Chance is how likely something like it is seen where nothing is wrong,
+	// with all other tests taken into account.
+	Chance *float64 `json:"chance,omitempty"`
+	// Confirmed: it was seen again, alone and against partners known good.
+	Confirmed bool `json:"confirmed"`
+	// Cause is what it probably is, in words; empty where nothing tells.
+	Cause string `json:"cause,omitempty"`
+}
+
+// Grade is the verdict on a figure, a node or a cluster.
+type Grade string
+
+// Grades.
+const (
+	GradePass     Grade = "pass"     // as fast as it should be, as far as can be seen
+	GradeLow      Grade = "low"      // slower than it should be
+	GradeUnstable Grade = "unstable" // it varies too much to be said
+	GradeUnknown  Grade = "unknown"  // there is nothing to compare it with
+)
+
+// Grades lists all of them, the gravest first.
+func Grades() []Grade {
+	return []Grade{GradeLow, GradeUnstable, GradePass, GradeUnknown}
+}
+
+// Overall is the verdict on the whole of parts: the gravest of theirs. What is
+// unknown does not hide what is known.
+func Overall(parts ...Grade) Grade {
+	for _, v := range Grades() {
+		if slices.Contains(parts, v) {
+			return v
+		}
+	}
+	return GradeUnknown
+}

@@ -1,0 +1,77 @@
+package muster
+
+// Circumstances are the conditions under which something was measured:
+// everything that changes a figure. Two figures may be compared only as far as
+// these are alike. What could not be found out is left out.
+type Circumstances struct {
+	Provider  string `json:"provider,omitempty"`
+	Processor string `json:"processor,omitempty"` // model name
+	Sockets   int    `json:"sockets,omitempty"`
+	Cores     int    `json:"cores,omitempty"`   // physical cores that the node may use
+	Threads   int    `json:"threads,omitempty"` // hardware threads that it may use
+	Memory    int64  `json:"memory,omitempty"`  // bytes
+	NUMA      []NUMA `json:"numa,omitempty"`
+	// Cache is the last-level cache in bytes.
+	Cache int64           `json:"cache,omitempty"`
+	Clock *ProcessorClock `json:"clock,omitempty"`
+	// Pages is the state of huge pages.
+	Pages *HugePages `json:"huge_pages,omitempty"`
+	// Virtualization is what runs the node: none, container, kvm, ...
+	Virtualization string `json:"virtualization,omitempty"`
+	// Flags are the processor's flags that speed depends on.
+	Flags  []string `json:"flags,omitempty"`
+	Kernel string   `json:"kernel,omitempty"`
+	// Image is the content that the node booted. Of a cluster it stands above.
+	Image ImageID `json:"image,omitempty"`
+	// BLAS is the library that was really mapped.
+	BLAS *Library `json:"blas,omitempty"`
+	// MPI is the library's word on itself, and Transport what really carried
+	// the messages between nodes.
+	MPI       string `json:"mpi,omitempty"`
+	Transport string `json:"transport,omitempty"`
+	// Pinning is what processors each rank could use, as the kernel said.
+	Pinning string `json:"pinning,omitempty"`
+	// Neighbours counts the machines of others that were in use on the same
+	// host. Left out where that is not known.
+	Neighbours *int `json:"neighbours,omitempty"`
+	// Shared: others could use the same cores or memory bandwidth.
+	Shared bool `json:"shared,omitempty"`
+	// Oversubscribed: the machine has fewer cores than it was promised.
+	Oversubscribed bool   `json:"oversubscribed,omitempty"`
+	Probe          *Probe `json:"probe,omitempty"`
+	// Differ names the conditions, as they are called here, that the nodes of a
+	// cluster do not have in common.
+	Differ []string `json:"differ,omitempty"`
+}
+
+// ProcessorClock is how fast a processor could run.
+type ProcessorClock struct {
+	Governor string `json:"governor,omitempty"`
+	Driver   string `json:"driver,omitempty"`
+	Min      int64  `json:"min,omitempty"`  // Hz
+	Max      int64  `json:"max,omitempty"`  // Hz
+	Base     int64  `json:"base,omitempty"` // Hz, what peaks are computed with
+	// Boost tells whether it may run above its base clock.
+	Boost *bool `json:"boost,omitempty"`
+}
+
+// HugePages is the state of large pages of memory.
+type HugePages struct {
+	Transparent string `json:"transparent,omitempty"` // always, madvise, never
+	Size        int64  `json:"size,omitempty"`        // bytes
+	Reserved    int64  `json:"reserved,omitempty"`    // how many
+}
+
+// Library is a library that a program had mapped.
+type Library struct {
+	File   string `json:"file"`             // the file that was mapped
+	Config string `json:"config,omitempty"` // what it says of itself
+}
+
+// Probe is the program that measured. Figures of different builds are not
+// compared.
+type Probe struct {
+	Source   string `json:"source,omitempty"` // digest of its source
+	Compiler string `json:"compiler,omitempty"`
+	Flags    string `json:"flags,omitempty"` // of the compiler
+}
