@@ -76,7 +76,16 @@ func readPrivate(path string) ([]byte, error) {
 
 // writeNew writes a file that must not exist yet, so that after a crash it is
 // there as a whole or not at all. os.ErrExist if it exists.
-func writeNew(path string, data []byte) (err error) {
+func writeNew(path string, data []byte) error {
+	return writeWhole(path, data, os.Link) // unlike a rename it replaces nothing
+}
+
+// replace writes a file in place of another one, so that after a crash one of
+// them is there as a whole.
+func replace(path string, data []byte) error { return writeWhole(path, data, os.Rename) }
+
+// writeWhole writes a file beside path and then puts it there.
+func writeWhole(path string, data []byte, put func(from, to string) error) (err error) {
 	dir := filepath.Dir(path)
 	stale, err := filepath.Glob(path + ".new-*")
 	if err != nil {
@@ -102,7 +111,7 @@ func writeNew(path string, data []byte) (err error) {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Link(f.Name(), path) // unlike a rename it replaces nothing
+		err = put(f.Name(), path)
 	}
 	if errors.Is(err, os.ErrExist) {
 		return err
