@@ -18,7 +18,7 @@ const module = "github.com/muster-hpc/muster"
 // here first.
 func layers() map[string]int {
 	return map[string]int{
-		"nearest": 0, "nodeset": 0,
+		"nearest": 0, "nodeset": 0, "stat": 0,
 		"canonical": 0,
 		"": 10, "wire": 11, "certificate": 15,
 		"spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "slurm": 20, "nodeconf": 20,
