@@ -1,0 +1,272 @@
+package validate
+
+import (
+	"math"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/stat"
+)
+
+// Rules say when something is found. They are fixed before anything is measured,
+// and are part of the certificate.
+type Rules struct {
+	// Launches are how many were planned, and how many must have succeeded.
+	Launches stat.Launches
+	// Level is that of the intervals.
+	Level float64
+	// Steady is the half-width of an interval, as a share, above which a figure is
+	// unstable.
+	Steady float64
+	// Worth is the smallest deficit that is told, as a share of the figure: less
+	// than that nobody notices, however sure it is.
+	Worth float64
+	// Floor is the smallest spread between machines that is believed.
+	Floor float64
+	// Suspicion is the share of suspects that may be innocent: they are measured
+	// again. Condemn is the chance that a measuring condemns anybody wrongly.
+	Suspicion, Condemn float64
+	// Power is the chance with which the smallest detectable defect is seen.
+	Power float64
+}
+
+// NodeRules are those for figures of single nodes.
+func NodeRules(level Level) Rules {
+	n := level.Launches()
+	return Rules{
+		Launches: stat.Launches{Min: min(n, 6), Max: n}, Level: 0.95, Steady: 0.02, Worth: 0.03, Floor: 0.003,
+		Suspicion: 0.05, Condemn: 0.01, Power: 0.9,
+	}
+}
+
+// Figure is what was measured of one thing on several nodes.
+type Figure struct {
+	Name, Unit string
+	Size       int64 // bytes; 0 where it means nothing
+	Threads    int
+	// Less is true where less is better.
+	Less   bool
+	Series []Series
+	// History is what machines of this class showed before; nil if that is not known.
+	History *History
+}
+
+// Series is what was measured on one node.
+type Series struct {
+	Node int // its number in the cluster
+	// Launches are the medians in each launch that succeeded.
+	Launches []float64
+	// Min and Max are the extremes of all Samples samples.
+	Min, Max float64
+	Samples  int
+}
+
+// History is what machines of a class showed before.
+type History struct {
+	// Median is in the unit of the figure.
+	Median float64
+	// Spread is between the logarithms of machines that passed.
+	Spread stat.Scale
+}
+
+// Judged is one figure of one node.
+type Judged struct {
+	Node   int
+	Metric muster.Metric
+	// Deficit is the share that is missing against what it was compared with;
+	// negative if it is better. NaN if there was nothing to compare with.
+	Deficit float64
+	// P is the chance to be so far below for one that is like the others; NaN if it
+	// could not be told. Adjusted is it for all tests of the measuring together.
+	P, Adjusted float64
+
+	scale stat.Scale // of what it was compared with
+}
+
+// Suspects judges figures of nodes. Who is low there is suspected: on average the
+// share Rules.Suspicion of them is not, because many nodes and figures are looked
+// at, and nobody is condemned before he was measured again.
+func (r Rules) Suspects(figures []Figure) ([]Judged, error) {
+	return r.judge(figures, stat.BenjaminiHochberg, r.Suspicion)
+}
+
+// Condemned judges figures that were measured again, of suspects beside nodes that
+// are known to be good: that anybody is low who is not has the chance Rules.Condemn.
+// Only the figures of nodes for which suspect is true are tests.
+func (r Rules) Condemned(figures []Figure, suspect func(node int) bool) ([]Judged, error) {
+	list, err := r.compare(figures)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if !suspect(list[i].Node) {
+			list[i].P = math.NaN()
+		}
+	}
+	return list, r.decide(list, stat.Holm, r.Condemn)
+}
+
+func (r Rules) judge(figures []Figure, adjust func([]float64) ([]float64, error), level float64) ([]Judged, error) {
+	list, err := r.compare(figures)
+	if err != nil {
+		return nil, err
+	}
+	return list, r.decide(list, adjust, level)
+}
+
+// compare holds every figure of every node against its reference.
+func (r Rules) compare(figures []Figure) ([]Judged, error) {
+	var list []Judged
+	for _, f := range figures {
+		some, err := r.figure(f)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
+	return list, nil
+}
+
+func (r Rules) figure(f Figure) ([]Judged, error) {
+	list := make([]Judged, 0, len(f.Series))
+	var logs []float64 // the more the better
+	for _, s := range f.Series {
+		if len(s.Launches) == 0 {
+			continue
+		}
+		sum, err := r.Launches.Judge(s.Launches, r.Level, r.Steady)
+		if err != nil {
+			return nil, err
+		}
+		m := muster.Metric{
+			Name: f.Name, Unit: f.Unit, Size: f.Size, Threads: f.Threads, Less: f.Less,
+			Launches: sum.N, Samples: s.Samples, Median: sum.Median, Min: s.Min, Max: s.Max, Verdict: muster.GradeUnknown,
+		}
+		if sum.Steadiness != stat.Unknown {
+			m.Interval = &muster.Interval{Low: sum.Interval.Low, High: sum.Interval.High, Level: sum.Interval.Level}
+		}
+		if sum.Steadiness == stat.Unstable {
+			m.Verdict = muster.GradeUnstable
+		}
+		list = append(list, Judged{Node: s.Node, Metric: m, Deficit: math.NaN(), P: math.NaN(), Adjusted: math.NaN()})
+		logs = append(logs, f.better(sum.Median))
+	}
+	if f.History == nil {
+		return list, r.peers(f, list, logs)
+	}
+	return list, r.history(f, list, logs)
+}
+
+// better is the logarithm of a value, turned so that more is better.
+func (f Figure) better(v float64) float64 {
+	if f.Less {
+		return -math.Log(v)
+	}
+	return math.Log(v)
+}
+
+// value is what has that logarithm.
+func (f Figure) value(log float64) float64 {
+	if f.Less {
+		return math.Exp(-log)
+	}
+	return math.Exp(log)
+}
+
+func (r Rules) history(f Figure, list []Judged, logs []float64) error {
+	h := f.History
+	centre := f.better(h.Median)
+	for i := range list {
+		p, err := stat.Against(logs[i], centre, h.Spread, r.Floor)
+		if err != nil {
+			return err
+		}
+		list[i].against(f, p, logs[i], muster.SourceHistory)
+	}
+	return nil
+}
+
+// fewestPeers can convict: of three each has two peers, whose spread is worth one
+// degree of freedom; of two nobody knows who is slow.
+const fewestPeers = 3
+
+func (r Rules) peers(f Figure, list []Judged, logs []float64) error {
+	if len(list) < fewestPeers {
+		return nil
+	}
+	peers, err := stat.Peers(logs, stat.Scale{}, r.Floor)
+	if err != nil {
+		return err
+	}
+	for i, p := range peers {
+		list[i].against(f, p, logs[i], muster.SourcePeers)
+	}
+	return nil
+}
+
+func (j *Judged) against(f Figure, p stat.Peer, log float64, from muster.Source) {
+	j.scale = p.Scale
+	j.Deficit = -math.Expm1(log - p.Centre)
+	j.P = p.P / 2
+	if p.Z > 0 {
+		j.P = 1 - p.P/2
+	}
+	j.Metric.Reference = &muster.Reference{Value: f.value(p.Centre), Source: from}
+	j.Metric.Spread = &muster.Spread{Value: p.Scale.Value, Source: from, Count: p.Scale.N}
+}
+
+// decide adjusts all chances together and gives the verdicts.
+func (r Rules) decide(list []Judged, adjust func([]float64) ([]float64, error), level float64) error {
+	p := make([]float64, len(list))
+	tests := 0
+	for i, j := range list {
+		if p[i] = j.P; !math.IsNaN(j.P) {
+			tests++
+		}
+	}
+	adjusted, err := adjust(p)
+	if err != nil {
+		return err
+	}
+	see := seer{level: level, tests: tests, rules: r, shifts: map[stat.Scale]float64{}}
+	for i := range list {
+		j := &list[i]
+		j.Adjusted = adjusted[i]
+		if m := &j.Metric; !math.IsNaN(j.P) {
+			m.Detectable = see.smallest(j.scale)
+			switch {
+			case j.Adjusted <= level && j.Deficit >= r.Worth:
+				m.Verdict = muster.GradeLow
+			case m.Verdict != muster.GradeUnstable:
+				m.Verdict = muster.GradePass
+			}
+		}
+	}
+	return nil
+}
+
+// seer knows how small a defect the strictest of many tests sees.
+type seer struct {
+	level  float64
+	tests  int
+	rules  Rules
+	shifts map[stat.Scale]float64 // in scales, by a scale of 1 with the same freedom
+}
+
+// smallest is the smallest share that could be missing and be seen with the chance
+// Rules.Power; nil if none is.
+func (s *seer) smallest(scale stat.Scale) *float64 {
+	one := stat.Scale{Value: 1, DF: scale.DF, N: scale.N}
+	shift, ok := s.shifts[one]
+	if !ok {
+		var err error
+		if shift, err = stat.SmallestShift(one, 1, scale.N, 1-2*s.level/float64(s.tests), s.rules.Power); err != nil {
+			shift = math.Inf(1)
+		}
+		s.shifts[one] = shift
+	}
+	d := max(s.rules.Worth, -math.Expm1(-shift*max(scale.Value, s.rules.Floor)))
+	if d > 0.99 {
+		return nil
+	}
+	return &d
+}

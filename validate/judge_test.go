@@ -1,0 +1,225 @@
+package validate_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/stat"
+	"github.com/muster-hpc/muster/validate"
+)
+
+// measured pretends to measure: machines differ by spread, launches by noise, and
+// slow nodes lack a share of some figures.
+type measured struct {
+	nodes, figures int
+	spread, noise  float64
+	slow           map[int]float64
+	slowFigures    int
+	known          bool // the class has a history
+}
+
+func (m measured) draw(r *rand.Rand, launches int) []validate.Figure {
+	var list []validate.Figure
+	for f := range m.figures {
+		figure := validate.Figure{Name: fmt.Sprint("f", f), Unit: "op/s", Less: f%3 == 2}
+		if m.known {
+			history := make([]float64, 60)
+			for i := range history {
+				history[i] = m.spread * r.NormFloat64()
+			}
+			s, _ := stat.ScaleOf(history)
+			figure.History = &validate.History{Median: 100 * math.Exp(stat.Median(history)), Spread: s}
+		}
+		for n := range m.nodes {
+			level := m.spread * r.NormFloat64()
+			if f < m.slowFigures {
+				level += math.Log(1 - m.slow[n])
+			}
+			s := validate.Series{Node: n}
+			for range launches {
+				v := level + m.noise*r.NormFloat64()
+				if figure.Less {
+					v = -v
+				}
+				s.Launches = append(s.Launches, 100*math.Exp(v))
+			}
+			figure.Series = append(figure.Series, s)
+		}
+		list = append(list, figure)
+	}
+	return list
+}
+
+// low are the nodes that something was found of.
+func low(list []validate.Judged) map[int]bool {
+	nodes := map[int]bool{}
+	for _, j := range list {
+		if j.Metric.Verdict == muster.GradeLow {
+			nodes[j.Node] = true
+		}
+	}
+	return nodes
+}
+
+func suspects(t *testing.T, figures []validate.Figure) map[int]bool {
+	t.Helper()
+	list, err := validate.NodeRules(validate.Quick).Suspects(figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return low(list)
+}
+
+// Where nothing is wrong hardly anybody is suspected, however many are looked at.
+func TestTheInnocent(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{false, true} {
+		for _, nodes := range []int{2, 3, 4, 8, 64} {
+			r := rand.New(rand.NewPCG(uint64(nodes), 3))
+			const runs = 150
+			some := 0
+			for range runs {
+				m := measured{nodes: nodes, figures: 12, spread: 0.02, noise: 0.005, known: known}
+				if len(suspects(t, m.draw(r, 6))) > 0 {
+					some++
+				}
+			}
+			// Of 150 runs with a chance of 5 % each, more than 15 are seen once in 1,000.
+			if some > 15 {
+				t.Errorf("%d nodes, history %v: in %d of %d runs somebody is suspected", nodes, known, some, runs)
+			}
+		}
+	}
+}
+
+func TestTheSlow(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		nodes   int
+		known   bool
+		missing float64
+		least   float64 // share of the runs in which it must be found
+		most    float64
+	}{
+		{2, false, 0.5, 0, 0}, // two nodes cannot convict each other
+		{2, true, 0.3, 0.95, 1},
+		{1, true, 0.3, 0.95, 1},
+		{16, false, 0.3, 0.95, 1},
+		{64, false, 0.15, 0.95, 1},
+		{64, false, 0.01, 0, 0.1}, // less than is worth telling
+	} {
+		r := rand.New(rand.NewPCG(uint64(test.nodes), 5))
+		const runs = 60
+		found, others := 0, 0
+		for range runs {
+			m := measured{nodes: test.nodes, figures: 12, slowFigures: 4, spread: 0.02, noise: 0.005, known: test.known, slow: map[int]float64{0: test.missing}}
+			nodes := suspects(t, m.draw(r, 6))
+			if nodes[0] {
+				found++
+			}
+			if delete(nodes, 0); len(nodes) > 0 {
+				others++
+			}
+		}
+		if share := float64(found) / runs; share < test.least || share > test.most {
+			t.Errorf("%d nodes, history %v, %.0f %% missing: found in %.2f of the runs", test.nodes, test.known, 100*test.missing, share)
+		}
+		if others > 12 {
+			t.Errorf("%d nodes: others are suspected in %d of %d runs", test.nodes, others, runs)
+		}
+	}
+}
+
+// What a certificate says could have been seen is seen about so often.
+func TestDetectable(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 9))
+	rules := validate.NodeRules(validate.Quick)
+	m := measured{nodes: 32, figures: 10, spread: 0.02, noise: 0.001}
+	list, err := rules.Suspects(m.draw(r, 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, n := 0.0, 0
+	for _, j := range list {
+		if j.Metric.Detectable == nil {
+			t.Fatalf("%+v", j)
+		}
+		sum += *j.Metric.Detectable
+		n++
+	}
+	m.slow, m.slowFigures = map[int]float64{3: sum / float64(n)}, 1
+	found := 0
+	const runs = 100
+	for range runs {
+		if suspects(t, m.draw(r, 6))[3] {
+			found++
+		}
+	}
+	if found < 75 {
+		t.Errorf("%.3f should be seen 9 times of 10, and is seen %d times of %d", sum/float64(n), found, runs)
+	}
+}
+
+func TestUnsteady(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	m := measured{nodes: 8, figures: 3, spread: 0.02, noise: 0.2}
+	list, err := validate.NodeRules(validate.Quick).Suspects(m.draw(r, 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsteady := 0
+	for _, j := range list {
+		if j.Metric.Verdict == muster.GradeUnstable {
+			unsteady++
+		}
+		if j.Metric.Interval == nil || j.Metric.Interval.Level < 0.95 {
+			t.Errorf("%+v", j.Metric)
+		}
+	}
+	if unsteady < 20 {
+		t.Errorf("%d of %d are unstable", unsteady, len(list))
+	}
+}
+
+// Only suspects are condemned, and a launch that failed leaves a figure unknown.
+func TestCondemned(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(4, 2))
+	rules := validate.NodeRules(validate.Quick)
+	m := measured{nodes: 12, figures: 4, slowFigures: 4, spread: 0.01, noise: 0.002, slow: map[int]float64{1: 0.4, 2: 0.4}}
+	list, err := rules.Condemned(m.draw(r, 6), func(n int) bool { return n == 1 || n == 5 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := low(list); len(found) != 1 || !found[1] {
+		t.Errorf("condemned: %v", found)
+	}
+	list, err = rules.Suspects(m.draw(r, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range list {
+		if j.Metric.Interval != nil {
+			t.Errorf("five launches give an interval: %+v", j.Metric)
+		}
+	}
+	if _, err := rules.Suspects(m.draw(r, 7)); err == nil {
+		t.Error("more launches than were decided are taken")
+	}
+}
+
+// A thousand nodes with thirty figures are judged in a moment.
+func BenchmarkSuspects(b *testing.B) {
+	figures := measured{nodes: 1024, figures: 30, spread: 0.02, noise: 0.01}.draw(rand.New(rand.NewPCG(1, 1)), 6)
+	rules := validate.NodeRules(validate.Quick)
+	for b.Loop() {
+		if _, err := rules.Suspects(figures); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
