@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) certificate() *cobra.Command {
+	c := &cobra.Command{
+		Use: "certificate", Aliases: []string{"cert"}, Short: "See and verify performance certificates", Args: cobra.ArbitraryArgs, RunE: group,
+		Long: `A performance certificate says how fast a cluster and each of its nodes were,
+under which conditions, and what follows from it. The server signs it.`,
+		Example: `  muster certificate verify cfd.json --key muster.pub`,
+	}
+	c.AddCommand(a.certificateVerify())
+	return c
+}
+
+func (a *app) certificateVerify() *cobra.Command {
+	var keys []string
+	var at string
+	c := &cobra.Command{
+		Use: "verify FILE...", Short: "Check that certificates are genuine and in force",
+		Long: `Checks that certificates are what the server signed, that they are in force, and
+that a cluster's certificate comes with those of all its nodes, unchanged. It needs
+no server and no network: only the files, and the server's public key.
+
+FILE is a certificate, several of them one after the other, or a directory of
+files that end in .json; - is standard input. A key file holds one or more public
+keys: PEM, base64, or the server's list of keys in JSON. Only that list tells
+which keys were retired or stolen.
+
+A certificate that says "low" is valid too: this tells whether to believe it. The
+exit status is 0 if all are valid, and else the highest of: 1 altered, 2 no
+certificate or one of a newer version, 3 unknown key or missing node, 4 expired,
+not yet valid or superseded, 5 signed with a retired or stolen key.`,
+		Example: `  muster certificate verify cfd.json --key muster.pub
+  muster certificate verify cfd.json n01.json n02.json --key muster.pub --at 2026-03-01
+  muster certificate verify cfd/ --key keys.json -o json`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, "FILE is missing")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			now, err := momentOf(at, time.Now())
+			if err != nil {
+				return err
+			}
+			ring, err := a.publicKeys(keys)
+			if err != nil {
+				return err
+			}
+			list, err := a.verifyCertificates(args, ring, now)
+			if err != nil {
+				return err
+			}
+			return a.tellChecked(list)
+		},
+	}
+	c.Flags().StringArrayVar(&keys, "key", nil, "file with the server's public key; may be given several times")
+	c.Flags().StringVar(&at, "at", "", "verify as of this time: 2026-03-01 or 2026-03-01T12:00:00Z (default now)")
+	_ = c.RegisterFlagCompletionFunc("at", cobra.NoFileCompletions)
+	return c
+}
+
+// momentOf reads a time that a person wrote: a day of UTC, or RFC 3339.
+func momentOf(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return now, nil
+	}
+	for _, form := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, muster.Errorf(muster.EInvalid, "--at cannot be %q", text).WithHint("write a day, 2026-03-01, or a time, 2026-03-01T12:00:00Z")
+}
+
+// publicKeys reads the files of keys.
+func (a *app) publicKeys(files []string) (certificate.Ring, error) {
+	var ring certificate.Ring
+	if len(files) == 0 {
+		return ring, muster.Errorf(muster.EInvalid, "--key is missing").
+			WithHint("give the public key of the server that made the certificate, from somewhere that you trust: without it a certificate proves nothing")
+	}
+	for _, file := range files {
+		data, err := a.readUpTo(file, certificate.MaxKeys, "the server's public key")
+		if err != nil {
+			return ring, err
+		}
+		some, err := certificate.ParseKeys(data)
+		if err != nil {
+			return ring, inFile(file, err)
+		}
+		ring = ring.Join(some)
+	}
+	return ring, nil
+}
+
+// verifyCertificates verifies all certificates of all files together.
+func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time.Time) ([]wire.CertificateChecked, error) {
+	var list []wire.CertificateChecked
+	var envelopes [][]byte
+	var at []int // of each envelope in the list
+	for _, name := range names {
+		files, err := certificateFiles(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			data, err := a.readUpTo(file, certificate.MaxBundle, "a certificate")
+			if err != nil {
+				return nil, err
+			}
+			split, err := certificate.Split(data)
+			if err != nil {
+				list = append(list, checked(file, certificate.Result{Err: err}))
+				continue
+			}
+			for _, e := range split {
+				envelopes, at = append(envelopes, e), append(at, len(list))
+				list = append(list, wire.CertificateChecked{File: file})
+			}
+		}
+	}
+	for i, r := range certificate.VerifyAll(envelopes, ring, now, nil) {
+		list[at[i]] = checked(list[at[i]].File, r)
+	}
+	return list, nil
+}
+
+// certificateFiles are the files that a name stands for.
+func certificateFiles(name string) ([]string, error) {
+	if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
+		return []string{name}, nil // reading it tells what is wrong
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, cannotRead(name, "a directory of certificates", err)
+	}
+	var files []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".json" && !e.IsDir() {
+			files = append(files, filepath.Join(name, e.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, muster.Errorf(muster.EInvalid, "%s has no file that ends in .json", name).WithHint("give a directory of certificates")
+	}
+	return files, nil
+}
+
+// readUpTo reads a file of so many bytes at most; - is standard input.
+func (a *app) readUpTo(name string, most int64, what string) ([]byte, error) {
+	in := a.env.In
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, cannotRead(name, what, err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err != nil {
+		return nil, cannotRead(name, what, err)
+	}
+	if int64(len(data)) > most {
+		return nil, muster.Errorf(muster.EInvalid, "%s is too long for %s", name, what).WithHint("check which file was given")
+	}
+	return data, nil
+}
+
+func cannotRead(name, what string, err error) error {
+	return muster.Errorf(muster.EInvalid, "cannot read %s", name).WithHint("give the path of %s", what).Wrap(err)
+}
+
+// inFile puts the name of a file before what is wrong with it.
+func inFile(file string, err error) error {
+	var e *muster.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	named := *e
+	named.Message = file + ": " + e.Message
+	return &named
+}
+
+func checked(file string, r certificate.Result) wire.CertificateChecked {
+	c := r.Certificate
+	out := wire.CertificateChecked{
+		File: file, OK: r.Err == nil, ID: c.ID, Kind: c.Kind, Cluster: c.Cluster, ClusterName: c.ClusterName, Node: c.Node, Machine: c.Machine,
+		Level: c.Level, Verdict: c.Verdict, Certified: c.Certified, Caveats: c.Caveats, Made: c.Made, Expires: c.Expires, Digest: r.Digest, Key: r.Key,
+	}
+	var f *certificate.Failure
+	switch {
+	case errors.As(r.Err, &f):
+		out.Reason, out.Error = string(f.Reason), f.Err
+	case r.Err != nil:
+		out.Reason, out.Error = "defect", muster.Errorf(muster.EInternal, "%v", r.Err)
+	}
+	return out
+}
+
+// tellChecked writes what became of certificates, and why those failed that did.
+func (a *app) tellChecked(list []wire.CertificateChecked) error {
+	if err := a.print(list, func(w io.Writer) { writeChecked(w, list) }); err != nil {
+		return err
+	}
+	status := exitOK
+	for _, c := range list {
+		if !c.OK {
+			err := inFile(c.File, c.Error)
+			a.report(err)
+			status = max(status, ExitCode(err))
+		}
+	}
+	if status != exitOK {
+		return &StatusError{Status: status}
+	}
+	return nil
+}
+
+func writeChecked(w io.Writer, list []wire.CertificateChecked) {
+	t := newTable("FILE", "CERTIFICATE", "OF", "CHECK", "VERDICT", "CERTIFIED", "EXPIRES")
+	for _, c := range list {
+		of, certified := "", ""
+		switch c.Kind {
+		case muster.CertifiesNode:
+			of = "node " + c.Node + " of " + cmp.Or(c.ClusterName, string(c.Cluster))
+		case muster.CertifiesCluster:
+			of = "cluster " + cmp.Or(c.ClusterName, string(c.Cluster))
+		}
+		if c.ID != "" {
+			certified = "yes"
+			if !c.Certified {
+				certified = "no"
+				for i, v := range c.Caveats {
+					certified += map[bool]string{true: ": ", false: ", "}[i == 0] + v.Code
+				}
+			}
+		}
+		t.row(c.File, string(c.ID), of, cmp.Or(c.Reason, "valid"), string(c.Verdict), certified, stamp(c.Expires))
+	}
+	t.write(w)
+}

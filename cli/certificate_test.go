@@ -1,0 +1,188 @@
+package cli_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// papers is a directory of certificates: a cluster's and those of its two
+// nodes, with the key that signed them.
+type papers struct {
+	dir, cluster, n1, n2, bundle, pem, base64, ring string
+	key                                             ed25519.PrivateKey
+}
+
+func madeAt() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func writePapers(t *testing.T) papers {
+	t.Helper()
+	seed := make([]byte, ed25519.SeedSize)
+	p := papers{dir: t.TempDir(), key: ed25519.NewKeyFromSeed(seed)}
+	public, err := certificate.NewPublicKey(p.key.Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(certificate.Ring{Keys: []certificate.RingKey{certificate.NewRingKey(public, madeAt())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := muster.Certificate{
+		Version: 1, ID: "pc-2222222222", Kind: muster.CertifiesNode, Cluster: "c-23456789bc", ClusterName: "cfd", Node: "n01", Machine: "local-03",
+		Image: muster.ImageID("sha256:" + strings.Repeat("ab", 32)), Made: madeAt(), Expires: madeAt().Add(30 * 24 * time.Hour), Level: muster.ValidateQuick,
+		Certified: true, Verdict: muster.GradePass,
+	}
+	n1 := p.sign(t, c)
+	c.ID, c.Node, c.Machine = "pc-3333333333", "n02", "local-04"
+	c.Certified, c.Caveats = false, []muster.Caveat{{Code: "oversubscribed", Text: "two machines share a core"}, {Code: "shared", Text: "\x1b[2J"}}
+	n2 := p.sign(t, c)
+	c.ID, c.Kind, c.Node, c.Machine = "pc-4444444444", muster.CertifiesCluster, "", ""
+	for i, e := range [][]byte{n1, n2} {
+		s, err := certificate.Verify(e, certificate.Ring{Keys: []certificate.RingKey{certificate.NewRingKey(public, time.Time{})}}, madeAt(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Nodes = append(c.Nodes, muster.CertifiedNode{
+			Node: s.Certificate.Node, Machine: s.Certificate.Machine, Certificate: s.Certificate.ID, Digest: s.Digest, Certified: i == 0, Verdict: muster.GradePass,
+		})
+	}
+	all := p.sign(t, c)
+	papers := filepath.Join(p.dir, "cfd")
+	if err := os.Mkdir(papers, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.cluster, p.n1, p.n2 = p.file(t, "cfd/cluster.json", all), p.file(t, "cfd/n01.json", n1), p.file(t, "cfd/n02.json", n2)
+	p.file(t, "cfd/readme.txt", []byte("not a certificate"))
+	p.bundle = p.file(t, "bundle.json", bytes.Join([][]byte{all, n1, n2}, []byte("\n")))
+	p.pem = p.file(t, "muster.pub", []byte(public.PEM()))
+	p.base64 = p.file(t, "muster.b64", []byte(public.Base64()+"\n"))
+	p.ring = p.file(t, "keys.json", list)
+	return p
+}
+
+func (p papers) sign(t *testing.T, c muster.Certificate) []byte {
+	t.Helper()
+	e, err := certificate.Sign(c, p.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (p papers) file(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCertificateVerify(t *testing.T) {
+	t.Parallel()
+	p := writePapers(t)
+	w := at(t, nil)
+	const day = "2026-03-02"
+	for _, line := range [][]string{
+		{p.n1, "--key", p.pem},
+		{p.n1, p.n2, "--key", p.base64},
+		{p.bundle, "--key", p.ring},
+		{filepath.Join(p.dir, "cfd"), "--key", p.pem},
+		{p.cluster, p.n2, p.n1, "--key", p.pem, "--key", p.ring},
+	} {
+		r := w.run(append([]string{"certificate", "verify", "--at", day}, line...)...)
+		if r.code != 0 || r.err != "" || !strings.Contains(r.out, "valid") {
+			t.Errorf("%v: status %d\n%s%s", line, r.code, r.out, r.err)
+		}
+	}
+	body, err := os.ReadFile(p.bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.stdin(string(body)).run("cert", "verify", "-", "--key", p.pem, "--at", "2026-03-01T12:00:00Z")
+	if r.code != 0 || strings.Count(r.out, "valid") != 3 || !strings.Contains(r.out, "cluster cfd") || !strings.Contains(r.out, "node n02 of cfd") ||
+		!strings.Contains(r.out, "no: oversubscribed, shared") {
+		t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+func TestCertificateVerifyFails(t *testing.T) {
+	t.Parallel()
+	p := writePapers(t)
+	good, err := os.ReadFile(p.n1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := certificate.NewPublicKey(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)).Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := p.file(t, "other.pub", []byte(stranger.PEM()))
+	altered := p.file(t, "altered.json", bytes.Replace(good, []byte("n01"), []byte("n03"), 1))
+	list, err := os.ReadFile(p.ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen := p.file(t, "stolen.json", bytes.Replace(list, []byte(`"from"`), []byte(`"compromised":"2026-05-01T00:00:00Z","from"`), 1))
+	w := at(t, nil)
+	const day = "2026-03-02"
+	for _, c := range []struct {
+		args []string
+		code int
+		err  string
+	}{
+		{[]string{altered, "--key", p.pem, "--at", day}, 1, "altered.json: the signature does not fit"},
+		{[]string{p.pem, "--key", p.pem, "--at", day}, 2, "not JSON"},
+		{[]string{p.ring, "--key", p.pem, "--at", day}, 2, "not a certificate"},
+		{[]string{p.n1, "--key", other, "--at", day}, 3, "signed by a key that was not given"},
+		{[]string{p.cluster, p.n1, "--key", p.pem, "--at", day}, 3, "of node n02, which was not given"},
+		{[]string{p.n1, "--key", p.pem, "--at", "2026-03-31T12:00:00Z"}, 4, "expired on 2026-03-31"},
+		{[]string{p.n1, "--key", p.pem, "--at", "2026-02-01"}, 4, "not valid yet"},
+		{[]string{p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"},
+		{[]string{altered, p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"}, // the highest
+		{[]string{p.n1}, 2, "--key is missing"},
+		{[]string{"--key", p.pem}, 2, "FILE is missing"},
+		{[]string{p.n1, "--key", p.n1}, 2, "n01.json: this is no public key"},
+		{[]string{p.n1, "--key", p.pem, "--at", "yesterday"}, 2, `--at cannot be "yesterday"`},
+		{[]string{filepath.Join(p.dir, "nothing"), "--key", p.pem}, 2, "cannot read"},
+		{[]string{p.n1, "--key", filepath.Join(p.dir, "nothing")}, 2, "cannot read"},
+		{[]string{t.TempDir(), "--key", p.pem}, 2, "no file that ends in .json"},
+		{[]string{p.n1, "--key", ""}, 2, "--key is empty"},
+	} {
+		r := w.run(append([]string{"certificate", "verify"}, c.args...)...)
+		lines := strings.Split(strings.TrimSpace(r.err), "\n")
+		if r.code != c.code || !strings.Contains(r.err, c.err) || len(lines)%2 != 0 || !strings.HasPrefix(lines[1], "  ") {
+			t.Errorf("%v: status %d, want %d with %q and a hint\n%s%s", c.args, r.code, c.code, c.err, r.out, r.err)
+		}
+	}
+}
+
+func TestCertificateVerifyJSON(t *testing.T) {
+	t.Parallel()
+	p := writePapers(t)
+	w := at(t, nil)
+	r := w.run("certificate", "verify", p.cluster, p.n2, "--key", p.pem, "--at", "2026-03-02", "-o", "json")
+	var list []wire.CertificateChecked
+	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list) != 2 || r.code != 3 {
+		t.Fatalf("status %d, %v\n%s%s", r.code, err, r.out, r.err)
+	}
+	if c := list[0]; c.OK || c.Reason != "node-missing" || c.Error == nil || c.Error.Code != muster.ENotFound || c.ID != "pc-4444444444" || c.File != p.cluster {
+		t.Errorf("got %+v", c)
+	}
+	if c := list[1]; !c.OK || c.Reason != "" || c.Error != nil || c.Node != "n02" || c.Certified || len(c.Caveats) != 2 || c.Digest == "" || !c.Made.Equal(madeAt()) {
+		t.Errorf("got %+v", c)
+	}
+	var told muster.Error
+	if err := json.Unmarshal([]byte(r.err), &told); err != nil || told.Code != muster.ENotFound || told.Hint == "" {
+		t.Errorf("the error output has %s, %v", r.err, err)
+	}
+}

@@ -1,0 +1,31 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// CertificateChecked is what became of one certificate that was verified.
+type CertificateChecked struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	// Reason tells programs why it failed: altered, expired, unknown-key, ...
+	Reason string        `json:"reason,omitempty"`
+	Error  *muster.Error `json:"error,omitempty"`
+	// What follows is left out where nobody vouches for it.
+	ID          muster.CertificateID   `json:"id,omitempty"`
+	Kind        muster.CertificateKind `json:"kind,omitempty"`
+	Cluster     muster.ClusterID       `json:"cluster,omitempty"`
+	ClusterName string                 `json:"cluster_name,omitempty"`
+	Node        string                 `json:"node,omitempty"`
+	Machine     muster.MachineID       `json:"machine,omitempty"`
+	Level       muster.Validation      `json:"level,omitempty"`
+	Verdict     muster.Grade           `json:"verdict,omitempty"`
+	Certified   bool                   `json:"certified,omitempty"`
+	Caveats     []muster.Caveat        `json:"caveats,omitempty"`
+	Made        time.Time              `json:"made,omitzero"`
+	Expires     time.Time              `json:"expires,omitzero"`
+	Digest      muster.Digest          `json:"digest,omitempty"`
+	Key         string                 `json:"key,omitempty"`
+}
