@@ -8,11 +8,12 @@ const (
 	huber = 1.345
 	tukey = 4.685
 	// leastWeight keeps a node whose links are all outliers attached to the rest,
-	// so that every step has a solution.
+	// so that every step has a solution. An outlier further out weighs less still, so
+	// that none pulls more than a ten-thousandth of what a good pair can.
 	leastWeight = 1e-4
-	// leastScale is a scale in logs below which nothing is an outlier: one part in
-	// 10^9.
-	leastScale = 1e-9
+	// leastScale is a scale in logs below which nothing is an outlier: one part in a
+	// million, which no measurement reaches.
+	leastScale = 1e-6
 	// pairSteps bounds both rounds; tens are normal.
 	pairSteps = 100
 )
@@ -62,9 +63,9 @@ func (f *PairFit) fit(pairs []Pair) {
 	}
 	for range pairSteps {
 		for e, r := range f.Residuals {
-			u := r / (tukey * scale)
+			u := math.Abs(r) / (tukey * scale)
 			w := max(0, 1-u*u)
-			f.Weights[e] = max(w*w, leastWeight)
+			f.Weights[e] = max(w*w, leastWeight/max(1, u))
 		}
 		if step() <= 1e-7*scale {
 			break

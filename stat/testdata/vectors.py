@@ -228,8 +228,8 @@ def pairs():
             theta = solve(np.minimum(1, 1.345 * s / np.maximum(np.abs(r), 1e-9)))
             s = scale(y - X @ theta)
         for _ in range(2000):
-            u = (y - X @ theta) / (4.685 * s)
-            theta = solve(np.maximum(np.maximum(0, 1 - u * u) ** 2, 1e-4))
+            u = abs(y - X @ theta) / (4.685 * s)
+            theta = solve(np.maximum(np.maximum(0, 1 - u * u) ** 2, 1e-4 / np.maximum(1, u)))
         m = np.median(theta[:n])
         out.append({"nodes": n, "a": [int(i) for i, _ in pick], "b": [int(j) for _, j in pick], "distance": dist,
                     "value": floats(np.exp(y)), "effects": floats(theta[:n] - m), "levels": floats(theta[n:] + 2 * m),
