@@ -58,6 +58,7 @@ func (a *API) routes() {
 	a.imageRoutes()
 	a.userRoutes()
 	a.siteRoutes()
+	a.certificateRoutes()
 	a.usageRoutes()
 	a.logRoutes()
 	a.eventRoutes()

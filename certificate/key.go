@@ -47,6 +47,15 @@ func (k PublicKey) PEM() string {
 // Base64 is the key on one short line: its 32 bytes.
 func (k PublicKey) Base64() string { return base64.StdEncoding.EncodeToString(k.raw) }
 
+// PEM is a key of a list as other programs read it. EInvalid if it is none.
+func PEM(k muster.SigningKey) (string, error) {
+	public, err := parseBase64(k.Key)
+	if err != nil {
+		return "", err
+	}
+	return public.PEM(), nil
+}
+
 // parseBase64 reads what Base64 writes.
 func parseBase64(text string) (PublicKey, error) {
 	raw, err := base64.StdEncoding.Strict().DecodeString(text)

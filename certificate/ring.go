@@ -17,28 +17,12 @@ const MaxKeys = 1 << 20
 // Ring is a server's list of public keys: the one that signs now, and those
 // that did before.
 type Ring struct {
-	Keys []RingKey `json:"keys"`
+	Keys []muster.SigningKey `json:"keys"`
 }
 
-// RingKey is a public key with the time in which it signed. A key that came
-// without times is good for all of them.
-type RingKey struct {
-	ID  string `json:"id"`  // PublicKey.ID
-	Key string `json:"key"` // PublicKey.Base64
-	// From and Until bound when it signed. Until is zero for the present key.
-	From  time.Time `json:"from,omitzero"`
-	Until time.Time `json:"until,omitzero"`
-	// Compromised is when it was found that others may have it. Nothing that it
-	// signed is believed then, whatever time it claims.
-	Compromised time.Time `json:"compromised,omitzero"`
-}
-
-// Public is the key itself.
-func (k RingKey) Public() (PublicKey, error) { return parseBase64(k.Key) }
-
-// NewRingKey is an entry for a key.
-func NewRingKey(k PublicKey, from time.Time) RingKey {
-	return RingKey{ID: k.ID(), Key: k.Base64(), From: from}
+// NewKey is an entry for a key that signs from then on.
+func NewKey(k PublicKey, from time.Time) muster.SigningKey {
+	return muster.SigningKey{ID: k.ID(), Key: k.Base64(), From: from}
 }
 
 // ParseKeys reads public keys in any of three forms: PEM blocks PUBLIC KEY, the
@@ -65,7 +49,7 @@ func ParseKeys(data []byte) (Ring, error) {
 		if err != nil {
 			return Ring{}, err
 		}
-		ring.Keys = append(ring.Keys, NewRingKey(k, time.Time{}))
+		ring.Keys = append(ring.Keys, NewKey(k, time.Time{}))
 	}
 	return ring.Join(Ring{}), nil
 }
@@ -89,7 +73,7 @@ func parsePEM(data []byte) (Ring, error) {
 		if err != nil {
 			return Ring{}, err
 		}
-		ring.Keys = append(ring.Keys, NewRingKey(k, time.Time{}))
+		ring.Keys = append(ring.Keys, NewKey(k, time.Time{}))
 	}
 	if len(ring.Keys) == 0 {
 		return Ring{}, notAKey("its PEM block cannot be read")
@@ -110,7 +94,7 @@ func parseRing(data []byte) (Ring, error) {
 		return Ring{}, notAKey("its JSON has no keys")
 	}
 	for _, k := range ring.Keys {
-		public, err := k.Public()
+		public, err := parseBase64(k.Key)
 		if err != nil {
 			return Ring{}, err
 		}
@@ -126,7 +110,7 @@ func parseRing(data []byte) (Ring, error) {
 func (r Ring) Join(other Ring) Ring {
 	var out Ring
 	at := map[string]int{}
-	for _, list := range [][]RingKey{r.Keys, other.Keys} {
+	for _, list := range [][]muster.SigningKey{r.Keys, other.Keys} {
 		for _, k := range list {
 			i, ok := at[k.ID]
 			if !ok {
@@ -153,11 +137,11 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-func (r Ring) find(id string) (RingKey, bool) {
+func (r Ring) find(id string) (muster.SigningKey, bool) {
 	for _, k := range r.Keys {
 		if k.ID == id {
 			return k, true
 		}
 	}
-	return RingKey{}, false
+	return muster.SigningKey{}, false
 }

@@ -93,15 +93,15 @@ func TestNoKeys(t *testing.T) {
 // A list that says less never widens one that says more.
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	bare := certificate.NewRingKey(public(t, key(1)), time.Time{})
+	bare := certificate.NewKey(public(t, key(1)), time.Time{})
 	full := bare
 	full.From, full.Until, full.Compromised = noon(), noon().Add(time.Hour), noon().Add(2*time.Hour)
 	late := full
 	late.From, late.Until, late.Compromised = noon().Add(time.Minute), noon().Add(3*time.Hour), noon().Add(3*time.Hour)
 	want := full
 	want.From = late.From
-	other := certificate.NewRingKey(public(t, key(2)), noon())
-	list := func(k ...certificate.RingKey) certificate.Ring { return certificate.Ring{Keys: k} }
+	other := certificate.NewKey(public(t, key(2)), noon())
+	list := func(k ...muster.SigningKey) certificate.Ring { return certificate.Ring{Keys: k} }
 	for _, c := range []struct{ a, b, want certificate.Ring }{
 		{list(bare), list(full), list(full)},
 		{list(full), list(bare), list(full)},

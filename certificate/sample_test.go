@@ -30,7 +30,7 @@ func ring(t testing.TB, keys ...ed25519.PrivateKey) certificate.Ring {
 	t.Helper()
 	var r certificate.Ring
 	for _, k := range keys {
-		r.Keys = append(r.Keys, certificate.NewRingKey(public(t, k), time.Time{}))
+		r.Keys = append(r.Keys, certificate.NewKey(public(t, k), time.Time{}))
 	}
 	return r
 }

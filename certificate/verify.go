@@ -47,7 +47,7 @@ func authentic(envelope []byte, keys Ring) (Signed, error) {
 		return Signed{}, fail(UnknownKey, "give the public key of the server that made it; if that server is yours, the certificate was altered or is not its own",
 			"it is signed by a key that was not given: %s", clip(s.Key))
 	}
-	public, err := key.Public()
+	public, err := parseBase64(key.Key)
 	if err != nil {
 		return Signed{}, fail(UnknownKey, "get the public key again from the server", "the key that was given as %s is none", clip(s.Key))
 	}

@@ -96,8 +96,8 @@ func TestWhyNot(t *testing.T) {
 	t.Parallel()
 	good := string(sign(t, node()))
 	day := 24 * time.Hour
-	from := func(k certificate.RingKey) certificate.Ring { return certificate.Ring{Keys: []certificate.RingKey{k}} }
-	one := certificate.NewRingKey(public(t, key(1)), time.Time{})
+	from := func(k muster.SigningKey) certificate.Ring { return certificate.Ring{Keys: []muster.SigningKey{k}} }
+	one := certificate.NewKey(public(t, key(1)), time.Time{})
 	retired, young, lost := one, one, one
 	retired.Until = noon().Add(-time.Second)
 	young.From = noon().Add(time.Hour)
@@ -124,7 +124,7 @@ func TestWhyNot(t *testing.T) {
 		"a figure":        {envelope: strings.Replace(good, `"launches":6`, `"launches":9`, 1), want: certificate.Altered, code: muster.ECorrupt, text: "altered after it was signed"},
 		"a field":         {envelope: strings.Replace(good, `"certified":true`, `"certified":true,"checked":true`, 1), want: certificate.Altered, code: muster.ECorrupt},
 		"half signature":  {envelope: good[:len(good)-10] + `"}`, want: certificate.Altered, code: muster.ECorrupt, text: "signature is not one"},
-		"no key":          {keys: certificate.Ring{Keys: []certificate.RingKey{}}, want: certificate.UnknownKey, code: muster.ENotFound},
+		"no key":          {keys: certificate.Ring{Keys: []muster.SigningKey{}}, want: certificate.UnknownKey, code: muster.ENotFound},
 		"a wrong key":     {keys: ring(t, key(2)), want: certificate.UnknownKey, code: muster.ENotFound, text: public(t, key(1)).ID()},
 		"key retired":     {keys: from(retired), want: certificate.KeyRetired, code: muster.EForbidden, text: "retired on 2026-03-01 11:59:59 UTC"},
 		"key not yet":     {keys: from(young), want: certificate.KeyNotYet, code: muster.EForbidden},

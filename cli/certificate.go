@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +23,47 @@ func (a *app) certificate() *cobra.Command {
 under which conditions, and what follows from it. The server signs it.`,
 		Example: `  muster certificate verify cfd.json --key muster.pub`,
 	}
-	c.AddCommand(a.certificateVerify())
+	c.AddCommand(a.certificateVerify(), a.certificateKey())
 	return c
+}
+
+func (a *app) certificateKey() *cobra.Command {
+	c := &cobra.Command{
+		Use: "key", Short: "See the keys that sign certificates", Args: cobra.ArbitraryArgs, RunE: group,
+		Long:    "The server signs certificates with a key of its own. Its public half verifies them.",
+		Example: `  muster certificate key show > muster.pub`,
+	}
+	c.AddCommand(a.certificateKeyShow())
+	return c
+}
+
+func (a *app) certificateKeyShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show", Short: "Write the server's public key", Args: exactly(),
+		Long: `Writes the public key that signs now, in PEM. With -o json it writes all keys of the
+server with the times in which they signed, and which of them were stolen: give
+that list to whoever verifies old certificates.`,
+		Example: `  muster certificate key show > muster.pub
+  muster certificate key show -o json > keys.json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			list, err := k.SigningKeys(c.Context())
+			if err != nil {
+				return err
+			}
+			if len(list.Keys) == 0 {
+				return muster.Errorf(muster.ENotFound, "this server signs no certificates").WithHint("use a newer version of the server")
+			}
+			text, err := certificate.PEM(list.Keys[len(list.Keys)-1])
+			if err != nil {
+				return err
+			}
+			return a.print(list, func(w io.Writer) { fmt.Fprint(w, text) })
+		},
+	}
 }
 
 func (a *app) certificateVerify() *cobra.Command {
@@ -32,8 +72,9 @@ func (a *app) certificateVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify FILE...", Short: "Check that certificates are genuine and in force",
 		Long: `Checks that certificates are what the server signed, that they are in force, and
-that a cluster's certificate comes with those of all its nodes, unchanged. It needs
-no server and no network: only the files, and the server's public key.
+that a cluster's certificate comes with those of all its nodes, unchanged. With
+--key it needs no server and no network: only the files, and the public key of the
+server that made them. Without --key your server is asked for its keys.
 
 FILE is a certificate, several of them one after the other, or a directory of
 files that end in .json; - is standard input. A key file holds one or more public
@@ -61,7 +102,7 @@ not yet valid or superseded, 5 signed with a retired or stolen key.`,
 			if err != nil {
 				return err
 			}
-			ring, err := a.publicKeys(keys)
+			ring, err := a.publicKeys(c.Context(), keys)
 			if err != nil {
 				return err
 			}
@@ -72,7 +113,7 @@ not yet valid or superseded, 5 signed with a retired or stolen key.`,
 			return a.tellChecked(list)
 		},
 	}
-	c.Flags().StringArrayVar(&keys, "key", nil, "file with the server's public key; may be given several times")
+	c.Flags().StringArrayVar(&keys, "key", nil, "file with a server's public key; may be given several times (default: your server's keys)")
 	c.Flags().StringVar(&at, "at", "", "verify as of this time: 2026-03-01 or 2026-03-01T12:00:00Z (default now)")
 	_ = c.RegisterFlagCompletionFunc("at", cobra.NoFileCompletions)
 	return c
@@ -91,12 +132,20 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, muster.Errorf(muster.EInvalid, "--at cannot be %q", text).WithHint("write a day, 2026-03-01, or a time, 2026-03-01T12:00:00Z")
 }
 
-// publicKeys reads the files of keys.
-func (a *app) publicKeys(files []string) (certificate.Ring, error) {
+// publicKeys reads the files of keys, or asks the server where there are none.
+func (a *app) publicKeys(ctx context.Context, files []string) (certificate.Ring, error) {
 	var ring certificate.Ring
 	if len(files) == 0 {
-		return ring, muster.Errorf(muster.EInvalid, "--key is missing").
-			WithHint("give the public key of the server that made the certificate, from somewhere that you trust: without it a certificate proves nothing")
+		k, err := a.connect()
+		if err != nil {
+			return ring, err
+		}
+		list, err := k.SigningKeys(ctx)
+		var e *muster.Error
+		if errors.As(err, &e) && e.Code == muster.EUnavailable {
+			return ring, e.WithHint("give --key FILE, the public key of the server that made the certificate, to verify it without a server")
+		}
+		return certificate.Ring{Keys: list.Keys}, err
 	}
 	for _, file := range files {
 		data, err := a.readUpTo(file, certificate.MaxKeys, "the server's public key")

@@ -12,6 +12,8 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/control"
+	"github.com/muster-hpc/muster/control/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -32,7 +34,7 @@ func writePapers(t *testing.T) papers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := json.Marshal(certificate.Ring{Keys: []certificate.RingKey{certificate.NewRingKey(public, madeAt())}})
+	list, err := json.Marshal(certificate.Ring{Keys: []muster.SigningKey{certificate.NewKey(public, madeAt())}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func writePapers(t *testing.T) papers {
 	n2 := p.sign(t, c)
 	c.ID, c.Kind, c.Node, c.Machine = "pc-4444444444", muster.CertifiesCluster, "", ""
 	for i, e := range [][]byte{n1, n2} {
-		s, err := certificate.Verify(e, certificate.Ring{Keys: []certificate.RingKey{certificate.NewRingKey(public, time.Time{})}}, madeAt(), nil)
+		s, err := certificate.Verify(e, certificate.Ring{Keys: []muster.SigningKey{certificate.NewKey(public, time.Time{})}}, madeAt(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +135,7 @@ func TestCertificateVerifyFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	stolen := p.file(t, "stolen.json", bytes.Replace(list, []byte(`"from"`), []byte(`"compromised":"2026-05-01T00:00:00Z","from"`), 1))
-	w := at(t, nil)
+	w := at(t, nil).with("MUSTER_SERVER", "unix:"+filepath.Join(p.dir, "no.sock"))
 	const day = "2026-03-02"
 	for _, c := range []struct {
 		args []string
@@ -149,7 +151,7 @@ func TestCertificateVerifyFails(t *testing.T) {
 		{[]string{p.n1, "--key", p.pem, "--at", "2026-02-01"}, 4, "not valid yet"},
 		{[]string{p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"},
 		{[]string{altered, p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"}, // the highest
-		{[]string{p.n1}, 2, "--key is missing"},
+		{[]string{p.n1}, 7, "give --key FILE"}, // and there is no server
 		{[]string{"--key", p.pem}, 2, "FILE is missing"},
 		{[]string{p.n1, "--key", p.n1}, 2, "n01.json: this is no public key"},
 		{[]string{p.n1, "--key", p.pem, "--at", "yesterday"}, 2, `--at cannot be "yesterday"`},
@@ -164,6 +166,44 @@ func TestCertificateVerifyFails(t *testing.T) {
 			t.Errorf("%v: status %d, want %d with %q and a hint\n%s%s", c.args, r.code, c.code, c.err, r.out, r.err)
 		}
 	}
+}
+
+// The server's key can be had from the server, and without one be kept.
+func TestCertificateKeys(t *testing.T) {
+	t.Parallel()
+	p := writePapers(t)
+	text, err := os.ReadFile(p.ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := certificate.ParseKeys(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := ring.Keys[0]
+	old.ID, old.Key, old.Until = "sha256:00", "", madeAt() // not looked at
+	s := controltest.Start(t, controltest.Options{Control: func(c *control.Config) {
+		c.SigningKeys = func() []muster.SigningKey { return []muster.SigningKey{old, ring.Keys[0]} }
+	}})
+	w := at(t, s)
+	pem, err := os.ReadFile(p.pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := w.run("certificate", "key", "show"); r.code != 0 || r.out != string(pem) {
+		t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
+	}
+	r := w.run("certificate", "key", "show", "-o", "json")
+	var list wire.SigningKeys
+	if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list.Keys) != 2 || list.Keys[1] != ring.Keys[0] {
+		t.Errorf("status %d, %v\n%s%s", r.code, err, r.out, r.err)
+	}
+	if r := w.run("certificate", "verify", p.bundle, "--at", "2026-03-02"); r.code != 0 || strings.Count(r.out, "valid") != 3 {
+		t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
+	}
+	none := at(t, controltest.Start(t, controltest.Options{}))
+	none.run("certificate", "key", "show").want(t, 3, "signs no certificates")
+	none.run("certificate", "verify", p.n1, "--at", "2026-03-02").want(t, 3, "signed by a key that was not given")
 }
 
 func TestCertificateVerifyJSON(t *testing.T) {

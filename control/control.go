@@ -103,6 +103,9 @@ type Config struct {
 	Room func() error
 	// Series is what was measured over time. Nil: nothing is kept.
 	Series *series.Store
+	// SigningKeys are the public keys that sign and signed certificates. Nil:
+	// there are none.
+	SigningKeys func() []muster.SigningKey
 	// Figures are what other parts of the server count, for administrators.
 	// Nil: nothing.
 	Figures func() []wire.Metric

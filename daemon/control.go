@@ -25,6 +25,7 @@ func (s *Server) openControl() {
 		Room:        s.state.room,
 		Series:      s.series,
 		Figures:     s.figures,
+		SigningKeys: func() []muster.SigningKey { return s.signing.Ring().Keys },
 		Scheduler:   s.scheduler,
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
 		MaxWalltime: s.cfg.MaxWalltime,

@@ -28,6 +28,7 @@ type Server struct {
 	db        *store.DB
 	instance  string
 	authority *pki.Authority
+	signing   *pki.Signing
 	images    *image.Store
 	catalog   catalog
 	providers []provider.Provider
@@ -77,6 +78,9 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.authority, err = pki.OpenAuthority(s.state.path("keys"), c.Clock); err != nil {
+		return nil, err
+	}
+	if s.signing, err = pki.OpenSigning(s.state.path("keys"), c.Clock); err != nil {
 		return nil, err
 	}
 	if s.images, err = image.Open(s.state.path("images"), c.Log, image.WithClock(c.Clock)); err != nil {

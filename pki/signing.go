@@ -36,8 +36,8 @@ type Signing struct {
 // whole. The private key belongs to the one key that is neither retired nor
 // compromised; those of the others are gone.
 type signingState struct {
-	Private string                `json:"private"` // base64 of PKCS #8
-	Keys    []certificate.RingKey `json:"keys"`
+	Private string              `json:"private"` // base64 of PKCS #8
+	Keys    []muster.SigningKey `json:"keys"`
 }
 
 // String says nothing about the key.
@@ -158,7 +158,7 @@ func (s *Signing) file() ([]byte, error) {
 }
 
 // with is a state with a fresh key after the given ones.
-func (s *Signing) with(before []certificate.RingKey) (*Signing, error) {
+func (s *Signing) with(before []muster.SigningKey) (*Signing, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, keyDefect(err)
@@ -167,7 +167,7 @@ func (s *Signing) with(before []certificate.RingKey) (*Signing, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := append(slices.Clip(before), certificate.NewRingKey(k, s.now()))
+	keys := append(slices.Clip(before), certificate.NewKey(k, s.now()))
 	return &Signing{path: s.path, clock: s.clock, key: key, ring: certificate.Ring{Keys: keys}}, nil
 }
 
@@ -220,7 +220,7 @@ func (s *Signing) Compromised(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys := slices.Clone(s.ring.Keys)
-	i := slices.IndexFunc(keys, func(k certificate.RingKey) bool { return k.ID == id })
+	i := slices.IndexFunc(keys, func(k muster.SigningKey) bool { return k.ID == id })
 	if i < 0 {
 		return muster.Errorf(muster.ENotFound, "this server has no signing key %s", id).WithHint("its keys are known by their fingerprints, sha256:...")
 	}
@@ -235,7 +235,7 @@ func (s *Signing) Compromised(id string) error {
 }
 
 // rotate puts a fresh key after the given ones, of which the last ends now.
-func (s *Signing) rotate(keys []certificate.RingKey) error {
+func (s *Signing) rotate(keys []muster.SigningKey) error {
 	keys = slices.Clone(keys)
 	last := &keys[len(keys)-1]
 	if last.Until = s.now(); last.Until.Before(last.From) {

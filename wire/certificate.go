@@ -6,6 +6,12 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
+// SigningKeys are the public keys by which a server's certificates are
+// verified, the present one last.
+type SigningKeys struct {
+	Keys []muster.SigningKey `json:"keys"`
+}
+
 // CertificateChecked is what became of one certificate that was verified.
 type CertificateChecked struct {
 	File string `json:"file"`
