@@ -1,0 +1,30 @@
+package validate
+
+import "strings"
+
+// MetricUnit is the unit of a metric of the probe; false if there is none of that
+// name. Names are stable: what is measured in another way gets another name.
+func MetricUnit(name string) (string, bool) {
+	for _, m := range []struct{ name, unit string }{
+		{"dgemm", "flop/s"},
+		{"stream.copy", "B/s"}, {"stream.scale", "B/s"}, {"stream.add", "B/s"}, {"stream.triad", "B/s"},
+		{"latency", "s"},
+		{"noise.median", "s"}, {"noise.p99", "s"}, {"noise.p999", "s"}, {"noise.max", "s"}, {"noise.share", "1"},
+		{"core.int.*", "op/s"}, {"core.mem.*", "op/s"}, {"core.fp.*", "op/s"},
+		{"mix.O0", "flop/s"}, {"mix.O1", "flop/s"}, {"mix.O2", "flop/s"}, {"mix.O3", "flop/s"},
+		{"pair.latency", "s"}, {"pair.bandwidth", "B/s"}, {"pair.both", "B/s"},
+		{"ring.natural.latency", "s"}, {"ring.natural.bandwidth", "B/s"},
+		{"ring.random.latency", "s"}, {"ring.random.bandwidth", "B/s"},
+		{"alltoall", "B/s"},
+		{"io.shared.write", "B/s"}, {"io.shared.read", "B/s"}, {"io.each.write", "B/s"}, {"io.each.read", "B/s"},
+	} {
+		group, any := strings.CutSuffix(m.name, "*")
+		if !any && name == m.name || any && len(name) > len(group) && strings.HasPrefix(name, group) && !strings.ContainsAny(name[len(group):], ".*") {
+			return m.unit, true
+		}
+	}
+	return "", false
+}
+
+// LessIsBetter says so of times and lost shares, by their unit.
+func LessIsBetter(unit string) bool { return unit == "s" || unit == "1" }
