@@ -20,7 +20,7 @@ type Shift struct {
 //
 // Source: Hodges and Lehmann (1963); the interval by Moses, in Lehmann (1975),
 // Nonparametrics, 2.6. ErrFew where there are too few values for an interval at this
-// level (below 4 against 4 at 95 %): the estimate is given all the same, with an
+// level (3 against 3 at 95 %): the estimate is given all the same, with an
 // interval that holds everything.
 func HodgesLehmann(a, b []float64, level float64) (Shift, error) {
 	if err := share("level", level); err != nil {

@@ -22,7 +22,8 @@ type RankTest struct {
 // corrections for ties and for continuity. If all values are equal P is 1.
 //
 // Source: Mann and Whitney (1947); for ties Lehmann (1975), Nonparametrics, 1.4.
-// ErrFew if a sample is empty. No test at 5 % can come out below 4 against 4 values.
+// ErrFew if a sample is empty. 3 against 3 values never come out below 5 %, 4 against
+// 4 can.
 func MannWhitney(a, b []float64) (RankTest, error) {
 	n, m := len(a), len(b)
 	if n == 0 || m == 0 {

@@ -60,7 +60,8 @@ type PairFit struct {
 // squares problem solved by conjugate gradients: thousands of nodes take well
 // under a second.
 //
-// *[Untold] where pairs leave more open than the one constraint, ErrFew where there
+// Groups of nodes with no pair between them are compared through the distances that
+// they share. *[Untold] where pairs leave more open than the one constraint, ErrFew where there
 // are not more different pairs than effects (three nodes and below), ErrRange for
 // numbers outside of the nodes and distances, ErrNotPositive, ErrNotFinite.
 func FitPairs(nodes, distances int, pairs []Pair) (*PairFit, error) {

@@ -69,7 +69,7 @@ func simpson(f func(float64) float64, a, b float64) float64 {
 	if !(b > a) {
 		return 0
 	}
-	const n = 256
+	const n = 128
 	step := (b - a) / n
 	sum := f(a) + f(b)
 	for i := 1; i < n; i++ {
