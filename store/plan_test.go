@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/ed25519"
 	"database/sql"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/certificate"
 )
 
 // TestPlans runs everything once and asks SQLite how it ran each statement:
@@ -53,6 +55,12 @@ func TestPlans(t *testing.T) {
 			_, _ = tx.Volumes(VolumeFilter{Cluster: id, Phases: []muster.VolumePhase{"ready"}})
 			_, _ = tx.Volumes(VolumeFilter{Phases: []muster.VolumePhase{"retained", "deleting"}})
 			_, _ = tx.Volumes(VolumeFilter{Living: true, Kind: "data"})
+			_, _ = tx.Certificate("pc-2222222222")
+			_, _ = tx.Certificates(CertificateFilter{Limit: 3})
+			_, _ = tx.Certificates(CertificateFilter{Cluster: id, Node: "n01", Present: true})
+			_, _ = tx.Certificates(CertificateFilter{Machine: "m1"})
+			_, _ = tx.Certificates(CertificateFilter{Class: "epyc", Kind: muster.CertifiesNode})
+			_ = sys.PutCertificate(planCertificate(t, id))
 			_, _ = tx.Clusters(ClusterFilter{Living: true, Limit: 3})
 			_, _ = tx.Clusters(ClusterFilter{Phases: []muster.ClusterPhase{"queued"}})
 			_, _ = tx.Nodes(id)
@@ -114,6 +122,22 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	}
+}
+
+func planCertificate(t *testing.T, id muster.ClusterID) certificate.Signed {
+	now := time.Now().UTC().Truncate(time.Second)
+	e, err := certificate.Sign(muster.Certificate{
+		Version: 1, ID: muster.NewCertificateID(), Kind: muster.CertifiesNode, Cluster: id, Node: "n01", Machine: "m1", Image: muster.ImageID("sha256:" + strings.Repeat("0", 64)),
+		Made: now, Expires: now.Add(time.Hour), Level: muster.ValidateQuick, Supersedes: []muster.CertificateID{"pc-2222222222"}, Certified: true, Verdict: muster.GradePass,
+	}, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := certificate.Read(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func details(t *testing.T, rows *sql.Rows) (out []string) {
