@@ -37,6 +37,7 @@ func TestDescribeEdges(t *testing.T) {
 		{"geometric mean with zero", GeoMean([]float64{0, 5}), 0},
 		{"geometric mean with a negative", GeoMean([]float64{-1, 5}), nan},
 		{"geometric mean of zero and infinity", GeoMean([]float64{0, inf}), nan},
+		{"geometric mean of the largest", GeoMean([]float64{most, most}), most},
 		{"geometric mean of infinity", GeoMean([]float64{2, inf}), inf},
 		{"z", RobustZ(5, 3, 2, 0), 1},
 		{"z by the floor", RobustZ(5, 3, 0, 4), 0.5},

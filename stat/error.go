@@ -10,7 +10,8 @@ var (
 	// ErrFew says that there are too few values for what was asked, at any
 	// precision: more have to be measured.
 	ErrFew = errors.New("stat: too few values")
-	// ErrNotFinite says that a value is NaN or infinite, which no measurement is.
+	// ErrNotFinite says that a value is NaN, or infinite, or beyond 1e150, which no
+	// measurement is.
 	ErrNotFinite = errors.New("stat: not a finite number")
 	// ErrNotPositive says that a value is zero or below where its log is needed.
 	ErrNotPositive = errors.New("stat: not above zero")
@@ -18,10 +19,14 @@ var (
 	ErrRange = errors.New("stat: parameter out of range")
 )
 
-// finite refuses NaN and infinities, naming the place of the first.
+// largest is beyond any measurement, and small enough for squares not to overflow.
+const largest = 1e150
+
+// finite refuses NaN, infinities and what is as good as infinite, naming the place
+// of the first.
 func finite(what string, x []float64) error {
 	for i, v := range x {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !(math.Abs(v) <= largest) {
 			return fmt.Errorf("%w: %s[%d] is %v: leave out what was not measured", ErrNotFinite, what, i, v)
 		}
 	}

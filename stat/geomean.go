@@ -13,6 +13,7 @@ func GeoMean(x []float64) float64 {
 		return math.NaN()
 	}
 	var sum, lost float64 // compensated: a sum of many logs keeps its last digits
+	least, most := math.Inf(1), 0.0
 	zero, inf := false, false
 	for _, v := range x {
 		switch {
@@ -23,6 +24,7 @@ func GeoMean(x []float64) float64 {
 		case math.IsInf(v, 1):
 			inf = true
 		default:
+			least, most = min(least, v), max(most, v)
 			y := math.Log(v) - lost
 			t := sum + y
 			lost, sum = (t-sum)-y, t
@@ -36,5 +38,6 @@ func GeoMean(x []float64) float64 {
 	case inf:
 		return math.Inf(1)
 	}
-	return math.Exp(sum / float64(len(x)))
+	// Rounding must not lead out of the values.
+	return min(max(math.Exp(sum/float64(len(x))), least), most)
 }

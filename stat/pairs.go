@@ -86,7 +86,7 @@ func newPairGraph(nodes, distances int, pairs []Pair) (*pairGraph, error) {
 			return nil, fmt.Errorf("%w: pairs[%d] is of nodes %d and %d: two different ones of 0 to %d are meant", ErrRange, i, p.A, p.B, nodes-1)
 		case p.Distance < 0 || p.Distance >= distances:
 			return nil, fmt.Errorf("%w: pairs[%d] has distance %d: 0 to %d is meant", ErrRange, i, p.Distance, distances-1)
-		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0):
+		case !(math.Abs(p.Value) <= largest):
 			return nil, fmt.Errorf("%w: pairs[%d] is %v: leave out what was not measured", ErrNotFinite, i, p.Value)
 		case p.Value <= 0:
 			return nil, fmt.Errorf("%w: pairs[%d] is %v, and its log is needed", ErrNotPositive, i, p.Value)
