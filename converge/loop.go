@@ -46,6 +46,7 @@ type Loop struct {
 	jit   *rand.Rand
 	busy  int
 	kick  chan struct{}
+	idle  chan task // workers that have nothing to do receive from it
 	wg    sync.WaitGroup
 }
 
@@ -75,7 +76,7 @@ func NewLoop(c LoopConfig) *Loop {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Loop{
-		c: c, items: map[string]*item{}, kick: make(chan struct{}, 1),
+		c: c, items: map[string]*item{}, kick: make(chan struct{}, 1), idle: make(chan task),
 		jit: rand.New(rand.NewPCG(c.Seed, c.Seed^0x9e3779b97f4a7c15)),
 	}
 }
@@ -146,8 +147,11 @@ func (l *Loop) Run(ctx context.Context) error {
 			it.queued, it.running, it.again, it.due = false, true, false, time.Time{}
 			it.lastRun = now
 			l.busy++
-			l.wg.Add(1)
-			go l.run(ctx, key, it)
+			select {
+			case l.idle <- task{key, it}:
+			default:
+				l.wg.Go(func() { l.work(ctx, task{key, it}) })
+			}
 		}
 		l.mu.Unlock()
 		select {
@@ -172,8 +176,26 @@ func (l *Loop) Failing() map[string]int {
 	return out
 }
 
+// task is one run of a key.
+type task struct {
+	key string
+	it  *item
+}
+
+// work runs keys until ctx ends. A worker stays for the next key, because the
+// stack of a new one has to grow as deep again, which costs as much as a short run.
+func (l *Loop) work(ctx context.Context, t task) {
+	for {
+		l.run(ctx, t.key, t.it)
+		select {
+		case t = <-l.idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (l *Loop) run(ctx context.Context, key string, it *item) {
-	defer l.wg.Done()
 	runCtx, cancel := context.WithTimeout(ctx, l.c.Deadline)
 	begin := time.Now()
 	next, err := l.do(runCtx, key)

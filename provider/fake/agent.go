@@ -161,7 +161,7 @@ func (a *agent) join(ctx context.Context) (*wire.NodeConfig, bool) {
 
 // try does something until it works; false when it never will.
 func (a *agent) try(ctx context.Context, f func() error) bool {
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+	for failures := 1; ; failures++ {
 		for {
 			trouble, _, turned := a.m.feel()
 			if trouble == TroubleNone {
@@ -177,10 +177,16 @@ func (a *agent) try(ctx context.Context, f func() error) bool {
 		if err == nil {
 			return true
 		}
-		if over(err) || !a.sleep(ctx, wait) {
+		if over(err) || !a.sleep(ctx, pause(failures)) {
 			return false
 		}
 	}
+}
+
+// pause is how long to wait after so many failures in a row: ten thousand agents
+// that try again at once keep a server from coming back.
+func pause(failures int) time.Duration {
+	return min(20*time.Millisecond<<min(failures-1, 10), 2*time.Second)
 }
 
 // over tells whether the server will never want to hear of this attempt again.
@@ -204,7 +210,7 @@ func (a *agent) report(ctx context.Context, cfg part) {
 	news := make(chan *wire.NodeConfig)
 	stopWatch := a.watch(ctx, cfg, news)
 	defer func() { stopWatch() }()
-	said := false
+	said, failures := false, 0
 	use := newMeter(uint64(crc32.ChecksumIEEE([]byte(boot))), a.m.facts)
 	for {
 		trouble, leaving, turned := a.m.feel()
@@ -234,7 +240,7 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		}
 		switch {
 		case err == nil:
-			said = true
+			said, failures = true, 0
 			interval = time.Duration(reply.IntervalMS) * time.Millisecond
 			if reply.Generation > cfg.generation {
 				if fresh, err := a.link.Config(ctx); err == nil {
@@ -245,7 +251,8 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		case over(err):
 			return
 		default:
-			changed, interval = nil, 50*time.Millisecond
+			failures++
+			changed, interval = nil, pause(failures)
 		}
 		select {
 		case <-ctx.Done():
@@ -282,9 +289,12 @@ func (a *agent) watch(ctx context.Context, cfg part, news chan<- *wire.NodeConfi
 		return stop
 	}
 	a.m.w.wg.Go(func() {
+		failures := 0
 		for ctx.Err() == nil {
 			fresh, err := a.link.Watch(ctx, cfg.generation)
-			if err != nil && !a.sleep(ctx, 200*time.Millisecond) {
+			if err == nil {
+				failures = 0
+			} else if failures++; !a.sleep(ctx, pause(failures)) {
 				return
 			}
 			if err != nil || fresh == nil || a.m.Trouble() != TroubleNone {

@@ -1,0 +1,214 @@
+package validate
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/stat"
+)
+
+// LinkRules are those for figures between two nodes, which vary more than those of
+// one.
+func LinkRules(level Level) Rules {
+	r := NodeRules(level)
+	r.Steady, r.Worth, r.Floor = 0.05, 0.05, 0.005
+	return r
+}
+
+// Fabric is what was measured of one thing between nodes.
+type Fabric struct {
+	Name, Unit string
+	Size       int64 // of a message, in bytes
+	Less       bool  // of latencies
+	Nodes      int   // how many the cluster has
+	Links      []Link
+	// History is what pairs of this class showed before, by distance.
+	History map[Distance]*History
+}
+
+// Link is what was measured between two nodes.
+type Link struct {
+	Pair
+	Distance Distance
+	// Launches are the medians in each launch that measured them.
+	Launches []float64
+}
+
+// FabricJudged says who is to blame. The logarithm of what was measured between
+// two nodes is the sum of what each of them adds, of what their distance adds, and
+// a rest: a slow node is slow with everybody, a slow tier with all that are so far
+// apart, a slow link is only itself.
+type FabricJudged struct {
+	// Nodes are those that can be told from their partners: what two like them would
+	// reach, against the others.
+	Nodes []Judged
+	// Links are the pairs, each against what its nodes and its distance promise.
+	Links []JudgedLink
+	// Tiers are the distances, against their history.
+	Tiers []JudgedTier
+	// Why tells why there is less than that; empty if there is not.
+	Why string
+}
+
+// JudgedLink is a pair of nodes.
+type JudgedLink struct {
+	Pair
+	Judged // Node means nothing
+}
+
+// JudgedTier is a distance.
+type JudgedTier struct {
+	Distance Distance
+	Judged   // Node means nothing
+}
+
+// Fabric judges figures between nodes. All tests of it count together.
+func (r Rules) Fabric(f Fabric) (FabricJudged, error) {
+	var out FabricJudged
+	as := Figure{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less}
+	pairs, tiers, err := r.links(f, as, &out)
+	if err != nil {
+		return out, err
+	}
+	if err := out.blame(r, f, as, pairs, tiers); err != nil {
+		return out, err
+	}
+	return out, out.decide(r)
+}
+
+// links sums up what was measured of each pair. The value of a pair is turned so
+// that more is better.
+func (r Rules) links(f Fabric, as Figure, out *FabricJudged) (pairs []stat.Pair, tiers []Distance, err error) {
+	for _, l := range f.Links {
+		if len(l.Launches) == 0 {
+			continue
+		}
+		one, err := r.figure(Figure{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Series: []Series{{
+			Launches: l.Launches, Min: slices.Min(l.Launches), Max: slices.Max(l.Launches), Samples: len(l.Launches),
+		}}})
+		if err != nil {
+			return nil, nil, err
+		}
+		one[0].Metric.Distance = string(l.Distance)
+		out.Links = append(out.Links, JudgedLink{l.Pair, one[0]})
+		if !slices.Contains(tiers, l.Distance) {
+			tiers = append(tiers, l.Distance)
+		}
+		pairs = append(pairs, stat.Pair{A: l.A, B: l.B, Distance: slices.Index(tiers, l.Distance), Value: math.Exp(as.better(one[0].Metric.Median))})
+	}
+	return pairs, tiers, nil
+}
+
+// blame tells apart what nodes, distances and links do.
+func (out *FabricJudged) blame(r Rules, f Fabric, as Figure, pairs []stat.Pair, tiers []Distance) error {
+	fit, err := stat.FitPairs(f.Nodes, len(tiers), pairs)
+	var untold *stat.Untold
+	switch {
+	case errors.As(err, &untold), errors.Is(err, stat.ErrFew):
+		// What is known of the class can still be held against each pair.
+		out.Why = "with so few pairs it cannot be told whether a node, a link or all are slow"
+		return out.old(r, f, as)
+	case err != nil:
+		return err
+	}
+	if err := out.nodes(r, f, as, fit); err != nil {
+		return err
+	}
+	for i := range out.Links {
+		l := &out.Links[i]
+		scale := stat.Scale{Value: fit.Scale, DF: float64(fit.DF), N: len(pairs)}
+		p, err := stat.Against(fit.Residuals[i], 0, scale, r.Floor)
+		if err != nil {
+			return err
+		}
+		log := as.better(l.Metric.Median)
+		p.Centre = log - fit.Residuals[i]
+		l.against(as, p, log, muster.SourcePeers)
+	}
+	return out.tiers(r, f, as, tiers, fit.Distances)
+}
+
+// nodes compares what two nodes like each would reach between them: twice the
+// effect of one.
+func (out *FabricJudged) nodes(r Rules, f Fabric, as Figure, fit *stat.PairFit) error {
+	var logs []float64
+	var list []Judged
+	base := stat.Median(slices.DeleteFunc(slices.Clone(fit.Distances), math.IsNaN))
+	for n, effect := range fit.Nodes {
+		if math.IsNaN(effect) {
+			continue
+		}
+		m := muster.Metric{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Launches: fit.Links[n], Median: as.value(base + 2*effect), Verdict: muster.GradeUnknown}
+		m.Min, m.Max = m.Median, m.Median
+		list = append(list, Judged{Node: n, Metric: m, Deficit: math.NaN(), P: math.NaN(), Adjusted: math.NaN()})
+		logs = append(logs, base+2*effect)
+	}
+	out.Nodes = list
+	return r.peers(as, list, logs)
+}
+
+// tiers compares distances with their history.
+func (out *FabricJudged) tiers(r Rules, f Fabric, as Figure, tiers []Distance, logs []float64) error {
+	for i, d := range tiers {
+		h := f.History[d]
+		if h == nil || math.IsNaN(logs[i]) {
+			continue
+		}
+		p, err := stat.Against(logs[i], as.better(h.Median), h.Spread, r.Floor)
+		if err != nil {
+			return err
+		}
+		v := as.value(logs[i])
+		t := JudgedTier{Distance: d, Judged: Judged{Metric: muster.Metric{
+			Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Distance: string(d), Median: v, Min: v, Max: v, Verdict: muster.GradeUnknown,
+		}}}
+		t.against(as, p, logs[i], muster.SourceHistory)
+		out.Tiers = append(out.Tiers, t)
+	}
+	return nil
+}
+
+// old compares each pair with the history of its distance.
+func (out *FabricJudged) old(r Rules, f Fabric, as Figure) error {
+	for i := range out.Links {
+		l := &out.Links[i]
+		h := f.History[Distance(l.Metric.Distance)]
+		if h == nil {
+			continue
+		}
+		log := as.better(l.Metric.Median)
+		p, err := stat.Against(log, as.better(h.Median), h.Spread, r.Floor)
+		if err != nil {
+			return err
+		}
+		l.against(as, p, log, muster.SourceHistory)
+	}
+	return nil
+}
+
+// decide gives the verdicts, with all tests taken together.
+func (out *FabricJudged) decide(r Rules) error {
+	var all []Judged
+	all = append(all, out.Nodes...)
+	for _, l := range out.Links {
+		all = append(all, l.Judged)
+	}
+	for _, t := range out.Tiers {
+		all = append(all, t.Judged)
+	}
+	if err := r.decide(all, stat.BenjaminiHochberg, r.Suspicion); err != nil {
+		return err
+	}
+	n := copy(out.Nodes, all)
+	for i := range out.Links {
+		out.Links[i].Judged = all[n]
+		n++
+	}
+	for i := range out.Tiers {
+		out.Tiers[i].Judged = all[n]
+		n++
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package validate_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/stat"
+	"github.com/muster-hpc/muster/validate"
+)
+
+// wires pretends to measure pairs.
+type wires struct {
+	places        []validate.Place
+	spread, noise float64 // of nodes and of pairs
+	node          map[int]float64
+	link          map[validate.Pair]float64
+	tier          map[validate.Distance]float64
+	less          bool
+	history       bool
+}
+
+func racks(nodes, each int) []validate.Place {
+	places := make([]validate.Place, nodes)
+	for i := range places {
+		places[i] = validate.Place{Host: fmt.Sprint("h", i), Rack: fmt.Sprint("r", i/each)}
+	}
+	return places
+}
+
+func (w wires) draw(r *rand.Rand) validate.Fabric {
+	f := validate.Fabric{Name: "pair.bandwidth", Unit: "B/s", Size: 1 << 20, Less: w.less, Nodes: len(w.places)}
+	base := map[validate.Distance]float64{validate.SameHost: 1, validate.SameRack: 0, validate.SameSite: -0.3}
+	if w.history {
+		f.History = map[validate.Distance]*validate.History{}
+		for d, v := range base {
+			if w.less {
+				v = -v
+			}
+			f.History[d] = &validate.History{Median: 1e9 * math.Exp(v), Spread: stat.Scale{Value: 0.03, DF: 30, N: 60}}
+		}
+	}
+	nodes := make([]float64, len(w.places))
+	for i := range nodes {
+		nodes[i] = w.spread*r.NormFloat64() + math.Log(1-w.node[i])
+	}
+	for _, round := range validate.Rounds(w.places, r) {
+		for _, p := range round {
+			d := validate.Apart(w.places[p.A], w.places[p.B])
+			v := base[d] + nodes[p.A] + nodes[p.B] + math.Log(1-w.link[p]) + math.Log(1-w.tier[d]) + w.noise*r.NormFloat64()
+			l := validate.Link{Pair: p, Distance: d}
+			for range 6 {
+				x := v + 0.005*r.NormFloat64()
+				if w.less {
+					x = -x
+				}
+				l.Launches = append(l.Launches, 1e9*math.Exp(x))
+			}
+			f.Links = append(f.Links, l)
+		}
+	}
+	return f
+}
+
+// blamed are the nodes, links and tiers that are low.
+func blamed(t *testing.T, f validate.Fabric) (nodes []int, links []validate.Pair, tiers []validate.Distance) {
+	t.Helper()
+	j, err := validate.LinkRules(validate.Quick).Fabric(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range j.Nodes {
+		if n.Metric.Verdict == muster.GradeLow {
+			nodes = append(nodes, n.Node)
+		}
+	}
+	for _, l := range j.Links {
+		if l.Metric.Verdict == muster.GradeLow {
+			links = append(links, l.Pair)
+		}
+	}
+	for _, d := range j.Tiers {
+		if d.Metric.Verdict == muster.GradeLow {
+			tiers = append(tiers, d.Distance)
+		}
+	}
+	return nodes, links, tiers
+}
+
+func TestWhoIsToBlame(t *testing.T) {
+	t.Parallel()
+	const runs = 20
+	for _, less := range []bool{false, true} {
+		for _, size := range []int{12, 48} {
+			r := rand.New(rand.NewPCG(uint64(size), 2))
+			node, link, tier, wrong := 0, 0, 0, 0
+			for range runs {
+				w := wires{places: racks(size, 6), spread: 0.02, noise: 0.03, less: less, history: true}
+				w.node = map[int]float64{5: 0.4}
+				nodes, links, tiers := blamed(t, w.draw(r))
+				if slices.Contains(nodes, 5) {
+					node++
+				}
+				wrong += len(links) + len(tiers)
+				w.node, w.tier = nil, map[validate.Distance]float64{validate.SameSite: 0.3}
+				nodes, links, tiers = blamed(t, w.draw(r))
+				if slices.Contains(tiers, validate.SameSite) {
+					tier++
+				}
+				wrong += len(links) + len(nodes)
+				// Every pair is measured only in the small one.
+				w.tier, w.link = nil, map[validate.Pair]float64{{A: 2, B: 4}: 0.5}
+				nodes, links, tiers = blamed(t, w.draw(r))
+				if slices.Contains(links, validate.Pair{A: 2, B: 4}) {
+					link++
+				}
+				wrong += len(nodes) + len(tiers)
+			}
+			if node < runs*9/10 || tier < runs*9/10 || size <= 16 && link < runs*9/10 {
+				t.Errorf("%d nodes, less %v: of %d, slow node found %d times, slow tier %d, slow link %d", size, less, runs, node, tier, link)
+			}
+			// Of what is suspected beside the culprit, one in twenty on average.
+			if wrong > runs {
+				t.Errorf("%d nodes, less %v: %d times the wrong one is blamed", size, less, wrong)
+			}
+		}
+	}
+}
+
+func TestAHealthyFabric(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 2))
+	const runs = 60
+	for _, size := range []int{2, 3, 4, 8, 40} {
+		some := 0
+		for range runs {
+			nodes, links, tiers := blamed(t, wires{places: racks(size, 8), spread: 0.02, noise: 0.03, history: true}.draw(r))
+			if len(nodes)+len(links)+len(tiers) > 0 {
+				some++
+			}
+		}
+		if some > 9 { // with a chance of 5 %, more than that is seen once in 1,000
+			t.Errorf("%d nodes: something is found in %d of %d runs", size, some, runs)
+		}
+	}
+}
+
+// Of two and three nodes nobody can tell who it is, but what they reach can be
+// held against their class.
+func TestFewNodes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, size := range []int{2, 3} {
+		w := wires{places: racks(size, 8), spread: 0.01, noise: 0.01, history: true, node: map[int]float64{0: 0.5}}
+		j, err := validate.LinkRules(validate.Quick).Fabric(w.draw(r))
+		if err != nil || j.Why == "" || len(j.Nodes) > 0 {
+			t.Fatalf("%+v, %v", j, err)
+		}
+		for _, l := range j.Links {
+			if slow := l.A == 0; slow != (l.Metric.Verdict == muster.GradeLow) {
+				t.Errorf("%d nodes: %+v", size, l)
+			}
+		}
+		w.history = false
+		if j, err = validate.LinkRules(validate.Quick).Fabric(w.draw(r)); err != nil || j.Links[0].Metric.Verdict != muster.GradeUnknown {
+			t.Errorf("%+v, %v", j, err)
+		}
+	}
+}
