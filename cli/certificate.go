@@ -195,8 +195,12 @@ func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time
 
 // certificateFiles are the files that a name stands for.
 func certificateFiles(name string) ([]string, error) {
-	if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
-		return []string{name}, nil // reading it tells what is wrong
+	isDir := false
+	if info, err := os.Stat(name); err == nil && name != "-" {
+		isDir = info.IsDir()
+	}
+	if !isDir {
+		return []string{name}, nil // if there is none, reading it tells
 	}
 	entries, err := os.ReadDir(name)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestCertificateVerifyFails(t *testing.T) {
 		{[]string{p.n1, "--key", p.pem, "--at", "2026-02-01"}, 4, "not valid yet"},
 		{[]string{p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"},
 		{[]string{altered, p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"}, // the highest
-		{[]string{p.n1}, 7, "give --key FILE"}, // and there is no server
+		{[]string{p.n1}, 7, "give --key FILE"},                                    // and there is no server
 		{[]string{"--key", p.pem}, 2, "FILE is missing"},
 		{[]string{p.n1, "--key", p.n1}, 2, "n01.json: this is no public key"},
 		{[]string{p.n1, "--key", p.pem, "--at", "yesterday"}, 2, `--at cannot be "yesterday"`},

@@ -304,7 +304,7 @@ func testCertificateProperty(t *testing.T, fresh freshFunc) {
 						}
 					}
 					for id, s := range known {
-						if want := s.Certificate.Cluster == clusters[i].ID && !(present && after[id] != ""); seen[id] != want {
+						if want := s.Certificate.Cluster == clusters[i].ID && (!present || after[id] == ""); seen[id] != want {
 							r.Fatalf("%s: in the list %v, want %v", id, seen[id], want)
 						}
 					}
