@@ -17,13 +17,13 @@ func TestChangesRarelyFalse(t *testing.T) {
 		alpha   float64
 		draw    func(z float64) float64
 	}{
-		{10, 4000, 0.05, math.Exp},
-		{12, 4000, 0.05, math.Exp},
-		{30, 3000, 0.05, math.Round}, // many ties
-		{60, 2000, 0.05, func(z float64) float64 { return z * z * z }},
-		{200, 500, 0.05, math.Exp},
-		{200, 500, 0.01, math.Exp},
-		{1000, 60, 0.05, math.Exp},
+		{10, 2000, 0.05, math.Exp},
+		{12, 2000, 0.05, math.Exp},
+		{30, 1000, 0.05, math.Round}, // many ties
+		{60, 600, 0.05, func(z float64) float64 { return z * z * z }},
+		{200, 200, 0.05, math.Exp},
+		{200, 200, 0.01, math.Exp},
+		{1000, 20, 0.05, math.Exp},
 	} {
 		r := seeded(uint64(c.n))
 		alarms := 0

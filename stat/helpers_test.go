@@ -1,7 +1,6 @@
 package stat
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -53,5 +52,3 @@ func doubled(x []float64, by float64) []float64 {
 	}
 	return out
 }
-
-func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }

@@ -46,11 +46,16 @@ func MannWhitney(a, b []float64) (RankTest, error) {
 	case ties == 0 && n*m <= exactProduct:
 		t.P, t.Exact = twoSided(wilcoxon(n, m), int(math.Round(t.U))), true
 	case n+m <= exactTied:
-		doubled := make([]int, n+m)
+		doubled, all := make([]int, n+m), 0
 		for i, v := range r {
 			doubled[i] = int(math.Round(2 * v))
+			all += doubled[i]
 		}
-		t.P, t.Exact = twoSided(tied(doubled, n), int(math.Round(2*sum))), true
+		k, at := n, int(math.Round(2*sum))
+		if m < n { // fewer ways, and the other side of the same
+			k, at = m, all-at
+		}
+		t.P, t.Exact = twoSided(tied(doubled, k), at), true
 	default:
 		mean, sd := uNormal(n, m, ties)
 		if !(sd > 0) { // all equal

@@ -52,7 +52,8 @@ func BenjaminiYekutieli(p []float64) ([]float64, error) {
 func stepUp(sorted []float64, factor float64) {
 	best := 1.0
 	for i := len(sorted) - 1; i >= 0; i-- {
-		best = min(best, sorted[i]*factor*float64(len(sorted))/float64(i+1))
+		// In this order rounding makes no p-value less than it was.
+		best = min(best, sorted[i]*(factor*float64(len(sorted))/float64(i+1)))
 		sorted[i] = best
 	}
 }

@@ -15,7 +15,7 @@ func TestOutliersRarelyFalse(t *testing.T) {
 		r := seeded(uint64(n))
 		levels := []float64{0.05, 0.005}
 		var wrong [2]int
-		const runs = 6_000
+		const runs = 3_000
 		for range runs {
 			p, err := Outliers(normals(r, n, 100, 2), max(1, n/10), 0)
 			if err != nil {

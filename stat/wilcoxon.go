@@ -56,9 +56,11 @@ func tied(doubled []int, k int) []float64 {
 		ways[c] = make([]float64, most+1)
 	}
 	ways[0][0] = 1
-	for _, r := range doubled {
-		for c := k; c > 0; c-- {
-			for s := most; s >= r; s-- {
+	reach := 0
+	for i, r := range doubled {
+		reach += r
+		for c := min(k, i+1); c > 0; c-- {
+			for s := reach; s >= r; s-- {
 				ways[c][s] += ways[c-1][s-r]
 			}
 		}
