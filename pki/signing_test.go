@@ -254,3 +254,37 @@ func FuzzSigningFile(f *testing.F) {
 		}
 	})
 }
+
+// Certificates that are signed while keys change are all believed.
+func TestSignWhileKeysChange(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	s := openSigning(t, filepath.Join(t.TempDir(), "keys"), clock)
+	const each = 50
+	envelopes := make(chan []byte, 4*each)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range each {
+				e, err := s.Sign(someCertificate(clock.Now()))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				envelopes <- e
+			}
+		})
+	}
+	for range 10 {
+		clock.add(time.Second)
+		if _, err := s.Rotate(); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	close(envelopes)
+	for e := range envelopes {
+		_, err := certificate.Verify(e, s.Ring(), clock.Now(), nil)
+		wantReason(t, err, "")
+	}
+}
