@@ -116,9 +116,13 @@ func (out *FabricJudged) blame(r Rules, f Fabric, as Figure, pairs []stat.Pair, 
 	if err := out.nodes(r, f, as, fit); err != nil {
 		return err
 	}
+	// A pair far out is hardly believed, so the fit is that of all others, which do
+	// not know exactly what it should be. On average that widens what is normal by
+	// the pairs for each degree of freedom.
+	wider := math.Sqrt(float64(len(pairs)) / float64(fit.DF))
 	for i := range out.Links {
 		l := &out.Links[i]
-		scale := stat.Scale{Value: fit.Scale, DF: float64(fit.DF), N: len(pairs)}
+		scale := stat.Scale{Value: wider * fit.Scale, DF: float64(fit.DF), N: len(pairs)}
 		p, err := stat.Against(fit.Residuals[i], 0, scale, r.Floor)
 		if err != nil {
 			return err
