@@ -30,8 +30,8 @@ type Rules struct {
 }
 
 // NodeRules are those for figures of single nodes.
-func NodeRules(level Level) Rules {
-	n := level.Launches()
+func NodeRules(level muster.Validation) Rules {
+	n := Launches(level)
 	return Rules{
 		Launches: stat.Launches{Min: min(n, 6), Max: n}, Level: 0.95, Steady: 0.02, Worth: 0.03, Floor: 0.003,
 		Suspicion: 0.05, Condemn: 0.01, Power: 0.9,

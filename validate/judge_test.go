@@ -66,7 +66,7 @@ func low(list []validate.Judged) map[int]bool {
 
 func suspects(t *testing.T, figures []validate.Figure) map[int]bool {
 	t.Helper()
-	list, err := validate.NodeRules(validate.Quick).Suspects(figures)
+	list, err := validate.NodeRules(muster.ValidateQuick).Suspects(figures)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestTheSlow(t *testing.T) {
 func TestDetectable(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 9))
-	rules := validate.NodeRules(validate.Quick)
+	rules := validate.NodeRules(muster.ValidateQuick)
 	m := measured{nodes: 32, figures: 10, spread: 0.02, noise: 0.001}
 	list, err := rules.Suspects(m.draw(r, 6))
 	if err != nil {
@@ -168,7 +168,7 @@ func TestUnsteady(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	m := measured{nodes: 8, figures: 3, spread: 0.02, noise: 0.2}
-	list, err := validate.NodeRules(validate.Quick).Suspects(m.draw(r, 6))
+	list, err := validate.NodeRules(muster.ValidateQuick).Suspects(m.draw(r, 6))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestUnsteady(t *testing.T) {
 func TestCondemned(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 2))
-	rules := validate.NodeRules(validate.Quick)
+	rules := validate.NodeRules(muster.ValidateQuick)
 	m := measured{nodes: 12, figures: 4, slowFigures: 4, spread: 0.01, noise: 0.002, slow: map[int]float64{1: 0.4, 2: 0.4}}
 	list, err := rules.Condemned(m.draw(r, 6), func(n int) bool { return n == 1 || n == 5 })
 	if err != nil {
@@ -216,7 +216,7 @@ func TestCondemned(t *testing.T) {
 // A thousand nodes with thirty figures are judged in a moment.
 func BenchmarkSuspects(b *testing.B) {
 	figures := measured{nodes: 1024, figures: 30, spread: 0.02, noise: 0.01}.draw(rand.New(rand.NewPCG(1, 1)), 6)
-	rules := validate.NodeRules(validate.Quick)
+	rules := validate.NodeRules(muster.ValidateQuick)
 	for b.Loop() {
 		if _, err := rules.Suspects(figures); err != nil {
 			b.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // LinkRules are those for figures between two nodes, which vary more than those of
 // one.
-func LinkRules(level Level) Rules {
+func LinkRules(level muster.Validation) Rules {
 	r := NodeRules(level)
 	r.Steady, r.Worth, r.Floor = 0.05, 0.05, 0.005
 	return r

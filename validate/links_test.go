@@ -68,7 +68,7 @@ func (w wires) draw(r *rand.Rand) validate.Fabric {
 // blamed are the nodes, links and tiers that are low.
 func blamed(t *testing.T, f validate.Fabric) (nodes []int, links []validate.Pair, tiers []validate.Distance) {
 	t.Helper()
-	j, err := validate.LinkRules(validate.Quick).Fabric(f)
+	j, err := validate.LinkRules(muster.ValidateQuick).Fabric(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestFewNodes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, size := range []int{2, 3} {
 		w := wires{places: racks(size, 8), spread: 0.01, noise: 0.01, history: true, node: map[int]float64{0: 0.5}}
-		j, err := validate.LinkRules(validate.Quick).Fabric(w.draw(r))
+		j, err := validate.LinkRules(muster.ValidateQuick).Fabric(w.draw(r))
 		if err != nil || j.Why == "" || len(j.Nodes) > 0 {
 			t.Fatalf("%+v, %v", j, err)
 		}
@@ -166,7 +166,7 @@ func TestFewNodes(t *testing.T) {
 			}
 		}
 		w.history = false
-		if j, err = validate.LinkRules(validate.Quick).Fabric(w.draw(r)); err != nil || j.Links[0].Metric.Verdict != muster.GradeUnknown {
+		if j, err = validate.LinkRules(muster.ValidateQuick).Fabric(w.draw(r)); err != nil || j.Links[0].Metric.Verdict != muster.GradeUnknown {
 			t.Errorf("%+v, %v", j, err)
 		}
 	}

@@ -3,16 +3,8 @@ package validate
 import (
 	"math/rand/v2"
 	"time"
-)
 
-// Level is how thoroughly a cluster is measured.
-type Level string
-
-// The levels of a request. Off measures nothing, and nothing is certified.
-const (
-	Quick Level = "quick"
-	Full  Level = "full"
-	Off   Level = "off"
+	"github.com/muster-hpc/muster"
 )
 
 // Mode is what a launch of the probe measures.
@@ -30,21 +22,21 @@ const (
 // first figure is known: who stops when an interval looks narrow stops too early,
 // and the interval is wrong. Six is the least that gives an interval of a median
 // at 95 %.
-func (l Level) Launches() int {
-	switch l {
-	case Quick:
+func Launches(level muster.Validation) int {
+	switch level {
+	case muster.ValidateQuick:
 		return 6
-	case Full:
+	case muster.ValidateFull:
 		return 15
 	}
 	return 0
 }
 
 // budget is how long each metric of a mode may take in one launch.
-func (l Level) budget(m Mode) time.Duration {
+func budget(level muster.Validation, m Mode) time.Duration {
 	quick := map[Mode]time.Duration{Alone: 200 * time.Millisecond, Pairs: 50 * time.Millisecond, All: 100 * time.Millisecond}
 	full := map[Mode]time.Duration{Alone: 2 * time.Second, Pairs: 500 * time.Millisecond, All: time.Second, IO: 20 * time.Second}
-	if l == Full {
+	if level == muster.ValidateFull {
 		return full[m]
 	}
 	return quick[m]
@@ -66,20 +58,20 @@ type Run struct {
 // has every mode once, in a random order, and with another assignment of ranks to
 // nodes: what drifts during the measuring, and what depends on who comes first,
 // does not always meet the same. The same seed gives the same plan.
-func Plan(places []Place, level Level, seed uint64) []Run {
+func Plan(places []Place, level muster.Validation, seed uint64) []Run {
 	r := rand.New(rand.NewPCG(seed, uint64(len(places))))
 	var runs []Run
-	for replicate := range level.Launches() {
+	for replicate := range Launches(level) {
 		modes := []Mode{Alone}
 		if len(places) > 1 {
 			modes = append(modes, Pairs, All)
 		}
-		if level == Full {
+		if level == muster.ValidateFull {
 			modes = append(modes, IO)
 		}
 		r.Shuffle(len(modes), func(i, j int) { modes[i], modes[j] = modes[j], modes[i] })
 		for _, m := range modes {
-			run := Run{Mode: m, Nodes: r.Perm(len(places)), Seed: r.Uint64(), Budget: level.budget(m), Replicate: replicate}
+			run := Run{Mode: m, Nodes: r.Perm(len(places)), Seed: r.Uint64(), Budget: budget(level, m), Replicate: replicate}
 			if m == Pairs {
 				moved := make([]Place, len(places))
 				for at, node := range run.Nodes {

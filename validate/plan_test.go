@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/validate"
 )
 
@@ -14,7 +15,7 @@ func TestPlan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		places := drawPlaces(r, 0, 60)
-		level := rapid.SampledFrom([]validate.Level{validate.Quick, validate.Full, validate.Off}).Draw(r, "level")
+		level := rapid.SampledFrom([]muster.Validation{muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff}).Draw(r, "level")
 		seed := rapid.Uint64().Draw(r, "seed")
 		runs := validate.Plan(places, level, seed)
 		if !reflect.DeepEqual(runs, validate.Plan(places, level, seed)) {
@@ -35,12 +36,12 @@ func TestPlan(t *testing.T) {
 			}
 			disjoint(r, len(places), run.Rounds)
 		}
-		want := map[validate.Mode]int{validate.Alone: level.Launches()}
+		want := map[validate.Mode]int{validate.Alone: validate.Launches(level)}
 		if len(places) > 1 {
-			want[validate.Pairs], want[validate.All] = level.Launches(), level.Launches()
+			want[validate.Pairs], want[validate.All] = validate.Launches(level), validate.Launches(level)
 		}
-		if level == validate.Full {
-			want[validate.IO] = level.Launches()
+		if level == muster.ValidateFull {
+			want[validate.IO] = validate.Launches(level)
 		}
 		for m, n := range want {
 			if times[m] != n {
