@@ -52,11 +52,18 @@ func TestWhatIsSignedIsRead(t *testing.T) {
 	if s.Digest != certificate.DigestOf(s.Canonical) || s.Key != public(t, key(1)).ID() {
 		t.Fatalf("digest %s, key %s", s.Digest, s.Key)
 	}
-	// Laid out for people it is the same.
+	// Laid out for people it is the same, also by programs that spell numbers
+	// and letters in their own way.
 	var pretty bytes.Buffer
 	must(t, json.Indent(&pretty, e, "", "\t"))
-	if s, err := certificate.Verify(pretty.Bytes(), ring(t, key(1)), noon(), nil); err != nil || !reflect.DeepEqual(s.Certificate, want) {
-		t.Fatalf("indented: %v", err)
+	python := strings.NewReplacer(`": 1e-7`, `": 1e-07`, `": 30123456789`, `": 30123456789.0`, "n01 reads", `n01\u0020reads`).Replace(pretty.String())
+	if strings.Count(python, "1e-07")+strings.Count(python, "789.0")+strings.Count(python, "u0020") < 3 {
+		t.Fatal("nothing is spelled otherwise")
+	}
+	for _, text := range []string{pretty.String(), python, "\n" + string(e) + "\r\n"} {
+		if s, err := certificate.Verify([]byte(text), ring(t, key(1)), noon(), nil); err != nil || !reflect.DeepEqual(s.Certificate, want) {
+			t.Fatalf("%v: %s", err, text)
+		}
 	}
 }
 

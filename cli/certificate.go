@@ -154,7 +154,11 @@ func (a *app) publicKeys(ctx context.Context, files []string) (certificate.Ring,
 		}
 		some, err := certificate.ParseKeys(data)
 		if err != nil {
-			return ring, inFile(file, err)
+			var e *muster.Error
+			if errors.As(err, &e) {
+				return ring, inFile(file, e)
+			}
+			return ring, err
 		}
 		ring = ring.Join(some)
 	}
@@ -166,6 +170,7 @@ func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time
 	var list []wire.CertificateChecked
 	var envelopes [][]byte
 	var at []int // of each envelope in the list
+	var places []string
 	for _, name := range names {
 		files, err := certificateFiles(name)
 		if err != nil {
@@ -178,17 +183,27 @@ func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time
 			}
 			split, err := certificate.Split(data)
 			if err != nil {
-				list = append(list, checked(file, certificate.Result{Err: err}))
+				c := checked(file, certificate.Result{Err: err})
+				c.Error = inFile(file, c.Error)
+				list = append(list, c)
 				continue
 			}
-			for _, e := range split {
+			for i, e := range split {
 				envelopes, at = append(envelopes, e), append(at, len(list))
-				list = append(list, wire.CertificateChecked{File: file})
+				place := file
+				if len(split) > 1 {
+					place = fmt.Sprintf("%s, certificate %d", file, i+1)
+				}
+				places, list = append(places, place), append(list, wire.CertificateChecked{File: file})
 			}
 		}
 	}
 	for i, r := range certificate.VerifyAll(envelopes, ring, now, nil) {
-		list[at[i]] = checked(list[at[i]].File, r)
+		c := checked(list[at[i]].File, r)
+		if c.Error != nil {
+			c.Error = inFile(places[i], c.Error)
+		}
+		list[at[i]] = c
 	}
 	return list, nil
 }
@@ -244,11 +259,7 @@ func cannotRead(name, what string, err error) error {
 }
 
 // inFile puts the name of a file before what is wrong with it.
-func inFile(file string, err error) error {
-	var e *muster.Error
-	if !errors.As(err, &e) {
-		return fmt.Errorf("%s: %w", file, err)
-	}
+func inFile(file string, e *muster.Error) *muster.Error {
 	named := *e
 	named.Message = file + ": " + e.Message
 	return &named
@@ -278,9 +289,8 @@ func (a *app) tellChecked(list []wire.CertificateChecked) error {
 	status := exitOK
 	for _, c := range list {
 		if !c.OK {
-			err := inFile(c.File, c.Error)
-			a.report(err)
-			status = max(status, ExitCode(err))
+			a.report(c.Error)
+			status = max(status, ExitCode(c.Error))
 		}
 	}
 	if status != exitOK {
