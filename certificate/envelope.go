@@ -108,6 +108,12 @@ func Read(envelope []byte) (Signed, error) {
 	return s, nil
 }
 
+// Entry is how a manifest names the certificate of a node.
+func (s Signed) Entry() muster.CertifiedNode {
+	c := s.Certificate
+	return muster.CertifiedNode{Node: c.Node, Machine: c.Machine, Certificate: c.ID, Digest: s.Digest, Certified: c.Certified, Verdict: c.Verdict}
+}
+
 // open takes an envelope apart. The certificate in it is not read yet: nobody
 // vouches for it.
 func open(data []byte) (Signed, error) {

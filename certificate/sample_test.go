@@ -113,7 +113,7 @@ func manifest(t testing.TB, nodes ...muster.Certificate) muster.Certificate {
 	for _, n := range nodes {
 		s, err := certificate.Verify(sign(t, n), ring(t, key(1)), noon(), nil)
 		must(t, err)
-		c.Nodes = append(c.Nodes, muster.CertifiedNode{Node: n.Node, Machine: n.Machine, Certificate: n.ID, Digest: s.Digest, Certified: n.Certified, Verdict: n.Verdict})
+		c.Nodes = append(c.Nodes, s.Entry())
 		if n.Verdict == muster.GradeLow {
 			c.Verdict = muster.GradeLow
 		}
