@@ -197,7 +197,19 @@ func (r Rules) peers(f Figure, list []Judged, logs []float64) error {
 	if err != nil {
 		return err
 	}
+	// Robust peers see a culprit beside many others, and need many nodes for it. One
+	// culprit among few is seen much better against all that are left without it. The
+	// stronger word counts, for the price of having asked twice.
+	n := float64(len(logs))
+	outliers, err := stat.Outliers(logs, max(1, len(logs)/10), r.Floor)
+	if err != nil {
+		return err
+	}
 	for i, p := range peers {
+		if o := outliers[i]; o < 1 { // it counts all nodes; here they are counted later
+			p.P = min(p.P, o/n)
+		}
+		p.P = min(1, 2*p.P)
 		list[i].against(f, p, logs[i], muster.SourcePeers)
 	}
 	return nil
@@ -232,7 +244,7 @@ func (r Rules) decide(list []Judged, adjust func([]float64) ([]float64, error), 
 		j := &list[i]
 		j.Adjusted = adjusted[i]
 		if m := &j.Metric; !math.IsNaN(j.P) {
-			m.Detectable = see.smallest(j.scale)
+			m.Detectable = see.smallest(j.scale, m.Reference.Source)
 			switch {
 			case j.Adjusted <= level && j.Deficit >= r.Worth:
 				m.Verdict = muster.GradeLow
@@ -252,14 +264,17 @@ type seer struct {
 	shifts map[stat.Scale]float64 // in scales, by a scale of 1 with the same freedom
 }
 
-// smallest is the smallest share that could be missing and be seen with the chance
+// smallest is the smallest share of one node's figure that could be missing and be seen with the chance
 // Rules.Power; nil if none is.
-func (s *seer) smallest(scale stat.Scale) *float64 {
-	one := stat.Scale{Value: 1, DF: scale.DF, N: scale.N}
+func (s *seer) smallest(scale stat.Scale, from muster.Source) *float64 {
+	one, level := stat.Scale{Value: 1, DF: scale.DF, N: scale.N}, s.level
+	if from == muster.SourcePeers { // a culprit alone: all others tell what is normal
+		one.DF, level = float64(scale.N-1), level/2
+	}
 	shift, ok := s.shifts[one]
 	if !ok {
 		var err error
-		if shift, err = stat.SmallestShift(one, 1, scale.N, 1-2*s.level/float64(s.tests), s.rules.Power); err != nil {
+		if shift, err = stat.SmallestShift(one, 1, scale.N, 1-2*level/float64(s.tests), s.rules.Power); err != nil {
 			shift = math.Inf(1)
 		}
 		s.shifts[one] = shift

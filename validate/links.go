@@ -144,13 +144,22 @@ func (out *FabricJudged) nodes(r Rules, f Fabric, as Figure, fit *stat.PairFit) 
 		if math.IsNaN(effect) {
 			continue
 		}
-		m := muster.Metric{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Launches: fit.Links[n], Median: as.value(base + 2*effect), Verdict: muster.GradeUnknown}
+		m := muster.Metric{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Launches: f.launches(), Samples: fit.Links[n], Median: as.value(base + 2*effect), Verdict: muster.GradeUnknown}
 		m.Min, m.Max = m.Median, m.Median
 		list = append(list, Judged{Node: n, Metric: m, Deficit: math.NaN(), P: math.NaN(), Adjusted: math.NaN()})
 		logs = append(logs, base+2*effect)
 	}
 	out.Nodes = list
 	return r.peers(as, list, logs)
+}
+
+// launches are those behind the best known pair.
+func (f Fabric) launches() int {
+	most := 0
+	for _, l := range f.Links {
+		most = max(most, len(l.Launches))
+	}
+	return most
 }
 
 // tiers compares distances with their history.
@@ -166,7 +175,7 @@ func (out *FabricJudged) tiers(r Rules, f Fabric, as Figure, tiers []Distance, l
 		}
 		v := as.value(logs[i])
 		t := JudgedTier{Distance: d, Judged: Judged{Metric: muster.Metric{
-			Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Distance: string(d), Median: v, Min: v, Max: v, Verdict: muster.GradeUnknown,
+			Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Distance: string(d), Launches: f.launches(), Median: v, Min: v, Max: v, Verdict: muster.GradeUnknown,
 		}}}
 		t.against(as, p, logs[i], muster.SourceHistory)
 		out.Tiers = append(out.Tiers, t)
