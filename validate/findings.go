@@ -1,0 +1,129 @@
+package validate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Codes of findings.
+const (
+	SlowNode    = "slow-node"
+	SlowLink    = "slow-link"
+	SlowTier    = "slow-tier"
+	Unstable    = "unstable"
+	WrongResult = "wrong-result"
+)
+
+// Findings puts into words what was judged of nodes. Confirmed says whether they
+// were measured again.
+func Findings(nodes []Node, judged []Judged, confirmed bool) []muster.Finding {
+	var list []muster.Finding
+	for _, j := range judged {
+		node := nodes[j.Node].Name
+		switch m := j.Metric; m.Verdict {
+		case muster.GradeLow:
+			f := slow(SlowNode, j, confirmed)
+			f.Node = node
+			f.Text = fmt.Sprintf("%s of %s: %s", named(m), node, compared(j))
+			list = append(list, f)
+		case muster.GradeUnstable:
+			list = append(list, muster.Finding{
+				Code: Unstable, Node: node, Metric: m.Name,
+				Text: fmt.Sprintf("%s of %s varies too much from launch to launch to be said: from %.4g to %.4g %s", named(m), node, m.Min, m.Max, m.Unit),
+			})
+		}
+	}
+	return list
+}
+
+// FabricFindings does so for what is between nodes.
+func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
+	var list []muster.Finding
+	for _, j := range judged.Nodes {
+		if j.Metric.Verdict == muster.GradeLow {
+			f := slow(SlowNode, j, false)
+			f.Node = nodes[j.Node].Name
+			f.Text = fmt.Sprintf("%s of %s with everybody: %s", named(j.Metric), f.Node, compared(j))
+			list = append(list, f)
+		}
+	}
+	for _, l := range judged.Links {
+		if l.Metric.Verdict == muster.GradeLow {
+			f := slow(SlowLink, l.Judged, false)
+			f.Node, f.Peer, f.Distance = nodes[l.A].Name, nodes[l.B].Name, l.Metric.Distance
+			f.Text = fmt.Sprintf("%s between %s and %s: %s", named(l.Metric), f.Node, f.Peer, compared(l.Judged))
+			list = append(list, f)
+		}
+	}
+	for _, t := range judged.Tiers {
+		if t.Metric.Verdict == muster.GradeLow {
+			f := slow(SlowTier, t.Judged, false)
+			f.Distance = string(t.Distance)
+			f.Text = fmt.Sprintf("%s between all nodes %s: %s", named(t.Metric), apart(t.Distance), compared(t.Judged))
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// WrongFindings does so for results that were not right.
+func WrongFindings(nodes []Node, wrong []Wrong) []muster.Finding {
+	var list []muster.Finding
+	for _, w := range wrong {
+		f := muster.Finding{Code: WrongResult, Metric: w.Metric, Text: w.Metric + " had a wrong result: " + w.Text}
+		if w.Node >= 0 {
+			f.Node = nodes[w.Node].Name
+		}
+		if w.Peer >= 0 {
+			f.Peer = nodes[w.Peer].Name
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func slow(code string, j Judged, confirmed bool) muster.Finding {
+	f := muster.Finding{Code: code, Metric: j.Metric.Name, Seen: &j.Metric.Median, Confirmed: confirmed}
+	if r := j.Metric.Reference; r != nil {
+		f.Expected = &r.Value
+	}
+	if !math.IsNaN(j.Deficit) {
+		f.Loss = &j.Deficit
+	}
+	if !math.IsNaN(j.Adjusted) {
+		f.Chance = &j.Adjusted
+	}
+	return f
+}
+
+// named is the metric with what tells it from others of its name.
+func named(m muster.Metric) string {
+	s := m.Name
+	if m.Size > 0 {
+		s += fmt.Sprintf(" of %d bytes", m.Size)
+	}
+	if m.Threads > 0 {
+		s += fmt.Sprintf(" with %d threads", m.Threads)
+	}
+	return s
+}
+
+// compared says how far from what it should be. Of times more is worse: a share
+// that is missing of the speed is told for both.
+func compared(j Judged) string {
+	m := j.Metric
+	text := fmt.Sprintf("%.4g %s, and %.4g is normal", m.Median, m.Unit, m.Reference.Value)
+	return text + fmt.Sprintf(" (%.0f %% of the speed is missing)", 100*j.Deficit)
+}
+
+func apart(d Distance) string {
+	switch d {
+	case SameHost:
+		return "on one host"
+	case SameRack:
+		return "in one rack"
+	}
+	return "in different racks"
+}

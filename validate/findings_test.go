@@ -1,0 +1,60 @@
+package validate_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/validate"
+)
+
+func nodesOf(places []validate.Place) []validate.Node {
+	nodes := make([]validate.Node, len(places))
+	for i, p := range places {
+		nodes[i] = validate.Node{Name: "n" + string(rune('a'+i)), Place: p}
+	}
+	return nodes
+}
+
+// Every finding names its place, what was seen and what is normal, in words and
+// in numbers that agree.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 4))
+	places := racks(12, 6)
+	nodes := nodesOf(places)
+	m := measured{nodes: 12, figures: 3, slowFigures: 3, spread: 0.01, noise: 0.002, slow: map[int]float64{4: 0.3}}
+	judged, err := validate.NodeRules(muster.ValidateQuick).Suspects(m.draw(r, 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := validate.Findings(nodes, judged, true)
+	if len(list) < 3 {
+		t.Fatalf("%+v", list)
+	}
+	for _, f := range list {
+		if f.Code != validate.SlowNode || f.Node != "ne" || !f.Confirmed || !strings.Contains(f.Text, "f") || *f.Loss < 0.25 || *f.Loss > 0.35 {
+			t.Errorf("%+v", f)
+		}
+	}
+	fabric := wires{places: places, spread: 0.02, noise: 0.02, less: true, history: true,
+		link: map[validate.Pair]float64{{A: 1, B: 2}: 0.6}, tier: map[validate.Distance]float64{validate.SameSite: 0.4}}
+	j, err := validate.LinkRules(muster.ValidateQuick).Fabric(fabric.draw(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := validate.FabricFindings(nodes, j)
+	for _, want := range []string{"between nb and nc", "between all nodes in different racks"} {
+		if !slices.ContainsFunc(found, func(f muster.Finding) bool {
+			return strings.Contains(f.Text, want) && *f.Loss > 0.3 && *f.Seen > *f.Expected
+		}) {
+			t.Errorf("nothing is found %q: %+v", want, found)
+		}
+	}
+	wrong := validate.WrongFindings(nodes, []validate.Wrong{{Node: 3, Peer: -1, Metric: "dgemm", Text: "off by 2"}, {Node: -1, Peer: -1, Metric: "alltoall"}})
+	if wrong[0].Node != "nd" || wrong[1].Node != "" || wrong[0].Code != validate.WrongResult {
+		t.Errorf("%+v", wrong)
+	}
+}
