@@ -1,0 +1,109 @@
+package validate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/validate"
+)
+
+func subject(nodes int) validate.Subject {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 5e8, time.UTC)
+	s := validate.Subject{
+		Cluster: "c-2345678923", ClusterName: "cfd", Issuer: "abcdef", Image: "sha256:" + muster.ImageID(fmt.Sprintf("%064x", 7)), Level: muster.ValidateQuick,
+		Occasion: "delivery", Began: now.Add(-time.Minute), Ended: now.Add(-time.Second), Made: now, Life: 90 * 24 * time.Hour,
+		Schedule: muster.Schedule{Seed: "7", Launches: 6, Level: 0.95}, NewID: muster.NewCertificateID,
+	}
+	for i, n := range nodesOf(racks(nodes, 4)) {
+		n.Class = "epyc"
+		s.Nodes = append(s.Nodes, validate.Candidate{Node: n, Machine: muster.MachineID(fmt.Sprint("m", i)), Conditions: muster.Circumstances{Provider: "metal"}})
+	}
+	return s
+}
+
+// results measures and judges.
+func results(t *testing.T, r *rand.Rand, s validate.Subject, slow map[int]float64) validate.Results {
+	t.Helper()
+	var out validate.Results
+	var err error
+	m := measured{nodes: len(s.Nodes), figures: 3, slowFigures: 2, spread: 0.01, noise: 0.002, slow: slow}
+	figures := m.draw(r, 6)
+	for i := range figures {
+		for k := range figures[i].Series {
+			x := &figures[i].Series[k]
+			x.Min, x.Max, x.Samples = 1, 1000, 60
+		}
+	}
+	if out.Nodes, err = validate.NodeRules(s.Level).Suspects(figures); err != nil {
+		t.Fatal(err)
+	}
+	places := make([]validate.Place, len(s.Nodes))
+	nodes := make([]validate.Node, len(s.Nodes))
+	for i, n := range s.Nodes {
+		places[i], nodes[i] = n.Place, n.Node
+	}
+	f, err := validate.LinkRules(s.Level).Fabric(wires{places: places, spread: 0.01, noise: 0.01, history: true}.draw(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Fabrics = []validate.FabricJudged{f}
+	out.Findings = append(validate.Findings(nodes, out.Nodes, false), validate.FabricFindings(nodes, f)...)
+	return out
+}
+
+// Whatever is measured, what is made of it is a certificate that can be signed.
+func TestCertificatesCanBeSigned(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 8))
+	for _, nodes := range []int{1, 2, 3, 8} {
+		for _, slow := range []map[int]float64{nil, {0: 0.5}} {
+			for _, conditions := range []muster.Circumstances{{Provider: "metal"}, {Provider: "local", Oversubscribed: true, Shared: true}, {Provider: "fake"}} {
+				s := subject(nodes)
+				for i := range s.Nodes {
+					s.Nodes[i].Conditions = conditions
+				}
+				res := results(t, r, s, slow)
+				var entries []muster.CertifiedNode
+				for i, c := range validate.NodeCertificates(s, res) {
+					if err := c.Check(); err != nil {
+						t.Fatalf("%v: %+v", err, err.(*muster.Error).Problems)
+					}
+					if c.Certified != (conditions.Provider == "metal") || c.Node != s.Nodes[i].Name || len(c.Metrics) != 3 {
+						t.Errorf("%+v", c)
+					}
+					entries = append(entries, muster.CertifiedNode{Node: c.Node, Machine: c.Machine, Certificate: c.ID,
+						Digest: muster.Digest(fmt.Sprintf("sha256:%064x", i)), Certified: c.Certified, Verdict: c.Verdict})
+					// Of three nodes a very slow one may be told.
+					if slow := slow != nil && i == 0 && nodes >= 8; nodes != 3 && slow != (c.Verdict == muster.GradeLow) {
+						t.Errorf("%d nodes: %s is %s: %+v", nodes, c.Node, c.Verdict, c.Findings)
+					}
+				}
+				m := validate.Manifest(s, res, entries, nil)
+				if err := m.Check(); err != nil {
+					t.Fatalf("%v: %+v", err, err.(*muster.Error).Problems)
+				}
+				if m.Certified != (conditions.Provider == "metal") || m.Class != "epyc" {
+					t.Errorf("%+v", m)
+				}
+			}
+		}
+	}
+}
+
+// A wrong result is never a pass, however fast it was.
+func TestWrongResultsAreLow(t *testing.T) {
+	t.Parallel()
+	s := subject(8)
+	res := results(t, rand.New(rand.NewPCG(2, 2)), s, nil)
+	res.Findings = append(res.Findings, muster.Finding{Code: validate.WrongResult, Node: s.Nodes[3].Name, Metric: "dgemm", Text: "wrong"})
+	list := validate.NodeCertificates(s, res)
+	if list[3].Verdict != muster.GradeLow || list[2].Verdict == muster.GradeLow {
+		t.Errorf("%s, %s", list[3].Verdict, list[2].Verdict)
+	}
+	if m := validate.Manifest(s, res, []muster.CertifiedNode{{Verdict: muster.GradePass}}, nil); m.Verdict != muster.GradeLow {
+		t.Error(m.Verdict)
+	}
+}
