@@ -2,6 +2,7 @@ package image
 
 import (
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path"
 	"regexp"
@@ -151,5 +152,10 @@ func (c *checker) files(list []File) {
 			at, "", "%q is not a clean absolute path", clip(f.Path))
 		c.that(!seen[f.Path], at, "", "%q is there twice", clip(f.Path))
 		seen[f.Path] = true
+		if f.From != "" {
+			c.that(fs.ValidPath(f.From) && f.From != ".", fmt.Sprintf("files[%d].from", i), "a path from where the recipe is, without . and ..",
+				"%q is not a path below the recipe's directory", clip(f.From))
+			c.that(f.Content == "", fmt.Sprintf("files[%d].content", i), "", "there is from already")
+		}
 	}
 }

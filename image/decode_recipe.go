@@ -123,6 +123,7 @@ func (r *reader) file(n *yaml.Node, path string) File {
 	r.mapping(n, path, fields{
 		"path":    func(n *yaml.Node, p string) { f.Path = r.text(n, p) },
 		"content": func(n *yaml.Node, p string) { f.Content = r.text(n, p) },
+		"from":    func(n *yaml.Node, p string) { f.From = r.text(n, p) },
 		"early":   func(n *yaml.Node, p string) { f.Early = r.boolean(n, p) },
 		"mode": func(n *yaml.Node, p string) {
 			s := r.text(n, p)

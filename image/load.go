@@ -101,6 +101,9 @@ func (b *Book) read(name string) (*Recipe, error) {
 		if rec.Name != name {
 			return nil, refuse(name+".yaml", []muster.Problem{{Field: "name", Message: fmt.Sprintf("is %q, but the file is %s.yaml", rec.Name, name)}})
 		}
+		if problems := b.bring(rec); len(problems) > 0 {
+			return nil, refuse(name+".yaml", problems)
+		}
 		return rec, nil
 	}
 	e := muster.Errorf(muster.ENotFound, "there is no recipe %q", name)

@@ -76,6 +76,10 @@ type File struct {
 	Path    string `json:"path"`
 	Mode    uint32 `json:"mode"`
 	Content string `json:"content"`
+	// From is where the content lies beside the recipe, instead of Content: a
+	// file, or a directory whose files all come, below Path. Once a recipe is
+	// loaded there are only files with their content.
+	From string `json:"-"`
 	// Early files are there before the packages are installed.
 	Early bool `json:"early"`
 }

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/images"
 )
 
 const goodRecipe = `
@@ -200,7 +203,7 @@ func TestHashFollowsContentOnly(t *testing.T) {
 
 func TestShippedRecipes(t *testing.T) {
 	t.Parallel()
-	b := NewBook(os.DirFS("../images"))
+	b := NewBook(images.Recipes())
 	if got := strings.Join(b.Names(), " "); got != "hpc hpc-12 raw" {
 		t.Errorf("recipes = %q", got)
 	}
@@ -212,6 +215,12 @@ func TestShippedRecipes(t *testing.T) {
 		}
 		if rec.UserRoot != (name == "raw") || (rec.Scheduler == "slurm") == (name == "raw") {
 			t.Errorf("%s: user-root %v, scheduler %s", name, rec.UserRoot, rec.Scheduler)
+		}
+		probe := slices.ContainsFunc(rec.Files, func(f File) bool {
+			return f.Path == "/usr/src/muster-probe/src/main.c" && strings.Contains(f.Content, "int main(")
+		})
+		if probe != (name != "raw") {
+			t.Errorf("%s: the source of the probe is there: %v", name, probe)
 		}
 		for _, a := range rec.Accounts {
 			if was, ok := accounts[a.Name]; ok && was != a {
@@ -225,9 +234,59 @@ func TestShippedRecipes(t *testing.T) {
 func TestRecipesOfASiteComeFirst(t *testing.T) {
 	t.Parallel()
 	mine := fstest.MapFS{"raw.yaml": {Data: []byte(strings.Replace(goodRecipe, "name: small", "name: raw", 1))}}
-	rec, err := NewBook(mine, os.DirFS("../images")).Load("raw")
+	rec, err := NewBook(mine, images.Recipes()).Load("raw")
 	if err != nil || rec.Summary != "a small image" {
 		t.Errorf("recipe = %+v, %v", rec, err)
+	}
+}
+
+func TestFilesBesideTheRecipe(t *testing.T) {
+	t.Parallel()
+	site := func(from string) fstest.MapFS {
+		return fstest.MapFS{
+			"small.yaml":   {Data: []byte(goodRecipe + "files: [{path: /opt/tool, from: " + from + ", mode: \"0755\"}]\n")},
+			"tool/run":     {Data: []byte("#!/bin/sh\n")},
+			"tool/lib/a.c": {Data: []byte("int a;\n")},
+			"tool.big":     {Data: make([]byte, maxTextBytes+1)},
+		}
+	}
+	rec, err := NewBook(site("tool")).Load("small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []File{{Path: "/opt/tool/lib/a.c", Mode: 0o755, Content: "int a;\n"}, {Path: "/opt/tool/run", Mode: 0o755, Content: "#!/bin/sh\n"}}
+	if !slices.Equal(rec.Files, want) {
+		t.Errorf("files = %+v", rec.Files)
+	}
+	changed := site("tool")
+	changed["tool/lib/a.c"] = &fstest.MapFile{Data: []byte("int b;\n")}
+	if other, err := NewBook(changed).Load("small"); err != nil || other.Hash() == rec.Hash() {
+		t.Errorf("another content must be another hash: %v", err)
+	}
+	if one, err := NewBook(site("tool/run")).Load("small"); err != nil || len(one.Files) != 1 || one.Files[0].Path != "/opt/tool" {
+		t.Errorf("one file: %+v, %v", one, err)
+	}
+	// A site's recipe extends ours: what ours brings lies on our shelf.
+	up := fstest.MapFS{"mine.yaml": {Data: []byte("name: mine\nextends: small\n")}}
+	if mine, err := NewBook(up, site("tool")).Load("mine"); err != nil || len(mine.Files) != 2 {
+		t.Errorf("extended: %v", err)
+	}
+	for _, from := range []string{"../tool", "/tool", ".", "no/such", "tool.big"} {
+		if _, err := NewBook(site(from)).Load("small"); muster.CodeOf(err) != muster.EInvalid || !strings.Contains(err.Error(), "files[0].from") {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"secret": "s", "small.yaml": goodRecipe + "files: [{path: /opt/tool, from: tool}]\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("secret", filepath.Join(dir, "tool")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewBook(os.DirFS(dir)).Load("small"); err == nil {
+		t.Error("a link was followed")
 	}
 }
 
