@@ -95,7 +95,7 @@ static void sort_close(void)
 enum { TEXT = 1 << 20 };
 static struct {
     unsigned char *text;
-    uint32_t table[256], start, got;
+    uint32_t table[256], start, want, got;
 } crc;
 
 static uint32_t crc_bits(uint32_t c, const unsigned char *p, size_t n)
@@ -126,27 +126,20 @@ static bool crc_open(uint64_t seed)
         unsigned char zero = (unsigned char)i;
         crc.table[i] = crc_bits(0, &zero, 1);
     }
+    crc.want = crc_bits(crc.start, crc.text, TEXT);
     return true;
 }
 
 static double crc_run(void)
 {
-    for (int i = 0; i < 8; i++)
-        crc.got = crc_table(i ? crc.got : crc.start, crc.text, TEXT);
-    return 8.0 * TEXT;
+    crc.got = crc_table(crc.start, crc.text, TEXT);
+    return TEXT;
 }
 
 static bool crc_right(void)
 {
     /* The published check value, and the same text bit by bit. */
-    static uint32_t expected, of;
-    if (of != crc.start || of == 0) {
-        expected = crc.start;
-        for (int i = 0; i < 8; i++)
-            expected = crc_bits(expected, crc.text, TEXT);
-        of = crc.start;
-    }
-    return ~crc_table(~0u, (const unsigned char *)"123456789", 9) == 0xcbf43926u && crc.got == expected;
+    return ~crc_table(~0u, (const unsigned char *)"123456789", 9) == 0xcbf43926u && crc.got == crc.want;
 }
 
 static void crc_close(void)

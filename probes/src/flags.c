@@ -206,6 +206,10 @@ int flags_parse(struct flags *f, int argc, char **argv, bool print)
         problem(&p, "--rounds is missing, for instance --rounds \"0-1 2-3/0-2 1-3\"");
     if (f->mode == MODE_IO && !f->dir)
         problem(&p, "--dir is missing: a directory that all nodes share");
+    if (f->mode == MODE_ALONE)
+        for (int k = 0; k < f->sizes.n; k++)
+            if (f->sizes.v[k] < 128 || (f->sizes.v[k] & (f->sizes.v[k] - 1)))
+                problem(&p, "--sizes: a working set must be a power of two, at least 128");
     if (f->mode == MODE_PAIRS)
         for (int k = 0; k < f->sizes.n; k++)
             if (f->sizes.v[k] > 1 << 30)
@@ -236,7 +240,8 @@ void flags_help(void)
         "  --help\n"
         "alone\n"
         "  --threads LIST   of dgemm and stream (default: 1 and all processors)\n"
-        "  --sizes LIST     working sets of latency (default: 4KiB to 4 x the last cache)\n"
+        "  --sizes LIST     working sets of latency, powers of two (default: 4KiB to at least\n"
+        "                   4 x the last cache)\n"
         "  --bytes N        the arrays of stream in sum (default 4 x the last cache)\n"
         "  --cache N        take the last cache to be this large\n"
         "pairs\n"

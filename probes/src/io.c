@@ -21,12 +21,13 @@ struct file {
     char wrong[CHECK_LEN];  /* empty: nothing */
 };
 
-/* What a signal must remove: unlink is safe in its handler. */
-static char ours[2][PATH_MAX];
+/* What a signal must remove: unlink is safe in its handler. Open MPI makes another
+ * file beside each that it opens, for a moment, to see whether locks work. */
+static char ours[4][PATH_MAX];
 
 static void clean(int sig)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 4; i++)
         if (ours[i][0])
             unlink(ours[i]);
     signal(sig, SIG_DFL);
@@ -88,8 +89,12 @@ static double pass(struct file *f, bool write, uint64_t turn)
     MPI_File file;
     double aside = 0, slowest;
     name_of(f, writer, path, sizeof path);
-    if (write && (!f->shared || w->rank == 0))
-        name_of(f, writer, ours[f->shared ? 0 : 1], PATH_MAX);
+    /* Every rank may create the shared one, so the last to be ended removes it. */
+    if (write) {
+        int at = f->shared ? 0 : 2;
+        snprintf(ours[at], PATH_MAX, "%s", path);
+        snprintf(ours[at + 1], PATH_MAX, "%.*s.locktest.%d", PATH_MAX - 32, path, f->shared ? w->rank : 0);
+    }
     world_meet(w);
     double start = now();
     int code = MPI_File_open(f->shared ? MPI_COMM_WORLD : MPI_COMM_SELF, path, mode, MPI_INFO_NULL, &file);
@@ -193,7 +198,7 @@ static void measure(struct file *f, const char *write, const char *read)
         if (over)
             break;
     }
-    ours[f->shared ? 0 : 1][0] = 0;
+    memset(ours, 0, sizeof ours);
     for (int i = 0; i < 2; i++) {
         s[i].host = NULL;
         s[i].size = (int64_t)total;

@@ -1,5 +1,5 @@
 /* How long one load takes that has to wait for the one before it. Lines are
- * visited in one random circle, so no prefetcher can know the next. */
+ * visited in one circle that looks random, so no prefetcher can know the next. */
 #include "probe.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,37 +9,34 @@ enum { LINE = 64, STEPS = 1 << 14 };
 
 struct line {
     struct line *next;
-    uint64_t place; /* in the circle */
-    char rest[LINE - 16];
+    char rest[LINE - sizeof(struct line *)];
 };
 
-/* circle links all lines into one cycle (Sattolo 1986). */
-static void circle(struct line *v, size_t n, uint64_t seed)
+/* With n a power of two, this factor (1 modulo 4) and an odd addend, x -> a x + c
+ * modulo n meets every number before it comes back (Hull and Dobell 1962). Linking
+ * the lines so takes one pass in order, where shuffling them would take seconds; and where a stretch must end can be calculated. */
+static const uint64_t factor = 2862933555777941757u, addend = 3037000493u;
+
+static void circle(struct line *v, uint64_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        v[i].next = &v[i];
-    for (size_t i = n; i-- > 1;) {
-        size_t j = (size_t)(next64(&seed) % i);
-        struct line *x = v[i].next;
-        v[i].next = v[j].next;
-        v[j].next = x;
-    }
+    for (uint64_t i = 0; i < n; i++)
+        v[i].next = &v[(factor * i + addend) & (n - 1)];
 #ifdef BREAK_LATENCY
     v[0].next = &v[0]; /* a circle of one: much too fast */
 #endif
 }
 
-/* number walks once round and tells whether that met every line. It is the warm-up, too. */
-static bool number(struct line *v, size_t n)
+/* jump goes the same steps in a few: (a, c) composed with itself. */
+static uint64_t jump(uint64_t x, uint64_t n, unsigned steps)
 {
-    struct line *p = v;
-    for (size_t i = 0; i < n; i++) {
-        p->place = i;
-        p = p->next;
-        if (p == v)
-            return i + 1 == n;
+    uint64_t a = factor, c = addend;
+    for (; steps; steps >>= 1) {
+        if (steps & 1)
+            x = a * x + c;
+        c = a * c + c;
+        a = a * a;
     }
-    return false;
+    return x & (n - 1);
 }
 
 static struct line *chase(struct line *p, size_t steps)
@@ -53,40 +50,35 @@ static void measure(const struct world *w, int64_t size, double budget)
 {
     struct sample s = sample_of(w, "latency", "s");
     struct times t;
-    size_t n = (size_t)size / LINE < 2 ? 2 : (size_t)size / LINE, bytes = n * LINE;
+    uint64_t n = (uint64_t)size / LINE, at = mix64(w->flags->seed) & (n - 1);
     s.size = size;
     s.threads = 1;
-    snprintf(s.check, sizeof s.check, "the circle has every line, and every stretch ended where it must");
+    snprintf(s.check, sizeof s.check, "every stretch of %d loads ended where it must", STEPS);
     times_open(&t);
-    struct line *v = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (v == MAP_FAILED) {
-        sample_wrong(&s, "no memory for %zu bytes", bytes);
-    } else {
-        circle(v, n, w->flags->seed);
-        if (!number(v, n))
-            sample_wrong(&s, "the circle does not have every line");
-    }
+    struct line *v = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (v == MAP_FAILED)
+        sample_wrong(&s, "no memory for %lld bytes", (long long)size);
+    else
+        circle(v, n);
     world_meet(w);
-    struct line *p = v;
-    uint64_t place = 0;
-    for (double end = now() + budget; s.ok;) {
+    double end = now() + budget;
+    for (bool warm = false; s.ok; warm = true) { /* the first stretch is the warm-up */
         double start = now();
-        p = chase(p, STEPS);
+        struct line *p = chase(&v[at], STEPS);
         double took = now() - start;
-        place = (place + STEPS) % n;
-        if (p->place != place)
-            sample_wrong(&s, "repetition %zu ended at line %llu instead of %llu", t.n, (unsigned long long)p->place,
-                         (unsigned long long)place);
-        else if (!times_add(&t, took / STEPS))
+        at = jump(at, n, STEPS);
+        if (p != &v[at])
+            sample_wrong(&s, "stretch %zu ended at line %lld instead of %llu", t.n, (long long)(p - v), (unsigned long long)at);
+        else if (warm && !times_add(&t, took / STEPS))
             break;
-        if (now() >= end)
+        if (warm && now() >= end)
             break;
     }
     sample_times(&s, &t, 0);
     s.seconds *= STEPS;
     times_close(&t);
     if (v != MAP_FAILED)
-        munmap(v, bytes);
+        munmap(v, (size_t)size);
     line_sample(w, &s);
 }
 
@@ -97,9 +89,12 @@ void latency_run(const struct world *w)
         return;
     if (l.n == 0) {
         int64_t most = 4 * cache_bytes(w->flags);
-        for (int64_t size = 4096; size < most && l.n < MAX_LIST - 1; size *= 4)
+        int64_t last = 4096;
+        while (last < most)
+            last *= 2;
+        for (int64_t size = 4096; size < last && l.n < MAX_LIST - 1; size *= 4)
             l.v[l.n++] = size;
-        l.v[l.n++] = most;
+        l.v[l.n++] = last;
     }
     struct team *core = team_open(1);
     for (int i = 0, most = world_most(l.n); i < most; i++) {

@@ -79,7 +79,7 @@ static void latency(const struct pair *p, double budget)
     }
     struct sample s = start_sample(p, "pair.latency", "s", LATENCY_SIZE);
     struct times t;
-    uint64_t count = p->w->flags->seed;
+    uint64_t count = p->w->flags->seed >> 1; /* never last_ping */
     double took, end = now() + budget;
     snprintf(s.check, sizeof s.check, "every answer belongs to its question; %d round trips in a repetition", TRIPS);
     times_open(&t);

@@ -132,7 +132,11 @@ static void say_modules(void)
         }
         MPI_T_finalize();
     }
-    for (int k = 0; k < 3; k++)
+    /* Modules of mtl are only used below the pml cm, but not taken back without it. */
+    bool cm = false;
+    for (int i = 0; i < kept[0].n; i++)
+        cm = cm || strcmp(kept[0].v[i], "cm") == 0;
+    for (int k = 0; k < (cm ? 3 : 2); k++)
         words_say(&kept[k], kinds[k]);
 }
 
