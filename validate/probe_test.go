@@ -155,6 +155,10 @@ func measures(t *testing.T, program string) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("files stay: %v, %v", left, err)
 	}
+	nowhere, _ := run(t, program, "2", "io", "--dir", filepath.Join(dir, "none"), "--bytes", "1MiB")
+	if len(nowhere.Samples) != 0 || len(nowhere.Findings) != 4 || !strings.Contains(nowhere.Findings[0].Check, "cannot create a file") {
+		t.Errorf("no directory: %+v", nowhere)
+	}
 	only, _ := run(t, program, "1", "alone", "--seconds", "0.01", "--only", "core.int.crc,mix.O3,noise.share")
 	if got := metrics(only.Samples); !slices.Equal(got, []string{"core.int.crc", "mix.O3", "noise.share"}) {
 		t.Errorf("--only: %v", got)

@@ -123,7 +123,8 @@ static double pass(struct file *f, bool write, uint64_t turn)
             if (code != MPI_SUCCESS)
                 fail(f, write ? "write" : "read", code);
             else if (n != (int)f->block)
-                snprintf(f->wrong, sizeof f->wrong, "rank %d: %d of %lld bytes of block %lld", w->rank, n, (long long)f->block, (long long)b);
+                snprintf(f->wrong, sizeof f->wrong, "rank %d %s only %d of %lld bytes of block %lld%s", w->rank, write ? "wrote" : "read",
+                         n, (long long)f->block, (long long)b, write ? ": is there no room left?" : "");
             t = now();
             if (!write && !f->wrong[0] && !pattern_right(f->buffer, (size_t)f->block, k, k ^ turn, true))
                 snprintf(f->wrong, sizeof f->wrong, "rank %d read other bytes in block %lld than rank %d wrote", w->rank, (long long)b, writer);
