@@ -22,12 +22,14 @@ struct file {
 };
 
 /* What a signal must remove: unlink is safe in its handler. Open MPI makes another
- * file beside each that it opens, for a moment, to see whether locks work. */
-static char ours[4][PATH_MAX];
+ * file beside each that it opens, for a moment, to see whether locks work, and a
+ * semaphore of its name where all ranks are on one host. */
+enum { NAMES = 3 };
+static char ours[2 * NAMES][PATH_MAX];
 
 static void clean(int sig)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 2 * NAMES; i++)
         if (ours[i][0])
             unlink(ours[i]);
     signal(sig, SIG_DFL);
@@ -91,9 +93,10 @@ static double pass(struct file *f, bool write, uint64_t turn)
     name_of(f, writer, path, sizeof path);
     /* Every rank may create the shared one, so the last to be ended removes it. */
     if (write) {
-        int at = f->shared ? 0 : 2;
+        int at = f->shared ? 0 : NAMES;
         snprintf(ours[at], PATH_MAX, "%s", path);
         snprintf(ours[at + 1], PATH_MAX, "%.*s.locktest.%d", PATH_MAX - 32, path, f->shared ? w->rank : 0);
+        snprintf(ours[at + 2], PATH_MAX, "/dev/shm/sem.OMPIO_%.*s", 200, strrchr(path, '/') + 1);
     }
     world_meet(w);
     double start = now();
