@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -54,6 +55,13 @@ func results(t *testing.T, r *rand.Rand, s validate.Subject, slow map[int]float6
 	return out
 }
 
+// faults are all that is wrong with a certificate.
+func faults(err error) []muster.Problem {
+	var e *muster.Error
+	_ = errors.As(err, &e)
+	return e.Problems
+}
+
 // Whatever is measured, what is made of it is a certificate that can be signed.
 func TestCertificatesCanBeSigned(t *testing.T) {
 	t.Parallel()
@@ -69,7 +77,7 @@ func TestCertificatesCanBeSigned(t *testing.T) {
 				var entries []muster.CertifiedNode
 				for i, c := range validate.NodeCertificates(s, res) {
 					if err := c.Check(); err != nil {
-						t.Fatalf("%v: %+v", err, err.(*muster.Error).Problems)
+						t.Fatal(faults(err))
 					}
 					if c.Certified != (conditions.Provider == "metal") || c.Node != s.Nodes[i].Name || len(c.Metrics) != 3 {
 						t.Errorf("%+v", c)
@@ -83,7 +91,7 @@ func TestCertificatesCanBeSigned(t *testing.T) {
 				}
 				m := validate.Manifest(s, res, entries, nil)
 				if err := m.Check(); err != nil {
-					t.Fatalf("%v: %+v", err, err.(*muster.Error).Problems)
+					t.Fatal(faults(err))
 				}
 				if m.Certified != (conditions.Provider == "metal") || m.Class != "epyc" {
 					t.Errorf("%+v", m)
