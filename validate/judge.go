@@ -86,7 +86,11 @@ type Judged struct {
 // share Rules.Suspicion of them is not, because many nodes and figures are looked
 // at, and nobody is condemned before he was measured again.
 func (r Rules) Suspects(figures []Figure) ([]Judged, error) {
-	return r.judge(figures, stat.BenjaminiHochberg, r.Suspicion)
+	list, err := r.compare(figures)
+	if err != nil {
+		return nil, err
+	}
+	return list, r.decide(list, stat.BenjaminiHochberg, r.Suspicion)
 }
 
 // Condemned judges figures that were measured again, of suspects beside nodes that
@@ -103,14 +107,6 @@ func (r Rules) Condemned(figures []Figure, suspect func(node int) bool) ([]Judge
 		}
 	}
 	return list, r.decide(list, stat.Holm, r.Condemn)
-}
-
-func (r Rules) judge(figures []Figure, adjust func([]float64) ([]float64, error), level float64) ([]Judged, error) {
-	list, err := r.compare(figures)
-	if err != nil {
-		return nil, err
-	}
-	return list, r.decide(list, adjust, level)
 }
 
 // compare holds every figure of every node against its reference.

@@ -133,6 +133,25 @@ func TestTheSlow(t *testing.T) {
 	}
 }
 
+// However sure it is, less than is worth telling is not told.
+func TestLittleIsNotTold(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(6, 5))
+	for missing, want := range map[float64]bool{0.025: false, 0.05: true} {
+		m := measured{nodes: 64, figures: 12, slowFigures: 4, spread: 0.001, noise: 0.0005, slow: map[int]float64{0: missing}}
+		list, err := validate.NodeRules(muster.ValidateQuick).Suspects(m.draw(r, 6))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list[0].Adjusted > 0.001 {
+			t.Errorf("it is not sure: %+v", list[0])
+		}
+		if low(list)[0] != want {
+			t.Errorf("%.1f %% missing is told: %v", 100*missing, !want)
+		}
+	}
+}
+
 // What a certificate says could have been seen is seen about so often.
 func TestDetectable(t *testing.T) {
 	t.Parallel()
