@@ -133,6 +133,31 @@ func TestTheSlow(t *testing.T) {
 	}
 }
 
+// How often a node that lacks 15 % of four figures of twelve is suspected, and how
+// often somebody is where nothing is wrong, by the number of nodes. Four barely
+// convict anybody.
+func TestPowerOfFewNodes(t *testing.T) {
+	t.Parallel()
+	for nodes, want := range map[int]struct{ least, most int }{4: {0, 60}, 6: {60, 100}, 8: {90, 100}, 32: {95, 100}} {
+		r := rand.New(rand.NewPCG(uint64(nodes), 5))
+		wrong, found := 0, 0
+		for range 100 {
+			m := measured{nodes: nodes, figures: 12, slowFigures: 4, spread: 0.02, noise: 0.005}
+			if len(suspects(t, m.draw(r, 6))) > 0 {
+				wrong++
+			}
+			m.slow = map[int]float64{0: 0.15}
+			if suspects(t, m.draw(r, 6))[0] {
+				found++
+			}
+		}
+		t.Logf("%d nodes: found in %d of 100 runs, false alarms in %d of 100", nodes, found, wrong)
+		if found < want.least || found > want.most || wrong > 13 { // with a chance of 5 %, more is seen once in 1,000
+			t.Errorf("%d nodes: found in %d, false alarms in %d", nodes, found, wrong)
+		}
+	}
+}
+
 // However sure it is, less than is worth telling is not told.
 func TestLittleIsNotTold(t *testing.T) {
 	t.Parallel()
