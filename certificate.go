@@ -79,6 +79,8 @@ type Certificate struct {
 	Findings []Finding `json:"findings,omitempty"`
 	// Omitted is what should have been measured and was not.
 	Omitted []Omission `json:"omitted,omitempty"`
+	// Use is how busy processors were meanwhile.
+	Use []UseSeries `json:"use,omitempty"`
 	// Nodes names the certificate of every node; only of a cluster.
 	Nodes []CertifiedNode `json:"nodes,omitempty"`
 }
@@ -93,6 +95,16 @@ type Caveat struct {
 type Omission struct {
 	What string `json:"what"` // a metric, or a part of the schedule: pairs
 	Text string `json:"text"` // why, and whether it will be done later
+}
+
+// UseSeries is how busy the processors of a node were while it was measured.
+type UseSeries struct {
+	Node string `json:"node"`
+	// Start is when the first step began, and Step how many seconds each has.
+	Start time.Time `json:"start"`
+	Step  float64   `json:"step"`
+	// CPU is how many cores were busy, on average over each step.
+	CPU []float64 `json:"cpu"`
 }
 
 // CertifiedNode is a node in the manifest of its cluster.

@@ -32,6 +32,7 @@ func (c Certificate) Check() error {
 	checkMetrics(p, "metrics", c.Metrics)
 	c.checkNodes(p)
 	c.checkPairs(p)
+	c.checkUse(p)
 	for i, f := range c.Findings {
 		field := fmt.Sprintf("findings[%d]", i)
 		p.when(f.Code == "", field+".code", "is missing")
@@ -83,11 +84,16 @@ func (c Certificate) checkTimes(p *problems) {
 		if name == "made" || name == "expires" {
 			p.when(t.IsZero(), name, "is missing")
 		}
-		p.when(!t.Equal(t.Truncate(time.Second)) || t.Location() != time.UTC || t.Year() > 9999, name, "is not in whole seconds of UTC")
+		p.when(!plainTime(t), name, "is not in whole seconds of UTC")
 	}
 	p.when(!c.Made.Before(c.Expires), "expires", "is not after made")
 	p.when(!c.Began.IsZero() && !c.Ended.IsZero() && c.Ended.Before(c.Began), "ended", "is before began")
 	p.when(c.Ended.After(c.Made), "ended", "is after made")
+}
+
+// plainTime tells whether a time is the same before and after it was written.
+func plainTime(t time.Time) bool {
+	return t.Equal(t.Truncate(time.Second)) && t.Location() == time.UTC && t.Year() <= 9999
 }
 
 // checkStanding compares what is said of the whole with its parts.
@@ -134,6 +140,22 @@ func (c Certificate) checkPairs(p *problems) {
 		p.when(f.From == "" || f.To == "" || f.From == f.To, field, "is not between two nodes")
 		p.when(!finite(f.Value), field+".value", "is no finite number")
 		p.when(!whole(f.Size), field+".size", "is not a size")
+	}
+}
+
+func (c Certificate) checkUse(p *problems) {
+	for i, u := range c.Use {
+		field := fmt.Sprintf("use[%d]", i)
+		known := u.Node == c.Node
+		if c.Kind == CertifiesCluster {
+			known = slices.ContainsFunc(c.Nodes, func(n CertifiedNode) bool { return n.Node == u.Node })
+		}
+		p.when(!known, field+".node", "is not what was measured")
+		p.when(u.Start.IsZero(), field+".start", "is missing")
+		p.when(!plainTime(u.Start), field+".start", "is not in whole seconds of UTC")
+		p.when(!finite(u.Step) || u.Step <= 0, field+".step", "is not more than 0")
+		p.when(len(u.CPU) == 0, field+".cpu", "is missing")
+		p.when(slices.ContainsFunc(u.CPU, func(v float64) bool { return !finite(v) || v < 0 }), field+".cpu", "has a value that cannot be")
 	}
 }
 

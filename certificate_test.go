@@ -23,6 +23,7 @@ func goodCertificate() muster.Certificate {
 			Detectable: &value, Verdict: muster.GradePass,
 		}},
 		Findings: []muster.Finding{{Code: "x", Text: "y", Chance: &value}},
+		Use:      []muster.UseSeries{{Node: "n01", Start: at, Step: 0.5, CPU: []float64{0, 1.5}}},
 	}
 }
 
@@ -98,6 +99,12 @@ func TestCertificateCheck(t *testing.T) {
 		"findings[0].chance: is not":  func(c *muster.Certificate) { two := 2.0; c.Findings[0].Chance = &two },
 		"schedule.launches":           func(c *muster.Certificate) { c.Schedule.Launches = 0 },
 		"schedule: has a probability": func(c *muster.Certificate) { c.Schedule.FalseFindings = nan },
+		"use[0].node: is not":         func(c *muster.Certificate) { c.Use[0].Node = "n02" },
+		"use[0].start: is missing":    func(c *muster.Certificate) { c.Use[0].Start = time.Time{} },
+		"use[0].start: is not in":     func(c *muster.Certificate) { c.Use[0].Start = c.Made.Add(1) },
+		"use[0].step: is not":         func(c *muster.Certificate) { c.Use[0].Step = 0 },
+		"use[0].cpu: is missing":      func(c *muster.Certificate) { c.Use[0].CPU = nil },
+		"use[0].cpu: has a":           func(c *muster.Certificate) { c.Use[0].CPU[1] = -1 },
 		"nodes: is of clusters":       func(c *muster.Certificate) { c.Nodes = goodManifest().Nodes },
 	} {
 		c := goodCertificate()
@@ -120,6 +127,7 @@ func TestCertificateCheck(t *testing.T) {
 		"pairs.figures[0].value":   func(c *muster.Certificate) { c.Pairs.Figures[0].Value = nan },
 		"pairs.figures[0].metric":  func(c *muster.Certificate) { c.Pairs.Figures[0].Metric = "" },
 		"pairs.figures[0]: is not": func(c *muster.Certificate) { c.Pairs.Figures[0].To = "n01" },
+		"use[0].node: is not":      func(c *muster.Certificate) { c.Use[0].Node = "n03" },
 		"pairs.figures[0].size":    func(c *muster.Certificate) { c.Pairs.Figures[0].Size = -1 },
 	} {
 		c := goodManifest()

@@ -62,6 +62,10 @@ func plain(c muster.Certificate) muster.Certificate {
 	for _, t := range []*time.Time{&c.Began, &c.Ended, &c.Made, &c.Expires} {
 		*t = t.UTC().Truncate(time.Second)
 	}
+	c.Use = slices.Clone(c.Use)
+	for i := range c.Use {
+		c.Use[i].Start = c.Use[i].Start.UTC().Truncate(time.Second)
+	}
 	c.Conditions.NUMA = slices.Clone(c.Conditions.NUMA)
 	for i := range c.Conditions.NUMA {
 		if n := &c.Conditions.NUMA[i]; n.CPUs == nil {

@@ -82,6 +82,7 @@ func node() muster.Certificate {
 			Seen: ptr(30.123456789e9), Expected: ptr(33e9), Loss: ptr(0.087), Chance: ptr(0.0004), Confirmed: true, Cause: "a neighbour, or a missing memory channel",
 		}},
 		Omitted: []muster.Omission{{What: "pairs", Text: "no other node was idle: deferred"}},
+		Use:     []muster.UseSeries{{Node: "n01", Start: noon().Add(-time.Minute), Step: 20, CPU: []float64{0.1, 1.98, 0.75}}},
 	}
 }
 
@@ -92,6 +93,7 @@ func other() muster.Certificate {
 	c := node()
 	c.ID, c.Node, c.Machine, c.Supersedes = "pc-3456789bcd", "n02", "local-04", nil
 	c.Metrics, c.Findings, c.Verdict = nil, nil, muster.GradePass
+	c.Use[0].Node = "n02"
 	return c
 }
 
@@ -102,6 +104,7 @@ func manifest(t testing.TB, nodes ...muster.Certificate) muster.Certificate {
 	c.ID, c.Kind, c.Node, c.Machine, c.Supersedes = "pc-bbbbbbbbbb", muster.CertifiesCluster, "", "", nil
 	c.Conditions.Differ = []string{"clock"}
 	c.Metrics, c.Findings, c.Omitted, c.Verdict = nil, nil, nil, muster.GradePass
+	c.Use = nil
 	c.Pairs = &muster.Pairs{
 		Measured: 1, Possible: 1,
 		Metrics: []muster.Metric{{
