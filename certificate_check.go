@@ -182,6 +182,7 @@ func checkMetrics(p *problems, list string, metrics []Metric) {
 			continue
 		}
 		p.when(m.Min > m.Median || m.Median > m.Max, field+".median", "is not between min and max")
+		m.checkByLaunch(p, field+".by_launch")
 		if v := m.Interval; v != nil {
 			p.when(!(v.Low <= m.Median && m.Median <= v.High) || !finite(v.Low) || !finite(v.High), field+".interval", "does not hold the median")
 			p.when(!(v.Level > 0 && v.Level < 1), field+".interval.level", "is not between 0 and 1")
@@ -195,6 +196,24 @@ func checkMetrics(p *problems, list string, metrics []Metric) {
 		p.when(m.Detectable != nil && (!finite(*m.Detectable) || *m.Detectable < 0), field+".detectable", "is no share")
 		p.when((m.Verdict == GradePass || m.Verdict == GradeLow) && m.Reference == nil, field+".reference", "is missing, and the verdict is %s", m.Verdict)
 	}
+}
+
+// checkByLaunch compares the medians of launches with what is made of them.
+func (m Metric) checkByLaunch(p *problems, field string) {
+	if len(m.ByLaunch) == 0 {
+		return
+	}
+	p.when(len(m.ByLaunch) != m.Launches, field, "has %d launches, and there were %d", len(m.ByLaunch), m.Launches)
+	for _, v := range m.ByLaunch {
+		if !(m.Min <= v && v <= m.Max) {
+			p.when(true, field, "has a figure that is not between min and max")
+			return
+		}
+	}
+	sorted := slices.Sorted(slices.Values(m.ByLaunch))
+	n := len(sorted)
+	middle := sorted[(n-1)/2]/2 + sorted[n/2]/2
+	p.when(math.Abs(middle-m.Median) > 1e-9*math.Abs(m.Median), field, "has another median")
 }
 
 // problems collects what is wrong.

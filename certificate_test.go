@@ -18,7 +18,7 @@ func goodCertificate() muster.Certificate {
 		Image: muster.ImageID("sha256:" + strings.Repeat("0a", 32)), Began: at, Ended: at, Made: at, Expires: at.Add(time.Hour), Level: muster.ValidateFull,
 		Certified: true, Verdict: muster.GradePass, Schedule: &muster.Schedule{Launches: 6, Level: 0.95},
 		Metrics: []muster.Metric{{
-			Name: "dgemm", Unit: "flop/s", Launches: 6, Median: 2, Min: 1, Max: 3, Interval: &muster.Interval{Low: 1, High: 3, Level: 0.96},
+			Name: "dgemm", Unit: "flop/s", Launches: 6, Median: 2, Min: 1, Max: 3, ByLaunch: []float64{2, 1, 3, 2, 2, 2}, Interval: &muster.Interval{Low: 1, High: 3, Level: 0.96},
 			Reference: &muster.Reference{Value: 2, Source: muster.SourcePeers}, Spread: &muster.Spread{Value: 0.02, Source: muster.SourcePeers},
 			Detectable: &value, Verdict: muster.GradePass,
 		}},
@@ -88,6 +88,9 @@ func TestCertificateCheck(t *testing.T) {
 		"metrics[0].verdict":          func(c *muster.Certificate) { c.Metrics[0].Verdict = "" },
 		"metrics[0]: has a figure":    func(c *muster.Certificate) { c.Metrics[0].Max = math.Inf(1) },
 		"metrics[0].median":           func(c *muster.Certificate) { c.Metrics[0].Median = 4 },
+		"by_launch: has 5 launches":   func(c *muster.Certificate) { c.Metrics[0].ByLaunch = []float64{1, 2, 2, 2, 3} },
+		"by_launch: has a figure":     func(c *muster.Certificate) { c.Metrics[0].ByLaunch = []float64{1, 2, 2, 2, 2, nan} },
+		"by_launch: has another":      func(c *muster.Certificate) { c.Metrics[0].ByLaunch = []float64{1, 2, 2, 3, 3, 3} },
 		"metrics[0].interval: does":   func(c *muster.Certificate) { c.Metrics[0].Interval.Low = nan },
 		"metrics[0].interval.level":   func(c *muster.Certificate) { c.Metrics[0].Interval.Level = 95 },
 		"metrics[0].reference: has":   func(c *muster.Certificate) { c.Metrics[0].Reference.Source = "" },

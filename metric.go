@@ -19,6 +19,10 @@ type Metric struct {
 	// Interval holds the true median with the probability Level. It is left out
 	// where there were too few launches for one.
 	Interval *Interval `json:"interval,omitempty"`
+	// ByLaunch is the median of each launch, in the order of launches: what ranks
+	// are made from when figures are compared. It is left out where a figure is not
+	// of single launches.
+	ByLaunch []float64 `json:"by_launch,omitempty"`
 	// Min and Max are the extremes of all samples. They show capability and
 	// trouble, and are not what is certified.
 	Min float64 `json:"min"`

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/stat"
@@ -136,6 +137,7 @@ func (r Rules) figure(f Figure) ([]Judged, error) {
 		m := muster.Metric{
 			Name: f.Name, Unit: f.Unit, Size: f.Size, Threads: f.Threads, Less: f.Less,
 			Launches: sum.N, Samples: s.Samples, Median: sum.Median, Min: s.Min, Max: s.Max, Verdict: muster.GradeUnknown,
+			ByLaunch: slices.Clone(s.Launches),
 		}
 		if sum.Steadiness != stat.Unknown {
 			m.Interval = &muster.Interval{Low: sum.Interval.Low, High: sum.Interval.High, Level: sum.Interval.Level}
