@@ -2,6 +2,7 @@ package validate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/muster-hpc/muster/stat"
@@ -132,12 +133,11 @@ func (c *collector) take(launch int, s Sample) {
 	g.samples += s.N
 }
 
+// which are the numbers of the launches, in their order.
+func (g *gathered) which() []int { return slices.Sorted(maps.Keys(g.launches)) }
+
 func (g *gathered) medians() []float64 {
-	var launches []int
-	for l := range g.launches {
-		launches = append(launches, l)
-	}
-	slices.Sort(launches)
+	launches := g.which()
 	list := make([]float64, len(launches))
 	for i, l := range launches {
 		list[i] = stat.Median(g.launches[l])
@@ -169,7 +169,7 @@ func (c *collector) sort() {
 			case p.b >= 0:
 				fabric.Unit, fabric.Less = g.unit, less
 				fabric.Links = append(fabric.Links, Link{
-					Pair: Pair{p.a, p.b}, Distance: Apart(c.nodes[p.a].Place, c.nodes[p.b].Place), Launches: s.Launches,
+					Pair: Pair{p.a, p.b}, Distance: Apart(c.nodes[p.a].Place, c.nodes[p.b].Place), Launches: s.Launches, Which: g.which(),
 				})
 			case p.a >= 0:
 				f.Unit, f.Less = g.unit, less

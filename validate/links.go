@@ -2,6 +2,7 @@ package validate
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -34,6 +35,9 @@ type Link struct {
 	Distance Distance
 	// Launches are the medians in each launch that measured them.
 	Launches []float64
+	// Which numbers the launch of each, for figures of whole distances; nil if that
+	// is not known.
+	Which []int
 }
 
 // FabricJudged says who is to blame. The logarithm of what was measured between
@@ -46,7 +50,7 @@ type FabricJudged struct {
 	Nodes []Judged
 	// Links are the pairs, each against what its nodes and its distance promise.
 	Links []JudgedLink
-	// Tiers are the distances, against their history.
+	// Tiers are the distances, against their history where there is one.
 	Tiers []JudgedTier
 	// Why tells why there is less than that; empty if there is not.
 	Why string
@@ -109,6 +113,7 @@ func (out *FabricJudged) blame(r Rules, f Fabric, as Figure, pairs []stat.Pair, 
 	case errors.As(err, &untold), errors.Is(err, stat.ErrFew):
 		// What is known of the class can still be held against each pair.
 		out.Why = "with so few pairs it cannot be told whether a node, a link or all are slow"
+		out.plainTiers(f, as, tiers)
 		return out.old(r, f, as)
 	case err != nil:
 		return err
@@ -131,7 +136,7 @@ func (out *FabricJudged) blame(r Rules, f Fabric, as Figure, pairs []stat.Pair, 
 		p.Centre = log - fit.Residuals[i]
 		l.against(as, p, log, muster.SourcePeers)
 	}
-	return out.tiers(r, f, as, tiers, fit.Distances)
+	return out.tiers(r, f, as, tiers, fit)
 }
 
 // nodes compares what two nodes like each would reach between them: twice the
@@ -162,25 +167,85 @@ func (f Fabric) launches() int {
 	return most
 }
 
-// tiers compares distances with their history.
-func (out *FabricJudged) tiers(r Rules, f Fabric, as Figure, tiers []Distance, logs []float64) error {
+// tiers sums up distances, and compares them with their history where there is one.
+func (out *FabricJudged) tiers(r Rules, f Fabric, as Figure, tiers []Distance, fit *stat.PairFit) error {
 	for i, d := range tiers {
-		h := f.History[d]
-		if h == nil || math.IsNaN(logs[i]) {
+		log := fit.Distances[i]
+		if math.IsNaN(log) {
 			continue
 		}
-		p, err := stat.Against(logs[i], as.better(h.Median), h.Spread, r.Floor)
-		if err != nil {
-			return err
+		t := f.tier(as, d, log, fit.Nodes)
+		if h := f.History[d]; h != nil {
+			p, err := stat.Against(log, as.better(h.Median), h.Spread, r.Floor)
+			if err != nil {
+				return err
+			}
+			t.against(as, p, log, muster.SourceHistory)
 		}
-		v := as.value(logs[i])
-		t := JudgedTier{Distance: d, Judged: Judged{Metric: muster.Metric{
-			Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Distance: string(d), Launches: f.launches(), Median: v, Min: v, Max: v, Verdict: muster.GradeUnknown,
-		}}}
-		t.against(as, p, logs[i], muster.SourceHistory)
 		out.Tiers = append(out.Tiers, t)
 	}
 	return nil
+}
+
+// tier is the figure of a distance: what two ordinary nodes would reach in each
+// launch, and over all of them.
+func (f Fabric) tier(as Figure, d Distance, log float64, nodes []float64) JudgedTier {
+	m := muster.Metric{
+		Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Distance: string(d), Launches: f.launches(), Median: as.value(log), Verdict: muster.GradeUnknown,
+	}
+	if list := f.byLaunch(as, d, nodes); len(list) > 0 {
+		m.ByLaunch, m.Launches, m.Median = list, len(list), stat.Median(list)
+	}
+	m.Min, m.Max = m.Median, m.Median
+	for _, v := range m.ByLaunch {
+		m.Min, m.Max = min(m.Min, v), max(m.Max, v)
+	}
+	for _, l := range f.Links {
+		if l.Distance != d {
+			continue
+		}
+		for _, v := range l.Launches {
+			m.Min, m.Max = min(m.Min, v), max(m.Max, v)
+		}
+		m.Samples += len(l.Launches)
+	}
+	m.Samples = max(m.Samples, m.Launches)
+	return JudgedTier{Distance: d, Judged: Judged{Metric: m, Deficit: math.NaN(), P: math.NaN(), Adjusted: math.NaN()}}
+}
+
+// byLaunch is the figure of a distance in each launch, with what single nodes add
+// taken off: in another launch others may have been paired. Nil if nobody knows
+// which value is of which launch.
+func (f Fabric) byLaunch(as Figure, d Distance, nodes []float64) []float64 {
+	logs := map[int][]float64{}
+	for _, l := range f.Links {
+		if l.Distance != d || len(l.Which) != len(l.Launches) {
+			continue
+		}
+		of := 0.0
+		if nodes != nil {
+			of = nodes[l.A] + nodes[l.B]
+		}
+		for i, v := range l.Launches {
+			if log := as.better(v) - of; !math.IsNaN(log) {
+				logs[l.Which[i]] = append(logs[l.Which[i]], log)
+			}
+		}
+	}
+	var list []float64
+	for _, launch := range slices.Sorted(maps.Keys(logs)) {
+		list = append(list, as.value(stat.Median(logs[launch])))
+	}
+	return list
+}
+
+// plainTiers sums up distances where nodes cannot be told from links.
+func (out *FabricJudged) plainTiers(f Fabric, as Figure, tiers []Distance) {
+	for _, d := range tiers {
+		if list := f.byLaunch(as, d, nil); len(list) > 0 {
+			out.Tiers = append(out.Tiers, f.tier(as, d, as.better(stat.Median(list)), nil))
+		}
+	}
 }
 
 // old compares each pair with the history of its distance.

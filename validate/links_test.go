@@ -52,7 +52,8 @@ func (w wires) draw(r *rand.Rand) validate.Fabric {
 			d := validate.Apart(w.places[p.A], w.places[p.B])
 			v := base[d] + nodes[p.A] + nodes[p.B] + math.Log(1-w.link[p]) + math.Log(1-w.tier[d]) + w.noise*r.NormFloat64()
 			l := validate.Link{Pair: p, Distance: d}
-			for range 6 {
+			for i := range 6 {
+				l.Which = append(l.Which, i)
 				x := v + 0.005*r.NormFloat64()
 				if w.less {
 					x = -x
@@ -88,6 +89,31 @@ func blamed(t *testing.T, f validate.Fabric) (nodes []int, links []validate.Pair
 		}
 	}
 	return nodes, links, tiers
+}
+
+// Distances have figures by launches, with history and without, of two nodes as of
+// many; they can be certified.
+func TestTiersHaveLaunches(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(11, 1))
+	for _, n := range []int{2, 3, 4, 8, 40} {
+		for _, less := range []bool{false, true} {
+			w := wires{places: racks(n, 4), spread: 0.02, noise: 0.01, less: less, history: n == 8}
+			j, err := validate.LinkRules(muster.ValidateQuick).Fabric(w.draw(r))
+			if err != nil || len(j.Tiers) == 0 {
+				t.Fatalf("%d nodes: %d tiers, %v", n, len(j.Tiers), err)
+			}
+			for _, tier := range j.Tiers {
+				m := tier.Metric
+				if len(m.ByLaunch) != 6 || m.Launches != 6 || m.Median != stat.Median(m.ByLaunch) || m.Min > slices.Min(m.ByLaunch) || m.Max < slices.Max(m.ByLaunch) || m.Samples < 6 {
+					t.Errorf("%d nodes, less %v: %+v", n, less, m)
+				}
+				if known := m.Reference != nil; known != w.history || known == (m.Verdict == muster.GradeUnknown) {
+					t.Errorf("%d nodes: verdict %s, reference %v", n, m.Verdict, m.Reference)
+				}
+			}
+		}
+	}
 }
 
 func TestWhoIsToBlame(t *testing.T) {
