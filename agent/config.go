@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -44,6 +45,9 @@ type Config struct {
 	// Reach tries whether another node's message address answers, for a server
 	// that does not hear that node; nil looks for an SSH server.
 	Reach func(ctx context.Context, address string) error
+	// Launch runs a program that measures on several nodes, and returns how that
+	// went and what was printed; nil: the image has nothing to measure with.
+	Launch func(ctx context.Context, o wire.LaunchOrder) (wire.LaunchEnd, *os.File)
 	// NoWatch leaves the long poll out: a new configuration is then seen with
 	// the next report. It halves the connections of an agent.
 	NoWatch bool

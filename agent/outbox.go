@@ -85,6 +85,13 @@ func (o *outbox) wake(urgent bool) {
 	}
 }
 
+// soon has a report go out now: the server has something to say to it.
+func (o *outbox) soon() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wake(true)
+}
+
 // setState changes state and the generation in force.
 func (o *outbox) setState(state string, generation int64) {
 	o.mu.Lock()

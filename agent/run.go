@@ -20,8 +20,9 @@ type agent struct {
 	cred credential
 	jobs sync.WaitGroup
 
-	apply   applier
-	reacher reacher
+	apply    applier
+	reacher  reacher
+	launches launches
 
 	mu       sync.Mutex
 	interval time.Duration

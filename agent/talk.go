@@ -134,7 +134,7 @@ func (a *agent) report(t *talker) {
 		t.facts = true
 	}
 	r, receipt := a.out.take()
-	r.Attempt, r.BootID = a.Seed.Attempt, a.BootID
+	r.Attempt, r.BootID, r.Probe = a.Seed.Attempt, a.BootID, a.Launch != nil
 	if a.Usage != nil && r.State != StateConfiguring && now.Sub(t.usage) >= interval*8/10 {
 		if u, err := a.Usage(links); err == nil {
 			r.Usage = &u
@@ -185,6 +185,7 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 	t.first = false
 	a.setInterval(reply.IntervalMS)
 	a.reach(reply.Reach)
+	a.launch(reply.Launch)
 	a.mu.Lock()
 	interval := a.interval
 	a.mu.Unlock()
@@ -227,6 +228,13 @@ func (a *agent) watch() {
 		switch {
 		case err != nil:
 			failures++
+		case c != nil && c.Generation == 0:
+			failures = 0
+			a.out.soon()
+			if !a.sleep(gapSoon) { // until the report has gone out
+				return
+			}
+			continue
 		case !a.useful(c):
 			// A server that answers at once without news is not asked at once.
 			if failures++; a.Clock.Now().Sub(asked) > time.Second {

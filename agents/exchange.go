@@ -105,6 +105,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(ctx)
 	}
 	end := s.c.Clock.After(s.c.WatchTime)
+	var speak <-chan struct{}
 	for {
 		// Listened for before it is looked at: no change falls between.
 		id, _, ok := s.who(w, r)
@@ -112,6 +113,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		changed := s.nextChange(id.Cluster)
+		if speak == nil && r.URL.Query().Get("speak") != "" {
+			speak = s.nextWord(nodeKey{id.Cluster, id.Node})
+		}
 		newer, err := s.newer(r.Context(), id.Cluster, have)
 		var c wire.NodeConfig
 		if err == nil && newer {
@@ -127,6 +131,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-changed:
+		case <-speak:
+			answer(w, struct{}{}) // no configuration: a wish to hear the agent
+			return
 		case <-end:
 			w.WriteHeader(http.StatusNoContent)
 			return

@@ -47,6 +47,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	if n.Head {
 		reply.Reach = s.lateOf(id.Cluster, id.Node)
 	}
+	reply.Launch = s.c.Launch(id.Cluster, id.Node)
 	answer(w, reply)
 }
 

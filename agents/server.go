@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -34,6 +35,12 @@ type Config struct {
 	// Sample is told what a node uses when it says so; boot tells starts of the
 	// machine apart, if it is known. It must return at once. Nil: nobody listens.
 	Sample func(now time.Time, id pki.NodeIdentity, boot string, u wire.Usage)
+	// Launch is what a node's agent is to run now; it must return at once. Nil:
+	// nothing, ever.
+	Launch func(id muster.ClusterID, node string) *wire.LaunchOrder
+	// Launched is told how a launch went, and what was printed, before it
+	// returns what to run next. EConflict: nobody waits for it.
+	Launched func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error)
 	// Trust says how much a machine's first exchange can be trusted. Nil: local
 	// for the providers local and fake, else network.
 	Trust func(m muster.Machine) muster.Trust
@@ -75,6 +82,13 @@ type Server struct {
 	changed map[muster.ClusterID]chan struct{} // closed when the configuration may be newer
 	newest  map[muster.ClusterID]int64         // generation that was built last
 	telling map[muster.ClusterID]bool          // will be told of a change in a moment
+	spoken  map[nodeKey]chan struct{}          // a word for a node that is to report at once
+}
+
+// nodeKey names a node.
+type nodeKey struct {
+	cluster muster.ClusterID
+	node    string
 }
 
 // New makes a Server.
@@ -97,6 +111,9 @@ func New(c Config) (*Server, error) {
 	if c.Sample == nil {
 		c.Sample = func(time.Time, pki.NodeIdentity, string, wire.Usage) {}
 	}
+	if c.Launch == nil {
+		c.Launch = func(muster.ClusterID, string) *wire.LaunchOrder { return nil }
+	}
 	if c.Trust == nil {
 		c.Trust = trustOf
 	}
@@ -111,7 +128,7 @@ func New(c Config) (*Server, error) {
 		c: c, presence: newPresence(), monitor: newMonitor(c.Clock.Now()), journal: newJournal(c.JournalDir, c.Log, c.Clock),
 		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
 		mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
-		telling: map[muster.ClusterID]bool{},
+		telling: map[muster.ClusterID]bool{}, spoken: map[nodeKey]chan struct{}{},
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.mux.HandleFunc("POST /v1/join", s.join)
@@ -119,6 +136,7 @@ func New(c Config) (*Server, error) {
 	s.mux.HandleFunc("GET /v1/config", s.config)
 	s.mux.HandleFunc("GET /v1/watch", s.watch)
 	s.mux.HandleFunc("POST /v1/report", s.report)
+	s.mux.HandleFunc("POST /v1/launches", s.launched)
 	return s, nil
 }
 
@@ -203,6 +221,11 @@ func (s *Server) ForgetCluster(id muster.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.newest, id)
+	for key := range s.spoken {
+		if key.cluster == id {
+			delete(s.spoken, key)
+		}
+	}
 }
 
 // Forget drops what is kept in memory about a machine that left its node.

@@ -42,6 +42,7 @@ func Share(in Input) (*Shared, error) {
 		UserRoot:       in.Image.UserRoot,
 		Oversubscribed: oversubscribed(in),
 		Users:          accounts(in.Users),
+		Prober:         &wire.Account{Name: wire.ProbeAccount, UID: wire.ProbeUID, GID: wire.ProbeUID, FullName: "Muster measures", Home: wire.ProbeHome},
 		SSH:            sshOf(in),
 		Notices:        in.Cluster.Notices,
 		Expires:        in.Cluster.Expires,

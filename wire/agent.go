@@ -78,10 +78,12 @@ type NodeConfig struct {
 	MemoryMB int64 `json:"memory_mb"`
 	UserRoot bool  `json:"user_root"` // users are root on this image
 	// Oversubscribed nodes share their cores with others: what waits must yield.
-	Oversubscribed bool         `json:"oversubscribed,omitempty"`
-	Users          []Account    `json:"users"`
-	SSH            SSHConfig    `json:"ssh"`
-	Slurm          *SlurmConfig `json:"slurm,omitempty"` // nil: no scheduler
+	Oversubscribed bool      `json:"oversubscribed,omitempty"`
+	Users          []Account `json:"users"`
+	// Prober is the account that measures, on nodes whose image has the means.
+	Prober *Account     `json:"prober,omitempty"`
+	SSH    SSHConfig    `json:"ssh"`
+	Slurm  *SlurmConfig `json:"slurm,omitempty"` // nil: no scheduler
 	// Files are written as given before any service starts. Secrets travel in
 	// their own fields, not here.
 	Files    []File   `json:"files,omitempty"`
@@ -120,6 +122,8 @@ type Account struct {
 	GID      int      `json:"gid"`
 	FullName string   `json:"full_name,omitempty"`
 	Keys     []string `json:"keys,omitempty"`
+	// Home is where it starts; "" for its folder in /home.
+	Home string `json:"home,omitempty"`
 }
 
 // SSHConfig is what makes every node know every other and let users in.
@@ -200,6 +204,8 @@ type Report struct {
 	Goodbye string `json:"goodbye,omitempty"`
 	// Reached answers ReportReply.Reach, once for each name.
 	Reached []Reach `json:"reached,omitempty"`
+	// Probe: the node's image has what measuring needs.
+	Probe bool `json:"probe,omitempty"`
 }
 
 // ReportReply tells the agent how to go on.
@@ -209,6 +215,8 @@ type ReportReply struct {
 	// Reach names nodes that the server does not hear. The agent tries whether
 	// it reaches them, and says so as soon as it knows.
 	Reach []string `json:"reach,omitempty"`
+	// Launch is what the agent is to run now, if it does not yet.
+	Launch *LaunchOrder `json:"launch,omitempty"`
 }
 
 // Usage is a sample of what the node uses (mission row A8).

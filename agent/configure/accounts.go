@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func (a accountFiles) merge(want []wire.Account, had map[string]int, shell strin
 		}
 		users[u.Name], groups[u.Name] = u.UID, u.GID
 		uid, gid := strconv.Itoa(u.UID), strconv.Itoa(u.GID)
-		keep.passwd = add(keep.passwd, u.Name, "x", uid, gid, plain(u.FullName), "/home/"+u.Name, shell)
+		keep.passwd = add(keep.passwd, u.Name, "x", uid, gid, plain(u.FullName), cmp.Or(u.Home, "/home/"+u.Name), shell)
 		keep.group = add(keep.group, u.Name, "x", gid, "")
 		// A line in shadow, with no password: without one, PAM closes the
 		// session of a user who has been let in by a key.
@@ -111,6 +112,17 @@ func plain(s string) string {
 	}, s)
 }
 
+// accounts are the users and, where the image has the means to measure, the
+// account that does.
+func (c *Configurer) accounts(cfg *wire.NodeConfig) []wire.Account {
+	if cfg.Prober == nil || !c.files.exists(probeProgram) {
+		return cfg.Users
+	}
+	return append(slices.Clone(cfg.Users), *cfg.Prober)
+}
+
+const probeProgram = "/usr/libexec/muster/muster-probe"
+
 // users brings the accounts in place and takes leave of those who are gone.
 func (c *Configurer) users(cfg *wire.NodeConfig, had memory) error {
 	files := []struct {
@@ -142,12 +154,13 @@ func (c *Configurer) users(cfg *wire.NodeConfig, had memory) error {
 		mine[name] = uid
 	}
 	present := numbers(old.passwd)
-	for _, u := range cfg.Users {
+	want := c.accounts(cfg)
+	for _, u := range want {
 		if n, ok := present[u.Name]; ok && n == u.UID {
 			mine[u.Name] = n
 		}
 	}
-	updated, err := old.merge(cfg.Users, mine, shell)
+	updated, err := old.merge(want, mine, shell)
 	if err != nil {
 		return err
 	}

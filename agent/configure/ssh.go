@@ -42,6 +42,9 @@ func (c *Configurer) ssh(cfg *wire.NodeConfig, ch *changed) error {
 		{Path: "/etc/ssh/ssh_known_hosts", Mode: 0o644, Content: knownHosts(cfg)},
 		{Path: "/etc/ssh/ssh_config.d/10-muster.conf", Mode: 0o644, Content: sshConfig},
 	}, sshUsers(cfg)...)
+	if u := cfg.Prober; u != nil && c.files.exists(probeProgram) { // by certificates alone
+		list = append(list, wire.File{Path: principals + u.Name, Mode: 0o644, Content: u.Name + cfg.SSH.PrincipalSuffix + "\n"})
+	}
 	if err := c.plainFiles(list, nil); err != nil {
 		return err
 	}

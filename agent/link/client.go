@@ -32,6 +32,8 @@ const (
 const (
 	shortly   = 15 * time.Second
 	watchTime = 90 * time.Second
+	// What a launch printed may be long.
+	launchTime = 2 * time.Minute
 )
 
 // Options of a Client.
@@ -163,14 +165,29 @@ func (c *Client) Config(ctx context.Context) (*wire.NodeConfig, error) {
 }
 
 // Watch waits for a configuration newer than generation. It returns nil
-// without an error when there was none within the server's time.
+// without an error when there was none within the server's time, and an empty
+// one when the server has something to say in answer to a report.
 func (c *Client) Watch(ctx context.Context, generation int64) (*wire.NodeConfig, error) {
 	r := new(wire.NodeConfig)
-	path := "/v1/watch?generation=" + strconv.FormatInt(generation, 10)
+	path := "/v1/watch?speak=1&generation=" + strconv.FormatInt(generation, 10)
 	if some, err := c.call(ctx, watchTime, http.MethodGet, path, nil, r, maxConfig); err != nil || !some {
 		return nil, err
 	}
 	return r, nil
+}
+
+// Launched tells how a launch went. out is what it printed; nil: nothing.
+func (c *Client) Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader) (r wire.LaunchReply, err error) {
+	head, err := json.Marshal(end)
+	if err != nil {
+		return r, muster.Errorf(muster.EInternal, "a message could not be written").Wrap(err)
+	}
+	body := io.Reader(bytes.NewReader(append(head, '\n')))
+	if out != nil {
+		body = io.MultiReader(body, out)
+	}
+	_, err = c.send(ctx, launchTime, http.MethodPost, "/v1/launches", "application/json-seq", body, &r, maxReply)
+	return r, err
 }
 
 // Report tells the server what is new and that the node lives. fresh tells that
@@ -197,23 +214,27 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 }
 
 func (c *Client) exchange(ctx context.Context, limit time.Duration, method, path string, body, reply any, size int64) (bool, error) {
+	if body == nil {
+		return c.send(ctx, limit, method, path, "", nil, reply, size)
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return false, muster.Errorf(muster.EInternal, "a message could not be written").Wrap(err)
+	}
+	return c.send(ctx, limit, method, path, "application/json", bytes.NewReader(b), reply, size)
+}
+
+// send sends a body as it is.
+func (c *Client) send(ctx context.Context, limit time.Duration, method, path, kind string, in io.Reader, reply any, size int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var in io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return false, muster.Errorf(muster.EInternal, "a message could not be written").Wrap(err)
-		}
-		in = bytes.NewReader(b)
-	}
 	req, err := http.NewRequestWithContext(ctx, method, c.server+path, in)
 	if err != nil {
 		return false, muster.Errorf(muster.EInvalid, "the server's address is not one").Wrap(err)
 	}
 	req.Header.Set("User-Agent", c.agent)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
 	}
 	if size == maxConfig {
 		req.Header.Set("Accept-Encoding", "gzip")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster/agent"
 	"github.com/muster-hpc/muster/agent/facts"
 	"github.com/muster-hpc/muster/agent/journal"
+	"github.com/muster-hpc/muster/agent/launch"
 	"github.com/muster-hpc/muster/agent/usage"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -38,6 +40,10 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	dir := agent.Dir(f.state)
 	var sampler *usage.Sampler
 	settled := false
+	var runs func(context.Context, wire.LaunchOrder) (wire.LaunchEnd, *os.File)
+	if l := launch.New(launch.Options{}); l.Ready() {
+		runs = l.Run
+	}
 	return agent.Run(ctx, agent.Config{
 		Seed:       seed,
 		Spent:      func() error { return agent.ForgetToken(f.seed) },
@@ -57,6 +63,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Journal: func(ctx context.Context, cursor string, put func(wire.JournalLine, string)) {
 			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)
 		},
+		Launch:  runs,
 		Goodbye: goodbye,
 		Log:     log,
 		Version: versionText(),
