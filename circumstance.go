@@ -16,8 +16,10 @@ type Circumstances struct {
 	Clock *ProcessorClock `json:"clock,omitempty"`
 	// Pages is the state of huge pages.
 	Pages *HugePages `json:"huge_pages,omitempty"`
-	// Virtualization is what runs the node: none, container, kvm, ...
+	// Virtualization is what runs the node: none, container, kvm, ... Under a
+	// container's kernel there may be a Hypervisor.
 	Virtualization string `json:"virtualization,omitempty"`
+	Hypervisor     string `json:"hypervisor,omitempty"`
 	// Flags are the processor's flags that speed depends on.
 	Flags  []string `json:"flags,omitempty"`
 	Kernel string   `json:"kernel,omitempty"`
@@ -39,6 +41,9 @@ type Circumstances struct {
 	// Oversubscribed: the machine has fewer cores than it was promised.
 	Oversubscribed bool   `json:"oversubscribed,omitempty"`
 	Probe          *Probe `json:"probe,omitempty"`
+	// Host names the conditions, as they are called here, that are those of the
+	// whole host of which the machine is a slice: others may change or use them.
+	Host []string `json:"host,omitempty"`
 	// Differ names the conditions, as they are called here, that the nodes of a
 	// cluster do not have in common.
 	Differ []string `json:"differ,omitempty"`

@@ -65,7 +65,7 @@ func node() muster.Certificate {
 			NUMA: []muster.NUMA{{ID: 0, CPUs: []int{0, 1, 2, 3}, Memory: 4 << 30}, {ID: 1}}, Cache: 32 << 20,
 			Clock:          &muster.ProcessorClock{Governor: "performance", Driver: "acpi-cpufreq", Min: 1_500_000_000, Max: 3_800_000_000, Base: 3_250_000_000, Boost: ptr(true)},
 			Pages:          &muster.HugePages{Transparent: "madvise", Size: 2 << 20, Reserved: 16},
-			Virtualization: "container", Flags: []string{"avx2", "fma"}, Kernel: "6.18.5", Image: image,
+			Virtualization: "container", Hypervisor: "kvm", Host: []string{"cache", "kernel"}, Flags: []string{"avx2", "fma"}, Kernel: "6.18.5", Image: image,
 			BLAS: &muster.Library{File: "/usr/lib/libopenblas.so.0", Config: "OpenBLAS 0.3.29 Haswell"}, MPI: "Open MPI v5.0.7", Transport: "ob1: tcp, self, sm",
 			Pinning: "0-1 2-3", Neighbours: ptr(0), Probe: &muster.Probe{Source: "sha256:ab", Compiler: "gcc 14.2.0", Flags: "-O3 -march=native"},
 		},

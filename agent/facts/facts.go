@@ -85,6 +85,9 @@ func (s Source) number(name string) int64 {
 	return n
 }
 
+// Processors are those that this machine may run on, by number.
+func (s Source) Processors() []int { return s.cpus() }
+
 // cpus are the processors that this machine may run on and that are online.
 func (s Source) cpus() []int {
 	get := s.Affinity

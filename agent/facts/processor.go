@@ -77,6 +77,10 @@ func level(flags []string) int {
 // maxCPU bounds the lists that are read; the kernel's own limit is 8192.
 const maxCPU = 1 << 14
 
+// List reads a list of processors as the kernel writes it: 0-3,8. What cannot be
+// one is left out.
+func List(s string) []int { return parseList(s) }
+
 // parseList reads a list of processors as the kernel writes it: 0-3,8.
 func parseList(s string) []int {
 	var out []int
