@@ -200,7 +200,7 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 	}
 	hostConfig, hostMirror := s.tools.apt(ctx)
 	from := used(rec.Base, o.Mirror, hostMirror)
-	if err := writeHooks(work.dir, cache, rec); err != nil {
+	if err := writeHooks(work.dir, cache, from.Mirror, rec); err != nil {
 		return storeError("prepare the build", err)
 	}
 	apt, dpkg := work.path("apt.conf"), work.path("dpkg.cfg")

@@ -18,6 +18,7 @@ var (
 	unitName    = regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]{1,200}\.(service|socket|target|timer|mount|automount|path|slice|swap)$`)
 	suiteName   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,40}$`)
 	trimPattern = regexp.MustCompile(`^/[A-Za-z0-9_./*?+@=-]{1,200}$`)
+	mirrorPath  = regexp.MustCompile(`^[a-z][A-Za-z0-9_.+~/-]{0,300}$`)
 	devicePat   = regexp.MustCompile(`^[a-z0-9_]{1,20}:[A-Za-z0-9_.,:*?\[\]-]{0,200}$`)
 )
 
@@ -157,5 +158,16 @@ func (c *checker) files(list []File) {
 				"%q is not a path below the recipe's directory", clip(f.From))
 			c.that(f.Content == "", fmt.Sprintf("files[%d].content", i), "", "there is from already")
 		}
+		if f.Mirror != "" || f.SHA256 != "" {
+			c.fetched(f, i)
+		}
 	}
+}
+
+// fetched checks a file that comes from the mirror.
+func (c *checker) fetched(f File, i int) {
+	c.that(mirrorPath.MatchString(f.Mirror) && path.Clean(f.Mirror) == f.Mirror && !strings.HasPrefix(f.Mirror, "../"),
+		fmt.Sprintf("files[%d].mirror", i), "such as pool/main/h/hpcc/hpcc_1.5.0.orig.tar.gz", "%q is not a path on a mirror", clip(f.Mirror))
+	c.that(hexDigest.MatchString(f.SHA256), fmt.Sprintf("files[%d].sha256", i), "sha256sum tells it", "%q is not a SHA-256 in hexadecimal", clip(f.SHA256))
+	c.that(f.Content == "" && f.From == "" && !f.Early, fmt.Sprintf("files[%d].mirror", i), "", "goes with neither content, from nor early")
 }

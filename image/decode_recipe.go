@@ -124,6 +124,8 @@ func (r *reader) file(n *yaml.Node, path string) File {
 		"path":    func(n *yaml.Node, p string) { f.Path = r.text(n, p) },
 		"content": func(n *yaml.Node, p string) { f.Content = r.text(n, p) },
 		"from":    func(n *yaml.Node, p string) { f.From = r.text(n, p) },
+		"mirror":  func(n *yaml.Node, p string) { f.Mirror = r.text(n, p) },
+		"sha256":  func(n *yaml.Node, p string) { f.SHA256 = r.text(n, p) },
 		"early":   func(n *yaml.Node, p string) { f.Early = r.boolean(n, p) },
 		"mode": func(n *yaml.Node, p string) {
 			s := r.text(n, p)

@@ -16,13 +16,15 @@ import (
 func epoch() time.Time { return time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // writeHooks puts into dir the scripts that mmdebstrap calls and what they use.
-func writeHooks(dir, cache string, rec *Recipe) error {
+func writeHooks(dir, cache, mirror string, rec *Recipe) error {
 	early, late := &bytes.Buffer{}, &bytes.Buffer{}
 	var before, after []File
 	for _, f := range rec.Files {
-		if f.Early {
+		switch {
+		case f.Mirror != "": // fetched by the last hook
+		case f.Early:
 			before = append(before, f)
-		} else {
+		default:
 			after = append(after, f)
 		}
 	}
@@ -38,7 +40,7 @@ func writeHooks(dir, cache string, rec *Recipe) error {
 	out := map[string]string{
 		"early.tar": early.String(), "late.tar": late.String(),
 		"passwd": passwd, "shadow": shadow, "group": group, "gshadow": gshadow,
-		"setup.sh": setupScript(cache), "essential.sh": essentialScript, "customize.sh": customizeScript(rec, cache),
+		"setup.sh": setupScript(cache), "essential.sh": essentialScript, "customize.sh": customizeScript(rec, cache, mirror),
 		"sources.list": strings.Join(sources(rec.Base, ""), "\n") + "\n",
 	}
 	for i, c := range rec.Commands {
@@ -116,7 +118,7 @@ chroot "$1" tar --keep-directory-symlink --no-same-owner -xpf - -C / < "$here/ea
 `
 
 // customizeScript runs when all packages are there.
-func customizeScript(rec *Recipe, cache string) string {
+func customizeScript(rec *Recipe, cache, mirror string) string {
 	var b strings.Builder
 	b.WriteString(`set -eu
 here=${0%/*}
@@ -138,7 +140,9 @@ find "$root/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec sh -c '
 ' sh ` + quote(cache) + ` {} +
 echo 'muster: stage files'
 chroot "$root" tar --keep-directory-symlink --no-same-owner -xpf - -C / < "$here/late.tar"
-rm -f "$root/etc/apt/sources.list" "$root"/etc/apt/sources.list.d/* "$root"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
+`)
+	b.WriteString(fetchScript(rec.Files, cache, mirror))
+	b.WriteString(`rm -f "$root/etc/apt/sources.list" "$root"/etc/apt/sources.list.d/* "$root"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
 cat "$here/sources.list" > "$root/etc/apt/sources.list"
 chmod 644 "$root/etc/apt/sources.list"
 if [ -x "$root/usr/bin/systemctl" ] || [ -x "$root/bin/systemctl" ]; then

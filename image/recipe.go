@@ -80,6 +80,11 @@ type File struct {
 	// file, or a directory whose files all come, below Path. Once a recipe is
 	// loaded there are only files with their content.
 	From string `json:"-"`
+	// Mirror is where the content lies on the distribution's mirror, instead of
+	// Content: pool/main/h/hpcc/hpcc_1.5.0.orig.tar.gz. SHA256 is its digest in
+	// hexadecimal: whatever else comes is refused.
+	Mirror string `json:"mirror,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
 	// Early files are there before the packages are installed.
 	Early bool `json:"early"`
 }

@@ -194,7 +194,7 @@ func TestHashFollowsContentOnly(t *testing.T) {
 	if load(same) != first {
 		t.Error("order, comments, summary and mirror must not change the hash")
 	}
-	for _, change := range []string{"files: [{path: /x}]", "user-root: true", "trim: [/usr/share/x]", "services: {mask: [a.service]}", "commands: [{run: x}]"} {
+	for _, change := range []string{"files: [{path: /x}]", "files: [{path: /x, mirror: pool/x, sha256: " + strings.Repeat("a", 64) + "}]", "user-root: true", "trim: [/usr/share/x]", "services: {mask: [a.service]}", "commands: [{run: x}]"} {
 		if load(goodRecipe+change+"\n") == first {
 			t.Errorf("%s must change the hash", change)
 		}
@@ -221,6 +221,10 @@ func TestShippedRecipes(t *testing.T) {
 		})
 		if probe != (name != "raw") {
 			t.Errorf("%s: the source of the probe is there: %v", name, probe)
+		}
+		fetched := slices.ContainsFunc(rec.Files, func(f File) bool { return f.Path == "/usr/src/hpcc.tar.gz" && f.Mirror != "" && f.SHA256 != "" })
+		if fetched != (name != "raw") {
+			t.Errorf("%s: the source of HPL is there: %v", name, fetched)
 		}
 		for _, a := range rec.Accounts {
 			if was, ok := accounts[a.Name]; ok && was != a {
@@ -363,4 +367,29 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestFilesFromTheMirror(t *testing.T) {
+	t.Parallel()
+	sum := strings.Repeat("ab", 32)
+	load := func(file string) (*Recipe, error) {
+		return NewBook(fstest.MapFS{"small.yaml": {Data: []byte(goodRecipe + "files: [{path: /opt/x.tar, " + file + "}]\n")}}).Load("small")
+	}
+	rec, err := load("mirror: pool/main/x/x_1.0+b~1.orig.tar.gz, sha256: " + sum)
+	if err != nil || len(rec.Files) != 1 {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	script := customizeScript(rec, "/a cache", "http://mirror.example/debian")
+	if want := "fetch 'http://mirror.example/debian/pool/main/x/x_1.0+b~1.orig.tar.gz' " + sum + " '/opt/x.tar' 0644\n"; !strings.Contains(script, want) {
+		t.Errorf("the hook lacks %q:\n%s", want, script)
+	}
+	for _, bad := range []string{
+		"mirror: pool/x", "sha256: " + sum, "mirror: pool/x, sha256: " + strings.ToUpper(sum), "mirror: ../x, sha256: " + sum,
+		"mirror: a/../../x, sha256: " + sum, "mirror: /x, sha256: " + sum, "mirror: 'http://x/y', sha256: " + sum, "mirror: \"p'x\", sha256: " + sum,
+		"mirror: pool/x, content: y, sha256: " + sum, "mirror: pool/x, early: true, sha256: " + sum,
+	} {
+		if _, err := load(bad); muster.CodeOf(err) != muster.EInvalid {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
 }

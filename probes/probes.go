@@ -8,8 +8,9 @@ import (
 	"io/fs"
 )
 
-//go:embed Makefile src
+//go:embed Makefile src hpl
 var source embed.FS
 
-// Source is the Makefile and the directory src.
+// Source is the Makefile and the directory src, and hpl: what HPL needs beside its
+// own source.
 func Source() fs.FS { return source }
