@@ -42,6 +42,11 @@ func (c Certificate) Check() error {
 		}
 		p.when(f.Chance != nil && (*f.Chance < 0 || *f.Chance > 1), field+".chance", "is not between 0 and 1")
 	}
+	if t := c.Conditions.Topology; t != nil {
+		if err := t.Check(); err != nil {
+			p.when(true, "conditions.topology", "%v", err)
+		}
+	}
 	if s := c.Schedule; s != nil {
 		p.when(s.Launches < 1, "schedule.launches", "is less than 1")
 		p.when(!share(s.Level) || !share(s.FalseFindings), "schedule", "has a probability that is not between 0 and 1")

@@ -11,6 +11,8 @@ type Circumstances struct {
 	Threads   int    `json:"threads,omitempty"` // hardware threads that it may use
 	Memory    int64  `json:"memory,omitempty"`  // bytes
 	NUMA      []NUMA `json:"numa,omitempty"`
+	// Topology is how these are built together.
+	Topology *Topology `json:"topology,omitempty"`
 	// Cache is the last-level cache in bytes.
 	Cache int64           `json:"cache,omitempty"`
 	Clock *ProcessorClock `json:"clock,omitempty"`

@@ -63,6 +63,9 @@ func node() muster.Certificate {
 		Conditions: muster.Circumstances{
 			Provider: "local", Processor: "AMD EPYC 9354", Sockets: 1, Cores: 2, Threads: 4, Memory: 4 << 30,
 			NUMA: []muster.NUMA{{ID: 0, CPUs: []int{0, 1, 2, 3}, Memory: 4 << 30}, {ID: 1}}, Cache: 32 << 20,
+			Topology: &muster.Topology{Source: "hwloc", Packages: []muster.Package{{Nodes: []muster.MemoryNode{{Memory: 4 << 30, Groups: []muster.CoreGroup{{
+				Caches: []muster.Cache{{Level: 3, Size: 32 << 20, Shared: 4, Count: 1}, {Level: 1, Size: 32 << 10, Shared: 2, Count: 2}}, Cores: [][]int{{0, 2}, {1, 3}},
+			}}}, {ID: 1}}}}},
 			Clock:          &muster.ProcessorClock{Governor: "performance", Driver: "acpi-cpufreq", Min: 1_500_000_000, Max: 3_800_000_000, Base: 3_250_000_000, Boost: ptr(true)},
 			Pages:          &muster.HugePages{Transparent: "madvise", Size: 2 << 20, Reserved: 16},
 			Virtualization: "container", Hypervisor: "kvm", Host: []string{"cache", "kernel"}, Flags: []string{"avx2", "fma"}, Kernel: "6.18.5", Image: image,

@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,6 +18,9 @@ type Source struct {
 	Affinity func() ([]int, error)
 	// Qdiscs asks the kernel what sends packets; nil does so by netlink.
 	Qdiscs func() ([]byte, error)
+	// Hwloc has hwloc look and returns its XML; nil runs lstopo-no-graphics, where
+	// Root is this computer's.
+	Hwloc func(context.Context) ([]byte, error)
 }
 
 func (s Source) facts() facts.Source { return facts.Source{Root: s.Root, Affinity: s.Affinity} }
