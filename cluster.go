@@ -51,6 +51,11 @@ type Cluster struct {
 	// Notices are what the people inside should be told, newest last. Nodes
 	// show each one once.
 	Notices []Notice
+	// Measuring is the present measuring, or the last one; nil: none was.
+	Measuring *Measuring
+	// Measured counts the measurings since it was last handed over, and Slow the
+	// nodes that were replaced for what those found.
+	Measured, Slow int
 }
 
 // Scaling is one change of a ready cluster's size. It is done as a whole, or
@@ -131,6 +136,15 @@ const (
 	ValidateOff   Validation = "off"
 )
 
+// IfSlow is what becomes of a cluster that was measured and found slow.
+type IfSlow string
+
+// What becomes of it.
+const (
+	SlowDeliver IfSlow = "deliver" // it is handed over with what is known
+	SlowRefuse  IfSlow = "refuse"  // it fails, with the reason
+)
+
 // Egress is the outgoing traffic that a cluster may have.
 type Egress string
 
@@ -158,6 +172,9 @@ type Spec struct {
 	Within    string        `json:"within,omitempty"` // rack: never cross one
 	Walltime  time.Duration `json:"walltime,omitempty" doc:"In nanoseconds"`
 	Validate  Validation    `json:"validate"`
+	// IfSlow is what becomes of a cluster that is still slow after machines were
+	// replaced.
+	IfSlow IfSlow `json:"if-slow,omitempty"`
 	Egress    Egress        `json:"egress"`
 	Users     []string      `json:"users"`
 	// Logins is how many login nodes there are besides the head: they take no

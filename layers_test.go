@@ -24,7 +24,7 @@ func layers() map[string]int {
 		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "images": 19, "trend": 19, "probes": 18,
 		"store/storetest": 30, "volume/volumetest": 30,
 		"provider/local": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
-		"converge": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
+		"converge": 30, "measure": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
 		"daemon": 40, "control/controltest": 40,
 		"cmd/muster": 50,
 

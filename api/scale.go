@@ -16,6 +16,7 @@ type Changes interface {
 	Scale(ctx context.Context, who muster.Actor, ref string, r wire.ScaleRequest) (wire.Scaled, *muster.Answer, error)
 	Extend(ctx context.Context, who muster.Actor, ref string, r wire.ExtendRequest) (wire.Extended, error)
 	Share(ctx context.Context, who muster.Actor, ref string, r wire.ShareRequest) (wire.Shared, error)
+	Measure(ctx context.Context, who muster.Actor, ref string, r wire.MeasureRequest) (wire.MeasureReply, error)
 }
 
 type scaleInput struct {
@@ -26,6 +27,11 @@ type scaleInput struct {
 type extendInput struct {
 	ClusterRef
 	Body wire.ExtendRequest
+}
+
+type measureInput struct {
+	ClusterRef
+	Body wire.MeasureRequest
 }
 
 type shareInput struct {
@@ -60,6 +66,14 @@ func (a *API) changeRoutes() {
 		Summary: "Give a cluster more time",
 	}, func(ctx context.Context, in *extendInput) (wire.Extended, error) {
 		return a.service.Extend(ctx, who(ctx), in.Cluster, in.Body)
+	})
+	route(a, huma.Operation{
+		OperationID: "measure-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/measure", Tags: []string{"certificates"},
+		Summary: "Measure the speed of a cluster",
+		Description: "Begins the measuring and answers at once; the cluster's field measuring and its events tell how far it is. " +
+			"When it is done there are new certificates, and the ones before are superseded.",
+	}, func(ctx context.Context, in *measureInput) (wire.MeasureReply, error) {
+		return a.service.Measure(ctx, who(ctx), in.Cluster, in.Body)
 	})
 	route(a, huma.Operation{
 		OperationID: "share-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/users", Tags: []string{"clusters"},

@@ -23,7 +23,7 @@ func (a *app) certificate() *cobra.Command {
 under which conditions, and what follows from it. The server signs it.`,
 		Example: `  muster certificate verify cfd.json --key muster.pub`,
 	}
-	c.AddCommand(a.certificateVerify(), a.certificateKey())
+	c.AddCommand(a.certificateRun(), a.certificateVerify(), a.certificateKey())
 	return c
 }
 

@@ -20,6 +20,12 @@ func (k *Client) Extend(ctx context.Context, ref string, r wire.ExtendRequest) (
 	return out, k.post(ctx, path("clusters", ref, "extend"), r, &out)
 }
 
+// Measure begins a measuring of a cluster, or ends the one under way.
+func (k *Client) Measure(ctx context.Context, ref string, r wire.MeasureRequest) (wire.MeasureReply, error) {
+	var out wire.MeasureReply
+	return out, k.post(ctx, path("clusters", ref, "measure"), r, &out)
+}
+
 // Share lets people into a cluster, or out of it.
 func (k *Client) Share(ctx context.Context, ref string, r wire.ShareRequest) (wire.Shared, error) {
 	var out wire.Shared

@@ -98,7 +98,7 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 		Conditions: c.Conditions, Users: slices.Clone(c.Spec.Users), NodeCount: c.Spec.TotalNodes(),
 		Created: c.Created, PhaseSince: c.PhaseSince, Deadline: c.Deadline,
 		Ready: c.Ready, Deleted: c.Deleted, Expires: c.Expires,
-		Generation: c.Generation, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices,
+		Generation: c.Generation, Measuring: c.Measuring, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices,
 	}
 	if c.Subnet.IsValid() {
 		out.Subnet = c.Subnet.String()

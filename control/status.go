@@ -30,6 +30,9 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 		}
 		return text + remaining("ready", c.ETA, c.ETASpread, now)
 	case muster.ClusterValidating:
+		if m := c.Measuring; m != nil && m.Phase.Open() {
+			return "all nodes are up; " + measuringText(*m, now)
+		}
 		return "all nodes are up and being checked" + remaining("ready", c.ETA, c.ETASpread, now)
 	case muster.ClusterReady:
 		if !c.Ending.IsZero() {
@@ -39,6 +42,9 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 			if d.Code == "scaling" {
 				return "ready; scaling " + d.Text + remaining("done", d.ETA, 0, now)
 			}
+		}
+		if m := c.Measuring; m != nil && m.Phase.Open() {
+			return "ready; " + measuringText(*m, now)
 		}
 		if !c.Expires.IsZero() {
 			return "ready; its walltime ends in " + round(c.Expires.Sub(now))
@@ -53,6 +59,18 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 		return "failed"
 	}
 	return string(c.Phase)
+}
+
+// measuringText tells how far a measuring is.
+func measuringText(m muster.Measuring, now time.Time) string {
+	text := "their speed is measured"
+	if m.Launches > 0 {
+		text = fmt.Sprintf("their speed is measured: %d of %d launches", m.Done, m.Launches)
+	}
+	if len(m.Suspects) > 0 {
+		text += ", " + count(len(m.Suspects), "suspect") + " again"
+	}
+	return text + remaining("done", m.ETA, 0, now)
 }
 
 // remaining tells when something should be done, and how well that is known.

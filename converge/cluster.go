@@ -2,6 +2,7 @@ package converge
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -101,6 +102,9 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 			return view, err
 		}
 		v.watching(&view)
+		if v.c.Measures {
+			view.Measures, view.MeasuringID, view.MeasuringSeed = true, muster.NewMeasuringID(), rand.Uint64()
+		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -38,6 +38,8 @@ type Config struct {
 	Images   Images  // nil: clusters name content IDs
 	Volumes  Volumes // nil: nothing outlives machines
 	Queue    Queue   // nil: nothing queues
+	// Measures: what clusters want to have measured is measured.
+	Measures bool
 	// Spares finds other machines for nodes that lost theirs. Nil: they wait.
 	Spares Spares
 	// Silence is how many of the site's agents that should report have missed a

@@ -49,8 +49,14 @@ func (d *decider) progress() {
 		}
 		missing := d.schedulerMissing()
 		if missing == "" {
-			d.handOver()
-			d.status()
+			d.drop("scheduler")
+			if d.measure() {
+				break
+			}
+			if d.Cluster.Phase == muster.ClusterValidating { // it may have been refused
+				d.handOver()
+				d.status()
+			}
 			break
 		}
 		if until := last.Add(d.Limits.Scheduler); d.Now.Before(until) {
@@ -78,6 +84,7 @@ func (d *decider) handOver() {
 	}
 	d.records = append(d.records, Measure{Kind: "build", Class: c.Class, Image: string(c.Image), Took: d.Now.Sub(d.buildingSince())})
 	d.clusterText("")
+	d.tellSpeed()
 	if n := d.computeLeft(); n < c.Spec.Nodes {
 		d.condition("short", fmt.Sprintf("%d of %d nodes: the others did not come up", n, c.Spec.Nodes), "the request allows it with min")
 		d.clusterText("")

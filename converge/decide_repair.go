@@ -150,6 +150,11 @@ func (d *decider) letGo(i int, proof muster.FenceRecord) {
 	if why == "" && d.condemned(*n) {
 		why = "it did not boot an image that booted on other machines: " + lastWord(*n)
 	}
+	if text := slowMachine(d.Cluster, *n); text != "" { // others must not get it, whatever its test says
+		m.Conditions = withCondition(m.Conditions, muster.Condition{
+			Code: slow, Since: d.Now, Text: fmt.Sprintf("slow as node %s of %s: %s", n.Name, d.Cluster.ID, text), Hint: "see `muster history " + string(m.ID) + "`",
+		})
+	}
 	id := m.ID
 	m.Phase, m.PhaseSince = muster.MachineCleaning, d.Now
 	m.Cluster, m.Node, m.Attempt = "", "", 0

@@ -116,6 +116,12 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 		d.records = append(d.records, measure)
 		return
 	}
+	if why := conditionText(m.Conditions, slow); why != "" && !asked {
+		d.quarantine(&m, "it passed its test, but it is slow: "+why)
+		d.records = append(d.records, measure)
+		return
+	}
+	m.Conditions = withoutCondition(m.Conditions, slow)
 	if asked {
 		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentNone, "", ""
 	}

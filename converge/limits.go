@@ -42,6 +42,9 @@ type Limits struct {
 	FaultsMost  int
 	CleanLate   time.Duration // a cleaning takes remarkably long, without history
 
+	Measurings int // measurings until a cluster is handed over without
+	SlowMost   int // nodes that are replaced because they are slow, for each delivery
+
 	Ending   time.Duration // for the scheduler to end its jobs when the walltime is over
 	LeaveNow time.Duration // for the scheduler to queue the jobs of nodes again that leave now
 }
@@ -59,7 +62,7 @@ func DefaultLimits() Limits {
 		Notice: 45 * time.Second, ProbeEvery: 10 * time.Second,
 		Test: 10 * time.Minute, TestPause: 30 * time.Second, TestsMost: 2,
 		FaultWindow: 7 * 24 * time.Hour, FaultsMost: 3, CleanLate: 2 * time.Minute,
-		Ending: 30 * time.Second, LeaveNow: 10 * time.Second,
+		Measurings: 5, SlowMost: 16, Ending: 30 * time.Second, LeaveNow: 10 * time.Second,
 	}
 }
 
@@ -80,6 +83,8 @@ func (l Limits) withDefaults() Limits {
 	set(&l.PollMin, d.PollMin)
 	set(&l.PollMax, d.PollMax)
 	set(&l.Ending, d.Ending)
+	set(&l.Measurings, d.Measurings)
+	set(&l.SlowMost, d.SlowMost)
 	set(&l.LeaveNow, d.LeaveNow)
 	set(&l.Machines, d.Machines)
 	set(&l.JustStarted, d.JustStarted)

@@ -34,7 +34,7 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 	spare := v.spareOf(tx)
 	none := map[muster.Role]string{} // why there is no machine; the same for all of a role
 	for _, n := range view.Nodes {
-		if n.Phase != muster.NodeFenced && (n.Failures == 0 || !onTheVerge(n, v.c.Limits)) || n.Leave {
+		if n.Phase != muster.NodeFenced && (n.Failures == 0 || !onTheVerge(n, v.c.Limits)) && slowMachine(view.Cluster, n) == "" || n.Leave {
 			continue
 		}
 		if view.Spares == nil {

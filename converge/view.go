@@ -36,6 +36,11 @@ type View struct {
 	Silent, All int
 	// Beat is how often an agent reports that was not heard yet. 0: 10 s.
 	Beat time.Duration
+	// Measures: somebody measures what is wanted. MeasuringID and MeasuringSeed
+	// are for the next measuring that is.
+	Measures      bool
+	MeasuringID   string
+	MeasuringSeed uint64
 	// Watched: somebody wakes the cluster when an agent falls silent or returns.
 	Watched bool
 	// Blind: the machines were not all looked at yet since the server started.

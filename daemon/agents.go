@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"io"
 	"net/netip"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agents"
 	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -23,6 +25,10 @@ func (s *Server) openAgents() error {
 		Changed: func(id muster.ClusterID) { s.converge.Wake(id) },
 		Stage:   func(e wire.Event) { s.control.Publish(e) },
 		Sample:  s.sample,
+		Launch:  func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
+		Launched: func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
+			return s.measure.Launched(ctx, id, end, out)
+		},
 	})
 	return err
 }

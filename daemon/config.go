@@ -38,6 +38,9 @@ type Config struct {
 	// Retain is how long homes of deleted clusters are kept unless a request
 	// says otherwise. 0: muster.DefaultRetain; negative: not at all.
 	Retain time.Duration
+	// Validate is how much of a cluster is measured before it is handed over,
+	// unless its request says otherwise. "": quick.
+	Validate muster.Validation
 	// Egress lists what clusters may ask for. Empty: none and proxy.
 	Egress []muster.Egress
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it

@@ -17,7 +17,7 @@ func (s *Server) openControl() {
 	s.control = control.New(control.Config{
 		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial), Console: s.console,
 		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
-		Defaults:      spec.Defaults{Retain: s.cfg.Retain},
+		Defaults:      spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
 		RootElsewhere: map[string]bool{"fake": true},
 		Keeper:        s.volumes.Keeper, MountNothing: map[string]bool{"local": true},
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
@@ -27,6 +27,7 @@ func (s *Server) openControl() {
 		Figures:     s.figures,
 		SigningKeys: func() []muster.SigningKey { return s.signing.Ring().Keys },
 		Scheduler:   s.scheduler,
+		CanMeasure:  s.canMeasure,
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
 		MaxWalltime: s.cfg.MaxWalltime,
 	})
@@ -41,13 +42,19 @@ func (s *Server) scheduler(id muster.MachineID) *wire.SchedulerState {
 	return last.Report.Scheduler
 }
 
+// canMeasure tells whether a machine's agent has what measuring needs.
+func (s *Server) canMeasure(id muster.MachineID) bool {
+	last, ok := s.agents.Last(id)
+	return ok && last.Report.Probe
+}
+
 // openConverge makes the loops.
 func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
 		Volumes: clusterVolumes{s.volumes.Keeper}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
-		Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
+		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/converge"
 	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/measure"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/series"
@@ -39,6 +40,7 @@ type Server struct {
 	control   *control.Service
 	volumes   *volumes
 	converge  *converge.Converger
+	measure   *measure.Runner
 	api       *api.API
 	listening atomic.Value   // string: where the API is served over TLS
 	closers   []func() error // in the order of opening
@@ -99,6 +101,9 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if err = s.openConverge(); err != nil {
 		return nil, err
 	}
+	if err = s.openMeasure(); err != nil {
+		return nil, err
+	}
 	s.api = api.New(api.Config{Service: s.control, Auth: s.db, Log: c.Log, Version: c.Version})
 	return s, nil
 }
@@ -127,6 +132,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return errors.Join(err, g.Wait())
 	}
 	g.Go(func() error { return s.converge.Run(ctx) })
+	g.Go(func() error { return s.measure.Run(ctx) })
 	g.Go(func() error { return s.series.Run(ctx) })
 	g.Go(func() error { return s.volumes.Run(ctx) })
 	g.Go(func() error { return boundMemory(ctx) })

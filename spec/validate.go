@@ -42,6 +42,7 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	s.Scheduler = choice(v, "scheduler", req.Scheduler, d.Scheduler, muster.SchedulerSlurm, muster.SchedulerNone)
 	s.Placement = choice(v, "placement", req.Placement, cmp.Or(d.Placement, muster.PlacePack), muster.PlacePack, muster.PlaceSpread, muster.PlaceAny)
 	s.Validate = choice(v, "validate", req.Validate, cmp.Or(d.Validate, muster.ValidateQuick), muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff)
+	s.IfSlow = choice(v, "if-slow", req.IfSlow, muster.SlowDeliver, muster.SlowDeliver, muster.SlowRefuse)
 	s.Egress = choice(v, "egress", req.Egress, cmp.Or(d.Egress, muster.EgressNone), muster.EgressNone, muster.EgressProxy, muster.EgressNAT)
 	s.Within = choice(v, "within", req.Within, "", "rack")
 	if s.Within == "rack" && s.Placement == muster.PlaceSpread && req.Placement != "" {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -84,3 +85,32 @@ func Plan(places []Place, level muster.Validation, seed uint64) []Run {
 	}
 	return runs
 }
+
+// Confirm says what is launched because some nodes are suspects: they are measured
+// by themselves beside as many others as can be had, and with partners that are
+// not suspects. It is as often as the first time, in a random order.
+func Confirm(places []Place, suspects []int, level muster.Validation, seed uint64) []Run {
+	r := rand.New(rand.NewPCG(seed, uint64(len(places))))
+	var good []int
+	for i := range places {
+		if !slices.Contains(suspects, i) {
+			good = append(good, i)
+		}
+	}
+	r.Shuffle(len(good), func(i, j int) { good[i], good[j] = good[j], good[i] })
+	good = good[:min(len(good), max(confirmBeside, 2*len(suspects)))]
+	all := slices.Concat(suspects, good)
+	var runs []Run
+	for replicate := range Launches(level) {
+		run := Run{Mode: Alone, Seed: r.Uint64(), Budget: budget(level, Alone), Replicate: replicate}
+		for _, at := range r.Perm(len(all)) {
+			run.Nodes = append(run.Nodes, all[at])
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+// confirmBeside is how many good nodes suspects are measured beside, if there are
+// so many: fewer say little of what is normal.
+const confirmBeside = 7

@@ -51,6 +51,8 @@ type Cluster struct {
 	ETASpread time.Duration `json:"eta_spread,omitempty" doc:"How far off eta usually is, either way, in nanoseconds"`
 	// Generation counts changes of Spec, from 1.
 	Generation int64 `json:"generation,omitempty"`
+	// Measuring is the present measuring of its speed, or the last one.
+	Measuring *muster.Measuring `json:"measuring,omitempty"`
 	// Scaling is the change of size under way.
 	Scaling *muster.Scaling `json:"scaling,omitempty"`
 	// Ending is when the graceful end began: jobs are being ended.

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/muster-hpc/muster"
+
 // LaunchOrder asks a node's agent to run a program on nodes of its cluster, as
 // the account that measures, through MPI. The server says what ends when; an
 // agent runs one order at a time, and one with another ID ends the one before.
@@ -57,3 +59,11 @@ const (
 
 // MaxLaunchBytes is how much output of a launch is kept.
 const MaxLaunchBytes = 128 << 20
+
+// NodeConditions are what changes the figures of a node, as it sees itself. Each
+// node prints one as a line.
+type NodeConditions struct {
+	Host       string               `json:"host"`
+	Conditions muster.Circumstances `json:"conditions"`
+	Counters   Counters             `json:"counters"`
+}

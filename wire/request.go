@@ -22,7 +22,8 @@ type Request struct {
 	Placement string      `json:"placement,omitempty" doc:"pack, spread or any"`
 	Within    string      `json:"within,omitempty" doc:"rack: all nodes in one rack"`
 	Walltime  string      `json:"walltime,omitempty" doc:"How long, such as 8h or 2d; counted from ready"`
-	Validate  string      `json:"validate,omitempty" doc:"quick, full or off"`
+	Validate  string      `json:"validate,omitempty" doc:"How much is measured before the cluster is handed over: quick, full or off"`
+	IfSlow    string      `json:"if-slow,omitempty" doc:"What becomes of a cluster that is still slow after machines were replaced: deliver or refuse"`
 	Egress    string      `json:"egress,omitempty" doc:"none, proxy or nat"`
 	Users     []string    `json:"users,omitempty" doc:"Who may log in; default: you"`
 	Home      string      `json:"home,omitempty" doc:"Volume mounted at /home: name or ID; default: a new one"`

@@ -20,10 +20,11 @@ var version string
 
 const usageText = `muster-agent keeps this node in touch with its Muster server.
 
-usage: muster-agent [run|show|version] [--seed FILE] [--state DIR]
+usage: muster-agent [run|show|conditions|version] [--seed FILE] [--state DIR]
 
   run      join the server and stay (what the service does; the default)
   show     what this node is, what it was told, and when the server last answered
+  conditions  what changes the figures of this node, as one line of JSON
   version  the version of this program
 `
 
@@ -64,6 +65,8 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 		err = serve(ctx, f, newLog(errOut))
 	case "show":
 		err = show(f, out)
+	case "conditions":
+		err = tellConditions(out)
 	case "version":
 		_, err = fmt.Fprintln(out, versionText())
 	default:

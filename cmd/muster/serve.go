@@ -22,6 +22,7 @@ func serveCommand(version string) *cobra.Command {
 		level, format  string
 		profile        string
 		retain         string
+		validate       string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -61,6 +62,12 @@ muster.sock in there.`,
 			if c.Fake < 0 {
 				return muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).WithHint("write how many machines there should be, such as --fake 20")
 			}
+			switch v := muster.Validation(validate); v {
+			case muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff:
+				c.Validate = v
+			default:
+				return muster.Errorf(muster.EInvalid, "--validate %s is not a level", validate).WithHint("use quick, full or off")
+			}
 			if err := keepHomes(&c, retain); err != nil {
 				return err
 			}
@@ -84,6 +91,7 @@ muster.sock in there.`,
 	f.StringVar(&c.Listen, "listen", "", "serve the API over TLS at ADDRESS:PORT too")
 	f.StringSliceVar(&egress, "egress", nil, "outgoing traffic that clusters may ask for (default none,proxy)")
 	f.StringVar(&retain, "retain", "7d", "how long homes of deleted clusters are kept unless a request says otherwise; 0: not at all")
+	f.StringVar(&validate, "validate", "quick", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off")
 	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")

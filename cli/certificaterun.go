@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+// measureFlags are the flags of certificate run.
+type measureFlags struct {
+	quick, full, force, stop bool
+	attach, detach           bool
+	nodes                    string
+	timeout                  time.Duration
+}
+
+func (a *app) certificateRun() *cobra.Command {
+	var f measureFlags
+	c := &cobra.Command{
+		Use: "run CLUSTER", Short: "Measure a cluster and certify what was found",
+		Long: `Measures the processors, the memory and the network of a cluster's compute nodes,
+and signs what was found. --quick, the default, takes about a minute on a few
+nodes; --full also measures files, and takes longer for narrower intervals.
+
+Measuring needs the nodes for itself: while jobs run it is refused, unless --force
+says that they may be slowed down. It goes on when you stop waiting.`,
+		Example: `  muster certificate run cfd
+  muster certificate run cfd --full
+  muster certificate run cfd --nodes n[01-02]
+  muster certificate run cfd --stop`,
+		Args: exactly("CLUSTER"), ValidArgsFunction: a.completeClusters(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.runMeasure(c.Context(), args[0], &f) },
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.quick, "quick", false, "few launches (the default)")
+	flags.BoolVar(&f.full, "full", false, "many launches, and files too")
+	flags.StringVar(&f.nodes, "nodes", "", "set of the compute nodes to measure: n[01-04] (default: all)")
+	flags.BoolVar(&f.force, "force", false, "measure although jobs run")
+	flags.BoolVar(&f.attach, "attach", false, "wait for the measuring that is under way")
+	flags.BoolVar(&f.detach, "detach", false, "do not wait until it is done")
+	flags.BoolVar(&f.stop, "stop", false, "end the measuring that is under way")
+	flags.DurationVar(&f.timeout, "timeout", 0, "give up waiting after this long")
+	c.MarkFlagsMutuallyExclusive("quick", "full")
+	c.MarkFlagsMutuallyExclusive("attach", "detach", "stop")
+	_ = c.RegisterFlagCompletionFunc("nodes", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.workers(c, args[0], typed)
+	})
+	return c
+}
+
+func (a *app) runMeasure(ctx context.Context, ref string, f *measureFlags) error {
+	if err := a.checkOutput(); err != nil {
+		return err
+	}
+	k, err := a.connect()
+	if err != nil {
+		return err
+	}
+	r := wire.MeasureRequest{Nodes: f.nodes, Force: f.force, Stop: f.stop}
+	if f.full {
+		r.Level = string(muster.ValidateFull)
+	}
+	var done wire.MeasureReply
+	if f.attach {
+		c, err := k.Cluster(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if c.Measuring == nil || !c.Measuring.Phase.Open() {
+			return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).WithHint("begin with 'muster certificate run %s'", c.Name)
+		}
+		done = wire.MeasureReply{Cluster: c.ID, Name: c.Name, Measuring: *c.Measuring}
+	} else if done, err = k.Measure(ctx, ref, r); err != nil {
+		return err
+	}
+	if f.stop || f.detach {
+		return a.print(done, func(w io.Writer) { fmt.Fprintln(w, measuringWords(done)) })
+	}
+	w := &measureWatcher{app: a, client: k, reply: done, timeout: f.timeout}
+	if err := w.run(ctx); err != nil {
+		return err
+	}
+	return a.print(w.reply, func(out io.Writer) { fmt.Fprintln(out, measuringWords(w.reply)) })
+}
+
+// measuringWords tells how a measuring stands.
+func measuringWords(r wire.MeasureReply) string {
+	m := r.Measuring
+	switch m.Phase {
+	case muster.MeasuringDone:
+		text := fmt.Sprintf("cluster %s  %s: %s", clean(r.Name), m.Manifest, m.Verdict)
+		if !m.Certified {
+			text += " (a report: not certified)"
+		}
+		for _, low := range m.Low {
+			text += "\n  " + clean(low.Text)
+		}
+		return text + fmt.Sprintf("\n  %s in %s; see it with 'muster certificate show %s'", launches(m), age(m.Ended.Sub(m.Wanted)), m.Manifest)
+	case muster.MeasuringFailed:
+		return fmt.Sprintf("cluster %s: not measured", clean(r.Name))
+	}
+	return fmt.Sprintf("cluster %s is being measured (%s); wait for it with 'muster certificate run %s --attach'", clean(r.Name), m.Level, clean(r.Name))
+}
+
+func launches(m muster.Measuring) string {
+	text := count(m.Launches, "launch")
+	if m.Launches != 1 {
+		text = fmt.Sprintf("%d launches", m.Launches)
+	}
+	if m.Failed > 0 {
+		text += fmt.Sprintf(", %d of them failed,", m.Failed)
+	}
+	return text
+}
+
+// measureWatcher waits for the end of a measuring.
+type measureWatcher struct {
+	app     *app
+	client  *client.Client
+	reply   wire.MeasureReply
+	timeout time.Duration
+}
+
+// measureLook is how often a measuring is looked at.
+const measureLook = 500 * time.Millisecond
+
+func (w *measureWatcher) run(ctx context.Context) error {
+	live := newLiveLine(w.app, w.app.output == "")
+	defer live.clear()
+	waiting := ctx
+	if w.timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, w.timeout)
+		defer cancel()
+	}
+	for {
+		c, err := w.client.Cluster(waiting, string(w.reply.Cluster))
+		switch {
+		case err == nil && (c.Measuring == nil || c.Measuring.ID != w.reply.Measuring.ID):
+			return muster.Errorf(muster.EConflict, "another measuring of cluster %s has begun", c.Name).WithHint("see 'muster events %s'", c.ID)
+		case err == nil && c.Status != muster.ClusterReady && c.Status != muster.ClusterValidating && c.Status != muster.ClusterBuilding:
+			return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Status).WithHint("see 'muster events %s'", c.ID)
+		case err == nil:
+			w.reply.Measuring = *c.Measuring
+			if !c.Measuring.Phase.Open() {
+				return failedMeasuring(w.reply)
+			}
+			live.set(progressOf(*c.Measuring))
+		case muster.CodeOf(err) != muster.EUnavailable && waiting.Err() == nil:
+			return err
+		}
+		select {
+		case <-time.After(measureLook):
+			continue
+		case <-waiting.Done():
+		}
+		live.clear()
+		if ctx.Err() == nil {
+			return muster.Errorf(muster.ETimeout, "cluster %s is not measured after %s", w.reply.Name, w.timeout).
+				WithHint("it goes on: muster certificate run %s --attach", w.reply.Name)
+		}
+		fmt.Fprintf(w.app.env.Err, "\ndetached: the measuring goes on\n  wait for it: muster certificate run %s --attach\n  end it:      muster certificate run %s --stop\n", w.reply.Name, w.reply.Name)
+		return ctx.Err()
+	}
+}
+
+// failedMeasuring is why there are no certificates; nil if there are.
+func failedMeasuring(r wire.MeasureReply) error {
+	m := r.Measuring
+	if m.Phase != muster.MeasuringFailed {
+		return nil
+	}
+	e := muster.Errorf(muster.EUnavailable, "cluster %s was not measured", r.Name)
+	if m.Reason != nil {
+		e = muster.Errorf(m.Reason.Code, "cluster %s was not measured: %s", r.Name, m.Reason.Message)
+		if m.Reason.Hint != "" {
+			return e.WithHint("%s", m.Reason.Hint)
+		}
+	}
+	return e.WithHint("see 'muster events %s'", r.Cluster)
+}
+
+// progressOf is a measuring on one line.
+func progressOf(m muster.Measuring) string {
+	text := "measuring"
+	if m.Launches > 0 {
+		text = fmt.Sprintf("measuring: %d of %d launches", m.Done, m.Launches)
+	}
+	if len(m.Suspects) > 0 {
+		text += fmt.Sprintf(", %s again", count(len(m.Suspects), "suspect"))
+	}
+	if left := time.Until(m.ETA); !m.ETA.IsZero() && left > 0 {
+		text += ", done in about " + age(left+time.Second)
+	}
+	return text
+}

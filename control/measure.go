@@ -1,0 +1,141 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Measure begins a measuring of a ready cluster, or ends the one under way.
+func (s *Service) Measure(ctx context.Context, who muster.Actor, ref string, r wire.MeasureRequest) (wire.MeasureReply, error) {
+	var out wire.MeasureReply
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		c, err := tx.FindCluster(ref)
+		if err != nil {
+			return err
+		}
+		if err := tx.MayChange(c); err != nil {
+			return err
+		}
+		text := "its speed is measured, asked for by " + who.Name
+		if r.Stop {
+			text, err = "the measuring was ended by "+who.Name, s.stopMeasuring(&c, who)
+		} else {
+			err = s.beginMeasuring(tx, &c, who, r)
+		}
+		if err != nil {
+			return err
+		}
+		out = wire.MeasureReply{Cluster: c.ID, Name: c.Name, Measuring: *c.Measuring}
+		return tx.PutCluster(c, text)
+	})
+	return out, err
+}
+
+func (s *Service) stopMeasuring(c *muster.Cluster, who muster.Actor) error {
+	m := c.Measuring
+	if m == nil || !m.Phase.Open() {
+		return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).WithHint("see 'muster certificate list %s' for what was", c.Name)
+	}
+	ended := *m
+	ended.Phase, ended.Ended, ended.ETA = muster.MeasuringFailed, s.Clock.Now(), time.Time{}
+	ended.Reason = muster.Errorf(muster.EConflict, "it was ended by %s", who.Name)
+	c.Measuring = &ended
+	return nil
+}
+
+func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Actor, r wire.MeasureRequest) error {
+	level := muster.Validation(cmp.Or(r.Level, string(muster.ValidateQuick)))
+	if level != muster.ValidateQuick && level != muster.ValidateFull {
+		return muster.Errorf(muster.EInvalid, "level cannot be %q", r.Level).WithHint("write quick or full")
+	}
+	all, err := tx.Nodes(c.ID)
+	if err != nil {
+		return err
+	}
+	names, err := namesToMeasure(*c, all, r.Nodes)
+	if err != nil {
+		return err
+	}
+	nodes := muster.ToMeasure(all, names)
+	if err := s.mayMeasure(*c, all, nodes, r.Force); err != nil {
+		return err
+	}
+	c.Measuring = &muster.Measuring{
+		ID: muster.NewMeasuringID(), Level: level, Occasion: muster.OccasionRequest, By: who.Name, Nodes: names, Of: muster.DigestOfNodes(nodes),
+		Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
+	}
+	return nil
+}
+
+// namesToMeasure reads the set of nodes of a request; none: all of them.
+func namesToMeasure(c muster.Cluster, all []muster.Node, set string) ([]string, error) {
+	if set == "" {
+		return nil, nil
+	}
+	names, err := nodeset.Expand(set)
+	if err != nil {
+		return nil, muster.Errorf(muster.EInvalid, "nodes is no set of nodes: %v", err).WithHint("write it like n[01-04] or n01,n03")
+	}
+	var have, bad []string
+	for _, n := range all {
+		if n.Role == muster.RoleCompute && n.Phase == muster.NodeReady {
+			have = append(have, n.Name)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(have, name) {
+			bad = append(bad, name)
+		}
+	}
+	if len(bad) > 0 {
+		return nil, muster.Errorf(muster.EInvalid, "cluster %s has no such compute nodes that are ready: %s", c.Name, strings.Join(bad, ", ")).
+			WithHint("it has %s", nodeset.Fold(have))
+	}
+	return names, nil
+}
+
+// mayMeasure tells why a cluster cannot be measured now.
+func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force bool) error {
+	switch {
+	case c.Phase != muster.ClusterReady || !c.Ending.IsZero():
+		return inUse(c, "measured")
+	case c.Measuring != nil && c.Measuring.Phase.Open():
+		return muster.Errorf(muster.EConflict, "cluster %s is being measured already", c.Name).
+			WithHint("wait with 'muster certificate run %s --attach', or end it with --stop", c.Name)
+	case c.Scaling != nil:
+		return muster.Errorf(muster.EConflict, "cluster %s changes its size", c.Name).WithHint("ask again when that is done: muster events -f %s", c.Name)
+	case len(nodes) == 0:
+		return muster.Errorf(muster.EConflict, "no compute node of cluster %s is ready", c.Name).WithHint("see 'muster show %s'", c.Name)
+	}
+	for _, n := range all {
+		wanted := n.Head || slices.ContainsFunc(nodes, func(m muster.Node) bool { return m.Name == n.Name })
+		if wanted && n.Machine != "" && s.CanMeasure != nil && !s.CanMeasure(n.Machine) {
+			return muster.Errorf(muster.EInvalid, "the image of cluster %s has nothing to measure with (%s says so)", c.Name, n.Name).
+				WithHint("use the image hpc, or one that is made from it")
+		}
+		if n.Head && s.Scheduler != nil && !force {
+			if state := s.Scheduler(n.Machine); state != nil && state.Jobs > 0 {
+				return muster.Errorf(muster.EConflict, "%s run on cluster %s: they would be slowed down, and the figures would be wrong", jobsText(state.Jobs), c.Name).
+					WithHint("wait until they are done, or say --force")
+			}
+		}
+	}
+	return nil
+}
+
+func jobsText(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
+}

@@ -1,0 +1,142 @@
+package converge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Codes of conditions about speed.
+const (
+	measuring  = "measuring"    // of a cluster: its speed is being measured
+	unmeasured = "not-measured" // of a cluster: it should have been, and was not
+	slow       = "slow"         // of a cluster with such nodes, and of a machine
+)
+
+// measure has the cluster measured before it is handed over, if its request and
+// its image let that be. It is true while the cluster must wait.
+func (d *decider) measure() bool {
+	c := &d.Cluster
+	nodes := muster.ToMeasure(d.Nodes, nil)
+	if !d.Measures || c.Spec.Validate == "" || c.Spec.Validate == muster.ValidateOff || len(nodes) == 0 || !d.canMeasure(nodes) {
+		return false
+	}
+	m, of := c.Measuring, muster.DigestOfNodes(nodes)
+	switch {
+	case m != nil && m.Phase.Open():
+		return true // who measures wakes the cluster
+	case m != nil && m.Of == of && m.Occasion == muster.OccasionDelivery && m.Phase == muster.MeasuringDone:
+		d.drop(measuring)
+		return d.replaceSlow(nodes, *m)
+	case m != nil && m.Of == of && m.Phase == muster.MeasuringFailed, c.Measured >= d.Limits.Measurings:
+		d.drop(measuring)
+		return d.unmeasured(m)
+	}
+	c.Measured++
+	d.wantMeasured(muster.OccasionDelivery, nil, of)
+	d.condition(measuring, "its speed is measured before it is handed over", "")
+	d.clusterText("")
+	return true
+}
+
+// wantMeasured asks for a measuring, one at a time.
+func (d *decider) wantMeasured(occasion string, names []string, of muster.Digest) {
+	d.Cluster.Measuring = &muster.Measuring{
+		ID: d.MeasuringID, Level: d.Cluster.Spec.Validate, Occasion: occasion, Nodes: names, Of: of, Seed: d.MeasuringSeed,
+		Phase: muster.MeasuringWanted, Wanted: d.Now,
+	}
+	d.clusterText("its speed is measured: " + occasion)
+}
+
+// canMeasure tells whether all nodes, and the one that has the head, have what
+// measuring needs.
+func (d *decider) canMeasure(nodes []muster.Node) bool {
+	able := func(n muster.Node) bool {
+		r := d.Sights[n.Machine].said(n)
+		return r != nil && r.Probe
+	}
+	h, _ := d.head()
+	return h != nil && able(*h) && !slices.ContainsFunc(nodes, func(n muster.Node) bool { return !able(n) })
+}
+
+// replaceSlow gives the nodes that are too slow other machines, as far as there
+// are some. It is true if the cluster must wait for them, or is refused.
+func (d *decider) replaceSlow(nodes []muster.Node, m muster.Measuring) bool {
+	waits := false
+	for _, low := range m.Low {
+		i := slices.IndexFunc(d.Nodes, func(n muster.Node) bool { return n.Name == low.Node })
+		if i < 0 || d.Nodes[i].Machine != low.Machine || d.Nodes[i].Attempt != low.Attempt || d.Spares[low.Node].Machine.ID == "" || d.Cluster.Slow >= d.Limits.SlowMost {
+			continue
+		}
+		d.Cluster.Slow++
+		d.Nodes[i].Failures = 0
+		d.lost(i, "it is slow: "+low.Text)
+		waits = true
+	}
+	switch {
+	case waits:
+		d.clusterText("machines that are too slow are replaced")
+		return true
+	case len(m.Low) > 0 && d.Cluster.Spec.IfSlow == muster.SlowRefuse:
+		d.fail(muster.Errorf(muster.EUnavailable, "%s, and there is no other machine: %s", slowNames(m), m.Low[0].Text).
+			WithHint("ask again later, or with if-slow: deliver; the figures are in certificate %s", m.Manifest))
+		return true
+	}
+	return false
+}
+
+// unmeasured goes on with a cluster that could not be measured, as its request
+// says. It is true if it is refused.
+func (d *decider) unmeasured(m *muster.Measuring) bool {
+	why := "it was tried " + timesText(d.Cluster.Measured)
+	if m != nil && m.Reason != nil {
+		why = m.Reason.Message
+	}
+	if d.Cluster.Spec.IfSlow == muster.SlowRefuse {
+		d.fail(muster.Errorf(muster.EUnavailable, "its speed could not be measured: %s", why).
+			WithHint("ask again, or with validate: off, or with if-slow: deliver"))
+		return true
+	}
+	return false
+}
+
+// tellSpeed says with a cluster that is handed over what is known to be wrong with
+// its speed.
+func (d *decider) tellSpeed() {
+	c := &d.Cluster
+	m := c.Measuring
+	c.Measured, c.Slow = 0, 0
+	if m == nil || m.Occasion != muster.OccasionDelivery || !d.Measures {
+		return
+	}
+	switch {
+	case m.Phase == muster.MeasuringFailed && m.Reason != nil:
+		d.condition(unmeasured, "its speed could not be measured: "+m.Reason.Message, "measure it with `muster certificate run "+c.Name+"`")
+	case len(m.Low) > 0:
+		d.condition(slow, slowNames(*m)+": "+m.Low[0].Text, "see `muster certificate show "+c.Name+"`")
+	default:
+		return
+	}
+	d.clusterText("")
+}
+
+func slowNames(m muster.Measuring) string {
+	if n := len(m.Low); n > 1 {
+		return fmt.Sprintf("%s and %d more nodes are slow", m.Low[0].Node, n-1)
+	}
+	return m.Low[0].Node + " is slow"
+}
+
+// slowMachine tells for what a cluster found a node's machine too slow.
+func slowMachine(c muster.Cluster, n muster.Node) string {
+	if c.Measuring == nil {
+		return ""
+	}
+	for _, low := range c.Measuring.Low {
+		if low.Node == n.Name && low.Machine == n.Machine {
+			return low.Text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,82 @@
+package measure
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/wire"
+)
+
+type nodeConditions = wire.NodeConditions
+
+// candidates are the nodes with the conditions under which they were measured.
+func (s *subject) candidates(said measured) []validate.Candidate {
+	ranks, library, transport := map[string]validate.RankFacts{}, "", map[string][]string{}
+	var build validate.Launch
+	for _, l := range said.first {
+		library = l.MPI
+		if build.Source == "" {
+			build = l
+		}
+		for _, r := range l.Ranks {
+			if l.Mode == validate.Pairs || ranks[r.Host].Host == "" {
+				ranks[r.Host] = r
+			}
+		}
+		for _, t := range l.Transports {
+			if l.Mode == validate.Pairs && t.Rank < len(l.Ranks) {
+				transport[l.Ranks[t.Rank].Host] = append(t.PML, t.BTL...)
+			}
+		}
+	}
+	nodes := s.validated()
+	list := make([]validate.Candidate, len(nodes))
+	for i, n := range nodes {
+		m := s.machines[i]
+		var c muster.Circumstances
+		for _, read := range said.conditions {
+			if x, ok := read[n.Name]; ok {
+				c = x.Conditions // the newest word
+			}
+		}
+		c.Provider, c.Image, c.Oversubscribed, c.MPI = m.Provider, s.cluster.Image, m.Facts.Oversubscribed, library
+		if c.Processor == "" {
+			c.Processor = m.Facts.Processor
+		}
+		if r, ok := ranks[n.Name]; ok {
+			c.Pinning = "cpus " + r.CPUs
+			if r.BLAS != "" {
+				c.BLAS = &muster.Library{File: r.BLAS, Config: r.BLASConfig}
+			}
+		}
+		c.Transport = strings.Join(transport[n.Name], " ")
+		if build.Source != "" {
+			c.Probe = &muster.Probe{Source: build.Source, Compiler: build.Compiler, Flags: build.Flags}
+		}
+		neighbours := s.neighbours[i]
+		c.Neighbours, c.Shared = &neighbours, neighbours > 0
+		list[i] = validate.Candidate{Node: n, Machine: m.ID, Conditions: c}
+	}
+	return list
+}
+
+// began is when the first launch was made.
+func (s *subject) began() time.Time {
+	if s.m.Began.IsZero() {
+		return s.m.Wanted
+	}
+	return s.m.Began
+}
+
+func formatSeed(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ses", n, what)
+}

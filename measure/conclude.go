@@ -1,0 +1,335 @@
+package measure
+
+import (
+	"context"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/validate"
+)
+
+// measured is everything that launches said.
+type measured struct {
+	first, again []validate.Launch // those that count
+	failed       int
+	conditions   []map[string]nodeConditions // in the order of reading
+}
+
+// conclude judges, has suspects measured again, and files the certificates.
+func (j *job) conclude(ctx context.Context, s *subject, steps []step) error {
+	said, err := j.read(steps)
+	if err != nil {
+		return err
+	}
+	if len(said.first) == 0 {
+		return muster.Errorf(muster.EUnavailable, "no launch of the probe came to an end: %s", j.lastFailure(steps)).
+			WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
+	}
+	found, err := s.judge(said)
+	if err != nil {
+		return err
+	}
+	if len(found.suspects) > 0 && len(s.m.Suspects) == 0 && found.worthwhile {
+		// They are measured again before anybody is condemned.
+		if err := j.note(ctx, s, func(m *muster.Measuring) {
+			m.Suspects = found.suspects
+			s.m.Suspects = found.suspects
+			m.Launches = len(s.steps())
+		}); err != nil {
+			return err
+		}
+		more := s.steps()
+		if err := j.make(ctx, s, more, len(steps), said.failed); err != nil {
+			return err
+		}
+		return j.conclude(ctx, s, more)
+	}
+	return j.file(ctx, s, said, found)
+}
+
+// read reads what is kept.
+func (j *job) read(steps []step) (measured, error) {
+	var out measured
+	for _, st := range steps {
+		path := j.kept(st)
+		if _, err := os.Stat(path); err != nil {
+			out.failed++
+			continue
+		}
+		if st.run == nil {
+			c, err := readConditions(path)
+			if err != nil {
+				return out, err
+			}
+			out.conditions = append(out.conditions, c)
+			continue
+		}
+		l, err := readLaunch(path)
+		switch {
+		case err != nil:
+			return out, err
+		case st.again:
+			out.again = append(out.again, l)
+		default:
+			out.first = append(out.first, l)
+		}
+	}
+	return out, nil
+}
+
+// lastFailure is why the last step that failed did.
+func (j *job) lastFailure(steps []step) string {
+	for _, st := range slices.Backward(steps) {
+		if b, err := os.ReadFile(j.failedAt(st)); err == nil && len(b) > 0 {
+			return string(b)
+		}
+	}
+	return "nothing is known of why"
+}
+
+// found is what was judged.
+type found struct {
+	results    validate.Results
+	candidates []validate.Candidate
+	suspects   []string // that were not measured again yet
+	worthwhile bool     // somebody could be condemned
+	omitted    []muster.Omission
+}
+
+// judge says what the launches show.
+func (s *subject) judge(said measured) (found, error) {
+	var f found
+	nodes := s.validated()
+	f.candidates = s.candidates(said)
+	f.worthwhile = !slices.ContainsFunc(f.candidates, func(c validate.Candidate) bool {
+		return c.Conditions.Oversubscribed || c.Conditions.Shared
+	})
+	collected := validate.Collect(nodes, said.first)
+	rules, links := validate.NodeRules(s.m.Level), validate.LinkRules(s.m.Level)
+	var err error
+	if f.results.Nodes, err = rules.Suspects(collected.Nodes); err != nil {
+		return f, err
+	}
+	if f.results.Whole, err = rules.Suspects(collected.Whole); err != nil {
+		return f, err
+	}
+	for i := range f.results.Nodes {
+		if n := f.results.Nodes[i]; n.Metric.Verdict == muster.GradeLow && !slices.Contains(f.suspects, nodes[n.Node].Name) {
+			f.suspects = append(f.suspects, nodes[n.Node].Name)
+		}
+	}
+	for _, fabric := range collected.Fabrics {
+		judged, err := links.Fabric(fabric)
+		if err != nil {
+			return f, err
+		}
+		for _, n := range judged.Nodes {
+			if n.Metric.Verdict == muster.GradeLow && !slices.Contains(f.suspects, nodes[n.Node].Name) {
+				f.suspects = append(f.suspects, nodes[n.Node].Name)
+			}
+		}
+		f.results.Fabrics = append(f.results.Fabrics, judged)
+		f.results.Findings = append(f.results.Findings, validate.FabricFindings(nodes, judged)...)
+		for _, l := range judged.Links {
+			f.results.Figures = append(f.results.Figures, muster.PairFigure{
+				Metric: l.Metric.Name, Size: l.Metric.Size, From: nodes[l.A].Name, To: nodes[l.B].Name, Value: l.Metric.Median,
+			})
+		}
+	}
+	confirmed := map[int]bool{}
+	if len(said.again) > 0 {
+		again, err := s.confirm(nodes, said, rules, &f)
+		if err != nil {
+			return f, err
+		}
+		confirmed = again
+	}
+	var plain, sure []validate.Judged
+	for _, n := range f.results.Nodes {
+		if confirmed[n.Node] {
+			sure = append(sure, n)
+		} else {
+			plain = append(plain, n)
+		}
+	}
+	f.results.Findings = append(validate.Findings(nodes, sure, true), append(validate.Findings(nodes, plain, false), f.results.Findings...)...)
+	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
+	if said.failed > 0 {
+		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and count for nothing"})
+	}
+	return f, nil
+}
+
+// confirm puts what suspects showed when they were measured again in the place of
+// what made them suspects. It returns whom that condemns.
+func (s *subject) confirm(nodes []validate.Node, said measured, rules validate.Rules, f *found) (map[int]bool, error) {
+	suspect := map[int]bool{}
+	for _, i := range s.suspects() {
+		suspect[i] = true
+	}
+	collected := validate.Collect(nodes, said.again)
+	judged, err := rules.Condemned(collected.Nodes, func(n int) bool { return suspect[n] })
+	if err != nil {
+		return nil, err
+	}
+	condemned := map[int]bool{}
+	for _, n := range judged {
+		if suspect[n.Node] && n.Metric.Verdict == muster.GradeLow {
+			condemned[n.Node] = true
+		}
+	}
+	for i, n := range f.results.Nodes {
+		if !suspect[n.Node] {
+			continue
+		}
+		for _, again := range judged {
+			if again.Node == n.Node && again.Metric.Name == n.Metric.Name && again.Metric.Size == n.Metric.Size && again.Metric.Threads == n.Metric.Threads {
+				f.results.Nodes[i] = again
+			}
+		}
+	}
+	f.suspects = nil
+	return condemned, nil
+}
+
+// file signs the certificates and ends the measuring, in one transaction.
+func (j *job) file(ctx context.Context, s *subject, said measured, f found) error {
+	now := j.r.c.Clock.Now()
+	subject := validate.Subject{
+		Cluster: s.cluster.ID, ClusterName: s.cluster.Name, Issuer: j.r.c.Issuer, Image: s.cluster.Image, Level: s.m.Level, Occasion: s.m.Occasion,
+		Nodes: f.candidates, Began: s.began(), Ended: now, Made: now, Life: j.r.c.Life, Omitted: f.omitted, NewID: muster.NewCertificateID,
+		Schedule: s.schedule(said, f),
+	}
+	return j.r.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		if err := s.current(tx); err != nil {
+			return err
+		}
+		present, err := tx.Certificates(store.CertificateFilter{Cluster: s.cluster.ID, Present: true})
+		if err != nil {
+			return err
+		}
+		supersede(&subject, present)
+		var entries []muster.CertifiedNode
+		var nodeCerts []muster.Certificate
+		for _, c := range validate.NodeCertificates(subject, f.results) {
+			signed, err := j.sign(tx, c)
+			if err != nil {
+				return err
+			}
+			entries, nodeCerts = append(entries, signed.Entry()), append(nodeCerts, signed.Certificate)
+		}
+		manifest := validate.Manifest(subject, f.results, s.entries(entries, present), manifests(present))
+		signed, err := j.sign(tx, manifest)
+		if err != nil {
+			return err
+		}
+		return j.end(tx, s, signed.Certificate, nodeCerts, now)
+	})
+}
+
+func (j *job) sign(tx *store.Tx, c muster.Certificate) (certificate.Signed, error) {
+	envelope, err := j.r.c.Sign(c)
+	if err != nil {
+		return certificate.Signed{}, err
+	}
+	signed, err := certificate.Read(envelope)
+	if err != nil {
+		return certificate.Signed{}, err
+	}
+	return signed, tx.PutCertificate(signed)
+}
+
+// end files that it is done, and who is slow. By a report nobody is condemned.
+func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes []muster.Certificate, now time.Time) error {
+	c, err := tx.Cluster(s.cluster.ID)
+	if err != nil {
+		return err
+	}
+	m := *c.Measuring
+	m.Phase, m.Ended, m.ETA, m.Reason = muster.MeasuringDone, now, time.Time{}, nil
+	m.Manifest, m.Verdict, m.Certified, m.Low = manifest.ID, manifest.Verdict, manifest.Certified, nil
+	for i, n := range nodes {
+		if why := condemned(n); why != "" && n.Certified {
+			m.Low = append(m.Low, muster.SlowNode{Node: n.Node, Machine: n.Machine, Attempt: s.nodes[i].Attempt, Text: why})
+		}
+	}
+	c.Measuring = &m
+	c.Measured++
+	text := "measured: " + string(m.Verdict)
+	if !m.Certified {
+		text += ", not certified"
+	}
+	return tx.PutCluster(c, text+", "+string(m.Manifest))
+}
+
+// condemned tells what a node is condemned for; "" if it is not.
+func condemned(c muster.Certificate) string {
+	for _, f := range c.Findings {
+		if f.Code == validate.WrongResult || f.Code == validate.SlowNode && f.Confirmed && f.Node == c.Node {
+			return f.Text
+		}
+	}
+	return ""
+}
+
+// schedule says how it was measured.
+func (s *subject) schedule(said measured, f found) muster.Schedule {
+	rules := validate.NodeRules(s.m.Level)
+	sched := muster.Schedule{
+		Seed: formatSeed(s.m.Seed), Launches: len(said.first) + len(said.again), Level: rules.Level, FalseFindings: rules.Suspicion, Control: "benjamini-hochberg",
+	}
+	if len(said.again) > 0 {
+		sched.FalseFindings, sched.Control = rules.Condemn, "holm"
+	}
+	for _, n := range f.results.Nodes {
+		if !math.IsNaN(n.P) {
+			sched.Tests++
+		}
+	}
+	for _, st := range s.steps() {
+		if st.run != nil {
+			sched.Rounds = max(sched.Rounds, len(st.run.Rounds))
+		}
+	}
+	return sched
+}
+
+// supersede ends the certificates that the nodes have.
+func supersede(s *validate.Subject, present []store.Certificate) {
+	for i := range s.Nodes {
+		s.Nodes[i].Supersedes = nil
+		for _, c := range present {
+			if c.Kind == muster.CertifiesNode && c.Node == s.Nodes[i].Name {
+				s.Nodes[i].Supersedes = append(s.Nodes[i].Supersedes, c.ID)
+			}
+		}
+	}
+}
+
+// manifests are those that the new one takes the place of.
+func manifests(present []store.Certificate) []muster.CertificateID {
+	var list []muster.CertificateID
+	for _, c := range present {
+		if c.Kind == muster.CertifiesCluster {
+			list = append(list, c.ID)
+		}
+	}
+	return list
+}
+
+// entries are those of the new certificates, and of the others that still stand:
+// what was measured of a node that stayed is as good as it was.
+func (s *subject) entries(fresh []muster.CertifiedNode, present []store.Certificate) []muster.CertifiedNode {
+	for _, c := range present {
+		if c.Kind != muster.CertifiesNode || slices.ContainsFunc(fresh, func(e muster.CertifiedNode) bool { return e.Node == c.Node }) {
+			continue
+		}
+		fresh = append(fresh, muster.CertifiedNode{Node: c.Node, Machine: c.Machine, Certificate: c.ID, Digest: c.Digest, Certified: c.Certified, Verdict: c.Verdict})
+	}
+	return fresh
+}

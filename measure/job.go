@@ -1,0 +1,215 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// job is one measuring in the making.
+type job struct {
+	r       *Runner
+	cluster muster.ClusterID
+	id      string // of the measuring
+	cancel  context.CancelFunc
+	heard   chan heard
+
+	// Of the runner's lock: the order that waits for its outcome, who makes it,
+	// and whom to tell when there is another one.
+	order    *wire.LaunchOrder
+	launcher string
+	taking   bool // its outcome is being written down
+	next     chan struct{}
+}
+
+// heard is the outcome of a launch.
+type heard struct {
+	end  wire.LaunchEnd
+	path string // of what was printed
+}
+
+// errStale ends a job whose measuring is not wanted any more.
+var errStale = errors.New("measure: nobody wants it any more")
+
+// tries is how often a launch is made before it counts as failed.
+const tries = 2
+
+func (j *job) run(ctx context.Context) {
+	log := j.r.c.Log.With("cluster", j.cluster, "measuring", j.id)
+	err := j.measure(ctx)
+	j.give(nil, "")
+	var e *muster.Error
+	switch {
+	case err == nil:
+		log.Info("measured")
+	case errors.Is(err, errStale):
+		log.Info("the measuring is not wanted any more")
+	case ctx.Err() != nil:
+		return // the next server goes on, or nobody wants it
+	case errors.As(err, &e):
+		log.Warn("the measuring failed", "error", err)
+		j.fail(ctx, e)
+	default:
+		log.Error("the measuring failed", "error", err)
+		j.fail(ctx, muster.Errorf(muster.EInternal, "the measuring failed").WithHint("look at the server's log, then ask again").Wrap(err))
+	}
+	if err := os.RemoveAll(j.dir()); err != nil {
+		log.Warn("what was measured cannot be removed", "error", err)
+	}
+}
+
+// measure makes every launch that has no outcome yet, and judges.
+func (j *job) measure(ctx context.Context) error {
+	s, err := j.load(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(j.dir(), 0o700); err != nil {
+		return muster.Errorf(muster.EUnavailable, "what is measured cannot be kept").Wrap(err)
+	}
+	steps := s.steps()
+	done, failed := j.found(steps, s.m.Done)
+	if err := j.note(ctx, s, func(m *muster.Measuring) {
+		m.Phase, m.Launches, m.Done, m.Failed = muster.MeasuringRunning, len(steps), done, failed
+		if m.Began.IsZero() {
+			m.Began = j.r.c.Clock.Now()
+		}
+	}); err != nil {
+		return err
+	}
+	if err := j.make(ctx, s, steps, done, failed); err != nil {
+		return err
+	}
+	return j.conclude(ctx, s, steps)
+}
+
+// make makes the steps from the first one without an outcome.
+func (j *job) make(ctx context.Context, s *subject, steps []step, done, failed int) error {
+	began := j.r.c.Clock.Now()
+	for i := done; i < len(steps); i++ {
+		ok, err := j.step(ctx, s, steps[i])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			failed++
+		}
+		now := j.r.c.Clock.Now()
+		each := now.Sub(began) / time.Duration(i+1-done)
+		if err := j.note(ctx, s, func(m *muster.Measuring) {
+			m.Done, m.Failed = i+1, failed
+			m.ETA = now.Add(each * time.Duration(len(steps)-i-1))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step makes one launch, again if it must be. It is false if it has no outcome
+// that counts.
+func (j *job) step(ctx context.Context, s *subject, st step) (bool, error) {
+	var last string
+	for try := range tries {
+		id := fmt.Sprintf("%s-%s-%d", j.id, st.name, try)
+		order, err := j.orderFor(ctx, s, st, id)
+		if err != nil {
+			return false, err
+		}
+		h, err := j.launch(ctx, s, order)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case h.end.Exit != 0:
+			last = h.end.Error
+		default:
+			if err := st.believe(h.path); err == nil {
+				return true, os.Rename(h.path, j.kept(st))
+			} else if last = err.Error(); muster.CodeOf(err) != muster.EInvalid {
+				return false, err
+			}
+		}
+		_ = os.Remove(h.path)
+		j.r.c.Log.Warn("a launch failed", "cluster", j.cluster, "launch", id, "error", last)
+	}
+	// Kept empty: it was tried, and is not tried again.
+	return false, os.WriteFile(j.failedAt(st), []byte(last), 0o600)
+}
+
+// launch has an order executed and waits for its outcome.
+func (j *job) launch(ctx context.Context, s *subject, o *wire.LaunchOrder) (heard, error) {
+	j.give(o, s.launcher)
+	j.r.c.Speak(j.cluster, s.launcher)
+	end := j.r.c.Clock.After(time.Duration(o.Seconds)*time.Second + j.r.c.Grace)
+	defer j.give(nil, s.launcher)
+	// Whoever executes it may be gone: that is noticed in the records.
+	for {
+		select {
+		case h := <-j.heard:
+			return h, nil
+		case <-ctx.Done():
+			return heard{}, ctx.Err()
+		case <-j.r.c.Clock.After(2 * time.Second):
+			if err := j.r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error { return s.current(tx) }); err != nil {
+				return heard{}, err
+			}
+		case <-end:
+			return heard{end: wire.LaunchEnd{ID: o.ID, Exit: -1, Error: "the agent of " + s.launcher + " did not say how it went"}, path: os.DevNull}, nil
+		}
+	}
+}
+
+// give makes an order the one to be executed; nil: none is.
+func (j *job) give(o *wire.LaunchOrder, launcher string) {
+	j.r.mu.Lock()
+	defer j.r.mu.Unlock()
+	j.order, j.launcher = o, launcher
+	if j.next != nil && o != nil {
+		close(j.next)
+		j.next = nil
+	}
+}
+
+// note changes the record of the measuring, if it is still the one.
+func (j *job) note(ctx context.Context, s *subject, change func(*muster.Measuring)) error {
+	return j.r.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		if err := s.current(tx); err != nil {
+			return err
+		}
+		c, err := tx.Cluster(j.cluster)
+		if err != nil {
+			return err
+		}
+		m := *c.Measuring
+		change(&m)
+		c.Measuring = &m
+		return tx.PutCluster(c, "")
+	})
+}
+
+// fail files why there is no certificate.
+func (j *job) fail(ctx context.Context, why *muster.Error) {
+	err := j.r.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		c, err := tx.Cluster(j.cluster)
+		if err != nil || c.Measuring == nil || c.Measuring.ID != j.id || !c.Measuring.Phase.Open() {
+			return err
+		}
+		m := *c.Measuring
+		m.Phase, m.Ended, m.ETA = muster.MeasuringFailed, j.r.c.Clock.Now(), time.Time{}
+		e := *why
+		e.Err = nil
+		m.Reason = &e
+		c.Measuring = &m
+		return tx.PutCluster(c, "not measured: "+why.Message)
+	})
+	if err != nil && ctx.Err() == nil {
+		j.r.c.Log.Error("the end of a measuring could not be filed", "cluster", j.cluster, "error", err)
+	}
+}

@@ -1,0 +1,210 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Config of a Runner. Store, Dir and Sign are required.
+type Config struct {
+	Store *store.DB
+	// Dir keeps what launches printed, until their measuring is over.
+	Dir string
+	// Sign signs a certificate and returns its envelope.
+	Sign func(muster.Certificate) ([]byte, error)
+	// Speak has a node's agent report at once: there is an order for it.
+	Speak func(muster.ClusterID, string)
+	// Wake has a cluster looked at: its measuring has ended.
+	Wake func(muster.ClusterID)
+	// Admit makes the key that lets a launch into the nodes of a cluster, good
+	// for so long: the private half, and the certificate of the public one.
+	Admit func(ctx context.Context, id muster.ClusterID, life time.Duration) (key, certificate string, err error)
+	// Place is where a machine is. Nil: by provider and rack.
+	Place func(muster.Machine) validate.Place
+	// Issuer names this server in certificates, which are good for Life; 0: 90 days.
+	Issuer string
+	Life   time.Duration
+	// Grace is how long after its deadline the outcome of a launch is awaited; 0:
+	// 20 s.
+	Grace time.Duration
+	Clock muster.Clock
+	Log   *slog.Logger
+}
+
+// Runner has measurings made.
+type Runner struct {
+	c    Config
+	jobs sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[muster.ClusterID]*job
+}
+
+// New makes a Runner. Nothing happens before Run.
+func New(c Config) (*Runner, error) {
+	if c.Store == nil || c.Dir == "" || c.Sign == nil || c.Admit == nil {
+		return nil, errors.New("measure: a store, a folder, a signer and a way in are required")
+	}
+	if c.Clock == nil {
+		c.Clock = muster.SystemClock{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Speak == nil {
+		c.Speak = func(muster.ClusterID, string) {}
+	}
+	if c.Wake == nil {
+		c.Wake = func(muster.ClusterID) {}
+	}
+	if c.Place == nil {
+		c.Place = func(m muster.Machine) validate.Place { return validate.Place{Rack: m.Facts.Rack} }
+	}
+	if c.Life == 0 {
+		c.Life = 90 * 24 * time.Hour
+	}
+	if c.Grace == 0 {
+		c.Grace = 20 * time.Second
+	}
+	return &Runner{c: c, open: map[muster.ClusterID]*job{}}, nil
+}
+
+// Run has measurings made until ctx ends. Those under way go on with the next
+// server.
+func (r *Runner) Run(ctx context.Context) error {
+	feed := r.c.Store.Subscribe(1024)
+	defer feed.Close()
+	defer r.jobs.Wait()
+	r.lookAtAll(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case a, ok := <-feed.C:
+			switch {
+			case !ok:
+				<-ctx.Done()
+				return ctx.Err()
+			case feed.Lost():
+				r.lookAtAll(ctx)
+			case a.Kind == "cluster":
+				r.look(ctx, a.Cluster)
+			}
+		}
+	}
+}
+
+// lookAtAll begins every measuring that is open.
+func (r *Runner) lookAtAll(ctx context.Context) {
+	var list []muster.Cluster
+	err := r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.Clusters(store.ClusterFilter{Living: true})
+		return err
+	})
+	if err != nil {
+		r.c.Log.Error("nothing is measured: the store cannot be read", "error", err)
+		return
+	}
+	for _, c := range list {
+		r.begin(ctx, c)
+	}
+}
+
+// look begins what a cluster wants to have measured, if it does.
+func (r *Runner) look(ctx context.Context, id muster.ClusterID) {
+	var c muster.Cluster
+	err := r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		c, err = tx.Cluster(id)
+		return err
+	})
+	if err == nil {
+		r.begin(ctx, c)
+	}
+}
+
+// begin starts a job for an open measuring that has none, and ends that of one
+// which is not wanted any more.
+func (r *Runner) begin(ctx context.Context, c muster.Cluster) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.open[c.ID]
+	m := c.Measuring
+	wanted := m != nil && m.Phase.Open() && c.Phase.HoldsMachines() && c.Phase != muster.ClusterDeleting && c.Phase != muster.ClusterFailed
+	if old != nil && (!wanted || old.id != m.ID) {
+		old.cancel()
+	}
+	if !wanted || old != nil { // that of the old one looks again when it has ended
+		return
+	}
+	own, cancel := context.WithCancel(ctx)
+	j := &job{r: r, cluster: c.ID, id: m.ID, cancel: cancel, heard: make(chan heard, 1)}
+	r.open[c.ID] = j
+	r.jobs.Go(func() {
+		defer cancel()
+		j.run(own)
+		r.mu.Lock()
+		delete(r.open, c.ID)
+		r.mu.Unlock()
+		r.c.Wake(c.ID)
+		if ctx.Err() == nil {
+			r.look(ctx, c.ID) // another one may be wanted
+		}
+	})
+}
+
+// Launch is what a node's agent is to run now; nil: nothing.
+func (r *Runner) Launch(id muster.ClusterID, node string) *wire.LaunchOrder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.open[id]; j != nil && j.launcher == node {
+		return j.order
+	}
+	return nil
+}
+
+// nextSoon is how long an agent that ended a launch waits for the next order.
+const nextSoon = 500 * time.Millisecond
+
+// Launched takes the outcome of a launch and returns the next one, if that is
+// known soon. EConflict: nobody waits for it.
+func (r *Runner) Launched(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
+	r.mu.Lock()
+	j := r.open[id.Cluster]
+	if j == nil || j.launcher != id.Node || j.order == nil || j.order.ID != end.ID || j.taking {
+		r.mu.Unlock()
+		return nil, muster.Errorf(muster.EConflict, "nobody waits for launch %q", end.ID)
+	}
+	j.taking = true
+	path := j.output(end.ID)
+	r.mu.Unlock()
+	err := keep(path, out)
+	r.mu.Lock()
+	j.taking = false
+	if err != nil || j.order == nil || j.order.ID != end.ID {
+		r.mu.Unlock()
+		if err == nil {
+			err = muster.Errorf(muster.EConflict, "nobody waits for launch %q any more", end.ID)
+		}
+		return nil, err
+	}
+	next := make(chan struct{})
+	j.order, j.next = nil, next
+	r.mu.Unlock()
+	j.heard <- heard{end: end, path: path}
+	select {
+	case <-next:
+	case <-time.After(nextSoon):
+	case <-ctx.Done():
+	}
+	return r.Launch(id.Cluster, id.Node), nil
+}

@@ -1,0 +1,120 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// step is one launch of the plan.
+type step struct {
+	name string
+	// run is what the probe does; nil: conditions and counters are read.
+	run *validate.Run
+	// again: it is one of those that are made because of suspects.
+	again bool
+}
+
+// steps are all launches, in order. Conditions are read before, between and after:
+// what changed meanwhile is known, too.
+func (s *subject) steps() []step {
+	var list []step
+	add := func(runs []validate.Run, again bool) {
+		for i := range runs {
+			list = append(list, step{name: fmt.Sprintf("%03d-%s", len(list), runs[i].Mode), run: &runs[i], again: again})
+		}
+		list = append(list, step{name: fmt.Sprintf("%03d-conditions", len(list)), again: again})
+	}
+	list = append(list, step{name: "000-conditions"})
+	add(validate.Plan(s.places, s.m.Level, s.m.Seed), false)
+	if suspects := s.suspects(); len(suspects) > 0 {
+		add(validate.Confirm(s.places, suspects, s.m.Level, s.m.Seed+1), true)
+	}
+	return list
+}
+
+// suspects are the numbers of the nodes that are measured again.
+func (s *subject) suspects() []int {
+	var list []int
+	for i, n := range s.nodes {
+		if slices.Contains(s.m.Suspects, n.Name) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// orderFor says how a step is launched.
+func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wire.LaunchOrder, error) {
+	o := &wire.LaunchOrder{ID: id, Program: "muster-agent", Args: []string{"conditions"}, Hosts: s.names(), Seconds: 60}
+	if st.run != nil {
+		o.Program, o.Args = "muster-probe", probeArgs(st.run)
+		o.Hosts = nil
+		for _, n := range st.run.Nodes {
+			o.Hosts = append(o.Hosts, s.nodes[n].Name)
+		}
+		if st.run.Mode != validate.Alone {
+			o.Bind = "core" // a rank that moves has another latency each time
+		}
+		o.Seconds = int(longest(*st.run, len(s.nodes)).Seconds())
+	}
+	var err error
+	// A little longer than the launch: clocks differ.
+	o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, time.Duration(o.Seconds)*time.Second+5*time.Minute)
+	return o, err
+}
+
+// probeArgs are the arguments of the probe.
+func probeArgs(r *validate.Run) []string {
+	args := []string{string(r.Mode), "--seed", strconv.FormatUint(r.Seed, 10), "--seconds", strconv.FormatFloat(r.Budget.Seconds(), 'g', -1, 64)}
+	if len(r.Rounds) > 0 {
+		rounds := make([]string, len(r.Rounds))
+		for i, pairs := range r.Rounds {
+			words := make([]string, len(pairs))
+			for k, p := range pairs {
+				words[k] = fmt.Sprintf("%d-%d", p.A, p.B)
+			}
+			rounds[i] = strings.Join(words, " ")
+		}
+		args = append(args, "--rounds", strings.Join(rounds, "/"))
+	}
+	return args
+}
+
+// longest is when a launch is ended: far above what it should take, because a
+// machine that shares its processors with ten others takes ten times as long.
+func longest(r validate.Run, nodes int) time.Duration {
+	const metrics = 30 // that have a budget each, about
+	rounds := max(1, len(r.Rounds))
+	return time.Minute + 10*time.Duration(metrics*rounds)*r.Budget + time.Duration(nodes)*time.Second
+}
+
+// believe reads what a step printed. EInvalid: it is no measurement.
+func (st step) believe(path string) error {
+	if st.run == nil {
+		_, err := readConditions(path)
+		return err
+	}
+	l, err := readLaunch(path)
+	if err == nil && l.Mode != st.run.Mode {
+		err = muster.Errorf(muster.EInvalid, "mode %s was measured, not %s", l.Mode, st.run.Mode)
+	}
+	return err
+}
+
+func readLaunch(path string) (validate.Launch, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return validate.Launch{}, err
+	}
+	defer func() { _ = f.Close() }()
+	return validate.Read(f, validate.DefaultLimits())
+}

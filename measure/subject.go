@@ -1,0 +1,133 @@
+package measure
+
+import (
+	"context"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/validate"
+)
+
+// subject is what is measured: it does not change while it is.
+type subject struct {
+	m        muster.Measuring
+	cluster  muster.Cluster
+	nodes    []muster.Node
+	machines []muster.Machine // of the nodes, in their order
+	places   []validate.Place
+	// neighbours counts, for each node, the machines of others that were in use
+	// on its host.
+	neighbours []int
+	launcher   string // node whose agent makes the launches: it has the head
+}
+
+// load reads what is to be measured.
+func (j *job) load(ctx context.Context) (*subject, error) {
+	s := &subject{}
+	err := j.r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		var err error
+		if s.cluster, err = tx.Cluster(j.cluster); err != nil {
+			return err
+		}
+		if s.cluster.Measuring == nil || s.cluster.Measuring.ID != j.id {
+			return errStale
+		}
+		s.m = *s.cluster.Measuring
+		all, err := tx.Nodes(j.cluster)
+		if err != nil {
+			return err
+		}
+		s.nodes = muster.ToMeasure(all, s.m.Nodes)
+		for _, n := range all {
+			if n.Head && n.Phase != muster.NodeGone {
+				s.launcher = n.Name
+			}
+		}
+		for _, n := range s.nodes {
+			m, err := tx.Machine(n.Machine)
+			if err != nil {
+				return err
+			}
+			s.machines = append(s.machines, m)
+			s.places = append(s.places, j.r.c.Place(m))
+		}
+		if s.neighbours, err = j.countNeighbours(tx, s.places); err != nil {
+			return err
+		}
+		return s.current(tx)
+	})
+	if muster.CodeOf(err) == muster.ENotFound {
+		err = errStale
+	}
+	if err == nil && (len(s.nodes) == 0 || s.launcher == "") {
+		err = muster.Errorf(muster.EConflict, "there is nothing to measure: no node is up").WithHint("ask again when the cluster is ready")
+	}
+	return s, err
+}
+
+// countNeighbours counts the machines of other clusters on the hosts of ours.
+func (j *job) countNeighbours(tx *store.Tx, places []validate.Place) ([]int, error) {
+	out := make([]int, len(places))
+	if !slices.ContainsFunc(places, func(p validate.Place) bool { return p.Host != "" }) {
+		return out, nil // each is its own host
+	}
+	held, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineAllocated, muster.MachineActive}})
+	if err != nil {
+		return nil, err
+	}
+	on := map[string]int{}
+	for _, m := range held {
+		if host := j.r.c.Place(m).Host; host != "" && m.Cluster != j.cluster {
+			on[host]++
+		}
+	}
+	for i, p := range places {
+		out[i] = on[p.Host]
+	}
+	return out, nil
+}
+
+// current tells whether the measuring is still wanted, and of these nodes.
+func (s *subject) current(tx *store.Tx) error {
+	c, err := tx.Cluster(s.cluster.ID)
+	if err != nil {
+		return err
+	}
+	if m := c.Measuring; m == nil || m.ID != s.m.ID || !m.Phase.Open() || c.Phase == muster.ClusterDeleting || c.Phase == muster.ClusterFailed {
+		return errStale
+	}
+	all, err := tx.Nodes(s.cluster.ID)
+	if err != nil {
+		return err
+	}
+	now := muster.ToMeasure(all, s.m.Nodes)
+	if muster.DigestOfNodes(now) == s.m.Of {
+		return nil
+	}
+	for _, was := range s.nodes {
+		i := slices.IndexFunc(now, func(n muster.Node) bool { return n.Name == was.Name })
+		if i < 0 || now[i].Attempt != was.Attempt || now[i].Machine != was.Machine {
+			return muster.Errorf(muster.EConflict, "%s was lost or booted again while it was measured", was.Name).WithHint("measure again when all nodes are ready")
+		}
+	}
+	return muster.Errorf(muster.EConflict, "the cluster changed while it was measured").WithHint("measure again when all nodes are ready")
+}
+
+// names of the nodes, in their order.
+func (s *subject) names() []string {
+	list := make([]string, len(s.nodes))
+	for i, n := range s.nodes {
+		list[i] = n.Name
+	}
+	return list
+}
+
+// validated are the nodes as package validate knows them.
+func (s *subject) validated() []validate.Node {
+	list := make([]validate.Node, len(s.nodes))
+	for i, n := range s.nodes {
+		list[i] = validate.Node{Name: n.Name, Class: s.machines[i].Facts.Class, Place: s.places[i]}
+	}
+	return list
+}

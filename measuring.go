@@ -1,0 +1,109 @@
+package muster
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// MeasuringPhase is how far a measuring is.
+type MeasuringPhase string
+
+// Phases of a measuring.
+const (
+	MeasuringWanted  MeasuringPhase = "wanted"  // its first launch was not made yet
+	MeasuringRunning MeasuringPhase = "running" // launches are being made
+	MeasuringDone    MeasuringPhase = "done"    // certificates are signed
+	MeasuringFailed  MeasuringPhase = "failed"  // there are none; Reason says why
+)
+
+// Open tells whether something is still to be done.
+func (p MeasuringPhase) Open() bool { return p == MeasuringWanted || p == MeasuringRunning }
+
+// Occasions of a measuring.
+const (
+	OccasionDelivery = "delivery" // before the cluster is handed over
+	OccasionRepair   = "repair"   // before a node takes jobs on another machine
+	OccasionScale    = "scale"    // before new nodes take jobs
+	OccasionRequest  = "request"  // somebody asked
+	OccasionIdle     = "idle"     // free machines, in the background
+)
+
+// Measuring is the present measuring of a cluster, or its last one. The seed and
+// the nodes say what is launched in which order: a server that comes back goes on
+// with the launch after Done.
+type Measuring struct {
+	ID       string     `json:"id"` // ms- and ten characters
+	Level    Validation `json:"level"`
+	Occasion string     `json:"occasion"`
+	By       string     `json:"by,omitempty"` // who asked; "": Muster itself
+	// Nodes are measured; none: every compute node.
+	Nodes []string `json:"nodes,omitempty"`
+	// Of is a digest of the nodes with their attempts: another boot, and what was
+	// measured says nothing any more.
+	Of    Digest         `json:"of"`
+	Seed  uint64         `json:"seed,string"`
+	Phase MeasuringPhase `json:"phase"`
+	// Launches are planned, of which Done have an outcome; Failed of them have
+	// none that counts.
+	Launches int `json:"launches,omitempty"`
+	Done     int `json:"done,omitempty"`
+	Failed   int `json:"failed,omitempty"`
+	// Suspects are measured again, beside others that are known to be good.
+	Suspects []string  `json:"suspects,omitempty"`
+	Wanted   time.Time `json:"wanted"`
+	Began    time.Time `json:"began,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	ETA      time.Time `json:"eta,omitzero"`
+	// Manifest is the certificate of the whole; "" until it is done.
+	Manifest CertificateID `json:"manifest,omitempty"`
+	Verdict  Grade         `json:"verdict,omitempty"`
+	// Certified is false of a report: nobody is condemned by one.
+	Certified bool `json:"certified,omitempty"`
+	// Low are the nodes that were found to be slow, with the reason.
+	Low []SlowNode `json:"low,omitempty"`
+	// Reason tells why it failed.
+	Reason *Error `json:"reason,omitempty"`
+}
+
+// SlowNode is a node that was found to be slower than it should be.
+type SlowNode struct {
+	Node    string    `json:"node"`
+	Machine MachineID `json:"machine"`
+	Attempt int64     `json:"attempt"`
+	Text    string    `json:"text"`
+}
+
+// NewMeasuringID makes a fresh ID of a measuring.
+func NewMeasuringID() string { return "ms-" + RandomID(10) }
+
+// DigestOfNodes tells nodes with their attempts from any others. Their order
+// counts.
+func DigestOfNodes(nodes []Node) Digest {
+	h := sha256.New()
+	for _, n := range nodes {
+		fmt.Fprintf(h, "%s %d %s\n", n.Name, n.Attempt, n.Machine)
+	}
+	return Digest(fmt.Sprintf("sha256:%x", h.Sum(nil)))
+}
+
+// ToMeasure picks the nodes of a cluster that a measuring is of, in index order:
+// those that are named, or every compute node that has a machine.
+func ToMeasure(nodes []Node, names []string) []Node {
+	var list []Node
+	for _, n := range nodes {
+		switch n.Phase {
+		case NodeReady, NodeValidating, NodeUnreachable:
+		default:
+			continue
+		}
+		if n.Machine == "" || n.Leave || len(names) == 0 && (n.Role != RoleCompute || n.Hold) || len(names) > 0 && !slices.Contains(names, n.Name) {
+			continue
+		}
+		list = append(list, n)
+	}
+	slices.SortFunc(list, func(a, b Node) int { return cmp.Compare(a.Index, b.Index) })
+	return list
+}

@@ -1,0 +1,18 @@
+package wire
+
+import "github.com/muster-hpc/muster"
+
+// MeasureRequest asks for a measuring of a ready cluster, or ends one.
+type MeasureRequest struct {
+	Level string `json:"level,omitempty" doc:"How much is measured: quick (the default) or full" enum:"quick,full,"`
+	Nodes string `json:"nodes,omitempty" doc:"Set of the compute nodes to measure, such as n[01-04]; all of them if left out"`
+	Force bool   `json:"force,omitempty" doc:"Measure although jobs run: both are slowed down, and the figures are not certified"`
+	Stop  bool   `json:"stop,omitempty" doc:"End the measuring under way instead; certificates stay as they are"`
+}
+
+// MeasureReply answers it: the measuring that began, or was ended.
+type MeasureReply struct {
+	Cluster   muster.ClusterID `json:"cluster"`
+	Name      string           `json:"name"`
+	Measuring muster.Measuring `json:"measuring"`
+}
