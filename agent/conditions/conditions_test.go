@@ -95,6 +95,11 @@ func TestReadSlice(t *testing.T) {
 		!reflect.DeepEqual(got.Host, []string{"cache", "clock", "huge_pages", "hypervisor", "kernel"}) {
 		t.Errorf("%+v", got)
 	}
+	// Without a limit that can be read the memory is the host's, and not told.
+	got = source(recorded(t, "guest", map[string]string{"proc/self/uid_map": "0 100000 65536\n"}), 1).Read()
+	if got.Memory != 0 || len(got.NUMA) != 1 || got.NUMA[0].Memory != 0 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // What was left of a container's image does not make one.

@@ -19,6 +19,13 @@ func (s Source) Read() muster.Circumstances {
 		Cache: s.lastCache(cpus), Clock: s.clock(cpus, info), Pages: s.pages(), Flags: info.flags,
 		Kernel: s.text("proc/sys/kernel/osrelease"),
 	}
+	if facts.Slice(s.Root) && !s.limited() {
+		// The host's, of which the machine has a part that cannot be seen here.
+		c.Memory = 0
+		for i := range c.NUMA {
+			c.NUMA[i].Memory = 0
+		}
+	}
 	hypervisor := s.hypervisor(info)
 	switch {
 	case s.container():
@@ -39,6 +46,17 @@ func (s Source) Read() muster.Circumstances {
 		slices.Sort(c.Host)
 	}
 	return c
+}
+
+// limited tells whether a limit of the machine's memory can be read: some are shown
+// to root alone.
+func (s Source) limited() bool {
+	for line := range strings.Lines(s.file("proc/meminfo")) {
+		if w := strings.Fields(line); len(w) > 1 && w[0] == "MemTotal:" {
+			return facts.Memory(s.Root) < count(w[1])<<10
+		}
+	}
+	return false
 }
 
 // pages is the state of large pages.
