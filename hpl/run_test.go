@@ -1,0 +1,75 @@
+package hpl_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/hpl"
+)
+
+// HPL reads its input by the number of the line, and the first word of each.
+func TestDat(t *testing.T) {
+	t.Parallel()
+	r := hpl.Run{HPLSetting: muster.HPLSetting{N: 1536, NB: 192, P: 1, Q: 2, PerNode: 1, Threads: 3}}
+	var words []string
+	for i, line := range strings.Split(strings.TrimSuffix(r.Dat(), "\n"), "\n") {
+		if len(line) > 200 {
+			t.Errorf("line %d has %d bytes; HPL reads 254", i+1, len(line))
+		}
+		words = append(words, strings.Fields(line)[0])
+	}
+	want := strings.Fields("HPL.dat, written HPL.out 6 1 1536 1 192 0 1 1 2 16.0 1 2 1 4 1 2 1 1 1 1 1 1 2 64 0 0 1 8")
+	if !slices.Equal(words, want) {
+		t.Errorf("got %v, want %v", words, want)
+	}
+	if e := r.Environment(); e["OPENBLAS_NUM_THREADS"] != "3" || e["OMP_NUM_THREADS"] != "3" {
+		t.Errorf("%v", e)
+	}
+	alone := hpl.Run{HPLSetting: muster.HPLSetting{N: 192, NB: 192, P: 1, Q: 1, PerNode: 1, Threads: 1}}
+	if !strings.Contains(alone.Dat(), "0            panels that are made ahead") {
+		t.Errorf("one rank has nobody to wait for:\n%s", alone.Dat())
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	run := hpl.Run{Part: hpl.Figure, HPLSetting: muster.HPLSetting{N: 1536, NB: 192, P: 1, Q: 2, PerNode: 2, Threads: 1}}
+	read := func(name string) hpl.Output {
+		out, err := hpl.Read(bytes.NewReader(real(t, name)), hpl.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	good := hpl.Judge(run, time.Second, read("passed"))
+	if good.Problem != "" || good.Solution.Rate <= 0 || good.Took != time.Second {
+		t.Errorf("%+v", good)
+	}
+	for says, c := range map[string]struct {
+		change func(*hpl.Run)
+		name   string
+	}{
+		"systems":         {func(*hpl.Run) {}, "several"},
+		"2 ranks ran":     {func(r *hpl.Run) { r.P = 2 }, "passed"},
+		"1 ranks ran":     {func(*hpl.Run) {}, "failed"},
+		"HPL did N":       {func(r *hpl.Run) { r.N = 1728 }, "passed"},
+		"threads":         {func(r *hpl.Run) { r.Threads = 2 }, "passed"},
+		"2 ranks were on": {func(r *hpl.Run) { r.PerNode = 1 }, "passed"},
+		"result was wrong": {func(r *hpl.Run) {
+			*r = hpl.Run{HPLSetting: muster.HPLSetting{N: 768, NB: 128, P: 1, Q: 1, PerNode: 1, Threads: 2}}
+		}, "failed"},
+		"too little memory": {func(r *hpl.Run) {
+			*r = hpl.Run{HPLSetting: muster.HPLSetting{N: 400000, NB: 128, P: 1, Q: 1, PerNode: 1, Threads: 1}}
+		}, "skipped"},
+	} {
+		r := run
+		c.change(&r)
+		if o := hpl.Judge(r, 0, read(c.name)); !strings.Contains(o.Problem, says) || o.Solution.Rate != 0 {
+			t.Errorf("%s: got %+v", says, o)
+		}
+	}
+}
