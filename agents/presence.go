@@ -106,7 +106,7 @@ func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, inte
 	}
 	r := &e.last.Report
 	news = news || q.State != r.State
-	r.State, r.Generation = q.State, q.Generation
+	r.State, r.Generation, r.Probe = q.State, q.Generation, q.Probe
 	if e.last.At.Add(3 * e.last.Interval).Before(now) {
 		news = true // it was silent
 	}

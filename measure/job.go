@@ -40,6 +40,9 @@ var errStale = errors.New("measure: nobody wants it any more")
 // tries is how often a launch is made before it counts as failed.
 const tries = 2
 
+// hopeless is after how many failures nothing more is tried, if nothing went well.
+const hopeless = 3
+
 func (j *job) run(ctx context.Context) {
 	log := j.r.c.Log.With("cluster", j.cluster, "measuring", j.id)
 	err := j.measure(ctx)
@@ -99,6 +102,10 @@ func (j *job) make(ctx context.Context, s *subject, steps []step, done, failed i
 		}
 		if !ok {
 			failed++
+		}
+		if failed > i && failed >= hopeless {
+			return muster.Errorf(muster.EUnavailable, "no launch came to an end: %s", j.lastFailure(steps[:i+1])).
+				WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
 		}
 		now := j.r.c.Clock.Now()
 		each := now.Sub(began) / time.Duration(i+1-done)

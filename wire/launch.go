@@ -54,7 +54,7 @@ type LaunchReply struct {
 const (
 	ProbeAccount = "muster-probe"
 	ProbeUID     = 19999
-	ProbeHome    = "/run/muster/probe"
+	ProbeHome    = "/run/muster-probe"
 )
 
 // MaxLaunchBytes is how much output of a launch is kept.
