@@ -1,0 +1,149 @@
+package trend
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/stat"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// What a history of a class rests on at least. From fewer machines nobody knows how
+// much machines differ; those that are known themselves can be held against what
+// they showed before.
+const (
+	fewestMachines     = 6
+	fewestCertificates = 8
+	fewestOfEach       = 3
+)
+
+// ClassFigure is what machines of a class show: the scale for judging one of them.
+type ClassFigure struct {
+	// Median is over machines, of the medians of each, in the unit of the figure.
+	Median float64
+	// Spread is that of a single new figure of any machine, on logarithms: machines
+	// differ, and each of them from time to time.
+	Spread stat.Scale
+	// Machines and Certificates are what it rests on. Of figures between nodes,
+	// machines that were measured together count as one.
+	Machines, Certificates int
+}
+
+// String says what it rests on.
+func (f ClassFigure) String() string {
+	return fmt.Sprintf("the median of %d certificates of %d machines", f.Certificates, f.Machines)
+}
+
+// Class is the history of a class: from certificates in which nothing was found
+// wrong (at first there is nothing to compare with, and their verdict is unknown),
+// on hardware that nobody else used, under the conditions of another certificate,
+// as far as they change the figure. A metric of which there is too little is left
+// out: fewer than 6 machines, unless those to be judged are given and all known by
+// at least 3 certificates each, and 8 certificates in all.
+//
+// Figures between nodes come from certificates of clusters of the class, machines
+// that were measured together counting like one machine.
+func Class(certs []muster.Certificate, like muster.Certificate, machines []muster.MachineID) map[Key]ClassFigure {
+	like.Certified, like.Caveats = true, nil // whether the one is that is judged now is another matter
+	g := gathered{}
+	for _, c := range certs {
+		if c.Certified && (c.Verdict == muster.GradePass || c.Verdict == muster.GradeUnknown) && c.Class == like.Class && c.Class != "" {
+			g.take(c, differences([]muster.Certificate{like}, []muster.Certificate{c}, nil))
+		}
+	}
+	out := map[Key]ClassFigure{}
+	for k, o := range g {
+		var judged []string
+		for _, m := range machines {
+			judged = append(judged, string(m))
+		}
+		if o.scope == ofPairs {
+			judged = []string{jointly(machines)}
+		}
+		if f, ok := o.figure(judged); ok {
+			out[k] = f
+		}
+	}
+	return out
+}
+
+// gathered are the values of each metric, by machine.
+type gathered map[Key]*ofMachines
+
+type ofMachines struct {
+	scope  scope
+	less   bool
+	groups map[string][]float64 // logs
+}
+
+func (g gathered) take(c muster.Certificate, differ []wire.Difference) {
+	name := string(c.Machine)
+	if c.Kind == muster.CertifiesCluster {
+		var list []muster.MachineID
+		for _, n := range c.Nodes {
+			list = append(list, n.Machine)
+		}
+		name = jointly(list)
+	}
+	for k, f := range figures([]muster.Certificate{c}, "") {
+		x, ok := logs([]float64{f.median}, f.less)
+		if f.scope == ofWhole || !ok || stopped(differ, k.Name, f.scope) != "" {
+			continue
+		}
+		if g[k] == nil {
+			g[k] = &ofMachines{scope: f.scope, less: f.less, groups: map[string][]float64{}}
+		}
+		g[k].groups[name] = append(g[k].groups[name], x[0])
+	}
+}
+
+// jointly names machines that are measured together.
+func jointly(list []muster.MachineID) string {
+	var words []string
+	for _, m := range slices.Sorted(slices.Values(list)) {
+		words = append(words, string(m))
+	}
+	return strings.Join(words, " ")
+}
+
+// figure takes machines as drawn from a class, and figures of one machine as drawn
+// from times: a new figure differs by both. How well that is known follows
+// Satterthwaite (1946), An approximate distribution of estimates of variance
+// components.
+func (o *ofMachines) figure(judged []string) (ClassFigure, bool) {
+	n := 0
+	var medians []float64
+	var each [][]float64
+	for _, list := range o.groups {
+		n += len(list)
+		medians, each = append(medians, stat.Median(list)), append(each, list)
+	}
+	unknown := slices.ContainsFunc(judged, func(m string) bool { return len(o.groups[m]) < fewestOfEach })
+	if len(medians) < fewestMachines && (len(judged) == 0 || unknown || n < fewestCertificates) {
+		return ClassFigure{}, false
+	}
+	f := ClassFigure{Median: fromLog(stat.Median(medians), o.less), Machines: len(medians), Certificates: n}
+	between, few := stat.ScaleOf(medians)
+	within, once := stat.Pooled(each)
+	switch {
+	case few != nil && once != nil:
+		return f, false
+	case few != nil: // one machine, against itself
+		f.Spread = within
+		return f, true
+	case once != nil: // each machine once: they differ by both already
+		f.Spread = between
+		return f, true
+	}
+	b, w := between.Value*between.Value, within.Value*within.Value
+	f.Spread = stat.Scale{Value: math.Sqrt(b + w), DF: between.DF, N: len(medians)}
+	if b+w > 0 {
+		f.Spread.DF = max(1, (b+w)*(b+w)/(b*b/between.DF+w*w/within.DF))
+		// As many independent figures as would know the median as well.
+		f.Spread.N = max(len(medians), min(n, int((b+w)/(b/float64(len(medians))+w/float64(n)))))
+	}
+	return f, true
+}
