@@ -1,6 +1,7 @@
 package muster
 
 import (
+	"fmt"
 	"regexp"
 	"time"
 )
@@ -80,4 +81,9 @@ type HPLRun struct {
 	// Residual is the scaled residual of the check, which must be below 16.
 	Residual float64 `json:"residual,omitempty"`
 	Problem  string  `json:"problem,omitempty"`
+}
+
+// HPLText is a result in one line: "61.3 Gflop/s on 2 nodes with 2 cores".
+func HPLText(r HPLResult) string {
+	return fmt.Sprintf("%.4g Gflop/s on %d nodes with %d cores", r.Rate.Median/1e9, len(r.Nodes), r.Cores)
 }

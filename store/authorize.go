@@ -17,7 +17,7 @@ const (
 
 // record is what authorize needs to know of one.
 type record struct {
-	kind    string // cluster, node, certificate, volume, machine, user, token, audit, history, secret, join, meta
+	kind    string // cluster, node, certificate, hpl, volume, machine, user, token, audit, history, secret, join, meta
 	owner   string
 	project string
 	// guest: the actor is one of the users of the cluster that it is, or is of.
@@ -30,9 +30,9 @@ type record struct {
 // it, is told so.
 //
 // Muster itself may do everything. Administrators may do everything but read
-// secrets and make certificates. Everybody else: their own and their projects' clusters, nodes and
+// secrets and make certificates and results of HPL. Everybody else: their own and their projects' clusters, nodes and
 // volumes, read and write; clusters and nodes of other projects that list them
-// as users, read only; certificates of the clusters that they see; machines, read only (blank hides the tenant); themselves and
+// as users, read only; certificates and results of HPL of the clusters that they see; machines, read only (blank hides the tenant); themselves and
 // people of their projects, read only (but their own keys they may change);
 // their own tokens; the audit lines of their projects and about themselves.
 func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
@@ -56,7 +56,7 @@ func allowed(who muster.Actor, v verb, r record) bool {
 	switch r.kind {
 	case "secret", "join", "meta":
 		return false
-	case "certificate":
+	case "certificate", "hpl":
 		if v == write {
 			return false
 		}
@@ -65,7 +65,7 @@ func allowed(who muster.Actor, v verb, r record) bool {
 		return true
 	}
 	switch r.kind {
-	case "cluster", "node", "certificate":
+	case "cluster", "node", "certificate", "hpl":
 		return mine(who, r) || v == read && r.guest
 	case "volume":
 		return mine(who, r)

@@ -61,6 +61,13 @@ func TestPlans(t *testing.T) {
 			_, _ = tx.Certificates(CertificateFilter{Machine: "m1"})
 			_, _ = tx.Certificates(CertificateFilter{Class: "epyc", Kind: muster.CertifiesNode})
 			_ = sys.PutCertificate(planCertificate(t, id))
+			_ = sys.PutHPL(planHPL(id))
+			_, _ = tx.HPL("hr-2222222222")
+			_, _ = tx.HPLResults(HPLFilter{Limit: 3})
+			_, _ = tx.HPLResults(HPLFilter{Cluster: id})
+			_, _ = tx.HPLResults(HPLFilter{Cluster: id, Fastest: true, Limit: 1})
+			_, _ = tx.HPLResults(HPLFilter{Class: "epyc", Fastest: true, Limit: 1})
+			_, _ = tx.HPLResults(HPLFilter{Class: "epyc"})
 			_, _ = tx.Clusters(ClusterFilter{Living: true, Limit: 3})
 			_, _ = tx.Clusters(ClusterFilter{Phases: []muster.ClusterPhase{"queued"}})
 			_, _ = tx.Nodes(id)
@@ -138,6 +145,14 @@ func planCertificate(t *testing.T, id muster.ClusterID) certificate.Signed {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func planHPL(id muster.ClusterID) muster.HPLResult {
+	run := muster.HPLRun{HPLSetting: muster.HPLSetting{N: 192, NB: 192, P: 1, Q: 1, PerNode: 1, Threads: 1}, Part: "figure", Rate: 1e9}
+	return muster.HPLResult{
+		Version: 1, ID: muster.NewHPLID(), Cluster: id, Nodes: []string{"n01"}, Cores: 1, Made: time.Now(), Setting: run.HPLSetting, PerCore: 1e9,
+		Rate: muster.Metric{Name: "hpl", Unit: "flop/s", Launches: 1, Median: 1e9, Min: 1e9, Max: 1e9, Verdict: muster.GradeUnknown}, Best: run, Runs: []muster.HPLRun{run},
+	}
 }
 
 func details(t *testing.T, rows *sql.Rows) (out []string) {

@@ -32,6 +32,8 @@ func Suite(t *testing.T, open Open) {
 		{"Superseded", testSuperseded},
 		{"ForeignCertificates", testForeignCertificates},
 		{"CertificateProperty", testCertificateProperty},
+		{"HPL", testHPL},
+		{"ForeignHPL", testForeignHPL},
 		{"MachineOnce", testMachineOnce},
 		{"MachineHistory", testMachineHistory},
 		{"MachineHistoryBounds", testMachineHistoryBounds},
