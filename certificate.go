@@ -184,6 +184,9 @@ type Finding struct {
 	Confirmed bool `json:"confirmed"`
 	// Cause is what it probably is, in words; empty where nothing tells.
 	Cause string `json:"cause,omitempty"`
+	// CauseCode names that for programs: cpu-quota, half-link, low-clock,
+	// memory-hog, noisy-process, swap, wrong-blas.
+	CauseCode string `json:"cause_code,omitempty"`
 }
 
 // Grade is the verdict on a figure, a node or a cluster.

@@ -37,6 +37,7 @@ func (c Certificate) Check() error {
 		field := fmt.Sprintf("findings[%d]", i)
 		p.when(f.Code == "", field+".code", "is missing")
 		p.when(f.Text == "", field+".text", "is missing")
+		p.when(f.CauseCode != "" && f.Cause == "", field+".cause", "is missing, and its code is %s", f.CauseCode)
 		for name, v := range map[string]*float64{"seen": f.Seen, "expected": f.Expected, "loss": f.Loss, "chance": f.Chance} {
 			p.when(v != nil && !finite(*v), field+"."+name, "is no finite number")
 		}

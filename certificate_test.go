@@ -98,6 +98,7 @@ func TestCertificateCheck(t *testing.T) {
 		"metrics[0].spread":           func(c *muster.Certificate) { c.Metrics[0].Spread.Value = -1 },
 		"metrics[0].detectable":       func(c *muster.Certificate) { c.Metrics[0].Detectable = &nan },
 		"findings[0].code":            func(c *muster.Certificate) { c.Findings[0].Code = "" },
+		"findings[0].cause":           func(c *muster.Certificate) { c.Findings[0].CauseCode = "swap" },
 		"findings[0].seen":            func(c *muster.Certificate) { c.Findings[0].Seen = &nan },
 		"findings[0].chance: is not":  func(c *muster.Certificate) { two := 2.0; c.Findings[0].Chance = &two },
 		"schedule.launches":           func(c *muster.Certificate) { c.Schedule.Launches = 0 },

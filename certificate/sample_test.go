@@ -82,7 +82,7 @@ func node() muster.Certificate {
 		},
 		Findings: []muster.Finding{{
 			Code: "slow-node", Text: "n01 reads memory slower than its class", Node: "n01", Machine: "local-03", Metric: "stream.triad",
-			Seen: ptr(30.123456789e9), Expected: ptr(33e9), Loss: ptr(0.087), Chance: ptr(0.0004), Confirmed: true, Cause: "a neighbour, or a missing memory channel",
+			Seen: ptr(30.123456789e9), Expected: ptr(33e9), Loss: ptr(0.087), Chance: ptr(0.0004), Confirmed: true, Cause: "a neighbour, or a missing memory channel", CauseCode: "memory-hog",
 		}},
 		Omitted: []muster.Omission{{What: "pairs", Text: "no other node was idle: deferred"}},
 		Use:     []muster.UseSeries{{Node: "n01", Start: noon().Add(-time.Minute), Step: 20, CPU: []float64{0.1, 1.98, 0.75}}},
