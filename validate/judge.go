@@ -67,6 +67,8 @@ type History struct {
 	Median float64
 	// Spread is between the logarithms of machines that passed.
 	Spread stat.Scale
+	// Text says what it rests on.
+	Text string
 }
 
 // Judged is one figure of one node.
@@ -179,6 +181,7 @@ func (r Rules) history(f Figure, list []Judged, logs []float64) error {
 			return err
 		}
 		list[i].against(f, p, logs[i], muster.SourceHistory)
+		list[i].Metric.Reference.Text = h.Text
 	}
 	return nil
 }

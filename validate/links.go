@@ -181,6 +181,7 @@ func (out *FabricJudged) tiers(r Rules, f Fabric, as Figure, tiers []Distance, f
 				return err
 			}
 			t.against(as, p, log, muster.SourceHistory)
+			t.Metric.Reference.Text = h.Text
 		}
 		out.Tiers = append(out.Tiers, t)
 	}
@@ -262,6 +263,7 @@ func (out *FabricJudged) old(r Rules, f Fabric, as Figure) error {
 			return err
 		}
 		l.against(as, p, log, muster.SourceHistory)
+		l.Metric.Reference.Text = h.Text
 	}
 	return nil
 }

@@ -1,0 +1,49 @@
+package validate
+
+import (
+	"github.com/muster-hpc/muster/trend"
+)
+
+// Remember gives figures the history of their class. of tells what machines of a
+// class show, as trend.Class does; nil or empty where there is too little. Figures
+// between nodes have one only where all nodes are of one class.
+func (c *Collected) Remember(nodes []Node, of func(class string) map[trend.Key]trend.ClassFigure) {
+	known := map[string]map[trend.Key]trend.ClassFigure{}
+	for _, n := range nodes {
+		if _, ok := known[n.Class]; !ok {
+			known[n.Class] = of(n.Class)
+		}
+	}
+	for i := range c.Nodes {
+		f := &c.Nodes[i]
+		if len(f.Series) == 0 {
+			continue
+		}
+		class := nodes[f.Series[0].Node].Class
+		f.History = history(known[class], trend.Key{Name: f.Name, Size: f.Size, Threads: f.Threads}, class)
+	}
+	if len(known) != 1 {
+		return
+	}
+	class := nodes[0].Class
+	for i := range c.Fabrics {
+		f := &c.Fabrics[i]
+		f.History = map[Distance]*History{}
+		for _, l := range f.Links {
+			if _, ok := f.History[l.Distance]; ok {
+				continue
+			}
+			if h := history(known[class], trend.Key{Name: f.Name, Size: f.Size, Distance: string(l.Distance)}, class); h != nil {
+				f.History[l.Distance] = h
+			}
+		}
+	}
+}
+
+func history(known map[trend.Key]trend.ClassFigure, k trend.Key, class string) *History {
+	f, ok := known[k]
+	if !ok {
+		return nil
+	}
+	return &History{Median: f.Median, Spread: f.Spread, Text: f.String() + " of class " + class}
+}

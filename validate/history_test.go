@@ -1,0 +1,106 @@
+package validate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/stat"
+	"github.com/muster-hpc/muster/trend"
+	"github.com/muster-hpc/muster/validate"
+)
+
+// What certificates of a class say is what the next of its machines are judged by:
+// two nodes, who could not convict each other, see the slow one.
+func TestRemember(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 12))
+	var nodes []validate.Node
+	for i, p := range racks(2, 4) {
+		nodes = append(nodes, validate.Node{Name: fmt.Sprintf("n%02d", i+1), Class: "epyc", Place: p})
+	}
+	launches := func(slow, link float64) validate.Collected {
+		var list []validate.Launch
+		for range 6 {
+			noisy := func(metric, host, peer string, v float64) validate.Sample {
+				v *= 1 + 0.003*r.NormFloat64()
+				return validate.Sample{Metric: metric, Unit: "B/s", Host: host, Peer: peer, Value: v, Min: v, Max: v, N: 5, Rank: -1, PeerRank: -1, Round: -1}
+			}
+			list = append(list, validate.Launch{Samples: []validate.Sample{
+				noisy("stream.triad", "n01", "", 1e10), noisy("stream.triad", "n02", "", 1e10*slow), noisy("pair.bandwidth", "n01", "n02", 1e9*link),
+			}})
+		}
+		return validate.Collect(nodes, list)
+	}
+	if len(launches(1, 1).Nodes) != 1 {
+		t.Fatal("the two nodes are of one figure")
+	}
+	judge := func(c validate.Collected) (validate.Results, []muster.Certificate) {
+		s := subject(2)
+		for i := range s.Nodes {
+			s.Nodes[i].Node = nodes[i]
+		}
+		var out validate.Results
+		var err error
+		if out.Nodes, err = validate.NodeRules(s.Level).Suspects(c.Nodes); err != nil {
+			t.Fatal(err)
+		}
+		f, err := validate.LinkRules(s.Level).Fabric(c.Fabrics[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Fabrics = []validate.FabricJudged{f}
+		list := validate.NodeCertificates(s, out)
+		var entries []muster.CertifiedNode
+		for _, n := range list {
+			entries = append(entries, muster.CertifiedNode{Node: n.Node, Machine: n.Machine, Certificate: n.ID, Digest: "sha256:" + muster.Digest(fmt.Sprintf("%064x", 1)), Certified: n.Certified, Verdict: n.Verdict})
+		}
+		return out, append(list, validate.Manifest(s, out, entries, nil))
+	}
+	var past []muster.Certificate
+	for range 12 {
+		_, certs := judge(launches(1, 1))
+		for _, c := range certs {
+			if err := c.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		past = append(past, certs...)
+	}
+	asked := 0
+	remember := func(c validate.Collected) validate.Collected {
+		c.Remember(nodes, func(class string) map[trend.Key]trend.ClassFigure {
+			asked++
+			if class != "epyc" {
+				t.Errorf("asked for %q", class)
+			}
+			return trend.Class(past, past[0], []muster.MachineID{"m0", "m1"})
+		})
+		return c
+	}
+	out, certs := judge(remember(launches(0.9, 0.5)))
+	if asked != 1 {
+		t.Errorf("asked %d times for one class", asked)
+	}
+	for _, j := range out.Nodes {
+		if want := map[int]muster.Grade{0: muster.GradePass, 1: muster.GradeLow}[j.Node]; j.Metric.Verdict != want || j.Metric.Reference.Text != "the median of 24 certificates of 2 machines of class epyc" {
+			t.Errorf("node %d is %s, want %s: %+v %+v", j.Node, j.Metric.Verdict, want, j.Metric.Reference, j.Metric.Spread)
+		}
+	}
+	if l := out.Fabrics[0].Links[0]; l.Metric.Verdict != muster.GradeLow || l.Metric.Reference.Source != muster.SourceHistory {
+		t.Errorf("%+v", l.Metric)
+	}
+	if certs[2].Verdict != muster.GradeLow || len(certs[2].Pairs.Metrics) != 1 || len(certs[2].Pairs.Metrics[0].ByLaunch) != 6 {
+		t.Errorf("%+v", certs[2].Pairs)
+	}
+	// Machines of several classes have no history of what is between them.
+	nodes[1].Class = "other"
+	c := launches(1, 1)
+	c.Remember(nodes, func(string) map[trend.Key]trend.ClassFigure {
+		return map[trend.Key]trend.ClassFigure{{Name: "pair.bandwidth", Distance: "rack"}: {Median: 1}, {Name: "stream.triad"}: {Median: 2, Spread: stat.Scale{Value: 1, DF: 1, N: 2}}}
+	})
+	if c.Fabrics[0].History != nil || c.Nodes[0].History == nil || c.Nodes[1].History == nil {
+		t.Errorf("%+v", c.Fabrics[0].History)
+	}
+}
