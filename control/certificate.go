@@ -2,10 +2,16 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
+
+// mostCertificates is how many certificates a list has at once.
+const mostCertificates = 1000
 
 // SigningKeys are the public keys by which this server's certificates are
 // verified. They are for everybody.
@@ -15,4 +21,90 @@ func (s *Service) SigningKeys(context.Context) wire.SigningKeys {
 		out.Keys = append(out.Keys, s.Config.SigningKeys()...)
 	}
 	return out
+}
+
+// Certificates lists certificates that the actor may see, newest first.
+func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.CertificateQuery) ([]wire.CertificateRow, error) {
+	out := []wire.CertificateRow{}
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		f := store.CertificateFilter{Node: q.Node, Machine: q.Machine, Class: q.Class, Kind: q.Kind, Present: q.Present, Since: q.Since, Limit: q.Limit}
+		if f.Limit <= 0 || f.Limit > mostCertificates {
+			f.Limit = mostCertificates
+		}
+		if q.Cluster != "" {
+			c, err := tx.FindCluster(q.Cluster)
+			if err != nil {
+				return err
+			}
+			f.Cluster = c.ID
+		}
+		list, err := tx.Certificates(f)
+		if err != nil {
+			return err
+		}
+		names := map[muster.ClusterID]string{}
+		for _, c := range list {
+			if _, ok := names[c.Cluster]; !ok {
+				cluster, err := tx.Cluster(c.Cluster)
+				if err != nil && muster.CodeOf(err) != muster.ENotFound {
+					return err
+				}
+				names[c.Cluster] = cluster.Name
+			}
+			out = append(out, wire.CertificateRow{
+				ID: c.ID, Kind: c.Kind, Cluster: c.Cluster, ClusterName: names[c.Cluster], Node: c.Node, Machine: c.Machine, Class: c.Class, Level: c.Level,
+				Verdict: c.Verdict, Certified: c.Certified, Made: c.Made, Expires: c.Expires, Digest: c.Digest, SupersededBy: c.SupersededBy,
+			})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Certificate returns a certificate in its envelope, byte by byte as it was signed.
+func (s *Service) Certificate(ctx context.Context, who muster.Actor, id muster.CertificateID) ([]byte, error) {
+	var out []byte
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		var err error
+		out, err = tx.CertificateEnvelope(id)
+		return err
+	})
+	return out, err
+}
+
+// readCertificates reads certificates; those that are not kept any more are left out.
+func readCertificates(tx *store.Tx, ids ...muster.CertificateID) ([]muster.Certificate, error) {
+	var out []muster.Certificate
+	for _, id := range ids {
+		body, err := tx.CertificateEnvelope(id)
+		if muster.CodeOf(err) == muster.ENotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, err := certificate.Read(body)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c.Certificate)
+	}
+	return out, nil
+}
+
+// nodesOf are the certificates that a manifest names.
+func nodesOf(c muster.Certificate) []muster.CertificateID {
+	var ids []muster.CertificateID
+	for _, n := range c.Nodes {
+		ids = append(ids, n.Certificate)
+	}
+	return ids
+}
+
+// agoOf is a time so long ago; zero for none.
+func (s *Service) agoOf(d time.Duration) time.Time {
+	if d <= 0 {
+		return time.Time{}
+	}
+	return s.Clock.Now().Add(-d)
 }

@@ -42,7 +42,8 @@ type CertificateFilter struct {
 	Class   string
 	Kind    muster.CertificateKind
 	Present bool // leave out superseded ones
-	Limit   int  // the newest so many; 0: all
+	Since   time.Time
+	Limit   int // the newest so many; 0: all
 }
 
 const certificateColumns = `id, owner, project, kind, cluster, node, machine, class, level, verdict, certified, made, expires, digest, coalesce(superseded, '')`
@@ -166,6 +167,9 @@ func (tx *Tx) Certificates(f CertificateFilter) ([]Certificate, error) {
 	}
 	if f.Present {
 		w.and("superseded IS NULL")
+	}
+	if !f.Since.IsZero() {
+		w.and("made >= ?", nanos(f.Since))
 	}
 	w.by("made DESC, n DESC", f.Limit)
 	return tx.certificates(w.cond, w.args...)

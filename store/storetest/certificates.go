@@ -88,6 +88,7 @@ func testCertificates(t *testing.T, fresh freshFunc) {
 			"node":    {store.CertificateFilter{Cluster: c.ID, Node: "n01"}, []muster.CertificateID{n1.ID}},
 			"machine": {store.CertificateFilter{Machine: "m-n02"}, []muster.CertificateID{n2.ID}},
 			"class":   {store.CertificateFilter{Class: "epyc", Limit: 1}, []muster.CertificateID{n2.ID}},
+			"since":   {store.CertificateFilter{Since: n2.Made}, []muster.CertificateID{n2.ID}},
 			"kind":    {store.CertificateFilter{Kind: muster.CertifiesCluster}, nil},
 		} {
 			list, err := tx.Certificates(f.filter)
