@@ -196,11 +196,16 @@ func checkMetrics(p *problems, list string, metrics []Metric) {
 		if v := m.Reference; v != nil {
 			p.when(!finite(v.Value) || v.Source == "", field+".reference", "has no finite value or no source")
 		}
+		for _, v := range m.Others {
+			p.when(!finite(v.Value) || v.Source == "", field+".other_references", "have one with no finite value or no source")
+		}
 		if v := m.Spread; v != nil {
 			p.when(!finite(v.Value) || v.Value < 0 || v.Source == "", field+".spread", "has no value that can be or no source")
 		}
 		p.when(m.Detectable != nil && (!finite(*m.Detectable) || *m.Detectable < 0), field+".detectable", "is no share")
-		p.when((m.Verdict == GradePass || m.Verdict == GradeLow) && m.Reference == nil, field+".reference", "is missing, and the verdict is %s", m.Verdict)
+		judged := m.Verdict == GradePass || m.Verdict == GradeLow
+		p.when(judged && m.Reference == nil, field+".reference", "is missing, and the verdict is %s", m.Verdict)
+		p.when(judged && m.Reference != nil && m.Reference.Source == SourcePeak, field+".reference", "is a theoretical peak, which nobody is judged by")
 	}
 }
 

@@ -95,6 +95,8 @@ func TestCertificateCheck(t *testing.T) {
 		"metrics[0].interval.level":   func(c *muster.Certificate) { c.Metrics[0].Interval.Level = 95 },
 		"metrics[0].reference: has":   func(c *muster.Certificate) { c.Metrics[0].Reference.Source = "" },
 		"metrics[0].reference: is":    func(c *muster.Certificate) { c.Metrics[0].Reference = nil },
+		"is a theoretical peak":       func(c *muster.Certificate) { c.Metrics[0].Reference.Source = muster.SourcePeak },
+		"metrics[0].other_references": func(c *muster.Certificate) { c.Metrics[0].Others = []muster.Reference{{Value: 1}} },
 		"metrics[0].spread":           func(c *muster.Certificate) { c.Metrics[0].Spread.Value = -1 },
 		"metrics[0].detectable":       func(c *muster.Certificate) { c.Metrics[0].Detectable = &nan },
 		"findings[0].code":            func(c *muster.Certificate) { c.Findings[0].Code = "" },

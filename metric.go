@@ -29,6 +29,9 @@ type Metric struct {
 	Max float64 `json:"max"`
 	// Reference is what the figure should be.
 	Reference *Reference `json:"reference,omitempty"`
+	// Others are what it can be held against, too: what theory allows, what the
+	// site promises. A theoretical peak is never the reason of a verdict.
+	Others []Reference `json:"other_references,omitempty"`
 	// Spread is how much such figures differ where nothing is wrong.
 	Spread *Spread `json:"spread,omitempty"`
 	// Detectable is the smallest defect that could have been seen with so many

@@ -76,6 +76,7 @@ func node() muster.Certificate {
 			{
 				Name: "stream.triad", Unit: "B/s", Threads: 2, Launches: 6, Samples: 60, Median: 30.123456789e9, Interval: &muster.Interval{Low: 29e9, High: 31e9, Level: 0.96875},
 				Min: 28e9, Max: 32e9, ByLaunch: []float64{30.2e9, 29e9, 31e9, 30.046913578e9, 30.5e9, 29.8e9}, Reference: &muster.Reference{Value: 33e9, Source: muster.SourceHistory, Text: "the median of 40 figures of class epyc-16"},
+				Others: []muster.Reference{{Value: 30e9, Source: muster.SourcePromise, Text: "promised by the site"}},
 				Spread: &muster.Spread{Value: 0.02, Source: muster.SourceHistory, Count: 40}, Detectable: ptr(0.06), Verdict: muster.GradeLow,
 			},
 			{Name: "latency", Unit: "s", Size: 1 << 20, Less: true, Launches: 1, Samples: 3, Median: 1e-7, Min: 9.9e-8, Max: 0.00000012, Verdict: muster.GradeUnknown},

@@ -114,7 +114,11 @@ func named(m muster.Metric) string {
 // that is missing of the speed is told for both.
 func compared(j Judged) string {
 	m := j.Metric
-	text := fmt.Sprintf("%.4g %s, and %.4g is normal", m.Median, m.Unit, m.Reference.Value)
+	is := "normal"
+	if m.Reference.Source == muster.SourcePromise {
+		is = "promised"
+	}
+	text := fmt.Sprintf("%.4g %s, and %.4g is %s", m.Median, m.Unit, m.Reference.Value, is)
 	return text + fmt.Sprintf(" (%.0f %% of the speed is missing)", 100*j.Deficit)
 }
 

@@ -2,10 +2,9 @@ package validate
 
 import "strings"
 
-// MetricUnit is the unit of a metric of the probe; false if there is none of that
-// name. Names are stable: what is measured in another way gets another name.
-func MetricUnit(name string) (string, bool) {
-	for _, m := range []struct{ name, unit string }{
+// metricUnits are the metrics of the probe. A star stands for one word.
+func metricUnits() []struct{ name, unit string } {
+	return []struct{ name, unit string }{
 		{"dgemm", "flop/s"},
 		{"stream.copy", "B/s"}, {"stream.scale", "B/s"}, {"stream.add", "B/s"}, {"stream.triad", "B/s"},
 		{"latency", "s"},
@@ -17,7 +16,13 @@ func MetricUnit(name string) (string, bool) {
 		{"ring.random.latency", "s"}, {"ring.random.bandwidth", "B/s"},
 		{"alltoall", "B/s"},
 		{"io.shared.write", "B/s"}, {"io.shared.read", "B/s"}, {"io.each.write", "B/s"}, {"io.each.read", "B/s"},
-	} {
+	}
+}
+
+// MetricUnit is the unit of a metric of the probe; false if there is none of that
+// name. Names are stable: what is measured in another way gets another name.
+func MetricUnit(name string) (string, bool) {
+	for _, m := range metricUnits() {
 		group, any := strings.CutSuffix(m.name, "*")
 		if !any && name == m.name || any && len(name) > len(group) && strings.HasPrefix(name, group) && !strings.ContainsAny(name[len(group):], ".*") {
 			return m.unit, true
