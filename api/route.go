@@ -60,6 +60,7 @@ func (a *API) routes() {
 	a.siteRoutes()
 	a.certificateRoutes()
 	a.usageRoutes()
+	a.benchRoutes()
 	a.logRoutes()
 	a.eventRoutes()
 }
