@@ -1,0 +1,87 @@
+package page
+
+import "strings"
+
+// about is what people are told of a metric.
+type about struct {
+	Name  string
+	Title string
+	What  string // in a sentence: what it is
+	group int    // the order on the page
+}
+
+// catalog has the metrics of decision 9 in the order in which people ask for them.
+// A name that ends in * is of all that begin so.
+func catalog() []about {
+	list := []about{
+		{Name: "dgemm", Title: "Matrix product", What: "Floating-point operations per second in a product of large matrices of 64-bit numbers, by the library of linear algebra that programs of this image use. The nearest to what the processor can do at best."},
+		{Name: "hpl*", Title: "Linpack", What: "Floating-point operations per second while solving a large dense system of equations, as the Top500 list counts them."},
+		{Name: "stream.triad", Title: "Memory bandwidth, triad", What: "Bytes per second between processors and memory in a = b + s·c over arrays that fit no cache. Most simulations are bound by it."},
+		{Name: "stream.copy", Title: "Memory bandwidth, copy", What: "The same in a = b."},
+		{Name: "stream.scale", Title: "Memory bandwidth, scale", What: "The same in a = s·b."},
+		{Name: "stream.add", Title: "Memory bandwidth, add", What: "The same in a = b + c."},
+		{Name: "latency", Title: "Memory latency", What: "How long one read takes where each address is known only from the read before, in a piece of memory of the given size: small ones lie in caches, large ones do not."},
+		{Name: "noise.share", Title: "Operating system noise", What: "The share of computing time that is lost to whatever else runs on the node, found by doing the same small work again and again."},
+		{Name: "noise.median", Title: "Noise, median", What: "How long a fixed piece of work of about a millisecond takes, as a rule."},
+		{Name: "noise.p99", Title: "Noise, 1 in 100", What: "One piece of that work in a hundred takes at least so long."},
+		{Name: "noise.p999", Title: "Noise, 1 in 1,000", What: "One piece of that work in a thousand takes at least so long. In programs where all wait for the slowest, this is what counts."},
+		{Name: "noise.max", Title: "Noise, longest", What: "The longest that this piece of work took."},
+		{Name: "pair.latency", Title: "Latency between nodes", What: "Half of the time that a message of 8 bytes takes to another node and back: what small messages cost."},
+		{Name: "pair.bandwidth", Title: "Bandwidth between nodes", What: "Bytes per second from one node to another, with several messages on their way at once."},
+		{Name: "pair.both", Title: "Bandwidth, both ways", What: "The same in both directions at once, in sum."},
+		{Name: "ring.natural.latency", Title: "Ring latency, in order", What: "All processes send 8 bytes to both neighbours at once, in their natural order; the slowest counts."},
+		{Name: "ring.natural.bandwidth", Title: "Ring bandwidth, in order", What: "The same with messages of 2 MB, sent by each process."},
+		{Name: "ring.random.latency", Title: "Ring latency, random", What: "The same as in order, with neighbours drawn by chance, so that most messages cross the network."},
+		{Name: "ring.random.bandwidth", Title: "Ring bandwidth, random", What: "Bytes per second sent by each process to neighbours drawn by chance."},
+		{Name: "alltoall", Title: "All to all", What: "Bytes per second sent by each process while each sends to all others: the heaviest load on the network."},
+		{Name: "io.shared.write", Title: "Writing one shared file", What: "All processes write parts of one file through MPI."},
+		{Name: "io.shared.read", Title: "Reading one shared file", What: "All processes read parts of one file that other nodes wrote."},
+		{Name: "io.each.write", Title: "Writing a file each", What: "Each process writes a file of its own."},
+		{Name: "io.each.read", Title: "Reading a file each", What: "Each process reads a file that another node wrote."},
+		{Name: "core.int*", Title: "One core, integers", What: "Operations per second of one thread in small programs that calculate with integers."},
+		{Name: "core.mem*", Title: "One core, memory", What: "Operations per second of one thread in small programs that move data."},
+		{Name: "core.fp*", Title: "One core, floating point", What: "Operations per second of one thread in small programs that calculate with floating-point numbers."},
+		{Name: "mix*", Title: "Arithmetic as compiled", What: "One and the same floating-point program, compiled with less or more optimisation (O0 to O3): what users' own programs can expect."},
+		{Name: "disk*", Title: "Disk", What: "Reading and writing a block device."},
+		{Name: "net*", Title: "Network by sockets", What: "What programs reach that send by TCP or UDP, without MPI."},
+	}
+	for i := range list {
+		list[i].group = i
+	}
+	return list
+}
+
+// unknownMetric is the place of metrics that this program does not know.
+const unknownMetric = 1 << 10
+
+// aboutMetric is what people are told of a metric, by its name.
+func aboutMetric(name string) about {
+	for _, a := range catalog() {
+		stem, many := strings.CutSuffix(a.Name, "*")
+		switch {
+		case name == a.Name:
+			return a
+		case many && strings.HasPrefix(name, stem):
+			if rest := strings.TrimLeft(name[len(stem):], ".-"); rest != "" {
+				a.Title += ": " + rest
+			}
+			a.Name = name
+			return a
+		}
+	}
+	return about{Name: name, Title: name, What: "A newer program than the one that wrote this page knows what it is.", group: unknownMetric}
+}
+
+// unitText says which unit is meant, and which way is better.
+func unitText(unit string, less bool) string {
+	text := map[string]string{
+		"s": "seconds", "B/s": "bytes per second", "flop/s": "floating-point operations per second", "op/s": "operations per second", "1": "a share",
+	}[unit]
+	if text == "" {
+		text = unit
+	}
+	if less {
+		return text + "; less is better"
+	}
+	return text + "; more is better"
+}

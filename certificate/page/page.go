@@ -1,0 +1,333 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+//go:embed page.html page.css
+var files embed.FS
+
+// More is what a page says beside what was signed.
+type More struct {
+	// Digest is of what was signed, and Key the fingerprint of the key that signed.
+	Digest muster.Digest
+	Key    string
+	// Verified is the time as of which signatures were found to be genuine and in
+	// force. Where it is zero, the page says that nobody looked.
+	Verified time.Time
+}
+
+// Write writes the page of a certificate: of a cluster, with the certificates of its
+// nodes in any order, or of one node, without others. It is one HTML file that needs
+// nothing else. An error is one of w.
+func Write(w io.Writer, c muster.Certificate, nodes []muster.Certificate, more More) error {
+	css, err := files.ReadFile("page.css")
+	if err != nil {
+		return err
+	}
+	t, err := template.New("page.html").Funcs(template.FuncMap{
+		"time": when, "percent": percent, "class": gradeClass, "words": gradeText, "sign": gradeSign,
+	}).ParseFS(files, "page.html")
+	if err != nil {
+		return err
+	}
+	v := view(clean(c), clean(nodes), clean(more))
+	// The style is ours and has a hash, so that the browser takes no other.
+	v.Style = template.CSS(css)
+	sum := sha256.Sum256(css)
+	v.Policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+	var out bytes.Buffer
+	if err := t.Execute(&out, v); err != nil {
+		return err
+	}
+	_, err = w.Write(out.Bytes())
+	return err
+}
+
+// content is all that a page says.
+type content struct {
+	Style  template.CSS
+	Policy string
+
+	C                 muster.Certificate
+	More              More
+	OfCluster         bool // it is of a cluster
+	Name              string
+	Class, Sign       string // of the verdict
+	Headline, Summary string
+	Facts             []fact
+	Findings, Others  []finding
+	Limits            []limit
+	Bars              []picture
+	Dots              bool // they have dots for bars
+	Maps, Curves      []picture
+	Memory            []picture
+	Use               []picture
+	Machines          []picture
+	Whole             table
+	PairsNote         string
+	Tiers             table
+	Compared          []nodesRow
+	Tables            []nodeTable
+	Tabled            int // nodes without a table of their own
+	Conditions        []condition
+	Meanings          []meaning
+}
+
+// fact is a line of the head.
+type fact struct {
+	Name, Text string
+	Mono       bool
+}
+
+// nodeTable has all figures of one node.
+type nodeTable struct {
+	Node string
+	Rows table
+}
+
+func view(c muster.Certificate, nodes []muster.Certificate, more More) content {
+	v := content{C: c, More: more, OfCluster: c.Kind == muster.CertifiesCluster}
+	names := []string{c.Node}
+	if v.OfCluster {
+		nodes, names = inOrder(c, nodes)
+	} else {
+		nodes = []muster.Certificate{c}
+	}
+	v.Name = cmp.Or(c.ClusterName, string(c.Cluster))
+	if !v.OfCluster {
+		v.Name = c.Node + " of " + v.Name
+	}
+	v.Class, v.Sign = gradeClass(c.Verdict), gradeSign(c.Verdict)
+	v.head(nodes)
+	list := figuresOf(nodes)
+	v.Findings = findings(c, nodes)
+	if len(v.Findings) > mostFindings {
+		v.Findings, v.Others = v.Findings[:mostFindings], v.Findings[mostFindings:]
+	}
+	for _, f := range important(list) {
+		v.Bars = append(v.Bars, bars(f))
+		v.Dots = v.Dots || len(f.Rows) > mostRows
+	}
+	v.Limits = limits(important(list))
+	v.between(names)
+	if p, ok := memoryLatency(list, nodes); ok {
+		v.Memory = append(v.Memory, p)
+	}
+	if p, ok := noise(list, nodes); ok {
+		v.Memory = append(v.Memory, p)
+	}
+	if p, ok := use(useOf(c, nodes)); ok {
+		v.Use = append(v.Use, p)
+	}
+	v.Machines = machines(nodes)
+	whole := []figure{}
+	if v.OfCluster {
+		whole = figuresOf([]muster.Certificate{c})
+		v.Whole = tableOf(whole, 0)
+		v.Compared = compared(list)
+	}
+	if len(nodes) <= mostTables {
+		for i, n := range nodes {
+			v.Tables = append(v.Tables, nodeTable{n.Node, tableOf(list, i)})
+		}
+	} else {
+		v.Tabled = len(nodes)
+	}
+	v.Conditions = conditions(c, nodes)
+	v.Meanings = meanings(list, pairMetrics(c), whole)
+	return v
+}
+
+// inOrder puts the certificates of nodes in the order of the manifest, and names
+// those without one, too.
+func inOrder(c muster.Certificate, nodes []muster.Certificate) ([]muster.Certificate, []string) {
+	of := map[muster.CertificateID]muster.Certificate{}
+	for _, n := range nodes {
+		of[n.ID] = n
+	}
+	var list []muster.Certificate
+	var names []string
+	for _, n := range c.Nodes {
+		names = append(names, n.Node)
+		if one, ok := of[n.Certificate]; ok {
+			list = append(list, one)
+		}
+	}
+	return list, names
+}
+
+// head says the verdict in words, and what was measured when.
+func (v *content) head(nodes []muster.Certificate) {
+	c := v.C
+	switch c.Verdict {
+	case muster.GradePass:
+		v.Headline = "As fast as it should be"
+	case muster.GradeLow:
+		v.Headline = "Slower than it should be"
+	case muster.GradeUnstable:
+		v.Headline = "Too unstable to say"
+	default:
+		v.Headline = "There was nothing to compare it with"
+	}
+	of := map[muster.Grade][]string{}
+	for _, n := range c.Nodes {
+		g := muster.Overall(n.Verdict)
+		of[g] = append(of[g], n.Node)
+	}
+	var parts []string
+	for _, g := range []muster.Grade{muster.GradePass, muster.GradeLow, muster.GradeUnstable, muster.GradeUnknown} {
+		if text := standing(g, of[g], len(c.Nodes)); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) > 0 {
+		v.Summary = strings.Join(parts, "; ") + "."
+	}
+	add := func(name, text string) {
+		if text != "" {
+			v.Facts = append(v.Facts, fact{name, text, name == "Image"})
+		}
+	}
+	add("Cluster", join(" · ", c.ClusterName, string(c.Cluster)))
+	if v.OfCluster {
+		machines := c.Class
+		if machines != "" {
+			machines = "class " + machines
+		}
+		add("Nodes", join(" · ", fmt.Sprint(len(c.Nodes)), machines, processorOf(nodes)))
+	} else {
+		add("Node", c.Node)
+		add("Machine", join(" · ", string(c.Machine), prefix("class ", c.Class), processorOf(nodes)))
+	}
+	add("Image", string(c.Image))
+	add("Measured", lasted(c.Began, c.Ended))
+	add("Why then", map[string]string{
+		"delivery": "before the cluster was handed over", "repair": "after a machine was replaced", "scale": "when nodes joined", "request": "somebody asked for it", "idle": "the machine was free",
+	}[c.Occasion])
+	level := map[muster.Validation]string{muster.ValidateQuick: "quick", muster.ValidateFull: "full"}[c.Level]
+	if s := c.Schedule; s != nil {
+		level = join(", ", level, count(s.Launches, "launch of the probe", "launches of the probe"))
+		if s.Rounds > 0 {
+			level += ", " + count(s.Rounds, "round of pairs", "rounds of pairs")
+		}
+	}
+	add("How much", level)
+	add("Valid", when(c.Made)+" to "+when(c.Expires))
+	add("Signed by", prefix("server ", c.Issuer))
+}
+
+func processorOf(nodes []muster.Certificate) string {
+	var names []string
+	for _, n := range nodes {
+		if p := n.Conditions.Processor; p != "" && !slices.Contains(names, p) {
+			names = append(names, p)
+		}
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return ""
+}
+
+// standing says of which nodes a verdict is.
+func standing(g muster.Grade, nodes []string, all int) string {
+	n := len(nodes)
+	whole := n == all && n > 1
+	are := "are"
+	if n == 1 {
+		are = "is"
+	}
+	switch {
+	case n == 0:
+		return ""
+	case whole && g == muster.GradePass:
+		return fmt.Sprintf("All %d nodes are as fast as they should be", n)
+	case whole && g == muster.GradeLow:
+		return fmt.Sprintf("All %d nodes are slower than they should be", n)
+	case whole && g == muster.GradeUnstable:
+		return fmt.Sprintf("All %d nodes vary too much to say", n)
+	case whole:
+		return fmt.Sprintf("None of the %d nodes could be compared with anything", n)
+	case g == muster.GradePass:
+		return fmt.Sprintf("%s %s as fast as expected", count(n, "node", "nodes"), are)
+	case g == muster.GradeLow:
+		return fmt.Sprintf("%s %s slower", folded(nodes), are)
+	case g == muster.GradeUnstable:
+		return fmt.Sprintf("%s %s too unstable to say", folded(nodes), are)
+	}
+	return fmt.Sprintf("%s could not be compared with anything", folded(nodes))
+}
+
+// between draws what was measured between nodes.
+func (v *content) between(names []string) {
+	c := v.C
+	if c.Pairs == nil {
+		return
+	}
+	if c.Pairs.Possible > 0 {
+		v.PairsNote = fmt.Sprintf("%d of %d pairs were measured.", c.Pairs.Measured, c.Pairs.Possible)
+	}
+	sets := pairFigures(c, names)
+	for _, m := range []struct {
+		metric, title string
+		smallest      bool
+	}{{"pair.latency", "Latency", true}, {"pair.bandwidth", "Bandwidth", false}} {
+		var keys []figureKey
+		for k := range sets {
+			if k.Name == m.metric && len(sets[k]) > 0 {
+				keys = append(keys, k)
+			}
+		}
+		if len(keys) == 0 {
+			continue
+		}
+		by := func(a, b figureKey) int { return cmp.Compare(a.Size, b.Size) }
+		k := slices.MaxFunc(keys, by)
+		if m.smallest {
+			k = slices.MinFunc(keys, by)
+		}
+		a := aboutMetric(m.metric)
+		unit := unitOf(m.metric)
+		v.Maps = append(v.Maps, heat(m.title+" between nodes"+prefix(", ", strings.TrimPrefix(details(k), ", ")), a, unit, unit == "s", names, sets[k]))
+	}
+	tiers := pairMetrics(c)
+	v.Tiers = tableOf(tiers, 0)
+	v.Curves = messageCharts(sets, tiers)
+}
+
+// pairMetrics are the figures of pairs by distance.
+func pairMetrics(c muster.Certificate) []figure {
+	if c.Pairs == nil {
+		return nil
+	}
+	return figuresOf([]muster.Certificate{{Node: "pairs", Metrics: c.Pairs.Metrics}})
+}
+
+// useOf collects how busy nodes were, each once.
+func useOf(c muster.Certificate, nodes []muster.Certificate) []muster.UseSeries {
+	var out []muster.UseSeries
+	seen := map[string]bool{}
+	for _, n := range append([]muster.Certificate{c}, nodes...) {
+		for _, u := range n.Use {
+			if !seen[u.Node] {
+				seen[u.Node] = true
+				out = append(out, u)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b muster.UseSeries) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
