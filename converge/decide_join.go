@@ -11,6 +11,7 @@ import (
 // letJoin lets the scheduler use the nodes that are held back and verified. Those
 // that come with a change of size wait for each other there.
 func (d *decider) letJoin() {
+	var list []int
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
 		if n.Phase != muster.NodeValidating || !n.Hold || !d.verified(*n) || !d.joinersReady(*n) {
@@ -20,7 +21,10 @@ func (d *decider) letJoin() {
 			d.nodeCondition(n, muster.Condition{Code: "held", Text: why, Since: d.Now})
 			continue
 		}
-		d.join(n)
+		list = append(list, i)
+	}
+	for _, i := range d.measureJoining(list) {
+		d.join(&d.Nodes[i])
 	}
 }
 

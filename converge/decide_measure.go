@@ -140,3 +140,49 @@ func slowMachine(c muster.Cluster, n muster.Node) string {
 	}
 	return ""
 }
+
+// measureJoining has nodes measured that are to take jobs in a cluster which is in
+// use: by themselves, because the others work. It returns those that may join.
+func (d *decider) measureJoining(list []int) []int {
+	c := &d.Cluster
+	if !d.Measures || c.Spec.Validate == "" || c.Spec.Validate == muster.ValidateOff || len(list) == 0 || c.Phase != muster.ClusterReady {
+		return list
+	}
+	known := map[string]bool{} // measured as they are now
+	m := c.Measuring
+	if m != nil && !m.Phase.Open() && len(m.Nodes) > 0 && muster.DigestOfNodes(muster.ToMeasure(d.Nodes, m.Nodes)) == m.Of {
+		for _, name := range m.Nodes {
+			known[name] = true
+		}
+	}
+	var may, unknown []int
+	for _, i := range list {
+		n := d.Nodes[i]
+		switch {
+		case n.Role != muster.RoleCompute, !d.canMeasure([]muster.Node{n}):
+			may = append(may, i)
+		case !known[n.Name]:
+			unknown = append(unknown, i)
+		case slowMachine(*c, n) != "" && d.Spares[n.Name].Machine.ID != "" && n.Repairs < d.Limits.SlowMost:
+			d.lost(i, "it is slow: "+slowMachine(*c, n))
+		default:
+			may = append(may, i)
+		}
+	}
+	if len(unknown) == 0 {
+		return may
+	}
+	names := make([]string, len(unknown))
+	for k, i := range unknown {
+		names[k] = d.Nodes[i].Name
+		d.nodeCondition(&d.Nodes[i], muster.Condition{Code: "held", Text: "its speed is measured before it takes jobs", Since: d.Now})
+	}
+	if m == nil || !m.Phase.Open() {
+		occasion := muster.OccasionRepair
+		if c.Scaling != nil && slices.Contains(c.Scaling.Joining, names[0]) {
+			occasion = muster.OccasionScale
+		}
+		d.wantMeasured(occasion, names, muster.DigestOfNodes(muster.ToMeasure(d.Nodes, names)))
+	}
+	return may
+}

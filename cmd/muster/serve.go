@@ -63,6 +63,10 @@ muster.sock in there.`,
 				return muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).WithHint("write how many machines there should be, such as --fake 20")
 			}
 			switch v := muster.Validation(validate); v {
+			case "": // on machines that share cores nothing that is measured counts
+				if c.Validate = muster.ValidateQuick; c.Oversubscribe {
+					c.Validate = muster.ValidateOff
+				}
 			case muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff:
 				c.Validate = v
 			default:
@@ -91,7 +95,7 @@ muster.sock in there.`,
 	f.StringVar(&c.Listen, "listen", "", "serve the API over TLS at ADDRESS:PORT too")
 	f.StringSliceVar(&egress, "egress", nil, "outgoing traffic that clusters may ask for (default none,proxy)")
 	f.StringVar(&retain, "retain", "7d", "how long homes of deleted clusters are kept unless a request says otherwise; 0: not at all")
-	f.StringVar(&validate, "validate", "quick", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off")
+	f.StringVar(&validate, "validate", "", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
 	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")
