@@ -35,3 +35,20 @@ type CertificateChecked struct {
 	Digest      muster.Digest          `json:"digest,omitempty"`
 	Key         string                 `json:"key,omitempty"`
 }
+
+// CertificatePage is a page that was written of a certificate.
+type CertificatePage struct {
+	File  string `json:"file"`
+	Bytes int    `json:"bytes"`
+	// Verified: the signatures were looked at, and were genuine and in force.
+	Verified    bool                   `json:"verified"`
+	ID          muster.CertificateID   `json:"id"`
+	Kind        muster.CertificateKind `json:"kind"`
+	Cluster     muster.ClusterID       `json:"cluster"`
+	ClusterName string                 `json:"cluster_name,omitempty"`
+	Node        string                 `json:"node,omitempty"`
+	Verdict     muster.Grade           `json:"verdict"`
+	Certified   bool                   `json:"certified"`
+	Digest      muster.Digest          `json:"digest"`
+	Key         string                 `json:"key"`
+}
