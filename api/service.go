@@ -22,6 +22,7 @@ type Service interface {
 	People
 	Site
 	Seeing
+	Certificates
 	Benches
 	Journals
 	Metrics

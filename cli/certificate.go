@@ -21,9 +21,11 @@ func (a *app) certificate() *cobra.Command {
 		Use: "certificate", Aliases: []string{"cert"}, Short: "See and verify performance certificates", Args: cobra.ArbitraryArgs, RunE: group,
 		Long: `A performance certificate says how fast a cluster and each of its nodes were,
 under which conditions, and what follows from it. The server signs it.`,
-		Example: `  muster certificate verify cfd.json --key muster.pub`,
+		Example: `  muster certificate show cfd
+  muster certificate export cfd --to cfd/
+  muster certificate verify cfd/ --key muster.pub`,
 	}
-	c.AddCommand(a.certificateRun(), a.certificateVerify(), a.certificateKey())
+	c.AddCommand(a.certificateRun(), a.certificateList(), a.certificateShow(), a.certificateExport(), a.certificateVerify(), a.certificatePage(), a.certificateKey())
 	return c
 }
 

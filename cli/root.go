@@ -75,7 +75,7 @@ them back without a trace.`,
 		&cobra.Group{ID: "site", Title: "The site:"},
 	)
 	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.scale(), a.extend(), a.share(), a.unshare(), a.delete())
-	add(root, "use", a.exec(), a.ssh(), a.usage(), a.top(), a.logs(), a.console(), a.certificate(), a.bench())
+	add(root, "use", a.exec(), a.ssh(), a.usage(), a.top(), a.logs(), a.console(), a.certificate(), a.history(), a.compare(), a.bench())
 	add(root, "site", a.machine(), a.volume(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.completionScript(), a.version())
 	root.AddCommand(a.tunnel(), a.rsh())
 	for _, extra := range env.Extra {

@@ -2,7 +2,14 @@ package client
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -11,4 +18,66 @@ import (
 func (k *Client) SigningKeys(ctx context.Context) (wire.SigningKeys, error) {
 	var out wire.SigningKeys
 	return out, k.get(ctx, path("certificates", "keys"), nil, &out)
+}
+
+// Certificates lists certificates that the caller may see, newest first.
+func (k *Client) Certificates(ctx context.Context, q wire.CertificateQuery) ([]wire.CertificateRow, error) {
+	query := url.Values{}
+	for name, v := range map[string]string{"cluster": q.Cluster, "node": q.Node, "machine": string(q.Machine), "class": q.Class, "kind": string(q.Kind)} {
+		if v != "" {
+			query.Set(name, v)
+		}
+	}
+	if q.Present {
+		query.Set("present", "true")
+	}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if !q.Since.IsZero() {
+		query.Set("since", time.Since(q.Since).Round(time.Second).String())
+	}
+	var out wire.CertificateList
+	return out.Certificates, k.get(ctx, path("certificates"), query, &out)
+}
+
+// Certificate returns a certificate in its envelope, byte by byte as it was signed.
+func (k *Client) Certificate(ctx context.Context, id muster.CertificateID) ([]byte, error) {
+	resp, err := k.send(ctx, call{method: http.MethodGet, path: path("certificates", string(id))})
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "the reply of %s broke off", k.address).WithHint("try again").Wrap(err)
+	}
+	return body, nil
+}
+
+// Compare holds clusters, machines, classes or certificates against the first of
+// them.
+func (k *Client) Compare(ctx context.Context, q wire.CompareQuery) (wire.Comparison, error) {
+	query := url.Values{"of": q.Of}
+	if len(q.Across) > 0 {
+		query.Set("across", strings.Join(q.Across, ","))
+	}
+	if q.Metric != "" {
+		query.Set("metric", q.Metric)
+	}
+	var out wire.Comparison
+	return out, k.get(ctx, path("certificates", "compare"), query, &out)
+}
+
+// History tells how figures of a cluster, a machine or a class went over time.
+func (k *Client) History(ctx context.Context, q wire.HistoryQuery) (wire.History, error) {
+	query := url.Values{"of": {q.Of}}
+	if q.Metric != "" {
+		query.Set("metric", q.Metric)
+	}
+	if q.Since > 0 {
+		query.Set("since", q.Since.String())
+	}
+	var out wire.History
+	return out, k.get(ctx, path("certificates", "history"), query, &out)
 }

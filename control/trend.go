@@ -96,6 +96,9 @@ func newestOf(tx *store.Tx, o subject) (trend.Side, error) {
 		if err != nil {
 			return side, err
 		}
+		if some := slices.DeleteFunc(slices.Clone(list), func(c store.Certificate) bool { return !c.Certified }); len(some) > 0 {
+			list = some
+		}
 		ids = idsOf(perMachine(list, mostOfClass))
 	}
 	certs, err := readCertificates(tx, ids...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
@@ -68,7 +69,7 @@ func Compare(sides []Side, r Rules) (wire.Comparison, error) {
 			out.Sides = append(out.Sides, as)
 			continue
 		}
-		as.Differ = differences(sides[0].Certificates, s.Certificates, r.Across)
+		as.Differ = concerning(differences(sides[0].Certificates, s.Certificates, r.Across), first, found)
 		for _, k := range sortedKeys(found) {
 			a, ok := first[k]
 			if !ok {
@@ -96,6 +97,20 @@ func Compare(sides []Side, r Rules) (wire.Comparison, error) {
 		out.Metrics = append(out.Metrics, m.ComparedMetric)
 	}
 	return out, nil
+}
+
+// concerning leaves out differences that change none of the figures that both have.
+func concerning(list []wire.Difference, first, here map[Key]figure) []wire.Difference {
+	all := conditions()
+	return slices.DeleteFunc(list, func(d wire.Difference) bool {
+		i := slices.IndexFunc(all, func(c condition) bool { return c.name == d.Condition })
+		for k, f := range here {
+			if _, both := first[k]; both && all[i].changes(k.Name, f.scope) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // describe fills in what certificates say of a side.

@@ -60,6 +60,7 @@ func History(list []Measurement, r HistoryRules) (wire.History, error) {
 				if e.Breaks {
 					h.from = i
 				}
+				h.events = append(h.events, i)
 				out.Events = append(out.Events, e)
 			}
 		}
@@ -103,6 +104,7 @@ type teller struct {
 	list         []Measurement
 	from         int // the first measurement with the present probe
 	anyCertified bool
+	events       []int // the measurements of out.Events
 	out          *wire.History
 }
 
@@ -143,7 +145,7 @@ func (h *teller) tell() error {
 			t.see(h.rules, tests)
 		}
 	}
-	moved(tracks, h.out.Events)
+	moved(tracks, h.out.Events, h.events)
 	var between map[Key]ClassFigure
 	if h.rules.Class {
 		between = h.between()
@@ -225,7 +227,16 @@ func (t *track) change(h *teller) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range list {
+	for i, c := range list {
+		low, high := 0, len(t.used)
+		if i > 0 {
+			low = list[i-1].At // which was placed before
+		}
+		if i+1 < len(list) {
+			high = list[i+1].At
+		}
+		place(t.used, low, high, &list[i], h.rules.Shortest)
+		c = list[i]
 		at := t.at[c.At]
 		t.Changes = append(t.Changes, wire.MetricChange{
 			Measurement: at, At: h.list[at].At, Before: t.value(c.Before), After: t.value(c.After), Chance: c.P,
@@ -233,6 +244,25 @@ func (t *track) change(h *teller) error {
 		t.since = c.At
 	}
 	return nil
+}
+
+// place puts a change where two levels fit best, by the sum of distances from them.
+// Ranks tell that there is one, and its place to about one value: the last before
+// may happen to be the lowest, too, and then they say it came after.
+func place(x []float64, low, high int, c *stat.Change, shortest int) {
+	best, at := math.Inf(1), c.At
+	for k := max(at-2, low+shortest); k <= min(at+2, high-shortest); k++ {
+		cost := 0.0
+		for _, part := range [][]float64{x[low:k], x[k:high]} {
+			m := stat.Median(part)
+			for _, v := range part {
+				cost += math.Abs(v - m)
+			}
+		}
+		if cost < best {
+			best, c.At, c.Before, c.After = cost, k, stat.Median(x[low:k]), stat.Median(x[k:high])
+		}
+	}
 }
 
 // fewest earlier figures from which the newest is expected.
@@ -302,8 +332,8 @@ func (t *track) see(r HistoryRules, tests int) {
 }
 
 // moved tells which metrics changed at the same time, and which conditions.
-// Ranks find the place of a change within about one measurement.
-func moved(tracks []track, events []wire.ConditionChange) {
+// The place of a small change is known within about one measurement.
+func moved(tracks []track, events []wire.ConditionChange, at []int) {
 	near := func(a, b int) bool { return a-b <= 1 && b-a <= 1 }
 	for i := range tracks {
 		t := &tracks[i]
@@ -314,8 +344,8 @@ func moved(tracks []track, events []wire.ConditionChange) {
 					c.With = append(c.With, o.MetricKey)
 				}
 			}
-			for _, e := range events {
-				if e.At.Equal(c.At) {
+			for k, e := range events {
+				if near(at[k], c.Measurement) {
 					c.Events = append(c.Events, e)
 				}
 			}

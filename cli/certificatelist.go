@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) certificateList() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "list [CLUSTER]", Aliases: []string{"ls"}, Short: "List certificates, the newest first", Args: atMost(1), ValidArgsFunction: a.completeClusters(1),
+		Long: `Lists the certificates in force of all clusters that you may see, or of one: those of
+the cluster and of its nodes. A deleted cluster's are there by its ID.`,
+		Example: `  muster certificate list
+  muster certificate list cfd --all
+  muster certificate list cfd -o json`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			q := wire.CertificateQuery{Present: !all}
+			if len(args) > 0 {
+				q.Cluster = args[0]
+			} else if !all {
+				q.Kind = muster.CertifiesCluster
+			}
+			list, err := k.Certificates(c.Context(), q)
+			if err != nil {
+				return err
+			}
+			return a.print(list, func(w io.Writer) { writeCertificates(w, list, q, time.Now()) })
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "those that others took the place of, too; without CLUSTER those of nodes, too")
+	return c
+}
+
+func writeCertificates(w io.Writer, list []wire.CertificateRow, q wire.CertificateQuery, now time.Time) {
+	if len(list) == 0 {
+		fmt.Fprintf(w, "No certificates. Measure a cluster: muster certificate run %s\n", cmp.Or(q.Cluster, "CLUSTER"))
+		return
+	}
+	t := newTable("CERTIFICATE", "OF", "MACHINE", "CLASS", "LEVEL", "VERDICT", "CERTIFIED", "MADE", "NOTE")
+	for _, c := range list {
+		of := cmp.Or(c.ClusterName, string(c.Cluster))
+		if c.Node != "" {
+			of += "." + c.Node
+		}
+		note := ""
+		switch {
+		case c.SupersededBy != "":
+			note = "superseded by " + string(c.SupersededBy)
+		case now.After(c.Expires):
+			note = "expired on " + c.Expires.Format(time.DateOnly)
+		}
+		t.row(string(c.ID), of, string(c.Machine), c.Class, string(c.Level), string(c.Verdict), yesNo(c.Certified), stamp(c.Made), note)
+	}
+	t.write(w)
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// certificateOf is what a word means: a certificate's ID, or a cluster, whose
+// newest certificate it is, or that of one of its nodes.
+func certificateOf(ctx context.Context, k *client.Client, args []string) (muster.CertificateID, error) {
+	if id := muster.CertificateID(args[0]); strings.HasPrefix(args[0], "pc-") && len(args) == 1 {
+		return id, nil
+	}
+	q := wire.CertificateQuery{Cluster: args[0], Kind: muster.CertifiesCluster, Limit: 1}
+	what := "cluster " + args[0]
+	if len(args) > 1 {
+		q.Kind, q.Node = muster.CertifiesNode, args[1]
+		what = "node " + args[1] + " of " + args[0]
+	}
+	list, err := k.Certificates(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	if len(list) == 0 {
+		return "", muster.Errorf(muster.ENotFound, "%s has no certificate", what).WithHint("measure it: muster certificate run %s", args[0])
+	}
+	return list[0].ID, nil
+}
+
+// completeCertificate completes a cluster or the ID of a certificate.
+func (a *app) completeCertificate(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 || !strings.HasPrefix(typed, "p") {
+		return a.completeNodes(c, args, typed)
+	}
+	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+		clusters, _ := k.Clusters(ctx, client.ClusterFilter{})
+		list, _ := k.Certificates(ctx, wire.CertificateQuery{Present: true, Limit: 100})
+		var names []string
+		for _, c := range clusters {
+			names = append(names, c.Name)
+		}
+		for _, c := range list {
+			names = append(names, string(c.ID))
+		}
+		return names
+	}, typed)
+}
+
+// oneCertificate wants a certificate, or a cluster and perhaps a node.
+func oneCertificate(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usage(c, "CLUSTER is missing")
+	case len(args) == 2 && strings.HasPrefix(args[0], "pc-"):
+		return usage(c, "%q is one argument too many", args[1])
+	}
+	return atMost(2)(c, args)
+}
+
+func (a *app) certificateShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show CERTIFICATE|CLUSTER [NODE]", Short: "Show what was measured", Args: oneCertificate, ValidArgsFunction: a.completeCertificate,
+		Long: `Shows a certificate: the newest of a cluster, of one of its nodes, or the one with an
+ID. Every figure is there with its interval, its extremes, what it was compared
+with and the smallest loss that would have been seen. With -o json it writes the
+envelope; to give a certificate to somebody, export it.`,
+		Example: `  muster certificate show cfd
+  muster certificate show cfd n02
+  muster certificate show pc-2345678bcd -o json`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			id, err := certificateOf(c.Context(), k, args)
+			if err != nil {
+				return err
+			}
+			body, err := k.Certificate(c.Context(), id)
+			if err != nil {
+				return err
+			}
+			s, err := certificate.Read(body)
+			if err != nil {
+				return err
+			}
+			return a.print(json.RawMessage(body), func(w io.Writer) { writeCertificate(w, s.Certificate, time.Now()) })
+		},
+	}
+}
+
+func writeCertificate(w io.Writer, c muster.Certificate, now time.Time) {
+	of := "cluster " + cmp.Or(c.ClusterName, string(c.Cluster))
+	if c.Kind == muster.CertifiesNode {
+		of = fmt.Sprintf("node %s of %s, on %s", c.Node, cmp.Or(c.ClusterName, string(c.Cluster)), c.Machine)
+	}
+	certified := yesNo(c.Certified)
+	for i, v := range c.Caveats {
+		certified += map[bool]string{true: ": ", false: "; "}[i == 0] + v.Text
+	}
+	valid := "until " + stamp(c.Expires)
+	if now.After(c.Expires) {
+		valid = "not any more, since " + stamp(c.Expires)
+	}
+	k := c.Conditions
+	cores := ""
+	if k.Cores > 0 {
+		cores = fmt.Sprintf("%s, %s", count(k.Cores, "core"), count(k.Threads, "thread"))
+	}
+	measured := ""
+	if s := c.Schedule; s != nil && !c.Began.IsZero() {
+		measured = fmt.Sprintf("%s, from %s on, %d launches in %s", c.Level, stamp(c.Began), s.Launches, age(c.Ended.Sub(c.Began)))
+	}
+	fields(w, "certificate", string(c.ID), "of", of, "verdict", string(c.Verdict), "certified", certified, "made", stamp(c.Made), "valid", valid,
+		"measured", measured, "occasion", c.Occasion, "class", c.Class, "processor", k.Processor, "cores", cores, "kernel", k.Kernel, "image", string(c.Image),
+		"blas", blasOf(k), "mpi", k.MPI, "transport", k.Transport, "pinning", k.Pinning)
+	writeMetrics(w, "", c.Metrics)
+	if p := c.Pairs; p != nil {
+		writeMetrics(w, fmt.Sprintf("Between nodes: %d of %d pairs\n", p.Measured, p.Possible), p.Metrics)
+	}
+	if len(c.Nodes) > 0 {
+		fmt.Fprintln(w)
+		t := newTable("NODE", "MACHINE", "CERTIFICATE", "VERDICT", "CERTIFIED")
+		for _, n := range c.Nodes {
+			t.row(n.Node, string(n.Machine), string(n.Certificate), string(n.Verdict), yesNo(n.Certified))
+		}
+		t.write(w)
+	}
+	for _, f := range c.Findings {
+		sure := ""
+		if f.Confirmed {
+			sure = ", confirmed"
+		}
+		cause := ""
+		if f.Cause != "" {
+			cause = ": " + f.Cause
+		}
+		fmt.Fprintf(w, "\n%s%s: %s%s\n", clean(f.Code), sure, clean(f.Text), clean(cause))
+	}
+	for _, o := range c.Omitted {
+		fmt.Fprintf(w, "\nnot measured: %s: %s\n", clean(o.What), clean(o.Text))
+	}
+}
+
+func blasOf(k muster.Circumstances) string {
+	if k.BLAS == nil {
+		return ""
+	}
+	return strings.TrimSpace(k.BLAS.File + " " + k.BLAS.Config)
+}
+
+func writeMetrics(w io.Writer, title string, list []muster.Metric) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s", title)
+	t := newTable("METRIC", "MEDIAN", "INTERVAL", "MIN", "MAX", "SHOULD BE", "SEES", "VERDICT")
+	for _, m := range list {
+		interval, should, sees := "", "", ""
+		if v := m.Interval; v != nil {
+			interval = amounts(v.Low, v.High, m.Unit)
+		}
+		if r := m.Reference; r != nil {
+			should = amount(r.Value, m.Unit) + " (" + string(r.Source) + ")"
+		}
+		if m.Detectable != nil {
+			sees = fmt.Sprintf("%.1f %%", 100**m.Detectable)
+		}
+		t.row(metricName(wire.MetricKey{Name: m.Name, Size: m.Size, Threads: m.Threads, Distance: m.Distance}),
+			amount(m.Median, m.Unit), interval, amount(m.Min, m.Unit), amount(m.Max, m.Unit), should, sees, string(m.Verdict))
+	}
+	t.write(w)
+}
+
+func (a *app) certificateExport() *cobra.Command {
+	var to string
+	c := &cobra.Command{
+		Use: "export CERTIFICATE|CLUSTER [NODE]", Short: "Write certificates as they were signed", Args: oneCertificate, ValidArgsFunction: a.completeCertificate,
+		Long: `Writes certificates byte by byte as they were signed, to be kept or given away: of a
+cluster with those of all its nodes, without which nobody should believe it. With
+--to DIR there is a file for each, with --to FILE one for all of them, one on a line.
+'muster certificate verify' takes either, without a server.`,
+		Example: `  muster certificate export cfd --to cfd/
+  muster certificate export cfd --to cfd.json
+  muster certificate export pc-2345678bcd > old.json
+  muster certificate verify cfd/ --key muster.pub`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if a.output == "yaml" {
+				return muster.Errorf(muster.EInvalid, "certificates are signed as JSON").WithHint("leave -o yaml away, or see 'muster certificate show'")
+			}
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			list, err := exported(c.Context(), k, args)
+			if err != nil {
+				return err
+			}
+			return a.writeExport(list, to)
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "a file, or a directory: one that is there, or a name that ends in / (default: standard output)")
+	return c
+}
+
+// export is a certificate and the name of its file.
+type export struct {
+	name string
+	body []byte
+}
+
+// exported fetches a certificate, and those that it names.
+func exported(ctx context.Context, k *client.Client, args []string) ([]export, error) {
+	id, err := certificateOf(ctx, k, args)
+	if err != nil {
+		return nil, err
+	}
+	body, err := k.Certificate(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := certificate.Read(body)
+	if err != nil {
+		return nil, err
+	}
+	list := []export{{exportName(s.Certificate), body}}
+	for _, n := range s.Certificate.Nodes {
+		body, err := k.Certificate(ctx, n.Certificate)
+		if err != nil {
+			return nil, err
+		}
+		of, err := certificate.Read(body)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, export{exportName(of.Certificate), body})
+	}
+	return list, nil
+}
+
+// exportName is a name for the file of a certificate. A server that means ill
+// chooses no path.
+func exportName(c muster.Certificate) string {
+	if c.Kind == muster.CertifiesCluster {
+		return "cluster.json"
+	}
+	if plain, _ := regexp.MatchString(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`, c.Node); plain && c.Node != "cluster" {
+		return c.Node + ".json"
+	}
+	return string(c.ID) + ".json"
+}
+
+func (a *app) writeExport(list []export, to string) error {
+	cannot := func(err error) error {
+		return muster.Errorf(muster.EInvalid, "cannot write %s", to).WithHint("give --to a file or a directory in which you may write").Wrap(err)
+	}
+	info, err := os.Stat(to)
+	if to != "" && (strings.HasSuffix(to, "/") || err == nil && info.IsDir()) {
+		if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // certificates are for everybody
+			return cannot(err)
+		}
+		for _, e := range list {
+			if err := os.WriteFile(filepath.Join(to, e.name), append(e.body, '\n'), 0o644); err != nil { //nolint:gosec // the same
+				return cannot(err)
+			}
+		}
+		fmt.Fprintf(a.env.Err, "%s written to %s\n", count(len(list), "certificate"), clean(to))
+		return nil
+	}
+	var all []byte
+	for _, e := range list {
+		all = append(append(all, e.body...), '\n')
+	}
+	if to == "" {
+		_, err := a.env.Out.Write(all)
+		return err
+	}
+	if err := os.WriteFile(to, all, 0o644); err != nil { //nolint:gosec // the same
+		return cannot(err)
+	}
+	fmt.Fprintf(a.env.Err, "%s written to %s\n", count(len(list), "certificate"), clean(to))
+	return nil
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) compare() *cobra.Command {
+	var q wire.CompareQuery
+	c := &cobra.Command{
+		Use: "compare A B [C...]", Short: "Compare what was measured of clusters, machines or classes", ValidArgsFunction: a.completeMeasured(-1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usage(c, "%s is missing", []string{"A", "B"}[len(args)])
+			}
+			return nil
+		},
+		Long: `Holds B and the others against A, metric by metric: by how much each is above A, with
+its interval, and whether that is better, worse, or indistinguishable from chance.
+Each is a cluster, a machine or a class, of which the newest certificate counts that
+you may see, or the ID of a certificate. Ranks of launches decide, so that no
+distribution is assumed; all metrics count together as one comparison.
+
+Only like is compared with like: where processors, libraries or the program that
+measured are not the same, it says so and does not compare. If that difference is
+what you compare, name the condition: --across processor,cores,threads,cache.
+
+It says whether these machines differed when they were measured. What two classes
+have in common is told by many machines of each: compare the classes.`,
+		Example: `  muster compare cfd wind
+  muster compare local-01 local-02 local-03 --metric stream
+  muster compare pc-2345678bcd pc-bcdfghjkmn -o json
+  muster compare class:epyc class:xeon --across processor,cores,threads,cache`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			q.Of = args
+			out, err := k.Compare(c.Context(), q)
+			if err != nil {
+				return err
+			}
+			return a.print(out, func(w io.Writer) { writeComparison(w, out) })
+		},
+	}
+	c.Flags().StringSliceVar(&q.Across, "across", nil, "conditions whose difference is what is compared: processor,cores")
+	c.Flags().StringVar(&q.Metric, "metric", "", "only this metric, or those whose names begin so before a dot: stream")
+	_ = c.RegisterFlagCompletionFunc("across", cobra.FixedCompletions([]string{
+		"provider", "processor", "sockets", "cores", "threads", "numa", "cache", "clock", "huge_pages", "virtualization", "pinning", "blas", "mpi", "transport", "nodes",
+	}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("metric", cobra.NoFileCompletions)
+	return c
+}
+
+func writeComparison(w io.Writer, c wire.Comparison) {
+	t := newTable("", "WHAT", "MEASURED", "NODES", "CLASS", "IMAGE")
+	t.rows[0][0] = "NAME"
+	for _, s := range c.Sides {
+		nodes := ""
+		if s.Nodes > 0 {
+			nodes = fmt.Sprint(s.Nodes)
+		}
+		t.row(s.Name, s.Kind, stamp(s.Made), nodes, s.Class, clip(string(s.Image), 19))
+	}
+	t.write(w)
+	for i, s := range c.Sides {
+		if i > 0 {
+			writeAgainst(w, c, i, s)
+		}
+	}
+	counted := map[string]int{}
+	for _, m := range c.Metrics {
+		counted[m.Verdict]++
+	}
+	fmt.Fprintf(w, "\n%d better, %d worse, %d indistinguishable, %d not comparable.\n", counted[wire.Better], counted[wire.Worse], counted[wire.Indistinguishable], counted[wire.NotComparable])
+	if c.Tests > 0 {
+		fmt.Fprintf(w, "Ranks over %s; of those called better or worse %.0f %% are chance at most, on average, over %s (%s).\nIntervals hold with %.0f %% each. Less than %.0f %% is not told. SEES is the smallest difference that is seen in nine of ten cases.\n",
+			map[bool]string{true: "launches", false: "machines"}[c.Unit == "launch"], 100*c.FalseFindings, count(c.Tests, "test"), c.Control, 100*c.Level, 100*c.Worth)
+	}
+}
+
+// writeAgainst tells how one side stands against the first.
+func writeAgainst(w io.Writer, c wire.Comparison, side int, s wire.ComparedSide) {
+	first := c.Sides[0].Name
+	fmt.Fprintf(w, "\n%s against %s\n", clean(s.Name), clean(first))
+	var waivable []string
+	never := false
+	for _, d := range s.Differ {
+		what := map[wire.Effect]string{wire.EffectStops: "not compared", wire.EffectWaived: "compared across", wire.EffectNoted: "compared all the same"}[d.Effect]
+		if d.Concerns != "" {
+			what += ", " + d.Concerns
+		}
+		fmt.Fprintf(w, "  %s: %s, and here %s (%s)\n", d.Condition, clip(clean(d.First), 60), clip(clean(d.Here), 60), what)
+		if d.Effect == wire.EffectStops {
+			never = never || d.Condition == "certified" || d.Condition == "probe"
+			waivable = append(waivable, d.Condition)
+		}
+	}
+	t := newTable("METRIC", strings.ToUpper(clean(first)), strings.ToUpper(clean(s.Name)), "DIFFERENCE", "INTERVAL", "SEES", "VERDICT")
+	stopped := 0
+	few := ""
+	for _, m := range c.Metrics {
+		if m.Side != side {
+			continue
+		}
+		if m.Verdict == wire.NotComparable {
+			stopped++
+			continue
+		}
+		if m.Reason != "" {
+			few = m.Reason
+		}
+		ratio, interval, sees := "", "", ""
+		if m.Ratio != nil {
+			ratio = gain(*m.Ratio)
+		}
+		if m.Interval != nil {
+			interval = gain(m.Interval.Low) + " to " + gain(m.Interval.High)
+		}
+		if m.Detectable != nil {
+			sees = fmt.Sprintf("%.1f %%", 100**m.Detectable)
+		}
+		t.row(metricName(m.MetricKey), amount(m.First.Median, m.Unit), amount(m.Here.Median, m.Unit), ratio, interval, sees, m.Verdict)
+	}
+	if len(t.rows) > 1 {
+		t.write(w)
+	}
+	if stopped > 0 {
+		writeStopped(w, c, side)
+	}
+	if len(waivable) > 0 && !never {
+		fmt.Fprintf(w, "  If that is what you compare, add --across %s\n", strings.Join(waivable, ","))
+	}
+	if few != "" {
+		fmt.Fprintf(w, "  %s: name fewer with --metric, or measure more with 'muster certificate run --full'\n", clean(few))
+	}
+}
+
+// writeStopped names what is not compared, by the reason.
+func writeStopped(w io.Writer, c wire.Comparison, side int) {
+	var reasons []string
+	by := map[string][]wire.MetricKey{}
+	for _, m := range c.Metrics {
+		if m.Side == side && m.Verdict == wire.NotComparable {
+			if by[m.Reason] == nil {
+				reasons = append(reasons, m.Reason)
+			}
+			by[m.Reason] = append(by[m.Reason], m.MetricKey)
+		}
+	}
+	for _, r := range reasons {
+		fmt.Fprintf(w, "  not comparable: %s\n    because of %s\n", clean(metricNames(by[r])), clip(clean(r), 200))
+	}
+}
