@@ -56,8 +56,6 @@ ID; - is the standard output.`,
 	flags.StringArrayVar(&f.keys, "key", nil, "file with a server's public key; may be given several times (default: your server's keys)")
 	flags.StringVar(&f.at, "at", "", "verify as of this time: 2026-03-01 or 2026-03-01T12:00:00Z (default now)")
 	flags.BoolVar(&f.unverified, "unverified", false, "do not look at signatures; the page says so")
-	c.MarkFlagsMutuallyExclusive("unverified", "key")
-	c.MarkFlagsMutuallyExclusive("unverified", "at")
 	_ = c.MarkFlagFilename("to", "html")
 	_ = c.RegisterFlagCompletionFunc("at", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("node", cobra.NoFileCompletions)
@@ -70,6 +68,9 @@ func (a *app) runPage(c *cobra.Command, args []string, f pageFlags) error {
 	}
 	if f.to == "-" && a.output != "" {
 		return usage(c, "the page and -o %s cannot both be written to the standard output", a.output)
+	}
+	if f.unverified && (len(f.keys) > 0 || f.at != "") {
+		return usage(c, "--unverified looks at no signature: leave it out, or --key and --at")
 	}
 	now, err := momentOf(f.at, time.Now())
 	if err != nil {
