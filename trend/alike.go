@@ -57,6 +57,7 @@ func conditions() []condition {
 		{name: "clock", of: text(clock), stops: true},
 		{name: "huge_pages", of: text(pages), stops: true},
 		{name: "virtualization", of: text(func(c muster.Circumstances) string { return c.Virtualization }), stops: true},
+		{name: "hypervisor", of: text(func(c muster.Circumstances) string { return c.Hypervisor }), stops: true},
 		{name: "pinning", of: text(func(c muster.Circumstances) string { return pinned(c.Pinning) }), stops: true},
 		{name: "blas", of: text(blas), stops: true, concerns: func(name string, _ scope) bool { return named(name, "dgemm") || named(name, "hpl") }, words: "dgemm"},
 		{name: "mpi", of: text(func(c muster.Circumstances) string { return c.MPI }), stops: true, concerns: between, words: "between nodes"},
@@ -130,30 +131,32 @@ func blas(c muster.Circumstances) string {
 }
 
 // pinned is how many processors each rank had: which ones they were differs from
-// one slice of a host to the next.
+// one slice of a host to the next. What is no list of processors stays as it is.
 func pinned(text string) string {
 	var words []string
-	for _, rank := range strings.Fields(text) {
+	for _, rank := range strings.Fields(strings.TrimPrefix(text, "cpus ")) {
 		n := 0
 		for _, part := range strings.Split(rank, ",") {
 			low, high, ok := strings.Cut(part, "-")
-			a, err := strconv.Atoi(low)
-			b := a
-			if ok && err == nil {
-				b, err = strconv.Atoi(high)
+			if !ok {
+				high = low
 			}
-			if err != nil || b < a {
+			a, err := strconv.Atoi(low)
+			b, wrong := strconv.Atoi(high)
+			if err != nil || wrong != nil || b < a {
 				return text
 			}
 			n += b - a + 1
 		}
-		words = append(words, strconv.Itoa(n))
+		if w := strconv.Itoa(n); !slices.Contains(words, w) {
+			words = append(words, w)
+		}
 	}
-	slices.Sort(words)
-	if words = slices.Compact(words); len(words) == 0 {
+	if len(words) == 0 {
 		return ""
 	}
-	return strings.Join(words, ", ") + " processors a rank"
+	slices.Sort(words)
+	return strings.Join(words, ", ") + " a rank"
 }
 
 // nodes is how many took part.
