@@ -1,5 +1,12 @@
 package muster
 
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // Circumstances are the conditions under which something was measured:
 // everything that changes a figure. Two figures may be compared only as far as
 // these are alike. What could not be found out is left out.
@@ -81,4 +88,86 @@ type Probe struct {
 	Source   string `json:"source,omitempty"` // digest of its source
 	Compiler string `json:"compiler,omitempty"`
 	Flags    string `json:"flags,omitempty"` // of the compiler
+}
+
+// Bounded are the circumstances as far as a node can be believed: what no machine is
+// like is left out, and texts are cut. A node's word on itself is from outside.
+func (c Circumstances) Bounded() Circumstances {
+	for _, s := range []*string{
+		&c.Provider, &c.Processor, &c.Virtualization, &c.Hypervisor, &c.Kernel, &c.MPI, &c.Transport, &c.Pinning,
+	} {
+		*s = oneLine(*s)
+	}
+	for _, n := range []*int{&c.Sockets, &c.Cores, &c.Threads} {
+		if *n < 0 || *n > maxThread {
+			*n = 0
+		}
+	}
+	for _, n := range []*int64{&c.Memory, &c.Cache} {
+		if !whole(*n) {
+			*n = 0
+		}
+	}
+	c.NUMA = slices.DeleteFunc(slices.Clone(c.NUMA[:min(len(c.NUMA), maxParts)]), func(n NUMA) bool {
+		return n.ID < 0 || !whole(n.Memory) || len(n.CPUs) > maxThread ||
+			slices.ContainsFunc(n.CPUs, func(cpu int) bool { return cpu < 0 || cpu >= maxThread })
+	})
+	if c.Topology != nil && c.Topology.Check() != nil {
+		c.Topology = nil
+	}
+	if c.Clock != nil {
+		k := *c.Clock
+		k.Governor, k.Driver = oneLine(k.Governor), oneLine(k.Driver)
+		for _, n := range []*int64{&k.Min, &k.Max, &k.Base} {
+			if *n < 0 || *n > 1e12 {
+				*n = 0
+			}
+		}
+		c.Clock = &k
+	}
+	if c.Pages != nil {
+		p := *c.Pages
+		p.Transparent = oneLine(p.Transparent)
+		if !whole(p.Size) || !whole(p.Reserved) {
+			p.Size, p.Reserved = 0, 0
+		}
+		c.Pages = &p
+	}
+	if c.BLAS != nil {
+		c.BLAS = &Library{File: oneLine(c.BLAS.File), Config: oneLine(c.BLAS.Config)}
+	}
+	c.Flags, c.Host, c.Differ = shortWords(c.Flags), shortWords(c.Host), shortWords(c.Differ)
+	return c
+}
+
+// mostText is how long a text of a node may be, and mostWords how many it may list.
+const (
+	mostText  = 256
+	mostWords = 128
+)
+
+// oneLine is a text without what terminals and pages do not show as it is.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' || unicode.Is(unicode.C, r) {
+			return -1
+		}
+		return r
+	}, s[:min(len(s), 4*mostText)])
+	for len(s) > mostText {
+		_, size := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-size]
+	}
+	return s
+}
+
+func shortWords(list []string) []string {
+	if list == nil {
+		return nil
+	}
+	out := make([]string, 0, min(len(list), mostWords))
+	for _, w := range list[:min(len(list), mostWords)] {
+		out = append(out, oneLine(w))
+	}
+	return out
 }

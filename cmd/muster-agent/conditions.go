@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -12,11 +13,13 @@ import (
 // tellConditions prints what changes the figures of this node, as one line. It
 // needs no rights, and is run on all nodes at once before and after they are
 // measured.
-func tellConditions(out io.Writer) error {
+func tellConditions(ctx context.Context, out io.Writer) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
 	}
 	var s conditions.Source
-	return json.NewEncoder(out).Encode(wire.NodeConditions{Host: host, Conditions: s.Read(), Counters: s.Counters()})
+	c := s.Read()
+	c.Topology = s.Topology(ctx)
+	return json.NewEncoder(out).Encode(wire.NodeConditions{Host: host, Conditions: c, Counters: s.Counters()})
 }

@@ -66,7 +66,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	case "show":
 		err = show(f, out)
 	case "conditions":
-		err = tellConditions(out)
+		err = tellConditions(ctx, out)
 	case "version":
 		_, err = fmt.Fprintln(out, versionText())
 	default:
