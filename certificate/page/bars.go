@@ -36,10 +36,15 @@ func bars(f figure) picture {
 		if r.Interval != nil {
 			hi = max(hi, r.Interval.High)
 		}
-		if r.Reference != nil {
+		if r.Reference != nil && r.Reference.Source != muster.SourcePeak {
 			hi = max(hi, r.Reference.Value)
 		}
 	}
+	peak := f.peak()
+	if peak > 2*hi {
+		peak = 0 // so far off that it would hide everything else
+	}
+	hi = max(hi, peak)
 	// Extremes may be far out, and must not squeeze everything else.
 	most := hi
 	for _, r := range f.Rows {
@@ -72,7 +77,7 @@ func bars(f figure) picture {
 		if v := r.Interval; v != nil {
 			p.rect("interval", a.at(v.Low), y-2, max(a.at(v.High)-a.at(v.Low), 1.5), 4, "")
 		}
-		if r.Reference != nil {
+		if r.Reference != nil && r.Reference.Source != muster.SourcePeak {
 			x := a.at(r.Reference.Value)
 			p.line("reference", x, y-each/2, x, y+each/2)
 		}
@@ -92,11 +97,38 @@ func bars(f figure) picture {
 		p.line("reference", x, top-14, x, top)
 		p.text(class, at, top-7, "expected "+human(ref.Value, f.Unit))
 	}
+	if x := a.at(peak); peak > 0 {
+		p.line("peak", x, top-14, x, bottom)
+		p.text("note", x+4, top-7, "peak "+human(peak, f.Unit))
+		p.Text += " In theory " + human(peak, f.Unit) + " is possible."
+	}
 	if clipped {
 		p.Text += " An arrow marks extremes that lie outside the picture."
 	}
 	p.H = num(bottom + 20)
 	return p
+}
+
+// peak is what theory allows; 0 if that is not known or not the same for all.
+func (f figure) peak() float64 {
+	peak := 0.0
+	for _, r := range f.Rows {
+		list := r.Others
+		if r.Reference != nil {
+			list = append([]muster.Reference{*r.Reference}, list...)
+		}
+		one := 0.0
+		for _, v := range list {
+			if v.Source == muster.SourcePeak {
+				one = v.Value
+			}
+		}
+		if one <= 0 || peak > 0 && one != peak || len(finite(one)) == 0 {
+			return 0
+		}
+		peak = one
+	}
+	return peak
 }
 
 // gutter is the room that the names of nodes need.
@@ -113,7 +145,7 @@ func (f figure) reference() *muster.Reference {
 	var list []float64
 	var one *muster.Reference
 	for _, r := range f.Rows {
-		if r.Reference != nil {
+		if r.Reference != nil && r.Reference.Source != muster.SourcePeak {
 			list = append(list, r.Reference.Value)
 			one = r.Reference
 		}
@@ -149,7 +181,7 @@ func dots(f figure) picture {
 		if v := r.Interval; v != nil {
 			lo, hi = min(lo, v.Low), max(hi, v.High)
 		}
-		if v := r.Reference; v != nil {
+		if v := r.Reference; v != nil && v.Source != muster.SourcePeak {
 			lo, hi = min(lo, v.Value), max(hi, v.Value)
 		}
 	}

@@ -67,7 +67,7 @@ func example(t testing.TB, nodes int) paper {
 	for i, node := range sim.nodes {
 		s.Nodes = append(s.Nodes, validate.Candidate{Node: node, Machine: muster.MachineID(fmt.Sprintf("epyc-%02d", i+11)), Conditions: machine(i)})
 	}
-	return sign(t, s, sim.judge(t, launches), sim)
+	return sign(t, s, sim.judge(t, s.Nodes, launches), sim)
 }
 
 // machine is what is known of a node.
@@ -228,7 +228,7 @@ func (s *simulation) all() validate.Launch {
 }
 
 // judge does what the server does with launches.
-func (s *simulation) judge(t testing.TB, launches []validate.Launch) validate.Results {
+func (s *simulation) judge(t testing.TB, nodes []validate.Candidate, launches []validate.Launch) validate.Results {
 	t.Helper()
 	c := validate.Collect(s.nodes, launches)
 	spread := func(share float64) stat.Scale { return stat.Scale{Value: share, DF: 39, N: 40} }
@@ -243,6 +243,7 @@ func (s *simulation) judge(t testing.TB, launches []validate.Launch) validate.Re
 	var err error
 	out.Nodes, err = validate.NodeRules(muster.ValidateQuick).Suspects(c.Nodes)
 	must(t, err)
+	validate.Refer(nodes, out.Nodes, nil)
 	out.Findings = validate.Findings(s.nodes, out.Nodes, true)
 	out.Whole, err = validate.NodeRules(muster.ValidateQuick).Suspects(c.Whole)
 	must(t, err)

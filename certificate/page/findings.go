@@ -44,7 +44,17 @@ func findings(c muster.Certificate, nodes []muster.Certificate) []finding {
 	slices.SortStableFunc(out, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(rank(a.Class), rank(b.Class)), cmp.Compare(b.sort, a.sort))
 	})
-	return gathered(out)
+	out = gathered(out)
+	// One cause may be behind many figures of a node: it is said once.
+	told := map[[2]string]bool{}
+	for i := range out {
+		if k := [2]string{out[i].Where, out[i].Cause}; told[k] {
+			out[i].Cause = ""
+		} else {
+			told[k] = true
+		}
+	}
+	return out
 }
 
 // gathered puts findings together that tell the same of one place by several sizes

@@ -158,7 +158,7 @@ func TestPageSays(t *testing.T) {
 		"Slower than it should be", "7 nodes are as fast as expected; n05 is slower.", "Certified: nobody else used this hardware", "class epyc-9354", "c-23456789bc",
 		"before the cluster was handed over", "quick, 18 launches of the probe", "1 March 2026, 12:00 UTC to 30 May 2026, 12:00 UTC", "server b7k2",
 		"Verified. The signatures were genuine and in force on 2 March 2026", "muster certificate verify", string(p.more.Digest), p.more.Key, string(p.cluster.ID),
-		"n05 · Memory bandwidth, triad: 277 GB/s, where 335 GB/s is normal — 17 % of the speed is missing. Probably a memory channel without a module",
+		"n05 · Memory bandwidth, triad: 277 GB/s, where 335 GB/s is normal — 17 % of the speed is missing. Probable cause: a memory channel without a module",
 		"Seen again alone and against good partners.", "disks: a quick validation leaves files out", "28 of 28 pairs were measured.", "AMD EPYC 9354",
 		"n[01-04,06-08]: 384 GiB n05: 352 GiB", "Ring latency, random", "What the numbers mean", "L2 1 MiB, L1 32 KiB of each core", "expected 1.51 TFLOP/s",
 		"In bytes per second; more is better.", "In seconds; less is better.", "random, seed 18446744073709551615",

@@ -49,11 +49,11 @@ func rowOf(f figure, r figureRow) tableRow {
 		t.Interval = between(v.Low, v.High, f.Unit) + " (" + percent(v.Level) + ")"
 	}
 	if v := r.Reference; v != nil {
-		t.Reference = human(v.Value, f.Unit) + ", " + sourceText(v.Source)
-		if v.Text != "" {
-			t.Reference += ": " + v.Text
-		}
+		t.Reference = human(v.Value, f.Unit) + ", " + sourceText(v.Source) + prefix(": ", v.Text)
 		t.Off = signed(r.Median, v.Value)
+	}
+	for _, v := range r.Others {
+		t.Reference = join("; ", t.Reference, human(v.Value, f.Unit)+", "+sourceText(v.Source)+prefix(": ", v.Text))
 	}
 	if r.Detectable != nil {
 		t.Detectable = percent(*r.Detectable)
