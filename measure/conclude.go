@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/trend"
 	"github.com/muster-hpc/muster/validate"
 )
 
@@ -30,7 +31,11 @@ func (j *job) conclude(ctx context.Context, s *subject, steps []step) error {
 		return muster.Errorf(muster.EUnavailable, "no launch of the probe came to an end: %s", j.lastFailure(steps)).
 			WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
 	}
-	found, err := s.judge(said)
+	past, err := j.past(ctx, s)
+	if err != nil {
+		return err
+	}
+	found, err := s.judge(said, past)
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ type found struct {
 }
 
 // judge says what the launches show.
-func (s *subject) judge(said measured) (found, error) {
+func (s *subject) judge(said measured, past past) (found, error) {
 	var f found
 	nodes := s.validated()
 	f.candidates = s.candidates(said)
@@ -110,6 +115,8 @@ func (s *subject) judge(said measured) (found, error) {
 		return c.Conditions.Oversubscribed || c.Conditions.Shared
 	})
 	collected := validate.Collect(nodes, said.first)
+	known := past.of(f.candidates)
+	collected.Remember(nodes, known)
 	rules, links := validate.NodeRules(s.m.Level), validate.LinkRules(s.m.Level)
 	var err error
 	if f.results.Nodes, err = rules.Suspects(collected.Nodes); err != nil {
@@ -143,7 +150,7 @@ func (s *subject) judge(said measured) (found, error) {
 	}
 	confirmed := map[int]bool{}
 	if len(said.again) > 0 {
-		again, err := s.confirm(nodes, said, rules, &f)
+		again, err := s.confirm(nodes, said, rules, known, &f)
 		if err != nil {
 			return f, err
 		}
@@ -167,12 +174,13 @@ func (s *subject) judge(said measured) (found, error) {
 
 // confirm puts what suspects showed when they were measured again in the place of
 // what made them suspects. It returns whom that condemns.
-func (s *subject) confirm(nodes []validate.Node, said measured, rules validate.Rules, f *found) (map[int]bool, error) {
+func (s *subject) confirm(nodes []validate.Node, said measured, rules validate.Rules, known func(string) map[trend.Key]trend.ClassFigure, f *found) (map[int]bool, error) {
 	suspect := map[int]bool{}
 	for _, i := range s.suspects() {
 		suspect[i] = true
 	}
 	collected := validate.Collect(nodes, said.again)
+	collected.Remember(nodes, known)
 	judged, err := rules.Condemned(collected.Nodes, func(n int) bool { return suspect[n] })
 	if err != nil {
 		return nil, err

@@ -86,7 +86,9 @@ func Manifest(s Subject, r Results, entries []muster.CertifiedNode, supersedes [
 	for _, n := range entries {
 		grades = append(grades, n.Verdict)
 	}
+	var conditions []muster.Circumstances
 	for i, n := range s.Nodes {
+		conditions = append(conditions, n.Conditions)
 		if i == 0 {
 			c.Class = n.Class
 		} else if c.Class != n.Class {
@@ -98,6 +100,7 @@ func Manifest(s Subject, r Results, entries []muster.CertifiedNode, supersedes [
 			}
 		}
 	}
+	c.Conditions = Common(conditions)
 	c.Certified = len(c.Caveats) == 0
 	for _, j := range r.Whole {
 		c.Metrics = append(c.Metrics, j.Metric)

@@ -3,6 +3,7 @@ package validate_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -10,6 +11,22 @@ import (
 	"github.com/muster-hpc/muster/trend"
 	"github.com/muster-hpc/muster/validate"
 )
+
+func TestCommon(t *testing.T) {
+	t.Parallel()
+	a := muster.Circumstances{Provider: "metal", Cores: 4, Kernel: "6.18", Flags: []string{"avx2"}, Probe: &muster.Probe{Source: "x"}, Differ: []string{"x"}}
+	b := a
+	b.Probe = &muster.Probe{Source: "x"}
+	b.Kernel, b.Cores = "6.19", 8
+	got := validate.Common([]muster.Circumstances{a, b, a})
+	want := muster.Circumstances{Provider: "metal", Flags: a.Flags, Probe: a.Probe, Differ: []string{"cores", "kernel"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := validate.Common(nil); !reflect.DeepEqual(got, muster.Circumstances{}) {
+		t.Errorf("got %+v", got)
+	}
+}
 
 // What certificates of a class say is what the next of its machines are judged by:
 // two nodes, who could not convict each other, see the slow one.
@@ -40,6 +57,7 @@ func TestRemember(t *testing.T) {
 		s := subject(2)
 		for i := range s.Nodes {
 			s.Nodes[i].Node = nodes[i]
+			s.Nodes[i].Conditions = muster.Circumstances{Provider: "metal", Pinning: fmt.Sprint("cpus ", i), Transport: "ob1 tcp", Probe: &muster.Probe{Source: "sha256:aa"}}
 		}
 		var out validate.Results
 		var err error

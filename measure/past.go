@@ -1,0 +1,78 @@
+package measure
+
+import (
+	"context"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/trend"
+	"github.com/muster-hpc/muster/validate"
+)
+
+// What is read of the past of a class at most: the newest.
+const (
+	mostOfNodes    = 400
+	mostOfClusters = 60
+)
+
+// past are the certificates of the classes of a cluster's machines.
+type past map[string][]muster.Certificate
+
+// past reads what was certified of the classes of the nodes. Whose clusters these
+// were does not matter: nothing but figures leaves this package.
+func (j *job) past(ctx context.Context, s *subject) (past, error) {
+	out := past{}
+	err := j.r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		for _, n := range s.validated() {
+			if _, ok := out[n.Class]; ok || n.Class == "" {
+				continue
+			}
+			out[n.Class] = []muster.Certificate{}
+			for kind, most := range map[muster.CertificateKind]int{muster.CertifiesNode: mostOfNodes, muster.CertifiesCluster: mostOfClusters} {
+				list, err := tx.Certificates(store.CertificateFilter{Class: n.Class, Kind: kind, Limit: most})
+				if err != nil {
+					return err
+				}
+				for _, row := range list {
+					if !row.Certified {
+						continue
+					}
+					body, err := tx.CertificateEnvelope(row.ID)
+					if err != nil {
+						return err
+					}
+					c, err := certificate.Read(body)
+					if err != nil {
+						return err
+					}
+					out[n.Class] = append(out[n.Class], c.Certificate)
+				}
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// of is what machines of a class showed under the conditions of the nodes of that
+// class: those of the first, which are alike on machines of one class.
+func (p past) of(nodes []validate.Candidate) func(class string) map[trend.Key]trend.ClassFigure {
+	return func(class string) map[trend.Key]trend.ClassFigure {
+		var like *muster.Certificate
+		var machines []muster.MachineID
+		for _, n := range nodes {
+			if n.Class != class {
+				continue
+			}
+			machines = append(machines, n.Machine)
+			if like == nil {
+				like = &muster.Certificate{Kind: muster.CertifiesNode, Class: class, Image: n.Conditions.Image, Conditions: n.Conditions}
+			}
+		}
+		if like == nil || len(p[class]) == 0 {
+			return nil
+		}
+		return trend.Class(p[class], *like, machines)
+	}
+}

@@ -1,0 +1,76 @@
+package measure
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/store/storetest"
+	"github.com/muster-hpc/muster/trend"
+	"github.com/muster-hpc/muster/validate"
+)
+
+// What was certified of a class, in whosever cluster, is what its machines are
+// judged by; reports are not.
+func TestPast(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "muster.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	conditions := muster.Circumstances{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}}
+	err = db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		for _, name := range []string{"cfd", "wind"} {
+			c := storetest.NewCluster(name, "alice", "sea")
+			if err := tx.PutCluster(c, ""); err != nil {
+				return err
+			}
+			for i := range 12 {
+				for _, node := range []string{"n01", "n02"} {
+					n := storetest.NewCertificate(c.ID, node)
+					n.Conditions = conditions
+					n.Made = n.Made.Add(time.Duration(i) * time.Hour)
+					v := 1e9 * (1 + 0.001*float64(i))
+					if i%3 == 0 {
+						n.Certified, n.Caveats, v = false, []muster.Caveat{{Code: "shared", Text: "x"}}, 1
+					}
+					n.Metrics = []muster.Metric{{Name: "stream.triad", Unit: "B/s", Launches: 6, Median: v, Min: v, Max: v, Verdict: muster.GradeUnknown}}
+					if err := tx.PutCertificate(storetest.Signed(t, n)); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &subject{}
+	var nodes []validate.Candidate
+	for _, name := range []string{"n01", "n02"} {
+		s.nodes = append(s.nodes, muster.Node{Name: name})
+		s.machines = append(s.machines, muster.Machine{ID: muster.MachineID("m-" + name), Facts: muster.Facts{Class: "epyc"}})
+		s.places = append(s.places, validate.Place{})
+		nodes = append(nodes, validate.Candidate{Node: validate.Node{Name: name, Class: "epyc"}, Machine: muster.MachineID("m-" + name), Conditions: conditions})
+	}
+	j := &job{r: &Runner{c: Config{Store: db}}}
+	past, err := j.past(t.Context(), s)
+	if err != nil || len(past["epyc"]) != 32 {
+		t.Fatalf("%d certificates, %v", len(past["epyc"]), err)
+	}
+	k := trend.Key{Name: "stream.triad"}
+	if f, ok := past.of(nodes)("epyc")[k]; !ok || f.Certificates != 32 || f.Machines != 2 || f.Median < 1e9 {
+		t.Errorf("%+v", f)
+	}
+	nodes[1].Machine = "m-new"
+	if f, ok := past.of(nodes)("epyc")[k]; ok {
+		t.Errorf("of two machines nobody knows what a third is like: %+v", f)
+	}
+	if f := past.of(nodes)("other"); f != nil {
+		t.Errorf("%+v", f)
+	}
+}
