@@ -125,14 +125,14 @@ func TestScreenshot(t *testing.T) {
 		}
 	}
 	shot := filepath.Join(b.dir, "page.png")
-	b.run(t, html, "--screenshot="+shot, "--window-size=1000,3800")
+	b.run(t, html, "--screenshot="+shot, "--window-size=1000,3720")
 	data, err := os.ReadFile(shot)
 	must(t, err)
 	img, err := png.Decode(bytes.NewReader(data))
 	must(t, err)
 	colours, ink := inked(img)
 	// The style is there: blue bars, orange ones, dark cells and much paper.
-	if size := img.Bounds(); size.Dx() != 1000 || size.Dy() != 3800 || colours < 200 || ink < 0.02 || ink > 0.6 {
+	if size := img.Bounds(); size.Dx() != 1000 || size.Dy() != 3720 || colours < 200 || ink < 0.02 || ink > 0.6 {
 		t.Errorf("the picture of %v has %d colours and %.3f of it is no paper", size, colours, ink)
 	}
 	for name, want := range map[string]color.RGBA{"a bar": {0xa9, 0xc4, 0xdd, 255}, "a low bar": {0xe8, 0xa1, 0x7e, 255}} {

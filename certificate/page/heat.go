@@ -68,9 +68,13 @@ func heat(title string, a about, unit string, less bool, names []string, values 
 	for i := 0; i < m; i += step {
 		at := side * (float64(i) + 0.5)
 		p.text("label end", left-5, top+at+4, short(names[i*each], 6))
-		if side*float64(step) >= 26 {
-			p.text("label mid", left+at, top-6, short(names[i*each], 5))
-		}
+	}
+	step = max(1, int(math.Ceil(36/side)))
+	if side >= 26 {
+		step = 1
+	}
+	for i := 0; i < m; i += step {
+		p.text("label mid", left+side*(float64(i)+0.5), top-6, short(names[i*each], 5))
 	}
 	p.text("tick", 0, 12, "from ↓  to →")
 	bottom := top + side*float64(m)

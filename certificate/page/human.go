@@ -166,7 +166,16 @@ func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return whole(n) + " " + many
+}
+
+// whole is a number with commas, where it is long.
+func whole(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && n >= 10000; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // folded writes names of nodes the short way, n[01-08].

@@ -43,6 +43,11 @@ func TestHuman(t *testing.T) {
 			t.Errorf("signed%v = %q, want %q", v, got, want)
 		}
 	}
+	for n, want := range map[int]string{0: "0", 9999: "9999", 10000: "10,000", 1234567: "1,234,567"} {
+		if got := whole(n); got != want {
+			t.Errorf("whole(%d) = %q", n, got)
+		}
+	}
 	if got := short("ééééé", 3); got != "éé…" {
 		t.Error(got)
 	}

@@ -133,10 +133,10 @@ func view(c muster.Certificate, nodes []muster.Certificate, more More) content {
 		v.Use = append(v.Use, p)
 	}
 	v.Machines = machines(nodes)
-	whole := []figure{}
+	together := []figure{}
 	if v.OfCluster {
-		whole = figuresOf([]muster.Certificate{c})
-		v.Whole = tableOf(whole, 0)
+		together = figuresOf([]muster.Certificate{c})
+		v.Whole = tableOf(together, 0)
 		v.Compared = compared(list)
 	}
 	if len(nodes) <= mostTables {
@@ -147,7 +147,7 @@ func view(c muster.Certificate, nodes []muster.Certificate, more More) content {
 		v.Tabled = len(nodes)
 	}
 	v.Conditions = conditions(c, nodes)
-	v.Meanings = meanings(list, pairMetrics(c), whole)
+	v.Meanings = meanings(list, pairMetrics(c), together)
 	return v
 }
 
@@ -245,7 +245,11 @@ func processorOf(nodes []muster.Certificate) string {
 // standing says of which nodes a verdict is.
 func standing(g muster.Grade, nodes []string, all int) string {
 	n := len(nodes)
-	whole := n == all && n > 1
+	every := n == all && n > 1
+	who := folded(nodes)
+	if len(who) > 120 {
+		who = count(n, "node", "nodes")
+	}
 	are := "are"
 	if n == 1 {
 		are = "is"
@@ -253,22 +257,22 @@ func standing(g muster.Grade, nodes []string, all int) string {
 	switch {
 	case n == 0:
 		return ""
-	case whole && g == muster.GradePass:
+	case every && g == muster.GradePass:
 		return fmt.Sprintf("All %d nodes are as fast as they should be", n)
-	case whole && g == muster.GradeLow:
+	case every && g == muster.GradeLow:
 		return fmt.Sprintf("All %d nodes are slower than they should be", n)
-	case whole && g == muster.GradeUnstable:
+	case every && g == muster.GradeUnstable:
 		return fmt.Sprintf("All %d nodes vary too much to say", n)
-	case whole:
+	case every:
 		return fmt.Sprintf("None of the %d nodes could be compared with anything", n)
 	case g == muster.GradePass:
 		return fmt.Sprintf("%s %s as fast as expected", count(n, "node", "nodes"), are)
 	case g == muster.GradeLow:
-		return fmt.Sprintf("%s %s slower", folded(nodes), are)
+		return fmt.Sprintf("%s %s slower", who, are)
 	case g == muster.GradeUnstable:
-		return fmt.Sprintf("%s %s too unstable to say", folded(nodes), are)
+		return fmt.Sprintf("%s %s too unstable to say", who, are)
 	}
-	return fmt.Sprintf("%s could not be compared with anything", folded(nodes))
+	return fmt.Sprintf("%s could not be compared with anything", who)
 }
 
 // between draws what was measured between nodes.
@@ -278,7 +282,7 @@ func (v *content) between(names []string) {
 		return
 	}
 	if c.Pairs.Possible > 0 {
-		v.PairsNote = fmt.Sprintf("%d of %d pairs were measured.", c.Pairs.Measured, c.Pairs.Possible)
+		v.PairsNote = fmt.Sprintf("%s of %s were measured.", whole(c.Pairs.Measured), count(c.Pairs.Possible, "pair", "pairs"))
 	}
 	sets := pairFigures(c, names)
 	for _, m := range []struct {

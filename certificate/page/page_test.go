@@ -322,8 +322,8 @@ func TestHostileTexts(t *testing.T) {
 func TestOddFigures(t *testing.T) {
 	t.Parallel()
 	odd := []float64{0, -1, 1e-320, 1e308, -1e308, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 5e-324}
-	for i := range odd {
-		p := example(t, 8)
+	for i := 0; i < len(odd); i += 3 {
+		p := example(t, 4)
 		k := i
 		next := func() float64 { k++; return odd[k%len(odd)] }
 		for n := range p.nodes {
@@ -359,7 +359,7 @@ func TestLargeClusters(t *testing.T) {
 		t.Errorf("the page of 1,024 nodes has %d bytes", len(html))
 	}
 	text := words(harmless(t, html))
-	for _, want := range []string{"896 nodes are as fast as expected; n[0005,0013,", "n0005 · Memory bandwidth", "pages of their own certificates", "the axis does not begin at zero"} {
+	for _, want := range []string{"896 nodes are as fast as expected; 128 nodes are slower.", "6144 of 523,776 pairs were measured.", "n0005 · Memory bandwidth", "pages of their own certificates", "the axis does not begin at zero"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
