@@ -184,6 +184,11 @@ func (c *detective) process(i int) explanation {
 	usual := c.others(i, func(o counted) float64 { return o.processes[n.busiest] })
 	switch {
 	case n.busy >= leastBusy && n.busy >= 2*usual && n.busy >= n.outside/2:
+		// What does not fit into the caches goes through memory.
+		if cache := max(c.witnesses[i].Conditions.Cache, 64<<20); n.resident > cache && p.stream >= leastMissing && !(p.stream < 0.8*p.dgemm) {
+			return explanation{CauseHog, fmt.Sprintf("a process of the node that works on more memory than caches hold: %s, with %d MiB, used %.1f s of processor time in %.1f s; "+
+				"streams lack %.0f %% of their speed", n.busiest, n.resident>>20, n.busy*n.seconds, n.seconds, 100*p.stream), limit(n.busy)}
+		}
 		return explanation{CauseProcess, fmt.Sprintf("another process of the node: %s used %.1f s of processor time in %.1f s; %s",
 			n.busiest, n.busy*n.seconds, n.seconds, lost), limit(n.busy)}
 	case c.much(i, leastBusy, func(n counted) float64 { return n.stolen }) && n.stolen > n.outside:

@@ -182,6 +182,8 @@ func TestCauses(t *testing.T) {
 	inside := with(healthy(), func(*muster.Circumstances) {})
 	busy := clean()
 	busy.Processes = []wire.ProcessTime{{PID: 9, Name: "python3", Seconds: 2}}
+	big := clean()
+	big.Processes = []wire.ProcessTime{{PID: 9, Name: "copy", Seconds: 2, Memory: 512 << 20}}
 	idle := clean()
 	idle.Processes = []wire.ProcessTime{{PID: 9, Name: "journald", Seconds: 0.05}}
 	unified := clean() // a whole machine whose group for users has a quota
@@ -219,6 +221,10 @@ func TestCauses(t *testing.T) {
 		"process": {
 			scene{missing: process, lost: 0.5, longest: 0.009, conditions: inside, meanwhile: busy},
 			map[string]string{"dgemm": validate.CauseProcess, "core.fp.fft": validate.CauseProcess, "noise.share": validate.CauseProcess}, "python3 used 2.0 s",
+		},
+		"hog on the same processor": {
+			scene{missing: process, lost: 0.5, longest: 0.009, conditions: inside, meanwhile: big},
+			map[string]string{"dgemm": validate.CauseHog, "stream.copy": validate.CauseHog, "noise.share": validate.CauseHog}, "copy, with 512 MiB",
 		},
 		"process now and then": {
 			scene{missing: missing(0.2, "stream", "dgemm"), lost: 0.22, longest: 0.008, conditions: inside, meanwhile: busy},

@@ -35,6 +35,7 @@ type counted struct {
 	// busiest is the process of the machine that used most, beside those that measure.
 	busiest   string
 	busy      float64
+	resident  int64   // bytes of the busiest
 	swapped   float64 // B/s
 	starved   float64 // share of the time in which something waited for memory
 	hot       int64
@@ -48,6 +49,7 @@ func (w Witness) count() counted {
 	c := counted{processes: map[string]float64{}}
 	var full, own, used, throttled, segments, resent, swap, starved float64
 	var clocks []int64
+	memory := map[string]int64{}
 	for _, m := range w.Meanwhile {
 		all := m.Seconds + m.User + m.System + m.Steal + m.Own + m.Throttled + m.Pressure.CPUAll + m.Pressure.Memory
 		for _, p := range m.Processes {
@@ -74,6 +76,7 @@ func (w Witness) count() counted {
 		}
 		for _, p := range m.Processes {
 			c.processes[p.Name] += p.Seconds
+			memory[p.Name] = max(memory[p.Name], p.Memory)
 		}
 		c.links = m.Links // limits and speeds are of the moment
 	}
@@ -98,7 +101,7 @@ func (w Witness) count() counted {
 	for name, seconds := range c.processes {
 		c.processes[name] = seconds / c.seconds
 		if s := seconds / c.seconds; s > c.busy || s == c.busy && name < c.busiest {
-			c.busiest, c.busy = name, s
+			c.busiest, c.busy, c.resident = name, s, memory[name]
 		}
 	}
 	if len(clocks) > 0 {

@@ -79,6 +79,7 @@ type ProcessTime struct {
 	Name    string  `json:"name"`
 	Started float64 `json:"started"` // seconds after the kernel
 	Seconds float64 `json:"seconds"`
+	Memory  int64   `json:"memory,omitempty"` // bytes that are resident
 }
 
 // LinkCounts are those of a network interface.
@@ -200,7 +201,7 @@ func (c *Counters) bound() {
 	for i := range c.Processes {
 		p := &c.Processes[i]
 		p.Name = printable(p.Name)
-		floats = append(floats, &p.Started, &p.Seconds)
+		floats, whole = append(floats, &p.Started, &p.Seconds), append(whole, &p.Memory)
 	}
 	for i := range c.Links {
 		l := &c.Links[i]

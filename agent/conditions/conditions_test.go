@@ -159,7 +159,7 @@ func TestCounters(t *testing.T) {
 	want := wire.Counters{Uptime: 1000.5, Counts: wire.Counts{
 		Cores: 8, User: 96, System: 24, Interrupt: 8, Idle: 3208, Steal: 0.56, Own: 128, Throttled: 1.5, Throttles: 5,
 		Pressure: wire.Pressure{CPU: 2.5, Memory: 1.5, MemoryAll: 0.5}, Switches: 9000, IRQs: 5000, SoftIRQs: 7000, Hot: 24, Clock: 3_050_000_000,
-		Load: 2.5, Segments: 5000, Resent: 12, Processes: []wire.ProcessTime{{PID: 77, Name: "a (b) c", Started: 500, Seconds: 100}},
+		Load: 2.5, Segments: 5000, Resent: 12, Processes: []wire.ProcessTime{{PID: 77, Name: "a (b) c", Started: 500, Seconds: 100, Memory: 300 * int64(os.Getpagesize())}},
 		Links: []wire.LinkCounts{{Name: "eth0", Received: 1000, Sent: 2000, Dropped: 6, Errors: 4, Speed: 25_000_000_000, Duplex: "full", MTU: 9000}},
 	}}
 	if math.Abs(got.Steal-0.56) < 1e-9 {

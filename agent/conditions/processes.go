@@ -62,7 +62,9 @@ func parseProcess(text string) (wire.ProcessTime, bool) {
 	if len(w) < 20 { // user time is field 14, the start field 22; the first here is 3
 		return wire.ProcessTime{}, false
 	}
-	return wire.ProcessTime{
-		Name: text[open+1 : shut], Started: float64(count(w[19])) / hz, Seconds: float64(count(w[11])+count(w[12])) / hz,
-	}, true
+	p := wire.ProcessTime{Name: text[open+1 : shut], Started: float64(count(w[19])) / hz, Seconds: float64(count(w[11])+count(w[12])) / hz}
+	if len(w) > 21 {
+		p.Memory = min(count(w[21]), 1<<40) * int64(os.Getpagesize())
+	}
+	return p, true
 }
