@@ -40,6 +40,10 @@ const (
 	choiceShare = 0.3
 )
 
+// leastChoice is the least order at which settings are compared. Below it a launch
+// is over before it says anything, and the first setting is as good as any.
+const leastChoice = 2 * common
+
 // longestChoice is the longest launch that only chooses: a longer one tells little
 // more.
 const longestChoice = 2 * time.Minute
@@ -206,15 +210,15 @@ func (d *Driver) blocks(at muster.HPLSetting) []muster.HPLSetting {
 }
 
 // small is the order at which settings are compared: as large as there is time for
-// in each launch, and no more than half of what memory has room for.
+// in each launch, and no more than half of what memory has room for. 0: none is.
 func (d *Driver) small(at muster.HPLSetting, before []Outcome) int {
 	left := time.Duration(choiceShare*float64(d.site.Budget)) - spent(before)
 	tries := len(d.site.settings()) + len(grids(at.P*at.Q)) + len(blocks()) - 2
 	n := min(d.site.lasts(at, d.rate(before), min(left/time.Duration(tries), longestChoice)), max(d.site.fits(at)/2, at.NB))
-	if n >= common {
-		return n / common * common
+	if n < leastChoice {
+		return 0
 	}
-	return n
+	return n / common * common
 }
 
 // figure is the next launch of those that count. Their order is fixed before the
