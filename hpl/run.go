@@ -21,8 +21,11 @@ const (
 	Figure Part = "figure" // what counts
 )
 
-// Run is one launch that is to be made: /usr/libexec/muster/xhpl in a directory
-// with the file HPL.dat, PerNode ranks on each node, each bound to Threads cores.
+// Program is where the images have HPL.
+const Program = "/usr/libexec/muster/xhpl"
+
+// Run is one launch that is to be made: of Program, in a directory with the file
+// HPL.dat, PerNode ranks on each node, each bound to Threads cores.
 type Run struct {
 	Part Part
 	muster.HPLSetting
@@ -38,6 +41,12 @@ func (r Run) Ranks() int { return r.P * r.Q }
 func (r Run) Environment() map[string]string {
 	n := strconv.Itoa(r.Threads)
 	return map[string]string{"OMP_NUM_THREADS": n, "OPENBLAS_NUM_THREADS": n, "MKL_NUM_THREADS": n, "BLIS_NUM_THREADS": n}
+}
+
+// Place are the arguments by which mpirun puts ranks where the run wants them. They
+// are the same in Open MPI 4.1 and 5.0.
+func (r Run) Place() []string {
+	return []string{"--map-by", fmt.Sprintf("ppr:%d:node:PE=%d", r.PerNode, r.Threads), "--bind-to", "core"}
 }
 
 // alignment is in doubles.

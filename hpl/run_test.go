@@ -2,6 +2,7 @@ package hpl_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,27 @@ func TestDat(t *testing.T) {
 	alone := hpl.Run{HPLSetting: muster.HPLSetting{N: 192, NB: 192, P: 1, Q: 1, PerNode: 1, Threads: 1}}
 	if !strings.Contains(alone.Dat(), "0            panels that are made ahead") {
 		t.Errorf("one rank has nobody to wait for:\n%s", alone.Dat())
+	}
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	out := hpl.Output{MPI: "Open MPI v5.0.7", Source: "ab", Ranks: []hpl.Rank{
+		{Host: "n01", CPUs: "0-1", BLAS: "/lib/a", BLASConfig: "x"}, {Host: "n01", CPUs: "2-3", BLAS: "/lib/a", BLASConfig: "x"},
+		{Host: "n02", CPUs: "0-1", BLAS: "/lib/a", BLASConfig: "x"}, {Host: "n02", CPUs: "2-3", BLAS: "/lib/a", BLASConfig: "x"},
+	}}
+	if c := out.Conditions(); c.Pinning != "0-1 2-3" || c.BLAS == nil || c.BLAS.File != "/lib/a" || c.Probe.Source != "ab" || c.Differ != nil {
+		t.Errorf("%+v", c)
+	}
+	out.Ranks[3].BLASConfig, out.Ranks[3].CPUs = "y", "0-3"
+	if c := out.Conditions(); c.Pinning != "0-1 2-3; 0-1 0-3" || c.BLAS != nil || !slices.Equal(c.Differ, []string{"blas"}) {
+		t.Errorf("%+v", c)
+	}
+	for i := range 20 {
+		out.Ranks = append(out.Ranks, hpl.Rank{Host: fmt.Sprint(i), CPUs: fmt.Sprint(i)})
+	}
+	if c := out.Conditions(); !strings.HasSuffix(c.Pinning, "; 14 others") {
+		t.Errorf("%+v", c)
 	}
 }
 
