@@ -22,6 +22,7 @@ import (
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
 	"github.com/muster-hpc/muster/wire"
+	"go.yaml.in/yaml/v3"
 )
 
 // lab is a site whose clusters have certificates.
@@ -235,6 +236,12 @@ func TestHistory(t *testing.T) {
 	h = wire.History{}
 	if err := json.Unmarshal([]byte(r.out), &h); err != nil || h.Kind != "class" || len(h.Measurements) != 24 || h.Measurements[0].Nodes != 2 || strings.Contains(r.out, "pc-") || strings.Contains(r.out, "fake-0") {
 		t.Errorf("a class tells figures only: %v\n%s", err, r.out)
+	}
+	for _, line := range []string{"history cfd", "compare cfd " + machine, "certificate show cfd", "certificate list"} {
+		var v any
+		if r := w.run(append(strings.Fields(line), "-o", "yaml")...).want(t, 0); yaml.Unmarshal([]byte(r.out), &v) != nil || strings.Contains(r.out, "null") {
+			t.Errorf("%s: %s", line, r.out)
+		}
 	}
 	w.run("history", "cfd", "--metric", "nothing").want(t, 3, "no metric \"nothing\"", "--metric away")
 	w.run("history", "cfd", "--since", "1h").want(t, 3, "has no certificate in this time")

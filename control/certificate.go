@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -70,26 +69,6 @@ func (s *Service) Certificate(ctx context.Context, who muster.Actor, id muster.C
 		return err
 	})
 	return out, err
-}
-
-// readCertificates reads certificates; those that are not kept any more are left out.
-func readCertificates(tx *store.Tx, ids ...muster.CertificateID) ([]muster.Certificate, error) {
-	var out []muster.Certificate
-	for _, id := range ids {
-		body, err := tx.CertificateEnvelope(id)
-		if muster.CodeOf(err) == muster.ENotFound {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		c, err := certificate.Read(body)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c.Certificate)
-	}
-	return out, nil
 }
 
 // nodesOf are the certificates that a manifest names.

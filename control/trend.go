@@ -101,12 +101,12 @@ func newestOf(tx *store.Tx, o subject) (trend.Side, error) {
 		}
 		ids = idsOf(perMachine(list, mostOfClass))
 	}
-	certs, err := readCertificates(tx, ids...)
+	certs, err := tx.CertificateContents(ids...)
 	if err != nil {
 		return side, err
 	}
 	if len(certs) == 1 && certs[0].Kind == muster.CertifiesCluster {
-		nodes, err := readCertificates(tx, nodesOf(certs[0])...)
+		nodes, err := tx.CertificateContents(nodesOf(certs[0])...)
 		if err != nil {
 			return side, err
 		}
@@ -204,7 +204,7 @@ func ofNodes(tx *store.Tx, f store.CertificateFilter) (list []trend.Measurement,
 	if err != nil {
 		return nil, false, err
 	}
-	certs, err := readCertificates(tx, idsOf(rows)...)
+	certs, err := tx.CertificateContents(idsOf(rows)...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -243,7 +243,7 @@ func ofOneCluster(tx *store.Tx, id muster.ClusterID, since time.Time) (list []tr
 	if len(rows) == 0 {
 		return ofNodes(tx, store.CertificateFilter{Cluster: id, Since: since, Limit: mostRead})
 	}
-	manifests, err := readCertificates(tx, idsOf(rows)...)
+	manifests, err := tx.CertificateContents(idsOf(rows)...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -256,7 +256,7 @@ func ofOneCluster(tx *store.Tx, id muster.ClusterID, since time.Time) (list []tr
 			fresh = slices.DeleteFunc(fresh, func(id muster.CertificateID) bool { return slices.Contains(before, id) })
 		}
 		if left -= len(fresh); left >= 0 && 2*len(fresh) > len(c.Nodes) {
-			nodes, err := readCertificates(tx, fresh...)
+			nodes, err := tx.CertificateContents(fresh...)
 			if err != nil {
 				return nil, false, err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/trend"
 	"github.com/muster-hpc/muster/validate"
@@ -34,20 +33,17 @@ func (j *job) past(ctx context.Context, s *subject) (past, error) {
 				if err != nil {
 					return err
 				}
+				var ids []muster.CertificateID
 				for _, row := range list {
-					if !row.Certified {
-						continue
+					if row.Certified {
+						ids = append(ids, row.ID)
 					}
-					body, err := tx.CertificateEnvelope(row.ID)
-					if err != nil {
-						return err
-					}
-					c, err := certificate.Read(body)
-					if err != nil {
-						return err
-					}
-					out[n.Class] = append(out[n.Class], c.Certificate)
 				}
+				certs, err := tx.CertificateContents(ids...)
+				if err != nil {
+					return err
+				}
+				out[n.Class] = append(out[n.Class], certs...)
 			}
 		}
 		return nil

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -202,9 +203,22 @@ func (tx *Tx) CertificateEnvelope(id muster.CertificateID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	body, err := tx.certificateBody(id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := certificate.Read(body)
+	if err != nil || s.Certificate.ID != id || s.Digest != c.Digest {
+		return nil, corrupt("certificate "+string(id), errors.Join(err, errors.New("the row says something else")))
+	}
+	return body, nil
+}
+
+// certificateBody is the envelope of a certificate, unchanged since it was put.
+func (tx *Tx) certificateBody(id muster.CertificateID) ([]byte, error) {
 	var sum int64
 	var body []byte
-	err = tx.s.one([]any{&sum, &body}, `SELECT sum, body FROM certificates WHERE id = ?`, string(id))
+	err := tx.s.one([]any{&sum, &body}, `SELECT sum, body FROM certificates WHERE id = ?`, string(id))
 	if errors.Is(err, errNoRow) {
 		return nil, noCertificate(id)
 	}
@@ -214,9 +228,31 @@ func (tx *Tx) CertificateEnvelope(id muster.CertificateID) ([]byte, error) {
 	if sumOf(body) != sum {
 		return nil, corrupt("certificate "+string(id), errors.New("the checksum does not match"))
 	}
-	s, err := certificate.Read(body)
-	if err != nil || s.Certificate.ID != id || s.Digest != c.Digest {
-		return nil, corrupt("certificate "+string(id), errors.Join(err, errors.New("the row says something else")))
-	}
 	return bytes.Clone(body), nil
+}
+
+// CertificateContents returns what certificates say, in the order of their IDs here;
+// those that are not kept any more, or that the actor may not see, are left out.
+// Nothing is verified but that they are what was put: for reading many.
+func (tx *Tx) CertificateContents(ids ...muster.CertificateID) ([]muster.Certificate, error) {
+	out := make([]muster.Certificate, 0, len(ids))
+	for _, id := range ids {
+		if _, err := tx.Certificate(id); muster.CodeOf(err) == muster.ENotFound {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		body, err := tx.certificateBody(id)
+		if err != nil {
+			return nil, err
+		}
+		var e struct {
+			Certificate muster.Certificate `json:"certificate"`
+		}
+		if err := json.Unmarshal(body, &e); err != nil || e.Certificate.ID != id {
+			return nil, corrupt("certificate "+string(id), errors.Join(err, errors.New("the row says something else")))
+		}
+		out = append(out, e.Certificate)
+	}
+	return out, nil
 }

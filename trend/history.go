@@ -138,11 +138,12 @@ func (h *teller) tell() error {
 	if err != nil {
 		return err
 	}
+	seen := map[stat.Scale]float64{}
 	for i := range tracks {
 		t := &tracks[i]
 		if !math.IsNaN(adjusted[i]) {
 			t.Chance, t.Outside = &adjusted[i], adjusted[i] <= h.rules.Outside
-			t.see(h.rules, tests)
+			t.see(h.rules, tests, seen)
 		}
 	}
 	moved(tracks, h.out.Events, h.events)
@@ -314,8 +315,9 @@ func (t *track) floor(r HistoryRules, values []float64) float64 {
 	return r.Floor * math.Abs(stat.Median(values))
 }
 
-// see says how small a loss the newest would have shown.
-func (t *track) see(r HistoryRules, tests int) {
+// see says how small a loss the newest would have shown. Shifts in scales, which
+// take a while to compute, are kept in seen.
+func (t *track) see(r HistoryRules, tests int, seen map[stat.Scale]float64) {
 	before := t.used[t.since : len(t.used)-1]
 	if !t.onLogs {
 		return
@@ -325,8 +327,15 @@ func (t *track) see(r HistoryRules, tests int) {
 		return
 	}
 	scale.Value = max(scale.Value, r.Floor)
-	shift, err := stat.SmallestShift(scale, 1, len(before), 1-r.Outside/float64(tests), r.Power)
-	if d := -math.Expm1(-shift); err == nil && d < 0.99 {
+	one := stat.Scale{Value: 1, DF: scale.DF, N: scale.N}
+	shift, ok := seen[one]
+	if !ok {
+		if shift, err = stat.SmallestShift(one, 1, len(before), 1-r.Outside/float64(tests), r.Power); err != nil {
+			shift = math.Inf(1)
+		}
+		seen[one] = shift
+	}
+	if d := -math.Expm1(-shift * scale.Value); d < 0.99 {
 		t.Detectable = &d
 	}
 }

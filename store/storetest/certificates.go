@@ -78,6 +78,9 @@ func testCertificates(t *testing.T, fresh freshFunc) {
 		if got, err := tx.CertificateEnvelope(n1.ID); err != nil || !bytes.Equal(got, envelope) {
 			t.Errorf("got %s, %v, want %s", got, err, envelope)
 		}
+		if got, err := tx.CertificateContents(n2.ID, "pc-2222222222", n1.ID); err != nil || len(got) != 2 || !reflect.DeepEqual(got[1], first.Certificate) || got[0].ID != n2.ID {
+			t.Errorf("got %+v, %v", got, err)
+		}
 		for name, f := range map[string]struct {
 			filter store.CertificateFilter
 			want   []muster.CertificateID
@@ -219,7 +222,8 @@ func testForeignCertificates(t *testing.T, fresh freshFunc) {
 			_, one := tx.Certificate(s.Certificate.ID)
 			_, body := tx.CertificateEnvelope(s.Certificate.ID)
 			list, err := tx.Certificates(store.CertificateFilter{})
-			if (one == nil) != want || (body == nil) != want || (len(list) == 1) != want {
+			read, _ := tx.CertificateContents(s.Certificate.ID)
+			if (one == nil) != want || (body == nil) != want || (len(read) == 1) != want || (len(list) == 1) != want {
 				t.Errorf("%s: %v, %v, %d in the list, want %v", who.Name, one, body, len(list), want)
 			}
 			return err
