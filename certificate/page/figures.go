@@ -56,7 +56,7 @@ func figuresOf(nodes []muster.Certificate) []figure {
 }
 
 // Label names a figure for people.
-func (f figure) Label() string { return f.about.Title + f.details() }
+func (f figure) Label() string { return f.Title + f.details() }
 
 func (f figure) details() string { return details(f.figureKey) }
 

@@ -12,7 +12,7 @@ import (
 // interval nor extremes.
 func index(list []figure, family, title string) (figure, bool) {
 	out := figure{about: aboutMetric(family), figureKey: figureKey{Name: family}}
-	out.about.Title = title
+	out.Title = title
 	type sum struct {
 		logs, references float64
 		n, compared      int

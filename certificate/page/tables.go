@@ -130,7 +130,7 @@ func meanings(lists ...[]figure) []meaning {
 				continue
 			}
 			seen[f.figureKey.Name] = true
-			out = append(out, meaning{f.about.Title, f.figureKey.Name, unitText(f.Unit, f.Less), f.What})
+			out = append(out, meaning{f.Title, f.figureKey.Name, unitText(f.Unit, f.Less), f.What})
 		}
 	}
 	return out

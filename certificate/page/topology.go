@@ -128,10 +128,9 @@ func topology(m part, title string) picture {
 	p.W, p.H = full, num(h+2)
 	for _, b := range boxes {
 		p.rect("part "+b.Kind, b.x+1, b.y+1, b.w, b.h, "")
-		switch {
-		case b.Kind == "core":
+		if b.Kind == "core" {
 			p.text("cell mid", b.x+1+b.w/2, b.y+b.h/2+4.5, short(b.Label, 24))
-		default:
+		} else {
 			p.text("label", b.x+8, b.y+13.5, short(join(" · ", b.Label, b.Note), int(b.w/5.4)))
 		}
 	}
