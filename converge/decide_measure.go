@@ -3,6 +3,7 @@ package converge
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/muster-hpc/muster"
 )
@@ -19,13 +20,19 @@ const (
 func (d *decider) measure() bool {
 	c := &d.Cluster
 	nodes := muster.ToMeasure(d.Nodes, nil)
-	if !d.Measures || c.Spec.Validate == "" || c.Spec.Validate == muster.ValidateOff || len(nodes) == 0 || !d.canMeasure(nodes) {
+	if !d.Measures || c.Spec.Validate == "" || c.Spec.Validate == muster.ValidateOff || len(nodes) == 0 {
 		return false
 	}
 	m, of := c.Measuring, muster.DigestOfNodes(nodes)
+	can, known := d.canMeasure(nodes)
 	switch {
 	case m != nil && m.Phase.Open():
 		return true // who measures wakes the cluster
+	case !known:
+		d.lookAfter(time.Second) // their agents speak soon, or fall silent
+		return true
+	case !can:
+		return false
 	case m != nil && m.Of == of && m.Occasion == muster.OccasionDelivery && m.Phase == muster.MeasuringDone:
 		d.drop(measuring)
 		return d.replaceSlow(nodes, *m)
@@ -50,14 +57,20 @@ func (d *decider) wantMeasured(occasion string, names []string, of muster.Digest
 }
 
 // canMeasure tells whether all nodes, and the one that has the head, have what
-// measuring needs.
-func (d *decider) canMeasure(nodes []muster.Node) bool {
-	able := func(n muster.Node) bool {
-		r := d.Sights[n.Machine].said(n)
-		return r != nil && r.Probe
-	}
+// measuring needs, and whether that is known: a server that was started again has
+// not heard all of them yet.
+func (d *decider) canMeasure(nodes []muster.Node) (can, known bool) {
 	h, _ := d.head()
-	return h != nil && able(*h) && !slices.ContainsFunc(nodes, func(n muster.Node) bool { return !able(n) })
+	if h == nil {
+		return false, true
+	}
+	can, known = true, true
+	for _, n := range append([]muster.Node{*h}, nodes...) {
+		r := d.Sights[n.Machine].said(n)
+		known = known && r != nil
+		can = can && (r == nil || r.Probe)
+	}
+	return can, known || !can
 }
 
 // replaceSlow gives the nodes that are too slow other machines, as far as there
@@ -159,10 +172,16 @@ func (d *decider) measureJoining(list []int) []int {
 	for _, i := range list {
 		n := d.Nodes[i]
 		switch {
-		case n.Role != muster.RoleCompute, !d.canMeasure([]muster.Node{n}):
+		case n.Role != muster.RoleCompute:
 			may = append(may, i)
 		case !known[n.Name]:
-			unknown = append(unknown, i)
+			if can, known := d.canMeasure([]muster.Node{n}); !known {
+				d.lookAfter(time.Second)
+			} else if can {
+				unknown = append(unknown, i)
+			} else {
+				may = append(may, i)
+			}
 		case slowMachine(*c, n) != "" && d.Spares[n.Name].Machine.ID != "" && n.Repairs < d.Limits.SlowMost:
 			d.lost(i, "it is slow: "+slowMachine(*c, n))
 		default:

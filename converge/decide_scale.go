@@ -90,6 +90,10 @@ func (d *decider) grow(sc muster.Scaling) {
 	case len(lost)+len(coming) > 0:
 		d.without(sc, append(lost, coming...), why)
 	case len(verified) > 0:
+		if len(d.measureJoining(verified)) < len(verified) { // they join together
+			d.growing(sc, len(verified), deadline)
+			return
+		}
 		for _, i := range verified {
 			d.join(&d.Nodes[i])
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 
@@ -19,9 +20,12 @@ type yearKey struct{}
 
 // ask calls the agents' endpoint, as an agent's request would.
 func (s *yearServer) ask(ctx context.Context, id pki.NodeIdentity, from, method, path string, body, reply any) (int, error) {
-	b, err := json.Marshal(body)
-	if err != nil {
-		return 0, err
+	b, plain := body.(raw)
+	if !plain {
+		var err error
+		if b, err = json.Marshal(body); err != nil {
+			return 0, err
+		}
 	}
 	if id.Machine != "" {
 		ctx = context.WithValue(ctx, yearKey{}, id)
@@ -30,6 +34,7 @@ func (s *yearServer) ask(ctx context.Context, id pki.NodeIdentity, from, method,
 	r.RemoteAddr = from + ":1"
 	w := httptest.NewRecorder()
 	s.agents.ServeHTTP(w, r)
+	var err error
 	if w.Code == http.StatusOK && reply != nil {
 		err = json.Unmarshal(w.Body.Bytes(), reply)
 	}
@@ -95,6 +100,26 @@ func (l *yearLink) Watch(ctx context.Context, generation int64) (*wire.NodeConfi
 	}
 	return c, nil
 }
+
+func (l *yearLink) Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader) (r wire.LaunchReply, err error) {
+	s := l.y.server()
+	if s == nil || ctx.Err() != nil {
+		return r, muster.Errorf(muster.EUnavailable, "no server answers")
+	}
+	head, err := json.Marshal(end)
+	if err != nil {
+		return r, err
+	}
+	body, err := io.ReadAll(io.MultiReader(bytes.NewReader(append(head, '\n')), out))
+	if err != nil {
+		return r, err
+	}
+	_, err = s.ask(ctx, l.id, l.m.Facts().Management.String(), http.MethodPost, "/v1/launches", raw(body), &r)
+	return r, err
+}
+
+// raw is sent as it is.
+type raw []byte
 
 func (l *yearLink) Report(ctx context.Context, q *wire.Report) (r wire.ReportReply, fresh bool, err error) {
 	if _, err = l.ask(ctx, http.MethodPost, "/v1/report", q, &r); err == nil {

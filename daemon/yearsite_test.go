@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/control/controltest"
 	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/measure"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
@@ -32,9 +34,10 @@ import (
 // volumes, and heartbeats in which nothing is said: that an agent which is well
 // would have reported is known to the site.
 type yearSite struct {
-	t     *testing.T
-	dir   string
-	world *fake.World
+	t        *testing.T
+	dir      string
+	world    *fake.World
+	measures bool // the server has what is wanted measured
 	// window limits how many machines boot at once.
 	window int
 	fault  atomic.Int64 // commits until the store acts like a crash; 0: never
@@ -68,6 +71,7 @@ type yearServer struct {
 	agents  *agents.Server
 	fake    *fake.Provider
 	control *control.Service
+	measure *measure.Runner
 	cancel  context.CancelFunc
 	done    chan struct{}
 
@@ -105,6 +109,15 @@ func (y *yearSite) server() *yearServer {
 	return y.srv
 }
 
+// interval is how often agents report though nothing happened. Who measures waits
+// for a report to hand out an order.
+func (y *yearSite) interval() time.Duration {
+	if y.measures {
+		return 3 * time.Second
+	}
+	return 30 * 24 * time.Hour
+}
+
 // start gives the site a server.
 func (y *yearSite) start() {
 	s := &yearServer{done: make(chan struct{}), configs: map[muster.ClusterID]yearConfig{}}
@@ -117,8 +130,12 @@ func (y *yearSite) start() {
 	log := slog.New(yearLog{y.t})
 	s.agents, err = agents.New(agents.Config{
 		Store: s.db, Configure: s.configure, Generation: s.generation, Log: log,
-		Changed:       func(id muster.ClusterID) { s.conv.Wake(id) },
-		IntervalReady: 30 * 24 * time.Hour, WatchTime: 24 * time.Hour,
+		Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
+		Launch:  func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
+		Launched: func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
+			return s.measure.Launched(ctx, id, end, out)
+		},
+		IntervalReady: y.interval(), WatchTime: 24 * time.Hour,
 		Sign: func(string, pki.NodeIdentity, time.Duration) (string, time.Time, error) {
 			return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("none")})), time.Now().Add(pki.NodeTTL), nil
 		},
@@ -135,8 +152,23 @@ func (y *yearSite) start() {
 	}
 	s.control = control.New(control.Config{Store: s.db, Images: controltest.NewImages(), RootElsewhere: map[string]bool{"fake": true}, Log: log,
 		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }})
+	signing, err := pki.OpenSigning(filepath.Join(y.dir, "keys"), muster.SystemClock{})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	s.measure, err = measure.New(measure.Config{
+		Store: s.db, Dir: filepath.Join(y.dir, "measuring"), Sign: signing.Sign, Log: log, Issuer: "year",
+		Speak: s.agents.Speak, Wake: func(id muster.ClusterID) { s.conv.Wake(id) },
+		Admit: func(context.Context, muster.ClusterID, time.Duration) (string, string, error) {
+			return "key", "certificate", nil
+		},
+	})
+	if err != nil {
+		y.t.Fatal(err)
+	}
 	s.conv, err = converge.New(converge.Config{
-		Store: s.db, Providers: []provider.Provider{guard{s.fake, y}}, Queue: yearQueue{s.control}, Spares: s.control, Log: log,
+		Measures: y.measures,
+		Store:    s.db, Providers: []provider.Provider{guard{s.fake, y}}, Queue: yearQueue{s.control}, Spares: s.control, Log: log,
 		Seed:     func(muster.Machine) wire.Seed { return wire.Seed{Trust: muster.TrustLocal} },
 		Presence: func(id muster.MachineID) *converge.Report { return y.presence(s, id) },
 		Silence:  y.silence, Beat: func() time.Duration { return yearBeat }, Probe: y.probe,
@@ -158,6 +190,9 @@ func (y *yearSite) start() {
 	var parts sync.WaitGroup
 	parts.Go(func() { s.follow(ctx, feed) })
 	parts.Go(func() { _ = s.conv.Run(ctx) })
+	if y.measures {
+		parts.Go(func() { _ = s.measure.Run(ctx) })
+	}
 	go func() { parts.Wait(); close(s.done) }()
 	for _, w := range said { // agents that are well come back by themselves
 		if y.well(w.id.Machine, w.id.Attempt) {

@@ -102,7 +102,7 @@ type found struct {
 	results    validate.Results
 	candidates []validate.Candidate
 	suspects   []string // that were not measured again yet
-	worthwhile bool     // somebody could be condemned
+	worthwhile bool     // nobody else can have slowed them down
 	omitted    []muster.Omission
 }
 
@@ -236,7 +236,7 @@ func (j *job) file(ctx context.Context, s *subject, said measured, f found) erro
 		if err != nil {
 			return err
 		}
-		return j.end(tx, s, signed.Certificate, nodeCerts, now)
+		return j.end(tx, s, signed.Certificate, nodeCerts, f.worthwhile, now)
 	})
 }
 
@@ -252,8 +252,9 @@ func (j *job) sign(tx *store.Tx, c muster.Certificate) (certificate.Signed, erro
 	return signed, tx.PutCertificate(signed)
 }
 
-// end files that it is done, and who is slow. By a report nobody is condemned.
-func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes []muster.Certificate, now time.Time) error {
+// end files that it is done, and who is slow. Where others could slow a node down
+// nobody is condemned.
+func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes []muster.Certificate, worthwhile bool, now time.Time) error {
 	c, err := tx.Cluster(s.cluster.ID)
 	if err != nil {
 		return err
@@ -262,12 +263,11 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 	m.Phase, m.Ended, m.ETA, m.Reason = muster.MeasuringDone, now, time.Time{}, nil
 	m.Manifest, m.Verdict, m.Certified, m.Low = manifest.ID, manifest.Verdict, manifest.Certified, nil
 	for i, n := range nodes {
-		if why := condemned(n); why != "" && n.Certified {
+		if why := condemned(n); why != "" && worthwhile {
 			m.Low = append(m.Low, muster.SlowNode{Node: n.Node, Machine: n.Machine, Attempt: s.nodes[i].Attempt, Text: why})
 		}
 	}
 	c.Measuring = &m
-	c.Measured++
 	text := "measured: " + string(m.Verdict)
 	if !m.Certified {
 		text += ", not certified"

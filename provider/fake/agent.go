@@ -63,6 +63,9 @@ func (a *agent) run(ctx context.Context) {
 		return
 	}
 	a.stage("configured")
+	if a.m.w.o.Speeds != nil {
+		a.m.w.fills(cfg.Cluster, cfg.Node, a.m)
+	}
 	a.report(ctx, a.adopt(cfg))
 	if a.daemon != nil {
 		a.m.w.sched.gone(a.m.id, a.daemon)
@@ -224,7 +227,7 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		}
 		q := wire.Report{Attempt: a.b.Attempt, Generation: cfg.generation, BootID: boot, State: state,
 			Checks: []wire.Check{check}, Stages: a.stages, Goodbye: leaving, Usage: use.sample()}
-		q.Usage.At = a.now()
+		q.Usage.At, q.Probe = a.now(), a.m.w.o.Speeds != nil
 		if !said {
 			q.Journal = []wire.JournalLine{{At: a.now(), Unit: "init", Priority: 6, Message: "started " + cfg.node}}
 		}
@@ -242,6 +245,9 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		case err == nil:
 			said, failures = true, 0
 			interval = time.Duration(reply.IntervalMS) * time.Millisecond
+			if reply.Launch != nil && a.m.w.o.Speeds != nil {
+				a.launch(ctx, cfg.cluster, reply.Launch)
+			}
 			if reply.Generation > cfg.generation {
 				if fresh, err := a.link.Config(ctx); err == nil {
 					cfg = a.reconfigure(ctx, cfg, fresh, news, &stopWatch)

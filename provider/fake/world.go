@@ -36,9 +36,12 @@ type Options struct {
 	Link func(m *Machine, b provider.Boot) Link
 	// Goodbye is told when a machine with such an Agent goes down in order.
 	Goodbye func(m *Machine, attempt int64, how string)
-	Seed    uint64
-	Clock   muster.Clock
-	Log     *slog.Logger
+	// Speeds let pretended agents pretend to measure; nil: they have nothing to
+	// measure with.
+	Speeds *Speeds
+	Seed   uint64
+	Clock  muster.Clock
+	Log    *slog.Logger
 }
 
 // Rates are how often things go wrong, from 0 (never) to 1 (always).
@@ -68,6 +71,7 @@ type World struct {
 	mu       sync.Mutex
 	rand     *rand.Rand
 	machines []*Machine
+	nodes    map[nodeName]*Machine
 	byID     map[muster.MachineID]*Machine
 	networks map[muster.ClusterID]provider.Network
 	watchers map[*Provider]bool
@@ -97,6 +101,7 @@ type Machine struct {
 	next    Fault              // what happens to its next boot
 	boots   int
 	cleans  int
+	weak    float64 // the share of its speed that it lacks
 }
 
 // Fault is something that goes wrong once.
@@ -122,6 +127,7 @@ func New(o Options) *World {
 	o.Classes, o.PerRack, o.Cores = max(o.Classes, 1), orElse(o.PerRack, 32), orElse(o.Cores, 4)
 	w := &World{
 		o: o, rand: rand.New(rand.NewPCG(o.Seed, 1)), sched: newSchedulers(&o),
+		nodes:    map[nodeName]*Machine{},
 		byID:     make(map[muster.MachineID]*Machine, o.Machines),
 		networks: map[muster.ClusterID]provider.Network{}, watchers: map[*Provider]bool{},
 	}

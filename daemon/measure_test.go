@@ -1,0 +1,307 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/fake"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// measuredSite is a site of pretended machines that pretend to measure.
+type measuredSite struct {
+	*yearSite
+	t  *testing.T
+	id muster.ClusterID
+}
+
+// measured runs f on a site with a cluster of so many nodes that was just asked
+// for, in pretended time.
+func measured(t *testing.T, machines int, speeds fake.Speeds, request map[string]any, f func(*measuredSite)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYearSite(t, dir)
+		y.measures = true
+		speeds.Took = time.Second
+		y.world = fake.New(fake.Options{Machines: machines, Seed: 3, BootMax: time.Second, Speeds: &speeds,
+			Link: func(m *fake.Machine, _ provider.Boot) fake.Link { return y.connect(m) }})
+		y.start()
+		defer func() {
+			y.stop()
+			y.world.Close()
+		}()
+		s := &measuredSite{yearSite: y, t: t}
+		admin := muster.Actor{Name: "root", Admin: true}
+		if _, err := y.srv.control.PutUser(context.Background(), admin, wire.UserRequest{Name: "alice"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		for k, v := range map[string]any{"name": "cfd", "image": "hpc", "users": []string{"alice"}, "head": "shared"} {
+			request[k] = v
+		}
+		body, err := json.Marshal(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created, err := y.srv.control.CreateCluster(context.Background(), admin, wire.CreateCall{Body: body, Format: "json"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.id = created.ID
+		f(s)
+	})
+}
+
+// look reads what is on record.
+func (s *measuredSite) look() (c muster.Cluster, nodes []muster.Node, certs []store.Certificate) {
+	s.t.Helper()
+	err := s.srv.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
+		if c, err = tx.Cluster(s.id); err != nil {
+			return err
+		}
+		if nodes, err = tx.Nodes(s.id); err != nil {
+			return err
+		}
+		certs, err = tx.Certificates(store.CertificateFilter{Cluster: s.id, Present: true})
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c, nodes, certs
+}
+
+// until waits, in pretended time, until the cluster is as it should be.
+func (s *measuredSite) until(what string, ok func(muster.Cluster) bool) muster.Cluster {
+	s.t.Helper()
+	for range 3600 {
+		if c, _, _ := s.look(); ok(c) {
+			return c
+		}
+		time.Sleep(time.Second)
+	}
+	c, nodes, _ := s.look()
+	s.t.Fatalf("the cluster is not %s after an hour: %s, %+v, %v", what, c.Phase, c.Measuring, phases(nodes))
+	return c
+}
+
+func phases(nodes []muster.Node) map[string]muster.NodePhase {
+	out := map[string]muster.NodePhase{}
+	for _, n := range nodes {
+		out[n.Name] = n.Phase
+	}
+	return out
+}
+
+func isReady(c muster.Cluster) bool {
+	return c.Phase == muster.ClusterReady || c.Phase == muster.ClusterFailed
+}
+
+// machine reads a machine's record.
+func (s *measuredSite) machine(id muster.MachineID) (m muster.Machine) {
+	s.t.Helper()
+	if err := s.srv.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
+		m, err = tx.Machine(id)
+		return err
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+// weaken has one machine of the cluster lack 30 % of its speed.
+func (s *measuredSite) weaken() muster.MachineID {
+	_, nodes, _ := s.look()
+	id := nodes[3].Machine
+	s.world.Weaken(id, 0.3)
+	return id
+}
+
+// A cluster is handed over with certificates of all its nodes, and not before.
+func TestMeasuredAtDelivery(t *testing.T) {
+	t.Parallel()
+	measured(t, 12, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 8}, func(s *measuredSite) {
+		c := s.until("handed over", isReady)
+		m := c.Measuring
+		if c.Phase != muster.ClusterReady || m == nil || m.Phase != muster.MeasuringDone || m.Occasion != muster.OccasionDelivery || len(m.Low) > 0 {
+			t.Fatalf("%s: %+v", c.Phase, m)
+		}
+		_, nodes, certs := s.look()
+		if len(certs) != len(nodes)+1 {
+			t.Errorf("%d certificates of %d nodes", len(certs), len(nodes))
+		}
+		for _, cert := range certs {
+			if cert.Certified { // they only pretend
+				t.Errorf("%+v", cert)
+			}
+		}
+	})
+}
+
+// A machine that is too slow is replaced and set aside; the new one is measured.
+func TestSlowMachineIsReplaced(t *testing.T) {
+	t.Parallel()
+	measured(t, 12, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 8}, func(s *measuredSite) {
+		slow := s.weaken()
+		c := s.until("handed over", isReady)
+		_, nodes, certs := s.look()
+		if c.Phase != muster.ClusterReady || len(c.Measuring.Low) > 0 || len(certs) != 9 {
+			t.Fatalf("%s: %+v, %d certificates", c.Phase, c.Measuring, len(certs))
+		}
+		if slices.ContainsFunc(nodes, func(n muster.Node) bool { return n.Machine == slow }) {
+			t.Error("it was handed over with the slow machine")
+		}
+		time.Sleep(time.Hour)
+		if m := s.machine(slow); m.Phase != muster.MachineQuarantined {
+			t.Errorf("the slow machine is %s: %v", m.Phase, m.Conditions)
+		}
+	})
+}
+
+// Where there is no other machine the request says what becomes of the cluster.
+func TestNoOtherMachine(t *testing.T) {
+	t.Parallel()
+	for policy, phase := range map[string]muster.ClusterPhase{"deliver": muster.ClusterReady, "refuse": muster.ClusterFailed} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			measured(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 8, "if-slow": policy}, func(s *measuredSite) {
+				slow := s.weaken()
+				c := s.until("judged", isReady)
+				if c.Phase != phase || len(c.Measuring.Low) != 1 || c.Measuring.Low[0].Machine != slow {
+					t.Errorf("%s: %+v", c.Phase, c.Measuring)
+				}
+			})
+		})
+	}
+}
+
+// Launches that fail now and then are made again; where none comes to an end, the
+// cluster is handed over without certificates, and says so.
+func TestLaunchesFail(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]float64{"some": 0.2, "all": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			measured(t, 4, fake.Speeds{Spread: 0.01, Noise: 0.002, Fail: fail}, map[string]any{"nodes": 4}, func(s *measuredSite) {
+				c := s.until("handed over", isReady)
+				done := c.Measuring.Phase == muster.MeasuringDone
+				if c.Phase != muster.ClusterReady || done != (fail < 1) {
+					t.Errorf("%s: %+v", c.Phase, c.Measuring)
+				}
+				told := slices.ContainsFunc(c.Conditions, func(d muster.Condition) bool { return d.Code == "not-measured" })
+				if told == done {
+					t.Errorf("conditions: %+v", c.Conditions)
+				}
+			})
+		})
+	}
+}
+
+// A server that is killed while it measures, again and again, goes on where it was.
+func TestMeasuringSurvivesTheServer(t *testing.T) {
+	t.Parallel()
+	measured(t, 4, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 4}, func(s *measuredSite) {
+		s.until("being measured", func(c muster.Cluster) bool { return c.Measuring != nil })
+		done := 0
+		for range 4 {
+			time.Sleep(5500 * time.Millisecond)
+			s.stop()
+			s.start()
+			c, _, _ := s.look()
+			if c.Measuring.Done < done {
+				t.Errorf("%d launches were done, now %d", done, c.Measuring.Done)
+			}
+			done = c.Measuring.Done
+		}
+		if c := s.until("handed over", isReady); c.Phase != muster.ClusterReady || c.Measuring.Phase != muster.MeasuringDone || done == 0 {
+			t.Errorf("%s after %d: %+v", c.Phase, done, c.Measuring)
+		}
+	})
+}
+
+// What somebody asks for is measured, and what he ends, ends.
+func TestMeasuredOnRequest(t *testing.T) {
+	t.Parallel()
+	measured(t, 4, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 4, "validate": "off"}, func(s *measuredSite) {
+		c := s.until("handed over", isReady)
+		if c.Measuring != nil {
+			t.Errorf("measured although nobody wanted it: %+v", c.Measuring)
+		}
+		admin := muster.Actor{Name: "root", Admin: true}
+		ask := func(r wire.MeasureRequest) error {
+			_, err := s.srv.control.Measure(context.Background(), admin, "cfd", r)
+			return err
+		}
+		if err := ask(wire.MeasureRequest{Nodes: "n[02-03]"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(wire.MeasureRequest{}); muster.CodeOf(err) != muster.EConflict {
+			t.Errorf("a second one at once: %v", err)
+		}
+		over := func(c muster.Cluster) bool { return !c.Measuring.Phase.Open() }
+		s.until("measured", over)
+		if _, _, certs := s.look(); len(certs) != 3 {
+			t.Errorf("%d certificates of two nodes", len(certs))
+		}
+		if err := ask(wire.MeasureRequest{Level: "full"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if err := ask(wire.MeasureRequest{Stop: true}); err != nil {
+			t.Fatal(err)
+		}
+		if c := s.until("over", over); c.Measuring.Phase != muster.MeasuringFailed {
+			t.Errorf("%+v", c.Measuring)
+		}
+		for _, bad := range []wire.MeasureRequest{{Nodes: "n09"}, {Nodes: "n["}, {Level: "slow"}} {
+			if err := ask(bad); muster.CodeOf(err) != muster.EInvalid {
+				t.Errorf("%+v: %v", bad, err)
+			}
+		}
+	})
+}
+
+// A node that gets another machine, and one that comes with a change of size,
+// are measured before they take jobs.
+func TestMeasuredBeforeItTakesJobs(t *testing.T) {
+	t.Parallel()
+	measured(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 4}, func(s *measuredSite) {
+		s.until("handed over", isReady)
+		admin := muster.Actor{Name: "root", Admin: true}
+		if _, _, err := s.srv.control.Scale(context.Background(), admin, "cfd", wire.ScaleRequest{Change: 1}); err != nil {
+			t.Fatal(err)
+		}
+		c := s.until("grown", func(c muster.Cluster) bool { return c.Scaling == nil })
+		if c.Spec.Nodes != 5 || c.Measuring.Occasion != muster.OccasionScale || c.Measuring.Phase != muster.MeasuringDone || !slices.Equal(c.Measuring.Nodes, []string{"n05"}) {
+			t.Errorf("%d nodes, %+v", c.Spec.Nodes, c.Measuring)
+		}
+		_, nodes, certs := s.look()
+		if len(certs) != 6 {
+			t.Errorf("%d certificates of 5 nodes", len(certs))
+		}
+		lost := nodes[2]
+		s.world.Hang(lost.Machine)
+		c = s.until("repaired", func(c muster.Cluster) bool {
+			return c.Measuring.Occasion == muster.OccasionRepair && !c.Measuring.Phase.Open()
+		})
+		if !slices.Equal(c.Measuring.Nodes, []string{lost.Name}) || c.Measuring.Phase != muster.MeasuringDone {
+			t.Errorf("%+v", c.Measuring)
+		}
+		time.Sleep(time.Minute)
+		_, nodes, certs = s.look()
+		if n := nodes[2]; n.Phase != muster.NodeReady || n.Hold || n.Machine == lost.Machine {
+			t.Errorf("%+v", n)
+		}
+		if i := slices.IndexFunc(certs, func(c store.Certificate) bool { return c.Node == lost.Name }); i < 0 || certs[i].Machine != nodes[2].Machine {
+			t.Errorf("the certificate is of the machine that was lost: %+v", certs)
+		}
+	})
+}

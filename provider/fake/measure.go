@@ -1,0 +1,173 @@
+package fake
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Speeds are what pretended machines pretend to measure.
+type Speeds struct {
+	// Spread is between machines, Noise between launches: shares of a figure.
+	Spread, Noise float64
+	// Fail is the share of launches that come to no end.
+	Fail float64
+	// Took is how long a launch takes.
+	Took time.Duration
+}
+
+// Weaken has a machine lack a share of its speed from now on.
+func (w *World) Weaken(id muster.MachineID, share float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byID[id].weak = share
+}
+
+// launchLink is a Link that tells how launches went, too.
+type launchLink interface {
+	Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader) (wire.LaunchReply, error)
+}
+
+// launch pretends launches until the server wants no more.
+func (a *agent) launch(ctx context.Context, cluster muster.ClusterID, o *wire.LaunchOrder) {
+	link, ok := a.link.(launchLink)
+	for ok && o != nil && !o.Cancel && a.sleep(ctx, max(a.m.w.o.Speeds.Took, time.Millisecond)) {
+		end := wire.LaunchEnd{ID: o.ID, Seconds: a.m.w.o.Speeds.Took.Seconds()}
+		var out bytes.Buffer
+		if r := a.m.w.random(); r < a.m.w.o.Speeds.Fail {
+			end.Exit, end.Error = 1, "it was pretended to fail"
+		} else {
+			a.m.w.pretend(&out, cluster, *o)
+		}
+		reply, err := link.Launched(ctx, end, &out)
+		if err != nil {
+			return // it is asked for again, or nobody wants to know
+		}
+		o = reply.Next
+	}
+}
+
+func (w *World) random() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rand.Float64()
+}
+
+// fills notes which machine is which node.
+func (w *World) fills(cluster muster.ClusterID, node string, m *Machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes[nodeName{cluster, node}] = m
+}
+
+type nodeName struct {
+	cluster muster.ClusterID
+	node    string
+}
+
+// speaker writes the lines of a pretended probe.
+type speaker struct {
+	w       *World
+	out     *json.Encoder
+	r       *rand.Rand
+	hosts   []*Machine
+	names   []string
+	samples int
+}
+
+// pretend writes what the probe, or the agent, would have printed.
+func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOrder) {
+	w.mu.Lock()
+	s := &speaker{w: w, out: json.NewEncoder(out), r: rand.New(rand.NewPCG(w.rand.Uint64(), 2)), names: o.Hosts}
+	for _, h := range o.Hosts {
+		s.hosts = append(s.hosts, w.nodes[nodeName{cluster, h}])
+	}
+	w.mu.Unlock()
+	if o.Program == "muster-agent" {
+		s.conditions()
+		return
+	}
+	mode, seed := o.Args[0], json.Number(argument(o.Args, "--seed"))
+	s.say("launch", map[string]any{
+		"v": 1, "mode": mode, "seed": seed, "started": w.o.Clock.Now().Unix(), "ranks": len(s.names), "mpi": "Fake MPI", "compiler": "none",
+		"flags": "", "source": "fake", "timer": "none", "clock": 1e-9, "cache": 1 << 20,
+	})
+	for i, h := range s.names {
+		s.say("rank", map[string]any{"rank": i, "host": h, "cpus": "0-3", "blas": "/fake/libblas.so", "threads": 4})
+	}
+	switch mode {
+	case "alone":
+		for i := range s.names {
+			s.sample(map[string]any{"metric": "dgemm", "unit": "flop/s", "rank": i, "host": s.names[i], "size": 1 << 20, "threads": 4}, 1e11*s.speed(i))
+			s.sample(map[string]any{"metric": "stream.triad", "unit": "B/s", "rank": i, "host": s.names[i], "size": 1 << 20, "threads": 4}, 2e10*s.speed(i))
+		}
+	case "pairs":
+		for round, text := range strings.Split(argument(o.Args, "--rounds"), "/") {
+			for _, pair := range strings.Fields(text) {
+				var a, b int
+				if n, _ := fmt.Sscanf(pair, "%d-%d", &a, &b); n == 2 {
+					s.sample(map[string]any{"metric": "pair.bandwidth", "unit": "B/s", "rank": a, "host": s.names[a], "peer_rank": b, "peer": s.names[b], "size": 2000000, "round": round}, 1e9*min(s.speed(a), s.speed(b)))
+				}
+			}
+		}
+	case "all":
+		s.sample(map[string]any{"metric": "ring.natural.bandwidth", "unit": "B/s", "size": 2000000}, 1e9*s.speed(0))
+	}
+	s.say("end", map[string]any{"samples": s.samples})
+}
+
+// argument is the value of a flag.
+func argument(args []string, name string) string {
+	if i := slices.Index(args, name); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+// say writes a line; memory takes everything.
+func (s *speaker) say(kind string, fields map[string]any) {
+	fields["kind"] = kind
+	_ = s.out.Encode(fields)
+}
+
+func (s *speaker) sample(fields map[string]any, value float64) {
+	s.samples++
+	for k, v := range map[string]any{"value": value, "n": 3, "min": value * 0.99, "max": value * 1.01, "seconds": 0.1, "ok": true, "check": "none"} {
+		fields[k] = v
+	}
+	s.say("sample", fields)
+}
+
+// speed of a host, against one like all others.
+func (s *speaker) speed(i int) float64 {
+	m, v := s.hosts[i], s.w.o.Speeds
+	own := rand.New(rand.NewPCG(s.w.o.Seed, uint64(1+i)))
+	lacks := 0.0
+	if m != nil {
+		own = rand.New(rand.NewPCG(s.w.o.Seed, uint64(m.index)))
+		s.w.mu.Lock()
+		lacks = m.weak
+		s.w.mu.Unlock()
+	}
+	return math.Exp(v.Spread*own.NormFloat64()+v.Noise*s.r.NormFloat64()) * (1 - lacks)
+}
+
+func (s *speaker) conditions() {
+	for i, h := range s.names {
+		c := wire.NodeConditions{Host: h, Conditions: muster.Circumstances{Kernel: "fake", Virtualization: "none"}}
+		if m := s.hosts[i]; m != nil {
+			c.Conditions.Processor, c.Conditions.Cores, c.Conditions.Threads = m.facts.Processor, m.facts.Cores, m.facts.Threads
+		}
+		_ = s.out.Encode(c)
+	}
+}
