@@ -142,7 +142,9 @@ func (h *teller) tell() error {
 	for i := range tracks {
 		t := &tracks[i]
 		if !math.IsNaN(adjusted[i]) {
-			t.Chance, t.Outside = &adjusted[i], adjusted[i] <= h.rules.Outside
+			newest := t.Points[len(t.Points)-1].Median
+			outside := t.Expected != nil && (newest < t.Expected.Low || newest > t.Expected.High)
+			t.Chance, t.Outside = &adjusted[i], adjusted[i] <= h.rules.Outside && outside
 			t.see(h.rules, tests, seen)
 		}
 	}
@@ -330,7 +332,7 @@ func (t *track) see(r HistoryRules, tests int, seen map[stat.Scale]float64) {
 	one := stat.Scale{Value: 1, DF: scale.DF, N: scale.N}
 	shift, ok := seen[one]
 	if !ok {
-		if shift, err = stat.SmallestShift(one, 1, len(before), 1-r.Outside/float64(tests), r.Power); err != nil {
+		if shift, err = stat.SmallestShift(one, 1, len(before), max(r.Region, 1-r.Outside/float64(tests)), r.Power); err != nil {
 			shift = math.Inf(1)
 		}
 		seen[one] = shift

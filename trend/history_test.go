@@ -186,6 +186,14 @@ func TestWhatHistoriesUse(t *testing.T) {
 	if m := h.Metrics[1]; m.Expected != nil || m.Next == nil || m.Used != 11 {
 		t.Errorf("%+v", m)
 	}
+	// What is called outside is outside of what was expected, with one metric, too.
+	for range 200 {
+		for _, m := range history(t, days(r, 12, 1, 0.01, nil)).Metrics {
+			if v := m.Points[11].Median; m.Outside && m.Expected.Low <= v && v <= m.Expected.High {
+				t.Errorf("%+v", m)
+			}
+		}
+	}
 	// Little is little; nothing is nothing; the order does not matter.
 	list := days(r, 4, 2, 0.01, nil)
 	list[0], list[3] = list[3], list[0]
