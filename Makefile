@@ -50,6 +50,10 @@ bench: build ## Measure what docs/performance.md publishes
 	@scripts/setup test
 	@$(SUDO) scripts/bench
 
+.PHONY: power
+power: ## Simulate what certificates can see and how often they err, and publish it
+	MUSTER_POWER=1 nice -n 19 go test ./validate -run '^TestPowerCurves$$' -v -count=1 -timeout 60m
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@scripts/fuzz $${FUZZTIME:-30s}
