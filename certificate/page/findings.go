@@ -169,9 +169,9 @@ func unitOf(metric string) string {
 // limit is the smallest defect of one figure that could have been seen.
 type limit struct{ What, Share string }
 
-// limits say what a good verdict does not say.
-func limits(list []figure) []limit {
-	var out []limit
+// limits say what a good verdict does not say: how much could be missing, and what
+// could not be compared at all.
+func limits(list []figure) (out []limit, uncompared []string) {
 	for _, f := range list {
 		var shares []float64
 		for _, r := range f.Rows {
@@ -182,6 +182,9 @@ func limits(list []figure) []limit {
 		if len(shares) > 0 {
 			out = append(out, limit{f.Label(), percent(middle(shares))})
 		}
+		if f.grade() == muster.GradeUnknown {
+			uncompared = append(uncompared, f.Label())
+		}
 	}
-	return out
+	return out, uncompared
 }

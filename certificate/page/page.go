@@ -70,6 +70,7 @@ type content struct {
 	Facts             []fact
 	Findings, Others  []finding
 	Limits            []limit
+	Uncompared        []string
 	Bars              []picture
 	Dots              bool // they have dots for bars
 	Maps, Curves      []picture
@@ -121,7 +122,7 @@ func view(c muster.Certificate, nodes []muster.Certificate, more More) content {
 		v.Bars = append(v.Bars, bars(f))
 		v.Dots = v.Dots || len(f.Rows) > mostRows
 	}
-	v.Limits = limits(important(list))
+	v.Limits, v.Uncompared = limits(important(list))
 	v.between(names)
 	if p, ok := memoryLatency(list, nodes); ok {
 		v.Memory = append(v.Memory, p)
@@ -257,6 +258,14 @@ func standing(g muster.Grade, nodes []string, all int) string {
 	switch {
 	case n == 0:
 		return ""
+	case every && n == 2 && g == muster.GradePass:
+		return "Both nodes are as fast as they should be"
+	case every && n == 2 && g == muster.GradeLow:
+		return "Both nodes are slower than they should be"
+	case every && n == 2 && g == muster.GradeUnstable:
+		return "Both nodes vary too much to say"
+	case every && n == 2:
+		return "Neither of the nodes could be compared with anything"
 	case every && g == muster.GradePass:
 		return fmt.Sprintf("All %d nodes are as fast as they should be", n)
 	case every && g == muster.GradeLow:
@@ -281,7 +290,9 @@ func (v *content) between(names []string) {
 	if c.Pairs == nil {
 		return
 	}
-	if c.Pairs.Possible > 0 {
+	if c.Pairs.Possible > 0 && c.Pairs.Measured >= c.Pairs.Possible {
+		v.PairsNote = "Every pair was measured."
+	} else if c.Pairs.Possible > 0 {
 		v.PairsNote = fmt.Sprintf("%s of %s were measured.", whole(c.Pairs.Measured), count(c.Pairs.Possible, "pair", "pairs"))
 	}
 	sets := pairFigures(c, names)

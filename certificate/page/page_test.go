@@ -159,12 +159,18 @@ func TestPageSays(t *testing.T) {
 		"before the cluster was handed over", "quick, 18 launches of the probe", "1 March 2026, 12:00 UTC to 30 May 2026, 12:00 UTC", "server b7k2",
 		"Verified. The signatures were genuine and in force on 2 March 2026", "muster certificate verify", string(p.more.Digest), p.more.Key, string(p.cluster.ID),
 		"n05 · Memory bandwidth, triad: 277 GB/s, where 335 GB/s is normal — 17 % of the speed is missing. Probable cause: a memory channel without a module",
-		"Seen again alone and against good partners.", "disks: a quick validation leaves files out", "28 of 28 pairs were measured.", "AMD EPYC 9354",
+		"Seen again alone and against good partners.", "disks: a quick validation leaves files out", "Every pair was measured.", "AMD EPYC 9354",
 		"n[01-04,06-08]: 384 GiB n05: 352 GiB", "Ring latency, random", "What the numbers mean", "L2 1 MiB, L1 32 KiB of each core", "expected 1.51 TFLOP/s",
 		"In bytes per second; more is better.", "In seconds; less is better.", "random, seed 18446744073709551615",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
+		}
+	}
+	two := words(harmless(t, write(t, example(t, 2))))
+	for _, want := range []string{"Both nodes are as fast as they should be.", "With nothing to compare it with: “Memory latency, 1 GiB”", "Nothing: no figure is worse than chance explains."} {
+		if !strings.Contains(two, want) {
+			t.Errorf("the page of two nodes does not say %q", want)
 		}
 	}
 	p.more.Verified = time.Time{}
