@@ -72,13 +72,14 @@ const goodKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGJV7OjMgZzPYxXSpkKqcVNvgvI
 // bodies are what routes want to be sent before they look at anything else.
 func bodies() map[string]string {
 	return map[string]string{
-		"access":         `{"public_key": "` + goodKey + `"}`,
-		"add-key":        `{"key": "` + goodKey + `"}`,
-		"put-user":       `{"name": "mallory"}`,
-		"create-token":   `{"user": "alice"}`,
-		"scale-cluster":  `{"nodes": 2}`,
-		"extend-cluster": `{"by": "2h"}`,
-		"share-cluster":  `{"add": ["bob"]}`,
+		"access":          `{"public_key": "` + goodKey + `"}`,
+		"add-key":         `{"key": "` + goodKey + `"}`,
+		"put-user":        `{"name": "mallory"}`,
+		"create-token":    `{"user": "alice"}`,
+		"scale-cluster":   `{"nodes": 2}`,
+		"extend-cluster":  `{"by": "2h"}`,
+		"share-cluster":   `{"add": ["bob"]}`,
+		"measure-cluster": `{}`,
 	}
 }
 
