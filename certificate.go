@@ -87,7 +87,7 @@ type Certificate struct {
 
 // Caveat is one reason why figures are reported and not certified.
 type Caveat struct {
-	Code string `json:"code"` // oversubscribed, shared, pretended, incomplete
+	Code string `json:"code"` // oversubscribed, shared, disturbed, pretended, incomplete
 	Text string `json:"text"`
 }
 

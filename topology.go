@@ -21,7 +21,7 @@ type Package struct {
 // cores is memory of its own kind.
 type MemoryNode struct {
 	ID     int         `json:"id"`
-	Memory int64       `json:"memory,omitempty"` // bytes; of a slice, the host's
+	Memory int64       `json:"memory,omitempty"` // bytes; left out of a slice
 	Groups []CoreGroup `json:"groups,omitempty"`
 }
 

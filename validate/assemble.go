@@ -31,6 +31,8 @@ type Candidate struct {
 	Node
 	Machine    muster.MachineID
 	Conditions muster.Circumstances
+	// Caveats are reasons not to certify it beside those in its conditions.
+	Caveats []muster.Caveat
 	// Supersedes are the certificates of this node that end with the new one.
 	Supersedes []muster.CertificateID
 }
@@ -53,7 +55,7 @@ func NodeCertificates(s Subject, r Results) []muster.Certificate {
 		c := s.blank(muster.CertifiesNode)
 		c.Node, c.Machine, c.Class = n.Name, n.Machine, n.Class
 		c.Conditions, c.Supersedes = n.Conditions, n.Supersedes
-		c.Caveats = caveats(n.Conditions)
+		c.Caveats = n.caveats()
 		c.Certified = len(c.Caveats) == 0
 		var grades []muster.Grade
 		for _, j := range r.Nodes {
@@ -94,7 +96,7 @@ func Manifest(s Subject, r Results, entries []muster.CertifiedNode, supersedes [
 		} else if c.Class != n.Class {
 			c.Class = ""
 		}
-		for _, v := range caveats(n.Conditions) {
+		for _, v := range n.caveats() {
 			if !slices.ContainsFunc(c.Caveats, func(o muster.Caveat) bool { return o.Code == v.Code }) {
 				c.Caveats = append(c.Caveats, v)
 			}
@@ -141,7 +143,8 @@ func (s Subject) blank(kind muster.CertificateKind) muster.Certificate {
 
 // caveats are why the figures of a node are reported and not certified: others
 // could slow it down, so that they say nothing of its machine.
-func caveats(c muster.Circumstances) []muster.Caveat {
+func (n Candidate) caveats() []muster.Caveat {
+	c := n.Conditions
 	var list []muster.Caveat
 	if c.Oversubscribed {
 		list = append(list, muster.Caveat{Code: "oversubscribed", Text: "machines of this cluster share processors with others"})
@@ -152,5 +155,5 @@ func caveats(c muster.Circumstances) []muster.Caveat {
 	if c.Provider == "fake" {
 		list = append(list, muster.Caveat{Code: "pretended", Text: "these machines only pretend to be machines"})
 	}
-	return list
+	return append(list, n.Caveats...)
 }

@@ -115,3 +115,19 @@ func TestWrongResultsAreLow(t *testing.T) {
 		t.Error(m.Verdict)
 	}
 }
+
+// What only the counters saw keeps a node from being certified, and its cluster.
+func TestCaveatsOfACandidate(t *testing.T) {
+	t.Parallel()
+	s := subject(4)
+	s.Nodes[2].Caveats = []muster.Caveat{{Code: "disturbed", Text: "others were there"}}
+	r := results(t, rand.New(rand.NewPCG(1, 2)), s, nil)
+	for i, c := range validate.NodeCertificates(s, r) {
+		if c.Certified != (i != 2) || len(c.Caveats) > 0 != (i == 2) {
+			t.Errorf("%d: %v %+v", i, c.Certified, c.Caveats)
+		}
+	}
+	if m := validate.Manifest(s, r, nil, nil); m.Certified || len(m.Caveats) != 1 || m.Caveats[0].Code != "disturbed" {
+		t.Errorf("%v %+v", m.Certified, m.Caveats)
+	}
+}

@@ -328,6 +328,26 @@ func sorted(by map[string]muster.Finding) []muster.Finding {
 	return list
 }
 
+// Nobody is certified by figures that others disturbed.
+func TestCaveatOfAWitness(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile wire.Meanwhile
+		want      string
+	}{
+		"clean":   {clean(), ""},
+		"quota":   {stopped(), ""}, // it is slow, and its own
+		"shared":  {shared(), "outside of the node used 53 %"},
+		"stolen":  {wire.Meanwhile{Seconds: 6, Counts: wire.Counts{Cores: 2, User: 6, Steal: 2.4, Own: 6}}, "hypervisor gave 20 %"},
+		"nothing": {wire.Meanwhile{}, ""},
+	} {
+		got, ok := validate.Witness{Meanwhile: []wire.Meanwhile{c.meanwhile}}.Caveat()
+		if ok != (c.want != "") || !strings.Contains(got.Text, c.want) || ok && got.Code != "disturbed" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // What the other nodes have, too, is no cause.
 func TestEverybodysLoad(t *testing.T) {
 	t.Parallel()

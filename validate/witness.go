@@ -2,6 +2,7 @@ package validate
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -18,6 +19,27 @@ type Witness struct {
 	// Meanwhile is what its counters say of the launches in which it was measured.
 	Meanwhile []wire.Meanwhile
 }
+
+// Caveat is why the figures of a node say nothing of its machine although it was
+// given to it alone: while it was measured others used its processors. The second
+// value is false if they did not.
+func (w Witness) Caveat() (muster.Caveat, bool) {
+	n := w.count()
+	if n.cores == 0 {
+		return muster.Caveat{}, false
+	}
+	switch share := (n.outside + n.stolen) / n.cores; {
+	case share < leastOthers:
+		return muster.Caveat{}, false
+	case n.stolen > n.outside:
+		return muster.Caveat{Code: "disturbed", Text: fmt.Sprintf("the hypervisor gave %.0f %% of the processors' time to others", 100*share)}, true
+	default:
+		return muster.Caveat{Code: "disturbed", Text: fmt.Sprintf("processes outside of the node used %.0f %% of its processors' time", 100*share)}, true
+	}
+}
+
+// leastOthers is the share of the processors' time from which on others disturb.
+const leastOthers = 0.1
 
 // counted is what the counters of a node say of all launches together, as seconds
 // of one processor in each second, unless it says otherwise.

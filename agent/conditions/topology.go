@@ -15,8 +15,21 @@ import (
 )
 
 // Topology is how the machine is built: by hwloc's word where the image has it, by
-// the kernel's otherwise; nil if neither tells.
+// the kernel's otherwise; nil if neither tells. On a slice the sizes of memory nodes
+// are left out: they are the host's, of which it has a part.
 func (s Source) Topology(ctx context.Context) *muster.Topology {
+	t := s.wholeTopology(ctx)
+	if t != nil && facts.Slice(s.Root) {
+		for p := range t.Packages {
+			for n := range t.Packages[p].Nodes {
+				t.Packages[p].Nodes[n].Memory = 0
+			}
+		}
+	}
+	return t
+}
+
+func (s Source) wholeTopology(ctx context.Context) *muster.Topology {
 	ask := s.Hwloc
 	if ask == nil && s.Root == "" {
 		ask = askHwloc

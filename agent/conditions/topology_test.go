@@ -86,6 +86,11 @@ func TestTopologyOfTheKernel(t *testing.T) {
 			t.Errorf("%s:\n%s\n%s", name, got, want)
 		}
 	}
+	// A slice has a part of its host's memory, and no word on how much.
+	s = source(recorded(t, "server", map[string]string{"proc/self/uid_map": "0 100000 65536\n"}), 1, 2)
+	if top := s.Topology(t.Context()); top == nil || top.Packages[0].Nodes[0].Memory != 0 || len(top.Threads()) != 2 {
+		t.Errorf("%+v", top)
+	}
 	if top := source(t.TempDir()).Topology(t.Context()); top != nil {
 		t.Errorf("%+v", top)
 	}
