@@ -37,9 +37,9 @@ func (f ClassFigure) String() string {
 	return fmt.Sprintf("the median of %d certificates of %d machines", f.Certificates, f.Machines)
 }
 
-// Class is the history of a class: from certificates in which nothing was found
-// wrong (at first there is nothing to compare with, and their verdict is unknown),
-// on hardware that nobody else used, under the conditions of another certificate,
+// Class is the history of a class: from certificates in which nothing was low (at
+// first there is nothing to compare with, and their verdict is unknown; what varies
+// from launch to launch belongs to what is normal), on hardware that nobody else used, under the conditions of another certificate,
 // as far as they change the figure. A metric of which there is too little is left
 // out: fewer than 6 machines, unless those to be judged are given and all known by
 // at least 3 certificates each, and 8 certificates in all.
@@ -50,7 +50,7 @@ func Class(certs []muster.Certificate, like muster.Certificate, machines []muste
 	like.Certified, like.Caveats = true, nil // whether the one is that is judged now is another matter
 	g := gathered{}
 	for _, c := range certs {
-		if c.Certified && (c.Verdict == muster.GradePass || c.Verdict == muster.GradeUnknown) && c.Class == like.Class && c.Class != "" {
+		if c.Certified && c.Verdict != muster.GradeLow && c.Class == like.Class && c.Class != "" {
 			g.take(c, differences([]muster.Certificate{like}, []muster.Certificate{c}, nil))
 		}
 	}

@@ -56,7 +56,7 @@ func TestClassHistory(t *testing.T) {
 	}
 	other := append([]muster.Certificate(nil), list...)
 	for i := range other {
-		other[i].Image, other[i].Verdict = "sha256:cd", muster.GradeUnknown
+		other[i].Image, other[i].Verdict = "sha256:cd", []muster.Grade{muster.GradeUnknown, muster.GradeUnstable}[i%2]
 		other[i].Conditions.Transport = "ucx"
 	}
 	if f := trend.Class(other, list[0], nil)[k]; f.Certificates != 200 {
