@@ -47,6 +47,14 @@ func (d *decider) progress() {
 			d.clusterText("a node must boot again")
 			break
 		}
+		if m := d.Cluster.Measuring; m != nil {
+			if m.Phase.Open() {
+				break // the scheduler was there, and is asked again afterwards
+			}
+			if m.Ended.After(last) {
+				last = m.Ended
+			}
+		}
 		missing := d.schedulerMissing()
 		if missing == "" {
 			d.drop("scheduler")

@@ -1,0 +1,138 @@
+package launch_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster/agent/launch"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// launcher makes one whose mpirun is a script, with this process's own rights.
+func launcher(t *testing.T, script string) (*launch.Launcher, string) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	mpirun := write("mpirun", script)
+	write("muster-probe", "")
+	home := filepath.Join(dir, "home")
+	return launch.New(launch.Options{Home: home, Programs: dir, MPIRun: mpirun, UID: -1, MostBytes: 1000}), home
+}
+
+func order(args ...string) wire.LaunchOrder {
+	return wire.LaunchOrder{ID: "1", Program: "muster-probe", Args: args, Hosts: []string{"n01", "n02"}, Bind: "core", Seconds: 60, Key: "secret", Certificate: "public"}
+}
+
+func text(t *testing.T, out io.Reader) string {
+	t.Helper()
+	b, err := io.ReadAll(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// What is run is what was ordered, with a key that is gone afterwards.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	l, home := launcher(t, `echo "$@"; cat "$HOME/.ssh/id_ed25519"; stat -c %a "$HOME/.ssh/id_ed25519"; cat input; echo "V=$V"`)
+	o := order("alone", "--seed", "7")
+	o.PerHost, o.Env = 2, map[string]string{"V": "x y"}
+	o.Files = []wire.File{{Path: "input", Content: "\ngiven "}}
+	end, out := l.Run(t.Context(), o)
+	if end.Exit != 0 || end.Error != "" || end.Cut || end.ID != "1" {
+		t.Fatalf("%+v", end)
+	}
+	defer out.Close()
+	got := text(t, out)
+	for _, want := range []string{"--host n01:2,n02:2 -np 4 --map-by ppr:2:node --bind-to core", "-x V", "muster-probe alone --seed 7", "secret600", "given V=x y"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
+	}
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("the key is still there: %v", err)
+	}
+}
+
+// A program that fails says why.
+func TestRunFails(t *testing.T) {
+	t.Parallel()
+	l, _ := launcher(t, "echo half; echo '-------' >&2; echo 'no such host' >&2; exit 3")
+	end, out := l.Run(t.Context(), order())
+	if end.Exit != 3 || end.Error != "no such host" {
+		t.Errorf("%+v", end)
+	}
+	if out == nil || text(t, out) != "half\n" {
+		t.Error("what it printed is lost")
+	}
+}
+
+// What takes too long is ended, with all that it started.
+func TestRunIsEnded(t *testing.T) {
+	t.Parallel()
+	l, home := launcher(t, `trap "" TERM; sleep 300 & echo $! > "`+filepath.Join(t.TempDir(), "pid")+`"; wait; sleep 300`)
+	o := order()
+	o.Seconds = 1
+	began := time.Now()
+	end, _ := l.Run(t.Context(), o)
+	if end.Exit != -1 || !strings.Contains(end.Error, "did not end within 1 s") {
+		t.Errorf("%+v", end)
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if end, _ := l.Run(ctx, order()); end.Exit != -1 || !strings.Contains(end.Error, "ended before") {
+		t.Errorf("%+v", end)
+	}
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("the key is still there: %v", err)
+	}
+}
+
+// A program that prints without end fills nothing.
+func TestRunIsBounded(t *testing.T) {
+	t.Parallel()
+	l, _ := launcher(t, "yes | head -c 100000")
+	end, out := l.Run(t.Context(), order())
+	if !end.Cut || end.Exit == 0 {
+		t.Errorf("%+v", end)
+	}
+	if n := len(text(t, out)); n != 1000 {
+		t.Errorf("%d bytes were kept", n)
+	}
+}
+
+// Words of an order that would mean something else to mpirun are refused.
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	l, _ := launcher(t, "echo ran")
+	for name, change := range map[string]func(*wire.LaunchOrder){
+		"program": func(o *wire.LaunchOrder) { o.Program = "../../bin/sh" },
+		"no host": func(o *wire.LaunchOrder) { o.Hosts = nil },
+		"host":    func(o *wire.LaunchOrder) { o.Hosts = []string{"n01", "--mca"} },
+		"hosts":   func(o *wire.LaunchOrder) { o.Hosts = []string{"n01,n02"} },
+		"env":     func(o *wire.LaunchOrder) { o.Env = map[string]string{"A=B": ""} },
+		"file":    func(o *wire.LaunchOrder) { o.Files = []wire.File{{Path: "../x"}} },
+		"dotfile": func(o *wire.LaunchOrder) { o.Files = []wire.File{{Path: ".ssh"}} },
+	} {
+		o := order()
+		change(&o)
+		if end, out := l.Run(t.Context(), o); end.Exit != -1 || end.Error == "" || out != nil {
+			t.Errorf("%s: %+v", name, end)
+		}
+	}
+}
