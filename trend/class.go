@@ -30,19 +30,30 @@ type ClassFigure struct {
 	// Machines and Certificates are what it rests on. Of figures between nodes,
 	// machines that were measured together count as one.
 	Machines, Certificates int
+	Pairs                  bool // it is between nodes
 }
 
 // String says what it rests on.
 func (f ClassFigure) String() string {
-	return fmt.Sprintf("the median of %d certificates of %d machines", f.Certificates, f.Machines)
+	of := "machines"
+	switch {
+	case f.Pairs && f.Machines == 1:
+		of = "set of machines"
+	case f.Pairs:
+		of = "sets of machines"
+	case f.Machines == 1:
+		of = "machine"
+	}
+	return fmt.Sprintf("the median of %d certificates of %d %s", f.Certificates, f.Machines, of)
 }
 
 // Class is the history of a class: from certificates in which nothing was low (at
 // first there is nothing to compare with, and their verdict is unknown; what varies
-// from launch to launch belongs to what is normal), on hardware that nobody else used, under the conditions of another certificate,
-// as far as they change the figure. A metric of which there is too little is left
-// out: fewer than 6 machines, unless those to be judged are given and all known by
-// at least 3 certificates each, and 8 certificates in all.
+// from launch to launch belongs to what is normal), on hardware that nobody else
+// used, under the conditions of another certificate, as far as they change the
+// figure. A metric of which there is too little is left out: fewer than 6 machines,
+// unless those to be judged are given and all known by at least 3 certificates each,
+// and 8 certificates in all.
 //
 // Figures between nodes come from certificates of clusters of the class, machines
 // that were measured together counting like one machine.
@@ -125,7 +136,7 @@ func (o *ofMachines) figure(judged []string) (ClassFigure, bool) {
 	if len(medians) < fewestMachines && (len(judged) == 0 || unknown || n < fewestCertificates) {
 		return ClassFigure{}, false
 	}
-	f := ClassFigure{Median: fromLog(stat.Median(medians), o.less), Machines: len(medians), Certificates: n}
+	f := ClassFigure{Median: fromLog(stat.Median(medians), o.less), Machines: len(medians), Certificates: n, Pairs: o.scope == ofPairs}
 	between, few := stat.ScaleOf(medians)
 	within, once := stat.Pooled(each)
 	switch {

@@ -110,7 +110,7 @@ func TestClassPairs(t *testing.T) {
 	}
 	got := trend.Class(list, list[0], []muster.MachineID{"m1", "m0"})
 	f, ok := got[trend.Key{Name: "pair.latency", Distance: "host"}]
-	if !ok || len(got) != 1 || f.Certificates != 9 || f.Machines != 1 || math.Abs(f.Median/1e-6-1) > 0.02 {
+	if !ok || f.String() != "the median of 9 certificates of 1 set of machines" || len(got) != 1 || f.Certificates != 9 || f.Machines != 1 || math.Abs(f.Median/1e-6-1) > 0.02 {
 		t.Errorf("%+v", got)
 	}
 	if got := trend.Class(list, list[0], []muster.MachineID{"m1", "m5"}); len(got) > 0 {
