@@ -356,6 +356,22 @@ func TestOddFigures(t *testing.T) {
 	}
 }
 
+// Series of any length and step are drawn.
+func TestOddUse(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{1, 30} {
+		for _, step := range []float64{5e-324, 1e-12, 1, 1e6, math.MaxFloat64} {
+			p := paper{cluster: muster.Certificate{Kind: muster.CertifiesCluster}}
+			for i := range nodes {
+				p.cluster.Use = append(p.cluster.Use, muster.UseSeries{
+					Node: fmt.Sprint(i), Start: noon().Add(time.Duration(i) * time.Second), Step: step, CPU: []float64{1, 2, 1e300, 0},
+				})
+			}
+			harmless(t, write(t, p))
+		}
+	}
+}
+
 // A page of a large cluster is still one that can be opened and sent.
 func TestLargeClusters(t *testing.T) {
 	t.Parallel()

@@ -104,8 +104,8 @@ func (p *picture) useBand(list []muster.UseSeries, x axis, begin time.Time, top 
 		at := x.hi * (float64(k) + 0.5) / mostSteps
 		var values []float64
 		for _, u := range list {
-			if s := at - u.Start.Sub(begin).Seconds(); s >= 0 && int(s/u.Step) < len(u.CPU) {
-				values = append(values, u.CPU[int(s/u.Step)])
+			if step := (at - u.Start.Sub(begin).Seconds()) / u.Step; step >= 0 && step < float64(len(u.CPU)) {
+				values = append(values, u.CPU[int(step)])
 			}
 		}
 		if len(values) == 0 {
