@@ -80,3 +80,20 @@ func plural(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ses", n, what)
 }
+
+// witnesses are what is known of the nodes beside their figures: their conditions,
+// and what they counted between two readings.
+func (s *subject) witnesses(said measured, candidates []validate.Candidate) []validate.Witness {
+	list := make([]validate.Witness, len(candidates))
+	for i, c := range candidates {
+		list[i].Conditions = c.Conditions
+		for k := 1; k < len(said.conditions); k++ {
+			before, a := said.conditions[k-1][c.Name]
+			after, b := said.conditions[k][c.Name]
+			if a && b {
+				list[i].Meanwhile = append(list[i].Meanwhile, after.Counters.Since(before.Counters))
+			}
+		}
+	}
+	return list
+}

@@ -111,6 +111,12 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	var f found
 	nodes := s.validated()
 	f.candidates = s.candidates(said)
+	witnesses := s.witnesses(said, f.candidates)
+	for i, w := range witnesses {
+		if v, disturbed := w.Caveat(); disturbed {
+			f.candidates[i].Caveats = append(f.candidates[i].Caveats, v)
+		}
+	}
 	f.worthwhile = !slices.ContainsFunc(f.candidates, func(c validate.Candidate) bool {
 		return c.Conditions.Oversubscribed || c.Conditions.Shared
 	})
@@ -135,6 +141,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		if err != nil {
 			return f, err
 		}
+		validate.ReferFabric(f.candidates, &judged, s.promises)
 		for _, n := range judged.Nodes {
 			if n.Metric.Verdict == muster.GradeLow && !slices.Contains(f.suspects, nodes[n.Node].Name) {
 				f.suspects = append(f.suspects, nodes[n.Node].Name)
@@ -156,6 +163,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		}
 		confirmed = again
 	}
+	validate.Refer(f.candidates, f.results.Nodes, s.promises)
 	var plain, sure []validate.Judged
 	for _, n := range f.results.Nodes {
 		if confirmed[n.Node] {
@@ -166,6 +174,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	}
 	f.results.Findings = append(validate.Findings(nodes, sure, true), append(validate.Findings(nodes, plain, false), f.results.Findings...)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
+	f.results.Findings = validate.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
 	if said.failed > 0 {
 		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and count for nothing"})
 	}

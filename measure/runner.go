@@ -31,6 +31,8 @@ type Config struct {
 	Admit func(ctx context.Context, id muster.ClusterID, life time.Duration) (key, certificate string, err error)
 	// Place is where a machine is. Nil: by provider and rack.
 	Place func(muster.Machine) validate.Place
+	// Promises are what the site says that its machines reach.
+	Promises validate.Promises
 	// Issuer names this server in certificates, which are good for Life; 0: 90 days.
 	Issuer string
 	Life   time.Duration

@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 )
@@ -20,8 +21,10 @@ const (
 // were measured again.
 func Findings(nodes []Node, judged []Judged, confirmed bool) []muster.Finding {
 	var list []muster.Finding
+	unsteady, all := map[int][]muster.Metric{}, map[int]int{}
 	for _, j := range judged {
 		node := nodes[j.Node].Name
+		all[j.Node]++
 		switch m := j.Metric; m.Verdict {
 		case muster.GradeLow:
 			f := slow(SlowNode, j, confirmed)
@@ -29,13 +32,39 @@ func Findings(nodes []Node, judged []Judged, confirmed bool) []muster.Finding {
 			f.Text = fmt.Sprintf("%s of %s: %s", named(m), node, compared(j))
 			list = append(list, f)
 		case muster.GradeUnstable:
+			unsteady[j.Node] = append(unsteady[j.Node], m)
+		}
+	}
+	for i, n := range nodes {
+		list = append(list, unstable(n.Name, unsteady[i], all[i])...)
+	}
+	return list
+}
+
+// fewUnstable is up to how many figures of a node that vary too much are told one
+// by one: of many the cause is one, and nobody reads them.
+const fewUnstable = 3
+
+// unstable tells of the figures of a node, of so many, that vary too much.
+func unstable(node string, unsteady []muster.Metric, all int) []muster.Finding {
+	var list []muster.Finding
+	if len(unsteady) <= fewUnstable {
+		for _, m := range unsteady {
 			list = append(list, muster.Finding{
 				Code: Unstable, Node: node, Metric: m.Name,
 				Text: fmt.Sprintf("%s of %s varies too much from launch to launch to be said: from %.4g to %.4g %s", named(m), node, m.Min, m.Max, m.Unit),
 			})
 		}
+		return list
 	}
-	return list
+	var worst []string
+	for _, m := range unsteady[:fewUnstable] {
+		worst = append(worst, named(m))
+	}
+	return append(list, muster.Finding{
+		Code: Unstable, Node: node,
+		Text: fmt.Sprintf("%d of %d figures of %s vary too much from launch to launch to be said: %s and %d more", len(unsteady), all, node, strings.Join(worst, ", "), len(unsteady)-len(worst)),
+	})
 }
 
 // FabricFindings does so for what is between nodes.
@@ -105,7 +134,7 @@ func named(m muster.Metric) string {
 		s += fmt.Sprintf(" of %d bytes", m.Size)
 	}
 	if m.Threads > 0 {
-		s += fmt.Sprintf(" with %d threads", m.Threads)
+		s += fmt.Sprintf(" with %d thread%s", m.Threads, map[bool]string{true: "s"}[m.Threads != 1])
 	}
 	return s
 }

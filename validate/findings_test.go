@@ -39,6 +39,16 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
+	// Of many figures that vary too much there is one finding for each node.
+	for i := range judged {
+		judged[i].Metric.Verdict = muster.GradeUnstable
+	}
+	if list := validate.Findings(nodes, judged[:24], false); len(list) != 24 {
+		t.Errorf("%d findings of 2 figures of 12 nodes", len(list))
+	}
+	if list := validate.Findings(nodes, slices.Concat(judged, judged), false); len(list) != 12 || !strings.Contains(list[0].Text, "6 of 6 figures of na vary") {
+		t.Errorf("%d findings: %+v", len(list), list[0])
+	}
 	fabric := wires{places: places, spread: 0.02, noise: 0.02, less: true, history: true,
 		link: map[validate.Pair]float64{{A: 1, B: 2}: 0.6}, tier: map[validate.Distance]float64{validate.SameSite: 0.4}}
 	j, err := validate.LinkRules(muster.ValidateQuick).Fabric(fabric.draw(r))
