@@ -123,7 +123,7 @@ func TestClassPairs(t *testing.T) {
 func TestClassIsHonest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 9))
-	const runs, level = 1000, 0.05
+	const runs, level = 500, 0.05
 	k := trend.Key{Name: "dgemm"}
 	for _, c := range []struct {
 		machines, times int

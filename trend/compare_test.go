@@ -116,7 +116,7 @@ func TestComparisonIsHonest(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	rules := trend.Usual()
 	rules.Worth = 0
-	const runs = 150
+	const runs = 100
 	for _, launches := range []int{6, 9, 15} {
 		wrong, alarms, tests := 0, 0, 0
 		smallest := []float64{}
