@@ -22,6 +22,9 @@ const (
 // Open tells whether something is still to be done.
 func (p MeasuringPhase) Open() bool { return p == MeasuringWanted || p == MeasuringRunning }
 
+// MeasuresHPL is what is run by a measuring that is not for certificates.
+const MeasuresHPL = "hpl"
+
 // Occasions of a measuring.
 const (
 	OccasionDelivery = "delivery" // before the cluster is handed over
@@ -38,7 +41,10 @@ type Measuring struct {
 	ID       string     `json:"id"` // ms- and ten characters
 	Level    Validation `json:"level"`
 	Occasion string     `json:"occasion"`
-	By       string     `json:"by,omitempty"` // who asked; "": Muster itself
+	// What is run if it is not the probe: hpl, within Budget.
+	What   string        `json:"what,omitempty"`
+	Budget time.Duration `json:"budget,omitempty" doc:"How long it may take, in nanoseconds"`
+	By     string        `json:"by,omitempty"` // who asked; "": Muster itself
 	// Nodes are measured; none: every compute node.
 	Nodes []string `json:"nodes,omitempty"`
 	// Of is a digest of the nodes with their attempts: another boot, and what was
@@ -60,6 +66,8 @@ type Measuring struct {
 	// Manifest is the certificate of the whole; "" until it is done.
 	Manifest CertificateID `json:"manifest,omitempty"`
 	Verdict  Grade         `json:"verdict,omitempty"`
+	// Result is what HPL showed; "" if it was not run.
+	Result HPLID `json:"result,omitempty"`
 	// Certified is false of a report: nobody is condemned by one.
 	Certified bool `json:"certified,omitempty"`
 	// Low are the nodes that were found to be slow, with the reason.

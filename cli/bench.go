@@ -15,12 +15,13 @@ import (
 
 func (a *app) bench() *cobra.Command {
 	c := &cobra.Command{
-		Use: "bench", Short: "See what benchmarks showed of a cluster", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "bench", Short: "Run benchmarks of a cluster, and see what they showed", Args: cobra.ArbitraryArgs, RunE: group,
 		Long: `Benchmarks of a whole cluster. HPL solves a large system of linear equations; its
 rate is what lists of fast computers are ordered by.`,
-		Example: `  muster bench list cfd`,
+		Example: `  muster bench hpl cfd
+  muster bench list cfd`,
 	}
-	c.AddCommand(a.benchList(), a.benchShow())
+	c.AddCommand(a.benchHPL(), a.benchList(), a.benchShow())
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -62,6 +63,10 @@ func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Act
 	if err != nil {
 		return err
 	}
+	what, budget, err := whatToRun(r)
+	if err != nil {
+		return err
+	}
 	names, err := namesToMeasure(*c, all, r.Nodes)
 	if err != nil {
 		return err
@@ -72,9 +77,37 @@ func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Act
 	}
 	c.Measuring = &muster.Measuring{
 		ID: muster.NewMeasuringID(), Level: level, Occasion: muster.OccasionRequest, By: who.Name, Nodes: names, Of: muster.DigestOfNodes(nodes),
-		Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
+		What: what, Budget: budget, Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
 	}
 	return nil
+}
+
+// Bounds of how long HPL may take, and what is usual.
+const (
+	hplLeast = 30 * time.Second
+	hplUsual = 5 * time.Minute
+	hplMost  = 24 * time.Hour
+)
+
+// whatToRun reads what a request wants to have run, and for how long.
+func whatToRun(r wire.MeasureRequest) (what string, budget time.Duration, err error) {
+	switch {
+	case r.What == "" && r.For != "":
+		return "", 0, muster.Errorf(muster.EInvalid, "for says how long hpl may take; the probe takes what its level needs").WithHint("leave it out, or write what: hpl")
+	case r.What == "":
+		return "", 0, nil
+	case r.What != muster.MeasuresHPL:
+		return "", 0, muster.Errorf(muster.EInvalid, "what cannot be %q", r.What).WithHint("write hpl, or leave it out")
+	case r.For == "":
+		return r.What, hplUsual, nil
+	}
+	if budget, err = spec.ParseDuration(r.For); err != nil {
+		return "", 0, err
+	}
+	if budget < hplLeast || budget > hplMost {
+		return "", 0, muster.Errorf(muster.EInvalid, "hpl cannot run for %s", r.For).WithHint("write a time from 30s to 24h")
+	}
+	return r.What, budget, nil
 }
 
 // namesToMeasure reads the set of nodes of a request; none: all of them.
@@ -118,7 +151,7 @@ func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force b
 		return muster.Errorf(muster.EConflict, "no compute node of cluster %s is ready", c.Name).WithHint("see 'muster show %s'", c.Name)
 	}
 	for _, n := range all {
-		wanted := n.Head || slices.ContainsFunc(nodes, func(m muster.Node) bool { return m.Name == n.Name })
+		wanted := slices.ContainsFunc(nodes, func(m muster.Node) bool { return m.Name == n.Name })
 		if wanted && n.Machine != "" && s.CanMeasure != nil && !s.CanMeasure(n.Machine) {
 			return muster.Errorf(muster.EInvalid, "the image of cluster %s has nothing to measure with (%s says so)", c.Name, n.Name).
 				WithHint("use the image hpc, or one that is made from it")

@@ -56,16 +56,11 @@ func (d *decider) wantMeasured(occasion string, names []string, of muster.Digest
 	d.clusterText("its speed is measured: " + occasion)
 }
 
-// canMeasure tells whether all nodes, and the one that has the head, have what
-// measuring needs, and whether that is known: a server that was started again has
+// canMeasure tells whether all nodes have what measuring needs, and whether that is known: a server that was started again has
 // not heard all of them yet.
 func (d *decider) canMeasure(nodes []muster.Node) (can, known bool) {
-	h, _ := d.head()
-	if h == nil {
-		return false, true
-	}
 	can, known = true, true
-	for _, n := range append([]muster.Node{*h}, nodes...) {
+	for _, n := range nodes {
 		r := d.Sights[n.Machine].said(n)
 		known = known && r != nil
 		can = can && (r == nil || r.Probe)

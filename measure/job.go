@@ -76,6 +76,9 @@ func (j *job) measure(ctx context.Context) error {
 	if err := os.MkdirAll(j.dir(), 0o700); err != nil {
 		return muster.Errorf(muster.EUnavailable, "what is measured cannot be kept").Wrap(err)
 	}
+	if s.m.What == muster.MeasuresHPL {
+		return j.hpl(ctx, s)
+	}
 	steps := s.steps()
 	done, failed := j.found(steps, s.m.Done)
 	if err := j.note(ctx, s, func(m *muster.Measuring) {
@@ -156,10 +159,17 @@ func (j *job) launch(ctx context.Context, s *subject, o *wire.LaunchOrder) (hear
 	j.r.c.Speak(j.cluster, s.launcher)
 	end := j.r.c.Clock.After(time.Duration(o.Seconds)*time.Second + j.r.c.Grace)
 	defer j.give(nil, s.launcher)
+	answered := false
+	defer func() {
+		if !answered {
+			j.r.vainly(j.cluster, o.ID, s.launcher)
+		}
+	}()
 	// Whoever executes it may be gone: that is noticed in the records.
 	for {
 		select {
 		case h := <-j.heard:
+			answered = true
 			return h, nil
 		case <-ctx.Done():
 			return heard{}, ctx.Err()

@@ -47,17 +47,3 @@ func keep(path string, from io.Reader) error {
 	}
 	return err
 }
-
-// clear removes what measurings that are over left behind.
-func clear(dir string, open map[string]bool) error {
-	list, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for _, d := range list {
-		if !open[d.Name()] {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, d.Name())))
-		}
-	}
-	return err
-}

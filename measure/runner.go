@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -50,7 +52,20 @@ type Runner struct {
 
 	mu   sync.Mutex
 	open map[muster.ClusterID]*job
+	// vain are launches that nobody waits for any more, until their agents have
+	// ended them.
+	vain map[muster.ClusterID]vain
 }
+
+// vain is a launch that is to be ended.
+type vain struct {
+	id, launcher string
+	since        time.Time
+}
+
+// vainFor is how long an agent is told to end a launch: after that it has, or is
+// gone.
+const vainFor = 5 * time.Minute
 
 // New makes a Runner. Nothing happens before Run.
 func New(c Config) (*Runner, error) {
@@ -78,7 +93,7 @@ func New(c Config) (*Runner, error) {
 	if c.Grace == 0 {
 		c.Grace = 20 * time.Second
 	}
-	return &Runner{c: c, open: map[muster.ClusterID]*job{}}, nil
+	return &Runner{c: c, open: map[muster.ClusterID]*job{}, vain: map[muster.ClusterID]vain{}}, nil
 }
 
 // Run has measurings made until ctx ends. Those under way go on with the next
@@ -106,6 +121,28 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
+// clear removes what measurings that are over left behind: a server that was killed
+// could not.
+func (r *Runner) clear(living []muster.Cluster) {
+	open := map[string]bool{}
+	for _, c := range living {
+		if c.Measuring != nil && c.Measuring.Phase.Open() {
+			open[c.Measuring.ID] = true
+		}
+	}
+	list, err := os.ReadDir(r.c.Dir)
+	if err != nil {
+		return // there is nothing yet
+	}
+	for _, d := range list {
+		if !open[d.Name()] {
+			if err := os.RemoveAll(filepath.Join(r.c.Dir, d.Name())); err != nil {
+				r.c.Log.Warn("what was measured cannot be removed", "error", err)
+			}
+		}
+	}
+}
+
 // lookAtAll begins every measuring that is open.
 func (r *Runner) lookAtAll(ctx context.Context) {
 	var list []muster.Cluster
@@ -117,6 +154,11 @@ func (r *Runner) lookAtAll(ctx context.Context) {
 		r.c.Log.Error("nothing is measured: the store cannot be read", "error", err)
 		return
 	}
+	r.mu.Lock()
+	if len(r.open) == 0 {
+		r.clear(list)
+	}
+	r.mu.Unlock()
 	for _, c := range list {
 		r.begin(ctx, c)
 	}
@@ -168,10 +210,26 @@ func (r *Runner) begin(ctx context.Context, c muster.Cluster) {
 func (r *Runner) Launch(id muster.ClusterID, node string) *wire.LaunchOrder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if j := r.open[id]; j != nil && j.launcher == node {
+	if j := r.open[id]; j != nil && j.launcher == node && j.order != nil {
 		return j.order
 	}
-	return nil
+	v, ok := r.vain[id]
+	switch {
+	case !ok || v.launcher != node:
+		return nil
+	case r.c.Clock.Now().Sub(v.since) > vainFor:
+		delete(r.vain, id)
+		return nil
+	}
+	return &wire.LaunchOrder{ID: v.id, Cancel: true}
+}
+
+// vainly notes that nobody waits for a launch any more.
+func (r *Runner) vainly(id muster.ClusterID, launch, launcher string) {
+	r.mu.Lock()
+	r.vain[id] = vain{id: launch, launcher: launcher, since: r.c.Clock.Now()}
+	r.mu.Unlock()
+	r.c.Speak(id, launcher)
 }
 
 // nextSoon is how long an agent that ended a launch waits for the next order.
@@ -182,6 +240,9 @@ const nextSoon = 500 * time.Millisecond
 func (r *Runner) Launched(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
 	r.mu.Lock()
 	j := r.open[id.Cluster]
+	if r.vain[id.Cluster].id == end.ID {
+		delete(r.vain, id.Cluster)
+	}
 	if j == nil || j.launcher != id.Node || j.order == nil || j.order.ID != end.ID || j.taking {
 		r.mu.Unlock()
 		return nil, muster.Errorf(muster.EConflict, "nobody waits for launch %q", end.ID)

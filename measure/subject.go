@@ -20,7 +20,7 @@ type subject struct {
 	// neighbours counts, for each node, the machines of others that were in use
 	// on its host.
 	neighbours []int
-	launcher   string // node whose agent makes the launches: it has the head
+	launcher   string // node whose agent makes the launches: the first one
 }
 
 // load reads what is to be measured.
@@ -40,12 +40,10 @@ func (j *job) load(ctx context.Context) (*subject, error) {
 			return err
 		}
 		s.nodes = muster.ToMeasure(all, s.m.Nodes)
-		for _, n := range all {
-			if n.Head && n.Phase != muster.NodeGone {
+		for _, n := range s.nodes {
+			if s.launcher == "" { // files of a program are where its first rank is
 				s.launcher = n.Name
 			}
-		}
-		for _, n := range s.nodes {
 			m, err := tx.Machine(n.Machine)
 			if err != nil {
 				return err

@@ -15,12 +15,14 @@ type LaunchOrder struct {
 	// each has; 0: one.
 	Hosts   []string `json:"hosts,omitempty"`
 	PerHost int      `json:"per_host,omitempty"`
+	// Cores is how many each rank has; 0: as Bind says.
+	Cores int `json:"cores,omitempty"`
 	// Bind is what a rank is bound to: core, or none for all of its node.
 	Bind string `json:"bind,omitempty"`
 	// Env is set for the program on every node.
 	Env map[string]string `json:"env,omitempty"`
-	// Files are written where the program runs, on the node that launches. Paths
-	// are names without folders.
+	// Files are written where rank 0 runs, if that is on the node that launches:
+	// the program then runs beside them. Paths are names without folders.
 	Files []File `json:"files,omitempty"`
 	// Key and Certificate let the account into the nodes, for this launch only:
 	// a private key in OpenSSH's form, and what the cluster's authority says of it.

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"cmp"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,7 +173,26 @@ func (c *Configurer) users(cfg *wire.NodeConfig, had memory) error {
 			return err
 		}
 	}
+	if err := c.proberHome(cfg); err != nil {
+		return err
+	}
 	return c.dismiss(cfg, had)
+}
+
+// proberHome makes the place where what measures runs; it is in memory.
+func (c *Configurer) proberHome(cfg *wire.NodeConfig) error {
+	u := cfg.Prober
+	if u == nil || u.Home == "" || !c.files.exists(probeProgram) {
+		return nil
+	}
+	home := c.files.at(u.Home)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	if c.files.noOwners {
+		return nil
+	}
+	return os.Lchown(home, u.UID, u.GID)
 }
 
 // dismiss ends the processes of users who were here and are not any more.

@@ -79,9 +79,17 @@ func (l *Launcher) own(path string) error {
 	return os.Lchown(path, l.o.UID, l.o.GID)
 }
 
-// clear removes what a launch needed: its key must not outlive it.
+// clear removes what a launch needed: its key must not outlive it. The home stays:
+// programs that others launch run there, too.
 func (l *Launcher) clear() error {
-	if err := os.RemoveAll(l.o.Home); err != nil {
+	list, err := os.ReadDir(l.o.Home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, d := range list {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(l.o.Home, d.Name())))
+	}
+	if err != nil {
 		return fmt.Errorf("what a launch left cannot be removed: %w", err)
 	}
 	return nil

@@ -144,9 +144,16 @@ func (l *Launcher) command(o wire.LaunchOrder) ([]string, error) {
 	if o.Bind == "core" {
 		bind = "core"
 	}
+	place, dir := fmt.Sprintf("ppr:%d:node", each), "/tmp"
+	if o.Cores > 0 {
+		place, bind = place+fmt.Sprintf(":PE=%d", o.Cores), "core"
+	}
+	if len(o.Files) > 0 {
+		dir = l.o.Home
+	}
 	args := []string{
 		l.o.MPIRun, "--host", strings.Join(slots, ","), "-np", fmt.Sprint(each * len(o.Hosts)),
-		"--map-by", fmt.Sprintf("ppr:%d:node", each), "--bind-to", bind, "--wdir", "/tmp",
+		"--map-by", place, "--bind-to", bind, "--wdir", dir,
 	}
 	for k := range o.Env {
 		if !plainName(k) {

@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	l, home := launcher(t, `echo "$@"; cat "$HOME/.ssh/id_ed25519"; stat -c %a "$HOME/.ssh/id_ed25519"; cat input; echo "V=$V"`)
 	o := order("alone", "--seed", "7")
-	o.PerHost, o.Env = 2, map[string]string{"V": "x y"}
+	o.PerHost, o.Cores, o.Env = 2, 3, map[string]string{"V": "x y"}
 	o.Files = []wire.File{{Path: "input", Content: "\ngiven "}}
 	end, out := l.Run(t.Context(), o)
 	if end.Exit != 0 || end.Error != "" || end.Cut || end.ID != "1" {
@@ -56,13 +56,13 @@ func TestRun(t *testing.T) {
 	}
 	defer out.Close()
 	got := text(t, out)
-	for _, want := range []string{"--host n01:2,n02:2 -np 4 --map-by ppr:2:node --bind-to core", "-x V", "muster-probe alone --seed 7", "secret600", "given V=x y"} {
+	for _, want := range []string{"--host n01:2,n02:2 -np 4 --map-by ppr:2:node:PE=3 --bind-to core --wdir " + home, "-x V", "muster-probe alone --seed 7", "secret600", "given V=x y"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}
 	}
-	if _, err := os.Stat(home); !os.IsNotExist(err) {
-		t.Errorf("the key is still there: %v", err)
+	if list, err := os.ReadDir(home); err != nil || len(list) > 0 {
+		t.Errorf("something is still there: %v, %v", list, err)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestRunIsEnded(t *testing.T) {
 	if end, _ := l.Run(ctx, order()); end.Exit != -1 || !strings.Contains(end.Error, "ended before") {
 		t.Errorf("%+v", end)
 	}
-	if _, err := os.Stat(home); !os.IsNotExist(err) {
-		t.Errorf("the key is still there: %v", err)
+	if list, err := os.ReadDir(home); err != nil || len(list) > 0 {
+		t.Errorf("something is still there: %v, %v", list, err)
 	}
 }
 
