@@ -50,6 +50,11 @@ bench: build ## Measure what docs/performance.md publishes
 	@scripts/setup test
 	@$(SUDO) scripts/bench
 
+.PHONY: bench-certificate
+bench-certificate: build ## Measure how long measuring takes, and what it adds to a delivery
+	@scripts/setup test
+	@$(SUDO) env PARTS=certificate RUNS=$${RUNS:-3} scripts/bench
+
 .PHONY: power
 power: ## Simulate what certificates can see and how often they err, and publish it
 	MUSTER_POWER=1 nice -n 19 go test ./validate -run '^TestPowerCurves$$' -v -count=1 -timeout 60m

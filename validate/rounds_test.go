@@ -146,3 +146,25 @@ func TestSuspectsMeetGoodOnes(t *testing.T) {
 		}
 	})
 }
+
+// The number of rounds hardly grows with the nodes, whose pairs grow with their
+// square.
+func TestNumberOfRounds(t *testing.T) {
+	t.Parallel()
+	before := 0
+	for _, n := range []int{2, 4, 8, 16, 32, 64, 128, 256, 512, 1024} {
+		places := racks(n, 32)
+		rounds := validate.Rounds(places, rand.New(rand.NewPCG(1, uint64(n))))
+		pairs := map[validate.Pair]bool{}
+		for _, r := range rounds {
+			for _, p := range r {
+				pairs[p] = true
+			}
+		}
+		t.Logf("%4d nodes: %2d rounds, %5d of %6d pairs", n, len(rounds), len(pairs), n*(n-1)/2)
+		if n > 16 && len(rounds) > 20 || n <= 16 && len(rounds) != n-1 {
+			t.Errorf("%d rounds for %d nodes, %d for half of them", len(rounds), n, before)
+		}
+		before = len(rounds)
+	}
+}
