@@ -40,7 +40,7 @@ func (s *subject) candidates(said measured) []validate.Candidate {
 		var c muster.Circumstances
 		for _, read := range said.conditions {
 			if x, ok := read[n.Name]; ok {
-				c = x.Conditions // the newest word
+				c = x.Conditions.Bounded() // the newest word
 			}
 		}
 		c.Provider, c.Image, c.Oversubscribed, c.MPI = m.Provider, s.cluster.Image, m.Facts.Oversubscribed, library
@@ -83,10 +83,10 @@ func plural(n int, what string) string {
 
 // witnesses are what is known of the nodes beside their figures: their conditions,
 // and what they counted between two readings.
-func (s *subject) witnesses(said measured, candidates []validate.Candidate) []validate.Witness {
+func (s *subject) witnesses(said measured, candidates []validate.Candidate, past past) []validate.Witness {
 	list := make([]validate.Witness, len(candidates))
 	for i, c := range candidates {
-		list[i].Conditions = c.Conditions
+		list[i].Conditions, list[i].Usual = c.Conditions, past.usual(c.Class, c.Conditions.Image)
 		for k := 1; k < len(said.conditions); k++ {
 			before, a := said.conditions[k-1][c.Name]
 			after, b := said.conditions[k][c.Name]

@@ -111,7 +111,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	var f found
 	nodes := s.validated()
 	f.candidates = s.candidates(said)
-	witnesses := s.witnesses(said, f.candidates)
+	witnesses := s.witnesses(said, f.candidates, past)
 	for i, w := range witnesses {
 		if v, disturbed := w.Caveat(); disturbed {
 			f.candidates[i].Caveats = append(f.candidates[i].Caveats, v)

@@ -69,6 +69,26 @@ func (p past) of(nodes []validate.Candidate) func(class string) map[trend.Key]tr
 		if like == nil || len(p[class]) == 0 {
 			return nil
 		}
+		// What a node can have wrong is what is looked for: it must not keep its class's
+		// past from being held against it.
+		if u := p.usual(class, like.Image); u != nil {
+			like.Conditions.BLAS, like.Conditions.Clock, like.Conditions.Pages = u.BLAS, u.Clock, u.Pages
+		}
 		return trend.Class(p[class], *like, machines)
 	}
+}
+
+// usual are the conditions under which nodes of a class with this image were last
+// found to be good; nil if there are none.
+func (p past) usual(class string, image muster.ImageID) *muster.Circumstances {
+	var newest *muster.Certificate
+	for i, c := range p[class] {
+		if c.Kind == muster.CertifiesNode && c.Certified && c.Verdict != muster.GradeLow && c.Image == image && (newest == nil || c.Made.After(newest.Made)) {
+			newest = &p[class][i]
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return &newest.Conditions
 }

@@ -74,3 +74,46 @@ func TestPast(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// What a node has wrong does not hide it from its class: the past with the same
+// image says what is usual.
+func TestWhatIsUsual(t *testing.T) {
+	t.Parallel()
+	const image, other = muster.ImageID("sha256:aa"), muster.ImageID("sha256:bb")
+	conditions := func(blas string) muster.Circumstances {
+		return muster.Circumstances{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}, BLAS: &muster.Library{File: blas}, Image: image}
+	}
+	var p past = map[string][]muster.Certificate{}
+	add := func(hour int, blas string, image muster.ImageID, verdict muster.Grade, certified bool) {
+		for _, machine := range []muster.MachineID{"m1", "m2", "m3"} {
+			c := conditions(blas)
+			c.Image = image
+			p["epyc"] = append(p["epyc"], muster.Certificate{
+				Kind: muster.CertifiesNode, Class: "epyc", Node: "n01", Machine: machine, Image: image, Made: time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC),
+				Certified: certified, Verdict: verdict, Conditions: c,
+				Metrics: []muster.Metric{{Name: "dgemm", Unit: "flop/s", Launches: 6, Median: 1e10 + float64(hour), Min: 1e10, Max: 2e10, Verdict: muster.GradePass}},
+			})
+		}
+	}
+	for hour := range 8 {
+		add(hour, "/usr/lib/openblas.so", image, muster.GradePass, true)
+	}
+	add(9, "/usr/lib/reference.so", image, muster.GradeLow, true)
+	add(10, "/usr/lib/reference.so", image, muster.GradePass, false)
+	add(11, "/opt/new.so", other, muster.GradePass, true)
+	if u := p.usual("epyc", image); u == nil || u.BLAS.File != "/usr/lib/openblas.so" {
+		t.Errorf("%+v", u)
+	}
+	if p.usual("epyc", "sha256:cc") != nil || p.usual("x", image) != nil {
+		t.Error("an image that was never measured has usual conditions")
+	}
+	node := validate.Candidate{Node: validate.Node{Name: "n01", Class: "epyc"}, Machine: "m1", Conditions: conditions("/usr/lib/reference.so")}
+	if f, ok := p.of([]validate.Candidate{node})("epyc")[trend.Key{Name: "dgemm"}]; !ok || f.Median < 1e10 {
+		t.Errorf("with another BLAS the past of dgemm is not known: %+v", f)
+	}
+	// With an image that was never measured another BLAS is another thing.
+	node.Conditions.Image = "sha256:cc"
+	if f, ok := p.of([]validate.Candidate{node})("epyc")[trend.Key{Name: "dgemm"}]; ok {
+		t.Errorf("%+v", f)
+	}
+}
