@@ -175,6 +175,10 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	f.results.Findings = append(validate.Findings(nodes, sure, true), append(validate.Findings(nodes, plain, false), f.results.Findings...)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
 	f.results.Findings = validate.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
+	if o := s.m.Occasion; o == muster.OccasionRepair || o == muster.OccasionScale {
+		f.omitted = append(f.omitted, muster.Omission{What: "pairs",
+			Text: "deferred: the links to nodes that were there already were not measured, because those are in use; `muster certificate run " + s.cluster.Name + "` measures them when no job runs"})
+	}
 	if said.failed > 0 {
 		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and count for nothing"})
 	}
