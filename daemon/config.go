@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/validate"
 )
 
 // Config says what server to run.
@@ -53,6 +54,8 @@ type Config struct {
 	BootWindow int
 	// SeriesBytes bounds the file of what was measured over time. 0: 1 GiB.
 	SeriesBytes int64
+	// Promises are what the site says that its machines reach.
+	Promises validate.Promises
 	// JournalBytes bounds what nodes logged, all together. 0: 4 GiB.
 	JournalBytes int64
 	Version      string

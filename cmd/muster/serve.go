@@ -23,6 +23,7 @@ func serveCommand(version string) *cobra.Command {
 		profile        string
 		retain         string
 		validate       string
+		promises       string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -75,6 +76,10 @@ muster.sock in there.`,
 			if err := keepHomes(&c, retain); err != nil {
 				return err
 			}
+			var err error
+			if c.Promises, err = readPromises(promises); err != nil {
+				return err
+			}
 			log, err := newLog(level, format)
 			if err != nil {
 				return err
@@ -96,6 +101,7 @@ muster.sock in there.`,
 	f.StringSliceVar(&egress, "egress", nil, "outgoing traffic that clusters may ask for (default none,proxy)")
 	f.StringVar(&retain, "retain", "7d", "how long homes of deleted clusters are kept unless a request says otherwise; 0: not at all")
 	f.StringVar(&validate, "validate", "", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
+	f.StringVar(&promises, "promises", "", "file with the figures that the site promises of its machines: see docs/certificate.md")
 	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")
