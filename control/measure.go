@@ -158,8 +158,8 @@ func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force b
 		}
 		if n.Head && s.Scheduler != nil && !force {
 			if state := s.Scheduler(n.Machine); state != nil && state.Jobs > 0 {
-				return muster.Errorf(muster.EConflict, "%s run on cluster %s: they would be slowed down, and the figures would be wrong", jobsText(state.Jobs), c.Name).
-					WithHint("wait until they are done, or say --force")
+				return muster.Errorf(muster.EConflict, "%s on cluster %s: jobs would be slowed down, and the figures would be wrong", jobsText(state.Jobs), c.Name).
+					WithHint("wait until they are done (that is known here within ten seconds), or say --force")
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force b
 
 func jobsText(n int) string {
 	if n == 1 {
-		return "1 job"
+		return "1 job runs"
 	}
-	return fmt.Sprintf("%d jobs", n)
+	return fmt.Sprintf("%d jobs run", n)
 }

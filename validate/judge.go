@@ -144,7 +144,7 @@ func (r Rules) figure(f Figure) ([]Judged, error) {
 		if sum.Steadiness != stat.Unknown {
 			m.Interval = &muster.Interval{Low: sum.Interval.Low, High: sum.Interval.High, Level: sum.Interval.Level}
 		}
-		if sum.Steadiness == stat.Unstable {
+		if sum.Steadiness == stat.Unstable && !mayVary(f.Name) {
 			m.Verdict = muster.GradeUnstable
 		}
 		list = append(list, Judged{Node: s.Node, Metric: m, Deficit: math.NaN(), P: math.NaN(), Adjusted: math.NaN()})

@@ -210,6 +210,21 @@ func TestDetectable(t *testing.T) {
 	}
 }
 
+// The worst delay of a second is another one each second: that alone says nothing.
+func TestExtremesMayVary(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]muster.Grade{"noise.max": muster.GradeUnknown, "noise.share": muster.GradeUnknown, "noise.median": muster.GradeUnstable, "dgemm": muster.GradeUnstable} {
+		f := validate.Figure{Name: name, Unit: "s", Series: []validate.Series{{Launches: []float64{1, 2, 3, 4, 5, 6}, Min: 1, Max: 6, Samples: 6}}}
+		judged, err := validate.NodeRules(muster.ValidateQuick).Suspects([]validate.Figure{f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := judged[0].Metric.Verdict; got != want {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+}
+
 func TestUnsteady(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -31,5 +31,12 @@ func MetricUnit(name string) (string, bool) {
 	return "", false
 }
 
+// mayVary tells whether a metric differs from launch to launch by its nature: who
+// asks how long the worst delay of a second was gets another answer each second. It
+// can be low, and is never unstable.
+func mayVary(name string) bool {
+	return strings.HasPrefix(name, "noise.") && name != "noise.median"
+}
+
 // LessIsBetter says so of times and lost shares, by their unit.
 func LessIsBetter(unit string) bool { return unit == "s" || unit == "1" }
