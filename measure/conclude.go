@@ -238,6 +238,7 @@ func (j *job) file(ctx context.Context, s *subject, said measured, f found) erro
 		var entries []muster.CertifiedNode
 		var nodeCerts []muster.Certificate
 		for _, c := range validate.NodeCertificates(subject, f.results) {
+			c.Use = j.use.series(c.Node, c.Machine, s.began(), now)
 			signed, err := j.sign(tx, c)
 			if err != nil {
 				return err

@@ -19,6 +19,7 @@ type job struct {
 	id      string // of the measuring
 	cancel  context.CancelFunc
 	heard   chan heard
+	use     use
 
 	// Of the runner's lock: the order that waits for its outcome, who makes it,
 	// and whom to tell when there is another one.
@@ -106,6 +107,7 @@ func (j *job) make(ctx context.Context, s *subject, steps []step, done, failed i
 		if !ok {
 			failed++
 		}
+		j.use.gather(s)
 		if failed > i && failed >= hopeless {
 			return muster.Errorf(muster.EUnavailable, "no launch came to an end: %s", j.lastFailure(steps[:i+1])).
 				WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)

@@ -33,6 +33,8 @@ type Config struct {
 	Admit func(ctx context.Context, id muster.ClusterID, life time.Duration) (key, certificate string, err error)
 	// Place is where a machine is. Nil: by provider and rack.
 	Place func(muster.Machine) validate.Place
+	// Usage is what a machine used lately, oldest first. Nil: that is not known.
+	Usage func(muster.MachineID) []wire.Usage
 	// Promises are what the site says that its machines reach.
 	Promises validate.Promises
 	// Issuer names this server in certificates, which are good for Life; 0: 90 days.
@@ -191,7 +193,7 @@ func (r *Runner) begin(ctx context.Context, c muster.Cluster) {
 		return
 	}
 	own, cancel := context.WithCancel(ctx)
-	j := &job{r: r, cluster: c.ID, id: m.ID, cancel: cancel, heard: make(chan heard, 1)}
+	j := &job{r: r, cluster: c.ID, id: m.ID, cancel: cancel, heard: make(chan heard, 1), use: use{of: r.c.Usage}}
 	r.open[c.ID] = j
 	r.jobs.Go(func() {
 		defer cancel()
