@@ -209,7 +209,7 @@ func (r *reader) time(text string) error {
 	if errors.Join(err1, err2) != nil || !(gigaflops > 0) || math.IsInf(gigaflops, 0) || !(took >= 0) || math.IsInf(took, 0) {
 		return r.bad("time or rate is no number: %q", clip(text))
 	}
-	s.Seconds, s.Rate = took, gigaflops*1e9
+	s.Seconds, s.Rate = took, math.Round(gigaflops*1e9) // four digits: no more than was printed
 	// HPL rounds the time to hundredths and the rate to four digits.
 	if real := Flops(s.N) / s.Rate; math.Abs(real-took) > 0.0051+real*6e-4 {
 		return r.bad("the rate does not fit the time: N = %d in %.2f s is not %s Gflops", s.N, took, m[7])
