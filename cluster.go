@@ -174,9 +174,9 @@ type Spec struct {
 	Validate  Validation    `json:"validate"`
 	// IfSlow is what becomes of a cluster that is still slow after machines were
 	// replaced.
-	IfSlow IfSlow `json:"if-slow,omitempty"`
-	Egress    Egress        `json:"egress"`
-	Users     []string      `json:"users"`
+	IfSlow IfSlow   `json:"if-slow,omitempty"`
+	Egress Egress   `json:"egress"`
+	Users  []string `json:"users"`
 	// Logins is how many login nodes there are besides the head: they take no
 	// jobs.
 	Logins int `json:"logins,omitempty"`

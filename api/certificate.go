@@ -82,6 +82,13 @@ func (a *API) certificateRoutes() {
 	}, func(ctx context.Context, _ *none) (wire.SigningKeys, error) {
 		return a.service.SigningKeys(ctx), nil
 	})
+	route(a, huma.Operation{
+		OperationID: "change-certificate-key", Method: http.MethodPost, Path: "/v1/certificates/key", Tags: tags,
+		Summary:     "Sign certificates with a new key from now on",
+		Description: "What the present key signed stays valid, unless it is said to be stolen. Only administrators may.",
+	}, func(ctx context.Context, in *changeKeyInput) (wire.SigningKeys, error) {
+		return a.service.ChangeKey(ctx, who(ctx), in.Body)
+	})
 	list := func(ctx context.Context, cluster string, f CertificateFilter) (wire.CertificateList, error) {
 		q, err := f.query()
 		if err != nil {
@@ -148,3 +155,5 @@ func (a *API) envelopeRoute(op huma.Operation) {
 		return &envelope{"application/json", body}, nil
 	})
 }
+
+type changeKeyInput struct{ Body wire.ChangeKey }

@@ -79,6 +79,7 @@ type Site interface {
 	Server(ctx context.Context, who muster.Actor) (wire.Server, error)
 	Health(ctx context.Context) wire.Health
 	SigningKeys(ctx context.Context) wire.SigningKeys
+	ChangeKey(ctx context.Context, who muster.Actor, r wire.ChangeKey) (wire.SigningKeys, error)
 	// Events checks the query and returns the stream: a function that calls
 	// send for each event until the context ends, send fails, or the past is
 	// told and q.Follow is not set (then it returns nil).

@@ -31,11 +31,11 @@ under which conditions, and what follows from it. The server signs it.`,
 
 func (a *app) certificateKey() *cobra.Command {
 	c := &cobra.Command{
-		Use: "key", Short: "See the keys that sign certificates", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "key", Short: "See and change the keys that sign certificates", Args: cobra.ArbitraryArgs, RunE: group,
 		Long:    "The server signs certificates with a key of its own. Its public half verifies them.",
 		Example: `  muster certificate key show > muster.pub`,
 	}
-	c.AddCommand(a.certificateKeyShow())
+	c.AddCommand(a.certificateKeyShow(), a.certificateKeyRotate())
 	return c
 }
 

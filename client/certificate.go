@@ -13,6 +13,12 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
+// ChangeKey has the server sign certificates with a new key.
+func (k *Client) ChangeKey(ctx context.Context, r wire.ChangeKey) (wire.SigningKeys, error) {
+	var out wire.SigningKeys
+	return out, k.post(ctx, path("certificates", "key"), r, &out)
+}
+
 // SigningKeys lists the public keys by which the server's certificates are
 // verified, the present one last.
 func (k *Client) SigningKeys(ctx context.Context) (wire.SigningKeys, error) {

@@ -12,6 +12,23 @@ import (
 // mostCertificates is how many certificates a list has at once.
 const mostCertificates = 1000
 
+// ChangeKey has the server sign certificates with a new key. Only administrators
+// may.
+func (s *Service) ChangeKey(ctx context.Context, who muster.Actor, r wire.ChangeKey) (wire.SigningKeys, error) {
+	if !who.Admin {
+		return wire.SigningKeys{}, muster.Errorf(muster.EForbidden, "only an administrator changes the key that signs certificates").
+			WithHint("ask one")
+	}
+	if s.Config.ChangeKey == nil {
+		return wire.SigningKeys{}, muster.Errorf(muster.EUnavailable, "this server signs no certificates").WithHint("use a newer version of the server")
+	}
+	if err := s.Config.ChangeKey(r.Compromised); err != nil {
+		return wire.SigningKeys{}, err
+	}
+	s.Log.Warn("the key that signs certificates was changed", "by", who.Name, "stolen", r.Compromised)
+	return s.SigningKeys(ctx), nil
+}
+
 // SigningKeys are the public keys by which this server's certificates are
 // verified. They are for everybody.
 func (s *Service) SigningKeys(context.Context) wire.SigningKeys {

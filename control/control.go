@@ -108,6 +108,9 @@ type Config struct {
 	// SigningKeys are the public keys that sign and signed certificates. Nil:
 	// there are none.
 	SigningKeys func() []muster.SigningKey
+	// ChangeKey has another key sign from now on; stolen names one that must not be
+	// believed any more. Nil: it cannot be changed.
+	ChangeKey func(stolen string) error
 	// Figures are what other parts of the server count, for administrators.
 	// Nil: nothing.
 	Figures func() []wire.Metric

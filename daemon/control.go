@@ -26,6 +26,7 @@ func (s *Server) openControl() {
 		Series:      s.series,
 		Figures:     s.figures,
 		SigningKeys: func() []muster.SigningKey { return s.signing.Ring().Keys },
+		ChangeKey:   s.changeKey,
 		Scheduler:   s.scheduler,
 		CanMeasure:  s.canMeasure,
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
@@ -40,6 +41,15 @@ func (s *Server) scheduler(id muster.MachineID) *wire.SchedulerState {
 		return nil
 	}
 	return last.Report.Scheduler
+}
+
+// changeKey has another key sign certificates from now on.
+func (s *Server) changeKey(stolen string) error {
+	if stolen != "" {
+		return s.signing.Compromised(stolen)
+	}
+	_, err := s.signing.Rotate()
+	return err
 }
 
 // canMeasure tells whether a machine's agent has what measuring needs.

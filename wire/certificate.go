@@ -12,6 +12,11 @@ type SigningKeys struct {
 	Keys []muster.SigningKey `json:"keys"`
 }
 
+// ChangeKey has the server sign with a new key.
+type ChangeKey struct {
+	Compromised string `json:"compromised,omitempty" doc:"Fingerprint of a key that was stolen: nothing that it signed is believed any more; empty: the present key is only put away"`
+}
+
 // CertificateChecked is what became of one certificate that was verified.
 type CertificateChecked struct {
 	File string `json:"file"`
