@@ -34,11 +34,25 @@ func (s *subject) steps() []step {
 		list = append(list, step{name: fmt.Sprintf("%03d-conditions", len(list)), again: again})
 	}
 	list = append(list, step{name: "000-conditions"})
-	add(validate.Plan(s.places, s.m.Level, s.m.Seed), false)
+	add(validate.Plan(s.places, s.m.Level, s.m.Seed, s.crowd()), false)
 	if suspects := s.suspects(); len(suspects) > 0 {
 		add(validate.Confirm(s.places, suspects, s.m.Level, s.m.Seed+1), true)
 	}
 	return list
+}
+
+// crowd is how many of the nodes share a processor of their host.
+func (s *subject) crowd() int {
+	on := map[[2]string]int{}
+	most := 1
+	for i, m := range s.machines {
+		for _, cpu := range m.Facts.CPUs {
+			key := [2]string{s.places[i].Host, strconv.Itoa(cpu)}
+			on[key]++
+			most = max(most, on[key])
+		}
+	}
+	return most
 }
 
 // suspects are the numbers of the nodes that are measured again.
@@ -75,6 +89,16 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 // probeArgs are the arguments of the probe.
 func probeArgs(r *validate.Run) []string {
 	args := []string{string(r.Mode), "--seed", strconv.FormatUint(r.Seed, 10), "--seconds", strconv.FormatFloat(r.Budget.Seconds(), 'g', -1, 64)}
+	if len(r.Only) > 0 {
+		args = append(args, "--only", strings.Join(r.Only, ","))
+	}
+	if len(r.Sizes) > 0 {
+		sizes := make([]string, len(r.Sizes))
+		for i, n := range r.Sizes {
+			sizes[i] = strconv.FormatInt(n, 10)
+		}
+		args = append(args, "--sizes", strings.Join(sizes, ","))
+	}
 	if len(r.Rounds) > 0 {
 		rounds := make([]string, len(r.Rounds))
 		for i, pairs := range r.Rounds {

@@ -43,6 +43,25 @@ func budget(level muster.Validation, m Mode) time.Duration {
 	return quick[m]
 }
 
+// leastBudget is the shortest time in which a metric says anything, and
+// crowdedRounds how many rounds of pairs a launch has where nodes share processors.
+const (
+	leastBudget   = 10 * time.Millisecond
+	crowdedRounds = 2
+)
+
+// crowded says what is measured of a mode where nodes share processors: what tells
+// most of them.
+func crowded(m Mode) (only []string, sizes []int64) {
+	switch m {
+	case Alone:
+		return []string{"dgemm", "stream", "noise"}, nil
+	case Pairs:
+		return []string{"pair.latency", "pair.bandwidth"}, []int64{8, 2000000}
+	}
+	return nil, nil
+}
+
 // Run is one launch of the probe that is to be made.
 type Run struct {
 	Mode   Mode
@@ -51,6 +70,10 @@ type Run struct {
 	Seed   uint64
 	// Budget is how long each metric may take.
 	Budget time.Duration
+	// Only names what of its mode is measured, and Sizes those of messages; none:
+	// all.
+	Only  []string
+	Sizes []int64
 	// Replicate counts launches of the same kind from 0.
 	Replicate int
 }
@@ -59,7 +82,12 @@ type Run struct {
 // has every mode once, in a random order, and with another assignment of ranks to
 // nodes: what drifts during the measuring, and what depends on who comes first,
 // does not always meet the same. The same seed gives the same plan.
-func Plan(places []Place, level muster.Validation, seed uint64) []Run {
+//
+// Crowd is how many of the nodes share a processor, 1 if none do. What so many at
+// once show is no figure of a machine, and everything takes as many times longer:
+// less is measured, so that a report does not take an hour.
+func Plan(places []Place, level muster.Validation, seed uint64, crowd int) []Run {
+	crowd = max(1, crowd)
 	r := rand.New(rand.NewPCG(seed, uint64(len(places))))
 	var runs []Run
 	for replicate := range Launches(level) {
@@ -72,13 +100,19 @@ func Plan(places []Place, level muster.Validation, seed uint64) []Run {
 		}
 		r.Shuffle(len(modes), func(i, j int) { modes[i], modes[j] = modes[j], modes[i] })
 		for _, m := range modes {
-			run := Run{Mode: m, Nodes: r.Perm(len(places)), Seed: r.Uint64(), Budget: budget(level, m), Replicate: replicate}
+			run := Run{Mode: m, Nodes: r.Perm(len(places)), Seed: r.Uint64(), Budget: max(budget(level, m)/time.Duration(crowd), leastBudget), Replicate: replicate}
+			if crowd > 1 {
+				run.Only, run.Sizes = crowded(m)
+			}
 			if m == Pairs {
 				moved := make([]Place, len(places))
 				for at, node := range run.Nodes {
 					moved[at] = places[node]
 				}
 				run.Rounds = Rounds(moved, r)
+				if crowd > 1 { // they come in a random order: another few each time
+					run.Rounds = run.Rounds[:min(len(run.Rounds), crowdedRounds)]
+				}
 			}
 			runs = append(runs, run)
 		}

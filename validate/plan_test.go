@@ -17,8 +17,8 @@ func TestPlan(t *testing.T) {
 		places := drawPlaces(r, 0, 60)
 		level := rapid.SampledFrom([]muster.Validation{muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff}).Draw(r, "level")
 		seed := rapid.Uint64().Draw(r, "seed")
-		runs := validate.Plan(places, level, seed)
-		if !reflect.DeepEqual(runs, validate.Plan(places, level, seed)) {
+		runs := validate.Plan(places, level, seed, 1)
+		if !reflect.DeepEqual(runs, validate.Plan(places, level, seed, 1)) {
 			r.Fatal("the same seed gave another plan")
 		}
 		times := map[validate.Mode]int{}
