@@ -87,7 +87,11 @@ func (l *Launcher) Run(ctx context.Context, o wire.LaunchOrder) (end wire.Launch
 	if err == nil {
 		err = l.prepare(o)
 	}
-	defer l.clear()
+	defer func() {
+		if err := l.clear(); err != nil && end.Error == "" {
+			end.Exit, end.Error = -1, err.Error()
+		}
+	}()
 	if err == nil {
 		out, err = os.CreateTemp(l.o.Home, "out-")
 	}
@@ -169,10 +173,10 @@ func plainName(s string) bool {
 	if s == "" || len(s) > 253 || strings.HasPrefix(s, "-") || strings.HasPrefix(s, ".") {
 		return false
 	}
-	return strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
-	}) < 0
+	return strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune(nameLetters, r) }) < 0
 }
+
+const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 // environment of mpirun. Releases 4 and 5 of Open MPI name things differently;
 // each ignores what is not for it. All daemons are started from here: only here
