@@ -59,6 +59,7 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		"created", stamp(c.Created),
 		"ready", readyText(c),
 		"expires", stamp(c.Expires),
+		"speed", speedText(c, now),
 	)
 	if c.Oversubscribed {
 		fmt.Fprintln(w, "note: its machines share cores with others (oversubscribed)")
@@ -166,6 +167,32 @@ func readyText(c wire.Cluster) string {
 		return "expected " + stamp(c.ETA) + within(c.ETASpread)
 	}
 	return fmt.Sprintf("%s, %.1fs after it was asked for", stamp(c.Ready), c.Ready.Sub(c.Created).Seconds())
+}
+
+// speedText is what is known of how fast a cluster is.
+func speedText(c wire.Cluster, now time.Time) string {
+	m := c.Measuring
+	switch {
+	case m == nil && c.Status != muster.ClusterReady:
+		return ""
+	case m == nil && c.Spec.Validate == muster.ValidateOff:
+		return "not measured, as the request says; muster certificate run " + clean(c.Name)
+	case m == nil:
+		return "not measured: the image has nothing to measure with"
+	case m.Phase.Open():
+		return progressOf(*m)
+	case m.Phase == muster.MeasuringFailed && m.Reason != nil:
+		return "not measured: " + clean(m.Reason.Message)
+	case m.Result != "":
+		return fmt.Sprintf("HPL %s ago: muster bench show %s", since(m.Ended, now), clean(c.Name))
+	case m.Phase != muster.MeasuringDone:
+		return ""
+	}
+	text := string(m.Verdict)
+	if !m.Certified {
+		text += ", not certified"
+	}
+	return fmt.Sprintf("%s, measured %s ago: muster certificate show %s", text, since(m.Ended, now), clean(c.Name))
 }
 
 func writeConditions(w io.Writer, prefix string, list []muster.Condition) {

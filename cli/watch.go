@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -35,6 +36,9 @@ type watcher struct {
 	passed  int  // the phase that all nodes have reached, as its place among them
 	silent  bool // it was told that the server does not answer
 	live    *liveLine
+
+	lines   sync.Mutex // one writes at a time: events, and who watches a measuring
+	measure sync.Once
 }
 
 // run waits. It returns the cluster as it is at the end, if the server still
@@ -52,7 +56,22 @@ func (w *watcher) run(ctx context.Context) (*wire.Cluster, error) {
 		waiting, cancel = context.WithTimeout(ctx, w.timeout)
 		defer cancel()
 	}
-	err := w.client.Events(waiting, client.EventOptions{Cluster: string(w.id), Follow: true, Patient: true, Lost: w.lost}, w.event)
+	watching, stop := context.WithCancel(waiting)
+	var others sync.WaitGroup
+	err := w.client.Events(waiting, client.EventOptions{Cluster: string(w.id), Follow: true, Patient: true, Lost: func(err error) {
+		w.lines.Lock()
+		defer w.lines.Unlock()
+		w.lost(err)
+	}}, func(e wire.Event) error {
+		w.lines.Lock()
+		defer w.lines.Unlock()
+		if e.Kind == "cluster" && e.To == string(muster.ClusterValidating) && w.live.on {
+			w.measure.Do(func() { others.Go(func() { w.measuring(watching) }) })
+		}
+		return w.event(e)
+	})
+	stop()
+	others.Wait()
 	w.live.clear()
 	switch {
 	case interrupted(ctx, err):
@@ -66,6 +85,25 @@ func (w *watcher) run(ctx context.Context) (*wire.Cluster, error) {
 	}
 	cluster := w.last(ctx)
 	return cluster, w.verdict(cluster)
+}
+
+// measuring shows how far the measuring of a cluster is, of which there are no
+// events.
+func (w *watcher) measuring(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(measureLook):
+		}
+		c, err := w.client.Cluster(ctx, string(w.id))
+		if err != nil || c.Status != muster.ClusterValidating || c.Measuring == nil || !c.Measuring.Phase.Open() {
+			continue
+		}
+		w.lines.Lock()
+		w.live.set(progressOf(*c.Measuring))
+		w.lines.Unlock()
+	}
 }
 
 // last is the cluster as it is now; nil if that cannot be told.
