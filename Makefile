@@ -55,6 +55,11 @@ bench-certificate: build ## Measure how long measuring takes, and what it adds t
 	@scripts/setup test
 	@$(SUDO) env PARTS=certificate RUNS=$${RUNS:-3} scripts/bench
 
+.PHONY: test-detect
+test-detect: build ## Break dedicated machines in known ways and count what is found: hours; FOR=600 for less
+	@scripts/setup test
+	@$(SUDO) env RUNS=$${RUNS:-20} FOR=$${FOR:-0} scripts/detect
+
 .PHONY: power
 power: ## Simulate what certificates can see and how often they err, and publish it
 	MUSTER_POWER=1 nice -n 19 go test ./validate -run '^TestPowerCurves$$' -v -count=1 -timeout 60m
