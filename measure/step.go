@@ -78,6 +78,10 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 		if st.run.Mode != validate.Alone {
 			o.Bind = "core" // a rank that moves has another latency each time
 		}
+		if st.run.Mode == validate.IO {
+			o.Scratch = "/home/.muster-" + id
+			o.Args = append(o.Args, "--dir", o.Scratch, "--bytes", ioBytes)
+		}
 		o.Seconds = int(longest(*st.run, len(s.nodes)).Seconds())
 	}
 	var err error
@@ -85,6 +89,10 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 	o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, time.Duration(o.Seconds)*time.Second+5*time.Minute)
 	return o, err
 }
+
+// ioBytes is how much is written in all. It fits into memory, and says so: what is
+// more would take hours of every delivery.
+const ioBytes = "256MiB"
 
 // probeArgs are the arguments of the probe.
 func probeArgs(r *validate.Run) []string {

@@ -24,6 +24,10 @@ type LaunchOrder struct {
 	// Files are written where rank 0 runs, if that is on the node that launches:
 	// the program then runs beside them. Paths are names without folders.
 	Files []File `json:"files,omitempty"`
+	// Scratch is a folder that is made for the account before, on a file system
+	// that the nodes share, and removed afterwards with all that is in it. It must
+	// not be there.
+	Scratch string `json:"scratch,omitempty"`
 	// Key and Certificate let the account into the nodes, for this launch only:
 	// a private key in OpenSSH's form, and what the cluster's authority says of it.
 	Key         string `json:"key,omitempty"`

@@ -92,6 +92,10 @@ func (l *Launcher) Run(ctx context.Context, o wire.LaunchOrder) (end wire.Launch
 			end.Exit, end.Error = -1, err.Error()
 		}
 	}()
+	if err == nil && o.Scratch != "" {
+		defer l.unscratch(o.Scratch, &end)
+		err = l.scratch(o.Scratch)
+	}
 	if err == nil {
 		out, err = os.CreateTemp(l.o.Home, "out-")
 	}

@@ -66,6 +66,32 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Files that nodes share are in a folder of their own, which goes with the launch.
+func TestScratch(t *testing.T) {
+	t.Parallel()
+	l, _ := launcher(t, `eval dir=\${$#}; stat -c %a "$dir"; echo x > "$dir/file"`)
+	path := filepath.Join(t.TempDir(), ".muster-ms-2345")
+	o := order("io", "--dir", path)
+	o.Scratch = path
+	end, out := l.Run(t.Context(), o)
+	if end.Exit != 0 || text(t, out) != "700\n" {
+		t.Errorf("%+v", end)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+	precious := t.TempDir()
+	for _, bad := range []string{precious, "relative/.muster-ms-1", filepath.Join(precious, "..", ".muster-ms-1") + "/../x"} {
+		o.Scratch = bad
+		if end, _ := l.Run(t.Context(), o); end.Exit != -1 || !strings.Contains(end.Error, "no folder") {
+			t.Errorf("%s: %+v", bad, end)
+		}
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Error(err)
+	}
+}
+
 // A program that fails says why.
 func TestRunFails(t *testing.T) {
 	t.Parallel()
