@@ -56,14 +56,15 @@ type Options struct {
 
 // Client speaks to the server. It is safe for concurrent use.
 type Client struct {
-	server  string
-	agent   string
-	decode  func(r io.Reader, limit int64, into any) error
-	inflate func(r io.Reader) (io.Reader, error)
-	http    http.Client
-	pipe    *http.Transport
-	cert    atomic.Pointer[tls.Certificate]
-	joined  atomic.Bool // the open connection speaks for the node without a certificate
+	server           string
+	agent            string
+	decode           func(r io.Reader, limit int64, into any) error
+	inflate          func(r io.Reader) (io.Reader, error)
+	http             http.Client
+	pipe             *http.Transport
+	cert             atomic.Pointer[tls.Certificate]
+	joined           atomic.Bool // the open connection speaks for the node without a certificate
+	watched, renewed atomic.Bool // see mind
 }
 
 // New makes a Client that has no credential yet. It does not connect.
@@ -168,6 +169,7 @@ func (c *Client) Config(ctx context.Context) (*wire.NodeConfig, error) {
 // without an error when there was none within the server's time, and an empty
 // one when the server has something to say in answer to a report.
 func (c *Client) Watch(ctx context.Context, generation int64) (*wire.NodeConfig, error) {
+	ctx = c.mind(ctx, !c.watched.Swap(true))
 	r := new(wire.NodeConfig)
 	path := "/v1/watch?speak=1&generation=" + strconv.FormatInt(generation, 10)
 	if some, err := c.call(ctx, watchTime, http.MethodGet, path, nil, r, maxConfig); err != nil || !some {
@@ -182,6 +184,7 @@ func (c *Client) Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader
 	if err != nil {
 		return r, muster.Errorf(muster.EInternal, "a message could not be written").Wrap(err)
 	}
+	ctx = c.mind(ctx, false)
 	body := io.Reader(bytes.NewReader(append(head, '\n')))
 	if out != nil {
 		body = io.MultiReader(body, out)
@@ -198,7 +201,26 @@ func (c *Client) Report(ctx context.Context, q *wire.Report) (r wire.ReportReply
 		GotConn: func(i httptrace.GotConnInfo) { fresh = !i.Reused },
 	})
 	_, err = c.call(ctx, shortly, http.MethodPost, "/v1/report", q, &r, maxReply)
+	if err == nil && c.renewed.Swap(false) {
+		fresh = true // another request made the connection that this one went over
+	}
 	return r, fresh, err
+}
+
+// mind remembers that a request made a new connection, over which the next report
+// may go: to a server, perhaps, that remembers nothing of this node. A client's
+// first watch makes one in any case.
+func (c *Client) mind(ctx context.Context, first bool) context.Context {
+	if first {
+		return ctx
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			if !i.Reused {
+				c.renewed.Store(true)
+			}
+		},
+	})
 }
 
 // call makes one exchange. It returns false for an answer without a body. A

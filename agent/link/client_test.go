@@ -163,3 +163,35 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A report that goes over a connection which another request has made since is told
+// to be the first of a new one: the server may have been started again.
+func TestFreshByAnotherRequest(t *testing.T) {
+	t.Parallel()
+	var srv *httptest.Server
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
+	}, func(s *httptest.Server) { srv = s })
+	report := func() bool {
+		_, fresh, err := c.Report(t.Context(), &wire.Report{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fresh
+	}
+	if !report() || report() {
+		t.Error("the first report is over a new connection, the second is not")
+	}
+	srv.CloseClientConnections()
+	if _, err := c.Launched(t.Context(), wire.LaunchEnd{ID: "1"}, strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	if !report() {
+		t.Error("the connection is another one, and nobody was told")
+	}
+	if report() {
+		t.Error("that was told twice")
+	}
+}
