@@ -3,6 +3,8 @@ package daemon_test
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -260,6 +262,10 @@ func TestMeasuredOnRequest(t *testing.T) {
 		}
 		if c := s.until("over", over); c.Measuring.Phase != muster.MeasuringFailed {
 			t.Errorf("%+v", c.Measuring)
+		}
+		time.Sleep(time.Second)
+		if left, err := os.ReadDir(filepath.Join(s.dir, "measuring")); err != nil || len(left) > 0 {
+			t.Errorf("what was measured is still there: %v, %v", left, err)
 		}
 		for _, bad := range []wire.MeasureRequest{{Nodes: "n09"}, {Nodes: "n["}, {Level: "slow"}} {
 			if err := ask(bad); muster.CodeOf(err) != muster.EInvalid {

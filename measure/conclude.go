@@ -31,6 +31,9 @@ func (j *job) conclude(ctx context.Context, s *subject, steps []step) error {
 		return muster.Errorf(muster.EUnavailable, "no launch of the probe came to an end: %s", j.lastFailure(steps)).
 			WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
 	}
+	if err := j.recount(ctx, s); err != nil {
+		return err
+	}
 	past, err := j.past(ctx, s)
 	if err != nil {
 		return err

@@ -44,7 +44,8 @@ const tries = 2
 // hopeless is after how many failures nothing more is tried, if nothing went well.
 const hopeless = 3
 
-func (j *job) run(ctx context.Context) {
+// run measures, and files how that ended. It is false if it could not.
+func (j *job) run(ctx context.Context) bool {
 	log := j.r.c.Log.With("cluster", j.cluster, "measuring", j.id)
 	err := j.measure(ctx)
 	j.give(nil, "")
@@ -55,17 +56,15 @@ func (j *job) run(ctx context.Context) {
 	case errors.Is(err, errStale):
 		log.Info("the measuring is not wanted any more")
 	case ctx.Err() != nil:
-		return // the next server goes on, or nobody wants it
+		// The next server goes on, or nobody wants it.
 	case errors.As(err, &e):
 		log.Warn("the measuring failed", "error", err)
-		j.fail(ctx, e)
+		return j.fail(ctx, e)
 	default:
 		log.Error("the measuring failed", "error", err)
-		j.fail(ctx, muster.Errorf(muster.EInternal, "the measuring failed").WithHint("look at the server's log, then ask again").Wrap(err))
+		return j.fail(ctx, muster.Errorf(muster.EInternal, "the measuring failed").WithHint("look at the server's log, then ask again").Wrap(err))
 	}
-	if err := os.RemoveAll(j.dir()); err != nil {
-		log.Warn("what was measured cannot be removed", "error", err)
-	}
+	return true
 }
 
 // measure makes every launch that has no outcome yet, and judges.
@@ -87,6 +86,7 @@ func (j *job) measure(ctx context.Context) error {
 		if m.Began.IsZero() {
 			m.Began = j.r.c.Clock.Now()
 		}
+		s.m.Began = m.Began
 	}); err != nil {
 		return err
 	}
@@ -171,6 +171,10 @@ func (j *job) launch(ctx context.Context, s *subject, o *wire.LaunchOrder) (hear
 	for {
 		select {
 		case h := <-j.heard:
+			if h.end.ID != o.ID { // of one that was given up in the moment it answered
+				_ = os.Remove(h.path)
+				continue
+			}
 			answered = true
 			return h, nil
 		case <-ctx.Done():
@@ -213,8 +217,8 @@ func (j *job) note(ctx context.Context, s *subject, change func(*muster.Measurin
 	})
 }
 
-// fail files why there is no certificate.
-func (j *job) fail(ctx context.Context, why *muster.Error) {
+// fail files why there is no certificate. It is false if that could not be.
+func (j *job) fail(ctx context.Context, why *muster.Error) bool {
 	err := j.r.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		c, err := tx.Cluster(j.cluster)
 		if err != nil || c.Measuring == nil || c.Measuring.ID != j.id || !c.Measuring.Phase.Open() {
@@ -231,4 +235,5 @@ func (j *job) fail(ctx context.Context, why *muster.Error) {
 	if err != nil && ctx.Err() == nil {
 		j.r.c.Log.Error("the end of a measuring could not be filed", "cluster", j.cluster, "error", err)
 	}
+	return err == nil
 }

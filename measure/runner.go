@@ -123,6 +123,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
+// again is how long to wait when the end of a measuring could not be filed.
+const again = 10 * time.Second
+
 // clear removes what measurings that are over left behind: a server that was killed
 // could not.
 func (r *Runner) clear(living []muster.Cluster) {
@@ -197,7 +200,18 @@ func (r *Runner) begin(ctx context.Context, c muster.Cluster) {
 	r.open[c.ID] = j
 	r.jobs.Go(func() {
 		defer cancel()
-		j.run(own)
+		filed := j.run(own)
+		if !filed { // the store cannot be written: not again at once
+			select {
+			case <-own.Done():
+			case <-r.c.Clock.After(again):
+			}
+		}
+		if ctx.Err() == nil && filed { // else the next server, or the next job, goes on
+			if err := os.RemoveAll(j.dir()); err != nil {
+				r.c.Log.Warn("what was measured cannot be removed", "error", err)
+			}
+		}
 		r.mu.Lock()
 		delete(r.open, c.ID)
 		r.mu.Unlock()

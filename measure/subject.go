@@ -87,6 +87,17 @@ func (j *job) countNeighbours(tx *store.Tx, places []validate.Place) ([]int, err
 	return out, nil
 }
 
+// recount counts the neighbours once more: who came meanwhile shared the hosts, too.
+func (j *job) recount(ctx context.Context, s *subject) error {
+	return j.r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		now, err := j.countNeighbours(tx, s.places)
+		for i, n := range now {
+			s.neighbours[i] = max(s.neighbours[i], n)
+		}
+		return err
+	})
+}
+
 // current tells whether the measuring is still wanted, and of these nodes.
 func (s *subject) current(tx *store.Tx) error {
 	c, err := tx.Cluster(s.cluster.ID)
