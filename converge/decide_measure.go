@@ -16,7 +16,8 @@ const (
 )
 
 // measure has the cluster measured before it is handed over, if its request and
-// its image let that be. It is true while the cluster must wait.
+// its image let that be. It is true while the cluster must wait. No measuring is
+// under way: who measures wakes the cluster when it ends.
 func (d *decider) measure() bool {
 	c := &d.Cluster
 	nodes := muster.ToMeasure(d.Nodes, nil)
@@ -26,8 +27,6 @@ func (d *decider) measure() bool {
 	m, of := c.Measuring, muster.DigestOfNodes(nodes)
 	can, known := d.canMeasure(nodes)
 	switch {
-	case m != nil && m.Phase.Open():
-		return true // who measures wakes the cluster
 	case !known:
 		d.lookAfter(time.Second) // their agents speak soon, or fall silent
 		return true
@@ -56,8 +55,8 @@ func (d *decider) wantMeasured(occasion string, names []string, of muster.Digest
 	d.clusterText("its speed is measured: " + occasion)
 }
 
-// canMeasure tells whether all nodes have what measuring needs, and whether that is known: a server that was started again has
-// not heard all of them yet.
+// canMeasure tells whether all nodes have what measuring needs, and whether that is
+// known: a server that was started again has not heard all of them yet.
 func (d *decider) canMeasure(nodes []muster.Node) (can, known bool) {
 	can, known = true, true
 	for _, n := range nodes {

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
@@ -271,6 +273,37 @@ func TestMeasuredOnRequest(t *testing.T) {
 			if err := ask(bad); muster.CodeOf(err) != muster.EInvalid {
 				t.Errorf("%+v: %v", bad, err)
 			}
+		}
+	})
+}
+
+// Only the node that was asked may say how a launch went, and only of that launch.
+func TestWhoMayAnswer(t *testing.T) {
+	t.Parallel()
+	measured(t, 4, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 4}, func(s *measuredSite) {
+		s.until("being measured", func(c muster.Cluster) bool { return c.Measuring != nil && c.Measuring.Done > 0 })
+		_, nodes, _ := s.look()
+		var order *wire.LaunchOrder
+		for order == nil {
+			time.Sleep(100 * time.Millisecond)
+			order = s.srv.measure.Launch(s.id, nodes[0].Name)
+		}
+		if other := s.srv.measure.Launch(s.id, nodes[1].Name); other != nil {
+			t.Errorf("%s got an order, too: %+v", nodes[1].Name, other)
+		}
+		answer := func(node muster.Node, id string) error {
+			who := pki.NodeIdentity{Machine: node.Machine, Attempt: node.Attempt, Cluster: s.id, Node: node.Name}
+			_, err := s.srv.measure.Launched(context.Background(), who, wire.LaunchEnd{ID: id}, strings.NewReader("forged\n"))
+			return err
+		}
+		if err := answer(nodes[1], order.ID); muster.CodeOf(err) != muster.EConflict {
+			t.Errorf("of another node: %v", err)
+		}
+		if err := answer(nodes[0], order.ID+"0"); muster.CodeOf(err) != muster.EConflict {
+			t.Errorf("of another launch: %v", err)
+		}
+		if c := s.until("handed over", isReady); c.Measuring.Phase != muster.MeasuringDone || c.Measuring.Failed > 0 {
+			t.Errorf("%+v", c.Measuring)
 		}
 	})
 }
