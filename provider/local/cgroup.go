@@ -189,14 +189,19 @@ func (g *groups) freeze(id string, on bool) error {
 // signal kills every process of a machine and does not wait.
 func (g *groups) signal(id string) error {
 	dir := filepath.Join(g.unified, id)
-	err := os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0o644)
-	if errors.Is(err, os.ErrNotExist) {
+	// A boot may make the group between the two looks: then it is there, with the
+	// file, at the next one.
+	var err error
+	for range 3 {
+		err = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0o644)
+		if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 		if _, e := os.Stat(dir); errors.Is(e, os.ErrNotExist) {
 			return nil
 		}
-		return fmt.Errorf("this kernel cannot kill a control group (needs 5.14): %w", err)
 	}
-	return err
+	return fmt.Errorf("this kernel cannot kill a control group (needs 5.14): %w", err)
 }
 
 // kill kills every process of a machine and returns when none is left.

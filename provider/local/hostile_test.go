@@ -51,11 +51,11 @@ debugfs        mkdir /tmp/g; mount -t debugfs none /tmp/g
 securityfs     mkdir /tmp/h; mount -t securityfs none /tmp/h
 bpf            mkdir /tmp/i; mount -t bpf none /tmp/i && test -e /tmp/i/maps.debug && echo x > /tmp/i/x
 netns          ip netns list | grep muster
-host-net       ip link | grep -e eth0 -e ' m[0-9]' -e ' b[0-9]'
+host-net       ip -o link | grep -E '^[0-9]+: (eth0|m[0-9]|b[0-9])'
 module         modprobe dummy
 swap           swapoff -a 2>&1 | grep -q . && false || swapon /tmp/none
 ptrace-host    nsenter -t $PPID -m -p true && test $PPID -gt 5000
-hostname-host  nsenter --net=/proc/1/ns/net true && ip link | grep eth0
+hostname-host  nsenter --net=/proc/1/ns/net true && ip -o link | grep eth0
 `
 
 func TestHostileRoot(t *testing.T) {
