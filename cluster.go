@@ -53,6 +53,8 @@ type Cluster struct {
 	Notices []Notice
 	// Measuring is the present measuring, or the last one; nil: none was.
 	Measuring *Measuring
+	// Deferred are nodes whose links to others are still to be measured.
+	Deferred []string
 	// Measured counts the measurings since it was last handed over, and Slow the
 	// nodes that were replaced for what those found.
 	Measured, Slow int

@@ -30,6 +30,7 @@ const (
 	OccasionDelivery = "delivery" // before the cluster is handed over
 	OccasionRepair   = "repair"   // before a node takes jobs on another machine
 	OccasionScale    = "scale"    // before new nodes take jobs
+	OccasionDeferred = "deferred" // what was left out then, when nobody used the nodes
 	OccasionRequest  = "request"  // somebody asked
 	OccasionIdle     = "idle"     // free machines, in the background
 )
@@ -47,6 +48,11 @@ type Measuring struct {
 	By     string        `json:"by,omitempty"` // who asked; "": Muster itself
 	// Nodes are measured; none: every compute node.
 	Nodes []string `json:"nodes,omitempty"`
+	// Partners are those of Nodes that were there before: the others are measured
+	// beside them.
+	Partners []string `json:"partners,omitempty"`
+	// Reserve are nodes that the scheduler gives no jobs to meanwhile.
+	Reserve []string `json:"reserve,omitempty"`
 	// Of is a digest of the nodes with their attempts: another boot, and what was
 	// measured says nothing any more.
 	Of    Digest         `json:"of"`
@@ -75,6 +81,18 @@ type Measuring struct {
 	// Reason tells why it failed.
 	Reason *Error `json:"reason,omitempty"`
 }
+
+// Reserved are the nodes that the scheduler is to give no jobs now, because they are
+// being measured.
+func (m *Measuring) Reserved() []string {
+	if m == nil || !m.Phase.Open() {
+		return nil
+	}
+	return m.Reserve
+}
+
+// Reserves tells whether a node is one of those.
+func (m *Measuring) Reserves(node string) bool { return slices.Contains(m.Reserved(), node) }
 
 // SlowNode is a node that was found to be slower than it should be.
 type SlowNode struct {

@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -77,7 +76,7 @@ func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Act
 	}
 	c.Measuring = &muster.Measuring{
 		ID: muster.NewMeasuringID(), Level: level, Occasion: muster.OccasionRequest, By: who.Name, Nodes: names, Of: muster.DigestOfNodes(nodes),
-		What: what, Budget: budget, Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
+		Reserve: reserve(*c, nodes, r.Force), What: what, Budget: budget, Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
 	}
 	return nil
 }
@@ -157,18 +156,42 @@ func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force b
 				WithHint("use the image hpc, or one that is made from it")
 		}
 		if n.Head && s.Scheduler != nil && !force {
-			if state := s.Scheduler(n.Machine); state != nil && state.Jobs > 0 {
-				return muster.Errorf(muster.EConflict, "%s on cluster %s: jobs would be slowed down, and the figures would be wrong", jobsText(state.Jobs), c.Name).
-					WithHint("wait until they are done (that is known here within ten seconds), or say --force")
+			if busy := busyNodes(s.Scheduler(n.Machine), nodes); len(busy) > 0 {
+				hint := "wait until they are done (that is known here within ten seconds), or say --force"
+				if len(busy) < len(nodes) {
+					hint = "measure the others with --nodes, wait until the jobs are done (that is known here within ten seconds), or say --force"
+				}
+				return muster.Errorf(muster.EConflict, "jobs run on %s of cluster %s: they would be slowed down, and the figures would be wrong", nodeset.Fold(busy), c.Name).WithHint("%s", hint)
 			}
 		}
 	}
 	return nil
 }
 
-func jobsText(n int) string {
-	if n == 1 {
-		return "1 job runs"
+// busyNodes are those on which a job runs, as far as their scheduler has said.
+func busyNodes(state *wire.SchedulerState, nodes []muster.Node) []string {
+	var busy []string
+	if state == nil {
+		return nil
 	}
-	return fmt.Sprintf("%d jobs run", n)
+	for _, n := range nodes {
+		switch strings.TrimRight(strings.ToLower(state.Nodes[n.Name]), "*") {
+		case "mixed", "allocated", "completing", "draining":
+			busy = append(busy, n.Name)
+		}
+	}
+	return busy
+}
+
+// reserve are the nodes to which the scheduler gives no jobs while they are measured:
+// all of them, unless it is to be beside jobs.
+func reserve(c muster.Cluster, nodes []muster.Node, force bool) []string {
+	if force || c.Spec.Scheduler != muster.SchedulerSlurm {
+		return nil
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	return names
 }

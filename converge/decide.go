@@ -77,6 +77,7 @@ func (d *decider) live() {
 		return
 	}
 	d.scale()
+	d.measureDeferred()
 	d.bootNodes()
 	d.progress()
 }

@@ -40,19 +40,21 @@ func (d *decider) measure() bool {
 		return d.unmeasured(m)
 	}
 	c.Measured++
-	d.wantMeasured(muster.OccasionDelivery, nil, of)
+	d.wantMeasured(muster.Measuring{Occasion: muster.OccasionDelivery, Of: of})
 	d.condition(measuring, "its speed is measured before it is handed over", "")
 	d.clusterText("")
 	return true
 }
 
 // wantMeasured asks for a measuring, one at a time.
-func (d *decider) wantMeasured(occasion string, names []string, of muster.Digest) {
-	d.Cluster.Measuring = &muster.Measuring{
-		ID: d.MeasuringID, Level: d.Cluster.Spec.Validate, Occasion: occasion, Nodes: names, Of: of, Seed: d.MeasuringSeed,
-		Phase: muster.MeasuringWanted, Wanted: d.Now,
+func (d *decider) wantMeasured(m muster.Measuring) {
+	m.ID, m.Seed, m.Level = d.MeasuringID, d.MeasuringSeed, d.Cluster.Spec.Validate
+	m.Phase, m.Wanted = muster.MeasuringWanted, d.Now
+	if m.Of == "" {
+		m.Of = muster.DigestOfNodes(muster.ToMeasure(d.Nodes, m.Nodes))
 	}
-	d.clusterText("its speed is measured: " + occasion)
+	d.Cluster.Measuring = &m
+	d.clusterText("its speed is measured: " + m.Occasion)
 }
 
 // canMeasure tells whether all nodes have what measuring needs, and whether that is
@@ -149,7 +151,8 @@ func slowMachine(c muster.Cluster, n muster.Node) string {
 }
 
 // measureJoining has nodes measured that are to take jobs in a cluster which is in
-// use: by themselves, because the others work. It returns those that may join.
+// use: beside others that are idle, or else by themselves. It returns those that may
+// join.
 func (d *decider) measureJoining(list []int) []int {
 	c := &d.Cluster
 	if !d.Measures || c.Spec.Validate == "" || c.Spec.Validate == muster.ValidateOff || len(list) == 0 || c.Phase != muster.ClusterReady {
@@ -195,7 +198,8 @@ func (d *decider) measureJoining(list []int) []int {
 		if c.Scaling != nil && slices.Contains(c.Scaling.Joining, names[0]) {
 			occasion = muster.OccasionScale
 		}
-		d.wantMeasured(occasion, names, muster.DigestOfNodes(muster.ToMeasure(d.Nodes, names)))
+		partners := d.partners(names)
+		d.wantMeasured(muster.Measuring{Occasion: occasion, Nodes: slices.Concat(names, partners), Partners: partners, Reserve: partners})
 	}
 	return may
 }

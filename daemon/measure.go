@@ -23,7 +23,7 @@ func (s *Server) openMeasure() error {
 	s.measure, err = measure.New(measure.Config{
 		Store: s.db, Dir: s.state.path("measuring"), Sign: s.signing.Sign, Admit: s.admitProbe, Place: s.place,
 		Speak: s.agents.Speak, Wake: func(id muster.ClusterID) { s.converge.Wake(id) },
-		Usage: s.agents.Usage, Promises: s.cfg.Promises, Issuer: s.instance, Clock: s.cfg.Clock, Log: s.log,
+		Usage: s.agents.Usage, Scheduler: s.scheduler, Promises: s.cfg.Promises, Issuer: s.instance, Clock: s.cfg.Clock, Log: s.log,
 	})
 	return err
 }

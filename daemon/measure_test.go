@@ -309,29 +309,39 @@ func TestWhoMayAnswer(t *testing.T) {
 }
 
 // A node that gets another machine, and one that comes with a change of size,
-// are measured before they take jobs.
+// are measured before they take jobs, beside nodes that are idle.
 func TestMeasuredBeforeItTakesJobs(t *testing.T) {
 	t.Parallel()
 	measured(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 4}, func(s *measuredSite) {
 		s.until("handed over", isReady)
-		admin := muster.Actor{Name: "root", Admin: true}
-		if _, _, err := s.srv.control.Scale(context.Background(), admin, "cfd", wire.ScaleRequest{Change: 1}); err != nil {
-			t.Fatal(err)
+		s.scale(1)
+		beside := []string{"n01", "n02", "n03", "n04"}
+		c := s.until("measured", func(c muster.Cluster) bool {
+			return c.Measuring.Occasion == muster.OccasionScale && c.Measuring.Done > 1
+		})
+		for name, word := range s.world.SchedulerState(s.id).Nodes {
+			if word != "drained" {
+				t.Errorf("%s is %s while it is measured", name, word)
+			}
 		}
-		c := s.until("grown", func(c muster.Cluster) bool { return c.Scaling == nil })
-		if c.Spec.Nodes != 5 || c.Measuring.Occasion != muster.OccasionScale || c.Measuring.Phase != muster.MeasuringDone || !slices.Equal(c.Measuring.Nodes, []string{"n05"}) {
-			t.Errorf("%d nodes, %+v", c.Spec.Nodes, c.Measuring)
+		c = s.until("grown", func(c muster.Cluster) bool { return c.Scaling == nil })
+		if c.Spec.Nodes != 5 || c.Measuring.Occasion != muster.OccasionScale || c.Measuring.Phase != muster.MeasuringDone || !slices.Equal(c.Measuring.Partners, beside) ||
+			!slices.Equal(c.Measuring.Nodes, append([]string{"n05"}, beside...)) || len(c.Deferred) > 0 {
+			t.Errorf("%d nodes, %+v, deferred: %v", c.Spec.Nodes, c.Measuring, c.Deferred)
 		}
 		_, nodes, certs := s.look()
 		if len(certs) != 6 {
 			t.Errorf("%d certificates of 5 nodes", len(certs))
+		}
+		if m := s.manifest(); m.Pairs == nil || m.Pairs.Measured != 10 || !strings.Contains(omitted(m, "pairs"), "n05 to n01, n02, n03, n04") {
+			t.Errorf("%+v, %q", m.Pairs, omitted(m, "pairs"))
 		}
 		lost := nodes[2]
 		s.world.Hang(lost.Machine)
 		c = s.until("repaired", func(c muster.Cluster) bool {
 			return c.Measuring.Occasion == muster.OccasionRepair && !c.Measuring.Phase.Open()
 		})
-		if !slices.Equal(c.Measuring.Nodes, []string{lost.Name}) || c.Measuring.Phase != muster.MeasuringDone {
+		if c.Measuring.Nodes[0] != lost.Name || len(c.Measuring.Partners) != 4 || c.Measuring.Phase != muster.MeasuringDone {
 			t.Errorf("%+v", c.Measuring)
 		}
 		time.Sleep(time.Minute)
@@ -342,5 +352,144 @@ func TestMeasuredBeforeItTakesJobs(t *testing.T) {
 		if i := slices.IndexFunc(certs, func(c store.Certificate) bool { return c.Node == lost.Name }); i < 0 || certs[i].Machine != nodes[2].Machine {
 			t.Errorf("the certificate is of the machine that was lost: %+v", certs)
 		}
+		s.usable()
 	})
+}
+
+// Where all others work a node is measured by itself, its links later, when nobody
+// uses them and nobody waits.
+func TestLinksAreMeasuredLater(t *testing.T) {
+	t.Parallel()
+	measured(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 3}, func(s *measuredSite) {
+		s.until("handed over", isReady)
+		s.world.SetJobs(s.id, []wire.Job{{ID: "1", State: "running", Nodes: "n[01-03]"}})
+		time.Sleep(10 * time.Second)
+		s.scale(1)
+		c := s.until("grown", func(c muster.Cluster) bool { return c.Scaling == nil })
+		if !slices.Equal(c.Measuring.Nodes, []string{"n04"}) || len(c.Measuring.Partners)+len(c.Measuring.Reserve) > 0 || !slices.Equal(c.Deferred, []string{"n04"}) {
+			t.Errorf("%+v, deferred: %v", c.Measuring, c.Deferred)
+		}
+		if text := omitted(s.manifest(), "pairs"); !strings.HasPrefix(text, "deferred: ") {
+			t.Errorf("omitted: %q", text)
+		}
+		time.Sleep(30 * time.Minute)
+		if c, _, _ := s.look(); c.Measuring.Occasion != muster.OccasionScale {
+			t.Errorf("measured while jobs run: %+v", c.Measuring)
+		}
+		later := func(c muster.Cluster) bool { return c.Measuring.Occasion == muster.OccasionDeferred }
+		s.world.SetJobs(s.id, nil)
+		c = s.until("measured later", func(c muster.Cluster) bool { return later(c) && c.Measuring.Done > 1 })
+		if want := []string{"n04", "n01", "n02", "n03"}; !slices.Equal(c.Measuring.Reserve, want) {
+			t.Errorf("%+v", c.Measuring)
+		}
+		// Somebody wants to run a job.
+		s.world.SetJobs(s.id, []wire.Job{{ID: "2", State: "pending"}})
+		c = s.until("given up", func(c muster.Cluster) bool { return !c.Measuring.Phase.Open() })
+		if c.Measuring.Phase != muster.MeasuringFailed || len(c.Deferred) != 1 {
+			t.Errorf("%+v, deferred: %v", c.Measuring, c.Deferred)
+		}
+		time.Sleep(10 * time.Second)
+		s.usable()
+		s.world.SetJobs(s.id, nil)
+		c = s.until("measured after all", func(c muster.Cluster) bool { return len(c.Deferred) == 0 })
+		if !later(c) || c.Measuring.Phase != muster.MeasuringDone || c.Measuring.Wanted.Sub(c.Measuring.Ended) > 0 {
+			t.Errorf("%+v", c.Measuring)
+		}
+		if m := s.manifest(); m.Pairs == nil || m.Pairs.Measured != 6 || m.Occasion != muster.OccasionDeferred {
+			t.Errorf("%+v", m.Pairs)
+		}
+	})
+}
+
+// What is measured because somebody asked gets no jobs meanwhile, and nothing is
+// measured beside one.
+func TestNoJobsMeanwhile(t *testing.T) {
+	t.Parallel()
+	measured(t, 4, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 3, "validate": "off"}, func(s *measuredSite) {
+		s.until("handed over", isReady)
+		admin := muster.Actor{Name: "root", Admin: true}
+		ask := func(r wire.MeasureRequest) error {
+			_, err := s.srv.control.Measure(context.Background(), admin, "cfd", r)
+			return err
+		}
+		s.world.SetJobs(s.id, []wire.Job{{ID: "1", State: "running", Nodes: "n02"}})
+		time.Sleep(10 * time.Second)
+		if err := ask(wire.MeasureRequest{}); muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), "n02") {
+			t.Errorf("beside a job: %v", err)
+		}
+		over := func(c muster.Cluster) bool { return !c.Measuring.Phase.Open() }
+		if err := ask(wire.MeasureRequest{Nodes: "n01,n03"}); err != nil {
+			t.Fatal(err)
+		}
+		s.until("begun", func(c muster.Cluster) bool { return c.Measuring.Done > 0 })
+		if state := s.world.SchedulerState(s.id).Nodes; state["n01"] != "drained" || state["n02"] != "allocated" || state["n03"] != "drained" {
+			t.Errorf("%v", state)
+		}
+		if c := s.until("measured", over); c.Measuring.Phase != muster.MeasuringDone {
+			t.Errorf("%+v", c.Measuring)
+		}
+		s.world.SetJobs(s.id, nil)
+		time.Sleep(10 * time.Second)
+		s.usable()
+		// A job begins in the moment in which somebody asks.
+		if err := ask(wire.MeasureRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		s.world.SetJobs(s.id, []wire.Job{{ID: "2", State: "running", Nodes: "n03"}})
+		if c := s.until("given up", over); c.Measuring.Reason == nil || c.Measuring.Reason.Code != muster.EConflict || !strings.Contains(c.Measuring.Reason.Message, "n03") {
+			t.Errorf("%+v", c.Measuring)
+		}
+		if err := ask(wire.MeasureRequest{Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		if c := s.until("measured", over); c.Measuring.Phase != muster.MeasuringDone || len(c.Measuring.Reserve) > 0 {
+			t.Errorf("%+v", c.Measuring)
+		}
+	})
+}
+
+// scale changes the size of the cluster.
+func (s *measuredSite) scale(by int) {
+	s.t.Helper()
+	if _, _, err := s.srv.control.Scale(context.Background(), muster.Actor{Name: "root", Admin: true}, "cfd", wire.ScaleRequest{Change: by}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// manifest reads the present certificate of the cluster.
+func (s *measuredSite) manifest() muster.Certificate {
+	s.t.Helper()
+	_, _, certs := s.look()
+	var out []muster.Certificate
+	err := s.srv.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
+		for _, c := range certs {
+			if c.Kind == muster.CertifiesCluster {
+				out, err = tx.CertificateContents(c.ID)
+			}
+		}
+		return err
+	})
+	if err != nil || len(out) != 1 {
+		s.t.Fatal(len(out), err)
+	}
+	return out[0]
+}
+
+// usable fails if the scheduler keeps jobs from a node that nobody measures.
+func (s *measuredSite) usable() {
+	s.t.Helper()
+	for name, word := range s.world.SchedulerState(s.id).Nodes {
+		if word == "drained" || word == "draining" {
+			s.t.Errorf("%s is still %s", name, word)
+		}
+	}
+}
+
+func omitted(c muster.Certificate, what string) string {
+	for _, o := range c.Omitted {
+		if o.What == what {
+			return o.Text
+		}
+	}
+	return ""
 }

@@ -151,14 +151,14 @@ func (y *yearSite) start() {
 		y.t.Fatal(err)
 	}
 	s.control = control.New(control.Config{Store: s.db, Images: controltest.NewImages(), RootElsewhere: map[string]bool{"fake": true}, Log: log,
-		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }})
+		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler})
 	signing, err := pki.OpenSigning(filepath.Join(y.dir, "keys"), muster.SystemClock{})
 	if err != nil {
 		y.t.Fatal(err)
 	}
 	s.measure, err = measure.New(measure.Config{
 		Store: s.db, Dir: filepath.Join(y.dir, "measuring"), Sign: signing.Sign, Log: log, Issuer: "year",
-		Speak: s.agents.Speak, Wake: func(id muster.ClusterID) { s.conv.Wake(id) },
+		Scheduler: s.scheduler, Speak: s.agents.Speak, Wake: func(id muster.ClusterID) { s.conv.Wake(id) },
 		Admit: func(context.Context, muster.ClusterID, time.Duration) (string, string, error) {
 			return "key", "certificate", nil
 		},
@@ -268,9 +268,9 @@ func (s *yearServer) config(ctx context.Context, id muster.ClusterID) (c wire.No
 	if ok && !k.stale {
 		return k.config, k.nodes, nil
 	}
-	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
-		cluster, err := tx.Cluster(id)
-		if err != nil {
+	var cluster muster.Cluster
+	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		if cluster, err = tx.Cluster(id); err != nil {
 			return err
 		}
 		nodes, err = tx.Nodes(id)
@@ -286,7 +286,7 @@ func (s *yearServer) config(ctx context.Context, id muster.ClusterID) (c wire.No
 	for _, n := range nodes {
 		if n.Phase != muster.NodeGone {
 			c.Hosts = append(c.Hosts, wire.Host{Name: n.Name, Address: n.Address.String(), Cores: 4, MemoryMB: 4096, Compute: n.Role == muster.RoleCompute,
-				Hold: n.Hold, Drain: n.Leave, Down: n.Down})
+				Hold: n.Hold, Drain: n.Leave, Down: n.Down, Reserve: cluster.Measuring.Reserves(n.Name)})
 		}
 	}
 	all, _ := json.Marshal([]any{c.Hosts, c.Slurm})
@@ -325,6 +325,15 @@ func (y *yearSite) well(id muster.MachineID, attempt int64) bool {
 	m, w := y.machines[id], y.said[id]
 	y.mu.Unlock()
 	return m != nil && w.id.Attempt == attempt && m.Trouble() == fake.TroubleNone
+}
+
+// scheduler is what a head's agent said last of its scheduler.
+func (s *yearServer) scheduler(id muster.MachineID) *wire.SchedulerState {
+	last, ok := s.agents.Last(id)
+	if !ok {
+		return nil
+	}
+	return last.Report.Scheduler
 }
 
 // presence is what an agent said last; it says it again all the time.

@@ -178,9 +178,8 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	f.results.Findings = append(validate.Findings(nodes, sure, true), append(validate.Findings(nodes, plain, false), f.results.Findings...)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
 	f.results.Findings = validate.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
-	if o := s.m.Occasion; o == muster.OccasionRepair || o == muster.OccasionScale {
-		f.omitted = append(f.omitted, muster.Omission{What: "pairs",
-			Text: "deferred: the links to nodes that were there already were not measured, because those are in use; `muster certificate run " + s.cluster.Name + "` measures them when no job runs"})
+	if text := s.leftOut(); text != "" {
+		f.omitted = append(f.omitted, muster.Omission{What: "pairs", Text: text})
 	}
 	if said.failed > 0 {
 		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and count for nothing"})
@@ -285,6 +284,7 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 		}
 	}
 	c.Measuring = &m
+	c.Deferred = s.deferred(c.Deferred, worthwhile)
 	text := "measured: " + string(m.Verdict)
 	if !m.Certified {
 		text += ", not certified"

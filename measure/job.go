@@ -76,6 +76,17 @@ func (j *job) measure(ctx context.Context) error {
 	if err := os.MkdirAll(j.dir(), 0o700); err != nil {
 		return muster.Errorf(muster.EUnavailable, "what is measured cannot be kept").Wrap(err)
 	}
+	if err := j.reserve(ctx, s); err != nil {
+		if len(s.m.Partners) == 0 || s.m.Occasion == muster.OccasionDeferred || ctx.Err() != nil || errors.Is(err, errStale) {
+			return err
+		}
+		if err := j.withoutPartners(ctx, s); err != nil {
+			return err
+		}
+		if s, err = j.load(ctx); err != nil {
+			return err
+		}
+	}
 	if s.m.What == muster.MeasuresHPL {
 		return j.hpl(ctx, s)
 	}

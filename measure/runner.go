@@ -35,6 +35,9 @@ type Config struct {
 	Place func(muster.Machine) validate.Place
 	// Usage is what a machine used lately, oldest first. Nil: that is not known.
 	Usage func(muster.MachineID) []wire.Usage
+	// Scheduler is what the machine of a head last said of its scheduler; nil if it
+	// said nothing. A nil function: jobs are not kept away.
+	Scheduler func(muster.MachineID) *wire.SchedulerState
 	// Promises are what the site says that its machines reach.
 	Promises validate.Promises
 	// Issuer names this server in certificates, which are good for Life; 0: 90 days.

@@ -20,6 +20,7 @@ type subject struct {
 	// neighbours counts, for each node, the machines of others that were in use
 	// on its host.
 	neighbours []int
+	head       muster.MachineID
 	launcher   string // node whose agent makes the launches: the first one
 }
 
@@ -38,6 +39,11 @@ func (j *job) load(ctx context.Context) (*subject, error) {
 		all, err := tx.Nodes(j.cluster)
 		if err != nil {
 			return err
+		}
+		for _, n := range all {
+			if n.Head {
+				s.head = n.Machine
+			}
 		}
 		s.nodes = muster.ToMeasure(all, s.m.Nodes)
 		for _, n := range s.nodes {

@@ -17,6 +17,7 @@ func TestFlagsAreTold(t *testing.T) {
 	in.Nodes[0].Hold = true
 	in.Nodes[1].Leave = true
 	in.Nodes[2].Down = true
+	in.Cluster.Measuring = &muster.Measuring{Phase: muster.MeasuringRunning, Reserve: []string{in.Nodes[1].Name}}
 	in.Cluster.Notices = []muster.Notice{{ID: 1, Text: "soon"}}
 	in.Cluster.Expires = time.Unix(1e9, 0)
 	in.Cluster.Ending = time.Unix(1e9, 0)
@@ -35,7 +36,7 @@ func TestFlagsAreTold(t *testing.T) {
 		var flags int
 		for _, h := range c.Hosts {
 			for i, m := range in.Nodes {
-				if m.Name == h.Name && h.Hold == (i == 0) && h.Drain == (i == 1) && h.Down == (i == 2) {
+				if m.Name == h.Name && h.Hold == (i == 0) && h.Drain == (i == 1) && h.Reserve == (i == 1) && h.Down == (i == 2) {
 					flags++
 				}
 			}

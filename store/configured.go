@@ -42,6 +42,8 @@ func reconfiguresAll(c, old muster.Cluster) string {
 		return "its walltime changed"
 	case !slices.Equal(c.Notices, old.Notices):
 		return "told its users"
+	case !slices.Equal(c.Measuring.Reserved(), old.Measuring.Reserved()):
+		return "jobs are kept from what is measured, or not any more"
 	case c.Name != old.Name, c.Image != old.Image, c.Subnet != old.Subnet, c.Spec.Home != old.Spec.Home,
 		c.Spec.Egress != old.Spec.Egress, !slices.Equal(c.Spec.Volumes, old.Spec.Volumes):
 		return "is configured otherwise"

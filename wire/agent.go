@@ -111,6 +111,8 @@ type Host struct {
 	Hold bool `json:"hold,omitempty"`
 	// Drain: the scheduler gives it no new jobs; it is to leave.
 	Drain bool `json:"drain,omitempty"`
+	// Reserve: the scheduler gives it no new jobs for the time being.
+	Reserve bool `json:"reserve,omitempty"`
 	// Down: its machine is lost. The head marks it down in the scheduler.
 	Down bool `json:"down,omitempty"`
 }

@@ -15,19 +15,20 @@ import (
 // Reasons that Muster gives to Slurm. A state with another reason is somebody
 // else's and stays as it is.
 const (
-	ours       = "muster: "
-	reasonLost = ours + "machine lost"
-	reasonGoes = ours + "leaving"
-	reasonLeft = ours + "left the cluster"
+	ours          = "muster: "
+	reasonLost    = ours + "machine lost"
+	reasonGoes    = ours + "leaving"
+	reasonLeft    = ours + "left the cluster"
+	reasonReserve = ours + "its speed is measured"
 )
 
 // wanted is what the scheduler should think of a node.
 type wanted struct {
-	line        wire.NodeLine
-	addr        string
-	cpus        int
-	memory      int64
-	drain, down bool
+	line                 wire.NodeLine
+	addr                 string
+	cpus                 int
+	memory               int64
+	drain, down, reserve bool
 }
 
 // wantedNodes reads the configuration. On the head, own down marks its own
@@ -41,7 +42,7 @@ func wantedNodes(cfg *wire.NodeConfig, ownDown bool) map[string]wanted {
 	m := make(map[string]wanted, len(cfg.Slurm.NodeLines))
 	for _, l := range cfg.Slurm.NodeLines {
 		h := hosts[l.Name]
-		w := wanted{line: l, drain: h.Drain, down: h.Down || ownDown && l.Name == cfg.Node}
+		w := wanted{line: l, drain: h.Drain, reserve: h.Reserve, down: h.Down || ownDown && l.Name == cfg.Node}
 		for _, a := range l.Args {
 			name, value, _ := strings.Cut(a, "=")
 			switch name {
@@ -85,6 +86,7 @@ type planner struct {
 	remove, create                                []string
 	lines                                         map[string]wire.NodeLine
 	lost, leaving, leave, undrain, resume, future []string
+	reserve                                       []string
 	lostDown, leaveDown                           []string
 }
 
@@ -112,6 +114,10 @@ func (p *planner) node(name string, w wanted, is map[string]slurmNode) {
 		}
 		if !n.has("drain") {
 			p.leaving = append(p.leaving, name)
+		}
+	case w.reserve && n.base != "down":
+		if !n.has("drain") {
+			p.reserve = append(p.reserve, name)
 		}
 	case strings.HasPrefix(n.reason, ours):
 		if n.base == "down" {
@@ -164,6 +170,7 @@ func (p *planner) commands() [][]string {
 	update(p.leaveDown, "State=DOWN", "Reason="+reasonLeft)
 	update(p.future, "State=FUTURE")
 	update(p.leaving, "State=DRAIN", "Reason="+reasonGoes)
+	update(p.reserve, "State=DRAIN", "Reason="+reasonReserve)
 	update(p.undrain, "State=UNDRAIN")
 	update(p.resume, "State=RESUME")
 	if len(p.remove) > 0 {

@@ -43,10 +43,23 @@ func TestPlan(t *testing.T) {
 		set   func(m *slurmModel)
 		want  string
 	}{
-		"nothing to do":  {hosts: []wire.Host{n("n01"), n("n02")}},
-		"all are new":    {hosts: []wire.Host{n("n01"), n("n02"), n("n03")}, want: "create NodeName=n03 State=FUTURE"},
-		"leaving":        {hosts: []wire.Host{n("n01"), {Name: "n02", Drain: true}}, want: "update NodeName=n02 State=DRAIN Reason=muster: leaving"},
-		"lost":           {hosts: []wire.Host{n("n01"), {Name: "n02", Down: true}}, want: "update NodeName=n02 State=DRAIN Reason=muster: machine lost; update NodeName=n02 State=DOWN Reason=muster: machine lost"},
+		"nothing to do": {hosts: []wire.Host{n("n01"), n("n02")}},
+		"all are new":   {hosts: []wire.Host{n("n01"), n("n02"), n("n03")}, want: "create NodeName=n03 State=FUTURE"},
+		"leaving":       {hosts: []wire.Host{n("n01"), {Name: "n02", Drain: true}}, want: "update NodeName=n02 State=DRAIN Reason=muster: leaving"},
+		"lost":          {hosts: []wire.Host{n("n01"), {Name: "n02", Down: true}}, want: "update NodeName=n02 State=DRAIN Reason=muster: machine lost; update NodeName=n02 State=DOWN Reason=muster: machine lost"},
+		"reserved":      {hosts: []wire.Host{n("n01"), {Name: "n02", Reserve: true}}, want: "update NodeName=n02 State=DRAIN Reason=muster: its speed is measured"},
+		"stays reserved": {hosts: []wire.Host{n("n01"), {Name: "n02", Reserve: true}},
+			set: func(m *slurmModel) {
+				_, _ = m.answer("scontrol update NodeName=n02 State=DRAIN Reason=" + reasonReserve)
+			}},
+		"measured": {hosts: []wire.Host{n("n01"), n("n02")}, want: "update NodeName=n02 State=UNDRAIN",
+			set: func(m *slurmModel) {
+				_, _ = m.answer("scontrol update NodeName=n02 State=DRAIN Reason=" + reasonReserve)
+			}},
+		"reserved and drained by somebody": {hosts: []wire.Host{n("n01"), {Name: "n02", Reserve: true}},
+			set: func(m *slurmModel) { _, _ = m.answer("scontrol update NodeName=n02 State=DRAIN Reason=bad memory") }},
+		"reserved, and it does not leave any more": {hosts: []wire.Host{n("n01"), {Name: "n02", Reserve: true}},
+			set: func(m *slurmModel) { _, _ = m.answer("scontrol update NodeName=n02 State=DRAIN Reason=" + reasonGoes) }},
 		"gone":           {hosts: []wire.Host{n("n01")}, want: "update NodeName=n02 State=DRAIN Reason=muster: left the cluster; update NodeName=n02 State=DOWN Reason=muster: left the cluster; update NodeName=n02 State=FUTURE"},
 		"gone with jobs": {hosts: []wire.Host{n("n01")}, set: func(m *slurmModel) { m.nodes["n02"].base = "allocated" }, want: "update NodeName=n02 State=DRAIN Reason=muster: left the cluster; update NodeName=n02 State=DOWN Reason=muster: left the cluster"},
 		"leaving is undone": {hosts: []wire.Host{n("n01"), n("n02")}, want: "update NodeName=n02 State=UNDRAIN",
@@ -121,6 +134,8 @@ func TestPlanSettles(t *testing.T) {
 					h.Drain = true
 				case 2:
 					h.Hold = true
+				case 3:
+					h.Reserve = true
 				}
 				hosts = append(hosts, h)
 			}
@@ -160,7 +175,9 @@ func TestPlanSettles(t *testing.T) {
 					t.Fatalf("%s is lost and %+v", name, n)
 				case hosts[i].Drain && !hosts[i].Down && usable(n.word()) && round > 0 && !n.has("drain") && commands(cfg, m) == "":
 					t.Fatalf("%s leaves and takes jobs: %+v", name, n)
-				case !hosts[i].Down && !hosts[i].Drain && !hosts[i].Hold && !usable(n.word()):
+				case hosts[i].Reserve && !hosts[i].Down && usable(n.word()) && round > 0 && !n.has("drain") && commands(cfg, m) == "":
+					t.Fatalf("%s is reserved and takes jobs: %+v", name, n)
+				case !hosts[i].Down && !hosts[i].Drain && !hosts[i].Hold && !hosts[i].Reserve && !usable(n.word()):
 					t.Fatalf("%s takes no jobs: %+v", name, n)
 				}
 			}

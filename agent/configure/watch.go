@@ -120,7 +120,7 @@ func (w *watcher) expected(s wire.SchedulerState) (missing, leaving bool) {
 		switch {
 		case h.Drain && !h.Down:
 			leaving = leaving || state == "draining" || usable(state)
-		case h.Down:
+		case h.Down, h.Reserve && !h.Hold:
 			leaving = leaving || state == "draining" || usable(state)
 		case h.Hold, state == "drained", state == "draining":
 			// Not yet, or somebody in the cluster does not want it to.

@@ -213,6 +213,8 @@ func (a *agent) report(ctx context.Context, cfg part) {
 	news := make(chan *wire.NodeConfig)
 	stopWatch := a.watch(ctx, cfg, news)
 	defer func() { stopWatch() }()
+	var launches single
+	defer launches.wait()
 	said, failures := false, 0
 	use := newMeter(uint64(crc32.ChecksumIEEE([]byte(boot))), a.m.facts)
 	for {
@@ -246,7 +248,7 @@ func (a *agent) report(ctx context.Context, cfg part) {
 			said, failures = true, 0
 			interval = time.Duration(reply.IntervalMS) * time.Millisecond
 			if reply.Launch != nil && a.m.w.o.Speeds != nil {
-				a.launch(ctx, cfg.cluster, reply.Launch)
+				launches.begin(func() { a.launch(ctx, cfg.cluster, reply.Launch) })
 			}
 			if reply.Generation > cfg.generation {
 				if fresh, err := a.link.Config(ctx); err == nil {

@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -56,6 +58,23 @@ func (a *agent) launch(ctx context.Context, cluster muster.ClusterID, o *wire.La
 		o = reply.Next
 	}
 }
+
+// single is work that goes on beside the reports, one piece at a time.
+type single struct {
+	busy atomic.Bool
+	done sync.WaitGroup
+}
+
+func (s *single) begin(f func()) {
+	if s.busy.CompareAndSwap(false, true) {
+		s.done.Go(func() {
+			defer s.busy.Store(false)
+			f()
+		})
+	}
+}
+
+func (s *single) wait() { s.done.Wait() }
 
 func (w *World) random() float64 {
 	w.mu.Lock()

@@ -145,8 +145,8 @@ func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool) {
 			n = &slurmNode{of: x, silent: s.now()} // declared, and never seen
 			x.nodes[h.Name] = n
 		}
-		if n.drain != h.Drain {
-			n.drain, changed = h.Drain, true
+		if drain := h.Drain || h.Reserve; n.drain != drain {
+			n.drain, changed = drain, true
 		}
 		if h.Down && !n.down {
 			n.down, changed = true, true
