@@ -60,7 +60,7 @@ type Certificate struct {
 	Supersedes []CertificateID `json:"supersedes,omitempty"`
 	// Level is how much was measured.
 	Level Validation `json:"level"`
-	// Occasion is why it was measured then: delivery, repair, scale, request.
+	// Occasion is why it was measured then: delivery, repair, scale, deferred, request, idle.
 	Occasion string `json:"occasion,omitempty"`
 	// Certified is true if the figures are of hardware that nobody else used.
 	// Otherwise this is a report, and Caveats say why.

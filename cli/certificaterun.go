@@ -28,8 +28,9 @@ func (a *app) certificateRun() *cobra.Command {
 and signs what was found. --quick, the default, takes about a minute on a few
 nodes; --full also measures files, and takes longer for narrower intervals.
 
-Measuring needs the nodes for itself: while jobs run it is refused, unless --force
-says that they may be slowed down. It goes on when you stop waiting.`,
+Measuring needs the nodes for itself: where jobs run it is refused, unless --force
+says that they may be slowed down. Jobs that are submitted meanwhile wait until it
+is over. It goes on when you stop waiting.`,
 		Example: `  muster certificate run cfd
   muster certificate run cfd --full
   muster certificate run cfd --nodes n[01-02]

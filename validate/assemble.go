@@ -14,7 +14,7 @@ type Subject struct {
 	Issuer      string
 	Image       muster.ImageID
 	Level       muster.Validation
-	Occasion    string // delivery, repair, scale, request
+	Occasion    string // delivery, repair, scale, deferred, request, idle
 	Nodes       []Candidate
 	Began       time.Time
 	Ended       time.Time
