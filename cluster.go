@@ -55,6 +55,9 @@ type Cluster struct {
 	Measuring *Measuring
 	// Deferred are nodes whose links to others are still to be measured.
 	Deferred []string
+	// Idle clusters are made by Muster, of machines that nobody uses, to measure
+	// them. They end by themselves, and whenever anybody wants their machines.
+	Idle bool
 	// Measured counts the measurings since it was last handed over, and Slow the
 	// nodes that were replaced for what those found.
 	Measured, Slow int

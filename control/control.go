@@ -93,6 +93,8 @@ type Config struct {
 	Scheduler func(muster.MachineID) *wire.SchedulerState
 	// CanMeasure tells whether a machine has what measuring needs. Nil: all have.
 	CanMeasure func(muster.MachineID) bool
+	// Idle says when machines that nobody uses are measured.
+	Idle IdleMeasuring
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
 	MaxWalltime time.Duration
 	// Keeper makes and erases volumes. Nil: they are only records.
@@ -126,6 +128,8 @@ type Service struct {
 	promoting sync.Mutex
 	fits      fitCache
 	cores     coreCount
+	// tried is when idle machines were last given to a measuring. Of MeasureIdle.
+	tried map[muster.MachineID]time.Time
 }
 
 // New makes a service.

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -48,8 +49,13 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 		if isStale(err) && !within {
 			continue
 		}
+		gave := s.giveWay(ctx, created.Answer)
 		if err != nil {
 			created.Name, created.Spec = out.Name, out.Spec
+			var e *muster.Error
+			if gave && errors.As(err, &e) && e.Code == muster.ENoCapacity {
+				err = e.WithHint("%s; machines that were being measured are given back now: ask again in a minute", e.Hint)
+			}
 			return created, err
 		}
 		s.Changed(created.ID)

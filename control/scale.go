@@ -52,6 +52,9 @@ func (s *Service) Scale(ctx context.Context, who muster.Actor, ref string, r wir
 		return nil
 	})
 	if err != nil {
+		if muster.CodeOf(err) == muster.ENoCapacity {
+			s.giveWay(ctx, muster.Answer{Verdict: muster.VerdictQueued})
+		}
 		return wire.Scaled{}, answer, err
 	}
 	s.Changed(out.ID)

@@ -23,6 +23,9 @@ func Decide(v View) ([]Action, time.Duration) {
 		d.slots[name] = n
 	}
 	d.Cluster.Conditions = slices.Clone(v.Cluster.Conditions)
+	if d.Cluster.Idle {
+		d.Spares = nil // it takes no machine beside those that it was made of
+	}
 	switch v.Cluster.Phase {
 	case muster.ClusterBuilding, muster.ClusterValidating, muster.ClusterReady:
 		d.live()
@@ -60,7 +63,7 @@ type want struct {
 
 // live goes on with a cluster that should run.
 func (d *decider) live() {
-	if d.time() {
+	if d.time() || d.idleOver() {
 		d.giveBack()
 		return
 	}

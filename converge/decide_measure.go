@@ -32,7 +32,7 @@ func (d *decider) measure() bool {
 		return true
 	case !can:
 		return false
-	case m != nil && m.Of == of && m.Occasion == muster.OccasionDelivery && m.Phase == muster.MeasuringDone:
+	case m != nil && m.Of == of && m.Occasion == d.occasion() && m.Phase == muster.MeasuringDone:
 		d.drop(measuring)
 		return d.replaceSlow(nodes, *m)
 	case m != nil && m.Of == of && m.Phase == muster.MeasuringFailed, c.Measured >= d.Limits.Measurings:
@@ -40,10 +40,18 @@ func (d *decider) measure() bool {
 		return d.unmeasured(m)
 	}
 	c.Measured++
-	d.wantMeasured(muster.Measuring{Occasion: muster.OccasionDelivery, Of: of})
+	d.wantMeasured(muster.Measuring{Occasion: d.occasion(), Of: of})
 	d.condition(measuring, "its speed is measured before it is handed over", "")
 	d.clusterText("")
 	return true
+}
+
+// occasion is why a cluster is measured before it is ready.
+func (d *decider) occasion() string {
+	if d.Cluster.Idle {
+		return muster.OccasionIdle
+	}
+	return muster.OccasionDelivery
 }
 
 // wantMeasured asks for a measuring, one at a time.
@@ -75,7 +83,7 @@ func (d *decider) replaceSlow(nodes []muster.Node, m muster.Measuring) bool {
 	waits := false
 	for _, low := range m.Low {
 		i := slices.IndexFunc(d.Nodes, func(n muster.Node) bool { return n.Name == low.Node })
-		if i < 0 || d.Nodes[i].Machine != low.Machine || d.Nodes[i].Attempt != low.Attempt || d.Spares[low.Node].Machine.ID == "" || d.Cluster.Slow >= d.Limits.SlowMost {
+		if i < 0 || d.Nodes[i].Machine != low.Machine || d.Nodes[i].Attempt != low.Attempt || d.Spares[low.Node].Machine.ID == "" && !d.Cluster.Idle || d.Cluster.Slow >= d.Limits.SlowMost {
 			continue
 		}
 		d.Cluster.Slow++

@@ -54,6 +54,9 @@ type Config struct {
 	BootWindow int
 	// SeriesBytes bounds the file of what was measured over time. 0: 1 GiB.
 	SeriesBytes int64
+	// MeasureIdle is after how long a machine that nobody uses is measured again. 0:
+	// never.
+	MeasureIdle time.Duration
 	// Promises are what the site says that its machines reach.
 	Promises validate.Promises
 	// JournalBytes bounds what nodes logged, all together. 0: 4 GiB.

@@ -31,6 +31,7 @@ func (s *Server) openControl() {
 		CanMeasure:  s.canMeasure,
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
 		MaxWalltime: s.cfg.MaxWalltime,
+		Idle:        control.IdleMeasuring{Every: s.cfg.MeasureIdle, Host: func(m muster.Machine) string { return s.place(m).Host }},
 	})
 }
 

@@ -28,6 +28,23 @@ func (s *Server) openMeasure() error {
 	return err
 }
 
+// idleLook is how often idle machines are looked for that should be measured.
+const idleLook = time.Minute
+
+// measureIdle has machines measured that nobody uses.
+func (s *Server) measureIdle(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.cfg.Clock.After(idleLook):
+		}
+		if err := s.control.MeasureIdle(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("idle machines are not measured", "error", err)
+		}
+	}
+}
+
 // place is where a machine is. Those that are cut from this host share it.
 func (s *Server) place(m muster.Machine) validate.Place {
 	p := validate.Place{Rack: m.Facts.Rack}

@@ -133,6 +133,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.converge.Run(ctx) })
 	g.Go(func() error { return s.measure.Run(ctx) })
+	g.Go(func() error { return s.measureIdle(ctx) })
 	g.Go(func() error { return s.series.Run(ctx) })
 	g.Go(func() error { return s.volumes.Run(ctx) })
 	g.Go(func() error { return boundMemory(ctx) })

@@ -38,6 +38,7 @@ type yearSite struct {
 	dir      string
 	world    *fake.World
 	measures bool // the server has what is wanted measured
+	idle     control.IdleMeasuring
 	// window limits how many machines boot at once.
 	window int
 	fault  atomic.Int64 // commits until the store acts like a crash; 0: never
@@ -151,7 +152,7 @@ func (y *yearSite) start() {
 		y.t.Fatal(err)
 	}
 	s.control = control.New(control.Config{Store: s.db, Images: controltest.NewImages(), RootElsewhere: map[string]bool{"fake": true}, Log: log,
-		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler})
+		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler, Idle: y.idle})
 	signing, err := pki.OpenSigning(filepath.Join(y.dir, "keys"), muster.SystemClock{})
 	if err != nil {
 		y.t.Fatal(err)

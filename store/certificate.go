@@ -256,3 +256,22 @@ func (tx *Tx) CertificateContents(ids ...muster.CertificateID) ([]muster.Certifi
 	}
 	return out, nil
 }
+
+// LastMeasured tells when each machine was measured last, of those that were. Only
+// Muster itself asks: whose cluster that was does not matter to it.
+func (tx *Tx) LastMeasured() (map[muster.MachineID]time.Time, error) {
+	if err := authorize(tx.who, write, record{kind: "certificate"}, noCertificate("")); err != nil {
+		return nil, err
+	}
+	out := map[muster.MachineID]time.Time{}
+	err := tx.s.each(func(r *sql.Rows) error {
+		var id muster.MachineID
+		var made int64
+		if err := r.Scan(&id, &made); err != nil {
+			return err
+		}
+		out[id] = fromNanos(made)
+		return nil
+	}, `SELECT machine, max(made) FROM certificates WHERE machine <> '' GROUP BY machine`)
+	return out, err
+}

@@ -46,9 +46,13 @@ func TestReconfigures(t *testing.T) {
 		"end":       {func(c *muster.Cluster) { c.Expires = time.Unix(1, 0) }, true},
 		"ending":    {func(c *muster.Cluster) { c.Ending = time.Unix(1, 0) }, true},
 		"notice":    {func(c *muster.Cluster) { c.Notices = []muster.Notice{{ID: 1}} }, true},
-		"reserved":  {func(c *muster.Cluster) { c.Measuring = &muster.Measuring{Phase: muster.MeasuringWanted, Reserve: []string{"n01"}} }, true},
-		"measured":  {func(c *muster.Cluster) { c.Measuring = &muster.Measuring{Phase: muster.MeasuringDone, Reserve: []string{"n01"}} }, false},
-		"volumes":   {func(c *muster.Cluster) { c.Spec.Volumes = []muster.VolumeUse{{Volume: "v-1"}} }, true},
+		"reserved": {func(c *muster.Cluster) {
+			c.Measuring = &muster.Measuring{Phase: muster.MeasuringWanted, Reserve: []string{"n01"}}
+		}, true},
+		"measured": {func(c *muster.Cluster) {
+			c.Measuring = &muster.Measuring{Phase: muster.MeasuringDone, Reserve: []string{"n01"}}
+		}, false},
+		"volumes": {func(c *muster.Cluster) { c.Spec.Volumes = []muster.VolumeUse{{Volume: "v-1"}} }, true},
 	} {
 		changed := old
 		c.set(&changed)

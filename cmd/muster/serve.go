@@ -24,6 +24,7 @@ func serveCommand(version string) *cobra.Command {
 		retain         string
 		validate       string
 		promises       string
+		idle           string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -73,6 +74,13 @@ muster.sock in there.`,
 			default:
 				return muster.Errorf(muster.EInvalid, "--validate %s is not a level", validate).WithHint("use quick, full or off")
 			}
+			if idle != "0" {
+				every, err := spec.ParseDuration(idle)
+				if err != nil || every < time.Hour {
+					return muster.Errorf(muster.EInvalid, "--measure-idle %s is not a time of an hour or more", idle).WithHint("write it like 7d, or 0 to measure no idle machines")
+				}
+				c.MeasureIdle = every
+			}
 			if err := keepHomes(&c, retain); err != nil {
 				return err
 			}
@@ -101,6 +109,7 @@ muster.sock in there.`,
 	f.StringSliceVar(&egress, "egress", nil, "outgoing traffic that clusters may ask for (default none,proxy)")
 	f.StringVar(&retain, "retain", "7d", "how long homes of deleted clusters are kept unless a request says otherwise; 0: not at all")
 	f.StringVar(&validate, "validate", "", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
+	f.StringVar(&idle, "measure-idle", "7d", "after how long a machine that nobody uses is measured again; 0: never")
 	f.StringVar(&promises, "promises", "", "file with the figures that the site promises of its machines: see docs/certificate.md")
 	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")

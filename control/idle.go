@@ -1,0 +1,276 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// IdleMeasuring says when machines that nobody uses are measured by themselves.
+type IdleMeasuring struct {
+	// Every is after how long a machine is measured again. 0: never.
+	Every time.Duration
+	// After is how long a machine must have been free. 0: ten minutes.
+	After time.Duration
+	// Host is the computer that a machine is a part of; "" if it is one of its own.
+	// What is measured there would slow down whoever uses another part. Nil: each
+	// is its own.
+	Host func(muster.Machine) string
+}
+
+// Those who own what Muster makes for itself: nobody can be called so.
+const idleOwner = "system"
+
+// Machines that are measured together: enough to tell a slow one from the others,
+// and seldom one by itself.
+const (
+	idleTogether = 8
+	idleLeast    = 4
+	// idleAgain is how soon a machine is tried again whose measuring came to nothing:
+	// because somebody wanted it, or because it cannot be measured.
+	idleAgain = 6 * time.Hour
+	// idleShare is for how many machines of the site one cluster more may measure
+	// at the same time.
+	idleShare = 1000
+)
+
+// MeasureIdle has machines measured that nobody uses and that were not measured for
+// long, a few at a time, and gives back those of earlier calls if anybody waits for
+// machines. It is to be called every minute or so, by one caller.
+func (s *Service) MeasureIdle(ctx context.Context) error {
+	if s.Idle.Every <= 0 {
+		return nil
+	}
+	var site idleSite
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		site, err = s.lookIdle(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range site.over {
+		if _, err := s.DeleteCluster(ctx, muster.System(), string(c)); err != nil {
+			return err
+		}
+	}
+	if len(site.chosen) == 0 {
+		return nil
+	}
+	if s.tried == nil {
+		s.tried = map[muster.MachineID]time.Time{}
+	}
+	for _, m := range site.chosen {
+		s.tried[m.ID] = s.Clock.Now()
+	}
+	return s.beginIdle(ctx, site.chosen)
+}
+
+// idleSite is what is to be done about idle machines.
+type idleSite struct {
+	over   []muster.ClusterID // to be given back now
+	chosen []muster.Machine   // to be measured now
+}
+
+func (s *Service) lookIdle(tx *store.Tx) (idleSite, error) {
+	var out idleSite
+	living, err := tx.Clusters(store.ClusterFilter{Living: true})
+	if err != nil {
+		return out, err
+	}
+	waits, measuring := false, 0
+	for _, c := range living {
+		switch {
+		case c.Idle && c.Phase == muster.ClusterFailed:
+			out.over = append(out.over, c.ID)
+		case c.Idle && c.Phase.HoldsMachines():
+			measuring++
+		case c.Phase == muster.ClusterQueued, hasCondition(c.Conditions, "waiting-for-spare"):
+			waits = true
+		}
+	}
+	if waits {
+		for _, c := range living {
+			if c.Idle && c.Phase != muster.ClusterDeleting && !slices.Contains(out.over, c.ID) {
+				out.over = append(out.over, c.ID)
+			}
+		}
+		return out, nil
+	}
+	machines, err := tx.Site()
+	if err != nil || measuring > len(machines)/idleShare {
+		return out, err
+	}
+	last, err := tx.LastMeasured()
+	if err != nil {
+		return out, err
+	}
+	out.chosen = s.chooseIdle(machines, last)
+	return out, nil
+}
+
+func hasCondition(list []muster.Condition, code string) bool {
+	return slices.ContainsFunc(list, func(c muster.Condition) bool { return c.Code == code })
+}
+
+// chooseIdle picks machines of one class that may be measured: those first that were
+// not measured for the longest time, and with them others of the class, so that there
+// is something to compare them with. None of them was measured lately: none is chosen.
+func (s *Service) chooseIdle(machines []muster.Machine, last map[muster.MachineID]time.Time) []muster.Machine {
+	now := s.Clock.Now()
+	after := cmp.Or(s.Idle.After, 10*time.Minute)
+	host := func(m muster.Machine) string {
+		if s.Idle.Host == nil {
+			return ""
+		}
+		return s.Idle.Host(m)
+	}
+	used := map[string]bool{}
+	for _, m := range machines {
+		if h := host(m); h != "" && m.Phase.Held() {
+			used[h] = true
+		}
+	}
+	var free []muster.Machine
+	for _, m := range machines {
+		f := m.Facts
+		if m.Phase != muster.MachineFree || m.Intent != muster.IntentNone || len(m.Conditions) > 0 || f.Oversubscribed || f.Service || used[host(m)] || now.Sub(m.PhaseSince) < after || now.Sub(s.tried[m.ID]) < idleAgain {
+			continue
+		}
+		free = append(free, m)
+	}
+	slices.SortFunc(free, func(a, b muster.Machine) int {
+		return cmp.Or(last[a.ID].Compare(last[b.ID]), cmp.Compare(a.ID, b.ID))
+	})
+	due := func(m muster.Machine) bool { return now.Sub(last[m.ID]) >= s.Idle.Every }
+	if len(free) == 0 || !due(free[0]) {
+		return nil
+	}
+	var chosen []muster.Machine
+	for _, m := range free {
+		alike := m.Facts.Class == free[0].Facts.Class && m.Provider == free[0].Provider
+		if alike && len(chosen) < idleTogether && (due(m) || len(chosen) < idleLeast) {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
+
+// beginIdle makes a cluster of these machines, which is measured and then ends. Where
+// that cannot be, nothing happens.
+func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) error {
+	id := muster.NewClusterID()
+	no := false
+	name := "idle-" + string(id)[len(id)-6:]
+	sp, problems := spec.Validate(wire.Request{
+		Name: name, Nodes: len(machines), Project: idleOwner, Head: string(muster.HeadShared), Scheduler: string(muster.SchedulerNone), Users: []string{"idle"},
+		Validate: string(muster.ValidateQuick), Egress: string(muster.EgressNone), Retain: "0", Queue: &no,
+		Machine: wire.MachineWish{Class: machines[0].Facts.Class, Provider: machines[0].Provider},
+	}, s.Defaults)
+	if len(problems) > 0 {
+		return spec.Error(problems)
+	}
+	sp.Users = nil // a request needs one; here nobody logs in
+	img, err := s.Config.Images.Resolve(sp.Image)
+	if err != nil {
+		s.Log.Debug("idle machines are not measured: there is no image to boot", "image", sp.Image, "error", err)
+		return nil
+	}
+	w := wanted{spec: sp, image: img, owner: idleOwner}
+	keys, err := newSecrets(w)
+	if err != nil {
+		return err
+	}
+	err = s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		snap, err := s.snapshot(tx, []admit.Waiting{})
+		if err != nil {
+			return err
+		}
+		snap.Machines = slices.DeleteFunc(snap.Machines, func(m muster.Machine) bool {
+			return !slices.ContainsFunc(machines, func(o muster.Machine) bool { return o.ID == m.ID })
+		})
+		answer := admit.Answer(id, sp, img, snap, s.placer)
+		if answer.Verdict != muster.VerdictNow {
+			id = ""
+			s.Log.Debug("idle machines are not measured", "why", admit.Refusal(sp, answer))
+			return nil
+		}
+		if err := verify(tx, answer.Plan); err != nil {
+			return err
+		}
+		c := s.newCluster(id, w)
+		c.Idle = true
+		if err := s.assign(tx, &c, img, *answer.Plan, keys, "made to measure idle machines"); err != nil {
+			return err
+		}
+		return s.takeVolumes(tx, c)
+	})
+	if err == nil && id != "" {
+		s.Changed(id)
+	}
+	return err
+}
+
+// giveWay ends the measuring of idle machines for somebody who needs machines: all of
+// it if he has to wait, otherwise where it would slow his down. It tells whether
+// anything was ended.
+func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
+	if s.Idle.Every <= 0 {
+		return false
+	}
+	var over []muster.ClusterID
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		living, err := tx.Clusters(store.ClusterFilter{Living: true})
+		if err != nil {
+			return err
+		}
+		living = slices.DeleteFunc(living, func(c muster.Cluster) bool {
+			return !c.Idle || !c.Phase.HoldsMachines() || c.Phase == muster.ClusterDeleting
+		})
+		if len(living) == 0 {
+			return nil
+		}
+		hosts := map[string]bool{}
+		if a.Plan != nil && s.Idle.Host != nil {
+			for _, n := range a.Plan.Assign {
+				m, err := tx.Machine(n.Machine)
+				if err != nil {
+					return err
+				}
+				hosts[s.Idle.Host(m)] = true
+			}
+		}
+		for _, c := range living {
+			beside := a.Verdict != muster.VerdictNow
+			if !beside {
+				machines, err := tx.Machines(store.MachineFilter{Cluster: c.ID})
+				if err != nil {
+					return err
+				}
+				beside = slices.ContainsFunc(machines, func(m muster.Machine) bool {
+					return s.Idle.Host != nil && s.Idle.Host(m) != "" && hosts[s.Idle.Host(m)]
+				})
+			}
+			if beside {
+				over = append(over, c.ID)
+			}
+		}
+		return nil
+	})
+	for _, id := range over {
+		if err == nil {
+			_, err = s.DeleteCluster(ctx, muster.System(), string(id))
+		}
+	}
+	if err != nil {
+		s.Log.Warn("idle machines that are measured were not given back", "error", err)
+	}
+	return len(over) > 0
+}
