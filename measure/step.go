@@ -70,6 +70,10 @@ func (s *subject) suspects() []int {
 func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wire.LaunchOrder, error) {
 	o := &wire.LaunchOrder{ID: id, Program: "muster-agent", Args: []string{"conditions"}, Hosts: s.names(), Seconds: 60}
 	if st.run != nil {
+		var err error
+		if o.Input, err = probeInput(st.run); err != nil {
+			return nil, err
+		}
 		o.Program, o.Args = "muster-probe", probeArgs(st.run)
 		o.Hosts = nil
 		for _, n := range st.run.Nodes {
@@ -108,17 +112,35 @@ func probeArgs(r *validate.Run) []string {
 		args = append(args, "--sizes", strings.Join(sizes, ","))
 	}
 	if len(r.Rounds) > 0 {
-		rounds := make([]string, len(r.Rounds))
-		for i, pairs := range r.Rounds {
-			words := make([]string, len(pairs))
-			for k, p := range pairs {
-				words[k] = fmt.Sprintf("%d-%d", p.A, p.B)
-			}
-			rounds[i] = strings.Join(words, " ")
-		}
-		args = append(args, "--rounds", strings.Join(rounds, "/"))
+		args = append(args, "--rounds", "-")
 	}
 	return args
+}
+
+// probeInput is what the probe reads: who meets whom, in one line. Of a thousand
+// nodes that is more than an argument may be long.
+func probeInput(r *validate.Run) (string, error) {
+	if len(r.Rounds) == 0 {
+		return "", nil
+	}
+	var b strings.Builder
+	for i, pairs := range r.Rounds {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		for k, p := range pairs {
+			if k > 0 {
+				b.WriteByte(' ')
+			}
+			fmt.Fprintf(&b, "%d-%d", p.A, p.B)
+		}
+	}
+	b.WriteByte('\n')
+	if b.Len() > wire.MaxLaunchInput {
+		return "", muster.Errorf(muster.EUnavailable, "the pairs of %d nodes are more than a launch can be given", len(r.Nodes)).
+			WithHint("measure some of the nodes: `muster certificate run CLUSTER --nodes ...`")
+	}
+	return b.String(), nil
 }
 
 // longest is when a launch is ended: far above what it should take, because a

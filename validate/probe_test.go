@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,6 +109,7 @@ func TestProbe(t *testing.T) {
 	program := probe(t, "")
 	t.Run("measures", func(t *testing.T) { measures(t, program) })
 	t.Run("refuses", func(t *testing.T) { refuses(t, program) })
+	t.Run("reads rounds", func(t *testing.T) { readsRounds(t, program) })
 	t.Run("cleans up", func(t *testing.T) { cleansUp(t, program) })
 }
 
@@ -294,6 +296,63 @@ func refuses(t *testing.T, program string) {
 	if err != nil || !bytes.Contains(help, []byte("examples\n")) || !bytes.Contains(help, []byte("io.shared.write")) {
 		t.Errorf("--help: %v\n%s", err, help)
 	}
+}
+
+// Who meets whom can come in on standard input, and be longer than an argument may
+// be: nothing of it is lost, and what is cut off is refused.
+func readsRounds(t *testing.T, program string) {
+	t.Helper()
+	give := func(ranks, text string) (string, string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		cmd := launch(ctx, program, ranks, "pairs", "--seconds", "0.001", "--only", "pair.latency", "--rounds", "-")
+		var out, stderr bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &stderr
+		err := cmd.Run()
+		return out.String(), stderr.String(), err
+	}
+	var rounds []string
+	for i := range 12 {
+		rounds = append(rounds, []string{"0-1 2-3", "0-2 1-3", "3-0 1-2"}[i%3])
+	}
+	out, text, err := give("4", strings.Join(rounds, "/")+"\n")
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	l, err := validate.Read(strings.NewReader(out), validate.DefaultLimits())
+	if err != nil || len(l.Samples) != 24 || len(l.Findings) > 0 || l.Samples[23].Round != 11 {
+		t.Errorf("%v: %d samples, %d findings", err, len(l.Samples), len(l.Findings))
+	}
+	// A rank that is not there, behind more than a pipe or an argument holds.
+	many := "0-1" + strings.Repeat(" ", 400<<10) + "/0-4"
+	for text, want := range map[string]string{
+		many + "\n":                         `round 1: "0-4" names a rank that is not there`,
+		many:                                "it was cut off",
+		strings.Repeat("9-9 ", 5000) + "\n": "and more",
+	} {
+		if out, stderr, err := give("2", text); err == nil || out != "" || strings.Count(stderr, want) != 1 || len(stderr) > 8<<10 {
+			t.Errorf("%d bytes: %v, %.200s, want %q once in\n%.2000s", len(text), err, out, want, stderr)
+		}
+	}
+}
+
+// Whatever the parser of rounds is given, it takes what is right only.
+func TestProbeRoundsProperty(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("compiles a C program: not with -short")
+	}
+	if _, err := exec.LookPath("mpicc"); err != nil {
+		t.Skip("no mpicc: scripts/setup test installs it")
+	}
+	seed := strconv.FormatInt(time.Now().UnixNano(), 10)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "make", "-s", "-C", "../probes", "BUILD="+t.TempDir(), "SEED="+seed, "check-rounds").CombinedOutput()
+	if err != nil {
+		t.Fatalf("seed %s: %v\n%s", seed, err, out)
+	}
+	t.Logf("%s", out)
 }
 
 // A launch that is ended from outside leaves no files behind.

@@ -24,6 +24,9 @@ type LaunchOrder struct {
 	// Files are written where rank 0 runs, if that is on the node that launches:
 	// the program then runs beside them. Paths are names without folders.
 	Files []File `json:"files,omitempty"`
+	// Input is what rank 0 reads as its standard input, wherever it runs. It has
+	// MaxLaunchInput bytes at most.
+	Input string `json:"input,omitempty"`
 	// Scratch is a folder that is made for the account before, on a file system
 	// that the nodes share, and removed afterwards with all that is in it. It must
 	// not be there.
@@ -63,8 +66,12 @@ const (
 	ProbeHome    = "/run/muster-probe"
 )
 
-// MaxLaunchBytes is how much output of a launch is kept.
-const MaxLaunchBytes = 128 << 20
+// MaxLaunchBytes is how much output of a launch is kept, and MaxLaunchInput how
+// much it may be given: the rounds of pairs of some ten thousand nodes.
+const (
+	MaxLaunchBytes = 128 << 20
+	MaxLaunchInput = 8 << 20
+)
 
 // NodeConditions are what changes the figures of a node, as it sees itself. Each
 // node prints one as a line.

@@ -106,7 +106,7 @@ func (l *Launcher) Run(ctx context.Context, o wire.LaunchOrder) (end wire.Launch
 	_ = os.Remove(out.Name()) // it goes with the last who reads it
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(1, o.Seconds))*time.Second)
 	defer cancel()
-	exit, text, cut := l.run(ctx, args, l.environment(o), out)
+	exit, text, cut := l.run(ctx, args, l.environment(o), o.Input, out)
 	end.Exit, end.Error, end.Cut = exit, text, cut
 	if ctx.Err() != nil {
 		end.Exit = -1
@@ -139,6 +139,9 @@ func (l *Launcher) command(o wire.LaunchOrder) ([]string, error) {
 	}
 	if len(o.Hosts) == 0 {
 		return nil, muster.Errorf(muster.EInvalid, "no hosts are named")
+	}
+	if len(o.Input) > wire.MaxLaunchInput {
+		return nil, muster.Errorf(muster.EInvalid, "%d bytes are more than a program is given: %d", len(o.Input), wire.MaxLaunchInput)
 	}
 	each := max(1, o.PerHost)
 	slots := make([]string, len(o.Hosts))
@@ -199,12 +202,15 @@ func (l *Launcher) environment(o wire.LaunchOrder) []string {
 
 // run executes, and tells the exit status, the last words of the standard error,
 // and whether the output was cut.
-func (l *Launcher) run(ctx context.Context, args, env []string, out *os.File) (exit int, text string, cut bool) {
+func (l *Launcher) run(ctx context.Context, args, env []string, input string, out *os.File) (exit int, text string, cut bool) {
 	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // the whole group is ended below
 	cmd.Env, cmd.Dir = env, l.o.Home
 	most := &bounded{w: out, left: l.o.MostBytes}
 	last := &tail{most: mostError}
 	cmd.Stdout, cmd.Stderr = most, last
+	if input != "" { // mpirun passes it on to rank 0
+		cmd.Stdin = strings.NewReader(input)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if l.o.UID > 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(l.o.UID), Gid: uint32(l.o.GID)}

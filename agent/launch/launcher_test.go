@@ -46,17 +46,18 @@ func text(t *testing.T, out io.Reader) string {
 // What is run is what was ordered, with a key that is gone afterwards.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	l, home := launcher(t, `echo "$@"; cat "$HOME/.ssh/id_ed25519"; stat -c %a "$HOME/.ssh/id_ed25519"; cat input; echo "V=$V"`)
+	l, home := launcher(t, `echo "$@"; cat "$HOME/.ssh/id_ed25519"; stat -c %a "$HOME/.ssh/id_ed25519"; cat input; echo "V=$V"; cat`)
 	o := order("alone", "--seed", "7")
 	o.PerHost, o.Cores, o.Env = 2, 3, map[string]string{"V": "x y"}
 	o.Files = []wire.File{{Path: "input", Content: "\ngiven "}}
+	o.Input = "0-1/1-2\n"
 	end, out := l.Run(t.Context(), o)
 	if end.Exit != 0 || end.Error != "" || end.Cut || end.ID != "1" {
 		t.Fatalf("%+v", end)
 	}
 	defer out.Close()
 	got := text(t, out)
-	for _, want := range []string{"--host n01:2,n02:2 -np 4 --map-by ppr:2:node:PE=3 --bind-to core --wdir " + home, "-x V", "muster-probe alone --seed 7", "secret600", "given V=x y"} {
+	for _, want := range []string{"--host n01:2,n02:2 -np 4 --map-by ppr:2:node:PE=3 --bind-to core --wdir " + home, "-x V", "muster-probe alone --seed 7", "secret600", "given V=x y\n0-1/1-2\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}
@@ -89,6 +90,22 @@ func TestScratch(t *testing.T) {
 	}
 	if _, err := os.Stat(precious); err != nil {
 		t.Error(err)
+	}
+}
+
+// A program that does not read what it is given is none that failed, and one that
+// is given nothing reads an end.
+func TestInputIsNotRead(t *testing.T) {
+	t.Parallel()
+	l, _ := launcher(t, "echo done")
+	o := order()
+	o.Input = strings.Repeat("0-1 ", 1<<20)
+	if end, out := l.Run(t.Context(), o); end.Exit != 0 || text(t, out) != "done\n" {
+		t.Errorf("%+v", end)
+	}
+	l, _ = launcher(t, "cat; echo end")
+	if end, out := l.Run(t.Context(), order()); end.Exit != 0 || text(t, out) != "end\n" {
+		t.Errorf("%+v", end)
 	}
 }
 
@@ -153,6 +170,7 @@ func TestRunRefuses(t *testing.T) {
 		"hosts":   func(o *wire.LaunchOrder) { o.Hosts = []string{"n01,n02"} },
 		"env":     func(o *wire.LaunchOrder) { o.Env = map[string]string{"A=B": ""} },
 		"file":    func(o *wire.LaunchOrder) { o.Files = []wire.File{{Path: "../x"}} },
+		"input":   func(o *wire.LaunchOrder) { o.Input = strings.Repeat("0", wire.MaxLaunchInput+1) },
 		"dotfile": func(o *wire.LaunchOrder) { o.Files = []wire.File{{Path: ".ssh"}} },
 	} {
 		o := order()

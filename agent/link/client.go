@@ -24,6 +24,7 @@ import (
 const (
 	maxConfig = 16 << 20 // thousands of hosts and files
 	maxReply  = 64 << 10
+	maxOrder  = wire.MaxLaunchInput + 4<<20 // a launch: what it is given, and thousands of hosts
 	maxError  = 16 << 10
 	maxHeader = 16 << 10
 )
@@ -189,7 +190,7 @@ func (c *Client) Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader
 	if out != nil {
 		body = io.MultiReader(body, out)
 	}
-	_, err = c.send(ctx, launchTime, http.MethodPost, "/v1/launches", "application/json-seq", body, &r, maxReply)
+	_, err = c.send(ctx, launchTime, http.MethodPost, "/v1/launches", "application/json-seq", body, &r, maxOrder)
 	return r, err
 }
 
@@ -200,7 +201,7 @@ func (c *Client) Report(ctx context.Context, q *wire.Report) (r wire.ReportReply
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) { fresh = !i.Reused },
 	})
-	_, err = c.call(ctx, shortly, http.MethodPost, "/v1/report", q, &r, maxReply)
+	_, err = c.call(ctx, shortly, http.MethodPost, "/v1/report", q, &r, maxOrder)
 	if err == nil && c.renewed.Swap(false) {
 		fresh = true // another request made the connection that this one went over
 	}

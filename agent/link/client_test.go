@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,25 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	if _, _, err := c.Report(context.Background(), &wire.Report{}); muster.CodeOf(err) != muster.EUnavailable {
 		t.Errorf("%v", err)
+	}
+}
+
+// An order for thousands of nodes comes through, whichever answer it comes with.
+func TestLongOrders(t *testing.T) {
+	t.Parallel()
+	order := wire.LaunchOrder{ID: "1", Input: strings.Repeat("0", wire.MaxLaunchInput), Hosts: slices.Repeat([]string{"n0000"}, 1<<16)}
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var reply any = wire.LaunchReply{Next: &order}
+		if r.URL.Path == "/v1/report" {
+			reply = wire.ReportReply{Launch: &order}
+		}
+		_ = json.NewEncoder(w).Encode(reply)
+	}, nil)
+	if r, _, err := c.Report(context.Background(), &wire.Report{}); err != nil || !reflect.DeepEqual(r.Launch, &order) {
+		t.Errorf("with a report: %v", err)
+	}
+	if r, err := c.Launched(context.Background(), wire.LaunchEnd{ID: "0"}, nil); err != nil || !reflect.DeepEqual(r.Next, &order) {
+		t.Errorf("after a launch: %v", err)
 	}
 }
 

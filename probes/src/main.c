@@ -55,6 +55,23 @@ static bool measure(const struct world *w, const struct rounds *r)
     return line_end(w);
 }
 
+/* meet reads who meets whom: from the command line, or from the standard input,
+ * which mpirun gives to rank 0. It returns how many problems there are, on every rank. */
+static int meet(const struct world *w, struct rounds *r)
+{
+    if (strcmp(w->flags->rounds, "-") != 0)
+        return rounds_parse(r, w->flags->rounds, w->size, w->rank == 0);
+    const char *why = NULL;
+    char *text = world_text(w, w->rank == 0 ? rounds_line(stdin, &why) : NULL);
+    if (why)
+        fprintf(stderr, "muster-probe: --rounds -: %s\n", why);
+    if (!text)
+        return 1;
+    int problems = rounds_parse(r, text, w->size, w->rank == 0);
+    free(text);
+    return problems;
+}
+
 int main(int argc, char **argv)
 {
     struct flags f;
@@ -76,7 +93,7 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     world_open(&w, &f);
     if (f.rounds)
-        problems = rounds_parse(&r, f.rounds, w.size, w.rank == 0);
+        problems = meet(&w, &r);
     bool ok = problems == 0 && measure(&w, &r);
     rounds_free(&r);
     world_close(&w);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { MAX_LIST = 64, CHECK_LEN = 200, HOST_LEN = 256 };
 
@@ -74,6 +75,10 @@ void world_meet(const struct world *w);
 bool world_all(bool ok);
 /* world_most is the largest of all ranks: nodes that differ must still meet equally often. */
 int world_most(int mine);
+
+/* world_text has rank 0 tell all others a text of its own; NULL everywhere if it has
+ * none. Who has no memory for it ends the launch. */
+char *world_text(const struct world *w, char *text);
 
 /* ---- clock.c ----------------------------------------------------------- */
 
@@ -197,7 +202,12 @@ struct rounds {
     int n;
     struct round *v;
 };
-/* rounds_parse reads "0-1 2-3/0-2 1-3" and returns how many problems it printed. */
+/* What is taken for rounds: bytes of text, rounds, and how many problems are told. */
+enum { MOST_TEXT = 8 << 20, MOST_ROUNDS = 4096, MOST_TOLD = 20 };
+/* rounds_line reads one line, without its end. NULL: why says what is wrong with it. */
+char *rounds_line(FILE *from, const char **why);
+/* rounds_parse reads "0-1 2-3/0-2 1-3" and returns how many problems there are; it
+ * prints the first of them. */
 int rounds_parse(struct rounds *r, const char *text, int ranks, bool print);
 void rounds_free(struct rounds *r);
 void pairs_run(const struct world *w, const struct rounds *r);

@@ -70,3 +70,20 @@ int world_most(int mine)
     MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     return most;
 }
+
+char *world_text(const struct world *w, char *text)
+{
+    int64_t n = text ? (int64_t)strlen(text) : -1;
+    MPI_Bcast(&n, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    if (n < 0)
+        return NULL;
+    if (w->rank != 0)
+        text = malloc((size_t)n + 1);
+    if (!text) {
+        fprintf(stderr, "muster-probe: no memory for a text of %lld bytes\n", (long long)n);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        abort();
+    }
+    MPI_Bcast(text, (int)n + 1, MPI_CHAR, 0, MPI_COMM_WORLD);
+    return text;
+}

@@ -131,7 +131,7 @@ func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOr
 			s.sample(map[string]any{"metric": "stream.triad", "unit": "B/s", "rank": i, "host": s.names[i], "size": 1 << 20, "threads": 4}, 2e10*s.speed(i))
 		}
 	case "pairs":
-		for round, text := range strings.Split(argument(o.Args, "--rounds"), "/") {
+		for round, text := range strings.Split(strings.TrimSpace(o.Input), "/") {
 			for _, pair := range strings.Fields(text) {
 				var a, b int
 				if n, _ := fmt.Sscanf(pair, "%d-%d", &a, &b); n == 2 {
