@@ -161,7 +161,7 @@ type PairFigure struct {
 
 // Finding is something that the figures say.
 type Finding struct {
-	// Code names what was found for programs: slow-node, slow-link, slow-tier,
+	// Code names what was found for programs: slow-node, slow-link, slow-tier, slow-cluster,
 	// unstable, wrong-result, facts.
 	Code string `json:"code"`
 	Text string `json:"text"`

@@ -124,7 +124,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		return c.Conditions.Oversubscribed || c.Conditions.Shared
 	})
 	collected := validate.Collect(nodes, said.first)
-	known := past.of(f.candidates)
+	known := past.of(f.candidates, collected.Distances())
 	collected.Remember(nodes, known)
 	rules, links := validate.NodeRules(s.m.Level), validate.LinkRules(s.m.Level)
 	var err error
@@ -176,6 +176,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		}
 	}
 	f.results.Findings = append(validate.Findings(nodes, sure, true), append(validate.Findings(nodes, plain, false), f.results.Findings...)...)
+	f.results.Findings = append(f.results.Findings, validate.WholeFindings(f.results.Whole)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
 	f.results.Findings = validate.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
 	if text := s.leftOut(); text != "" {

@@ -52,16 +52,22 @@ func (j *job) past(ctx context.Context, s *subject) (past, error) {
 }
 
 // of is what machines of a class showed under the conditions of the nodes of that
-// class: those of the first, which are alike on machines of one class.
-func (p past) of(nodes []validate.Candidate) func(class string) map[trend.Key]trend.ClassFigure {
+// class: those of the first, which are alike on machines of one class. Of whole
+// clusters it is what as many at these distances showed.
+func (p past) of(nodes []validate.Candidate, distances []validate.Distance) func(class string) map[trend.Key]trend.ClassFigure {
 	return func(class string) map[trend.Key]trend.ClassFigure {
 		var like *muster.Certificate
+		together := muster.Certificate{Kind: muster.CertifiesCluster, Pairs: &muster.Pairs{}}
+		for _, d := range distances {
+			together.Pairs.Metrics = append(together.Pairs.Metrics, muster.Metric{Distance: string(d)})
+		}
 		var machines []muster.MachineID
 		for _, n := range nodes {
 			if n.Class != class {
 				continue
 			}
 			machines = append(machines, n.Machine)
+			together.Nodes = append(together.Nodes, muster.CertifiedNode{Node: n.Name, Machine: n.Machine})
 			if like == nil {
 				like = &muster.Certificate{Kind: muster.CertifiesNode, Class: class, Image: n.Conditions.Image, Conditions: n.Conditions}
 			}
@@ -74,6 +80,7 @@ func (p past) of(nodes []validate.Candidate) func(class string) map[trend.Key]tr
 		if u := p.usual(class, like.Image); u != nil {
 			like.Conditions.BLAS, like.Conditions.Clock, like.Conditions.Pages = u.BLAS, u.Clock, u.Pages
 		}
+		like.Kind, like.Nodes, like.Pairs = together.Kind, together.Nodes, together.Pairs
 		return trend.Class(p[class], *like, machines)
 	}
 }

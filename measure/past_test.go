@@ -63,14 +63,14 @@ func TestPast(t *testing.T) {
 		t.Fatalf("%d certificates, %v", len(past["epyc"]), err)
 	}
 	k := trend.Key{Name: "stream.triad"}
-	if f, ok := past.of(nodes)("epyc")[k]; !ok || f.Certificates != 32 || f.Machines != 2 || f.Median < 1e9 {
+	if f, ok := past.of(nodes, nil)("epyc")[k]; !ok || f.Certificates != 32 || f.Machines != 2 || f.Median < 1e9 {
 		t.Errorf("%+v", f)
 	}
 	nodes[1].Machine = "m-new"
-	if f, ok := past.of(nodes)("epyc")[k]; ok {
+	if f, ok := past.of(nodes, nil)("epyc")[k]; ok {
 		t.Errorf("of two machines nobody knows what a third is like: %+v", f)
 	}
-	if f := past.of(nodes)("other"); f != nil {
+	if f := past.of(nodes, nil)("other"); f != nil {
 		t.Errorf("%+v", f)
 	}
 }
@@ -108,12 +108,46 @@ func TestWhatIsUsual(t *testing.T) {
 		t.Error("an image that was never measured has usual conditions")
 	}
 	node := validate.Candidate{Node: validate.Node{Name: "n01", Class: "epyc"}, Machine: "m1", Conditions: conditions("/usr/lib/reference.so")}
-	if f, ok := p.of([]validate.Candidate{node})("epyc")[trend.Key{Name: "dgemm"}]; !ok || f.Median < 1e10 {
+	if f, ok := p.of([]validate.Candidate{node}, nil)("epyc")[trend.Key{Name: "dgemm"}]; !ok || f.Median < 1e10 {
 		t.Errorf("with another BLAS the past of dgemm is not known: %+v", f)
 	}
 	// With an image that was never measured another BLAS is another thing.
 	node.Conditions.Image = "sha256:cc"
-	if f, ok := p.of([]validate.Candidate{node})("epyc")[trend.Key{Name: "dgemm"}]; ok {
+	if f, ok := p.of([]validate.Candidate{node}, nil)("epyc")[trend.Key{Name: "dgemm"}]; ok {
 		t.Errorf("%+v", f)
+	}
+}
+
+// What clusters of the class with as many nodes showed together is what the whole
+// is judged by; of another size, or further apart, it is not.
+func TestPastOfTheWhole(t *testing.T) {
+	t.Parallel()
+	conditions := muster.Circumstances{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}, Transport: "ob1 tcp"}
+	var p past = map[string][]muster.Certificate{}
+	var nodes []validate.Candidate
+	for i := range 4 {
+		nodes = append(nodes, validate.Candidate{Node: validate.Node{Class: "epyc"}, Machine: muster.MachineID(rune('a' + i)), Conditions: conditions})
+	}
+	for i := range 9 {
+		c := muster.Certificate{Kind: muster.CertifiesCluster, Class: "epyc", Certified: true, Verdict: muster.GradeUnknown, Conditions: conditions,
+			Metrics: []muster.Metric{{Name: "alltoall", Unit: "B/s", Launches: 6, Median: 1e9 + float64(i)*1e6}},
+			Pairs:   &muster.Pairs{Measured: 3, Possible: 3, Metrics: []muster.Metric{{Name: "pair.latency", Unit: "s", Distance: "rack", Launches: 6, Median: 1e-6}}},
+		}
+		for _, n := range nodes[:3] {
+			c.Nodes = append(c.Nodes, muster.CertifiedNode{Machine: n.Machine})
+		}
+		p["epyc"] = append(p["epyc"], c)
+	}
+	k := trend.Key{Name: "alltoall"}
+	if f, ok := p.of(nodes[:3], []validate.Distance{validate.SameRack})("epyc")[k]; !ok || f.Certificates != 9 || !f.Jointly {
+		t.Errorf("%v, %+v", ok, f)
+	}
+	if f, ok := p.of(nodes[:3], []validate.Distance{validate.SameRack, validate.SameSite})("epyc")[k]; ok {
+		t.Errorf("further apart: %+v", f)
+	}
+	for _, some := range [][]validate.Candidate{nodes, nodes[1:], nodes[:2]} {
+		if f, ok := p.of(some, []validate.Distance{validate.SameRack})("epyc")[k]; ok {
+			t.Errorf("%d nodes: %+v", len(some), f)
+		}
 	}
 }

@@ -63,6 +63,7 @@ func conditions() []condition {
 		{name: "mpi", of: text(func(c muster.Circumstances) string { return c.MPI }), stops: true, concerns: between, words: "between nodes"},
 		{name: "transport", of: text(func(c muster.Circumstances) string { return c.Transport }), stops: true, concerns: between, words: "between nodes"},
 		{name: "nodes", over: nodes, stops: true, concerns: func(_ string, s scope) bool { return s == ofWhole }, words: "the whole cluster"},
+		{name: "distances", over: distances, stops: true, concerns: func(_ string, s scope) bool { return s == ofWhole }, words: "the whole cluster"},
 		{name: "memory", of: number(func(c muster.Circumstances) int { return int(c.Memory) })},
 		{name: "flags", of: text(func(c muster.Circumstances) string { return strings.Join(c.Flags, " ") })},
 		{name: "kernel", of: text(func(c muster.Circumstances) string { return c.Kernel })},
@@ -169,6 +170,25 @@ func nodes(certs []muster.Certificate) string {
 		n++
 	}
 	return strconv.Itoa(n)
+}
+
+// distances are how far nodes that were measured together are apart; empty if that
+// is not known.
+func distances(certs []muster.Certificate) string {
+	var words []string
+	for _, c := range certs {
+		if c.Kind != muster.CertifiesCluster || c.Pairs == nil {
+			continue
+		}
+		for _, m := range c.Pairs.Metrics {
+			if m.Distance != "" && !slices.Contains(words, m.Distance) {
+				words = append(words, m.Distance)
+			}
+		}
+		break
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
 }
 
 // value is a condition over several certificates: what all of them have, or all

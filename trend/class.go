@@ -27,19 +27,19 @@ type ClassFigure struct {
 	// Spread is that of a single new figure of any machine, on logarithms: machines
 	// differ, and each of them from time to time.
 	Spread stat.Scale
-	// Machines and Certificates are what it rests on. Of figures between nodes,
-	// machines that were measured together count as one.
+	// Machines and Certificates are what it rests on. Of figures between nodes and
+	// of whole clusters, machines that were measured together count as one.
 	Machines, Certificates int
-	Pairs                  bool // it is between nodes
+	Jointly                bool // it is of machines that were measured together
 }
 
 // String says what it rests on.
 func (f ClassFigure) String() string {
 	of := "machines"
 	switch {
-	case f.Pairs && f.Machines == 1:
+	case f.Jointly && f.Machines == 1:
 		of = "set of machines"
-	case f.Pairs:
+	case f.Jointly:
 		of = "sets of machines"
 	case f.Machines == 1:
 		of = "machine"
@@ -56,7 +56,9 @@ func (f ClassFigure) String() string {
 // and 8 certificates in all.
 //
 // Figures between nodes come from certificates of clusters of the class, machines
-// that were measured together counting like one machine.
+// that were measured together counting like one machine. So do figures of whole
+// clusters, where like is the certificate of one: of clusters of as many nodes at
+// the same distances.
 func Class(certs []muster.Certificate, like muster.Certificate, machines []muster.MachineID) map[Key]ClassFigure {
 	like.Certified, like.Caveats = true, nil // whether the one is that is judged now is another matter
 	g := gathered{}
@@ -71,7 +73,7 @@ func Class(certs []muster.Certificate, like muster.Certificate, machines []muste
 		for _, m := range machines {
 			judged = append(judged, string(m))
 		}
-		if o.scope == ofPairs {
+		if o.scope != ofNode {
 			judged = []string{jointly(machines)}
 		}
 		if f, ok := o.figure(judged); ok {
@@ -101,7 +103,7 @@ func (g gathered) take(c muster.Certificate, differ []wire.Difference) {
 	}
 	for k, f := range figures([]muster.Certificate{c}, "") {
 		x, ok := logs([]float64{f.median}, f.less)
-		if f.scope == ofWhole || !ok || stopped(differ, k.Name, f.scope) != "" {
+		if f.scope == ofWhole && !complete(c) || !ok || stopped(differ, k.Name, f.scope) != "" {
 			continue
 		}
 		if g[k] == nil {
@@ -109,6 +111,16 @@ func (g gathered) take(c muster.Certificate, differ []wire.Difference) {
 		}
 		g[k].groups[name] = append(g[k].groups[name], x[0])
 	}
+}
+
+// complete tells whether all nodes that a manifest names were measured together:
+// of a cluster in use some may have been, and the others keep what they have.
+func complete(c muster.Certificate) bool {
+	n, possible := len(c.Nodes), 0
+	if c.Pairs != nil {
+		possible = c.Pairs.Possible
+	}
+	return possible == n*(n-1)/2
 }
 
 // jointly names machines that are measured together.
@@ -136,7 +148,7 @@ func (o *ofMachines) figure(judged []string) (ClassFigure, bool) {
 	if len(medians) < fewestMachines && (len(judged) == 0 || unknown || n < fewestCertificates) {
 		return ClassFigure{}, false
 	}
-	f := ClassFigure{Median: fromLog(stat.Median(medians), o.less), Machines: len(medians), Certificates: n, Pairs: o.scope == ofPairs}
+	f := ClassFigure{Median: fromLog(stat.Median(medians), o.less), Machines: len(medians), Certificates: n, Jointly: o.scope != ofNode}
 	between, few := stat.ScaleOf(medians)
 	within, once := stat.Pooled(each)
 	switch {

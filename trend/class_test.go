@@ -110,11 +110,73 @@ func TestClassPairs(t *testing.T) {
 	}
 	got := trend.Class(list, list[0], []muster.MachineID{"m1", "m0"})
 	f, ok := got[trend.Key{Name: "pair.latency", Distance: "host"}]
-	if !ok || f.String() != "the median of 9 certificates of 1 set of machines" || len(got) != 1 || f.Certificates != 9 || f.Machines != 1 || math.Abs(f.Median/1e-6-1) > 0.02 {
+	if !ok || f.String() != "the median of 9 certificates of 1 set of machines" || len(got) != 2 || f.Certificates != 9 || f.Machines != 1 || math.Abs(f.Median/1e-6-1) > 0.02 {
 		t.Errorf("%+v", got)
 	}
 	if got := trend.Class(list, list[0], []muster.MachineID{"m1", "m5"}); len(got) > 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Figures of whole clusters come from clusters of as many nodes at the same
+// distances, all measured together.
+func TestClassWhole(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 9))
+	k := trend.Key{Name: "alltoall"}
+	cluster := func(n int, first int, distances ...string) muster.Certificate {
+		c := manifest(n, day(0))
+		for i := range c.Nodes {
+			c.Nodes[i].Machine = muster.MachineID(fmt.Sprint("m", first+i))
+		}
+		c.Metrics = []muster.Metric{metric(r, "alltoall", 1e9*math.Exp(0.02*r.NormFloat64()), 0.01, 6)}
+		c.Pairs = &muster.Pairs{Possible: n * (n - 1) / 2}
+		for _, d := range distances {
+			m := metric(r, "pair.latency", 1e-6, 0.01, 6)
+			m.Distance = d
+			c.Pairs.Metrics = append(c.Pairs.Metrics, m)
+		}
+		return c
+	}
+	var list []muster.Certificate
+	for i := range 16 { // eight sets of machines, twice each
+		list = append(list, cluster(4, i/2*4, "rack", "site"))
+	}
+	like := cluster(4, 100, "site", "rack")
+	machines := []muster.MachineID{"m100", "m101", "m102", "m103"}
+	f, ok := trend.Class(list, like, machines)[k]
+	if !ok || f.String() != "the median of 16 certificates of 8 sets of machines" || math.Abs(f.Median/1e9-1) > 0.03 || f.Spread.Value < 0.005 || f.Spread.Value > 0.06 {
+		t.Errorf("%v, %+v", ok, f)
+	}
+	// Six sets are needed, unless these very machines are known.
+	if f, ok := trend.Class(list[:10], like, machines)[k]; ok {
+		t.Errorf("%+v", f)
+	}
+	var own []muster.Certificate
+	for range 8 {
+		own = append(own, cluster(4, 100, "rack", "site"))
+	}
+	if f, ok := trend.Class(own, like, []muster.MachineID{"m103", "m100", "m101", "m102"})[k]; !ok || f.Machines != 1 {
+		t.Errorf("%v, %+v", ok, f)
+	}
+	for name, other := range map[string]func(c *muster.Certificate){
+		"nodes":     func(c *muster.Certificate) { *c = cluster(5, 0, "rack", "site") },
+		"distances": func(c *muster.Certificate) { *c = cluster(4, 0, "rack") },
+		"transport": func(c *muster.Certificate) { c.Conditions.Transport = "ucx" },
+		"some":      func(c *muster.Certificate) { c.Pairs.Possible = 1 }, // the figures are of two of the four
+		"alone":     func(c *muster.Certificate) { c.Pairs = nil },
+		"low":       func(c *muster.Certificate) { c.Verdict = muster.GradeLow },
+	} {
+		some := append([]muster.Certificate(nil), list...)
+		for i := range some {
+			some[i].Conditions.Transport = "tcp"
+			other(&some[i])
+		}
+		like := like
+		like.Conditions.Transport = "tcp"
+		if f, ok := trend.Class(some, like, machines)[k]; ok {
+			t.Errorf("%s: %+v", name, f)
+		}
 	}
 }
 

@@ -26,6 +26,19 @@ type Collected struct {
 	Strangers []string
 }
 
+// Distances are how far apart nodes are that were measured with each other.
+func (c Collected) Distances() []Distance {
+	var list []Distance
+	for _, f := range c.Fabrics {
+		for _, l := range f.Links {
+			if !slices.Contains(list, l.Distance) {
+				list = append(list, l.Distance)
+			}
+		}
+	}
+	return list
+}
+
 // Wrong is a result that was not right: a finding, whatever the figures say.
 type Wrong struct {
 	Node   int // -1: of all together

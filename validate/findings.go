@@ -13,6 +13,7 @@ const (
 	SlowNode    = "slow-node"
 	SlowLink    = "slow-link"
 	SlowTier    = "slow-tier"
+	SlowCluster = "slow-cluster"
 	Unstable    = "unstable"
 	WrongResult = "wrong-result"
 )
@@ -91,6 +92,19 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 			f := slow(SlowTier, t.Judged, false)
 			f.Distance = string(t.Distance)
 			f.Text = fmt.Sprintf("%s between all nodes %s: %s", named(t.Metric), apart(t.Distance), compared(t.Judged))
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// WholeFindings does so for what all nodes did at once. Nobody is to blame for it.
+func WholeFindings(judged []Judged) []muster.Finding {
+	var list []muster.Finding
+	for _, j := range judged {
+		if j.Metric.Verdict == muster.GradeLow {
+			f := slow(SlowCluster, j, false)
+			f.Text = fmt.Sprintf("%s of the whole cluster: %s", named(j.Metric), compared(j))
 			list = append(list, f)
 		}
 	}

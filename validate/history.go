@@ -6,7 +6,7 @@ import (
 
 // Remember gives figures the history of their class. of tells what machines of a
 // class show, as trend.Class does; nil or empty where there is too little. Figures
-// between nodes have one only where all nodes are of one class.
+// between nodes and of all of them have one only where all nodes are of one class.
 func (c *Collected) Remember(nodes []Node, of func(class string) map[trend.Key]trend.ClassFigure) {
 	known := map[string]map[trend.Key]trend.ClassFigure{}
 	for _, n := range nodes {
@@ -26,6 +26,10 @@ func (c *Collected) Remember(nodes []Node, of func(class string) map[trend.Key]t
 		return
 	}
 	class := nodes[0].Class
+	for i := range c.Whole {
+		f := &c.Whole[i]
+		f.History = history(known[class], trend.Key{Name: f.Name, Size: f.Size, Threads: f.Threads}, class)
+	}
 	for i := range c.Fabrics {
 		f := &c.Fabrics[i]
 		f.History = map[Distance]*History{}

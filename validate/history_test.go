@@ -37,7 +37,7 @@ func TestRemember(t *testing.T) {
 	for i, p := range racks(2, 4) {
 		nodes = append(nodes, validate.Node{Name: fmt.Sprintf("n%02d", i+1), Class: "epyc", Place: p})
 	}
-	launches := func(slow, link float64) validate.Collected {
+	launches := func(slow, link, whole float64) validate.Collected {
 		var list []validate.Launch
 		for range 6 {
 			noisy := func(metric, host, peer string, v float64) validate.Sample {
@@ -46,11 +46,12 @@ func TestRemember(t *testing.T) {
 			}
 			list = append(list, validate.Launch{Samples: []validate.Sample{
 				noisy("stream.triad", "n01", "", 1e10), noisy("stream.triad", "n02", "", 1e10*slow), noisy("pair.bandwidth", "n01", "n02", 1e9*link),
+				noisy("alltoall", "", "", 1e9*whole),
 			}})
 		}
 		return validate.Collect(nodes, list)
 	}
-	if len(launches(1, 1).Nodes) != 1 {
+	if len(launches(1, 1, 1).Nodes) != 1 {
 		t.Fatal("the two nodes are of one figure")
 	}
 	judge := func(c validate.Collected) (validate.Results, []muster.Certificate) {
@@ -64,6 +65,10 @@ func TestRemember(t *testing.T) {
 		if out.Nodes, err = validate.NodeRules(s.Level).Suspects(c.Nodes); err != nil {
 			t.Fatal(err)
 		}
+		if out.Whole, err = validate.NodeRules(s.Level).Suspects(c.Whole); err != nil {
+			t.Fatal(err)
+		}
+		out.Findings = validate.WholeFindings(out.Whole)
 		f, err := validate.LinkRules(s.Level).Fabric(c.Fabrics[0])
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +83,7 @@ func TestRemember(t *testing.T) {
 	}
 	var past []muster.Certificate
 	for range 12 {
-		_, certs := judge(launches(1, 1))
+		_, certs := judge(launches(1, 1, 1))
 		for _, c := range certs {
 			if err := c.Check(); err != nil {
 				t.Fatal(err)
@@ -93,11 +98,11 @@ func TestRemember(t *testing.T) {
 			if class != "epyc" {
 				t.Errorf("asked for %q", class)
 			}
-			return trend.Class(past, past[0], []muster.MachineID{"m0", "m1"})
+			return trend.Class(past, past[2], []muster.MachineID{"m0", "m1"})
 		})
 		return c
 	}
-	out, certs := judge(remember(launches(0.9, 0.5)))
+	out, certs := judge(remember(launches(0.9, 0.5, 0.8)))
 	if asked != 1 {
 		t.Errorf("asked %d times for one class", asked)
 	}
@@ -112,13 +117,25 @@ func TestRemember(t *testing.T) {
 	if certs[2].Verdict != muster.GradeLow || len(certs[2].Pairs.Metrics) != 1 || len(certs[2].Pairs.Metrics[0].ByLaunch) != 6 {
 		t.Errorf("%+v", certs[2].Pairs)
 	}
+	if w := out.Whole[0]; w.Metric.Verdict != muster.GradeLow || w.Metric.Reference.Text != "the median of 12 certificates of 1 set of machines of class epyc" {
+		t.Errorf("%+v %+v", w.Metric, w.Metric.Reference)
+	}
+	if f := certs[2].Findings; len(f) != 1 || f[0].Code != validate.SlowCluster || f[0].Confirmed || f[0].Loss == nil || *f[0].Loss < 0.19 || *f[0].Loss > 0.21 {
+		t.Errorf("%+v", f)
+	}
+	if err := certs[2].Check(); err != nil {
+		t.Error(err)
+	}
+	if out, _ := judge(remember(launches(1, 1, 1.2))); out.Whole[0].Metric.Verdict != muster.GradePass || len(out.Findings) > 0 {
+		t.Errorf("%+v", out.Whole[0].Metric)
+	}
 	// Machines of several classes have no history of what is between them.
 	nodes[1].Class = "other"
-	c := launches(1, 1)
+	c := launches(1, 1, 1)
 	c.Remember(nodes, func(string) map[trend.Key]trend.ClassFigure {
-		return map[trend.Key]trend.ClassFigure{{Name: "pair.bandwidth", Distance: "rack"}: {Median: 1}, {Name: "stream.triad"}: {Median: 2, Spread: stat.Scale{Value: 1, DF: 1, N: 2}}}
+		return map[trend.Key]trend.ClassFigure{{Name: "pair.bandwidth", Distance: "rack"}: {Median: 1}, {Name: "alltoall"}: {Median: 1}, {Name: "stream.triad"}: {Median: 2, Spread: stat.Scale{Value: 1, DF: 1, N: 2}}}
 	})
-	if c.Fabrics[0].History != nil || c.Nodes[0].History == nil || c.Nodes[1].History == nil {
+	if c.Fabrics[0].History != nil || c.Whole[0].History != nil || c.Nodes[0].History == nil || c.Nodes[1].History == nil {
 		t.Errorf("%+v", c.Fabrics[0].History)
 	}
 }
