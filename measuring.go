@@ -64,11 +64,14 @@ type Measuring struct {
 	Done     int `json:"done,omitempty"`
 	Failed   int `json:"failed,omitempty"`
 	// Suspects are measured again, beside others that are known to be good.
-	Suspects []string  `json:"suspects,omitempty"`
-	Wanted   time.Time `json:"wanted"`
-	Began    time.Time `json:"began,omitzero"`
-	Ended    time.Time `json:"ended,omitzero"`
-	ETA      time.Time `json:"eta,omitzero"`
+	Suspects []string `json:"suspects,omitempty"`
+	// SuspectLinks are, too: alone, and their ends with partners that are known to
+	// be good. Both are decided at once.
+	SuspectLinks []NodePair `json:"suspect_links,omitempty"`
+	Wanted       time.Time  `json:"wanted"`
+	Began        time.Time  `json:"began,omitzero"`
+	Ended        time.Time  `json:"ended,omitzero"`
+	ETA          time.Time  `json:"eta,omitzero"`
 	// Manifest is the certificate of the whole; "" until it is done.
 	Manifest CertificateID `json:"manifest,omitempty"`
 	Verdict  Grade         `json:"verdict,omitempty"`
@@ -93,6 +96,12 @@ func (m *Measuring) Reserved() []string {
 
 // Reserves tells whether a node is one of those.
 func (m *Measuring) Reserves(node string) bool { return slices.Contains(m.Reserved(), node) }
+
+// NodePair names two nodes of a cluster.
+type NodePair struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
 
 // SlowNode is a node that was found to be slower than it should be.
 type SlowNode struct {

@@ -196,8 +196,8 @@ func progressOf(m muster.Measuring) string {
 	if m.Launches > 0 {
 		text = fmt.Sprintf("measuring: %d of %d launches", m.Done, m.Launches)
 	}
-	if len(m.Suspects) > 0 {
-		text += fmt.Sprintf(", %s again", count(len(m.Suspects), "suspect"))
+	if n := len(m.Suspects) + len(m.SuspectLinks); n > 0 {
+		text += fmt.Sprintf(", %s again", count(n, "suspect"))
 	}
 	if left := time.Until(m.ETA); !m.ETA.IsZero() && left > 0 {
 		text += ", done in about " + age(left+time.Second)

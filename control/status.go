@@ -67,8 +67,8 @@ func measuringText(m muster.Measuring, now time.Time) string {
 	if m.Launches > 0 {
 		text = fmt.Sprintf("their speed is measured: %d of %d launches", m.Done, m.Launches)
 	}
-	if len(m.Suspects) > 0 {
-		text += ", " + count(len(m.Suspects), "suspect") + " again"
+	if n := len(m.Suspects) + len(m.SuspectLinks); n > 0 {
+		text += ", " + count(n, "suspect") + " again"
 	}
 	return text + remaining("done", m.ETA, 0, now)
 }

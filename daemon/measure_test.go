@@ -170,6 +170,70 @@ func TestSlowMachineIsReplaced(t *testing.T) {
 	})
 }
 
+// A slow link is measured again before it is said to be one, whoever serves
+// meanwhile; what does not show again is taken back. Nobody is condemned for it.
+func TestSlowLinkIsMeasuredAgain(t *testing.T) {
+	t.Parallel()
+	for name, launches := range map[string]int{"slow": 1 << 20, "for a moment": 6} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			measured(t, 10, fake.Speeds{Spread: 0.002, Noise: 0.002}, map[string]any{"nodes": 10}, func(s *measuredSite) {
+				_, nodes, _ := s.look()
+				s.world.Loosen(nodes[2].Machine, nodes[7].Machine, 0.3, launches)
+				again := s.until("measured again", func(c muster.Cluster) bool {
+					return isReady(c) || c.Measuring != nil && len(c.Measuring.SuspectLinks) > 0 && c.Measuring.Done > c.Measuring.Launches-5
+				})
+				want := []muster.NodePair{{From: nodes[2].Name, To: nodes[7].Name}}
+				if m := again.Measuring; isReady(again) || !slices.Equal(m.SuspectLinks, want) || len(m.Suspects) > 0 {
+					t.Fatalf("%s: %+v", again.Phase, m)
+				}
+				s.stop()
+				s.start()
+				c := s.until("handed over", isReady)
+				if m := c.Measuring; c.Phase != muster.ClusterReady || len(m.Low) > 0 || m.Failed > 0 || !slices.Equal(m.SuspectLinks, want) || m.Launches != again.Measuring.Launches {
+					t.Fatalf("%s: %+v", c.Phase, m)
+				}
+				cert := s.manifest()
+				var links []muster.Finding
+				for _, f := range cert.Findings {
+					if f.Code == "slow-link" {
+						links = append(links, f)
+					}
+				}
+				i := slices.IndexFunc(cert.Pairs.Figures, func(f muster.PairFigure) bool { return f.From == want[0].From && f.To == want[0].To })
+				figure := cert.Pairs.Figures[i].Value
+				if name != "slow" {
+					if len(links) > 0 || figure < 0.95e9 {
+						t.Errorf("%g B/s, %+v", figure, links)
+					}
+					return
+				}
+				if len(links) != 1 || !links[0].Confirmed || links[0].Node != want[0].From || links[0].Peer != want[0].To || figure > 0.75e9 || cert.Verdict != muster.GradeLow {
+					t.Errorf("%g B/s, %s, %+v", figure, cert.Verdict, links)
+				}
+			})
+		})
+	}
+}
+
+// manifest reads the present certificate of the whole cluster.
+func (s *measuredSite) manifest() muster.Certificate {
+	s.t.Helper()
+	_, _, certs := s.look()
+	i := slices.IndexFunc(certs, func(c store.Certificate) bool { return c.Kind == muster.CertifiesCluster })
+	if i < 0 {
+		s.t.Fatal("there is no certificate of the whole")
+	}
+	var list []muster.Certificate
+	if err := s.srv.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.CertificateContents(certs[i].ID)
+		return err
+	}); err != nil || len(list) != 1 {
+		s.t.Fatal(err, len(list))
+	}
+	return list[0]
+}
+
 // Where there is no other machine the request says what becomes of the cluster.
 func TestNoOtherMachine(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,6 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/trend"
 	"github.com/muster-hpc/muster/validate"
 )
 
@@ -42,11 +41,11 @@ func (j *job) conclude(ctx context.Context, s *subject, steps []step) error {
 	if err != nil {
 		return err
 	}
-	if len(found.suspects) > 0 && len(s.m.Suspects) == 0 && found.worthwhile {
+	if len(found.suspects)+len(found.links) > 0 && len(s.m.Suspects)+len(s.m.SuspectLinks) == 0 && found.worthwhile {
 		// They are measured again before anybody is condemned.
 		if err := j.note(ctx, s, func(m *muster.Measuring) {
-			m.Suspects = found.suspects
-			s.m.Suspects = found.suspects
+			m.Suspects, m.SuspectLinks = found.suspects, found.links
+			s.m.Suspects, s.m.SuspectLinks = found.suspects, found.links
 			m.Launches = len(s.steps())
 		}); err != nil {
 			return err
@@ -105,7 +104,8 @@ type found struct {
 	results    validate.Results
 	candidates []validate.Candidate
 	suspects   []string // that were not measured again yet
-	worthwhile bool     // nobody else can have slowed them down
+	links      []muster.NodePair
+	worthwhile bool // nobody else can have slowed them down
 	omitted    []muster.Omission
 }
 
@@ -144,27 +144,37 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		if err != nil {
 			return f, err
 		}
-		validate.ReferFabric(f.candidates, &judged, s.promises)
 		for _, n := range judged.Nodes {
 			if n.Metric.Verdict == muster.GradeLow && !slices.Contains(f.suspects, nodes[n.Node].Name) {
 				f.suspects = append(f.suspects, nodes[n.Node].Name)
 			}
 		}
 		f.results.Fabrics = append(f.results.Fabrics, judged)
+	}
+	for _, l := range validate.SuspectLinks(f.results.Fabrics) {
+		f.links = append(f.links, muster.NodePair{From: nodes[l.A].Name, To: nodes[l.B].Name})
+	}
+	confirmed := map[int]bool{}
+	if len(said.again) > 0 {
+		again := validate.Collect(nodes, said.again)
+		again.Remember(nodes, known)
+		if confirmed, err = s.confirm(again, rules, &f); err != nil {
+			return f, err
+		}
+		if err = links.LinksAgain(collected.Fabrics, f.results.Fabrics, again.Fabrics, s.suspectLinks()); err != nil {
+			return f, err
+		}
+	}
+	for i := range f.results.Fabrics {
+		judged := f.results.Fabrics[i]
+		validate.ReferFabric(f.candidates, &judged, s.promises)
+		f.results.Fabrics[i] = judged
 		f.results.Findings = append(f.results.Findings, validate.FabricFindings(nodes, judged)...)
 		for _, l := range judged.Links {
 			f.results.Figures = append(f.results.Figures, muster.PairFigure{
 				Metric: l.Metric.Name, Size: l.Metric.Size, From: nodes[l.A].Name, To: nodes[l.B].Name, Value: l.Metric.Median,
 			})
 		}
-	}
-	confirmed := map[int]bool{}
-	if len(said.again) > 0 {
-		again, err := s.confirm(nodes, said, rules, known, &f)
-		if err != nil {
-			return f, err
-		}
-		confirmed = again
 	}
 	validate.Refer(f.candidates, f.results.Nodes, s.promises)
 	var plain, sure []validate.Judged
@@ -190,13 +200,11 @@ func (s *subject) judge(said measured, past past) (found, error) {
 
 // confirm puts what suspects showed when they were measured again in the place of
 // what made them suspects. It returns whom that condemns.
-func (s *subject) confirm(nodes []validate.Node, said measured, rules validate.Rules, known func(string) map[trend.Key]trend.ClassFigure, f *found) (map[int]bool, error) {
+func (s *subject) confirm(collected validate.Collected, rules validate.Rules, f *found) (map[int]bool, error) {
 	suspect := map[int]bool{}
 	for _, i := range s.suspects() {
 		suspect[i] = true
 	}
-	collected := validate.Collect(nodes, said.again)
-	collected.Remember(nodes, known)
 	judged, err := rules.Condemned(collected.Nodes, func(n int) bool { return suspect[n] })
 	if err != nil {
 		return nil, err

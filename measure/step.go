@@ -34,9 +34,16 @@ func (s *subject) steps() []step {
 		list = append(list, step{name: fmt.Sprintf("%03d-conditions", len(list)), again: again})
 	}
 	list = append(list, step{name: "000-conditions"})
-	add(validate.Plan(s.places, s.m.Level, s.m.Seed, s.crowd()), false)
-	if suspects := s.suspects(); len(suspects) > 0 {
-		add(validate.Confirm(s.places, suspects, s.m.Level, s.m.Seed+1), true)
+	first := validate.Plan(s.places, s.m.Level, s.m.Seed, s.crowd())
+	add(first, false)
+	var again []validate.Run
+	suspects := s.suspects()
+	if len(suspects) > 0 {
+		again = validate.Confirm(s.places, suspects, s.m.Level, s.m.Seed+1)
+	}
+	again = append(again, validate.ConfirmLinks(s.places, s.suspectLinks(), suspects, first, s.m.Level, s.m.Seed+2)...)
+	if len(again) > 0 {
+		add(again, true)
 	}
 	return list
 }
@@ -61,6 +68,20 @@ func (s *subject) suspects() []int {
 	for i, n := range s.nodes {
 		if slices.Contains(s.m.Suspects, n.Name) {
 			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// suspectLinks are the numbers of the nodes of links that are measured again.
+func (s *subject) suspectLinks() []validate.Pair {
+	var list []validate.Pair
+	number := func(name string) int {
+		return slices.IndexFunc(s.nodes, func(n muster.Node) bool { return n.Name == name })
+	}
+	for _, l := range s.m.SuspectLinks {
+		if a, b := number(l.From), number(l.To); a >= 0 && b > a {
+			list = append(list, validate.Pair{A: a, B: b})
 		}
 	}
 	return list

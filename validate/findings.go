@@ -81,7 +81,7 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 	}
 	for _, l := range judged.Links {
 		if l.Metric.Verdict == muster.GradeLow {
-			f := slow(SlowLink, l.Judged, false)
+			f := slow(SlowLink, l.Judged, l.Again)
 			f.Node, f.Peer, f.Distance = nodes[l.A].Name, nodes[l.B].Name, l.Metric.Distance
 			f.Text = fmt.Sprintf("%s between %s and %s: %s", named(l.Metric), f.Node, f.Peer, compared(l.Judged))
 			list = append(list, f)

@@ -60,6 +60,8 @@ type FabricJudged struct {
 type JudgedLink struct {
 	Pair
 	Judged // Node means nothing
+	// Again: it was a suspect, and this is what it showed when it was measured again.
+	Again bool
 }
 
 // JudgedTier is a distance.
@@ -96,7 +98,7 @@ func (r Rules) links(f Fabric, as Figure, out *FabricJudged) (pairs []stat.Pair,
 			return nil, nil, err
 		}
 		one[0].Metric.Distance = string(l.Distance)
-		out.Links = append(out.Links, JudgedLink{l.Pair, one[0]})
+		out.Links = append(out.Links, JudgedLink{Pair: l.Pair, Judged: one[0]})
 		if !slices.Contains(tiers, l.Distance) {
 			tiers = append(tiers, l.Distance)
 		}

@@ -35,6 +35,33 @@ func (w *World) Weaken(id muster.MachineID, share float64) {
 	w.byID[id].weak = share
 }
 
+// Loosen has the link between two machines lack a share of its speed, in so many
+// launches that measure it.
+func (w *World) Loosen(a, b muster.MachineID, share float64, launches int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.loose = &looseLink{a: w.byID[a], b: w.byID[b], share: share, left: launches}
+}
+
+// looseLink is a link that is slow for some time.
+type looseLink struct {
+	a, b  *Machine
+	share float64
+	left  int // launches
+}
+
+// lacks is what the link between two machines lacks now.
+func (w *World) lacks(a, b *Machine) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.loose
+	if l == nil || l.left == 0 || !(a == l.a && b == l.b || a == l.b && b == l.a) {
+		return 0
+	}
+	l.left--
+	return l.share
+}
+
 // launchLink is a Link that tells how launches went, too.
 type launchLink interface {
 	Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader) (wire.LaunchReply, error)
@@ -135,7 +162,7 @@ func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOr
 			for _, pair := range strings.Fields(text) {
 				var a, b int
 				if n, _ := fmt.Sscanf(pair, "%d-%d", &a, &b); n == 2 {
-					s.sample(map[string]any{"metric": "pair.bandwidth", "unit": "B/s", "rank": a, "host": s.names[a], "peer_rank": b, "peer": s.names[b], "size": 2000000, "round": round}, 1e9*min(s.speed(a), s.speed(b)))
+					s.sample(map[string]any{"metric": "pair.bandwidth", "unit": "B/s", "rank": a, "host": s.names[a], "peer_rank": b, "peer": s.names[b], "size": 2000000, "round": round}, 1e9*min(s.speed(a), s.speed(b))*(1-s.w.lacks(s.hosts[a], s.hosts[b])))
 				}
 			}
 		}

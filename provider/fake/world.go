@@ -76,6 +76,7 @@ type World struct {
 	networks map[muster.ClusterID]provider.Network
 	watchers map[*Provider]bool
 
+	loose     *looseLink // nil: none is
 	slow      time.Duration
 	failCalls float64
 }
