@@ -193,7 +193,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		f.omitted = append(f.omitted, muster.Omission{What: "pairs", Text: text})
 	}
 	if said.failed > 0 {
-		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and count for nothing"})
+		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and left nothing that counts"})
 	}
 	return f, nil
 }

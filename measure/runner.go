@@ -275,6 +275,7 @@ func (r *Runner) Launched(ctx context.Context, id pki.NodeIdentity, end wire.Lau
 	if err != nil || j.order == nil || j.order.ID != end.ID {
 		r.mu.Unlock()
 		if err == nil {
+			_ = os.Remove(path)
 			err = muster.Errorf(muster.EConflict, "nobody waits for launch %q any more", end.ID)
 		}
 		return nil, err
