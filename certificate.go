@@ -159,6 +159,10 @@ type PairFigure struct {
 	Value  float64 `json:"value"` // in the unit of the metric
 }
 
+// CaveatDisturbed is the code of the caveat that others used a node's processors
+// while it was measured, and of the condition of a machine on which they always do.
+const CaveatDisturbed = "disturbed"
+
 // Finding is something that the figures say.
 type Finding struct {
 	// Code names what was found for programs: slow-node, slow-link, slow-tier, slow-cluster,

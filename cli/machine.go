@@ -86,8 +86,12 @@ func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 	}
 	t := newTable(head...)
 	shared := false
+	var disturbed []string
 	for _, m := range list {
 		f := m.Facts
+		if hasCode(m.Conditions, muster.CaveatDisturbed) {
+			disturbed = append(disturbed, string(m.ID))
+		}
 		shared = shared || f.Oversubscribed
 		row := []string{string(m.ID), statusOf(m), f.Class, f.Rack, fmt.Sprint(f.Cores), size(f.Memory), nicText(f),
 			accelText(f), m.User, string(m.Cluster), m.Node, strings.Join(m.Images, " ")}
@@ -101,6 +105,9 @@ func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 		t.row(row...)
 	}
 	t.write(w)
+	if len(disturbed) > 0 {
+		fmt.Fprintf(w, "Used by others whenever they are measured: %s (muster machine show %s)\n", strings.Join(disturbed, ", "), disturbed[0])
+	}
 	if shared {
 		fmt.Fprintln(w, "Oversubscribed: machines share cores with others; nothing measured on them counts.")
 	}

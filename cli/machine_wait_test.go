@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -26,5 +27,21 @@ func TestWhatIsAwaited(t *testing.T) {
 		if writeAwaited(&out, what, list); out.String() != want {
 			t.Errorf("%s: %q", what, out.String())
 		}
+	}
+}
+
+// Machines whose processors others always use are told with the list.
+func TestDisturbedMachinesAreTold(t *testing.T) {
+	t.Parallel()
+	list := []wire.Machine{{ID: "local-01"}, {ID: "local-02", Conditions: []muster.Condition{{Code: "disturbed", Text: "x"}}}, {ID: "local-03", Conditions: []muster.Condition{{Code: "late", Text: "x"}}}}
+	var b strings.Builder
+	writeMachines(&b, list, false)
+	if want := "\nUsed by others whenever they are measured: local-02 (muster machine show local-02)\n"; !strings.HasSuffix(b.String(), want) {
+		t.Error(b.String())
+	}
+	b.Reset()
+	writeMachines(&b, list[:1], false)
+	if strings.Contains(b.String(), "Used by others") {
+		t.Error(b.String())
 	}
 }

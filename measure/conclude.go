@@ -261,6 +261,9 @@ func (j *job) file(ctx context.Context, s *subject, said measured, f found) erro
 		if err != nil {
 			return err
 		}
+		if err := tellOthers(tx, nodeCerts, now); err != nil {
+			return err
+		}
 		return j.end(tx, s, signed.Certificate, nodeCerts, f.worthwhile, now)
 	})
 }

@@ -32,9 +32,9 @@ func (w Witness) Caveat() (muster.Caveat, bool) {
 	case share < leastOthers:
 		return muster.Caveat{}, false
 	case n.stolen > n.outside:
-		return muster.Caveat{Code: "disturbed", Text: fmt.Sprintf("the hypervisor gave %.0f %% of the processors' time to others", 100*share)}, true
+		return muster.Caveat{Code: muster.CaveatDisturbed, Text: fmt.Sprintf("the hypervisor gave %.0f %% of the processors' time to others", 100*share)}, true
 	default:
-		return muster.Caveat{Code: "disturbed", Text: fmt.Sprintf("processes outside of the node used %.0f %% of its processors' time", 100*share)}, true
+		return muster.Caveat{Code: muster.CaveatDisturbed, Text: fmt.Sprintf("processes outside of the node used %.0f %% of its processors' time", 100*share)}, true
 	}
 }
 
