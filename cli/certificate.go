@@ -167,12 +167,18 @@ func (a *app) publicKeys(ctx context.Context, files []string) (certificate.Ring,
 	return ring, nil
 }
 
-// verifyCertificates verifies all certificates of all files together.
-func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time.Time) ([]wire.CertificateChecked, error) {
-	var list []wire.CertificateChecked
-	var envelopes [][]byte
-	var at []int // of each envelope in the list
-	var places []string
+// fileEnvelope is a certificate in a file.
+type fileEnvelope struct {
+	file  string
+	place string // the file, and which of it where there are several
+	text  []byte
+	err   error // why there is none
+}
+
+// envelopes are the certificates in files, in their order. What is no certificate is
+// among them; the error is of files that cannot be read.
+func (a *app) envelopes(names []string) ([]fileEnvelope, error) {
+	var list []fileEnvelope
 	for _, name := range names {
 		files, err := certificateFiles(name)
 		if err != nil {
@@ -185,27 +191,44 @@ func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time
 			}
 			split, err := certificate.Split(data)
 			if err != nil {
-				c := checked(file, certificate.Result{Err: err})
-				c.Error = inFile(file, c.Error)
-				list = append(list, c)
-				continue
+				list = append(list, fileEnvelope{file: file, place: file, err: err})
 			}
 			for i, e := range split {
-				envelopes, at = append(envelopes, e), append(at, len(list))
 				place := file
 				if len(split) > 1 {
 					place = fmt.Sprintf("%s, certificate %d", file, i+1)
 				}
-				places, list = append(places, place), append(list, wire.CertificateChecked{File: file})
+				list = append(list, fileEnvelope{file: file, place: place, text: e})
 			}
 		}
 	}
-	for i, r := range certificate.VerifyAll(envelopes, ring, now, nil) {
-		c := checked(list[at[i]].File, r)
-		if c.Error != nil {
-			c.Error = inFile(places[i], c.Error)
+	return list, nil
+}
+
+// verifyCertificates verifies all certificates of all files together.
+func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time.Time) ([]wire.CertificateChecked, error) {
+	read, err := a.envelopes(names)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]wire.CertificateChecked, len(read))
+	var texts [][]byte
+	var at []int // of each text in the list
+	take := func(i int, r certificate.Result) {
+		list[i] = checked(read[i].file, r)
+		if e := list[i].Error; e != nil {
+			list[i].Error = inFile(read[i].place, e)
 		}
-		list[at[i]] = c
+	}
+	for i, e := range read {
+		if e.err != nil {
+			take(i, certificate.Result{Err: e.err})
+			continue
+		}
+		texts, at = append(texts, e.text), append(at, i)
+	}
+	for i, r := range certificate.VerifyAll(texts, ring, now, nil) {
+		take(at[i], r)
 	}
 	return list, nil
 }

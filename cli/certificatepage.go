@@ -115,13 +115,24 @@ func (a *app) runPage(c *cobra.Command, args []string, f pageFlags) error {
 
 // believed reads certificates and verifies them, unless nobody wants that.
 func (a *app) believed(c *cobra.Command, names []string, f pageFlags, now time.Time) ([]certificate.Result, error) {
-	envelopes, places, err := a.envelopes(names)
+	read, err := a.envelopes(names)
 	if err != nil {
 		return nil, err
 	}
+	var texts [][]byte
+	for _, e := range read {
+		var failure *certificate.Failure
+		switch {
+		case errors.As(e.err, &failure):
+			return nil, inFile(e.file, failure.Err)
+		case e.err != nil:
+			return nil, e.err
+		}
+		texts = append(texts, e.text)
+	}
 	var list []certificate.Result
 	if f.unverified {
-		for _, e := range envelopes {
+		for _, e := range texts {
 			s, err := certificate.Read(e)
 			list = append(list, certificate.Result{Signed: s, Err: err})
 		}
@@ -130,12 +141,12 @@ func (a *app) believed(c *cobra.Command, names []string, f pageFlags, now time.T
 		if err != nil {
 			return nil, err
 		}
-		list = certificate.VerifyAll(envelopes, ring, now, nil)
+		list = certificate.VerifyAll(texts, ring, now, nil)
 	}
 	status := exitOK
 	for i, r := range list {
-		if failed := checked(places[i], r); failed.Error != nil {
-			a.report(inFile(places[i], failed.Error))
+		if failed := checked(read[i].place, r); failed.Error != nil {
+			a.report(inFile(read[i].place, failed.Error))
 			status = max(status, ExitCode(failed.Error))
 		}
 	}
@@ -143,38 +154,6 @@ func (a *app) believed(c *cobra.Command, names []string, f pageFlags, now time.T
 		return nil, &StatusError{Status: status}
 	}
 	return list, nil
-}
-
-// envelopes are those in files, with where each stands.
-func (a *app) envelopes(names []string) (list [][]byte, places []string, err error) {
-	for _, name := range names {
-		files, err := certificateFiles(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, file := range files {
-			data, err := a.readUpTo(file, certificate.MaxBundle, "a certificate")
-			if err != nil {
-				return nil, nil, err
-			}
-			split, err := certificate.Split(data)
-			if err != nil {
-				var f *certificate.Failure
-				if errors.As(err, &f) {
-					return nil, nil, inFile(file, f.Err)
-				}
-				return nil, nil, err
-			}
-			for i, e := range split {
-				place := file
-				if len(split) > 1 {
-					place = fmt.Sprintf("%s, certificate %d", file, i+1)
-				}
-				list, places = append(list, e), append(places, place)
-			}
-		}
-	}
-	return list, places, nil
 }
 
 // subjectOf is the certificate that a page is asked of, with those of its nodes.
