@@ -120,6 +120,9 @@ func hasCondition(list []muster.Condition, code string) bool {
 	return slices.ContainsFunc(list, func(c muster.Condition) bool { return c.Code == code })
 }
 
+// notDisturbed: who is disturbed is measured again, to see whether it still is.
+func notDisturbed(c muster.Condition) bool { return c.Code != muster.CaveatDisturbed }
+
 // chooseIdle picks machines of one class that may be measured: those first that were
 // not measured for the longest time, and with them others of the class, so that there
 // is something to compare them with. None of them was measured lately: none is chosen.
@@ -141,7 +144,7 @@ func (s *Service) chooseIdle(machines []muster.Machine, last map[muster.MachineI
 	var free []muster.Machine
 	for _, m := range machines {
 		f := m.Facts
-		if m.Phase != muster.MachineFree || m.Intent != muster.IntentNone || len(m.Conditions) > 0 || f.Oversubscribed || f.Service || used[host(m)] || now.Sub(m.PhaseSince) < after || now.Sub(s.tried[m.ID]) < idleAgain {
+		if m.Phase != muster.MachineFree || m.Intent != muster.IntentNone || slices.ContainsFunc(m.Conditions, notDisturbed) || f.Oversubscribed || f.Service || used[host(m)] || now.Sub(m.PhaseSince) < after || now.Sub(s.tried[m.ID]) < idleAgain {
 			continue
 		}
 		free = append(free, m)

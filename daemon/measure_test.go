@@ -520,25 +520,6 @@ func (s *measuredSite) scale(by int) {
 	}
 }
 
-// manifest reads the present certificate of the cluster.
-func (s *measuredSite) manifest() muster.Certificate {
-	s.t.Helper()
-	_, _, certs := s.look()
-	var out []muster.Certificate
-	err := s.srv.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
-		for _, c := range certs {
-			if c.Kind == muster.CertifiesCluster {
-				out, err = tx.CertificateContents(c.ID)
-			}
-		}
-		return err
-	})
-	if err != nil || len(out) != 1 {
-		s.t.Fatal(len(out), err)
-	}
-	return out[0]
-}
-
 // usable fails if the scheduler keeps jobs from a node that nobody measures.
 func (s *measuredSite) usable() {
 	s.t.Helper()

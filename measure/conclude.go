@@ -304,10 +304,12 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 	return tx.PutCluster(c, text+", "+string(m.Manifest))
 }
 
-// condemned tells what a node is condemned for; "" if it is not.
+// condemned tells what a node is condemned for; "" if it is not. Whose processors
+// others used is not called slow: but who calculates wrongly is wrong.
 func condemned(c muster.Certificate) string {
+	disturbed := slices.ContainsFunc(c.Caveats, func(v muster.Caveat) bool { return v.Code == muster.CaveatDisturbed })
 	for _, f := range c.Findings {
-		if f.Code == validate.WrongResult || f.Code == validate.SlowNode && f.Confirmed && f.Node == c.Node {
+		if f.Code == validate.WrongResult || f.Code == validate.SlowNode && f.Confirmed && f.Node == c.Node && !disturbed {
 			return f.Text
 		}
 	}
