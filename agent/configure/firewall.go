@@ -3,8 +3,6 @@ package configure
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/muster-hpc/muster/wire"
 )
@@ -40,42 +38,41 @@ func (c *Configurer) openGate(ctx context.Context, cfg *wire.NodeConfig) error {
 
 // firewallRules replace the table as a whole, in one transaction.
 //
-// They are loaded while the agent talks to the server. To connection tracking,
-// which begins with them, the answer it waits for is a new connection from
-// outside, so what belongs to a TCP connection is told by its flags: a packet
-// without SYN opens nothing. Messages between nodes are not tracked at all,
-// which would only cost them time.
+// Connections are not tracked: that would cost each message between nodes, also
+// untracked ones, a tenth of its time. What belongs to a TCP connection is told by
+// its flags, as a packet without SYN opens nothing; so is what is under way when
+// the rules come, such as the agent's own word with the server. Answers by UDP come
+// from whom a node asked: that is kept for as long as a resolver waits.
 func firewallRules(cfg *wire.NodeConfig, gate bool) string {
-	inside := []string{`"lo"`}
+	inside := "\t\tiifname \"lo\" accept\n"
 	if cfg.Interface != "" {
-		inside = append(inside, strconv.Quote(cfg.Interface))
+		inside = fmt.Sprintf("\t\tiifname %q accept\n", cfg.Interface) + inside
 	}
-	set := strings.Join(inside, ", ")
-	var b strings.Builder
-	fmt.Fprintf(&b, `table inet muster
-delete table inet muster
-table inet muster {
-	chain untracked-in {
-		type filter hook prerouting priority raw; policy accept;
-		iifname { %[1]s } notrack
+	input := "\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n" + gateRule(cfg, gate) + inside
+	const begin = "table inet muster\ndelete table inet muster\ntable inet muster {\n"
+	if cfg.Management == "" {
+		return begin + input + "\t}\n}\n"
 	}
-	chain untracked-out {
-		type filter hook output priority raw; policy accept;
-		oifname { %[1]s } notrack
+	return begin + fmt.Sprintf(`	set asked {
+		type ipv4_addr . inet_service . inet_service
+		flags dynamic, timeout
+		timeout 1m
+		size 65536
 	}
-	chain input {
-		type filter hook input priority filter; policy drop;
-%[2]s		iifname { %[1]s } accept
-		ct state established,related accept
-`, set, gateRule(cfg, gate))
-	if cfg.Management != "" {
-		name := strconv.Quote(cfg.Management)
-		fmt.Fprintf(&b, "\t\tiifname %s tcp dport 22 accept\n", name)
-		fmt.Fprintf(&b, "\t\tiifname %s tcp flags & (syn | rst | ack) != syn accept\n", name)
-		fmt.Fprintf(&b, "\t\tiifname %s meta l4proto { 1, 58 } accept\n", name)
+	chain output {
+		type filter hook output priority filter; policy accept;
+		oifname %[1]q meta l4proto udp update @asked { ip daddr . udp dport . udp sport }
 	}
-	b.WriteString("\t}\n}\n")
-	return b.String()
+	chain outside {
+		tcp dport 22 accept
+		tcp flags & (syn | rst | ack) != syn accept
+		meta l4proto { 1, 58 } accept
+		ip saddr . udp sport . udp dport @asked accept
+	}
+%[2]s		iifname %[1]q jump outside
+	}
+}
+`, cfg.Management, input)
 }
 
 // gateRule refuses at once, so that who asks again soon is not kept waiting.

@@ -241,9 +241,9 @@ func TestFirewallRules(t *testing.T) {
 	t.Parallel()
 	rules := firewallRules(config(), false)
 	for _, want := range []string{
-		"policy drop", `iifname { "lo", "msg0" } accept`, `iifname "mgmt0" tcp dport 22 accept`,
-		`iifname "mgmt0" tcp flags & (syn | rst | ack) != syn accept`, `iifname { "lo", "msg0" } notrack`,
-		"ct state established,related accept", "delete table inet muster",
+		"policy drop", `iifname "lo" accept`, `iifname "msg0" accept`, `iifname "mgmt0" jump outside`, "tcp dport 22 accept",
+		"tcp flags & (syn | rst | ack) != syn accept", `oifname "mgmt0" meta l4proto udp update @asked`, "@asked accept",
+		"delete table inet muster",
 	} {
 		if !strings.Contains(rules, want) {
 			t.Errorf("no %q in\n%s", want, rules)
@@ -251,6 +251,9 @@ func TestFirewallRules(t *testing.T) {
 	}
 	if strings.Contains(rules, `iifname "mgmt0" accept`) {
 		t.Error("everything is open to the management network")
+	}
+	if strings.Contains(rules, "ct state") {
+		t.Error("connections are tracked, which every message pays for")
 	}
 }
 
