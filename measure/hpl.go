@@ -163,9 +163,7 @@ func (j *job) hplRun(ctx context.Context, s *subject, run hpl.Run, n int) error 
 	if out.Problem != "" {
 		j.r.c.Log.Warn("a launch of HPL failed", "cluster", j.cluster, "launch", o.ID, "error", out.Problem)
 	}
-	if h.path != os.DevNull {
-		_ = os.Remove(h.path)
-	}
+	_ = os.Remove(h.path)
 	b, err := json.Marshal(out)
 	if err != nil {
 		return err

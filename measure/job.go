@@ -32,7 +32,7 @@ type job struct {
 // heard is the outcome of a launch.
 type heard struct {
 	end  wire.LaunchEnd
-	path string // of what was printed
+	path string // of what was printed, removed by who has read it; "": nothing was
 }
 
 // errStale ends a job whose measuring is not wanted any more.
@@ -195,7 +195,7 @@ func (j *job) launch(ctx context.Context, s *subject, o *wire.LaunchOrder) (hear
 				return heard{}, err
 			}
 		case <-end:
-			return heard{end: wire.LaunchEnd{ID: o.ID, Exit: -1, Error: "the agent of " + s.launcher + " did not say how it went"}, path: os.DevNull}, nil
+			return heard{end: wire.LaunchEnd{ID: o.ID, Exit: -1, Error: "the agent of " + s.launcher + " did not say how it went"}}, nil
 		}
 	}
 }
