@@ -50,6 +50,12 @@ type Circumstances struct {
 	// Oversubscribed: the machine has fewer cores than it was promised.
 	Oversubscribed bool   `json:"oversubscribed,omitempty"`
 	Probe          *Probe `json:"probe,omitempty"`
+	// Scratch is where the node's programs put files for a while, and what figures of
+	// disks are of.
+	Scratch *Scratch `json:"scratch,omitempty"`
+	// Tools are programs of others that the image has for measuring, each with its
+	// version.
+	Tools []string `json:"tools,omitempty"`
 	// Host names the conditions, as they are called here, that are those of the
 	// whole host of which the machine is a slice: others may change or use them.
 	Host []string `json:"host,omitempty"`
@@ -88,6 +94,16 @@ type Probe struct {
 	Source   string `json:"source,omitempty"` // digest of its source
 	Compiler string `json:"compiler,omitempty"`
 	Flags    string `json:"flags,omitempty"` // of the compiler
+}
+
+// Scratch is a folder for files that are gone with the node.
+type Scratch struct {
+	Path string `json:"path"`
+	Type string `json:"type,omitempty"` // of the file system, as the kernel calls it
+	// Memory: the file system is in memory. Direct: files can be read and written past
+	// the page cache; where they cannot, figures are those of the cache, too.
+	Memory bool `json:"memory,omitempty"`
+	Direct bool `json:"direct,omitempty"`
 }
 
 // Bounded are the circumstances as far as a node can be believed: what no machine is
@@ -136,7 +152,12 @@ func (c Circumstances) Bounded() Circumstances {
 	if c.BLAS != nil {
 		c.BLAS = &Library{File: oneLine(c.BLAS.File), Config: oneLine(c.BLAS.Config)}
 	}
-	c.Flags, c.Host, c.Differ = shortWords(c.Flags), shortWords(c.Host), shortWords(c.Differ)
+	if c.Scratch != nil {
+		s := *c.Scratch
+		s.Path, s.Type = oneLine(s.Path), oneLine(s.Type)
+		c.Scratch = &s
+	}
+	c.Flags, c.Host, c.Differ, c.Tools = shortWords(c.Flags), shortWords(c.Host), shortWords(c.Differ), shortWords(c.Tools)
 	return c
 }
 

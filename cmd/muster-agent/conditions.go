@@ -7,6 +7,9 @@ import (
 	"os"
 
 	"github.com/muster-hpc/muster/agent/conditions"
+	"github.com/muster-hpc/muster/agent/disk"
+	"github.com/muster-hpc/muster/agent/sockets"
+	"github.com/muster-hpc/muster/agent/tool"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -21,5 +24,13 @@ func tellConditions(ctx context.Context, out io.Writer) error {
 	var s conditions.Source
 	c := s.Read()
 	c.Topology = s.Topology(ctx)
+	for _, name := range []string{disk.Program, sockets.Program} {
+		if v := tool.Version(ctx, name); v != "" {
+			c.Tools = append(c.Tools, v)
+		}
+	}
+	if where := disk.Root("").Scratch(); where.Path != "" {
+		c.Scratch = &where
+	}
 	return json.NewEncoder(out).Encode(wire.NodeConditions{Host: host, Conditions: c, Counters: s.Counters()})
 }

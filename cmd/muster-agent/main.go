@@ -20,11 +20,13 @@ var version string
 
 const usageText = `muster-agent keeps this node in touch with its Muster server.
 
-usage: muster-agent [run|show|conditions|version] [--seed FILE] [--state DIR]
+usage: muster-agent [run|show|conditions|disk|net|version] [--seed FILE] [--state DIR]
 
   run      join the server and stay (what the service does; the default)
   show     what this node is, what it was told, and when the server last answered
   conditions  what changes the figures of this node, as one line of JSON
+  disk, net  measure this node's disk with fio, and what is between nodes with
+           iperf3: started on all nodes at once, by mpirun
   version  the version of this program
 `
 
@@ -46,6 +48,9 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	name := "run"
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
 		name, args = args[0], args[1:]
+	}
+	if name == "disk" || name == "net" {
+		return status(measure(ctx, name, args, out, errOut), errOut)
 	}
 	var f files
 	set := flag.NewFlagSet("muster-agent", flag.ContinueOnError)
@@ -73,11 +78,18 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "muster-agent has no command %q\n%s", name, usageText)
 		return 2
 	}
-	if err != nil {
+	return status(err, errOut)
+}
+
+// status tells what went wrong, and returns the exit status.
+func status(err error, errOut io.Writer) int {
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return 0
+	default:
 		fmt.Fprintln(errOut, "muster-agent: "+agent.Describe(err))
 		return 1
 	}
-	return 0
 }
 
 func versionText() string {

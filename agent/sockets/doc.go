@@ -1,0 +1,3 @@
+// Package sockets measures what programs reach that send by TCP or UDP, with iperf3
+// between pairs of nodes.
+package sockets

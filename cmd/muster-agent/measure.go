@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster/agent/disk"
+	"github.com/muster-hpc/muster/agent/ranks"
+	"github.com/muster-hpc/muster/agent/sockets"
+)
+
+// measureFlags are what the server says of a launch.
+type measureFlags struct {
+	seed    uint64
+	seconds float64
+	meet    string
+	rounds  string
+}
+
+// measure has this node's disk, or the sockets between nodes, measured by programs of
+// others. It is started on every node at once, by mpirun; the first rank prints what
+// all of them found, as muster-probe does.
+func measure(ctx context.Context, what string, args []string, out, errOut io.Writer) error {
+	var f measureFlags
+	set := flag.NewFlagSet("muster-agent "+what, flag.ContinueOnError)
+	set.SetOutput(errOut)
+	set.Uint64Var(&f.seed, "seed", 1, "for what is drawn by chance")
+	set.Float64Var(&f.seconds, "seconds", 1, "that each figure may take")
+	set.StringVar(&f.meet, "meet", fmt.Sprintf("localhost:%d", sockets.MeetPort), "where the ranks meet, HOST:PORT")
+	set.StringVar(&f.rounds, "rounds", "", "of net: pairs of ranks, such as 0-1 2-3/0-2 1-3")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if !(f.seconds > 0 && f.seconds <= 600) || set.NArg() > 0 {
+		return fmt.Errorf("--seconds is %g, and must be more than 0 and at most 600; %q is not understood", f.seconds, strings.Join(set.Args(), " "))
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	o, err := ranks.FromEnvironment(os.Getenv)
+	if err != nil {
+		return err
+	}
+	o.Host, o.At = host, f.meet
+	w, err := ranks.Meet(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	l := ranks.Launch{Mode: what, Seed: f.seed, Started: time.Now(), Clock: 1e-9}
+	said := ranks.Said{Host: host}
+	if what == "disk" {
+		said.Samples, said.Omitted = disk.Measure(ctx, disk.Options{Seconds: f.seconds, Seed: f.seed, Host: host, Rank: o.Rank})
+	} else if said.Samples, said.Omitted, err = sockets.Measure(ctx, w, sockets.Options{Seconds: f.seconds, Rounds: f.rounds}); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return w.Tell(out, l, said)
+}
