@@ -18,6 +18,9 @@ func (s *subject) candidates(said measured) []validate.Candidate {
 	ranks, library, transport := map[string]validate.RankFacts{}, "", map[string][]string{}
 	var build validate.Launch
 	for _, l := range said.first {
+		if l.Mode == validate.Disk || l.Mode == validate.Net {
+			continue // by programs of others, without MPI
+		}
 		library = l.MPI
 		if build.Source == "" {
 			build = l

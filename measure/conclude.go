@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/validate"
 )
@@ -192,10 +194,33 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	if text := s.leftOut(); text != "" {
 		f.omitted = append(f.omitted, muster.Omission{What: "pairs", Text: text})
 	}
+	f.omitted = append(f.omitted, omitted(said.first)...)
 	if said.failed > 0 {
 		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and left nothing that counts"})
 	}
 	return f, nil
+}
+
+// omitted is what nodes could not measure, with those of one reason together.
+func omitted(launches []validate.Launch) []muster.Omission {
+	hosts := map[muster.Omission][]string{}
+	for _, l := range launches {
+		for _, o := range l.Omitted {
+			k := muster.Omission{What: o.What, Text: o.Text}
+			if !slices.Contains(hosts[k], o.Host) {
+				hosts[k] = append(hosts[k], o.Host)
+			}
+		}
+	}
+	var list []muster.Omission
+	for k, names := range hosts {
+		k.Text = nodeset.Fold(names) + ": " + k.Text
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b muster.Omission) int {
+		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Text, b.Text))
+	})
+	return list
 }
 
 // confirm puts what suspects showed when they were measured again in the place of

@@ -2,6 +2,8 @@ package measure
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"slices"
@@ -100,7 +102,13 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 		for _, n := range st.run.Nodes {
 			o.Hosts = append(o.Hosts, s.nodes[n].Name)
 		}
-		if st.run.Mode != validate.Alone {
+		switch st.run.Mode {
+		case validate.Alone:
+		case validate.Disk, validate.Net:
+			if err := byTools(o); err != nil {
+				return nil, err
+			}
+		default:
 			o.Bind = "core" // a rank that moves has another latency each time
 		}
 		if st.run.Mode == validate.IO {
@@ -113,6 +121,18 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 	// A little longer than the launch: clocks differ.
 	o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, time.Duration(o.Seconds)*time.Second+5*time.Minute)
 	return o, err
+}
+
+// byTools has the agents measure, with programs of others. They know each other by a
+// word that is in no argument: everybody on a node can read those.
+func byTools(o *wire.LaunchOrder) error {
+	word := make([]byte, 16)
+	if _, err := rand.Read(word); err != nil {
+		return err
+	}
+	o.Program, o.Args = "muster-agent", append(o.Args, "--meet", fmt.Sprintf("%s:%d", o.Hosts[0], wire.MeetPort))
+	o.Env = map[string]string{wire.MeetVariable: hex.EncodeToString(word)}
+	return nil
 }
 
 // ioBytes is how much is written in all. It fits into memory, and says so: what is

@@ -43,7 +43,8 @@ func conditions() []condition {
 			return ""
 		}
 	}
-	between := func(_ string, s scope) bool { return s != ofNode }
+	between := func(name string, s scope) bool { return s != ofNode && !named(name, "net") }
+	tools := func(name string, _ scope) bool { return named(name, "disk") || named(name, "net") }
 	return []condition{
 		{name: "certified", of: standing, stops: true, always: true},
 		{name: "probe", of: text(probe), stops: true, always: true},
@@ -62,6 +63,8 @@ func conditions() []condition {
 		{name: "blas", of: text(blas), stops: true, concerns: func(name string, _ scope) bool { return named(name, "dgemm") || named(name, "hpl") }, words: "dgemm"},
 		{name: "mpi", of: text(func(c muster.Circumstances) string { return c.MPI }), stops: true, concerns: between, words: "between nodes"},
 		{name: "transport", of: text(func(c muster.Circumstances) string { return c.Transport }), stops: true, concerns: between, words: "between nodes"},
+		{name: "scratch", of: text(scratch), stops: true, concerns: func(name string, _ scope) bool { return named(name, "disk") }, words: "disk"},
+		{name: "tools", of: text(func(c muster.Circumstances) string { return strings.Join(c.Tools, ", ") }), stops: true, concerns: tools, words: "disk and net"},
 		{name: "nodes", over: nodes, stops: true, concerns: func(_ string, s scope) bool { return s == ofWhole }, words: "the whole cluster"},
 		{name: "distances", over: distances, stops: true, concerns: func(_ string, s scope) bool { return s == ofWhole }, words: "the whole cluster"},
 		{name: "memory", of: number(func(c muster.Circumstances) int { return int(c.Memory) })},
@@ -129,6 +132,22 @@ func blas(c muster.Circumstances) string {
 		return ""
 	}
 	return strings.TrimSpace(c.BLAS.File + " " + c.BLAS.Config)
+}
+
+// scratch is what a file system is like. Where it is mounted changes nothing.
+func scratch(c muster.Circumstances) string {
+	s := c.Scratch
+	if s == nil || s.Type == "" {
+		return ""
+	}
+	words := []string{s.Type}
+	if s.Memory {
+		words = append(words, "in memory")
+	}
+	if !s.Direct {
+		words = append(words, "through the page cache")
+	}
+	return strings.Join(words, ", ")
 }
 
 // pinned is how many processors each rank had: which ones they were differs from

@@ -144,11 +144,14 @@ func (r Rules) figure(f Figure) ([]Judged, error) {
 		if sum.Steadiness != stat.Unknown {
 			m.Interval = &muster.Interval{Low: sum.Interval.Low, High: sum.Interval.High, Level: sum.Interval.Level}
 		}
-		if sum.Steadiness == stat.Unstable && !mayVary(f.Name) {
+		if sum.Steadiness == stat.Unstable && !mayVary(f.Name) && !shown(f.Name) {
 			m.Verdict = muster.GradeUnstable
 		}
 		list = append(list, Judged{Node: s.Node, Metric: m, Deficit: math.NaN(), P: math.NaN(), Adjusted: math.NaN()})
 		logs = append(logs, f.better(sum.Median))
+	}
+	if shown(f.Name) || slices.ContainsFunc(logs, func(v float64) bool { return math.IsInf(v, 0) }) {
+		return list, nil // nothing can be so many times as much as another
 	}
 	if f.History == nil {
 		return list, r.peers(f, list, logs)

@@ -26,6 +26,7 @@ type Launch struct {
 	Samples    []Sample
 	Findings   []Sample // what was wrong: Value means nothing, Check says why
 	Transports []Transport
+	Omitted    []Omitted
 
 	// Unknown counts kinds of lines and metrics that a newer probe may have.
 	Unknown int
@@ -66,6 +67,12 @@ type Transport struct {
 	Set           map[string]string
 	Sent          map[string]int64 // bytes, by network interface
 	TCP           []string         // addresses
+}
+
+// Omitted is something that a node could not measure, which is no failure: its image
+// has no program for it.
+type Omitted struct {
+	Host, What, Text string
 }
 
 // Limits bound what Read takes: a probe that runs wild costs no more than them.
@@ -180,6 +187,8 @@ func (r *launchReader) take(l *line) {
 		r.sample(l)
 	case "transport":
 		r.transport(l)
+	case "omitted":
+		r.omitted(l)
 	case "end":
 		r.ended = true
 		if l.Samples == nil || *l.Samples != r.samples {
@@ -198,7 +207,7 @@ func (r *launchReader) header(l *line) {
 		return
 	}
 	switch l.Mode {
-	case Alone, Pairs, All, IO:
+	case Alone, Pairs, All, IO, Disk, Net:
 	default:
 		r.fail("mode", "there is no mode %q", clip(string(l.Mode)))
 	}
@@ -313,6 +322,20 @@ func (r *launchReader) transport(l *line) {
 	r.launch.Transports = append(r.launch.Transports, Transport{
 		Rank: *l.Rank, PML: l.PML, BTL: l.BTL, MTL: l.MTL, Mapped: l.Mapped, Set: l.Set, Sent: l.Sent, TCP: l.TCP,
 	})
+}
+
+// omitted takes what a node could not measure: once for each rank at most.
+func (r *launchReader) omitted(l *line) {
+	switch {
+	case !r.hosts[l.Host]:
+		r.fail("host", "no rank is on %q", clip(l.Host))
+	case l.What == "" || l.Text == "":
+		r.fail("what", "what was omitted, or why, is missing")
+	case len(r.launch.Omitted) >= r.ranks:
+		r.fail("what", "more was omitted than there are ranks")
+	default:
+		r.launch.Omitted = append(r.launch.Omitted, Omitted{Host: l.Host, What: clip(l.What), Text: clip(l.Text)})
+	}
 }
 
 // finish looks for what did not come.

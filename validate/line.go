@@ -59,6 +59,9 @@ type line struct {
 	TCP    []string          `json:"tcp"`
 
 	Samples *int `json:"samples"`
+
+	What string `json:"what"`
+	Text string `json:"text"`
 }
 
 // decodeLine reads one line. Repeated fields are refused: of two values nobody

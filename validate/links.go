@@ -78,6 +78,10 @@ func (r Rules) Fabric(f Fabric) (FabricJudged, error) {
 	if err != nil {
 		return out, err
 	}
+	if shown(f.Name) || slices.ContainsFunc(pairs, func(p stat.Pair) bool { return !(p.Value > 0) || math.IsInf(p.Value, 0) }) {
+		out.sums(f, tiers)
+		return out, nil
+	}
 	if err := out.blame(r, f, as, pairs, tiers); err != nil {
 		return out, err
 	}
@@ -248,6 +252,36 @@ func (out *FabricJudged) plainTiers(f Fabric, as Figure, tiers []Distance) {
 		if list := f.byLaunch(as, d, nil); len(list) > 0 {
 			out.Tiers = append(out.Tiers, f.tier(as, d, as.better(stat.Median(list)), nil))
 		}
+	}
+}
+
+// sums sums up distances of what has no ratios: the median of all pairs in each
+// launch.
+func (out *FabricJudged) sums(f Fabric, tiers []Distance) {
+	for _, d := range tiers {
+		launches := map[int][]float64{}
+		for _, l := range f.Links {
+			for i, v := range l.Launches {
+				if l.Distance == d && len(l.Which) == len(l.Launches) {
+					launches[l.Which[i]] = append(launches[l.Which[i]], v)
+				}
+			}
+		}
+		m := muster.Metric{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less, Distance: string(d), Verdict: muster.GradeUnknown, Launches: len(launches)}
+		for _, n := range slices.Sorted(maps.Keys(launches)) {
+			v := launches[n]
+			m.ByLaunch = append(m.ByLaunch, stat.Median(v))
+			m.Samples += len(v)
+			if len(m.ByLaunch) == 1 {
+				m.Min, m.Max = v[0], v[0]
+			}
+			m.Min, m.Max = min(m.Min, slices.Min(v)), max(m.Max, slices.Max(v))
+		}
+		if len(m.ByLaunch) == 0 {
+			continue
+		}
+		m.Median = stat.Median(m.ByLaunch)
+		out.Tiers = append(out.Tiers, JudgedTier{Distance: d, Judged: Judged{Metric: m, Deficit: math.NaN(), P: math.NaN(), Adjusted: math.NaN()}})
 	}
 }
 

@@ -2,7 +2,7 @@ package validate
 
 import "strings"
 
-// metricUnits are the metrics of the probe. A star stands for one word.
+// metricUnits are the metrics of launches. A star stands for one word.
 func metricUnits() []struct{ name, unit string } {
 	return []struct{ name, unit string }{
 		{"dgemm", "flop/s"},
@@ -16,6 +16,10 @@ func metricUnits() []struct{ name, unit string } {
 		{"ring.random.latency", "s"}, {"ring.random.bandwidth", "B/s"},
 		{"alltoall", "B/s"},
 		{"io.shared.write", "B/s"}, {"io.shared.read", "B/s"}, {"io.each.write", "B/s"}, {"io.each.read", "B/s"},
+		{"disk.read", "B/s"}, {"disk.write", "B/s"}, {"disk.random.read", "op/s"}, {"disk.random.write", "op/s"},
+		{"disk.latency.read", "s"}, {"disk.latency.read.p99", "s"}, {"disk.latency.write", "s"}, {"disk.latency.write.p99", "s"},
+		{"net.tcp.bandwidth", "B/s"}, {"net.tcp.again", "1"},
+		{"net.udp.bandwidth", "B/s"}, {"net.udp.loss", "1"}, {"net.udp.jitter", "s"},
 	}
 }
 
@@ -35,7 +39,16 @@ func MetricUnit(name string) (string, bool) {
 // asks how long the worst delay of a second was gets another answer each second. It
 // can be low, and is never unstable.
 func mayVary(name string) bool {
-	return strings.HasPrefix(name, "noise.") && name != "noise.median"
+	return strings.HasPrefix(name, "noise.") && name != "noise.median" || strings.HasPrefix(name, "disk.latency.") && strings.HasSuffix(name, ".p99")
+}
+
+// shown tells whether a metric is shown, and not compared with other nodes or other
+// days. What is most often exactly nothing has no ratio to anything: the first packet
+// that is lost would be infinitely worse than none. And iperf3 makes jitter of the
+// last few packets of a test, so that its median says little. A site can promise
+// them: that compares no ratios.
+func shown(name string) bool {
+	return name == "net.tcp.again" || name == "net.udp.loss" || name == "net.udp.jitter"
 }
 
 // LessIsBetter says so of times and lost shares, by their unit.

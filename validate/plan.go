@@ -17,6 +17,8 @@ const (
 	Pairs Mode = "pairs" // nodes with each other, in rounds
 	All   Mode = "all"   // the whole cluster at once
 	IO    Mode = "io"    // files that all of them share
+	Disk  Mode = "disk"  // the scratch of every node by itself, with fio
+	Net   Mode = "net"   // TCP and UDP between two nodes, in rounds, with iperf3
 )
 
 // Launches is how often everything is measured. It is decided here, before the
@@ -36,7 +38,7 @@ func Launches(level muster.Validation) int {
 // budget is how long each metric of a mode may take in one launch.
 func budget(level muster.Validation, m Mode) time.Duration {
 	quick := map[Mode]time.Duration{Alone: 200 * time.Millisecond, Pairs: 50 * time.Millisecond, All: 100 * time.Millisecond}
-	full := map[Mode]time.Duration{Alone: 2 * time.Second, Pairs: 500 * time.Millisecond, All: time.Second, IO: 20 * time.Second}
+	full := map[Mode]time.Duration{Alone: 2 * time.Second, Pairs: 500 * time.Millisecond, All: time.Second, IO: 20 * time.Second, Disk: 2 * time.Second, Net: time.Second}
 	if level == muster.ValidateFull {
 		return full[m]
 	}
@@ -96,7 +98,10 @@ func Plan(places []Place, level muster.Validation, seed uint64, crowd int) []Run
 			modes = append(modes, Pairs, All)
 		}
 		if level == muster.ValidateFull {
-			modes = append(modes, IO)
+			modes = append(modes, IO, Disk)
+			if len(places) > 1 {
+				modes = append(modes, Net)
+			}
 		}
 		r.Shuffle(len(modes), func(i, j int) { modes[i], modes[j] = modes[j], modes[i] })
 		for _, m := range modes {
@@ -104,7 +109,7 @@ func Plan(places []Place, level muster.Validation, seed uint64, crowd int) []Run
 			if crowd > 1 {
 				run.Only, run.Sizes = crowded(m)
 			}
-			if m == Pairs {
+			if m == Pairs || m == Net {
 				moved := make([]Place, len(places))
 				for at, node := range run.Nodes {
 					moved[at] = places[node]
@@ -118,6 +123,15 @@ func Plan(places []Place, level muster.Validation, seed uint64, crowd int) []Run
 		}
 	}
 	return runs
+}
+
+// confirmed are the modes that suspects are measured in again: all that have figures
+// of single nodes.
+func confirmed(level muster.Validation) []Mode {
+	if level == muster.ValidateFull {
+		return []Mode{Alone, Disk}
+	}
+	return []Mode{Alone}
 }
 
 // Confirm says what is launched because some nodes are suspects: they are measured
@@ -136,11 +150,13 @@ func Confirm(places []Place, suspects []int, level muster.Validation, seed uint6
 	all := slices.Concat(suspects, good)
 	var runs []Run
 	for replicate := range Launches(level) {
-		run := Run{Mode: Alone, Seed: r.Uint64(), Budget: budget(level, Alone), Replicate: replicate}
-		for _, at := range r.Perm(len(all)) {
-			run.Nodes = append(run.Nodes, all[at])
+		for _, m := range confirmed(level) {
+			run := Run{Mode: m, Seed: r.Uint64(), Budget: budget(level, m), Replicate: replicate}
+			for _, at := range r.Perm(len(all)) {
+				run.Nodes = append(run.Nodes, all[at])
+			}
+			runs = append(runs, run)
 		}
-		runs = append(runs, run)
 	}
 	return runs
 }

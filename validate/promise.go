@@ -257,6 +257,9 @@ func withPromise(j *Judged, class string, promises Promises) {
 	j.Deficit = 1 - m.Median/p.Value
 	if m.Less {
 		j.Deficit = 1 - p.Value/m.Median
+		if m.Median == 0 {
+			j.Deficit = math.NaN() // better than anything that can be promised
+		}
 	}
 	if takes { // by no chance, but by what was promised
 		m.Verdict, j.P, j.Adjusted = grade, math.NaN(), math.NaN()

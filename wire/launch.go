@@ -73,6 +73,14 @@ const (
 	MaxLaunchInput = 8 << 20
 )
 
+// Where the agents of a launch meet that measure with programs of others: a port of
+// the first node, and the variable with the word that they know each other by. The
+// ports after it are those of iperf3's servers.
+const (
+	MeetPort     = 15200
+	MeetVariable = "MUSTER_MEET"
+)
+
 // NodeConditions are what changes the figures of a node, as it sees itself. Each
 // node prints one as a line.
 type NodeConditions struct {

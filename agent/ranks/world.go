@@ -12,24 +12,24 @@ import (
 	"net"
 	"strconv"
 	"time"
-)
 
-// TokenVariable holds what the ranks of a launch know each other by: whoever else is
-// on the nodes must not be able to answer for one of them.
-const TokenVariable = "MUSTER_MEET"
+	"github.com/muster-hpc/muster/wire"
+)
 
 // Options say who meets whom.
 type Options struct {
 	Rank, Size int
 	Host       string // this node's name
 	At         string // HOST:PORT of the first rank
-	Token      string
+	// Token is what the ranks of a launch know each other by: whoever else is on the
+	// nodes must not be able to answer for one of them.
+	Token string
 }
 
 // FromEnvironment reads from the variables of a launch which rank this is of how
 // many. Without mpirun it is the only one.
 func FromEnvironment(getenv func(string) string) (Options, error) {
-	o := Options{Size: 1, Token: getenv(TokenVariable)}
+	o := Options{Size: 1, Token: getenv(wire.MeetVariable)}
 	size := cmp.Or(getenv("OMPI_COMM_WORLD_SIZE"), "1")
 	rank := cmp.Or(getenv("OMPI_COMM_WORLD_RANK"), getenv("PMIX_RANK"), "0")
 	var err error
@@ -76,7 +76,7 @@ func Meet(ctx context.Context, o Options) (*World, error) {
 		return w, nil
 	}
 	if o.Token == "" {
-		return nil, errors.New(TokenVariable + " is not set: it is what the ranks of a launch know each other by")
+		return nil, errors.New(wire.MeetVariable + " is not set: it is what the ranks of a launch know each other by")
 	}
 	within, cancel := context.WithTimeout(ctx, meetWithin)
 	defer cancel()

@@ -11,18 +11,15 @@ import (
 
 	"github.com/muster-hpc/muster/agent/ranks"
 	"github.com/muster-hpc/muster/agent/tool"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // Program is what measures.
 const Program = "iperf3"
 
 // firstPort is the first of a range of our own, below those that the kernel gives to
-// others; the ranks of a launch meet at the port before it. Each test has its port:
-// none meets the server of the one before it.
-const firstPort = 15201
-
-// MeetPort is where the ranks of a launch meet, on the first of them.
-const MeetPort = firstPort - 1
+// others. Each test has its port: none meets the server of the one before it.
+const firstPort = wire.MeetPort + 1
 
 // datagram is how large those of UDP are: they fit through any network whole.
 const datagram = 1400

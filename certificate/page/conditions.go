@@ -88,6 +88,7 @@ func conditionName(tag string) string {
 		"cache": "Last-level cache", "clock": "Clock", "huge_pages": "Large pages", "virtualization": "Runs in", "hypervisor": "Hypervisor",
 		"flags": "Processor's flags", "kernel": "Kernel", "image": "Image", "blas": "Linear algebra", "mpi": "MPI", "transport": "Messages were carried by",
 		"pinning": "Processors of each rank", "neighbours": "Neighbours on the host", "shared": "Shared with others", "oversubscribed": "Oversubscribed", "probe": "Measured by",
+		"scratch": "Scratch of the node", "tools": "Measured by, too",
 	}
 	if name := known[tag]; name != "" {
 		return name
@@ -120,9 +121,21 @@ func conditionText(tag string, v reflect.Value) string {
 		return join("; ", x.File, x.Config)
 	case *muster.Probe:
 		return join("; ", x.Compiler, x.Flags, prefix("source ", x.Source))
+	case *muster.Scratch:
+		medium, cached := "", ""
+		if x.Memory {
+			medium = "in memory"
+		}
+		if !x.Direct {
+			cached = "through the page cache"
+		}
+		return join(", ", x.Path, x.Type, medium, cached)
 	case *int:
 		return fmt.Sprint(*x)
 	case []string:
+		if tag == "tools" {
+			return strings.Join(x, ", ")
+		}
 		return strings.Join(x, " ")
 	case bool:
 		return "yes"

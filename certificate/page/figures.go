@@ -157,7 +157,7 @@ func fullest(list []figure, name string) (figure, bool) {
 }
 
 // panels is how many figures are drawn with bars.
-const panels = 8
+const panels = 10
 
 // important are the figures that are drawn: those that most ask for, the indices of
 // single cores, and then what is wrong and would not be seen otherwise.
@@ -180,6 +180,10 @@ func important(list []figure) []figure {
 	}
 	compiled, ok := fullest(list, "mix.O3")
 	take(compiled, ok)
+	for _, name := range []string{"disk.read", "disk.random.read"} {
+		f, ok := fullest(list, name)
+		take(f, ok)
+	}
 	for _, grade := range muster.Grades() {
 		for _, f := range list {
 			if !seen[family(f.figureKey.Name)] && f.grade() == grade {

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/agent/disk"
 	"github.com/muster-hpc/muster/agent/ranks"
 	"github.com/muster-hpc/muster/agent/sockets"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // measureFlags are what the server says of a launch.
@@ -31,7 +32,7 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 	set.SetOutput(errOut)
 	set.Uint64Var(&f.seed, "seed", 1, "for what is drawn by chance")
 	set.Float64Var(&f.seconds, "seconds", 1, "that each figure may take")
-	set.StringVar(&f.meet, "meet", fmt.Sprintf("localhost:%d", sockets.MeetPort), "where the ranks meet, HOST:PORT")
+	set.StringVar(&f.meet, "meet", fmt.Sprintf("localhost:%d", wire.MeetPort), "where the ranks meet, HOST:PORT")
 	set.StringVar(&f.rounds, "rounds", "", "of net: pairs of ranks, such as 0-1 2-3/0-2 1-3")
 	if err := set.Parse(args); err != nil {
 		return err

@@ -139,7 +139,7 @@ func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOr
 		s.hosts = append(s.hosts, w.nodes[nodeName{cluster, h}])
 	}
 	w.mu.Unlock()
-	if o.Program == "muster-agent" {
+	if o.Program == "muster-agent" && o.Args[0] == "conditions" {
 		s.conditions()
 		return
 	}
@@ -158,18 +158,78 @@ func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOr
 			s.sample(map[string]any{"metric": "stream.triad", "unit": "B/s", "rank": i, "host": s.names[i], "size": 1 << 20, "threads": 4}, 2e10*s.speed(i))
 		}
 	case "pairs":
-		for round, text := range strings.Split(strings.TrimSpace(o.Input), "/") {
-			for _, pair := range strings.Fields(text) {
-				var a, b int
-				if n, _ := fmt.Sscanf(pair, "%d-%d", &a, &b); n == 2 {
-					s.sample(map[string]any{"metric": "pair.bandwidth", "unit": "B/s", "rank": a, "host": s.names[a], "peer_rank": b, "peer": s.names[b], "size": 2000000, "round": round}, 1e9*min(s.speed(a), s.speed(b))*(1-s.w.lacks(s.hosts[a], s.hosts[b])))
-				}
+		s.pairs(o.Input, func(a, b, round int) {
+			s.sample(s.between(a, b, round, "pair.bandwidth", "B/s", 2000000), 1e9*min(s.speed(a), s.speed(b))*(1-s.w.lacks(s.hosts[a], s.hosts[b])))
+		})
+	case "net":
+		s.pairs(o.Input, func(a, b, round int) {
+			for _, way := range [][2]int{{a, b}, {b, a}} {
+				s.sockets(way[0], way[1], round)
 			}
+		})
+	case "disk":
+		for i := range s.names {
+			s.disk(i)
+		}
+	case "io":
+		for _, metric := range []string{"io.shared.write", "io.shared.read", "io.each.write", "io.each.read"} {
+			s.sample(map[string]any{"metric": metric, "unit": "B/s", "size": 256 << 20}, 5e8*s.speed(0))
 		}
 	case "all":
 		s.sample(map[string]any{"metric": "ring.natural.bandwidth", "unit": "B/s", "size": 2000000}, 1e9*s.speed(0))
 	}
 	s.say("end", map[string]any{"samples": s.samples})
+}
+
+// pairs does something with each pair of the rounds that were asked for.
+func (s *speaker) pairs(rounds string, do func(a, b, round int)) {
+	for round, text := range strings.Split(strings.TrimSpace(rounds), "/") {
+		for _, pair := range strings.Fields(text) {
+			var a, b int
+			if n, _ := fmt.Sscanf(pair, "%d-%d", &a, &b); n == 2 {
+				do(a, b, round)
+			}
+		}
+	}
+}
+
+// between begins a sample of what is between two ranks.
+func (s *speaker) between(a, b, round int, metric, unit string, size int64) map[string]any {
+	return map[string]any{"metric": metric, "unit": unit, "rank": a, "host": s.names[a], "peer_rank": b, "peer": s.names[b], "size": size, "round": round}
+}
+
+// sockets are the figures of one way between two nodes. Most launches lose nothing.
+func (s *speaker) sockets(a, b, round int) {
+	const datagram = 1400
+	speed := min(s.speed(a), s.speed(b))
+	s.sample(s.between(a, b, round, "net.tcp.bandwidth", "B/s", 0), 1.2e9*speed)
+	s.sample(s.between(a, b, round, "net.tcp.again", "1", 0), 0)
+	loss := 0.0
+	if s.r.Float64() < 0.2 {
+		loss = 1e-4 * s.r.Float64()
+	}
+	s.sample(s.between(a, b, round, "net.udp.bandwidth", "B/s", datagram), 1.25e8*min(1, speed)*(1-loss))
+	s.sample(s.between(a, b, round, "net.udp.loss", "1", datagram), loss)
+	s.sample(s.between(a, b, round, "net.udp.jitter", "s", datagram), 5e-6*math.Exp(s.r.NormFloat64()))
+}
+
+// disk are the figures of a node's disk.
+func (s *speaker) disk(i int) {
+	const block, page = 1 << 20, 4 << 10
+	of := func(metric, unit string, size int64) map[string]any {
+		return map[string]any{"metric": metric, "unit": unit, "rank": i, "host": s.names[i], "size": size}
+	}
+	s.sample(of("disk.read", "B/s", block), 3e9*s.speed(i))
+	s.sample(of("disk.write", "B/s", block), 2e9*s.speed(i))
+	s.sample(of("disk.random.read", "op/s", page), 4e5*s.speed(i))
+	s.sample(of("disk.random.write", "op/s", page), 2e5*s.speed(i))
+	for _, waits := range []struct {
+		metric  string
+		seconds float64
+	}{{"disk.latency.read", 8e-5}, {"disk.latency.write", 2e-5}} {
+		s.sample(of(waits.metric, "s", page), waits.seconds/s.speed(i))
+		s.sample(of(waits.metric+".p99", "s", page), 3*waits.seconds/s.speed(i))
+	}
 }
 
 // argument is the value of a flag.
@@ -212,6 +272,8 @@ func (s *speaker) conditions() {
 	for i, h := range s.names {
 		c := wire.NodeConditions{Host: h, Conditions: muster.Circumstances{Kernel: "fake", Virtualization: "none"}}
 		if m := s.hosts[i]; m != nil {
+			c.Conditions.Scratch = &muster.Scratch{Path: "/scratch", Type: "fake", Direct: true}
+			c.Conditions.Tools = []string{"fio-fake", "iperf fake"}
 			c.Conditions.Processor, c.Conditions.Cores, c.Conditions.Threads = m.facts.Processor, m.facts.Cores, m.facts.Threads
 		}
 		_ = s.out.Encode(c)
