@@ -54,7 +54,7 @@ have in common is told by many machines of each: compare the classes.`,
 	c.Flags().StringSliceVar(&q.Across, "across", nil, "conditions whose difference is what is compared: processor,cores")
 	c.Flags().StringVar(&q.Metric, "metric", "", "only this metric, or those whose names begin so before a dot: stream")
 	_ = c.RegisterFlagCompletionFunc("across", cobra.FixedCompletions([]string{
-		"provider", "processor", "sockets", "cores", "threads", "numa", "cache", "clock", "huge_pages", "virtualization", "hypervisor", "pinning", "blas", "mpi", "transport", "nodes", "distances",
+		"provider", "processor", "sockets", "cores", "threads", "numa", "cache", "clock", "huge_pages", "virtualization", "hypervisor", "pinning", "blas", "mpi", "transport", "scratch", "tools", "nodes", "distances",
 	}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("metric", cobra.NoFileCompletions)
 	return c

@@ -156,7 +156,10 @@ func (m *meter) ask(ctx context.Context, round int, p pair) {
 		s.Value, s.Min, s.Max, s.N, s.Seconds, s.Check = t.rate, t.low, t.high, t.parts, t.seconds, "bytes that came, as their receiver counted them"
 		again := sample("net.tcp.again", "1", 0)
 		again.Value, again.Min, again.Max, again.Seconds, again.Check = t.again, t.again, t.again, t.seconds, "segments, as the sender's kernel counted them"
-		m.samples = append(m.samples, s, again)
+		m.samples = append(m.samples, s)
+		if t.again >= 0 {
+			m.samples = append(m.samples, again)
+		}
 
 		rate := min(mostRate, math.Floor(8*t.rate/2))
 		var u udp

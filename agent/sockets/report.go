@@ -42,7 +42,8 @@ type tcp struct {
 	rate, low, high float64 // B/s that came, and the extremes of parts of the test
 	parts           int
 	seconds         float64
-	// again is the share of segments that were sent again.
+	// again is the share of segments that were sent again; negative: that cannot be
+	// told.
 	again float64
 }
 
@@ -82,7 +83,7 @@ func readTCP(out []byte) (tcp, error) {
 	if !believable(t.rate) || !(t.seconds > 0 && t.seconds < 1e6) {
 		return tcp{}, fmt.Errorf("iperf3 says %g bytes per second over %g s", t.rate, t.seconds)
 	}
-	t.low, t.high = t.rate, t.rate
+	t.low, t.high, t.again = t.rate, t.rate, -1
 	for _, i := range r.Intervals[:min(len(r.Intervals), mostParts)] {
 		if v := i.Sum.Bits / 8; believable(v) {
 			t.low, t.high = min(t.low, v), max(t.high, v)

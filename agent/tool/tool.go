@@ -39,7 +39,7 @@ func Run(ctx context.Context, files []*os.File, name string, args ...string) ([]
 	case err != nil && ctx.Err() != nil:
 		err = fmt.Errorf("%s was ended: %w", name, context.Cause(ctx))
 	case err != nil:
-		words := strings.Join(strings.Fields(strings.ToValidUTF8(complaint.String(), "")), " ")
+		words := strings.Join(strings.Fields(strings.ToValidUTF8(complaint.kept.String(), "")), " ")
 		if len(words) > mostWords {
 			words = strings.ToValidUTF8(words[:mostWords], "") + "..."
 		}
@@ -50,7 +50,7 @@ func Run(ctx context.Context, files []*os.File, name string, args ...string) ([]
 	case out.cut:
 		err = fmt.Errorf("%s printed more than %d bytes", name, Most)
 	}
-	return out.Bytes(), err
+	return out.kept.Bytes(), err
 }
 
 // Version is the first line that a program says of its version; "" if it is not
@@ -74,9 +74,10 @@ func There(name string) bool {
 	return err == nil || errors.Is(err, exec.ErrDot)
 }
 
-// bounded keeps the beginning.
+// bounded keeps the beginning. The buffer is not embedded: io.Copy would fill it past
+// Write.
 type bounded struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	left int
 	cut  bool
 }
@@ -87,6 +88,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 		p, b.cut = p[:b.left], true
 	}
 	b.left -= len(p)
-	b.Buffer.Write(p)
+	b.kept.Write(p)
 	return n, nil
 }
