@@ -341,6 +341,83 @@ func TestMeasuredOnRequest(t *testing.T) {
 	})
 }
 
+// Level full measures what quick does, and shared files, disks and sockets; what is
+// most often nothing is shown and not judged, and a weak disk is found by its figures.
+func TestMeasuredInFull(t *testing.T) {
+	t.Parallel()
+	measured(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, map[string]any{"nodes": 8, "validate": "full", "if-slow": "deliver"}, func(s *measuredSite) {
+		slow := s.weaken()
+		c := s.until("handed over", isReady)
+		if m := c.Measuring; m.Phase != muster.MeasuringDone || m.Failed > 0 || len(m.Low) != 1 || m.Low[0].Machine != slow {
+			t.Fatalf("%+v", m)
+		}
+		_, _, certs := s.look()
+		disks := 0
+		for _, row := range certs {
+			cert := s.content(row.ID)
+			if len(cert.Omitted) > 0 {
+				t.Errorf("omitted: %+v", cert.Omitted)
+			}
+			if cert.Kind == muster.CertifiesCluster {
+				s.sockets(cert)
+				continue
+			}
+			if cert.Conditions.Scratch == nil || len(cert.Conditions.Tools) != 2 {
+				t.Errorf("%+v", cert.Conditions)
+			}
+			for _, m := range cert.Metrics {
+				if strings.HasPrefix(m.Name, "disk.") {
+					disks++
+					if m.Launches != 15 || (m.Verdict == muster.GradeLow) != (cert.Machine == slow) {
+						t.Errorf("%s of %s: %+v", m.Name, cert.Node, m)
+					}
+				}
+			}
+		}
+		if disks != 8*8 {
+			t.Errorf("%d figures of disks of 8 nodes", disks)
+		}
+	})
+}
+
+// sockets looks at what a cluster's certificate says of TCP and UDP.
+func (s *measuredSite) sockets(cert muster.Certificate) {
+	s.t.Helper()
+	judged := map[string]bool{"net.tcp.bandwidth": true, "net.tcp.again": false, "net.udp.bandwidth": true, "net.udp.loss": false, "net.udp.jitter": false}
+	found := map[string]int{}
+	for _, m := range cert.Pairs.Metrics {
+		want, ok := judged[m.Name]
+		if !ok {
+			continue
+		}
+		found[m.Name]++
+		if m.Launches != 15 || len(m.ByLaunch) != 15 || !want && m.Verdict != muster.GradeUnknown {
+			s.t.Errorf("%+v", m)
+		}
+	}
+	if len(found) != len(judged) {
+		s.t.Errorf("between nodes there is only %v", found)
+	}
+	for _, f := range cert.Findings {
+		if want, ok := judged[f.Metric]; ok && !want {
+			s.t.Errorf("somebody was suspected: %+v", f)
+		}
+	}
+}
+
+// content reads a certificate.
+func (s *measuredSite) content(id muster.CertificateID) muster.Certificate {
+	s.t.Helper()
+	var list []muster.Certificate
+	if err := s.srv.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.CertificateContents(id)
+		return err
+	}); err != nil || len(list) != 1 {
+		s.t.Fatalf("%d certificates %s: %v", len(list), id, err)
+	}
+	return list[0]
+}
+
 // Only the node that was asked may say how a launch went, and only of that launch.
 func TestWhoMayAnswer(t *testing.T) {
 	t.Parallel()

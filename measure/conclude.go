@@ -201,6 +201,9 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	return f, nil
 }
 
+// mostOmissions of launches are told: words of nodes could be others each time.
+const mostOmissions = 20
+
 // omitted is what nodes could not measure, with those of one reason together.
 func omitted(launches []validate.Launch) []muster.Omission {
 	hosts := map[muster.Omission][]string{}
@@ -220,7 +223,7 @@ func omitted(launches []validate.Launch) []muster.Omission {
 	slices.SortFunc(list, func(a, b muster.Omission) int {
 		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Text, b.Text))
 	})
-	return list
+	return list[:min(len(list), mostOmissions)]
 }
 
 // confirm puts what suspects showed when they were measured again in the place of

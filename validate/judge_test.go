@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -221,6 +222,47 @@ func TestExtremesMayVary(t *testing.T) {
 		}
 		if got := judged[0].Metric.Verdict; got != want {
 			t.Errorf("%s is %s", name, got)
+		}
+	}
+}
+
+// What is most often nothing has no ratio to anything: it is shown, and nobody is
+// suspected for it, with a history and without. A promise is kept or broken all the
+// same.
+func TestNothingIsNoFigureToCompare(t *testing.T) {
+	t.Parallel()
+	zeros := []float64{0, 0, 0, 0, 0, 0}
+	some := []float64{0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
+	for name, others := range map[string][]float64{"net.udp.loss": zeros, "net.tcp.again": some, "noise.share": zeros} {
+		f := validate.Figure{Name: name, Unit: "1", Less: true}
+		for n := range 8 {
+			s := validate.Series{Node: n, Launches: others, Max: 1, Samples: 6}
+			if n == 3 {
+				s.Launches = some
+			}
+			f.Series = append(f.Series, s)
+		}
+		for _, history := range []*validate.History{nil, {Median: 0.01, Spread: stat.Scale{Value: 0.1, DF: 20, N: 20}}} {
+			f.History = history
+			judged, err := validate.NodeRules(muster.ValidateQuick).Suspects([]validate.Figure{f})
+			if err != nil || len(judged) != 8 {
+				t.Fatalf("%s: %d, %v", name, len(judged), err)
+			}
+			for _, j := range judged {
+				if m := j.Metric; m.Verdict != muster.GradeUnknown || m.Interval == nil || m.Reference != nil || m.Launches != 6 {
+					t.Errorf("%s: %+v", name, m)
+				}
+			}
+			promises, err := validate.ParsePromises("* " + name + " 0.1%")
+			if err != nil {
+				t.Fatal(err)
+			}
+			validate.Refer(make([]validate.Candidate, 8), judged, promises)
+			for _, j := range judged {
+				if want := slices.Equal(j.Metric.ByLaunch, zeros); (j.Metric.Verdict == muster.GradePass) != want || math.IsInf(j.Deficit, 0) {
+					t.Errorf("%s: %+v", name, j)
+				}
+			}
 		}
 	}
 }

@@ -324,6 +324,9 @@ func (r *launchReader) transport(l *line) {
 	})
 }
 
+// mostWhy is how much of a reason is kept.
+const mostWhy = 240
+
 // omitted takes what a node could not measure: once for each rank at most.
 func (r *launchReader) omitted(l *line) {
 	switch {
@@ -334,7 +337,7 @@ func (r *launchReader) omitted(l *line) {
 	case len(r.launch.Omitted) >= r.ranks:
 		r.fail("what", "more was omitted than there are ranks")
 	default:
-		r.launch.Omitted = append(r.launch.Omitted, Omitted{Host: l.Host, What: clip(l.What), Text: clip(l.Text)})
+		r.launch.Omitted = append(r.launch.Omitted, Omitted{Host: l.Host, What: clip(l.What), Text: clipTo(l.Text, mostWhy)})
 	}
 }
 

@@ -19,6 +19,7 @@ const (
 	rank1  = `{"kind":"rank","rank":1,"host":"n02","cpus":"0","blas":"/usr/lib/libopenblas.so","blas_config":"","threads":1}`
 	good   = `{"kind":"sample","metric":"pair.bandwidth","value":2.5e9,"unit":"B/s","host":"n02","rank":1,"peer":"n01","peer_rank":0,"size":65536,"round":3,"n":17,"min":2e9,"max":2.6e9,"seconds":0.05,"ok":true,"check":"all"}`
 	wrong  = `{"kind":"sample","metric":"pair.both","value":0,"unit":"B/s","host":"n01","rank":0,"n":0,"min":0,"max":0,"seconds":0,"ok":false,"check":"wrong bytes came in window 3"}`
+	lacks  = `{"kind":"omitted","host":"n02","what":"disk","text":"its image has no fio"}`
 	sent   = `{"kind":"transport","rank":0,"pml":["ob1"],"btl":["self","tcp"],"mtl":[],"mapped":["libmpi.so.40"],"set":{"OMPI_MCA_btl":"tcp,self"},"sent":{"eth1":123456},"tcp":["10.0.0.2"]}`
 )
 
@@ -34,7 +35,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	newer := `{"kind":"weather","sky":"blue"}`
 	metric := `{"kind":"sample","metric":"quantum.depth","value":3,"unit":"qubit","ok":true}`
-	l, err := read(lines(header, rank0, rank1, good, newer, wrong, metric, sent, end(3)))
+	l, err := read(lines(header, rank0, rank1, good, lacks, newer, wrong, metric, sent, end(3)))
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}
@@ -54,6 +55,9 @@ func TestRead(t *testing.T) {
 	}
 	if len(l.Findings) != 1 || l.Findings[0].Check != "wrong bytes came in window 3" || l.Findings[0].Value != 0 {
 		t.Errorf("findings = %+v", l.Findings)
+	}
+	if len(l.Omitted) != 1 || l.Omitted[0] != (validate.Omitted{Host: "n02", What: "disk", Text: "its image has no fio"}) {
+		t.Errorf("omitted = %+v", l.Omitted)
 	}
 	if l.Unknown != 2 {
 		t.Errorf("unknown = %d, want the weather and the metric", l.Unknown)
@@ -106,6 +110,9 @@ func TestReadRefuses(t *testing.T) {
 		"unknown peer":       {with(`"peer":"n01"`, `"peer":"n03"`), "line 4", `no rank is on "n03"`},
 		"no such rank":       {with(`"peer_rank":0`, `"peer_rank":2`), "line 4", "from 0 to 1"},
 		"transport twice":    {lines(header, rank0, rank1, sent, sent, end(0)), "line 5", "second time"},
+		"omitted elsewhere":  {lines(header, rank0, rank1, `{"kind":"omitted","host":"n03","what":"disk","text":"x"}`, end(0)), "line 4", `no rank is on "n03"`},
+		"omitted silently":   {lines(header, rank0, rank1, `{"kind":"omitted","host":"n01","what":"disk"}`, end(0)), "line 4", "why, is missing"},
+		"omitted too often":  {lines(header, rank0, rank1, lacks, lacks, lacks, end(0)), "line 6", "more was omitted"},
 		"deep":               {lines(header, `{"kind":"x","a":[[[[[]]]]]}`, end(0)), "line 2", "too deep"},
 		"an oversized line":  {lines(header, `{"kind":"x","a":"`+strings.Repeat("a", 1<<20)+`"}`, end(0)), "line 2", "longer than"},
 	} {
@@ -204,6 +211,7 @@ func TestMetricUnit(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(lines(header, rank0, rank1, good, wrong, sent, end(2))))
 	f.Add([]byte(lines(header, rank0, rank1, good)))
+	f.Add([]byte(lines(header, rank0, rank1, lacks, end(0))))
 	f.Add([]byte(lines(header, rank0, rank1, strings.Replace(good, "2.5e9", "1e-320", 1), end(1))))
 	f.Add([]byte("{}\n{\"kind\":[]}\n"))
 	lim := validate.Limits{LineBytes: 4096, Bytes: 1 << 16, Samples: 100, Ranks: 16}
@@ -223,6 +231,11 @@ func FuzzRead(f *testing.F) {
 		}
 		if len(l.Ranks) == 0 || len(l.Ranks) > lim.Ranks || len(l.Samples)+len(l.Findings) > lim.Samples || data[len(data)-1] != '\n' {
 			t.Fatalf("%+v", l)
+		}
+		for _, o := range l.Omitted {
+			if o.What == "" || o.Text == "" || len(o.Text) > 300 || len(l.Omitted) > len(l.Ranks) {
+				t.Fatalf("%+v", o)
+			}
 		}
 		for _, s := range l.Samples {
 			unit, ok := validate.MetricUnit(s.Metric)

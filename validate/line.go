@@ -175,8 +175,9 @@ func (l *line) believable() string {
 }
 
 // clip keeps hostile text out of messages.
-func clip(s string) string {
-	const enough = 60
+func clip(s string) string { return clipTo(s, 60) }
+
+func clipTo(s string, enough int) string {
 	if len(s) > enough {
 		s = s[:enough] + "..."
 	}

@@ -116,6 +116,39 @@ func TestTiersHaveLaunches(t *testing.T) {
 	}
 }
 
+// What is most often nothing is summed up and not compared, between two nodes as
+// between many; so is what nobody expected to be nothing.
+func TestNothingBetweenNodes(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2, 4, 12} {
+		for name, unit := range map[string]string{"net.udp.loss": "1", "net.udp.jitter": "s", "pair.share": "1"} {
+			f := wires{places: racks(n, 4), spread: 0.02, noise: 0.01, less: true, history: true}.draw(rand.New(rand.NewPCG(uint64(n), 5)))
+			f.Name, f.Unit = name, unit
+			for i := range f.Links {
+				for k := range f.Links[i].Launches {
+					f.Links[i].Launches[k] = 0
+				}
+			}
+			f.Links[0].Launches[2] = 0.25
+			j, err := validate.LinkRules(muster.ValidateQuick).Fabric(f)
+			if err != nil || len(j.Tiers) == 0 || len(j.Links) != len(f.Links) || len(j.Nodes) > 0 {
+				t.Fatalf("%s, %d nodes: %+v, %v", name, n, j, err)
+			}
+			highest := 0.0
+			for _, tier := range j.Tiers {
+				m := tier.Metric
+				highest = max(highest, m.Max)
+				if m.Verdict != muster.GradeUnknown || len(m.ByLaunch) != m.Launches || m.Median != stat.Median(m.ByLaunch) || m.Min != 0 || m.Samples < m.Launches || !math.IsNaN(tier.P) {
+					t.Errorf("%s, %d nodes: %+v", name, n, tier)
+				}
+			}
+			if highest != 0.25 {
+				t.Errorf("%s, %d nodes: the worst is lost: %g", name, n, highest)
+			}
+		}
+	}
+}
+
 func TestWhoIsToBlame(t *testing.T) {
 	t.Parallel()
 	const runs = 20

@@ -31,7 +31,7 @@ func TestPlan(t *testing.T) {
 			if len(nodes) != len(places) || len(slices.Compact(nodes)) != len(places) {
 				r.Fatalf("nodes are missing or twice in %+v", run)
 			}
-			if (len(run.Rounds) > 0) != (run.Mode == validate.Pairs) {
+			if (len(run.Rounds) > 0) != (run.Mode == validate.Pairs || run.Mode == validate.Net) {
 				r.Fatalf("rounds of a launch of mode %s: %v", run.Mode, run.Rounds)
 			}
 			disjoint(r, len(places), run.Rounds)
@@ -41,7 +41,13 @@ func TestPlan(t *testing.T) {
 			want[validate.Pairs], want[validate.All] = validate.Launches(level), validate.Launches(level)
 		}
 		if level == muster.ValidateFull {
-			want[validate.IO] = validate.Launches(level)
+			want[validate.IO], want[validate.Disk] = validate.Launches(level), validate.Launches(level)
+			if len(places) > 1 {
+				want[validate.Net] = validate.Launches(level)
+			}
+		}
+		if len(want) < len(times) {
+			r.Fatalf("modes %v, and wanted are %v", times, want)
 		}
 		for m, n := range want {
 			if times[m] != n {

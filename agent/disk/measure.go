@@ -39,8 +39,8 @@ type Options struct {
 	Dir string
 }
 
-// Measure measures the disk of this node. What a node cannot is an omission, what
-// went wrong is a sample that is not OK.
+// Measure measures the disk of this node. What could not be measured is an omission;
+// an error of the disk itself is a sample that is not OK.
 func Measure(ctx context.Context, o Options) ([]ranks.Sample, []ranks.Omission) {
 	omit := func(format string, args ...any) ([]ranks.Sample, []ranks.Omission) {
 		return nil, []ranks.Omission{{Host: o.Host, What: "disk", Text: fmt.Sprintf(format, args...)}}
@@ -63,8 +63,11 @@ func Measure(ctx context.Context, o Options) ([]ranks.Sample, []ranks.Omission) 
 		return omit("%s has too little room: a tenth of it is %d bytes, and %d are the least", where.Path, most, int64(leastBytes))
 	}
 	samples, err := measure(ctx, o, where, most)
-	if err != nil {
-		return []ranks.Sample{{Metric: "disk.read", Unit: "B/s", Host: o.Host, Rank: o.Rank, Size: blockBytes, Check: err.Error()}}, nil
+	switch {
+	case errors.Is(err, unix.EIO):
+		return []ranks.Sample{{Metric: "disk.write", Unit: "B/s", Host: o.Host, Rank: o.Rank, Size: blockBytes, Check: err.Error()}}, nil
+	case err != nil:
+		return omit("%v", err)
 	}
 	return samples, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"syscall"
 
 	"github.com/muster-hpc/muster/agent/ranks"
 )
@@ -45,8 +46,9 @@ type pattern struct {
 // mostParts is how many parts of a run are believed.
 const mostParts = 1 << 40
 
-// readReport makes samples of what fio printed; a job that fio says is wrong makes
-// one that is not OK. fio may complain before its report.
+// readReport makes samples of what fio printed. A job that the kernel had an error
+// for makes one that is not OK; what is no report of all jobs is an error. fio may
+// complain before its report.
 func readReport(out []byte) ([]ranks.Sample, error) {
 	begin := bytes.Index(out, []byte("{\n"))
 	if begin < 0 {
@@ -71,7 +73,11 @@ func readReport(out []byte) ([]ranks.Sample, error) {
 		if strings.Contains(j.rw, "write") {
 			p = found.Write
 		}
-		list = append(list, j.samples(p, found.Error, said(out[:begin]))...)
+		some, err := j.samples(p, found.Error)
+		if err != nil {
+			return nil, fmt.Errorf("%w%s", err, said(out[:begin]))
+		}
+		list = append(list, some...)
 	}
 	return list, nil
 }
@@ -87,12 +93,11 @@ func said(out []byte) string {
 }
 
 // samples are the figures of a job.
-func (j job) samples(p pattern, code int, words string) []ranks.Sample {
-	blank := ranks.Sample{Size: int64(j.size), OK: true, Seconds: p.Runtime / 1000}
+func (j job) samples(p pattern, code int) ([]ranks.Sample, error) {
 	var list []ranks.Sample
+	var wrong error
 	add := func(metric, unit string, value, low, high float64, n int64) {
-		s := blank
-		s.Metric, s.Unit, s.Value = metric, unit, value
+		s := ranks.Sample{Metric: metric, Unit: unit, Size: int64(j.size), Value: value, OK: true, Seconds: p.Runtime / 1000}
 		// Extremes are of parts of the run, or of the rounding of a histogram: they are
 		// where the value is at least.
 		s.Min, s.Max = value, value
@@ -105,14 +110,12 @@ func (j job) samples(p pattern, code int, words string) []ranks.Sample {
 		s.N = int(max(1, min(n, mostParts)))
 		switch {
 		case code != 0:
-			s.Check = fmt.Sprintf("fio ended with error %d%s", code, words)
-		case p.Operations <= 0 || !(p.Runtime > 0) || p.Runtime > 1e9:
-			s.Check = "fio did nothing" + words
-		case !believable(s.Min) || !believable(s.Value) || !believable(s.Max):
-			s.Check = fmt.Sprintf("fio says %g, from %g to %g", value, low, high)
-		}
-		if s.OK = s.Check == ""; !s.OK {
+			s.OK, s.Check = false, fmt.Sprintf("the kernel has error %d: %v", code, syscall.Errno(code&0xfff))
 			s.Value, s.Min, s.Max, s.Seconds = 0, 0, 0, 0
+		case p.Operations <= 0 || !(p.Runtime > 0) || p.Runtime > 1e9:
+			wrong = fmt.Errorf("fio did nothing of %s", j.name)
+		case !believable(s.Min) || !believable(s.Value) || !believable(s.Max):
+			wrong = fmt.Errorf("fio says of %s %g, from %g to %g", j.name, value, low, high)
 		}
 		list = append(list, s)
 	}
@@ -127,7 +130,7 @@ func (j job) samples(p pattern, code int, words string) []ranks.Sample {
 		add(j.latency, "s", c.Percentile["50.000000"]*ns, c.Min*ns, c.Max*ns, p.Operations)
 		add(j.latency+".p99", "s", c.Percentile["99.000000"]*ns, c.Min*ns, c.Max*ns, p.Operations)
 	}
-	return list
+	return list, wrong
 }
 
 // believable tells whether a figure is one. The server has bounds of its own.

@@ -39,8 +39,9 @@ type Options struct {
 	Port int
 }
 
-// Measure measures the pairs of this rank, round by round. What a node cannot is an
-// omission, what went wrong is a sample that is not OK.
+// Measure measures the pairs of this rank, round by round. What could not be measured
+// is an omission, of which each rank has one at most: nobody is condemned because a
+// test did not come about.
 func Measure(ctx context.Context, w *ranks.World, o Options) ([]ranks.Sample, []ranks.Omission, error) {
 	rounds, err := parseRounds(o.Rounds, w.Size)
 	if err != nil {
@@ -71,6 +72,9 @@ func Measure(ctx context.Context, w *ranks.World, o Options) ([]ranks.Sample, []
 			return nil, nil, err
 		}
 	}
+	if m.first != nil {
+		omitted = append(omitted, *m.first)
+	}
 	return m.samples, omitted, nil
 }
 
@@ -79,6 +83,7 @@ type meter struct {
 	w       *ranks.World
 	o       Options
 	samples []ranks.Sample
+	first   *ranks.Omission // the first one
 }
 
 // round measures the pair of this rank, if it has one, and waits for all others.
@@ -139,17 +144,17 @@ func (m *meter) ask(ctx context.Context, round int, p pair) {
 			hosts := m.w.Hosts()
 			return ranks.Sample{Metric: metric, Unit: unit, Host: hosts[from], Rank: from, Peer: hosts[to], PeerRank: &to, Round: &round, Size: size, N: 1, OK: true}
 		}
-		fail := func(metric, unit string, size int64, err error) {
-			s := sample(metric, unit, size)
-			s.OK, s.Check = false, err.Error()
-			m.samples = append(m.samples, s)
+		fail := func(by string, err error) {
+			if m.first == nil {
+				m.first = &ranks.Omission{Host: m.w.Hosts()[m.w.Rank], What: "net", Text: fmt.Sprintf("%s from %s to %s: %v", by, m.w.Hosts()[from], m.w.Hosts()[to], err)}
+			}
 		}
 		var t tcp
 		if err := m.client(ctx, host, i, reverse, nil, func(out []byte) (err error) {
 			t, err = readTCP(out)
 			return err
 		}); err != nil {
-			fail("net.tcp.bandwidth", "B/s", 0, err)
+			fail("TCP", err)
 			continue
 		}
 		s := sample("net.tcp.bandwidth", "B/s", 0)
@@ -168,7 +173,7 @@ func (m *meter) ask(ctx context.Context, round int, p pair) {
 			u, err = readUDP(out)
 			return err
 		}); err != nil {
-			fail("net.udp.bandwidth", "B/s", datagram, err)
+			fail("UDP", err)
 			continue
 		}
 		check := fmt.Sprintf("sent %g bits per second", rate)
