@@ -55,7 +55,7 @@ type Launch struct {
 	Clock float64
 }
 
-// Tell has the first rank print what all of them say.
+// Tell has the hub print what all of them say.
 func (w *World) Tell(out io.Writer, l Launch, mine Said) error {
 	mine.CPUs = allowed()
 	b, err := json.Marshal(mine)
@@ -63,7 +63,7 @@ func (w *World) Tell(out io.Writer, l Launch, mine Said) error {
 		return err
 	}
 	all, err := w.Gather(b)
-	if err != nil || w.Rank > 0 {
+	if err != nil || !w.hub {
 		return err
 	}
 	var text bytes.Buffer

@@ -20,7 +20,10 @@ import (
 type Options struct {
 	Rank, Size int
 	Host       string // this node's name
-	At         string // HOST:PORT of the first rank
+	// At is HOST:PORT where they meet, and Hub tells whether that is here: which rank is
+	// on which of the nodes that were named is up to mpirun.
+	At  string
+	Hub bool
 	// Token is what the ranks of a launch know each other by: whoever else is on the
 	// nodes must not be able to answer for one of them.
 	Token string
@@ -57,8 +60,9 @@ const meetWithin = time.Minute
 // order.
 type World struct {
 	Rank, Size int
+	hub        bool
 	hosts      []string
-	conns      []net.Conn // of the first rank: to each other one; of others: one to the first
+	conns      []net.Conn // of the hub: to each other rank; of others: one to the hub
 	stop       func() bool
 }
 
@@ -70,7 +74,7 @@ type hello struct {
 
 // Meet waits until all ranks are there. What is open ends with ctx.
 func Meet(ctx context.Context, o Options) (*World, error) {
-	w := &World{Rank: o.Rank, Size: o.Size, stop: func() bool { return true }}
+	w := &World{Rank: o.Rank, Size: o.Size, hub: o.Hub || o.Size == 1, stop: func() bool { return true }}
 	if o.Size == 1 {
 		w.hosts = []string{o.Host}
 		return w, nil
@@ -81,7 +85,7 @@ func Meet(ctx context.Context, o Options) (*World, error) {
 	within, cancel := context.WithTimeout(ctx, meetWithin)
 	defer cancel()
 	var err error
-	if o.Rank == 0 {
+	if w.hub {
 		err = w.gatherRanks(within, o)
 	} else {
 		err = w.goThere(within, o)
@@ -167,13 +171,13 @@ func welcome(c net.Conn, o Options) (int, bool) {
 	if err != nil || json.Unmarshal(b, &h) != nil || subtle.ConstantTimeCompare([]byte(h.Token), []byte(o.Token)) != 1 {
 		return 0, false
 	}
-	return h.Rank, h.Rank > 0 && h.Rank < o.Size
+	return h.Rank, h.Rank >= 0 && h.Rank < o.Size && h.Rank != o.Rank
 }
 
 // retryAfter is how long a rank waits before it knocks again.
 const retryAfter = 50 * time.Millisecond
 
-// goThere knocks until the first rank listens.
+// goThere knocks until the hub listens.
 func (w *World) goThere(ctx context.Context, o Options) error {
 	said, err := json.Marshal(hello{Token: o.Token, Rank: o.Rank, Host: o.Host})
 	if err != nil {
@@ -188,7 +192,7 @@ func (w *World) goThere(ctx context.Context, o Options) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the first rank does not answer: %w", err)
+			return fmt.Errorf("nobody answers where the ranks meet: %w", err)
 		case <-time.After(retryAfter):
 		}
 	}
@@ -203,18 +207,21 @@ func (w *World) All(mine []byte) ([][]byte, error) {
 	switch {
 	case err != nil || w.Size == 1:
 		return all, err
-	case w.Rank > 0:
+	case !w.hub:
 		all = make([][]byte, w.Size)
 		for r := range all {
 			if all[r], err = receive(w.conns[0], mostFrame); err != nil {
-				return nil, fmt.Errorf("the first rank is gone: %w", err)
+				return nil, fmt.Errorf("the rank where all meet is gone: %w", err)
 			}
 		}
 		return all, nil
 	}
-	for r := 1; r < w.Size; r++ {
+	for r, c := range w.conns {
 		for _, b := range all {
-			if err := send(w.conns[r], b); err != nil {
+			if c == nil {
+				break // this one
+			}
+			if err := send(c, b); err != nil {
 				return nil, w.lost(r, err)
 			}
 		}
@@ -222,18 +229,21 @@ func (w *World) All(mine []byte) ([][]byte, error) {
 	return all, nil
 }
 
-// Gather gives the first rank what each of them says, by rank; the others nothing.
+// Gather gives the hub what each of them says, by rank; the others nothing.
 func (w *World) Gather(mine []byte) ([][]byte, error) {
-	if w.Rank > 0 {
+	if !w.hub {
 		if err := send(w.conns[0], mine); err != nil {
-			return nil, fmt.Errorf("the first rank is gone: %w", err)
+			return nil, fmt.Errorf("the rank where all meet is gone: %w", err)
 		}
 		return nil, nil
 	}
 	all := make([][]byte, w.Size)
-	all[0] = mine
-	for r := 1; r < w.Size; r++ {
-		b, err := receive(w.conns[r], mostFrame)
+	all[w.Rank] = mine
+	for r, c := range w.conns {
+		if c == nil {
+			continue // this one
+		}
+		b, err := receive(c, mostFrame)
 		if err != nil {
 			return nil, w.lost(r, err)
 		}
@@ -247,14 +257,17 @@ func (w *World) Wait() error {
 	if _, err := w.Gather(nil); err != nil || w.Size == 1 {
 		return err
 	}
-	if w.Rank > 0 {
+	if !w.hub {
 		if _, err := receive(w.conns[0], mostHello); err != nil {
-			return fmt.Errorf("the first rank is gone: %w", err)
+			return fmt.Errorf("the rank where all meet is gone: %w", err)
 		}
 		return nil
 	}
-	for r := 1; r < w.Size; r++ {
-		if err := send(w.conns[r], nil); err != nil {
+	for r, c := range w.conns {
+		if c == nil {
+			continue // this one
+		}
+		if err := send(c, nil); err != nil {
 			return w.lost(r, err)
 		}
 	}

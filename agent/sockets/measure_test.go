@@ -44,7 +44,7 @@ func world(t *testing.T, n int, port int, do func(context.Context, *ranks.World)
 	for r := range n {
 		go func() {
 			defer func() { done <- r }()
-			w, err := ranks.Meet(ctx, ranks.Options{Rank: r, Size: n, Host: "localhost", At: at, Token: "secret"})
+			w, err := ranks.Meet(ctx, ranks.Options{Rank: r, Size: n, Hub: r == 1, Host: "localhost", At: at, Token: "secret"})
 			if err == nil {
 				err = do(ctx, w)
 				w.Close()

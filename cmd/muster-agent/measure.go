@@ -24,8 +24,8 @@ type measureFlags struct {
 }
 
 // measure has this node's disk, or the sockets between nodes, measured by programs of
-// others. It is started on every node at once, by mpirun; the first rank prints what
-// all of them found, as muster-probe does.
+// others. It is started on every node at once, by mpirun; the rank where they meet
+// prints what all of them found, as muster-probe does.
 func measure(ctx context.Context, what string, args []string, out, errOut io.Writer) error {
 	var f measureFlags
 	set := flag.NewFlagSet("muster-agent "+what, flag.ContinueOnError)
@@ -48,7 +48,8 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 	if err != nil {
 		return err
 	}
-	o.Host, o.At = host, f.meet
+	at, _, _ := strings.Cut(f.meet, ":")
+	o.Host, o.At, o.Hub = host, f.meet, at == host
 	w, err := ranks.Meet(ctx, o)
 	if err != nil {
 		return err
