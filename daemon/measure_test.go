@@ -34,7 +34,9 @@ func measured(t *testing.T, machines int, speeds fake.Speeds, request map[string
 	synctest.Test(t, func(t *testing.T) {
 		y := newYearSite(t, dir)
 		y.measures = true
-		speeds.Took = time.Second
+		if speeds.Took == 0 {
+			speeds.Took = time.Second
+		}
 		y.world = fake.New(fake.Options{Machines: machines, Seed: 3, BootMax: time.Second, Speeds: &speeds,
 			Link: func(m *fake.Machine, _ provider.Boot) fake.Link { return y.connect(m) }})
 		y.start()
@@ -270,6 +272,25 @@ func TestLaunchesFail(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Launches that never say how they went are given up, and nothing outside of the
+// state directory is touched for it.
+func TestLaunchesSayNothing(t *testing.T) {
+	t.Parallel()
+	before, err := os.Stat(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured(t, 2, fake.Speeds{Took: 2 * time.Hour}, map[string]any{"nodes": 2}, func(s *measuredSite) {
+		c := s.until("handed over", isReady)
+		if m := c.Measuring; m.Phase != muster.MeasuringFailed || m.Reason == nil || !strings.Contains(m.Reason.Error(), "did not say how it went") {
+			t.Errorf("%+v", m)
+		}
+	})
+	if after, err := os.Stat(os.DevNull); err != nil || after.Mode() != before.Mode() || !os.SameFile(before, after) {
+		t.Errorf("%s is not what it was: %v, %v", os.DevNull, after, err)
 	}
 }
 

@@ -159,7 +159,9 @@ func (j *job) step(ctx context.Context, s *subject, st step) (bool, error) {
 				return false, err
 			}
 		}
-		_ = os.Remove(h.path)
+		if h.path != "" {
+			_ = os.Remove(h.path)
+		}
 		j.r.c.Log.Warn("a launch failed", "cluster", j.cluster, "launch", id, "error", last)
 	}
 	// Kept empty: it was tried, and is not tried again.
