@@ -180,37 +180,42 @@ func TestOnlyLikeWithLike(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	fresh := func() []muster.Certificate {
 		n, m := node("m1", day(0)), manifest(2, day(0))
-		n.Metrics = []muster.Metric{metric(r, "dgemm", 1e11, 0.01, 12), metric(r, "stream.triad", 1e10, 0.01, 12)}
+		n.Metrics = []muster.Metric{metric(r, "dgemm", 1e11, 0.01, 12), metric(r, "stream.triad", 1e10, 0.01, 12), metric(r, "disk.read", 1e9, 0.01, 12)}
 		m.Metrics = []muster.Metric{metric(r, "alltoall", 1e9, 0.01, 12)}
 		p := metric(r, "pair.latency", 1e-6, 0.01, 12)
 		p.Distance, p.Size = "host", 8
-		m.Pairs = &muster.Pairs{Measured: 1, Possible: 1, Metrics: []muster.Metric{p}}
+		m.Pairs = &muster.Pairs{Measured: 1, Possible: 1, Metrics: []muster.Metric{p, metric(r, "net.tcp.bandwidth", 1e9, 0.01, 12)}}
 		return []muster.Certificate{m, n}
 	}
+	all := []string{"dgemm", "stream.triad", "disk.read", "alltoall", "pair.latency", "net.tcp.bandwidth"}
 	for name, c := range map[string]struct {
 		change func(node, manifest *muster.Certificate)
 		stops  []string // metrics
 		reason string
 		waived bool // may be
 	}{
-		"processor": {func(n, _ *muster.Certificate) { n.Conditions.Processor = "Xeon" }, []string{"dgemm", "stream.triad", "alltoall", "pair.latency"}, "processor: EPYC 9354, and here Xeon", true},
+		"processor": {func(n, _ *muster.Certificate) { n.Conditions.Processor = "Xeon" }, all, "processor: EPYC 9354, and here Xeon", true},
 		"probe": {func(n, m *muster.Certificate) {
 			p := *n.Conditions.Probe
 			p.Compiler = "clang"
 			n.Conditions.Probe, m.Conditions.Probe = &p, &p
 		},
-			[]string{"dgemm", "stream.triad", "alltoall", "pair.latency"}, "probe: sha256:aa gcc 14, and here sha256:aa clang", false},
+			all, "probe: sha256:aa gcc 14, and here sha256:aa clang", false},
 		"certified": {func(n, _ *muster.Certificate) {
 			n.Certified, n.Caveats = false, []muster.Caveat{{Code: "oversubscribed", Text: "x"}}
 		},
-			[]string{"dgemm", "stream.triad", "alltoall", "pair.latency"}, "certified: yes, and here no: oversubscribed | yes", false},
+			all, "certified: yes, and here no: oversubscribed | yes", false},
 		"blas":      {func(n, _ *muster.Certificate) { n.Conditions.BLAS = &muster.Library{File: "libblas.so.3"} }, []string{"dgemm"}, "blas: /usr/lib/libopenblas.so.0, and here libblas.so.3", true},
 		"transport": {func(n, _ *muster.Certificate) { n.Conditions.Transport = "ucx" }, []string{"alltoall", "pair.latency"}, "transport: ob1: tcp, and here ucx", true},
-		"nodes":     {func(_, m *muster.Certificate) { m.Nodes = append(m.Nodes, m.Nodes[0]) }, []string{"alltoall"}, "nodes: 2, and here 3", true},
-		"pinning":   {func(n, _ *muster.Certificate) { n.Conditions.Pinning = "0-15 16-31" }, []string{"dgemm", "stream.triad", "alltoall", "pair.latency"}, "pinning: 32 a rank, and here 16", true},
-		"kernel":    {func(n, _ *muster.Certificate) { n.Conditions.Kernel = "6.19" }, nil, "", false},
-		"image":     {func(n, _ *muster.Certificate) { n.Image = "sha256:cd" }, nil, "", false},
-		"cache":     {func(n, _ *muster.Certificate) { n.Conditions.Cache = 1 << 20 }, nil, "", false}, // of the first it is not known
+		"scratch": {func(n, _ *muster.Certificate) {
+			n.Conditions.Scratch = &muster.Scratch{Path: "/tmp", Type: "tmpfs", Memory: true, Direct: true}
+		}, []string{"disk.read"}, "scratch: ext4, through the page cache, and here tmpfs, in memory", true},
+		"tools":   {func(n, _ *muster.Certificate) { n.Conditions.Tools = []string{"fio-3.40"} }, []string{"disk.read", "net.tcp.bandwidth"}, "tools: fio-3.39, iperf 3.18, and here fio-3.40", true},
+		"nodes":   {func(_, m *muster.Certificate) { m.Nodes = append(m.Nodes, m.Nodes[0]) }, []string{"alltoall"}, "nodes: 2, and here 3", true},
+		"pinning": {func(n, _ *muster.Certificate) { n.Conditions.Pinning = "0-15 16-31" }, all, "pinning: 32 a rank, and here 16", true},
+		"kernel":  {func(n, _ *muster.Certificate) { n.Conditions.Kernel = "6.19" }, nil, "", false},
+		"image":   {func(n, _ *muster.Certificate) { n.Image = "sha256:cd" }, nil, "", false},
+		"cache":   {func(n, _ *muster.Certificate) { n.Conditions.Cache = 1 << 20 }, nil, "", false}, // of the first it is not known
 	} {
 		a, b := fresh(), fresh()
 		c.change(&b[1], &b[0])
@@ -223,7 +228,7 @@ func TestOnlyLikeWithLike(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got.Metrics) != 4 || len(got.Sides[1].Differ) != 1 || got.Sides[1].Differ[0].Condition != name {
+			if len(got.Metrics) != len(all) || len(got.Sides[1].Differ) != 1 || got.Sides[1].Differ[0].Condition != name {
 				t.Errorf("%s: %+v", name, got.Sides[1].Differ)
 			}
 			stopped := 0
@@ -236,7 +241,7 @@ func TestOnlyLikeWithLike(t *testing.T) {
 					t.Errorf("%s: %q, want %q", name, m.Reason, c.reason)
 				}
 			}
-			if stopped != len(want) || got.Tests != 4-stopped {
+			if stopped != len(want) || got.Tests != len(all)-stopped {
 				t.Errorf("%s across %q: %d metrics are not compared, want %v", name, across, stopped, want)
 			}
 		}

@@ -35,6 +35,7 @@ func node(machine string, at time.Time) muster.Certificate {
 		Conditions: muster.Circumstances{
 			Provider: "metal", Processor: "EPYC 9354", Cores: 32, Threads: 32, Kernel: "6.18.5", Pinning: "0-31", MPI: "Open MPI 5.0.7", Transport: "ob1: tcp",
 			BLAS: &muster.Library{File: "/usr/lib/libopenblas.so.0"}, Probe: &muster.Probe{Source: "sha256:aa", Compiler: "gcc 14"},
+			Scratch: &muster.Scratch{Path: "/scratch", Type: "ext4"}, Tools: []string{"fio-3.39", "iperf 3.18"},
 		},
 	}
 }
