@@ -26,8 +26,8 @@ func (a *app) certificateRun() *cobra.Command {
 		Use: "run CLUSTER", Short: "Measure a cluster and certify what was found",
 		Long: `Measures the processors, the memory and the network of a cluster's compute nodes,
 and signs what was found. --quick, the default, takes about a minute on a few
-nodes; --full also measures files, disks and sockets, and takes half an hour for
-narrower intervals.
+nodes; --full also measures files, disks and sockets, and takes some 20 minutes
+for narrower intervals.
 
 Measuring needs the nodes for itself: where jobs run it is refused, unless --force
 says that they may be slowed down. Jobs that are submitted meanwhile wait until it
