@@ -49,7 +49,7 @@ func FromEnvironment(getenv func(string) string) (Options, error) {
 const (
 	mostRanks = 1 << 16
 	mostHello = 4 << 10
-	mostFrame = 4 << 20
+	mostFrame = wire.MaxLaunchInput + 1<<10
 )
 
 // meetWithin is how long the ranks wait for each other at the beginning: mpirun

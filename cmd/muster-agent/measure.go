@@ -33,7 +33,7 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 	set.Uint64Var(&f.seed, "seed", 1, "for what is drawn by chance")
 	set.Float64Var(&f.seconds, "seconds", 1, "that each figure may take")
 	set.StringVar(&f.meet, "meet", fmt.Sprintf("localhost:%d", wire.MeetPort), "where the ranks meet, HOST:PORT")
-	set.StringVar(&f.rounds, "rounds", "", "of net: pairs of ranks, such as 0-1 2-3/0-2 1-3")
+	set.StringVar(&f.rounds, "rounds", "", "of net: pairs of ranks, such as 0-1 2-3/0-2 1-3; - reads a line of standard input on rank 0")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -55,6 +55,11 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 		return err
 	}
 	defer w.Close()
+	if f.rounds == "-" {
+		if f.rounds, err = sharedRounds(w, os.Stdin); err != nil {
+			return err
+		}
+	}
 	l := ranks.Launch{Mode: what, Seed: f.seed, Started: time.Now(), Clock: 1e-9}
 	said := ranks.Said{Host: host}
 	if what == "disk" {
@@ -66,4 +71,24 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 		return err
 	}
 	return w.Tell(out, l, said)
+}
+
+// sharedRounds has all ranks know what was written to the first one: mpirun passes on
+// standard input to no other.
+func sharedRounds(w *ranks.World, in io.Reader) (string, error) {
+	var mine []byte
+	if w.Rank == 0 {
+		var err error
+		if mine, err = io.ReadAll(io.LimitReader(in, wire.MaxLaunchInput+1)); err != nil {
+			return "", fmt.Errorf("the rounds cannot be read: %w", err)
+		}
+		if n := len(mine); n == 0 || n > wire.MaxLaunchInput || mine[n-1] != '\n' {
+			return "", fmt.Errorf("the rounds are no whole line of %d bytes at most", wire.MaxLaunchInput)
+		}
+	}
+	all, err := w.All(mine)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(all[0])), nil
 }
