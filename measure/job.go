@@ -153,7 +153,7 @@ func (j *job) step(ctx context.Context, s *subject, st step) (bool, error) {
 		case h.end.Exit != 0:
 			last = h.end.Error
 		default:
-			if err := st.believe(h.path); err == nil {
+			if err := st.believe(h.path, order.Hosts); err == nil {
 				return true, os.Rename(h.path, j.kept(st))
 			} else if last = err.Error(); muster.CodeOf(err) != muster.EInvalid {
 				return false, err

@@ -192,17 +192,28 @@ func longest(r validate.Run, nodes int) time.Duration {
 	return time.Minute + 10*time.Duration(metrics*rounds)*r.Budget + time.Duration(nodes)*time.Second
 }
 
-// believe reads what a step printed. EInvalid: it is no measurement.
-func (st step) believe(path string) error {
+// believe reads what a step printed on these hosts, in the order of ranks. EInvalid: it
+// is no measurement, or one of others.
+func (st step) believe(path string, hosts []string) error {
 	if st.run == nil {
 		_, err := readConditions(path)
 		return err
 	}
 	l, err := readLaunch(path)
-	if err == nil && l.Mode != st.run.Mode {
-		err = muster.Errorf(muster.EInvalid, "mode %s was measured, not %s", l.Mode, st.run.Mode)
+	switch {
+	case err != nil:
+		return err
+	case l.Mode != st.run.Mode:
+		return muster.Errorf(muster.EInvalid, "mode %s was measured, not %s", l.Mode, st.run.Mode)
+	case len(l.Ranks) != len(hosts):
+		return muster.Errorf(muster.EInvalid, "%d ranks measured, not %d", len(l.Ranks), len(hosts))
 	}
-	return err
+	for i, r := range l.Ranks {
+		if r.Host != hosts[i] {
+			return muster.Errorf(muster.EInvalid, "rank %d measured on %s, not on %s", i, r.Host, hosts[i])
+		}
+	}
+	return nil
 }
 
 func readLaunch(path string) (validate.Launch, error) {

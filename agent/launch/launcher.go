@@ -155,7 +155,12 @@ func (l *Launcher) command(o wire.LaunchOrder) ([]string, error) {
 	if o.Bind == "core" {
 		bind = "core"
 	}
-	place, dir := fmt.Sprintf("ppr:%d:node", each), "/tmp"
+	// In the order in which they are named: by node, mpirun would put the one that
+	// launches first, and pairs would be others than those that were meant.
+	place, dir := "seq", "/tmp"
+	if each > 1 || o.Cores > 0 {
+		place = fmt.Sprintf("ppr:%d:node", each)
+	}
 	if o.Cores > 0 {
 		place, bind = place+fmt.Sprintf(":PE=%d", o.Cores), "core"
 	}

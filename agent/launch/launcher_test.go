@@ -43,6 +43,20 @@ func text(t *testing.T, out io.Reader) string {
 	return string(b)
 }
 
+// Ranks are on the hosts in the order in which these are named.
+func TestOrderOfRanks(t *testing.T) {
+	t.Parallel()
+	l, _ := launcher(t, `echo "$@"`)
+	_, out := l.Run(t.Context(), order("pairs"))
+	if out == nil {
+		t.Fatal("nothing ran")
+	}
+	defer out.Close()
+	if got := text(t, out); !strings.Contains(got, "--host n01:1,n02:1 -np 2 --map-by seq ") {
+		t.Error(got)
+	}
+}
+
 // What is run is what was ordered, with a key that is gone afterwards.
 func TestRun(t *testing.T) {
 	t.Parallel()
