@@ -25,6 +25,9 @@ func (p MeasuringPhase) Open() bool { return p == MeasuringWanted || p == Measur
 // MeasuresHPL is what is run by a measuring that is not for certificates.
 const MeasuresHPL = "hpl"
 
+// FilesBeyondMemory asks for files that do not fit into the memory of the nodes.
+const FilesBeyondMemory = -1
+
 // Occasions of a measuring.
 const (
 	OccasionDelivery = "delivery" // before the cluster is handed over
@@ -45,7 +48,10 @@ type Measuring struct {
 	// What is run if it is not the probe: hpl, within Budget.
 	What   string        `json:"what,omitempty"`
 	Budget time.Duration `json:"budget,omitempty" doc:"How long it may take, in nanoseconds"`
-	By     string        `json:"by,omitempty"` // who asked; "": Muster itself
+	// Files is how many bytes are written to shared files in all; 0: what is usual,
+	// FilesBeyondMemory: more than the nodes have memory.
+	Files int64  `json:"files,omitempty"`
+	By    string `json:"by,omitempty"` // who asked; "": Muster itself
 	// Nodes are measured; none: every compute node.
 	Nodes []string `json:"nodes,omitempty"`
 	// Partners are those of Nodes that were there before: the others are measured

@@ -16,7 +16,7 @@ import (
 type measureFlags struct {
 	quick, full, force, stop bool
 	attach, detach           bool
-	nodes                    string
+	nodes, files             string
 	timeout                  time.Duration
 }
 
@@ -26,7 +26,7 @@ func (a *app) certificateRun() *cobra.Command {
 		Use: "run CLUSTER", Short: "Measure a cluster and certify what was found",
 		Long: `Measures the processors, the memory and the network of a cluster's compute nodes,
 and signs what was found. --quick, the default, takes about a minute on a few
-nodes; --full also measures files, disks and sockets, and takes some 20 minutes
+nodes; --full also measures files, disks and sockets, and takes a quarter of an hour
 for narrower intervals.
 
 Measuring needs the nodes for itself: where jobs run it is refused, unless --force
@@ -34,6 +34,7 @@ says that they may be slowed down. Jobs that are submitted meanwhile wait until 
 is over. It goes on when you stop waiting.`,
 		Example: `  muster certificate run cfd
   muster certificate run cfd --full
+  muster certificate run cfd --full --files memory
   muster certificate run cfd --nodes n[01-02]
   muster certificate run cfd --stop`,
 		Args: exactly("CLUSTER"), ValidArgsFunction: a.completeClusters(1),
@@ -42,6 +43,7 @@ is over. It goes on when you stop waiting.`,
 	flags := c.Flags()
 	flags.BoolVar(&f.quick, "quick", false, "few launches (the default)")
 	flags.BoolVar(&f.full, "full", false, "many launches, and files too")
+	flags.StringVar(&f.files, "files", "", "with --full: how much is written to shared files: 64GiB, or memory for more than the nodes have (default 256MiB)")
 	flags.StringVar(&f.nodes, "nodes", "", "set of the compute nodes to measure: n[01-04] (default: all)")
 	flags.BoolVar(&f.force, "force", false, "measure although jobs run")
 	flags.BoolVar(&f.attach, "attach", false, "wait for the measuring that is under way")
@@ -67,7 +69,7 @@ func (a *app) runMeasure(ctx context.Context, ref string, f *measureFlags) error
 	if err != nil {
 		return err
 	}
-	r := wire.MeasureRequest{Nodes: f.nodes, Force: f.force, Stop: f.stop}
+	r := wire.MeasureRequest{Files: f.files, Nodes: f.nodes, Force: f.force, Stop: f.stop}
 	if f.full {
 		r.Level = string(muster.ValidateFull)
 	}

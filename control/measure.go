@@ -66,6 +66,10 @@ func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Act
 	if err != nil {
 		return err
 	}
+	files, err := filesToWrite(r, level)
+	if err != nil {
+		return err
+	}
 	names, err := namesToMeasure(*c, all, r.Nodes)
 	if err != nil {
 		return err
@@ -76,7 +80,7 @@ func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Act
 	}
 	c.Measuring = &muster.Measuring{
 		ID: muster.NewMeasuringID(), Level: level, Occasion: muster.OccasionRequest, By: who.Name, Nodes: names, Of: muster.DigestOfNodes(nodes),
-		Reserve: reserve(*c, nodes, r.Force), What: what, Budget: budget, Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
+		Reserve: reserve(*c, nodes, r.Force), What: what, Budget: budget, Files: files, Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
 	}
 	return nil
 }
@@ -107,6 +111,26 @@ func whatToRun(r wire.MeasureRequest) (what string, budget time.Duration, err er
 		return "", 0, muster.Errorf(muster.EInvalid, "hpl cannot run for %s", r.For).WithHint("write a time from 30s to 24h")
 	}
 	return r.What, budget, nil
+}
+
+// filesMost is the most that may be written to files.
+const filesMost = 1 << 50
+
+// filesToWrite reads how much is to be written to files.
+func filesToWrite(r wire.MeasureRequest, level muster.Validation) (int64, error) {
+	switch {
+	case r.Files == "":
+		return 0, nil
+	case r.What != "" || level != muster.ValidateFull:
+		return 0, muster.Errorf(muster.EInvalid, "files are measured by level full only").WithHint("leave files out, or write level: full")
+	case r.Files == "memory":
+		return muster.FilesBeyondMemory, nil
+	}
+	n, err := spec.ParseBytes(r.Files)
+	if err != nil || n < 1<<20 || n > filesMost {
+		return 0, muster.Errorf(muster.EInvalid, "files cannot be %.40q", r.Files).WithHint("write a size from 1MiB to 1PiB, such as 64GiB, or memory")
+	}
+	return n, nil
 }
 
 // namesToMeasure reads the set of nodes of a request; none: all of them.

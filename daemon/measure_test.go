@@ -354,7 +354,7 @@ func TestMeasuredOnRequest(t *testing.T) {
 		if left, err := os.ReadDir(filepath.Join(s.dir, "measuring")); err != nil || len(left) > 0 {
 			t.Errorf("what was measured is still there: %v, %v", left, err)
 		}
-		for _, bad := range []wire.MeasureRequest{{Nodes: "n09"}, {Nodes: "n["}, {Level: "slow"}} {
+		for _, bad := range []wire.MeasureRequest{{Nodes: "n09"}, {Nodes: "n["}, {Level: "slow"}, {Files: "64GiB"}, {Level: "full", Files: "many"}, {Level: "full", Files: "1"}} {
 			if err := ask(bad); muster.CodeOf(err) != muster.EInvalid {
 				t.Errorf("%+v: %v", bad, err)
 			}

@@ -113,9 +113,12 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 		}
 		if st.run.Mode == validate.IO {
 			o.Scratch = "/home/.muster-" + id
-			o.Args = append(o.Args, "--dir", o.Scratch, "--bytes", ioBytes)
+			o.Args = append(o.Args, "--dir", o.Scratch, "--bytes", strconv.FormatInt(s.files(), 10))
 		}
 		o.Seconds = int(longest(*st.run, len(s.nodes)).Seconds())
+		if st.run.Mode == validate.IO {
+			o.Seconds += int(4 * s.files() / slowestFiles)
+		}
 	}
 	var err error
 	// A little longer than the launch: clocks differ.
@@ -135,9 +138,29 @@ func byTools(o *wire.LaunchOrder) error {
 	return nil
 }
 
-// ioBytes is how much is written in all. It fits into memory, and says so: what is
-// more would take hours of every delivery.
-const ioBytes = "256MiB"
+// Of files that all nodes share: how much is written in all, which fits into memory
+// and says so, because what is more would take hours of every delivery; and how many
+// bytes a second the slowest file system takes that is waited for. They are written
+// and read twice.
+const (
+	usualFiles   = 256 << 20
+	slowestFiles = 5_000_000
+)
+
+// files is how many bytes are written to files.
+func (s *subject) files() int64 {
+	switch {
+	case s.m.Files > 0:
+		return s.m.Files
+	case s.m.Files == muster.FilesBeyondMemory:
+		var memory int64
+		for _, m := range s.machines {
+			memory += m.Facts.Memory
+		}
+		return memory + memory/10
+	}
+	return usualFiles
+}
 
 // probeArgs are the arguments of the probe.
 func probeArgs(r *validate.Run) []string {

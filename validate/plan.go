@@ -38,7 +38,7 @@ func Launches(level muster.Validation) int {
 // budget is how long each metric of a mode may take in one launch.
 func budget(level muster.Validation, m Mode) time.Duration {
 	quick := map[Mode]time.Duration{Alone: 200 * time.Millisecond, Pairs: 50 * time.Millisecond, All: 100 * time.Millisecond}
-	full := map[Mode]time.Duration{Alone: 2 * time.Second, Pairs: 500 * time.Millisecond, All: time.Second, IO: 20 * time.Second, Disk: 2 * time.Second, Net: time.Second}
+	full := map[Mode]time.Duration{Alone: 2 * time.Second, Pairs: 500 * time.Millisecond, All: time.Second, IO: 5 * time.Second, Disk: 2 * time.Second, Net: time.Second}
 	if level == muster.ValidateFull {
 		return full[m]
 	}
