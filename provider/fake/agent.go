@@ -248,7 +248,8 @@ func (a *agent) report(ctx context.Context, cfg part) {
 			said, failures = true, 0
 			interval = time.Duration(reply.IntervalMS) * time.Millisecond
 			if reply.Launch != nil && a.m.w.o.Speeds != nil {
-				launches.begin(func() { a.launch(ctx, cfg.cluster, reply.Launch) })
+				cluster, order := cfg.cluster, reply.Launch
+				launches.begin(func() { a.launch(ctx, cluster, order) })
 			}
 			if reply.Generation > cfg.generation {
 				if fresh, err := a.link.Config(ctx); err == nil {
