@@ -92,8 +92,8 @@ const strangersAfter = 30 * time.Second
 // them: no job runs there.
 func (d *decider) strangers() {
 	var names []string
-	_, r := d.head()
-	if d.Cluster.Spec.Scheduler == muster.SchedulerSlurm && r != nil && r.Scheduler != nil && r.Scheduler.Up {
+	h, r := d.head()
+	if d.Cluster.Spec.Scheduler == muster.SchedulerSlurm && r != nil && h.Phase == muster.NodeReady && r.Scheduler != nil && r.Scheduler.Up {
 		for _, n := range d.Nodes {
 			if n.Role != muster.RoleCompute || n.Phase != muster.NodeReady || n.Leave {
 				continue

@@ -85,11 +85,11 @@ func detectTable(t *testing.T, by map[string][]detectRun) string {
 	var b strings.Builder
 	b.WriteString("\n| on one of two machines | runs | found | and rightly named | the other one blamed |\n|---|---|---|---|---|\n")
 	for _, fault := range []struct{ code, text string }{
-		{"cpu-quota", "`cpu-quota`: 70 % of its processor's time"},
-		{"half-link", "`half-link`: half the speed of its link, by `tbf`"},
-		{"noisy-process", "`noisy-process`: another process that computes"},
-		{"memory-hog", "`memory-hog`: another process that copies 200 MiB all the time"},
-		{"wrong-blas", "`wrong-blas`: the reference BLAS in place of OpenBLAS"},
+		{"cpu-quota", "cpu-quota: 70 % of its processor's time"},
+		{"half-link", "half-link: half the speed of its link, by tbf"},
+		{"noisy-process", "noisy-process: another process that computes"},
+		{"memory-hog", "memory-hog: another process that copies 200 MiB all the time"},
+		{"wrong-blas", "wrong-blas: the reference BLAS in place of OpenBLAS"},
 		{"none", "nothing"},
 	} {
 		runs := by[fault.code]
