@@ -67,7 +67,7 @@ func (p *place) udp(address string) *net.UDPConn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = c.Close() })
-	return c.(*net.UDPConn) //nolint:errcheck // that is what it makes
+	return c.(*net.UDPConn)
 }
 
 func (p *place) listen(address string) {

@@ -66,7 +66,7 @@ func TestReadRefuses(t *testing.T) {
 		"nothing":    "",
 		"cut off":    good[:len(good)/2],
 		"TCP":        string(captured(t, "tcp-3.18.json")),
-		"no packets": strings.Replace(good, `"packets":	`, `"packets":	-`, -1),
+		"no packets": strings.ReplaceAll(good, `"packets":	`, `"packets":	-`),
 		"no end":     `{"end":{}}`,
 		"null":       `null`,
 	} {

@@ -55,7 +55,8 @@ func (w *World) lacks(a, b *Machine) float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.loose
-	if l == nil || l.left == 0 || !(a == l.a && b == l.b || a == l.b && b == l.a) {
+	same := l != nil && (a == l.a && b == l.b || a == l.b && b == l.a)
+	if !same || l.left == 0 {
 		return 0
 	}
 	l.left--
