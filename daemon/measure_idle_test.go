@@ -2,43 +2,14 @@ package daemon_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/wire"
 )
-
-// idleMachines runs f on a site of pretended machines that nobody uses, and that are
-// measured once a day, in pretended time.
-func idleMachines(t *testing.T, machines int, speeds fake.Speeds, idle control.IdleMeasuring, f func(*measuredSite)) {
-	t.Helper()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		y := newYearSite(t, dir)
-		y.measures = true
-		y.idle = idle
-		speeds.Took = time.Second
-		y.world = fake.New(fake.Options{Machines: machines, Seed: 3, BootMax: time.Second, Speeds: &speeds,
-			Link: func(m *fake.Machine, _ provider.Boot) fake.Link { return y.connect(m) }})
-		y.start()
-		defer func() {
-			y.stop()
-			y.world.Close()
-		}()
-		s := &measuredSite{yearSite: y, t: t}
-		if _, err := y.srv.control.PutUser(context.Background(), muster.Actor{Name: "root", Admin: true}, wire.UserRequest{Name: "alice"}); err != nil {
-			t.Fatal(err)
-		}
-		f(s)
-	})
-}
 
 // wait lets time pass, while idle machines are looked for each minute.
 func (s *measuredSite) wait(d time.Duration) {
@@ -73,7 +44,7 @@ func (s *measuredSite) site() (clusters []muster.Cluster, machines []muster.Mach
 // slow is set aside before anybody gets it.
 func TestIdleMachinesAreMeasured(t *testing.T) {
 	t.Parallel()
-	idleMachines(t, 12, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 24 * time.Hour}, func(s *measuredSite) {
+	pretended(t, 12, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 24 * time.Hour}, func(s *measuredSite) {
 		s.wait(5 * time.Minute)
 		if clusters, _, _ := s.site(); len(clusters) > 0 {
 			t.Errorf("measured although they are free for 5 minutes only: %v", clusters)
@@ -112,23 +83,17 @@ func TestIdleMachinesAreMeasured(t *testing.T) {
 // Who asks for machines gets them although they are being measured.
 func TestIdleMachinesGiveWay(t *testing.T) {
 	t.Parallel()
-	idleMachines(t, 6, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 24 * time.Hour}, func(s *measuredSite) {
+	pretended(t, 6, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 24 * time.Hour}, func(s *measuredSite) {
 		s.wait(10 * time.Minute)
 		s.wait(time.Second)
 		began, _, _ := s.site()
 		if len(began) != 1 || began[0].Phase == muster.ClusterDeleted {
 			t.Fatalf("%+v", began)
 		}
-		s.id = began[0].ID
-		body, err := json.Marshal(map[string]any{"name": "cfd", "nodes": 6, "image": "hpc", "users": []string{"alice"}, "head": "shared", "validate": "off"})
-		if err != nil {
-			t.Fatal(err)
+		created := s.create(map[string]any{"nodes": 6, "validate": "off"})
+		if created.Answer.Verdict != muster.VerdictQueued {
+			t.Fatalf("%+v", created.Answer)
 		}
-		created, err := s.srv.control.CreateCluster(context.Background(), muster.Actor{Name: "root", Admin: true}, wire.CreateCall{Body: body, Format: "json"})
-		if err != nil || created.Answer.Verdict != muster.VerdictQueued {
-			t.Fatalf("%+v, %v", created.Answer, err)
-		}
-		s.id = created.ID
 		asked := time.Now()
 		s.until("handed over", isReady)
 		if took := time.Since(asked); took > time.Minute {
@@ -151,17 +116,9 @@ func TestIdleMachinesOfOneHost(t *testing.T) {
 		}
 		return "two"
 	}}
-	idleMachines(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, idle, func(s *measuredSite) {
-		body, err := json.Marshal(map[string]any{"name": "cfd", "nodes": 1, "image": "hpc", "users": []string{"alice"}, "head": "shared", "validate": "off"})
-		if err != nil {
-			t.Fatal(err)
-		}
+	pretended(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, idle, func(s *measuredSite) {
 		s.wait(5 * time.Minute)
-		created, err := s.srv.control.CreateCluster(context.Background(), muster.Actor{Name: "root", Admin: true}, wire.CreateCall{Body: body, Format: "json"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.id = created.ID
+		s.create(map[string]any{"nodes": 1, "validate": "off"})
 		s.until("handed over", isReady)
 		_, nodes, _ := s.look()
 		busy := idle.Host(muster.Machine{ID: nodes[0].Machine})
@@ -174,6 +131,30 @@ func TestIdleMachinesOfOneHost(t *testing.T) {
 			if idle.Host(muster.Machine{ID: id}) == busy {
 				t.Errorf("%s was measured beside a cluster on the same host", id)
 			}
+		}
+		// Somebody gets a machine of the host that is being measured.
+		s.wait(time.Minute)
+		measuring := func() (list []muster.Cluster) {
+			clusters, _, _ := s.site()
+			for _, c := range clusters {
+				if c.Idle && c.Phase != muster.ClusterDeleted && c.Phase != muster.ClusterDeleting {
+					list = append(list, c)
+				}
+			}
+			return list
+		}
+		for range 24 * 60 {
+			if s.wait(time.Second); len(measuring()) > 0 {
+				break
+			}
+			time.Sleep(time.Minute)
+		}
+		if len(measuring()) != 1 {
+			t.Fatal("nothing is measured again after a day")
+		}
+		s.create(map[string]any{"name": "wind", "nodes": 4, "validate": "off"})
+		if left := measuring(); len(left) > 0 {
+			t.Errorf("%s is measured beside a new cluster on its host", left[0].Name)
 		}
 	})
 }

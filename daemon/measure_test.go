@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
@@ -26,14 +28,14 @@ type measuredSite struct {
 	id muster.ClusterID
 }
 
-// measured runs f on a site with a cluster of so many nodes that was just asked
-// for, in pretended time.
-func measured(t *testing.T, machines int, speeds fake.Speeds, request map[string]any, f func(*measuredSite)) {
+// pretended runs f on a site of machines that pretend to measure and that nobody uses
+// yet, in pretended time.
+func pretended(t *testing.T, machines int, speeds fake.Speeds, idle control.IdleMeasuring, f func(*measuredSite)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		y := newYearSite(t, dir)
-		y.measures = true
+		y.measures, y.idle = true, idle
 		if speeds.Took == 0 {
 			speeds.Took = time.Second
 		}
@@ -45,25 +47,38 @@ func measured(t *testing.T, machines int, speeds fake.Speeds, request map[string
 			y.world.Close()
 		}()
 		s := &measuredSite{yearSite: y, t: t}
-		admin := muster.Actor{Name: "root", Admin: true}
-		if _, err := y.srv.control.PutUser(context.Background(), admin, wire.UserRequest{Name: "alice"}); err != nil {
+		if _, err := y.srv.control.PutUser(context.Background(), muster.Actor{Name: "root", Admin: true}, wire.UserRequest{Name: "alice"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Minute)
-		for k, v := range map[string]any{"name": "cfd", "image": "hpc", "users": []string{"alice"}, "head": "shared"} {
-			request[k] = v
-		}
-		body, err := json.Marshal(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		created, err := y.srv.control.CreateCluster(context.Background(), admin, wire.CreateCall{Body: body, Format: "json"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.id = created.ID
 		f(s)
 	})
+}
+
+// measured runs f with a cluster that was just asked for.
+func measured(t *testing.T, machines int, speeds fake.Speeds, request map[string]any, f func(*measuredSite)) {
+	t.Helper()
+	pretended(t, machines, speeds, control.IdleMeasuring{}, func(s *measuredSite) {
+		time.Sleep(10 * time.Minute)
+		s.create(request)
+		f(s)
+	})
+}
+
+// create asks for a cluster, which the site is about from now on.
+func (s *measuredSite) create(request map[string]any) wire.Created {
+	s.t.Helper()
+	all := map[string]any{"name": "cfd", "image": "hpc", "users": []string{"alice"}, "head": "shared"}
+	maps.Copy(all, request)
+	body, err := json.Marshal(all)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	created, err := s.srv.control.CreateCluster(context.Background(), muster.Actor{Name: "root", Admin: true}, wire.CreateCall{Body: body, Format: "json"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.id = created.ID
+	return created
 }
 
 // look reads what is on record.
