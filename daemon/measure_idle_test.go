@@ -116,7 +116,7 @@ func TestIdleMachinesOfOneHost(t *testing.T) {
 		}
 		return "two"
 	}}
-	pretended(t, 8, fake.Speeds{Spread: 0.01, Noise: 0.002}, idle, func(s *measuredSite) {
+	pretended(t, 14, fake.Speeds{Spread: 0.01, Noise: 0.002}, idle, func(s *measuredSite) {
 		s.wait(5 * time.Minute)
 		s.create(map[string]any{"nodes": 1, "validate": "off"})
 		s.until("handed over", isReady)
@@ -124,7 +124,7 @@ func TestIdleMachinesOfOneHost(t *testing.T) {
 		busy := idle.Host(muster.Machine{ID: nodes[0].Machine})
 		s.wait(24 * time.Hour)
 		_, _, last := s.site()
-		if len(last) != 4 {
+		if len(last) != 10 {
 			t.Errorf("%d machines were measured: %v", len(last), last)
 		}
 		for id := range last {
@@ -152,7 +152,9 @@ func TestIdleMachinesOfOneHost(t *testing.T) {
 		if len(measuring()) != 1 {
 			t.Fatal("nothing is measured again after a day")
 		}
-		s.create(map[string]any{"name": "wind", "nodes": 4, "validate": "off"})
+		if created := s.create(map[string]any{"name": "wind", "nodes": 5, "validate": "off"}); created.Answer.Verdict != muster.VerdictNow {
+			t.Fatalf("%+v", created.Answer)
+		}
 		if left := measuring(); len(left) > 0 {
 			t.Errorf("%s is measured beside a new cluster on its host", left[0].Name)
 		}
