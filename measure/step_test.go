@@ -2,62 +2,55 @@ package measure
 
 import (
 	"fmt"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/validate"
-	"github.com/muster-hpc/muster/wire"
 )
 
-// maxArgument is what Linux takes as one argument of a program.
-const maxArgument = 128 << 10
-
-// The command line hardly grows with the nodes, and what the probe reads fits into
-// an order, also of many more nodes than any site has.
-func TestPairsOfManyNodes(t *testing.T) {
+// A launch counts if it measured what was ordered, on the nodes that were meant, in the
+// order in which they were.
+func TestBelieve(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{2, 16, 1024, 16384} {
-		places := make([]validate.Place, n)
-		for i := range places {
-			places[i].Rack = fmt.Sprint("r", i/32)
+	path := filepath.Join(t.TempDir(), "launch")
+	st := step{run: &validate.Run{Mode: validate.Pairs}}
+	for name, c := range map[string]struct {
+		mode  string
+		hosts string
+		want  string
+	}{
+		"as meant":         {"pairs", "n01 n02", ""},
+		"another mode":     {"alone", "n01 n02", "mode alone was measured, not pairs"},
+		"another order":    {"pairs", "n02 n01", "rank 0 measured on n02, not on n01"},
+		"one is missing":   {"pairs", "n01", "1 ranks measured, not 2"},
+		"one is another's": {"pairs", "n01 n03", "rank 1 measured on n03, not on n02"},
+	} {
+		hosts := strings.Fields(c.hosts)
+		text := fmt.Sprintf(`{"kind":"launch","v":1,"mode":%q,"seed":1,"started":1,"ranks":%d,"timer":"none","clock":1e-9}`+"\n", c.mode, len(hosts))
+		for i, h := range hosts {
+			text += fmt.Sprintf(`{"kind":"rank","rank":%d,"host":%q,"cpus":"0"}`+"\n", i, h)
 		}
-		for _, run := range validate.Plan(places, muster.ValidateQuick, 1, 1) {
-			if run.Mode != validate.Pairs || run.Replicate > 0 {
-				continue
-			}
-			args := strings.Join(probeArgs(&run), " ")
-			text, err := probeInput(&run)
-			if err != nil || len(args) > 200 || len(text) > wire.MaxLaunchInput || !strings.HasSuffix(text, "\n") {
-				t.Fatalf("%d nodes: %d bytes of arguments, %d of input: %v", n, len(args), len(text), err)
-			}
-			t.Logf("%d nodes: %d rounds in %d bytes, %d of arguments", n, len(run.Rounds), len(text), len(args))
-			if n == 16384 && len(text) < maxArgument {
-				t.Error("this would have been short enough for an argument: take more nodes")
-			}
-			var back [][]validate.Pair
-			for round := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "/") {
-				var pairs []validate.Pair
-				for word := range strings.FieldsSeq(round) {
-					var p validate.Pair
-					if _, err := fmt.Sscanf(word, "%d-%d", &p.A, &p.B); err != nil {
-						t.Fatal(err)
-					}
-					pairs = append(pairs, p)
-				}
-				back = append(back, pairs)
-			}
-			if !slices.EqualFunc(back, run.Rounds, slices.Equal) {
-				t.Errorf("%d nodes: the rounds are not what was planned", n)
-			}
+		text += `{"kind":"end","samples":0}` + "\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := st.believe(path, []string{"n01", "n02"})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || muster.CodeOf(err) != muster.EInvalid || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	run := validate.Run{Mode: validate.Pairs, Rounds: [][]validate.Pair{make([]validate.Pair, wire.MaxLaunchInput/4+1)}}
-	if _, err := probeInput(&run); muster.CodeOf(err) != muster.EUnavailable {
-		t.Errorf("too many pairs: %v", err)
-	}
-	if text, err := probeInput(&validate.Run{Mode: validate.Alone}); text != "" || err != nil {
-		t.Errorf("%q, %v", text, err)
+}
+
+// How much is written to files is what was asked for.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	s := &subject{machines: []muster.Machine{{Facts: muster.Facts{Memory: 20 << 30}}, {Facts: muster.Facts{Memory: 10 << 30}}}}
+	for asked, want := range map[int64]int64{0: 256 << 20, 5 << 30: 5 << 30, muster.FilesBeyondMemory: 33 << 30} {
+		if s.m.Files = asked; s.files() != want {
+			t.Errorf("%d were asked for: %d, not %d", asked, s.files(), want)
+		}
 	}
 }
