@@ -179,15 +179,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		}
 	}
 	validate.Refer(f.candidates, f.results.Nodes, s.promises)
-	var plain, sure []validate.Judged
-	for _, n := range f.results.Nodes {
-		if confirmed[n.Node] {
-			sure = append(sure, n)
-		} else {
-			plain = append(plain, n)
-		}
-	}
-	f.results.Findings = append(validate.Findings(nodes, sure, true), append(validate.Findings(nodes, plain, false), f.results.Findings...)...)
+	f.results.Findings = append(validate.Findings(nodes, f.results.Nodes, confirmed), f.results.Findings...)
 	f.results.Findings = append(f.results.Findings, validate.WholeFindings(f.results.Whole)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
 	f.results.Findings = validate.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)

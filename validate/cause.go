@@ -53,6 +53,8 @@ func Causes(nodes []Node, findings []muster.Finding, judged []Judged, fabrics []
 			c.node(f, a)
 		case f.Code == SlowLink && a >= 0 && b >= 0:
 			c.link(f, a, b)
+		case f.Code == SlowCluster && f.Metric == exchange && len(c.nodes) == 2:
+			take(f, []explanation{c.half(0, 1)})
 		case f.Code == Unstable && a >= 0 && c.low[a]:
 			c.node(f, a)
 		}
@@ -126,7 +128,7 @@ func take(f *muster.Finding, list []explanation) {
 }
 
 func betweenNodes(metric string) bool {
-	return strings.HasPrefix(metric, "pair.") || strings.HasPrefix(metric, "ring.") || metric == "alltoall"
+	return strings.HasPrefix(metric, "pair.") || strings.HasPrefix(metric, "ring.") || metric == exchange
 }
 
 func ofMemory(metric string) bool {
@@ -327,9 +329,22 @@ func unfit(b muster.Library, flags []string) string {
 }
 
 // half: a link carries less, and answers as quickly as ever. Without b it is of all
-// links of a.
+// links of a, of which there is one where there are two nodes.
 func (c *detective) half(a, b int) explanation {
+	if b < 0 && len(c.nodes) == 2 {
+		b = 1 - a
+	}
 	w := wiresOf(c.fabrics, a, b)
+	if math.IsNaN(w.bandwidth) { // nobody knows yet what such a link carries
+		for _, i := range []int{a, b} {
+			if i < 0 {
+				continue
+			}
+			if why := c.limited(i); why != "" {
+				return explanation{CauseLink, "a link that is limited: " + why, 1}
+			}
+		}
+	}
 	if !(w.bandwidth >= leastMissing) || w.latency > max(0.1, w.bandwidth/3) {
 		return explanation{}
 	}
