@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/subtle"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -183,6 +184,19 @@ func (tx *Tx) PutPowerSecret(id muster.MachineID, value []byte) error {
 	_, err := tx.s.exec(`INSERT INTO power_secrets (machine, sum, value) VALUES (?, ?, ?)
 		ON CONFLICT (machine) DO UPDATE SET sum = excluded.sum, value = excluded.value`, string(id), sumOf(value), value)
 	return err
+}
+
+// IsPowerSecret tells whether it is the one that is kept, to those who may change it.
+func (tx *Tx) IsPowerSecret(id muster.MachineID, value []byte) (bool, error) {
+	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(id)); err != nil {
+		return false, err
+	}
+	var have []byte
+	err := tx.s.one([]any{&have}, `SELECT value FROM power_secrets WHERE machine = ?`, string(id))
+	if errors.Is(err, errNoRow) {
+		return false, nil
+	}
+	return subtle.ConstantTimeCompare(have, value) == 1, err
 }
 
 // PowerSecret returns it. Only Muster itself may ask; administrators may not, who can
