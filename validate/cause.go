@@ -54,7 +54,7 @@ func Causes(nodes []Node, findings []muster.Finding, judged []Judged, fabrics []
 		case f.Code == SlowLink && a >= 0 && b >= 0:
 			c.link(f, a, b)
 		case f.Code == SlowCluster && f.Metric == exchange && len(c.nodes) == 2:
-			take(f, []explanation{c.half(0, 1)})
+			c.link(f, 0, 1)
 		case f.Code == Unstable && a >= 0 && c.low[a]:
 			c.node(f, a)
 		}
@@ -109,7 +109,7 @@ func (c *detective) link(f *muster.Finding, a, b int) {
 	var list []explanation
 	for _, i := range []int{a, b} {
 		if c.low[i] { // otherwise the node is none that is slow
-			list = append(list, c.quota(i), c.process(i))
+			list = append(list, c.quota(i), c.process(i), c.hog(i))
 		}
 	}
 	take(f, append(list, c.half(a, b)))
@@ -335,21 +335,17 @@ func (c *detective) half(a, b int) explanation {
 		b = 1 - a
 	}
 	w := wiresOf(c.fabrics, a, b)
-	if math.IsNaN(w.bandwidth) { // nobody knows yet what such a link carries
-		for _, i := range []int{a, b} {
-			if i < 0 {
-				continue
-			}
-			if why := c.limited(i); why != "" {
-				return explanation{CauseLink, "a link that is limited: " + why, 1}
-			}
-		}
+	text := "a link that is limited"
+	if !math.IsNaN(w.bandwidth) { // otherwise nobody knows yet what such a link carries
+		text = fmt.Sprintf("a link that carries %.0f %% of what is normal", 100*(1-w.bandwidth))
 	}
-	if !(w.bandwidth >= leastMissing) || w.latency > max(0.1, w.bandwidth/3) {
+	if w.bandwidth < leastMissing {
 		return explanation{}
 	}
-	text := fmt.Sprintf("a link that carries %.0f %% of what is normal", 100*(1-w.bandwidth))
-	if !math.IsNaN(w.latency) {
+	// A limit that can be seen needs no pattern. Where it queues, small messages are
+	// late, too.
+	quick := !(w.latency > max(0.1, w.bandwidth/3))
+	if quick && !math.IsNaN(w.latency) {
 		text += ", and answers as quickly as ever"
 	}
 	for _, i := range []int{a, b} {
@@ -359,6 +355,9 @@ func (c *detective) half(a, b int) explanation {
 		if why := c.limited(i); why != "" {
 			return explanation{CauseLink, text + "; " + why, 1}
 		}
+	}
+	if math.IsNaN(w.bandwidth) || !quick {
+		return explanation{}
 	}
 	if math.IsNaN(w.latency) { // nothing tells it from a slow node
 		return explanation{}

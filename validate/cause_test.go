@@ -285,6 +285,10 @@ func TestCauses(t *testing.T) {
 			scene{pairs: map[string]float64{"pair.bandwidth": 0.5, "pair.both": 0.5, "pair.latency": 0.02}, conditions: inside, meanwhile: limited},
 			map[string]string{"pair.bandwidth": validate.CauseLink, "pair.both": validate.CauseLink}, "msg0 of n01 is limited to 1.35e+09 B/s by tbf",
 		},
+		"half link that queues": {
+			scene{pairs: map[string]float64{"pair.bandwidth": 0.58, "pair.both": 0.35, "pair.latency": 0.14}, conditions: inside, meanwhile: limited},
+			map[string]string{"pair.bandwidth": validate.CauseLink, "pair.latency": validate.CauseLink}, "msg0 of n01 is limited",
+		},
 		"half link outside": {
 			scene{pairs: map[string]float64{"pair.bandwidth": 0.5, "pair.both": 0.5, "pair.latency": -0.02}, conditions: inside, meanwhile: clean()},
 			map[string]string{"pair.bandwidth": validate.CauseLink}, "by the figures alone",
