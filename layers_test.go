@@ -78,7 +78,7 @@ func TestImportsPointDownwards(t *testing.T) {
 
 // cliMayImport lists what commands that work without a server need.
 func cliMayImport(path string) bool {
-	return path == "image" || path == "images" || path == "spec" || path == "certificate" || path == "certificate/page"
+	return path == "image" || path == "images" || path == "spec" || path == "inventory" || path == "certificate" || path == "certificate/page"
 }
 
 func TestHouseRules(t *testing.T) {
