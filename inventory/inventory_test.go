@@ -107,7 +107,7 @@ machines:
 			"b.power.address line 7 is no host", "b.power.user line 7 name the account",
 		}},
 		"names":         {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:03,wol\n", []string{"a.name line 3 line 2 has this name"}},
-		"columns":       {"x.csv", "name,mac,pwoer\n", []string{"pwoer line 1 did you mean power?", "power line 1 the column is missing"}},
+		"columns":       {"x.csv", "name,mac,powe\n", []string{"powe line 1 did you mean power?", "power line 1 the column is missing"}},
 		"short row":     {"x.csv", "name,mac,power\na,52:54:00:aa:00:02\n", []string{"machines line 2 2 values stand under 3 columns"}},
 		"quote":         {"x.csv", "name,mac,power\n\"a,52:54:00:aa:00:02,wol\n", []string{"file line 2 cannot be read"}},
 		"empty":         {"x.yaml", "", []string{"machines  there is no machine in it"}},
