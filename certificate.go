@@ -163,6 +163,10 @@ type PairFigure struct {
 // while it was measured, and of the condition of a machine on which they always do.
 const CaveatDisturbed = "disturbed"
 
+// CaveatBusy is the code of the caveat that a program of the node's own users ran
+// while it was measured.
+const CaveatBusy = "busy"
+
 // Finding is something that the figures say.
 type Finding struct {
 	// Code names what was found for programs: slow-node, slow-link, slow-tier, slow-cluster,

@@ -57,7 +57,7 @@ that they may be slowed down. It goes on when you stop waiting.`,
 
 func (a *app) runHPL(ctx context.Context, ref string, f *hplFlags) error {
 	if f.stop || f.attach {
-		return a.runMeasure(ctx, ref, &measureFlags{stop: f.stop, attach: f.attach, timeout: f.timeout})
+		return a.runMeasure(ctx, ref, &measureFlags{stop: f.stop, attach: f.attach, hpl: true, timeout: f.timeout})
 	}
 	if err := a.checkOutput(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -76,7 +77,8 @@ func (a *app) certificateVerify() *cobra.Command {
 		Long: `Checks that certificates are what the server signed, that they are in force, and
 that a cluster's certificate comes with those of all its nodes, unchanged. With
 --key it needs no server and no network: only the files, and the public key of the
-server that made them. Without --key your server is asked for its keys.
+server that made them. Without --key your server is asked for its keys, and whether
+others took the place of those in files.
 
 FILE is a certificate, several of them one after the other, or a directory of
 files that end in .json; - is standard input. A key file holds one or more public
@@ -108,7 +110,11 @@ not yet valid or superseded, 5 signed with a retired or stolen key.`,
 			if err != nil {
 				return err
 			}
-			list, err := a.verifyCertificates(args, ring, now)
+			var successors certificate.Successors
+			if len(keys) == 0 {
+				successors = a.successors(c.Context(), args)
+			}
+			list, err := a.verifyCertificates(args, ring, successors, now)
 			if err != nil {
 				return err
 			}
@@ -205,8 +211,32 @@ func (a *app) envelopes(names []string) ([]fileEnvelope, error) {
 	return list, nil
 }
 
+// successors are what the server knows to have taken the place of others of the
+// clusters that these certificates are of. It knows nothing of those of another server.
+func (a *app) successors(ctx context.Context, names []string) certificate.Successors {
+	read, err := a.envelopes(names)
+	k, err2 := a.connect()
+	if err != nil || err2 != nil || slices.Contains(names, "-") { // standard input is read once
+		return nil
+	}
+	out, asked := certificate.Successors{}, map[muster.ClusterID]bool{}
+	for _, e := range read {
+		s, err := certificate.Read(e.text)
+		if c := s.Certificate.Cluster; err == nil && !asked[c] {
+			asked[c] = true
+			rows, _ := k.Certificates(ctx, wire.CertificateQuery{Cluster: string(c)})
+			for _, row := range rows {
+				if row.SupersededBy != "" {
+					out[row.ID] = row.SupersededBy
+				}
+			}
+		}
+	}
+	return out
+}
+
 // verifyCertificates verifies all certificates of all files together.
-func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time.Time) ([]wire.CertificateChecked, error) {
+func (a *app) verifyCertificates(names []string, ring certificate.Ring, successors certificate.Successors, now time.Time) ([]wire.CertificateChecked, error) {
 	read, err := a.envelopes(names)
 	if err != nil {
 		return nil, err
@@ -227,7 +257,7 @@ func (a *app) verifyCertificates(names []string, ring certificate.Ring, now time
 		}
 		texts, at = append(texts, e.text), append(at, i)
 	}
-	for i, r := range certificate.VerifyAll(texts, ring, now, nil) {
+	for i, r := range certificate.VerifyAll(texts, ring, now, successors) {
 		take(at[i], r)
 	}
 	return list, nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -255,11 +256,13 @@ func writeMetrics(w io.Writer, title string, list []muster.Metric) {
 
 func (a *app) certificateExport() *cobra.Command {
 	var to string
+	var replace bool
 	c := &cobra.Command{
 		Use: "export CERTIFICATE|CLUSTER [NODE]", Short: "Write certificates as they were signed", Args: oneCertificate, ValidArgsFunction: a.completeCertificate,
 		Long: `Writes certificates byte by byte as they were signed, to be kept or given away: of a
 cluster with those of all its nodes, without which nobody should believe it. With
 --to DIR there is a file for each, with --to FILE one for all of them, one on a line.
+Other files that are there are left alone, unless you say --replace.
 'muster certificate verify' takes either, without a server.`,
 		Example: `  muster certificate export cfd --to cfd/
   muster certificate export cfd --to cfd.json
@@ -280,9 +283,10 @@ cluster with those of all its nodes, without which nobody should believe it. Wit
 			if err != nil {
 				return err
 			}
-			return a.writeExport(list, to)
+			return a.writeExport(list, to, replace)
 		},
 	}
+	c.Flags().BoolVar(&replace, "replace", false, "overwrite other files that are there")
 	c.Flags().StringVar(&to, "to", "", "a file, or a directory: one that is there, or a name that ends in / (default: standard output)")
 	return c
 }
@@ -334,7 +338,16 @@ func exportName(c muster.Certificate) string {
 	return string(c.ID) + ".json"
 }
 
-func (a *app) writeExport(list []export, to string) error {
+// free tells whether a file may be written: nothing else is there.
+func free(path string, body []byte, replace bool) error {
+	have, err := os.ReadFile(path)
+	if err != nil || replace || bytes.Equal(have, body) {
+		return nil // what cannot be read will tell why it cannot be written
+	}
+	return muster.Errorf(muster.EConflict, "there is another %s already", clean(path)).WithHint("give --to another place, or --replace to have it overwritten")
+}
+
+func (a *app) writeExport(list []export, to string, replace bool) error {
 	cannot := func(err error) error {
 		return muster.Errorf(muster.EInvalid, "cannot write %s", to).WithHint("give --to a file or a directory in which you may write").Wrap(err)
 	}
@@ -343,8 +356,14 @@ func (a *app) writeExport(list []export, to string) error {
 		if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // certificates are for everybody
 			return cannot(err)
 		}
+		for i := range list {
+			list[i].body = append(list[i].body, '\n')
+			if err := free(filepath.Join(to, list[i].name), list[i].body, replace); err != nil {
+				return err
+			}
+		}
 		for _, e := range list {
-			if err := os.WriteFile(filepath.Join(to, e.name), append(e.body, '\n'), 0o644); err != nil { //nolint:gosec // the same
+			if err := os.WriteFile(filepath.Join(to, e.name), e.body, 0o644); err != nil { //nolint:gosec // the same
 				return cannot(err)
 			}
 		}
@@ -357,6 +376,9 @@ func (a *app) writeExport(list []export, to string) error {
 	}
 	if to == "" {
 		_, err := a.env.Out.Write(all)
+		return err
+	}
+	if err := free(to, all, replace); err != nil {
 		return err
 	}
 	if err := os.WriteFile(to, all, 0o644); err != nil { //nolint:gosec // the same

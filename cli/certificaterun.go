@@ -15,6 +15,7 @@ import (
 // measureFlags are the flags of certificate run.
 type measureFlags struct {
 	quick, full, force, stop bool
+	hpl                      bool // it is HPL that is ended or waited for
 	attach, detach           bool
 	nodes, files             string
 	timeout                  time.Duration
@@ -74,11 +75,16 @@ func (a *app) runMeasure(ctx context.Context, ref string, f *measureFlags) error
 		r.Level = string(muster.ValidateFull)
 	}
 	var done wire.MeasureReply
-	if f.attach {
-		c, err := k.Cluster(ctx, ref)
-		if err != nil {
+	var c wire.Cluster
+	if f.attach || f.stop {
+		if c, err = k.Cluster(ctx, ref); err != nil {
 			return err
 		}
+		if err := otherKind(c, f.hpl); err != nil {
+			return err
+		}
+	}
+	if f.attach {
 		if c.Measuring == nil || !c.Measuring.Phase.Open() {
 			return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).WithHint("begin with 'muster certificate run %s'", c.Name)
 		}
@@ -94,6 +100,21 @@ func (a *app) runMeasure(ctx context.Context, ref string, f *measureFlags) error
 		return err
 	}
 	return a.print(w.reply, func(out io.Writer) { fmt.Fprintln(out, measuringWords(w.reply)) })
+}
+
+// otherKind tells whether what runs is the other kind of measuring than the one that
+// is meant: one command does not end what another began.
+func otherKind(c wire.Cluster, hpl bool) error {
+	m := c.Measuring
+	if m == nil || !m.Phase.Open() || (m.What == muster.MeasuresHPL) == hpl {
+		return nil
+	}
+	if hpl {
+		return muster.Errorf(muster.EConflict, "HPL does not run on cluster %s: its speed is measured for certificates", c.Name).
+			WithHint("that is 'muster certificate run %s --attach', or --stop", c.Name)
+	}
+	return muster.Errorf(muster.EConflict, "cluster %s is not measured for certificates: HPL runs on it", c.Name).
+		WithHint("that is 'muster bench hpl %s --attach', or --stop", c.Name)
 }
 
 // measuringWords tells how a measuring stands.

@@ -147,6 +147,13 @@ func TestCertificateExport(t *testing.T) {
 	w.run("certificate", "export", string(id), "--to", bundle).want(t, 0, "3 certificates")
 	w.run("certificate", "verify", bundle).want(t, 0, "valid")
 	w.run("certificate", "export", "cfd", "--to", dir).want(t, 0, "3 certificates") // a directory that is there
+	// Others' files are left alone.
+	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.run("certificate", "export", "cfd", "--to", dir).want(t, 4, "there is another .*cluster.json already", "--replace")
+	w.run("certificate", "export", "cfd", "--to", dir, "--replace").want(t, 0, "3 certificates")
+	w.run("certificate", "run", "cfd", "--quick", "--full").want(t, 2, "--quick and --full exclude each other", "give one of them")
 	text := w.run("certificate", "export", "cfd").want(t, 0).out
 	if file, err := os.ReadFile(bundle); err != nil || string(file) != text || strings.Count(text, "\n") != 3 {
 		t.Errorf("%v: one file and standard output differ", err)

@@ -35,7 +35,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 		return badFlag(c, err)
 	})
 	root.SetArgs(minus(root, args))
-	err := root.ExecuteContext(ctx)
+	err := excluded(root.ExecuteContext(ctx))
 	a.report(err)
 	return ExitCode(err)
 }
@@ -110,6 +110,24 @@ func group(c *cobra.Command, args []string) error {
 		return e.WithHint("did you mean %s?", strings.Join(near, " or "))
 	}
 	return e.WithHint("see '%s --help'", c.CommandPath())
+}
+
+// excluded says in our words that flags exclude each other, which cobra tells as
+// "if any flags in the group [quick full] are set none of the others can be; ...".
+func excluded(err error) error {
+	if err == nil {
+		return nil
+	}
+	rest, ours := strings.CutPrefix(err.Error(), "if any flags in the group [")
+	group, _, whole := strings.Cut(rest, "]")
+	if !ours || !whole {
+		return err
+	}
+	names := strings.Fields(group)
+	for i, n := range names {
+		names[i] = "--" + n
+	}
+	return muster.Errorf(muster.EInvalid, "%s exclude each other", strings.Join(names, " and ")).WithHint("give one of them")
 }
 
 // usage is the error of a command line that cannot be understood.

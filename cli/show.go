@@ -182,9 +182,9 @@ func speedText(c wire.Cluster, now time.Time) string {
 	case m.Phase.Open():
 		return progressOf(*m)
 	case m.Phase == muster.MeasuringFailed && m.Reason != nil:
-		return "not measured: " + clean(m.Reason.Message)
+		return "the last measuring came to nothing: " + clean(m.Reason.Message) + "; what is in force: muster certificate list " + clean(c.Name)
 	case m.Result != "":
-		return fmt.Sprintf("HPL %s ago: muster bench show %s", since(m.Ended, now), clean(c.Name))
+		return fmt.Sprintf("HPL %s ago: muster bench show %s; certificates: muster certificate list %[2]s", since(m.Ended, now), clean(c.Name))
 	case m.Phase != muster.MeasuringDone:
 		return ""
 	}

@@ -14,6 +14,8 @@ type Outcome struct {
 	// Solution is what HPL said, if Problem is empty.
 	Solution Solution
 	Problem  string
+	// Conditions are what HPL itself said of BLAS, MPI and pinning.
+	Conditions muster.Circumstances
 }
 
 // failed tells whether there is no figure.

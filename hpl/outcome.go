@@ -9,7 +9,7 @@ import (
 // that run, with as many ranks on each node and threads in each as were asked for,
 // and the check passed.
 func Judge(r Run, took time.Duration, out Output) Outcome {
-	o := Outcome{Run: r, Took: took}
+	o := Outcome{Run: r, Took: took, Conditions: out.Conditions()}
 	fail := func(format string, args ...any) Outcome {
 		o.Problem = fmt.Sprintf(format, args...)
 		return o

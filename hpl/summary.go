@@ -38,7 +38,7 @@ func (d *Driver) Summary(done []Outcome, peak *muster.Reference) (muster.HPLResu
 		return muster.HPLResult{}, e
 	}
 	res := muster.HPLResult{
-		Version: muster.HPLVersion, Cores: d.site.Nodes * d.site.Cores, Best: best.short(),
+		Version: muster.HPLVersion, Cores: d.site.Nodes * d.site.Cores, Best: best.short(), Conditions: best.Conditions,
 	}
 	for _, o := range done {
 		res.Runs = append(res.Runs, o.short())

@@ -333,7 +333,9 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 // condemned tells what a node is condemned for; "" if it is not. Whose processors
 // others used is not called slow: but who calculates wrongly is wrong.
 func condemned(c muster.Certificate) string {
-	disturbed := slices.ContainsFunc(c.Caveats, func(v muster.Caveat) bool { return v.Code == muster.CaveatDisturbed })
+	disturbed := slices.ContainsFunc(c.Caveats, func(v muster.Caveat) bool {
+		return v.Code == muster.CaveatDisturbed || v.Code == muster.CaveatBusy
+	})
 	for _, f := range c.Findings {
 		if f.Code == validate.WrongResult || f.Code == validate.SlowNode && f.Confirmed && f.Node == c.Node && !disturbed {
 			return f.Text

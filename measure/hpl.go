@@ -28,11 +28,11 @@ func (j *job) hpl(ctx context.Context, s *subject) error {
 	}); err != nil {
 		return err
 	}
-	conditions, err := j.hplConditions(ctx, s)
+	before, err := j.hplConditions(ctx, s, "000-conditions")
 	if err != nil {
 		return err
 	}
-	site := s.site(conditions)
+	site := s.site(before)
 	driver, err := hpl.NewDriver(site)
 	if err != nil {
 		return err
@@ -57,7 +57,12 @@ func (j *job) hpl(ctx context.Context, s *subject) error {
 			return err
 		}
 	}
-	return j.fileHPL(ctx, s, driver, done, conditions)
+	// What else ran meanwhile is known by what the nodes counted.
+	after, err := j.hplConditions(ctx, s, "999-conditions")
+	if err != nil {
+		return err
+	}
+	return j.fileHPL(ctx, s, driver, done, measured{conditions: []map[string]nodeConditions{before, after}})
 }
 
 // hplProgress tells how far it is by the plan, which is only what is expected.
@@ -80,9 +85,9 @@ func hplProgress(m *muster.Measuring, plan []hpl.Run, done []hpl.Outcome, now ti
 	}
 }
 
-// hplConditions reads the conditions of the nodes, once.
-func (j *job) hplConditions(ctx context.Context, s *subject) (map[string]nodeConditions, error) {
-	st := step{name: "000-conditions"}
+// hplConditions reads the conditions of the nodes, once for each name.
+func (j *job) hplConditions(ctx context.Context, s *subject, name string) (map[string]nodeConditions, error) {
+	st := step{name: name}
 	if _, err := os.Stat(j.kept(st)); err != nil {
 		if ok, err := j.step(ctx, s, st); err != nil {
 			return nil, err
@@ -186,8 +191,13 @@ func judgeHPL(run hpl.Run, took time.Duration, path string) (hpl.Outcome, error)
 }
 
 // fileHPL files the result and ends the measuring.
-func (j *job) fileHPL(ctx context.Context, s *subject, driver *hpl.Driver, done []hpl.Outcome, conditions map[string]nodeConditions) error {
-	candidates := s.candidates(measured{conditions: []map[string]nodeConditions{conditions}})
+func (j *job) fileHPL(ctx context.Context, s *subject, driver *hpl.Driver, done []hpl.Outcome, said measured) error {
+	candidates := s.candidates(said)
+	for i, w := range s.witnesses(said, candidates, past{}) {
+		if v, disturbed := w.Caveat(); disturbed {
+			candidates[i].Caveats = append(candidates[i].Caveats, v)
+		}
+	}
 	r, err := driver.Summary(done, s.peak(candidates))
 	if err != nil {
 		return err
@@ -199,9 +209,9 @@ func (j *job) fileHPL(ctx context.Context, s *subject, driver *hpl.Driver, done 
 		r.Class = first
 	}
 	common := validate.Manifest(validate.Subject{Nodes: candidates, NewID: muster.NewCertificateID}, validate.Results{}, nil, nil)
-	said := r.Conditions
+	told := r.Conditions
 	r.Conditions, r.Caveats = common.Conditions, common.Caveats
-	r.Conditions.MPI, r.Conditions.BLAS, r.Conditions.Pinning, r.Conditions.Probe = said.MPI, said.BLAS, said.Pinning, said.Probe
+	r.Conditions.MPI, r.Conditions.BLAS, r.Conditions.Pinning, r.Conditions.Probe = told.MPI, told.BLAS, told.Pinning, told.Probe
 	return j.r.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		if err := s.current(tx); err != nil {
 			return err

@@ -55,6 +55,9 @@ func NodeCertificates(s Subject, r Results) []muster.Certificate {
 		c := s.blank(muster.CertifiesNode)
 		c.Node, c.Machine, c.Class = n.Name, n.Machine, n.Class
 		c.Conditions, c.Supersedes = n.Conditions, n.Supersedes
+		if s.Level != muster.ValidateFull {
+			c.Conditions.Tools = nil // they are there, and were not used
+		}
 		c.Caveats = n.caveats()
 		c.Certified = len(c.Caveats) == 0
 		var grades []muster.Grade
@@ -110,6 +113,9 @@ func Manifest(s Subject, r Results, entries []muster.CertifiedNode, supersedes [
 		}
 	}
 	c.Conditions = Common(conditions)
+	if s.Level != muster.ValidateFull {
+		c.Conditions.Tools = nil
+	}
 	c.Certified = len(c.Caveats) == 0
 	for _, j := range r.Whole {
 		c.Metrics = append(c.Metrics, j.Metric)

@@ -63,17 +63,19 @@ func (k key) compare(o key) int {
 // place is what a figure is of: a node, a pair, or all (-1, -1).
 type place struct{ a, b int }
 
-// gathered are the values of one figure at one place, by launch.
+// gathered are the values of one figure at one place, by launch. Between two nodes
+// they are of the way from the first to the second, and back.
 type gathered struct {
 	unit     string
-	launches map[int][]float64
+	launches map[int][2][]float64
 	min, max float64
 	samples  int
 }
 
 // Collect sorts samples of several launches. What one launch says of one thing
-// several times, in rounds or by several ranks of one node, counts as their median:
-// a launch is one replication, whatever happens in it.
+// several times, in rounds or by several ranks of one node, counts as their median,
+// of the worse way between two nodes: a launch is one replication, whatever happens
+// in it.
 func Collect(nodes []Node, launches []Launch) Collected {
 	c := collector{at: map[string]int{}, found: map[key]map[place]*gathered{}, nodes: nodes}
 	for i, n := range nodes {
@@ -84,7 +86,7 @@ func Collect(nodes []Node, launches []Launch) Collected {
 			c.take(i, s)
 		}
 		for _, s := range l.Findings {
-			if a, b, ok := c.where(s); ok {
+			if a, b, _, ok := c.where(s); ok {
 				c.out.Wrong = append(c.out.Wrong, Wrong{Node: a, Peer: b, Launch: i, Metric: s.Metric, Text: s.Check})
 			}
 		}
@@ -100,8 +102,9 @@ type collector struct {
 	out   Collected
 }
 
-// where finds the nodes of a sample; false if it is from elsewhere.
-func (c *collector) where(s Sample) (a, b int, ok bool) {
+// where finds the nodes of a sample, in their order; back: it is of the way from the
+// second to the first. Not ok if it is from elsewhere.
+func (c *collector) where(s Sample) (a, b int, back, ok bool) {
 	a, b = -1, -1
 	for host, node := range map[string]*int{s.Host: &a, s.Peer: &b} {
 		if host == "" {
@@ -112,18 +115,18 @@ func (c *collector) where(s Sample) (a, b int, ok bool) {
 			if !slices.Contains(c.out.Strangers, host) {
 				c.out.Strangers = append(c.out.Strangers, host)
 			}
-			return 0, 0, false
+			return 0, 0, false, false
 		}
 		*node = n
 	}
 	if a >= 0 && b >= 0 && b < a {
-		a, b = b, a
+		return b, a, true, true
 	}
-	return a, b, true
+	return a, b, false, true
 }
 
 func (c *collector) take(launch int, s Sample) {
-	a, b, ok := c.where(s)
+	a, b, back, ok := c.where(s)
 	if !ok {
 		return
 	}
@@ -138,10 +141,16 @@ func (c *collector) take(launch int, s Sample) {
 	}
 	g := places[place{a, b}]
 	if g == nil {
-		g = &gathered{unit: s.Unit, launches: map[int][]float64{}, min: s.Min, max: s.Max}
+		g = &gathered{unit: s.Unit, launches: map[int][2][]float64{}, min: s.Min, max: s.Max}
 		places[place{a, b}] = g
 	}
-	g.launches[launch] = append(g.launches[launch], s.Value)
+	ways := g.launches[launch]
+	way := 0
+	if back {
+		way = 1
+	}
+	ways[way] = append(ways[way], s.Value)
+	g.launches[launch] = ways
 	g.min, g.max = min(g.min, s.Min), max(g.max, s.Max)
 	g.samples += s.N
 }
@@ -149,11 +158,23 @@ func (c *collector) take(launch int, s Sample) {
 // which are the numbers of the launches, in their order.
 func (g *gathered) which() []int { return slices.Sorted(maps.Keys(g.launches)) }
 
-func (g *gathered) medians() []float64 {
+// medians are those of the worse way in each launch: what waits for messages waits
+// for the slower one, and a mean of both would hide half of what is missing.
+func (g *gathered) medians(less bool) []float64 {
 	launches := g.which()
 	list := make([]float64, len(launches))
 	for i, l := range launches {
-		list[i] = stat.Median(g.launches[l])
+		there, back := g.launches[l][0], g.launches[l][1]
+		switch {
+		case len(back) == 0:
+			list[i] = stat.Median(there)
+		case len(there) == 0:
+			list[i] = stat.Median(back)
+		case less:
+			list[i] = max(stat.Median(there), stat.Median(back))
+		default:
+			list[i] = min(stat.Median(there), stat.Median(back))
+		}
 	}
 	return list
 }
@@ -177,7 +198,7 @@ func (c *collector) sort() {
 		for _, p := range places {
 			g := c.found[k][p]
 			less := LessIsBetter(g.unit)
-			s := Series{Node: p.a, Launches: g.medians(), Min: g.min, Max: g.max, Samples: g.samples}
+			s := Series{Node: p.a, Launches: g.medians(less), Min: g.min, Max: g.max, Samples: g.samples}
 			switch {
 			case p.b >= 0:
 				fabric.Unit, fabric.Less = g.unit, less

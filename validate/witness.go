@@ -21,14 +21,16 @@ type Witness struct {
 }
 
 // Caveat is why the figures of a node say nothing of its machine although it was
-// given to it alone: while it was measured others used its processors. The second
-// value is false if they did not.
+// given to it alone: while it was measured others used its processors, or programs of
+// its own users did. The second value is false if they did not.
 func (w Witness) Caveat() (muster.Caveat, bool) {
 	n := w.count()
 	if n.cores == 0 {
 		return muster.Caveat{}, false
 	}
 	switch share := (n.outside + n.stolen) / n.cores; {
+	case share < leastOthers && n.busy/n.cores >= leastOthers:
+		return muster.Caveat{Code: muster.CaveatBusy, Text: fmt.Sprintf("the node's own process %s used %.0f %% of its processors' time", n.busiest, 100*n.busy/n.cores)}, true
 	case share < leastOthers:
 		return muster.Caveat{}, false
 	case n.stolen > n.outside:

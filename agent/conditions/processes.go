@@ -12,7 +12,7 @@ import (
 
 // measuring are the programs that measure, as the kernel names them.
 func measuring() []string {
-	return []string{"muster-probe", "muster-agent", "mpirun", "prterun", "prted", "orted"}
+	return []string{"muster-probe", "muster-agent", "mpirun", "prterun", "prted", "orted", "xhpl", "fio", "iperf3"}
 }
 
 // mostProcesses bounds the work of looking.

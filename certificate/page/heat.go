@@ -55,7 +55,7 @@ func heat(title string, a about, unit string, less bool, names []string, values 
 			paths[level].box(x, y, side, side)
 			continue
 		}
-		tip := fmt.Sprintf("%s to %s: %s", names[c.from], names[c.to], human(v, unit))
+		tip := fmt.Sprintf("%s and %s: %s", names[c.from], names[c.to], human(v, unit))
 		p.rect(fmt.Sprintf("heat h%d", level), x, y, side, side, tip)
 		if m <= numbered {
 			p.text(fmt.Sprintf("cell mid t%d", level), x+side/2, y+side/2+3.5, number(v/per))
@@ -76,7 +76,7 @@ func heat(title string, a about, unit string, less bool, names []string, values 
 	for i := 0; i < m; i += step {
 		p.text("label mid", left+side*(float64(i)+0.5), top-6, short(names[i*each], 5))
 	}
-	p.text("tick", 0, 12, "from ↓  to →")
+	p.text("tick", 0, 12, "the slower way")
 	bottom := top + side*float64(m)
 	p.legend(scale, bottom+14, unit)
 	p.H = num(bottom + 42)
