@@ -27,6 +27,9 @@ func (d *driver) findTool() bool {
 }
 
 func (d *driver) toolOn(ctx context.Context) error {
+	if on, err := d.toolState(ctx); err != nil || on {
+		return err
+	}
 	boot := []string{"chassis", "bootdev", "pxe"}
 	if d.t.Address.UEFI {
 		boot = append(boot, "options=efiboot")
@@ -136,7 +139,7 @@ func toolError(out string, err error) error {
 		{"Invalid role", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account may not have that privilege")},
 	} {
 		if strings.Contains(out, known.says) {
-			return known.err.WithHint("correct the account or the password of the machine's power address")
+			return known.err.WithHint("see the machine's power address, and the controller's accounts and sessions")
 		}
 	}
 	return muster.Errorf(muster.EUnavailable, "ipmitool could not speak with its controller").
