@@ -112,7 +112,8 @@ func (d *driver) toolFlags() []string {
 	if d.quirk.administrator {
 		role = "ADMINISTRATOR"
 	}
-	flags := []string{"-I", kind, "-H", a.Host, "-U", a.User, "-L", role, "-f", "/proc/self/fd/3", "-R", strconv.Itoa(sends), "-N", "1"}
+	// -v has it say why a session was refused: a wrong password is not tried twice.
+	flags := []string{"-v", "-I", kind, "-H", a.Host, "-U", a.User, "-L", role, "-f", "/proc/self/fd/3", "-R", strconv.Itoa(sends), "-N", "1"}
 	if a.Port != 0 {
 		flags = append(flags, "-p", strconv.Itoa(a.Port))
 	}
@@ -133,6 +134,7 @@ func toolError(out string, err error) error {
 		err  *muster.Error
 	}{
 		{"RAKP 2 HMAC is invalid", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the password is wrong")},
+		{"Activate Session command failed", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the account or the password is wrong")},
 		{"unauthorized name", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: no such account")},
 		{"insufficient resources", muster.Errorf(muster.EUnavailable, "its controller refuses ipmitool: no session is free")},
 		{"Insufficient privilege", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account's privilege does not suffice")},
