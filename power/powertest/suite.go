@@ -111,7 +111,7 @@ func (s Subject) control(t *testing.T) *power.Control {
 	}
 	c := power.NewControl(power.Config{Drivers: s.Drivers, Parts: s.Parts, Times: times,
 		Limits: func(string) power.Limits { return power.Limits{} }})
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

@@ -100,7 +100,7 @@ func TestTokenStaysHere(t *testing.T) {
 				fmt.Fprint(w, `{"Systems":{"@odata.id":"/s"},"Links":{"Sessions":{"@odata.id":"/login"}}}`)
 			case r.URL.Path == "/login":
 				w.Header().Set("X-Auth-Token", "t")
-				w.WriteHeader(201)
+				w.WriteHeader(http.StatusCreated)
 			case at == "redirect":
 				http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 			default:
