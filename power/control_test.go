@@ -50,6 +50,12 @@ func (d *fakeDriver) Close(context.Context) error {
 	return nil
 }
 
+func (r *rack) closings() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
 func (d *fakeDriver) command(ctx context.Context, what string, f func()) error {
 	r, key := d.r, d.t.controller()
 	r.mu.Lock()
@@ -133,8 +139,8 @@ func TestOneCommandAtATime(t *testing.T) {
 			t.Errorf("4 controllers of 10 machines took %v, want 100 ms", took)
 		}
 		c.Close()
-		if r.closed != 40 {
-			t.Errorf("%d of 40 drivers closed", r.closed)
+		if r.closings() != 40 {
+			t.Errorf("%d of 40 drivers closed", r.closings())
 		}
 	})
 }
@@ -330,13 +336,13 @@ func TestSessionsAreKeptForAWhile(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second)
 		}
-		if r.closed != 0 {
+		if r.closings() != 0 {
 			t.Error("a session in use was closed")
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if r.closed != 1 {
-			t.Errorf("an idle session was closed %d times", r.closed)
+		if r.closings() != 1 {
+			t.Errorf("an idle session was closed %d times", r.closings())
 		}
 		c.Close()
 	})
