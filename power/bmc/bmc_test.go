@@ -238,3 +238,20 @@ func FuzzRedfish(f *testing.F) {
 		}
 	})
 }
+
+// TestForgetsLate: the override is shown, and the start is told nothing.
+func TestForgetsLate(t *testing.T) {
+	t.Parallel()
+	b, chassis := silent(t)
+	b.Break(Faults{ForgetsLate: true})
+	b.setOption([]byte{bootFlags, flagsValid, 4, 0, 0, 0})
+	if o := b.override(); o.Device != DeviceNetwork {
+		t.Errorf("it shows %+v", o)
+	}
+	if err := b.perform(t.Context(), actOn); err != nil {
+		t.Fatal(err)
+	}
+	if s := chassis.Starts(); len(s) != 1 || s[0].Device != DeviceDefault {
+		t.Errorf("its starts: %v", s)
+	}
+}
