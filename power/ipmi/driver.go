@@ -138,7 +138,8 @@ func (d *driver) with(ctx context.Context, f func(*session) error, tool func() e
 	if err == nil || errors.As(err, &refused) {
 		return err
 	}
-	_ = d.Close(context.WithoutCancel(ctx)) // it may be gone at the other end, too
+	d.s.abandon()
+	d.s = nil
 	if !fresh && ctx.Err() == nil && muster.CodeOf(err) == muster.EUnavailable {
 		return d.with(ctx, f, tool) // idle sessions are dropped without a word
 	}

@@ -163,6 +163,26 @@ func TestDroppedSession(t *testing.T) {
 	}
 }
 
+// TestGivenUpSessionIsFreed: who gives up leaves no session behind.
+func TestGivenUpSessionIsFreed(t *testing.T) {
+	t.Parallel()
+	b, _, d := start(t)
+	if _, err := d.State(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Break(bmc.Faults{Latency: 200 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := d.State(ctx); muster.CodeOf(err) != muster.ETimeout {
+		t.Errorf("got %v", err)
+	}
+	for end := time.Now().Add(5 * time.Second); b.Sessions() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a session is left")
+		}
+	}
+}
+
 // TestFallsBack: what our session does not understand is given to ipmitool,
 // once and for all; a wrong password is not.
 func TestFallsBack(t *testing.T) {

@@ -113,6 +113,17 @@ func (s *session) close(ctx context.Context) error {
 	return err
 }
 
+// abandon says goodbye without waiting for an answer: the controller may be
+// gone, and must not keep a session for us if it is not.
+func (s *session) abandon() {
+	defer s.conn.Close()
+	s.sequence++
+	q := rmcp.Request{Function: rmcp.App, Command: rmcp.CloseSession, Data: binary.LittleEndian.AppendUint32(nil, s.x.SystemID)}
+	if b, err := s.keys.Seal(rmcp.TypeIPMI, s.x.SystemID, s.sequence, q.Bytes()); err == nil {
+		_, _ = s.conn.Write(b)
+	}
+}
+
 // dial opens the socket. Packets of others than the controller's address do
 // not arrive at it.
 func (d *driver) dial(ctx context.Context) (*session, error) {
