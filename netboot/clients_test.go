@@ -38,6 +38,10 @@ func TestBusyboxGetsAnAddressAndItsBoot(t *testing.T) {
 	if !strings.Contains(out, "file=http://10.101.0.1:7780/boot/b1a2c3/script") {
 		t.Fatalf("as iPXE: %s", out)
 	}
+	// What is sent to the address goes to this machine, whoever claims it.
+	if out := command(t, "ip", "neigh", "show", "dev", s.config.Interface); !strings.Contains(out, "10.101.16.1 lladdr "+m.String()+" PERMANENT") {
+		t.Errorf("neighbours: %s", out)
+	}
 	need(t, "curl")
 	url := "http://10.101.0.1:7780/boot/b1a2c3/"
 	if out := s.must("curl", "-sS", "-m", "5", url+"script"); !strings.HasPrefix(out, "#!ipxe\n") || !strings.Contains(out, url+"kernel initrd=initramfs") {
