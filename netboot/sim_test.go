@@ -299,3 +299,44 @@ func (m *sim) boot(breaks bool) error {
 	}
 	return nil
 }
+
+// beside asks for a boot loader as firmware does that has its address from another
+// server: by the offer, and at port 4011 if that names none.
+func (m *sim) beside(arch byte) (out answer) {
+	ours := netip.AddrFrom4([4]byte{10, 113, 0, 1})
+	m.addr = netip.AddrFrom4([4]byte{10, 113, 40, m.mac[5]})
+	m.wire.byIP.Store(m.addr, m)
+	p, err := dhcpv4.NewDiscovery(net.HardwareAddr(m.mac[:]),
+		dhcpv4.WithOption(dhcpv4.OptClassIdentifier("PXEClient")), dhcpv4.WithGeneric(dhcpv4.GenericOptionCode(93), []byte{0, arch}))
+	if err != nil {
+		return answer{err: err}
+	}
+	ask := func(to netip.Addr, port uint16, mac netboot.MAC) (*dhcpv4.DHCPv4, error) {
+		for range 5 {
+			m.wire.send(packet{protocol: unix.IPPROTO_UDP, src: addr(p.ClientIPAddr), dst: to, from: 68, to: port, payload: p.ToBytes()}.frame(m.mac, mac))
+			if q, ok := m.next(time.Second, func(q packet) bool { return q.protocol == unix.IPPROTO_UDP && q.to == 68 && q.src == ours }); ok {
+				m.router = q.source
+				return dhcpv4.FromBytes(q.payload)
+			}
+		}
+		return nil, fmt.Errorf("no answer at port %d", port)
+	}
+	got, err := ask(netip.AddrFrom4([4]byte{255, 255, 255, 255}), 67, netboot.MAC{255, 255, 255, 255, 255, 255})
+	if err != nil {
+		return answer{err: err}
+	}
+	if out.offered = got.BootFileName; out.offered != "" {
+		return out
+	}
+	p.UpdateOption(dhcpv4.OptMessageType(dhcpv4.MessageTypeRequest))
+	p.ClientIPAddr = m.addr.AsSlice()
+	if got, out.err = ask(ours, 4011, m.router); out.err == nil {
+		out.acked = got.BootFileName
+	}
+	return out
+}
+
+func addr(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip.To4())
+	return a
+}
