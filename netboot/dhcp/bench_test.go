@@ -10,7 +10,7 @@ func BenchmarkExchange(b *testing.B) {
 	r := newRig(b)
 	r.Note, r.notes = nil, nil
 	r.Server.notes = func(Note) {}
-	r.Server.Directory = constant{}
+	r.Directory = constant{}
 	from := netip.MustParseAddrPort("0.0.0.0:68")
 	buf := make([]byte, 0, maxReply)
 	first := discover(mac(1), pxe(7)).ToBytes()

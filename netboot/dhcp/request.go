@@ -163,7 +163,8 @@ func label(b []byte) string {
 		b = b[:63]
 	}
 	for _, c := range b {
-		if !(c == '-' || c == '.' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z') {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
+		if !letter && c != '-' && c != '.' {
 			return ""
 		}
 	}

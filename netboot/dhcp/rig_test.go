@@ -163,6 +163,7 @@ func (r *rig) lease(m MAC, mods ...mod) string {
 	offer := r.local(discover(m, mods...))
 	if offer == nil {
 		r.t.Fatalf("no offer for %v: %v", m, r.notes)
+		return ""
 	}
 	a := offer.YourIPAddr.String()
 	ack := r.local(ask(m, append(mods, wants(a), chose("10.1.0.1"))...))

@@ -35,41 +35,39 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		return err
 	}
 	defer out.close()
-	var conns []*net.UDPConn
-	for _, port := range ports {
-		c, err := listen(ctx, s.Interface, port)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		conns = append(conns, c)
-	}
 	probe, err := openProber(s, out)
 	if err != nil {
 		return err
 	}
 	var readers sync.WaitGroup
-	defer readers.Wait() // after all sockets are closed
-	defer probe.close()
+	var conns []*net.UDPConn
+	stop := sync.OnceFunc(func() {
+		probe.close()
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	})
+	defer readers.Wait() // after stop, which ends them
+	defer stop()
+	defer cancel()
+	for _, port := range ports {
+		c, err := listen(ctx, s.Interface, port)
+		if err != nil {
+			return err
+		}
+		conns = append(conns, c)
+	}
 	in := make(chan packet, 256)
 	failed := make(chan error, len(conns)+1)
 	buffers := &sync.Pool{New: func() any { b := make([]byte, 2048); return &b }}
 	for i, c := range conns {
 		readers.Go(func() { failed <- s.read(ctx, c, ports[i], in, buffers) })
-		stop := context.AfterFunc(ctx, func() { c.Close() })
-		defer stop()
 	}
 	if s.Mode == Serve {
 		readers.Go(func() { failed <- probe.listen() })
 		readers.Go(func() { probe.ahead(ctx) })
 	}
-	defer func() { // before readers.Wait
-		cancel()
-		for _, c := range conns {
-			c.Close()
-		}
-		probe.close()
-	}()
+	defer context.AfterFunc(ctx, stop)()
 	w := &worker{Server: s, out: out, conns: conns, probe: probe, neighbours: openNeighbours(s)}
 	defer w.neighbours.close()
 	if ready != nil {

@@ -97,8 +97,8 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		return muster.Errorf(muster.EUnavailable, "cannot listen for router solicitations on %s", s.Interface).
 			WithHint("run as root; where IPv6 is switched off, switch these answers off, too").Wrap(err)
 	}
-	defer pc.Close()
-	defer context.AfterFunc(ctx, func() { pc.Close() })()
+	defer func() { _ = pc.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = pc.Close() })()
 	c := ipv6.NewPacketConn(pc)
 	var filter ipv6.ICMPFilter
 	filter.SetAll(true)
@@ -127,10 +127,7 @@ func (s *Server) answer(ctx context.Context, c *ipv6.PacketConn) error {
 	for {
 		n, control, from, err := c.ReadFrom(b)
 		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			return err
+			return unlessEnded(ctx, err)
 		}
 		src, ok := netip.AddrFromSlice(from.(*net.IPAddr).IP)
 		if !ok || control == nil || !solicitation(b[:n], control.HopLimit, src) {
@@ -149,4 +146,12 @@ func (s *Server) answer(ctx context.Context, c *ipv6.PacketConn) error {
 		// One that is lost is asked for again.
 		_, _ = c.WriteTo(message, nil, to)
 	}
+}
+
+// unlessEnded is err, but for what a socket says that was told to end.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }

@@ -99,8 +99,8 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 			WithHint("run as root, and see with: ss -ulnp 'sport = :%d' who has the port", s.Port).Wrap(err)
 	}
 	conn := pc.(*net.UDPConn)
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if ready != nil {
 		ready()
 	}

@@ -204,7 +204,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    8 << 10,
 		ErrorLog:          log.New(io.Discard, "", 0), // machines that go away: the notes say it
 	}
-	defer context.AfterFunc(ctx, func() { h.Close() })()
+	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
 	if err := h.Serve(l); err != nil && ctx.Err() == nil {
 		return muster.Errorf(muster.EUnavailable, "the boot service's HTTP ended").Wrap(err)
 	}

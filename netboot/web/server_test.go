@@ -138,16 +138,16 @@ func TestABoot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	at := r.serve(t)
-	if res, b := get(t, at+"/boot/b1a2c3/script", ""); res.StatusCode != 200 || !strings.HasPrefix(string(b), "#!ipxe\n") || !strings.Contains(string(b), "kernel http://127.0.0.1/boot/b1a2c3/kernel initrd=initramfs muster.server=") {
+	if res, b := get(t, at+"/boot/b1a2c3/script", ""); res.StatusCode != http.StatusOK || !strings.HasPrefix(string(b), "#!ipxe\n") || !strings.Contains(string(b), "kernel http://127.0.0.1/boot/b1a2c3/kernel initrd=initramfs muster.server=") {
 		t.Errorf("script: %v %s", res.Status, b)
 	}
 	for path, want := range map[string][]byte{"/boot/b1a2c3/kernel": r.kernel, "/boot/b1a2c3/initramfs": r.initramfs, "/loader/snponly.efi": r.Loader["snponly.efi"]} {
 		res, b := get(t, at+path, "")
-		if res.StatusCode != 200 || !bytes.Equal(b, want) || res.ContentLength != int64(len(want)) {
+		if res.StatusCode != http.StatusOK || !bytes.Equal(b, want) || res.ContentLength != int64(len(want)) {
 			t.Errorf("%s: %v, %d bytes of %d", path, res.Status, len(b), len(want))
 		}
 		head, err := http.Head(at + path)
-		if err != nil || head.StatusCode != 200 || head.ContentLength != int64(len(want)) || head.Header.Get("Accept-Ranges") != "bytes" {
+		if err != nil || head.StatusCode != http.StatusOK || head.ContentLength != int64(len(want)) || head.Header.Get("Accept-Ranges") != "bytes" {
 			t.Errorf("HEAD %s: %v %v", path, head, err)
 		}
 	}
@@ -164,18 +164,18 @@ func TestWhatIsNotFound(t *testing.T) {
 		"/", "/boot", "/boot/", "/boot/b1a2c3", "/boot/b1a2c3/", "/boot/b1a2c3/part0", "/boot/nothing/script", "/boot/other/script", "/boot/other/kernel", "/boot/other/initramfs",
 		"/boot/b1a2c3/kernel/", "/loader/", "/loader/..%2f..%2fetc%2fpasswd", "/boot/..%2f..%2fetc/passwd", "/boot/B1A2C3/script", "/boot/b1a2c3//script", "/x",
 	} {
-		if res, b := get(t, at+path, ""); res.StatusCode != 404 || string(b) != "404 page not found\n" {
+		if res, b := get(t, at+path, ""); res.StatusCode != http.StatusNotFound || string(b) != "404 page not found\n" {
 			t.Errorf("%s: %v %q", path, res.Status, b)
 		}
 	}
-	if res, _ := get(t, at+"/boot/g0ne/kernel", ""); res.StatusCode != 503 {
+	if res, _ := get(t, at+"/boot/g0ne/kernel", ""); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a kernel that is gone: %v", res.Status)
 	}
 	if !strings.Contains(r.said(), "cannot give kernel: ") {
 		t.Errorf("operator is told %q", r.said())
 	}
 	res, err := http.Post(at+"/boot/b1a2c3/kernel", "text/plain", strings.NewReader("x"))
-	if err != nil || res.StatusCode != 405 {
+	if err != nil || res.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %v %v", res, err)
 	}
 }
@@ -200,7 +200,7 @@ func FuzzRange(f *testing.F) {
 		if !one.MatchString(header) {
 			// Go's own is more generous than the grammar of RFC 9110; here what is
 			// not in it is answered with the whole, or refused.
-			if got.Code == 206 || got.Code == 200 && !bytes.Equal(got.Body.Bytes(), r.initramfs) {
+			if got.Code == http.StatusPartialContent || got.Code == http.StatusOK && !bytes.Equal(got.Body.Bytes(), r.initramfs) {
 				t.Fatalf("%q: %d", header, got.Code)
 			}
 			return
@@ -208,10 +208,10 @@ func FuzzRange(f *testing.F) {
 		want := ask(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(r.initramfs))
 		}))
-		if got.Code == 200 && bytes.Equal(got.Body.Bytes(), r.initramfs) && (want.Code == 416 || want.Code == 200) {
+		if got.Code == http.StatusOK && bytes.Equal(got.Body.Bytes(), r.initramfs) && (want.Code == http.StatusRequestedRangeNotSatisfiable || want.Code == http.StatusOK) {
 			return // a server may ignore what it does not understand
 		}
-		if got.Code != want.Code || got.Code != 416 && !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) || got.Header().Get("Content-Range") != want.Header().Get("Content-Range") {
+		if got.Code != want.Code || got.Code != http.StatusRequestedRangeNotSatisfiable && !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) || got.Header().Get("Content-Range") != want.Header().Get("Content-Range") {
 			t.Fatalf("%q: %d %s (%d bytes), not %d %s (%d bytes)", header, got.Code, got.Header().Get("Content-Range"), got.Body.Len(), want.Code, want.Header().Get("Content-Range"), want.Body.Len())
 		}
 	})
@@ -232,11 +232,11 @@ func TestRanges(t *testing.T) {
 		a := rnd.IntN(n)
 		b := a + rnd.IntN(n-a)
 		res, got := get(t, at, fmt.Sprintf("bytes=%d-%d", a, b))
-		if res.StatusCode != 206 || !bytes.Equal(got, r.initramfs[a:b+1]) || res.Header.Get("Content-Range") != fmt.Sprintf("bytes %d-%d/%d", a, b, n) {
+		if res.StatusCode != http.StatusPartialContent || !bytes.Equal(got, r.initramfs[a:b+1]) || res.Header.Get("Content-Range") != fmt.Sprintf("bytes %d-%d/%d", a, b, n) {
 			t.Fatalf("%d-%d: %v, %d bytes", a, b, res.Status, len(got))
 		}
 	}
-	if res, _ := get(t, at, "bytes="+strconv.Itoa(n)+"-"); res.StatusCode != 416 {
+	if res, _ := get(t, at, "bytes="+strconv.Itoa(n)+"-"); res.StatusCode != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("behind the end: %v", res.Status)
 	}
 }
