@@ -1,6 +1,7 @@
 package netboot_test
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -89,6 +90,22 @@ func TestTwoServersDoNotMix(t *testing.T) {
 	}
 	if len(b.Machines()) != 0 {
 		t.Errorf("another interface's server heard it: %v", b.Machines())
+	}
+}
+
+func TestOneServerOnAnInterface(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 108)
+	again, err := dhcp.New(dhcp.Config{
+		Interface: s.config.Interface, Address: s.config.Address, Networks: s.config.Networks, Directory: s.orders, Clock: s.config.Clock,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := again.Serve(ctx, nil); err == nil || !strings.Contains(err.Error(), "somebody listens for DHCP") {
+		t.Errorf("a second service on one interface: %v", err)
 	}
 }
 

@@ -125,7 +125,9 @@ type worker struct {
 func (w *worker) answer(p packet, in <-chan packet, buffers *sync.Pool) {
 	now := w.Clock.Now()
 	n := 0
-	for more := true; more; {
+	// Packets are counted, not answers: a flood of what is not answered must not
+	// keep the answers back.
+	for read := 0; read < batch; read++ {
 		if r, ok := w.handle(p.data, p.from, p.port, now); ok {
 			w.replies[n] = r
 			f := w.frames[n]
@@ -137,14 +139,15 @@ func (w *worker) answer(p packet, in <-chan packet, buffers *sync.Pool) {
 		}
 		b := p.data[:cap(p.data)]
 		buffers.Put(&b)
-		if n == batch {
+		if read == batch-1 {
 			break
 		}
 		select {
 		case p = <-in:
+			continue
 		default:
-			more = false
 		}
+		break
 	}
 	w.flush(n, now)
 }

@@ -45,7 +45,7 @@ func (s *Server) Owner(a netip.Addr) (MAC, bool) {
 	if s.Mode == Proxy {
 		return s.heard.owner(a, s.Clock.Now())
 	}
-	return s.table.Owner(a)
+	return s.table.Owner(a, s.Clock.Now())
 }
 
 // Leases are the addresses that machines have.

@@ -276,6 +276,9 @@ func TestLeasesEnd(t *testing.T) {
 		t.Fatalf("an eleventh address of ten: %v", got)
 	}
 	r.clock.pass(time.Hour)
+	if _, ok := r.Owner(ip("10.1.0.11")); ok {
+		t.Error("a lease that ran out still has an owner")
+	}
 	seen := map[string]bool{}
 	for i := range 9 {
 		r.book.verdicts[mac(50+i)] = Verdict{Standing: Known}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
@@ -14,6 +15,10 @@ import (
 
 // listen opens a UDP socket for what comes in by one interface, and no other.
 func listen(ctx context.Context, iface string, port int) (*net.UDPConn, error) {
+	// Two that share a port would each get some of the packets.
+	if err := occupied(iface, port); err != nil {
+		return nil, err
+	}
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var inner error
 		err := c.Control(func(fd uintptr) {
@@ -43,6 +48,28 @@ func listen(ctx context.Context, iface string, port int) (*net.UDPConn, error) {
 			WithHint("run as root, and see with: ss -ulnp 'sport = :%d' whether another DHCP server has that interface", port).Wrap(err)
 	}
 	return c.(*net.UDPConn), nil
+}
+
+// occupied is an error if somebody listens on that port of that interface. A socket
+// of all interfaces does not disturb: what comes in by a socket's own interface is
+// the socket's.
+func occupied(iface string, port int) error {
+	ifi, err := net.InterfaceByName(iface)
+	if err != nil {
+		return muster.Errorf(muster.ENotFound, "no interface %q", iface).
+			WithHint("see the names with: ip -br link").Wrap(err)
+	}
+	sockets, err := netlink.SocketDiagUDP(unix.AF_INET)
+	if err != nil {
+		return nil //nolint:nilerr // a kernel that cannot be asked is none that says no
+	}
+	for _, s := range sockets {
+		if int(s.ID.SourcePort) == port && int(s.ID.Interface) == ifi.Index {
+			return muster.Errorf(muster.EConflict, "somebody listens for DHCP on %s, port %d", iface, port).
+				WithHint("see who with: ss -ulnp 'sport = :%d', and stop it, or use mode Proxy on a host of its own", port)
+		}
+	}
+	return nil
 }
 
 // outlet puts whole Ethernet frames onto one interface and receives nothing.

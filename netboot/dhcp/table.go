@@ -216,12 +216,12 @@ func (t *Table) reclaim(n int, now time.Time) {
 	}
 }
 
-// Owner is the machine that has an address.
-func (t *Table) Owner(a netip.Addr) (MAC, bool) {
+// Owner is the machine that has an address: its lease has not run out, or is held.
+func (t *Table) Owner(a netip.Addr, now time.Time) (MAC, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.entries[a]
-	if e == nil || e.state != bound {
+	if e == nil || e.state != bound || t.over(e, now) {
 		return MAC{}, false
 	}
 	return e.mac, true
