@@ -153,26 +153,12 @@ type answer struct {
 func (s *site) proxied(card string) {
 	s.t.Helper()
 	try := func(arch byte, mac netboot.MAC) answer {
-		done := make(chan answer, 1)
-		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-			ns, err := os.Open(fmt.Sprint("/proc/", s.netns, "/ns/net"))
-			if err == nil {
-				defer ns.Close()
-				err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
-			}
-			var e *ether
-			if err == nil {
-				e, err = openEther(card)
-			}
-			if err != nil {
-				done <- answer{err: err}
-				return
-			}
-			go e.read()
-			done <- newSim(e, mac).beside(arch)
-		}()
-		return <-done
+		e, err := s.ether(card)
+		if err != nil {
+			return answer{err: err}
+		}
+		go e.read()
+		return newSim(e, mac).beside(arch)
 	}
 	s.order("b1a2", 80_000, simMAC(1), simMAC(2))
 	if got := try(0, simMAC(1)); got.err != nil || got.offered != "undionly.kpxe" {
@@ -181,4 +167,30 @@ func (s *site) proxied(card string) {
 	if got := try(7, simMAC(2)); got.err != nil || got.offered != "" || got.acked != "snponly.efi" {
 		s.t.Errorf("UEFI: %+v\n%s", got, s.story(simMAC(2)))
 	}
+}
+
+// ether opens a card in the machines' namespace. The thread goes there and comes
+// back: were it to end, the kernel would kill what it started.
+func (s *site) ether(card string) (*ether, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	there, err := os.Open(fmt.Sprint("/proc/", s.netns, "/ns/net"))
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
+			panic(err) // no test could go on in the wrong namespace
+		}
+	}()
+	return openEther(card)
 }
