@@ -20,7 +20,7 @@ func layers() map[string]int {
 	return map[string]int{
 		"nearest": 0, "nodeset": 0, "stat": 0, "canonical": 0,
 		"": 10, "wire": 11,
-		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "slurm": 20, "nodeconf": 20,
+		"certificate": 15, "certificate/page": 16, "attest": 15, "initramfs": 20, "bootdesk": 20, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "slurm": 20, "nodeconf": 20,
 		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "images": 19, "trend": 19, "probes": 18,
 		"store/storetest": 30, "volume/volumetest": 30,
 		"provider/local": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
@@ -31,14 +31,15 @@ func layers() map[string]int {
 		// The agent runs on a tenant's machine: the dictionary, the messages
 		// and its own packages, no server code. The fake provider runs real
 		// agents, so the agent's library stands low.
-		"agent/configure": 12, "agent/conditions": 12, "agent/facts": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12, "agent/launch": 12, "agent/tool": 12, "agent/ranks": 12, "agent/disk": 12, "agent/sockets": 12,
+		"agent/configure": 12, "agent/conditions": 12, "agent/facts": 12, "agent/boot": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12, "agent/launch": 12, "agent/tool": 12, "agent/ranks": 12, "agent/disk": 12, "agent/sockets": 12,
 		"agent": 13, "cmd/muster-agent": 50,
 	}
 }
 
 // agentMayImport are the only packages of the project linked into the agent.
+// attest has both sides of an exchange, so that they agree.
 func agentMayImport(path string) bool {
-	return path == "" || path == "wire" || path == "nodeset" || strings.HasPrefix(path, "agent")
+	return path == "" || path == "wire" || path == "nodeset" || path == "attest" || strings.HasPrefix(path, "agent")
 }
 
 func TestImportsPointDownwards(t *testing.T) {
