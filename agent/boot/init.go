@@ -30,6 +30,7 @@ const lastWords = 60 * time.Second
 // Init is the life of a machine's first process. It does not return: the machine
 // becomes its image, or goes off.
 func Init(version string) {
+	began := uptime()
 	console := &Console{out: os.Stderr, up: uptime}
 	defer func() {
 		if r := recover(); r != nil {
@@ -59,12 +60,12 @@ func Init(version string) {
 		return
 	}
 	console.Say("init: %s, boot %s, server %s", version, settings.Boot, settings.Server)
-	if err := run(settings, version, console); err != nil {
+	if err := run(settings, version, console, began); err != nil {
 		console.Fail("boot", err)
 	}
 }
 
-func run(settings Settings, version string, console *Console) error {
+func run(settings Settings, version string, console *Console, began time.Duration) error {
 	server, err := NewServer(settings, version, time.Now)
 	if err != nil {
 		return err
@@ -79,11 +80,12 @@ func run(settings Settings, version string, console *Console) error {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ready)
+		drivers.Walk() // network cards first: they need some time to find their carrier
 		drivers.Names("overlay", "squashfs", "loop")
 	}()
 	clock := muster.SystemClock{}
 	m := &Machine{
-		Settings: settings, Server: server, Network: Links{}, Drivers: drivers, Console: console, Clock: clock, Up: uptime,
+		Settings: settings, Server: server, Network: Links{}, Drivers: drivers, Console: console, Clock: clock, Up: uptime, Began: began,
 		Root:  &memoryRoot{server: server, clock: clock, ready: ready, say: console.Say},
 		Facts: func() muster.Facts { return facts.Source{}.Read("", "") },
 		TPM: func() Attester {

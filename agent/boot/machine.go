@@ -48,6 +48,8 @@ type Machine struct {
 	Clock    muster.Clock
 	// Up is the time since the kernel's clock began.
 	Up func() time.Duration
+	// Began is when this program started, by Up.
+	Began time.Duration
 	// Facts reads what the machine is.
 	Facts func() muster.Facts
 	// TPM is asked once; nil, or a nil Attester: there is none.
@@ -82,7 +84,7 @@ const (
 func (m *Machine) Run(ctx context.Context) error {
 	m.stages.up = m.Up
 	m.stages.note(StageKernel, 0)
-	m.stages.at(StageInit)
+	m.stages.note(StageInit, m.Began)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go m.Drivers.Watch(watching, m.Clock)
