@@ -67,6 +67,7 @@ type Machine struct {
 	facts  muster.Facts
 	told   bool   // the facts
 	answer []byte // to the challenge
+	again  pauses // between tries of one order
 	state  string
 }
 
@@ -101,13 +102,20 @@ func (m *Machine) Run(ctx context.Context) error {
 	}
 	m.tpm = <-tpm
 	m.facts = m.Facts()
+	var before *wire.BootOrder
+	var until time.Time
 	for ctx.Err() == nil {
 		o, err := m.ask(ctx)
 		if err != nil {
 			return err
 		}
-		until := m.Clock.Now().Add(giveUp(o))
 		for o != nil && ctx.Err() == nil {
+			if before == nil || !same(before, o) {
+				// The time of an order runs from when it came first.
+				until = m.Clock.Now().Add(giveUp(o))
+				m.again = pauses{first: 500 * time.Millisecond, most: finalAsk, clock: m.Clock}
+			}
+			before = o
 			if err = m.obey(ctx, o, until); err == nil {
 				return nil
 			}
@@ -119,6 +127,9 @@ func (m *Machine) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// same tells whether two orders are of one attempt.
+func same(a, b *wire.BootOrder) bool { return a.Kind == b.Kind && a.Attempt == b.Attempt }
+
 func giveUp(o *wire.BootOrder) time.Duration {
 	if o.GiveUpMS > 0 {
 		return time.Duration(o.GiveUpMS) * time.Millisecond
@@ -128,8 +139,11 @@ func giveUp(o *wire.BootOrder) time.Duration {
 
 // reached writes the line of a stage that is behind us.
 func (m *Machine) reached(stage, format string, args ...any) {
-	took := m.stages.at(stage)
-	m.Console.Say("%s: %s, %.3f s", stage, fmt.Sprintf(format, args...), took.Seconds())
+	text := fmt.Sprintf(format, args...)
+	if took, first := m.stages.at(stage); first {
+		text += fmt.Sprintf(", %.3f s", took.Seconds())
+	}
+	m.Console.Say("%s: %s", stage, text)
 }
 
 // arrive finds the NIC and gets an address, for as long as it takes.
@@ -316,14 +330,13 @@ func (m *Machine) failed(ctx context.Context, o *wire.BootOrder, err error, unti
 	if f.final && !late {
 		m.Console.Say("%s: this order is not tried again; off in %d s", f.stage, int(until.Sub(m.Clock.Now()).Seconds()))
 	}
-	p := pauses{first: 500 * time.Millisecond, most: finalAsk, clock: m.Clock}
 	for {
 		try, cancel := context.WithTimeout(ctx, tellTime)
 		r, tell := m.say(try, h)
 		cancel()
 		if tell != nil {
 			m.Console.Say("%s: the server was not told: %s", f.stage, describe(tell))
-		} else if r.Order != nil && (r.Order.Kind != o.Kind || r.Order.Attempt != o.Attempt) {
+		} else if r.Order != nil && !same(r.Order, o) {
 			m.Console.Say("hello: order %s%s", r.Order.Kind, forMachine(r.Order))
 			return r.Order, nil
 		}
@@ -333,9 +346,9 @@ func (m *Machine) failed(ctx context.Context, o *wire.BootOrder, err error, unti
 			m.Off()
 			return nil, f
 		case !f.final && tell == nil:
-			return nil, p.wait(ctx)
+			return nil, m.again.wait(ctx)
 		}
-		if p.wait(ctx) != nil {
+		if m.again.wait(ctx) != nil {
 			return nil, ctx.Err()
 		}
 	}

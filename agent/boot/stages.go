@@ -40,21 +40,22 @@ func uptime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// at notes that a stage is reached now; the first time counts. It returns how long
+// at notes that a stage is reached now. The first time counts: it is told how long
 // the stage took.
-func (s *stages) at(name string) time.Duration { return s.note(name, s.up()) }
+func (s *stages) at(name string) (took time.Duration, first bool) { return s.note(name, s.up()) }
 
-func (s *stages) note(name string, at time.Duration) time.Duration {
+func (s *stages) note(name string, at time.Duration) (took time.Duration, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.list, func(b wire.BootStage) bool { return b.Name == name }) {
+		return 0, false
+	}
 	var last time.Duration
 	if n := len(s.list); n > 0 {
 		last = time.Duration(s.list[n-1].AfterMS) * time.Millisecond
 	}
-	if !slices.ContainsFunc(s.list, func(b wire.BootStage) bool { return b.Name == name }) {
-		s.list = append(s.list, wire.BootStage{Name: name, AfterMS: at.Milliseconds()})
-	}
-	return max(0, at-last)
+	s.list = append(s.list, wire.BootStage{Name: name, AfterMS: at.Milliseconds()})
+	return max(0, at-last), true
 }
 
 func (s *stages) all() []wire.BootStage {
