@@ -95,7 +95,24 @@ func (c *comparison) dimms(was, is []muster.DIMM) {
 	if len(was) == 0 || len(is) == 0 {
 		return
 	}
-	gone, come := apart(was, is, func(d muster.DIMM) string { return d.Slot })
+	// Some firmware gives several slots one name: what is in them is counted.
+	own := func(slot string) bool {
+		n := func(l []muster.DIMM) (n int) {
+			for _, d := range l {
+				if d.Slot == slot {
+					n++
+				}
+			}
+			return n
+		}
+		return slot != "" && n(was) <= 1 && n(is) <= 1
+	}
+	gone, come := apart(was, is, func(d muster.DIMM) string {
+		if own(d.Slot) {
+			return d.Slot
+		}
+		return fmt.Sprint(d.Slot, " ", d.Size)
+	})
 	for _, d := range gone {
 		c.add("memory", true, "a DIMM of %s is gone%s", bytesText(d.Size), from(d.Slot))
 	}
@@ -103,7 +120,7 @@ func (c *comparison) dimms(was, is []muster.DIMM) {
 		c.add("memory", false, "a DIMM of %s is new%s", bytesText(d.Size), in(d.Slot))
 	}
 	for _, a := range was {
-		i := slices.IndexFunc(is, func(b muster.DIMM) bool { return a.Slot != "" && b.Slot == a.Slot })
+		i := slices.IndexFunc(is, func(b muster.DIMM) bool { return own(a.Slot) && b.Slot == a.Slot })
 		if i < 0 {
 			continue
 		}
