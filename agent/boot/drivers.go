@@ -64,7 +64,7 @@ func NewDrivers(t *Table, k Kernel, blacklist []string, failed func(file string,
 func (d *Drivers) Walk() int {
 	d.walk.Lock()
 	defer d.walk.Unlock()
-	var names []string
+	var nets, names []string // network cards first: all else goes on while they are asked
 	seen := map[string]bool{}
 	for _, m := range d.kernel.Modaliases() {
 		d.mu.Lock()
@@ -75,14 +75,20 @@ func (d *Drivers) Walk() int {
 			continue
 		}
 		for _, n := range d.table.For(m) {
-			if !d.blacklist[n] && !seen[n] {
-				seen[n] = true
+			if d.blacklist[n] || seen[n] {
+				continue
+			}
+			seen[n] = true
+			if strings.Contains(d.table.files[n], "/net/") {
+				nets = append(nets, n)
+			} else {
 				names = append(names, n)
 			}
 		}
 	}
+	d.Names(nets...)
 	d.Names(names...)
-	return len(names)
+	return len(nets) + len(names)
 }
 
 // Names loads modules by name, some at a time, and what they need. What is built in

@@ -203,7 +203,7 @@ func (l *lab) start(t *testing.T, s *site, ca string, more ...string) *machine {
 	args := append([]string{
 		// Without cmpxchg16b: QEMU 7.2 spoils the flags now and then when it emulates
 		// it, and the kernel dies in the middle of allocating memory.
-		"-accel", "tcg", "-cpu", "Nehalem,-cx16", "-smp", "1", "-m", "768", "-nodefaults", "-nographic", "-no-reboot",
+		"-accel", "tcg", "-cpu", cpu(), "-smp", "1", "-m", "768", "-nodefaults", "-nographic", "-no-reboot",
 		"-serial", "stdio", "-kernel", l.kernel, "-initrd", l.initrd,
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 muster.server=%s muster.ca=sha256:%s muster.boot=%s BOOTIF=01-%s",
 			s.url, ca, s.boot.Number, strings.ReplaceAll(testMAC, ":", "-")),
@@ -235,6 +235,14 @@ func (l *lab) start(t *testing.T, s *site, ca string, more ...string) *machine {
 	}()
 	t.Cleanup(func() { _ = m.cmd.Process.Kill(); <-m.over })
 	return m
+}
+
+// cpu is the processor that QEMU pretends.
+func cpu() string {
+	if c := os.Getenv("MUSTER_TEST_CPU"); c != "" {
+		return c
+	}
+	return "Nehalem,-cx16"
 }
 
 // prints waits for a line with this text.
