@@ -1,0 +1,84 @@
+package power
+
+import (
+	"context"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Fence makes sure that a machine can neither compute nor speak: its power is
+// taken away and its controller confirms it, or its switch ports are closed
+// and read back. Proven says whether one of them holds. It ends whatever else
+// was being done to the machine's power. The record is complete also when
+// nothing is proven.
+func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
+	begin := c.clock.Now()
+	r, err := c.Off(ctx, t)
+	rec := muster.FenceRecord{Machine: t.Machine, At: begin, Steps: r.Steps}
+	if err != nil && len(rec.Steps) == 0 {
+		rec.Steps = append(rec.Steps, muster.CleanStep{What: "power off", Check: messageOf(err)})
+	}
+	switch {
+	case err == nil && r.Proven():
+		rec.Proven = c.isSilent(ctx, t, &rec)
+	case err == nil:
+		rec.Steps = append(rec.Steps, muster.CleanStep{What: "proof of power off", Check: weak(r)})
+	}
+	if !rec.Proven {
+		rec.Proven = c.closePorts(ctx, t, &rec)
+	}
+	rec.Took = c.clock.Now().Sub(begin)
+	return rec
+}
+
+func weak(r Result) string {
+	switch r.Proof {
+	case ProofSilence:
+		return "it is silent and without a link, which a running machine can be, too"
+	case ProofWord:
+		return "somebody said so, and does not answer for it"
+	}
+	return "nobody can tell whether it is off"
+}
+
+// isSilent listens whether a machine that is called off still speaks: then its
+// controller lies, or is another machine's.
+func (c *Control) isSilent(ctx context.Context, t Target, rec *muster.FenceRecord) bool {
+	ear := c.cfg.Parts.Ear
+	if ear == nil {
+		return true
+	}
+	off := c.clock.Now()
+	if c.sleep(ctx, c.cfg.Times.Listen) != nil {
+		rec.Steps = append(rec.Steps, muster.CleanStep{What: "silence", Check: "there was no time to listen"})
+		return false
+	}
+	heard, err := ear.Heard(ctx, t.Machine)
+	step := muster.CleanStep{What: "silence", Check: "nothing was heard of it for " + c.cfg.Times.Listen.String(), OK: true}
+	switch {
+	case err != nil:
+		step.Check, step.OK = "nobody could tell whether it still speaks: "+messageOf(err), false
+	case heard.After(off):
+		step.Check = "its controller says off, and it was heard " + c.clock.Now().Sub(heard).Round(time.Millisecond).String() +
+			" ago: the controller is another machine's, or lies"
+		step.OK = false
+	}
+	rec.Steps = append(rec.Steps, step)
+	return step.OK
+}
+
+func (c *Control) closePorts(ctx context.Context, t Target, rec *muster.FenceRecord) bool {
+	port := c.cfg.Parts.Port
+	if port == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Times.Command)
+	defer cancel()
+	if err := port.Close(ctx, t.Machine); err != nil {
+		rec.Steps = append(rec.Steps, muster.CleanStep{What: "switch ports", Check: messageOf(err)})
+		return false
+	}
+	rec.Steps = append(rec.Steps, muster.CleanStep{What: "switch ports", Check: "closed and read back", OK: true})
+	return true
+}

@@ -1,0 +1,160 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// lane is the way to one controller: one command at a time, first come, first
+// served. It keeps the drivers of the machines behind it, with their sessions,
+// for a while.
+type lane struct {
+	turn chan struct{} // holds one token
+
+	// What follows is touched only by who holds the token.
+	drivers map[muster.MachineID]held
+	used    time.Time
+	closing bool
+}
+
+// held is a driver and the address that it was made for.
+type held struct {
+	Driver
+	address string
+}
+
+func newLane() *lane {
+	l := &lane{turn: make(chan struct{}, 1), drivers: map[muster.MachineID]held{}}
+	l.turn <- struct{}{}
+	return l
+}
+
+// take waits for the lane.
+func (l *lane) take(ctx context.Context) error {
+	select {
+	case <-l.turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *lane) give() { l.turn <- struct{}{} }
+
+// lanes are those of all controllers.
+type lanes struct {
+	mu   sync.Mutex
+	all  map[string]*lane
+	done chan struct{}  // closed when Control ends
+	wait sync.WaitGroup // closers of idle sessions
+}
+
+func (ls *lanes) of(key string) *lane {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.all[key]
+	if l == nil {
+		l = newLane()
+		ls.all[key] = l
+	}
+	return l
+}
+
+// driver returns the machine's, made anew when its address changed. The caller
+// holds the lane.
+func (c *Control) driver(ctx context.Context, l *lane, t Target) (Driver, error) {
+	key := addressKey(t.Address)
+	if h, ok := l.drivers[t.Machine]; ok {
+		if h.address == key {
+			return h.Driver, nil
+		}
+		c.end(ctx, h)
+		delete(l.drivers, t.Machine)
+	}
+	d, err := c.cfg.Drivers.Open(t, c.cfg.Parts)
+	if err != nil {
+		return nil, err
+	}
+	l.drivers[t.Machine] = held{d, key}
+	return d, nil
+}
+
+// once gives one command, with the lane and a deadline.
+func (c *Control) once(ctx context.Context, t Target, f func(context.Context, Driver) error) error {
+	l := c.lanes.of(t.controller())
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	select { // not more at once than this computer should talk to
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	d, err := c.driver(ctx, l, t)
+	if err != nil {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, c.cfg.Times.Command)
+	defer cancel()
+	err = f(short, d)
+	if err != nil && ctx.Err() == nil && errors.Is(short.Err(), context.DeadlineExceeded) && muster.CodeOf(err) == muster.EInternal {
+		err = timedOut(t, c.cfg.Times.Command).Wrap(err)
+	}
+	l.used = c.clock.Now()
+	if c.cfg.Times.Keep < 0 {
+		c.end(ctx, d)
+	} else if !l.closing {
+		l.closing = true
+		c.lanes.wait.Go(func() { c.closeIdle(l) })
+	}
+	return err
+}
+
+// closeIdle ends the sessions of a lane that nobody used for a while.
+func (c *Control) closeIdle(l *lane) {
+	rest := c.cfg.Times.Keep
+	for {
+		select {
+		case <-c.clock.After(rest):
+		case <-c.lanes.done:
+		}
+		if l.take(context.Background()) != nil {
+			return
+		}
+		rest = c.cfg.Times.Keep - c.clock.Now().Sub(l.used)
+		if rest <= 0 || c.over() {
+			for m, h := range l.drivers {
+				c.end(context.Background(), h)
+				delete(l.drivers, m)
+			}
+			l.closing = false
+			l.give()
+			return
+		}
+		l.give()
+	}
+}
+
+// end closes a driver's sessions, even when whoever used it went away.
+func (c *Control) end(ctx context.Context, d Driver) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	if err := d.Close(ctx); err != nil {
+		c.cfg.Log.Debug("a controller's session was not closed", "err", err)
+	}
+}
+
+func (c *Control) over() bool {
+	select {
+	case <-c.lanes.done:
+		return true
+	default:
+		return false
+	}
+}

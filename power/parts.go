@@ -1,0 +1,66 @@
+package power
+
+import (
+	"context"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Parts are what others can do about a machine. Each may be nil: then nobody
+// can.
+type Parts struct {
+	Clock muster.Clock // nil: the computer's own
+	Agent Agent
+	Human Human
+	Port  Port
+	Ear   Ear
+}
+
+// Agent asks a machine's own agent to switch it off, for machines without a
+// controller. It refuses with EFORBIDDEN while the machine runs what a tenant
+// chose: a tenant's agent is not trusted with power.
+type Agent interface {
+	Off(ctx context.Context, m muster.MachineID) error
+}
+
+// Human asks an administrator to go and switch a machine off, and returns nil
+// once one says that it is done. It returns EUNAVAILABLE when nobody has
+// answered yet; to ask again is no new question.
+type Human interface {
+	Off(ctx context.Context, m muster.MachineID, why string) error
+}
+
+// Port is the machine's place at a switch: all its ports together.
+type Port interface {
+	// Link tells whether any port has a link.
+	Link(ctx context.Context, m muster.MachineID) (Link, error)
+	// Close shuts the ports and reads back that they are shut. nil means
+	// that nothing leaves the machine any more.
+	Close(ctx context.Context, m muster.MachineID) error
+}
+
+// Link is what a switch sees of a machine.
+type Link struct {
+	Up bool
+	// Asleep: the link is up, but as slow as a sleeping network card keeps it
+	// to be woken.
+	Asleep bool
+	// Closed: the port was shut on this side, so that no link says nothing
+	// about the machine.
+	Closed bool
+}
+
+// Ear tells when a machine was last heard, by any way that reaches this
+// server: its agent, its answer to a question of the network, its DHCP.
+type Ear interface {
+	// Heard returns the time, zero for never.
+	Heard(ctx context.Context, m muster.MachineID) (time.Time, error)
+}
+
+func (p Parts) clock() muster.Clock {
+	if p.Clock == nil {
+		return muster.SystemClock{}
+	}
+	return p.Clock
+}
