@@ -1,0 +1,71 @@
+package web
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// limited closes connections that are too many, or from a network that was not
+// given, before anything is read from them.
+type limited struct {
+	net.Listener
+	server *Server
+	mu     sync.Mutex
+	of     map[netip.Addr]int
+	total  int
+}
+
+// Accept returns the next connection that is allowed.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		remote, err := netip.ParseAddrPort(c.RemoteAddr().String())
+		from := remote.Addr().Unmap()
+		if err == nil && l.server.given(from) && l.enter(from) {
+			tcp, ok := c.(*net.TCPConn)
+			if ok {
+				return &counted{TCPConn: tcp, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+			}
+			l.leave(from)
+		}
+		l.server.refused.Add(1)
+		c.Close()
+	}
+}
+
+func (l *limited) enter(a netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total >= l.server.Connections || l.of[a] >= l.server.PerSource {
+		return false
+	}
+	l.total++
+	l.of[a]++
+	return true
+}
+
+func (l *limited) leave(a netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total--
+	if l.of[a]--; l.of[a] == 0 {
+		delete(l.of, a)
+	}
+}
+
+// counted gives its place back when it is closed. It is a *net.TCPConn still, so
+// that files are sent by the kernel.
+type counted struct {
+	*net.TCPConn
+	leave func()
+}
+
+// Close closes the connection.
+func (c *counted) Close() error {
+	c.leave()
+	return c.TCPConn.Close()
+}
