@@ -1,0 +1,69 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Console is where people see what a machine does: one line for each thing, with
+// the kernel's time. Nothing secret is written to it.
+type Console struct {
+	mu   sync.Mutex
+	out  io.Writer
+	up   func() time.Duration
+	last string
+}
+
+// Say writes one line. The same line twice in a row is written once.
+func (c *Console) Say(format string, args ...any) {
+	text := plain(fmt.Sprintf(format, args...))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if text == c.last {
+		return
+	}
+	c.last = text
+	fmt.Fprintf(c.out, "muster [%8.3f] %s\r\n", c.up().Seconds(), text)
+}
+
+// Fail writes what went wrong and what to do.
+func (c *Console) Fail(stage string, err error) {
+	c.Say("%s: FAILED: %s", stage, describe(err))
+	var e *muster.Error
+	if errors.As(err, &e) && e.Hint != "" {
+		c.Say("%s: %s", stage, e.Hint)
+	}
+}
+
+// describe is an error in one line.
+func describe(err error) string {
+	var e *muster.Error
+	if errors.As(err, &e) {
+		if e.Err != nil {
+			return e.Error() + " (" + e.Err.Error() + ")"
+		}
+		return e.Error()
+	}
+	return err.Error()
+}
+
+// plain makes one line that cannot do anything to a terminal.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+	if r := []rune(s); len(r) > 500 {
+		s = string(r[:500]) + "..."
+	}
+	return strings.TrimSpace(s)
+}

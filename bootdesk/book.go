@@ -1,0 +1,67 @@
+package bootdesk
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Boot is what is known of one boot of one machine.
+type Boot struct {
+	Number  string
+	Machine muster.MachineID // "" while the machine is unknown
+	Kind    wire.BootKind    // of the order that it will get
+	// MACs are those of the machine. A hello must come from one of them.
+	MACs []string
+	// Serial and UUID are the machine's; "" when nobody knows them.
+	Serial, UUID string
+	// Address was leased to the machine's MAC in this boot; a hello must come
+	// from it.
+	Address netip.Addr
+	// Port: the request for that address came through the machine's own switch
+	// port.
+	Port bool
+	// Endorsement is what was enrolled of the machine's TPM; nil for nothing.
+	Endorsement []byte
+	// Least is the trust below which no seed is given. "" is network.
+	Least muster.Trust
+	// Expires is when this boot is too old to be answered. Zero: never.
+	Expires time.Time
+	// Key is that of the program which the order is bound to; nil before.
+	Key []byte
+	// Wait is why the machine has to wait now; nil when it is its turn.
+	Wait *wire.BootWait
+}
+
+// Book knows the boots. Its methods are safe for concurrent use.
+type Book interface {
+	// Boot returns what is known of a boot. ENotFound: nothing is.
+	Boot(ctx context.Context, number string) (Boot, error)
+	// Bind commits that the order of a boot belongs to key, and how far the
+	// machine is trusted, unless the order belongs to another key already. It
+	// returns the key that it belongs to now.
+	Bind(ctx context.Context, number string, key []byte, trust muster.Trust) ([]byte, error)
+	// Order returns the order of a boot that is bound. It is asked again by the
+	// same program when an answer was lost, and then returns what is as good as
+	// the first one: a token that was redeemed is not good.
+	Order(ctx context.Context, number string) (*wire.BootOrder, error)
+	// Heard is told of every hello that was believed: facts, stages, failures and
+	// what was done are in it.
+	Heard(ctx context.Context, number string, hello *wire.BootHello, trust muster.Trust) error
+}
+
+// rank orders trusts: more is more.
+func rank(t muster.Trust) int {
+	switch t {
+	case muster.TrustTPM:
+		return 3
+	case muster.TrustLocal, muster.TrustPort:
+		return 2
+	case muster.TrustNetwork, "":
+		return 1
+	}
+	return 4 // a least trust that is not known is not reached
+}

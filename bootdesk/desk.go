@@ -1,0 +1,207 @@
+package bootdesk
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/attest"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Config of a Desk. Book is required.
+type Config struct {
+	Book  Book
+	Clock muster.Clock
+	Log   *slog.Logger
+}
+
+// Desk answers hellos. It is safe for concurrent use.
+type Desk struct {
+	c Config
+
+	mu         sync.Mutex
+	challenges map[string]*challenge // by number of the boot
+}
+
+// challenge is what a machine's TPM was asked, and whether it answered.
+type challenge struct {
+	*attest.Challenge
+	key     []byte // of the program that was asked
+	proven  bool
+	expires time.Time
+}
+
+// A challenge is forgotten after a while; so many can be open at once.
+const (
+	challengeTime = 10 * time.Minute
+	maxChallenges = 1 << 16
+)
+
+// New makes a Desk.
+func New(c Config) (*Desk, error) {
+	if c.Book == nil {
+		return nil, errors.New("bootdesk: a book is required")
+	}
+	if c.Clock == nil {
+		c.Clock = muster.SystemClock{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Desk{c: c, challenges: map[string]*challenge{}}, nil
+}
+
+// Hello answers one hello that came from an address. Its key was proven to be
+// that of who sent it. A refusal tells the machine, and whoever stands before it,
+// what to do; it tells nothing that only the right machine may know.
+func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*wire.BootReply, error) {
+	b, err := d.c.Book.Boot(ctx, h.Boot)
+	if err != nil {
+		if muster.CodeOf(err) == muster.ENotFound {
+			return nil, muster.Errorf(muster.ENotFound, "no boot of this number is known").
+				WithHint("start the machine again over the network").Wrap(err)
+		}
+		return nil, err
+	}
+	if err := d.compare(&b, h, from); err != nil {
+		d.c.Log.Warn("a machine that boots was refused", "boot", b.Number, "machine", b.Machine, "from", from, "error", err)
+		return nil, err
+	}
+	reply := &wire.BootReply{Protocol: wire.BootProtocol, Now: d.c.Clock.Now().UTC()}
+	trust, ask, err := d.trust(&b, h)
+	if err != nil {
+		d.c.Log.Warn("a machine's TPM was not believed", "boot", b.Number, "machine", b.Machine, "from", from, "error", err)
+		return nil, err
+	}
+	if ask != nil {
+		reply.Challenge = ask
+		return reply, nil
+	}
+	if b.Kind == wire.BootImage && rank(trust) < rank(b.Least) {
+		return nil, muster.Errorf(muster.EForbidden, "this site gives no seed to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).
+			WithHint("enrol the machine's TPM, or have its switch tell the port of its requests")
+	}
+	if err := d.c.Book.Heard(ctx, b.Number, h, trust); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.Done != nil:
+		reply.Order = &wire.BootOrder{Kind: wire.BootOff, Machine: b.Machine}
+	case h.Failure != nil: // it is noted; the machine knows from its order how to go on
+		reply.Wait = b.Wait
+	case b.Wait != nil:
+		reply.Wait = b.Wait
+	default:
+		reply.Order, err = d.order(ctx, &b, h.Key, trust)
+	}
+	return reply, err
+}
+
+// compare tells what of a hello does not agree with what is known.
+func (d *Desk) compare(b *Boot, h *wire.BootHello, from netip.Addr) error {
+	another := "another machine uses the number of this boot: start this one again over the network"
+	switch {
+	case !b.Expires.IsZero() && d.c.Clock.Now().After(b.Expires):
+		return muster.Errorf(muster.EConflict, "this boot has expired").WithHint("start the machine again over the network")
+	case !slices.Contains(b.MACs, h.MAC):
+		return muster.Errorf(muster.EForbidden, "this boot is that of a machine with another MAC than %s", h.MAC).WithHint("%s", another)
+	case !from.IsValid() || from.Unmap() != b.Address.Unmap():
+		return muster.Errorf(muster.EForbidden, "this boot has leased another address than %s", from).
+			WithHint("the machine must ask from the address that it got by DHCP, without translation on the way")
+	case b.Serial != "" && h.Serial != "" && b.Serial != h.Serial:
+		return muster.Errorf(muster.EForbidden, "the machine has another serial number than the one that was approved").
+			WithHint("approve it again if its board was exchanged")
+	case b.UUID != "" && h.UUID != "" && !strings.EqualFold(b.UUID, h.UUID):
+		return muster.Errorf(muster.EForbidden, "the machine has another UUID than the one that was approved").
+			WithHint("approve it again if its board was exchanged")
+	case len(b.Key) > 0 && subtle.ConstantTimeCompare(b.Key, h.Key) != 1:
+		return secondAsker()
+	}
+	return nil
+}
+
+func secondAsker() error {
+	return muster.Errorf(muster.EConflict, "the order of this boot was given to another program already").
+		WithHint("if the machine was started again, it must be told to boot again, too; otherwise somebody speaks in its name")
+}
+
+// trust tells how far the machine is trusted, or what its TPM is asked first.
+func (d *Desk) trust(b *Boot, h *wire.BootHello) (muster.Trust, *wire.BootChallenge, error) {
+	without := muster.TrustNetwork
+	if b.Port {
+		without = muster.TrustPort
+	}
+	if len(b.Endorsement) == 0 || h.TPM == nil {
+		return without, nil, nil
+	}
+	now := d.c.Clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.challenges[b.Number]
+	mine := c != nil && now.Before(c.expires) && subtle.ConstantTimeCompare(c.key, h.Key) == 1
+	switch {
+	case mine && c.proven:
+		if !attest.Same(b.Endorsement, h.TPM.Endorsement) {
+			break // it shows another one now
+		}
+		return muster.TrustTPM, nil, nil
+	case mine && len(h.TPM.Answer) > 0:
+		if err := c.Verify(h.TPM.Answer, h.Key); err != nil {
+			delete(d.challenges, b.Number)
+			return "", nil, err
+		}
+		c.proven = true
+		return muster.TrustTPM, nil, nil
+	}
+	made, err := attest.New(b.Endorsement, *h.TPM, b.Number)
+	if err != nil {
+		return "", nil, err
+	}
+	d.forget(now)
+	d.challenges[b.Number] = &challenge{Challenge: made, key: slices.Clone(h.Key), expires: now.Add(challengeTime)}
+	return "", &made.Sent, nil
+}
+
+// forget drops challenges that are old, and any when there are too many: a
+// machine whose challenge is gone gets another one.
+func (d *Desk) forget(now time.Time) {
+	if len(d.challenges) < maxChallenges/2 {
+		return
+	}
+	for number, c := range d.challenges {
+		if now.After(c.expires) || len(d.challenges) >= maxChallenges {
+			delete(d.challenges, number)
+		}
+	}
+}
+
+// order binds the order to who asks, and hands it out.
+func (d *Desk) order(ctx context.Context, b *Boot, key []byte, trust muster.Trust) (*wire.BootOrder, error) {
+	bound, err := d.c.Book.Bind(ctx, b.Number, key, trust)
+	if err != nil {
+		return nil, err
+	}
+	if subtle.ConstantTimeCompare(bound, key) != 1 {
+		return nil, secondAsker()
+	}
+	o, err := d.c.Book.Order(ctx, b.Number)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Check(); err != nil {
+		return nil, muster.Errorf(muster.EInternal, "the order for this machine makes no sense").Wrap(err)
+	}
+	if o.Kind == wire.BootImage && b.Kind != wire.BootImage {
+		// What was weighed is not what would be given.
+		return nil, muster.Errorf(muster.EConflict, "the order for this machine has just changed").WithHint("ask again")
+	}
+	return o, nil
+}

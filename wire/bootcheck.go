@@ -1,0 +1,278 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Limits of the messages of a boot.
+const (
+	MaxBootHello = 512 << 10 // bytes: facts of a large machine
+	MaxBootReply = 4 << 20   // bytes: an image of 64 GiB has 16384 pieces of 4 MiB
+
+	MinBootPiece  = 64 << 10 // bytes
+	MaxBootPiece  = 64 << 20
+	maxBootPieces = 1 << 15
+	maxBootText   = 1024
+	maxBootMACs   = 256
+	maxBootFiles  = 1024
+	maxBootBlob   = 4096 // of a TPM
+)
+
+// DecodeBootHello reads a hello and checks every field of it. The error is
+// EInvalid and names all problems; it repeats nothing of a key.
+func DecodeBootHello(b []byte) (*BootHello, error) {
+	h := new(BootHello)
+	if err := decodeBoot(b, MaxBootHello, h, "hello"); err != nil {
+		return nil, err
+	}
+	p := problems{}
+	p.want(h.Protocol == BootProtocol, "protocol", "is %d, not %d", h.Protocol, BootProtocol)
+	p.want(ValidBoot(h.Boot), "boot", "is no number of a boot")
+	p.want(len(h.Key) == 32, "key", "has %d bytes, not 32", len(h.Key))
+	p.want(ValidMAC(h.MAC), "mac", "is no MAC address in lower case with colons")
+	p.want(len(h.MACs) <= maxBootMACs, "macs", "are more than %d", maxBootMACs)
+	for i, m := range h.MACs {
+		p.want(i > maxBootMACs || ValidMAC(m), fmt.Sprintf("macs[%d]", i), "is no MAC address in lower case with colons")
+	}
+	p.want(h.Address.IsValid() && !h.Address.IsUnspecified() && h.Address.Zone() == "", "address", "is none")
+	for name, s := range map[string]string{"version": h.Version, "serial": h.Serial, "uuid": h.UUID, "state": h.State} {
+		p.text(name, s, 256)
+	}
+	if t := h.TPM; t != nil {
+		p.want(len(t.Endorsement) > 0 && len(t.Endorsement) <= maxBootBlob, "tpm.endorsement", "has %d bytes", len(t.Endorsement))
+		p.want(len(t.Attestation) > 0 && len(t.Attestation) <= maxBootBlob, "tpm.attestation", "has %d bytes", len(t.Attestation))
+		p.want(len(t.Answer) <= 256, "tpm.answer", "has %d bytes", len(t.Answer))
+	}
+	p.want(len(h.Stages) <= 64, "stages", "are more than 64")
+	for i, s := range h.Stages {
+		p.want(s.Name != "" && len(s.Name) <= 64 && s.AfterMS >= 0, fmt.Sprintf("stages[%d]", i), "has no name or no time")
+	}
+	p.want(h.Attempt >= 0, "attempt", "is less than 0")
+	if f := h.Failure; f != nil {
+		p.want(f.Stage != "" && f.Code != "" && f.Text != "", "failure", "lacks its stage, its code or its text")
+		for name, s := range map[string]string{"failure.stage": f.Stage, "failure.code": f.Code, "failure.text": f.Text, "failure.hint": f.Hint} {
+			p.text(name, s, maxBootText)
+		}
+	}
+	if d := h.Done; d != nil {
+		p.want(d.Kind == BootDiscover || d.Kind == BootTest || d.Kind == BootClean, "done.kind", "is %q", cut(string(d.Kind)))
+		p.want(d.TookMS >= 0, "done.took_ms", "is less than 0")
+		p.want(len(d.Steps) <= 1024, "done.steps", "are more than 1024")
+	}
+	return h, p.err("the hello makes no sense")
+}
+
+// DecodeBootReply reads an answer and checks what a machine is about to do. The
+// error is EInvalid; it repeats no secret.
+func DecodeBootReply(b []byte) (*BootReply, error) {
+	r := new(BootReply)
+	if err := decodeBoot(b, MaxBootReply, r, "answer"); err != nil {
+		return nil, err
+	}
+	p := problems{}
+	p.want(r.Protocol == BootProtocol, "protocol", "is %d, not %d", r.Protocol, BootProtocol)
+	n := 0
+	for _, is := range []bool{r.Wait != nil, r.Challenge != nil, r.Order != nil} {
+		if is {
+			n++
+		}
+	}
+	p.want(n <= 1, "", "says %d things at once", n)
+	if w := r.Wait; w != nil {
+		p.want(w.Place >= 0 && w.ETAMS >= 0 && w.NextMS >= 0 && w.NextMS <= 3600_000, "wait", "names a place or time that cannot be")
+		p.text("wait.reason", w.Reason, maxBootText)
+	}
+	if c := r.Challenge; c != nil {
+		p.want(len(c.Credential) > 0 && len(c.Credential) <= maxBootBlob && len(c.Secret) > 0 && len(c.Secret) <= maxBootBlob, "challenge", "is empty or too long")
+	}
+	if r.Order != nil {
+		r.Order.check(&p)
+	}
+	return r, p.err("the server's answer makes no sense")
+}
+
+// Check tells whether an order can be carried out; EInvalid names all problems.
+func (o *BootOrder) Check() error {
+	p := problems{}
+	o.check(&p)
+	return p.err("the order makes no sense")
+}
+
+func (o *BootOrder) check(p *problems) {
+	p.want(o.GiveUpMS >= 0 && o.GiveUpMS <= 24*3600_000, "order.give_up_ms", "is %d: 0 to a day", o.GiveUpMS)
+	p.want(o.Attempt >= 0, "order.attempt", "is less than 0")
+	switch o.Kind {
+	case BootDiscover, BootTest, BootOff:
+	case BootClean:
+		p.want(o.Clean != nil && len(o.Clean.Disks) <= 1024, "order.clean", "names no disks, or too many")
+		if o.Clean != nil {
+			for i, d := range o.Clean.Disks {
+				p.want(d.Size > 0 && (d.Serial != "" || d.Model != ""), fmt.Sprintf("order.clean.disks[%d]", i), "is not told apart from others")
+			}
+		}
+	case BootImage:
+		o.checkImage(p)
+	default:
+		p.want(false, "order.kind", "is %q, which this program does not know", cut(string(o.Kind)))
+	}
+}
+
+func (o *BootOrder) checkImage(p *problems) {
+	p.want(o.Attempt > 0, "order.attempt", "is missing")
+	p.want(validHostname(o.Hostname), "order.hostname", "is %q, which is no name of a host", cut(o.Hostname))
+	p.want(o.Seed != nil, "order.seed", "is missing")
+	if o.Image == nil {
+		p.want(false, "order.image", "is missing")
+	} else {
+		o.Image.check(p)
+	}
+	p.want(len(o.Links) <= 64, "order.links", "are more than 64")
+	seen := map[string]bool{}
+	for i, l := range o.Links {
+		at := fmt.Sprintf("order.links[%d]", i)
+		p.want(ValidMAC(l.MAC), at+".mac", "is no MAC address in lower case with colons")
+		p.want(validLink(l.Name), at+".name", "is %q, which is no name of a link", cut(l.Name))
+		p.want(!seen[l.Name] && !seen[l.MAC], at, "is named twice")
+		seen[l.Name], seen[l.MAC] = true, true
+		p.want(l.MTU == 0 || l.MTU >= 576 && l.MTU <= 65535, at+".mtu", "is %d", l.MTU)
+		p.want(!l.Gateway.IsValid() || l.Address.IsValid() && l.Gateway.Is4() == l.Address.Addr().Is4(), at+".gateway", "does not go with the address")
+		p.want(!l.Default || l.Gateway.IsValid(), at+".default", "needs a gateway")
+	}
+	p.want(len(o.Files) <= maxBootFiles, "order.files", "are more than %d", maxBootFiles)
+	for i, f := range o.Files {
+		ok := strings.HasPrefix(f.Path, "/") && path.Clean(f.Path) == f.Path && f.Path != "/" && !strings.ContainsRune(f.Path, 0) && f.Mode <= 0o7777
+		p.want(ok, fmt.Sprintf("order.files[%d]", i), "has no clean absolute path, or a mode that is none")
+	}
+	for i, m := range o.Masks {
+		p.want(m != "" && len(m) <= 255 && path.Base(m) == m && m != "." && m != "..", fmt.Sprintf("order.masks[%d]", i), "is no name of a unit")
+	}
+	p.want(len(o.Init) == 0 || strings.HasPrefix(o.Init[0], "/"), "order.init", "is no absolute path")
+	for i, a := range o.Init {
+		p.want(!strings.ContainsRune(a, 0) && len(a) < 4096, fmt.Sprintf("order.init[%d]", i), "is no argument")
+	}
+}
+
+func (f *BootFiles) check(p *problems) {
+	r := f.Root
+	p.want(validFilePath(r.Path), "order.image.root.path", "is none")
+	p.want(r.Size > 0 && r.Piece >= MinBootPiece && r.Piece <= MaxBootPiece, "order.image.root", "has no size, or pieces of no size that can be")
+	if r.Size > 0 && r.Piece > 0 {
+		n := (r.Size-1)/r.Piece + 1
+		p.want(n <= maxBootPieces && int64(len(r.Pieces)) == n, "order.image.root.pieces", "are %d, not %d", len(r.Pieces), n)
+	}
+	for i, d := range r.Pieces {
+		if len(d) != 32 {
+			p.want(false, fmt.Sprintf("order.image.root.pieces[%d]", i), "is no SHA-256")
+			break
+		}
+	}
+	p.want(f.Memory >= 0 && f.Memory < 1<<50, "order.image.memory", "is %d", f.Memory)
+	p.want(f.Key != "" && len(f.Key) <= 1024 && !strings.ContainsAny(f.Key, " \r\n\x00"), "order.image.key", "is missing, or none")
+	p.want(len(f.Servers) <= 64, "order.image.servers", "are more than 64")
+	for i, s := range f.Servers {
+		u, err := url.Parse(s)
+		p.want(err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == "",
+			fmt.Sprintf("order.image.servers[%d]", i), "is not of the form https://ADDRESS:PORT")
+	}
+}
+
+func validFilePath(s string) bool {
+	return s != "" && len(s) <= 512 && path.Clean("/"+s) == "/"+s && !strings.ContainsAny(s, "?#%\\\x00 ")
+}
+
+// ValidBoot tells whether s can be the number of a boot: 8 to 64 letters, digits
+// and dashes.
+func ValidBoot(s string) bool {
+	return len(s) >= 8 && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0
+}
+
+// ValidMAC tells whether s is an Ethernet address as the kernel writes it.
+func ValidMAC(s string) bool {
+	if len(s) != 17 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if i%3 == 2 {
+			if c != ':' {
+				return false
+			}
+		} else if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return s != "00:00:00:00:00:00" && s != "ff:ff:ff:ff:ff:ff"
+}
+
+func validLink(s string) bool {
+	return s != "" && len(s) <= 15 && s != "." && s != ".." && s != "lo" &&
+		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == ':' }) < 0
+}
+
+func validHostname(s string) bool {
+	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool {
+		return r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0 && s[0] != '-' && s[0] != '.'
+}
+
+// decodeBoot reads one JSON value and nothing after it. What JSON stumbled over
+// may be a secret: it is not repeated.
+func decodeBoot(b []byte, limit int, into any, what string) error {
+	if len(b) > limit {
+		return muster.Errorf(muster.EInvalid, "the %s is longer than %d bytes", what, limit)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(into); err != nil {
+		return muster.Errorf(muster.EInvalid, "the %s is not the JSON it should be", what)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return muster.Errorf(muster.EInvalid, "the %s has something after its end", what)
+	}
+	return nil
+}
+
+// problems gathers what is wrong, so that all of it is told at once.
+type problems []muster.Problem
+
+const maxProblems = 32
+
+func (p *problems) want(ok bool, field, format string, args ...any) {
+	if !ok && len(*p) < maxProblems {
+		*p = append(*p, muster.Problem{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// text wants at most n bytes that can be shown on a console.
+func (p *problems) text(field, s string, n int) {
+	p.want(len(s) <= n && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0, field, "is too long or not printable")
+}
+
+func (p *problems) err(what string) error {
+	if len(*p) == 0 {
+		return nil
+	}
+	e := muster.Errorf(muster.EInvalid, "%s", what).WithHint("server and first program are perhaps of different versions")
+	e.Problems = *p
+	return e
+}
+
+// cut makes a short text of what came from outside.
+func cut(s string) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) > 40 {
+		s = strings.ToValidUTF8(s[:40], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// BootReply answers a BootHello: exactly one of Wait, Challenge and Order is set,
+// or none, when something was only noted.
+type BootReply struct {
+	Protocol int `json:"protocol"`
+	// Now is the server's time: a machine's own clock may be anything.
+	Now       time.Time      `json:"now"`
+	Wait      *BootWait      `json:"wait,omitempty"`
+	Challenge *BootChallenge `json:"challenge,omitempty"`
+	Order     *BootOrder     `json:"order,omitempty"`
+}
+
+// BootWait tells a machine to ask again later.
+type BootWait struct {
+	Reason string `json:"reason"`           // one line for people at the console
+	Place  int    `json:"place,omitempty"`  // in the queue, from 1; 0: there is none
+	ETAMS  int64  `json:"eta_ms,omitempty"` // until it will likely be served; 0: unknown
+	NextMS int64  `json:"next_ms"`          // until it should ask again
+}
+
+// BootChallenge is a credential that only one TPM can open, for one key of it:
+// the two parts of TPM2_ActivateCredential.
+type BootChallenge struct {
+	Credential []byte `json:"credential"` // TPM2B_ID_OBJECT
+	Secret     []byte `json:"secret"`     // TPM2B_ENCRYPTED_SECRET
+}
+
+// BootOrder is what a machine is to do. It holds secrets (the seed, the key of
+// the image): it is never logged, and given to one program once.
+type BootOrder struct {
+	Kind    BootKind         `json:"kind"`
+	Machine muster.MachineID `json:"machine,omitempty"`
+	Attempt int64            `json:"attempt,omitempty"`
+	// GiveUpMS is how long a machine tries what fails before it goes off.
+	GiveUpMS int64 `json:"give_up_ms"`
+	Hostname string      `json:"hostname,omitempty"`
+	Image    *BootFiles  `json:"image,omitempty"`
+	Links    []BootLink  `json:"links,omitempty"`
+	Seed     *Seed       `json:"seed,omitempty"`
+	Clean    *CleanOrder `json:"clean,omitempty"`
+	// Files are put into the root file system before its init starts.
+	Files []File `json:"files,omitempty"`
+	// Masks are units that have no use on this machine.
+	Masks []string `json:"masks,omitempty"`
+	// Init is the image's first program with its arguments; empty: /sbin/init.
+	Init []string `json:"init,omitempty"`
+}
+
+// BootFiles is an image as a machine fetches it.
+type BootFiles struct {
+	ID muster.ImageID `json:"id"`
+	// Root is the squashfs of the root file system.
+	Root BootFile `json:"root"`
+	// Memory is what the image needs beside its own size, in bytes.
+	Memory int64 `json:"memory,omitempty"`
+	// Servers have it, https://ADDRESS:PORT, the best first. Empty: the server
+	// that was asked.
+	Servers []string `json:"servers,omitempty"`
+	// Key lets this boot fetch it, as a bearer token; never part of a URL.
+	Key string `json:"key"`
+}
+
+// BootFile is one file with the digests of its pieces, which are all of one
+// size but for the last.
+type BootFile struct {
+	Path   string   `json:"path"` // below BootFilePath
+	Size   int64    `json:"size"`
+	Piece  int64    `json:"piece"`  // bytes
+	Pieces [][]byte `json:"pieces"` // SHA-256 each
+}
+
+// BootLink is one NIC and what it becomes.
+type BootLink struct {
+	MAC     string       `json:"mac"`
+	Name    string       `json:"name"` // mgmt0, msg0
+	Address netip.Prefix `json:"address,omitzero"`
+	Gateway netip.Addr   `json:"gateway,omitzero"`
+	// Default: the gateway is the way to everywhere else.
+	Default bool `json:"default,omitempty"`
+	MTU     int  `json:"mtu,omitempty"` // 0: as it is
+}
+
+// CleanOrder names the disks that are to be erased. A disk that is not named is
+// not touched.
+type CleanOrder struct {
+	Disks []CleanDisk `json:"disks"`
+}
+
+// CleanDisk is a disk by what is written on it, not by its place: names of
+// devices change from boot to boot.
+type CleanDisk struct {
+	Serial string `json:"serial,omitempty"`
+	Model  string `json:"model,omitempty"`
+	Size   int64  `json:"size"` // bytes; must agree
+}
