@@ -99,7 +99,7 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 	var list []muster.Finding
 	for _, j := range judged.Nodes {
 		if j.Metric.Verdict == muster.GradeLow {
-			f := slow(SlowNode, j, false)
+			f := slow(SlowNode, j, judged.Again[j.Node])
 			f.Node = nodes[j.Node].Name
 			f.Text = fmt.Sprintf("%s of %s with everybody: %s", named(j.Metric), f.Node, compared(j))
 			list = append(list, f)
