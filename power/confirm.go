@@ -48,7 +48,7 @@ func (c *Control) confirm(ctx context.Context, t Target, want State, r *Result) 
 	if last.State == "" {
 		last.State = Unknown
 	}
-	r.reading(last)
+	r.State, r.Proof = last.State, ProofNone // who did not do as told is not believed either
 	err := notSo(t, want, last, lastErr, patience)
 	r.step("power "+string(want), err.Message, false)
 	return err

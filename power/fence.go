@@ -13,22 +13,38 @@ import (
 // was being done to the machine's power. The record is complete also when
 // nothing is proven.
 func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
-	begin := c.clock.Now()
-	r, err := c.Off(ctx, t)
-	rec := muster.FenceRecord{Machine: t.Machine, At: begin, Steps: r.Steps}
-	if err != nil && len(rec.Steps) == 0 {
+	var rec muster.FenceRecord
+	if _, err := c.Abilities(t); err != nil { // its ports can be closed all the same
+		rec.Machine, rec.At = t.Machine, c.clock.Now()
 		rec.Steps = append(rec.Steps, muster.CleanStep{What: "power off", Check: messageOf(err)})
-	}
-	switch {
-	case err == nil && r.Proven():
-		rec.Proven = c.isSilent(ctx, t, &rec)
-	case err == nil:
-		rec.Steps = append(rec.Steps, muster.CleanStep{What: "proof of power off", Check: weak(r)})
-	}
-	if !rec.Proven {
 		rec.Proven = c.closePorts(ctx, t, &rec)
+		rec.Took = c.clock.Now().Sub(rec.At)
+		return rec
 	}
-	rec.Took = c.clock.Now().Sub(begin)
+	r, err := c.order(ctx, t, "fence", func(ctx context.Context, t Target, able Abilities, r *Result) error {
+		err := c.off(ctx, t, able, r)
+		rec.Steps = r.Steps
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case err != nil && len(rec.Steps) == 0:
+			rec.Steps = append(rec.Steps, muster.CleanStep{What: "power off", Check: messageOf(err)})
+		case err == nil && r.Proven():
+			rec.Proven = c.isSilent(ctx, t, &rec)
+		case err == nil:
+			rec.Steps = append(rec.Steps, muster.CleanStep{What: "proof of power off", Check: weak(*r)})
+		}
+		if !rec.Proven {
+			rec.Proven = c.closePorts(ctx, t, &rec)
+		}
+		// Somebody may have ordered a boot meanwhile: then nothing holds.
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		rec.Proven = false
+		rec.Steps = append(rec.Steps, muster.CleanStep{What: "fence", Check: messageOf(err)})
+	}
+	rec.Machine, rec.At, rec.Took = t.Machine, r.At, r.Took
 	return rec
 }
 

@@ -88,7 +88,7 @@ func Start(cfg Config) (*BMC, error) {
 	_, _ = rand.Read(b.guid[:]) // never fails: crypto/rand aborts the program instead
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	if err := b.listen(); err != nil {
-		b.Close()
+		_ = b.Close()
 		return nil, err
 	}
 	return b, nil
@@ -129,7 +129,7 @@ func (b *BMC) listen() error {
 func (b *BMC) Close() error {
 	b.cancel()
 	if b.udp != nil {
-		b.udp.Close()
+		_ = b.udp.Close()
 	}
 	if b.http != nil {
 		_ = b.http.Close()

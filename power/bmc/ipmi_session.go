@@ -205,3 +205,11 @@ func (s *ipmiSession) fresh(n uint32) bool {
 	s.mask |= 1 << (s.seen - n)
 	return true
 }
+
+// DropSessions forgets all sessions, as a controller that was restarted.
+func (b *BMC) DropSessions() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.ipmi)
+	clear(b.web)
+}

@@ -133,3 +133,11 @@ func (b *BMC) says(ctx context.Context) (bool, error) {
 func (b *BMC) tag(on bool) string {
 	return `"` + strconv.Itoa(b.override().version) + "-" + strconv.FormatBool(on) + `"`
 }
+
+// Restart is the machine starting again by itself, as its system does: the
+// controller hands it what override there is.
+func (b *BMC) Restart(ctx context.Context) {
+	if err := b.perform(ctx, actReset); err != nil {
+		b.log.Error("the chassis failed", "order", actReset, "err", err)
+	}
+}

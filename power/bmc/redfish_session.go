@@ -152,7 +152,7 @@ func (b *BMC) logout(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, "Base.1.0.ResourceMissingAtURI", "there is no such session")
 		return
 	}
-	w.WriteHeader(204)
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func random(n int) string {

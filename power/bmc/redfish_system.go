@@ -192,7 +192,7 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	b.setBoot(o)
-	w.WriteHeader(204)
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // reset is the action that switches.
@@ -224,7 +224,7 @@ func (b *BMC) reset(w http.ResponseWriter, r *http.Request) {
 		b.boot.rising = b.clock.Now().Add(b.cfg.Model.Rises)
 		b.mu.Unlock()
 	}
-	w.WriteHeader(204)
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // other is a system that only stands there.

@@ -50,7 +50,11 @@ func (d *driver) bootOnce(ctx context.Context, s *session) error {
 	if len(data) < 4 {
 		return muster.Errorf(muster.ECorrupt, "its IPMI controller's boot flags have %d bytes", len(data))
 	}
-	if data[2]&(flagsValid|flagsPersist) != flagsValid || data[3]&0x3c != fromNetwork {
+	shown := data[2] & (flagsValid | flagsPersist)
+	if d.quirk.invalid {
+		shown |= flagsValid
+	}
+	if shown != flagsValid || data[3]&0x3c != fromNetwork {
 		return muster.Errorf(muster.EConflict, "its IPMI controller accepted a network boot and does not have it set").
 			WithHint("update the controller's firmware, or put the network first in the machine's own boot order and use the quirk blind-boot")
 	}

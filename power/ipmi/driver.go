@@ -53,13 +53,17 @@ func (d *driver) Abilities() power.Abilities {
 // On sets the boot flags for one start, reads them back, and switches on.
 func (d *driver) On(ctx context.Context) error {
 	return d.with(ctx, func(s *session) error {
+		on, err := s.isOn(ctx)
+		if err != nil || on {
+			return err
+		}
 		if err := d.bootOnce(ctx, s); err != nil {
 			return err
 		}
 		if err := d.pause(ctx); err != nil {
 			return err
 		}
-		_, err := s.command(ctx, rmcp.Chassis, rmcp.ChassisControl, orderOn)
+		_, err = s.command(ctx, rmcp.Chassis, rmcp.ChassisControl, orderOn)
 		return err
 	}, func() error { return d.toolOn(ctx) })
 }
@@ -75,16 +79,7 @@ func (d *driver) Off(ctx context.Context) error {
 // State asks for the chassis status.
 func (d *driver) State(ctx context.Context) (power.Reading, error) {
 	var on bool
-	err := d.with(ctx, func(s *session) error {
-		data, err := s.command(ctx, rmcp.Chassis, rmcp.GetChassisStatus)
-		if err == nil && len(data) < 3 {
-			err = muster.Errorf(muster.ECorrupt, "its IPMI controller's status has %d bytes", len(data))
-		}
-		if err == nil {
-			on = data[0]&1 != 0
-		}
-		return err
-	}, func() (err error) { on, err = d.toolState(ctx); return err })
+	err := d.with(ctx, func(s *session) (err error) { on, err = s.isOn(ctx); return err }, func() (err error) { on, err = d.toolState(ctx); return err })
 	if err != nil {
 		return power.Reading{}, err
 	}
@@ -96,6 +91,18 @@ func (d *driver) State(ctx context.Context) (power.Reading, error) {
 		r.Proof = power.ProofWord
 	}
 	return r, nil
+}
+
+// isOn reads the chassis status (28.2).
+func (s *session) isOn(ctx context.Context) (bool, error) {
+	data, err := s.command(ctx, rmcp.Chassis, rmcp.GetChassisStatus)
+	if err != nil {
+		return false, err
+	}
+	if len(data) < 3 {
+		return false, muster.Errorf(muster.ECorrupt, "its IPMI controller's status has %d bytes", len(data))
+	}
+	return data[0]&1 != 0, nil
 }
 
 // Close ends the session.

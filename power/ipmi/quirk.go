@@ -14,6 +14,9 @@ type quirk struct {
 	old bool
 	// blind: the boot override cannot be read back.
 	blind bool
+	// invalid: the boot flags are shown without the bit that says that they
+	// hold.
+	invalid bool
 	// pause in milliseconds between the boot override and the power.
 	pauseMillis int
 }
@@ -39,6 +42,9 @@ func quirks() []quirk {
 		// Simple controllers take the boot flags and do not show them: the
 		// specification allows parameters that can only be written.
 		{name: "blind-boot", blind: true},
+		// Seen with OpenIPMI's simulator 2.0.33: it keeps the device and shows no
+		// valid bit. Where the bit is missing elsewhere, the flags ran out.
+		{name: "no-valid-bit", invalid: true},
 		// Controllers that carry boot flags over to the firmware in the
 		// background start the machine with the old ones when switched on at
 		// once: the case that RackHD's and Ironic's users describe as an

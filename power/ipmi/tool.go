@@ -27,6 +27,9 @@ func (d *driver) findTool() bool {
 }
 
 func (d *driver) toolOn(ctx context.Context) error {
+	if on, err := d.toolState(ctx); err != nil || on {
+		return err
+	}
 	boot := []string{"chassis", "bootdev", "pxe"}
 	if d.t.Address.UEFI {
 		boot = append(boot, "options=efiboot")
@@ -109,7 +112,8 @@ func (d *driver) toolFlags() []string {
 	if d.quirk.administrator {
 		role = "ADMINISTRATOR"
 	}
-	flags := []string{"-I", kind, "-H", a.Host, "-U", a.User, "-L", role, "-f", "/proc/self/fd/3", "-R", strconv.Itoa(sends), "-N", "1"}
+	// -v has it say why a session was refused: a wrong password is not tried twice.
+	flags := []string{"-v", "-I", kind, "-H", a.Host, "-U", a.User, "-L", role, "-f", "/proc/self/fd/3", "-R", strconv.Itoa(sends), "-N", "1"}
 	if a.Port != 0 {
 		flags = append(flags, "-p", strconv.Itoa(a.Port))
 	}
@@ -130,13 +134,14 @@ func toolError(out string, err error) error {
 		err  *muster.Error
 	}{
 		{"RAKP 2 HMAC is invalid", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the password is wrong")},
+		{"Activate Session command failed", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the account or the password is wrong")},
 		{"unauthorized name", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: no such account")},
 		{"insufficient resources", muster.Errorf(muster.EUnavailable, "its controller refuses ipmitool: no session is free")},
 		{"Insufficient privilege", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account's privilege does not suffice")},
 		{"Invalid role", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account may not have that privilege")},
 	} {
 		if strings.Contains(out, known.says) {
-			return known.err.WithHint("correct the account or the password of the machine's power address")
+			return known.err.WithHint("see the machine's power address, and the controller's accounts and sessions")
 		}
 	}
 	return muster.Errorf(muster.EUnavailable, "ipmitool could not speak with its controller").

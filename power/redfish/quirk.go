@@ -50,7 +50,8 @@ func quirks() []quirk {
 		// Controllers whose entity tags change by the second, so that no
 		// If-Match ever holds.
 		{name: "no-match", all: true, noMatch: true},
-		// The override is kept where Redfish does not show it.
+		// The override is kept where Redfish does not show it; seen with
+		// sushy-tools 2.2, which shows Continuous whatever was set.
 		{name: "blind-boot", all: true, blind: true},
 		// Controllers that pass the override to the firmware in the background:
 		// reported as an override that works every other time on iDRAC 9.

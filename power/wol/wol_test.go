@@ -93,6 +93,15 @@ func TestEthernet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		link, err := netlink.LinkByName("here") // before it is up it drops frames
+		if err == nil && link.Attrs().OperState == netlink.OperUp {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the pair of interfaces does not come up")
+		}
+	}
 	there, err := net.InterfaceByName("there")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,349 @@
+package power
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// rack is pretended hardware: what is true, and what its drivers do.
+type rack struct {
+	mu      sync.Mutex
+	on      map[muster.MachineID]bool
+	talking map[string]int // commands at a controller now
+	most    int            // the most at one controller
+	calls   []string
+	fail    func(what string, n int) error
+	n       map[string]int
+	takes   time.Duration
+	able    Abilities
+	closed  int
+	// flickers: each look finds another state.
+	flickers bool
+}
+
+type fakeDriver struct {
+	r *rack
+	t Target
+}
+
+func newRack() *rack {
+	return &rack{on: map[muster.MachineID]bool{}, talking: map[string]int{}, n: map[string]int{}, takes: 10 * time.Millisecond,
+		able: Abilities{NetworkBoot: true, Off: true, State: true, ProvesOff: true}}
+}
+
+func (r *rack) drivers() Drivers {
+	return Drivers{KindScript: {New: func(t Target, _ Parts) (Driver, error) { return &fakeDriver{r, t}, nil }}}
+}
+
+func (d *fakeDriver) Abilities() Abilities { return d.r.able }
+func (d *fakeDriver) Close(context.Context) error {
+	d.r.mu.Lock()
+	defer d.r.mu.Unlock()
+	d.r.closed++
+	return nil
+}
+
+func (r *rack) closings() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
+func (d *fakeDriver) command(ctx context.Context, what string, f func()) error {
+	r, key := d.r, d.t.controller()
+	r.mu.Lock()
+	r.talking[key]++
+	r.most = max(r.most, r.talking[key])
+	r.calls = append(r.calls, what)
+	r.n[what]++
+	n := r.n[what]
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.talking[key]--
+		r.mu.Unlock()
+	}()
+	select {
+	case <-time.After(r.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if r.fail != nil {
+		if err := r.fail(what, n); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+	return nil
+}
+
+func (d *fakeDriver) On(ctx context.Context) error {
+	return d.command(ctx, "on", func() { d.r.on[d.t.Machine] = true })
+}
+
+func (d *fakeDriver) Off(ctx context.Context) error {
+	return d.command(ctx, "off", func() { d.r.on[d.t.Machine] = false })
+}
+
+func (d *fakeDriver) State(ctx context.Context) (got Reading, err error) {
+	err = d.command(ctx, "state", func() {
+		got = Reading{State: Off, Proof: ProofController, Text: "it says off"}
+		if d.r.flickers {
+			d.r.on[d.t.Machine] = !d.r.on[d.t.Machine]
+		}
+		if d.r.on[d.t.Machine] {
+			got = Reading{State: On, Proof: ProofController, Text: "it says on"}
+		}
+	})
+	return got, err
+}
+
+func target(m, host string) Target {
+	return Target{Machine: muster.MachineID(m), Rack: "r", For: "c", Address: Address{Kind: KindScript, Program: "/x", Host: host}}
+}
+
+func (r *rack) control(parts Parts) *Control {
+	return NewControl(Config{Drivers: r.drivers(), Parts: parts, Limits: func(string) Limits { return Limits{} }})
+}
+
+// TestOneCommandAtATime: however many ask, a controller hears one at a time;
+// different ones are spoken to at once.
+func TestOneCommandAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		c := r.control(Parts{})
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				if _, err := c.State(t.Context(), target(fmt.Sprint("m", i), fmt.Sprint("host", i%4))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if r.most != 1 {
+			t.Errorf("%d commands at one controller at the same time", r.most)
+		}
+		if took := time.Since(begin); took != 100*time.Millisecond {
+			t.Errorf("4 controllers of 10 machines took %v, want 100 ms", took)
+		}
+		c.Close()
+		if r.closings() != 40 {
+			t.Errorf("%d of 40 drivers closed", r.closings())
+		}
+	})
+}
+
+// TestRetries: the table, row by row.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	for _, rule := range retryRules() {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRack()
+			r.fail = func(_ string, n int) error {
+				if n < 3 {
+					return muster.Errorf(rule.Code, "no")
+				}
+				return nil
+			}
+			c := r.control(Parts{})
+			defer c.Close()
+			_, err := c.State(t.Context(), target("m", "h"))
+			want := 1
+			if rule.Retry {
+				want = 3
+			}
+			if r.n["state"] != want || (err == nil) != rule.Retry {
+				t.Errorf("%s: %d tries, %v", rule.Code, r.n["state"], err)
+			}
+			if err != nil && !strings.HasPrefix(err.Error(), "m: ") {
+				t.Errorf("%s: %v does not say of which machine", rule.Code, err)
+			}
+		})
+	}
+}
+
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		r.fail = func(string, int) error { return muster.Errorf(muster.EUnavailable, "deaf") }
+		c := r.control(Parts{})
+		defer c.Close()
+		_, err := c.State(t.Context(), target("m", "h"))
+		if r.n["state"] != DefaultTimes().Tries || muster.CodeOf(err) != muster.EUnavailable || !strings.Contains(err.Error(), "(4 tries)") {
+			t.Errorf("%d tries, %v", r.n["state"], err)
+		}
+	})
+}
+
+func TestBackOffGrows(t *testing.T) {
+	t.Parallel()
+	for n := 1; n < 100; n++ {
+		want := min(15*time.Second, time.Second<<min(n-1, 10))
+		if d := backOff(time.Second, 15*time.Second, n); d < want/2 || d > want {
+			t.Errorf("pause %d is %v, want %v to %v", n, d, want/2, want)
+		}
+	}
+}
+
+// TestDeadline: a controller that hangs costs one deadline a try.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		r.takes = time.Hour
+		c := NewControl(Config{Drivers: r.drivers(), Times: Times{Tries: 1, Command: 3 * time.Second}})
+		defer c.Close()
+		begin := time.Now()
+		_, err := c.State(t.Context(), target("m", "h"))
+		if muster.CodeOf(err) != muster.ETimeout || time.Since(begin) != 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// TestNewerOrderWins: a fence ends the boot that waits for its turn or is under
+// way, and nothing of the boot comes after it.
+func TestNewerOrderWins(t *testing.T) {
+	t.Parallel()
+	for wait := time.Millisecond; wait < 120*time.Millisecond; wait += 5 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRack()
+			r.on["m"] = true
+			c := r.control(Parts{})
+			defer c.Close()
+			booted := make(chan error, 1)
+			go func() {
+				_, err := c.Boot(t.Context(), target("m", "h"))
+				booted <- err
+			}()
+			time.Sleep(wait)
+			rec := c.Fence(t.Context(), target("m", "h"))
+			if err := <-booted; err != nil && muster.CodeOf(err) != muster.EConflict {
+				t.Errorf("after %v: the boot ended with %v", wait, err)
+			}
+			time.Sleep(time.Minute)
+			if !rec.Proven || r.on["m"] {
+				t.Errorf("after %v: fenced %v, and it is on: %v (%v)", wait, rec.Proven, r.on["m"], r.calls)
+			}
+		})
+	}
+}
+
+type ear struct {
+	when func() time.Time
+}
+
+func (e ear) Heard(context.Context, muster.MachineID) (time.Time, error) { return e.when(), nil }
+
+type ports struct{ err error }
+
+func (p ports) Link(context.Context, muster.MachineID) (Link, error) { return Link{}, nil }
+func (p ports) Close(context.Context, muster.MachineID) error        { return p.err }
+
+// TestFence: what proves, and what does not.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	deafErr := muster.Errorf(muster.EUnavailable, "deaf")
+	for _, c := range []struct {
+		name   string
+		parts  Parts
+		able   Abilities
+		fail   error
+		proven bool
+		says   string
+	}{
+		{"the controller", Parts{}, Abilities{Off: true, State: true, ProvesOff: true}, nil, true, "2 readings in a row"},
+		{"and nothing is heard", Parts{Ear: ear{func() time.Time { return time.Time{} }}}, Abilities{Off: true, State: true}, nil, true, "nothing was heard"},
+		{"but it is heard", Parts{Ear: ear{time.Now}}, Abilities{Off: true, State: true}, nil, false, "or lies"},
+		{"heard, and its ports close", Parts{Ear: ear{time.Now}, Port: ports{}}, Abilities{Off: true, State: true}, nil, true, "closed and read back"},
+		{"deaf, and its ports close", Parts{Port: ports{}}, Abilities{Off: true, State: true}, deafErr, true, "closed and read back"},
+		{"deaf", Parts{}, Abilities{Off: true, State: true}, deafErr, false, "deaf"},
+		{"deaf, and its ports do not", Parts{Port: ports{deafErr}}, Abilities{Off: true, State: true}, deafErr, false, "deaf"},
+		{"it cannot be told", Parts{}, Abilities{Off: true}, nil, false, "nobody can tell"},
+		{"it cannot be switched off", Parts{}, Abilities{}, nil, false, "cannot switch off"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRack()
+			r.able, r.on["m"] = c.able, true
+			r.fail = func(string, int) error { return c.fail }
+			control := r.control(c.parts)
+			defer control.Close()
+			rec := control.Fence(t.Context(), target("m", "h"))
+			if rec.Proven != c.proven || !strings.Contains(fmt.Sprint(rec.Steps), c.says) {
+				t.Errorf("%s: proven %v, %+v", c.name, rec.Proven, rec.Steps)
+			}
+		})
+	}
+}
+
+// TestFlicker: one reading of off is not off.
+func TestFlicker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		r.on["m"] = true
+		c := r.control(Parts{})
+		defer c.Close()
+		r.flickers = true
+		got, err := c.Off(t.Context(), target("m", "h"))
+		if err == nil || got.Proven() {
+			t.Errorf("a machine that flickers is off: %+v", got.Steps)
+		}
+	})
+}
+
+// TestBootEndsFence: a boot that comes while a fence still listens leaves
+// nothing proven.
+func TestBootEndsFence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		c := r.control(Parts{Ear: ear{func() time.Time { return time.Time{} }}, Port: ports{}})
+		defer c.Close()
+		fenced := make(chan muster.FenceRecord, 1)
+		go func() { fenced <- c.Fence(t.Context(), target("m", "h")) }()
+		time.Sleep(2 * time.Second) // it is off, and listened to
+		if _, err := c.Boot(t.Context(), target("m", "h")); err != nil {
+			t.Fatal(err)
+		}
+		if rec := <-fenced; rec.Proven || !r.on["m"] {
+			t.Errorf("proven: %+v", rec)
+		}
+	})
+}
+
+func TestSessionsAreKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		c := r.control(Parts{})
+		for range 5 {
+			if _, err := c.State(t.Context(), target("m", "h")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if r.closings() != 0 {
+			t.Error("a session in use was closed")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if r.closings() != 1 {
+			t.Errorf("an idle session was closed %d times", r.closings())
+		}
+		c.Close()
+	})
+}
