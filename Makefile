@@ -55,6 +55,11 @@ bench-certificate: build ## Measure how long measuring takes, and what it adds t
 	@scripts/setup test
 	@$(SUDO) env PARTS=certificate RUNS=$${RUNS:-3} scripts/bench
 
+.PHONY: bench-boot
+bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10 minutes
+	@scripts/setup test
+	@$(SUDO) scripts/bench-boot
+
 .PHONY: test-detect
 test-detect: build ## Break dedicated machines in known ways and count what is found: hours; FOR=600 for less
 	@scripts/setup test

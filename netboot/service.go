@@ -35,8 +35,9 @@ type Config struct {
 	// a router; Prefix is what they say, and may be empty.
 	Advertise bool
 	Prefix    netip.Prefix
-	// Transfers by TFTP and Connections by HTTP at once; 0: the packages' own.
-	Transfers, Connections int
+	// Transfers by TFTP and Connections by HTTP at once, and PerSource of them of
+	// one machine; 0: the packages' own.
+	Transfers, Connections, PerSource int
 
 	Directory Directory
 	Leases    dhcp.Leases
@@ -97,7 +98,7 @@ func Open(c Config) (*Service, error) {
 	}
 	s.web, err = web.New(web.Config{
 		Interface: c.Interface, Address: c.Address, Port: c.HTTPPort, Base: base, TLS: c.TLS, Networks: prefixes,
-		Boots: boots{s}, Loader: files, Connections: c.Connections, Note: s.noteAddress,
+		Boots: boots{s}, Loader: files, Connections: c.Connections, PerSource: c.PerSource, Note: s.noteAddress,
 	})
 	if err != nil {
 		return nil, err

@@ -70,10 +70,11 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		}
 		probe.close()
 	}()
+	w := &worker{Server: s, out: out, conns: conns, probe: probe, neighbours: openNeighbours(s)}
+	defer w.neighbours.close()
 	if ready != nil {
 		ready()
 	}
-	w := &worker{Server: s, out: out, conns: conns, probe: probe}
 	for {
 		select {
 		case <-ctx.Done():
@@ -114,11 +115,12 @@ func (s *Server) read(ctx context.Context, c *net.UDPConn, port int, in chan<- p
 // worker answers, in one goroutine: the buffers of a batch are its own.
 type worker struct {
 	*Server
-	out     *outlet
-	conns   []*net.UDPConn
-	probe   *prober
-	frames  [batch][]byte
-	replies [batch]reply
+	out        *outlet
+	conns      []*net.UDPConn
+	probe      *prober
+	neighbours *neighbours
+	frames     [batch][]byte
+	replies    [batch]reply
 }
 
 // answer answers a packet and those that wait behind it.
@@ -171,19 +173,17 @@ func (w *worker) flush(n int, now time.Time) {
 	}
 }
 
-// keep puts what changed into Leases.
+// keep puts what changed into Leases, and then into the neighbour table.
 func (w *worker) keep() bool {
-	if w.Config.Leases == nil {
-		_, kept := w.table.unkept()
-		kept()
-		return true
-	}
 	leases, kept := w.table.unkept()
 	if len(leases) == 0 {
 		return true
 	}
-	if err := w.Config.Leases.Put(leases); err != nil {
+	if w.Config.Leases != nil && w.Config.Leases.Put(leases) != nil {
 		return false
+	}
+	for _, l := range leases {
+		w.neighbours.set(l)
 	}
 	kept()
 	return true

@@ -391,7 +391,7 @@ func TestRestart(t *testing.T) {
 		return r, f
 	}
 	r, f := open()
-	w := &worker{Server: r.Server}
+	w := &worker{Server: r.Server, neighbours: &neighbours{}}
 	a, b := r.lease(mac(1)), r.lease(mac(2))
 	if !w.keep() {
 		t.Fatal("leases were not kept")
@@ -426,7 +426,7 @@ func TestNobodyIsToldWhatIsNotKept(t *testing.T) {
 	t.Parallel()
 	disk := &full{fails: true}
 	r := newRig(t, func(c *Config) { c.Leases = disk })
-	w := &worker{Server: r.Server}
+	w := &worker{Server: r.Server, neighbours: &neighbours{}}
 	r.book.verdicts[mac(1)] = Verdict{Standing: Known}
 	a := r.local(discover(mac(1))).YourIPAddr.String()
 	r.local(ask(mac(1), wants(a), chose("10.1.0.1")))

@@ -57,7 +57,8 @@ type sending struct {
 	block  int
 	window int
 	resend time.Duration
-	acked  int // blocks that the client has
+	acked  int       // blocks that the client has
+	until  time.Time // when waiting ends, as the socket knows it
 	out    []byte
 	in     [maxRequest]byte
 }
@@ -108,7 +109,7 @@ func (x *sending) exchange(send func() error, last int) error {
 		if err := send(); err != nil {
 			return err
 		}
-		if err := x.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		if err := x.patience(wait); err != nil {
 			return err
 		}
 		n, err := x.ack(last, gap)
@@ -126,6 +127,16 @@ func (x *sending) exchange(send func() error, last int) error {
 		wait = min(2*wait, max(maxResend, x.resend))
 	}
 	return fmt.Errorf("no answer for %d blocks in %d tries, after block %d", last-x.acked, retries, x.acked)
+}
+
+// patience has reads end after wait, or half as much again: setting the time for
+// every block anew costs as much as sending it.
+func (x *sending) patience(wait time.Duration) error {
+	if left := time.Until(x.until); left >= wait && left <= 2*wait {
+		return nil
+	}
+	x.until = time.Now().Add(wait * 3 / 2)
+	return x.conn.SetReadDeadline(x.until)
 }
 
 // ack waits for a word of the client about the blocks under way.

@@ -24,7 +24,6 @@ func parseRange(header string, size int64) (from, length int64, ok bool) {
 	if !found || !dash || strings.Contains(spec, ",") {
 		return 0, 0, false
 	}
-	first, last = strings.TrimSpace(first), strings.TrimSpace(last)
 	a, errA := strconv.ParseUint(first, 10, 62)
 	b, errB := strconv.ParseUint(last, 10, 62)
 	switch {

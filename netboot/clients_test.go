@@ -1,0 +1,176 @@
+package netboot_test
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster/netboot"
+	"github.com/muster-hpc/muster/netboot/dhcp"
+)
+
+// address has busybox ask for an address as firmware would, and takes it.
+func (s *site) address(args ...string) string {
+	s.t.Helper()
+	need(s.t, "busybox")
+	script := filepath.Join(s.dir, "bound")
+	text := "#!/bin/sh\n[ \"$1\" = bound ] || exit 0\nip addr replace $ip/16 dev $interface\necho \"bound=$ip file=$boot_file next=$siaddr name=$hostname mtu=$mtu\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.must(append([]string{"busybox", "udhcpc", "-f", "-q", "-n", "-t", "5", "-T", "1", "-i", s.wire, "-s", script}, args...)...)
+}
+
+func TestBusyboxGetsAnAddressAndItsBoot(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 101)
+	m := s.mac()
+	s.order("b1a2c3", 80_000, m)
+	out := s.address("-V", "PXEClient:Arch:00000:UNDI:002001", "-x", "0x5d:0000", "-O", "bootfile")
+	if !strings.Contains(out, "bound=10.101.16.") || !strings.Contains(out, "file=undionly.kpxe next=10.101.0.1") {
+		t.Fatalf("%s\n%s", out, s.story(m))
+	}
+	out = s.address("-V", "PXEClient:Arch:00007:UNDI:003016", "-x", "0x5d:0007", "-x", "0x4d:69505845", "-C")
+	if !strings.Contains(out, "file=http://10.101.0.1:7780/boot/b1a2c3/script") {
+		t.Fatalf("as iPXE: %s", out)
+	}
+	// What is sent to the address goes to this machine, whoever claims it.
+	if out := command(t, "ip", "neigh", "show", "dev", s.config.Interface); !strings.Contains(out, "10.101.16.1 lladdr "+m.String()+" PERMANENT") {
+		t.Errorf("neighbours: %s", out)
+	}
+	need(t, "curl")
+	url := "http://10.101.0.1:7780/boot/b1a2c3/"
+	if out := s.must("curl", "-sS", "-m", "5", url+"script"); !strings.HasPrefix(out, "#!ipxe\n") || !strings.Contains(out, url+"kernel initrd=initramfs") {
+		t.Errorf("script: %s", out)
+	}
+	if out := s.must("curl", "-sS", "-m", "5", "-r", "8-15", url+"kernel"); out != "kernel, " {
+		t.Errorf("range: %q", out)
+	}
+	if out := s.must("curl", "-sS", "-m", "5", "-I", url+"initramfs"); !strings.Contains(out, "Content-Length: 160000") {
+		t.Errorf("HEAD: %s", out)
+	}
+	// From another address of the same network it is not there.
+	s.must("ip", "addr", "add", "10.101.40.1/16", "dev", s.wire)
+	if out := s.must("curl", "-sS", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}", "--interface", "10.101.40.1", url+"script"); out != "404" {
+		t.Errorf("a stranger gets %s", out)
+	}
+	for _, want := range []string{"offer 10.101.16.", "load undionly.kpxe", "ack 10.101.16.", "http 10.101.16.1 sent script"} {
+		if !strings.Contains(s.story(m), want) {
+			t.Errorf("%q is not in the machine's story:\n%s", want, s.story(m))
+		}
+	}
+}
+
+func TestForbiddenMachinesHearNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 102)
+	need(t, "busybox")
+	out, err := s.in("busybox", "udhcpc", "-f", "-q", "-n", "-t", "2", "-T", "1", "-i", s.wire, "-s", "/bin/true")
+	if err == nil || strings.Contains(out, "lease of") {
+		t.Errorf("a forbidden machine got an address: %s", out)
+	}
+	if got := s.story(s.mac()); !strings.Contains(got, "refused") {
+		t.Errorf("the operator is not told: %q", got)
+	}
+}
+
+func TestTwoServersDoNotMix(t *testing.T) {
+	t.Parallel()
+	a, b := newSite(t, 103), newSite(t, 104)
+	m := a.mac()
+	b.orders.set(m, netboot.Verdict{Standing: dhcp.Known})
+	a.orders.set(m, netboot.Verdict{Standing: dhcp.Known})
+	if out := a.address(); !strings.Contains(out, "bound=10.103.16.1 ") {
+		t.Errorf("%s", out)
+	}
+	if len(b.Machines()) != 0 {
+		t.Errorf("another interface's server heard it: %v", b.Machines())
+	}
+}
+
+func TestDhclient(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 105)
+	need(t, "dhclient")
+	m := s.mac()
+	s.orders.set(m, netboot.Verdict{Standing: dhcp.Known, Hostname: "n07", Address: netip.MustParseAddr("10.105.3.7")})
+	lease, pid := filepath.Join(s.dir, "lease"), filepath.Join(s.dir, "pid")
+	// It stays in the foreground once it has a lease, so it is given some seconds.
+	out, _ := s.in("timeout", "4", "dhclient", "-4", "-1", "-d", "-v", "-sf", "/bin/true", "-lf", lease, "-pf", pid, "-cf", "/dev/null", s.wire)
+	if !strings.Contains(out, "DHCPACK of 10.105.3.7 from 10.105.0.1") {
+		t.Errorf("%s\n%s", out, s.story(m))
+	}
+}
+
+func TestRealTFTPClients(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 106)
+	s.must("ip", "addr", "add", "10.106.50.1/16", "dev", s.wire)
+	want, err := os.ReadFile(filepath.Join(s.config.LoaderDir, "undionly.kpxe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(s.dir, "got")
+	for name, words := range map[string][]string{
+		"curl":         {"curl", "-sS", "-m", "20", "-o", to, "tftp://10.106.0.1/undionly.kpxe"},
+		"curl, blocks": {"curl", "-sS", "-m", "20", "--tftp-blksize", "1468", "-o", to, "tftp://10.106.0.1/undionly.kpxe"},
+		"tftp-hpa":     {"tftp", "-m", "octet", "10.106.0.1", "-c", "get", "undionly.kpxe", to},
+		"atftp":        {"atftp", "--option", "blksize 1428", "--option", "windowsize 8", "-g", "-r", "undionly.kpxe", "-l", to, "10.106.0.1"},
+		"atftp, plain": {"atftp", "-g", "-r", "undionly.kpxe", "-l", to, "10.106.0.1"},
+		"busybox":      {"busybox", "tftp", "-g", "-b", "1468", "-r", "undionly.kpxe", "-l", to, "10.106.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			need(t, words[0])
+			os.Remove(to)
+			out, err := s.in(words...)
+			got, _ := os.ReadFile(to)
+			if err != nil || string(got) != string(want) {
+				t.Errorf("%d bytes of %d: %v\n%s", len(got), len(want), err, out)
+			}
+		})
+	}
+	if out, err := s.in("curl", "-sS", "-m", "5", "tftp://10.106.0.1/etc/passwd"); err == nil {
+		t.Errorf("a file that is no boot loader: %s", out)
+	}
+}
+
+// TestRouterSolicitation: iPXE's wait ends with one packet, and it makes nobody a
+// router.
+func TestRouterSolicitation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 107)
+	need(t, "rdisc6")
+	time.Sleep(2 * time.Second) // until the kernel is sure of its own addresses
+	began := time.Now()
+	out := s.must("rdisc6", "-1", "-r", "3", s.wire)
+	took := time.Since(began)
+	for _, want := range []string{
+		`(?m)^Router lifetime +: +0 `, `(?m)^Stateful address conf\. +: +No`, `(?m)^Stateful other conf\. +: +No`,
+		`(?m)^ *Prefix +: fd00:0:0:1::/64`, `(?m)Source link-layer address`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+	if took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestOpenSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	_, err := netboot.Open(netboot.Config{Interface: "lo", Address: netip.MustParseAddr("127.0.0.1"), LoaderDir: t.TempDir(), Directory: &orders{}, Clock: clock{}})
+	if err == nil || !strings.Contains(err.Error(), "no boot loader in") {
+		t.Errorf("%v", err)
+	}
+}
+
+type clock struct{}
+
+func (clock) Now() time.Time { return time.Now() }
+
+func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
