@@ -111,6 +111,49 @@ type Facts struct {
 	Oversubscribed bool       `json:"oversubscribed,omitempty"`
 	Management     netip.Addr `json:"management,omitzero"`
 	Serial         string     `json:"serial,omitempty"`
+
+	// What follows is read where a machine is a whole computer, before its image
+	// runs. What could not be read is left out.
+
+	Maker    string `json:"maker,omitempty"`    // of the machine, as SMBIOS says it
+	Product  string `json:"product,omitempty"`  // its name
+	UUID     string `json:"uuid,omitempty"`     // lower case, with dashes
+	Firmware string `json:"firmware,omitempty"` // version of BIOS or UEFI
+	// DIMMs are the memory modules that are plugged in, by slot.
+	DIMMs  []DIMM      `json:"dimms,omitempty"`
+	Caches []CacheKind `json:"caches,omitempty"`
+	Disks  []Disk      `json:"disks,omitempty"`
+	// TPM tells whether there is a TPM 2.0.
+	TPM bool `json:"tpm,omitempty"`
+}
+
+// DIMM is one memory module.
+type DIMM struct {
+	Slot   string `json:"slot"`
+	Size   int64  `json:"size"`            // bytes
+	Kind   string `json:"kind,omitempty"`  // DDR5
+	Speed  int    `json:"speed,omitempty"` // million transfers a second, as it is set
+	Maker  string `json:"maker,omitempty"`
+	Part   string `json:"part,omitempty"`
+	Serial string `json:"serial,omitempty"`
+}
+
+// CacheKind is the processor caches of one level and kind.
+type CacheKind struct {
+	Level int    `json:"level"`
+	Kind  string `json:"kind"`  // data, instruction, unified
+	Size  int64  `json:"size"`  // bytes of each
+	Count int    `json:"count"` // how many there are
+}
+
+// Disk is one local disk.
+type Disk struct {
+	Name   string `json:"name"` // as the kernel named it in that boot
+	Kind   string `json:"kind"` // nvme, ssd, disk (with platters), virtual
+	Model  string `json:"model,omitempty"`
+	Serial string `json:"serial,omitempty"`
+	Size   int64  `json:"size"` // bytes
+	NUMA   *int   `json:"numa,omitempty"`
 }
 
 // NUMA is one memory node of a machine.
@@ -127,6 +170,26 @@ type NIC struct {
 	Kind  string `json:"kind"`  // ethernet, infiniband, veth
 	Speed int64  `json:"speed"` // bits/s; 0 unknown
 	Use   string `json:"use"`   // message, management
+
+	Driver string `json:"driver,omitempty"`
+	// Link tells whether something is at the other end of the cable; "" where that
+	// is not known.
+	Link string `json:"link,omitempty"` // up, down
+	// NUMA is the memory node that it is near to; nil where it is near to all.
+	NUMA *int `json:"numa,omitempty"`
+	// Place is where it is plugged in, as the kernel names it: 0000:01:00.0.
+	Place string `json:"place,omitempty"`
+	// Neighbour is the switch at its other end, as the switch says it by LLDP.
+	Neighbour *Neighbour `json:"neighbour,omitempty"`
+}
+
+// Neighbour is what a switch says of itself and of a port by LLDP.
+type Neighbour struct {
+	System  string `json:"system,omitempty"`  // its name
+	Chassis string `json:"chassis,omitempty"` // its number, most often a MAC
+	Port    string `json:"port,omitempty"`    // number or name of the port
+	Text    string `json:"text,omitempty"`    // what somebody wrote of the port
+	VLAN    int    `json:"vlan,omitempty"`    // that untagged frames go to
 }
 
 // Device is an accelerator.

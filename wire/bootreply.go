@@ -40,7 +40,7 @@ type BootOrder struct {
 	Machine muster.MachineID `json:"machine,omitempty"`
 	Attempt int64            `json:"attempt,omitempty"`
 	// GiveUpMS is how long a machine tries what fails before it goes off.
-	GiveUpMS int64 `json:"give_up_ms"`
+	GiveUpMS int64       `json:"give_up_ms"`
 	Hostname string      `json:"hostname,omitempty"`
 	Image    *BootFiles  `json:"image,omitempty"`
 	Links    []BootLink  `json:"links,omitempty"`

@@ -35,6 +35,7 @@ type Drivers struct {
 	blacklist map[string]bool
 	failed    func(file string, err error)
 
+	walk  sync.Mutex // who looks while another one loads waits for that
 	mu    sync.Mutex
 	known map[string]bool        // modaliases that were looked at
 	files map[string]*sync.Mutex // one load at a time of each file
@@ -61,6 +62,8 @@ func NewDrivers(t *Table, k Kernel, blacklist []string, failed func(file string,
 // returns how many modules it loaded for: a driver may bring new devices, so the
 // caller walks again until there is nothing.
 func (d *Drivers) Walk() int {
+	d.walk.Lock()
+	defer d.walk.Unlock()
 	var names []string
 	seen := map[string]bool{}
 	for _, m := range d.kernel.Modaliases() {

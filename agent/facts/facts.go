@@ -43,6 +43,9 @@ func (s Source) Read(message, management string) muster.Facts {
 		f.CPUs = nil // it has them all
 		f.Serial = s.serial()
 		f.Modalias = s.modalias()
+		s.firmware(&f)
+		f.Caches = s.caches(s.cpus())
+		f.Disks, f.Accelerators, f.TPM = s.disks(), s.accelerators(), s.tpm()
 	}
 	return f
 }

@@ -45,9 +45,31 @@ func (s Source) nics(message, management string) []muster.NIC {
 		if mbit := s.number(at + "speed"); mbit > 0 {
 			n.Speed = mbit * 1_000_000
 		}
+		if n.Kind != "veth" {
+			s.card(at, &n)
+		}
 		out = append(out, n)
 	}
 	return out
+}
+
+// card tells what there is to tell of a NIC that is hardware.
+func (s Source) card(at string, n *muster.NIC) {
+	switch s.text(at + "carrier") { // cannot be read of one that is down
+	case "1":
+		n.Link = "up"
+	case "0":
+		n.Link = "down"
+	}
+	n.NUMA = s.near(at + "device/numa_node")
+	link := func(name string) string {
+		to, err := os.Readlink(s.path(at + name))
+		if err != nil {
+			return ""
+		}
+		return filepath.Base(to)
+	}
+	n.Driver, n.Place = link("device/driver"), link("device")
 }
 
 // plainNICs is for machines without /sys.

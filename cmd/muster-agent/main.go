@@ -1,5 +1,6 @@
 // Command muster-agent runs inside every node: it joins the node to its
-// server, has its configuration applied and reports. See docs/agent.md.
+// server, has its configuration applied and reports. See docs/agent.md. As the
+// first process of a machine it boots the node: see docs/nodeboot.md.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/muster-hpc/muster/agent"
+	"github.com/muster-hpc/muster/agent/boot"
 )
 
 // version is set by the linker.
@@ -37,6 +39,12 @@ type files struct {
 }
 
 func main() {
+	switch {
+	case boot.IsInit(os.Args): // the first process of a machine
+		boot.Init(versionText())
+	case boot.IsModprobe(os.Args):
+		os.Exit(boot.Modprobe(os.Args[1:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent"
+	"github.com/muster-hpc/muster/agent/boot"
 	"github.com/muster-hpc/muster/agent/facts"
 	"github.com/muster-hpc/muster/agent/journal"
 	"github.com/muster-hpc/muster/agent/launch"
@@ -49,7 +50,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Spent:      func() error { return agent.ForgetToken(f.seed) },
 		Store:      dir,
 		Configurer: newConfigurer(log),
-		Stages:     machine.BootStages(),
+		Stages:     append(machine.BootStages(), boot.Timed(f.state)...),
 		BootID:     machine.BootID(),
 		Facts: func(l agent.Links) muster.Facts {
 			return machine.Read(l.Message, l.Management)

@@ -1,0 +1,176 @@
+package boot
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// connections is how many pieces are under way at the same time: while one is
+// verified, others come in.
+const connections = 4
+
+// Fetcher brings a file, piece by piece. A piece that broke off goes on where it
+// was; a piece whose digest is wrong makes its source untrusted for good.
+type Fetcher struct {
+	File    wire.BootFile
+	Into    io.WriterAt
+	Sources []Source
+	Clock   muster.Clock
+	// Say is told of what goes wrong; nil: nobody is.
+	Say func(format string, args ...any)
+
+	got atomic.Int64
+	mu  sync.Mutex
+	bad map[int]bool // sources that gave something else
+}
+
+// errDigest is the mark of an error that trying again does not mend.
+var errDigest = errors.New("digest")
+
+// Got is how many bytes are there and verified.
+func (f *Fetcher) Got() int64 { return f.got.Load() }
+
+// Run fetches all pieces. It tries as long as ctx allows; an ECorrupt error means
+// that no source is left which gives what the order says.
+func (f *Fetcher) Run(ctx context.Context) error {
+	if f.Say == nil {
+		f.Say = func(string, ...any) {}
+	}
+	if len(f.Sources) == 0 {
+		return muster.Errorf(muster.EInvalid, "no server is named that has the image")
+	}
+	f.bad = map[int]bool{}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var next atomic.Int64
+	errs := make([]error, min(connections, len(f.File.Pieces)))
+	var all sync.WaitGroup
+	for w := range errs {
+		all.Go(func() {
+			buf := bytes.NewBuffer(make([]byte, 0, f.File.Piece))
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(f.File.Pieces) {
+					return
+				}
+				if errs[w] = f.piece(ctx, i, buf); errs[w] != nil {
+					cancel() // the others stop, too
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs { // the cause rather than what stopped for it
+		if errors.Is(err, errDigest) {
+			return err
+		}
+	}
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// piece fetches, verifies and keeps one piece.
+func (f *Fetcher) piece(ctx context.Context, i int, buf *bytes.Buffer) error {
+	from := int64(i) * f.File.Piece
+	to := min(from+f.File.Piece, f.File.Size)
+	p := pauses{first: 100 * time.Millisecond, most: 10 * time.Second, clock: f.Clock}
+	buf.Reset()
+	at := -1 // source of what is in buf
+	for turn := 0; ; turn++ {
+		s, err := f.source(i+turn, at)
+		if err != nil {
+			return err
+		}
+		if s != at {
+			buf.Reset() // pieces of two sources are not mixed: one may be bad
+			at = s
+		}
+		had := buf.Len()
+		err = f.Sources[s].Read(ctx, f.File.Path, from+int64(had), to, buf)
+		if buf.Len() > had {
+			p.reset()
+		}
+		if int64(buf.Len()) > to-from {
+			buf.Truncate(int(to - from))
+		}
+		if int64(buf.Len()) == to-from {
+			sum := sha256.Sum256(buf.Bytes())
+			if subtle.ConstantTimeCompare(sum[:], f.File.Pieces[i]) == 1 {
+				if _, err := f.Into.WriteAt(buf.Bytes(), from); err != nil {
+					return muster.Errorf(muster.EUnavailable, "the image cannot be kept in memory").Wrap(err)
+				}
+				f.got.Add(to - from)
+				return nil
+			}
+			f.distrust(s, i)
+			buf.Reset()
+			at = -1
+			continue
+		}
+		if ctx.Err() != nil {
+			return f.gaveUp(ctx, err)
+		}
+		f.Say("image: piece %d of %d: %s", i+1, len(f.File.Pieces), describe(orCut(err)))
+		if muster.CodeOf(err) == muster.EForbidden || buf.Len() == had {
+			at = -1 // perhaps another one has it
+		}
+		if p.wait(ctx) != nil {
+			return f.gaveUp(ctx, err)
+		}
+	}
+}
+
+func orCut(err error) error {
+	if err == nil {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (f *Fetcher) gaveUp(ctx context.Context, last error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return muster.Errorf(muster.EUnavailable, "the image does not arrive: %d of %d bytes are here", f.Got(), f.File.Size).
+		WithHint("look whether the server can be reached from this machine's network").Wrap(orCut(last))
+}
+
+// source picks one that is trusted, the same again where it did well.
+func (f *Fetcher) source(turn, same int) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if same >= 0 && !f.bad[same] {
+		return same, nil
+	}
+	for k := range len(f.Sources) {
+		if s := (turn + k) % len(f.Sources); !f.bad[s] {
+			return s, nil
+		}
+	}
+	return 0, muster.Errorf(muster.ECorrupt, "the image that arrives is not the one of the order: digests differ").
+		WithHint("muster image verify tells whether the server's copy is whole; if it is, something changes bytes on the way").Wrap(errDigest)
+}
+
+func (f *Fetcher) distrust(s, piece int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.bad[s] {
+		f.bad[s] = true
+		f.Say("image: piece %d from %s is not what the order says: nothing more is taken from there", piece+1, f.Sources[s].Name())
+	}
+}

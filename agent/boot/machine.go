@@ -1,0 +1,447 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Greeter is the server as a machine that boots knows it: a *Server.
+type Greeter interface {
+	Hello(ctx context.Context, h wire.BootHello) (*wire.BootReply, error)
+	// Key is the public key that hellos are proven with.
+	Key() []byte
+}
+
+// Attester is the machine's TPM.
+type Attester interface {
+	Shown() wire.BootTPM
+	Answer(c wire.BootChallenge, boot string, key []byte) ([]byte, error)
+}
+
+// Rooter puts the root file system together.
+type Rooter interface {
+	// Available is how much memory is free, in bytes.
+	Available() int64
+	// Fetch brings the image's file into memory.
+	Fetch(ctx context.Context, f *wire.BootFiles) error
+	// Mount makes the root of it, with what an order puts there.
+	Mount(o *wire.BootOrder) error
+	// Switch leaves seed and stages to the service and becomes the image's init.
+	// It returns only when that fails.
+	Switch(o *wire.BootOrder, st []wire.BootStage) error
+}
+
+// Machine is a machine that boots. All fields are required but TPM and Work.
+type Machine struct {
+	Settings Settings
+	Server   Greeter
+	Network  Network
+	Drivers  *Drivers
+	Root     Rooter
+	Console  *Console
+	Clock    muster.Clock
+	// Up is the time since the kernel's clock began.
+	Up func() time.Duration
+	// Began is when this program started, by Up.
+	Began time.Duration
+	// Facts reads what the machine is.
+	Facts func() muster.Facts
+	// TPM is asked once; nil, or a nil Attester: there is none.
+	TPM func() Attester
+	// Work does orders to discover, test or clean.
+	Work func(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) (wire.BootDone, *muster.Facts, error)
+	// Off switches the machine off.
+	Off func()
+	// SetClock sets the machine's clock, which may be years behind.
+	SetClock func(time.Time)
+
+	stages stages
+	here   place
+	tpm    Attester
+	facts  muster.Facts
+	told   bool   // the facts
+	answer []byte // to the challenge
+	state  string
+}
+
+// Times that are not the order's.
+const (
+	clockSlack   = 2 * time.Second  // clocks that differ by less are left alone
+	finalAsk     = 10 * time.Second // between hellos of a machine that has given up
+	giveUpUnsaid = 5 * time.Minute  // where an order says nothing
+	tellTime     = 30 * time.Second // for telling a failure
+	maxAsked     = 3                // challenges in a row
+)
+
+// Run boots the machine. It ends when ctx does, or when the machine is switched off
+// or has become the image; in life it does not return then.
+func (m *Machine) Run(ctx context.Context) error {
+	m.stages.up = m.Up
+	m.stages.note(StageKernel, 0)
+	m.stages.note(StageInit, m.Began)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go m.Drivers.Watch(watching, m.Clock)
+	tpm := make(chan Attester, 1)
+	go func() {
+		if m.TPM != nil {
+			tpm <- m.TPM()
+			return
+		}
+		tpm <- nil
+	}()
+	if err := m.arrive(ctx); err != nil {
+		return err
+	}
+	m.tpm = <-tpm
+	m.facts = m.Facts()
+	for ctx.Err() == nil {
+		o, err := m.ask(ctx)
+		if err != nil {
+			return err
+		}
+		until := m.Clock.Now().Add(giveUp(o))
+		for o != nil && ctx.Err() == nil {
+			if err = m.obey(ctx, o, until); err == nil {
+				return nil
+			}
+			if o, err = m.failed(ctx, o, err, until); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func giveUp(o *wire.BootOrder) time.Duration {
+	if o.GiveUpMS > 0 {
+		return time.Duration(o.GiveUpMS) * time.Millisecond
+	}
+	return giveUpUnsaid
+}
+
+// reached writes the line of a stage that is behind us.
+func (m *Machine) reached(stage, format string, args ...any) {
+	took := m.stages.at(stage)
+	m.Console.Say("%s: %s, %.3f s", stage, fmt.Sprintf(format, args...), took.Seconds())
+}
+
+// arrive finds the NIC and gets an address, for as long as it takes.
+func (m *Machine) arrive(ctx context.Context) error {
+	m.state = StageDrivers
+	nics, err := find(ctx, m.Network, m.Clock, m.Settings.MAC, m.Console.Say)
+	if err != nil {
+		m.Console.Fail(StageDrivers, err)
+		return err
+	}
+	m.reached(StageDrivers, "%s", listNICs(nics))
+	m.state = StageAddress
+	if m.here, err = address(ctx, m.Network, m.Clock, nics, m.Console.Say); err != nil {
+		m.Console.Fail(StageAddress, err)
+		return err
+	}
+	m.here.at = m.Up()
+	m.reached(StageAddress, "%s on %s %s", m.here.Address, m.here.Name, m.here.MAC)
+	m.state = StageHello
+	return nil
+}
+
+// hello is what the machine says of itself now.
+func (m *Machine) hello() wire.BootHello {
+	h := wire.BootHello{
+		MAC: m.here.MAC, Address: m.here.Address.Addr(), Serial: m.facts.Serial, UUID: m.facts.UUID,
+		State: m.state, Stages: m.stages.all(),
+	}
+	if all, err := m.Network.NICs(); err == nil {
+		for _, x := range all {
+			h.MACs = append(h.MACs, x.MAC)
+		}
+	}
+	if !m.told {
+		h.Facts = &m.facts
+	}
+	if m.tpm != nil {
+		shown := m.tpm.Shown()
+		shown.Answer = m.answer
+		h.TPM = &shown
+	}
+	return h
+}
+
+// say makes one exchange, and whatever goes with it: the clock, the TPM.
+func (m *Machine) say(ctx context.Context, h wire.BootHello) (*wire.BootReply, error) {
+	for asked := 0; ; asked++ {
+		r, err := m.Server.Hello(ctx, h)
+		m.answer = nil // good for one hello
+		if err != nil {
+			return nil, err
+		}
+		m.told = m.told || h.Facts != nil && r.Challenge == nil
+		if !r.Now.IsZero() && m.SetClock != nil {
+			if off := r.Now.Sub(m.Clock.Now()); off > clockSlack || off < -clockSlack {
+				m.SetClock(r.Now)
+				m.Console.Say("hello: the clock was wrong by %v and was set", off.Round(time.Second))
+			}
+		}
+		if r.Challenge == nil {
+			return r, nil
+		}
+		if m.tpm == nil || asked >= maxAsked {
+			return nil, muster.Errorf(muster.EForbidden, "the server asks this machine's TPM, which it does not believe").
+				WithHint("enrol the machine again")
+		}
+		if m.answer, err = m.tpm.Answer(*r.Challenge, m.Settings.Boot, m.Server.Key()); err != nil {
+			return nil, err
+		}
+		h.TPM.Answer = m.answer
+	}
+}
+
+// ask asks for an order, for as long as it takes.
+func (m *Machine) ask(ctx context.Context) (*wire.BootOrder, error) {
+	m.state = StageHello
+	silent := pauses{first: 200 * time.Millisecond, most: 15 * time.Second, clock: m.Clock}
+	for {
+		m.renew(ctx)
+		r, err := m.say(ctx, m.hello())
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			m.Console.Fail(StageHello, err)
+			if refused(err) && silent.n < 4 {
+				silent.n = 4 // it will hardly think otherwise at once
+			}
+			if err := silent.wait(ctx); err != nil {
+				return nil, err
+			}
+		case r.Order != nil:
+			m.reached(StageHello, "order %s%s", r.Order.Kind, forMachine(r.Order))
+			return r.Order, nil
+		default:
+			silent.reset()
+			if err := m.waits(ctx, r.Wait); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func forMachine(o *wire.BootOrder) string {
+	s := ""
+	if o.Machine != "" {
+		s = fmt.Sprintf(" for %s", o.Machine)
+	}
+	if o.Hostname != "" {
+		s += fmt.Sprintf(" as %s, attempt %d", o.Hostname, o.Attempt)
+	}
+	return s
+}
+
+// waits waits as the server says, and tells people why.
+func (m *Machine) waits(ctx context.Context, w *wire.BootWait) error {
+	d := 5 * time.Second
+	if w != nil {
+		text := "hello: waiting"
+		if w.Reason != "" {
+			text += ": " + w.Reason
+		}
+		if w.Place > 0 {
+			text += fmt.Sprintf("; place %d", w.Place)
+		}
+		if w.ETAMS > 0 {
+			text += fmt.Sprintf(", about %d s", (w.ETAMS+999)/1000)
+		}
+		m.Console.Say("%s", text)
+		if w.NextMS > 0 {
+			d = time.Duration(w.NextMS) * time.Millisecond
+		}
+	}
+	return sleep(ctx, m.Clock, d)
+}
+
+// renew asks for the address again when half of the lease is over. A server that
+// does not answer changes nothing: the address stays until another one is given.
+func (m *Machine) renew(ctx context.Context) {
+	if m.here.Renew <= 0 || m.Up()-m.here.at < m.here.Renew {
+		return
+	}
+	try, cancel := context.WithTimeout(ctx, leaseWait)
+	defer cancel()
+	l, err := m.Network.Lease(try, m.here.Name)
+	if err == nil {
+		err = m.Network.Use(m.here.Name, l)
+	}
+	if err != nil {
+		m.Console.Say("address: the lease was not renewed: %s", describe(err))
+		m.here.at = m.Up() - m.here.Renew + 30*time.Second // soon again
+		return
+	}
+	m.here.Lease, m.here.at = l, m.Up()
+}
+
+// failure is an error with the stage that it happened in.
+type failure struct {
+	stage, code string
+	final       bool
+	err         error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// failed tells what went wrong and what is next: nil for asking again, an order for
+// doing that one. An error ends it all.
+func (m *Machine) failed(ctx context.Context, o *wire.BootOrder, err error, until time.Time) (*wire.BootOrder, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	f := &failure{stage: m.state, code: "internal", err: err}
+	errors.As(err, &f)
+	m.Console.Fail(f.stage, f.err)
+	late := !m.Clock.Now().Before(until)
+	h := m.hello()
+	h.Attempt, h.State = o.Attempt, f.stage
+	h.Failure = &wire.BootFailure{Stage: f.stage, Code: f.code, Text: plain(describe(f.err)), Final: f.final || late}
+	var known *muster.Error
+	if errors.As(f.err, &known) {
+		h.Failure.Hint = plain(known.Hint)
+	}
+	if f.final && !late {
+		m.Console.Say("%s: this order is not tried again; off in %d s", f.stage, int(until.Sub(m.Clock.Now()).Seconds()))
+	}
+	p := pauses{first: 500 * time.Millisecond, most: finalAsk, clock: m.Clock}
+	for {
+		try, cancel := context.WithTimeout(ctx, tellTime)
+		r, tell := m.say(try, h)
+		cancel()
+		if tell != nil {
+			m.Console.Say("%s: the server was not told: %s", f.stage, describe(tell))
+		} else if r.Order != nil && (r.Order.Kind != o.Kind || r.Order.Attempt != o.Attempt) {
+			m.Console.Say("hello: order %s%s", r.Order.Kind, forMachine(r.Order))
+			return r.Order, nil
+		}
+		switch {
+		case !m.Clock.Now().Before(until):
+			m.Console.Say("%s: given up; off", f.stage)
+			m.Off()
+			return nil, f
+		case !f.final && tell == nil:
+			return nil, p.wait(ctx)
+		}
+		if p.wait(ctx) != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// obey does what an order says. nil: it is done, and so is this program.
+func (m *Machine) obey(ctx context.Context, o *wire.BootOrder, until time.Time) error {
+	switch o.Kind {
+	case wire.BootOff:
+		m.Console.Say("off: as the server orders")
+		m.Off()
+		return nil
+	case wire.BootImage:
+		return m.boot(ctx, o, until)
+	}
+	return m.work(ctx, o, until)
+}
+
+// boot becomes the image of an order.
+func (m *Machine) boot(ctx context.Context, o *wire.BootOrder, until time.Time) error {
+	m.state = StageImage
+	if err := enough(o.Image, m.Root.Available()); err != nil {
+		return &failure{StageImage, "memory", true, err}
+	}
+	if missing := m.missing(o.Links); missing != "" {
+		return &failure{StageImage, "order", true, muster.Errorf(muster.EInvalid, "there is no NIC with the MAC %s", missing).
+			WithHint("discover the machine again: its NIC was exchanged, or has no driver")}
+	}
+	began := m.Up()
+	try, cancel := context.WithTimeout(ctx, until.Sub(m.Clock.Now()))
+	err := m.Root.Fetch(try, o.Image)
+	cancel()
+	if err != nil {
+		if muster.CodeOf(err) == muster.ECorrupt {
+			return &failure{StageImage, "digest", true, err}
+		}
+		return &failure{StageImage, "network", false, err}
+	}
+	m.reached(StageImage, "%s, %.1f MiB verified, %.0f MB/s", o.Image.ID.Short(), float64(o.Image.Root.Size)/(1<<20),
+		float64(o.Image.Root.Size)/1e6/max(0.001, (m.Up()-began).Seconds()))
+	m.state = StageRoot
+	if err := m.Root.Mount(o); err != nil {
+		return &failure{StageRoot, "image", true, muster.Errorf(muster.EUnavailable, "the root file system cannot be made").
+			WithHint("the image does not fit this machine's kernel or memory: look at the cause in brackets").Wrap(err)}
+	}
+	m.reached(StageRoot, "squashfs with an overlay, both in memory")
+	m.state = StageSwitch
+	if err := m.Network.Apply(o.Links); err != nil {
+		return &failure{StageSwitch, "network", false, muster.Errorf(muster.EUnavailable, "the network cards cannot be set up").
+			WithHint("look at the names and addresses of the order").Wrap(err)}
+	}
+	m.reached(StageSwitch, "%s", o.Hostname)
+	if err := m.Root.Switch(o, m.stages.all()); err != nil {
+		return &failure{StageSwitch, "image", true, muster.Errorf(muster.EUnavailable, "the image's init does not start").
+			WithHint("the image must hold a program at /sbin/init").Wrap(err)}
+	}
+	return nil
+}
+
+// missing is the first MAC of an order that no NIC has.
+func (m *Machine) missing(links []wire.BootLink) string {
+	all, err := m.Network.NICs()
+	if err != nil {
+		return ""
+	}
+	for _, l := range links {
+		if !slices.ContainsFunc(all, func(x NIC) bool { return x.MAC == l.MAC }) {
+			return l.MAC
+		}
+	}
+	return ""
+}
+
+// work does an order that is not boot, tells the server, and goes off.
+func (m *Machine) work(ctx context.Context, o *wire.BootOrder, until time.Time) error {
+	m.state = string(o.Kind)
+	if m.Work == nil {
+		return &failure{m.state, "work", true, muster.Errorf(muster.EInvalid, "this program does not know how to %s", o.Kind).
+			WithHint("use the initramfs of this server's version")}
+	}
+	began := m.Up()
+	done, facts, err := m.Work(ctx, o, m.Console.Say)
+	if err != nil {
+		return &failure{m.state, "work", muster.CodeOf(err) == muster.EInvalid, err}
+	}
+	done.Kind, done.TookMS = o.Kind, (m.Up() - began).Milliseconds()
+	m.reached(m.state, "done, passed: %v", done.Passed)
+	if facts != nil {
+		m.facts, m.told = *facts, false
+	}
+	p := pauses{first: 500 * time.Millisecond, most: finalAsk, clock: m.Clock}
+	for {
+		h := m.hello()
+		h.Attempt, h.Done = o.Attempt, &done
+		if _, err = m.say(ctx, h); err == nil {
+			break
+		}
+		m.Console.Fail(m.state, err)
+		if !m.Clock.Now().Before(until) {
+			break
+		}
+		if err := p.wait(ctx); err != nil {
+			return err
+		}
+	}
+	m.Console.Say("off: the order is done")
+	m.Off()
+	return nil
+}
