@@ -26,7 +26,7 @@ func layers() map[string]int {
 		"netboot/dhcp": 20, "netboot/tftp": 20, "netboot/web": 20, "netboot/rack": 20, "netboot/ra": 20, "netboot": 21,
 		"attest": 15, "initramfs": 20, "bootdesk": 20,
 		"store/storetest": 30, "volume/volumetest": 30,
-		"provider/local": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
+		"provider/local": 30, "provider/metal": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
 		"converge": 30, "measure": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
 		"daemon": 40, "control/controltest": 40,
 		"cmd/muster": 50,

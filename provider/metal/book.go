@@ -1,0 +1,167 @@
+package metal
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/bootdesk"
+	"github.com/muster-hpc/muster/wire"
+)
+
+func asError(err error) *muster.Error {
+	var e *muster.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// Book is what the desk asks.
+func (b *Boots) Book() bootdesk.Book { return book{b} }
+
+type book struct{ b *Boots }
+
+// of is the machine whose boot has a number; b.mu is held.
+func (k book) of(number string) (*machine, error) {
+	m := k.b.machines[k.b.numbers[number]]
+	if m == nil || m.rec == nil || m.rec.Number != number || !m.known {
+		return nil, muster.Errorf(muster.ENotFound, "no boot has this number")
+	}
+	return m, nil
+}
+
+// Boot tells what is known of a boot.
+func (k book) Boot(_ context.Context, number string) (bootdesk.Boot, error) {
+	out, mac, err := k.boot(number)
+	if err != nil {
+		return bootdesk.Boot{}, err
+	}
+	// Without the lock: who keeps leases asks the directory.
+	out.Address, _ = k.b.c.Leased(mac)
+	return out, nil
+}
+
+// boot is all but the address, which the interface has that is told, too.
+func (k book) boot(number string) (out bootdesk.Boot, mac string, err error) {
+	k.b.mu.Lock()
+	defer k.b.mu.Unlock()
+	m, err := k.of(number)
+	if err != nil {
+		return out, "", err
+	}
+	r := m.rec
+	out = bootdesk.Boot{
+		Number: number, Machine: r.Machine, Kind: r.Kind, Serial: m.reg.Serial, UUID: m.reg.UUID, Port: m.port,
+		Endorsement: m.reg.EndorsementKey, Least: m.reg.LeastTrust, Key: r.Key,
+	}
+	if out.Least == "" {
+		out.Least = k.b.c.Least
+	}
+	for _, n := range m.reg.NICs {
+		out.MACs = append(out.MACs, n.MAC)
+	}
+	if m.order == nil && !r.Step.over() {
+		out.Wait = &wire.BootWait{Reason: "the server has just started, and looks what this machine is to do", NextMS: 1000}
+	}
+	if r.Step.over() && r.Kind == wire.BootImage {
+		out.Wait = &wire.BootWait{Reason: "this boot is over; the machine is started anew, or switched off", NextMS: 10_000}
+	}
+	return out, m.management(), nil
+}
+
+// Bind commits that the order belongs to one program.
+func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.Trust) ([]byte, error) {
+	k.b.mu.Lock()
+	m, err := k.of(number)
+	k.b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	var bound []byte
+	gone := true
+	k.b.step(ctx, m, func(r *record) bool {
+		if r.Number != number {
+			return false
+		}
+		gone = false
+		if len(r.Key) > 0 {
+			bound = slices.Clone(r.Key)
+			return false
+		}
+		if r.Step.over() {
+			return false
+		}
+		r.Key, r.Trust, r.Step = slices.Clone(key), trust, StepRunning
+		return true
+	})
+	if gone {
+		return nil, muster.Errorf(muster.ENotFound, "no boot has this number")
+	}
+	if bound != nil {
+		return bound, nil
+	}
+	// Only what was written down counts.
+	k.b.mu.Lock()
+	defer k.b.mu.Unlock()
+	if m.rec == nil || m.rec.Number != number || len(m.rec.Key) == 0 {
+		return nil, muster.Errorf(muster.EUnavailable, "the order cannot be given out now").WithHint("ask again in a moment")
+	}
+	return slices.Clone(m.rec.Key), nil
+}
+
+// Order makes what the machine is told.
+func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error) {
+	k.b.mu.Lock()
+	m, err := k.of(number)
+	var tell func(context.Context) (*wire.BootOrder, error)
+	if err == nil && m.order != nil {
+		tell = m.order.Tell
+	}
+	k.b.mu.Unlock()
+	switch {
+	case err != nil:
+		return nil, err
+	case tell == nil:
+		return nil, muster.Errorf(muster.EUnavailable, "what this machine is to do is not known yet").WithHint("ask again in a moment")
+	}
+	return tell(ctx)
+}
+
+// Heard notes what a believed machine said.
+func (k book) Heard(ctx context.Context, number string, h *wire.BootHello, trust muster.Trust) error {
+	k.b.mu.Lock()
+	m, err := k.of(number)
+	if err != nil {
+		k.b.mu.Unlock()
+		return err
+	}
+	id := m.reg.ID
+	k.b.rack(m.reg.Rack).Hello(string(id), k.b.c.Clock.Now())
+	m.heard = h
+	k.b.mu.Unlock()
+	if h.Facts != nil {
+		k.b.c.Told(id, *h.Facts)
+	}
+	changed := k.b.step(ctx, m, func(r *record) bool {
+		was := *r
+		switch {
+		case r.Number != number || r.Step.over():
+			return false
+		case h.Failure != nil && h.Failure.Final:
+			r.Step, r.Failure = StepFailed, h.Failure
+		case h.Failure != nil:
+			r.Failure = h.Failure // it tries again by itself
+		case h.Done != nil && len(r.Key) > 0 && h.Done.Kind == r.Kind:
+			r.Step, r.Done, r.Failure = StepDone, h.Done, nil
+		case len(r.Key) == 0:
+			r.Step, r.Trust = StepHeard, trust
+		}
+		return was.Step != r.Step || was.Failure != r.Failure
+	})
+	if !changed {
+		k.b.c.News(id)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package metal
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/netboot/rack"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Config of Boots. Dir, On and Files are required.
+type Config struct {
+	// Dir is where records lie.
+	Dir string
+	// On has a machine boot from the network, from the beginning, and returns when it
+	// is on as far as that can be known. Its context ends when the boot is not wanted
+	// any more.
+	On func(ctx context.Context, id muster.MachineID, who string) error
+	// Files are what a machine loads for an order of this kind: kernel and initramfs.
+	Files func(id muster.MachineID, k wire.BootKind) (Files, error)
+	// Leased is the address that a MAC has now.
+	Leased func(mac string) (netip.Addr, bool)
+	// Limits of a rack; nil: rack.DefaultLimits for each.
+	Limits func(rack string) rack.Limits
+	// Least is the trust below which the site gives out no seeds; "": network.
+	Least muster.Trust
+	// Guests: unknown machines get an address, and are told to tell what they are.
+	Guests bool
+	// News is told of a machine whose State changed. It must be quick. May be nil.
+	News func(id muster.MachineID)
+	// Told is given the facts that a believed machine tells of itself. It must be
+	// quick. May be nil.
+	Told  func(id muster.MachineID, f muster.Facts)
+	Clock muster.Clock
+	Log   *slog.Logger
+}
+
+// Files are what a machine loads.
+type Files struct {
+	Kernel, Initramfs []string
+	// Server is Muster's own URL as machines reach it, and CA the SHA-256 of its
+	// authority's certificate, in hexadecimal.
+	Server, CA string
+	// Args are further arguments of the kernel.
+	Args []string
+}
+
+// Boots has bare machines boot. It is safe for concurrent use.
+type Boots struct {
+	c     Config
+	files files
+
+	mu       sync.Mutex
+	machines map[muster.MachineID]*machine
+	macs     map[string]muster.MachineID
+	numbers  map[string]muster.MachineID
+	racks    map[string]*rack.Rack
+
+	wake  chan struct{}
+	power sync.WaitGroup
+}
+
+// machine is one that is registered; b.mu guards it.
+type machine struct {
+	reg   muster.Registration
+	known bool    // reg was given since this program started
+	rec   *record // nil: nothing is ordered
+	order *Order  // nil after a restart, until it is given again
+	// stop ends the switching on.
+	stop   context.CancelFunc
+	heard  *wire.BootHello // the last one that was believed
+	port   bool            // its request for an address came through its own port
+	holds  bool            // its node is up
+	saving chan struct{}   // held while its record is written
+}
+
+// Open reads what is remembered. Machines are unknown until Register names them; Run
+// lets them start.
+func Open(c Config) (*Boots, error) {
+	if c.On == nil || c.Files == nil || c.Dir == "" {
+		return nil, muster.Errorf(muster.EInternal, "boots need a directory, files, and somebody who switches machines on")
+	}
+	if c.Limits == nil {
+		c.Limits = func(string) rack.Limits { return rack.DefaultLimits() }
+	}
+	if c.Leased == nil {
+		c.Leased = func(string) (netip.Addr, bool) { return netip.Addr{}, false }
+	}
+	if c.Clock == nil {
+		c.Clock = muster.SystemClock{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.News == nil {
+		c.News = func(muster.MachineID) {}
+	}
+	if c.Told == nil {
+		c.Told = func(muster.MachineID, muster.Facts) {}
+	}
+	b := &Boots{
+		c: c, files: files{c.Dir}, wake: make(chan struct{}, 1),
+		machines: map[muster.MachineID]*machine{}, macs: map[string]muster.MachineID{}, numbers: map[string]muster.MachineID{}, racks: map[string]*rack.Rack{},
+	}
+	list, damaged, err := b.files.load()
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "what machines are to boot cannot be read from %s", c.Dir).
+			WithHint("see whether the server may read it").Wrap(err)
+	}
+	for _, name := range damaged {
+		c.Log.Warn("what a machine was to boot cannot be read, and is forgotten: it is started anew", "file", name)
+	}
+	for _, r := range list {
+		m := newMachine()
+		m.reg.ID, m.rec = r.Machine, r
+		b.machines[r.Machine] = m
+		b.numbers[r.Number] = r.Machine
+	}
+	return b, nil
+}
+
+func newMachine() *machine { return &machine{saving: make(chan struct{}, 1)} }
+
+// Register says which machines there are. Those that are left out are forgotten,
+// with what they were to do.
+func (b *Boots) Register(list []muster.Registration) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	there := make(map[muster.MachineID]bool, len(list))
+	clear(b.macs)
+	for _, r := range list {
+		there[r.ID] = true
+		m := b.machines[r.ID]
+		if m == nil {
+			m = newMachine()
+			b.machines[r.ID] = m
+		}
+		was := m.reg
+		m.reg = r
+		for _, n := range r.NICs {
+			b.macs[n.MAC] = r.ID
+		}
+		if m.rec != nil && (!m.known || was.Rack != r.Rack) {
+			b.rack(was.Rack).Leave(string(r.ID))
+			b.resume(m, !m.known)
+		}
+		m.known = true
+	}
+	for id, m := range b.machines {
+		if there[id] {
+			continue
+		}
+		if m.rec != nil {
+			b.drop(m)
+			if err := b.files.remove(id); err != nil {
+				return err
+			}
+		}
+		delete(b.machines, id)
+	}
+	b.nudge()
+	return nil
+}
+
+// resume takes up a boot that was under way, anew: when this program ended.
+func (b *Boots) resume(m *machine, anew bool) {
+	switch r := b.rack(m.reg.Rack); m.rec.Step {
+	case StepQueued:
+		r.Ask(string(m.reg.ID))
+	case StepStarting, StepBooting:
+		// Whether it was switched on is not known: it has its patience to speak, and
+		// takes its place meanwhile.
+		if anew {
+			m.rec.Step = StepBooting
+		}
+		r.Booting(string(m.reg.ID), m.rec.Changed)
+	}
+}
+
+// rack is where a machine's turn is decided; b.mu is held.
+func (b *Boots) rack(name string) *rack.Rack {
+	r := b.racks[name]
+	if r == nil {
+		limits := b.c.Limits(name)
+		var err error
+		if r, err = rack.New(limits, b.c.Clock.Now()); err != nil {
+			b.c.Log.Error("the limits of a rack cannot be kept; the usual ones are", "rack", name, "error", err)
+			r, _ = rack.New(rack.DefaultLimits(), b.c.Clock.Now())
+		}
+		b.racks[name] = r
+	}
+	return r
+}
+
+// drop forgets what a machine was to do; b.mu is held.
+func (b *Boots) drop(m *machine) {
+	if m.stop != nil {
+		m.stop()
+		m.stop = nil
+	}
+	b.rack(m.reg.Rack).Leave(string(m.reg.ID))
+	if m.rec != nil {
+		delete(b.numbers, m.rec.Number)
+	}
+	m.rec, m.order, m.heard, m.port = nil, nil, nil, false
+}
+
+// States tells of the boots of these machines, or of all where none is named, in the
+// order of their names. Machines with nothing to do are left out.
+func (b *Boots) States(ids ...muster.MachineID) []State {
+	var out []State
+	var macs []string
+	b.mu.Lock()
+	tell := func(m *machine) {
+		if m != nil && m.rec != nil {
+			out, macs = append(out, b.state(m)), append(macs, m.management())
+		}
+	}
+	if len(ids) == 0 {
+		for _, m := range b.machines {
+			tell(m)
+		}
+	}
+	for _, id := range ids {
+		tell(b.machines[id])
+	}
+	b.mu.Unlock()
+	// Leases are asked for without the lock: who keeps them asks the directory.
+	for i, mac := range macs {
+		out[i].Address, _ = b.c.Leased(mac)
+	}
+	slices.SortFunc(out, func(x, y State) int { return cmp.Compare(x.Machine, y.Machine) })
+	return out
+}
+
+func (b *Boots) state(m *machine) State {
+	r := m.rec
+	s := State{
+		Machine: r.Machine, Number: r.Number, Kind: r.Kind, Attempt: r.Attempt, Step: r.Step, Since: r.Since, Changed: r.Changed,
+		Trust: r.Trust, Failure: r.Failure, Done: r.Done,
+	}
+	if r.Step == StepQueued {
+		s.Place, _ = b.rack(m.reg.Rack).Place(string(r.Machine), b.c.Clock.Now())
+	}
+	if m.heard != nil {
+		s.Stages, s.Doing = m.heard.Stages, m.heard.State
+	}
+	return s
+}
+
+// management is the MAC from which the machine boots.
+func (m *machine) management() string {
+	for _, n := range m.reg.NICs {
+		if n.Use == muster.UseManagement {
+			return n.MAC
+		}
+	}
+	return ""
+}
+
+// nudge wakes Run.
+func (b *Boots) nudge() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// longestNap is how long Run sleeps at most.
+const longestNap = time.Second

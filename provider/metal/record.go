@@ -1,0 +1,123 @@
+package metal
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// record is what must be known of a boot after a crash of this program or of the
+// whole host: a machine that was switched on comes back with its number, and an order
+// that was given to one program must be given to no other.
+type record struct {
+	Machine muster.MachineID  `json:"machine"`
+	Number  string            `json:"number"`
+	Kind    wire.BootKind     `json:"kind"`
+	Attempt int64             `json:"attempt"`
+	For     string            `json:"for,omitempty"`
+	Step    Step              `json:"step"`
+	Since   time.Time         `json:"since"`
+	Changed time.Time         `json:"changed"`
+	Key     []byte            `json:"key,omitempty"` // public, of the program that has the order
+	Trust   muster.Trust      `json:"trust,omitempty"`
+	Failure *wire.BootFailure `json:"failure,omitempty"`
+	Done    *wire.BootDone    `json:"done,omitempty"`
+}
+
+// files keeps records, each in a file of its own.
+type files struct{ dir string }
+
+func (f files) path(id muster.MachineID) string { return filepath.Join(f.dir, string(id)+".json") }
+
+// save replaces a record so that after a crash there is the old one or the new one.
+func (f files) save(r *record) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	fail := func(err error) error {
+		return muster.Errorf(muster.EUnavailable, "what machine %s is to boot cannot be written down", r.Machine).
+			WithHint("see whether the disk with the state directory is full").Wrap(err)
+	}
+	path := f.path(r.Machine)
+	if err := write(path+".new", b); err != nil {
+		_ = os.Remove(path + ".new") // half of it, on a full disk
+		return fail(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fail(err)
+	}
+	if err := settle(f.dir); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// remove forgets a machine's record.
+func (f files) remove(id muster.MachineID) error {
+	err := os.Remove(f.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = settle(f.dir)
+	}
+	return err
+}
+
+// load reads all records. One that cannot be read is told of and left out: its
+// machine is then as one of which nothing is known, and is started anew.
+func (f files) load() (list []*record, damaged []string, err error) {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok {
+			_ = os.Remove(filepath.Join(f.dir, e.Name())) // a write that a crash cut short
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(f.dir, e.Name()))
+		if err != nil {
+			return nil, nil, err
+		}
+		var r record
+		if err := json.Unmarshal(b, &r); err != nil || string(r.Machine) != name || r.Number == "" {
+			damaged = append(damaged, e.Name())
+			continue
+		}
+		list = append(list, &r)
+	}
+	return list, damaged, nil
+}
+
+func write(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// settle makes what was renamed in a directory last.
+func settle(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

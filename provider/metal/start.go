@@ -1,0 +1,250 @@
+package metal
+
+import (
+	"context"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Start has a machine do something. It returns once that is written down: the machine
+// is started when it is its turn. The same order again changes nothing but what the
+// machine is told; another one takes the place of what was to be done before.
+//
+// Errors: ENotFound for a machine that is not registered, EForbidden for one that is
+// not approved, EUnavailable when nothing can be written down.
+func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Order) error {
+	if err := o.check(id); err != nil {
+		return err
+	}
+	m, err := b.enter(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer m.leave()
+	b.mu.Lock()
+	if m.reg.State != muster.RegistrationApproved {
+		b.mu.Unlock()
+		return muster.Errorf(muster.EForbidden, "machine %s is %s", id, m.reg.State).WithHint("approve it first: muster machine approve %s", id)
+	}
+	if r := m.rec; r != nil && r.Kind == o.Kind && r.Attempt == o.Attempt && r.Step != StepFailed {
+		m.order = &o
+		b.mu.Unlock()
+		return nil
+	}
+	now := b.c.Clock.Now().UTC()
+	rec := &record{
+		Machine: id, Number: muster.RandomID(20), Kind: o.Kind, Attempt: o.Attempt, For: o.For, Step: StepQueued, Since: now, Changed: now,
+	}
+	b.mu.Unlock()
+	if err := b.files.save(rec); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.drop(m)
+	m.rec, m.order = rec, &o
+	b.numbers[rec.Number] = id
+	b.rack(m.reg.Rack).Ask(string(id))
+	b.mu.Unlock()
+	b.nudge()
+	b.c.News(id)
+	return nil
+}
+
+// Forget ends what a machine is to do. The machine is not switched off. Afterwards
+// nothing is told to whoever speaks in its name.
+func (b *Boots) Forget(ctx context.Context, id muster.MachineID) error {
+	m, err := b.enter(ctx, id)
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer m.leave()
+	if err := b.files.remove(id); err != nil {
+		return muster.Errorf(muster.EUnavailable, "what machine %s was to boot cannot be forgotten", id).
+			WithHint("see whether the server may write its state directory").Wrap(err)
+	}
+	b.mu.Lock()
+	b.drop(m)
+	b.mu.Unlock()
+	b.nudge()
+	return nil
+}
+
+// Hold says whether a machine's node is up: then its address stays its own, whatever
+// the clock says.
+func (b *Boots) Hold(id muster.MachineID, up bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.machines[id]; m != nil {
+		m.holds = up
+	}
+}
+
+// enter takes the one place in which a machine's record is changed.
+func (b *Boots) enter(ctx context.Context, id muster.MachineID) (*machine, error) {
+	b.mu.Lock()
+	m := b.machines[id]
+	known := m != nil && m.known
+	b.mu.Unlock()
+	if !known {
+		return nil, muster.Errorf(muster.ENotFound, "no bare machine is registered as %q", id).WithHint("see 'muster machine registered'")
+	}
+	select {
+	case m.saving <- struct{}{}:
+		return m, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (m *machine) leave() { <-m.saving }
+
+// Run starts machines when it is their turn, until ctx ends; it returns when nothing
+// is being switched on any more.
+func (b *Boots) Run(ctx context.Context) {
+	defer b.power.Wait()
+	for {
+		b.turn(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+		case <-b.c.Clock.After(longestNap):
+		}
+	}
+}
+
+// turn lets go whose turn it is, and gives up who took too long.
+func (b *Boots) turn(ctx context.Context) {
+	now := b.c.Clock.Now()
+	type named struct {
+		m    *machine
+		late bool
+	}
+	var list []named
+	b.mu.Lock()
+	for _, r := range b.racks {
+		start, late := r.Next(now)
+		for _, id := range start {
+			if m := b.machines[muster.MachineID(id)]; m != nil {
+				list = append(list, named{m, false})
+			}
+		}
+		for _, id := range late {
+			if m := b.machines[muster.MachineID(id)]; m != nil {
+				list = append(list, named{m, true})
+			}
+		}
+	}
+	b.mu.Unlock()
+	for _, n := range list {
+		if n.late {
+			b.power.Go(func() { b.late(ctx, n.m) })
+		} else {
+			b.power.Go(func() { b.switchOn(ctx, n.m) })
+		}
+	}
+}
+
+// late gives up a machine that said nothing for too long.
+func (b *Boots) late(ctx context.Context, m *machine) {
+	b.step(ctx, m, func(r *record) bool {
+		if r.Step != StepStarting && r.Step != StepBooting {
+			return false
+		}
+		waited := b.c.Clock.Now().Sub(r.Changed).Round(time.Second)
+		r.Step, r.Failure = StepFailed, &wire.BootFailure{
+			Stage: "power", Code: "silent", Text: "nothing was heard of it for " + waited.String() + " after it was switched on",
+			Hint: "look at its console: does it boot from the network, on the interface that is registered?",
+		}
+		return true
+	})
+}
+
+// switchOn switches a machine on whose turn it is.
+func (b *Boots) switchOn(ctx context.Context, m *machine) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var id muster.MachineID
+	var who, number string
+	if !b.step(ctx, m, func(r *record) bool {
+		if r.Step != StepQueued {
+			return false
+		}
+		r.Step, id, who, number = StepStarting, r.Machine, r.For, r.Number
+		m.stop = cancel
+		return true
+	}) {
+		return
+	}
+	err := b.c.On(ctx, id, who)
+	if err != nil && ctx.Err() != nil {
+		return // it is not wanted any more, or this program ends and will look again
+	}
+	b.step(context.WithoutCancel(ctx), m, func(r *record) bool {
+		if r.Number != number || r.Step != StepStarting {
+			return false // it spoke already, or does something else
+		}
+		m.stop = nil
+		if err == nil {
+			r.Step = StepBooting
+			return true
+		}
+		b.rack(m.reg.Rack).Leave(string(id))
+		r.Step, r.Failure = StepFailed, failure("power", err)
+		return true
+	})
+}
+
+func failure(stage string, err error) *wire.BootFailure {
+	f := &wire.BootFailure{Stage: stage, Code: string(muster.CodeOf(err)), Text: err.Error()}
+	if e := asError(err); e != nil {
+		f.Text, f.Hint = e.Message, e.Hint
+	}
+	return f
+}
+
+// step changes a machine's record, if change says so, and writes it down before
+// anybody sees it. It tells whether that was done.
+func (b *Boots) step(ctx context.Context, m *machine, change func(*record) bool) bool {
+	select {
+	case m.saving <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer m.leave()
+	b.mu.Lock()
+	if m.rec == nil {
+		b.mu.Unlock()
+		return false
+	}
+	next := *m.rec
+	was := next.Step
+	if !change(&next) {
+		b.mu.Unlock()
+		return false
+	}
+	if next.Step != was {
+		next.Changed = b.c.Clock.Now().UTC()
+	}
+	b.mu.Unlock()
+	if err := b.files.save(&next); err != nil {
+		b.c.Log.Error("a boot waits", "machine", next.Machine, "error", err)
+		if was == StepQueued {
+			b.mu.Lock()
+			b.rack(m.reg.Rack).Failed(string(next.Machine))
+			b.mu.Unlock()
+		}
+		return false
+	}
+	b.mu.Lock()
+	m.rec = &next
+	b.mu.Unlock()
+	b.nudge()
+	b.c.News(next.Machine)
+	return true
+}
