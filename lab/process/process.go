@@ -70,13 +70,23 @@ func open(pid int) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, start, err := stat(pid)
-	if err != nil || state == 'Z' || state == 'X' {
-		_ = unix.Close(fd)
+	s, err := stat(pid)
+	p := &Process{pid: pid, fd: fd, start: s.start}
+	if err == nil && s.ending {
+		// It was killed and holds on to what it has, until all of that is closed. Who
+		// asks wants to know what to start, or to take away: neither before that.
+		p.ended(context.Background(), lastBreath)
+		err = os.ErrNotExist
+	}
+	if err != nil || s.state == 'Z' || s.state == 'X' {
+		p.Close()
 		return nil, os.ErrNotExist
 	}
-	return &Process{pid: pid, fd: fd, start: start}, nil
+	return p, nil
 }
+
+// lastBreath is how long a process that was killed may take to close what it holds.
+const lastBreath = 10 * time.Second
 
 func (p *Process) write(path string) error {
 	b, err := json.Marshal(record{PID: p.pid, Start: p.start, Boot: bootID()})
@@ -149,25 +159,38 @@ func (p *Process) Close() {
 	}
 }
 
-// stat reads the state of a process and when it was started.
-func stat(pid int) (state byte, start uint64, err error) {
+// status is what the kernel tells of a process.
+type status struct {
+	state  byte
+	ending bool
+	start  uint64 // clock ticks between the host's start and its own
+}
+
+func stat(pid int) (status, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, 0, err
+		return status{}, err
 	}
 	return parseStat(string(b))
 }
 
+// exiting is the flag of a process that is on its way out (PF_EXITING).
+const exiting = 4
+
 // parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
 // anything.
-func parseStat(line string) (state byte, start uint64, err error) {
+func parseStat(line string) (status, error) {
 	_, rest, ok := cutLast(line, ')')
 	f := strings.Fields(rest)
 	if !ok || len(f) < 20 || len(f[0]) != 1 {
-		return 0, 0, fmt.Errorf("no line of /proc/PID/stat: %q", line)
+		return status{}, fmt.Errorf("no line of /proc/PID/stat: %q", line)
 	}
-	start, err = strconv.ParseUint(f[19], 10, 64)
-	return f[0][0], start, err
+	flags, err := strconv.ParseUint(f[6], 10, 64)
+	if err != nil {
+		return status{}, err
+	}
+	start, err := strconv.ParseUint(f[19], 10, 64)
+	return status{state: f[0][0], ending: flags&exiting != 0, start: start}, err
 }
 
 func cutLast(s string, sep byte) (before, after string, found bool) {

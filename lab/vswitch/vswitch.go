@@ -3,6 +3,7 @@ package vswitch
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +24,8 @@ const (
 	switchRecord   = "ovs-vswitchd.json"
 )
 
-// start is how long a daemon may take until it answers.
-const start = 20 * time.Second
+// daemonStart is how long a daemon may take until it answers.
+const daemonStart = 20 * time.Second
 
 // Config is where a switch lives.
 type Config struct {
@@ -47,6 +48,14 @@ func Start(ctx context.Context, c Config, devices ...string) (*ovs.Switch, error
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	s, err := c.start(ctx, devices)
+	if err != nil && ctx.Err() == nil && !Running(c.Dir) {
+		return c.start(ctx, devices) // what was found was about to end
+	}
+	return s, err
+}
+
+func (c Config) start(ctx context.Context, devices []string) (*ovs.Switch, error) {
 	if err := c.database(ctx); err != nil {
 		return nil, err
 	}
@@ -118,32 +127,53 @@ func (c Config) daemon(ctx context.Context) error {
 	return c.run(ctx, switchRecord, filepath.Join(c.Dir, ovs.Control), "ovs-vswitchd", db, "--unixctl="+filepath.Join(c.Dir, ovs.Control), "-vconsole:warn", "-vsyslog:off", "--no-chdir")
 }
 
-// run starts a daemon that does not run and waits for its socket.
+// run starts a daemon that does not run and waits until it answers on its socket.
 func (c Config) run(ctx context.Context, record, socket string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, daemonStart)
+	defer cancel()
+	log := filepath.Join(c.Dir, args[0]+".log")
 	record = filepath.Join(c.Dir, record)
 	p, err := process.Find(record)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+	found := err == nil
+	for {
+		if errors.Is(err, os.ErrNotExist) {
+			found = false
+			if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			p, err = process.Start(ctx, process.Spec{Args: args, Env: c.env(), Log: log, Record: record, Lab: c.Lab, In: c.In})
+		}
+		if err != nil {
 			return err
 		}
-		p, err = process.Start(ctx, process.Spec{Args: args, Env: c.env(), Log: filepath.Join(c.Dir, args[0]+".log"), Record: record, Lab: c.Lab, In: c.In})
-	}
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	for end := time.After(start); ; {
-		if _, err := os.Stat(socket); err == nil {
+		answers, alive := await(ctx, p, socket)
+		p.Close()
+		switch {
+		case answers:
 			return nil
+		case ctx.Err() != nil:
+			return muster.Errorf(muster.ETimeout, "%s does not answer", args[0]).WithHint("see %s", log).Wrap(ctx.Err())
+		case alive || !found:
+			return muster.Errorf(muster.EUnavailable, "%s ended at once", args[0]).WithHint("see %s", log)
 		}
-		if !p.Alive() {
-			return muster.Errorf(muster.EUnavailable, "%s ended at once", args[0]).WithHint("see %s", filepath.Join(c.Dir, args[0]+".log"))
+		err = os.ErrNotExist // what was found was about to end
+	}
+}
+
+// await waits until a process answers on its socket, or has ended.
+func await(ctx context.Context, p *process.Process, socket string) (answers, alive bool) {
+	for {
+		// That the socket is there does not say that somebody listens yet.
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if err == nil {
+			conn.Close()
+			return true, true
+		}
+		if ctx.Err() != nil || !p.Alive() {
+			return false, p.Alive()
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-end:
-			return muster.Errorf(muster.ETimeout, "%s does not answer", args[0]).WithHint("see %s", filepath.Join(c.Dir, args[0]+".log"))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // MakeBridge makes the bridge, in user space, and takes ports of the devices that
@@ -17,6 +18,9 @@ func (s *Switch) MakeBridge(ctx context.Context, devices ...string) error {
 		// The bridge's own port is nobody's: it may not hear what passes.
 		"--", "set", "port", s.c.Bridge, "vlan_mode=trunk", "trunks=" + strconv.Itoa(nowhere)}
 	if _, err := s.vsctl(ctx, args...); err != nil {
+		return err
+	}
+	if err := s.await(ctx); err != nil {
 		return err
 	}
 	rows, err := s.rows(ctx)
@@ -52,6 +56,21 @@ func (s *Switch) MakeBridge(ctx context.Context, devices ...string) error {
 		}
 	}
 	return nil
+}
+
+// await waits until the bridge answers: after a restart of the switch that is when
+// it has taken up what the database says.
+func (s *Switch) await(ctx context.Context) error {
+	for end := time.Now().Add(patience); ; {
+		_, err := s.ofctl(ctx, "show")
+		if err == nil || time.Now().After(end) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // policeBurst is how much may come at once, of what is allowed in a second: parts.

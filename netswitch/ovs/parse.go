@@ -127,11 +127,11 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// parseCounters reads ovs-ofctl dump-ports: what came in and what went out, by
-// name.
+// parseCounters reads ovs-ofctl dump-ports --no-names: what came in and what went
+// out, by number.
 func parseCounters(text string) (map[string][2]netswitch.Counter, error) {
 	out := map[string][2]netswitch.Counter{}
-	name := ""
+	number := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if rest, ok := strings.CutPrefix(line, "port"); ok {
@@ -139,20 +139,20 @@ func parseCounters(text string) (map[string][2]netswitch.Counter, error) {
 			if !ok {
 				continue
 			}
-			name = strings.Trim(strings.TrimSpace(n), `"`)
+			number = strings.TrimSpace(n)
 			in, err := parseCounter(counters)
 			if err != nil {
-				return nil, fmt.Errorf("counters of port %q: %w", name, err)
+				return nil, fmt.Errorf("counters of port %s: %w", number, err)
 			}
-			out[name] = [2]netswitch.Counter{in}
+			out[number] = [2]netswitch.Counter{in}
 			continue
 		}
-		if counters, ok := strings.CutPrefix(line, "tx "); ok && name != "" {
+		if counters, ok := strings.CutPrefix(line, "tx "); ok && number != "" {
 			o, err := parseCounter(counters)
 			if err != nil {
-				return nil, fmt.Errorf("counters of port %q: %w", name, err)
+				return nil, fmt.Errorf("counters of port %s: %w", number, err)
 			}
-			out[name] = [2]netswitch.Counter{out[name][0], o}
+			out[number] = [2]netswitch.Counter{out[number][0], o}
 		}
 	}
 	return out, nil

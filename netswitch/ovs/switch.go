@@ -81,7 +81,7 @@ func (s *Switch) read(ctx context.Context, rows []row, names []string) (out []ne
 	if err != nil {
 		return nil, nil, err
 	}
-	if text, err = s.ofctl(ctx, "dump-ports"); err != nil {
+	if text, err = s.ofctl(ctx, "dump-ports", "--no-names"); err != nil {
 		return nil, nil, err
 	}
 	counters, err := parseCounters(text)
@@ -99,7 +99,7 @@ func (s *Switch) read(ctx context.Context, rows []row, names []string) (out []ne
 			p.Closed = false
 		}
 		p.Link = l.link
-		c := counters[r.name]
+		c := counters[l.number]
 		p.In, p.Out = c[0], c[1]
 		out = append(out, p)
 	}
