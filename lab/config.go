@@ -29,6 +29,8 @@ type Config struct {
 	// Uplink is the name of the server's interface where the command runs; empty:
 	// the server runs inside the lab, where it is called Inside.
 	Uplink string `json:"uplink,omitempty"`
+	// NoKVM has machines translated even where the processor could run them.
+	NoKVM bool `json:"no-kvm"`
 	// KVM is found out when the lab is made.
 	KVM bool `json:"kvm"`
 }

@@ -97,7 +97,7 @@ func (l *Lab) settle(ctx context.Context, c Config, fresh bool) (Config, error) 
 		}
 		return have, nil
 	}
-	c.KVM = qemu.KVMWorks(ctx)
+	c.KVM = !c.NoKVM && qemu.KVMWorks(ctx)
 	return c, writeJSON(filepath.Join(l.dir, configFile), c)
 }
 
