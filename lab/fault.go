@@ -121,7 +121,7 @@ func (l *Lab) police(ctx context.Context, s machine.Status) error {
 				rate = f.Rate
 			}
 		}
-		if err := vswitch.Open(l.switchDir()).Police(ctx, n.Port, rate); err != nil {
+		if err := vswitch.Open(l.switchDir(), l.id).Police(ctx, n.Port, rate); err != nil {
 			return fmt.Errorf("limit of %s: %w", n.Port, err)
 		}
 	}

@@ -37,7 +37,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	// Not bound to ctx: it is to outlive this command.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Args[0], s.Args[1:]...) //nolint:gosec // the lab's own programs
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
-	cmd.Env = append(append(WithoutMark(os.Environ()), s.Env...), Mark+"="+s.Lab)
+	cmd.Env = append(append(WithoutMark(os.Environ()), s.Env...), Marked(s.Lab))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in := s.In
 	if in == nil {
@@ -59,6 +59,9 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	}
 	return p, nil
 }
+
+// Marked is what the environment of a lab's process has beside that of others.
+func Marked(lab string) string { return Mark + "=" + lab }
 
 // WithoutMark is an environment without the mark, for what is not to end with the
 // lab.

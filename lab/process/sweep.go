@@ -40,7 +40,7 @@ func marked(pid int, lab string) bool {
 	if err != nil {
 		return false
 	}
-	want := []byte(Mark + "=" + lab)
+	want := []byte(Marked(lab))
 	for _, v := range bytes.Split(b, []byte{0}) {
 		if bytes.Equal(v, want) {
 			return true

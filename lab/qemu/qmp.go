@@ -126,5 +126,10 @@ func (m *Monitor) Do(ctx context.Context, command string, arguments any) (json.R
 	}
 }
 
-// Close ends the conversation.
-func (m *Monitor) Close() error { return m.conn.Close() }
+// Close ends the conversation, if it has not ended by itself.
+func (m *Monitor) Close() error {
+	if err := m.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}

@@ -25,6 +25,9 @@ const maxFrame = 9216
 // It stays until it is deleted. It is no error when it is there.
 func CreateTap(name string) error {
 	fd, err := attach(name)
+	if errors.Is(err, unix.EBUSY) {
+		return nil // a machine holds it
+	}
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,11 @@ func Programs() []string {
 	return []string{"ovsdb-server", "ovsdb-tool", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"}
 }
 
-// Open drives the switch in a directory, which runs or not.
-func Open(dir string) *ovs.Switch { return ovs.New(ovs.Config{Dir: dir, Bridge: Bridge}) }
+// Open drives the switch in a directory, which runs or not. What it starts for that
+// bears the mark of the lab: it is to end with it.
+func Open(dir, lab string) *ovs.Switch {
+	return ovs.New(ovs.Config{Dir: dir, Bridge: Bridge, Env: []string{process.Marked(lab)}})
+}
 
 // Start starts what of the switch does not run, and has it take these devices as
 // ports. What it was told before it is told again by its database.
@@ -62,7 +65,7 @@ func (c Config) start(ctx context.Context, devices []string) (*ovs.Switch, error
 	if err := c.daemon(ctx); err != nil {
 		return nil, err
 	}
-	s := Open(c.Dir)
+	s := Open(c.Dir, c.Lab)
 	return s, s.MakeBridge(ctx, devices...)
 }
 
@@ -185,7 +188,7 @@ func (c Config) env() []string {
 
 func (c Config) tool(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // a program of Open vSwitch
-	cmd.Env = append(os.Environ(), c.env()...)
+	cmd.Env = append(append(os.Environ(), c.env()...), process.Marked(c.Lab))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()

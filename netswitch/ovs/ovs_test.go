@@ -237,7 +237,7 @@ func TestPolice(t *testing.T) {
 	if err := r.Set(t.Context(), netswitch.Want{Port: a, VLAN: 2}, netswitch.Want{Port: b, VLAN: 2}); err != nil {
 		t.Fatal(err)
 	}
-	s := vswitch.Open(r.c.Dir)
+	s := vswitch.Open(r.c.Dir, r.c.Lab)
 	frame := append([]byte{2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5}, make([]byte, 1400)...)
 	// pass sends 1.4 MB within a moment and counts what arrives.
 	pass := func() int {

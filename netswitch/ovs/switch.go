@@ -21,6 +21,8 @@ type Config struct {
 	// Dir holds its sockets: db.sock, vswitchd.ctl and BRIDGE.mgmt.
 	Dir    string
 	Bridge string
+	// Env is what the programs that speak to it get beside this process's.
+	Env []string
 }
 
 // Files of a switch in its directory.
@@ -255,6 +257,7 @@ func (s *Switch) run(ctx context.Context, program string, args ...string) (strin
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // a program of Open vSwitch, arguments that were checked
 	// Nothing of the host's own switch, wherever a program would look by itself.
 	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+s.c.Dir, "OVS_DBDIR="+s.c.Dir, "OVS_LOGDIR="+s.c.Dir)
+	cmd.Env = append(cmd.Env, s.c.Env...)
 	var problem strings.Builder
 	cmd.Stderr = &problem
 	out, err := cmd.Output()
