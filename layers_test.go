@@ -21,7 +21,7 @@ func layers() map[string]int {
 		"nearest": 0, "nodeset": 0, "stat": 0, "canonical": 0,
 		"": 10, "wire": 11,
 		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "slurm": 20, "nodeconf": 20,
-		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "images": 19, "trend": 19, "probes": 18,
+		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "inventory": 20, "images": 19, "trend": 19, "probes": 18,
 		"store/storetest": 30, "volume/volumetest": 30,
 		"provider/local": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
 		"converge": 30, "measure": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
@@ -80,7 +80,7 @@ func TestImportsPointDownwards(t *testing.T) {
 
 // cliMayImport lists what commands that work without a server need.
 func cliMayImport(path string) bool {
-	return path == "image" || path == "images" || path == "spec" || path == "certificate" || path == "certificate/page"
+	return path == "image" || path == "images" || path == "spec" || path == "inventory" || path == "certificate" || path == "certificate/page"
 }
 
 func TestHouseRules(t *testing.T) {

@@ -54,6 +54,7 @@ func (a *API) routes() {
 	a.consoleRoutes()
 	a.machineRoutes()
 	a.machineCareRoutes()
+	a.registrationRoutes()
 	a.volumeRoutes()
 	a.imageRoutes()
 	a.userRoutes()

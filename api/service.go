@@ -17,6 +17,7 @@ type Service interface {
 	Nodes
 	Machines
 	MachineCare
+	Registrations
 	Volumes
 	Images
 	People

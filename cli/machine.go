@@ -22,6 +22,7 @@ func (a *app) machine() *cobra.Command {
 	}
 	c.AddCommand(a.machineList(), a.machineShow())
 	c.AddCommand(a.machineCare()...)
+	c.AddCommand(a.registering()...)
 	return c
 }
 

@@ -153,7 +153,9 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		}
 		f.results.Fabrics = append(f.results.Fabrics, judged)
 	}
-	for _, l := range validate.SuspectLinks(f.results.Fabrics) {
+	again := append(validate.SuspectEnds(f.results.Fabrics, s.numbers(f.suspects)), validate.SuspectLinks(f.results.Fabrics)...)
+	slices.SortFunc(again, func(p, q validate.Pair) int { return cmp.Or(p.A-q.A, p.B-q.B) })
+	for _, l := range slices.Compact(again) {
 		f.links = append(f.links, muster.NodePair{From: nodes[l.A].Name, To: nodes[l.B].Name})
 	}
 	confirmed := map[int]bool{}
@@ -161,6 +163,10 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		again := validate.Collect(nodes, said.again)
 		again.Remember(nodes, known)
 		if confirmed, err = s.confirm(again, rules, &f); err != nil {
+			return f, err
+		}
+		// Nodes first: links are judged again by what they promise.
+		if _, err = links.NodesAgain(collected.Fabrics, f.results.Fabrics, again.Fabrics, s.suspects()); err != nil {
 			return f, err
 		}
 		if err = links.LinksAgain(collected.Fabrics, f.results.Fabrics, again.Fabrics, s.suspectLinks()); err != nil {
@@ -179,15 +185,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		}
 	}
 	validate.Refer(f.candidates, f.results.Nodes, s.promises)
-	var plain, sure []validate.Judged
-	for _, n := range f.results.Nodes {
-		if confirmed[n.Node] {
-			sure = append(sure, n)
-		} else {
-			plain = append(plain, n)
-		}
-	}
-	f.results.Findings = append(validate.Findings(nodes, sure, true), append(validate.Findings(nodes, plain, false), f.results.Findings...)...)
+	f.results.Findings = append(validate.Findings(nodes, f.results.Nodes, confirmed), f.results.Findings...)
 	f.results.Findings = append(f.results.Findings, validate.WholeFindings(f.results.Whole)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
 	f.results.Findings = validate.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)

@@ -65,10 +65,13 @@ func (s *subject) crowd() int {
 }
 
 // suspects are the numbers of the nodes that are measured again.
-func (s *subject) suspects() []int {
+func (s *subject) suspects() []int { return s.numbers(s.m.Suspects) }
+
+// numbers are those of nodes.
+func (s *subject) numbers(names []string) []int {
 	var list []int
 	for i, n := range s.nodes {
-		if slices.Contains(s.m.Suspects, n.Name) {
+		if slices.Contains(names, n.Name) {
 			list = append(list, i)
 		}
 	}

@@ -17,7 +17,7 @@ const (
 
 // record is what authorize needs to know of one.
 type record struct {
-	kind    string // cluster, node, certificate, hpl, volume, machine, user, token, audit, history, secret, join, meta
+	kind    string // cluster, node, certificate, hpl, volume, machine, registration, user, token, audit, history, secret, join, meta
 	owner   string
 	project string
 	// guest: the actor is one of the users of the cluster that it is, or is of.

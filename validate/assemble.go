@@ -64,6 +64,13 @@ func NodeCertificates(s Subject, r Results) []muster.Certificate {
 				grades = append(grades, j.Metric.Verdict)
 			}
 		}
+		for _, f := range r.Fabrics { // who is slow with everybody is slow
+			for _, j := range f.Nodes {
+				if j.Node == i && j.Metric.Verdict == muster.GradeLow {
+					grades = append(grades, muster.GradeLow)
+				}
+			}
+		}
 		for _, f := range r.Findings {
 			if f.Node == n.Name || f.Peer == n.Name {
 				f.Machine = n.Machine

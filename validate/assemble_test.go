@@ -51,7 +51,7 @@ func results(t *testing.T, r *rand.Rand, s validate.Subject, slow map[int]float6
 		t.Fatal(err)
 	}
 	out.Fabrics = []validate.FabricJudged{f}
-	out.Findings = append(validate.Findings(nodes, out.Nodes, false), validate.FabricFindings(nodes, f)...)
+	out.Findings = append(validate.Findings(nodes, out.Nodes, nil), validate.FabricFindings(nodes, f)...)
 	return out
 }
 

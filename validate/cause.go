@@ -53,6 +53,8 @@ func Causes(nodes []Node, findings []muster.Finding, judged []Judged, fabrics []
 			c.node(f, a)
 		case f.Code == SlowLink && a >= 0 && b >= 0:
 			c.link(f, a, b)
+		case f.Code == SlowCluster && f.Metric == exchange && len(c.nodes) == 2:
+			c.link(f, 0, 1)
 		case f.Code == Unstable && a >= 0 && c.low[a]:
 			c.node(f, a)
 		}
@@ -107,7 +109,7 @@ func (c *detective) link(f *muster.Finding, a, b int) {
 	var list []explanation
 	for _, i := range []int{a, b} {
 		if c.low[i] { // otherwise the node is none that is slow
-			list = append(list, c.quota(i), c.process(i))
+			list = append(list, c.quota(i), c.process(i), c.hog(i))
 		}
 	}
 	take(f, append(list, c.half(a, b)))
@@ -126,7 +128,7 @@ func take(f *muster.Finding, list []explanation) {
 }
 
 func betweenNodes(metric string) bool {
-	return strings.HasPrefix(metric, "pair.") || strings.HasPrefix(metric, "ring.") || metric == "alltoall"
+	return strings.HasPrefix(metric, "pair.") || strings.HasPrefix(metric, "ring.") || metric == exchange
 }
 
 func ofMemory(metric string) bool {
@@ -327,14 +329,23 @@ func unfit(b muster.Library, flags []string) string {
 }
 
 // half: a link carries less, and answers as quickly as ever. Without b it is of all
-// links of a.
+// links of a, of which there is one where there are two nodes.
 func (c *detective) half(a, b int) explanation {
+	if b < 0 && len(c.nodes) == 2 {
+		b = 1 - a
+	}
 	w := wiresOf(c.fabrics, a, b)
-	if !(w.bandwidth >= leastMissing) || w.latency > max(0.1, w.bandwidth/3) {
+	text := "a link that is limited"
+	if !math.IsNaN(w.bandwidth) { // otherwise nobody knows yet what such a link carries
+		text = fmt.Sprintf("a link that carries %.0f %% of what is normal", 100*(1-w.bandwidth))
+	}
+	if w.bandwidth < leastMissing {
 		return explanation{}
 	}
-	text := fmt.Sprintf("a link that carries %.0f %% of what is normal", 100*(1-w.bandwidth))
-	if !math.IsNaN(w.latency) {
+	// A limit that can be seen needs no pattern. Where it queues, small messages are
+	// late, too.
+	quick := !(w.latency > max(0.1, w.bandwidth/3))
+	if quick && !math.IsNaN(w.latency) {
 		text += ", and answers as quickly as ever"
 	}
 	for _, i := range []int{a, b} {
@@ -344,6 +355,9 @@ func (c *detective) half(a, b int) explanation {
 		if why := c.limited(i); why != "" {
 			return explanation{CauseLink, text + "; " + why, 1}
 		}
+	}
+	if math.IsNaN(w.bandwidth) || !quick {
+		return explanation{}
 	}
 	if math.IsNaN(w.latency) { // nothing tells it from a slow node
 		return explanation{}

@@ -97,7 +97,7 @@ func (s scene) links() []validate.FabricJudged {
 func (s scene) named(t interface{ Fatalf(string, ...any) }) map[string]muster.Finding {
 	nodes := []validate.Node{{Name: "n01", Class: "x"}, {Name: "n02", Class: "x"}}
 	judged := slices.Concat(s.judged(0), scene{}.judged(1))
-	findings := validate.Findings(nodes, judged, true)
+	findings := validate.Findings(nodes, judged, everybody())
 	for _, f := range s.links() {
 		findings = append(findings, validate.FabricFindings(nodes, f)...)
 	}
@@ -285,6 +285,10 @@ func TestCauses(t *testing.T) {
 			scene{pairs: map[string]float64{"pair.bandwidth": 0.5, "pair.both": 0.5, "pair.latency": 0.02}, conditions: inside, meanwhile: limited},
 			map[string]string{"pair.bandwidth": validate.CauseLink, "pair.both": validate.CauseLink}, "msg0 of n01 is limited to 1.35e+09 B/s by tbf",
 		},
+		"half link that queues": {
+			scene{pairs: map[string]float64{"pair.bandwidth": 0.58, "pair.both": 0.35, "pair.latency": 0.14}, conditions: inside, meanwhile: limited},
+			map[string]string{"pair.bandwidth": validate.CauseLink, "pair.latency": validate.CauseLink}, "msg0 of n01 is limited",
+		},
 		"half link outside": {
 			scene{pairs: map[string]float64{"pair.bandwidth": 0.5, "pair.both": 0.5, "pair.latency": -0.02}, conditions: inside, meanwhile: clean()},
 			map[string]string{"pair.bandwidth": validate.CauseLink}, "by the figures alone",
@@ -355,7 +359,7 @@ func TestEverybodysLoad(t *testing.T) {
 	s := scene{missing: missing(0.3, "core.fp.fft"), lost: 0.5, longest: 0.009}
 	judged := slices.Concat(s.judged(0), scene{}.judged(1), scene{}.judged(2))
 	w := validate.Witness{Meanwhile: []wire.Meanwhile{shared()}}
-	for _, f := range validate.Causes(nodes, validate.Findings(nodes, judged, false), judged, nil, []validate.Witness{w, w, w}) {
+	for _, f := range validate.Causes(nodes, validate.Findings(nodes, judged, nil), judged, nil, []validate.Witness{w, w, w}) {
 		if f.CauseCode != "" {
 			t.Errorf("%+v", f)
 		}

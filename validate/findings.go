@@ -1,8 +1,11 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
@@ -18,17 +21,37 @@ const (
 	WrongResult = "wrong-result"
 )
 
-// Findings puts into words what was judged of nodes. Confirmed says whether they
-// were measured again.
-func Findings(nodes []Node, judged []Judged, confirmed bool) []muster.Finding {
+// Findings puts into words what was judged of nodes. Confirmed are those that were
+// measured again.
+//
+// In an exchange of all with all each waits for the slowest: where more than one node
+// is low in it, that is told once, of the cluster, and blames nobody.
+func Findings(nodes []Node, judged []Judged, confirmed map[int]bool) []muster.Finding {
 	var list []muster.Finding
 	unsteady, all := map[int][]muster.Metric{}, map[int]int{}
+	together := map[string][]Judged{}
+	for _, j := range judged {
+		if j.Metric.Name == exchange && j.Metric.Verdict == muster.GradeLow {
+			together[named(j.Metric)] = append(together[named(j.Metric)], j)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(together)) {
+		if low := together[name]; len(low) > 1 {
+			worst := slices.MaxFunc(low, func(a, b Judged) int { return cmp.Compare(a.Deficit, b.Deficit) })
+			f := slow(SlowCluster, worst, confirmed[worst.Node])
+			f.Text = fmt.Sprintf("%s of %d of %d nodes, which wait for each other: %s", name, len(low), len(nodes), compared(worst))
+			list = append(list, f)
+		}
+	}
 	for _, j := range judged {
 		node := nodes[j.Node].Name
 		all[j.Node]++
 		switch m := j.Metric; m.Verdict {
 		case muster.GradeLow:
-			f := slow(SlowNode, j, confirmed)
+			if len(together[named(m)]) > 1 {
+				continue
+			}
+			f := slow(SlowNode, j, confirmed[j.Node])
 			f.Node = node
 			f.Text = fmt.Sprintf("%s of %s: %s", named(m), node, compared(j))
 			list = append(list, f)
@@ -41,6 +64,9 @@ func Findings(nodes []Node, judged []Judged, confirmed bool) []muster.Finding {
 	}
 	return list
 }
+
+// exchange is the figure of nodes that all of them make together.
+const exchange = "alltoall"
 
 // fewUnstable is up to how many figures of a node that vary too much are told one
 // by one: of many the cause is one, and nobody reads them.
@@ -73,7 +99,7 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 	var list []muster.Finding
 	for _, j := range judged.Nodes {
 		if j.Metric.Verdict == muster.GradeLow {
-			f := slow(SlowNode, j, false)
+			f := slow(SlowNode, j, judged.Again[j.Node])
 			f.Node = nodes[j.Node].Name
 			f.Text = fmt.Sprintf("%s of %s with everybody: %s", named(j.Metric), f.Node, compared(j))
 			list = append(list, f)

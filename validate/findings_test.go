@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/wire"
 )
 
 func nodesOf(places []validate.Place) []validate.Node {
@@ -16,6 +17,15 @@ func nodesOf(places []validate.Place) []validate.Node {
 		nodes[i] = validate.Node{Name: "n" + string(rune('a'+i)), Place: p}
 	}
 	return nodes
+}
+
+// everybody was measured again.
+func everybody() map[int]bool {
+	m := map[int]bool{}
+	for i := range 64 {
+		m[i] = true
+	}
+	return m
 }
 
 // Every finding names its place, what was seen and what is normal, in words and
@@ -30,7 +40,7 @@ func TestFindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := validate.Findings(nodes, judged, true)
+	list := validate.Findings(nodes, judged, everybody())
 	if len(list) < 3 {
 		t.Fatalf("%+v", list)
 	}
@@ -43,10 +53,10 @@ func TestFindings(t *testing.T) {
 	for i := range judged {
 		judged[i].Metric.Verdict = muster.GradeUnstable
 	}
-	if list := validate.Findings(nodes, judged[:24], false); len(list) != 24 {
+	if list := validate.Findings(nodes, judged[:24], nil); len(list) != 24 {
 		t.Errorf("%d findings of 2 figures of 12 nodes", len(list))
 	}
-	if list := validate.Findings(nodes, slices.Concat(judged, judged), false); len(list) != 12 || !strings.Contains(list[0].Text, "6 of 6 figures of na vary") {
+	if list := validate.Findings(nodes, slices.Concat(judged, judged), nil); len(list) != 12 || !strings.Contains(list[0].Text, "6 of 6 figures of na vary") {
 		t.Errorf("%d findings: %+v", len(list), list[0])
 	}
 	fabric := wires{places: places, spread: 0.02, noise: 0.02, less: true, history: true,
@@ -66,5 +76,32 @@ func TestFindings(t *testing.T) {
 	wrong := validate.WrongFindings(nodes, []validate.Wrong{{Node: 3, Peer: -1, Metric: "dgemm", Text: "off by 2"}, {Node: -1, Peer: -1, Metric: "alltoall"}})
 	if wrong[0].Node != "nd" || wrong[1].Node != "" || wrong[0].Code != validate.WrongResult {
 		t.Errorf("%+v", wrong)
+	}
+}
+
+// In an exchange of all with all a slow node, or a slow link, makes everybody slow:
+// nobody is blamed for it, and what limits the one link of two nodes is named.
+func TestExchange(t *testing.T) {
+	t.Parallel()
+	nodes := nodesOf(racks(2, 2))
+	both := []validate.Judged{figure(0, "alltoall", 0.73, 1, false), figure(1, "alltoall", 0.71, 1, false)}
+	list := validate.Findings(nodes, both, everybody())
+	if len(list) != 1 || list[0].Code != validate.SlowCluster || list[0].Node != "" || *list[0].Loss < 0.28 || !strings.Contains(list[0].Text, "2 of 2 nodes, which wait for each other") {
+		t.Fatalf("%+v", list)
+	}
+	limited := clean()
+	limited.Links = []wire.LinkCounts{{Name: "msg0", Qdisc: "tbf", Rate: 1_350_000_000}}
+	for text, w := range map[string][]validate.Witness{
+		"msg0 of nb is limited to 1.35e+09 B/s by tbf": {{}, {Meanwhile: []wire.Meanwhile{limited}}},
+		"": {{}, {}},
+	} {
+		f := validate.Causes(nodes, list, both, nil, w)[0]
+		if (f.CauseCode == validate.CauseLink) != (text != "") || !strings.Contains(f.Cause, text) {
+			t.Errorf("%q: %+v", text, f)
+		}
+	}
+	one := []validate.Judged{both[0], figure(1, "alltoall", 1, 1, false)}
+	if list := validate.Findings(nodes, one, everybody()); len(list) != 1 || list[0].Code != validate.SlowNode || list[0].Node != "na" {
+		t.Errorf("%+v", list)
 	}
 }

@@ -54,6 +54,9 @@ type FabricJudged struct {
 	Tiers []JudgedTier
 	// Why tells why there is less than that; empty if there is not.
 	Why string
+	// Again are nodes that were suspects, and are judged by what they showed when they
+	// were measured again.
+	Again map[int]bool
 }
 
 // JudgedLink is a pair of nodes.

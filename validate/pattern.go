@@ -100,7 +100,7 @@ func wiresOf(fabrics []FabricJudged, a, b int) wires {
 	add := func(j Judged) {
 		switch m := j.Metric; {
 		case math.IsNaN(j.Deficit):
-		case m.Name == "pair.bandwidth" && m.Size >= largeMessage || m.Name == "pair.both":
+		case (m.Name == "pair.bandwidth" || m.Name == "pair.both") && m.Size >= largeMessage:
 			large = append(large, j.Deficit)
 		case m.Name == "pair.latency":
 			small = append(small, j.Deficit)

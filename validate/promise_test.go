@@ -183,7 +183,7 @@ func TestRefer(t *testing.T) {
 			t.Errorf("%s: %s by %q beside %+v", name, got.Verdict, source, got.Others)
 		}
 		if got.Verdict == muster.GradeLow && source == muster.SourcePromise {
-			f := validate.Findings([]validate.Node{nodes[0].Node}, list, false)
+			f := validate.Findings([]validate.Node{nodes[0].Node}, list, nil)
 			if len(f) != 1 || f[0].Chance != nil || !strings.Contains(f[0].Text, "is promised") || !(*f[0].Loss > 0) {
 				t.Errorf("%s: %+v", name, f)
 			}

@@ -34,6 +34,7 @@ func Suite(t *testing.T, open Open) {
 		{"CertificateProperty", testCertificateProperty},
 		{"HPL", testHPL},
 		{"ForeignHPL", testForeignHPL},
+		{"Registrations", testRegistrations},
 		{"MachineOnce", testMachineOnce},
 		{"MachineHistory", testMachineHistory},
 		{"MachineHistoryBounds", testMachineHistoryBounds},

@@ -1,0 +1,87 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/store"
+)
+
+// An administrator registers machines one by one and by a file; all that is wrong is
+// told at once, nothing is registered by halves, and no password is shown.
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 1})
+	w := at(t, s)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	secret := file("bmc", "sesame\n")
+	w.run("machine", "registered").want(t, 0, "No bare machine is registered")
+	w.run("machine", "add", "r1-n01").want(t, 2, "--mac is missing")
+	w.run("machine", "add", "r1-n01", "--mac", "52-54-00-AA-00-01", "--power", "ipmi://admin:sesame@10.0.0.11").want(t, 2, "leave the password out")
+	w.run("machine", "add", "r1-n01", "--mac", "52-54-00-AA-00-01", "--power", "ipmi://admin@10.0.0.11").want(t, 2, "the password of its controller is missing", "--power-password-file FILE")
+	w.run("machine", "add", "R1 n01", "--mac", "1", "--power", "wol", "--port", "3").want(t, 2, "is not a name", "is not the address", "belongs to a switch")
+	w.run("machine", "add", "r1-n01", "--mac", "52-54-00-AA-00-01", "--power", "ipmi://admin@10.0.0.11", "--power-password-file", secret, "--rack", "r1").want(t, 0, "r1-n01 +added")
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r1").want(t, 0, "r1-n01 +unchanged")
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2").want(t, 2, "registered already", "--replace")
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2", "--replace").want(t, 0, "r1-n01 +changed")
+	w.run("machine", "add", "r1-n02", "--mac", "52:54:00:aa:00:01", "--power", "wol").want(t, 2, "belongs to machine r1-n01")
+	w.run("machine", "add", "fake-01", "--mac", "52:54:00:aa:00:05", "--power", "wol").want(t, 2, "a machine of provider fake has that name")
+
+	bad := file("bad.csv", "name,mac,power,power-password-file\nr1-n03,52:54:00:aa:00:03,redfish://root@bmc3,"+filepath.Join(dir, "none")+"\n")
+	w.run("machine", "import", bad).want(t, 2, "line 2", "cannot read")
+	half := file("half.csv", "name,mac,power\nr1-n03,52:54:00:aa:00:03,wol\nr1-n04,52:54:00:aa:00:01,wol\n")
+	w.run("machine", "import", half).want(t, 2, "r1-n04: interface 52:54:00:aa:00:01 belongs to machine r1-n01")
+	good := file("good.csv", "name,mac,power,power-password,rack\nr1-n03,52:54:00:aa:00:03,wol,,r1\nr1-n04,52:54:00:aa:00:04,redfish://root@bmc4,sesame,r1\n")
+	w.run("machine", "import", good, "--dry-run").want(t, 0, "r1-n03 +added", "r1-n04 +added")
+	r := w.run("machine", "registered")
+	r.want(t, 0, "r1-n01 +approved +52:54:00:aa:00:01")
+	if strings.Contains(r.out, "r1-n03") {
+		t.Errorf("something was registered that was only tried, or by halves:\n%s", r.out)
+	}
+	w.run("machine", "import", good).want(t, 0, "r1-n03 +added", "r1-n04 +added")
+	w.run("machine", "import", good).want(t, 0, "r1-n03 +unchanged", "r1-n04 +unchanged")
+
+	// One that came by itself is taken for the one whose interface it has.
+	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		return tx.PutRegistration(muster.Registration{
+			ID: "m-525400aa0009", State: muster.RegistrationWaiting, Power: muster.PowerAddress{Kind: muster.PowerWOL},
+			NICs: []muster.RegisteredNIC{{MAC: "52:54:00:aa:00:09", Use: muster.UseManagement}}, Facts: &muster.Facts{Cores: 8},
+		}, "it came by itself")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run("machine", "registered", "--state", "waiting").want(t, 0, "m-525400aa0009 +waiting")
+	w.run("machine", "add", "r1-n09", "--mac", "52:54:00:aa:00:09", "--power", "wol").want(t, 0, "r1-n09 +approved +it came by itself, as m-525400aa0009")
+	w.run("machine", "registered", "-o", "json").want(t, 0, `"cores": 8`)
+	w.run("machine", "forbid", "r1-n0[3,9]").want(t, 0, "r1-n03 +forbidden", "r1-n09 +forbidden")
+	w.run("machine", "approve", "r1-n03").want(t, 0, "r1-n03 +approved")
+	w.run("machine", "forget", "r1-n08,r1-n09").want(t, 4, "r1-n08: no bare machine is registered", "there is")
+	w.run("machine", "forget", "r1-n09").want(t, 0, "r1-n09 +forgotten")
+	w.run("machine", "discover").want(t, 2, "is not a command")
+
+	all := w.run("machine", "registered", "-o", "json").out + w.run("events").out
+	if strings.Contains(all, "sesame") {
+		t.Errorf("a password is shown:\n%s", all)
+	}
+	view := func(id muster.MachineID) (v []byte, err error) {
+		err = s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) (err error) { v, err = tx.PowerSecret(id); return err })
+		return v, err
+	}
+	for _, id := range []muster.MachineID{"r1-n01", "r1-n04"} {
+		if v, err := view(id); err != nil || string(v) != "sesame" {
+			t.Errorf("%s: %q, %v", id, v, err)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package client
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Registered lists the bare machines that the site knows; with a state, those in it.
+// Only administrators see them.
+func (k *Client) Registered(ctx context.Context, state muster.RegistrationState) ([]muster.Registration, error) {
+	query := url.Values{}
+	if state != "" {
+		query.Set("state", string(state))
+	}
+	var out wire.RegisteredList
+	err := k.get(ctx, path("registrations"), query, &out)
+	return out.Machines, err
+}
+
+// Register registers bare machines: all of them, or none.
+func (k *Client) Register(ctx context.Context, r wire.RegisterRequest) ([]wire.RegisteredChange, error) {
+	var out wire.RegisteredChanges
+	err := k.post(ctx, path("registrations"), r, &out)
+	return out.Machines, err
+}
+
+// ChangeRegistered approves, forbids or forgets the machines of a set, or none.
+func (k *Client) ChangeRegistered(ctx context.Context, set string, what wire.RegisteredAction) ([]wire.RegisteredChange, error) {
+	var out wire.RegisteredChanges
+	err := k.post(ctx, path("registrations", set, string(what)), struct{}{}, &out)
+	return out.Machines, err
+}

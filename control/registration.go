@@ -1,0 +1,284 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// ProviderMetal is the provider of registered machines.
+const ProviderMetal = "metal"
+
+// What becomes of registrations.
+const (
+	didAdd     = "added"
+	didChange  = "changed"
+	didNothing = "unchanged"
+	didApprove = "approved"
+	didForbid  = "forbidden"
+	didForget  = "forgotten"
+)
+
+// errOnlyAsked ends a transaction of which nothing is to stay.
+var errOnlyAsked = errors.New("only asked")
+
+// Registered lists the bare machines that the site knows, in the order of their
+// names; with a state, those in it. Nobody but administrators sees any.
+func (s *Service) Registered(ctx context.Context, who muster.Actor, state muster.RegistrationState) ([]muster.Registration, error) {
+	var list []muster.Registration
+	err := s.Store.View(ctx, who, func(tx *store.Tx) (err error) {
+		list, err = tx.Registrations(store.RegistrationFilter{State: state})
+		return err
+	})
+	return list, err
+}
+
+// Register registers bare machines: all of them, or none. A machine that came by
+// itself, and waits, is taken for the one whose interface it has.
+func (s *Service) Register(ctx context.Context, who muster.Actor, r wire.RegisterRequest) ([]wire.RegisteredChange, error) {
+	if err := administrator(who, "register machines"); err != nil {
+		return nil, err
+	}
+	var out []wire.RegisteredChange
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		out = nil
+		var problems []muster.Problem
+		for i, b := range r.Machines {
+			for j, n := range b.NICs {
+				if mac, err := muster.ParseMAC(n.MAC); err == nil {
+					b.NICs[j].MAC = mac
+				}
+			}
+			c, bad, err := s.register(tx, who, b, r.Replace)
+			if err != nil {
+				return err
+			}
+			for _, p := range bad {
+				p.Field = fmt.Sprintf("machines[%d].%s", i, p.Field)
+				p.Message = fmt.Sprintf("%.63s: %s", string(b.Name), p.Message)
+				problems = append(problems, p)
+			}
+			out = append(out, c)
+		}
+		if len(problems) > 0 {
+			e := muster.Errorf(muster.EInvalid, "nothing was registered: %s", plural(len(problems), "thing is wrong", "things are wrong")).
+				WithHint("put right what is listed, and register all of them again")
+			e.Problems = problems
+			return e
+		}
+		if r.DryRun {
+			return errOnlyAsked
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errOnlyAsked) {
+		return nil, err
+	}
+	return out, nil
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "one " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// register registers one machine, or says what is wrong with it.
+func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, replace bool) (done wire.RegisteredChange, problems []muster.Problem, err error) {
+	bad := func(field, hint, format string, args ...any) {
+		problems = append(problems, muster.Problem{Field: field, Message: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	r := b.Registration()
+	r.State, r.Added, r.By = muster.RegistrationApproved, s.Clock.Now().UTC(), who.Name
+	if problems = r.Check(); len(problems) > 0 {
+		return done, problems, nil
+	}
+	done = wire.RegisteredChange{Name: r.ID, What: didAdd}
+	old, err := tx.Registration(r.ID)
+	switch known := err == nil; {
+	case err != nil && muster.CodeOf(err) != muster.ENotFound:
+		return done, nil, err
+	case known:
+		done.What = didChange
+		if old.State != muster.RegistrationApproved {
+			done.What = didApprove
+		}
+		r = keptOf(r, old)
+		same := reflect.DeepEqual(r, old)
+		kept, err := tx.IsPowerSecret(r.ID, []byte(b.Password))
+		if err != nil {
+			return done, nil, err
+		}
+		if same && (b.Password == "" || kept) {
+			done.What = didNothing
+			return done, nil, nil
+		}
+		if !same && !replace && old.State != muster.RegistrationWaiting {
+			bad("name", "change it with --replace, or choose another name", "it is registered already, and not like this")
+		}
+	}
+	if m, err := tx.Machine(r.ID); err == nil && m.Provider != ProviderMetal {
+		bad("name", "choose another name", "a machine of provider %s has that name", m.Provider)
+	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
+		return done, nil, err
+	}
+	if p, err := s.takeOver(tx, &r, &done); err != nil {
+		return done, nil, err
+	} else if p != nil {
+		problems = append(problems, *p)
+	}
+	hasController := r.Power.Kind == muster.PowerIPMI || r.Power.Kind == muster.PowerRedfish
+	if hasController && b.Password == "" && old.Power.Kind != r.Power.Kind {
+		bad("power-password", "give it with --power-password-file FILE", "the password of its controller is missing")
+	}
+	if len(problems) > 0 {
+		return done, problems, nil
+	}
+	text := "registered: " + r.Power.String()
+	if done.What == didChange {
+		text = "its registration was changed"
+	}
+	if err := tx.PutRegistration(r, text); err != nil {
+		return done, nil, err
+	}
+	if b.Password != "" || !hasController {
+		err = tx.PutPowerSecret(r.ID, []byte(b.Password))
+	}
+	return done, nil, err
+}
+
+// keptOf is a new registration with what Muster found out of the machine before.
+func keptOf(r, old muster.Registration) muster.Registration {
+	r.EndorsementKey, r.Facts, r.Seen, r.Changed = old.EndorsementKey, old.Facts, old.Seen, old.Changed
+	if old.By != "" {
+		r.Added, r.By = old.Added, old.By
+	}
+	return r
+}
+
+// takeOver puts a machine in the place of one that came by itself and has an
+// interface of it. Any other that has one is a fault.
+func (s *Service) takeOver(tx *store.Tx, r *muster.Registration, done *wire.RegisteredChange) (*muster.Problem, error) {
+	for i, n := range r.NICs {
+		owner, err := tx.RegistrationOf(n.MAC)
+		switch {
+		case muster.CodeOf(err) == muster.ENotFound || err == nil && owner.ID == r.ID:
+		case err != nil:
+			return nil, err
+		case owner.State != muster.RegistrationWaiting:
+			return &muster.Problem{
+				Field:   fmt.Sprintf("nics[%d].mac", i),
+				Message: fmt.Sprintf("interface %s belongs to machine %s", n.MAC, owner.ID),
+				Hint:    "look at both; `muster machine forget " + string(owner.ID) + "` if that one is gone",
+			}, nil
+		default:
+			*r = keptOf(*r, owner)
+			done.What, done.Text = didApprove, "it came by itself, as "+string(owner.ID)
+			if err := tx.DeleteRegistration(owner.ID, "it is "+string(r.ID)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// ChangeRegistered approves, forbids or forgets registered machines, named by a set:
+// all of them, or none.
+func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set string, what wire.RegisteredAction) ([]wire.RegisteredChange, error) {
+	if err := administrator(who, "approve and forbid machines"); err != nil {
+		return nil, err
+	}
+	names, err := machineNames(set)
+	if err != nil {
+		return nil, err
+	}
+	var out []wire.RegisteredChange
+	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		out = nil
+		var problems []muster.Problem
+		for _, name := range names {
+			c, p, err := s.changeRegistered(tx, muster.MachineID(name), what)
+			if err != nil {
+				return err
+			}
+			if p != nil {
+				p.Field = name
+				problems = append(problems, *p)
+			}
+			out = append(out, c)
+		}
+		return together(muster.EConflict, "machines do not allow it", problems)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s *Service) changeRegistered(tx *store.Tx, id muster.MachineID, what wire.RegisteredAction) (wire.RegisteredChange, *muster.Problem, error) {
+	done := wire.RegisteredChange{Name: id, What: didNothing}
+	r, err := tx.Registration(id)
+	if muster.CodeOf(err) == muster.ENotFound {
+		return done, s.noRegistered(tx, id), nil
+	}
+	if err != nil {
+		return done, nil, err
+	}
+	m, err := tx.Machine(id)
+	if err != nil && muster.CodeOf(err) != muster.ENotFound {
+		return done, nil, err
+	}
+	// A machine that was retired, or that never was one, is used by nobody.
+	used := err == nil && m.Phase != muster.MachineRetired
+	switch what {
+	case wire.RegisteredApprove:
+		if r.State == muster.RegistrationApproved {
+			return done, nil, nil
+		}
+		r.State, done.What = muster.RegistrationApproved, didApprove
+		return done, nil, tx.PutRegistration(r, "approved")
+	case wire.RegisteredForbid:
+		if r.State == muster.RegistrationForbidden {
+			return done, nil, nil
+		}
+		if used {
+			return done, machineUsed(m), nil
+		}
+		r.State, done.What = muster.RegistrationForbidden, didForbid
+		return done, nil, tx.PutRegistration(r, "forbidden: nothing is answered to it")
+	case wire.RegisteredForget:
+		if used {
+			return done, machineUsed(m), nil
+		}
+		done.What = didForget
+		return done, nil, tx.DeleteRegistration(id, "forgotten")
+	}
+	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid or forget")
+}
+
+func machineUsed(m muster.Machine) *muster.Problem {
+	return &muster.Problem{Message: fmt.Sprintf("it is a machine of the site, and %s", m.Phase), Hint: "retire it first: muster machine retire " + string(m.ID)}
+}
+
+func (s *Service) noRegistered(tx *store.Tx, id muster.MachineID) *muster.Problem {
+	p := &muster.Problem{Message: "no bare machine is registered under that name", Hint: "see 'muster machine registered'"}
+	list, err := tx.Registrations(store.RegistrationFilter{})
+	if err != nil {
+		return p
+	}
+	names := make([]string, 0, len(list))
+	for _, r := range list {
+		names = append(names, string(r.ID))
+	}
+	if hint := didYouMean(string(id), names); hint != "" && !slices.Contains(names, string(id)) {
+		p.Hint = hint
+	}
+	return p
+}

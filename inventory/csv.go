@@ -1,0 +1,158 @@
+package inventory
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+)
+
+// columns are the columns of a CSV file, in any order; name, mac and power must be
+// there.
+func columns() []string {
+	return []string{
+		"name", "mac", "message-mac", "power", "power-user", "power-password", "power-password-file", "power-quirk", "power-certificate-sha256",
+		"rack", "position", "chassis", "class", "service", "serial", "uuid", "least-trust",
+		"switch", "port", "message-switch", "message-port",
+	}
+}
+
+// csv reads a table with names of columns in its first row. Lines that begin with #
+// are remarks; a semicolon or a tab may stand for the comma.
+func (f *file) csv(data []byte) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // as spreadsheets begin a file
+	r := csv.NewReader(bytes.NewReader(data))
+	r.Comma, r.Comment, r.TrimLeadingSpace, r.FieldsPerRecord = separator(data), '#', true, -1
+	head, err := r.Read()
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			f.unreadable(err)
+		}
+		return
+	}
+	for i, name := range head {
+		head[i] = strings.ToLower(strings.TrimSpace(name))
+		switch {
+		case !slices.Contains(columns(), head[i]):
+			f.unknown(head[i], "line 1", columns())
+		case slices.Contains(head[:i], head[i]):
+			f.bad(head[i], "line 1", "keep one", "there are two such columns")
+		}
+	}
+	for _, need := range []string{"name", "mac", "power"} {
+		if !slices.Contains(head, need) {
+			f.bad(need, "line 1", "name the columns in the first row: name,mac,power,...", "the column is missing")
+		}
+	}
+	if len(f.problems) > 0 {
+		return
+	}
+	for {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			f.unreadable(err)
+			return
+		}
+		line, _ := r.FieldPos(0)
+		place := fmt.Sprintf("line %d", line)
+		if len(row) != len(head) {
+			f.bad("machines", place, "quote values that hold a comma", "%d values stand under %d columns", len(row), len(head))
+			continue
+		}
+		if len(f.entries) > maxMachines {
+			return
+		}
+		f.row(head, row, place)
+	}
+}
+
+func (f *file) unreadable(err error) {
+	place := ""
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		place, err = fmt.Sprintf("line %d", parse.Line), parse.Err
+	}
+	f.bad("file", place, "save it as comma-separated values, in UTF-8", "it cannot be read: %v", err)
+}
+
+func (f *file) row(head, row []string, place string) {
+	e := Entry{Place: place, Machine: muster.Registration{NICs: []muster.RegisteredNIC{{Use: muster.UseManagement}}}}
+	m := &e.Machine
+	for i, name := range head {
+		value := strings.TrimSpace(row[i])
+		if value == "" {
+			continue
+		}
+		switch name {
+		case "name":
+			m.ID = muster.MachineID(value)
+		case "mac":
+			interfaceOf(m, muster.UseManagement).MAC = value
+		case "switch":
+			interfaceOf(m, muster.UseManagement).Switch = value
+		case "port":
+			interfaceOf(m, muster.UseManagement).Port = value
+		case "message-mac":
+			interfaceOf(m, muster.UseMessage).MAC = value
+		case "message-switch":
+			interfaceOf(m, muster.UseMessage).Switch = value
+		case "message-port":
+			interfaceOf(m, muster.UseMessage).Port = value
+		case "power":
+			f.switched(&e, "power", place, value)
+		case "power-user":
+			m.Power.User = value
+		case "power-password":
+			e.Password = Secret(row[i])
+		case "power-password-file":
+			e.PasswordFile = value
+		case "power-quirk":
+			m.Power.Quirk = value
+		case "power-certificate-sha256":
+			m.Power.CertificateSHA256 = strings.ToLower(value)
+		case "rack":
+			m.Rack = value
+		case "position":
+			m.Position = value
+		case "chassis":
+			m.Chassis = value
+		case "class":
+			m.Class = value
+		case "service":
+			m.Service = f.truth("service", place, value)
+		case "serial":
+			m.Serial = value
+		case "uuid":
+			m.UUID = value
+		case "least-trust":
+			m.LeastTrust = muster.Trust(value)
+		}
+	}
+	f.entries = append(f.entries, e)
+}
+
+// separator is the one of comma, semicolon and tab that the first line that is no
+// remark has most of.
+func separator(data []byte) rune {
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		best, most := ',', bytes.Count(line, []byte(","))
+		for _, c := range ";\t" {
+			if n := bytes.Count(line, []byte(string(c))); n > most {
+				best, most = c, n
+			}
+		}
+		return best
+	}
+	return ','
+}

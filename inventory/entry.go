@@ -1,0 +1,175 @@
+package inventory
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
+)
+
+// Entry is a machine of a file.
+type Entry struct {
+	Machine muster.Registration
+	// Password is that of its management controller; Secret masks it where an entry
+	// is printed. PasswordFile names a file that has it instead.
+	Password     Secret
+	PasswordFile string
+	Place        string // in the file: line 12
+}
+
+// Secret is a text that is never printed.
+type Secret string
+
+// String hides it.
+func (Secret) String() string { return "(secret)" }
+
+// GoString hides it from %#v, too.
+func (Secret) GoString() string { return "(secret)" }
+
+// Limits of a file.
+const (
+	maxBytes    = 16 << 20
+	maxMachines = 20000
+	maxProblems = 50 // told at once
+)
+
+// Decode reads a file: CSV when its name ends with .csv, otherwise YAML (JSON is
+// YAML). The error is EInvalid with all that is wrong.
+func Decode(name string, data []byte) ([]Entry, error) {
+	var f file
+	switch {
+	case len(data) > maxBytes:
+		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, maxBytes>>20).WithHint("split it")
+	case strings.HasSuffix(strings.ToLower(name), ".csv"):
+		f.csv(data)
+	default:
+		f.yaml(data)
+	}
+	f.check()
+	if len(f.problems) > 0 {
+		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: %s", name, count(len(f.problems))).WithHint("nothing was changed: put them right and read it again")
+		e.Problems = f.problems[:min(len(f.problems), maxProblems)]
+		return nil, e
+	}
+	return f.entries, nil
+}
+
+func count(n int) string {
+	if n == 1 {
+		return "one thing is wrong"
+	}
+	return fmt.Sprintf("%d things are wrong", n)
+}
+
+// file gathers what is read, and what is wrong with it.
+type file struct {
+	entries  []Entry
+	problems []muster.Problem
+}
+
+func (f *file) bad(field, place, hint, format string, args ...any) {
+	f.problems = append(f.problems, muster.Problem{Field: field, Place: place, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// unknown tells of a field that there is not.
+func (f *file) unknown(field, place string, known []string) {
+	hint := "there are: " + strings.Join(known, ", ")
+	word := field[strings.LastIndex(field, ".")+1:]
+	if near := nearest.Of(word, known); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	f.bad(clip(field), place, hint, "there is no such field")
+}
+
+// check looks at the machines and at what they have in common.
+func (f *file) check() {
+	names, macs := map[muster.MachineID]string{}, map[string]string{}
+	for i := range f.entries {
+		e := &f.entries[i]
+		m := &e.Machine
+		called := cmp.Or(string(m.ID), fmt.Sprintf("machines[%d]", i))
+		for j, n := range m.NICs {
+			if mac, err := muster.ParseMAC(n.MAC); err == nil {
+				m.NICs[j].MAC = mac
+			}
+		}
+		m.UUID = strings.ToLower(m.UUID)
+		for _, p := range m.Check() {
+			p.Field, p.Place = clip(called)+"."+p.Field, e.Place
+			f.problems = append(f.problems, p)
+		}
+		if first, twice := names[m.ID]; twice && m.ID != "" {
+			f.bad(clip(called)+".name", e.Place, "give each machine a name of its own", "%s has this name, too", first)
+		}
+		names[m.ID] = e.Place
+		for _, n := range m.NICs {
+			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first != called {
+				f.bad(clip(called)+".nics", e.Place, "each interface has an address of its own", "%s has the interface %s, too", clip(first), n.MAC)
+			}
+			macs[n.MAC] = called
+		}
+		if e.Password != "" && e.PasswordFile != "" {
+			f.bad(clip(called)+".power", e.Place, "keep one of them", "there are a password and a file with one")
+		}
+	}
+	if len(f.entries) == 0 && len(f.problems) == 0 {
+		f.bad("machines", "", "list machines: see muster machine import --help", "there is no machine in it")
+	}
+	if len(f.entries) > maxMachines {
+		f.bad("machines", "", fmt.Sprintf("at most %d in a file", maxMachines), "%d machines are too many", len(f.entries))
+	}
+}
+
+// switched fills in how a machine is switched, as it is written in one word.
+func (f *file) switched(e *Entry, field, place, value string) {
+	p, err := muster.ParsePowerAddress(value)
+	if err != nil {
+		f.wrong(field, place, err)
+		return
+	}
+	e.Machine.Power.Kind, e.Machine.Power.Address = p.Kind, p.Address
+	e.Machine.Power.User = cmp.Or(p.User, e.Machine.Power.User)
+}
+
+// wrong tells of an error at a place.
+func (f *file) wrong(field, place string, err error) {
+	p := muster.Problem{Field: field, Place: place, Message: err.Error()}
+	var e *muster.Error
+	if errors.As(err, &e) {
+		p.Message, p.Hint = e.Message, e.Hint
+	}
+	f.problems = append(f.problems, p)
+}
+
+func (f *file) truth(field, place, value string) bool {
+	switch strings.ToLower(value) {
+	case "true", "yes", "1":
+		return true
+	case "", "false", "no", "0":
+	default:
+		f.bad(field, place, "write yes or no", "%q is neither yes nor no", clip(value))
+	}
+	return false
+}
+
+// clip bounds what is quoted of a file.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "..."
+	}
+	return s
+}
+
+// interfaceOf is the interface of a machine for a use, made where there is none.
+func interfaceOf(m *muster.Registration, use string) *muster.RegisteredNIC {
+	i := slices.IndexFunc(m.NICs, func(n muster.RegisteredNIC) bool { return n.Use == use })
+	if i < 0 {
+		i = len(m.NICs)
+		m.NICs = append(m.NICs, muster.RegisteredNIC{Use: use})
+	}
+	return &m.NICs[i]
+}

@@ -1,0 +1,80 @@
+package muster_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"pgregory.net/rapid"
+)
+
+func TestParseMAC(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"52:54:00:AA:bb:01": "52:54:00:aa:bb:01", "52-54-00-aa-bb-01\n": "52:54:00:aa:bb:01", "5254.00aa.bb01": "52:54:00:aa:bb:01",
+		"53:54:00:aa:bb:01": "", "00:00:00:00:00:00": "", "52:54:00:aa:bb": "", "": "", "52:54:00:aa:bb:01:02:03": "", "ff:ff:ff:ff:ff:ff": "",
+	} {
+		got, err := muster.ParseMAC(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestParsePowerAddress(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"wol": "wol", "wol:": "wol", "ipmi://admin@10.0.0.11": "ipmi admin 10.0.0.11", "redfish://root@bmc1:8443": "redfish root bmc1:8443",
+		"ipmi://a%20b@[fd00::1]:623": "ipmi a b [fd00::1]:623", "script:///etc/muster/power": "script  /etc/muster/power",
+		"ipmi://admin:sesame@10.0.0.11": "", "script://etc/power": "", "wol://x": "", "ssh://x": "", "": "", "ipmi://a@h/path": "", "ipmi://a@h?x=1": "", "%": "",
+	} {
+		p, err := muster.ParsePowerAddress(text)
+		if (err == nil) != (want != "") {
+			t.Errorf("%q: %+v, %v", text, p, err)
+			continue
+		}
+		if err != nil {
+			if strings.Contains(err.Error(), "sesame") {
+				t.Errorf("a password is told: %v", err)
+			}
+			continue
+		}
+		if got := strings.TrimSpace(string(p.Kind) + " " + p.User + " " + p.Address); got != want {
+			t.Errorf("%q: %q, not %q", text, got, want)
+		}
+		if again, err := muster.ParsePowerAddress(p.String()); err != nil || again != p {
+			t.Errorf("%q is written as %q, which is %+v, %v", text, p.String(), again, err)
+		}
+	}
+}
+
+// Whatever is registered passes or is told what is wrong; it never panics, and what is
+// right has one interface to boot from.
+func TestRegistrationCheck(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "r1-n01", "10.0.0.1", "bmc:623", "ipmi", "wol", "52:54:00:00:00:01", "management", "message"}))
+		r := muster.Registration{
+			ID: muster.MachineID(word.Draw(t, "id")), Rack: word.Draw(t, "rack"), UUID: word.Draw(t, "uuid"),
+			Power: muster.PowerAddress{Kind: muster.PowerKind(word.Draw(t, "kind")), Address: word.Draw(t, "address"), User: word.Draw(t, "user")},
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "nics") {
+			r.NICs = append(r.NICs, muster.RegisteredNIC{MAC: word.Draw(t, "mac"), Use: word.Draw(t, "use"), Switch: word.Draw(t, "switch"), Port: word.Draw(t, "port")})
+		}
+		problems := r.Check()
+		n := 0
+		for _, nic := range r.NICs {
+			if nic.Use == muster.UseManagement {
+				n++
+			}
+		}
+		if len(problems) == 0 && n != 1 {
+			t.Fatalf("%+v passes with %d interfaces to boot from", r, n)
+		}
+		for _, p := range problems {
+			if p.Field == "" || p.Message == "" || p.Hint == "" {
+				t.Fatalf("%+v tells nothing", p)
+			}
+		}
+	})
+}

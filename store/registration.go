@@ -1,0 +1,220 @@
+package store
+
+import (
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/muster-hpc/muster"
+)
+
+// RegistrationFilter narrows a list of bare machines. Zero values ask for all.
+type RegistrationFilter struct {
+	State muster.RegistrationState
+	Limit int // so many; 0: all
+}
+
+func noRegistration(id muster.MachineID) *muster.Error {
+	return muster.Errorf(muster.ENotFound, "no bare machine is registered as %.70q", string(id)).
+		WithHint("`muster machine registered` lists them")
+}
+
+// PutRegistration adds a bare machine, or changes what is known of one. text is what
+// the audit says; without one nothing is written there, which is for what machines
+// say of themselves.
+//
+// Errors: EInvalid with all that is wrong with it, EConflict when another machine has
+// one of its interfaces, ENotFound for those who may not.
+func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(r.ID)); err != nil {
+		return err
+	}
+	if problems := r.Check(); len(problems) > 0 {
+		e := muster.Errorf(muster.EInvalid, "machine %.70q cannot be registered", string(r.ID)).WithHint("put right what is listed")
+		e.Problems = problems
+		return e
+	}
+	switch r.State {
+	case muster.RegistrationWaiting, muster.RegistrationApproved, muster.RegistrationForbidden:
+	default:
+		return defect("%q is no state of a registration", r.State)
+	}
+	for i, n := range r.NICs {
+		switch owner, err := tx.macOwner(n.MAC); {
+		case err != nil:
+			return err
+		case owner != "" && owner != r.ID:
+			e := muster.Errorf(muster.EConflict, "interface %s belongs to machine %s", n.MAC, owner).WithHint("`muster machine forget %s` if that is gone", owner)
+			e.Problems = []muster.Problem{{Field: fmt.Sprintf("%s.nics[%d].mac", r.ID, i), Message: e.Message, Hint: e.Hint}}
+			return e
+		}
+	}
+	was := ""
+	if old, err := tx.Registration(r.ID); err == nil {
+		was = string(old.State)
+	} else if muster.CodeOf(err) != muster.ENotFound {
+		return err
+	}
+	doc, sum, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.s.exec(`INSERT INTO registrations (id, state, sum, doc) VALUES (?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET state = excluded.state, sum = excluded.sum, doc = excluded.doc`, string(r.ID), string(r.State), sum, doc); err != nil {
+		return err
+	}
+	if _, err := tx.s.exec(`DELETE FROM registered_macs WHERE machine = ?`, string(r.ID)); err != nil {
+		return err
+	}
+	for _, n := range r.NICs {
+		if _, err := tx.s.exec(`INSERT INTO registered_macs (mac, machine) VALUES (?, ?)`, n.MAC, string(r.ID)); err != nil {
+			return err
+		}
+	}
+	if text == "" && was == string(r.State) {
+		return nil
+	}
+	return tx.log(muster.Audit{Owner: "system", Kind: "registration", Object: string(r.ID), From: was, To: string(r.State), Text: text})
+}
+
+func (tx *Tx) macOwner(mac string) (muster.MachineID, error) {
+	var id muster.MachineID
+	err := tx.s.one([]any{&id}, `SELECT machine FROM registered_macs WHERE mac = ?`, mac)
+	if errors.Is(err, errNoRow) {
+		return "", nil
+	}
+	return id, err
+}
+
+// Registration returns one bare machine.
+func (tx *Tx) Registration(id muster.MachineID) (muster.Registration, error) {
+	list, err := tx.registrations(`id = ?`, string(id))
+	if err != nil {
+		return muster.Registration{}, err
+	}
+	if len(list) == 0 {
+		return muster.Registration{}, noRegistration(id)
+	}
+	return list[0], nil
+}
+
+// RegistrationOf returns the bare machine that has an interface. mac is as
+// muster.ParseMAC writes it.
+func (tx *Tx) RegistrationOf(mac string) (muster.Registration, error) {
+	list, err := tx.registrations(`id = (SELECT machine FROM registered_macs WHERE mac = ?)`, mac)
+	if err != nil {
+		return muster.Registration{}, err
+	}
+	if len(list) == 0 {
+		return muster.Registration{}, muster.Errorf(muster.ENotFound, "no bare machine has interface %.40q", mac).WithHint("`muster machine registered` lists them")
+	}
+	return list[0], nil
+}
+
+// Registrations lists bare machines in the order of their names.
+func (tx *Tx) Registrations(f RegistrationFilter) ([]muster.Registration, error) {
+	w := (&where{cond: "1"}).is("state", string(f.State)).by("id", f.Limit)
+	return tx.registrations(w.cond, w.args...)
+}
+
+// registrations reads rows; whoever may not see them finds none.
+func (tx *Tx) registrations(cond string, args ...any) ([]muster.Registration, error) {
+	if !allowed(tx.who, read, record{kind: "registration"}) {
+		return nil, tx.s.usable(false)
+	}
+	var list []muster.Registration
+	err := tx.s.each(func(rows *sql.Rows) error {
+		var id, state, doc string
+		var sum int64
+		if err := rows.Scan(&id, &state, &sum, &doc); err != nil {
+			return err
+		}
+		var r muster.Registration
+		if err := decode("the registration of "+id, doc, sum, &r); err != nil {
+			return err
+		}
+		if string(r.ID) != id || string(r.State) != state {
+			return corrupt("the registration of "+id, errors.New("row and document disagree"))
+		}
+		list = append(list, r)
+		return nil
+	}, `SELECT id, state, sum, doc FROM registrations WHERE `+cond, args...)
+	return list, err
+}
+
+// DeleteRegistration forgets a bare machine with its secret. It returns ENotFound if
+// there is none. That nothing uses the machine is for the caller to know.
+func (tx *Tx) DeleteRegistration(id muster.MachineID, text string) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(id)); err != nil {
+		return err
+	}
+	r, err := tx.Registration(id)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.s.exec(`DELETE FROM registrations WHERE id = ?`, string(id)); err != nil {
+		return err
+	}
+	return tx.log(muster.Audit{Owner: "system", Kind: "registration", Object: string(id), From: string(r.State), Text: text})
+}
+
+// PutPowerSecret keeps what proves to the controller of a bare machine that it is
+// Muster who asks. An empty one is forgotten. Nothing of it is in the audit.
+func (tx *Tx) PutPowerSecret(id muster.MachineID, value []byte) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(id)); err != nil {
+		return err
+	}
+	if _, err := tx.Registration(id); err != nil {
+		return err
+	}
+	if len(value) == 0 {
+		_, err := tx.s.exec(`DELETE FROM power_secrets WHERE machine = ?`, string(id))
+		return err
+	}
+	_, err := tx.s.exec(`INSERT INTO power_secrets (machine, sum, value) VALUES (?, ?, ?)
+		ON CONFLICT (machine) DO UPDATE SET sum = excluded.sum, value = excluded.value`, string(id), sumOf(value), value)
+	return err
+}
+
+// IsPowerSecret tells whether it is the one that is kept, to those who may change it.
+func (tx *Tx) IsPowerSecret(id muster.MachineID, value []byte) (bool, error) {
+	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(id)); err != nil {
+		return false, err
+	}
+	var have []byte
+	err := tx.s.one([]any{&have}, `SELECT value FROM power_secrets WHERE machine = ?`, string(id))
+	if errors.Is(err, errNoRow) {
+		return false, nil
+	}
+	return subtle.ConstantTimeCompare(have, value) == 1, err
+}
+
+// PowerSecret returns it. Only Muster itself may ask; administrators may not, who can
+// replace it. ENotFound: there is none.
+func (tx *Tx) PowerSecret(id muster.MachineID) ([]byte, error) {
+	absent := muster.Errorf(muster.ENotFound, "machine %.70q has no password of a controller", string(id)).
+		WithHint("give one: muster machine add --replace ... --power-password-file FILE")
+	if err := authorize(tx.who, read, record{kind: "secret"}, absent); err != nil {
+		return nil, err
+	}
+	var sum int64
+	var value []byte
+	err := tx.s.one([]any{&sum, &value}, `SELECT sum, value FROM power_secrets WHERE machine = ?`, string(id))
+	if errors.Is(err, errNoRow) {
+		return nil, absent
+	}
+	if err == nil && sumOf(value) != sum {
+		return nil, corrupt("the secret of "+string(id), errors.New("the checksum does not match"))
+	}
+	return value, err
+}

@@ -1,0 +1,123 @@
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+)
+
+// NewRegistration is a bare machine with two interfaces whose addresses end with n.
+func NewRegistration(id muster.MachineID, n string) muster.Registration {
+	return muster.Registration{
+		ID: id, State: muster.RegistrationApproved, Rack: "r1", Added: NewClock().Now(), By: "root",
+		Power: muster.PowerAddress{Kind: muster.PowerIPMI, Address: "10.0.0.11", User: "admin"},
+		NICs: []muster.RegisteredNIC{
+			{MAC: "52:54:00:00:00:" + n, Use: muster.UseManagement, Switch: "sw1", Port: "7"},
+			{MAC: "52:54:00:00:01:" + n, Use: muster.UseMessage},
+		},
+		Facts: &muster.Facts{Cores: 8, Class: "epyc"},
+	}
+}
+
+// testRegistrations: what is put is found by name and by interface, an interface is
+// one machine's, and a secret is only Muster's.
+func testRegistrations(t *testing.T, fresh freshFunc) {
+	db, _ := fresh(t)
+	root := muster.Actor{Name: "root", Admin: true}
+	a, b := NewRegistration("r1-n01", "01"), NewRegistration("r1-n02", "02")
+	b.State = muster.RegistrationWaiting
+	update(t, db, root, func(tx *store.Tx) error {
+		for _, r := range []muster.Registration{b, a} {
+			if err := tx.PutRegistration(r, "added"); err != nil {
+				return err
+			}
+		}
+		return tx.PutPowerSecret(a.ID, []byte("sesame"))
+	})
+	view(t, db, root, func(tx *store.Tx) error {
+		if got, err := tx.Registrations(store.RegistrationFilter{}); err != nil || !reflect.DeepEqual(got, []muster.Registration{a, b}) {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if got, err := tx.Registrations(store.RegistrationFilter{State: muster.RegistrationWaiting}); err != nil || len(got) != 1 || got[0].ID != b.ID {
+			t.Errorf("waiting: got %+v, %v", got, err)
+		}
+		for _, n := range a.NICs {
+			if got, err := tx.RegistrationOf(n.MAC); err != nil || !reflect.DeepEqual(got, a) {
+				t.Errorf("by %s: got %+v, %v", n.MAC, got, err)
+			}
+		}
+		if _, err := tx.RegistrationOf("52:54:00:00:00:09"); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("nobody's interface: %v", err)
+		}
+		if _, err := tx.PowerSecret(a.ID); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("an administrator reads a secret: %v", err)
+		}
+		return nil
+	})
+	view(t, db, muster.System(), func(tx *store.Tx) error {
+		if v, err := tx.PowerSecret(a.ID); err != nil || string(v) != "sesame" {
+			t.Errorf("the secret is %q, %v", v, err)
+		}
+		if _, err := tx.PowerSecret(b.ID); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("no secret: %v", err)
+		}
+		return nil
+	})
+	try := func(who muster.Actor, f func(tx *store.Tx) error) muster.Code {
+		return muster.CodeOf(db.Update(context.Background(), who, f))
+	}
+	twice, wrong := NewRegistration("r1-n03", "01"), NewRegistration("r1-n04", "04")
+	wrong.NICs[0].MAC = "nothing"
+	for name, c := range map[string]struct {
+		want muster.Code
+		who  muster.Actor
+		do   func(tx *store.Tx) error
+	}{
+		"another's interface": {muster.EConflict, root, func(tx *store.Tx) error { return tx.PutRegistration(twice, "") }},
+		"wrong":               {muster.EInvalid, root, func(tx *store.Tx) error { return tx.PutRegistration(wrong, "") }},
+		"a user adds":         {muster.ENotFound, alice(), func(tx *store.Tx) error { return tx.PutRegistration(NewRegistration("x", "05"), "") }},
+		"a user reads":        {muster.ENotFound, alice(), func(tx *store.Tx) error { _, err := tx.Registration(a.ID); return err }},
+		"a user forgets":      {muster.ENotFound, alice(), func(tx *store.Tx) error { return tx.DeleteRegistration(a.ID, "") }},
+		"a user's secret":     {muster.ENotFound, alice(), func(tx *store.Tx) error { return tx.PutPowerSecret(a.ID, []byte("x")) }},
+		"secret of nobody":    {muster.ENotFound, root, func(tx *store.Tx) error { return tx.PutPowerSecret("r9", []byte("x")) }},
+		"forget nobody":       {muster.ENotFound, root, func(tx *store.Tx) error { return tx.DeleteRegistration("r9", "") }},
+	} {
+		if got := try(c.who, c.do); got != c.want {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
+	}
+	// Interfaces that a machine gives up are free for another one.
+	changed := a
+	changed.NICs = []muster.RegisteredNIC{{MAC: "52:54:00:00:00:11", Use: muster.UseManagement}}
+	update(t, db, root, func(tx *store.Tx) error {
+		if err := tx.PutRegistration(changed, "other interfaces"); err != nil {
+			return err
+		}
+		return tx.PutRegistration(twice, "added")
+	})
+	update(t, db, root, func(tx *store.Tx) error { return tx.DeleteRegistration(a.ID, "sold") })
+	view(t, db, muster.System(), func(tx *store.Tx) error {
+		if _, err := tx.PowerSecret(a.ID); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("the secret outlives its machine: %v", err)
+		}
+		if _, err := tx.RegistrationOf("52:54:00:00:00:11"); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("an interface outlives its machine: %v", err)
+		}
+		return nil
+	})
+	var said []string
+	for _, l := range audits(t, db, root, store.AuditFilter{Kind: "registration"}) {
+		said = append(said, l.Object+" "+l.From+" "+l.To+" "+l.Text)
+	}
+	if want := []string{
+		"r1-n02  waiting added", "r1-n01  approved added", "r1-n01 approved approved other interfaces", "r1-n03  approved added", "r1-n01 approved  sold",
+	}; !reflect.DeepEqual(said, want) {
+		t.Errorf("the audit says %q", said)
+	}
+	if len(audits(t, db, alice(), store.AuditFilter{Kind: "registration"})) != 0 {
+		t.Error("a user reads of registrations in the audit")
+	}
+}

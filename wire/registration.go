@@ -1,0 +1,61 @@
+package wire
+
+import "github.com/muster-hpc/muster"
+
+// BareMachine is what an administrator says of a bare machine.
+type BareMachine struct {
+	Name       muster.MachineID       `json:"name" minLength:"1" maxLength:"63" doc:"What the machine is called: small letters, digits, dots, dashes"`
+	NICs       []muster.RegisteredNIC `json:"nics" maxItems:"32" doc:"Its network interfaces; one is for management, from which it boots"`
+	Power      muster.PowerAddress    `json:"power" doc:"How it is switched"`
+	Password   string                 `json:"power-password,omitempty" maxLength:"256" writeOnly:"true" doc:"Of its management controller. It is kept, and never shown again; left out, that which is kept stays"`
+	Class      string                 `json:"class,omitempty" maxLength:"64" doc:"Machines of one kind; left out, made from what the machine finds in itself"`
+	Rack       string                 `json:"rack,omitempty" maxLength:"64"`
+	Position   string                 `json:"position,omitempty" maxLength:"64" doc:"In the rack"`
+	Chassis    string                 `json:"chassis,omitempty" maxLength:"64" doc:"That it shares with others"`
+	Service    bool                   `json:"service,omitempty" doc:"Preferred for separate heads"`
+	Serial     string                 `json:"serial,omitempty" maxLength:"64" doc:"As SMBIOS has it: a machine that says another is not this one"`
+	UUID       string                 `json:"uuid,omitempty" maxLength:"36" doc:"As SMBIOS has it"`
+	LeastTrust muster.Trust           `json:"least-trust,omitempty" doc:"The least that must vouch for it: tpm, port or network; left out, what the site demands"`
+}
+
+// Registration is the machine as it is kept, without its password.
+func (b BareMachine) Registration() muster.Registration {
+	return muster.Registration{
+		ID: b.Name, NICs: b.NICs, Power: b.Power, Class: b.Class, Rack: b.Rack, Position: b.Position, Chassis: b.Chassis,
+		Service: b.Service, Serial: b.Serial, UUID: b.UUID, LeastTrust: b.LeastTrust,
+	}
+}
+
+// RegisterRequest registers bare machines: all of them, or none.
+type RegisterRequest struct {
+	Machines []BareMachine `json:"machines" minItems:"1" maxItems:"1000" doc:"At most a thousand at once"`
+	Replace  bool          `json:"replace,omitempty" doc:"Change machines that are registered already"`
+	DryRun   bool          `json:"dry_run,omitempty" doc:"Only say what would be done"`
+}
+
+// RegisteredChange tells what became of one machine.
+type RegisteredChange struct {
+	Name muster.MachineID `json:"name"`
+	What string           `json:"what" doc:"added, changed, unchanged, approved, forbidden, forgotten"`
+	Text string           `json:"text,omitempty" doc:"What else is to be known, in words"`
+}
+
+// RegisteredChanges is the reply to a change of registrations.
+type RegisteredChanges struct {
+	Machines []RegisteredChange `json:"machines"`
+}
+
+// RegisteredList lists bare machines.
+type RegisteredList struct {
+	Machines []muster.Registration `json:"machines"`
+}
+
+// RegisteredAction is what an administrator does with registered machines.
+type RegisteredAction string
+
+// The actions.
+const (
+	RegisteredApprove RegisteredAction = "approve" // it is a machine of the site
+	RegisteredForbid  RegisteredAction = "forbid"  // nothing is answered to it
+	RegisteredForget  RegisteredAction = "forget"  // as if it had never been there
+)
