@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/inventory"
 )
 
 func sound() Config {
@@ -138,7 +141,7 @@ func TestInventory(t *testing.T) {
 	if err != nil || len(list.Machines) != 4 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if m := list.Machines[2]; m.Name != "m03" || m.Power != "ipmi://10.77.128.3" || m.NICs[1].Port != "m03-msg" || m.NICs[1].Use != "message" {
+	if m := list.Machines[2]; m.Name != "m03" || m.Power != (ItemPower{"ipmi", "10.77.128.3", "muster", l.dir + "/bmc-password"}) || m.NICs[1].Port != "m03-msg" || m.NICs[1].Use != "message" {
 		t.Errorf("%+v", m)
 	}
 	var out bytes.Buffer
@@ -146,15 +149,37 @@ func TestInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()
-	if err != nil || len(rows) != 5 || rows[4][0] != "m04" || len(rows[4]) != 13 {
+	if err != nil || len(rows) != 5 || rows[4][0] != "m04" || len(rows[4]) != 15 {
 		t.Errorf("%v, %v", rows, err)
+	}
+	// What Muster reads is what was written.
+	var text, table bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(list); err != nil {
+		t.Fatal(err)
+	}
+	if err := list.WriteCSV(&table); err != nil {
+		t.Fatal(err)
+	}
+	a, err := inventory.Decode("lab.yaml", text.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := inventory.Decode("lab.csv", table.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range a {
+		a[i].Place, b[i].Place = "", ""
+	}
+	if !reflect.DeepEqual(a, b) || len(a) != 4 || a[3].Machine.Power.Kind != muster.PowerIPMI || a[3].PasswordFile == "" || a[3].Machine.NICs[1].Switch == "" {
+		t.Errorf("read as YAML %+v, as CSV %+v", a, b)
 	}
 	c := sound()
 	c.NoBMC = true
 	if err := writeJSON(filepath.Join(l.dir, configFile), c); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = l.Inventory(); err != nil || !strings.HasPrefix(list.Machines[0].Power, "wol:52:") {
+	if list, err = l.Inventory(); err != nil || list.Machines[0].Power != (ItemPower{Kind: "wol"}) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -89,13 +90,14 @@ func (l *Lab) remove() error {
 	if err != nil {
 		return err
 	}
+	own := []string{passwordFile + ".new", passwordFile, configFile + ".new", configFile}
 	var foreign []string
 	for _, e := range entries {
-		if e.Name() != configFile && e.Name() != configFile+".new" {
+		if !slices.Contains(own, e.Name()) {
 			foreign = append(foreign, e.Name())
 		}
 	}
-	for _, f := range []string{configFile + ".new", configFile} {
+	for _, f := range own {
 		if err := os.Remove(filepath.Join(l.dir, f)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

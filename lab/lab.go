@@ -31,8 +31,11 @@ const (
 	switchDir  = "switch"
 )
 
-// maxSocket is the longest path that a socket can have.
-const maxSocket = 107
+// Limits of paths: of a socket's, and of a switch's name, in which its directory is.
+const (
+	maxSocket = 107
+	maxSwitch = 64
+)
 
 // Open names the lab of a directory. It touches nothing.
 func Open(dir string) (*Lab, error) {
@@ -44,8 +47,9 @@ func Open(dir string) (*Lab, error) {
 	if parent, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
 		abs = filepath.Join(parent, filepath.Base(abs))
 	}
-	if longest := len(abs) + len("/"+machineDir+"/m000/") + machine.LongestFile(); longest > maxSocket {
-		return nil, muster.Errorf(muster.EInvalid, "%s is too long for a lab by %d letters: sockets lie in it", dir, longest-maxSocket).
+	over := max(len(abs)+len("/"+machineDir+"/m000/")+machine.LongestFile()-maxSocket, len("ovs:"+abs+"/"+switchDir)-maxSwitch)
+	if over > 0 {
+		return nil, muster.Errorf(muster.EInvalid, "%s is too long for a lab by %d letters: what is in it has names in which it is", dir, over).
 			WithHint("use a --dir with a shorter path")
 	}
 	sum := sha256.Sum256([]byte(abs))

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net"
+	"path/filepath"
 
 	"github.com/muster-hpc/muster/lab/machine"
 )
@@ -29,6 +30,7 @@ func (l *Lab) plan(c Config) []machine.Config {
 			}
 			if !c.NoBMC {
 				m.BMC, m.House = c.controller(n), l.Namespace()
+				m.Account, m.PasswordFile = Account, filepath.Join(l.dir, passwordFile)
 			}
 			out = append(out, m)
 		}

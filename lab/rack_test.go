@@ -594,6 +594,45 @@ func TestHalfUp(t *testing.T) {
 	}
 }
 
+// A lab whose down was killed goes down, or comes up.
+func TestHalfDown(t *testing.T) {
+	for i, after := range []time.Duration{5, 20, 40, 80, 160} {
+		t.Run(fmt.Sprintf("after %d ms", after), func(t *testing.T) {
+			r := start(t, small(2))
+			r.wake(t, "m01")
+			r.await(t, "m01", machine.Booting)
+			cmd := exec.Command(r.self, "-test.run=^TestOnlyDown$", "-test.v")
+			cmd.Env = append(os.Environ(), "MUSTER_TEST_LAB="+r.Dir())
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(after * time.Millisecond)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if i%2 == 0 {
+				r.up(t)
+				r.status(t, "m01")
+				r.stays(t, "m02", machine.Asleep)
+			}
+		})
+	}
+}
+
+// TestOnlyDown is what TestHalfDown kills.
+func TestOnlyDown(t *testing.T) {
+	dir := os.Getenv("MUSTER_TEST_LAB")
+	if dir == "" {
+		t.Skip("only under TestHalfDown")
+	}
+	l, err := lab.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Down(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestOnlyUp is what TestHalfUp kills.
 func TestOnlyUp(t *testing.T) {
 	dir := os.Getenv("MUSTER_TEST_LAB")

@@ -47,6 +47,9 @@ func (l *Lab) Up(ctx context.Context, want *Config, program string, told Told) e
 	if c, err = l.settle(ctx, c, fresh); err != nil {
 		return err
 	}
+	if err := l.account(); err != nil {
+		return err
+	}
 	list := l.plan(c)
 	told.say("network: namespaces %s and %s", l.Namespace(), l.wires())
 	if err := l.wiring(c, list); err != nil {

@@ -136,6 +136,8 @@ as it always does.`,
 			if err != nil {
 				return err
 			}
+			// Without controllers in this program no machine can have one.
+			config.NoBMC = config.NoBMC || labController() == nil
 			want := &config
 			if _, err := l.Config(); err == nil && !f.said(c) {
 				want = nil // the lab that is there

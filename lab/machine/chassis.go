@@ -31,6 +31,10 @@ func (c Chassis) Off(ctx context.Context) error { return c.do(ctx, Request{Do: D
 // Reset starts it anew. Returns EConflict when it is off.
 func (c Chassis) Reset(ctx context.Context) error { return c.do(ctx, Request{Do: DoReset}) }
 
+// Press pushes the button of a machine that is on: its operating system may go off,
+// or take no notice.
+func (c Chassis) Press(ctx context.Context) error { return c.do(ctx, Request{Do: DoPress}) }
+
 // SetBootOnce says from what it boots the next time it comes on or is reset:
 // BootNetwork, BootDisk, or "" for what it always does.
 func (c Chassis) SetBootOnce(ctx context.Context, device string) error {

@@ -24,9 +24,13 @@ type Config struct {
 	UEFI     bool       `json:"uefi"`
 	TPM      bool       `json:"tpm"`
 	KVM      bool       `json:"kvm"`
-	NICs     []NIC      `json:"nics"`            // the first is the management one
-	BMC      netip.Addr `json:"bmc,omitzero"`    // none: only the magic packet wakes it
-	House    string     `json:"house,omitempty"` // network namespace that the controller's address is in
+	NICs     []NIC      `json:"nics"`         // the first is the management one
+	BMC      netip.Addr `json:"bmc,omitzero"` // none: only the magic packet wakes it
+	// House is the network namespace that the controller's address is in, Account its
+	// account, whose password is in a file.
+	House        string `json:"house,omitempty"`
+	Account      string `json:"account,omitempty"`
+	PasswordFile string `json:"password-file,omitempty"`
 }
 
 // NIC is a card and the port that it is plugged into.
@@ -38,8 +42,8 @@ type NIC struct {
 
 // Uses of cards.
 const (
-	Management = "management"
-	Message    = "message"
+	Management = muster.UseManagement
+	Message    = muster.UseMessage
 )
 
 // Files of a machine in its directory.

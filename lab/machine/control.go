@@ -21,6 +21,7 @@ const (
 	DoOn     = "on"
 	DoOff    = "off"
 	DoReset  = "reset"
+	DoPress  = "press" // the button: a system that listens goes off by itself
 	DoBoot   = "boot"
 	DoFault  = "fault"
 	DoClear  = "clear"
@@ -49,7 +50,7 @@ func parseRequest(line []byte) (Request, error) {
 		return Request{}, muster.Errorf(muster.EInvalid, "no request: %v", err)
 	}
 	switch r.Do {
-	case DoStatus, DoOn, DoOff, DoReset, DoBoot, DoFault, DoClear:
+	case DoStatus, DoOn, DoOff, DoReset, DoPress, DoBoot, DoFault, DoClear:
 		return r, nil
 	}
 	return Request{}, muster.Errorf(muster.EInvalid, "a machine cannot %q", r.Do)

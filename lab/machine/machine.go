@@ -174,6 +174,12 @@ func (m *Machine) handle(ctx context.Context, r Request) error {
 			return muster.Errorf(muster.EConflict, "%s is off", m.config.Name).WithHint("switch it on")
 		}
 		return m.reset(ctx, r.Cause)
+	case DoPress:
+		if m.qemu == nil {
+			return nil // nobody listens
+		}
+		_, err := m.command(ctx, "system_powerdown", nil)
+		return err
 	case DoBoot:
 		m.memo.BootOnce = r.Boot
 		return m.keep()
