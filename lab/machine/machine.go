@@ -33,10 +33,12 @@ type Machine struct {
 	problem string
 	qemu    *qemu.Running
 	current *run // of qemu
-	tpm     *qemu.Running
-	bmc     Controller
-	nap     *nap
-	loop    <-chan time.Time // next reset of a boot loop
+	// diskFirst tells from what this start booted.
+	diskFirst bool
+	tpm       *qemu.Running
+	bmc       Controller
+	nap       *nap
+	loop      <-chan time.Time // next reset of a boot loop
 
 	asked  chan question
 	woken  chan *nap

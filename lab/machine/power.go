@@ -76,11 +76,17 @@ func (m *Machine) start(ctx context.Context) error {
 		return err
 	}
 	m.current = from
-	if m.memo.BootOnce != "" {
-		m.memo.BootOnce = ""
-		return m.keep()
+	m.diskFirst = c.DiskOnly
+	return m.bootedOnce()
+}
+
+// bootedOnce forgets what the start that now is was told.
+func (m *Machine) bootedOnce() error {
+	if m.memo.BootOnce == "" {
+		return nil
 	}
-	return nil
+	m.memo.BootOnce = ""
+	return m.keep()
 }
 
 // hardware describes the machine for QEMU.
@@ -145,17 +151,17 @@ func (m *Machine) cutPower() error {
 	return errors.Join(errs...)
 }
 
-// reset starts the machine anew. One that is to boot from something else, once, or
-// has crashed loses its power for a moment.
+// reset starts the machine anew. One that is to boot from something else than before,
+// or has crashed, loses its power for a moment.
 func (m *Machine) reset(ctx context.Context, cause string) error {
-	if m.state == Crashed || m.memo.BootOnce != "" || m.qemu == nil {
+	if m.state == Crashed || m.qemu == nil || m.diskFirst != (m.memo.BootOnce == BootDisk) {
 		if err := m.off(ctx); err != nil {
 			return err
 		}
 		return m.on(ctx, cause)
 	}
 	m.restart(ctx)
-	return nil
+	return m.bootedOnce()
 }
 
 func (m *Machine) restart(ctx context.Context) {
