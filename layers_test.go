@@ -28,6 +28,8 @@ func layers() map[string]int {
 		"store/storetest": 30, "volume/volumetest": 30,
 		"provider/local": 30, "provider/metal": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
 		"converge": 30, "measure": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
+		"netswitch": 20, "netswitch/ovs": 21, "netswitch/switchtest": 30,
+		"lab/process": 19, "lab/sleep": 20, "lab/qemu": 20, "lab/vswitch": 30, "lab/machine": 30, "lab": 40,
 		"daemon": 40, "control/controltest": 40,
 		"cmd/muster": 50,
 

@@ -1,0 +1,207 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one process that is held by a file descriptor: signals reach it and
+// no other, whatever becomes of its number.
+type Process struct {
+	pid   int
+	fd    int
+	start uint64
+}
+
+// record is what is written down of a process.
+type record struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks between the host's start and its own
+	Boot  string `json:"boot"`  // of the host
+}
+
+// Find opens the process that a record tells of. Returns os.ErrNotExist when there
+// is no record or the process has ended. The caller closes it.
+func Find(path string) (*Process, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseRecord(b)
+	if err != nil || r.Boot != bootID() {
+		return nil, os.ErrNotExist //nolint:nilerr // half a record is none: nothing can be told from it
+	}
+	p, err := open(r.PID)
+	if err != nil {
+		return nil, err
+	}
+	if p.start != r.Start {
+		p.Close()
+		return nil, os.ErrNotExist
+	}
+	return p, nil
+}
+
+func parseRecord(b []byte) (record, error) {
+	var r record
+	if err := json.Unmarshal(b, &r); err != nil {
+		return record{}, err
+	}
+	if r.PID < 2 {
+		return record{}, fmt.Errorf("%d is not the number of a process", r.PID)
+	}
+	return r, nil
+}
+
+// open holds a process that runs; os.ErrNotExist when there is none.
+func open(pid int) (*Process, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+		return nil, os.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := stat(pid)
+	p := &Process{pid: pid, fd: fd, start: s.start}
+	if err == nil && s.ending {
+		// It was killed and holds on to what it has, until all of that is closed. Who
+		// asks wants to know what to start, or to take away: neither before that.
+		p.ended(context.Background(), lastBreath)
+		err = os.ErrNotExist
+	}
+	if err != nil || s.state == 'Z' || s.state == 'X' {
+		p.Close()
+		return nil, os.ErrNotExist
+	}
+	return p, nil
+}
+
+// lastBreath is how long a process that was killed may take to close what it holds.
+const lastBreath = 10 * time.Second
+
+func (p *Process) write(path string) error {
+	b, err := json.Marshal(record{PID: p.pid, Start: p.start, Boot: bootID()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// PID is its number, for people.
+func (p *Process) PID() int { return p.pid }
+
+// Alive tells whether it runs.
+func (p *Process) Alive() bool {
+	fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 0
+}
+
+// Kill ends it at once.
+func (p *Process) Kill() error { return p.signal(unix.SIGKILL) }
+
+func (p *Process) signal(s unix.Signal) error {
+	if err := unix.PidfdSendSignal(p.fd, s, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// Stop asks it to end, and ends it when it has not within grace.
+func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
+	if err := p.signal(unix.SIGTERM); err != nil {
+		return err
+	}
+	if p.ended(ctx, grace) {
+		return nil
+	}
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	if !p.ended(context.WithoutCancel(ctx), 10*time.Second) {
+		return fmt.Errorf("process %d does not end", p.pid)
+	}
+	return nil
+}
+
+// ended waits until it has ended, for so long at most.
+func (p *Process) ended(ctx context.Context, most time.Duration) bool {
+	const look = 20 * time.Millisecond // how soon an end of ctx is seen
+	for end := time.Now().Add(most); ; {
+		left := min(time.Until(end), look)
+		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, max(0, int(left.Milliseconds()))); n > 0 && err == nil {
+			return true
+		}
+		if left < look || ctx.Err() != nil {
+			return !p.Alive()
+		}
+	}
+}
+
+// Close lets go of the process, which goes on.
+func (p *Process) Close() {
+	if p.fd >= 0 {
+		_ = unix.Close(p.fd)
+		p.fd = -1
+	}
+}
+
+// status is what the kernel tells of a process.
+type status struct {
+	state  byte
+	ending bool
+	start  uint64 // clock ticks between the host's start and its own
+}
+
+func stat(pid int) (status, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return status{}, err
+	}
+	return parseStat(string(b))
+}
+
+// exiting is the flag of a process that is on its way out (PF_EXITING).
+const exiting = 4
+
+// parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
+// anything.
+func parseStat(line string) (status, error) {
+	_, rest, ok := cutLast(line, ')')
+	f := strings.Fields(rest)
+	if !ok || len(f) < 20 || len(f[0]) != 1 {
+		return status{}, fmt.Errorf("no line of /proc/PID/stat: %q", line)
+	}
+	flags, err := strconv.ParseUint(f[6], 10, 64)
+	if err != nil {
+		return status{}, err
+	}
+	start, err := strconv.ParseUint(f[19], 10, 64)
+	return status{state: f[0][0], ending: flags&exiting != 0, start: start}, err
+}
+
+func cutLast(s string, sep byte) (before, after string, found bool) {
+	i := strings.LastIndexByte(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+func bootID() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,167 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func spec(t *testing.T, args ...string) Spec {
+	dir := t.TempDir()
+	return Spec{Args: args, Log: filepath.Join(dir, "log"), Record: filepath.Join(dir, "record"), Lab: fmt.Sprintf("test-%d-%s", os.Getpid(), t.Name())}
+}
+
+func TestFoundAgainAndEnded(t *testing.T) {
+	t.Parallel()
+	s := spec(t, "sleep", "60")
+	p, err := Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	q, err := Find(s.Record)
+	if err != nil || q.PID() != p.PID() || !q.Alive() {
+		t.Fatalf("found %v, %v", q, err)
+	}
+	if err := q.Stop(t.Context(), time.Second); err != nil || q.Alive() || p.Alive() {
+		t.Fatalf("it goes on: %v", err)
+	}
+	q.Close()
+	if _, err := Find(s.Record); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("found when it has ended: %v", err)
+	}
+	if _, err := Find(s.Record + "-none"); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// A process with the number of one that has ended is another: its record finds
+// nothing, and nothing happens to it.
+func TestNumberOfAnother(t *testing.T) {
+	t.Parallel()
+	s := spec(t, "sleep", "60")
+	p, err := Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Kill(); p.Close() }()
+	for _, change := range []func(*record){
+		func(r *record) { r.Start++ },
+		func(r *record) { r.Boot = "another" },
+		func(r *record) { r.PID = 1 },
+	} {
+		r := record{PID: p.pid, Start: p.start, Boot: bootID()}
+		change(&r)
+		text := fmt.Sprintf(`{"pid":%d,"start":%d,"boot":%q}`, r.PID, r.Start, r.Boot)
+		if err := os.WriteFile(s.Record, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if q, err := Find(s.Record); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: found %v, %v", text, q, err)
+		}
+	}
+}
+
+// What does not listen to a polite word is ended.
+func TestStubborn(t *testing.T) {
+	t.Parallel()
+	s := spec(t, "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+	p, err := Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if b, _ := os.ReadFile(s.Log); string(b) == "ready\n" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("not ready")
+		}
+	}
+	if err := p.Stop(t.Context(), 50*time.Millisecond); err != nil || p.Alive() {
+		t.Fatalf("it goes on: %v", err)
+	}
+}
+
+// Also what a process of the lab started, and nobody wrote down, is swept away; what
+// bears another mark is not.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	s := spec(t, "sh", "-c", "sleep 61 & sleep 62 & wait")
+	other := spec(t, "sleep", "63")
+	other.Lab += "-other"
+	p, err := Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	o, err := Start(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		list, err := List(s.Lab)
+		for _, q := range list {
+			q.Close()
+		}
+		if err == nil && len(list) == 3 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of 3 found: %v", len(list), err)
+		}
+	}
+	if err := os.Remove(s.Record); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Sweep(t.Context(), s.Lab); err != nil || n < 3 {
+		t.Fatalf("%d ended: %v", n, err)
+	}
+	if p.Alive() || !o.Alive() {
+		t.Fatalf("the lab's goes on (%v), or the other's does not (%v)", p.Alive(), o.Alive())
+	}
+	if n, err := Sweep(t.Context(), other.Lab); err != nil || n != 1 {
+		t.Fatalf("%d ended: %v", n, err)
+	}
+}
+
+func TestWithoutMark(t *testing.T) {
+	t.Parallel()
+	if got := WithoutMark([]string{"A=1", Mark + "=x", "B=2"}); fmt.Sprint(got) != "[A=1 B=2]" {
+		t.Error(got)
+	}
+}
+
+func TestStat(t *testing.T) {
+	t.Parallel()
+	line := "12 (a) b (c)) S 1 12 12 0 -1 4194308 1 0 0 0 0 0 0 0 20 0 1 0 777 1 2"
+	if s, err := parseStat(line); err != nil || s.state != 'S' || s.start != 777 || !s.ending {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := parseStat("12 (a"); err == nil {
+		t.Error("half a line is read")
+	}
+	if s, err := stat(os.Getpid()); err != nil || s.start == 0 || s.ending {
+		t.Errorf("this process: %+v, %v", s, err)
+	}
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add("12 (a) b (c)) S 1 12 12 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 1 2")
+	f.Fuzz(func(_ *testing.T, line string) { _, _ = parseStat(line) })
+}
+
+// No record makes a process of the kernel's or the first one a lab's.
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"pid":12,"start":777,"boot":"x"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := parseRecord(b); err == nil && r.PID < 2 {
+			t.Errorf("%d", r.PID)
+		}
+	})
+}

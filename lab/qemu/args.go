@@ -1,0 +1,95 @@
+package qemu
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Program is QEMU for the machines that there are.
+const Program = "qemu-system-x86_64"
+
+// Args is the command line of a machine, without the program. Same machine, same
+// line.
+//
+// The cards keep the name of the ROM that QEMU gives them: a ROM that is named is
+// built in as it is, and the ones of distributions are for another PCI identity
+// than the card then has, so that the firmware leaves it out.
+func Args(c Config) []string {
+	args := []string{
+		"-name", value(c.Name) + ",process=lab-" + value(c.Name),
+		"-nodefaults", "-no-user-config", "-display", "none",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+		"-machine", board(c),
+		"-accel", accelerator(c),
+		"-cpu", processor(c),
+		"-smp", strconv.Itoa(c.Cores),
+		"-m", strconv.FormatInt(c.Memory>>20, 10),
+		"-uuid", c.UUID,
+		"-smbios", "type=1,manufacturer=" + value(c.Maker) + ",product=" + value(c.Model) + ",serial=" + value(c.Serial) + ",uuid=" + c.UUID,
+		"-smbios", "type=3,manufacturer=" + value(c.Maker) + ",serial=" + value(c.Serial),
+		"-chardev", "socket,id=monitor,fd=" + strconv.Itoa(c.MonitorFD),
+		"-mon", "chardev=monitor,mode=control",
+		"-chardev", "socket,id=console,path=" + value(c.Console) + ",server=on,wait=off,logfile=" + value(c.ConsoleLog) + ",logappend=on",
+		"-serial", "chardev:console",
+		// A guest that panics says so and stands still, as most do.
+		"-device", "pvpanic", "-action", "panic=none",
+		// Without it UEFI collects randomness for seconds.
+		"-device", "virtio-rng-pci",
+	}
+	if c.UEFI {
+		args = append(args,
+			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+value(c.Code),
+			"-drive", "if=pflash,format=raw,unit=1,file="+value(c.Vars))
+	}
+	net, disk := 1, 2
+	if c.DiskOnly {
+		net, disk = 2, 1
+	}
+	for i, n := range c.NICs {
+		device := "virtio-net-pci,id=" + n.ID + "-card,netdev=" + n.ID + ",mac=" + n.MAC
+		if i == 0 {
+			device += ",bootindex=" + strconv.Itoa(net)
+		} else {
+			device += ",romfile=" // the firmware asks only the first for a way to boot
+		}
+		args = append(args, "-netdev", fmt.Sprintf("tap,id=%s,fd=%d", n.ID, n.FD), "-device", device)
+	}
+	args = append(args,
+		"-drive", "if=none,id=disk,format=raw,discard=unmap,file="+value(c.Disk),
+		"-device", "nvme,drive=disk,serial="+value(c.Serial)+",bootindex="+strconv.Itoa(disk))
+	if c.TPM != "" {
+		args = append(args,
+			"-chardev", "socket,id=tpm,path="+value(c.TPM),
+			"-tpmdev", "emulator,id=tpm0,chardev=tpm",
+			"-device", "tpm-tis,tpmdev=tpm0")
+	}
+	return args
+}
+
+// board is the chipset. With graphics off the firmware speaks on the console.
+func board(c Config) string {
+	if c.UEFI {
+		return "q35,graphics=off"
+	}
+	return "pc,graphics=off"
+}
+
+func accelerator(c Config) string {
+	if c.KVM {
+		return "kvm"
+	}
+	return "tcg,thread=multi"
+}
+
+// processor is what images of x86-64-v2 run on; translated, nothing newer is
+// faster.
+func processor(c Config) string {
+	if c.KVM {
+		return "host"
+	}
+	return "Nehalem"
+}
+
+// value writes a text as QEMU reads it in a list: commas are doubled.
+func value(s string) string { return strings.ReplaceAll(s, ",", ",,") }
