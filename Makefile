@@ -45,6 +45,11 @@ test-faults: ## Break machines under running jobs in every way, about 40 minutes
 	@$(MAKE) --no-print-directory build
 	$(SUDO) env MUSTER_FAULTS=all go test -run TestFaults -v -timeout 90m ./cmd/muster
 
+.PHONY: test-lab
+test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
+	@scripts/setup lab
+	$(SUDO) go test -count=1 -timeout 20m ./netswitch/... ./lab/...
+
 .PHONY: bench
 bench: build ## Measure what docs/performance.md publishes
 	@scripts/setup test
