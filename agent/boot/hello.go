@@ -21,10 +21,10 @@ import (
 // Server is where hellos go.
 type Server struct {
 	Settings Settings
-	Version string
-	Now     func() time.Time
-	key     ed25519.PrivateKey
-	ca      string // PEM, once it was seen
+	Version  string
+	Now      func() time.Time
+	key      ed25519.PrivateKey
+	ca       string // PEM, once it was seen
 }
 
 // NewServer makes a Server with a key of its own: it dies with this program.
