@@ -20,11 +20,11 @@ import (
 
 // Server is where hellos go.
 type Server struct {
-	Settings
-	Version string
-	Now     func() time.Time
-	key     ed25519.PrivateKey
-	ca      string // PEM, once it was seen
+	Settings Settings
+	Version  string
+	Now      func() time.Time
+	key      ed25519.PrivateKey
+	ca       string // PEM, once it was seen
 }
 
 // NewServer makes a Server with a key of its own: it dies with this program.
@@ -51,20 +51,20 @@ const helloTime = 20 * time.Second
 func (s *Server) Hello(ctx context.Context, h wire.BootHello) (*wire.BootReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTime)
 	defer cancel()
-	h.Protocol, h.Version, h.Boot, h.Key = wire.BootProtocol, s.Version, s.Boot, s.Key()
+	h.Protocol, h.Version, h.Boot, h.Key = wire.BootProtocol, s.Version, s.Settings.Boot, s.Key()
 	body, err := json.Marshal(&h)
 	if err != nil {
 		return nil, muster.Errorf(muster.EInternal, "the hello cannot be written").Wrap(err)
 	}
-	conn, err := dialPinned(ctx, s.Settings.Server, s.Authority, s.Now)
+	conn, err := dialPinned(ctx, s.Settings.Server, s.Settings.Authority, s.Now)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	state := conn.ConnectionState()
-	s.ca = authorityPEM(state, s.Authority)
+	s.ca = authorityPEM(state, s.Settings.Authority)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Settings.Server+wire.BootPath, bytes.NewReader(body))
 	if err != nil {
 		return nil, muster.Errorf(muster.EInvalid, "the server's address is not one").Wrap(err)
@@ -123,16 +123,16 @@ func refusal(status int, body []byte) error {
 }
 
 func codeOf(status int) muster.Code {
-	switch {
-	case status == http.StatusUnauthorized:
+	switch status {
+	case http.StatusUnauthorized:
 		return muster.EUnauth
-	case status == http.StatusForbidden:
+	case http.StatusForbidden:
 		return muster.EForbidden
-	case status == http.StatusNotFound:
+	case http.StatusNotFound:
 		return muster.ENotFound
-	case status == http.StatusConflict || status == http.StatusGone:
+	case http.StatusConflict, http.StatusGone:
 		return muster.EConflict
-	case status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		return muster.EInvalid
 	}
 	return muster.EUnavailable

@@ -148,7 +148,7 @@ func (m *memoryRoot) Fetch(ctx context.Context, f *wire.BootFiles) error {
 	}
 	fetch := &Fetcher{File: f.Root, Into: file, Clock: m.clock, Say: m.say}
 	for _, s := range servers {
-		fetch.Sources = append(fetch.Sources, newWeb(s, f.Key, m.server.Authority, m.server.Now))
+		fetch.Sources = append(fetch.Sources, newWeb(s, f.Key, m.server.Settings.Authority, m.server.Now))
 	}
 	if err := m.watched(ctx, fetch); err != nil {
 		_ = file.Close()
@@ -184,7 +184,7 @@ func (m *memoryRoot) Mount(o *wire.BootOrder) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err

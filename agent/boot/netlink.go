@@ -72,7 +72,7 @@ func (Links) Lease(ctx context.Context, name string) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	got, err := c.Request(ctx,
 		dhcpv4.WithOption(dhcpv4.OptClassIdentifier(userClass)),
 		dhcpv4.WithRequestedOptions(dhcpv4.OptionSubnetMask, dhcpv4.OptionRouter, dhcpv4.OptionInterfaceMTU))
@@ -131,7 +131,7 @@ func addresses(dev netlink.Link, p netip.Prefix, gateway netip.Addr, everywhere 
 		return fmt.Errorf("set the address %s: %w", p, err)
 	}
 	for _, o := range old {
-		if !o.IPNet.IP.Equal(want.IP) {
+		if !o.IP.Equal(want.IP) {
 			if err := netlink.AddrDel(dev, &o); err != nil {
 				return fmt.Errorf("remove the address %s: %w", o.IPNet, err)
 			}
