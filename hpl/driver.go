@@ -42,6 +42,10 @@ const (
 	choiceShare = 0.3
 )
 
+// longestFirst is the longest launch that only says how fast it is: a tenth of the
+// budget at most.
+const longestFirst = 20 * time.Second
+
 // leastChoice is the least order at which settings are compared. Below it a launch
 // is over before it says anything, and the first setting is as good as any.
 const leastChoice = 2 * common
@@ -50,13 +54,18 @@ const leastChoice = 2 * common
 // more.
 const longestChoice = 2 * time.Minute
 
-// mostShrinks is how often a size that fails is tried smaller.
-const mostShrinks = 2
+// mostShrinks is how often a size that fails is tried smaller, mostGrowths how often
+// one that is over too soon is tried larger.
+const (
+	mostShrinks = 2
+	mostGrowths = 2
+)
 
 // Next is the launch to make after those that were made, in their order. It is
 // false when there is no more to do: everything was measured, time is over, or
 // nothing works. No launch is begun that is expected to end after the budget.
 func (d *Driver) Next(done []Outcome) (Run, bool) {
+	d = d.learned(done)
 	begin := d.site.settings()[0]
 	first, ok := d.first(begin, done)
 	if first != nil || !ok {
@@ -67,6 +76,23 @@ func (d *Driver) Next(done []Outcome) (Run, bool) {
 		return d.within(next, done)
 	}
 	return d.within(d.figure(chosen, done), done)
+}
+
+// learned knows how long launches take beside what they solve, from the first ones:
+// what follows from it must not change while settings are compared, and figures made.
+func (d *Driver) learned(done []Outcome) *Driver {
+	start, known := time.Duration(0), false
+	for _, o := range done {
+		if beside := o.Took - seconds(o.Solution.Seconds); o.Part == First && !o.failed() && o.Solution.Seconds > 0 && beside > 0 {
+			start, known = max(start, beside), true
+		}
+	}
+	if !known {
+		return d
+	}
+	out := *d
+	out.site.Start = start
+	return &out
 }
 
 // within gives a run its limit, if there is one and time for it.
@@ -100,22 +126,38 @@ func (d *Driver) guess() float64 {
 }
 
 // first finds out how fast it is, in a small and, if that fails, in a smaller
-// launch. Without a run it is done; it is false if nothing worked.
+// launch. What was over much sooner than it may be says too little: a larger one
+// follows, of an order that takes as long at that rate. Without a run it is done; it is
+// false if nothing worked.
 func (d *Driver) first(at muster.HPLSetting, done []Outcome) (*Run, bool) {
 	most := max(time.Duration(firstShare*float64(d.site.Budget)), d.site.Start+time.Second)
-	n := min(d.site.lasts(at, d.guess(), most), d.site.fits(at))
-	n = max(min(n, 40*common), at.NB)
+	largest := max(min(d.site.fits(at), 40*common), at.NB)
+	rate := d.guess()
+	n := max(min(d.site.lasts(at, rate, most), largest), at.NB)
+	shrunk, grown := 0, 0
 	for try := 0; ; try++ {
-		if len(done) <= try || done[try].Part != First {
-			return d.run(First, at, n, d.guess()), true
+		switch {
+		case len(done) > try && done[try].Part != First:
+			return nil, true // what it showed was enough to go on
+		case len(done) <= try:
+			return d.run(First, at, n, rate), true
 		}
-		if !done[try].failed() {
-			return nil, true
-		}
-		if try == mostShrinks {
+		switch o := done[try]; {
+		case !o.failed():
+			longer := min(d.site.lasts(at, o.Solution.Rate, max(most, min(d.site.Budget/10, longestFirst))), largest)
+			if shrunk > 0 || grown == mostGrowths || 4*longer < 5*o.N {
+				return nil, true
+			}
+			n, rate = longer, o.Solution.Rate
+			grown++
+		case grown > 0:
+			return nil, true // the smaller one worked, and tells
+		case shrunk == mostShrinks:
 			return nil, false
+		default:
+			n = max(n/2/at.NB*at.NB, at.NB)
+			shrunk++
 		}
-		n = max(n/2/at.NB*at.NB, at.NB)
 	}
 }
 
