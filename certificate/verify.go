@@ -78,7 +78,7 @@ func authentic(envelope []byte, keys Ring) (Signed, error) {
 
 func inForce(c muster.Certificate, now time.Time, known Successors) error {
 	if now.Add(Skew).Before(c.Made) {
-		return fail(NotYetValid, "check the clock of this computer", "%s is not valid yet: it was made on %s, and it is %s", title(c), stamp(c.Made), stamp(now))
+		return fail(NotYetValid, "look at the time that was given, or at the clock of this computer", "%s is not valid yet: it was made on %s, and it is %s", title(c), stamp(c.Made), stamp(now))
 	}
 	if !now.Before(c.Expires) {
 		return fail(Expired, "a new measurement gives a new one; what it says was so until then", "%s expired on %s", title(c), stamp(c.Expires))

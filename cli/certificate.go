@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -310,7 +311,12 @@ func (a *app) readUpTo(name string, most int64, what string) ([]byte, error) {
 }
 
 func cannotRead(name, what string, err error) error {
-	return muster.Errorf(muster.EInvalid, "cannot read %s", name).WithHint("give the path of %s", what).Wrap(err)
+	why := ""
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		why = ": " + path.Err.Error()
+	}
+	return muster.Errorf(muster.EInvalid, "cannot read %s%s", name, why).WithHint("give the path of %s", what).Wrap(err)
 }
 
 // inFile puts the name of a file before what is wrong with it.

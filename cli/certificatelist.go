@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,6 +102,9 @@ func certificateOf(ctx context.Context, k *client.Client, args []string) (muster
 		return "", err
 	}
 	if len(list) == 0 {
+		if c, err := k.Cluster(ctx, args[0]); err == nil && len(args) > 1 && !slices.ContainsFunc(c.Nodes, func(n wire.Node) bool { return n.Name == args[1] }) {
+			return "", muster.Errorf(muster.ENotFound, "cluster %s has no node %q", args[0], args[1]).WithHint("see 'muster show %s'", args[0])
+		}
 		return "", muster.Errorf(muster.ENotFound, "%s has no certificate", what).WithHint("measure it: muster certificate run %s", args[0])
 	}
 	return list[0].ID, nil
