@@ -306,6 +306,7 @@ func TestCompare(t *testing.T) {
 	// Classes by machines.
 	w.run("compare", "class:standard", "cfd", "--metric", "dgemm", "--across", "processor").want(t, 0, "Ranks over machines|too few", "standard +class")
 	w.run("compare", "cfd").want(t, 2, "B is missing")
+	w.run("compare", "cfd", "cfd").want(t, 2, "cfd and cfd are the same")
 	w.run("compare", "cfd", "nothing").want(t, 3, "there is no cluster, machine or class")
 	w.run("compare", "cfd", "wind", "--metric", "nothing").want(t, 3, "no metric in common", "--metric away")
 	w.run(append([]string{"compare"}, strings.Fields(strings.Repeat("cfd ", 9))...)...).want(t, 2, "9 were given")

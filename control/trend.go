@@ -50,6 +50,9 @@ func (s *Service) Compare(ctx context.Context, who muster.Actor, q wire.CompareQ
 	if err != nil {
 		return wire.Comparison{}, err
 	}
+	if err := distinct(sides); err != nil {
+		return wire.Comparison{}, err
+	}
 	out, err := trend.Compare(sides, rules)
 	if err != nil {
 		return out, err
@@ -65,6 +68,33 @@ func noMetricHint(metric string) string {
 		return "leave --metric away to see which there are"
 	}
 	return "compare what was measured alike: certificates of nodes with certificates of nodes"
+}
+
+// distinct refuses to compare something with itself, of which no test could tell
+// anything, and takes from classes what is of the others beside them.
+func distinct(sides []trend.Side) error {
+	in := func(c muster.Certificate, list []muster.Certificate) bool {
+		return slices.ContainsFunc(list, func(o muster.Certificate) bool { return o.ID == c.ID })
+	}
+	for i := range sides {
+		for j := range sides {
+			a, b := &sides[i], sides[j]
+			switch {
+			case i == j:
+			case a.As.Kind == ofClass && b.As.Kind != ofClass:
+				rest := slices.DeleteFunc(slices.Clone(a.Certificates), func(c muster.Certificate) bool { return in(c, b.Certificates) })
+				if len(rest) == 0 {
+					return muster.Errorf(muster.EConflict, "class %s has no other machines than those of %s", a.As.Class, b.As.Name).
+						WithHint("compare when others of the class were measured")
+				}
+				a.Certificates = rest
+			case i < j && !slices.ContainsFunc(a.Certificates, func(c muster.Certificate) bool { return !in(c, b.Certificates) }):
+				return muster.Errorf(muster.EInvalid, "%s and %s are the same, or one is a part of the other", a.As.Name, b.As.Name).
+					WithHint("compare with another, or with an earlier certificate: see 'muster certificate list --all'")
+			}
+		}
+	}
+	return nil
 }
 
 // newestOf are the certificates by which something is compared.
