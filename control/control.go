@@ -105,6 +105,9 @@ type Config struct {
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
 	// and what is left is for giving back. Nil: there is always room.
 	Room func() error
+	// HomeFree is how many bytes are free where homes lie; -1 if nobody knows. Nil:
+	// nobody does.
+	HomeFree func() int64
 	// Series is what was measured over time. Nil: nothing is kept.
 	Series *series.Store
 	// SigningKeys are the public keys that sign and signed certificates. Nil:
@@ -145,6 +148,9 @@ func New(c Config) *Service {
 	}
 	if c.Changed == nil {
 		c.Changed = func(muster.ClusterID) {}
+	}
+	if c.HomeFree == nil {
+		c.HomeFree = func() int64 { return -1 }
 	}
 	if c.Room == nil {
 		c.Room = func() error { return nil }

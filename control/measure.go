@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -75,6 +76,9 @@ func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Act
 		return err
 	}
 	nodes := muster.ToMeasure(all, names)
+	if err := s.holds(tx, nodes, files); err != nil {
+		return err
+	}
 	if err := s.mayMeasure(*c, all, nodes, r.Force); err != nil {
 		return err
 	}
@@ -131,6 +135,30 @@ func filesToWrite(r wire.MeasureRequest, level muster.Validation) (int64, error)
 		return 0, muster.Errorf(muster.EInvalid, "files cannot be %.40q", r.Files).WithHint("write a size from 1MiB to 1PiB, such as 64GiB, or memory")
 	}
 	return n, nil
+}
+
+// holds tells whether what is to be written to files fits where homes lie, with a fifth
+// of what is free left to others.
+func (s *Service) holds(tx *store.Tx, nodes []muster.Node, files int64) error {
+	free := s.HomeFree()
+	if free < 0 || files == 0 {
+		return nil
+	}
+	if files == muster.FilesBeyondMemory {
+		files = 0
+		for _, n := range nodes {
+			m, err := tx.Machine(n.Machine)
+			if err != nil {
+				return err
+			}
+			files += m.Facts.Memory + m.Facts.Memory/10
+		}
+	}
+	if most := free / 5 * 4; files > most {
+		return muster.Errorf(muster.EInvalid, "files of %.1f GiB do not fit: %.1f GiB are free where homes lie", float64(files)/(1<<30), float64(free)/(1<<30)).
+			WithHint("write at most %.0f GiB to files", math.Floor(float64(most)/(1<<30)))
+	}
+	return nil
 }
 
 // namesToMeasure reads the set of nodes of a request; none: all of them.

@@ -23,6 +23,7 @@ func (s *Server) openControl() {
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
 		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
 		Room:        s.state.room,
+		HomeFree:    s.state.homeFree,
 		Series:      s.series,
 		Figures:     s.figures,
 		SigningKeys: func() []muster.SigningKey { return s.signing.Ring().Keys },

@@ -70,5 +70,14 @@ func (s *state) room() error {
 	return nil
 }
 
+// homeFree is how many bytes are free where homes lie; -1 if nobody knows.
+func (s *state) homeFree() int64 {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(s.path("volumes"), &fs); err != nil {
+		return -1
+	}
+	return int64(fs.Bavail) * fs.Bsize
+}
+
 // close gives the directory free. The kernel does it too when we are killed.
 func (s *state) close() error { return s.lock.Close() }
