@@ -158,20 +158,36 @@ func (l *Lab) machineUp(ctx context.Context, m machine.Config, program string, w
 	if err := m.Write(dir); err != nil {
 		return err
 	}
-	p, err := process.Find(machine.Record(dir))
-	if errors.Is(err, os.ErrNotExist) {
-		p, err = process.Start(ctx, process.Spec{Args: []string{program, MachineArgument, dir}, Log: machine.Log(dir),
+	start := func() (*process.Process, error) {
+		return process.Start(ctx, process.Spec{Args: []string{program, MachineArgument, dir}, Log: machine.Log(dir),
 			Record: machine.Record(dir), Lab: l.id, In: wires.Do})
+	}
+	p, err := process.Find(machine.Record(dir))
+	// One that is there and does not answer comes up, or goes down: somebody else told
+	// it to, and was killed himself.
+	found := err == nil
+	if errors.Is(err, os.ErrNotExist) {
+		p, err = start()
 	}
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer func() { p.Close() }()
 	for end := time.After(startMachine); ; {
 		if _, err := machine.Ask(ctx, dir, machine.Request{Do: machine.DoStatus}); err == nil {
 			return nil
 		}
-		if !p.Alive() {
+		switch {
+		case p.Alive():
+		case found:
+			found = false
+			next, err := start()
+			if err != nil {
+				return err
+			}
+			p.Close()
+			p = next
+		default:
 			return muster.Errorf(muster.EUnavailable, "the process of %s ended at once", m.Name).WithHint("see %s", machine.Log(dir))
 		}
 		select {

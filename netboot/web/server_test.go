@@ -321,6 +321,7 @@ func TestTooManyConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { c.Close() }) // kept until then: what nobody holds is closed
 		return c
 	}
 	lives := func(c net.Conn) bool {
