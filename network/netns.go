@@ -21,7 +21,7 @@ func openNetns(name string, create bool) (*os.File, error) {
 	if err == nil || !create {
 		return f, err
 	}
-	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+	if err := prepareNetnsDir(); err != nil {
 		return nil, err
 	}
 	// A file that is no namespace is what a crash between the two steps below
@@ -49,6 +49,33 @@ func openNetns(name string, create bool) (*os.File, error) {
 		return nil, err
 	}
 	return openNS(path)
+}
+
+// prepareNetnsDir makes the directory of names, as a mount of itself that all mount
+// namespaces share. `ip netns add` does the same where it was not done yet: a namespace
+// that had its name before that would be covered, and could not be removed any more.
+func prepareNetnsDir() error {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.Open(netnsDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil { // as ip does
+		return err
+	}
+	err = unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if errors.Is(err, unix.EINVAL) { // it is no mount yet
+		if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("prepare %s: %w", netnsDir, err)
+	}
+	return nil
 }
 
 // openNS opens path and checks that it is a namespace.
