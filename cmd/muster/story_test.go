@@ -138,6 +138,12 @@ func params(bin string, files []string, images string) testscript.Params {
 			s := &server{bin: bin, state: state}
 			env.Values["server"] = s
 			env.Defer(s.destroy)
+			rack := filepath.Join(env.WorkDir, "rack")
+			env.Defer(func() { // what a story that failed leaves of its lab
+				if _, err := os.Stat(rack); err == nil {
+					_ = exec.Command(filepath.Join(bin, "muster"), "lab", "down", "--dir", rack).Run()
+				}
+			})
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
