@@ -344,9 +344,9 @@ func exportName(c muster.Certificate) string {
 
 // free tells whether a file may be written: nothing else is there.
 func free(path string, body []byte, replace bool) error {
-	have, err := os.ReadFile(path)
-	if err != nil || replace || bytes.Equal(have, body) {
-		return nil // what cannot be read will tell why it cannot be written
+	// What cannot be read will tell why it cannot be written.
+	if have, err := os.ReadFile(path); replace || err != nil || bytes.Equal(have, body) {
+		return nil //nolint:nilerr // see above
 	}
 	return muster.Errorf(muster.EConflict, "there is another %s already", clean(path)).WithHint("give --to another place, or --replace to have it overwritten")
 }

@@ -57,7 +57,7 @@ func (l *Lab) stopMachines(ctx context.Context) {
 		g.Go(func() error {
 			p, err := process.Find(machine.Record(l.machineDir(e.Name())))
 			if err != nil {
-				return nil //nolint:nilerr // it does not run
+				return nil // it does not run
 			}
 			defer p.Close()
 			return p.Stop(ctx, 5*time.Second)

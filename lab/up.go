@@ -110,7 +110,7 @@ func (l *Lab) plugIn(ctx context.Context, c Config, list []machine.Config, told 
 	if err != nil {
 		return err
 	}
-	defer wires.Close()
+	defer func() { _ = wires.Close() }()
 	all := ports(list, c)
 	told.say("switch: %d ports", len(all))
 	s, err := vswitch.Start(ctx, vswitch.Config{Dir: l.switchDir(), Lab: l.id, In: wires.Do}, all...)
@@ -135,7 +135,7 @@ func (l *Lab) rackUp(ctx context.Context, list []machine.Config, program string,
 	if err != nil {
 		return err
 	}
-	defer wires.Close()
+	defer func() { _ = wires.Close() }()
 	told.say("machines: %d", len(list))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)

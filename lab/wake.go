@@ -66,7 +66,7 @@ func (l *Lab) server(f func() error) error {
 	if err != nil {
 		return err
 	}
-	defer ns.Close()
+	defer func() { _ = ns.Close() }()
 	return ns.Do(f)
 }
 
@@ -81,7 +81,7 @@ func (l *Lab) Enter() error {
 	if err != nil {
 		return muster.Errorf(muster.EUnavailable, "the lab in %s has no network", l.dir).WithHint("run 'muster lab up' again: it starts what is missing").Wrap(err)
 	}
-	defer ns.Close()
+	defer func() { _ = ns.Close() }()
 	return unix.Setns(int(ns.File().Fd()), unix.CLONE_NEWNET)
 }
 

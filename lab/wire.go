@@ -28,12 +28,12 @@ func (l *Lab) wiring(c Config, list []machine.Config) error {
 	if err != nil {
 		return err
 	}
-	defer wires.Close()
+	defer func() { _ = wires.Close() }()
 	house, err := network.OpenNamespace(l.Namespace(), true)
 	if err != nil {
 		return err
 	}
-	defer house.Close()
+	defer func() { _ = house.Close() }()
 	if err := wires.Do(func() error { return mute(list) }); err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func dropLinks(name string) error {
 	if err != nil {
 		return err
 	}
-	defer ns.Close()
+	defer func() { _ = ns.Close() }()
 	h, err := ns.Handle()
 	if err != nil {
 		return err

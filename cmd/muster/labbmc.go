@@ -26,7 +26,7 @@ func openController(_ context.Context, _ string, c machine.Config, chassis machi
 	if err != nil {
 		return nil, err
 	}
-	defer house.Close()
+	defer func() { _ = house.Close() }()
 	out := &labBMC{}
 	err = house.Do(func() (err error) {
 		out.BMC, err = bmc.Start(bmc.Config{Chassis: labChassis{chassis}, User: c.Account, Password: strings.TrimSpace(string(secret)), Serial: c.Serial,

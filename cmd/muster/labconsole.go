@@ -89,7 +89,7 @@ func following(ctx context.Context, to io.Writer, path string) error {
 		}
 		if f != nil {
 			if _, err := io.Copy(to, f); err != nil {
-				return nil //nolint:nilerr // who reads has gone
+				return nil // who reads has gone
 			}
 			if held, err := f.Stat(); err == nil {
 				if now, err := os.Stat(path); err == nil && !os.SameFile(held, now) {

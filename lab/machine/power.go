@@ -18,7 +18,7 @@ func (m *Machine) on(ctx context.Context, cause string) error {
 	}
 	m.rouse()
 	if err := m.start(ctx); err != nil {
-		m.cutPower()
+		_ = m.cutPower() // of what did start
 		m.rest(ctx)
 		return muster.Errorf(muster.EInternal, "%s does not start: %v", m.config.Name, err).WithHint("see %s", Log(m.dir)).Wrap(err)
 	}

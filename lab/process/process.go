@@ -37,7 +37,7 @@ func Find(path string) (*Process, error) {
 	}
 	r, err := parseRecord(b)
 	if err != nil || r.Boot != bootID() {
-		return nil, os.ErrNotExist //nolint:nilerr // half a record is none: nothing can be told from it
+		return nil, os.ErrNotExist // half a record is none: nothing can be told from it
 	}
 	p, err := open(r.PID)
 	if err != nil {

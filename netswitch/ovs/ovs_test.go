@@ -213,7 +213,7 @@ func TestOneLockIsNotClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := func() bool {
-		ports, err := r.Switch.Ports(t.Context(), p)
+		ports, err := r.Ports(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}

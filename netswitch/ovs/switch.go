@@ -2,6 +2,7 @@ package ovs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -262,7 +263,7 @@ func (s *Switch) run(ctx context.Context, program string, args ...string) (strin
 	cmd.Stderr = &problem
 	out, err := cmd.Output()
 	if err != nil {
-		if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return "", ctx.Err()
 		}
 		return "", muster.Errorf(muster.EUnavailable, "the switch in %s does not answer", s.c.Dir).

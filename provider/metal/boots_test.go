@@ -373,7 +373,7 @@ func TestStorm(t *testing.T) {
 	ahead := 0
 	for _, id := range s.on {
 		var i int
-		fmt.Sscanf(string(id), "n%d", &i) //nolint:errcheck // our own names
+		fmt.Sscanf(string(id), "n%d", &i)
 		if r := machines[i].Rack; id < last[r] {
 			ahead++ // they are let go in order, and switched on beside each other
 		} else {

@@ -69,7 +69,7 @@ func (d directory) Holds(mac netboot.MAC) bool {
 // Boot says what the number of a boot means.
 func (d directory) Boot(number string) (netboot.Boot, bool) {
 	d.b.mu.Lock()
-	m, err := book{d.b}.of(number)
+	m, err := book(d).of(number)
 	if err != nil || m.rec.Step == StepQueued || m.rec.Step.over() {
 		d.b.mu.Unlock()
 		return netboot.Boot{}, false
