@@ -99,6 +99,9 @@ func detectTable(t *testing.T, by map[string][]detectRun) string {
 	} {
 		runs := by[fault.code]
 		share := func(ok func(detectRun) bool) string {
+			if len(runs) == 0 {
+				return "-"
+			}
 			k := 0
 			for _, r := range runs {
 				if ok(r) {
