@@ -199,6 +199,18 @@ func TestCertificateExport(t *testing.T) {
 	w.run("certificate", "show", "cdf").want(t, 3, "did you mean .?cfd")
 	w.run("__complete", "certificate", "show", "pc").want(t, 0, string(id))
 	w.run("__complete", "certificate", "export", "cfd", "n").want(t, 0, "n01\nn02")
+	// The server knows of a newer one; who has only the files does not.
+	l.measure(cfd, time.Now(), func(node int, c *muster.Certificate) {
+		if node < 0 {
+			c.Supersedes = []muster.CertificateID{id}
+		}
+	})
+	w.run("certificate", "verify", dir).want(t, 4, string(id)+".* was superseded by pc-", "use the new one")
+	keys := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(keys, []byte(w.run("certificate", "key", "show", "-o", "json").want(t, 0).out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.run("certificate", "verify", dir, "--key", keys).want(t, 0, "valid")
 }
 
 func TestHistory(t *testing.T) {

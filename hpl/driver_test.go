@@ -163,7 +163,8 @@ func TestDriverChooses(t *testing.T) {
 		if r.N > 10000 {
 			rate *= 1.3
 		}
-		done = append(done, hpl.Outcome{Run: r, Took: r.Expected, Solution: hpl.Solution{N: r.N, NB: r.NB, P: r.P, Q: r.Q, Rate: rate}})
+		done = append(done, hpl.Outcome{Run: r, Took: r.Expected, Solution: hpl.Solution{N: r.N, NB: r.NB, P: r.P, Q: r.Q, Rate: rate},
+			Conditions: muster.Circumstances{MPI: "Open MPI", Pinning: "0"}})
 	}
 	if want := map[hpl.Part]int{hpl.First: 1, hpl.Split: 3, hpl.Grid: 1, hpl.Block: 3, hpl.Figure: 6}; !reflect.DeepEqual(count, want) {
 		t.Errorf("got %v, want %v", count, want)
@@ -171,6 +172,9 @@ func TestDriverChooses(t *testing.T) {
 	res, err := d.Summary(done, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if res.Conditions.MPI != "Open MPI" || res.Conditions.Pinning != "0" {
+		t.Errorf("what HPL said of its libraries is lost: %+v", res.Conditions)
 	}
 	if at := res.Setting; at.PerNode != 2 || at.Threads != 2 || at.P*at.Q != 8 || at.NB != 256 {
 		t.Errorf("chosen: %+v", at)

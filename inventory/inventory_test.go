@@ -129,10 +129,9 @@ machines:
 			got = append(got, p.Field+" "+p.Place+" "+p.Message+" "+p.Hint)
 		}
 		for _, w := range c.want {
-			parts := strings.SplitN(w, " ", 1)
 			found := false
 			for i, g := range got {
-				if matches(g, parts[0]) {
+				if matches(g, w) {
 					got, found = append(got[:i:i], got[i+1:]...), true
 					break
 				}

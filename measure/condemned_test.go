@@ -22,11 +22,12 @@ func TestCondemned(t *testing.T) {
 		caveats []muster.Caveat
 		want    string
 	}{
-		"slow":                {slow, nil, "slow"},
-		"slow once":           {doubted, nil, ""},
-		"another one is":      {other, nil, ""},
-		"slow, and disturbed": {slow, disturbed, ""},
-		"wrong":               {wrong, disturbed, "wrong"},
+		"slow":                     {slow, nil, "slow"},
+		"slow once":                {doubted, nil, ""},
+		"another one is":           {other, nil, ""},
+		"slow, and disturbed":      {slow, disturbed, ""},
+		"slow, and its users busy": {slow, []muster.Caveat{{Code: muster.CaveatBusy}}, ""},
+		"wrong":                    {wrong, disturbed, "wrong"},
 	} {
 		if got := condemned(muster.Certificate{Node: "n01", Findings: []muster.Finding{c.finding}, Caveats: c.caveats}); got != c.want {
 			t.Errorf("%s: condemned for %q", name, got)

@@ -344,9 +344,14 @@ func TestCaveatOfAWitness(t *testing.T) {
 		"shared":  {shared(), "outside of the node used 53 %"},
 		"stolen":  {wire.Meanwhile{Seconds: 6, Counts: wire.Counts{Cores: 2, User: 6, Steal: 2.4, Own: 6}}, "hypervisor gave 20 %"},
 		"nothing": {wire.Meanwhile{}, ""},
+		"its own": {func() wire.Meanwhile {
+			m := clean()
+			m.Processes = []wire.ProcessTime{{PID: 9, Name: "python3", Seconds: 2}}
+			return m
+		}(), "own process python3 used 49 %"},
 	} {
 		got, ok := validate.Witness{Meanwhile: []wire.Meanwhile{c.meanwhile}}.Caveat()
-		if ok != (c.want != "") || !strings.Contains(got.Text, c.want) || ok && got.Code != "disturbed" {
+		if ok != (c.want != "") || !strings.Contains(got.Text, c.want) || ok && got.Code != map[bool]string{true: "busy", false: "disturbed"}[name == "its own"] {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

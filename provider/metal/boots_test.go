@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -231,6 +233,7 @@ func TestRestart(t *testing.T) {
 	if err != nil || r.Order != nil || r.Wait == nil || r.Wait.NextMS == 0 {
 		t.Fatalf("after a restart it is told %+v, %v", r, err)
 	}
+	s.await(t, m.ID, metal.StepHeard)
 	start()
 	if got := s.state(m.ID).Number; got != number {
 		t.Errorf("the same order has another number: %s, not %s", got, number)
@@ -265,6 +268,34 @@ func TestRestart(t *testing.T) {
 	if got := s.boots.States(); len(got) != 0 {
 		t.Errorf("a machine that is not registered any more boots: %+v", got)
 	}
+}
+
+// A record that a full disk spoiled is forgotten, and its machine is started anew: no
+// other one is touched by it.
+func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
+	machines := registered(2)
+	s := newSite(t, machines, quick())
+	for _, m := range machines {
+		if err := s.boots.Start(t.Context(), m.ID, order(wire.BootDiscover, 1)); err != nil {
+			t.Fatal(err)
+		}
+		s.await(t, m.ID, metal.StepBooting)
+	}
+	s.stop()
+	for name, text := range map[string]string{"n0000.json": `{"machine":"n0000"}`, "n0009.json": `{`, "x.json.new": "half"} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.open(t, machines, quick())
+	if got := s.boots.States(); len(got) != 1 || got[0].Machine != "n0001" {
+		t.Errorf("%+v", got)
+	}
+	if err := s.boots.Start(t.Context(), "n0000", order(wire.BootDiscover, 1)); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, "n0000", metal.StepBooting)
 }
 
 // What goes wrong on the way is told, with what to look at.
