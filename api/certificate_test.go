@@ -70,7 +70,7 @@ func TestCertificateRoutes(t *testing.T) {
 		"/v1/certificates?since=x":                         `invalid`,
 		"/v1/certificates?kind=x":                          `invalid`,
 		"/v1/certificates/compare?of=cfd":                  `give two to 8`,
-		"/v1/certificates/compare?of=cfd&of=" + id:         `no metric in common`,
+		"/v1/certificates/compare?of=cfd&of=" + id:         `are the same, or one is a part of the other`,
 		"/v1/certificates/compare?of=a&of=b&across=colour": `cannot compare across`,
 		"/v1/certificates/history?of=" + id:                `is one certificate`,
 		"/v1/certificates/pc-2222222222":                   `not_found`,

@@ -161,7 +161,15 @@ func TestRouterSolicitation(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 107)
 	need(t, "rdisc6")
-	time.Sleep(2 * time.Second) // until the kernel is sure of its own addresses
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) { // until the kernel is sure of its own address
+		own := s.must("ip", "-6", "-o", "address", "show", "dev", s.wire, "scope", "link")
+		if own != "" && !strings.Contains(own, "tentative") {
+			break
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("no address of the link: %q", own)
+		}
+	}
 	began := time.Now()
 	out := s.must("rdisc6", "-1", "-r", "3", s.wire)
 	took := time.Since(began)
