@@ -86,6 +86,13 @@ func extractKernel(root, out string, m *muster.Image) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("extract the initrd: %w", err)
 	}
+	// They are beside the root file system now, which is kept in memory on a bare
+	// machine: there is no need for them twice.
+	for _, name := range []string{"vmlinuz-", "initrd.img-", "System.map-"} {
+		if err := in.Remove("boot/" + name + m.Kernel); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("extract the kernel: %w", err)
+		}
+	}
 	modules := "usr/lib/modules/" + m.Kernel
 	if err := tarModules(in, modules, filepath.Join(out, "modules.tar")); err != nil {
 		return fmt.Errorf("extract the modules: %w", err)
