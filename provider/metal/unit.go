@@ -24,7 +24,7 @@ type unit struct {
 	readAt  time.Time
 	lookErr error
 	failing time.Time // since when looks fail
-	looking bool
+	looking chan struct{} // closed when the look under way is over; nil: there is none
 	// fault is why the last thing it was to do was not done.
 	fault error
 	// cut: its ports are closed and nobody can tell whether it is off.
@@ -80,7 +80,6 @@ func (u *unit) facts(now time.Time) (muster.Facts, bool) {
 func (u *unit) look(r power.Reading, err error, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.looking = false
 	if err != nil {
 		u.lookErr = err
 		if u.failing.IsZero() {

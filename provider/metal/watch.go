@@ -3,7 +3,6 @@ package metal
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -21,8 +20,6 @@ const (
 	// lookWait how long he waits for another.
 	lookFresh = time.Second
 	lookWait  = 4 * time.Second
-	// looksAtOnce bounds looks under way: a controller that does not answer takes long.
-	looksAtOnce = 256
 	syncEvery   = 30 * time.Second
 )
 
@@ -59,33 +56,43 @@ func (p *Provider) lookAt(u *unit, now time.Time) {
 		every = lookActive
 	}
 	u.mu.Lock()
-	due := !u.looking && now.Sub(u.readAt) >= every && (u.failing.IsZero() || now.Sub(u.failing)%every < 2*time.Second)
-	if due {
-		u.looking = true
-	}
+	due := u.looking == nil && now.Sub(u.readAt) >= every && (u.failing.IsZero() || now.Sub(u.failing)%every < 2*time.Second)
 	u.mu.Unlock()
 	if due {
-		p.jobs.Go(func() { p.look(p.ctx, u) })
+		p.begin(u)
 	}
+}
+
+// begin begins a look at a machine, unless one is under way, and returns what is closed
+// when it is over.
+func (p *Provider) begin(u *unit) <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.looking == nil {
+		done := make(chan struct{})
+		u.looking = done
+		p.jobs.Go(func() {
+			p.look(p.ctx, u)
+			u.mu.Lock()
+			u.looking = nil
+			u.mu.Unlock()
+			close(done)
+		})
+	}
+	return u.looking
 }
 
 // look looks at a machine's power.
 func (p *Provider) look(ctx context.Context, u *unit) {
 	begun := p.o.Clock.Now()
 	r, err := p.o.Power.State(ctx, p.target(u.registration(), ""))
-	if ctx.Err() != nil && err != nil {
-		u.mu.Lock()
-		u.looking = false
-		u.mu.Unlock()
+	if err != nil && ctx.Err() != nil {
 		return
 	}
 	u.mu.Lock()
 	old := u.readAt.After(begun) // an order was carried out meanwhile: that is newer
 	u.mu.Unlock()
 	if old {
-		u.mu.Lock()
-		u.looking = false
-		u.mu.Unlock()
 		return
 	}
 	news := u.look(r, err, p.o.Clock.Now())
@@ -119,35 +126,28 @@ func (p *Provider) Observe(ctx context.Context, ids []muster.MachineID) ([]provi
 	return out, nil
 }
 
-// lookNow looks at machines and waits a while for that.
+// lookNow looks at machines and waits a while for that. Control bounds how many
+// controllers are spoken to at once.
 func (p *Provider) lookNow(ctx context.Context, units []*unit) {
 	now := p.o.Clock.Now()
-	var all sync.WaitGroup
-	slots := make(chan struct{}, looksAtOnce)
+	limit := p.o.Clock.After(lookWait)
+	var under []<-chan struct{}
 	for _, u := range units {
 		u.mu.Lock()
-		fresh := now.Sub(u.readAt) < lookFresh || u.looking
-		if !fresh {
-			u.looking = true
-		}
+		fresh := !u.readAt.IsZero() && now.Sub(u.readAt) < lookFresh
 		u.mu.Unlock()
-		if fresh {
-			continue
+		if !fresh {
+			under = append(under, p.begin(u))
 		}
-		all.Add(1)
-		p.jobs.Go(func() {
-			defer all.Done()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			p.look(p.ctx, u)
-		})
 	}
-	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	case <-p.o.Clock.After(lookWait):
+	for _, done := range under {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		case <-limit:
+			return
+		}
 	}
 }
 
