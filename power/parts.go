@@ -49,6 +49,9 @@ type Link struct {
 	// Closed: the port was shut on this side, so that no link says nothing
 	// about the machine.
 	Closed bool
+	// Unknown: nobody knows which port is the machine's, so that no link says
+	// nothing either.
+	Unknown bool
 }
 
 // Ear tells when a machine was last heard, by any way that reaches this
