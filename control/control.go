@@ -133,6 +133,8 @@ type Service struct {
 	cores     coreCount
 	// tried is when idle machines were last given to a measuring. Of MeasureIdle.
 	tried map[muster.MachineID]time.Time
+	// shown bounds how often another TPM of a machine is written down.
+	shown seldom
 }
 
 // New makes a service.

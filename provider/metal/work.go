@@ -57,6 +57,7 @@ func (p *Provider) work(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 	if err != nil {
 		return err
 	}
+	u.stay()
 	return p.boots.Start(ctx, u.id, Order{Kind: kind, Attempt: attempt, For: "site", Payload: payload})
 }
 
