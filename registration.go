@@ -43,6 +43,7 @@ type Registration struct {
 	Added          time.Time `json:"added,omitzero"`
 	By             string    `json:"by,omitempty"`      // who added it; "" where it came by itself
 	Seen           time.Time `json:"seen,omitzero"`     // when it booted last
+	Asked          time.Time `json:"asked,omitzero"`    // when it was asked to tell its facts anew
 	Changed        []string  `json:"changed,omitempty"` // what differed from the facts before, in words
 }
 
