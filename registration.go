@@ -51,6 +51,8 @@ type Registration struct {
 	By       string    `json:"by,omitempty"`    // who added it; "" where it came by itself
 	Seen     time.Time `json:"seen,omitzero"`   // when it booted last, to the hour
 	Trust    Trust     `json:"trust,omitempty"` // how far it was believed then
+	// Remark says why it waits although a rule would take it in; "" otherwise.
+	Remark string `json:"remark,omitempty"`
 	// Asked is when an administrator asked that it tells anew what it is made of. It
 	// is done when it is Seen after that.
 	Asked time.Time `json:"asked,omitzero"`

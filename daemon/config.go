@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/approval"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/validate"
 )
@@ -47,6 +48,9 @@ type Config struct {
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it
 	// likes.
 	MaxWalltime time.Duration
+	// Approval are the rules by which bare machines that come by themselves are taken
+	// in. Nil: all of them wait for an administrator.
+	Approval approval.Rules
 	// Agent is the agent program that is put into machines. Empty: the file
 	// muster-agent beside this program.
 	Agent string

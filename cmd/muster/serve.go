@@ -25,6 +25,7 @@ func serveCommand(version string) *cobra.Command {
 		validate       string
 		promises       string
 		idle           string
+		approve        string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -51,6 +52,10 @@ muster.sock in there.`,
 					return err
 				}
 				c.Local = append(c.Local, s)
+			}
+			var err error
+			if c.Approval, err = approvalRules(approve); err != nil {
+				return err
 			}
 			for _, e := range egress {
 				switch p := muster.Egress(e); p {
@@ -84,7 +89,6 @@ muster.sock in there.`,
 			if err := keepHomes(&c, retain); err != nil {
 				return err
 			}
-			var err error
 			if c.Promises, err = readPromises(promises); err != nil {
 				return err
 			}
@@ -111,6 +115,7 @@ muster.sock in there.`,
 	f.StringVar(&validate, "validate", "", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
 	f.StringVar(&idle, "measure-idle", "7d", "after how long a machine that nobody uses is measured again; 0: never")
 	f.StringVar(&promises, "promises", "", "file with the figures that the site promises of its machines: see docs/certificate.md")
+	f.StringVar(&approve, "approve", "", "file with rules by which bare machines that come by themselves are approved or forbidden (default: all of them wait for an administrator)")
 	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")
