@@ -140,16 +140,6 @@ func (b *Boots) forget(ctx context.Context, id muster.MachineID, so func(*record
 	return nil
 }
 
-// Hold says whether a machine's node is up: then its address stays its own, whatever
-// the clock says.
-func (b *Boots) Hold(id muster.MachineID, up bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if m := b.machines[id]; m != nil {
-		m.holds = up
-	}
-}
-
 // enter takes the one place in which a machine's record is changed.
 func (b *Boots) enter(ctx context.Context, id muster.MachineID) (*machine, error) {
 	b.mu.Lock()
