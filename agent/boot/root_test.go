@@ -11,6 +11,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"github.com/muster-hpc/muster/agent/units"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -43,7 +44,7 @@ func TestFill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{"etc/hostname": "n01\n", "etc/a/b": "c", agentPath: "agent", "usr/lib/systemd/system/muster-agent.service": agentUnit} {
+	for name, want := range map[string]string{"etc/hostname": "n01\n", "etc/a/b": "c", units.Agent: "agent", "usr/lib/systemd/system/muster-agent.service": whole().Files()["usr/lib/systemd/system/muster-agent.service"]} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v", name, b, err)
 		}

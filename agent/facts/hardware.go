@@ -77,8 +77,8 @@ func kib(s string) int64 {
 	return n * unit
 }
 
-// disks lists what has a device behind it and stays when a hand is taken away.
-func (s Source) disks() []muster.Disk {
+// Disks lists what has a device behind it and stays when a hand is taken away.
+func (s Source) Disks() []muster.Disk {
 	dirs, err := os.ReadDir(s.path("sys/block"))
 	if err != nil {
 		return nil
