@@ -31,7 +31,7 @@ func TestFiles(t *testing.T) {
 		whole["usr/lib/systemd/system.conf.d/50-muster.conf"]:   "DefaultTimeoutStopSec=20s\n",
 		slice["usr/lib/systemd/system.conf.d/50-muster.conf"]:   "DefaultTimeoutStopSec=5s\nLogTarget=journal\n",
 		slice["usr/lib/systemd/journald.conf.d/50-muster.conf"]: "RuntimeMaxUse=32M\nAudit=no\n",
-		whole[target]: "Wants=muster-agent.service muster-scratch.service\n",
+		whole[target]:             "Wants=muster-agent.service muster-scratch.service\n",
 		whole[Folder+"/"+Scratch]: "\nExecStart=/usr/lib/muster/muster-agent scratch --order /etc/muster/scratch.json\n",
 	} {
 		if !strings.Contains(f, has) {
