@@ -335,6 +335,8 @@ func TestMachine(t *testing.T) {
 			t.Errorf("the server heard %+v", failure)
 		}
 	})
+	t.Run("cleans", func(t *testing.T) { l.cleans(t) })
+	t.Run("tests", func(t *testing.T) { l.tests(t) })
 	t.Run("another authority", func(t *testing.T) {
 		s := newSite(t, l, "b-authority1")
 		m := l.start(t, s, newAuthority(t).Fingerprint())

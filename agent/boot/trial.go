@@ -17,7 +17,7 @@ import (
 const (
 	coresTime = 3 * time.Second
 	// fillTime is for the first pass over the memory; the three others take as long.
-	fillTime  = 1500 * time.Millisecond
+	fillTime  = 2 * time.Second
 	diskTime  = 5 * time.Second
 	linkWait  = 15 * time.Second // until a card has agreed with its switch
 	diskReads = 500

@@ -52,6 +52,9 @@ func (c *Cleaner) Run(ctx context.Context, o *wire.CleanOrder) ([]muster.CleanSt
 	}
 	all.Wait()
 	for _, d := range have {
+		if d.Serial != "" && slices.ContainsFunc(o.Disks, func(x wire.CleanDisk) bool { return x.Serial == d.Serial }) {
+			continue // a step above says why not
+		}
 		steps = append(steps, muster.CleanStep{What: Title(d), Check: "not named by the order, not touched", OK: true})
 	}
 	if len(o.Disks) == 0 {
@@ -66,7 +69,7 @@ func (c *Cleaner) find(ctx context.Context, order []wire.CleanDisk) ([]muster.Di
 	for {
 		have := slices.Clone(c.Disks())
 		named := Match(order, slices.Clone(have))
-		missing := slices.IndexFunc(named, func(n Named) bool { return n.Disk == nil })
+		missing := slices.IndexFunc(named, func(n Named) bool { return n.Absent })
 		if missing < 0 || c.Clock.Now().Sub(began) >= c.Appear {
 			return have, named, nil
 		}

@@ -202,6 +202,12 @@ func TestCleanLate(t *testing.T) {
 	if err != nil || !steps[0].OK {
 		t.Errorf("%+v %v", steps, err)
 	}
+	// One of another size is not waited for.
+	c.Appear = time.Hour
+	steps, err = c.Run(t.Context(), &wire.CleanOrder{Disks: []wire.CleanDisk{{Serial: "A", Size: 1 << 31}}})
+	if err != nil || len(steps) != 1 || steps[0].OK {
+		t.Errorf("%+v %v", steps, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	d.written, d.calls = 0, nil

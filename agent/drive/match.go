@@ -16,6 +16,8 @@ type Named struct {
 	// Disk is the machine's; nil: none is, and Why tells people so.
 	Disk *muster.Disk
 	Why  string
+	// Absent: no disk looks like it. One may come yet.
+	Absent bool
 }
 
 // Title is what people call the disk.
@@ -66,7 +68,7 @@ func Match(order []wire.CleanDisk, have []muster.Disk) []Named {
 			case len(found) > len(alike):
 				out[j].Why = fmt.Sprintf("%d disks look like this one (%s): none of them was touched", len(found), names(have, found))
 			case n >= len(found):
-				out[j].Why = missing(order[j], have)
+				out[j].Why, out[j].Absent = missing(order[j], have)
 			default:
 				taken[found[n]] = true
 				out[j].Disk = &have[found[n]]
@@ -93,20 +95,20 @@ func is(o wire.CleanDisk, d muster.Disk) bool {
 	return precise(o) > 0 && o.Size == d.Size && (o.Serial == "" || o.Serial == d.Serial) && (o.Model == "" || o.Model == d.Model)
 }
 
-// missing tells why a named disk is not found.
-func missing(o wire.CleanDisk, have []muster.Disk) string {
+// missing tells why a named disk is not found, and whether nothing is like it.
+func missing(o wire.CleanDisk, have []muster.Disk) (why string, absent bool) {
 	for _, d := range have {
 		if o.Serial == "" || d.Serial != o.Serial {
 			continue
 		}
 		if d.Size != o.Size {
-			return fmt.Sprintf("%s has %d bytes, the order says %d: not touched", d.Name, d.Size, o.Size)
+			return fmt.Sprintf("%s has %d bytes, the order says %d: not touched", d.Name, d.Size, o.Size), false
 		}
 		if o.Model != "" && d.Model != o.Model {
-			return fmt.Sprintf("%s is a %q, the order says %q: not touched", d.Name, d.Model, o.Model)
+			return fmt.Sprintf("%s is a %q, the order says %q: not touched", d.Name, d.Model, o.Model), false
 		}
 	}
-	return fmt.Sprintf("this machine has no such disk of %d bytes", o.Size)
+	return fmt.Sprintf("this machine has no such disk of %d bytes", o.Size), true
 }
 
 func names(have []muster.Disk, which []int) string {

@@ -65,7 +65,7 @@ func TestMatchProperty(t *testing.T) {
 		}
 		taken := map[*muster.Disk]bool{}
 		for i, n := range Match(order, have) {
-			if n.Order != order[i] || (n.Disk == nil) == (n.Why == "") {
+			if n.Order != order[i] || (n.Disk == nil) == (n.Why == "") || n.Absent && n.Disk != nil {
 				t.Fatalf("%+v", n)
 			}
 			if n.Disk == nil {
