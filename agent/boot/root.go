@@ -157,6 +157,9 @@ func fill(root *os.Root, o *wire.BootOrder, agent io.Reader) error {
 	if err := put(root, "etc/hostname", []byte(o.Hostname+"\n"), 0o644); err != nil {
 		return fmt.Errorf("place the host's name: %w", err)
 	}
+	if err := leaveScratch(root, o.Scratch); err != nil {
+		return fmt.Errorf("place the list of scratch disks: %w", err)
+	}
 	for _, f := range o.Files {
 		if f.Owner != "" && f.Owner != "root" {
 			return fmt.Errorf("%s: only root owns files before the image runs", f.Path)
@@ -172,6 +175,22 @@ func fill(root *os.Root, o *wire.BootOrder, agent io.Reader) error {
 		}
 	}
 	return nil
+}
+
+// leaveScratch names the disks that the node may use, and takes away what an image
+// says of that: without the file no disk is touched.
+func leaveScratch(root *os.Root, disks []wire.CleanDisk) error {
+	if len(disks) == 0 {
+		if err := root.Remove(units.ScratchOrder); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	b, err := json.Marshal(disks)
+	if err != nil {
+		return err
+	}
+	return put(root, units.ScratchOrder, b, 0o644)
 }
 
 func put(root *os.Root, name string, b []byte, mode os.FileMode) error {
