@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,5 +125,76 @@ func (l *lab) tests(t *testing.T) {
 	}
 	if b, err := os.ReadFile(data); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {
 		t.Errorf("a test wrote to a disk: %v", err)
+	}
+}
+
+// scratch: a node has a file system on the disk that its order names, and on no other.
+func (l *lab) scratch(t *testing.T) {
+	mkfs, err := exec.LookPath("mkfs.ext4")
+	if err != nil {
+		t.Skip("needs mkfs.ext4: install e2fsprogs")
+	}
+	dir := t.TempDir()
+	with := &lab{kernel: l.kernel, initrd: l.initrd, root: filepath.Join(dir, "root.squashfs"), report: l.report, reportPort: l.reportPort, filler: 4096}
+	tree := filepath.Join(dir, "image")
+	place(t, tree, mkfs)
+	for _, name := range libraries(t, mkfs) {
+		place(t, tree, name)
+	}
+	with.image(t, tree)
+	own, other := disk(t, 64<<20), disk(t, 8<<20)
+	s := newSite(t, with, "b-scratch-01")
+	s.order.Scratch = []wire.CleanDisk{{Serial: "OWN", Model: nvmeModel, Size: 64 << 20}}
+	m := with.start(t, s, s.ca, append(nvme(other, "OTHER"), nvme(own, "OWN")...)...)
+	var f found
+	select {
+	case f = <-l.report:
+	case <-time.After(3 * time.Minute):
+		t.Fatal("the image's init does not report")
+	}
+	<-m.over
+	var at []string
+	for _, line := range f.Mounts {
+		if w := strings.Fields(line); len(w) > 3 && strings.HasPrefix(w[1], "/scratch") {
+			at = append(at, line)
+		}
+	}
+	if len(at) != 1 || !strings.Contains(at[0], " /scratch ext4 ") || !strings.Contains(at[0], "nosuid,nodev") || !strings.Contains(f.Scratch, "disk OWN (nvme1n1): ext4 at /scratch") {
+		t.Errorf("%v: %s", at, f.Scratch)
+	}
+	if b, err := os.ReadFile(other); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {
+		t.Errorf("a disk that the order does not name was touched: %v", err)
+	}
+}
+
+// libraries are the files that a program needs.
+func libraries(t *testing.T, program string) []string {
+	t.Helper()
+	out, err := exec.Command("ldd", program).Output()
+	if err != nil {
+		t.Skipf("what %s needs is not known: %v", program, err)
+	}
+	var files []string
+	for _, w := range strings.Fields(string(out)) {
+		if strings.HasPrefix(w, "/") {
+			files = append(files, w)
+		}
+	}
+	return files
+}
+
+// place copies a file of this computer to the same place in a tree.
+func place(t *testing.T, tree, name string) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(tree, name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o755); err != nil {
+		t.Fatal(err)
 	}
 }
