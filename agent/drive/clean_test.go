@@ -89,7 +89,7 @@ func TestErase(t *testing.T) {
 		"keeps start": {&pretended{size: 1 << 40, spared: []part{{446, 66}}}, "byte 446 is not zero", muster.ECorrupt},
 		"keeps end":   {&pretended{size: 1 << 40, spared: []part{{1<<40 - 512, 1}}}, "byte 1099511627264 is not zero", muster.ECorrupt},
 		"no zeroes":   {&pretended{size: 1 << 30, broken: map[string]error{"zero": io.ErrShortWrite}}, "cannot write zeroes to it: at byte 0: short write", muster.EUnavailable},
-		"no discard":  {&pretended{size: 1 << 30, trims: true, broken: map[string]error{"discard": io.ErrShortWrite}}, "cannot discard it", muster.EUnavailable},
+		"no discard":  {&pretended{size: 1 << 30, trims: true, broken: map[string]error{"discard": io.ErrShortWrite}}, "not discarded (short write); zeroes written to all 1073741824 bytes; 1026 samples", ""},
 		"no flush":    {&pretended{size: 1 << 30, broken: map[string]error{"flush": io.ErrShortWrite}}, "cannot flush it", muster.EUnavailable},
 		"no reading":  {&pretended{size: 1 << 30, broken: map[string]error{"read": io.ErrShortWrite}}, "cannot read it back", muster.EUnavailable},
 	} {

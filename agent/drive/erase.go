@@ -14,8 +14,10 @@ const chunk = 256 << 20
 
 // Erased is what was done to a disk, and what was seen afterwards.
 type Erased struct {
-	// Discarded: the disk was told that nobody needs any of it.
+	// Discarded: the disk was told that nobody needs any of it. Refused is what it
+	// answered when it should know what that means and did not do it.
 	Discarded bool
+	Refused   error
 	// Zeroed is how many bytes zeroes were written to.
 	Zeroed int64
 	Proof  Proof
@@ -24,8 +26,11 @@ type Erased struct {
 // String says it for the record.
 func (e Erased) String() string {
 	s := fmt.Sprintf("zeroes written to all %d bytes; %s", e.Zeroed, e.Proof)
-	if e.Discarded {
+	switch {
+	case e.Discarded:
 		s = "discarded; " + s
+	case e.Refused != nil:
+		s = fmt.Sprintf("not discarded (%v); ", e.Refused) + s
 	}
 	return s
 }
@@ -41,9 +46,8 @@ func Erase(ctx context.Context, d Device, progress func(done int64)) (Erased, er
 		e.Discarded = true
 	case ctx.Err() != nil:
 		return e, ctx.Err()
-	case errors.Is(err, errors.ErrUnsupported):
-	default:
-		return e, failure("discard", err)
+	case !errors.Is(err, errors.ErrUnsupported):
+		e.Refused = err // many a controller says that it can and cannot; zeroes will tell
 	}
 	err := each(ctx, d.Size(), func(from, n int64) error {
 		if err := d.Zero(from, n); err != nil {

@@ -87,7 +87,8 @@ func (s Source) Disks() []muster.Disk {
 	for _, d := range dirs {
 		at := "sys/block/" + d.Name() + "/"
 		size := s.number(at+"size") * 512
-		if !exists(s.path(at+"device")) || s.text(at+"removable") == "1" || size <= 0 || strings.HasPrefix(d.Name(), "sr") {
+		// What is hidden is a way to a disk that is shown with all its ways.
+		if !exists(s.path(at+"device")) || s.text(at+"removable") == "1" || s.text(at+"hidden") == "1" || size <= 0 || strings.HasPrefix(d.Name(), "sr") {
 			continue
 		}
 		k := muster.Disk{
