@@ -45,6 +45,8 @@ type Registration struct {
 	Seen           time.Time `json:"seen,omitzero"`     // when it booted last
 	Asked          time.Time `json:"asked,omitzero"`    // when it was asked to tell its facts anew
 	Changed        []string  `json:"changed,omitempty"` // what differed from the facts before, in words
+	// ByHand is what administrators are asked to do, and have answered; nil: nothing.
+	ByHand *ByHand `json:"by-hand,omitempty"`
 }
 
 // RegistrationState says what may become of a bare machine.

@@ -21,7 +21,7 @@ func (a *app) registering() []*cobra.Command {
 are booted once to see what they are made of, cleaned, and then given to clusters.`),
 		a.registeredChange(wire.RegisteredForbid, "Answer nothing to machines", `Answers nothing to machines when they try to boot over the network: they are
 somebody else's. A machine of the site is retired first.`),
-		a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as
+		a.machineFenced(), a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as
 if they had never been there. A machine of the site is retired first.`),
 	}
 }

@@ -23,6 +23,7 @@ const (
 	didApprove = "approved"
 	didForbid  = "forbidden"
 	didForget  = "forgotten"
+	didFence   = "fenced"
 )
 
 // errOnlyAsked ends a transaction of which nothing is to stay.
@@ -156,7 +157,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 
 // keptOf is a new registration with what Muster found out of the machine before.
 func keptOf(r, old muster.Registration) muster.Registration {
-	r.EndorsementKey, r.Facts, r.Seen, r.Changed = old.EndorsementKey, old.Facts, old.Seen, old.Changed
+	r.EndorsementKey, r.Facts, r.Seen, r.Changed, r.ByHand = old.EndorsementKey, old.Facts, old.Seen, old.Changed, old.ByHand
 	if old.By != "" {
 		r.Added, r.By = old.Added, old.By
 	}
@@ -204,7 +205,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 		out = nil
 		var problems []muster.Problem
 		for _, name := range names {
-			c, p, err := s.changeRegistered(tx, muster.MachineID(name), what)
+			c, p, err := s.changeRegistered(tx, who, muster.MachineID(name), what)
 			if err != nil {
 				return err
 			}
@@ -222,7 +223,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 	return out, nil
 }
 
-func (s *Service) changeRegistered(tx *store.Tx, id muster.MachineID, what wire.RegisteredAction) (wire.RegisteredChange, *muster.Problem, error) {
+func (s *Service) changeRegistered(tx *store.Tx, who muster.Actor, id muster.MachineID, what wire.RegisteredAction) (wire.RegisteredChange, *muster.Problem, error) {
 	done := wire.RegisteredChange{Name: id, What: didNothing}
 	r, err := tx.Registration(id)
 	if muster.CodeOf(err) == muster.ENotFound {
@@ -234,6 +235,10 @@ func (s *Service) changeRegistered(tx *store.Tx, id muster.MachineID, what wire.
 	m, err := tx.Machine(id)
 	if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return done, nil, err
+	}
+	if what == wire.RegisteredFenced {
+		p, err := s.saidFenced(tx, who, r, &done)
+		return done, p, err
 	}
 	// A machine that was retired, or that never was one, is used by nobody.
 	used := err == nil && m.Phase != muster.MachineRetired
@@ -260,7 +265,7 @@ func (s *Service) changeRegistered(tx *store.Tx, id muster.MachineID, what wire.
 		done.What = didForget
 		return done, nil, tx.DeleteRegistration(id, "forgotten")
 	}
-	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid or forget")
+	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid, forget or fenced")
 }
 
 func machineUsed(m muster.Machine) *muster.Problem {

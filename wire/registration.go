@@ -36,7 +36,7 @@ type RegisterRequest struct {
 // RegisteredChange tells what became of one machine.
 type RegisteredChange struct {
 	Name muster.MachineID `json:"name"`
-	What string           `json:"what" doc:"added, changed, unchanged, approved, forbidden, forgotten"`
+	What string           `json:"what" doc:"added, changed, unchanged, approved, forbidden, forgotten, fenced"`
 	Text string           `json:"text,omitempty" doc:"What else is to be known, in words"`
 }
 
@@ -58,4 +58,5 @@ const (
 	RegisteredApprove RegisteredAction = "approve" // it is a machine of the site
 	RegisteredForbid  RegisteredAction = "forbid"  // nothing is answered to it
 	RegisteredForget  RegisteredAction = "forget"  // as if it had never been there
+	RegisteredFenced  RegisteredAction = "fenced"  // who says so has cut it off: no power, or no cables
 )
