@@ -100,7 +100,7 @@ func (h *Hands) change(ctx context.Context, id muster.MachineID, do func(*muster
 }
 
 // saidFenced has an administrator answer, and says why that is no answer.
-func (s *Service) saidFenced(tx *store.Tx, who muster.Actor, r muster.Registration, done *wire.RegisteredChange) (*muster.Problem, error) {
+func (s *Service) saidFenced(ctx context.Context, tx *store.Tx, who muster.Actor, r muster.Registration, done *wire.RegisteredChange) (*muster.Problem, error) {
 	now := s.Clock.Now().UTC()
 	switch b := r.ByHand; {
 	case b == nil:
@@ -110,7 +110,14 @@ func (s *Service) saidFenced(tx *store.Tx, who muster.Actor, r muster.Registrati
 		done.Text = "said by " + b.By
 		return nil, nil
 	}
-	if ago := now.Sub(s.seen(r.ID)); ago < handQuiet {
+	var heard time.Time
+	if s.Heard != nil {
+		var err error
+		if heard, err = s.Heard(ctx, r.ID); err != nil {
+			return nil, err
+		}
+	}
+	if ago := now.Sub(heard); ago < handQuiet {
 		return &muster.Problem{Message: fmt.Sprintf("it was heard %v ago: it has power, and is connected", max(ago, 0).Round(time.Second)),
 			Hint: "see whether it is this machine that you cut off; say it again when it is"}, nil
 	}

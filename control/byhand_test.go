@@ -25,9 +25,10 @@ type byHand struct {
 
 func newByHand(t *testing.T) *byHand {
 	t.Helper()
-	s := &byHand{Site: controltest.Start(t, controltest.Options{})}
-	s.Hands = &control.Hands{Store: s.Site.Store, Clock: muster.SystemClock{},
-		Heard: func(context.Context, muster.MachineID) (time.Time, error) { return s.heard, nil }}
+	s := &byHand{}
+	heard := func(context.Context, muster.MachineID) (time.Time, error) { return s.heard, nil }
+	s.Site = controltest.Start(t, controltest.Options{Control: func(c *control.Config) { c.Heard = heard }})
+	s.Hands = &control.Hands{Store: s.Site.Store, Clock: muster.SystemClock{}, Heard: heard}
 	err := s.Site.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
 		for _, id := range []muster.MachineID{"r1-n01", "r1-n02"} {
 			r := muster.Registration{ID: id, State: muster.RegistrationApproved, Power: muster.PowerAddress{Kind: muster.PowerWOL},
@@ -98,12 +99,12 @@ func TestFencedByHand(t *testing.T) {
 	if _, err = s.Off(t.Context(), "r1-n01", ""); err == nil {
 		t.Error("half of a set was taken")
 	}
-	s.Agents.Hear("r1-n01", time.Now())
+	s.heard = time.Now()
 	_, err = s.say(t, root(), "r1-n01")
 	if e := code(t, err, muster.EConflict); !strings.Contains(e.Message, "it was heard") {
 		t.Errorf("of a machine that is heard: %q", e.Message)
 	}
-	s.Agents.Hear("r1-n01", time.Now().Add(-time.Minute))
+	s.heard = time.Now().Add(-time.Minute)
 	done, err := s.say(t, root(), "r1-n01")
 	if err != nil || len(done) != 1 || done[0].What != "fenced" {
 		t.Fatalf("%+v, %v", done, err)

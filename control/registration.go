@@ -205,7 +205,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 		out = nil
 		var problems []muster.Problem
 		for _, name := range names {
-			c, p, err := s.changeRegistered(tx, who, muster.MachineID(name), what)
+			c, p, err := s.changeRegistered(ctx, tx, who, muster.MachineID(name), what)
 			if err != nil {
 				return err
 			}
@@ -223,7 +223,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 	return out, nil
 }
 
-func (s *Service) changeRegistered(tx *store.Tx, who muster.Actor, id muster.MachineID, what wire.RegisteredAction) (wire.RegisteredChange, *muster.Problem, error) {
+func (s *Service) changeRegistered(ctx context.Context, tx *store.Tx, who muster.Actor, id muster.MachineID, what wire.RegisteredAction) (wire.RegisteredChange, *muster.Problem, error) {
 	done := wire.RegisteredChange{Name: id, What: didNothing}
 	r, err := tx.Registration(id)
 	if muster.CodeOf(err) == muster.ENotFound {
@@ -237,7 +237,7 @@ func (s *Service) changeRegistered(tx *store.Tx, who muster.Actor, id muster.Mac
 		return done, nil, err
 	}
 	if what == wire.RegisteredFenced {
-		p, err := s.saidFenced(tx, who, r, &done)
+		p, err := s.saidFenced(ctx, tx, who, r, &done)
 		return done, p, err
 	}
 	// A machine that was retired, or that never was one, is used by nobody.

@@ -18,7 +18,7 @@ func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
 	if _, err := c.Abilities(t); err != nil { // its ports can be closed all the same
 		rec.Machine, rec.At = t.Machine, c.clock.Now()
 		rec.Steps = append(rec.Steps, muster.CleanStep{What: "power off", Check: messageOf(err)})
-		rec.Proven = c.closePorts(ctx, t, &rec) || c.askHuman(ctx, t, &rec)
+		c.elsewise(ctx, t, &rec)
 		rec.Took = c.clock.Now().Sub(rec.At)
 		return rec
 	}
@@ -35,14 +35,7 @@ func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
 		case err == nil:
 			rec.Steps = append(rec.Steps, muster.CleanStep{What: "proof of power off", Check: weak(*r)})
 		}
-		if !rec.Proven {
-			rec.Proven = c.closePorts(ctx, t, &rec)
-		}
-		if rec.Proven {
-			c.forgetHuman(ctx, t) // nobody needs to go there
-		} else {
-			rec.Proven = c.askHuman(ctx, t, &rec)
-		}
+		c.elsewise(ctx, t, &rec)
 		// Somebody may have ordered a boot meanwhile: then nothing holds.
 		return context.Cause(ctx)
 	})
@@ -52,6 +45,16 @@ func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
 	}
 	rec.Machine, rec.At, rec.Took = t.Machine, r.At, r.Took
 	return rec
+}
+
+// elsewise looks for a proof where there is none: in the machine's ports, then in a
+// human's word. Whoever was asked in vain need not go there any more.
+func (c *Control) elsewise(ctx context.Context, t Target, rec *muster.FenceRecord) {
+	if rec.Proven = rec.Proven || c.closePorts(ctx, t, rec); rec.Proven {
+		c.forgetHuman(ctx, t)
+		return
+	}
+	rec.Proven = c.askHuman(ctx, t, rec)
 }
 
 func weak(r Result) string {

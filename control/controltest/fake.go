@@ -102,16 +102,6 @@ type Agents struct {
 	At map[muster.MachineID]time.Time
 }
 
-// Hear has a machine's agent be heard at a time.
-func (a *Agents) Hear(id muster.MachineID, at time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.At == nil {
-		a.At = map[muster.MachineID]time.Time{}
-	}
-	a.At[id] = at
-}
-
 // Seen is what At says.
 func (a *Agents) Seen(id muster.MachineID) time.Time {
 	a.mu.Lock()
