@@ -34,9 +34,12 @@ func (k book) of(number string) (*machine, error) {
 
 // Boot tells what is known of a boot.
 func (k book) Boot(_ context.Context, number string) (bootdesk.Boot, error) {
-	out, mac, err := k.boot(number)
-	if err != nil {
-		return bootdesk.Boot{}, err
+	out, mac, ok := k.b.guestBoot(number)
+	if !ok {
+		var err error
+		if out, mac, err = k.boot(number); err != nil {
+			return bootdesk.Boot{}, err
+		}
 	}
 	// Without the lock: who keeps leases asks the directory.
 	out.Address, _ = k.b.c.Leased(mac)
@@ -73,6 +76,9 @@ func (k book) boot(number string) (out bootdesk.Boot, mac string, err error) {
 
 // Bind commits that the order belongs to one program.
 func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.Trust) ([]byte, error) {
+	if _, _, ok := k.b.guestBoot(number); ok {
+		return slices.Clone(key), nil
+	}
 	k.b.mu.Lock()
 	m, err := k.of(number)
 	k.b.mu.Unlock()
@@ -113,6 +119,9 @@ func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.
 
 // Order makes what the machine is told.
 func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error) {
+	if _, _, ok := k.b.guestBoot(number); ok {
+		return guestOrder(), nil
+	}
 	k.b.mu.Lock()
 	m, err := k.of(number)
 	var tell func(context.Context) (*wire.BootOrder, error)
@@ -131,6 +140,9 @@ func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error)
 
 // Heard notes what a believed machine said.
 func (k book) Heard(ctx context.Context, number string, h *wire.BootHello, trust muster.Trust) error {
+	if _, _, ok := k.b.guestBoot(number); ok {
+		return k.b.guestHeard(ctx, number, h)
+	}
 	k.b.mu.Lock()
 	m, err := k.of(number)
 	if err != nil {

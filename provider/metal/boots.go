@@ -23,6 +23,7 @@ type Config struct {
 	// any more.
 	On func(ctx context.Context, id muster.MachineID, who string) error
 	// Files are what a machine loads for an order of this kind: kernel and initramfs.
+	// Guests have no id.
 	Files func(id muster.MachineID, k wire.BootKind) (Files, error)
 	// Leased is the address that a MAC has now.
 	Leased func(mac string) (netip.Addr, bool)
@@ -32,6 +33,9 @@ type Config struct {
 	Least muster.Trust
 	// Guests: unknown machines get an address, and are told to tell what they are.
 	Guests bool
+	// Found is given what a guest says of itself. Its error is told to the guest, which
+	// says it again. May be nil.
+	Found func(ctx context.Context, g muster.Guest) error
 	// News is told of a machine whose State changed. It must be quick. May be nil.
 	News func(id muster.MachineID)
 	// Told is given the facts that a believed machine tells of itself. It must be
@@ -61,6 +65,7 @@ type Boots struct {
 	macs     map[string]muster.MachineID
 	numbers  map[string]muster.MachineID
 	racks    map[string]*rack.Rack
+	guests   guests
 
 	wake  chan struct{}
 	power sync.WaitGroup
@@ -104,8 +109,12 @@ func Open(c Config) (*Boots, error) {
 	if c.Told == nil {
 		c.Told = func(muster.MachineID, muster.Facts) {}
 	}
+	if c.Found == nil {
+		c.Found = func(context.Context, muster.Guest) error { return nil }
+	}
 	b := &Boots{
-		c: c, files: files{c.Dir}, wake: make(chan struct{}, 1),
+		guests: guests{map[string]*guest{}, map[string]*guest{}},
+		c:      c, files: files{c.Dir}, wake: make(chan struct{}, 1),
 		machines: map[muster.MachineID]*machine{}, macs: map[string]muster.MachineID{}, numbers: map[string]muster.MachineID{}, racks: map[string]*rack.Rack{},
 	}
 	list, damaged, err := b.files.load()
