@@ -254,3 +254,36 @@ func TestGuestsGetNothingProperty(t *testing.T) {
 		}
 	})
 }
+
+// What is told of boots agrees with where they are: those that wait stand in the queue of
+// their rack, in order, and nobody else does.
+func TestBootsAreTold(t *testing.T) {
+	t.Parallel()
+	machines := registered(70) // r0 has 60, r1 the rest
+	limits := quick()
+	limits.Window = 2
+	s := newSite(t, machines, limits)
+	if _, ok := s.boots.BootOf("n0000"); ok {
+		t.Error("there is a boot of a machine with nothing to do")
+	}
+	for _, m := range machines {
+		if err := s.boots.Start(t.Context(), m.ID, order(wire.BootDiscover, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.await(t, "n0001", metal.StepBooting)
+	s.await(t, "n0061", metal.StepBooting)
+	q := s.boots.Queue("r0")
+	if len(q) != 58 || len(s.boots.Queue("")) != 66 || len(s.boots.Queue("r9")) != 0 {
+		t.Fatalf("%d and %d wait", len(q), len(s.boots.Queue("")))
+	}
+	for i, x := range q {
+		b, ok := s.boots.BootOf(x.Machine)
+		if x.Place != i+1 || x.Rack != "r0" || x.Kind != wire.BootDiscover || x.ETA.IsZero() || !ok || b.Step != "queued" || b.Queue == nil || b.Queue.Place != x.Place {
+			t.Fatalf("%d: %+v, %+v", i, x, b)
+		}
+	}
+	if b, ok := s.boots.BootOf("n0000"); !ok || b.Queue != nil || b.Step != "booting" || b.Address != "10.0.0.0" {
+		t.Errorf("%+v, %v", b, ok)
+	}
+}
