@@ -25,11 +25,13 @@ type Driver interface {
 	Erase(ctx context.Context, v muster.Volume) error
 }
 
-// Mount is one directory of a volume inside a node. Share is for machines of
-// this host, NFS for others; at least one is set.
+// Mount is one directory of a volume inside a node. Share is for machines of this
+// host. Others mount NFS; or Export, which is the name under which this server exports
+// the directory of Share. A Share alone is for machines of this host only.
 type Mount struct {
 	Share    *Share
 	NFS      *wire.Mount
+	Export   string
 	HeadOnly bool // only the head has it
 }
 
