@@ -120,7 +120,7 @@ func (s *Served) Mounts(v muster.Volume, target string, readOnly bool) ([]Mount,
 	}
 	for i, p := range partsOf(v.Kind) {
 		list[i].Share.Path = filepath.Join(at, rootName, p.name)
-		list[i].Export = string(v.ID) + "/" + p.name
+		list[i].Export = string(v.ID) + "-" + p.name
 	}
 	return list, nil
 }

@@ -48,7 +48,7 @@ func TestServedSize(t *testing.T) {
 		t.Fatal(enforced, err)
 	}
 	list, err := s.Mounts(v, volume.HomeTarget, false)
-	if err != nil || list[0].Export != string(v.ID)+"/home" {
+	if err != nil || list[0].Export != string(v.ID)+"-home" {
 		t.Fatalf("%+v %v", list, err)
 	}
 	at := filepath.Join(list[0].Share.Path, "f")

@@ -13,8 +13,9 @@ import (
 
 // Export is one directory and who may mount it.
 type Export struct {
-	// Name is what clients mount, without the slash before it: one or two words of
-	// letters, digits, dots, hyphens and underscores, such as v-2345678901/home.
+	// Name is what clients mount, without the slash before it: letters, digits, dots,
+	// hyphens and underscores, such as v-2345678901-home. One word, because others
+	// would see the directories above it.
 	Name string `json:"name"`
 	// Path of the directory, free of links. Its file system holds nothing that the
 	// clients may not have: a file handle reaches all of it.
@@ -31,7 +32,7 @@ type Client struct {
 }
 
 var (
-	nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,63})?$`)
+	nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 	pathForm = regexp.MustCompile(`^(/[A-Za-z0-9_.+@:~-]+)+$`)
 )
 
@@ -39,7 +40,7 @@ var (
 func (e Export) check() error {
 	if !nameForm.MatchString(e.Name) {
 		return muster.Errorf(muster.EInvalid, "%.80q is not the name of an export", e.Name).
-			WithHint("one or two words of letters, digits, dots, hyphens and underscores, with a slash between")
+			WithHint("letters, digits, dots, hyphens and underscores, at most 100")
 	}
 	if !pathForm.MatchString(e.Path) || filepath.Clean(e.Path) != e.Path || len(e.Path) > 1000 {
 		return muster.Errorf(muster.EInvalid, "%.200q cannot be exported", e.Path).

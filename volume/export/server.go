@@ -42,6 +42,8 @@ type Config struct {
 type Server struct {
 	cfg Config
 	own map[uint64]bool
+	// separate leaves out what a handle could lead out of.
+	separate func(set []Export, own map[uint64]bool) (good []Export, bad []error)
 
 	mu      sync.Mutex
 	state   state
@@ -81,7 +83,7 @@ func Open(cfg Config) (*Server, error) {
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, "recovery"), 0o700); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, changed: make(chan struct{}, 1)}
+	s := &Server{cfg: cfg, separate: apart, changed: make(chan struct{}, 1)}
 	if s.own, err = ownFileSystems(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -146,7 +148,7 @@ func (s *Server) Set(ctx context.Context, set []Export) error {
 
 // apply has ganesha serve what is wanted. The lock is held.
 func (s *Server) apply(ctx context.Context) error {
-	good, bad := apart(s.state.Exports, s.own)
+	good, bad := s.separate(s.state.Exports, s.own)
 	if err := writeFile(s.path("exports.conf"), []byte(exportsText(good, s.state.Numbers))); err != nil {
 		return err
 	}
