@@ -1,4 +1,4 @@
-// Package export serves directories of this host over NFSv4.2 to machines that do
+// Package export serves directories of this host over NFSv4.1 to machines that do
 // not share its kernel. The server is nfs-ganesha, a program of its own beside
 // Muster: it goes on while Muster is restarted or killed, and Muster finds it again.
 //

@@ -12,8 +12,9 @@ import (
 const lease = 30
 
 // mainText is the part of ganesha's configuration that needs a new process when it
-// changes. NFSv4.2 over TCP on one address, and nothing else; numbers of users and
-// groups as they are.
+// changes. NFSv4.1 over TCP on one address, and nothing else; numbers of users and
+// groups as they are. Not 4.2: ganesha 4.3 answers its READ_PLUS, which Debian's kernels
+// use, with zeros instead of what is in the file.
 func mainText(listen netip.AddrPort, recovery, exports string) string {
 	return fmt.Sprintf(`# Written by Muster. Changes are lost.
 NFS_CORE_PARAM {
@@ -26,7 +27,7 @@ NFS_CORE_PARAM {
 	RPC_Max_Connections = 10000;
 }
 NFSv4 {
-	Minor_Versions = 2;
+	Minor_Versions = 1;
 	Only_Numeric_Owners = true;
 	Delegations = false;
 	Lease_Lifetime = %d;

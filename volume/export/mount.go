@@ -19,6 +19,6 @@ func (s *Server) Mount(name, target string, readOnly bool) wire.Mount {
 	}
 	return wire.Mount{
 		Source: host + ":/" + name, Target: target, Type: "nfs4",
-		Options: fmt.Sprintf("%s,nosuid,nodev,hard,proto=tcp,port=%d,vers=4.2,sec=sys,_netdev", access, s.cfg.Port),
+		Options: fmt.Sprintf("%s,nosuid,nodev,hard,proto=tcp,port=%d,vers=4.1,sec=sys,_netdev", access, s.cfg.Port),
 	}
 }

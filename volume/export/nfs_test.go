@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nfsClient speaks as much of NFSv4.2 (RFC 8881, 7862) as it takes to try doors, and
+// nfsClient speaks as much of NFSv4.1 (RFC 8881) as it takes to try doors, and
 // sends what no kernel would.
 type nfsClient struct {
 	conn     net.Conn
@@ -138,7 +138,7 @@ func (c *nfsClient) compound(ops xdr, n uint32) (out xdr, err error) {
 	c.xid++
 	var cred, m xdr
 	cred.u32(0).opaque([]byte("x")).u32(c.uid, c.gid, 0)
-	m.u32(c.xid, 0, 2, 100003, 4, 1, 1).opaque(cred).u32(0, 0, 0, 2, n).fixed(ops)
+	m.u32(c.xid, 0, 2, 100003, 4, 1, 1).opaque(cred).u32(0, 0, 0, 1, n).fixed(ops)
 	frame := binary.BigEndian.AppendUint32(nil, 1<<31|uint32(len(m)))
 	if _, err := c.conn.Write(append(frame, m...)); err != nil {
 		return nil, err

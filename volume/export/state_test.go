@@ -89,7 +89,7 @@ func TestMount(t *testing.T) {
 	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1:/v-x-home", "fd00::1": "[fd00::1]:/v-x-home"} {
 		s := &Server{cfg: Config{Address: netip.MustParseAddr(address), Port: 2050}}
 		m := s.Mount("v-x-home", "/home", true)
-		if m.Source != want || m.Target != "/home" || m.Type != "nfs4" || m.Options != "ro,nosuid,nodev,hard,proto=tcp,port=2050,vers=4.2,sec=sys,_netdev" {
+		if m.Source != want || m.Target != "/home" || m.Type != "nfs4" || m.Options != "ro,nosuid,nodev,hard,proto=tcp,port=2050,vers=4.1,sec=sys,_netdev" {
 			t.Errorf("%+v", m)
 		}
 	}
