@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -120,7 +121,7 @@ func (s *Served) Mounts(v muster.Volume, target string, readOnly bool) ([]Mount,
 	}
 	for i, p := range partsOf(v.Kind) {
 		list[i].Share.Path = filepath.Join(at, rootName, p.name)
-		list[i].Export = string(v.ID) + "-" + p.name
+		list[i].Export = &Export{Name: string(v.ID) + "-" + p.name, Path: list[i].Share.Path}
 	}
 	return list, nil
 }
@@ -158,33 +159,44 @@ func (s *Served) Erase(ctx context.Context, v muster.Volume) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.unmount(at); err != nil {
+	if err := s.unmount(ctx, at); err != nil {
 		return cannot("erased", v, err)
 	}
 	return s.HostDir.Erase(ctx, v)
 }
 
-func (s *Served) unmount(at string) error {
+// unmount tries for a moment: a program that this process starts holds what is open
+// here until it runs.
+func (s *Served) unmount(ctx context.Context, at string) error {
 	root := filepath.Join(at, rootName)
-	for {
+	for left := 40; ; {
 		on, err := isMountPoint(root)
 		if err != nil || !on {
 			return ignoreAbsent(err)
 		}
-		if err := unix.Unmount(root, unix.UMOUNT_NOFOLLOW); err != nil {
+		err = unix.Unmount(root, unix.UMOUNT_NOFOLLOW)
+		if left--; err != nil && (left == 0 || !errors.Is(err, unix.EBUSY)) {
 			return fmt.Errorf("unmount %s: %w", root, err)
+		}
+		if err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-muster.SystemClock{}.After(25 * time.Millisecond):
 		}
 	}
 }
 
 // Unmount unmounts all volumes, and tells of the ones that are in use. It is for who
 // takes a server away; a server that merely ends leaves them.
-func (s *Served) Unmount() error {
+func (s *Served) Unmount(ctx context.Context) error {
 	s.making.Lock()
 	defer s.making.Unlock()
 	list, err := s.Entries()
 	for _, at := range list {
-		err = errors.Join(err, s.unmount(at))
+		err = errors.Join(err, s.unmount(ctx, at))
 	}
 	return err
 }

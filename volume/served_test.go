@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func served(t *testing.T) (*volume.Served, string) {
 	dir := filepath.Join(t.TempDir(), "volumes")
 	s := volume.NewServed(dir)
 	t.Cleanup(func() {
-		if err := s.Unmount(); err != nil {
+		if err := s.Unmount(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -48,7 +49,7 @@ func TestServedSize(t *testing.T) {
 		t.Fatal(enforced, err)
 	}
 	list, err := s.Mounts(v, volume.HomeTarget, false)
-	if err != nil || list[0].Export != string(v.ID)+"-home" {
+	if err != nil || list[0].Export == nil || *list[0].Export != (volume.Export{Name: string(v.ID) + "-home", Path: list[0].Share.Path}) {
 		t.Fatalf("%+v %v", list, err)
 	}
 	at := filepath.Join(list[0].Share.Path, "f")
@@ -70,7 +71,7 @@ func TestServedSize(t *testing.T) {
 	}
 	image := filepath.Join(dir, string(v.ID), "image")
 	if _, err := os.Stat(image + ".grows"); err == nil {
-		if err := errors.Join(s.Unmount(), create()); err != nil {
+		if err := errors.Join(s.Unmount(t.Context()), create()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +105,7 @@ func TestServedSize(t *testing.T) {
 			t.Fatalf("an empty volume of %d MiB takes %d MiB", st.Size>>20, st.Blocks>>11)
 		}
 	}
-	if err := s.Unmount(); err != nil {
+	if err := s.Unmount(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Create(t.Context(), v); err != nil {
@@ -160,7 +161,7 @@ func TestServedByEarlierVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := s.Mounts(v, "/data", false)
-	if err != nil || list[0].Export != "" {
+	if err != nil || list[0].Export != nil {
 		t.Fatalf("%+v %v", list, err)
 	}
 	if _, err := os.Stat(filepath.Join(list[0].Share.Path, "old")); err != nil {

@@ -48,7 +48,8 @@ type Server struct {
 	mu      sync.Mutex
 	state   state
 	child   *child // nil: none runs as far as is known
-	wanted  bool   // it is to run: something is exported, and is there
+	wanted  bool   // it is to run
+	last    error  // of the last try to serve what is wanted
 	changed chan struct{}
 }
 
@@ -146,8 +147,19 @@ func (s *Server) Set(ctx context.Context, set []Export) error {
 	return err
 }
 
+// Failing tells why not all is served that Set asked for; nil: it is.
+func (s *Server) Failing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted && (s.child == nil || !s.child.alive()) {
+		return muster.Errorf(muster.EUnavailable, "the server of volumes has ended and is started again").WithHint("the reason is in %s", s.path("log"))
+	}
+	return s.last
+}
+
 // apply has ganesha serve what is wanted. The lock is held.
-func (s *Server) apply(ctx context.Context) error {
+func (s *Server) apply(ctx context.Context) (err error) {
+	defer func() { s.last = err }()
 	good, bad := s.separate(s.state.Exports, s.own)
 	if err := writeFile(s.path("exports.conf"), []byte(exportsText(good, s.state.Numbers))); err != nil {
 		return err
@@ -155,11 +167,11 @@ func (s *Server) apply(ctx context.Context) error {
 	if !s.wanted {
 		return errors.Join(bad...)
 	}
-	failed, err := s.reach(ctx)
+	failed, e := s.reach(ctx)
 	for _, name := range failed {
 		bad = append(bad, muster.Errorf(muster.EUnavailable, "%s cannot be exported", name).WithHint("the reason is in %s", s.path("log")))
 	}
-	return errors.Join(append(bad, err)...)
+	return errors.Join(append(bad, e)...)
 }
 
 // reach has a running ganesha read its exports, or starts one.

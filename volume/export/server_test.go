@@ -61,7 +61,7 @@ func newSite(t *testing.T) *site {
 			b, _ := os.ReadFile(s.path("log"))
 			t.Logf("%s", b[max(0, len(b)-6000):])
 		}
-		if err := errors.Join(s.Destroy(), s.volumes.Unmount(), os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(s.Destroy(), s.volumes.Unmount(context.Background()), os.RemoveAll(dir)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -88,7 +88,7 @@ func (s *site) volume(t *testing.T, secret string, clients ...string) Export {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := Export{Name: list[0].Export, Path: list[0].Share.Path}
+	e := Export{Name: list[0].Export.Name, Path: list[0].Export.Path}
 	for _, c := range clients {
 		e.Clients = append(e.Clients, Client{Address: netip.MustParseAddr(c)})
 	}
@@ -484,7 +484,7 @@ func TestMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := s.volumes.Unmount(); err != nil {
+	if err := s.volumes.Unmount(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.cfg.Port++
@@ -523,10 +523,13 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+	if s.Failing() == nil {
+		t.Error("nobody is told later")
+	}
 	if _, err := s.dial(t, alice).walk("host"); err == nil {
 		t.Error("the host's own file system is served")
 	}
-	if err := s.Set(t.Context(), []Export{good}); err != nil {
+	if err := errors.Join(s.Set(t.Context(), []Export{good}), s.Failing()); err != nil {
 		t.Error(err)
 	}
 	for _, bad := range []Export{

@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -92,5 +93,21 @@ func TestMount(t *testing.T) {
 		if m.Source != want || m.Target != "/home" || m.Type != "nfs4" || m.Options != "ro,nosuid,nodev,hard,proto=tcp,port=2050,vers=4.1,sec=sys,_netdev" {
 			t.Errorf("%+v", m)
 		}
+	}
+}
+
+// TestOf: what clusters share is one export, with the machines of each.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	got := Of([]Use{
+		{Name: "v-2-data", Path: "/2", ReadOnly: true, Machines: []netip.Addr{b, a}},
+		{Name: "v-1-home", Path: "/1", Machines: []netip.Addr{a}},
+		{Name: "v-2-data", Path: "/2", Machines: []netip.Addr{a}},
+		{Name: "v-2-data", Path: "/2", ReadOnly: true, Machines: []netip.Addr{a}},
+	})
+	want := []Export{{"v-1-home", "/1", []Client{{a, false}}}, {"v-2-data", "/2", []Client{{a, false}, {b, true}}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
 	}
 }
