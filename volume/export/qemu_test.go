@@ -265,7 +265,8 @@ func (n *network) start(t *testing.T, kernel, initrd string, number int) *guest 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = line.Close() })
-	_ = line.SetDeadline(time.Now().Add(85 * time.Second))
+	// On a computer with nothing else to do all takes 40 seconds.
+	_ = line.SetDeadline(time.Now().Add(3 * time.Minute))
 	g := &guest{line: line, in: bufio.NewScanner(line)}
 	g.in.Buffer(nil, 1<<20)
 	return g
