@@ -45,9 +45,10 @@ func (a *API) registrationRoutes() {
 		what    wire.RegisteredAction
 		summary string
 	}{
-		{wire.RegisteredApprove, "Make registered machines machines of the site"},
+		{wire.RegisteredApprove, "Make registered machines machines of the site, or accept what they are made of now"},
 		{wire.RegisteredForbid, "Answer nothing to machines"},
 		{wire.RegisteredForget, "Forget registered machines"},
+		{wire.RegisteredDiscover, "Have registered machines tell anew what they are made of"},
 	} {
 		route(a, huma.Operation{
 			OperationID: string(r.what) + "-registrations", Method: http.MethodPost, Path: "/v1/registrations/{machine}/" + string(r.what), Tags: []string{"machines"},

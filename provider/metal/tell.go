@@ -1,0 +1,55 @@
+package metal
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// tell makes what a machine is told. It holds secrets.
+func (p *Provider) tell(ctx context.Context, st State, payload []byte) (*wire.BootOrder, error) {
+	if st.Kind != wire.BootImage {
+		o := new(wire.BootOrder)
+		return o, json.Unmarshal(payload, o)
+	}
+	var b provider.Boot
+	if err := json.Unmarshal(payload, &b); err != nil {
+		return nil, err
+	}
+	u, err := p.unit(st.Machine)
+	if err != nil {
+		return nil, err
+	}
+	reg := u.registration()
+	k, err := p.kernels.of(ctx, b.Image)
+	if err != nil {
+		return nil, err
+	}
+	root, _ := k.manifest.File(muster.FileRoot)
+	list, err := p.pieces.digest(ctx, b.Image, filepath.Join(k.dir, root.Name))
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "the image of machine %s cannot be read", u.id).Wrap(err)
+	}
+	seed := b.Seed
+	seed.Machine, seed.Attempt, seed.Trust, seed.Started = u.id, b.Attempt, st.Trust, st.Since
+	o := &wire.BootOrder{
+		Kind: wire.BootImage, Machine: u.id, Attempt: b.Attempt, Hostname: b.Hostname, Seed: &seed,
+		Image: &wire.BootFiles{
+			ID: b.Image, Memory: k.manifest.Requires.Memory, Key: p.keys.of(st.Number, b.Image),
+			Root: wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize, Pieces: list},
+		},
+	}
+	if !st.Address.IsValid() {
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
+	}
+	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
+	if b.Message != nil {
+		o.Links = append(o.Links, wire.BootLink{MAC: messageOf(reg), Name: "msg0", Address: b.Message.Address})
+	}
+	return o, nil
+}
