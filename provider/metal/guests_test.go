@@ -45,6 +45,9 @@ func openInn(dir string) (*inn, error) {
 	s := &inn{clock: &byHand{now: time.Unix(1e9, 0)}}
 	var err error
 	s.boots, err = metal.Open(metal.Config{
+		Tell: func(_ context.Context, st metal.State, _ []byte) (*wire.BootOrder, error) {
+			return &wire.BootOrder{Kind: st.Kind, Attempt: st.Attempt, Hostname: "n", Seed: &wire.Seed{Token: "t"}}, nil
+		},
 		Dir: dir, Leased: address, Clock: s.clock, Guests: true,
 		On: func(context.Context, muster.MachineID, string) error { return nil },
 		Files: func(id muster.MachineID, k wire.BootKind) (metal.Files, error) {
@@ -223,11 +226,7 @@ func TestGuestsGetNothingProperty(t *testing.T) {
 					t.Fatal(err)
 				}
 			case 1:
-				_ = s.boots.Start(context.Background(), m.ID, metal.Order{Kind: wire.BootImage, Attempt: 1, Tell: func(context.Context) (*wire.BootOrder, error) {
-					return &wire.BootOrder{Kind: wire.BootImage, Attempt: 1, Hostname: "n", Seed: &wire.Seed{Token: "t"}, Image: &wire.BootFiles{
-						Key: "k", Root: wire.BootFile{Path: "r", Size: 1, Piece: 1 << 20, Pieces: [][]byte{make([]byte, 32)}},
-					}}, nil
-				}})
+				_ = s.boots.Start(context.Background(), m.ID, metal.Order{Kind: wire.BootImage, Attempt: 1})
 			case 2:
 				if v := s.decide(mac, nil); v.Boot != "" {
 					numbers = append(numbers, v.Boot)
