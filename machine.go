@@ -77,7 +77,7 @@ type FenceRecord struct {
 type MachineEvent struct {
 	Machine MachineID `json:"machine"`
 	At      time.Time `json:"at"`
-	Kind    string    `json:"kind"` // cluster, fault, fence, test, clean, intent, note, phase
+	Kind    string    `json:"kind"` // cluster, fault, fence, test, clean, intent, note, phase, hardware
 	Cluster ClusterID `json:"cluster,omitempty"`
 	Node    string    `json:"node,omitempty"`
 	Text    string    `json:"text"`

@@ -38,13 +38,24 @@ type Registration struct {
 
 	// EndorsementKey is the public key of its TPM (PKIX, DER), enrolled when it was
 	// approved.
-	EndorsementKey []byte    `json:"endorsement-key,omitempty"`
-	Facts          *Facts    `json:"facts,omitempty"` // as it told them last
-	Added          time.Time `json:"added,omitzero"`
-	By             string    `json:"by,omitempty"`      // who added it; "" where it came by itself
-	Seen           time.Time `json:"seen,omitzero"`     // when it booted last
-	Asked          time.Time `json:"asked,omitzero"`    // when it was asked to tell its facts anew
-	Changed        []string  `json:"changed,omitempty"` // what differed from the facts before, in words
+	EndorsementKey []byte `json:"endorsement-key,omitempty"`
+	// ShownKey is the endorsement key that it showed last. It proves nothing: it is
+	// what is enrolled when an administrator approves the machine.
+	ShownKey []byte `json:"shown-endorsement-key,omitempty"`
+	Facts    *Facts `json:"facts,omitempty"` // as it told them last
+	// Accepted are the facts before Changed, until an administrator accepts what
+	// changed; nil: nothing did.
+	Accepted *Facts    `json:"accepted-facts,omitempty"`
+	Changed  []string  `json:"changed,omitempty"` // what differs from Accepted, in words
+	Added    time.Time `json:"added,omitzero"`
+	By       string    `json:"by,omitempty"`    // who added it; "" where it came by itself
+	Seen     time.Time `json:"seen,omitzero"`   // when it booted last, to the hour
+	Trust    Trust     `json:"trust,omitempty"` // how far it was believed then
+	// Remark says why it waits although a rule would take it in; "" otherwise.
+	Remark string `json:"remark,omitempty"`
+	// Asked is when an administrator asked that it tells anew what it is made of. It
+	// is done when it is Seen after that.
+	Asked time.Time `json:"asked,omitzero"`
 	// ByHand is what administrators are asked to do, and have answered; nil: nothing.
 	ByHand *ByHand `json:"by-hand,omitempty"`
 }

@@ -45,9 +45,10 @@ func (a *API) registrationRoutes() {
 		what    wire.RegisteredAction
 		summary string
 	}{
-		{wire.RegisteredApprove, "Make registered machines machines of the site"},
+		{wire.RegisteredApprove, "Make registered machines machines of the site, or accept what they are made of now"},
 		{wire.RegisteredForbid, "Answer nothing to machines"},
 		{wire.RegisteredForget, "Forget registered machines"},
+		{wire.RegisteredDiscover, "Have registered machines tell anew what they are made of"},
 		{wire.RegisteredFenced, "Say that machines have no power, or are cut off, which Muster asked for"},
 	} {
 		route(a, huma.Operation{

@@ -18,7 +18,11 @@ import (
 
 // Config of a Desk. Book is required.
 type Config struct {
-	Book  Book
+	Book Book
+	// Shown is told which endorsement key a machine shows, before anything proves it:
+	// also when it is not the enrolled one, and the machine is refused. It must be
+	// quick. May be nil.
+	Shown func(id muster.MachineID, endorsement []byte)
 	Clock muster.Clock
 	Log   *slog.Logger
 }
@@ -56,6 +60,9 @@ func New(c Config) (*Desk, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Shown == nil {
+		c.Shown = func(muster.MachineID, []byte) {}
+	}
 	return &Desk{c: c, challenges: map[string]*challenge{}}, nil
 }
 
@@ -74,6 +81,9 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 	if err := d.compare(&b, h, from); err != nil {
 		d.c.Log.Warn("a machine that boots was refused", "boot", b.Number, "machine", b.Machine, "from", from, "error", err)
 		return nil, err
+	}
+	if h.TPM != nil && b.Machine != "" {
+		d.c.Shown(b.Machine, slices.Clone(h.TPM.Endorsement))
 	}
 	reply := &wire.BootReply{Protocol: wire.BootProtocol, Now: d.c.Clock.Now().UTC()}
 	trust, ask, err := d.trust(&b, h)

@@ -219,6 +219,24 @@ func TestStartedAgain(t *testing.T) {
 	}
 }
 
+// What a machine shows of its TPM is told, also when it is refused for it; what comes
+// from elsewhere is not.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	b, d, _ := rig(t)
+	var shown []byte
+	d.c.Shown = func(id muster.MachineID, key []byte) { shown = append([]byte(id), key...) }
+	b.boot.Endorsement = []byte{1}
+	h := hello()
+	h.TPM = &wire.BootTPM{Endorsement: []byte{2}, Attestation: []byte{3}}
+	if _, err := d.Hello(t.Context(), h, netip.MustParseAddr("10.9.9.9")); err == nil || shown != nil {
+		t.Errorf("%v, %q", err, shown)
+	}
+	if _, err := d.Hello(t.Context(), h, address()); muster.CodeOf(err) != muster.EForbidden || string(shown) != "m1\x02" {
+		t.Errorf("%v, %q", err, shown)
+	}
+}
+
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	b, d, _ := rig(t)

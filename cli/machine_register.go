@@ -18,7 +18,12 @@ func (a *app) registering() []*cobra.Command {
 	return []*cobra.Command{
 		a.machineAdd(), a.machineImport(), a.machineRegistered(),
 		a.registeredChange(wire.RegisteredApprove, "Make registered machines machines of the site", `Makes machines that came by themselves, or were forbidden, machines of the site. They
-are booted once to see what they are made of, cleaned, and then given to clusters.`),
+are booted once to see what they are made of, cleaned, and then given to clusters. The
+TPM that a machine showed is enrolled: it vouches for the machine from then on.
+
+Of a machine of the site, what it is made of now is accepted, and the TPM that it
+shows now: the conditions hardware-changed and tpm-changed go.`),
+		a.machineDiscover(),
 		a.registeredChange(wire.RegisteredForbid, "Answer nothing to machines", `Answers nothing to machines when they try to boot over the network: they are
 somebody else's. A machine of the site is retired first.`),
 		a.machineFenced(), a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as

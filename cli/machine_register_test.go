@@ -70,6 +70,19 @@ func TestRegister(t *testing.T) {
 	w.run("machine", "approve", "r1-n03").want(t, 0, "r1-n03 +approved")
 	w.run("machine", "forget", "r1-n08,r1-n09").want(t, 4, "r1-n08: no bare machine is registered", "there is")
 	w.run("machine", "forget", "r1-n09").want(t, 0, "r1-n09 +forgotten")
+	w.run("machine", "discover").want(t, 2)
+	w.run("machine", "discover", "r1-n08").want(t, 4, "no bare machine is registered")
+	w.run("machine", "discover", "r1-n0[1,3]").want(t, 0, "r1-n01 +asked +it boots once", "r1-n03 +asked")
+	w.run("machine", "discover", "r1-n03", "--wait", "--timeout", "50ms").want(t, 8, "r1-n03: not discovered after 50ms", "machine show r1-n03")
+	told := make(chan error, 1)
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		told <- s.Control.Told(t.Context(), "r1-n03", muster.Facts{Cores: 8, Memory: 64 << 30}, muster.TrustNetwork, time.Now().Add(time.Hour))
+	}()
+	w.run("machine", "discover", "r1-n03", "--wait").want(t, 0, "r1-n03 +discovered +8 cores, 64")
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
 	w.run("machine", "fenced", "r1-n01").want(t, 2, "must be without power", "add --yes")
 	w.run("machine", "fenced", "r1-n01", "--yes").want(t, 4, "r1-n01: nobody asks whether it is cut off", "muster machine show r1-n01")
 	w.run("machine", "fenced", "r1-n08", "--yes").want(t, 4, "r1-n08: no bare machine is registered")
@@ -90,7 +103,6 @@ func TestRegister(t *testing.T) {
 	w.run("machine", "show", "r1-n01").want(t, 0, "it waits for a human: its controller is deaf", "muster machine fenced r1-n01 --yes")
 	w.run("machine", "fenced", "r1-n01", "--yes").want(t, 0, "r1-n01 +fenced +whoever waits for that goes on")
 	w.run("machine", "fenced", "r1-n01", "--yes").want(t, 0, "r1-n01 +unchanged +said by ")
-	w.run("machine", "discover").want(t, 2, "is not a command")
 
 	all := w.run("machine", "registered", "-o", "json").out + w.run("events").out
 	if strings.Contains(all, "sesame") {

@@ -27,7 +27,8 @@ func (k *Client) Register(ctx context.Context, r wire.RegisterRequest) ([]wire.R
 	return out.Machines, err
 }
 
-// ChangeRegistered approves, forbids or forgets the machines of a set, or none.
+// ChangeRegistered approves, forbids, forgets or has discovered the machines of a set, or
+// none.
 func (k *Client) ChangeRegistered(ctx context.Context, set string, what wire.RegisteredAction) ([]wire.RegisteredChange, error) {
 	var out wire.RegisteredChanges
 	err := k.post(ctx, path("registrations", set, string(what)), struct{}{}, &out)

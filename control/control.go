@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/approval"
 	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/place"
 	"github.com/muster-hpc/muster/series"
@@ -120,6 +121,9 @@ type Config struct {
 	// ChangeKey has another key sign from now on; stolen names one that must not be
 	// believed any more. Nil: it cannot be changed.
 	ChangeKey func(stolen string) error
+	// Approval are the rules by which machines that come by themselves are taken in.
+	// Nil: all of them wait.
+	Approval approval.Rules
 	// Figures are what other parts of the server count, for administrators.
 	// Nil: nothing.
 	Figures func() []wire.Metric
@@ -137,6 +141,10 @@ type Service struct {
 	cores     coreCount
 	// tried is when idle machines were last given to a measuring. Of MeasureIdle.
 	tried map[muster.MachineID]time.Time
+	// shown bounds how often another TPM of a machine is written down.
+	shown seldom
+	// found bounds how often machines that come by themselves are.
+	found seldom
 }
 
 // New makes a service.

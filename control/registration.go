@@ -21,6 +21,8 @@ const (
 	didChange  = "changed"
 	didNothing = "unchanged"
 	didApprove = "approved"
+	didAccept  = "accepted"
+	didAsk     = "asked"
 	didForbid  = "forbidden"
 	didForget  = "forgotten"
 	didFence   = "fenced"
@@ -112,6 +114,9 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 			done.What = didApprove
 		}
 		r = keptOf(r, old)
+		if old.State != muster.RegistrationApproved {
+			enrol(&r)
+		}
 		same := reflect.DeepEqual(r, old)
 		kept, err := tx.IsPowerSecret(r.ID, []byte(b.Password))
 		if err != nil {
@@ -157,7 +162,9 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 
 // keptOf is a new registration with what Muster found out of the machine before.
 func keptOf(r, old muster.Registration) muster.Registration {
-	r.EndorsementKey, r.Facts, r.Seen, r.Changed, r.ByHand = old.EndorsementKey, old.Facts, old.Seen, old.Changed, old.ByHand
+	r.EndorsementKey, r.ShownKey, r.Trust, r.Seen, r.Asked = old.EndorsementKey, old.ShownKey, old.Trust, old.Seen, old.Asked
+	r.Facts, r.Accepted, r.Changed = old.Facts, old.Accepted, old.Changed
+	r.ByHand = old.ByHand
 	if old.By != "" {
 		r.Added, r.By = old.Added, old.By
 	}
@@ -181,6 +188,7 @@ func (s *Service) takeOver(tx *store.Tx, r *muster.Registration, done *wire.Regi
 			}, nil
 		default:
 			*r = keptOf(*r, owner)
+			enrol(r)
 			done.What, done.Text = didApprove, "it came by itself, as "+string(owner.ID)
 			if err := tx.DeleteRegistration(owner.ID, "it is "+string(r.ID)); err != nil {
 				return nil, err
@@ -190,8 +198,8 @@ func (s *Service) takeOver(tx *store.Tx, r *muster.Registration, done *wire.Regi
 	return nil, nil
 }
 
-// ChangeRegistered approves, forbids or forgets registered machines, named by a set:
-// all of them, or none.
+// ChangeRegistered approves, forbids, forgets registered machines or has them
+// discovered, named by a set: all of them, or none.
 func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set string, what wire.RegisteredAction) ([]wire.RegisteredChange, error) {
 	if err := administrator(who, "approve and forbid machines"); err != nil {
 		return nil, err
@@ -244,11 +252,14 @@ func (s *Service) changeRegistered(ctx context.Context, tx *store.Tx, who muster
 	used := err == nil && m.Phase != muster.MachineRetired
 	switch what {
 	case wire.RegisteredApprove:
-		if r.State == muster.RegistrationApproved {
-			return done, nil, nil
+		return s.approve(tx, r)
+	case wire.RegisteredDiscover:
+		if p := discoverable(r, m, used); p != nil {
+			return done, p, nil
 		}
-		r.State, done.What = muster.RegistrationApproved, didApprove
-		return done, nil, tx.PutRegistration(r, "approved")
+		r.Asked = s.Clock.Now().UTC()
+		done.What, done.Text = didAsk, discoverText(m, used)
+		return done, nil, tx.PutRegistration(r, "asked to tell what it is made of")
 	case wire.RegisteredForbid:
 		if r.State == muster.RegistrationForbidden {
 			return done, nil, nil
@@ -265,7 +276,7 @@ func (s *Service) changeRegistered(ctx context.Context, tx *store.Tx, who muster
 		done.What = didForget
 		return done, nil, tx.DeleteRegistration(id, "forgotten")
 	}
-	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid, forget or fenced")
+	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid, forget, discover or fenced")
 }
 
 func machineUsed(m muster.Machine) *muster.Problem {

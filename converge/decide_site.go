@@ -1,7 +1,9 @@
 package converge
 
 import (
-	"slices"
+	"bytes"
+	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
 
@@ -73,14 +75,12 @@ func DecideSite(records, found []muster.Machine, now time.Time) []Action {
 	return out
 }
 
-// sameFacts compares facts as they are stored.
+// sameFacts compares facts as they are stored: an empty list is none.
 func sameFacts(a, b muster.Facts) bool {
-	return a.Architecture == b.Architecture && a.Processor == b.Processor && a.CPULevel == b.CPULevel &&
-		a.Sockets == b.Sockets && a.Cores == b.Cores && a.Threads == b.Threads && slices.Equal(a.CPUs, b.CPUs) &&
-		slices.EqualFunc(a.NUMA, b.NUMA, func(x, y muster.NUMA) bool {
-			return x.ID == y.ID && slices.Equal(x.CPUs, y.CPUs) && x.Memory == y.Memory
-		}) && a.Memory == b.Memory && a.Disk == b.Disk && slices.Equal(a.NICs, b.NICs) &&
-		slices.Equal(a.Accelerators, b.Accelerators) && slices.Equal(a.Modalias, b.Modalias) && a.Class == b.Class &&
-		a.Rack == b.Rack && a.Service == b.Service && a.Oversubscribed == b.Oversubscribed &&
-		a.Management == b.Management && a.Serial == b.Serial
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	x, err := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
 }

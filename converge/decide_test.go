@@ -354,6 +354,22 @@ func TestDecideSite(t *testing.T) {
 	if got := DecideSite([]muster.Machine{known}, []muster.Machine{known}, at(0)); len(got) != 0 {
 		t.Errorf("nothing changed: %s", brief(got))
 	}
+	// A bare machine has more facts, some behind pointers; a provider reads them anew.
+	bare := func() muster.Machine {
+		m, near := known, 1
+		m.Facts.NICs = []muster.NIC{{Name: "eth0", NUMA: &near, Neighbour: &muster.Neighbour{System: "sw1"}}}
+		m.Facts.DIMMs = []muster.DIMM{{Slot: "A1", Size: 1}}
+		return m
+	}
+	same, less := bare(), bare()
+	same.Facts.Disks = []muster.Disk{}
+	if got := DecideSite([]muster.Machine{bare()}, []muster.Machine{same}, at(0)); len(got) != 0 {
+		t.Errorf("nothing changed in a bare machine: %s", brief(got))
+	}
+	less.Facts.DIMMs = nil
+	if got := DecideSite([]muster.Machine{bare()}, []muster.Machine{less}, at(0)); len(got) != 1 {
+		t.Errorf("a DIMM less: %s", brief(got))
+	}
 	if got := brief(DecideSite(nil, []muster.Machine{known, known}, at(0))); got != "a=new" {
 		t.Errorf("a new machine: %s", got)
 	}

@@ -35,6 +35,7 @@ func (s *Server) openControl() {
 		CanMeasure:  s.canMeasure,
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
 		MaxWalltime: s.cfg.MaxWalltime,
+		Approval:    s.cfg.Approval,
 		Idle:        control.IdleMeasuring{Every: s.cfg.MeasureIdle, Host: func(m muster.Machine) string { return s.place(m).Host }},
 	})
 }

@@ -26,6 +26,8 @@ const (
 	EventIntent  = "intent" // what an administrator wants of it
 	EventNote    = "note"
 	EventPhase   = "phase" // was taken in, set aside or taken back
+	// EventHardware: it is made of something else than before.
+	EventHardware = "hardware"
 )
 
 // PutMachineEvent adds an event to a machine's history. Changes that PutMachine

@@ -36,7 +36,7 @@ type RegisterRequest struct {
 // RegisteredChange tells what became of one machine.
 type RegisteredChange struct {
 	Name muster.MachineID `json:"name"`
-	What string           `json:"what" doc:"added, changed, unchanged, approved, forbidden, forgotten, fenced"`
+	What string           `json:"what" doc:"added, changed, unchanged, approved, accepted, forbidden, forgotten, asked, fenced"`
 	Text string           `json:"text,omitempty" doc:"What else is to be known, in words"`
 }
 
@@ -55,8 +55,12 @@ type RegisteredAction string
 
 // The actions.
 const (
-	RegisteredApprove RegisteredAction = "approve" // it is a machine of the site
-	RegisteredForbid  RegisteredAction = "forbid"  // nothing is answered to it
-	RegisteredForget  RegisteredAction = "forget"  // as if it had never been there
-	RegisteredFenced  RegisteredAction = "fenced"  // who says so has cut it off: no power, or no cables
+	// RegisteredApprove makes it a machine of the site; of one that is, it accepts what
+	// it is made of now, and its TPM.
+	RegisteredApprove RegisteredAction = "approve"
+	RegisteredForbid  RegisteredAction = "forbid" // nothing is answered to it
+	RegisteredForget  RegisteredAction = "forget" // as if it had never been there
+	// RegisteredDiscover has machines boot once to say what they are made of.
+	RegisteredDiscover RegisteredAction = "discover"
+	RegisteredFenced   RegisteredAction = "fenced" // who says so has cut it off: no power, or no cables
 )

@@ -64,6 +64,9 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if name == "disk" || name == "net" {
 		return status(measure(ctx, name, args, out, errOut), errOut)
 	}
+	if name == "scratch" { // a unit's, not people's
+		return status(makeScratch(ctx, args, errOut), errOut)
+	}
 	var f files
 	set := flag.NewFlagSet("muster-agent", flag.ContinueOnError)
 	set.SetOutput(errOut)

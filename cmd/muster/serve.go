@@ -25,6 +25,8 @@ func serveCommand(version string) *cobra.Command {
 		validate       string
 		promises       string
 		idle           string
+		bare           metalFlags
+		approve        string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -40,6 +42,9 @@ muster.sock in there.`,
   # two classes of machines, one of them for heads
   muster serve --local 4,cores=4,memory=16GiB,class=big --local 2,cores=1,memory=2GiB,class=small,service
 
+  # bare machines that boot from the network on this interface
+  muster serve --metal-net eno2
+
   # only to try things out: more machines than cores, or machines that pretend
   muster serve --state /tmp/m --local 4 --oversubscribe
   muster serve --state /tmp/m --fake 100`,
@@ -51,6 +56,13 @@ muster.sock in there.`,
 					return err
 				}
 				c.Local = append(c.Local, s)
+			}
+			var err error
+			if c.Metal, err = bare.read(); err != nil {
+				return err
+			}
+			if c.Approval, err = approvalRules(approve); err != nil {
+				return err
 			}
 			for _, e := range egress {
 				switch p := muster.Egress(e); p {
@@ -84,7 +96,6 @@ muster.sock in there.`,
 			if err := keepHomes(&c, retain); err != nil {
 				return err
 			}
-			var err error
 			if c.Promises, err = readPromises(promises); err != nil {
 				return err
 			}
@@ -99,6 +110,7 @@ muster.sock in there.`,
 			return profiled(profile, func() error { return daemon.Run(cmd.Context(), c) })
 		},
 	}
+	bare.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.State, "state", "/var/lib/muster", "directory that holds everything the server keeps")
 	f.StringArrayVar(&slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; may be repeated")
@@ -111,6 +123,7 @@ muster.sock in there.`,
 	f.StringVar(&validate, "validate", "", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
 	f.StringVar(&idle, "measure-idle", "7d", "after how long a machine that nobody uses is measured again; 0: never")
 	f.StringVar(&promises, "promises", "", "file with the figures that the site promises of its machines: see docs/certificate.md")
+	f.StringVar(&approve, "approve", "", "file with rules by which bare machines that come by themselves are approved or forbidden (default: all of them wait for an administrator)")
 	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")

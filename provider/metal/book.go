@@ -34,10 +34,18 @@ func (k book) of(number string) (*machine, error) {
 }
 
 // Boot tells what is known of a boot.
-func (k book) Boot(_ context.Context, number string) (bootdesk.Boot, error) {
+func (k book) Boot(ctx context.Context, number string) (bootdesk.Boot, error) {
 	out, mac, err := k.boot(number)
 	if err != nil {
 		return bootdesk.Boot{}, err
+	}
+	if !out.Port && k.b.c.Through(ctx, out.Machine) {
+		out.Port = true
+		k.b.mu.Lock()
+		if m, err := k.of(number); err == nil {
+			m.port = true
+		}
+		k.b.mu.Unlock()
 	}
 	// Without the lock: who keeps leases asks the directory.
 	out.Address, _ = k.b.c.Leased(mac)
@@ -191,7 +199,7 @@ func (k book) Heard(ctx context.Context, number string, h *wire.BootHello, trust
 	m.heard, m.heardAt = h, k.b.c.Clock.Now()
 	k.b.mu.Unlock()
 	if h.Facts != nil {
-		k.b.c.Told(id, *h.Facts)
+		k.b.c.Told(id, *h.Facts, trust)
 	}
 	changed := k.b.step(ctx, m, func(r *record) bool {
 		was := *r

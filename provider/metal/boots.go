@@ -42,9 +42,12 @@ type Config struct {
 	Alive func(id muster.MachineID) time.Time
 	// Told is given the facts that a believed machine tells of itself. It must be
 	// quick. May be nil.
-	Told  func(id muster.MachineID, f muster.Facts)
-	Clock muster.Clock
-	Log   *slog.Logger
+	Told func(id muster.MachineID, f muster.Facts, trust muster.Trust)
+	// Through tells whether a machine speaks through its own switch port, by what the
+	// switch itself has seen. May be nil.
+	Through func(ctx context.Context, id muster.MachineID) bool
+	Clock   muster.Clock
+	Log     *slog.Logger
 }
 
 // Files are what a machine loads.
@@ -83,7 +86,6 @@ type machine struct {
 	// heardAt is when that was.
 	heardAt time.Time
 	port    bool          // its request for an address came through its own port
-	holds   bool          // its node is up
 	saving  chan struct{} // held while its record is written
 }
 
@@ -108,11 +110,14 @@ func Open(c Config) (*Boots, error) {
 	if c.News == nil {
 		c.News = func(muster.MachineID) {}
 	}
+	if c.Through == nil {
+		c.Through = func(context.Context, muster.MachineID) bool { return false }
+	}
 	if c.Alive == nil {
 		c.Alive = func(muster.MachineID) time.Time { return time.Time{} }
 	}
 	if c.Told == nil {
-		c.Told = func(muster.MachineID, muster.Facts) {}
+		c.Told = func(muster.MachineID, muster.Facts, muster.Trust) {}
 	}
 	b := &Boots{
 		c: c, files: files{c.Dir}, wake: make(chan struct{}, 1),
@@ -309,4 +314,14 @@ func (b *Boots) fetching(number string) (muster.ImageID, bool) {
 	}
 	m.heardAt = b.c.Clock.Now()
 	return m.rec.Image, true
+}
+
+// heardAt is when a machine's first program was heard last; zero: never.
+func (b *Boots) heardAt(id muster.MachineID) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.machines[id]; m != nil && m.heard != nil {
+		return m.heardAt
+	}
+	return time.Time{}
 }

@@ -85,7 +85,7 @@ func (s *site) open(t *testing.T, machines []muster.Registration, limits rack.Li
 		Files: func(muster.MachineID, wire.BootKind) (metal.Files, error) {
 			return metal.Files{Kernel: []string{"/k"}, Initramfs: []string{"/i"}, Server: "https://10.0.0.1:7700", CA: strings.Repeat("ab", 32)}, nil
 		},
-		Told: func(id muster.MachineID, f muster.Facts) {
+		Told: func(id muster.MachineID, f muster.Facts, _ muster.Trust) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.told[id] = f

@@ -84,6 +84,7 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 	if err != nil {
 		return err
 	}
+	u.stay()
 	return p.boots.Start(ctx, u.id, Order{
 		Kind: wire.BootImage, Attempt: b.Attempt, Image: b.Image, As: b.Hostname, For: string(b.Cluster), Payload: payload,
 	})
@@ -100,7 +101,18 @@ func (p *Provider) off(ctx context.Context, u *unit) error {
 			p.o.Log.Warn("the message ports of a machine that goes off are not closed yet", "machine", u.id, "error", err)
 		}
 	}
-	p.jobs.Go(func() { u.fail(p.powerOff(p.ctx, u)) })
+	u.stay()
+	going, cancel := context.WithCancel(p.ctx)
+	u.mu.Lock()
+	u.going = cancel
+	u.mu.Unlock()
+	p.jobs.Go(func() {
+		defer p.changed(u.id)
+		defer cancel()
+		if err := p.powerOff(going, u); going.Err() == nil {
+			u.fail(err)
+		}
+	})
 	return nil
 }
 
@@ -110,6 +122,9 @@ func (p *Provider) powerOff(ctx context.Context, u *unit) error {
 	t := p.target(u.registration(), "")
 	if able, err := p.o.Power.Abilities(t); err != nil || !able.Off {
 		return err
+	}
+	if ctx.Err() != nil {
+		return nil
 	}
 	r, err := p.o.Power.Off(ctx, t)
 	if muster.CodeOf(err) == muster.EConflict {

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-hpc/muster/netboot/rack"
 	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // Name is the provider's name.
@@ -52,6 +53,8 @@ type Switches interface {
 	Manage(ctx context.Context, id muster.MachineID) error
 	// Link tells what its switch sees of it.
 	Link(ctx context.Context, id muster.MachineID) (power.Link, error)
+	// Through tells whether its own port is where it was seen, and nowhere else.
+	Through(ctx context.Context, id muster.MachineID) (bool, error)
 }
 
 // Images gives machines what they boot.
@@ -89,7 +92,7 @@ type Options struct {
 	Least  muster.Trust
 	Guests bool
 	Alive  func(id muster.MachineID) time.Time
-	Told   func(id muster.MachineID, f muster.Facts)
+	Told   func(id muster.MachineID, f muster.Facts, trust muster.Trust)
 	// Story is what the boot service did for a machine lately, for its console; may be
 	// nil.
 	Story func(mac string) []netboot.Event
@@ -112,6 +115,7 @@ type Provider struct {
 	stop context.CancelFunc
 	jobs sync.WaitGroup
 
+	syncing  sync.Mutex // one at a time takes over what is registered
 	mu       sync.Mutex
 	machines map[muster.MachineID]*unit
 	order    []muster.MachineID // sorted
@@ -138,7 +142,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	var err error
 	if p.boots, err = Open(Config{
 		Dir: o.Dir + "/boots", On: p.switchOn, Tell: p.tell, Files: p.files, Leased: o.Leased, Limits: o.Limits, Least: o.Least, Guests: o.Guests,
-		News: p.changed, Told: o.Told, Alive: o.Alive, Clock: o.Clock, Log: o.Log,
+		News: p.changed, Told: o.Told, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}
@@ -189,6 +193,39 @@ func (p *Provider) Directory() netboot.Directory { return p.boots.Directory() }
 // Boots tells of the boots under way.
 func (p *Provider) Boots() *Boots { return p.boots }
 
+// NICs are the interfaces of an approved machine.
+func (p *Provider) NICs(id muster.MachineID) []muster.RegisteredNIC {
+	u, err := p.unit(id)
+	if err != nil {
+		return nil
+	}
+	return u.registration().NICs
+}
+
+// Trust is how far a machine was believed when it was given what it runs.
+func (p *Provider) Trust(id muster.MachineID) muster.Trust {
+	for _, st := range p.boots.States(id) {
+		if st.Kind == wire.BootImage && st.Trust != "" {
+			return st.Trust
+		}
+	}
+	return muster.TrustNetwork
+}
+
+// Heard is when the first program of a machine last spoke.
+func (p *Provider) Heard(id muster.MachineID) time.Time { return p.boots.heardAt(id) }
+
+func (p *Provider) through(ctx context.Context, id muster.MachineID) bool {
+	if p.o.Switches == nil {
+		return false
+	}
+	ok, err := p.o.Switches.Through(ctx, id)
+	if err != nil {
+		p.o.Log.Warn("a switch does not tell where a machine is", "machine", id, "error", err)
+	}
+	return ok
+}
+
 // Registered says that registrations changed.
 func (p *Provider) Registered() {
 	select {
@@ -205,7 +242,7 @@ func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
 	}
 	var out []muster.Machine
 	for _, u := range p.all(nil) {
-		if f, ok := u.facts(p.o.Clock.Now()); ok {
+		if f, ok := u.facts(p.o.Clock.Now()); ok && p.arrived(u) {
 			f.Management, _ = p.o.Leased(managementOf(u.registration()))
 			out = append(out, muster.Machine{ID: u.id, Provider: Name, Facts: f})
 		}
@@ -213,8 +250,23 @@ func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
 	return out, nil
 }
 
+// arrived tells whether a machine is one of the site: one that is new has done with
+// telling what it is, and is off.
+func (p *Provider) arrived(u *unit) bool {
+	busy := false
+	for _, st := range p.boots.States(u.id) {
+		busy = st.Kind == wire.BootDiscover
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.listed = u.listed || !busy
+	return u.listed
+}
+
 // sync takes over what is registered, and has machines discovered that must be.
 func (p *Provider) sync(ctx context.Context) error {
+	p.syncing.Lock()
+	defer p.syncing.Unlock()
 	list, err := p.o.Registry.Registrations(ctx)
 	if err != nil {
 		return err

@@ -144,7 +144,7 @@ func (r *racked) open(t *testing.T, change func(*metal.Options)) *metal.Provider
 		Dir: filepath.Join(r.dir, "state"), Registry: r, Power: r.control, Images: r, Agent: filepath.Join(r.dir, "agent"),
 		Interface: "lo", Address: netip.MustParsePrefix("10.0.0.1/16"), URL: "https://10.0.0.1:7701", CA: strings.Repeat("ab", 32),
 		Leased: address, Limits: func(string) rack.Limits { return quick() },
-		Told: func(id muster.MachineID, f muster.Facts) {
+		Told: func(id muster.MachineID, f muster.Facts, _ muster.Trust) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.told[id]++

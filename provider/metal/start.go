@@ -108,9 +108,12 @@ func (b *Boots) Forget(ctx context.Context, id muster.MachineID) error {
 	return b.forget(ctx, id, func(*record) bool { return true })
 }
 
-// Gone says that a machine is off. One that was told to go off has nothing to do any more.
+// Gone says that a machine is off. One that was told to go off, or told what it is, has
+// nothing to do any more.
 func (b *Boots) Gone(ctx context.Context, id muster.MachineID) error {
-	return b.forget(ctx, id, func(r *record) bool { return r.Kind == wire.BootOff })
+	return b.forget(ctx, id, func(r *record) bool {
+		return r.Kind == wire.BootOff || r.Kind == wire.BootDiscover && r.Step == StepDone
+	})
 }
 
 // forget forgets a record that is so.
@@ -138,16 +141,6 @@ func (b *Boots) forget(ctx context.Context, id muster.MachineID, so func(*record
 	b.mu.Unlock()
 	b.nudge()
 	return nil
-}
-
-// Hold says whether a machine's node is up: then its address stays its own, whatever
-// the clock says.
-func (b *Boots) Hold(id muster.MachineID, up bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if m := b.machines[id]; m != nil {
-		m.holds = up
-	}
 }
 
 // enter takes the one place in which a machine's record is changed.

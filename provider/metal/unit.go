@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -23,8 +24,12 @@ type unit struct {
 	reading power.Reading
 	readAt  time.Time
 	lookErr error
-	failing time.Time // since when looks fail
+	failing time.Time     // since when looks fail
 	looking chan struct{} // closed when the look under way is over; nil: there is none
+	// going ends the going off that is under way; nil: there is none.
+	going context.CancelFunc
+	// listed: it was among the machines of the site once.
+	listed bool
 	// fault is why the last thing it was to do was not done.
 	fault error
 	// cut: its ports are closed and nobody can tell whether it is off.
@@ -100,6 +105,16 @@ func (u *unit) known() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return !u.readAt.IsZero() || u.lookErr != nil
+}
+
+// stay ends the going off that is under way: the machine has something to do again.
+func (u *unit) stay() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.going != nil {
+		u.going()
+		u.going = nil
+	}
 }
 
 func (u *unit) fail(err error) {

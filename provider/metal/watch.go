@@ -20,7 +20,7 @@ const (
 	// lookWait how long he waits for another.
 	lookFresh = time.Second
 	lookWait  = 4 * time.Second
-	syncEvery   = 30 * time.Second
+	syncEvery = 30 * time.Second
 )
 
 // watch looks at the power of all machines by and by, and takes over registrations that

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+// discoverLook is how often registrations are looked at while somebody waits for boots.
+const discoverLook = time.Second
+
+func (a *app) machineDiscover() *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "discover MACHINE...", Short: "Have bare machines tell what they are made of", Args: someMachines,
+		Long: `Has bare machines boot once, say what they are made of, and go off again. What differs
+from before becomes a condition of the machine, hardware-changed, until it is accepted
+with muster machine approve; a machine that has less than before is given to no new
+cluster meanwhile.
+
+Machines tell that at every boot: discover those that were changed by hand. A machine
+that a cluster uses cannot be discovered. Machines are named one by one or as a set. All
+of them are asked, or none. Only administrators may.`,
+		Example: `  muster machine discover r1-n01
+  muster machine discover r1-n[01-16] --wait --timeout 15m`,
+		ValidArgsFunction: a.completeRegistered,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			list, err := k.ChangeRegistered(c.Context(), strings.Join(args, ","), wire.RegisteredDiscover)
+			if err != nil {
+				return err
+			}
+			var late error
+			if wait {
+				list, late = awaitDiscovered(c.Context(), k, list, timeout)
+			}
+			if err := a.printRegistered(list); err != nil {
+				return err
+			}
+			return late
+		},
+	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait until all of them have told")
+	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: wait no longer than this, such as 15m (default: as long as it takes)")
+	return c
+}
+
+// awaitDiscovered waits until machines have told what they are made of since they were
+// asked, and returns what they told. A timeout of 0 is as long as it takes.
+func awaitDiscovered(ctx context.Context, k *client.Client, list []wire.RegisteredChange, timeout time.Duration) ([]wire.RegisteredChange, error) {
+	var late <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		late = t.C
+	}
+	for {
+		now, err := k.Registered(ctx, "")
+		if err != nil {
+			return list, err
+		}
+		by := make(map[muster.MachineID]muster.Registration, len(now))
+		for _, r := range now {
+			by[r.ID] = r
+		}
+		var left []string
+		for i, c := range list {
+			switch r, ok := by[c.Name]; {
+			case !ok:
+				list[i].Text = "it was forgotten meanwhile"
+			case !r.Seen.After(r.Asked):
+				left = append(left, string(c.Name))
+			default:
+				list[i].What, list[i].Text = "discovered", discoveredText(r)
+			}
+		}
+		if len(left) == 0 {
+			return list, nil
+		}
+		select {
+		case <-ctx.Done():
+			return list, ctx.Err()
+		case <-late:
+			return list, muster.Errorf(muster.ETimeout, "%s: not discovered after %s", nodeset.Fold(left), timeout).
+				WithHint("it goes on; look with 'muster machine show %s'", left[0])
+		case <-time.After(discoverLook):
+		}
+	}
+}
+
+// discoveredText says in a line what a machine is made of, and what of that is new.
+func discoveredText(r muster.Registration) string {
+	if len(r.Changed) > 0 {
+		return strings.Join(r.Changed, "; ") + " (muster machine approve " + string(r.ID) + " accepts it)"
+	}
+	if r.Facts == nil {
+		return ""
+	}
+	f := r.Facts
+	parts := []string{count(f.Cores, "core"), size(f.Memory), count(len(f.Disks), "disk"), count(len(f.NICs), "interface")}
+	if f.Processor != "" {
+		parts = append([]string{f.Processor}, parts...)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,95 @@
+package control
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/attest"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// approve makes a registered machine one of the site. Of one that is, it accepts what
+// it is made of now and the TPM that it shows now.
+func (s *Service) approve(tx *store.Tx, r muster.Registration) (wire.RegisteredChange, *muster.Problem, error) {
+	done := wire.RegisteredChange{Name: r.ID, What: didNothing}
+	var did []string
+	if len(r.Changed) > 0 {
+		did = append(did, "what it is made of now is accepted ("+strings.Join(r.Changed, "; ")+")")
+		r.Accepted, r.Changed = nil, nil
+	}
+	if enrol(&r) {
+		did = append(did, "its TPM "+attest.Fingerprint(r.EndorsementKey)+" is enrolled")
+	}
+	text := "approved"
+	switch {
+	case r.State != muster.RegistrationApproved:
+		r.State, done.What = muster.RegistrationApproved, didApprove
+	case len(did) == 0:
+		return done, nil, nil
+	default:
+		done.What, text = didAccept, "accepted"
+	}
+	done.Text = strings.Join(did, "; ")
+	if err := tx.PutRegistration(r, strings.TrimSuffix(text+": "+done.Text, ": ")); err != nil {
+		return done, nil, err
+	}
+	return done, nil, s.settleFindings(tx, r)
+}
+
+// enrol has the TPM that a machine showed last vouch for it from now on. It tells
+// whether that is another one than before.
+func enrol(r *muster.Registration) bool {
+	if len(r.ShownKey) == 0 || bytes.Equal(r.ShownKey, r.EndorsementKey) {
+		return false
+	}
+	r.EndorsementKey = slices.Clone(r.ShownKey)
+	return true
+}
+
+// settleFindings takes what was found of a machine away, once it is accepted.
+func (s *Service) settleFindings(tx *store.Tx, r muster.Registration) error {
+	m, err := tx.Machine(r.ID)
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.putFindings(tx, m, r, false)
+}
+
+// discoverable tells why a machine cannot tell anew what it is made of.
+func discoverable(r muster.Registration, m muster.Machine, used bool) *muster.Problem {
+	switch {
+	case r.State != muster.RegistrationApproved:
+		return &muster.Problem{Message: fmt.Sprintf("it is %s", r.State), Hint: "approve it first, which has it discovered, too: muster machine approve " + string(r.ID)}
+	case !used:
+		return nil
+	case m.Phase.Held():
+		return &muster.Problem{
+			Message: fmt.Sprintf("cluster %s uses it, and a machine must be started anew to be discovered", m.Cluster),
+			Hint:    "it tells what it is made of at each boot; `muster machine drain " + string(m.ID) + "`, and ask again when the cluster has given it back",
+		}
+	case m.Phase == muster.MachineSuspect || m.Phase == muster.MachineTesting:
+		return &muster.Problem{Message: "it is suspected of a fault, and being tested", Hint: "see 'muster machine show " + string(m.ID) + "', and ask again afterwards"}
+	}
+	return nil
+}
+
+// discoverText says what a discovery means for a machine.
+func discoverText(m muster.Machine, used bool) string {
+	once := "it boots once, says what it is made of, and goes off"
+	switch {
+	case !used:
+		return once + "; then it is cleaned, and free"
+	case m.Phase == muster.MachineNew || m.Phase == muster.MachineCleaning:
+		return "once it is clean, " + once
+	case m.Phase == muster.MachineFree:
+		return once + "; a cluster that gets it first learns it from its boot"
+	}
+	return once + "; it stays " + string(m.Phase)
+}

@@ -1,0 +1,241 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/approval"
+	"github.com/muster-hpc/muster/attest"
+	"github.com/muster-hpc/muster/hardware"
+	"github.com/muster-hpc/muster/store"
+)
+
+const (
+	// mostWaiting bounds the machines that wait for an administrator: whoever stands on
+	// the wire can be as many machines as he likes.
+	mostWaiting = 1000
+	// foundEvery is how often a machine that waits is written down again, and newEvery
+	// how often a new one is.
+	foundEvery = time.Minute
+	newEvery   = 50 * time.Millisecond
+)
+
+// Found takes a machine that nobody registered and that came by itself. It waits for an
+// administrator, as m- and its MAC, or a rule of the site decides. One that waits
+// already is refreshed, at most once a minute. Of too many, the one goes that was not
+// seen for longest.
+//
+// Errors: EInvalid for what cannot be a machine, EUnavailable when too many come at
+// once, or of the store: it may say so again.
+func (s *Service) Found(ctx context.Context, g muster.Guest) error {
+	g, err := boundedGuest(g)
+	if err != nil {
+		return err
+	}
+	var old muster.Registration
+	err = s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		old, err = guestOwner(tx, g)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	now := s.Clock.Now()
+	switch {
+	case old.ID != "" && old.State != muster.RegistrationWaiting:
+		return nil // it was approved or forbidden meanwhile, or speaks with another of its interfaces
+	case old.ID != "" && !s.found.allow(g.MAC, now, foundEvery):
+		return nil
+	case old.ID == "" && !s.found.allow("", now, newEvery):
+		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").WithHint("ask again in a moment")
+	}
+	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		old, err := guestOwner(tx, g)
+		if err != nil || old.ID != "" && old.State != muster.RegistrationWaiting {
+			return err
+		}
+		r, text := old, ""
+		if old.ID == "" {
+			if err := makeRoom(tx); err != nil {
+				return err
+			}
+			r = muster.Registration{
+				ID: muster.MachineID("m-" + strings.ReplaceAll(g.MAC, ":", "")), State: muster.RegistrationWaiting,
+				Power: muster.PowerAddress{Kind: muster.PowerWOL}, Added: now.UTC(),
+			}
+			if _, err := tx.Registration(r.ID); muster.CodeOf(err) != muster.ENotFound {
+				return err // its cards were exchanged: it is known by others
+			}
+			text = "it came by itself, and waits"
+		}
+		if r.NICs, err = guessed(tx, r.ID, g); err != nil {
+			return err
+		}
+		r.Serial, r.UUID, r.Facts, r.ShownKey = g.Serial, g.UUID, g.Facts, g.Endorsement
+		r.Seen, r.Trust = now.UTC(), muster.TrustNetwork
+		return s.decided(tx, r, old, g, text)
+	})
+}
+
+// decided writes down a machine that came by itself, as the site's rules have it.
+func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Guest, text string) error {
+	waits := r
+	d, ok, err := s.Approval.For(g)
+	if ok && err == nil {
+		err = s.byRule(tx, &r, d)
+	}
+	if ok && err == nil {
+		if old.ID != "" && old.ID != r.ID {
+			if err := tx.DeleteRegistration(old.ID, "it is "+string(r.ID)); err != nil {
+				return err
+			}
+		}
+		how := "as a trusted relay says where it is plugged in"
+		if d.Claimed {
+			how = "on what it says of itself"
+		}
+		if err := tx.PutRegistration(r, string(r.State)+" by the rule "+d.Rule+", "+how); err != nil {
+			return err
+		}
+		if d.Password != "" {
+			return tx.PutPowerSecret(r.ID, []byte(d.Password))
+		}
+		return nil
+	}
+	waits.Remark = ""
+	if err != nil {
+		waits.Remark = "the rule " + d.Rule + " is its, and it waits: " + err.Error()
+	}
+	if text == "" && waits.Remark != old.Remark {
+		text = waits.Remark
+	}
+	return tx.PutRegistration(waits, text)
+}
+
+// byRule makes of a machine what a rule says. The error is why it cannot be.
+func (s *Service) byRule(tx *store.Tx, r *muster.Registration, d approval.Decision) error {
+	r.State, r.Remark = d.State, ""
+	if d.State == muster.RegistrationForbidden {
+		return nil
+	}
+	r.ID = cmp.Or(d.Name, r.ID)
+	r.Class, r.Rack, r.Position, r.Power, r.LeastTrust, r.Service = d.Class, d.Rack, d.Position, d.Power, d.LeastTrust, d.Service
+	enrol(r)
+	if problems := r.Check(); len(problems) > 0 {
+		return muster.Errorf(muster.EInvalid, "%s: %s", problems[0].Field, problems[0].Message)
+	}
+	if owner, err := tx.Registration(r.ID); err == nil && !slices.ContainsFunc(owner.NICs, func(n muster.RegisteredNIC) bool { return n.MAC == r.NICs[0].MAC }) {
+		return muster.Errorf(muster.EConflict, "%s is another machine", r.ID)
+	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
+		return err
+	}
+	if m, err := tx.Machine(r.ID); err == nil && m.Provider != ProviderMetal {
+		return muster.Errorf(muster.EConflict, "%s is a machine of provider %s", r.ID, m.Provider)
+	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
+		return err
+	}
+	return nil
+}
+
+// boundedGuest is what a stranger says as far as it is kept.
+func boundedGuest(g muster.Guest) (muster.Guest, error) {
+	mac, err := muster.ParseMAC(g.MAC)
+	if err != nil {
+		return g, err
+	}
+	g.MAC = mac
+	var f muster.Facts
+	if g.Facts != nil {
+		f = hardware.Bounded(*g.Facts)
+	}
+	g.Facts = &f
+	// What cannot be a serial number or a UUID is none: it would forbid the approval.
+	r := muster.Registration{ID: "m", Serial: g.Serial, UUID: strings.ToLower(g.UUID), NICs: []muster.RegisteredNIC{{MAC: mac, Use: muster.UseManagement}}, Power: muster.PowerAddress{Kind: muster.PowerWOL}}
+	g.UUID = r.UUID
+	for _, p := range r.Check() {
+		switch p.Field {
+		case "serial":
+			g.Serial = ""
+		case "uuid":
+			g.UUID = ""
+		}
+	}
+	if g.Endorsement != nil {
+		if g.Endorsement, err = attest.Enrol(g.Endorsement); err != nil {
+			g.Endorsement = nil
+		}
+	}
+	return g, nil
+}
+
+// guestOwner is the registration that has the interface of a guest, or another of those
+// that it says it has; an empty one where there is none.
+func guestOwner(tx *store.Tx, g muster.Guest) (muster.Registration, error) {
+	macs := append([]string{g.MAC}, g.MACs[:min(len(g.MACs), mostGuestNICs)]...)
+	for _, mac := range macs {
+		mac, err := muster.ParseMAC(mac)
+		if err != nil {
+			continue
+		}
+		r, err := tx.RegistrationOf(mac)
+		if err == nil && (mac == g.MAC || r.State == muster.RegistrationApproved) {
+			return r, nil
+		}
+		if err != nil && muster.CodeOf(err) != muster.ENotFound {
+			return r, err
+		}
+	}
+	return muster.Registration{}, nil
+}
+
+// mostGuestNICs bounds the interfaces of a stranger that are looked at.
+const mostGuestNICs = 32
+
+// guessed are the interfaces of a guest: it is managed by the one that it booted from,
+// and of the others the fastest that has a link is for messages.
+func guessed(tx *store.Tx, id muster.MachineID, g muster.Guest) ([]muster.RegisteredNIC, error) {
+	out := []muster.RegisteredNIC{{MAC: g.MAC, Use: muster.UseManagement}}
+	if g.Switch != "" && g.Port != "" {
+		out[0].Switch, out[0].Port = g.Switch, g.Port
+	}
+	list := slices.DeleteFunc(slices.Clone(g.Facts.NICs), func(n muster.NIC) bool {
+		mac, err := muster.ParseMAC(n.MAC)
+		return err != nil || mac != n.MAC || mac == g.MAC || n.Link == "down"
+	})
+	slices.SortStableFunc(list, func(a, b muster.NIC) int {
+		up := func(n muster.NIC) int {
+			if n.Link == "up" {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(up(a), up(b)), cmp.Compare(b.Speed, a.Speed))
+	})
+	for _, n := range list[:min(len(list), mostGuestNICs)] {
+		switch owner, err := tx.RegistrationOf(n.MAC); {
+		case muster.CodeOf(err) == muster.ENotFound || err == nil && owner.ID == id:
+			return append(out, muster.RegisteredNIC{MAC: n.MAC, Use: muster.UseMessage}), nil
+		case err != nil:
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// makeRoom has the machine go that waits and was not seen for longest, where too many
+// do.
+func makeRoom(tx *store.Tx) error {
+	list, err := tx.Registrations(store.RegistrationFilter{State: muster.RegistrationWaiting})
+	if err != nil || len(list) < mostWaiting {
+		return err
+	}
+	oldest := slices.MinFunc(list, func(a, b muster.Registration) int {
+		return cmp.Or(a.Seen.Compare(b.Seen), bytes.Compare([]byte(a.ID), []byte(b.ID)))
+	})
+	return tx.DeleteRegistration(oldest.ID, "too many machines wait, and it was not seen for longest")
+}

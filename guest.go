@@ -1,0 +1,19 @@
+package muster
+
+import "net/netip"
+
+// Guest is a machine that a site does not know, as it says it is. Nothing of it is
+// proven but what is said so.
+type Guest struct {
+	MAC    string   // that it booted from, as ParseMAC writes it
+	MACs   []string // of all its interfaces
+	Serial string   // as SMBIOS has it; "" where it has none
+	UUID   string
+	Facts  *Facts
+	// Endorsement is the endorsement key that its TPM shows; nil: it has none.
+	Endorsement []byte
+	Address     netip.Addr // that was leased to it
+	// Switch and Port are where its request for an address came through, as a relay says
+	// that the site trusts. Both are "" where none does.
+	Switch, Port string
+}
