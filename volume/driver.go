@@ -2,6 +2,8 @@ package volume
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -25,12 +27,26 @@ type Driver interface {
 	Erase(ctx context.Context, v muster.Volume) error
 }
 
-// Mount is one directory of a volume inside a node. Share is for machines of
-// this host, NFS for others; at least one is set.
+// Mount is one directory of a volume inside a node. Share is for machines of this
+// host, NFS is what others mount.
 type Mount struct {
-	Share    *Share
-	NFS      *wire.Mount
+	Share *Share
+	NFS   *wire.Mount
+	// Export is how this server may export the directory of Share. nil: it may not,
+	// and the Share is for machines of this host only.
+	Export   *Export
 	HeadOnly bool // only the head has it
+}
+
+// ReadOnly tells whether nothing may be written there.
+func (m Mount) ReadOnly() bool {
+	return m.Share != nil && m.Share.ReadOnly || m.NFS != nil && slices.Contains(strings.Split(m.NFS.Options, ","), "ro")
+}
+
+// Export is a directory of this server that others mount by a name.
+type Export struct {
+	Name string
+	Path string // on a file system that holds nothing else than this volume
 }
 
 // Share is a directory of the server. Owners on disk are the numbers inside.

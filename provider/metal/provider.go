@@ -93,6 +93,8 @@ type Options struct {
 	Guests bool
 	Alive  func(id muster.MachineID) time.Time
 	Told   func(id muster.MachineID, f muster.Facts, trust muster.Trust)
+	// Found takes what an unknown machine says of itself; nil: nobody does.
+	Found func(ctx context.Context, g muster.Guest) error
 	// Story is what the boot service did for a machine lately, for its console; may be
 	// nil.
 	Story func(mac string) []netboot.Event
@@ -115,6 +117,7 @@ type Provider struct {
 	stop context.CancelFunc
 	jobs sync.WaitGroup
 
+	syncing  sync.Mutex // one at a time takes over what is registered
 	mu       sync.Mutex
 	machines map[muster.MachineID]*unit
 	order    []muster.MachineID // sorted
@@ -141,7 +144,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	var err error
 	if p.boots, err = Open(Config{
 		Dir: o.Dir + "/boots", On: p.switchOn, Tell: p.tell, Files: p.files, Leased: o.Leased, Limits: o.Limits, Least: o.Least, Guests: o.Guests,
-		News: p.changed, Told: o.Told, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
+		News: p.changed, Told: o.Told, Found: o.Found, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}
@@ -241,7 +244,7 @@ func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
 	}
 	var out []muster.Machine
 	for _, u := range p.all(nil) {
-		if f, ok := u.facts(p.o.Clock.Now()); ok {
+		if f, ok := u.facts(p.o.Clock.Now()); ok && p.arrived(u) {
 			f.Management, _ = p.o.Leased(managementOf(u.registration()))
 			out = append(out, muster.Machine{ID: u.id, Provider: Name, Facts: f})
 		}
@@ -249,8 +252,23 @@ func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
 	return out, nil
 }
 
+// arrived tells whether a machine is one of the site: one that is new has done with
+// telling what it is, and is off.
+func (p *Provider) arrived(u *unit) bool {
+	busy := false
+	for _, st := range p.boots.States(u.id) {
+		busy = st.Kind == wire.BootDiscover
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.listed = u.listed || !busy
+	return u.listed
+}
+
 // sync takes over what is registered, and has machines discovered that must be.
 func (p *Provider) sync(ctx context.Context) error {
+	p.syncing.Lock()
+	defer p.syncing.Unlock()
 	list, err := p.o.Registry.Registrations(ctx)
 	if err != nil {
 		return err
