@@ -69,10 +69,14 @@ func (s *Server) openConverge() error {
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
-		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
+		CleanTimeout: cleanTimeout,
+		BootWindow:   map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})
 	return err
 }
+
+// cleanTimeout is long: zeroes are written over every byte of the largest disks.
+const cleanTimeout = 26 * time.Hour
 
 // A request is answered "never" while no machine is known, so the first one
 // waits a moment for them. A provider that does not answer holds nobody up for

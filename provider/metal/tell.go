@@ -48,6 +48,7 @@ func (p *Provider) tell(ctx context.Context, st State, payload []byte) (*wire.Bo
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
 	}
 	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
+	o.Scratch, _ = cleanDisks(reg)
 	if b.Message != nil {
 		o.Links = append(o.Links, wire.BootLink{MAC: messageOf(reg), Name: "msg0", Address: b.Message.Address})
 	}
