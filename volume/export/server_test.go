@@ -313,6 +313,30 @@ func fileSystemIDs(t *testing.T, path string) (out [][]byte) {
 	return out
 }
 
+// TestNeighbours: machines with addresses in a row are let in, those beside are not.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	e := s.volume(t, "ours", "127.0.0.20", "127.0.0.21", "127.0.0.22", "127.0.0.23", "127.0.0.24")
+	e.Clients[3].ReadOnly = true
+	if err := s.Set(t.Context(), []Export{e}); err != nil {
+		t.Fatal(err)
+	}
+	for n := 19; n <= 25; n++ {
+		c := s.dial(t, fmt.Sprint("127.0.0.", n))
+		dir, err := c.walk(e.Name)
+		if (err == nil) != (n > 19 && n < 25) {
+			t.Errorf("%d: %v", n, err)
+		}
+		if err != nil {
+			continue
+		}
+		if err := c.create(dir, fmt.Sprint("f", n), "x"); (err == nil) != (n != 23) {
+			t.Errorf("%d writes: %v", n, err)
+		}
+	}
+}
+
 // TestChange: exports come and go under the traffic of another; who is taken off the
 // list has nothing from its next request on, and a reader does not write.
 func TestChange(t *testing.T) {
