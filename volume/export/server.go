@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -180,7 +179,7 @@ func (s *Server) reach(ctx context.Context) (failed []string, err error) {
 	was, _ := os.ReadFile(s.path("ganesha.conf"))
 	if s.child != nil && s.child.alive() && string(was) != main {
 		s.cfg.Log.Info("the server of volumes is started again: it is to listen elsewhere", "address", s.listen())
-		if err := s.child.stop(10 * time.Second); err != nil {
+		if err := s.child.stop(grace); err != nil {
 			return nil, err
 		}
 	}
@@ -220,20 +219,4 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop()
-}
-
-// Destroy ends ganesha and forgets what was exported. Clients that still have
-// something mounted wait for it.
-func (s *Server) Destroy() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wanted = false
-	if s.child != nil {
-		if err := s.child.stop(10 * time.Second); err != nil {
-			return err
-		}
-		s.drop()
-	}
-	s.state = state{}
-	return os.RemoveAll(s.cfg.Dir)
 }
