@@ -23,8 +23,8 @@ const Port = 2049
 type Config struct {
 	// Dir is a directory of the server's own. Another server needs another.
 	Dir string
-	// Address of the network on which machines are booted and managed; nothing is
-	// served elsewhere.
+	// Address, of IPv4, of the network on which machines are booted and managed; nothing
+	// is served elsewhere.
 	Address netip.Addr
 	Port    uint16 // 0: Port
 	// Program is ganesha.nfsd. Empty: as it is found.
@@ -69,6 +69,10 @@ func Open(cfg Config) (*Server, error) {
 	}
 	if cfg.Program == "" {
 		cfg.Program = "ganesha.nfsd"
+	}
+	if !cfg.Address.Is4() || cfg.Address.IsUnspecified() {
+		return nil, muster.Errorf(muster.EInvalid, "volumes cannot be served at %q", cfg.Address).
+			WithHint("give the interface of bare machines an address of IPv4")
 	}
 	program, err := exec.LookPath(cfg.Program)
 	if err != nil {

@@ -560,6 +560,7 @@ func TestRefused(t *testing.T) {
 		{Name: "../x", Path: good.Path}, {Name: "a b", Path: good.Path}, {Name: "", Path: good.Path}, {Name: "x", Path: "relative"},
 		{Name: "x", Path: `/a"; }`}, {Name: "x", Path: "/a/../b"}, {Name: "x", Path: good.Path, Clients: []Client{{}}},
 		{Name: "x", Path: good.Path, Clients: []Client{{Address: netip.MustParseAddr("0.0.0.0")}}},
+		{Name: "x", Path: good.Path, Clients: []Client{{Address: netip.MustParseAddr("fd00::1")}}},
 	} {
 		if err := s.Set(t.Context(), []Export{bad}); muster.CodeOf(err) != muster.EInvalid {
 			t.Errorf("%+v: %v", bad, err)
