@@ -16,6 +16,12 @@ type Registrations interface {
 	Register(ctx context.Context, who muster.Actor, r wire.RegisterRequest) ([]wire.RegisteredChange, error)
 	// ChangeRegistered changes all machines of a set, or none.
 	ChangeRegistered(ctx context.Context, who muster.Actor, set string, what wire.RegisteredAction) ([]wire.RegisteredChange, error)
+	// MachineBoots is what machines boot for, in a rack or in all.
+	MachineBoots(ctx context.Context, who muster.Actor, rack string) (wire.MachineBoots, error)
+}
+
+type bootsInput struct {
+	Rack string `query:"rack" maxLength:"64" doc:"Only those of this rack"`
 }
 
 type registeredInput struct {
@@ -41,6 +47,14 @@ func (a *API) registrationRoutes() {
 		list, err := a.service.Register(ctx, who(ctx), in.Body)
 		return wire.RegisteredChanges{Machines: some(list)}, err
 	})
+	route(a, huma.Operation{
+		OperationID: "list-boots", Method: http.MethodGet, Path: "/v1/boots", Tags: []string{"machines"},
+		Summary: "List the boots of bare machines: under way, failed, and waiting for their turn", Description: "For administrators.",
+	}, func(ctx context.Context, in *bootsInput) (wire.MachineBoots, error) {
+		list, err := a.service.MachineBoots(ctx, who(ctx), in.Rack)
+		list.Boots, list.Queue = some(list.Boots), some(list.Queue)
+		return list, err
+	})
 	for _, r := range []struct {
 		what    wire.RegisteredAction
 		summary string
@@ -49,6 +63,7 @@ func (a *API) registrationRoutes() {
 		{wire.RegisteredForbid, "Answer nothing to machines"},
 		{wire.RegisteredForget, "Forget registered machines"},
 		{wire.RegisteredDiscover, "Have registered machines tell anew what they are made of"},
+		{wire.RegisteredFenced, "Say that machines have no power, or are cut off, which Muster asked for"},
 	} {
 		route(a, huma.Operation{
 			OperationID: string(r.what) + "-registrations", Method: http.MethodPost, Path: "/v1/registrations/{machine}/" + string(r.what), Tags: []string{"machines"},

@@ -119,7 +119,12 @@ func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 func statusOf(m wire.Machine) string {
 	status := string(m.Status)
 	if m.Intent != muster.IntentNone && string(m.Intent) != status && m.Status != muster.MachineRetired {
-		return status + " (" + string(m.Intent) + ")"
+		status += " (" + string(m.Intent) + ")"
+	}
+	if b := m.Boot; b != nil && b.Queue != nil {
+		return fmt.Sprintf("%s, place %d to %s", status, b.Queue.Place, b.Kind)
+	} else if b != nil && (b.Step != "running" || b.Kind != wire.BootImage) {
+		return status + ", " + string(b.Kind) + " " + b.Step
 	}
 	return status
 }
@@ -163,8 +168,14 @@ func (a *app) machineShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show MACHINE", Short: "Show a machine", Args: exactly("MACHINE"),
 		Long: `Shows a machine: its hardware, its state, who uses it, how it was cleaned and
-tested last, and what befell it lately.`,
-		Example: `  muster machine show local-01 -o yaml`,
+tested last, and what befell it lately.
+
+Of a bare machine also how it is registered and switched, how far it was believed when
+it booted, its memory modules, disks and network cards with the switch that each says
+is at its other end, and what it boots for now: its place in the queue of its rack,
+every stage with its time, and why it failed.`,
+		Example: `  muster machine show local-01 -o yaml
+  muster machine show r1-n01`,
 
 		ValidArgsFunction: a.completeMachine,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -224,9 +235,12 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 		"images", strings.Join(m.Images, " "),
 		"note", m.Note,
 	)
-	for _, n := range f.NICs {
-		fmt.Fprintf(w, "interface %s: %s\n", n.Name, interfaceText(n))
+	if !wired(f) { // else they are a table
+		for _, n := range f.NICs {
+			fmt.Fprintf(w, "interface %s: %s\n", n.Name, interfaceText(n))
+		}
 	}
+	writeBare(w, m, now)
 	if f.Oversubscribed {
 		fmt.Fprintln(w, "oversubscribed: it shares cores with other machines")
 	}

@@ -77,12 +77,19 @@ func awaitDiscovered(ctx context.Context, k *client.Client, list []wire.Register
 			by[r.ID] = r
 		}
 		var left []string
+		boots, err := bootsOf(ctx, k)
+		if err != nil {
+			return list, err
+		}
 		for i, c := range list {
 			switch r, ok := by[c.Name]; {
 			case !ok:
 				list[i].Text = "it was forgotten meanwhile"
 			case !r.Seen.After(r.Asked):
 				left = append(left, string(c.Name))
+				if text := boots[c.Name]; text != "" {
+					list[i].Text = text // how far it is, if nobody waits any longer
+				}
 			default:
 				list[i].What, list[i].Text = "discovered", discoveredText(r)
 			}
@@ -99,6 +106,24 @@ func awaitDiscovered(ctx context.Context, k *client.Client, list []wire.Register
 		case <-time.After(discoverLook):
 		}
 	}
+}
+
+// bootsOf says of each machine that boots how far it is.
+func bootsOf(ctx context.Context, k *client.Client) (map[muster.MachineID]string, error) {
+	list, err := k.MachineBoots(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	now, out := time.Now(), map[muster.MachineID]string{}
+	for _, q := range list.Queue {
+		out[q.Machine] = queueText(q.BootPlace, q.Rack, now)
+	}
+	for _, b := range list.Boots {
+		if out[b.Machine] = bootText(b, now); b.Failure != nil {
+			out[b.Machine] = b.Failure.Stage + ": " + b.Failure.Text
+		}
+	}
+	return out, nil
 }
 
 // discoveredText says in a line what a machine is made of, and what of that is new.

@@ -16,7 +16,7 @@ import (
 // registering are the commands by which bare machines come to a site.
 func (a *app) registering() []*cobra.Command {
 	return []*cobra.Command{
-		a.machineAdd(), a.machineImport(), a.machineRegistered(),
+		a.machineAdd(), a.machineImport(), a.machineRegistered(), a.machineBoots(),
 		a.registeredChange(wire.RegisteredApprove, "Make registered machines machines of the site", `Makes machines that came by themselves, or were forbidden, machines of the site. They
 are booted once to see what they are made of, cleaned, and then given to clusters. The
 TPM that a machine showed is enrolled: it vouches for the machine from then on.
@@ -26,7 +26,7 @@ shows now: the conditions hardware-changed and tpm-changed go.`),
 		a.machineDiscover(),
 		a.registeredChange(wire.RegisteredForbid, "Answer nothing to machines", `Answers nothing to machines when they try to boot over the network: they are
 somebody else's. A machine of the site is retired first.`),
-		a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as
+		a.machineFenced(), a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as
 if they had never been there. A machine of the site is retired first.`),
 	}
 }
@@ -272,7 +272,7 @@ func writeRegistered(w io.Writer, list []muster.Registration) {
 		fmt.Fprintln(w, "No bare machine is registered. Add one: muster machine add --help")
 		return
 	}
-	t := newTable("MACHINE", "STATE", "MAC", "MESSAGE MAC", "POWER", "RACK", "POSITION", "CLASS", "BOOTED")
+	t := newTable("MACHINE", "STATE", "MAC", "MESSAGE MAC", "POWER", "RACK", "POSITION", "CLASS", "BOOTED", "TRUST", "NOTE")
 	for _, r := range list {
 		macs := map[string][]string{}
 		for _, n := range r.NICs {
@@ -283,9 +283,26 @@ func writeRegistered(w io.Writer, list []muster.Registration) {
 			booted = r.Seen.Local().Format("2006-01-02 15:04")
 		}
 		t.row(string(r.ID), string(r.State), strings.Join(macs[muster.UseManagement], " "), strings.Join(macs[muster.UseMessage], " "),
-			r.Power.String(), r.Rack, r.Position, r.Class, booted)
+			r.Power.String(), r.Rack, r.Position, r.Class, booted, string(r.Trust), registeredNote(r))
 	}
 	t.write(w)
+}
+
+// registeredNote is what an administrator should look at.
+func registeredNote(r muster.Registration) string {
+	switch {
+	case r.Remark != "":
+		return r.Remark
+	case len(r.Changed) > 0:
+		return "changed: " + strings.Join(r.Changed, "; ")
+	case len(r.EndorsementKey) > 0 && len(r.ShownKey) > 0 && fingerprint(r.EndorsementKey) != fingerprint(r.ShownKey):
+		return "it shows another TPM than the enrolled one"
+	case r.Asked.After(r.Seen):
+		return "asked to tell what it is made of"
+	case r.State == muster.RegistrationWaiting && r.Facts != nil:
+		return strings.TrimSpace(r.Facts.Maker+" "+r.Facts.Product) + " " + discoveredText(r)
+	}
+	return ""
 }
 
 func (a *app) registeredChange(what wire.RegisteredAction, short, long string) *cobra.Command {

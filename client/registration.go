@@ -34,3 +34,15 @@ func (k *Client) ChangeRegistered(ctx context.Context, set string, what wire.Reg
 	err := k.post(ctx, path("registrations", set, string(what)), struct{}{}, &out)
 	return out.Machines, err
 }
+
+// MachineBoots lists what bare machines boot for now, and who waits; of one rack, or of
+// all. Only administrators see any.
+func (k *Client) MachineBoots(ctx context.Context, rack string) (wire.MachineBoots, error) {
+	query := url.Values{}
+	if rack != "" {
+		query.Set("rack", rack)
+	}
+	var out wire.MachineBoots
+	err := k.get(ctx, path("boots"), query, &out)
+	return out, err
+}

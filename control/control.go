@@ -44,6 +44,14 @@ type Agents interface {
 	Follow(cluster muster.ClusterID) (lines <-chan wire.LogLine, lost func() int64, leave func())
 }
 
+// Boots is what bare machines boot for now. Its methods answer from memory.
+type Boots interface {
+	// BootOf is the last boot of a machine; false if there is none.
+	BootOf(id muster.MachineID) (wire.MachineBoot, bool)
+	// Queue is who waits in a rack, in order; "": in any.
+	Queue(rack string) []wire.QueuedBoot
+}
+
 // Dialer connects to a port of a machine's management address.
 type Dialer interface {
 	Dial(ctx context.Context, machine muster.Machine, port int) (net.Conn, error)
@@ -74,6 +82,10 @@ type Config struct {
 	// Defaults fill what requests leave open; users and project are filled
 	// for each caller.
 	Defaults spec.Defaults
+	// Heard is when a machine itself spoke last, by whatever way reaches this server;
+	// that somebody else answered for it does not count. Zero: never. Nil: nobody
+	// listens.
+	Heard func(ctx context.Context, id muster.MachineID) (time.Time, error)
 	// Silence is how long a machine may go unheard before it counts as not
 	// answering. Zero: every machine that is not set aside answers.
 	Silence time.Duration
@@ -117,6 +129,8 @@ type Config struct {
 	// ChangeKey has another key sign from now on; stolen names one that must not be
 	// believed any more. Nil: it cannot be changed.
 	ChangeKey func(stolen string) error
+	// Boots is what bare machines boot for. Nil: there are none.
+	Boots Boots
 	// Approval are the rules by which machines that come by themselves are taken in.
 	// Nil: all of them wait.
 	Approval approval.Rules

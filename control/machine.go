@@ -33,6 +33,7 @@ func (s *Service) Machines(ctx context.Context, who muster.Actor, all bool) ([]w
 		}
 		for _, m := range list {
 			view := s.viewMachine(m, images, owners)
+			s.addBoot(&view, who)
 			if view.Answers || all {
 				out = append(out, view)
 			}
@@ -48,7 +49,10 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		m, err := tx.Machine(id)
 		if muster.CodeOf(err) == muster.ENotFound {
-			return s.unknownMachine(tx, id)
+			if out, err = s.onlyRegistered(tx, who, id); muster.CodeOf(err) == muster.ENotFound {
+				return s.unknownMachine(tx, id)
+			}
+			return err
 		}
 		if err != nil {
 			return err
@@ -60,6 +64,16 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 			}
 		}
 		out = s.viewMachine(m, s.newest(), owners)
+		switch c, waits, err := handCondition(tx, m); {
+		case err != nil:
+			return err
+		case waits:
+			out.Conditions = append(slices.Clone(out.Conditions), c)
+		}
+		s.addBoot(&out, who)
+		if err := addRegistration(tx, &out); err != nil {
+			return err
+		}
 		if out.ETA, err = machineETA(tx, m); err != nil {
 			return err
 		}

@@ -24,5 +24,11 @@ type Machine struct {
 	PhaseSince time.Time           `json:"status_since"`
 	LastSeen   time.Time           `json:"last_seen,omitzero"`
 	LastClean  *muster.CleanRecord `json:"last_clean,omitempty"`
+	// Registration is how a bare machine is known, switched and believed, for
+	// administrators; of a single machine only. Its facts are those above.
+	Registration *muster.Registration `json:"registration,omitempty"`
+	// Boot is what a bare machine boots for now, for those who may know what it is used
+	// for; or the last one, if that failed.
+	Boot *MachineBoot `json:"boot,omitempty"`
 	MachineCare
 }

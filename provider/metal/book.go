@@ -35,11 +35,14 @@ func (k book) of(number string) (*machine, error) {
 
 // Boot tells what is known of a boot.
 func (k book) Boot(ctx context.Context, number string) (bootdesk.Boot, error) {
-	out, mac, err := k.boot(number)
-	if err != nil {
-		return bootdesk.Boot{}, err
+	out, mac, ok := k.b.guestBoot(number)
+	if !ok {
+		var err error
+		if out, mac, err = k.boot(number); err != nil {
+			return bootdesk.Boot{}, err
+		}
 	}
-	if !out.Port && k.b.c.Through(ctx, out.Machine) {
+	if !out.Port && out.Machine != "" && k.b.c.Through(ctx, out.Machine) {
 		out.Port = true
 		k.b.mu.Lock()
 		if m, err := k.of(number); err == nil {
@@ -127,6 +130,9 @@ const quiet = 6 * time.Second
 
 // Bind commits that the order belongs to one program.
 func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.Trust) ([]byte, error) {
+	if _, _, ok := k.b.guestBoot(number); ok {
+		return slices.Clone(key), nil
+	}
 	k.b.mu.Lock()
 	m, err := k.of(number)
 	k.b.mu.Unlock()
@@ -170,6 +176,9 @@ func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.
 
 // Order makes what the machine is told.
 func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error) {
+	if _, _, ok := k.b.guestBoot(number); ok {
+		return guestOrder(), nil
+	}
 	k.b.mu.Lock()
 	m, err := k.of(number)
 	if err != nil {
@@ -188,6 +197,9 @@ func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error)
 
 // Heard notes what a believed machine said.
 func (k book) Heard(ctx context.Context, number string, h *wire.BootHello, trust muster.Trust) error {
+	if _, _, ok := k.b.guestBoot(number); ok {
+		return k.b.guestHeard(ctx, number, h)
+	}
 	k.b.mu.Lock()
 	m, err := k.of(number)
 	if err != nil {

@@ -26,6 +26,7 @@ type Config struct {
 	// It is asked when that program is believed, and again when an answer was lost.
 	Tell func(ctx context.Context, s State, payload []byte) (*wire.BootOrder, error)
 	// Files are what a machine loads for an order of this kind: kernel and initramfs.
+	// Guests have no id.
 	Files func(id muster.MachineID, k wire.BootKind) (Files, error)
 	// Leased is the address that a MAC has now.
 	Leased func(mac string) (netip.Addr, bool)
@@ -35,6 +36,9 @@ type Config struct {
 	Least muster.Trust
 	// Guests: unknown machines get an address, and are told to tell what they are.
 	Guests bool
+	// Found is given what a guest says of itself. Its error is told to the guest, which
+	// says it again. May be nil.
+	Found func(ctx context.Context, g muster.Guest) error
 	// News is told of a machine whose State changed. It must be quick. May be nil.
 	News func(id muster.MachineID)
 	// Alive is when the agent of a machine's node was last heard; zero: never. While it is
@@ -70,6 +74,7 @@ type Boots struct {
 	macs     map[string]muster.MachineID
 	numbers  map[string]muster.MachineID
 	racks    map[string]*rack.Rack
+	guests   guests
 
 	wake  chan struct{}
 	power sync.WaitGroup
@@ -119,8 +124,12 @@ func Open(c Config) (*Boots, error) {
 	if c.Told == nil {
 		c.Told = func(muster.MachineID, muster.Facts, muster.Trust) {}
 	}
+	if c.Found == nil {
+		c.Found = func(context.Context, muster.Guest) error { return nil }
+	}
 	b := &Boots{
-		c: c, files: files{c.Dir}, wake: make(chan struct{}, 1),
+		guests: guests{map[string]*guest{}, map[string]*guest{}},
+		c:      c, files: files{c.Dir}, wake: make(chan struct{}, 1),
 		machines: map[muster.MachineID]*machine{}, macs: map[string]muster.MachineID{}, numbers: map[string]muster.MachineID{}, racks: map[string]*rack.Rack{},
 	}
 	list, damaged, err := b.files.load()
@@ -267,7 +276,7 @@ func (b *Boots) state(m *machine) State {
 		s.Place, _ = b.rack(m.reg.Rack).Place(string(r.Machine), b.c.Clock.Now())
 	}
 	if m.heard != nil {
-		s.Stages, s.Doing = m.heard.Stages, m.heard.State
+		s.Stages, s.Doing = m.heard.Stages, cmp.Or(m.heard.Progress, m.heard.State)
 	}
 	return s
 }

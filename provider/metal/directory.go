@@ -20,11 +20,13 @@ func (d directory) Decide(r *netboot.Request) netboot.Verdict {
 	m := d.b.machines[d.b.macs[r.MAC.String()]]
 	switch {
 	case m == nil && d.b.c.Guests:
-		return netboot.Verdict{Standing: dhcp.Unknown, Why: "it is not registered"}
+		return d.guest(r, "it is not registered")
 	case m == nil:
 		return netboot.Verdict{Standing: dhcp.Forbidden, Why: "it is not registered, and this site answers no such machine"}
 	case m.reg.State == muster.RegistrationForbidden:
 		return netboot.Verdict{Standing: dhcp.Forbidden, Why: "an administrator forbade it"}
+	case m.reg.State != muster.RegistrationApproved && d.b.c.Guests:
+		return d.guest(r, "it waits for approval")
 	case m.reg.State != muster.RegistrationApproved:
 		return netboot.Verdict{Standing: dhcp.Unknown, Why: "it waits for approval"}
 	}
@@ -41,6 +43,16 @@ func (d directory) Decide(r *netboot.Request) netboot.Verdict {
 		v.Why = "its boot is over"
 	default:
 		v.Boot = m.rec.Number
+	}
+	return v
+}
+
+// guest is what a machine may have that is none of the site.
+func (d directory) guest(r *netboot.Request, what string) netboot.Verdict {
+	number, why := d.b.invite(r)
+	v := netboot.Verdict{Standing: dhcp.Unknown, Boot: number, Why: what}
+	if why != "" {
+		v.Why += "; " + why
 	}
 	return v
 }
@@ -69,6 +81,9 @@ func (d directory) Holds(mac netboot.MAC) bool {
 
 // Boot says what the number of a boot means.
 func (d directory) Boot(number string) (netboot.Boot, bool) {
+	if boot, ok := d.b.guestFiles(number); ok {
+		return boot, true
+	}
 	d.b.mu.Lock()
 	m, err := book(d).of(number)
 	if err != nil || m.rec.Step == StepQueued || m.rec.Step.over() {

@@ -93,6 +93,8 @@ type Options struct {
 	Guests bool
 	Alive  func(id muster.MachineID) time.Time
 	Told   func(id muster.MachineID, f muster.Facts, trust muster.Trust)
+	// Found takes what an unknown machine says of itself; nil: nobody does.
+	Found func(ctx context.Context, g muster.Guest) error
 	// Story is what the boot service did for a machine lately, for its console; may be
 	// nil.
 	Story func(mac string) []netboot.Event
@@ -142,7 +144,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	var err error
 	if p.boots, err = Open(Config{
 		Dir: o.Dir + "/boots", On: p.switchOn, Tell: p.tell, Files: p.files, Leased: o.Leased, Limits: o.Limits, Least: o.Least, Guests: o.Guests,
-		News: p.changed, Told: o.Told, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
+		News: p.changed, Told: o.Told, Found: o.Found, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,96 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// MachineBoots lists the boots of bare machines that are under way or failed, and those
+// that wait for their turn; of one rack, or of all. Nobody but administrators sees any.
+func (s *Service) MachineBoots(ctx context.Context, who muster.Actor, rack string) (wire.MachineBoots, error) {
+	var out wire.MachineBoots
+	if s.Boots == nil || !who.Admin {
+		return out, nil
+	}
+	out.Queue = s.Boots.Queue(rack)
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		list, err := tx.Registrations(store.RegistrationFilter{State: muster.RegistrationApproved})
+		for _, r := range list {
+			if rack != "" && r.Rack != rack {
+				continue
+			}
+			if b, ok := s.Boots.BootOf(r.ID); ok && b.Step != "queued" && b.Step != "done" {
+				b.Rack = r.Rack
+				out.Boots = append(out.Boots, b)
+			}
+		}
+		return err
+	})
+	slices.SortStableFunc(out.Boots, func(a, b wire.MachineBoot) int { return cmp.Compare(a.Rack, b.Rack) })
+	return out, err
+}
+
+// addBoot shows what a machine boots for, to those who may know what it is used for.
+// A boot that is over and well is history.
+func (s *Service) addBoot(view *wire.Machine, who muster.Actor) {
+	if s.Boots == nil || view.Provider != ProviderMetal || !who.Admin && view.Cluster == "" {
+		return
+	}
+	if b, ok := s.Boots.BootOf(view.ID); ok && b.Step != "done" {
+		b.Rack = view.Facts.Rack
+		view.Boot = &b
+	}
+}
+
+// addRegistration shows how a machine is registered, to those who may see that.
+func addRegistration(tx *store.Tx, view *wire.Machine) error {
+	if view.Provider != ProviderMetal {
+		return nil
+	}
+	r, err := tx.Registration(view.ID)
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Facts = nil // those of the machine say it
+	view.Registration = &r
+	return nil
+}
+
+// onlyRegistered shows a bare machine that is registered, and not yet, or never, one
+// that clusters may have.
+func (s *Service) onlyRegistered(tx *store.Tx, who muster.Actor, id muster.MachineID) (wire.Machine, error) {
+	r, err := tx.Registration(id)
+	if err != nil {
+		return wire.Machine{}, err
+	}
+	view := wire.Machine{ID: id, Provider: ProviderMetal, Status: muster.MachineNew, PhaseSince: r.Added, LastSeen: r.Seen}
+	if r.Facts != nil {
+		view.Facts = *r.Facts
+	}
+	view.Facts.Rack, view.Facts.Class = r.Rack, r.Class
+	c := muster.Condition{Code: string(r.State), Since: r.Added}
+	switch r.State {
+	case muster.RegistrationWaiting:
+		c.Text, c.Hint = "it came by itself, and waits for approval", "muster machine approve "+string(id)+", or forbid it"
+	case muster.RegistrationForbidden:
+		c.Text, c.Hint = "nothing is answered to it", "muster machine approve "+string(id)+" makes it one of the site"
+	case muster.RegistrationApproved:
+		c.Code, c.Text = "undiscovered", "it is approved, and has not told yet what it is made of"
+		if r.Facts != nil {
+			c.Code, c.Text = "approved", "it is approved, and will be taken in"
+		}
+	}
+	view.Conditions = []muster.Condition{c}
+	r.Facts = nil
+	view.Registration = &r
+	s.addBoot(&view, who)
+	return view, nil
+}
