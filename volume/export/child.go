@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// grace is how long it may take to end when it is asked to.
+const grace = 10 * time.Second
+
 // child is a running ganesha, held by a file descriptor: a signal reaches it and no
 // other, whatever becomes of its number.
 type child struct{ pid, fd int }
