@@ -26,7 +26,7 @@ func layers() map[string]int {
 		"netboot/dhcp": 20, "netboot/tftp": 20, "netboot/web": 20, "netboot/rack": 20, "netboot/ra": 20, "netboot": 21,
 		"attest": 15, "hardware": 15, "initramfs": 20, "bootdesk": 20,
 		"store/storetest": 30, "volume/volumetest": 30,
-		"provider/local": 30, "provider/metal": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
+		"provider/local": 30, "provider/metal": 30, "provider/metal/wiring": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
 		"converge": 30, "measure": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
 		"netswitch": 20, "netswitch/ovs": 21, "netswitch/switchtest": 30,
 		"lab/process": 19, "lab/sleep": 20, "lab/qemu": 20, "lab/vswitch": 30, "lab/machine": 30, "lab": 40,

@@ -12,7 +12,8 @@ const (
 	pauseFirst   = 20 * time.Millisecond
 	pauseBooting = 5 * time.Second
 	pauseReady   = 15 * time.Second
-	pauseRefused = time.Minute // the server answers, and says no
+	pauseRefused = time.Minute     // the server answers, and says no
+	pauseOver    = 3 * time.Second // of a machine that waits to be told to go off
 )
 
 // pause is how long to wait after this many failures (from 1): doubled each

@@ -22,10 +22,13 @@ func (a *agent) goodbye() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), goodbyeAtMost)
 	defer cancel()
-	word := a.Goodbye(ctx)
-	if word == "" {
-		return
+	if word := a.Goodbye(ctx); word != "" {
+		a.lastWord(ctx, word)
 	}
+}
+
+// lastWord has a last report say how the machine goes down.
+func (a *agent) lastWord(ctx context.Context, word string) {
 	r, _ := a.out.take()
 	r.Attempt, r.BootID, r.Goodbye = a.Seed.Attempt, a.BootID, word
 	if _, _, err := a.link.Report(ctx, &r); err != nil {

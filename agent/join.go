@@ -19,6 +19,7 @@ func (a *agent) join() (*wire.NodeConfig, error) {
 		Protocol: wire.AgentProtocol, Version: a.Version, Machine: a.Seed.Machine,
 		Attempt: a.Seed.Attempt, Token: a.Seed.Token, CSR: csr,
 	}
+	var lost orphan
 	for failures := 0; ; {
 		config, err := a.joinOnce(q)
 		if err == nil {
@@ -29,6 +30,7 @@ func (a *agent) join() (*wire.NodeConfig, error) {
 		}
 		failures++
 		a.trouble(err, failures)
+		a.neverJoined(&lost, err)
 		most := pauseBooting
 		if refused(err) {
 			most = pauseRefused

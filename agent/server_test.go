@@ -47,6 +47,7 @@ type server struct {
 	renewals int
 	reports  []wire.Report
 	reach    []string         // asked for with each answer
+	off      bool             // it is to be switched off
 	hook     http.HandlerFunc // answers instead, when set
 }
 
@@ -179,7 +180,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reports = append(s.reports, q)
-		answer(w, wire.ReportReply{IntervalMS: s.interval, Generation: s.config.Generation, Reach: s.reach})
+		answer(w, wire.ReportReply{IntervalMS: s.interval, Generation: s.config.Generation, Reach: s.reach, PowerOff: s.off})
 	default:
 		refuse(w, http.StatusNotFound, "no such page")
 	}

@@ -43,6 +43,7 @@ type talker struct {
 	fetch    bool // a newer configuration is there to be fetched
 	first    bool // no report has arrived yet
 	facts    bool // were read
+	orphan   orphan
 }
 
 // talk reports, renews and fetches until the agent ends. All of it happens in
@@ -151,6 +152,8 @@ func (a *agent) report(t *talker) {
 		a.trouble(a.expired(err), t.failures)
 		most := pauseReady
 		switch {
+		case a.over(t, err):
+			most = pauseOver
 		case refused(err):
 			most = pauseRefused
 		case r.State == StateConfiguring:
@@ -182,7 +185,10 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 	if fresh && !t.first {
 		a.out.again()
 	}
-	t.first = false
+	t.first, t.orphan = false, orphan{}
+	if reply.PowerOff {
+		a.powerOff("the server wants it off", true)
+	}
 	a.setInterval(reply.IntervalMS)
 	a.reach(reply.Reach)
 	a.launch(reply.Launch)

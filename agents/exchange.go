@@ -26,14 +26,15 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentit
 		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many requests").WithHint("try again in a second"))
 		return id, n, false
 	}
+	s.orders.hears(id.Machine, s.c.Clock.Now())
 	n, err = s.c.Store.NodeNow(r.Context(), muster.System(), id.Cluster, id.Node)
 	switch {
 	case muster.CodeOf(err) == muster.ENotFound:
-		refuse(w, http.StatusGone, errGone)
+		s.over(w, id)
 	case err != nil:
 		s.fail(w, r, err)
 	case n.Machine != id.Machine || n.Attempt != id.Attempt || n.Phase == muster.NodeGone:
-		refuse(w, http.StatusGone, errGone)
+		s.over(w, id)
 	default:
 		return id, n, true
 	}

@@ -57,6 +57,8 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	s.orders.begins(id)
+	s.orders.hears(id.Machine, s.c.Clock.Now())
 	s.journal.begins(id)
 	s.presence.begin(id, s.c.Clock.Now(), s.c.IntervalBooting)
 	s.c.Changed(id.Cluster)

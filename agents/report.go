@@ -23,7 +23,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if q.Attempt != id.Attempt {
-		refuse(w, http.StatusGone, errGone)
+		s.over(w, id)
 		return
 	}
 	s.counts.reports.Add(1)
@@ -48,6 +48,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		reply.Reach = s.lateOf(id.Cluster, id.Node)
 	}
 	reply.Launch = s.c.Launch(id.Cluster, id.Node)
+	reply.PowerOff = s.orders.tell(id.Machine)
 	answer(w, reply)
 }
 

@@ -67,6 +67,7 @@ type Server struct {
 	monitor  *monitor
 	journal  *journal
 	counts   counts
+	orders   *orders
 	limits   *limits
 	joins    *limits
 	refusals *limits
@@ -127,7 +128,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		c: c, presence: newPresence(), monitor: newMonitor(c.Clock.Now()), journal: newJournal(c.JournalDir, c.Log, c.Clock),
 		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
-		mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
+		orders: newOrders(), mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
 		telling: map[muster.ClusterID]bool{}, spoken: map[nodeKey]chan struct{}{},
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -235,7 +236,9 @@ func (s *Server) Forget(id muster.MachineID) {
 }
 
 // refuse answers with an error that says what went wrong and nothing more.
-func refuse(w http.ResponseWriter, status int, e *muster.Error) {
+func refuse(w http.ResponseWriter, status int, e *muster.Error) { refuseWith(w, status, e) }
+
+func refuseWith(w http.ResponseWriter, status int, e any) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")

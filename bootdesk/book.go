@@ -32,6 +32,8 @@ type Boot struct {
 	Expires time.Time
 	// Key is that of the program which the order is bound to; nil before.
 	Key []byte
+	// Trust is how far that program was trusted.
+	Trust muster.Trust
 	// Wait is why the machine has to wait now; nil when it is its turn.
 	Wait *wire.BootWait
 }
@@ -40,6 +42,10 @@ type Boot struct {
 type Book interface {
 	// Boot returns what is known of a boot. ENotFound: nothing is.
 	Boot(ctx context.Context, number string) (Boot, error)
+	// Again is told that the machine asks with another program than the one that its
+	// order belongs to: it was started again. What was believed of it otherwise holds.
+	// It returns how long the machine waits; nil: its order is free for the new program.
+	Again(ctx context.Context, number string, hello *wire.BootHello) (*wire.BootWait, error)
 	// Bind commits that the order of a boot belongs to key, and how far the
 	// machine is trusted, unless the order belongs to another key already. It
 	// returns the key that it belongs to now.

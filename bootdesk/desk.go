@@ -99,6 +99,10 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 		return nil, muster.Errorf(muster.EForbidden, "this site gives no seed to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).
 			WithHint("enrol the machine's TPM, or have its switch tell the port of its requests")
 	}
+	if len(b.Key) > 0 && subtle.ConstantTimeCompare(b.Key, h.Key) != 1 {
+		reply.Wait, err = d.again(ctx, &b, h, trust)
+		return reply, err
+	}
 	if err := d.c.Book.Heard(ctx, b.Number, h, trust); err != nil {
 		return nil, err
 	}
@@ -132,10 +136,23 @@ func (d *Desk) compare(b *Boot, h *wire.BootHello, from netip.Addr) error {
 	case b.UUID != "" && h.UUID != "" && !strings.EqualFold(b.UUID, h.UUID):
 		return muster.Errorf(muster.EForbidden, "the machine has another UUID than the one that was approved").
 			WithHint("approve it again if its board was exchanged")
-	case len(b.Key) > 0 && subtle.ConstantTimeCompare(b.Key, h.Key) != 1:
-		return secondAsker()
 	}
 	return nil
+}
+
+// again is for another program than the one that has the order: the machine was started
+// again, or somebody speaks in its name. It gets nothing of that order. Where a TPM
+// vouched for the first program, it must for this one before it is even noted.
+func (d *Desk) again(ctx context.Context, b *Boot, h *wire.BootHello, trust muster.Trust) (*wire.BootWait, error) {
+	if rank(trust) < rank(b.Trust) {
+		return nil, secondAsker()
+	}
+	d.c.Log.Info("a machine with an order was started again", "boot", b.Number, "machine", b.Machine)
+	wait, err := d.c.Book.Again(ctx, b.Number, h)
+	if err == nil && wait == nil {
+		wait = &wire.BootWait{Reason: "this machine was started again", NextMS: 500}
+	}
+	return wait, err
 }
 
 func secondAsker() error {

@@ -30,6 +30,7 @@ type book struct {
 	heard []*wire.BootHello
 	trust muster.Trust
 	asked int // times an order was made
+	again int // times it was started again
 	err   error
 }
 
@@ -52,6 +53,13 @@ func (b *book) Bind(_ context.Context, _ string, key []byte, trust muster.Trust)
 		b.boot.Key, b.trust = key, trust
 	}
 	return b.boot.Key, nil
+}
+
+func (b *book) Again(context.Context, string, *wire.BootHello) (*wire.BootWait, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.again++
+	return nil, nil
 }
 
 func (b *book) Order(context.Context, string) (*wire.BootOrder, error) {
@@ -119,8 +127,8 @@ func TestOrderOnce(t *testing.T) {
 	h := hello()
 	h.Key = bytes.Repeat([]byte{2}, 32)
 	asked := b.asked
-	if _, err := d.Hello(t.Context(), h, address()); muster.CodeOf(err) != muster.EConflict {
-		t.Errorf("a second program: %v", err)
+	if r, err := d.Hello(t.Context(), h, address()); err != nil || r.Order != nil || b.again != 1 {
+		t.Errorf("a second program: %+v, %v", r, err)
 	}
 	if b.asked != asked {
 		t.Error("an order was made for a second program")
@@ -164,7 +172,9 @@ func TestRefusals(t *testing.T) {
 		"wrong address": {nil, "10.0.0.6", muster.EForbidden, "another address"},
 		"wrong serial":  {func(_ *book, h *wire.BootHello, _ *clock) { h.Serial = "S2" }, "", muster.EForbidden, "serial"},
 		"wrong UUID":    {func(_ *book, h *wire.BootHello, _ *clock) { h.UUID = "x" }, "", muster.EForbidden, "UUID"},
-		"second asker":  {func(b *book, _ *wire.BootHello, _ *clock) { b.boot.Key = make([]byte, 32) }, "", muster.EConflict, "another program"},
+		"second asker": {func(b *book, _ *wire.BootHello, _ *clock) {
+			b.boot.Key, b.boot.Trust = make([]byte, 32), muster.TrustTPM
+		}, "", muster.EConflict, "another program"},
 		"expired":       {func(b *book, _ *wire.BootHello, c *clock) { b.boot.Expires = c.now.Add(-1) }, "", muster.EConflict, "expired"},
 		"trust":         {func(b *book, _ *wire.BootHello, _ *clock) { b.boot.Least = muster.TrustPort }, "", muster.EForbidden, "port is asked for"},
 		"strange trust": {func(b *book, _ *wire.BootHello, _ *clock) { b.boot.Least = "absolute" }, "", muster.EForbidden, "absolute is asked for"},
@@ -194,6 +204,18 @@ func TestRefusals(t *testing.T) {
 		if name != "broken order" && name != "order changed" && b.asked > 0 {
 			t.Errorf("%s: an order was made", name)
 		}
+	}
+}
+
+// A machine that is started again is noted, waits, and gets nothing of the order that
+// another program has.
+func TestStartedAgain(t *testing.T) {
+	t.Parallel()
+	b, d, _ := rig(t)
+	b.boot.Key, b.boot.Trust = make([]byte, 32), muster.TrustNetwork
+	r, err := d.Hello(t.Context(), hello(), address())
+	if err != nil || r.Order != nil || r.Wait == nil || r.Wait.NextMS == 0 || b.again != 1 || b.asked != 0 || len(b.heard) != 0 {
+		t.Errorf("%+v, %v: again %d, orders %d, heard %d", r, err, b.again, b.asked, len(b.heard))
 	}
 }
 

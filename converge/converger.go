@@ -125,6 +125,9 @@ func (v *Converger) Run(ctx context.Context) error {
 // Wake has a cluster looked at now: its agents have said something new.
 func (v *Converger) Wake(id muster.ClusterID) { v.loop.Wake(keyCluster + string(id)) }
 
+// WakeProvider has all machines of a provider looked at now.
+func (v *Converger) WakeProvider(name string) { v.loop.Wake(keyProvider + name) }
+
 // WakeQueue has the queue looked at now.
 func (v *Converger) WakeQueue() { v.loop.Wake(keyQueue) }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/agents"
 	"github.com/muster-hpc/muster/converge"
 	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -25,12 +26,24 @@ func (s *Server) openAgents() error {
 		Changed: func(id muster.ClusterID) { s.converge.Wake(id) },
 		Stage:   func(e wire.Event) { s.control.Publish(e) },
 		Sample:  s.sample,
+		Trust:   s.trustOf,
 		Launch:  func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
 		Launched: func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
 			return s.measure.Launched(ctx, id, end, out)
 		},
 	})
 	return err
+}
+
+// trustOf is how far a machine was believed when it was given its seed.
+func (s *Server) trustOf(m muster.Machine) muster.Trust {
+	switch {
+	case m.Provider == metal.Name && s.metal != nil:
+		return s.metal.provider.Trust(m.ID)
+	case m.Provider == metal.Name:
+		return muster.TrustNetwork
+	}
+	return muster.TrustLocal
 }
 
 // seed is what a machine needs to find the server.

@@ -34,6 +34,11 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 	switch a.Kind {
 	case "user":
 		s.configsChanged(ctx, a.Object)
+	case "registration":
+		if s.metal != nil {
+			s.metal.provider.Registered()
+			s.converge.WakeProvider(s.metal.provider.Name())
+		}
 	case "cluster", "node":
 		if a.Reconfigures {
 			s.configChanged(a.Cluster)

@@ -18,6 +18,8 @@ type Config struct {
 	State string
 	// Local are the machines to cut from this host.
 	Local []local.Slice
+	// Metal says how bare machines are reached.
+	Metal Metal
 	// Oversubscribe allows more local machines than cores.
 	Oversubscribe bool
 	// Fake is how many machines only pretend.
@@ -91,6 +93,9 @@ func (c *Config) setDefaults() error {
 	if c.FakeDelay == 0 {
 		c.FakeDelay = 200 * time.Millisecond
 	}
+	if c.Metal.Interface != "" && os.Geteuid() != 0 {
+		return muster.Errorf(muster.EForbidden, "bare machines need root: their addresses are lent and their switches set").WithHint("run it with sudo")
+	}
 	if len(c.Local) > 0 && os.Geteuid() != 0 {
 		return muster.Errorf(muster.EForbidden, "local machines need root: namespaces, cgroups and mounts are made").
 			WithHint("run it with sudo, or try --fake 8")
@@ -102,7 +107,7 @@ func (c *Config) setDefaults() error {
 		}
 		c.Agent = filepath.Join(filepath.Dir(self), "muster-agent")
 	}
-	if len(c.Local) > 0 {
+	if len(c.Local) > 0 || c.Metal.Interface != "" {
 		if st, err := os.Stat(c.Agent); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
 			return muster.Errorf(muster.EInvalid, "there is no agent program at %s", c.Agent).
 				WithHint("build it (make build) or name it with --agent")

@@ -33,6 +33,7 @@ func (s *Server) openControl() {
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
 		MaxWalltime: s.cfg.MaxWalltime,
 		Approval:    s.cfg.Approval,
+		Boots:       metalBoots{s},
 		Idle:        control.IdleMeasuring{Every: s.cfg.MeasureIdle, Host: func(m muster.Machine) string { return s.place(m).Host }},
 	})
 }

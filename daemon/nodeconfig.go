@@ -106,7 +106,7 @@ func (s *Server) shareConfig(ctx context.Context, id muster.ClusterID) (*sharedC
 	if out.hostCA, err = clusterSecrets(&in.Secrets, raw); err != nil {
 		return nil, fmt.Errorf("secrets of %s: %w", id, err)
 	}
-	in.ProxyURL = fmt.Sprintf("http://%s", netip.AddrPortFrom(network.Gateway(), network.ProxyPort))
+	in.ProxyURL = fmt.Sprintf("http://%s", netip.AddrPortFrom(s.proxyOf(in.Machines), network.ProxyPort))
 	in.Slurm = func(c nodeconf.SlurmCluster, node string) wire.SlurmConfig {
 		return slurm.Config(slurm.Cluster(c), node)
 	}
@@ -216,4 +216,14 @@ func clusterSecrets(out *nodeconf.Secrets, raw map[string][]byte) (hostCA pki.SS
 		out.RootPublicKey = pki.Line(root.PublicKey())
 	}
 	return hostCA, nil
+}
+
+// proxyOf is where the machines of a cluster find the way out.
+func (s *Server) proxyOf(machines map[muster.MachineID]muster.Machine) netip.Addr {
+	for _, m := range machines {
+		if e := s.endpoints[m.Provider]; e != nil && e.proxy != nil {
+			return e.addr
+		}
+	}
+	return network.Gateway()
 }

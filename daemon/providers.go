@@ -46,8 +46,11 @@ func (s *Server) openProviders(ctx context.Context) error {
 		s.providers = append(s.providers, p)
 		s.endpoints[p.Name()] = e
 	}
+	if err := s.openMetal(ctx); err != nil {
+		return err
+	}
 	if len(s.providers) == 0 {
-		s.log.Warn("there are no machines: every request will be refused", "hint", "start with --local N or --fake N")
+		s.log.Warn("there are no machines: every request will be refused", "hint", "start with --local N, --metal-net INTERFACE or --fake N")
 	}
 	return nil
 }

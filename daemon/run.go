@@ -36,6 +36,7 @@ type Server struct {
 	endpoints map[string]*endpoint // of agents, by provider
 	agents    *agents.Server
 	series    *series.Store
+	metal     *metalParts // nil: no bare machines
 	configs   sharedConfigs
 	control   *control.Service
 	volumes   *volumes
@@ -88,7 +89,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if s.images, err = image.Open(s.state.path("images"), c.Log, image.WithClock(c.Clock)); err != nil {
 		return nil, err
 	}
-	s.catalog = catalog{Store: s.images, pretend: len(c.Local) == 0}
+	s.catalog = catalog{Store: s.images, pretend: len(c.Local) == 0 && c.Metal.Interface == ""}
 	s.openSeries(ctx)
 	if err = s.openAgents(); err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.awaitMachines(ctx)
 		return nil
 	})
-	if err := errors.Join(s.serveAPI(ctx, g, ready), s.serveAgents(ctx, g)); err != nil {
+	if err := errors.Join(s.serveAPI(ctx, g, ready), s.serveAgents(ctx, g), s.serveMetal(ctx, g)); err != nil {
 		cancel()
 		return errors.Join(err, g.Wait())
 	}

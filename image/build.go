@@ -209,8 +209,8 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 		return storeError("prepare the build", err)
 	}
 	packages := slices.Clone(rec.Packages)
-	if rec.Kernel {
-		packages = append(packages, "linux-image-cloud-"+rec.Requires.Architecture)
+	if rec.Kernel != KernelNone {
+		packages = append(packages, rec.Kernel.pkg(rec.Requires.Architecture))
 	}
 	hook := func(script string) string { return "sh " + quote(work.path(script)) + ` "$1"` }
 	argv := []string{
@@ -294,7 +294,7 @@ func describe(root string, rec *Recipe) (*muster.Image, error) {
 		}
 		m.Slurm = upstream(v)
 	}
-	if rec.Kernel {
+	if rec.Kernel != KernelNone {
 		release, err := kernelRelease(root)
 		if err != nil {
 			return nil, err

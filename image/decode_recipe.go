@@ -42,7 +42,7 @@ func (r *reader) recipe(n *yaml.Node, rec *Recipe) {
 		},
 		"trim":            texts(&rec.Trim),
 		"namespace-masks": texts(&rec.NSMasks),
-		"kernel":          flag("kernel", &rec.Kernel),
+		"kernel":          mark("kernel", func(n *yaml.Node, p string) { rec.Kernel = r.kernel(n, p) }),
 		"user-root":       flag("user-root", &rec.UserRoot),
 		"scheduler":       text("scheduler", &rec.Scheduler),
 		"requires":        func(n *yaml.Node, p string) { r.requires(n, p, rec, mark) },

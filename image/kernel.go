@@ -13,8 +13,49 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	muster "github.com/muster-hpc/muster"
 )
+
+// Kernel is which of Debian's kernels an image has.
+type Kernel string
+
+// Kernels.
+const (
+	KernelNone    Kernel = ""        // none: the image runs in namespaces only
+	KernelGeneric Kernel = "generic" // drivers for real servers
+	KernelCloud   Kernel = "cloud"   // smaller, with the drivers of virtual machines alone
+)
+
+// pkg is the package that brings the newest one.
+func (k Kernel) pkg(architecture string) string {
+	if k == KernelCloud {
+		return "linux-image-cloud-" + architecture
+	}
+	return "linux-image-" + architecture
+}
+
+// kernel reads which kernel a recipe wants. A plain yes is the one for real servers.
+func (r *reader) kernel(n *yaml.Node, path string) Kernel {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" {
+		if r.boolean(n, path) {
+			return KernelGeneric
+		}
+		return KernelNone
+	}
+	switch s := r.text(n, path); s {
+	case "":
+		return KernelNone
+	case string(KernelGeneric):
+		return KernelGeneric
+	case string(KernelCloud):
+		return KernelCloud
+	default:
+		r.fail(n, path, "generic, cloud, or leave it out for an image without one", "%q is not a kernel", clip(s))
+		return KernelNone
+	}
+}
 
 // kernelRelease is the release of the one kernel that is installed.
 func kernelRelease(root string) (string, error) {
@@ -44,6 +85,13 @@ func extractKernel(root, out string, m *muster.Image) error {
 	err = copyOut(in, "boot/initrd.img-"+m.Kernel, filepath.Join(out, "initrd.img"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("extract the initrd: %w", err)
+	}
+	// They are beside the root file system now, which is kept in memory on a bare
+	// machine: there is no need for them twice.
+	for _, name := range []string{"vmlinuz-", "initrd.img-", "System.map-"} {
+		if err := in.Remove("boot/" + name + m.Kernel); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("extract the kernel: %w", err)
+		}
 	}
 	modules := "usr/lib/modules/" + m.Kernel
 	if err := tarModules(in, modules, filepath.Join(out, "modules.tar")); err != nil {

@@ -18,7 +18,7 @@ func TestRealKernel(t *testing.T) {
 	if err := ready(); err != nil {
 		t.Skipf("cannot build here: %v", err)
 	}
-	rec, err := book(map[string]string{"tiny": tinyRecipe + "kernel: true\n"}).Load("tiny")
+	rec, err := book(map[string]string{"tiny": tinyRecipe + "kernel: cloud\n"}).Load("tiny")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ type Recipe struct {
 	Mask      []string  `json:"mask"`
 	Trim      []string  `json:"trim"` // paths that dpkg does not unpack
 	NSMasks   []string  `json:"namespace-masks"`
-	Kernel    bool      `json:"kernel"`
+	Kernel    Kernel    `json:"kernel"`
 	UserRoot  bool      `json:"user-root"`
 	Scheduler string    `json:"scheduler"` // slurm, none
 

@@ -70,7 +70,7 @@ commands: [{name: x}]
 	for _, want := range []string{
 		`pakages (line 3, column 1): unknown field (did you mean "packages"?)`,
 		`base.miror (line 4, column 23): unknown field (did you mean "mirror"?)`,
-		"kernel (line 5, column 9): must be true or false",
+		`kernel (line 5, column 9): "maybe" is not a kernel`,
 		"summary (line 7, column 1): given twice",
 		"requires.cpu-level", "requires.memory", "files[0].mode",
 	} {

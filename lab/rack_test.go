@@ -22,6 +22,7 @@ import (
 	"github.com/muster-hpc/muster/lab"
 	"github.com/muster-hpc/muster/lab/machine"
 	"github.com/muster-hpc/muster/lab/process"
+	"github.com/muster-hpc/muster/lab/sleep"
 	"github.com/muster-hpc/muster/lab/vswitch"
 	"github.com/muster-hpc/muster/netswitch"
 	"github.com/muster-hpc/muster/network"
@@ -213,6 +214,20 @@ func (r *rack) link(t *testing.T, port string, want bool) {
 	}
 }
 
+// speed waits until the switch sees a link of that speed.
+func (r *rack) speed(t *testing.T, port string, want int64) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		p := r.port(t, port)
+		if p.Link && p.Speed == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the switch sees a link (%v) of %d bits/s at %s, not of %d", p.Link, p.Speed, port, want)
+		}
+	}
+}
+
 func (r *rack) wake(t *testing.T, machines ...string) {
 	t.Helper()
 	if err := r.Wake(t.Context(), machines); err != nil {
@@ -310,6 +325,7 @@ func TestWokenByTheWire(t *testing.T) {
 			ear := r.ear(t)
 			r.stays(t, "m01", machine.Asleep)
 			r.link(t, "m01-mgmt", true)
+			r.speed(t, "m01-mgmt", sleep.SlowLink)
 			began := time.Now()
 			r.wake(t, "m01")
 			mac, arch := discover(t, ear, 2*time.Minute)
@@ -324,6 +340,8 @@ func TestWokenByTheWire(t *testing.T) {
 			if n := r.status(t, "m02"); n.State != machine.Asleep || n.PowerOns != 0 {
 				t.Errorf("its neighbour: %+v", n)
 			}
+			r.speed(t, "m01-mgmt", sleep.FullLink)
+			r.speed(t, "m02-mgmt", sleep.SlowLink)
 			r.wake(t, "m01") // means nothing to one that is on
 			if out, err := os.ReadFile(s.Console); err != nil || !c.uefi && !bytes.Contains(out, []byte("iPXE")) || len(out) == 0 {
 				t.Errorf("on its console: %q, %v", out, err)
@@ -332,6 +350,7 @@ func TestWokenByTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.stays(t, "m01", machine.Asleep)
+			r.speed(t, "m01-mgmt", sleep.SlowLink)
 			r.wake(t, "m01")
 			if s := r.await(t, "m01", machine.Booting); s.PowerOns != 2 {
 				t.Errorf("power-ons: %d", s.PowerOns)
@@ -439,7 +458,7 @@ func TestFaults(t *testing.T) {
 	r.stays(t, "m02", machine.Asleep)
 	r.link(t, "m02-mgmt", false)
 	r.fault(t, "m02", machine.Fault{Kind: machine.PowerCut}, true)
-	r.link(t, "m02-mgmt", true)
+	r.speed(t, "m02-mgmt", sleep.SlowLink)
 	r.wake(t, "m02")
 	r.await(t, "m02", machine.Booting)
 	// What is the controller's is told to it.

@@ -146,6 +146,9 @@ func (s *Service) Run(ctx context.Context, ready func()) error {
 // what it told the site's DHCP server.
 func (s *Service) Owner(a netip.Addr) (MAC, bool) { return s.dhcp.Owner(a) }
 
+// AddressOf is the address that a machine has now.
+func (s *Service) AddressOf(m MAC) (netip.Addr, bool) { return s.dhcp.AddressOf(m) }
+
 // Leases are the addresses that machines have.
 func (s *Service) Leases() []dhcp.Lease { return s.dhcp.Leases() }
 

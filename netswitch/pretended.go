@@ -47,6 +47,13 @@ func (p *Pretended) Plug(port string, link bool) {
 	p.ports[port].Link = link
 }
 
+// Agree has a port's link carry so many bits/s.
+func (p *Pretended) Agree(port string, speed int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ports[port].Speed = speed
+}
+
 // Fail has everything fail from now on; nil: nothing.
 func (p *Pretended) Fail(err error) {
 	p.mu.Lock()

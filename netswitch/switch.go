@@ -42,6 +42,9 @@ type Port struct {
 	Want
 	// Link tells whether something is connected and powered.
 	Link bool
+	// Speed is what the link was agreed to carry, in bits/s; 0: the switch does not
+	// say. It follows every change of the link.
+	Speed int64
 	// In counts what came into the switch by this port, Out what left by it.
 	In, Out Counter
 }

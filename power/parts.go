@@ -18,8 +18,8 @@ type Parts struct {
 }
 
 // Agent asks a machine's own agent to switch it off, for machines without a
-// controller. It refuses with EFORBIDDEN while the machine runs what a tenant
-// chose: a tenant's agent is not trusted with power.
+// controller. nil says that the agent was asked, and no more: a tenant's agent
+// may take no notice, and nothing rests on it. EUNAVAILABLE: it does not answer.
 type Agent interface {
 	Off(ctx context.Context, m muster.MachineID) error
 }
@@ -49,6 +49,9 @@ type Link struct {
 	// Closed: the port was shut on this side, so that no link says nothing
 	// about the machine.
 	Closed bool
+	// Unknown: nobody knows which port is the machine's, so that no link says
+	// nothing either.
+	Unknown bool
 }
 
 // Ear tells when a machine was last heard, by any way that reaches this

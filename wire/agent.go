@@ -219,6 +219,16 @@ type ReportReply struct {
 	Reach []string `json:"reach,omitempty"`
 	// Launch is what the agent is to run now, if it does not yet.
 	Launch *LaunchOrder `json:"launch,omitempty"`
+	// PowerOff: the machine is to go off now.
+	PowerOff bool `json:"power_off,omitempty"`
+}
+
+// Refusal is what an agent is told whose attempt is over (410 Gone): it has nothing
+// more to report, and may yet have to do something.
+type Refusal struct {
+	*muster.Error
+	// PowerOff: the machine is to go off now.
+	PowerOff bool `json:"power_off,omitempty"`
 }
 
 // Usage is a sample of what the node uses (mission row A8).

@@ -35,10 +35,21 @@ func unreachable(err error) error {
 	return e
 }
 
+// Over is the cause of the error of an agent whose attempt is over.
+type Over struct {
+	PowerOff bool // the machine is to go off now
+}
+
+// Error implements error.
+func (Over) Error() string { return "the attempt is over" }
+
 // refusal makes an error of an answer that is not a success. The body is the
 // server's muster.Error if it is one.
 func refusal(status int, body io.Reader) error {
 	e := &muster.Error{Code: code(status), Message: "the server answered " + http.StatusText(status)}
+	if status == http.StatusGone {
+		e.Err = Over{}
+	}
 	b, err := io.ReadAll(io.LimitReader(body, maxError))
 	if err != nil {
 		return e
@@ -47,9 +58,13 @@ func refusal(status int, body io.Reader) error {
 		Code    muster.Code `json:"code"`
 		Message string      `json:"message"`
 		Hint    string      `json:"hint"`
+		Off     bool        `json:"power_off"`
 	}
 	if json.Unmarshal(b, &said) != nil || said.Message == "" {
 		return e
+	}
+	if status == http.StatusGone {
+		e.Err = Over{PowerOff: said.Off}
 	}
 	if known(said.Code) {
 		e.Code = said.Code

@@ -64,10 +64,11 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Journal: func(ctx context.Context, cursor string, put func(wire.JournalLine, string)) {
 			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)
 		},
-		Launch:  runs,
-		Goodbye: goodbye,
-		Log:     log,
-		Version: versionText(),
+		Launch:   runs,
+		Goodbye:  goodbye,
+		PowerOff: powerOff("/", seed.Trust),
+		Log:      log,
+		Version:  versionText(),
 		Status: func(s agent.Status) {
 			if b, err := json.MarshalIndent(s, "", "  "); err == nil {
 				_ = dir.Save(statusFile, b) // for people; the next one comes soon

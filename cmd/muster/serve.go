@@ -25,6 +25,7 @@ func serveCommand(version string) *cobra.Command {
 		validate       string
 		promises       string
 		idle           string
+		bare           metalFlags
 		approve        string
 	)
 	cmd := &cobra.Command{
@@ -41,6 +42,9 @@ muster.sock in there.`,
   # two classes of machines, one of them for heads
   muster serve --local 4,cores=4,memory=16GiB,class=big --local 2,cores=1,memory=2GiB,class=small,service
 
+  # bare machines that boot from the network on this interface
+  muster serve --metal-net eno2
+
   # only to try things out: more machines than cores, or machines that pretend
   muster serve --state /tmp/m --local 4 --oversubscribe
   muster serve --state /tmp/m --fake 100`,
@@ -54,6 +58,9 @@ muster.sock in there.`,
 				c.Local = append(c.Local, s)
 			}
 			var err error
+			if c.Metal, err = bare.read(); err != nil {
+				return err
+			}
 			if c.Approval, err = approvalRules(approve); err != nil {
 				return err
 			}
@@ -103,6 +110,7 @@ muster.sock in there.`,
 			return profiled(profile, func() error { return daemon.Run(cmd.Context(), c) })
 		},
 	}
+	bare.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.State, "state", "/var/lib/muster", "directory that holds everything the server keeps")
 	f.StringArrayVar(&slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; may be repeated")

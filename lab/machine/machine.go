@@ -27,6 +27,7 @@ type Machine struct {
 	clock  muster.Clock
 	log    *slog.Logger
 	taps   []*sleep.Tap // as the cards; nil while there is no power
+	speed  int64        // that their links were agreed to carry: bits/s
 
 	state   State
 	memo    memo

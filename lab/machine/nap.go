@@ -31,8 +31,29 @@ func (m *Machine) unplug() error {
 	for _, t := range m.taps {
 		errs = append(errs, t.Close())
 	}
-	m.taps = nil
+	m.taps, m.speed = nil, 0
 	return errors.Join(errs...)
+}
+
+// agree has the links carry so many bits/s. As on a real wire, they are down for a
+// moment when that changes, so that the switch takes notice.
+func (m *Machine) agree(speed int64) {
+	if speed == m.speed {
+		return
+	}
+	m.speed = speed
+	for i, t := range m.taps {
+		if err := t.SetSpeed(speed); err != nil {
+			m.log.Warn("the switch will not see whether the machine sleeps", "err", err)
+			return
+		}
+		if m.down(m.config.NICs[i].Use) {
+			continue // it is down, and the switch takes notice when it comes up
+		}
+		if err := errors.Join(t.SetCarrier(false), t.SetCarrier(true)); err != nil {
+			m.log.Warn("a link does not come up again", "err", err)
+		}
+	}
 }
 
 // rest has the cards listen, when the machine is off and has mains.
@@ -40,6 +61,7 @@ func (m *Machine) rest(ctx context.Context) {
 	if m.state != Asleep || m.nap != nil || len(m.taps) == 0 {
 		return
 	}
+	m.agree(sleep.SlowLink)
 	ctx, cancel := context.WithCancel(ctx)
 	n := &nap{}
 	ended := make(chan struct{}, len(m.taps))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/qemu"
+	"github.com/muster-hpc/muster/lab/sleep"
 )
 
 // on switches the machine on; one that is on stays as it is.
@@ -17,6 +18,7 @@ func (m *Machine) on(ctx context.Context, cause string) error {
 		return nil
 	}
 	m.rouse()
+	m.agree(sleep.FullLink)
 	if err := m.start(ctx); err != nil {
 		_ = m.cutPower() // of what did start
 		m.rest(ctx)

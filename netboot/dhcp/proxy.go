@@ -59,6 +59,7 @@ func (s *Server) proxy(r *Request, v Verdict, from uint16, port int, now time.Ti
 type heard struct {
 	mu    sync.Mutex
 	byIP  map[netip.Addr]heardOf
+	byMAC map[MAC]netip.Addr
 	order []netip.Addr // oldest first; may name some that were heard again
 }
 
@@ -72,7 +73,7 @@ const (
 	heardFor = 24 * time.Hour
 )
 
-func newHeard() *heard { return &heard{byIP: map[netip.Addr]heardOf{}} }
+func newHeard() *heard { return &heard{byIP: map[netip.Addr]heardOf{}, byMAC: map[MAC]netip.Addr{}} }
 
 func (h *heard) note(a netip.Addr, m MAC, now time.Time) {
 	h.mu.Lock()
@@ -80,9 +81,13 @@ func (h *heard) note(a netip.Addr, m MAC, now time.Time) {
 	if _, again := h.byIP[a]; !again {
 		h.order = append(h.order, a)
 	}
-	h.byIP[a] = heardOf{m, now}
+	h.byIP[a], h.byMAC[m] = heardOf{m, now}, a
 	if len(h.order) > heardMax {
-		delete(h.byIP, h.order[0])
+		old := h.order[0]
+		if who := h.byIP[old].mac; h.byMAC[who] == old {
+			delete(h.byMAC, who)
+		}
+		delete(h.byIP, old)
 		h.order = h.order[1:]
 	}
 }
@@ -92,4 +97,12 @@ func (h *heard) owner(a netip.Addr, now time.Time) (MAC, bool) {
 	defer h.mu.Unlock()
 	e, ok := h.byIP[a]
 	return e.mac, ok && now.Sub(e.at) < heardFor
+}
+
+func (h *heard) addressOf(m MAC, now time.Time) (netip.Addr, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a, ok := h.byMAC[m]
+	e := h.byIP[a]
+	return a, ok && e.mac == m && now.Sub(e.at) < heardFor
 }

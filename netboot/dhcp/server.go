@@ -48,6 +48,14 @@ func (s *Server) Owner(a netip.Addr) (MAC, bool) {
 	return s.table.Owner(a, s.Clock.Now())
 }
 
+// AddressOf is the address that a machine has now, as Owner tells whose it is.
+func (s *Server) AddressOf(m MAC) (netip.Addr, bool) {
+	if s.Mode == Proxy {
+		return s.heard.addressOf(m, s.Clock.Now())
+	}
+	return s.table.AddressOf(m, s.Clock.Now())
+}
+
 // Leases are the addresses that machines have.
 func (s *Server) Leases() []Lease { return s.table.Leases() }
 

@@ -227,6 +227,18 @@ func (t *Table) Owner(a netip.Addr, now time.Time) (MAC, bool) {
 	return e.mac, true
 }
 
+// AddressOf is the address that a machine has now, in the first network that gave it one.
+func (t *Table) AddressOf(m MAC, now time.Time) (netip.Addr, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for n := range t.pools {
+		if e := t.places[place{m, n}]; e != nil && e.state == bound && !t.over(e, now) {
+			return e.address, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
 // Leases are the addresses that machines have, in order.
 func (t *Table) Leases() []Lease {
 	t.mu.Lock()

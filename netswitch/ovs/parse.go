@@ -85,6 +85,7 @@ type link struct {
 	number string // in the switch's tables
 	down   bool   // switched off
 	link   bool   // something is there
+	speed  int64  // bits/s; 0: nobody knows
 }
 
 // parseLinks reads ovs-ofctl dump-ports-desc, by name.
@@ -110,6 +111,8 @@ func parseLinks(text string) (map[string]link, error) {
 			l.down = strings.Contains(value, "PORT_DOWN")
 		case "state":
 			l.link = !strings.Contains(value, "LINK_DOWN")
+		case "speed":
+			l.speed = parseSpeed(value)
 		}
 		out[name] = l
 	}
@@ -117,6 +120,18 @@ func parseLinks(text string) (map[string]link, error) {
 		return nil, fmt.Errorf("the switch's ports cannot be read: %.80q", text)
 	}
 	return out, nil
+}
+
+// parseSpeed reads "10000 Mbps now, 0 Mbps max": bits/s, 0 when that is not what it
+// says.
+func parseSpeed(text string) int64 {
+	const most = 10_000_000 // Mb/s: no link is as fast
+	now, _, ok := strings.Cut(text, " Mbps now")
+	n, err := strconv.ParseInt(strings.TrimSpace(now), 10, 64)
+	if !ok || err != nil || n < 0 || n > most {
+		return 0
+	}
+	return n * 1e6
 }
 
 func isNumber(s string) bool {

@@ -39,8 +39,13 @@ LOCAL     0  02:00:00:00:77:02  static
 func TestParse(t *testing.T) {
 	t.Parallel()
 	links, err := parseLinks(desc)
-	if err != nil || links["m01-mgmt"] != (link{"1", true, false}) || links["c"] != (link{"4", false, true}) || len(links) != 3 {
+	if err != nil || links["m01-mgmt"] != (link{"1", true, false, 10e9}) || links["c"] != (link{"4", false, true, 0}) || len(links) != 3 {
 		t.Errorf("links %+v, %v", links, err)
+	}
+	for text, want := range map[string]int64{" 10 Mbps now, 0 Mbps max": 10e6, " 0 Mbps now, 0 Mbps max": 0, " -1 Mbps now": 0, " fast": 0, " 99999999 Mbps now": 0} {
+		if got := parseSpeed(text); got != want {
+			t.Errorf("speed %q is %d", text, got)
+		}
 	}
 	counters, err := parseCounters(stats)
 	if err != nil || counters["1"] != [2]netswitch.Counter{{Bytes: 180, Frames: 3, Dropped: 1}, {Bytes: 900, Frames: 7, Errors: 2}} {
@@ -81,6 +86,9 @@ func FuzzParse(f *testing.F) {
 		for name, l := range links {
 			if l.number == "" {
 				t.Errorf("port %q has no number", name)
+			}
+			if l.speed < 0 || l.speed > 1e13 {
+				t.Errorf("port %q carries %d bits/s", name, l.speed)
 			}
 		}
 		_, _ = parseCounters(text)

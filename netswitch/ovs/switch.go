@@ -101,7 +101,7 @@ func (s *Switch) read(ctx context.Context, rows []row, names []string) (out []ne
 		if torn[r.name] = !there || l.down != p.Closed; torn[r.name] {
 			p.Closed = false
 		}
-		p.Link = l.link
+		p.Link, p.Speed = l.link, l.speed
 		c := counters[l.number]
 		p.In, p.Out = c[0], c[1]
 		out = append(out, p)

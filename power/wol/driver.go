@@ -125,6 +125,8 @@ func (d *driver) State(ctx context.Context) (power.Reading, error) {
 		return power.Reading{}, err
 	}
 	switch {
+	case link.Unknown:
+		return power.Reading{State: power.Unknown, Text: "it is silent, and nobody knows which switch port is its own"}, nil
 	case link.Closed:
 		return power.Reading{State: power.Unknown, Text: "it is silent because its ports are closed"}, nil
 	case !link.Up:

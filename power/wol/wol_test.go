@@ -183,6 +183,7 @@ func TestStateNeedsBoth(t *testing.T) {
 		{"never heard, with a link", time.Time{}, power.Link{Up: true}, power.Unknown},
 		{"silent, no link", now.Add(-time.Minute), power.Link{}, power.Off},
 		{"silent, a sleeping link", time.Time{}, power.Link{Up: true, Asleep: true}, power.Off},
+		{"silent, and nobody knows its port", time.Time{}, power.Link{Unknown: true}, power.Unknown},
 		{"silent, we closed its port", time.Time{}, power.Link{Closed: true}, power.Unknown},
 	} {
 		w := &world{heard: c.heard, link: c.link}

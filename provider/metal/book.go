@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/bootdesk"
@@ -33,13 +34,22 @@ func (k book) of(number string) (*machine, error) {
 }
 
 // Boot tells what is known of a boot.
-func (k book) Boot(_ context.Context, number string) (bootdesk.Boot, error) {
-	out, mac, ok := k.b.guestBoot(number)
-	if !ok {
-		var err error
-		if out, mac, err = k.boot(number); err != nil {
-			return bootdesk.Boot{}, err
+func (k book) Boot(ctx context.Context, number string) (bootdesk.Boot, error) {
+	if out, mac, ok := k.b.guestBoot(number); ok {
+		out.Address, _ = k.b.c.Leased(mac)
+		return out, nil
+	}
+	out, mac, err := k.boot(number)
+	if err != nil {
+		return bootdesk.Boot{}, err
+	}
+	if !out.Port && k.b.c.Through(ctx, out.Machine) {
+		out.Port = true
+		k.b.mu.Lock()
+		if m, err := k.of(number); err == nil {
+			m.port = true
 		}
+		k.b.mu.Unlock()
 	}
 	// Without the lock: who keeps leases asks the directory.
 	out.Address, _ = k.b.c.Leased(mac)
@@ -57,7 +67,7 @@ func (k book) boot(number string) (out bootdesk.Boot, mac string, err error) {
 	r := m.rec
 	out = bootdesk.Boot{
 		Number: number, Machine: r.Machine, Kind: r.Kind, Serial: m.reg.Serial, UUID: m.reg.UUID, Port: m.port,
-		Endorsement: m.reg.EndorsementKey, Least: m.reg.LeastTrust, Key: r.Key,
+		Endorsement: m.reg.EndorsementKey, Least: m.reg.LeastTrust, Key: r.Key, Trust: r.Trust,
 	}
 	if out.Least == "" {
 		out.Least = k.b.c.Least
@@ -65,14 +75,59 @@ func (k book) boot(number string) (out bootdesk.Boot, mac string, err error) {
 	for _, n := range m.reg.NICs {
 		out.MACs = append(out.MACs, n.MAC)
 	}
-	if m.order == nil && !r.Step.over() {
-		out.Wait = &wire.BootWait{Reason: "the server has just started, and looks what this machine is to do", NextMS: 1000}
+	switch {
+	case r.Kind == wire.BootOff:
+	case r.Step == StepAgain:
+		out.Wait = &wire.BootWait{Reason: "this machine was started again; the server decides what it does next", NextMS: 500}
 	}
 	if r.Step.over() && r.Kind == wire.BootImage {
 		out.Wait = &wire.BootWait{Reason: "this boot is over; the machine is started anew, or switched off", NextMS: 10_000}
 	}
 	return out, m.management(), nil
 }
+
+// Again notes that a machine with an order was started again by itself: its memory,
+// and all that it had, is gone. It may wait for another order under the same number.
+func (k book) Again(ctx context.Context, number string, h *wire.BootHello) (*wire.BootWait, error) {
+	k.b.mu.Lock()
+	m, err := k.of(number)
+	if err != nil {
+		k.b.mu.Unlock()
+		return nil, err
+	}
+	id, at := m.reg.ID, m.heardAt
+	k.b.mu.Unlock()
+	if alive := k.b.c.Alive(id); alive.After(at) {
+		at = alive
+	}
+	if k.b.c.Clock.Now().Sub(at) < quiet {
+		k.b.c.Log.Warn("another program asks in the name of a machine that was heard a moment ago", "machine", id, "heard", at)
+		return &wire.BootWait{Reason: "this machine was heard a moment ago, with another program", NextMS: 1000}, nil
+	}
+	k.b.mu.Lock()
+	m.heard, m.heardAt = h, k.b.c.Clock.Now()
+	k.b.mu.Unlock()
+	k.b.step(ctx, m, func(r *record) bool {
+		if r.Number != number || len(r.Key) == 0 || r.Step.over() {
+			return false
+		}
+		r.Key = nil
+		switch r.Kind {
+		case wire.BootOff:
+		case wire.BootImage: // its seed was used
+			r.Step = StepAgain
+		default: // it begins anew
+			r.Step = StepHeard
+		}
+		return true
+	})
+	out, _, err := k.boot(number)
+	return out.Wait, err
+}
+
+// quiet is how long a machine's program must have said nothing before another can have
+// taken its place: two of an agent's heartbeats. No machine starts in less.
+const quiet = 6 * time.Second
 
 // Bind commits that the order belongs to one program.
 func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.Trust) ([]byte, error) {
@@ -96,10 +151,13 @@ func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.
 			bound = slices.Clone(r.Key)
 			return false
 		}
-		if r.Step.over() {
+		if r.Step.over() || r.Step == StepAgain {
 			return false
 		}
-		r.Key, r.Trust, r.Step = slices.Clone(key), trust, StepRunning
+		r.Key, r.Trust = slices.Clone(key), trust
+		if r.Kind != wire.BootOff {
+			r.Step = StepRunning
+		}
 		return true
 	})
 	if gone {
@@ -124,18 +182,18 @@ func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error)
 	}
 	k.b.mu.Lock()
 	m, err := k.of(number)
-	var tell func(context.Context) (*wire.BootOrder, error)
-	if err == nil && m.order != nil {
-		tell = m.order.Tell
-	}
-	k.b.mu.Unlock()
-	switch {
-	case err != nil:
+	if err != nil {
+		k.b.mu.Unlock()
 		return nil, err
-	case tell == nil:
-		return nil, muster.Errorf(muster.EUnavailable, "what this machine is to do is not known yet").WithHint("ask again in a moment")
 	}
-	return tell(ctx)
+	st, payload := k.b.state(m), m.rec.Payload
+	mac := m.management()
+	k.b.mu.Unlock()
+	if st.Kind == wire.BootOff {
+		return &wire.BootOrder{Kind: wire.BootOff, Machine: st.Machine}, nil
+	}
+	st.Address, _ = k.b.c.Leased(mac)
+	return k.b.c.Tell(ctx, st, payload)
 }
 
 // Heard notes what a believed machine said.
@@ -151,10 +209,10 @@ func (k book) Heard(ctx context.Context, number string, h *wire.BootHello, trust
 	}
 	id := m.reg.ID
 	k.b.rack(m.reg.Rack).Hello(string(id), k.b.c.Clock.Now())
-	m.heard = h
+	m.heard, m.heardAt = h, k.b.c.Clock.Now()
 	k.b.mu.Unlock()
 	if h.Facts != nil {
-		k.b.c.Told(id, *h.Facts)
+		k.b.c.Told(id, *h.Facts, trust)
 	}
 	changed := k.b.step(ctx, m, func(r *record) bool {
 		was := *r
@@ -167,7 +225,7 @@ func (k book) Heard(ctx context.Context, number string, h *wire.BootHello, trust
 			r.Failure = h.Failure // it tries again by itself
 		case h.Done != nil && len(r.Key) > 0 && h.Done.Kind == r.Kind:
 			r.Step, r.Done, r.Failure = StepDone, h.Done, nil
-		case len(r.Key) == 0:
+		case len(r.Key) == 0 && r.Step != StepAgain && r.Kind != wire.BootOff:
 			r.Step, r.Trust = StepHeard, trust
 		}
 		return was.Step != r.Step || was.Failure != r.Failure

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Config of Boots. Dir, On and Files are required.
+// Config of Boots. Dir, On, Tell and Files are required.
 type Config struct {
 	// Dir is where records lie.
 	Dir string
@@ -22,6 +22,9 @@ type Config struct {
 	// is on as far as that can be known. Its context ends when the boot is not wanted
 	// any more.
 	On func(ctx context.Context, id muster.MachineID, who string) error
+	// Tell makes what the first program of a machine is told of the payload of its order.
+	// It is asked when that program is believed, and again when an answer was lost.
+	Tell func(ctx context.Context, s State, payload []byte) (*wire.BootOrder, error)
 	// Files are what a machine loads for an order of this kind: kernel and initramfs.
 	// Guests have no id.
 	Files func(id muster.MachineID, k wire.BootKind) (Files, error)
@@ -38,11 +41,17 @@ type Config struct {
 	Found func(ctx context.Context, g muster.Guest) error
 	// News is told of a machine whose State changed. It must be quick. May be nil.
 	News func(id muster.MachineID)
+	// Alive is when the agent of a machine's node was last heard; zero: never. While it is
+	// heard nobody is believed who says that the machine was started again. May be nil.
+	Alive func(id muster.MachineID) time.Time
 	// Told is given the facts that a believed machine tells of itself. It must be
 	// quick. May be nil.
-	Told  func(id muster.MachineID, f muster.Facts)
-	Clock muster.Clock
-	Log   *slog.Logger
+	Told func(id muster.MachineID, f muster.Facts, trust muster.Trust)
+	// Through tells whether a machine speaks through its own switch port, by what the
+	// switch itself has seen. May be nil.
+	Through func(ctx context.Context, id muster.MachineID) bool
+	Clock   muster.Clock
+	Log     *slog.Logger
 }
 
 // Files are what a machine loads.
@@ -76,20 +85,20 @@ type machine struct {
 	reg   muster.Registration
 	known bool    // reg was given since this program started
 	rec   *record // nil: nothing is ordered
-	order *Order  // nil after a restart, until it is given again
 	// stop ends the switching on.
-	stop   context.CancelFunc
-	heard  *wire.BootHello // the last one that was believed
-	port   bool            // its request for an address came through its own port
-	holds  bool            // its node is up
-	saving chan struct{}   // held while its record is written
+	stop  context.CancelFunc
+	heard *wire.BootHello // the last one that was believed
+	// heardAt is when that was.
+	heardAt time.Time
+	port    bool          // its request for an address came through its own port
+	saving  chan struct{} // held while its record is written
 }
 
 // Open reads what is remembered. Machines are unknown until Register names them; Run
 // lets them start.
 func Open(c Config) (*Boots, error) {
-	if c.On == nil || c.Files == nil || c.Dir == "" {
-		return nil, muster.Errorf(muster.EInternal, "boots need a directory, files, and somebody who switches machines on")
+	if c.On == nil || c.Tell == nil || c.Files == nil || c.Dir == "" {
+		return nil, muster.Errorf(muster.EInternal, "boots need a directory, files, and somebody who switches machines on and tells them what to do")
 	}
 	if c.Limits == nil {
 		c.Limits = func(string) rack.Limits { return rack.DefaultLimits() }
@@ -106,8 +115,14 @@ func Open(c Config) (*Boots, error) {
 	if c.News == nil {
 		c.News = func(muster.MachineID) {}
 	}
+	if c.Through == nil {
+		c.Through = func(context.Context, muster.MachineID) bool { return false }
+	}
+	if c.Alive == nil {
+		c.Alive = func(muster.MachineID) time.Time { return time.Time{} }
+	}
 	if c.Told == nil {
-		c.Told = func(muster.MachineID, muster.Facts) {}
+		c.Told = func(muster.MachineID, muster.Facts, muster.Trust) {}
 	}
 	if c.Found == nil {
 		c.Found = func(context.Context, muster.Guest) error { return nil }
@@ -128,6 +143,7 @@ func Open(c Config) (*Boots, error) {
 	for _, r := range list {
 		m := newMachine()
 		m.reg.ID, m.rec = r.Machine, r
+		m.heardAt = c.Clock.Now() // who had the order a moment ago still has it
 		b.machines[r.Machine] = m
 		b.numbers[r.Number] = r.Machine
 	}
@@ -182,12 +198,14 @@ func (b *Boots) resume(m *machine, anew bool) {
 	switch r := b.rack(m.reg.Rack); m.rec.Step {
 	case StepQueued:
 		r.Ask(string(m.reg.ID))
-	case StepStarting, StepBooting:
-		// Whether it was switched on is not known: it has its patience to speak, and
-		// takes its place meanwhile.
-		if anew {
-			m.rec.Step = StepBooting
+	case StepStarting:
+		if anew { // whether it was switched on is not known: it is started from the beginning
+			m.rec.Step = StepQueued
+			r.Ask(string(m.reg.ID))
+			return
 		}
+		r.Booting(string(m.reg.ID), m.rec.Changed)
+	case StepBooting: // it has its patience to speak
 		r.Booting(string(m.reg.ID), m.rec.Changed)
 	}
 }
@@ -217,7 +235,7 @@ func (b *Boots) drop(m *machine) {
 	if m.rec != nil {
 		delete(b.numbers, m.rec.Number)
 	}
-	m.rec, m.order, m.heard, m.port = nil, nil, nil, false
+	m.rec, m.heard, m.port = nil, nil, false
 }
 
 // States tells of the boots of these machines, or of all where none is named, in the
@@ -251,7 +269,7 @@ func (b *Boots) States(ids ...muster.MachineID) []State {
 func (b *Boots) state(m *machine) State {
 	r := m.rec
 	s := State{
-		Machine: r.Machine, Number: r.Number, Kind: r.Kind, Attempt: r.Attempt, Step: r.Step, Since: r.Since, Changed: r.Changed,
+		Machine: r.Machine, Number: r.Number, Kind: r.Kind, Attempt: r.Attempt, As: r.As, Step: r.Step, Since: r.Since, Changed: r.Changed,
 		Trust: r.Trust, Failure: r.Failure, Done: r.Done,
 	}
 	if r.Step == StepQueued {
@@ -283,3 +301,36 @@ func (b *Boots) nudge() {
 
 // longestNap is how long Run sleeps at most.
 const longestNap = time.Second
+
+// imageOf is the image that a machine is to run; "" for none.
+func (b *Boots) imageOf(id muster.MachineID) muster.ImageID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.machines[id]; m != nil && m.rec != nil {
+		return m.rec.Image
+	}
+	return ""
+}
+
+// fetching is the image that a boot may fetch now: its order was given to a program. It
+// notes that this program is alive.
+func (b *Boots) fetching(number string) (muster.ImageID, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.machines[b.numbers[number]]
+	if m == nil || m.rec == nil || m.rec.Number != number || m.rec.Step != StepRunning || m.rec.Image == "" {
+		return "", false
+	}
+	m.heardAt = b.c.Clock.Now()
+	return m.rec.Image, true
+}
+
+// heardAt is when a machine's first program was heard last; zero: never.
+func (b *Boots) heardAt(id muster.MachineID) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.machines[id]; m != nil && m.heard != nil {
+		return m.heardAt
+	}
+	return time.Time{}
+}

@@ -5,6 +5,7 @@ import (
 	"github.com/muster-hpc/muster/netboot"
 	"github.com/muster-hpc/muster/netboot/dhcp"
 	"github.com/muster-hpc/muster/netboot/web"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // Directory is what the boot service asks.
@@ -75,7 +76,7 @@ func (d directory) Holds(mac netboot.MAC) bool {
 	d.b.mu.Lock()
 	defer d.b.mu.Unlock()
 	m := d.b.machines[d.b.macs[mac.String()]]
-	return m != nil && m.holds
+	return m != nil && m.rec != nil && m.rec.Kind == wire.BootImage && m.rec.Step == StepRunning
 }
 
 // Boot says what the number of a boot means.

@@ -47,6 +47,11 @@ func openInn(dir string) (*inn, error) {
 	s.boots, err = metal.Open(metal.Config{
 		Dir: dir, Leased: address, Clock: s.clock, Guests: true,
 		On: func(context.Context, muster.MachineID, string) error { return nil },
+		Tell: func(context.Context, metal.State, []byte) (*wire.BootOrder, error) { // as to a node
+			return &wire.BootOrder{Kind: wire.BootImage, Attempt: 1, Hostname: "n", Seed: &wire.Seed{Token: "t"}, Image: &wire.BootFiles{
+				Key: "k", Root: wire.BootFile{Path: "r", Size: 1, Piece: 1 << 20, Pieces: [][]byte{make([]byte, 32)}},
+			}}, nil
+		},
 		Files: func(id muster.MachineID, k wire.BootKind) (metal.Files, error) {
 			return metal.Files{Kernel: []string{"/" + string(k) + string(id)}, Initramfs: []string{"/i"}, Server: "https://10.0.0.1:7700", CA: strings.Repeat("ab", 32)}, nil
 		},
@@ -223,11 +228,7 @@ func TestGuestsGetNothingProperty(t *testing.T) {
 					t.Fatal(err)
 				}
 			case 1:
-				_ = s.boots.Start(context.Background(), m.ID, metal.Order{Kind: wire.BootImage, Attempt: 1, Tell: func(context.Context) (*wire.BootOrder, error) {
-					return &wire.BootOrder{Kind: wire.BootImage, Attempt: 1, Hostname: "n", Seed: &wire.Seed{Token: "t"}, Image: &wire.BootFiles{
-						Key: "k", Root: wire.BootFile{Path: "r", Size: 1, Piece: 1 << 20, Pieces: [][]byte{make([]byte, 32)}},
-					}}, nil
-				}})
+				_ = s.boots.Start(context.Background(), m.ID, metal.Order{Kind: wire.BootImage, Attempt: 1, Image: "sha256:x"})
 			case 2:
 				if v := s.decide(mac, nil); v.Boot != "" {
 					numbers = append(numbers, v.Boot)

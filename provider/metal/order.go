@@ -1,7 +1,7 @@
 package metal
 
 import (
-	"context"
+	"encoding/json"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -11,21 +11,23 @@ import (
 type Order struct {
 	Kind wire.BootKind
 	// Attempt tells one order from the next: the same one may be given again, and
-	// changes nothing but Tell.
+	// changes nothing.
 	Attempt int64
+	// Image is what a machine of kind BootImage is to run.
+	Image muster.ImageID
+	// As is what the machine is called meanwhile: its node's name.
+	As string
 	// For is who wants it, so that machines of one rack are switched on for
 	// everybody in turn.
 	For string
-	// Tell makes what the machine's first program is told. It is asked when that
-	// program is believed, and again when an answer was lost; it holds secrets.
-	Tell func(ctx context.Context) (*wire.BootOrder, error)
+	// Payload is what Config.Tell makes of it what the machine is told. It may hold
+	// secrets, and is kept in the machine's record until the order is over.
+	Payload json.RawMessage
 }
 
 // check tells whether an order can be one.
 func (o Order) check(id muster.MachineID) error {
 	switch {
-	case o.Tell == nil:
-		return muster.Errorf(muster.EInternal, "an order for machine %s tells nothing", id)
 	case o.Attempt < 1:
 		return muster.Errorf(muster.EInternal, "an order for machine %s has attempt %d", id, o.Attempt)
 	}

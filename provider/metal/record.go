@@ -22,6 +22,9 @@ type record struct {
 	Kind    wire.BootKind     `json:"kind"`
 	Attempt int64             `json:"attempt"`
 	For     string            `json:"for,omitempty"`
+	As      string            `json:"as,omitempty"`
+	Image   muster.ImageID    `json:"image,omitempty"`
+	Payload json.RawMessage   `json:"payload,omitempty"`
 	Step    Step              `json:"step"`
 	Since   time.Time         `json:"since"`
 	Changed time.Time         `json:"changed"`

@@ -9,8 +9,8 @@ import (
 )
 
 // Start has a machine do something. It returns once that is written down: the machine
-// is started when it is its turn. The same order again changes nothing but what the
-// machine is told; another one takes the place of what was to be done before.
+// is started when it is its turn. The same order again changes nothing, unless it failed;
+// another one takes the place of what was to be done before.
 //
 // Errors: ENotFound for a machine that is not registered, EForbidden for one that is
 // not approved, EUnavailable when nothing can be written down.
@@ -29,13 +29,18 @@ func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Order) error {
 		return muster.Errorf(muster.EForbidden, "machine %s is %s", id, m.reg.State).WithHint("approve it first: muster machine approve %s", id)
 	}
 	if r := m.rec; r != nil && r.Kind == o.Kind && r.Attempt == o.Attempt && r.Step != StepFailed {
-		m.order = &o
 		b.mu.Unlock()
 		return nil
 	}
 	now := b.c.Clock.Now().UTC()
 	rec := &record{
-		Machine: id, Number: muster.RandomID(20), Kind: o.Kind, Attempt: o.Attempt, For: o.For, Step: StepQueued, Since: now, Changed: now,
+		Machine: id, Number: muster.RandomID(20), Kind: o.Kind, Attempt: o.Attempt, For: o.For, As: o.As, Image: o.Image, Payload: o.Payload, Step: StepQueued, Since: now, Changed: now,
+	}
+	// A first program that waits for an order may have this one: its machine need
+	// not be started again.
+	heard, waits := m.heard, b.waits(m)
+	if waits {
+		rec.Number, rec.Step = m.rec.Number, StepHeard
 	}
 	b.mu.Unlock()
 	if err := b.files.save(rec); err != nil {
@@ -43,18 +48,73 @@ func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Order) error {
 	}
 	b.mu.Lock()
 	b.drop(m)
-	m.rec, m.order = rec, &o
+	m.rec = rec
 	b.numbers[rec.Number] = id
-	b.rack(m.reg.Rack).Ask(string(id))
+	if waits {
+		m.heard = heard
+	} else {
+		b.rack(m.reg.Rack).Ask(string(id))
+	}
 	b.mu.Unlock()
 	b.nudge()
 	b.c.News(id)
 	return nil
 }
 
+// listening is how long a first program that was heard counts as waiting: it asks
+// every few seconds.
+const listening = 15 * time.Second
+
+// waits tells whether the machine's first program is there, has no order, and will ask
+// again under the number that it was started with; b.mu is held.
+func (b *Boots) waits(m *machine) bool {
+	return m.rec != nil && m.heard != nil && len(m.rec.Key) == 0 && m.heard.Failure == nil && m.heard.Done == nil &&
+		(m.rec.Step == StepHeard || m.rec.Step == StepAgain) && b.c.Clock.Now().Sub(m.heardAt) < listening
+}
+
+// Dismiss has a machine that does something do nothing more: its first program is told
+// to go off when it asks, whoever had its order before. One that waits for its turn is
+// not switched on. Forget ends this, once the machine is off.
+func (b *Boots) Dismiss(ctx context.Context, id muster.MachineID) error {
+	b.mu.Lock()
+	m := b.machines[id]
+	b.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	queued := false
+	b.step(ctx, m, func(r *record) bool {
+		if queued = r.Step == StepQueued; queued || r.Kind == wire.BootOff {
+			return false
+		}
+		if m.stop != nil {
+			m.stop()
+			m.stop = nil
+		}
+		b.rack(m.reg.Rack).Leave(string(id))
+		r.Kind, r.Key, r.Failure, r.Done, r.Step = wire.BootOff, nil, nil, nil, StepLeaving
+		r.Payload = nil
+		return true
+	})
+	if queued {
+		return b.Forget(ctx, id)
+	}
+	return ctx.Err()
+}
+
 // Forget ends what a machine is to do. The machine is not switched off. Afterwards
 // nothing is told to whoever speaks in its name.
 func (b *Boots) Forget(ctx context.Context, id muster.MachineID) error {
+	return b.forget(ctx, id, func(*record) bool { return true })
+}
+
+// Gone says that a machine is off. One that was told to go off has nothing to do any more.
+func (b *Boots) Gone(ctx context.Context, id muster.MachineID) error {
+	return b.forget(ctx, id, func(r *record) bool { return r.Kind == wire.BootOff })
+}
+
+// forget forgets a record that is so.
+func (b *Boots) forget(ctx context.Context, id muster.MachineID, so func(*record) bool) error {
 	m, err := b.enter(ctx, id)
 	if muster.CodeOf(err) == muster.ENotFound {
 		return nil
@@ -63,6 +123,12 @@ func (b *Boots) Forget(ctx context.Context, id muster.MachineID) error {
 		return err
 	}
 	defer m.leave()
+	b.mu.Lock()
+	keep := m.rec != nil && !so(m.rec)
+	b.mu.Unlock()
+	if keep {
+		return nil
+	}
 	if err := b.files.remove(id); err != nil {
 		return muster.Errorf(muster.EUnavailable, "what machine %s was to boot cannot be forgotten", id).
 			WithHint("see whether the server may write its state directory").Wrap(err)
@@ -72,16 +138,6 @@ func (b *Boots) Forget(ctx context.Context, id muster.MachineID) error {
 	b.mu.Unlock()
 	b.nudge()
 	return nil
-}
-
-// Hold says whether a machine's node is up: then its address stays its own, whatever
-// the clock says.
-func (b *Boots) Hold(id muster.MachineID, up bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if m := b.machines[id]; m != nil {
-		m.holds = up
-	}
 }
 
 // enter takes the one place in which a machine's record is changed.

@@ -19,6 +19,8 @@ const (
 	StepBooting  Step = "booting"  // is on, and has said nothing yet
 	StepHeard    Step = "heard"    // its first program spoke, and has no order yet
 	StepRunning  Step = "running"  // its first program, and no other, has its order
+	StepAgain    Step = "again"    // it started again by itself; its order is lost
+	StepLeaving  Step = "leaving"  // it is told to go off
 	StepDone     Step = "done"     // it did what was ordered, and goes off
 	StepFailed   Step = "failed"   // it did not, see Failure
 )
@@ -32,6 +34,7 @@ type State struct {
 	Number  string // of the boot; no secret
 	Kind    wire.BootKind
 	Attempt int64
+	As      string // its node's name
 	Step    Step
 	Since   time.Time // when it was ordered
 	Changed time.Time // when it came to Step

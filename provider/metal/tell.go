@@ -1,62 +1,55 @@
 package metal
 
 import (
-	"cmp"
-	"slices"
+	"context"
+	"encoding/json"
+	"net/netip"
+	"path/filepath"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// BootOf is the last boot of a machine, as an administrator sees it; false if there is
-// none.
-func (b *Boots) BootOf(id muster.MachineID) (wire.MachineBoot, bool) {
-	for _, s := range b.States(id) {
-		return s.told(), true
+// tell makes what a machine is told. It holds secrets.
+func (p *Provider) tell(ctx context.Context, st State, payload []byte) (*wire.BootOrder, error) {
+	if st.Kind != wire.BootImage {
+		o := new(wire.BootOrder)
+		return o, json.Unmarshal(payload, o)
 	}
-	return wire.MachineBoot{}, false
-}
-
-// Queue is who waits for its turn in a rack, in order; "": in any rack, one after the
-// other.
-func (b *Boots) Queue(rack string) []wire.QueuedBoot {
-	var out []wire.QueuedBoot
-	for _, s := range b.States() {
-		if s.Step != StepQueued {
-			continue
-		}
-		b.mu.Lock()
-		in := ""
-		if m := b.machines[s.Machine]; m != nil {
-			in = m.reg.Rack
-		}
-		b.mu.Unlock()
-		if rack == "" || in == rack {
-			out = append(out, wire.QueuedBoot{Machine: s.Machine, Rack: in, Kind: s.Kind, Ordered: s.Since, BootPlace: s.place()})
-		}
+	var b provider.Boot
+	if err := json.Unmarshal(payload, &b); err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(out, func(x, y wire.QueuedBoot) int {
-		return cmp.Or(cmp.Compare(x.Rack, y.Rack), cmp.Compare(x.Place, y.Place))
-	})
-	return out
-}
-
-func (s State) place() wire.BootPlace {
-	return wire.BootPlace{Place: s.Place.Ahead + 1, ETA: s.Place.ETA}
-}
-
-// told is a state as it crosses the API.
-func (s State) told() wire.MachineBoot {
-	out := wire.MachineBoot{
-		Machine: s.Machine, Kind: s.Kind, Step: string(s.Step), Attempt: s.Attempt, Ordered: s.Since, Since: s.Changed,
-		Trust: s.Trust, Doing: s.Doing, Stages: s.Stages, Failure: s.Failure, Done: s.Done,
+	u, err := p.unit(st.Machine)
+	if err != nil {
+		return nil, err
 	}
-	if s.Step == StepQueued {
-		p := s.place()
-		out.Queue = &p
+	reg := u.registration()
+	k, err := p.kernels.of(ctx, b.Image)
+	if err != nil {
+		return nil, err
 	}
-	if s.Address.IsValid() {
-		out.Address = s.Address.String()
+	root, _ := k.manifest.File(muster.FileRoot)
+	list, err := p.pieces.digest(ctx, b.Image, filepath.Join(k.dir, root.Name))
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "the image of machine %s cannot be read", u.id).Wrap(err)
 	}
-	return out
+	seed := b.Seed
+	seed.Machine, seed.Attempt, seed.Trust, seed.Started = u.id, b.Attempt, st.Trust, st.Since
+	o := &wire.BootOrder{
+		Kind: wire.BootImage, Machine: u.id, Attempt: b.Attempt, Hostname: b.Hostname, Seed: &seed,
+		Image: &wire.BootFiles{
+			ID: b.Image, Memory: k.manifest.Requires.Memory, Key: p.keys.of(st.Number, b.Image),
+			Root: wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize, Pieces: list},
+		},
+	}
+	if !st.Address.IsValid() {
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
+	}
+	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
+	if b.Message != nil {
+		o.Links = append(o.Links, wire.BootLink{MAC: messageOf(reg), Name: "msg0", Address: b.Message.Address})
+	}
+	return o, nil
 }

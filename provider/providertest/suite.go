@@ -34,6 +34,8 @@ type Subject struct {
 	// Spoil has the machine's next test find something, until undo. Nil: the
 	// driver's machines cannot be spoilt.
 	Spoil func(t *testing.T, p provider.Provider, id muster.MachineID) (undo func())
+	// NoShell tells that the driver opens no shell inside machines, and says so.
+	NoShell bool
 	// Share tells that machines mount shares: the path of a file that the
 	// machine makes in the share that it finds at ShareTarget. "": it does not.
 	Share string

@@ -184,6 +184,9 @@ func (s *suite) shell(t *testing.T) {
 	if _, err := s.p.Console(s.context(t), s.ids[0], true); err == nil {
 		t.Error("there is a shell in a machine that is off")
 	}
+	if s.NoShell {
+		t.Skip("this driver has no shells")
+	}
 	w := s.boot(t, 0)
 	c, err := s.p.Console(s.context(t), w.Machine, true)
 	if err != nil {

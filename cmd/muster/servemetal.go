@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon"
+	"github.com/muster-hpc/muster/netboot/dhcp"
+	"github.com/muster-hpc/muster/netboot/rack"
+)
+
+// metalFlags say how bare machines are reached.
+type metalFlags struct {
+	net, unknown, trust, vlans, console string
+	ranges, guests                      []string
+	proxy                               bool
+	rate                                float64
+	window                              int
+}
+
+func (f *metalFlags) add(c *cobra.Command) {
+	l := rack.DefaultLimits()
+	c.Flags().StringVar(&f.net, "metal-net", "", "interface of the network from which bare machines boot; nothing is answered elsewhere")
+	c.Flags().StringSliceVar(&f.ranges, "metal-range", nil, "addresses for bare machines, such as 10.0.0.16-10.0.0.99 (default: most of the network's lower half)")
+	c.Flags().StringSliceVar(&f.guests, "metal-guests", nil, "addresses for machines that nobody registered (default: the rest of that half)")
+	c.Flags().BoolVar(&f.proxy, "metal-proxy", false, "another server lends the addresses of that network")
+	c.Flags().StringVar(&f.unknown, "metal-unknown", "discover", "what machines get that nobody registered: discover (they tell what they are, and wait for approval) or ignore")
+	c.Flags().StringVar(&f.trust, "metal-trust", string(muster.TrustNetwork), "the least that must vouch for a machine before it becomes a node: network, port or tpm")
+	c.Flags().StringVar(&f.vlans, "metal-vlans", "100-1999", "networks of the switches that clusters may have")
+	c.Flags().StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "where the kernels of bare machines print, each DEVICE[,OPTIONS]; the last one shows the boot's stages")
+	c.Flags().Float64Var(&f.rate, "rack-rate", l.Rate, "how many machines of a rack are switched on in a second, at most")
+	c.Flags().IntVar(&f.window, "rack-window", l.Window, "how many machines of a rack boot at once, at most")
+}
+
+// read makes what the server takes of the flags, or says everything that is wrong.
+func (f *metalFlags) read() (daemon.Metal, error) {
+	m := daemon.Metal{Interface: f.net, Proxy: f.proxy, Least: muster.Trust(f.trust)}
+	e := muster.Errorf(muster.EInvalid, "bare machines cannot be served so")
+	bad := func(flag, hint, format string, args ...any) {
+		e.Problems = append(e.Problems, muster.Problem{Field: "--" + flag, Message: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	read := func(flag string, texts []string) (out []dhcp.Range) {
+		for _, text := range texts {
+			r, err := dhcp.ParseRange(text)
+			if err != nil {
+				bad(flag, "write 10.0.0.10-10.0.0.99", "%q is not a range of addresses", text)
+				continue
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	m.Ranges, m.Guests = read("metal-range", f.ranges), read("metal-guests", f.guests)
+	switch f.unknown {
+	case "discover":
+	case "ignore":
+		m.Ignore = true
+	default:
+		bad("metal-unknown", "use discover or ignore", "%q is neither", f.unknown)
+	}
+	switch m.Least {
+	case muster.TrustNetwork, muster.TrustPort, muster.TrustTPM:
+	default:
+		bad("metal-trust", "use network, port or tpm", "%q is no level of trust", f.trust)
+	}
+	if n, err := fmt.Sscanf(f.vlans, "%d-%d", &m.VLANs[0], &m.VLANs[1]); err != nil || n != 2 || m.VLANs[0] < 2 || m.VLANs[1] > 4000 || m.VLANs[1] <= m.VLANs[0] {
+		bad("metal-vlans", "write two numbers from 2 to 4000, such as 100-1999", "%q are no networks", f.vlans)
+	}
+	m.Args = consoles(f.console)
+	l := rack.DefaultLimits()
+	l.Rate, l.Window = f.rate, f.window
+	l.Burst = min(l.Burst, max(1, f.window))
+	if err := l.Check(); err != nil {
+		bad("rack-rate", "see --rack-rate and --rack-window", "%v", err)
+	}
+	m.Limits = &l
+	if len(e.Problems) > 0 {
+		return m, e
+	}
+	return m, nil
+}
+
+// consoles makes console=DEVICE arguments: a word that begins with a letter begins
+// another device.
+func consoles(text string) []string {
+	args := []string{"quiet"}
+	for _, w := range strings.Split(text, ",") {
+		switch {
+		case w == "":
+		case w[0] >= '0' && w[0] <= '9' && len(args) > 1:
+			args[len(args)-1] += "," + w
+		default:
+			args = append(args, "console="+w)
+		}
+	}
+	return args
+}

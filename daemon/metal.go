@@ -1,0 +1,377 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/bootdesk"
+	"github.com/muster-hpc/muster/netboot"
+	"github.com/muster-hpc/muster/netboot/dhcp"
+	"github.com/muster-hpc/muster/netboot/rack"
+	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/power"
+	"github.com/muster-hpc/muster/power/drivers"
+	"github.com/muster-hpc/muster/provider/metal"
+	"github.com/muster-hpc/muster/provider/metal/wiring"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Metal says how bare machines are reached. An empty Interface: there are none.
+type Metal struct {
+	// Interface is that of the management network. Its first IPv4 address is the
+	// server's.
+	Interface string
+	// Ranges are addresses for machines of the site, Guests those for unknown ones.
+	// None: three quarters and one quarter of the lower half of the network.
+	Ranges, Guests []dhcp.Range
+	// Proxy: another server lends the addresses.
+	Proxy bool
+	// Ignore leaves unknown machines without any answer.
+	Ignore bool
+	// Least is the trust below which machines are given no seeds. "": network.
+	Least muster.Trust
+	// VLANs are the first and the last network that Muster may give to clusters; zeros:
+	// 100 and 1999.
+	VLANs [2]int
+	// Args are further arguments of the kernels of machines: where their console is.
+	Args []string
+	// Limits of every rack; nil: the usual ones.
+	Limits *rack.Limits
+}
+
+// BootPort is where machines that boot find the server, over TLS.
+const BootPort = 7701
+
+// metalParts are what serves bare machines.
+type metalParts struct {
+	provider *metal.Provider
+	service  atomic.Pointer[netboot.Service] // made last; nil until then
+	power    *power.Control
+	wiring   *wiring.Wiring
+	desk     *bootdesk.Desk
+	address  netip.Addr
+	// facts and guests said something; kept in order, beside who asks.
+	words chan func(context.Context)
+}
+
+// openMetal makes what serves bare machines, and opens their provider.
+func (s *Server) openMetal(ctx context.Context) error {
+	c := s.cfg.Metal
+	if c.Interface == "" {
+		return nil
+	}
+	prefix, err := addressOf(c.Interface)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.state.path("metal"), 0o700); err != nil {
+		return err
+	}
+	leases, err := dhcp.OpenLeaseFile(s.state.path("metal", "leases"))
+	if err != nil {
+		return err
+	}
+	s.closes(leases.Close)
+	m := &metalParts{address: prefix.Addr(), words: make(chan func(context.Context), 4096)}
+	m.wiring = wiring.New(wiring.Config{Log: s.log, NICs: func(id muster.MachineID) []muster.RegisteredNIC {
+		if m.provider == nil {
+			return nil
+		}
+		return m.provider.NICs(id)
+	}})
+	// Racks' turns are the provider's: here nobody waits.
+	free := power.Limits{PerSecond: 1 << 20, Window: time.Second, InWindow: 1 << 20}
+	m.power = power.NewControl(power.Config{
+		Drivers: drivers.All(), Log: s.log, Limits: func(string) power.Limits { return free },
+		Parts: power.Parts{Clock: s.cfg.Clock, Agent: s.agents, Port: m.wiring, Ear: metalEar{s, m}},
+	})
+	s.closes(m.power.Close)
+	o := metal.Options{
+		Dir: s.state.path("metal"), Registry: registry{s.db}, Power: m.power, Images: metalImages{s.catalog}, Switches: m.wiring,
+		Agent: s.cfg.Agent, Interface: c.Interface, Address: prefix, CA: s.authority.Fingerprint(), Args: c.Args, VLANs: c.VLANs,
+		URL:    "https://" + netip.AddrPortFrom(prefix.Addr(), BootPort).String(),
+		Leased: m.leased, Least: c.Least, Guests: !c.Ignore, Clock: s.cfg.Clock, Log: s.log,
+		Alive: func(id muster.MachineID) time.Time { at, _ := s.agents.Heard(ctx, id); return at },
+		Told: func(id muster.MachineID, f muster.Facts, trust muster.Trust) {
+			at := s.cfg.Clock.Now()
+			m.say(func(ctx context.Context) error { return s.control.Told(ctx, id, f, trust, at) }, s)
+		},
+		// At once: a guest that cannot be written down says it again.
+		Found: func(ctx context.Context, g muster.Guest) error { return s.control.Found(ctx, g) },
+		Story: func(mac string) []netboot.Event { return m.story(mac).Events },
+	}
+	if c.Limits != nil {
+		o.Limits = func(string) rack.Limits { return *c.Limits }
+	}
+	if m.provider, err = metal.New(ctx, o); err != nil {
+		return err
+	}
+	s.closes(m.provider.Close)
+	if m.desk, err = bootdesk.New(bootdesk.Config{Book: m.provider.Book(), Clock: s.cfg.Clock, Log: s.log, Shown: func(id muster.MachineID, key []byte) {
+		m.say(func(ctx context.Context) error { return s.control.ToldKey(ctx, id, key) }, s)
+	}}); err != nil {
+		return err
+	}
+	mode := dhcp.Serve
+	if c.Proxy {
+		mode = dhcp.Proxy
+	}
+	lan := netboot.Network{Prefix: prefix.Masked(), Ranges: c.Ranges, Guests: c.Guests, Lease: time.Hour}
+	if len(lan.Ranges) == 0 && len(lan.Guests) == 0 {
+		lan.Ranges, lan.Guests = halves(prefix)
+	}
+	service, err := netboot.Open(netboot.Config{
+		Interface: c.Interface, Address: prefix.Addr(), Mode: mode, Networks: []netboot.Network{lan}, Advertise: true,
+		Prefix: netip.MustParsePrefix("fd6d:7573:7465:7200::/64"), Directory: m.provider.Directory(), Leases: leases, Clock: s.cfg.Clock,
+	})
+	if err != nil {
+		return err
+	}
+	m.service.Store(service)
+	s.metal = m
+	s.providers = append(s.providers, m.provider)
+	s.endpoints[m.provider.Name()] = &endpoint{addr: prefix.Addr(), port: network.AgentPort, listen: func(ctx context.Context) (net.Listener, error) {
+		return listenOn(ctx, netip.AddrPortFrom(prefix.Addr(), network.AgentPort))
+	}, proxy: proxyOn(netip.AddrPortFrom(prefix.Addr(), network.ProxyPort))}
+	return nil
+}
+
+// say has a word of a machine written down beside who heard it. What comes when too much
+// is waiting already is lost: the machine says it again at its next boot.
+func (m *metalParts) say(f func(context.Context) error, s *Server) {
+	select {
+	case m.words <- func(ctx context.Context) {
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("what a machine says of itself is not written down", "error", err)
+		}
+	}:
+	default:
+		s.log.Warn("too many machines say what they are at once; one was not heard")
+	}
+}
+
+// serveMetal runs what serves bare machines.
+func (s *Server) serveMetal(ctx context.Context, g *errgroup.Group) error {
+	m := s.metal
+	if m == nil {
+		return nil
+	}
+	ln, err := listenOn(ctx, netip.AddrPortFrom(m.address, BootPort))
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(wire.BootPath, m.desk.Handler())
+	mux.Handle(wire.BootFilePath, m.provider.Files())
+	// No deadline for what is sent: an image takes long on a slow network. Who takes
+	// nothing holds one of so many places.
+	srv := &http.Server{
+		Handler: mux, TLSConfig: s.authority.NodeTLS(nil, []netip.Addr{m.address}), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: quiet(s.log),
+	}
+	serve(ctx, g, srv, func() error { return srv.ServeTLS(ln, "", "") })
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case f := <-m.words:
+				f(ctx)
+			}
+		}
+	})
+	service := m.service.Load()
+	g.Go(func() error {
+		return service.Run(ctx, func() {
+			s.log.Info("serving bare machines", "interface", s.cfg.Metal.Interface, "address", m.address, "desk", ln.Addr())
+		})
+	})
+	return nil
+}
+
+// leased is the address that a MAC has now.
+func (m *metalParts) leased(mac string) (netip.Addr, bool) {
+	service := m.service.Load()
+	a, err := dhcp.ParseMAC(mac)
+	if service == nil || err != nil {
+		return netip.Addr{}, false
+	}
+	return service.AddressOf(a)
+}
+
+// story is what the boot service did for a MAC.
+func (m *metalParts) story(mac string) netboot.Seen {
+	service := m.service.Load()
+	a, err := dhcp.ParseMAC(mac)
+	if service == nil || err != nil {
+		return netboot.Seen{}
+	}
+	seen, _ := service.Machine(a)
+	return seen
+}
+
+// metalEar hears a machine by its agent, its first program, and what it asks of the boot
+// service.
+type metalEar struct {
+	s *Server
+	m *metalParts
+}
+
+func (e metalEar) Heard(ctx context.Context, id muster.MachineID) (time.Time, error) {
+	at, err := e.s.agents.Heard(ctx, id)
+	if err != nil || e.m.provider == nil {
+		return at, err
+	}
+	if first := e.m.provider.Heard(id); first.After(at) {
+		at = first
+	}
+	for _, n := range e.m.provider.NICs(id) {
+		if events := e.m.story(n.MAC).Events; len(events) > 0 && events[len(events)-1].At.After(at) {
+			at = events[len(events)-1].At
+		}
+	}
+	return at, nil
+}
+
+// registry is the store as the provider of bare machines knows it.
+type registry struct{ db *store.DB }
+
+func (r registry) Registrations(ctx context.Context) (list []muster.Registration, err error) {
+	err = r.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err = tx.Registrations(store.RegistrationFilter{})
+		return err
+	})
+	return list, err
+}
+
+func (r registry) Password(ctx context.Context, id muster.MachineID) (b []byte, err error) {
+	err = r.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		b, err = tx.PowerSecret(id)
+		return err
+	})
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil, nil
+	}
+	return b, err
+}
+
+// metalImages gives bare machines their images.
+type metalImages struct{ c catalog }
+
+func (i metalImages) Boot(ctx context.Context, id muster.ImageID) (*muster.Image, string, error) {
+	m, f, err := i.c.OpenForBoot(ctx, id)
+	if err != nil {
+		return nil, "", err
+	}
+	return m, i.c.Path(id), f.Close()
+}
+
+// Discovery is the newest image that has a kernel.
+func (i metalImages) Discovery(context.Context) (muster.ImageID, error) {
+	list, err := i.c.Store.List()
+	if err != nil {
+		return "", err
+	}
+	list = slices.DeleteFunc(list, func(m *muster.Image) bool { return m.Kernel == "" })
+	if len(list) == 0 {
+		return "", muster.Errorf(muster.ENotFound, "no image has a kernel: bare machines cannot be started").WithHint("build one: muster image build hpc")
+	}
+	return slices.MaxFunc(list, func(a, b *muster.Image) int { return a.Created.Compare(b.Created) }).ID, nil
+}
+
+// addressOf is the first IPv4 address of an interface.
+func addressOf(name string) (netip.Prefix, error) {
+	nic, err := net.InterfaceByName(name)
+	if err != nil {
+		return netip.Prefix{}, muster.Errorf(muster.EInvalid, "there is no interface %q for bare machines", name).WithHint("name one of this host's with --metal-net; `ip link` lists them")
+	}
+	list, err := nic.Addrs()
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			return p, nil
+		}
+	}
+	return netip.Prefix{}, muster.Errorf(muster.EInvalid, "the interface %s has no IPv4 address", name).WithHint("give it one, such as `ip address add 10.77.0.1/16 dev %s`", name)
+}
+
+// halves are addresses for known and for unknown machines: three quarters and one quarter
+// of the lower half of a network, but for its beginning, which routers like to have, and
+// the server's own.
+func halves(p netip.Prefix) (known, guests []dhcp.Range) {
+	base := p.Masked().Addr().As4()
+	first := uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8 | uint32(base[3])
+	at := func(n uint32) netip.Addr {
+		n += first
+		return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	}
+	half := uint32(1) << (31 - p.Bits())
+	begin := min(16, half/4)
+	split := begin + (half-begin)*3/4
+	cut := func(a, b uint32) []dhcp.Range {
+		own := p.Addr()
+		r := dhcp.Range{First: at(a), Last: at(b)}
+		switch {
+		case !r.Contains(own):
+			return []dhcp.Range{r}
+		case own == r.First:
+			return []dhcp.Range{{First: own.Next(), Last: r.Last}}
+		case own == r.Last:
+			return []dhcp.Range{{First: r.First, Last: own.Prev()}}
+		}
+		return []dhcp.Range{{First: r.First, Last: own.Prev()}, {First: own.Next(), Last: r.Last}}
+	}
+	return cut(begin, split-1), cut(split, half-1)
+}
+
+func listenOn(ctx context.Context, a netip.AddrPort) (net.Listener, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.String())
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "cannot listen on %s, where bare machines find this server", a).
+			WithHint("see what listens there: ss -ltnp sport = :%d", a.Port()).Wrap(err)
+	}
+	return ln, nil
+}
+
+// proxyOn serves outgoing traffic of bare machines on an address.
+func proxyOn(a netip.AddrPort) func(context.Context, *errgroup.Group, *slog.Logger) error {
+	return func(ctx context.Context, g *errgroup.Group, log *slog.Logger) error {
+		ln, err := listenOn(ctx, a)
+		if err != nil {
+			return err
+		}
+		p := &network.Proxy{Log: log}
+		g.Go(func() error { return p.Serve(ctx, ln) })
+		return nil
+	}
+}
+
+// metalBoots are the boots of bare machines, where there are any.
+type metalBoots struct{ s *Server }
+
+func (b metalBoots) BootOf(id muster.MachineID) (wire.MachineBoot, bool) {
+	if b.s.metal == nil {
+		return wire.MachineBoot{}, false
+	}
+	return b.s.metal.provider.Boots().BootOf(id)
+}
+
+func (b metalBoots) Queue(rack string) []wire.QueuedBoot {
+	if b.s.metal == nil {
+		return nil
+	}
+	return b.s.metal.provider.Boots().Queue(rack)
+}

@@ -1,0 +1,38 @@
+package metal
+
+import (
+	"context"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/power"
+)
+
+// Fence makes certain that a machine can neither compute nor speak: its controller
+// measures that it has no power, or its switch ports are closed, or a human answers for
+// it. The machine itself is not asked.
+func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.FenceRecord, error) {
+	u, err := p.unit(id)
+	if err != nil {
+		return muster.FenceRecord{Machine: id, At: p.o.Clock.Now()}, err
+	}
+	// From here on nobody gets an order in its name, and nobody switches it on.
+	forgotten := p.boots.Forget(ctx, id)
+	rec := p.o.Power.Fence(ctx, p.target(u.registration(), ""))
+	rec.Proven = rec.Proven && forgotten == nil
+	if !rec.Proven {
+		p.o.Log.Error("a fence is not proven", "machine", id, "steps", rec.Steps, "error", forgotten)
+		return rec, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).
+			WithHint("switch it off by hand, then: muster machine fenced %s --yes", id).Wrap(forgotten)
+	}
+	now := p.o.Clock.Now()
+	r, err := p.o.Power.State(ctx, p.target(u.registration(), ""))
+	if err != nil {
+		r = power.Reading{State: power.Unknown, Text: "its ports are closed"}
+	}
+	u.look(r, nil, now)
+	u.mu.Lock()
+	u.cut = r.State != power.Off
+	u.mu.Unlock()
+	p.changed(id)
+	return rec, nil
+}

@@ -1,0 +1,138 @@
+package metal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+)
+
+// networks gives each cluster a network of the site's switches, and remembers which.
+type networks struct {
+	path        string
+	first, last int
+
+	mu sync.Mutex
+	of map[muster.ClusterID]int
+}
+
+func openNetworks(path string, vlans [2]int) (*networks, error) {
+	// The last one is for machines that are tested.
+	n := &networks{path: path, first: vlans[0], last: vlans[1] - 1, of: map[muster.ClusterID]int{}}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &n.of)
+	}
+	if err != nil {
+		return nil, muster.Errorf(muster.ECorrupt, "which cluster has which network cannot be read from %s", path).
+			WithHint("delete the clusters of bare machines, move the file away, and start the server again").Wrap(err)
+	}
+	return n, nil
+}
+
+// save writes the table; n.mu is held.
+func (n *networks) save() error {
+	b, err := json.Marshal(n.of)
+	if err != nil {
+		return err
+	}
+	if err := write(n.path+".new", b); err != nil {
+		return muster.Errorf(muster.EUnavailable, "which cluster has which network cannot be written down").
+			WithHint("see whether the disk with the state directory is full").Wrap(err)
+	}
+	return errors.Join(os.Rename(n.path+".new", n.path), settle(filepath.Dir(n.path)))
+}
+
+func (n *networks) ensure(list []provider.Network) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := maps.Clone(n.of)
+	taken := map[int]bool{}
+	for _, v := range n.of {
+		taken[v] = true
+	}
+	for _, want := range list {
+		if _, ok := n.of[want.Cluster]; ok {
+			continue
+		}
+		v := n.first
+		for taken[v] {
+			v++
+		}
+		if v > n.last {
+			n.of = was
+			return muster.Errorf(muster.EUnavailable, "all networks of the switches, %d to %d, are in use", n.first, n.last).
+				WithHint("give Muster more of them with --metal-vlans")
+		}
+		n.of[want.Cluster], taken[v] = v, true
+	}
+	if maps.Equal(was, n.of) {
+		return nil
+	}
+	if err := n.save(); err != nil {
+		n.of = was
+		return err
+	}
+	return nil
+}
+
+func (n *networks) remove(list []muster.ClusterID) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := maps.Clone(n.of)
+	for _, id := range list {
+		delete(n.of, id)
+	}
+	if maps.Equal(was, n.of) {
+		return nil
+	}
+	if err := n.save(); err != nil {
+		n.of = was
+		return err
+	}
+	return nil
+}
+
+func (n *networks) vlan(id muster.ClusterID) (int, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v, ok := n.of[id]
+	return v, ok
+}
+
+// tests is the network in which machines are tried.
+func (n *networks) tests() int { return n.last + 1 }
+
+func (n *networks) list() []muster.ClusterID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.of))
+}
+
+// EnsureNetworks gives each of these clusters a network. Ports join it one by one, when
+// their machines boot.
+func (p *Provider) EnsureNetworks(_ context.Context, list []provider.Network) error {
+	return p.networks.ensure(list)
+}
+
+// RemoveNetworks takes the networks of these clusters back. Their machines are off, and
+// their ports closed.
+func (p *Provider) RemoveNetworks(_ context.Context, list []muster.ClusterID) error {
+	return p.networks.remove(list)
+}
+
+// Networks lists the clusters that have a network.
+func (p *Provider) Networks(context.Context) ([]muster.ClusterID, error) {
+	return p.networks.list(), nil
+}

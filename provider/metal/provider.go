@@ -1,0 +1,361 @@
+package metal
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/bootdesk"
+	"github.com/muster-hpc/muster/netboot"
+	"github.com/muster-hpc/muster/netboot/rack"
+	"github.com/muster-hpc/muster/power"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Name is the provider's name.
+const Name = "metal"
+
+// Registry knows which bare machines the site has.
+type Registry interface {
+	Registrations(ctx context.Context) ([]muster.Registration, error)
+	// Password is that of a machine's management controller; empty where it has none.
+	Password(ctx context.Context, id muster.MachineID) ([]byte, error)
+}
+
+// Power switches machines: a *power.Control.
+type Power interface {
+	Boot(ctx context.Context, t power.Target) (power.Result, error)
+	Off(ctx context.Context, t power.Target) (power.Result, error)
+	State(ctx context.Context, t power.Target) (power.Reading, error)
+	Fence(ctx context.Context, t power.Target) muster.FenceRecord
+	Abilities(t power.Target) (power.Abilities, error)
+}
+
+// Switches set the switch ports of machines. What a machine is plugged into may be
+// unknown: then nothing is set, and nothing isolates it.
+type Switches interface {
+	// Known tells whether a machine's ports are known.
+	Known(id muster.MachineID) bool
+	// Join puts a machine's message ports into a network and opens all its ports.
+	Join(ctx context.Context, id muster.MachineID, vlan int) error
+	// Leave closes its message ports.
+	Leave(ctx context.Context, id muster.MachineID) error
+	// Manage opens its management port and closes the others.
+	Manage(ctx context.Context, id muster.MachineID) error
+	// Link tells what its switch sees of it.
+	Link(ctx context.Context, id muster.MachineID) (power.Link, error)
+	// Through tells whether its own port is where it was seen, and nowhere else.
+	Through(ctx context.Context, id muster.MachineID) (bool, error)
+}
+
+// Images gives machines what they boot.
+type Images interface {
+	// Boot returns an image whose files were compared with their digests, and the
+	// directory in which they are.
+	Boot(ctx context.Context, id muster.ImageID) (*muster.Image, string, error)
+	// Discovery is the image whose kernel machines start with that run no image.
+	Discovery(ctx context.Context) (muster.ImageID, error)
+}
+
+// Options of a Provider. All are required but those that say otherwise.
+type Options struct {
+	Dir      string // for what must outlive a crash
+	Registry Registry
+	Power    Power
+	Images   Images
+	Switches Switches // nil: the site's switches are not Muster's to set
+	// Agent is the program that becomes the first process of machines.
+	Agent string
+	// Interface is that of the management network, and Address this server's in it.
+	Interface string
+	Address   netip.Prefix
+	// URL is where machines find the desk, over TLS, and CA the SHA-256 of the
+	// authority that signed for it, in hexadecimal.
+	URL, CA string
+	// Args are arguments of the kernels: where its console is.
+	Args []string
+	// Leased is the address that a MAC has now.
+	Leased func(mac string) (netip.Addr, bool)
+	// VLANs are the first and last network that clusters may have; zeros: 100 to 1999.
+	VLANs [2]int
+	// Limits, Least, Guests, Found, Alive and Told are those of Config.
+	Limits func(rack string) rack.Limits
+	Least  muster.Trust
+	Guests bool
+	Found  func(ctx context.Context, g muster.Guest) error
+	Alive  func(id muster.MachineID) time.Time
+	Told   func(id muster.MachineID, f muster.Facts, trust muster.Trust)
+	// Story is what the boot service did for a machine lately, for its console; may be
+	// nil.
+	Story func(mac string) []netboot.Event
+	Clock muster.Clock
+	Log   *slog.Logger
+}
+
+// Provider makes clusters of bare machines.
+type Provider struct {
+	o        Options
+	boots    *Boots
+	kernels  *kernels
+	pieces   *pieces
+	networks *networks
+	keys     fileKeys
+	changes  chan muster.MachineID
+	wake     chan struct{}
+
+	ctx  context.Context // ends with the provider
+	stop context.CancelFunc
+	jobs sync.WaitGroup
+
+	mu       sync.Mutex
+	machines map[muster.MachineID]*unit
+	order    []muster.MachineID // sorted
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// New opens a provider and takes up what an earlier one left under way. Close ends it;
+// machines go on.
+func New(ctx context.Context, o Options) (*Provider, error) {
+	if o.Clock == nil {
+		o.Clock = muster.SystemClock{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.VLANs == [2]int{} {
+		o.VLANs = [2]int{100, 1999}
+	}
+	p := &Provider{
+		o: o, changes: make(chan muster.MachineID, 1024), wake: make(chan struct{}, 1), machines: map[muster.MachineID]*unit{},
+	}
+	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	var err error
+	if p.boots, err = Open(Config{
+		Dir: o.Dir + "/boots", On: p.switchOn, Tell: p.tell, Files: p.files, Leased: o.Leased, Limits: o.Limits, Least: o.Least, Guests: o.Guests, Found: o.Found,
+		News: p.changed, Told: o.Told, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
+	}); err != nil {
+		return nil, err
+	}
+	if p.networks, err = openNetworks(o.Dir+"/networks.json", o.VLANs); err != nil {
+		return nil, err
+	}
+	if p.keys, err = openFileKeys(o.Dir + "/files.key"); err != nil {
+		return nil, err
+	}
+	if p.kernels, err = openKernels(o.Dir+"/initramfs", o.Agent, o.Images); err != nil {
+		return nil, err
+	}
+	p.pieces = newPieces()
+	if err := p.sync(ctx); err != nil {
+		return nil, err
+	}
+	p.jobs.Go(func() { p.boots.Run(p.ctx) })
+	p.jobs.Go(func() { p.watch(p.ctx) })
+	return p, nil
+}
+
+// Name is metal.
+func (p *Provider) Name() string { return Name }
+
+// Close lets go of the machines, which go on as they are.
+func (p *Provider) Close() error {
+	p.stop()
+	p.jobs.Wait()
+	return nil
+}
+
+// Changes tells which machines changed.
+func (p *Provider) Changes() <-chan muster.MachineID { return p.changes }
+
+func (p *Provider) changed(id muster.MachineID) {
+	select {
+	case p.changes <- id:
+	default: // Observe is the truth
+	}
+}
+
+// Book and Directory are what the desk and the boot service ask.
+func (p *Provider) Book() bootdesk.Book { return p.boots.Book() }
+
+// Directory is what the boot service asks.
+func (p *Provider) Directory() netboot.Directory { return p.boots.Directory() }
+
+// Boots tells of the boots under way.
+func (p *Provider) Boots() *Boots { return p.boots }
+
+// NICs are the interfaces of an approved machine.
+func (p *Provider) NICs(id muster.MachineID) []muster.RegisteredNIC {
+	u, err := p.unit(id)
+	if err != nil {
+		return nil
+	}
+	return u.registration().NICs
+}
+
+// Trust is how far a machine was believed when it was given what it runs.
+func (p *Provider) Trust(id muster.MachineID) muster.Trust {
+	for _, st := range p.boots.States(id) {
+		if st.Kind == wire.BootImage && st.Trust != "" {
+			return st.Trust
+		}
+	}
+	return muster.TrustNetwork
+}
+
+// Heard is when the first program of a machine last spoke.
+func (p *Provider) Heard(id muster.MachineID) time.Time { return p.boots.heardAt(id) }
+
+func (p *Provider) through(ctx context.Context, id muster.MachineID) bool {
+	if p.o.Switches == nil {
+		return false
+	}
+	ok, err := p.o.Switches.Through(ctx, id)
+	if err != nil {
+		p.o.Log.Warn("a switch does not tell where a machine is", "machine", id, "error", err)
+	}
+	return ok
+}
+
+// Registered says that registrations changed.
+func (p *Provider) Registered() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Discover lists the machines that are approved, told what they are, and can be
+// switched. One that did not tell yet is asked to.
+func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
+	if err := p.sync(ctx); err != nil {
+		return nil, err
+	}
+	var out []muster.Machine
+	for _, u := range p.all(nil) {
+		if f, ok := u.facts(p.o.Clock.Now()); ok {
+			f.Management, _ = p.o.Leased(managementOf(u.registration()))
+			out = append(out, muster.Machine{ID: u.id, Provider: Name, Facts: f})
+		}
+	}
+	return out, nil
+}
+
+// sync takes over what is registered, and has machines discovered that must be.
+func (p *Provider) sync(ctx context.Context) error {
+	list, err := p.o.Registry.Registrations(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.boots.Register(list); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	there := make(map[muster.MachineID]bool, len(list))
+	p.order = p.order[:0]
+	for _, r := range list {
+		if r.State != muster.RegistrationApproved {
+			continue
+		}
+		u := p.machines[r.ID]
+		if u == nil {
+			u = &unit{id: r.ID}
+			p.machines[r.ID] = u
+		}
+		u.set(r)
+		there[r.ID] = true
+		p.order = append(p.order, r.ID)
+	}
+	for id := range p.machines {
+		if !there[id] {
+			delete(p.machines, id)
+		}
+	}
+	slices.Sort(p.order)
+	p.mu.Unlock()
+	for _, u := range p.all(nil) {
+		p.discover(ctx, u)
+	}
+	return nil
+}
+
+// all returns machines in the order of their names: those named, or every one.
+func (p *Provider) all(ids []muster.MachineID) []*unit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(ids) == 0 {
+		ids = p.order
+	}
+	out := make([]*unit, 0, len(ids))
+	for _, id := range ids {
+		if u := p.machines[id]; u != nil {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func (p *Provider) unit(id muster.MachineID) (*unit, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if u := p.machines[id]; u != nil {
+		return u, nil
+	}
+	return nil, muster.Errorf(muster.ENotFound, "no bare machine %q is approved", id).WithHint("see 'muster machine registered'")
+}
+
+// Dial reaches a machine at its management address.
+func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net.Conn, error) {
+	u, err := p.unit(id)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := p.o.Leased(managementOf(u.registration()))
+	if !ok || p.seen(u).State != provider.StateRunning {
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s is not up", id).WithHint("see 'muster machine show %s'", id)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), strconv.Itoa(port)))
+}
+
+func managementOf(r muster.Registration) string {
+	for _, n := range r.NICs {
+		if n.Use == muster.UseManagement {
+			return n.MAC
+		}
+	}
+	return ""
+}
+
+// messageOf is the interface that carries a cluster's messages: the first one.
+func messageOf(r muster.Registration) string {
+	for _, n := range r.NICs {
+		if n.Use == muster.UseMessage {
+			return n.MAC
+		}
+	}
+	return ""
+}
+
+// className makes a name for machines that nobody named: those with the same name have
+// the same processor, cores and memory.
+func className(f muster.Facts) string {
+	words := strings.FieldsFunc(strings.ToLower(f.Processor), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	})
+	words = slices.DeleteFunc(words, func(w string) bool {
+		return slices.Contains([]string{"r", "tm", "cpu", "processor", "core", "amd", "intel", "with", "at"}, w) || strings.HasSuffix(w, "ghz")
+	})
+	name := strings.Join(words[:min(3, len(words))], "-")
+	gib := (f.Memory + 1<<29) >> 30
+	return strings.Trim(cmp.Or(name, "machine")+"-"+strconv.Itoa(f.Cores)+"c-"+strconv.FormatInt(max(gib, 1), 10)+"g", "-")
+}

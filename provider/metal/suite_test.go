@@ -1,0 +1,213 @@
+package metal_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/metal"
+	"github.com/muster-hpc/muster/provider/providertest"
+	"github.com/muster-hpc/muster/wire"
+)
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 3)
+	providertest.Suite(t, providertest.Subject{
+		Open:    func(t *testing.T) provider.Provider { return r.open(t, nil) },
+		Image:   testImage,
+		NoShell: true,
+		Spoil: func(_ *testing.T, _ provider.Provider, id muster.MachineID) func() {
+			set := func(bad bool) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.machines[id].bad = bad
+			}
+			set(true)
+			return func() { set(false) }
+		},
+		Die: func(t *testing.T, _ provider.Provider, id muster.MachineID) {
+			r.runs(t, id)
+			_ = r.machines[id].Off(t.Context())
+		},
+	})
+}
+
+func want(r *racked, id muster.MachineID, attempt int64) provider.Want {
+	b := &provider.Boot{Attempt: attempt, Cluster: "c-1", Hostname: "n01", Image: testImage}
+	b.Seed.Token = "the-token"
+	return provider.Want{Machine: id, Power: provider.PowerBoot, Boot: b}
+}
+
+func ensure(t *testing.T, p *metal.Provider, w provider.Want) {
+	t.Helper()
+	if errs := p.Ensure(t.Context(), []provider.Want{w}); errs != nil {
+		t.Fatal(errs)
+	}
+}
+
+// eventually waits until a machine is seen so.
+func eventually(t *testing.T, p *metal.Provider, id muster.MachineID, ok func(provider.Seen) bool) provider.Seen {
+	t.Helper()
+	var seen []provider.Seen
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if seen, _ = p.Observe(t.Context(), []muster.MachineID{id}); len(seen) == 1 && ok(seen[0]) {
+			return seen[0]
+		}
+	}
+	t.Fatalf("%+v", seen)
+	return provider.Seen{}
+}
+
+// What a machine that becomes a node is told: its image with the digest of every piece,
+// its interfaces, its seed with how far it is trusted.
+func TestTold(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 1)
+	p := r.open(t, nil)
+	defer p.Close()
+	ensure(t, p, want(r, "n0000", 3))
+	r.runs(t, "n0000")
+	r.mu.Lock()
+	o := r.orders["n0000"][0]
+	r.mu.Unlock()
+	if o.Image.Root.Size != 9<<20+17 || len(o.Image.Root.Pieces) != 3 || o.Image.Key == "" || o.Seed.Token != "the-token" ||
+		o.Seed.Trust != muster.TrustNetwork || o.Seed.Attempt != 3 || o.Hostname != "n01" || len(o.Links) != 1 || o.Links[0].Name != "mgmt0" ||
+		o.Links[0].Address.Bits() != 16 {
+		t.Errorf("%+v %+v", o, o.Links)
+	}
+}
+
+// A node that is started again by its user is told from one that somebody pretends to
+// be, and gets its next order without being switched off.
+func TestStartedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 1)
+	alive := time.Now()
+	p := r.open(t, func(o *metal.Options) {
+		o.Alive = func(muster.MachineID) time.Time {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return alive
+		}
+		o.Clock = hurried{alive}
+	})
+	defer p.Close()
+	ensure(t, p, want(r, "n0000", 3))
+	r.runs(t, "n0000")
+	r.mu.Lock()
+	alive = time.Now().Add(time.Hour)
+	r.mu.Unlock()
+	r.machines["n0000"].reset()
+	time.Sleep(50 * time.Millisecond)
+	if seen := eventually(t, p, "n0000", func(provider.Seen) bool { return true }); seen.State != provider.StateRunning || seen.Attempt != 3 {
+		t.Errorf("its agent is heard, and somebody else is believed: %+v", seen)
+	}
+	r.mu.Lock()
+	alive = time.Time{}
+	r.mu.Unlock()
+	eventually(t, p, "n0000", func(s provider.Seen) bool { return s.State == provider.StateStuck && s.Err != nil })
+	ensure(t, p, want(r, "n0000", 4))
+	if got := r.runs(t, "n0000"); got != 4 {
+		t.Errorf("it runs attempt %d", got)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.orders["n0000"]); n != 2 {
+		t.Errorf("%d orders", n)
+	}
+}
+
+// hurried is a clock on which a second is ten milliseconds; what it tells is late by
+// hours soon, as is good for what compares times with each other.
+type hurried struct{ since time.Time }
+
+func (h hurried) Now() time.Time { return h.since.Add(100 * time.Since(h.since)) }
+
+func (hurried) After(d time.Duration) <-chan time.Time { return time.After(d / 100) }
+
+// A machine that never told what it is is asked, and is no machine of the site before.
+func TestDiscovered(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 2)
+	r.regs[1].Facts = nil
+	p := r.open(t, nil)
+	defer p.Close()
+	if list, err := p.Discover(t.Context()); err != nil || len(list) != 1 || list[0].Facts.Class != "epyc-7543-32-8c-16g" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		list, err := p.Discover(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", list)
+		}
+	}
+	eventually(t, p, "n0001", func(s provider.Seen) bool { return s.State == provider.StateOff })
+}
+
+// A machine is erased once after somebody had it, and again only when somebody had it.
+func TestCleanOnce(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 1)
+	p := r.open(t, nil)
+	defer p.Close()
+	erased := func() (n int) {
+		if _, err := p.Clean(t.Context(), "n0000"); err != nil {
+			t.Fatal(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, o := range r.orders["n0000"] {
+			if o.Kind == wire.BootClean {
+				n++
+				if len(o.Clean.Disks) != 1 || o.Clean.Disks[0].Serial != "Dn0000" {
+					t.Errorf("%+v", o.Clean)
+				}
+			}
+		}
+		return n
+	}
+	counts := []int{erased(), erased()}
+	ensure(t, p, want(r, "n0000", 1))
+	r.runs(t, "n0000")
+	if _, err := p.Clean(t.Context(), "n0000"); muster.CodeOf(err) != muster.EConflict {
+		t.Errorf("a machine in use: %v", err)
+	}
+	ensure(t, p, provider.Want{Machine: "n0000", Power: provider.PowerOff})
+	eventually(t, p, "n0000", func(s provider.Seen) bool { return s.State == provider.StateOff })
+	counts = append(counts, erased(), erased())
+	if !slices.Equal(counts, []int{1, 1, 2, 2}) {
+		t.Errorf("erased %v times", counts)
+	}
+}
+
+// A controller that says yes and does nothing proves nothing.
+func TestFenceNotProven(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 1)
+	p := r.open(t, nil)
+	defer p.Close()
+	ensure(t, p, want(r, "n0000", 1))
+	r.runs(t, "n0000")
+	r.mu.Lock()
+	r.machines["n0000"].stuck = true
+	r.mu.Unlock()
+	rec, err := p.Fence(t.Context(), "n0000")
+	if err == nil || rec.Proven || len(rec.Steps) == 0 {
+		t.Errorf("%+v, %v", rec, err)
+	}
+	r.mu.Lock()
+	r.machines["n0000"].stuck = false
+	r.mu.Unlock()
+	if rec, err := p.Fence(t.Context(), "n0000"); err != nil || !rec.Proven {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}

@@ -1,0 +1,122 @@
+package metal
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/power"
+)
+
+// unit is one approved machine as the provider knows it.
+type unit struct {
+	id muster.MachineID
+
+	// op is held while something is done that must not be done twice at once:
+	// cleaning, a test.
+	op sync.Mutex
+
+	mu  sync.Mutex
+	reg muster.Registration
+	// reading is the last look at its power, and when that was; lookErr is why a later
+	// look failed.
+	reading power.Reading
+	readAt  time.Time
+	lookErr error
+	failing time.Time     // since when looks fail
+	looking chan struct{} // closed when the look under way is over; nil: there is none
+	// going ends the going off that is under way; nil: there is none.
+	going context.CancelFunc
+	// fault is why the last thing it was to do was not done.
+	fault error
+	// cut: its ports are closed and nobody can tell whether it is off.
+	cut bool
+}
+
+func (u *unit) set(r muster.Registration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.reg = r
+}
+
+func (u *unit) registration() muster.Registration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.reg
+}
+
+// lost is after how long a machine whose controller does not answer is not listed any
+// more.
+const lost = 5 * time.Minute
+
+// facts are what the machine is. It is not ready for use before it told them, nor
+// while its controller is away.
+func (u *unit) facts(now time.Time) (muster.Facts, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.reg.Facts == nil || !u.failing.IsZero() && now.Sub(u.failing) > lost {
+		return muster.Facts{}, false
+	}
+	f := *u.reg.Facts
+	f.Class, f.Rack, f.Service = u.reg.Class, u.reg.Rack, u.reg.Service
+	if f.Class == "" {
+		f.Class = className(f)
+	}
+	f.Disk = 0
+	for _, d := range f.Disks {
+		f.Disk += d.Size
+	}
+	f.NICs = append([]muster.NIC(nil), f.NICs...)
+	for i := range f.NICs {
+		f.NICs[i].Use = ""
+		for _, n := range u.reg.NICs {
+			if n.MAC == f.NICs[i].MAC {
+				f.NICs[i].Use = n.Use
+			}
+		}
+	}
+	return f, true
+}
+
+// look files a look at the machine's power. It tells whether that is news.
+func (u *unit) look(r power.Reading, err error, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err != nil {
+		u.lookErr = err
+		if u.failing.IsZero() {
+			u.failing = now
+		}
+		return false
+	}
+	news := u.reading.State != r.State
+	u.reading, u.readAt, u.lookErr, u.failing = r, now, nil, time.Time{}
+	if r.State != power.Unknown {
+		u.cut = false
+	}
+	return news
+}
+
+// known tells whether the machine's power was looked at, or could not be.
+func (u *unit) known() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.readAt.IsZero() || u.lookErr != nil
+}
+
+// stay ends the going off that is under way: the machine has something to do again.
+func (u *unit) stay() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.going != nil {
+		u.going()
+		u.going = nil
+	}
+}
+
+func (u *unit) fail(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fault = err
+}

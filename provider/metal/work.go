@@ -1,0 +1,289 @@
+package metal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/power"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// discover has a machine tell what it is that never did, or that an administrator asks.
+func (p *Provider) discover(ctx context.Context, u *unit) {
+	r := u.registration()
+	if r.Facts != nil && !r.Asked.After(r.Seen) {
+		return
+	}
+	for _, st := range p.boots.States(u.id) {
+		// What it does now comes first; what failed is tried again after a while.
+		if st.Step != StepDone && st.Step != StepFailed || p.o.Clock.Now().Sub(st.Changed) < discoverAgain {
+			return
+		}
+	}
+	if err := p.work(ctx, u, wire.BootDiscover, &wire.BootOrder{Kind: wire.BootDiscover}); err != nil {
+		p.o.Log.Warn("a machine cannot be discovered", "machine", u.id, "error", err)
+	}
+}
+
+// discoverAgain is after how long a machine that did not tell what it is is asked again.
+const discoverAgain = 5 * time.Minute
+
+// work orders a machine to do something for the site.
+func (p *Provider) work(ctx context.Context, u *unit, kind wire.BootKind, o *wire.BootOrder) error {
+	image, err := p.o.Images.Discovery(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := p.kernels.of(ctx, image); err != nil {
+		return err
+	}
+	if p.o.Switches != nil && p.o.Switches.Known(u.id) {
+		plug := func() error { return p.o.Switches.Manage(ctx, u.id) }
+		if kind == wire.BootTest { // a closed port has no link
+			plug = func() error { return p.o.Switches.Join(ctx, u.id, p.networks.tests()) }
+		}
+		if err := plug(); err != nil {
+			return err
+		}
+	}
+	attempt := p.o.Clock.Now().UnixMilli()
+	o.Machine, o.Attempt = u.id, attempt
+	payload, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	u.stay()
+	return p.boots.Start(ctx, u.id, Order{Kind: kind, Attempt: attempt, For: "site", Payload: payload})
+}
+
+// done orders work and waits until the machine has done it and is off.
+func (p *Provider) done(ctx context.Context, u *unit, kind wire.BootKind, o *wire.BootOrder) (*wire.BootDone, error) {
+	if err := p.work(ctx, u, kind, o); err != nil {
+		return nil, err
+	}
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		if err := p.off(ctx, u); err != nil {
+			p.o.Log.Warn("a machine that did its work is not told to go off", "machine", u.id, "error", err)
+		}
+	}()
+	for {
+		states := p.boots.States(u.id)
+		if len(states) == 0 || states[0].Attempt != o.Attempt {
+			return nil, muster.Errorf(muster.EConflict, "machine %s was told to do something else", u.id)
+		}
+		switch st := states[0]; st.Step {
+		case StepDone:
+			return st.Done, p.awaitOff(ctx, u)
+		case StepFailed:
+			return nil, failureError(st)
+		}
+		if err := p.pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitOff waits until a machine that goes off by itself is off.
+func (p *Provider) awaitOff(ctx context.Context, u *unit) error {
+	end := p.o.Clock.Now().Add(offPatience)
+	told := false
+	for {
+		p.lookNow(ctx, []*unit{u})
+		u.mu.Lock()
+		state := u.reading.State
+		u.mu.Unlock()
+		switch now := p.o.Clock.Now(); {
+		case state == power.Off:
+			return p.boots.Forget(ctx, u.id)
+		case now.After(end):
+			return muster.Errorf(muster.ETimeout, "machine %s did what it should and did not go off", u.id).WithHint("look at its console")
+		case !told && now.After(end.Add(-offPatience/2)):
+			told = true
+			if err := p.off(ctx, u); err != nil {
+				return err
+			}
+		}
+		if err := p.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// offPatience is how long a machine may take to go off by itself.
+const offPatience = time.Minute
+
+func (p *Provider) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.ctx.Done():
+		return muster.Errorf(muster.EUnavailable, "the server ends")
+	case <-p.o.Clock.After(200 * time.Millisecond):
+		return nil
+	}
+}
+
+// isOff makes sure that a machine is off now.
+func (p *Provider) isOff(ctx context.Context, u *unit) (power.Reading, error) {
+	p.lookNow(ctx, []*unit{u})
+	u.mu.Lock()
+	r, err := u.reading, u.lookErr
+	u.mu.Unlock()
+	if err != nil {
+		return r, err
+	}
+	for _, st := range p.boots.States(u.id) {
+		if st.Kind == wire.BootImage && !st.Step.over() {
+			return r, muster.Errorf(muster.EConflict, "machine %s runs or is about to", u.id)
+		}
+	}
+	if r.State != power.Off {
+		return r, muster.Errorf(muster.EConflict, "machine %s is not off: %s", u.id, r.Text)
+	}
+	return r, nil
+}
+
+// Clean erases the disks of a machine, which boots for that, and verifies it. What was
+// in its memory went with its power. A machine that nobody used since it was cleaned
+// last is not started.
+func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.CleanRecord, error) {
+	rec := muster.CleanRecord{Machine: id, At: p.o.Clock.Now()}
+	u, err := p.unit(id)
+	if err != nil {
+		return rec, err
+	}
+	u.op.Lock()
+	defer u.op.Unlock()
+	power, err := p.isOff(ctx, u)
+	if err != nil {
+		return rec, err
+	}
+	step := func(what string, ok bool, format string, args ...any) {
+		rec.Steps = append(rec.Steps, muster.CleanStep{What: what, Check: fmt.Sprintf(format, args...), OK: ok})
+	}
+	step("memory", true, "it was without power: %s", power.Text)
+	if err := p.boots.Forget(ctx, id); err != nil {
+		return rec, err
+	}
+	step("boot keys and orders", true, "forgotten, and read back")
+	switch {
+	case p.o.Switches == nil || !p.o.Switches.Known(id):
+		step("message network", true, "not looked at: its switch is not known")
+	default:
+		if err := p.o.Switches.Leave(ctx, id); err != nil {
+			return rec, err
+		}
+		step("message network", true, "its ports are closed and were read back")
+	}
+	ok := true
+	disks := cleanDisks(u.registration())
+	since, clean := p.cleanSince(id)
+	switch {
+	case len(disks) == 0:
+		step("disks", true, "it has none")
+	case clean:
+		step("disks", true, "nobody had the machine since they were erased at %s", since.UTC().Format(time.RFC3339))
+	default:
+		done, err := p.done(ctx, u, wire.BootClean, &wire.BootOrder{Kind: wire.BootClean, Clean: &wire.CleanOrder{Disks: disks}})
+		if err != nil {
+			return rec, err
+		}
+		rec.Steps = append(rec.Steps, done.Steps...)
+		if ok = done.Passed && len(done.Steps) > 0; ok {
+			if err := p.cleaned(id); err != nil {
+				return rec, err
+			}
+		}
+	}
+	rec.Took = p.o.Clock.Now().Sub(rec.At)
+	rec.Verified = ok
+	return rec, nil
+}
+
+func cleanDisks(r muster.Registration) []wire.CleanDisk {
+	var out []wire.CleanDisk
+	if r.Facts == nil {
+		return nil
+	}
+	for _, d := range r.Facts.Disks {
+		if d.Size > 0 && (d.Serial != "" || d.Model != "") {
+			out = append(out, wire.CleanDisk{Serial: d.Serial, Model: d.Model, Size: d.Size})
+		}
+	}
+	return out
+}
+
+// Whether somebody had a machine since it was cleaned is a file, which is gone before
+// the machine is given an image.
+func (p *Provider) cleanFile(id muster.MachineID) string {
+	return filepath.Join(p.o.Dir, "clean", string(id))
+}
+
+// soil notes that somebody has the machine.
+func (p *Provider) soil(id muster.MachineID) error {
+	err := os.Remove(p.cleanFile(id))
+	if err == nil {
+		err = settle(filepath.Dir(p.cleanFile(id)))
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return muster.Errorf(muster.EUnavailable, "that machine %s is used cannot be written down", id).
+			WithHint("see whether the server may write its state directory").Wrap(err)
+	}
+	return nil
+}
+
+func (p *Provider) cleaned(id muster.MachineID) error {
+	if err := os.MkdirAll(filepath.Dir(p.cleanFile(id)), 0o700); err != nil {
+		return err
+	}
+	return write(p.cleanFile(id), nil)
+}
+
+func (p *Provider) cleanSince(id muster.MachineID) (time.Time, bool) {
+	st, err := os.Stat(p.cleanFile(id))
+	if err != nil {
+		return time.Time{}, false
+	}
+	return st.ModTime(), true
+}
+
+// Test has a machine try its own parts, for nobody.
+func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error) {
+	rec := muster.TestRecord{Machine: id, At: p.o.Clock.Now()}
+	u, err := p.unit(id)
+	if err != nil {
+		return rec, err
+	}
+	u.op.Lock()
+	defer u.op.Unlock()
+	if _, err := p.isOff(ctx, u); err != nil {
+		return rec, err
+	}
+	o := &wire.BootOrder{Kind: wire.BootTest}
+	for _, n := range u.registration().NICs {
+		o.Links = append(o.Links, wire.BootLink{MAC: n.MAC, Name: linkName(n.Use, len(o.Links))})
+	}
+	done, err := p.done(ctx, u, wire.BootTest, o)
+	if done == nil || err != nil {
+		return rec, err
+	}
+	rec.Steps, rec.Passed, rec.Took = done.Steps, done.Passed, p.o.Clock.Now().Sub(rec.At)
+	return rec, nil
+}
+
+// linkName is what the n-th interface of a machine is called in its image.
+func linkName(use string, n int) string {
+	switch use {
+	case muster.UseManagement:
+		return "mgmt0"
+	case muster.UseMessage:
+		return fmt.Sprintf("msg%d", max(n-1, 0))
+	}
+	return fmt.Sprintf("net%d", n)
+}
