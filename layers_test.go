@@ -22,7 +22,7 @@ func layers() map[string]int {
 		"": 10, "wire": 11,
 		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "slurm": 20, "nodeconf": 20,
 		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "inventory": 20, "approval": 20, "images": 19, "trend": 19, "probes": 18,
-		"power/rmcp": 19, "power": 20, "power/bmc": 20, "power/wol": 21, "power/ipmi": 21, "power/redfish": 21, "power/script": 21, "power/drivers": 22, "power/powertest": 30,
+		"volume/export": 20, "power/rmcp": 19, "power": 20, "power/bmc": 20, "power/wol": 21, "power/ipmi": 21, "power/redfish": 21, "power/script": 21, "power/drivers": 22, "power/powertest": 30,
 		"netboot/dhcp": 20, "netboot/tftp": 20, "netboot/web": 20, "netboot/rack": 20, "netboot/ra": 20, "netboot": 21,
 		"attest": 15, "hardware": 15, "initramfs": 20, "bootdesk": 20,
 		"store/storetest": 30, "volume/volumetest": 30,
@@ -36,7 +36,7 @@ func layers() map[string]int {
 		// The agent runs on a tenant's machine: the dictionary, the messages
 		// and its own packages, no server code. The fake provider runs real
 		// agents, so the agent's library stands low.
-		"agent/configure": 12, "agent/conditions": 12, "agent/facts": 12, "agent/boot": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12, "agent/launch": 12, "agent/tool": 12, "agent/ranks": 12, "agent/disk": 12, "agent/sockets": 12,
+		"agent/configure": 12, "agent/conditions": 12, "agent/facts": 12, "agent/boot": 12, "agent/units": 12, "agent/drive": 12, "agent/trial": 12, "agent/scratch": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12, "agent/launch": 12, "agent/tool": 12, "agent/ranks": 12, "agent/disk": 12, "agent/sockets": 12,
 		"agent": 13, "cmd/muster-agent": 50,
 	}
 }

@@ -56,6 +56,8 @@ type Registration struct {
 	// Asked is when an administrator asked that it tells anew what it is made of. It
 	// is done when it is Seen after that.
 	Asked time.Time `json:"asked,omitzero"`
+	// ByHand is what administrators are asked to do, and have answered; nil: nothing.
+	ByHand *ByHand `json:"by-hand,omitempty"`
 }
 
 // RegistrationState says what may become of a bare machine.

@@ -42,10 +42,10 @@ type Config struct {
 	// down in order: GoodbyeReboot, GoodbyePowerOff, or "" when it stays. nil:
 	// it stays.
 	Goodbye func(ctx context.Context) string
-	// PowerOff switches this machine off, and returns when it is about to lose its
-	// power, or cannot. It is called when the server wants that, or has said for a
-	// while that it has no use for the machine. nil: the machine is not one that may be
-	// switched off, such as a slice of a host.
+	// PowerOff switches this machine off, and returns nil when the agent is told to end
+	// meanwhile, as by a shutdown; an error when the machine stays on. It is called when
+	// the server wants that, or has said for a while that it has no use for the machine.
+	// nil: the machine is not one that may be switched off, such as a slice of a host.
 	PowerOff func(ctx context.Context) error
 	// Reach tries whether another node's message address answers, for a server
 	// that does not hear that node; nil looks for an SSH server.

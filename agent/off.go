@@ -66,13 +66,12 @@ func (a *agent) powerOff(why string, tell bool) {
 		return
 	}
 	a.Log.Warn("this machine goes off", "why", why)
-	ctx := context.WithoutCancel(a.ctx) // a shutdown ends the agent first
 	if tell {
-		short, cancel := context.WithTimeout(ctx, goodbyeAtMost)
+		short, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), goodbyeAtMost)
 		a.lastWord(short, GoodbyePowerOff)
 		cancel()
 	}
-	if err := a.PowerOff(ctx); err != nil {
+	if err := a.PowerOff(a.ctx); err != nil {
 		a.Log.Error("this machine does not go off", "error", err)
 		return
 	}

@@ -63,6 +63,7 @@ func (a *API) registrationRoutes() {
 		{wire.RegisteredForbid, "Answer nothing to machines"},
 		{wire.RegisteredForget, "Forget registered machines"},
 		{wire.RegisteredDiscover, "Have registered machines tell anew what they are made of"},
+		{wire.RegisteredFenced, "Say that machines have no power, or are cut off, which Muster asked for"},
 	} {
 		route(a, huma.Operation{
 			OperationID: string(r.what) + "-registrations", Method: http.MethodPost, Path: "/v1/registrations/{machine}/" + string(r.what), Tags: []string{"machines"},

@@ -26,7 +26,7 @@ shows now: the conditions hardware-changed and tpm-changed go.`),
 		a.machineDiscover(),
 		a.registeredChange(wire.RegisteredForbid, "Answer nothing to machines", `Answers nothing to machines when they try to boot over the network: they are
 somebody else's. A machine of the site is retired first.`),
-		a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as
+		a.machineFenced(), a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as
 if they had never been there. A machine of the site is retired first.`),
 	}
 }

@@ -83,6 +83,26 @@ func TestRegister(t *testing.T) {
 	if err := <-told; err != nil {
 		t.Error(err)
 	}
+	w.run("machine", "fenced", "r1-n01").want(t, 2, "must be without power", "add --yes")
+	w.run("machine", "fenced", "r1-n01", "--yes").want(t, 4, "r1-n01: nobody asks whether it is cut off", "muster machine show r1-n01")
+	w.run("machine", "fenced", "r1-n08", "--yes").want(t, 4, "r1-n08: no bare machine is registered")
+	err = s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		r, err := tx.Registration("r1-n01")
+		if err != nil {
+			return err
+		}
+		r.ByHand = &muster.ByHand{Asked: time.Now(), Why: "its controller is deaf"}
+		if err := tx.PutRegistration(r, "waits for a human"); err != nil {
+			return err
+		}
+		return tx.PutMachine(muster.Machine{ID: "r1-n01", Provider: "metal", Phase: muster.MachineNew}, "")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run("machine", "show", "r1-n01").want(t, 0, "it waits for a human: its controller is deaf", "muster machine fenced r1-n01 --yes")
+	w.run("machine", "fenced", "r1-n01", "--yes").want(t, 0, "r1-n01 +fenced +whoever waits for that goes on")
+	w.run("machine", "fenced", "r1-n01", "--yes").want(t, 0, "r1-n01 +unchanged +said by ")
 
 	all := w.run("machine", "registered", "-o", "json").out + w.run("events").out
 	if strings.Contains(all, "sesame") {

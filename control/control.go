@@ -82,6 +82,10 @@ type Config struct {
 	// Defaults fill what requests leave open; users and project are filled
 	// for each caller.
 	Defaults spec.Defaults
+	// Heard is when a machine itself spoke last, by whatever way reaches this server;
+	// that somebody else answered for it does not count. Zero: never. Nil: nobody
+	// listens.
+	Heard func(ctx context.Context, id muster.MachineID) (time.Time, error)
 	// Silence is how long a machine may go unheard before it counts as not
 	// answering. Zero: every machine that is not set aside answers.
 	Silence time.Duration

@@ -64,6 +64,12 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 			}
 		}
 		out = s.viewMachine(m, s.newest(), owners)
+		switch c, waits, err := handCondition(tx, m); {
+		case err != nil:
+			return err
+		case waits:
+			out.Conditions = append(slices.Clone(out.Conditions), c)
+		}
 		s.addBoot(&out, who)
 		if err := addRegistration(tx, &out); err != nil {
 			return err

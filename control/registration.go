@@ -25,6 +25,7 @@ const (
 	didAsk     = "asked"
 	didForbid  = "forbidden"
 	didForget  = "forgotten"
+	didFence   = "fenced"
 )
 
 // errOnlyAsked ends a transaction of which nothing is to stay.
@@ -163,6 +164,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 func keptOf(r, old muster.Registration) muster.Registration {
 	r.EndorsementKey, r.ShownKey, r.Trust, r.Seen, r.Asked = old.EndorsementKey, old.ShownKey, old.Trust, old.Seen, old.Asked
 	r.Facts, r.Accepted, r.Changed = old.Facts, old.Accepted, old.Changed
+	r.ByHand = old.ByHand
 	if old.By != "" {
 		r.Added, r.By = old.Added, old.By
 	}
@@ -211,7 +213,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 		out = nil
 		var problems []muster.Problem
 		for _, name := range names {
-			c, p, err := s.changeRegistered(tx, muster.MachineID(name), what)
+			c, p, err := s.changeRegistered(ctx, tx, who, muster.MachineID(name), what)
 			if err != nil {
 				return err
 			}
@@ -229,7 +231,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 	return out, nil
 }
 
-func (s *Service) changeRegistered(tx *store.Tx, id muster.MachineID, what wire.RegisteredAction) (wire.RegisteredChange, *muster.Problem, error) {
+func (s *Service) changeRegistered(ctx context.Context, tx *store.Tx, who muster.Actor, id muster.MachineID, what wire.RegisteredAction) (wire.RegisteredChange, *muster.Problem, error) {
 	done := wire.RegisteredChange{Name: id, What: didNothing}
 	r, err := tx.Registration(id)
 	if muster.CodeOf(err) == muster.ENotFound {
@@ -241,6 +243,10 @@ func (s *Service) changeRegistered(tx *store.Tx, id muster.MachineID, what wire.
 	m, err := tx.Machine(id)
 	if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return done, nil, err
+	}
+	if what == wire.RegisteredFenced {
+		p, err := s.saidFenced(ctx, tx, who, r, &done)
+		return done, p, err
 	}
 	// A machine that was retired, or that never was one, is used by nobody.
 	used := err == nil && m.Phase != muster.MachineRetired
@@ -270,7 +276,7 @@ func (s *Service) changeRegistered(tx *store.Tx, id muster.MachineID, what wire.
 		done.What = didForget
 		return done, nil, tx.DeleteRegistration(id, "forgotten")
 	}
-	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid, forget or discover")
+	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid, forget, discover or fenced")
 }
 
 func machineUsed(m muster.Machine) *muster.Problem {

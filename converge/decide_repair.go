@@ -193,6 +193,17 @@ func steps(r muster.FenceRecord) string {
 	return strings.Join(out, ", ")
 }
 
+// failed tells what of a fence did not prove it: ": this, that", or nothing.
+func failed(r muster.FenceRecord) string {
+	text, before := "", ": "
+	for _, s := range r.Steps {
+		if !s.OK && s.Check != "" {
+			text, before = text+before+s.Check, ", "
+		}
+	}
+	return text
+}
+
 // setMachine changes a machine for the rest of this decision.
 func (d *decider) setMachine(m muster.Machine) {
 	if !d.ownMachines {

@@ -20,6 +20,9 @@ func (s *Server) openControl() {
 		Defaults:      spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
 		RootElsewhere: map[string]bool{"fake": true},
 		Keeper:        s.volumes.Keeper, MountNothing: map[string]bool{"local": true},
+		Heard: func(ctx context.Context, id muster.MachineID) (time.Time, error) {
+			return s.agents.Heard(ctx, id)
+		},
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
 		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
 		Room:        s.state.room,

@@ -253,6 +253,63 @@ type ports struct{ err error }
 func (p ports) Link(context.Context, muster.MachineID) (Link, error) { return Link{}, nil }
 func (p ports) Close(context.Context, muster.MachineID) error        { return p.err }
 
+// word is what humans say.
+type word struct {
+	by     string
+	asked  *int
+	forgot *int
+}
+
+func (w word) Off(context.Context, muster.MachineID, string) (string, error) {
+	if w.asked != nil {
+		*w.asked++
+	}
+	if w.by == "" {
+		return "", muster.Errorf(muster.EUnavailable, "waits for a human")
+	}
+	return w.by, nil
+}
+
+func (w word) Forget(context.Context, muster.MachineID) error {
+	if w.forgot != nil {
+		*w.forgot++
+	}
+	return nil
+}
+
+// TestHumanIsAskedLast: not where something proves it, and what was said is forgotten
+// before the machine is switched on.
+func TestHumanIsAskedLast(t *testing.T) {
+	t.Parallel()
+	deaf := muster.Errorf(muster.EUnavailable, "deaf")
+	for _, c := range []struct {
+		name          string
+		able          Abilities
+		port          Port
+		asked, forgot int
+	}{
+		{"the controller proves it", Abilities{Off: true, State: true, ProvesOff: true}, nil, 0, 1},
+		{"its ports prove it", Abilities{}, ports{}, 0, 1},
+		{"nothing does", Abilities{}, ports{deaf}, 1, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRack()
+			r.able, r.on["m"] = c.able, true
+			asked, forgot := 0, 0
+			control := r.control(Parts{Port: c.port, Human: word{"root", &asked, &forgot}})
+			defer control.Close()
+			if rec := control.Fence(t.Context(), target("m", "h")); !rec.Proven || asked != c.asked || forgot != c.forgot {
+				t.Errorf("%s: asked %d times, forgot %d times: %+v", c.name, asked, forgot, rec)
+			}
+			r.able = Abilities{Off: true, State: true}
+			before := forgot
+			if _, err := control.Boot(t.Context(), target("m", "h")); err != nil || forgot != before+1 {
+				t.Errorf("%s: a boot forgot %d times: %v", c.name, forgot-before, err)
+			}
+		})
+	}
+}
+
 // TestFence: what proves, and what does not.
 func TestFence(t *testing.T) {
 	t.Parallel()
@@ -272,6 +329,10 @@ func TestFence(t *testing.T) {
 		{"deaf, and its ports close", Parts{Port: ports{}}, Abilities{Off: true, State: true}, deafErr, true, "closed and read back"},
 		{"deaf", Parts{}, Abilities{Off: true, State: true}, deafErr, false, "deaf"},
 		{"deaf, and its ports do not", Parts{Port: ports{deafErr}}, Abilities{Off: true, State: true}, deafErr, false, "deaf"},
+		{"deaf, and nobody says so", Parts{Human: word{}}, Abilities{Off: true, State: true}, deafErr, false, "waits for a human"},
+		{"deaf, and somebody says so", Parts{Human: word{by: "root"}}, Abilities{Off: true, State: true}, deafErr, true, "root says that it is cut off"},
+		{"deaf, heard, and somebody says so", Parts{Human: word{by: "root"}, Ear: ear{time.Now}}, Abilities{Off: true, State: true}, deafErr, false, "it may be another machine"},
+		{"somebody says so of what cannot be told", Parts{Human: word{by: "root"}, Port: ports{deafErr}}, Abilities{Off: true}, nil, true, "root says"},
 		{"it cannot be told", Parts{}, Abilities{Off: true}, nil, false, "nobody can tell"},
 		{"it cannot be switched off", Parts{}, Abilities{}, nil, false, "cannot switch off"},
 	} {

@@ -19,7 +19,8 @@ const (
 type Proof string
 
 // Proofs, the strongest last. Only ProofController and ProofPort are good for
-// a fence.
+// a fence; and a human who was asked about this very machine, which is no
+// reading.
 const (
 	ProofNone       Proof = ""           // an order was given, nobody looked
 	ProofWord       Proof = "word"       // somebody said so: a human, or a program that the site does not vouch for

@@ -9,7 +9,8 @@ import (
 
 // Fence makes sure that a machine can neither compute nor speak: its power is
 // taken away and its controller confirms it, or its switch ports are closed
-// and read back. Proven says whether one of them holds. It ends whatever else
+// and read back, or, where neither can be had, an administrator says so who was
+// asked for this. Proven says whether one of them holds. It ends whatever else
 // was being done to the machine's power. The record is complete also when
 // nothing is proven.
 func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
@@ -17,7 +18,7 @@ func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
 	if _, err := c.Abilities(t); err != nil { // its ports can be closed all the same
 		rec.Machine, rec.At = t.Machine, c.clock.Now()
 		rec.Steps = append(rec.Steps, muster.CleanStep{What: "power off", Check: messageOf(err)})
-		rec.Proven = c.closePorts(ctx, t, &rec)
+		c.elsewise(ctx, t, &rec)
 		rec.Took = c.clock.Now().Sub(rec.At)
 		return rec
 	}
@@ -30,13 +31,11 @@ func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
 		case err != nil && len(rec.Steps) == 0:
 			rec.Steps = append(rec.Steps, muster.CleanStep{What: "power off", Check: messageOf(err)})
 		case err == nil && r.Proven():
-			rec.Proven = c.isSilent(ctx, t, &rec)
+			rec.Proven = c.isSilent(ctx, t, "its controller says off", "the controller is another machine's, or lies", &rec)
 		case err == nil:
 			rec.Steps = append(rec.Steps, muster.CleanStep{What: "proof of power off", Check: weak(*r)})
 		}
-		if !rec.Proven {
-			rec.Proven = c.closePorts(ctx, t, &rec)
-		}
+		c.elsewise(ctx, t, &rec)
 		// Somebody may have ordered a boot meanwhile: then nothing holds.
 		return context.Cause(ctx)
 	})
@@ -46,6 +45,16 @@ func (c *Control) Fence(ctx context.Context, t Target) muster.FenceRecord {
 	}
 	rec.Machine, rec.At, rec.Took = t.Machine, r.At, r.Took
 	return rec
+}
+
+// elsewise looks for a proof where there is none: in the machine's ports, then in a
+// human's word. Whoever was asked in vain need not go there any more.
+func (c *Control) elsewise(ctx context.Context, t Target, rec *muster.FenceRecord) {
+	if rec.Proven = rec.Proven || c.closePorts(ctx, t, rec); rec.Proven {
+		c.forgetHuman(ctx, t)
+		return
+	}
+	rec.Proven = c.askHuman(ctx, t, rec)
 }
 
 func weak(r Result) string {
@@ -58,9 +67,36 @@ func weak(r Result) string {
 	return "nobody can tell whether it is off"
 }
 
-// isSilent listens whether a machine that is called off still speaks: then its
-// controller lies, or is another machine's.
-func (c *Control) isSilent(ctx context.Context, t Target, rec *muster.FenceRecord) bool {
+// askHuman believes an administrator who was asked whether this machine is off. It is
+// the last way: a human may stand before the wrong machine, and only listening shows
+// that.
+func (c *Control) askHuman(ctx context.Context, t Target, rec *muster.FenceRecord) bool {
+	human := c.cfg.Parts.Human
+	if human == nil || ctx.Err() != nil {
+		return false
+	}
+	by, err := human.Off(ctx, t.Machine, "nothing proves that it is off, and its place may be taken only then")
+	if err != nil {
+		rec.Steps = append(rec.Steps, muster.CleanStep{What: "a human's word", Check: messageOf(err)})
+		return false
+	}
+	rec.Steps = append(rec.Steps, muster.CleanStep{What: "a human's word", Check: by + " says that it is cut off", OK: true})
+	return c.isSilent(ctx, t, by+" says off", "it may be another machine", rec)
+}
+
+// forgetHuman takes a question back.
+func (c *Control) forgetHuman(ctx context.Context, t Target) {
+	if c.cfg.Parts.Human == nil {
+		return
+	}
+	if err := c.cfg.Parts.Human.Forget(ctx, t.Machine); err != nil {
+		c.cfg.Log.Warn("a question to administrators was not taken back", "machine", t.Machine, "err", err)
+	}
+}
+
+// isSilent listens whether a machine that somebody calls off still speaks: then who
+// says so lies, or means another machine.
+func (c *Control) isSilent(ctx context.Context, t Target, says, doubt string, rec *muster.FenceRecord) bool {
 	ear := c.cfg.Parts.Ear
 	if ear == nil {
 		return true
@@ -76,8 +112,7 @@ func (c *Control) isSilent(ctx context.Context, t Target, rec *muster.FenceRecor
 	case err != nil:
 		step.Check, step.OK = "nobody could tell whether it still speaks: "+messageOf(err), false
 	case heard.After(off):
-		step.Check = "its controller says off, and it was heard " + c.clock.Now().Sub(heard).Round(time.Millisecond).String() +
-			" ago: the controller is another machine's, or lies"
+		step.Check = says + ", and it was heard " + c.clock.Now().Sub(heard).Round(time.Millisecond).String() + " ago: " + doubt
 		step.OK = false
 	}
 	rec.Steps = append(rec.Steps, step)

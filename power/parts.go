@@ -24,11 +24,15 @@ type Agent interface {
 	Off(ctx context.Context, m muster.MachineID) error
 }
 
-// Human asks an administrator to go and switch a machine off, and returns nil
-// once one says that it is done. It returns EUNAVAILABLE when nobody has
-// answered yet; to ask again is no new question.
+// Human asks an administrator to go and switch a machine off.
 type Human interface {
-	Off(ctx context.Context, m muster.MachineID, why string) error
+	// Off returns who says that it is done: that the machine has no power, or is
+	// cut off. It returns EUNAVAILABLE when nobody has answered yet, and when the
+	// machine was heard after the answer; to ask again is no new question.
+	Off(ctx context.Context, m muster.MachineID, why string) (by string, err error)
+	// Forget takes the question back, and what was answered: the machine is about
+	// to be switched on, or is off for certain anyhow.
+	Forget(ctx context.Context, m muster.MachineID) error
 }
 
 // Port is the machine's place at a switch: all its ports together.

@@ -66,6 +66,13 @@ func (c *Control) boot(ctx context.Context, t Target, able Abilities, r *Result)
 	if err != nil {
 		return err
 	}
+	if h := c.cfg.Parts.Human; h != nil {
+		// Before it is on: what was said of it must not outlive that.
+		if err := h.Forget(ctx, t.Machine); err != nil {
+			r.step("network boot, power on", messageOf(err), false)
+			return err
+		}
+	}
 	if err := c.do(ctx, t, func(ctx context.Context, d Driver) error { return d.On(ctx) }); err != nil {
 		r.step("network boot, power on", messageOf(err), false)
 		return err

@@ -25,12 +25,21 @@ type Driver interface {
 	Erase(ctx context.Context, v muster.Volume) error
 }
 
-// Mount is one directory of a volume inside a node. Share is for machines of
-// this host, NFS for others; at least one is set.
+// Mount is one directory of a volume inside a node. Share is for machines of this
+// host, NFS is what others mount.
 type Mount struct {
-	Share    *Share
-	NFS      *wire.Mount
+	Share *Share
+	NFS   *wire.Mount
+	// Export is how this server may export the directory of Share. nil: it may not,
+	// and the Share is for machines of this host only.
+	Export   *Export
 	HeadOnly bool // only the head has it
+}
+
+// Export is a directory of this server that others mount by a name.
+type Export struct {
+	Name string
+	Path string // on a file system that holds nothing else than this volume
 }
 
 // Share is a directory of the server. Owners on disk are the numbers inside.

@@ -10,18 +10,12 @@ import (
 	"github.com/muster-hpc/muster/volume/volumetest"
 )
 
-// A volume that is to be served lies in a directory of the server, too.
 func TestHostDir(t *testing.T) {
 	t.Parallel()
-	for _, driver := range []muster.VolumeDriver{muster.DriverHostDir, muster.DriverServed} {
-		t.Run(string(driver), func(t *testing.T) {
-			t.Parallel()
-			volumetest.Suite(t, driver, func(t *testing.T) (volume.Driver, string) {
-				dir := filepath.Join(t.TempDir(), "volumes")
-				return volume.NewHostDir(dir), dir
-			})
-		})
-	}
+	volumetest.Suite(t, muster.DriverHostDir, func(t *testing.T) (volume.Driver, string) {
+		dir := filepath.Join(t.TempDir(), "volumes")
+		return volume.NewHostDir(dir), dir
+	})
 }
 
 // TestAdopt takes over a home of an earlier version, also when it was cut short.

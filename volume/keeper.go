@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // Query narrows a list of volumes. Zero values ask for everything.
@@ -38,8 +39,14 @@ type Config struct {
 	// Default is the driver of volumes that Muster makes by itself. Empty:
 	// hostdir.
 	Default muster.VolumeDriver
-	Clock   muster.Clock
-	Log     *slog.Logger
+	// Elsewhere tells whether machines of a cluster have kernels of their own, and
+	// mount over the network what this server has. nil: none does.
+	Elsewhere func(ctx context.Context, c muster.Cluster) (bool, error)
+	// Export is how such machines mount an export of this server. Required with
+	// Elsewhere.
+	Export func(name, target string, readOnly bool) wire.Mount
+	Clock  muster.Clock
+	Log    *slog.Logger
 	// Measure is how often what a volume holds is measured. 0: ten minutes.
 	Measure time.Duration
 	// Retry is how long after a failure erasing is tried again. 0: a minute.
@@ -87,28 +94,42 @@ func (k *Keeper) driver(v muster.Volume) (Driver, error) {
 // Ensure makes what the nodes of a cluster mount exist, and tells what they
 // mount: the home, the scheduler's state and the volumes that it asked for.
 //
-// Errors: ENotFound for a volume that is gone, which no repetition cures.
+// A cluster elsewhere gets mounts over the network only: each has NFS, and Export
+// where it is this server that is to export it.
+//
+// Errors: ENotFound for a volume that is gone, EInvalid for one that its machines
+// cannot mount; no repetition cures either.
 func (k *Keeper) Ensure(ctx context.Context, c muster.Cluster) ([]Mount, error) {
+	u := user{Cluster: c, driver: k.Default}
+	if k.Elsewhere != nil {
+		var err error
+		if u.elsewhere, err = k.Elsewhere(ctx, c); err != nil {
+			return nil, err
+		}
+		if u.elsewhere {
+			u.driver = muster.DriverServed
+		}
+	}
 	var out []Mount
 	for _, kind := range kindsOf(c) {
-		v, err := k.own(ctx, c, kind)
+		v, err := k.own(ctx, u, kind)
 		if err != nil {
 			return nil, err
 		}
-		if out, err = k.mount(ctx, out, v, Target(kind), false); err != nil {
+		if out, err = k.mount(ctx, out, u, v, Target(kind), false); err != nil {
 			return nil, err
 		}
 	}
-	for _, u := range c.Spec.Volumes {
-		v, err := k.Records.Volume(ctx, muster.VolumeID(u.Volume))
+	for _, use := range c.Spec.Volumes {
+		v, err := k.Records.Volume(ctx, muster.VolumeID(use.Volume))
 		if err == nil && (v.Phase != muster.VolumeReady || v.Project != c.Project || v.Kind != muster.VolumeData) {
-			err = muster.Errorf(muster.ENotFound, "volume %s is gone", u.Volume).
+			err = muster.Errorf(muster.ENotFound, "volume %s is gone", use.Volume).
 				WithHint("delete the cluster, and ask for one without it")
 		}
 		if err != nil {
 			return nil, err
 		}
-		if out, err = k.mount(ctx, out, v, u.Target, u.ReadOnly); err != nil {
+		if out, err = k.mount(ctx, out, u, v, use.Target, use.ReadOnly); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +144,7 @@ func kindsOf(c muster.Cluster) []muster.VolumeKind {
 }
 
 // own is the cluster's volume of a kind, made when there is none.
-func (k *Keeper) own(ctx context.Context, c muster.Cluster, kind muster.VolumeKind) (muster.Volume, error) {
+func (k *Keeper) own(ctx context.Context, c user, kind muster.VolumeKind) (muster.Volume, error) {
 	list, err := k.Records.Volumes(ctx, Query{Cluster: c.ID, Phases: []muster.VolumePhase{muster.VolumeReady}})
 	if err != nil {
 		return muster.Volume{}, err
@@ -138,7 +159,7 @@ func (k *Keeper) own(ctx context.Context, c muster.Cluster, kind muster.VolumeKi
 			WithHint("delete the cluster, and ask for one with another home")
 	}
 	v := muster.Volume{
-		ID: muster.NewVolumeID(), Owner: c.Owner, Project: c.Project, Kind: kind, Driver: k.Default,
+		ID: muster.NewVolumeID(), Owner: c.Owner, Project: c.Project, Kind: kind, Driver: c.driver,
 		Phase: muster.VolumeReady, Cluster: c.ID,
 	}
 	if kind == muster.VolumeHome {
@@ -154,7 +175,7 @@ func (k *Keeper) own(ctx context.Context, c muster.Cluster, kind muster.VolumeKi
 	return v, err
 }
 
-func (k *Keeper) mount(ctx context.Context, to []Mount, v muster.Volume, target string, readOnly bool) ([]Mount, error) {
+func (k *Keeper) mount(ctx context.Context, to []Mount, c user, v muster.Volume, target string, readOnly bool) ([]Mount, error) {
 	d, err := k.driver(v)
 	if err != nil {
 		return nil, err
@@ -163,6 +184,9 @@ func (k *Keeper) mount(ctx context.Context, to []Mount, v muster.Volume, target 
 		return nil, err
 	}
 	m, err := d.Mounts(v, target, readOnly)
+	if err == nil && c.elsewhere {
+		m, err = k.overNetwork(v, m)
+	}
 	return append(to, m...), err
 }
 

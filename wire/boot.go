@@ -65,6 +65,8 @@ type BootHello struct {
 	Stages []BootStage `json:"stages,omitempty"`
 	// Attempt is that of the order which it has; 0: it has none.
 	Attempt int64 `json:"attempt,omitempty"`
+	// Progress is how far a long order is, in one line for people.
+	Progress string `json:"progress,omitempty"`
 	// Failure is why it does not go on; nil while it does.
 	Failure *BootFailure `json:"failure,omitempty"`
 	// Done is what became of an order that is not boot.

@@ -24,9 +24,10 @@ func goodHello() BootHello {
 func goodOrder() *BootOrder {
 	return &BootOrder{
 		Kind: BootImage, Machine: "m1", Attempt: 1, GiveUpMS: 1000, Hostname: "n01", Seed: &Seed{Token: "secret-token"},
-		Image: &BootFiles{ID: "sha256:aa", Key: "secret-key", Root: BootFile{Path: "m/root.squashfs", Size: 200_000, Piece: 1 << 17, Pieces: [][]byte{make([]byte, 32), make([]byte, 32)}}},
-		Links: []BootLink{{MAC: "52:54:00:00:00:01", Name: "mgmt0", Address: netip.MustParsePrefix("10.0.0.5/24"), Gateway: netip.MustParseAddr("10.0.0.1"), Default: true}},
-		Files: []File{{Path: "/etc/x", Mode: 0o644}}, Masks: []string{"a.service"}, Init: []string{"/sbin/init"},
+		Image:   &BootFiles{ID: "sha256:aa", Key: "secret-key", Root: BootFile{Path: "m/root.squashfs", Size: 200_000, Piece: 1 << 17, Pieces: [][]byte{make([]byte, 32), make([]byte, 32)}}},
+		Links:   []BootLink{{MAC: "52:54:00:00:00:01", Name: "mgmt0", Address: netip.MustParsePrefix("10.0.0.5/24"), Gateway: netip.MustParseAddr("10.0.0.1"), Default: true}},
+		Scratch: []CleanDisk{{Serial: "s", Model: "m", Size: 1}},
+		Files:   []File{{Path: "/etc/x", Mode: 0o644}}, Masks: []string{"a.service"}, Init: []string{"/sbin/init"},
 	}
 }
 
@@ -53,6 +54,7 @@ func TestBootRoundTrip(t *testing.T) {
 		{Protocol: 1, Challenge: &BootChallenge{Credential: []byte{1}, Secret: []byte{2}}},
 		{Protocol: 1, Order: goodOrder()},
 		{Protocol: 1, Order: &BootOrder{Kind: BootOff}},
+		{Protocol: 1, Order: &BootOrder{Kind: BootTest, Links: []BootLink{{MAC: "52:54:00:00:00:01", Name: "msg0", Speed: 1e9}}}},
 		{Protocol: 1, Order: &BootOrder{Kind: BootClean, Clean: &CleanOrder{Disks: []CleanDisk{{Serial: "x", Size: 1}}}}},
 	} {
 		got, err := DecodeBootReply(encode(t, r))
@@ -78,8 +80,10 @@ func TestBootHelloRefuses(t *testing.T) {
 		"tpm.attestation": func(h *BootHello) { h.TPM.Attestation = make([]byte, 5000) },
 		"stages[0]":       func(h *BootHello) { h.Stages[0].AfterMS = -1 },
 		"failure":         func(h *BootHello) { h.Failure.Code = "" },
+		"progress":        func(h *BootHello) { h.Progress = "a\nb" },
 		"failure.text":    func(h *BootHello) { h.Failure.Text = "a\nb" },
 		"done.kind":       func(h *BootHello) { h.Done.Kind = BootImage },
+		"done.steps[0]":   func(h *BootHello) { h.Done.Steps = []muster.CleanStep{{What: "disk \x1b[2J"}} },
 		"attempt":         func(h *BootHello) { h.Attempt = -1 },
 	} {
 		h := goodHello()
@@ -125,6 +129,8 @@ func TestBootOrderRefuses(t *testing.T) {
 		"order.init":                 func(o *BootOrder) { o.Init[0] = "init" },
 		"order.give_up_ms":           func(o *BootOrder) { o.GiveUpMS = 1 << 50 },
 		"order.clean":                func(o *BootOrder) { o.Kind = BootClean },
+		"order.links[0].speed":       func(o *BootOrder) { o.Kind, o.Links[0].Speed = BootTest, -1 },
+		"order.scratch[0]":           func(o *BootOrder) { o.Scratch = []CleanDisk{{Serial: "x"}} },
 		"order.clean.disks[0]":       func(o *BootOrder) { o.Kind, o.Clean = BootClean, &CleanOrder{Disks: []CleanDisk{{Size: 1}}} },
 	} {
 		o := goodOrder()

@@ -25,6 +25,8 @@ const (
 	maxBootText   = 1024
 	maxBootMACs   = 256
 	maxBootFiles  = 1024
+	maxBootDisks  = 512
+	maxBootSteps  = 1024 // one for each disk of an order, and for each that is not in it
 	maxBootBlob   = 4096 // of a TPM
 )
 
@@ -48,6 +50,7 @@ func DecodeBootHello(b []byte) (*BootHello, error) {
 	for name, s := range map[string]string{"version": h.Version, "serial": h.Serial, "uuid": h.UUID, "state": h.State} {
 		p.text(name, s, 256)
 	}
+	p.text("progress", h.Progress, maxBootText)
 	if t := h.TPM; t != nil {
 		p.want(len(t.Endorsement) > 0 && len(t.Endorsement) <= maxBootBlob, "tpm.endorsement", "has %d bytes", len(t.Endorsement))
 		p.want(len(t.Attestation) > 0 && len(t.Attestation) <= maxBootBlob, "tpm.attestation", "has %d bytes", len(t.Attestation))
@@ -67,7 +70,10 @@ func DecodeBootHello(b []byte) (*BootHello, error) {
 	if d := h.Done; d != nil {
 		p.want(d.Kind == BootDiscover || d.Kind == BootTest || d.Kind == BootClean, "done.kind", "is %q", cut(string(d.Kind)))
 		p.want(d.TookMS >= 0, "done.took_ms", "is less than 0")
-		p.want(len(d.Steps) <= 1024, "done.steps", "are more than 1024")
+		p.want(len(d.Steps) <= maxBootSteps, "done.steps", "are more than %d", maxBootSteps)
+		for i, s := range d.Steps {
+			p.text(fmt.Sprintf("done.steps[%d]", i), s.What+s.Check, 4*maxBootText)
+		}
 	}
 	return h, p.err("the hello makes no sense")
 }
@@ -111,14 +117,14 @@ func (o *BootOrder) Check() error {
 func (o *BootOrder) check(p *problems) {
 	p.want(o.GiveUpMS >= 0 && o.GiveUpMS <= 24*3600_000, "order.give_up_ms", "is %d: 0 to a day", o.GiveUpMS)
 	p.want(o.Attempt >= 0, "order.attempt", "is less than 0")
+	checkLinks(o.Links, p)
+	checkDisks("order.scratch", o.Scratch, p)
 	switch o.Kind {
 	case BootDiscover, BootTest, BootOff:
 	case BootClean:
-		p.want(o.Clean != nil && len(o.Clean.Disks) <= 1024, "order.clean", "names no disks, or too many")
+		p.want(o.Clean != nil, "order.clean", "is missing")
 		if o.Clean != nil {
-			for i, d := range o.Clean.Disks {
-				p.want(d.Size > 0 && (d.Serial != "" || d.Model != ""), fmt.Sprintf("order.clean.disks[%d]", i), "is not told apart from others")
-			}
+			checkDisks("order.clean.disks", o.Clean.Disks, p)
 		}
 	case BootImage:
 		o.checkImage(p)
@@ -136,18 +142,6 @@ func (o *BootOrder) checkImage(p *problems) {
 	} else {
 		o.Image.check(p)
 	}
-	p.want(len(o.Links) <= 64, "order.links", "are more than 64")
-	seen := map[string]bool{}
-	for i, l := range o.Links {
-		at := fmt.Sprintf("order.links[%d]", i)
-		p.want(ValidMAC(l.MAC), at+".mac", "is no MAC address in lower case with colons")
-		p.want(validLink(l.Name), at+".name", "is %q, which is no name of a link", cut(l.Name))
-		p.want(!seen[l.Name] && !seen[l.MAC], at, "is named twice")
-		seen[l.Name], seen[l.MAC] = true, true
-		p.want(l.MTU == 0 || l.MTU >= 576 && l.MTU <= 65535, at+".mtu", "is %d", l.MTU)
-		p.want(!l.Gateway.IsValid() || l.Address.IsValid() && l.Gateway.Is4() == l.Address.Addr().Is4(), at+".gateway", "does not go with the address")
-		p.want(!l.Default || l.Gateway.IsValid(), at+".default", "needs a gateway")
-	}
 	p.want(len(o.Files) <= maxBootFiles, "order.files", "are more than %d", maxBootFiles)
 	for i, f := range o.Files {
 		ok := strings.HasPrefix(f.Path, "/") && path.Clean(f.Path) == f.Path && f.Path != "/" && !strings.ContainsRune(f.Path, 0) && f.Mode <= 0o7777
@@ -159,6 +153,29 @@ func (o *BootOrder) checkImage(p *problems) {
 	p.want(len(o.Init) == 0 || strings.HasPrefix(o.Init[0], "/"), "order.init", "is no absolute path")
 	for i, a := range o.Init {
 		p.want(!strings.ContainsRune(a, 0) && len(a) < 4096, fmt.Sprintf("order.init[%d]", i), "is no argument")
+	}
+}
+
+func checkLinks(links []BootLink, p *problems) {
+	p.want(len(links) <= 64, "order.links", "are more than 64")
+	seen := map[string]bool{}
+	for i, l := range links {
+		at := fmt.Sprintf("order.links[%d]", i)
+		p.want(ValidMAC(l.MAC), at+".mac", "is no MAC address in lower case with colons")
+		p.want(validLink(l.Name), at+".name", "is %q, which is no name of a link", cut(l.Name))
+		p.want(!seen[l.Name] && !seen[l.MAC], at, "is named twice")
+		seen[l.Name], seen[l.MAC] = true, true
+		p.want(l.Speed >= 0, at+".speed", "is less than 0")
+		p.want(l.MTU == 0 || l.MTU >= 576 && l.MTU <= 65535, at+".mtu", "is %d", l.MTU)
+		p.want(!l.Gateway.IsValid() || l.Address.IsValid() && l.Gateway.Is4() == l.Address.Addr().Is4(), at+".gateway", "does not go with the address")
+		p.want(!l.Default || l.Gateway.IsValid(), at+".default", "needs a gateway")
+	}
+}
+
+func checkDisks(field string, disks []CleanDisk, p *problems) {
+	p.want(len(disks) <= maxBootDisks, field, "are more than %d", maxBootDisks)
+	for i, d := range disks {
+		p.want(d.Size > 0 && (d.Serial != "" || d.Model != ""), fmt.Sprintf("%s[%d]", field, i), "is not told apart from others")
 	}
 }
 

@@ -40,12 +40,16 @@ type BootOrder struct {
 	Machine muster.MachineID `json:"machine,omitempty"`
 	Attempt int64            `json:"attempt,omitempty"`
 	// GiveUpMS is how long a machine tries what fails before it goes off.
-	GiveUpMS int64       `json:"give_up_ms"`
-	Hostname string      `json:"hostname,omitempty"`
-	Image    *BootFiles  `json:"image,omitempty"`
-	Links    []BootLink  `json:"links,omitempty"`
-	Seed     *Seed       `json:"seed,omitempty"`
-	Clean    *CleanOrder `json:"clean,omitempty"`
+	GiveUpMS int64      `json:"give_up_ms"`
+	Hostname string     `json:"hostname,omitempty"`
+	Image    *BootFiles `json:"image,omitempty"`
+	// Links are the NICs that a node has, or that a test expects to be up.
+	Links []BootLink  `json:"links,omitempty"`
+	Seed  *Seed       `json:"seed,omitempty"`
+	Clean *CleanOrder `json:"clean,omitempty"`
+	// Scratch are disks that the node may use: they are given file systems at each
+	// boot, and whatever was on them is gone. A disk that is not named is not touched.
+	Scratch []CleanDisk `json:"scratch,omitempty"`
 	// Files are put into the root file system before its init starts.
 	Files []File `json:"files,omitempty"`
 	// Masks are units that have no use on this machine.
@@ -86,6 +90,8 @@ type BootLink struct {
 	// Default: the gateway is the way to everywhere else.
 	Default bool `json:"default,omitempty"`
 	MTU     int  `json:"mtu,omitempty"` // 0: as it is
+	// Speed is what a test expects at least, in bits/s; 0: any.
+	Speed int64 `json:"speed,omitempty"`
 }
 
 // CleanOrder names the disks that are to be erased. A disk that is not named is
@@ -94,8 +100,8 @@ type CleanOrder struct {
 	Disks []CleanDisk `json:"disks"`
 }
 
-// CleanDisk is a disk by what is written on it, not by its place: names of
-// devices change from boot to boot.
+// CleanDisk is a disk by what is written on it, as the machine's facts have it, not
+// by its place: names of devices change from boot to boot.
 type CleanDisk struct {
 	Serial string `json:"serial,omitempty"`
 	Model  string `json:"model,omitempty"`

@@ -36,7 +36,7 @@ type RegisterRequest struct {
 // RegisteredChange tells what became of one machine.
 type RegisteredChange struct {
 	Name muster.MachineID `json:"name"`
-	What string           `json:"what" doc:"added, changed, unchanged, approved, accepted, forbidden, forgotten, asked"`
+	What string           `json:"what" doc:"added, changed, unchanged, approved, accepted, forbidden, forgotten, asked, fenced"`
 	Text string           `json:"text,omitempty" doc:"What else is to be known, in words"`
 }
 
@@ -62,4 +62,5 @@ const (
 	RegisteredForget  RegisteredAction = "forget" // as if it had never been there
 	// RegisteredDiscover has machines boot once to say what they are made of.
 	RegisteredDiscover RegisteredAction = "discover"
+	RegisteredFenced   RegisteredAction = "fenced" // who says so has cut it off: no power, or no cables
 )

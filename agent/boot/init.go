@@ -99,7 +99,7 @@ func run(settings Settings, version string, console *Console, began time.Duratio
 			}
 			return t
 		},
-		Work: work,
+		Work: newWorker(Links{}, clock).do,
 		Off:  off,
 		SetClock: func(t time.Time) {
 			tv := unix.NsecToTimeval(t.UnixNano())

@@ -147,7 +147,7 @@ func newRig(t *testing.T, script ...func(wire.BootHello) (*wire.BootReply, error
 	c := newFast()
 	r := &rig{
 		server: &greeter{script: script}, root: &roots{free: 1 << 40}, screen: &bytes.Buffer{},
-		net: &wires{nics: []NIC{{"eth0", mac1, true}, {"eth1", mac2, false}}},
+		net: &wires{nics: []NIC{{Name: "eth0", MAC: mac1, Carrier: true}, {Name: "eth1", MAC: mac2}}},
 	}
 	r.Machine = &Machine{
 		Settings: Settings{Boot: "b-0000-0001", MAC: mac1}, Server: r.server, Network: r.net, Root: r.root, Clock: c, Up: c.up,
@@ -297,8 +297,8 @@ func TestWork(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	// What this program does not know is said so, and the machine goes off.
-	r = newRig(t, gives(&wire.BootOrder{Kind: wire.BootClean, GiveUpMS: 10_000}))
-	r.Work = work
+	r = newRig(t, gives(&wire.BootOrder{Kind: "format", GiveUpMS: 10_000}))
+	r.Work = newWorker(r.net, r.Clock).do
 	if err := r.run(t); err == nil || r.offs != 1 || len(r.server.failures()) == 0 || r.server.failures()[0].Code != "work" {
 		t.Errorf("%v, %+v\n%s", err, r.server.failures(), r.screen)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,7 +47,11 @@ func (Links) NICs() ([]NIC, error) {
 			continue
 		}
 		if mac := text(d.Name(), "address"); wire.ValidMAC(mac) {
-			out = append(out, NIC{Name: d.Name(), MAC: mac, Carrier: text(d.Name(), "carrier") == "1"})
+			n := NIC{Name: d.Name(), MAC: mac, Carrier: text(d.Name(), "carrier") == "1"}
+			if mbit, err := strconv.ParseInt(text(d.Name(), "speed"), 10, 32); err == nil && mbit > 0 {
+				n.Speed = mbit * 1_000_000
+			}
+			out = append(out, n)
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })

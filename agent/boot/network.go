@@ -15,7 +15,8 @@ import (
 type NIC struct {
 	Name    string
 	MAC     string
-	Carrier bool // a cable with something at its other end
+	Carrier bool  // a cable with something at its other end
+	Speed   int64 // bits/s; 0: its card does not tell
 }
 
 // Lease is what DHCP says.

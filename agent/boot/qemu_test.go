@@ -41,10 +41,12 @@ type lab struct {
 	root           string // squashfs
 	report         chan found
 	reportPort     int
+	filler         int // bytes of the image beside its init
 }
 
 type found struct {
 	Seed, Stages, SeedMode, Hostname, File string
+	Scratch                                string
 	Links                                  map[string]string
 	Mounts, Root, Args                     []string
 	Agent, Unit                            bool
@@ -335,6 +337,9 @@ func TestMachine(t *testing.T) {
 			t.Errorf("the server heard %+v", failure)
 		}
 	})
+	t.Run("cleans", func(t *testing.T) { l.cleans(t) })
+	t.Run("scratch", func(t *testing.T) { l.scratch(t) })
+	t.Run("tests", func(t *testing.T) { l.tests(t) })
 	t.Run("another authority", func(t *testing.T) {
 		s := newSite(t, l, "b-authority1")
 		m := l.start(t, s, newAuthority(t).Fingerprint())
@@ -415,7 +420,7 @@ func newLab(t *testing.T) *lab {
 	}
 	tree := kernelTree(t)
 	dir := t.TempDir()
-	l := &lab{initrd: filepath.Join(dir, "initrd"), root: filepath.Join(dir, "root.squashfs"), report: make(chan found, 4)}
+	l := &lab{initrd: filepath.Join(dir, "initrd"), root: filepath.Join(dir, "root.squashfs"), report: make(chan found, 4), filler: 24 << 20}
 	kernels, err := filepath.Glob(filepath.Join(tree, "boot/vmlinuz-*"))
 	if err != nil || len(kernels) != 1 {
 		t.Skipf("%s holds %d kernels, not one", tree, len(kernels))
@@ -473,7 +478,7 @@ func (l *lab) image(t *testing.T, dir string) {
 		}
 	}
 	build(t, filepath.Join(dir, "sbin/init"), "./testdata/init")
-	filler := make([]byte, 24<<20)
+	filler := make([]byte, l.filler)
 	if _, err := rand.Read(filler); err != nil {
 		t.Fatal(err)
 	}

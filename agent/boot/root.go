@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-hpc/muster/agent/units"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -137,10 +138,10 @@ func attachLoop(f *os.File) (*os.File, error) {
 // fill puts into the root what makes it this node: through a view that no link of
 // the image leads out of.
 func fill(root *os.Root, o *wire.BootOrder, agent io.Reader) error {
-	if err := putReader(root, agentPath, agent, 0o755); err != nil {
+	if err := putReader(root, units.Agent, agent, 0o755); err != nil {
 		return fmt.Errorf("place the agent: %w", err)
 	}
-	for name, text := range units() {
+	for name, text := range whole().Files() {
 		if err := put(root, name, []byte(text), 0o644); err != nil {
 			return fmt.Errorf("place %s: %w", name, err)
 		}
@@ -150,11 +151,14 @@ func fill(root *os.Root, o *wire.BootOrder, agent io.Reader) error {
 			return fmt.Errorf("mask %s: %w", m, err)
 		}
 	}
-	if err := link(root, "/usr/lib/systemd/system/muster.target", "etc/systemd/system/default.target"); err != nil {
+	if err := link(root, units.DefaultTo, units.Default); err != nil {
 		return err
 	}
 	if err := put(root, "etc/hostname", []byte(o.Hostname+"\n"), 0o644); err != nil {
 		return fmt.Errorf("place the host's name: %w", err)
+	}
+	if err := leaveScratch(root, o.Scratch); err != nil {
+		return fmt.Errorf("place the list of scratch disks: %w", err)
 	}
 	for _, f := range o.Files {
 		if f.Owner != "" && f.Owner != "root" {
@@ -171,6 +175,22 @@ func fill(root *os.Root, o *wire.BootOrder, agent io.Reader) error {
 		}
 	}
 	return nil
+}
+
+// leaveScratch names the disks that the node may use, and takes away what an image
+// says of that: without the file no disk is touched.
+func leaveScratch(root *os.Root, disks []wire.CleanDisk) error {
+	if len(disks) == 0 {
+		if err := root.Remove(units.ScratchOrder); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	b, err := json.Marshal(disks)
+	if err != nil {
+		return err
+	}
+	return put(root, units.ScratchOrder, b, 0o644)
 }
 
 func put(root *os.Root, name string, b []byte, mode os.FileMode) error {

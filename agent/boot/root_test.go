@@ -11,6 +11,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"github.com/muster-hpc/muster/agent/units"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -43,10 +44,26 @@ func TestFill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{"etc/hostname": "n01\n", "etc/a/b": "c", agentPath: "agent", "usr/lib/systemd/system/muster-agent.service": agentUnit} {
+	for name, want := range map[string]string{"etc/hostname": "n01\n", "etc/a/b": "c", units.Agent: "agent", "usr/lib/systemd/system/muster-agent.service": whole().Files()["usr/lib/systemd/system/muster-agent.service"]} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v", name, b, err)
 		}
+	}
+	// Disks are named only where the order does: not by the image, nor by a try before.
+	list := filepath.Join(dir, units.ScratchOrder)
+	o.Scratch = []wire.CleanDisk{{Serial: "S", Size: 5}}
+	if err := fill(root, o, strings.NewReader("agent")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(list); err != nil || string(b) != `[{"serial":"S","size":5}]` {
+		t.Errorf("%s %v", b, err)
+	}
+	o.Scratch = nil
+	if err := fill(root, o, strings.NewReader("agent")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(list); err == nil {
+		t.Error("disks are named that the order does not name")
 	}
 	if s, err := os.Stat(filepath.Join(dir, "etc/a/b")); err != nil || s.Mode() != 0o640 {
 		t.Errorf("%v %v", s, err)

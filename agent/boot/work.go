@@ -2,20 +2,77 @@ package boot
 
 import (
 	"context"
+	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agent/drive"
 	"github.com/muster-hpc/muster/agent/facts"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// work does orders that are not boot.
-func work(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) (wire.BootDone, *muster.Facts, error) {
-	if o.Kind != wire.BootDiscover {
-		return wire.BootDone{}, nil, muster.Errorf(muster.EInvalid, "this program does not know how to %s", o.Kind).
-			WithHint("use an initramfs of a newer version")
+// worker does orders that are not boot.
+type worker struct {
+	network Network
+	clock   muster.Clock
+	disks   func() []muster.Disk
+	// write and read open a disk.
+	write func(muster.Disk) (drive.Device, error)
+	read  func(muster.Disk) (drive.Device, error)
+	// cpus are the processors; memory is how much there is and how much is free, in
+	// bytes.
+	cpus   []int
+	memory func() (total, free int64)
+}
+
+// newWorker makes the worker of this machine.
+func newWorker(n Network, c muster.Clock) *worker {
+	return &worker{
+		network: n, clock: c, disks: facts.Source{}.Disks, cpus: facts.Source{}.Processors(),
+		write:  func(d muster.Disk) (drive.Device, error) { return opened(drive.OpenWrite(drive.Path(d), d.Size)) },
+		read:   func(d muster.Disk) (drive.Device, error) { return opened(drive.OpenRead(drive.Path(d))) },
+		memory: func() (total, free int64) { return facts.Memory(""), facts.Available("") },
 	}
-	say("discover: listening for what switches say of themselves")
-	f := facts.Source{}.Read("", "")
-	facts.Source{}.Neighbours(ctx, f.NICs)
-	return wire.BootDone{Passed: true}, &f, nil
+}
+
+// opened makes no device of one that is nil.
+func opened(b *drive.Block, err error) (drive.Device, error) {
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// appear is how long is waited for the disks of an order: controllers with many disks
+// start them one after the other.
+const appear = 90 * time.Second
+
+// do does an order. What it found is in the steps; the order passed when all of them
+// are right.
+func (w *worker) do(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) (wire.BootDone, *muster.Facts, error) {
+	switch o.Kind {
+	case wire.BootDiscover:
+		say("discover: listening for what switches say of themselves")
+		f := facts.Source{}.Read("", "")
+		facts.Source{}.Neighbours(ctx, f.NICs)
+		return wire.BootDone{Passed: true}, &f, nil
+	case wire.BootClean:
+		c := drive.Cleaner{Disks: w.disks, Open: w.write, Say: say, Clock: w.clock, Appear: appear}
+		steps, err := c.Run(ctx, o.Clean)
+		return done(steps), nil, err
+	case wire.BootTest:
+		steps, err := w.test(ctx, o, say)
+		return done(steps), nil, err
+	}
+	return wire.BootDone{}, nil, muster.Errorf(muster.EInvalid, "this program does not know how to %s", o.Kind).
+		WithHint("use an initramfs of a newer version")
+}
+
+// done gathers steps. What devices say of themselves goes to people as one line.
+func done(steps []muster.CleanStep) wire.BootDone {
+	d := wire.BootDone{Passed: len(steps) > 0, Steps: steps}
+	for i, s := range steps {
+		steps[i].What, steps[i].Check = plain(s.What), plain(s.Check)
+		d.Passed = d.Passed && s.OK
+	}
+	return d
 }

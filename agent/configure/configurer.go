@@ -102,7 +102,7 @@ func New(o Options) *Configurer {
 		c.o.Hostname = setHostname
 	}
 	if c.o.Mount == nil {
-		c.o.Mount = mount
+		c.o.Mount = Mount
 	}
 	if c.o.Unmount == nil {
 		c.o.Unmount = unmount

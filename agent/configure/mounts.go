@@ -2,8 +2,10 @@ package configure
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -72,13 +74,18 @@ func mountTargets(cfg *wire.NodeConfig) []string {
 	return list
 }
 
-// mount mounts a file system, without the help of programs that an image may
+// Mount mounts a file system, without the help of programs that an image may
 // lack.
-func mount(m wire.Mount, target string) error {
+func Mount(m wire.Mount, target string) error {
 	if err := os.MkdirAll(target, 0o755); err != nil {
 		return err
 	}
 	flags, data := mountOptions(m.Options)
+	if strings.HasPrefix(m.Type, "nfs") {
+		if err := nameClient(target); err != nil {
+			return fmt.Errorf("give the NFS client a name: %w", err)
+		}
+	}
 	if strings.HasPrefix(m.Type, "nfs") && !strings.Contains(data, "addr=") {
 		host, _, ok := strings.Cut(m.Source, ":/")
 		if !ok {
@@ -91,6 +98,30 @@ func mount(m wire.Mount, target string) error {
 		data = strings.TrimPrefix(data+",addr="+addr.String(), ",")
 	}
 	return unix.Mount(m.Source, target, m.Type, flags, data)
+}
+
+// nfsClientName is what this machine calls itself to file servers, beside its host's
+// name.
+const nfsClientName = "/sys/fs/nfs/net/nfs_client/identifier"
+
+// nameClient gives this machine's NFS client a name that no other has. Without one it
+// is known by its host's name, which the n01 of each cluster has: a file server would
+// take the second for the first one started again, and drop what that has open and
+// locked. Nobody can guess it, or they could do the same.
+func nameClient(target string) error {
+	had, err := os.ReadFile(nfsClientName)
+	if errors.Is(err, fs.ErrNotExist) {
+		// The client is not loaded: asking for it by its name does that, and no more.
+		_ = unix.Mount("none:/", target, "nfs4", 0, "no-such-option")
+		had, err = os.ReadFile(nfsClientName)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a kernel before 5.3, which has no such name
+	}
+	if name := strings.TrimSpace(string(had)); err != nil || name != "" && name != "(null)" {
+		return err
+	}
+	return os.WriteFile(nfsClientName, []byte("muster-"+rand.Text()), 0o600)
 }
 
 // mountOptions parts what the kernel takes as flags from what the file system

@@ -45,7 +45,7 @@ func (s Source) Read(message, management string) muster.Facts {
 		f.Modalias = s.modalias()
 		s.firmware(&f)
 		f.Caches = s.caches(s.cpus())
-		f.Disks, f.Accelerators, f.TPM = s.disks(), s.accelerators(), s.tpm()
+		f.Disks, f.Accelerators, f.TPM = s.Disks(), s.accelerators(), s.tpm()
 	}
 	return f
 }

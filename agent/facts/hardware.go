@@ -77,8 +77,8 @@ func kib(s string) int64 {
 	return n * unit
 }
 
-// disks lists what has a device behind it and stays when a hand is taken away.
-func (s Source) disks() []muster.Disk {
+// Disks lists what has a device behind it and stays when a hand is taken away.
+func (s Source) Disks() []muster.Disk {
 	dirs, err := os.ReadDir(s.path("sys/block"))
 	if err != nil {
 		return nil
@@ -87,7 +87,8 @@ func (s Source) disks() []muster.Disk {
 	for _, d := range dirs {
 		at := "sys/block/" + d.Name() + "/"
 		size := s.number(at+"size") * 512
-		if !exists(s.path(at+"device")) || s.text(at+"removable") == "1" || size <= 0 || strings.HasPrefix(d.Name(), "sr") {
+		// What is hidden is a way to a disk that is shown with all its ways.
+		if !exists(s.path(at+"device")) || s.text(at+"removable") == "1" || s.text(at+"hidden") == "1" || size <= 0 || strings.HasPrefix(d.Name(), "sr") {
 			continue
 		}
 		k := muster.Disk{

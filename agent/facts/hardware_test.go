@@ -20,6 +20,7 @@ func TestHardware(t *testing.T) {
 		"sys/block/sda/size": "4000\n", "sys/block/sda/queue/rotational": "1\n", "sys/block/sda/device/vpd_pg80": "\x00\x80\x00\x03ABC\n",
 		"sys/block/vda/size": "8\n", "sys/block/vda/serial": "V1\n", "sys/block/vda/device/x": "",
 		"sys/block/sdb/size": "4000\n", "sys/block/sdb/removable": "1\n", "sys/block/sdb/device/x": "",
+		"sys/block/nvme0c0n1/size": "2000\n", "sys/block/nvme0c0n1/hidden": "1\n", "sys/block/nvme0c0n1/device/serial": "N1\n",
 		"sys/block/loop0/size": "4000\n", "sys/block/sr0/size": "4000\n", "sys/block/sr0/device/x": "",
 		"sys/bus/pci/devices/0000:03:00.0/class": "0x030200\n", "sys/bus/pci/devices/0000:03:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:03:00.0/device": "0x2330\n",
 		"sys/bus/pci/devices/0000:04:00.0/class": "0x030200\n", "sys/bus/pci/devices/0000:04:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:04:00.0/device": "0x2330\n",

@@ -42,6 +42,10 @@ func main() {
 	switch {
 	case boot.IsInit(os.Args): // the first process of a machine
 		boot.Init(versionText())
+	case len(os.Args) == 2 && os.Args[1] == cutPower:
+		// No signal ends it: it is started when everything else is to end.
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+		os.Exit(status(cutThisPower("/"), os.Stderr))
 	case boot.IsModprobe(os.Args):
 		os.Exit(boot.Modprobe(os.Args[1:]))
 	}
@@ -59,6 +63,9 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	}
 	if name == "disk" || name == "net" {
 		return status(measure(ctx, name, args, out, errOut), errOut)
+	}
+	if name == "scratch" { // a unit's, not people's
+		return status(makeScratch(ctx, args, errOut), errOut)
 	}
 	var f files
 	set := flag.NewFlagSet("muster-agent", flag.ContinueOnError)

@@ -91,7 +91,7 @@ func (d *driver) On(ctx context.Context) error {
 	return nil
 }
 
-// Off has the agent do it while it is trusted, otherwise a human.
+// Off has the agent do it, if that answers, otherwise a human.
 func (d *driver) Off(ctx context.Context) error {
 	if d.parts.Agent != nil {
 		err := d.parts.Agent.Off(ctx, d.t.Machine)
@@ -103,7 +103,8 @@ func (d *driver) Off(ctx context.Context) error {
 		return muster.Errorf(muster.EInvalid, "Wake-on-LAN cannot switch off, and nobody else was named who can").
 			WithHint("switch it off by hand")
 	}
-	return d.parts.Human.Off(ctx, d.t.Machine, "it has no controller, and its agent did not switch it off")
+	_, err := d.parts.Human.Off(ctx, d.t.Machine, "it has no controller, and its agent did not switch it off")
+	return err
 }
 
 // State is on for who was heard, off for who is silent and without a link, or

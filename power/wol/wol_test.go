@@ -165,7 +165,11 @@ func (a agent) Off(context.Context, muster.MachineID) error { return a.agentErr 
 
 type human struct{ *world }
 
-func (h human) Off(context.Context, muster.MachineID, string) error { h.asked++; return nil }
+func (h human) Off(context.Context, muster.MachineID, string) (string, error) {
+	h.asked++
+	return "root", nil
+}
+func (human) Forget(context.Context, muster.MachineID) error { return nil }
 
 // TestStateNeedsBoth: silence alone, or a missing link alone, is not off.
 func TestStateNeedsBoth(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agent/units"
 )
 
 const hybridMounts = `25 1 0:5 / /sys/fs/cgroup rw - tmpfs cgroup rw
@@ -172,7 +173,7 @@ func TestSeedLayer(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(two, "etc/systemd/system/systemd-udevd.service")); err != nil || to != "/dev/null" {
 		t.Error(to, err)
 	}
-	if st, err := os.Stat(filepath.Join(two, agentPath)); err != nil || st.Mode().Perm() != 0o755 {
+	if st, err := os.Stat(filepath.Join(two, units.Agent)); err != nil || st.Mode().Perm() != 0o755 {
 		t.Error(st, err)
 	}
 	if _, err := makeSeedLayer(dir, filepath.Join(dir, "none")); err == nil {

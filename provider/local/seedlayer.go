@@ -11,6 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster/agent/units"
 )
 
 // The seed layer lies over every image: the agent with its unit, masks for
@@ -18,51 +21,14 @@ import (
 // directory named for its content, so machines that run keep theirs when the
 // server is upgraded.
 
-const agentPath = "usr/lib/muster/muster-agent"
-
-const agentUnit = `[Unit]
-Description=Muster agent
-DefaultDependencies=no
-Conflicts=shutdown.target
-Before=shutdown.target
-StartLimitIntervalSec=0
-
-[Service]
-Type=exec
-ExecStart=/usr/lib/muster/muster-agent
-Restart=always
-RestartSec=200ms
-OOMScoreAdjust=-500
-KillMode=process
-LimitNOFILE=65536
-
-[Install]
-WantedBy=muster.target
-`
-
-const musterTarget = `[Unit]
-Description=Muster node
-Wants=muster-agent.service
-Requires=sysinit.target
-AllowIsolate=yes
-`
-
-const systemConf = `[Manager]
-DefaultLimitMEMLOCK=infinity
-DefaultLimitSTACK=8388608:infinity
-DefaultLimitNOFILE=65536:1048576
-DefaultTimeoutStopSec=5s
-LogTarget=journal
-`
-
-const journaldConf = `[Journal]
-Storage=volatile
-RuntimeMaxUse=32M
-ForwardToSyslog=yes
-MaxLevelSyslog=info
-ForwardToConsole=no
-Audit=no
-`
+// slice is a node that has its devices before its init starts, and stops soon: what
+// it was is deleted. Its kernel's log is the host's, so systemd logs to the journal.
+func slice() units.Kind {
+	return units.Kind{
+		Stop: 5 * time.Second, Manager: []string{"LogTarget=journal"}, Journal: 32,
+		Journald: []string{"ForwardToSyslog=yes", "MaxLevelSyslog=info", "ForwardToConsole=no", "Audit=no"},
+	}
+}
 
 // Filters of system calls are compiled when a service starts, which costs more
 // than all the rest of it; the machine's own walls stand around the journal.
@@ -120,13 +86,9 @@ func makeSeedLayer(dir, agent string) (string, error) {
 }
 
 func seedFiles() map[string]string {
-	return map[string]string{
-		"usr/lib/systemd/system/muster-agent.service":                      agentUnit,
-		"usr/lib/systemd/system/muster.target":                             musterTarget,
-		"usr/lib/systemd/system.conf.d/50-muster.conf":                     systemConf,
-		"usr/lib/systemd/system/systemd-journald.service.d/50-muster.conf": journaldUnit,
-		"usr/lib/systemd/journald.conf.d/50-muster.conf":                   journaldConf,
-	}
+	files := slice().Files()
+	files[units.Folder+"/systemd-journald.service.d/50-muster.conf"] = journaldUnit
+	return files
 }
 
 func fillSeedLayer(root string, files map[string]string, agent string) error {
@@ -135,8 +97,7 @@ func fillSeedLayer(root string, files map[string]string, agent string) error {
 			return err
 		}
 	}
-	units := filepath.Join(root, "etc/systemd/system")
-	for dir, names := range map[string][]string{units: masked(), filepath.Join(root, "etc/systemd/system-generators"): silenced()} {
+	for dir, names := range map[string][]string{filepath.Join(root, "etc/systemd/system"): masked(), filepath.Join(root, "etc/systemd/system-generators"): silenced()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -146,7 +107,7 @@ func fillSeedLayer(root string, files map[string]string, agent string) error {
 			}
 		}
 	}
-	if err := os.Symlink("/usr/lib/systemd/system/muster.target", filepath.Join(units, "default.target")); err != nil {
+	if err := os.Symlink(units.DefaultTo, filepath.Join(root, units.Default)); err != nil {
 		return err
 	}
 	if agent != "" {
@@ -154,7 +115,7 @@ func fillSeedLayer(root string, files map[string]string, agent string) error {
 		if err != nil {
 			return err
 		}
-		if err := putFile(filepath.Join(root, agentPath), string(b), 0o755); err != nil {
+		if err := putFile(filepath.Join(root, units.Agent), string(b), 0o755); err != nil {
 			return err
 		}
 	}

@@ -35,15 +35,14 @@ func (k book) of(number string) (*machine, error) {
 
 // Boot tells what is known of a boot.
 func (k book) Boot(ctx context.Context, number string) (bootdesk.Boot, error) {
-	if out, mac, ok := k.b.guestBoot(number); ok {
-		out.Address, _ = k.b.c.Leased(mac)
-		return out, nil
+	out, mac, ok := k.b.guestBoot(number)
+	if !ok {
+		var err error
+		if out, mac, err = k.boot(number); err != nil {
+			return bootdesk.Boot{}, err
+		}
 	}
-	out, mac, err := k.boot(number)
-	if err != nil {
-		return bootdesk.Boot{}, err
-	}
-	if !out.Port && k.b.c.Through(ctx, out.Machine) {
+	if !out.Port && out.Machine != "" && k.b.c.Through(ctx, out.Machine) {
 		out.Port = true
 		k.b.mu.Lock()
 		if m, err := k.of(number); err == nil {

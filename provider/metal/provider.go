@@ -116,6 +116,7 @@ type Provider struct {
 	stop context.CancelFunc
 	jobs sync.WaitGroup
 
+	syncing  sync.Mutex // one at a time takes over what is registered
 	mu       sync.Mutex
 	machines map[muster.MachineID]*unit
 	order    []muster.MachineID // sorted
@@ -242,7 +243,7 @@ func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
 	}
 	var out []muster.Machine
 	for _, u := range p.all(nil) {
-		if f, ok := u.facts(p.o.Clock.Now()); ok {
+		if f, ok := u.facts(p.o.Clock.Now()); ok && p.arrived(u) {
 			f.Management, _ = p.o.Leased(managementOf(u.registration()))
 			out = append(out, muster.Machine{ID: u.id, Provider: Name, Facts: f})
 		}
@@ -250,8 +251,23 @@ func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
 	return out, nil
 }
 
+// arrived tells whether a machine is one of the site: one that is new has done with
+// telling what it is, and is off.
+func (p *Provider) arrived(u *unit) bool {
+	busy := false
+	for _, st := range p.boots.States(u.id) {
+		busy = st.Kind == wire.BootDiscover
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.listed = u.listed || !busy
+	return u.listed
+}
+
 // sync takes over what is registered, and has machines discovered that must be.
 func (p *Provider) sync(ctx context.Context) error {
+	p.syncing.Lock()
+	defer p.syncing.Unlock()
 	list, err := p.o.Registry.Registrations(ctx)
 	if err != nil {
 		return err

@@ -108,9 +108,12 @@ func (b *Boots) Forget(ctx context.Context, id muster.MachineID) error {
 	return b.forget(ctx, id, func(*record) bool { return true })
 }
 
-// Gone says that a machine is off. One that was told to go off has nothing to do any more.
+// Gone says that a machine is off. One that was told to go off, or told what it is, has
+// nothing to do any more.
 func (b *Boots) Gone(ctx context.Context, id muster.MachineID) error {
-	return b.forget(ctx, id, func(r *record) bool { return r.Kind == wire.BootOff })
+	return b.forget(ctx, id, func(r *record) bool {
+		return r.Kind == wire.BootOff || r.Kind == wire.BootDiscover && r.Step == StepDone
+	})
 }
 
 // forget forgets a record that is so.

@@ -28,6 +28,8 @@ type unit struct {
 	looking chan struct{} // closed when the look under way is over; nil: there is none
 	// going ends the going off that is under way; nil: there is none.
 	going context.CancelFunc
+	// listed: it was among the machines of the site once.
+	listed bool
 	// fault is why the last thing it was to do was not done.
 	fault error
 	// cut: its ports are closed and nobody can tell whether it is off.

@@ -129,24 +129,34 @@ func (p *Provider) pause(ctx context.Context) error {
 	}
 }
 
-// isOff makes sure that a machine is off now.
+// isOff makes sure that a machine is off now. One that is just telling what it is has a
+// moment to come to an end with that.
 func (p *Provider) isOff(ctx context.Context, u *unit) (power.Reading, error) {
-	p.lookNow(ctx, []*unit{u})
-	u.mu.Lock()
-	r, err := u.reading, u.lookErr
-	u.mu.Unlock()
-	if err != nil {
-		return r, err
-	}
-	for _, st := range p.boots.States(u.id) {
-		if st.Kind == wire.BootImage && !st.Step.over() {
-			return r, muster.Errorf(muster.EConflict, "machine %s runs or is about to", u.id)
+	for end := p.o.Clock.Now().Add(offPatience); ; {
+		p.lookNow(ctx, []*unit{u})
+		u.mu.Lock()
+		r, err := u.reading, u.lookErr
+		u.mu.Unlock()
+		if err != nil {
+			return r, err
+		}
+		telling := false
+		for _, st := range p.boots.States(u.id) {
+			if st.Kind == wire.BootImage && !st.Step.over() {
+				return r, muster.Errorf(muster.EConflict, "machine %s runs or is about to", u.id)
+			}
+			telling = st.Kind == wire.BootDiscover
+		}
+		switch {
+		case r.State == power.Off && !telling:
+			return r, nil
+		case !telling || p.o.Clock.Now().After(end):
+			return r, muster.Errorf(muster.EConflict, "machine %s is not off: %s", u.id, r.Text)
+		}
+		if err := p.pause(ctx); err != nil {
+			return r, err
 		}
 	}
-	if r.State != power.Off {
-		return r, muster.Errorf(muster.EConflict, "machine %s is not off: %s", u.id, r.Text)
-	}
-	return r, nil
 }
 
 // Clean erases the disks of a machine, which boots for that, and verifies it. What was

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type found struct {
 	File         string
 	UpMS         int64
 	Args         []string
+	Scratch      string // what making it said
 }
 
 func main() {
@@ -50,6 +52,14 @@ func main() {
 				}
 			}
 		}
+	}
+	if _, err := os.Stat("/etc/muster/scratch.json"); err == nil { // as the unit's condition says
+		out, err := exec.Command("/usr/lib/muster/muster-agent", "scratch", "--order", "/etc/muster/scratch.json").CombinedOutput()
+		f.Scratch = string(out)
+		if err != nil {
+			f.Scratch += err.Error()
+		}
+		println(f.Scratch)
 	}
 	f.Mounts = strings.Split(strings.TrimSpace(read("/proc/mounts")), "\n")
 	if list, err := os.ReadDir("/"); err == nil {

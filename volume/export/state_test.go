@@ -1,0 +1,113 @@
+package export
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestNumbers: an export keeps its number while it is wanted, no two have the same,
+// and none comes again soon.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := state{Last: uint16(rapid.IntRange(0, 1<<16-1).Draw(t, "last"))}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			var set []Export
+			for i := range 8 {
+				if rapid.Bool().Draw(t, "there") {
+					set = append(set, Export{Name: fmt.Sprint("e", i), Path: "/x"})
+				}
+			}
+			next, err := s.want(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := map[uint16]bool{}
+			for _, e := range set {
+				n := next.Numbers[e.Name]
+				old, had := s.Numbers[e.Name]
+				if n == 0 || used[n] || had && n != old {
+					t.Fatalf("%s has %d and had %d", e.Name, n, old)
+				}
+				for other, m := range s.Numbers {
+					if m == n && other != e.Name {
+						t.Fatalf("%s has the number that %s had before", e.Name, other)
+					}
+				}
+				used[n] = true
+			}
+			if len(next.Numbers) != len(set) {
+				t.Fatal(next.Numbers)
+			}
+			s = next
+		}
+	})
+}
+
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`{"exports":[{"name":"v-2345678901-home","path":"/a","clients":[{"address":"10.0.0.1"}]}],"numbers":{"v-2345678901-home":1},"last":1}`))
+	f.Add([]byte(`{"exports":[{"name":"x","path":"/a\"; }"}],"numbers":{"x":1}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parseState(b)
+		if err != nil {
+			return
+		}
+		text := exportsText(s.Exports, s.Numbers)
+		if strings.Count(text, "EXPORT {") != len(s.Exports) || strings.Count(text, "\"") != 4*len(s.Exports) {
+			t.Errorf("%q becomes\n%s", b, text)
+		}
+	})
+}
+
+func FuzzLog(f *testing.F) {
+	f.Add("x : fsal_cfg_commit :CONFIG :CRIT :Could not create export for (/v3) to (/a)\nx : reread_exports :CONFIG :EVENT :Reread exports complete\n")
+	f.Add("Reread exports complete")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, _, ok := judge(text, rereadLine); ok && !strings.Contains(text, "\n") {
+			t.Error("half a line says that it is done")
+		}
+	})
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	failed, broken, ok := judge("a :CRIT :Could not create export for (/v3) to (/a)\nb :EVENT :Reread exports complete\n", rereadLine)
+	if len(failed) != 1 || failed[0] != "v3" || broken || !ok {
+		t.Error(failed, broken, ok)
+	}
+	if _, _, ok := judge("b :EVENT :Reread exports complete", rereadLine); ok {
+		t.Error("half a line says that it is done")
+	}
+}
+
+func TestMount(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1:/v-x-home", "fd00::1": "[fd00::1]:/v-x-home"} {
+		s := &Server{cfg: Config{Address: netip.MustParseAddr(address), Port: 2050}}
+		m := s.Mount("v-x-home", "/home", true)
+		if m.Source != want || m.Target != "/home" || m.Type != "nfs4" || m.Options != "ro,nosuid,nodev,hard,proto=tcp,port=2050,vers=4.1,sec=sys,_netdev" {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// TestOf: what clusters share is one export, with the machines of each.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	got := Of([]Use{
+		{Name: "v-2-data", Path: "/2", ReadOnly: true, Machines: []netip.Addr{b, a}},
+		{Name: "v-1-home", Path: "/1", Machines: []netip.Addr{a}},
+		{Name: "v-2-data", Path: "/2", Machines: []netip.Addr{a}},
+		{Name: "v-2-data", Path: "/2", ReadOnly: true, Machines: []netip.Addr{a}},
+	})
+	want := []Export{{"v-1-home", "/1", []Client{{a, false}}}, {"v-2-data", "/2", []Client{{a, false}, {b, true}}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
