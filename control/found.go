@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,8 +27,8 @@ const (
 )
 
 // Found takes a machine that nobody registered and that came by itself. It waits for an
-// administrator, as m- and its MAC, or a rule of the site decides. One that waits
-// already is refreshed, at most once a minute. Of too many, the one goes that was not
+// administrator, as m- and its MAC, or a rule of the site decides once it has told all.
+// One that waits already is refreshed, at most once a minute. Of too many, the one goes that was not
 // seen for longest.
 //
 // Errors: EInvalid for what cannot be a machine, EUnavailable when too many come at
@@ -49,7 +50,7 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 	switch {
 	case old.ID != "" && old.State != muster.RegistrationWaiting:
 		return nil // it was approved or forbidden meanwhile, or speaks with another of its interfaces
-	case old.ID != "" && !s.found.allow(g.MAC, now, foundEvery):
+	case old.ID != "" && !s.found.allow(fmt.Sprint(g.MAC, g.Whole), now, foundEvery):
 		return nil
 	case old.ID == "" && !s.found.allow("", now, newEvery):
 		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").WithHint("ask again in a moment")
@@ -76,6 +77,10 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 		if r.NICs, err = guessed(tx, r.ID, g); err != nil {
 			return err
 		}
+		if r.Facts != nil && !g.Whole {
+			kept := hardware.Kept(*r.Facts, *g.Facts)
+			g.Facts = &kept
+		}
 		r.Serial, r.UUID, r.Facts, r.ShownKey = g.Serial, g.UUID, g.Facts, g.Endorsement
 		r.Seen, r.Trust = now.UTC(), muster.TrustNetwork
 		return s.decided(tx, r, old, g, text)
@@ -85,7 +90,12 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 // decided writes down a machine that came by itself, as the site's rules have it.
 func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Guest, text string) error {
 	waits := r
-	d, ok, err := s.Approval.For(g)
+	var d approval.Decision
+	var ok bool
+	var err error
+	if g.Whole { // else a later rule could decide because less is known
+		d, ok, err = s.Approval.For(g)
+	}
 	if ok && err == nil {
 		err = s.byRule(tx, &r, d)
 	}
@@ -107,7 +117,9 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Gue
 		}
 		return nil
 	}
-	waits.Remark = ""
+	if g.Whole {
+		waits.Remark = ""
+	}
 	if err != nil {
 		waits.Remark = "the rule " + d.Rule + " is its, and it waits: " + err.Error()
 	}

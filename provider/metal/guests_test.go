@@ -124,7 +124,15 @@ func TestGuest(t *testing.T) {
 	if again := s.decide(mac, nil); again.Boot != v.Boot {
 		t.Error("its first program asks for an address, and has another boot")
 	}
-	r, err = s.hello(mac, v.Boot, func(h *wire.BootHello) { h.Done = &wire.BootDone{Kind: wire.BootDiscover} })
+	if s.found[1].Whole {
+		t.Error("what it told at first is taken for all")
+	}
+	r, err = s.hello(mac, v.Boot, func(h *wire.BootHello) {
+		h.Done, h.Facts = &wire.BootDone{Kind: wire.BootDiscover}, &muster.Facts{Cores: 8}
+	})
+	if g := s.found[len(s.found)-1]; !g.Whole {
+		t.Error("it has told all, and that is not said")
+	}
 	if err != nil || r.Order == nil || r.Order.Kind != wire.BootOff {
 		t.Errorf("%+v, %v", r, err)
 	}
