@@ -53,6 +53,7 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 		}
 		if muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
 			s.agents.Forget(muster.MachineID(a.Object))
+			s.left(ctx, muster.MachineID(a.Object))
 		}
 	}
 }

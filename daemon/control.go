@@ -20,9 +20,7 @@ func (s *Server) openControl() {
 		Defaults:      spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
 		RootElsewhere: map[string]bool{"fake": true},
 		Keeper:        s.volumes.Keeper, MountNothing: map[string]bool{"local": true},
-		Heard: func(ctx context.Context, id muster.MachineID) (time.Time, error) {
-			return s.agents.Heard(ctx, id)
-		},
+		Heard: s.heard, Boots: s.boots(),
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
 		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
 		Room:        s.state.room,
@@ -36,7 +34,6 @@ func (s *Server) openControl() {
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
 		MaxWalltime: s.cfg.MaxWalltime,
 		Approval:    s.cfg.Approval,
-		Boots:       metalBoots{s},
 		Idle:        control.IdleMeasuring{Every: s.cfg.MeasureIdle, Host: func(m muster.Machine) string { return s.place(m).Host }},
 	})
 }
@@ -70,7 +67,7 @@ func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
-		Volumes: clusterVolumes{s.volumes.Keeper}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
+		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/bootdesk"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/netboot"
 	"github.com/muster-hpc/muster/netboot/dhcp"
 	"github.com/muster-hpc/muster/netboot/rack"
@@ -94,7 +95,10 @@ func (s *Server) openMetal(ctx context.Context) error {
 	free := power.Limits{PerSecond: 1 << 20, Window: time.Second, InWindow: 1 << 20}
 	m.power = power.NewControl(power.Config{
 		Drivers: drivers.All(), Log: s.log, Limits: func(string) power.Limits { return free },
-		Parts: power.Parts{Clock: s.cfg.Clock, Agent: s.agents, Port: m.wiring, Ear: metalEar{s, m}},
+		Parts: power.Parts{
+			Clock: s.cfg.Clock, Agent: s.agents, Port: m.wiring, Ear: metalEar{s, m},
+			Human: &control.Hands{Store: s.db, Clock: s.cfg.Clock, Heard: metalEar{s, m}.Heard},
+		},
 	})
 	s.closes(m.power.Close)
 	o := metal.Options{
@@ -107,7 +111,6 @@ func (s *Server) openMetal(ctx context.Context) error {
 			at := s.cfg.Clock.Now()
 			m.say(func(ctx context.Context) error { return s.control.Told(ctx, id, f, trust, at) }, s)
 		},
-		// At once: a guest that cannot be written down says it again.
 		Found: func(ctx context.Context, g muster.Guest) error { return s.control.Found(ctx, g) },
 		Story: func(mac string) []netboot.Event { return m.story(mac).Events },
 	}
@@ -359,19 +362,18 @@ func proxyOn(a netip.AddrPort) func(context.Context, *errgroup.Group, *slog.Logg
 	}
 }
 
-// metalBoots are the boots of bare machines, where there are any.
-type metalBoots struct{ s *Server }
-
-func (b metalBoots) BootOf(id muster.MachineID) (wire.MachineBoot, bool) {
-	if b.s.metal == nil {
-		return wire.MachineBoot{}, false
+// heard is when a machine was heard last, by whatever way.
+func (s *Server) heard(ctx context.Context, id muster.MachineID) (time.Time, error) {
+	if s.metal != nil {
+		return metalEar{s, s.metal}.Heard(ctx, id)
 	}
-	return b.s.metal.provider.Boots().BootOf(id)
+	return s.agents.Heard(ctx, id)
 }
 
-func (b metalBoots) Queue(rack string) []wire.QueuedBoot {
-	if b.s.metal == nil {
+// boots are those of bare machines; nil where there are none.
+func (s *Server) boots() control.Boots {
+	if s.metal == nil {
 		return nil
 	}
-	return b.s.metal.provider.Boots().Queue(rack)
+	return s.metal.provider.Boots()
 }

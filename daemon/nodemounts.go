@@ -22,7 +22,7 @@ func (s *Server) mountsOf(ctx context.Context, c muster.Cluster) (mounts, error)
 		return m, nil
 	}
 	var list []converge.VolumeMount
-	list, err := clusterVolumes{s.volumes.Keeper}.Ensure(ctx, c)
+	list, err := clusterVolumes{s}.Ensure(ctx, c)
 	for _, v := range list {
 		switch {
 		case v.Mount == nil:

@@ -37,6 +37,8 @@ type Server struct {
 	agents    *agents.Server
 	series    *series.Store
 	metal     *metalParts // nil: no bare machines
+	exports   *exports    // nil: nothing is served to them, see noExports
+	noExports error
 	configs   sharedConfigs
 	control   *control.Service
 	volumes   *volumes
@@ -97,6 +99,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if err = s.openProviders(ctx); err != nil {
 		return nil, err
 	}
+	s.openExports()
 	s.openVolumes(ctx)
 	s.openControl()
 	if err = s.openConverge(); err != nil {
@@ -137,6 +140,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.measureIdle(ctx) })
 	g.Go(func() error { return s.series.Run(ctx) })
 	g.Go(func() error { return s.volumes.Run(ctx) })
+	g.Go(func() error { return s.serveExports(ctx) })
 	g.Go(func() error { return boundMemory(ctx) })
 	s.log.Info("serving", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)
 	err := g.Wait()

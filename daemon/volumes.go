@@ -29,8 +29,9 @@ func (s *Server) openVolumes(ctx context.Context) {
 	s.volumes = &volumes{host: host, db: s.db, Keeper: volume.New(volume.Config{
 		Records: volumeRecords{s.db}, Clock: s.cfg.Clock, Log: s.log,
 		Drivers: map[muster.VolumeDriver]volume.Driver{
-			muster.DriverHostDir: host, muster.DriverServed: host, muster.DriverNFS: volume.NFS{},
+			muster.DriverHostDir: host, muster.DriverServed: volume.NewServed(s.state.path("volumes")), muster.DriverNFS: volume.NFS{},
 		},
+		Elsewhere: s.elsewhere, Export: s.exported,
 	})}
 	if err := s.volumes.adopt(ctx); err != nil {
 		// Nothing is lost: it stays where it is, and is tried at the next start.
@@ -94,10 +95,13 @@ func (v *volumes) adoptOne(ctx context.Context, id muster.ClusterID) error {
 }
 
 // clusterVolumes is the keeper as converge knows it.
-type clusterVolumes struct{ k *volume.Keeper }
+type clusterVolumes struct{ s *Server }
 
 func (c clusterVolumes) Ensure(ctx context.Context, cluster muster.Cluster) ([]converge.VolumeMount, error) {
-	list, err := c.k.Ensure(ctx, cluster)
+	list, err := c.s.volumes.Keeper.Ensure(ctx, cluster)
+	if err == nil {
+		err = c.s.export(ctx, cluster, list)
+	}
 	out := make([]converge.VolumeMount, 0, len(list))
 	for _, m := range list {
 		o := converge.VolumeMount{Mount: m.NFS, HeadOnly: m.HeadOnly}
@@ -110,7 +114,10 @@ func (c clusterVolumes) Ensure(ctx context.Context, cluster muster.Cluster) ([]c
 }
 
 func (c clusterVolumes) Release(ctx context.Context, cluster muster.Cluster) error {
-	return c.k.Release(ctx, cluster)
+	if err := c.s.over(ctx, cluster.ID); err != nil {
+		return err
+	}
+	return c.s.volumes.Keeper.Release(ctx, cluster)
 }
 
 // volumeRecords keeps the records of volumes in the store.

@@ -2,6 +2,8 @@ package volume
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -34,6 +36,11 @@ type Mount struct {
 	// and the Share is for machines of this host only.
 	Export   *Export
 	HeadOnly bool // only the head has it
+}
+
+// ReadOnly tells whether nothing may be written there.
+func (m Mount) ReadOnly() bool {
+	return m.Share != nil && m.Share.ReadOnly || m.NFS != nil && slices.Contains(strings.Split(m.NFS.Options, ","), "ro")
 }
 
 // Export is a directory of this server that others mount by a name.

@@ -186,22 +186,37 @@ func (s Source) serial() string {
 	return ""
 }
 
-// modalias lists the devices that need drivers, each once.
+// modalias lists the devices that a node needs drivers for, each once: disks, networks,
+// accelerators. Bridges, consoles and the like work, or are not missed, without one.
 func (s Source) modalias() []string {
 	var out []string
-	for _, bus := range []string{"pci", "virtio", "usb"} {
+	for _, bus := range []string{"pci", "virtio"} {
 		files, err := filepath.Glob(s.path("sys/bus/" + bus + "/devices/*/modalias"))
 		if err != nil {
 			continue
 		}
 		for _, f := range files {
-			if b, err := os.ReadFile(f); err == nil && len(b) < 512 {
+			if b, err := os.ReadFile(f); err == nil && len(b) < 512 && needed(strings.TrimSpace(string(b))) {
 				out = append(out, strings.TrimSpace(string(b)))
 			}
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// needed tells of a device whether a node cannot do without it, by the class that it says
+// it has: bcXXscYY of a PCI modalias.
+func needed(modalias string) bool {
+	if !strings.HasPrefix(modalias, "pci:") {
+		return true
+	}
+	for _, class := range []string{"bc01", "bc02", "bc03sc02", "bc12"} {
+		if strings.Contains(modalias, class) {
+			return true
+		}
+	}
+	return false
 }
 
 // disk is the size of the file system at path.

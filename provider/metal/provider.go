@@ -87,13 +87,14 @@ type Options struct {
 	Leased func(mac string) (netip.Addr, bool)
 	// VLANs are the first and last network that clusters may have; zeros: 100 to 1999.
 	VLANs [2]int
-	// Limits, Least, Guests, Found, Alive and Told are those of Config.
+	// Limits, Least, Guests, Alive and Told are those of Config.
 	Limits func(rack string) rack.Limits
 	Least  muster.Trust
 	Guests bool
-	Found  func(ctx context.Context, g muster.Guest) error
 	Alive  func(id muster.MachineID) time.Time
 	Told   func(id muster.MachineID, f muster.Facts, trust muster.Trust)
+	// Found takes what an unknown machine says of itself; nil: nobody does.
+	Found func(ctx context.Context, g muster.Guest) error
 	// Story is what the boot service did for a machine lately, for its console; may be
 	// nil.
 	Story func(mac string) []netboot.Event
@@ -142,8 +143,8 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	if p.boots, err = Open(Config{
-		Dir: o.Dir + "/boots", On: p.switchOn, Tell: p.tell, Files: p.files, Leased: o.Leased, Limits: o.Limits, Least: o.Least, Guests: o.Guests, Found: o.Found,
-		News: p.changed, Told: o.Told, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
+		Dir: o.Dir + "/boots", On: p.switchOn, Tell: p.tell, Files: p.files, Leased: o.Leased, Limits: o.Limits, Least: o.Least, Guests: o.Guests,
+		News: p.changed, Told: o.Told, Found: o.Found, Alive: o.Alive, Through: p.through, Clock: o.Clock, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}

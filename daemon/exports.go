@@ -1,0 +1,224 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider/metal"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/volume"
+	"github.com/muster-hpc/muster/volume/export"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// exports serves volumes to machines that have kernels of their own: each cluster's to
+// its machines' addresses, and to nobody else.
+type exports struct {
+	server *export.Server
+	ready  chan struct{} // closed once what living clusters use is known
+
+	mu   sync.Mutex
+	uses map[muster.ClusterID][]clusterUse
+}
+
+// clusterUse is a directory that machines of a cluster mount.
+type clusterUse struct {
+	name, path string
+	readOnly   bool
+	machines   map[muster.MachineID]netip.Addr
+}
+
+// openExports makes what serves volumes over the network of bare machines. Where that
+// cannot be, clusters with volumes are told why.
+func (s *Server) openExports() {
+	if s.metal == nil {
+		return
+	}
+	server, err := export.Open(export.Config{Dir: s.state.path("export"), Address: s.metal.address, Clock: s.cfg.Clock, Log: s.log})
+	if err != nil {
+		s.log.Warn("bare machines can have no volumes", "error", err)
+		s.noExports = err
+		return
+	}
+	s.closes(func() error { server.Close(); return nil })
+	s.exports = &exports{server: server, ready: make(chan struct{}), uses: map[muster.ClusterID][]clusterUse{}}
+}
+
+// elsewhere tells whether the machines of a cluster have kernels of their own.
+func (s *Server) elsewhere(ctx context.Context, c muster.Cluster) (bool, error) {
+	bare := false
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Machines(store.MachineFilter{Cluster: c.ID})
+		for _, m := range list {
+			bare = bare || m.Provider == metal.Name
+		}
+		return err
+	})
+	if err == nil && bare && s.exports == nil {
+		err = s.noExports
+		if err == nil {
+			err = muster.Errorf(muster.EUnavailable, "this server was started without bare machines").WithHint("start it with --metal-net again")
+		}
+	}
+	return bare, err
+}
+
+// exported is how a machine elsewhere mounts an export.
+func (s *Server) exported(name, target string, readOnly bool) wire.Mount {
+	if s.exports == nil {
+		return wire.Mount{}
+	}
+	return s.exports.server.Mount(name, target, readOnly)
+}
+
+// serveExports takes up what living clusters use, and serves it until ctx ends. What
+// serves goes on without this process.
+func (s *Server) serveExports(ctx context.Context) error {
+	if s.exports == nil {
+		return nil
+	}
+	var list []muster.Cluster
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.Clusters(store.ClusterFilter{Living: true})
+		return err
+	})
+	for _, c := range list {
+		if !c.Phase.HoldsMachines() || c.Phase == muster.ClusterDeleting {
+			continue
+		}
+		mounts, failed := s.volumes.Keeper.Ensure(ctx, c)
+		err = errors.Join(err, failed, s.note(ctx, c, mounts))
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("not all volumes of bare machines can be served", "error", err)
+	}
+	close(s.exports.ready)
+	if err := s.exports.set(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("the volumes of bare machines are not served", "error", err)
+	}
+	return s.exports.server.Run(ctx)
+}
+
+// export lets the machines of a cluster mount what it uses.
+func (s *Server) export(ctx context.Context, c muster.Cluster, mounts []volume.Mount) error {
+	if s.exports == nil {
+		return nil
+	}
+	select {
+	case <-s.exports.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := s.note(ctx, c, mounts); err != nil {
+		return err
+	}
+	return s.exports.set(ctx)
+}
+
+// note remembers which machines of a cluster mount what.
+func (s *Server) note(ctx context.Context, c muster.Cluster, mounts []volume.Mount) error {
+	var uses []clusterUse
+	at := map[muster.MachineID]netip.Addr{}
+	heads := map[muster.MachineID]bool{}
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		nodes, err := tx.Nodes(c.ID)
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			for _, nic := range s.metal.provider.NICs(n.Machine) {
+				if a, ok := s.metal.leased(nic.MAC); ok && nic.Use == muster.UseManagement {
+					at[n.Machine], heads[n.Machine] = a, n.Head
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if m.Export == nil || m.NFS == nil {
+			continue
+		}
+		u := clusterUse{name: m.Export.Name, path: m.Export.Path, readOnly: m.ReadOnly(), machines: map[muster.MachineID]netip.Addr{}}
+		for id, a := range at {
+			if !m.HeadOnly || heads[id] {
+				u.machines[id] = a
+			}
+		}
+		uses = append(uses, u)
+	}
+	s.exports.mu.Lock()
+	defer s.exports.mu.Unlock()
+	if len(uses) == 0 {
+		delete(s.exports.uses, c.ID)
+		return nil
+	}
+	s.exports.uses[c.ID] = uses
+	return nil
+}
+
+// set has the server serve what is noted.
+func (x *exports) set(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []export.Use
+	for _, uses := range x.uses {
+		for _, u := range uses {
+			one := export.Use{Name: u.name, Path: u.path, ReadOnly: u.readOnly}
+			for _, a := range u.machines {
+				one.Machines = append(one.Machines, a)
+			}
+			all = append(all, one)
+		}
+	}
+	return x.server.Set(ctx, export.Of(all))
+}
+
+// left closes to a machine what its cluster uses: another may have it next.
+func (s *Server) left(ctx context.Context, id muster.MachineID) {
+	x := s.exports
+	if x == nil {
+		return
+	}
+	had := false
+	x.mu.Lock()
+	for _, uses := range x.uses {
+		for _, u := range uses {
+			_, one := u.machines[id]
+			had = had || one
+			delete(u.machines, id)
+		}
+	}
+	x.mu.Unlock()
+	if had {
+		if err := x.set(ctx); err != nil {
+			s.log.Error("a machine can still mount the volumes of the cluster that it left", "machine", id, "error", err)
+		}
+	}
+}
+
+// over lets go of a cluster's volumes, which may be erased then.
+func (s *Server) over(ctx context.Context, id muster.ClusterID) error {
+	x := s.exports
+	if x == nil {
+		return nil
+	}
+	select {
+	case <-x.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	x.mu.Lock()
+	_, had := x.uses[id]
+	delete(x.uses, id)
+	x.mu.Unlock()
+	if !had {
+		return nil
+	}
+	return x.set(ctx)
+}
