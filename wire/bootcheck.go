@@ -117,10 +117,11 @@ func (o *BootOrder) Check() error {
 func (o *BootOrder) check(p *problems) {
 	p.want(o.GiveUpMS >= 0 && o.GiveUpMS <= 24*3600_000, "order.give_up_ms", "is %d: 0 to a day", o.GiveUpMS)
 	p.want(o.Attempt >= 0, "order.attempt", "is less than 0")
-	checkLinks(o.Links, p)
 	checkDisks("order.scratch", o.Scratch, p)
 	switch o.Kind {
-	case BootDiscover, BootTest, BootOff:
+	case BootDiscover, BootOff:
+	case BootTest:
+		checkTested(o.Links, p)
 	case BootClean:
 		p.want(o.Clean != nil, "order.clean", "is missing")
 		if o.Clean != nil {
@@ -137,6 +138,7 @@ func (o *BootOrder) checkImage(p *problems) {
 	p.want(o.Attempt > 0, "order.attempt", "is missing")
 	p.want(validHostname(o.Hostname), "order.hostname", "is %q, which is no name of a host", cut(o.Hostname))
 	p.want(o.Seed != nil, "order.seed", "is missing")
+	checkLinks(o.Links, p)
 	if o.Image == nil {
 		p.want(false, "order.image", "is missing")
 	} else {
@@ -169,6 +171,17 @@ func checkLinks(links []BootLink, p *problems) {
 		p.want(l.MTU == 0 || l.MTU >= 576 && l.MTU <= 65535, at+".mtu", "is %d", l.MTU)
 		p.want(!l.Gateway.IsValid() || l.Address.IsValid() && l.Gateway.Is4() == l.Address.Addr().Is4(), at+".gateway", "does not go with the address")
 		p.want(!l.Default || l.Gateway.IsValid(), at+".default", "needs a gateway")
+	}
+}
+
+// checkTested checks links that are looked at only: nothing is named or set.
+func checkTested(links []BootLink, p *problems) {
+	p.want(len(links) <= maxBootMACs, "order.links", "are more than %d", maxBootMACs)
+	for i, l := range links {
+		at := fmt.Sprintf("order.links[%d]", i)
+		p.want(ValidMAC(l.MAC), at+".mac", "is no MAC address in lower case with colons")
+		p.want(l.Speed >= 0, at+".speed", "is less than 0")
+		p.text(at+".name", l.Name, 64)
 	}
 }
 

@@ -45,8 +45,8 @@ func host() map[string]string {
 		"sys/devices/system/node/node1/meminfo":          "Node 1 MemTotal:       8000 kB\n",
 		"sys/class/dmi/id/product_serial":                "None\n",
 		"sys/class/dmi/id/board_serial":                  "XY123\n",
-		"sys/bus/pci/devices/0000:00:01.0/modalias":      "pci:v00008086\n",
-		"sys/bus/pci/devices/0000:00:02.0/modalias":      "pci:v00008086\n",
+		"sys/bus/pci/devices/0000:00:01.0/modalias":      "pci:v00008086d0000bc02sc00i00\n",
+		"sys/bus/pci/devices/0000:00:02.0/modalias":      "pci:v00008086d0000bc02sc00i00\n",
 		"sys/class/net/lo/type":                          "772\n",
 		"sys/class/net/msg0/type":                        "1\n",
 		"sys/class/net/msg0/address":                     "02:00:00:00:00:01\n",
@@ -80,7 +80,7 @@ func TestWholeMachine(t *testing.T) {
 	f := s.Read("msg0", "eno1")
 	want := muster.Facts{
 		Architecture: f.Architecture, Processor: "Test CPU 9000", CPULevel: 3, Sockets: 2, Cores: 4, Threads: 8,
-		Memory: 16000 << 10, Serial: "XY123", Modalias: []string{"pci:v00008086"}, Disk: f.Disk,
+		Memory: 16000 << 10, Serial: "XY123", Modalias: []string{"pci:v00008086d0000bc02sc00i00"}, Disk: f.Disk,
 		NUMA: []muster.NUMA{{ID: 0, CPUs: []int{0, 1, 4, 5}, Memory: 8000 << 10}, {ID: 1, CPUs: []int{2, 3, 6, 7}, Memory: 8000 << 10}},
 		NICs: []muster.NIC{
 			{Name: "eno1", MAC: "02:00:00:00:00:02", Kind: "ethernet", Use: "management"},

@@ -276,7 +276,7 @@ func (b *Boots) state(m *machine) State {
 		s.Place, _ = b.rack(m.reg.Rack).Place(string(r.Machine), b.c.Clock.Now())
 	}
 	if m.heard != nil {
-		s.Stages, s.Doing = m.heard.Stages, m.heard.State
+		s.Stages, s.Doing = m.heard.Stages, cmp.Or(m.heard.Progress, m.heard.State)
 	}
 	return s
 }
