@@ -517,7 +517,7 @@ func TestMoved(t *testing.T) {
 	if s.child != nil {
 		t.Fatal("found what has ended")
 	}
-	for _, x := range []Export{e, other} { // in the other order: other loop devices
+	for _, x := range []Export{other, e} { // in the other order: other loop devices
 		if _, err := s.volumes.Create(t.Context(), x.volume()); err != nil {
 			t.Fatal(err)
 		}
