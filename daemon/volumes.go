@@ -34,11 +34,7 @@ func (s *Server) openVolumes(ctx context.Context) {
 	s.volumes = &volumes{host: host, db: s.db, Keeper: volume.New(volume.Config{
 		Records: volumeRecords{s.db}, Clock: s.cfg.Clock, Log: s.log,
 		Drivers: map[muster.VolumeDriver]volume.Driver{
-<<<<<<< HEAD
 			muster.DriverHostDir: host, muster.DriverServed: served, muster.DriverNFS: volume.NFS{},
-=======
-			muster.DriverHostDir: host, muster.DriverServed: volume.NewServed(s.state.path("volumes")), muster.DriverNFS: volume.NFS{},
->>>>>>> main
 		},
 		Elsewhere: s.elsewhere, Export: s.exported,
 	})}

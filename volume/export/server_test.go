@@ -517,7 +517,7 @@ func TestMoved(t *testing.T) {
 	if s.child != nil {
 		t.Fatal("found what has ended")
 	}
-	for _, x := range []Export{e, other} { // in the other order: other loop devices
+	for _, x := range []Export{other, e} { // in the other order: other loop devices
 		if _, err := s.volumes.Create(t.Context(), x.volume()); err != nil {
 			t.Fatal(err)
 		}
@@ -527,6 +527,41 @@ func TestMoved(t *testing.T) {
 	}
 	if text, err := s.dial(t, alice).read(file); err != nil || text != "kept" {
 		t.Fatal(text, err)
+	}
+}
+
+// TestReused: a volume on the device that another one had is itself, and the handles of
+// the other lead nowhere.
+func TestReused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	keep := s.volume(t, "kept", alice)
+	var old [][]byte
+	for i := range 6 {
+		e := s.volume(t, fmt.Sprint("volume ", i), alice)
+		if err := s.Set(t.Context(), []Export{keep, e}); err != nil {
+			t.Fatal(err)
+		}
+		c := s.dial(t, alice)
+		file, err := c.walk(e.Name, "secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := c.read(file); err != nil || text != fmt.Sprint("volume ", i) {
+			t.Errorf("volume %d holds %q, %v", i, text, err)
+		}
+		for _, h := range old {
+			if text, err := c.read(h); err == nil {
+				t.Errorf("a handle of a volume that is gone reads %q", text)
+			}
+		}
+		old = append(old, file)
+		if text, err := c.walk(keep.Name, "secret"); err != nil {
+			t.Error(text, err)
+		}
+		if err := errors.Join(s.Set(t.Context(), []Export{keep}), s.volumes.Erase(t.Context(), e.volume())); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
