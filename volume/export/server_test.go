@@ -44,17 +44,11 @@ func newSite(t *testing.T) *site {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skip("this host has no loop devices")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).AddrPort().Port()
-	_ = l.Close()
 	dir, err := os.MkdirTemp("", "muster-export-") // a test's own has names that no path may
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{cfg: Config{Dir: filepath.Join(dir, "export"), Address: netip.MustParseAddr("127.0.0.1"), Port: port}, volumes: volume.NewServed(filepath.Join(dir, "volumes"))}
+	s := &site{cfg: Config{Dir: filepath.Join(dir, "export"), Address: netip.MustParseAddr("127.0.0.1"), Port: freePort(t)}, volumes: volume.NewServed(filepath.Join(dir, "volumes"))}
 	s.open(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -66,6 +60,16 @@ func newSite(t *testing.T) *site {
 		}
 	})
 	return s
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).AddrPort().Port()
 }
 
 func (s *site) open(t *testing.T) {
@@ -512,7 +516,7 @@ func TestMoved(t *testing.T) {
 	if err := s.volumes.Unmount(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.cfg.Port++
+	s.cfg.Port = freePort(t)
 	s.open(t)
 	if s.child != nil {
 		t.Fatal("found what has ended")
@@ -525,8 +529,10 @@ func TestMoved(t *testing.T) {
 	if err := s.Set(t.Context(), []Export{e}); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := s.dial(t, alice).read(file); err != nil || text != "kept" {
-		t.Fatal(text, err)
+	c := s.dial(t, alice)
+	if text, err := c.read(file); err != nil || text != "kept" {
+		now, _ := c.walk(e.Name, "secret")
+		t.Fatalf("%q, %v: the handle was %x and is %x", text, err, file, now)
 	}
 }
 
