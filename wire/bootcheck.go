@@ -208,6 +208,11 @@ func (f *BootFiles) check(p *problems) {
 	}
 	p.want(f.Memory >= 0 && f.Memory < 1<<50, "order.image.memory", "is %d", f.Memory)
 	p.want(f.Key != "" && len(f.Key) <= 1024 && !strings.ContainsAny(f.Key, " \r\n\x00"), "order.image.key", "is missing, or none")
+	if f.Plain != "" {
+		u, err := url.Parse(f.Plain)
+		p.want(err == nil && u.Scheme == "http" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && len(f.Plain) < 1024,
+			"order.image.plain", "is not of the form http://ADDRESS:PORT/PATH")
+	}
 	p.want(len(f.Servers) <= 64, "order.image.servers", "are more than 64")
 	for i, s := range f.Servers {
 		u, err := url.Parse(s)

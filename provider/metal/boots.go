@@ -57,6 +57,8 @@ type Config struct {
 // Files are what a machine loads.
 type Files struct {
 	Kernel, Initramfs []string
+	// Root is the root file system of the image; "": it comes over TLS alone.
+	Root string
 	// Server is Muster's own URL as machines reach it, and CA the SHA-256 of its
 	// authority's certificate, in hexadecimal.
 	Server, CA string

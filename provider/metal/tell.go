@@ -44,6 +44,9 @@ func (p *Provider) tell(ctx context.Context, st State, payload []byte) (*wire.Bo
 			Root: wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize, Pieces: list},
 		},
 	}
+	if p.o.Plain != "" {
+		o.Image.Plain = p.o.Plain + "/boot/" + st.Number + "/root"
+	}
 	if !st.Address.IsValid() {
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
 	}
