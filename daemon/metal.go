@@ -91,10 +91,8 @@ func (s *Server) openMetal(ctx context.Context) error {
 		}
 		return m.provider.NICs(id)
 	}})
-	// Racks' turns are the provider's: here nobody waits.
-	free := power.Limits{PerSecond: 1 << 20, Window: time.Second, InWindow: 1 << 20}
 	m.power = power.NewControl(power.Config{
-		Drivers: drivers.All(), Log: s.log, Limits: func(string) power.Limits { return free },
+		Drivers: drivers.All(), Log: s.log,
 		Parts: power.Parts{
 			Clock: s.cfg.Clock, Agent: s.agents, Port: m.wiring, Ear: metalEar{s, m},
 			Human: &control.Hands{Store: s.db, Clock: s.cfg.Clock, Heard: metalEar{s, m}.Heard},

@@ -21,7 +21,7 @@ type Config struct {
 	// On has a machine boot from the network, from the beginning, and returns when it
 	// is on as far as that can be known. Its context ends when the boot is not wanted
 	// any more.
-	On func(ctx context.Context, id muster.MachineID, who string) error
+	On func(ctx context.Context, id muster.MachineID) error
 	// Tell makes what the first program of a machine is told of the payload of its order.
 	// It is asked when that program is believed, and again when an answer was lost.
 	Tell func(ctx context.Context, s State, payload []byte) (*wire.BootOrder, error)
@@ -197,16 +197,16 @@ func (b *Boots) Register(list []muster.Registration) error {
 func (b *Boots) resume(m *machine, anew bool) {
 	switch r := b.rack(m.reg.Rack); m.rec.Step {
 	case StepQueued:
-		r.Ask(string(m.reg.ID))
+		r.Ask(string(m.reg.ID), m.rec.For)
 	case StepStarting:
 		if anew { // whether it was switched on is not known: it is started from the beginning
 			m.rec.Step = StepQueued
-			r.Ask(string(m.reg.ID))
+			r.Ask(string(m.reg.ID), m.rec.For)
 			return
 		}
-		r.Booting(string(m.reg.ID), m.rec.Changed)
+		r.Booting(string(m.reg.ID), m.rec.For, m.rec.Changed)
 	case StepBooting: // it has its patience to speak
-		r.Booting(string(m.reg.ID), m.rec.Changed)
+		r.Booting(string(m.reg.ID), m.rec.For, m.rec.Changed)
 	}
 }
 

@@ -49,7 +49,7 @@ func openInn(dir string) (*inn, error) {
 			return &wire.BootOrder{Kind: st.Kind, Attempt: st.Attempt, Hostname: "n", Seed: &wire.Seed{Token: "t"}}, nil
 		},
 		Dir: dir, Leased: address, Clock: s.clock, Guests: true,
-		On: func(context.Context, muster.MachineID, string) error { return nil },
+		On: func(context.Context, muster.MachineID) error { return nil },
 		Files: func(id muster.MachineID, k wire.BootKind) (metal.Files, error) {
 			return metal.Files{Kernel: []string{"/" + string(k) + string(id)}, Initramfs: []string{"/i"}, Server: "https://10.0.0.1:7700", CA: strings.Repeat("ab", 32)}, nil
 		},
