@@ -312,8 +312,7 @@ func (b *Boots) imageOf(id muster.MachineID) muster.ImageID {
 	return ""
 }
 
-// fetching is the image that a boot may fetch now: its order was given to a program. It
-// notes that this program is alive.
+// fetching is the image that a boot may fetch now: its order was given to a program.
 func (b *Boots) fetching(number string) (muster.ImageID, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -321,8 +320,17 @@ func (b *Boots) fetching(number string) (muster.ImageID, bool) {
 	if m == nil || m.rec == nil || m.rec.Number != number || m.rec.Step != StepRunning || m.rec.Image == "" {
 		return "", false
 	}
-	m.heardAt = b.c.Clock.Now()
 	return m.rec.Image, true
+}
+
+// fetched notes that the program which has a boot's order is alive. Who asks must have
+// shown the key of that order: a number alone is known to everybody on the wire.
+func (b *Boots) fetched(number string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.machines[b.numbers[number]]; m != nil && m.rec != nil && m.rec.Number == number {
+		m.heardAt = b.c.Clock.Now()
+	}
 }
 
 // heardAt is when a machine's first program was heard last; zero: never.

@@ -290,6 +290,9 @@ func (b *Boots) step(ctx context.Context, m *machine, change func(*record) bool)
 	if next.Step != was {
 		next.Changed = b.c.Clock.Now().UTC()
 	}
+	if next.Kind == wire.BootImage && (next.Step.over() || next.Step == StepAgain) {
+		next.Payload = nil // nobody is told of it any more: the seed need not lie about
+	}
 	b.mu.Unlock()
 	if err := b.files.save(&next); err != nil {
 		b.c.Log.Error("a boot waits", "machine", next.Machine, "error", err)
