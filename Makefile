@@ -52,6 +52,11 @@ test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some m
 	$(SUDO) go test -count=1 -timeout 20m ./netswitch/... ./lab/...
 	@$(SUDO) scripts/test-lab
 
+.PHONY: test-lab-faults
+test-lab-faults: build ## Break the machines of a lab in every way and see what becomes of it, about half an hour
+	@scripts/setup lab
+	@$(SUDO) scripts/test-lab faults
+
 .PHONY: bench
 bench: build ## Measure what docs/performance.md publishes
 	@scripts/setup test

@@ -24,6 +24,7 @@ func (s *Server) followChanges(ctx context.Context, feed *store.Feed) error {
 			if feed.Lost() {
 				s.configs.dropAll()
 				s.configsChanged(ctx, "")
+				s.leftUnheard(ctx)
 			}
 			s.changed(ctx, a)
 		}

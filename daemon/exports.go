@@ -3,7 +3,9 @@ package daemon
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/muster-hpc/muster"
@@ -17,11 +19,20 @@ import (
 // exports serves volumes to machines that have kernels of their own: each cluster's to
 // its machines' addresses, and to nobody else.
 type exports struct {
-	server *export.Server
-	ready  chan struct{} // closed once what living clusters use is known
+	server exportServer
+	// address is that of a machine on the management network; false: it has none now.
+	address func(muster.MachineID) (netip.Addr, bool)
+	ready   chan struct{} // closed once what living clusters use is known
 
 	mu   sync.Mutex
 	uses map[muster.ClusterID][]clusterUse
+}
+
+// exportServer is what serves them: *export.Server.
+type exportServer interface {
+	Set(ctx context.Context, set []export.Export) error
+	Mount(name, target string, readOnly bool) wire.Mount
+	Run(ctx context.Context) error
 }
 
 // clusterUse is a directory that machines of a cluster mount.
@@ -44,7 +55,21 @@ func (s *Server) openExports() {
 		return
 	}
 	s.closes(func() error { server.Close(); return nil })
-	s.exports = &exports{server: server, ready: make(chan struct{}), uses: map[muster.ClusterID][]clusterUse{}}
+	s.exports = newExports(server, s.metal.management)
+}
+
+func newExports(server exportServer, address func(muster.MachineID) (netip.Addr, bool)) *exports {
+	return &exports{server: server, address: address, ready: make(chan struct{}), uses: map[muster.ClusterID][]clusterUse{}}
+}
+
+// management is the address that a machine has on the management network.
+func (m *metalParts) management(id muster.MachineID) (netip.Addr, bool) {
+	for _, nic := range m.provider.NICs(id) {
+		if a, ok := m.leased(nic.MAC); ok && nic.Use == muster.UseManagement {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
 }
 
 // elsewhere tells whether the machines of a cluster have kernels of their own.
@@ -86,7 +111,7 @@ func (s *Server) serveExports(ctx context.Context) error {
 		return err
 	})
 	for _, c := range list {
-		if !c.Phase.HoldsMachines() || c.Phase == muster.ClusterDeleting {
+		if !c.Phase.HoldsMachines() { // one that is deleted still shuts down
 			continue
 		}
 		mounts, failed := s.volumes.Keeper.Ensure(ctx, c)
@@ -118,28 +143,41 @@ func (s *Server) export(ctx context.Context, c muster.Cluster, mounts []volume.M
 	return s.exports.set(ctx)
 }
 
-// note remembers which machines of a cluster mount what.
-func (s *Server) note(ctx context.Context, c muster.Cluster, mounts []volume.Mount) error {
-	var uses []clusterUse
-	at := map[muster.MachineID]netip.Addr{}
-	heads := map[muster.MachineID]bool{}
-	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
-		nodes, err := tx.Nodes(c.ID)
+// tenants are the machines that a cluster has, and which of them are its head's.
+func (s *Server) tenants(ctx context.Context, id muster.ClusterID) (heads map[muster.MachineID]bool, err error) {
+	heads = map[muster.MachineID]bool{}
+	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		nodes, err := tx.Nodes(id)
 		if err != nil {
 			return err
 		}
-		for _, n := range nodes {
-			for _, nic := range s.metal.provider.NICs(n.Machine) {
-				if a, ok := s.metal.leased(nic.MAC); ok && nic.Use == muster.UseManagement {
-					at[n.Machine], heads[n.Machine] = a, n.Head
-				}
+		list, err := tx.Machines(store.MachineFilter{Cluster: id})
+		for _, m := range list {
+			if m.Phase.Held() {
+				heads[m.ID] = slices.ContainsFunc(nodes, func(n muster.Node) bool { return n.Machine == m.ID && n.Head })
 			}
 		}
-		return nil
+		return err
 	})
+	return heads, err
+}
+
+// note remembers which machines of a cluster mount what. Nobody is noted meanwhile to have
+// left: what was read before and written after would open a door again.
+func (s *Server) note(ctx context.Context, c muster.Cluster, mounts []volume.Mount) error {
+	s.exports.mu.Lock()
+	defer s.exports.mu.Unlock()
+	heads, err := s.tenants(ctx, c.ID)
 	if err != nil {
 		return err
 	}
+	at := map[muster.MachineID]netip.Addr{}
+	for id := range heads {
+		if a, ok := s.exports.address(id); ok {
+			at[id] = a
+		}
+	}
+	var uses []clusterUse
 	for _, m := range mounts {
 		if m.Export == nil || m.NFS == nil {
 			continue
@@ -152,8 +190,6 @@ func (s *Server) note(ctx context.Context, c muster.Cluster, mounts []volume.Mou
 		}
 		uses = append(uses, u)
 	}
-	s.exports.mu.Lock()
-	defer s.exports.mu.Unlock()
 	if len(uses) == 0 {
 		delete(s.exports.uses, c.ID)
 		return nil
@@ -199,6 +235,32 @@ func (s *Server) left(ctx context.Context, id muster.MachineID) {
 		if err := x.set(ctx); err != nil {
 			s.log.Error("a machine can still mount the volumes of the cluster that it left", "machine", id, "error", err)
 		}
+	}
+}
+
+// leftUnheard closes to every machine what it uses of a cluster that it has left, where
+// nobody knows which these are: lines of the audit were lost.
+func (s *Server) leftUnheard(ctx context.Context) {
+	x := s.exports
+	if x == nil {
+		return
+	}
+	err := func() error {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for id, uses := range x.uses {
+			heads, err := s.tenants(ctx, id)
+			if err != nil {
+				return err
+			}
+			for _, u := range uses {
+				maps.DeleteFunc(u.machines, func(m muster.MachineID, _ netip.Addr) bool { _, still := heads[m]; return !still })
+			}
+		}
+		return nil
+	}()
+	if err = errors.Join(err, x.set(ctx)); err != nil && ctx.Err() == nil {
+		s.log.Error("machines can still mount the volumes of clusters that they left", "error", err)
 	}
 }
 

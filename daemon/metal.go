@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"slices"
@@ -19,13 +18,13 @@ import (
 	"github.com/muster-hpc/muster/netboot"
 	"github.com/muster-hpc/muster/netboot/dhcp"
 	"github.com/muster-hpc/muster/netboot/rack"
+	"github.com/muster-hpc/muster/netboot/web"
 	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/power/drivers"
 	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/provider/metal/wiring"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/wire"
 )
 
 // Metal says how bare machines are reached. An empty Interface: there are none.
@@ -94,10 +93,8 @@ func (s *Server) openMetal(ctx context.Context) error {
 		}
 		return m.provider.NICs(id)
 	}})
-	// Racks' turns are the provider's: here nobody waits.
-	free := power.Limits{PerSecond: 1 << 20, Window: time.Second, InWindow: 1 << 20}
 	m.power = power.NewControl(power.Config{
-		Drivers: drivers.All(), Log: s.log, Limits: func(string) power.Limits { return free },
+		Drivers: drivers.All(), Log: s.log,
 		Parts: power.Parts{
 			Clock: s.cfg.Clock, Agent: s.agents, Port: m.wiring, Ear: metalEar{s, m},
 			Human: &control.Hands{Store: s.db, Clock: s.cfg.Clock, Heard: metalEar{s, m}.Heard},
@@ -110,10 +107,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 		URL:    "https://" + netip.AddrPortFrom(prefix.Addr(), BootPort).String(),
 		Leased: m.leased, Least: c.Least, Guests: !c.Ignore, Clock: s.cfg.Clock, Log: s.log,
 		Alive: func(id muster.MachineID) time.Time { at, _ := s.agents.Heard(ctx, id); return at },
-		Told: func(id muster.MachineID, f muster.Facts, trust muster.Trust) {
-			at := s.cfg.Clock.Now()
-			m.say(func(ctx context.Context) error { return s.control.Told(ctx, id, f, trust, at) }, s)
-		},
+		Told:  func(id muster.MachineID, f muster.Facts, trust muster.Trust) { s.told(m, id, f, trust) },
 		Found: func(ctx context.Context, g muster.Guest) error { return s.control.Found(ctx, g) },
 		Story: func(mac string) []netboot.Event { return m.story(mac).Events },
 	}
@@ -170,6 +164,25 @@ func (m *metalParts) say(f func(context.Context) error, s *Server) {
 	}
 }
 
+// told has what a believed machine says of its hardware written down: what it lost since
+// is a finding.
+func (s *Server) told(m *metalParts, id muster.MachineID, f muster.Facts, trust muster.Trust) {
+	at := s.cfg.Clock.Now()
+	m.say(func(ctx context.Context) error { return s.control.Told(ctx, id, f, trust, at) }, s)
+}
+
+// hear writes down what machines said, until ctx ends.
+func (m *metalParts) hear(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case f := <-m.words:
+			f(ctx)
+		}
+	}
+}
+
 // serveMetal runs what serves bare machines.
 func (s *Server) serveMetal(ctx context.Context, g *errgroup.Group) error {
 	m := s.metal
@@ -180,26 +193,9 @@ func (s *Server) serveMetal(ctx context.Context, g *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
-	mux.Handle(wire.BootPath, m.desk.Handler())
-	mux.Handle(wire.BootFilePath, m.provider.Files())
-	// No deadline for what is sent: an image takes long on a slow network. Who takes
-	// nothing holds one of so many places.
-	srv := &http.Server{
-		Handler: mux, TLSConfig: s.authority.NodeTLS(nil, []netip.Addr{m.address}), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: quiet(s.log),
-	}
-	serve(ctx, g, srv, func() error { return srv.ServeTLS(ln, "", "") })
-	g.Go(func() error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case f := <-m.words:
-				f(ctx)
-			}
-		}
-	})
+	srv := s.bootServer(m)
+	serve(ctx, g, srv, func() error { return srv.ServeTLS(web.Limit(ln, bootLimits()), "", "") })
+	g.Go(func() error { m.hear(ctx); return nil })
 	service := m.service.Load()
 	g.Go(func() error {
 		return service.Run(ctx, func() {

@@ -86,7 +86,7 @@ func (s *site) storm(n int, in io.Writer, out <-chan string) storm {
 	}
 	w := storm{failed: map[int]int{}, queued: map[int][]int{}}
 	for i := range n {
-		r.Ask(strconv.Itoa(i))
+		r.Ask(strconv.Itoa(i), "site")
 	}
 	good := 0
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -63,10 +63,8 @@ type Address struct {
 // Target is a machine to switch.
 type Target struct {
 	Machine muster.MachineID
+	// Rack is told to programs of the site.
 	Rack    string
-	// For is who wants it: power-ons of a rack are given out to these in
-	// turn, so that a large cluster does not make a small one wait.
-	For     string
 	Address Address
 }
 

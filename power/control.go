@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -14,9 +13,7 @@ import (
 type Config struct {
 	Drivers Drivers
 	Parts   Parts
-	// Limits of a rack; nil: DefaultLimits for each.
-	Limits func(rack string) Limits
-	Times  Times
+	Times   Times
 	// AtOnce is how many controllers are spoken to at the same time; 0: 64.
 	AtOnce int
 	Log    *slog.Logger // nil: nothing is logged
@@ -29,16 +26,10 @@ type Control struct {
 	lanes lanes
 	slots chan struct{}
 	turns turns
-
-	mu    sync.Mutex
-	gates map[string]*gate
 }
 
 // NewControl makes one. Close ends its sessions.
 func NewControl(cfg Config) *Control {
-	if cfg.Limits == nil {
-		cfg.Limits = func(string) Limits { return DefaultLimits() }
-	}
 	if cfg.AtOnce == 0 {
 		cfg.AtOnce = 64
 	}
@@ -51,7 +42,6 @@ func NewControl(cfg Config) *Control {
 		lanes: lanes{all: map[string]*lane{}, done: make(chan struct{})},
 		slots: make(chan struct{}, cfg.AtOnce),
 		turns: turns{busy: map[muster.MachineID]*turn{}},
-		gates: map[string]*gate{},
 	}
 }
 
@@ -80,20 +70,6 @@ func (c *Control) Abilities(t Target) (Abilities, error) {
 		return Abilities{}, err
 	}
 	return d.Abilities(), nil
-}
-
-// Queue lists the machines of a rack that wait to be switched on.
-func (c *Control) Queue(rack string) []Waiting { return c.gate(rack).queue() }
-
-func (c *Control) gate(rack string) *gate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g := c.gates[rack]
-	if g == nil {
-		g = newGate(c.clock, c.cfg.Limits(rack))
-		c.gates[rack] = g
-	}
-	return g
 }
 
 // do gives a command, and again as retryRules has it.

@@ -108,11 +108,11 @@ func (d *fakeDriver) State(ctx context.Context) (got Reading, err error) {
 }
 
 func target(m, host string) Target {
-	return Target{Machine: muster.MachineID(m), Rack: "r", For: "c", Address: Address{Kind: KindScript, Program: "/x", Host: host}}
+	return Target{Machine: muster.MachineID(m), Address: Address{Kind: KindScript, Program: "/x", Host: host}}
 }
 
 func (r *rack) control(parts Parts) *Control {
-	return NewControl(Config{Drivers: r.drivers(), Parts: parts, Limits: func(string) Limits { return Limits{} }})
+	return NewControl(Config{Drivers: r.drivers(), Parts: parts})
 }
 
 // TestOneCommandAtATime: however many ask, a controller hears one at a time;

@@ -3,7 +3,7 @@
 //
 // A Driver speaks one of these languages to one machine. Control uses the
 // drivers: one command at a time to a controller, with deadlines and retries,
-// never more machines of a rack on at once than its supply bears, and with
-// every change confirmed by reading it back. A Result says what was done and
-// how it was checked, which is what a fence is made of.
+// and with every change confirmed by reading it back. A Result says what was
+// done and how it was checked, which is what a fence is made of. Whose turn it
+// is in a rack is decided before (netboot/rack).
 package power

@@ -13,9 +13,6 @@ type Result struct {
 	Proof   Proof
 	At      time.Time
 	Took    time.Duration
-	// Queued is how much of Took the machine waited for its turn among those
-	// of its rack.
-	Queued time.Duration
 	// Steps are the evidence, in order, as a fence's or a cleaning's record
 	// keeps it.
 	Steps []muster.CleanStep

@@ -7,8 +7,9 @@ import (
 )
 
 // Boot has a machine boot from the network, from the beginning: one that is on
-// is switched off first and confirmed off. It waits for the machine's turn in
-// its rack. The Result is also given with an error: what was done until then.
+// is switched off first and confirmed off. How many machines of a rack are switched on
+// at once is for the caller to say. The Result is also given with an error: what was
+// done until then.
 //
 // A newer order for the same machine ends this one with ECONFLICT.
 func (c *Control) Boot(ctx context.Context, t Target) (Result, error) {
@@ -59,12 +60,6 @@ func (c *Control) boot(ctx context.Context, t Target, able Abilities, r *Result)
 				return err
 			}
 		}
-	}
-	queued := c.clock.Now()
-	err := c.gate(t.Rack).enter(ctx, t.Machine, t.For)
-	r.Queued = c.clock.Now().Sub(queued)
-	if err != nil {
-		return err
 	}
 	if h := c.cfg.Parts.Human; h != nil {
 		// Before it is on: what was said of it must not outlive that.

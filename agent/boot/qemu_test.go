@@ -61,8 +61,13 @@ type site struct {
 	order *wire.BootOrder
 	heard []*wire.BootHello
 	trust []muster.Trust
-	url   string
-	ca    string
+	// hold is what a machine is told that was started again; orders is how often an order
+	// was given out, and again are the hellos of machines that were started again.
+	hold   *wire.BootWait
+	orders int
+	again  []*wire.BootHello
+	url    string
+	ca     string
 	// file serves the image instead of the plain way; nil: the plain way.
 	file http.HandlerFunc
 	gets []string
@@ -75,6 +80,14 @@ func (s *site) Boot(_ context.Context, n string) (bootdesk.Boot, error) {
 		return bootdesk.Boot{}, muster.Errorf(muster.ENotFound, "none")
 	}
 	return s.boot, nil
+}
+
+// Again keeps the order from the new program for as long as the test says.
+func (s *site) Again(_ context.Context, _ string, h *wire.BootHello) (*wire.BootWait, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again = append(s.again, h)
+	return s.hold, nil
 }
 
 func (s *site) Bind(_ context.Context, _ string, key []byte, _ muster.Trust) ([]byte, error) {
@@ -94,6 +107,7 @@ func (s *site) Again(context.Context, string, *wire.BootHello) (*wire.BootWait, 
 func (s *site) Order(context.Context, string) (*wire.BootOrder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.orders++
 	return s.order, nil
 }
 
@@ -342,6 +356,7 @@ func TestMachine(t *testing.T) {
 			t.Errorf("the server heard %+v", failure)
 		}
 	})
+	t.Run("started again", func(t *testing.T) { l.startedAgain(t) })
 	t.Run("cleans", func(t *testing.T) { l.cleans(t) })
 	t.Run("scratch", func(t *testing.T) { l.scratch(t) })
 	t.Run("tests", func(t *testing.T) { l.tests(t) })

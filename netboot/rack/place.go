@@ -12,17 +12,17 @@ type Place struct {
 	// Ahead is how many are before it.
 	Ahead int
 	// ETA is when it is likely to be let go, if those that boot take as long as
-	// others did lately.
+	// others did lately, and no other owner comes.
 	ETA time.Time
 }
 
 // Place tells where a machine stands; false if it does not wait.
 func (r *Rack) Place(machine string, now time.Time) (Place, bool) {
-	number, ok := r.waiting[machine]
+	s, ok := r.waiting[machine]
 	if !ok {
 		return Place{}, false
 	}
-	ahead := r.index(number) - r.head
+	ahead := r.ahead(s.line, s.line.index(s.number))
 	return Place{machine, ahead, r.forecast(ahead+1, now)[ahead]}, true
 }
 
@@ -30,8 +30,8 @@ func (r *Rack) Place(machine string, now time.Time) (Place, bool) {
 func (r *Rack) Queue(now time.Time) []Place {
 	etas := r.forecast(r.Waiting(), now)
 	out := make([]Place, len(etas))
-	for i, w := range r.queue[r.head:] {
-		out[i] = Place{w.machine, i, etas[i]}
+	for i, machine := range r.order() {
+		out[i] = Place{machine, i, etas[i]}
 	}
 	return out
 }
@@ -40,8 +40,8 @@ func (r *Rack) Queue(now time.Time) []Place {
 // takes the typical time. One that is late already could arrive at any moment.
 func (r *Rack) forecast(n int, now time.Time) []time.Time {
 	ends := make([]time.Time, 0, len(r.booting)+n) // arrivals, in their order
-	for _, since := range r.booting {
-		end := since.Add(r.typical)
+	for _, b := range r.booting {
+		end := b.since.Add(r.typical)
 		if end.Before(now) {
 			end = now
 		}

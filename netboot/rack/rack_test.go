@@ -58,6 +58,15 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 		r, now := newRack(t, l), start()
 		var starts []time.Time
 		asked, order := map[string]int{}, 0 // when each joined the queue last
+		owners := map[string]string{}
+		turns := map[string]map[string]int{} // of an owner that waits: how often others went since its own turn
+		join := func(m string) {
+			order++
+			asked[m] = order
+			if turns[owners[m]] == nil {
+				turns[owners[m]] = map[string]int{}
+			}
+		}
 		inside := map[string]time.Time{}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			m := fmt.Sprint("m", rapid.IntRange(0, 40).Draw(t, "machine"))
@@ -65,10 +74,11 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 			_, boots := inside[m]
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0, 1:
-				r.Ask(m)
+				owner := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner")
+				r.Ask(m, owner)
 				if !waits && !boots {
-					order++
-					asked[m] = order
+					owners[m] = owner
+					join(m)
 				}
 			case 2:
 				r.Hello(m, now)
@@ -77,8 +87,7 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 				r.Failed(m)
 				if boots {
 					delete(inside, m)
-					order++
-					asked[m] = order
+					join(m)
 				}
 			case 4:
 				r.Leave(m)
@@ -87,14 +96,23 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 			case 5:
 				now = now.Add(time.Duration(rapid.IntRange(0, 30000).Draw(t, "ms")) * time.Millisecond)
 			}
-			// Who waits is served in the order of its last asking.
+			// Who waits is served in the order of its last asking among those of its owner.
 			places := r.Queue(now)
-			for i := 1; i < len(places); i++ {
-				if asked[places[i-1].Machine] >= asked[places[i].Machine] {
-					t.Fatalf("%s stands before %s, which asked first", places[i-1].Machine, places[i].Machine)
+			before, waitFor := map[string]int{}, map[string]int{}
+			for i, p := range places {
+				owner := owners[p.Machine]
+				if before[owner] >= asked[p.Machine] {
+					t.Fatalf("%s of %s stands behind one that asked later: %v", p.Machine, owner, places)
 				}
-				if places[i].ETA.Before(places[i-1].ETA) || places[i].Ahead != i {
+				before[owner] = asked[p.Machine]
+				waitFor[owner]++
+				if p.Ahead != i || i > 0 && p.ETA.Before(places[i-1].ETA) {
 					t.Fatalf("places out of order: %v", places)
+				}
+			}
+			for owner := range turns {
+				if waitFor[owner] == 0 {
+					delete(turns, owner) // nobody waits: it has no turn to wait for
 				}
 			}
 			if p, ok := r.Place(m, now); ok && (p != places[p.Ahead]) {
@@ -113,6 +131,17 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 				}
 				inside[m] = now
 				starts = append(starts, now)
+				// While somebody of an owner waits, no other goes twice.
+				owner := owners[m]
+				delete(turns, owner)
+				if waitFor[owner]--; waitFor[owner] > 0 {
+					turns[owner] = map[string]int{}
+				}
+				for other, went := range turns {
+					if went[owner]++; other != owner && went[owner] > 1 {
+						t.Fatalf("%s went %d times while %s waited", owner, went[owner], other)
+					}
+				}
 			}
 			if len(inside) > l.Window || r.Inside() != len(inside) {
 				t.Fatalf("%d inside (rack says %d), window %d", len(inside), r.Inside(), l.Window)
@@ -150,7 +179,7 @@ func TestForecastComesTrue(t *testing.T) {
 		r := newRack(t, l)
 		n := rapid.IntRange(1, 60).Draw(t, "machines")
 		for i := range n {
-			r.Ask(fmt.Sprint(i))
+			r.Ask(fmt.Sprint(i), rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"))
 		}
 		told := r.Queue(start())
 		const step = 10 * time.Millisecond
@@ -186,7 +215,7 @@ func TestFailingMachinesDoNotPunishOthers(t *testing.T) {
 	r, now := newRack(t, l), start()
 	const n = 200
 	for i := range n {
-		r.Ask(fmt.Sprint(i))
+		r.Ask(fmt.Sprint(i), "a")
 	}
 	arrive, tries := map[string]time.Time{}, map[string]int{}
 	good := 0
@@ -230,10 +259,10 @@ func TestRestartCountsThoseThatBoot(t *testing.T) {
 	t.Parallel()
 	l := Limits{Rate: 100, Burst: 10, Window: 2, Typical: time.Minute, Patience: time.Hour}
 	r := newRack(t, l)
-	r.Booting("a", start().Add(-30*time.Second))
-	r.Booting("b", start().Add(-10*time.Second))
-	r.Ask("a") // boots already
-	r.Ask("c")
+	r.Booting("a", "x", start().Add(-30*time.Second))
+	r.Booting("b", "x", start().Add(-10*time.Second))
+	r.Ask("a", "x") // boots already
+	r.Ask("c", "x")
 	if begun, _ := r.Next(start()); begun != nil {
 		t.Fatalf("%v went though the window is full", begun)
 	}
@@ -244,6 +273,35 @@ func TestRestartCountsThoseThatBoot(t *testing.T) {
 	r.Hello("b", start().Add(time.Second))
 	if begun, _ := r.Next(start().Add(time.Second)); len(begun) != 1 || begun[0] != "c" {
 		t.Fatalf("started %v", begun)
+	}
+}
+
+// TestOwnersTakeTurns: a cluster of one does not wait behind one of fifty, and was told
+// so; who gives up takes nobody's place.
+func TestOwnersTakeTurns(t *testing.T) {
+	t.Parallel()
+	r, now := newRack(t, Limits{Rate: 1, Burst: 1, Window: 100, Typical: time.Minute, Patience: time.Hour}), start()
+	for i := range 50 {
+		r.Ask(fmt.Sprint("big-", i), "big")
+	}
+	r.Ask("small-0", "small")
+	r.Ask("small-1", "small")
+	p, ok := r.Place("small-1", now)
+	if want := now.Add(3 * time.Second); !ok || p.Ahead != 3 || !p.ETA.Equal(want) {
+		t.Errorf("the second of the small one stands at %+v, not behind three, at %v", p, want)
+	}
+	r.Leave("small-0")
+	var went []string
+	for len(went) < 5 {
+		begun, _ := r.Next(now)
+		went = append(went, begun...)
+		now = now.Add(time.Second)
+	}
+	if want := []string{"big-0", "small-1", "big-1", "big-2", "big-3"}; !slices.Equal(went, want) {
+		t.Errorf("%v went, want %v", went, want)
+	}
+	if p, ok := r.Place("big-49", now); !ok || p.Ahead != 45 || r.Waiting() != 46 {
+		t.Errorf("%+v, %d wait", p, r.Waiting())
 	}
 }
 
@@ -258,7 +316,7 @@ func BenchmarkStorm(b *testing.B) {
 		l := Limits{Rate: 1000, Burst: 100, Window: 1000, Typical: time.Second, Patience: time.Hour}
 		r, now := newRack(b, l), start()
 		for _, m := range names {
-			r.Ask(m)
+			r.Ask(m, m[len(m)-1:])
 		}
 		var inside []string
 		for r.Waiting() > 0 {

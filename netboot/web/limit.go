@@ -6,11 +6,31 @@ import (
 	"sync"
 )
 
-// limited closes connections that are too many, or from a network that was not
-// given, before anything is read from them.
+// Limits of a listener.
+type Limits struct {
+	// Connections at once, and PerSource of one address.
+	Connections, PerSource int
+	// Given tells whether an address may connect at all; nil: every one.
+	Given func(from netip.Addr) bool
+	// Refused is told of each connection that was closed. May be nil.
+	Refused func()
+}
+
+// Limit closes connections that are too many, or from an address that was not given,
+// before anything is read from them.
+func Limit(l net.Listener, limits Limits) net.Listener {
+	if limits.Given == nil {
+		limits.Given = func(netip.Addr) bool { return true }
+	}
+	if limits.Refused == nil {
+		limits.Refused = func() {}
+	}
+	return &limited{Listener: l, limits: limits, of: map[netip.Addr]int{}}
+}
+
 type limited struct {
 	net.Listener
-	server *Server
+	limits Limits
 	mu     sync.Mutex
 	of     map[netip.Addr]int
 	total  int
@@ -25,14 +45,14 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		remote, err := netip.ParseAddrPort(c.RemoteAddr().String())
 		from := remote.Addr().Unmap()
-		if err == nil && l.server.given(from) && l.enter(from) {
+		if err == nil && l.limits.Given(from) && l.enter(from) {
 			tcp, ok := c.(*net.TCPConn)
 			if ok {
 				return &counted{TCPConn: tcp, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
 			}
 			l.leave(from)
 		}
-		l.server.refused.Add(1)
+		l.limits.Refused()
 		c.Close()
 	}
 }
@@ -40,7 +60,7 @@ func (l *limited) Accept() (net.Conn, error) {
 func (l *limited) enter(a netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.total >= l.server.Connections || l.of[a] >= l.server.PerSource {
+	if l.total >= l.limits.Connections || l.of[a] >= l.limits.PerSource {
 		return false
 	}
 	l.total++

@@ -197,7 +197,7 @@ func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 
 // Serve answers on l until the context ends, and closes it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	l = &limited{Listener: l, server: s, of: map[netip.Addr]int{}}
+	l = Limit(l, Limits{Connections: s.Connections, PerSource: s.PerSource, Given: s.given, Refused: func() { s.refused.Add(1) }})
 	if s.TLS != nil {
 		l = tls.NewListener(l, s.TLS)
 	}

@@ -47,7 +47,7 @@ func listensRedfish(c *bmc.Config) { c.Redfish = "127.0.0.1:0" }
 func subject(b *bmc.BMC, chassis *bmc.Pretended, a power.Address) Subject {
 	return Subject{
 		Drivers: drivers.All(), Password: password,
-		Target:  power.Target{Machine: "m1", Rack: "r1", For: "c1", Address: a},
+		Target:  power.Target{Machine: "m1", Rack: "r1", Address: a},
 		Powered: func() bool { on, _ := chassis.Power(context.Background()); return on },
 		Starts: func() (network []bool) {
 			for _, n := range chassis.Starts() {

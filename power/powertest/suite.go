@@ -109,8 +109,7 @@ func (s Subject) control(t *testing.T) *power.Control {
 	if s.Times.Command != 0 {
 		times = s.Times
 	}
-	c := power.NewControl(power.Config{Drivers: s.Drivers, Parts: s.Parts, Times: times,
-		Limits: func(string) power.Limits { return power.Limits{} }})
+	c := power.NewControl(power.Config{Drivers: s.Drivers, Parts: s.Parts, Times: times})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -21,7 +21,7 @@ type Config struct {
 	// On has a machine boot from the network, from the beginning, and returns when it
 	// is on as far as that can be known. Its context ends when the boot is not wanted
 	// any more.
-	On func(ctx context.Context, id muster.MachineID, who string) error
+	On func(ctx context.Context, id muster.MachineID) error
 	// Tell makes what the first program of a machine is told of the payload of its order.
 	// It is asked when that program is believed, and again when an answer was lost.
 	Tell func(ctx context.Context, s State, payload []byte) (*wire.BootOrder, error)
@@ -199,16 +199,16 @@ func (b *Boots) Register(list []muster.Registration) error {
 func (b *Boots) resume(m *machine, anew bool) {
 	switch r := b.rack(m.reg.Rack); m.rec.Step {
 	case StepQueued:
-		r.Ask(string(m.reg.ID))
+		r.Ask(string(m.reg.ID), m.rec.For)
 	case StepStarting:
 		if anew { // whether it was switched on is not known: it is started from the beginning
 			m.rec.Step = StepQueued
-			r.Ask(string(m.reg.ID))
+			r.Ask(string(m.reg.ID), m.rec.For)
 			return
 		}
-		r.Booting(string(m.reg.ID), m.rec.Changed)
+		r.Booting(string(m.reg.ID), m.rec.For, m.rec.Changed)
 	case StepBooting: // it has its patience to speak
-		r.Booting(string(m.reg.ID), m.rec.Changed)
+		r.Booting(string(m.reg.ID), m.rec.For, m.rec.Changed)
 	}
 }
 
@@ -314,8 +314,7 @@ func (b *Boots) imageOf(id muster.MachineID) muster.ImageID {
 	return ""
 }
 
-// fetching is the image that a boot may fetch now: its order was given to a program. It
-// notes that this program is alive.
+// fetching is the image that a boot may fetch now: its order was given to a program.
 func (b *Boots) fetching(number string) (muster.ImageID, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -323,8 +322,17 @@ func (b *Boots) fetching(number string) (muster.ImageID, bool) {
 	if m == nil || m.rec == nil || m.rec.Number != number || m.rec.Step != StepRunning || m.rec.Image == "" {
 		return "", false
 	}
-	m.heardAt = b.c.Clock.Now()
 	return m.rec.Image, true
+}
+
+// fetched notes that the program which has a boot's order is alive. Who asks must have
+// shown the key of that order: a number alone is known to everybody on the wire.
+func (b *Boots) fetched(number string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.machines[b.numbers[number]]; m != nil && m.rec != nil && m.rec.Number == number {
+		m.heardAt = b.c.Clock.Now()
+	}
 }
 
 // heardAt is when a machine's first program was heard last; zero: never.

@@ -68,7 +68,7 @@ func (s *site) open(t *testing.T, machines []muster.Registration, limits rack.Li
 			}
 			return &wire.BootOrder{Kind: st.Kind, Machine: "told", Attempt: st.Attempt, GiveUpMS: 1000}, nil
 		}, Limits: func(string) rack.Limits { return limits },
-		On: func(ctx context.Context, id muster.MachineID, _ string) error {
+		On: func(ctx context.Context, id muster.MachineID) error {
 			s.mu.Lock()
 			s.on = append(s.on, id)
 			err, block := s.fail, s.block

@@ -119,7 +119,7 @@ func (p *Provider) off(ctx context.Context, u *unit) error {
 // powerOff takes a machine's power away and waits for that. Where nobody can, the machine
 // itself is told by its first program, and time tells.
 func (p *Provider) powerOff(ctx context.Context, u *unit) error {
-	t := p.target(u.registration(), "")
+	t := p.target(u.registration())
 	if able, err := p.o.Power.Abilities(t); err != nil || !able.Off {
 		return err
 	}

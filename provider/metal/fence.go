@@ -17,7 +17,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 	}
 	// From here on nobody gets an order in its name, and nobody switches it on.
 	forgotten := p.boots.Forget(ctx, id)
-	rec := p.o.Power.Fence(ctx, p.target(u.registration(), ""))
+	rec := p.o.Power.Fence(ctx, p.target(u.registration()))
 	rec.Proven = rec.Proven && forgotten == nil
 	if !rec.Proven {
 		p.o.Log.Error("a fence is not proven", "machine", id, "steps", rec.Steps, "error", forgotten)
@@ -25,7 +25,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 			WithHint("switch it off by hand, then: muster machine fenced %s --yes", id).Wrap(forgotten)
 	}
 	now := p.o.Clock.Now()
-	r, err := p.o.Power.State(ctx, p.target(u.registration(), ""))
+	r, err := p.o.Power.State(ctx, p.target(u.registration()))
 	if err != nil {
 		r = power.Reading{State: power.Unknown, Text: "its ports are closed"}
 	}

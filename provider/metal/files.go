@@ -58,6 +58,7 @@ func (p *Provider) Files() http.Handler {
 			http.NotFound(w, r)
 			return
 		}
+		p.boots.fetched(number)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			w.WriteHeader(http.StatusMethodNotAllowed)

@@ -74,8 +74,7 @@ func newRacked(t *testing.T, n int) *racked {
 		Drivers: power.Drivers{power.KindScript: power.Maker{New: func(t power.Target, _ power.Parts) (power.Driver, error) {
 			return r.machines[t.Machine], nil
 		}}},
-		Limits: func(string) power.Limits { return power.Limits{PerSecond: 1e6, Window: time.Second, InWindow: 1e6} },
-		Times:  power.Times{Poll: time.Millisecond, Rise: time.Second, Fall: time.Second, Pause: time.Millisecond, PauseMost: time.Millisecond, Listen: time.Millisecond},
+		Times: power.Times{Poll: time.Millisecond, Rise: time.Second, Fall: time.Second, Pause: time.Millisecond, PauseMost: time.Millisecond, Listen: time.Millisecond},
 	})
 	image(t, r.dir)
 	t.Cleanup(func() {

@@ -53,7 +53,7 @@ func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Order) error {
 	if waits {
 		m.heard = heard
 	} else {
-		b.rack(m.reg.Rack).Ask(string(id))
+		b.rack(m.reg.Rack).Ask(string(id), rec.For)
 	}
 	b.mu.Unlock()
 	b.nudge()
@@ -229,18 +229,18 @@ func (b *Boots) switchOn(ctx context.Context, m *machine) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var id muster.MachineID
-	var who, number string
+	var number string
 	if !b.step(ctx, m, func(r *record) bool {
 		if r.Step != StepQueued {
 			return false
 		}
-		r.Step, id, who, number = StepStarting, r.Machine, r.For, r.Number
+		r.Step, id, number = StepStarting, r.Machine, r.Number
 		m.stop = cancel
 		return true
 	}) {
 		return
 	}
-	err := b.c.On(ctx, id, who)
+	err := b.c.On(ctx, id)
 	if err != nil && ctx.Err() != nil {
 		return // it is not wanted any more, or this program ends and will look again
 	}
@@ -289,6 +289,9 @@ func (b *Boots) step(ctx context.Context, m *machine, change func(*record) bool)
 	}
 	if next.Step != was {
 		next.Changed = b.c.Clock.Now().UTC()
+	}
+	if next.Kind == wire.BootImage && (next.Step.over() || next.Step == StepAgain) {
+		next.Payload = nil // nobody is told of it any more: the seed need not lie about
 	}
 	b.mu.Unlock()
 	if err := b.files.save(&next); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-hpc/muster/power"
 )
 
-// target is how a machine is switched, for who wants it.
-func (p *Provider) target(r muster.Registration, who string) power.Target {
+// target is how a machine is switched.
+func (p *Provider) target(r muster.Registration) power.Target {
 	a := power.Address{Kind: power.Kind(r.Power.Kind), User: r.Power.User, Quirk: r.Power.Quirk, Secret: func(ctx context.Context) ([]byte, error) {
 		return p.o.Registry.Password(ctx, r.ID)
 	}}
@@ -32,17 +32,17 @@ func (p *Provider) target(r muster.Registration, who string) power.Target {
 	if r.Power.CertificateSHA256 != "" {
 		a.Certificate = "sha256:" + r.Power.CertificateSHA256
 	}
-	return power.Target{Machine: r.ID, Rack: r.Rack, For: who, Address: a}
+	return power.Target{Machine: r.ID, Rack: r.Rack, Address: a}
 }
 
 // switchOn has a machine boot from the network: the part of a boot that Boots leaves to
 // others.
-func (p *Provider) switchOn(ctx context.Context, id muster.MachineID, who string) error {
+func (p *Provider) switchOn(ctx context.Context, id muster.MachineID) error {
 	u, err := p.unit(id)
 	if err != nil {
 		return err
 	}
-	r, err := p.o.Power.Boot(ctx, p.target(u.registration(), who))
+	r, err := p.o.Power.Boot(ctx, p.target(u.registration()))
 	p.note(u, r, err)
 	return err
 }

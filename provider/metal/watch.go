@@ -85,7 +85,7 @@ func (p *Provider) begin(u *unit) <-chan struct{} {
 // look looks at a machine's power.
 func (p *Provider) look(ctx context.Context, u *unit) {
 	begun := p.o.Clock.Now()
-	r, err := p.o.Power.State(ctx, p.target(u.registration(), ""))
+	r, err := p.o.Power.State(ctx, p.target(u.registration()))
 	if err != nil && ctx.Err() != nil {
 		return
 	}

@@ -1,5 +1,5 @@
 // Command init is the init of the image in tests: it tells what it finds to a server,
-// and switches the machine off.
+// and switches the machine off, or starts it again where /etc/restart says so.
 package main
 
 import (
@@ -81,6 +81,9 @@ func main() {
 		}
 		println("init: " + err.Error())
 		time.Sleep(200 * time.Millisecond)
+	}
+	if _, err := os.Stat("/etc/restart"); err == nil {
+		syscall.Reboot(syscall.LINUX_REBOOT_CMD_RESTART)
 	}
 	syscall.Reboot(syscall.LINUX_REBOOT_CMD_POWER_OFF)
 	time.Sleep(time.Hour)

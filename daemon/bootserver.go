@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/muster-hpc/muster/netboot/web"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// bootServer answers machines that boot, over TLS: who they are and what they do, and
+// their images.
+func (s *Server) bootServer(m *metalParts) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle(wire.BootPath, m.desk.Handler())
+	mux.Handle(wire.BootFilePath, m.provider.Files())
+	// No deadline for what is sent: an image takes long on a slow network. Who takes
+	// nothing holds one of so many places.
+	return &http.Server{
+		Handler: mux, TLSConfig: s.authority.NodeTLS(nil, []netip.Addr{m.address}), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: quiet(s.log),
+	}
+}
+
+// bootLimits are connections of machines that boot: each has one for every piece of its
+// image under way, and one for its hellos. They come before anybody is known, and must
+// not use up what the API needs.
+func bootLimits() web.Limits { return web.Limits{Connections: 8192, PerSource: 32} }

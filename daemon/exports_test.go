@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agents"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/volume"
+	"github.com/muster-hpc/muster/volume/export"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// toldExports is a server of volumes that only remembers what it is to serve.
+type toldExports struct {
+	mu  sync.Mutex
+	set []export.Export
+}
+
+func (e *toldExports) Set(_ context.Context, set []export.Export) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.set = set
+	return nil
+}
+
+func (e *toldExports) Mount(name, target string, _ bool) wire.Mount {
+	return wire.Mount{Source: name, Target: target}
+}
+
+func (*toldExports) Run(context.Context) error { return nil }
+
+// open lists who may mount what: "one-home 10.0.0.1 10.0.0.2".
+func (e *toldExports) open() (out []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.set {
+		at := []string{}
+		for _, c := range x.Clients {
+			at = append(at, c.Address.String())
+		}
+		slices.Sort(at)
+		out = append(out, x.Name+" "+strings.Join(at, " "))
+	}
+	return out
+}
+
+// exportSite has clusters one (m-1, m-2) and two (m-3) of bare machines, whose addresses
+// are 10.0.0.1 and so on.
+func exportSite(t *testing.T) (*Server, *toldExports, []muster.Cluster) {
+	t.Helper()
+	s := &Server{log: slog.New(slog.DiscardHandler)}
+	var err error
+	if s.db, err = store.Open(t.Context(), filepath.Join(t.TempDir(), "muster.db"), store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.db.Close() })
+	if s.agents, err = agents.New(agents.Config{
+		Store: s.db, JournalDir: t.TempDir(), Log: s.log,
+		Sign: func(string, pki.NodeIdentity, time.Duration) (string, time.Time, error) { return "", time.Time{}, nil }, Configure: s.nodeConfig,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	told := &toldExports{}
+	s.exports = newExports(told, func(id muster.MachineID) (netip.Addr, bool) {
+		return netip.MustParseAddr("10.0.0." + string(id[2:])), true
+	})
+	close(s.exports.ready)
+	var clusters []muster.Cluster
+	if err := s.db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		for name, ids := range map[string][]muster.MachineID{"one": {"m-1", "m-2"}, "two": {"m-3"}} {
+			c := muster.Cluster{ID: muster.NewClusterID(), Name: name, Owner: "alice", Project: "p", Phase: muster.ClusterBuilding, Image: "sha256:1"}
+			if err := tx.PutCluster(c, ""); err != nil {
+				return err
+			}
+			clusters = append(clusters, c)
+			for i, id := range ids {
+				n := muster.Node{Cluster: c.ID, Name: fmt.Sprintf("n0%d", i+1), Index: i, Head: i == 0, Phase: muster.NodeAssigned, Machine: id, Role: muster.RoleCompute}
+				m := muster.Machine{ID: id, Provider: "metal", Phase: muster.MachineNew}
+				steps := []error{tx.PutNode(n, "")}
+				for _, p := range []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning, muster.MachineFree} {
+					m.Phase = p
+					steps = append(steps, tx.PutMachine(m, ""))
+				}
+				m.Phase, m.Cluster, m.Node = muster.MachineAllocated, c.ID, n.Name
+				for _, err := range append(steps, tx.PutMachine(m, "")) {
+					if err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(clusters, func(a, b muster.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return s, told, clusters
+}
+
+// mounted are a home of all machines of a cluster and the state of its head.
+func mounted(c muster.Cluster) []volume.Mount {
+	one := func(what string) volume.Mount {
+		return volume.Mount{NFS: &wire.Mount{}, Export: &volume.Export{Name: c.Name + "-" + what, Path: "/" + c.Name}, HeadOnly: what == "state"}
+	}
+	return []volume.Mount{one("home"), one("state")}
+}
+
+// leaves takes a machine from its cluster in the store.
+func leaves(t *testing.T, s *Server, id muster.MachineID) muster.Audit {
+	t.Helper()
+	var was muster.MachinePhase
+	if err := s.db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		m, err := tx.Machine(id)
+		if err != nil {
+			return err
+		}
+		was, m.Phase, m.Cluster, m.Node = m.Phase, muster.MachineCleaning, "", ""
+		return tx.PutMachine(m, "")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return muster.Audit{Kind: "machine", Object: string(id), From: string(was), To: string(muster.MachineCleaning)}
+}
+
+// A machine that left its cluster finds none of its volumes any more, whoever has it next,
+// and keeps nobody else from theirs: nor when its cluster asks for its volumes again.
+func TestLeftMachineMountsNothing(t *testing.T) {
+	t.Parallel()
+	s, told, clusters := exportSite(t)
+	want := func(when string, list ...string) {
+		t.Helper()
+		if got := told.open(); !slices.Equal(got, list) {
+			t.Errorf("%s: %q, want %q", when, got, list)
+		}
+	}
+	asks := func() {
+		t.Helper()
+		for _, c := range clusters {
+			if err := s.export(t.Context(), c, mounted(c)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	asks()
+	want("both clusters", "one-home 10.0.0.1 10.0.0.2", "one-state 10.0.0.1", "two-home 10.0.0.3", "two-state 10.0.0.3")
+	line := leaves(t, s, "m-2")
+	s.changed(t.Context(), line)
+	want("m-2 left", "one-home 10.0.0.1", "one-state 10.0.0.1", "two-home 10.0.0.3", "two-state 10.0.0.3")
+	asks() // its node still names it
+	want("m-2 left, asked again", "one-home 10.0.0.1", "one-state 10.0.0.1", "two-home 10.0.0.3", "two-state 10.0.0.3")
+	// Nobody heard that it left.
+	leaves(t, s, "m-1")
+	s.leftUnheard(t.Context())
+	want("m-1 left unheard", "one-home ", "one-state ", "two-home 10.0.0.3", "two-state 10.0.0.3")
+	if err := s.over(t.Context(), clusters[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	want("one is over", "two-home 10.0.0.3", "two-state 10.0.0.3")
+}
