@@ -99,11 +99,6 @@ func (s *site) Bind(_ context.Context, _ string, key []byte, _ muster.Trust) ([]
 	return s.boot.Key, nil
 }
 
-func (s *site) Again(context.Context, string, *wire.BootHello) (*wire.BootWait, error) {
-	s.t.Error("another program asks for the order of this machine")
-	return nil, nil
-}
-
 func (s *site) Order(context.Context, string) (*wire.BootOrder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
