@@ -339,7 +339,7 @@ func (b *Boots) fetched(number string) {
 func (b *Boots) heardAt(id muster.MachineID) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m := b.machines[id]; m != nil && m.heard != nil {
+	if m := b.machines[id]; m != nil && m.heard != nil && m.heard.Done == nil { // who is done goes off
 		return m.heardAt
 	}
 	return time.Time{}
