@@ -36,6 +36,11 @@ func (d *Desk) Handler() http.Handler {
 			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos come from this address").WithHint("ask again later"))
 			return
 		}
+		if !each.enter(from) {
+			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos of this address are not answered yet").WithHint("ask again in a moment"))
+			return
+		}
+		defer each.leave(from)
 		select {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()

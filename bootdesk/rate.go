@@ -13,6 +13,9 @@ const (
 	rateEach   = 2.0
 	rateBurst  = 20.0
 	maxSources = 1 << 16
+	// maxOfOne is how many hellos of one address are read and answered at the same time:
+	// who sends them slowly must not keep the turns of all others.
+	maxOfOne = 4
 )
 
 // rates counts what comes from each address.
@@ -20,6 +23,7 @@ type rates struct {
 	clock muster.Clock
 	mu    sync.Mutex
 	left  map[netip.Addr]allowance
+	busy  map[netip.Addr]int
 }
 
 type allowance struct {
@@ -27,7 +31,9 @@ type allowance struct {
 	at     time.Time
 }
 
-func newRates(c muster.Clock) *rates { return &rates{clock: c, left: map[netip.Addr]allowance{}} }
+func newRates(c muster.Clock) *rates {
+	return &rates{clock: c, left: map[netip.Addr]allowance{}, busy: map[netip.Addr]int{}}
+}
 
 // allow takes one of what an address may still ask.
 func (r *rates) allow(a netip.Addr) bool {
@@ -47,6 +53,25 @@ func (r *rates) allow(a netip.Addr) bool {
 	}
 	r.left[a] = got
 	return may
+}
+
+// enter takes one of the places that an address has; leave gives it back.
+func (r *rates) enter(a netip.Addr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[a] >= maxOfOne {
+		return false
+	}
+	r.busy[a]++
+	return true
+}
+
+func (r *rates) leave(a netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[a]--; r.busy[a] == 0 {
+		delete(r.busy, a)
+	}
 }
 
 // sweep forgets who has not asked for long, once there are many.

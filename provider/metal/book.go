@@ -27,7 +27,7 @@ type book struct{ b *Boots }
 // of is the machine whose boot has a number; b.mu is held.
 func (k book) of(number string) (*machine, error) {
 	m := k.b.machines[k.b.numbers[number]]
-	if m == nil || m.rec == nil || m.rec.Number != number || !m.known {
+	if m == nil || m.rec == nil || m.rec.Number != number || !m.known || m.reg.State == muster.RegistrationForbidden {
 		return nil, muster.Errorf(muster.ENotFound, "no boot has this number")
 	}
 	return m, nil

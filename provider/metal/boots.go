@@ -319,7 +319,7 @@ func (b *Boots) fetching(number string) (muster.ImageID, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.machines[b.numbers[number]]
-	if m == nil || m.rec == nil || m.rec.Number != number || m.rec.Step != StepRunning || m.rec.Image == "" {
+	if m == nil || m.rec == nil || m.rec.Number != number || m.rec.Step != StepRunning || m.rec.Image == "" || m.reg.State == muster.RegistrationForbidden {
 		return "", false
 	}
 	return m.rec.Image, true

@@ -297,6 +297,33 @@ func TestDamagedRecord(t *testing.T) {
 	s.await(t, "n0000", metal.StepBooting)
 }
 
+// To a machine that is forbidden while it boots nothing is answered from then on: not
+// where it loads from, not what it was ordered.
+func TestForbiddenInItsBoot(t *testing.T) {
+	t.Parallel()
+	machines := registered(1)
+	s := newSite(t, machines, quick())
+	if err := s.boots.Start(t.Context(), "n0000", order(wire.BootDiscover, 1)); err != nil {
+		t.Fatal(err)
+	}
+	st := s.await(t, "n0000", metal.StepBooting)
+	if r, err := s.hello(machines[0], st.Number, key(1), nil); err != nil || r.Order == nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	machines[0].State = muster.RegistrationForbidden
+	if err := s.boots.Register(machines); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range [][]byte{key(1), key(2)} {
+		if r, err := s.hello(machines[0], st.Number, k, nil); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("a forbidden machine is told %+v, %v", r, err)
+		}
+	}
+	if b, ok := s.boots.Directory().Boot(st.Number); ok {
+		t.Errorf("a forbidden machine loads %+v", b)
+	}
+}
+
 // What goes wrong on the way is told, with what to look at.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
