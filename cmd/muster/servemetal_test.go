@@ -1,0 +1,48 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+)
+
+func TestConsoles(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string][]string{
+		"":                        {"quiet"},
+		"ttyS0":                   {"quiet", "console=ttyS0"},
+		"tty0,ttyS0,115200n8":     {"quiet", "console=tty0", "console=ttyS0,115200n8"},
+		"ttyS1,9600,hvc0,ttyAMA0": {"quiet", "console=ttyS1,9600", "console=hvc0", "console=ttyAMA0"},
+		"115200":                  {"quiet", "console=115200"},
+	} {
+		if got := consoles(in); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}
+
+// Everything that is wrong with the flags is said at once.
+func TestMetalFlags(t *testing.T) {
+	t.Parallel()
+	f := metalFlags{net: "eno2", unknown: "shoot", trust: "blind", vlans: "9-3", console: "tty0", ranges: []string{"10.0.0.9-10.0.0.1"}, guests: []string{"x"}, rate: -1, window: 0}
+	_, err := f.read()
+	if muster.CodeOf(err) != muster.EInvalid {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, p := range err.(*muster.Error).Problems {
+		text += p.Field + ": " + p.Message + "\n"
+	}
+	for _, want := range []string{"--metal-unknown", "--metal-trust", "--metal-vlans", "--metal-range", "--metal-guests", "--rack-rate"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not among\n%s", want, text)
+		}
+	}
+	f = metalFlags{net: "eno2", unknown: "ignore", trust: "tpm", vlans: "100-1999", console: "ttyS0", rate: 4, window: 8}
+	m, err := f.read()
+	if err != nil || !m.Ignore || m.Least != muster.TrustTPM || m.VLANs != [2]int{100, 1999} || m.Limits.Window != 8 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
