@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -140,6 +142,49 @@ func TestImageOfABoot(t *testing.T) {
 	}
 	if status, _, _ := r.get(mine.Root.Path, mine.Key, nil); status != http.StatusNotFound {
 		t.Errorf("the key of a boot that is over, with another under way: %d", status)
+	}
+}
+
+// One address cannot have all connections, nor many requests over one.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	t.Parallel()
+	r := newBootRig(t)
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.srv.authority.Pool()}, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
+	a, err := c.Get(r.url)
+	if err != nil || a.ProtoMajor != 1 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	_ = a.Body.Close()
+	var open []net.Conn
+	defer func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+		return c
+	}
+	for range bootsOfOne {
+		dial()
+	}
+	last := dial()
+	_ = last.SetReadDeadline(time.Now().Add(5 * time.Second)) // one that is served is closed after ten
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one more is served: %v", err)
+	}
+	_ = open[0].Close()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // its place is free soon
+		if a, err := c.Get(r.url); err == nil {
+			_ = a.Body.Close()
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 }
 
