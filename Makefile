@@ -48,7 +48,14 @@ test-faults: ## Break machines under running jobs in every way, about 40 minutes
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
 	@scripts/setup lab
+	@$(MAKE) --no-print-directory build
 	$(SUDO) go test -count=1 -timeout 20m ./netswitch/... ./lab/...
+	@$(SUDO) scripts/test-lab
+
+.PHONY: test-lab-faults
+test-lab-faults: build ## Break the machines of a lab in every way and see what becomes of it, about half an hour
+	@scripts/setup lab
+	@$(SUDO) scripts/test-lab faults
 
 .PHONY: bench
 bench: build ## Measure what docs/performance.md publishes

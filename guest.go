@@ -10,6 +10,9 @@ type Guest struct {
 	Serial string   // as SMBIOS has it; "" where it has none
 	UUID   string
 	Facts  *Facts
+	// Whole: it has looked at everything, also at what its switches say of themselves,
+	// which takes half a minute.
+	Whole bool
 	// Endorsement is the endorsement key that its TPM shows; nil: it has none.
 	Endorsement []byte
 	Address     netip.Addr // that was leased to it

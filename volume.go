@@ -53,7 +53,7 @@ type VolumeDriver string
 const (
 	DriverHostDir VolumeDriver = "hostdir" // a directory of the server, bound into local machines
 	DriverNFS     VolumeDriver = "nfs"     // an export of a server of the site
-	DriverServed  VolumeDriver = "served"  // as hostdir; to be exported to machines elsewhere, once there are such
+	DriverServed  VolumeDriver = "served"  // a file system of its own on the server, also for machines elsewhere
 )
 
 // VolumePhase is where a volume is in its life.

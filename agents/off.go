@@ -59,6 +59,15 @@ func (o *orders) begins(id pki.NodeIdentity) {
 	}
 }
 
+// withdraw forgets an order that nobody was told.
+func (o *orders) withdraw(id muster.MachineID, order *offOrder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.off[id] == order {
+		delete(o.off, id)
+	}
+}
+
 // SwitchOff has a machine's agent switch it off, as soon as it speaks; a listening
 // one speaks at once. It holds, in this server's memory, until the machine joins with
 // another attempt than it has now. An agent may take no notice: that a machine is off
@@ -95,13 +104,20 @@ func (s *Server) switchOff(ctx context.Context, id muster.MachineID) (*offOrder,
 // It is power.Agent. Returns EUnavailable when nothing was heard of the agent for three
 // of its intervals, and ETimeout when it does not come for its answer: a machine that
 // hangs cannot switch itself off.
-func (s *Server) Off(ctx context.Context, id muster.MachineID) error {
+func (s *Server) Off(ctx context.Context, id muster.MachineID) (err error) {
 	order, err := s.switchOff(ctx, id)
 	if err != nil {
 		return err
 	}
 	silence := 3 * max(s.Beat(), s.c.IntervalBooting)
 	heard, _ := s.Heard(ctx, id)
+	// An agent that does not come now must not find the order when the machine was
+	// started for somebody.
+	defer func() {
+		if err != nil {
+			s.orders.withdraw(id, order)
+		}
+	}()
 	if heard.IsZero() || s.c.Clock.Now().Sub(heard) > silence {
 		return muster.Errorf(muster.EUnavailable, "%s: its agent was not heard for %v, and cannot switch it off", id, silence)
 	}

@@ -168,6 +168,9 @@ func TestOffAndHeard(t *testing.T) {
 	if err := b.srv.Off(t.Context(), machine); muster.CodeOf(err) != muster.EUnavailable {
 		t.Errorf("who is silent is asked: %v", err)
 	}
+	if r, _ := b.report(1); r.PowerOff {
+		t.Error("an order that came to nothing is told to who comes later")
+	}
 	before, _ := b.srv.Heard(t.Context(), machine)
 	b.identity.Store(&pki.NodeIdentity{Machine: machine, Cluster: cluster, Node: "n01", Attempt: 7})
 	b.refused("POST", "/v1/report", wire.Report{Attempt: 7})

@@ -95,6 +95,14 @@ func TestMachineBoots(t *testing.T) {
 		t.Errorf("%s", all)
 	}
 	w.run("machine", "discover", "r1-n02", "r2-n01", "--wait", "--timeout", "50ms").want(t, 8, "r1-n02 +asked +queued, place 3 in rack r1", "r2-n01 +asked +power: nothing was heard", "not discovered")
+	// What it said first is not all: it listens still.
+	boots["r1-n02"] = wire.MachineBoot{Machine: "r1-n02", Kind: wire.BootDiscover, Step: "running", Since: now}
+	if err := s.Control.Told(t.Context(), "r1-n02", muster.Facts{Cores: 64}, muster.TrustPort, now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	w.run("machine", "discover", "r1-n02", "--wait", "--timeout", "50ms").want(t, 8, "r1-n02 +asked +to tell what it is made of, running")
+	boots["r1-n02"] = wire.MachineBoot{Machine: "r1-n02", Kind: wire.BootDiscover, Step: "done", Since: now}
+	w.run("machine", "discover", "r1-n02", "--wait", "--timeout", "1m").want(t, 0, "r1-n02 +discovered +disk: the disk PM9A3 .* is gone; nic: .* \\(muster machine approve r1-n02 accepts it\\)")
 	// Who is no administrator sees the machine, and nothing of how it is switched.
 	alice := muster.Actor{Name: "alice", Projects: []string{"p"}}
 	m, err := s.Control.Machine(t.Context(), alice, "r1-n01")

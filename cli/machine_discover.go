@@ -77,7 +77,7 @@ func awaitDiscovered(ctx context.Context, k *client.Client, list []wire.Register
 			by[r.ID] = r
 		}
 		var left []string
-		boots, err := bootsOf(ctx, k)
+		boots, listens, err := bootsOf(ctx, k)
 		if err != nil {
 			return list, err
 		}
@@ -85,7 +85,7 @@ func awaitDiscovered(ctx context.Context, k *client.Client, list []wire.Register
 			switch r, ok := by[c.Name]; {
 			case !ok:
 				list[i].Text = "it was forgotten meanwhile"
-			case !r.Seen.After(r.Asked):
+			case !r.Seen.After(r.Asked) || listens[c.Name]:
 				left = append(left, string(c.Name))
 				if text := boots[c.Name]; text != "" {
 					list[i].Text = text // how far it is, if nobody waits any longer
@@ -108,22 +108,26 @@ func awaitDiscovered(ctx context.Context, k *client.Client, list []wire.Register
 	}
 }
 
-// bootsOf says of each machine that boots how far it is.
-func bootsOf(ctx context.Context, k *client.Client) (map[muster.MachineID]string, error) {
+// bootsOf says of each machine that boots how far it is, and which of them have more to
+// tell: they listen what their switches say of themselves, half a minute after they said
+// what they are made of.
+func bootsOf(ctx context.Context, k *client.Client) (out map[muster.MachineID]string, listens map[muster.MachineID]bool, err error) {
 	list, err := k.MachineBoots(ctx, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	now, out := time.Now(), map[muster.MachineID]string{}
+	now := time.Now()
+	out, listens = map[muster.MachineID]string{}, map[muster.MachineID]bool{}
 	for _, q := range list.Queue {
 		out[q.Machine] = queueText(q.BootPlace, q.Rack, now)
 	}
 	for _, b := range list.Boots {
+		listens[b.Machine] = b.Kind == wire.BootDiscover && !b.Over() && b.Step != "leaving"
 		if out[b.Machine] = bootText(b, now); b.Failure != nil {
 			out[b.Machine] = b.Failure.Stage + ": " + b.Failure.Text
 		}
 	}
-	return out, nil
+	return out, listens, nil
 }
 
 // discoveredText says in a line what a machine is made of, and what of that is new.

@@ -24,15 +24,46 @@ func (s *Service) MachineBoots(ctx context.Context, who muster.Actor, rack strin
 			if rack != "" && r.Rack != rack {
 				continue
 			}
-			if b, ok := s.Boots.BootOf(r.ID); ok && b.Step != "queued" && b.Step != "done" {
-				b.Rack = r.Rack
-				out.Boots = append(out.Boots, b)
+			b, ok := s.Boots.BootOf(r.ID)
+			if !ok || b.Step == "queued" || b.Step == "done" {
+				continue
 			}
+			if up, err := nodeUp(tx, b); err != nil || up {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			b.Rack = r.Rack
+			out.Boots = append(out.Boots, b)
 		}
 		return err
 	})
 	slices.SortStableFunc(out.Boots, func(a, b wire.MachineBoot) int { return cmp.Compare(a.Rack, b.Rack) })
 	return out, err
+}
+
+// nodeUp tells whether a boot has long come to its end: its node has joined.
+func nodeUp(tx *store.Tx, b wire.MachineBoot) (bool, error) {
+	if b.Kind != wire.BootImage || b.Step != "running" {
+		return false, nil
+	}
+	m, err := tx.Machine(b.Machine)
+	if err != nil || m.Cluster == "" {
+		return false, absentIsNil(err)
+	}
+	n, err := tx.Node(m.Cluster, m.Node)
+	if err != nil {
+		return false, absentIsNil(err)
+	}
+	return n.Phase != muster.NodeAssigned && n.Phase != muster.NodeBooting, nil
+}
+
+func absentIsNil(err error) error {
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil
+	}
+	return err
 }
 
 // addBoot shows what a machine boots for, to those who may know what it is used for.

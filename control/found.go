@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/approval"
-	"github.com/muster-hpc/muster/attest"
 	"github.com/muster-hpc/muster/hardware"
 	"github.com/muster-hpc/muster/store"
 )
@@ -26,8 +26,8 @@ const (
 )
 
 // Found takes a machine that nobody registered and that came by itself. It waits for an
-// administrator, as m- and its MAC, or a rule of the site decides. One that waits
-// already is refreshed, at most once a minute. Of too many, the one goes that was not
+// administrator, as m- and its MAC, or a rule of the site decides once it has told all.
+// One that waits already is refreshed, at most once a minute. Of too many, the one goes that was not
 // seen for longest.
 //
 // Errors: EInvalid for what cannot be a machine, EUnavailable when too many come at
@@ -49,7 +49,7 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 	switch {
 	case old.ID != "" && old.State != muster.RegistrationWaiting:
 		return nil // it was approved or forbidden meanwhile, or speaks with another of its interfaces
-	case old.ID != "" && !s.found.allow(g.MAC, now, foundEvery):
+	case old.ID != "" && !s.found.allow(fmt.Sprint(g.MAC, g.Whole), now, foundEvery):
 		return nil
 	case old.ID == "" && !s.found.allow("", now, newEvery):
 		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").WithHint("ask again in a moment")
@@ -76,6 +76,10 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 		if r.NICs, err = guessed(tx, r.ID, g); err != nil {
 			return err
 		}
+		if r.Facts != nil && !g.Whole {
+			kept := hardware.Kept(*r.Facts, *g.Facts)
+			g.Facts = &kept
+		}
 		r.Serial, r.UUID, r.Facts, r.ShownKey = g.Serial, g.UUID, g.Facts, g.Endorsement
 		r.Seen, r.Trust = now.UTC(), muster.TrustNetwork
 		return s.decided(tx, r, old, g, text)
@@ -85,7 +89,12 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 // decided writes down a machine that came by itself, as the site's rules have it.
 func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Guest, text string) error {
 	waits := r
-	d, ok, err := s.Approval.For(g)
+	var d approval.Decision
+	var ok bool
+	var err error
+	if g.Whole { // else a later rule could decide because less is known
+		d, ok, err = s.Approval.For(g)
+	}
 	if ok && err == nil {
 		err = s.byRule(tx, &r, d)
 	}
@@ -107,7 +116,9 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Gue
 		}
 		return nil
 	}
-	waits.Remark = ""
+	if g.Whole {
+		waits.Remark = ""
+	}
 	if err != nil {
 		waits.Remark = "the rule " + d.Rule + " is its, and it waits: " + err.Error()
 	}
@@ -140,91 +151,6 @@ func (s *Service) byRule(tx *store.Tx, r *muster.Registration, d approval.Decisi
 		return err
 	}
 	return nil
-}
-
-// boundedGuest is what a stranger says as far as it is kept.
-func boundedGuest(g muster.Guest) (muster.Guest, error) {
-	mac, err := muster.ParseMAC(g.MAC)
-	if err != nil {
-		return g, err
-	}
-	g.MAC = mac
-	var f muster.Facts
-	if g.Facts != nil {
-		f = hardware.Bounded(*g.Facts)
-	}
-	g.Facts = &f
-	// What cannot be a serial number or a UUID is none: it would forbid the approval.
-	r := muster.Registration{ID: "m", Serial: g.Serial, UUID: strings.ToLower(g.UUID), NICs: []muster.RegisteredNIC{{MAC: mac, Use: muster.UseManagement}}, Power: muster.PowerAddress{Kind: muster.PowerWOL}}
-	g.UUID = r.UUID
-	for _, p := range r.Check() {
-		switch p.Field {
-		case "serial":
-			g.Serial = ""
-		case "uuid":
-			g.UUID = ""
-		}
-	}
-	if g.Endorsement != nil {
-		if g.Endorsement, err = attest.Enrol(g.Endorsement); err != nil {
-			g.Endorsement = nil
-		}
-	}
-	return g, nil
-}
-
-// guestOwner is the registration that has the interface of a guest, or another of those
-// that it says it has; an empty one where there is none.
-func guestOwner(tx *store.Tx, g muster.Guest) (muster.Registration, error) {
-	macs := append([]string{g.MAC}, g.MACs[:min(len(g.MACs), mostGuestNICs)]...)
-	for _, mac := range macs {
-		mac, err := muster.ParseMAC(mac)
-		if err != nil {
-			continue
-		}
-		r, err := tx.RegistrationOf(mac)
-		if err == nil && (mac == g.MAC || r.State == muster.RegistrationApproved) {
-			return r, nil
-		}
-		if err != nil && muster.CodeOf(err) != muster.ENotFound {
-			return r, err
-		}
-	}
-	return muster.Registration{}, nil
-}
-
-// mostGuestNICs bounds the interfaces of a stranger that are looked at.
-const mostGuestNICs = 32
-
-// guessed are the interfaces of a guest: it is managed by the one that it booted from,
-// and of the others the fastest that has a link is for messages.
-func guessed(tx *store.Tx, id muster.MachineID, g muster.Guest) ([]muster.RegisteredNIC, error) {
-	out := []muster.RegisteredNIC{{MAC: g.MAC, Use: muster.UseManagement}}
-	if g.Switch != "" && g.Port != "" {
-		out[0].Switch, out[0].Port = g.Switch, g.Port
-	}
-	list := slices.DeleteFunc(slices.Clone(g.Facts.NICs), func(n muster.NIC) bool {
-		mac, err := muster.ParseMAC(n.MAC)
-		return err != nil || mac != n.MAC || mac == g.MAC || n.Link == "down"
-	})
-	slices.SortStableFunc(list, func(a, b muster.NIC) int {
-		up := func(n muster.NIC) int {
-			if n.Link == "up" {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(up(a), up(b)), cmp.Compare(b.Speed, a.Speed))
-	})
-	for _, n := range list[:min(len(list), mostGuestNICs)] {
-		switch owner, err := tx.RegistrationOf(n.MAC); {
-		case muster.CodeOf(err) == muster.ENotFound || err == nil && owner.ID == id:
-			return append(out, muster.RegisteredNIC{MAC: n.MAC, Use: muster.UseMessage}), nil
-		case err != nil:
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // makeRoom has the machine go that waits and was not seen for longest, where too many

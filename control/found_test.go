@@ -15,7 +15,7 @@ import (
 
 func stranger(mac string) muster.Guest {
 	return muster.Guest{
-		MAC: mac, MACs: []string{mac, "52:54:00:bb:00:01"}, Serial: "S7", UUID: "4C4C4544-0042-3510-8051-B4C04F564432", Endorsement: endorsement(7),
+		MAC: mac, MACs: []string{mac, "52:54:00:bb:00:01"}, Whole: true, Serial: "S7", UUID: "4C4C4544-0042-3510-8051-B4C04F564432", Endorsement: endorsement(7),
 		Facts: &muster.Facts{Cores: 8, Maker: "Dell Inc.", NICs: []muster.NIC{
 			{MAC: mac, Speed: 1e9, Link: "up"}, {MAC: "52:54:00:bb:00:02", Speed: 100e9, Link: "down"},
 			{MAC: "52:54:00:bb:00:03", Speed: 10e9, Link: "up"}, {MAC: "52:54:00:bb:00:01", Speed: 25e9, Link: "up"},
@@ -141,6 +141,21 @@ func TestFoundByRule(t *testing.T) {
 		}
 	}
 	find(stranger("52:54:00:dd:00:01"))
+	// At first it does not know its switch: it waits, and no later rule decides. What it
+	// tells half a minute later does.
+	early := stranger("52:54:00:aa:00:16")
+	early.Whole = false
+	find(early)
+	if r := registered(t, s, "")["m-525400aa0016"]; r.State != muster.RegistrationWaiting {
+		t.Errorf("%+v", r)
+	}
+	early.Whole, early.Facts.NICs[0].Neighbour = true, &muster.Neighbour{System: "sw1", Port: "16"}
+	if err := s.Control.Found(t.Context(), early); err != nil {
+		t.Fatal(err)
+	}
+	if r := registered(t, s, "")["r1-n16"]; r.State != muster.RegistrationApproved || r.Facts.NICs[0].Neighbour == nil {
+		t.Errorf("%+v", r)
+	}
 	g := stranger("52:54:00:aa:00:17")
 	g.Switch, g.Port = "sw1", "17"
 	find(g)

@@ -69,10 +69,23 @@ func (s *Server) openConverge() error {
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
-		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
+		CleanTimeout: cleanTimeout, Limits: s.limits(),
+		BootWindow:   map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})
 	return err
 }
+
+// limits are how long things may take before there is a history of them: the firmware of
+// a large server takes minutes before it asks for its kernel.
+func (s *Server) limits() converge.Limits {
+	if s.metal == nil {
+		return converge.Limits{}
+	}
+	return converge.Limits{Boot: 15 * time.Minute, Configure: 6 * time.Minute, OffRetry: 30 * time.Second}
+}
+
+// cleanTimeout is long: zeroes are written over every byte of the largest disks.
+const cleanTimeout = 26 * time.Hour
 
 // A request is answered "never" while no machine is known, so the first one
 // waits a moment for them. A provider that does not answer holds nobody up for

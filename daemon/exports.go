@@ -111,7 +111,7 @@ func (s *Server) serveExports(ctx context.Context) error {
 		return err
 	})
 	for _, c := range list {
-		if !c.Phase.HoldsMachines() || c.Phase == muster.ClusterDeleting {
+		if !c.Phase.HoldsMachines() { // one that is deleted still shuts down
 			continue
 		}
 		mounts, failed := s.volumes.Keeper.Ensure(ctx, c)

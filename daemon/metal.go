@@ -43,6 +43,9 @@ type Metal struct {
 	// VLANs are the first and the last network that Muster may give to clusters; zeros:
 	// 100 and 1999.
 	VLANs [2]int
+	// SecretImages has images come over TLS alone. They hold no secrets of Muster's, but
+	// perhaps of the site's.
+	SecretImages bool
 	// Args are further arguments of the kernels of machines: where their console is.
 	Args []string
 	// Limits of every rack; nil: the usual ones.
@@ -106,6 +109,9 @@ func (s *Server) openMetal(ctx context.Context) error {
 		Told:  func(id muster.MachineID, f muster.Facts, trust muster.Trust) { s.told(m, id, f, trust) },
 		Found: func(ctx context.Context, g muster.Guest) error { return s.control.Found(ctx, g) },
 		Story: func(mac string) []netboot.Event { return m.story(mac).Events },
+	}
+	if !c.SecretImages {
+		o.Plain = "http://" + netip.AddrPortFrom(prefix.Addr(), netboot.HTTPPort).String()
 	}
 	if c.Limits != nil {
 		o.Limits = func(string) rack.Limits { return *c.Limits }

@@ -9,6 +9,8 @@ import (
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/volume"
+	"github.com/muster-hpc/muster/volume/export"
 )
 
 // openProviders opens the sources of machines that the configuration names.
@@ -111,5 +113,7 @@ func Cleanup(ctx context.Context, dir string) ([]muster.MachineID, error) {
 		return nil, err
 	}
 	running, err := p.Running()
-	return running, errors.Join(err, p.Destroy(ctx))
+	err = errors.Join(err, p.Destroy(ctx), export.Remove(st.path("export")))
+	// Their data stays; the next server mounts them again.
+	return running, errors.Join(err, volume.NewServed(st.path("volumes")).Unmount(ctx))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -26,10 +27,14 @@ type volumes struct {
 // earlier version made.
 func (s *Server) openVolumes(ctx context.Context) {
 	host := volume.NewHostDir(s.state.path("volumes"))
+	var served volume.Driver = volume.NewServed(s.state.path("volumes"))
+	if os.Geteuid() != 0 { // who mounts nothing serves nobody
+		served = host
+	}
 	s.volumes = &volumes{host: host, db: s.db, Keeper: volume.New(volume.Config{
 		Records: volumeRecords{s.db}, Clock: s.cfg.Clock, Log: s.log,
 		Drivers: map[muster.VolumeDriver]volume.Driver{
-			muster.DriverHostDir: host, muster.DriverServed: volume.NewServed(s.state.path("volumes")), muster.DriverNFS: volume.NFS{},
+			muster.DriverHostDir: host, muster.DriverServed: served, muster.DriverNFS: volume.NFS{},
 		},
 		Elsewhere: s.elsewhere, Export: s.exported,
 	})}

@@ -165,6 +165,9 @@ func (n Candidate) caveats() []muster.Caveat {
 	if c.Shared {
 		list = append(list, muster.Caveat{Code: "shared", Text: "others can use the same processors or the same memory bandwidth"})
 	}
+	if c.Virtualization == "qemu" { // with the processor's own help it would be kvm
+		list = append(list, muster.Caveat{Code: "emulated", Text: "a program pretends to be the processor: its speed is that program's"})
+	}
 	if c.Provider == "fake" {
 		list = append(list, muster.Caveat{Code: "pretended", Text: "these machines only pretend to be machines"})
 	}

@@ -130,4 +130,12 @@ func TestCaveatsOfACandidate(t *testing.T) {
 	if m := validate.Manifest(s, r, nil, nil); m.Certified || len(m.Caveats) != 1 || m.Caveats[0].Code != "disturbed" {
 		t.Errorf("%v %+v", m.Certified, m.Caveats)
 	}
+	// A processor that a program pretends to be has no speed of its own.
+	s = subject(4)
+	s.Nodes[1].Conditions.Virtualization = "qemu"
+	for i, c := range validate.NodeCertificates(s, results(t, rand.New(rand.NewPCG(1, 2)), s, nil)) {
+		if c.Certified != (i != 1) || i == 1 && c.Caveats[0].Code != "emulated" {
+			t.Errorf("%d: %v %+v", i, c.Certified, c.Caveats)
+		}
+	}
 }

@@ -54,7 +54,7 @@ func TestBootRoundTrip(t *testing.T) {
 		{Protocol: 1, Challenge: &BootChallenge{Credential: []byte{1}, Secret: []byte{2}}},
 		{Protocol: 1, Order: goodOrder()},
 		{Protocol: 1, Order: &BootOrder{Kind: BootOff}},
-		{Protocol: 1, Order: &BootOrder{Kind: BootTest, Links: []BootLink{{MAC: "52:54:00:00:00:01", Name: "msg0", Speed: 1e9}}}},
+		{Protocol: 1, Order: &BootOrder{Kind: BootTest, Links: []BootLink{{MAC: "52:54:00:00:00:01", Name: "msg0", Speed: 1e9}, {MAC: "52:54:00:00:00:02", Name: "msg0"}}}},
 		{Protocol: 1, Order: &BootOrder{Kind: BootClean, Clean: &CleanOrder{Disks: []CleanDisk{{Serial: "x", Size: 1}}}}},
 	} {
 		got, err := DecodeBootReply(encode(t, r))

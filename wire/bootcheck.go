@@ -117,10 +117,11 @@ func (o *BootOrder) Check() error {
 func (o *BootOrder) check(p *problems) {
 	p.want(o.GiveUpMS >= 0 && o.GiveUpMS <= 24*3600_000, "order.give_up_ms", "is %d: 0 to a day", o.GiveUpMS)
 	p.want(o.Attempt >= 0, "order.attempt", "is less than 0")
-	checkLinks(o.Links, p)
 	checkDisks("order.scratch", o.Scratch, p)
 	switch o.Kind {
-	case BootDiscover, BootTest, BootOff:
+	case BootDiscover, BootOff:
+	case BootTest:
+		checkTested(o.Links, p)
 	case BootClean:
 		p.want(o.Clean != nil, "order.clean", "is missing")
 		if o.Clean != nil {
@@ -137,6 +138,7 @@ func (o *BootOrder) checkImage(p *problems) {
 	p.want(o.Attempt > 0, "order.attempt", "is missing")
 	p.want(validHostname(o.Hostname), "order.hostname", "is %q, which is no name of a host", cut(o.Hostname))
 	p.want(o.Seed != nil, "order.seed", "is missing")
+	checkLinks(o.Links, p)
 	if o.Image == nil {
 		p.want(false, "order.image", "is missing")
 	} else {
@@ -172,6 +174,17 @@ func checkLinks(links []BootLink, p *problems) {
 	}
 }
 
+// checkTested checks links that are looked at only: nothing is named or set.
+func checkTested(links []BootLink, p *problems) {
+	p.want(len(links) <= maxBootMACs, "order.links", "are more than %d", maxBootMACs)
+	for i, l := range links {
+		at := fmt.Sprintf("order.links[%d]", i)
+		p.want(ValidMAC(l.MAC), at+".mac", "is no MAC address in lower case with colons")
+		p.want(l.Speed >= 0, at+".speed", "is less than 0")
+		p.text(at+".name", l.Name, 64)
+	}
+}
+
 func checkDisks(field string, disks []CleanDisk, p *problems) {
 	p.want(len(disks) <= maxBootDisks, field, "are more than %d", maxBootDisks)
 	for i, d := range disks {
@@ -195,6 +208,11 @@ func (f *BootFiles) check(p *problems) {
 	}
 	p.want(f.Memory >= 0 && f.Memory < 1<<50, "order.image.memory", "is %d", f.Memory)
 	p.want(f.Key != "" && len(f.Key) <= 1024 && !strings.ContainsAny(f.Key, " \r\n\x00"), "order.image.key", "is missing, or none")
+	if f.Plain != "" {
+		u, err := url.Parse(f.Plain)
+		p.want(err == nil && u.Scheme == "http" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && len(f.Plain) < 1024,
+			"order.image.plain", "is not of the form http://ADDRESS:PORT/PATH")
+	}
 	p.want(len(f.Servers) <= 64, "order.image.servers", "are more than 64")
 	for i, s := range f.Servers {
 		u, err := url.Parse(s)

@@ -68,6 +68,9 @@ type BootFiles struct {
 	// Servers have it, https://ADDRESS:PORT, the best first. Empty: the server
 	// that was asked.
 	Servers []string `json:"servers,omitempty"`
+	// Plain is a URL where the same bytes come without encryption, which is quicker. It is
+	// tried first: what counts are the digests. "": there is none.
+	Plain string `json:"plain,omitempty"`
 	// Key lets this boot fetch it, as a bearer token; never part of a URL.
 	Key string `json:"key"`
 }

@@ -11,7 +11,7 @@ type MachineBoot struct {
 	Machine muster.MachineID `json:"machine"`
 	Rack    string           `json:"rack,omitempty"`
 	Kind    BootKind         `json:"kind" doc:"boot (become a node), discover, test, clean"`
-	Step    string           `json:"step" doc:"queued, starting (is switched on), booting (is on, and has said nothing), heard, running (has its order), done, failed"`
+	Step    string           `json:"step" doc:"queued, starting (is switched on), booting (is on, and has said nothing), heard, running (has its order), again (started again by itself), leaving (goes off), done, failed"`
 	Attempt int64            `json:"attempt,omitempty"`
 	Ordered time.Time        `json:"ordered,omitzero"`
 	Since   time.Time        `json:"since,omitzero" doc:"When it came to this step"`

@@ -24,7 +24,7 @@ const connections = 4
 type Fetcher struct {
 	File    wire.BootFile
 	Into    io.WriterAt
-	Sources []Source
+	Sources []Source // the best first
 	Clock   muster.Clock
 	// Say is told of what goes wrong; nil: nobody is.
 	Say func(format string, args ...any)
@@ -92,7 +92,7 @@ func (f *Fetcher) piece(ctx context.Context, i int, buf *bytes.Buffer) error {
 	buf.Reset()
 	at := -1 // source of what is in buf
 	for turn := 0; ; turn++ {
-		s, err := f.source(i+turn, at)
+		s, err := f.source(turn, at)
 		if err != nil {
 			return err
 		}

@@ -147,6 +147,9 @@ func (m *memoryRoot) Fetch(ctx context.Context, f *wire.BootFiles) error {
 		servers = []string{m.server.Settings.Server}
 	}
 	fetch := &Fetcher{File: f.Root, Into: file, Clock: m.clock, Say: m.say}
+	if f.Plain != "" {
+		fetch.Sources = append(fetch.Sources, newPlain(f.Plain))
+	}
 	for _, s := range servers {
 		fetch.Sources = append(fetch.Sources, newWeb(s, f.Key, m.server.Settings.Authority, m.server.Now))
 	}

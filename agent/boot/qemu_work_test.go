@@ -159,7 +159,7 @@ func (l *lab) scratch(t *testing.T) {
 			at = append(at, line)
 		}
 	}
-	if len(at) != 1 || !strings.Contains(at[0], " /scratch ext4 ") || !strings.Contains(at[0], "nosuid,nodev") || !strings.Contains(f.Scratch, "disk OWN (nvme1n1): ext4 at /scratch") {
+	if len(at) != 1 || !strings.Contains(at[0], " /scratch ext4 ") || !strings.Contains(at[0], "nosuid,nodev") || !strings.HasPrefix(f.Scratch, "scratch: disk OWN (nvme") || !strings.HasSuffix(strings.TrimSpace(f.Scratch), ": ext4 at /scratch") {
 		t.Errorf("%v: %s", at, f.Scratch)
 	}
 	if b, err := os.ReadFile(other); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {

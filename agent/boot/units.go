@@ -13,7 +13,7 @@ func whole() units.Kind {
 }
 
 // masks are units that would undo what is set already: addresses of links, the
-// identity of the host.
+// identity of the host, work that is done.
 func masks() []string {
 	return []string{
 		"systemd-networkd.service", "systemd-networkd.socket", "systemd-networkd-wait-online.service",
@@ -21,5 +21,8 @@ func masks() []string {
 		"dhcpcd.service", "cloud-init.service", "cloud-init-local.service", "systemd-firstboot.service",
 		"systemd-remount-fs.service", "systemd-fsck-root.service", "systemd-growfs-root.service",
 		"systemd-hibernate-resume.service", "systemd-hibernate-clear.service",
+		// What they make is in the image already, or is of no use for the life of a node.
+		"ldconfig.service", "systemd-hwdb-update.service", "systemd-journal-catalog-update.service", "systemd-update-done.service",
+		"systemd-sysusers.service", "systemd-pstore.service", "systemd-boot-random-seed.service", "systemd-random-seed.service",
 	}
 }

@@ -66,7 +66,7 @@ func (s Source) firmware() string {
 	for _, field := range []string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
 		v := s.text("sys/class/dmi/id/" + field)
 		for _, k := range []struct{ begins, is string }{
-			{"KVM", "kvm"}, {"KubeVirt", "kvm"}, {"OpenStack", "kvm"}, {"Amazon EC2", "amazon"}, {"QEMU", "qemu"}, {"Standard PC", "qemu"},
+			{"KVM", "kvm"}, {"KubeVirt", "kvm"}, {"OpenStack", "kvm"}, {"Amazon EC2", "amazon"}, {"QEMU", "qemu"}, {"Standard PC", "qemu"}, {"Muster", "qemu"},
 			{"VMware", "vmware"}, {"VMW", "vmware"}, {"VirtualBox", "oracle"}, {"innotek GmbH", "oracle"}, {"Xen", "xen"}, {"Bochs", "bochs"},
 			{"Parallels", "parallels"}, {"BHYVE", "bhyve"}, {"Hyper-V", "microsoft"}, {"Virtual Machine", "microsoft"},
 			{"Apple Virtualization", "apple"}, {"Google Compute Engine", "google"},

@@ -208,8 +208,11 @@ func (s Source) modalias() []string {
 // needed tells of a device whether a node cannot do without it, by the class that it says
 // it has: bcXXscYY of a PCI modalias.
 func needed(modalias string) bool {
-	if !strings.HasPrefix(modalias, "pci:") {
+	switch {
+	case !strings.HasPrefix(modalias, "pci:"):
 		return true
+	case strings.HasPrefix(modalias, "pci:v00001AF4"): // what hangs behind it is on the bus virtio
+		return false
 	}
 	for _, class := range []string{"bc01", "bc02", "bc03sc02", "bc12"} {
 		if strings.Contains(modalias, class) {

@@ -16,7 +16,7 @@ import (
 type metalFlags struct {
 	net, unknown, trust, vlans, console string
 	ranges, guests                      []string
-	proxy                               bool
+	proxy, secret                       bool
 	rate                                float64
 	window                              int
 }
@@ -30,6 +30,7 @@ func (f *metalFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.unknown, "metal-unknown", "discover", "what machines get that nobody registered: discover (they tell what they are, and wait for approval) or ignore")
 	c.Flags().StringVar(&f.trust, "metal-trust", string(muster.TrustNetwork), "the least that must vouch for a machine before it becomes a node: network, port or tpm")
 	c.Flags().StringVar(&f.vlans, "metal-vlans", "100-1999", "networks of the switches that clusters may have")
+	c.Flags().BoolVar(&f.secret, "metal-secret-images", false, "machines have their images over TLS alone: slower, and for images that nobody on that network may read")
 	c.Flags().StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "where the kernels of bare machines print, each DEVICE[,OPTIONS]; the last one shows the boot's stages")
 	c.Flags().Float64Var(&f.rate, "rack-rate", l.Rate, "how many machines of a rack are switched on in a second, at most")
 	c.Flags().IntVar(&f.window, "rack-window", l.Window, "how many machines of a rack boot at once, at most")
@@ -37,7 +38,7 @@ func (f *metalFlags) add(c *cobra.Command) {
 
 // read makes what the server takes of the flags, or says everything that is wrong.
 func (f *metalFlags) read() (daemon.Metal, error) {
-	m := daemon.Metal{Interface: f.net, Proxy: f.proxy, Least: muster.Trust(f.trust)}
+	m := daemon.Metal{Interface: f.net, Proxy: f.proxy, SecretImages: f.secret, Least: muster.Trust(f.trust)}
 	e := muster.Errorf(muster.EInvalid, "bare machines cannot be served so")
 	bad := func(flag, hint, format string, args ...any) {
 		e.Problems = append(e.Problems, muster.Problem{Field: "--" + flag, Message: fmt.Sprintf(format, args...), Hint: hint})

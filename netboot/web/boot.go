@@ -18,6 +18,9 @@ type Boot struct {
 	// they were one. Each begins at a multiple of four bytes, as the kernel wants
 	// of archives.
 	Kernel, Initramfs []string
+	// Root is the image's root file system, for who wants it without encryption; "": it
+	// is not here.
+	Root string
 	// Server is where the initramfs finds Muster: https://10.0.0.1:7700.
 	Server string
 	// CA is the SHA-256 of the authority's certificate, 64 hexadecimal digits.

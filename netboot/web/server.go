@@ -148,6 +148,12 @@ func (s *Server) find(path string, from netip.Addr) (what string, c *content, er
 	case "kernel":
 		c, err = compose(b.Kernel)
 		return file, c, err
+	case "root":
+		if b.Root == "" {
+			return "", nil, nil
+		}
+		c, err = compose([]string{b.Root})
+		return file, c, err
 	case "initramfs":
 		c, err = compose(b.Initramfs)
 		return file, c, err

@@ -57,6 +57,8 @@ type Config struct {
 // Files are what a machine loads.
 type Files struct {
 	Kernel, Initramfs []string
+	// Root is the root file system of the image; "": it comes over TLS alone.
+	Root string
 	// Server is Muster's own URL as machines reach it, and CA the SHA-256 of its
 	// authority's certificate, in hexadecimal.
 	Server, CA string
@@ -276,7 +278,7 @@ func (b *Boots) state(m *machine) State {
 		s.Place, _ = b.rack(m.reg.Rack).Place(string(r.Machine), b.c.Clock.Now())
 	}
 	if m.heard != nil {
-		s.Stages, s.Doing = m.heard.Stages, m.heard.State
+		s.Stages, s.Doing = m.heard.Stages, cmp.Or(m.heard.Progress, m.heard.State)
 	}
 	return s
 }
@@ -337,7 +339,7 @@ func (b *Boots) fetched(number string) {
 func (b *Boots) heardAt(id muster.MachineID) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m := b.machines[id]; m != nil && m.heard != nil {
+	if m := b.machines[id]; m != nil && m.heard != nil && m.heard.Done == nil { // who is done goes off
 		return m.heardAt
 	}
 	return time.Time{}

@@ -195,7 +195,8 @@ func TestOneBoot(t *testing.T) {
 	if r, err := s.hello(m, st.Number, key(2), nil); err != nil || r.Order != nil || r.Wait == nil {
 		t.Errorf("a second program of the same machine gets: %+v, %v", r, err)
 	}
-	if r, err := s.hello(m, st.Number, key(1), nil); err != nil || r.Order == nil {
+	half := func(h *wire.BootHello) { h.State, h.Progress = "clean", "clean: half of it" }
+	if r, err := s.hello(m, st.Number, key(1), half); err != nil || r.Order == nil || s.state(m.ID).Doing != "clean: half of it" {
 		t.Errorf("the same program asks again: %+v, %v", r, err)
 	}
 	r, err = s.hello(m, st.Number, key(1), func(h *wire.BootHello) { h.Done = &wire.BootDone{Kind: wire.BootDiscover, Passed: true} })

@@ -91,6 +91,9 @@ func (d directory) Boot(number string) (netboot.Boot, bool) {
 		return netboot.Boot{}, false
 	}
 	id, kind := m.reg.ID, m.rec.Kind
+	if m.rec.Step == StepRunning { // it fetches: it is alive
+		m.heardAt = d.b.c.Clock.Now()
+	}
 	var macs []netboot.MAC
 	for _, n := range m.reg.NICs {
 		if a, err := dhcp.ParseMAC(n.MAC); err == nil {
@@ -104,6 +107,6 @@ func (d directory) Boot(number string) (netboot.Boot, bool) {
 		return netboot.Boot{}, false
 	}
 	return netboot.Boot{MACs: macs, Boot: web.Boot{
-		Number: number, Kernel: f.Kernel, Initramfs: f.Initramfs, Server: f.Server, CA: f.CA, Args: f.Args,
+		Number: number, Kernel: f.Kernel, Initramfs: f.Initramfs, Root: f.Root, Server: f.Server, CA: f.CA, Args: f.Args,
 	}}, true
 }

@@ -162,6 +162,7 @@ func (b *Boots) guestHeard(ctx context.Context, number string, h *wire.BootHello
 	}
 	g.heard = true
 	found := muster.Guest{MAC: g.mac, MACs: h.MACs, Serial: h.Serial, UUID: h.UUID, Facts: h.Facts, Address: h.Address, Switch: g.at, Port: g.port}
+	found.Whole = h.Done != nil && h.Done.Kind == wire.BootDiscover
 	b.mu.Unlock()
 	if h.TPM != nil {
 		found.Endorsement = h.TPM.Endorsement

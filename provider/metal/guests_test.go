@@ -45,11 +45,13 @@ func openInn(dir string) (*inn, error) {
 	s := &inn{clock: &byHand{now: time.Unix(1e9, 0)}}
 	var err error
 	s.boots, err = metal.Open(metal.Config{
-		Tell: func(_ context.Context, st metal.State, _ []byte) (*wire.BootOrder, error) {
-			return &wire.BootOrder{Kind: st.Kind, Attempt: st.Attempt, Hostname: "n", Seed: &wire.Seed{Token: "t"}}, nil
-		},
 		Dir: dir, Leased: address, Clock: s.clock, Guests: true,
 		On: func(context.Context, muster.MachineID) error { return nil },
+		Tell: func(context.Context, metal.State, []byte) (*wire.BootOrder, error) { // as to a node
+			return &wire.BootOrder{Kind: wire.BootImage, Attempt: 1, Hostname: "n", Seed: &wire.Seed{Token: "t"}, Image: &wire.BootFiles{
+				Key: "k", Root: wire.BootFile{Path: "r", Size: 1, Piece: 1 << 20, Pieces: [][]byte{make([]byte, 32)}},
+			}}, nil
+		},
 		Files: func(id muster.MachineID, k wire.BootKind) (metal.Files, error) {
 			return metal.Files{Kernel: []string{"/" + string(k) + string(id)}, Initramfs: []string{"/i"}, Server: "https://10.0.0.1:7700", CA: strings.Repeat("ab", 32)}, nil
 		},
@@ -122,7 +124,15 @@ func TestGuest(t *testing.T) {
 	if again := s.decide(mac, nil); again.Boot != v.Boot {
 		t.Error("its first program asks for an address, and has another boot")
 	}
-	r, err = s.hello(mac, v.Boot, func(h *wire.BootHello) { h.Done = &wire.BootDone{Kind: wire.BootDiscover} })
+	if s.found[1].Whole {
+		t.Error("what it told at first is taken for all")
+	}
+	r, err = s.hello(mac, v.Boot, func(h *wire.BootHello) {
+		h.Done, h.Facts = &wire.BootDone{Kind: wire.BootDiscover}, &muster.Facts{Cores: 8}
+	})
+	if g := s.found[len(s.found)-1]; !g.Whole {
+		t.Error("it has told all, and that is not said")
+	}
 	if err != nil || r.Order == nil || r.Order.Kind != wire.BootOff {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -226,7 +236,7 @@ func TestGuestsGetNothingProperty(t *testing.T) {
 					t.Fatal(err)
 				}
 			case 1:
-				_ = s.boots.Start(context.Background(), m.ID, metal.Order{Kind: wire.BootImage, Attempt: 1})
+				_ = s.boots.Start(context.Background(), m.ID, metal.Order{Kind: wire.BootImage, Attempt: 1, Image: "sha256:x"})
 			case 2:
 				if v := s.decide(mac, nil); v.Boot != "" {
 					numbers = append(numbers, v.Boot)

@@ -146,5 +146,9 @@ func (p *Provider) files(id muster.MachineID, kind wire.BootKind) (Files, error)
 	if err != nil {
 		return Files{}, err
 	}
-	return Files{Kernel: []string{k.vmlinuz}, Initramfs: []string{k.initrd}, Server: p.o.URL, CA: p.o.CA, Args: p.o.Args}, nil
+	f := Files{Kernel: []string{k.vmlinuz}, Initramfs: []string{k.initrd}, Server: p.o.URL, CA: p.o.CA, Args: p.o.Args}
+	if root, ok := k.manifest.File(muster.FileRoot); ok && kind == wire.BootImage && p.o.Plain != "" {
+		f.Root = filepath.Join(k.dir, root.Name)
+	}
+	return f, nil
 }

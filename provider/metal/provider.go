@@ -81,6 +81,9 @@ type Options struct {
 	// URL is where machines find the desk, over TLS, and CA the SHA-256 of the
 	// authority that signed for it, in hexadecimal.
 	URL, CA string
+	// Plain is the URL of the boot service's HTTP, from which machines may have their
+	// images too, which is quicker; "": over TLS alone.
+	Plain string
 	// Args are arguments of the kernels: where its console is.
 	Args []string
 	// Leased is the address that a MAC has now.

@@ -44,7 +44,8 @@ type State struct {
 	Place rack.Place
 	// Stages are those that its first program told, by the machine's own clock.
 	Stages []wire.BootStage
-	// Doing is the stage that it is in, in its own word.
+	// Doing is the stage that it is in, or how far it is with long work, in its own
+	// words.
 	Doing   string
 	Failure *wire.BootFailure
 	Done    *wire.BootDone

@@ -44,10 +44,14 @@ func (p *Provider) tell(ctx context.Context, st State, payload []byte) (*wire.Bo
 			Root: wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize, Pieces: list},
 		},
 	}
+	if p.o.Plain != "" {
+		o.Image.Plain = p.o.Plain + "/boot/" + st.Number + "/root"
+	}
 	if !st.Address.IsValid() {
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
 	}
 	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
+	o.Scratch, _ = cleanDisks(reg)
 	if b.Message != nil {
 		o.Links = append(o.Links, wire.BootLink{MAC: messageOf(reg), Name: "msg0", Address: b.Message.Address})
 	}

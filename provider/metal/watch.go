@@ -100,6 +100,7 @@ func (p *Provider) look(ctx context.Context, u *unit) {
 		p.wentOff(u)
 	}
 	if news {
+		p.o.Log.Debug("power", "machine", u.id, "state", r.State, "proof", r.Proof, "text", r.Text)
 		p.changed(u.id)
 	}
 }
@@ -202,7 +203,7 @@ func (p *Provider) seenBooting(s provider.Seen, st State, reading power.Reading,
 		s.State = provider.StateStuck
 		s.Err = muster.Errorf(muster.EConflict, "it was started again by itself")
 	case off && st.Step != StepQueued && st.Step != StepStarting:
-		s.State = provider.StateOff
+		s.State, s.Err = provider.StateOff, muster.Errorf(muster.EUnavailable, "%s", reading.Text)
 	default:
 		s.State, s.Attempt = provider.StateRunning, st.Attempt
 	}

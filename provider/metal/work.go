@@ -77,10 +77,12 @@ func (p *Provider) done(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 		if len(states) == 0 || states[0].Attempt != o.Attempt {
 			return nil, muster.Errorf(muster.EConflict, "machine %s was told to do something else", u.id)
 		}
-		switch st := states[0]; st.Step {
-		case StepDone:
+		switch st := states[0]; {
+		case st.Step == StepRunning && p.o.Clock.Now().Sub(p.boots.heardAt(u.id)) > workSilence:
+			return nil, muster.Errorf(muster.ETimeout, "nothing was heard of machine %s for %v while it did its work", u.id, workSilence).WithHint("look at its console")
+		case st.Step == StepDone:
 			return st.Done, p.awaitOff(ctx, u)
-		case StepFailed:
+		case st.Step == StepFailed:
 			return nil, failureError(st)
 		}
 		if err := p.pause(ctx); err != nil {
@@ -114,6 +116,10 @@ func (p *Provider) awaitOff(ctx context.Context, u *unit) error {
 		}
 	}
 }
+
+// workSilence is how long a machine that works may say nothing: it tells how far it is
+// every half minute.
+const workSilence = 2 * time.Minute
 
 // offPatience is how long a machine may take to go off by itself.
 const offPatience = time.Minute
@@ -192,11 +198,15 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 		step("message network", true, "its ports are closed and were read back")
 	}
 	ok := true
-	disks := cleanDisks(u.registration())
+	disks, nameless := cleanDisks(u.registration())
+	for _, name := range nameless {
+		ok = false
+		step("disk "+name, false, "it has neither a serial number nor a model by which it could be told from others")
+	}
 	since, clean := p.cleanSince(id)
 	switch {
 	case len(disks) == 0:
-		step("disks", true, "it has none")
+		step("disks", true, "there is none to be erased")
 	case clean:
 		step("disks", true, "nobody had the machine since they were erased at %s", since.UTC().Format(time.RFC3339))
 	default:
@@ -205,7 +215,7 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 			return rec, err
 		}
 		rec.Steps = append(rec.Steps, done.Steps...)
-		if ok = done.Passed && len(done.Steps) > 0; ok {
+		if ok = ok && done.Passed && len(done.Steps) > 0; ok {
 			if err := p.cleaned(id); err != nil {
 				return rec, err
 			}
@@ -216,17 +226,22 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	return rec, nil
 }
 
-func cleanDisks(r muster.Registration) []wire.CleanDisk {
-	var out []wire.CleanDisk
+// cleanDisks are the disks that a machine's users can write to, by what is written on
+// them, and the names of those on which nothing is.
+func cleanDisks(r muster.Registration) (out []wire.CleanDisk, nameless []string) {
 	if r.Facts == nil {
-		return nil
+		return nil, nil
 	}
 	for _, d := range r.Facts.Disks {
-		if d.Size > 0 && (d.Serial != "" || d.Model != "") {
+		switch {
+		case d.Size <= 0:
+		case d.Serial == "" && d.Model == "":
+			nameless = append(nameless, d.Name)
+		default:
 			out = append(out, wire.CleanDisk{Serial: d.Serial, Model: d.Model, Size: d.Size})
 		}
 	}
-	return out
+	return out, nameless
 }
 
 // Whether somebody had a machine since it was cleaned is a file, which is gone before
@@ -277,7 +292,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 	}
 	o := &wire.BootOrder{Kind: wire.BootTest}
 	for _, n := range u.registration().NICs {
-		o.Links = append(o.Links, wire.BootLink{MAC: n.MAC, Name: linkName(n.Use, len(o.Links))})
+		o.Links = append(o.Links, wire.BootLink{MAC: n.MAC, Name: linkName(n.Use)})
 	}
 	done, err := p.done(ctx, u, wire.BootTest, o)
 	if done == nil || err != nil {
@@ -287,13 +302,10 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 	return rec, nil
 }
 
-// linkName is what the n-th interface of a machine is called in its image.
-func linkName(use string, n int) string {
-	switch use {
-	case muster.UseManagement:
+// linkName is what an interface is called in the words of a test.
+func linkName(use string) string {
+	if use == muster.UseManagement {
 		return "mgmt0"
-	case muster.UseMessage:
-		return fmt.Sprintf("msg%d", max(n-1, 0))
 	}
-	return fmt.Sprintf("net%d", n)
+	return "msg0"
 }

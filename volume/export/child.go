@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// grace is how long it may take to end when it is asked to.
+const grace = 10 * time.Second
+
 // child is a running ganesha, held by a file descriptor: a signal reaches it and no
 // other, whatever becomes of its number.
 type child struct{ pid, fd int }
@@ -65,8 +68,10 @@ func start(args []string, out string, in func(func() error) error) (*child, erro
 	defer log.Close()
 	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...) //nolint:gosec // the server's own program
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
-	// No bus: on the host's own, other programs could change what is exported.
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nonexistent"}
+	// No bus: on the host's own, other programs could change what is exported. And no
+	// memory of which file system was on a device lately: ganesha knows them by their
+	// UUIDs, and a loop device has another one each time that it is attached.
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nonexistent", "BLKID_FILE=/dev/null"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := in(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s: %w", args[0], err)

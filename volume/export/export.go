@@ -48,8 +48,10 @@ func (e Export) check() error {
 	}
 	seen := map[netip.Addr]bool{}
 	for _, c := range e.Clients {
-		if !c.Address.IsValid() || c.Address.IsUnspecified() || c.Address.Is4In6() || c.Address.Zone() != "" {
-			return muster.Errorf(muster.EInvalid, "%q is not the address of a client of %s", c.Address, e.Name)
+		// Ganesha 4.3 does not know clients by addresses of IPv6: nobody would find it.
+		if !c.Address.Is4() || c.Address.IsUnspecified() {
+			return muster.Errorf(muster.EInvalid, "%q is not the address of a client of %s", c.Address, e.Name).
+				WithHint("machines mount volumes by IPv4")
 		}
 		if seen[c.Address] {
 			return muster.Errorf(muster.EInvalid, "client %s is named twice for %s", c.Address, e.Name)

@@ -46,6 +46,8 @@ LOG { Default_Log_Level = EVENT; }
 // A port below 1024 shows that it is root of the node who asks: its users could claim
 // to be anybody otherwise. Attributes are asked of the file system each time, because
 // machines of this host may write there, too.
+//
+// The clients of each are in order.
 func exportsText(set []Export, numbers map[string]uint16) string {
 	var b strings.Builder
 	b.WriteString("# Written by Muster. Changes are lost.\n")
@@ -63,12 +65,16 @@ func exportsText(set []Export, numbers map[string]uint16) string {
 	Attr_Expiration_Time = 0;
 	FSAL { Name = VFS; }
 `, numbers[e.Name], e.Path, e.Name)
-		for _, c := range e.Clients {
-			access := "RW"
-			if c.ReadOnly {
-				access = "RO"
+		for _, access := range []string{"RW", "RO"} {
+			var list []netip.Addr
+			for _, c := range e.Clients {
+				if c.ReadOnly == (access == "RO") {
+					list = append(list, c.Address)
+				}
 			}
-			fmt.Fprintf(&b, "\tCLIENT { Clients = %s; Access_Type = %s; Protocols = 4; Transports = TCP; SecType = sys; Squash = No_Root_Squash; PrivilegedPort = true; }\n", c.Address, access)
+			for _, p := range blocks(list) {
+				fmt.Fprintf(&b, "\tCLIENT { Clients = %s; Access_Type = %s; Protocols = 4; Transports = TCP; SecType = sys; Squash = No_Root_Squash; PrivilegedPort = true; }\n", p, access)
+			}
 		}
 		b.WriteString("}\n")
 	}

@@ -13,12 +13,8 @@ func (s *Server) Mount(name, target string, readOnly bool) wire.Mount {
 	if readOnly {
 		access = "ro"
 	}
-	host := s.cfg.Address.String()
-	if s.cfg.Address.Is6() {
-		host = "[" + host + "]"
-	}
 	return wire.Mount{
-		Source: host + ":/" + name, Target: target, Type: "nfs4",
+		Source: s.cfg.Address.String() + ":/" + name, Target: target, Type: "nfs4",
 		Options: fmt.Sprintf("%s,nosuid,nodev,hard,proto=tcp,port=%d,vers=4.1,sec=sys,_netdev", access, s.cfg.Port),
 	}
 }

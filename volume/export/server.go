@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,8 +23,8 @@ const Port = 2049
 type Config struct {
 	// Dir is a directory of the server's own. Another server needs another.
 	Dir string
-	// Address of the network on which machines are booted and managed; nothing is
-	// served elsewhere.
+	// Address, of IPv4, of the network on which machines are booted and managed; nothing
+	// is served elsewhere.
 	Address netip.Addr
 	Port    uint16 // 0: Port
 	// Program is ganesha.nfsd. Empty: as it is found.
@@ -70,6 +69,10 @@ func Open(cfg Config) (*Server, error) {
 	}
 	if cfg.Program == "" {
 		cfg.Program = "ganesha.nfsd"
+	}
+	if !cfg.Address.Is4() || cfg.Address.IsUnspecified() {
+		return nil, muster.Errorf(muster.EInvalid, "volumes cannot be served at %q", cfg.Address).
+			WithHint("give the interface of bare machines an address of IPv4")
 	}
 	program, err := exec.LookPath(cfg.Program)
 	if err != nil {
@@ -180,7 +183,7 @@ func (s *Server) reach(ctx context.Context) (failed []string, err error) {
 	was, _ := os.ReadFile(s.path("ganesha.conf"))
 	if s.child != nil && s.child.alive() && string(was) != main {
 		s.cfg.Log.Info("the server of volumes is started again: it is to listen elsewhere", "address", s.listen())
-		if err := s.child.stop(10 * time.Second); err != nil {
+		if err := s.child.stop(grace); err != nil {
 			return nil, err
 		}
 	}
@@ -220,20 +223,4 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop()
-}
-
-// Destroy ends ganesha and forgets what was exported. Clients that still have
-// something mounted wait for it.
-func (s *Server) Destroy() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wanted = false
-	if s.child != nil {
-		if err := s.child.stop(10 * time.Second); err != nil {
-			return err
-		}
-		s.drop()
-	}
-	s.state = state{}
-	return os.RemoveAll(s.cfg.Dir)
 }

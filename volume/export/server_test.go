@@ -44,17 +44,11 @@ func newSite(t *testing.T) *site {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skip("this host has no loop devices")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).AddrPort().Port()
-	_ = l.Close()
 	dir, err := os.MkdirTemp("", "muster-export-") // a test's own has names that no path may
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{cfg: Config{Dir: filepath.Join(dir, "export"), Address: netip.MustParseAddr("127.0.0.1"), Port: port}, volumes: volume.NewServed(filepath.Join(dir, "volumes"))}
+	s := &site{cfg: Config{Dir: filepath.Join(dir, "export"), Address: netip.MustParseAddr("127.0.0.1"), Port: freePort(t)}, volumes: volume.NewServed(filepath.Join(dir, "volumes"))}
 	s.open(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -66,6 +60,16 @@ func newSite(t *testing.T) *site {
 		}
 	})
 	return s
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).AddrPort().Port()
 }
 
 func (s *site) open(t *testing.T) {
@@ -313,6 +317,30 @@ func fileSystemIDs(t *testing.T, path string) (out [][]byte) {
 	return out
 }
 
+// TestNeighbours: machines with addresses in a row are let in, those beside are not.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	e := s.volume(t, "ours", "127.0.0.20", "127.0.0.21", "127.0.0.22", "127.0.0.23", "127.0.0.24")
+	e.Clients[3].ReadOnly = true
+	if err := s.Set(t.Context(), []Export{e}); err != nil {
+		t.Fatal(err)
+	}
+	for n := 19; n <= 25; n++ {
+		c := s.dial(t, fmt.Sprint("127.0.0.", n))
+		dir, err := c.walk(e.Name)
+		if (err == nil) != (n > 19 && n < 25) {
+			t.Errorf("%d: %v", n, err)
+		}
+		if err != nil {
+			continue
+		}
+		if err := c.create(dir, fmt.Sprint("f", n), "x"); (err == nil) != (n != 23) {
+			t.Errorf("%d writes: %v", n, err)
+		}
+	}
+}
+
 // TestChange: exports come and go under the traffic of another; who is taken off the
 // list has nothing from its next request on, and a reader does not write.
 func TestChange(t *testing.T) {
@@ -473,7 +501,8 @@ func TestMoved(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	e, other := s.volume(t, "kept", alice), s.volume(t, "other", alice)
-	if err := s.Set(t.Context(), []Export{other, e}); err != nil {
+	// It is the second one, and will be alone: its number is not one that it gets anew.
+	if err := errors.Join(s.Set(t.Context(), []Export{other}), s.Set(t.Context(), []Export{other, e})); err != nil {
 		t.Fatal(err)
 	}
 	file, err := s.dial(t, alice).walk(e.Name, "secret")
@@ -487,21 +516,58 @@ func TestMoved(t *testing.T) {
 	if err := s.volumes.Unmount(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.cfg.Port++
+	s.cfg.Port = freePort(t)
 	s.open(t)
 	if s.child != nil {
 		t.Fatal("found what has ended")
 	}
-	for _, x := range []Export{e, other} { // in the other order: other loop devices
+	for _, x := range []Export{other, e} { // in the other order: other loop devices
 		if _, err := s.volumes.Create(t.Context(), x.volume()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Set(t.Context(), []Export{e, other}); err != nil {
+	if err := s.Set(t.Context(), []Export{e}); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := s.dial(t, alice).read(file); err != nil || text != "kept" {
-		t.Fatal(text, err)
+	c := s.dial(t, alice)
+	if text, err := c.read(file); err != nil || text != "kept" {
+		now, _ := c.walk(e.Name, "secret")
+		t.Fatalf("%q, %v: the handle was %x and is %x", text, err, file, now)
+	}
+}
+
+// TestReused: a volume on the device that another one had is itself, and the handles of
+// the other lead nowhere.
+func TestReused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	keep := s.volume(t, "kept", alice)
+	var old [][]byte
+	for i := range 6 {
+		e := s.volume(t, fmt.Sprint("volume ", i), alice)
+		if err := s.Set(t.Context(), []Export{keep, e}); err != nil {
+			t.Fatal(err)
+		}
+		c := s.dial(t, alice)
+		file, err := c.walk(e.Name, "secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := c.read(file); err != nil || text != fmt.Sprint("volume ", i) {
+			t.Errorf("volume %d holds %q, %v", i, text, err)
+		}
+		for _, h := range old {
+			if text, err := c.read(h); err == nil {
+				t.Errorf("a handle of a volume that is gone reads %q", text)
+			}
+		}
+		old = append(old, file)
+		if text, err := c.walk(keep.Name, "secret"); err != nil {
+			t.Error(text, err)
+		}
+		if err := errors.Join(s.Set(t.Context(), []Export{keep}), s.volumes.Erase(t.Context(), e.volume())); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -536,6 +602,7 @@ func TestRefused(t *testing.T) {
 		{Name: "../x", Path: good.Path}, {Name: "a b", Path: good.Path}, {Name: "", Path: good.Path}, {Name: "x", Path: "relative"},
 		{Name: "x", Path: `/a"; }`}, {Name: "x", Path: "/a/../b"}, {Name: "x", Path: good.Path, Clients: []Client{{}}},
 		{Name: "x", Path: good.Path, Clients: []Client{{Address: netip.MustParseAddr("0.0.0.0")}}},
+		{Name: "x", Path: good.Path, Clients: []Client{{Address: netip.MustParseAddr("fd00::1")}}},
 	} {
 		if err := s.Set(t.Context(), []Export{bad}); muster.CodeOf(err) != muster.EInvalid {
 			t.Errorf("%+v: %v", bad, err)

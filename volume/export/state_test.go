@@ -2,8 +2,10 @@ package export
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,10 +89,10 @@ func TestJudge(t *testing.T) {
 
 func TestMount(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1:/v-x-home", "fd00::1": "[fd00::1]:/v-x-home"} {
-		s := &Server{cfg: Config{Address: netip.MustParseAddr(address), Port: 2050}}
-		m := s.Mount("v-x-home", "/home", true)
-		if m.Source != want || m.Target != "/home" || m.Type != "nfs4" || m.Options != "ro,nosuid,nodev,hard,proto=tcp,port=2050,vers=4.1,sec=sys,_netdev" {
+	s := &Server{cfg: Config{Address: netip.MustParseAddr("10.0.0.1"), Port: 2050}}
+	for readOnly, access := range map[bool]string{true: "ro", false: "rw"} {
+		m := s.Mount("v-x-home", "/home", readOnly)
+		if m.Source != "10.0.0.1:/v-x-home" || m.Target != "/home" || m.Type != "nfs4" || m.Options != access+",nosuid,nodev,hard,proto=tcp,port=2050,vers=4.1,sec=sys,_netdev" {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -109,5 +111,45 @@ func TestOf(t *testing.T) {
 	want := []Export{{"v-1-home", "/1", []Client{{a, false}}}, {"v-2-data", "/2", []Client{{a, false}, {b, true}}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestBlocks: networks hold the addresses that they were made of and no others, and
+// neighbours are one.
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		set := map[netip.Addr]bool{}
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, 600), 0, 80).Draw(t, "addresses") {
+			from := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+			for range rapid.SampledFrom([]int{1, 1, 2, 16, 40}).Draw(t, "run") {
+				set[from] = true
+				from = from.Next()
+			}
+		}
+		list := slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
+		got := map[netip.Addr]bool{}
+		out := blocks(list)
+		for _, p := range out {
+			if p != p.Masked() {
+				t.Fatalf("%s is no network", p)
+			}
+			for a := p.Addr(); p.Contains(a); a = a.Next() {
+				if !set[a] || got[a] {
+					t.Fatalf("%s is not asked for, or twice in %v", a, out)
+				}
+				got[a] = true
+			}
+		}
+		if len(got) != len(set) {
+			t.Fatalf("%d of %d addresses in %v", len(got), len(set), out)
+		}
+	})
+	var run []netip.Addr
+	for a := netip.MustParseAddr("10.0.0.0"); len(run) < 2000; a = a.Next() {
+		run = append(run, a)
+	}
+	if n := len(blocks(run)); n != 6 {
+		t.Errorf("2,000 in a row are %d networks", n)
 	}
 }
