@@ -108,7 +108,17 @@ func TestImageOfABoot(t *testing.T) {
 	if at := r.m.provider.Heard("m-1"); !at.Equal(before) {
 		t.Error("who has no key passes for the machine's first program")
 	}
-	if r.get(mine.Root.Path, mine.Key, nil); !r.m.provider.Heard("m-1").After(before) {
+	// Without encryption: the boot service asks, and says when it was the machine itself.
+	b, ok := r.m.provider.Directory().Boot(one)
+	if at := r.m.provider.Heard("m-1"); !ok || b.Seen == nil || !at.Equal(before) {
+		t.Error("who knows the number of a boot passes for its machine")
+	}
+	b.Seen()
+	plain := r.m.provider.Heard("m-1")
+	if !plain.After(before) {
+		t.Error("a machine that fetches its image without encryption is not heard")
+	}
+	if r.get(mine.Root.Path, mine.Key, nil); !r.m.provider.Heard("m-1").After(plain) {
 		t.Error("a machine that fetches its image is not heard")
 	}
 
@@ -130,6 +140,9 @@ func TestImageOfABoot(t *testing.T) {
 	r.open()
 	if status, _, b := r.get(mine.Root.Path, mine.Key, nil); status != http.StatusOK || len(b) != len(r.image) {
 		t.Errorf("after a restart: %d", status)
+	}
+	if b, ok := r.m.provider.Directory().Boot(one); !ok || b.Root != "" {
+		t.Errorf("an image is given without encryption where nobody said so: %+v", b)
 	}
 	// The machine is given back: its key opens nothing any more, and another boot has another.
 	r.ensure(provider.Want{Machine: "m-1", Power: provider.PowerOff})

@@ -70,7 +70,7 @@ func (s *Server) openConverge() error {
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),
-		BootWindow:   map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
+		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})
 	return err
 }
