@@ -22,7 +22,6 @@ import (
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/control/controltest"
 	"github.com/muster-hpc/muster/netboot/rack"
-	"github.com/muster-hpc/muster/netboot/web"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/provider"
@@ -101,7 +100,7 @@ func newBootRig(t *testing.T) *bootRig {
 		h.ServeHTTP(w, q)
 	})
 	served := make(chan struct{})
-	go func() { defer close(served); _ = hs.ServeTLS(web.Limit(ln, bootLimits()), "", "") }()
+	go func() { defer close(served); _ = serveBoots(hs, ln) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	heard := make(chan struct{})
 	go func() { defer close(heard); r.m.hear(ctx) }()

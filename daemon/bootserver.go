@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"time"
@@ -15,15 +16,23 @@ func (s *Server) bootServer(m *metalParts) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle(wire.BootPath, m.desk.Handler())
 	mux.Handle(wire.BootFilePath, m.provider.Files())
+	one := new(http.Protocols) // a request for each connection: these are counted
+	one.SetHTTP1(true)
 	// No deadline for what is sent: an image takes long on a slow network. Who takes
 	// nothing holds one of so many places.
 	return &http.Server{
 		Handler: mux, TLSConfig: s.authority.NodeTLS(nil, []netip.Addr{m.address}), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: quiet(s.log),
+		Protocols: one,
 	}
 }
 
-// bootLimits are connections of machines that boot: each has one for every piece of its
-// image under way, and one for its hellos. They come before anybody is known, and must
-// not use up what the API needs.
-func bootLimits() web.Limits { return web.Limits{Connections: 8192, PerSource: 32} }
+// bootsOfOne are connections of one machine that boots at once: it has one for every piece
+// of its image under way, and one for its hellos.
+const bootsOfOne = 32
+
+// serveBoots serves on a listener until the server is closed. Connections come before
+// anybody is known, and must not use up what the API needs.
+func serveBoots(srv *http.Server, ln net.Listener) error {
+	return srv.ServeTLS(web.Limit(ln, web.Limits{Connections: 8192, PerSource: bootsOfOne}), "", "")
+}

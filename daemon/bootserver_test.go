@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -106,7 +108,17 @@ func TestImageOfABoot(t *testing.T) {
 	if at := r.m.provider.Heard("m-1"); !at.Equal(before) {
 		t.Error("who has no key passes for the machine's first program")
 	}
-	if r.get(mine.Root.Path, mine.Key, nil); !r.m.provider.Heard("m-1").After(before) {
+	// Without encryption: the boot service asks, and says when it was the machine itself.
+	b, ok := r.m.provider.Directory().Boot(one)
+	if at := r.m.provider.Heard("m-1"); !ok || b.Seen == nil || !at.Equal(before) {
+		t.Error("who knows the number of a boot passes for its machine")
+	}
+	b.Seen()
+	plain := r.m.provider.Heard("m-1")
+	if !plain.After(before) {
+		t.Error("a machine that fetches its image without encryption is not heard")
+	}
+	if r.get(mine.Root.Path, mine.Key, nil); !r.m.provider.Heard("m-1").After(plain) {
 		t.Error("a machine that fetches its image is not heard")
 	}
 
@@ -129,6 +141,9 @@ func TestImageOfABoot(t *testing.T) {
 	if status, _, b := r.get(mine.Root.Path, mine.Key, nil); status != http.StatusOK || len(b) != len(r.image) {
 		t.Errorf("after a restart: %d", status)
 	}
+	if b, ok := r.m.provider.Directory().Boot(one); !ok || b.Root != "" {
+		t.Errorf("an image is given without encryption where nobody said so: %+v", b)
+	}
 	// The machine is given back: its key opens nothing any more, and another boot has another.
 	r.ensure(provider.Want{Machine: "m-1", Power: provider.PowerOff})
 	if status, _, _ := r.get(mine.Root.Path, mine.Key, nil); status != http.StatusNotFound {
@@ -140,6 +155,49 @@ func TestImageOfABoot(t *testing.T) {
 	}
 	if status, _, _ := r.get(mine.Root.Path, mine.Key, nil); status != http.StatusNotFound {
 		t.Errorf("the key of a boot that is over, with another under way: %d", status)
+	}
+}
+
+// One address cannot have all connections, nor many requests over one.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	t.Parallel()
+	r := newBootRig(t)
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.srv.authority.Pool()}, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
+	a, err := c.Get(r.url)
+	if err != nil || a.ProtoMajor != 1 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	_ = a.Body.Close()
+	var open []net.Conn
+	defer func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+		return c
+	}
+	for range bootsOfOne {
+		dial()
+	}
+	last := dial()
+	_ = last.SetReadDeadline(time.Now().Add(5 * time.Second)) // one that is served is closed after ten
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one more is served: %v", err)
+	}
+	_ = open[0].Close()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // its place is free soon
+		if a, err := c.Get(r.url); err == nil {
+			_ = a.Body.Close()
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 }
 

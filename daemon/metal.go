@@ -18,7 +18,6 @@ import (
 	"github.com/muster-hpc/muster/netboot"
 	"github.com/muster-hpc/muster/netboot/dhcp"
 	"github.com/muster-hpc/muster/netboot/rack"
-	"github.com/muster-hpc/muster/netboot/web"
 	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/power/drivers"
@@ -194,7 +193,7 @@ func (s *Server) serveMetal(ctx context.Context, g *errgroup.Group) error {
 		return err
 	}
 	srv := s.bootServer(m)
-	serve(ctx, g, srv, func() error { return srv.ServeTLS(web.Limit(ln, bootLimits()), "", "") })
+	serve(ctx, g, srv, func() error { return serveBoots(srv, ln) })
 	g.Go(func() error { m.hear(ctx); return nil })
 	service := m.service.Load()
 	g.Go(func() error {

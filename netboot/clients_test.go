@@ -54,10 +54,18 @@ func TestBusyboxGetsAnAddressAndItsBoot(t *testing.T) {
 	if out := s.must("curl", "-sS", "-m", "5", "-I", url+"initramfs"); !strings.Contains(out, "Content-Length: 160000") {
 		t.Errorf("HEAD: %s", out)
 	}
-	// From another address of the same network it is not there.
+	if s.seen.Load() == 0 {
+		t.Error("a machine that loads its boot is not heard")
+	}
+	// From another address of the same network it is not there, and who asks is no sign of
+	// life of the machine.
+	own := s.seen.Load()
 	s.must("ip", "addr", "add", "10.101.40.1/16", "dev", s.wire)
 	if out := s.must("curl", "-sS", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}", "--interface", "10.101.40.1", url+"script"); out != "404" {
 		t.Errorf("a stranger gets %s", out)
+	}
+	if n := s.seen.Load() - own; n > 0 {
+		t.Errorf("a stranger passes for the machine %d times", n)
 	}
 	for _, want := range []string{"offer 10.101.16.", "load undionly.kpxe", "ack 10.101.16.", "http 10.101.16.1 sent script"} {
 		if !strings.Contains(s.story(m), want) {

@@ -35,5 +35,8 @@ type Boot struct {
 	// MACs are the machine's: only from an address that one of them has is the
 	// boot to be seen.
 	MACs []MAC
+	// Seen is called each time the machine itself asks for something of its boot; nil:
+	// nobody wants to know. Whoever else asks for it finds nothing, and is no sign of life.
+	Seen func()
 	web.Boot
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,7 @@ func (o *orders) set(m netboot.MAC, v netboot.Verdict) {
 // site is a boot service at one end of a cable, in the tests' namespace, and a
 // namespace for machines at the other.
 type site struct {
+	seen atomic.Int64 // times a machine itself asked for something of its boot
 	*netboot.Service
 	t      testing.TB
 	orders *orders
@@ -209,7 +211,7 @@ func (s *site) order(number string, size int, macs ...netboot.MAC) {
 		}
 		return path
 	}
-	b := netboot.Boot{MACs: macs, Boot: web.Boot{
+	b := netboot.Boot{MACs: macs, Seen: func() { s.seen.Add(1) }, Boot: web.Boot{
 		Number: number, Server: "https://10.0.0.1:7700", CA: strings.Repeat("ab", 32),
 		Kernel: []string{file("kernel", size)}, Initramfs: []string{file("a.cpio", size), file("b.cpio", size)},
 	}}

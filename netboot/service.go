@@ -188,5 +188,8 @@ func (s boots) Boot(number string, from netip.Addr) (web.Boot, bool) {
 	if !ok || !known || !slices.Contains(b.MACs, m) {
 		return web.Boot{}, false
 	}
+	if b.Seen != nil {
+		b.Seen()
+	}
 	return b.Boot, true
 }

@@ -75,7 +75,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	gone.Number, gone.Kernel = "g0ne", []string{filepath.Join(dir, "nothing")}
 	local := netip.MustParseAddr("127.0.0.1")
 	other := b
-	other.Number = "other"
+	other.Number, other.Root = "other", b.Kernel[0]
 	c := Config{
 		Address: local, Base: "http://127.0.0.1/", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24")},
 		Boots:  orders{b.Number: {local, b}, "other": {netip.MustParseAddr("127.0.0.2"), other}, "g0ne": {local, gone}},
@@ -161,7 +161,7 @@ func TestWhatIsNotFound(t *testing.T) {
 	r := newRig(t)
 	at := r.serve(t)
 	for _, path := range []string{
-		"/", "/boot", "/boot/", "/boot/b1a2c3", "/boot/b1a2c3/", "/boot/b1a2c3/part0", "/boot/nothing/script", "/boot/other/script", "/boot/other/kernel", "/boot/other/initramfs",
+		"/", "/boot", "/boot/", "/boot/b1a2c3", "/boot/b1a2c3/", "/boot/b1a2c3/part0", "/boot/nothing/script", "/boot/other/script", "/boot/other/kernel", "/boot/other/initramfs", "/boot/b1a2c3/root", "/boot/other/root",
 		"/boot/b1a2c3/kernel/", "/loader/", "/loader/..%2f..%2fetc%2fpasswd", "/boot/..%2f..%2fetc/passwd", "/boot/B1A2C3/script", "/boot/b1a2c3//script", "/x",
 	} {
 		if res, b := get(t, at+path, ""); res.StatusCode != http.StatusNotFound || string(b) != "404 page not found\n" {

@@ -91,8 +91,9 @@ func (d directory) Boot(number string) (netboot.Boot, bool) {
 		return netboot.Boot{}, false
 	}
 	id, kind := m.reg.ID, m.rec.Kind
+	var seen func()
 	if m.rec.Step == StepRunning { // it fetches: it is alive
-		m.heardAt = d.b.c.Clock.Now()
+		seen = func() { d.b.fetched(number) }
 	}
 	var macs []netboot.MAC
 	for _, n := range m.reg.NICs {
@@ -106,7 +107,7 @@ func (d directory) Boot(number string) (netboot.Boot, bool) {
 		d.b.c.Log.Error("a machine cannot boot", "machine", id, "error", err)
 		return netboot.Boot{}, false
 	}
-	return netboot.Boot{MACs: macs, Boot: web.Boot{
+	return netboot.Boot{MACs: macs, Seen: seen, Boot: web.Boot{
 		Number: number, Kernel: f.Kernel, Initramfs: f.Initramfs, Root: f.Root, Server: f.Server, CA: f.CA, Args: f.Args,
 	}}, true
 }
