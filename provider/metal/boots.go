@@ -278,6 +278,7 @@ func (b *Boots) state(m *machine) State {
 		s.Place, _ = b.rack(m.reg.Rack).Place(string(r.Machine), b.c.Clock.Now())
 	}
 	if m.heard != nil {
+		s.Heard = m.heardAt
 		s.Stages, s.Doing = m.heard.Stages, cmp.Or(m.heard.Progress, m.heard.State)
 	}
 	return s

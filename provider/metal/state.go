@@ -42,6 +42,8 @@ type State struct {
 	Address netip.Addr // that the machine has on the management network
 	// Place is where it stands while it is queued.
 	Place rack.Place
+	// Heard is when its first program spoke last; zero: it has not.
+	Heard time.Time
 	// Stages are those that its first program told, by the machine's own clock.
 	Stages []wire.BootStage
 	// Doing is the stage that it is in, or how far it is with long work, in its own

@@ -78,7 +78,7 @@ func (p *Provider) done(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 			return nil, muster.Errorf(muster.EConflict, "machine %s was told to do something else", u.id)
 		}
 		switch st := states[0]; {
-		case st.Step == StepRunning && p.o.Clock.Now().Sub(p.boots.heardAt(u.id)) > workSilence:
+		case st.Step == StepRunning && !st.Heard.IsZero() && p.o.Clock.Now().Sub(st.Heard) > workSilence:
 			return nil, muster.Errorf(muster.ETimeout, "nothing was heard of machine %s for %v while it did its work", u.id, workSilence).WithHint("look at its console")
 		case st.Step == StepDone:
 			return st.Done, p.awaitOff(ctx, u)
