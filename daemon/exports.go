@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/metal"
@@ -105,26 +106,55 @@ func (s *Server) serveExports(ctx context.Context) error {
 	if s.exports == nil {
 		return nil
 	}
-	var list []muster.Cluster
-	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
-		list, err = tx.Clusters(store.ClusterFilter{Living: true})
-		return err
-	})
-	for _, c := range list {
-		if !c.Phase.HoldsMachines() { // one that is deleted still shuts down
-			continue
+	// Whoever is not noted loses its volumes: what fails is tried again for a while before
+	// that counts.
+	for end := s.cfg.Clock.Now().Add(exportPatience); ; {
+		err := s.noteAll(ctx)
+		if err == nil {
+			break
 		}
-		mounts, failed := s.volumes.Keeper.Ensure(ctx, c)
-		err = errors.Join(err, failed, s.note(ctx, c, mounts))
-	}
-	if err != nil && ctx.Err() == nil {
-		s.log.Error("not all volumes of bare machines can be served", "error", err)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if s.cfg.Clock.Now().After(end) {
+			s.log.Error("not all volumes of bare machines can be served", "error", err)
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.cfg.Clock.After(5 * time.Second):
+		}
 	}
 	close(s.exports.ready)
 	if err := s.exports.set(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("the volumes of bare machines are not served", "error", err)
 	}
 	return s.exports.server.Run(ctx)
+}
+
+// exportPatience is how long a volume that cannot be mounted may hold up that all others
+// are served anew. What an earlier server served is served meanwhile.
+const exportPatience = time.Minute
+
+// noteAll notes what all living clusters use. One that is deleted still shuts down.
+func (s *Server) noteAll(ctx context.Context) error {
+	var list []muster.Cluster
+	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.Clusters(store.ClusterFilter{Living: true})
+		return err
+	})
+	for _, c := range list {
+		if !c.Phase.HoldsMachines() {
+			continue
+		}
+		mounts, failed := s.volumes.Keeper.Ensure(ctx, c)
+		if failed == nil {
+			failed = s.note(ctx, c, mounts)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // export lets the machines of a cluster mount what it uses.
