@@ -1,8 +1,9 @@
 package admit
 
 import (
-	"path"
 	"strings"
+
+	"github.com/muster-hpc/muster/wildcard"
 )
 
 // drivers tells for which devices an image has a driver. An image's table has
@@ -34,7 +35,7 @@ func (d *drivers) has(modalias string) bool {
 	}
 	ok := false
 	for _, p := range d.patterns {
-		if strings.HasPrefix(modalias, p.literal) && matchAlias(p.text, modalias) {
+		if strings.HasPrefix(modalias, p.literal) && wildcard.Match(p.text, modalias) {
 			ok = true
 			break
 		}
@@ -51,14 +52,4 @@ func (d *drivers) missing(devices []string) string {
 		}
 	}
 	return ""
-}
-
-// matchAlias matches a line of modules.alias. Few of them have character
-// classes, and these hold no slash, at which path.Match would stop.
-func matchAlias(pattern, modalias string) bool {
-	if strings.Contains(pattern, "[") {
-		ok, err := path.Match(pattern, modalias)
-		return ok && err == nil
-	}
-	return match(pattern, modalias)
 }

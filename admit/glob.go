@@ -1,6 +1,10 @@
 package admit
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/muster-hpc/muster/wildcard"
+)
 
 // globs matches patterns against the names of a site, which are few though its
 // machines are many: each pair is computed once.
@@ -29,14 +33,14 @@ func (g *globs) memo(k globKey) bool {
 		return m
 	}
 	pattern, name := strings.ToLower(k.pattern), strings.ToLower(k.name)
-	m := match(pattern, name)
+	m := wildcard.Match(pattern, name)
 	if k.model && !m {
 		if !strings.ContainsAny(pattern, "*?") {
 			m = strings.Contains(name, pattern)
 		}
 		for i := 1; i < len(name) && !m; i++ {
 			if name[i-1] == ' ' && name[i] != ' ' {
-				m = match(pattern, name[i:])
+				m = wildcard.Match(pattern, name[i:])
 			}
 		}
 	}
@@ -45,29 +49,4 @@ func (g *globs) memo(k globKey) bool {
 	}
 	g.seen[k] = m
 	return m
-}
-
-// match works in time proportional to the product of the lengths at worst: it
-// never goes back further than the last star.
-func match(pattern, s string) bool {
-	star, mark := -1, 0
-	p, i := 0, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p, i = p+1, i+1
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }

@@ -1,25 +1,11 @@
 package admit
 
 import (
-	"path"
 	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"pgregory.net/rapid"
 )
-
-// Patterns mean what they mean to a shell.
-func TestMatchIsAShellPattern(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		p := rapid.StringMatching(`[ab*?]{0,8}`).Draw(t, "pattern")
-		s := rapid.StringMatching(`[ab]{0,12}`).Draw(t, "text")
-		if want, _ := path.Match(p, s); match(p, s) != want {
-			t.Fatalf("%q %q: %v", p, s, !want)
-		}
-	})
-}
 
 func TestGlobs(t *testing.T) {
 	t.Parallel()

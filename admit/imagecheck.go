@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wildcard"
 )
 
 // image adds the checks that the image can run on the machine. They hold for
@@ -70,7 +71,7 @@ func (b *builder) image(image *muster.Image, elsewhere map[string]bool) {
 
 func hasDevice(devices []string, pattern string) bool {
 	for _, d := range devices {
-		if matchAlias(pattern, d) {
+		if wildcard.Match(pattern, d) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wildcard"
 )
 
 // Rules are tried in their order; the first one that matches decides.
@@ -106,31 +107,9 @@ func look(g muster.Guest) looks {
 
 func (m Match) fits(l looks) bool {
 	for _, p := range [][2]string{{m.MAC, l.mac}, {m.Maker, l.maker}, {m.Product, l.product}, {m.Switch, l.at}, {m.Port, l.port}} {
-		if p[0] != "" && (p[1] == "" || !glob(strings.ToLower(p[0]), strings.ToLower(p[1]))) {
+		if p[0] != "" && (p[1] == "" || !wildcard.Match(strings.ToLower(p[0]), strings.ToLower(p[1]))) {
 			return false
 		}
 	}
 	return (len(m.Serials) == 0 || l.serial != "" && slices.Contains(m.Serials, l.serial)) && (!m.TPM || l.tpm)
-}
-
-// glob tells whether the whole of s fits a pattern of letters, ? and *. It takes no
-// longer than their lengths multiplied.
-func glob(pattern, s string) bool {
-	p, i := 0, 0
-	star, mark := -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p, i = p+1, i+1
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/muster-hpc/muster/wildcard"
 )
 
 // Table is what is known of the modules of a kernel: the files modules.dep,
@@ -94,7 +96,7 @@ func (t *Table) For(modalias string) []string {
 	var out []string
 	bus, _, colon := strings.Cut(modalias, ":")
 	for _, a := range t.aliases[bus] {
-		if !slices.Contains(out, a.module) && match(a.pattern, modalias) {
+		if !slices.Contains(out, a.module) && wildcard.Match(a.pattern, modalias) {
 			out = append(out, a.module)
 		}
 	}
@@ -138,61 +140,4 @@ func (t *Table) order(name string, seen map[string]bool) (files []string, ok boo
 		files = append(files, more...)
 	}
 	return files, true
-}
-
-// match tells whether a text matches a pattern of modules.alias: * for anything, ?
-// for one character, [a-z] for one of some. It takes time in proportion to both
-// lengths multiplied, whatever the pattern.
-func match(pattern, s string) bool {
-	star, again := -1, 0
-	i, j := 0, 0
-	for j < len(s) {
-		if i < len(pattern) && pattern[i] == '*' {
-			star, again = i, j
-			i++
-			continue
-		}
-		if i < len(pattern) {
-			if n, ok := one(pattern[i:], s[j]); ok {
-				i, j = i+n, j+1
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		again++
-		i, j = star+1, again
-	}
-	for i < len(pattern) && pattern[i] == '*' {
-		i++
-	}
-	return i == len(pattern)
-}
-
-// one matches one character with the start of a pattern, and tells how long that
-// start is.
-func one(pattern string, c byte) (int, bool) {
-	switch pattern[0] {
-	case '?':
-		return 1, true
-	case '[':
-		end := strings.IndexByte(pattern, ']')
-		if end < 0 {
-			return 1, c == '['
-		}
-		set := pattern[1:end]
-		for k := 0; k < len(set); k++ {
-			if k+2 < len(set) && set[k+1] == '-' {
-				if set[k] <= c && c <= set[k+2] {
-					return end + 1, true
-				}
-				k += 2
-			} else if set[k] == c {
-				return end + 1, true
-			}
-		}
-		return 0, false
-	}
-	return 1, pattern[0] == c
 }

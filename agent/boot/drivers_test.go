@@ -5,14 +5,11 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/muster-hpc/muster"
 )
@@ -56,22 +53,6 @@ func TestTable(t *testing.T) {
 		if got, ok := tb.Order(name); ok {
 			t.Errorf("%s: %v", name, got)
 		}
-	}
-}
-
-// Patterns match what a regular expression of the same meaning does.
-func TestMatchProperty(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		pattern := rapid.StringMatching(`([ab]|\*|\?|\[a-b\]|\[b\]){0,8}`).Draw(t, "pattern")
-		s := rapid.StringMatching(`[abc]{0,10}`).Draw(t, "text")
-		e := regexp.MustCompile("^" + strings.NewReplacer("*", ".*", "?", ".").Replace(pattern) + "$")
-		if match(pattern, s) != e.MatchString(s) {
-			t.Fatalf("%q %q: %v", pattern, s, match(pattern, s))
-		}
-	})
-	if began := time.Now(); match(strings.Repeat("*a", 500), strings.Repeat("a", 400)) || time.Since(began) > 5*time.Second {
-		t.Error("a long pattern takes long")
 	}
 }
 
