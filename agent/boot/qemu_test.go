@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +57,7 @@ type found struct {
 // site is a server that boots one machine.
 type site struct {
 	t     *testing.T
+	serve func()
 	mu    sync.Mutex
 	boot  bootdesk.Boot
 	order *wire.BootOrder
@@ -157,9 +159,13 @@ func newSite(t *testing.T, l *lab, number string) *site {
 		Handler: mux, TLSConfig: authority.NodeTLS(nil, []netip.Addr{netip.MustParseAddr(guestServer)}),
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(testLog{t}, nil), slog.LevelWarn),
 	}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = srv.ServeTLS(listen, "", "") }()
-	t.Cleanup(func() { _ = srv.Close(); <-done })
+	// Served from when a machine is started: what a test says of the site before is
+	// said once.
+	s.serve = sync.OnceFunc(func() {
+		done := make(chan struct{})
+		go func() { defer close(done); _ = srv.ServeTLS(listen, "", "") }()
+		t.Cleanup(func() { _ = srv.Close(); <-done })
+	})
 	s.url = fmt.Sprintf("https://%s:%d", guestServer, listen.Addr().(*net.TCPAddr).Port)
 	s.order = &wire.BootOrder{
 		Kind: wire.BootImage, Machine: "m1", Attempt: 3, Hostname: "n01", GiveUpMS: 120_000,
@@ -216,6 +222,7 @@ type machine struct {
 // start starts a machine; more is added to QEMU's arguments.
 func (l *lab) start(t *testing.T, s *site, ca string, more ...string) *machine {
 	t.Helper()
+	s.serve()
 	args := append([]string{
 		// Without cmpxchg16b: QEMU 7.2 spoils the flags now and then when it emulates
 		// it, and the kernel dies in the middle of allocating memory.
@@ -309,7 +316,10 @@ func TestMachine(t *testing.T) {
 		l.start(t, s, s.ca)
 		l.becomes(t, s)
 		var first, within int
-		for _, g := range s.gets {
+		s.mu.Lock()
+		gets := slices.Clone(s.gets)
+		s.mu.Unlock()
+		for _, g := range gets {
 			var a, b int64
 			_, _ = fmt.Sscanf(g, "bytes=%d-%d", &a, &b)
 			if a%(1<<20) == 0 {
@@ -319,7 +329,7 @@ func TestMachine(t *testing.T) {
 			}
 		}
 		if within < 6 || first != len(s.order.Image.Root.Pieces) {
-			t.Errorf("%d requests from the start of a piece, %d within: not resumed\n%v", first, within, s.gets)
+			t.Errorf("%d requests from the start of a piece, %d within: not resumed\n%v", first, within, gets)
 		}
 	})
 	t.Run("digest", func(t *testing.T) {
