@@ -167,6 +167,9 @@ func (s *Store) derive(ctx context.Context, from *muster.Image, added []string, 
 			m.Slurm = upstream(v)
 		}
 		m.ID = contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
+		if err := s.putKernel(work.path("root"), from, &m); err != nil {
+			return err
+		}
 		out, err = s.finish(ctx, work, &m, o, track, log)
 		return err
 	})

@@ -113,6 +113,40 @@ func extractKernel(root, out string, m *muster.Image) error {
 	return nil
 }
 
+// putKernel puts the kernel of a base, which is beside its root file system, where a
+// kernel is in a root that was derived from it.
+func (s *Store) putKernel(root string, base, m *muster.Image) error {
+	f, ok := base.File(muster.FileKernel)
+	if !ok || m.Kernel != base.Kernel {
+		return nil
+	}
+	to, err := os.OpenRoot(root)
+	if err != nil {
+		return storeError("read the new root file system", err)
+	}
+	defer func() { _ = to.Close() }()
+	if err := to.MkdirAll("boot", 0o755); err != nil {
+		return storeError("place the kernel", err)
+	}
+	from, err := os.Open(filepath.Join(s.Path(base.ID), f.Name))
+	if err != nil {
+		return storeError("place the kernel", err)
+	}
+	defer from.Close()
+	out, err := to.OpenFile("boot/vmlinuz-"+base.Kernel, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return storeError("place the kernel", err)
+	}
+	_, err = io.Copy(out, from)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return storeError("place the kernel", err)
+	}
+	return nil
+}
+
 // builtinAliases lists the device patterns of the drivers inside the kernel
 // itself. The file holds MODULE.FIELD=VALUE, each ended by a zero byte.
 func builtinAliases(modinfo []byte) []string {
