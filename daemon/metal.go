@@ -145,7 +145,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 	s.providers = append(s.providers, m.provider)
 	s.endpoints[m.provider.Name()] = &endpoint{addr: prefix.Addr(), port: network.AgentPort, listen: func(ctx context.Context) (net.Listener, error) {
 		return listenOn(ctx, netip.AddrPortFrom(prefix.Addr(), network.AgentPort))
-	}, proxy: proxyOn(netip.AddrPortFrom(prefix.Addr(), network.ProxyPort))}
+	}, proxy: m.proxyOn(netip.AddrPortFrom(prefix.Addr(), network.ProxyPort))}
 	return nil
 }
 
@@ -350,16 +350,46 @@ func listenOn(ctx context.Context, a netip.AddrPort) (net.Listener, error) {
 	return ln, nil
 }
 
-// proxyOn serves outgoing traffic of bare machines on an address.
-func proxyOn(a netip.AddrPort) func(context.Context, *errgroup.Group, *slog.Logger) error {
+// proxyOn serves outgoing traffic of bare machines on an address, to those whose cluster
+// asked for it.
+func (m *metalParts) proxyOn(a netip.AddrPort) func(context.Context, *errgroup.Group, *slog.Logger) error {
 	return func(ctx context.Context, g *errgroup.Group, log *slog.Logger) error {
 		ln, err := listenOn(ctx, a)
 		if err != nil {
 			return err
 		}
 		p := &network.Proxy{Log: log}
-		g.Go(func() error { return p.Serve(ctx, ln) })
+		g.Go(func() error { return p.Serve(ctx, proxied{ln, m.mayProxy}) })
 		return nil
+	}
+}
+
+// mayProxy tells whether the machine that has an address may use the proxy.
+func (m *metalParts) mayProxy(a netip.Addr) bool {
+	service := m.service.Load()
+	if service == nil {
+		return false
+	}
+	mac, ok := service.Owner(a.Unmap())
+	return ok && m.provider.Boots().Proxied(mac.String())
+}
+
+// proxied is a listener that hangs up on whoever may not use the proxy.
+type proxied struct {
+	net.Listener
+	may func(netip.Addr) bool
+}
+
+func (l proxied) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if from, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil && l.may(from.Addr()) {
+			return c, nil
+		}
+		_ = c.Close()
 	}
 }
 

@@ -345,3 +345,12 @@ func (b *Boots) heardAt(id muster.MachineID) time.Time {
 	}
 	return time.Time{}
 }
+
+// Proxied tells whether the machine with a MAC runs an image for a cluster that asked for
+// the way out by proxy. Nobody else has it.
+func (b *Boots) Proxied(mac string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.machines[b.macs[mac]]
+	return m != nil && m.rec != nil && m.rec.Kind == wire.BootImage && m.rec.Step == StepRunning && m.rec.Egress == muster.EgressProxy
+}

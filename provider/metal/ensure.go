@@ -53,7 +53,7 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 	if _, err := p.kernels.of(ctx, b.Image); err != nil {
 		return err
 	}
-	vlan := 0
+	vlan, egress := 0, muster.EgressNone
 	if b.Message != nil {
 		if messageOf(reg) == "" {
 			return muster.Errorf(muster.EInvalid, "machine %s has no interface for messages", u.id).
@@ -62,6 +62,7 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 		if b.Message.Network.Egress == muster.EgressNAT {
 			return muster.Errorf(muster.EInvalid, "bare machines have no outgoing traffic by nat").WithHint("ask for egress proxy or none")
 		}
+		egress = b.Message.Network.Egress
 		var ok bool
 		if vlan, ok = p.networks.vlan(b.Message.Network.Cluster); !ok {
 			return muster.Errorf(muster.EConflict, "cluster %s has no network", b.Message.Network.Cluster)
@@ -71,7 +72,9 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 	if err := p.soil(u.id); err != nil {
 		return err
 	}
-	if p.o.Switches != nil && p.o.Switches.Known(u.id) {
+	if p.o.Switches == nil || !p.o.Switches.Known(u.id) {
+		p.o.Log.Warn("nothing keeps a machine's messages from those of other clusters: its switch ports are not registered", "machine", u.id, "cluster", b.Cluster)
+	} else {
 		join := func() error { return p.o.Switches.Manage(ctx, u.id) }
 		if vlan != 0 {
 			join = func() error { return p.o.Switches.Join(ctx, u.id, vlan) }
@@ -86,7 +89,7 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 	}
 	u.stay()
 	return p.boots.Start(ctx, u.id, Order{
-		Kind: wire.BootImage, Attempt: b.Attempt, Image: b.Image, As: b.Hostname, For: string(b.Cluster), Payload: payload,
+		Kind: wire.BootImage, Attempt: b.Attempt, Image: b.Image, As: b.Hostname, Egress: egress, For: string(b.Cluster), Payload: payload,
 	})
 }
 

@@ -24,6 +24,7 @@ type record struct {
 	For     string            `json:"for,omitempty"`
 	As      string            `json:"as,omitempty"`
 	Image   muster.ImageID    `json:"image,omitempty"`
+	Egress  muster.Egress     `json:"egress,omitempty"`
 	Payload json.RawMessage   `json:"payload,omitempty"`
 	Step    Step              `json:"step"`
 	Since   time.Time         `json:"since"`

@@ -34,7 +34,7 @@ func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Order) error {
 	}
 	now := b.c.Clock.Now().UTC()
 	rec := &record{
-		Machine: id, Number: muster.RandomID(20), Kind: o.Kind, Attempt: o.Attempt, For: o.For, As: o.As, Image: o.Image, Payload: o.Payload, Step: StepQueued, Since: now, Changed: now,
+		Machine: id, Number: muster.RandomID(20), Kind: o.Kind, Attempt: o.Attempt, For: o.For, As: o.As, Image: o.Image, Egress: o.Egress, Payload: o.Payload, Step: StepQueued, Since: now, Changed: now,
 	}
 	// A first program that waits for an order may have this one: its machine need
 	// not be started again.

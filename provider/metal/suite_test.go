@@ -1,6 +1,7 @@
 package metal_test
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -209,5 +210,31 @@ func TestFenceNotProven(t *testing.T) {
 	r.mu.Unlock()
 	if rec, err := p.Fence(t.Context(), "n0000"); err != nil || !rec.Proven {
 		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// The way out is for machines whose cluster asked for it, while they have it.
+func TestProxied(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 2)
+	p := r.open(t, nil)
+	defer p.Close()
+	n := provider.Network{Cluster: "c-1", Egress: muster.EgressProxy}
+	if err := p.EnsureNetworks(t.Context(), []provider.Network{n}); err != nil {
+		t.Fatal(err)
+	}
+	with, without := want(r, "n0000", 1), want(r, "n0001", 1)
+	with.Boot.Message = &provider.Attachment{Network: n, Address: netip.MustParsePrefix("10.9.0.1/24")}
+	ensure(t, p, with)
+	ensure(t, p, without)
+	r.runs(t, "n0000")
+	r.runs(t, "n0001")
+	mac := func(i int) string { return r.regs[i].NICs[0].MAC }
+	if !p.Boots().Proxied(mac(0)) || p.Boots().Proxied(mac(1)) || p.Boots().Proxied("52:54:00:ff:ff:ff") {
+		t.Error("who may use the proxy is not who asked for it")
+	}
+	ensure(t, p, provider.Want{Machine: "n0000", Power: provider.PowerOff})
+	if p.Boots().Proxied(mac(0)) {
+		t.Error("a machine that is given back still has the way out")
 	}
 }
