@@ -103,9 +103,10 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Rounds that are wrong are refused before anybody measures.
+// Rounds that are wrong are refused before anybody measures. It is over before
+// TestMeasure, which is parallel, goes on: that one would otherwise take the port that
+// this one found free.
 func TestMeasureRefuses(t *testing.T) {
-	t.Parallel()
 	for _, err := range world(t, 2, freePorts(t, 1), func(ctx context.Context, w *ranks.World) error {
 		_, _, err := sockets.Measure(ctx, w, sockets.Options{Rounds: "0-2"})
 		return err
