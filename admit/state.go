@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -86,7 +87,7 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 	type key struct {
 		wish  muster.Wish
 		image *muster.Image
-		mount bool
+		mount string
 	}
 	known := make(map[key]sifted) // people ask for the same machines
 	reserved := make(map[*muster.Machine]bool)
@@ -98,7 +99,7 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 		if w.Image == nil {
 			continue
 		}
-		k := key{w.Spec.Machine, w.Image, snap.Mounts.needed(w.Spec)}
+		k := key{w.Spec.Machine, w.Image, fmt.Sprint(snap.Mounts.asked(w.Spec))}
 		t, ok := known[k]
 		if !ok {
 			t = *sift(checksOf(w.Spec, w.Image, snap), w.Spec, snap.Machines)

@@ -1,6 +1,7 @@
 package admit_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,36 +10,89 @@ import (
 	"github.com/muster-hpc/muster/place"
 )
 
-// Machines that cannot mount an export are refused, the others are taken, for
+// Machines that cannot have a volume are refused, the others are taken, for
 // the nodes and for the head.
-func TestExports(t *testing.T) {
+func TestVolumes(t *testing.T) {
 	t.Parallel()
 	machine := func(id muster.MachineID, provider string) muster.Machine {
 		return muster.Machine{ID: id, Provider: provider, Phase: muster.MachineFree,
 			Facts: muster.Facts{Architecture: "amd64", Cores: 4, Memory: 8 << 30, Class: "a"}}
 	}
-	spec := muster.Spec{Name: "x", Nodes: 1, Min: 1, Head: muster.HeadSeparate, Placement: muster.PlaceAny,
-		Volumes: []muster.VolumeUse{{Volume: "v-1", Target: "/data"}}}
-	snap := admit.Snapshot{
-		Machines: []muster.Machine{machine("l1", "local"), machine("l2", "local"), machine("m1", "metal"), machine("m2", "metal")},
-		Mounts:   admit.Mounts{Exports: map[string]bool{"v-1": true}, Unable: map[string]bool{"local": true}},
-	}
-	a := admit.Answer("c-1", spec, nil, snap, place.Planner{})
-	if a.Verdict != muster.VerdictNow || a.Fits != 2 || len(a.Rejections) != 1 || a.Rejections[0].Reason != admit.ReasonVolume {
-		t.Errorf("%+v", a)
-	}
-	for _, as := range a.Plan.Assign {
-		if !strings.HasPrefix(string(as.Machine), "m") {
-			t.Errorf("%s carries %s", as.Machine, as.Node)
+	for _, x := range []struct {
+		driver      muster.VolumeDriver
+		home        bool
+		able        string // provider
+		text, other string
+	}{
+		{muster.DriverNFS, false, "metal", "file server", "hostdir"},
+		{muster.DriverHostDir, false, "local", "directory of the server", "driver served"},
+		{muster.DriverHostDir, true, "local", "directory of the server", "driver served"},
+	} {
+		spec := muster.Spec{Name: "x", Nodes: 1, Min: 1, Head: muster.HeadSeparate, Placement: muster.PlaceAny}
+		use := func(volume string) {
+			spec.Home, spec.Volumes = "", []muster.VolumeUse{{Volume: volume, Target: "/data"}}
+			if x.home {
+				spec.Home, spec.Volumes = volume, nil
+			}
+		}
+		use("v-1")
+		snap := admit.Snapshot{
+			Machines: []muster.Machine{machine("local1", "local"), machine("local2", "local"), machine("metal1", "metal"), machine("metal2", "metal")},
+			Mounts: admit.Mounts{
+				Drivers: map[string]muster.VolumeDriver{"v-1": x.driver, "v-2": muster.DriverServed},
+				Unable:  map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
+			},
+		}
+		a := admit.Answer("c-1", spec, nil, snap, place.Planner{})
+		if a.Verdict != muster.VerdictNow || a.Fits != 2 || len(a.Rejections) != 1 || a.Rejections[0].Reason != admit.ReasonVolume {
+			t.Errorf("%s: %+v", x.driver, a)
+			continue
+		}
+		for _, as := range a.Plan.Assign {
+			if !strings.HasPrefix(string(as.Machine), x.able) {
+				t.Errorf("%s: %s carries %s", x.driver, as.Machine, as.Node)
+			}
+		}
+		use("v-2") // all can have it
+		if a = admit.Answer("c-1", spec, nil, snap, place.Planner{}); a.Verdict != muster.VerdictNow || a.Fits != 4 {
+			t.Errorf("%s: %+v", x.driver, a)
+		}
+		use("v-1")
+		snap.Machines = slices.DeleteFunc(snap.Machines, func(m muster.Machine) bool { return m.Provider == x.able })
+		a = admit.Answer("c-1", spec, nil, snap, place.Planner{})
+		if a.Verdict != muster.VerdictNever || !strings.Contains(a.Rejections[0].Text, x.text) || !strings.Contains(strings.Join(a.Change, " "), x.other) {
+			t.Errorf("%s: %+v", x.driver, a)
 		}
 	}
-	snap.Machines = snap.Machines[:2]
-	a = admit.Answer("c-1", spec, nil, snap, place.Planner{})
-	if a.Verdict != muster.VerdictNever || !strings.Contains(a.Rejections[0].Text, "file server") || len(a.Change) == 0 {
-		t.Errorf("%+v", a)
+}
+
+// Requests that wait for other volumes hold other machines.
+func TestVolumesAhead(t *testing.T) {
+	t.Parallel()
+	img := &muster.Image{}
+	waits := func(volume string) admit.Waiting {
+		return admit.Waiting{Cluster: muster.ClusterID("c-" + volume), Image: img, Spec: muster.Spec{
+			Name: volume, Nodes: 2, Min: 2, Head: muster.HeadShared, Placement: muster.PlaceAny,
+			Volumes: []muster.VolumeUse{{Volume: volume, Target: "/data"}},
+		}}
 	}
-	spec.Volumes[0].Volume = "v-2" // a directory of the server
-	if a = admit.Answer("c-1", spec, nil, snap, place.Planner{}); a.Verdict != muster.VerdictNow {
+	snap := admit.Snapshot{
+		Ahead: []admit.Waiting{waits("nfs"), waits("hostdir")},
+		Mounts: admit.Mounts{
+			Drivers: map[string]muster.VolumeDriver{"nfs": muster.DriverNFS, "hostdir": muster.DriverHostDir},
+			Unable:  map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
+		},
+	}
+	for _, id := range []string{"local1", "local2", "metal1", "metal2"} {
+		snap.Machines = append(snap.Machines, muster.Machine{ID: muster.MachineID(id), Provider: id[:5], Phase: muster.MachineFree, Facts: muster.Facts{Architecture: "amd64", Cores: 4, Memory: 8 << 30, Class: "a"}})
+	}
+	spec := muster.Spec{Name: "x", Nodes: 1, Min: 1, Head: muster.HeadShared, Placement: muster.PlaceAny}
+	if a := admit.Answer("c-1", spec, nil, snap, place.Planner{}); a.Verdict == muster.VerdictNow {
+		t.Errorf("a machine was taken from those who wait: %+v", a)
+	}
+	snap.Ahead = snap.Ahead[:1]
+	a := admit.Answer("c-1", spec, nil, snap, place.Planner{})
+	if a.Verdict != muster.VerdictNow || !strings.HasPrefix(string(a.Plan.Assign[0].Machine), "local") {
 		t.Errorf("%+v", a)
 	}
 }

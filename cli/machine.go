@@ -78,7 +78,7 @@ func writeHidden(w io.Writer, hidden map[string]int) {
 
 func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 	if len(list) == 0 {
-		fmt.Fprintln(w, "No machine answers. Those of this host come with: muster serve --local N")
+		fmt.Fprintln(w, "No machine answers. Those of this host come with: muster serve --local N; bare ones with --metal-net INTERFACE, and muster machine import")
 		return
 	}
 	head := []string{"MACHINE", "STATUS", "CLASS", "RACK", "CORES", "MEMORY", "NICS", "ACCEL", "USER", "CLUSTER", "NODE", "IMAGES"}

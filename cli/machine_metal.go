@@ -61,6 +61,9 @@ func writeRegistration(w io.Writer, r muster.Registration, now time.Time) {
 	for _, c := range r.Changed {
 		fmt.Fprintf(w, "changed: %s\n", clean(c))
 	}
+	for _, d := range r.Doubts() {
+		fmt.Fprintf(w, "look at: %s\n", clean(d))
+	}
 }
 
 func by(r muster.Registration) string {

@@ -112,9 +112,8 @@ type Config struct {
 	MaxWalltime time.Duration
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes
-	// MountNothing names the providers whose machines cannot mount exports of a
-	// file server by themselves ("local": their kernel is the server's).
-	MountNothing map[string]bool
+	// Unmountable are, by provider, the drivers whose volumes its machines cannot have.
+	Unmountable map[string][]muster.VolumeDriver
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
 	// and what is left is for giving back. Nil: there is always room.
 	Room func() error

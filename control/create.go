@@ -85,9 +85,9 @@ func isStale(err error) bool {
 	return ok
 }
 
-// snapshot is the site as admission sees it. ahead are those in the queue
-// before the request.
-func (s *Service) snapshot(tx *store.Tx, ahead []admit.Waiting) (admit.Snapshot, error) {
+// snapshot is the site as admission sees it for a request. ahead are those in the
+// queue before it.
+func (s *Service) snapshot(tx *store.Tx, sp muster.Spec, ahead []admit.Waiting) (admit.Snapshot, error) {
 	sys := tx.AsSystem()
 	machines, err := sys.Site()
 	if err != nil {
@@ -109,19 +109,23 @@ func (s *Service) snapshot(tx *store.Tx, ahead []admit.Waiting) (admit.Snapshot,
 		}
 		ahead = s.waiting(queued)
 	}
-	exports, err := selfMounted(sys)
+	requests := []muster.Spec{sp}
+	for _, w := range ahead {
+		requests = append(requests, w.Spec)
+	}
+	mounts, err := drivers(sys, requests)
 	if err != nil {
 		return admit.Snapshot{}, err
 	}
 	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, RootElsewhere: s.RootElsewhere,
-		Kept: kept, Mounts: admit.Mounts{Exports: exports, Unable: s.MountNothing}}, nil
+		Kept: kept, Mounts: admit.Mounts{Drivers: mounts, Unable: s.Unmountable}}, nil
 }
 
 // answer asks admission with a snapshot of now.
 func (s *Service) answer(ctx context.Context, id muster.ClusterID, sp muster.Spec, img *muster.Image, ahead []admit.Waiting) (muster.Answer, error) {
 	var answer muster.Answer
 	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
-		snap, err := s.snapshot(tx, ahead)
+		snap, err := s.snapshot(tx, sp, ahead)
 		if err != nil {
 			return err
 		}
@@ -207,7 +211,7 @@ func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.Cluste
 			return err
 		}
 		if within {
-			snap, err := s.snapshot(tx, nil)
+			snap, err := s.snapshot(tx, w.spec, nil)
 			if err != nil {
 				return err
 			}

@@ -192,7 +192,7 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 		return err
 	}
 	err = s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
-		snap, err := s.snapshot(tx, []admit.Waiting{})
+		snap, err := s.snapshot(tx, sp, []admit.Waiting{})
 		if err != nil {
 			return err
 		}

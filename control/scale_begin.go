@@ -255,7 +255,7 @@ func (sc *scaler) join(change *muster.Scaling, nodes, logins int) ([]muster.Node
 	if err != nil {
 		return nil, err
 	}
-	snap, err := sc.s.snapshot(sc.sys, nil)
+	snap, err := sc.s.snapshot(sc.sys, sc.c.Spec, nil)
 	if err != nil {
 		return nil, err
 	}

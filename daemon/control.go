@@ -19,8 +19,11 @@ func (s *Server) openControl() {
 		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
 		Defaults:      spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
 		RootElsewhere: map[string]bool{"fake": true},
-		Keeper:        s.volumes.Keeper, MountNothing: map[string]bool{"local": true},
-		Heard: s.heard, Boots: s.boots(),
+		Keeper:        s.volumes.Keeper,
+		// Machines of this host have its kernel, which mounts nothing for them; bare ones
+		// have not its directories.
+		Unmountable: map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
+		Heard:       s.heard, Boots: s.boots(),
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
 		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
 		Room:        s.state.room,
