@@ -68,6 +68,8 @@ func writeCertificates(w io.Writer, list []wire.CertificateRow, q wire.Certifica
 		}
 		note := ""
 		switch {
+		case c.KeyCompromised:
+			note = "signed with a stolen key"
 		case c.SupersededBy != "":
 			note = "superseded by " + string(c.SupersededBy)
 		case now.After(c.Expires):
@@ -170,12 +172,19 @@ envelope; to give a certificate to somebody, export it.`,
 			if err != nil {
 				return err
 			}
-			return a.print(json.RawMessage(body), func(w io.Writer) { writeCertificate(w, s.Certificate, time.Now()) })
+			keys, err := k.SigningKeys(c.Context())
+			if err != nil {
+				return err
+			}
+			stolen := slices.ContainsFunc(keys.Keys, func(k muster.SigningKey) bool { return k.ID == s.Key && !k.Compromised.IsZero() })
+			return a.print(json.RawMessage(body), func(w io.Writer) { writeCertificate(w, s.Certificate, stolen, time.Now()) })
 		},
 	}
 }
 
-func writeCertificate(w io.Writer, c muster.Certificate, now time.Time) {
+// writeCertificate writes a certificate for people. stolen: others may have the key that
+// signed it.
+func writeCertificate(w io.Writer, c muster.Certificate, stolen bool, now time.Time) {
 	of := "cluster " + cmp.Or(c.ClusterName, string(c.Cluster))
 	if c.Kind == muster.CertifiesNode {
 		of = fmt.Sprintf("node %s of %s, on %s", c.Node, cmp.Or(c.ClusterName, string(c.Cluster)), c.Machine)
@@ -187,6 +196,9 @@ func writeCertificate(w io.Writer, c muster.Certificate, now time.Time) {
 	valid := "until " + stamp(c.Expires)
 	if now.After(c.Expires) {
 		valid = "not any more, since " + stamp(c.Expires)
+	}
+	if stolen {
+		valid = "no: the key that signed it was stolen; measure again: muster certificate run " + cmp.Or(c.ClusterName, string(c.Cluster))
 	}
 	k := c.Conditions
 	cores := ""

@@ -61,14 +61,18 @@ have in common is told by many machines of each: compare the classes.`,
 }
 
 func writeComparison(w io.Writer, c wire.Comparison) {
-	t := newTable("", "WHAT", "MEASURED", "NODES", "CLASS", "IMAGE")
+	t := newTable("", "WHAT", "MEASURED", "CERTIFIED", "NODES", "CLASS", "IMAGE")
 	t.rows[0][0] = "NAME"
 	for _, s := range c.Sides {
 		nodes := ""
 		if s.Nodes > 0 {
 			nodes = fmt.Sprint(s.Nodes)
 		}
-		t.row(s.Name, s.Kind, stamp(s.Made), nodes, s.Class, clip(string(s.Image), 19))
+		certified := "yes"
+		if !s.Certified {
+			certified = strings.TrimSuffix("no: "+strings.Join(s.Caveats, ", "), ": ")
+		}
+		t.row(s.Name, s.Kind, stamp(s.Made), certified, nodes, s.Class, clip(string(s.Image), 19))
 	}
 	t.write(w)
 	for i, s := range c.Sides {
@@ -111,11 +115,9 @@ func writeAgainst(w io.Writer, c wire.Comparison, side int, s wire.ComparedSide)
 		if m.Side != side {
 			continue
 		}
-		if m.Verdict == wire.NotComparable {
+		if m.Verdict == wire.NotComparable { // the figures are shown, and nothing follows from them
 			stopped++
-			continue
-		}
-		if m.Reason != "" {
+		} else if m.Reason != "" {
 			few = m.Reason
 		}
 		ratio, interval, sees := "", "", ""
@@ -144,11 +146,15 @@ func writeAgainst(w io.Writer, c wire.Comparison, side int, s wire.ComparedSide)
 	}
 }
 
-// writeStopped names what is not compared, by the reason.
+// writeStopped says why something is not compared, and what, unless that is all.
 func writeStopped(w io.Writer, c wire.Comparison, side int) {
 	var reasons []string
 	by := map[string][]wire.MetricKey{}
+	compared := 0
 	for _, m := range c.Metrics {
+		if m.Side == side {
+			compared++
+		}
 		if m.Side == side && m.Verdict == wire.NotComparable {
 			if by[m.Reason] == nil {
 				reasons = append(reasons, m.Reason)
@@ -157,6 +163,10 @@ func writeStopped(w io.Writer, c wire.Comparison, side int) {
 		}
 	}
 	for _, r := range reasons {
-		fmt.Fprintf(w, "  not comparable: %s\n    because of %s\n", clean(metricNames(by[r])), clip(clean(r), 200))
+		what := ""
+		if len(reasons) > 1 || len(by[r]) < compared {
+			what = clean(metricNames(by[r])) + "\n    "
+		}
+		fmt.Fprintf(w, "  not comparable: %sbecause of %s\n", what, clip(clean(r), 200))
 	}
 }

@@ -308,13 +308,13 @@ func TestCompare(t *testing.T) {
 	}
 	// Only like with like.
 	l.measure(wind, time.Now(), func(_ int, c *muster.Certificate) { c.Conditions.Processor = "Fake 9001" })
-	w.run("compare", "cfd", "wind").want(t, 0, "processor: Fake 9000, and here Fake 9001 \\(not compared\\)", "not comparable: .*dgemm", "add --across processor", "4 not comparable")
+	w.run("compare", "cfd", "wind").want(t, 0, "processor: Fake 9000, and here Fake 9001 \\(not compared\\)", "dgemm .* not-comparable", "not comparable: because of processor", "add --across processor", "4 not comparable")
 	w.run("compare", "cfd", "wind", "--across", "processor").want(t, 0, "compared across", "0 not comparable")
 	w.run("compare", "cfd", "wind", "--across", "probe").want(t, 2, `cannot compare across "probe"`, "processor")
 	l.measure(wind, time.Now().Add(time.Second), func(_ int, c *muster.Certificate) {
 		c.Certified, c.Caveats = false, []muster.Caveat{{Code: "oversubscribed", Text: "x"}}
 	})
-	w.run("compare", "cfd", "wind").want(t, 0, "certified: yes, and here no: oversubscribed", "4 not comparable")
+	w.run("compare", "cfd", "wind").want(t, 0, "certified: yes, and here no: oversubscribed", "cfd +cluster +\\S+ \\S+ +yes", "wind +cluster +\\S+ \\S+ +no: oversubscribed", `stream\.triad +2\d\.\d\d GB/s +2\d\.\d\d GB/s .*not-comparable`, "4 not comparable")
 	// Classes by machines.
 	w.run("compare", "class:standard", "cfd", "--metric", "dgemm", "--across", "processor").want(t, 0, "Ranks over machines|too few", "standard +class")
 	w.run("compare", "cfd").want(t, 2, "B is missing")

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -58,7 +59,7 @@ func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.Cer
 		if err != nil {
 			return err
 		}
-		names := map[muster.ClusterID]string{}
+		names, keys := map[muster.ClusterID]string{}, s.SigningKeys(ctx).Keys
 		for _, c := range list {
 			if _, ok := names[c.Cluster]; !ok {
 				cluster, err := tx.Cluster(c.Cluster)
@@ -70,11 +71,20 @@ func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.Cer
 			out = append(out, wire.CertificateRow{
 				ID: c.ID, Kind: c.Kind, Cluster: c.Cluster, ClusterName: names[c.Cluster], Node: c.Node, Machine: c.Machine, Class: c.Class, Level: c.Level,
 				Verdict: c.Verdict, Certified: c.Certified, Made: c.Made, Expires: c.Expires, Digest: c.Digest, SupersededBy: c.SupersededBy,
+				KeyCompromised: compromised(keys, c.Made),
 			})
 		}
 		return nil
 	})
 	return out, err
+}
+
+// compromised tells whether the key that signed at a time is one that others may have.
+// Keys sign one after the other.
+func compromised(keys []muster.SigningKey, at time.Time) bool {
+	return slices.ContainsFunc(keys, func(k muster.SigningKey) bool {
+		return !k.Compromised.IsZero() && !at.Before(k.From) && (k.Until.IsZero() || !at.After(k.Until))
+	})
 }
 
 // Certificate returns a certificate in its envelope, byte by byte as it was signed.

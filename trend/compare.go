@@ -117,7 +117,14 @@ func concerning(list []wire.Difference, first, here map[Key]figure) []wire.Diffe
 func (s Side) describe() wire.ComparedSide {
 	as := s.As
 	machines := map[muster.MachineID]bool{}
+	as.Certified = len(s.Certificates) > 0
 	for _, c := range s.Certificates {
+		as.Certified = as.Certified && c.Certified
+		for _, v := range c.Caveats {
+			if !slices.Contains(as.Caveats, v.Code) {
+				as.Caveats = append(as.Caveats, v.Code)
+			}
+		}
 		if c.Made.After(as.Made) {
 			as.Made = c.Made
 		}

@@ -41,6 +41,8 @@ type CertificateRow struct {
 	Digest      muster.Digest          `json:"digest"`
 	// SupersededBy took its place.
 	SupersededBy muster.CertificateID `json:"superseded_by,omitempty"`
+	// KeyCompromised: others may have the key that signed it. It proves nothing.
+	KeyCompromised bool `json:"key_compromised,omitempty"`
 }
 
 // MetricKey tells figures apart.
@@ -110,6 +112,10 @@ type ComparedSide struct {
 	Image   muster.ImageID   `json:"image,omitempty"`
 	Nodes   int              `json:"nodes"`
 	Made    time.Time        `json:"made"` // of the newest certificate
+	// Certified: all figures are. Otherwise Caveats are the codes of what speaks
+	// against it.
+	Certified bool     `json:"certified"`
+	Caveats   []string `json:"caveats,omitempty"`
 	// Certificates are those that the figures are from; not of a class.
 	Certificates []muster.CertificateID `json:"certificates,omitempty"`
 	// Differ are the conditions that are not those of the first.
