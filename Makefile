@@ -57,6 +57,12 @@ test-lab-faults: build ## Break the machines of a lab in every way and see what 
 	@scripts/setup lab
 	@$(SUDO) scripts/test-lab faults
 
+.PHONY: test-lab-compare
+test-lab-compare: build ## Measure one image on a bare machine of a lab and on one of this host, and compare them
+	@scripts/setup test
+	@scripts/setup lab
+	@$(SUDO) scripts/test-lab compare
+
 .PHONY: bench
 bench: build ## Measure what docs/performance.md publishes
 	@scripts/setup test

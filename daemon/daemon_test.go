@@ -272,7 +272,7 @@ func TestStopsAtOnceWithFollowers(t *testing.T) {
 			t.Fatal("no event")
 		}
 	}
-	if took := s.stop(); took > time.Second { // 300 ms, and room for a busy host
+	if took := s.stop(); took > 10*time.Second { // 300 ms; who waits for the streams waits for ever
 		t.Errorf("it took %s", took)
 	}
 }

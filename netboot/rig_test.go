@@ -62,6 +62,7 @@ type site struct {
 	config netboot.Config
 	dir    string
 	netns  int    // process whose namespace is the machines'
+	host   string // the service's end of the wire
 	wire   string // the machines' end
 }
 
@@ -126,6 +127,7 @@ func newSite(t testing.TB, n int, change ...func(*netboot.Config)) *site {
 	t.Cleanup(func() { holder.Process.Kill(); holder.Wait() })
 	s.netns = holder.Process.Pid
 	host := fmt.Sprint("s", n)
+	s.host = host
 	command(t, "ip", "link", "add", host, "type", "veth", "peer", "name", s.wire, "netns", strconv.Itoa(s.netns))
 	t.Cleanup(func() { exec.Command("ip", "link", "del", host).Run() })
 	command(t, "ip", "addr", "add", fmt.Sprintf("10.%d.0.1/16", n), "dev", host)

@@ -237,7 +237,7 @@ func TestHostile(t *testing.T) {
 			if n := len(err.Error()); n > 20000 {
 				t.Errorf("the error has %d bytes: %.300s", n, err)
 			}
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %s", took)
 			}
 			runtime.ReadMemStats(&after)

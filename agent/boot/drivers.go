@@ -135,6 +135,10 @@ func (d *Drivers) load(file string) {
 	}
 }
 
+// longestWatch is the longest pause between two looks: what appears is seen after
+// at most twice the time that it took by itself, and looking takes little from the rest.
+const longestWatch = 5 * time.Second
+
 // Watch walks again and again until ctx ends: some devices appear long after the
 // first look, such as those behind a controller that has to start itself.
 func (d *Drivers) Watch(ctx context.Context, c muster.Clock) {
@@ -143,7 +147,7 @@ func (d *Drivers) Watch(ctx context.Context, c muster.Clock) {
 		if d.Walk() > 0 {
 			p = 20 * time.Millisecond
 		} else {
-			p = min(2*p, time.Second)
+			p = min(2*p, longestWatch)
 		}
 		if sleep(ctx, c, p) != nil {
 			return
