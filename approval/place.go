@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/yamldoc"
 )
 
 // Places are what may stand in braces in the texts of a rule, in the order in which they
@@ -88,7 +89,7 @@ func split(s string) (out []piece, wrong string) {
 		if has {
 			n, err := strconv.Atoi(width)
 			if err != nil || n < 1 || n > 9 {
-				return nil, fmt.Sprintf("%q is no number of digits", clip(width))
+				return nil, fmt.Sprintf("%q is no number of digits", yamldoc.Clip(width))
 			}
 			p.digits = n
 		}
@@ -116,7 +117,7 @@ func fill(s string, known map[string]string) (string, error) {
 		if p.digits > 0 {
 			n, err := strconv.ParseUint(v, 10, 31)
 			if err != nil {
-				return "", muster.Errorf(muster.EInvalid, "its %s is %q, which is no number", p.text, clip(v))
+				return "", muster.Errorf(muster.EInvalid, "its %s is %q, which is no number", p.text, yamldoc.Clip(v))
 			}
 			v = fmt.Sprintf("%0*d", p.digits, n)
 		}

@@ -39,17 +39,17 @@ func (f *file) csv(data []byte) {
 		head[i] = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case !slices.Contains(columns(), head[i]):
-			f.unknown(head[i], "line 1", columns())
+			f.Unknown(head[i], "line 1", columns())
 		case slices.Contains(head[:i], head[i]):
-			f.bad(head[i], "line 1", "keep one", "there are two such columns")
+			f.Bad(head[i], "line 1", "keep one", "there are two such columns")
 		}
 	}
 	for _, need := range []string{"name", "mac", "power"} {
 		if !slices.Contains(head, need) {
-			f.bad(need, "line 1", "name the columns in the first row: name,mac,power,...", "the column is missing")
+			f.Bad(need, "line 1", "name the columns in the first row: name,mac,power,...", "the column is missing")
 		}
 	}
-	if len(f.problems) > 0 {
+	if len(f.Problems) > 0 {
 		return
 	}
 	for {
@@ -64,7 +64,7 @@ func (f *file) csv(data []byte) {
 		line, _ := r.FieldPos(0)
 		place := fmt.Sprintf("line %d", line)
 		if len(row) != len(head) {
-			f.bad("machines", place, "quote values that hold a comma", "%d values stand under %d columns", len(row), len(head))
+			f.Bad("machines", place, "quote values that hold a comma", "%d values stand under %d columns", len(row), len(head))
 			continue
 		}
 		if len(f.entries) > maxMachines {
@@ -80,7 +80,7 @@ func (f *file) unreadable(err error) {
 	if errors.As(err, &parse) {
 		place, err = fmt.Sprintf("line %d", parse.Line), parse.Err
 	}
-	f.bad("file", place, "save it as comma-separated values, in UTF-8", "it cannot be read: %v", err)
+	f.Bad("file", place, "save it as comma-separated values, in UTF-8", "it cannot be read: %v", err)
 }
 
 func (f *file) row(head, row []string, place string) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/yamldoc"
 )
 
 // Entry is a machine of a file.
@@ -50,9 +50,9 @@ func Decode(name string, data []byte) ([]Entry, error) {
 		f.yaml(data)
 	}
 	f.check()
-	if len(f.problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: %s", name, count(len(f.problems))).WithHint("nothing was changed: put them right and read it again")
-		e.Problems = f.problems[:min(len(f.problems), maxProblems)]
+	if len(f.Problems) > 0 {
+		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: %s", name, count(len(f.Problems))).WithHint("nothing was changed: put them right and read it again")
+		e.Problems = f.Problems[:min(len(f.Problems), maxProblems)]
 		return nil, e
 	}
 	return f.entries, nil
@@ -67,22 +67,8 @@ func count(n int) string {
 
 // file gathers what is read, and what is wrong with it.
 type file struct {
-	entries  []Entry
-	problems []muster.Problem
-}
-
-func (f *file) bad(field, place, hint, format string, args ...any) {
-	f.problems = append(f.problems, muster.Problem{Field: field, Place: place, Message: fmt.Sprintf(format, args...), Hint: hint})
-}
-
-// unknown tells of a field that there is not.
-func (f *file) unknown(field, place string, known []string) {
-	hint := "there are: " + strings.Join(known, ", ")
-	word := field[strings.LastIndex(field, ".")+1:]
-	if near := nearest.Of(word, known); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	f.bad(clip(field), place, hint, "there is no such field")
+	yamldoc.Reader
+	entries []Entry
 }
 
 // check looks at the machines and at what they have in common.
@@ -99,28 +85,28 @@ func (f *file) check() {
 		}
 		m.UUID = strings.ToLower(m.UUID)
 		for _, p := range m.Check() {
-			p.Field, p.Place = clip(called)+"."+p.Field, e.Place
-			f.problems = append(f.problems, p)
+			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.Place
+			f.Problems = append(f.Problems, p)
 		}
 		if first, twice := names[m.ID]; twice && m.ID != "" {
-			f.bad(clip(called)+".name", e.Place, "give each machine a name of its own", "%s has this name, too", first)
+			f.Bad(yamldoc.Clip(called)+".name", e.Place, "give each machine a name of its own", "%s has this name, too", first)
 		}
 		names[m.ID] = e.Place
 		for _, n := range m.NICs {
 			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first != called {
-				f.bad(clip(called)+".nics", e.Place, "each interface has an address of its own", "%s has the interface %s, too", clip(first), n.MAC)
+				f.Bad(yamldoc.Clip(called)+".nics", e.Place, "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first), n.MAC)
 			}
 			macs[n.MAC] = called
 		}
 		if e.Password != "" && e.PasswordFile != "" {
-			f.bad(clip(called)+".power", e.Place, "keep one of them", "there are a password and a file with one")
+			f.Bad(yamldoc.Clip(called)+".power", e.Place, "keep one of them", "there are a password and a file with one")
 		}
 	}
-	if len(f.entries) == 0 && len(f.problems) == 0 {
-		f.bad("machines", "", "list machines: see muster machine import --help", "there is no machine in it")
+	if len(f.entries) == 0 && len(f.Problems) == 0 {
+		f.Bad("machines", "", "list machines: see muster machine import --help", "there is no machine in it")
 	}
 	if len(f.entries) > maxMachines {
-		f.bad("machines", "", fmt.Sprintf("at most %d in a file", maxMachines), "%d machines are too many", len(f.entries))
+		f.Bad("machines", "", fmt.Sprintf("at most %d in a file", maxMachines), "%d machines are too many", len(f.entries))
 	}
 }
 
@@ -142,7 +128,7 @@ func (f *file) wrong(field, place string, err error) {
 	if errors.As(err, &e) {
 		p.Message, p.Hint = e.Message, e.Hint
 	}
-	f.problems = append(f.problems, p)
+	f.Problems = append(f.Problems, p)
 }
 
 func (f *file) truth(field, place, value string) bool {
@@ -151,17 +137,9 @@ func (f *file) truth(field, place, value string) bool {
 		return true
 	case "", "false", "no", "0":
 	default:
-		f.bad(field, place, "write yes or no", "%q is neither yes nor no", clip(value))
+		f.Bad(field, place, "write yes or no", "%q is neither yes nor no", yamldoc.Clip(value))
 	}
 	return false
-}
-
-// clip bounds what is quoted of a file.
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "..."
-	}
-	return s
 }
 
 // interfaceOf is the interface of a machine for a use, made where there is none.

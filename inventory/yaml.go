@@ -1,98 +1,43 @@
 package inventory
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/yamldoc"
 	"go.yaml.in/yaml/v3"
 )
 
 // yaml reads "machines:" and a list of them, or the list alone.
 func (f *file) yaml(data []byte) {
-	// The parser is other people's code fed with outside bytes.
-	defer func() {
-		if recover() != nil {
-			f.bad("file", "", "see muster machine import --help for an example", "it is not valid YAML")
-		}
-	}()
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	var doc yaml.Node
-	if err := d.Decode(&doc); err != nil {
-		if !errors.Is(err, io.EOF) {
-			f.bad("file", "", "see muster machine import --help for an example", "it is not valid YAML: %s", clip(strings.TrimPrefix(err.Error(), "yaml: ")))
-		}
-		return
-	}
-	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		f.bad("file", "", "put all machines into one list", "there is more than one document in it")
-		return
-	}
-	list := doc.Content[0]
-	if list.Kind == yaml.MappingNode {
+	list := f.Parse(data, "see muster machine import --help for an example", "put all machines into one list")
+	if list != nil && list.Kind == yaml.MappingNode {
+		top := list
 		list = nil
-		f.fields(doc.Content[0], "", []string{"machines"}, func(_ string, v *yaml.Node) { list = v })
-		if list == nil {
-			return
-		}
+		f.Fields(top, "", []string{"machines"}, func(_ string, v *yaml.Node) { list = v })
+	}
+	if list == nil {
+		return
 	}
 	if list.Kind != yaml.SequenceNode {
-		f.bad("machines", at(list), "begin each machine with a dash", "a list of machines is expected")
+		f.Bad("machines", yamldoc.At(list), "begin each machine with a dash", "a list of machines is expected")
 		return
 	}
 	for i, n := range list.Content {
 		if i > maxMachines {
-			f.bad("machines", "", fmt.Sprintf("at most %d in a file", maxMachines), "there are too many machines")
+			f.Bad("machines", "", fmt.Sprintf("at most %d in a file", maxMachines), "there are too many machines")
 			return
 		}
 		f.machine(fmt.Sprintf("machines[%d]", i), n)
 	}
 }
 
-func at(n *yaml.Node) string { return fmt.Sprintf("line %d", n.Line) }
-
-// fields calls each for the fields of a map.
-func (f *file) fields(n *yaml.Node, path string, known []string, each func(name string, v *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		f.bad(strings.TrimSuffix(path, "."), at(n), "fields are: "+strings.Join(known, ", "), "fields are expected")
-		return
-	}
-	var seen []string
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, v := n.Content[i].Value, n.Content[i+1]
-		switch {
-		case !slices.Contains(known, name):
-			f.unknown(path+name, at(n.Content[i]), known)
-		case slices.Contains(seen, name):
-			f.bad(path+name, at(n.Content[i]), "keep one", "the field is given twice")
-		default:
-			each(name, v)
-		}
-		seen = append(seen, name)
-	}
-}
-
-// text is a scalar's. Aliases and the like are no texts.
-func (f *file) text(path string, n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode {
-		f.bad(path, at(n), "write one value", "a text is expected")
-		return ""
-	}
-	if n.Tag == "!!null" {
-		return ""
-	}
-	return strings.TrimSpace(n.Value)
-}
-
 func (f *file) machine(path string, n *yaml.Node) {
-	e := Entry{Place: at(n)}
+	e := Entry{Place: yamldoc.At(n)}
 	m := &e.Machine
 	known := []string{"name", "mac", "nics", "power", "rack", "position", "chassis", "class", "service", "serial", "uuid", "least-trust"}
-	f.fields(n, path+".", known, func(name string, v *yaml.Node) {
+	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
 		field := path + "." + name
 		switch name {
 		case "nics":
@@ -100,25 +45,25 @@ func (f *file) machine(path string, n *yaml.Node) {
 		case "power":
 			f.power(&e, field, v)
 		case "name":
-			m.ID = muster.MachineID(f.text(field, v))
+			m.ID = muster.MachineID(f.Text(field, v))
 		case "mac":
-			interfaceOf(m, muster.UseManagement).MAC = f.text(field, v)
+			interfaceOf(m, muster.UseManagement).MAC = f.Text(field, v)
 		case "rack":
-			m.Rack = f.text(field, v)
+			m.Rack = f.Text(field, v)
 		case "position":
-			m.Position = f.text(field, v)
+			m.Position = f.Text(field, v)
 		case "chassis":
-			m.Chassis = f.text(field, v)
+			m.Chassis = f.Text(field, v)
 		case "class":
-			m.Class = f.text(field, v)
+			m.Class = f.Text(field, v)
 		case "service":
-			m.Service = f.truth(field, at(v), f.text(field, v))
+			m.Service = f.truth(field, yamldoc.At(v), f.Text(field, v))
 		case "serial":
-			m.Serial = f.text(field, v)
+			m.Serial = f.Text(field, v)
 		case "uuid":
-			m.UUID = f.text(field, v)
+			m.UUID = f.Text(field, v)
 		case "least-trust":
-			m.LeastTrust = muster.Trust(f.text(field, v))
+			m.LeastTrust = muster.Trust(f.Text(field, v))
 		}
 	})
 	f.entries = append(f.entries, e)
@@ -126,14 +71,14 @@ func (f *file) machine(path string, n *yaml.Node) {
 
 func (f *file) nics(m *muster.Registration, path string, n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode {
-		f.bad(path, at(n), "begin each interface with a dash", "a list of interfaces is expected")
+		f.Bad(path, yamldoc.At(n), "begin each interface with a dash", "a list of interfaces is expected")
 		return
 	}
 	for i, item := range n.Content {
 		var nic muster.RegisteredNIC
 		p := fmt.Sprintf("%s[%d].", path, i)
-		f.fields(item, p, []string{"mac", "use", "switch", "port"}, func(name string, v *yaml.Node) {
-			value := f.text(p+name, v)
+		f.Fields(item, p, []string{"mac", "use", "switch", "port"}, func(name string, v *yaml.Node) {
+			value := f.Text(p+name, v)
 			switch name {
 			case "mac":
 				nic.MAC = value
@@ -152,13 +97,13 @@ func (f *file) nics(m *muster.Registration, path string, n *yaml.Node) {
 // power is one word, or fields.
 func (f *file) power(e *Entry, path string, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
-		f.switched(e, path, at(n), f.text(path, n))
+		f.switched(e, path, yamldoc.At(n), f.Text(path, n))
 		return
 	}
 	p := &e.Machine.Power
 	known := []string{"kind", "address", "user", "password", "password-file", "quirk", "certificate-sha256"}
-	f.fields(n, path+".", known, func(name string, v *yaml.Node) {
-		value := f.text(path+"."+name, v)
+	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
+		value := f.Text(path+"."+name, v)
 		switch name {
 		case "kind":
 			p.Kind = muster.PowerKind(value)

@@ -45,12 +45,18 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if l := launch.New(launch.Options{}); l.Ready() {
 		runs = l.Run
 	}
+	// What the first program of a bare machine timed is nearer: its kernel makes the first
+	// process long before it starts a program in it.
+	stages := boot.Timed(f.state)
+	if len(stages) == 0 {
+		stages = machine.BootStages()
+	}
 	return agent.Run(ctx, agent.Config{
 		Seed:       seed,
 		Spent:      func() error { return agent.ForgetToken(f.seed) },
 		Store:      dir,
 		Configurer: newConfigurer(log),
-		Stages:     append(machine.BootStages(), boot.Timed(f.state)...),
+		Stages:     stages,
 		BootID:     machine.BootID(),
 		Facts: func(l agent.Links) muster.Facts {
 			return machine.Read(l.Message, l.Management)
