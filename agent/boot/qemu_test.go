@@ -265,7 +265,7 @@ func cpu() string {
 	if c := os.Getenv("MUSTER_TEST_CPU"); c != "" {
 		return c
 	}
-	return "Nehalem,-cx16"
+	return "Opteron_G3,-misalignsse,+ssse3,+sse4.1,+sse4.2,-cx16" // as in package lab
 }
 
 // prints waits for a line with this text.

@@ -17,7 +17,8 @@ import (
 )
 
 // kernels has the kernel and the initramfs of each image. The initramfs is made when it
-// is asked for first: the agent with the drivers of that kernel.
+// is asked for first: the agent with the drivers of that kernel, which takes seconds. Images
+// with the same drivers share it.
 type kernels struct {
 	dir    string
 	agent  []byte
@@ -26,6 +27,8 @@ type kernels struct {
 
 	mu   sync.Mutex
 	made map[muster.ImageID]*kernel
+	// making is held while an initramfs is made: another image may want the same one.
+	making sync.Mutex
 }
 
 // kernel is one image's, once it was made.
@@ -86,19 +89,26 @@ func (k *kernels) of(ctx context.Context, id muster.ImageID) (*kernel, error) {
 		return nil, muster.Errorf(muster.EInvalid, "image %s has no kernel: it cannot run on a bare machine", m.Name).
 			WithHint("add `kernel: generic` to its recipe and build it again")
 	}
-	at := filepath.Join(k.dir, id.Hex()+"-"+k.print)
-	if _, err := os.Stat(at); err != nil {
-		if err := k.make(filepath.Join(dir, modules.Name), at); err != nil {
-			return nil, muster.Errorf(muster.EUnavailable, "the initramfs of image %s cannot be made", m.Name).
-				WithHint("see whether the disk with the state directory is full").Wrap(err)
-		}
+	name := id.Hex()
+	if b, err := hex.DecodeString(modules.SHA256); err == nil && len(b) == sha256.Size {
+		name = hex.EncodeToString(b)
+	}
+	at := filepath.Join(k.dir, name+"-"+k.print)
+	if err := k.make(filepath.Join(dir, modules.Name), at); err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "the initramfs of image %s cannot be made", m.Name).
+			WithHint("see whether the disk with the state directory is full").Wrap(err)
 	}
 	one.vmlinuz, one.initrd, one.manifest, one.dir = filepath.Join(dir, vmlinuz.Name), at, m, dir
 	return one, nil
 }
 
-// make writes the archive for the kernel whose modules are in a tar.
+// make writes the archive for the kernel whose modules are in a tar, unless it is there.
 func (k *kernels) make(modules, at string) (err error) {
+	k.making.Lock()
+	defer k.making.Unlock()
+	if _, err := os.Stat(at); err == nil {
+		return nil
+	}
 	in, err := os.Open(modules)
 	if err != nil {
 		return err

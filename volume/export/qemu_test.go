@@ -243,7 +243,7 @@ func (n *network) start(t *testing.T, kernel, initrd string, number int) *guest 
 	var console bytes.Buffer
 	cmd := exec.Command("qemu-system-x86_64",
 		// Without cmpxchg16b, which QEMU 7.2 translates wrongly.
-		"-accel", "tcg,thread=multi", "-cpu", "Nehalem,-cx16", "-smp", "1", "-m", "320", "-nodefaults", "-nographic", "-no-reboot",
+		"-accel", "tcg,thread=multi", "-cpu", "Opteron_G3,-misalignsse,-cx16", "-smp", "1", "-m", "320", "-nodefaults", "-nographic", "-no-reboot",
 		"-serial", "stdio", "-chardev", "socket,id=l,path="+filepath.Join(dir, "line"), "-serial", "chardev:l",
 		"-kernel", kernel, "-initrd", initrd, "-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 guest.address=10.77.0.%d", number),
 		"-netdev", fmt.Sprintf("tap,id=n,ifname=tap%d,script=no,downscript=no", number),
