@@ -53,6 +53,10 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 	if _, err := p.kernels.of(ctx, b.Image); err != nil {
 		return err
 	}
+	if !u.orders.TryRLock() {
+		return muster.Errorf(muster.EConflict, "machine %s is being cut off", u.id).WithHint("try again when that is over")
+	}
+	defer u.orders.RUnlock()
 	vlan, egress := 0, muster.EgressNone
 	if b.Message != nil {
 		if messageOf(reg) == "" {

@@ -15,6 +15,8 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 	if err != nil {
 		return muster.FenceRecord{Machine: id, At: p.o.Clock.Now()}, err
 	}
+	u.orders.Lock()
+	defer u.orders.Unlock()
 	// From here on nobody gets an order in its name, and nobody switches it on.
 	forgotten := p.boots.Forget(ctx, id)
 	rec := p.o.Power.Fence(ctx, p.target(u.registration()))

@@ -16,6 +16,9 @@ type unit struct {
 	// op is held while something is done that must not be done twice at once:
 	// cleaning, a test.
 	op sync.Mutex
+	// orders is held for writing while it is cut off: whoever orders a boot meanwhile is
+	// refused, so that none takes the proof away.
+	orders sync.RWMutex
 
 	mu  sync.Mutex
 	reg muster.Registration
