@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/control/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -197,5 +198,23 @@ func TestExports(t *testing.T) {
 	}
 	for _, source := range []string{"filer:/x", "filer:/x/other", "FILER:/x"} {
 		code(t, ask(root(), wire.VolumeRequest{Name: "d", Project: "sky", Source: source}), muster.EConflict)
+	}
+}
+
+// TestVolumeOfAnotherProvider: admission knows the drivers of the volumes that a request
+// names, of its home and of its data.
+func TestVolumeOfAnotherProvider(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2, Control: func(c *control.Config) {
+		c.Unmountable = map[string][]muster.VolumeDriver{"fake": {muster.DriverHostDir}}
+	}})
+	s.User("alice", "sea")
+	keptHome(t, s, "alice", "sea", "old-home")
+	_, err := s.Control.CreateCluster(t.Context(), alice(), yaml("name: c; nodes: 1; head: shared; home: old-home"))
+	if e := code(t, err, muster.ENever); !strings.Contains(fmt.Sprintf("%+v", e), "machines") {
+		t.Errorf("%+v", e)
+	}
+	if _, err := s.Control.CreateCluster(t.Context(), alice(), yaml("name: c; nodes: 1; head: shared")); err != nil {
+		t.Errorf("without that home: %v", err)
 	}
 }
