@@ -169,7 +169,7 @@ const CaveatBusy = "busy"
 
 // Finding is something that the figures say.
 type Finding struct {
-	// Code names what was found for programs: slow-node, slow-link, slow-tier, slow-cluster,
+	// Code names what was found for programs: slow-node, slow-host, slow-link, slow-tier, slow-cluster,
 	// unstable, wrong-result, facts.
 	Code string `json:"code"`
 	Text string `json:"text"`

@@ -87,6 +87,9 @@ type Measuring struct {
 	Certified bool `json:"certified,omitempty"`
 	// Low are the nodes that were found to be slow, with the reason.
 	Low []SlowNode `json:"low,omitempty"`
+	// SlowHost tells what its nodes on one host lack together; "" if they do not.
+	// Nobody of them is to blame.
+	SlowHost string `json:"slow_host,omitempty"`
 	// Reason tells why it failed.
 	Reason *Error `json:"reason,omitempty"`
 }

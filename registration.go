@@ -31,7 +31,8 @@ type Registration struct {
 	Chassis  string `json:"chassis,omitempty"`  // that it shares with others
 	// Service machines are preferred for separate heads.
 	Service bool `json:"service,omitempty"`
-	// LeastTrust is the least that must vouch for it; "": what the site demands.
+	// LeastTrust is the least that must vouch for it; "": what [Registration.Demanded]
+	// says.
 	LeastTrust Trust `json:"least-trust,omitempty"`
 
 	// Muster fills in the rest.
@@ -138,6 +139,19 @@ var (
 
 // mostNICs bounds the interfaces of one machine.
 const mostNICs = 32
+
+// Demanded is the least that must vouch for the machine before it becomes a node,
+// where the site asks for this much of all: what its registration says, else its TPM
+// if that is enrolled. One that keeps silent may be another machine.
+func (r Registration) Demanded(site Trust) Trust {
+	switch {
+	case r.LeastTrust != "":
+		return r.LeastTrust
+	case len(r.EndorsementKey) > 0:
+		return TrustTPM
+	}
+	return site
+}
 
 // Check tells everything that is wrong with what an administrator said of a
 // machine. Its MACs are those of ParseMAC.

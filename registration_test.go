@@ -50,6 +50,23 @@ func TestParsePowerAddress(t *testing.T) {
 
 // Whatever is registered passes or is told what is wrong; it never panics, and what is
 // right has one interface to boot from.
+func TestDemanded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		r          muster.Registration
+		site, want muster.Trust
+	}{
+		{muster.Registration{}, muster.TrustPort, muster.TrustPort},
+		{muster.Registration{EndorsementKey: []byte{1}}, muster.TrustNetwork, muster.TrustTPM},
+		{muster.Registration{EndorsementKey: []byte{1}, LeastTrust: muster.TrustNetwork}, muster.TrustPort, muster.TrustNetwork},
+		{muster.Registration{LeastTrust: muster.TrustTPM}, "", muster.TrustTPM},
+	} {
+		if got := c.r.Demanded(c.site); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
 func TestRegistrationCheck(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

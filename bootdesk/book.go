@@ -38,6 +38,14 @@ type Boot struct {
 	Wait *wire.BootWait
 }
 
+// cure says what to do about a machine that is not trusted enough.
+func (b Boot) cure() string {
+	if b.Least == muster.TrustTPM && len(b.Endorsement) > 0 {
+		return "switch its TPM on in its firmware; if it was exchanged or is broken, approve the machine again, or register it with least-trust: network"
+	}
+	return "enrol the machine's TPM, or have its switch tell the port of its requests"
+}
+
 // Book knows the boots. Its methods are safe for concurrent use.
 type Book interface {
 	// Boot returns what is known of a boot. ENotFound: nothing is.

@@ -96,8 +96,8 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 		return reply, nil
 	}
 	if b.Kind == wire.BootImage && rank(trust) < rank(b.Least) {
-		return nil, muster.Errorf(muster.EForbidden, "this site gives no seed to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).
-			WithHint("enrol the machine's TPM, or have its switch tell the port of its requests")
+		return nil, muster.Errorf(muster.EForbidden, "no seed is given to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).
+			WithHint("%s", b.cure())
 	}
 	if len(b.Key) > 0 && subtle.ConstantTimeCompare(b.Key, h.Key) != 1 {
 		reply.Wait, err = d.again(ctx, &b, h, trust)

@@ -129,6 +129,9 @@ func measuringWords(r wire.MeasureReply) string {
 		for _, low := range m.Low {
 			text += "\n  " + clean(low.Text)
 		}
+		if m.SlowHost != "" {
+			text += "\n  the host is slow: " + clean(m.SlowHost)
+		}
 		return text + fmt.Sprintf("\n  %s in %s; see it with 'muster certificate show %s'", launches(m), age(m.Ended.Sub(m.Wanted)), m.Manifest)
 	case muster.MeasuringFailed:
 		return fmt.Sprintf("cluster %s: not measured", clean(r.Name))

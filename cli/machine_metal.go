@@ -56,7 +56,7 @@ func writeRegistration(w io.Writer, r muster.Registration, now time.Time) {
 		"position", place,
 		"booted", booted,
 		"TPM", tpmText(r),
-		"least trust", string(r.LeastTrust),
+		"least trust", string(r.Demanded("")),
 	)
 	for _, c := range r.Changed {
 		fmt.Fprintf(w, "changed: %s\n", clean(c))

@@ -99,6 +99,10 @@ func (d *decider) replaceSlow(nodes []muster.Node, m muster.Measuring) bool {
 		d.fail(muster.Errorf(muster.EUnavailable, "%s, and there is no other machine: %s", slowNames(m), m.Low[0].Text).
 			WithHint("ask again later, or with if-slow: deliver; the figures are in certificate %s", m.Manifest))
 		return true
+	case m.SlowHost != "" && d.Cluster.Spec.IfSlow == muster.SlowRefuse:
+		d.fail(muster.Errorf(muster.EUnavailable, "the host of its machines is slow: %s", m.SlowHost).
+			WithHint("ask again later, or with if-slow: deliver; the figures are in certificate %s", m.Manifest))
+		return true
 	}
 	return false
 }
@@ -132,6 +136,8 @@ func (d *decider) tellSpeed() {
 		d.condition(unmeasured, "its speed could not be measured: "+m.Reason.Message, "measure it with `muster certificate run "+c.Name+"`")
 	case len(m.Low) > 0:
 		d.condition(slow, slowNames(*m)+": "+m.Low[0].Text, "see `muster certificate show "+c.Name+"`")
+	case m.SlowHost != "":
+		d.condition(slow, "the host of its machines is slow: "+m.SlowHost, "see `muster certificate show "+c.Name+"`")
 	default:
 		return
 	}

@@ -85,7 +85,7 @@ func TestIdleMachinesAreMeasured(t *testing.T) {
 // Who asks for machines gets them although they are being measured.
 func TestIdleMachinesGiveWay(t *testing.T) {
 	t.Parallel()
-	pretended(t, 6, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 24 * time.Hour}, func(s *measuredSite) {
+	pretended(t, 6, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 3 * time.Hour}, func(s *measuredSite) {
 		s.wait(10 * time.Minute)
 		s.wait(time.Second)
 		began, _, _ := s.site()
@@ -101,7 +101,7 @@ func TestIdleMachinesGiveWay(t *testing.T) {
 		if took := time.Since(asked); took > time.Minute {
 			t.Errorf("it took %s", took)
 		}
-		s.wait(26 * time.Hour)
+		s.wait(4 * time.Hour)
 		clusters, _, last := s.site()
 		if len(clusters) != 2 || clusters[0].Measuring.Phase.Open() && clusters[0].Phase != muster.ClusterDeleted || len(last) > 0 {
 			t.Errorf("measured while all are in use: %d clusters, %v", len(clusters), last)

@@ -3,7 +3,6 @@ package measure
 import (
 	"cmp"
 	"context"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -130,10 +129,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	collected.Remember(nodes, known)
 	rules, links := validate.NodeRules(s.m.Level), validate.LinkRules(s.m.Level)
 	var err error
-	if f.results.Nodes, err = rules.Suspects(collected.Nodes); err != nil {
-		return f, err
-	}
-	if f.results.Whole, err = rules.Suspects(collected.Whole); err != nil {
+	if f.results, err = validate.Judge(s.m.Level, collected); err != nil {
 		return f, err
 	}
 	for i := range f.results.Nodes {
@@ -141,17 +137,12 @@ func (s *subject) judge(said measured, past past) (found, error) {
 			f.suspects = append(f.suspects, nodes[n.Node].Name)
 		}
 	}
-	for _, fabric := range collected.Fabrics {
-		judged, err := links.Fabric(fabric)
-		if err != nil {
-			return f, err
-		}
+	for _, judged := range f.results.Fabrics {
 		for _, n := range judged.Nodes {
 			if n.Metric.Verdict == muster.GradeLow && !slices.Contains(f.suspects, nodes[n.Node].Name) {
 				f.suspects = append(f.suspects, nodes[n.Node].Name)
 			}
 		}
-		f.results.Fabrics = append(f.results.Fabrics, judged)
 	}
 	again := append(validate.SuspectEnds(f.results.Fabrics, s.numbers(f.suspects)), validate.SuspectLinks(f.results.Fabrics)...)
 	slices.SortFunc(again, func(p, q validate.Pair) int { return cmp.Or(p.A-q.A, p.B-q.B) })
@@ -173,9 +164,14 @@ func (s *subject) judge(said measured, past past) (found, error) {
 			return f, err
 		}
 	}
+	validate.Refer(f.candidates, f.results.Nodes, s.promises)
+	if err := validate.Share(nodes, f.results.Nodes); err != nil {
+		return f, err
+	}
 	for i := range f.results.Fabrics {
 		judged := f.results.Fabrics[i]
 		validate.ReferFabric(f.candidates, &judged, s.promises)
+		validate.ShareFabric(nodes, f.results.Nodes, &judged)
 		f.results.Fabrics[i] = judged
 		f.results.Findings = append(f.results.Findings, validate.FabricFindings(nodes, judged)...)
 		for _, l := range judged.Links {
@@ -184,7 +180,6 @@ func (s *subject) judge(said measured, past past) (found, error) {
 			})
 		}
 	}
-	validate.Refer(f.candidates, f.results.Nodes, s.promises)
 	f.results.Findings = append(validate.Findings(nodes, f.results.Nodes, confirmed), f.results.Findings...)
 	f.results.Findings = append(f.results.Findings, validate.WholeFindings(f.results.Whole)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
@@ -321,6 +316,10 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 			m.Low = append(m.Low, muster.SlowNode{Node: n.Node, Machine: n.Machine, Attempt: s.nodes[i].Attempt, Text: why})
 		}
 	}
+	m.SlowHost = ""
+	if worthwhile {
+		m.SlowHost = slowHost(nodes)
+	}
 	c.Measuring = &m
 	c.Deferred = s.deferred(c.Deferred, worthwhile)
 	text := "measured: " + string(m.Verdict)
@@ -344,6 +343,20 @@ func condemned(c muster.Certificate) string {
 	return ""
 }
 
+// slowHost tells of the nodes that lack as much as the others on their host, by the
+// figure that lacks most; "" if there are none.
+func slowHost(nodes []muster.Certificate) string {
+	text, worst := "", 0.0
+	for _, c := range nodes {
+		for _, f := range c.Findings {
+			if f.Code == validate.SlowHost && f.Confirmed && f.Loss != nil && *f.Loss > worst {
+				text, worst = f.Text, *f.Loss
+			}
+		}
+	}
+	return text
+}
+
 // schedule says how it was measured.
 func (s *subject) schedule(said measured, f found) muster.Schedule {
 	rules := validate.NodeRules(s.m.Level)
@@ -353,11 +366,7 @@ func (s *subject) schedule(said measured, f found) muster.Schedule {
 	if len(said.again) > 0 {
 		sched.FalseFindings, sched.Control = rules.Condemn, "holm"
 	}
-	for _, n := range f.results.Nodes {
-		if !math.IsNaN(n.P) {
-			sched.Tests++
-		}
-	}
+	sched.Tests = f.results.Tests()
 	for _, st := range s.steps() {
 		if st.run != nil {
 			sched.Rounds = max(sched.Rounds, len(st.run.Rounds))

@@ -109,8 +109,9 @@ func (j *job) measure(ctx context.Context) error {
 
 // make makes the steps from the first one without an outcome.
 func (j *job) make(ctx context.Context, s *subject, steps []step, done, failed int) error {
-	began := j.r.c.Clock.Now()
+	p := newPace()
 	for i := done; i < len(steps); i++ {
+		began := j.r.c.Clock.Now()
 		ok, err := j.step(ctx, s, steps[i])
 		if err != nil {
 			return err
@@ -124,10 +125,13 @@ func (j *job) make(ctx context.Context, s *subject, steps []step, done, failed i
 				WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
 		}
 		now := j.r.c.Clock.Now()
-		each := now.Sub(began) / time.Duration(i+1-done)
+		p.add(steps[i], now.Sub(began))
+		left, known := p.left(steps[i+1:])
 		if err := j.note(ctx, s, func(m *muster.Measuring) {
 			m.Done, m.Failed = i+1, failed
-			m.ETA = now.Add(each * time.Duration(len(steps)-i-1))
+			if m.ETA = (time.Time{}); known {
+				m.ETA = now.Add(left)
+			}
 		}); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/stat"
@@ -27,6 +28,11 @@ type ClassFigure struct {
 	// Spread is that of a single new figure of any machine, on logarithms: machines
 	// differ, and each of them from time to time.
 	Spread stat.Scale
+	// Apart is the part of it that machines which were measured together do not share:
+	// how far one is from the others at the same moment. A scale without degrees of
+	// freedom if they never were; always so of figures between nodes and of whole
+	// clusters.
+	Apart stat.Scale
 	// Machines and Certificates are what it rests on. Of figures between nodes and
 	// of whole clusters, machines that were measured together count as one.
 	Machines, Certificates int
@@ -90,6 +96,19 @@ type ofMachines struct {
 	scope  scope
 	less   bool
 	groups map[string][]float64 // logs
+	// together are those of nodes, by the measuring that they are from.
+	together map[measuring][]reading
+}
+
+// measuring is one of many nodes at once: what was measured of a cluster since then.
+type measuring struct {
+	cluster muster.ClusterID
+	began   time.Time
+}
+
+type reading struct {
+	machine string
+	log     float64
 }
 
 func (g gathered) take(c muster.Certificate, differ []wire.Difference) {
@@ -107,9 +126,13 @@ func (g gathered) take(c muster.Certificate, differ []wire.Difference) {
 			continue
 		}
 		if g[k] == nil {
-			g[k] = &ofMachines{scope: f.scope, less: f.less, groups: map[string][]float64{}}
+			g[k] = &ofMachines{scope: f.scope, less: f.less, groups: map[string][]float64{}, together: map[measuring][]reading{}}
 		}
 		g[k].groups[name] = append(g[k].groups[name], x[0])
+		if f.scope == ofNode && !c.Began.IsZero() {
+			at := measuring{c.Cluster, c.Began.UTC()}
+			g[k].together[at] = append(g[k].together[at], reading{name, x[0]})
+		}
 	}
 }
 
@@ -132,41 +155,88 @@ func jointly(list []muster.MachineID) string {
 	return strings.Join(words, " ")
 }
 
-// figure takes machines as drawn from a class, and figures of one machine as drawn
-// from times: a new figure differs by both. How well that is known follows
-// Satterthwaite (1946), An approximate distribution of estimates of variance
-// components.
+// figure is what the machines show. Those to be judged are given if it is known
+// which these are.
 func (o *ofMachines) figure(judged []string) (ClassFigure, bool) {
 	n := 0
 	var medians []float64
-	var each [][]float64
 	for _, list := range o.groups {
 		n += len(list)
-		medians, each = append(medians, stat.Median(list)), append(each, list)
+		medians = append(medians, stat.Median(list))
 	}
 	unknown := slices.ContainsFunc(judged, func(m string) bool { return len(o.groups[m]) < fewestOfEach })
 	if len(medians) < fewestMachines && (len(judged) == 0 || unknown || n < fewestCertificates) {
 		return ClassFigure{}, false
 	}
 	f := ClassFigure{Median: fromLog(stat.Median(medians), o.less), Machines: len(medians), Certificates: n, Jointly: o.scope != ofNode}
+	var ok bool
+	if f.Spread, ok = spread(o.groups); !ok {
+		return f, false
+	}
+	f.Apart = o.apart()
+	return f, true
+}
+
+// spread takes machines as drawn from a class, and figures of one machine as drawn
+// from times: a new figure differs by both. How well that is known follows
+// Satterthwaite (1946), An approximate distribution of estimates of variance
+// components.
+func spread(groups map[string][]float64) (stat.Scale, bool) {
+	n := 0
+	var medians []float64
+	var each [][]float64
+	for _, list := range groups {
+		n += len(list)
+		medians, each = append(medians, stat.Median(list)), append(each, list)
+	}
 	between, few := stat.ScaleOf(medians)
 	within, once := stat.Pooled(each)
 	switch {
 	case few != nil && once != nil:
-		return f, false
+		return stat.Scale{}, false
 	case few != nil: // one machine, against itself
-		f.Spread = within
-		return f, true
+		return within, true
 	case once != nil: // each machine once: they differ by both already
-		f.Spread = between
-		return f, true
+		return between, true
 	}
 	b, w := between.Value*between.Value, within.Value*within.Value
-	f.Spread = stat.Scale{Value: math.Sqrt(b + w), DF: between.DF, N: len(medians)}
+	s := stat.Scale{Value: math.Sqrt(b + w), DF: between.DF, N: len(medians)}
 	if b+w > 0 {
-		f.Spread.DF = max(1, (b+w)*(b+w)/(b*b/between.DF+w*w/within.DF))
+		s.DF = max(1, (b+w)*(b+w)/(b*b/between.DF+w*w/within.DF))
 		// As many independent figures as would know the median as well.
-		f.Spread.N = max(len(medians), min(n, int((b+w)/(b/float64(len(medians))+w/float64(n)))))
+		s.N = max(len(medians), min(n, int((b+w)/(b/float64(len(medians))+w/float64(n)))))
 	}
-	return f, true
+	return s, true
+}
+
+// apart takes from each figure the mean of those that were measured with it: what
+// all of them had in common at that moment, a warm room or a busy host, is gone. Of
+// m figures the mean takes a part of each along, for which the rest is widened; and
+// as one of the m follows from the others, that many fewer are free.
+func (o *ofMachines) apart() stat.Scale {
+	groups := map[string][]float64{}
+	n, free := 0, 0
+	for _, list := range o.together {
+		m := len(list)
+		if m < 2 {
+			continue
+		}
+		n, free = n+m, free+m-1
+		mean := 0.0
+		for _, r := range list {
+			mean += r.log / float64(m)
+		}
+		for _, r := range list {
+			groups[r.machine] = append(groups[r.machine], (r.log-mean)*math.Sqrt(float64(m)/float64(m-1)))
+		}
+	}
+	if n < fewestCertificates {
+		return stat.Scale{}
+	}
+	s, ok := spread(groups)
+	if !ok {
+		return stat.Scale{}
+	}
+	s.DF = max(1, s.DF*float64(free)/float64(n))
+	return s
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/stat"
@@ -221,6 +222,58 @@ func TestClassIsHonest(t *testing.T) {
 		t.Logf("%d machines, %d times, %g between and %g within: %.1f %% are called different (95 %%: %.1f to %.1f), 5 %% are promised", c.machines, c.times, c.between, c.within, 100*float64(wrong)/runs, 100*v.Low, 100*v.High)
 		if v.Low > level*1.3 {
 			t.Errorf("%d of %d", wrong, runs)
+		}
+	}
+}
+
+// What machines share when they are measured is no part of how far they are apart.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(6, 9))
+	k := trend.Key{Name: "dgemm"}
+	for _, test := range []struct {
+		machines, times int
+		own, each       float64
+		least, most     float64
+	}{
+		{2, 12, 0, 0.01, 0.004, 0.02},
+		{8, 30, 0, 0.01, 0.008, 0.0125},
+		{24, 10, 0.02, 0.01, 0.016, 0.03},
+	} {
+		var list []muster.Certificate
+		own := make([]float64, test.machines)
+		var machines []muster.MachineID
+		for m := range own {
+			own[m] = test.own * r.NormFloat64()
+			machines = append(machines, muster.MachineID(fmt.Sprint("m", m)))
+		}
+		for d := range test.times {
+			moment := 0.2 * r.NormFloat64()
+			for m := range own {
+				c := node(fmt.Sprint("m", m), day(d))
+				c.Began = day(d)
+				c.Metrics = []muster.Metric{metric(r, "dgemm", 1e11*math.Exp(own[m]+moment+test.each*r.NormFloat64()), 0, 6)}
+				list = append(list, c)
+			}
+		}
+		f, ok := trend.Class(list, list[0], machines)[k]
+		if !ok || f.Spread.Value < 0.1 || f.Apart.Value < test.least || f.Apart.Value > test.most || f.Apart.DF < 1 {
+			t.Errorf("%d machines, %d times: %+v", test.machines, test.times, f)
+		}
+		// Nor is it known of what does not say when it was measured, or was measured one by
+		// one.
+		silent := append([]muster.Certificate(nil), list...)
+		for i := range silent {
+			silent[i].Began = time.Time{}
+		}
+		if f := trend.Class(silent, list[0], machines)[k]; f.Apart.DF != 0 {
+			t.Errorf("nobody knows when: %+v", f)
+		}
+		for i := range list {
+			list[i].Began = list[i].Began.Add(time.Duration(i))
+		}
+		if f := trend.Class(list, list[0], machines)[k]; f.Apart.DF != 0 {
+			t.Errorf("one by one: %+v", f)
 		}
 	}
 }

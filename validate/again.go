@@ -191,7 +191,7 @@ func (r Rules) linksAgain(f Fabric, judged *FabricJudged, again Fabric, links []
 		other.P, other.Deficit = 1, 0
 		list = append(list, other)
 	}
-	if err := r.decide(list, stat.Holm, r.Condemn); err != nil {
+	if err := decide(r.tests(list), stat.Holm, r.Condemn); err != nil {
 		return err
 	}
 	for k, i := range at {

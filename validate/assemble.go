@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -46,6 +47,22 @@ type Results struct {
 	Findings []muster.Finding
 	// Figures are medians of single pairs.
 	Figures []muster.PairFigure
+}
+
+// Tests are how many questions were asked, which all count together.
+func (r Results) Tests() int {
+	n := 0
+	for _, list := range [][]Judged{r.Nodes, r.Whole} {
+		for _, j := range list {
+			if !math.IsNaN(j.P) {
+				n++
+			}
+		}
+	}
+	for i := range r.Fabrics {
+		n += r.Fabrics[i].tests()
+	}
+	return n
 }
 
 // NodeCertificates makes one certificate for each node, in their order.

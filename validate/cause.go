@@ -51,9 +51,12 @@ func Causes(nodes []Node, findings []muster.Finding, judged []Judged, fabrics []
 		switch {
 		case f.Code == SlowNode && a >= 0:
 			c.node(f, a)
+		case f.Code == SlowHost && a >= 0 && b >= 0 && (c.limited(a) != "" || c.limited(b) != ""):
+			f.Code = SlowLink // and not by what the host lacks
+			c.link(f, a, b)
 		case f.Code == SlowLink && a >= 0 && b >= 0:
 			c.link(f, a, b)
-		case f.Code == SlowCluster && f.Metric == exchange && len(c.nodes) == 2:
+		case f.Code == SlowCluster && betweenNodes(f.Metric) && len(c.nodes) == 2:
 			c.link(f, 0, 1)
 		case f.Code == Unstable && a >= 0 && c.low[a]:
 			c.node(f, a)

@@ -408,3 +408,24 @@ func TestNoCauseWithoutALowFigure(t *testing.T) {
 		}
 	})
 }
+
+// What two nodes do together is as slow as the one link between them.
+func TestTogetherByOneLink(t *testing.T) {
+	t.Parallel()
+	nodes := []validate.Node{{Name: "n01"}, {Name: "n02"}}
+	w := validate.Witness{Meanwhile: []wire.Meanwhile{func() wire.Meanwhile {
+		m := clean()
+		m.Links = []wire.LinkCounts{{Name: "msg0", Rate: 1_350_000_000, Qdisc: "tbf"}}
+		return m
+	}()}}
+	between := validate.FabricJudged{Links: []validate.JudgedLink{{Pair: validate.Pair{A: 0, B: 1}, Judged: validate.Judged{
+		Deficit: 0.5, Metric: muster.Metric{Name: "pair.bandwidth", Size: 2_000_000},
+	}}}}
+	loss := 0.4
+	for metric, want := range map[string]string{"alltoall": validate.CauseLink, "ring.random.bandwidth": validate.CauseLink, "io.shared.write": ""} {
+		found := []muster.Finding{{Code: validate.SlowCluster, Metric: metric, Loss: &loss}}
+		if got := validate.Causes(nodes, found, nil, []validate.FabricJudged{between}, []validate.Witness{{}, w}); got[0].CauseCode != want {
+			t.Errorf("%s: %+v", metric, got[0])
+		}
+	}
+}

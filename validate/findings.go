@@ -13,7 +13,9 @@ import (
 
 // Codes of findings.
 const (
-	SlowNode    = "slow-node"
+	SlowNode = "slow-node"
+	// SlowHost is of a node that lacks no more than the others on its host.
+	SlowHost    = "slow-host"
 	SlowLink    = "slow-link"
 	SlowTier    = "slow-tier"
 	SlowCluster = "slow-cluster"
@@ -54,6 +56,7 @@ func Findings(nodes []Node, judged []Judged, confirmed map[int]bool) []muster.Fi
 			f := slow(SlowNode, j, confirmed[j.Node])
 			f.Node = node
 			f.Text = fmt.Sprintf("%s of %s: %s", named(m), node, compared(j))
+			blameHost(&f, j)
 			list = append(list, f)
 		case muster.GradeUnstable:
 			unsteady[j.Node] = append(unsteady[j.Node], m)
@@ -102,6 +105,7 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 			f := slow(SlowNode, j, judged.Again[j.Node])
 			f.Node = nodes[j.Node].Name
 			f.Text = fmt.Sprintf("%s of %s with everybody: %s", named(j.Metric), f.Node, compared(j))
+			blameHost(&f, j)
 			list = append(list, f)
 		}
 	}
@@ -110,6 +114,7 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 			f := slow(SlowLink, l.Judged, l.Again)
 			f.Node, f.Peer, f.Distance = nodes[l.A].Name, nodes[l.B].Name, l.Metric.Distance
 			f.Text = fmt.Sprintf("%s between %s and %s: %s", named(l.Metric), f.Node, f.Peer, compared(l.Judged))
+			blameHost(&f, l.Judged)
 			list = append(list, f)
 		}
 	}
@@ -151,6 +156,14 @@ func WrongFindings(nodes []Node, wrong []Wrong) []muster.Finding {
 		list = append(list, f)
 	}
 	return list
+}
+
+// blameHost says of what is shared whose it is.
+func blameHost(f *muster.Finding, j Judged) {
+	if j.Shared {
+		f.Code = SlowHost
+		f.Text += "; all on its host lack about as much"
+	}
 }
 
 func slow(code string, j Judged, confirmed bool) muster.Finding {

@@ -49,5 +49,5 @@ func history(known map[trend.Key]trend.ClassFigure, k trend.Key, class string) *
 	if !ok {
 		return nil
 	}
-	return &History{Median: f.Median, Spread: f.Spread, Text: f.String() + " of class " + class}
+	return &History{Median: f.Median, Spread: f.Spread, Apart: f.Apart, Text: f.String() + " of class " + class}
 }

@@ -67,6 +67,9 @@ type History struct {
 	Median float64
 	// Spread is between the logarithms of machines that passed.
 	Spread stat.Scale
+	// Apart is that of machines that were measured together: without what all of them
+	// share at a moment. Without degrees of freedom if it is not known.
+	Apart stat.Scale
 	// Text says what it rests on.
 	Text string
 }
@@ -81,8 +84,48 @@ type Judged struct {
 	// P is the chance to be so far below for one that is like the others; NaN if it
 	// could not be told. Adjusted is it for all tests of the measuring together.
 	P, Adjusted float64
+	// Shared: the others on its host lack as much, so that it is theirs together.
+	Shared bool
 
 	scale stat.Scale // of what it was compared with
+	// past is what it is beside its class's history, and beside what it is beside those
+	// that were measured with it; nil if that is not known.
+	past, beside *comparison
+}
+
+// Judge judges everything that was measured at once: nodes by themselves, all
+// together, and what is between two. Of those that are low, the share [Rules.Suspicion]
+// is not, on average.
+//
+// These are three families, of many tests or few, and each may err for its part of that
+// share: what is between two nodes need not stand out among all that nodes do alone.
+func Judge(level muster.Validation, c Collected) (Results, error) {
+	var out Results
+	nodes, links := NodeRules(level), LinkRules(level)
+	var err error
+	if out.Nodes, err = nodes.compare(c.Nodes); err != nil {
+		return out, err
+	}
+	if out.Whole, err = nodes.compare(c.Whole); err != nil {
+		return out, err
+	}
+	var between []test
+	out.Fabrics = make([]FabricJudged, len(c.Fabrics))
+	for i, f := range c.Fabrics {
+		if err := out.Fabrics[i].compare(links, f); err != nil {
+			return out, err
+		}
+		between = append(between, out.Fabrics[i].verdicts(links)...)
+	}
+	families := slices.DeleteFunc([][]test{nodes.tests(out.Nodes), nodes.tests(out.Whole), between}, func(f []test) bool {
+		return !slices.ContainsFunc(f, func(t test) bool { return !math.IsNaN(t.P) })
+	})
+	for _, f := range families {
+		if err := decide(f, stat.BenjaminiHochberg, nodes.Suspicion/float64(len(families))); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 // Suspects judges figures of nodes. Who is low there is suspected: on average the
@@ -93,7 +136,7 @@ func (r Rules) Suspects(figures []Figure) ([]Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	return list, r.decide(list, stat.BenjaminiHochberg, r.Suspicion)
+	return list, decide(r.tests(list), stat.BenjaminiHochberg, r.Suspicion)
 }
 
 // Condemned judges figures that were measured again, of suspects beside nodes that
@@ -109,7 +152,7 @@ func (r Rules) Condemned(figures []Figure, suspect func(node int) bool) ([]Judge
 			list[i].P = math.NaN()
 		}
 	}
-	return list, r.decide(list, stat.Holm, r.Condemn)
+	return list, decide(r.tests(list), stat.Holm, r.Condemn)
 }
 
 // compare holds every figure of every node against its reference.
@@ -175,16 +218,32 @@ func (f Figure) value(log float64) float64 {
 	return math.Exp(log)
 }
 
+// history holds figures against what their class showed before, and against those
+// that were measured with them: how far these are from each other at one moment is
+// known, too, and what they share then is in both. A defect makes nobody faster, so
+// that of two that differ too much the slower one is meant. The stronger word counts,
+// for the price of having asked twice.
 func (r Rules) history(f Figure, list []Judged, logs []float64) error {
 	h := f.History
 	centre := f.better(h.Median)
 	for i := range list {
+		j := &list[i]
 		p, err := stat.Against(logs[i], centre, h.Spread, r.Floor)
 		if err != nil {
 			return err
 		}
-		list[i].against(f, p, logs[i], muster.SourceHistory)
-		list[i].Metric.Reference.Text = h.Text
+		j.past = compare(f, p, logs[i], muster.SourceHistory, h.Text)
+		j.take(j.past)
+		if len(list) < 2 || !(h.Apart.DF > 0) {
+			continue
+		}
+		others := stat.Median(slices.Delete(slices.Clone(logs), i, i+1))
+		apart := stat.Scale{Value: h.Apart.Value, DF: h.Apart.DF, N: len(list) - 1}
+		if p, err = stat.Against(logs[i], others, apart, r.Floor); err != nil {
+			return err
+		}
+		j.beside = compare(f, p, logs[i], muster.SourcePeers, "measured at the same time; how far apart such nodes are is from "+h.Text)
+		j.P = min(1, 2*min(j.past.p, j.beside.p))
 	}
 	return nil
 }
@@ -219,42 +278,79 @@ func (r Rules) peers(f Figure, list []Judged, logs []float64) error {
 	return nil
 }
 
-func (j *Judged) against(f Figure, p stat.Peer, log float64, from muster.Source) {
-	j.scale = p.Scale
-	j.Deficit = -math.Expm1(log - p.Centre)
-	j.P = p.P / 2
+// comparison is a figure beside what it should be.
+type comparison struct {
+	p, deficit float64 // as in [Judged]
+	scale      stat.Scale
+	reference  muster.Reference
+}
+
+func compare(f Figure, p stat.Peer, log float64, from muster.Source, text string) *comparison {
+	c := &comparison{p: p.P / 2, deficit: -math.Expm1(log - p.Centre), scale: p.Scale, reference: muster.Reference{Value: f.value(p.Centre), Source: from, Text: text}}
 	if p.Z > 0 {
-		j.P = 1 - p.P/2
+		c.p = 1 - p.P/2
 	}
-	j.Metric.Reference = &muster.Reference{Value: f.value(p.Centre), Source: from}
-	j.Metric.Spread = &muster.Spread{Value: p.Scale.Value, Source: from, Count: p.Scale.N}
+	return c
+}
+
+// take makes a comparison the one that is told.
+func (j *Judged) take(c *comparison) {
+	j.scale, j.Deficit, j.P = c.scale, c.deficit, c.p
+	ref := c.reference
+	j.Metric.Reference = &ref
+	j.Metric.Spread = &muster.Spread{Value: c.scale.Value, Source: ref.Source, Count: c.scale.N}
+}
+
+func (j *Judged) against(f Figure, p stat.Peer, log float64, from muster.Source) {
+	j.take(compare(f, p, log, from, ""))
+}
+
+// test is a figure that is judged, with the rules for such figures.
+type test struct {
+	*Judged
+	rules Rules
+}
+
+// tests are those of a list.
+func (r Rules) tests(list []Judged) []test {
+	out := make([]test, len(list))
+	for i := range list {
+		out[i] = test{&list[i], r}
+	}
+	return out
 }
 
 // decide adjusts all chances together and gives the verdicts.
-func (r Rules) decide(list []Judged, adjust func([]float64) ([]float64, error), level float64) error {
-	p := make([]float64, len(list))
-	tests := 0
-	for i, j := range list {
+func decide(tests []test, adjust func([]float64) ([]float64, error), level float64) error {
+	p := make([]float64, len(tests))
+	asked := 0
+	for i, j := range tests {
 		if p[i] = j.P; !math.IsNaN(j.P) {
-			tests++
+			asked++
 		}
 	}
 	adjusted, err := adjust(p)
 	if err != nil {
 		return err
 	}
-	see := seer{level: level, tests: tests, rules: r, shifts: map[stat.Scale]float64{}}
-	for i := range list {
-		j := &list[i]
+	see := seer{level: level, tests: asked, shifts: map[question]float64{}}
+	for i, j := range tests {
 		j.Adjusted = adjusted[i]
-		if m := &j.Metric; !math.IsNaN(j.P) {
-			m.Detectable = see.smallest(j.scale, m.Reference.Source)
-			switch {
-			case j.Adjusted <= level && j.Deficit >= r.Worth:
-				m.Verdict = muster.GradeLow
-			case m.Verdict != muster.GradeUnstable:
-				m.Verdict = muster.GradePass
-			}
+		m, worth := &j.Metric, j.rules.Worth
+		if math.IsNaN(j.P) {
+			continue
+		}
+		m.Detectable = see.figure(j)
+		if told := j.beside; told != nil && told.p < j.past.p && told.deficit >= worth && j.Adjusted <= level {
+			p := j.P
+			j.take(told)
+			j.P = p
+		}
+		switch {
+		case j.Adjusted <= level && j.Deficit >= worth:
+			m.Verdict = muster.GradeLow
+		case m.Verdict != muster.GradeUnstable:
+			m.Verdict = muster.GradePass
 		}
 	}
 	return nil
@@ -264,26 +360,43 @@ func (r Rules) decide(list []Judged, adjust func([]float64) ([]float64, error), 
 type seer struct {
 	level  float64
 	tests  int
-	rules  Rules
-	shifts map[stat.Scale]float64 // in scales, by a scale of 1 with the same freedom
+	shifts map[question]float64 // in scales
 }
 
-// smallest is the smallest share of one node's figure that could be missing and be seen with the chance
-// Rules.Power; nil if none is.
-func (s *seer) smallest(scale stat.Scale, from muster.Source) *float64 {
-	one, level := stat.Scale{Value: 1, DF: scale.DF, N: scale.N}, s.level
-	if from == muster.SourcePeers { // a culprit alone: all others tell what is normal
-		one.DF, level = float64(scale.N-1), level/2
+// question is how far a value must be off to be seen: of a scale of 1, at a level.
+type question struct {
+	scale stat.Scale
+	level float64
+}
+
+// figure is the smallest share of a node's figure that could be missing and be seen
+// with the chance Rules.Power; nil if none is.
+func (s *seer) figure(j test) *float64 {
+	switch {
+	case j.past != nil && j.beside != nil: // asked twice
+		a, b := s.smallest(j.rules, j.past.scale, s.level/2), s.smallest(j.rules, j.beside.scale, s.level/2)
+		if a == nil || b != nil && *b < *a {
+			return b
+		}
+		return a
+	case j.Metric.Reference.Source == muster.SourcePeers: // a culprit alone: all others tell what is normal
+		return s.smallest(j.rules, stat.Scale{Value: j.scale.Value, DF: float64(j.scale.N - 1), N: j.scale.N}, s.level/2)
 	}
+	return s.smallest(j.rules, j.scale, s.level)
+}
+
+// smallest does so for one scale and level.
+func (s *seer) smallest(r Rules, scale stat.Scale, level float64) *float64 {
+	one := question{stat.Scale{Value: 1, DF: scale.DF, N: scale.N}, level}
 	shift, ok := s.shifts[one]
 	if !ok {
 		var err error
-		if shift, err = stat.SmallestShift(one, 1, scale.N, 1-2*level/float64(s.tests), s.rules.Power); err != nil {
+		if shift, err = stat.SmallestShift(one.scale, 1, scale.N, 1-2*level/float64(s.tests), r.Power); err != nil {
 			shift = math.Inf(1)
 		}
 		s.shifts[one] = shift
 	}
-	d := max(s.rules.Worth, -math.Expm1(-shift*max(scale.Value, s.rules.Floor)))
+	d := max(r.Worth, -math.Expm1(-shift*max(scale.Value, r.Floor)))
 	if d > 0.99 {
 		return nil
 	}

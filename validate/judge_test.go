@@ -20,6 +20,9 @@ type measured struct {
 	slow           map[int]float64
 	slowFigures    int
 	known          bool // the class has a history
+	// moment is how much all nodes differ together from time to time, which is in the
+	// history; now is by how much they do now: logs.
+	moment, now float64
 }
 
 func (m measured) draw(r *rand.Rand, launches int) []validate.Figure {
@@ -31,11 +34,18 @@ func (m measured) draw(r *rand.Rand, launches int) []validate.Figure {
 			for i := range history {
 				history[i] = m.spread * r.NormFloat64()
 			}
+			apart, _ := stat.ScaleOf(history)
+			for i := range history {
+				history[i] += m.moment * r.NormFloat64()
+			}
 			s, _ := stat.ScaleOf(history)
 			figure.History = &validate.History{Median: 100 * math.Exp(stat.Median(history)), Spread: s}
+			if m.moment > 0 {
+				figure.History.Apart = apart
+			}
 		}
 		for n := range m.nodes {
-			level := m.spread * r.NormFloat64()
+			level := m.spread*r.NormFloat64() + m.now
 			if f < m.slowFigures {
 				level += math.Log(1 - m.slow[n])
 			}
@@ -324,5 +334,51 @@ func BenchmarkSuspects(b *testing.B) {
 		if _, err := rules.Suspects(figures); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Of many figures of a measuring in which nothing is wrong, those between nodes and of
+// all of them too, hardly ever one is low: all tests count together.
+func TestEverythingTogether(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 13))
+	const runs = 150
+	some, found := 0, 0
+	for i := range 2 * runs {
+		m := measured{nodes: 2, figures: 12, spread: 0.02, noise: 0.005, known: true}
+		c := validate.Collected{Nodes: m.draw(r, 6)}
+		places := []validate.Place{{Host: "a"}, {Host: "b"}}
+		for k := range 9 {
+			w := wires{places: places, spread: 0.02, noise: 0.005, history: true}
+			if i >= runs && k == 4 {
+				w.link = map[validate.Pair]float64{{A: 0, B: 1}: 0.5}
+			}
+			f := w.draw(r)
+			f.Name = fmt.Sprint("pair", k)
+			c.Fabrics = append(c.Fabrics, f)
+		}
+		out, err := validate.Judge(muster.ValidateQuick, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 24 + 9; out.Tests() != want {
+			t.Fatalf("%d tests, not %d", out.Tests(), want)
+		}
+		links := 0
+		for _, f := range out.Fabrics {
+			if f.Links[0].Metric.Verdict == muster.GradeLow {
+				links++
+			}
+		}
+		switch {
+		case i >= runs && out.Fabrics[4].Links[0].Metric.Verdict == muster.GradeLow:
+			found++
+		case i < runs && (links > 0 || len(low(out.Nodes)) > 0):
+			some++
+		}
+	}
+	t.Logf("nothing is wrong: something is found in %d of %d; a bad link in %d", some, runs, found)
+	if some > 16 || found < runs*95/100 { // with a chance of 5 %, more is seen once in 1,000
+		t.Errorf("nothing is wrong: something is found in %d of %d; a bad link in %d", some, runs, found)
 	}
 }

@@ -73,22 +73,27 @@ type JudgedTier struct {
 	Judged   // Node means nothing
 }
 
-// Fabric judges figures between nodes. All tests of it count together.
+// Fabric judges one figure between nodes. All tests of it count together.
 func (r Rules) Fabric(f Fabric) (FabricJudged, error) {
 	var out FabricJudged
-	as := Figure{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less}
-	pairs, tiers, err := r.links(f, as, &out)
-	if err != nil {
+	if err := out.compare(r, f); err != nil {
 		return out, err
+	}
+	return out, decide(out.verdicts(r), stat.BenjaminiHochberg, r.Suspicion)
+}
+
+// compare holds every pair, node and distance against its reference.
+func (out *FabricJudged) compare(r Rules, f Fabric) error {
+	as := Figure{Name: f.Name, Unit: f.Unit, Size: f.Size, Less: f.Less}
+	pairs, tiers, err := r.links(f, as, out)
+	if err != nil {
+		return err
 	}
 	if shown(f.Name) || slices.ContainsFunc(pairs, func(p stat.Pair) bool { return !(p.Value > 0) || math.IsInf(p.Value, 0) }) {
 		out.sums(f, tiers)
-		return out, nil
+		return nil
 	}
-	if err := out.blame(r, f, as, pairs, tiers); err != nil {
-		return out, err
-	}
-	return out, out.decide(r)
+	return out.blame(r, f, as, pairs, tiers)
 }
 
 // links sums up what was measured of each pair. The value of a pair is turned so
@@ -307,27 +312,14 @@ func (out *FabricJudged) old(r Rules, f Fabric, as Figure) error {
 	return nil
 }
 
-// decide gives the verdicts, with all tests taken together.
-func (out *FabricJudged) decide(r Rules) error {
-	var all []Judged
-	all = append(all, out.Nodes...)
-	for _, l := range out.Links {
-		all = append(all, l.Judged)
-	}
-	for _, t := range out.Tiers {
-		all = append(all, t.Judged)
-	}
-	if err := r.decide(all, stat.BenjaminiHochberg, r.Suspicion); err != nil {
-		return err
-	}
-	n := copy(out.Nodes, all)
+// verdicts are all that is to be decided of it.
+func (out *FabricJudged) verdicts(r Rules) []test {
+	list := r.tests(out.Nodes)
 	for i := range out.Links {
-		out.Links[i].Judged = all[n]
-		n++
+		list = append(list, test{&out.Links[i].Judged, r})
 	}
 	for i := range out.Tiers {
-		out.Tiers[i].Judged = all[n]
-		n++
+		list = append(list, test{&out.Tiers[i].Judged, r})
 	}
-	return nil
+	return list
 }

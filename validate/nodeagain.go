@@ -133,7 +133,7 @@ func (r Rules) nodesAgain(f Fabric, judged *FabricJudged, again Fabric, suspects
 		other.P, other.Deficit = 1, 0
 		list = append(list, other)
 	}
-	if err := r.decide(list, stat.Holm, r.Condemn); err != nil {
+	if err := decide(r.tests(list), stat.Holm, r.Condemn); err != nil {
 		return err
 	}
 	for _, n := range list[:asked] {

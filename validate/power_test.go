@@ -99,7 +99,7 @@ func (w world) simulate(nodes, run int, defects []float64) (outcome, error) {
 // look measures and judges. The culprit is whoever comes first.
 func (w world) look(nodes int, defect float64, r *rand.Rand) (found, others bool, err error) {
 	if w == byPeers || w == byHistory {
-		list, err := validate.NodeRules(muster.ValidateQuick).Suspects(simulatedFigures(nodes, defect, w == byHistory, r))
+		list, err := family(validate.NodeRules).Suspects(simulatedFigures(nodes, defect, w == byHistory, r))
 		if err != nil {
 			return false, false, err
 		}
@@ -115,7 +115,7 @@ func (w world) look(nodes int, defect float64, r *rand.Rand) (found, others bool
 		return found, others, nil
 	}
 	f, culprit := simulatedFabric(nodes, defect, w == byLink, r)
-	j, err := validate.LinkRules(muster.ValidateQuick).Fabric(f)
+	j, err := family(validate.LinkRules).Fabric(f)
 	if err != nil {
 		return false, false, err
 	}
@@ -138,6 +138,14 @@ func (w world) look(nodes int, defect float64, r *rand.Rand) (found, others bool
 		}
 	}
 	return found, others, nil
+}
+
+// family are rules for one of the three families of a measuring of a cluster, each of
+// which may err for a third.
+func family(rules func(muster.Validation) validate.Rules) validate.Rules {
+	r := rules(muster.ValidateQuick)
+	r.Suspicion /= 3
+	return r
 }
 
 func simulatedLaunches(log float64, r *rand.Rand) []float64 {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/loopdev"
 )
 
 // makeImage makes a file with an empty file system unless there is one, and tells how
@@ -80,45 +82,8 @@ func attachImage(path string) (*os.File, error) {
 		return nil, err
 	}
 	defer back.Close()
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer control.Close()
-	// Another process may take a free number first.
-	for range 64 {
-		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return nil, fmt.Errorf("find a free loop device: %w", err)
-		}
-		name := fmt.Sprintf("/dev/loop%d", n)
-		dev, err := os.OpenFile(name, os.O_RDWR, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err := unix.Mknod(name, unix.S_IFBLK|0o660, int(unix.Mkdev(7, uint32(n)))); err != nil && !errors.Is(err, fs.ErrExist) {
-				return nil, err
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		c := unix.LoopConfig{Fd: uint32(back.Fd())}
-		// Past the page cache of the file below: it would hold everything twice.
-		c.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO
-		copy(c.Info.File_name[:len(c.Info.File_name)-1], path)
-		if err = unix.IoctlLoopConfigure(int(dev.Fd()), &c); errors.Is(err, unix.EINVAL) {
-			c.Info.Flags &^= unix.LO_FLAGS_DIRECT_IO // not every file system can
-			err = unix.IoctlLoopConfigure(int(dev.Fd()), &c)
-		}
-		if err == nil {
-			return dev, nil
-		}
-		_ = dev.Close()
-		if !errors.Is(err, unix.EBUSY) {
-			return nil, err
-		}
-	}
-	return nil, errors.New("no loop device stayed free")
+	// Past the page cache of the file below: it would hold everything twice.
+	return loopdev.Attach(back, unix.LO_FLAGS_DIRECT_IO)
 }
 
 // growing is the end of the name of a note beside an image: its file is larger than

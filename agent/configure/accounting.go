@@ -14,40 +14,51 @@ import (
 // databaseUnits are what sacct asks, in the order in which they start.
 func databaseUnits() []string { return []string{"mariadb.service", "slurmdbd.service"} }
 
+// accountingAgain is how long it takes until a database that did not come is tried
+// again: jobs may keep a node busy for long, and past jobs are not lost meanwhile.
+const accountingAgain = 30 * time.Second
+
 // accounting starts the database of past jobs once the cluster is usable, so
 // that no user waits for it. What happened before is sent to it by slurmctld,
-// which keeps it meanwhile.
+// which keeps it meanwhile. It tries until it succeeds, or ctx ends.
 func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Reporter) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-c.clock.After(c.o.AccountingDelay):
+	for wait := c.o.AccountingDelay; ; wait = accountingAgain {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(wait):
+		}
+		err := c.account(ctx, cfg)
+		if ctx.Err() != nil {
+			return
+		}
+		_ = report(r, "accounting", err, "on the head: systemctl status mariadb slurmdbd")
+		if err == nil {
+			r.Stage("accounting")
+			return
+		}
+		c.log.Warn("accounting is not available", "err", err)
 	}
+}
+
+// account does so once.
+func (c *Configurer) account(ctx context.Context, cfg *wire.NodeConfig) error {
 	err := c.database()
 	if err == nil {
 		err = c.systemctl(ctx, "start", databaseUnits()...)
 	}
 	if err != nil {
-		_ = report(r, "accounting", err, "")
-		return
+		return err
 	}
 	if c.seeded(cfg) {
 		err = c.agree(ctx, cfg)
 	} else {
 		err = c.await(ctx, ownAddress(cfg), portSlurmdbd)
 	}
-	if ctx.Err() != nil {
-		return
+	if err != nil || ctx.Err() != nil {
+		return err
 	}
-	if err == nil {
-		err = c.markStarted("accounting")
-	}
-	if err == nil {
-		r.Stage("accounting")
-	} else {
-		c.log.Warn("accounting is not available", "err", err)
-	}
-	_ = report(r, "accounting", err, "on the head: systemctl status mariadb slurmdbd")
+	return c.markStarted("accounting")
 }
 
 // stuckAfter is how long slurmdbd may take to answer the first question.
@@ -83,6 +94,10 @@ func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 			c.unstick(ctx)
 		case err != nil && strings.Contains(out+err.Error(), "already exist"):
 			return nil
+		case err != nil:
+			// A slurmdbd that ended, as it does where its database is not there, does
+			// not come back by itself. Of one that starts nothing is asked.
+			_ = c.systemctl(ctx, "start", databaseUnits()...)
 		}
 		return err
 	}); err != nil {

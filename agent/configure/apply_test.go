@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -72,6 +74,63 @@ func TestApplyMakesANode(t *testing.T) {
 	if !slices.Contains(run.lines(), "scontrol reconfigure") {
 		t.Error("slurmctld was not told of its database")
 	}
+}
+
+// A database that does not come is started again, for as long as it takes: past the
+// minute in which it usually does, too.
+func TestLateDatabase(t *testing.T) {
+	t.Parallel()
+	c, run, root := node(t)
+	clock := &quick{now: time.Now()}
+	c.clock = clock
+	failed := 0
+	run.answer = func(line string) (string, error) {
+		if !strings.HasPrefix(line, "sacctmgr") {
+			return "", nil
+		}
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		if failed++; failed < 100 {
+			return "", errors.New("connection refused")
+		}
+		return "", nil
+	}
+	r := newReport(t)
+	began := clock.Now()
+	if err := c.Apply(t.Context(), config(), r); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "accounting", func() bool { return r.has("accounting") })
+	if _, ok := tree(t, root)["/var/lib/slurm/slurmctld/clustername"]; !ok {
+		t.Error("slurmctld and its database do not know each other")
+	}
+	if n := run.count("systemctl start --no-block mariadb.service slurmdbd.service"); n < 99 || clock.Now().Sub(began) < 2*time.Minute {
+		t.Errorf("started %d times in %s", n, clock.Now().Sub(began))
+	}
+	if !r.check("accounting").OK {
+		t.Errorf("%+v", r.check("accounting"))
+	}
+}
+
+// quick is a clock on which all waiting is over at once.
+type quick struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (q *quick) Now() time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.now
+}
+
+func (q *quick) After(d time.Duration) <-chan time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.now = q.now.Add(d)
+	ch := make(chan time.Time, 1)
+	ch <- q.now
+	return ch
 }
 
 func TestApplyTwiceChangesNothing(t *testing.T) {

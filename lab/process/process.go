@@ -104,9 +104,14 @@ func (p *Process) PID() int { return p.pid }
 
 // Alive tells whether it runs.
 func (p *Process) Alive() bool {
-	fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, 0)
-	return err == nil && n == 0
+	for {
+		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue // a signal, such as Go's own; it says nothing of the process
+		}
+		return err == nil && n == 0
+	}
 }
 
 // Kill ends it at once.

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func spec(t *testing.T, args ...string) Spec {
@@ -36,6 +40,40 @@ func TestFoundAgainAndEnded(t *testing.T) {
 	if _, err := Find(s.Record + "-none"); !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
+}
+
+// A signal that comes while it is asked says nothing of the process: Go sends itself
+// many.
+func TestAliveAmongSignals(t *testing.T) {
+	t.Parallel()
+	p, err := Start(t.Context(), spec(t, "sleep", "60"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Kill(); p.Close() }()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	self := unix.Gettid()
+	done := make(chan struct{})
+	var storm sync.WaitGroup
+	storm.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Tgkill(os.Getpid(), self, unix.SIGURG)
+			}
+		}
+	})
+	for range 50_000 {
+		if !p.Alive() {
+			t.Error("it runs, and is said to have ended")
+			break
+		}
+	}
+	close(done)
+	storm.Wait()
 }
 
 // A process with the number of one that has ended is another: its record finds

@@ -1,13 +1,13 @@
 package local
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/loopdev"
 )
 
 // findLoop opens a loop device that already shows path read-only and goes away
@@ -54,39 +54,5 @@ func attachLoop(path string) (*os.File, error) {
 		return nil, err
 	}
 	defer func() { _ = back.Close() }()
-	ctl, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = ctl.Close() }()
-	// Between asking for a free number and taking it another process may take
-	// it first, so this is tried again.
-	for range 64 {
-		n, err := unix.IoctlRetInt(int(ctl.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return nil, fmt.Errorf("find a free loop device: %w", err)
-		}
-		dev, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDONLY, 0)
-		if errors.Is(err, os.ErrNotExist) {
-			if err := unix.Mknod(fmt.Sprintf("/dev/loop%d", n), unix.S_IFBLK|0o660, int(unix.Mkdev(7, uint32(n)))); err != nil && !errors.Is(err, os.ErrExist) {
-				return nil, err
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		cfg := unix.LoopConfig{Fd: uint32(back.Fd())}
-		cfg.Info.Flags = unix.LO_FLAGS_READ_ONLY | unix.LO_FLAGS_AUTOCLEAR
-		copy(cfg.Info.File_name[:len(cfg.Info.File_name)-1], path)
-		err = unix.IoctlLoopConfigure(int(dev.Fd()), &cfg)
-		if err == nil {
-			return dev, nil
-		}
-		_ = dev.Close()
-		if !errors.Is(err, unix.EBUSY) {
-			return nil, err
-		}
-	}
-	return nil, errors.New("no loop device stayed free")
+	return loopdev.Attach(back, unix.LO_FLAGS_READ_ONLY)
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 
@@ -50,6 +51,10 @@ func (w *watch) stop() { _ = w.f.Close() }
 
 // ended tells whether the process of a descriptor has ended, reaped or not.
 func ended(pidfd int) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
-	return err == nil && n == 1
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+		if !errors.Is(err, unix.EINTR) { // a signal, such as Go's own
+			return err == nil && n == 1
+		}
+	}
 }

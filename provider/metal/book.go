@@ -66,10 +66,7 @@ func (k book) boot(number string) (out bootdesk.Boot, mac string, err error) {
 	r := m.rec
 	out = bootdesk.Boot{
 		Number: number, Machine: r.Machine, Kind: r.Kind, Serial: m.reg.Serial, UUID: m.reg.UUID, Port: m.port,
-		Endorsement: m.reg.EndorsementKey, Least: m.reg.LeastTrust, Key: r.Key, Trust: r.Trust,
-	}
-	if out.Least == "" {
-		out.Least = k.b.c.Least
+		Endorsement: m.reg.EndorsementKey, Least: m.reg.Demanded(k.b.c.Least), Key: r.Key, Trust: r.Trust,
 	}
 	for _, n := range m.reg.NICs {
 		out.MACs = append(out.MACs, n.MAC)

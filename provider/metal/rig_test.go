@@ -45,12 +45,14 @@ type bare struct {
 	r     *racked
 	reg   muster.Registration
 	on    bool
-	stuck bool // its controller takes no order to go off
-	bad   bool // its test finds something
-	mute  bool // it never speaks
+	stuck bool          // its controller takes no order to go off
+	bad   bool          // its test finds something
+	mute  bool          // it never speaks
+	slow  chan struct{} // its controller says that it was told to go off, and waits for a word
 	stop  context.CancelFunc
 	over  sync.WaitGroup
 	node  int64 // the attempt whose image it runs
+	last  error // why it got no order last
 }
 
 const testImage = muster.ImageID("sha256:" + "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
@@ -195,6 +197,13 @@ func (m *bare) start() {
 
 func (m *bare) Off(context.Context) error {
 	m.r.mu.Lock()
+	slow := m.slow
+	m.r.mu.Unlock()
+	if slow != nil {
+		slow <- struct{}{}
+		<-slow
+	}
+	m.r.mu.Lock()
 	defer m.r.mu.Unlock()
 	if m.on && !m.stuck {
 		m.on, m.node = false, 0
@@ -252,6 +261,9 @@ func (m *bare) run(ctx context.Context) {
 			return
 		}
 		reply, err := desk.Hello(ctx, h, from)
+		m.r.mu.Lock()
+		m.last = err
+		m.r.mu.Unlock()
 		switch {
 		case err != nil || reply.Order == nil:
 			if !sleep(ctx, time.Millisecond) {

@@ -1,6 +1,7 @@
 package metal_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -78,6 +79,52 @@ func TestTold(t *testing.T) {
 		o.Seed.Trust != muster.TrustNetwork || o.Seed.Attempt != 3 || o.Hostname != "n01" || len(o.Links) != 1 || o.Links[0].Name != "mgmt0" ||
 		o.Links[0].Address.Bits() != 16 {
 		t.Errorf("%+v %+v", o, o.Links)
+	}
+}
+
+// What lost memory stays of its class, until somebody accepts what it is now.
+func TestClassStays(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 2)
+	whole := *r.regs[0].Facts
+	less := whole
+	less.Memory /= 2
+	r.regs[1].Facts, r.regs[1].Accepted = &less, &whole
+	p := r.open(t, nil)
+	defer p.Close()
+	list, err := p.Discover(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	if a, b := list[0].Facts, list[1].Facts; a.Class == "" || a.Class != b.Class || b.Memory != less.Memory && a.Memory != less.Memory {
+		t.Errorf("%+v and %+v", a, b)
+	}
+}
+
+// Who does not show the TPM that was enrolled gets no seed, unless its registration
+// does without.
+func TestSilentTPM(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 2)
+	for i := range r.regs {
+		r.regs[i].EndorsementKey = []byte{1}
+	}
+	r.regs[1].LeastTrust = muster.TrustNetwork
+	p := r.open(t, nil)
+	defer p.Close()
+	ensure(t, p, want(r, "n0000", 1))
+	ensure(t, p, want(r, "n0001", 1))
+	r.runs(t, "n0001")
+	var err error
+	for end := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		err = r.machines["n0000"].last
+		r.mu.Unlock()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if muster.CodeOf(err) != muster.EForbidden || len(r.orders["n0000"]) > 0 {
+		t.Errorf("%v, %d orders", err, len(r.orders["n0000"]))
 	}
 }
 
@@ -211,6 +258,46 @@ func TestFenceNotProven(t *testing.T) {
 	if rec, err := p.Fence(t.Context(), "n0000"); err != nil || !rec.Proven {
 		t.Errorf("%+v, %v", rec, err)
 	}
+}
+
+// Whoever orders a boot of a machine while it is cut off is told so, and nothing of the
+// order is left.
+func TestNoBootInAFence(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 1)
+	p := r.open(t, nil)
+	defer p.Close()
+	ensure(t, p, want(r, "n0000", 1))
+	r.runs(t, "n0000")
+	slow := make(chan struct{})
+	r.mu.Lock()
+	r.machines["n0000"].slow = slow
+	r.mu.Unlock()
+	fenced := make(chan error, 1)
+	go func() {
+		rec, err := p.Fence(t.Context(), "n0000")
+		if err == nil && !rec.Proven {
+			err = fmt.Errorf("not proven: %+v", rec)
+		}
+		fenced <- err
+	}()
+	<-slow
+	r.mu.Lock()
+	r.machines["n0000"].slow = nil
+	r.mu.Unlock()
+	errs := p.Ensure(t.Context(), []provider.Want{want(r, "n0000", 2)})
+	if len(errs) != 1 || muster.CodeOf(errs[0]) != muster.EConflict {
+		t.Errorf("a boot while it is fenced: %v", errs)
+	}
+	slow <- struct{}{}
+	if err := <-fenced; err != nil {
+		t.Error(err)
+	}
+	if seen := eventually(t, p, "n0000", func(provider.Seen) bool { return true }); seen.State != provider.StateOff {
+		t.Errorf("it is %+v", seen)
+	}
+	ensure(t, p, want(r, "n0000", 2))
+	r.runs(t, "n0000")
 }
 
 // The way out is for machines whose cluster asked for it, while they have it.

@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -66,7 +67,9 @@ func (u *unit) facts(now time.Time) (muster.Facts, bool) {
 	f := *u.reg.Facts
 	f.Class, f.Rack, f.Service = u.reg.Class, u.reg.Rack, u.reg.Service
 	if f.Class == "" {
-		f.Class = className(f)
+		// What lost a memory module is of the same class as before until somebody
+		// accepts what it is now.
+		f.Class = className(*cmp.Or(u.reg.Accepted, u.reg.Facts))
 	}
 	f.Disk = 0
 	for _, d := range f.Disks {
