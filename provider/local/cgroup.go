@@ -161,10 +161,14 @@ func (g *groups) enter(id string, pid int) error {
 	return os.WriteFile(filepath.Join(g.unified, id, "cgroup.procs"), p, 0o644)
 }
 
+// gone tells whether an access to a group's file failed because the group is not
+// there: it was removed before the file was opened, or between that and the access.
+func gone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) }
+
 // populated tells whether any process is left in a machine's groups.
 func (g *groups) populated(id string) (bool, error) {
 	b, err := os.ReadFile(filepath.Join(g.unified, id, "cgroup.events"))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+	if gone(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -180,7 +184,7 @@ func (g *groups) freeze(id string, on bool) error {
 		v = "1"
 	}
 	err := os.WriteFile(filepath.Join(g.unified, id, "cgroup.freeze"), []byte(v), 0o644)
-	if errors.Is(err, os.ErrNotExist) {
+	if gone(err) {
 		return nil
 	}
 	return err
@@ -192,9 +196,9 @@ func (g *groups) signal(id string) error {
 	// A boot may make the group between the two looks: then it is there, with the
 	// file, at the next one.
 	var err error
-	for range 3 {
+	for range 100 {
 		err = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0o644)
-		if !errors.Is(err, os.ErrNotExist) {
+		if !gone(err) {
 			return err
 		}
 		if _, e := os.Stat(dir); errors.Is(e, os.ErrNotExist) {

@@ -2,10 +2,12 @@ package local
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,4 +223,47 @@ func TestScope(t *testing.T) {
 	if _, err := openScope(ctx, root, "muster-y", []string{"cat"}); err == nil {
 		t.Error("no scope and no error")
 	}
+}
+
+// TestSignalWhileGroupsComeAndGo kills what a boot makes and takes away meanwhile:
+// no moment of it is an error.
+func TestSignalWhileGroupsComeAndGo(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("control groups need root")
+	}
+	g, err := hostGroups(t.Context(), "muster-g"+muster.RandomID(6))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		if err := g.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	dir := filepath.Join(g.unified, "local-01")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(300 * time.Millisecond)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for time.Now().Before(end) {
+			if err := errors.Join(os.Remove(dir), os.Mkdir(dir, 0o755)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	for n := 1; time.Now().Before(end); n++ {
+		_, alive := g.populated("local-01")
+		if err := errors.Join(g.signal("local-01"), g.freeze("local-01", false), alive); err != nil {
+			t.Errorf("time %d: %v", n, err)
+			break
+		}
+	}
+	wg.Wait()
 }
