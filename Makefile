@@ -24,6 +24,11 @@ build: ## Build bin/muster and bin/muster-agent
 	@mkdir -p bin
 	$(BUILD) -o bin/ ./cmd/...
 
+.PHONY: install
+install: build ## Put the programs and their completion under PREFIX (/usr/local)
+	$(SUDO) install -D -m 755 -t $(DESTDIR)$(or $(PREFIX),/usr/local)/bin bin/muster bin/muster-agent
+	bin/muster completion bash | $(SUDO) install -D -m 644 /dev/stdin $(DESTDIR)$(or $(PREFIX),/usr/local)/share/bash-completion/completions/muster
+
 .PHONY: demo
 demo: build ## Ask for clusters, use them, give them back: the whole story on this host
 	@$(SUDO) scripts/demo

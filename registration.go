@@ -180,6 +180,44 @@ func (r Registration) Check() []Problem {
 	return append(list, r.Power.check()...)
 }
 
+// Differences says in words what an administrator says of a machine that was said
+// otherwise before: rack r1, before r2.
+func (r Registration) Differences(before Registration) []string {
+	var list []string
+	differ := func(what, is, was string) {
+		if is != was {
+			list = append(list, fmt.Sprintf("%s %s, before %s", what, cmp.Or(is, "none"), cmp.Or(was, "none")))
+		}
+	}
+	for _, use := range []string{UseManagement, UseMessage} {
+		is, was := nicsText(r.NICs, use), nicsText(before.NICs, use)
+		differ(use, is, was)
+	}
+	differ("power", r.Power.String(), before.Power.String())
+	differ("power quirk", r.Power.Quirk, before.Power.Quirk)
+	differ("power certificate", r.Power.CertificateSHA256, before.Power.CertificateSHA256)
+	differ("class", r.Class, before.Class)
+	differ("rack", r.Rack, before.Rack)
+	differ("position", r.Position, before.Position)
+	differ("chassis", r.Chassis, before.Chassis)
+	differ("service", fmt.Sprint(r.Service), fmt.Sprint(before.Service))
+	differ("serial", r.Serial, before.Serial)
+	differ("uuid", r.UUID, before.UUID)
+	differ("least trust", string(r.LeastTrust), string(before.LeastTrust))
+	return list
+}
+
+// nicsText is what is said of the interfaces of a use.
+func nicsText(list []RegisteredNIC, use string) string {
+	var parts []string
+	for _, n := range list {
+		if n.Use == use {
+			parts = append(parts, strings.TrimSuffix(n.MAC+" at "+n.Switch+" port "+n.Port, " at  port "))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
 func (r Registration) checkNICs() []Problem {
 	var list []Problem
 	uses, macs := map[string]int{}, map[string]bool{}

@@ -1,8 +1,10 @@
 package muster_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"pgregory.net/rapid"
@@ -63,6 +65,42 @@ func TestDemanded(t *testing.T) {
 	} {
 		if got := c.r.Demanded(c.site); got != c.want {
 			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// Everything that an administrator may say is told when it changes, and nothing else.
+func TestRegistrationDifferences(t *testing.T) {
+	t.Parallel()
+	before := muster.Registration{
+		ID: "a", Rack: "r1", NICs: []muster.RegisteredNIC{{MAC: "52:54:00:00:00:01", Use: muster.UseManagement}}, Power: muster.PowerAddress{Kind: muster.PowerWOL},
+	}
+	for want, change := range map[string]func(*muster.Registration){
+		"management 52:54:00:00:00:02, before 52:54:00:00:00:01": func(r *muster.Registration) {
+			r.NICs = []muster.RegisteredNIC{{MAC: "52:54:00:00:00:02", Use: muster.UseManagement}}
+		},
+		"message 52:54:00:00:00:03 at sw1 port 7, before none": func(r *muster.Registration) {
+			r.NICs = append(slices.Clone(r.NICs), muster.RegisteredNIC{MAC: "52:54:00:00:00:03", Use: muster.UseMessage, Switch: "sw1", Port: "7"})
+		},
+		"power ipmi://admin@b1, before wol": func(r *muster.Registration) {
+			r.Power = muster.PowerAddress{Kind: muster.PowerIPMI, Address: "b1", User: "admin"}
+		},
+		"power quirk dell, before none":       func(r *muster.Registration) { r.Power.Quirk = "dell" },
+		"power certificate 00ff, before none": func(r *muster.Registration) { r.Power.CertificateSHA256 = "00ff" },
+		"class epyc, before none":             func(r *muster.Registration) { r.Class = "epyc" },
+		"rack none, before r1":                func(r *muster.Registration) { r.Rack = "" },
+		"position 2, before none":             func(r *muster.Registration) { r.Position = "2" },
+		"chassis c, before none":              func(r *muster.Registration) { r.Chassis = "c" },
+		"service true, before false":          func(r *muster.Registration) { r.Service = true },
+		"serial S, before none":               func(r *muster.Registration) { r.Serial = "S" },
+		"uuid u, before none":                 func(r *muster.Registration) { r.UUID = "u" },
+		"least trust tpm, before none":        func(r *muster.Registration) { r.LeastTrust = muster.TrustTPM },
+		"":                                    func(r *muster.Registration) { r.Seen, r.Trust = time.Now(), muster.TrustPort },
+	} {
+		r := before
+		change(&r)
+		if got := strings.Join(r.Differences(before), "; "); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

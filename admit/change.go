@@ -45,6 +45,7 @@ func (a *asked) waiting() string {
 	for _, s := range []struct{ reason, text string }{
 		{ReasonBusy, "busy"},
 		{ReasonCleaning, "being cleaned"},
+		{ReasonTesting, "being tested"},
 		{ReasonReserved, "waited for by earlier requests"},
 		{ReasonNotAnswering, "not answering"},
 		{ReasonQuarantined, "in quarantine"},

@@ -32,6 +32,7 @@ const (
 	// From here on they pass with time.
 	ReasonMaintenance  = "maintenance"
 	ReasonQuarantined  = "quarantined"
+	ReasonTesting      = "testing"
 	ReasonBusy         = "busy"
 	ReasonCleaning     = "cleaning"
 	ReasonNotAnswering = "not-answering"
@@ -45,7 +46,7 @@ func Reasons() []string {
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
 		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
 		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume,
-		ReasonMaintenance, ReasonQuarantined, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved,
+		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved,
 	}
 }
 

@@ -13,7 +13,9 @@ func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]
 	switch m.Phase {
 	case muster.MachineMaintenance, muster.MachineRetired:
 		return ReasonMaintenance
-	case muster.MachineSuspect, muster.MachineTesting, muster.MachineQuarantined:
+	case muster.MachineSuspect, muster.MachineTesting:
+		return ReasonTesting
+	case muster.MachineQuarantined:
 		return ReasonQuarantined
 	}
 	if m.Intent != muster.IntentNone {
@@ -54,7 +56,8 @@ func stateText(reason string, silence time.Duration) string {
 	}
 	text := map[string]string{
 		ReasonMaintenance:  "an administrator took them out of service, or drains them",
-		ReasonQuarantined:  "suspected of a fault, and not used before a good test",
+		ReasonQuarantined:  "put aside after faults, until an administrator has seen to them",
+		ReasonTesting:      "under test, because of a fault or because somebody asked: free again once they pass it",
 		ReasonBusy:         "serving other clusters",
 		ReasonCleaning:     "being cleaned, free in a moment",
 		ReasonNotAnswering: silent,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -287,36 +286,6 @@ func certificateFiles(name string) ([]string, error) {
 		return nil, muster.Errorf(muster.EInvalid, "%s has no file that ends in .json", name).WithHint("give a directory of certificates")
 	}
 	return files, nil
-}
-
-// readUpTo reads a file of so many bytes at most; - is standard input.
-func (a *app) readUpTo(name string, most int64, what string) ([]byte, error) {
-	in := a.env.In
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, cannotRead(name, what, err)
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err != nil {
-		return nil, cannotRead(name, what, err)
-	}
-	if int64(len(data)) > most {
-		return nil, muster.Errorf(muster.EInvalid, "%s is too long for %s", name, what).WithHint("check which file was given")
-	}
-	return data, nil
-}
-
-func cannotRead(name, what string, err error) error {
-	why := ""
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		why = ": " + path.Err.Error()
-	}
-	return muster.Errorf(muster.EInvalid, "cannot read %s%s", name, why).WithHint("give the path of %s", what).Wrap(err)
 }
 
 // inFile puts the name of a file before what is wrong with it.

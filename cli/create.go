@@ -205,7 +205,7 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 			return call, usage(c, "--%s and --file cannot be mixed: write it into the file", bad)
 		}
 		var err error
-		call.Body, err = a.readFile(f.file)
+		call.Body, err = a.readUpTo(f.file, maxRequest, "a request")
 		if err == nil && len(bytes.TrimSpace(call.Body)) == 0 {
 			err = muster.Errorf(muster.EInvalid, "the request is empty").WithHint("a request holds at least name and nodes")
 		}
@@ -253,26 +253,6 @@ func formatOf(file string) string {
 	return ""
 }
 
-func (a *app) readFile(name string) ([]byte, error) {
-	in := a.env.In
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, muster.Errorf(muster.EInvalid, "cannot read %s", name).WithHint("give the path of a request file, or - for standard input").Wrap(err)
-		}
-		defer file.Close()
-		in = file
-	}
-	body, err := io.ReadAll(io.LimitReader(in, maxRequest+1))
-	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "cannot read %s", name).WithHint("give the path of a request file, or - for standard input").Wrap(err)
-	}
-	if len(body) > maxRequest {
-		return nil, muster.Errorf(muster.EInvalid, "%s is larger than a request can be", name).WithHint("check which file was given")
-	}
-	return body, nil
-}
-
 // person is who types: the one behind sudo.
 func (a *app) person() string {
 	if name := a.env.getenv("SUDO_USER"); name != "" && name != "root" {
@@ -293,6 +273,9 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 	} else {
 		fmt.Fprintf(w, "cluster %s  %s  %s\n", clean(c.Name), c.ID, c.Status)
 	}
+	if c.DryRun || c.Answer.Verdict != muster.VerdictNow {
+		writeAsked(w, c.Spec)
+	}
 	writeConsidered(w, c.Answer)
 	if p := c.Answer.Plan; p != nil {
 		fmt.Fprintf(w, "  chosen      %s\n", clean(planText(*p)))
@@ -311,6 +294,21 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 			fmt.Fprintf(w, "  change      %s\n", clean(change))
 		}
 	}
+}
+
+// writeAsked says how many machines a cluster takes that are more than its nodes.
+func writeAsked(w io.Writer, s muster.Spec) {
+	if s.TotalNodes() <= s.Nodes {
+		return
+	}
+	parts := []string{count(s.Nodes, "node")}
+	if s.Head == muster.HeadSeparate {
+		parts = append(parts, "one for its head")
+	}
+	if s.Logins > 0 {
+		parts = append(parts, count(s.Logins, "login node"))
+	}
+	fmt.Fprintf(w, "  asked       %s: %s\n", count(s.TotalNodes(), "machine"), strings.Join(parts, ", "))
 }
 
 // writeConsidered tells what admission looked at.

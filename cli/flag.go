@@ -27,6 +27,10 @@ func badFlag(c *cobra.Command, err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" && strings.Contains(c.Use, " TIME") && short[0] >= '0' && short[0] <= '9' {
 			return muster.Errorf(muster.EInvalid, "%q is not a time: times are positive", "-"+short).WithHint("write it without the minus: %s", short)
 		}
+		if unknown.GetSpecifiedName() == "state" {
+			return muster.Errorf(muster.EInvalid, "%s", err.Error()).
+				WithHint("say which server: --server unix:DIRECTORY/muster.sock, or MUSTER_SERVER=unix:DIRECTORY/muster.sock for every command; --state is for those that work without one, such as serve")
+		}
 		if near := nearFlag(c, unknown.GetSpecifiedName()); near != "" {
 			return muster.Errorf(muster.EInvalid, "%s", err.Error()).WithHint("did you mean --%s?", near)
 		}

@@ -115,7 +115,7 @@ func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, s
 
 // readKeys reads public keys, one a line.
 func (a *app) readKeys(file string) ([]string, error) {
-	text, err := a.readFile(file)
+	text, err := a.readUpTo(file, maxRequest, "public keys")
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,18 @@ and, as far as you may know, who uses them.`,
 					return !m.Answers
 				})
 			}
+			registered := 0 // and not machines of the site yet
+			if len(list)+len(hidden) == 0 {
+				// Who may not know of any learns that none answers.
+				if r, err := k.Registered(c.Context(), ""); err == nil {
+					registered = len(r)
+				}
+			}
 			return a.print(list, func(w io.Writer) {
+				if registered > 0 {
+					fmt.Fprintf(w, "No machine yet: %s registered, and none has told what it is made of (muster machine boots, muster machine registered)\n", count(registered, "bare machine"))
+					return
+				}
 				writeMachines(w, list, wide)
 				writeHidden(w, hidden)
 			})
@@ -210,31 +221,31 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 	if m.Cluster != "" {
 		used = fmt.Sprintf("node %s of cluster %s, user %s", m.Node, m.Cluster, m.User)
 	}
-	answers := "no"
-	if m.Answers {
-		answers = "yes"
-	}
-	if !m.LastSeen.IsZero() {
-		answers += ", last " + since(m.LastSeen, now) + " ago"
-	}
-	fields(w,
+	pairs := []string{
 		"machine", string(m.ID),
-		"status", string(m.Status)+" for "+since(m.PhaseSince, now)+etaText(m, now),
-		"answers", answers,
+		"status", string(m.Status) + " for " + since(m.PhaseSince, now) + etaText(m, now),
+		"answers", answersText(m, now),
 		"used by", used,
 		"provider", m.Provider,
 		"class", f.Class,
 		"rack", f.Rack,
-		"processor", fmt.Sprintf("%s (%s)", f.Processor, f.Architecture),
-		"cores", fmt.Sprintf("%d, %s, %s", f.Cores, count(f.Threads, "thread"), count(f.Sockets, "socket")),
-		"numa nodes", fmt.Sprint(max(len(f.NUMA), 1)),
-		"memory", size(f.Memory),
-		"disk", size(f.Disk),
+	}
+	if f.Cores > 0 { // else it has not told what it is made of
+		pairs = append(pairs,
+			"processor", fmt.Sprintf("%s (%s)", f.Processor, f.Architecture),
+			"cores", fmt.Sprintf("%d, %s, %s", f.Cores, count(f.Threads, "thread"), count(f.Sockets, "socket")),
+			"numa nodes", fmt.Sprint(max(len(f.NUMA), 1)),
+			"memory", size(f.Memory),
+			"disk", size(f.Disk),
+		)
+	}
+	pairs = append(pairs,
 		"accelerators", accelText(f),
 		"address", m.Address,
 		"images", strings.Join(m.Images, " "),
 		"note", m.Note,
 	)
+	fields(w, append(pairs, bareFields(m, now)...)...)
 	if !wired(f) { // else they are a table
 		for _, n := range f.NICs {
 			fmt.Fprintf(w, "interface %s: %s\n", n.Name, interfaceText(n))
@@ -254,6 +265,26 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 		writeSteps(w, r.Steps)
 	}
 	writeCare(w, m, now)
+}
+
+// answersText says whether anything is heard of a machine. A bare one that nobody uses
+// is off, and says nothing.
+func answersText(m wire.Machine, now time.Time) string {
+	idle := m.Provider == "metal" && m.Cluster == ""
+	switch {
+	case idle && m.Answers:
+		return "once it is switched on"
+	case idle:
+		return "no"
+	}
+	text := "no"
+	if m.Answers {
+		text = "yes"
+	}
+	if !m.LastSeen.IsZero() {
+		text += ", last " + since(m.LastSeen, now) + " ago"
+	}
+	return text
 }
 
 // etaText tells when what goes on with a machine should be over.

@@ -94,6 +94,9 @@ func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineA
 			t.row(string(m.ID), string(m.Status), m.Text)
 		}
 		t.write(w)
+		if what == wire.MachineTest && !wait.on && len(list) > 0 {
+			fmt.Fprintf(w, "What comes of it: muster machine show %s\n", list[0].ID)
+		}
 	})
 	return cmp.Or(failed, err)
 }

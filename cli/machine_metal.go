@@ -13,11 +13,30 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// writeBare writes what is special about a bare machine: how it is registered and
-// believed, what it is made of, and what it boots for.
-func writeBare(w io.Writer, m wire.Machine, now time.Time) {
+// bareFields are what is special about a bare machine: how it is registered and
+// believed, and who made it.
+func bareFields(m wire.Machine, now time.Time) []string {
+	var pairs []string
 	if m.Registration != nil {
-		writeRegistration(w, *m.Registration, now)
+		pairs = registrationFields(*m.Registration, now)
+	}
+	return append(pairs,
+		"made by", strings.TrimSpace(m.Facts.Maker+" "+m.Facts.Product),
+		"serial", m.Facts.Serial,
+		"firmware", m.Facts.Firmware,
+	)
+}
+
+// writeBare writes what should be looked at of a bare machine, its parts, and what it
+// boots for.
+func writeBare(w io.Writer, m wire.Machine, now time.Time) {
+	if r := m.Registration; r != nil {
+		for _, c := range r.Changed {
+			fmt.Fprintf(w, "changed: %s\n", clean(c))
+		}
+		for _, d := range r.Doubts() {
+			fmt.Fprintf(w, "look at: %s\n", clean(d))
+		}
 	}
 	writeHardware(w, m.Facts)
 	if m.Boot != nil {
@@ -25,7 +44,7 @@ func writeBare(w io.Writer, m wire.Machine, now time.Time) {
 	}
 }
 
-func writeRegistration(w io.Writer, r muster.Registration, now time.Time) {
+func registrationFields(r muster.Registration, now time.Time) []string {
 	var cards []string
 	for _, n := range r.NICs {
 		card := n.Use + " " + n.MAC
@@ -48,8 +67,8 @@ func writeRegistration(w io.Writer, r muster.Registration, now time.Time) {
 	if r.Chassis != "" {
 		place = strings.TrimPrefix(place+", chassis "+r.Chassis, ", ")
 	}
-	fields(w,
-		"registered", string(r.State)+by(r),
+	return []string{
+		"registered", string(r.State) + by(r),
 		"remark", r.Remark,
 		"boots from", strings.Join(cards, ", "),
 		"power", powerText(r.Power),
@@ -57,12 +76,6 @@ func writeRegistration(w io.Writer, r muster.Registration, now time.Time) {
 		"booted", booted,
 		"TPM", tpmText(r),
 		"least trust", string(r.Demanded("")),
-	)
-	for _, c := range r.Changed {
-		fmt.Fprintf(w, "changed: %s\n", clean(c))
-	}
-	for _, d := range r.Doubts() {
-		fmt.Fprintf(w, "look at: %s\n", clean(d))
 	}
 }
 
@@ -100,11 +113,6 @@ func fingerprint(key []byte) string {
 
 // writeHardware writes the parts of a machine that is a whole computer.
 func writeHardware(w io.Writer, f muster.Facts) {
-	fields(w,
-		"made by", strings.TrimSpace(f.Maker+" "+f.Product),
-		"serial", f.Serial,
-		"firmware", f.Firmware,
-	)
 	if len(f.DIMMs) > 0 {
 		t := newTable("SLOT", "DIMM", "KIND", "MT/S", "MAKER", "PART", "SERIAL")
 		for _, d := range f.DIMMs {

@@ -104,15 +104,21 @@ ipmi://USER@HOST, redfish://USER@HOST, or script:///PATH, a program of the site.
 	return c
 }
 
-// password is the first line of a file.
+// maxPassword is more than any file with a password has, in bytes.
+const maxPassword = 4096
+
+// password is the only line of a file.
 func (a *app) password(name string) (string, error) {
-	body, err := a.readFile(name)
+	body, err := a.readUpTo(name, maxPassword, "a password")
 	if err != nil {
 		return "", err
 	}
-	line, _, _ := strings.Cut(string(body), "\n")
-	if line = strings.TrimSuffix(line, "\r"); line == "" {
+	line, more, _ := strings.Cut(string(body), "\n")
+	switch line = strings.TrimSuffix(line, "\r"); {
+	case line == "":
 		return "", muster.Errorf(muster.EInvalid, "there is no password in %s", name).WithHint("write it as the first line of the file")
+	case strings.TrimSpace(more) != "":
+		return "", muster.Errorf(muster.EInvalid, "%s has more than one line, so it is no file of a password", name).WithHint("check which file was given: it has the password, and nothing else")
 	}
 	return line, nil
 }
@@ -194,7 +200,7 @@ func register(c *cobra.Command, k *client.Client, machines []wire.BareMachine, r
 
 // inventory reads a file of machines, and the files of passwords that it names.
 func (a *app) inventory(name string) ([]wire.BareMachine, error) {
-	body, err := a.readFile(name)
+	body, err := a.readUpTo(name, inventory.MaxBytes, "a list of machines")
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +265,7 @@ administrators see them.`,
 			if err != nil {
 				return err
 			}
-			return a.print(list, func(w io.Writer) { writeRegistered(w, list) })
+			return a.print(list, func(w io.Writer) { writeRegistered(w, list, muster.RegistrationState(state)) })
 		},
 	}
 	c.Flags().StringVar(&state, "state", "", "only those that are waiting, approved or forbidden")
@@ -267,8 +273,13 @@ administrators see them.`,
 	return c
 }
 
-func writeRegistered(w io.Writer, list []muster.Registration) {
-	if len(list) == 0 {
+func writeRegistered(w io.Writer, list []muster.Registration, state muster.RegistrationState) {
+	switch {
+	case len(list) > 0:
+	case state != "":
+		fmt.Fprintf(w, "No bare machine is %s. All of them: muster machine registered\n", state)
+		return
+	default:
 		fmt.Fprintln(w, "No bare machine is registered. Add one: muster machine add --help")
 		return
 	}

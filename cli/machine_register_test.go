@@ -34,13 +34,16 @@ func TestRegister(t *testing.T) {
 	w.run("machine", "add", "R1 n01", "--mac", "1", "--power", "wol", "--port", "3").want(t, 2, "is not a name", "is not the address", "belongs to a switch")
 	w.run("machine", "add", "r1-n01", "--mac", "52-54-00-AA-00-01", "--power", "ipmi://admin@10.0.0.11", "--power-password-file", secret, "--rack", "r1").want(t, 0, "r1-n01 +added")
 	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r1").want(t, 0, "r1-n01 +unchanged")
-	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2").want(t, 2, "registered already", "--replace")
-	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2", "--replace").want(t, 0, "r1-n01 +changed")
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2").want(t, 2, "registered already, and not like this: rack r2, before r1", "--replace")
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2", "--replace").want(t, 0, "r1-n01 +changed +rack r2, before r1")
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2", "--power-password-file", file("other", "new\n"), "--replace").want(t, 0, "r1-n01 +changed +another password")
+	w.run("machine", "add", "r1-n02", "--mac", "52:54:00:aa:00:07", "--power", "ipmi://admin@10.0.0.12", "--power-password-file", file("passwd", "root:x:0\nalice:x:1\n")).want(t, 2, "more than one line")
+	w.run("machine", "registered", "--state", "waiting").want(t, 0, "No bare machine is waiting")
 	w.run("machine", "add", "r1-n02", "--mac", "52:54:00:aa:00:01", "--power", "wol").want(t, 2, "belongs to machine r1-n01")
 	w.run("machine", "add", "fake-01", "--mac", "52:54:00:aa:00:05", "--power", "wol").want(t, 2, "a machine of provider fake has that name")
 
 	bad := file("bad.csv", "name,mac,power,power-password-file\nr1-n03,52:54:00:aa:00:03,redfish://root@bmc3,"+filepath.Join(dir, "none")+"\n")
-	w.run("machine", "import", bad).want(t, 2, "line 2", "cannot read")
+	w.run("machine", "import", bad).want(t, 2, "line 2", "cannot read .*none: no such file")
 	half := file("half.csv", "name,mac,power\nr1-n03,52:54:00:aa:00:03,wol\nr1-n04,52:54:00:aa:00:01,wol\n")
 	w.run("machine", "import", half).want(t, 2, "r1-n04: interface 52:54:00:aa:00:01 belongs to machine r1-n01")
 	good := file("good.csv", "name,mac,power,power-password,rack\nr1-n03,52:54:00:aa:00:03,wol,,r1\nr1-n04,52:54:00:aa:00:04,redfish://root@bmc4,sesame,r1\n")
@@ -112,8 +115,8 @@ func TestRegister(t *testing.T) {
 		err = s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) (err error) { v, err = tx.PowerSecret(id); return err })
 		return v, err
 	}
-	for _, id := range []muster.MachineID{"r1-n01", "r1-n04"} {
-		if v, err := view(id); err != nil || string(v) != "sesame" {
+	for id, want := range map[muster.MachineID]string{"r1-n01": "new", "r1-n04": "sesame"} {
+		if v, err := view(id); err != nil || string(v) != want {
 			t.Errorf("%s: %q, %v", id, v, err)
 		}
 	}

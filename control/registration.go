@@ -1,11 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
@@ -83,6 +85,13 @@ func (s *Service) Register(ctx context.Context, who muster.Actor, r wire.Registe
 	if err != nil && !errors.Is(err, errOnlyAsked) {
 		return nil, err
 	}
+	if err == nil {
+		did := map[string]int{}
+		for _, c := range out {
+			did[c.What]++
+		}
+		s.Log.Info("machines registered", "by", who.Name, "what", did)
+	}
 	return out, nil
 }
 
@@ -126,8 +135,14 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 			done.What = didNothing
 			return done, nil, nil
 		}
+		if what := r.Differences(old); done.What == didChange {
+			done.Text = strings.Join(what, "; ")
+			if b.Password != "" && !kept {
+				done.Text = strings.Join(append(what, "another password"), "; ")
+			}
+		}
 		if !same && !replace && old.State != muster.RegistrationWaiting {
-			bad("name", "change it with --replace, or choose another name", "it is registered already, and not like this")
+			bad("name", "change it with --replace, or choose another name", "it is registered already, and not like this: %s", cmp.Or(done.Text, string(old.State)))
 		}
 	}
 	if m, err := tx.Machine(r.ID); err == nil && m.Provider != ProviderMetal {
@@ -149,7 +164,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	text := "registered: " + r.Power.String()
 	if done.What == didChange {
-		text = "its registration was changed"
+		text = "its registration was changed: " + done.Text
 	}
 	if err := tx.PutRegistration(r, text); err != nil {
 		return done, nil, err

@@ -232,7 +232,7 @@ func noSpare(class string, a muster.Answer, tried int) string {
 	for _, r := range a.Rejections {
 		what := map[string]string{
 			admit.ReasonBusy: "busy", admit.ReasonCleaning: "being cleaned", admit.ReasonMaintenance: "in maintenance",
-			admit.ReasonQuarantined: "under test or in quarantine", admit.ReasonNotAnswering: "not answering", admit.ReasonReserved: "kept for others",
+			admit.ReasonQuarantined: "in quarantine", admit.ReasonTesting: "under test", admit.ReasonNotAnswering: "not answering", admit.ReasonReserved: "kept for others",
 		}[r.Reason]
 		switch {
 		case what != "":

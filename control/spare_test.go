@@ -253,7 +253,7 @@ func TestSpareFits(t *testing.T) {
 		t.Fatalf("%d reasons are left", len(reasons))
 	}
 	m, why := spare(t, s, strict, "n01")
-	if m.ID != "" || why != "no free machine of class standard: 2 in maintenance, 3 under test or in quarantine, 1 busy, 1 being cleaned, 1 not answering" {
+	if m.ID != "" || why != "no free machine of class standard: 2 in maintenance, 3 under test, 1 busy, 1 being cleaned, 1 not answering" {
 		t.Errorf("spare %q: %s", m.ID, why)
 	}
 	for id, node := range map[muster.ClusterID]string{mixed: "n01", separate.ID: "head"} {

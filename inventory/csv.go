@@ -35,21 +35,8 @@ func (f *file) csv(data []byte) {
 		}
 		return
 	}
-	for i, name := range head {
-		head[i] = strings.ToLower(strings.TrimSpace(name))
-		switch {
-		case !slices.Contains(columns(), head[i]):
-			f.Unknown(head[i], "line 1", columns())
-		case slices.Contains(head[:i], head[i]):
-			f.Bad(head[i], "line 1", "keep one", "there are two such columns")
-		}
-	}
-	for _, need := range []string{"name", "mac", "power"} {
-		if !slices.Contains(head, need) {
-			f.Bad(need, "line 1", "name the columns in the first row: name,mac,power,...", "the column is missing")
-		}
-	}
-	if len(f.Problems) > 0 {
+	told, ok := f.head(r, head)
+	if !ok {
 		return
 	}
 	for {
@@ -70,8 +57,35 @@ func (f *file) csv(data []byte) {
 		if len(f.entries) > maxMachines {
 			return
 		}
-		f.row(head, row, place)
+		f.row(head, row, place, told)
 	}
+}
+
+// head looks at the names of columns, and writes them as they are known. It returns
+// what machines will lack because of what was told of columns; false: this is no row of
+// names, and there is no sense in reading on.
+func (f *file) head(r *csv.Reader, head []string) (told []string, ok bool) {
+	line, _ := r.FieldPos(0)
+	place := fmt.Sprintf("line %d", line)
+	for i, name := range head {
+		head[i] = strings.ToLower(strings.TrimSpace(name))
+		switch {
+		case !slices.Contains(columns(), head[i]):
+			f.Unknown(head[i], place, columns())
+		case slices.Contains(head[:i], head[i]):
+			f.Bad(head[i], place, "keep one", "there are two such columns")
+			fallthrough
+		default:
+			ok = true
+		}
+	}
+	for _, need := range []struct{ column, lacks string }{{"name", "name"}, {"mac", "nics"}, {"power", "power"}} {
+		if !slices.Contains(head, need.column) {
+			f.Bad(need.column, place, "name the columns in the first row, with commas, semicolons or tabs between them: name,mac,power,...", "the column is missing")
+			told = append(told, need.lacks)
+		}
+	}
+	return told, ok
 }
 
 func (f *file) unreadable(err error) {
@@ -83,8 +97,8 @@ func (f *file) unreadable(err error) {
 	f.Bad("file", place, "save it as comma-separated values, in UTF-8", "it cannot be read: %v", err)
 }
 
-func (f *file) row(head, row []string, place string) {
-	e := Entry{Place: place, Machine: muster.Registration{NICs: []muster.RegisteredNIC{{Use: muster.UseManagement}}}}
+func (f *file) row(head, row []string, place string, told []string) {
+	e := Entry{Place: place, told: slices.Clone(told), Machine: muster.Registration{NICs: []muster.RegisteredNIC{{Use: muster.UseManagement}}}}
 	m := &e.Machine
 	for i, name := range head {
 		value := strings.TrimSpace(row[i])

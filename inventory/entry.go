@@ -19,6 +19,8 @@ type Entry struct {
 	Password     Secret
 	PasswordFile string
 	Place        string // in the file: line 12
+	// told are the fields of which it was told already that they cannot be read.
+	told []string
 }
 
 // Secret is a text that is never printed.
@@ -32,7 +34,8 @@ func (Secret) GoString() string { return "(secret)" }
 
 // Limits of a file.
 const (
-	maxBytes    = 16 << 20
+	// MaxBytes is how large a file may be.
+	MaxBytes    = 16 << 20
 	maxMachines = 20000
 	maxProblems = 50 // told at once
 )
@@ -42,8 +45,8 @@ const (
 func Decode(name string, data []byte) ([]Entry, error) {
 	var f file
 	switch {
-	case len(data) > maxBytes:
-		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, maxBytes>>20).WithHint("split it")
+	case len(data) > MaxBytes:
+		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, MaxBytes>>20).WithHint("split it")
 	case strings.HasSuffix(strings.ToLower(name), ".csv"):
 		f.csv(data)
 	default:
@@ -73,7 +76,11 @@ type file struct {
 
 // check looks at the machines and at what they have in common.
 func (f *file) check() {
-	names, macs := map[muster.MachineID]string{}, map[string]string{}
+	type owner struct {
+		entry  int
+		called string
+	}
+	names, macs := map[muster.MachineID]string{}, map[string]owner{}
 	for i := range f.entries {
 		e := &f.entries[i]
 		m := &e.Machine
@@ -85,6 +92,9 @@ func (f *file) check() {
 		}
 		m.UUID = strings.ToLower(m.UUID)
 		for _, p := range m.Check() {
+			if slices.ContainsFunc(e.told, func(f string) bool { return strings.HasPrefix(p.Field, f) }) {
+				continue // a consequence of it
+			}
 			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.Place
 			f.Problems = append(f.Problems, p)
 		}
@@ -93,10 +103,10 @@ func (f *file) check() {
 		}
 		names[m.ID] = e.Place
 		for _, n := range m.NICs {
-			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first != called {
-				f.Bad(yamldoc.Clip(called)+".nics", e.Place, "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first), n.MAC)
+			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first.entry != i {
+				f.Bad(yamldoc.Clip(called)+".nics", e.Place, "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
 			}
-			macs[n.MAC] = called
+			macs[n.MAC] = owner{i, called}
 		}
 		if e.Password != "" && e.PasswordFile != "" {
 			f.Bad(yamldoc.Clip(called)+".power", e.Place, "keep one of them", "there are a password and a file with one")
@@ -114,6 +124,7 @@ func (f *file) check() {
 func (f *file) switched(e *Entry, field, place, value string) {
 	p, err := muster.ParsePowerAddress(value)
 	if err != nil {
+		e.told = append(e.told, "power")
 		f.wrong(field, place, err)
 		return
 	}

@@ -103,11 +103,18 @@ machines:
   power: {kind: ipmi, address: "no host", password: sesame}
 `, []string{
 			"machines[0].power line 5 leave the password out", "machines[0].colour line 6 no such field", "A machine.name line 3 is not a name",
-			"A machine.power.kind line 3 write wol", "machines[1].racks line 9 did you mean rack?", "b.nics line 7 A machine has the interface",
+			"machines[1].racks line 9 did you mean rack?", "b.nics line 7 A machine has the interface",
 			"b.power.address line 7 is no host", "b.power.user line 7 name the account",
 		}},
-		"names":         {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:03,wol\n", []string{"a.name line 3 line 2 has this name"}},
-		"columns":       {"x.csv", "name,mac,powe\n", []string{"powe line 1 did you mean power?", "power line 1 the column is missing"}},
+		"names":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:03,wol\n", []string{"a.name line 3 line 2 has this name"}},
+		"columns": {"x.csv", "name,mac,powe\n", []string{"powe line 1 did you mean power?", "power line 1 the column is missing"}},
+		// What is wrong with columns hides nothing of what is wrong below them, and is not
+		// told again for each machine.
+		"columns and rows": {"x.csv", "# a remark\nname,mac,powe\na,52:54:00:aa:00:02,wol\nA b,52:54:00:aa:00:02,wol\n", []string{
+			"powe line 2 did you mean power?", "power line 2 the column is missing", "A b.name line 4 is not a name", "A b.nics line 4 a has the interface",
+		}},
+		"no table":      {"x.csv", "hello\nworld\n", []string{"hello line 1 no such", "name line 1 is missing", "mac line 1 is missing", "power line 1 is missing"}},
+		"twice itself":  {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:02,wol\n", []string{"a.name line 3 has this name", "a.nics line 3 has the interface"}},
 		"short row":     {"x.csv", "name,mac,power\na,52:54:00:aa:00:02\n", []string{"machines line 2 2 values stand under 3 columns"}},
 		"quote":         {"x.csv", "name,mac,power\n\"a,52:54:00:aa:00:02,wol\n", []string{"file line 2 cannot be read"}},
 		"empty":         {"x.yaml", "", []string{"machines  there is no machine in it"}},
@@ -139,6 +146,9 @@ machines:
 			if !found {
 				t.Errorf("%s: nothing says %q: %q", name, w, got)
 			}
+		}
+		if len(got) > 0 {
+			t.Errorf("%s: this is told, too: %q", name, got)
 		}
 		if text := fmt.Sprint(err, problems(err)); strings.Contains(text, "sesame") {
 			t.Errorf("%s: a secret is told: %s", name, text)

@@ -66,7 +66,9 @@ func (f *file) machine(path string, n *yaml.Node) {
 			m.LeastTrust = muster.Trust(f.Text(field, v))
 		}
 	})
-	f.entries = append(f.entries, e)
+	if n.Kind == yaml.MappingNode { // else that was told, and no more can be said
+		f.entries = append(f.entries, e)
+	}
 }
 
 func (f *file) nics(m *muster.Registration, path string, n *yaml.Node) {

@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 )
@@ -106,10 +108,39 @@ func (c Config) Machines() int {
 	return n
 }
 
-// same tells whether two labs are of the same make.
-func (c Config) same(o Config) bool {
-	c.KVM = o.KVM
-	return fmt.Sprint(c) == fmt.Sprint(o)
+// differences says in words how another lab is not of the same make.
+func (c Config) differences(o Config) []string {
+	var list []string
+	differ := func(what string, have, want any) {
+		if h, w := fmt.Sprint(have), fmt.Sprint(want); h != w {
+			list = append(list, fmt.Sprintf("%s: %s, not %s", what, cmp.Or(h, "none"), cmp.Or(w, "none")))
+		}
+	}
+	differ("machines", machinesText(c.Classes), machinesText(o.Classes))
+	differ("UEFI", yesNo(c.UEFI), yesNo(o.UEFI))
+	differ("TPM", yesNo(c.TPM), yesNo(o.TPM))
+	differ("management controllers", yesNo(!c.NoBMC), yesNo(!o.NoBMC))
+	differ("racks", c.Racks, o.Racks)
+	differ("network", c.Net, o.Net)
+	differ("uplink", c.Uplink, o.Uplink)
+	differ("KVM where it works", yesNo(!c.NoKVM), yesNo(!o.NoKVM))
+	return list
+}
+
+// machinesText is what --machines says.
+func machinesText(list []Class) string {
+	parts := make([]string, len(list))
+	for i, k := range list {
+		parts[i] = fmt.Sprintf("%d,class=%s,cores=%d,memory=%dMiB,disk=%dMiB", k.Count, k.Name, k.Cores, k.Memory>>20, k.Disk>>20)
+	}
+	return strings.Join(parts, " and ")
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
 }
 
 // Server is the server's address in the management network.

@@ -75,7 +75,7 @@ func (l *Lab) machineDir(name string) string { return filepath.Join(l.dir, machi
 func (l *Lab) Config() (Config, error) {
 	b, err := os.ReadFile(filepath.Join(l.dir, configFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return Config{}, muster.Errorf(muster.ENotFound, "there is no lab in %s", l.dir).WithHint("make one: muster lab up; or name another with --dir")
+		return Config{}, muster.Errorf(muster.ENotFound, "there is no lab in %s", l.dir).WithHint("make one: muster lab up --dir %s; or name another", l.dir)
 	}
 	if errors.Is(err, os.ErrPermission) {
 		return Config{}, muster.Errorf(muster.EForbidden, "the lab in %s is not yours to see", l.dir).WithHint("use sudo").Wrap(err)

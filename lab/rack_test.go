@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -764,6 +765,8 @@ func TestAnotherMake(t *testing.T) {
 	other := small(2)
 	if err := r.Up(t.Context(), &other, r.self, nil); muster.CodeOf(err) != muster.EConflict {
 		t.Errorf("a lab of another make: %v", err)
+	} else if text := err.Error(); !strings.Contains(text, "machines: 1,") || !strings.Contains(text, "not 2,") || strings.Contains(text, "racks") {
+		t.Errorf("what differs is not told: %s", text)
 	}
 	if err := r.Up(t.Context(), nil, r.self, nil); err != nil {
 		t.Errorf("the lab that is there: %v", err)

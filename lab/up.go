@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -66,9 +67,8 @@ func (l *Lab) Up(ctx context.Context, want *Config, program string, told Told) e
 func (l *Lab) begin(ctx context.Context, want *Config) (Config, bool, error) {
 	have, err := l.Config()
 	switch {
-	case err == nil && want != nil && !have.same(*want):
-		return have, false, muster.Errorf(muster.EConflict, "the lab in %s is of another make", l.dir).
-			WithHint("run 'muster lab down' first, or 'muster lab up' without saying what it consists of")
+	case err == nil && want != nil && len(have.differences(*want)) > 0:
+		return have, false, l.otherMake(have, *want)
 	case err == nil:
 		return have, false, checkTools(ctx, have)
 	case muster.CodeOf(err) != muster.ENotFound:
@@ -92,11 +92,17 @@ func (l *Lab) begin(ctx context.Context, want *Config) (Config, bool, error) {
 	return *want, true, os.MkdirAll(l.dir, 0o700)
 }
 
+// otherMake refuses to make one lab into another.
+func (l *Lab) otherMake(have, want Config) error {
+	return muster.Errorf(muster.EConflict, "the lab in %s is of another make: it has %s", l.dir, strings.Join(have.differences(want), "; ")).
+		WithHint("run 'muster lab down --dir %s' first, or 'muster lab up --dir %s' without saying what it consists of", l.dir, l.dir)
+}
+
 // settle writes down what the lab is before anything of it is made.
 func (l *Lab) settle(ctx context.Context, c Config, fresh bool) (Config, error) {
 	if have, err := l.Config(); err == nil {
-		if fresh && !have.same(c) { // another Up was quicker
-			return have, muster.Errorf(muster.EConflict, "the lab in %s is of another make", l.dir).WithHint("run 'muster lab down' first")
+		if fresh && len(have.differences(c)) > 0 { // another Up was quicker
+			return have, l.otherMake(have, c)
 		}
 		return have, nil
 	}

@@ -42,7 +42,7 @@ func (l *Lab) Wake(ctx context.Context, machines []string) error {
 					return err
 				}
 				if err := send(device, mac); err != nil {
-					return muster.Errorf(muster.EUnavailable, "the magic packet for %s could not be sent: %v", n, err).WithHint("run 'muster lab up' again: it starts what is missing")
+					return muster.Errorf(muster.EUnavailable, "the magic packet for %s could not be sent: %v", n, err).WithHint("run 'muster lab up --dir %s' again: it starts what is missing", l.dir)
 				}
 			}
 		}
@@ -61,7 +61,7 @@ func (l *Lab) server(f func() error) error {
 	}
 	ns, err := network.OpenNamespace(l.Namespace(), false)
 	if errors.Is(err, os.ErrNotExist) {
-		return muster.Errorf(muster.EUnavailable, "the lab in %s has no network", l.dir).WithHint("run 'muster lab up' again: it starts what is missing")
+		return muster.Errorf(muster.EUnavailable, "the lab in %s has no network", l.dir).WithHint("run 'muster lab up --dir %s' again: it starts what is missing", l.dir)
 	}
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (l *Lab) Enter() error {
 	}
 	ns, err := network.OpenNamespace(l.Namespace(), false)
 	if err != nil {
-		return muster.Errorf(muster.EUnavailable, "the lab in %s has no network", l.dir).WithHint("run 'muster lab up' again: it starts what is missing").Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "the lab in %s has no network", l.dir).WithHint("run 'muster lab up --dir %s' again: it starts what is missing", l.dir).Wrap(err)
 	}
 	defer func() { _ = ns.Close() }()
 	return unix.Setns(int(ns.File().Fd()), unix.CLONE_NEWNET)

@@ -40,7 +40,10 @@ type BootOrder struct {
 	Machine muster.MachineID `json:"machine,omitempty"`
 	Attempt int64            `json:"attempt,omitempty"`
 	// GiveUpMS is how long a machine tries what fails before it goes off.
-	GiveUpMS int64      `json:"give_up_ms"`
+	GiveUpMS int64 `json:"give_up_ms"`
+	// StayMS is how long a machine stays on once it has told what became of its work, so
+	// that somebody can switch it off; then it goes off by itself.
+	StayMS   int64      `json:"stay_ms,omitempty"`
 	Hostname string     `json:"hostname,omitempty"`
 	Image    *BootFiles `json:"image,omitempty"`
 	// Links are the NICs that a node has, or that a test expects to be up.

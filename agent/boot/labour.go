@@ -52,10 +52,20 @@ func (m *Machine) work(ctx context.Context, o *wire.BootOrder, until time.Time) 
 			return err
 		}
 	}
+	if o.StayMS > 0 && err == nil {
+		m.Console.Say("off: the order is done; the server may switch this machine off, or it goes by itself in %v", stay(o))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.Clock.After(stay(o)):
+		}
+	}
 	m.Console.Say("off: the order is done")
 	m.Off()
 	return nil
 }
+
+func stay(o *wire.BootOrder) time.Duration { return time.Duration(o.StayMS) * time.Millisecond }
 
 // worked is what became of work.
 type worked struct {

@@ -296,6 +296,15 @@ func TestWork(t *testing.T) {
 	if last.Done == nil || last.Done.Kind != wire.BootDiscover || last.Facts == nil || last.Facts.Maker != "found" || len(r.server.heard) != 3 {
 		t.Errorf("%+v", last)
 	}
+	// Who may be switched off from outside waits for that, and then goes by itself.
+	r = newRig(t, gives(&wire.BootOrder{Kind: wire.BootTest, GiveUpMS: 60_000, StayMS: 90_000}), gives(&wire.BootOrder{Kind: wire.BootOff}))
+	r.Work = func(context.Context, *wire.BootOrder, func(string, ...any)) (wire.BootDone, *muster.Facts, error) {
+		return wire.BootDone{Passed: true}, nil, nil
+	}
+	before := r.Clock.Now()
+	if err := r.run(t); err != nil || r.offs != 1 || r.Clock.Now().Sub(before) < 90*time.Second {
+		t.Errorf("%v after %v\n%s", err, r.Clock.Now().Sub(before), r.screen)
+	}
 	// What this program does not know is said so, and the machine goes off.
 	r = newRig(t, gives(&wire.BootOrder{Kind: "format", GiveUpMS: 10_000}))
 	r.Work = newWorker(r.net, r.Clock).do

@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -42,7 +44,11 @@ func (f Fault) Check(c Config) error {
 		e.Problems = append(e.Problems, muster.Problem{Field: field, Message: message, Hint: hint})
 	}
 	if !slices.Contains(FaultKinds(), f.Kind) {
-		bad("fault", string(f.Kind)+" is none", "see 'muster lab fault --help'")
+		var kinds []string
+		for _, k := range FaultKinds() {
+			kinds = append(kinds, string(k))
+		}
+		bad("fault", fmt.Sprintf("%.40q is none", string(f.Kind)), "write one of "+strings.Join(kinds, ", "))
 	}
 	if f.NIC != "" && f.NIC != Management && f.NIC != Message {
 		bad("nic", f.NIC+" is no card", "write management or message, or leave it out for both")

@@ -26,6 +26,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 		return rec, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).
 			WithHint("switch it off by hand, then: muster machine fenced %s --yes", id).Wrap(forgotten)
 	}
+	p.o.Log.Info("a machine is cut off", "machine", id, "took", rec.Took)
 	now := p.o.Clock.Now()
 	r, err := p.o.Power.State(ctx, p.target(u.registration()))
 	if err != nil {

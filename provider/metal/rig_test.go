@@ -238,6 +238,7 @@ func (m *bare) run(ctx context.Context) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	var done *wire.BootDone
+	var stay time.Duration
 	number := ""
 	for ctx.Err() == nil {
 		m.r.mu.Lock()
@@ -283,6 +284,9 @@ func (m *bare) run(ctx context.Context) {
 			<-ctx.Done()
 			return
 		case wire.BootOff:
+			if !sleep(ctx, stay) {
+				return
+			}
 			m.r.mu.Lock()
 			if ctx.Err() == nil {
 				m.on = false
@@ -291,6 +295,7 @@ func (m *bare) run(ctx context.Context) {
 			m.r.mu.Unlock()
 			return
 		default:
+			stay = min(time.Duration(o.StayMS)*time.Millisecond, 2*time.Second) // it is in a hurry
 			done = &wire.BootDone{Kind: o.Kind, Passed: !bad, Steps: []muster.CleanStep{{What: "all of it", Check: fmt.Sprint(o.Kind), OK: !bad}}}
 		}
 	}

@@ -306,7 +306,32 @@ func (b *Boots) step(ctx context.Context, m *machine, change func(*record) bool)
 	b.mu.Lock()
 	m.rec = &next
 	b.mu.Unlock()
+	if next.Step != was {
+		b.log(&next)
+	}
 	b.nudge()
 	b.c.News(next.Machine)
 	return true
+}
+
+// log tells the operator of the steps of a boot that count: two or three lines for each.
+func (b *Boots) log(r *record) {
+	l := b.c.Log.With("machine", r.Machine, "for", r.Kind, "whose", r.For)
+	took := b.c.Clock.Now().Sub(r.Since).Round(100 * time.Millisecond)
+	switch r.Step {
+	case StepStarting:
+		l.Info("a boot begins", "waited", took)
+	case StepRunning:
+		l.Info("a boot has its order", "trust", r.Trust, "after", took)
+	case StepDone:
+		l.Info("a boot is done", "passed", r.Done != nil && r.Done.Passed, "after", took)
+	case StepAgain:
+		l.Warn("a machine started again by itself", "after", took)
+	case StepFailed:
+		if f := r.Failure; f != nil {
+			l = l.With("stage", f.Stage, "why", f.Text)
+		}
+		l.Warn("a boot failed", "after", took)
+	case StepQueued, StepBooting, StepHeard, StepLeaving:
+	}
 }

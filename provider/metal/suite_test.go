@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,25 @@ func TestTold(t *testing.T) {
 		o.Seed.Trust != muster.TrustNetwork || o.Seed.Attempt != 3 || o.Hostname != "n01" || len(o.Links) != 1 || o.Links[0].Name != "mgmt0" ||
 		o.Links[0].Address.Bits() != 16 {
 		t.Errorf("%+v %+v", o, o.Links)
+	}
+}
+
+// A test has the controller switch the machine off while it runs, and fails where that
+// does not do what it says.
+func TestTestOfOff(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 2)
+	p := r.open(t, nil)
+	defer p.Close()
+	r.machines["n0001"].stuck = true
+	for id, good := range map[muster.MachineID]bool{"n0000": true, "n0001": false} {
+		rec, err := p.Test(t.Context(), id)
+		if err != nil || rec.Passed != good || len(rec.Steps) != 2 {
+			t.Fatalf("%s: %+v, %v", id, rec, err)
+		}
+		if last := rec.Steps[1]; last.What != "power" || last.OK != good || !strings.Contains(last.Check, " says o") {
+			t.Errorf("%s: %+v", id, last)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -81,7 +82,12 @@ func (p *Provider) done(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 		case st.Step == StepRunning && !st.Heard.IsZero() && p.o.Clock.Now().Sub(st.Heard) > workSilence:
 			return nil, muster.Errorf(muster.ETimeout, "nothing was heard of machine %s for %v while it did its work", u.id, workSilence).WithHint("look at its console")
 		case st.Step == StepDone:
-			return st.Done, p.awaitOff(ctx, u)
+			done := *st.Done
+			if o.StayMS > 0 {
+				step := p.tryOff(ctx, u)
+				done.Steps, done.Passed = append(slices.Clone(done.Steps), step), done.Passed && step.OK
+			}
+			return &done, p.awaitOff(ctx, u)
 		case st.Step == StepFailed:
 			return nil, failureError(st)
 		}
@@ -90,6 +96,28 @@ func (p *Provider) done(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 		}
 	}
 }
+
+// tryOff switches off a machine that waits for that, to see whether its controller does
+// what it says.
+func (p *Provider) tryOff(ctx context.Context, u *unit) muster.CleanStep {
+	begin := p.o.Clock.Now()
+	r, err := p.o.Power.Off(ctx, p.target(u.registration()))
+	p.note(u, r, err)
+	step := muster.CleanStep{What: "power", OK: err == nil && r.State == power.Off}
+	text := ""
+	if n := len(r.Steps); n > 0 {
+		text = ": " + r.Steps[n-1].Check
+	}
+	step.Check = fmt.Sprintf("switched off while it ran, in %.1fs%s", p.o.Clock.Now().Sub(begin).Seconds(), text)
+	if !step.OK {
+		step.Check = fmt.Sprintf("NOT switched off within %.0fs%s", p.o.Clock.Now().Sub(begin).Seconds(), text)
+	}
+	return step
+}
+
+// testStay is how long a machine that was tested waits to be switched off: longer than
+// that takes at most.
+const testStay = 90 * time.Second
 
 // awaitOff waits until a machine that goes off by itself is off.
 func (p *Provider) awaitOff(ctx context.Context, u *unit) error {
@@ -278,7 +306,7 @@ func (p *Provider) cleanSince(id muster.MachineID) (time.Time, bool) {
 	return st.ModTime(), true
 }
 
-// Test has a machine try its own parts, for nobody.
+// Test has a machine try its own parts, for nobody, and its controller switch it off.
 func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error) {
 	rec := muster.TestRecord{Machine: id, At: p.o.Clock.Now()}
 	u, err := p.unit(id)
@@ -291,7 +319,11 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 		return rec, err
 	}
 	o := &wire.BootOrder{Kind: wire.BootTest}
-	for _, n := range u.registration().NICs {
+	r := u.registration()
+	if able, err := p.o.Power.Abilities(p.target(r)); err == nil && able.Off && able.State && r.Power.Kind != muster.PowerWOL {
+		o.StayMS = testStay.Milliseconds()
+	}
+	for _, n := range r.NICs {
 		o.Links = append(o.Links, wire.BootLink{MAC: n.MAC, Name: linkName(n.Use)})
 	}
 	done, err := p.done(ctx, u, wire.BootTest, o)
