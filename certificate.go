@@ -1,7 +1,9 @@
 package muster
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -195,6 +197,32 @@ type Finding struct {
 	// CauseCode names that for programs: cpu-quota, half-link, low-clock,
 	// memory-hog, noisy-process, swap, wrong-blas.
 	CauseCode string `json:"cause_code,omitempty"`
+}
+
+// FindingSlowHost is the code of the finding that a node lacks no more than the others
+// on its host: the host is slow, and not the node.
+const FindingSlowHost = "slow-host"
+
+// Normal tells whether what the certificate says is what such machines show: nothing in
+// it is low, or only because their host was slow. What is left out of a history because
+// it was slow makes the next slow hour look like a fault.
+func (c Certificate) Normal() bool {
+	if c.Verdict != GradeLow {
+		return true
+	}
+	host := map[string]bool{} // what it has to answer for
+	named := func(metric string, value float64) string { return fmt.Sprint(metric, " ", value) }
+	for _, f := range c.Findings {
+		switch {
+		case f.Code == FindingSlowHost && f.Seen != nil:
+			host[named(f.Metric, *f.Seen)] = true
+		case strings.HasPrefix(f.Code, "slow-") || f.Code == "wrong-result":
+			return false
+		}
+	}
+	return len(host) > 0 && !slices.ContainsFunc(c.Metrics, func(m Metric) bool {
+		return m.Verdict == GradeLow && !host[named(m.Name, m.Median)]
+	})
 }
 
 // Grade is the verdict on a figure, a node or a cluster.

@@ -180,6 +180,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 			})
 		}
 	}
+	validate.ShareWhole(nodes, f.results.Nodes, f.results.Whole)
 	f.results.Findings = append(validate.Findings(nodes, f.results.Nodes, confirmed), f.results.Findings...)
 	f.results.Findings = append(f.results.Findings, validate.WholeFindings(f.results.Whole)...)
 	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)

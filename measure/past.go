@@ -90,7 +90,7 @@ func (p past) of(nodes []validate.Candidate, distances []validate.Distance) func
 func (p past) usual(class string, image muster.ImageID) *muster.Circumstances {
 	var newest *muster.Certificate
 	for i, c := range p[class] {
-		if c.Kind == muster.CertifiesNode && c.Certified && c.Verdict != muster.GradeLow && c.Image == image && (newest == nil || c.Made.After(newest.Made)) {
+		if c.Kind == muster.CertifiesNode && c.Certified && c.Normal() && c.Image == image && (newest == nil || c.Made.After(newest.Made)) {
 			newest = &p[class][i]
 		}
 	}

@@ -53,7 +53,8 @@ func (f ClassFigure) String() string {
 	return fmt.Sprintf("the median of %d certificates of %d %s", f.Certificates, f.Machines, of)
 }
 
-// Class is the history of a class: from certificates in which nothing was low (at
+// Class is the history of a class: from certificates in which nothing was low but
+// by the fault of the host (at
 // first there is nothing to compare with, and their verdict is unknown; what varies
 // from launch to launch belongs to what is normal), on hardware that nobody else
 // used, under the conditions of another certificate, as far as they change the
@@ -69,7 +70,7 @@ func Class(certs []muster.Certificate, like muster.Certificate, machines []muste
 	like.Certified, like.Caveats = true, nil // whether the one is that is judged now is another matter
 	g := gathered{}
 	for _, c := range certs {
-		if c.Certified && c.Verdict != muster.GradeLow && c.Class == like.Class && c.Class != "" {
+		if c.Certified && c.Normal() && c.Class == like.Class && c.Class != "" {
 			g.take(c, differences([]muster.Certificate{like}, []muster.Certificate{c}, nil))
 		}
 	}

@@ -40,8 +40,11 @@ func TestClassHistory(t *testing.T) {
 	}
 	// What is not alike, did not pass, or is of others does not count.
 	for name, spoil := range map[string]func(c *muster.Certificate){
-		"report":    func(c *muster.Certificate) { c.Certified, c.Caveats = false, []muster.Caveat{{Code: "x", Text: "x"}} },
-		"low":       func(c *muster.Certificate) { c.Verdict = muster.GradeLow },
+		"report": func(c *muster.Certificate) { c.Certified, c.Caveats = false, []muster.Caveat{{Code: "x", Text: "x"}} },
+		"low":    func(c *muster.Certificate) { c.Verdict = muster.GradeLow },
+		"slow node": func(c *muster.Certificate) {
+			c.Verdict, c.Findings = muster.GradeLow, []muster.Finding{{Code: muster.FindingSlowHost, Metric: "dgemm", Seen: &c.Metrics[0].Median}, {Code: "slow-node"}}
+		},
 		"class":     func(c *muster.Certificate) { c.Class = "xeon" },
 		"probe":     func(c *muster.Certificate) { c.Conditions.Probe = &muster.Probe{Source: "sha256:bb"} },
 		"blas":      func(c *muster.Certificate) { c.Conditions.BLAS = &muster.Library{File: "libblas.so.3"} },
@@ -54,6 +57,14 @@ func TestClassHistory(t *testing.T) {
 		if f, ok := trend.Class(some, list[199], nil)[k]; ok {
 			t.Errorf("%s: %+v", name, f)
 		}
+	}
+	// What was slow with its host is what such machines show.
+	slow := append([]muster.Certificate(nil), list...)
+	for i := range slow {
+		slow[i].Verdict, slow[i].Findings = muster.GradeLow, []muster.Finding{{Code: "unstable"}, {Code: muster.FindingSlowHost, Metric: "dgemm", Seen: &slow[i].Metrics[0].Median}}
+	}
+	if f := trend.Class(slow, list[0], nil)[k]; f.Certificates != 200 {
+		t.Errorf("a slow host: %+v", f)
 	}
 	other := append([]muster.Certificate(nil), list...)
 	for i := range other {

@@ -15,7 +15,7 @@ import (
 const (
 	SlowNode = "slow-node"
 	// SlowHost is of a node that lacks no more than the others on its host.
-	SlowHost    = "slow-host"
+	SlowHost    = muster.FindingSlowHost
 	SlowLink    = "slow-link"
 	SlowTier    = "slow-tier"
 	SlowCluster = "slow-cluster"
@@ -33,7 +33,7 @@ func Findings(nodes []Node, judged []Judged, confirmed map[int]bool) []muster.Fi
 	unsteady, all := map[int][]muster.Metric{}, map[int]int{}
 	together := map[string][]Judged{}
 	for _, j := range judged {
-		if j.Metric.Name == exchange && j.Metric.Verdict == muster.GradeLow {
+		if j.Metric.Name == exchange && j.Metric.Verdict == muster.GradeLow && !j.Shared {
 			together[named(j.Metric)] = append(together[named(j.Metric)], j)
 		}
 	}
@@ -50,7 +50,7 @@ func Findings(nodes []Node, judged []Judged, confirmed map[int]bool) []muster.Fi
 		all[j.Node]++
 		switch m := j.Metric; m.Verdict {
 		case muster.GradeLow:
-			if len(together[named(m)]) > 1 {
+			if len(together[named(m)]) > 1 && !j.Shared {
 				continue
 			}
 			f := slow(SlowNode, j, confirmed[j.Node])
@@ -136,6 +136,7 @@ func WholeFindings(judged []Judged) []muster.Finding {
 		if j.Metric.Verdict == muster.GradeLow {
 			f := slow(SlowCluster, j, false)
 			f.Text = fmt.Sprintf("%s of the whole cluster: %s", named(j.Metric), compared(j))
+			blameHost(&f, j)
 			list = append(list, f)
 		}
 	}

@@ -38,8 +38,8 @@ func Share(nodes []Node, judged []Judged) error {
 	if err != nil {
 		return err
 	}
-	for _, group := range groups {
-		if len(group) < 2 || slices.ContainsFunc(group, func(i int) bool { return judged[i].Metric.Verdict != muster.GradeLow }) {
+	for k, group := range groups {
+		if k.name == exchange || len(group) < 2 || slices.ContainsFunc(group, func(i int) bool { return judged[i].Metric.Verdict != muster.GradeLow }) {
 			continue
 		}
 		for _, i := range group {
@@ -54,6 +54,12 @@ func Share(nodes []Node, judged []Judged) error {
 			}
 		}
 	}
+	lost := hostLoss(nodes, judged)
+	for i := range judged {
+		if j := &judged[i]; j.Metric.Name == exchange {
+			lost.mark(j, oneHost(nodes))
+		}
+	}
 	return nil
 }
 
@@ -61,31 +67,54 @@ func Share(nodes []Node, judged []Judged) error {
 // themselves is done: messages in it are as slow as what sends them, and a half more.
 func ShareFabric(nodes []Node, judged []Judged, between *FabricJudged) {
 	lost := hostLoss(nodes, judged)
-	mark := func(j *Judged, host string) {
-		loss, ok := lost[host]
-		j.Shared = ok && j.Metric.Verdict == muster.GradeLow && j.Metric.Reference.Source == muster.SourceHistory && j.Deficit <= 1.5*loss+0.05
-	}
 	for i := range between.Nodes {
 		j := &between.Nodes[i]
-		mark(j, nodes[j.Node].Place.Host)
+		lost.mark(j, nodes[j.Node].Place.Host)
 	}
 	for i := range between.Links {
 		if l := &between.Links[i]; nodes[l.A].Place.Host == nodes[l.B].Place.Host {
-			mark(&l.Judged, nodes[l.A].Place.Host)
+			lost.mark(&l.Judged, nodes[l.A].Place.Host)
 		}
 	}
 }
 
+// ShareWhole does so for what all nodes did at once, where all are on one host.
+func ShareWhole(nodes []Node, judged, whole []Judged) {
+	lost := hostLoss(nodes, judged)
+	for i := range whole {
+		lost.mark(&whole[i], oneHost(nodes))
+	}
+}
+
+// oneHost is the host of all nodes; "" if they are on several.
+func oneHost(nodes []Node) string {
+	for _, n := range nodes {
+		if n.Place.Host != nodes[0].Place.Host {
+			return ""
+		}
+	}
+	return nodes[0].Place.Host
+}
+
+// losses are shares of the speed, by host.
+type losses map[string]float64
+
+// mark marks what is low and lacks no more than messages inside of such a host do.
+func (l losses) mark(j *Judged, host string) {
+	loss, ok := l[host]
+	j.Shared = ok && j.Metric.Verdict == muster.GradeLow && j.Metric.Reference.Source == muster.SourceHistory && j.Deficit <= 1.5*loss+0.05
+}
+
 // hostLoss is the share of the speed that the slices of each host lack together: the
 // median over what all of them lack. Hosts of which nothing is shared are left out.
-func hostLoss(nodes []Node, judged []Judged) map[string]float64 {
+func hostLoss(nodes []Node, judged []Judged) losses {
 	lost := map[string][]float64{}
 	for _, j := range judged {
 		if host := nodes[j.Node].Place.Host; j.Shared && !math.IsNaN(j.Deficit) {
 			lost[host] = append(lost[host], j.Deficit)
 		}
 	}
-	out := map[string]float64{}
+	out := losses{}
 	for host, list := range lost {
 		out[host] = stat.Median(list)
 	}

@@ -132,3 +132,33 @@ func TestLinkOfASlowHost(t *testing.T) {
 		}
 	}
 }
+
+// What all nodes of a slow host do together is slow with it, and not more than that; on
+// several hosts there is no such excuse.
+func TestWholeOfASlowHost(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		hosts   [2]string
+		deficit float64
+		want    string
+	}{{[2]string{"h", "h"}, 0.3, validate.SlowHost}, {[2]string{"h", "h"}, 0.5, validate.SlowCluster}, {[2]string{"h", "g"}, 0.3, validate.SlowCluster}} {
+		nodes := []validate.Node{{Name: "n0", Class: "c", Place: validate.Place{Host: test.hosts[0]}}, {Name: "n1", Class: "c", Place: validate.Place{Host: test.hosts[1]}}}
+		low := func(name string, node int, deficit float64) validate.Judged {
+			m := muster.Metric{Name: name, Unit: "B/s", Verdict: muster.GradeLow, Reference: &muster.Reference{Value: 1, Source: muster.SourceHistory}}
+			return validate.Judged{Node: node, Metric: m, Deficit: deficit, P: math.NaN(), Adjusted: math.NaN(), Shared: name == "dgemm"}
+		}
+		alone := []validate.Judged{low("dgemm", 0, 0.2), low("dgemm", 1, 0.24)}
+		whole := []validate.Judged{low("ring.natural", 0, test.deficit)}
+		validate.ShareWhole(nodes, alone, whole)
+		if found := validate.WholeFindings(whole); len(found) != 1 || found[0].Code != test.want {
+			t.Errorf("%+v: %+v", test, found)
+		}
+		judged := append(alone, low("alltoall", 0, test.deficit), low("alltoall", 1, test.deficit))
+		if err := validate.Share(nodes, judged); err != nil {
+			t.Fatal(err)
+		}
+		if got := judged[3].Shared; got != (test.want == validate.SlowHost) {
+			t.Errorf("%+v: the exchange is shared: %v", test, got)
+		}
+	}
+}
