@@ -109,7 +109,7 @@ const maxPassword = 4096
 
 // password is the only line of a file.
 func (a *app) password(name string) (string, error) {
-	body, err := a.readUpTo(name, maxPassword, "a password")
+	body, err := a.readUpTo(name, maxPassword, "a file with a password")
 	if err != nil {
 		return "", err
 	}

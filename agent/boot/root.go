@@ -48,6 +48,28 @@ func mountKernel() error {
 	return nil
 }
 
+// mountMore mounts what the image's init would start a program for each time. What
+// fails here it tries again.
+func mountMore(root string) {
+	const safe = unix.MS_NOSUID | unix.MS_NODEV
+	for _, m := range []struct {
+		kind, at string
+		flags    uintptr
+		data     string
+	}{
+		{"hugetlbfs", "/dev/hugepages", safe, ""},
+		{"mqueue", "/dev/mqueue", safe | unix.MS_NOEXEC, ""},
+		{"debugfs", "/sys/kernel/debug", safe | unix.MS_NOEXEC, ""},
+		{"tracefs", "/sys/kernel/tracing", safe | unix.MS_NOEXEC, ""},
+		{"tmpfs", "/run/lock", safe | unix.MS_NOEXEC, "mode=1777,size=5242880"},
+		{"tmpfs", root + "/tmp", safe | unix.MS_STRICTATIME, "mode=1777,size=50%,nr_inodes=1m"},
+	} {
+		if err := os.MkdirAll(m.at, 0o755); err == nil {
+			_ = unix.Mount(m.kind, m.at, m.kind, m.flags, m.data)
+		}
+	}
+}
+
 // imageFile makes the file in memory that the image is fetched into. One of an
 // earlier try is thrown away.
 func imageFile(size int64) (*os.File, error) {
@@ -149,6 +171,16 @@ func fill(root *os.Root, o *wire.BootOrder, agent io.Reader) error {
 	for _, m := range append(masks(), o.Masks...) {
 		if err := link(root, "/dev/null", "etc/systemd/system/"+m); err != nil {
 			return fmt.Errorf("mask %s: %w", m, err)
+		}
+	}
+	for _, g := range silenced() {
+		if err := link(root, "/dev/null", "etc/systemd/system-generators/"+g); err != nil {
+			return fmt.Errorf("silence %s: %w", g, err)
+		}
+	}
+	for _, l := range late() {
+		if err := root.Remove(l); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("start %s later: %w", l, err)
 		}
 	}
 	if err := link(root, units.DefaultTo, units.Default); err != nil {

@@ -19,7 +19,8 @@ import (
 func TestFill(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
-	for _, d := range []string{"etc/systemd/system", "usr/lib"} {
+	const wants = "usr/lib/systemd/system/sysinit.target.wants"
+	for _, d := range []string{"etc/systemd/system", "usr/lib", wants} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,7 @@ func TestFill(t *testing.T) {
 	if err := os.WriteFile(victim, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, to := range map[string]string{"etc/hostname": victim, "out": outside} {
+	for name, to := range map[string]string{"etc/hostname": victim, "out": outside, wants + "/sys-kernel-config.mount": "../sys-kernel-config.mount", wants + "/kept.mount": "../kept.mount"} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -49,6 +50,9 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: %q %v", name, b, err)
 		}
 	}
+	if list, err := os.ReadDir(filepath.Join(dir, wants)); err != nil || len(list) != 1 || list[0].Name() != "kept.mount" {
+		t.Errorf("units that are started at once: %v, %v", list, err)
+	}
 	// Disks are named only where the order does: not by the image, nor by a try before.
 	list := filepath.Join(dir, units.ScratchOrder)
 	o.Scratch = []wire.CleanDisk{{Serial: "S", Size: 5}}
@@ -68,7 +72,7 @@ func TestFill(t *testing.T) {
 	if s, err := os.Stat(filepath.Join(dir, "etc/a/b")); err != nil || s.Mode() != 0o640 {
 		t.Errorf("%v %v", s, err)
 	}
-	for name, want := range map[string]string{"own.service": "/dev/null", "systemd-networkd.service": "/dev/null", "default.target": "/usr/lib/systemd/system/muster.target"} {
+	for name, want := range map[string]string{"own.service": "/dev/null", "systemd-networkd.service": "/dev/null", "../system-generators/systemd-gpt-auto-generator": "/dev/null", "default.target": "/usr/lib/systemd/system/muster.target"} {
 		if to, err := os.Readlink(filepath.Join(dir, "etc/systemd/system", name)); err != nil || to != want {
 			t.Errorf("%s: %q %v", name, to, err)
 		}

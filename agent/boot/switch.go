@@ -15,6 +15,7 @@ func switchRoot(argv []string) error {
 	if len(argv) == 0 {
 		argv = []string{"/sbin/init"}
 	}
+	mountMore(dirRoot)
 	for _, dir := range []string{"/proc", "/sys", "/dev", "/run"} {
 		if err := unix.Mount(dir, dirRoot+dir, "", unix.MS_MOVE, ""); err != nil {
 			return fmt.Errorf("move %s: %w", dir, err)

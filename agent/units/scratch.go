@@ -7,16 +7,16 @@ const Scratch = "muster-scratch.service"
 // use: the JSON of wire.CleanDisk. Without it the unit does nothing.
 const ScratchOrder = "etc/muster/scratch.json"
 
-// The unit runs before the agent, so that what measures and what uses the node find
-// the disks in their places. A node whose disk is broken is a node all the same:
-// nothing requires the unit.
+// The unit is done before anybody is let in, so that what measures and what uses the
+// node find the disks in their places; the agent prepares the rest meanwhile. A node
+// whose disk is broken is a node all the same: nothing requires the unit.
 const scratchUnit = `[Unit]
 Description=Muster scratch disks
 DefaultDependencies=no
 ConditionPathExists=/` + ScratchOrder + `
 After=sysinit.target
 Conflicts=shutdown.target
-Before=shutdown.target muster-agent.service multi-user.target
+Before=shutdown.target ssh.service sshd.service slurmd.service slurmctld.service multi-user.target
 
 [Service]
 Type=oneshot
