@@ -61,10 +61,11 @@ func mountMore(root string) {
 		{"mqueue", "/dev/mqueue", safe | unix.MS_NOEXEC, ""},
 		{"debugfs", "/sys/kernel/debug", safe | unix.MS_NOEXEC, ""},
 		{"tracefs", "/sys/kernel/tracing", safe | unix.MS_NOEXEC, ""},
+		{"fusectl", "/sys/fs/fuse/connections", safe | unix.MS_NOEXEC, ""},
 		{"tmpfs", "/run/lock", safe | unix.MS_NOEXEC, "mode=1777,size=5242880"},
 		{"tmpfs", root + "/tmp", safe | unix.MS_STRICTATIME, "mode=1777,size=50%,nr_inodes=1m"},
 	} {
-		if err := os.MkdirAll(m.at, 0o755); err == nil {
+		if st, err := os.Stat(m.at); err == nil && st.IsDir() || os.MkdirAll(m.at, 0o755) == nil {
 			_ = unix.Mount(m.kind, m.at, m.kind, m.flags, m.data)
 		}
 	}

@@ -46,12 +46,19 @@ func (k Kind) Files() map[string]string {
 		Folder + "/" + Target:                            k.target(),
 		"usr/lib/systemd/system.conf.d/50-muster.conf":   k.manager(),
 		"usr/lib/systemd/journald.conf.d/50-muster.conf": k.journald(),
+		Folder + "/ssh.service.d/50-muster.conf":         sshService,
 	}
 	if k.Scratch {
 		files[Folder+"/"+Scratch] = scratchUnit
 	}
 	return files
 }
+
+// Debian has sshd try its configuration before each start, as a process of its own. It
+// does so again when it starts, and says the same if it is wrong.
+const sshService = `[Service]
+ExecStartPre=
+`
 
 func (k Kind) agent() string {
 	return `[Unit]
