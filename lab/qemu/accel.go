@@ -5,9 +5,12 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // KVMWorks tries whether the host's processor executes machines. That /dev/kvm can be
@@ -59,20 +62,24 @@ func tried() []byte {
 
 // executes tells whether a machine that is tried says its word before ctx ends.
 func executes(ctx context.Context, c Config) bool {
-	dir, err := os.MkdirTemp("", "muster-kvm-")
+	fd, err := unix.MemfdCreate("tried", unix.MFD_CLOEXEC) // whoever is killed here leaves nothing
 	if err != nil {
 		return false
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	disk := filepath.Join(dir, "disk")
-	if err := os.WriteFile(disk, tried(), 0o600); err != nil {
+	disk := os.NewFile(uintptr(fd), "tried")
+	defer disk.Close()
+	if _, err := disk.Write(tried()); err != nil {
 		return false
 	}
+	// The machine ends with the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, Program, "-nodefaults", "-no-user-config", "-display", "none", "-machine", board(c), "-accel", accelerator(c),
-		"-cpu", processor(c), "-smp", "2", "-m", "64", "-drive", "if=ide,format=raw,file="+value(disk),
+		"-cpu", processor(c), "-smp", "2", "-m", "64", "-drive", "if=ide,format=raw,file.driver=file,file.locking=off,file.filename=/proc/self/fd/3",
 		"-chardev", "stdio,id=debug", "-device", "isa-debugcon,iobase=0x402,chardev=debug")
+	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{disk}, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
 		return false
