@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,9 +25,28 @@ func KVMWorks(ctx context.Context) bool {
 		return false
 	}
 	_ = f.Close()
+	if !hasVirtualization() { // nothing below it executes: there is no need to wait for that
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return executes(ctx, Config{KVM: true})
+}
+
+// hasVirtualization tells whether the processor says that it can have machines (VMX,
+// SVM); true if nothing says what it can.
+func hasVirtualization() bool {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
+			list := strings.Fields(flags)
+			return slices.Contains(list, "vmx") || slices.Contains(list, "svm")
+		}
+	}
+	return true
 }
 
 // turns is how often the machine that is tried goes through its loop: a fraction of a
