@@ -41,6 +41,9 @@ func (a *asked) queueNotices() []string {
 	if a.placer.Room(a.spec, compute, spare) >= a.least {
 		return nil
 	}
+	if len(out) == 1 && out[ReasonTesting] > 0 {
+		return []string{"it waits for " + missingText(out) + ", which may pass: an administrator has to see to what does not"}
+	}
 	return []string{"it waits for " + missingText(out) + ": an administrator has to see to it"}
 }
 
@@ -49,6 +52,7 @@ func missingText(out map[string]int) string {
 	var parts []string
 	for _, s := range []struct{ reason, one, many string }{
 		{ReasonNotAnswering, "that does not answer", "that do not answer"},
+		{ReasonTesting, "under test", "under test"},
 		{ReasonQuarantined, "in quarantine", "in quarantine"},
 		{ReasonMaintenance, "in maintenance", "in maintenance"},
 	} {

@@ -66,11 +66,11 @@ func stateText(reason string, silence time.Duration) string {
 	return reason + ": " + text
 }
 
-// outOfReach tells whether a machine comes back only when somebody sees to it:
-// no waiting alone brings it.
+// outOfReach tells whether a machine may come back only when somebody sees to it: no
+// waiting alone is sure to bring it. A test may end badly, and may wait for a human.
 func outOfReach(reason string) bool {
 	switch reason {
-	case ReasonMaintenance, ReasonQuarantined, ReasonNotAnswering:
+	case ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonNotAnswering:
 		return true
 	}
 	return false

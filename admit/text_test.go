@@ -197,6 +197,12 @@ func TestNotices(t *testing.T) {
 	if a.Verdict != muster.VerdictQueued || len(a.Notices) != 1 || !strings.Contains(a.Notices[0], "waits for 1 machine in quarantine: ") {
 		t.Errorf("%+v", a)
 	}
+	// Who asked for a test need not see to anything unless it fails.
+	tested := func(i int, m *muster.Machine) { m.Phase = muster.MachineTesting }
+	a = answer("c-1", muster.Spec{Nodes: 2, Min: 2}, snapshot(append(rackOf(1, "small", 2, 8<<30, nil), rackOf(1, "small", 2, 8<<30, tested)...)))
+	if a.Verdict != muster.VerdictQueued || len(a.Notices) != 1 || !strings.Contains(a.Notices[0], "waits for 1 machine under test, which may pass") || a.Rejections[0].Reason != admit.ReasonTesting {
+		t.Errorf("%+v", a)
+	}
 	shared := func(i int, m *muster.Machine) { m.Facts.Oversubscribed = true }
 	a = answer("c-1", muster.Spec{Nodes: 1, Min: 1}, snapshot(rackOf(1, "small", 2, 8<<30, shared)))
 	if a.Verdict != muster.VerdictNow || len(a.Notices) != 1 {
@@ -227,9 +233,20 @@ func TestConditionNotAnswering(t *testing.T) {
 // need them reserves all that answer.
 func TestMissingMachinesReserveNothing(t *testing.T) {
 	t.Parallel()
+	for name, lose := range map[string]func(*muster.Machine){
+		"do not answer": func(m *muster.Machine) { m.Conditions = []muster.Condition{{Code: "not-answering"}} },
+		"are suspected": func(m *muster.Machine) { m.Phase = muster.MachineSuspect }, // perhaps for ever: until a human cuts them off
+		"are tested":    func(m *muster.Machine) { m.Phase = muster.MachineTesting },
+	} {
+		missingReserveNothing(t, name, lose)
+	}
+}
+
+func missingReserveNothing(t *testing.T, name string, lose func(*muster.Machine)) {
+	t.Helper()
 	list := rackOf(4, "small", 2, 8<<30, func(i int, m *muster.Machine) {
 		if i > 1 {
-			m.Conditions = []muster.Condition{{Code: "not-answering"}}
+			lose(m)
 		}
 	})
 	snap := snapshot(list)
@@ -238,7 +255,7 @@ func TestMissingMachinesReserveNothing(t *testing.T) {
 		return answer("c-1", muster.Spec{Nodes: 1, Min: 1}, snap).Verdict
 	}
 	if got := wait(4); got != muster.VerdictNow {
-		t.Errorf("behind a request for machines that do not answer: %s", got)
+		t.Errorf("behind a request for machines that %s: %s", name, got)
 	}
 	if got := wait(2); got != muster.VerdictQueued {
 		t.Errorf("behind a request for machines that answer: %s", got)

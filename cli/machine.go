@@ -53,7 +53,7 @@ and, as far as you may know, who uses them.`,
 					return !m.Answers
 				})
 			}
-			registered := 0 // and not machines of the site yet
+			registered := 0 // and no machines of the site yet
 			if len(list)+len(hidden) == 0 {
 				// Who may not know of any learns that none answers.
 				if r, err := k.Registered(c.Context(), ""); err == nil {
@@ -62,7 +62,7 @@ and, as far as you may know, who uses them.`,
 			}
 			return a.print(list, func(w io.Writer) {
 				if registered > 0 {
-					fmt.Fprintf(w, "No machine yet: %s registered, and none has told what it is made of (muster machine boots, muster machine registered)\n", count(registered, "bare machine"))
+					fmt.Fprintf(w, "No machine yet: %s registered, and none taken in so far (muster machine registered, muster machine boots)\n", count(registered, "bare machine"))
 					return
 				}
 				writeMachines(w, list, wide)

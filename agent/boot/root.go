@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster/agent/units"
+	"github.com/muster-hpc/muster/loopdev"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -65,7 +66,8 @@ func mountMore(root string) {
 		{"tmpfs", "/run/lock", safe | unix.MS_NOEXEC, "mode=1777,size=5242880"},
 		{"tmpfs", root + "/tmp", safe | unix.MS_STRICTATIME, "mode=1777,size=50%,nr_inodes=1m"},
 	} {
-		if st, err := os.Stat(m.at); err == nil && st.IsDir() || os.MkdirAll(m.at, 0o755) == nil {
+		// A link that the image has there is not followed.
+		if st, err := os.Lstat(m.at); err == nil && st.IsDir() || os.IsNotExist(err) && os.MkdirAll(m.at, 0o755) == nil {
 			_ = unix.Mount(m.kind, m.at, m.kind, m.flags, m.data)
 		}
 	}
@@ -103,7 +105,7 @@ func mountRoot(image *os.File) error {
 			return err
 		}
 	}
-	loop, err := attachLoop(image)
+	loop, err := loopdev.Attach(image, unix.LO_FLAGS_READ_ONLY)
 	if err != nil {
 		return fmt.Errorf("show the image as a disk: %w", err)
 	}
@@ -131,31 +133,6 @@ func undoRoot() {
 	for _, dir := range []string{dirRoot, dirUpper, dirLower} {
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
 	}
-}
-
-// attachLoop gives a file to a loop device. The device lets go of the file when it
-// is neither open nor mounted any more: close it once it is mounted.
-func attachLoop(f *os.File) (*os.File, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer control.Close()
-	n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	c := unix.LoopConfig{Fd: uint32(f.Fd())}
-	c.Info.Flags = unix.LO_FLAGS_READ_ONLY | unix.LO_FLAGS_AUTOCLEAR
-	if err := unix.IoctlLoopConfigure(int(dev.Fd()), &c); err != nil {
-		_ = dev.Close()
-		return nil, err
-	}
-	return dev, nil
 }
 
 // fill puts into the root what makes it this node: through a view that no link of
