@@ -58,10 +58,10 @@ type Book interface {
 	// machine is trusted, unless the order belongs to another key already. It
 	// returns the key that it belongs to now.
 	Bind(ctx context.Context, number string, key []byte, trust muster.Trust) ([]byte, error)
-	// Order returns the order of a boot that is bound. It is asked again by the
+	// Order returns the order of a boot that is bound, for the program that said hello. It is asked again by the
 	// same program when an answer was lost, and then returns what is as good as
 	// the first one: a token that was redeemed is not good.
-	Order(ctx context.Context, number string) (*wire.BootOrder, error)
+	Order(ctx context.Context, number string, hello *wire.BootHello) (*wire.BootOrder, error)
 	// Heard is told of every hello that was believed: facts, stages, failures and
 	// what was done are in it.
 	Heard(ctx context.Context, number string, hello *wire.BootHello, trust muster.Trust) error

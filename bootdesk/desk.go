@@ -114,7 +114,7 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 	case b.Wait != nil:
 		reply.Wait = b.Wait
 	default:
-		reply.Order, err = d.order(ctx, &b, h.Key, trust)
+		reply.Order, err = d.order(ctx, &b, h, trust)
 	}
 	return reply, err
 }
@@ -211,15 +211,15 @@ func (d *Desk) forget(now time.Time) {
 }
 
 // order binds the order to who asks, and hands it out.
-func (d *Desk) order(ctx context.Context, b *Boot, key []byte, trust muster.Trust) (*wire.BootOrder, error) {
-	bound, err := d.c.Book.Bind(ctx, b.Number, key, trust)
+func (d *Desk) order(ctx context.Context, b *Boot, h *wire.BootHello, trust muster.Trust) (*wire.BootOrder, error) {
+	bound, err := d.c.Book.Bind(ctx, b.Number, h.Key, trust)
 	if err != nil {
 		return nil, err
 	}
-	if subtle.ConstantTimeCompare(bound, key) != 1 {
+	if subtle.ConstantTimeCompare(bound, h.Key) != 1 {
 		return nil, secondAsker()
 	}
-	o, err := d.c.Book.Order(ctx, b.Number)
+	o, err := d.c.Book.Order(ctx, b.Number, h)
 	if err != nil {
 		return nil, err
 	}

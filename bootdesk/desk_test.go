@@ -62,7 +62,7 @@ func (b *book) Again(context.Context, string, *wire.BootHello) (*wire.BootWait, 
 	return nil, nil
 }
 
-func (b *book) Order(context.Context, string) (*wire.BootOrder, error) {
+func (b *book) Order(context.Context, string, *wire.BootHello) (*wire.BootOrder, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++

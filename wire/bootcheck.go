@@ -201,9 +201,14 @@ func (f *BootFiles) check(p *problems) {
 		n := (r.Size-1)/r.Piece + 1
 		p.want(n <= maxBootPieces && int64(len(r.Pieces)) == n, "order.image.root.pieces", "are %d, not %d", len(r.Pieces), n)
 	}
+	proof, size := "SHA-256", 32
+	if r.Secret != nil {
+		proof, size = "tag", BootTagSize
+		p.want(len(r.Secret) == BootSecretSize, "order.image.root.secret", "is none")
+	}
 	for i, d := range r.Pieces {
-		if len(d) != 32 {
-			p.want(false, fmt.Sprintf("order.image.root.pieces[%d]", i), "is no SHA-256")
+		if len(d) != size {
+			p.want(false, fmt.Sprintf("order.image.root.pieces[%d]", i), "is no %s", proof)
 			break
 		}
 	}

@@ -78,13 +78,16 @@ type BootFiles struct {
 	Key string `json:"key"`
 }
 
-// BootFile is one file with the digests of its pieces, which are all of one
-// size but for the last.
+// BootFile is one file with what proves its pieces, which are all of one size but for
+// the last.
 type BootFile struct {
-	Path   string   `json:"path"` // below BootFilePath
-	Size   int64    `json:"size"`
-	Piece  int64    `json:"piece"`  // bytes
-	Pieces [][]byte `json:"pieces"` // SHA-256 each
+	Path  string `json:"path"` // below BootFilePath
+	Size  int64  `json:"size"`
+	Piece int64  `json:"piece"` // bytes
+	// Pieces are the SHA-256 of each; with a Secret, its BootTag.
+	Pieces [][]byte `json:"pieces"`
+	// Secret is for a machine with SlowDigest, for this boot alone.
+	Secret []byte `json:"secret,omitempty"`
 }
 
 // BootLink is one NIC and what it becomes.

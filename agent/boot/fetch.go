@@ -29,9 +29,21 @@ type Fetcher struct {
 	// Say is told of what goes wrong; nil: nobody is.
 	Say func(format string, args ...any)
 
-	got atomic.Int64
-	mu  sync.Mutex
-	bad map[int]bool // sources that gave something else
+	prove func(piece int, b []byte) []byte // what Pieces should say of it
+	got   atomic.Int64
+	mu    sync.Mutex
+	bad   map[int]bool // sources that gave something else
+}
+
+// prover returns what makes of a piece what the order says of it.
+func prover(f wire.BootFile) (func(int, []byte) []byte, error) {
+	if f.Secret != nil {
+		return wire.BootTag(f.Secret)
+	}
+	return func(_ int, b []byte) []byte {
+		sum := sha256.Sum256(b)
+		return sum[:]
+	}, nil
 }
 
 // errDigest is the mark of an error that trying again does not mend.
@@ -48,6 +60,10 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	}
 	if len(f.Sources) == 0 {
 		return muster.Errorf(muster.EInvalid, "no server is named that has the image")
+	}
+	var err error
+	if f.prove, err = prover(f.File); err != nil {
+		return err
 	}
 	f.bad = map[int]bool{}
 	ctx, cancel := context.WithCancel(ctx)
@@ -109,8 +125,7 @@ func (f *Fetcher) piece(ctx context.Context, i int, buf *bytes.Buffer) error {
 			buf.Truncate(int(to - from))
 		}
 		if int64(buf.Len()) == to-from {
-			sum := sha256.Sum256(buf.Bytes())
-			if subtle.ConstantTimeCompare(sum[:], f.File.Pieces[i]) == 1 {
+			if subtle.ConstantTimeCompare(f.prove(i, buf.Bytes()), f.File.Pieces[i]) == 1 {
 				if _, err := f.Into.WriteAt(buf.Bytes(), from); err != nil {
 					return muster.Errorf(muster.EUnavailable, "the image cannot be kept in memory").Wrap(err)
 				}

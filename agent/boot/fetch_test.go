@@ -60,21 +60,76 @@ func (m *memory) WriteAt(b []byte, at int64) (int, error) {
 	return copy(m.b[at:], b), nil
 }
 
-func content(size int) ([]byte, wire.BootFile) {
+func content(t *testing.T, size int, secret []byte) ([]byte, wire.BootFile) {
 	b := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{1})
 	_, _ = r.Read(b)
-	f := wire.BootFile{Path: "root", Size: int64(size), Piece: 64 << 10}
+	f := wire.BootFile{Path: "root", Size: int64(size), Piece: 64 << 10, Secret: secret}
 	for at := 0; at < size; at += 64 << 10 {
 		sum := sha256.Sum256(b[at:min(at+64<<10, size)])
-		f.Pieces = append(f.Pieces, sum[:])
+		proof := sum[:]
+		if secret != nil {
+			tag, err := wire.BootTag(secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proof = tag(len(f.Pieces), b[at:min(at+64<<10, size)])
+		}
+		f.Pieces = append(f.Pieces, proof)
 	}
 	return b, f
 }
 
 func TestFetch(t *testing.T) {
 	t.Parallel()
-	b, file := content(20*64<<10 + 17)
+	t.Run("digests", func(t *testing.T) { t.Parallel(); testFetch(t, nil) })
+	t.Run("tags", func(t *testing.T) { t.Parallel(); testFetch(t, bytes.Repeat([]byte{7}, wire.BootSecretSize)) })
+}
+
+// The tags of another secret, and the right piece in another's place, prove nothing.
+func TestFetchOfOtherTags(t *testing.T) {
+	t.Parallel()
+	secret := bytes.Repeat([]byte{7}, wire.BootSecretSize)
+	b, file := content(t, 2*64<<10, secret)
+	for name, spoil := range map[string]func(f *wire.BootFile){
+		"another secret": func(f *wire.BootFile) { f.Secret = bytes.Repeat([]byte{8}, wire.BootSecretSize) },
+		"another place": func(f *wire.BootFile) {
+			f.Pieces = [][]byte{f.Pieces[1], f.Pieces[0]}
+			b = append(bytes.Clone(b[64<<10:]), b[:64<<10]...)
+		},
+	} {
+		spoiled := file
+		spoil(&spoiled)
+		f := &Fetcher{File: spoiled, Into: &memory{b: make([]byte, len(b))}, Sources: []Source{&store{bytes: b}}, Clock: newFast()}
+		if err := f.Run(t.Context()); muster.CodeOf(err) != muster.ECorrupt {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	file.Secret = []byte("short")
+	if err := (&Fetcher{File: file, Into: &memory{b: make([]byte, len(b))}, Sources: []Source{&store{bytes: b}}, Clock: newFast()}).Run(t.Context()); muster.CodeOf(err) != muster.EInvalid {
+		t.Errorf("a secret of another size: %v", err)
+	}
+}
+
+// What proves a piece of 4 MiB, in turns on the same bytes.
+func BenchmarkProof(b *testing.B) {
+	for name, f := range map[string]wire.BootFile{"digest": {}, "tag": {Secret: make([]byte, wire.BootSecretSize)}} {
+		b.Run(name, func(b *testing.B) {
+			prove, err := prover(f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			piece := make([]byte, 4<<20)
+			b.SetBytes(int64(len(piece)))
+			for b.Loop() {
+				prove(0, piece)
+			}
+		})
+	}
+}
+
+func testFetch(t *testing.T, secret []byte) {
+	b, file := content(t, 20*64<<10+17, secret)
 	spoiled := bytes.Clone(b)
 	spoiled[5*64<<10+3] ^= 1
 	cut := errors.New("cut off")

@@ -101,7 +101,7 @@ func (s *site) Bind(_ context.Context, _ string, key []byte, _ muster.Trust) ([]
 	return s.boot.Key, nil
 }
 
-func (s *site) Order(context.Context, string) (*wire.BootOrder, error) {
+func (s *site) Order(context.Context, string, *wire.BootHello) (*wire.BootOrder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.orders++

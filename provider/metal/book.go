@@ -172,7 +172,7 @@ func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.
 }
 
 // Order makes what the machine is told.
-func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error) {
+func (k book) Order(ctx context.Context, number string, h *wire.BootHello) (*wire.BootOrder, error) {
 	if _, _, ok := k.b.guestBoot(number); ok {
 		return guestOrder(), nil
 	}
@@ -189,7 +189,7 @@ func (k book) Order(ctx context.Context, number string) (*wire.BootOrder, error)
 		return &wire.BootOrder{Kind: wire.BootOff, Machine: st.Machine}, nil
 	}
 	st.Address, _ = k.b.c.Leased(mac)
-	return k.b.c.Tell(ctx, st, payload)
+	return k.b.c.Tell(ctx, st, payload, h.SlowDigest)
 }
 
 // Heard notes what a believed machine said.

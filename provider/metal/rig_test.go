@@ -46,6 +46,7 @@ type bare struct {
 	reg   muster.Registration
 	on    bool
 	stuck bool          // its controller takes no order to go off
+	weak  bool          // at digests
 	bad   bool          // its test finds something
 	mute  bool          // it never speaks
 	slow  chan struct{} // its controller says that it was told to go off, and waits for a word
@@ -254,7 +255,7 @@ func (m *bare) run(ctx context.Context) {
 			continue
 		}
 		from, _ := address(m.reg.NICs[0].MAC)
-		h := &wire.BootHello{Protocol: 1, Boot: number, Key: key, MAC: m.reg.NICs[0].MAC, Address: from, Facts: m.reg.Facts, Done: done}
+		h := &wire.BootHello{Protocol: 1, Boot: number, Key: key, MAC: m.reg.NICs[0].MAC, Address: from, Facts: m.reg.Facts, SlowDigest: m.weak, Done: done}
 		b, _ := json.Marshal(h)
 		h, err := wire.DecodeBootHello(b)
 		if err != nil {
