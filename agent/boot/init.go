@@ -66,10 +66,6 @@ func Init(version string) {
 }
 
 func run(settings Settings, version string, console *Console, began time.Duration) error {
-	server, err := NewServer(settings, version, time.Now)
-	if err != nil {
-		return err
-	}
 	dir := ModulesDir()
 	drivers := NewDrivers(ReadTable(dir), Sys{Modules: dir}, settings.Blacklist, func(file string, err error) {
 		// Many a driver finds nothing to do: that is no failure of the boot.
@@ -83,6 +79,11 @@ func run(settings Settings, version string, console *Console, began time.Duratio
 		drivers.Walk() // network cards first: they need some time to find their carrier
 		drivers.Names("overlay", "squashfs", "loop")
 	}()
+	// A key waits for randomness, which a driver may bring.
+	server, err := NewServer(settings, version, time.Now)
+	if err != nil {
+		return err
+	}
 	clock := muster.SystemClock{}
 	m := &Machine{
 		Settings: settings, Server: server, Network: Links{}, Drivers: drivers, Console: console, Clock: clock, Up: uptime, Began: began,

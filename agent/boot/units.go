@@ -9,7 +9,7 @@ import (
 // whole is a node that is a whole machine: it has devices, and users' programs that
 // may need a while to stop.
 func whole() units.Kind {
-	return units.Kind{Devices: true, Stop: 20 * time.Second, Journal: 64, Scratch: true}
+	return units.Kind{Stop: 20 * time.Second, Journal: 64, Scratch: true}
 }
 
 // masks are units that would undo what is set already: addresses of links, the

@@ -24,10 +24,6 @@ const (
 
 // Kind is what differs between kinds of nodes.
 type Kind struct {
-	// Devices: the node has devices of its own. Drivers, links and disks are
-	// there after sysinit.target, and the agent starts then. A slice of a host has
-	// everything before its init starts: there the agent waits for nothing.
-	Devices bool
 	// Stop is how long a service may take to stop before it is killed.
 	Stop time.Duration
 	// Journal is how much memory the journal may take, in MiB. It goes to the server.
@@ -42,7 +38,7 @@ type Kind struct {
 // Files are the files of a kind of nodes, by name in the image's tree.
 func (k Kind) Files() map[string]string {
 	files := map[string]string{
-		Folder + "/muster-agent.service":                 k.agent(),
+		Folder + "/muster-agent.service":                 agentUnit,
 		Folder + "/" + Target:                            k.target(),
 		"usr/lib/systemd/system.conf.d/50-muster.conf":   k.manager(),
 		"usr/lib/systemd/journald.conf.d/50-muster.conf": k.journald(),
@@ -60,11 +56,13 @@ const sshService = `[Service]
 ExecStartPre=
 `
 
-func (k Kind) agent() string {
-	return `[Unit]
+// The agent waits for nothing: what it needs is there before init starts, its links
+// too. It prepares the node while systemd brings up devices, and the services that it
+// starts then come after sysinit.target, as any. Facts are told after those.
+const agentUnit = `[Unit]
 Description=Muster agent
 DefaultDependencies=no
-` + k.after() + `Conflicts=shutdown.target
+Conflicts=shutdown.target
 Before=shutdown.target
 StartLimitIntervalSec=0
 
@@ -80,14 +78,6 @@ LimitNOFILE=65536
 [Install]
 WantedBy=` + Target + `
 `
-}
-
-func (k Kind) after() string {
-	if k.Devices {
-		return "After=sysinit.target\n"
-	}
-	return ""
-}
 
 func (k Kind) target() string {
 	wants := "muster-agent.service"
@@ -98,7 +88,7 @@ func (k Kind) target() string {
 Description=Muster node
 Wants=` + wants + `
 Requires=sysinit.target
-` + k.after() + `AllowIsolate=yes
+AllowIsolate=yes
 `
 }
 
