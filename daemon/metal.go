@@ -38,6 +38,8 @@ type Metal struct {
 	Proxy bool
 	// Ignore leaves unknown machines without any answer.
 	Ignore bool
+	// MTU is what the network carries, if machines are to be told; 0: they have what is usual.
+	MTU int
 	// Least is the trust below which machines are given no seeds. "": network.
 	Least muster.Trust
 	// VLANs are the first and the last network that Muster may give to clusters; zeros:
@@ -73,9 +75,13 @@ func (s *Server) openMetal(ctx context.Context) error {
 	if c.Interface == "" {
 		return nil
 	}
-	prefix, err := addressOf(c.Interface)
+	prefix, mtu, err := addressOf(c.Interface)
 	if err != nil {
 		return err
+	}
+	if c.MTU > mtu {
+		return muster.Errorf(muster.EInvalid, "machines are to send packets of %d bytes, and %s takes %d", c.MTU, c.Interface, mtu).
+			WithHint("`ip link set %s mtu %d`, or a smaller --metal-mtu", c.Interface, c.MTU)
 	}
 	if err := os.MkdirAll(s.state.path("metal"), 0o700); err != nil {
 		return err
@@ -129,7 +135,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 	if c.Proxy {
 		mode = dhcp.Proxy
 	}
-	lan := netboot.Network{Prefix: prefix.Masked(), Ranges: c.Ranges, Guests: c.Guests, Lease: time.Hour}
+	lan := netboot.Network{Prefix: prefix.Masked(), Ranges: c.Ranges, Guests: c.Guests, Lease: time.Hour, MTU: c.MTU}
 	if len(lan.Ranges) == 0 && len(lan.Guests) == 0 {
 		lan.Ranges, lan.Guests = halves(prefix)
 	}
@@ -294,22 +300,22 @@ func (i metalImages) Discovery(context.Context) (muster.ImageID, error) {
 	return slices.MaxFunc(list, func(a, b *muster.Image) int { return a.Created.Compare(b.Created) }).ID, nil
 }
 
-// addressOf is the first IPv4 address of an interface.
-func addressOf(name string) (netip.Prefix, error) {
+// addressOf is the first IPv4 address of an interface, and the largest packet that it takes.
+func addressOf(name string) (netip.Prefix, int, error) {
 	nic, err := net.InterfaceByName(name)
 	if err != nil {
-		return netip.Prefix{}, muster.Errorf(muster.EInvalid, "there is no interface %q for bare machines", name).WithHint("name one of this host's with --metal-net; `ip link` lists them")
+		return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "there is no interface %q for bare machines", name).WithHint("name one of this host's with --metal-net; `ip link` lists them")
 	}
 	list, err := nic.Addrs()
 	if err != nil {
-		return netip.Prefix{}, err
+		return netip.Prefix{}, 0, err
 	}
 	for _, a := range list {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			return p, nil
+			return p, nic.MTU, nil
 		}
 	}
-	return netip.Prefix{}, muster.Errorf(muster.EInvalid, "the interface %s has no IPv4 address", name).WithHint("give it one, such as `ip address add 10.77.0.1/16 dev %s`", name)
+	return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "the interface %s has no IPv4 address", name).WithHint("give it one, such as `ip address add 10.77.0.1/16 dev %s`", name)
 }
 
 // halves are addresses for known and for unknown machines: three quarters and one quarter

@@ -168,7 +168,7 @@ func cable(wires *network.Namespace, port string, target *os.File, name string, 
 		if _, err := netlink.LinkByName(port); err == nil {
 			return nil
 		}
-		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: port, MTU: 1500}, PeerName: name, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(target.Fd())}
+		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: port, MTU: sleep.MTU}, PeerMTU: sleep.MTU, PeerName: name, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(target.Fd())}
 		if err := netlink.LinkAdd(v); err != nil {
 			return fmt.Errorf("wire %s: %w", name, err)
 		}
