@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -23,7 +22,7 @@ const connections = 4
 // was; a piece whose digest is wrong makes its source untrusted for good.
 type Fetcher struct {
 	File    wire.BootFile
-	Into    io.WriterAt
+	Into    []byte   // of the file's size; a piece that is not whole or not right may be in it for a while
 	Sources []Source // the best first
 	Clock   muster.Clock
 	// Say is told of what goes wrong; nil: nobody is.
@@ -58,6 +57,9 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	if f.Say == nil {
 		f.Say = func(string, ...any) {}
 	}
+	if int64(len(f.Into)) != f.File.Size {
+		return muster.Errorf(muster.EInternal, "there is room for %d bytes, and the image has %d", len(f.Into), f.File.Size)
+	}
 	if len(f.Sources) == 0 {
 		return muster.Errorf(muster.EInvalid, "no server is named that has the image")
 	}
@@ -73,13 +75,12 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for w := range errs {
 		all.Go(func() {
-			buf := bytes.NewBuffer(make([]byte, 0, f.File.Piece))
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(f.File.Pieces) {
 					return
 				}
-				if errs[w] = f.piece(ctx, i, buf); errs[w] != nil {
+				if errs[w] = f.piece(ctx, i); errs[w] != nil {
 					cancel() // the others stop, too
 					return
 				}
@@ -100,12 +101,12 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// piece fetches, verifies and keeps one piece.
-func (f *Fetcher) piece(ctx context.Context, i int, buf *bytes.Buffer) error {
+// piece fetches and verifies one piece, in the place where it stays.
+func (f *Fetcher) piece(ctx context.Context, i int) error {
 	from := int64(i) * f.File.Piece
 	to := min(from+f.File.Piece, f.File.Size)
 	p := pauses{first: 100 * time.Millisecond, most: 10 * time.Second, clock: f.Clock}
-	buf.Reset()
+	buf := window{b: f.Into[from:to]}
 	at := -1 // source of what is in buf
 	for turn := 0; ; turn++ {
 		s, err := f.source(turn, at)
@@ -113,27 +114,21 @@ func (f *Fetcher) piece(ctx context.Context, i int, buf *bytes.Buffer) error {
 			return err
 		}
 		if s != at {
-			buf.Reset() // pieces of two sources are not mixed: one may be bad
+			buf.n = 0 // pieces of two sources are not mixed: one may be bad
 			at = s
 		}
-		had := buf.Len()
-		err = f.Sources[s].Read(ctx, f.File.Path, from+int64(had), to, buf)
-		if buf.Len() > had {
+		had := buf.n
+		err = f.Sources[s].Read(ctx, f.File.Path, from+int64(had), to, &buf)
+		if buf.n > had {
 			p.reset()
 		}
-		if int64(buf.Len()) > to-from {
-			buf.Truncate(int(to - from))
-		}
-		if int64(buf.Len()) == to-from {
-			if subtle.ConstantTimeCompare(f.prove(i, buf.Bytes()), f.File.Pieces[i]) == 1 {
-				if _, err := f.Into.WriteAt(buf.Bytes(), from); err != nil {
-					return muster.Errorf(muster.EUnavailable, "the image cannot be kept in memory").Wrap(err)
-				}
+		if buf.n == len(buf.b) {
+			if subtle.ConstantTimeCompare(f.prove(i, buf.b), f.File.Pieces[i]) == 1 {
 				f.got.Add(to - from)
 				return nil
 			}
 			f.distrust(s, i)
-			buf.Reset()
+			buf.n = 0
 			at = -1
 			continue
 		}
@@ -141,13 +136,41 @@ func (f *Fetcher) piece(ctx context.Context, i int, buf *bytes.Buffer) error {
 			return f.gaveUp(ctx, err)
 		}
 		f.Say("image: piece %d of %d: %s", i+1, len(f.File.Pieces), describe(orCut(err)))
-		if muster.CodeOf(err) == muster.EForbidden || buf.Len() == had {
+		if muster.CodeOf(err) == muster.EForbidden || buf.n == had {
 			at = -1 // perhaps another one has it
 		}
 		if p.wait(ctx) != nil {
 			return f.gaveUp(ctx, err)
 		}
 	}
+}
+
+// window is filled from its beginning. What is too much is lost.
+type window struct {
+	b []byte
+	n int
+}
+
+func (w *window) Write(b []byte) (int, error) {
+	w.n += copy(w.b[w.n:], b)
+	return len(b), nil
+}
+
+// ReadFrom has the kernel put what arrives where it stays: io.Copy would have it copied
+// once more.
+func (w *window) ReadFrom(r io.Reader) (int64, error) {
+	had := w.n
+	for w.n < len(w.b) {
+		n, err := r.Read(w.b[w.n:])
+		w.n += n
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return int64(w.n - had), err
+		}
+	}
+	return int64(w.n - had), nil
 }
 
 func orCut(err error) error {

@@ -48,18 +48,6 @@ func (s *store) Read(_ context.Context, _ string, from, to int64, w io.Writer) e
 	return err
 }
 
-// memory is what is fetched into.
-type memory struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-func (m *memory) WriteAt(b []byte, at int64) (int, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return copy(m.b[at:], b), nil
-}
-
 func content(t *testing.T, size int, secret []byte) ([]byte, wire.BootFile) {
 	b := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{1})
@@ -100,13 +88,13 @@ func TestFetchOfOtherTags(t *testing.T) {
 	} {
 		spoiled := file
 		spoil(&spoiled)
-		f := &Fetcher{File: spoiled, Into: &memory{b: make([]byte, len(b))}, Sources: []Source{&store{bytes: b}}, Clock: newFast()}
+		f := &Fetcher{File: spoiled, Into: make([]byte, len(b)), Sources: []Source{&store{bytes: b}}, Clock: newFast()}
 		if err := f.Run(t.Context()); muster.CodeOf(err) != muster.ECorrupt {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	file.Secret = []byte("short")
-	if err := (&Fetcher{File: file, Into: &memory{b: make([]byte, len(b))}, Sources: []Source{&store{bytes: b}}, Clock: newFast()}).Run(t.Context()); muster.CodeOf(err) != muster.EInvalid {
+	if err := (&Fetcher{File: file, Into: make([]byte, len(b)), Sources: []Source{&store{bytes: b}}, Clock: newFast()}).Run(t.Context()); muster.CodeOf(err) != muster.EInvalid {
 		t.Errorf("a secret of another size: %v", err)
 	}
 }
@@ -180,16 +168,16 @@ func testFetch(t *testing.T, secret []byte) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 			defer cancel()
-			into := &memory{b: make([]byte, len(b))}
+			into := make([]byte, len(b))
 			f := &Fetcher{File: file, Into: into, Sources: c.sources, Clock: newFast()}
 			err := f.Run(ctx)
 			if muster.CodeOf(err) != c.code {
 				t.Fatalf("%v", err)
 			}
-			if c.code == "" && (!bytes.Equal(into.b, b) || f.Got() != int64(len(b))) {
+			if c.code == "" && (!bytes.Equal(into, b) || f.Got() != int64(len(b))) {
 				t.Errorf("what arrived differs, %d bytes", f.Got())
 			}
-			if c.code != "" && bytes.Equal(into.b, b) {
+			if c.code != "" && bytes.Equal(into, b) {
 				t.Error("all is there after an error")
 			}
 			if c.check != nil {

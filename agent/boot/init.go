@@ -148,14 +148,18 @@ func (m *memoryRoot) Fetch(ctx context.Context, f *wire.BootFiles) error {
 	if len(servers) == 0 {
 		servers = []string{m.server.Settings.Server}
 	}
-	fetch := &Fetcher{File: f.Root, Into: file, Clock: m.clock, Say: m.say}
+	fetch := &Fetcher{File: f.Root, Clock: m.clock, Say: m.say}
 	if f.Plain != "" {
 		fetch.Sources = append(fetch.Sources, newPlain(f.Plain))
 	}
 	for _, s := range servers {
 		fetch.Sources = append(fetch.Sources, newWeb(s, f.Key, m.server.Settings.Authority, m.server.Now))
 	}
-	if err := m.watched(ctx, fetch); err != nil {
+	err = filled(file, f.Root.Size, func(b []byte) error {
+		fetch.Into = b
+		return m.watched(ctx, fetch)
+	})
+	if err != nil {
 		_ = file.Close()
 		return err
 	}

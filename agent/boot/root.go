@@ -90,11 +90,21 @@ func imageFile(size int64) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Truncate(size); err != nil {
+	// All of it at once: memory that is missing later would end this program.
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
 		_ = f.Close()
-		return nil, err
+		return nil, fmt.Errorf("memory for the image: %w", err)
 	}
 	return f, nil
+}
+
+// filled calls fill with the bytes of a file, which it may write.
+func filled(f *os.File, size int64, fill func([]byte) error) error {
+	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map the image's memory: %w", err)
+	}
+	return errors.Join(fill(b), unix.Munmap(b))
 }
 
 // mountRoot mounts the image and a writable layer over it.

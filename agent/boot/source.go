@@ -107,7 +107,7 @@ func (s *web) Read(ctx context.Context, file string, from, to int64, w io.Writer
 	// A connection that stays open and gives nothing is no connection.
 	idle := time.AfterFunc(stall, func() { cancel(fmt.Errorf("nothing came for %v", stall)) })
 	defer idle.Stop()
-	n, err := io.Copy(progress{w, idle}, io.LimitReader(resp.Body, to-from))
+	n, err := io.Copy(w, progress{io.LimitReader(resp.Body, to-from), idle})
 	if err == nil && n < to-from {
 		err = io.ErrUnexpectedEOF
 	}
@@ -120,13 +120,16 @@ func (s *web) Read(ctx context.Context, file string, from, to int64, w io.Writer
 	return nil
 }
 
-// progress winds a watch up with every write.
+// progress winds a watch up with all that arrives.
 type progress struct {
-	w     io.Writer
+	r     io.Reader
 	watch *time.Timer
 }
 
-func (p progress) Write(b []byte) (int, error) {
-	p.watch.Reset(stall)
-	return p.w.Write(b)
+func (p progress) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if n > 0 {
+		p.watch.Reset(stall)
+	}
+	return n, err
 }
