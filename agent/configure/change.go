@@ -32,6 +32,7 @@ func (c *Configurer) write(ctx context.Context, cfg *wire.NodeConfig, had memory
 func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had memory, ch *changed) error {
 	steps := []func() error{
 		func() error { return c.names(cfg) },
+		func() error { return c.munge(ctx, cfg, had, ch) },
 		func() error { return c.mounts(ctx, cfg, had) },
 		func() error { return c.users(cfg, had) },
 		func() error { return c.ssh(cfg, ch) },

@@ -40,7 +40,7 @@ func (c *Configurer) keep(ctx context.Context, cfg *wire.NodeConfig) {
 
 // kept are the services that this node should run.
 func (c *Configurer) kept(cfg *wire.NodeConfig) []string {
-	units := []string{"munge.service"}
+	units := []string{mungeUnit}
 	if c.started("slurmd") {
 		units = append(units, "slurmd.service")
 	}

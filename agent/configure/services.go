@@ -19,7 +19,10 @@ const (
 	portSlurmdbd  = "6819"
 )
 
-const controllerUnit = "slurmctld.service"
+const (
+	controllerUnit = "slurmctld.service"
+	mungeUnit      = "munge.service"
+)
 
 // pollEvery is how often a service that comes up is looked for: it costs one
 // refused connection.
@@ -72,7 +75,7 @@ func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had m
 	// is not there.
 	databaseFirst := controller && cfg.Slurm.Accounting && !c.seeded(cfg)
 	if cfg.Slurm != nil {
-		units = append(units, "munge.service")
+		units = append(units, mungeUnit)
 	}
 	if databaseFirst {
 		if err := c.database(); err != nil {
@@ -105,7 +108,7 @@ func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had m
 		}
 	}
 	if ch.munge {
-		return c.systemctl(ctx, "restart", "munge.service")
+		return c.systemctl(ctx, "restart", mungeUnit)
 	}
 	return nil
 }

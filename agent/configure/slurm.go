@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"hash/crc32"
@@ -22,8 +23,9 @@ const (
 // seedFiles are those without which slurmctld waits for its database.
 func seedFiles() []string { return []string{"assoc_mgr_state", "last_tres"} }
 
-// slurm writes what munge and Slurm need on this node.
-func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
+// munge writes the cluster's key. The first time its service is started at once: it needs
+// nothing else, listens to nobody outside, and Slurm waits for it.
+func (c *Configurer) munge(ctx context.Context, cfg *wire.NodeConfig, had memory, ch *changed) error {
 	s := cfg.Slurm
 	if s == nil {
 		return nil
@@ -32,9 +34,19 @@ func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
 	if err != nil || len(key) < 32 {
 		return muster.Errorf(muster.EInternal, "the munge key of the configuration is not one")
 	}
-	if ch.munge, err = c.files.write(mungeKey, string(key), 0o400, "munge"); err != nil {
+	if ch.munge, err = c.files.write(mungeKey, string(key), 0o400, "munge"); err != nil || had.Generation != 0 {
 		return err
 	}
+	return c.systemctl(ctx, "start", mungeUnit)
+}
+
+// slurm writes what Slurm needs on this node.
+func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
+	s := cfg.Slurm
+	if s == nil {
+		return nil
+	}
+	var err error
 	if s.NodeConf != "" {
 		options := fmt.Sprintf("SLURMD_OPTIONS=-Z -N %s --conf-server %s:6817 --conf \"%s\"\n", cfg.Node, s.Server, s.NodeConf)
 		if _, err := c.files.write("/etc/default/slurmd", options, 0o644, ""); err != nil {
