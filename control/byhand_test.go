@@ -138,16 +138,16 @@ func TestAnAnswerEndsWithTheNextBoot(t *testing.T) {
 	if _, err := s.say(t, root(), "r1-n01"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Hands.Forget(t.Context(), "r1-n01"); err != nil {
+	if err := s.Forget(t.Context(), "r1-n01"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Off(t.Context(), "r1-n01", "its agent is deaf")
 	code(t, err, muster.EUnavailable)
-	if err := s.Hands.Forget(t.Context(), "r1-n01"); err != nil || s.waits(t) {
+	if err := s.Forget(t.Context(), "r1-n01"); err != nil || s.waits(t) {
 		t.Errorf("a question that was taken back: %v", err)
 	}
 	for _, id := range []muster.MachineID{"r1-n01", "r1-n02", "nobody"} {
-		if err := s.Hands.Forget(t.Context(), id); err != nil {
+		if err := s.Forget(t.Context(), id); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -114,7 +114,7 @@ func (s *Server) serveExports(ctx context.Context) error {
 			break
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the server ends, and that is why it failed
 		}
 		if s.cfg.Clock.Now().After(end) {
 			s.log.Error("not all volumes of bare machines can be served", "error", err)
@@ -148,7 +148,7 @@ func (s *Server) noteAll(ctx context.Context) error {
 		if !c.Phase.HoldsMachines() {
 			continue
 		}
-		mounts, failed := s.volumes.Keeper.Ensure(ctx, c)
+		mounts, failed := s.volumes.Ensure(ctx, c)
 		if failed == nil {
 			failed = s.note(ctx, c, mounts)
 		}

@@ -103,7 +103,7 @@ func (v *volumes) adoptOne(ctx context.Context, id muster.ClusterID) error {
 type clusterVolumes struct{ s *Server }
 
 func (c clusterVolumes) Ensure(ctx context.Context, cluster muster.Cluster) ([]converge.VolumeMount, error) {
-	list, err := c.s.volumes.Keeper.Ensure(ctx, cluster)
+	list, err := c.s.volumes.Ensure(ctx, cluster)
 	if err == nil {
 		err = c.s.export(ctx, cluster, list)
 	}
@@ -122,7 +122,7 @@ func (c clusterVolumes) Release(ctx context.Context, cluster muster.Cluster) err
 	if err := c.s.over(ctx, cluster.ID); err != nil {
 		return err
 	}
-	return c.s.volumes.Keeper.Release(ctx, cluster)
+	return c.s.volumes.Release(ctx, cluster)
 }
 
 // volumeRecords keeps the records of volumes in the store.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -153,7 +154,7 @@ func TestWholeOfASlowHost(t *testing.T) {
 		if found := validate.WholeFindings(whole); len(found) != 1 || found[0].Code != test.want {
 			t.Errorf("%+v: %+v", test, found)
 		}
-		judged := append(alone, low("alltoall", 0, test.deficit), low("alltoall", 1, test.deficit))
+		judged := append(slices.Clone(alone), low("alltoall", 0, test.deficit), low("alltoall", 1, test.deficit))
 		if err := validate.Share(nodes, judged); err != nil {
 			t.Fatal(err)
 		}

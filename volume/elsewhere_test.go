@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -86,7 +87,7 @@ func TestElsewhere(t *testing.T) {
 	}
 	// Machines of this host have the same volumes as directories, the served one too.
 	here := cluster("here", time.Hour)
-	here.Spec.Volumes = append(c.Spec.Volumes, muster.VolumeUse{Volume: string(data.ID), Target: "/in"})
+	here.Spec.Volumes = append(slices.Clone(c.Spec.Volumes), muster.VolumeUse{Volume: string(data.ID), Target: "/in"})
 	s.clusters[here.ID] = here
 	list, err = k.Ensure(t.Context(), here)
 	if err != nil || len(list) != 4 || s.find(t, "here-home").Driver != muster.DriverHostDir {

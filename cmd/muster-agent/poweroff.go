@@ -44,7 +44,7 @@ func powerOff(root string, trust muster.Trust) func(context.Context) error {
 	return offSwitch{
 		clock: muster.SystemClock{},
 		guard: func() error {
-			c := exec.Command("/proc/self/exe", cutPower)
+			c := exec.Command("/proc/self/exe", cutPower) //nolint:noctx // it outlives this program
 			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			if err := c.Start(); err != nil {
 				return err

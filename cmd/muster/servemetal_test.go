@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,11 @@ func TestMetalFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := ""
-	for _, p := range err.(*muster.Error).Problems {
+	var told *muster.Error
+	if !errors.As(err, &told) {
+		t.Fatal(err)
+	}
+	for _, p := range told.Problems {
 		text += p.Field + ": " + p.Message + "\n"
 	}
 	for _, want := range []string{"--metal-unknown", "--metal-trust", "--metal-vlans", "--metal-range", "--metal-guests", "--metal-mtu", "--rack-rate"} {

@@ -96,7 +96,7 @@ func executes(ctx context.Context, c Config) bool {
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, Program, "-nodefaults", "-no-user-config", "-display", "none", "-machine", board(c), "-accel", accelerator(c),
+	cmd := exec.CommandContext(ctx, Program, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc,graphics=off", "-accel", accelerator(c),
 		"-cpu", processor(c), "-smp", "2", "-m", "64", "-drive", "if=ide,format=raw,file.driver=file,file.locking=off,file.filename=/proc/self/fd/3",
 		"-chardev", "stdio,id=debug", "-device", "isa-debugcon,iobase=0x402,chardev=debug")
 	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{disk}, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -20,7 +20,7 @@ func Args(c Config) []string {
 		"-name", value(c.Name) + ",process=lab-" + value(c.Name),
 		"-nodefaults", "-no-user-config", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-		"-machine", board(c),
+		"-machine", board,
 		"-accel", accelerator(c),
 		"-cpu", processor(c),
 		"-smp", strconv.Itoa(c.Cores),
@@ -70,9 +70,7 @@ func Args(c Config) []string {
 // board is the chipset, without what no server's node misses: each device costs the
 // kernel a driver, which it unpacks and compares with its signature. With graphics off the
 // firmware speaks on the console.
-func board(Config) string {
-	return "q35,graphics=off,sata=off,smbus=off,usb=off,i8042=off,vmport=off"
-}
+const board = "q35,graphics=off,sata=off,smbus=off,usb=off,i8042=off,vmport=off"
 
 func accelerator(c Config) string {
 	if c.KVM {

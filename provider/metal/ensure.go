@@ -131,7 +131,7 @@ func (p *Provider) powerOff(ctx context.Context, u *unit) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // whoever asked has gone
 	}
 	r, err := p.o.Power.Off(ctx, t)
 	if muster.CodeOf(err) == muster.EConflict {

@@ -29,8 +29,7 @@ type Order struct {
 
 // check tells whether an order can be one.
 func (o Order) check(id muster.MachineID) error {
-	switch {
-	case o.Attempt < 1:
+	if o.Attempt < 1 {
 		return muster.Errorf(muster.EInternal, "an order for machine %s has attempt %d", id, o.Attempt)
 	}
 	switch o.Kind {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -65,7 +66,7 @@ func (p *pieces) digest(ctx context.Context, id muster.ImageID, path string) ([]
 			sum := sha256.Sum256(b[:n])
 			list = append(list, sum[:])
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			break
 		}
 		if err = firstError(err, ctx.Err()); err != nil {
@@ -108,7 +109,7 @@ func (p *pieces) tag(ctx context.Context, id muster.ImageID, path string) (secre
 					return
 				}
 				n, err := f.ReadAt(b, int64(i)*pieceSize)
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					err = nil // the last piece is shorter
 				}
 				if sum := sha256.Sum256(b[:n]); err == nil && !bytes.Equal(sum[:], list[i]) {

@@ -266,8 +266,7 @@ func (m *bare) run(ctx context.Context) {
 		m.r.mu.Lock()
 		m.last = err
 		m.r.mu.Unlock()
-		switch {
-		case err != nil || reply.Order == nil:
+		if err != nil || reply.Order == nil {
 			if !sleep(ctx, time.Millisecond) {
 				return
 			}

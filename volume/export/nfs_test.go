@@ -251,17 +251,6 @@ func (c *nfsClient) read(handle []byte) (string, error) {
 	return string(r.bytes()), nil
 }
 
-// link follows a symbolic link, which the server only tells.
-func (c *nfsClient) readlink(handle []byte) (string, error) {
-	var m xdr
-	m.u32(22).opaque(handle).u32(27)
-	r, err := c.call(m, 2)
-	if err != nil {
-		return "", err
-	}
-	return string(r.bytes()), nil
-}
-
 // names of a directory.
 func (c *nfsClient) names(dir []byte) (list []string, err error) {
 	var m xdr
