@@ -1,6 +1,7 @@
 package power
 
 import (
+	"errors"
 	"context"
 	"time"
 
@@ -71,6 +72,10 @@ func confirmed(r Reading, times int) string {
 	return r.Text
 }
 
+// ErrLies is behind the error of a controller that takes an order, and whose machine does
+// not do it.
+var ErrLies = errors.New("the controller is not believed")
+
 func notSo(t Target, want State, last Reading, lastErr error, after time.Duration) *muster.Error {
 	if lastErr != nil {
 		return muster.Errorf(muster.ETimeout, "%s: it was told to go %s and has not answered since, for %v", t.Machine, want, after).
@@ -81,5 +86,5 @@ func notSo(t Target, want State, last Reading, lastErr error, after time.Duratio
 			WithHint("look at the machine itself")
 	}
 	return muster.Errorf(muster.ETimeout, "%s: its controller accepted \"%s\" and after %v still says %s: it is not believed", t.Machine, want, after, last.State).
-		WithHint("look at the machine itself; restart its controller at %s if the machine is %s in truth", t.Address.place(), want)
+		WithHint("look at the machine itself; restart its controller at %s if the machine is %s in truth", t.Address.place(), want).Wrap(ErrLies)
 }

@@ -174,6 +174,46 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// An account that is not let in is not tried again for a while: it would be locked. Another
+// password is, at once.
+func TestRefusalsAreRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		r.fail = func(string, int) error { return muster.Errorf(muster.EUnauth, "the password is wrong") }
+		c := r.control(Parts{})
+		defer c.Close()
+		m := target("m", "h")
+		password := "wrong"
+		m.Address.Secret = func(context.Context) ([]byte, error) { return []byte(password), nil }
+		look := func(tries int) {
+			t.Helper()
+			if _, err := c.State(t.Context(), m); muster.CodeOf(err) != muster.EUnauth || r.n["state"] != tries || strings.Contains(err.Error(), password+"!") {
+				t.Errorf("%d tries, not %d: %v", r.n["state"], tries, err)
+			}
+		}
+		look(1)
+		look(1)
+		if _, err := c.State(t.Context(), m); !strings.Contains(err.Error(), "not asked again before") {
+			t.Error(err)
+		}
+		_, _ = c.State(t.Context(), target("other", "h")) // of the same controller
+		look(2)
+		password = "right"
+		look(3)
+		look(3)
+		m.Address.User = "another"
+		look(4)
+		time.Sleep(DefaultTimes().Refused)
+		look(5)
+		r.fail = nil
+		time.Sleep(DefaultTimes().Refused)
+		if _, err := c.State(t.Context(), m); err != nil || r.n["state"] != 6 {
+			t.Errorf("%d tries: %v", r.n["state"], err)
+		}
+	})
+}
+
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ type lane struct {
 	turn chan struct{} // holds one token
 
 	// What follows is touched only by who holds the token.
-	drivers map[muster.MachineID]held
+	drivers  map[muster.MachineID]held
+	refusals map[muster.MachineID]refusal
 	used    time.Time
 	closing bool
 }
@@ -28,7 +29,7 @@ type held struct {
 }
 
 func newLane() *lane {
-	l := &lane{turn: make(chan struct{}, 1), drivers: map[muster.MachineID]held{}}
+	l := &lane{turn: make(chan struct{}, 1), drivers: map[muster.MachineID]held{}, refusals: map[muster.MachineID]refusal{}}
 	l.turn <- struct{}{}
 	return l
 }
@@ -100,6 +101,9 @@ func (c *Control) once(ctx context.Context, t Target, f func(context.Context, Dr
 	if err != nil {
 		return err
 	}
+	if err := l.refused(ctx, t, c.clock.Now()); err != nil {
+		return err
+	}
 	short, cancel := context.WithTimeout(ctx, c.cfg.Times.Command)
 	defer cancel()
 	err = f(short, d)
@@ -107,6 +111,7 @@ func (c *Control) once(ctx context.Context, t Target, f func(context.Context, Dr
 		err = timedOut(t, c.cfg.Times.Command).Wrap(err)
 	}
 	l.used = c.clock.Now()
+	l.remember(ctx, t, err, l.used.Add(c.cfg.Times.Refused))
 	if c.cfg.Times.Keep < 0 {
 		c.end(ctx, d)
 	} else if !l.closing {

@@ -25,6 +25,9 @@ type Times struct {
 	// Keep is how long a session stays open after its last use: confirming
 	// needs several commands, but controllers have few sessions.
 	Keep time.Duration
+	// Refused is how long a controller that does not let an account in is not asked with
+	// the same password again.
+	Refused time.Duration
 }
 
 // DefaultTimes suit controllers that answer within seconds.
@@ -32,7 +35,7 @@ func DefaultTimes() Times {
 	return Times{
 		Command: 20 * time.Second, Tries: 4, Pause: time.Second, PauseMost: 15 * time.Second,
 		Rise: time.Minute, Fall: time.Minute, Poll: time.Second, OffReads: 2,
-		Listen: 4 * time.Second, Keep: 10 * time.Second,
+		Listen: 4 * time.Second, Keep: 10 * time.Second, Refused: 5 * time.Minute,
 	}
 }
 
@@ -40,7 +43,7 @@ func DefaultTimes() Times {
 func (t Times) or(d Times) Times {
 	for _, f := range []struct{ is, or *time.Duration }{
 		{&t.Command, &d.Command}, {&t.Pause, &d.Pause}, {&t.PauseMost, &d.PauseMost},
-		{&t.Rise, &d.Rise}, {&t.Fall, &d.Fall}, {&t.Poll, &d.Poll}, {&t.Listen, &d.Listen}, {&t.Keep, &d.Keep},
+		{&t.Rise, &d.Rise}, {&t.Fall, &d.Fall}, {&t.Poll, &d.Poll}, {&t.Listen, &d.Listen}, {&t.Keep, &d.Keep}, {&t.Refused, &d.Refused},
 	} {
 		if *f.is == 0 {
 			*f.is = *f.or

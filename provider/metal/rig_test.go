@@ -47,6 +47,8 @@ type bare struct {
 	on    bool
 	stuck bool          // its controller takes no order to go off
 	weak  bool          // at digests
+	dead  bool          // its controller takes the order to go on, and nothing happens
+	lock  bool          // its controller lets nobody in
 	bad   bool          // its test finds something
 	mute  bool          // it never speaks
 	slow  chan struct{} // its controller says that it was told to go off, and waits for a word
@@ -183,11 +185,16 @@ func (m *bare) Abilities() power.Abilities {
 func (m *bare) On(context.Context) error {
 	m.r.mu.Lock()
 	defer m.r.mu.Unlock()
-	if !m.on {
+	if m.lock {
+		return errLocked()
+	}
+	if !m.on && !m.dead {
 		m.start()
 	}
 	return nil
 }
+
+func errLocked() error { return muster.Errorf(muster.EUnauth, "the password is wrong") }
 
 // start has the machine run; the lock is held.
 func (m *bare) start() {
@@ -224,6 +231,9 @@ func (m *bare) reset() {
 func (m *bare) State(context.Context) (power.Reading, error) {
 	m.r.mu.Lock()
 	defer m.r.mu.Unlock()
+	if m.lock {
+		return power.Reading{}, errLocked()
+	}
 	s := power.Off
 	if m.on {
 		s = power.On

@@ -2,9 +2,11 @@ package metal
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -264,8 +266,14 @@ func failure(stage string, err error) *wire.BootFailure {
 	if e := asError(err); e != nil {
 		f.Text, f.Hint = e.Message, e.Hint
 	}
+	if errors.Is(err, power.ErrLies) {
+		f.Code = codeLies
+	}
 	return f
 }
+
+// codeLies is the code of a failure to switch on a machine whose controller said yes.
+const codeLies = "lies"
 
 // step changes a machine's record, if change says so, and writes it down before
 // anybody sees it. It tells whether that was done.

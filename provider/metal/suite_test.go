@@ -108,6 +108,26 @@ func TestTestOfOff(t *testing.T) {
 	}
 }
 
+// A controller that lies when it is to switch on, or lets nobody in, fails the test.
+func TestTestOfController(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 2)
+	p := r.open(t, nil)
+	defer p.Close()
+	r.mu.Lock()
+	r.machines["n0000"].dead, r.machines["n0001"].lock = true, true
+	r.mu.Unlock()
+	for id, says := range map[muster.MachineID]string{"n0000": "is not believed", "n0001": "the password is wrong"} {
+		rec, err := p.Test(t.Context(), id)
+		if err != nil || rec.Passed || len(rec.Steps) != 1 {
+			t.Fatalf("%s: %+v, %v", id, rec, err)
+		}
+		if s := rec.Steps[0]; s.What != "power" || s.OK || !strings.Contains(s.Check, says) {
+			t.Errorf("%s: %+v", id, s)
+		}
+	}
+}
+
 // What lost memory stays of its class, until somebody accepts what it is now.
 func TestClassStays(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package metal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -316,7 +317,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 	u.op.Lock()
 	defer u.op.Unlock()
 	if _, err := p.isOff(ctx, u); err != nil {
-		return rec, err
+		return p.powerless(rec, err)
 	}
 	o := &wire.BootOrder{Kind: wire.BootTest}
 	r := u.registration()
@@ -328,9 +329,21 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 	}
 	done, err := p.done(ctx, u, wire.BootTest, o)
 	if done == nil || err != nil {
-		return rec, err
+		return p.powerless(rec, err)
 	}
 	rec.Steps, rec.Passed, rec.Took = done.Steps, done.Passed, p.o.Clock.Now().Sub(rec.At)
+	return rec, nil
+}
+
+// powerless makes a failed test of a controller that lets nobody in, or whose machine does
+// not do what it was told: that is the machine's fault, and does not pass by itself. Of
+// any other error nothing is known of the machine.
+func (p *Provider) powerless(rec muster.TestRecord, err error) (muster.TestRecord, error) {
+	if code := muster.CodeOf(err); err == nil || code != muster.EUnauth && code != muster.EForbidden && !errors.Is(err, power.ErrLies) {
+		return rec, err
+	}
+	rec.Steps = []muster.CleanStep{{What: "power", Check: err.Error()}}
+	rec.Took = p.o.Clock.Now().Sub(rec.At)
 	return rec, nil
 }
 
