@@ -21,8 +21,9 @@ free and unused.`),
 those in maintenance or in quarantine after a cleaning.`),
 		a.machineChange(wire.MachineMaintenance, "Set machines aside to work on them", `Sets machines aside, switched off, once no cluster has them. Nothing is moved by
 force: until then the cluster keeps its machine, and no new cluster gets it.`),
-		a.machineChange(wire.MachineTest, "Test machines", `Tests machines once no cluster has them: processors, memory, disk, network. What
-passes is cleaned and used again; what fails twice is put into quarantine.`),
+		a.machineChange(wire.MachineTest, "Test machines", `Tests machines once no cluster has them: processors, memory, disk, network,
+and whether their controllers switch them on and off. What passes is cleaned and used
+again; what fails twice is put into quarantine.`),
 		a.machineChange(wire.MachineRetire, "Take machines out of service for good", `Takes machines out of service for good, once no cluster has them. That is final.`),
 		a.machineNote(), a.machineHistory(),
 	}

@@ -132,7 +132,8 @@ func (a *app) machineImport() *cobra.Command {
 		Use: "import FILE", Short: "Register the bare machines of a file", Args: exactly("FILE"),
 		Long: `Registers the bare machines that a file lists: YAML, or CSV if its name ends with
 .csv. All of them are registered, or none; everything that is wrong is told at once,
-with its line. Machines that are registered like this already are left alone.
+with its line. Machines that are registered like this already are left alone; another
+password of a controller is taken over, and needs no --replace.
 
 CSV begins with a row of names of columns, in any order: name, mac and power, and
 where wanted message-mac, power-user, power-password, power-password-file,
