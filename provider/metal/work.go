@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -342,7 +343,7 @@ func (p *Provider) powerless(rec muster.TestRecord, err error) (muster.TestRecor
 	if code := muster.CodeOf(err); err == nil || code != muster.EUnauth && code != muster.EForbidden && !errors.Is(err, power.ErrLies) {
 		return rec, err
 	}
-	rec.Steps = []muster.CleanStep{{What: "power", Check: err.Error()}}
+	rec.Steps = []muster.CleanStep{{What: "power", Check: strings.TrimPrefix(err.Error(), "power: ")}}
 	rec.Took = p.o.Clock.Now().Sub(rec.At)
 	return rec, nil
 }
