@@ -83,9 +83,10 @@ func (d *decider) testing(m muster.Machine, s Sight, t MachineTimes) {
 		d.lookAt(s.TestRetry)
 		return
 	}
-	// One that failed, and of which nobody can tell now whether it is off, may have failed for
-	// that: its provider looks again before it tries the machine.
-	if m.TestsFailed > 0 && s.Known && s.State == provider.StateUnknown || d.off(&m, s) {
+	// One that failed, and that nobody can switch off, or tell whether it is, may have failed
+	// for that. It is cut off by then; its provider looks again before it tries the machine.
+	helpless := s.Known && (s.State == provider.StateUnknown || s.State != provider.StateOff && d.staysOn(s) && s.Fenced)
+	if m.TestsFailed > 0 && helpless || d.off(&m, s) {
 		d.call(m.ID, Test{Machine: m.ID, Within: d.Limits.deadline(t.Test, d.Limits.Test)})
 	}
 }

@@ -1,8 +1,8 @@
 package power
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/muster-hpc/muster"

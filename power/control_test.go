@@ -214,6 +214,23 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	})
 }
 
+// A session does not outlive its password.
+func TestPasswordEndsSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack()
+		c := r.control(Parts{})
+		defer c.Close()
+		m := target("m", "h")
+		for i, password := range []string{"one", "one", "two", "two", "one"} {
+			m.Address.Secret = func(context.Context) ([]byte, error) { return []byte(password), nil }
+			if _, err := c.State(t.Context(), m); err != nil || r.closings() != i/2 {
+				t.Errorf("%d: %d sessions were closed, %v", i, r.closings(), err)
+			}
+		}
+	})
+}
+
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"sync"
 	"time"
@@ -18,14 +19,15 @@ type lane struct {
 	// What follows is touched only by who holds the token.
 	drivers  map[muster.MachineID]held
 	refusals map[muster.MachineID]refusal
-	used    time.Time
-	closing bool
+	used     time.Time
+	closing  bool
 }
 
-// held is a driver and the address that it was made for.
+// held is a driver, and the address and password that it was made for.
 type held struct {
 	Driver
 	address string
+	secret  [sha256.Size]byte
 }
 
 func newLane() *lane {
@@ -65,12 +67,13 @@ func (ls *lanes) of(key string) *lane {
 	return l
 }
 
-// driver returns the machine's, made anew when its address changed. The caller
-// holds the lane.
+// driver returns the machine's, made anew when its address or its password changed: a
+// session of the old one would hide that the new one is wrong. The caller holds the lane.
 func (c *Control) driver(ctx context.Context, l *lane, t Target) (Driver, error) {
 	key := addressKey(t.Address)
+	secret, _ := secretSum(ctx, t) // one that cannot be fetched is the driver's to tell
 	if h, ok := l.drivers[t.Machine]; ok {
-		if h.address == key {
+		if h.address == key && h.secret == secret {
 			return h.Driver, nil
 		}
 		c.end(ctx, h)
@@ -80,7 +83,7 @@ func (c *Control) driver(ctx context.Context, l *lane, t Target) (Driver, error)
 	if err != nil {
 		return nil, err
 	}
-	l.drivers[t.Machine] = held{d, key}
+	l.drivers[t.Machine] = held{d, key, secret}
 	return d, nil
 }
 
