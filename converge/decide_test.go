@@ -309,6 +309,35 @@ func TestDecideMachine(t *testing.T) {
 	}
 }
 
+// One that failed its test, and that nobody can switch off or tell whether it is, is tried
+// again, so that it ends in quarantine; one that has not failed is looked at first.
+func TestHelplessMachines(t *testing.T) {
+	t.Parallel()
+	last := &muster.TestRecord{Machine: "m", At: at(0)}
+	cut := Sight{Known: true, State: provider.StateRunning, Fenced: true, OffAt: at(0), OffTries: 9}
+	for _, c := range []struct {
+		name   string
+		failed int
+		sight  Sight
+		tested bool
+	}{
+		{"unknown", 1, Sight{Known: true, State: provider.StateUnknown}, true},
+		{"cut off", 1, cut, true},
+		{"on", 1, Sight{Known: true, State: provider.StateRunning}, false},
+		{"never seen", 1, Sight{}, false},
+		{"unknown and not failed", 0, Sight{Known: true, State: provider.StateUnknown}, false},
+	} {
+		m := muster.Machine{ID: "m", Phase: muster.MachineTesting, TestsFailed: c.failed}
+		if c.failed > 0 {
+			m.LastTest = last
+		}
+		actions, _ := DecideMachine(MachineView{Now: at(300), Machine: m, Sight: c.sight})
+		if got := strings.Contains(brief(actions), "test"); got != c.tested {
+			t.Errorf("%s: %s", c.name, brief(actions))
+		}
+	}
+}
+
 // A cleaning or a test that takes long says so, and what happens next.
 func TestLateMachines(t *testing.T) {
 	t.Parallel()
