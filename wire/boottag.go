@@ -19,7 +19,7 @@ const (
 // it could, so that it is never used for another machine or again. A tag is the
 // authenticator of RFC 8439 (2.8) over the piece as additional data without a plain text,
 // with the piece's number as nonce: multiplications, where a digest is rotations, which a
-// processor that is translated does 18 to 30 times as slowly.
+// processor that is translated does 15 to 26 times as slowly.
 func BootTag(secret []byte) (func(number int, piece []byte) []byte, error) {
 	aead, err := chacha20poly1305.New(secret)
 	if err != nil {
