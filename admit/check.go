@@ -60,7 +60,7 @@ type check struct {
 	// One of these explains the check and finds what to ask for instead.
 	amount *amount // a quantity
 	label  *label  // a name
-	text   string  // anything else: what is the matter with the machines
+	text   string  // anything else: what is the matter with the machines, and a label's names after it
 	change string  // and what to do about it
 }
 

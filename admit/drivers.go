@@ -44,12 +44,12 @@ func (d *drivers) has(modalias string) bool {
 	return ok
 }
 
-// missing is the first device without a driver, "" when there is none.
-func (d *drivers) missing(devices []string) string {
+// missing are the devices without a driver.
+func (d *drivers) missing(devices []string) (list []string) {
 	for _, m := range devices {
 		if !d.has(m) {
-			return m
+			list = append(list, m)
 		}
 	}
-	return ""
+	return list
 }

@@ -63,7 +63,8 @@ func (b *builder) image(image *muster.Image, elsewhere map[string]bool) {
 	d := newDrivers(image.Modaliases)
 	b.add(check{
 		reason: ReasonImageModules, head: true,
-		pass:   func(m *muster.Machine) bool { return d.missing(m.Facts.Modalias) == "" },
+		pass:   func(m *muster.Machine) bool { return len(d.missing(m.Facts.Modalias)) == 0 },
+		label:  &label{facts: func(m *muster.Machine) []string { return d.missing(m.Facts.Modalias) }},
 		text:   "the image has no driver for a device of these machines",
 		change: "choose an image with a kernel that knows this hardware",
 	})

@@ -14,6 +14,8 @@ const namesShown = 5
 // explain is the text of a rejection: what was asked, and what is here.
 func (c check) explain(rejected []*muster.Machine) string {
 	switch {
+	case c.text != "" && c.label != nil:
+		return c.reason + ": " + c.text + ": " + names(c.label.all(rejected))
 	case c.text != "":
 		return c.reason + ": " + c.text
 	case c.amount != nil:

@@ -248,6 +248,9 @@ func (v *Converger) changes(ctx context.Context, p provider.Provider) error {
 				<-ctx.Done()
 				return ctx.Err()
 			}
+			if !v.sights.discovered(id) {
+				v.loop.Wake(keyProvider + p.Name()) // it is new: take it in
+			}
 			v.observers[p.Name()].ask(id)
 		}
 	}

@@ -37,6 +37,14 @@ func (s *sights) at(id muster.MachineID) *sight {
 	return x
 }
 
+// discovered tells whether a provider ever listed the machine.
+func (s *sights) discovered(id muster.MachineID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.m[id]
+	return x != nil && !x.alive.IsZero()
+}
+
 func (s *sights) get(id muster.MachineID) Sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()

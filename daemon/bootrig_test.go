@@ -201,6 +201,10 @@ func (r *bootRig) Boot(_ context.Context, id muster.ImageID) (*muster.Image, str
 
 func (r *bootRig) Discovery(context.Context) (muster.ImageID, error) { return rigImage, nil }
 
+func (r *bootRig) Bootable(context.Context) ([]muster.ImageID, error) {
+	return []muster.ImageID{rigImage}, nil
+}
+
 // rigPower switches a pretended machine.
 type rigPower struct {
 	r  *bootRig

@@ -287,17 +287,37 @@ func (i metalImages) Boot(ctx context.Context, id muster.ImageID) (*muster.Image
 	return m, i.c.Path(id), f.Close()
 }
 
-// Discovery is the newest image that has a kernel.
+// Discovery is the newest of the images whose kernel has drivers for most machines: not one
+// for virtual machines alone, when there is another.
 func (i metalImages) Discovery(context.Context) (muster.ImageID, error) {
-	list, err := i.c.Store.List()
+	list, err := i.bootable()
 	if err != nil {
 		return "", err
 	}
-	list = slices.DeleteFunc(list, func(m *muster.Image) bool { return m.Kernel == "" })
 	if len(list) == 0 {
 		return "", muster.Errorf(muster.ENotFound, "no image has a kernel: bare machines cannot be started").WithHint("build one: muster image build hpc")
 	}
+	most := 0
+	for _, m := range list {
+		most = max(most, len(m.Modaliases))
+	}
+	list = slices.DeleteFunc(list, func(m *muster.Image) bool { return len(m.Modaliases) < most/2 })
 	return slices.MaxFunc(list, func(a, b *muster.Image) int { return a.Created.Compare(b.Created) }).ID, nil
+}
+
+// Bootable lists the images with a kernel.
+func (i metalImages) Bootable(context.Context) ([]muster.ImageID, error) {
+	list, err := i.bootable()
+	var ids []muster.ImageID
+	for _, m := range list {
+		ids = append(ids, m.ID)
+	}
+	return ids, err
+}
+
+func (i metalImages) bootable() ([]*muster.Image, error) {
+	list, err := i.c.Store.List()
+	return slices.DeleteFunc(list, func(m *muster.Image) bool { return m.Kernel == "" }), err
 }
 
 // addressOf is the first IPv4 address of an interface, and the largest packet that it takes.

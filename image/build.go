@@ -164,23 +164,27 @@ func (s *Store) build(ctx context.Context, rec *Recipe, o BuildOptions, track *s
 	if err != nil {
 		return nil, err
 	}
-	return s.finish(ctx, work, m, o, track, log)
+	return s.finish(ctx, work, m, began, o, track, log)
 }
 
-// finish packs a tidy root file system that m describes, and publishes it.
-func (s *Store) finish(ctx context.Context, work *workspace, m *muster.Image, o BuildOptions, track *stages, log io.Writer) (*muster.Image, error) {
-	out := work.path("out")
+// finish packs a tidy root file system that m describes, and publishes it. What
+// changed since the build began has one time afterwards.
+func (s *Store) finish(ctx context.Context, work *workspace, m *muster.Image, began time.Time, o BuildOptions, track *stages, log io.Writer) (*muster.Image, error) {
+	root, out := work.path("root"), work.path("out")
 	if err := os.Mkdir(out, 0o700); err != nil {
 		return nil, storeError("pack the image", err)
 	}
 	if m.Kernel != "" {
 		track.enter("kernel")
-		if err := extractKernel(work.path("root"), out, m); err != nil {
+		if err := s.takeKernel(ctx, root, out, m, log); err != nil {
+			return nil, err
+		}
+		if err := s.settle(ctx, root, began, log); err != nil {
 			return nil, err
 		}
 	}
 	track.enter("compress")
-	if err := s.squash(ctx, work.path("root"), filepath.Join(out, rootFile), o.Level, log); err != nil {
+	if err := s.squash(ctx, root, filepath.Join(out, rootFile), o.Level, log); err != nil {
 		return nil, err
 	}
 	track.enter("publish")

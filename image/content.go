@@ -53,12 +53,19 @@ func sortedSet(in []string) []string {
 	return out
 }
 
-// Hash is the SHA-256 of the normalized recipe in hexadecimal. What changes no
-// byte of an image (summary, mirror, comments, order of packages) does not
+// builder is raised when the same recipe makes another image than before: those that are
+// there stay of use, and the next build makes new ones.
+const builder = 2
+
+// Hash is the SHA-256 of the normalized recipe in hexadecimal, and of who builds it. What
+// changes no byte of an image (summary, mirror, comments, order of packages) does not
 // change it.
 func (rec *Recipe) Hash() string {
 	type plain Recipe // without methods
-	data, err := json.Marshal((*plain)(rec))
+	data, err := json.Marshal(struct {
+		Builder int
+		*plain
+	}{builder, (*plain)(rec)})
 	if err != nil {
 		panic(fmt.Sprintf("image: a recipe is plain data: %v", err))
 	}

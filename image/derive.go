@@ -170,7 +170,7 @@ func (s *Store) derive(ctx context.Context, from *muster.Image, added []string, 
 		if err := s.putKernel(work.path("root"), from, &m); err != nil {
 			return err
 		}
-		out, err = s.finish(ctx, work, &m, o, track, log)
+		out, err = s.finish(ctx, work, &m, began, o, track, log)
 		return err
 	})
 	return out, err

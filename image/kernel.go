@@ -72,8 +72,9 @@ func kernelRelease(root string) (string, error) {
 }
 
 // extractKernel copies a kernel's files from root to out and fills m.Modaliases.
-// An initrd is optional: a recipe may leave out the tool that makes it.
-func extractKernel(root, out string, m *muster.Image) error {
+// An initrd is optional: a recipe may leave out the tool that makes it. The modules of a
+// base ("" for none) serve an image that has the same ones.
+func extractKernel(root, out, base string, m *muster.Image) error {
 	in, err := os.OpenRoot(root)
 	if err != nil {
 		return storeError("read the new root file system", err)
@@ -93,8 +94,8 @@ func extractKernel(root, out string, m *muster.Image) error {
 			return fmt.Errorf("extract the kernel: %w", err)
 		}
 	}
-	modules := "usr/lib/modules/" + m.Kernel
-	if err := tarModules(in, modules, filepath.Join(out, "modules.tar")); err != nil {
+	modules := modulesOf(m.Kernel)
+	if err := keepModules(in, modules, filepath.Join(out, modulesFile), base); err != nil {
 		return fmt.Errorf("extract the modules: %w", err)
 	}
 	aliases, err := in.Open(modules + "/modules.alias")
@@ -147,14 +148,36 @@ func (s *Store) putKernel(root string, base, m *muster.Image) error {
 	return nil
 }
 
+// unlisted is what a driver drives that some kernel of Debian has inside itself. Before
+// Linux 6.17 a kernel tells the names of such drivers, and not what they drive. "" for others.
+func unlisted(driver string) string {
+	switch driver {
+	case "ahci":
+		return "pci:v*d*sv*sd*bc01sc06i01*"
+	case "nvme":
+		return "pci:v*d*sv*sd*bc01sc08i02*"
+	case "virtio_blk":
+		return "virtio:d00000002v*"
+	case "virtio_net":
+		return "virtio:d00000001v*"
+	case "virtio_scsi":
+		return "virtio:d00000008v*"
+	}
+	return ""
+}
+
 // builtinAliases lists the device patterns of the drivers inside the kernel
-// itself. The file holds MODULE.FIELD=VALUE, each ended by a zero byte.
+// itself: NAME.alias=PATTERN, each ended by a zero byte.
 func builtinAliases(modinfo []byte) []string {
 	var out []string
 	for _, entry := range strings.Split(string(modinfo), "\x00") {
-		field, value, ok := strings.Cut(entry, "=")
-		if ok && strings.HasSuffix(field, ".alias") && decisiveBus(value) {
+		field, value, _ := strings.Cut(entry, "=")
+		name, what, ok := strings.Cut(field, ".")
+		switch {
+		case ok && what == "alias" && decisiveBus(value):
 			out = append(out, value)
+		case ok && what == "file" && unlisted(name) != "":
+			out = append(out, unlisted(name))
 		}
 	}
 	return out
@@ -180,6 +203,59 @@ func copyOut(in *os.Root, from, to string) (err error) {
 	defer func() { err = errors.Join(err, dst.Close()) }()
 	_, err = io.Copy(dst, src)
 	return err
+}
+
+// keepModules makes the archive of a kernel's modules. One of a base with the same modules
+// is taken as it is: a boot needs one initramfs less.
+func keepModules(in *os.Root, dir, to, base string) error {
+	if base == "" {
+		return tarModules(in, dir, to)
+	}
+	theirs, err := archivedModules(base)
+	if err != nil {
+		return err
+	}
+	var ours []string
+	err = fs.WalkDir(in.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && isModule(name) {
+			ours = append(ours, strings.TrimSuffix(name, ".xz"))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(ours)
+	if slices.Equal(ours, theirs) {
+		return os.Link(base, to)
+	}
+	return tarModules(in, dir, to)
+}
+
+// archivedModules are the names of an archive's modules, sorted, as they are unpacked.
+func archivedModules(file string) (names []string, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for t := tar.NewReader(f); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			slices.Sort(names)
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if isModule(h.Name) {
+			names = append(names, strings.TrimSuffix(h.Name, ".xz"))
+		}
+	}
+}
+
+func isModule(name string) bool {
+	return strings.HasSuffix(name, ".ko") || strings.HasSuffix(name, ".ko.xz")
 }
 
 // tarModules packs a directory of modules with names as they are below the

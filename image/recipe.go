@@ -4,8 +4,7 @@ import (
 	muster "github.com/muster-hpc/muster"
 )
 
-// Format is the version of the builder and of the manifest. A change of what
-// the builder does to a root file system raises it, and with it every content ID.
+// Format is the version of the manifest: one of another version is not read.
 const Format = 1
 
 // Limits on recipes: what is over them is a mistake or an attack.

@@ -204,7 +204,7 @@ func TestHashFollowsContentOnly(t *testing.T) {
 func TestShippedRecipes(t *testing.T) {
 	t.Parallel()
 	b := NewBook(images.Recipes())
-	if got := strings.Join(b.Names(), " "); got != "hpc hpc-12 raw" {
+	if got := strings.Join(b.Names(), " "); got != "hpc hpc-12 hpc-vm raw" {
 		t.Errorf("recipes = %q", got)
 	}
 	accounts := map[string]Account{}

@@ -34,7 +34,7 @@ func digests(ctx context.Context, dir string) ([]muster.ImageFile, error) {
 	roles := []struct {
 		role muster.FileRole
 		name string
-	}{{muster.FileRoot, rootFile}, {muster.FileKernel, "vmlinuz"}, {muster.FileInitrd, "initrd.img"}, {muster.FileModules, "modules.tar"}}
+	}{{muster.FileRoot, rootFile}, {muster.FileKernel, "vmlinuz"}, {muster.FileInitrd, "initrd.img"}, {muster.FileModules, modulesFile}}
 	var out []muster.ImageFile
 	for _, r := range roles {
 		f, err := os.Open(filepath.Join(dir, r.name))

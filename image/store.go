@@ -14,6 +14,7 @@ import (
 const (
 	manifestFile = "manifest.json"
 	rootFile     = "root.squashfs"
+	modulesFile  = "modules.tar"
 )
 
 // Store keeps images below one directory, each in a directory that has the

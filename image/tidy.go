@@ -27,8 +27,12 @@ func (s *Store) tidy(ctx context.Context, root string, began time.Time, log io.W
 	if err := tidyFiles(in); err != nil {
 		return fmt.Errorf("tidy the root file system: %w", err)
 	}
-	// Every time since the build began becomes the epoch; older ones came with
-	// the packages and stay: Python and make compare them.
+	return s.settle(ctx, root, began, log)
+}
+
+// settle makes every time since the build began the epoch. Older ones came with the
+// packages and stay: Python and make compare them.
+func (s *Store) settle(ctx context.Context, root string, began time.Time, log io.Writer) error {
 	return s.run(ctx, job{log: log, argv: []string{"/bin/sh", "-c",
 		`find "$1" -xdev -newermt "$2" -print0 | xargs -0 -r -n 500 touch -h -d "$3"; touch -d "$3" "$1"`, "sh",
 		root, "@" + strconv.FormatInt(began.Unix()-1, 10), "@" + strconv.FormatInt(epoch().Unix(), 10)}})

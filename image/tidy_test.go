@@ -86,7 +86,7 @@ func TestExtractKernel(t *testing.T) {
 		t.Fatalf("%q, %v", release, err)
 	}
 	out, m := t.TempDir(), &muster.Image{Kernel: release}
-	if err := extractKernel(root, out, m); err != nil {
+	if err := extractKernel(root, out, "", m); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(m.Modaliases, []string{"pci:v00008086d*", "virtio:d00000001v*", "virtio:d00000002v*"}) {

@@ -39,7 +39,7 @@ them as it meets real ones. See docs/lab.md.`,
 	c.PersistentFlags().StringVar(&dir, "dir", labDirectory, "directory of the lab")
 	_ = c.MarkPersistentFlagDirname("dir")
 	of := func() (*lab.Lab, error) { return lab.Open(dir) }
-	c.AddCommand(labUp(of), labDown(of), labStatus(of), labConsole(of), labFault(of), labWake(of), labPower(of), labInventory(of), labRun(of), labDoctor())
+	c.AddCommand(labUp(of), labDown(of), labStatus(of), labConsole(of), labFault(of), labWake(of), labPower(of), labInventory(of), labRun(of), labServe(of), labDoctor())
 	return c
 }
 
@@ -120,9 +120,8 @@ func labUp(of labOf) *cobra.Command {
 Where there is a lab already it starts what is missing of it, such as after a
 restart of this computer; what runs goes on.
 
-The server's interface, mgmt0, is in the lab's own network namespace: run the
-server there with 'muster lab run'. With --uplink it is here, and the server runs
-as it always does.`,
+The server's interface, mgmt0, is in the lab's own network namespace, or with
+--uplink here: 'muster lab serve' runs a server on it.`,
 		Example: `  sudo muster lab up --machines 4
   sudo muster lab up --machines 3,class=small --machines 1,class=big,cores=2,memory=2GiB --uefi --tpm
   sudo muster lab up --machines 8 --racks 2 --no-bmc --dir /var/tmp/lab2
@@ -169,9 +168,14 @@ func told(c *cobra.Command) lab.Told {
 func tellServer(w io.Writer, s lab.Status) {
 	if s.Uplink {
 		fmt.Fprintf(w, "\nThe server's interface is %s, with %s.\n", s.Interface, s.Server)
-		return
+	} else {
+		fmt.Fprintf(w, "\nThe server's interface is %s, with %s, inside the lab.\n", s.Interface, s.Server)
 	}
-	fmt.Fprintf(w, "\nThe server's interface is %s, with %s, inside the lab: muster lab run -- COMMAND runs there.\n", s.Interface, s.Server)
+	at := ""
+	if s.Dir != labDirectory {
+		at = " --dir " + s.Dir
+	}
+	fmt.Fprintf(w, "Next: sudo muster lab serve%s, and in another terminal: sudo muster lab inventory%[1]s > rack.yaml; sudo muster machine import rack.yaml\n", at)
 }
 
 func labDown(of labOf) *cobra.Command {

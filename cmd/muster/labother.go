@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -68,6 +71,40 @@ here. It is no part of the lab: 'muster lab down' does not end it.`,
 				return err
 			}
 			return syscall.Exec(path, args, process.WithoutMark(os.Environ())) //nolint:gosec // what was asked for
+		},
+	}
+}
+
+func labServe(of labOf) *cobra.Command {
+	return &cobra.Command{
+		Use: "serve [-- FLAG...]", Short: "Run a server for the machines of a lab", Args: cobra.ArbitraryArgs,
+		Long: `Runs 'muster serve' where the lab is, with what suits its machines: the interface
+that they boot from, large packets, their console. Where they are translated, because
+this computer lends no processor, their kernels also leave out what only keeps
+attackers from a real processor or compares itself at each start, and speeds are
+not measured. It says the command that it becomes. Flags after -- come last.`,
+		Example: `  sudo muster lab serve
+  sudo muster lab serve -- --state /var/tmp/m --retain 0`,
+		RunE: func(c *cobra.Command, args []string) error {
+			l, err := of()
+			if err != nil {
+				return err
+			}
+			flags, err := l.Serving()
+			if err != nil {
+				return err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return muster.Errorf(muster.EInternal, "where this program is cannot be found out").Wrap(err)
+			}
+			argv := slices.Concat([]string{"muster", "serve"}, flags, args)
+			fmt.Fprintln(c.ErrOrStderr(), strings.Join(argv, " "))
+			runtime.LockOSThread() // it becomes the server
+			if err := l.Enter(); err != nil {
+				return err
+			}
+			return syscall.Exec(self, argv, process.WithoutMark(os.Environ())) //nolint:gosec // itself
 		},
 	}
 }

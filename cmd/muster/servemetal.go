@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,12 +11,13 @@ import (
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/netboot/dhcp"
 	"github.com/muster-hpc/muster/netboot/rack"
+	"github.com/muster-hpc/muster/netboot/web"
 )
 
 // metalFlags say how bare machines are reached.
 type metalFlags struct {
 	net, unknown, trust, vlans, console string
-	ranges, guests                      []string
+	ranges, guests, args                []string
 	proxy, secret                       bool
 	mtu                                 int
 	rate                                float64
@@ -34,6 +36,7 @@ func (f *metalFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.vlans, "metal-vlans", "100-1999", "networks of the switches that clusters may have")
 	c.Flags().BoolVar(&f.secret, "metal-secret-images", false, "machines have their images over TLS alone: slower, and for images that nobody on that network may read")
 	c.Flags().StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "where the kernels of bare machines print, each DEVICE[,OPTIONS]; the last one shows the boot's stages")
+	c.Flags().StringSliceVar(&f.args, "metal-args", nil, "further arguments of the kernels of bare machines, such as iommu=pt,hugepages=512")
 	c.Flags().Float64Var(&f.rate, "rack-rate", l.Rate, "how many machines of a rack are switched on in a second, at most")
 	c.Flags().IntVar(&f.window, "rack-window", l.Window, "how many machines of a rack boot at once, at most")
 }
@@ -75,7 +78,16 @@ func (f *metalFlags) read() (daemon.Metal, error) {
 	if n, err := fmt.Sscanf(f.vlans, "%d-%d", &m.VLANs[0], &m.VLANs[1]); err != nil || n != 2 || m.VLANs[0] < 2 || m.VLANs[1] > 4000 || m.VLANs[1] <= m.VLANs[0] {
 		bad("metal-vlans", "write two numbers from 2 to 4000, such as 100-1999", "%q are no networks", f.vlans)
 	}
-	m.Args = consoles(f.console)
+	for _, a := range f.args {
+		name, _, _ := strings.Cut(a, "=")
+		switch {
+		case !web.Argument(a):
+			bad("metal-args", "write them as NAME or NAME=VALUE, separated by commas, without blanks and quotes", "%q cannot be an argument of a kernel here", a)
+		case strings.HasPrefix(name, "muster.") || slices.Contains([]string{"init", "initrd", "rdinit", "root"}, name):
+			bad("metal-args", "leave it out", "%q says what a machine boots, which is Muster's to say", a)
+		}
+	}
+	m.Args = append(slices.Clone(f.args), consoles(f.console)...)
 	l := rack.DefaultLimits()
 	l.Rate, l.Window = f.rate, f.window
 	l.Burst = min(l.Burst, max(1, f.window))

@@ -27,7 +27,7 @@ func TestConsoles(t *testing.T) {
 // Everything that is wrong with the flags is said at once.
 func TestMetalFlags(t *testing.T) {
 	t.Parallel()
-	f := metalFlags{net: "eno2", unknown: "shoot", trust: "blind", vlans: "9-3", console: "tty0", ranges: []string{"10.0.0.9-10.0.0.1"}, guests: []string{"x"}, rate: -1, window: 0, mtu: 9}
+	f := metalFlags{net: "eno2", unknown: "shoot", trust: "blind", vlans: "9-3", console: "tty0", ranges: []string{"10.0.0.9-10.0.0.1"}, guests: []string{"x"}, rate: -1, window: 0, mtu: 9, args: []string{"iommu=pt", "init=/bin/sh", "muster.boot=x", "a b"}}
 	_, err := f.read()
 	if muster.CodeOf(err) != muster.EInvalid {
 		t.Fatal(err)
@@ -40,14 +40,14 @@ func TestMetalFlags(t *testing.T) {
 	for _, p := range told.Problems {
 		text += p.Field + ": " + p.Message + "\n"
 	}
-	for _, want := range []string{"--metal-unknown", "--metal-trust", "--metal-vlans", "--metal-range", "--metal-guests", "--metal-mtu", "--rack-rate"} {
+	for _, want := range []string{"--metal-unknown", "--metal-trust", "--metal-vlans", "--metal-range", "--metal-guests", "--metal-mtu", `"init=/bin/sh" says`, `"muster.boot=x" says`, `"a b" cannot`, "--rack-rate"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not among\n%s", want, text)
 		}
 	}
-	f = metalFlags{net: "eno2", unknown: "ignore", trust: "tpm", vlans: "100-1999", console: "ttyS0", rate: 4, window: 8}
+	f = metalFlags{net: "eno2", unknown: "ignore", trust: "tpm", vlans: "100-1999", console: "ttyS0", rate: 4, window: 8, args: []string{"iommu=pt"}}
 	m, err := f.read()
-	if err != nil || !m.Ignore || m.Least != muster.TrustTPM || m.VLANs != [2]int{100, 1999} || m.Limits.Window != 8 {
+	if err != nil || !m.Ignore || m.Least != muster.TrustTPM || m.VLANs != [2]int{100, 1999} || m.Limits.Window != 8 || !slices.Equal(m.Args, []string{"iommu=pt", "quiet", "console=ttyS0"}) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

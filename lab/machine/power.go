@@ -78,6 +78,7 @@ func (m *Machine) start(ctx context.Context) error {
 		return err
 	}
 	m.current = from
+	go qemu.PassBanners(context.WithoutCancel(ctx), c.Console) // ends by itself
 	m.diskFirst = c.DiskOnly
 	return m.bootedOnce()
 }

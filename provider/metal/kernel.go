@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/initramfs"
@@ -137,6 +138,40 @@ func (k *kernels) make(modules, at string) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), at)
+}
+
+// prepareEvery is how often new images are looked for.
+const prepareEvery = 10 * time.Second
+
+// prepare makes the initramfs of each image before somebody asks for a machine with it:
+// the first one need not wait for that.
+func (p *Provider) prepare(ctx context.Context) {
+	for {
+		list, err := p.o.Images.Bootable(ctx)
+		if err != nil && ctx.Err() == nil {
+			p.o.Log.Warn("the images cannot be listed", "error", err)
+		}
+		for _, id := range list {
+			if ctx.Err() != nil || p.kernels.ready(id) {
+				continue
+			}
+			if _, err := p.kernels.of(ctx, id); err != nil && ctx.Err() == nil {
+				p.o.Log.Debug("an image is not prepared", "image", id, "error", err) // who asks for it is told
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.o.Clock.After(prepareEvery):
+		}
+	}
+}
+
+// ready tells whether an image's kernel was asked for before.
+func (k *kernels) ready(id muster.ImageID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.made[id] != nil
 }
 
 // files are what a machine loads for an order: those of its image, or of the site's own

@@ -26,6 +26,10 @@ func (d drivers) Boot(_ context.Context, id muster.ImageID) (*muster.Image, stri
 
 func (d drivers) Discovery(context.Context) (muster.ImageID, error) { return "", nil }
 
+func (d drivers) Bootable(context.Context) ([]muster.ImageID, error) {
+	return nil, nil
+}
+
 // Images with the same drivers share one initramfs, asked for at once or later; what a
 // manifest says is no path.
 func TestOneInitramfsForTheSameDrivers(t *testing.T) {

@@ -64,6 +64,8 @@ type Images interface {
 	Boot(ctx context.Context, id muster.ImageID) (*muster.Image, string, error)
 	// Discovery is the image whose kernel machines start with that run no image.
 	Discovery(ctx context.Context) (muster.ImageID, error)
+	// Bootable lists the images with a kernel.
+	Bootable(ctx context.Context) ([]muster.ImageID, error)
 }
 
 // Options of a Provider. All are required but those that say otherwise.
@@ -166,6 +168,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	}
 	p.jobs.Go(func() { p.boots.Run(p.ctx) })
 	p.jobs.Go(func() { p.watch(p.ctx) })
+	p.jobs.Go(func() { p.prepare(p.ctx) })
 	return p, nil
 }
 
@@ -183,6 +186,9 @@ func (p *Provider) Close() error {
 func (p *Provider) Changes() <-chan muster.MachineID { return p.changes }
 
 func (p *Provider) changed(id muster.MachineID) {
+	if !p.known(id) {
+		return // nobody knows of it yet
+	}
 	select {
 	case p.changes <- id:
 	default: // Observe is the truth
@@ -266,6 +272,22 @@ func (p *Provider) arrived(u *unit) bool {
 	defer u.mu.Unlock()
 	u.listed = u.listed || !busy
 	return u.listed
+}
+
+// known tells whether Discover lists a machine, or would now.
+func (p *Provider) known(id muster.MachineID) bool {
+	u, err := p.unit(id)
+	if err != nil {
+		return false
+	}
+	u.mu.Lock()
+	listed := u.listed
+	u.mu.Unlock()
+	if listed {
+		return true
+	}
+	_, told := u.facts(p.o.Clock.Now())
+	return told && p.arrived(u)
 }
 
 // sync takes over what is registered, and has machines discovered that must be.

@@ -132,6 +132,10 @@ func (r *racked) Boot(_ context.Context, id muster.ImageID) (*muster.Image, stri
 
 func (r *racked) Discovery(context.Context) (muster.ImageID, error) { return testImage, nil }
 
+func (r *racked) Bootable(context.Context) ([]muster.ImageID, error) {
+	return []muster.ImageID{testImage}, nil
+}
+
 // Registrations and Password are of metal.Registry.
 func (r *racked) Registrations(context.Context) ([]muster.Registration, error) {
 	r.mu.Lock()

@@ -142,6 +142,7 @@ func (b *Boots) forget(ctx context.Context, id muster.MachineID, so func(*record
 	b.drop(m)
 	b.mu.Unlock()
 	b.nudge()
+	b.c.News(id)
 	return nil
 }
 
