@@ -1,9 +1,12 @@
 package web
 
 import (
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
+	"time"
 )
 
 // Limits of a listener.
@@ -25,7 +28,7 @@ func Limit(l net.Listener, limits Limits) net.Listener {
 	if limits.Refused == nil {
 		limits.Refused = func() {}
 	}
-	return &limited{Listener: l, limits: limits, of: map[netip.Addr]int{}}
+	return &limited{Listener: l, limits: limits, of: map[netip.Addr]int{}, seats: make(chan struct{}, seats)}
 }
 
 type limited struct {
@@ -34,7 +37,11 @@ type limited struct {
 	mu     sync.Mutex
 	of     map[netip.Addr]int
 	total  int
+	seats  chan struct{}
 }
+
+// seats is how many clients have a thread of their own.
+const seats = 2
 
 // Accept returns the next connection that is allowed.
 func (l *limited) Accept() (net.Conn, error) {
@@ -48,7 +55,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err == nil && l.limits.Given(from) && l.enter(from) {
 			tcp, ok := c.(*net.TCPConn)
 			if ok {
-				return &counted{TCPConn: tcp, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+				return &counted{TCPConn: tcp, sender: sender{conn: tcp, seats: l.seats}, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
 			}
 			l.leave(from)
 		}
@@ -77,11 +84,37 @@ func (l *limited) leave(a netip.Addr) {
 	}
 }
 
-// counted gives its place back when it is closed. It is a *net.TCPConn still, so
-// that files are sent by the kernel.
+// counted gives its place back when it is closed. Files are sent by the kernel.
 type counted struct {
 	*net.TCPConn
-	leave func()
+	sender sender
+	leave  func()
+}
+
+// ReadFrom is how net/http has a file sent.
+func (c *counted) ReadFrom(r io.Reader) (int64, error) {
+	if part, ok := r.(*io.LimitedReader); ok {
+		if f, ok := part.R.(*os.File); ok && part.N > 0 {
+			n, done, err := c.sender.send(f, part.N)
+			if done {
+				part.N -= n
+				return n, err
+			}
+		}
+	}
+	return c.TCPConn.ReadFrom(r)
+}
+
+// SetWriteDeadline says by when what is written must be taken in.
+func (c *counted) SetWriteDeadline(t time.Time) error {
+	c.sender.until = t
+	return c.TCPConn.SetWriteDeadline(t)
+}
+
+// SetDeadline says so of both directions.
+func (c *counted) SetDeadline(t time.Time) error {
+	c.sender.until = t
+	return c.TCPConn.SetDeadline(t)
 }
 
 // Close closes the connection.
