@@ -78,7 +78,8 @@ func (a *app) runDelete(c *cobra.Command, args []string, wait, erase bool, timeo
 		var all errgroup.Group
 		for i := range done {
 			all.Go(func() error {
-				w := &watcher{app: a, client: k, id: done[i].ID, name: done[i].Name, timeout: timeout, goal: muster.ClusterDeleted}
+				w := &watcher{app: a, client: k, id: done[i].ID, name: done[i].Name, timeout: timeout, goal: muster.ClusterDeleted,
+					show: a.output == "" && len(done) == 1}
 				if done[i].Status != muster.ClusterDeleted {
 					if _, err := w.run(c.Context()); err != nil {
 						return err

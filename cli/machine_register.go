@@ -169,7 +169,13 @@ Only administrators may.`,
 			if err != nil {
 				return err
 			}
-			return a.printRegistered(list)
+			if err := a.printRegistered(list); err != nil {
+				return err
+			}
+			if dry && a.output == "" {
+				fmt.Fprintln(a.env.Out, "Nothing was changed: that is what would be done.")
+			}
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&replace, "replace", false, "change machines that are registered already")

@@ -281,8 +281,11 @@ func (w *watcher) line(at time.Time, text string) {
 	if !w.show {
 		return
 	}
-	w.live.clear()
 	after := at.Sub(w.started).Seconds()
+	if w.goal == muster.ClusterDeleted && after < -1 {
+		return // its life before
+	}
+	w.live.clear()
 	fmt.Fprintf(w.app.env.Out, "%7.1fs  %s\n", max(after, 0), clean(text))
 }
 
