@@ -76,3 +76,46 @@ func TestMachinesWithoutProvider(t *testing.T) {
 		}
 	}
 }
+
+// late is a provider of which one machine is not there until it says so.
+type late struct {
+	provider.Provider
+	shown   *atomic.Bool
+	hidden  *atomic.Value // muster.MachineID
+	changes chan muster.MachineID
+}
+
+func (l late) Discover(ctx context.Context) ([]muster.Machine, error) {
+	list, err := l.Provider.Discover(ctx)
+	if !l.shown.Load() && len(list) > 0 {
+		l.hidden.Store(list[0].ID)
+		list = list[1:]
+	}
+	return list, err
+}
+
+func (l late) Changes() <-chan muster.MachineID { return l.changes }
+
+// A machine of which a provider tells for the first time is taken in at once, and not when
+// all of them are looked at again.
+func TestNewMachineIsTakenIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fake.Options{Machines: 3})
+	var shown atomic.Bool
+	var hidden atomic.Value
+	changes := make(chan muster.MachineID, 1)
+	r.wrap = func(_ *server, p provider.Provider) provider.Provider { return late{p, &shown, &hidden, changes} }
+	s := r.start()
+	<-s.conv.Discovered()
+	first := s.machines()
+	if len(first) != 2 {
+		t.Fatalf("%d machines are on record", len(first))
+	}
+	shown.Store(true)
+	changes <- hidden.Load().(muster.MachineID)
+	for end := time.Now().Add(10 * time.Second); len(s.machines()) != 3; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is not on record after 10 s")
+		}
+	}
+}

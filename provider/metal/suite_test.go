@@ -232,17 +232,19 @@ func TestDiscovered(t *testing.T) {
 	if list, err := p.Discover(t.Context()); err != nil || len(list) != 1 || list[0].Facts.Class != "epyc-7543-32-8c-16g" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		list, err := p.Discover(t.Context())
-		if err != nil {
-			t.Fatal(err)
+	// Until it did, and is off, nobody is told of it.
+	for over, end := false, time.After(10*time.Second); !over; {
+		select {
+		case id := <-p.Changes():
+			over = id == "n0001"
+		case <-time.After(20 * time.Millisecond):
+			p.Registered() // as the server says when somebody told something
+		case <-end:
+			t.Fatal("nobody is told of the new machine")
 		}
-		if len(list) == 2 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%+v", list)
-		}
+	}
+	if list, err := p.Discover(t.Context()); err != nil || len(list) != 2 {
+		t.Fatalf("%+v, %v", list, err)
 	}
 	eventually(t, p, "n0001", func(s provider.Seen) bool { return s.State == provider.StateOff })
 }
