@@ -58,7 +58,7 @@ test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some m
 	@$(SUDO) scripts/test-lab
 
 .PHONY: test-lab-faults
-test-lab-faults: build ## Break the machines of a lab in every way and see what becomes of it, about half an hour
+test-lab-faults: build ## Break the machines of a lab in every way and see what becomes of it, about a quarter of an hour
 	@scripts/setup lab
 	@$(SUDO) scripts/test-lab faults
 

@@ -37,6 +37,7 @@ func (d *decider) progress() {
 			break
 		}
 		d.Cluster.Phase = muster.ClusterValidating
+		d.drop(late)
 		d.clusterText("")
 		fallthrough
 	case muster.ClusterValidating:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -247,6 +248,14 @@ func TestEstimates(t *testing.T) {
 	c := actions[0].(SetCluster).Cluster
 	if !c.ETA.IsZero() || len(c.Conditions) != 1 || c.Conditions[0].Code != "late" || !strings.Contains(c.Conditions[0].Text, "n01 is booting; it is started again at 12:02:50") {
 		t.Errorf("late: ETA %s, %+v", c.ETA, c.Conditions)
+	}
+	// And no more once all are there.
+	up := two(muster.ClusterBuilding, muster.NodeReady)
+	up.Cluster.Conditions = c.Conditions
+	actions, _ = Decide(up)
+	c = last(actions)
+	if c.Phase == muster.ClusterBuilding || slices.ContainsFunc(c.Conditions, func(c muster.Condition) bool { return c.Code == "late" }) {
+		t.Errorf("all nodes are ready: %s, %+v", c.Phase, c.Conditions)
 	}
 	l := DefaultLimits()
 	for _, x := range []struct {
