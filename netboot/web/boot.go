@@ -36,11 +36,11 @@ type Boots interface {
 
 // argument is what may stand in a kernel's command line. iPXE replaces ${...}, and
 // takes words such as || and quotes for its own.
+var argument = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,:/=@%+\[\]-]*$`)
+
 // Argument tells whether a text can be an argument of a kernel in a boot script: no blanks,
 // quotes or signs that iPXE reads itself.
 func Argument(text string) bool { return argument.MatchString(text) }
-
-var argument = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,:/=@%+\[\]-]*$`)
 
 var (
 	number      = regexp.MustCompile(`^[0-9a-z]{4,64}$`)

@@ -39,7 +39,7 @@ func (s *sender) send(f *os.File, n int64) (sent int64, ok bool, err error) {
 	}
 	raw, err := s.conn.SyscallConn()
 	if err != nil {
-		return 0, false, nil //nolint:nilerr // Go's own way says what is wrong
+		return 0, false, nil // Go's own way says what is wrong
 	}
 	in := int(f.Fd())
 	for sent < n {
