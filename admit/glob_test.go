@@ -77,3 +77,18 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+// Who is refused for lack of a driver learns which devices have none.
+func TestDevicesWithoutDriver(t *testing.T) {
+	t.Parallel()
+	b := &builder{}
+	b.image(&muster.Image{Modaliases: []string{"virtio:d00000001v*"}}, nil)
+	c := b.list[len(b.list)-1]
+	m := &muster.Machine{Facts: muster.Facts{Modalias: []string{"pci:nvme", "virtio:d00000001v1"}}}
+	if c.pass(m) {
+		t.Error("it passed")
+	}
+	if got := c.explain([]*muster.Machine{m}); !strings.HasSuffix(got, "of these machines: pci:nvme") {
+		t.Error(got)
+	}
+}

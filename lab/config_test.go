@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,26 @@ func TestLongPath(t *testing.T) {
 	_, err := Open("/var/tmp/" + strings.Repeat("x", 100))
 	if muster.CodeOf(err) != muster.EInvalid || !strings.Contains(err.Error(), "too long") {
 		t.Fatal(err)
+	}
+}
+
+// Kernels of translated machines, and only theirs, get arguments of their own.
+func TestServing(t *testing.T) {
+	t.Parallel()
+	l, err := Open(t.TempDir())
+	if err != nil {
+		t.Skip(err) // the test's own directory is too long
+	}
+	for _, kvm := range []bool{false, true} {
+		c := sound()
+		c.KVM = kvm
+		if err := writeJSON(filepath.Join(l.dir, configFile), c); err != nil {
+			t.Fatal(err)
+		}
+		flags, err := l.Serving()
+		if err != nil || len(flags) < 2 || flags[1] != Inside || slices.Contains(flags, "--metal-args") == kvm {
+			t.Errorf("KVM %v: %q, %v", kvm, flags, err)
+		}
 	}
 }
 

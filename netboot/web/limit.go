@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-	"time"
 )
 
 // Limits of a listener.
@@ -103,18 +102,6 @@ func (c *counted) ReadFrom(r io.Reader) (int64, error) {
 		}
 	}
 	return c.TCPConn.ReadFrom(r)
-}
-
-// SetWriteDeadline says by when what is written must be taken in.
-func (c *counted) SetWriteDeadline(t time.Time) error {
-	c.sender.until = t
-	return c.TCPConn.SetWriteDeadline(t)
-}
-
-// SetDeadline says so of both directions.
-func (c *counted) SetDeadline(t time.Time) error {
-	c.sender.until = t
-	return c.TCPConn.SetDeadline(t)
 }
 
 // Close closes the connection.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waitAtMost is how long a thread waits for a client in one go: a connection that is closed
-// meanwhile is let go of after it.
+// waitAtMost is how long a thread waits for a client in one go: whether the connection was
+// closed meanwhile, or its deadline is over, is looked at after it.
 const waitAtMost = 200 * time.Millisecond
 
 // sender sends files on a connection by the kernel, and waits in the kernel, too, while the
@@ -24,7 +24,6 @@ const waitAtMost = 200 * time.Millisecond
 // only a few of them (seats), and the others are served Go's way.
 type sender struct {
 	conn  *net.TCPConn
-	until time.Time // the deadline of writing
 	seats chan struct{}
 }
 
@@ -48,7 +47,7 @@ func (s *sender) send(f *os.File, n int64) (sent int64, ok bool, err error) {
 		err := raw.Write(func(fd uintptr) bool {
 			m, fault = unix.Sendfile(int(fd), in, nil, int(n-sent))
 			if errors.Is(fault, unix.EAGAIN) {
-				fault = s.wait(int(fd))
+				_, fault = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(waitAtMost.Milliseconds()))
 			}
 			return true
 		})
@@ -68,18 +67,6 @@ func (s *sender) send(f *os.File, n int64) (sent int64, ok bool, err error) {
 		}
 	}
 	return sent, true, nil
-}
-
-// wait waits until a socket takes more.
-func (s *sender) wait(fd int) error {
-	left := waitAtMost
-	if !s.until.IsZero() {
-		if left = min(left, time.Until(s.until)); left <= 0 {
-			return os.ErrDeadlineExceeded
-		}
-	}
-	_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(left.Milliseconds())+1)
-	return err
 }
 
 // ended tells whether a file has no more to give.

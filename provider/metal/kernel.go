@@ -141,7 +141,7 @@ func (k *kernels) make(modules, at string) (err error) {
 }
 
 // prepareEvery is how often new images are looked for.
-const prepareEvery = 10 * time.Second
+const prepareEvery = 30 * time.Second
 
 // prepare makes the initramfs of each image before somebody asks for a machine with it:
 // the first one need not wait for that.

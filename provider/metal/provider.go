@@ -186,7 +186,7 @@ func (p *Provider) Close() error {
 func (p *Provider) Changes() <-chan muster.MachineID { return p.changes }
 
 func (p *Provider) changed(id muster.MachineID) {
-	if !p.known(id) {
+	if !p.listed(id) {
 		return // nobody knows of it yet
 	}
 	select {
@@ -274,8 +274,8 @@ func (p *Provider) arrived(u *unit) bool {
 	return u.listed
 }
 
-// known tells whether Discover lists a machine, or would now.
-func (p *Provider) known(id muster.MachineID) bool {
+// listed tells whether Discover lists a machine, or would now.
+func (p *Provider) listed(id muster.MachineID) bool {
 	u, err := p.unit(id)
 	if err != nil {
 		return false
