@@ -1,10 +1,8 @@
 package web
 
 import (
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 )
 
@@ -27,7 +25,7 @@ func Limit(l net.Listener, limits Limits) net.Listener {
 	if limits.Refused == nil {
 		limits.Refused = func() {}
 	}
-	return &limited{Listener: l, limits: limits, of: map[netip.Addr]int{}, seats: make(chan struct{}, seats)}
+	return &limited{Listener: l, limits: limits, of: map[netip.Addr]int{}}
 }
 
 type limited struct {
@@ -36,11 +34,7 @@ type limited struct {
 	mu     sync.Mutex
 	of     map[netip.Addr]int
 	total  int
-	seats  chan struct{}
 }
-
-// seats is how many clients have a thread of their own.
-const seats = 2
 
 // Accept returns the next connection that is allowed.
 func (l *limited) Accept() (net.Conn, error) {
@@ -54,7 +48,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err == nil && l.limits.Given(from) && l.enter(from) {
 			tcp, ok := c.(*net.TCPConn)
 			if ok {
-				return &counted{TCPConn: tcp, sender: sender{conn: tcp, seats: l.seats}, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+				return &counted{TCPConn: tcp, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
 			}
 			l.leave(from)
 		}
@@ -83,25 +77,10 @@ func (l *limited) leave(a netip.Addr) {
 	}
 }
 
-// counted gives its place back when it is closed. Files are sent by the kernel.
+// counted gives its place back when it is closed.
 type counted struct {
 	*net.TCPConn
-	sender sender
-	leave  func()
-}
-
-// ReadFrom is how net/http has a file sent.
-func (c *counted) ReadFrom(r io.Reader) (int64, error) {
-	if part, ok := r.(*io.LimitedReader); ok {
-		if f, ok := part.R.(*os.File); ok && part.N > 0 {
-			n, done, err := c.sender.send(f, part.N)
-			if done {
-				part.N -= n
-				return n, err
-			}
-		}
-	}
-	return c.TCPConn.ReadFrom(r)
+	leave func()
 }
 
 // Close closes the connection.

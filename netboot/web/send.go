@@ -64,6 +64,7 @@ func send(w http.ResponseWriter, r *http.Request, c *content, stall time.Duratio
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	defer cork(r)()
 	deadline := http.NewResponseController(w)
 	for _, p := range c.parts {
 		begin, end := max(from, p.at), min(from+length, p.at+p.size)
