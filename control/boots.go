@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
@@ -66,16 +67,59 @@ func absentIsNil(err error) error {
 	return err
 }
 
+// heard is when a machine's first program asked for its order; zero: it has none, or is not
+// so far.
+func (s *Service) heard(id muster.MachineID) time.Time {
+	if s.Boots == nil {
+		return time.Time{}
+	}
+	if b, ok := s.Boots.BootOf(id); ok && (b.Step == "heard" || b.Step == "running") {
+		return b.Since
+	}
+	return time.Time{}
+}
+
 // addBoot shows what a machine boots for, to those who may know what it is used for.
 // A boot that is over and well is history.
-func (s *Service) addBoot(view *wire.Machine, who muster.Actor) {
+func (s *Service) addBoot(tx *store.Tx, view *wire.Machine, who muster.Actor) error {
 	if s.Boots == nil || view.Provider != ProviderMetal || !who.Admin && view.Cluster == "" {
-		return
+		return nil
 	}
-	if b, ok := s.Boots.BootOf(view.ID); ok && b.Step != "done" {
-		b.Rack = view.Facts.Rack
-		view.Boot = &b
+	b, ok := s.Boots.BootOf(view.ID)
+	if !ok || b.Step == "done" {
+		return nil
 	}
+	b.Rack = view.Facts.Rack
+	view.Boot = &b
+	if b.Kind != wire.BootImage || b.Step != "running" || view.Cluster == "" {
+		return nil
+	}
+	n, err := tx.Node(view.Cluster, view.Node)
+	if all := through(b.Stages, n.Stages); len(all) > len(b.Stages) {
+		b.Stages, b.Doing = all, ""
+	}
+	return absentIsNil(err)
+}
+
+// through goes on with the stages that a machine's first program told where its node's
+// agent does: up to ready. Both told some of them, which says when the machine's clock began.
+func through(boot []wire.BootStage, node []muster.Stage) []wire.BootStage {
+	told := func(name string) int {
+		return slices.IndexFunc(boot, func(b wire.BootStage) bool { return b.Name == name })
+	}
+	i := slices.IndexFunc(node, func(n muster.Stage) bool { return told(n.Name) >= 0 })
+	if i < 0 {
+		return boot
+	}
+	began := node[i].At.Add(-time.Duration(boot[told(node[i].Name)].AfterMS) * time.Millisecond)
+	out := slices.Clone(boot)
+	for _, n := range node {
+		if told(n.Name) < 0 {
+			out = append(out, wire.BootStage{Name: n.Name, AfterMS: max(0, n.At.Sub(began).Milliseconds())})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b wire.BootStage) int { return cmp.Compare(a.AfterMS, b.AfterMS) })
+	return out
 }
 
 // addRegistration shows how a machine is registered, to those who may see that.
@@ -122,6 +166,5 @@ func (s *Service) onlyRegistered(tx *store.Tx, who muster.Actor, id muster.Machi
 	view.Conditions = []muster.Condition{c}
 	r.Facts = nil
 	view.Registration = &r
-	s.addBoot(&view, who)
-	return view, nil
+	return view, s.addBoot(tx, &view, who)
 }

@@ -1,7 +1,9 @@
 package control_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
@@ -28,7 +30,10 @@ func TestBootUnderWay(t *testing.T) {
 		m.Facts = muster.Facts{Architecture: "amd64", CPULevel: 3, Cores: 4, Threads: 4, Memory: 64 << 30}
 		return tx.PutMachine(m, "")
 	})
-	s.Control.Boots = oneBoot{wire.MachineBoot{Machine: "r1-n01", Kind: wire.BootImage, Step: "running"}}
+	s.Control.Boots = oneBoot{wire.MachineBoot{
+		Machine: "r1-n01", Kind: wire.BootImage, Step: "running", Doing: "image", Since: time.Now(),
+		Stages: []wire.BootStage{{Name: "kernel"}, {Name: "init", AfterMS: 3000}, {Name: "hello", AfterMS: 5500}},
+	}}
 	c, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: a; nodes: 1; head: shared; users: [alice]; validate: off"))
 	if err != nil || c.Status != "building" {
 		t.Fatal(c.Status, err)
@@ -56,6 +61,9 @@ func TestBootUnderWay(t *testing.T) {
 		}
 		for _, p := range []muster.NodePhase{muster.NodeBooting, muster.NodeConfiguring} {
 			list[0].Phase = p
+			list[0].Stages = []muster.Stage{
+				{Name: "init", At: time.Unix(1003, 0)}, {Name: "hello", At: time.Unix(1005, 5e8)}, {Name: "image", At: time.Unix(1010, 0)}, {Name: "ready", At: time.Unix(1026, 2e8)},
+			}
 			if err := tx.PutNode(list[0], ""); err != nil {
 				return err
 			}
@@ -64,6 +72,12 @@ func TestBootUnderWay(t *testing.T) {
 	})
 	if under() != 0 {
 		t.Error("a node that is up is listed as a boot")
+	}
+	// What its agent told goes on where its first program ended.
+	m, err := s.Control.Machine(t.Context(), muster.System(), "r1-n01")
+	want := []wire.BootStage{{Name: "kernel"}, {Name: "init", AfterMS: 3000}, {Name: "hello", AfterMS: 5500}, {Name: "image", AfterMS: 10000}, {Name: "ready", AfterMS: 26200}}
+	if err != nil || !slices.Equal(m.Boot.Stages, want) || m.Boot.Doing != "" || !m.LastSeen.Equal(m.Boot.Since) {
+		t.Errorf("%+v, %v", m.Boot, err)
 	}
 	// While a cluster uses it, it is not discovered.
 	if _, err := s.Control.ChangeRegistered(t.Context(), muster.System(), "r1-n01", wire.RegisteredDiscover); muster.CodeOf(err) != muster.EConflict {

@@ -33,7 +33,9 @@ func (s *Service) Machines(ctx context.Context, who muster.Actor, all bool) ([]w
 		}
 		for _, m := range list {
 			view := s.viewMachine(m, images, owners)
-			s.addBoot(&view, who)
+			if err := s.addBoot(tx, &view, who); err != nil {
+				return err
+			}
 			if view.Answers || all {
 				out = append(out, view)
 			}
@@ -70,7 +72,9 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 		case waits:
 			out.Conditions = append(slices.Clone(out.Conditions), c)
 		}
-		s.addBoot(&out, who)
+		if err := s.addBoot(tx, &out, who); err != nil {
+			return err
+		}
 		if err := addRegistration(tx, &out); err != nil {
 			return err
 		}

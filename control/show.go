@@ -171,12 +171,12 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 	return out, m, nil
 }
 
-// seen is when a machine's agent or provider last answered for it.
+// seen is when a machine's agent, or what it boots with, was last heard.
 func (s *Service) seen(id muster.MachineID) time.Time {
 	if s.Agents == nil {
-		return time.Time{}
+		return s.heard(id)
 	}
-	return s.Agents.Seen(id)
+	return newer(s.heard(id), s.Agents.Seen(id))
 }
 
 func newer(a, b time.Time) time.Time {
