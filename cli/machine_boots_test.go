@@ -20,6 +20,8 @@ func (p pretendedBoots) BootOf(id muster.MachineID) (wire.MachineBoot, bool) {
 	return b, ok
 }
 
+func (p pretendedBoots) HeardAt(muster.MachineID) time.Time { return time.Time{} }
+
 func (p pretendedBoots) Queue(rack string) (out []wire.QueuedBoot) {
 	for _, b := range p {
 		if b.Queue != nil && (rack == "" || b.Rack == rack) {

@@ -67,18 +67,6 @@ func absentIsNil(err error) error {
 	return err
 }
 
-// heard is when a machine's first program asked for its order; zero: it has none, or is not
-// so far.
-func (s *Service) heard(id muster.MachineID) time.Time {
-	if s.Boots == nil {
-		return time.Time{}
-	}
-	if b, ok := s.Boots.BootOf(id); ok && (b.Step == "heard" || b.Step == "running") {
-		return b.Since
-	}
-	return time.Time{}
-}
-
 // addBoot shows what a machine boots for, to those who may know what it is used for.
 // A boot that is over and well is history.
 func (s *Service) addBoot(tx *store.Tx, view *wire.Machine, who muster.Actor) error {

@@ -15,7 +15,8 @@ type oneBoot struct{ boot wire.MachineBoot }
 func (b oneBoot) BootOf(id muster.MachineID) (wire.MachineBoot, bool) {
 	return b.boot, id == b.boot.Machine
 }
-func (oneBoot) Queue(string) []wire.QueuedBoot { return nil }
+func (b oneBoot) HeardAt(id muster.MachineID) time.Time { return b.boot.Since }
+func (oneBoot) Queue(string) []wire.QueuedBoot          { return nil }
 
 // A boot is under way until its node has joined; who uses the machine sees it, others
 // do not.

@@ -50,6 +50,8 @@ type Boots interface {
 	BootOf(id muster.MachineID) (wire.MachineBoot, bool)
 	// Queue is who waits in a rack, in order; "": in any.
 	Queue(rack string) []wire.QueuedBoot
+	// HeardAt is when what a machine boots with was heard last; zero: never in this boot.
+	HeardAt(id muster.MachineID) time.Time
 }
 
 // Dialer connects to a port of a machine's management address.

@@ -172,11 +172,14 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 }
 
 // seen is when a machine's agent, or what it boots with, was last heard.
-func (s *Service) seen(id muster.MachineID) time.Time {
-	if s.Agents == nil {
-		return s.heard(id)
+func (s *Service) seen(id muster.MachineID) (at time.Time) {
+	if s.Agents != nil {
+		at = s.Agents.Seen(id)
 	}
-	return newer(s.heard(id), s.Agents.Seen(id))
+	if s.Boots != nil {
+		at = newer(at, s.Boots.HeardAt(id))
+	}
+	return at
 }
 
 func newer(a, b time.Time) time.Time {

@@ -337,8 +337,8 @@ func (b *Boots) fetched(number string) {
 	}
 }
 
-// heardAt is when a machine's first program was heard last; zero: never.
-func (b *Boots) heardAt(id muster.MachineID) time.Time {
+// HeardAt is when a machine's first program was heard last; zero: never.
+func (b *Boots) HeardAt(id muster.MachineID) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if m := b.machines[id]; m != nil && m.heard != nil && m.heard.Done == nil { // who is done goes off

@@ -224,7 +224,7 @@ func (p *Provider) Trust(id muster.MachineID) muster.Trust {
 }
 
 // Heard is when the first program of a machine last spoke.
-func (p *Provider) Heard(id muster.MachineID) time.Time { return p.boots.heardAt(id) }
+func (p *Provider) Heard(id muster.MachineID) time.Time { return p.boots.HeardAt(id) }
 
 func (p *Provider) through(ctx context.Context, id muster.MachineID) bool {
 	if p.o.Switches == nil {
