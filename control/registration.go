@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
@@ -147,6 +148,8 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	if m, err := tx.Machine(r.ID); err == nil && m.Provider != ProviderMetal {
 		bad("name", "choose another name", "a machine of provider %s has that name", m.Provider)
+	} else if err == nil && m.Phase == muster.MachineRetired && done.What == didAdd {
+		bad("name", "choose another name: one that was retired never comes back under its own", "machine %s was retired for good on %s", m.ID, m.PhaseSince.UTC().Format(time.DateOnly))
 	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return done, nil, err
 	}

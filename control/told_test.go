@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -295,5 +296,24 @@ func TestDiscoverRefused(t *testing.T) {
 	}
 	if r, _, _ := known(t, s); !r.Asked.IsZero() {
 		t.Errorf("%v", r.Asked)
+	}
+}
+
+// The name of a machine that was retired is not given to another one, nor to itself again.
+func TestRetiredNamesStay(t *testing.T) {
+	t.Parallel()
+	s, _ := metalSite(t)
+	setPhase(t, s, "r1-n01", muster.MachineRetired)
+	if _, err := s.Control.ChangeRegistered(t.Context(), muster.System(), "r1-n01", wire.RegisteredForget); err != nil {
+		t.Fatal(err)
+	}
+	again := wire.BareMachine{
+		Name: "r1-n01", Power: muster.PowerAddress{Kind: muster.PowerWOL},
+		NICs: []muster.RegisteredNIC{{MAC: "52:54:00:aa:00:01", Use: muster.UseManagement}},
+	}
+	_, err := s.Control.Register(t.Context(), muster.System(), wire.RegisterRequest{Machines: []wire.BareMachine{again}})
+	e := (*muster.Error)(nil)
+	if !errors.As(err, &e) || len(e.Problems) != 1 || !strings.Contains(e.Problems[0].Message, "was retired for good") {
+		t.Errorf("%v", err)
 	}
 }

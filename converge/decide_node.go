@@ -78,7 +78,7 @@ func (d *decider) configuring(i int) {
 		d.becomeReady(n)
 	case r != nil && r.State == "failed":
 		d.failed(i, "the node's own checks failed: "+badChecks(r))
-	case !d.Now.Before(d.deadline(*n)):
+	case !d.Now.Before(d.deadline(*n)) && d.headIsThere(*n):
 		text := fmt.Sprintf("it was not ready within %s", d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
 		if r != nil && badChecks(r) != "" {
 			text += ": " + badChecks(r)
@@ -86,7 +86,9 @@ func (d *decider) configuring(i int) {
 		d.failed(i, text)
 	default:
 		d.observe(n.Machine, s)
-		d.lookAt(d.deadline(*n))
+		if end := d.deadline(*n); d.Now.Before(end) {
+			d.lookAt(end)
+		}
 	}
 }
 
@@ -269,6 +271,26 @@ func (d *decider) setPhase(n *muster.Node, p muster.NodePhase, text string) {
 		n.Deadline = time.Time{}
 	}
 	d.records = append(d.records, SetNode{Node: *n, Text: text})
+}
+
+// headIsThere tells whether a node has what it is configured with: its head serves the
+// volumes and the scheduler. A head that is not ready has a deadline of its own, and whoever
+// waits for it is not to blame; once it is, the others have as much time as they have
+// without it.
+func (d *decider) headIsThere(n muster.Node) bool {
+	h, _ := d.head()
+	if h == nil || n.Head {
+		return true
+	}
+	if h.Phase != muster.NodeReady {
+		return false
+	}
+	end := h.PhaseSince.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+	if !h.PhaseSince.After(d.Now) && d.Now.Before(end) {
+		d.lookAt(end)
+		return false
+	}
+	return true
 }
 
 // deadline of the node's phase. A join leaves it to be computed here.

@@ -191,6 +191,8 @@ func (d *decider) late(waiting []muster.Node) {
 		text += " and waits for others to boot"
 	case !n.NotBefore.IsZero():
 		text += fmt.Sprintf("; attempt %d starts at %s", n.Attempt+1, clock(n.NotBefore))
+	case n.Phase == muster.NodeConfiguring && !d.Now.Before(d.deadline(n)) && !d.headIsThere(n):
+		text += " and waits for the head"
 	case n.Failures+1 >= d.Limits.BootAttempts:
 		text += fmt.Sprintf("; it is given up at %s", clock(d.deadline(n)))
 	default:

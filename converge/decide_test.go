@@ -263,13 +263,53 @@ func TestEstimates(t *testing.T) {
 		want time.Duration
 	}{
 		{Span{}, l.Boot},
-		{Span{Median: time.Second, N: 5}, l.Shortest},
-		{Span{Median: 20 * time.Second, N: 5}, 80 * time.Second},
+		{Span{Median: time.Second, N: 20}, l.Shortest},
+		{Span{Median: time.Second, N: 19}, l.Boot}, // a few quick ones say little
+		{Span{Median: 20 * time.Second, N: 20}, 80 * time.Second},
 		{Span{Median: 20 * time.Second, Spread: 20 * time.Second, N: 5}, 220 * time.Second},
 		{Span{Median: 24 * time.Hour, N: 5}, l.Longest},
 	} {
 		if got := l.deadline(x.span, l.Boot); got != x.want {
 			t.Errorf("deadline of %+v is %s, not %s", x.span, got, x.want)
+		}
+	}
+}
+
+// A node that waits for its head is not to blame: it is given up when it is not ready so
+// long after its head is.
+func TestDecideWaitsForTheHead(t *testing.T) {
+	t.Parallel()
+	later := DefaultLimits().Configure
+	for _, x := range []struct {
+		name   string
+		head   muster.NodePhase
+		since  int // of the head's phase
+		failed bool
+	}{
+		{"the head boots", muster.NodeBooting, 290, false},
+		{"the head is configured", muster.NodeConfiguring, 290, false},
+		{"the head is just there", muster.NodeReady, 290, false},
+		{"the head was there all the time", muster.NodeReady, 95, true},
+	} {
+		v := two(muster.ClusterBuilding, muster.NodeConfiguring)
+		v.Now = at(300)
+		v.Nodes[0].Phase, v.Nodes[0].PhaseSince, v.Nodes[0].Deadline = x.head, at(x.since), at(x.since).Add(later)
+		v.Nodes[1].Deadline = at(215)
+		actions, next := Decide(v)
+		failed := false
+		for _, a := range actions {
+			if n, ok := a.(SetNode); ok && n.Node.Name == "n02" && n.Node.Failures == 1 {
+				failed = true
+				if want := "it was not ready within 2m0s"; !strings.Contains(n.Text, want) {
+					t.Errorf("%s: %q does not say %q", x.name, n.Text, want)
+				}
+			}
+		}
+		if failed != x.failed {
+			t.Errorf("%s: %s", x.name, brief(actions))
+		}
+		if !failed && next < time.Second {
+			t.Errorf("%s: looked at again after %s", x.name, next)
 		}
 	}
 }

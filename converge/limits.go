@@ -152,14 +152,21 @@ func median(v []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
+// enough is how many times something was seen until it may be given up sooner than
+// without any history: a few quick ones say nothing of a rack that starts as a whole.
+const enough = 20
+
 // deadline is when something that usually takes the span is given up: far
 // enough out that an honest slow one is not killed.
 func (l Limits) deadline(s Span, def time.Duration) time.Duration {
 	if s.N < 3 {
 		return def
 	}
-	d := max(4*s.Median, s.Median+10*s.Spread)
-	return min(max(d, l.Shortest), max(l.Longest, def))
+	d := max(4*s.Median, s.Median+10*s.Spread, l.Shortest)
+	if s.N < enough {
+		d = max(d, def)
+	}
+	return min(d, max(l.Longest, def)).Round(time.Second)
 }
 
 // heldBack tells whether a node is not tried again yet. A time further ahead

@@ -27,7 +27,7 @@ func (l *Lab) Serving() ([]string, error) {
 	}
 	flags := []string{"--metal-net", nic, "--metal-mtu", strconv.Itoa(sleep.MTU), "--metal-console", "ttyS0,115200n8"}
 	if !c.KVM {
-		flags = append(flags, "--metal-args", translatedArgs, "--validate", "off")
+		flags = append(flags, "--metal-args", translatedArgs, "--validate", "off", "--measure-idle", "0")
 	}
 	return flags, nil
 }

@@ -82,7 +82,7 @@ func labServe(of labOf) *cobra.Command {
 that they boot from, large packets, their console. Where they are translated, because
 this computer lends no processor, their kernels also leave out what only keeps
 attackers from a real processor or compares itself at each start, and speeds are
-not measured. It says the command that it becomes. Flags after -- come last.`,
+not measured, neither of clusters nor of idle machines. It says the command that it becomes. Flags after -- come last.`,
 		Example: `  sudo muster lab serve
   sudo muster lab serve -- --state /var/tmp/m --retain 0`,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -165,9 +165,11 @@ func cleanupCommand() *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove from this host what machines of a state directory left",
 		Long: `Stop every local machine of a state directory and remove its namespaces, links
-and control groups, when the server is not there to do it. Users' work on these
-machines is lost; records, images and homes are not touched. The next server
-with this state directory finds the machines off and says so.`,
+and control groups, when the server is not there to do it; end the file server
+of bare machines and unmount the volumes that it served. Users' work on local
+machines is lost; records, images, homes and other volumes are kept, and bare
+machines are not touched. The next server with this state directory finds the
+local machines off and says so, and mounts the volumes again.`,
 		Example: "  muster cleanup --state /var/lib/muster --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -181,6 +183,9 @@ with this state directory finds the machines off and says so.`,
 			stopped, err := daemon.Cleanup(cmd.Context(), state)
 			for _, id := range stopped {
 				cmd.Printf("stopped %s\n", id)
+			}
+			if err == nil {
+				cmd.Println("nothing of " + state + " runs or is mounted on this host; its files are kept")
 			}
 			return err
 		},
