@@ -24,18 +24,48 @@ func (p *Provider) Console(_ context.Context, id muster.MachineID, shell bool) (
 		return nil, muster.Errorf(muster.EInvalid, "there is no shell on the bare machine %s but its node's own", id).
 			WithHint("use 'muster ssh', or the console of its management controller")
 	}
-	c := &story{}
-	for _, line := range p.tellStory(u) {
-		c.Print(line + "\r\n")
-	}
+	ctx, leave := context.WithCancel(p.ctx)
+	c := &story{leave: leave}
+	p.jobs.Go(func() { p.follow(ctx, u, c) })
 	return c, nil
 }
 
+// storyEvery is how often it is looked whether more happened.
+const storyEvery = time.Second
+
+// follow prints what happened to a machine, and then what happens, until nobody listens.
+func (p *Provider) follow(ctx context.Context, u *unit, c *story) {
+	defer c.End()
+	told := map[string]bool{}
+	lines := p.tellStory(u)
+	if len(lines) == 0 {
+		lines = []string{"nothing is known of a boot of " + string(u.id) + " since it was cleaned; what its next one does comes here"}
+	}
+	for {
+		for _, line := range lines {
+			if !told[line] {
+				told[line] = true
+				c.Print(line + "\r\n")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.o.Clock.After(storyEvery):
+		}
+		lines = p.tellStory(u)
+	}
+}
+
 // story is a console that only tells.
-type story struct{ provider.Printed }
+type story struct {
+	provider.Printed
+	leave context.CancelFunc
+}
 
 // Close ends it.
 func (s *story) Close() error {
+	s.leave()
 	s.End()
 	return nil
 }

@@ -1,7 +1,9 @@
 package metal_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -371,5 +373,45 @@ func TestProxied(t *testing.T) {
 	ensure(t, p, provider.Want{Machine: "n0000", Power: provider.PowerOff})
 	if p.Boots().Proxied(mac(0)) {
 		t.Error("a machine that is given back still has the way out")
+	}
+}
+
+// A console says when there is nothing to tell, goes on when there is, and ends with its
+// reader and with the provider.
+func TestConsoleFollows(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 1)
+	p := r.open(t, nil)
+	c, err := p.Console(t.Context(), "n0000", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(c)
+	until := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("it ended without %q: %v", want, lines.Err())
+	}
+	until("nothing is known of a boot of n0000")
+	ensure(t, p, want(r, "n0000", 3))
+	until("attempt 3")
+	until("step: running")
+	other, err := p.Console(t.Context(), "n0000", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, other); err != nil {
+		t.Error(err)
+	}
+	p.Close()
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		t.Error(err)
 	}
 }
