@@ -65,7 +65,7 @@ Ctrl-C then only stops the telling: the cluster goes on.`,
 	flags.StringVar(&r.Machine.Disk, "disk", "", `scratch disk of each machine: ">=100GiB"`)
 	flags.StringVar(&r.Machine.Class, "class", "", "class of machine")
 	flags.StringVar(&r.Machine.Rack, "rack", "", "rack")
-	flags.StringVar(&r.Machine.Provider, "provider", "", "where the machines come from: local, fake, ...")
+	flags.StringVar(&r.Machine.Provider, "provider", "", "where the machines come from: metal (bare ones), local (parts of a host), fake")
 	flags.StringVar(&r.Machine.Processor, "processor", "", `processor model: "EPYC*"`)
 	flags.StringVar(&r.Machine.Architecture, "architecture", "", "amd64 or arm64")
 	flags.StringVar(&r.Machine.NICs, "nics", "", `number of message interfaces: ">=2"`)

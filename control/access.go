@@ -197,6 +197,10 @@ func (s *Service) Tunnel(ctx context.Context, who muster.Actor, ref, name string
 	dial, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	conn, err := s.Dialer.Dial(dial, machine, sshPort)
+	if err != nil && node.Phase != muster.NodeReady {
+		return nil, muster.Errorf(muster.EUnavailable, "node %s is %s, and nobody can log in yet", node.Name, node.Phase).
+			WithHint("'muster show %s' says how far it is, and when it is likely to be ready", id).Wrap(err)
+	}
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "node %s does not answer on its SSH port", node.Name).
 			WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, node.Name).Wrap(err)

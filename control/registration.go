@@ -230,6 +230,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		out = nil
 		var problems []muster.Problem
+		code := muster.ENotFound // unless one is wrong that is there
 		for _, name := range names {
 			c, p, err := s.changeRegistered(ctx, tx, who, muster.MachineID(name), what)
 			if err != nil {
@@ -238,10 +239,13 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 			if p != nil {
 				p.Field = name
 				problems = append(problems, *p)
+				if _, err := tx.Registration(muster.MachineID(name)); muster.CodeOf(err) != muster.ENotFound {
+					code = muster.EConflict
+				}
 			}
 			out = append(out, c)
 		}
-		return together(muster.EConflict, "machines do not allow it", problems)
+		return together(code, "machines do not allow it", problems)
 	})
 	if err != nil {
 		return nil, err
