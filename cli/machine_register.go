@@ -212,7 +212,8 @@ func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 		return nil, err
 	}
 	entries, err := inventory.Decode(name, body)
-	if err != nil {
+	var wrong *muster.Error // its files of passwords are looked at all the same: everything is told at once
+	if err != nil && (!errors.As(err, &wrong) || len(wrong.Problems) == 0) {
 		return nil, err
 	}
 	var problems []muster.Problem
@@ -234,6 +235,13 @@ func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 			}
 			problems = append(problems, p)
 		}
+	}
+	if wrong != nil {
+		if len(problems) > 0 {
+			wrong.Message += ", and passwords cannot be read"
+		}
+		wrong.Problems = append(wrong.Problems, problems...)
+		return nil, wrong
 	}
 	if len(problems) > 0 {
 		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: passwords cannot be read", name).WithHint("nothing was changed: put them right and read it again")

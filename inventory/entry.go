@@ -19,6 +19,9 @@ type Entry struct {
 	Password     Secret
 	PasswordFile string
 	Place        string // in the file: line 12
+	// places are those of fields that stand on lines of their own, by their path below the
+	// machine: nics[1].mac.
+	places map[string]string
 	// told are the fields of which it was told already that they cannot be read.
 	told []string
 }
@@ -32,6 +35,25 @@ func (Secret) String() string { return "(secret)" }
 // GoString hides it from %#v, too.
 func (Secret) GoString() string { return "(secret)" }
 
+// stands notes where a field is.
+func (e *Entry) stands(field, place string) {
+	if e.places == nil {
+		e.places = map[string]string{}
+	}
+	e.places[field] = place
+}
+
+// at is where a field is, or what it belongs to.
+func (e *Entry) at(field string) string {
+	for field != "" {
+		if place, ok := e.places[field]; ok {
+			return place
+		}
+		field = field[:max(0, strings.LastIndexAny(field, ".["))]
+	}
+	return e.Place
+}
+
 // Limits of a file.
 const (
 	// MaxBytes is how large a file may be.
@@ -41,7 +63,8 @@ const (
 )
 
 // Decode reads a file: CSV when its name ends with .csv, otherwise YAML (JSON is
-// YAML). The error is EInvalid with all that is wrong.
+// YAML). The error is EInvalid with all that is wrong; what could be read is returned beside
+// it, so that more can be said of it.
 func Decode(name string, data []byte) ([]Entry, error) {
 	var f file
 	switch {
@@ -56,7 +79,7 @@ func Decode(name string, data []byte) ([]Entry, error) {
 	if len(f.Problems) > 0 {
 		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: %s", name, count(len(f.Problems))).WithHint("nothing was changed: put them right and read it again")
 		e.Problems = f.Problems[:min(len(f.Problems), maxProblems)]
-		return nil, e
+		return f.entries, e
 	}
 	return f.entries, nil
 }
@@ -95,21 +118,21 @@ func (f *file) check() {
 			if slices.ContainsFunc(e.told, func(f string) bool { return strings.HasPrefix(p.Field, f) }) {
 				continue // a consequence of it
 			}
-			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.Place
+			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.at(p.Field)
 			f.Problems = append(f.Problems, p)
 		}
 		if first, twice := names[m.ID]; twice && m.ID != "" {
-			f.Bad(yamldoc.Clip(called)+".name", e.Place, "give each machine a name of its own", "%s has this name, too", first)
+			f.Bad(yamldoc.Clip(called)+".name", e.at("name"), "give each machine a name of its own", "%s has this name, too", first)
 		}
-		names[m.ID] = e.Place
+		names[m.ID] = e.at("name")
 		for _, n := range m.NICs {
 			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first.entry != i {
-				f.Bad(yamldoc.Clip(called)+".nics", e.Place, "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
+				f.Bad(yamldoc.Clip(called)+".nics", e.at("nics"), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
 			}
 			macs[n.MAC] = owner{i, called}
 		}
 		if e.Password != "" && e.PasswordFile != "" {
-			f.Bad(yamldoc.Clip(called)+".power", e.Place, "keep one of them", "there are a password and a file with one")
+			f.Bad(yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are a password and a file with one")
 		}
 	}
 	if len(f.entries) == 0 && len(f.Problems) == 0 {

@@ -103,9 +103,20 @@ machines:
   power: {kind: ipmi, address: "no host", password: sesame}
 `, []string{
 			"machines[0].power line 5 leave the password out", "machines[0].colour line 6 no such field", "A machine.name line 3 is not a name",
-			"machines[1].racks line 9 did you mean rack?", "b.nics line 7 A machine has the interface",
-			"b.power.address line 7 is no host", "b.power.user line 7 name the account",
+			"machines[1].racks line 9 did you mean rack?", "b.nics line 8 A machine has the interface",
+			"b.power.address line 10 is no host", "b.power.user line 10 name the account",
 		}},
+		"deep": {"x.yaml", `
+- name: a
+  nics:
+  - {mac: 52:54:00:aa:00:02, use: management}
+  - use: message
+    mac: nonsense
+  power:
+    kind: ipmi
+    address: no host
+    user: root
+`, []string{"a.nics[1].mac line 6 is not", "a.power.address line 9 is no host"}},
 		"names":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:03,wol\n", []string{"a.name line 3 line 2 has this name"}},
 		"columns": {"x.csv", "name,mac,powe\n", []string{"powe line 1 did you mean power?", "power line 1 the column is missing"}},
 		// What is wrong with columns hides nothing of what is wrong below them, and is not

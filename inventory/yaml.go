@@ -39,14 +39,16 @@ func (f *file) machine(path string, n *yaml.Node) {
 	known := []string{"name", "mac", "nics", "power", "rack", "position", "chassis", "class", "service", "serial", "uuid", "least-trust"}
 	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
 		field := path + "." + name
+		e.stands(name, yamldoc.At(v))
 		switch name {
 		case "nics":
-			f.nics(m, field, v)
+			f.nics(&e, field, v)
 		case "power":
 			f.power(&e, field, v)
 		case "name":
 			m.ID = muster.MachineID(f.Text(field, v))
 		case "mac":
+			e.stands("nics", yamldoc.At(v))
 			interfaceOf(m, muster.UseManagement).MAC = f.Text(field, v)
 		case "rack":
 			m.Rack = f.Text(field, v)
@@ -71,7 +73,8 @@ func (f *file) machine(path string, n *yaml.Node) {
 	}
 }
 
-func (f *file) nics(m *muster.Registration, path string, n *yaml.Node) {
+func (f *file) nics(e *Entry, path string, n *yaml.Node) {
+	m := &e.Machine
 	if n.Kind != yaml.SequenceNode {
 		f.Bad(path, yamldoc.At(n), "begin each interface with a dash", "a list of interfaces is expected")
 		return
@@ -81,6 +84,7 @@ func (f *file) nics(m *muster.Registration, path string, n *yaml.Node) {
 		p := fmt.Sprintf("%s[%d].", path, i)
 		f.Fields(item, p, []string{"mac", "use", "switch", "port"}, func(name string, v *yaml.Node) {
 			value := f.Text(p+name, v)
+			e.stands(fmt.Sprintf("nics[%d].%s", len(m.NICs), name), yamldoc.At(v))
 			switch name {
 			case "mac":
 				nic.MAC = value
@@ -106,6 +110,7 @@ func (f *file) power(e *Entry, path string, n *yaml.Node) {
 	known := []string{"kind", "address", "user", "password", "password-file", "quirk", "certificate-sha256"}
 	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
 		value := f.Text(path+"."+name, v)
+		e.stands("power."+name, yamldoc.At(v))
 		switch name {
 		case "kind":
 			p.Kind = muster.PowerKind(value)
