@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
 	"github.com/muster-hpc/muster/inventory"
+	"github.com/muster-hpc/muster/nearest"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -263,6 +266,7 @@ func (a *app) printRegistered(list []wire.RegisteredChange) error {
 
 func (a *app) machineRegistered() *cobra.Command {
 	var state string
+	states := []string{string(muster.RegistrationWaiting), string(muster.RegistrationApproved), string(muster.RegistrationForbidden)}
 	c := &cobra.Command{
 		Use: "registered", Short: "List the bare machines that the site knows", Args: exactly(),
 		Long: `Lists the bare machines that the site knows: how they are recognised and switched, where
@@ -276,6 +280,10 @@ administrators see them.`,
 			if err != nil {
 				return err
 			}
+			if state != "" && !slices.Contains(states, state) {
+				return muster.Errorf(muster.EInvalid, "--state %s is not a state", state).
+					WithHint("use %s", cmp.Or(nearest.Of(state, states), strings.Join(states, ", ")))
+			}
 			list, err := k.Registered(c.Context(), muster.RegistrationState(state))
 			if err != nil {
 				return err
@@ -284,7 +292,7 @@ administrators see them.`,
 		},
 	}
 	c.Flags().StringVar(&state, "state", "", "only those that are waiting, approved or forbidden")
-	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting", "approved", "forbidden"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

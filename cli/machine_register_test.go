@@ -76,6 +76,7 @@ func TestRegister(t *testing.T) {
 	w.run("machine", "forget", "r1-n08,r1-n09").want(t, 3, "r1-n08: no bare machine is registered", "there is")
 	w.run("machine", "forget", "r1-n09").want(t, 0, "r1-n09 +forgotten")
 	w.run("machine", "discover").want(t, 2)
+	w.run("machine", "registered", "--state", "wating").want(t, 2, "use waiting")
 	w.run("machine", "discover", "r1-n08").want(t, 3, "no bare machine is registered")
 	w.run("machine", "discover", "r1-n0[1,3]").want(t, 0, "r1-n01 +asked +it boots once", "r1-n03 +asked")
 	w.run("machine", "discover", "r1-n03", "--wait", "--timeout", "50ms").want(t, 8, "r1-n03: not discovered after 50ms", "machine show r1-n03")
