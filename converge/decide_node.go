@@ -203,7 +203,7 @@ func (d *decider) failed(i int, why string) {
 	}
 	text, hint := fmt.Sprintf("attempt %d: %s", n.Attempt, why), ""
 	if !last {
-		hint = "it is tried again by itself at " + clock(n.NotBefore)
+		hint = "its next attempt begins by itself, not before " + clock(n.NotBefore)
 	}
 	n.Conditions = withCondition(n.Conditions, muster.Condition{Code: "boot-failed", Text: text, Hint: hint, Since: d.Now})
 	d.setPhase(n, muster.NodeBooting, text)
