@@ -400,7 +400,7 @@ func TestLateMachines(t *testing.T) {
 		next  time.Duration
 	}{
 		{"a test in time", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 5}}, 105, "", 10 * time.Second},
-		{"a late test", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 5}}, 116,
+		{"a late test", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 20}}, 116,
 			"testing takes longer than usual (usually 10s); it is given up and begun again at 12:02:20 UTC", 0},
 		{"a late test without history", muster.MachineTesting, Sight{Busy: true, TestAt: at(0)}, MachineTimes{}, 301, "testing takes longer than usual; it is given up and begun again at 12:10:00 UTC", 0},
 		{"a late cleaning", muster.MachineCleaning, Sight{Busy: true, CleanAt: at(0)}, MachineTimes{}, 121, "cleaning takes longer than usual; when it fails it is tried again, and after 3 attempts the machine is tested", 0},

@@ -134,6 +134,7 @@ func (f *file) check() {
 		if e.Password != "" && e.PasswordFile != "" {
 			f.Bad(yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are a password and a file with one")
 		}
+		e.places = nil // all was told
 	}
 	if len(f.entries) == 0 && len(f.Problems) == 0 {
 		f.Bad("machines", "", "list machines: see muster machine import --help", "there is no machine in it")
