@@ -269,6 +269,7 @@ func TestAPowerCutBlamesNobody(t *testing.T) {
 	id := s.mustCreate(slurm(30))
 	s.untilPhase(id, muster.ClusterReady, 20*time.Second)
 	_, before, _ := s.get(id)
+	time.Sleep(3 * time.Second) // all are seen to run
 	r.world.PowerCut()
 	until(t, 30*time.Second, "it is told", func() bool { c, _, _ := s.get(id); return conditioned(c.Conditions, "power-cut") })
 	time.Sleep(3 * time.Second) // half a minute
