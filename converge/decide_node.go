@@ -57,7 +57,7 @@ func (d *decider) booting(i int) {
 		// went off meanwhile. The token of that attempt is lost: a new one.
 		d.want(i, "started again: the attempt did not run", true)
 	case !d.Now.Before(d.deadline(*n)):
-		d.failed(i, fmt.Sprintf("its agent did not join within %s", d.Limits.deadline(d.Times.Boot, d.Limits.Boot)))
+		d.failed(i, fmt.Sprintf("its agent did not join within %s", d.Limits.deadline(d.Times.Boot, d.Limits.Boot).Round(time.Second)))
 	default:
 		d.observe(n.Machine, s)
 		d.lookAt(d.deadline(*n))
@@ -79,7 +79,7 @@ func (d *decider) configuring(i int) {
 	case r != nil && r.State == "failed":
 		d.failed(i, "the node's own checks failed: "+badChecks(r))
 	case !d.Now.Before(d.deadline(*n)) && d.headIsThere(*n):
-		text := fmt.Sprintf("it was not ready within %s", d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+		text := fmt.Sprintf("it was not ready within %s", d.Limits.configureWithin(d.Times.Configure).Round(time.Second))
 		if r != nil && badChecks(r) != "" {
 			text += ": " + badChecks(r)
 		}
@@ -266,7 +266,7 @@ func (d *decider) setPhase(n *muster.Node, p muster.NodePhase, text string) {
 	case muster.NodeBooting:
 		n.Deadline = d.Now.Add(d.Limits.deadline(d.Times.Boot, d.Limits.Boot))
 	case muster.NodeConfiguring, muster.NodeValidating:
-		n.Deadline = d.Now.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+		n.Deadline = d.Now.Add(d.Limits.configureWithin(d.Times.Configure))
 	default:
 		n.Deadline = time.Time{}
 	}
@@ -285,7 +285,7 @@ func (d *decider) headIsThere(n muster.Node) bool {
 	if h.Phase != muster.NodeReady {
 		return false
 	}
-	end := h.PhaseSince.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+	end := h.PhaseSince.Add(d.Limits.configureWithin(d.Times.Configure))
 	if !h.PhaseSince.After(d.Now) && d.Now.Before(end) {
 		d.lookAt(end)
 		return false
@@ -304,7 +304,7 @@ func (d *decider) deadline(n muster.Node) time.Time {
 	if n.Phase == muster.NodeBooting {
 		return since.Add(d.Limits.deadline(d.Times.Boot, d.Limits.Boot))
 	}
-	return since.Add(d.Limits.deadline(d.Times.Configure, d.Limits.Configure))
+	return since.Add(d.Limits.configureWithin(d.Times.Configure))
 }
 
 func (d *decider) class(n muster.Node) string { return d.Machines[n.Machine].Facts.Class }

@@ -167,7 +167,7 @@ func (d *decider) estimate() {
 	} else if d.Times.Boot.N > 0 && d.Times.Configure.N > 0 {
 		c.ETA, c.ETASpread = d.Now.Add(d.Times.Boot.Median+d.Times.Configure.Median), d.Times.Boot.Spread+d.Times.Configure.Spread
 	}
-	perTry := d.Limits.deadline(d.Times.Boot, d.Limits.Boot) + d.Limits.deadline(d.Times.Configure, d.Limits.Configure)
+	perTry := d.Limits.deadline(d.Times.Boot, d.Limits.Boot) + d.Limits.configureWithin(d.Times.Configure)
 	c.Deadline = d.Now.Add(time.Duration(d.Limits.BootAttempts)*perTry + d.Limits.Scheduler)
 }
 

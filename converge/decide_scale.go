@@ -161,7 +161,7 @@ func (d *decider) scaleDeadline(sc muster.Scaling) time.Time {
 	if !sc.Deadline.IsZero() {
 		return sc.Deadline
 	}
-	perTry := d.Limits.deadline(d.Times.Boot, d.Limits.Boot) + d.Limits.deadline(d.Times.Configure, d.Limits.Configure)
+	perTry := d.Limits.deadline(d.Times.Boot, d.Limits.Boot) + d.Limits.configureWithin(d.Times.Configure)
 	sc.Deadline = sc.Started.Add(time.Duration(d.Limits.BootAttempts)*perTry + d.Limits.Scheduler)
 	d.Cluster.Scaling = &sc
 	d.clusterText("")

@@ -263,14 +263,19 @@ func TestEstimates(t *testing.T) {
 		want time.Duration
 	}{
 		{Span{}, l.Boot},
-		{Span{Median: time.Second, N: 20}, l.Shortest},
-		{Span{Median: time.Second, N: 19}, l.Boot}, // a few quick ones say little
-		{Span{Median: 20 * time.Second, N: 20}, 80 * time.Second},
+		{Span{Median: time.Second, N: 5}, l.Shortest},
+		{Span{Median: 20 * time.Second, N: 5}, 80 * time.Second},
 		{Span{Median: 20 * time.Second, Spread: 20 * time.Second, N: 5}, 220 * time.Second},
 		{Span{Median: 24 * time.Hour, N: 5}, l.Longest},
 	} {
 		if got := l.deadline(x.span, l.Boot); got != x.want {
 			t.Errorf("deadline of %+v is %s, not %s", x.span, got, x.want)
+		}
+	}
+	// A few quick ones say little of how long a node may be configured.
+	for n, want := range map[int]time.Duration{0: l.Configure, 19: l.Configure, 20: l.Shortest} {
+		if got := l.configureWithin(Span{Median: time.Second, N: n}); got != want {
+			t.Errorf("configured within %s after %d samples, not %s", got, n, want)
 		}
 	}
 }
@@ -400,7 +405,7 @@ func TestLateMachines(t *testing.T) {
 		next  time.Duration
 	}{
 		{"a test in time", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 5}}, 105, "", 10 * time.Second},
-		{"a late test", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 20}}, 116,
+		{"a late test", muster.MachineTesting, Sight{Busy: true, TestAt: at(100)}, MachineTimes{Test: Span{Median: 10 * time.Second, N: 5}}, 116,
 			"testing takes longer than usual (usually 10s); it is given up and begun again at 12:02:20 UTC", 0},
 		{"a late test without history", muster.MachineTesting, Sight{Busy: true, TestAt: at(0)}, MachineTimes{}, 301, "testing takes longer than usual; it is given up and begun again at 12:10:00 UTC", 0},
 		{"a late cleaning", muster.MachineCleaning, Sight{Busy: true, CleanAt: at(0)}, MachineTimes{}, 121, "cleaning takes longer than usual; when it fails it is tried again, and after 3 attempts the machine is tested", 0},

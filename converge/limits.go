@@ -162,11 +162,18 @@ func (l Limits) deadline(s Span, def time.Duration) time.Duration {
 	if s.N < 3 {
 		return def
 	}
-	d := max(4*s.Median, s.Median+10*s.Spread, l.Shortest)
+	d := max(4*s.Median, s.Median+10*s.Spread)
+	return min(max(d, l.Shortest), max(l.Longest, def))
+}
+
+// configureWithin is the deadline of a node that is configured. Its agent speaks, so it is
+// not in vain that it takes longer beside others: few samples do not shorten it.
+func (l Limits) configureWithin(s Span) time.Duration {
+	d := l.deadline(s, l.Configure)
 	if s.N < enough {
-		d = max(d, def)
+		d = max(d, l.Configure)
 	}
-	return min(d, max(l.Longest, def)).Round(time.Second)
+	return d
 }
 
 // heldBack tells whether a node is not tried again yet. A time further ahead
