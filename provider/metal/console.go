@@ -33,16 +33,18 @@ func (p *Provider) Console(_ context.Context, id muster.MachineID, shell bool) (
 // storyEvery is how often it is looked whether more happened.
 const storyEvery = time.Second
 
-// follow prints what happened to a machine, and then what happens, until nobody listens.
+// follow prints what happened to a machine in its boot, and then what happens, until that
+// boot is over or nobody listens. The next one may be somebody else's.
 func (p *Provider) follow(ctx context.Context, u *unit, c *story) {
 	defer c.End()
-	told := map[string]bool{}
-	lines := p.tellStory(u)
-	if len(lines) == 0 {
-		lines = []string{"nothing is known of a boot of " + string(u.id) + " since it was cleaned; what its next one does comes here"}
+	states := p.boots.States(u.id)
+	if len(states) == 0 {
+		c.Print("nothing is known of a boot of " + string(u.id) + " since it was cleaned; ask again while it boots\r\n")
+		return
 	}
-	for {
-		for _, line := range lines {
+	told, number := map[string]bool{}, states[0].Number
+	for len(states) > 0 && states[0].Number == number {
+		for _, line := range p.tellStory(u, states) {
 			if !told[line] {
 				told[line] = true
 				c.Print(line + "\r\n")
@@ -53,7 +55,7 @@ func (p *Provider) follow(ctx context.Context, u *unit, c *story) {
 			return
 		case <-p.o.Clock.After(storyEvery):
 		}
-		lines = p.tellStory(u)
+		states = p.boots.States(u.id)
 	}
 }
 
@@ -72,14 +74,13 @@ func (s *story) Close() error {
 
 func (*story) Write(b []byte) (int, error) { return len(b), nil }
 
-// tellStory is what happened to a machine, the oldest first, one line each.
-func (p *Provider) tellStory(u *unit) []string {
+// tellStory is what happened to a machine in these states, the oldest first, one line each.
+func (p *Provider) tellStory(u *unit, states []State) []string {
 	type line struct {
 		at   time.Time
 		text string
 	}
 	var lines []line
-	states := p.boots.States(u.id)
 	for _, st := range states {
 		text := fmt.Sprintf("boot %s: %s", st.Number, st.Kind)
 		if st.As != "" {

@@ -376,42 +376,50 @@ func TestProxied(t *testing.T) {
 	}
 }
 
-// A console says when there is nothing to tell, goes on when there is, and ends with its
-// reader and with the provider.
+// A console says when there is nothing to tell. It goes on with the boot that it was opened
+// in, and ends with it: the next one may be another user's. It ends with its reader, too.
 func TestConsoleFollows(t *testing.T) {
 	t.Parallel()
 	r := newRacked(t, 1)
 	p := r.open(t, nil)
-	c, err := p.Console(t.Context(), "n0000", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(c)
-	until := func(want string) {
+	defer p.Close()
+	open := func() io.ReadWriteCloser {
 		t.Helper()
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), want) {
-				return
-			}
+		c, err := p.Console(t.Context(), "n0000", false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Fatalf("it ended without %q: %v", want, lines.Err())
+		return c
 	}
-	until("nothing is known of a boot of n0000")
+	rest := func(c io.Reader) string {
+		t.Helper()
+		b, err := io.ReadAll(c)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	if text := rest(open()); !strings.Contains(text, "nothing is known of a boot of n0000") {
+		t.Errorf("%q", text)
+	}
 	ensure(t, p, want(r, "n0000", 3))
-	until("attempt 3")
-	until("step: running")
-	other, err := p.Console(t.Context(), "n0000", false)
-	if err != nil {
-		t.Fatal(err)
+	c := open()
+	lines := bufio.NewScanner(c)
+	for !strings.Contains(lines.Text(), "step: running") {
+		if !lines.Scan() {
+			t.Fatal("it ended before the machine ran", lines.Err())
+		}
 	}
+	other := open()
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, other); err != nil {
-		t.Error(err)
-	}
-	p.Close()
-	if _, err := io.Copy(io.Discard, c); err != nil {
-		t.Error(err)
+	rest(other)
+	ensure(t, p, provider.Want{Machine: "n0000", Power: provider.PowerOff})
+	ensure(t, p, want(r, "n0000", 4))
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "attempt 4") {
+			t.Errorf("who read the last boot reads the next: %s", lines.Text())
+		}
 	}
 }
