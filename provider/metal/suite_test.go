@@ -419,7 +419,7 @@ func TestConsoleFollows(t *testing.T) {
 	ensure(t, p, want(r, "n0000", 4))
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "attempt 4") {
-			t.Errorf("who read the last boot reads the next: %s", lines.Text())
+			t.Fatalf("who read the last boot reads the next: %s", lines.Text())
 		}
 	}
 }
