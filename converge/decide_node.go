@@ -51,7 +51,7 @@ func (d *decider) booting(i int) {
 	case s.Issued == n.Attempt && s.Refused != nil:
 		d.failed(i, "the machine could not be started: "+s.Refused.Error())
 	case s.down(n.Attempt) && s.Issued == n.Attempt:
-		d.failed(i, "the machine went off while it booted"+because(s))
+		d.failed(i, "the machine "+wentHow(s)+" while it booted"+because(s))
 	case s.down(n.Attempt):
 		// The server ended between the record and the call, or the machine
 		// went off meanwhile. The token of that attempt is lost: a new one.
@@ -73,7 +73,7 @@ func (d *decider) configuring(i int) {
 	case s.Busy:
 		return
 	case s.down(n.Attempt):
-		d.failed(i, "the machine went off while it was configured"+because(s))
+		d.failed(i, "the machine "+wentHow(s)+" while it was configured"+because(s))
 	case r != nil && r.State == "ready":
 		d.becomeReady(n)
 	case r != nil && r.State == "failed":
@@ -336,9 +336,20 @@ func (d *decider) observeAgain(id muster.MachineID, s Sight, after time.Duration
 	d.call(id, Observe{Machine: id})
 }
 
+// wentHow tells what became of a machine that does not run what it was told to run.
+func wentHow(s Sight) string {
+	if s.State == provider.StateOff {
+		return "went off"
+	}
+	return "stopped"
+}
+
 func because(s Sight) string {
-	if s.Refused != nil {
+	switch {
+	case s.Refused != nil:
 		return ": " + s.Refused.Error()
+	case s.Why != nil:
+		return ": " + s.Why.Error()
 	}
 	return ""
 }

@@ -41,13 +41,13 @@ func (d *decider) wentOff(i int, s Sight, r *Report) {
 		d.powerCut++
 		d.again(i, "most machines went off, or were off when the server started: a power cut; it is started again")
 	case d.Cluster.Phase != muster.ClusterReady:
-		d.want(i, "the machine went off by itself"+because(s), false)
+		d.want(i, "the machine "+wentHow(s)+" by itself"+because(s), false)
 	case !s.Went.IsZero() && d.Now.Before(s.Went.Add(d.Limits.Together)): // do others go off, too?
 		d.lookAt(s.Went.Add(d.Limits.Together))
 	case r == nil && d.Now.Before(d.Started.Add(d.Limits.PowerCut)): // nobody was there to hear a goodbye
 		d.again(i, wentOffAway)
 	default:
-		d.lost(i, "machine "+string(n.Machine)+" went off by itself, without a goodbye"+because(s))
+		d.lost(i, "machine "+string(n.Machine)+" "+wentHow(s)+" by itself, without a goodbye"+because(s))
 	}
 }
 

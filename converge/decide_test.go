@@ -280,6 +280,35 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
+// An attempt that fails says what its machine was seen to do, and what its provider says of
+// it: who is woken at night has to know whether it went off or began anew.
+func TestAFailedAttemptSaysWhy(t *testing.T) {
+	t.Parallel()
+	again := errors.New("it was started again by itself")
+	for _, c := range []struct {
+		phase muster.NodePhase
+		sight Sight
+		want  string
+	}{
+		{muster.NodeBooting, Sight{State: provider.StateStuck, Why: again}, "attempt 1: the machine stopped while it booted: it was started again by itself"},
+		{muster.NodeConfiguring, Sight{State: provider.StateStuck, Why: again}, "attempt 1: the machine stopped while it was configured: it was started again by itself"},
+		{muster.NodeConfiguring, Sight{State: provider.StateOff, Why: errors.New("its controller says off")}, "attempt 1: the machine went off while it was configured: its controller says off"},
+		{muster.NodeBooting, Sight{State: provider.StateOff}, "attempt 1: the machine went off while it booted"},
+		{muster.NodeBooting, Sight{State: provider.StateOff, Why: again, Refused: errors.New("no power")}, "attempt 1: the machine could not be started: no power"},
+	} {
+		actions, _ := Decide(two(muster.ClusterBuilding, c.phase, knows("m1", func(s *Sight) { s.State, s.Attempt, s.Why, s.Refused = c.sight.State, 0, c.sight.Why, c.sight.Refused })))
+		got := ""
+		for _, a := range actions {
+			if n, ok := a.(SetNode); ok && n.Node.Name == "n01" {
+				got = n.Text
+			}
+		}
+		if got != c.want {
+			t.Errorf("%q instead of %q", got, c.want)
+		}
+	}
+}
+
 // A node that waits for its head is not to blame: it is given up when it is not ready so
 // long after its head is.
 func TestDecideWaitsForTheHead(t *testing.T) {

@@ -139,7 +139,7 @@ func (s *sights) saw(id muster.MachineID, epoch int64, o provider.Seen, now time
 		return true // somebody waits for the truth and must ask again
 	}
 	news = !x.Known || x.State != o.State || x.Attempt != o.Attempt
-	x.Known, x.State, x.Attempt, x.SeenAt = true, o.State, o.Attempt, now
+	x.Known, x.State, x.Attempt, x.Why, x.SeenAt = true, o.State, o.Attempt, o.Err, now
 	s.recount(x, func() {
 		switch {
 		case o.State == provider.StateRunning:

@@ -61,7 +61,7 @@ func TestAllOrNothing(t *testing.T) {
 	s.untilFree(3)
 	id := s.mustCreate(slurm(3))
 	c := s.untilPhase(id, muster.ClusterFailed, 20*time.Second)
-	if c.Reason == nil || c.Reason.Hint == "" || !strings.Contains(c.Reason.Message, "did not come up") {
+	if c.Reason == nil || c.Reason.Hint == "" || !strings.Contains(c.Reason.Message, "did not come up") || !strings.Contains(c.Reason.Message, "the machine went off while it booted: its power supply gave up") {
 		t.Errorf("reason %+v", c.Reason)
 	}
 	s.untilFree(3) // nobody came up: the machines are not to blame

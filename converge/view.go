@@ -97,6 +97,7 @@ type Sight struct {
 	Asked   bool // an observation is under way
 	State   provider.State
 	Attempt int64
+	Why     error // what is wrong with it, by the provider's word
 	SeenAt  time.Time
 	// Ran: its node was ready since the last call. Went is when it was then seen
 	// to have gone off by itself, until it is seen running again.

@@ -233,6 +233,7 @@ func (m *Machine) run(ctx context.Context, b provider.Boot, delay time.Duration,
 		m.w.mu.Lock()
 		if ctx.Err() == nil {
 			m.halt()
+			m.err = muster.Errorf(muster.EUnavailable, "its power supply gave up")
 			m.w.tell(m.id)
 		}
 		m.w.mu.Unlock()
