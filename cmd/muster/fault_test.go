@@ -171,6 +171,7 @@ func (f failure) run(t *testing.T, killServer bool) string {
 	}
 	began := time.Now()
 	wait := f.inflict(s, machines)
+	broken := [2]time.Time{began, time.Now()}
 	seen := s.lookAround(f)
 	if killServer {
 		time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Second))))
@@ -188,7 +189,7 @@ func (f failure) run(t *testing.T, killServer bool) string {
 	if !f.keeps {
 		wait()
 	}
-	outcome := w.end(s, f, began, killServer)
+	outcome := w.end(s, f, broken, killServer)
 	// And what was not hit, or came back, works together. No job holds nodes
 	// because its srun ended while the head was away; a node whose step could not
 	// tell of its end needs up to a minute.

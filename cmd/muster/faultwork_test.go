@@ -79,7 +79,8 @@ func (s *faultSite) runs(name string, should bool) error {
 }
 
 // end waits for all work and says what became of the jobs.
-func (w *work) end(s *faultSite, f failure, died time.Time, killed bool) string {
+// broken is when the fault began and when it was complete.
+func (w *work) end(s *faultSite, f failure, broken [2]time.Time, killed bool) string {
 	s.t.Helper()
 	var steady string
 	s.within(2*time.Minute, "the MPI job on other nodes ends", func() (err error) {
@@ -100,7 +101,7 @@ func (w *work) end(s *faultSite, f failure, died time.Time, killed bool) string 
 			s.t.Errorf("nobody says why a job was ended: %q", out)
 		}
 		s.exec("head", "scancel "+w.held)
-		known, lost := w.submitted.stop(s, died)
+		known, lost := w.submitted.stop(s, broken)
 		return fmt.Sprintf("%d acknowledged jobs are there, %d of the last five seconds are not; the srun on it is ended; others do not notice", known, lost)
 	}
 	var out string
@@ -135,11 +136,15 @@ type submitter struct {
 	jobs []acknowledged
 }
 
-// acknowledged is a job whose number she was told.
+// acknowledged is a job whose number she was told. The head gave it at some time
+// between: on its way to her it takes a part of a second.
 type acknowledged struct {
-	id string
-	at time.Time
+	id          string
+	asked, told time.Time
 }
+
+// clockTime is how the test tells of moments, as the logs beside it do.
+const clockTime = "15:04:05.000"
 
 // stateSaved is how long Slurm's controller may keep a job in memory only: it
 // writes its queue down every five seconds.
@@ -155,9 +160,10 @@ func (s *faultSite) submit() *submitter {
 			default:
 			}
 			// A submission without an answer may or may not count.
+			asked := time.Now()
 			out, err := s.tryExec(30*time.Second, "n01", "timeout 20 sbatch --parsable -o /dev/null --wrap true")
 			if err == nil {
-				u.jobs = append(u.jobs, acknowledged{strings.TrimSpace(out), time.Now()})
+				u.jobs = append(u.jobs, acknowledged{strings.TrimSpace(out), asked, time.Now()})
 			}
 			time.Sleep(300 * time.Millisecond)
 		}
@@ -165,10 +171,10 @@ func (s *faultSite) submit() *submitter {
 	return u
 }
 
-// stop ends the submissions and looks for every job that was acknowledged, but
-// for those of the last seconds before the head died: accounting knows it, or
-// the queue does.
-func (u *submitter) stop(s *faultSite, died time.Time) (known, lost int) {
+// stop ends the submissions and looks for every job that was acknowledged:
+// accounting knows it, or the queue does. But for those that the head may have
+// acknowledged in the last seconds before it died.
+func (u *submitter) stop(s *faultSite, broken [2]time.Time) (known, lost int) {
 	s.t.Helper()
 	close(u.end)
 	u.done.Wait()
@@ -186,10 +192,11 @@ func (u *submitter) stop(s *faultSite, died time.Time) (known, lost int) {
 			switch {
 			case slices.Contains(there, j.id):
 				known++
-			case j.at.Before(died) && j.at.After(died.Add(-stateSaved)):
+			case j.asked.Before(broken[1]) && j.told.After(broken[0].Add(-stateSaved)):
 				lost++
 			default:
-				return fmt.Errorf("job %s is neither in the queue nor in the accounting", j.id)
+				return fmt.Errorf("job %s is neither in the queue nor in the accounting: it was asked for at %s and acknowledged at %s, the fault began at %s and was complete at %s",
+					j.id, j.asked.Format(clockTime), j.told.Format(clockTime), broken[0].Format(clockTime), broken[1].Format(clockTime))
 			}
 		}
 		return nil
