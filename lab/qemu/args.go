@@ -56,10 +56,11 @@ func Args(c Config) []string {
 		args = append(args, "-netdev", fmt.Sprintf("tap,id=%s,fd=%d", n.ID, n.FD), "-device", device)
 	}
 	// Not NVMe: that of QEMU 7.2 lost commands where the guest and QEMU had a processor each,
-	// and the guest's driver gives a lost one up after a minute (docs/lab.md).
+	// and the guest's driver gives a lost one up after a minute (docs/lab.md). A disk that
+	// offered to write zeroes itself would keep room for all that a machine erases.
 	args = append(args,
-		"-drive", "if=none,id=disk,format=raw,discard=unmap,file="+value(c.Disk),
-		"-device", "virtio-blk-pci,drive=disk,serial="+value(c.Serial)+",bootindex="+strconv.Itoa(disk))
+		"-drive", "if=none,id=disk,format=raw,discard=unmap,detect-zeroes=unmap,file="+value(c.Disk),
+		"-device", "virtio-blk-pci,drive=disk,write-zeroes=off,serial="+value(c.Serial)+",bootindex="+strconv.Itoa(disk))
 	if c.TPM != "" {
 		args = append(args,
 			"-chardev", "socket,id=tpm,path="+value(c.TPM),
