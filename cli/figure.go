@@ -35,7 +35,7 @@ func inUnits(v float64, unit string) (float64, string) {
 	for _, s := range []struct {
 		from float64
 		name string
-	}{{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}} {
+	}{{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}, {1e-12, "p"}} {
 		if math.Abs(v) >= s.from*0.99995 {
 			return s.from, s.name + unit
 		}
