@@ -58,6 +58,18 @@ func TestRegister(t *testing.T) {
 	w.run("machine", "import", good).want(t, 0, "r1-n03 +added", "r1-n04 +added")
 	w.run("machine", "import", good).want(t, 0, "r1-n03 +unchanged", "r1-n04 +unchanged")
 
+	// Off, and cut off, are proven by controllers and ports: none stands at two machines.
+	w.run("machine", "add", "r1-n05", "--mac", "52:54:00:aa:00:06", "--power", "ipmi://admin@10.0.0.11", "--power-password-file", secret).want(t, 2, "controller 10.0.0.11 is that of machine r1-n01 already", "machine forget r1-n01")
+	ports := "name,mac,power,power-password,switch,port,message-mac,message-switch,message-port\n"
+	twice := file("twice.csv", ports+"r1-n05,52:54:00:aa:00:06,redfish://root@bmc5,sesame,s1,5,52:54:00:aa:01:06,s1,5\nr1-n06,52:54:00:aa:00:0a,redfish://root@bmc5,sesame,s1,5,,,\n")
+	w.run("machine", "import", twice, "--dry-run").want(t, 2, "r1-n05: port 5 of switch s1 stands there twice", "r1-n06: controller bmc5 is that of machine r1-n05 already", "r1-n06: port 5 of switch s1 is that of machine r1-n05 already")
+	once := file("once.csv", ports+"r1-n05,52:54:00:aa:00:06,redfish://root@bmc5,sesame,s1,5,,,\nr1-n06,52:54:00:aa:00:0a,redfish://root@bmc6,sesame,s1,6,,,\n")
+	w.run("machine", "import", once).want(t, 0, "r1-n05 +added", "r1-n06 +added")
+	// Two that were taken for each other change places in one file.
+	swapped := file("swapped.csv", ports+"r1-n05,52:54:00:aa:00:06,redfish://root@bmc6,sesame,s1,6,,,\nr1-n06,52:54:00:aa:00:0a,redfish://root@bmc5,sesame,s1,5,,,\n")
+	w.run("machine", "import", swapped, "--replace").want(t, 0, "r1-n05 +changed", "r1-n06 +changed")
+	w.run("machine", "forget", "r1-n0[5-6]").want(t, 0)
+
 	// One that came by itself is taken for the one whose interface it has.
 	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
 		return tx.PutRegistration(muster.Registration{

@@ -55,6 +55,10 @@ func (s *Service) Register(ctx context.Context, who muster.Actor, r wire.Registe
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		out = nil
 		var problems []muster.Problem
+		claims, err := claimed(tx, r.Machines)
+		if err != nil {
+			return err
+		}
 		for i, b := range r.Machines {
 			for j, n := range b.NICs {
 				if mac, err := muster.ParseMAC(n.MAC); err == nil {
@@ -65,6 +69,7 @@ func (s *Service) Register(ctx context.Context, who muster.Actor, r wire.Registe
 			if err != nil {
 				return err
 			}
+			bad = append(bad, claims.add(b.Registration())...)
 			for _, p := range bad {
 				p.Field = fmt.Sprintf("machines[%d].%s", i, p.Field)
 				p.Message = fmt.Sprintf("%.63s: %s", string(b.Name), p.Message)

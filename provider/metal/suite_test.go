@@ -2,6 +2,7 @@ package metal_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/netip"
@@ -284,6 +285,59 @@ func TestCleanOnce(t *testing.T) {
 	counts = append(counts, erased(), erased())
 	if !slices.Equal(counts, []int{1, 1, 2, 2}) {
 		t.Errorf("erased %v times", counts)
+	}
+}
+
+// What a machine does for a server that ended in the middle of it is nobody's: it is seen to
+// run, so that it is switched off, and then cleaned or tested as if nothing had been.
+func TestWorkOfAServerThatEnded(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 2)
+	p := r.open(t, nil)
+	kinds := map[muster.MachineID]wire.BootKind{"n0000": wire.BootClean, "n0001": wire.BootTest}
+	mute := func(is bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.machines["n0000"].mute, r.machines["n0001"].mute = is, is
+	}
+	mute(true) // it is in its firmware still
+	for id, kind := range kinds {
+		o := wire.BootOrder{Kind: kind, Machine: id, Attempt: 7}
+		if kind == wire.BootClean {
+			o.Clean = &wire.CleanOrder{Disks: []wire.CleanDisk{{Serial: "D" + string(id), Size: 1 << 30}}}
+		} else {
+			o.StayMS = 2000
+		}
+		payload, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Boots().Start(t.Context(), id, metal.Order{Kind: kind, Attempt: 7, For: "site", Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); p.Boots().States(id)[0].Step != metal.StepBooting; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%+v", p.Boots().States(id))
+			}
+		}
+	}
+	p.Close()
+
+	p = r.open(t, nil)
+	defer p.Close()
+	for id := range kinds {
+		eventually(t, p, id, func(s provider.Seen) bool { return s.State == provider.StateRunning })
+		ensure(t, p, provider.Want{Machine: id, Power: provider.PowerOff})
+		eventually(t, p, id, func(s provider.Seen) bool { return s.State == provider.StateOff })
+	}
+	mute(false)
+	for id, kind := range kinds {
+		if rec, err := p.Test(t.Context(), id); kind == wire.BootTest && (err != nil || !rec.Passed) {
+			t.Errorf("test: %+v, %v", rec, err)
+		}
+		if rec, err := p.Clean(t.Context(), id); err != nil || !rec.Verified {
+			t.Errorf("clean: %+v, %v", rec, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -17,6 +18,9 @@ type unit struct {
 	// op is held while something is done that must not be done twice at once:
 	// cleaning, a test.
 	op sync.Mutex
+	// working: somebody here waits for what the machine does for the site. Of a boot for that
+	// which a server began that has ended, nobody does.
+	working atomic.Bool
 	// orders is held for writing while it is cut off: whoever orders a boot meanwhile is
 	// refused, so that none takes the proof away.
 	orders sync.RWMutex

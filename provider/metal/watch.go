@@ -172,8 +172,8 @@ func (p *Provider) seen(u *unit) provider.Seen {
 		s.State = provider.StateStuck
 		s.Err = muster.Errorf(muster.EUnavailable, "its switch ports are closed, and nobody can tell whether it is off").
 			WithHint("switch it off by hand, then: muster machine fenced %s --yes", u.id)
-	case len(states) > 0 && states[0].Kind != wire.BootOff: // what it does is the site's own: off for everybody else
-		s.State = provider.StateOff
+	case len(states) > 0 && (states[0].Kind == wire.BootDiscover || states[0].Kind != wire.BootOff && u.working.Load()):
+		s.State = provider.StateOff // what it does is the site's own: off for everybody else
 	case reading.State == power.Off:
 		s.State = provider.StateOff
 	case reading.State == power.On, len(states) > 0:

@@ -66,6 +66,8 @@ func (p *Provider) work(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 
 // done orders work and waits until the machine has done it and is off.
 func (p *Provider) done(ctx context.Context, u *unit, kind wire.BootKind, o *wire.BootOrder) (*wire.BootDone, error) {
+	u.working.Store(true)
+	defer u.working.Store(false)
 	if err := p.work(ctx, u, kind, o); err != nil {
 		return nil, err
 	}
