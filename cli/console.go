@@ -47,6 +47,10 @@ With --shell it is a shell of root inside the node, for administrators, and for
 users of clusters on which users are root. It works when sshd and the agent are
 dead. End it with exit, or, whatever runs in it, with Ctrl-].
 
+Of a bare machine it shows what the server knows of its boot, stage by stage, and
+there is no shell: what the machine prints is at its own console, or at that of its
+controller (ipmitool ... sol activate).
+
 Without NODE it is the head's. Administrators may name a machine instead, whoever
 has it: with --machine, or alone where no cluster has that name. Every session
 leaves a line in the history (muster events).`,

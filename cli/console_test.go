@@ -83,3 +83,26 @@ func TestConsoleOfTwoMeanings(t *testing.T) {
 	w.run("console", twin, "n01", "--shell").want(t, 0, "this is "+own)
 	w.run("console", "--machine", twin, "n01").want(t, 2, "named alone")
 }
+
+// The history tells of consoles that were opened, and of no other.
+func TestHistoryOfConsoles(t *testing.T) {
+	t.Parallel()
+	refused := true
+	s := controltest.Start(t, controltest.Options{Machines: 3, Build: true, Control: func(c *control.Config) {
+		c.Console = func(ctx context.Context, m muster.Machine, shell bool) (io.ReadWriteCloser, error) {
+			if refused {
+				return nil, muster.Errorf(muster.EInvalid, "there is no shell on it")
+			}
+			return deaf(ctx, m, shell)
+		}
+	}})
+	w := at(t, s)
+	ready(t, s, w, "cfd", "-n", "1", "--head", "shared")
+	w.stdin("").run("console", "cfd", "--shell").want(t, 2, "there is no shell on it")
+	if r := w.run("events", "cfd"); strings.Contains(r.out, "root shell") {
+		t.Errorf("it was opened, says\n%s", r.out)
+	}
+	refused = false
+	w.stdin("").run("console", "cfd", "--shell").want(t, 0, "this is fake-0")
+	w.run("events", "cfd").want(t, 0, "root shell on fake-0. opened")
+}

@@ -14,10 +14,13 @@ type ConsoleFunc func(ctx context.Context, machine muster.Machine, shell bool) (
 
 // NodeConsole connects to the console of the machine that fills a node. Who
 // sees the cluster may read; a shell is root's, so it is for administrators,
-// and for users of clusters on which users are root. Each leaves an audit line.
+// and for users of clusters on which users are root. Each that is opened leaves an audit line,
+// before anything is read of it or written to it.
 func (s *Service) NodeConsole(ctx context.Context, who muster.Actor, ref, name string, shell bool) (io.ReadWriteCloser, error) {
 	var m muster.Machine
-	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+	var cluster muster.ClusterID
+	var node string
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		c, err := tx.FindCluster(ref)
 		if err != nil {
 			return err
@@ -34,15 +37,16 @@ func (s *Service) NodeConsole(ctx context.Context, who muster.Actor, ref, name s
 		if err != nil {
 			return err
 		}
-		if m, err = filler(tx, c, n); err != nil {
-			return err
-		}
-		return tx.Note("node", n.Name, c.ID, consoleText(m.ID, shell))
+		cluster, node = c.ID, n.Name
+		m, err = filler(tx, c, n)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.openConsole(ctx, m, shell)
+	return s.openConsole(ctx, who, m, shell, func(tx *store.Tx, text string) error {
+		return tx.Note("node", node, cluster, text)
+	})
 }
 
 // MachineConsole connects an administrator to the console of a machine,
@@ -53,20 +57,18 @@ func (s *Service) MachineConsole(ctx context.Context, who muster.Actor, id muste
 			WithHint("name a node of your cluster: muster console CLUSTER NODE")
 	}
 	var m muster.Machine
-	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		var err error
+	err := s.Store.View(ctx, who, func(tx *store.Tx) (err error) {
 		if m, err = tx.Machine(id); muster.CodeOf(err) == muster.ENotFound {
 			return s.unknownMachine(tx, id)
 		}
-		if err != nil {
-			return err
-		}
-		return tx.Note("machine", string(id), m.Cluster, consoleText(id, shell))
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.openConsole(ctx, m, shell)
+	return s.openConsole(ctx, who, m, shell, func(tx *store.Tx, text string) error {
+		return tx.Note("machine", string(id), m.Cluster, text)
+	})
 }
 
 func consoleText(id muster.MachineID, shell bool) string {
@@ -76,9 +78,18 @@ func consoleText(id muster.MachineID, shell bool) string {
 	return "console of " + string(id) + " read"
 }
 
-func (s *Service) openConsole(ctx context.Context, m muster.Machine, shell bool) (io.ReadWriteCloser, error) {
+// openConsole opens a console and notes it. One that is not noted is closed unused.
+func (s *Service) openConsole(ctx context.Context, who muster.Actor, m muster.Machine, shell bool, note func(tx *store.Tx, text string) error) (io.ReadWriteCloser, error) {
 	if s.Console == nil {
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no console", m.ID)
 	}
-	return s.Console(ctx, m, shell)
+	c, err := s.Console(ctx, m, shell)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.Update(ctx, who, func(tx *store.Tx) error { return note(tx, consoleText(m.ID, shell)) }); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
 }

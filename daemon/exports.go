@@ -148,6 +148,11 @@ func (s *Server) noteAll(ctx context.Context) error {
 		if !c.Phase.HoldsMachines() {
 			continue
 		}
+		if c.Phase == muster.ClusterDeleting { // no volume is mounted for it any more
+			if left, failed := s.tenants(ctx, c.ID); failed == nil && len(left) == 0 {
+				continue
+			}
+		}
 		mounts, failed := s.volumes.Ensure(ctx, c)
 		if failed == nil {
 			failed = s.note(ctx, c, mounts)

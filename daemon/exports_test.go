@@ -168,3 +168,27 @@ func TestLeftMachineMountsNothing(t *testing.T) {
 	}
 	want("one is over", "two-home 10.0.0.3", "two-state 10.0.0.3")
 }
+
+// A server that starts asks for no volumes of a cluster that is being deleted and has no
+// machines any more: they are refused by then, and new clusters would wait for that.
+func TestDeletedClusterHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	s, _, clusters := exportSite(t)
+	for _, id := range []muster.MachineID{"m-1", "m-2", "m-3"} {
+		leaves(t, s, id)
+	}
+	if err := s.db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		for _, c := range clusters {
+			c.Phase = muster.ClusterDeleting
+			if err := tx.PutCluster(c, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.noteAll(t.Context()); err != nil { // there is no keeper that could be asked
+		t.Error(err)
+	}
+}

@@ -102,6 +102,25 @@ func TestTwoServersDoNotMix(t *testing.T) {
 	}
 }
 
+// An interface that goes down, as when its cable is pulled or somebody sets it up anew, ends
+// nothing: machines get their addresses again once it is up.
+func TestAnInterfaceGoesDown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 119)
+	s.orders.set(s.mac(), netboot.Verdict{Standing: dhcp.Known})
+	for range 2 {
+		for _, state := range []string{"down", "up"} {
+			if out, err := exec.Command("ip", "link", "set", s.host, state).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		if out := s.address(); !strings.Contains(out, "bound=10.119.16.1 ") {
+			t.Errorf("%s", out)
+		}
+	}
+}
+
 func TestOneServerOnAnInterface(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 108)

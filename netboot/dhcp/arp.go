@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -59,11 +60,15 @@ func (p *prober) close() {
 	}
 }
 
-// listen notes who uses which address, by every ARP packet on the link.
+// listen notes who uses which address, by every ARP packet on the link. An interface that
+// goes down says so once, and goes on when it is up again.
 func (p *prober) listen() error {
 	b := make([]byte, 256)
 	for {
 		n, err := p.in.Read(b)
+		if errors.Is(err, unix.ENETDOWN) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
