@@ -68,6 +68,8 @@ func TestRegister(t *testing.T) {
 	// Two that were taken for each other change places in one file.
 	swapped := file("swapped.csv", ports+"r1-n05,52:54:00:aa:00:06,redfish://root@bmc6,sesame,s1,6,,,\nr1-n06,52:54:00:aa:00:0a,redfish://root@bmc5,sesame,s1,5,,,\n")
 	w.run("machine", "import", swapped, "--replace").want(t, 0, "r1-n05 +changed", "r1-n06 +changed")
+	w.run("machine", "test", "r1-n05").want(t, 3, "r1-n05 is registered, and not taken in yet", "machine boots")
+	w.run("machine", "drain", "r1-n0[5-7]").want(t, 3, "r1-n05 is registered, and not taken in yet", "no machine is called .r1-n07")
 	w.run("machine", "forget", "r1-n0[5-6]").want(t, 0)
 
 	// One that came by itself is taken for the one whose interface it has.

@@ -87,7 +87,18 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 	return out, err
 }
 
+// unknownMachine is the error of a name that no machine has. One that is registered, and was not
+// taken in yet, is on its way.
 func (s *Service) unknownMachine(tx *store.Tx, id muster.MachineID) error {
+	switch r, err := tx.Registration(id); {
+	case err != nil:
+	case r.State == muster.RegistrationApproved:
+		return muster.Errorf(muster.ENotFound, "machine %s is registered, and not taken in yet", id).
+			WithHint("it has to tell what it is, and to be erased: 'muster machine boots' shows how far it is")
+	default:
+		return muster.Errorf(muster.ENotFound, "machine %s is registered, and %s", id, r.State).
+			WithHint("approve it first: muster machine approve %s", id)
+	}
 	e := muster.Errorf(muster.ENotFound, "no machine is called %.60q", id).WithHint("see 'muster machine list --all'")
 	list, err := tx.Machines(store.MachineFilter{})
 	if err != nil {

@@ -106,7 +106,7 @@ func (s *Service) named(tx *store.Tx, names []string) ([]muster.Machine, error) 
 				if e = asError(s.unknownMachine(tx, muster.MachineID(name))); e == nil {
 					return nil, err
 				}
-				problems = append(problems, muster.Problem{Field: name, Message: "there is no such machine", Hint: e.Hint})
+				problems = append(problems, muster.Problem{Field: name, Message: e.Message, Hint: e.Hint})
 			}
 			continue
 		}
