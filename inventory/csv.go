@@ -51,7 +51,11 @@ func (f *file) csv(data []byte) {
 		line, _ := r.FieldPos(0)
 		place := fmt.Sprintf("line %d", line)
 		if len(row) != len(head) {
-			f.Bad("machines", place, "quote values that hold a comma", "%d values stand under %d columns", len(row), len(head))
+			hint := "quote values that hold a comma"
+			if len(row) < len(head) {
+				hint = "leave values empty that there are not, with a comma for each"
+			}
+			f.Bad("machines", place, hint, "%d values stand under %d columns", len(row), len(head))
 			continue
 		}
 		if len(f.entries) > maxMachines {

@@ -185,7 +185,7 @@ local machines off and says so, and mounts the volumes again.`,
 				cmd.Printf("stopped %s\n", id)
 			}
 			if err == nil {
-				cmd.Println("nothing of " + state + " runs or is mounted on this host; its files are kept")
+				cmd.Println("nothing of " + state + " runs or is mounted on this host now; its files are kept")
 			}
 			return err
 		},
