@@ -19,6 +19,9 @@ const mostMachines = 10000
 // quarantine comes back: the loop that moves machines sets it and looks at it.
 const quarantined = "quarantined"
 
+// cannotTest is the code of the condition of a machine whose test is tried again later.
+const cannotTest = "cannot-test"
+
 // ChangeMachines records what an administrator wants of machines, named by a
 // set such as local-[01-03,07]. All of them are changed, or none: every machine
 // that cannot be is told at once. The machines move when no cluster has them;
@@ -135,6 +138,9 @@ func changeMachine(m *muster.Machine, by string, what wire.MachineAction, r wire
 	}
 	if what == wire.MachineDrain && m.Phase == muster.MachineMaintenance {
 		return "", &muster.Problem{Message: "it is in maintenance already, which no cluster gets", Hint: fmt.Sprintf("`muster machine undrain %s` brings it back", m.ID)}
+	}
+	if what == wire.MachineTest { // one that waits until it can be tested does not wait any more
+		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool { return c.Code == cannotTest })
 	}
 	why := strings.TrimSpace(r.Why)
 	if why == "" && m.Intent == muster.Intent(what) {

@@ -116,6 +116,41 @@ func TestMachineIntents(t *testing.T) {
 	}
 }
 
+// A test that is asked for again, while one waits until it can be made, is news: whoever waits
+// for it hears of that.
+func TestATestIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 3})
+	change(t, s, func(i int, m *muster.Machine) {
+		if i == 0 {
+			m.Intent, m.IntentBy = muster.IntentTest, "root"
+			m.Conditions = []muster.Condition{{Code: "cannot-test", Text: "all benches are in use"}, {Code: "suspect", Text: "it died"}}
+		}
+	})
+	for range 2 {
+		if _, err := s.Control.ChangeMachines(t.Context(), root(), "fake-01", wire.MachineTest, wire.MachineChange{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := 0
+	err := s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) error {
+		lines, err := tx.Audits(store.AuditFilter{Kind: "machine"})
+		for _, a := range lines {
+			if a.Text == "test asked" && a.Object == "fake-01" && a.Actor == "root" {
+				asked++
+			}
+		}
+		return err
+	})
+	m := machineShown(t, s, root(), "fake-01")
+	has := func(code string) bool {
+		return slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == code })
+	}
+	if err != nil || asked != 1 || has("cannot-test") || !has("suspect") {
+		t.Errorf("asked %d times (%v), %+v", asked, err, m.Conditions)
+	}
+}
+
 // All machines are changed or none, and every fault is told at once.
 func TestMachinesAreChangedTogether(t *testing.T) {
 	t.Parallel()

@@ -205,6 +205,9 @@ func (v *Converger) wakeFor(a muster.Audit) {
 		v.Wake(a.Cluster)
 	case "machine":
 		if p := muster.MachinePhase(a.To); !p.Held() {
+			if a.Actor != muster.System().Name { // who asks for something wants it tried now
+				v.sights.change(muster.MachineID(a.Object), func(s *Sight) { s.TestRetry, s.CleanRetry = time.Time{}, time.Time{} })
+			}
 			v.loop.Wake(keyMachine + a.Object)
 			if p == muster.MachineFree || p == muster.MachineRetired {
 				v.wakeShort() // before the queue

@@ -160,6 +160,39 @@ func TestTestsThatCannotBeMadeAreMadeLater(t *testing.T) {
 	}
 }
 
+// Whoever asks for a test need not wait until the next try would come by itself.
+func TestTestsAreTriedWhenSomebodyAsks(t *testing.T) {
+	t.Parallel()
+	r := troubled(t, fake.Options{Machines: 1})
+	var busy atomic.Bool
+	r.wrap = func(_ *server, p provider.Provider) provider.Provider { return busyTester{p, &busy} }
+	s := r.start()
+	s.untilFree(1)
+	busy.Store(true)
+	s.want("fake-0001", func(m *muster.Machine) { m.Intent = muster.IntentTest })
+	var m muster.Machine
+	until(t, 60*time.Second, "the next try is far away", func() bool {
+		m = s.one("fake-0001")
+		return hasCode(m, "cannot-test") && m.Conditions[len(m.Conditions)-1].ETA.Sub(r.clock.Now()) > 3*time.Minute
+	})
+	eta := m.Conditions[len(m.Conditions)-1].ETA
+	busy.Store(false)
+	if err := s.db.Update(t.Context(), muster.Actor{Name: "root", Admin: true}, func(tx *store.Tx) error {
+		m, err := tx.Machine("fake-0001")
+		if err != nil {
+			return err
+		}
+		m.Conditions = nil
+		return tx.PutMachine(m, "test asked")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.untilMachine("fake-0001", muster.MachineFree)
+	if now := r.clock.Now(); !now.Before(eta) {
+		t.Errorf("tested at %s, and not before %s", now, eta)
+	}
+}
+
 // What an administrator wants waits for the cluster, outlives the server, and
 // is done when the machine comes back.
 func TestIntentsWaitForClusters(t *testing.T) {
