@@ -176,7 +176,7 @@ func speedText(c wire.Cluster, now time.Time) string {
 	case m == nil && c.Status != muster.ClusterReady:
 		return ""
 	case m == nil && c.Spec.Validate == muster.ValidateOff:
-		return "not measured, as the request says; muster certificate run " + clean(c.Name)
+		return "not measured: validation is off for it; muster certificate run " + clean(c.Name)
 	case m == nil:
 		return "not measured: the image has nothing to measure with"
 	case m.Phase.Open():

@@ -44,8 +44,9 @@ func parseRange(header string, size int64) (from, length int64, ok bool) {
 }
 
 // send answers with the content, or the part of it that was asked for. Files go
-// from the kernel's cache to the network without passing through this process.
-func send(w http.ResponseWriter, r *http.Request, c *content, stall time.Duration) error {
+// from the kernel's cache to the network without passing through this process. sent is how
+// many bytes went.
+func send(w http.ResponseWriter, r *http.Request, c *content, stall time.Duration) (sent int64, err error) {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Accept-Ranges", "bytes")
@@ -54,7 +55,7 @@ func send(w http.ResponseWriter, r *http.Request, c *content, stall time.Duratio
 		if a == errRange {
 			h.Set("Content-Range", "bytes */"+strconv.FormatInt(c.size, 10))
 			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
-			return nil
+			return 0, nil
 		}
 		from, length, status = a, n, http.StatusPartialContent
 		h.Set("Content-Range", "bytes "+strconv.FormatInt(a, 10)+"-"+strconv.FormatInt(a+n-1, 10)+"/"+strconv.FormatInt(c.size, 10))
@@ -62,7 +63,7 @@ func send(w http.ResponseWriter, r *http.Request, c *content, stall time.Duratio
 	h.Set("Content-Length", strconv.FormatInt(length, 10))
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
-		return nil
+		return 0, nil
 	}
 	defer cork(r)()
 	deadline := http.NewResponseController(w)
@@ -72,20 +73,21 @@ func send(w http.ResponseWriter, r *http.Request, c *content, stall time.Duratio
 			continue
 		}
 		if _, err := p.file.Seek(begin-p.at, io.SeekStart); err != nil {
-			return err
+			return sent, err
 		}
 		for begin < end {
 			if err := deadline.SetWriteDeadline(time.Now().Add(stall)); err != nil {
-				return err
+				return sent, err
 			}
 			n, err := io.CopyN(w, p.file, min(slice, end-begin))
+			sent += n
 			if err != nil {
-				return err
+				return sent, err
 			}
 			begin += n
 		}
 	}
-	return nil
+	return sent, nil
 }
 
 // memory is bytes as content.

@@ -99,13 +99,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.close()
 	began := time.Now()
-	switch err := send(w, r, c, s.Stall); {
+	switch sent, err := send(w, r, c, s.Stall); {
 	case err != nil:
 		s.Note(from, "http", "stopped sending "+what+" after "+time.Since(began).Round(time.Millisecond).String()+": "+reason(err))
 		// The length was told: only a closed connection says that it is short.
 		panic(http.ErrAbortHandler)
 	case r.Method == http.MethodGet:
-		s.Note(from, "http", "sent "+what+", "+strconv.FormatInt(c.size, 10)+" bytes in "+time.Since(began).Round(time.Millisecond).String())
+		size := strconv.FormatInt(sent, 10)
+		if sent != c.size { // a piece of it
+			size += " of " + strconv.FormatInt(c.size, 10)
+		}
+		s.Note(from, "http", "sent "+what+", "+size+" bytes in "+time.Since(began).Round(time.Millisecond).String())
 	}
 }
 

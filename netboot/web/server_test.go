@@ -381,3 +381,23 @@ func BenchmarkKernel(b *testing.B) {
 		res.Body.Close()
 	}
 }
+
+// What an operator is told of a file that comes in pieces is the size of each.
+func TestNotesSayHowMuchWasSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	url := r.serve(t) + "/boot/b1a2c3/kernel"
+	get(t, url, "bytes=5-14")
+	get(t, url, "")
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		notes := strings.Join(r.notes, "\n")
+		r.mu.Unlock()
+		if strings.Contains(notes, "http sent kernel, 10 of 100003 bytes in ") && strings.Contains(notes, "http sent kernel, 100003 bytes in ") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(notes)
+		}
+	}
+}
