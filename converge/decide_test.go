@@ -249,6 +249,13 @@ func TestEstimates(t *testing.T) {
 	if !c.ETA.IsZero() || len(c.Conditions) != 1 || c.Conditions[0].Code != "late" || !strings.Contains(c.Conditions[0].Text, "n01 is booting; it is started again at 12:02:50") {
 		t.Errorf("late: ETA %s, %+v", c.ETA, c.Conditions)
 	}
+	// A time that is past is no promise: what is waited for is said.
+	v.Cluster = c
+	v.Nodes[0].Phase, v.Nodes[0].NotBefore = muster.NodeFencing, at(130)
+	actions, _ = Decide(v)
+	if c := last(actions); len(c.Conditions) != 1 || !strings.Contains(c.Conditions[0].Text, "n01 is fencing; attempt 2 follows when its machine is cut off") {
+		t.Errorf("late: %+v", c.Conditions)
+	}
 	// And no more once all are there.
 	up := two(muster.ClusterBuilding, muster.NodeReady)
 	up.Cluster.Conditions = c.Conditions
