@@ -22,7 +22,7 @@ func claimed(tx *store.Tx, request []wire.BareMachine) (claims, error) {
 	}
 	anew := make(map[muster.MachineID]bool, len(request))
 	for _, b := range request {
-		anew[muster.MachineID(b.Name)] = true
+		anew[b.Name] = true
 	}
 	c := claims{}
 	for _, r := range list {
