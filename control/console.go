@@ -17,35 +17,25 @@ type ConsoleFunc func(ctx context.Context, machine muster.Machine, shell bool) (
 // and for users of clusters on which users are root. Each that is opened leaves an audit line,
 // before anything is read of it or written to it.
 func (s *Service) NodeConsole(ctx context.Context, who muster.Actor, ref, name string, shell bool) (io.ReadWriteCloser, error) {
-	var m muster.Machine
-	var cluster muster.ClusterID
-	var node string
-	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+	return s.openConsole(ctx, who, shell, func(tx *store.Tx) (m muster.Machine, l consoleLine, err error) {
 		c, err := tx.FindCluster(ref)
 		if err != nil {
-			return err
+			return m, l, err
 		}
 		if shell && !who.Admin && (!s.userRoot(c) || !slices.Contains(c.Spec.Users, who.Name)) {
-			return muster.Errorf(muster.EForbidden, "you may read the consoles of %s; a shell there is for administrators", c.Name).
+			return m, l, muster.Errorf(muster.EForbidden, "you may read the consoles of %s; a shell there is for administrators", c.Name).
 				WithHint("leave --shell away, or log in as yourself: muster ssh %s", c.ID)
 		}
 		nodes, err := tx.Nodes(c.ID)
 		if err != nil {
-			return err
+			return m, l, err
 		}
 		n, err := pickNode(c, nodes, name)
 		if err != nil {
-			return err
+			return m, l, err
 		}
-		cluster, node = c.ID, n.Name
 		m, err = filler(tx, c, n)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s.openConsole(ctx, who, m, shell, func(tx *store.Tx, text string) error {
-		return tx.Note("node", node, cluster, text)
+		return m, consoleLine{"node", n.Name, c.ID}, err
 	})
 }
 
@@ -56,19 +46,19 @@ func (s *Service) MachineConsole(ctx context.Context, who muster.Actor, id muste
 		return nil, muster.Errorf(muster.EForbidden, "consoles of machines are for administrators").
 			WithHint("name a node of your cluster: muster console CLUSTER NODE")
 	}
-	var m muster.Machine
-	err := s.Store.View(ctx, who, func(tx *store.Tx) (err error) {
-		if m, err = tx.Machine(id); muster.CodeOf(err) == muster.ENotFound {
-			return s.unknownMachine(tx, id)
+	return s.openConsole(ctx, who, shell, func(tx *store.Tx) (muster.Machine, consoleLine, error) {
+		m, err := tx.Machine(id)
+		if muster.CodeOf(err) == muster.ENotFound {
+			err = s.unknownMachine(tx, id)
 		}
-		return err
+		return m, consoleLine{"machine", string(id), m.Cluster}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.openConsole(ctx, who, m, shell, func(tx *store.Tx, text string) error {
-		return tx.Note("machine", string(id), m.Cluster, text)
-	})
+}
+
+// consoleLine is of what the history tells that a console was opened.
+type consoleLine struct {
+	kind, object string
+	cluster      muster.ClusterID
 }
 
 func consoleText(id muster.MachineID, shell bool) string {
@@ -78,8 +68,18 @@ func consoleText(id muster.MachineID, shell bool) string {
 	return "console of " + string(id) + " read"
 }
 
-// openConsole opens a console and notes it. One that is not noted is closed unused.
-func (s *Service) openConsole(ctx context.Context, who muster.Actor, m muster.Machine, shell bool, note func(tx *store.Tx, text string) error) (io.ReadWriteCloser, error) {
+// openConsole opens the console of the machine that find finds, and notes it. find is asked
+// again once it is open: a machine may have come to another cluster meanwhile. One that is not
+// noted is closed unused.
+func (s *Service) openConsole(ctx context.Context, who muster.Actor, shell bool, find func(*store.Tx) (muster.Machine, consoleLine, error)) (io.ReadWriteCloser, error) {
+	var m muster.Machine
+	err := s.Store.View(ctx, who, func(tx *store.Tx) (err error) {
+		m, _, err = find(tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	if s.Console == nil {
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no console", m.ID)
 	}
@@ -87,7 +87,17 @@ func (s *Service) openConsole(ctx context.Context, who muster.Actor, m muster.Ma
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.Update(ctx, who, func(tx *store.Tx) error { return note(tx, consoleText(m.ID, shell)) }); err != nil {
+	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		now, l, err := find(tx)
+		if err != nil {
+			return err
+		}
+		if now.ID != m.ID || now.Cluster != m.Cluster {
+			return muster.Errorf(muster.EConflict, "somebody else got machine %s meanwhile", m.ID).WithHint("try again")
+		}
+		return tx.Note(l.kind, l.object, l.cluster, consoleText(m.ID, shell))
+	})
+	if err != nil {
 		_ = c.Close()
 		return nil, err
 	}

@@ -74,3 +74,39 @@ func TestDepartedNodeReachesNobody(t *testing.T) {
 		}
 	}
 }
+
+// A machine that comes to somebody else while its console is opened is not shown.
+func TestConsoleOfAMachineThatMoves(t *testing.T) {
+	t.Parallel()
+	var move func()
+	near, far := net.Pipe()
+	s, id := scaleSite(t, 4, 2, func(c *control.Config) {
+		c.Console = func(context.Context, muster.Machine, bool) (io.ReadWriteCloser, error) {
+			move()
+			return near, nil
+		}
+	})
+	_, nodes := load(t, s, id)
+	n := nodes["n02"]
+	move = func() {
+		system(t, s, func(tx *store.Tx) error {
+			m, err := tx.Machine(n.Machine)
+			if err != nil {
+				return err
+			}
+			m.Phase, m.Cluster, m.Node = muster.MachineCleaning, "", ""
+			return tx.PutMachine(m, "taken away")
+		})
+	}
+	_, err := s.Control.NodeConsole(t.Context(), root(), string(id), "n02", true)
+	if err == nil {
+		t.Fatal("it is open")
+	}
+	if _, err := far.Write([]byte("x")); err == nil {
+		t.Error("it was not closed")
+	}
+	events, err := s.Control.MachineHistory(t.Context(), root(), n.Machine, 9)
+	if err != nil || len(events) == 0 || strings.Contains(events[0].Text, "shell") {
+		t.Errorf("%+v, %v", events, err)
+	}
+}

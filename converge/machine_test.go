@@ -139,16 +139,23 @@ func (b busyTester) Test(ctx context.Context, id muster.MachineID) (muster.TestR
 	return b.Provider.Test(ctx, id)
 }
 
-// A provider that cannot test now is asked again, and the machine says so.
-func TestTestsThatCannotBeMadeAreMadeLater(t *testing.T) {
-	t.Parallel()
-	r := troubled(t, fake.Options{Machines: 1})
-	var busy atomic.Bool
-	r.wrap = func(_ *server, p provider.Provider) provider.Provider { return busyTester{p, &busy} }
-	s := r.start()
+// toBeTested is a site of one machine that is to be tested, and cannot be while it is busy.
+func toBeTested(t *testing.T) (r *rig, s *server, busy *atomic.Bool) {
+	t.Helper()
+	busy = new(atomic.Bool)
+	r = troubled(t, fake.Options{Machines: 1})
+	r.wrap = func(_ *server, p provider.Provider) provider.Provider { return busyTester{p, busy} }
+	s = r.start()
 	s.untilFree(1)
 	busy.Store(true)
 	s.want("fake-0001", func(m *muster.Machine) { m.Intent = muster.IntentTest })
+	return r, s, busy
+}
+
+// A provider that cannot test now is asked again, and the machine says so.
+func TestTestsThatCannotBeMadeAreMadeLater(t *testing.T) {
+	t.Parallel()
+	_, s, busy := toBeTested(t)
 	until(t, 10*time.Second, "it says that it cannot be tested", func() bool {
 		m := s.one("fake-0001")
 		return m.Phase == muster.MachineTesting && hasCode(m, "cannot-test") && m.TestsFailed == 0
@@ -163,13 +170,7 @@ func TestTestsThatCannotBeMadeAreMadeLater(t *testing.T) {
 // Whoever asks for a test need not wait until the next try would come by itself.
 func TestTestsAreTriedWhenSomebodyAsks(t *testing.T) {
 	t.Parallel()
-	r := troubled(t, fake.Options{Machines: 1})
-	var busy atomic.Bool
-	r.wrap = func(_ *server, p provider.Provider) provider.Provider { return busyTester{p, &busy} }
-	s := r.start()
-	s.untilFree(1)
-	busy.Store(true)
-	s.want("fake-0001", func(m *muster.Machine) { m.Intent = muster.IntentTest })
+	r, s, busy := toBeTested(t)
 	var m muster.Machine
 	until(t, 60*time.Second, "the next try is far away", func() bool {
 		m = s.one("fake-0001")
