@@ -155,7 +155,7 @@ func TestShell(t *testing.T) {
 		t.Error("it has no size")
 	}
 	begin := time.Now()
-	_, _ = c.Write([]byte("stty -echo; stty size; id -u; hostname; tty; nproc; cat /proc/1/comm; ps -p 1 -o comm=; ls /proc/self/fd | wc -l; pwd; echo done-$((40+2))\n"))
+	_, _ = c.Write([]byte("stty -echo; until grep -q systemd /proc/1/comm; do sleep 0.1; done; stty size; id -u; hostname; tty; nproc; cat /proc/1/comm; ps -p 1 -o comm=; ls /proc/self/fd | wc -l; pwd; echo done-$((40+2))\n"))
 	said.await(t, "done-42")
 	t.Log("answer after", time.Since(begin))
 	text := said.all()
