@@ -61,7 +61,7 @@ func newBootRig(t *testing.T) *bootRig {
 	log := slog.New(slog.DiscardHandler)
 	s := &Server{cfg: Config{Clock: muster.SystemClock{}}, log: log}
 	var err error
-	if s.state, err = openState(filepath.Join(r.dir, "state")); err != nil {
+	if s.state, err = openState(r.t.Context(), filepath.Join(r.dir, "state")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.state.close() })

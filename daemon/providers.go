@@ -95,7 +95,7 @@ func Cleanup(ctx context.Context, dir string) ([]muster.MachineID, error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
-	st, err := openState(c.State)
+	st, err := openState(ctx, c.State)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 			_ = s.Close()
 		}
 	}()
-	if s.state, err = openState(c.State); err != nil {
+	if s.state, err = openState(ctx, c.State); err != nil {
 		return nil, err
 	}
 	s.closes(s.state.close)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,17 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/lockfile"
 )
 
 // state is the directory of one server, locked while the server runs.
 type state struct {
 	dir  string
-	lock *os.File
+	lock *lockfile.Lock
 }
 
 // openState makes the directory if need be and takes its lock, so that two
 // servers never drive the same machines.
-func openState(dir string) (*state, error) {
+func openState(ctx context.Context, dir string) (*state, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "the state directory %s cannot be made", dir).
 			WithHint("choose another with --state, or run it as root").Wrap(err)
@@ -28,20 +30,22 @@ func openState(dir string) (*state, error) {
 		return nil, muster.Errorf(muster.EForbidden, "the state directory %s belongs to somebody else", dir).
 			WithHint("choose another with --state").Wrap(err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+	lock, err := lockfile.Take(ctx, filepath.Join(dir, "lock"))
+	var held *lockfile.HeldError
+	switch {
+	case errors.As(err, &held) && held.PID != 0:
+		return nil, muster.Errorf(muster.EConflict, "another server uses %s: process %d", dir, held.PID).
+			WithHint("stop it, or choose another directory with --state")
+	case errors.As(err, &held):
+		return nil, muster.Errorf(muster.EConflict, "another server uses %s", dir).
+			WithHint("find it with `fuser -v %s` and stop it, or choose another directory with --state", held.Path)
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	case err != nil:
 		return nil, muster.Errorf(muster.EUnavailable, "cannot write in %s", dir).
 			WithHint("is the disk full or read-only?").Wrap(err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, muster.Errorf(muster.EConflict, "another server uses %s", dir).
-				WithHint("stop it, or choose another directory with --state")
-		}
-		return nil, err
-	}
-	return &state{dir: dir, lock: f}, nil
+	return &state{dir: dir, lock: lock}, nil
 }
 
 func (s *state) path(parts ...string) string {

@@ -11,21 +11,24 @@ import (
 	"syscall"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/lockfile"
 )
 
 // lockFile keeps a second server away from the same state directory. The lock
 // ends with the process, however that ends.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, explainFile(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close() // nothing was written
+func lockFile(ctx context.Context, path string) (*lockfile.Lock, error) {
+	l, err := lockfile.Take(ctx, path)
+	var held *lockfile.HeldError
+	switch {
+	case errors.As(err, &held):
 		return nil, muster.Errorf(muster.EUnavailable, "another server has this state directory open").
 			WithHint("stop it (`fuser -v %s` shows it), or use another state directory", path).Wrap(err)
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		return nil, explainFile(err)
 	}
-	return f, nil
+	return l, nil
 }
 
 // prepareFile makes the database file with tight permissions if there is none,

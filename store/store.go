@@ -4,13 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/lockfile"
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -46,7 +46,7 @@ type DB struct {
 
 	sqlWrite *sql.DB
 	sqlRead  *sql.DB
-	lock     *os.File
+	lock     *lockfile.Lock
 	readers  chan *conn
 
 	// The one writer and the group that it is filling; see group.go.
@@ -108,7 +108,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 }
 
 func (db *DB) open(ctx context.Context) (err error) {
-	if db.lock, err = lockFile(db.path + ".lock"); err != nil {
+	if db.lock, err = lockFile(ctx, db.path+".lock"); err != nil {
 		return err
 	}
 	unclean, size, err := prepareFile(db.path)

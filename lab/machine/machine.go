@@ -12,11 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/qemu"
 	"github.com/muster-hpc/muster/lab/sleep"
+	"github.com/muster-hpc/muster/lockfile"
 )
 
 // Machine is one machine, in the process that it is. Everything that it is stands
@@ -81,7 +80,7 @@ func Run(ctx context.Context, dir string, o Options) error {
 	if err != nil {
 		return err
 	}
-	lock, err := hold(filepath.Join(dir, lockFile))
+	lock, err := hold(ctx, filepath.Join(dir, lockFile))
 	if err != nil {
 		return err
 	}
@@ -242,16 +241,13 @@ func (m *Machine) recall() error {
 func (m *Machine) keep() error { return writeJSON(filepath.Join(m.dir, stateFile), m.memo) }
 
 // hold takes a lock that ends with this process.
-func hold(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
+func hold(ctx context.Context, path string) (*lockfile.Lock, error) {
+	l, err := lockfile.Take(ctx, path)
+	var held *lockfile.HeldError
+	if errors.As(err, &held) {
 		return nil, muster.Errorf(muster.EConflict, "another process is this machine").Wrap(err)
 	}
-	return f, nil
+	return l, err
 }
 
 // mac is the address of a card.
