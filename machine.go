@@ -29,9 +29,8 @@ type Machine struct {
 	LastTest *TestRecord
 	// TestsFailed counts the tests failed in a row.
 	TestsFailed int
-	// Faults are the times at which it failed under a node, oldest first, at
-	// most MaxFaults.
-	Faults []time.Time
+	// Faults are its failures, oldest first, at most MaxFaults.
+	Faults []Fault
 	// Intent is what an administrator wants of it next. Nothing is moved by
 	// force: a cluster keeps its machine until it gives it back.
 	Intent Intent

@@ -41,6 +41,9 @@ type Node struct {
 	Deadline   time.Time
 	// Failures counts the boots that failed since the node was last ready.
 	Failures int
+	// Unconfigured are the machines on which the agent joined since then, and
+	// could not make of the node what it should be: that follows the cluster.
+	Unconfigured []MachineID `json:",omitempty"`
 	// NotBefore holds the next boot back after a failure. Zero: at once.
 	NotBefore time.Time
 	// Stages are the times of boot stages of the present attempt, in order.

@@ -34,7 +34,7 @@ func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Sna
 	}
 	reserved := reservedFor(snap, placer)
 	for j := range snap.Machines {
-		a.state[j] = stateReason(&snap.Machines[j], snap, reserved)
+		a.state[j] = stateReason(&snap.Machines[j], id, snap, reserved)
 	}
 
 	answer := a.count()

@@ -37,6 +37,7 @@ const (
 	ReasonCleaning     = "cleaning"
 	ReasonNotAnswering = "not-answering"
 	ReasonReserved     = "reserved"
+	ReasonFailedHere   = "failed-here"
 )
 
 // Reasons lists every reason in the order in which they are tried.
@@ -46,7 +47,7 @@ func Reasons() []string {
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
 		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
 		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume,
-		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved,
+		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// stateReason tells why a machine that fits cannot be taken now; "" when it can.
-func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]bool) string {
+// stateReason tells why a machine that fits cannot be taken now by that cluster; "" when
+// it can.
+func stateReason(m *muster.Machine, cluster muster.ClusterID, snap Snapshot, reserved map[*muster.Machine]bool) string {
 	switch m.Phase {
 	case muster.MachineMaintenance, muster.MachineRetired:
 		return ReasonMaintenance
@@ -38,6 +39,8 @@ func stateReason(m *muster.Machine, snap Snapshot, reserved map[*muster.Machine]
 		return ReasonNotAnswering
 	case reserved[m], snap.Kept[m.ID]:
 		return ReasonReserved
+	case m.FailedUnder(cluster):
+		return ReasonFailedHere
 	}
 	return ""
 }
@@ -61,6 +64,7 @@ func stateText(reason string, silence time.Duration) string {
 		ReasonBusy:         "serving other clusters",
 		ReasonCleaning:     "being cleaned, free in a moment",
 		ReasonNotAnswering: silent,
+		ReasonFailedHere:   "failed under this cluster before: others get them",
 		ReasonReserved:     "a repair or an earlier request waits for them",
 	}[reason]
 	return reason + ": " + text
@@ -70,7 +74,7 @@ func stateText(reason string, silence time.Duration) string {
 // waiting alone is sure to bring it. A test may end badly, and may wait for a human.
 func outOfReach(reason string) bool {
 	switch reason {
-	case ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonNotAnswering:
+	case ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonNotAnswering, ReasonFailedHere:
 		return true
 	}
 	return false
@@ -96,7 +100,7 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 	reserved := make(map[*muster.Machine]bool)
 	reach := make([]bool, len(snap.Machines))
 	for j := range snap.Machines {
-		reach[j] = !outOfReach(stateReason(&snap.Machines[j], snap, nil))
+		reach[j] = !outOfReach(stateReason(&snap.Machines[j], "", snap, nil))
 	}
 	for _, w := range snap.Ahead {
 		if w.Image == nil {

@@ -114,12 +114,22 @@ func (s *Service) unknownMachine(tx *store.Tx, id muster.MachineID) error {
 	return e
 }
 
+// faultTimes are when a machine failed. Under whom stands in its history, for those
+// who may know of that cluster.
+func faultTimes(m muster.Machine) []time.Time {
+	out := make([]time.Time, len(m.Faults))
+	for i, f := range m.Faults {
+		out[i] = f.At
+	}
+	return out
+}
+
 func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners map[muster.ClusterID]string) wire.Machine {
 	out := wire.Machine{
 		ID: m.ID, Provider: m.Provider, Status: m.Phase, Facts: m.Facts, Conditions: m.Conditions,
 		Note: m.Note, PhaseSince: m.PhaseSince, LastClean: m.LastClean, LastSeen: newer(m.LastSeen, s.seen(m.ID)),
 	}
-	out.MachineCare = wire.MachineCare{Intent: m.Intent, IntentBy: m.IntentBy, IntentWhy: m.IntentWhy, LastTest: m.LastTest, TestsFailed: m.TestsFailed, Faults: m.Faults}
+	out.MachineCare = wire.MachineCare{Intent: m.Intent, IntentBy: m.IntentBy, IntentWhy: m.IntentWhy, LastTest: m.LastTest, TestsFailed: m.TestsFailed, Faults: faultTimes(m)}
 	if c, wanted := intentCondition(m); wanted {
 		out.Conditions = append(slices.Clone(out.Conditions), c)
 	}

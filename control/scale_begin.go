@@ -390,7 +390,7 @@ func (sc *scaler) place(snap admit.Snapshot, plan muster.Plan, role muster.Role)
 				WithHint("make another cluster of the size you need")
 		}
 		n.Hold, n.Leave, n.Down = true, false, false
-		n.Failures, n.Conditions, n.Stages, n.Trust = 0, nil, nil, ""
+		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.Trust = 0, nil, nil, nil, ""
 		n.NotBefore, n.Deadline = time.Time{}, time.Time{}
 		m.Phase, m.PhaseSince, m.Cluster, m.Node, m.Attempt = muster.MachineAllocated, now, sc.c.ID, n.Name, 0
 		if err := sc.sys.PutMachine(m, ""); err != nil {

@@ -233,6 +233,7 @@ func noSpare(class string, a muster.Answer, tried int) string {
 		what := map[string]string{
 			admit.ReasonBusy: "busy", admit.ReasonCleaning: "being cleaned", admit.ReasonMaintenance: "in maintenance",
 			admit.ReasonQuarantined: "in quarantine", admit.ReasonTesting: "under test", admit.ReasonNotAnswering: "not answering", admit.ReasonReserved: "kept for others",
+			admit.ReasonFailedHere: "failed under this cluster before",
 		}[r.Reason]
 		switch {
 		case what != "":

@@ -10,6 +10,7 @@ import (
 // given up after Within.
 type Test struct {
 	Machine muster.MachineID
+	Effort  int // 1: as usual; 2: for twice as long
 	Within  time.Duration
 }
 

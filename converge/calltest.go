@@ -20,7 +20,7 @@ func (v *Converger) test(name string, a Test) {
 	}
 	v.calls.Go(func() {
 		ctx, cancel := v.callContext(a.Within)
-		record, err := p.Test(ctx, a.Machine)
+		record, err := p.Test(ctx, a.Machine, a.Effort)
 		cancel()
 		v.sights.end(a.Machine, func(s *Sight) {
 			s.OffAt, s.OffTries = time.Time{}, 0

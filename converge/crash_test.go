@@ -146,9 +146,9 @@ func (m mortal) Fence(ctx context.Context, id muster.MachineID) (r muster.FenceR
 	return r, err
 }
 
-func (m mortal) Test(ctx context.Context, id muster.MachineID) (r muster.TestRecord, err error) {
+func (m mortal) Test(ctx context.Context, id muster.MachineID, effort int) (r muster.TestRecord, err error) {
 	err = m.call("Test", func() (err error) {
-		r, err = m.Provider.Test(ctx, id)
+		r, err = m.Provider.Test(ctx, id, effort)
 		return err
 	})
 	return r, err

@@ -52,6 +52,7 @@ type decider struct {
 	unheard, mass, powerCut int
 	// ownMachines: Machines is a copy that this decision may change.
 	ownMachines bool
+	around      Around // of one machine
 }
 
 // want is a node that should start to boot now.
@@ -163,7 +164,14 @@ func (d *decider) judge() *muster.Error {
 	if least < d.Cluster.Spec.Nodes && !head {
 		e = muster.Errorf(muster.EUnavailable, "only %d of at least %d nodes came up; %s%s: %s", left, least, first.Name, where, why)
 	}
-	return e.WithHint("read the node's journal with `muster events %s`, then delete the cluster and ask again; `min:` in the request lets it start with fewer nodes", d.Cluster.ID)
+	hint := fmt.Sprintf("read the node's journal with `muster events %s`, then delete the cluster and ask again", d.Cluster.ID)
+	if d.followsCluster(*first) {
+		e = muster.Errorf(muster.EUnavailable, "node %s could not be configured, on %d machines alike: %s", first.Name, len(first.Unconfigured), why)
+		hint = fmt.Sprintf("it follows the cluster, not a machine: look at its users, packages and image with `muster events %s`, then ask again with another request", d.Cluster.ID)
+	} else if d.Cluster.Spec.Nodes > 1 {
+		hint += "; `min:` in the request lets it start with fewer nodes"
+	}
+	return e.WithHint("%s", hint)
 }
 
 func attempts(n int) string {

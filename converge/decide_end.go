@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -17,7 +18,7 @@ func (d *decider) giveBack() {
 		case n.Phase == muster.NodeGone:
 			continue
 		case n.Phase == muster.NodeAssigned && d.Machines[n.Machine].Phase == muster.MachineAllocated:
-			d.release(n, muster.MachineCleaning, "") // never started
+			d.release(n, muster.MachineCleaning, "", "") // never started
 		case n.Phase != muster.NodeDraining:
 			d.setPhase(n, muster.NodeDraining, "")
 			fallthrough
@@ -72,11 +73,11 @@ func (d *decider) drain(n *muster.Node) {
 	switch {
 	case s.Busy:
 	case s.Known && s.State == provider.StateOff && d.condemned(*n):
-		d.release(n, muster.MachineSuspect, "it did not boot an image that booted on other machines")
+		d.release(n, muster.MachineSuspect, "it did not boot an image that booted on other machines", muster.FaultBoot)
 	case s.Known && s.State == provider.StateOff:
-		d.release(n, muster.MachineCleaning, "")
+		d.release(n, muster.MachineCleaning, "", "")
 	case s.Fenced:
-		d.release(n, muster.MachineSuspect, "it does not go off; it was cut off instead")
+		d.release(n, muster.MachineSuspect, "it does not go off; it was cut off instead", muster.FaultOff)
 	case s.OffTries >= d.Limits.OffTries && d.Now.Sub(s.OffAt) >= d.Limits.OffRetry:
 		d.call(m.ID, Fence{Machine: m.ID})
 		d.stuckOff(n)
@@ -111,13 +112,17 @@ func (d *decider) stuckOff(n *muster.Node) {
 	}
 }
 
-// release ends the node and frees its machine for the given phase.
-func (d *decider) release(n *muster.Node, to muster.MachinePhase, why string) {
+// release ends the node and frees its machine for the given phase. A machine that
+// failed becomes suspect, with the kind of its fault.
+func (d *decider) release(n *muster.Node, to muster.MachinePhase, why string, kind muster.FaultKind) {
 	m := d.Machines[n.Machine]
+	if kind == "" {
+		m = d.trusted(m)
+	}
 	m.Phase, m.PhaseSince = to, d.Now
 	m.Cluster, m.Node, m.Attempt = "", "", 0
 	if to == muster.MachineSuspect {
-		m = suspected(m, why, d.Now)
+		m = suspected(m, why, muster.FaultUnder(d.Cluster, kind, d.Now))
 	}
 	n.Deadline, n.NotBefore = time.Time{}, time.Time{}
 	d.setPhase(n, muster.NodeGone, why)
@@ -126,9 +131,10 @@ func (d *decider) release(n *muster.Node, to muster.MachinePhase, why string) {
 
 // condemned tells whether the node's failures speak against its machine: it
 // was given up while another machine booted the same image. When nobody came
-// up, the image is as likely at fault.
+// up, the image is as likely at fault. A machine whose agent joined did boot:
+// that its node could not be configured follows the cluster.
 func (d *decider) condemned(n muster.Node) bool {
-	if d.tried(n) < d.Limits.BootAttempts {
+	if d.tried(n) < d.Limits.BootAttempts || slices.Contains(n.Unconfigured, n.Machine) {
 		return false
 	}
 	for _, other := range d.Nodes {

@@ -53,7 +53,7 @@ func (d *decider) afterMaintenance(m *muster.Machine) bool {
 	case muster.IntentTest:
 		d.toTesting(m, intentText(*m))
 	default:
-		m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, "late")
+		m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, muster.Doubtful, commonCause, "late")
 		m.TestsFailed, m.Faults = 0, nil
 		d.machine(m, muster.MachineCleaning, "back from maintenance")
 	}

@@ -64,7 +64,7 @@ func (d *decider) join(n *muster.Node) {
 	r := d.Sights[n.Machine].said(*n)
 	replaced := n.Hold && hasCondition(n.Conditions, "replaced")
 	n.Hold, n.Down = false, false
-	n.Failures, n.NotBefore = 0, time.Time{}
+	n.Failures, n.Unconfigured, n.NotBefore = 0, nil, time.Time{}
 	n.Conditions = withoutCondition(n.Conditions, "boot-failed", noPower, late, "held", "replaced")
 	// Its agent says ready before Muster believes it.
 	n.Stages = slices.DeleteFunc(slices.Clone(r.Stages), func(s muster.Stage) bool { return s.Name == "ready" })

@@ -17,7 +17,7 @@ const NotAnswering = "not-answering"
 // that was verified, and nobody gets a machine that is suspected of a fault
 // before a good test.
 func DecideMachine(v MachineView) ([]Action, time.Duration) {
-	d := decider{View: View{Now: v.Now, Limits: v.Limits.withDefaults()}, called: map[muster.MachineID]bool{}}
+	d := decider{View: View{Now: v.Now, Limits: v.Limits.withDefaults()}, around: v.Around, called: map[muster.MachineID]bool{}}
 	m, s := v.Machine, v.Sight
 	switch {
 	case m.Phase.Held():
@@ -72,22 +72,19 @@ func (d *decider) tell(m *muster.Machine, c muster.Condition, text string) {
 }
 
 // suspected makes a machine suspect, and counts that among its faults.
-func suspected(m muster.Machine, why string, now time.Time) muster.Machine {
+func suspected(m muster.Machine, why string, f muster.Fault) muster.Machine {
+	now := f.At
 	m.Phase, m.PhaseSince = muster.MachineSuspect, now
 	m.Conditions = withCondition(withoutCondition(m.Conditions, "suspect", "late"), muster.Condition{
 		Code: "suspect", Text: why, Since: now, Hint: "it is tested by itself before it is used again",
 	})
-	m.Faults = append(append([]time.Time(nil), m.Faults...), now)
-	if n := len(m.Faults); n > muster.MaxFaults {
-		m.Faults = m.Faults[n-muster.MaxFaults:]
-	}
-	return m
+	return m.WithFault(f)
 }
 
 func (d *decider) clean(m muster.Machine, s Sight) {
 	if r := s.Cleaned; r != nil && r.Verified {
 		m.LastClean = r
-		m.Conditions = withoutCondition(m.Conditions, "clean-failed", "suspect", "stuck", "late")
+		m.Conditions = withoutCondition(m.Conditions, "clean-failed", "suspect", "stuck", commonCause, "late")
 		d.machine(&m, muster.MachineFree, "")
 		d.records = append(d.records, KeepClean{Record: *r}, Measure{Kind: "clean", Class: m.Facts.Class, Took: r.Took})
 		return
@@ -108,7 +105,12 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 			Code: "clean-failed", Since: d.Now, Text: "it could not be cleaned: " + why,
 			Hint: "it is tested, then cleaned again; look at it when that fails too",
 		})
-		d.give(suspected(m, "it could not be cleaned: "+why, d.Now))
+		fault := muster.Fault{At: d.Now, Kind: muster.FaultClean}
+		common := d.alike(&m, why)
+		if m = suspected(m, "it could not be cleaned: "+why, fault); common {
+			m.Faults = m.Faults[:len(m.Faults)-1]
+		}
+		d.give(m)
 	case d.Now.Before(s.CleanRetry):
 		d.lookAt(s.CleanRetry)
 	case s.Known && s.State == provider.StateOff:
@@ -121,7 +123,7 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
 			Code: "stuck", Since: d.Now, Text: "it does not go off", Hint: "it is cut off, then tested",
 		})
-		d.give(suspected(m, "it does not go off", d.Now))
+		d.give(suspected(m, "it does not go off", muster.Fault{At: d.Now, Kind: muster.FaultOff}))
 	default:
 		d.switchOff(m.ID, s)
 	}

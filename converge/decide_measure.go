@@ -87,7 +87,7 @@ func (d *decider) replaceSlow(nodes []muster.Node, m muster.Measuring) bool {
 			continue
 		}
 		d.Cluster.Slow++
-		d.Nodes[i].Failures = 0
+		d.Nodes[i].Failures, d.Nodes[i].Unconfigured = 0, nil
 		d.lost(i, "it is slow: "+low.Text)
 		waits = true
 	}

@@ -2,6 +2,7 @@ package converge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,13 +78,13 @@ func (d *decider) configuring(i int) {
 	case r != nil && r.State == "ready":
 		d.becomeReady(n)
 	case r != nil && r.State == "failed":
-		d.failed(i, "the node's own checks failed: "+badChecks(r))
+		d.unconfigured(i, "the node's own checks failed: "+badChecks(r))
 	case !d.Now.Before(d.deadline(*n)) && d.headIsThere(*n):
 		text := fmt.Sprintf("it was not ready within %s", d.Limits.configureWithin(d.Times.Configure).Round(time.Second))
 		if r != nil && badChecks(r) != "" {
 			text += ": " + badChecks(r)
 		}
-		d.failed(i, text)
+		d.unconfigured(i, text)
 	default:
 		d.observe(n.Machine, s)
 		if end := d.deadline(*n); d.Now.Before(end) {
@@ -172,6 +173,23 @@ func (d *decider) ready(i int) {
 	}
 }
 
+// unconfigured records that the agent joined and could not make of the node what its
+// configuration says. The machine did what it should: it boots, and its network carries.
+func (d *decider) unconfigured(i int, why string) {
+	n := &d.Nodes[i]
+	if !slices.Contains(n.Unconfigured, n.Machine) {
+		n.Unconfigured = append(slices.Clone(n.Unconfigured), n.Machine)
+	}
+	d.failed(i, why)
+}
+
+// followsCluster reports whether the node could not be configured on so many machines
+// that no other will do: what fails is the configuration.
+func (d *decider) followsCluster(n muster.Node) bool { return len(n.Unconfigured) >= unconfiguredMost }
+
+// unconfiguredMost is on how many machines the same configuration is tried.
+const unconfiguredMost = 2
+
 // failed records that the present attempt failed. The node waits for the next
 // one, or is given up.
 func (d *decider) failed(i int, why string) {
@@ -193,7 +211,7 @@ func (d *decider) failed(i int, why string) {
 	}
 	spent := n.Failures%d.Limits.BootAttempts == 0
 	last := spent && d.Cluster.Phase != muster.ClusterReady
-	if spent && n.Failures < d.Limits.BootAttempts*d.Limits.Machines && d.Spares[n.Name].Machine.ID != "" {
+	if spent && n.Failures < d.Limits.BootAttempts*d.Limits.Machines && !d.followsCluster(*n) && d.Spares[n.Name].Machine.ID != "" {
 		n.Conditions = withCondition(n.Conditions, muster.Condition{
 			Code: "boot-failed", Text: fmt.Sprintf("attempt %d: %s", n.Attempt, why), Hint: "another machine is tried", Since: d.Now,
 		})

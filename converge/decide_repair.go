@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -150,7 +149,11 @@ func (d *decider) letGo(i int, proof muster.FenceRecord) {
 	if why == "" && d.condemned(*n) {
 		why = "it did not boot an image that booted on other machines: " + lastWord(*n)
 	}
-	if text := slowMachine(d.Cluster, *n); text != "" { // others must not get it, whatever its test says
+	kind := muster.FaultLost
+	if conditionText(n.Conditions, lost) == "" {
+		kind = muster.FaultBoot
+	}
+	if text := slowMachine(d.Cluster, *n); text != "" && untouched(d.Cluster) { // others must not get it, whatever its test says
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
 			Code: slow, Since: d.Now, Text: fmt.Sprintf("slow as node %s of %s: %s", n.Name, d.Cluster.ID, text), Hint: "see `muster history " + string(m.ID) + "`",
 		})
@@ -161,7 +164,7 @@ func (d *decider) letGo(i int, proof muster.FenceRecord) {
 	if why != "" {
 		m.Phase = muster.MachineSuspect
 		if dark == "" {
-			m.Faults = append(slices.Clone(m.Faults[max(0, len(m.Faults)+1-muster.MaxFaults):]), d.Now)
+			m = m.WithFault(muster.FaultUnder(d.Cluster, kind, d.Now))
 		}
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
 			Code: "suspect", Since: d.Now, Text: fmt.Sprintf("lost as node %s of %s: %s; cut off: %s", n.Name, d.Cluster.ID, why, steps(proof)),
@@ -177,6 +180,12 @@ func (d *decider) letGo(i int, proof muster.FenceRecord) {
 	n.Conditions = withoutCondition(n.Conditions, "not-fenced")
 	d.setPhase(n, muster.NodeFenced, "machine "+string(id)+" is cut off: "+steps(proof))
 	d.lookAfter(time.Millisecond)
+}
+
+// untouched reports whether nobody but Muster can have had a hand in what was measured
+// in a cluster: its people were not let in yet, and added nothing to its image.
+func untouched(c muster.Cluster) bool {
+	return c.Idle || c.Phase != muster.ClusterReady && len(c.Spec.Packages) == 0
 }
 
 // steps tells how a fence was proven.

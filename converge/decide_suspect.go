@@ -87,7 +87,7 @@ func (d *decider) testing(m muster.Machine, s Sight, t MachineTimes) {
 	// for that. It is cut off by then; its provider looks again before it tries the machine.
 	helpless := s.Known && (s.State == provider.StateUnknown || s.State != provider.StateOff && d.staysOn(s) && s.Fenced)
 	if m.TestsFailed > 0 && helpless || d.off(&m, s) {
-		d.call(m.ID, Test{Machine: m.ID, Within: d.Limits.deadline(t.Test, d.Limits.Test)})
+		d.call(m.ID, Test{Machine: m.ID, Effort: d.effort(m), Within: time.Duration(d.effort(m)) * d.Limits.deadline(t.Test, d.Limits.Test)})
 	}
 }
 
@@ -99,6 +99,9 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 	if !r.Passed {
 		m.TestsFailed++
 		what := "it failed its test: " + failedSteps(r.Steps)
+		if m.TestsFailed >= d.Limits.TestsMost && d.alike(&m, failedSteps(r.Steps)) {
+			m.TestsFailed = d.Limits.TestsMost - 1 // it is tried on, and nobody is condemned by it
+		}
 		if m.TestsFailed >= d.Limits.TestsMost {
 			d.quarantine(&m, fmt.Sprintf("it failed its test %s: %s", timesText(m.TestsFailed), failedSteps(r.Steps)))
 			return
@@ -112,13 +115,14 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 		return
 	}
 	m.TestsFailed = 0
-	m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, "late")
+	m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, commonCause, "late")
 	measure := Measure{Kind: "test", Class: m.Facts.Class, Took: r.Took}
-	if n := d.faults(m); n >= d.Limits.FaultsMost && !asked {
-		d.quarantine(&m, fmt.Sprintf("it passed its test, but failed %s within %s", timesText(n), days(d.Limits.FaultWindow)))
+	if why := d.outAlthough(m); why != "" && !asked {
+		d.quarantine(&m, "it passed its test, but "+why)
 		d.records = append(d.records, measure)
 		return
 	}
+	m = d.doubt(m, asked)
 	if why := conditionText(m.Conditions, slow); why != "" && !asked {
 		d.quarantine(&m, "it passed its test, but it is slow: "+why)
 		d.records = append(d.records, measure)
@@ -127,6 +131,7 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 	m.Conditions = withoutCondition(m.Conditions, slow)
 	if asked {
 		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentNone, "", ""
+		m.Faults = nil // somebody has seen to it
 	}
 	d.machine(&m, muster.MachineCleaning, "it passed its test")
 	d.records = append(d.records, measure)
@@ -147,17 +152,6 @@ func (d *decider) quarantine(m *muster.Machine, why string) {
 		Hint: fmt.Sprintf("see to it, then `muster machine test %s` or `muster machine undrain %s`", m.ID, m.ID),
 	})
 	d.machine(m, muster.MachineQuarantined, why)
-}
-
-// faults counts the machine's faults of late.
-func (d *decider) faults(m muster.Machine) int {
-	n := 0
-	for _, at := range m.Faults {
-		if d.Now.Sub(at) < d.Limits.FaultWindow {
-			n++
-		}
-	}
-	return n
 }
 
 // lateMachine tells of a cleaning or a test under way that takes longer than

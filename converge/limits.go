@@ -38,8 +38,11 @@ type Limits struct {
 	Test        time.Duration // of a machine, without history
 	TestPause   time.Duration // between a failed test and the next one
 	TestsMost   int           // failed tests in a row until a machine is put into quarantine
-	FaultWindow time.Duration // in which so many faults put it there although it passes
-	FaultsMost  int
+	FaultWindow time.Duration // how long a fault counts
+	FaultsMost  int           // faults by itself, or unrelated tenants under whom it failed, until it is put there although it passes
+	AsideShare  int           // at most one machine in so many is put there for what happened under tenants
+	GoodService time.Duration // under a cluster, until a machine that failed before is no longer doubtful
+	AlikeShare  int           // one machine in so many that fail alike have a cause in common
 	CleanLate   time.Duration // a cleaning takes remarkably long, without history
 
 	Measurings int // measurings until a cluster is handed over without
@@ -61,7 +64,7 @@ func DefaultLimits() Limits {
 		Together: 500 * time.Millisecond, Blackout: 10 * time.Minute, NoPower: 15 * time.Second,
 		Notice: 45 * time.Second, ProbeEvery: 10 * time.Second,
 		Test: 10 * time.Minute, TestPause: 30 * time.Second, TestsMost: 2,
-		FaultWindow: 7 * 24 * time.Hour, FaultsMost: 3, CleanLate: 2 * time.Minute,
+		FaultWindow: 7 * 24 * time.Hour, FaultsMost: 3, AsideShare: 20, GoodService: 24 * time.Hour, AlikeShare: 10, CleanLate: 2 * time.Minute,
 		Measurings: 5, SlowMost: 16, Ending: 30 * time.Second, LeaveNow: 10 * time.Second,
 	}
 }
@@ -100,6 +103,9 @@ func (l Limits) withDefaults() Limits {
 	set(&l.TestsMost, d.TestsMost)
 	set(&l.FaultWindow, d.FaultWindow)
 	set(&l.FaultsMost, d.FaultsMost)
+	set(&l.AsideShare, d.AsideShare)
+	set(&l.GoodService, d.GoodService)
+	set(&l.AlikeShare, d.AlikeShare)
 	set(&l.CleanLate, d.CleanLate)
 	return l
 }

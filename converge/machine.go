@@ -24,6 +24,13 @@ func (v *Converger) machine(ctx context.Context, id muster.MachineID) (time.Dura
 		if view.Times, err = v.machineTimes(tx, m); err != nil {
 			return err
 		}
+		if view.mayCondemn() {
+			site, err := tx.AsSystem().Site()
+			if err != nil {
+				return err
+			}
+			view.Around = around(m, site, view.Now, v.c.Limits.FaultWindow)
+		}
 		actions, next = DecideMachine(view)
 		return nil
 	}

@@ -79,7 +79,7 @@ func TestSuspectMachinesAreTested(t *testing.T) {
 	r.world.FailTests("fake-0002", 1)
 	r.world.FailTests("fake-0003", 2)
 	suspect := func(m *muster.Machine) {
-		m.Phase, m.Faults = muster.MachineSuspect, append(m.Faults, r.clock.Now())
+		m.Phase, m.Faults = muster.MachineSuspect, append(m.Faults, muster.Fault{At: r.clock.Now(), Kind: muster.FaultOff})
 		m.Conditions = append(m.Conditions, muster.Condition{Code: "suspect", Text: "silent"})
 	}
 	for _, id := range []muster.MachineID{"fake-0001", "fake-0002", "fake-0003"} {
@@ -91,7 +91,7 @@ func TestSuspectMachinesAreTested(t *testing.T) {
 	}
 	for id, tests := range map[muster.MachineID]int{"fake-0001": 1, "fake-0002": 2} {
 		m := s.untilMachine(id, muster.MachineFree)
-		if m.LastTest == nil || !m.LastTest.Passed || m.TestsFailed != 0 || len(m.Conditions) != 0 || len(m.Faults) != 1 || r.world.Tested(id) != tests {
+		if m.LastTest == nil || !m.LastTest.Passed || m.TestsFailed != 0 || len(m.Conditions) != 1 || !m.IsDoubtful() || len(m.Faults) != 1 || r.world.Tested(id) != tests {
 			t.Errorf("%s after %d tests: %+v", id, r.world.Tested(id), m)
 		}
 	}
@@ -115,7 +115,7 @@ func TestSuspectMachinesAreTested(t *testing.T) {
 		})
 	}
 	m = s.untilMachine("fake-0001", muster.MachineQuarantined)
-	if !m.LastTest.Passed || !strings.Contains(m.Conditions[0].Text, "passed its test, but failed 3 times within 7 days") {
+	if !m.LastTest.Passed || !strings.Contains(m.Conditions[len(m.Conditions)-1].Text, "passed its test, but failed by itself 3 times within 7 days") {
 		t.Errorf("after three faults: %+v", m.Conditions)
 	}
 	// An administrator takes it out: cleaned, and with a clean sheet.
@@ -132,11 +132,11 @@ type busyTester struct {
 	busy *atomic.Bool
 }
 
-func (b busyTester) Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error) {
+func (b busyTester) Test(ctx context.Context, id muster.MachineID, effort int) (muster.TestRecord, error) {
 	if b.busy.Load() {
 		return muster.TestRecord{Machine: id}, muster.Errorf(muster.EUnavailable, "all test benches are in use")
 	}
-	return b.Provider.Test(ctx, id)
+	return b.Provider.Test(ctx, id, effort)
 }
 
 // toBeTested is a site of one machine that is to be tested, and cannot be while it is busy.

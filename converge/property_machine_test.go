@@ -197,7 +197,7 @@ func TestPropertyMachine(t *testing.T) {
 					m.rec.Cluster, m.rec.Node = "", ""
 					m.rec.Phase, m.rec.PhaseSince = muster.MachineCleaning, m.now
 					if rapid.Bool().Draw(t, "lost") {
-						m.rec = suspected(m.rec, "lost", m.now)
+						m.rec = suspected(m.rec, "lost", muster.Fault{At: m.now, Kind: muster.FaultLost, Cluster: "c-1"})
 						m.sight.Fenced = true
 					}
 				}
@@ -243,7 +243,7 @@ func (m *machineModel) check() {
 	if m.held != m.rec.Phase.Held() {
 		m.t.Fatalf("%s, held: %v", m.rec.Phase, m.held)
 	}
-	if slices.ContainsFunc(m.rec.Faults, time.Time.IsZero) || len(m.rec.Faults) > muster.MaxFaults {
+	if slices.ContainsFunc(m.rec.Faults, func(f muster.Fault) bool { return f.At.IsZero() }) || len(m.rec.Faults) > muster.MaxFaults {
 		m.t.Fatalf("faults %v", m.rec.Faults)
 	}
 	if m.rec.Phase == muster.MachineQuarantined && m.rec.Intent == muster.IntentNone && !hasCondition(m.rec.Conditions, quarantined) && !hasCondition(m.rec.Conditions, NotAnswering) {

@@ -67,7 +67,7 @@ func TestRepairsSurviveCrashes(t *testing.T) {
 
 func repairSchedule(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
-	const machines, nodes = 8, 5
+	const machines, nodes = 20, 5 // none is given back to the cluster that it failed
 	r := lively(t, newRig(t, fake.Options{
 		Machines: machines, Seed: seed, Clock: newFastClock(30), BootMax: 2 * time.Second, CleanTime: 100 * time.Millisecond,
 	}))

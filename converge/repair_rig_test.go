@@ -14,20 +14,24 @@ import (
 	"github.com/muster-hpc/muster/store"
 )
 
-// anySpare gives a lost node the first free machine.
+// anySpare gives a lost node the first free machine that did not fail under its cluster.
 type anySpare struct{}
 
-func (anySpare) Spare(tx *store.Tx, _ muster.Cluster, _ []muster.Node, _ muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
+func (anySpare) Spare(tx *store.Tx, c muster.Cluster, _ []muster.Node, _ muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
 	free, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineFree}})
 	if err != nil {
 		return muster.Machine{}, "", err
 	}
+	why := "every machine is taken"
 	for _, m := range free {
-		if !slices.Contains(not, m.ID) && len(m.Conditions) == 0 {
+		switch {
+		case m.FailedUnder(c.ID):
+			why = "1 failed under this cluster before"
+		case !slices.Contains(not, m.ID) && (len(m.Conditions) == 0 || m.IsDoubtful()):
 			return m, "", nil
 		}
 	}
-	return muster.Machine{}, "every machine is taken", nil
+	return muster.Machine{}, why, nil
 }
 
 // probe asks a machine past its agent.

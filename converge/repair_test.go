@@ -93,13 +93,26 @@ func TestADeadHeadIsReplaced(t *testing.T) {
 	}
 }
 
-// A machine that passed its test may get its node back: it is not another then.
+// A machine that failed is not given back to its cluster, though it passed its test
+// and is the only one. An administrator who has it tested settles that: its node gets
+// it back, and it is not another then.
 func TestANodeOnItsOldMachineAgain(t *testing.T) {
 	t.Parallel()
 	r, s, id := readyCluster(t, 3, 3, 1)
 	old := s.nodeNamed(id, "n0002")
 	r.world.Kill(old.Machine)
 	until(t, 60*time.Second, "it is lost", func() bool { return s.nodeNamed(id, "n0002").Was == old.Machine })
+	if m := s.untilMachine(old.Machine, muster.MachineFree); !m.IsDoubtful() || len(m.Faults) != 1 || m.Faults[0].Cluster != id {
+		t.Errorf("after its test: %+v", m)
+	}
+	until(t, 30*time.Second, "its user is told", func() bool {
+		c, _, _ := s.get(id)
+		return slices.ContainsFunc(c.Conditions, func(c muster.Condition) bool { return strings.Contains(c.Text, "failed under this cluster before") })
+	})
+	if n := s.nodeNamed(id, "n0002"); n.Machine != "" {
+		t.Errorf("it has machine %s", n.Machine)
+	}
+	s.want(old.Machine, func(m *muster.Machine) { m.Intent, m.IntentBy = muster.IntentTest, "root" })
 	s.untilWhole(id, 60*time.Second)
 	c, _, _ := s.get(id)
 	if s.nodeNamed(id, "n0002").Machine != old.Machine {

@@ -72,6 +72,9 @@ type MachineView struct {
 	Sight   Sight
 	Limits  Limits
 	Times   MachineTimes
+	// Around is what the site's other machines show; it is looked at only when the
+	// machine may be taken out of use.
+	Around Around
 }
 
 // MachineTimes are how long such things take on machines of its class.

@@ -32,6 +32,9 @@ func choose(p muster.Placement, s uint64, machines []*muster.Machine, n int) []*
 		all[i] = ranked{m: m, waste: wasteOf(m), hash: hash(s, string(m.ID))}
 	}
 	slices.SortFunc(all, ranked.compare)
+	if sound := slices.IndexFunc(all, func(r ranked) bool { return r.waste.doubt > 0 }); sound >= n {
+		all = all[:sound] // there are enough without the doubtful ones
+	}
 	var taken []ranked
 	switch p {
 	case muster.PlacePack:

@@ -10,7 +10,7 @@ import (
 
 // Nearest takes n of the candidates, or as many as there are, such that they
 // stand near machines that serve already: from the racks that hold most of
-// near first, then from as few other racks as possible. In a rack the smaller
+// near first, then from as few other racks as possible. Doubtful machines come last. In a rack the smaller
 // machine comes first, then the lower ID. The order of neither list matters.
 func Nearest(candidates []muster.Machine, near []muster.Machine, n int) []muster.Machine {
 	list := make([]*muster.Machine, len(candidates))
@@ -33,6 +33,7 @@ func nearest(candidates []*muster.Machine, near []muster.Machine, n int) []*must
 	slices.SortFunc(list, func(a, b *muster.Machine) int {
 		x, y := a.Facts.Rack, b.Facts.Rack
 		return cmp.Or(
+			cmp.Compare(wasteOf(a).doubt, wasteOf(b).doubt),
 			cmp.Compare(beside[y], beside[x]),
 			cmp.Compare(size[y], size[x]),
 			strings.Compare(x, y),

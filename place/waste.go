@@ -8,8 +8,10 @@ import (
 
 // waste measures how much machine is used up. All machines compared satisfy
 // the request, so the smaller one leaves more to others. Accelerators count
-// first: a node that needs none should not hold any.
+// first: a node that needs none should not hold any. Before all that: a machine that
+// failed lately is given last.
 type waste struct {
+	doubt        int
 	accelerators int
 	cores        int
 	memory       int64
@@ -17,6 +19,9 @@ type waste struct {
 
 func wasteOf(m *muster.Machine) waste {
 	w := waste{cores: m.Facts.Cores, memory: m.Facts.Memory}
+	if m.IsDoubtful() {
+		w.doubt = 1
+	}
 	for _, d := range m.Facts.Accelerators {
 		w.accelerators += d.Count
 	}
@@ -36,6 +41,7 @@ func groupWaste(g *group) waste {
 
 func (w waste) compare(o waste) int {
 	return cmp.Or(
+		cmp.Compare(w.doubt, o.doubt),
 		cmp.Compare(w.accelerators, o.accelerators),
 		cmp.Compare(w.cores, o.cores),
 		cmp.Compare(w.memory, o.memory),

@@ -123,9 +123,10 @@ type Provider interface {
 	Fence(ctx context.Context, id muster.MachineID) (muster.FenceRecord, error)
 	// Test starts the machine by itself, for nobody, and tries whether its
 	// processors, memory, disk and networks do what they should. The machine
-	// must be off, and is off afterwards. An error means that it could not be
-	// tried, not that it failed.
-	Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error)
+	// must be off, and is off afterwards. Effort says for how long: 1 is as
+	// usual, 2 twice as long. An error means that it could not be tried, not
+	// that it failed.
+	Test(ctx context.Context, id muster.MachineID, effort int) (muster.TestRecord, error)
 	// Console connects to the machine's console, which works when its network
 	// and its agent do not. With shell it is a root shell inside the machine;
 	// without, what the machine printed, and what it prints from now on.

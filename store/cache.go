@@ -65,6 +65,9 @@ func cloneMachine(m muster.Machine) muster.Machine {
 		m.LastTest = &r
 	}
 	m.Faults = copied(m.Faults)
+	for i := range m.Faults {
+		m.Faults[i].People = copied(m.Faults[i].People)
+	}
 	return m
 }
 

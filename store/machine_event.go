@@ -179,7 +179,7 @@ func (tx *Tx) chronicle(m, old muster.Machine, text, owner, project string) erro
 		return tx.machineEvent(e, owner, project)
 	}
 	var events []muster.MachineEvent
-	if n := len(m.Faults); n > 0 && (len(old.Faults) == 0 || !m.Faults[n-1].Equal(old.Faults[len(old.Faults)-1])) {
+	if n := len(m.Faults); n > 0 && (len(old.Faults) == 0 || !m.Faults[n-1].At.Equal(old.Faults[len(old.Faults)-1].At)) {
 		events = append(events, muster.MachineEvent{Kind: EventFault, Cluster: tenant, Node: node, Text: firstOf(text, "it failed")})
 		text = ""
 	}

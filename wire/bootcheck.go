@@ -117,6 +117,7 @@ func (o *BootOrder) Check() error {
 func (o *BootOrder) check(p *problems) {
 	p.want(o.GiveUpMS >= 0 && o.GiveUpMS <= 24*3600_000, "order.give_up_ms", "is %d: 0 to a day", o.GiveUpMS)
 	p.want(o.StayMS >= 0 && o.StayMS <= 600_000, "order.stay_ms", "is %d: 0 to ten minutes", o.StayMS)
+	p.want(o.Effort >= 0 && o.Effort <= 64, "order.effort", "is %d: 0 to 64", o.Effort)
 	p.want(o.Attempt >= 0, "order.attempt", "is less than 0")
 	checkDisks("order.scratch", o.Scratch, p)
 	switch o.Kind {

@@ -46,6 +46,8 @@ type BootOrder struct {
 	StayMS   int64      `json:"stay_ms,omitempty"`
 	Hostname string     `json:"hostname,omitempty"`
 	Image    *BootFiles `json:"image,omitempty"`
+	// Effort is for how long a machine is tested: 2 is twice as long as usual.
+	Effort int `json:"effort,omitempty"`
 	// Links are the NICs that a node has, or that a test expects to be up.
 	Links []BootLink  `json:"links,omitempty"`
 	Seed  *Seed       `json:"seed,omitempty"`

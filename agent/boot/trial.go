@@ -28,8 +28,9 @@ const (
 // test tries every part of the machine that it can without writing to a disk.
 func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) ([]muster.CleanStep, error) {
 	w.up(o.Links, say) // they agree with their switches meanwhile
-	say("test: %d processors compute for %v", len(w.cpus), coresTime)
-	cores := trial.Cores{CPUs: w.cpus, Long: coresTime, Clock: w.clock}.Run(ctx)
+	effort := time.Duration(max(o.Effort, 1))
+	say("test: %d processors compute for %v", len(w.cpus), effort*coresTime)
+	cores := trial.Cores{CPUs: w.cpus, Long: effort * coresTime, Clock: w.clock}.Run(ctx)
 	steps := []muster.CleanStep{cores}
 	total, free := w.memory()
 	try := max(0, free-max(leastLeft, total/20))
@@ -37,7 +38,7 @@ func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, .
 	var all sync.WaitGroup
 	var memory muster.CleanStep
 	all.Go(func() {
-		memory = trial.Memory{CPUs: w.cpus, Bytes: try, Total: total, Fill: fillTime, Clock: w.clock}.Run(ctx)
+		memory = trial.Memory{CPUs: w.cpus, Bytes: try, Total: total, Fill: effort * fillTime, Clock: w.clock}.Run(ctx)
 	})
 	disks := w.disks() // now, that controllers have had their time
 	found := make([]muster.CleanStep, len(disks))

@@ -244,7 +244,7 @@ func TestFaultsOfTheSite(t *testing.T) {
 	}
 	w.FailTests(id, 1)
 	for i := range 2 {
-		if r, err := p.Test(t.Context(), id); err != nil || r.Passed != (i == 1) {
+		if r, err := p.Test(t.Context(), id, 1); err != nil || r.Passed != (i == 1) {
 			t.Error(i, r, err)
 		}
 	}

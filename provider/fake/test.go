@@ -8,7 +8,7 @@ import (
 )
 
 // Test pretends to try the machine.
-func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error) {
+func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (muster.TestRecord, error) {
 	w := p.w
 	r := muster.TestRecord{Machine: id, At: w.o.Clock.Now()}
 	if err := w.call(ctx); err != nil {

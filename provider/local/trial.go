@@ -37,7 +37,7 @@ const (
 // Test starts the machine by itself, in the groups and with the links that it
 // always has, but attached to no cluster. The program that tries it is this
 // one; nothing of any image runs.
-func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error) {
+func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (muster.TestRecord, error) {
 	r := muster.TestRecord{Machine: id, At: p.cfg.Clock.Now()}
 	m, err := p.machine(id)
 	if err != nil {
@@ -57,9 +57,9 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 	begin := time.Now()
 	ctx, done := m.abortable(ctx)
 	defer done()
-	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	ctx, cancel := context.WithTimeout(ctx, trialTime*time.Duration(max(effort, 1)))
 	defer cancel()
-	r.Steps, err = p.try(ctx, m)
+	r.Steps, err = p.try(ctx, m, effort)
 	after, left := p.endTrial(context.WithoutCancel(ctx), m)
 	r.Steps = append(r.Steps, after...)
 	r.Took = time.Since(begin)
@@ -81,7 +81,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 
 // try starts the trial and collects what it says. An error means that it did
 // not come to its end, which speaks against the machine.
-func (p *Provider) try(ctx context.Context, m *machine) ([]muster.CleanStep, error) {
+func (p *Provider) try(ctx context.Context, m *machine, effort int) ([]muster.CleanStep, error) {
 	if err := p.stop(ctx, m); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (p *Provider) try(ctx context.Context, m *machine) ([]muster.CleanStep, err
 	if err := p.equipTrial(m, rec, proc); err != nil {
 		return nil, err
 	}
-	cfg := p.trialConfig(m)
+	cfg := p.trialConfig(m, effort)
 	if p.tamper != nil {
 		p.tamper(m.id, cfg.Trial)
 	}
@@ -148,7 +148,7 @@ func (p *Provider) equipTrial(m *machine, rec *record, proc *process) error {
 	return p.rack.AddMessageLink(m.index, ns)
 }
 
-func (p *Provider) trialConfig(m *machine) *initConfig {
+func (p *Provider) trialConfig(m *machine, effort int) *initConfig {
 	disk := min(m.facts.Disk/4, m.facts.Memory/8, trialDisk)
 	return &initConfig{
 		Hostname: "test", Links: []initLink{
@@ -156,7 +156,7 @@ func (p *Provider) trialConfig(m *machine) *initConfig {
 			{Name: network.MessageLink, Address: trialAddress()},
 		},
 		Trial: &trial{
-			CPUs: m.facts.CPUs, Compute: trialCompute, Memory: min(m.facts.Memory/4, trialMemory),
+			CPUs: m.facts.CPUs, Compute: trialCompute * time.Duration(max(effort, 1)), Memory: min(m.facts.Memory/4, trialMemory),
 			Disk: disk, Room: disk + 1<<20, Frames: trialFrames,
 			Server: fmt.Sprintf("%s:%d", network.Gateway(), network.AgentPort),
 		},

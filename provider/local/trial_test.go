@@ -18,7 +18,7 @@ func TestTrial(t *testing.T) {
 	t.Parallel()
 	p := open(t, "2,memory=512MiB", nil)
 	for range 2 {
-		r, err := p.Test(t.Context(), "local-01")
+		r, err := p.Test(t.Context(), "local-01", 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestTrial(t *testing.T) {
 	if errs := p.Ensure(t.Context(), wants(1, nil)); errs != nil {
 		t.Fatal(errs)
 	}
-	if _, err := p.Test(t.Context(), "local-01"); muster.CodeOf(err) != muster.EConflict {
+	if _, err := p.Test(t.Context(), "local-01", 1); muster.CodeOf(err) != muster.EConflict {
 		t.Error("tested while it ran:", err)
 	}
 	if one, err := p.Observe(t.Context(), []muster.MachineID{"local-01"}); err != nil || one[0].State != provider.StateRunning {
@@ -69,7 +69,7 @@ func TestTrialFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			undo := local.Spoil(p, "local-01", c.spoil, c.facts)
 			defer undo()
-			r, err := p.Test(t.Context(), "local-01")
+			r, err := p.Test(t.Context(), "local-01", 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,12 +89,12 @@ func TestTrialFails(t *testing.T) {
 		})
 	}
 	undo := local.SmallDisk(p)
-	r, err := p.Test(t.Context(), "local-01")
+	r, err := p.Test(t.Context(), "local-01", 1)
 	undo()
 	if err != nil || r.Passed || !slices.ContainsFunc(r.Steps, func(s muster.CleanStep) bool { return s.What == "disk" && !s.OK }) {
 		t.Error("a disk that is too small:", r, err)
 	}
-	if r, err := p.Test(t.Context(), "local-01"); err != nil || !r.Passed {
+	if r, err := p.Test(t.Context(), "local-01", 1); err != nil || !r.Passed {
 		t.Error("and in the end it is well:", r, err)
 	}
 }
@@ -113,7 +113,7 @@ func TestTrialIsFenced(t *testing.T) {
 	p := openConfig(t, cfg)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := p.Test(context.WithoutCancel(t.Context()), "local-01")
+		_, err := p.Test(context.WithoutCancel(t.Context()), "local-01", 1)
 		ended <- err
 	}()
 	time.Sleep(100 * time.Millisecond)
@@ -125,7 +125,7 @@ func TestTrialIsFenced(t *testing.T) {
 	}
 	// The next server knows that nobody waits for a test any more.
 	go func() {
-		_, err := p.Test(context.WithoutCancel(t.Context()), "local-01")
+		_, err := p.Test(context.WithoutCancel(t.Context()), "local-01", 1)
 		ended <- err
 	}()
 	group := filepath.Join(groupOf(t, cfg.Instance), "local-01")

@@ -101,7 +101,7 @@ func TestTestOfOff(t *testing.T) {
 	defer p.Close()
 	r.machines["n0001"].stuck = true
 	for id, good := range map[muster.MachineID]bool{"n0000": true, "n0001": false} {
-		rec, err := p.Test(t.Context(), id)
+		rec, err := p.Test(t.Context(), id, 1)
 		if err != nil || rec.Passed != good || len(rec.Steps) != 2 {
 			t.Fatalf("%s: %+v, %v", id, rec, err)
 		}
@@ -121,7 +121,7 @@ func TestTestOfController(t *testing.T) {
 	r.machines["n0000"].dead, r.machines["n0001"].lock = true, true
 	r.mu.Unlock()
 	for id, says := range map[muster.MachineID]string{"n0000": "is not believed", "n0001": "the password is wrong"} {
-		rec, err := p.Test(t.Context(), id)
+		rec, err := p.Test(t.Context(), id, 1)
 		if err != nil || rec.Passed || len(rec.Steps) != 1 {
 			t.Fatalf("%s: %+v, %v", id, rec, err)
 		}
@@ -332,7 +332,7 @@ func TestWorkOfAServerThatEnded(t *testing.T) {
 	}
 	mute(false)
 	for id, kind := range kinds {
-		if rec, err := p.Test(t.Context(), id); kind == wire.BootTest && (err != nil || !rec.Passed) {
+		if rec, err := p.Test(t.Context(), id, 1); kind == wire.BootTest && (err != nil || !rec.Passed) {
 			t.Errorf("test: %+v, %v", rec, err)
 		}
 		if rec, err := p.Clean(t.Context(), id); err != nil || !rec.Verified {

@@ -311,7 +311,7 @@ func (p *Provider) cleanSince(id muster.MachineID) (time.Time, bool) {
 }
 
 // Test has a machine try its own parts, for nobody, and its controller switch it off.
-func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRecord, error) {
+func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (muster.TestRecord, error) {
 	rec := muster.TestRecord{Machine: id, At: p.o.Clock.Now()}
 	u, err := p.unit(id)
 	if err != nil {
@@ -322,7 +322,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID) (muster.TestRe
 	if _, err := p.isOff(ctx, u); err != nil {
 		return p.powerless(rec, err)
 	}
-	o := &wire.BootOrder{Kind: wire.BootTest}
+	o := &wire.BootOrder{Kind: wire.BootTest, Effort: effort}
 	r := u.registration()
 	if able, err := p.o.Power.Abilities(p.target(r)); err == nil && able.Off && able.State && r.Power.Kind != muster.PowerWOL {
 		o.StayMS = testStay.Milliseconds()

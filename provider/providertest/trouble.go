@@ -75,7 +75,7 @@ func (s *suite) fenceBooting(t *testing.T) {
 
 func (s *suite) test(t *testing.T) {
 	w := s.boot(t, 0)
-	if r, err := s.p.Test(s.context(t), w.Machine); err == nil {
+	if r, err := s.p.Test(s.context(t), w.Machine, 1); err == nil {
 		t.Errorf("a running machine was tested: %+v", r)
 	}
 	if seen := s.look(t, w.Machine); seen.State != provider.StateRunning {
@@ -84,7 +84,7 @@ func (s *suite) test(t *testing.T) {
 	s.off(t, w.Machine)
 	try := func(want bool) {
 		t.Helper()
-		r, err := s.p.Test(s.context(t), w.Machine)
+		r, err := s.p.Test(s.context(t), w.Machine, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func (s *suite) test(t *testing.T) {
 	if _, err := s.p.Clean(s.context(t), w.Machine); err != nil {
 		t.Error("a tested machine cannot be cleaned:", err)
 	}
-	if _, err := s.p.Test(s.context(t), "no-such-machine"); err == nil {
+	if _, err := s.p.Test(s.context(t), "no-such-machine", 1); err == nil {
 		t.Error("a machine that does not exist was tested")
 	}
 	w = s.boot(t, 0)

@@ -56,7 +56,7 @@ func testMachineHistory(t *testing.T, fresh freshFunc) {
 		if err != nil {
 			return err
 		}
-		m.Phase, m.Cluster, m.Node, m.Faults = muster.MachineSuspect, "", "", []time.Time{clock.Now()}
+		m.Phase, m.Cluster, m.Node, m.Faults = muster.MachineSuspect, "", "", []muster.Fault{{At: clock.Now(), Kind: muster.FaultLost, Cluster: c.ID}}
 		if err := tx.PutMachine(m, "silent, and its probe failed"); err != nil {
 			return err
 		}
