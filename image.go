@@ -52,6 +52,9 @@ type Image struct {
 	Agent VersionRange `json:"agent"`
 	// Accounts are the fixed numbers of system users and groups.
 	Accounts []ImageAccount `json:"accounts,omitempty"`
+	// Names are the users and groups that the image has, sorted: no person can have
+	// one of these names on its nodes. Empty in images of an older builder.
+	Names []string `json:"names,omitempty"`
 	// NamespaceMasks are the units that have no use when the image runs in
 	// namespaces instead of on hardware. They are enabled in the image; the
 	// provider masks them.

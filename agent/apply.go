@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -102,7 +103,8 @@ func (a *agent) applyAll() {
 		p.mu.Lock()
 		p.cancel = nil
 		overtaken := p.pending != nil
-		if err == nil && !overtaken {
+		inPart := isIncomplete(err)
+		if (err == nil || inPart) && !overtaken {
 			p.ready, p.done = true, c.Generation
 		}
 		done := p.done
@@ -116,8 +118,11 @@ func (a *agent) applyAll() {
 			a.applied(c.Generation, failures)
 			failures = 0
 		default:
+			if inPart {
+				a.inForce(c.Generation)
+			}
 			failures++
-			a.failed(err, failures, ready, done)
+			a.failed(err, failures, ready || inPart, done)
 		}
 		p.once.Do(func() { close(p.first) })
 		if err != nil && a.ctx.Err() == nil {
@@ -131,11 +136,23 @@ func (a *agent) applied(generation int64, failures int) {
 	if failures > 0 {
 		a.out.check(wire.Check{Name: checkConfiguration, OK: true})
 	}
+	a.inForce(generation)
+	a.Log.Info("the configuration is in force", "generation", generation)
+}
+
+// inForce says that the node serves by this configuration.
+func (a *agent) inForce(generation int64) {
 	a.Stage("configured")
 	a.Stage(StateReady)
 	a.out.setState(StateReady, generation)
 	a.saveState()
-	a.Log.Info("the configuration is in force", "generation", generation)
+}
+
+// isIncomplete reports whether some parts of a configuration could not be applied
+// while all others are in force.
+func isIncomplete(err error) bool {
+	var p interface{ Incomplete() bool }
+	return errors.As(err, &p) && p.Incomplete()
 }
 
 // failed notes that a configuration could not be applied. A node that was

@@ -10,7 +10,8 @@ import (
 // mounts, services. Package agent/configure has the real one.
 type Configurer interface {
 	// Apply is idempotent. It returns nil once the node does what c says and
-	// its own checks pass. It is called again with the same c after an error
+	// its own checks pass. An error with a method Incomplete that is true tells of
+	// parts that could not be applied, on a node that serves all the same. It is called again with the same c after an error
 	// and after a restart of the agent, and with a newer one when the server
 	// has it; ctx then ends the older call first. Two calls never overlap.
 	//

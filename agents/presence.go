@@ -131,9 +131,8 @@ func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, inte
 	if q.Facts != nil {
 		r.Facts = q.Facts
 	}
-	if q.Checks != nil {
-		news = news || !slices.Equal(q.Checks, r.Checks)
-		r.Checks = q.Checks
+	if checks := mergeChecks(r.Checks, q.Checks); !slices.Equal(checks, r.Checks) {
+		news, r.Checks = true, checks
 	}
 	if q.Scheduler != nil {
 		news = news || r.Scheduler == nil || r.Scheduler.Up != q.Scheduler.Up || !maps.Equal(r.Scheduler.Nodes, q.Scheduler.Nodes)
@@ -154,6 +153,22 @@ func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, inte
 	}
 	r.Dropped += q.Dropped
 	return news, stages
+}
+
+// mergeChecks is what is known of checks after some were told anew, by their names. The
+// lists given are not changed.
+func mergeChecks(known, told []wire.Check) []wire.Check {
+	out := slices.Clone(known)
+	for _, c := range told {
+		i := slices.IndexFunc(out, func(o wire.Check) bool { return o.Name == c.Name })
+		switch {
+		case i >= 0:
+			out[i] = c
+		case len(out) < maxChecks:
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 func (e *entry) sample(u wire.Usage, interval time.Duration) {

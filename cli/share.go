@@ -119,5 +119,20 @@ func (a *app) runShare(c *cobra.Command, ref string, r wire.ShareRequest) error 
 			text = strings.Join(out.Removed, ", ") + " removed"
 		}
 		fmt.Fprintf(w, "cluster %s  %s  %s; its users are %s\n", clean(out.Name), out.ID, clean(text), clean(strings.Join(out.Users, " ")))
+		writeApplied(w, out.Name, out.Applied)
 	})
+}
+
+// writeApplied tells where a change is not in force yet, and what becomes of it.
+func writeApplied(w io.Writer, cluster string, a *wire.Applied) {
+	if a == nil || a.On == a.Nodes {
+		return
+	}
+	fmt.Fprintf(w, "in force on %d of %s\n", a.On, count(a.Nodes, "node"))
+	for _, f := range a.Failed {
+		fmt.Fprintf(w, "  %s  all but: %s\n", clean(f.Node), clean(f.Text))
+	}
+	if len(a.Waiting) > 0 {
+		fmt.Fprintf(w, "  %s  not yet; it comes by itself, see 'muster show %s'\n", clean(strings.Join(a.Waiting, " ")), clean(cluster))
+	}
 }

@@ -76,6 +76,9 @@ type Config struct {
 	Clock  muster.Clock
 	Log    *slog.Logger
 
+	// Applied tells where a cluster's newest configuration is in force; nil: nobody can.
+	Applied func(ctx context.Context, id muster.ClusterID) (wire.Applied, error)
+
 	Version  string
 	Instance string
 	// Egress lists what clusters may ask for as outgoing traffic. Empty: none

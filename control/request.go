@@ -44,19 +44,26 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	switch {
 	case who.Name != "root":
 		defaults.Users = []string{who.Name}
-	case checkUserName(call.DefaultUser) == nil:
+	case call.DefaultUser != "":
 		defaults.Users = []string{call.DefaultUser}
 	case len(defaults.Users) == 0:
 		defaults.Users = []string{"muster"}
 	}
 	var more []muster.Problem
+	if who.Name == "root" && len(req.Users) == 0 && call.DefaultUser != "" {
+		if e := muster.CheckUserName(call.DefaultUser); e != nil { // never somebody else in their stead: two people would share a home
+			problems = append(problems, muster.Problem{Field: "users", Message: fmt.Sprintf("you are %.64q on this host, which cannot be a user name on nodes", call.DefaultUser),
+				Hint: "say by which name you will log in: --users NAME, or users: [NAME] in the request"})
+			defaults.Users = []string{"muster"} // so that the rest is judged, too
+		}
+	}
 	w.spec, more = spec.Validate(req, defaults)
 	problems = places.Merge(problems, more)
 	people, more, err := s.people(ctx, who, &w, len(req.Users) > 0)
 	if err != nil {
 		return wanted{}, err
 	}
-	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.policy(w.spec), s.machineName(ctx, w.spec.Name), s.walltime(&w), s.image(&w), s.volumes(ctx, who, &w)} {
+	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.policy(w.spec), s.machineName(ctx, w.spec.Name), s.walltime(&w), s.image(&w), imageNames(&w), s.volumes(ctx, who, &w)} {
 		problems = places.Merge(problems, more)
 	}
 	if len(problems) > 0 {
@@ -100,8 +107,8 @@ func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted, typed
 		}
 		field := fmt.Sprintf("users[%d]", i)
 		switch {
-		case checkUserName(name) != nil:
-			problems = append(problems, muster.Problem{Field: field, Message: checkUserName(name).Message, Hint: checkUserName(name).Hint})
+		case typed && muster.CheckUserName(name) != nil: // root of the host itself is "muster" on nodes
+			problems = append(problems, muster.Problem{Field: field, Message: muster.CheckUserName(name).Message, Hint: muster.CheckUserName(name).Hint})
 		case who.Admin:
 			if slip, is := slipOf(name, names(known)); is && typed {
 				slip.Field = field
@@ -222,6 +229,20 @@ func (s *Service) image(w *wanted) []muster.Problem {
 	w.image = img
 	var problems []muster.Problem
 	w.spec, problems = spec.ForImage(w.spec, img)
+	return problems
+}
+
+// imageNames refuses people whose names are taken in the image that they ask for.
+func imageNames(w *wanted) []muster.Problem {
+	if w.image == nil {
+		return nil
+	}
+	var problems []muster.Problem
+	for i, name := range w.spec.Users {
+		if e := w.image.CheckImageName(name); e != nil {
+			problems = append(problems, muster.Problem{Field: fmt.Sprintf("users[%d]", i), Message: e.Message, Hint: e.Hint})
+		}
+	}
 	return problems
 }
 

@@ -66,6 +66,7 @@ func (s *Service) Share(ctx context.Context, who muster.Actor, ref string, r wir
 	}
 	if len(out.Added)+len(out.Removed) > 0 {
 		s.Changed(out.ID)
+		out.Applied = s.awaitApplied(ctx, out.ID)
 	}
 	return out, nil
 }
@@ -132,8 +133,25 @@ func (sh *sharer) problem(field string, i int, message, hint string) {
 	sh.problems = append(sh.problems, muster.Problem{Field: field, Message: message, Hint: hint})
 }
 
+// inImage refuses a name that the cluster's image has itself.
+func (sh *sharer) inImage(name string) *muster.Error {
+	ref := sh.c.Spec.Image
+	if sh.c.Image != "" {
+		ref = string(sh.c.Image)
+	}
+	img, err := sh.s.Config.Images.Resolve(ref)
+	if err != nil || ref == "" {
+		return nil // its nodes tell
+	}
+	return img.CheckImageName(name)
+}
+
 func (sh *sharer) add(i int, name string) error {
-	if err := checkUserName(name); err != nil {
+	if err := muster.CheckUserName(name); err != nil {
+		sh.problem("add", i, err.Message, err.Hint)
+		return nil //nolint:nilerr // told with all other problems
+	}
+	if err := sh.inImage(name); err != nil {
 		sh.problem("add", i, err.Message, err.Hint)
 		return nil //nolint:nilerr // told with all other problems
 	}
@@ -185,6 +203,10 @@ func (sh *sharer) addProject() error {
 	}
 	for _, u := range all {
 		if slices.Contains(u.Projects, sh.c.Project) && !slices.Contains(sh.users, u.Name) {
+			if err := sh.inImage(u.Name); err != nil {
+				sh.notices = append(sh.notices, err.Message+": not let in")
+				continue
+			}
 			sh.users = append(sh.users, u.Name)
 		}
 	}

@@ -94,13 +94,27 @@ func userNames(users []muster.User) []string {
 	return out
 }
 
+// inAnyImage refuses a new user's name that an image of the site has itself.
+func (s *Service) inAnyImage(name string) error {
+	list, err := s.Config.Images.List()
+	if err != nil {
+		return nil //nolint:nilerr // a request for the image tells
+	}
+	for _, img := range list {
+		if e := img.CheckImageName(name); e != nil {
+			return e.WithHint("choose another name: nobody of this name could use the image")
+		}
+	}
+	return nil
+}
+
 // PutUser makes a user, or changes what the request names of one.
 func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequest) (muster.User, error) {
 	var out muster.User
 	if err := administrator(who, "make and change users"); err != nil {
 		return out, err
 	}
-	if err := checkUserName(r.Name); err != nil {
+	if err := muster.CheckUserName(r.Name); err != nil {
 		return out, err
 	}
 	for _, p := range r.Projects {
@@ -126,6 +140,11 @@ func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequ
 		made := muster.CodeOf(err) == muster.ENotFound
 		if err != nil && !made {
 			return err
+		}
+		if made {
+			if err := s.inAnyImage(r.Name); err != nil {
+				return err
+			}
 		}
 		if err := s.number(tx, &u, r.UID, made); err != nil {
 			return err
@@ -165,8 +184,8 @@ func (s *Service) number(tx *store.Tx, u *muster.User, asked int, made bool) err
 		uid, err := tx.NextUID()
 		u.UID = uid
 		return err
-	case asked < 1000 || asked > 1<<30 || asked == 65534 || asked == 65535:
-		return muster.Errorf(muster.EInvalid, "uid %d is not for people", asked).WithHint("use 1000 or more")
+	case asked < 1000 || asked > 65533:
+		return muster.Errorf(muster.EInvalid, "uid %d is not for people", asked).WithHint("use one from 1000 to 65533")
 	}
 	all, err := tx.Users()
 	if err != nil {

@@ -3,7 +3,6 @@ package converge
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -123,10 +122,8 @@ func (d *decider) ready(i int) {
 		return
 	}
 	conditions := n.Conditions
-	if r != nil && r.State == "failed" {
-		conditions = withCondition(conditions, muster.Condition{Code: "unhealthy", Text: "the node's own checks fail: " + badChecks(r), Since: d.Now, Hint: "look at the node's journal"})
-	} else if r != nil {
-		conditions = withoutCondition(conditions, "unhealthy")
+	if r != nil {
+		conditions = d.checked(conditions, r)
 	}
 	phase, text := muster.NodeReady, ""
 	switch x := d.silence(*n, s, r); x.code {
@@ -263,7 +260,7 @@ func (d *decider) bootNodes() {
 		n.Hold = d.Cluster.Phase == muster.ClusterReady
 		n.NotBefore, n.Stages = time.Time{}, nil
 		n.Management = m.Facts.Management
-		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, "unhealthy", "held")
+		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, notApplied, "held")
 		d.setPhase(n, muster.NodeBooting, w.text)
 		if m.Phase != muster.MachineActive {
 			m.Phase, m.PhaseSince = muster.MachineActive, d.Now
@@ -372,12 +369,3 @@ func because(s Sight) string {
 	return ""
 }
 
-func badChecks(r *Report) string {
-	var bad []string
-	for _, c := range r.Checks {
-		if !c.OK {
-			bad = append(bad, strings.TrimSuffix(c.Name+": "+c.Text, ": "))
-		}
-	}
-	return strings.Join(bad, "; ")
-}

@@ -82,6 +82,7 @@ func (d *decider) status() {
 		d.notice("power-cut", fmt.Sprintf("the power was gone: %d nodes are started again where they were; jobs that ran there are queued again", d.powerCut))
 	}
 	d.strangers()
+	d.complaints()
 	d.say("power-cut", d.powerCut, "most machines went off, or were off when the server started: their nodes are started again on the machines that they had", "it ends by itself when the power is back; the nodes of a part of the site that stays dark move to other machines")
 }
 

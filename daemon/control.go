@@ -34,6 +34,7 @@ func (s *Server) openControl() {
 		ChangeKey:   s.changeKey,
 		Scheduler:   s.scheduler,
 		CanMeasure:  s.canMeasure,
+		Applied:     s.applied,
 		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
 		MaxWalltime: s.cfg.MaxWalltime,
 		Approval:    s.cfg.Approval,

@@ -325,6 +325,9 @@ func inspect(root string, m *muster.Image) error {
 	if m.Packages, err = readStatus(status); err != nil {
 		return fmt.Errorf("read the package list: %w", err)
 	}
+	if m.Names, err = accountNames(in); err != nil {
+		return err
+	}
 	if release, err := in.ReadFile("usr/lib/os-release"); err == nil {
 		m.System = prettyName(string(release))
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/muster-hpc/muster"
 )
 
 // Limits on names.
@@ -15,7 +17,6 @@ const (
 var (
 	nameForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	clusterID    = regexp.MustCompile(`^c-[a-z0-9]{10}$`)
-	userForm     = regexp.MustCompile(`^[a-z_][a-z0-9_-]*$`)
 	packageForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+.]$`)
 	imageForm    = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 	imageID      = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
@@ -56,30 +57,10 @@ func checkProject(s string) *fault {
 
 // checkUser judges the name of a person who will log in.
 func checkUser(s string) *fault {
-	switch {
-	case len(s) > 32 || !userForm.MatchString(s):
-		return faultf("lower-case letters, digits, hyphens and underscores, a letter first, at most 32", "%q cannot be a user name", short(s))
-	case systemUser(s):
-		return faultf("name a person", "%q is an account of the system", s)
+	if e := muster.CheckUserName(s); e != nil {
+		return faultf(e.Hint, "%s", e.Message)
 	}
 	return nil
-}
-
-// systemUser tells whether images have an account of that name for
-// themselves.
-func systemUser(s string) bool {
-	if strings.HasPrefix(s, "systemd-") || strings.HasPrefix(s, "_") {
-		return true
-	}
-	switch s {
-	case "root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp",
-		"proxy", "www-data", "backup", "list", "irc", "gnats", "nobody", "messagebus", "sshd",
-		"munge", "slurm", "slurmdbd", "mysql", "postgres", "chrony", "ntp", "polkitd", "tss",
-		"statd", "rpc", "dnsmasq", "avahi", "uuidd", "tcpdump", "operator", "halt", "shutdown",
-		"adm", "nogroup", "system", "everyone":
-		return true
-	}
-	return false
 }
 
 // checkPackage judges the name of a Debian package.

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"github.com/muster-hpc/muster"
 	"os"
 	"reflect"
 	"runtime"
@@ -21,7 +22,7 @@ func anyRequest() *rapid.Generator[wire.Request] {
 		}
 		return ""
 	}
-	word := rapid.StringMatching(`[a-z][a-z0-9]{0,8}`).Filter(func(s string) bool { return !systemUser(s) })
+	word := rapid.StringMatching(`[a-z][a-z0-9]{0,8}`).Filter(func(s string) bool { return muster.CheckUserName(s) == nil })
 	pattern := rapid.StringMatching(`[A-Za-z0-9*?()@.:#&<>'"!%|,~-]([A-Za-z0-9*?()@.:#&<>'"!%|,~ -]{0,12}[A-Za-z0-9*?])?`)
 	amount := rapid.StringMatching(`((>=|<=|=|>) ?)?[1-9][0-9]{0,3}`)
 	size := rapid.StringMatching(`(>=|<=|=|>|<)?[1-9][0-9]{0,3}(\.[0-9]{1,2})?(B|KiB|MiB|GiB|TiB|KB|MB|GB|TB)`)

@@ -106,9 +106,9 @@ func checkUser(u muster.User) error {
 	switch {
 	case u.Name == "system" || u.Name == "root" || u.Name == "nobody":
 		return muster.Errorf(muster.EInvalid, "the name %q is reserved", u.Name).WithHint("choose another name")
-	case !regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`).MatchString(u.Name):
+	case !regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`).MatchString(u.Name):
 		return muster.Errorf(muster.EInvalid, "%q is not a user name", u.Name).
-			WithHint("use up to 32 of a-z, 0-9, - and _, beginning with a letter")
+			WithHint("use up to 31 of a-z, 0-9, - and _, beginning with a letter")
 	case u.UID < 1000 || u.UID > 65533:
 		return muster.Errorf(muster.EInvalid, "user %s cannot have UID %d", u.Name, u.UID).WithHint("use one from 1000 to 65533")
 	}

@@ -62,4 +62,6 @@ type Shared struct {
 	Added   []string         `json:"added,omitempty"`
 	Removed []string         `json:"removed,omitempty"`
 	Notices []string         `json:"notices,omitempty"`
+	// Applied tells where that is in force already; absent when nobody can tell.
+	Applied *Applied `json:"applied,omitempty"`
 }

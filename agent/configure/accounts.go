@@ -2,6 +2,7 @@ package configure
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -18,8 +19,10 @@ type accountFiles struct {
 
 // merge makes want the accounts that Muster keeps in the files. had are those
 // it made before. Lines of others stay as they are, byte for byte. An account
-// that the image has itself is never taken over: that is an error.
-func (a accountFiles) merge(want []wire.Account, had map[string]int, shell string) (accountFiles, error) {
+// that the image has itself is never taken over: whoever would need that is left
+// out and told.
+func (a accountFiles) merge(want []wire.Account, had map[string]int, shell string) (accountFiles, map[string]error) {
+	refused := map[string]error{}
 	mine := func(name string) bool { _, ok := had[name]; return ok }
 	keep := accountFiles{
 		passwd:  without(a.passwd, mine),
@@ -30,7 +33,8 @@ func (a accountFiles) merge(want []wire.Account, had map[string]int, shell strin
 	users, groups := numbers(keep.passwd), numbers(keep.group)
 	for _, u := range slices.SortedFunc(slices.Values(want), func(a, b wire.Account) int { return a.UID - b.UID }) {
 		if err := clash(u, users, groups); err != nil {
-			return a, err
+			refused[u.Name] = err
+			continue
 		}
 		users[u.Name], groups[u.Name] = u.UID, u.GID
 		uid, gid := strconv.Itoa(u.UID), strconv.Itoa(u.GID)
@@ -41,7 +45,7 @@ func (a accountFiles) merge(want []wire.Account, had map[string]int, shell strin
 		keep.shadow = add(keep.shadow, u.Name, "*", "19700", "0", "99999", "7", "", "", "")
 		keep.gshadow = add(keep.gshadow, u.Name, "!", "", "")
 	}
-	return keep, nil
+	return keep, refused
 }
 
 // clash refuses a name or number that another account has.
@@ -124,8 +128,9 @@ func (c *Configurer) accounts(cfg *wire.NodeConfig) []wire.Account {
 
 const probeProgram = "/usr/libexec/muster/muster-probe"
 
-// users brings the accounts in place and takes leave of those who are gone.
-func (c *Configurer) users(cfg *wire.NodeConfig, had memory) error {
+// users brings the accounts in place, one by one, and takes leave of those who are
+// gone. It tells who could not be given an account, and why.
+func (c *Configurer) users(cfg *wire.NodeConfig, had memory) (map[string]error, error) {
 	files := []struct {
 		path string
 		mode uint32
@@ -140,7 +145,7 @@ func (c *Configurer) users(cfg *wire.NodeConfig, had memory) error {
 	for _, f := range files {
 		text, err := c.files.read(f.path)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		*f.text(&old) = text
 	}
@@ -161,22 +166,16 @@ func (c *Configurer) users(cfg *wire.NodeConfig, had memory) error {
 			mine[u.Name] = n
 		}
 	}
-	updated, err := old.merge(want, mine, shell)
-	if err != nil {
-		return err
-	}
+	updated, refused := old.merge(want, mine, shell)
 	for _, f := range files {
 		if *f.text(&old) == *f.text(&updated) {
 			continue // keeps mode and group of the image's own file
 		}
 		if err := c.files.replace(f.path, *f.text(&updated), f.mode); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := c.proberHome(cfg); err != nil {
-		return err
-	}
-	return c.dismiss(cfg, had)
+	return refused, c.proberHome(cfg)
 }
 
 // proberHome makes the place where what measures runs; it is in memory.
@@ -195,23 +194,46 @@ func (c *Configurer) proberHome(cfg *wire.NodeConfig) error {
 	return os.Lchown(home, u.UID, u.GID)
 }
 
-// dismiss ends the processes of users who were here and are not any more.
-// Their homes stay: they are the cluster's data.
-func (c *Configurer) dismiss(cfg *wire.NodeConfig, had memory) error {
+// gone are the users who were here and are not any more.
+func gone(cfg *wire.NodeConfig, had memory) map[string]int {
+	out := map[string]int{}
 	for name, uid := range had.Users {
-		if slices.ContainsFunc(cfg.Users, func(u wire.Account) bool { return u.Name == name }) {
-			continue
-		}
-		for _, path := range []string{principals + name, authorizedKeys + name} {
-			if err := c.files.remove(path); err != nil {
-				return err
-			}
-		}
-		if c.o.Root == "" {
-			if err := killUser(uid); err != nil {
-				return err
-			}
+		if !slices.ContainsFunc(cfg.Users, func(u wire.Account) bool { return u.Name == name }) {
+			out[name] = uid
 		}
 	}
-	return nil
+	return out
+}
+
+// lockOut takes their ways in from those who are gone. It is the first thing that a
+// new configuration does, and depends on nothing else in it. Without a configuration
+// that can be read it leaves root's alone.
+func (c *Configurer) lockOut(cfg *wire.NodeConfig, gone map[string]int) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	var errs []error
+	if cfg != nil {
+		_, root := sshUsers(cfg)
+		errs = append(errs, c.plainFiles(root, nil))
+	}
+	for name := range gone {
+		for _, path := range []string{principals + name, authorizedKeys + name} {
+			errs = append(errs, c.files.remove(path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// endProcesses ends what those who are gone still run. Their homes stay: they are the
+// cluster's data.
+func (c *Configurer) endProcesses(gone map[string]int) error {
+	if c.o.Root != "" {
+		return nil
+	}
+	var errs []error
+	for _, uid := range gone {
+		errs = append(errs, killUser(uid))
+	}
+	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"errors"
 
 	"github.com/muster-hpc/muster/wire"
 )
@@ -16,51 +17,82 @@ type changed struct {
 	scripts []int
 }
 
-// write brings every file in place. The firewall is loaded meanwhile: nothing
-// listens before it is up.
-func (c *Configurer) write(ctx context.Context, cfg *wire.NodeConfig, had memory) (changed, error) {
+// write brings every file in place, part by part. The firewall is loaded meanwhile:
+// nothing listens before it is up. Parts do not wait for each other's success: what a
+// part cannot do is noted in failed, and the others go on. Only on a node that was
+// never configured an error ends it all, when it is of a part without which no node of
+// a cluster can be.
+//
+// The configuration that it returns is the one in force: without the people who could
+// not be given an account here.
+func (c *Configurer) write(ctx context.Context, cfg *wire.NodeConfig, had memory, failed *Incomplete) (*wire.NodeConfig, changed, error) {
 	var ch changed
 	wall := make(chan error, 1)
 	go func() { wall <- c.firewall(ctx, cfg, c.gated(cfg)) }()
-	err := c.writeAll(ctx, cfg, had, &ch)
-	if wallErr := <-wall; err == nil {
-		err = wallErr
+	cfg, err := c.writeAll(ctx, cfg, had, &ch, failed)
+	wallErr := <-wall
+	if had.Generation == 0 && err == nil {
+		return cfg, ch, wallErr
 	}
-	return ch, err
+	failed.add("firewall", wallErr)
+	return cfg, ch, err
 }
 
-func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had memory, ch *changed) error {
-	steps := []func() error{
-		func() error { return c.names(cfg) },
-		func() error { return c.munge(ctx, cfg, had, ch) },
-		func() error { return c.mounts(ctx, cfg, had) },
-		func() error { return c.users(cfg, had) },
-		func() error { return c.ssh(cfg, ch) },
-		func() error { return c.environment(cfg) },
-		func() error { return c.mpi(cfg) },
-		func() error { return c.slurm(cfg, ch) },
-		func() error { return c.plainFiles(cfg.Files, nil) },
-		func() error { return c.homes(cfg) },
-		func() error { return c.notices(cfg, had) },
+func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had memory, ch *changed, failed *Incomplete) (*wire.NodeConfig, error) {
+	// Rights are taken first, and whatever becomes of the rest.
+	left := gone(cfg, had)
+	failed.add("people who left", c.lockOut(cfg, left))
+	cfg = withoutUsers(cfg, func(u wire.Account) bool {
+		err := validUser(u)
+		failed.add("user", err)
+		return err != nil
+	})
+	type part struct {
+		name  string
+		needs bool // no node can be without it
+		do    func() error
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
+	parts := []part{
+		{"names", true, func() error { return c.names(cfg) }},
+		{"munge", true, func() error { return c.munge(ctx, cfg, had, ch) }},
+		{"volumes", true, func() error { return c.mounts(ctx, cfg, had) }},
+		{"accounts", true, func() error {
+			refused, err := c.users(cfg, had)
+			for _, u := range cfg.Users {
+				failed.add("user", refused[u.Name])
+			}
+			cfg = withoutUsers(cfg, func(u wire.Account) bool { return refused[u.Name] != nil })
 			return err
-		}
+		}},
+		{"people who left", false, func() error { return c.endProcesses(left) }},
+		{"who may log in", true, func() error { return c.access(cfg) }},
+		{"ssh", true, func() error { return c.ssh(cfg, ch) }},
+		{"environment", true, func() error { return c.environment(cfg) }},
+		{"mpi", true, func() error { return c.mpi(cfg) }},
+		{"slurm", true, func() error { return c.slurm(cfg, ch) }},
+		{"files", false, func() error { return c.plainFiles(cfg.Files, nil) }},
+		{"homes", false, func() error { return c.homes(cfg) }},
+		{"notices", false, func() error { return c.notices(cfg, had) }},
 	}
-	return nil
+	for _, p := range parts {
+		err := p.do()
+		if err != nil && p.needs && had.Generation == 0 {
+			return cfg, err
+		}
+		failed.add(p.name, err)
+	}
+	return cfg, nil
 }
 
-// plainFiles writes files as given and notes in ch whether any changed.
+// plainFiles writes files as given, each for itself, and notes in ch whether any changed.
 func (c *Configurer) plainFiles(list []wire.File, ch *bool) error {
+	var errs []error
 	for _, f := range list {
 		did, err := c.files.write(f.Path, f.Content, f.Mode, f.Owner)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		if did && ch != nil {
 			*ch = true
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

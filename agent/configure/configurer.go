@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -118,20 +119,26 @@ func New(o Options) *Configurer {
 
 // Apply makes the node what cfg says and returns once its services answer and
 // its own checks pass. On the head, watching the scheduler goes on until the
-// next Apply or the end of r's context. Errors are *muster.Error.
+// next Apply or the end of r's context. An *Incomplete tells of parts that could
+// not be applied; the node serves without them. Other errors are *muster.Error.
 func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter) error {
 	c.endWatch()
+	had := c.loadMemory()
 	if err := valid(cfg); err != nil {
+		if cfg != nil && had.Generation > 0 { // rights that ended have ended all the same
+			left := gone(cfg, had)
+			err = errors.Join(err, c.lockOut(nil, left), c.endProcesses(left))
+		}
 		return err
 	}
-	had := c.loadMemory()
-	ch, err := c.write(ctx, cfg, had)
+	var parts Incomplete
+	cfg, ch, err := c.write(ctx, cfg, had, &parts)
 	if err != nil {
 		return failed("write the node's configuration", err)
 	}
 	r.Stage("configured")
 	go c.announce(r.Context(), cfg) // it takes seconds, and nothing waits for it
-	if err := c.saveMemory(remember(cfg)); err != nil {
+	if err := c.saveMemory(remember(cfg, had, parts)); err != nil {
 		return failed("remember what was configured", err)
 	}
 	if err := c.startServices(ctx, cfg, had, ch, r); err != nil {
@@ -141,7 +148,7 @@ func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter
 	if cfg.Slurm != nil {
 		c.watch(r, cfg)
 	}
-	return nil
+	return parts.err()
 }
 
 // watch starts what lives on after Apply.

@@ -59,11 +59,6 @@ func valid(cfg *wire.NodeConfig) error {
 			return bad("bad place %q to mount something", m.Target)
 		}
 	}
-	for _, u := range cfg.Users {
-		if err := validUser(u); err != nil {
-			return err
-		}
-	}
 	for _, text := range []string{cfg.SSH.HostCA, cfg.SSH.UserCA, cfg.SSH.HostCertificate, cfg.SSH.RootPublicKey, cfg.SSH.PrincipalSuffix, cfg.ProxyURL} {
 		if strings.ContainsAny(strings.TrimSpace(text), "\n\r") {
 			return bad("a key or address of more than one line")

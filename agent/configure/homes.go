@@ -28,12 +28,13 @@ func (c *Configurer) homes(cfg *wire.NodeConfig) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
+	var errs []error
 	for _, u := range cfg.Users {
 		if err := c.home(root, u, cfg); err != nil {
-			return fmt.Errorf("home of %s: %w", u.Name, err)
+			errs = append(errs, fmt.Errorf("home of %s: %w", u.Name, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // home makes one under another name and renames it when it is complete: what

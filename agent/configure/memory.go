@@ -2,6 +2,7 @@ package configure
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/muster-hpc/muster/wire"
 )
@@ -19,13 +20,31 @@ type memory struct {
 	Ending     bool           `json:"ending,omitempty"` // the scheduler was told that the cluster ends
 }
 
-func remember(cfg *wire.NodeConfig) memory {
+// remember is what is there now: what was wanted, and what should have gone and did
+// not, which is tried again.
+func remember(cfg *wire.NodeConfig, had memory, failed Incomplete) memory {
 	m := memory{Generation: max(1, cfg.Generation), Users: map[string]int{}, Notice: lastNotice(cfg), Mounts: mountTargets(cfg)}
 	for _, u := range cfg.Users {
 		m.Users[u.Name] = u.UID
 	}
 	if cfg.Slurm != nil {
 		m.Ending = cfg.Slurm.Ending
+	}
+	for _, p := range failed.Parts {
+		switch p.Name {
+		case "people who left", "accounts":
+			for name, uid := range had.Users {
+				if _, ok := m.Users[name]; !ok {
+					m.Users[name] = uid
+				}
+			}
+		case "volumes":
+			for _, target := range had.Mounts {
+				if !slices.Contains(m.Mounts, target) {
+					m.Mounts = append(m.Mounts, target)
+				}
+			}
+		}
 	}
 	return m
 }

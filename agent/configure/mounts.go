@@ -31,24 +31,28 @@ func (c *Configurer) mounts(ctx context.Context, cfg *wire.NodeConfig, had memor
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, target := range slices.Backward(had.Mounts) {
 		wanted := slices.ContainsFunc(cfg.Mounts, func(m wire.Mount) bool { return m.Target == target })
 		if wanted || !mounted(table, target) {
 			continue
 		}
 		if err := c.o.Unmount(c.files.at(target)); err != nil {
-			return fmt.Errorf("unmount %s: %w", target, err)
+			errs = append(errs, fmt.Errorf("unmount %s: %w", target, err))
 		}
 	}
+	var missing []string
 	for _, m := range cfg.Mounts {
-		if mounted(table, m.Target) {
+		below := func(target string) bool { return strings.HasPrefix(m.Target, target+"/") }
+		if mounted(table, m.Target) || slices.ContainsFunc(missing, below) { // it would hide what it is mounted on
 			continue
 		}
 		if err := c.mountOne(ctx, m); err != nil {
-			return fmt.Errorf("mount %s on %s: %w", m.Source, m.Target, err)
+			missing = append(missing, m.Target)
+			errs = append(errs, fmt.Errorf("mount %s on %s: %w", m.Source, m.Target, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // mountOne gives up waiting, though not the call, which nothing can end.

@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -38,17 +39,21 @@ func (c *Configurer) ssh(cfg *wire.NodeConfig, ch *changed) error {
 		ch.sshd = ch.sshd || did
 	}
 	// These are read for each connection.
-	list := append([]wire.File{
+	return c.plainFiles([]wire.File{
 		{Path: "/etc/ssh/ssh_known_hosts", Mode: 0o644, Content: knownHosts(cfg)},
 		{Path: "/etc/ssh/ssh_config.d/10-muster.conf", Mode: 0o644, Content: sshConfig},
-	}, sshUsers(cfg)...)
+	}, nil)
+}
+
+// access says whose certificates and keys let in, and as whom. It is read for each
+// connection.
+func (c *Configurer) access(cfg *wire.NodeConfig) error {
+	list, root := sshUsers(cfg)
+	list = append(list, root...)
 	if u := cfg.Prober; u != nil && c.files.exists(probeProgram) { // by certificates alone
 		list = append(list, wire.File{Path: principals + u.Name, Mode: 0o644, Content: u.Name + cfg.SSH.PrincipalSuffix + "\n"})
 	}
-	if err := c.plainFiles(list, nil); err != nil {
-		return err
-	}
-	return c.rootKey(cfg)
+	return errors.Join(c.plainFiles(list, nil), c.rootKey(cfg))
 }
 
 // line ends a text with exactly one newline.
@@ -103,8 +108,8 @@ func knownHosts(cfg *wire.NodeConfig) string {
 	return "@cert-authority " + strings.Join(names, ",") + " " + line(cfg.SSH.HostCA)
 }
 
-// sshUsers are the files that say whose certificates and keys let a user in.
-func sshUsers(cfg *wire.NodeConfig) []wire.File {
+// sshUsers are the files that say whose certificates and keys let a user in, and root.
+func sshUsers(cfg *wire.NodeConfig) (users, ofRoot []wire.File) {
 	root := []string{"root" + cfg.SSH.PrincipalSuffix}
 	var files []wire.File
 	var rootKeys []string
@@ -122,9 +127,10 @@ func sshUsers(cfg *wire.NodeConfig) []wire.File {
 		rootKeys = append(rootKeys, cfg.SSH.RootPublicKey)
 	}
 	slices.Sort(root)
-	return append(files,
-		wire.File{Path: principals + "root", Mode: 0o644, Content: strings.Join(slices.Compact(root), "\n") + "\n"},
-		wire.File{Path: authorizedKeys + "root", Mode: 0o644, Content: keyLines(rootKeys)})
+	return files, []wire.File{
+		{Path: principals + "root", Mode: 0o644, Content: strings.Join(slices.Compact(root), "\n") + "\n"},
+		{Path: authorizedKeys + "root", Mode: 0o644, Content: keyLines(rootKeys)},
+	}
 }
 
 func keyLines(keys []string) string {

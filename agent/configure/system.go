@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,9 +55,21 @@ func ownerOf(st fs.FileInfo) (uid, gid int) {
 
 // killUser ends the processes of a user who has left.
 func killUser(uid int) error {
+	for range 20 { // one that forks faster than it is looked at
+		n, err := killOnce(uid)
+		if n == 0 || err != nil {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("processes of user number %d come again as fast as they are ended", uid)
+}
+
+// killOnce ends the processes that a user has now, and counts them.
+func killOnce(uid int) (n int, _ error) {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, d := range dirs {
 		var pid int
@@ -71,14 +84,22 @@ func killUser(uid int) error {
 		// to another process in between.
 		st, err := os.Stat("/proc/" + d.Name())
 		if err == nil {
-			if u, _ := ownerOf(st); u == uid {
+			if u, _ := ownerOf(st); u == uid && !zombie(pid) {
+				n++
 				err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 			}
 		}
 		_ = unix.Close(fd)
 		if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return n, err
 		}
 	}
-	return nil
+	return n, nil
+}
+
+// zombie reports whether a process has ended and waits for its parent to notice.
+func zombie(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	i := bytes.LastIndexByte(b, ')')
+	return err != nil || i+2 < len(b) && b[i+2] == 'Z'
 }
