@@ -368,4 +368,3 @@ func because(s Sight) string {
 	}
 	return ""
 }
-
