@@ -2,15 +2,11 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"net"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/provider/local"
-	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/volume"
-	"github.com/muster-hpc/muster/volume/export"
 )
 
 // openProviders opens the sources of machines that the configuration names.
@@ -86,34 +82,4 @@ func (s *Server) dial(ctx context.Context, m muster.Machine, port int) (net.Conn
 	}
 	return nil, muster.Errorf(muster.EUnavailable, "machine %s is of provider %s, which this server was started without", m.ID, m.Provider).
 		WithHint("restart the server with the flags it had")
-}
-
-// Cleanup stops the local machines of a state directory and removes what they
-// have on this host. It returns the machines that ran. EConflict: a server runs.
-func Cleanup(ctx context.Context, dir string) ([]muster.MachineID, error) {
-	c := Config{State: dir}
-	if err := c.setDefaults(); err != nil {
-		return nil, err
-	}
-	st, err := openState(ctx, c.State)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = st.close() }()
-	db, err := store.Open(ctx, st.path("muster.db"), store.Options{Log: c.Log})
-	if err != nil {
-		return nil, err
-	}
-	name, err := instance(ctx, db)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return nil, err
-	}
-	p, err := local.New(ctx, local.Config{Dir: c.State, Instance: name, Log: c.Log})
-	if err != nil {
-		return nil, err
-	}
-	running, err := p.Running()
-	err = errors.Join(err, p.Destroy(ctx), export.Remove(st.path("export")))
-	// Their data stays; the next server mounts them again.
-	return running, errors.Join(err, volume.NewServed(st.path("volumes")).Unmount(ctx))
 }

@@ -28,6 +28,7 @@ type Server struct {
 	state     *state
 	db        *store.DB
 	instance  string
+	epoch     int64 // of the records, see site
 	authority *pki.Authority
 	signing   *pki.Signing
 	images    *image.Store
@@ -75,17 +76,23 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.closes(s.state.close)
+	if err = checkBefore(c.State); err != nil {
+		return nil, err
+	}
 	if s.db, err = store.Open(ctx, s.state.path("muster.db"), store.Options{Clock: c.Clock, Log: c.Log, Headroom: store.Headroom}); err != nil {
 		return nil, err
 	}
 	s.closes(s.db.Close)
-	if s.instance, err = instance(ctx, s.db); err != nil {
+	if err = s.identify(ctx); err != nil {
 		return nil, err
 	}
 	if s.authority, err = pki.OpenAuthority(s.state.path("keys"), c.Clock); err != nil {
 		return nil, err
 	}
 	if s.signing, err = pki.OpenSigning(s.state.path("keys"), c.Clock); err != nil {
+		return nil, err
+	}
+	if err = s.settle(); err != nil {
 		return nil, err
 	}
 	if s.images, err = image.Open(s.state.path("images"), c.Log, image.WithClock(c.Clock)); err != nil {
@@ -164,7 +171,7 @@ func (s *Server) Close() error {
 // instance is the short name that namespaces and control groups of this state
 // directory carry, made at its first start.
 func instance(ctx context.Context, db *store.DB) (string, error) {
-	const key = "instance"
+	const key = metaInstance
 	var name string
 	err := db.View(ctx, muster.System(), func(tx *store.Tx) error {
 		var err error

@@ -36,7 +36,7 @@ func environment() cli.Env {
 	env.Version = version
 	env.Recipes = []fs.FS{images.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
-	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
+	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
 	return env
 }
 

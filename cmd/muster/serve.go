@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,8 +156,9 @@ func newLog(level, format string) (*slog.Logger, error) {
 
 func cleanupCommand() *cobra.Command {
 	var (
-		state string
-		yes   bool
+		state   string
+		yes     bool
+		unknown bool
 	)
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -169,22 +168,28 @@ and control groups, when the server is not there to do it; end the file server
 of bare machines and unmount the volumes that it served. Users' work on local
 machines is lost; records, images, homes and other volumes are kept, and bare
 machines are not touched. The next server with this state directory finds the
-local machines off and says so, and mounts the volumes again.`,
+local machines off and says so, and mounts the volumes again.
+
+When the store is lost, this gives up what it knew: the next server begins anew,
+with the keys that are there. With --unknown only machines are ended that the
+records do not know, as after a backup that is older than they are.`,
 		Example: "  muster cleanup --state /var/lib/muster --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
 				return muster.Errorf(muster.EInvalid, "this stops every machine of %s", state).WithHint("add --yes if that is what you want")
 			}
-			if _, err := os.Stat(filepath.Join(state, "muster.db")); errors.Is(err, os.ErrNotExist) {
+			if !daemon.IsStateDirectory(state) {
 				return muster.Errorf(muster.ENotFound, "%s is no state directory: nothing was ever served from there", state).
 					WithHint("name the --state of the server, such as /var/lib/muster")
 			}
-			stopped, err := daemon.Cleanup(cmd.Context(), state)
+			stopped, err := daemon.Cleanup(cmd.Context(), state, unknown)
 			for _, id := range stopped {
 				cmd.Printf("stopped %s\n", id)
 			}
-			if err == nil {
+			if err == nil && unknown {
+				cmd.Printf("no machine runs that the records of %s do not know\n", state)
+			} else if err == nil {
 				cmd.Println("nothing of " + state + " runs or is mounted on this host now; its files are kept")
 			}
 			return err
@@ -192,6 +197,7 @@ local machines off and says so, and mounts the volumes again.`,
 	}
 	cmd.Flags().StringVar(&state, "state", "/var/lib/muster", "state directory of the server")
 	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
+	cmd.Flags().BoolVar(&unknown, "unknown", false, "only the machines that the records do not know")
 	return cmd
 }
 

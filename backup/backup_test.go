@@ -1,0 +1,121 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+)
+
+func made(t testing.TB, passphrase string) []byte {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"muster.db": "records", "keys/authority.pem": "secret of the site", "metal/boots/m1.json": "{}"} {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := Names(dir, ".")
+	if err != nil || len(names) != 3 {
+		t.Fatal(names, err)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, passphrase, Contents{Instance: "ab12", Epoch: 3}, dir, names); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, pass := range []string{"", "a long passphrase"} {
+		b := made(t, pass)
+		if pass != "" && bytes.Contains(b, []byte("secret of the site")) {
+			t.Error("a secret is not sealed")
+		}
+		if _, err := Read(bytes.NewReader(b), pass, ""); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		c, err := Read(bytes.NewReader(b), pass, dir)
+		if err != nil || c.Instance != "ab12" || c.Epoch != 3 || len(c.Files) != 3 {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "keys/authority.pem"))
+		st, err2 := os.Stat(filepath.Join(dir, "keys/authority.pem"))
+		if err != nil || err2 != nil || string(text) != "secret of the site" || st.Mode().Perm() != 0o600 {
+			t.Errorf("%q, %v, %v", text, err, err2)
+		}
+	}
+	sealed := made(t, "right")
+	for _, pass := range []string{"", "wrong"} {
+		if _, err := Read(bytes.NewReader(sealed), pass, ""); muster.CodeOf(err) != muster.EInvalid {
+			t.Errorf("passphrase %q: %v", pass, err)
+		}
+	}
+}
+
+// What is cut off or changed anywhere is never taken for a backup.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	for _, pass := range []string{"", "p"} {
+		b := made(t, pass)
+		step := max(1, len(b)/40)
+		if pass != "" {
+			step = max(1, len(b)/6) // each opening costs a second
+		}
+		end := len(b)
+		if pass == "" {
+			end = bytes.LastIndex(b, []byte("records")) // what follows is padding
+		}
+		for n := 0; n < end; n += step {
+			if _, err := Read(bytes.NewReader(b[:n]), pass, ""); err == nil {
+				t.Errorf("cut after %d of %d bytes", n, len(b))
+			}
+		}
+		text := bytes.Index(b, []byte("records"))
+		if pass != "" {
+			text = len(b) - 10
+		}
+		spoiled := bytes.Clone(b)
+		spoiled[text] ^= 1
+		if _, err := Read(bytes.NewReader(spoiled), pass, ""); err == nil {
+			t.Error("a changed byte")
+		}
+	}
+}
+
+func TestNamesStayBelow(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"../x", "/etc/passwd", "a/../../x", "", ".", "contents.json", "a//b", "a\x00b"} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		list, _ := json.Marshal(Contents{Format: Format, Instance: "x", Epoch: 1, Files: []File{{Name: name, Size: 1, SHA256: string(bytes.Repeat([]byte("0"), 64))}}})
+		_ = add(w, contentsName, int64(len(list)), bytes.NewReader(list))
+		_ = add(w, name, 1, bytes.NewReader([]byte("x")))
+		_ = w.Close()
+		dir := filepath.Join(t.TempDir(), "in")
+		_ = os.Mkdir(dir, 0o700)
+		if _, err := Read(&b, "", dir); muster.CodeOf(err) != muster.ECorrupt {
+			t.Errorf("%q: %v", name, err)
+		}
+		if list, _ := os.ReadDir(filepath.Dir(dir)); len(list) != 1 {
+			t.Errorf("%q left something outside", name)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(made(f, ""))
+	f.Add([]byte(sealedMark))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = Read(bytes.NewReader(b), "", "")
+	})
+}

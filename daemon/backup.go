@@ -1,0 +1,198 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/backup"
+	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/store"
+)
+
+// backedUp are the parts of a state directory, besides the store, without which a site is
+// not the same. Images are built again from their recipes; volumes are data, and a matter
+// of the site's own backup; what was used over time is lost with its disk.
+func backedUp() []string { return []string{siteFile, "keys", "metal"} }
+
+// Backup writes what the site in dir knows into a new file, for its owner alone, while a
+// server may run. Before the file has its name it is read again as a whole.
+func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup.Contents, error) {
+	at, err := readSite(dir)
+	if err != nil {
+		return nil, err
+	}
+	if at == nil || absent(filepath.Join(dir, "muster.db")) {
+		return nil, muster.Errorf(muster.ENotFound, "%s is no state directory of a server: there is nothing to back up", dir).
+			WithHint("name the --state of the server, such as /var/lib/muster")
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return nil, muster.Errorf(muster.EConflict, "%s is there already", file).WithHint("choose another name, or move it away")
+	}
+	stage, err := os.MkdirTemp(dir, ".backup-")
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "no copy of the store can be made in %s", dir).WithHint("is its disk full?").Wrap(err)
+	}
+	defer func() { _ = os.RemoveAll(stage) }()
+	names := []string{"muster.db"}
+	if err := store.Snapshot(ctx, filepath.Join(dir, "muster.db"), filepath.Join(stage, "muster.db")); err != nil {
+		return nil, err
+	}
+	for _, part := range backedUp() {
+		list, err := backup.Names(dir, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range list { // copied, so that nothing changes between its digest and its bytes
+			switch err := copyFile(filepath.Join(dir, n), filepath.Join(stage, n)); {
+			case errors.Is(err, os.ErrNotExist):
+			case err != nil:
+				return nil, err
+			default:
+				names = append(names, n)
+			}
+		}
+	}
+	out, err := os.OpenFile(file+".part", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "%s cannot be written", file).WithHint("choose another place").Wrap(err)
+	}
+	defer func() { _ = os.Remove(file + ".part") }() // after its name was given there is none
+	defer out.Close()
+	c := backup.Contents{Version: version, Instance: at.Instance, Epoch: at.Epoch, Made: time.Now().UTC().Truncate(time.Second)}
+	if err := errors.Join(backup.Write(out, passphrase, c, stage, names), out.Sync()); err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "the backup cannot be written").WithHint("is there room for %s?", file).Wrap(err)
+	}
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	whole, err := backup.Read(out, passphrase, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Link(file+".part", file); err != nil { // never over a file that is there
+		return nil, muster.Errorf(muster.EConflict, "%s cannot be given its name", file).WithHint("is it there already?").Wrap(err)
+	}
+	return whole, syncDir(filepath.Dir(file))
+}
+
+func copyFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
+// VerifyBackup reads a backup as a whole.
+func VerifyBackup(file, passphrase string) (*backup.Contents, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, muster.Errorf(muster.ENotFound, "%s cannot be read", file).WithHint("name the file of the backup").Wrap(err)
+	}
+	defer f.Close()
+	return backup.Read(f, passphrase, "")
+}
+
+// restoringFile is there while a restore puts its parts in their places: a start then
+// refuses, and the restore is made again.
+const restoringFile = "restoring"
+
+// Restore brings back what a backup holds, into the state directory dir, in a new epoch.
+// What was there is moved to the folder that it returns, never removed. With replace also
+// a store that is whole is put aside. EConflict: a server runs there, or another site is.
+func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c *backup.Contents, aside string, err error) {
+	st, err := openState(ctx, dir)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, st.close()) }()
+	if l, err := lockfile.Take(ctx, st.path("muster.db.lock")); err != nil {
+		return nil, "", err
+	} else if err := l.Close(); err != nil {
+		return nil, "", err
+	}
+	begun := !absent(st.path(restoringFile))
+	if !absent(st.path("muster.db")) && !replace && !begun {
+		return nil, "", muster.Errorf(muster.EConflict, "%s has a store already", dir).
+			WithHint("add --replace to put it aside and go back to the backup, or choose another --state")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, "", muster.Errorf(muster.ENotFound, "%s cannot be read", file).WithHint("name the file of the backup").Wrap(err)
+	}
+	defer f.Close()
+	stage, err := os.MkdirTemp(dir, ".restore-")
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = os.RemoveAll(stage) }()
+	if c, err = backup.Read(f, passphrase, stage); err != nil {
+		return nil, "", err
+	}
+	if err := prepareRestore(ctx, dir, stage, c); err != nil {
+		return nil, "", err
+	}
+	if err := writeFileSync(st.path(restoringFile), []byte(file+"\n")); err != nil {
+		return nil, "", err
+	}
+	if aside, err = swapIn(dir, stage); err != nil {
+		return nil, aside, err
+	}
+	return c, aside, errors.Join(os.Remove(st.path(restoringFile)), syncDir(dir))
+}
+
+// prepareRestore makes the staged copy the site's next epoch.
+func prepareRestore(ctx context.Context, dir, stage string, c *backup.Contents) error {
+	epoch := c.Epoch
+	if had, err := readSite(dir); err == nil && had != nil {
+		if had.Instance != c.Instance {
+			return muster.Errorf(muster.EConflict, "the backup is of the site %s, and %s is of %s", c.Instance, dir, had.Instance).
+				WithHint("choose the --state of its own site, or an empty one")
+		}
+		epoch = max(epoch, had.Epoch)
+	}
+	epoch++
+	path := filepath.Join(stage, "muster.db")
+	if err := store.BeginEpoch(ctx, path, strconv.FormatInt(epoch, 10)); err != nil {
+		return err
+	}
+	for _, leftover := range []string{"-wal", "-shm", ".lock"} {
+		if err := removeIfThere(path + leftover); err != nil {
+			return err
+		}
+	}
+	authority, err := authorityOf(stage)
+	if err != nil {
+		return muster.Errorf(muster.ECorrupt, "the backup has no keys").WithHint("take another one; nothing was changed").Wrap(err)
+	}
+	return site{Instance: c.Instance, Epoch: epoch, Authority: authority}.write(stage)
+}
+
+// swapIn moves what is there aside and the staged parts in, the store last.
+func swapIn(dir, stage string) (aside string, err error) {
+	aside = filepath.Join(dir, "replaced-"+time.Now().UTC().Format("20060102T150405.000"))
+	if err := os.Mkdir(aside, 0o700); err != nil {
+		return "", err
+	}
+	for _, n := range []string{"keys", "metal", siteFile, "muster.db-wal", "muster.db-shm", "muster.db"} {
+		if err := os.Rename(filepath.Join(dir, n), filepath.Join(aside, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return aside, err
+		}
+	}
+	for _, n := range []string{"keys", "metal", siteFile, "muster.db"} {
+		if err := os.Rename(filepath.Join(stage, n), filepath.Join(dir, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return aside, err
+		}
+	}
+	_ = os.Remove(aside) // when nothing was there
+	return aside, syncDir(dir)
+}

@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/volume"
+	"github.com/muster-hpc/muster/volume/export"
+)
+
+// Cleanup stops the local machines of a state directory and removes what they
+// have on this host, also when the store is lost. With unknown it ends those alone
+// that the records do not know. It returns the machines that ran. EConflict: a server
+// runs.
+func Cleanup(ctx context.Context, dir string, unknown bool) ([]muster.MachineID, error) {
+	c := Config{State: dir}
+	if err := c.setDefaults(); err != nil {
+		return nil, err
+	}
+	st, err := openState(ctx, c.State)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = st.close() }()
+	lost := absent(st.path("muster.db"))
+	name, strangers, err := cleanupNames(ctx, c, st, lost)
+	if err != nil {
+		return nil, err
+	}
+	if unknown {
+		return endUnknown(ctx, c, name, strangers)
+	}
+	p, err := local.New(ctx, local.Config{Dir: c.State, Instance: name, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	running, err := p.Running()
+	err = errors.Join(err, p.Destroy(ctx), export.Remove(st.path("export")))
+	// Their data stays; the next server mounts them again.
+	err = errors.Join(err, volume.NewServed(st.path("volumes")).Unmount(ctx))
+	if err == nil && lost {
+		// What it knew is given up: the next start begins anew. The keys stay.
+		err = errors.Join(removeIfThere(st.path(siteFile)), removeIfThere(st.path("muster.db-wal")), removeIfThere(st.path("muster.db-shm")), removeIfThere(st.path("muster.db")))
+	}
+	return running, err
+}
+
+// cleanupNames is the name under which the directory's machines run, and which of them
+// the records do not know.
+func cleanupNames(ctx context.Context, c Config, st *state, lost bool) (string, []local.Found, error) {
+	if lost {
+		s, err := readSite(c.State)
+		if err != nil {
+			return "", nil, err
+		}
+		if s == nil {
+			return "", nil, muster.Errorf(muster.ENotFound, "nothing says under which name the machines of %s run: neither %s nor its store is there", c.State, st.path(siteFile)).
+				WithHint("restore a backup with `muster restore`, or end the machines by hand: their control groups and network namespace are called muster-*")
+		}
+		running, err := local.FindRunning(c.State, s.Instance)
+		return s.Instance, running, err
+	}
+	db, err := store.Open(ctx, st.path("muster.db"), store.Options{Log: c.Log})
+	if err != nil {
+		return "", nil, err
+	}
+	name, err := instance(ctx, db)
+	var strangers []local.Found
+	if err == nil {
+		strangers, err = unknownMachines(ctx, db, c.State, name)
+	}
+	return name, strangers, errors.Join(err, db.Close())
+}
+
+// endUnknown fences and cleans machines that nobody knows.
+func endUnknown(ctx context.Context, c Config, name string, list []local.Found) ([]muster.MachineID, error) {
+	p, err := local.New(ctx, local.Config{Dir: c.State, Instance: name, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	var ended []muster.MachineID
+	var errs []error
+	for _, f := range list {
+		_, err := p.Fence(ctx, f.Machine)
+		if err == nil {
+			_, err = p.Clean(ctx, f.Machine)
+		}
+		if err == nil {
+			err = removeIfThere(filepath.Join(c.State, "machines", string(f.Machine)+".json"))
+			ended = append(ended, f.Machine)
+		}
+		errs = append(errs, err)
+	}
+	return ended, errors.Join(append(errs, p.Close())...)
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+)
+
+// served is a state directory in which a server was, with a fact in its store.
+func served(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "muster.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := instance(t.Context(), db)
+	if err = errors.Join(err, db.Update(t.Context(), muster.System(), func(tx *store.Tx) error { return tx.SetMeta("fact", "one") }), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pki.OpenAuthority(filepath.Join(dir, "keys"), nil); err != nil {
+		t.Fatal(err)
+	}
+	authority, err := authorityOf(dir)
+	if err = errors.Join(err, site{Instance: name, Epoch: 1, Authority: authority}.write(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func fact(t *testing.T, dir string) (value string, epoch int64) {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "muster.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(t.Context(), muster.System(), func(tx *store.Tx) (err error) {
+		value, err = tx.Meta("fact")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if epoch, err = epochOf(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return value, epoch
+}
+
+// A backup is of one moment, also of a store that nobody closed; a restore begins an
+// epoch above all that was here, and puts what was there aside.
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	dir := served(t)
+	db, err := store.Open(t.Context(), filepath.Join(dir, "muster.db"), store.Options{}) // a server
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(v string) {
+		if err := db.Update(t.Context(), muster.System(), func(tx *store.Tx) error { return tx.SetMeta("fact", v) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("two") // in its log
+	file := filepath.Join(t.TempDir(), "b")
+	if _, err := Backup(t.Context(), dir, file, "", "test"); err != nil {
+		t.Fatal(err)
+	}
+	set("three")
+	if _, _, err := Restore(t.Context(), file, "", dir, true); err == nil {
+		t.Fatal("a server runs")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Restore(t.Context(), file, "", dir, false); muster.CodeOf(err) != muster.EConflict {
+		t.Fatalf("over a store: %v", err)
+	}
+	_, aside, err := Restore(t.Context(), file, "", dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, epoch := fact(t, dir); v != "two" || epoch != 2 {
+		t.Errorf("%q in epoch %d", v, epoch)
+	}
+	if v, _ := fact(t, aside); v != "three" {
+		t.Errorf("aside: %q", v)
+	}
+	if err := checkBefore(dir); err != nil {
+		t.Error(err)
+	}
+	for _, left := range []string{".backup-*", ".restore-*", restoringFile} {
+		if list, _ := filepath.Glob(filepath.Join(dir, left)); len(list) > 0 {
+			t.Errorf("%q are left", list)
+		}
+	}
+	if _, err := Backup(t.Context(), dir, file, "", "test"); muster.CodeOf(err) != muster.EConflict {
+		t.Errorf("over a file: %v", err)
+	}
+}
+
+// Cut off after any of its steps, a restore is told by the next start, and is made again.
+func TestARestoreThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "b")
+	first := served(t)
+	if _, err := Backup(t.Context(), first, file, "", "test"); err != nil {
+		t.Fatal(err)
+	}
+	parts := []string{"keys", siteFile, "muster.db"}
+	for cut := range 2*len(parts) + 1 {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(first)); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []string{"muster.db", siteFile} {
+			if err := os.Chmod(filepath.Join(dir, f), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// As swapIn does, as far as it came.
+		if err := writeFileSync(filepath.Join(dir, restoringFile), []byte(file)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range cut {
+			var err error
+			if i < len(parts) {
+				err = os.Rename(filepath.Join(dir, parts[i]), filepath.Join(dir, "was-"+parts[i]))
+			} else {
+				err = os.Rename(filepath.Join(dir, "was-"+parts[i-len(parts)]), filepath.Join(dir, parts[i-len(parts)]))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := checkBefore(dir); err == nil || !strings.Contains(err.Error(), "restore") {
+			t.Errorf("cut after %d steps, a server starts: %v", cut, err)
+		}
+		if _, _, err := Restore(t.Context(), file, "", dir, false); err != nil {
+			t.Errorf("cut after %d steps: %v", cut, err)
+			continue
+		}
+		if err := checkBefore(dir); err != nil {
+			t.Errorf("cut after %d steps, then restored: %v", cut, err)
+		}
+		if v, epoch := fact(t, dir); v != "one" || epoch < 2 {
+			t.Errorf("cut after %d steps: %q in epoch %d", cut, v, epoch)
+		}
+	}
+}
+
+// Each loss is refused before anything is made in its stead, and says what to do.
+func TestLostState(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lose func(dir string) error
+		want string
+	}{
+		"nothing":   {func(string) error { return nil }, ""},
+		"the store": {func(d string) error { return os.Remove(filepath.Join(d, "muster.db")) }, "gone or empty"},
+		"its bytes": {func(d string) error { return os.Truncate(filepath.Join(d, "muster.db"), 0) }, "gone or empty"},
+		"the keys":  {func(d string) error { return os.RemoveAll(filepath.Join(d, "keys")) }, "keys of the site are gone"},
+		"other keys": {func(d string) error {
+			if err := os.RemoveAll(filepath.Join(d, "keys")); err != nil {
+				return err
+			}
+			_, err := pki.OpenAuthority(filepath.Join(d, "keys"), nil)
+			return err
+		}, "not the authority"},
+		"what it is": {func(d string) error { return os.Truncate(filepath.Join(d, siteFile), 3) }, "cannot be read"},
+	} {
+		dir := served(t)
+		if err := c.lose(dir); err != nil {
+			t.Fatal(err)
+		}
+		err := checkBefore(dir)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := checkBefore(t.TempDir()); err != nil {
+		t.Errorf("a first start: %v", err)
+	}
+}

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Snapshot copies the store at path, as it is at one moment, into a new file. A server
+// may use it meanwhile: it does not notice, and what it has not committed is not in the
+// copy. What is in the log of a store that nobody closed is.
+func Snapshot(ctx context.Context, path, into string) error {
+	if st, err := os.Stat(path); err != nil {
+		return explainFile(err)
+	} else if st.Size() == 0 {
+		return muster.Errorf(muster.ENotFound, "the store %s is empty", path).WithHint("name the --state of the server")
+	}
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_pragma=busy_timeout(30000)"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, into)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return muster.Errorf(muster.EUnavailable, "the store cannot be copied").WithHint("is there room on its disk?").Wrap(err)
+	}
+	return os.Chmod(into, 0o600)
+}
+
+// BeginEpoch makes of a copy of the store one that goes on where it was taken: in a new
+// epoch, and without the one-time tokens of machines, which may have been used since.
+func BeginEpoch(ctx context.Context, path, epoch string) error {
+	db, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	err = db.Update(ctx, muster.System(), func(tx *Tx) error {
+		if _, err := tx.s.exec(`DELETE FROM joins`); err != nil {
+			return err
+		}
+		return tx.SetMeta("epoch", epoch)
+	})
+	return errors.Join(err, db.Close())
+}
