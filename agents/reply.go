@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/pki"
 )
 
@@ -59,7 +60,10 @@ type speech interface {
 	speaker() (id pki.NodeIdentity, known bool)
 }
 
-func (w *reply) speaksFor(id pki.NodeIdentity) { w.line.speaker, w.line.state = &id, nil }
+func (w *reply) speaksFor(id pki.NodeIdentity) {
+	w.line.speaker, w.line.state = &id, nil
+	connlimit.Known(w.line.raw)
+}
 
 func (w *reply) speaker() (id pki.NodeIdentity, known bool) {
 	if w.line.speaker == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/pki"
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,7 @@ type peer struct {
 	uid   uint32
 	known bool // uid is set
 	tls   bool
+	conn  net.Conn // nil where it does not matter
 }
 
 // ConnContext remembers who is at the other end of a connection. It belongs in
@@ -38,7 +40,7 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 			p.uid, p.known = uid, true
 		}
 	case *tls.Conn:
-		p.tls = true
+		p.tls, p.conn = true, conn
 	}
 	return context.WithValue(ctx, peerKey, p)
 }
@@ -71,7 +73,11 @@ func (a *API) actor(r *http.Request) (muster.Actor, error) {
 			return muster.Actor{}, muster.Errorf(muster.EUnauth, "a token is not taken over an open connection").
 				WithHint("use https; and revoke this token, it was sent in the clear")
 		}
-		return a.bearer(r.Context(), header)
+		who, err := a.bearer(r.Context(), header)
+		if err == nil && p.conn != nil {
+			connlimit.Known(p.conn)
+		}
+		return who, err
 	}
 	if !p.local {
 		return muster.Actor{}, muster.Errorf(muster.EUnauth, "this server wants a token").

@@ -76,6 +76,9 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 		if err != nil {
 			return err
 		}
+		if !e.addr.IsLoopback() { // there all agents of machines that pretend have one address
+			ln = s.agentPlaces(ln, agentsOfOne)
+		}
 		g.Go(func() error {
 			return s.agents.Serve(ctx, ln, s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}))
 		})

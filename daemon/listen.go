@@ -54,6 +54,7 @@ func (s *Server) serveTLS(ctx context.Context, g *errgroup.Group, ready <-chan s
 		return errors.Join(err, tcp.Close())
 	}
 	names, ips := s.names(tcp.Addr())
+	tcp = s.apiPlaces(tcp)
 	over := s.httpServer()
 	over.TLSConfig = s.authority.ServerTLS(names, ips)
 	serve(ctx, g, over, func() error {

@@ -29,6 +29,7 @@ type Server struct {
 	db        *store.DB
 	instance  string
 	epoch     int64 // of the records, see site
+	files     int   // descriptors that this process may have
 	authority *pki.Authority
 	signing   *pki.Signing
 	images    *image.Store
@@ -66,7 +67,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: c, log: c.Log, endpoints: map[string]*endpoint{}}
+	s := &Server{cfg: c, log: c.Log, files: raiseFiles(), endpoints: map[string]*endpoint{}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()

@@ -63,11 +63,15 @@ type shell struct {
 // shellScript runs on the host until the server has put it into the machine's
 // control groups, which entering namespaces does not do. It then becomes a
 // shell inside; namespaces come by descriptor, so no number can change hands.
-const shellScript = `read -r go <&3 || exit 1
-exec 3<&-
-exec nsenter --user=/proc/self/fd/4 --mount=/proc/self/fd/5 --ipc=/proc/self/fd/6 --net=/proc/self/fd/7 ` +
-	`--pid=/proc/self/fd/8 --cgroup=/proc/self/fd/9 --uts=/proc/self/fd/10 --setuid=0 --setgid=0 -- ` +
-	`/bin/sh -c 'exec 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-; cd /root 2>/dev/null || cd /; ` +
+//
+// The word to go on comes by the standard input, which is the terminal from then on: so
+// the namespaces are 3 to 9, numbers that every sh can close. Whatever else this process
+// inherited would be the machine's: sealDescriptors sees to it that there is nothing.
+const shellScript = `read -r go || exit 1
+exec 0<&1
+exec nsenter --user=/proc/self/fd/3 --mount=/proc/self/fd/4 --ipc=/proc/self/fd/5 --net=/proc/self/fd/6 ` +
+	`--pid=/proc/self/fd/7 --cgroup=/proc/self/fd/8 --uts=/proc/self/fd/9 --setuid=0 --setgid=0 -- ` +
+	`/bin/sh -c 'exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-; cd /root 2>/dev/null || cd /; ` +
 	`command -v bash >/dev/null && exec bash -l; exec sh -l'`
 
 // Order of the descriptors in shellScript.
@@ -93,12 +97,13 @@ func (p *Provider) openShell(ctx context.Context, m *machine, pid, pidfd int) (*
 	}
 	defer func() { _ = ready.Close(); _ = goAhead.Close() }()
 	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", shellScript)
-	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
-	s.cmd.ExtraFiles = append([]*os.File{ready}, ns...)
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = ready, slave, slave
+	s.cmd.ExtraFiles = ns
 	s.cmd.Dir = "/"
 	s.cmd.Env = []string{"TERM=xterm-256color", "HOME=/root", "USER=root", "LOGNAME=root", "LANG=C.UTF-8",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
+	sealDescriptors()
 	if err := s.cmd.Start(); err != nil {
 		_ = master.Close()
 		return nil, err

@@ -81,6 +81,7 @@ func (p *process) enterAntechamber(started chan<- error) {
 		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	}
 	if err == nil {
+		sealDescriptors()
 		err = p.cmd.Start()
 	}
 	started <- err

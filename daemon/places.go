@@ -1,0 +1,47 @@
+package daemon
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/connlimit"
+)
+
+const (
+	// wantedFiles is how many descriptors a server asks for; the host may give fewer.
+	wantedFiles = 1 << 17
+	// leastFiles is what the smallest host has.
+	leastFiles = 1024
+	// apiOfOne and agentsOfOne are connections of one address: many people may sit behind
+	// one, and a machine has one agent.
+	apiOfOne    = 1024
+	agentsOfOne = 64
+)
+
+// raiseFiles asks for as many descriptors as the host gives, and tells how many that are.
+func raiseFiles() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return leastFiles
+	}
+	if l.Cur < wantedFiles {
+		more := unix.Rlimit{Cur: wantedFiles, Max: max(l.Max, wantedFiles)}
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &more) != nil { // not root, or the kernel has fewer
+			_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: l.Max, Max: l.Max})
+		}
+		_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
+	}
+	return int(min(l.Cur, 1<<20))
+}
+
+// apiPlaces bounds a listener to a share of the descriptors. A quarter is for people over
+// the network, half for agents; what is left is for the local socket, by which an
+// administrator always comes in, the store, images and processes.
+func (s *Server) apiPlaces(l net.Listener) net.Listener {
+	return connlimit.New(l, connlimit.Limits{Total: s.files / 4, PerAddress: min(apiOfOne, s.files/8)})
+}
+
+func (s *Server) agentPlaces(l net.Listener, ofOne int) net.Listener {
+	return connlimit.New(l, connlimit.Limits{Total: s.files / 2, PerAddress: ofOne})
+}
