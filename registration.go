@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -105,6 +104,9 @@ type PowerAddress struct {
 	// of a script, its path.
 	Address string `json:"address,omitempty"`
 	User    string `json:"user,omitempty"`
+	// System is the path of one of several systems of a Redfish controller; "" where it
+	// has but one.
+	System string `json:"system,omitempty"`
 	// Quirk names a maker whose controllers need other manners.
 	Quirk string `json:"quirk,omitempty"`
 	// CertificateSHA256 pins a controller's TLS certificate, in hexadecimal.
@@ -259,7 +261,7 @@ func (p PowerAddress) check() []Problem {
 	case PowerIPMI, PowerRedfish:
 		if p.Address == "" {
 			bad("address", "name the controller: "+string(p.Kind)+"://admin@10.0.0.11", "the address of the controller is missing")
-		} else if !validHost(p.Address) {
+		} else if _, ok := CanonicalController(p.Kind, p.Address); !ok {
 			bad("address", "write a host name or an address, with :port where it is not the usual one", "%.70q is no host", p.Address)
 		}
 		if p.User == "" {
@@ -292,7 +294,7 @@ func ParsePowerAddress(s string) (PowerAddress, error) {
 		return PowerAddress{}, Errorf(EInvalid, "that does not say how a machine is switched").
 			WithHint("%s", cmp.Or(hint, "write wol, ipmi://USER@HOST, redfish://USER@HOST or script:///PATH"))
 	}
-	u, err := url.Parse(s)
+	u, err := url.Parse(backslashed(bracketed(s)))
 	if err != nil || u.RawQuery != "" || u.Fragment != "" {
 		return bad("") // the error of url.Parse may quote a password
 	}
@@ -311,9 +313,20 @@ func ParsePowerAddress(s string) (PowerAddress, error) {
 		}
 		p.Address = u.Path
 	case PowerIPMI, PowerRedfish:
-		if strings.Trim(u.Path, "/") != "" {
-			return bad("")
+		if path := strings.TrimSuffix(u.Path, "/"); path != "" {
+			if p.Kind != PowerRedfish || !strings.HasPrefix(path, "/redfish/v1/Systems/") || len(path) > 256 {
+				return bad("what follows the host is the path of a Redfish system: /redfish/v1/Systems/1")
+			}
+			p.System = path
 		}
+		address, ok := CanonicalController(p.Kind, u.Host)
+		if strings.Contains(u.Host, "{") { // of a rule, which fills it in
+			address, ok = u.Host, true
+		}
+		if !ok {
+			return bad("the host is a name or an IP address, with a port where it is not the usual one")
+		}
+		p.Address = address
 	default:
 		return bad("")
 	}
@@ -326,29 +339,13 @@ func (p PowerAddress) String() string {
 	case PowerScript:
 		return "script://" + p.Address
 	case PowerIPMI, PowerRedfish:
-		u := url.URL{Scheme: string(p.Kind), Host: p.Address}
+		u := url.URL{Scheme: string(p.Kind), Host: p.Address, Path: p.System}
 		if p.User != "" {
 			u.User = url.User(p.User)
 		}
 		return u.String()
 	}
 	return string(p.Kind)
-}
-
-// validHost tells whether s is a host, with or without a port.
-func validHost(s string) bool {
-	host := s
-	if h, port, err := net.SplitHostPort(s); err == nil {
-		n, err := netip.ParseAddrPort("127.0.0.1:" + port)
-		if err != nil || n.Port() == 0 {
-			return false
-		}
-		host = h
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return true
-	}
-	return machineName.MatchString(strings.ToLower(host))
 }
 
 func validUUID(s string) bool {

@@ -12,6 +12,9 @@ func (r Registration) Doubts() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	change := "muster machine add " + string(r.ID) + " --replace"
+	if r.Serial != "" && IsPlaceholder(r.Serial) {
+		say("its serial number %.40q is one that makers leave in many machines, and tells it from none (%s --serial NUMBER ...)", r.Serial, change)
+	}
 	messages := 0
 	for _, n := range r.NICs {
 		if r.Facts != nil && len(r.Facts.NICs) > 0 && !slices.ContainsFunc(r.Facts.NICs, func(f NIC) bool { return strings.EqualFold(f.MAC, n.MAC) }) {

@@ -27,7 +27,7 @@ func TestParsePowerAddress(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"wol": "wol", "wol:": "wol", "ipmi://admin@10.0.0.11": "ipmi admin 10.0.0.11", "redfish://root@bmc1:8443": "redfish root bmc1:8443",
-		"ipmi://a%20b@[fd00::1]:623": "ipmi a b [fd00::1]:623", "script:///etc/muster/power": "script  /etc/muster/power",
+		"ipmi://a%20b@[fd00::1]:623": "ipmi a b [fd00::1]", "script:///etc/muster/power": "script  /etc/muster/power",
 		"ipmi://admin:sesame@10.0.0.11": "", "script://etc/power": "", "wol://x": "", "ssh://x": "", "": "", "ipmi://a@h/path": "", "ipmi://a@h?x=1": "", "%": "",
 	} {
 		p, err := muster.ParsePowerAddress(text)

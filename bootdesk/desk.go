@@ -130,8 +130,8 @@ func (d *Desk) compare(b *Boot, h *wire.BootHello, from netip.Addr) error {
 	case !from.IsValid() || from.Unmap() != b.Address.Unmap():
 		return muster.Errorf(muster.EForbidden, "this boot has leased another address than %s", from).
 			WithHint("the machine must ask from the address that it got by DHCP, without translation on the way")
-	case b.Serial != "" && h.Serial != "" && b.Serial != h.Serial:
-		return muster.Errorf(muster.EForbidden, "the machine has another serial number than the one that was approved").
+	case differ(muster.CanonicalSerial(b.Serial), muster.CanonicalSerial(h.Serial)):
+		return muster.Errorf(muster.EForbidden, "the machine has serial number %.64q, and %.64q was approved", h.Serial, b.Serial).
 			WithHint("approve it again if its board was exchanged")
 	case b.UUID != "" && h.UUID != "" && !strings.EqualFold(b.UUID, h.UUID):
 		return muster.Errorf(muster.EForbidden, "the machine has another UUID than the one that was approved").
@@ -139,6 +139,9 @@ func (d *Desk) compare(b *Boot, h *wire.BootHello, from netip.Addr) error {
 	}
 	return nil
 }
+
+// differ reports whether two values that identify contradict each other.
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // again is for another program than the one that has the order: the machine was started
 // again, or somebody speaks in its name. It gets nothing of that order. Where a TPM

@@ -84,7 +84,7 @@ ipmi://USER@HOST, redfish://USER@HOST, or script:///PATH, a program of the site.
 		if err != nil {
 			return err
 		}
-		b.Power.Kind, b.Power.Address, b.Power.User = p.Kind, p.Address, p.User
+		b.Power.Kind, b.Power.Address, b.Power.User, b.Power.System = p.Kind, p.Address, p.User, p.System
 		b.Name, b.LeastTrust, b.NICs = muster.MachineID(args[0]), muster.Trust(trust), []muster.RegisteredNIC{management}
 		if message != (muster.RegisteredNIC{Use: muster.UseMessage}) {
 			b.NICs = append(b.NICs, message)

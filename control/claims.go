@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
@@ -49,7 +50,23 @@ func (c claims) add(r muster.Registration) (problems []muster.Problem) {
 		}
 	}
 	if k := r.Power.Kind; k == muster.PowerIPMI || k == muster.PowerRedfish {
-		claim("power.address", "controller "+r.Power.Address, "each machine has a controller of its own")
+		address := r.Power.Address
+		if canonical, ok := muster.CanonicalController(k, address); ok {
+			address = canonical
+		}
+		// A controller of several systems is several machines', each with its own; one that
+		// names no system may mean any of them.
+		what := "controller " + address
+		for taken, owner := range c {
+			of, system, named := strings.Cut(strings.TrimPrefix(taken, "controller "), " ")
+			if "controller "+of == what && owner != r.ID && (system == r.Power.System || !named || r.Power.System == "") {
+				what = taken
+			}
+		}
+		if c[what] == "" && r.Power.System != "" {
+			what += " " + r.Power.System
+		}
+		claim("power.address", what, "each machine has a controller of its own")
 	}
 	for i, n := range r.NICs {
 		if n.Switch != "" && n.Port != "" {

@@ -152,7 +152,7 @@ func (f *file) switched(e *Entry, field, place, value string) {
 		f.wrong(field, place, err)
 		return
 	}
-	e.Machine.Power.Kind, e.Machine.Power.Address = p.Kind, p.Address
+	e.Machine.Power.Kind, e.Machine.Power.Address, e.Machine.Power.System = p.Kind, p.Address, p.System
 	e.Machine.Power.User = cmp.Or(p.User, e.Machine.Power.User)
 }
 

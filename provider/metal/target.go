@@ -2,8 +2,6 @@ package metal
 
 import (
 	"context"
-	"net"
-	"strconv"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/power"
@@ -18,11 +16,8 @@ func (p *Provider) target(r muster.Registration) power.Target {
 	case muster.PowerScript:
 		a.Program = r.Power.Address
 	default:
-		a.Host = r.Power.Address
-		if host, port, err := net.SplitHostPort(a.Host); err == nil {
-			a.Host = host
-			a.Port, _ = strconv.Atoi(port)
-		}
+		a.Host, a.Port = muster.HostPort(r.Power.Address)
+		a.System = r.Power.System
 	}
 	if r.Power.Kind == muster.PowerWOL {
 		// A packet to everybody on the wire: the card of a machine that is off has no
