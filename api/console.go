@@ -99,6 +99,7 @@ func (a *API) console(w http.ResponseWriter, r *http.Request, far io.ReadWriteCl
 	if _, err := io.WriteString(near, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+wire.ConsoleProtocol+"\r\n\r\n"); err != nil {
 		return
 	}
+	defer a.whileAllowed(r, func() { near.Close(); end() })()
 	done := make(chan struct{})
 	go func() {
 		select {

@@ -82,7 +82,8 @@ func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*hum
 func (a *API) stream(ctx context.Context, cancel context.CancelFunc, tell func(*eventWriter)) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		defer cancel()
-		_, w := humago.Unwrap(hctx)
+		r, w := humago.Unwrap(hctx)
+		defer a.whileAllowed(r, cancel)()
 		out := &eventWriter{w: w, control: http.NewResponseController(w)}
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)

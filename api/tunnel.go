@@ -42,6 +42,7 @@ func (a *API) tunnel(w http.ResponseWriter, r *http.Request, far net.Conn) {
 		// The node has hung up: nothing the client still sends has a reader.
 		_ = near.SetReadDeadline(time.Now().Add(time.Second))
 	})
+	defer a.whileAllowed(r, func() { near.Close(); far.Close() })()
 	done := make(chan struct{})
 	go func() {
 		select {

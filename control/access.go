@@ -176,6 +176,14 @@ func (s *Service) userRoot(c muster.Cluster) bool {
 	return err == nil && img.UserRoot
 }
 
+// Sees returns ENotFound when there is no such cluster that the actor may see.
+func (s *Service) Sees(ctx context.Context, who muster.Actor, ref string) error {
+	return s.Store.View(ctx, who, func(tx *store.Tx) error {
+		_, err := tx.FindCluster(ref)
+		return err
+	})
+}
+
 // Tunnel connects to the SSH port of a node.
 func (s *Service) Tunnel(ctx context.Context, who muster.Actor, ref, name string) (net.Conn, error) {
 	var id muster.ClusterID
