@@ -38,12 +38,12 @@ type API struct {
 	heartbeat time.Duration
 	// rightEvery is how often the right to a session that lives is looked at again.
 	rightEvery time.Duration
-	bodyTime  time.Duration
-	huma      huma.API
-	handler   http.Handler
-	closing   chan struct{}
-	meter     *meter
-	close     sync.Once
+	bodyTime   time.Duration
+	huma       huma.API
+	handler    http.Handler
+	closing    chan struct{}
+	meter      *meter
+	close      sync.Once
 }
 
 // New registers all routes.

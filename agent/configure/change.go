@@ -29,13 +29,13 @@ func (c *Configurer) write(ctx context.Context, cfg *wire.NodeConfig, had memory
 	var ch changed
 	wall := make(chan error, 1)
 	go func() { wall <- c.firewall(ctx, cfg, c.gated(cfg)) }()
-	cfg, err := c.writeAll(ctx, cfg, had, &ch, failed)
+	inForce, err := c.writeAll(ctx, cfg, had, &ch, failed)
 	wallErr := <-wall
 	if had.Generation == 0 && err == nil {
-		return cfg, ch, wallErr
+		return inForce, ch, wallErr
 	}
 	failed.add("firewall", wallErr)
-	return cfg, ch, err
+	return inForce, ch, err
 }
 
 func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had memory, ch *changed, failed *Incomplete) (*wire.NodeConfig, error) {
