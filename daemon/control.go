@@ -35,7 +35,10 @@ func (s *Server) openControl() {
 		Scheduler:   s.scheduler,
 		CanMeasure:  s.canMeasure,
 		Applied:     s.applied,
-		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
+		Changed: func(id muster.ClusterID) {
+			s.configs.drop(id) // the feed says so, too, a moment later
+			s.converge.Wake(id)
+		},
 		MaxWalltime: s.cfg.MaxWalltime,
 		Approval:    s.cfg.Approval,
 		Idle:        control.IdleMeasuring{Every: s.cfg.MeasureIdle, Host: func(m muster.Machine) string { return s.place(m).Host }},

@@ -146,6 +146,19 @@ func TestMake(t *testing.T) {
 		t.Error("a disk that is mounted was made anew")
 	}
 	down()
+	for _, p := range paths { // the kernel may let go of a device a moment after its file system is gone
+		for tries := 0; ; tries++ {
+			fd, err := unix.Open(p, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+			if err == nil {
+				_ = unix.Close(fd)
+				break
+			}
+			if !errors.Is(err, unix.EBUSY) || tries == 1000 {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 	if err := m.Make(t.Context(), order[1:]); err != nil {
 		t.Error(err)
 	}
