@@ -24,7 +24,7 @@ func layers() map[string]int {
 		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "inventory": 20, "approval": 20, "images": 19, "trend": 19, "probes": 18,
 		"volume/export": 20, "power/rmcp": 19, "power": 20, "power/bmc": 20, "power/wol": 21, "power/ipmi": 21, "power/redfish": 21, "power/script": 21, "power/drivers": 22, "power/powertest": 30,
 		"netboot/dhcp": 20, "netboot/tftp": 20, "netboot/web": 20, "netboot/rack": 20, "netboot/ra": 20, "netboot": 21,
-		"attest": 15, "hardware": 15, "yamldoc": 15, "loopdev": 10, "lockfile": 10, "connlimit": 10, "backup": 20, "initramfs": 20, "bootdesk": 20,
+		"attest": 15, "hardware": 15, "yamldoc": 15, "loopdev": 10, "procstat": 0, "lockfile": 10, "connlimit": 10, "backup": 20, "initramfs": 20, "bootdesk": 20,
 		"store/storetest": 30, "volume/volumetest": 30,
 		"provider/local": 30, "provider/metal": 30, "provider/metal/wiring": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
 		"converge": 30, "measure": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,

@@ -36,6 +36,9 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentit
 	case n.Machine != id.Machine || n.Attempt != id.Attempt || n.Phase == muster.NodeGone:
 		s.over(w, id)
 	default:
+		if conn, ok := w.(speech); ok {
+			conn.recognized()
+		}
 		return id, n, true
 	}
 	return id, n, false

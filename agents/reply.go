@@ -57,13 +57,17 @@ func (w *reply) whileWaited(ctx context.Context) (waited context.Context, stop f
 // connect again.
 type speech interface {
 	speaksFor(id pki.NodeIdentity)
+	recognized()
 	speaker() (id pki.NodeIdentity, known bool)
 }
 
 func (w *reply) speaksFor(id pki.NodeIdentity) {
 	w.line.speaker, w.line.state = &id, nil
-	connlimit.Known(w.line.raw)
 }
+
+// recognized keeps the connection's place: a node that the records have now speaks on it.
+// Whose time as a node is over has a certificate, too, and may be closed for others.
+func (w *reply) recognized() { connlimit.Known(w.line.raw) }
 
 func (w *reply) speaker() (id pki.NodeIdentity, known bool) {
 	if w.line.speaker == nil {

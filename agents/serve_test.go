@@ -34,6 +34,12 @@ type line struct {
 
 func newLine(t testing.TB, hosts int, change ...func(*agents.Config)) *line {
 	t.Helper()
+	return newLineOn(t, hosts, func(l net.Listener) net.Listener { return l }, change...)
+}
+
+// newLineOn serves on what on makes of a listener.
+func newLineOn(t testing.TB, hosts int, on func(net.Listener) net.Listener, change ...func(*agents.Config)) *line {
+	t.Helper()
 	b := newBench(t, append(change, func(c *agents.Config) {
 		c.Clock = &ahead{}
 		build := c.Configure
@@ -52,7 +58,7 @@ func newLine(t testing.TB, hosts int, change ...func(*agents.Config)) *line {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- b.srv.Serve(ctx, ln, b.authority.NodeTLS([]string{"muster"}, []netip.Addr{netip.MustParseAddr("127.0.0.1")}))
+		done <- b.srv.Serve(ctx, on(ln), b.authority.NodeTLS([]string{"muster"}, []netip.Addr{netip.MustParseAddr("127.0.0.1")}))
 	}()
 	x := &line{bench: b, addr: ln.Addr().String()}
 	x.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: b.authority.Pool()}}, Timeout: 20 * time.Second}

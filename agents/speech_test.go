@@ -76,7 +76,11 @@ func (p *speaker) reports(t *testing.T) (fresh bool, err error) {
 // newSpoken is an endpoint that knows nodes by their connections and their
 // certificates only.
 func newSpoken(t *testing.T) *line {
-	x := newLine(t, 100, func(c *agents.Config) {
+	return newSpokenOn(t, func(l net.Listener) net.Listener { return l })
+}
+
+func newSpokenOn(t *testing.T, on func(net.Listener) net.Listener) *line {
+	x := newLineOn(t, 100, on, func(c *agents.Config) {
 		c.Identify = func(r *http.Request) (pki.NodeIdentity, error) { return pki.NodeFromTLS(r.TLS) }
 	})
 	x.update(func(tx *store.Tx) error {

@@ -36,14 +36,12 @@ type API struct {
 	log       *slog.Logger
 	uid       uint32
 	heartbeat time.Duration
-	// rightEvery is how often the right to a session that lives is looked at again.
-	rightEvery time.Duration
-	bodyTime   time.Duration
-	huma       huma.API
-	handler    http.Handler
-	closing    chan struct{}
-	meter      *meter
-	close      sync.Once
+	bodyTime  time.Duration
+	huma      huma.API
+	handler   http.Handler
+	closing   chan struct{}
+	meter     *meter
+	close     sync.Once
 }
 
 // New registers all routes.
@@ -58,7 +56,6 @@ func New(c Config) *API {
 	if a.bodyTime = c.BodyTime; a.bodyTime <= 0 {
 		a.bodyTime = 10 * time.Second
 	}
-	a.rightEvery = rightEvery
 	if a.heartbeat <= 0 {
 		a.heartbeat = 15 * time.Second
 	}

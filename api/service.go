@@ -43,8 +43,9 @@ type Clusters interface {
 // Nodes are reached and looked into.
 type Nodes interface {
 	Access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest) (wire.Access, error)
-	// Sees returns ENotFound when the actor may not see the cluster, or not any more.
-	Sees(ctx context.Context, who muster.Actor, ref string) error
+	// MayUse is the cluster, when the actor may see it now, and have a root shell on its
+	// nodes where that is asked. Returns ENotFound or EForbidden.
+	MayUse(ctx context.Context, who muster.Actor, ref string, shell bool) (muster.ClusterID, error)
 	// Tunnel connects to the SSH port of a node.
 	Tunnel(ctx context.Context, who muster.Actor, ref, node string) (net.Conn, error)
 	Usage(ctx context.Context, who muster.Actor, ref string, samples int) (wire.ClusterUsage, error)

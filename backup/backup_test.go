@@ -69,7 +69,7 @@ func TestDamage(t *testing.T) {
 		b := made(t, pass)
 		step := max(1, len(b)/40)
 		if pass != "" {
-			step = max(1, len(b)/6) // each opening costs a second
+			step = len(b)/3 + 1 // each opening costs a second
 		}
 		end := len(b)
 		if pass == "" {

@@ -207,6 +207,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A serial number is what people copied of it, in another case and with other blanks; a
+// placeholder tells no machine from another. A refusal quotes both numbers.
+func TestSerialsAreCompared(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		approved, told string
+		taken          bool
+	}{
+		{"labdef4ccb425", "LABDEF4CCB425", true}, {" AB  CD", "AB CD", true}, {"Default string", "S9", true}, {"S1", "To Be Filled By O.E.M.", true}, {"S1", "S2", false},
+	} {
+		b, d, _ := rig(t)
+		b.boot.Serial = c.approved
+		h := hello()
+		h.Serial = c.told
+		_, err := d.Hello(t.Context(), h, address())
+		if (err == nil) != c.taken || err != nil && (!strings.Contains(err.Error(), c.approved) || !strings.Contains(err.Error(), c.told)) {
+			t.Errorf("%q and %q: %v", c.approved, c.told, err)
+		}
+	}
+}
+
 // A machine that is started again is noted, waits, and gets nothing of the order that
 // another program has.
 func TestStartedAgain(t *testing.T) {

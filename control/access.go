@@ -176,11 +176,19 @@ func (s *Service) userRoot(c muster.Cluster) bool {
 	return err == nil && img.UserRoot
 }
 
-// Sees returns ENotFound when there is no such cluster that the actor may see.
-func (s *Service) Sees(ctx context.Context, who muster.Actor, ref string) error {
-	return s.Store.View(ctx, who, func(tx *store.Tx) error {
-		_, err := tx.FindCluster(ref)
-		return err
+// MayUse is the cluster, when the actor may see it, and have a root shell on its nodes
+// where that is asked. Returns ENotFound or EForbidden.
+func (s *Service) MayUse(ctx context.Context, who muster.Actor, ref string, shell bool) (id muster.ClusterID, _ error) {
+	return id, s.Store.View(ctx, who, func(tx *store.Tx) error {
+		c, err := tx.FindCluster(ref)
+		if err != nil {
+			return err
+		}
+		id = c.ID
+		if shell {
+			return s.mayShell(who, c)
+		}
+		return nil
 	})
 }
 

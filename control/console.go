@@ -22,9 +22,10 @@ func (s *Service) NodeConsole(ctx context.Context, who muster.Actor, ref, name s
 		if err != nil {
 			return m, l, err
 		}
-		if shell && !who.Admin && (!s.userRoot(c) || !slices.Contains(c.Spec.Users, who.Name)) {
-			return m, l, muster.Errorf(muster.EForbidden, "you may read the consoles of %s; a shell there is for administrators", c.Name).
-				WithHint("leave --shell away, or log in as yourself: muster ssh %s", c.ID)
+		if shell {
+			if err := s.mayShell(who, c); err != nil {
+				return m, l, err
+			}
 		}
 		nodes, err := tx.Nodes(c.ID)
 		if err != nil {
@@ -37,6 +38,15 @@ func (s *Service) NodeConsole(ctx context.Context, who muster.Actor, ref, name s
 		m, err = filler(tx, c, n)
 		return m, consoleLine{"node", n.Name, c.ID}, err
 	})
+}
+
+// mayShell refuses a root shell on a cluster's nodes.
+func (s *Service) mayShell(who muster.Actor, c muster.Cluster) error {
+	if who.Admin || s.userRoot(c) && slices.Contains(c.Spec.Users, who.Name) {
+		return nil
+	}
+	return muster.Errorf(muster.EForbidden, "you may read the consoles of %s; a shell there is for administrators", c.Name).
+		WithHint("leave --shell away, or log in as yourself: muster ssh %s", c.ID)
 }
 
 // MachineConsole connects an administrator to the console of a machine,

@@ -18,7 +18,7 @@ func (d *decider) giveBack() {
 		case n.Phase == muster.NodeGone:
 			continue
 		case n.Phase == muster.NodeAssigned && d.Machines[n.Machine].Phase == muster.MachineAllocated:
-			d.release(n, muster.MachineCleaning, "", "") // never started
+			d.release(n, "", "") // never started
 		case n.Phase != muster.NodeDraining:
 			d.setPhase(n, muster.NodeDraining, "")
 			fallthrough
@@ -73,11 +73,11 @@ func (d *decider) drain(n *muster.Node) {
 	switch {
 	case s.Busy:
 	case s.Known && s.State == provider.StateOff && d.condemned(*n):
-		d.release(n, muster.MachineSuspect, "it did not boot an image that booted on other machines", muster.FaultBoot)
+		d.release(n, muster.FaultBoot, "it did not boot an image that booted on other machines")
 	case s.Known && s.State == provider.StateOff:
-		d.release(n, muster.MachineCleaning, "", "")
+		d.release(n, "", "")
 	case s.Fenced:
-		d.release(n, muster.MachineSuspect, "it does not go off; it was cut off instead", muster.FaultOff)
+		d.release(n, muster.FaultOff, "it does not go off; it was cut off instead")
 	case s.OffTries >= d.Limits.OffTries && d.Now.Sub(s.OffAt) >= d.Limits.OffRetry:
 		d.call(m.ID, Fence{Machine: m.ID})
 		d.stuckOff(n)
@@ -112,18 +112,17 @@ func (d *decider) stuckOff(n *muster.Node) {
 	}
 }
 
-// release ends the node and frees its machine for the given phase. A machine that
-// failed becomes suspect, with the kind of its fault.
-func (d *decider) release(n *muster.Node, to muster.MachinePhase, why string, kind muster.FaultKind) {
+// release ends the node and gives its machine back, to be cleaned; one that failed, by
+// the kind of its fault, becomes suspect.
+func (d *decider) release(n *muster.Node, kind muster.FaultKind, why string) {
 	m := d.Machines[n.Machine]
 	if kind == "" {
 		m = d.trusted(m)
-	}
-	m.Phase, m.PhaseSince = to, d.Now
-	m.Cluster, m.Node, m.Attempt = "", "", 0
-	if to == muster.MachineSuspect {
+		m.Phase, m.PhaseSince = muster.MachineCleaning, d.Now
+	} else {
 		m = suspected(m, why, muster.FaultUnder(d.Cluster, kind, d.Now))
 	}
+	m.Cluster, m.Node, m.Attempt = "", "", 0
 	n.Deadline, n.NotBefore = time.Time{}, time.Time{}
 	d.setPhase(n, muster.NodeGone, why)
 	d.records = append(d.records, SetMachine{Machine: m, Text: why})

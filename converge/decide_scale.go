@@ -329,7 +329,7 @@ func (d *decider) leaveNow(n *muster.Node, why string) {
 		return
 	}
 	if n.Phase == muster.NodeAssigned && d.Machines[n.Machine].Phase == muster.MachineAllocated {
-		d.release(n, muster.MachineCleaning, "", "") // never started
+		d.release(n, "", "") // never started
 		return
 	}
 	d.setPhase(n, muster.NodeDraining, why)

@@ -70,7 +70,7 @@ func (d *decider) testing(m muster.Machine, s Sight, t MachineTimes) {
 		return
 	}
 	if m.TestsFailed > 0 && m.LastTest != nil {
-		if again := d.testAgain(*m.LastTest); d.Now.Before(again) {
+		if again := d.testAgain(m, *m.LastTest); d.Now.Before(again) {
 			d.lookAt(again)
 			return
 		}
@@ -87,7 +87,7 @@ func (d *decider) testing(m muster.Machine, s Sight, t MachineTimes) {
 	// for that. It is cut off by then; its provider looks again before it tries the machine.
 	helpless := s.Known && (s.State == provider.StateUnknown || s.State != provider.StateOff && d.staysOn(s) && s.Fenced)
 	if m.TestsFailed > 0 && helpless || d.off(&m, s) {
-		d.call(m.ID, Test{Machine: m.ID, Effort: d.effort(m), Within: time.Duration(d.effort(m)) * d.Limits.deadline(t.Test, d.Limits.Test)})
+		d.call(m.ID, Test{Machine: m.ID, Effort: d.effort(m), Within: d.testWithin(m, t)})
 	}
 }
 
@@ -106,7 +106,7 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 			d.quarantine(&m, fmt.Sprintf("it failed its test %s: %s", timesText(m.TestsFailed), failedSteps(r.Steps)))
 			return
 		}
-		again := d.testAgain(r)
+		again := d.testAgain(m, r)
 		m.Conditions = withCondition(withoutCondition(m.Conditions, testFailed, cannotTest, "late"), muster.Condition{
 			Code: testFailed, Since: d.Now, Text: what, Hint: "it is tested once more at " + clock(again), ETA: again,
 		})
@@ -116,7 +116,7 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 	}
 	m.TestsFailed = 0
 	m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, commonCause, "late")
-	measure := Measure{Kind: "test", Class: m.Facts.Class, Took: r.Took}
+	measure := Measure{Kind: "test", Class: m.Facts.Class, Took: r.Took / time.Duration(d.effort(m))} // of one as usual
 	if why := d.outAlthough(m); why != "" && !asked {
 		d.quarantine(&m, "it passed its test, but "+why)
 		d.records = append(d.records, measure)
@@ -137,9 +137,22 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 	d.records = append(d.records, measure)
 }
 
+// testWithin is after how long a test of the machine is given up.
+func (d *decider) testWithin(m muster.Machine, t MachineTimes) time.Duration {
+	return time.Duration(d.effort(m)) * d.Limits.deadline(t.Test, d.Limits.Test)
+}
+
+// commonPauses is how much rarer a machine is tested that fails as many others do: what
+// they share is mended by somebody, and until then each test is a line in its history.
+const commonPauses = 20
+
 // testAgain is when a machine that failed a test is tested once more.
-func (d *decider) testAgain(r muster.TestRecord) time.Time {
-	return r.At.Add(r.Took).Add(d.Limits.TestPause)
+func (d *decider) testAgain(m muster.Machine, r muster.TestRecord) time.Time {
+	pause := d.Limits.TestPause
+	if hasCondition(m.Conditions, commonCause) {
+		pause *= commonPauses
+	}
+	return r.At.Add(r.Took).Add(pause)
 }
 
 // quarantine sets the machine aside until an administrator has seen to it.
@@ -147,7 +160,7 @@ func (d *decider) quarantine(m *muster.Machine, why string) {
 	if m.Intent == muster.IntentTest {
 		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentNone, "", ""
 	}
-	m.Conditions = withCondition(withoutCondition(m.Conditions, quarantined, testFailed, cannotTest), muster.Condition{
+	m.Conditions = withCondition(withoutCondition(m.Conditions, quarantined, testFailed, cannotTest, commonCause), muster.Condition{
 		Code: quarantined, Since: d.Now, Text: why,
 		Hint: fmt.Sprintf("see to it, then `muster machine test %s` or `muster machine undrain %s`", m.ID, m.ID),
 	})
@@ -161,8 +174,10 @@ func (d *decider) lateMachine(m muster.Machine, s Sight, t MachineTimes) {
 	switch m.Phase {
 	case muster.MachineCleaning:
 	case muster.MachineTesting:
-		began, span, def = s.TestAt, t.Test, d.Limits.Test/2
-		next = "it is given up and begun again at " + clock(s.TestAt.Add(d.Limits.deadline(t.Test, d.Limits.Test)))
+		effort := time.Duration(d.effort(m))
+		began, span, def = s.TestAt, t.Test, effort*d.Limits.Test/2
+		span.Median *= effort
+		next = "it is given up and begun again at " + clock(s.TestAt.Add(d.testWithin(m, t)))
 	default:
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agents"
+	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/converge"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider/metal"
@@ -77,7 +78,7 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 			return err
 		}
 		if !e.addr.IsLoopback() { // there all agents of machines that pretend have one address
-			ln = s.agentPlaces(ln, agentsOfOne)
+			ln = connlimit.New(ln, agentPlaces(s.files))
 		}
 		g.Go(func() error {
 			return s.agents.Serve(ctx, ln, s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}))

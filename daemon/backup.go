@@ -34,7 +34,15 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 	if _, err := os.Lstat(file); err == nil {
 		return nil, muster.Errorf(muster.EConflict, "%s is there already", file).WithHint("choose another name, or move it away")
 	}
-	stage, err := os.MkdirTemp(dir, ".backup-")
+	one, err := lockfile.Take(ctx, filepath.Join(dir, ".backup.lock"))
+	if err != nil {
+		return nil, muster.Errorf(muster.EConflict, "another backup or restore of %s is under way", dir).WithHint("wait for it").Wrap(err)
+	}
+	defer func() { _ = one.Close() }()
+	if err := removeStages(dir); err != nil {
+		return nil, err
+	}
+	stage, err := os.MkdirTemp(dir, stagePrefix)
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "no copy of the store can be made in %s", dir).WithHint("is its disk full?").Wrap(err)
 	}
@@ -58,12 +66,11 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 			}
 		}
 	}
-	out, err := os.OpenFile(file+".part", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	out, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // 0600
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "%s cannot be written", file).WithHint("choose another place").Wrap(err)
 	}
-	defer func() { _ = os.Remove(file + ".part") }() // after its name was given there is none
-	defer out.Close()
+	defer func() { _ = out.Close(); _ = os.Remove(out.Name()) }() // once it has its name there is none
 	c := backup.Contents{Version: version, Instance: at.Instance, Epoch: at.Epoch, Made: time.Now().UTC().Truncate(time.Second)}
 	if err := errors.Join(backup.Write(out, passphrase, c, stage, names), out.Sync()); err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "the backup cannot be written").WithHint("is there room for %s?", file).Wrap(err)
@@ -75,10 +82,35 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Link(file+".part", file); err != nil { // never over a file that is there
-		return nil, muster.Errorf(muster.EConflict, "%s cannot be given its name", file).WithHint("is it there already?").Wrap(err)
+	return whole, publish(out.Name(), file)
+}
+
+// publish gives a file its name, and takes no other's place.
+func publish(from, name string) error {
+	err := os.Link(from, name)
+	if errors.Is(err, os.ErrExist) {
+		return muster.Errorf(muster.EConflict, "%s is there already", name).WithHint("choose another name, or move it away").Wrap(err)
 	}
-	return whole, syncDir(filepath.Dir(file))
+	if err != nil { // a file system without links
+		err = os.Rename(from, name)
+	}
+	if err != nil {
+		return muster.Errorf(muster.EUnavailable, "%s cannot be given its name", name).WithHint("choose another place").Wrap(err)
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// stagePrefix begins the name of a folder in which a backup or a restore is put together.
+// It holds the site's secrets.
+const stagePrefix = ".stage-"
+
+// removeStages removes what a backup or a restore that was killed left behind.
+func removeStages(dir string) error {
+	list, err := filepath.Glob(filepath.Join(dir, stagePrefix+"*"))
+	for _, stage := range list {
+		err = errors.Join(err, os.RemoveAll(stage))
+	}
+	return err
 }
 
 func copyFile(from, to string) error {
@@ -115,9 +147,17 @@ func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c
 		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	if l, err := lockfile.Take(ctx, st.path("muster.db.lock")); err != nil {
-		return nil, "", err
-	} else if err := l.Close(); err != nil {
+	one, err := lockfile.Take(ctx, st.path(".backup.lock"))
+	if err != nil {
+		return nil, "", muster.Errorf(muster.EConflict, "a backup of %s is under way", dir).WithHint("wait for it").Wrap(err)
+	}
+	defer func() { _ = one.Close() }()
+	// Whoever has the store open, without being a server, must not go on with it either.
+	db, err := lockfile.Take(ctx, st.path("muster.db.lock"))
+	if err != nil {
+		return nil, "", muster.Errorf(muster.EConflict, "the store of %s is in use", dir).WithHint("find who has it with `fuser -v %s`", st.path("muster.db")).Wrap(err)
+	}
+	if err := errors.Join(db.Close(), removeStages(dir)); err != nil {
 		return nil, "", err
 	}
 	begun := !absent(st.path(restoringFile))
@@ -130,7 +170,7 @@ func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c
 		return nil, "", muster.Errorf(muster.ENotFound, "%s cannot be read", file).WithHint("name the file of the backup").Wrap(err)
 	}
 	defer f.Close()
-	stage, err := os.MkdirTemp(dir, ".restore-")
+	stage, err := os.MkdirTemp(dir, stagePrefix)
 	if err != nil {
 		return nil, "", err
 	}
@@ -177,19 +217,36 @@ func prepareRestore(ctx context.Context, dir, stage string, c *backup.Contents) 
 	return site{Instance: c.Instance, Epoch: epoch, Authority: authority}.write(stage)
 }
 
-// swapIn moves what is there aside and the staged parts in, the store last.
+// move is one part of a state directory that goes from one place to another.
+type move struct{ from, to string }
+
+// moves are the steps of a restore in their order: what is there aside, the staged parts
+// in, the store last in both, so that no store ever stands beside another's keys.
+func moves(dir, stage, aside string) (all []move) {
+	for _, n := range []string{"keys", "metal", siteFile, "muster.db-wal", "muster.db-shm", "muster.db"} {
+		all = append(all, move{filepath.Join(dir, n), filepath.Join(aside, n)})
+	}
+	for _, n := range []string{"keys", "metal", siteFile, "muster.db"} {
+		all = append(all, move{filepath.Join(stage, n), filepath.Join(dir, n)})
+	}
+	return all
+}
+
+func (m move) make() error {
+	if err := os.Rename(m.from, m.to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// swapIn makes the moves, and tells where what was there is now.
 func swapIn(dir, stage string) (aside string, err error) {
 	aside = filepath.Join(dir, "replaced-"+time.Now().UTC().Format("20060102T150405.000"))
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return "", err
 	}
-	for _, n := range []string{"keys", "metal", siteFile, "muster.db-wal", "muster.db-shm", "muster.db"} {
-		if err := os.Rename(filepath.Join(dir, n), filepath.Join(aside, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return aside, err
-		}
-	}
-	for _, n := range []string{"keys", "metal", siteFile, "muster.db"} {
-		if err := os.Rename(filepath.Join(stage, n), filepath.Join(dir, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, m := range moves(dir, stage, aside) {
+		if err := m.make(); err != nil {
 			return aside, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api"
+	"github.com/muster-hpc/muster/connlimit"
 )
 
 // serveAPI listens on the socket of the state directory and, if asked to, over
@@ -54,7 +55,7 @@ func (s *Server) serveTLS(ctx context.Context, g *errgroup.Group, ready <-chan s
 		return errors.Join(err, tcp.Close())
 	}
 	names, ips := s.names(tcp.Addr())
-	tcp = s.apiPlaces(tcp)
+	tcp = connlimit.New(tcp, apiPlaces(s.files))
 	over := s.httpServer()
 	over.TLSConfig = s.authority.ServerTLS(names, ips)
 	serve(ctx, g, over, func() error {

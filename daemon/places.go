@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"net"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster/connlimit"
@@ -35,13 +33,13 @@ func raiseFiles() int {
 	return int(min(l.Cur, 1<<20))
 }
 
-// apiPlaces bounds a listener to a share of the descriptors. A quarter is for people over
-// the network, half for agents; what is left is for the local socket, by which an
-// administrator always comes in, the store, images and processes.
-func (s *Server) apiPlaces(l net.Listener) net.Listener {
-	return connlimit.New(l, connlimit.Limits{Total: s.files / 4, PerAddress: min(apiOfOne, s.files/8)})
+// apiPlaces and agentPlaces are the shares of so many descriptors that connections have:
+// a quarter people over the network, half agents. What is left is for the local socket,
+// by which an administrator always comes in, the store, images and processes.
+func apiPlaces(files int) connlimit.Limits {
+	return connlimit.Limits{Total: files / 4, PerAddress: min(apiOfOne, files/8)}
 }
 
-func (s *Server) agentPlaces(l net.Listener, ofOne int) net.Listener {
-	return connlimit.New(l, connlimit.Limits{Total: s.files / 2, PerAddress: ofOne})
+func agentPlaces(files int) connlimit.Limits {
+	return connlimit.Limits{Total: files / 2, PerAddress: min(agentsOfOne, files/8)}
 }

@@ -1,23 +1,21 @@
 package daemon
 
-import (
-	"net"
-	"testing"
-)
+import "testing"
 
-// The shares of the descriptors leave a quarter for the local socket and the rest.
+// Whatever the host gives, connections leave a quarter of the descriptors for the local
+// socket, the store and processes, and no address has the places of all.
 func TestPlacesLeaveAReserve(t *testing.T) {
 	t.Parallel()
 	if n := raiseFiles(); n < leastFiles {
 		t.Errorf("%d descriptors", n)
 	}
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	s := &Server{files: 4096}
-	if s.apiPlaces(ln) == ln || s.agentPlaces(ln, agentsOfOne) == ln {
-		t.Error("not bounded")
+	for _, files := range []int{leastFiles, 20_000, wantedFiles, 1 << 20} {
+		people, nodes := apiPlaces(files), agentPlaces(files)
+		if left := files - people.Total - nodes.Total; left < files/4 {
+			t.Errorf("of %d, %d are left", files, left)
+		}
+		if people.PerAddress > people.Total/2 || nodes.PerAddress > nodes.Total/4 || people.PerAddress < 64 || nodes.PerAddress < 16 {
+			t.Errorf("of %d: %+v, %+v", files, people, nodes)
+		}
 	}
 }

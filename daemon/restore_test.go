@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/backup"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 )
@@ -25,6 +27,9 @@ func served(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := pki.OpenAuthority(filepath.Join(dir, "keys"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pki.OpenSigning(filepath.Join(dir, "keys"), nil); err != nil {
 		t.Fatal(err)
 	}
 	authority, err := authorityOf(dir)
@@ -54,6 +59,21 @@ func fact(t *testing.T, dir string) (value string, epoch int64) {
 	return value, epoch
 }
 
+// redeem uses a one-time token of the store in dir.
+func redeem(t *testing.T, dir string, token store.Join) (j store.Join, err error) {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "muster.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.Update(t.Context(), muster.System(), func(tx *store.Tx) (err error) {
+		j, err = tx.UseJoin(token.Hash, time.Now())
+		return err
+	})
+	return j, err
+}
+
 // A backup is of one moment, also of a store that nobody closed; a restore begins an
 // epoch above all that was here, and puts what was there aside.
 func TestBackupAndRestore(t *testing.T) {
@@ -69,6 +89,13 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 	}
 	set("two") // in its log
+	token := store.Join{Hash: [32]byte{1}, Machine: "m1", Cluster: "c-2345678923", Node: "n01", Attempt: 1, Expires: time.Now().Add(time.Hour)}
+	if err := db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		c := muster.Cluster{ID: token.Cluster, Name: "cfd", Owner: "alice", Project: "p", Phase: muster.ClusterBuilding, Created: time.Now()}
+		return errors.Join(tx.PutCluster(c, ""), tx.PutJoin(token))
+	}); err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(t.TempDir(), "b")
 	if _, err := Backup(t.Context(), dir, file, "", "test"); err != nil {
 		t.Fatal(err)
@@ -90,13 +117,19 @@ func TestBackupAndRestore(t *testing.T) {
 	if v, epoch := fact(t, dir); v != "two" || epoch != 2 {
 		t.Errorf("%q in epoch %d", v, epoch)
 	}
+	if _, err := redeem(t, dir, token); muster.CodeOf(err) != muster.EUnauth {
+		t.Errorf("a one-time token from before: %v", err)
+	}
+	if _, err := redeem(t, aside, token); err != nil {
+		t.Errorf("it was one: %v", err)
+	}
 	if v, _ := fact(t, aside); v != "three" {
 		t.Errorf("aside: %q", v)
 	}
 	if err := checkBefore(dir); err != nil {
 		t.Error(err)
 	}
-	for _, left := range []string{".backup-*", ".restore-*", restoringFile} {
+	for _, left := range []string{stagePrefix + "*", restoringFile} {
 		if list, _ := filepath.Glob(filepath.Join(dir, left)); len(list) > 0 {
 			t.Errorf("%q are left", list)
 		}
@@ -114,8 +147,7 @@ func TestARestoreThatIsCutOff(t *testing.T) {
 	if _, err := Backup(t.Context(), first, file, "", "test"); err != nil {
 		t.Fatal(err)
 	}
-	parts := []string{"keys", siteFile, "muster.db"}
-	for cut := range 2*len(parts) + 1 {
+	for cut := range len(moves("", "", "")) + 1 {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(first)); err != nil {
 			t.Fatal(err)
@@ -125,18 +157,24 @@ func TestARestoreThatIsCutOff(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// As swapIn does, as far as it came.
-		if err := writeFileSync(filepath.Join(dir, restoringFile), []byte(file)); err != nil {
+		// As Restore does, killed after so many moves.
+		stage, aside := filepath.Join(dir, stagePrefix+"x"), filepath.Join(dir, "replaced-x")
+		c, err := func() (*backup.Contents, error) {
+			f, err := os.Open(file)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			return backup.Read(f, "", stage)
+		}()
+		if err = errors.Join(err, os.Mkdir(aside, 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		for i := range cut {
-			var err error
-			if i < len(parts) {
-				err = os.Rename(filepath.Join(dir, parts[i]), filepath.Join(dir, "was-"+parts[i]))
-			} else {
-				err = os.Rename(filepath.Join(dir, "was-"+parts[i-len(parts)]), filepath.Join(dir, parts[i-len(parts)]))
-			}
-			if err != nil {
+		if err = errors.Join(prepareRestore(t.Context(), dir, stage, c), writeFileSync(filepath.Join(dir, restoringFile), []byte(file))); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range moves(dir, stage, aside)[:cut] {
+			if err := m.make(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,6 +191,9 @@ func TestARestoreThatIsCutOff(t *testing.T) {
 		if v, epoch := fact(t, dir); v != "one" || epoch < 2 {
 			t.Errorf("cut after %d steps: %q in epoch %d", cut, v, epoch)
 		}
+		if _, err := os.Stat(stage); err == nil {
+			t.Errorf("cut after %d steps: secrets are left in %s", cut, stage)
+		}
 	}
 }
 
@@ -163,16 +204,18 @@ func TestLostState(t *testing.T) {
 		lose func(dir string) error
 		want string
 	}{
-		"nothing":   {func(string) error { return nil }, ""},
-		"the store": {func(d string) error { return os.Remove(filepath.Join(d, "muster.db")) }, "gone or empty"},
-		"its bytes": {func(d string) error { return os.Truncate(filepath.Join(d, "muster.db"), 0) }, "gone or empty"},
-		"the keys":  {func(d string) error { return os.RemoveAll(filepath.Join(d, "keys")) }, "keys of the site are gone"},
+		"nothing":            {func(string) error { return nil }, ""},
+		"the store":          {func(d string) error { return os.Remove(filepath.Join(d, "muster.db")) }, "gone or empty"},
+		"its bytes":          {func(d string) error { return os.Truncate(filepath.Join(d, "muster.db"), 0) }, "gone or empty"},
+		"the keys":           {func(d string) error { return os.RemoveAll(filepath.Join(d, "keys")) }, "keys of the site are gone"},
+		"the keys that sign": {func(d string) error { return os.Remove(filepath.Join(d, "keys", "certificates.json")) }, "keys of the site are gone"},
 		"other keys": {func(d string) error {
 			if err := os.RemoveAll(filepath.Join(d, "keys")); err != nil {
 				return err
 			}
 			_, err := pki.OpenAuthority(filepath.Join(d, "keys"), nil)
-			return err
+			_, err2 := pki.OpenSigning(filepath.Join(d, "keys"), nil)
+			return errors.Join(err, err2)
 		}, "not the authority"},
 		"what it is": {func(d string) error { return os.Truncate(filepath.Join(d, siteFile), 3) }, "cannot be read"},
 	} {

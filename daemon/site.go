@@ -130,12 +130,15 @@ func checkBefore(dir string) error {
 		switch now, err := authorityOf(dir); {
 		case errors.Is(err, fs.ErrNotExist):
 			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "authority.pem")).
-				WithHint("restore them from a backup: `muster restore FILE --state %s`. With another authority every node and every certificate would be a stranger's; nothing was started", dir)
+				WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. With another authority every node and every certificate would be a stranger's; nothing was started", dir)
 		case err != nil:
 			return err
+		case absent(filepath.Join(dir, "keys", "certificates.json")):
+			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "certificates.json")).
+				WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. Signed with others, new certificates would have nothing to do with the old ones; nothing was started", dir)
 		case now != s.Authority:
 			return muster.Errorf(muster.EConflict, "%s is not the authority that this site had", filepath.Join(dir, "keys", "authority.pem")).
-				WithHint("put the right one back, or restore a backup: `muster restore FILE --state %s`; nothing was started", dir)
+				WithHint("put the right one back, or restore a backup: `muster restore FILE --replace --state %s`; nothing was started", dir)
 		}
 	}
 	return nil
@@ -199,11 +202,11 @@ func (s *Server) identify(ctx context.Context) error {
 	}
 	if had != nil && had.Instance != name {
 		return muster.Errorf(muster.EConflict, "%s is of another site: it names the instance %s, and this directory was that of %s", s.state.path("muster.db"), name, had.Instance).
-			WithHint("put the right store back, or restore a backup with `muster restore FILE --state %s`; nothing was started", s.cfg.State)
+			WithHint("put the right store back, or restore a backup with `muster restore FILE --replace --state %s`; nothing was started", s.cfg.State)
 	}
 	if had != nil && had.Epoch > epoch {
 		return muster.Errorf(muster.EConflict, "%s is older than what was done here since: it is of epoch %d, the directory of epoch %d", s.state.path("muster.db"), epoch, had.Epoch).
-			WithHint("a store that was copied by hand is not a backup: use `muster restore FILE --state %s`; nothing was started", s.cfg.State)
+			WithHint("a store that was copied by hand is not a backup: use `muster restore FILE --replace --state %s`; nothing was started", s.cfg.State)
 	}
 	s.instance, s.epoch = name, epoch
 	return s.refuseUnknown(ctx)
@@ -217,7 +220,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 		return err
 	}
 	return muster.Errorf(muster.EConflict, "machines run here that the records do not know: %s", foundNames(unknown)).
-		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --state %s`, or end these machines with `muster cleanup --unknown --state %s --yes`; until then nothing is started, given or ended", s.cfg.State, s.cfg.State)
+		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --replace --state %s`, or end these machines with `muster cleanup --unknown --state %s --yes`; until then nothing is started, given or ended", s.cfg.State, s.cfg.State)
 }
 
 // unknownMachines are those that run for a cluster that the records do not know, or for

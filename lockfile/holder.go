@@ -2,22 +2,23 @@ package lockfile
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/muster-hpc/muster/procstat"
 )
 
 // sign writes into the file who holds it: the number of this process and when it
 // began, so that another process with the same number is not taken for it.
 func sign(f *os.File) error {
-	p, ok := look(os.Getpid())
-	if !ok {
+	p, err := procstat.Read(os.Getpid())
+	if err != nil {
 		return f.Truncate(0) // no /proc: whoever finds the file held waits, and then gives up
 	}
-	line := fmt.Appendf(nil, "%d %d\n", os.Getpid(), p.start)
+	line := fmt.Appendf(nil, "%d %d\n", os.Getpid(), p.Start)
 	// In one write: a reader sees the old line or this one, which is no shorter than what is cut off next.
 	if _, err := f.WriteAt(append(line, bytes.Repeat([]byte{'\n'}, 8)...), 0); err != nil {
 		return err
@@ -35,7 +36,7 @@ func holder(f *os.File) int {
 	if !ok {
 		return 0
 	}
-	if p, ok := look(pid); !ok || p.ending || p.start != start {
+	if p, err := procstat.Read(pid); err != nil || p.Ending || p.Start != start {
 		return 0
 	}
 	return pid
@@ -47,41 +48,4 @@ func parseHolder(s string) (pid int, start uint64, ok bool) {
 	pid, err := strconv.Atoi(first)
 	start, err2 := strconv.ParseUint(second, 10, 64)
 	return pid, start, whole && two && err == nil && err2 == nil && pid > 0
-}
-
-// process is what the kernel says of one.
-type process struct {
-	start  uint64 // clock ticks since the host booted
-	ending bool   // it was killed, or has ended
-}
-
-func look(pid int) (process, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return process{}, false
-	}
-	return parseStat(string(b))
-}
-
-// exiting is the flag of a process that is on its way out (PF_EXITING in the
-// kernel's sched.h); killed is the bit of SIGKILL among the signals that wait
-// for a process: on a busy host it may not have heard it yet.
-const (
-	exiting = 4
-	killed  = 1 << 8
-)
-
-// parseStat reads fields 3, 9, 22 and 31 of proc_pid_stat(5). The name before
-// them, in parentheses, may hold anything.
-func parseStat(line string) (process, bool) {
-	i := strings.LastIndexByte(line, ')')
-	f := strings.Fields(line[i+1:])
-	if i < 0 || len(f) < 29 {
-		return process{}, false
-	}
-	flags, err := strconv.ParseUint(f[6], 10, 64)
-	start, err2 := strconv.ParseUint(f[19], 10, 64)
-	signals, err3 := strconv.ParseUint(f[28], 10, 64)
-	ending := flags&exiting != 0 || signals&killed != 0 || f[0] == "Z" || f[0] == "X"
-	return process{start: start, ending: ending}, errors.Join(err, err2, err3) == nil
 }

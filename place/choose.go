@@ -32,23 +32,29 @@ func choose(p muster.Placement, s uint64, machines []*muster.Machine, n int) []*
 		all[i] = ranked{m: m, waste: wasteOf(m), hash: hash(s, string(m.ID))}
 	}
 	slices.SortFunc(all, ranked.compare)
-	if sound := slices.IndexFunc(all, func(r ranked) bool { return r.waste.doubt > 0 }); sound >= n {
-		all = all[:sound] // there are enough without the doubtful ones
+	sound := slices.IndexFunc(all, func(r ranked) bool { return r.waste.doubt > 0 })
+	if sound < 0 {
+		sound = len(all)
 	}
-	var taken []ranked
-	switch p {
-	case muster.PlacePack:
-		taken = pack(racksOf(s, all), n)
-	case muster.PlaceSpread:
-		taken = spread(racksOf(s, all), n)
-	default:
-		taken = all[:n]
-	}
+	// Doubtful machines are for what the others do not suffice for.
+	taken := placed(p, s, all[:sound], min(n, sound))
+	taken = append(taken, placed(p, s, all[sound:], n-len(taken))...)
 	out := make([]*muster.Machine, len(taken))
 	for i, r := range taken {
 		out[i] = r.m
 	}
 	return out
+}
+
+// placed takes n of the machines, which are sorted best first.
+func placed(p muster.Placement, s uint64, all []ranked, n int) []ranked {
+	switch p {
+	case muster.PlacePack:
+		return pack(racksOf(s, all), n)
+	case muster.PlaceSpread:
+		return spread(racksOf(s, all), n)
+	}
+	return slices.Clone(all[:n])
 }
 
 // rack holds its machines best first.

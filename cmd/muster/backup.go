@@ -10,9 +10,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultState is the state directory that is meant when none is named: that of the
+// stateOr is the state directory that is meant: the one that is named, or that of the
 // server that commands speak to, where it is on this host.
-func defaultState() string {
+func stateOr(named string) string {
+	if named != "" {
+		return named
+	}
 	if path, ok := strings.CutPrefix(os.Getenv("MUSTER_SERVER"), "unix:"); ok && filepath.IsAbs(path) {
 		return filepath.Dir(path)
 	}
@@ -41,7 +44,7 @@ any other data), and what was used over time.`,
 			if err != nil {
 				return err
 			}
-			c, err := daemon.Backup(cmd.Context(), state, args[0], pass, version)
+			c, err := daemon.Backup(cmd.Context(), stateOr(state), args[0], pass, version)
 			if err != nil {
 				return err
 			}
@@ -71,7 +74,7 @@ any other data), and what was used over time.`,
 	}
 	cmd.AddCommand(verify)
 	cmd.PersistentFlags().StringVar(&from, "passphrase-file", "", "file whose first line seals the backup")
-	cmd.Flags().StringVar(&state, "state", defaultState(), "state directory of the server")
+	cmd.Flags().StringVar(&state, "state", "", "state directory of the server (default that of MUSTER_SERVER's socket, or /var/lib/muster)")
 	return cmd
 }
 
@@ -100,6 +103,7 @@ answered (muster cleanup --unknown).`,
 			if err != nil {
 				return err
 			}
+			state = stateOr(state)
 			c, aside, err := daemon.Restore(cmd.Context(), args[0], pass, state, replace)
 			if err != nil {
 				return err
@@ -113,7 +117,7 @@ answered (muster cleanup --unknown).`,
 		},
 	}
 	cmd.Flags().StringVar(&from, "passphrase-file", "", "file whose first line the backup was sealed with")
-	cmd.Flags().StringVar(&state, "state", defaultState(), "state directory of the server")
+	cmd.Flags().StringVar(&state, "state", "", "state directory of the server (default that of MUSTER_SERVER's socket, or /var/lib/muster)")
 	cmd.Flags().BoolVar(&replace, "replace", false, "put the store that is there aside")
 	return cmd
 }

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/procstat"
 )
 
 // Process is one process that is held by a file descriptor: signals reach it and
@@ -70,15 +71,15 @@ func open(pid int) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := stat(pid)
-	p := &Process{pid: pid, fd: fd, start: s.start}
-	if err == nil && s.ending {
+	s, err := procstat.Read(pid)
+	p := &Process{pid: pid, fd: fd, start: s.Start}
+	if err == nil && s.Ending {
 		// It was killed and holds on to what it has, until all of that is closed. Who
 		// asks wants to know what to start, or to take away: neither before that.
 		p.ended(context.Background(), lastBreath)
 		err = os.ErrNotExist
 	}
-	if err != nil || s.state == 'Z' || s.state == 'X' {
+	if err != nil {
 		p.Close()
 		return nil, os.ErrNotExist
 	}
@@ -162,48 +163,6 @@ func (p *Process) Close() {
 		_ = unix.Close(p.fd)
 		p.fd = -1
 	}
-}
-
-// status is what the kernel tells of a process.
-type status struct {
-	state  byte
-	ending bool
-	start  uint64 // clock ticks between the host's start and its own
-}
-
-func stat(pid int) (status, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return status{}, err
-	}
-	return parseStat(string(b))
-}
-
-// exiting is the flag of a process that is on its way out (PF_EXITING).
-const exiting = 4
-
-// parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
-// anything.
-func parseStat(line string) (status, error) {
-	_, rest, ok := cutLast(line, ')')
-	f := strings.Fields(rest)
-	if !ok || len(f) < 20 || len(f[0]) != 1 {
-		return status{}, fmt.Errorf("no line of /proc/PID/stat: %q", line)
-	}
-	flags, err := strconv.ParseUint(f[6], 10, 64)
-	if err != nil {
-		return status{}, err
-	}
-	start, err := strconv.ParseUint(f[19], 10, 64)
-	return status{state: f[0][0], ending: flags&exiting != 0, start: start}, err
-}
-
-func cutLast(s string, sep byte) (before, after string, found bool) {
-	i := strings.LastIndexByte(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
 }
 
 func bootID() string {

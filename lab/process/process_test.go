@@ -174,32 +174,3 @@ func TestWithoutMark(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-func TestStat(t *testing.T) {
-	t.Parallel()
-	line := "12 (a) b (c)) S 1 12 12 0 -1 4194308 1 0 0 0 0 0 0 0 20 0 1 0 777 1 2"
-	if s, err := parseStat(line); err != nil || s.state != 'S' || s.start != 777 || !s.ending {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if _, err := parseStat("12 (a"); err == nil {
-		t.Error("half a line is read")
-	}
-	if s, err := stat(os.Getpid()); err != nil || s.start == 0 || s.ending {
-		t.Errorf("this process: %+v, %v", s, err)
-	}
-}
-
-func FuzzStat(f *testing.F) {
-	f.Add("12 (a) b (c)) S 1 12 12 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 1 2")
-	f.Fuzz(func(_ *testing.T, line string) { _, _ = parseStat(line) })
-}
-
-// No record makes a process of the kernel's or the first one a lab's.
-func FuzzRecord(f *testing.F) {
-	f.Add([]byte(`{"pid":12,"start":777,"boot":"x"}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if r, err := parseRecord(b); err == nil && r.PID < 2 {
-			t.Errorf("%d", r.PID)
-		}
-	})
-}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/procstat"
 )
 
 // processOf finds a process whose owner lies in a range of IDs, or returns 0.
@@ -58,12 +59,12 @@ func eachProcess(is func(pid string) (bool, error)) (int, error) {
 
 // zombie tells whether only the exit status of a process is left.
 func zombie(pid string) bool {
-	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	n, err := strconv.Atoi(pid)
 	if err != nil {
 		return true
 	}
-	i := strings.LastIndexByte(string(b), ')')
-	return i >= 0 && strings.HasPrefix(string(b[i+1:]), " Z")
+	s, err := procstat.Read(n)
+	return err != nil || s.Ended
 }
 
 // elsewhere tells whether a process lives in the control groups of another

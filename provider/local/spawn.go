@@ -10,12 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/procstat"
 	"golang.org/x/sys/unix"
 )
 
@@ -202,26 +202,9 @@ func (p *process) start(ctx context.Context, cfg *initConfig, fds []int) error {
 // startTime is when a process began, in clock ticks since the host booted:
 // with the number it names a process for ever.
 func startTime(pid int) (uint64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	return parseStartTime(string(b))
+	s, err := procstat.Read(pid)
+	return s.Start, err
 }
 
 // bootTimeout bounds the time until the image's init runs.
 const bootTimeout = 20 * time.Second
-
-// parseStartTime takes field 22 of a /proc/PID/stat line.
-func parseStartTime(stat string) (uint64, error) {
-	// The name in parentheses may hold anything, so count from its end.
-	i := strings.LastIndexByte(stat, ')')
-	if i < 0 {
-		return 0, errors.New("no name in stat")
-	}
-	f := strings.Fields(stat[i+1:])
-	if len(f) < 20 {
-		return 0, errors.New("short stat")
-	}
-	return strconv.ParseUint(f[19], 10, 64)
-}
