@@ -68,7 +68,6 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	// Whoever asks again has not shown anew that the key is theirs.
 	if conn, ok := w.(speech); ok && first {
 		conn.speaksFor(id)
-		conn.recognized()
 		reply.Speak = true
 	}
 	// Without a configuration the agent asks for it by itself.
