@@ -22,6 +22,10 @@ type Config struct {
 	Metal Metal
 	// Oversubscribe allows more local machines than cores.
 	Oversubscribe bool
+	// LocalOpen names what of the kernel is open to local machines; see package seccomp.
+	LocalOpen []string
+	// LocalNetworks is how many network namespaces users of a local machine may make.
+	LocalNetworks int
 	// Fake is how many machines only pretend.
 	Fake int
 	// FakeDelay is how long a fake machine takes to boot at most.

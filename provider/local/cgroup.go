@@ -36,6 +36,10 @@ type groups struct {
 // is there so that a host's systemd does not count a machine to the server.
 func v1Controllers() []string { return []string{"cpuset", "memory", "pids", "name=systemd"} }
 
+// groupLimit is how many control groups a machine may make. A system has some dozens,
+// each step of a job a few.
+const groupLimit = 4096
+
 // v2Controllers are switched on for machines in the v2 form.
 const v2Controllers = "+cpuset +memory +pids"
 
@@ -58,10 +62,13 @@ func (g *groups) create(id string, l *limits, root int) error {
 	if err := mkdir(d); err != nil {
 		return err
 	}
+	// Those below are the machine's to make, and the kernel's to keep.
+	settings := []setting{{"cgroup.max.descendants", strconv.Itoa(groupLimit)}, {"cgroup.max.depth", "32"}}
 	if !g.old() {
-		if err := writeSettings(d, v2Settings(l)); err != nil {
-			return err
-		}
+		settings = append(settings, v2Settings(l)...)
+	}
+	if err := writeSettings(d, settings); err != nil {
+		return err
 	}
 	for _, f := range []string{"", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"} {
 		if err := os.Chown(filepath.Join(d, f), root, root); err != nil {
@@ -120,7 +127,9 @@ func v1Settings(controller string, l *limits) []setting {
 		// Memory and swap together: a machine that runs out of one must not
 		// drive the host into the other.
 		limit := strconv.FormatInt(l.Memory, 10)
-		return []setting{{"memory.limit_in_bytes", limit}, {"memory.memsw.limit_in_bytes", limit}}
+		// What its sockets hold is counted apart here, and bounded by nothing else.
+		return []setting{{"memory.limit_in_bytes", limit}, {"memory.memsw.limit_in_bytes", limit},
+			{"memory.kmem.tcp.limit_in_bytes", limit}}
 	case "pids":
 		return []setting{{"pids.max", strconv.Itoa(l.Pids)}}
 	}
@@ -140,8 +149,9 @@ func v2Settings(l *limits) []setting {
 func writeSettings(dir string, set []setting) error {
 	for _, s := range set {
 		err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o644)
-		if (s.file == "memory.swap.max" || s.file == "memory.memsw.limit_in_bytes") && errors.Is(err, os.ErrNotExist) {
-			continue // a kernel without swap accounting
+		optional := s.file == "memory.swap.max" || s.file == "memory.memsw.limit_in_bytes" || s.file == "memory.kmem.tcp.limit_in_bytes"
+		if optional && errors.Is(err, os.ErrNotExist) {
+			continue // a kernel without swap accounting, or one that counts sockets as any memory
 		}
 		if err != nil {
 			return fmt.Errorf("set %s to %s: %w", s.file, s.value, err)

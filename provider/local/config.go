@@ -2,11 +2,15 @@ package local
 
 import (
 	"context"
+	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/seccomp"
 )
 
 // Config is what the provider needs to know.
@@ -34,6 +38,11 @@ type Config struct {
 	// KeepImages is how long an image stays attached after its last machine, so
 	// that the next one starts faster. 0: ten minutes; negative: not at all.
 	KeepImages time.Duration
+	// Open names what of the kernel is open to machines though it is closed unless a
+	// site asks for it; see package seccomp.
+	Open []string
+	// Networks is how many network namespaces users of a machine may make.
+	Networks int
 	// Unit is where machines start; the default is muster.target.
 	Unit  string
 	Log   *slog.Logger
@@ -58,6 +67,23 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// checkDoors refuses names of what cannot be opened, all at once.
+func checkDoors(open []string) error {
+	var wrong []string
+	for _, name := range seccomp.Unknown(open) {
+		w := fmt.Sprintf("%q", name)
+		if near := nearest.Of(name, seccomp.Names()); near != "" {
+			w += fmt.Sprintf(" (did you mean %s?)", near)
+		}
+		wrong = append(wrong, w)
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return muster.Errorf(muster.EInvalid, "local-open: %s cannot be opened to local machines", strings.Join(wrong, ", ")).
+		WithHint("choose from %s", strings.Join(seccomp.Names(), ", "))
+}
+
 // name is what this instance's namespace and control groups are called.
 func (c *Config) name() string { return "muster-" + c.Instance }
 
@@ -70,10 +96,16 @@ const (
 )
 
 // idBase is the first user and group ID of the machine with this index.
-func (c *Config) idBase(index int) int {
+func (c *Config) idBase(index int) int { return firstID + c.idBlock(index)*idRange }
+
+// owner is the user who owns the namespaces of the machine with this index. Nothing
+// runs as that user; the kernel counts by it what it keeps for the machine.
+func (c *Config) owner(index int) int { return lastID + c.idBlock(index) }
+
+func (c *Config) idBlock(index int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.Instance))
 	ranges := (lastID - firstID) / idRange
 	block := int(h.Sum32()) % (ranges / blockSize)
-	return firstID + (block*blockSize+index)%ranges*idRange
+	return (block*blockSize + index) % ranges
 }

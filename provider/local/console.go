@@ -3,12 +3,14 @@ package local
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,10 +43,11 @@ func (p *Provider) Console(ctx context.Context, id muster.MachineID, shell bool)
 	if p.groups.frozen(string(id)) {
 		return nil, muster.Errorf(muster.EConflict, "machine %s is frozen: a shell in it would be, too", id)
 	}
-	if _, err := exec.LookPath("nsenter"); err != nil {
+	enter, err := exec.LookPath("nsenter")
+	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "this host has no nsenter").WithHint("apt-get install util-linux on the server")
 	}
-	s, err := p.openShell(ctx, m, pid, pidfd)
+	s, err := p.openShell(ctx, m, enter, pid, pidfd)
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "no shell in machine %s: %v", id, err).Wrap(err)
 	}
@@ -60,24 +63,7 @@ type shell struct {
 	once     sync.Once
 }
 
-// shellScript runs on the host until the server has put it into the machine's
-// control groups, which entering namespaces does not do. It then becomes a
-// shell inside; namespaces come by descriptor, so no number can change hands.
-//
-// The word to go on comes by the standard input, which is the terminal from then on: so
-// the namespaces are 3 to 9, numbers that every sh can close. Whatever else this process
-// inherited would be the machine's: sealDescriptors sees to it that there is nothing.
-const shellScript = `read -r go || exit 1
-exec 0<&1
-exec nsenter --user=/proc/self/fd/3 --mount=/proc/self/fd/4 --ipc=/proc/self/fd/5 --net=/proc/self/fd/6 ` +
-	`--pid=/proc/self/fd/7 --cgroup=/proc/self/fd/8 --uts=/proc/self/fd/9 --setuid=0 --setgid=0 -- ` +
-	`/bin/sh -c 'exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-; cd /root 2>/dev/null || cd /; ` +
-	`command -v bash >/dev/null && exec bash -l; exec sh -l'`
-
-// Order of the descriptors in shellScript.
-func shellNamespaces() []string { return []string{"user", "mnt", "ipc", "net", "pid", "cgroup", "uts"} }
-
-func (p *Provider) openShell(ctx context.Context, m *machine, pid, pidfd int) (*shell, error) {
+func (p *Provider) openShell(ctx context.Context, m *machine, enter string, pid, pidfd int) (*shell, error) {
 	ns, err := namespaces(pid, pidfd, shellNamespaces()...)
 	if err != nil {
 		return nil, err
@@ -96,7 +82,13 @@ func (p *Provider) openShell(ctx context.Context, m *machine, pid, pidfd int) (*
 		return nil, err
 	}
 	defer func() { _ = ready.Close(); _ = goAhead.Close() }()
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", shellScript)
+	order, err := json.Marshal(consoleOrder{Enter: enter, Open: p.cfg.Open, Limits: p.boundsOf(m).Limits})
+	if err != nil {
+		_ = master.Close()
+		return nil, err
+	}
+	command := append(slices.Clone(p.cfg.InitCommand), consoleArgument, string(order))
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = ready, slave, slave
 	s.cmd.ExtraFiles = ns
 	s.cmd.Dir = "/"

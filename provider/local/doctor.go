@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,7 +31,8 @@ func Doctor(ctx context.Context) []Check {
 		return out
 	}
 	return append(out, checkKernel(), checkUserNamespaces(), checkFileSystems(), checkLoop(), checkGroups("/proc/self/mountinfo"),
-		checkNft(), checkEnter(), checkNetwork(ctx), checkMemory(), checkLimits(), checkForwarding())
+		checkNft(), checkEnter(), checkNetwork(ctx), checkMemory(), checkLimits(), checkForwarding(),
+		checkFilter(), checkCharged("/"), checkShared("/"))
 }
 
 func checkRoot() Check {
@@ -246,6 +249,57 @@ func checkForwarding() Check {
 	if err != nil || strings.TrimSpace(string(b)) == "0" {
 		c.OK, c.Warning, c.Found = false, true, "by proxy only: this host does not forward packets"
 		c.Fix = "for clusters with egress nat run: sysctl -w net.ipv4.ip_forward=1"
+	}
+	return c
+}
+
+// checkFilter looks whether calls of the kernel can be closed to machines.
+func checkFilter() Check {
+	c := Check{Name: "system calls", OK: true, Found: "can be filtered"}
+	if err := seccomp.Supported(); err != nil {
+		c.OK, c.Found, c.Fix = false, err.Error(), "use a kernel with CONFIG_SECCOMP_FILTER"
+	}
+	return c
+}
+
+// checkCharged looks whether memory that the kernel keeps for a machine counts as that
+// machine's. Where it does not, one tenant can take the memory of all.
+func checkCharged(root string) Check {
+	c := Check{Name: "kernel memory", OK: true, Found: "counts as the machine's for whom it is kept"}
+	b, err := os.ReadFile(filepath.Join(root, "proc/cmdline"))
+	if err != nil {
+		c.OK, c.Warning, c.Found = false, true, err.Error()
+		return c
+	}
+	for word := range strings.FieldsSeq(string(b)) {
+		options, ok := strings.CutPrefix(word, "cgroup.memory=")
+		if ok && slices.Contains(strings.Split(options, ","), "nokmem") {
+			c.OK, c.Found = false, "is charged to nobody: the kernel was started with "+word
+			c.Fix = "take nokmem off the kernel's command line, or have no machines here for who does not trust each other"
+		}
+	}
+	if huge, err := os.ReadFile(filepath.Join(root, "proc/sys/vm/nr_hugepages")); c.OK && err == nil && strings.TrimSpace(string(huge)) != "0" {
+		c.OK, c.Warning, c.Found = false, true, "this host keeps "+strings.TrimSpace(string(huge))+" huge pages, which the first machine to ask for them gets"
+		c.Fix = "run: sysctl -w vm.nr_hugepages=0"
+	}
+	return c
+}
+
+// checkShared looks at the limits that all machines of a host share. The server raises
+// them when it starts, where it may.
+func checkShared(root string) Check {
+	c := Check{Name: "shared limits", OK: true, Found: "large enough for a machine"}
+	var low []string
+	for _, l := range shortLimits(root, 1) {
+		if unix.Access(filepath.Join(root, "proc/sys", l.file), unix.W_OK) != nil {
+			low = append(low, fmt.Sprintf("%s=%d", l.name(), l.want))
+		}
+	}
+	if len(low) > 0 {
+		c.OK, c.Warning, c.Found = false, true, "too low, and the server cannot raise them"
+		c.Fix = "run on the host: sysctl -w " + strings.Join(low, " ")
+	} else if n := len(shortLimits(root, 1)); n > 0 {
+		c.Found = fmt.Sprintf("%d of them are raised when the server starts", n)
 	}
 	return c
 }

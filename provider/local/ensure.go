@@ -109,7 +109,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
 	p.listenConsole(m, proc.pid(), proc.pidfd)
-	w, err := watchPID(proc.pidfd, proc.cmd, func() { p.died(m, rec) })
+	w, err := watchPID(proc.pidfd, proc.child, func() { p.died(m, rec) })
 	if err != nil {
 		return err
 	}
@@ -126,25 +126,31 @@ func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec
 	if b.Cores > 0 && b.Cores < len(cpus) {
 		cpus = cpus[:b.Cores]
 	}
-	base := p.cfg.idBase(m.index)
-	lim := &limits{CPUs: cpus, Mems: p.host.mems, Memory: m.facts.Memory, Pids: pidLimit}
-	if err := p.groups.create(string(m.id), lim, base); err != nil {
-		return nil, err
-	}
-	proc, err := spawn(p.cfg.InitCommand, base)
+	proc, err := p.spawn(m, cpus)
 	if err != nil {
 		return nil, err
 	}
 	err = p.equip(ctx, m, b, rec, proc, cpus)
 	if err != nil {
-		proc.leave()
-		_ = proc.sock.Close()
-		_ = unix.PidfdSendSignal(proc.pidfd, unix.SIGKILL, nil, 0)
-		_ = proc.cmd.Wait()
-		_ = unix.Close(proc.pidfd)
+		proc.end()
 		return nil, err
 	}
 	return proc, nil
+}
+
+// spawn makes a machine's control groups and starts its first process.
+func (p *Provider) spawn(m *machine, cpus []int) (*process, error) {
+	base := p.cfg.idBase(m.index)
+	lim := &limits{CPUs: cpus, Mems: p.host.mems, Memory: m.facts.Memory, Pids: p.tasks}
+	if err := p.groups.create(string(m.id), lim, base); err != nil {
+		return nil, err
+	}
+	return spawn(p.cfg.InitCommand, base, p.cfg.owner(m.index), p.boundsOf(m))
+}
+
+// boundsOf is what the kernel may keep for a machine.
+func (p *Provider) boundsOf(m *machine) *bounds {
+	return machineBounds(m.facts.Memory, p.tasks, p.cfg.Networks)
 }
 
 // equip gives a waiting first process its groups, links and mounts, then lets
@@ -291,7 +297,7 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 	}
 	cfg := &initConfig{
 		Hostname: b.Hostname, Layers: 2, RootSize: m.facts.Disk, ShmSize: m.facts.Memory / 2, Inodes: 1 << 20,
-		Seed: body, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, cpus)), Online: foldCPUs(cpus) + "\n",
+		Seed: body, Open: p.cfg.Open, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, cpus)), Online: foldCPUs(cpus) + "\n",
 		Argv: []string{"/sbin/init", "systemd.unit=" + p.cfg.Unit, "systemd.show_status=0"},
 		Env:  []string{"container=muster", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"},
 	}

@@ -28,6 +28,7 @@ type initConfig struct {
 	Online   string     `json:"online"`           // what .../cpu/online shows, empty: the host's
 	V1       []string   `json:"v1,omitempty"`
 	Masks    []string   `json:"masks,omitempty"` // units of this image
+	Open     []string   `json:"open,omitempty"`  // doors of the kernel that the site has opened
 	Links    []initLink `json:"links"`
 	Argv     []string   `json:"argv"`
 	Env      []string   `json:"env"`
@@ -60,14 +61,64 @@ func sendInit(sock *os.File, cfg *initConfig, fds []int) error {
 	if err != nil {
 		return err
 	}
+	return send(sock, body, fds)
+}
+
+// sendBounds sends the bounds to the process in the outer namespace.
+func sendBounds(sock *os.File, b *bounds) error {
+	body, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	return send(sock, body, nil)
+}
+
+// send sends a message and its length before it, with descriptors.
+func send(sock *os.File, body []byte, fds []int) error {
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
-	if err := unix.Sendmsg(int(sock.Fd()), head, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	if err := unix.Sendmsg(int(sock.Fd()), head, rights, nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("hand over to the machine: %w", err)
 	}
 	if _, err := sock.Write(body); err != nil {
 		return fmt.Errorf("hand over to the machine: %w", err)
 	}
 	return nil
+}
+
+// receiveBody receives a message without descriptors.
+func receiveBody(sock *os.File) ([]byte, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(sock, head); err != nil {
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(head)
+	if size > maxMessage {
+		return nil, errors.New("message too long")
+	}
+	body := make([]byte, size)
+	_, err := io.ReadFull(sock, body)
+	return body, err
+}
+
+// receiveBorn reads the one line that the outer process says, and nothing after it:
+// the machine's first process speaks over the same connection.
+func receiveBorn(sock *os.File) (born, error) {
+	var line []byte
+	var b born
+	for one := make([]byte, 1); len(line) < 1<<16; {
+		if _, err := io.ReadFull(sock, one); err != nil {
+			return b, fmt.Errorf("the process that makes its namespaces ended: %w", err)
+		}
+		if one[0] == '\n' {
+			return b, json.Unmarshal(line, &b)
+		}
+		line = append(line, one[0])
+	}
+	return b, errors.New("line too long")
 }
 
 // receiveInit waits for the configuration. It returns io.EOF when the server

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/muster-hpc/muster/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,6 +28,14 @@ const initSocket = 3
 // InitArgument, before anything else is set up.
 func MachineInit() int {
 	runtime.LockOSThread()
+	if len(os.Args) > 2 {
+		switch os.Args[2] {
+		case outerArgument:
+			return runOuter()
+		case consoleArgument:
+			return runConsole(os.Args[3:])
+		}
+	}
 	sock := os.NewFile(initSocket, "server")
 	if sock == nil || os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "machine-init is not a command for people: the server starts it inside a machine")
@@ -38,6 +47,10 @@ func MachineInit() int {
 		return 0 // the server went away before it said go
 	}
 	step := "hear from the server"
+	if err == nil && cfg.Trial != nil {
+		step = "close what machines do not use"
+		err = closeDoors(cfg.Open)
+	}
 	if err == nil && cfg.Trial != nil {
 		if step, err = "try the machine", runTrial(cfg, func(r trialReport) error { return tell(sock, r) }); err == nil {
 			return 0
@@ -74,6 +87,7 @@ func becomeMachine(cfg *initConfig, fds []int, ready func() error) (string, erro
 		{"set the host name", func() error { return unix.Sethostname([]byte(cfg.Hostname)) }},
 		{"set up network links", func() error { return <-links }},
 		{"allow processes to be preferred", func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0) }},
+		{"close what machines do not use", func() error { return closeDoors(cfg.Open) }},
 		{"tell the server", ready},
 		{"start init", func() error { return execInit(cfg) }},
 	}
@@ -83,6 +97,16 @@ func becomeMachine(cfg *initConfig, fds []int, ready func() error) (string, erro
 		}
 	}
 	return "start init", errors.New("exec returned")
+}
+
+// closeDoors has the kernel refuse what no machine is charged for, to this thread and
+// to all that follows from it.
+func closeDoors(open []string) error {
+	f, err := seccomp.New(open)
+	if err != nil {
+		return err
+	}
+	return f.Load()
 }
 
 // execInit becomes the image's init.
@@ -102,6 +126,15 @@ func execInit(cfg *initConfig) error {
 	}
 	if len(cfg.Argv) == 0 {
 		return errors.New("no init to start")
+	}
+	// The runtime of Go has raised what it may open; programs start with the usual.
+	var files unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
+		return err
+	}
+	files.Cur = min(1024, files.Max)
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &files, nil); err != nil {
+		return err
 	}
 	unix.Umask(0o022)
 	if err := unix.Exec(cfg.Argv[0], cfg.Argv, cfg.Env); err != nil {

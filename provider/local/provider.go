@@ -24,6 +24,7 @@ type Provider struct {
 	lowers  *lowers
 	rack    *network.Rack
 	host    *host
+	tasks   int // of each machine, at most
 	changes chan muster.MachineID
 
 	unpacking sync.Mutex // held while an image is unpacked
@@ -66,6 +67,9 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	if cfg.Instance == "" {
 		return nil, muster.Errorf(muster.EInvalid, "the local provider needs an instance name")
 	}
+	if err := checkDoors(cfg.Open); err != nil {
+		return nil, err
+	}
 	h, err := readHost("/")
 	if err != nil {
 		return nil, err
@@ -88,6 +92,8 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		f.Management = addr
 		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f, console: p.consoleOf(id)}
 	}
+	raiseHostLimits("/", len(slots), cfg.Log)
+	p.tasks = tasksEach("/", len(slots))
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -24,9 +25,10 @@ const idRange = 65536
 
 // process is the first process of a machine while it is a child of the server.
 type process struct {
-	cmd    *exec.Cmd
+	child  *os.Process
 	pidfd  int
 	sock   *os.File
+	outer  *exec.Cmd  // starts it; it ends before anything else is done
 	shares chan []int // mounts to put into the antechamber; closed to leave it
 	placed chan error
 	left   sync.Once
@@ -39,7 +41,12 @@ type process struct {
 // root, into which shares are put. When the process then makes its own mount
 // namespace, the kernel locks them as they are; mounts handed over directly
 // could be made writable by root inside.
-func spawn(command []string, idBase int) (*process, error) {
+//
+// Its user namespace lies within another, the outer one, in which nothing runs. Both
+// belong to owner, a host user of this machine alone: so the kernel counts what it
+// keeps for the machine under a user whom no other machine shares, and bounds it in a
+// namespace that nobody inside can reach.
+func spawn(command []string, idBase, owner int, b *bounds) (*process, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -49,40 +56,90 @@ func spawn(command []string, idBase int) (*process, error) {
 	p := &process{pidfd: -1, sock: ours, shares: make(chan []int), placed: make(chan error, 1)}
 	// The server's own executable is reached through /proc: its path may lie in
 	// a directory that the machine's root may not enter.
-	p.cmd = &exec.Cmd{Path: command[0], Args: command, Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off"}}
-	p.cmd.ExtraFiles = []*os.File{theirs}
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: idBase, Size: idRange}}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID |
-			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET,
+	p.outer = &exec.Cmd{Path: command[0], Args: append(slices.Clone(command), outerArgument), Dir: "/",
+		Env: []string{"GOMAXPROCS=2", "GOGC=off"}}
+	p.outer.ExtraFiles = []*os.File{theirs}
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: owner, Size: 1}, {ContainerID: 1, HostID: idBase, Size: idRange}}
+	p.outer.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:                 syscall.CLONE_NEWUSER,
 		UidMappings:                ids,
 		GidMappings:                ids,
 		GidMappingsEnableSetgroups: true,
 		Credential:                 &syscall.Credential{Uid: 0, Gid: 0},
-		Setsid:                     true,
-		PidFD:                      &p.pidfd,
 	}
 	started := make(chan error)
-	network.OwnThread(func() { p.enterAntechamber(started) })
-	if err := <-started; err != nil {
+	network.OwnThread(func() { p.enterAntechamber(owner, started) })
+	if err = <-started; err == nil {
+		_ = theirs.Close() // so that the end of the process is heard
+		err = p.meet(b)
+		if err != nil {
+			p.leave()
+		}
+	}
+	if err != nil {
 		_ = ours.Close()
 		return nil, fmt.Errorf("start a process in new namespaces: %w", err)
 	}
 	return p, nil
 }
 
+// meet has the outer process start the machine's first one, and opens that.
+func (p *process) meet(b *bounds) error {
+	pid := p.outer.Process.Pid
+	// A server that lacks CAP_SYS_RESOURCE (in a container, for instance) leaves it to
+	// the process, which can lower its limits and not raise them.
+	err := b.limitProcess(pid)
+	if err == nil || errors.Is(err, unix.EPERM) {
+		err = sendBounds(p.sock, b)
+	}
+	if err != nil {
+		_ = p.outer.Process.Kill()
+		_ = p.outer.Wait()
+		return err
+	}
+	at, err := receiveBorn(p.sock)
+	ended := p.outer.Wait()
+	if err == nil && at.Error != "" {
+		err = errors.New(at.Error)
+	}
+	if err != nil {
+		return errors.Join(err, ended)
+	}
+	// It is a child of this process and nobody reaps it before us, so the number is
+	// its own.
+	if p.child, err = os.FindProcess(at.PID); err == nil {
+		p.pidfd, err = unix.PidfdOpen(at.PID, 0)
+	}
+	return err
+}
+
+// end kills the process and reaps it.
+func (p *process) end() {
+	p.leave()
+	_ = p.sock.Close()
+	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
+	_, _ = p.child.Wait()
+	_ = unix.Close(p.pidfd)
+}
+
 // antechamber is where shares stand in the antechamber.
 const antechamber = "/tmp"
 
 // enterAntechamber runs on a thread of its own, which ends with it.
-func (p *process) enterAntechamber(started chan<- error) {
+func (p *process) enterAntechamber(owner int, started chan<- error) {
 	err := unix.Unshare(unix.CLONE_NEWNS)
 	if err == nil {
 		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	}
 	if err == nil {
+		err = actAs(owner)
+	}
+	if err == nil {
 		sealDescriptors()
-		err = p.cmd.Start()
+		err = p.outer.Start()
+	}
+	if err == nil {
+		err = actAs(0)
 	}
 	started <- err
 	if err != nil {
@@ -91,6 +148,21 @@ func (p *process) enterAntechamber(started chan<- error) {
 	if fds, ok := <-p.shares; ok {
 		p.placed <- placeShares(fds)
 	}
+}
+
+// actAs makes this thread act as another user without giving up what it may: the
+// kernel writes down the acting user as the owner of a namespace that it makes. Only
+// this thread changes, which a function of package syscall would not do.
+func actAs(uid int) error {
+	const keepRights = 1 << 2 // SECBIT_NO_SETUID_FIXUP of linux/securebits.h
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, keepRights, 0, 0, 0); err != nil {
+		return fmt.Errorf("act as the machine's owner: %w", err)
+	}
+	same := ^uintptr(0)
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(uid), same); e != 0 {
+		return fmt.Errorf("act as the machine's owner: %w", e)
+	}
+	return nil
 }
 
 // placeShares puts mounts where the first process will look for them.
@@ -125,7 +197,7 @@ func (p *process) place(fds []int) error {
 // leave ends the server's part in the antechamber.
 func (p *process) leave() { p.left.Do(func() { close(p.shares) }) }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+func (p *process) pid() int { return p.child.Pid }
 
 // namespace opens one namespace of the process: user, net, mnt.
 func (p *process) namespace(kind string) (*os.File, error) {
@@ -133,30 +205,7 @@ func (p *process) namespace(kind string) (*os.File, error) {
 }
 
 // raise sets what only the host's root may set, before the process goes on.
-// A server that itself lacks CAP_SYS_RESOURCE (in a container, for instance)
-// passes on what it has.
 func (p *process) raise() error {
-	for _, l := range []struct {
-		what      int
-		soft, max uint64
-	}{
-		{unix.RLIMIT_MEMLOCK, unix.RLIM_INFINITY, unix.RLIM_INFINITY},
-		{unix.RLIMIT_STACK, 8 << 20, unix.RLIM_INFINITY},
-		{unix.RLIMIT_NOFILE, 1024, 1 << 20},
-		{unix.RLIMIT_CORE, 0, unix.RLIM_INFINITY},
-	} {
-		err := unix.Prlimit(p.pid(), l.what, &unix.Rlimit{Cur: l.soft, Max: l.max}, nil)
-		if errors.Is(err, unix.EPERM) {
-			var old unix.Rlimit
-			if err := unix.Prlimit(p.pid(), l.what, nil, &old); err != nil {
-				return err
-			}
-			err = unix.Prlimit(p.pid(), l.what, &unix.Rlimit{Cur: min(l.soft, old.Max), Max: old.Max}, nil)
-		}
-		if err != nil {
-			return fmt.Errorf("set resource limit %d: %w", l.what, err)
-		}
-	}
 	// The lowest value ever set by the host's root is how far the machine may
 	// later go down by itself; the first process goes back to 0 at once.
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.pid()), []byte("-500"), 0o644)

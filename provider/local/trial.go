@@ -92,22 +92,11 @@ func (p *Provider) try(ctx context.Context, m *machine, effort int) ([]muster.Cl
 	m.mu.Lock()
 	m.rec, m.ended = rec, false
 	m.mu.Unlock()
-	base := p.cfg.idBase(m.index)
-	lim := &limits{CPUs: m.facts.CPUs, Mems: p.host.mems, Memory: m.facts.Memory, Pids: pidLimit}
-	if err := p.groups.create(string(m.id), lim, base); err != nil {
-		return nil, err
-	}
-	proc, err := spawn(p.cfg.InitCommand, base)
+	proc, err := p.spawn(m, m.facts.CPUs)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		proc.leave()
-		_ = proc.sock.Close()
-		_ = unix.PidfdSendSignal(proc.pidfd, unix.SIGKILL, nil, 0)
-		_ = proc.cmd.Wait()
-		_ = unix.Close(proc.pidfd)
-	}()
+	defer proc.end()
 	proc.leave()
 	if err := p.equipTrial(m, rec, proc); err != nil {
 		return nil, err
@@ -151,7 +140,7 @@ func (p *Provider) equipTrial(m *machine, rec *record, proc *process) error {
 func (p *Provider) trialConfig(m *machine, effort int) *initConfig {
 	disk := min(m.facts.Disk/4, m.facts.Memory/8, trialDisk)
 	return &initConfig{
-		Hostname: "test", Links: []initLink{
+		Hostname: "test", Open: p.cfg.Open, Links: []initLink{
 			{Name: network.ManagementLink, Address: hostPrefix(m.addr), Gateway: network.Gateway()},
 			{Name: network.MessageLink, Address: trialAddress()},
 		},

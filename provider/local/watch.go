@@ -3,7 +3,6 @@ package local
 import (
 	"errors"
 	"os"
-	"os/exec"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,9 +15,9 @@ type watch struct {
 	done chan struct{} // closed when the process has ended or stop was called
 }
 
-// watchPID watches a process by descriptor, which it takes over. cmd is the
-// process as a child to be reaped, or nil. died runs when the process ended.
-func watchPID(pidfd int, cmd *exec.Cmd, died func()) (*watch, error) {
+// watchPID watches a process by descriptor, which it takes over. child is the
+// process where it is to be reaped, or nil. died runs when the process ended.
+func watchPID(pidfd int, child *os.Process, died func()) (*watch, error) {
 	if err := unix.SetNonblock(pidfd, true); err != nil {
 		return nil, err
 	}
@@ -38,8 +37,8 @@ func watchPID(pidfd int, cmd *exec.Cmd, died func()) (*watch, error) {
 		if !over {
 			return
 		}
-		if cmd != nil {
-			_ = cmd.Wait() // reap it
+		if child != nil {
+			_, _ = child.Wait() // reap it
 		}
 		died()
 	}()
