@@ -67,6 +67,14 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// reserve is what a host with so much memory keeps for itself, in bytes.
+func (c *Config) reserve(memory int64) int64 {
+	if c.Reserve != 0 {
+		return c.Reserve
+	}
+	return min(memory/8, 1<<30)
+}
+
 // checkDoors refuses names of what cannot be opened, all at once.
 func checkDoors(open []string) error {
 	var wrong []string

@@ -74,6 +74,9 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 	if err := p.stop(ctx, m); err != nil {
 		return err
 	}
+	if err := p.awaitMemory(ctx); err != nil {
+		return err
+	}
 	image, err := p.cfg.ImagePath(ctx, b.Image)
 	if err != nil {
 		return err

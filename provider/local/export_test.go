@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,4 +110,31 @@ func Freeze(t *testing.T, p *Provider, id muster.MachineID) {
 func SmallDisk(p *Provider) (undo func()) {
 	p.tamper = func(_ muster.MachineID, t *trial) { t.Room = t.Disk / 2 }
 	return func() { p.tamper = nil }
+}
+
+// Short pretends that the host is short of memory, or is not any more, and has the
+// provider look at it.
+func Short(t *testing.T, p *Provider, total, free int64) {
+	t.Helper()
+	p.watching() // nobody but the test looks from here on
+	p.pressure = func() (pressure, error) { return pressure{total: total, free: free, measured: true}, nil }
+	p.lookAtPressure(t.Context())
+}
+
+// Cost is what the kernel keeps for a machine, uncharged.
+func Cost(t *testing.T, p *Provider, id muster.MachineID) (networks, neighbours, forwarding int, rings int64) {
+	t.Helper()
+	c, err := p.countCost(p.machines[id])
+	if err != nil {
+		t.Error(err)
+	}
+	return c.networks, c.neighbours, c.forwarding, c.rings
+}
+
+// TasksEach and RaiseHostLimits are for tests with a tree of files.
+func TasksEach(root string, machines int) int { return tasksEach(root, machines) }
+
+// RaiseHostLimits raises the limits below root.
+func RaiseHostLimits(root string, machines int) {
+	raiseHostLimits(root, machines, slog.New(slog.DiscardHandler))
 }

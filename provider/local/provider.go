@@ -31,7 +31,13 @@ type Provider struct {
 	// tamper lets tests spoil a machine that is about to be tried.
 	tamper func(muster.MachineID, *trial)
 
+	// pressure tells how short the host is of memory; tests pretend.
+	pressure func() (pressure, error)
+	reserve  int64  // bytes that the host keeps for itself
+	watching func() // ends the look at it
+
 	mu       sync.Mutex
+	shortOf  string // why the host is short of memory; "" while it is not
 	machines map[muster.MachineID]*machine
 	nets     map[muster.ClusterID]provider.Network
 	closed   bool
@@ -77,7 +83,8 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	p := &Provider{
 		cfg: cfg, dir: filepath.Join(cfg.Dir, "machines"), host: h, lowers: newLowers(cfg.KeepImages),
 		changes: make(chan muster.MachineID, 1024), machines: map[muster.MachineID]*machine{},
-		nets: map[muster.ClusterID]provider.Network{},
+		nets:     map[muster.ClusterID]provider.Network{},
+		pressure: func() (pressure, error) { return readPressure("/") }, reserve: cfg.reserve(h.memory),
 	}
 	slots, err := layOut(h, &cfg)
 	if err != nil {
@@ -110,6 +117,10 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		_ = p.Close()
 		return nil, err
 	}
+	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var looking sync.WaitGroup
+	looking.Go(func() { p.watchPressure(watch) })
+	p.watching = func() { stop(); looking.Wait() }
 	return p, nil
 }
 
@@ -184,6 +195,9 @@ func (p *Provider) Close() error {
 	}
 	p.closed = true
 	p.mu.Unlock()
+	if p.watching != nil {
+		p.watching()
+	}
 	for _, m := range p.all(nil) {
 		m.hangUp()
 		m.mu.Lock()

@@ -256,13 +256,16 @@ func mountOwn(cfg *initConfig) error {
 	if err := os.Mkdir(run+"/muster", 0o700); err != nil {
 		return err
 	}
-	// The kernel lets users mount a /proc in namespaces of their own, as containers do,
-	// only where they can see one of which nothing is covered.
-	if err := os.Mkdir(run+"/muster/proc", 0o700); err != nil {
-		return err
-	}
-	if err := unix.Mount("proc", run+"/muster/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount a second /proc: %w", err)
+	// The kernel lets users mount /proc and /sys in namespaces of their own, as
+	// containers do, only where they can see one of which nothing is covered.
+	for _, kind := range []string{"proc", "sysfs"} {
+		at := run + "/muster/" + kind
+		if err := os.Mkdir(at, 0o700); err != nil {
+			return err
+		}
+		if err := unix.Mount(kind, at, kind, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+			return fmt.Errorf("mount a second %s: %w", kind, err)
+		}
 	}
 	if len(cfg.Seed) > 0 {
 		if err := os.WriteFile(run+"/muster/seed.json", cfg.Seed, 0o400); err != nil {

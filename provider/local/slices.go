@@ -127,11 +127,7 @@ func layOut(h *host, cfg *Config) ([]muster.Facts, error) {
 			shareM += s.Count
 		}
 	}
-	reserve := cfg.Reserve
-	if reserve == 0 {
-		reserve = min(h.memory/8, 1<<30)
-	}
-	usable := h.memory - reserve
+	usable := h.memory - cfg.reserve(h.memory)
 	hint := "ask for fewer or smaller machines, or let them share with --oversubscribe"
 	if all > maxMachines {
 		return nil, muster.Errorf(muster.EInvalid, "%d local machines are more than %d", all, maxMachines)
