@@ -116,7 +116,7 @@ muster.sock in there.`,
 	f.StringVar(&c.State, "state", "/var/lib/muster", "directory that holds everything the server keeps")
 	f.StringArrayVar(&slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; may be repeated")
 	f.BoolVar(&c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; shown on every table")
-	f.StringSliceVar(&c.LocalOpen, "local-open", nil, "what of the kernel to open to local machines though it can harm neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp (see docs/security.md)")
+	f.StringSliceVar(&c.LocalOpen, "local-open", nil, "what of the kernel to open to local machines though it can harm neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/security.md)")
 	f.IntVar(&c.LocalNetworks, "local-networks", 16, "how many network namespaces the users of a local machine may make together; 0: none")
 	f.IntVar(&c.Fake, "fake", 0, "number of machines that only pretend")
 	f.DurationVar(&c.FakeDelay, "fake-delay", 0, "how long a fake machine takes to boot at most (default 200ms)")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ func (c *Config) reserve(memory int64) int64 {
 // checkDoors refuses names of what cannot be opened, all at once.
 func checkDoors(open []string) error {
 	var wrong []string
-	for _, name := range seccomp.Unknown(open) {
+	for _, name := range seccomp.Unknown(slices.DeleteFunc(slices.Clone(open), func(n string) bool { return n == uncharged })) {
 		w := fmt.Sprintf("%q", name)
 		if near := nearest.Of(name, seccomp.Names()); near != "" {
 			w += fmt.Sprintf(" (did you mean %s?)", near)
@@ -89,7 +90,21 @@ func checkDoors(open []string) error {
 		return nil
 	}
 	return muster.Errorf(muster.EInvalid, "local-open: %s cannot be opened to local machines", strings.Join(wrong, ", ")).
-		WithHint("choose from %s", strings.Join(seccomp.Names(), ", "))
+		WithHint("choose from %s", strings.Join(append(seccomp.Names(), uncharged), ", "))
+}
+
+// uncharged opens this host to local machines though its kernel charges to nobody what
+// it keeps for them.
+const uncharged = "nokmem"
+
+// checkKernelMemory refuses such a host unless the site has opened it.
+func (c *Config) checkKernelMemory(root string) error {
+	check := checkCharged(root)
+	if check.OK || check.Warning || len(c.Slices) == 0 || slices.Contains(c.Open, uncharged) {
+		return nil
+	}
+	return muster.Errorf(muster.EConflict, "no local machines on this host: memory that the kernel keeps for them %s", check.Found).
+		WithHint("%s; where all users trust each other, start the server with --local-open nokmem", check.Fix)
 }
 
 // name is what this instance's namespace and control groups are called.

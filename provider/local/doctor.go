@@ -275,7 +275,7 @@ func checkCharged(root string) Check {
 		options, ok := strings.CutPrefix(word, "cgroup.memory=")
 		if ok && slices.Contains(strings.Split(options, ","), "nokmem") {
 			c.OK, c.Found = false, "is charged to nobody: the kernel was started with "+word
-			c.Fix = "take nokmem off the kernel's command line, or have no machines here for who does not trust each other"
+			c.Fix = "take nokmem off the kernel's command line"
 		}
 	}
 	if huge, err := os.ReadFile(filepath.Join(root, "proc/sys/vm/nr_hugepages")); c.OK && err == nil && strings.TrimSpace(string(huge)) != "0" {

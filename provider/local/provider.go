@@ -76,6 +76,9 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	if err := checkDoors(cfg.Open); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkKernelMemory("/"); err != nil {
+		return nil, err
+	}
 	h, err := readHost("/")
 	if err != nil {
 		return nil, err
