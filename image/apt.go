@@ -86,7 +86,7 @@ func sources(b Base, keyring string) []string {
 
 // builderApt are the settings of apt while an image is built.
 func builderApt(host string) string {
-	return host +
+	return withoutProxies(host) +
 		"APT::Install-Recommends \"false\";\n" + // an image holds what its recipe names
 		"APT::Install-Suggests \"false\";\n" +
 		"Acquire::Languages \"none\";\n" +

@@ -226,8 +226,9 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 		"--include=" + strings.Join(packages, ","),
 		rec.Base.Suite, work.path("root"),
 	}
-	argv = append(argv, sources(from, keyring(keyrings()))...)
-	return s.run(ctx, job{argv: argv, log: log, env: []string{"TMPDIR=" + work.dir}, onLine: func(line string) {
+	lines := sources(from, keyring(keyrings()))
+	argv = append(argv, lines...)
+	return s.run(ctx, job{argv: argv, log: log, mirrors: newMirrorProxy(lines, wayOut(hostConfig)), env: []string{"TMPDIR=" + work.dir}, onLine: func(line string) {
 		if stage := stageOf(line); stage != "" {
 			track.enter(stage)
 		}
@@ -258,23 +259,39 @@ func stageOf(line string) string {
 	return ""
 }
 
-// explainBuild makes of a failed build what people can act upon.
+// explainBuild makes of a failed build what people can act upon. What the packages
+// themselves are to blame for is EInvalid: trying it again gives the same.
 func explainBuild(name, log string, err error) error {
 	var me *muster.Error
 	if errors.As(err, &me) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	hint := "read the log of the build: " + log
+	code, hint := muster.EUnavailable, "read the log of the build: "+log
 	text := err.Error()
-	switch {
-	case strings.Contains(text, "No space left on device"):
-		hint = "free some space on the disk of the image store"
-	case strings.Contains(text, "Temporary failure resolving"), strings.Contains(text, "Could not connect"), strings.Contains(text, "Failed to fetch"), strings.Contains(text, "Could not resolve"):
-		hint = "check the way to the mirror (http_proxy, --mirror); " + hint
-	case strings.Contains(text, "Unable to locate package"), strings.Contains(text, "has no installation candidate"):
-		hint = "correct the packages of the recipe"
+	var failed *jobError
+	if errors.As(err, &failed) {
+		text = strings.Join(failed.said, "\n")
 	}
-	return muster.Errorf(muster.EUnavailable, "image %s was not built: %v", name, err).WithHint("%s", hint).Wrap(err)
+	has := func(any ...string) bool {
+		return slices.ContainsFunc(any, func(part string) bool { return strings.Contains(text, part) })
+	}
+	switch {
+	case has("No space left on device"):
+		hint = "free some space on the disk of the image store"
+	case has("Temporary failure resolving", "Could not connect", "Failed to fetch", "Could not resolve"):
+		hint = "check the way to the mirror (http_proxy, --mirror); " + hint
+	case has("killed by signal", "Cannot allocate memory", "Out of memory"):
+		hint = "look for memory on the server; " + hint
+	case has("Unable to locate package", "has no installation candidate"):
+		hint = "correct the packages of the recipe"
+	case has("dpkg: error processing package", "dpkg: error processing archive"):
+		code = muster.EInvalid
+		hint = "leave the package out, or ask for one that needs nothing of what the image leaves out; " + hint
+	case has("you have held broken packages", "have unmet dependencies", "Unable to correct problems"):
+		code = muster.EInvalid
+		hint = "the packages do not go together: leave one out; " + hint
+	}
+	return muster.Errorf(code, "image %s was not built: %v", name, err).WithHint("%s", hint).Wrap(err)
 }
 
 // describe reads a finished root file system into a manifest without files.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	muster "github.com/muster-hpc/muster"
@@ -188,7 +189,7 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 		hostMirror = o.Mirror
 	}
 	files := map[string]string{
-		"install.sh": installScript, "apt.conf": builderApt(hostConfig), "dpkg.cfg": "force-unsafe-io\n",
+		"download.sh": downloadScript, "apt.conf": builderApt(hostConfig), "dpkg.cfg": "force-unsafe-io\n",
 		"wanted": strings.Join(added, "\n") + "\n", "mirror": hostMirror, "default": defaultMirror(),
 	}
 	for name, content := range files {
@@ -196,24 +197,101 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 			return storeError("prepare the build", err)
 		}
 	}
+	root := work.path("root")
+	// Of the base, which is the site's: nothing that a tenant chose was in there yet.
+	kept, err := os.ReadFile(filepath.Join(root, "etc/apt/sources.list"))
+	if err != nil {
+		return storeError("read the mirrors of the base", err)
+	}
 	unlock, err := s.lockContext(ctx, "lists-"+from.Suite, func() { track.enter("wait for another builder") })
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	var unknown []muster.Problem
-	err = s.run(ctx, job{log: log, argv: []string{"/bin/sh", work.path("install.sh"), work.path("root"), cache, lists}, onLine: func(line string) {
+	onLine := func(line string) {
 		if stage := stageOf(line); stage != "" {
 			track.enter(stage)
 		}
 		if p, ok := unknownPackage(line); ok {
 			unknown = append(unknown, p)
 		}
-	}})
+	}
+	err = s.run(ctx, job{log: log, onLine: onLine, mirrors: newMirrorProxy([]string{string(kept), hostMirror}, wayOut(hostConfig)),
+		argv: []string{"/bin/sh", work.path("download.sh"), root, cache, lists}})
 	if err != nil && len(unknown) > 0 {
 		return s.withSuggestions(work, unknown)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	track.enter("install")
+	argv := []string{"/usr/bin/apt-get", "-q", "-y", "--no-install-recommends", "--no-download", "-o", "Dpkg::Options::=--force-confold",
+		"-o", "Debug::NoLocking=1", "install", "--"}
+	err = s.installing(ctx, job{log: log, onLine: onLine, confined: &confinement{
+		Root: root, ReadOnly: map[string]string{"var/cache/apt/archives": cache, "var/lib/apt/lists": lists},
+		Argv: append(argv, added...), Env: append(hostEnvironment(), "TERM=dumb"),
+	}})
+	if err != nil {
+		return err
+	}
+	return afterInstall(root, kept)
+}
+
+// installTime is how long packages may take to install. A script that waits for ever
+// holds a place in the queue of builds.
+const installTime = time.Hour
+
+// installing runs what a tenant's packages bring, for a time, and while the disk of the
+// store has room.
+func (s *Store) installing(ctx context.Context, j job) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	began := time.Now()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			var fs syscall.Statfs_t
+			switch {
+			case time.Since(began) > installTime:
+				cancel(muster.Errorf(muster.EInvalid, "the scripts of these packages did not end within %s", installTime).
+					WithHint("leave out the package that waits: the log of the build ends with it"))
+			case syscall.Statfs(s.dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize < spaceForBuild/4:
+				cancel(muster.Errorf(muster.EUnavailable, "the disk of the image store is nearly full: the installation was stopped").
+					WithHint("free some space, or ask for packages that need less"))
+			}
+		}
+	}()
+	return s.run(ctx, j)
+}
+
+// afterInstall takes out of a root what only the installation needed. Packages may have
+// put anything there, links above all: nothing is reached through them.
+func afterInstall(root string, sources []byte) error {
+	in, err := os.OpenRoot(root)
+	if err != nil {
+		return storeError("tidy the root file system", err)
+	}
+	defer func() { _ = in.Close() }()
+	err = in.RemoveAll("usr/sbin/policy-rc.d")
+	if err == nil {
+		err = in.RemoveAll("etc/apt/sources.list")
+	}
+	if err == nil {
+		err = in.WriteFile("etc/apt/sources.list", sources, 0o644)
+	}
+	if err != nil {
+		return storeError("tidy the root file system", err)
+	}
+	return nil
 }
 
 // unknownPackage understands the complaints of apt-get and of installScript
@@ -251,11 +329,11 @@ func (s *Store) withSuggestions(work *workspace, problems []muster.Problem) erro
 	return refusePackages(problems)
 }
 
-// installScript runs in namespaces of its own: its mounts end with it. It knows
-// the packages by their exact names before apt-get sees them, because apt-get
-// takes an unknown name for an expression, and one that ends in "-" for one to
-// remove.
-const installScript = `set -eu
+// downloadScript fetches packages with the programs of the base image. It runs in
+// namespaces of its own: its mounts end with it. It knows the packages by their exact
+// names before apt-get sees them, because apt-get takes an unknown name for an
+// expression, and one that ends in "-" for one to remove. Nothing of a package runs.
+const downloadScript = `set -eu
 root=$1 cache=$2 lists=$3 here=${0%/*}
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys" || :
@@ -273,17 +351,15 @@ mount --bind "$cache" "$root/var/cache/apt/archives"
 mkdir -p "$root/var/cache/apt/archives/partial"
 mount --bind "$lists" "$root/var/lib/apt/lists"
 mkdir -p "$root/var/lib/apt/lists/partial"
-cat /etc/resolv.conf > "$root/etc/resolv.conf" 2> /dev/null || :
 # Nothing is started inside an image, and the build's settings do not stay.
 printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"
 cat "$here/apt.conf" > "$root/etc/apt/apt.conf.d/99mmdebstrap"
 echo 'APT::Sandbox::User "root";' >> "$root/etc/apt/apt.conf.d/99mmdebstrap"
 cat "$here/dpkg.cfg" > "$root/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
-cp "$root/etc/apt/sources.list" "$here/sources.kept"
 mirror=$(cat "$here/mirror")
 if [ -n "$mirror" ]; then
-	sed "s|^deb $(cat "$here/default") |deb $mirror |" "$here/sources.kept" > "$root/etc/apt/sources.list"
+	sed -i "s|^deb $(cat "$here/default") |deb $mirror |" "$root/etc/apt/sources.list"
 fi
 inside() {
 	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
@@ -300,9 +376,4 @@ done
 [ -z "$unknown" ] || exit 3
 echo 'muster: stage download'
 inside apt-get -q -y --no-install-recommends -d install -- $(cat "$here/wanted")
-echo 'muster: stage install'
-inside apt-get -q -y --no-install-recommends -o Dpkg::Options::=--force-confold install -- $(cat "$here/wanted")
-rm "$root/usr/sbin/policy-rc.d"
-cat "$here/sources.kept" > "$root/etc/apt/sources.list"
-umount "$root/var/lib/apt/lists" "$root/var/cache/apt/archives"
 `

@@ -3,12 +3,14 @@ package image
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,31 +19,61 @@ import (
 	muster "github.com/muster-hpc/muster"
 )
 
-// job is a program of the host to run.
+// job is a program to run.
 type job struct {
 	argv   []string
 	env    []string // beyond the few variables that every job gets
 	log    io.Writer
 	onLine func(line string) // each line of output; may be nil
+	// mirrors lets the job reach the mirrors that these texts name. Without them it has
+	// no network.
+	mirrors *mirrorProxy
+	// confined has the job run within an image and reach nothing else; see Confine.
+	confined *confinement
 }
 
-// run runs a job in mount, process and IPC namespaces of its own: whatever it
-// mounts or starts ends with it, also when it fails, when ctx ends, and when
+// run runs a job in mount, process, IPC, network and host name namespaces of its own:
+// whatever it mounts or starts ends with it, also when it fails, when ctx ends, and when
 // this program is killed. The error tells the last lines of what it said.
 func (s *Store) run(ctx context.Context, j job) error {
-	return execute(ctx, j, s.tools.isolate)
+	if !s.tools.isolate {
+		if j.confined != nil {
+			j.argv = j.confined.Argv
+		}
+		return execute(ctx, j, 0)
+	}
+	if j.confined != nil {
+		told, err := json.Marshal(j.confined)
+		if err != nil {
+			return err
+		}
+		j.argv = append(slices.Clone(s.tools.confine), string(told))
+	} else {
+		// A process namespace needs its own /proc to be consistent.
+		j.argv = append([]string{"/bin/sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh"}, j.argv...)
+	}
+	const spaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	if j.mirrors == nil {
+		return execute(ctx, j, spaces|syscall.CLONE_NEWNET)
+	}
+	j.env = append(j.env, mirrorEnvironment()...)
+	return withMountsOf(func() error {
+		done, err := j.mirrors.listen()
+		if err != nil {
+			return err
+		}
+		defer done()
+		return execute(ctx, j, spaces)
+	})
 }
 
 // runHere runs a job that is to change the mounts of the calling thread.
-func (s *Store) runHere(ctx context.Context, j job) error { return execute(ctx, j, false) }
+func (s *Store) runHere(ctx context.Context, j job) error { return execute(ctx, j, 0) }
 
-func execute(ctx context.Context, j job, isolate bool) error {
-	argv := j.argv
-	if isolate {
-		// A process namespace needs its own /proc to be consistent.
-		argv = append([]string{"/bin/sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh"}, argv...)
-	}
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+// execute runs a job in the named namespaces beside the thread's own; with any, its
+// mounts are its own, too.
+func execute(ctx context.Context, j job, spaces uintptr) error {
+	cmd := exec.CommandContext(ctx, j.argv[0], j.argv[1:]...)
 	cmd.Env = append(hostEnvironment(), j.env...)
 	cmd.Dir = "/"
 	cmd.WaitDelay = 5 * time.Second
@@ -53,9 +85,9 @@ func execute(ctx context.Context, j job, isolate bool) error {
 	cmd.Stdout, cmd.Stderr = in, in
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if isolate {
+	if spaces != 0 {
 		// The first process of a process namespace takes all others with it.
-		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
+		cmd.SysProcAttr.Cloneflags = spaces
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS // Go makes it private
 	}
 	var reading sync.WaitGroup
@@ -74,26 +106,27 @@ func execute(ctx context.Context, j job, isolate bool) error {
 	_ = out.Close()
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return muster.Errorf(muster.EUnavailable, "%s is not installed", j.argv[0]).WithHint("see what is missing: muster doctor").Wrap(err)
 	case err != nil:
-		return &jobError{program: j.argv[0], err: err, said: tail.lines}
+		return &jobError{program: j.program(), err: err, said: tail.lines}
 	}
 	return nil
 }
 
-// hostEnvironment is what every job gets: where programs are, and the host's
-// way out through a proxy. Nothing else of this program's environment is any
-// business of a package's scripts.
-func hostEnvironment() []string {
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"}
-	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
-		if v := os.Getenv(name); v != "" {
-			env = append(env, name+"="+v)
-		}
+// program is what a job is called when it fails.
+func (j *job) program() string {
+	if j.confined != nil {
+		return j.confined.Argv[0]
 	}
-	return env
+	return j.argv[0]
+}
+
+// hostEnvironment is what every job gets: where programs are. Nothing else of this
+// program's environment is any business of a package's scripts.
+func hostEnvironment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"}
 }
 
 // jobError is a failed job with the last of what it said.
@@ -112,14 +145,26 @@ func (e *jobError) Unwrap() error { return e.err }
 // complaints are the lines that look like the reason, or else the last ones.
 func (e *jobError) complaints() []string {
 	var out []string
-	for _, l := range e.said {
-		if strings.HasPrefix(l, "E: ") && !strings.Contains(l, "run_chroot") || strings.Contains(l, "No space left on device") {
+	for i, l := range e.said {
+		switch {
+		case strings.HasPrefix(l, "dpkg: error processing"):
+			// What the package's own script complained of stands before it, what became
+			// of the script after it.
+			if i > 0 && !strings.HasPrefix(e.said[i-1], "Setting up ") {
+				out = append(out, e.said[i-1])
+			}
+			out = append(out, l)
+			if i+1 < len(e.said) {
+				out = append(out, strings.TrimSpace(e.said[i+1]))
+			}
+		case strings.HasPrefix(l, "E: ") && !strings.Contains(l, "run_chroot"), strings.Contains(l, "No space left on device"):
 			out = append(out, l)
 		}
 	}
 	if len(out) == 0 {
 		out = e.said
 	}
+	out = slices.Compact(out)
 	return out[max(0, len(out)-5):]
 }
 

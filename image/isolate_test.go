@@ -12,8 +12,12 @@ import (
 
 const builderEnv = "MUSTER_TEST_BUILDER"
 
-// TestMain lets the test program stand in for a builder that gets killed.
+// TestMain lets the test program stand in for a builder that gets killed, and for what
+// a builder confines.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ConfineArgument {
+		os.Exit(Confine(os.Args[2:]))
+	}
 	if dir := os.Getenv(builderEnv); dir != "" {
 		os.Exit(buildForever(dir))
 	}

@@ -101,9 +101,11 @@ func unpackModule(root *os.Root, name string) (err error) {
 }
 
 // indexModules makes the kernel's own tables of its modules anew: they name the files.
+// The program that does it is the image's, whatever packages made of it.
 func (s *Store) indexModules(ctx context.Context, root, release string, log io.Writer) error {
-	return s.run(ctx, job{log: log, argv: []string{"/bin/sh", "-c",
-		`PATH=/usr/sbin:/usr/bin:/sbin:/bin exec chroot "$1" depmod "$2"`, "sh", root, release}})
+	return s.installing(ctx, job{log: log, confined: &confinement{
+		Root: root, Argv: []string{"/usr/sbin/depmod", release}, Env: hostEnvironment(),
+	}})
 }
 
 // modulesOf is where the modules of a kernel are.

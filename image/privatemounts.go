@@ -8,35 +8,64 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // withPrivateMounts runs f on a thread whose mounts nobody else sees. They end
 // with that thread, so also when this program is killed. f must not hand work
 // on files to other goroutines: those run on other threads.
 func withPrivateMounts(f func() error) error {
+	return onOwnThread(func() error {
+		if err := syscall.Unshare(syscall.CLONE_FS | syscall.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("a mount namespace: %w", err)
+		}
+		if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+			return fmt.Errorf("private mounts: %w", err)
+		}
+		return f()
+	})
+}
+
+// onOwnThread runs f on a thread that ends with it, so that f may change what the
+// threads of a program otherwise share.
+func onOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		// Never unlocked: a thread with other mounts must not be used again,
-		// so it ends with this goroutine.
+		// Never unlocked: a thread that was changed must not be used again, so it ends
+		// with this goroutine.
 		runtime.LockOSThread()
 		if syscall.Gettid() == syscall.Getpid() {
 			// The first thread of a program cannot end before the program, and
 			// /proc/self speaks of it. Keep it busy and take another.
-			done <- withPrivateMounts(f)
+			done <- onOwnThread(f)
 			runtime.UnlockOSThread()
-			return
-		}
-		if err := syscall.Unshare(syscall.CLONE_FS | syscall.CLONE_NEWNS); err != nil {
-			done <- fmt.Errorf("a mount namespace: %w", err)
-			return
-		}
-		if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-			done <- fmt.Errorf("private mounts: %w", err)
 			return
 		}
 		done <- f()
 	}()
 	return <-done
+}
+
+// withMountsOf runs f on a thread of its own that sees the files that the calling
+// thread sees.
+func withMountsOf(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	mounts, err := os.Open("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("the mounts of a build: %w", err)
+	}
+	defer func() { _ = mounts.Close() }()
+	return onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return fmt.Errorf("the mounts of a build: %w", err)
+		}
+		if err := unix.Setns(int(mounts.Fd()), unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("the mounts of a build: %w", err)
+		}
+		return f()
+	})
 }
 
 // layOver mounts the image file read-only at work's "below" and a writable

@@ -32,7 +32,7 @@ func (s *Store) current(ctx context.Context, rec *Recipe, m *muster.Image, o Bui
 	defer func() { _ = work.close() }() // swept later if it must
 	hostConfig, hostMirror := s.tools.apt(ctx)
 	from := used(rec.Base, o.Mirror, hostMirror)
-	config := hostConfig + fmt.Sprintf(`APT::Architecture %q;
+	config := withoutProxies(hostConfig) + fmt.Sprintf(`APT::Architecture %q;
 APT::Architectures { %q; };
 APT::Sandbox::User "root";
 Acquire::Languages "none";
@@ -44,13 +44,14 @@ Dir::Etc::SourceParts "/dev/null";
 Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
 `, rec.Requires.Architecture, rec.Requires.Architecture, lists, work.dir, work.path("sources.list"))
-	for name, content := range map[string]string{"apt.conf": config, "sources.list": strings.Join(sources(from, keyring(keyrings())), "\n") + "\n"} {
+	lines := sources(from, keyring(keyrings()))
+	for name, content := range map[string]string{"apt.conf": config, "sources.list": strings.Join(lines, "\n") + "\n"} {
 		if err := os.WriteFile(work.path(name), []byte(content), 0o600); err != nil {
 			return false, storeError("ask for newer packages", err)
 		}
 	}
 	env := []string{"APT_CONFIG=" + work.path("apt.conf")}
-	if err := s.run(ctx, job{argv: []string{s.tools.aptGet, "-q", "update"}, env: env, log: io.Discard}); err != nil {
+	if err := s.run(ctx, job{argv: []string{s.tools.aptGet, "-q", "update"}, env: env, log: io.Discard, mirrors: newMirrorProxy(lines, wayOut(hostConfig))}); err != nil {
 		return false, err
 	}
 	argv := []string{s.tools.aptCache, "policy"}

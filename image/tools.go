@@ -17,11 +17,13 @@ type tools struct {
 	aptGet     string
 	aptCache   string
 	isolate    bool
+	confine    []string // starts a program that calls Confine
 	apt        func(ctx context.Context) (config, mirror string)
 }
 
 func hostTools() tools {
-	return tools{mmdebstrap: "mmdebstrap", mksquashfs: "mksquashfs", unsquashfs: "unsquashfs", aptGet: "apt-get", aptCache: "apt-cache", isolate: true, apt: hostApt}
+	return tools{mmdebstrap: "mmdebstrap", mksquashfs: "mksquashfs", unsquashfs: "unsquashfs", aptGet: "apt-get", aptCache: "apt-cache", isolate: true, apt: hostApt,
+		confine: []string{"/proc/self/exe", ConfineArgument}}
 }
 
 // Prerequisite is something that building images needs of the host.

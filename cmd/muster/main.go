@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-hpc/muster/cli"
+	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/images"
 	"github.com/muster-hpc/muster/provider/local"
 )
@@ -23,6 +24,9 @@ func main() {
 	// machine, where there is no terminal, no network and no time to lose.
 	if len(os.Args) > 1 && os.Args[1] == local.InitArgument {
 		os.Exit(local.MachineInit())
+	}
+	if len(os.Args) > 1 && os.Args[1] == image.ConfineArgument {
+		os.Exit(image.Confine(os.Args[2:]))
 	}
 	if version == "" {
 		version = "dev"
