@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/provider/local"
 )
 
 // catalog is the image store. Where all machines only pretend, the images of
@@ -98,4 +100,19 @@ func (i clusterImages) Resolve(ctx context.Context, c muster.Cluster) (muster.Im
 		return "", err
 	}
 	return derived.Image.ID, nil
+}
+
+// boundBuilds bounds what scripts of packages take of this host while images are built.
+// A server that is not root builds none.
+func (s *Server) boundBuilds(ctx context.Context) image.Option {
+	if os.Geteuid() != 0 {
+		return image.WithBounds(nil)
+	}
+	room, err := local.OpenWorkroom(ctx, s.instance)
+	if err != nil {
+		s.log.Warn("builds of images are bounded by no control group", "err", err, "hint", "run `muster doctor`")
+		return image.WithBounds(nil)
+	}
+	s.closes(room.Close)
+	return image.WithBounds(room.Bound)
 }

@@ -96,7 +96,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if err = s.settle(); err != nil {
 		return nil, err
 	}
-	if s.images, err = image.Open(s.state.path("images"), c.Log, image.WithClock(c.Clock)); err != nil {
+	if s.images, err = image.Open(s.state.path("images"), c.Log, image.WithClock(c.Clock), s.boundBuilds(ctx)); err != nil {
 		return nil, err
 	}
 	s.catalog = catalog{Store: s.images, pretend: len(c.Local) == 0 && c.Metal.Interface == ""}

@@ -334,7 +334,7 @@ func inspect(root string, m *muster.Image) error {
 		return storeError("read the new root file system", err)
 	}
 	defer func() { _ = in.Close() }() // only read
-	status, err := in.Open("var/lib/dpkg/status")
+	status, err := openRegular(in, "var/lib/dpkg/status", os.O_RDONLY)
 	if err != nil {
 		return storeError("read the package list", err)
 	}
@@ -345,7 +345,7 @@ func inspect(root string, m *muster.Image) error {
 	if m.Names, err = accountNames(in); err != nil {
 		return err
 	}
-	if release, err := in.ReadFile("usr/lib/os-release"); err == nil {
+	if release, err := readRegular(in, "usr/lib/os-release"); err == nil {
 		m.System = prettyName(string(release))
 	}
 	m.Uncompressed, err = treeSize(root)

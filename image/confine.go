@@ -16,6 +16,9 @@ import (
 // ConfineArgument is the first argument that makes a program call Confine.
 const ConfineArgument = "image-confine"
 
+// confineWord is the descriptor on which Confine hears that it may go on.
+const confineWord = 3
+
 // confinement is what a program is told that runs what packages bring: its root is the
 // image, and nothing of the host is within its reach.
 type confinement struct {
@@ -44,6 +47,11 @@ func Confine(args []string) int {
 func confine(args []string) error {
 	if len(args) != 1 || os.Getpid() != 1 {
 		return errors.New("the server starts this when it builds an image")
+	}
+	// It is in its control group before it goes on.
+	word := make([]byte, 3)
+	if n, err := unix.Read(confineWord, word); n != len(word) || err != nil {
+		return errors.New("the server went away")
 	}
 	var c confinement
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {

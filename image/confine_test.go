@@ -294,3 +294,48 @@ func TestPermanentFailures(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesThatHoldUp sees that pipes and devices where files should be are no trap for
+// who reads an image.
+func TestFilesThatHoldUp(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("devices need root")
+	}
+	dir := t.TempDir()
+	for _, sub := range []string{"usr/lib", "var/lib/dpkg", "etc", "var/log"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, pipe := range []string{"usr/lib/os-release", "var/lib/dpkg/status", "etc/shadow", "etc/machine-id"} {
+		if err := unix.Mkfifo(filepath.Join(dir, pipe), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mknod(filepath.Join(dir, "etc/passwd"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	done := make(chan error, 3)
+	go func() {
+		done <- inspect(dir, &muster.Image{})
+		done <- tidyFiles(in)
+		_, err := accountNames(in)
+		done <- err
+	}()
+	for _, what := range []string{"inspect", "tidy", "read the accounts"} {
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), "no regular file") {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s waits for ever", what)
+		}
+	}
+}

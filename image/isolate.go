@@ -30,6 +30,8 @@ type job struct {
 	mirrors *mirrorProxy
 	// confined has the job run within an image and reach nothing else; see Confine.
 	confined *confinement
+	bound    func(pid int) (leave func() error, err error) // of a confined job; may be nil
+	leave    func() error                                  // of one that was bound
 }
 
 // run runs a job in mount, process, IPC, network and host name namespaces of its own:
@@ -48,6 +50,7 @@ func (s *Store) run(ctx context.Context, j job) error {
 			return err
 		}
 		j.argv = append(slices.Clone(s.tools.confine), string(told))
+		j.bound = s.tools.bound
 	} else {
 		// A process namespace needs its own /proc to be consistent.
 		j.argv = append([]string{"/bin/sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh"}, j.argv...)
@@ -97,10 +100,13 @@ func execute(ctx context.Context, j job, spaces uintptr) error {
 	// over.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err = cmd.Start()
+	err = start(cmd, &j)
 	_ = in.Close() // the job has its own copy
 	if err == nil {
 		err = cmd.Wait()
+	}
+	if j.leave != nil {
+		err = errors.Join(err, j.leave())
 	}
 	reading.Wait()
 	_ = out.Close()
@@ -113,6 +119,32 @@ func execute(ctx context.Context, j job, spaces uintptr) error {
 		return &jobError{program: j.program(), err: err, said: tail.lines}
 	}
 	return nil
+}
+
+// start starts a job. A confined one goes on when it is in its control group.
+func start(cmd *exec.Cmd, j *job) error {
+	if j.confined == nil {
+		return cmd.Start()
+	}
+	wait, word, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = wait.Close(); _ = word.Close() }()
+	cmd.ExtraFiles = []*os.File{wait}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if j.bound != nil {
+		leave, err := j.bound(cmd.Process.Pid)
+		if err != nil {
+			_ = cmd.Process.Kill()
+			return errors.Join(err, cmd.Wait())
+		}
+		j.leave = leave
+	}
+	_, err = word.WriteString("go\n")
+	return err
 }
 
 // program is what a job is called when it fails.

@@ -98,7 +98,7 @@ func extractKernel(root, out, base string, m *muster.Image) error {
 	if err := keepModules(in, modules, filepath.Join(out, modulesFile), base); err != nil {
 		return fmt.Errorf("extract the modules: %w", err)
 	}
-	aliases, err := in.Open(modules + "/modules.alias")
+	aliases, err := openRegular(in, modules+"/modules.alias", os.O_RDONLY)
 	if err != nil {
 		return fmt.Errorf("extract the module aliases: %w", err)
 	}
@@ -106,7 +106,7 @@ func extractKernel(root, out, base string, m *muster.Image) error {
 	if m.Modaliases, err = readAliases(aliases); err != nil {
 		return fmt.Errorf("extract the module aliases: %w", err)
 	}
-	builtin, err := in.ReadFile(modules + "/modules.builtin.modinfo")
+	builtin, err := readRegular(in, modules+"/modules.builtin.modinfo")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("extract the aliases of built-in drivers: %w", err)
 	}
@@ -191,7 +191,7 @@ func decisiveBus(alias string) bool {
 }
 
 func copyOut(in *os.Root, from, to string) (err error) {
-	src, err := in.Open(from)
+	src, err := openRegular(in, from, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func tarModules(in *os.Root, dir, to string) (err error) {
 		if err != nil || !d.Type().IsRegular() {
 			return err // links to sources and build trees are of no use at boot
 		}
-		f, err := in.Open(name)
+		f, err := openRegular(in, name, os.O_RDONLY)
 		if err != nil {
 			return err
 		}

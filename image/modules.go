@@ -77,7 +77,7 @@ func unpackModules(ctx context.Context, root *os.Root, release string) (bool, er
 }
 
 func unpackModule(root *os.Root, name string) (err error) {
-	b, err := root.ReadFile(name)
+	b, err := readRegular(root, name)
 	if err != nil {
 		return err
 	}

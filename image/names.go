@@ -21,7 +21,7 @@ const (
 func accountNames(in *os.Root) ([]string, error) {
 	var all []string
 	for _, file := range []string{"etc/passwd", "etc/group"} {
-		f, err := in.Open(file)
+		f, err := openRegular(in, file, os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a system that has none
 		}

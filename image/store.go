@@ -39,6 +39,13 @@ type Store struct {
 // Option changes how a Store works.
 type Option func(*Store)
 
+// WithBounds has every build that runs programs of packages bounded: bound puts a
+// process into a control group, with all that it will start, and leave ends what is
+// left of them.
+func WithBounds(bound func(pid int) (leave func() error, err error)) Option {
+	return func(s *Store) { s.tools.bound = bound }
+}
+
 // WithClock replaces the system's clock.
 func WithClock(c muster.Clock) Option { return func(s *Store) { s.clock = c } }
 

@@ -74,6 +74,9 @@ func tidyFiles(in *os.Root) error {
 	}
 	// Present and empty: systemd makes a machine ID at each boot and does not
 	// take the boot for the first one.
+	if err := in.RemoveAll("etc/machine-id"); err != nil {
+		return err
+	}
 	if err := in.WriteFile("etc/machine-id", nil, 0o444); err != nil {
 		return err
 	}
@@ -100,7 +103,7 @@ func emptyLogs(in *os.Root) error {
 // the build, to a fixed one.
 func steadyShadow(in *os.Root) error {
 	const file = "etc/shadow"
-	data, err := in.ReadFile(file)
+	data, err := readRegular(in, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -115,7 +118,7 @@ func steadyShadow(in *os.Root) error {
 			lines[i] = strings.Join(f, ":")
 		}
 	}
-	return in.WriteFile(file, []byte(strings.Join(lines, "")), 0o640)
+	return rewriteRegular(in, file, []byte(strings.Join(lines, "")))
 }
 
 // treeSize is the sum of the sizes of a tree's files, each counted once however

@@ -18,6 +18,7 @@ type tools struct {
 	aptCache   string
 	isolate    bool
 	confine    []string // starts a program that calls Confine
+	bound      func(pid int) (leave func() error, err error)
 	apt        func(ctx context.Context) (config, mirror string)
 }
 
