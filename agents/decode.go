@@ -125,6 +125,14 @@ func decodeReport(buf *bytes.Buffer, r io.Reader) (wire.Report, error) {
 	if q.Scheduler != nil && len(q.Scheduler.Nodes) > maxNodes {
 		return wire.Report{}, muster.Errorf(muster.EInvalid, "the scheduler shows more nodes than any cluster has")
 	}
+	if q.Scheduler != nil {
+		if len(q.Scheduler.Reasons) > maxNodes {
+			return wire.Report{}, muster.Errorf(muster.EInvalid, "the scheduler tells of more nodes than any cluster has")
+		}
+		for name, why := range q.Scheduler.Reasons {
+			q.Scheduler.Reasons[name] = text(why, maxLine)
+		}
+	}
 	return q, nil
 }
 

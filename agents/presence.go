@@ -135,7 +135,8 @@ func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, inte
 		news, r.Checks = true, checks
 	}
 	if q.Scheduler != nil {
-		news = news || r.Scheduler == nil || r.Scheduler.Up != q.Scheduler.Up || !maps.Equal(r.Scheduler.Nodes, q.Scheduler.Nodes)
+		news = news || r.Scheduler == nil || r.Scheduler.Up != q.Scheduler.Up || !maps.Equal(r.Scheduler.Nodes, q.Scheduler.Nodes) ||
+			!maps.Equal(r.Scheduler.Reasons, q.Scheduler.Reasons)
 		r.Scheduler = q.Scheduler
 	}
 	if q.Usage != nil {

@@ -1,23 +1,35 @@
 package converge
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 )
 
 // Codes of conditions, of a node and of its cluster, for what its agent says is not as
-// it should be. What an agent says repairs and condemns nothing: whoever is root on the
-// node can have it say anything.
+// it should be. What an agent says condemns no machine: whoever is root on the node can
+// have it say anything.
 const (
 	unhealthy  = "unhealthy"   // a service that people rely on
+	unfit      = muster.Unfit  // something that jobs need: the node gets no new ones
 	notApplied = "not-applied" // a part of the newest configuration
+	anew       = "anew"        // it was started anew for one of these
 )
 
-// configurationCheck is the check of an agent that tells what of the configuration it
-// could not apply.
-const configurationCheck = "configuration"
+// Names of checks of an agent. The first tells what of the configuration it could not
+// apply; a disk that is full is its people's to empty.
+const (
+	configurationCheck = "configuration"
+	diskCheck          = "disk"
+)
+
+// jobsNeed reports whether jobs fail where the check does.
+func jobsNeed(check string) bool {
+	return slices.Contains([]string{diskCheck, "message network", "home", "munge"}, check)
+}
 
 // checked turns an agent's checks into conditions of its node.
 func (d *decider) checked(list []muster.Condition, r *Report) []muster.Condition {
@@ -30,13 +42,59 @@ func (d *decider) checked(list []muster.Condition, r *Report) []muster.Condition
 	}
 	isConfiguration := func(name string) bool { return name == configurationCheck }
 	applied := complaint(r, isConfiguration)
-	health := complaint(r, func(name string) bool { return !isConfiguration(name) })
-	if r.State == "failed" && health == "" {
+	fit := complaint(r, jobsNeed)
+	health := complaint(r, func(name string) bool { return !isConfiguration(name) && !jobsNeed(name) })
+	if r.State == "failed" && health == "" && fit == "" {
 		health = "its own checks fail"
 	}
+	mends := fmt.Sprintf("it mends itself where it can, and is started anew after %s otherwise; `muster logs` of the node tells more", d.Limits.Unwell)
 	set(notApplied, strings.TrimPrefix(applied, configurationCheck+": "), "all else of the configuration is in force; it is tried again by itself, every half minute at the latest")
-	set(unhealthy, health, "it mends itself where it can; `muster logs` of the node tells more")
+	set(unhealthy, health, mends)
+	if fit != "" && onlyDisk(r) {
+		mends = "remove files there; it gets jobs again by itself"
+	}
+	set(unfit, fit, "it gets no new jobs meanwhile; "+mends)
 	return list
+}
+
+// onlyDisk reports whether nothing is wrong with a node but that its people have filled it.
+func onlyDisk(r *Report) bool {
+	return complaint(r, func(name string) bool { return name != diskCheck && name != configurationCheck }) == ""
+}
+
+// anewPause is how long a node is left as it is after it was started anew for what its
+// agent said: what a start does not mend, another does not, and root on it may want it so.
+const anewPause = 24 * time.Hour
+
+// unwell reports whether a node whose agent complains is to be started anew, which is what
+// an administrator would do at last. Its machine is not to blame before it fails by itself.
+func (d *decider) unwell(n *muster.Node, list []muster.Condition, r *Report) (why string) {
+	if r == nil || d.Cluster.Phase != muster.ClusterReady || onlyDisk(r) {
+		return ""
+	}
+	for _, code := range []string{unfit, unhealthy} {
+		c := conditionOf(list, code)
+		if c == nil {
+			continue
+		}
+		end := c.Since.Add(d.Limits.Unwell)
+		if before := conditionOf(list, anew); before != nil {
+			end = maxTime(end, before.Since.Add(anewPause))
+		}
+		if d.Now.Before(end) {
+			d.lookAt(end)
+			continue
+		}
+		return c.Text
+	}
+	return ""
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // complaint is what is wrong by some of the checks; "" for nothing.
@@ -55,7 +113,7 @@ func badChecks(r *Report) string { return complaint(r, func(string) bool { retur
 // complaints tells the people of a cluster what is wrong on its nodes, once for all
 // nodes on which the same is.
 func (d *decider) complaints() {
-	for _, code := range []string{notApplied, unhealthy} {
+	for _, code := range []string{notApplied, unhealthy, unfit} {
 		nodes := map[string][]string{}
 		var texts []string
 		for _, n := range d.Nodes {
@@ -74,8 +132,11 @@ func (d *decider) complaints() {
 			parts = append(parts, few(nodes[t])+": "+t)
 		}
 		what := "not all of the newest configuration is in force on "
-		if code == unhealthy {
+		switch code {
+		case unhealthy:
 			what = "something that people rely on does not work on "
+		case unfit:
+			what = "no new jobs start on "
 		}
 		if len(parts) == 0 {
 			d.drop(code)

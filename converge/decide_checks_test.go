@@ -3,6 +3,7 @@ package converge
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -54,5 +55,50 @@ func TestComplaintsAreTold(t *testing.T) {
 	}
 	if len(n.Conditions) != 0 || hasCondition(c.Conditions, notApplied) || hasCondition(c.Conditions, unhealthy) {
 		t.Errorf("still %+v, %+v", n.Conditions, c.Conditions)
+	}
+}
+
+// A node on which something that jobs need does not work gets none, and is started anew
+// on its machine after a while: once, and not for a disk that its people have filled.
+func TestUnwellNodes(t *testing.T) {
+	t.Parallel()
+	network := wire.Check{Name: "message network", Text: "msg0 is down"}
+	for name, c := range map[string]struct {
+		check wire.Check
+		after time.Duration
+		had   []muster.Condition
+		anew  bool
+	}{
+		"not yet":           {check: network, after: 9 * time.Minute},
+		"after a while":     {check: network, after: 11 * time.Minute, anew: true},
+		"sshd, too":         {check: wire.Check{Name: "sshd", Text: "does not answer"}, after: 11 * time.Minute, anew: true},
+		"a full disk":       {check: wire.Check{Name: "disk", Text: "no space is left on /tmp"}, after: time.Hour},
+		"once a day":        {check: network, after: 11 * time.Minute, had: []muster.Condition{{Code: anew, Since: at(0).Add(-time.Hour)}}},
+		"the day after":     {check: network, after: 11 * time.Minute, had: []muster.Condition{{Code: anew, Since: at(0).Add(-25 * time.Hour)}}, anew: true},
+		"the configuration": {check: wire.Check{Name: "configuration", Text: "user video"}, after: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := two(muster.ClusterReady, muster.NodeReady, says("m1", "ready", 1, nil), says("m2", "ready", 1, nil),
+				knows("m2", func(s *Sight) { s.Report.Checks = []wire.Check{c.check} }))
+			code := map[bool]string{true: unfit, false: unhealthy}[jobsNeed(c.check.Name)]
+			v.Nodes[1].Conditions = append(c.had, muster.Condition{Code: code, Since: v.Now.Add(-c.after), Text: "x"})
+			for i := range c.had {
+				v.Nodes[1].Conditions[i].Since = v.Now.Add(c.had[i].Since.Sub(at(0)))
+			}
+			actions, _ := Decide(v)
+			started, blamed := false, false
+			for _, a := range actions {
+				switch a := a.(type) {
+				case SetNode:
+					started = started || a.Node.Name == "n02" && a.Node.Phase != muster.NodeReady
+				case SetMachine:
+					blamed = blamed || a.Machine.Phase == muster.MachineSuspect
+				}
+			}
+			if started != c.anew || blamed {
+				t.Errorf("started anew: %v, want %v; its machine is suspect: %v; %+v", started, c.anew, blamed, actions)
+			}
+		})
 	}
 }

@@ -125,6 +125,13 @@ func (d *decider) ready(i int) {
 	if r != nil {
 		conditions = d.checked(conditions, r)
 	}
+	if why := d.unwell(n, conditions, r); why != "" {
+		n.Conditions = withCondition(withoutCondition(conditions, anew), muster.Condition{
+			Code: anew, Text: "it was started anew: " + why, Since: d.Now, Hint: "jobs that ran there are queued again; it is not done again within a day",
+		})
+		d.again(i, "the node is started anew on its machine: "+why)
+		return
+	}
 	phase, text := muster.NodeReady, ""
 	switch x := d.silence(*n, s, r); x.code {
 	case heard:
@@ -260,7 +267,7 @@ func (d *decider) bootNodes() {
 		n.Hold = d.Cluster.Phase == muster.ClusterReady
 		n.NotBefore, n.Stages = time.Time{}, nil
 		n.Management = m.Facts.Management
-		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, notApplied, "held")
+		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, "held")
 		d.setPhase(n, muster.NodeBooting, w.text)
 		if m.Phase != muster.MachineActive {
 			m.Phase, m.PhaseSince = muster.MachineActive, d.Now

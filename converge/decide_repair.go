@@ -95,7 +95,7 @@ func (d *decider) again(i int, text string) {
 // lost condemns the machine of a node: it is fenced before anything else.
 func (d *decider) lost(i int, why string) {
 	n := &d.Nodes[i]
-	n.Conditions = withCondition(withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, notApplied), muster.Condition{
+	n.Conditions = withCondition(withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied), muster.Condition{
 		Code: lost, Text: why, Since: d.Now, Hint: "its machine is cut off, then another takes its place",
 	})
 	d.setPhase(n, muster.NodeUnreachable, why)

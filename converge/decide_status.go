@@ -2,6 +2,8 @@ package converge
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +85,7 @@ func (d *decider) status() {
 	}
 	d.strangers()
 	d.complaints()
+	d.drained()
 	d.say("power-cut", d.powerCut, "most machines went off, or were off when the server started: their nodes are started again on the machines that they had", "it ends by itself when the power is back; the nodes of a part of the site that stays dark move to other machines")
 }
 
@@ -110,6 +113,30 @@ func (d *decider) strangers() {
 		}
 	}
 	d.say("not-in-scheduler", len(names), "the scheduler does not have "+few(names)+": no job runs there", "the node's agent has it register again within seconds of the head's boot; `muster logs` of the node and of the head tell more")
+}
+
+// drained tells of nodes that take no jobs because somebody in the cluster, or the
+// scheduler itself, took them out of use.
+func (d *decider) drained() {
+	h, r := d.head()
+	var parts []string
+	if d.Cluster.Phase == muster.ClusterReady && r != nil && h.Phase == muster.NodeReady && r.Scheduler != nil && r.Scheduler.Up {
+		nodes := map[string][]string{}
+		for _, n := range d.Nodes {
+			if why, ok := r.Scheduler.Reasons[n.Name]; ok && n.Phase == muster.NodeReady && !n.Leave && !n.Down && !n.Hold {
+				nodes[why] = append(nodes[why], n.Name)
+			}
+		}
+		for _, why := range slices.Sorted(maps.Keys(nodes)) {
+			text := few(nodes[why])
+			if why != "" {
+				text += fmt.Sprintf(" (%s)", why)
+			}
+			parts = append(parts, text)
+		}
+	}
+	d.say("drained", len(parts), "the scheduler gives no jobs to "+strings.Join(parts, ", "),
+		"what the scheduler did for a failure is undone by itself when the failure is over; for what a person did: scontrol update NodeName=NODE State=RESUME")
 }
 
 // noSpare tells whether there is no machine for a node, as far as it was looked

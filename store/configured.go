@@ -23,6 +23,10 @@ func reconfigures(n, old muster.Node) string {
 		return "kept from the scheduler"
 	case n.Hold != old.Hold, n.Down != old.Down:
 		return "given to the scheduler"
+	case isUnfit(n) && !isUnfit(old):
+		return "takes no new jobs: something that they need does not work"
+	case !isUnfit(n) && isUnfit(old):
+		return "fit for jobs again"
 	case n.Role != old.Role, n.Head != old.Head, n.Index != old.Index:
 		return "has another part"
 	}
@@ -49,4 +53,9 @@ func reconfiguresAll(c, old muster.Cluster) string {
 		return "is configured otherwise"
 	}
 	return ""
+}
+
+// isUnfit reports whether something that jobs need does not work on a node.
+func isUnfit(n muster.Node) bool {
+	return slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.Unfit })
 }

@@ -113,6 +113,8 @@ type Host struct {
 	Drain bool `json:"drain,omitempty"`
 	// Reserve: the scheduler gives it no new jobs for the time being.
 	Reserve bool `json:"reserve,omitempty"`
+	// Unwell: something that jobs need does not work there; it gets no new ones.
+	Unwell bool `json:"unwell,omitempty"`
 	// Down: its machine is lost. The head marks it down in the scheduler.
 	Down bool `json:"down,omitempty"`
 }
@@ -270,8 +272,10 @@ type Check struct {
 type SchedulerState struct {
 	Up    bool              `json:"up"`
 	Nodes map[string]string `json:"nodes,omitempty"` // name -> idle, mixed, allocated, down, ...
-	Jobs  int               `json:"jobs"`            // running
-	Queue int               `json:"pending"`         // pending
+	// Reasons tells why nodes take no jobs, as whoever took them out of use wrote it.
+	Reasons map[string]string `json:"reasons,omitempty"`
+	Jobs    int               `json:"jobs"`    // running
+	Queue   int               `json:"pending"` // pending
 	// List is the jobs that run or wait, newest first, at most MaxJobs.
 	List []Job `json:"list,omitempty"`
 	// Ended: the scheduler ended its jobs because the cluster ends.

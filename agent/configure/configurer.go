@@ -157,10 +157,10 @@ func (c *Configurer) watch(r Reporter, cfg *wire.NodeConfig) {
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()
-	c.done.Go(func() { c.keep(ctx, cfg) })
+	c.done.Go(func() { c.keep(ctx, cfg, r) })
 	c.done.Go(func() { c.endOrphans(ctx, cfg) })
 	if cfg.Slurm.NodeConf != "" {
-		c.done.Go(func() { c.registerAgain(ctx, cfg) })
+		c.done.Go(func() { c.keepRegistered(ctx, cfg) })
 	}
 	if cfg.Head {
 		c.done.Go(func() { c.watchScheduler(ctx, cfg, r) })

@@ -17,6 +17,10 @@ type controller struct {
 	// ownDown: nothing of what slurmctld remembers of this node is true.
 	ownDown bool
 
+	// forgiven is when a node that Slurm took out of use was tried again, and after
+	// how long it is the next time.
+	forgiven map[string]forgiveness
+
 	told      [][]string // the last plan
 	toldAt    time.Time
 	reconfigs time.Time // when the table of nodes was last made anew
@@ -30,6 +34,35 @@ const (
 	tellAtMost  = 15 * time.Second
 	settleAfter = 20 * time.Millisecond
 )
+
+// forgiveness doubles its patience with each time.
+type forgiveness struct {
+	seen  time.Time // out of use since then
+	after time.Duration
+}
+
+const (
+	forgiveFirst = 15 * time.Second
+	forgiveMost  = time.Hour
+)
+
+// forgive reports whether it is time to try a node again that Slurm took out of use.
+func (k *controller) forgive(node string) bool {
+	now := k.c.clock.Now()
+	f, known := k.forgiven[node]
+	if !known || now.Sub(f.seen) > 2*forgiveMost {
+		f = forgiveness{seen: now, after: forgiveFirst}
+	}
+	due := now.Sub(f.seen) >= f.after
+	if due {
+		f = forgiveness{seen: now, after: min(2*f.after, forgiveMost)}
+	}
+	if k.forgiven == nil {
+		k.forgiven = map[string]forgiveness{}
+	}
+	k.forgiven[node] = f
+	return due
+}
 
 // ask reads the table of nodes.
 func (k *controller) ask(ctx context.Context) (map[string]slurmNode, error) {
@@ -53,7 +86,7 @@ func (k *controller) ask(ctx context.Context) (map[string]slurmNode, error) {
 // settle makes slurmctld think of its nodes what the configuration says. It
 // returns what there was to tell it: nothing when all is as it should be.
 func (k *controller) settle(ctx context.Context, is map[string]slurmNode) (todo [][]string) {
-	todo = plan(k.cfg, is, k.ownDown)
+	todo = plan(k.cfg, is, k.ownDown, k.forgive)
 	now := k.c.clock.Now()
 	if len(todo) == 0 {
 		k.told = nil

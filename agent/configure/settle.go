@@ -20,6 +20,7 @@ const (
 	reasonGoes    = ours + "leaving"
 	reasonLeft    = ours + "left the cluster"
 	reasonReserve = ours + "its speed is measured"
+	reasonUnwell  = ours + "something that jobs need does not work there"
 )
 
 // wanted is what the scheduler should think of a node.
@@ -29,6 +30,7 @@ type wanted struct {
 	cpus                 int
 	memory               int64
 	drain, down, reserve bool
+	unwell               bool
 }
 
 // wantedNodes reads the configuration. On the head, own down marks its own
@@ -42,7 +44,7 @@ func wantedNodes(cfg *wire.NodeConfig, ownDown bool) map[string]wanted {
 	m := make(map[string]wanted, len(cfg.Slurm.NodeLines))
 	for _, l := range cfg.Slurm.NodeLines {
 		h := hosts[l.Name]
-		w := wanted{line: l, drain: h.Drain, reserve: h.Reserve, down: h.Down || ownDown && l.Name == cfg.Node}
+		w := wanted{line: l, drain: h.Drain, reserve: h.Reserve, unwell: h.Unwell, down: h.Down || ownDown && l.Name == cfg.Node}
 		for _, a := range l.Args {
 			name, value, _ := strings.Cut(a, "=")
 			switch name {
@@ -67,9 +69,12 @@ func wantedNodes(cfg *wire.NodeConfig, ownDown bool) map[string]wanted {
 // A node that leaves becomes FUTURE and is not deleted: nobody sees it, its
 // slurmd is not needed, and when the name comes back it has its old place, by
 // which jobs rank their nodes.
-func plan(cfg *wire.NodeConfig, is map[string]slurmNode, ownDown bool) [][]string {
+//
+// forgive tells of a node that Slurm itself took out of use whether it is time to try it
+// again; nil for no node.
+func plan(cfg *wire.NodeConfig, is map[string]slurmNode, ownDown bool, forgive func(node string) bool) [][]string {
 	want := wantedNodes(cfg, ownDown)
-	var p planner
+	p := planner{forgive: forgive}
 	for _, l := range cfg.Slurm.NodeLines {
 		p.node(l.Name, want[l.Name], is)
 	}
@@ -83,10 +88,12 @@ func plan(cfg *wire.NodeConfig, is map[string]slurmNode, ownDown bool) [][]strin
 
 // planner gathers nodes that need the same command.
 type planner struct {
+	forgive func(node string) bool
+
 	remove, create                                []string
 	lines                                         map[string]wire.NodeLine
 	lost, leaving, leave, undrain, resume, future []string
-	reserve                                       []string
+	reserve, unwell                               []string
 	lostDown, leaveDown                           []string
 }
 
@@ -119,13 +126,35 @@ func (p *planner) node(name string, w wanted, is map[string]slurmNode) {
 		if !n.has("drain") {
 			p.reserve = append(p.reserve, name)
 		}
-	case strings.HasPrefix(n.reason, ours):
+	case w.unwell:
+		if n.base != "down" && !n.has("drain") {
+			p.unwell = append(p.unwell, name)
+		}
+	case strings.HasPrefix(n.reason, ours) || p.mayForgive(name, n):
 		if n.base == "down" {
 			p.resume = append(p.resume, name)
 		} else if n.has("drain") {
 			p.undrain = append(p.undrain, name)
 		}
 	}
+}
+
+// slurmsOwn are reasons for which Slurm takes a node out of use by itself, and never
+// gives it back: a job that could not start or end there. What was the cause (a full disk,
+// a server that was away) may be long over.
+func slurmsOwn() []string {
+	return []string{"kill task failed", "batch job complete failure", "prolog error", "prolog failed", "epilog error", "epilog failed",
+		"low tmpdisk", "slurmdspooldir is full", "not responding", "node unexpectedly rebooted", "job env setup error", "launch failure"}
+}
+
+// mayForgive reports whether a node that Slurm itself took out of use is to be tried
+// again. What a person wrote stays.
+func (p *planner) mayForgive(name string, n slurmNode) bool {
+	if p.forgive == nil || n.base != "down" && !n.has("drain") || n.has("not_responding") {
+		return false
+	}
+	reason := strings.ToLower(n.reason)
+	return slices.ContainsFunc(slurmsOwn(), func(r string) bool { return strings.HasPrefix(reason, r) }) && p.forgive(name)
 }
 
 // left takes a node that is not of the cluster any more from users' eyes.
@@ -171,6 +200,7 @@ func (p *planner) commands() [][]string {
 	update(p.future, "State=FUTURE")
 	update(p.leaving, "State=DRAIN", "Reason="+reasonGoes)
 	update(p.reserve, "State=DRAIN", "Reason="+reasonReserve)
+	update(p.unwell, "State=DRAIN", "Reason="+reasonUnwell)
 	update(p.undrain, "State=UNDRAIN")
 	update(p.resume, "State=RESUME")
 	if len(p.remove) > 0 {

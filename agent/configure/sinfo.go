@@ -137,6 +137,21 @@ func words(nodes map[string]slurmNode) map[string]string {
 	return m
 }
 
+// maxReason bounds what anybody may have written.
+const maxReason = 200
+
+// reasons tells of the nodes that take no jobs why, where it is not Muster's doing.
+func reasons(nodes map[string]slurmNode) map[string]string {
+	m := map[string]string{}
+	for name, n := range nodes {
+		if n.future() || n.base != "down" && !n.has("drain") && !n.has("fail") || strings.HasPrefix(n.reason, ours) {
+			continue
+		}
+		m[name] = clip(n.reason[:min(len(n.reason), maxReason)])
+	}
+	return m
+}
+
 // usable tells whether a node in this state takes jobs, now or after the one
 // that it has.
 func usable(state string) bool {

@@ -80,7 +80,7 @@ func (w *watcher) look(ctx context.Context) time.Duration {
 	}
 	w.heard = w.c.clock.Now()
 	todo := w.settle(ctx, is)
-	s := wire.SchedulerState{Up: true, Nodes: words(is)}
+	s := wire.SchedulerState{Up: true, Nodes: words(is), Reasons: reasons(is)}
 	missing, leaving := w.expected(s)
 	ended := w.askJobs(ctx, !missing)
 	s.Jobs, s.Queue, s.List, s.Ended = w.jobs.running, w.jobs.pending, w.jobs.list, ended
@@ -187,5 +187,5 @@ func (w *watcher) revive(ctx context.Context) {
 
 func sameState(a, b wire.SchedulerState) bool {
 	return a.Up == b.Up && a.Jobs == b.Jobs && a.Queue == b.Queue && a.Ended == b.Ended &&
-		maps.Equal(a.Nodes, b.Nodes) && slices.Equal(a.List, b.List)
+		maps.Equal(a.Nodes, b.Nodes) && maps.Equal(a.Reasons, b.Reasons) && slices.Equal(a.List, b.List)
 }

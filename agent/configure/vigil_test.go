@@ -1,0 +1,198 @@
+package configure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// unitModel is a systemd with one service, whose process can end, stop or fall silent.
+type unitModel struct {
+	mu      sync.Mutex
+	root    string
+	active  string
+	pid     int
+	deaf    bool // its unit does not start
+	mute    bool
+	started int
+}
+
+func (m *unitModel) process(state string) {
+	dir := filepath.Join(m.root, "proc", fmt.Sprint(m.pid))
+	_ = os.MkdirAll(dir, 0o755)
+	stat := fmt.Sprintf("%d (ssh) d) %s %s %d", m.pid, state, strings.Repeat("0 ", 17)+"0", m.pid*10)
+	_ = os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o644)
+}
+
+func (m *unitModel) die() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = os.RemoveAll(filepath.Join(m.root, "proc", fmt.Sprint(m.pid)))
+	m.active = "failed"
+}
+
+func (m *unitModel) answer(line string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case strings.HasPrefix(line, "systemctl show --property=ActiveState,MainPID ssh"):
+		return fmt.Sprintf("ActiveState=%s\nMainPID=%d\n", m.active, m.pid), nil
+	case strings.HasPrefix(line, "systemctl show"):
+		return "ActiveState=active\nMainPID=0\n", nil
+	case strings.HasPrefix(line, "systemctl is-system-running"):
+		return "running\n", nil
+	case strings.HasPrefix(line, "systemctl start --no-block ssh") || strings.HasPrefix(line, "systemctl restart --no-block ssh"):
+		if !m.deaf {
+			m.pid++
+			m.active, m.mute = "active", false
+			m.started++
+			m.process("S")
+		}
+	}
+	return "", nil
+}
+
+func (m *unitModel) dial(_ context.Context, _, address string) (net.Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mute && strings.HasSuffix(address, ":22") {
+		return nil, errors.New("connection refused")
+	}
+	return answering(context.Background(), "", "")
+}
+
+func watching(t *testing.T, f func(m *unitModel, r *fakeReport)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c, run, root := node(t)
+		cfg := config()
+		cfg.Slurm = nil
+		m := &unitModel{root: root, active: "active", pid: 100}
+		m.process("S")
+		run.answer, c.dial = m.answer, m.dial
+		r := newReport(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.keep(ctx, cfg, r)
+		time.Sleep(10 * time.Second)
+		if check := r.check("sshd"); !check.OK {
+			t.Errorf("sshd is well, and told as %+v", check)
+		}
+		f(m, r)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// What has ended is started within seconds, and nobody is bothered.
+func TestVigilStarts(t *testing.T) {
+	t.Parallel()
+	watching(t, func(m *unitModel, r *fakeReport) {
+		m.die()
+		time.Sleep(4 * time.Second)
+		if m.started != 1 || !r.check("sshd").OK {
+			t.Errorf("started %d times, told %+v", m.started, r.check("sshd"))
+		}
+	})
+}
+
+// What does not start is told, tried ever more seldom, and told when it is well.
+func TestVigilTells(t *testing.T) {
+	t.Parallel()
+	watching(t, func(m *unitModel, r *fakeReport) {
+		m.deaf = true
+		m.die()
+		time.Sleep(12 * time.Second)
+		if check := r.check("sshd"); check.OK || check.Text != endedText {
+			t.Errorf("told %+v", check)
+		}
+		time.Sleep(10 * time.Minute)
+		m.mu.Lock()
+		m.deaf = false
+		m.mu.Unlock()
+		time.Sleep(70 * time.Second)
+		if !r.check("sshd").OK || m.started != 1 {
+			t.Errorf("told %+v after %d starts", r.check("sshd"), m.started)
+		}
+	})
+}
+
+// What does not answer, twice in a row, is started anew.
+func TestVigilAsks(t *testing.T) {
+	t.Parallel()
+	watching(t, func(m *unitModel, r *fakeReport) {
+		m.mu.Lock()
+		m.mute = true
+		m.mu.Unlock()
+		time.Sleep(askSeldom + 10*time.Second)
+		if m.started != 1 || !r.check("sshd").OK {
+			t.Errorf("started %d times, told %+v", m.started, r.check("sshd"))
+		}
+	})
+}
+
+// A main process that the kernel holds is seen, whatever name it has given itself.
+func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
+	c, _, root := node(t)
+	m := &unitModel{root: root, pid: 7}
+	p := mainProcess{pid: 7, start: "70"}
+	for state, want := range map[string]processState{"S": processRuns, "R": processRuns, "T": processStopped, "t": processStopped, "Z": processGone} {
+		m.process(state)
+		if got := p.look(c); got != want {
+			t.Errorf("state %s looks like %d, want %d", state, got, want)
+		}
+	}
+	m.process("S")
+	if (mainProcess{pid: 7, start: "71"}).look(c) != processGone {
+		t.Error("another process of the same number is taken for it")
+	}
+}
+
+// What Slurm itself took out of use is tried again, ever more seldom; what a person did
+// stays, and so does what Muster holds back.
+func TestForgiven(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, run, _ := node(t)
+		cfg := members(wire.Host{Name: "n01"}, wire.Host{Name: "n02"}, wire.Host{Name: "n03", Unwell: true})
+		k := controller{c: c, cfg: cfg}
+		is := func(reason string) map[string]slurmNode {
+			return parseSinfo("n01|idle+drain|x|1|900|" + reason + "|\nn02|idle+drain|x|1|900|broken fan|\nn03|idle|x|1|900|none|\n")
+		}
+		resumed := func() int { return run.count("scontrol update NodeName=n01 State=UNDRAIN") }
+		for range 15 {
+			k.settle(t.Context(), is("batch job complete failure"))
+			time.Sleep(2 * time.Second)
+		}
+		if resumed() != 1 {
+			t.Errorf("tried again %d times in half a minute, want once", resumed())
+		}
+		for range 1000 {
+			k.settle(t.Context(), is("batch job complete failure"))
+			time.Sleep(10 * time.Second)
+		}
+		if n := resumed(); n < 3 || n > 12 {
+			t.Errorf("tried again %d times in three hours", n)
+		}
+		if n := run.count("scontrol update NodeName=n02"); n != 0 {
+			t.Errorf("what a person took out of use was changed %d times", n)
+		}
+		if n := run.count("scontrol update NodeName=n03 State=DRAIN Reason=" + reasonUnwell); n == 0 {
+			t.Error("a node that is not fit for jobs gets some")
+		}
+		got := reasons(is("bad\x1b[2J memory"))
+		if got["n01"] != "bad [2J memory" || got["n02"] != "broken fan" || len(got) != 2 {
+			t.Errorf("reasons are %q", got)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package configure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// vital is something on the node that the people of its cluster rely on.
+type vital struct {
+	name string // of its check
+	unit string // of systemd; "" where there is none
+	// ask has it answer. nil: that its main process runs is all there is to see.
+	ask func(ctx context.Context) error
+	// every is how often it is asked, which costs more than a look at its process.
+	every time.Duration
+	// mend is tried when it is wrong and there is no unit; nil: it can only be told.
+	mend func(ctx context.Context) error
+}
+
+// How often services are asked. A node that computes must not notice.
+const (
+	askOften  = 2 * time.Second // reads a small file
+	askSeldom = 30 * time.Second
+)
+
+// vitals are what this node has, as far as it was started.
+func (c *Configurer) vitals(cfg *wire.NodeConfig) []vital {
+	list := []vital{
+		{name: "systemd", ask: c.systemdAnswers, every: askSeldom, mend: continueSystemd},
+		{name: "sshd", unit: c.sshUnit(), every: askSeldom, ask: func(ctx context.Context) error { return c.bannerOnce(ctx, ownAddress(cfg)) }},
+		{name: "disk", ask: c.diskHasRoom, every: askOften},
+	}
+	if len(cfg.Hosts) > 1 {
+		list = append(list, vital{name: networkCheck, every: askOften,
+			ask:  func(context.Context) error { return c.linkIsUp(ownAddress(cfg)) },
+			mend: func(ctx context.Context) error { return c.raiseLink(ctx, ownAddress(cfg)) }})
+	}
+	if len(cfg.Users) > 0 {
+		list = append(list, vital{name: "home", every: askSeldom, ask: func(ctx context.Context) error {
+			return inTime(ctx, func() error { return accessible(c.files.at("/home")) })
+		}})
+	}
+	if len(cfg.Time) > 0 {
+		list = append(list, vital{name: "clock", unit: "systemd-timesyncd.service"})
+	}
+	if cfg.Slurm == nil {
+		return list
+	}
+	list = append(list, vital{name: "munge", unit: mungeUnit, ask: c.mungeOnce, every: askSeldom})
+	if c.started("slurmd") {
+		list = append(list, vital{name: "slurmd", unit: "slurmd.service", every: askSeldom,
+			ask: func(ctx context.Context) error { return c.accepts(ctx, ownAddress(cfg), portSlurmd) }})
+	}
+	if cfg.Head && c.started("slurmctld") {
+		list = append(list, vital{name: "slurmctld", unit: controllerUnit, ask: c.controllerAnswers, every: askSeldom})
+	}
+	if cfg.Head && cfg.Slurm.Accounting && c.started("accounting") {
+		units := databaseUnits()
+		list = append(list,
+			vital{name: "database", unit: units[0], ask: c.databaseAnswers, every: askSeldom},
+			vital{name: "slurmdbd", unit: units[1], every: askSeldom, ask: func(ctx context.Context) error { return c.accepts(ctx, ownAddress(cfg), portSlurmdbd) }})
+	}
+	return list
+}
+
+// networkCheck is the check of the interface that a cluster's messages take.
+const networkCheck = "message network"
+
+// systemdAnswers has process 1 answer: in whatever state the system is, it says so.
+func (c *Configurer) systemdAnswers(ctx context.Context) error {
+	text, err := c.run.Run(ctx, "", "systemctl", "is-system-running")
+	if strings.TrimSpace(text) != "" {
+		return nil
+	}
+	return err
+}
+
+// continueSystemd undoes a stop of process 1.
+func continueSystemd(context.Context) error { return unix.Kill(1, unix.SIGCONT) }
+
+// bannerOnce asks sshd once who it is.
+func (c *Configurer) bannerOnce(ctx context.Context, address string) error {
+	conn, err := c.dial(ctx, "tcp", net.JoinHostPort(address, portSSH))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	return readBanner(conn)
+}
+
+func (c *Configurer) accepts(ctx context.Context, address, port string) error {
+	conn, err := c.dial(ctx, "tcp", net.JoinHostPort(address, port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// mungeOnce makes a credential and reads it back.
+func (c *Configurer) mungeOnce(ctx context.Context) error {
+	credential, err := c.run.Run(ctx, "", "munge", "-n")
+	if err == nil {
+		_, err = c.run.Run(ctx, credential, "unmunge", "-n")
+	}
+	return err
+}
+
+func (c *Configurer) controllerAnswers(ctx context.Context) error {
+	text, err := c.run.Run(ctx, "", "scontrol", "ping")
+	if err == nil && !strings.Contains(text, " UP") {
+		err = errors.New("it is down")
+	}
+	return err
+}
+
+// databaseAnswers reads the greeting of the database: it sends one to whoever connects.
+func (c *Configurer) databaseAnswers(ctx context.Context) error {
+	conn, err := c.dial(ctx, "unix", c.files.at("/run/mysqld/mysqld.sock"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_, err = io.ReadFull(conn, make([]byte, 4))
+	return err
+}
+
+// diskHasRoom looks whether jobs can start: they need a little room in each of these.
+func (c *Configurer) diskHasRoom(context.Context) error {
+	var full []string
+	for _, dir := range []string{"/", "/run", "/tmp", "/var/tmp", "/var/spool/slurmd", "/dev/shm"} {
+		var st unix.Statfs_t
+		if unix.Statfs(c.files.at(dir), &st) == nil && st.Blocks > 0 && (st.Bavail == 0 || st.Files > 0 && st.Ffree == 0) {
+			full = append(full, dir)
+		}
+	}
+	if len(full) > 0 {
+		return fmt.Errorf("no space is left on %s", strings.Join(full, ", "))
+	}
+	return nil
+}
+
+// linkOf is the interface that has an address.
+func linkOf(address string) (string, error) {
+	own, err := netip.ParseAddr(address)
+	if err != nil {
+		return "", err
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	for _, i := range all {
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == own {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no interface has the address %s", address)
+}
+
+// linkIsUp looks whether the interface with the node's address has a carrier.
+func (c *Configurer) linkIsUp(address string) error {
+	if c.o.Root != "" { // a test's node has no interfaces
+		return nil
+	}
+	name, err := linkOf(address)
+	if err != nil {
+		return err
+	}
+	state, err := os.ReadFile(filepath.Join("/sys/class/net", name, "operstate"))
+	if err != nil {
+		return err
+	}
+	if s := strings.TrimSpace(string(state)); s == "down" || s == "lowerlayerdown" || s == "notpresent" {
+		return fmt.Errorf("%s is %s", name, s)
+	}
+	return nil
+}
+
+// raiseLink switches the interface on, if that is all that it lacks.
+func (c *Configurer) raiseLink(ctx context.Context, address string) error {
+	name, err := linkOf(address)
+	if err != nil {
+		return err
+	}
+	_, err = c.run.Run(ctx, "", "ip", "link", "set", "dev", name, "up")
+	return err
+}
+
+// inTime does what a dead server may keep from ever returning.
+func inTime(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errors.New("it does not answer")
+	}
+}
