@@ -84,7 +84,7 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 			return s.agents.Serve(ctx, ln, s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}))
 		})
 		if e.proxy != nil {
-			if err := e.proxy(ctx, g, s.log); err != nil {
+			if err := e.proxy(ctx, g, s.log, s.files); err != nil {
 				return err
 			}
 		}

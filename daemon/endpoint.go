@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/network"
 )
 
@@ -18,7 +20,7 @@ type endpoint struct {
 	addr   netip.Addr
 	listen func(ctx context.Context) (net.Listener, error)
 	// proxy serves outgoing traffic there; nil where machines have their own.
-	proxy func(ctx context.Context, g *errgroup.Group, log *slog.Logger) error
+	proxy func(ctx context.Context, g *errgroup.Group, log *slog.Logger, files int) error
 
 	mu   sync.Mutex
 	port int
@@ -30,19 +32,20 @@ func (e *endpoint) url() string {
 	return "https://" + net.JoinHostPort(e.addr.String(), strconv.Itoa(e.port))
 }
 
-// rackEndpoint listens inside the network namespace of local machines.
-func rackEndpoint(rack *network.Rack) *endpoint {
+// rackEndpoint listens inside the network namespace of local machines. cluster names the
+// one whose machine has an address.
+func rackEndpoint(rack *network.Rack, cluster func(netip.Addr) muster.ClusterID) *endpoint {
 	e := &endpoint{addr: network.Gateway(), port: network.AgentPort}
 	e.listen = func(ctx context.Context) (net.Listener, error) {
 		return rack.Listen(ctx, netip.AddrPortFrom(e.addr, network.AgentPort))
 	}
-	e.proxy = func(ctx context.Context, g *errgroup.Group, log *slog.Logger) error {
+	e.proxy = func(ctx context.Context, g *errgroup.Group, log *slog.Logger, files int) error {
 		ln, err := rack.Listen(ctx, netip.AddrPortFrom(e.addr, network.ProxyPort))
 		if err != nil {
 			return err
 		}
-		p := &network.Proxy{Log: log}
-		g.Go(func() error { return p.Serve(ctx, ln) })
+		p := &network.Proxy{Log: log, Places: proxyRequests(files), Group: func(a netip.Addr) string { return string(cluster(a)) }}
+		g.Go(func() error { return p.Serve(ctx, connlimit.New(ln, proxyPlaces(files))) })
 		return nil
 	}
 	return e

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/bootdesk"
+	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/netboot"
 	"github.com/muster-hpc/muster/netboot/dhcp"
@@ -378,26 +379,30 @@ func listenOn(ctx context.Context, a netip.AddrPort) (net.Listener, error) {
 
 // proxyOn serves outgoing traffic of bare machines on an address, to those whose cluster
 // asked for it.
-func (m *metalParts) proxyOn(a netip.AddrPort) func(context.Context, *errgroup.Group, *slog.Logger) error {
-	return func(ctx context.Context, g *errgroup.Group, log *slog.Logger) error {
+func (m *metalParts) proxyOn(a netip.AddrPort) func(context.Context, *errgroup.Group, *slog.Logger, int) error {
+	return func(ctx context.Context, g *errgroup.Group, log *slog.Logger, files int) error {
 		ln, err := listenOn(ctx, a)
 		if err != nil {
 			return err
 		}
-		p := &network.Proxy{Log: log}
-		g.Go(func() error { return p.Serve(ctx, proxied{ln, m.mayProxy}) })
+		may := func(a netip.Addr) bool { _, ok := m.proxies(a); return ok }
+		p := &network.Proxy{Log: log, Places: proxyRequests(files), Group: func(a netip.Addr) string { c, _ := m.proxies(a); return c }}
+		g.Go(func() error { return p.Serve(ctx, connlimit.New(proxied{ln, may}, proxyPlaces(files))) })
 		return nil
 	}
 }
 
-// mayProxy tells whether the machine that has an address may use the proxy.
-func (m *metalParts) mayProxy(a netip.Addr) bool {
+// proxies names the cluster whose machine has an address, if that may use the proxy.
+func (m *metalParts) proxies(a netip.Addr) (cluster string, ok bool) {
 	service := m.service.Load()
 	if service == nil {
-		return false
+		return "", false
 	}
 	mac, ok := service.Owner(a.Unmap())
-	return ok && m.provider.Boots().Proxied(mac.String())
+	if !ok {
+		return "", false
+	}
+	return m.provider.Boots().Proxied(mac.String())
 }
 
 // proxied is a listener that hangs up on whoever may not use the proxy.

@@ -40,6 +40,14 @@ func apiPlaces(files int) connlimit.Limits {
 	return connlimit.Limits{Total: files / 4, PerAddress: min(apiOfOne, files/8)}
 }
 
+// proxyPlaces is the share of the egress proxy's own listener, and proxyRequests how many
+// requests it serves at once: each holds two descriptors.
+func proxyPlaces(files int) connlimit.Limits {
+	return connlimit.Limits{Total: files / 16, PerAddress: max(16, files/128)}
+}
+
+func proxyRequests(files int) int { return max(64, min(4096, files/32)) }
+
 func agentPlaces(files int) connlimit.Limits {
 	return connlimit.Limits{Total: files / 2, PerAddress: min(agentsOfOne, files/8)}
 }

@@ -24,7 +24,7 @@ func (s *Server) openProviders(ctx context.Context) error {
 		}
 		s.closes(p.Close)
 		s.providers = append(s.providers, p)
-		s.endpoints[p.Name()] = rackEndpoint(p.Rack())
+		s.endpoints[p.Name()] = rackEndpoint(p.Rack(), p.ClusterAt)
 	}
 	if s.cfg.Fake > 0 {
 		e := loopbackEndpoint()

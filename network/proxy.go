@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -31,25 +30,28 @@ type Proxy struct {
 	Ports []int
 	// Permit decides about addresses in addition; nil: PublicAddress. For tests.
 	Permit func(netip.Addr) bool
-	Log    *slog.Logger
+	// Group tells whose an address is (a cluster's); nil: everybody is a group of one.
+	Group func(netip.Addr) string
+	// Places is how many requests are served at once, of all; 0: 1024. A quarter of
+	// them at most are one group's, a sixteenth one address's.
+	Places int
+	// Idle is how long nothing may pass through a tunnel; 0: five minutes.
+	Idle time.Duration
+	Log  *slog.Logger
 }
 
-// proxyLimit is how many connections the proxy serves at once.
-const proxyLimit = 512
+const (
+	proxyPlacesAll = 1024
+	proxyIdle      = 5 * time.Minute
+)
 
-var errRefused = errors.New("refused by policy")
+// errRefused is the one answer to all that is not reached: what the site's policy or its
+// own names and networks have to do with it is nobody's business.
+var errRefused = errors.New("this proxy does not reach that: it is no public host that the site allows")
 
 // Serve answers on ln until ctx ends.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
-	h := &proxyHandler{p: p, slots: make(chan struct{}, proxyLimit)}
-	h.dialer = net.Dialer{Timeout: 15 * time.Second, ControlContext: h.control}
-	h.plain = httputil.ReverseProxy{
-		Rewrite:  func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host },
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-		Transport: &http.Transport{DialContext: h.dialer.DialContext, Proxy: nil, ResponseHeaderTimeout: time.Minute,
-			MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { fail(w, err) },
-	}
+	h := newProxyHandler(p)
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
@@ -65,17 +67,72 @@ type proxyHandler struct {
 	p      *Proxy
 	dialer net.Dialer
 	plain  httputil.ReverseProxy
-	slots  chan struct{}
+	places proxyPlaces
+	log    proxyLog
+	idle   time.Duration
+}
+
+func newProxyHandler(p *Proxy) *proxyHandler {
+	all := p.Places
+	if all == 0 {
+		all = proxyPlacesAll
+	}
+	h := &proxyHandler{p: p, idle: p.Idle, log: proxyLog{log: p.Log, every: time.Second, burst: 100},
+		places: proxyPlaces{total: all, group: max(1, all/4), node: max(1, all/16)}}
+	if h.idle == 0 {
+		h.idle = proxyIdle
+	}
+	// Not by the host's search domains: a name is what it says.
+	h.dialer = net.Dialer{Timeout: 15 * time.Second, ControlContext: h.control, Resolver: &net.Resolver{PreferGo: true}}
+	h.plain = httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host },
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		Transport: &http.Transport{DialContext: h.dial, Proxy: nil, ResponseHeaderTimeout: time.Minute,
+			MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { fail(w, err) },
+	}
+	return h
+}
+
+// dial connects to a host by its whole name.
+func (h *proxyHandler) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := netip.ParseAddr(host); err != nil {
+		host = strings.TrimSuffix(host, ".") + "."
+	}
+	return h.dialer.DialContext(ctx, network, net.JoinHostPort(host, port))
+}
+
+// who tells from where a request comes, and whose it is.
+func (h *proxyHandler) who(r *http.Request) (netip.Addr, string) {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, ""
+	}
+	addr := from.Addr().Unmap()
+	if h.p.Group != nil {
+		if g := h.p.Group(addr); g != "" {
+			return addr, g
+		}
+	}
+	return addr, addr.String()
 }
 
 func (h *proxyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
-		http.Error(w, "the proxy is busy: try again", http.StatusServiceUnavailable)
+	node, group := h.who(r)
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	r = r.WithContext(ctx)
+	place := h.places.take(group, node, end)
+	if place == nil {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "this cluster has as many connections by the proxy as it may: try again when some have ended", http.StatusServiceUnavailable)
 		return
 	}
+	defer h.places.leave(place)
 	target := r.Host
 	if r.Method != http.MethodConnect {
 		if r.URL.Scheme != "http" || r.URL.Host == "" {
@@ -88,27 +145,31 @@ func (h *proxyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = h.p.check(host, port)
 	}
-	if h.p.Log != nil {
-		h.p.Log.Info("egress", "from", r.RemoteAddr, "host", host, "port", port, "allowed", err == nil)
-	}
+	h.log.write(group, "from", r.RemoteAddr, "host", clipHost(host), "port", port, "allowed", err == nil)
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	if r.Method == http.MethodConnect {
-		h.tunnel(w, r, net.JoinHostPort(host, strconv.Itoa(port)))
+		h.tunnel(w, r, net.JoinHostPort(host, strconv.Itoa(port)), place)
 		return
 	}
 	h.plain.ServeHTTP(w, r)
 }
 
+// fail answers alike where a name is not there, is the house's own, or is not allowed: who
+// asks for names learns nothing of the networks behind this host.
 func fail(w http.ResponseWriter, err error) {
-	if errors.Is(err, errRefused) {
-		http.Error(w, err.Error(), http.StatusForbidden)
+	var name *net.DNSError
+	if errors.Is(err, errRefused) || errors.As(err, &name) {
+		http.Error(w, errRefused.Error(), http.StatusForbidden)
 		return
 	}
-	http.Error(w, "cannot reach it", http.StatusBadGateway)
+	http.Error(w, "it does not answer", http.StatusBadGateway)
 }
+
+// clipHost is a host as it is written down: names are no longer than that.
+func clipHost(host string) string { return host[:min(len(host), 253)] }
 
 // splitTarget takes apart host:port; the port of a plain request may be left out.
 func splitTarget(target string, needPort bool) (string, int, error) {
@@ -117,12 +178,12 @@ func splitTarget(target string, needPort bool) (string, int, error) {
 		host, text, err = strings.Trim(target, "[]"), "80", nil
 	}
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: no host and port", errRefused)
+		return "", 0, errRefused
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 || host == "" {
-		return "", 0, fmt.Errorf("%w: no host and port", errRefused)
+		return "", 0, errRefused
 	}
 	return host, port, nil
 }
@@ -134,10 +195,14 @@ func (p *Proxy) check(host string, port int) error {
 		ok = ok || n == port
 	}
 	if !ok {
-		return fmt.Errorf("%w: port %d", errRefused, port)
+		return errRefused
+	}
+	// A name without a dot is one of the house.
+	if _, err := netip.ParseAddr(host); err != nil && !strings.Contains(host, ".") {
+		return errRefused
 	}
 	if matches(p.Deny, host) || len(p.Allow) > 0 && !matches(p.Allow, host) {
-		return fmt.Errorf("%w: host %s", errRefused, host)
+		return errRefused
 	}
 	return nil
 }
@@ -156,21 +221,22 @@ func matches(patterns []string, host string) bool {
 func (h *proxyHandler) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %s", errRefused, address)
+		return errRefused
 	}
 	permit := h.p.Permit
 	if permit == nil {
 		permit = PublicAddress
 	}
 	if !permit(ap.Addr()) {
-		return fmt.Errorf("%w: the address is not public", errRefused)
+		return errRefused
 	}
 	return nil
 }
 
-// tunnel copies bytes both ways until one end has enough.
-func (h *proxyHandler) tunnel(w http.ResponseWriter, r *http.Request, target string) {
-	out, err := h.dialer.DialContext(r.Context(), "tcp", target)
+// tunnel copies bytes both ways until one end has enough, its place is taken away,
+// or nothing has passed for too long.
+func (h *proxyHandler) tunnel(w http.ResponseWriter, r *http.Request, target string, place *proxyPlace) {
+	out, err := h.dial(r.Context(), "tcp", target)
 	if err != nil {
 		fail(w, err)
 		return
@@ -192,9 +258,33 @@ func (h *proxyHandler) tunnel(w http.ResponseWriter, r *http.Request, target str
 		return
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = io.Copy(out, buf); closeWrite(out) })
-	wg.Go(func() { _, _ = io.Copy(in, out); closeWrite(in) })
+	_ = in.SetDeadline(time.Time{})
+	wg.Go(func() { h.pass(out, buf, in, place); closeWrite(out) })
+	wg.Go(func() { h.pass(in, out, out, place); closeWrite(in) })
 	wg.Wait()
+}
+
+// pass copies from one end (whose connection is line) to the other while anything passes,
+// one way or the other.
+func (h *proxyHandler) pass(to io.Writer, from io.Reader, line net.Conn, place *proxyPlace) {
+	b := make([]byte, 32<<10)
+	for {
+		_ = line.SetReadDeadline(time.Now().Add(h.idle))
+		n, err := from.Read(b)
+		if n > 0 {
+			place.touch()
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		var late net.Error
+		if errors.As(err, &late) && late.Timeout() && place.idle() < h.idle {
+			continue // the other way is in use
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 func closeWrite(c net.Conn) {

@@ -188,6 +188,22 @@ func (p *Provider) machine(id muster.MachineID) (*machine, error) {
 	return m, nil
 }
 
+// ClusterAt names the cluster whose machine has a management address; "" for none.
+func (p *Provider) ClusterAt(a netip.Addr) muster.ClusterID {
+	for _, m := range p.all(nil) {
+		if m.addr != a {
+			continue
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.rec != nil && !m.rec.Trial {
+			return m.rec.Cluster
+		}
+		return ""
+	}
+	return ""
+}
+
 // Close lets go of everything that must not outlive the server. Machines go
 // on running; without any, nothing of the instance is left on the host.
 func (p *Provider) Close() error {

@@ -347,11 +347,14 @@ func (b *Boots) HeardAt(id muster.MachineID) time.Time {
 	return time.Time{}
 }
 
-// Proxied tells whether the machine with a MAC runs an image for a cluster that asked for
-// the way out by proxy. Nobody else has it.
-func (b *Boots) Proxied(mac string) bool {
+// Proxied names the cluster for which the machine with a MAC runs an image, if that cluster
+// asked for the way out by proxy. Nobody else has it.
+func (b *Boots) Proxied(mac string) (cluster string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.machines[b.macs[mac]]
-	return m != nil && m.rec != nil && m.rec.Kind == wire.BootImage && m.rec.Step == StepRunning && m.rec.Egress == muster.EgressProxy
+	if m == nil || m.rec == nil || m.rec.Kind != wire.BootImage || m.rec.Step != StepRunning || m.rec.Egress != muster.EgressProxy {
+		return "", false
+	}
+	return m.rec.For, true
 }
