@@ -344,7 +344,7 @@ func TestReport(t *testing.T) {
 	if u := b.srv.Usage(machine); len(u) != 4 {
 		t.Errorf("usage %v", u)
 	}
-	if lines, err := b.srv.Journal(cluster, "n01", 10); err != nil || len(lines) != 2 || lines[1].Message != "listening[2J" {
+	if lines, err := b.srv.Journal(cluster, "n01", 10); err != nil || len(lines) != 2 || lines[1].Message != "listening�[2J" {
 		t.Errorf("journal %+v %v", lines, err)
 	}
 	for body, want := range map[string]int{

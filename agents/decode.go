@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -139,18 +139,7 @@ func decodeReport(buf *bytes.Buffer, r io.Reader) (wire.Report, error) {
 // text cuts a text from outside to a length, and takes out what would confuse
 // a terminal.
 func text(s string, most int) string {
-	if len(s) > most {
-		s = s[:most]
-		for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-4):]) {
-			s = s[:len(s)-1]
-		}
-	}
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || r < ' ' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
+	return cleantext.Cut(cleantext.Line(cleantext.Cut(s, most)), most)
 }
 
 // status is the HTTP status of a refused message.

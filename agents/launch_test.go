@@ -47,7 +47,7 @@ func TestLaunch(t *testing.T) {
 	if code := b.send("POST", "/v1/launches", address, `{"id":"first","exit":0,"error":"a\u001b[2Jb"}`+"\nline\nanother\n", &next); code != http.StatusOK || next.Next == nil || next.Next.ID != "second" {
 		t.Errorf("%d: %+v", code, next)
 	}
-	if printed != "line\nanother\n" || got.Error != "a[2Jb" {
+	if printed != "line\nanother\n" || got.Error != "a�[2Jb" {
 		t.Errorf("%q, %+v", printed, got)
 	}
 	for body, want := range map[string]int{

@@ -138,7 +138,7 @@ func TestCertificateExport(t *testing.T) {
 	}
 	w.run("certificate", "list", "cfd").want(t, 0, `cfd\.n01 +fake-0`, `cfd\.n02 +fake-0`, string(id))
 	w.run("certificate", "show", "cfd").want(t, 0, "certified +no: others can use it, too", "alltoall +1\\.\\d+ GB/s|999\\.\\d MB/s", "NODE +MACHINE", "not measured: pairs: no time", "measured +quick, from")
-	w.run("certificate", "show", "cfd", "n02").want(t, 0, `slow-node, confirmed: it is slow\?\[2J: a neighbour`, `latency 1 MiB +\d+\.\d+ ns`, "dgemm +.* Gflop/s")
+	w.run("certificate", "show", "cfd", "n02").want(t, 0, `slow-node, confirmed: it is slow�\[2J: a neighbour`, `latency 1 MiB +\d+\.\d+ ns`, "dgemm +.* Gflop/s")
 	shown := w.run("certificate", "show", string(id), "-o", "json").want(t, 0)
 	dir := filepath.Join(t.TempDir(), "papers")
 	w.run("certificate", "export", "cfd", "--to", dir+"/").want(t, 0, "3 certificates written to ")

@@ -33,7 +33,7 @@ func TestHistoryPage(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"class epyc: 3 measurements", "There are older ones", "1 of them are reports, not certified: they are drawn", "latency 1 MiB  _ #  ", "100.0 ns", "12        2.1 %",
-		"went from 90.00 ns to 100.0 ns (+11.1 %), which is worse\n  with it: dgemm\n  about then kernel became 6.2?[2J, from 6.1", "sha256:bb (figures before are not compared)",
+		"went from 90.00 ns to 100.0 ns (+11.1 %), which is worse\n  with it: dgemm\n  about then kernel became 6.2�[2J, from 6.1", "sha256:bb (figures before are not compared)",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -81,7 +81,7 @@ func TestMachineBoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := at(t, s)
-	w.run("machine", "boots").want(t, 0, "r1-n01 +r1 +boot +running +[0-9]+s +tpm +image", "r2-n01 +r2 +clean +failed +1m.* +power: nothing was heard of it\\?\\[2J \\(look at its console\\)", "r1-n02 +r1 +discover +queued +1m.* +place 3, in about (2m|1m[45].s)")
+	w.run("machine", "boots").want(t, 0, "r1-n01 +r1 +boot +running +[0-9]+s +tpm +image", "r2-n01 +r2 +clean +failed +1m.* +power: nothing was heard of it�\\[2J \\(look at its console\\)", "r1-n02 +r1 +discover +queued +1m.* +place 3, in about (2m|1m[45].s)")
 	if r := w.run("machine", "boots", "--rack", "r2"); strings.Contains(r.out, "r1-n0") || !strings.Contains(r.out, "r2-n01") {
 		t.Errorf("of rack r2:\n%s", r.out)
 	}

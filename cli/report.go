@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 	"github.com/muster-hpc/muster/client"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -100,11 +101,4 @@ func tellError(w io.Writer, err error) {
 
 // clean removes what could move the cursor of a terminal: texts may come from
 // a node.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if (r < ' ' && r != '\t') || (r >= 0x7f && r < 0xa0) {
-			return '?'
-		}
-		return r
-	}, s)
-}
+func clean(s string) string { return cleantext.Line(s) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 	"github.com/muster-hpc/muster/nearest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -296,12 +297,7 @@ func cleanKey(line string) (string, error) {
 		return "", bad.WithHint("keys of type %s are not taken; use ed25519", key.Type())
 	}
 	text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
-	comment = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, comment)
+	comment = cleantext.Line(comment)
 	if comment != "" {
 		text += " " + comment
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 )
 
 // Console is where people see what a machine does: one line for each thing, with
@@ -56,12 +56,7 @@ func describe(err error) string {
 
 // plain makes one line that cannot do anything to a terminal.
 func plain(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
+	s = cleantext.Line(s)
 	if r := []rune(s); len(r) > 500 {
 		s = string(r[:500]) + "..."
 	}

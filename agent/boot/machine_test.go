@@ -408,7 +408,7 @@ func TestConsole(t *testing.T) {
 	c.Say("a\x1b[2Jb\nc %d", 1)
 	c.Say("a\x1b[2Jb\nc %d", 1)
 	c.Fail("image", muster.Errorf(muster.ECorrupt, "x").WithHint("y").Wrap(errors.New("z")))
-	want := "muster [   1.500] a [2Jb c 1\r\nmuster [   1.500] image: FAILED: x (z)\r\nmuster [   1.500] image: y\r\n"
+	want := "muster [   1.500] a�[2Jb c 1\r\nmuster [   1.500] image: FAILED: x (z)\r\nmuster [   1.500] image: y\r\n"
 	if out.String() != want {
 		t.Errorf("%q", out.String())
 	}

@@ -134,7 +134,7 @@ func TestRefused(t *testing.T) {
 		code   muster.Code
 		says   string
 	}{
-		{403, `{"code":"forbidden","message":"another MAC\u001b[2J","hint":"h"}`, muster.EForbidden, "the server refuses: another MAC [2J"},
+		{403, `{"code":"forbidden","message":"another MAC\u001b[2J","hint":"h"}`, muster.EForbidden, "the server refuses: another MAC�[2J"},
 		{409, `x`, muster.EConflict, "409 Conflict"},
 		{503, ``, muster.EUnavailable, "503"},
 		{200, `{"protocol":9}`, muster.EInvalid, "protocol"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/muster-hpc/muster/cleantext"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -90,15 +91,4 @@ func jobNumber(id string) int {
 }
 
 // clip makes text of a program fit to be sent on.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	if len(s) > maxJobText {
-		s = strings.ToValidUTF8(s[:maxJobText], "")
-	}
-	return s
-}
+func clip(s string) string { return cleantext.Cut(cleantext.Line(s), maxJobText) }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -132,14 +133,7 @@ const momentForm = "2006-01-02 15:04 UTC"
 func moment(t time.Time) string { return t.UTC().Format(momentForm) }
 
 // oneLine keeps a text on its line, and terminals as they are.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-}
+func oneLine(s string) string { return cleantext.Line(s) }
 
 // wall writes to every terminal. The program of that name looks into a list of
 // sessions that nothing keeps here. A terminal that is stopped misses it.

@@ -124,7 +124,7 @@ func TestRemarksStayForTheirTime(t *testing.T) {
 		}
 	}
 	c.remark(cfg, "lost with the head, submit again: job 3\x1b[2J")
-	shows(cfg, []string{"submit again: job 1\n", "job 24", "submit again: job 3 [2J\n"}, nil)
+	shows(cfg, []string{"submit again: job 1\n", "job 24", "submit again: job 3�[2J\n"}, nil)
 	clock.now = time.Date(2026, 3, 8, 10, 0, 0, 0, time.UTC)
 	shows(cfg, []string{"job 21", "submit again: job 3"}, []string{"submit again: job 1\n"})
 	for i := range 2 * mostRemarks {

@@ -191,7 +191,7 @@ func TestForgiven(t *testing.T) {
 			t.Error("a node that is not fit for jobs gets some")
 		}
 		got := reasons(is("bad\x1b[2J memory"))
-		if got["n01"] != "bad [2J memory" || got["n02"] != "broken fan" || len(got) != 2 {
+		if got["n01"] != "bad�[2J memory" || got["n02"] != "broken fan" || len(got) != 2 {
 			t.Errorf("reasons are %q", got)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 )
 
 // etherLLDP is the protocol of frames in which switches say who they are: IEEE
@@ -74,11 +75,6 @@ func lldpID(v []byte, mac, address byte) string {
 
 // printed makes one line of what a switch says.
 func printed(v []byte) string {
-	s := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0xfffd {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(string(v), " "))
+	s := strings.ReplaceAll(cleantext.Line(string(v)), "\ufffd", " ")
 	return strings.Join(strings.Fields(s), " ")
 }

@@ -8,9 +8,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"unicode"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 )
 
 const maxText = 300 // characters of a server's text that are kept
@@ -101,12 +101,7 @@ func known(c muster.Code) bool {
 
 // clean makes one short line of a text from outside.
 func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
+	s = cleantext.Line(s)
 	if r := []rune(s); len(r) > maxText {
 		s = string(r[:maxText]) + "..."
 	}

@@ -2,8 +2,8 @@ package page
 
 import (
 	"reflect"
-	"strings"
-	"unicode"
+
+	"github.com/muster-hpc/muster/cleantext"
 )
 
 // longest is how many characters of one text are shown: no honest one is longer.
@@ -55,18 +55,7 @@ func texts(t reflect.Type) bool {
 	return true
 }
 
-func cleanText(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == '\u2028', r == '\u2029', r >= 0xfffe && r&0xfffe == 0xfffe:
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
-	return short(s, longest)
-}
+func cleanText(s string) string { return short(cleantext.Line(s), longest) }
 
 // short cuts a text to so many characters.
 func short(s string, most int) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/spec"
@@ -149,7 +150,15 @@ func newLog(level, format string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, muster.Errorf(muster.EInvalid, "--log-level %s is not a level", level).WithHint("use debug, info, warn or error")
 	}
-	o := &slog.HandlerOptions{Level: l}
+	o := &slog.HandlerOptions{Level: l, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) { // what others wrote stays on its line, and what it seems
+		case string:
+			a.Value = slog.StringValue(cleantext.Line(v))
+		case error:
+			a.Value = slog.StringValue(cleantext.Line(v.Error()))
+		}
+		return a
+	}}
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(os.Stderr, o)), nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 )
 
 // maxBody bounds an answer, in bytes.
@@ -104,15 +105,4 @@ func parseError(body []byte) (ids []string, text string) {
 }
 
 // line makes a controller's words one short line without control characters.
-func line(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > 200 {
-		s = strings.ToValidUTF8(s[:200], "")
-	}
-	return strings.TrimSpace(s)
-}
+func line(s string) string { return strings.TrimSpace(cleantext.Cut(cleantext.Line(s), 200)) }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/cleantext"
 )
 
 const (
@@ -87,15 +88,5 @@ func quote(said, secret []byte) string {
 		said = bytes.ReplaceAll(said, secret, []byte("(password)"))
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
-	line = strings.ToValidUTF8(line, "?")
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, line)
-	if len(line) > maxSaid {
-		line = strings.ToValidUTF8(line[:maxSaid], "")
-	}
-	return line
+	return cleantext.Cut(cleantext.Line(line), maxSaid)
 }

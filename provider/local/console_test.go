@@ -82,7 +82,7 @@ echo again`))
 	_, said := console(t, p, false)
 	said.await(t, "boot 1 as n01")
 	said.await(t, "hello\r\n")
-	said.await(t, "bad?[2Jbell?\r\n")
+	said.await(t, "bad�[2Jbell�\r\n")
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}

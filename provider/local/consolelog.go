@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/muster-hpc/muster/cleantext"
 	"github.com/muster-hpc/muster/provider"
 )
 
@@ -109,15 +110,9 @@ func printable(message []byte) string {
 			text = text[i+1:]
 		}
 	}
-	text = strings.ToValidUTF8(text, "?")
-	text = strings.Map(func(c rune) rune {
-		switch {
-		case c == '\t', c == '\n':
-			return c
-		case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x202a && c <= 0x202e, c >= 0x2066 && c <= 0x2069:
-			return '?'
-		}
-		return c
-	}, text)
-	return strings.ReplaceAll(text, "\n", "\r\n    ") + "\r\n"
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = cleantext.Line(lines[i])
+	}
+	return strings.Join(lines, "\r\n    ") + "\r\n"
 }
