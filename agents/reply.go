@@ -67,7 +67,7 @@ func (w *reply) speaksFor(id pki.NodeIdentity) {
 
 // recognized keeps the connection's place: a node that the records have now speaks on it.
 // Whose time as a node is over has a certificate, too, and may be closed for others.
-func (w *reply) recognized() { connlimit.Known(w.line.raw) }
+func (w *reply) recognized() { connlimit.Known(w.line.raw, "") }
 
 func (w *reply) speaker() (id pki.NodeIdentity, known bool) {
 	if w.line.speaker == nil {

@@ -75,7 +75,7 @@ func (a *API) actor(r *http.Request) (muster.Actor, error) {
 		}
 		who, err := a.bearer(r.Context(), header)
 		if err == nil && p.conn != nil {
-			connlimit.Known(p.conn)
+			connlimit.Known(p.conn, who.Name)
 		}
 		return who, err
 	}

@@ -15,6 +15,9 @@ import (
 type Limits struct {
 	Total      int // in all
 	PerAddress int // from one IPv4 address, or one /64 of IPv6
+	// PerName is how many connections are kept for one who is known by a name: what more
+	// he has counts as a stranger's. 0: all.
+	PerName int
 }
 
 // Listener bounds the connections of another.
@@ -27,6 +30,7 @@ type Listener struct {
 	of    map[netip.Addr]*source
 	// strangers are connections of which nobody is known, oldest first.
 	strangers *list.List
+	names     map[string]int // connections that are kept, by name
 }
 
 // source is where connections come from.
@@ -37,7 +41,7 @@ type source struct {
 
 // New bounds l.
 func New(l net.Listener, limits Limits) *Listener {
-	return &Listener{Listener: l, limits: limits, of: map[netip.Addr]*source{}, strangers: list.New()}
+	return &Listener{Listener: l, limits: limits, of: map[netip.Addr]*source{}, strangers: list.New(), names: map[string]int{}}
 }
 
 // Conn is a connection of a Listener.
@@ -48,6 +52,7 @@ type Conn struct {
 
 	// Under l.mu:
 	all, own *list.Element // among strangers; nil once it is known
+	name     string        // under which it is kept; "" for none
 	closed   bool
 }
 
@@ -135,6 +140,11 @@ func (l *Listener) leave(c *Conn) {
 	}
 	c.closed = true
 	l.known(c)
+	if c.name != "" {
+		if l.names[c.name]--; l.names[c.name] == 0 {
+			delete(l.names, c.name)
+		}
+	}
 	l.total--
 	s := l.of[c.from]
 	if s.count--; s.count == 0 {
@@ -151,12 +161,20 @@ func (l *Listener) known(c *Conn) {
 }
 
 // Known tells that the other end has shown who it is: nobody's place is made of this
-// connection any more.
-func (c *Conn) Known() {
+// connection any more, unless too many are kept for that name already. "" is everybody's
+// name, and nobody's bound.
+func (c *Conn) Known(name string) {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	if !c.closed {
-		c.l.known(c)
+	if c.closed || c.all == nil {
+		return
+	}
+	if most := c.l.limits.PerName; name != "" && most > 0 && c.l.names[name] >= most {
+		return
+	}
+	c.l.known(c)
+	if c.name = name; name != "" {
+		c.l.names[name]++
 	}
 }
 
@@ -169,12 +187,12 @@ func (c *Conn) Close() error {
 }
 
 // Known tells the connection that c is, or that c is on top of (TLS), that its other end
-// has shown who it is. Of any other it says nothing.
-func Known(c net.Conn) {
+// has shown who it is, by what name. Of any other it says nothing.
+func Known(c net.Conn, name string) {
 	for {
 		switch x := c.(type) {
 		case *Conn:
-			x.Known()
+			x.Known(name)
 			return
 		case interface{ NetConn() net.Conn }:
 			c = x.NetConn()

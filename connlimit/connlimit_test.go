@@ -79,7 +79,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{Total: 4, PerAddress: 3})
 	friend := r.connect("127.0.0.2")
-	r.accepted().Known()
+	r.accepted().Known("")
 	var strangers []net.Conn
 	for range 5 {
 		strangers = append(strangers, r.connect("127.0.0.3"))
@@ -92,7 +92,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 		t.Error("who should have stayed was closed")
 	}
 	admin := r.connect("127.0.0.4")
-	r.accepted().Known()
+	r.accepted().Known("")
 	closed(t, strangers[2])
 	if !open(admin) || !open(friend) {
 		t.Error("the known were closed")
@@ -104,8 +104,8 @@ func TestTheKnownAreNotClosedForOthers(t *testing.T) {
 	r := newRig(t, Limits{Total: 2, PerAddress: 2})
 	a, b := r.connect("127.0.0.2"), r.connect("127.0.0.3")
 	first, second := r.accepted(), r.accepted()
-	first.Known()
-	second.Known()
+	first.Known("")
+	second.Known("")
 	closed(t, r.connect("127.0.0.4")) // no room
 	if !open(a) || !open(b) {
 		t.Error("the known were closed")
@@ -132,5 +132,32 @@ func TestSourceOf(t *testing.T) {
 		if got := sourceOf(netip.MustParseAddr(a)); got != netip.MustParseAddr(want) {
 			t.Errorf("%s: %s", a, got)
 		}
+	}
+}
+
+// Whoever has shown one name from many addresses keeps out nobody: what is beyond the
+// bound of one name makes place as strangers do.
+func TestOneNameHasItsShare(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Limits{Total: 4, PerAddress: 4, PerName: 2})
+	var mine []net.Conn
+	var kept []*Conn
+	for i := range 4 {
+		mine = append(mine, r.connect("127.0.0."+string(rune('2'+i))))
+		kept = append(kept, r.accepted())
+		kept[i].Known("alice")
+	}
+	admin := r.connect("127.0.0.9")
+	r.accepted().Known("root")
+	closed(t, mine[2]) // the first beyond the share of its name
+	if !open(mine[0]) || !open(mine[1]) || !open(admin) {
+		t.Error("a connection within the share of its name was closed")
+	}
+	_ = kept[0].Close()
+	_ = kept[1].Close()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if len(r.l.names) != 1 || r.l.names["root"] != 1 {
+		t.Errorf("names that are remembered: %v", r.l.names)
 	}
 }

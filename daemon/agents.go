@@ -70,7 +70,7 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 	// Before the first agent is answered: what it makes us keep must be dropped.
 	feed := s.db.Subscribe(4096)
 	g.Go(func() error { return s.followChanges(ctx, feed) })
-	g.Go(func() error { return s.pruneJournals(ctx) })
+	g.Go(func() error { return s.prune(ctx) })
 	g.Go(func() error { return s.agents.Watch(ctx) })
 	for _, e := range s.endpoints {
 		ln, err := e.listen(ctx)

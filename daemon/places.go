@@ -37,7 +37,7 @@ func raiseFiles() int {
 // a quarter people over the network, half agents. What is left is for the local socket,
 // by which an administrator always comes in, the store, images and processes.
 func apiPlaces(files int) connlimit.Limits {
-	return connlimit.Limits{Total: files / 4, PerAddress: min(apiOfOne, files/8)}
+	return connlimit.Limits{Total: files / 4, PerAddress: min(apiOfOne, files/8), PerName: max(16, files/64)}
 }
 
 // proxyPlaces is the share of the egress proxy's own listener, and proxyRequests how many

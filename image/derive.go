@@ -52,6 +52,8 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 	}
 	defer unlock()
 	if m := s.derived(key); m != nil && !o.Refresh {
+		now := s.clock.Now()
+		_ = os.Chtimes(s.derivedPath(key), now, now) // it is in use: see Prune
 		return &Result{Image: m, Took: s.clock.Now().Sub(began)}, nil
 	}
 	if err := s.prepared(from.Architecture); err != nil {

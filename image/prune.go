@@ -1,0 +1,90 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	muster "github.com/muster-hpc/muster"
+)
+
+// Keep says which derived images stay though no cluster uses them. Zero fields take
+// the values of DefaultKeep.
+type Keep struct {
+	For  time.Duration // since the last cluster had it
+	Most int           // of those, the ones that were used last
+}
+
+// DefaultKeep keeps what is asked for again and again.
+func DefaultKeep() Keep { return Keep{For: 14 * 24 * time.Hour, Most: 50} }
+
+// justDerived is how long an image stays in any case: its cluster may not say yet that
+// it uses it.
+const justDerived = time.Hour
+
+// Prune removes derived images that no cluster has used for long, or that are too many.
+// It returns those that it removed. Deriving one again takes as long as it took before.
+func (s *Store) Prune(ctx context.Context, k Keep, users Users) ([]muster.ImageID, error) {
+	d := DefaultKeep()
+	k.For, k.Most = cmp.Or(k.For, d.For), cmp.Or(k.Most, d.Most)
+	list, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	used, files := s.derivedUse()
+	list = slices.DeleteFunc(list, func(m *muster.Image) bool { return m.Base == "" })
+	last := func(m *muster.Image) time.Time {
+		if at, ok := used[m.ID]; ok {
+			return at
+		}
+		return m.Created
+	}
+	slices.SortFunc(list, func(a, b *muster.Image) int { return last(b).Compare(last(a)) })
+	var gone []muster.ImageID
+	var all error
+	for i, m := range list {
+		if age := s.clock.Now().Sub(last(m)); age < justDerived || age < k.For && i-len(gone) < k.Most {
+			continue
+		}
+		err := s.Remove(ctx, m.ID, users)
+		switch {
+		case muster.CodeOf(err) == muster.EConflict:
+			for _, f := range files[m.ID] { // in use until now
+				all = errors.Join(all, os.Chtimes(f, s.clock.Now(), s.clock.Now()))
+			}
+		case err != nil:
+			all = errors.Join(all, err)
+		default:
+			gone = append(gone, m.ID)
+			s.log.Info("a derived image that nobody used is removed", "image", m.ID.Short(), "base", m.Name, "packages", m.Added, "used", last(m))
+			for _, f := range files[m.ID] {
+				all = errors.Join(all, os.Remove(f))
+			}
+		}
+	}
+	return gone, all
+}
+
+// derivedUse tells when each derived image was last asked for, and the files that
+// remember what it was derived from.
+func (s *Store) derivedUse() (used map[muster.ImageID]time.Time, files map[muster.ImageID][]string) {
+	used, files = map[muster.ImageID]time.Time{}, map[muster.ImageID][]string{}
+	paths, _ := filepath.Glob(filepath.Join(s.dir, "derived", "*.json"))
+	for _, p := range paths {
+		var a alias
+		data, err := os.ReadFile(p)
+		if err != nil || json.Unmarshal(data, &a) != nil {
+			continue
+		}
+		files[a.ID] = append(files[a.ID], p)
+		if st, err := os.Stat(p); err == nil && st.ModTime().After(used[a.ID]) {
+			used[a.ID] = st.ModTime()
+		}
+	}
+	return used, files
+}
