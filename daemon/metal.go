@@ -76,7 +76,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 	if c.Interface == "" {
 		return nil
 	}
-	prefix, mtu, err := addressOf(c.Interface)
+	prefix, mtu, err := s.awaitAddress(ctx, c.Interface)
 	if err != nil {
 		return err
 	}
@@ -319,6 +319,37 @@ func (i metalImages) Bootable(context.Context) ([]muster.ImageID, error) {
 func (i metalImages) bootable() ([]*muster.Image, error) {
 	list, err := i.c.Store.List()
 	return slices.DeleteFunc(list, func(m *muster.Image) bool { return m.Kernel == "" }), err
+}
+
+const (
+	// addressEvery is how often the address of the boot network is looked for.
+	addressEvery = time.Second
+	// addressTold is how often the log says that there is none yet.
+	addressTold = 30 * time.Second
+)
+
+// awaitAddress waits for the boot network: after a power cut this host may be up before
+// whoever gives it its addresses. Nothing else of the server could go on without: machines
+// that it knows boot from there.
+func (s *Server) awaitAddress(ctx context.Context, name string) (netip.Prefix, int, error) {
+	for told := (time.Time{}); ; {
+		p, mtu, err := addressOf(name)
+		if err == nil {
+			if !told.IsZero() {
+				s.log.Info("the boot network has an address", "interface", name, "address", p)
+			}
+			return p, mtu, nil
+		}
+		if time.Since(told) >= addressTold {
+			told = time.Now()
+			s.log.Warn("waiting for the boot network: no machine is served and no request taken before", "interface", name, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return p, mtu, err
+		case <-time.After(addressEvery):
+		}
+	}
 }
 
 // addressOf is the first IPv4 address of an interface, and the largest packet that it takes.

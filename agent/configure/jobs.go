@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"crypto/rand"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,9 +16,15 @@ import (
 // stands last.
 const squeueFormat = "%i|%U|%u|%T|%D|%N|%S|%l|%r|%j"
 
-func squeueQuestion() []string {
-	return []string{"--noheader", "--states=RUNNING,COMPLETING,PENDING,SUSPENDED,CONFIGURING", "--format=" + squeueFormat}
+// squeueQuestion has each job begin with a mark, which is made anew for each question: a
+// name may hold whole lines that look like jobs, and cannot hold what nobody knew when it
+// was given.
+func squeueQuestion(mark string) []string {
+	return []string{"--noheader", "--states=RUNNING,COMPLETING,PENDING,SUSPENDED,CONFIGURING", "--format=" + mark + squeueFormat}
 }
+
+// newMark is such a mark.
+func newMark() string { return "job-" + rand.Text() + "|" }
 
 // queue is what squeue tells.
 type queue struct {
@@ -28,22 +35,21 @@ type queue struct {
 	active, strangers []string
 }
 
-// jobID is how squeue writes the number of a job, or of several of an array: a
-// name may hold the end of a line and so look like a job, but no option of
-// scancel.
+// jobID is how squeue writes the number of a job, or of several of an array.
 var jobID = regexp.MustCompile(`^[0-9]+(_[0-9]+|_\[[0-9,:%.-]+\]|\+[0-9]+)?$`)
 
 // maxJobText bounds a name, which users choose.
 const maxJobText = 128
 
-// parseSqueue reads the lines that squeue prints. here tells whether a person
+// parseSqueue reads what squeue prints for a question with that mark. here tells whether a person
 // with this number belongs to the cluster. When there are too many jobs, those
 // that run are listed before those that wait.
-func parseSqueue(text string, here func(uid int) bool) queue {
+func parseSqueue(text, mark string, here func(uid int) bool) queue {
 	var q queue
 	var waiting []wire.Job
-	for line := range strings.Lines(text) {
-		p := strings.SplitN(strings.TrimRight(line, "\r\n"), "|", 10)
+	_, text, _ = strings.Cut(text, mark) // what stands before the first is no job
+	for record := range strings.SplitSeq(text, mark) {
+		p := strings.SplitN(strings.TrimRight(record, "\r\n"), "|", 10)
 		if len(p) != 10 || !jobID.MatchString(p[0]) || len(p[0]) > maxJobText {
 			continue
 		}

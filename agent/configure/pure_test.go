@@ -170,10 +170,10 @@ func TestParseScontrol(t *testing.T) {
 
 func TestParseSqueue(t *testing.T) {
 	t.Parallel()
-	text := "7|20000|alice|RUNNING|2|n[01-02]|2026-03-01T10:00:00|1:00:00|None|a|b\n" +
-		"12_[4-9]|20001|bob|PENDING|1||N/A|UNLIMITED|Priority|sweep\n8|0|root|COMPLETING|1|n03|2026-03-01T10:00:01|UNLIMITED|None|x\n" +
-		"slurm_load_jobs error: x\n|1|a|RUNNING|1||||None|no number\n"
-	q := parseSqueue(text, func(uid int) bool { return uid == 20000 })
+	text := "slurm_load_jobs error: x\n#7|20000|alice|RUNNING|2|n[01-02]|2026-03-01T10:00:00|1:00:00|None|a|b\n" +
+		"#12_[4-9]|20001|bob|PENDING|1||N/A|UNLIMITED|Priority|sweep\n#8|0|root|COMPLETING|1|n03|2026-03-01T10:00:01|UNLIMITED|None|x\n" +
+		"#|1|a|RUNNING|1||||None|no number\n"
+	q := parseSqueue(text, "#", func(uid int) bool { return uid == 20000 })
 	if q.running != 2 || q.pending != 1 || fmt.Sprint(q.active) != "[7 8]" || fmt.Sprint(q.strangers) != "[12_[4-9]]" {
 		t.Errorf("%+v", q)
 	}
@@ -187,11 +187,26 @@ func TestParseSqueue(t *testing.T) {
 		if i < 50 {
 			state = "RUNNING"
 		}
-		fmt.Fprintf(&b, "%d|20000|alice|%s|1|n01|N/A|1:00|None|j\n", i+1, state)
+		fmt.Fprintf(&b, "#%d|20000|alice|%s|1|n01|N/A|1:00|None|j\n", i+1, state)
 	}
-	q = parseSqueue(b.String(), nil)
+	q = parseSqueue(b.String(), "#", nil)
 	if len(q.list) != wire.MaxJobs || q.list[0].ID != "1000" || q.list[wire.MaxJobs-1].ID != "1" || q.running != 50 || q.pending != 950 || q.strangers != nil {
 		t.Errorf("%d jobs, %+v", len(q.list), q.list[0])
+	}
+}
+
+// A name that holds whole lines is one job's name.
+func TestForgedJobs(t *testing.T) {
+	t.Parallel()
+	mark := newMark()
+	text := mark + "37|20000|alice|PENDING|1||N/A|1:00|Priority|x\n99|20001|bob|RUNNING|2|n[01-02]|N/A|1:00|None|forged\n" +
+		mark + "36|20000|alice|RUNNING|1|n01|N/A|1:00|None|job-AAAA|35|20001|bob|RUNNING|1|n01|N/A|1:00|None|y\n"
+	q := parseSqueue(text, mark, nil)
+	if len(q.list) != 2 || q.running != 1 || q.pending != 1 || q.list[0].ID != "37" || q.list[1].ID != "36" {
+		t.Errorf("%+v", q)
+	}
+	if newMark() == mark {
+		t.Error("two questions have one mark")
 	}
 }
 
@@ -207,8 +222,8 @@ func FuzzParseSlurm(f *testing.F) {
 				t.Fatalf("%q: %q", name, state)
 			}
 		}
-		q := parseSqueue(text, func(int) bool { return false })
-		if q.running+q.pending > strings.Count(text, "\n")+1 || len(q.list) > wire.MaxJobs || len(q.active) != q.running {
+		q := parseSqueue(text, "|", func(int) bool { return false })
+		if q.running+q.pending > strings.Count(text, "|")+1 || len(q.list) > wire.MaxJobs || len(q.active) != q.running {
 			t.Fatalf("%+v", q)
 		}
 		for _, j := range q.list {

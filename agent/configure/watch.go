@@ -145,11 +145,12 @@ func (w *watcher) askJobs(ctx context.Context, all bool) (ended bool) {
 	if w.cfg.Slurm.Ending {
 		w.closePartition(ctx)
 	}
-	text, err := w.c.run.Run(ctx, "", "squeue", squeueQuestion()...)
+	mark := newMark()
+	text, err := w.c.run.Run(ctx, "", "squeue", squeueQuestion(mark)...)
 	if err != nil {
 		return false
 	}
-	w.jobs = parseSqueue(text, w.here())
+	w.jobs = parseSqueue(text, mark, w.here())
 	w.dismissJobs(ctx)
 	return w.cfg.Slurm.Ending && w.endJobs(ctx)
 }
