@@ -153,6 +153,8 @@ type Disk struct {
 	Serial string `json:"serial,omitempty"`
 	Size   int64  `json:"size"` // bytes
 	NUMA   *int   `json:"numa,omitempty"`
+	// ReadOnly: it is write-protected, so nobody's data come onto it.
+	ReadOnly bool `json:"read_only,omitempty"`
 }
 
 // NUMA is one memory node of a machine.

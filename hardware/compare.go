@@ -169,6 +169,9 @@ func (c *comparison) disks(was, is []muster.Disk) {
 		if i >= 0 && is[i].Size != a.Size {
 			c.add("disk", is[i].Size < a.Size, "the disk %s has %s now", diskText(a), bytesText(is[i].Size))
 		}
+		if i >= 0 && is[i].ReadOnly != a.ReadOnly {
+			c.add("disk", is[i].ReadOnly, "the disk %s is %s now", diskText(a), map[bool]string{true: "write-protected", false: "not write-protected any more"}[is[i].ReadOnly])
+		}
 	}
 }
 

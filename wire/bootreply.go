@@ -117,4 +117,7 @@ type CleanDisk struct {
 	Serial string `json:"serial,omitempty"`
 	Model  string `json:"model,omitempty"`
 	Size   int64  `json:"size"` // bytes; must agree
+	// ReadOnly: it was write-protected when the machine was registered. While it still
+	// is, it is not erased.
+	ReadOnly bool `json:"read_only,omitempty"`
 }

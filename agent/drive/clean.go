@@ -48,6 +48,10 @@ func (c *Cleaner) Run(ctx context.Context, o *wire.CleanOrder) ([]muster.CleanSt
 		}
 		have = slices.DeleteFunc(have, func(d muster.Disk) bool { return d.Name == n.Disk.Name })
 		disk := *n.Disk
+		if disk.ReadOnly {
+			steps[i] = c.protected(disk, n.Order.ReadOnly)
+			continue
+		}
 		all.Go(func() { steps[i] = c.one(ctx, disk) })
 	}
 	all.Wait()
@@ -83,6 +87,17 @@ func (c *Cleaner) find(ctx context.Context, order []wire.CleanDisk) ([]muster.Di
 		case <-c.Clock.After(time.Second):
 		}
 	}
+}
+
+// protected tells of a disk that cannot be written to. Whether it was so before anybody had
+// the machine makes the difference: one that a tenant protected may hold what he wrote.
+func (c *Cleaner) protected(d muster.Disk, before bool) muster.CleanStep {
+	step := muster.CleanStep{What: Title(d), OK: before, Check: "write-protected since it was registered: it holds nothing of a tenant's, and was not erased"}
+	if !before {
+		step.Check = "FAILED: it is write-protected, and was not when the machine was registered: it may hold what a tenant wrote; lift the protection, or exchange it"
+	}
+	c.Say("clean: %s: %s", step.What, step.Check)
+	return step
 }
 
 // one erases one disk.

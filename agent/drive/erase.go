@@ -82,5 +82,5 @@ func each(ctx context.Context, size int64, do func(from, n int64) error) error {
 
 func failure(what string, err error) error {
 	return muster.Errorf(muster.EUnavailable, "cannot %s it", what).
-		WithHint("the disk is broken or write-protected: exchange it, or take it out of the machine's record").Wrap(err)
+		WithHint("the disk is broken: exchange it; `muster machine discover`, then `muster machine approve`, has the record of the machine say what it has now").Wrap(err)
 }

@@ -129,3 +129,59 @@ func TestOpenWriteRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A write-protected disk that was so when the machine was registered is no fault and is
+// left alone; one that became so may hide what a tenant wrote; one that is no longer
+// protected is erased as any other.
+func TestWriteProtected(t *testing.T) {
+	t.Parallel()
+	const size = 3 << 20
+	dev, file := loop(t, size)
+	f, err := os.OpenFile(dev, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	protect := func(on int) {
+		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.BLKROSET, on); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer protect(0) // it outlives the device
+	disk := muster.Disk{Name: filepath.Base(dev), Serial: "RO1", Size: size}
+	run := func(before bool) muster.CleanStep {
+		t.Helper()
+		c := Cleaner{Say: t.Logf, Clock: muster.SystemClock{},
+			Disks: func() []muster.Disk {
+				now := disk
+				b, err := os.ReadFile("/sys/block/" + disk.Name + "/ro")
+				now.ReadOnly = err == nil && strings.TrimSpace(string(b)) == "1"
+				return []muster.Disk{now}
+			},
+			Open: func(d muster.Disk) (Device, error) { return OpenWrite(Path(d), d.Size) }}
+		steps, err := c.Run(t.Context(), &wire.CleanOrder{Disks: []wire.CleanDisk{{Serial: "RO1", Size: size, ReadOnly: before}}})
+		if err != nil || len(steps) != 1 {
+			t.Fatalf("%+v, %v", steps, err)
+		}
+		return steps[0]
+	}
+	dirty := func() bool {
+		b, err := os.ReadFile(file)
+		return err != nil || bytes.Contains(b, []byte{0xa5})
+	}
+	protect(1)
+	if s := run(true); !s.OK || !strings.Contains(s.Check, "write-protected") || !dirty() {
+		t.Errorf("protected from the beginning: %+v", s)
+	}
+	if s := run(false); s.OK || !strings.Contains(s.Check, "was not when the machine was registered") {
+		t.Errorf("protected since: %+v", s)
+	}
+	protect(0)
+	_ = f.Close()
+	if s := run(true); !s.OK || dirty() {
+		t.Errorf("not protected any more: %+v, its data stay: %v", s, dirty())
+	}
+	if f, err = os.OpenFile(dev, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -94,7 +94,7 @@ func (s Source) Disks() []muster.Disk {
 		k := muster.Disk{
 			Name: d.Name(), Size: size, Model: filled(s.text(at + "device/model")),
 			Serial: filled(cmp.Or(s.text(at+"device/serial"), s.text(at+"serial"), pageSerial(s.file(at+"device/vpd_pg80")))),
-			NUMA:   s.near(at + "device/numa_node"),
+			NUMA:   s.near(at + "device/numa_node"), ReadOnly: s.text(at+"ro") == "1",
 		}
 		if k.NUMA == nil {
 			k.NUMA = s.near(at + "device/device/numa_node")

@@ -19,6 +19,7 @@ func TestHardware(t *testing.T) {
 		"sys/block/nvme0n1/device/numa_node": "1\n", "sys/block/nvme0n1/queue/rotational": "0\n",
 		"sys/block/sda/size": "4000\n", "sys/block/sda/queue/rotational": "1\n", "sys/block/sda/device/vpd_pg80": "\x00\x80\x00\x03ABC\n",
 		"sys/block/vda/size": "8\n", "sys/block/vda/serial": "V1\n", "sys/block/vda/device/x": "",
+		"sys/block/mmcblk0boot0/size": "8192\n", "sys/block/mmcblk0boot0/ro": "1\n", "sys/block/mmcblk0boot0/device/serial": "0x1\n", "sys/block/mmcblk0boot0/queue/rotational": "0\n",
 		"sys/block/sdb/size": "4000\n", "sys/block/sdb/removable": "1\n", "sys/block/sdb/device/x": "",
 		"sys/block/nvme0c0n1/size": "2000\n", "sys/block/nvme0c0n1/hidden": "1\n", "sys/block/nvme0c0n1/device/serial": "N1\n",
 		"sys/block/loop0/size": "4000\n", "sys/block/sr0/size": "4000\n", "sys/block/sr0/device/x": "",
@@ -46,6 +47,7 @@ func TestHardware(t *testing.T) {
 		Maker: "Maker Inc.", Product: "Server X1", UUID: "00112233-4455-6677-8899-aabbccddeeff", Firmware: "2.17.1", TPM: true,
 		Caches: []muster.CacheKind{{Level: 1, Kind: "data", Size: 32 << 10, Count: 4}, {Level: 3, Kind: "unified", Size: 16 << 20, Count: 2}},
 		Disks: []muster.Disk{
+			{Name: "mmcblk0boot0", Kind: "ssd", Serial: "0x1", Size: 8192 * 512, ReadOnly: true},
 			{Name: "nvme0n1", Kind: "nvme", Model: "FAST 1TB", Serial: "N1", Size: 2000 * 512, NUMA: &one},
 			{Name: "sda", Kind: "disk", Serial: "ABC", Size: 4000 * 512}, {Name: "vda", Kind: "virtual", Serial: "V1", Size: 8 * 512},
 		},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"path/filepath"
+	"slices"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
@@ -59,6 +60,7 @@ func (p *Provider) tell(ctx context.Context, st State, payload []byte, slow bool
 	}
 	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
 	o.Scratch, _ = cleanDisks(reg)
+	o.Scratch = slices.DeleteFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.ReadOnly })
 	if b.Message != nil {
 		o.Links = append(o.Links, wire.BootLink{MAC: messageOf(reg), Name: "msg0", Address: b.Message.Address})
 	}

@@ -267,10 +267,11 @@ func cleanDisks(r muster.Registration) (out []wire.CleanDisk, nameless []string)
 	for _, d := range r.Facts.Disks {
 		switch {
 		case d.Size <= 0:
+		case d.Serial == "" && d.Model == "" && d.ReadOnly: // nobody can write to it
 		case d.Serial == "" && d.Model == "":
 			nameless = append(nameless, d.Name)
 		default:
-			out = append(out, wire.CleanDisk{Serial: d.Serial, Model: d.Model, Size: d.Size})
+			out = append(out, wire.CleanDisk{Serial: d.Serial, Model: d.Model, Size: d.Size, ReadOnly: d.ReadOnly})
 		}
 	}
 	return out, nameless
