@@ -65,6 +65,9 @@ type Book interface {
 	// Heard is told of every hello that was believed: facts, stages, failures and
 	// what was done are in it.
 	Heard(ctx context.Context, number string, hello *wire.BootHello, trust muster.Trust) error
+	// Refused is told why the machine that has the MAC and the address of a boot was
+	// refused: an administrator looks for it where the boot is shown.
+	Refused(ctx context.Context, number string, why error)
 }
 
 // rank orders trusts: more is more.

@@ -80,6 +80,9 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 	}
 	if err := d.compare(&b, h, from); err != nil {
 		d.c.Log.Warn("a machine that boots was refused", "boot", b.Number, "machine", b.Machine, "from", from, "error", err)
+		if sameWire(&b, h, from) {
+			d.c.Book.Refused(ctx, b.Number, err)
+		}
 		return nil, err
 	}
 	if h.TPM != nil && b.Machine != "" {
@@ -89,6 +92,7 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 	trust, ask, err := d.trust(&b, h)
 	if err != nil {
 		d.c.Log.Warn("a machine's TPM was not believed", "boot", b.Number, "machine", b.Machine, "from", from, "error", err)
+		d.c.Book.Refused(ctx, b.Number, err)
 		return nil, err
 	}
 	if ask != nil {
@@ -96,8 +100,10 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 		return reply, nil
 	}
 	if b.Kind == wire.BootImage && rank(trust) < rank(b.Least) {
-		return nil, muster.Errorf(muster.EForbidden, "no seed is given to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).
+		err := muster.Errorf(muster.EForbidden, "no seed is given to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).
 			WithHint("%s", b.cure())
+		d.c.Book.Refused(ctx, b.Number, err)
+		return nil, err
 	}
 	if len(b.Key) > 0 && subtle.ConstantTimeCompare(b.Key, h.Key) != 1 {
 		reply.Wait, err = d.again(ctx, &b, h, trust)
@@ -119,6 +125,12 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 	return reply, err
 }
 
+// sameWire reports whether a hello comes from where the boot's machine is: what others say
+// in its name is not told as the machine's.
+func sameWire(b *Boot, h *wire.BootHello, from netip.Addr) bool {
+	return slices.Contains(b.MACs, h.MAC) && from.IsValid() && from.Unmap() == b.Address.Unmap()
+}
+
 // compare tells what of a hello does not agree with what is known.
 func (d *Desk) compare(b *Boot, h *wire.BootHello, from netip.Addr) error {
 	another := "another machine uses the number of this boot: start this one again over the network"
@@ -134,7 +146,7 @@ func (d *Desk) compare(b *Boot, h *wire.BootHello, from netip.Addr) error {
 		return muster.Errorf(muster.EForbidden, "the machine has serial number %.64q, and %.64q was approved", h.Serial, b.Serial).
 			WithHint("approve it again if its board was exchanged")
 	case b.UUID != "" && h.UUID != "" && !strings.EqualFold(b.UUID, h.UUID):
-		return muster.Errorf(muster.EForbidden, "the machine has another UUID than the one that was approved").
+		return muster.Errorf(muster.EForbidden, "the machine has UUID %.64q, and %.64q was approved", h.UUID, b.UUID).
 			WithHint("approve it again if its board was exchanged")
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,8 +30,9 @@ type book struct {
 	order *wire.BootOrder
 	heard []*wire.BootHello
 	trust muster.Trust
-	asked int // times an order was made
-	again int // times it was started again
+	asked int      // times an order was made
+	again int      // times it was started again
+	told  []string // refusals that an administrator sees
 	err   error
 }
 
@@ -68,6 +70,8 @@ func (b *book) Order(context.Context, string, *wire.BootHello) (*wire.BootOrder,
 	b.asked++
 	return b.order, nil
 }
+
+func (b *book) Refused(_ context.Context, _ string, why error) { b.told = append(b.told, why.Error()) }
 
 func (b *book) Heard(_ context.Context, _ string, h *wire.BootHello, _ muster.Trust) error {
 	b.mu.Lock()
@@ -200,6 +204,12 @@ func TestRefusals(t *testing.T) {
 		r, err := d.Hello(t.Context(), h, from)
 		if muster.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says) || (r != nil && r.Order != nil) {
 			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		// Whoever looks at the machine's boot sees why it was refused; not what others,
+		// from elsewhere, were told.
+		shown := slices.Contains([]string{"wrong serial", "wrong UUID", "trust", "strange trust", "another TPM", "no TPM", "expired"}, name)
+		if shown != (len(b.told) == 1) || shown && !strings.Contains(b.told[0], c.says) {
+			t.Errorf("%s: shown to an administrator: %q", name, b.told)
 		}
 		if name != "broken order" && name != "order changed" && b.asked > 0 {
 			t.Errorf("%s: an order was made", name)

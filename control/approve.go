@@ -33,11 +33,45 @@ func (s *Service) approve(tx *store.Tx, r muster.Registration) (wire.RegisteredC
 	default:
 		done.What, text = didAccept, "accepted"
 	}
+	shared, err := withoutShared(tx, &r)
+	if err != nil {
+		return done, nil, err
+	}
+	did = append(did, shared...)
 	done.Text = strings.Join(did, "; ")
 	if err := tx.PutRegistration(r, strings.TrimSuffix(text+": "+done.Text, ": ")); err != nil {
 		return done, nil, err
 	}
 	return done, nil, s.settleFindings(tx, r)
+}
+
+// withoutShared takes out of a registration what the machine said of itself and another,
+// which was taken in before, has too: some makers give one number to all nodes of a
+// chassis. It tells neither from the other, and what the machine has besides counts.
+func withoutShared(tx *store.Tx, r *muster.Registration) (told []string, err error) {
+	for _, field := range []struct {
+		name  string
+		value *string
+	}{{"serial number", &r.Serial}, {"UUID", &r.UUID}} {
+		if *field.value == "" {
+			continue
+		}
+		only := muster.Registration{ID: r.ID, State: r.State}
+		if field.value == &r.Serial {
+			only.Serial = r.Serial
+		} else {
+			only.UUID = r.UUID
+		}
+		owner, err := tx.SharesIdentity(only)
+		if err != nil {
+			return nil, err
+		}
+		if owner != "" {
+			told = append(told, fmt.Sprintf("its %s %.64q is that of %s, too, and does not count", field.name, *field.value, owner))
+			*field.value = ""
+		}
+	}
+	return told, nil
 }
 
 // enrol has the TPM that a machine showed last vouch for it from now on. It tells

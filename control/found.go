@@ -104,11 +104,15 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Gue
 				return err
 			}
 		}
+		shared, err := withoutShared(tx, &r)
+		if err != nil {
+			return err
+		}
 		how := "as a trusted relay says where it is plugged in"
 		if d.Claimed {
 			how = "on what it says of itself"
 		}
-		if err := tx.PutRegistration(r, string(r.State)+" by the rule "+d.Rule+", "+how); err != nil {
+		if err := tx.PutRegistration(r, strings.Join(append([]string{string(r.State) + " by the rule " + d.Rule + ", " + how}, shared...), "; ")); err != nil {
 			return err
 		}
 		if d.Password != "" {

@@ -175,6 +175,13 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 		text = "its registration was changed: " + done.Text
 	}
 	if err := tx.PutRegistration(r, text); err != nil {
+		if e := (*muster.Error)(nil); errors.As(err, &e) && e.Code == muster.EConflict && len(e.Problems) > 0 {
+			for _, p := range e.Problems { // told with what is wrong with other machines
+				p.Field = strings.TrimPrefix(p.Field, string(r.ID)+".")
+				problems = append(problems, p)
+			}
+			return done, problems, nil
+		}
 		return done, nil, err
 	}
 	if b.Password != "" || !hasController {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 )
@@ -53,11 +55,26 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 			return e
 		}
 	}
-	was := ""
+	was, had := "", []identity(nil)
 	if old, err := tx.Registration(r.ID); err == nil {
-		was = string(old.State)
+		was, had = string(old.State), identities(old)
 	} else if muster.CodeOf(err) != muster.ENotFound {
 		return err
+	}
+	for _, is := range identities(r) {
+		if slices.ContainsFunc(had, func(h identity) bool { return h.key == is.key }) {
+			continue
+		}
+		owner, err := tx.macOwner(is.key)
+		if err != nil {
+			return err
+		}
+		if owner != "" && owner != r.ID {
+			e := muster.Errorf(muster.EConflict, "%s %.70q is that of machine %s", is.name, is.value, owner).
+				WithHint("`muster machine forget %s` if that is gone; if their maker gave both the same, leave it out of their records", owner)
+			e.Problems = []muster.Problem{{Field: string(r.ID) + "." + is.field, Message: e.Message, Hint: e.Hint}}
+			return e
+		}
 	}
 	doc, sum, err := encode(r)
 	if err != nil {
@@ -75,10 +92,46 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 			return err
 		}
 	}
+	for _, is := range identities(r) {
+		if _, err := tx.s.exec(`INSERT INTO registered_macs (mac, machine) VALUES (?, ?) ON CONFLICT DO NOTHING`, is.key, string(r.ID)); err != nil {
+			return err
+		}
+	}
 	if text == "" && was == string(r.State) {
 		return nil
 	}
 	return tx.log(muster.Audit{Owner: "system", Kind: "registration", Object: string(r.ID), From: was, To: string(r.State), Text: text})
+}
+
+// identity is what besides its interfaces tells one machine from all others. It is kept
+// beside them, under a key that no MAC has.
+type identity struct{ key, name, field, value string }
+
+// identities are those of a machine that was taken in. What a machine says of itself
+// before anybody has looked keeps out no other.
+func identities(r muster.Registration) []identity {
+	if r.State == muster.RegistrationWaiting {
+		return nil
+	}
+	var out []identity
+	if s := muster.CanonicalSerial(r.Serial); s != "" {
+		out = append(out, identity{"serial " + s, "serial number", "serial", r.Serial})
+	}
+	if u := strings.ToLower(r.UUID); !muster.IsPlaceholder(u) {
+		out = append(out, identity{"uuid " + u, "UUID", "uuid", r.UUID})
+	}
+	return out
+}
+
+// SharesIdentity names another machine that was taken in with the serial number or the
+// UUID of this one; "" for none.
+func (tx *Tx) SharesIdentity(r muster.Registration) (muster.MachineID, error) {
+	for _, is := range identities(r) {
+		if owner, err := tx.macOwner(is.key); err != nil || owner != "" && owner != r.ID {
+			return owner, err
+		}
+	}
+	return "", nil
 }
 
 func (tx *Tx) macOwner(mac string) (muster.MachineID, error) {

@@ -108,6 +108,8 @@ func (s *site) Order(context.Context, string, *wire.BootHello) (*wire.BootOrder,
 	return s.order, nil
 }
 
+func (s *site) Refused(context.Context, string, error) {}
+
 func (s *site) Heard(_ context.Context, _ string, h *wire.BootHello, trust muster.Trust) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -101,7 +101,7 @@ func (k book) Again(ctx context.Context, number string, h *wire.BootHello) (*wir
 		return &wire.BootWait{Reason: "this machine was heard a moment ago, with another program", NextMS: 1000}, nil
 	}
 	k.b.mu.Lock()
-	m.heard, m.heardAt = h, k.b.c.Clock.Now()
+	m.heard, m.heardAt, m.refused = h, k.b.c.Clock.Now(), nil
 	k.b.mu.Unlock()
 	k.b.step(ctx, m, func(r *record) bool {
 		if r.Number != number || len(r.Key) == 0 || r.Step.over() {
@@ -190,6 +190,25 @@ func (k book) Order(ctx context.Context, number string, h *wire.BootHello) (*wir
 	}
 	st.Address, _ = k.b.c.Leased(mac)
 	return k.b.c.Tell(ctx, st, payload, h.SlowDigest)
+}
+
+// Refused notes why the machine was not believed, until it is.
+func (k book) Refused(_ context.Context, number string, why error) {
+	f := &wire.BootFailure{Stage: "refused", Code: string(muster.CodeOf(why)), Text: why.Error()}
+	if e := asError(why); e != nil {
+		f.Text, f.Hint = e.Message, e.Hint
+	}
+	k.b.mu.Lock()
+	m, err := k.of(number)
+	news := err == nil && (m.refused == nil || *m.refused != *f)
+	var id muster.MachineID
+	if news {
+		m.refused, id = f, m.reg.ID
+	}
+	k.b.mu.Unlock()
+	if news {
+		k.b.c.News(id)
+	}
 }
 
 // Heard notes what a believed machine said.

@@ -93,6 +93,8 @@ type machine struct {
 	heard *wire.BootHello // the last one that was believed
 	// heardAt is when that was.
 	heardAt time.Time
+	// refused is why it was not believed when it asked last; nil once it is.
+	refused *wire.BootFailure
 	port    bool          // its request for an address came through its own port
 	saving  chan struct{} // held while its record is written
 }
@@ -274,6 +276,9 @@ func (b *Boots) state(m *machine) State {
 	s := State{
 		Machine: r.Machine, Number: r.Number, Kind: r.Kind, Attempt: r.Attempt, As: r.As, Step: r.Step, Since: r.Since, Changed: r.Changed,
 		Trust: r.Trust, Failure: r.Failure, Done: r.Done,
+	}
+	if m.refused != nil && s.Failure == nil && !r.Step.over() {
+		s.Failure = m.refused
 	}
 	if r.Step == StepQueued {
 		s.Place, _ = b.rack(m.reg.Rack).Place(string(r.Machine), b.c.Clock.Now())

@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -19,6 +21,47 @@ func NewRegistration(id muster.MachineID, n string) muster.Registration {
 			{MAC: "52:54:00:00:01:" + n, Use: muster.UseMessage},
 		},
 		Facts: &muster.Facts{Cores: 8, Class: "epyc"},
+	}
+}
+
+// testIdentities: a serial number or UUID is one machine's, however it is written; what
+// identifies nothing, and what a machine says before anybody has looked, is nobody's.
+func testIdentities(t *testing.T, fresh freshFunc) {
+	s, _ := fresh(t)
+	put := func(id muster.MachineID, n string, change func(*muster.Registration)) error {
+		r := NewRegistration(id, n)
+		change(&r)
+		return s.Update(t.Context(), muster.System(), func(tx *store.Tx) error { return tx.PutRegistration(r, "added") })
+	}
+	const uuid = "11111111-2222-3333-4444-555555555555"
+	for _, c := range []struct {
+		name   string
+		change func(*muster.Registration)
+		taken  string
+	}{
+		{"the first", func(r *muster.Registration) { r.Serial, r.UUID = "Ab 123", uuid }, ""},
+		{"the same number", func(r *muster.Registration) { r.Serial = "AB  123" }, "serial"},
+		{"the same number of the board", func(r *muster.Registration) { r.UUID = strings.ToUpper(uuid) }, "uuid"},
+		{"another", func(r *muster.Registration) { r.Serial = "AB 124" }, ""},
+		{"a placeholder", func(r *muster.Registration) { r.Serial = "Default string" }, ""},
+		{"the placeholder again", func(r *muster.Registration) { r.Serial = "default string" }, ""},
+		{"one that waits", func(r *muster.Registration) { r.State, r.Serial = muster.RegistrationWaiting, "AB 123" }, ""},
+	} {
+		id := muster.MachineID(strings.ReplaceAll(c.name, " ", "-"))
+		err := put(id, fmt.Sprintf("%02x", 0x40+len(c.name)), c.change)
+		if (err != nil) != (c.taken != "") || c.taken != "" && (muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), string(id)+"."+c.taken)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	// Its own stays its own, and is free when it goes.
+	if err := put("the-first", fmt.Sprintf("%02x", 0x40+len("the first")), func(r *muster.Registration) { r.Serial, r.Rack = "AB 123", "r9" }); err != nil {
+		t.Error(err)
+	}
+	if err := s.Update(t.Context(), muster.System(), func(tx *store.Tx) error { return tx.DeleteRegistration("the-first", "gone") }); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("successor", "7f", func(r *muster.Registration) { r.Serial = "AB 123" }); err != nil {
+		t.Error(err)
 	}
 }
 

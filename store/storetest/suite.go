@@ -35,6 +35,7 @@ func Suite(t *testing.T, open Open) {
 		{"HPL", testHPL},
 		{"ForeignHPL", testForeignHPL},
 		{"Registrations", testRegistrations},
+		{"Identities", testIdentities},
 		{"MachineOnce", testMachineOnce},
 		{"MachineHistory", testMachineHistory},
 		{"MachineHistoryBounds", testMachineHistoryBounds},
