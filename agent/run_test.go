@@ -339,7 +339,7 @@ func TestRefusedTokenIsTriedSlowlyAndNeverLogged(t *testing.T) {
 	})
 	eventually(t, "trouble", func() bool { mu.Lock(); defer mu.Unlock(); return last.Trouble != "" })
 	mu.Lock()
-	if last.Trouble != "this token [2J is spent" || last.State != agent.StateJoining {
+	if last.Trouble != "this token�[2J is spent" || last.State != agent.StateJoining {
 		t.Errorf("status %+v", last)
 	}
 	mu.Unlock()

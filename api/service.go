@@ -71,8 +71,8 @@ type People interface {
 	User(ctx context.Context, who muster.Actor, name string) (muster.User, error)
 	PutUser(ctx context.Context, who muster.Actor, r wire.UserRequest) (muster.User, error)
 	RemoveUser(ctx context.Context, who muster.Actor, name string) error
-	AddKey(ctx context.Context, who muster.Actor, user, line string) (muster.User, error)
-	RemoveKey(ctx context.Context, who muster.Actor, user, key string) (muster.User, error)
+	AddKey(ctx context.Context, who muster.Actor, user, line string) (wire.KeysChanged, error)
+	RemoveKey(ctx context.Context, who muster.Actor, user, key string) (wire.KeysChanged, error)
 	Tokens(ctx context.Context, who muster.Actor, user string) ([]wire.Token, error)
 	CreateToken(ctx context.Context, who muster.Actor, r wire.TokenRequest) (wire.Token, error)
 	RevokeToken(ctx context.Context, who muster.Actor, id string) error

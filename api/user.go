@@ -67,13 +67,13 @@ func (a *API) userRoutes() {
 	route(a, huma.Operation{
 		OperationID: "add-key", Method: http.MethodPost, Path: "/v1/users/{user}/keys", Tags: users,
 		Summary: "Add a public SSH key to a user",
-	}, func(ctx context.Context, in *keyInput) (muster.User, error) {
+	}, func(ctx context.Context, in *keyInput) (wire.KeysChanged, error) {
 		return a.service.AddKey(ctx, who(ctx), in.User, in.Body.Key)
 	})
 	route(a, huma.Operation{
 		OperationID: "remove-key", Method: http.MethodDelete, Path: "/v1/users/{user}/keys", Tags: users,
 		Summary: "Remove a public SSH key from a user",
-	}, func(ctx context.Context, in *keyRemoval) (muster.User, error) {
+	}, func(ctx context.Context, in *keyRemoval) (wire.KeysChanged, error) {
 		return a.service.RemoveKey(ctx, who(ctx), in.User, in.Key)
 	})
 	a.tokenRoutes()

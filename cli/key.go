@@ -33,7 +33,7 @@ muster exec need none.`,
 				if err != nil {
 					return err
 				}
-				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (u muster.User, err error) {
+				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (u wire.KeysChanged, err error) {
 					for _, key := range keys {
 						if u, err = k.AddKey(c.Context(), name, key); err != nil {
 							return u, err
@@ -47,8 +47,9 @@ muster exec need none.`,
 			Use: "list", Aliases: []string{"ls"}, Short: "List keys", Args: exactly(),
 			Example: `  muster key list --user alice`,
 			RunE: func(c *cobra.Command, _ []string) error {
-				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (muster.User, error) {
-					return k.User(c.Context(), name)
+				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (wire.KeysChanged, error) {
+					u, err := k.User(c.Context(), name)
+					return wire.KeysChanged{User: u}, err
 				})
 			},
 		},
@@ -56,7 +57,7 @@ muster exec need none.`,
 			Use: "remove KEY", Aliases: []string{"rm"}, Short: "Remove a key, by fingerprint or comment", Args: exactly("KEY"),
 			Example: `  muster key remove SHA256:3FOO...`,
 			RunE: func(c *cobra.Command, args []string) error {
-				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (muster.User, error) {
+				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (wire.KeysChanged, error) {
 					return k.RemoveKey(c.Context(), name, args[0])
 				})
 			},
@@ -66,7 +67,7 @@ muster exec need none.`,
 }
 
 // onKeys does something with a user's keys and shows what they are then.
-func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, string) (muster.User, error)) error {
+func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, string) (wire.KeysChanged, error)) error {
 	k, err := a.connect()
 	if err != nil {
 		return err
@@ -103,13 +104,17 @@ func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, s
 	return a.print(rows, func(w io.Writer) {
 		if len(rows) == 0 {
 			fmt.Fprintf(w, "%s has no keys. Add one: muster key add FILE\n", clean(u.Name))
-			return
+		} else {
+			t := newTable("FINGERPRINT", "TYPE", "COMMENT")
+			for _, r := range rows {
+				t.row(r.Fingerprint, r.Type, r.Comment)
+			}
+			t.write(w)
 		}
-		t := newTable("FINGERPRINT", "TYPE", "COMMENT")
-		for _, r := range rows {
-			t.row(r.Fingerprint, r.Type, r.Comment)
+		for _, p := range u.Pending {
+			fmt.Fprintf(w, "cluster %s: ", clean(p.Cluster))
+			writeApplied(w, p.Cluster, &p.Applied)
 		}
-		t.write(w)
 	})
 }
 

@@ -34,14 +34,14 @@ func (k *Client) RemoveUser(ctx context.Context, name string) error {
 }
 
 // AddKey adds a public SSH key to a user.
-func (k *Client) AddKey(ctx context.Context, user, line string) (muster.User, error) {
-	var out muster.User
+func (k *Client) AddKey(ctx context.Context, user, line string) (wire.KeysChanged, error) {
+	var out wire.KeysChanged
 	return out, k.post(ctx, path("users", user, "keys"), wire.KeyRequest{Key: line}, &out)
 }
 
 // RemoveKey removes a key, by its SHA256 fingerprint or its comment.
-func (k *Client) RemoveKey(ctx context.Context, user, key string) (muster.User, error) {
-	var out muster.User
+func (k *Client) RemoveKey(ctx context.Context, user, key string) (wire.KeysChanged, error) {
+	var out wire.KeysChanged
 	return out, k.do(ctx, call{method: http.MethodDelete, path: path("users", user, "keys"),
 		query: url.Values{"key": {key}}, out: &out})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/errgroup"
 )
 
 const maxKeys = 64
@@ -225,10 +226,10 @@ func (s *Service) RemoveUser(ctx context.Context, who muster.Actor, name string)
 }
 
 // AddKey adds a public key to a person: oneself, or anybody for administrators.
-func (s *Service) AddKey(ctx context.Context, who muster.Actor, name, line string) (muster.User, error) {
+func (s *Service) AddKey(ctx context.Context, who muster.Actor, name, line string) (wire.KeysChanged, error) {
 	key, err := cleanKey(line)
 	if err != nil {
-		return muster.User{}, err
+		return wire.KeysChanged{}, err
 	}
 	return s.changeKeys(ctx, who, name, func(u *muster.User) error {
 		u.Keys = appendKey(u.Keys, key)
@@ -240,7 +241,7 @@ func (s *Service) AddKey(ctx context.Context, who muster.Actor, name, line strin
 }
 
 // RemoveKey removes a key, by fingerprint or comment.
-func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key string) (muster.User, error) {
+func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key string) (wire.KeysChanged, error) {
 	return s.changeKeys(ctx, who, name, func(u *muster.User) error {
 		before := len(u.Keys)
 		u.Keys = slices.DeleteFunc(slices.Clone(u.Keys), func(line string) bool {
@@ -255,8 +256,11 @@ func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key str
 	})
 }
 
-func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string, change func(*muster.User) error) (muster.User, error) {
-	var out muster.User
+// changeKeys changes the keys of a person, and waits until they are in force on all nodes
+// of that person's clusters, or tells where they are not.
+func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string, change func(*muster.User) error) (wire.KeysChanged, error) {
+	var out wire.KeysChanged
+	var clusters []muster.Cluster
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		u, err := findUser(tx, name)
 		if err != nil {
@@ -268,10 +272,30 @@ func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string,
 		if err := change(&u); err != nil {
 			return err
 		}
-		out = u
-		return tx.PutUser(u, "keys changed")
+		out.User = u
+		if err := tx.PutUser(u, "keys changed"); err != nil {
+			return err
+		}
+		clusters, err = tx.Clusters(store.ClusterFilter{Living: true})
+		return err
 	})
-	return out, err
+	if err != nil {
+		return out, err
+	}
+	clusters = slices.DeleteFunc(clusters, func(c muster.Cluster) bool { return !slices.Contains(c.Spec.Users, name) })
+	pending := make([]*wire.Applied, len(clusters))
+	var all errgroup.Group
+	all.SetLimit(16)
+	for i, c := range clusters {
+		all.Go(func() error { pending[i] = s.awaitApplied(ctx, c.ID); return nil })
+	}
+	_ = all.Wait()
+	for i, a := range pending {
+		if a != nil && a.On < a.Nodes {
+			out.Pending = append(out.Pending, wire.PendingCluster{Cluster: clusters[i].Name, Applied: *a})
+		}
+	}
+	return out, nil
 }
 
 func tooManyKeys() *muster.Error {

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/muster-hpc/muster"
+
 // Applied tells on how many of a cluster's running nodes its newest configuration is in
 // force: people, keys, size.
 type Applied struct {
@@ -9,6 +11,19 @@ type Applied struct {
 	Waiting []string `json:"waiting,omitempty"`
 	// Failed are nodes on which a part could not be applied. All else is in force there.
 	Failed []NotApplied `json:"failed,omitempty"`
+}
+
+// KeysChanged is a user after a change of keys, and where it is not in force yet.
+type KeysChanged struct {
+	muster.User
+	// Pending are the user's clusters on some of whose nodes the change is not in force.
+	Pending []PendingCluster `json:"pending,omitempty"`
+}
+
+// PendingCluster is one of them.
+type PendingCluster struct {
+	Cluster string `json:"cluster"` // its name
+	Applied
 }
 
 // NotApplied is what could not be applied on a node, in the words of its agent.
