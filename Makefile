@@ -78,6 +78,11 @@ bench-certificate: build ## Measure how long measuring takes, and what it adds t
 	@scripts/setup test
 	@$(SUDO) env PARTS=certificate RUNS=$${RUNS:-3} scripts/bench
 
+.PHONY: bench-connections
+bench-connections: build ## Measure the server with 10,000 agents while 50,000 strangers come, some minutes
+	@scripts/setup test
+	@$(SUDO) env PARTS=connections RUNS=1 AGENTS=$(AGENTS) STRANGERS=$(STRANGERS) scripts/bench
+
 .PHONY: bench-boot
 bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10 minutes
 	@scripts/setup test

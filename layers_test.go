@@ -31,7 +31,7 @@ func layers() map[string]int {
 		"netswitch": 20, "netswitch/ovs": 21, "netswitch/switchtest": 30,
 		"lab/process": 19, "lab/sleep": 20, "lab/qemu": 20, "lab/vswitch": 30, "lab/machine": 30, "lab": 40,
 		"daemon": 40, "control/controltest": 40,
-		"cmd/muster": 50,
+		"cmd/muster": 50, "scripts/flood": 50,
 
 		// The agent runs on a tenant's machine: the dictionary, the messages
 		// and its own packages, no server code. The fake provider runs real
