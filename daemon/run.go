@@ -14,6 +14,7 @@ import (
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/converge"
 	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/inherit"
 	"github.com/muster-hpc/muster/measure"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
@@ -67,6 +68,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
+	inherit.Seal() // before anything is started
 	s := &Server{cfg: c, log: c.Log, files: raiseFiles(), endpoints: map[string]*endpoint{}}
 	defer func() {
 		if err != nil {

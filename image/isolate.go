@@ -17,6 +17,7 @@ import (
 	"time"
 
 	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/inherit"
 )
 
 // job is a program to run.
@@ -100,6 +101,7 @@ func execute(ctx context.Context, j job, spaces uintptr) error {
 	// over.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	inherit.Seal()
 	err = start(cmd, &j)
 	_ = in.Close() // the job has its own copy
 	if err == nil {

@@ -188,6 +188,7 @@ func (s *server) start(flags []string) error {
 	s.log, s.flags = log, flags
 	s.cmd = exec.Command(filepath.Join(s.bin, "muster"), append([]string{"serve", "--state", s.state}, flags...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.ExtraFiles = []*os.File{log} // as whoever starts a server may leave something open
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}

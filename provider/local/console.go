@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/inherit"
 	"golang.org/x/sys/unix"
 )
 
@@ -95,7 +96,7 @@ func (p *Provider) openShell(ctx context.Context, m *machine, enter string, pid,
 	s.cmd.Env = []string{"TERM=xterm-256color", "HOME=/root", "USER=root", "LOGNAME=root", "LANG=C.UTF-8",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
-	sealDescriptors()
+	inherit.Seal()
 	if err := s.cmd.Start(); err != nil {
 		_ = master.Close()
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/muster-hpc/muster/inherit"
 	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/procstat"
 	"golang.org/x/sys/unix"
@@ -135,7 +136,7 @@ func (p *process) enterAntechamber(owner int, started chan<- error) {
 		err = actAs(owner)
 	}
 	if err == nil {
-		sealDescriptors()
+		inherit.Seal()
 		err = p.outer.Start()
 	}
 	if err == nil {
