@@ -80,7 +80,7 @@ func (m *slurmModel) answer(line string) (string, error) {
 	case p[0] == "squeue" && p[len(p)-1] == "--format=%U":
 		return m.owner[strings.TrimPrefix(p[2], "--jobs=")] + "\n", nil
 	case p[0] == "squeue":
-		return m.queue + "\n", nil
+		return marked(line, m.queue+"\n"), nil
 	case strings.HasPrefix(line, "scontrol reconfigure"):
 		for name := range m.lost {
 			delete(m.nodes, name)
@@ -159,4 +159,15 @@ func (m *slurmModel) update(name string, n *slurmNode, state, reason string) err
 		*n = slurmNode{base: "future", addr: n.addr, cpus: n.cpus, memory: n.memory}
 	}
 	return nil
+}
+
+// marked begins each line of squeue's answer with the mark of the question.
+func marked(question, lines string) string {
+	_, format, _ := strings.Cut(question, "--format=")
+	mark, _, _ := strings.Cut(format, "%i")
+	var b strings.Builder
+	for line := range strings.Lines(lines) {
+		b.WriteString(mark + line)
+	}
+	return b.String()
 }

@@ -34,6 +34,12 @@ func (m *unitModel) process(state string) {
 	_ = os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o644)
 }
 
+func (m *unitModel) starts() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.started
+}
+
 func (m *unitModel) die() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,8 +105,8 @@ func TestVigilStarts(t *testing.T) {
 	watching(t, func(m *unitModel, r *fakeReport) {
 		m.die()
 		time.Sleep(4 * time.Second)
-		if m.started != 1 || !r.check("sshd").OK {
-			t.Errorf("started %d times, told %+v", m.started, r.check("sshd"))
+		if m.starts() != 1 || !r.check("sshd").OK {
+			t.Errorf("started %d times, told %+v", m.starts(), r.check("sshd"))
 		}
 	})
 }
@@ -109,7 +115,9 @@ func TestVigilStarts(t *testing.T) {
 func TestVigilTells(t *testing.T) {
 	t.Parallel()
 	watching(t, func(m *unitModel, r *fakeReport) {
+		m.mu.Lock()
 		m.deaf = true
+		m.mu.Unlock()
 		m.die()
 		time.Sleep(12 * time.Second)
 		if check := r.check("sshd"); check.OK || check.Text != endedText {
@@ -120,8 +128,8 @@ func TestVigilTells(t *testing.T) {
 		m.deaf = false
 		m.mu.Unlock()
 		time.Sleep(70 * time.Second)
-		if !r.check("sshd").OK || m.started != 1 {
-			t.Errorf("told %+v after %d starts", r.check("sshd"), m.started)
+		if !r.check("sshd").OK || m.starts() != 1 {
+			t.Errorf("told %+v after %d starts", r.check("sshd"), m.starts())
 		}
 	})
 }
@@ -134,8 +142,8 @@ func TestVigilAsks(t *testing.T) {
 		m.mute = true
 		m.mu.Unlock()
 		time.Sleep(askSeldom + 10*time.Second)
-		if m.started != 1 || !r.check("sshd").OK {
-			t.Errorf("started %d times, told %+v", m.started, r.check("sshd"))
+		if m.starts() != 1 || !r.check("sshd").OK {
+			t.Errorf("started %d times, told %+v", m.starts(), r.check("sshd"))
 		}
 	})
 }
