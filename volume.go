@@ -67,6 +67,11 @@ const (
 	VolumeDeleted  VolumePhase = "deleted"  // final
 )
 
+// VolumePhases lists every phase, in the order of a life.
+func VolumePhases() []VolumePhase {
+	return []VolumePhase{VolumeReady, VolumeRetained, VolumeDeleting, VolumeDeleted}
+}
+
 // CanBecome tells whether a volume may go from p to next.
 func (p VolumePhase) CanBecome(next VolumePhase) bool {
 	switch p {

@@ -145,6 +145,7 @@ func (s *Server) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(err, g.Wait())
 	}
+	g.Go(func() error { return s.keepCopies(ctx) })
 	g.Go(func() error { return s.converge.Run(ctx) })
 	g.Go(func() error { return s.measure.Run(ctx) })
 	g.Go(func() error { return s.measureIdle(ctx) })

@@ -165,7 +165,7 @@ func lostStore(dir string, running []local.Found) error {
 		what = "these machines run: " + foundNames(running)
 	}
 	return muster.Errorf(muster.EConflict, "the store %s is gone or empty, but this directory has served: %s", filepath.Join(dir, "muster.db"), what).
-		WithHint("bring it back with `muster restore FILE --state %s`, or give up what it knew with `muster cleanup --state %s --yes`, which ends these machines; until then nothing is started, given or ended", dir, dir)
+		WithHint("bring it back with `muster restore FILE --state %s`; or adopt what runs, see `muster adopt --state %s`; or give up what it knew with `muster cleanup --state %s --yes`, which ends these machines; until then nothing is started, given or ended", dir, dir, dir)
 }
 
 // foundNames is a sorted, bounded list of machines for people.
@@ -220,7 +220,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 		return err
 	}
 	return muster.Errorf(muster.EConflict, "machines run here that the records do not know: %s", foundNames(unknown)).
-		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --replace --state %s`, or end these machines with `muster cleanup --unknown --state %s --yes`; until then nothing is started, given or ended", s.cfg.State, s.cfg.State)
+		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --replace --state %s`; or adopt what runs, see `muster adopt --state %s`; or end these machines with `muster cleanup --unknown --state %s --yes`; until then nothing is started, given or ended", s.cfg.State, s.cfg.State, s.cfg.State)
 }
 
 // unknownMachines are those that run for a cluster that the records do not know, or for

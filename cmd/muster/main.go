@@ -40,7 +40,7 @@ func environment() cli.Env {
 	env.Version = version
 	env.Recipes = []fs.FS{images.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
-	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
+	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), adoptCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
 	return env
 }
 

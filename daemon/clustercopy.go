@@ -1,0 +1,198 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+)
+
+// clusterCopy is what the store knows of one cluster, written beside the store: when that
+// is lost, clusters whose machines run can be adopted by it. It holds the cluster's secrets,
+// as the store does.
+type clusterCopy struct {
+	Format   int       `json:"format"`
+	Instance string    `json:"instance"`
+	Epoch    int64     `json:"epoch"`
+	At       time.Time `json:"at"`
+
+	Cluster  muster.Cluster    `json:"cluster"`
+	Nodes    []muster.Node     `json:"nodes"`
+	Machines []muster.Machine  `json:"machines"`
+	Users    []muster.User     `json:"users"`
+	Volumes  []muster.Volume   `json:"volumes"`
+	Secrets  map[string][]byte `json:"secrets"`
+}
+
+const (
+	copyFormat = 1
+	// copyEvery is how old a copy may be. A large one is written less often.
+	copyEvery      = time.Second
+	copyEveryLarge = 20 * time.Second
+	largeCluster   = 500
+)
+
+// copiesDir is where copies are, in a state directory.
+const copiesDir = "clusters"
+
+func copyPath(dir string, id muster.ClusterID) string {
+	return filepath.Join(dir, copiesDir, string(id)+".json")
+}
+
+// copies are what is known of the copies of clusters.
+type copies struct {
+	s     *Server
+	dirty map[muster.ClusterID]bool
+	done  map[muster.ClusterID]copied
+}
+
+type copied struct {
+	at    time.Time
+	large bool
+}
+
+// keepCopies writes copies of clusters that change, until ctx ends, and removes those of
+// clusters that are deleted.
+func (s *Server) keepCopies(ctx context.Context) error {
+	feed := s.db.Subscribe(4096)
+	defer feed.Close()
+	if err := os.MkdirAll(s.state.path(copiesDir), 0o700); err != nil {
+		return err
+	}
+	c := copies{s: s, dirty: map[muster.ClusterID]bool{}, done: map[muster.ClusterID]copied{}}
+	c.all(ctx)
+	tick := time.NewTicker(copyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			c.write(context.WithoutCancel(ctx), true)
+			return nil
+		case a, ok := <-feed.C:
+			if !ok {
+				return nil
+			}
+			if feed.Lost() {
+				c.all(ctx)
+			}
+			if a.Cluster != "" {
+				c.dirty[a.Cluster] = true
+			}
+		case <-tick.C:
+			c.write(ctx, false)
+		}
+	}
+}
+
+// all has every living cluster copied.
+func (c *copies) all(ctx context.Context) {
+	err := c.s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Clusters(store.ClusterFilter{Living: true})
+		for _, cluster := range list {
+			c.dirty[cluster.ID] = true
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		c.s.log.Warn("clusters cannot be listed: copies of their records may be old", "err", err)
+	}
+}
+
+// write writes those that are due, or all that have changed.
+func (c *copies) write(ctx context.Context, all bool) {
+	for id := range c.dirty {
+		last := c.done[id]
+		every := copyEvery
+		if last.large {
+			every = copyEveryLarge
+		}
+		if !all && time.Since(last.at) < every {
+			continue
+		}
+		nodes, err := c.s.writeCopy(ctx, id)
+		switch {
+		case err != nil:
+			c.s.log.Warn("the records of a cluster cannot be copied beside the store", "cluster", id, "err", err)
+			c.done[id] = copied{time.Now(), true} // again, but not at once
+			continue
+		case nodes < 0:
+			delete(c.done, id)
+		default:
+			c.done[id] = copied{time.Now(), nodes > largeCluster}
+		}
+		delete(c.dirty, id)
+	}
+}
+
+// writeCopy copies one cluster, and tells how many nodes it has; -1: it is gone, and so is
+// its copy.
+func (s *Server) writeCopy(ctx context.Context, id muster.ClusterID) (nodes int, err error) {
+	c := clusterCopy{Format: copyFormat, Instance: s.instance, Epoch: s.epoch, At: s.cfg.Clock.Now().UTC()}
+	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		if c.Cluster, err = tx.Cluster(id); err != nil {
+			return err
+		}
+		if c.Nodes, err = tx.Nodes(id); err != nil {
+			return err
+		}
+		if c.Machines, err = tx.Machines(store.MachineFilter{Cluster: id}); err != nil {
+			return err
+		}
+		for _, name := range append([]string{c.Cluster.Owner}, c.Cluster.Spec.Users...) {
+			u, err := tx.User(name)
+			if err != nil && muster.CodeOf(err) != muster.ENotFound {
+				return err
+			}
+			if err == nil {
+				c.Users = append(c.Users, u)
+			}
+		}
+		if c.Volumes, err = tx.Volumes(store.VolumeFilter{Cluster: id, Living: true}); err != nil {
+			return err
+		}
+		c.Secrets, err = tx.Secrets(id)
+		return err
+	})
+	switch {
+	case muster.CodeOf(err) == muster.ENotFound, err == nil && c.Cluster.Phase == muster.ClusterDeleted:
+		return -1, removeIfThere(copyPath(s.cfg.State, id))
+	case err != nil:
+		return 0, err
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return 0, err
+	}
+	return len(c.Nodes), writeFileSync(copyPath(s.cfg.State, id), b)
+}
+
+// readCopies reads the copies of a state directory. One that cannot be read is told of and
+// left out.
+func readCopies(dir string) (list []clusterCopy, bad []error) {
+	files, err := filepath.Glob(filepath.Join(dir, copiesDir, "*.json"))
+	if err != nil {
+		return nil, []error{err}
+	}
+	for _, f := range files {
+		var c clusterCopy
+		b, err := os.ReadFile(f)
+		if err == nil {
+			err = json.Unmarshal(b, &c)
+		}
+		if err == nil && (c.Format != copyFormat || string(c.Cluster.ID)+".json" != filepath.Base(f) || strings.ContainsAny(string(c.Cluster.ID), "/.")) {
+			err = errors.New("it is no copy of a cluster of that name")
+		}
+		if err != nil {
+			bad = append(bad, muster.Errorf(muster.ECorrupt, "%s cannot be used: %v", f, err))
+			continue
+		}
+		list = append(list, c)
+	}
+	return list, bad
+}
