@@ -120,7 +120,7 @@ func (l *lab) tests(t *testing.T) {
 	s := l.ordered(t, "b-tests-0001", &wire.BootOrder{Kind: wire.BootTest, Links: []wire.BootLink{{MAC: testMAC, Name: "mgmt0"}, {MAC: testMAC2, Name: "msg0"}}})
 	m := l.start(t, s, s.ca, append(nvme(data, "DATA01"), "-smp", "2")...)
 	done := m.works(t, s, 3*time.Minute)
-	if done.Kind != wire.BootTest || !done.Passed || len(done.Steps) != 5 {
+	if done.Kind != wire.BootTest || !done.Passed || len(done.Steps) != 6 {
 		t.Errorf("%+v", done)
 	}
 	if b, err := os.ReadFile(data); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {

@@ -29,6 +29,7 @@ const (
 func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) ([]muster.CleanStep, error) {
 	w.up(o.Links, say) // they agree with their switches meanwhile
 	effort := time.Duration(max(o.Effort, 1))
+	before := w.errors()
 	say("test: %d processors compute for %v", len(w.cpus), effort*coresTime)
 	cores := trial.Cores{CPUs: w.cpus, Long: effort * coresTime, Clock: w.clock}.Run(ctx)
 	steps := []muster.CleanStep{cores}
@@ -48,6 +49,7 @@ func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, .
 	all.Wait()
 	steps = append(append(steps, memory), found...)
 	steps = append(steps, w.links(ctx, o.Links)...)
+	steps = append(steps, counted(before, w.errors()))
 	for _, s := range steps {
 		say("test: %s: %s", s.What, s.Check)
 	}

@@ -22,6 +22,8 @@ type worker struct {
 	// bytes.
 	cpus   []int
 	memory func() (total, free int64)
+	// errors are what the kernel has counted so far.
+	errors func() []facts.Errors
 }
 
 // newWorker makes the worker of this machine.
@@ -31,6 +33,7 @@ func newWorker(n Network, c muster.Clock) *worker {
 		write:  func(d muster.Disk) (drive.Device, error) { return opened(drive.OpenWrite(drive.Path(d), d.Size)) },
 		read:   func(d muster.Disk) (drive.Device, error) { return opened(drive.OpenRead(drive.Path(d))) },
 		memory: func() (total, free int64) { return facts.Memory(""), facts.Available("") },
+		errors: facts.Source{}.Errors,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/drive"
+	"github.com/muster-hpc/muster/agent/facts"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -47,6 +48,7 @@ func newPretender(n Network) (*worker, map[string]*platter) {
 			return []muster.Disk{{Name: "sda", Serial: "A", Size: 1 << 20}, {Name: "sdb", Serial: "B\x1b[2J", Size: 2 << 20}}
 		},
 		memory: func() (int64, int64) { return 1 << 30, leastLeft + 32<<20 },
+		errors: func() []facts.Errors { return nil },
 	}, disks
 }
 
@@ -77,6 +79,15 @@ func TestCleanOrder(t *testing.T) {
 }
 
 // A machine passes when all of its parts do; whatever is broken is named.
+// growing is a counter that gains so many from one look to the next.
+func growing(what string, n uint64, lost bool) func() []facts.Errors {
+	at := uint64(100)
+	return func() []facts.Errors {
+		at += n
+		return []facts.Errors{{What: what, Count: at, Lost: lost}}
+	}
+}
+
 func TestTestOrder(t *testing.T) {
 	t.Parallel()
 	link := wire.BootLink{MAC: mac2, Name: "msg0", Speed: 25e9}
@@ -89,7 +100,16 @@ func TestTestOrder(t *testing.T) {
 		"slow link":       {func(n *wires, _ map[string]*platter, _ *worker) { n.nics[1].Speed = 1e9 }, "up with 1 Gb/s, not 25 Gb/s"},
 		"no card":         {func(n *wires, _ map[string]*platter, _ *worker) { n.nics = n.nics[:1] }, "there is no such card"},
 		"unreadable disk": {func(_ *wires, d map[string]*platter, _ *worker) { d["sdb"].broken = true }, "(sdb): FAILED: cannot read it at byte 0"},
-		"no processor":    {func(_ *wires, _ map[string]*platter, w *worker) { w.cpus = []int{0, 1000} }, "processor 1000 did not compute"},
+		"few mended errors": {func(_ *wires, _ map[string]*platter, w *worker) {
+			w.errors = growing("memory of mc0, corrected", 3, false)
+		}, ""},
+		"many mended errors": {func(_ *wires, _ map[string]*platter, w *worker) {
+			w.errors = growing("memory of mc0, corrected", 30, false)
+		}, "errors counted: FAILED: 30 of memory of mc0, corrected"},
+		"a lost word": {func(_ *wires, _ map[string]*platter, w *worker) {
+			w.errors = growing("memory of mc0, not corrected", 1, true)
+		}, "errors counted: FAILED: 1 of memory of mc0, not corrected"},
+		"no processor": {func(_ *wires, _ map[string]*platter, w *worker) { w.cpus = []int{0, 1000} }, "processor 1000 did not compute"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +123,7 @@ func TestTestOrder(t *testing.T) {
 			for _, s := range d.Steps {
 				text += s.What + ": " + s.Check + "\n"
 			}
-			if err != nil || d.Passed != (c.says == "") || !strings.Contains(text, c.says) || len(d.Steps) != 5 || disks["sda"].writes+disks["sdb"].writes > 0 {
+			if err != nil || d.Passed != (c.says == "") || !strings.Contains(text, c.says) || len(d.Steps) != 6 || disks["sda"].writes+disks["sdb"].writes > 0 {
 				t.Errorf("%v %v\n%s", d.Passed, err, text)
 			}
 		})

@@ -145,7 +145,7 @@ func (p *Provider) trialConfig(m *machine, effort int) *initConfig {
 			{Name: network.MessageLink, Address: trialAddress()},
 		},
 		Trial: &trial{
-			CPUs: m.facts.CPUs, Compute: trialCompute * time.Duration(max(effort, 1)), Memory: min(m.facts.Memory/4, trialMemory),
+			CPUs: m.facts.CPUs, Compute: trialCompute * time.Duration(max(effort, 1)), Memory: min(m.facts.Memory/2, min(m.facts.Memory/4, trialMemory)*int64(max(effort, 1))),
 			Disk: disk, Room: disk + 1<<20, Frames: trialFrames,
 			Server: fmt.Sprintf("%s:%d", network.Gateway(), network.AgentPort),
 		},
