@@ -263,7 +263,7 @@ func (d *decider) bootNodes() {
 			}
 			d.slots[m.Provider]--
 		}
-		n.Attempt++
+		n.Attempt = d.nextAttempt(*n)
 		n.Hold = d.Cluster.Phase == muster.ClusterReady
 		n.NotBefore, n.Stages = time.Time{}, nil
 		n.Management = m.Facts.Management
@@ -375,3 +375,6 @@ func because(s Sight) string {
 	}
 	return ""
 }
+
+// nextAttempt is the number of a node's next boot.
+func (d *decider) nextAttempt(n muster.Node) int64 { return max(n.Attempt+1, d.Limits.LeastAttempt) }

@@ -190,9 +190,9 @@ func (d *decider) late(waiting []muster.Node) {
 	case n.Phase == muster.NodeAssigned:
 		text += " and waits for others to boot"
 	case n.Phase == muster.NodeFencing || n.Phase == muster.NodeFenced:
-		text += fmt.Sprintf("; attempt %d follows when its machine is cut off", n.Attempt+1)
+		text += fmt.Sprintf("; attempt %d follows when its machine is cut off", d.nextAttempt(n))
 	case n.NotBefore.After(d.Now):
-		text += fmt.Sprintf("; attempt %d starts at %s", n.Attempt+1, clock(n.NotBefore))
+		text += fmt.Sprintf("; attempt %d starts at %s", d.nextAttempt(n), clock(n.NotBefore))
 	case n.Phase == muster.NodeConfiguring && !d.Now.Before(d.deadline(n)) && !d.headIsThere(n):
 		text += " and waits for the head"
 	case n.Failures+1 >= d.Limits.BootAttempts:

@@ -176,7 +176,7 @@ func (d *decider) doing(n muster.Node) string {
 func (d *decider) nextText(n muster.Node) string {
 	switch {
 	case n.NotBefore.After(d.Now): // what is past tells nobody anything
-		return fmt.Sprintf("; attempt %d starts at %s", n.Attempt+1, clock(n.NotBefore))
+		return fmt.Sprintf("; attempt %d starts at %s", d.nextAttempt(n), clock(n.NotBefore))
 	case n.Phase == muster.NodeBooting || n.Phase == muster.NodeConfiguring:
 		return "; it is started again at " + clock(d.deadline(n))
 	}

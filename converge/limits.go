@@ -49,6 +49,10 @@ type Limits struct {
 	Measurings int // measurings until a cluster is handed over without
 	SlowMost   int // nodes that are replaced because they are slow, for each delivery
 
+	// LeastAttempt is the number that a boot has at least: those of an earlier epoch of the
+	// records may still be about.
+	LeastAttempt int64
+
 	Ending   time.Duration // for the scheduler to end its jobs when the walltime is over
 	LeaveNow time.Duration // for the scheduler to queue the jobs of nodes again that leave now
 }

@@ -72,7 +72,10 @@ func cleanupNames(ctx context.Context, c Config, st *state, lost bool) (string, 
 	name, err := instance(ctx, db)
 	var strangers []local.Found
 	if err == nil {
-		strangers, err = unknownMachines(ctx, db, c.State, name)
+		var epoch int64
+		if epoch, err = epochOf(ctx, db); err == nil {
+			strangers, err = unknownMachines(ctx, db, c.State, name, epoch)
+		}
 	}
 	return name, strangers, errors.Join(err, db.Close())
 }

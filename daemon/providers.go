@@ -15,7 +15,7 @@ import (
 func (s *Server) openProviders(ctx context.Context) error {
 	if len(s.cfg.Local) > 0 {
 		p, err := local.New(ctx, local.Config{
-			Dir: s.cfg.State, Instance: s.instance, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
+			Dir: s.cfg.State, Instance: s.instance, Epoch: s.epoch, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
 			Open: s.cfg.LocalOpen, Networks: s.cfg.LocalNetworks,
 			AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Log: s.log, Clock: s.cfg.Clock,
 		})

@@ -215,7 +215,7 @@ func (s *Server) identify(ctx context.Context) error {
 // refuseUnknown looks whether machines run that the records do not know, or know less of
 // than the machines do.
 func (s *Server) refuseUnknown(ctx context.Context) error {
-	unknown, err := unknownMachines(ctx, s.db, s.cfg.State, s.instance)
+	unknown, err := unknownMachines(ctx, s.db, s.cfg.State, s.instance, s.epoch)
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
@@ -224,8 +224,9 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 }
 
 // unknownMachines are those that run for a cluster that the records do not know, or for
-// an attempt that the records have not made yet: intent is always recorded first.
-func unknownMachines(ctx context.Context, db *store.DB, dir, name string) ([]local.Found, error) {
+// an attempt that the records have not made yet, or that were started by records of a later
+// epoch: intent is always recorded first.
+func unknownMachines(ctx context.Context, db *store.DB, dir, name string, epoch int64) ([]local.Found, error) {
 	running, err := local.FindRunning(dir, name)
 	if err != nil || len(running) == 0 {
 		return nil, nil //nolint:nilerr // the provider tells why it cannot work here
@@ -235,6 +236,10 @@ func unknownMachines(ctx context.Context, db *store.DB, dir, name string) ([]loc
 		for _, f := range running {
 			if f.Trial {
 				continue // for nobody: the provider ends it
+			}
+			if f.Epoch > epoch {
+				unknown = append(unknown, f)
+				continue
 			}
 			m, err := tx.Machine(f.Machine)
 			switch {

@@ -78,7 +78,6 @@ func TestCleanOrder(t *testing.T) {
 	}
 }
 
-// A machine passes when all of its parts do; whatever is broken is named.
 // growing is a counter that gains so many from one look to the next.
 func growing(what string, n uint64, lost bool) func() []facts.Errors {
 	at := uint64(100)
@@ -88,6 +87,7 @@ func growing(what string, n uint64, lost bool) func() []facts.Errors {
 	}
 }
 
+// A machine passes when all of its parts do; whatever is broken is named.
 func TestTestOrder(t *testing.T) {
 	t.Parallel()
 	link := wire.BootLink{MAC: mac2, Name: "msg0", Speed: 25e9}

@@ -20,6 +20,8 @@ type Config struct {
 	Dir string
 	// Instance is a short name of the state directory, unique on this host.
 	Instance string
+	// Epoch is that of the records by which machines are started; see daemon.
+	Epoch int64
 	// Slices are the machines to make; see ParseSlices.
 	Slices []Slice
 	// Oversubscribe allows machines to share cores and memory.

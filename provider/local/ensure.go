@@ -81,7 +81,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 	if err != nil {
 		return err
 	}
-	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Cluster: b.Cluster, Image: image, Since: p.cfg.Clock.Now()}
+	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Epoch: p.cfg.Epoch, Cluster: b.Cluster, Image: image, Since: p.cfg.Clock.Now()}
 	if b.Message != nil {
 		rec.Egress = b.Message.Network.Egress
 	}

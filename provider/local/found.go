@@ -17,6 +17,7 @@ type Found struct {
 	Machine muster.MachineID
 	Cluster muster.ClusterID // "" when no note tells
 	Attempt int64
+	Epoch   int64 // of the records that had it started; 0 when no note tells
 	// Trial: it runs to be tried, for nobody.
 	Trial bool
 }
@@ -46,7 +47,7 @@ func FindRunning(dir, instance string) ([]Found, error) {
 	for id := range running {
 		f := Found{Machine: id}
 		if r := notes[id]; r != nil {
-			f.Cluster, f.Attempt, f.Trial = r.Cluster, r.Attempt, r.Trial
+			f.Cluster, f.Attempt, f.Epoch, f.Trial = r.Cluster, r.Attempt, r.Epoch, r.Trial
 		}
 		out = append(out, f)
 	}

@@ -18,6 +18,7 @@ type record struct {
 	Machine muster.MachineID `json:"machine"`
 	Index   int              `json:"index"`
 	Attempt int64            `json:"attempt"`
+	Epoch   int64            `json:"epoch,omitempty"` // of the records that had it started
 	Cluster muster.ClusterID `json:"cluster,omitempty"`
 	Image   string           `json:"image"` // path
 	Egress  muster.Egress    `json:"egress,omitempty"`
