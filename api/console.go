@@ -99,7 +99,12 @@ func (a *API) console(w http.ResponseWriter, r *http.Request, far io.ReadWriteCl
 	if _, err := io.WriteString(near, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+wire.ConsoleProtocol+"\r\n\r\n"); err != nil {
 		return
 	}
-	defer a.whileAllowed(r, func() { near.Close(); end() })()
+	defer a.whileAllowed(r, func() {
+		_ = near.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = io.WriteString(near, "\r\n"+rightEnded+"\r\n")
+		near.Close()
+		end()
+	})()
 	done := make(chan struct{})
 	go func() {
 		select {

@@ -14,6 +14,9 @@ import (
 // long that may take: five seconds after the right ended, the session has.
 const rightEvery = 2 * time.Second
 
+// rightEnded is the last that a terminal hears.
+const rightEnded = "[muster: this session is ended: you may not use it any more]"
+
 // session is a request whose answer lives: a tunnel, a console, a stream.
 type session struct {
 	api *API

@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,7 +164,13 @@ func TestSessionsEndWithTheirRight(t *testing.T) {
 				}
 				t.Cleanup(func() { _ = tunnel.Close(); _ = console.Close() })
 				wait("tunnel", func() error { _, err := tunnel.Read(make([]byte, 1)); return err })
-				wait("console", func() error { _, err := console.Read(make([]byte, 1)); return err })
+				wait("console", func() error {
+					said, err := io.ReadAll(console)
+					if err == nil && !strings.Contains(string(said), "this session is ended") {
+						err = fmt.Errorf("it ends without a word: %q", said)
+					}
+					return err
+				})
 				wait("events", func() error {
 					return k.Events(t.Context(), client.EventOptions{Cluster: string(c.ID), Follow: true}, func(wire.Event) error { return nil })
 				})
@@ -173,7 +181,10 @@ func TestSessionsEndWithTheirRight(t *testing.T) {
 			end(t, s, c.ID)
 			for kind, ch := range his {
 				select {
-				case <-ch:
+				case err := <-ch:
+					if kind == "console" && err != nil {
+						t.Errorf("the %s: %v", kind, err)
+					}
 				case <-time.After(8 * time.Second): // five, and a slow host
 					t.Errorf("the %s goes on", kind)
 				}
