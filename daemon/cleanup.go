@@ -41,6 +41,9 @@ func Cleanup(ctx context.Context, dir string, unknown bool) ([]muster.MachineID,
 	}
 	running, err := p.Running()
 	err = errors.Join(err, p.Destroy(ctx), export.Remove(st.path("export")))
+	if room, e := local.OpenWorkroom(ctx, name); e == nil { // of builds that a killed server left
+		err = errors.Join(err, room.Close())
+	}
 	// Their data stays; the next server mounts them again.
 	err = errors.Join(err, volume.NewServed(st.path("volumes")).Unmount(ctx))
 	if err == nil && lost {
