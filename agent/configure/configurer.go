@@ -118,9 +118,9 @@ func New(o Options) *Configurer {
 }
 
 // Apply makes the node what cfg says and returns once its services answer and
-// its own checks pass. On the head, watching the scheduler goes on until the
-// next Apply or the end of r's context. An *Incomplete tells of parts that could
-// not be applied; the node serves without them. Other errors are *muster.Error.
+// its own checks pass. Watching what people rely on, and on the head the scheduler,
+// goes on until the next Apply or the end of r's context. An *Incomplete tells of parts
+// that could not be applied; the node serves without them. Other errors are *muster.Error.
 func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter) error {
 	c.endWatch()
 	had := c.loadMemory()
@@ -145,9 +145,7 @@ func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter
 		return err
 	}
 	c.settled.Store(true)
-	if cfg.Slurm != nil {
-		c.watch(r, cfg)
-	}
+	c.watch(r, cfg)
 	return parts.err()
 }
 
@@ -158,6 +156,9 @@ func (c *Configurer) watch(r Reporter, cfg *wire.NodeConfig) {
 	c.stop = stop
 	c.mu.Unlock()
 	c.done.Go(func() { c.keep(ctx, cfg, r) })
+	if cfg.Slurm == nil {
+		return
+	}
 	c.done.Go(func() { c.endOrphans(ctx, cfg) })
 	if cfg.Slurm.NodeConf != "" {
 		c.done.Go(func() { c.keepRegistered(ctx, cfg) })
