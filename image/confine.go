@@ -57,7 +57,7 @@ func confine(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
 		return err
 	}
-	for _, step := range []func() error{c.mounts, c.enter, dropRights, limitBuild, closeCalls} {
+	for _, step := range []func() error{ownGroups, loopbackUp, c.mounts, c.enter, dropRights, limitBuild, closeCalls} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -67,6 +67,15 @@ func confine(args []string) error {
 	}
 	unix.Umask(0o022)
 	return fmt.Errorf("%s: %w", c.Argv[0], unix.Exec(c.Argv[0], c.Argv, c.Env))
+}
+
+// ownGroups makes this process's control group the root of what it sees of them. It is
+// in that group by now: before, the namespace would begin at the server's.
+func ownGroups() error {
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("a control group namespace: %w", err)
+	}
+	return nil
 }
 
 // mounts puts everything into the image that its programs may see. The image's own

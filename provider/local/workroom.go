@@ -26,7 +26,8 @@ func OpenWorkroom(ctx context.Context, instance string) (*Workroom, error) {
 		return nil, err
 	}
 	w := &Workroom{limits: limits{Mems: h.mems, Memory: max(h.memory/2, minMemory), Pids: workroomTasks}}
-	for _, c := range h.cpus {
+	// Half of the host's CPUs, as of its memory: the rest is not slowed by any build.
+	for _, c := range h.cpus[len(h.cpus)-max(1, len(h.cpus)/2):] {
 		w.limits.CPUs = append(w.limits.CPUs, c.id)
 	}
 	if w.groups, err = hostGroups(ctx, "muster-work-"+instance); err != nil {

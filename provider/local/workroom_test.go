@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/local"
+	"golang.org/x/sys/unix"
 )
 
 // TestWorkroom bounds a program that forks without end, and leaves nothing of it.
@@ -40,6 +42,10 @@ func TestWorkroom(t *testing.T) {
 	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "cgroup"))
 	if err != nil || !strings.Contains(string(groups), "muster-work-"+instance) {
 		t.Errorf("the program's groups are %s, %v", groups, err)
+	}
+	var cpus unix.CPUSet
+	if err := unix.SchedGetaffinity(cmd.Process.Pid, &cpus); err != nil || cpus.Count() > max(1, runtime.NumCPU()/2) {
+		t.Errorf("the program may use %d of %d CPUs, %v", cpus.Count(), runtime.NumCPU(), err)
 	}
 	time.Sleep(50 * time.Millisecond)
 	// Left to a server that comes after a killed one.
