@@ -78,7 +78,7 @@ func outputOf(args []string) string {
 func tellError(w io.Writer, err error) {
 	var e *muster.Error
 	if !errors.As(err, &e) {
-		fmt.Fprintf(w, "muster: %v\n", err)
+		fmt.Fprintf(w, "muster: %s\n", clean(err.Error()))
 		return
 	}
 	fmt.Fprintf(w, "muster: %s\n", clean(e.Message))

@@ -43,7 +43,7 @@ func apiPlaces(files int) connlimit.Limits {
 // proxyPlaces is the share of the egress proxy's own listener, and proxyRequests how many
 // requests it serves at once: each holds two descriptors.
 func proxyPlaces(files int) connlimit.Limits {
-	return connlimit.Limits{Total: files / 16, PerAddress: max(16, files/128)}
+	return connlimit.Limits{Total: files / 16, PerAddress: max(16, files/128), PerName: max(16, files/64)}
 }
 
 func proxyRequests(files int) int { return max(64, min(4096, files/32)) }

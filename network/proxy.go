@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/muster-hpc/muster/connlimit"
 )
 
 // Proxy forwards HTTP requests of machines to public addresses and to nothing
@@ -53,7 +55,8 @@ var errRefused = errors.New("this proxy does not reach that: it is no public hos
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	h := newProxyHandler(p)
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }}
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, lineKey{}, c) }}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	err := srv.Serve(ln)
@@ -62,6 +65,9 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	return err
 }
+
+// lineKey finds the connection over which a request came.
+type lineKey struct{}
 
 type proxyHandler struct {
 	p      *Proxy
@@ -89,7 +95,10 @@ func newProxyHandler(p *Proxy) *proxyHandler {
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		Transport: &http.Transport{DialContext: h.dial, Proxy: nil, ResponseHeaderTimeout: time.Minute,
 			MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { fail(w, err) },
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			began, _ := r.Context().Value(beganKey{}).(time.Time)
+			fail(w, err, began)
+		},
 	}
 	return h
 }
@@ -122,6 +131,7 @@ func (h *proxyHandler) who(r *http.Request) (netip.Addr, string) {
 }
 
 func (h *proxyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
 	node, group := h.who(r)
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
@@ -133,6 +143,9 @@ func (h *proxyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.places.leave(place)
+	if line, ok := r.Context().Value(lineKey{}).(net.Conn); ok {
+		connlimit.Known(line, group) // what has a place is not closed for others who only came
+	}
 	target := r.Host
 	if r.Method != http.MethodConnect {
 		if r.URL.Scheme != "http" || r.URL.Host == "" {
@@ -147,26 +160,78 @@ func (h *proxyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.log.write(group, "from", r.RemoteAddr, "host", clipHost(host), "port", port, "allowed", err == nil)
 	if err != nil {
-		fail(w, err)
+		fail(w, err, began)
 		return
 	}
 	if r.Method == http.MethodConnect {
 		h.tunnel(w, r, net.JoinHostPort(host, strconv.Itoa(port)), place)
 		return
 	}
-	h.plain.ServeHTTP(w, r)
+	stop := h.watch(place, end)
+	defer stop()
+	h.plain.ServeHTTP(&touching{ResponseWriter: w, control: http.NewResponseController(w), idle: h.idle, place: place},
+		r.WithContext(context.WithValue(r.Context(), beganKey{}, began)))
 }
+
+// watch ends a request through which nothing has passed for too long.
+func (h *proxyHandler) watch(place *proxyPlace, end func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(max(h.idle/4, time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				if place.idle() >= h.idle {
+					end()
+					return
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// touching notes what passes to a client, and gives up one that takes nothing.
+type touching struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	idle    time.Duration
+	place   *proxyPlace
+}
+
+// Write writes for a while at most.
+func (t *touching) Write(b []byte) (int, error) {
+	_ = t.control.SetWriteDeadline(time.Now().Add(t.idle))
+	n, err := t.ResponseWriter.Write(b)
+	if n > 0 {
+		t.place.touch()
+	}
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (t *touching) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // fail answers alike where a name is not there, is the house's own, or is not allowed: who
 // asks for names learns nothing of the networks behind this host.
-func fail(w http.ResponseWriter, err error) {
+func fail(w http.ResponseWriter, err error, began time.Time) {
 	var name *net.DNSError
 	if errors.Is(err, errRefused) || errors.As(err, &name) {
+		time.Sleep(refusedAfter - time.Since(began)) // a name of the house is found sooner
 		http.Error(w, errRefused.Error(), http.StatusForbidden)
 		return
 	}
 	http.Error(w, "it does not answer", http.StatusBadGateway)
 }
+
+// refusedAfter is how long after a request the refusal comes, at least.
+const refusedAfter = 200 * time.Millisecond
+
+// beganKey tells when a request came.
+type beganKey struct{}
 
 // clipHost is a host as it is written down: names are no longer than that.
 func clipHost(host string) string { return host[:min(len(host), 253)] }
@@ -236,9 +301,10 @@ func (h *proxyHandler) control(_ context.Context, _, address string, _ syscall.R
 // tunnel copies bytes both ways until one end has enough, its place is taken away,
 // or nothing has passed for too long.
 func (h *proxyHandler) tunnel(w http.ResponseWriter, r *http.Request, target string, place *proxyPlace) {
+	began := time.Now()
 	out, err := h.dial(r.Context(), "tcp", target)
 	if err != nil {
-		fail(w, err)
+		fail(w, err, began)
 		return
 	}
 	defer func() { _ = out.Close() }()

@@ -47,6 +47,7 @@ func (l *proxyLog) write(group string, args ...any) {
 	if s.left < 1 {
 		if s.unsaid == 0 {
 			s.unsaid0 = now
+			time.AfterFunc(l.every*unsaidAfter, func() { l.tellUnsaid(group, s) })
 		}
 		s.unsaid++
 		l.mu.Unlock()
@@ -60,4 +61,18 @@ func (l *proxyLog) write(group string, args ...any) {
 		args = append(args, "unsaid", unsaid, "since", since.UTC().Format(time.RFC3339))
 	}
 	l.log.Info("egress", args...)
+}
+
+// unsaidAfter is after how many times `every` what was not said is told in any case.
+const unsaidAfter = 60
+
+// tellUnsaid tells what a group asked for beyond its share, when nothing more comes.
+func (l *proxyLog) tellUnsaid(group string, s *logShare) {
+	l.mu.Lock()
+	unsaid, since := s.unsaid, s.unsaid0
+	s.unsaid = 0
+	l.mu.Unlock()
+	if unsaid > 0 {
+		l.log.Info("egress", "of", group, "unsaid", unsaid, "since", since.UTC().Format(time.RFC3339))
+	}
 }

@@ -11,9 +11,12 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/muster-hpc/muster/connlimit"
 )
 
 // One cluster takes all that it can get; every other still gets places, and nobody loses
@@ -109,22 +112,8 @@ func TestOneRefusal(t *testing.T) {
 // A tunnel through which nothing passes gives its place back; one in use does not.
 func TestIdleTunnels(t *testing.T) {
 	t.Parallel()
-	far, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
-	go func() {
-		for {
-			c, err := far.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
-		}
-	}()
-	port := far.Addr().(*net.TCPAddr).Port
-	h := newProxyHandler(&Proxy{Ports: []int{port}, Idle: 300 * time.Millisecond, Permit: func(netip.Addr) bool { return true }})
+	far := echo(t)
+	h := newProxyHandler(&Proxy{Ports: []int{far.Port}, Idle: 300 * time.Millisecond, Permit: func(netip.Addr) bool { return true }})
 	srv := httptest.NewServer(h)
 	defer srv.Close()
 	open := func() net.Conn {
@@ -132,11 +121,7 @@ func TestIdleTunnels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", far.Addr())
-		b := make([]byte, 1024)
-		if n, err := c.Read(b); err != nil || !strings.Contains(string(b[:n]), "200") {
-			t.Fatalf("no tunnel: %q, %v", b[:n], err)
-		}
+		tunnelTo(t, c, far)
 		return c
 	}
 	used, idle := open(), open()
@@ -172,5 +157,144 @@ func TestLogIsBounded(t *testing.T) {
 	l.write("loud", "host", "last")
 	if !strings.Contains(b.String(), "unsaid=49") {
 		t.Errorf("what was left out is not told: %s", b.String()[max(0, b.Len()-300):])
+	}
+}
+
+// Connections that only come take no place from those of others who are served.
+func TestServedConnectionsStay(t *testing.T) {
+	t.Parallel()
+	far := echo(t)
+	bare, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := &Proxy{Ports: []int{far.Port}, Permit: func(netip.Addr) bool { return true }}
+	go func() { _ = p.Serve(ctx, connlimit.New(bare, connlimit.Limits{Total: 8, PerAddress: 4, PerName: 4})) }()
+	dial := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.DialContext(t.Context(), "tcp4", bare.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	mine := dial("127.0.0.2")
+	tunnelTo(t, mine, far)
+	for i := range 40 { // of other clusters' nodes, which say nothing
+		dial(fmt.Sprintf("127.0.0.%d", 3+i%5))
+	}
+	_, _ = mine.Write([]byte("x"))
+	_ = mine.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.ReadFull(mine, make([]byte, 1)); err != nil {
+		t.Errorf("a tunnel was closed for connections that only came: %v", err)
+	}
+}
+
+// A client that asks for much and reads nothing gives its place back.
+func TestPlainRequestsEnd(t *testing.T) {
+	t.Parallel()
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return
+			}
+		}
+	}))
+	defer endless.Close()
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("begin"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	port := func(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Port }
+	h := newProxyHandler(&Proxy{Ports: []int{port(endless), port(silent)}, Idle: 300 * time.Millisecond, Permit: func(netip.Addr) bool { return true }})
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	for _, to := range []*httptest.Server{endless, silent} {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = fmt.Fprintf(c, "GET %s/ HTTP/1.1\r\nHost: x\r\n\r\n", to.URL)
+	}
+	used := func() int {
+		h.places.mu.Lock()
+		defer h.places.mu.Unlock()
+		return h.places.used
+	}
+	for end := time.Now().Add(5 * time.Second); used() == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	for end := time.Now().Add(20 * time.Second); used() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d places are still taken", used())
+		}
+	}
+}
+
+// What was left out is told though nothing more comes.
+func TestUnsaidIsTold(t *testing.T) {
+	t.Parallel()
+	var b lockedBuffer
+	l := proxyLog{log: slog.New(slog.NewTextHandler(&b, nil)), every: time.Millisecond, burst: 1}
+	for range 50 {
+		l.write("loud", "host", "x")
+	}
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(b.String(), "unsaid="); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("what was left out is not told: %s", b.String())
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// echo is a server that says what it hears.
+func echo(t *testing.T) *net.TCPAddr {
+	t.Helper()
+	far, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	go func() {
+		for {
+			c, err := far.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
+		}
+	}()
+	return far.Addr().(*net.TCPAddr)
+}
+
+// tunnelTo asks a proxy for a tunnel.
+func tunnelTo(t *testing.T, c net.Conn, far *net.TCPAddr) {
+	t.Helper()
+	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", far)
+	b := make([]byte, 1024)
+	if n, err := c.Read(b); err != nil || !strings.Contains(string(b[:n]), "200") {
+		t.Fatalf("no tunnel: %q, %v", b[:n], err)
 	}
 }

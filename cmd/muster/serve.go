@@ -154,6 +154,12 @@ func newLog(level, format string) (*slog.Logger, error) {
 		switch v := a.Value.Any().(type) { // what others wrote stays on its line, and what it seems
 		case string:
 			a.Value = slog.StringValue(cleantext.Line(v))
+		case []string:
+			clean := make([]string, len(v))
+			for i := range v {
+				clean[i] = cleantext.Line(v[i])
+			}
+			a.Value = slog.AnyValue(clean)
 		case error:
 			a.Value = slog.StringValue(cleantext.Line(v.Error()))
 		}
