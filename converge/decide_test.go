@@ -135,6 +135,16 @@ func TestDecide(t *testing.T) {
 		{"fails when preparing cannot help", two(building, assigned, func(v *View) {
 			v.Prepared = Work{Err: muster.Errorf(muster.ENotFound, "no such package"), Tries: 1, Retry: at(200)}
 		}), "cluster=failed n01=gone/0 m1=cleaning n02=gone/0 m2=cleaning dismantle:false"},
+		{"fails when a package's own script does", two(building, assigned, func(v *View) {
+			v.Prepared = Work{Err: muster.Errorf(muster.EInvalid, "dpkg: error processing package clang (--configure)"), Tries: 1, Retry: at(200)}
+		}), "cluster=failed n01=gone/0 m1=cleaning n02=gone/0 m2=cleaning dismantle:false"},
+		{"does not try again what failed", two(failed, gone, func(v *View) {
+			v.Prepared = Work{Err: muster.Errorf(muster.EInvalid, "no"), Tries: 1, Retry: at(50)}
+			v.Dismantled = Work{Done: true}
+		}), ""},
+		{"waits when the disk of the image store is full", two(building, assigned, func(v *View) {
+			v.Prepared = Work{Err: muster.Errorf(muster.EUnavailable, "full"), Tries: 1, Retry: at(200)}
+		}), "cluster=building"},
 		{"tries to prepare again", two(building, assigned, func(v *View) { v.Prepared = Work{Err: errors.New("full"), Retry: at(100)} }), "prepare"},
 		{"boots all nodes, the head first", two(building, assigned), "n01=booting/1 m1=active boot:n01 n02=booting/1 m2=active boot:n02"},
 		{"boots as many as the window lets", two(building, assigned, func(v *View) { v.Slots["fake"] = 1 }), "n01=booting/1 m1=active boot:n01"},
