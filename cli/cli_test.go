@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,6 +143,48 @@ func TestWaitTellsFailure(t *testing.T) {
 	problem := `\n  packages\[0\]: there is no package zhs \(did you mean zsh\?\)\n  build it again`
 	w.run("show", "cfd").want(t, 0, "failed: the image is corrupt"+problem)
 	w.run("events", "cfd").want(t, 0, "building -> failed.*"+problem)
+}
+
+// Why a cluster waits is told while one waits for it, once, though no event says so.
+func TestWaitTellsConditions(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2})
+	w := at(t, s)
+	told := make(chan struct{})
+	var once sync.Once
+	w.wrote = func(text string) {
+		if strings.Contains(text, "preparing: ") {
+			once.Do(func() { close(told) })
+		}
+	}
+	feed := s.Store.Subscribe(100)
+	go func() {
+		defer feed.Close()
+		for a := range feed.C {
+			if a.Kind != "cluster" || a.To != "building" {
+				continue
+			}
+			_ = s.Store.Update(context.Background(), muster.System(), func(tx *store.Tx) error {
+				c, err := tx.Cluster(a.Cluster)
+				if err != nil {
+					return err
+				}
+				c.Conditions = []muster.Condition{{Code: "preparing", Text: "the mirror\x1b[2J does not answer", Hint: "it is tried again by itself", Since: time.Now()}}
+				return tx.PutCluster(c, "")
+			})
+			select {
+			case <-told:
+				time.Sleep(2500 * time.Millisecond) // it is looked at again
+			case <-time.After(20 * time.Second):
+			}
+			_ = s.Store.Update(context.Background(), muster.System(), func(tx *store.Tx) error { return controltest.Finish(tx, a.Cluster) })
+			return
+		}
+	}()
+	got := w.run("create", "cfd", "-n", "1", "--head", "shared", "--wait").want(t, 0, "preparing: the mirror.* does not answer \\(it is tried again by itself\\)", "ready")
+	if n := strings.Count(got.out, "preparing: "); n != 1 || strings.Contains(got.out, "\x1b") {
+		t.Errorf("told %d times:\n%q", n, got.out)
+	}
 }
 
 func TestWaitEnds(t *testing.T) {

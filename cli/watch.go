@@ -18,8 +18,8 @@ import (
 type flagType = pflag.Flag
 
 // watcher follows one cluster by its events until it reaches a phase. Nothing
-// is asked repeatedly: the server tells, and a broken connection goes on where
-// it was.
+// but what has no events is asked repeatedly: the server tells, and a broken
+// connection goes on where it was.
 type watcher struct {
 	app     *app
 	client  *client.Client
@@ -58,6 +58,9 @@ func (w *watcher) run(ctx context.Context) (*wire.Cluster, error) {
 	}
 	watching, stop := context.WithCancel(waiting)
 	var others sync.WaitGroup
+	if w.show && w.goal == muster.ClusterReady {
+		others.Go(func() { w.conditions(watching) })
+	}
 	err := w.client.Events(waiting, client.EventOptions{Cluster: string(w.id), Follow: true, Patient: true, Lost: func(err error) {
 		w.lines.Lock()
 		defer w.lines.Unlock()
