@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -97,7 +96,7 @@ const (
 // prune removes what nobody will ask for any more, now and every few minutes.
 func (s *Server) prune(ctx context.Context) error {
 	for {
-		if _, err := s.images.Prune(ctx, image.DefaultKeep(), s.control.ImageUsers()); err != nil && ctx.Err() == nil {
+		if _, err := s.images.Prune(ctx, s.cfg.Derived, s.control.ImageUsers()); err != nil && ctx.Err() == nil {
 			s.log.Warn("derived images that nobody uses cannot be removed", "error", err)
 		}
 		if err := s.agents.PruneJournals(func(id muster.ClusterID) bool { return s.keepsJournal(ctx, id) }); err != nil {

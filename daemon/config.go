@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/approval"
+	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/validate"
 )
@@ -71,9 +72,11 @@ type Config struct {
 	Promises validate.Promises
 	// JournalBytes bounds what nodes logged, all together. 0: 4 GiB.
 	JournalBytes int64
-	Version      string
-	Log          *slog.Logger
-	Clock        muster.Clock
+	// Derived says which images with added packages stay though no cluster uses them.
+	Derived image.Keep
+	Version string
+	Log     *slog.Logger
+	Clock   muster.Clock
 }
 
 func (c *Config) setDefaults() error {

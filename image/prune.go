@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	muster "github.com/muster-hpc/muster"
@@ -51,7 +52,7 @@ func (s *Store) Prune(ctx context.Context, k Keep, users Users) ([]muster.ImageI
 		if age := s.clock.Now().Sub(last(m)); age < justDerived || age < k.For && i-len(gone) < k.Most {
 			continue
 		}
-		err := s.Remove(ctx, m.ID, users)
+		removed, err := s.removeUnused(ctx, m.ID, files[m.ID], last(m), users)
 		switch {
 		case muster.CodeOf(err) == muster.EConflict:
 			for _, f := range files[m.ID] { // in use until now
@@ -59,15 +60,42 @@ func (s *Store) Prune(ctx context.Context, k Keep, users Users) ([]muster.ImageI
 			}
 		case err != nil:
 			all = errors.Join(all, err)
-		default:
+		case removed:
 			gone = append(gone, m.ID)
 			s.log.Info("a derived image that nobody used is removed", "image", m.ID.Short(), "base", m.Name, "packages", m.Added, "used", last(m))
-			for _, f := range files[m.ID] {
-				all = errors.Join(all, os.Remove(f))
-			}
 		}
 	}
 	return gone, all
+}
+
+// removeUnused removes a derived image unless somebody asks for it, or has since last:
+// who asked holds the locks of its files meanwhile, and has no cluster yet that uses it.
+func (s *Store) removeUnused(ctx context.Context, id muster.ImageID, files []string, last time.Time, users Users) (bool, error) {
+	for _, f := range files {
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		unlock, err := s.lockContext(brief, "derived-"+strings.TrimSuffix(filepath.Base(f), ".json"), nil)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		defer unlock()
+		if st, err := os.Stat(f); err == nil && st.ModTime().After(last) {
+			return false, nil
+		}
+	}
+	if err := s.Remove(ctx, id, users); err != nil {
+		return false, err
+	}
+	var all error
+	for _, f := range files {
+		all = errors.Join(all, os.Remove(f))
+	}
+	return all == nil, all
 }
 
 // derivedUse tells when each derived image was last asked for, and the files that

@@ -63,6 +63,29 @@ func TestPrune(t *testing.T) {
 	if len(gone) != 3 {
 		t.Errorf("%d were removed, want 3", len(gone))
 	}
+	// Somebody asks for one right now: it stays, though no cluster says yet that it uses it.
+	asked := derive(3, 20*24*time.Hour)
+	file := s.derivedPath(derivedKey(base.ID, asked.Added))
+	unlock, err := s.lock("derived-" + derivedKey(base.ID, asked.Added))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pruned := make(chan error, 1)
+	go func() {
+		_, err := s.Prune(context.Background(), Keep{Most: 100}, inUse)
+		pruned <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := <-pruned; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Show(asked.ID); err != nil {
+		t.Errorf("an image that somebody asked for meanwhile is gone: %v", err)
+	}
 	// Its last cluster has just gone: now its time begins.
 	if gone, err = s.Prune(context.Background(), Keep{}, nil); err != nil || len(gone) != 0 {
 		t.Errorf("removed %v, %v", gone, err)

@@ -25,6 +25,7 @@ func serveCommand(version string) *cobra.Command {
 		promises       string
 		idle           string
 		bare           metalFlags
+		derived        derivedFlags
 		approve        string
 	)
 	cmd := &cobra.Command{
@@ -98,6 +99,9 @@ muster.sock in there.`,
 			if err := keepHomes(&c, retain); err != nil {
 				return err
 			}
+			if c.Derived, err = derived.read(); err != nil {
+				return err
+			}
 			if c.Promises, err = readPromises(promises); err != nil {
 				return err
 			}
@@ -113,6 +117,7 @@ muster.sock in there.`,
 		},
 	}
 	bare.add(cmd)
+	derived.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.State, "state", "/var/lib/muster", "directory that holds everything the server keeps")
 	f.StringArrayVar(&slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; may be repeated")

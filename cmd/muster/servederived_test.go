@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/image"
+	"github.com/spf13/cobra"
+)
+
+func TestDerivedFlags(t *testing.T) {
+	t.Parallel()
+	var f derivedFlags
+	f.add(&cobra.Command{})
+	if k, err := f.read(); err != nil || k != image.DefaultKeep() {
+		t.Errorf("by default %+v, %v", k, err)
+	}
+	f = derivedFlags{unused: "3d", most: 5}
+	if k, err := f.read(); err != nil || k.For != 72*time.Hour || k.Most != 5 {
+		t.Errorf("%+v, %v", k, err)
+	}
+	for _, bad := range []derivedFlags{{"soon", 5}, {"5m", 5}, {"0", 5}, {"3d", 0}, {"3d", -1}} {
+		if _, err := bad.read(); muster.CodeOf(err) != muster.EInvalid {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
