@@ -114,7 +114,7 @@ func (d *decider) schedulerMissing() string {
 	if d.Cluster.Spec.Scheduler != muster.SchedulerSlurm {
 		return ""
 	}
-	var state map[string]string
+	var state, reasons map[string]string
 	for _, n := range d.Nodes {
 		if !n.Head || n.Phase == muster.NodeGone {
 			continue
@@ -123,7 +123,7 @@ func (d *decider) schedulerMissing() string {
 		if r == nil || r.Scheduler == nil || !r.Scheduler.Up {
 			return n.Name + " does not answer for it yet"
 		}
-		state = r.Scheduler.Nodes
+		state, reasons = r.Scheduler.Nodes, r.Scheduler.Reasons
 	}
 	var missing []string
 	for _, n := range d.Nodes {
@@ -133,6 +133,9 @@ func (d *decider) schedulerMissing() string {
 		s := state[n.Name]
 		if s == "" {
 			s = "not registered"
+		}
+		if why := reasons[n.Name]; why != "" {
+			s += " (" + why + ")"
 		}
 		missing = append(missing, n.Name+" is "+s)
 	}

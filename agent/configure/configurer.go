@@ -76,6 +76,9 @@ type Configurer struct {
 	// announced: the node has told its network where its address is.
 	announced atomic.Bool
 
+	// trials is of the one goroutine that watches the scheduler.
+	trials trials
+
 	telling sync.Mutex // of the message of the day, and what is kept for it
 
 	mu   sync.Mutex

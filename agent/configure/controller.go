@@ -53,7 +53,7 @@ func (k *controller) forgive(node string) bool {
 	if !known || now.Sub(f.seen) > 2*forgiveMost {
 		f = forgiveness{seen: now, after: forgiveFirst}
 	}
-	due := now.Sub(f.seen) >= f.after
+	due := now.Sub(f.seen) >= f.after && k.c.trials.trusts(node)
 	if due {
 		f = forgiveness{seen: now, after: min(2*f.after, forgiveMost)}
 	}
@@ -86,7 +86,7 @@ func (k *controller) ask(ctx context.Context) (map[string]slurmNode, error) {
 // settle makes slurmctld think of its nodes what the configuration says. It
 // returns what there was to tell it: nothing when all is as it should be.
 func (k *controller) settle(ctx context.Context, is map[string]slurmNode) (todo [][]string) {
-	todo = plan(k.cfg, is, k.ownDown, k.forgive)
+	todo = plan(k.cfg, is, k.ownDown, k.forgive, k.c.trials.failed)
 	now := k.c.clock.Now()
 	if len(todo) == 0 {
 		k.told = nil

@@ -43,6 +43,12 @@ func (f *fakeRun) Run(_ context.Context, stdin, name string, args ...string) (st
 		}
 	case "sinfo":
 		return "n01|idle|x|1|900|none|\nn02|idle|x|1|900|none|\n", nil
+	case "setpriv": // a trial: every node says its name
+		for _, a := range args {
+			if list, ok := strings.CutPrefix(a, "--nodelist="); ok {
+				return strings.Join(expand("="+list), "\n") + "\n", nil
+			}
+		}
 	case "mariadb":
 		return "2013\t0\n", nil
 	}
@@ -99,6 +105,12 @@ func (f *fakeReport) Scheduler(s wire.SchedulerState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.states = append(f.states, s)
+}
+
+func (f *fakeReport) said() []wire.SchedulerState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]wire.SchedulerState{}, f.states...)
 }
 
 func (f *fakeReport) state() wire.SchedulerState {

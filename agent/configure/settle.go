@@ -21,6 +21,7 @@ const (
 	reasonLeft    = ours + "left the cluster"
 	reasonReserve = ours + "its speed is measured"
 	reasonUnwell  = ours + "something that jobs need does not work there"
+	reasonMute    = ours + "no job starts there"
 )
 
 // wanted is what the scheduler should think of a node.
@@ -31,6 +32,7 @@ type wanted struct {
 	memory               int64
 	drain, down, reserve bool
 	unwell               bool
+	mute                 bool // no job starts there
 }
 
 // wantedNodes reads the configuration. On the head, own down marks its own
@@ -71,9 +73,13 @@ func wantedNodes(cfg *wire.NodeConfig, ownDown bool) map[string]wanted {
 // which jobs rank their nodes.
 //
 // forgive tells of a node that Slurm itself took out of use whether it is time to try it
-// again; nil for no node.
-func plan(cfg *wire.NodeConfig, is map[string]slurmNode, ownDown bool, forgive func(node string) bool) [][]string {
+// again; nil for no node. mute are those on which no job starts.
+func plan(cfg *wire.NodeConfig, is map[string]slurmNode, ownDown bool, forgive func(node string) bool, mute map[string]bool) [][]string {
 	want := wantedNodes(cfg, ownDown)
+	for name, w := range want {
+		w.mute = mute[name]
+		want[name] = w
+	}
 	p := planner{forgive: forgive}
 	for _, l := range cfg.Slurm.NodeLines {
 		p.node(l.Name, want[l.Name], is)
@@ -93,7 +99,7 @@ type planner struct {
 	remove, create                                []string
 	lines                                         map[string]wire.NodeLine
 	lost, leaving, leave, undrain, resume, future []string
-	reserve, unwell                               []string
+	reserve, unwell, mute                         []string
 	lostDown, leaveDown                           []string
 }
 
@@ -130,6 +136,10 @@ func (p *planner) node(name string, w wanted, is map[string]slurmNode) {
 		if n.base != "down" && !n.has("drain") {
 			p.unwell = append(p.unwell, name)
 		}
+	case w.mute:
+		if n.base != "down" && !n.has("drain") {
+			p.mute = append(p.mute, name)
+		}
 	case strings.HasPrefix(n.reason, ours) || p.mayForgive(name, n):
 		if n.base == "down" {
 			p.resume = append(p.resume, name)
@@ -153,8 +163,13 @@ func (p *planner) mayForgive(name string, n slurmNode) bool {
 	if p.forgive == nil || n.base != "down" && !n.has("drain") || n.has("not_responding") {
 		return false
 	}
+	return n.bySlurm() && p.forgive(name)
+}
+
+// bySlurm reports whether Slurm itself took the node out of use.
+func (n slurmNode) bySlurm() bool {
 	reason := strings.ToLower(n.reason)
-	return slices.ContainsFunc(slurmsOwn(), func(r string) bool { return strings.HasPrefix(reason, r) }) && p.forgive(name)
+	return slices.ContainsFunc(slurmsOwn(), func(r string) bool { return strings.HasPrefix(reason, r) })
 }
 
 // left takes a node that is not of the cluster any more from users' eyes.
@@ -201,6 +216,7 @@ func (p *planner) commands() [][]string {
 	update(p.leaving, "State=DRAIN", "Reason="+reasonGoes)
 	update(p.reserve, "State=DRAIN", "Reason="+reasonReserve)
 	update(p.unwell, "State=DRAIN", "Reason="+reasonUnwell)
+	update(p.mute, "State=DRAIN", "Reason="+reasonMute)
 	update(p.undrain, "State=UNDRAIN")
 	update(p.resume, "State=RESUME")
 	if len(p.remove) > 0 {

@@ -29,7 +29,7 @@ func members(hosts ...wire.Host) *wire.NodeConfig {
 func commands(cfg *wire.NodeConfig, m *slurmModel) string {
 	text, _ := m.answer("sinfo")
 	var out []string
-	for _, args := range plan(cfg, parseSinfo(text), false, nil) {
+	for _, args := range plan(cfg, parseSinfo(text), false, nil, nil) {
 		out = append(out, strings.Join(args, " "))
 	}
 	return strings.Join(out, "; ")
@@ -148,7 +148,7 @@ func TestPlanSettles(t *testing.T) {
 			k := 0
 			for ; k < 6; k++ {
 				text, _ := m.answer("sinfo")
-				todo := plan(cfg, parseSinfo(text), false, nil)
+				todo := plan(cfg, parseSinfo(text), false, nil, nil)
 				if len(todo) == 0 {
 					break
 				}

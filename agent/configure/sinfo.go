@@ -140,11 +140,12 @@ func words(nodes map[string]slurmNode) map[string]string {
 // maxReason bounds what anybody may have written.
 const maxReason = 200
 
-// reasons tells of the nodes that take no jobs why, where it is not Muster's doing.
+// reasons tells of the nodes that take no jobs why, where it is not Muster's doing, or
+// nothing else tells of it.
 func reasons(nodes map[string]slurmNode) map[string]string {
 	m := map[string]string{}
 	for name, n := range nodes {
-		if n.future() || n.base != "down" && !n.has("drain") && !n.has("fail") || strings.HasPrefix(n.reason, ours) {
+		if n.future() || n.base != "down" && !n.has("drain") && !n.has("fail") || strings.HasPrefix(n.reason, ours) && n.reason != reasonMute {
 			continue
 		}
 		m[name] = clip(n.reason[:min(len(n.reason), maxReason)])

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +15,10 @@ const (
 	// vigilEvery is how often a node looks at what its people rely on: at one file of
 	// /proc for each service.
 	vigilEvery = 2 * time.Second
-	// askTime is how long a service may take to answer.
-	askTime = 10 * time.Second
+	// askTime is how long a service may take to answer, askMoment how long the others
+	// wait for it to be looked at.
+	askTime   = 10 * time.Second
+	askMoment = time.Second
 	// tellAfter is how long something is wrong until it is told: most is mended by then.
 	tellAfter = 5 * time.Second
 	// mendPause is the wait after the first try to mend, which doubles with each.
@@ -29,8 +32,10 @@ const (
 type pulse struct {
 	vital
 	main  mainProcess
+	query errand[error]
 	asked time.Time
 	mute  error     // what it last answered
+	wrong string    // what that was taken for
 	since time.Time // wrong since then; zero: it is well
 	tries int       // to mend it
 	next  time.Time // not mended before
@@ -113,20 +118,28 @@ func (c *Configurer) examine(ctx context.Context, p *pulse) string {
 			}
 		}
 	}
-	now := c.clock.Now()
-	if p.ask == nil || p.mute == nil && !p.asked.IsZero() && now.Sub(p.asked) < p.every {
+	due := p.mute != nil || p.asked.IsZero() || c.clock.Now().Sub(p.asked) >= p.every
+	if p.ask == nil || !due && !p.query.running() {
 		return ""
 	}
-	asking, cancel := context.WithTimeout(ctx, askTime)
-	err := p.ask(asking)
-	cancel()
-	again := p.mute != nil || p.every <= askOften
-	p.asked, p.mute = c.clock.Now(), err
-	if err == nil || !again {
-		return "" // once is never: the next look decides
+	p.query.send(ctx, c.clock, askTime, p.ask)
+	err, came := p.query.wait(ctx, c.clock, askMoment)
+	switch {
+	case !came && c.clock.Now().Sub(p.query.began) < askTime:
+		return p.wrong // as it was, until it answers
+	case !came:
+		err = errSilent
 	}
-	return err.Error()
+	again := p.mute != nil || p.every <= askOften // once is never: the next look decides
+	p.asked, p.mute, p.wrong = c.clock.Now(), err, ""
+	if err != nil && again {
+		p.wrong = err.Error()
+	}
+	return p.wrong
 }
+
+// errSilent is the answer of what does not give any.
+var errSilent = errors.New("it does not answer")
 
 const (
 	stoppedText = "its process was stopped by a signal"
@@ -188,4 +201,7 @@ func (c *Configurer) mendVital(ctx context.Context, p *pulse, wrong string) {
 	}
 	p.asked = time.Time{} // it is asked at the next look
 	p.mute = fmt.Errorf("it was just mended")
+	if p.unit != "" { // what was asked of the process before is void
+		p.query = errand[error]{}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,6 +202,39 @@ func TestForgiven(t *testing.T) {
 		got := reasons(is("bad\x1b[2J memory"))
 		if got["n01"] != "bad�[2J memory" || got["n02"] != "broken fan" || len(got) != 2 {
 			t.Errorf("reasons are %q", got)
+		}
+	})
+}
+
+// One that never answers is told, is not asked by ever more askers, and holds up nobody
+// else for longer than a moment.
+func TestVigilOutlivesSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := node(t)
+		var asked atomic.Int32
+		free := make(chan struct{})
+		dead := &pulse{vital: vital{name: "home", every: askSeldom, ask: func(context.Context) error {
+			asked.Add(1)
+			<-free // as a dead file server does it, whatever the context says
+			return nil
+		}}}
+		r := newReport(t)
+		for range 100 {
+			began := time.Now()
+			c.attend(t.Context(), dead, r)
+			if took := time.Since(began); took > askMoment {
+				t.Fatalf("others waited for %s", took)
+			}
+			time.Sleep(vigilEvery)
+		}
+		if asked.Load() != 1 || r.check("home").OK || r.check("home").Text != errSilent.Error() {
+			t.Errorf("asked %d times, told %+v", asked.Load(), r.check("home"))
+		}
+		close(free)
+		c.attend(t.Context(), dead, r)
+		if !r.check("home").OK {
+			t.Errorf("well, and told %+v", r.check("home"))
 		}
 	})
 }

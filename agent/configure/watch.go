@@ -31,6 +31,9 @@ const (
 	watchPatience = 3 * time.Second
 )
 
+// untried is the state of a node that is idle, on which nothing has started yet.
+const untried = "untried"
+
 // watcher is the state of watchScheduler.
 type watcher struct {
 	controller
@@ -79,9 +82,20 @@ func (w *watcher) look(ctx context.Context) time.Duration {
 		return w.wait(start, false, false)
 	}
 	w.heard = w.c.clock.Now()
-	todo := w.settle(ctx, is)
 	s := wire.SchedulerState{Up: true, Nodes: words(is), Reasons: reasons(is)}
 	missing, leaving := w.expected(s)
+	// The first time it is tried on all nodes together: until they are there nobody uses them.
+	due := w.due(is)
+	if late := start.Sub(w.began) > watchFastFor; !missing || w.whole || late {
+		due = w.try(ctx, due)
+	}
+	for _, name := range due {
+		if s.Nodes[name] == "idle" {
+			s.Nodes[name] = untried
+			missing = true
+		}
+	}
+	todo := w.settle(ctx, is)
 	ended := w.askJobs(ctx, !missing)
 	s.Jobs, s.Queue, s.List, s.Ended = w.jobs.running, w.jobs.pending, w.jobs.list, ended
 	if ctx.Err() != nil {
@@ -98,7 +112,11 @@ func (w *watcher) look(ctx context.Context) time.Duration {
 		w.counted = true
 		w.c.done.Go(func() { w.c.accounting(ctx, w.cfg, w.r) })
 	}
-	return w.wait(start, missing || len(todo) > 0, leaving || w.cfg.Slurm.Ending && !ended)
+	wait := w.wait(start, missing || len(todo) > 0, leaving || w.cfg.Slurm.Ending && !ended)
+	if len(due) > 0 {
+		wait = min(wait, watchJobs)
+	}
+	return wait
 }
 
 func (w *watcher) say(s wire.SchedulerState) {
