@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,6 +218,12 @@ func TestLostState(t *testing.T) {
 			_, err2 := pki.OpenSigning(filepath.Join(d, "keys"), nil)
 			return errors.Join(err, err2)
 		}, "not the authority"},
+		"the store of bare machines": {func(d string) error {
+			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), boots(d, "r1-n07", "c-2345678923", 3))
+		}, "r1-n07 (c-2345678923, attempt 3)"},
+		"all but notes of bare machines": {func(d string) error {
+			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), boots(d, "r1-n07", "c-2345678923", 3))
+		}, "r1-n07 (c-2345678923, attempt 3)"},
 		"what it is": {func(d string) error { return os.Truncate(filepath.Join(d, siteFile), 3) }, "cannot be read"},
 	} {
 		dir := served(t)
@@ -230,5 +237,44 @@ func TestLostState(t *testing.T) {
 	}
 	if err := checkBefore(t.TempDir()); err != nil {
 		t.Errorf("a first start: %v", err)
+	}
+}
+
+// boots leaves the note of a bare machine that runs for a cluster.
+func boots(dir, machine, cluster string, attempt int) error {
+	at := filepath.Join(dir, "metal", "boots")
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		return err
+	}
+	note := fmt.Sprintf(`{"machine":%q,"number":"b-1","kind":"image","attempt":%d,"for":%q,"step":"running"}`, machine, attempt, cluster)
+	return os.WriteFile(filepath.Join(at, machine+".json"), []byte(note), 0o600)
+}
+
+// A bare machine that runs for a cluster that the records do not know stops the start, and
+// one that is done does not.
+func TestUnknownBoots(t *testing.T) {
+	t.Parallel()
+	dir := served(t)
+	if err := boots(dir, "r1-n07", "c-2345678923", 3); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), Config{State: dir, Fake: 1})
+	if muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), "r1-n07 (c-2345678923, attempt 3)") {
+		t.Errorf("beside a machine that nobody knows: %v", err)
+	}
+	note := filepath.Join(dir, "metal", "boots", "r1-n07.json")
+	b, err := os.ReadFile(note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(note, []byte(strings.Replace(string(b), "running", "done", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Config{State: dir, Fake: 1})
+	if err != nil {
+		t.Fatalf("beside a boot that is over: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

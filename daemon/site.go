@@ -117,10 +117,13 @@ func checkBefore(dir string) error {
 	missing := absent(filepath.Join(dir, "muster.db"))
 	if missing && (s != nil || !absent(filepath.Join(dir, "muster.db-wal"))) {
 		running, _ := local.FindRunning(dir, name) // what cannot be looked at is not named
-		return lostStore(dir, running)
+		return lostStore(dir, append(running, metalBoots(dir)...))
 	}
 	if missing {
 		running, err := local.FindRunning(dir, name)
+		if boots := metalBoots(dir); len(boots) > 0 {
+			return lostStore(dir, append(running, boots...))
+		}
 		if err != nil || len(running) == 0 {
 			return nil //nolint:nilerr // the provider tells why it cannot work here
 		}
@@ -209,7 +212,10 @@ func (s *Server) identify(ctx context.Context) error {
 			WithHint("a store that was copied by hand is not a backup: use `muster restore FILE --replace --state %s`; nothing was started", s.cfg.State)
 	}
 	s.instance, s.epoch = name, epoch
-	return s.refuseUnknown(ctx)
+	if err := s.refuseUnknown(ctx); err != nil {
+		return err
+	}
+	return s.refuseUnknownBoots(ctx)
 }
 
 // refuseUnknown looks whether machines run that the records do not know, or know less of

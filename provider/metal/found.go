@@ -1,0 +1,50 @@
+package metal
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Found is a bare machine that was told to run an image for a cluster, as the notes of its
+// boot say, whatever the store knows.
+type Found struct {
+	Machine muster.MachineID
+	Cluster muster.ClusterID
+	Attempt int64
+}
+
+// FindBoots lists the machines that boot or run an image for a cluster, by the notes below
+// dir (the folder metal of a state directory). It changes nothing. A note that cannot be
+// read tells nothing: its machine is started anew, as one of which nothing is known.
+func FindBoots(dir string) ([]Found, error) {
+	list, err := os.ReadDir(filepath.Join(dir, "boots"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []Found
+	for _, e := range list {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok {
+			continue
+		}
+		var r record
+		b, err := os.ReadFile(filepath.Join(dir, "boots", e.Name()))
+		if err != nil || json.Unmarshal(b, &r) != nil || string(r.Machine) != name {
+			continue
+		}
+		if r.Kind == wire.BootImage && !r.Step.over() {
+			out = append(out, Found{r.Machine, muster.ClusterID(r.For), r.Attempt})
+		}
+	}
+	return out, nil
+}
