@@ -246,7 +246,7 @@ func boots(dir, machine, cluster string, attempt int) error {
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
 	}
-	note := fmt.Sprintf(`{"machine":%q,"number":"b-1","kind":"image","attempt":%d,"for":%q,"step":"running"}`, machine, attempt, cluster)
+	note := fmt.Sprintf(`{"machine":%q,"number":"b-1","kind":"boot","attempt":%d,"for":%q,"step":"running"}`, machine, attempt, cluster)
 	return os.WriteFile(filepath.Join(at, machine+".json"), []byte(note), 0o600)
 }
 
