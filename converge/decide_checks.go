@@ -17,6 +17,7 @@ const (
 	unfit      = muster.Unfit  // something that jobs need: the node gets no new ones
 	notApplied = "not-applied" // a part of the newest configuration
 	anew       = "anew"        // it was started anew for one of these
+	elsewhere  = "elsewhere"   // that did not help, and it moved to another machine
 )
 
 // Names of checks of an agent. The first tells what of the configuration it could not
@@ -62,32 +63,82 @@ func onlyDisk(r *Report) bool {
 	return complaint(r, func(name string) bool { return name != diskCheck && name != configurationCheck }) == ""
 }
 
-// anewPause is how long a node is left as it is after it was started anew for what its
-// agent said: what a start does not mend, another does not, and root on it may want it so.
+// anewPause is how long a node is left as it is after it was started anew, and moved, for
+// what its agent said: what that does not mend, another time does not, and root on it may
+// want it so.
 const anewPause = 24 * time.Hour
 
-// unwell reports whether a node whose agent complains is to be started anew, which is what
-// an administrator would do at last. Its machine is not to blame before it fails by itself.
-func (d *decider) unwell(n *muster.Node, list []muster.Condition, r *Report) (why string) {
+// cure is what is to be done about a node whose agent complains.
+type cure int
+
+const (
+	noCure    cure = iota // it may mend itself
+	startAnew             // which is what an administrator would do at last
+	moveAway              // that did not help, and no job can run there: another machine may
+)
+
+// unwell tells what is to be done about a node whose agent complains, and why. Its machine
+// is not to blame before it fails by itself, and none is for what most nodes have in common.
+func (d *decider) unwell(n *muster.Node, list []muster.Condition, r *Report) (todo cure, why string) {
 	if r == nil || d.Cluster.Phase != muster.ClusterReady || onlyDisk(r) {
-		return ""
+		return noCure, ""
 	}
 	for _, code := range []string{unfit, unhealthy} {
-		c := conditionOf(list, code)
-		if c == nil {
+		is := conditionOf(list, code)
+		if is == nil {
 			continue
 		}
-		end := c.Since.Add(d.Limits.Unwell)
-		if before := conditionOf(list, anew); before != nil {
-			end = maxTime(end, before.Since.Add(anewPause))
+		what, end := startAnew, is.Since.Add(d.Limits.Unwell)
+		if before := d.within(list, anew); before != nil {
+			what = moveAway
+			if code != unfit {
+				end = maxTime(end, before.Since.Add(anewPause))
+				what = startAnew
+			} else if before := d.within(list, elsewhere); before != nil {
+				end = maxTime(end, before.Since.Add(anewPause))
+			}
 		}
-		if d.Now.Before(end) {
+		switch {
+		case d.Now.Before(end):
 			d.lookAt(end)
+		case d.common(r): // whoever is well again first wakes the cluster
+		default:
+			return what, is.Text
+		}
+	}
+	return noCure, ""
+}
+
+// within is a condition that is not older than a day.
+func (d *decider) within(list []muster.Condition, code string) *muster.Condition {
+	if c := conditionOf(list, code); c != nil && d.Now.Before(c.Since.Add(anewPause)) {
+		return c
+	}
+	return nil
+}
+
+// common reports whether most nodes of the cluster complain of what this one does, two at
+// least: then something that they share is at fault, and to start them all ends all jobs.
+func (d *decider) common(r *Report) bool {
+	for _, c := range r.Checks {
+		if c.OK || c.Name == configurationCheck || c.Name == diskCheck {
 			continue
 		}
-		return c.Text
+		alike, live := 0, 0
+		for _, n := range d.Nodes {
+			if n.Phase == muster.NodeGone {
+				continue
+			}
+			live++
+			if o := d.Sights[n.Machine].said(n); o != nil && complaint(o, func(name string) bool { return name == c.Name }) != "" {
+				alike++
+			}
+		}
+		if alike >= 2 && 2*alike > live {
+			return true
+		}
 	}
-	return ""
+	return false
 }
 
 func maxTime(a, b time.Time) time.Time {
@@ -142,7 +193,13 @@ func (d *decider) complaints() {
 			d.drop(code)
 			continue
 		}
-		d.condition(code, what+strings.Join(parts, "; "), hintOf(d.Nodes, code))
+		hint := hintOf(d.Nodes, code)
+		for _, t := range texts {
+			if n := len(nodes[t]); code != notApplied && n >= 2 && 2*n > len(d.Nodes) {
+				hint = "most nodes have it in common: look at what they share, such as the server of a volume or a switch; none is started anew for it"
+			}
+		}
+		d.condition(code, what+strings.Join(parts, "; "), hint)
 	}
 }
 

@@ -58,46 +58,63 @@ func TestComplaintsAreTold(t *testing.T) {
 	}
 }
 
-// A node on which something that jobs need does not work gets none, and is started anew
-// on its machine after a while: once, and not for a disk that its people have filled.
+// A node on which something that jobs need does not work gets none, is started anew on its
+// machine after a while, and moves if that does not help: once each, not for a disk that
+// its people have filled, and not for what most nodes have in common.
 func TestUnwellNodes(t *testing.T) {
 	t.Parallel()
-	network := wire.Check{Name: "message network", Text: "msg0 is down"}
+	network, sshd := wire.Check{Name: "message network", Text: "msg0 is down"}, wire.Check{Name: "sshd", Text: "does not answer"}
+	before := func(code string, ago time.Duration) muster.Condition {
+		return muster.Condition{Code: code, Since: at(0).Add(-ago)}
+	}
 	for name, c := range map[string]struct {
 		check wire.Check
 		after time.Duration
 		had   []muster.Condition
-		anew  bool
+		both  bool // the other node complains, too
+		want  muster.NodePhase
 	}{
 		"not yet":           {check: network, after: 9 * time.Minute},
-		"after a while":     {check: network, after: 11 * time.Minute, anew: true},
-		"sshd, too":         {check: wire.Check{Name: "sshd", Text: "does not answer"}, after: 11 * time.Minute, anew: true},
+		"after a while":     {check: network, after: 11 * time.Minute, want: muster.NodeBooting},
+		"sshd, too":         {check: sshd, after: 11 * time.Minute, want: muster.NodeBooting},
 		"a full disk":       {check: wire.Check{Name: "disk", Text: "no space is left on /tmp"}, after: time.Hour},
-		"once a day":        {check: network, after: 11 * time.Minute, had: []muster.Condition{{Code: anew, Since: at(0).Add(-time.Hour)}}},
-		"the day after":     {check: network, after: 11 * time.Minute, had: []muster.Condition{{Code: anew, Since: at(0).Add(-25 * time.Hour)}}, anew: true},
+		"once a day":        {check: sshd, after: 11 * time.Minute, had: []muster.Condition{before(anew, time.Hour)}},
+		"the day after":     {check: sshd, after: 11 * time.Minute, had: []muster.Condition{before(anew, 25*time.Hour)}, want: muster.NodeBooting},
+		"it did not help":   {check: network, after: 11 * time.Minute, had: []muster.Condition{before(anew, time.Hour)}, want: muster.NodeFencing},
+		"it may help yet":   {check: network, after: 9 * time.Minute, had: []muster.Condition{before(anew, time.Hour)}},
+		"nor did a move":    {check: network, after: 11 * time.Minute, had: []muster.Condition{before(anew, time.Hour), before(elsewhere, time.Minute)}},
 		"the configuration": {check: wire.Check{Name: "configuration", Text: "user video"}, after: time.Hour},
+		"in common":         {check: wire.Check{Name: "home", Text: "it does not answer"}, after: time.Hour, both: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := two(muster.ClusterReady, muster.NodeReady, says("m1", "ready", 1, nil), says("m2", "ready", 1, nil),
-				knows("m2", func(s *Sight) { s.Report.Checks = []wire.Check{c.check} }))
+			complains := func(s *Sight) { s.Report.Checks = []wire.Check{c.check} }
+			v := two(muster.ClusterReady, muster.NodeReady, says("m1", "ready", 1, nil), says("m2", "ready", 1, nil), knows("m2", complains))
 			code := map[bool]string{true: unfit, false: unhealthy}[jobsNeed(c.check.Name)]
+			if c.both {
+				knows("m1", complains)(&v)
+				v.Nodes[0].Conditions = []muster.Condition{{Code: code, Since: v.Now.Add(-c.after), Text: "x"}}
+			}
 			v.Nodes[1].Conditions = append(c.had, muster.Condition{Code: code, Since: v.Now.Add(-c.after), Text: "x"})
 			for i := range c.had {
 				v.Nodes[1].Conditions[i].Since = v.Now.Add(c.had[i].Since.Sub(at(0)))
 			}
 			actions, _ := Decide(v)
-			started, blamed := false, false
+			phase, blamed := muster.NodePhase(""), false
 			for _, a := range actions {
 				switch a := a.(type) {
+				case Boot:
+					phase = a.Node.Phase
 				case SetNode:
-					started = started || a.Node.Name == "n02" && a.Node.Phase != muster.NodeReady
+					if a.Node.Phase != muster.NodeReady {
+						phase = a.Node.Phase
+					}
 				case SetMachine:
 					blamed = blamed || a.Machine.Phase == muster.MachineSuspect
 				}
 			}
-			if started != c.anew || blamed {
-				t.Errorf("started anew: %v, want %v; its machine is suspect: %v; %+v", started, c.anew, blamed, actions)
+			if phase != c.want || blamed {
+				t.Errorf("its node is %q, want %q; its machine is suspect: %v; %+v", phase, c.want, blamed, actions)
 			}
 		})
 	}

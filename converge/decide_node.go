@@ -125,11 +125,18 @@ func (d *decider) ready(i int) {
 	if r != nil {
 		conditions = d.checked(conditions, r)
 	}
-	if why := d.unwell(n, conditions, r); why != "" {
+	switch what, why := d.unwell(n, conditions, r); what {
+	case startAnew:
 		n.Conditions = withCondition(withoutCondition(conditions, anew), muster.Condition{
 			Code: anew, Text: "it was started anew: " + why, Since: d.Now, Hint: "jobs that ran there are queued again; it is not done again within a day",
 		})
 		d.again(i, "the node is started anew on its machine: "+why)
+		return
+	case moveAway:
+		n.Conditions = withCondition(withoutCondition(conditions, elsewhere), muster.Condition{
+			Code: elsewhere, Text: "it moved to another machine: " + why, Since: d.Now, Hint: "a start on its machine had not helped; it is not done again within a day",
+		})
+		d.lost(i, "jobs could not run on machine "+string(n.Machine)+", and a start did not help: "+why)
 		return
 	}
 	phase, text := muster.NodeReady, ""
