@@ -79,6 +79,9 @@ type Configurer struct {
 	// trials is of the one goroutine that watches the scheduler.
 	trials trials
 
+	// controllerAnew says that slurmctld has started anew.
+	controllerAnew chan struct{}
+
 	telling sync.Mutex // of the message of the day, and what is kept for it
 
 	mu   sync.Mutex
@@ -88,7 +91,7 @@ type Configurer struct {
 
 // New makes a Configurer.
 func New(o Options) *Configurer {
-	c := &Configurer{o: o, run: o.Run, dial: o.Dial, clock: o.Clock, log: o.Log}
+	c := &Configurer{o: o, run: o.Run, dial: o.Dial, clock: o.Clock, log: o.Log, controllerAnew: make(chan struct{}, 1)}
 	c.files = files{root: o.Root, noOwners: o.NoOwners}
 	if c.run == nil {
 		c.run = programs{}

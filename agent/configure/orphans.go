@@ -18,7 +18,8 @@ import (
 // lost with its machine, tells nobody, and its job would hold its nodes for
 // ever. Slurm's own cure, InactiveLimit, also ends the job of an srun that is
 // stopped, by Ctrl-Z or a debugger. So each node looks itself for what was
-// started from it: once after it booted, and whenever the head did.
+// started from it: once after it booted, and whenever the head did. The head looks, too,
+// when its slurmctld started anew: what that remembers may be older than the end of a job.
 const (
 	orphansAfter = time.Second
 	// The scheduler may take a while to come.
@@ -32,22 +33,45 @@ const (
 )
 
 // endOrphans cancels the jobs that were started from this node by what is there
-// no more.
+// no more, until ctx ends.
 func (c *Configurer) endOrphans(ctx context.Context, cfg *wire.NodeConfig) {
 	boot := strconv.FormatInt(cfg.HeadBoot, 10)
-	if done, err := c.files.read(orphansMark); err != nil || done == boot {
-		return
+	if done, err := c.files.read(orphansMark); err == nil && done != boot && c.lookOften(ctx, cfg) {
+		if _, err := c.files.write(orphansMark, boot, 0o644, ""); err != nil {
+			c.log.Warn("jobs whose srun is gone will be looked for again", "err", err)
+		}
 	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.controllerAnew:
+			c.lookOften(ctx, cfg)
+		}
+	}
+}
+
+// sawControllerAnew tells that slurmctld has started anew.
+func (c *Configurer) sawControllerAnew() {
+	select {
+	case c.controllerAnew <- struct{}{}:
+	default: // it is about to be looked anyway
+	}
+}
+
+// lookOften looks for orphans until none is left, or for long enough. It reports whether it
+// was done before ctx ended.
+func (c *Configurer) lookOften(ctx context.Context, cfg *wire.NodeConfig) bool {
 	wait := orphansAfter
 	for looks := 0; looks < orphansLooks; {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-c.clock.After(wait):
 		}
 		left, err := c.lookForOrphans(ctx, cfg)
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		if err != nil {
 			c.log.Debug("jobs whose srun is gone were not looked for", "err", err)
@@ -60,9 +84,7 @@ func (c *Configurer) endOrphans(ctx context.Context, cfg *wire.NodeConfig) {
 		looks++
 		wait = orphansLater
 	}
-	if _, err := c.files.write(orphansMark, boot, 0o644, ""); err != nil {
-		c.log.Warn("jobs whose srun is gone will be looked for again", "err", err)
-	}
+	return true
 }
 
 // lookForOrphans looks once. left is how many jobs were started from here and

@@ -1,12 +1,15 @@
 package configure
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // process leaves one in the /proc of a node.
@@ -149,19 +152,35 @@ func TestOrphansNeedProcesses(t *testing.T) {
 	}
 }
 
-// It is looked once after each boot of the node, and of the head.
+// It is looked once after each boot of the node, and of the head, and when the head's
+// slurmctld has started anew.
 func TestOrphansAreLookedForOnce(t *testing.T) {
 	t.Parallel()
-	c, run, root := node(t)
-	process(t, root, 1, "systemd", "S (sleeping)", "1")
-	cfg := config()
-	for _, boot := range []int64{1, 1, 2} {
-		cfg.HeadBoot = boot
-		c.endOrphans(t.Context(), cfg)
-	}
-	if n := run.count("squeue"); n != 2 {
-		t.Errorf("looked %d times", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, run, root := node(t)
+		process(t, root, 1, "systemd", "S (sleeping)", "1")
+		cfg := config()
+		for i, boot := range []int64{1, 1, 2} {
+			ctx, cancel := context.WithCancel(t.Context())
+			cfg.HeadBoot = boot
+			over := make(chan struct{})
+			go func() { c.endOrphans(ctx, cfg); close(over) }()
+			time.Sleep(10 * time.Second)
+			if want := []int{1, 1, 2}[i]; run.count("squeue") != want {
+				t.Errorf("looked %d times at boot %d of the head, want %d", run.count("squeue"), boot, want)
+			}
+			if i == 2 {
+				c.sawControllerAnew()
+				c.sawControllerAnew()
+				time.Sleep(10 * time.Second)
+				if n := run.count("squeue"); n < 3 || n > 4 {
+					t.Errorf("looked %d times in all after slurmctld started anew", n)
+				}
+			}
+			cancel()
+			<-over
+		}
+	})
 }
 
 func FuzzLauncherSessions(f *testing.F) {

@@ -32,6 +32,7 @@ const (
 type pulse struct {
 	vital
 	main  mainProcess
+	had   mainProcess // the last one that there was
 	query errand[error]
 	asked time.Time
 	mute  error     // what it last answered
@@ -152,6 +153,12 @@ func (c *Configurer) examineUnit(ctx context.Context, p *pulse) (wrong string, s
 	asking, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	active, main, err := c.unitState(asking, p.unit)
+	if main.pid != 0 {
+		if p.unit == controllerUnit && p.had.pid != 0 && p.had != main {
+			c.sawControllerAnew()
+		}
+		p.had = main
+	}
 	p.main = main
 	coming := p.coming
 	p.coming = time.Time{}
