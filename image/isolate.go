@@ -26,8 +26,7 @@ type job struct {
 	env    []string // beyond the few variables that every job gets
 	log    io.Writer
 	onLine func(line string) // each line of output; may be nil
-	// mirrors lets the job reach the mirrors that these texts name. Without them it has
-	// no network.
+	// mirrors is the only way out that the job has; nil: it has no network.
 	mirrors *mirrorProxy
 	// confined has the job run within an image and reach nothing else; see Confine.
 	confined *confinement

@@ -238,3 +238,36 @@ func TestVigilOutlivesSilence(t *testing.T) {
 		}
 	})
 }
+
+// A slurmctld that has another main process than before has started anew: what it
+// remembers is looked at. The first look at it is none.
+func TestControllerAnewIsSeen(t *testing.T) {
+	t.Parallel()
+	c, run, root := node(t)
+	m := &unitModel{root: root}
+	pid := 0
+	run.answer = func(line string) (string, error) {
+		if strings.HasPrefix(line, "systemctl show") {
+			return fmt.Sprintf("ActiveState=active\nMainPID=%d\n", pid), nil
+		}
+		return "", nil
+	}
+	p := &pulse{vital: vital{name: "slurmctld", unit: controllerUnit}}
+	for i, anew := range []bool{false, false, false, true, false} {
+		if pid = []int{5, 5, 0, 6, 6}[i]; pid != 0 {
+			m.pid = pid
+			m.process("S")
+		}
+		c.examineUnit(t.Context(), p)
+		select {
+		case <-c.controllerAnew:
+			if !anew {
+				t.Errorf("look %d: it has not started anew", i)
+			}
+		default:
+			if anew {
+				t.Errorf("look %d: that it started anew is not seen", i)
+			}
+		}
+	}
+}
