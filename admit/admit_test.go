@@ -114,7 +114,7 @@ func anySpec(t *rapid.T) muster.Spec {
 }
 
 func snapshot(machines []muster.Machine) admit.Snapshot {
-	return admit.Snapshot{Now: now, Machines: machines, Silence: time.Minute, RootElsewhere: map[string]bool{"local": true}}
+	return admit.Snapshot{Now: now, Machines: machines, Silence: time.Minute, Providers: muster.Providers{"local": {}}}
 }
 
 func answer(id muster.ClusterID, s muster.Spec, snap admit.Snapshot) muster.Answer {
@@ -156,7 +156,7 @@ func TestAnswerAccountsForEverything(t *testing.T) {
 }
 
 func checkPlan(t *rapid.T, spec muster.Spec, machines []muster.Machine, a muster.Answer) {
-	if err := place.Verify(*a.Plan, machines); err != nil {
+	if err := (place.Planner{}).Verify(*a.Plan, machines); err != nil {
 		t.Fatal(err)
 	}
 	nodes := 0

@@ -46,7 +46,7 @@ func Reasons() []string {
 		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService,
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
 		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
-		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume,
+		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume, ReasonEgress,
 		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
 	}
 }
@@ -79,7 +79,7 @@ type label struct {
 }
 
 // checksFor makes the chain for a request.
-func checksFor(spec muster.Spec, image *muster.Image, elsewhere map[string]bool) []check {
+func checksFor(spec muster.Spec, image *muster.Image, providers muster.Providers) []check {
 	b := &builder{wish: spec.Machine}
 	b.add(check{
 		reason: ReasonRetired, head: true,
@@ -90,7 +90,7 @@ func checksFor(spec muster.Spec, image *muster.Image, elsewhere map[string]bool)
 	b.wishes()
 	b.amounts()
 	if image != nil {
-		b.image(image, elsewhere)
+		b.image(image, providers)
 	}
 	return b.list
 }

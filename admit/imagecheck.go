@@ -9,7 +9,7 @@ import (
 
 // image adds the checks that the image can run on the machine. They hold for
 // heads too: every node of a cluster runs the same image.
-func (b *builder) image(image *muster.Image, elsewhere map[string]bool) {
+func (b *builder) image(image *muster.Image, providers muster.Providers) {
 	if image.Architecture != "" {
 		b.add(check{
 			reason: ReasonImageArchitecture, head: true,
@@ -32,10 +32,10 @@ func (b *builder) image(image *muster.Image, elsewhere map[string]bool) {
 	}
 	if image.Requires.Memory > 0 || root > 0 {
 		need := func(m *muster.Machine) int64 {
-			if elsewhere[m.Provider] {
-				return image.Requires.Memory
+			if providers.Of(m.Provider).RootInMemory {
+				return image.Requires.Memory + root
 			}
-			return image.Requires.Memory + root
+			return image.Requires.Memory
 		}
 		b.add(check{
 			reason: ReasonImageMemory, head: true,

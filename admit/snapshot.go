@@ -16,12 +16,11 @@ type Snapshot struct {
 	// Silence is how long a machine may go unheard before it counts as not
 	// answering. Zero: every machine is taken to answer.
 	Silence time.Duration
-	// RootElsewhere names the providers whose machines do not hold the
-	// image's root file system in their own memory ("local" mounts it from
-	// the host). Everywhere else its size is added to the memory needed.
-	RootElsewhere map[string]bool
-	// Mounts tells which machines can have which volumes.
-	Mounts Mounts
+	// Providers are what the machines of each provider can do. Nil: nothing is known of
+	// any, and every one can mount every volume.
+	Providers muster.Providers
+	// Drivers are those of the volumes that requests name, by the volumes' IDs.
+	Drivers Drivers
 	// Kept are free machines that repairs take next: they go before every
 	// request.
 	Kept map[muster.MachineID]bool

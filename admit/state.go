@@ -92,9 +92,10 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 		return nil
 	}
 	type key struct {
-		wish  muster.Wish
-		image *muster.Image
-		mount string
+		wish   muster.Wish
+		image  *muster.Image
+		mount  string
+		egress muster.Egress
 	}
 	known := make(map[key]sifted) // people ask for the same machines
 	reserved := make(map[*muster.Machine]bool)
@@ -106,7 +107,7 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 		if w.Image == nil {
 			continue
 		}
-		k := key{w.Spec.Machine, w.Image, fmt.Sprint(snap.Mounts.asked(w.Spec))}
+		k := key{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress}
 		t, ok := known[k]
 		if !ok {
 			t = *sift(checksOf(w.Spec, w.Image, snap), w.Spec, snap.Machines)

@@ -37,11 +37,9 @@ func TestVolumes(t *testing.T) {
 		}
 		use("v-1")
 		snap := admit.Snapshot{
-			Machines: []muster.Machine{machine("local1", "local"), machine("local2", "local"), machine("metal1", "metal"), machine("metal2", "metal")},
-			Mounts: admit.Mounts{
-				Drivers: map[string]muster.VolumeDriver{"v-1": x.driver, "v-2": muster.DriverServed},
-				Unable:  map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
-			},
+			Machines:  []muster.Machine{machine("local1", "local"), machine("local2", "local"), machine("metal1", "metal"), machine("metal2", "metal")},
+			Drivers:   admit.Drivers{"v-1": x.driver, "v-2": muster.DriverServed},
+			Providers: mounting(),
 		}
 		a := admit.Answer("c-1", spec, nil, snap, place.Planner{})
 		if a.Verdict != muster.VerdictNow || a.Fits != 2 || len(a.Rejections) != 1 || a.Rejections[0].Reason != admit.ReasonVolume {
@@ -77,11 +75,9 @@ func TestVolumesAhead(t *testing.T) {
 		}}
 	}
 	snap := admit.Snapshot{
-		Ahead: []admit.Waiting{waits("nfs"), waits("hostdir")},
-		Mounts: admit.Mounts{
-			Drivers: map[string]muster.VolumeDriver{"nfs": muster.DriverNFS, "hostdir": muster.DriverHostDir},
-			Unable:  map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
-		},
+		Ahead:     []admit.Waiting{waits("nfs"), waits("hostdir")},
+		Drivers:   admit.Drivers{"nfs": muster.DriverNFS, "hostdir": muster.DriverHostDir},
+		Providers: mounting(),
 	}
 	for _, id := range []string{"local1", "local2", "metal1", "metal2"} {
 		snap.Machines = append(snap.Machines, muster.Machine{ID: muster.MachineID(id), Provider: id[:5], Phase: muster.MachineFree, Facts: muster.Facts{Architecture: "amd64", Cores: 4, Memory: 8 << 30, Class: "a"}})
@@ -94,5 +90,13 @@ func TestVolumesAhead(t *testing.T) {
 	a := admit.Answer("c-1", spec, nil, snap, place.Planner{})
 	if a.Verdict != muster.VerdictNow || !strings.HasPrefix(string(a.Plan.Assign[0].Machine), "local") {
 		t.Errorf("%+v", a)
+	}
+}
+
+// mounting are providers whose machines can mount different volumes.
+func mounting() muster.Providers {
+	return muster.Providers{
+		"local": {Volumes: []muster.VolumeDriver{muster.DriverHostDir, muster.DriverServed}},
+		"metal": {Volumes: []muster.VolumeDriver{muster.DriverNFS, muster.DriverServed}},
 	}
 }

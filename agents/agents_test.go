@@ -57,6 +57,7 @@ func newBench(t testing.TB, change ...func(*agents.Config)) *bench {
 	}
 	t.Cleanup(func() { _ = b.db.Close() })
 	c := agents.Config{
+		Trust: func(muster.Machine) muster.Trust { return muster.TrustLocal },
 		Store: b.db, Sign: b.authority.SignNode, JournalDir: filepath.Join(b.dir, "journal"),
 		Configure: func(_ context.Context, c muster.ClusterID, n string) (wire.NodeConfig, error) {
 			return wire.NodeConfig{Generation: b.generation.Load(), Cluster: c, Node: n}, nil

@@ -41,8 +41,8 @@ type Config struct {
 	// Launched is told how a launch went, and what was printed, before it
 	// returns what to run next. EConflict: nobody waits for it.
 	Launched func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error)
-	// Trust says how much a machine's first exchange can be trusted. Nil: local
-	// for the providers local and fake, else network.
+	// Trust says how much a machine's first exchange can be trusted. Nil:
+	// no more than the network can.
 	Trust func(m muster.Machine) muster.Trust
 	// JournalDir keeps the nodes' journals, one folder for each cluster. Empty:
 	// journals are kept in memory only.
@@ -116,7 +116,7 @@ func New(c Config) (*Server, error) {
 		c.Launch = func(muster.ClusterID, string) *wire.LaunchOrder { return nil }
 	}
 	if c.Trust == nil {
-		c.Trust = trustOf
+		c.Trust = func(muster.Machine) muster.Trust { return muster.TrustNetwork }
 	}
 	if c.Identify == nil {
 		c.Identify = func(r *http.Request) (pki.NodeIdentity, error) { return pki.NodeFromTLS(r.TLS) }
@@ -145,13 +145,6 @@ func def(p *time.Duration, d time.Duration) {
 	if *p == 0 {
 		*p = d
 	}
-}
-
-func trustOf(m muster.Machine) muster.Trust {
-	if m.Provider == "local" || m.Provider == "fake" {
-		return muster.TrustLocal
-	}
-	return muster.TrustNetwork
 }
 
 // Close ends the watches under way, so that a server can shut down. Other

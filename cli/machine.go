@@ -270,7 +270,7 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 // answersText says whether anything is heard of a machine. A bare one that nobody uses
 // is off, and says nothing.
 func answersText(m wire.Machine, now time.Time) string {
-	idle := m.Provider == "metal" && m.Cluster == ""
+	idle := m.OffWhenFree && m.Cluster == ""
 	switch {
 	case idle && m.Answers:
 		return "once it is switched on"

@@ -71,7 +71,7 @@ func TestMachineBoots(t *testing.T) {
 			if id == "r2-n01" {
 				continue // it is not taken in yet
 			}
-			if err := tx.PutMachine(muster.Machine{ID: id, Provider: control.ProviderMetal, Phase: muster.MachineNew, Facts: f, LastSeen: now}, ""); err != nil {
+			if err := tx.PutMachine(muster.Machine{ID: id, Provider: "metal", Phase: muster.MachineNew, Facts: f, LastSeen: now}, ""); err != nil {
 				return err
 			}
 		}

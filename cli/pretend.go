@@ -21,7 +21,7 @@ func pretends(ctx context.Context, k *client.Client, cluster, node string) bool 
 	for _, n := range show.Nodes {
 		if n.Name == node && n.Machine != "" {
 			m, err := k.Machine(ctx, n.Machine)
-			return err == nil && m.Provider == "fake"
+			return err == nil && m.Simulated
 		}
 	}
 	return false

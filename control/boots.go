@@ -70,7 +70,7 @@ func absentIsNil(err error) error {
 // addBoot shows what a machine boots for, to those who may know what it is used for.
 // A boot that is over and well is history.
 func (s *Service) addBoot(tx *store.Tx, view *wire.Machine, who muster.Actor) error {
-	if s.Boots == nil || view.Provider != ProviderMetal || !who.Admin && view.Cluster == "" {
+	if s.Boots == nil || view.Provider != s.Registrar || !who.Admin && view.Cluster == "" {
 		return nil
 	}
 	b, ok := s.Boots.BootOf(view.ID)
@@ -111,8 +111,8 @@ func through(boot []wire.BootStage, node []muster.Stage) []wire.BootStage {
 }
 
 // addRegistration shows how a machine is registered, to those who may see that.
-func addRegistration(tx *store.Tx, view *wire.Machine) error {
-	if view.Provider != ProviderMetal {
+func (s *Service) addRegistration(tx *store.Tx, view *wire.Machine) error {
+	if view.Provider != s.Registrar {
 		return nil
 	}
 	r, err := tx.Registration(view.ID)
@@ -134,7 +134,7 @@ func (s *Service) onlyRegistered(tx *store.Tx, who muster.Actor, id muster.Machi
 	if err != nil {
 		return wire.Machine{}, err
 	}
-	view := wire.Machine{ID: id, Provider: ProviderMetal, Status: muster.MachineNew, PhaseSince: r.Added, LastSeen: r.Seen}
+	view := wire.Machine{ID: id, Provider: s.Registrar, Status: muster.MachineNew, PhaseSince: r.Added, LastSeen: r.Seen}
 	if r.Facts != nil {
 		view.Facts = *r.Facts
 	}

@@ -128,8 +128,8 @@ func (s *Service) saidFenced(ctx context.Context, tx *store.Tx, who muster.Actor
 }
 
 // handCondition shows what a machine waits for that somebody has to do by hand.
-func handCondition(tx *store.Tx, m muster.Machine) (c muster.Condition, waits bool, err error) {
-	if m.Provider != ProviderMetal {
+func (s *Service) handCondition(tx *store.Tx, m muster.Machine) (c muster.Condition, waits bool, err error) {
+	if m.Provider != s.Registrar {
 		return c, false, nil
 	}
 	r, err := tx.Registration(m.ID)

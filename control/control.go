@@ -94,9 +94,10 @@ type Config struct {
 	// Silence is how long a machine may go unheard before it counts as not
 	// answering. Zero: every machine that is not set aside answers.
 	Silence time.Duration
-	// RootElsewhere names the providers whose machines do not hold the root
-	// file system in their memory.
-	RootElsewhere map[string]bool
+	// Providers are what the machines of each provider can do.
+	Providers muster.Providers
+	// Registrar is the provider of the machines that administrators register.
+	Registrar string
 	// Listen tells where the API is served over TLS. Nil or "": nowhere.
 	Listen func() string
 	// Health are more parts of the server to look at.
@@ -117,8 +118,6 @@ type Config struct {
 	MaxWalltime time.Duration
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes
-	// Unmountable are, by provider, the drivers whose volumes its machines cannot have.
-	Unmountable map[string][]muster.VolumeDriver
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
 	// and what is left is for giving back. Nil: there is always room.
 	Room func() error
@@ -184,5 +183,5 @@ func New(c Config) *Service {
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }
 	}
-	return &Service{Config: c, started: c.Clock.Now()}
+	return &Service{Config: c, placer: place.Planner{Providers: c.Providers}, started: c.Clock.Now()}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
-	"github.com/muster-hpc/muster/place"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -117,8 +116,8 @@ func (s *Service) snapshot(tx *store.Tx, sp muster.Spec, ahead []admit.Waiting) 
 	if err != nil {
 		return admit.Snapshot{}, err
 	}
-	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, RootElsewhere: s.RootElsewhere,
-		Kept: kept, Mounts: admit.Mounts{Drivers: mounts, Unable: s.Unmountable}}, nil
+	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, Providers: s.Providers,
+		Kept: kept, Drivers: mounts}, nil
 }
 
 // answer asks admission with a snapshot of now.
@@ -228,7 +227,7 @@ func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.Cluste
 		c := s.newCluster(id, w)
 		switch answer.Verdict {
 		case muster.VerdictNow:
-			if err := verify(tx, answer.Plan); err != nil {
+			if err := s.verify(tx, answer.Plan); err != nil {
 				return staleError{err}
 			}
 			if err := s.assign(tx, &c, w.image, *answer.Plan, keys, ""); err != nil {
@@ -290,7 +289,7 @@ func (s *Service) showCreated(tx *store.Tx, c muster.Cluster, out *wire.Created)
 }
 
 // verify checks a plan against the present records of its machines.
-func verify(tx *store.Tx, plan *muster.Plan) error {
+func (s *Service) verify(tx *store.Tx, plan *muster.Plan) error {
 	sys := tx.AsSystem()
 	current := make([]muster.Machine, 0, len(plan.Assign))
 	for _, a := range plan.Assign {
@@ -303,5 +302,5 @@ func verify(tx *store.Tx, plan *muster.Plan) error {
 		}
 		current = append(current, m)
 	}
-	return place.Verify(*plan, current)
+	return s.placer.Verify(*plan, current)
 }

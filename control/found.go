@@ -149,7 +149,7 @@ func (s *Service) byRule(tx *store.Tx, r *muster.Registration, d approval.Decisi
 	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return err
 	}
-	if m, err := tx.Machine(r.ID); err == nil && m.Provider != ProviderMetal {
+	if m, err := tx.Machine(r.ID); err == nil && m.Provider != s.Registrar {
 		return muster.Errorf(muster.EConflict, "%s is a machine of provider %s", r.ID, m.Provider)
 	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return err

@@ -205,7 +205,7 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 			s.Log.Debug("idle machines are not measured", "why", admit.Refusal(sp, answer))
 			return nil
 		}
-		if err := verify(tx, answer.Plan); err != nil {
+		if err := s.verify(tx, answer.Plan); err != nil {
 			return err
 		}
 		c := s.newCluster(id, w)

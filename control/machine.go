@@ -66,7 +66,7 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 			}
 		}
 		out = s.viewMachine(m, s.newest(), owners)
-		switch c, waits, err := handCondition(tx, m); {
+		switch c, waits, err := s.handCondition(tx, m); {
 		case err != nil:
 			return err
 		case waits:
@@ -75,7 +75,7 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 		if err := s.addBoot(tx, &out, who); err != nil {
 			return err
 		}
-		if err := addRegistration(tx, &out); err != nil {
+		if err := s.addRegistration(tx, &out); err != nil {
 			return err
 		}
 		if out.ETA, err = machineETA(tx, m); err != nil {
@@ -125,8 +125,9 @@ func faultTimes(m muster.Machine) []time.Time {
 }
 
 func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners map[muster.ClusterID]string) wire.Machine {
+	can := s.Providers.Of(m.Provider)
 	out := wire.Machine{
-		ID: m.ID, Provider: m.Provider, Status: m.Phase, Facts: m.Facts, Conditions: m.Conditions,
+		ID: m.ID, Provider: m.Provider, Simulated: can.Simulated, OffWhenFree: can.OffWhenFree, Status: m.Phase, Facts: m.Facts, Conditions: m.Conditions,
 		Note: m.Note, PhaseSince: m.PhaseSince, LastClean: m.LastClean, LastSeen: newer(m.LastSeen, s.seen(m.ID)),
 	}
 	out.MachineCare = wire.MachineCare{Intent: m.Intent, IntentBy: m.IntentBy, IntentWhy: m.IntentWhy, LastTest: m.LastTest, TestsFailed: m.TestsFailed, Faults: faultTimes(m)}
@@ -140,7 +141,7 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 	if owner, visible := owners[m.Cluster]; visible && m.Cluster != "" {
 		out.Cluster, out.Node, out.User = m.Cluster, m.Node, owner
 	}
-	out.Images = s.fits.of(m, images, s.RootElsewhere, s.placer)
+	out.Images = s.fits.of(m, images, s.Providers, s.placer)
 	return out
 }
 
@@ -175,7 +176,7 @@ type fitCache struct {
 	known map[string]bool
 }
 
-func (f *fitCache) of(m muster.Machine, images []*muster.Image, elsewhere map[string]bool, placer admit.Placer) []string {
+func (f *fitCache) of(m muster.Machine, images []*muster.Image, providers muster.Providers, placer admit.Placer) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.known) > 10000 || f.known == nil {
@@ -186,7 +187,7 @@ func (f *fitCache) of(m muster.Machine, images []*muster.Image, elsewhere map[st
 		key := fmt.Sprint(m.Provider, "\x00", m.Facts.Class, "\x00", m.Facts.Architecture, m.Facts.CPULevel, m.Facts.Memory, m.Facts.Modalias, img.ID)
 		fits, ok := f.known[key]
 		if !ok {
-			fits = runs(m, img, elsewhere, placer)
+			fits = runs(m, img, providers, placer)
 			f.known[key] = fits
 		}
 		if fits {
@@ -197,10 +198,10 @@ func (f *fitCache) of(m muster.Machine, images []*muster.Image, elsewhere map[st
 	return out
 }
 
-func runs(m muster.Machine, img *muster.Image, elsewhere map[string]bool, placer admit.Placer) bool {
+func runs(m muster.Machine, img *muster.Image, providers muster.Providers, placer admit.Placer) bool {
 	m.Phase, m.Cluster, m.Node, m.Facts.Service = muster.MachineFree, "", "", false
 	one := muster.Spec{Name: "x", Nodes: 1, Min: 1, Head: muster.HeadShared, Image: img.Name,
 		Scheduler: muster.SchedulerNone, Placement: muster.PlaceAny, Validate: muster.ValidateOff, Egress: muster.EgressNone}
-	answer := admit.Answer("c-", one, img, admit.Snapshot{Now: m.LastSeen, Machines: []muster.Machine{m}, RootElsewhere: elsewhere}, placer)
+	answer := admit.Answer("c-", one, img, admit.Snapshot{Now: m.LastSeen, Machines: []muster.Machine{m}, Providers: providers}, placer)
 	return answer.Fits > 0
 }

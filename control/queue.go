@@ -76,7 +76,7 @@ func (s *Service) promote(ctx context.Context, c muster.Cluster, waiting admit.W
 		if err != nil || now.Phase != muster.ClusterQueued {
 			return err // deleted meanwhile
 		}
-		if err := verify(tx, answer.Plan); err != nil {
+		if err := s.verify(tx, answer.Plan); err != nil {
 			if muster.CodeOf(err) == muster.EConflict {
 				return nil // somebody was faster; the next promotion tries again
 			}

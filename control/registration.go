@@ -15,9 +15,6 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// ProviderMetal is the provider of registered machines.
-const ProviderMetal = "metal"
-
 // What becomes of registrations.
 const (
 	didAdd     = "added"
@@ -151,7 +148,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 			bad("name", "change it with --replace, or choose another name", "it is registered already, and not like this: %s", cmp.Or(done.Text, string(old.State)))
 		}
 	}
-	if m, err := tx.Machine(r.ID); err == nil && m.Provider != ProviderMetal {
+	if m, err := tx.Machine(r.ID); err == nil && m.Provider != s.Registrar {
 		bad("name", "choose another name", "a machine of provider %s has that name", m.Provider)
 	} else if err == nil && m.Phase == muster.MachineRetired && done.What == didAdd {
 		bad("name", "choose another name: one that was retired never comes back under its own", "machine %s was retired for good on %s", m.ID, m.PhaseSince.UTC().Format(time.DateOnly))

@@ -292,7 +292,7 @@ func (sc *scaler) room(snap admit.Snapshot, near []muster.Machine, role muster.R
 	if role == muster.RoleLogin {
 		sp = admit.MoreLogins(sc.c, near, n, sc.r.Some)
 	}
-	answer := admit.Answer(sc.c.ID, sp, img, snap, place.Grower{Near: near, Logins: role == muster.RoleLogin})
+	answer := admit.Answer(sc.c.ID, sp, img, snap, place.Grower{Planner: sc.s.placer, Near: near, Logins: role == muster.RoleLogin})
 	refused := admit.Refusal(sp, answer)
 	if refused == nil && answer.Plan != nil {
 		return *answer.Plan, nil

@@ -172,7 +172,7 @@ func (p *sparer) ask(c muster.Cluster, spec muster.Spec, near []muster.Machine, 
 
 // fit asks admission, which knows every reason, about a cluster of one node.
 func (p *sparer) fit(c muster.Cluster, spec muster.Spec) *fitting {
-	snap := admit.Snapshot{Now: p.s.Clock.Now(), Machines: p.machines, Silence: p.s.Silence, RootElsewhere: p.s.RootElsewhere}
+	snap := admit.Snapshot{Now: p.s.Clock.Now(), Machines: p.machines, Silence: p.s.Silence, Providers: p.s.Providers}
 	if p.s.Silence > 0 {
 		snap.Machines = slices.Clone(p.machines)
 		for i := range snap.Machines {

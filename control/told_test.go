@@ -49,7 +49,7 @@ func metalSite(t *testing.T) (*controltest.Site, *handClock) {
 			return err
 		}
 		for _, p := range []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning, muster.MachineFree} {
-			if err := tx.PutMachine(muster.Machine{ID: "r1-n01", Provider: control.ProviderMetal, Phase: p, LastSeen: c.Now()}, ""); err != nil {
+			if err := tx.PutMachine(muster.Machine{ID: "r1-n01", Provider: "metal", Phase: p, LastSeen: c.Now()}, ""); err != nil {
 				return err
 			}
 		}

@@ -206,7 +206,7 @@ func TestExports(t *testing.T) {
 func TestVolumeOfAnotherProvider(t *testing.T) {
 	t.Parallel()
 	s := controltest.Start(t, controltest.Options{Machines: 2, Control: func(c *control.Config) {
-		c.Unmountable = map[string][]muster.VolumeDriver{"fake": {muster.DriverHostDir}}
+		c.Providers = muster.Providers{"fake": {Volumes: []muster.VolumeDriver{muster.DriverNFS, muster.DriverServed}}}
 	}})
 	s.User("alice", "sea")
 	keptHome(t, s, "alice", "sea", "old-home")

@@ -336,9 +336,11 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 	if c.Subnet.IsValid() {
 		boot.Message = &provider.Attachment{Network: networkOf(c), Address: netip.PrefixFrom(n.Address, c.Subnet.Bits())}
 	}
-	v.mu.Lock()
-	boot.Shares = sharesOf(v.workOf(c.ID).mounts, n)
-	v.mu.Unlock()
+	if p := v.providers[m.Provider]; p != nil && !p.Capabilities().OwnKernel {
+		v.mu.Lock()
+		boot.Shares = sharesOf(v.workOf(c.ID).mounts, n)
+		v.mu.Unlock()
+	}
 	return provider.Want{Machine: m.ID, Power: provider.PowerBoot, Boot: boot}
 }
 

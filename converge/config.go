@@ -57,9 +57,6 @@ type Config struct {
 	Clock  muster.Clock
 	Log    *slog.Logger
 	Limits Limits
-	// BootWindow limits how many machines of a provider boot at once, by the
-	// provider's name. 0 or absent: 64.
-	BootWindow map[string]int
 	// Sweep is how often all machines are discovered and observed; many machines
 	// less often. 0: 30 s.
 	Sweep time.Duration

@@ -75,7 +75,7 @@ func New(c Config) (*Converger, error) {
 	set(&c.BackoffMin, 100*time.Millisecond)
 	set(&c.BackoffMax, 30*time.Second)
 	v := &Converger{
-		c: c, providers: map[string]provider.Provider{}, sights: newSights(), window: newWindow(c.BootWindow),
+		c: c, providers: map[string]provider.Provider{}, sights: newSights(), window: newWindow(bootsAtOnce(c.Providers)),
 		observers: map[string]*observer{}, work: map[muster.ClusterID]*clusterWork{}, records: map[muster.ClusterID]*clusterRecords{}, started: c.Clock.Now(),
 		unseen: map[string]bool{}, discovered: make(chan struct{}),
 		short: map[muster.ClusterID]bool{}, tried: map[nodeKey][]muster.MachineID{},

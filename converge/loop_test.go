@@ -211,6 +211,9 @@ func TestWindow(t *testing.T) {
 func TestWindowTakesTurnsInDoubt(t *testing.T) {
 	t.Parallel()
 	w := newWindow(map[string]int{"fake": 64})
+	if n := w.max("metal"); n < 10000 {
+		t.Errorf("%d places of a provider that limits itself", n)
+	}
 	one := map[string]int{"fake": 1}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	refuse := func() (open bool) {

@@ -1,6 +1,7 @@
 package converge_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -135,15 +136,17 @@ func (r *rig) tryStart() (*server, error) {
 	if r.wrap != nil {
 		p = r.wrap(s, p)
 	}
+	p = windowed{p, cmp.Or(r.window, 64)}
 	s.agents, err = agents.New(agents.Config{
 		Store: s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),
 		IntervalReady: r.interval, Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
+		Trust: func(muster.Machine) muster.Trust { return s.fake.Capabilities().Trust },
 	})
 	if err != nil {
 		return nil, err
 	}
 	c := converge.Config{
-		Store: s.db, Providers: []provider.Provider{p}, Clock: r.clock, Limits: r.limits, BootWindow: map[string]int{"fake": r.window},
+		Store: s.db, Providers: []provider.Provider{p}, Clock: r.clock, Limits: r.limits,
 		Seed: func(muster.Machine) wire.Seed {
 			return wire.Seed{Server: r.url, CA: r.authority.CertificatePEM(), Trust: muster.TrustLocal}
 		},
@@ -180,6 +183,18 @@ func (r *rig) tryStart() (*server, error) {
 	}()
 	r.srv = s
 	return s, nil
+}
+
+// windowed lets fewer machines boot at once than the fake provider does.
+type windowed struct {
+	provider.Provider
+	most int
+}
+
+func (w windowed) Capabilities() muster.Capabilities {
+	c := w.Provider.Capabilities()
+	c.BootsAtOnce = w.most
+	return c
 }
 
 // stop ends the server; the hardware goes on.

@@ -20,7 +20,8 @@ type Volumes interface {
 }
 
 // VolumeMount is a directory of a volume inside nodes: Share is made by the
-// provider, Mount by the agent.
+// provider where machines have its host's kernel, Mount by the agent of one with a
+// kernel of its own.
 type VolumeMount struct {
 	Share    *provider.Share
 	Mount    *wire.Mount

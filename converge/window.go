@@ -1,20 +1,19 @@
 package converge
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/provider"
 )
 
-// defaultWindow suits machines that are more than slices of this host.
-const defaultWindow = 64
-
 // window limits how many machines of a provider boot at once, over all
-// clusters. Places are given to clusters in the order in which they asked.
+// clusters, where the provider does not limit that itself. Places are given to clusters in the order in which they asked.
 type window struct {
-	limit map[string]int
+	limit map[string]int // by provider; absent: no limit
 
 	mu      sync.Mutex
 	held    map[muster.ClusterID]map[string]int
@@ -78,6 +77,15 @@ func (w *window) doubtful(p string) *doubt {
 		return d
 	}
 	return nil
+}
+
+// bootsAtOnce are the limits that providers declare.
+func bootsAtOnce(providers []provider.Provider) map[string]int {
+	limit := map[string]int{}
+	for _, p := range providers {
+		limit[p.Name()] = p.Capabilities().BootsAtOnce
+	}
+	return limit
 }
 
 func newWindow(limit map[string]int) *window {
@@ -206,7 +214,7 @@ func (w *window) max(p string) int {
 	if n := w.limit[p]; n > 0 {
 		return n
 	}
-	return defaultWindow
+	return math.MaxInt32
 }
 
 func (w *window) taken(p string, except muster.ClusterID) int {

@@ -13,7 +13,6 @@ import (
 	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/converge"
 	"github.com/muster-hpc/muster/pki"
-	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -38,13 +37,10 @@ func (s *Server) openAgents() error {
 
 // trustOf is how far a machine was believed when it was given its seed.
 func (s *Server) trustOf(m muster.Machine) muster.Trust {
-	switch {
-	case m.Provider == metal.Name && s.metal != nil:
+	if s.metal != nil && m.Provider == s.metal.provider.Name() {
 		return s.metal.provider.Trust(m.ID)
-	case m.Provider == metal.Name:
-		return muster.TrustNetwork
 	}
-	return muster.TrustLocal
+	return s.capabilities.Of(m.Provider).Trust
 }
 
 // seed is what a machine needs to find the server.

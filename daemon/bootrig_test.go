@@ -162,7 +162,7 @@ func (r *bootRig) register(ids ...muster.MachineID) {
 				return err
 			}
 			for _, p := range []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning, muster.MachineFree} {
-				if err := tx.PutMachine(muster.Machine{ID: id, Provider: control.ProviderMetal, Phase: p, LastSeen: time.Now()}, ""); err != nil {
+				if err := tx.PutMachine(muster.Machine{ID: id, Provider: metal.Name, Phase: p, LastSeen: time.Now()}, ""); err != nil {
 					return err
 				}
 			}

@@ -61,7 +61,7 @@ type Config struct {
 	// Agent is the agent program that is put into machines. Empty: the file
 	// muster-agent beside this program.
 	Agent string
-	// BootWindow limits how many local machines boot at once. 0: by cores.
+	// BootWindow limits how many local machines boot at once. 0: 64.
 	BootWindow int
 	// SeriesBytes bounds the file of what was measured over time. 0: 1 GiB.
 	SeriesBytes int64

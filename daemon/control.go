@@ -7,6 +7,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -17,13 +18,10 @@ func (s *Server) openControl() {
 	s.control = control.New(control.Config{
 		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial), Console: s.console,
 		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
-		Defaults:      spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
-		RootElsewhere: map[string]bool{"fake": true},
-		Keeper:        s.volumes.Keeper,
-		// Machines of this host have its kernel, which mounts nothing for them; bare ones
-		// have not its directories.
-		Unmountable: map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
-		Heard:       s.heard, Boots: s.boots(),
+		Defaults:  spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
+		Providers: s.capabilities, Registrar: metal.Name,
+		Keeper: s.volumes.Keeper,
+		Heard:  s.heard, Boots: s.boots(),
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
 		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
 		Room:        s.state.room,
@@ -77,7 +75,6 @@ func (s *Server) openConverge() error {
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),
-		BootWindow: map[string]int{"local": s.cfg.BootWindow, "fake": 1024},
 	})
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/volume"
 	"github.com/muster-hpc/muster/volume/export"
@@ -79,7 +78,7 @@ func (s *Server) elsewhere(ctx context.Context, c muster.Cluster) (bool, error) 
 	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.Machines(store.MachineFilter{Cluster: c.ID})
 		for _, m := range list {
-			bare = bare || m.Provider == metal.Name
+			bare = bare || s.capabilities.Of(m.Provider).OwnKernel
 		}
 		return err
 	})

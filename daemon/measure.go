@@ -21,7 +21,7 @@ import (
 func (s *Server) openMeasure() error {
 	var err error
 	s.measure, err = measure.New(measure.Config{
-		Store: s.db, Dir: s.state.path("measuring"), Sign: s.signing.Sign, Admit: s.admitProbe, Place: s.place,
+		Store: s.db, Dir: s.state.path("measuring"), Sign: s.signing.Sign, Admit: s.admitProbe, Place: s.place, Providers: s.capabilities,
 		Speak: s.agents.Speak, Wake: func(id muster.ClusterID) { s.converge.Wake(id) },
 		Usage: s.agents.Usage, Scheduler: s.scheduler, Promises: s.cfg.Promises, Issuer: s.instance, Clock: s.cfg.Clock, Log: s.log,
 	})
@@ -48,7 +48,7 @@ func (s *Server) measureIdle(ctx context.Context) error {
 // place is where a machine is. Those that are cut from this host share it.
 func (s *Server) place(m muster.Machine) validate.Place {
 	p := validate.Place{Rack: m.Facts.Rack}
-	if m.Provider == "local" {
+	if s.capabilities.Of(m.Provider).SharesHost {
 		p.Host = s.instance
 	}
 	return p

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,7 +107,8 @@ func (s *Server) shareConfig(ctx context.Context, id muster.ClusterID) (*sharedC
 	if out.hostCA, err = clusterSecrets(&in.Secrets, raw); err != nil {
 		return nil, fmt.Errorf("secrets of %s: %w", id, err)
 	}
-	in.ProxyURL = fmt.Sprintf("http://%s", netip.AddrPortFrom(s.proxyOf(in.Machines), network.ProxyPort))
+	machine := func(n muster.Node) muster.Machine { return in.Machines[n.Machine] }
+	in.Proxy = func(n muster.Node) string { return s.proxyOf(machine(n)) }
 	in.Slurm = func(c nodeconf.SlurmCluster, node string) wire.SlurmConfig {
 		return slurm.Config(slurm.Cluster(c), node)
 	}
@@ -115,7 +117,12 @@ func (s *Server) shareConfig(ctx context.Context, id muster.ClusterID) (*sharedC
 	if err != nil {
 		return nil, err
 	}
-	in.Mounts = mounts.of
+	in.Mounts = func(n muster.Node) []wire.Mount {
+		if !s.capabilities.Of(machine(n).Provider).OwnKernel {
+			return nil // the server's host mounts for it
+		}
+		return mounts.of(n)
+	}
 	if in.Storage, err = s.storageOf(ctx, in.Cluster); err != nil {
 		return nil, err
 	}
@@ -127,7 +134,7 @@ func (s *Server) shareConfig(ctx context.Context, id muster.ClusterID) (*sharedC
 			return nil, err
 		}
 	}
-	out.generation, err = s.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts)
+	out.generation, err = s.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, s.proxiesOf(in.Machines))
 	return out, err
 }
 
@@ -144,10 +151,10 @@ const schedulerMemory = "scheduler-memory-per-core"
 
 // generation numbers what all nodes of a cluster share. The number grows when
 // that changes and stays over restarts, so that agents apply nothing twice.
-func (s *Server) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts) (int64, error) {
+func (s *Server) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts, proxies []string) (int64, error) {
 	id := cluster.ID
 	shared, err := json.Marshal([]any{
-		c.ClusterName, c.Hosts, c.Users, c.ProxyURL, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files, c.Files,
+		c.ClusterName, c.Hosts, c.Users, proxies, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files,
 	})
 	if err != nil {
 		return 0, err
@@ -218,12 +225,23 @@ func clusterSecrets(out *nodeconf.Secrets, raw map[string][]byte) (hostCA pki.SS
 	return hostCA, nil
 }
 
-// proxyOf is where the machines of a cluster find the way out.
-func (s *Server) proxyOf(machines map[muster.MachineID]muster.Machine) netip.Addr {
+// proxyOf is the URL at which a machine finds the way out; "" where there is none.
+func (s *Server) proxyOf(m muster.Machine) string {
+	e := s.endpoints[m.Provider]
+	if e == nil || e.proxy == nil {
+		return ""
+	}
+	return fmt.Sprintf("http://%s", netip.AddrPortFrom(e.addr, network.ProxyPort))
+}
+
+// proxiesOf are the proxies that the machines of a cluster use, each once, in order.
+func (s *Server) proxiesOf(machines map[muster.MachineID]muster.Machine) []string {
+	var list []string
 	for _, m := range machines {
-		if e := s.endpoints[m.Provider]; e != nil && e.proxy != nil {
-			return e.addr
+		if p := s.proxyOf(m); p != "" && !slices.Contains(list, p) {
+			list = append(list, p)
 		}
 	}
-	return network.Gateway()
+	slices.Sort(list)
+	return list
 }

@@ -17,7 +17,7 @@ func (s *Server) openProviders(ctx context.Context) error {
 		p, err := local.New(ctx, local.Config{
 			Dir: s.cfg.State, Instance: s.instance, Epoch: s.epoch, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
 			Open: s.cfg.LocalOpen, Networks: s.cfg.LocalNetworks,
-			AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Log: s.log, Clock: s.cfg.Clock,
+			BootsAtOnce: s.cfg.BootWindow, AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Log: s.log, Clock: s.cfg.Clock,
 		})
 		if err != nil {
 			return err
@@ -47,6 +47,10 @@ func (s *Server) openProviders(ctx context.Context) error {
 	}
 	if err := s.openMetal(ctx); err != nil {
 		return err
+	}
+	s.capabilities = muster.Providers{}
+	for _, p := range s.providers {
+		s.capabilities[p.Name()] = p.Capabilities()
 	}
 	if len(s.providers) == 0 {
 		s.log.Warn("there are no machines: every request will be refused", "hint", "start with --local N, --metal-net INTERFACE or --fake N")

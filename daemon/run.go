@@ -36,20 +36,22 @@ type Server struct {
 	images    *image.Store
 	catalog   catalog
 	providers []provider.Provider
-	endpoints map[string]*endpoint // of agents, by provider
-	agents    *agents.Server
-	series    *series.Store
-	metal     *metalParts // nil: no bare machines
-	exports   *exports    // nil: nothing is served to them, see noExports
-	noExports error
-	configs   sharedConfigs
-	control   *control.Service
-	volumes   *volumes
-	converge  *converge.Converger
-	measure   *measure.Runner
-	api       *api.API
-	listening atomic.Value   // string: where the API is served over TLS
-	closers   []func() error // in the order of opening
+	// capabilities are those of the providers, by name.
+	capabilities muster.Providers
+	endpoints    map[string]*endpoint // of agents, by provider
+	agents       *agents.Server
+	series       *series.Store
+	metal        *metalParts // nil: no bare machines
+	exports      *exports    // nil: nothing is served to them, see noExports
+	noExports    error
+	configs      sharedConfigs
+	control      *control.Service
+	volumes      *volumes
+	converge     *converge.Converger
+	measure      *measure.Runner
+	api          *api.API
+	listening    atomic.Value   // string: where the API is served over TLS
+	closers      []func() error // in the order of opening
 }
 
 // Run opens a server and runs it until ctx ends. Machines go on running.

@@ -73,3 +73,9 @@ func (l yearLog) Handle(_ context.Context, r slog.Record) error {
 	}
 	return nil
 }
+
+func (g guard) Capabilities() muster.Capabilities {
+	c := g.Provider.Capabilities()
+	c.BootsAtOnce = g.y.window
+	return c
+}

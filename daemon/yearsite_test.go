@@ -151,14 +151,14 @@ func (y *yearSite) start() {
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	s.control = control.New(control.Config{Store: s.db, Images: controltest.NewImages(), RootElsewhere: map[string]bool{"fake": true}, Log: log,
+	s.control = control.New(control.Config{Store: s.db, Images: controltest.NewImages(), Providers: muster.Providers{"fake": s.fake.Capabilities()}, Log: log,
 		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler, Idle: y.idle})
 	signing, err := pki.OpenSigning(filepath.Join(y.dir, "keys"), muster.SystemClock{})
 	if err != nil {
 		y.t.Fatal(err)
 	}
 	s.measure, err = measure.New(measure.Config{
-		Store: s.db, Dir: filepath.Join(y.dir, "measuring"), Sign: signing.Sign, Log: log, Issuer: "year",
+		Store: s.db, Dir: filepath.Join(y.dir, "measuring"), Sign: signing.Sign, Log: log, Issuer: "year", Providers: muster.Providers{"fake": s.fake.Capabilities()},
 		Scheduler: s.scheduler, Speak: s.agents.Speak, Wake: func(id muster.ClusterID) { s.conv.Wake(id) },
 		Admit: func(context.Context, muster.ClusterID, time.Duration) (string, string, error) {
 			return "key", "certificate", nil
@@ -173,7 +173,7 @@ func (y *yearSite) start() {
 		Seed:     func(muster.Machine) wire.Seed { return wire.Seed{Trust: muster.TrustLocal} },
 		Presence: func(id muster.MachineID) *converge.Report { return y.presence(s, id) },
 		Silence:  y.silence, Beat: func() time.Duration { return yearBeat }, Probe: y.probe,
-		BootWindow: map[string]int{"fake": y.window}, Sweep: 6 * time.Hour, QueueLook: 6 * time.Hour,
+		Sweep: 6 * time.Hour, QueueLook: 6 * time.Hour,
 	})
 	if err != nil {
 		y.t.Fatal(err)

@@ -62,7 +62,7 @@ func (s *subject) candidates(said measured) []validate.Candidate {
 		}
 		neighbours := s.neighbours[i]
 		c.Neighbours, c.Shared = &neighbours, neighbours > 0
-		list[i] = validate.Candidate{Node: n, Machine: m.ID, Conditions: c}
+		list[i] = validate.Candidate{Node: n, Machine: m.ID, Conditions: c, Simulated: s.providers.Of(m.Provider).Simulated}
 	}
 	return list
 }

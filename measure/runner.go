@@ -33,6 +33,8 @@ type Config struct {
 	Admit func(ctx context.Context, id muster.ClusterID, life time.Duration) (key, certificate string, err error)
 	// Place is where a machine is. Nil: by provider and rack.
 	Place func(muster.Machine) validate.Place
+	// Providers are what the machines of each provider can do.
+	Providers muster.Providers
 	// Usage is what a machine used lately, oldest first. Nil: that is not known.
 	Usage func(muster.MachineID) []wire.Usage
 	// Scheduler is what the machine of a head last said of its scheduler; nil if it

@@ -16,7 +16,9 @@ type subject struct {
 	nodes    []muster.Node
 	machines []muster.Machine // of the nodes, in their order
 	places   []validate.Place
-	promises validate.Promises
+	// providers are what these machines can do.
+	providers muster.Providers
+	promises  validate.Promises
 	// neighbours counts, for each node, the machines of others that were in use
 	// on its host.
 	neighbours []int
@@ -26,7 +28,7 @@ type subject struct {
 
 // load reads what is to be measured.
 func (j *job) load(ctx context.Context) (*subject, error) {
-	s := &subject{promises: j.r.c.Promises}
+	s := &subject{promises: j.r.c.Promises, providers: j.r.c.Providers}
 	err := j.r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		var err error
 		if s.cluster, err = tx.Cluster(j.cluster); err != nil {

@@ -31,7 +31,7 @@ func input(n int, separate bool) nodeconf.Input {
 		},
 		Image:      muster.Image{Name: "hpc", Slurm: "24.11.5", Packages: []muster.ImagePackage{{Name: "slurmdbd"}, {Name: "mariadb-server"}}},
 		Generation: 7,
-		ProxyURL:   "http://10.90.0.1:3128",
+		Proxy:      func(muster.Node) string { return "http://10.90.0.1:3128" },
 		Slurm: func(c nodeconf.SlurmCluster, node string) wire.SlurmConfig {
 			return slurm.Config(slurm.Cluster(c), node)
 		},

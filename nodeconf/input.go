@@ -23,8 +23,9 @@ type Input struct {
 	Mounts func(n muster.Node) []wire.Mount
 	// Storage tells people what their places are for.
 	Storage []wire.Storage
-	// ProxyURL of the egress proxy as seen by nodes; "" without one.
-	ProxyURL string
+	// Proxy is the URL of the egress proxy as a node sees it; "" without one. nil: no
+	// node has one.
+	Proxy func(n muster.Node) string
 	// Slurm renders the scheduler's part; nil when there is none anywhere.
 	Slurm func(c SlurmCluster, node string) wire.SlurmConfig
 }

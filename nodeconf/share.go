@@ -48,9 +48,6 @@ func Share(in Input) (*Shared, error) {
 		Expires:        in.Cluster.Expires,
 		Files:          storageFiles(in.Storage),
 	}
-	if in.Cluster.Spec.Egress == muster.EgressProxy {
-		s.all.ProxyURL = in.ProxyURL
-	}
 	s.index = make(map[string]int, len(s.all.Hosts))
 	for i, h := range s.all.Hosts {
 		s.index[h.Name] = i
@@ -79,6 +76,9 @@ func (s *Shared) Node(n muster.Node, hostKey, hostCertificate string) (wire.Node
 	c.SSH.HostKey, c.SSH.HostCertificate = hostKey, hostCertificate
 	if s.in.Mounts != nil {
 		c.Mounts = s.in.Mounts(n)
+	}
+	if s.in.Proxy != nil && s.in.Cluster.Spec.Egress == muster.EgressProxy {
+		c.ProxyURL = s.in.Proxy(n)
 	}
 	if s.sched == nil {
 		return c, nil

@@ -47,13 +47,14 @@ func (g Grower) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*muster
 	return plan, true
 }
 
-// reachable leaves out what no message network reaches: the machines of other
-// providers.
+// reachable leaves out the machines that cannot join the message network of those
+// that the cluster has.
 func (g Grower) reachable(list []*muster.Machine) []*muster.Machine {
 	if len(g.Near) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(m *muster.Machine) bool { return m.Provider != g.Near[0].Provider })
+	fabric := g.Providers.Fabric(&g.Near[0])
+	return slices.DeleteFunc(slices.Clone(list), func(m *muster.Machine) bool { return g.Providers.Fabric(m) != fabric })
 }
 
 // Spots gives names and indices to k more nodes of a role: those of nodes that

@@ -7,11 +7,11 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// chooseHead takes the machine of a separate head or of a login node, from the same provider as
+// chooseHead takes the machine of a separate head or of a login node, on the same fabric as
 // the nodes: a service machine if there is one, else one that is of no use as
 // a node of this request, else the smallest; one in a rack of the nodes before
 // others alike. It returns nil when there is none.
-func chooseHead(s uint64, provider string, taken, compute, spare []*muster.Machine) *muster.Machine {
+func (p Planner) chooseHead(s uint64, fabric string, taken, compute, spare []*muster.Machine) *muster.Machine {
 	used := make(map[*muster.Machine]bool, len(taken))
 	for _, m := range taken {
 		used[m] = true
@@ -20,7 +20,7 @@ func chooseHead(s uint64, provider string, taken, compute, spare []*muster.Machi
 	var best *muster.Machine
 	bestSpare := false
 	consider := func(m *muster.Machine, isSpare bool) {
-		if m.Provider != provider || used[m] {
+		if p.Providers.Fabric(m) != fabric || used[m] {
 			return
 		}
 		if best == nil || cmp.Or(

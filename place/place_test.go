@@ -68,7 +68,7 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 		if !ok {
 			return
 		}
-		if err := Verify(plan, values(compute, spare)); err != nil {
+		if err := (Planner{}).Verify(plan, values(compute, spare)); err != nil {
 			t.Fatal(err)
 		}
 		byID := make(map[muster.MachineID]*muster.Machine)
@@ -306,15 +306,15 @@ func TestVerify(t *testing.T) {
 	} {
 		now := values(compute)
 		change(&now[1])
-		if err := Verify(plan, now); muster.CodeOf(err) != muster.EConflict {
+		if err := (Planner{}).Verify(plan, now); muster.CodeOf(err) != muster.EConflict {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := Verify(plan, values(compute)); err != nil {
+	if err := (Planner{}).Verify(plan, values(compute)); err != nil {
 		t.Error(err)
 	}
 	plan.Assign[1].Machine = plan.Assign[0].Machine
-	if err := Verify(plan, values(compute)); muster.CodeOf(err) != muster.EInternal {
+	if err := (Planner{}).Verify(plan, values(compute)); muster.CodeOf(err) != muster.EInternal {
 		t.Error(err)
 	}
 }

@@ -8,22 +8,25 @@ import (
 )
 
 // Planner chooses machines. It has no state.
-type Planner struct{}
+type Planner struct {
+	// Providers are what the machines of each provider can do.
+	Providers muster.Providers
+}
 
 // group is a set of machines that one cluster may be made of.
 type group struct {
-	provider, class, rack string
-	machines              []*muster.Machine
-	room                  int // compute nodes it has a place for
+	fabric, class, rack string
+	machines            []*muster.Machine
+	room                int // compute nodes it has a place for
 }
 
 // Room is how many compute nodes of the spec find a place, with a head and
 // login nodes, at most spec.Nodes. compute are the machines that fit the nodes,
 // each of which may carry a separate head or a login node too; spare may carry
 // only these.
-func (Planner) Room(spec muster.Spec, compute, spare []*muster.Machine) int {
+func (p Planner) Room(spec muster.Spec, compute, spare []*muster.Machine) int {
 	most := 0
-	for _, g := range groups(spec, compute, spare, false) {
+	for _, g := range p.groups(spec, compute, spare, false) {
 		most = max(most, g.room)
 	}
 	return most
@@ -31,8 +34,8 @@ func (Planner) Room(spec muster.Spec, compute, spare []*muster.Machine) int {
 
 // Plan gives machines to as many nodes as Room tells. It returns false when
 // these are fewer than spec.Min. The order of the machines does not matter.
-func (Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*muster.Machine) (muster.Plan, bool) {
-	g := bestGroup(spec, seed(id), groups(spec, compute, spare, true))
+func (p Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*muster.Machine) (muster.Plan, bool) {
+	g := bestGroup(spec, seed(id), p.groups(spec, compute, spare, true))
 	if g == nil || g.room < max(1, spec.Min) {
 		return muster.Plan{}, false
 	}
@@ -49,7 +52,7 @@ func (Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*mus
 	separate := spec.Head == muster.HeadSeparate
 	var besides []*muster.Machine
 	for range aside(spec) {
-		m := chooseHead(s, g.provider, slices.Concat(chosen, besides), compute, spare)
+		m := p.chooseHead(s, g.fabric, slices.Concat(chosen, besides), compute, spare)
 		if m == nil {
 			return muster.Plan{}, false
 		}
@@ -88,15 +91,15 @@ func aside(spec muster.Spec) int { return spec.TotalNodes() - spec.Nodes }
 
 // groups divides the machines into those that one cluster may be made of.
 // members false leaves group.machines empty: only the room is counted.
-func groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []*group {
-	type key struct{ provider, class, rack string }
+func (p Planner) groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []*group {
+	type key struct{ fabric, class, rack string }
 	found := make(map[key]*group)
 	sizes := make(map[*group]int)
-	heads := make(map[string]int) // by provider: machines that may carry the head
+	heads := make(map[string]int) // by fabric: machines that may carry the head
 	var list []*group
 	var last *group // machines of a class lie together: most lookups are spared
 	for _, m := range compute {
-		k := key{provider: m.Provider}
+		k := key{fabric: p.Providers.Fabric(m)}
 		if !spec.Mixed {
 			k.class = m.Facts.Class
 		}
@@ -104,10 +107,10 @@ func groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []
 			k.rack = m.Facts.Rack
 		}
 		g := last
-		if g == nil || g.provider != k.provider || g.class != k.class || g.rack != k.rack {
+		if g == nil || g.fabric != k.fabric || g.class != k.class || g.rack != k.rack {
 			g = found[k]
 			if g == nil {
-				g = &group{provider: k.provider, class: k.class, rack: k.rack}
+				g = &group{fabric: k.fabric, class: k.class, rack: k.rack}
 				found[k] = g
 				list = append(list, g)
 			}
@@ -120,10 +123,10 @@ func groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []
 	}
 	if aside(spec) > 0 {
 		for _, g := range list {
-			heads[g.provider] += sizes[g]
+			heads[g.fabric] += sizes[g]
 		}
 		for _, m := range spare {
-			heads[m.Provider]++
+			heads[p.Providers.Fabric(m)]++
 		}
 	}
 	for _, g := range list {
@@ -131,7 +134,7 @@ func groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []
 		// Head and login nodes come from outside the group as far as anything
 		// there can carry them; the others take machines of the group.
 		if n := aside(spec); n > 0 {
-			outside := heads[g.provider] - sizes[g]
+			outside := heads[g.fabric] - sizes[g]
 			g.room = max(0, g.room-max(0, n-outside))
 		}
 		g.room = min(g.room, spec.Nodes)
@@ -164,7 +167,7 @@ func bestGroup(spec muster.Spec, s uint64, list []*group) *group {
 			c = len(g.machines) - len(best.machines)
 		}
 		if c == 0 {
-			c = compareHash(s, g.provider+"/"+g.class+"/"+g.rack, best.provider+"/"+best.class+"/"+best.rack)
+			c = compareHash(s, g.fabric+"/"+g.class+"/"+g.rack, best.fabric+"/"+best.class+"/"+best.rack)
 		}
 		if c < 0 {
 			best, bestWaste = g, w

@@ -7,37 +7,37 @@ import "github.com/muster-hpc/muster"
 // is room. It lists none when there is no room ever.
 //
 // Where service machines can carry the head the others are not listed for it.
-func (Planner) Useful(spec muster.Spec, compute, spare []*muster.Machine) []*muster.Machine {
+func (p Planner) Useful(spec muster.Spec, compute, spare []*muster.Machine) []*muster.Machine {
 	var out []*muster.Machine
-	list := groups(spec, compute, spare, true)
-	served := make(map[string]bool) // providers with room
+	list := p.groups(spec, compute, spare, true)
+	served := make(map[string]bool) // fabrics with room
 	enough := func(g *group) bool { return g.room >= max(1, spec.Min) }
 	for _, g := range list {
 		if enough(g) {
-			served[g.provider] = true
+			served[g.fabric] = true
 			out = append(out, g.machines...)
 		}
 	}
 	if aside(spec) == 0 {
 		return out
 	}
-	count := make(map[string]int) // service machines of each provider
+	count := make(map[string]int) // service machines of each fabric
 	for _, m := range spare {
 		if m.Facts.Service {
-			count[m.Provider]++
+			count[p.Providers.Fabric(m)]++
 		}
 	}
-	service := make(map[string]bool) // providers with enough of them
-	for provider, n := range count {
-		service[provider] = n >= aside(spec)
+	service := make(map[string]bool) // fabrics with enough of them
+	for fabric, n := range count {
+		service[fabric] = n >= aside(spec)
 	}
 	for _, m := range spare {
-		if served[m.Provider] && (m.Facts.Service || !service[m.Provider]) {
+		if f := p.Providers.Fabric(m); served[f] && (m.Facts.Service || !service[f]) {
 			out = append(out, m)
 		}
 	}
 	for _, g := range list {
-		if served[g.provider] && !service[g.provider] && !enough(g) {
+		if served[g.fabric] && !service[g.fabric] && !enough(g) {
 			out = append(out, g.machines...)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // transaction that commits it. Other machines in current are ignored. It
 // returns EConflict when a machine is gone, no longer free, or has changed its
 // class, provider or rack, and EInternal when the plan contradicts itself.
-func Verify(plan muster.Plan, current []muster.Machine) error {
+func (p Planner) Verify(plan muster.Plan, current []muster.Machine) error {
 	byID := make(map[muster.MachineID]*muster.Machine, len(plan.Assign))
 	for _, a := range plan.Assign {
 		if _, twice := byID[a.Machine]; twice {
@@ -22,7 +22,7 @@ func Verify(plan muster.Plan, current []muster.Machine) error {
 		}
 	}
 	nodes := make(map[string]bool, len(plan.Assign))
-	heads, provider := 0, ""
+	heads, fabric := 0, ""
 	for i, a := range plan.Assign {
 		if nodes[a.Node] {
 			return muster.Errorf(muster.EInternal, "the plan names node %s twice", a.Node)
@@ -48,9 +48,9 @@ func Verify(plan muster.Plan, current []muster.Machine) error {
 			return stale("machine %s is no longer of class %s", a.Machine, plan.Class)
 		}
 		if i == 0 {
-			provider = m.Provider
-		} else if m.Provider != provider {
-			return muster.Errorf(muster.EInternal, "the plan mixes providers %s and %s", provider, m.Provider)
+			fabric = p.Providers.Fabric(m)
+		} else if other := p.Providers.Fabric(m); other != fabric {
+			return muster.Errorf(muster.EInternal, "the plan mixes machines of fabrics %s and %s", fabric, other)
 		}
 	}
 	if heads != 1 {

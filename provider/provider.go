@@ -103,6 +103,8 @@ type Seen struct {
 type Provider interface {
 	// Name is the driver's name: local, fake, metal.
 	Name() string
+	// Capabilities are what its machines can do and what they share.
+	Capabilities() muster.Capabilities
 	// Discover lists the machines with their facts. Only machines that answer
 	// are listed.
 	Discover(ctx context.Context) ([]muster.Machine, error)

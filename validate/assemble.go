@@ -32,6 +32,8 @@ type Candidate struct {
 	Node
 	Machine    muster.MachineID
 	Conditions muster.Circumstances
+	// Simulated: the machine computes nothing; see muster.Capabilities.
+	Simulated bool
 	// Caveats are reasons not to certify it beside those in its conditions.
 	Caveats []muster.Caveat
 	// Supersedes are the certificates of this node that end with the new one.
@@ -185,7 +187,7 @@ func (n Candidate) caveats() []muster.Caveat {
 	if c.Virtualization == "qemu" { // with the processor's own help it would be kvm
 		list = append(list, muster.Caveat{Code: "emulated", Text: "a program pretends to be the processor: its speed is that program's"})
 	}
-	if c.Provider == "fake" {
+	if n.Simulated {
 		list = append(list, muster.Caveat{Code: "pretended", Text: "these machines only pretend to be machines"})
 	}
 	return append(list, n.Caveats...)

@@ -71,7 +71,7 @@ func TestCertificatesCanBeSigned(t *testing.T) {
 			for _, conditions := range []muster.Circumstances{{Provider: "metal"}, {Provider: "local", Oversubscribed: true, Shared: true}, {Provider: "fake"}} {
 				s := subject(nodes)
 				for i := range s.Nodes {
-					s.Nodes[i].Conditions = conditions
+					s.Nodes[i].Conditions, s.Nodes[i].Simulated = conditions, conditions.Provider == "fake"
 				}
 				res := results(t, r, s, slow)
 				var entries []muster.CertifiedNode

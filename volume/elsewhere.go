@@ -7,11 +7,11 @@ import (
 // user is a cluster that volumes are made ready for.
 type user struct {
 	muster.Cluster
-	elsewhere bool                // its machines do not share this server's kernel
+	elsewhere bool                // some of its machines have kernels of their own
 	driver    muster.VolumeDriver // of what is made for it
 }
 
-// overNetwork makes of a volume's directories what machines elsewhere mount. Nothing
+// overNetwork adds to a volume's directories how machines elsewhere mount them. Nothing
 // is copied into them from an image: the agent gives an empty directory of a database
 // or a scheduler what it needs, when it has it mounted.
 func (k *Keeper) overNetwork(v muster.Volume, list []Mount) ([]Mount, error) {
@@ -19,13 +19,12 @@ func (k *Keeper) overNetwork(v muster.Volume, list []Mount) ([]Mount, error) {
 	for _, m := range list {
 		switch {
 		case m.NFS != nil:
-			m.Share = nil
 		case m.Export == nil:
 			return nil, muster.Errorf(muster.EInvalid, "volume %s lies in a directory of the server, which bare machines cannot mount", v.Name).
 				WithHint("copy its data into a volume of driver served, or ask for machines of provider local")
 		default:
 			n := k.Export(m.Export.Name, m.Share.Target, m.Share.ReadOnly)
-			m.Share, m.NFS = nil, &n
+			m.NFS = &n
 		}
 		out = append(out, m)
 	}

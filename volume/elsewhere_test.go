@@ -73,7 +73,7 @@ func TestElsewhere(t *testing.T) {
 		if want.Target == "/var/lib/slurm" { // the pretended driver does not know its own places
 			want.Target = m.NFS.Target
 		}
-		if m.Share != nil || m.NFS == nil || *m.NFS != want || m.Export == nil || m.HeadOnly != (i == 1) {
+		if m.NFS == nil || m.Share == nil || m.Share.Target != m.NFS.Target || *m.NFS != want || m.Export == nil || m.HeadOnly != (i == 1) {
 			t.Errorf("%+v instead of %+v", m, want)
 		}
 	}

@@ -94,8 +94,9 @@ func (k *Keeper) driver(v muster.Volume) (Driver, error) {
 // Ensure makes what the nodes of a cluster mount exist, and tells what they
 // mount: the home, the scheduler's state and the volumes that it asked for.
 //
-// A cluster elsewhere gets mounts over the network only: each has NFS, and Export
-// where it is this server that is to export it.
+// Where some of the cluster's machines have kernels of their own, each mount has NFS,
+// for these, and Export where it is this server that is to export it. Share is for the
+// others.
 //
 // Errors: ENotFound for a volume that is gone, EInvalid for one that its machines
 // cannot mount; no repetition cures either.

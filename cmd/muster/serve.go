@@ -135,7 +135,7 @@ muster.sock in there.`,
 	f.StringVar(&approve, "approve", "", "file with rules by which bare machines that come by themselves are approved or forbidden (default: all of them wait for an administrator)")
 	f.DurationVar(&c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
 	f.StringVar(&c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
-	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: by cores)")
+	f.IntVar(&c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: 64)")
 	f.StringVar(&c.FakeAgents, "fake-agents", "", "socket for a process that runs the agents of machines that pretend")
 	f.StringVar(&profile, "cpu-profile", "", "write where the time goes to this file")
 	f.DurationVar(&c.FakeSpread, "fake-spread", 0, "how much sooner than that it may have booted")

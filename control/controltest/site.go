@@ -57,7 +57,7 @@ func Start(t testing.TB, o Options) *Site {
 	}
 	s.Store = db
 	t.Cleanup(func() { _ = db.Close() })
-	config := control.Config{Store: db, Images: s.Images, Agents: s.Agents, Dialer: s.Dialer, Version: "test", Instance: "abc"}
+	config := control.Config{Store: db, Images: s.Images, Agents: s.Agents, Dialer: s.Dialer, Version: "test", Instance: "abc", Registrar: "metal", Providers: site()}
 	if o.Control != nil {
 		o.Control(&config)
 	}
@@ -72,6 +72,14 @@ func Start(t testing.TB, o Options) *Site {
 	s.Serve()
 	t.Cleanup(s.StopServing)
 	return s
+}
+
+// site is what the providers of the machines of tests can do.
+func site() muster.Providers {
+	return muster.Providers{
+		"fake":  {Simulated: true, Trust: muster.TrustLocal},
+		"metal": {OwnKernel: true, RootInMemory: true, OffWhenFree: true, Trust: muster.TrustNetwork},
+	}
 }
 
 // Serve listens on the socket. It may be stopped and served again, as a

@@ -33,6 +33,14 @@ func (w *World) Open() *Provider {
 // Name is fake.
 func (p *Provider) Name() string { return "fake" }
 
+// bootsAtOnce is far more than a simulated machine costs.
+const bootsAtOnce = 1024
+
+// Capabilities are those of machines that cost nothing and can have everything.
+func (p *Provider) Capabilities() muster.Capabilities {
+	return muster.Capabilities{Simulated: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: bootsAtOnce}
+}
+
 // Close lets go of the world; its machines go on running.
 func (p *Provider) Close() error {
 	p.w.mu.Lock()

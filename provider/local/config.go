@@ -46,6 +46,8 @@ type Config struct {
 	Open []string
 	// Networks is how many network namespaces users of a machine may make.
 	Networks int
+	// BootsAtOnce limits how many machines may be booting at once. 0: 64.
+	BootsAtOnce int
 	// Unit is where machines start; the default is muster.target.
 	Unit  string
 	Log   *slog.Logger
@@ -61,6 +63,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Clock == nil {
 		c.Clock = muster.SystemClock{}
+	}
+	if c.BootsAtOnce == 0 {
+		c.BootsAtOnce = 64
 	}
 	if c.KeepImages == 0 {
 		c.KeepImages = 10 * time.Minute

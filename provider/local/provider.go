@@ -139,6 +139,16 @@ func machineID(index int) muster.MachineID {
 // Name is "local".
 func (p *Provider) Name() string { return "local" }
 
+// Capabilities are those of parts of this host: its kernel, its directories, and its
+// copy of an image, which no machine holds in its own memory. That kernel mounts no
+// file server's export for them.
+func (p *Provider) Capabilities() muster.Capabilities {
+	return muster.Capabilities{
+		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
+		Volumes: []muster.VolumeDriver{muster.DriverHostDir, muster.DriverServed},
+	}
+}
+
 // Rack is the network namespace in which the server listens for agents.
 func (p *Provider) Rack() *network.Rack { return p.rack }
 

@@ -130,6 +130,17 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
+// Capabilities are those of whole machines, which boot as their racks' power allows and
+// have no directory of the server.
+func (p *Provider) Capabilities() muster.Capabilities {
+	return muster.Capabilities{
+		OwnKernel: true, RootInMemory: true, OffWhenFree: true,
+		Fabric: Name, Trust: muster.TrustNetwork,
+		Volumes: []muster.VolumeDriver{muster.DriverServed, muster.DriverNFS},
+		Egress:  []muster.Egress{muster.EgressNone, muster.EgressProxy},
+	}
+}
+
 // New opens a provider and takes up what an earlier one left under way. Close ends it;
 // machines go on.
 func New(ctx context.Context, o Options) (*Provider, error) {

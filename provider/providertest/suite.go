@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +208,13 @@ func (s *suite) discover(t *testing.T) {
 	}
 	if len(s.ids) < 2 {
 		t.Fatalf("%d machines: the suite needs two", len(s.ids))
+	}
+	can := s.p.Capabilities()
+	if can.Fabric == "" || can.Trust == "" || can.BootsAtOnce < 0 || !reflect.DeepEqual(can, s.p.Capabilities()) {
+		t.Errorf("capabilities %+v", can)
+	}
+	if can.SharesHost && can.OwnKernel || !can.CanUse(muster.EgressNone) || !can.CanMount(muster.DriverServed) {
+		t.Errorf("capabilities that contradict each other, or every cluster's needs: %+v", can)
 	}
 	again, err := s.p.Discover(s.context(t))
 	if err != nil || len(again) != len(machines) {

@@ -1,0 +1,65 @@
+package muster
+
+import "slices"
+
+// Capabilities are what all machines of one provider have in common, as far as
+// anything outside the provider depends on it. Code asks for these and never for a
+// provider's name. They do not change while a provider is open.
+type Capabilities struct {
+	// OwnKernel: a machine runs a kernel of its own, and mounts its volumes over the
+	// network. Otherwise the server's host mounts them for it.
+	OwnKernel bool
+	// RootInMemory: a machine keeps the image's root file system in its memory, which
+	// must be large enough for it.
+	RootInMemory bool
+	// SharesHost: the machines are parts of the server's own host.
+	SharesHost bool
+	// OffWhenFree: a machine that nobody uses is switched off, and its silence means
+	// nothing.
+	OffWhenFree bool
+	// Simulated: the machines compute nothing, and nobody can log in to them.
+	Simulated bool
+	// Ephemeral: a machine is made for its cluster and ends with it.
+	Ephemeral bool
+	// Fabric names the message network that the machines can join. One cluster has
+	// machines of one fabric.
+	Fabric string
+	// Volumes are the drivers whose volumes the machines can mount. Nil: all.
+	Volumes []VolumeDriver
+	// Egress are the ways out that the machines can have. Nil: all.
+	Egress []Egress
+	// Trust is how far a machine is believed that nothing more is known of.
+	Trust Trust
+	// BootsAtOnce limits how many machines may be booting at once. 0: the provider
+	// limits that itself.
+	BootsAtOnce int
+}
+
+// CanMount reports whether the machines can mount volumes of a driver.
+func (c Capabilities) CanMount(d VolumeDriver) bool {
+	return c.Volumes == nil || slices.Contains(c.Volumes, d)
+}
+
+// CanUse reports whether the machines can have a way out.
+func (c Capabilities) CanUse(e Egress) bool {
+	return c.Egress == nil || slices.Contains(c.Egress, e)
+}
+
+// Providers are the capabilities of a site's providers, by name.
+type Providers map[string]Capabilities
+
+// Of returns the capabilities of a provider. Of one that the server was started
+// without nothing good is assumed: its machines are records only, until it is back.
+func (p Providers) Of(name string) Capabilities {
+	c, ok := p[name]
+	if !ok {
+		c = Capabilities{RootInMemory: true, Trust: TrustNetwork}
+	}
+	if c.Fabric == "" {
+		c.Fabric = name
+	}
+	return c
+}
+
+// Fabric names the message network that a machine can join.
+func (p Providers) Fabric(m *Machine) string { return p.Of(m.Provider).Fabric }

@@ -1,0 +1,86 @@
+package muster_test
+
+import (
+	"cmp"
+	"go/ast"
+	"go/token"
+	"strings"
+	"testing"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Of a provider that the server was started without, nothing good is assumed.
+func TestUnknownProvider(t *testing.T) {
+	t.Parallel()
+	var none muster.Providers
+	c := none.Of("gone")
+	if !c.RootInMemory || c.Trust != muster.TrustNetwork || c.SharesHost || c.Simulated || c.Fabric != "gone" {
+		t.Errorf("%+v", c)
+	}
+	a, b := &muster.Machine{Provider: "a"}, &muster.Machine{Provider: "b"}
+	if none.Fabric(a) == none.Fabric(b) {
+		t.Error("two providers on one fabric though nobody said so")
+	}
+	one := muster.Providers{"a": {Fabric: "hall"}, "b": {Fabric: "hall"}}
+	if one.Fabric(a) != one.Fabric(b) {
+		t.Error("two providers of one fabric are apart")
+	}
+}
+
+// Code asks what a provider can do, and never which one it is: only its own package,
+// and what puts the server together, know its name.
+func TestNobodyAsksForAProvidersName(t *testing.T) {
+	t.Parallel()
+	for dir, files := range goFiles(t) {
+		if strings.HasPrefix(dir, "provider/") || strings.HasPrefix(dir, "cmd/") || dir == "control/controltest" {
+			continue
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f.name, "_test.go") {
+				continue
+			}
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				if name := comparedProvider(n); name != "" {
+					t.Errorf("%s compares with the provider %s: ask for its Capabilities", f.name, name)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// comparedProvider is the name of a provider that an expression compares with, or keys
+// a map by; "" otherwise.
+func comparedProvider(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		if n.Op == token.EQL || n.Op == token.NEQ {
+			return cmp.Or(providerName(n.X), providerName(n.Y))
+		}
+	case *ast.KeyValueExpr:
+		return providerName(n.Key)
+	case *ast.CaseClause:
+		for _, e := range n.List {
+			if name := providerName(e); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+func providerName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		switch name := strings.Trim(e.Value, `"`); name {
+		case "local", "fake", "metal":
+			return name
+		}
+	case *ast.SelectorExpr:
+		if id, ok := e.X.(*ast.Ident); ok && id.Name == "metal" && e.Sel.Name == "Name" {
+			return "metal"
+		}
+	}
+	return ""
+}
