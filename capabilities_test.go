@@ -84,3 +84,28 @@ func providerName(e ast.Expr) string {
 	}
 	return ""
 }
+
+// Exactly one package gives machines to nodes.
+func TestOnePackageAllocates(t *testing.T) {
+	t.Parallel()
+	for dir, files := range goFiles(t) {
+		if dir == "allocate" || dir == "store/storetest" {
+			continue
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f.name, "_test.go") {
+				continue
+			}
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				if a, ok := n.(*ast.AssignStmt); ok {
+					for _, e := range a.Rhs {
+						if s, ok := e.(*ast.SelectorExpr); ok && s.Sel.Name == "MachineAllocated" {
+							t.Errorf("%s gives a machine to a node: package allocate does that", f.name)
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+}

@@ -20,7 +20,7 @@ func layers() map[string]int {
 	return map[string]int{
 		"nearest": 0, "wildcard": 0, "nodeset": 0, "stat": 0, "canonical": 0, "seccomp": 0, "cleantext": 0, "inherit": 0,
 		"": 10, "wire": 11,
-		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "slurm": 20, "nodeconf": 20,
+		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "allocate": 25, "slurm": 20, "nodeconf": 20,
 		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "inventory": 20, "approval": 20, "images": 19, "trend": 19, "probes": 18,
 		"volume/export": 20, "power/rmcp": 19, "power": 20, "power/bmc": 20, "power/wol": 21, "power/ipmi": 21, "power/redfish": 21, "power/script": 21, "power/drivers": 22, "power/powertest": 30,
 		"netboot/dhcp": 20, "netboot/tftp": 20, "netboot/web": 20, "netboot/rack": 20, "netboot/ra": 20, "netboot": 21,

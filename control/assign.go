@@ -13,8 +13,8 @@ import (
 // is below is left for what a network may need itself.
 const firstHost = 10
 
-// assign gives a cluster its machines, in the transaction that also writes
-// the cluster. The plan was verified in the same transaction.
+// assign has a cluster built on the machines of a plan, in the transaction that also
+// writes the cluster. allocate.Stale tells of a plan that no longer holds.
 func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, plan muster.Plan, keys *secrets, text string) error {
 	sys := tx.AsSystem()
 	now := s.Clock.Now()
@@ -37,23 +37,14 @@ func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, pla
 	if err := tx.PutCluster(*c, text); err != nil {
 		return err
 	}
+	nodes := make([]muster.Node, 0, len(plan.Assign))
 	for _, a := range plan.Assign {
-		m, err := sys.Machine(a.Machine)
-		if err != nil {
-			return err
-		}
-		node := muster.Node{
-			Cluster: c.ID, Name: a.Node, Index: a.Index, Role: a.Role, Head: a.Head,
-			Phase: muster.NodeAssigned, Machine: a.Machine, PhaseSince: now,
-			Address: hostAddress(subnet, a.Index), Management: m.Facts.Management,
-		}
-		m.Phase, m.PhaseSince, m.Cluster, m.Node, m.Attempt = muster.MachineAllocated, now, c.ID, a.Node, 0
-		if err := sys.PutMachine(m, ""); err != nil {
-			return err
-		}
-		if err := sys.PutNode(node, ""); err != nil {
-			return err
-		}
+		nodes = append(nodes, muster.Node{
+			Cluster: c.ID, Name: a.Node, Index: a.Index, Role: a.Role, Head: a.Head, Address: hostAddress(subnet, a.Index),
+		})
+	}
+	if _, err := s.Allocator.Assign(tx, plan, nodes); err != nil {
+		return err
 	}
 	return keys.put(sys, c.ID, plan)
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/approval"
 	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/place"
 	"github.com/muster-hpc/muster/series"
 	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
@@ -71,10 +71,13 @@ func (f DialFunc) Dial(ctx context.Context, machine muster.Machine, port int) (n
 type Config struct {
 	Store  *store.DB
 	Images Images
-	Agents Agents
-	Dialer Dialer
-	Clock  muster.Clock
-	Log    *slog.Logger
+	// Allocator finds machines and gives them to nodes. Nil: one is made of what stands
+	// here.
+	Allocator *allocate.Allocator
+	Agents    Agents
+	Dialer    Dialer
+	Clock     muster.Clock
+	Log       *slog.Logger
 
 	// Applied tells where a cluster's newest configuration is in force; nil: nobody can.
 	Applied func(ctx context.Context, id muster.ClusterID) (wire.Applied, error)
@@ -91,9 +94,6 @@ type Config struct {
 	// that somebody else answered for it does not count. Zero: never. Nil: nobody
 	// listens.
 	Heard func(ctx context.Context, id muster.MachineID) (time.Time, error)
-	// Silence is how long a machine may go unheard before it counts as not
-	// answering. Zero: every machine that is not set aside answers.
-	Silence time.Duration
 	// Providers are what the machines of each provider can do.
 	Providers muster.Providers
 	// Registrar is the provider of the machines that administrators register.
@@ -145,7 +145,6 @@ type Config struct {
 // Service carries out the use cases. It is safe for concurrent use.
 type Service struct {
 	Config
-	placer  place.Planner
 	started time.Time
 	hub     hub
 	// promoting keeps promotions one at a time.
@@ -183,5 +182,9 @@ func New(c Config) *Service {
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }
 	}
-	return &Service{Config: c, placer: place.Planner{Providers: c.Providers}, started: c.Clock.Now()}
+	s := &Service{Config: c, started: c.Clock.Now()}
+	if s.Allocator == nil {
+		s.Allocator = allocate.New(allocate.Config{Store: c.Store, Images: c.Images, Providers: c.Providers, Seen: s.seen, Clock: c.Clock})
+	}
+	return s
 }

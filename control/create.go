@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -33,33 +34,18 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 	if err := s.Room(); err != nil {
 		return out, err
 	}
-	// The plan is made outside the transaction, where it holds up nobody, and
-	// verified within. When the site changed in between it is made again; the
-	// last time within, where nothing can change.
-	for attempt := 0; ; attempt++ {
-		var answer muster.Answer
-		within := attempt == 2
-		if !within {
-			if answer, err = s.answer(ctx, id, w.spec, w.image, nil); err != nil {
-				return out, err
-			}
+	created, err := s.commit(ctx, who, id, w)
+	gave := s.giveWay(ctx, created.Answer)
+	if err != nil {
+		created.Name, created.Spec = out.Name, out.Spec
+		var e *muster.Error
+		if gave && errors.As(err, &e) && e.Code == muster.ENoCapacity {
+			err = e.WithHint("%s; machines that were being measured are given back now: ask again in a minute", e.Hint)
 		}
-		created, err := s.commit(ctx, who, id, w, answer, within)
-		if isStale(err) && !within {
-			continue
-		}
-		gave := s.giveWay(ctx, created.Answer)
-		if err != nil {
-			created.Name, created.Spec = out.Name, out.Spec
-			var e *muster.Error
-			if gave && errors.As(err, &e) && e.Code == muster.ENoCapacity {
-				err = e.WithHint("%s; machines that were being measured are given back now: ask again in a minute", e.Hint)
-			}
-			return created, err
-		}
-		s.Changed(created.ID)
-		return created, nil
+		return created, err
 	}
+	s.Changed(created.ID)
+	return created, nil
 }
 
 // keyedID makes the ID of a request with an idempotency key from the key, so
@@ -74,66 +60,6 @@ func keyedID(who muster.Actor, key string) muster.ClusterID {
 	return muster.ClusterID("c-" + string(id))
 }
 
-// staleError wraps the refusal of a plan that no longer holds.
-type staleError struct{ error }
-
-func (e staleError) Unwrap() error { return e.error }
-
-func isStale(err error) bool {
-	_, ok := err.(staleError) //nolint:errorlint // made here, never wrapped
-	return ok
-}
-
-// snapshot is the site as admission sees it for a request. ahead are those in the
-// queue before it.
-func (s *Service) snapshot(tx *store.Tx, sp muster.Spec, ahead []admit.Waiting) (admit.Snapshot, error) {
-	sys := tx.AsSystem()
-	machines, err := sys.Site()
-	if err != nil {
-		return admit.Snapshot{}, err
-	}
-	for i := range machines {
-		if seen := s.seen(machines[i].ID); seen.After(machines[i].LastSeen) {
-			machines[i].LastSeen = seen
-		}
-	}
-	kept, err := s.kept(sys, machines)
-	if err != nil {
-		return admit.Snapshot{}, err
-	}
-	if ahead == nil {
-		queued, err := sys.Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued}})
-		if err != nil {
-			return admit.Snapshot{}, err
-		}
-		ahead = s.waiting(queued)
-	}
-	requests := []muster.Spec{sp}
-	for _, w := range ahead {
-		requests = append(requests, w.Spec)
-	}
-	mounts, err := drivers(sys, requests)
-	if err != nil {
-		return admit.Snapshot{}, err
-	}
-	return admit.Snapshot{Now: s.Clock.Now(), Machines: machines, Ahead: ahead, Silence: s.Silence, Providers: s.Providers,
-		Kept: kept, Drivers: mounts}, nil
-}
-
-// answer asks admission with a snapshot of now.
-func (s *Service) answer(ctx context.Context, id muster.ClusterID, sp muster.Spec, img *muster.Image, ahead []admit.Waiting) (muster.Answer, error) {
-	var answer muster.Answer
-	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
-		snap, err := s.snapshot(tx, sp, ahead)
-		if err != nil {
-			return err
-		}
-		answer = admit.Answer(id, sp, img, snap, s.placer)
-		return nil
-	})
-	return answer, err
-}
-
 func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted, out wire.Created) (wire.Created, error) {
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		if err := s.nameFree(tx, w.spec); err != nil {
@@ -145,7 +71,7 @@ func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.Cluste
 	if err != nil {
 		return out, err
 	}
-	out.Answer, err = s.answer(ctx, id, w.spec, w.image, nil)
+	out.Answer, err = s.Allocator.Answer(ctx, w.demand(id), nil)
 	if err != nil {
 		return out, err
 	}
@@ -187,65 +113,63 @@ func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
 	return nil
 }
 
-// many nodes are recorded in a transaction of their own.
-const many = 128
+// demand is what machines are needed for.
+func (w wanted) demand(id muster.ClusterID) allocate.Demand {
+	return allocate.Demand{Cluster: id, Purpose: allocate.Create, Spec: w.spec, Image: w.image}
+}
 
-// commit records the cluster as the answer says, after making certain that
-// the answer still holds.
-func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted, answer muster.Answer, within bool) (wire.Created, error) {
-	out := wire.Created{Name: w.spec.Name, Spec: w.spec, Answer: answer}
+// commit takes machines for a request and records its cluster, or the cluster alone
+// where it has to wait.
+func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted) (wire.Created, error) {
+	out := wire.Created{Name: w.spec.Name, Spec: w.spec}
 	keys, err := newSecrets(w)
 	if err != nil {
 		return out, err
 	}
-	update := s.Store.Update
-	if w.spec.Nodes > many {
-		update = s.Store.UpdateMany
-	}
-	err = update(ctx, who, func(tx *store.Tx) error {
-		if again, err := s.repeated(tx, id, w, &out); again || err != nil {
-			return err
-		}
-		if err := s.nameFree(tx, w.spec); err != nil {
-			return err
-		}
-		if within {
-			snap, err := s.snapshot(tx, w.spec, nil)
-			if err != nil {
-				return err
-			}
-			answer = admit.Answer(id, w.spec, w.image, snap, s.placer)
-		}
-		out.Answer = answer
-		out.Answer.Notices = append(out.Answer.Notices, w.notices...)
-		if refused := admit.Refusal(w.spec, answer); refused != nil {
-			return refused
-		}
-		if err := s.makeUsers(tx, w, &out.Answer); err != nil {
-			return err
-		}
-		c := s.newCluster(id, w)
-		switch answer.Verdict {
-		case muster.VerdictNow:
-			if err := s.verify(tx, answer.Plan); err != nil {
-				return staleError{err}
-			}
-			if err := s.assign(tx, &c, w.image, *answer.Plan, keys, ""); err != nil {
-				return err
-			}
-		default:
-			c.Phase = muster.ClusterQueued
-			c.Conditions = append(c.Conditions, s.waitsForMachines(answer))
-			if err := tx.PutCluster(c, "no room now"); err != nil {
-				return err
-			}
-		}
-		if err := s.takeVolumes(tx, c); err != nil {
-			return err
-		}
-		return s.showCreated(tx, c, &out)
+	_, err = s.Allocator.Take(ctx, who, allocate.Taking{
+		Nodes:   w.spec.Nodes,
+		Demands: func(*store.Tx) ([]allocate.Demand, error) { return []allocate.Demand{w.demand(id)}, nil },
+		Record: func(tx *store.Tx, _ []allocate.Demand, answers []muster.Answer) error {
+			out = wire.Created{Name: w.spec.Name, Spec: w.spec, Answer: answers[0]}
+			return s.record(tx, id, w, keys, &out)
+		},
 	})
 	return out, err
+}
+
+// record records the cluster as out's answer says.
+func (s *Service) record(tx *store.Tx, id muster.ClusterID, w wanted, keys *secrets, out *wire.Created) error {
+	answer := out.Answer
+	if again, err := s.repeated(tx, id, w, out); again || err != nil {
+		return err
+	}
+	if err := s.nameFree(tx, w.spec); err != nil {
+		return err
+	}
+	out.Answer.Notices = slices.Concat(answer.Notices, w.notices)
+	if refused := admit.Refusal(w.spec, answer); refused != nil {
+		return refused
+	}
+	if err := s.makeUsers(tx, w, &out.Answer); err != nil {
+		return err
+	}
+	c := s.newCluster(id, w)
+	switch answer.Verdict {
+	case muster.VerdictNow:
+		if err := s.assign(tx, &c, w.image, *answer.Plan, keys, ""); err != nil {
+			return err
+		}
+	default:
+		c.Phase = muster.ClusterQueued
+		c.Conditions = append(c.Conditions, s.waitsForMachines(answer))
+		if err := tx.PutCluster(c, "no room now"); err != nil {
+			return err
+		}
+	}
+	if err := s.takeVolumes(tx, c); err != nil {
+		return err
+	}
+	return s.showCreated(tx, c, out)
 }
 
 // repeated finds the cluster that an earlier request with the same key made.
@@ -286,21 +210,4 @@ func (s *Service) showCreated(tx *store.Tx, c muster.Cluster, out *wire.Created)
 		out.Answer.Position = view.Position
 	}
 	return nil
-}
-
-// verify checks a plan against the present records of its machines.
-func (s *Service) verify(tx *store.Tx, plan *muster.Plan) error {
-	sys := tx.AsSystem()
-	current := make([]muster.Machine, 0, len(plan.Assign))
-	for _, a := range plan.Assign {
-		m, err := sys.Machine(a.Machine)
-		if muster.CodeOf(err) == muster.ENotFound {
-			continue // Verify tells
-		}
-		if err != nil {
-			return err
-		}
-		current = append(current, m)
-	}
-	return s.placer.Verify(*plan, current)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -191,31 +192,28 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 	if err != nil {
 		return err
 	}
-	err = s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
-		snap, err := s.snapshot(tx, sp, []admit.Waiting{})
-		if err != nil {
-			return err
-		}
-		snap.Machines = slices.DeleteFunc(snap.Machines, func(m muster.Machine) bool {
-			return !slices.ContainsFunc(machines, func(o muster.Machine) bool { return o.ID == m.ID })
-		})
-		answer := admit.Answer(id, sp, img, snap, s.placer)
-		if answer.Verdict != muster.VerdictNow {
-			id = ""
-			s.Log.Debug("idle machines are not measured", "why", admit.Refusal(sp, answer))
-			return nil
-		}
-		if err := s.verify(tx, answer.Plan); err != nil {
-			return err
-		}
-		c := s.newCluster(id, w)
-		c.Idle = true
-		if err := s.assign(tx, &c, img, *answer.Plan, keys, "made to measure idle machines"); err != nil {
-			return err
-		}
-		return s.takeVolumes(tx, c)
+	only := make([]muster.MachineID, len(machines))
+	for i, m := range machines {
+		only[i] = m.ID
+	}
+	demand := allocate.Demand{Cluster: id, Purpose: allocate.Benchmark, Spec: sp, Image: img, Only: only}
+	answers, err := s.Allocator.Take(ctx, muster.System(), allocate.Taking{
+		Ahead: []admit.Waiting{}, Now: true,
+		Demands: func(*store.Tx) ([]allocate.Demand, error) { return []allocate.Demand{demand}, nil },
+		Record: func(tx *store.Tx, _ []allocate.Demand, answers []muster.Answer) error {
+			c := s.newCluster(id, w)
+			c.Idle = true
+			if err := s.assign(tx, &c, img, *answers[0].Plan, keys, "made to measure idle machines"); err != nil {
+				return err
+			}
+			return s.takeVolumes(tx, c)
+		},
 	})
-	if err == nil && id != "" {
+	if err == nil && answers[0].Verdict != muster.VerdictNow {
+		s.Log.Debug("idle machines are not measured", "why", admit.Refusal(sp, answers[0]))
+		return nil
+	}
+	if err == nil {
 		s.Changed(id)
 	}
 	return err

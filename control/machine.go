@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -141,7 +142,7 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 	if owner, visible := owners[m.Cluster]; visible && m.Cluster != "" {
 		out.Cluster, out.Node, out.User = m.Cluster, m.Node, owner
 	}
-	out.Images = s.fits.of(m, images, s.Providers, s.placer)
+	out.Images = s.fits.of(m, images, s.Allocator)
 	return out
 }
 
@@ -155,7 +156,8 @@ func (s *Service) answers(m muster.Machine, seen time.Time) bool {
 	if slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == admit.ReasonNotAnswering }) {
 		return false
 	}
-	return s.Silence <= 0 || s.Clock.Now().Sub(seen) <= s.Silence
+	silence := s.Allocator.Silence
+	return silence <= 0 || s.Clock.Now().Sub(seen) <= silence
 }
 
 // newest is the image that each name means now.
@@ -176,7 +178,7 @@ type fitCache struct {
 	known map[string]bool
 }
 
-func (f *fitCache) of(m muster.Machine, images []*muster.Image, providers muster.Providers, placer admit.Placer) []string {
+func (f *fitCache) of(m muster.Machine, images []*muster.Image, a *allocate.Allocator) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.known) > 10000 || f.known == nil {
@@ -187,7 +189,7 @@ func (f *fitCache) of(m muster.Machine, images []*muster.Image, providers muster
 		key := fmt.Sprint(m.Provider, "\x00", m.Facts.Class, "\x00", m.Facts.Architecture, m.Facts.CPULevel, m.Facts.Memory, m.Facts.Modalias, img.ID)
 		fits, ok := f.known[key]
 		if !ok {
-			fits = runs(m, img, providers, placer)
+			fits = a.Runs(m, img)
 			f.known[key] = fits
 		}
 		if fits {
@@ -196,12 +198,4 @@ func (f *fitCache) of(m muster.Machine, images []*muster.Image, providers muster
 	}
 	slices.Sort(out)
 	return out
-}
-
-func runs(m muster.Machine, img *muster.Image, providers muster.Providers, placer admit.Placer) bool {
-	m.Phase, m.Cluster, m.Node, m.Facts.Service = muster.MachineFree, "", "", false
-	one := muster.Spec{Name: "x", Nodes: 1, Min: 1, Head: muster.HeadShared, Image: img.Name,
-		Scheduler: muster.SchedulerNone, Placement: muster.PlaceAny, Validate: muster.ValidateOff, Egress: muster.EgressNone}
-	answer := admit.Answer("c-", one, img, admit.Snapshot{Now: m.LastSeen, Machines: []muster.Machine{m}, Providers: providers}, placer)
-	return answer.Fits > 0
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -27,7 +28,7 @@ func (s *Service) Promote(ctx context.Context) (int, error) {
 	served := 0
 	var failed error
 	ahead := []admit.Waiting{}
-	for i, waiting := range s.waiting(queued) {
+	for i, waiting := range s.Allocator.Waiting(queued) {
 		c := queued[i]
 		done, err := s.promote(ctx, c, waiting, ahead)
 		if ctx.Err() != nil {
@@ -52,38 +53,32 @@ func (s *Service) promote(ctx context.Context, c muster.Cluster, waiting admit.W
 	if waiting.Image == nil {
 		return false, s.tell(ctx, c, s.neverNow(s.noImage(c.Spec.Image)))
 	}
-	answer, err := s.answer(ctx, c.ID, c.Spec, waiting.Image, ahead)
-	switch {
-	case err != nil:
-		return false, err
-	case answer.Verdict == muster.VerdictNever:
-		return false, s.tell(ctx, c, s.neverNow(admit.Refusal(c.Spec, answer)))
-	case answer.Verdict == muster.VerdictQueued:
-		return false, s.tell(ctx, c, s.waitsForMachines(answer))
-	}
 	keys, err := newSecrets(wanted{spec: c.Spec, image: waiting.Image})
 	if err != nil {
 		return false, err
 	}
+	demand := allocate.Demand{Cluster: c.ID, Purpose: allocate.Queue, Spec: c.Spec, Image: waiting.Image}
 	done := false
-	update := s.Store.Update
-	if c.Spec.Nodes > many {
-		update = s.Store.UpdateMany
-	}
-	err = update(ctx, muster.System(), func(tx *store.Tx) error {
-		done = false
-		now, err := tx.Cluster(c.ID)
-		if err != nil || now.Phase != muster.ClusterQueued {
-			return err // deleted meanwhile
-		}
-		if err := s.verify(tx, answer.Plan); err != nil {
-			if muster.CodeOf(err) == muster.EConflict {
-				return nil // somebody was faster; the next promotion tries again
+	answers, err := s.Allocator.Take(ctx, muster.System(), allocate.Taking{
+		Nodes: c.Spec.Nodes, Ahead: ahead, Once: true, Now: true,
+		Demands: func(*store.Tx) ([]allocate.Demand, error) { return []allocate.Demand{demand}, nil },
+		Record: func(tx *store.Tx, _ []allocate.Demand, answers []muster.Answer) error {
+			now, err := tx.Cluster(c.ID)
+			if done = err == nil && now.Phase == muster.ClusterQueued; !done {
+				return err // deleted meanwhile
 			}
-			return err
-		}
-		done = true
-		return s.assign(tx, &now, waiting.Image, *answer.Plan, keys, "machines are free")
+			return s.assign(tx, &now, waiting.Image, *answers[0].Plan, keys, "machines are free")
+		},
 	})
-	return done && err == nil, err
+	switch {
+	case allocate.Stale(err):
+		return false, nil // somebody was faster; the next promotion tries again
+	case err != nil:
+		return false, err
+	case answers[0].Verdict == muster.VerdictNever:
+		return false, s.tell(ctx, c, s.neverNow(admit.Refusal(c.Spec, answers[0])))
+	case answers[0].Verdict == muster.VerdictQueued:
+		return false, s.tell(ctx, c, s.waitsForMachines(answers[0]))
+	}
+	return done, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -18,7 +19,7 @@ const (
 )
 
 // Scale begins to change the size of a ready cluster. Machines for all new
-// nodes are taken in the transaction that records the wish, or none are.
+// nodes are taken in the transaction that records the new size, or none are.
 // Leaving nodes get no new jobs from then on; they go once their jobs are done.
 // While one change is under way only its own reversal is accepted, and undoes
 // it. With code ENever or ENoCapacity the answer tells why there is no room.
@@ -28,28 +29,38 @@ func (s *Service) Scale(ctx context.Context, who muster.Actor, ref string, r wir
 	}
 	var out wire.Scaled
 	var answer *muster.Answer
-	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		answer = nil
-		sc, err := s.scaler(tx, ref, r)
-		if err != nil {
-			return err
-		}
-		if sc.c.Scaling != nil {
-			err = sc.again()
-		} else {
-			err = sc.begin()
-		}
-		answer = sc.answer
-		if err != nil {
-			return err
-		}
-		view, err := s.showOne(tx, sc.c)
-		if err != nil {
-			return err
-		}
-		sc.out.ID, sc.out.Name, sc.out.Generation, sc.out.Logins, sc.out.Cluster = sc.c.ID, sc.c.Name, sc.c.Generation, sc.c.Spec.Logins, &view
-		out = sc.out
-		return nil
+	_, err := s.Allocator.Take(ctx, who, allocate.Taking{
+		Demands: func(tx *store.Tx) ([]allocate.Demand, error) {
+			answer = nil
+			sc, err := s.scaler(tx, ref, r)
+			if err != nil {
+				return nil, err
+			}
+			return sc.demands()
+		},
+		Record: func(tx *store.Tx, demands []allocate.Demand, answers []muster.Answer) error {
+			sc, err := s.scaler(tx, ref, r)
+			if err != nil {
+				return err
+			}
+			sc.demanded, sc.answers = demands, answers
+			if sc.c.Scaling != nil {
+				err = sc.again()
+			} else {
+				err = sc.begin()
+			}
+			answer = sc.answer
+			if err != nil {
+				return err
+			}
+			view, err := s.showOne(tx, sc.c)
+			if err != nil {
+				return err
+			}
+			sc.out.ID, sc.out.Name, sc.out.Generation, sc.out.Logins, sc.out.Cluster = sc.c.ID, sc.c.Name, sc.c.Generation, sc.c.Spec.Logins, &view
+			out = sc.out
+			return nil
+		},
 	})
 	if err != nil {
 		if muster.CodeOf(err) == muster.ENoCapacity {
@@ -115,6 +126,9 @@ type scaler struct {
 	logins int           // login nodes now
 	answer *muster.Answer
 	out    wire.Scaled
+	// demanded and answers are what machines were asked for, and what there are.
+	demanded []allocate.Demand
+	answers  []muster.Answer
 }
 
 func (s *Service) scaler(tx *store.Tx, ref string, r wire.ScaleRequest) (*scaler, error) {

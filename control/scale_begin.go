@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/place"
@@ -17,43 +18,60 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// begin starts a change of a cluster that is at rest.
-func (sc *scaler) begin() error {
-	change := muster.Scaling{From: sc.have, Now: sc.r.Now, Some: sc.r.Some, By: sc.tx.Actor().Name, Started: sc.s.Clock.Now()}
-	to, logins := sc.target(sc.have, sc.logins)
-	var leaving []muster.Node
+// sizes are what a new size comes to.
+type sizes struct {
+	to, logins       int // nodes and login nodes wanted
+	leaving          []muster.Node
+	grow, growLogins int // how many more there must be
+}
+
+// sizes judges the new size of a cluster that is at rest.
+func (sc *scaler) sizes() (sizes, error) {
+	var z sizes
+	z.to, z.logins = sc.target(sc.have, sc.logins)
 	if sc.r.Remove != "" {
 		chosen, err := sc.chosen()
 		if err != nil {
-			return err
+			return z, err
 		}
-		leaving = chosen
+		z.leaving = chosen
 		for _, n := range chosen {
 			if n.Role == muster.RoleLogin {
-				logins--
+				z.logins--
 			} else {
-				to--
+				z.to--
 			}
 		}
-		if sc.r.Logins != nil && logins != *sc.r.Logins {
-			return muster.Errorf(muster.EInvalid, "the set removes login nodes, and logins asks for %d", *sc.r.Logins).WithHint("give one of them")
+		if sc.r.Logins != nil && z.logins != *sc.r.Logins {
+			return z, muster.Errorf(muster.EInvalid, "the set removes login nodes, and logins asks for %d", *sc.r.Logins).WithHint("give one of them")
 		}
 	} else {
-		leaving = slices.Concat(sc.leavers(muster.RoleCompute, sc.have-to), sc.leavers(muster.RoleLogin, sc.logins-logins))
+		z.leaving = slices.Concat(sc.leavers(muster.RoleCompute, sc.have-z.to), sc.leavers(muster.RoleLogin, sc.logins-z.logins))
 	}
-	if err := sc.sensible(to); err != nil {
+	if err := sc.sensible(z.to); err != nil {
+		return z, err
+	}
+	z.grow, z.growLogins = max(0, z.to-sc.have), max(0, z.logins-sc.logins)
+	switch {
+	case sc.r.Now && len(z.leaving) == 0:
+		return z, muster.Errorf(muster.EInvalid, "now is for nodes that leave, and none does").WithHint("leave it out")
+	case sc.r.Some && z.grow+z.growLogins == 0:
+		return z, muster.Errorf(muster.EInvalid, "some is for nodes that come, and none does").WithHint("leave it out")
+	case z.grow+z.growLogins > 0 && len(z.leaving) > 0:
+		return z, muster.Errorf(muster.EInvalid, "nodes would come and others would leave in one change").WithHint("make two changes of it")
+	}
+	return z, nil
+}
+
+// begin starts a change of a cluster that is at rest.
+func (sc *scaler) begin() error {
+	change := muster.Scaling{From: sc.have, Now: sc.r.Now, Some: sc.r.Some, By: sc.tx.Actor().Name, Started: sc.s.Clock.Now()}
+	z, err := sc.sizes()
+	if err != nil {
 		return err
 	}
-	grow, growLogins := max(0, to-sc.have), max(0, logins-sc.logins)
-	switch {
-	case sc.r.Now && len(leaving) == 0:
-		return muster.Errorf(muster.EInvalid, "now is for nodes that leave, and none does").WithHint("leave it out")
-	case sc.r.Some && grow+growLogins == 0:
-		return muster.Errorf(muster.EInvalid, "some is for nodes that come, and none does").WithHint("leave it out")
-	case grow+growLogins > 0 && len(leaving) > 0:
-		return muster.Errorf(muster.EInvalid, "nodes would come and others would leave in one change").WithHint("make two changes of it")
-	}
-	joining, err := sc.join(&change, grow, growLogins)
+	to, logins, leaving, grow, growLogins := z.to, z.logins, z.leaving, z.grow, z.growLogins
+	joining, err := sc.join(&change, z)
 	if err != nil {
 		return err
 	}
@@ -243,10 +261,14 @@ func (sc *scaler) leave(change *muster.Scaling, list []muster.Node) error {
 	return nil
 }
 
-// join takes machines for new nodes and records both.
-func (sc *scaler) join(change *muster.Scaling, nodes, logins int) ([]muster.Node, error) {
-	if nodes+logins == 0 {
+// demands are the machines that a change needs: for compute nodes, then for login nodes.
+func (sc *scaler) demands() ([]allocate.Demand, error) {
+	if sc.c.Scaling != nil {
 		return nil, nil
+	}
+	z, err := sc.sizes()
+	if err != nil || z.grow+z.growLogins == 0 {
+		return nil, err
 	}
 	if err := sc.s.Room(); err != nil {
 		return nil, err
@@ -255,29 +277,44 @@ func (sc *scaler) join(change *muster.Scaling, nodes, logins int) ([]muster.Node
 	if err != nil {
 		return nil, err
 	}
-	snap, err := sc.s.snapshot(sc.sys, sc.c.Spec, nil)
-	if err != nil {
-		return nil, err
+	img, _ := sc.s.Config.Images.Resolve(string(sc.c.Image)) // nil: nothing is known of it
+	var list []allocate.Demand
+	if z.grow > 0 {
+		list = append(list, allocate.Demand{
+			Cluster: sc.c.ID, Purpose: allocate.Scale, Image: img, Near: near, Role: muster.RoleCompute,
+			Spec: admit.MoreNodes(sc.c, near, z.grow, sc.r.Some),
+		})
 	}
-	// Its own machines come not into question, not even later.
-	snap.Machines = slices.DeleteFunc(snap.Machines, func(m muster.Machine) bool { return m.Cluster == sc.c.ID })
+	if z.growLogins > 0 {
+		list = append(list, allocate.Demand{
+			Cluster: sc.c.ID, Purpose: allocate.Scale, Image: img, Near: near, Role: muster.RoleLogin,
+			Spec: admit.MoreLogins(sc.c, near, z.growLogins, sc.r.Some),
+		})
+	}
+	return list, nil
+}
+
+// join takes machines for new nodes and records both.
+func (sc *scaler) join(change *muster.Scaling, z sizes) ([]muster.Node, error) {
+	left := map[muster.Role]int{muster.RoleCompute: z.grow, muster.RoleLogin: z.growLogins}
 	var joined []muster.Node
-	for _, want := range []struct {
-		role muster.Role
-		n    int
-	}{{muster.RoleCompute, nodes}, {muster.RoleLogin, logins}} {
-		if want.n == 0 {
-			continue
+	for i, d := range sc.demanded {
+		if left[d.Role] != d.Spec.Nodes {
+			return nil, allocate.Changed()
 		}
-		plan, err := sc.room(snap, near, want.role, want.n)
+		left[d.Role] = 0
+		plan, err := sc.room(d, sc.answers[i])
 		if err != nil {
 			return nil, err
 		}
-		more, err := sc.place(snap, plan, want.role)
+		more, err := sc.place(plan, d.Role)
 		if err != nil {
 			return nil, err
 		}
 		joined = append(joined, more...)
+	}
+	if left[muster.RoleCompute]+left[muster.RoleLogin] > 0 {
+		return nil, allocate.Changed()
 	}
 	for _, n := range joined {
 		change.Joining = append(change.Joining, n.Name)
@@ -285,22 +322,16 @@ func (sc *scaler) join(change *muster.Scaling, nodes, logins int) ([]muster.Node
 	return joined, nil
 }
 
-// room asks admission for machines.
-func (sc *scaler) room(snap admit.Snapshot, near []muster.Machine, role muster.Role, n int) (muster.Plan, error) {
-	img, _ := sc.s.Config.Images.Resolve(string(sc.c.Image)) // nil: nothing is known of it
-	sp := admit.MoreNodes(sc.c, near, n, sc.r.Some)
-	if role == muster.RoleLogin {
-		sp = admit.MoreLogins(sc.c, near, n, sc.r.Some)
-	}
-	answer := admit.Answer(sc.c.ID, sp, img, snap, place.Grower{Planner: sc.s.placer, Near: near, Logins: role == muster.RoleLogin})
-	refused := admit.Refusal(sp, answer)
+// room is the plan of an answer, or why there is none.
+func (sc *scaler) room(d allocate.Demand, answer muster.Answer) (muster.Plan, error) {
+	refused := admit.Refusal(d.Spec, answer)
 	if refused == nil && answer.Plan != nil {
 		return *answer.Plan, nil
 	}
 	if refused == nil {
 		refused = muster.Errorf(muster.ENoCapacity, "there is no room now")
 	}
-	answer.Change = sc.remedies(answer, near, role, n)
+	answer.Change = sc.remedies(answer, d.Near, d.Role, d.Spec.Nodes)
 	refused.Hint = answer.Change[0]
 	sc.answer = &answer
 	return muster.Plan{}, refused
@@ -374,17 +405,11 @@ func (sc *scaler) holders(near []muster.Machine) []string {
 }
 
 // place records new nodes on their machines, held until all are ready.
-func (sc *scaler) place(snap admit.Snapshot, plan muster.Plan, role muster.Role) ([]muster.Node, error) {
-	now := sc.s.Clock.Now()
-	spots := place.Spots(sc.nodes, role, len(plan.Assign))
-	for i, a := range plan.Assign {
-		m, err := sc.sys.Machine(a.Machine)
-		if err != nil {
-			return nil, err
-		}
-		n := spots[i]
-		n.Cluster, n.Role, n.Phase, n.Machine, n.PhaseSince = sc.c.ID, role, muster.NodeAssigned, m.ID, now
-		n.Address, n.Management = hostAddress(sc.c.Subnet, n.Index), m.Facts.Management
+func (sc *scaler) place(plan muster.Plan, role muster.Role) ([]muster.Node, error) {
+	nodes := place.Spots(sc.nodes, role, len(plan.Assign))
+	for i := range nodes {
+		n := &nodes[i]
+		n.Cluster, n.Role, n.Address = sc.c.ID, role, hostAddress(sc.c.Subnet, n.Index)
 		if !sc.c.Subnet.Contains(n.Address) || !sc.c.Subnet.Contains(n.Address.Next()) {
 			return nil, muster.Errorf(muster.ENever, "the network %s of cluster %s has no address left for %s", sc.c.Subnet, sc.c.Name, n.Name).
 				WithHint("make another cluster of the size you need")
@@ -392,26 +417,19 @@ func (sc *scaler) place(snap admit.Snapshot, plan muster.Plan, role muster.Role)
 		n.Hold, n.Leave, n.Down = true, false, false
 		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.Trust = 0, nil, nil, nil, ""
 		n.NotBefore, n.Deadline = time.Time{}, time.Time{}
-		m.Phase, m.PhaseSince, m.Cluster, m.Node, m.Attempt = muster.MachineAllocated, now, sc.c.ID, n.Name, 0
-		if err := sc.sys.PutMachine(m, ""); err != nil {
-			return nil, err
-		}
-		if err := sc.sys.PutNode(n, ""); err != nil {
-			return nil, err
-		}
+	}
+	nodes, err := sc.s.Allocator.Assign(sc.tx, plan, nodes)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
 		if err := sc.hostKey(n.Name); err != nil {
 			return nil, err
-		}
-		spots[i] = n
-		for j := range snap.Machines { // taken, for what is asked next
-			if snap.Machines[j].ID == m.ID {
-				snap.Machines[j].Phase, snap.Machines[j].Cluster, snap.Machines[j].Node = m.Phase, m.Cluster, m.Node
-			}
 		}
 		sc.nodes = slices.DeleteFunc(sc.nodes, func(old muster.Node) bool { return old.Name == n.Name })
 		sc.nodes = append(sc.nodes, n)
 	}
-	return spots, nil
+	return nodes, nil
 }
 
 // hostKey makes the key by which a node is known, unless the name had one

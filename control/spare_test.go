@@ -84,7 +84,7 @@ func spare(t *testing.T, s *controltest.Site, id muster.ClusterID, node string, 
 		if err != nil {
 			return err
 		}
-		m, why, err = s.Control.Spare(tx, c, nodes, n, not)
+		m, why, err = s.Control.Allocator.Repairs(tx).Choose(c, nodes, n, not)
 		return err
 	})
 	return m, why

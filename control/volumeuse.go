@@ -135,36 +135,6 @@ func freeVolumes(tx *store.Tx, c muster.Cluster) (muster.Volume, error) {
 	return v, nil
 }
 
-// drivers are those of the volumes that requests name, by the volumes' IDs. One that is
-// gone is left out: whoever needs it is told so elsewhere.
-func drivers(sys *store.Tx, requests []muster.Spec) (map[string]muster.VolumeDriver, error) {
-	out := map[string]muster.VolumeDriver{}
-	add := func(id string) error {
-		if id == "" || out[id] != "" {
-			return nil
-		}
-		v, err := sys.Volume(muster.VolumeID(id))
-		if muster.CodeOf(err) == muster.ENotFound {
-			return nil
-		}
-		if err == nil {
-			out[id] = v.Driver
-		}
-		return err
-	}
-	for _, r := range requests {
-		if err := add(r.Home); err != nil {
-			return nil, err
-		}
-		for _, u := range r.Volumes {
-			if err := add(u.Volume); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
-}
-
 // mountsOf are the volumes of a cluster as people see them: where they are,
 // and what a deleted cluster left.
 func mountsOf(tx *store.Tx, c muster.Cluster) ([]wire.MountedVolume, error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/admit"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -18,24 +17,6 @@ const (
 	waitingForMissing = "waiting-for-missing-machines"
 	cannotBeServed    = "cannot-be-served"
 )
-
-// waiting is the queue as admission sees it. Requests for one image share the
-// pointer, so that admission looks at them together.
-func (s *Service) waiting(queued []muster.Cluster) []admit.Waiting {
-	images := make(map[string]*muster.Image)
-	list := make([]admit.Waiting, 0, len(queued))
-	for _, c := range queued {
-		img, known := images[c.Spec.Image]
-		if !known {
-			if found, err := s.Config.Images.Resolve(c.Spec.Image); err == nil {
-				img = found
-			}
-			images[c.Spec.Image] = img
-		}
-		list = append(list, admit.Waiting{Cluster: c.ID, Spec: c.Spec, Image: img})
-	}
-	return list
-}
 
 func (s *Service) waitsForMachines(a muster.Answer) muster.Condition {
 	if len(a.Notices) > 0 { // a queued answer has one when waiting alone will not do

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -40,8 +41,9 @@ type Config struct {
 	Queue    Queue   // nil: nothing queues
 	// Measures: what clusters want to have measured is measured.
 	Measures bool
-	// Spares finds other machines for nodes that lost theirs. Nil: they wait.
-	Spares Spares
+	// Repairs chooses, inside tx, other machines for nodes that lost theirs. Nil: they
+	// wait.
+	Repairs func(tx *store.Tx) allocate.Chooser
 	// Silence is how many of the site's agents that should report have missed a
 	// beat, and how many should report. Whoever gives it wakes the clusters in which an agent
 	// falls silent or returns. Nil: clusters look by themselves.

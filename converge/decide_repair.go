@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/allocate"
 )
 
 // noPower is the code of a node that most likely does not start because the
@@ -246,8 +247,7 @@ func (d *decider) fenced(i int) {
 		d.lookAfter(100 * time.Millisecond)
 		return
 	}
-	m.Phase, m.PhaseSince = muster.MachineAllocated, d.Now
-	m.Cluster, m.Node, m.Attempt = n.Cluster, n.Name, 0
+	m = allocate.Given(m, n.Cluster, n.Name, d.Now)
 	d.setMachine(m)
 	why := conditionText(n.Conditions, lost)
 	if why == "" {

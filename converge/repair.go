@@ -7,18 +7,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
 )
-
-// Spares finds another machine for a node whose machine is lost.
-type Spares interface {
-	// Spare chooses, inside the transaction, a free machine for the node that
-	// had one: of its class, near it and the rest of the cluster, and none of
-	// those that are excluded. A machine without an ID: there is none, and why
-	// says in one line what is missing.
-	Spare(tx *store.Tx, c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (m muster.Machine, why string, err error)
-}
 
 // sparesAtOnce is how many machines are looked for in one transaction: each
 // look is one at the whole site.
@@ -31,7 +23,10 @@ const probeTime = 2 * time.Second
 // will after one more failure.
 func (v *Converger) spares(tx *store.Tx, view *View) error {
 	var not []muster.MachineID
-	spare := v.spareOf(tx)
+	var repairs allocate.Chooser
+	if v.c.Repairs != nil {
+		repairs = v.c.Repairs(tx)
+	}
 	none := map[muster.Role]string{} // why there is no machine; the same for all of a role
 	for _, n := range view.Nodes {
 		if n.Phase != muster.NodeFenced && (n.Failures == 0 || !onTheVerge(n, v.c.Limits)) && slowMachine(view.Cluster, n) == "" || n.Leave {
@@ -40,7 +35,7 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 		if view.Spares == nil {
 			view.Spares = map[string]Spare{}
 		}
-		if v.c.Spares == nil {
+		if repairs == nil {
 			view.Spares[n.Name] = Spare{Why: "this server looks for none"}
 			continue
 		}
@@ -52,12 +47,12 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 			return nil // the others are looked for when these have moved
 		}
 		tried := v.triedBy(n)
-		m, why, err := spare(tx, view.Cluster, view.Nodes, n, append(slices.Clone(not), tried...))
-		any := len(tried) == 0
-		if err == nil && m.ID == "" && !any && view.Cluster.Phase == muster.ClusterReady && n.Phase == muster.NodeFenced {
+		m, why, err := repairs.Choose(view.Cluster, view.Nodes, n, append(slices.Clone(not), tried...))
+		all := len(tried) == 0
+		if err == nil && m.ID == "" && !all && view.Cluster.Phase == muster.ClusterReady && n.Phase == muster.NodeFenced {
 			// One that was lost and came through its test is better than none.
-			m, why, err = spare(tx, view.Cluster, view.Nodes, n, not)
-			any = true
+			m, why, err = repairs.Choose(view.Cluster, view.Nodes, n, not)
+			all = true
 		}
 		if err != nil {
 			return err
@@ -66,7 +61,7 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 		if m.ID != "" {
 			not = append(not, m.ID)
 			view.Sights[m.ID] = v.sights.get(m.ID)
-		} else if any {
+		} else if all {
 			none[n.Role] = why
 		}
 	}

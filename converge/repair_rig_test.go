@@ -15,10 +15,10 @@ import (
 )
 
 // anySpare gives a lost node the first free machine that did not fail under its cluster.
-type anySpare struct{}
+type anySpare struct{ tx *store.Tx }
 
-func (anySpare) Spare(tx *store.Tx, c muster.Cluster, _ []muster.Node, _ muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
-	free, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineFree}})
+func (s anySpare) Choose(c muster.Cluster, _ []muster.Node, _ muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
+	free, err := s.tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineFree}})
 	if err != nil {
 		return muster.Machine{}, "", err
 	}

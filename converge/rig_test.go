@@ -17,6 +17,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agents"
+	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/converge"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
@@ -163,7 +164,7 @@ func (r *rig) tryStart() (*server, error) {
 	}
 	if r.repairs {
 		c.Silence, c.Beat, c.Awake, c.Probe = s.agents.Silence, s.agents.Beat, s.agents.Awake, s.probe
-		c.Spares = anySpare{}
+		c.Repairs = func(tx *store.Tx) allocate.Chooser { return anySpare{tx} }
 	}
 	if s.conv, err = converge.New(c); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
-		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
+		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Repairs: s.control.Allocator.Repairs, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),
 	})

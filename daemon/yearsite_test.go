@@ -169,7 +169,7 @@ func (y *yearSite) start() {
 	}
 	s.conv, err = converge.New(converge.Config{
 		Measures: y.measures,
-		Store:    s.db, Providers: []provider.Provider{guard{s.fake, y}}, Queue: yearQueue{s.control}, Spares: s.control, Log: log,
+		Store:    s.db, Providers: []provider.Provider{guard{s.fake, y}}, Queue: yearQueue{s.control}, Repairs: s.control.Allocator.Repairs, Log: log,
 		Seed:     func(muster.Machine) wire.Seed { return wire.Seed{Trust: muster.TrustLocal} },
 		Presence: func(id muster.MachineID) *converge.Report { return y.presence(s, id) },
 		Silence:  y.silence, Beat: func() time.Duration { return yearBeat }, Probe: y.probe,

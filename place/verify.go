@@ -7,7 +7,8 @@ import (
 // Verify checks a plan against the present records of its machines, within the
 // transaction that commits it. Other machines in current are ignored. It
 // returns EConflict when a machine is gone, no longer free, or has changed its
-// class, provider or rack, and EInternal when the plan contradicts itself.
+// class, fabric or rack, and EInternal when the plan contradicts itself. A plan for
+// more nodes has no names yet and no head.
 func (p Planner) Verify(plan muster.Plan, current []muster.Machine) error {
 	byID := make(map[muster.MachineID]*muster.Machine, len(plan.Assign))
 	for _, a := range plan.Assign {
@@ -24,7 +25,7 @@ func (p Planner) Verify(plan muster.Plan, current []muster.Machine) error {
 	nodes := make(map[string]bool, len(plan.Assign))
 	heads, fabric := 0, ""
 	for i, a := range plan.Assign {
-		if nodes[a.Node] {
+		if a.Node != "" && nodes[a.Node] {
 			return muster.Errorf(muster.EInternal, "the plan names node %s twice", a.Node)
 		}
 		nodes[a.Node] = true
@@ -53,7 +54,7 @@ func (p Planner) Verify(plan muster.Plan, current []muster.Machine) error {
 			return muster.Errorf(muster.EInternal, "the plan mixes machines of fabrics %s and %s", fabric, other)
 		}
 	}
-	if heads != 1 {
+	if more := len(plan.Assign) > 0 && plan.Assign[0].Node == ""; !more && heads != 1 {
 		return muster.Errorf(muster.EInternal, "the plan has %d heads", heads)
 	}
 	return nil

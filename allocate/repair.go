@@ -1,4 +1,4 @@
-package control
+package allocate
 
 import (
 	"fmt"
@@ -11,40 +11,47 @@ import (
 	"github.com/muster-hpc/muster/store"
 )
 
-// Spare chooses, inside tx, a free machine for a node whose machine is lost:
-// of the same class, or what the cluster's request allows when its nodes may
-// differ; one that can run the cluster's image; the nearest to the lost one and
-// to the rest of the cluster. A head that takes no jobs may go to another class
-// when there is none of its own. Machines in not are left out: the node was
-// tried on them.
-//
-// The ID is empty when there is none; why tells then in one line what is
-// missing. The same records give the same machine.
-func (s *Service) Spare(tx *store.Tx, c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
-	return s.SpareBatch(tx)(tx, c, nodes, lost, not)
+// Chooser chooses other machines for nodes that lost theirs.
+type Chooser interface {
+	// Choose chooses a free machine for the node: of the class of the one that it had,
+	// or what the cluster's request allows when its nodes may differ; one that can run
+	// the cluster's image; the nearest to the lost one and to the rest of the cluster.
+	// A head that takes no jobs may go to another class when there is none of its own.
+	// Machines in not are left out: the node was tried on them, or others get them.
+	//
+	// The ID is empty when there is none; why says then in one line what is missing.
+	// The same records give the same machine.
+	Choose(c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (m muster.Machine, why string, err error)
 }
 
-// SpareBatch gives a function that is Spare, for choosing many machines in one
-// transaction that changes none meanwhile: the site is looked at once.
-func (s *Service) SpareBatch(tx *store.Tx) func(*store.Tx, muster.Cluster, []muster.Node, muster.Node, []muster.MachineID) (muster.Machine, string, error) {
-	var p *sparer
-	return func(_ *store.Tx, c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
-		if p == nil {
-			sys := tx.AsSystem()
-			machines, err := sys.Site()
-			if err != nil {
-				return muster.Machine{}, "", err
-			}
-			p = s.spares(sys, machines)
+// Repairs chooses, inside tx, machines for nodes that need another one. The site is
+// looked at once, when the first is chosen: none of them is taken meanwhile.
+func (a *Allocator) Repairs(tx *store.Tx) Chooser { return &repairs{a: a, tx: tx} }
+
+// repairs looks at the site when it is asked first.
+type repairs struct {
+	a  *Allocator
+	tx *store.Tx
+	p  *sparer
+}
+
+// Choose chooses one machine.
+func (r *repairs) Choose(c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
+	if r.p == nil {
+		sys := r.tx.AsSystem()
+		machines, err := sys.Site()
+		if err != nil {
+			return muster.Machine{}, "", err
 		}
-		m, why := p.choose(c, nodes, lost, not)
-		return m, why, nil
+		r.p = r.a.spares(sys, machines)
 	}
+	m, why := r.p.choose(c, nodes, lost, not)
+	return m, why, nil
 }
 
 // sparer chooses several spares among the same machines.
 type sparer struct {
-	s        *Service
+	a        *Allocator
 	sys      *store.Tx
 	machines []muster.Machine
 	byID     map[muster.MachineID]int
@@ -65,8 +72,8 @@ type fitting struct {
 	answer muster.Answer
 }
 
-func (s *Service) spares(sys *store.Tx, machines []muster.Machine) *sparer {
-	p := &sparer{s: s, sys: sys, machines: machines, byID: make(map[muster.MachineID]int, len(machines)), images: map[string]*muster.Image{}, found: map[spareKey]*fitting{}}
+func (a *Allocator) spares(sys *store.Tx, machines []muster.Machine) *sparer {
+	p := &sparer{a: a, sys: sys, machines: machines, byID: make(map[muster.MachineID]int, len(machines)), images: map[string]*muster.Image{}, found: map[spareKey]*fitting{}}
 	for i, m := range machines {
 		p.byID[m.ID] = i
 	}
@@ -172,11 +179,13 @@ func (p *sparer) ask(c muster.Cluster, spec muster.Spec, near []muster.Machine, 
 
 // fit asks admission, which knows every reason, about a cluster of one node.
 func (p *sparer) fit(c muster.Cluster, spec muster.Spec) *fitting {
-	snap := admit.Snapshot{Now: p.s.Clock.Now(), Machines: p.machines, Silence: p.s.Silence, Providers: p.s.Providers}
-	if p.s.Silence > 0 {
+	snap := admit.Snapshot{Now: p.a.Clock.Now(), Machines: p.machines, Silence: p.a.Silence, Providers: p.a.Providers}
+	if p.a.Silence > 0 {
 		snap.Machines = slices.Clone(p.machines)
 		for i := range snap.Machines {
-			snap.Machines[i].LastSeen = newer(snap.Machines[i].LastSeen, p.s.seen(snap.Machines[i].ID))
+			if seen := p.a.Seen(snap.Machines[i].ID); seen.After(snap.Machines[i].LastSeen) {
+				snap.Machines[i].LastSeen = seen
+			}
 		}
 	}
 	var all collector
@@ -192,7 +201,7 @@ func (p *sparer) image(c muster.Cluster) *muster.Image {
 	}
 	img, known := p.images[ref]
 	if !known {
-		if found, err := p.s.Config.Images.Resolve(ref); err == nil {
+		if found, err := p.a.Images.Resolve(ref); err == nil {
 			img = found
 		}
 		p.images[ref] = img
@@ -261,13 +270,13 @@ const keptNodes = 64
 // kept are the free machines that lost nodes take next. Nobody else may have
 // them: repairs go before every request. Machines are kept for nodes that are
 // just being fenced, too.
-func (s *Service) kept(sys *store.Tx, machines []muster.Machine) (map[muster.MachineID]bool, error) {
+func (a *Allocator) kept(sys *store.Tx, machines []muster.Machine) (map[muster.MachineID]bool, error) {
 	lost, err := sys.LostNodes(keptNodes)
 	if err != nil || len(lost) == 0 {
 		return nil, err
 	}
 	kept := map[muster.MachineID]bool{}
-	p := s.spares(sys, machines)
+	p := a.spares(sys, machines)
 	var not []muster.MachineID
 	var c muster.Cluster
 	var nodes []muster.Node
