@@ -64,8 +64,8 @@ func TestHealth(t *testing.T) {
 		"fails":              {[]smart.Health{bad}, false, false, failed},
 		"fails under load":   {[]smart.Health{media(7), bad}, false, false, failed},
 		"failed before":      {[]smart.Health{bad, media(7)}, false, false, failed},
-		"fails and unread":   {[]smart.Health{bad}, true, false, "cannot read it at byte 0: the disk is broken: exchange it (unexpected EOF); it says of itself: its media can only be read\n"},
-		"well and unread":    {[]smart.Health{media(7)}, true, false, "disk A (sda): false FAILED: cannot read it at byte 0: the disk is broken: exchange it (unexpected EOF)\n"},
+		"fails and unread":   {[]smart.Health{bad}, true, false, "cannot read it at byte 0 (unexpected EOF); it says of itself: its media can only be read\n"},
+		"well and unread":    {[]smart.Health{media(7)}, true, false, "disk A (sda): false FAILED: cannot read it at byte 0 (unexpected EOF)\n"},
 		"no SMART":           {[]smart.Health{{}}, false, true, "nothing written\n"},
 		"no SMART, no count": {[]smart.Health{{}}, false, true, "errors counted: true this machine counts none"},
 	} {

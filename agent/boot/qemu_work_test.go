@@ -120,11 +120,33 @@ func (l *lab) tests(t *testing.T) {
 	s := l.ordered(t, "b-tests-0001", &wire.BootOrder{Kind: wire.BootTest, Links: []wire.BootLink{{MAC: testMAC, Name: "mgmt0"}, {MAC: testMAC2, Name: "msg0"}}})
 	m := l.start(t, s, s.ca, append(nvme(data, "DATA01"), "-smp", "2")...)
 	done := m.works(t, s, 3*time.Minute)
-	if done.Kind != wire.BootTest || !done.Passed || len(done.Steps) != 6 {
+	if done.Kind != wire.BootTest || !done.Passed || len(done.Steps) != 6 || !strings.Contains(done.Steps[2].Check, "nothing written; it says of itself that it is well, ") ||
+		!strings.HasPrefix(done.Steps[5].Check, "none of ") {
 		t.Errorf("%+v", done)
 	}
 	if b, err := os.ReadFile(data); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {
 		t.Errorf("a test wrote to a disk: %v", err)
+	}
+}
+
+// fails: a machine with a disk that can be read and says of itself that it fails does
+// not pass. One that is only warm is well.
+func (l *lab) fails(t *testing.T) {
+	s := l.ordered(t, "b-fails-0001", &wire.BootOrder{Kind: wire.BootTest})
+	failing, warm := nvme(disk(t, 8<<20), "FAILING"), nvme(disk(t, 8<<20), "WARM")
+	failing[3] += ",smart_critical_warning=12"
+	warm[3] += ",smart_critical_warning=2"
+	m := l.start(t, s, s.ca, append(failing, warm...)...)
+	done := m.works(t, s, 3*time.Minute)
+	says := map[bool]string{}
+	for _, step := range done.Steps {
+		if strings.HasPrefix(step.What, "disk ") {
+			says[step.OK] = step.What + ": " + step.Check
+		}
+	}
+	if done.Passed || !strings.HasPrefix(says[false], "disk FAILING (nvme") || !strings.HasSuffix(says[false], "FAILED: it says of itself: it is not reliable any more after errors of its media; its media can only be read") ||
+		!strings.HasPrefix(says[true], "disk WARM (nvme") || !strings.Contains(says[true], "it says of itself that it is well") {
+		t.Errorf("%+v", done)
 	}
 }
 
