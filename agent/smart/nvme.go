@@ -36,7 +36,10 @@ func parseNVMe(disk string, b []byte) Health {
 	if len(b) < nvmeSize || strings.Trim(string(b), "\x00") == "" {
 		return Health{}
 	}
-	h := Health{Told: true, Wear: fmt.Sprintf("%d %% of its life used, %d %% of its spare left", b[5], b[3])}
+	h := Health{Told: true, Wear: fmt.Sprintf("%d %% of its life used", b[5])}
+	if b[3] > 0 || b[4] > 0 { // a pretended disk has neither spare nor a threshold of it
+		h.Wear += fmt.Sprintf(", %d %% of its spare left", b[3])
+	}
 	var why []string
 	warnings := nvmeWarnings()
 	for bit := range 8 {
