@@ -59,26 +59,22 @@ func (w *worker) askDisk(ctx context.Context, d muster.Disk) asked {
 // it fails does, whatever could be read of it.
 func judge(step muster.CleanStep, before, after asked) muster.CleanStep {
 	bad := cmp.Or(after.Failing, before.Failing)
-	switch {
-	case after.silent:
-		bad = "it does not answer when it is asked how it is"
-	case bad != "":
+	if bad != "" {
 		bad = "it says of itself: " + bad
-	case !after.Told:
-		return step
-	case step.OK:
+	}
+	if after.silent {
+		bad = "it does not answer when it is asked how it is"
+	}
+	switch {
+	case bad != "" && step.OK:
+		step.OK, step.Check = false, "FAILED: "+bad
+	case bad != "":
+		step.Check += "; " + bad
+	case step.OK && after.Told:
 		step.Check += "; it says of itself that it is well"
 		if after.Wear != "" {
 			step.Check += ", " + after.Wear
 		}
-		return step
-	default:
-		return step
-	}
-	if step.OK {
-		step.OK, step.Check = false, "FAILED: "+bad
-	} else {
-		step.Check += "; " + bad
 	}
 	return step
 }

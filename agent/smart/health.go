@@ -25,7 +25,7 @@ type Health struct {
 // disk that is late (it resets it) is worse than to wait.
 const answer = 20 * time.Second
 
-// ErrSilent: the disk did not answer in the time of a command. One that refuses a
+// ErrSilent means that a disk did not answer in the time of a command. One that refuses a
 // question has answered.
 var ErrSilent = errors.New("it does not answer")
 

@@ -120,11 +120,11 @@ func readSAS(disk string, ask asker) (Health, error) {
 func logPage(ask asker, page byte) ([]byte, error) {
 	b := make([]byte, longestPage)
 	_, err := ask([]byte{0x4d, 0, 1<<6 | page, 0, 0, 0, 0, longestPage >> 8, longestPage & 0xff, 0}, b)
-	if errors.Is(err, ErrSilent) {
+	switch {
+	case err == nil && b[0]&0x7f == page: // neither another one nor a subpage
+		return b, nil
+	case errors.Is(err, ErrSilent):
 		return nil, ErrSilent
 	}
-	if err != nil || b[0]&0x7f != page { // another one, or a subpage
-		return nil, nil
-	}
-	return b, nil
+	return nil, nil
 }

@@ -60,7 +60,7 @@ func sg(fd int) asker {
 			return nil, ErrSilent
 		case errno != 0:
 			return nil, errno
-		case h.hostStatus != 0 || h.status != 0 && !(h.status == statusCheck && harmless(sense)):
+		case h.hostStatus != 0 || h.status != 0 && (h.status != statusCheck || !harmless(sense)):
 			return sense, errRefused
 		}
 		return sense, nil
