@@ -36,7 +36,7 @@ func layers() map[string]int {
 		// The agent runs on a tenant's machine: the dictionary, the messages
 		// and its own packages, no server code. The fake provider runs real
 		// agents, so the agent's library stands low.
-		"agent/configure": 12, "agent/conditions": 12, "agent/facts": 12, "agent/boot": 12, "agent/units": 12, "agent/drive": 12, "agent/trial": 12, "agent/scratch": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12, "agent/launch": 12, "agent/tool": 12, "agent/ranks": 12, "agent/disk": 12, "agent/sockets": 12,
+		"agent/configure": 12, "agent/conditions": 12, "agent/facts": 12, "agent/boot": 12, "agent/units": 12, "agent/drive": 12, "agent/trial": 12, "agent/scratch": 12, "agent/smart": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12, "agent/launch": 12, "agent/tool": 12, "agent/ranks": 12, "agent/disk": 12, "agent/sockets": 12,
 		"agent": 13, "cmd/muster-agent": 50,
 	}
 }

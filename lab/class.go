@@ -42,8 +42,10 @@ func ParseClass(text string, base Class) (Class, error) {
 			c.Memory, err = spec.ParseBytes(value)
 		case "disk":
 			c.Disk, err = spec.ParseBytes(value)
+		case "nvme":
+			c.NVMe, err = spec.ParseBytes(value)
 		default:
-			err = muster.Errorf(muster.EInvalid, "there is no such word; they are class, cores, memory, disk")
+			err = muster.Errorf(muster.EInvalid, "there is no such word; they are class, cores, memory, disk, nvme")
 		}
 		if err != nil {
 			e.Problems = append(e.Problems, muster.Problem{Field: key, Message: err.Error()})

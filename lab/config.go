@@ -17,6 +17,8 @@ type Class struct {
 	Cores  int    `json:"cores"`
 	Memory int64  `json:"memory"` // bytes
 	Disk   int64  `json:"disk"`   // bytes
+	// NVMe is the size of a second disk, in bytes, which tells how it is; 0: none.
+	NVMe int64 `json:"nvme,omitempty"`
 }
 
 // Config is what a lab consists of.
@@ -80,6 +82,9 @@ func (c Config) Check() error {
 		if k.Disk < 1<<20 || k.Disk%512 != 0 {
 			bad(field, "write a size such as 8GiB", "%d bytes of disk", k.Disk)
 		}
+		if k.NVMe != 0 && (k.NVMe < 1<<20 || k.NVMe%512 != 0) {
+			bad(field, "write a size such as 64MiB, or leave it out", "%d bytes of NVMe", k.NVMe)
+		}
 	}
 	if n := c.Machines(); n < 1 || n > MaxMachines {
 		bad("machines", fmt.Sprintf("use 1 to %d", MaxMachines), "%d machines", n)
@@ -132,6 +137,9 @@ func machinesText(list []Class) string {
 	parts := make([]string, len(list))
 	for i, k := range list {
 		parts[i] = fmt.Sprintf("%d,class=%s,cores=%d,memory=%dMiB,disk=%dMiB", k.Count, k.Name, k.Cores, k.Memory>>20, k.Disk>>20)
+		if k.NVMe > 0 {
+			parts[i] += fmt.Sprintf(",nvme=%dMiB", k.NVMe>>20)
+		}
 	}
 	return strings.Join(parts, " and ")
 }

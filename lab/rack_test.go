@@ -387,6 +387,7 @@ func TestPortsAtFirst(t *testing.T) {
 func TestFaults(t *testing.T) {
 	config := small(2)
 	config.NoBMC = false
+	config.Classes[0].NVMe = 1 << 20
 	r := start(t, config)
 	if _, err := r.Fault(t.Context(), []string{"m01"}, machine.Fault{Kind: machine.Hang}, false); muster.CodeOf(err) != muster.EConflict {
 		t.Errorf("a machine that is off hangs: %v", err)
@@ -398,8 +399,13 @@ func TestFaults(t *testing.T) {
 	r.stays(t, "m01", machine.Asleep)
 	r.fault(t, "m01", machine.Fault{Kind: machine.NICDown}, true)
 	r.link(t, "m01-mgmt", true)
+	// What a disk says of itself is set when the machine is switched on, and while it runs.
+	r.fault(t, "m01", machine.Fault{Kind: machine.DiskFails}, false)
 	r.wake(t, "m01")
-	r.await(t, "m01", machine.Booting)
+	if s := r.await(t, "m01", machine.Booting); s.Problem != "" {
+		t.Error(s.Problem)
+	}
+	r.fault(t, "m01", machine.Fault{Kind: machine.DiskFails}, true)
 	// One that runs, too.
 	r.fault(t, "m01", machine.Fault{Kind: machine.NICDown, NIC: machine.Message}, false)
 	r.link(t, "m01-mgmt", true)

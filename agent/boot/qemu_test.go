@@ -367,6 +367,7 @@ func TestMachine(t *testing.T) {
 	t.Run("cleans", func(t *testing.T) { l.cleans(t) })
 	t.Run("scratch", func(t *testing.T) { l.scratch(t) })
 	t.Run("tests", func(t *testing.T) { l.tests(t) })
+	t.Run("a disk that fails", func(t *testing.T) { l.fails(t) })
 	t.Run("another authority", func(t *testing.T) {
 		s := newSite(t, l, "b-authority1")
 		m := l.start(t, s, newAuthority(t).Fingerprint())

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,17 +115,67 @@ func (l *lab) cleans(t *testing.T) {
 	}
 }
 
-// tests: a machine whose parts are well passes, and its disks keep their data.
+// sata and scsi are QEMU's arguments for disks of other kinds: one with SMART, one without.
+func sata(file, serial string) []string {
+	return []string{"-device", "ich9-ahci,id=ahci", "-drive", "file=" + file + ",if=none,format=raw,id=" + serial, "-device", "ide-hd,bus=ahci.0,drive=" + serial + ",serial=" + serial}
+}
+
+func scsi(file, serial string) []string {
+	return []string{"-device", "virtio-scsi-pci,id=scsi", "-drive", "file=" + file + ",if=none,format=raw,id=" + serial, "-device", "scsi-hd,bus=scsi.0,drive=" + serial + ",serial=" + serial}
+}
+
+// tests: a machine whose parts are well passes, and its disks keep their data. They are
+// asked how they are: that one cannot tell is nothing against it, and that the kernel
+// counts the question as a failed command neither.
 func (l *lab) tests(t *testing.T) {
-	data := disk(t, 8<<20)
+	data := []string{disk(t, 8<<20), disk(t, 8<<20), disk(t, 8<<20)}
 	s := l.ordered(t, "b-tests-0001", &wire.BootOrder{Kind: wire.BootTest, Links: []wire.BootLink{{MAC: testMAC, Name: "mgmt0"}, {MAC: testMAC2, Name: "msg0"}}})
-	m := l.start(t, s, s.ca, append(nvme(data, "DATA01"), "-smp", "2")...)
+	m := l.start(t, s, s.ca, slices.Concat(nvme(data[0], "DATA01"), sata(data[1], "DATA02"), scsi(data[2], "DATA03"), []string{"-smp", "2"})...)
 	done := m.works(t, s, 3*time.Minute)
-	if done.Kind != wire.BootTest || !done.Passed || len(done.Steps) != 6 {
+	if done.Kind != wire.BootTest || !done.Passed || len(done.Steps) != 8 {
 		t.Errorf("%+v", done)
 	}
-	if b, err := os.ReadFile(data); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {
-		t.Errorf("a test wrote to a disk: %v", err)
+	const tried, well = "nothing written", "; it says of itself that it is well"
+	for _, step := range done.Steps {
+		told := strings.Contains(step.Check, tried+well)
+		switch {
+		case strings.HasPrefix(step.What, "disk DATA03 "):
+			if told || !strings.HasSuffix(step.Check, tried) {
+				t.Errorf("a disk without SMART: %+v", step)
+			}
+		case strings.HasPrefix(step.What, "disk ") && !told:
+			t.Errorf("a disk with SMART: %+v", step)
+		}
+	}
+	// Commands that failed of two disks, what NVMe and SATA count themselves, two cards.
+	if c := done.Steps[len(done.Steps)-1].Check; !strings.HasPrefix(c, "none of 6 counters ") {
+		t.Errorf("errors counted: %s", c)
+	}
+	for _, name := range data {
+		if b, err := os.ReadFile(name); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {
+			t.Errorf("a test wrote to a disk: %v", err)
+		}
+	}
+}
+
+// fails: a machine with a disk that can be read and says of itself that it fails does
+// not pass. One that is only warm is well.
+func (l *lab) fails(t *testing.T) {
+	s := l.ordered(t, "b-fails-0001", &wire.BootOrder{Kind: wire.BootTest})
+	failing, warm := nvme(disk(t, 8<<20), "FAILING"), nvme(disk(t, 8<<20), "WARM")
+	failing[3] += ",smart_critical_warning=12"
+	warm[3] += ",smart_critical_warning=2"
+	m := l.start(t, s, s.ca, append(failing, warm...)...)
+	done := m.works(t, s, 3*time.Minute)
+	says := map[bool]string{}
+	for _, step := range done.Steps {
+		if strings.HasPrefix(step.What, "disk ") {
+			says[step.OK] = step.What + ": " + step.Check
+		}
+	}
+	if done.Passed || !strings.HasPrefix(says[false], "disk FAILING (nvme") || !strings.HasSuffix(says[false], "FAILED: it says of itself: it is not reliable any more after errors of its media; its media can only be read") ||
+		!strings.HasPrefix(says[true], "disk WARM (nvme") || !strings.Contains(says[true], "it says of itself that it is well") {
+		t.Errorf("%+v", done)
 	}
 }
 

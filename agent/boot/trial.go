@@ -29,10 +29,14 @@ const (
 func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) ([]muster.CleanStep, error) {
 	w.up(o.Links, say) // they agree with their switches meanwhile
 	effort := time.Duration(max(o.Effort, 1))
-	before := w.errors()
+	began := w.errors()
 	say("test: %d processors compute for %v", len(w.cpus), effort*coresTime)
 	cores := trial.Cores{CPUs: w.cpus, Long: effort * coresTime, Clock: w.clock}.Run(ctx)
-	steps := []muster.CleanStep{cores}
+	computed := span{began, w.errors()}
+	disks := w.disks() // now, that controllers have had their time
+	say("test: %d disks are asked how they are", len(disks))
+	before := w.ask(ctx, disks, nil)
+	began = w.errors()
 	total, free := w.memory()
 	try := max(0, free-max(leastLeft, total/20))
 	say("test: memory: %d of %d MiB", try>>20, total>>20)
@@ -41,15 +45,20 @@ func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, .
 	all.Go(func() {
 		memory = trial.Memory{CPUs: w.cpus, Bytes: try, Total: total, Fill: effort * fillTime, Clock: w.clock}.Run(ctx)
 	})
-	disks := w.disks() // now, that controllers have had their time
 	found := make([]muster.CleanStep, len(disks))
 	for i, d := range disks {
 		all.Go(func() { found[i] = w.tryDisk(ctx, d) })
 	}
 	all.Wait()
-	steps = append(append(steps, memory), found...)
-	steps = append(steps, w.links(ctx, o.Links)...)
-	steps = append(steps, counted(before, w.errors()))
+	steps := []muster.CleanStep{cores, memory}
+	links := w.links(ctx, o.Links)
+	loaded := span{began, w.errors()}
+	after := w.ask(ctx, disks, before)
+	for i, f := range found {
+		steps = append(steps, judge(f, before[i], after[i]))
+	}
+	steps = append(steps, links...)
+	steps = append(steps, counted(computed, loaded, grown(before, after)))
 	for _, s := range steps {
 		say("test: %s: %s", s.What, s.Check)
 	}

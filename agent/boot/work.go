@@ -7,6 +7,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/drive"
 	"github.com/muster-hpc/muster/agent/facts"
+	"github.com/muster-hpc/muster/agent/smart"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -24,6 +25,8 @@ type worker struct {
 	memory func() (total, free int64)
 	// errors are what the kernel has counted so far.
 	errors func() []facts.Errors
+	// health asks the disk with a name how it is; it may never return.
+	health func(name string) (smart.Health, error)
 }
 
 // newWorker makes the worker of this machine.
@@ -33,7 +36,7 @@ func newWorker(n Network, c muster.Clock) *worker {
 		write:  func(d muster.Disk) (drive.Device, error) { return opened(drive.OpenWrite(drive.Path(d), d.Size)) },
 		read:   func(d muster.Disk) (drive.Device, error) { return opened(drive.OpenRead(drive.Path(d))) },
 		memory: func() (total, free int64) { return facts.Memory(""), facts.Available("") },
-		errors: facts.Source{}.Errors,
+		errors: facts.Source{}.Errors, health: smart.Read,
 	}
 }
 

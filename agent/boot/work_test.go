@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/drive"
 	"github.com/muster-hpc/muster/agent/facts"
+	"github.com/muster-hpc/muster/agent/smart"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -49,6 +50,7 @@ func newPretender(n Network) (*worker, map[string]*platter) {
 		},
 		memory: func() (int64, int64) { return 1 << 30, leastLeft + 32<<20 },
 		errors: func() []facts.Errors { return nil },
+		health: func(string) (smart.Health, error) { return smart.Health{}, nil },
 	}, disks
 }
 
@@ -78,11 +80,14 @@ func TestCleanOrder(t *testing.T) {
 	}
 }
 
-// growing is a counter that gains so many from one look to the next.
+// growing is a counter that gains so many while memory and disks are tried: before the
+// fourth look.
 func growing(what string, n uint64, lost bool) func() []facts.Errors {
-	at := uint64(100)
+	at, looks := uint64(100), 0
 	return func() []facts.Errors {
-		at += n
+		if looks++; looks == 4 {
+			at += n
+		}
 		return []facts.Errors{{What: what, Count: at, Lost: lost}}
 	}
 }

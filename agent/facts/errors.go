@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Errors is what the kernel has counted of one kind of error since it started.
+// Errors is what has been counted of one kind of error: by the kernel since it started,
+// or by a disk since it was made.
 type Errors struct {
 	What  string // for people: memory of mc0
 	Count uint64

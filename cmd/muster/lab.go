@@ -55,7 +55,7 @@ type labFlags struct {
 }
 
 func (f *labFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.machines, "machines", []string{"4"}, "machines: N[,class=NAME][,cores=C][,memory=SIZE][,disk=SIZE]; may be repeated, for several classes")
+	c.Flags().StringArrayVar(&f.machines, "machines", []string{"4"}, "machines: N[,class=NAME][,cores=C][,memory=SIZE][,disk=SIZE][,nvme=SIZE]; may be repeated, for several classes")
 	c.Flags().IntVar(&f.cores, "cores", lab.DefaultCores, "cores of machines of which --machines does not say")
 	c.Flags().StringVar(&f.memory, "memory", "1GiB", "memory of machines of which --machines does not say")
 	c.Flags().StringVar(&f.disk, "disk", "8GiB", "disk of machines of which --machines does not say; it takes room only as it is written to")

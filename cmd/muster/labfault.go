@@ -61,7 +61,8 @@ func labFault(of labOf) *cobra.Command {
   bmc-deaf   its management controller does not answer
   bmc-lies   its management controller says done and does nothing
   boot-loop  it starts anew when a system has come up, or so long after each start
-  power-cut  it has no mains: no card listens, no controller answers`,
+  power-cut  it has no mains: no card listens, no controller answers
+  disk-fails its NVMe disk says of itself that it is not reliable any more`,
 		Example: `  sudo muster lab fault m02 hang
   sudo muster lab fault m02 hang --clear
   sudo muster lab fault m03 slow-nic --nic message --rate 100Mb/s

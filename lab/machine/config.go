@@ -19,8 +19,9 @@ type Config struct {
 	Serial   string     `json:"serial"`
 	UUID     string     `json:"uuid"`
 	Cores    int        `json:"cores"`
-	Memory   int64      `json:"memory"` // bytes
-	Disk     int64      `json:"disk"`   // bytes
+	Memory   int64      `json:"memory"`         // bytes
+	Disk     int64      `json:"disk"`           // bytes
+	NVMe     int64      `json:"nvme,omitempty"` // bytes; 0: it has none
 	UEFI     bool       `json:"uefi"`
 	TPM      bool       `json:"tpm"`
 	KVM      bool       `json:"kvm"`
@@ -54,6 +55,7 @@ const (
 	recordFile   = "process.json"
 	logFile      = "machine.log"
 	diskFile     = "disk.raw"
+	nvmeFile     = "nvme.raw"
 	varsFile     = "uefi-vars.fd"
 	tpmDirectory = "tpm"
 	tpmSocket    = "tpm.sock"

@@ -22,11 +22,13 @@ const (
 	BMCLies  FaultKind = "bmc-lies"  // its controller says done and does nothing
 	BootLoop FaultKind = "boot-loop" // it starts anew whenever a system has come up
 	PowerCut FaultKind = "power-cut" // no mains: no card listens, no controller answers
+	// DiskFails: its NVMe disk works, and says of itself that it is not reliable any more.
+	DiskFails FaultKind = "disk-fails"
 )
 
 // FaultKinds lists them in the order in which people are told of them.
 func FaultKinds() []FaultKind {
-	return []FaultKind{Hang, Crash, NICDown, SlowNIC, BMCDeaf, BMCLies, BootLoop, PowerCut}
+	return []FaultKind{Hang, Crash, NICDown, SlowNIC, BMCDeaf, BMCLies, BootLoop, PowerCut, DiskFails}
 }
 
 // Fault is one fault of a machine, as it was asked for.
@@ -64,6 +66,9 @@ func (f Fault) Check(c Config) error {
 	}
 	if (f.Kind == BMCDeaf || f.Kind == BMCLies) && !c.BMC.IsValid() {
 		bad("fault", c.Name+" has no management controller", "make the lab without --no-bmc")
+	}
+	if f.Kind == DiskFails && c.NVMe == 0 {
+		bad("fault", c.Name+" has no disk that tells how it is", "make the lab with --machines 4,nvme=64MiB")
 	}
 	if len(e.Problems) > 0 {
 		return e

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/lab/qemu"
 )
 
 // defaultRate is how slow a slow link is when nobody says: bits/s.
@@ -92,6 +93,8 @@ func (m *Machine) enforce(ctx context.Context, f Fault, on bool) error {
 		}
 	case PowerCut:
 		return m.mains(ctx, !on)
+	case DiskFails:
+		return m.setHealth(ctx)
 	}
 	return nil
 }
@@ -135,6 +138,19 @@ func (m *Machine) tellBMC(kind FaultKind, on bool) {
 	if err := m.bmc.Fault(kind, on); err != nil {
 		m.problem = "controller: " + err.Error()
 	}
+}
+
+// setHealth has the NVMe disk say of itself what the faults say.
+func (m *Machine) setHealth(ctx context.Context) error {
+	if m.qemu == nil || m.config.NVMe == 0 {
+		return nil
+	}
+	warning := 0
+	if m.has(DiskFails) {
+		warning = 1 << 2 // not reliable any more
+	}
+	_, err := m.command(ctx, "qom-set", map[string]any{"path": "/machine/peripheral/" + qemu.NVMeID, "property": "smart_critical_warning", "value": warning})
+	return err
 }
 
 // down tells whether the cable of the card with this use is out.

@@ -100,6 +100,12 @@ func (m *Machine) hardware() (qemu.Config, error) {
 	if err := qemu.MakeDisk(c.Disk, m.config.Disk); err != nil {
 		return c, err
 	}
+	if m.config.NVMe > 0 {
+		c.NVMe = filepath.Join(m.dir, nvmeFile)
+		if err := qemu.MakeDisk(c.NVMe, m.config.NVMe); err != nil {
+			return c, err
+		}
+	}
 	if !c.UEFI {
 		return c, nil
 	}
@@ -193,6 +199,9 @@ func (m *Machine) begun(ctx context.Context) {
 		m.log.Warn("a system that comes up will not be seen", "err", err)
 	}
 	if err := m.setLinks(); err != nil {
+		m.problem = err.Error()
+	}
+	if err := m.setHealth(ctx); err != nil {
 		m.problem = err.Error()
 	}
 	if m.has(Hang) {

@@ -50,13 +50,13 @@ func TestPowerComesFromStarts(t *testing.T) {
 
 func sound() Config {
 	return Config{Name: "m01", Cores: 1, Memory: 1 << 30, NICs: []NIC{{Management, "52:00:00:00:00:01", "m01-mgmt"}, {Message, "52:00:00:00:00:02", "m01-msg"}},
-		BMC: netip.MustParseAddr("10.77.128.1")}
+		BMC: netip.MustParseAddr("10.77.128.1"), NVMe: 64 << 20}
 }
 
 func TestFaultCheck(t *testing.T) {
 	t.Parallel()
 	poor := sound()
-	poor.BMC = netip.Addr{}
+	poor.BMC, poor.NVMe = netip.Addr{}, 0
 	for _, c := range []struct {
 		f        Fault
 		in       Config
@@ -67,6 +67,8 @@ func TestFaultCheck(t *testing.T) {
 		{Fault{Kind: BootLoop, After: time.Second}, sound(), 0},
 		{Fault{Kind: BMCDeaf}, sound(), 0},
 		{Fault{Kind: BMCDeaf}, poor, 1},
+		{Fault{Kind: DiskFails}, sound(), 0},
+		{Fault{Kind: DiskFails}, poor, 1},
 		{Fault{Kind: "fire"}, sound(), 1},
 		{Fault{Kind: "fire", NIC: "third", Rate: 5, After: -1}, sound(), 5},
 		{Fault{Kind: Hang, NIC: Message}, sound(), 1},
@@ -82,7 +84,7 @@ func TestFaultCheck(t *testing.T) {
 			t.Errorf("%+v: %v", c.f, err)
 		}
 	}
-	if len(FaultKinds()) != 8 {
+	if len(FaultKinds()) != 9 {
 		t.Error(FaultKinds())
 	}
 }

@@ -21,9 +21,11 @@ func TestArgs(t *testing.T) {
 	uefi.UEFI, uefi.Code, uefi.Vars, uefi.TPM = true, "/firmware/code.fd", "/lab/m01/vars.fd", "/lab/m01/tpm.sock"
 	disk := plain()
 	disk.DiskOnly, disk.KVM = true, true
+	nvme := plain()
+	nvme.NVMe = "/lab/m01/nvme.raw"
 	odd := plain()
 	odd.Serial, odd.Disk = "A,B=C", "/lab,x/disk.raw"
-	for name, c := range map[string]Config{"bios": plain(), "uefi-tpm": uefi, "disk-kvm": disk, "commas": odd} {
+	for name, c := range map[string]Config{"bios": plain(), "uefi-tpm": uefi, "disk-kvm": disk, "commas": odd, "nvme": nvme} {
 		got := strings.Join(Args(c), "\n") + "\n"
 		path := filepath.Join("testdata", name+".args")
 		if os.Getenv("MUSTER_UPDATE") != "" {
