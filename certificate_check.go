@@ -57,8 +57,7 @@ func (c Certificate) Check() error {
 	}
 	slices.SortStableFunc(p.list, func(a, b Problem) int { return strings.Compare(a.Field, b.Field) })
 	e := Errorf(EInvalid, "the certificate %s cannot be as it is", c.ID).WithHint("this is a defect of the program that made it")
-	e.Problems = p.list
-	return e
+	return e.Listing(p.list)
 }
 
 func (c Certificate) checkNames(p *problems) {

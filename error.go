@@ -3,6 +3,7 @@ package muster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,7 @@ const (
 // fault of a request at once.
 type Error struct {
 	Code     Code      `json:"code"`
+	Reason   Reason    `json:"reason,omitempty"`
 	Message  string    `json:"message"`
 	Hint     string    `json:"hint,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
@@ -41,13 +43,22 @@ type Error struct {
 type Problem struct {
 	Field   string `json:"field"`           // path of the field: machine.cores
 	Place   string `json:"place,omitempty"` // where in the text: line 4, column 7
+	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Errorf makes an Error without a hint.
+// Errorf makes an Error without a hint. Its reason is that of the code until Because
+// gives it a finer one.
 func Errorf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Reason: code.Reason(), Message: fmt.Sprintf(format, args...)}
+}
+
+// Because returns a copy of e that says why for programs.
+func (e *Error) Because(r Reason) *Error {
+	c := *e
+	c.Reason = r
+	return &c
 }
 
 // WithHint returns a copy of e that says what to do.
@@ -62,6 +73,27 @@ func (e *Error) Wrap(err error) *Error {
 	c := *e
 	c.Err = err
 	return &c
+}
+
+// Listing returns a copy of e that lists problems. One that is alone lends e its
+// reason, unless e has one of its own: a program finds it at the top.
+func (e *Error) Listing(problems []Problem) *Error {
+	c := *e
+	c.Problems = slices.Clone(problems)
+	for i := range c.Problems {
+		if c.Problems[i].Reason == "" {
+			c.Problems[i].Reason = ReasonBadValue
+		}
+	}
+	if len(problems) == 1 && (c.Reason == ReasonHasProblems || c.Reason == c.Code.Reason()) {
+		c.Reason = c.Problems[0].Reason
+	}
+	return &c
+}
+
+// In is e as a problem of a field.
+func (e *Error) In(field string) Problem {
+	return Problem{Field: field, Reason: e.Reason, Message: e.Message, Hint: e.Hint}
 }
 
 // Error is the message followed by the problems, on one line.

@@ -38,6 +38,5 @@ func (r HPLResult) Check() error {
 		return nil
 	}
 	e := Errorf(EInvalid, "the result %s of HPL cannot be as it is", r.ID).WithHint("this is a defect of the program that made it")
-	e.Problems = p.list
-	return e
+	return e.Listing(p.list)
 }

@@ -137,6 +137,7 @@ func checkGlobal(t *testing.T, file string, v *ast.ValueSpec) {
 		}
 		if i < len(v.Values) {
 			if call, ok := v.Values[i].(*ast.CallExpr); ok {
+				call = unchained(call)
 				if isCall(call, "regexp", "MustCompile") || isCall(call, "errors", "New") || isCall(call, "muster", "Errorf") {
 					continue
 				}
@@ -155,6 +156,16 @@ func checkGlobal(t *testing.T, file string, v *ast.ValueSpec) {
 		}
 		t.Errorf("%s: package variable %s: pass it, or make it a constant or a function", file, name.Name)
 	}
+}
+
+// unchained is the first call of a chain of methods: a().b().c().
+func unchained(call *ast.CallExpr) *ast.CallExpr {
+	if s, ok := call.Fun.(*ast.SelectorExpr); ok {
+		if first, ok := s.X.(*ast.CallExpr); ok {
+			return unchained(first)
+		}
+	}
+	return call
 }
 
 func isCall(n ast.Node, pkg, fn string) bool {

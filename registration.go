@@ -117,7 +117,7 @@ type PowerAddress struct {
 // what people write: dashes, dots, upper case.
 func ParseMAC(s string) (string, error) {
 	bad := func(why string) (string, error) {
-		return "", Errorf(EInvalid, "%.40q is not the address of a network interface: %s", s, why).WithHint("write it as 52:54:00:12:34:56")
+		return "", Errorf(EInvalid, "%.40q is not the address of a network interface: %s", s, why).Because(ReasonBadAddress).WithHint("write it as 52:54:00:12:34:56")
 	}
 	m, err := net.ParseMAC(strings.TrimSpace(s))
 	switch {
@@ -291,7 +291,7 @@ func ParsePowerAddress(s string) (PowerAddress, error) {
 		return PowerAddress{Kind: PowerWOL}, nil
 	}
 	bad := func(hint string) (PowerAddress, error) {
-		return PowerAddress{}, Errorf(EInvalid, "that does not say how a machine is switched").
+		return PowerAddress{}, Errorf(EInvalid, "that does not say how a machine is switched").Because(ReasonBadPowerAddress).
 			WithHint("%s", cmp.Or(hint, "write wol, ipmi://USER@HOST, redfish://USER@HOST or script:///PATH"))
 	}
 	u, err := url.Parse(backslashed(bracketed(s)))

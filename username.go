@@ -14,10 +14,10 @@ const LongestUserName = 31
 func CheckUserName(name string) *Error {
 	switch {
 	case !isUserName(name):
-		return Errorf(EInvalid, "%.40q cannot be a user name", name).
+		return Errorf(EInvalid, "%.40q cannot be a user name", name).Because(ReasonBadName).
 			WithHint("a lower-case letter, then letters, digits, - and _, at most %d characters", LongestUserName)
 	case isSystemName(name):
-		return Errorf(EInvalid, "%q is a name of the system itself", name).
+		return Errorf(EInvalid, "%q is a name of the system itself", name).Because(ReasonNameReserved).
 			WithHint("choose a person's name")
 	}
 	return nil
@@ -61,7 +61,7 @@ func isSystemName(name string) bool {
 func (i *Image) CheckImageName(name string) *Error {
 	for _, n := range i.Names {
 		if n == name {
-			return Errorf(EConflict, "%q is a user or group of image %s itself", name, i.Name).
+			return Errorf(EConflict, "%q is a user or group of image %s itself", name, i.Name).Because(ReasonNameTaken).
 				WithHint("log in by another name, or choose another image")
 		}
 	}

@@ -13,9 +13,9 @@ func Refusal(spec muster.Spec, a muster.Answer) *muster.Error {
 	var e *muster.Error
 	switch {
 	case a.Verdict == muster.VerdictNever:
-		e = muster.Errorf(muster.ENever, "no machines of this site can serve the request: %s%s", tally(spec, a.Fits, "fits", "fit"), because(a))
+		e = muster.Errorf(muster.ENever, "no machines of this site can serve the request: %s%s", tally(spec, a.Fits, "fits", "fit"), because(a)).Because(muster.ReasonNeverFits)
 	case a.Verdict == muster.VerdictQueued && !spec.Queue:
-		e = muster.Errorf(muster.ENoCapacity, "there is no room now: %s%s", tally(spec, a.Free, "is free", "are free"), because(a))
+		e = muster.Errorf(muster.ENoCapacity, "there is no room now: %s%s", tally(spec, a.Free, "is free", "are free"), because(a)).Because(muster.ReasonNoRoom)
 	default:
 		return nil
 	}

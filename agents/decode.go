@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/muster-hpc/muster"
@@ -57,13 +56,13 @@ func decode(r io.Reader, limit int64, into any) error {
 // decodeIn is decode by way of an empty buffer.
 func decodeIn(buf *bytes.Buffer, r io.Reader, limit int64, into any) error {
 	if _, err := buf.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
-		return muster.Errorf(muster.EInvalid, "the message could not be read to its end")
+		return muster.Errorf(muster.EInvalid, "the message could not be read to its end").Because(muster.ReasonBrokenOff)
 	}
 	if int64(buf.Len()) > limit {
-		return muster.Errorf(muster.EInvalid, "the message is longer than %d bytes", limit)
+		return muster.Errorf(muster.EInvalid, "the message is longer than %d bytes", limit).Because(muster.ReasonTooLarge)
 	}
 	if err := json.Unmarshal(buf.Bytes(), into); err != nil { // it copies what it keeps
-		return muster.Errorf(muster.EInvalid, "the message is not JSON of the expected form")
+		return muster.Errorf(muster.EInvalid, "the message is not JSON of the expected form").Because(muster.ReasonBadSyntax)
 	}
 	return nil
 }
@@ -76,7 +75,7 @@ func DecodeJoin(r io.Reader) (wire.JoinRequest, error) {
 		return wire.JoinRequest{}, err
 	}
 	if q.Protocol < 1 || len(q.Machine) == 0 || len(q.Machine) > maxName || len(q.Token) > maxName || len(q.Version) > maxName || q.Attempt < 1 {
-		return wire.JoinRequest{}, muster.Errorf(muster.EInvalid, "the join request is not complete")
+		return wire.JoinRequest{}, muster.Errorf(muster.EInvalid, "the join request is not complete").Because(muster.ReasonRequired)
 	}
 	return q, nil
 }
@@ -95,10 +94,10 @@ func decodeReport(buf *bytes.Buffer, r io.Reader) (wire.Report, error) {
 	switch q.State {
 	case "configuring", "checking", "ready", "failed":
 	default:
-		return wire.Report{}, muster.Errorf(muster.EInvalid, "the report has an unknown state")
+		return wire.Report{}, muster.Errorf(muster.EInvalid, "the report has an unknown state").Because(muster.ReasonBadValue)
 	}
 	if q.Attempt < 1 || len(q.BootID) > maxName {
-		return wire.Report{}, muster.Errorf(muster.EInvalid, "the report does not say which attempt it is about")
+		return wire.Report{}, muster.Errorf(muster.EInvalid, "the report does not say which attempt it is about").Because(muster.ReasonRequired)
 	}
 	q.Stages = q.Stages[:min(len(q.Stages), maxStages)]
 	for i := range q.Stages {
@@ -123,11 +122,11 @@ func decodeReport(buf *bytes.Buffer, r io.Reader) (wire.Report, error) {
 		q.Reached[i].Name = text(q.Reached[i].Name, maxName)
 	}
 	if q.Scheduler != nil && len(q.Scheduler.Nodes) > maxNodes {
-		return wire.Report{}, muster.Errorf(muster.EInvalid, "the scheduler shows more nodes than any cluster has")
+		return wire.Report{}, muster.Errorf(muster.EInvalid, "the scheduler shows more nodes than any cluster has").Because(muster.ReasonTooMany)
 	}
 	if q.Scheduler != nil {
 		if len(q.Scheduler.Reasons) > maxNodes {
-			return wire.Report{}, muster.Errorf(muster.EInvalid, "the scheduler tells of more nodes than any cluster has")
+			return wire.Report{}, muster.Errorf(muster.EInvalid, "the scheduler tells of more nodes than any cluster has").Because(muster.ReasonTooMany)
 		}
 		for name, why := range q.Scheduler.Reasons {
 			q.Scheduler.Reasons[name] = text(why, maxLine)
@@ -144,7 +143,7 @@ func text(s string, most int) string {
 
 // status is the HTTP status of a refused message.
 func status(err error) int {
-	if e := (*muster.Error)(nil); errors.As(err, &e) && strings.Contains(e.Message, "longer than") {
+	if muster.ReasonOf(err) == muster.ReasonTooLarge {
 		return http.StatusRequestEntityTooLarge
 	}
 	return http.StatusBadRequest

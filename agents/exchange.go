@@ -11,7 +11,7 @@ import (
 )
 
 // errGone ends an agent whose attempt is over.
-var errGone = muster.Errorf(muster.EConflict, "this attempt of the node is over")
+var errGone = muster.Errorf(muster.EConflict, "this attempt of the node is over").Because(muster.ReasonAttemptOver)
 
 // who tells which node asks, and answers those that may not. The node's
 // committed record is looked at each time, in memory: an attempt that ended is
@@ -19,11 +19,11 @@ var errGone = muster.Errorf(muster.EConflict, "this attempt of the node is over"
 func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentity, n muster.Node, ok bool) {
 	id, err := s.identify(w, r)
 	if err != nil {
-		refuse(w, http.StatusUnauthorized, muster.Errorf(muster.EUnauth, "a node certificate is required"))
+		refuse(w, http.StatusUnauthorized, muster.Errorf(muster.EUnauth, "a node certificate is required").Because(muster.ReasonBadCertificate))
 		return id, n, false
 	}
 	if !s.limits.allow(string(id.Machine)) {
-		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many requests").WithHint("try again in a second"))
+		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many requests").Because(muster.ReasonTooManyRequests).WithHint("try again in a second"))
 		return id, n, false
 	}
 	s.orders.hears(id.Machine, s.c.Clock.Now())
@@ -100,7 +100,7 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request) {
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	have, err := strconv.ParseInt(r.URL.Query().Get("generation"), 10, 64)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the generation is not a number"))
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the generation is not a number").Because(muster.ReasonBadValue))
 		return
 	}
 	if p, ok := w.(patient); ok {

@@ -19,7 +19,7 @@ import (
 )
 
 // errRefused is all that a refused agent learns: not which part was wrong.
-var errRefused = muster.Errorf(muster.EUnauth, "the join was refused")
+var errRefused = muster.Errorf(muster.EUnauth, "the join was refused").Because(muster.ReasonJoinRefused)
 
 // join exchanges a one-time token for a certificate. The token is consumed in
 // the transaction that moves its node on, together with a fingerprint of the
@@ -28,7 +28,7 @@ var errRefused = muster.Errorf(muster.EUnauth, "the join was refused")
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	from := source(r)
 	if !s.joins.allow(from.String()) {
-		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many joins from this address").WithHint("try again in a second"))
+		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many joins from this address").Because(muster.ReasonTooManyRequests).WithHint("try again in a second"))
 		return
 	}
 	q, err := DecodeJoin(r.Body)
@@ -38,7 +38,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	}
 	key, err := csrKey(q.CSR)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one"))
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one").Because(muster.ReasonBadValue))
 		return
 	}
 	hash := pki.HashToken(q.Token)
@@ -86,7 +86,7 @@ func (s *Server) sign(w http.ResponseWriter, r *http.Request, csr string, id pki
 	case "":
 		return cert, expires, true
 	case muster.EInvalid:
-		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one"))
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the signing request is not one").Because(muster.ReasonBadValue))
 	default:
 		s.fail(w, r, err)
 	}
@@ -166,7 +166,7 @@ func (s *Server) moveOn(tx *store.Tx, m muster.Machine, n muster.Node, now time.
 }
 
 func refusal(why string) error {
-	return muster.Errorf(muster.EUnauth, "%s", why)
+	return muster.Errorf(muster.EUnauth, "%s", why).Because(muster.ReasonJoinRefused)
 }
 
 // auditRefusal leaves a line about a refused join, in the site's history: anybody may have

@@ -31,7 +31,7 @@ func (s *Server) launched(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(head, &end)
 	}
 	if err != nil || end.ID == "" || len(end.ID) > maxName {
-		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the first line does not say how the launch went"))
+		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the first line does not say how the launch went").Because(muster.ReasonBadSyntax))
 		return
 	}
 	end.Error = text(end.Error, 4*maxText)
@@ -47,7 +47,7 @@ func (s *Server) launched(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var errNoLaunch = muster.Errorf(muster.EConflict, "nobody waits for this launch")
+var errNoLaunch = muster.Errorf(muster.EConflict, "nobody waits for this launch").Because(muster.ReasonAttemptOver)
 
 // Speak has a node's agent report at once: there is an answer for it. If it does
 // not listen just now, it hears of it when it does.

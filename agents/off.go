@@ -119,13 +119,13 @@ func (s *Server) Off(ctx context.Context, id muster.MachineID) (err error) {
 		}
 	}()
 	if heard.IsZero() || s.c.Clock.Now().Sub(heard) > silence {
-		return muster.Errorf(muster.EUnavailable, "%s: its agent was not heard for %v, and cannot switch it off", id, silence)
+		return muster.Errorf(muster.EUnavailable, "%s: its agent was not heard for %v, and cannot switch it off", id, silence).Because(muster.ReasonNodeUnreachable)
 	}
 	select {
 	case <-order.told:
 		return nil
 	case <-s.c.Clock.After(silence):
-		return muster.Errorf(muster.ETimeout, "%s: its agent did not come for the order to switch it off", id)
+		return muster.Errorf(muster.ETimeout, "%s: its agent did not come for the order to switch it off", id).Because(muster.ReasonNodeUnreachable)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

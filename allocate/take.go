@@ -93,5 +93,5 @@ func (a *Allocator) ask(tx *store.Tx, t Taking) ([]Demand, []muster.Answer, erro
 
 // Changed is the error of a Record that finds other demands than were answered.
 func Changed() error {
-	return staleError{muster.Errorf(muster.EConflict, "the cluster changed while machines were looked for").WithHint("ask again")}
+	return staleError{muster.Errorf(muster.EConflict, "the cluster changed while machines were looked for").Because(muster.ReasonPlanStale).WithHint("ask again")}
 }

@@ -67,7 +67,7 @@ func New(c Config) *API {
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.write(w, r, muster.Errorf(muster.ENotFound, "no such route: %s %.200s", r.Method, r.URL.Path).
+		a.write(w, r, muster.Errorf(muster.ENotFound, "no such route: %s %.200s", r.Method, r.URL.Path).Because(muster.ReasonNoSuchRoute).
 			WithHint("all routes are in /v1/openapi.json"))
 	})
 	mux.HandleFunc("GET /metrics", a.metrics)

@@ -70,7 +70,7 @@ func (a *API) actor(r *http.Request) (muster.Actor, error) {
 	p, _ := r.Context().Value(peerKey).(peer)
 	if header := r.Header.Get("Authorization"); header != "" {
 		if !p.local && !p.tls {
-			return muster.Actor{}, muster.Errorf(muster.EUnauth, "a token is not taken over an open connection").
+			return muster.Actor{}, muster.Errorf(muster.EUnauth, "a token is not taken over an open connection").Because(muster.ReasonTokenInClear).
 				WithHint("use https; and revoke this token, it was sent in the clear")
 		}
 		who, err := a.bearer(r.Context(), header)
@@ -80,18 +80,18 @@ func (a *API) actor(r *http.Request) (muster.Actor, error) {
 		return who, err
 	}
 	if !p.local {
-		return muster.Actor{}, muster.Errorf(muster.EUnauth, "this server wants a token").
+		return muster.Actor{}, muster.Errorf(muster.EUnauth, "this server wants a token").Because(muster.ReasonNoToken).
 			WithHint("set MUSTER_TOKEN; an administrator makes a token with 'muster token create USER'")
 	}
 	if p.known && (p.uid == 0 || p.uid == a.uid) {
 		return muster.Actor{Name: "root", Admin: true}, nil
 	}
-	return muster.Actor{}, muster.Errorf(muster.EForbidden, "the socket is for the administrator of this host").
+	return muster.Actor{}, muster.Errorf(muster.EForbidden, "the socket is for the administrator of this host").Because(muster.ReasonAdminOnly).
 		WithHint("use sudo, or a token: set MUSTER_TOKEN")
 }
 
 func (a *API) bearer(ctx context.Context, header string) (muster.Actor, error) {
-	bad := muster.Errorf(muster.EUnauth, "the token is not known, or has expired").
+	bad := muster.Errorf(muster.EUnauth, "the token is not known, or has expired").Because(muster.ReasonBadToken).
 		WithHint("check MUSTER_TOKEN; an administrator makes a new token with 'muster token create USER'")
 	scheme, secret, _ := strings.Cut(header, " ")
 	secret = strings.TrimSpace(secret)

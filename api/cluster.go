@@ -131,7 +131,7 @@ func formatOf(contentType string) (string, error) {
 			return "", nil // what curl and others say when they were not told
 		}
 	}
-	return "", muster.Errorf(muster.EInvalid, "a request is not read from %.100s", strings.TrimSpace(contentType)).
+	return "", muster.Errorf(muster.EInvalid, "a request is not read from %.100s", strings.TrimSpace(contentType)).Because(muster.ReasonUnknownFormat).
 		WithHint("send application/json, application/yaml or application/xml")
 }
 

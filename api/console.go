@@ -74,7 +74,7 @@ func consoleRoute[I any](a *API, op huma.Operation, open func(context.Context, *
 			return nil, a.fail(ctx, err)
 		}
 		if protocol != wire.ConsoleProtocol {
-			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "a console needs a connection that is upgraded").
+			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "a console needs a connection that is upgraded").Because(muster.ReasonNotUpgraded).
 				WithHint("send 'Connection: Upgrade' and 'Upgrade: %s' over HTTP/1.1", wire.ConsoleProtocol))
 		}
 		return &huma.StreamResponse{Body: func(hctx huma.Context) {
@@ -91,7 +91,7 @@ func (a *API) console(w http.ResponseWriter, r *http.Request, far io.ReadWriteCl
 	defer end()
 	near, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		a.write(w, r, muster.Errorf(muster.EInvalid, "this connection cannot become a console").WithHint("use HTTP/1.1").Wrap(err))
+		a.write(w, r, muster.Errorf(muster.EInvalid, "this connection cannot become a console").Because(muster.ReasonNotUpgraded).WithHint("use HTTP/1.1").Wrap(err))
 		return
 	}
 	defer near.Close()

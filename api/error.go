@@ -62,15 +62,14 @@ func (a *API) public(ctx context.Context, err error) *muster.Error {
 		if known.Code == muster.EInternal || known.Code == muster.ECorrupt {
 			a.log.ErrorContext(ctx, "request failed", "error", known.Message, "cause", known.Err)
 		}
-		return known
+		return known.Because(muster.ReasonOf(known)) // one on record may be older than reasons
 	case errors.Is(err, context.Canceled):
-		return muster.Errorf(muster.EUnavailable, "the request was given up")
+		return muster.Errorf(muster.EUnavailable, "the request was given up").Because(muster.ReasonGivenUp)
 	case errors.Is(err, context.DeadlineExceeded):
-		return muster.Errorf(muster.ETimeout, "the server took too long").WithHint("try again")
+		return muster.Errorf(muster.ETimeout, "the server took too long").Because(muster.ReasonNoAnswer).WithHint("try again")
 	}
 	a.log.ErrorContext(ctx, "request failed", "error", err)
-	return muster.Errorf(muster.EInternal, "the server met a defect of its own").
-		WithHint("see the server's log")
+	return defect()
 }
 
 // write sends an error from outside the routes.
@@ -91,18 +90,25 @@ func oneForm(_ huma.Context, _ string, v any) (any, error) {
 	if !ok {
 		return v, nil
 	}
-	e := muster.Error{Code: muster.EInvalid, Message: "the request is not valid", Hint: "see /v1/openapi.json for the form of each request"}
+	e := muster.Errorf(muster.EInvalid, "the request is not valid").Because(muster.ReasonHasProblems).
+		WithHint("see /v1/openapi.json for the form of each request")
 	switch {
 	case model.Status == http.StatusRequestEntityTooLarge:
-		e.Message = "the request is too large"
+		e = muster.Errorf(muster.EInvalid, "the request is too large").Because(muster.ReasonTooLarge).WithHint("%s", e.Hint)
 	case model.Status == http.StatusUnsupportedMediaType:
-		e.Message = "the content type is not one that is read here"
-		e.Hint = "send application/json"
+		e = muster.Errorf(muster.EInvalid, "the content type is not one that is read here").Because(muster.ReasonUnknownFormat).
+			WithHint("send application/json")
 	case model.Status >= 500:
-		e.Code, e.Message, e.Hint = muster.EInternal, "the server met a defect of its own", "see the server's log"
+		e = defect()
 	}
+	problems := make([]muster.Problem, 0, len(model.Errors))
 	for _, d := range model.Errors {
-		e.Problems = append(e.Problems, muster.Problem{Field: strings.TrimPrefix(d.Location, "body."), Message: d.Message})
+		problems = append(problems, muster.Problem{Field: strings.TrimPrefix(d.Location, "body."), Message: d.Message})
 	}
-	return &e, nil
+	return e.Listing(problems), nil
+}
+
+// defect is what a client learns of what should not have happened.
+func defect() *muster.Error {
+	return muster.Errorf(muster.EInternal, "the server met a defect of its own").WithHint("see the server's log")
 }

@@ -59,7 +59,7 @@ func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*hum
 	if in.LastEventID != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(in.LastEventID), 10, 64)
 		if err != nil || n < 0 {
-			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "Last-Event-ID is not a sequence number").
+			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "Last-Event-ID is not a sequence number").Because(muster.ReasonBadValue).
 				WithHint("send the id of the last event, or nothing"))
 		}
 		q.After = n

@@ -31,7 +31,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 				panic(p)
 			}
 			a.log.Error("a request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-			a.write(w, r, muster.Errorf(muster.EInternal, "the server met a defect of its own").WithHint("see the server's log"))
+			a.write(w, r, defect())
 		}()
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
@@ -73,10 +73,10 @@ func readAll(w http.ResponseWriter, r *http.Request, control *http.ResponseContr
 	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big):
-		return muster.Errorf(muster.EInvalid, "the request is larger than %d KiB", maxBody>>10).
+		return muster.Errorf(muster.EInvalid, "the request is larger than %d KiB", maxBody>>10).Because(muster.ReasonTooLarge).
 			WithHint("a cluster request is a few lines; check which file was sent")
 	case err != nil:
-		return muster.Errorf(muster.EInvalid, "the request broke off").WithHint("send it again").Wrap(err)
+		return muster.Errorf(muster.EInvalid, "the request broke off").Because(muster.ReasonBrokenOff).WithHint("send it again").Wrap(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))

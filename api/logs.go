@@ -41,7 +41,7 @@ func (in *LogsInput) query(now time.Time) (wire.LogQuery, error) {
 		if ago, err := days(in.Since); err == nil && ago > 0 {
 			q.Since = now.Add(-ago)
 		} else if q.Since, err = time.Parse(time.RFC3339Nano, in.Since); err != nil {
-			bad = append(bad, muster.Problem{Field: "since", Message: "is not a time", Hint: "write 30m, 6h, 2d or 2026-03-01T12:00:00Z"})
+			bad = append(bad, muster.Problem{Field: "since", Reason: muster.ReasonBadValue, Message: "is not a time", Hint: "write 30m, 6h, 2d or 2026-03-01T12:00:00Z"})
 		}
 	}
 	if in.Priority != "" {
@@ -50,14 +50,13 @@ func (in *LogsInput) query(now time.Time) (wire.LogQuery, error) {
 			n = slices.Index(wire.LogPriorities(), in.Priority)
 		}
 		if n < 0 || n > 7 {
-			bad = append(bad, muster.Problem{Field: "priority", Message: "is not a priority", Hint: "write one of " + strings.Join(wire.LogPriorities(), ", ")})
+			bad = append(bad, muster.Problem{Field: "priority", Reason: muster.ReasonBadValue, Message: "is not a priority", Hint: "write one of " + strings.Join(wire.LogPriorities(), ", ")})
 		}
 		q.Least, q.Filter = n, true
 	}
 	if len(bad) > 0 {
-		e := muster.Errorf(muster.EInvalid, "the lines to show are not told right").WithHint("see 'muster logs --help'")
-		e.Problems = bad
-		return q, e
+		e := muster.Errorf(muster.EInvalid, "the lines to show are not told right").Because(muster.ReasonBadValue).WithHint("see 'muster logs --help'")
+		return q, e.Listing(bad)
 	}
 	return q, nil
 }

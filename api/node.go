@@ -47,7 +47,7 @@ func (a *API) tunnelRoute() {
 	a.prepare(&op)
 	huma.Register(a.huma, op, func(ctx context.Context, in *tunnelInput) (*huma.StreamResponse, error) {
 		if in.Upgrade != tunnelProtocol {
-			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "a tunnel needs a connection that is upgraded").
+			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "a tunnel needs a connection that is upgraded").Because(muster.ReasonNotUpgraded).
 				WithHint("send 'Connection: Upgrade' and 'Upgrade: %s' over HTTP/1.1", tunnelProtocol))
 		}
 		far, err := a.service.Tunnel(ctx, who(ctx), in.Cluster, in.Node)

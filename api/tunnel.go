@@ -19,7 +19,7 @@ func (a *API) tunnel(w http.ResponseWriter, r *http.Request, far net.Conn) {
 	defer far.Close()
 	near, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		a.write(w, r, muster.Errorf(muster.EInvalid, "this connection cannot become a tunnel").WithHint("use HTTP/1.1").Wrap(err))
+		a.write(w, r, muster.Errorf(muster.EInvalid, "this connection cannot become a tunnel").Because(muster.ReasonNotUpgraded).WithHint("use HTTP/1.1").Wrap(err))
 		return
 	}
 	defer near.Close()

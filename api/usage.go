@@ -38,15 +38,14 @@ func (s Span) query() (wire.UsageQuery, error) {
 		}
 		d, err := days(f.text)
 		if err != nil || d <= 0 {
-			bad = append(bad, muster.Problem{Field: f.name, Message: "is not a time", Hint: "write 90s, 30m, 6h or 14d"})
+			bad = append(bad, muster.Problem{Field: f.name, Reason: muster.ReasonBadValue, Message: "is not a time", Hint: "write 90s, 30m, 6h or 14d"})
 			continue
 		}
 		*f.to = d
 	}
 	if len(bad) > 0 {
-		e := muster.Errorf(muster.EInvalid, "the time to show is not right").WithHint("write 90s, 30m, 6h or 14d")
-		e.Problems = bad
-		return q, e
+		e := muster.Errorf(muster.EInvalid, "the time to show is not right").Because(muster.ReasonBadValue).WithHint("write 90s, 30m, 6h or 14d")
+		return q, e.Listing(bad)
 	}
 	return q, nil
 }

@@ -22,14 +22,13 @@ const (
 // EInvalid with all that is wrong.
 func Decode(name string, data []byte, read func(path string) ([]byte, error)) (Rules, error) {
 	if len(data) > maxBytes {
-		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, maxBytes>>20).WithHint("put serial numbers into files of their own: serial-list")
+		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, maxBytes>>20).Because(muster.ReasonTooLarge).WithHint("put serial numbers into files of their own: serial-list")
 	}
 	f := file{read: read}
 	f.yaml(data)
 	if len(f.Problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "%s cannot be taken", name).WithHint("put right what is listed")
-		e.Problems = f.Problems[:min(len(f.Problems), maxProblems)]
-		return nil, e
+		e := muster.Errorf(muster.EInvalid, "%s cannot be taken", name).Because(muster.ReasonHasProblems).WithHint("put right what is listed")
+		return nil, e.Listing(f.Problems[:min(len(f.Problems), maxProblems)])
 	}
 	return f.rules, nil
 }

@@ -50,7 +50,7 @@ type Challenge struct {
 // shown is what the machine says of its TPM now. EForbidden: it shows another.
 func New(enrolled []byte, shown wire.BootTPM, boot string) (*Challenge, error) {
 	if !Same(enrolled, shown.Endorsement) {
-		return nil, muster.Errorf(muster.EForbidden, "the machine shows another TPM than the one that was enrolled").
+		return nil, muster.Errorf(muster.EForbidden, "the machine shows another TPM than the one that was enrolled").Because(muster.ReasonOtherMachine).
 			WithHint("enrol it again if its board was exchanged; otherwise another machine speaks in its name")
 	}
 	p, err := endorsementKey(shown.Endorsement)
@@ -79,11 +79,11 @@ func New(enrolled []byte, shown wire.BootTPM, boot string) (*Challenge, error) {
 // key. A challenge is worthless after the first answer, right or wrong.
 func (c *Challenge) Verify(given, key []byte) error {
 	if c.used {
-		return muster.Errorf(muster.EConflict, "the challenge was answered before").WithHint("ask again for another one")
+		return muster.Errorf(muster.EConflict, "the challenge was answered before").Because(muster.ReasonGivenAlready).WithHint("ask again for another one")
 	}
 	c.used = true
 	if !hmac.Equal(given, answer(c.secret, c.boot, key)) {
-		return muster.Errorf(muster.EForbidden, "the answer to the TPM's challenge is wrong").
+		return muster.Errorf(muster.EForbidden, "the answer to the TPM's challenge is wrong").Because(muster.ReasonUntrustedMachine).
 			WithHint("another machine speaks in this one's name, or the answer is of an earlier challenge")
 	}
 	return nil

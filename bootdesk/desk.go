@@ -73,7 +73,7 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 	b, err := d.c.Book.Boot(ctx, h.Boot)
 	if err != nil {
 		if muster.CodeOf(err) == muster.ENotFound {
-			return nil, muster.Errorf(muster.ENotFound, "no boot of this number is known").
+			return nil, muster.Errorf(muster.ENotFound, "no boot of this number is known").Because(muster.ReasonNoSuchBoot).
 				WithHint("start the machine again over the network").Wrap(err)
 		}
 		return nil, err
@@ -100,7 +100,7 @@ func (d *Desk) Hello(ctx context.Context, h *wire.BootHello, from netip.Addr) (*
 		return reply, nil
 	}
 	if b.Kind == wire.BootImage && rank(trust) < rank(b.Least) {
-		err := muster.Errorf(muster.EForbidden, "no seed is given to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).
+		err := muster.Errorf(muster.EForbidden, "no seed is given to a machine that is trusted as %s: at least %s is asked for", trust, b.Least).Because(muster.ReasonUntrustedMachine).
 			WithHint("%s", b.cure())
 		d.c.Book.Refused(ctx, b.Number, err)
 		return nil, err
@@ -136,17 +136,17 @@ func (d *Desk) compare(b *Boot, h *wire.BootHello, from netip.Addr) error {
 	another := "another machine uses the number of this boot: start this one again over the network"
 	switch {
 	case !b.Expires.IsZero() && d.c.Clock.Now().After(b.Expires):
-		return muster.Errorf(muster.EConflict, "this boot has expired").WithHint("start the machine again over the network")
+		return muster.Errorf(muster.EConflict, "this boot has expired").Because(muster.ReasonAttemptOver).WithHint("start the machine again over the network")
 	case !slices.Contains(b.MACs, h.MAC):
-		return muster.Errorf(muster.EForbidden, "this boot is that of a machine with another MAC than %s", h.MAC).WithHint("%s", another)
+		return muster.Errorf(muster.EForbidden, "this boot is that of a machine with another MAC than %s", h.MAC).Because(muster.ReasonOtherMachine).WithHint("%s", another)
 	case !from.IsValid() || from.Unmap() != b.Address.Unmap():
-		return muster.Errorf(muster.EForbidden, "this boot has leased another address than %s", from).
+		return muster.Errorf(muster.EForbidden, "this boot has leased another address than %s", from).Because(muster.ReasonOtherMachine).
 			WithHint("the machine must ask from the address that it got by DHCP, without translation on the way")
 	case differ(muster.CanonicalSerial(b.Serial), muster.CanonicalSerial(h.Serial)):
-		return muster.Errorf(muster.EForbidden, "the machine has serial number %.64q, and %.64q was approved", h.Serial, b.Serial).
+		return muster.Errorf(muster.EForbidden, "the machine has serial number %.64q, and %.64q was approved", h.Serial, b.Serial).Because(muster.ReasonOtherMachine).
 			WithHint("approve it again if its board was exchanged")
 	case b.UUID != "" && h.UUID != "" && !strings.EqualFold(b.UUID, h.UUID):
-		return muster.Errorf(muster.EForbidden, "the machine has UUID %.64q, and %.64q was approved", h.UUID, b.UUID).
+		return muster.Errorf(muster.EForbidden, "the machine has UUID %.64q, and %.64q was approved", h.UUID, b.UUID).Because(muster.ReasonOtherMachine).
 			WithHint("approve it again if its board was exchanged")
 	}
 	return nil
@@ -171,7 +171,7 @@ func (d *Desk) again(ctx context.Context, b *Boot, h *wire.BootHello, trust must
 }
 
 func secondAsker() error {
-	return muster.Errorf(muster.EConflict, "the order of this boot was given to another program already").
+	return muster.Errorf(muster.EConflict, "the order of this boot was given to another program already").Because(muster.ReasonGivenAlready).
 		WithHint("if the machine was started again, it must be told to boot again, too; otherwise somebody speaks in its name")
 }
 
@@ -243,7 +243,7 @@ func (d *Desk) order(ctx context.Context, b *Boot, h *wire.BootHello, trust must
 	}
 	if o.Kind == wire.BootImage && b.Kind != wire.BootImage {
 		// What was weighed is not what would be given.
-		return nil, muster.Errorf(muster.EConflict, "the order for this machine has just changed").WithHint("ask again")
+		return nil, muster.Errorf(muster.EConflict, "the order for this machine has just changed").Because(muster.ReasonChangedMeanwhile).WithHint("ask again")
 	}
 	return o, nil
 }

@@ -33,11 +33,11 @@ func (d *Desk) Handler() http.Handler {
 			return
 		}
 		if !each.allow(from) {
-			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos come from this address").WithHint("ask again later"))
+			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos come from this address").Because(muster.ReasonTooManyRequests).WithHint("ask again later"))
 			return
 		}
 		if !each.enter(from) {
-			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos of this address are not answered yet").WithHint("ask again in a moment"))
+			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos of this address are not answered yet").Because(muster.ReasonTooManyRequests).WithHint("ask again in a moment"))
 			return
 		}
 		defer each.leave(from)
@@ -45,7 +45,7 @@ func (d *Desk) Handler() http.Handler {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()
 		default:
-			refuse(w, http.StatusServiceUnavailable, muster.Errorf(muster.EUnavailable, "too many machines ask at once").WithHint("ask again in a moment"))
+			refuse(w, http.StatusServiceUnavailable, muster.Errorf(muster.EUnavailable, "too many machines ask at once").Because(muster.ReasonTooManyRequests).WithHint("ask again in a moment"))
 			return
 		}
 		h, err := read(w, r)
@@ -67,7 +67,7 @@ func (d *Desk) Handler() http.Handler {
 func read(w http.ResponseWriter, r *http.Request) (*wire.BootHello, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBootHello))
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "the hello is longer than %d bytes, or was cut off", wire.MaxBootHello).Wrap(err)
+		return nil, muster.Errorf(muster.EInvalid, "the hello is longer than %d bytes, or was cut off", wire.MaxBootHello).Because(muster.ReasonTooLarge).Wrap(err)
 	}
 	h, err := wire.DecodeBootHello(b)
 	if err != nil {

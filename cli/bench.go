@@ -86,7 +86,7 @@ measured, under which conditions, and every launch. Without RESULT: the newest.`
 // pickHPL is the result of that ID, or the newest.
 func pickHPL(list wire.HPLResults, id []string) (muster.HPLResult, error) {
 	if len(list.Results) == 0 {
-		return muster.HPLResult{}, muster.Errorf(muster.ENotFound, "HPL was not run on cluster %s", list.Name).
+		return muster.HPLResult{}, muster.Errorf(muster.ENotFound, "HPL was not run on cluster %s", list.Name).Because(muster.ReasonNoSuchResult).
 			WithHint("see what was measured: muster certificate --help")
 	}
 	for _, r := range list.Results {
@@ -94,7 +94,7 @@ func pickHPL(list wire.HPLResults, id []string) (muster.HPLResult, error) {
 			return r, nil
 		}
 	}
-	return muster.HPLResult{}, muster.Errorf(muster.ENotFound, "cluster %s has no result %q of HPL", list.Name, id[0]).
+	return muster.HPLResult{}, muster.Errorf(muster.ENotFound, "cluster %s has no result %q of HPL", list.Name, id[0]).Because(muster.ReasonNoSuchResult).
 		WithHint("see 'muster bench list %s'", list.ID)
 }
 

@@ -58,7 +58,7 @@ that list to whoever verifies old certificates.`,
 				return err
 			}
 			if len(list.Keys) == 0 {
-				return muster.Errorf(muster.ENotFound, "this server signs no certificates").WithHint("use a newer version of the server")
+				return muster.Errorf(muster.ENotFound, "this server signs no certificates").Because(muster.ReasonSignsNothing).WithHint("use a newer version of the server")
 			}
 			text, err := certificate.PEM(list.Keys[len(list.Keys)-1])
 			if err != nil {
@@ -137,7 +137,7 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, muster.Errorf(muster.EInvalid, "--at cannot be %q", text).WithHint("write a day, 2026-03-01, or a time, 2026-03-01T12:00:00Z")
+	return time.Time{}, muster.Errorf(muster.EInvalid, "--at cannot be %q", text).Because(muster.ReasonBadValue).WithHint("write a day, 2026-03-01, or a time, 2026-03-01T12:00:00Z")
 }
 
 // publicKeys reads the files of keys, or asks the server where there are none.
@@ -283,7 +283,7 @@ func certificateFiles(name string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, muster.Errorf(muster.EInvalid, "%s has no file that ends in .json", name).WithHint("give a directory of certificates")
+		return nil, muster.Errorf(muster.EInvalid, "%s has no file that ends in .json", name).Because(muster.ReasonFileUnreadable).WithHint("give a directory of certificates")
 	}
 	return files, nil
 }

@@ -28,7 +28,7 @@ the clusters again whose certificates it signed. Only administrators may.`,
 				return err
 			}
 			if c.Flags().Changed("compromised") && !strings.HasPrefix(stolen, "sha256:") {
-				return muster.Errorf(muster.EInvalid, "--compromised cannot be %q", stolen).WithHint("write the fingerprint of the key, as 'muster certificate key show -o json' shows it: sha256:...")
+				return muster.Errorf(muster.EInvalid, "--compromised cannot be %q", stolen).Because(muster.ReasonBadValue).WithHint("write the fingerprint of the key, as 'muster certificate key show -o json' shows it: sha256:...")
 			}
 			k, err := a.connect()
 			if err != nil {

@@ -105,9 +105,9 @@ func certificateOf(ctx context.Context, k *client.Client, args []string) (muster
 	}
 	if len(list) == 0 {
 		if c, err := k.Cluster(ctx, args[0]); err == nil && len(args) > 1 && !slices.ContainsFunc(c.Nodes, func(n wire.Node) bool { return n.Name == args[1] }) {
-			return "", muster.Errorf(muster.ENotFound, "cluster %s has no node %q", args[0], args[1]).WithHint("see 'muster show %s'", args[0])
+			return "", muster.Errorf(muster.ENotFound, "cluster %s has no node %q", args[0], args[1]).Because(muster.ReasonNoSuchNode).WithHint("see 'muster show %s'", args[0])
 		}
-		return "", muster.Errorf(muster.ENotFound, "%s has no certificate", what).WithHint("measure it: muster certificate run %s", args[0])
+		return "", muster.Errorf(muster.ENotFound, "%s has no certificate", what).Because(muster.ReasonNoSuchCertificate).WithHint("measure it: muster certificate run %s", args[0])
 	}
 	return list[0].ID, nil
 }
@@ -286,7 +286,7 @@ Other files that are there are left alone, unless you say --replace.
   muster certificate verify cfd/ --key muster.pub`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if a.output == "yaml" {
-				return muster.Errorf(muster.EInvalid, "certificates are signed as JSON").WithHint("leave -o yaml away, or see 'muster certificate show'")
+				return muster.Errorf(muster.EInvalid, "certificates are signed as JSON").Because(muster.ReasonUnknownFormat).WithHint("leave -o yaml away, or see 'muster certificate show'")
 			}
 			if err := a.checkOutput(); err != nil {
 				return err
@@ -360,12 +360,12 @@ func free(path string, body []byte, replace bool) error {
 	if have, err := os.ReadFile(path); replace || err != nil || bytes.Equal(have, body) {
 		return nil //nolint:nilerr // see above
 	}
-	return muster.Errorf(muster.EConflict, "there is another %s already", clean(path)).WithHint("give --to another place, or --replace to have it overwritten")
+	return muster.Errorf(muster.EConflict, "there is another %s already", clean(path)).Because(muster.ReasonFileExists).WithHint("give --to another place, or --replace to have it overwritten")
 }
 
 func (a *app) writeExport(list []export, to string, replace bool) error {
 	cannot := func(err error) error {
-		return muster.Errorf(muster.EInvalid, "cannot write %s", to).WithHint("give --to a file or a directory in which you may write").Wrap(err)
+		return muster.Errorf(muster.EInvalid, "cannot write %s", to).Because(muster.ReasonFileUnwritable).WithHint("give --to a file or a directory in which you may write").Wrap(err)
 	}
 	info, err := os.Stat(to)
 	if to != "" && (strings.HasSuffix(to, "/") || err == nil && info.IsDir()) {

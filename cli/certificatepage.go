@@ -177,7 +177,7 @@ func subjectOf(list []certificate.Result, node string) (certificate.Signed, []mu
 	}
 	switch {
 	case node != "" && len(wanted) == 0:
-		return certificate.Signed{}, nil, muster.Errorf(muster.ENotFound, "there is no certificate of a node %q among these", node).WithHint("%s", nodesThere(nodes))
+		return certificate.Signed{}, nil, muster.Errorf(muster.ENotFound, "there is no certificate of a node %q among these", node).Because(muster.ReasonNoSuchCertificate).WithHint("%s", nodesThere(nodes))
 	case node == "" && len(clusters) > 1:
 		return certificate.Signed{}, nil, muster.Errorf(muster.EInvalid, "these are certificates of %d clusters", len(clusters)).WithHint("give those of one")
 	case node == "" && len(clusters) == 1:
@@ -211,7 +211,7 @@ func writePage(name string, html []byte, from []string) error {
 		}
 	}
 	if err := os.WriteFile(name, html, 0o644); err != nil {
-		return muster.Errorf(muster.EInvalid, "cannot write %s", name).WithHint("give --to a file that can be written").Wrap(err)
+		return muster.Errorf(muster.EInvalid, "cannot write %s", name).Because(muster.ReasonFileUnwritable).WithHint("give --to a file that can be written").Wrap(err)
 	}
 	return nil
 }

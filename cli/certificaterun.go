@@ -86,7 +86,7 @@ func (a *app) runMeasure(ctx context.Context, ref string, f *measureFlags) error
 	}
 	if f.attach {
 		if c.Measuring == nil || !c.Measuring.Phase.Open() {
-			return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).WithHint("begin with 'muster certificate run %s'", c.Name)
+			return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).Because(muster.ReasonNotBeingMeasured).WithHint("begin with 'muster certificate run %s'", c.Name)
 		}
 		done = wire.MeasureReply{Cluster: c.ID, Name: c.Name, Measuring: *c.Measuring}
 	} else if done, err = k.Measure(ctx, ref, r); err != nil {
@@ -110,10 +110,10 @@ func otherKind(c wire.Cluster, hpl bool) error {
 		return nil
 	}
 	if hpl {
-		return muster.Errorf(muster.EConflict, "HPL does not run on cluster %s: its speed is measured for certificates", c.Name).
+		return muster.Errorf(muster.EConflict, "HPL does not run on cluster %s: its speed is measured for certificates", c.Name).Because(muster.ReasonNotBeingMeasured).
 			WithHint("that is 'muster certificate run %s --attach', or --stop", c.Name)
 	}
-	return muster.Errorf(muster.EConflict, "cluster %s is not measured for certificates: HPL runs on it", c.Name).
+	return muster.Errorf(muster.EConflict, "cluster %s is not measured for certificates: HPL runs on it", c.Name).Because(muster.ReasonNotBeingMeasured).
 		WithHint("that is 'muster bench hpl %s --attach', or --stop", c.Name)
 }
 
@@ -174,9 +174,9 @@ func (w *measureWatcher) run(ctx context.Context) error {
 		c, err := w.client.Cluster(waiting, string(w.reply.Cluster))
 		switch {
 		case err == nil && (c.Measuring == nil || c.Measuring.ID != w.reply.Measuring.ID):
-			return muster.Errorf(muster.EConflict, "another measuring of cluster %s has begun", c.Name).WithHint("see 'muster events %s'", c.ID)
+			return muster.Errorf(muster.EConflict, "another measuring of cluster %s has begun", c.Name).Because(muster.ReasonChangedMeanwhile).WithHint("see 'muster events %s'", c.ID)
 		case err == nil && c.Status != muster.ClusterReady && c.Status != muster.ClusterValidating && c.Status != muster.ClusterBuilding:
-			return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Status).WithHint("see 'muster events %s'", c.ID)
+			return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Status).Because(muster.ReasonWrongPhase).WithHint("see 'muster events %s'", c.ID)
 		case err == nil:
 			w.reply.Measuring = *c.Measuring
 			if !c.Measuring.Phase.Open() {
@@ -193,7 +193,7 @@ func (w *measureWatcher) run(ctx context.Context) error {
 		}
 		live.clear()
 		if ctx.Err() == nil {
-			return muster.Errorf(muster.ETimeout, "cluster %s is not measured after %s", w.reply.Name, w.timeout).
+			return muster.Errorf(muster.ETimeout, "cluster %s is not measured after %s", w.reply.Name, w.timeout).Because(muster.ReasonNotDoneYet).
 				WithHint("it goes on: muster certificate run %s --attach", w.reply.Name)
 		}
 		fmt.Fprintf(w.app.env.Err, "\ndetached: the measuring goes on\n  wait for it: muster certificate run %s --attach\n  end it:      muster certificate run %s --stop\n", w.reply.Name, w.reply.Name)
@@ -207,7 +207,7 @@ func failedMeasuring(r wire.MeasureReply) error {
 	if m.Phase != muster.MeasuringFailed {
 		return nil
 	}
-	e := muster.Errorf(muster.EUnavailable, "cluster %s was not measured", r.Name)
+	e := muster.Errorf(muster.EUnavailable, "cluster %s was not measured", r.Name).Because(muster.ReasonNotMeasured)
 	if m.Reason != nil {
 		e = muster.Errorf(m.Reason.Code, "cluster %s was not measured: %s", r.Name, m.Reason.Message)
 		if m.Reason.Hint != "" {

@@ -43,7 +43,7 @@ compinit" must have been said before.`,
 				}
 				return root.GenPowerShellCompletionWithDesc(out)
 			}
-			e := muster.Errorf(muster.EInvalid, "there is no completion for %q", args[0])
+			e := muster.Errorf(muster.EInvalid, "there is no completion for %q", args[0]).Because(muster.ReasonBadValue)
 			if meant := nearest.Of(args[0], shells()); meant != "" {
 				return e.WithHint("did you mean %s?", meant)
 			}

@@ -132,7 +132,7 @@ func oneConsole(ctx context.Context, k *client.Client, word string) error {
 	if err != nil || !me.Admin {
 		return err
 	}
-	return muster.Errorf(muster.EConflict, "%s is a machine, and a cluster too", word).
+	return muster.Errorf(muster.EConflict, "%s is a machine, and a cluster too", word).Because(muster.ReasonAmbiguous).
 		WithHint("say which: muster console --machine %s, or muster console %s NODE", word, first(string(c.ID), word))
 }
 

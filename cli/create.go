@@ -207,7 +207,7 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 		var err error
 		call.Body, err = a.readUpTo(f.file, maxRequest, "a request")
 		if err == nil && len(bytes.TrimSpace(call.Body)) == 0 {
-			err = muster.Errorf(muster.EInvalid, "the request is empty").WithHint("a request holds at least name and nodes")
+			err = muster.Errorf(muster.EInvalid, "the request is empty").Because(muster.ReasonRequired).WithHint("a request holds at least name and nodes")
 		}
 		call.Format = first(f.format, formatOf(f.file))
 		return call, err

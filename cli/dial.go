@@ -62,7 +62,7 @@ func (a *app) dialNode(ctx context.Context, k *client.Client, cluster, node, use
 		if trouble == hungUp && pretends(ctx, k, id, access.Node) {
 			return nil, nobodyThere(access.Node).Wrap(err)
 		}
-		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, trouble).
+		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, trouble).Because(muster.ReasonNodeUnreachable).
 			WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, access.Node).Wrap(err)
 	}
 	_ = t.conn.SetDeadline(time.Time{})

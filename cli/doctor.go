@@ -115,14 +115,14 @@ func (a *app) fix(ctx context.Context, checks []Check) (bool, error) {
 		return true, a.env.Install(ctx, a.env.Err, packages)
 	}
 	if os.Geteuid() != 0 {
-		return false, muster.Errorf(muster.EForbidden, "only root can install packages").WithHint("run 'sudo muster doctor --fix'")
+		return false, muster.Errorf(muster.EForbidden, "only root can install packages").Because(muster.ReasonNeedsRoot).WithHint("run 'sudo muster doctor --fix'")
 	}
 	for _, args := range [][]string{{"update", "-q"}, append([]string{"install", "-q", "-y", "--no-install-recommends"}, packages...)} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		cmd.Stdout, cmd.Stderr = a.env.Err, a.env.Err
 		if err := cmd.Run(); err != nil {
-			return false, muster.Errorf(muster.EUnavailable, "apt-get %s failed", args[0]).
+			return false, muster.Errorf(muster.EUnavailable, "apt-get %s failed", args[0]).Because(muster.ReasonProgramMissing).
 				WithHint("install by hand: apt-get install %s", strings.Join(packages, " ")).Wrap(err)
 		}
 	}

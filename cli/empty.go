@@ -26,7 +26,7 @@ func refuseEmpty(c *cobra.Command) {
 		}
 		for i, arg := range ownArgs(c, args) {
 			if strings.TrimSpace(arg) == "" {
-				return muster.Errorf(muster.EInvalid, "%s is empty", argName(c.Use, i)).WithHint("is a shell variable unset? See '%s --help'", c.CommandPath())
+				return muster.Errorf(muster.EInvalid, "%s is empty", argName(c.Use, i)).Because(muster.ReasonRequired).WithHint("is a shell variable unset? See '%s --help'", c.CommandPath())
 			}
 		}
 		if judge == nil {
@@ -53,7 +53,7 @@ func emptyFlag(c *cobra.Command) (err error) {
 		}
 		for _, v := range values {
 			if err == nil && strings.TrimSpace(v) == "" {
-				err = muster.Errorf(muster.EInvalid, "--%s is empty", f.Name).
+				err = muster.Errorf(muster.EInvalid, "--%s is empty", f.Name).Because(muster.ReasonRequired).
 					WithHint("give it a value, or leave it out; is a shell variable unset?")
 			}
 		}

@@ -33,7 +33,7 @@ event is one line.`,
 			}
 			switch {
 			case o.Newest < 0 || o.Newest > 100000:
-				return muster.Errorf(muster.EInvalid, "--lines cannot be %d", o.Newest).WithHint("write how many of the newest events, at most 100000, or 0 for all")
+				return muster.Errorf(muster.EInvalid, "--lines cannot be %d", o.Newest).Because(muster.ReasonOutOfRange).WithHint("write how many of the newest events, at most 100000, or 0 for all")
 			case len(args) == 0 && !c.Flags().Changed("lines") && !c.Flags().Changed("after"):
 				o.Newest = siteEvents
 			}

@@ -41,7 +41,7 @@ Files are copied the same way: muster exec cfd -- sh -c 'cat > f' < f`,
 			case len(args) == 0:
 				return usage(c, "CLUSTER is missing")
 			case len(args) == 1:
-				return muster.Errorf(muster.EInvalid, "the command is missing").WithHint("write it after --, or 'muster ssh %s' for a shell", args[0])
+				return muster.Errorf(muster.EInvalid, "the command is missing").Because(muster.ReasonRequired).WithHint("write it after --, or 'muster ssh %s' for a shell", args[0])
 			}
 			return nil
 		},
@@ -78,7 +78,7 @@ func (a *app) runExec(ctx context.Context, cluster string, words []string, f exe
 		return a.execOn(ctx, k, cluster, f.node, f.user, quoteAll(words), streams{in: in, out: a.env.Out, err: a.env.Err, tty: f.tty})
 	}
 	if f.tty || f.node != "" {
-		return muster.Errorf(muster.EInvalid, "--all goes with neither --tty nor --node").WithHint("leave one of them away")
+		return muster.Errorf(muster.EInvalid, "--all goes with neither --tty nor --node").Because(muster.ReasonContradiction).WithHint("leave one of them away")
 	}
 	show, err := k.Cluster(ctx, cluster)
 	if err != nil {
@@ -153,7 +153,7 @@ func remoteStatus(err error) error {
 // broken is a connection that ended before the command did. Its status is
 // ssh's own for this.
 func broken(err error) error {
-	return &brokenError{Err: muster.Errorf(muster.EUnavailable, "the connection to the node broke").
+	return &brokenError{Err: muster.Errorf(muster.EUnavailable, "the connection to the node broke").Because(muster.ReasonNodeUnreachable).
 		WithHint("see 'muster show' for how the node is").Wrap(err)}
 }
 

@@ -19,27 +19,29 @@ func badFlag(c *cobra.Command, err error) error {
 		kind := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a time such as 90s or 10m"}
 		f := value.GetFlag()
 		if want, ok := kind[f.Value.Type()]; ok {
-			return muster.Errorf(muster.EInvalid, "--%s cannot be %q", f.Name, value.GetValue()).WithHint("write %s", want)
+			return muster.Errorf(muster.EInvalid, "--%s cannot be %q", f.Name, value.GetValue()).Because(muster.ReasonBadValue).WithHint("write %s", want)
 		}
 	}
+	why := muster.ReasonBadUsage
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
+		why = muster.ReasonUnknownFlag
 		if short := unknown.GetSpecifiedShortnames(); short != "" && strings.Contains(c.Use, " TIME") && short[0] >= '0' && short[0] <= '9' {
-			return muster.Errorf(muster.EInvalid, "%q is not a time: times are positive", "-"+short).WithHint("write it without the minus: %s", short)
+			return muster.Errorf(muster.EInvalid, "%q is not a time: times are positive", "-"+short).Because(muster.ReasonBadValue).WithHint("write it without the minus: %s", short)
 		}
 		if unknown.GetSpecifiedName() == "state" {
-			return muster.Errorf(muster.EInvalid, "%s", err.Error()).
+			return muster.Errorf(muster.EInvalid, "%s", err.Error()).Because(why).
 				WithHint("say which server: --server unix:DIRECTORY/muster.sock, or MUSTER_SERVER=unix:DIRECTORY/muster.sock for every command; --state is for those that work without one, such as serve")
 		}
 		if near := nearFlag(c, unknown.GetSpecifiedName()); near != "" {
-			return muster.Errorf(muster.EInvalid, "%s", err.Error()).WithHint("did you mean --%s?", near)
+			return muster.Errorf(muster.EInvalid, "%s", err.Error()).Because(why).WithHint("did you mean --%s?", near)
 		}
 	}
 	if c.Name() == "exec" {
-		return muster.Errorf(muster.EInvalid, "%s", err.Error()).
+		return muster.Errorf(muster.EInvalid, "%s", err.Error()).Because(why).
 			WithHint("flags of the command itself come after --: muster exec CLUSTER -- COMMAND...")
 	}
-	return usage(c, "%s", err.Error())
+	return muster.Errorf(muster.EInvalid, "%s", err.Error()).Because(why).WithHint("see '%s --help'", c.CommandPath())
 }
 
 // nearFlag is the flag of a command that a word is a slip of, or the beginning
@@ -62,7 +64,7 @@ func nearFlag(c *cobra.Command, word string) string {
 // needsWait refuses a time limit of a wait that was not asked for.
 func needsWait(c *cobra.Command, wait bool) error {
 	if c.Flags().Changed("timeout") && !wait {
-		return muster.Errorf(muster.EInvalid, "--timeout is of no use without --wait").WithHint("say --wait too, or leave it out")
+		return muster.Errorf(muster.EInvalid, "--timeout is of no use without --wait").Because(muster.ReasonContradiction).WithHint("say --wait too, or leave it out")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ after it. docs/certificate.md says what each number means and what it cannot see
 			if ago != "" {
 				d, err := days(ago)
 				if err != nil || d <= 0 {
-					return muster.Errorf(muster.EInvalid, "--since cannot be %q", ago).WithHint("write how far back: 24h, 90d")
+					return muster.Errorf(muster.EInvalid, "--since cannot be %q", ago).Because(muster.ReasonBadValue).WithHint("write how far back: 24h, 90d")
 				}
 				q.Since = d
 			}

@@ -83,7 +83,7 @@ func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, s
 		}
 	}
 	if user == "" {
-		return muster.Errorf(muster.EInvalid, "it is not clear whose keys").WithHint("say --user NAME")
+		return muster.Errorf(muster.EInvalid, "it is not clear whose keys").Because(muster.ReasonRequired).WithHint("say --user NAME")
 	}
 	u, err := do(k, user)
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *app) readKeys(file string) ([]string, error) {
 		return nil, err
 	}
 	if strings.Contains(string(text), "PRIVATE KEY") {
-		return nil, muster.Errorf(muster.EInvalid, "%s is a private key; it was not sent", file).WithHint("give the file that ends in .pub")
+		return nil, muster.Errorf(muster.EInvalid, "%s is a private key; it was not sent", file).Because(muster.ReasonPrivateKey).WithHint("give the file that ends in .pub")
 	}
 	var keys []string
 	for line := range strings.Lines(string(text)) {
@@ -134,7 +134,7 @@ func (a *app) readKeys(file string) ([]string, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, muster.Errorf(muster.EInvalid, "no key in %s", file).WithHint("give the file that ends in .pub")
+		return nil, muster.Errorf(muster.EInvalid, "no key in %s", file).Because(muster.ReasonBadSSHKey).WithHint("give the file that ends in .pub")
 	}
 	return keys, nil
 }

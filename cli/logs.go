@@ -40,7 +40,7 @@ each line is then one document on one line.`,
 				return err
 			}
 			if c.Flags().Changed("lines") && f.Lines < 1 {
-				return muster.Errorf(muster.EInvalid, "--lines cannot be %d", f.Lines).WithHint("write how many of the newest lines there should be, such as 200")
+				return muster.Errorf(muster.EInvalid, "--lines cannot be %d", f.Lines).Because(muster.ReasonOutOfRange).WithHint("write how many of the newest lines there should be, such as 200")
 			}
 			if len(args) > 1 {
 				f.Node = args[1]

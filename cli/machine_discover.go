@@ -101,7 +101,7 @@ func awaitDiscovered(ctx context.Context, k *client.Client, list []wire.Register
 		case <-ctx.Done():
 			return list, ctx.Err()
 		case <-late:
-			return list, muster.Errorf(muster.ETimeout, "%s: not discovered after %s", nodeset.Fold(left), timeout).
+			return list, muster.Errorf(muster.ETimeout, "%s: not discovered after %s", nodeset.Fold(left), timeout).Because(muster.ReasonNotDoneYet).
 				WithHint("it goes on; look with 'muster machine show %s'", left[0])
 		case <-time.After(discoverLook):
 		}

@@ -31,7 +31,7 @@ administrators may.`,
 				return err
 			}
 			if !yes {
-				return muster.Errorf(muster.EInvalid, "another machine will take the place of %s: it must be without power, or have no cable", strings.Join(args, ", ")).
+				return muster.Errorf(muster.EInvalid, "another machine will take the place of %s: it must be without power, or have no cable", strings.Join(args, ", ")).Because(muster.ReasonNotConfirmed).
 					WithHint("add --yes if that is so")
 			}
 			k, err := a.connect()

@@ -119,9 +119,9 @@ func (a *app) password(name string) (string, error) {
 	line, more, _ := strings.Cut(string(body), "\n")
 	switch line = strings.TrimSuffix(line, "\r"); {
 	case line == "":
-		return "", muster.Errorf(muster.EInvalid, "there is no password in %s", name).WithHint("write it as the first line of the file")
+		return "", muster.Errorf(muster.EInvalid, "there is no password in %s", name).Because(muster.ReasonRequired).WithHint("write it as the first line of the file")
 	case strings.TrimSpace(more) != "":
-		return "", muster.Errorf(muster.EInvalid, "%s has more than one line, so it is no file of a password", name).WithHint("check which file was given: it has the password, and nothing else")
+		return "", muster.Errorf(muster.EInvalid, "%s has more than one line, so it is no file of a password", name).Because(muster.ReasonBadValue).WithHint("check which file was given: it has the password, and nothing else")
 	}
 	return line, nil
 }
@@ -247,9 +247,8 @@ func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 		return nil, wrong
 	}
 	if len(problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: passwords cannot be read", name).WithHint("nothing was changed: put them right and read it again")
-		e.Problems = problems
-		return nil, e
+		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: passwords cannot be read", name).Because(muster.ReasonHasProblems).WithHint("nothing was changed: put them right and read it again")
+		return nil, e.Listing(problems)
 	}
 	return machines, nil
 }
@@ -281,7 +280,7 @@ administrators see them.`,
 				return err
 			}
 			if state != "" && !slices.Contains(states, state) {
-				return muster.Errorf(muster.EInvalid, "--state %s is not a state", state).
+				return muster.Errorf(muster.EInvalid, "--state %s is not a state", state).Because(muster.ReasonBadValue).
 					WithHint("use %s", cmp.Or(nearest.Of(state, states), strings.Join(states, ", ")))
 			}
 			list, err := k.Registered(c.Context(), muster.RegistrationState(state))

@@ -52,7 +52,7 @@ func awaitMachines(ctx context.Context, k *client.Client, what wire.MachineActio
 			}
 		}
 		if len(left) == 0 && len(bad) > 0 {
-			return list, muster.Errorf(muster.EConflict, "in quarantine: %s", nodeset.Fold(bad)).WithHint("see 'muster machine show %s'", bad[0])
+			return list, muster.Errorf(muster.EConflict, "in quarantine: %s", nodeset.Fold(bad)).Because(muster.ReasonQuarantined).WithHint("see 'muster machine show %s'", bad[0])
 		}
 		if len(left) == 0 {
 			return list, nil
@@ -61,7 +61,7 @@ func awaitMachines(ctx context.Context, k *client.Client, what wire.MachineActio
 		case <-ctx.Done():
 			return list, ctx.Err()
 		case <-late:
-			return list, muster.Errorf(muster.ETimeout, "%s: not done after %s", nodeset.Fold(left), timeout).
+			return list, muster.Errorf(muster.ETimeout, "%s: not done after %s", nodeset.Fold(left), timeout).Because(muster.ReasonNotDoneYet).
 				WithHint("it goes on; look with 'muster machine list --all', or wait with a longer --timeout")
 		case <-time.After(machineLook):
 		}

@@ -28,7 +28,7 @@ func (a *app) print(v any, people func(w io.Writer)) error {
 }
 
 func (a *app) badOutput() error {
-	return muster.Errorf(muster.EInvalid, "there is no output format %q", a.output).WithHint("write -o json or -o yaml")
+	return muster.Errorf(muster.EInvalid, "there is no output format %q", a.output).Because(muster.ReasonUnknownFormat).WithHint("write -o json or -o yaml")
 }
 
 // checkOutput refuses a bad format before anything is done.

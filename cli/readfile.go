@@ -25,7 +25,7 @@ func (a *app) readUpTo(name string, most int64, what string) ([]byte, error) {
 		return nil, cannotRead(name, what, err)
 	}
 	if int64(len(data)) > most {
-		return nil, muster.Errorf(muster.EInvalid, "%s is too long for %s", name, what).WithHint("check which file was given")
+		return nil, muster.Errorf(muster.EInvalid, "%s is too long for %s", name, what).Because(muster.ReasonTooLarge).WithHint("check which file was given")
 	}
 	return data, nil
 }
@@ -36,5 +36,5 @@ func cannotRead(name, what string, err error) error {
 	if errors.As(err, &path) {
 		why = ": " + path.Err.Error()
 	}
-	return muster.Errorf(muster.EInvalid, "cannot read %s%s", name, why).WithHint("give the path of %s", what).Wrap(err)
+	return muster.Errorf(muster.EInvalid, "cannot read %s%s", name, why).Because(muster.ReasonFileUnreadable).WithHint("give the path of %s", what).Wrap(err)
 }

@@ -40,9 +40,9 @@ func failureOf(err error) wire.Refused {
 	var e *muster.Error
 	switch {
 	case errors.As(err, &e):
-		out.Error = *e
+		out.Error = *e.Because(muster.ReasonOf(e)) // an older server tells none
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Error = *muster.Errorf(muster.ETimeout, "%v", err)
+		out.Error = *muster.Errorf(muster.ETimeout, "%v", err).Because(muster.ReasonNoAnswer)
 	default:
 		out.Error = *muster.Errorf(muster.EInternal, "%v", err)
 	}

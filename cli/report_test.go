@@ -44,7 +44,7 @@ func TestErrorsForPrograms(t *testing.T) {
 			t.Errorf("%v: not one line of JSON: %v\n%s", c.args, err, got.err)
 			continue
 		}
-		if got.code != c.status || e.Code != c.code || e.Message == "" || len(e.Problems) != c.problems || !strings.Contains(e.Hint, c.hint) {
+		if got.code != c.status || e.Code != c.code || e.Message == "" || e.Reason == "" || len(e.Problems) != c.problems || !strings.Contains(e.Hint, c.hint) {
 			t.Errorf("%v: status %d: %s", c.args, got.code, got.err)
 		}
 		if (c.code == muster.ENever) != (e.Answer != nil && len(e.Answer.Rejections) > 0) {
@@ -55,7 +55,7 @@ func TestErrorsForPrograms(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(two.err), "\n"); two.code != 3 || len(lines) != 2 || !json.Valid([]byte(lines[0])) || !json.Valid([]byte(lines[1])) {
 		t.Errorf("status %d: %s", two.code, two.err)
 	}
-	w.run("show", "cfx", "-o", "yaml").want(t, 3, "(?m)^---\ncode: not_found\nmessage: ")
+	w.run("show", "cfx", "-o", "yaml").want(t, 3, "(?m)^---\ncode: not_found\nreason: no-such-cluster\nmessage: ")
 	w.run("show", "cfx").want(t, 3, "^muster: ")
 	// What stands after -- is not Muster's.
 	w.run("exec", "cfd", "--nodee", "x", "--", "cc", "-o", "json").want(t, 2, "^muster: ")

@@ -104,7 +104,7 @@ func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
-	e := muster.Errorf(muster.EInvalid, "%q is not a command of %s", args[0], c.CommandPath())
+	e := muster.Errorf(muster.EInvalid, "%q is not a command of %s", args[0], c.CommandPath()).Because(muster.ReasonUnknownCommand)
 	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		return e.WithHint("did you mean %s?", strings.Join(near, " or "))
@@ -127,12 +127,12 @@ func excluded(err error) error {
 	for i, n := range names {
 		names[i] = "--" + n
 	}
-	return muster.Errorf(muster.EInvalid, "%s exclude each other", strings.Join(names, " and ")).WithHint("give one of them")
+	return muster.Errorf(muster.EInvalid, "%s exclude each other", strings.Join(names, " and ")).Because(muster.ReasonContradiction).WithHint("give one of them")
 }
 
 // usage is the error of a command line that cannot be understood.
 func usage(c *cobra.Command, format string, args ...any) error {
-	return muster.Errorf(muster.EInvalid, "%s", fmt.Sprintf(format, args...)).WithHint("see '%s --help'", c.CommandPath())
+	return muster.Errorf(muster.EInvalid, "%s", fmt.Sprintf(format, args...)).Because(muster.ReasonBadUsage).WithHint("see '%s --help'", c.CommandPath())
 }
 
 // exactly wants so many arguments, and names them when they are missing.
@@ -176,12 +176,12 @@ func (a *app) bearer() (string, error) {
 	}
 	raw, err := os.ReadFile(a.tokenFile)
 	if err != nil {
-		return "", muster.Errorf(muster.EInvalid, "cannot read the token file %s", a.tokenFile).
+		return "", muster.Errorf(muster.EInvalid, "cannot read the token file %s", a.tokenFile).Because(muster.ReasonFileUnreadable).
 			WithHint("the file must hold the token and nothing else").Wrap(err)
 	}
 	token := strings.TrimSpace(string(raw))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return "", muster.Errorf(muster.EInvalid, "%s does not hold a token", a.tokenFile).
+		return "", muster.Errorf(muster.EInvalid, "%s does not hold a token", a.tokenFile).Because(muster.ReasonBadToken).
 			WithHint("the file must hold the token and nothing else")
 	}
 	return token, nil

@@ -121,7 +121,7 @@ func scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire.ScaleReq
 		r.Logins = &f.logins
 	}
 	if f.logins < 0 {
-		return r, muster.Errorf(muster.EInvalid, "%d login nodes are not possible", f.logins).WithHint("write how many there should be besides the head: --logins 0, --logins 2")
+		return r, muster.Errorf(muster.EInvalid, "%d login nodes are not possible", f.logins).Because(muster.ReasonOutOfRange).WithHint("write how many there should be besides the head: --logins 0, --logins 2")
 	}
 	text := f.fewer
 	if len(args) == 2 {
@@ -136,11 +136,11 @@ func scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire.ScaleReq
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil:
-		return r, muster.Errorf(muster.EInvalid, "%q is no number of nodes", text).WithHint("write 12, +2 or -2; or --remove n[05-08]")
+		return r, muster.Errorf(muster.EInvalid, "%q is no number of nodes", text).Because(muster.ReasonBadValue).WithHint("write 12, +2 or -2; or --remove n[05-08]")
 	case n == 0 && (text[0] == '+' || text[0] == '-'):
-		return r, muster.Errorf(muster.EInvalid, "%q changes nothing", text).WithHint("write +2 for two more nodes, -2 for two fewer, or 12")
+		return r, muster.Errorf(muster.EInvalid, "%q changes nothing", text).Because(muster.ReasonBadValue).WithHint("write +2 for two more nodes, -2 for two fewer, or 12")
 	case n == 0:
-		return r, muster.Errorf(muster.EInvalid, "a cluster keeps one node at least").WithHint("to give it back: muster delete %s", args[0])
+		return r, muster.Errorf(muster.EInvalid, "a cluster keeps one node at least").Because(muster.ReasonNoNodeLeft).WithHint("to give it back: muster delete %s", args[0])
 	case text[0] == '+' || text[0] == '-':
 		r.Change = n
 	default:
@@ -272,7 +272,7 @@ func (w *scaleWatcher) run(ctx context.Context) error {
 			w.scaled.Name, w.scaled.ID, w.scaled.Name, formerSize(w.scaled))
 		return err
 	case waiting.Err() != nil && ctx.Err() == nil:
-		return muster.Errorf(muster.ETimeout, "cluster %s is not scaled after %s", w.scaled.Name, w.timeout).
+		return muster.Errorf(muster.ETimeout, "cluster %s is not scaled after %s", w.scaled.Name, w.timeout).Because(muster.ReasonNotDoneYet).
 			WithHint("it goes on: muster events -f %s", w.scaled.ID)
 	case err != nil:
 		return err
@@ -327,15 +327,15 @@ func (w *scaleWatcher) counts() string {
 func (w *scaleWatcher) verdict() error {
 	c := w.last
 	if c.Status != muster.ClusterReady {
-		return muster.Errorf(muster.EConflict, "cluster %s is %s", w.scaled.Name, c.Status).WithHint("see 'muster events %s'", w.scaled.ID)
+		return muster.Errorf(muster.EConflict, "cluster %s is %s", w.scaled.Name, c.Status).Because(muster.ReasonWrongPhase).WithHint("see 'muster events %s'", w.scaled.ID)
 	}
 	for _, d := range c.Conditions {
 		if d.Code == "scale-failed" && !d.Since.Before(w.since) {
-			return muster.Errorf(muster.EUnavailable, "cluster %s: %s", w.scaled.Name, d.Text).WithHint("%s", d.Hint)
+			return muster.Errorf(muster.EUnavailable, "cluster %s: %s", w.scaled.Name, d.Text).Because(muster.ReasonScaleFailed).WithHint("%s", d.Hint)
 		}
 	}
 	if c.Spec.Nodes != w.scaled.To || c.Spec.Logins != w.scaled.Logins {
-		return muster.Errorf(muster.EConflict, "cluster %s has %s now: somebody changed it", w.scaled.Name, count(c.Spec.Nodes, "node")).
+		return muster.Errorf(muster.EConflict, "cluster %s has %s now: somebody changed it", w.scaled.Name, count(c.Spec.Nodes, "node")).Because(muster.ReasonChangedMeanwhile).
 			WithHint("see 'muster events %s'", w.scaled.ID)
 	}
 	return nil

@@ -67,7 +67,7 @@ rsync and scp go the same way:
 func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, options []string) error {
 	program, err := exec.LookPath("ssh")
 	if err != nil {
-		return muster.Errorf(muster.EUnavailable, "there is no ssh on this host").
+		return muster.Errorf(muster.EUnavailable, "there is no ssh on this host").Because(muster.ReasonProgramMissing).
 			WithHint("install openssh-client, or use 'muster exec %s -- COMMAND'", cluster)
 	}
 	k, err := a.connect()

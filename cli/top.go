@@ -40,10 +40,10 @@ jobs and time left. Otherwise, or with --once, it is printed once.`,
 			}
 			key, ok := topKey(sortBy)
 			if !ok {
-				return muster.Errorf(muster.EInvalid, "--sort cannot be %q", sortBy).WithHint("write name, cores, memory, jobs or time")
+				return muster.Errorf(muster.EInvalid, "--sort cannot be %q", sortBy).Because(muster.ReasonBadValue).WithHint("write name, cores, memory, jobs or time")
 			}
 			if every < shortestEvery {
-				return muster.Errorf(muster.EInvalid, "--every is too short").WithHint("write 500ms or longer")
+				return muster.Errorf(muster.EInvalid, "--every is too short").Because(muster.ReasonOutOfRange).WithHint("write 500ms or longer")
 			}
 			k, err := a.connect()
 			if err != nil {

@@ -43,7 +43,7 @@ With --samples and -o json it gives the newest samples as the agents sent them.`
 				return err
 			}
 			if c.Flags().Changed("samples") && samples < 1 {
-				return muster.Errorf(muster.EInvalid, "--samples cannot be %d", samples).WithHint("write how many of the newest there should be, such as 3")
+				return muster.Errorf(muster.EInvalid, "--samples cannot be %d", samples).Because(muster.ReasonOutOfRange).WithHint("write how many of the newest there should be, such as 3")
 			}
 			if c.Flags().Changed("samples") && len(args) == 0 {
 				return usage(c, "--samples is of one cluster, and CLUSTER is missing")
@@ -105,7 +105,7 @@ func (a *app) oneNode(ctx context.Context, k *client.Client, cluster, name strin
 			}
 		}
 	}
-	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %q now", c.Name, name)
+	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %q now", c.Name, name).Because(muster.ReasonNoSuchNode)
 	if near := nearest.Of(name, have); near != "" {
 		return nil, e.WithHint("did you mean %s?", near)
 	}
@@ -125,7 +125,7 @@ func usageQuery(since, step string) (q wire.UsageQuery, err error) {
 		}
 	}
 	if len(bad) > 0 {
-		return q, muster.Errorf(muster.EInvalid, "%s", strings.Join(bad, ", and ")).WithHint("write a time such as 30m, 6h or 14d; a step is 10s or longer")
+		return q, muster.Errorf(muster.EInvalid, "%s", strings.Join(bad, ", and ")).Because(muster.ReasonBadValue).WithHint("write a time such as 30m, 6h or 14d; a step is 10s or longer")
 	}
 	return q, nil
 }

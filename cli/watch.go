@@ -81,7 +81,7 @@ func (w *watcher) run(ctx context.Context) (*wire.Cluster, error) {
 		w.detached()
 		return nil, err
 	case errors.Is(err, context.DeadlineExceeded), waiting.Err() != nil && ctx.Err() == nil:
-		return w.last(ctx), muster.Errorf(muster.ETimeout, "cluster %s is not %s after %s", w.name, w.goal, w.timeout).
+		return w.last(ctx), muster.Errorf(muster.ETimeout, "cluster %s is not %s after %s", w.name, w.goal, w.timeout).Because(muster.ReasonNotDoneYet).
 			WithHint("it goes on: muster events -f %s", w.id)
 	case err != nil:
 		return nil, err
@@ -135,9 +135,9 @@ func (w *watcher) verdict(cluster *wire.Cluster) error {
 		return nil
 	}
 	if w.phase == muster.ClusterFailed {
-		e := muster.Errorf(muster.EInternal, "cluster %s failed", w.name).WithHint("see 'muster show %s'; then 'muster delete %s'", w.id, w.id)
+		e := muster.Errorf(muster.EInternal, "cluster %s failed", w.name).Because(muster.ReasonClusterFailed).WithHint("see 'muster show %s'; then 'muster delete %s'", w.id, w.id)
 		if cluster != nil && cluster.Reason != nil {
-			e.Code = cluster.Reason.Code
+			e.Code, e.Reason = cluster.Reason.Code, muster.ReasonOf(cluster.Reason)
 			e.Message += ": " + cluster.Reason.Message
 			e.Problems = cluster.Reason.Problems
 			if cluster.Reason.Hint != "" {
@@ -146,7 +146,7 @@ func (w *watcher) verdict(cluster *wire.Cluster) error {
 		}
 		return e
 	}
-	return muster.Errorf(muster.EConflict, "cluster %s is %s: somebody deleted it", w.name, w.phase).
+	return muster.Errorf(muster.EConflict, "cluster %s is %s: somebody deleted it", w.name, w.phase).Because(muster.ReasonChangedMeanwhile).
 		WithHint("see 'muster events %s'", w.id)
 }
 

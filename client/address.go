@@ -32,7 +32,7 @@ func ParseAddress(s string) (Address, error) {
 	if s == "" {
 		s = DefaultServer
 	}
-	bad := muster.Errorf(muster.EInvalid, "not a server address: %q", s).
+	bad := muster.Errorf(muster.EInvalid, "not a server address: %q", s).Because(muster.ReasonBadAddress).
 		WithHint("write unix:/path/to/muster.sock or https://host:port")
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		path = strings.TrimPrefix(path, "//")
@@ -53,7 +53,7 @@ func ParseAddress(s string) (Address, error) {
 		return Address{}, bad
 	}
 	if u.Scheme == "http" {
-		return Address{}, muster.Errorf(muster.EInvalid, "plain http is not offered: %q", s).
+		return Address{}, muster.Errorf(muster.EInvalid, "plain http is not offered: %q", s).Because(muster.ReasonBadAddress).
 			WithHint("use https://, or unix: on the server's own host")
 	}
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {

@@ -56,7 +56,7 @@ func (k *Client) Certificate(ctx context.Context, id muster.CertificateID) ([]by
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "the reply of %s broke off", k.address).WithHint("try again").Wrap(err)
+		return nil, muster.Errorf(muster.EUnavailable, "the reply of %s broke off", k.address).Because(muster.ReasonBrokenOff).WithHint("try again").Wrap(err)
 	}
 	return body, nil
 }

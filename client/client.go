@@ -47,7 +47,7 @@ func New(c Config) (*Client, error) {
 	}
 	if address.Socket == "" {
 		if c.Token == "" {
-			return nil, muster.Errorf(muster.EUnauth, "no token for %s", address).
+			return nil, muster.Errorf(muster.EUnauth, "no token for %s", address).Because(muster.ReasonNoToken).
 				WithHint("set MUSTER_TOKEN, or name a file with --token-file; an administrator makes one with 'muster token create USER'")
 		}
 		if k.tls, err = tlsConfig(address.Host, c.CA); err != nil {
@@ -77,7 +77,7 @@ func (k *Client) Close() { k.http.CloseIdleConnections() }
 func tlsConfig(host, ca string) (*tls.Config, error) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "not a host and port: %q", host).Wrap(err)
+		return nil, muster.Errorf(muster.EInvalid, "not a host and port: %q", host).Because(muster.ReasonBadAddress).Wrap(err)
 	}
 	// HTTP/1.1 only: a tunnel takes its connection over.
 	cfg := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}
@@ -86,12 +86,12 @@ func tlsConfig(host, ca string) (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(ca)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "cannot read the authority file %s", ca).
+		return nil, muster.Errorf(muster.EInvalid, "cannot read the authority file %s", ca).Because(muster.ReasonFileUnreadable).
 			WithHint("give the path of the server's CA certificate with --ca or MUSTER_CA").Wrap(err)
 	}
 	cfg.RootCAs = x509.NewCertPool()
 	if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, muster.Errorf(muster.EInvalid, "no certificate in %s", ca).
+		return nil, muster.Errorf(muster.EInvalid, "no certificate in %s", ca).Because(muster.ReasonFileUnreadable).
 			WithHint("the file must hold the server's CA certificate in PEM")
 	}
 	return cfg, nil

@@ -74,7 +74,7 @@ func (k *Client) do(ctx context.Context, c call) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return muster.Errorf(muster.EUnavailable, "the reply of %s broke off or is not JSON", k.address).
+		return muster.Errorf(muster.EUnavailable, "the reply of %s broke off or is not JSON", k.address).Because(muster.ReasonBrokenOff).
 			WithHint("try again; compare 'muster version' with 'muster server' if it stays").Wrap(err)
 	}
 	return nil
@@ -158,7 +158,7 @@ func readError(resp *http.Response) error {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		code = muster.EUnavailable
 	}
-	return muster.Errorf(code, "the server answered %s", resp.Status).
+	return muster.Errorf(code, "the server answered %s", resp.Status).Because(muster.ReasonServerUnreachable).
 		WithHint("this does not look like a Muster server of this version; check --server and 'muster version'")
 }
 
@@ -166,7 +166,7 @@ func readError(resp *http.Response) error {
 func (k *Client) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return muster.Errorf(muster.ETimeout, "no answer from %s in time", k.address).Wrap(ctx.Err())
+			return muster.Errorf(muster.ETimeout, "no answer from %s in time", k.address).Because(muster.ReasonNoAnswer).Wrap(ctx.Err())
 		}
 		return ctx.Err()
 	}
@@ -174,25 +174,25 @@ func (k *Client) explain(ctx context.Context, err error) error {
 	var name x509.HostnameError
 	switch {
 	case errors.As(err, &name):
-		return muster.Errorf(muster.EUnauth, "the certificate of %s is for other names", k.address).
+		return muster.Errorf(muster.EUnauth, "the certificate of %s is for other names", k.address).Because(muster.ReasonBadCertificate).
 			WithHint("use one of these in --server or MUSTER_SERVER: %s", certificateNames(name.Certificate)).Wrap(err)
 	case errors.As(err, &cert):
-		return muster.Errorf(muster.EUnauth, "the certificate of %s is not trusted", k.address).
+		return muster.Errorf(muster.EUnauth, "the certificate of %s is not trusted", k.address).Because(muster.ReasonBadCertificate).
 			WithHint("give the server's CA certificate with --ca FILE or MUSTER_CA").Wrap(err)
 	case k.address.Socket != "" && errors.Is(err, fs.ErrNotExist):
 		return k.noServer("no server runs at " + k.address.String()).Wrap(err)
 	case k.address.Socket != "" && errors.Is(err, syscall.ECONNREFUSED):
 		return k.noServer("the server at " + k.address.String() + " has stopped").Wrap(err)
 	case errors.Is(err, fs.ErrPermission):
-		return muster.Errorf(muster.EForbidden, "you may not use %s", k.address).
+		return muster.Errorf(muster.EForbidden, "you may not use %s", k.address).Because(muster.ReasonAdminOnly).
 			WithHint("the socket is for the administrator: use sudo, or --server https://HOST:PORT with MUSTER_TOKEN").Wrap(err)
 	}
-	return muster.Errorf(muster.EUnavailable, "cannot reach %s: %v", k.address, cause(err)).
+	return muster.Errorf(muster.EUnavailable, "cannot reach %s: %v", k.address, cause(err)).Because(muster.ReasonServerUnreachable).
 		WithHint("check that the server runs and that the address is right").Wrap(err)
 }
 
 func (k *Client) noServer(message string) *muster.Error {
-	e := muster.Errorf(muster.EUnavailable, "%s", message)
+	e := muster.Errorf(muster.EUnavailable, "%s", message).Because(muster.ReasonServerUnreachable)
 	if k.address.String() == DefaultServer {
 		return e.WithHint("start one with 'sudo muster serve', or name another with --server or MUSTER_SERVER")
 	}

@@ -24,11 +24,11 @@ const sshPort = 22
 func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest) (wire.Access, error) {
 	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey))
 	if err != nil || len(options) > 0 || len(strings.TrimSpace(string(rest))) > 0 {
-		return wire.Access{}, muster.Errorf(muster.EInvalid, "public_key is not one public SSH key").
+		return wire.Access{}, muster.Errorf(muster.EInvalid, "public_key is not one public SSH key").Because(muster.ReasonBadSSHKey).
 			WithHint("send one line of the form 'ssh-ed25519 AAAA...'")
 	}
 	if !goodKey(key) {
-		return wire.Access{}, muster.Errorf(muster.EInvalid, "a key of type %s is not signed", key.Type()).
+		return wire.Access{}, muster.Errorf(muster.EInvalid, "a key of type %s is not signed", key.Type()).Because(muster.ReasonBadSSHKey).
 			WithHint("use an ed25519 key")
 	}
 	var out wire.Access
@@ -80,10 +80,10 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 		return c, muster.Node{}, err
 	}
 	if !who.Admin && !slices.Contains(c.Spec.Users, who.Name) {
-		return c, muster.Node{}, muster.Errorf(muster.EForbidden, "you are not a user of cluster %s", c.Name).
+		return c, muster.Node{}, muster.Errorf(muster.EForbidden, "you are not a user of cluster %s", c.Name).Because(muster.ReasonNoAccess).
 			WithHint("its users are %s", strings.Join(c.Spec.Users, ", "))
 	}
-	late := muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase)
+	late := muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase).Because(muster.ReasonWrongPhase)
 	switch c.Phase {
 	case muster.ClusterReady:
 	case muster.ClusterBuilding, muster.ClusterValidating:
@@ -107,7 +107,7 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 		return c, node, err
 	}
 	if node.Phase == muster.NodeAssigned {
-		return c, node, muster.Errorf(muster.EConflict, "node %s of %s is %s", node.Name, c.Name, node.Phase).
+		return c, node, muster.Errorf(muster.EConflict, "node %s of %s is %s", node.Name, c.Name, node.Phase).Because(muster.ReasonWrongPhase).
 			WithHint("see 'muster show %s'", stillNamed(c))
 	}
 	return c, node, nil
@@ -122,7 +122,7 @@ func pickNode(c muster.Cluster, nodes []muster.Node, name string) (muster.Node, 
 		}
 		have = append(have, n.Name)
 	}
-	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %q", c.Name, name)
+	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %q", c.Name, name).Because(muster.ReasonNoSuchNode)
 	if hint := didYouMean(name, have); hint != "" {
 		return muster.Node{}, e.WithHint("%s", hint)
 	}
@@ -157,10 +157,10 @@ func (s *Service) loginName(who muster.Actor, c muster.Cluster, name string) (st
 	case name == "root" && (userRoot || who.Admin):
 		return name, nil
 	case !who.Admin && name != who.Name:
-		return "", muster.Errorf(muster.EForbidden, "you may log in as yourself only, not as %s", name).
+		return "", muster.Errorf(muster.EForbidden, "you may log in as yourself only, not as %s", name).Because(muster.ReasonYourselfOnly).
 			WithHint("leave --user away, or say --user %s", who.Name)
 	case !slices.Contains(c.Spec.Users, name):
-		e := muster.Errorf(muster.ENotFound, "cluster %s has no user %q", c.Name, name)
+		e := muster.Errorf(muster.ENotFound, "cluster %s has no user %q", c.Name, name).Because(muster.ReasonNoSuchUser)
 		return "", e.WithHint("%s", didYouMean(name, c.Spec.Users))
 	}
 	return name, nil
@@ -214,11 +214,11 @@ func (s *Service) Tunnel(ctx context.Context, who muster.Actor, ref, name string
 	defer cancel()
 	conn, err := s.Dialer.Dial(dial, machine, sshPort)
 	if err != nil && node.Phase != muster.NodeReady {
-		return nil, muster.Errorf(muster.EUnavailable, "node %s is %s, and nobody can log in yet", node.Name, node.Phase).
+		return nil, muster.Errorf(muster.EUnavailable, "node %s is %s, and nobody can log in yet", node.Name, node.Phase).Because(muster.ReasonNodeUnreachable).
 			WithHint("'muster show %s' says how far it is, and when it is likely to be ready", id).Wrap(err)
 	}
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "node %s does not answer on its SSH port", node.Name).
+		return nil, muster.Errorf(muster.EUnavailable, "node %s does not answer on its SSH port", node.Name).Because(muster.ReasonNodeUnreachable).
 			WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, node.Name).Wrap(err)
 	}
 	return conn, nil

@@ -100,16 +100,16 @@ func (s *Service) settleFindings(tx *store.Tx, r muster.Registration) error {
 func discoverable(r muster.Registration, m muster.Machine, used bool) *muster.Problem {
 	switch {
 	case r.State != muster.RegistrationApproved:
-		return &muster.Problem{Message: fmt.Sprintf("it is %s", r.State), Hint: "approve it first, which has it discovered, too: muster machine approve " + string(r.ID)}
+		return &muster.Problem{Reason: muster.ReasonNotApproved, Message: fmt.Sprintf("it is %s", r.State), Hint: "approve it first, which has it discovered, too: muster machine approve " + string(r.ID)}
 	case !used:
 		return nil
 	case m.Phase.Held():
 		return &muster.Problem{
-			Message: fmt.Sprintf("cluster %s uses it, and a machine must be started anew to be discovered", m.Cluster),
-			Hint:    "it tells what it is made of at each boot; `muster machine drain " + string(m.ID) + "`, and ask again when the cluster has given it back",
+			Reason: muster.ReasonMachineInUse, Message: fmt.Sprintf("cluster %s uses it, and a machine must be started anew to be discovered", m.Cluster),
+			Hint: "it tells what it is made of at each boot; `muster machine drain " + string(m.ID) + "`, and ask again when the cluster has given it back",
 		}
 	case m.Phase == muster.MachineSuspect || m.Phase == muster.MachineTesting:
-		return &muster.Problem{Message: "it is suspected of a fault, and being tested", Hint: "see 'muster machine show " + string(m.ID) + "', and ask again afterwards"}
+		return &muster.Problem{Reason: muster.ReasonMachineSuspect, Message: "it is suspected of a fault, and being tested", Hint: "see 'muster machine show " + string(m.ID) + "', and ask again afterwards"}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (h *Hands) Off(ctx context.Context, id muster.MachineID, why string) (by st
 	if err != nil || by != "" {
 		return by, err
 	}
-	return "", muster.Errorf(muster.EUnavailable, "it waits for a human%s: switch it off, then: muster machine fenced %s --yes", again, id).
+	return "", muster.Errorf(muster.EUnavailable, "it waits for a human%s: switch it off, then: muster machine fenced %s --yes", again, id).Because(muster.ReasonNeedsHands).
 		WithHint("switch machine %s off, or pull its cables, then say so: muster machine fenced %s --yes", id, id)
 }
 
@@ -104,7 +104,7 @@ func (s *Service) saidFenced(ctx context.Context, tx *store.Tx, who muster.Actor
 	now := s.Clock.Now().UTC()
 	switch b := r.ByHand; {
 	case b == nil:
-		return &muster.Problem{Message: "nobody asks whether it is cut off",
+		return &muster.Problem{Reason: muster.ReasonNobodyAsks, Message: "nobody asks whether it is cut off",
 			Hint: fmt.Sprintf("Muster asks when it needs to know, and nothing else proves it: see `muster machine show %s`", r.ID)}, nil
 	case !b.Waits():
 		done.Text = "said by " + b.By
@@ -118,7 +118,7 @@ func (s *Service) saidFenced(ctx context.Context, tx *store.Tx, who muster.Actor
 		}
 	}
 	if ago := now.Sub(heard); ago < handQuiet {
-		return &muster.Problem{Message: fmt.Sprintf("it was heard %v ago: it has power, and is connected", max(ago, 0).Round(time.Second)),
+		return &muster.Problem{Reason: muster.ReasonStillHeard, Message: fmt.Sprintf("it was heard %v ago: it has power, and is connected", max(ago, 0).Round(time.Second)),
 			Hint: "see whether it is this machine that you cut off; say it again when it is"}, nil
 	}
 	r.ByHand = &muster.ByHand{Asked: r.ByHand.Asked, Why: r.ByHand.Why, Said: now, By: who.Name}

@@ -17,11 +17,11 @@ const mostCertificates = 1000
 // may.
 func (s *Service) ChangeKey(ctx context.Context, who muster.Actor, r wire.ChangeKey) (wire.SigningKeys, error) {
 	if !who.Admin {
-		return wire.SigningKeys{}, muster.Errorf(muster.EForbidden, "only an administrator changes the key that signs certificates").
+		return wire.SigningKeys{}, muster.Errorf(muster.EForbidden, "only an administrator changes the key that signs certificates").Because(muster.ReasonAdminOnly).
 			WithHint("ask one")
 	}
 	if s.Config.ChangeKey == nil {
-		return wire.SigningKeys{}, muster.Errorf(muster.EUnavailable, "this server signs no certificates").WithHint("use a newer version of the server")
+		return wire.SigningKeys{}, muster.Errorf(muster.EUnavailable, "this server signs no certificates").Because(muster.ReasonSignsNothing).WithHint("use a newer version of the server")
 	}
 	if err := s.Config.ChangeKey(r.Compromised); err != nil {
 		return wire.SigningKeys{}, err

@@ -39,10 +39,10 @@ func (c claims) add(r muster.Registration) (problems []muster.Problem) {
 	claim := func(field, what, hint string) {
 		switch owner, taken := c[what]; {
 		case taken && owner == r.ID:
-			problems = append(problems, muster.Problem{Field: field, Message: what + " stands there twice", Hint: hint})
+			problems = append(problems, muster.Problem{Field: field, Reason: muster.ReasonGivenTwice, Message: what + " stands there twice", Hint: hint})
 		case taken:
 			problems = append(problems, muster.Problem{
-				Field: field, Message: fmt.Sprintf("%s is that of machine %s already", what, owner),
+				Field: field, Reason: muster.ReasonAddressTaken, Message: fmt.Sprintf("%s is that of machine %s already", what, owner),
 				Hint: fmt.Sprintf("%s; correct the wrong one of the two, or `muster machine forget %s` if that one is gone", hint, owner),
 			})
 		default:

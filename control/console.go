@@ -45,7 +45,7 @@ func (s *Service) mayShell(who muster.Actor, c muster.Cluster) error {
 	if who.Admin || s.userRoot(c) && slices.Contains(c.Spec.Users, who.Name) {
 		return nil
 	}
-	return muster.Errorf(muster.EForbidden, "you may read the consoles of %s; a shell there is for administrators", c.Name).
+	return muster.Errorf(muster.EForbidden, "you may read the consoles of %s; a shell there is for administrators", c.Name).Because(muster.ReasonAdminOnly).
 		WithHint("leave --shell away, or log in as yourself: muster ssh %s", c.ID)
 }
 
@@ -53,7 +53,7 @@ func (s *Service) mayShell(who muster.Actor, c muster.Cluster) error {
 // whoever has it.
 func (s *Service) MachineConsole(ctx context.Context, who muster.Actor, id muster.MachineID, shell bool) (io.ReadWriteCloser, error) {
 	if !who.Admin {
-		return nil, muster.Errorf(muster.EForbidden, "consoles of machines are for administrators").
+		return nil, muster.Errorf(muster.EForbidden, "consoles of machines are for administrators").Because(muster.ReasonAdminOnly).
 			WithHint("name a node of your cluster: muster console CLUSTER NODE")
 	}
 	return s.openConsole(ctx, who, shell, func(tx *store.Tx) (muster.Machine, consoleLine, error) {
@@ -91,7 +91,7 @@ func (s *Service) openConsole(ctx context.Context, who muster.Actor, shell bool,
 		return nil, err
 	}
 	if s.Console == nil {
-		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no console", m.ID)
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no console", m.ID).Because(muster.ReasonNoConsole)
 	}
 	c, err := s.Console(ctx, m, shell)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Service) openConsole(ctx context.Context, who muster.Actor, shell bool,
 			return err
 		}
 		if now.ID != m.ID || now.Cluster != m.Cluster {
-			return muster.Errorf(muster.EConflict, "somebody else got machine %s meanwhile", m.ID).WithHint("try again")
+			return muster.Errorf(muster.EConflict, "somebody else got machine %s meanwhile", m.ID).Because(muster.ReasonChangedMeanwhile).WithHint("try again")
 		}
 		return tx.Note(l.kind, l.object, l.cluster, consoleText(m.ID, shell))
 	})

@@ -106,7 +106,7 @@ func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
 	}
 	for _, c := range living {
 		if c.Name == sp.Name {
-			return muster.Errorf(muster.EConflict, "project %s has a cluster named %s already (%s, %s)", sp.Project, sp.Name, c.ID, c.Phase).
+			return muster.Errorf(muster.EConflict, "project %s has a cluster named %s already (%s, %s)", sp.Project, sp.Name, c.ID, c.Phase).Because(muster.ReasonNameTaken).
 				WithHint("choose another name, or 'muster delete %s' first", c.ID)
 		}
 	}
@@ -182,7 +182,7 @@ func (s *Service) repeated(tx *store.Tx, id muster.ClusterID, w wanted, out *wir
 		return false, err
 	}
 	if !reflect.DeepEqual(c.Spec, w.spec) {
-		return false, muster.Errorf(muster.EConflict, "the idempotency key belongs to another request, cluster %s", c.ID).
+		return false, muster.Errorf(muster.EConflict, "the idempotency key belongs to another request, cluster %s", c.ID).Because(muster.ReasonKeyTaken).
 			WithHint("use a new key for a new request")
 	}
 	out.Answer = muster.Answer{Verdict: muster.VerdictNow, Notices: []string{"this request was made before; nothing new was made"}}

@@ -96,7 +96,7 @@ func (t *teller) follow(ctx context.Context, send func(wire.Event) error) error 
 			return ctx.Err()
 		case a, open := <-feed.C:
 			if !open {
-				return muster.Errorf(muster.EUnavailable, "the server stops").WithHint("connect again")
+				return muster.Errorf(muster.EUnavailable, "the server stops").Because(muster.ReasonServerStopping).WithHint("connect again")
 			}
 			if feed.Lost() {
 				if err := t.past(ctx, send); err != nil {

@@ -23,7 +23,7 @@ func (s *Service) Extend(ctx context.Context, who muster.Actor, ref string, r wi
 		return wire.Extended{}, err
 	}
 	if by < time.Second {
-		return wire.Extended{}, muster.Errorf(muster.EInvalid, "no time is given").WithHint("write how much longer, such as 2h or 1d12h")
+		return wire.Extended{}, muster.Errorf(muster.EInvalid, "no time is given").Because(muster.ReasonRequired).WithHint("write how much longer, such as 2h or 1d12h")
 	}
 	var out wire.Extended
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -61,13 +61,13 @@ func (s *Service) mayExtend(c muster.Cluster, by time.Duration) error {
 	case !c.Ending.IsZero():
 		return inUse(c, "extended")
 	case c.Phase == muster.ClusterDeleting, c.Phase == muster.ClusterDeleted, c.Phase == muster.ClusterFailed:
-		return muster.Errorf(muster.EConflict, "cluster %s is %s and cannot be extended", c.Name, c.Phase).
+		return muster.Errorf(muster.EConflict, "cluster %s is %s and cannot be extended", c.Name, c.Phase).Because(muster.ReasonWrongPhase).
 			WithHint("ask for a new one")
 	case c.Spec.Walltime == 0:
-		return muster.Errorf(muster.EConflict, "cluster %s has no end: there is nothing to extend", c.Name).
+		return muster.Errorf(muster.EConflict, "cluster %s has no end: there is nothing to extend", c.Name).Because(muster.ReasonNoWalltime).
 			WithHint("it lives until 'muster delete %s'", c.ID)
 	case !c.Expires.IsZero() && !s.Clock.Now().Before(c.Expires):
-		return muster.Errorf(muster.EConflict, "the walltime of cluster %s is over", c.Name).WithHint("ask for a new one")
+		return muster.Errorf(muster.EConflict, "the walltime of cluster %s is over", c.Name).Because(muster.ReasonWalltimeOver).WithHint("ask for a new one")
 	}
 	most, whose := longest, "any site"
 	if s.MaxWalltime > 0 && s.MaxWalltime < most {
@@ -76,7 +76,7 @@ func (s *Service) mayExtend(c muster.Cluster, by time.Duration) error {
 	if c.Spec.Walltime+by <= most {
 		return nil
 	}
-	e := muster.Errorf(muster.EInvalid, "cluster %s would live for %s; %s allows %s", c.Name, spec.FormatDuration(c.Spec.Walltime+by), whose, spec.FormatDuration(most))
+	e := muster.Errorf(muster.EInvalid, "cluster %s would live for %s; %s allows %s", c.Name, spec.FormatDuration(c.Spec.Walltime+by), whose, spec.FormatDuration(most)).Because(muster.ReasonWalltimeTooLong)
 	if left := (most - c.Spec.Walltime).Truncate(time.Second); left > 0 {
 		return e.WithHint("extend it by %s at most", spec.FormatDuration(left))
 	}
@@ -104,7 +104,7 @@ func (s *Service) walltime(w *wanted) []muster.Problem {
 		w.spec.Walltime = s.MaxWalltime
 		w.notices = append(w.notices, "the walltime is "+spec.FormatDuration(s.MaxWalltime)+", the longest that this site allows")
 	case w.spec.Walltime > s.MaxWalltime:
-		return []muster.Problem{{Field: "walltime", Message: spec.FormatDuration(w.spec.Walltime) + " is longer than this site allows",
+		return []muster.Problem{{Field: "walltime", Reason: muster.ReasonWalltimeTooLong, Message: spec.FormatDuration(w.spec.Walltime) + " is longer than this site allows",
 			Hint: "write " + spec.FormatDuration(s.MaxWalltime) + " or less"}}
 	}
 	return nil

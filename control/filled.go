@@ -11,7 +11,7 @@ import (
 // asks here.
 func filler(tx *store.Tx, c muster.Cluster, n muster.Node) (muster.Machine, error) {
 	if n.Phase == muster.NodeGone && c.Phase == muster.ClusterReady {
-		return muster.Machine{}, muster.Errorf(muster.ENotFound, "node %s of %s is gone", n.Name, c.Name).
+		return muster.Machine{}, muster.Errorf(muster.ENotFound, "node %s of %s is gone", n.Name, c.Name).Because(muster.ReasonNoSuchNode).
 			WithHint("see 'muster show %s'; what it wrote to its journal: muster logs %s %s", c.ID, c.ID, n.Name)
 	}
 	none := muster.Errorf(muster.EConflict, "node %s of %s has no machine now", n.Name, c.Name).

@@ -52,7 +52,7 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 	case old.ID != "" && !s.found.allow(fmt.Sprint(g.MAC, g.Whole), now, foundEvery):
 		return nil
 	case old.ID == "" && !s.found.allow("", now, newEvery):
-		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").WithHint("ask again in a moment")
+		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").Because(muster.ReasonTooManyRequests).WithHint("ask again in a moment")
 	}
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		old, err := guestOwner(tx, g)
@@ -142,15 +142,15 @@ func (s *Service) byRule(tx *store.Tx, r *muster.Registration, d approval.Decisi
 	r.Class, r.Rack, r.Position, r.Power, r.LeastTrust, r.Service = d.Class, d.Rack, d.Position, d.Power, d.LeastTrust, d.Service
 	enrol(r)
 	if problems := r.Check(); len(problems) > 0 {
-		return muster.Errorf(muster.EInvalid, "%s: %s", problems[0].Field, problems[0].Message)
+		return muster.Errorf(muster.EInvalid, "%s: %s", problems[0].Field, problems[0].Message).Because(muster.ReasonBadValue)
 	}
 	if owner, err := tx.Registration(r.ID); err == nil && !slices.ContainsFunc(owner.NICs, func(n muster.RegisteredNIC) bool { return n.MAC == r.NICs[0].MAC }) {
-		return muster.Errorf(muster.EConflict, "%s is another machine", r.ID)
+		return muster.Errorf(muster.EConflict, "%s is another machine", r.ID).Because(muster.ReasonAddressTaken)
 	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return err
 	}
 	if m, err := tx.Machine(r.ID); err == nil && m.Provider != s.Registrar {
-		return muster.Errorf(muster.EConflict, "%s is a machine of provider %s", r.ID, m.Provider)
+		return muster.Errorf(muster.EConflict, "%s is a machine of provider %s", r.ID, m.Provider).Because(muster.ReasonNameTaken)
 	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return err
 	}

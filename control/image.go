@@ -143,6 +143,6 @@ func administrator(who muster.Actor, what string) error {
 	if who.Admin {
 		return nil
 	}
-	return muster.Errorf(muster.EForbidden, "only administrators %s", what).
+	return muster.Errorf(muster.EForbidden, "only administrators %s", what).Because(muster.ReasonAdminOnly).
 		WithHint("ask an administrator of this site")
 }

@@ -111,7 +111,7 @@ func (f *logFollower) run(ctx context.Context) error {
 			}
 		case a, open := <-feed.C:
 			if !open {
-				return muster.Errorf(muster.EUnavailable, "the server stops").WithHint("connect again")
+				return muster.Errorf(muster.EUnavailable, "the server stops").Because(muster.ReasonServerStopping).WithHint("connect again")
 			}
 			ended = feed.Lost() && f.deleted(ctx) || a.Cluster == f.id && a.Kind == "cluster" && a.To == string(muster.ClusterDeleted)
 		}

@@ -94,13 +94,13 @@ func (s *Service) unknownMachine(tx *store.Tx, id muster.MachineID) error {
 	switch r, err := tx.Registration(id); {
 	case err != nil:
 	case r.State == muster.RegistrationApproved:
-		return muster.Errorf(muster.ENotFound, "machine %s is registered, and not taken in yet", id).
+		return muster.Errorf(muster.ENotFound, "machine %s is registered, and not taken in yet", id).Because(muster.ReasonNotApproved).
 			WithHint("it has to tell what it is, and to be erased: 'muster machine boots' shows how far it is")
 	default:
-		return muster.Errorf(muster.ENotFound, "machine %s is registered, and %s", id, r.State).
+		return muster.Errorf(muster.ENotFound, "machine %s is registered, and %s", id, r.State).Because(muster.ReasonNotApproved).
 			WithHint("approve it first: muster machine approve %s", id)
 	}
-	e := muster.Errorf(muster.ENotFound, "no machine is called %.60q", id).WithHint("see 'muster machine list --all'")
+	e := muster.Errorf(muster.ENotFound, "no machine is called %.60q", id).Because(muster.ReasonNoSuchMachine).WithHint("see 'muster machine list --all'")
 	list, err := tx.Machines(store.MachineFilter{})
 	if err != nil {
 		return e

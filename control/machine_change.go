@@ -35,7 +35,7 @@ func (s *Service) ChangeMachines(ctx context.Context, who muster.Actor, set stri
 		return nil, err
 	}
 	if what == wire.MachineNote && strings.ContainsAny(r.Note, "\r\n") {
-		return nil, muster.Errorf(muster.EInvalid, "a note is one line").WithHint("leave the line breaks out")
+		return nil, muster.Errorf(muster.EInvalid, "a note is one line").Because(muster.ReasonBadValue).WithHint("leave the line breaks out")
 	}
 	var out []wire.MachineChanged
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -76,23 +76,21 @@ func together(code muster.Code, message string, problems []muster.Problem) error
 		return nil
 	case 1:
 		p := problems[0]
-		return muster.Errorf(code, "%s", strings.TrimPrefix(p.Field+": "+p.Message, ": ")).WithHint("%s", p.Hint)
+		return muster.Errorf(code, "%s", strings.TrimPrefix(p.Field+": "+p.Message, ": ")).Because(p.Reason).WithHint("%s", p.Hint)
 	}
-	e := muster.Errorf(code, "nothing was changed: %d %s", len(problems), message).WithHint("leave them out, or put them right first")
-	e.Problems = problems
-	return e
+	return muster.Errorf(code, "nothing was changed: %d %s", len(problems), message).Because(muster.ReasonHasProblems).WithHint("leave them out, or put them right first").Listing(problems)
 }
 
 func machineNames(set string) ([]string, error) {
 	parsed, err := nodeset.Parse(set)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "the machines cannot be read: %v", err).WithHint("write local-01, or a set such as local-[01-03,07]")
+		return nil, muster.Errorf(muster.EInvalid, "the machines cannot be read: %v", err).Because(muster.ReasonBadSyntax).WithHint("write local-01, or a set such as local-[01-03,07]")
 	}
 	if parsed.Empty() {
-		return nil, muster.Errorf(muster.EInvalid, "no machine is named").WithHint("write local-01, or a set such as local-[01-03,07]")
+		return nil, muster.Errorf(muster.EInvalid, "no machine is named").Because(muster.ReasonRequired).WithHint("write local-01, or a set such as local-[01-03,07]")
 	}
 	if parsed.Count() > mostMachines {
-		return nil, muster.Errorf(muster.EInvalid, "%d machines are too many at once", parsed.Count()).WithHint("at most %d", mostMachines)
+		return nil, muster.Errorf(muster.EInvalid, "%d machines are too many at once", parsed.Count()).Because(muster.ReasonTooMany).WithHint("at most %d", mostMachines)
 	}
 	return parsed.Expand()
 }
@@ -109,7 +107,7 @@ func (s *Service) named(tx *store.Tx, names []string) ([]muster.Machine, error) 
 				if e = asError(s.unknownMachine(tx, muster.MachineID(name))); e == nil {
 					return nil, err
 				}
-				problems = append(problems, muster.Problem{Field: name, Message: e.Message, Hint: e.Hint})
+				problems = append(problems, e.In(name))
 			}
 			continue
 		}
@@ -131,13 +129,13 @@ func changeMachine(m *muster.Machine, by string, what wire.MachineAction, r wire
 		return "note: " + m.Note, nil
 	}
 	if m.Phase == muster.MachineRetired {
-		return "", &muster.Problem{Message: "it is retired, which is final", Hint: "take it out of its provider and add it again under another name"}
+		return "", &muster.Problem{Reason: muster.ReasonMachineRetired, Message: "it is retired, which is final", Hint: "take it out of its provider and add it again under another name"}
 	}
 	if what == wire.MachineUndrain {
 		return undrain(m, by, r), nil
 	}
 	if what == wire.MachineDrain && m.Phase == muster.MachineMaintenance {
-		return "", &muster.Problem{Message: "it is in maintenance already, which no cluster gets", Hint: fmt.Sprintf("`muster machine undrain %s` brings it back", m.ID)}
+		return "", &muster.Problem{Reason: muster.ReasonWrongPhase, Message: "it is in maintenance already, which no cluster gets", Hint: fmt.Sprintf("`muster machine undrain %s` brings it back", m.ID)}
 	}
 	if what == wire.MachineTest { // one that waits until it can be tested does not wait any more
 		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool { return c.Code == cannotTest })

@@ -45,11 +45,11 @@ func (s *Service) Measure(ctx context.Context, who muster.Actor, ref string, r w
 func (s *Service) stopMeasuring(c *muster.Cluster, who muster.Actor) error {
 	m := c.Measuring
 	if m == nil || !m.Phase.Open() {
-		return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).WithHint("see 'muster certificate list %s' for what was", c.Name)
+		return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).Because(muster.ReasonNotBeingMeasured).WithHint("see 'muster certificate list %s' for what was", c.Name)
 	}
 	ended := *m
 	ended.Phase, ended.Ended, ended.ETA = muster.MeasuringFailed, s.Clock.Now(), time.Time{}
-	ended.Reason = muster.Errorf(muster.EConflict, "it was ended by %s", who.Name)
+	ended.Reason = muster.Errorf(muster.EConflict, "it was ended by %s", who.Name).Because(muster.ReasonMeasuringEnded)
 	c.Measuring = &ended
 	return nil
 }
@@ -57,7 +57,7 @@ func (s *Service) stopMeasuring(c *muster.Cluster, who muster.Actor) error {
 func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Actor, r wire.MeasureRequest) error {
 	level := muster.Validation(cmp.Or(r.Level, string(muster.ValidateQuick)))
 	if level != muster.ValidateQuick && level != muster.ValidateFull {
-		return muster.Errorf(muster.EInvalid, "level cannot be %q", r.Level).WithHint("write quick or full")
+		return muster.Errorf(muster.EInvalid, "level cannot be %q", r.Level).Because(muster.ReasonBadValue).WithHint("write quick or full")
 	}
 	all, err := tx.Nodes(c.ID)
 	if err != nil {
@@ -100,11 +100,11 @@ const (
 func whatToRun(r wire.MeasureRequest) (what string, budget time.Duration, err error) {
 	switch {
 	case r.What == "" && r.For != "":
-		return "", 0, muster.Errorf(muster.EInvalid, "for says how long hpl may take; the probe takes what its level needs").WithHint("leave it out, or write what: hpl")
+		return "", 0, muster.Errorf(muster.EInvalid, "for says how long hpl may take; the probe takes what its level needs").Because(muster.ReasonContradiction).WithHint("leave it out, or write what: hpl")
 	case r.What == "":
 		return "", 0, nil
 	case r.What != muster.MeasuresHPL:
-		return "", 0, muster.Errorf(muster.EInvalid, "what cannot be %q", r.What).WithHint("write hpl, or leave it out")
+		return "", 0, muster.Errorf(muster.EInvalid, "what cannot be %q", r.What).Because(muster.ReasonBadValue).WithHint("write hpl, or leave it out")
 	case r.For == "":
 		return r.What, hplUsual, nil
 	}
@@ -112,7 +112,7 @@ func whatToRun(r wire.MeasureRequest) (what string, budget time.Duration, err er
 		return "", 0, err
 	}
 	if budget < hplLeast || budget > hplMost {
-		return "", 0, muster.Errorf(muster.EInvalid, "hpl cannot run for %s", r.For).WithHint("write a time from 30s to 24h")
+		return "", 0, muster.Errorf(muster.EInvalid, "hpl cannot run for %s", r.For).Because(muster.ReasonOutOfRange).WithHint("write a time from 30s to 24h")
 	}
 	return r.What, budget, nil
 }
@@ -126,13 +126,13 @@ func filesToWrite(r wire.MeasureRequest, level muster.Validation) (int64, error)
 	case r.Files == "":
 		return 0, nil
 	case r.What != "" || level != muster.ValidateFull:
-		return 0, muster.Errorf(muster.EInvalid, "files are measured by level full only").WithHint("leave files out, or write level: full")
+		return 0, muster.Errorf(muster.EInvalid, "files are measured by level full only").Because(muster.ReasonContradiction).WithHint("leave files out, or write level: full")
 	case r.Files == "memory":
 		return muster.FilesBeyondMemory, nil
 	}
 	n, err := spec.ParseBytes(r.Files)
 	if err != nil || n < 1<<20 || n > filesMost {
-		return 0, muster.Errorf(muster.EInvalid, "files cannot be %.40q", r.Files).WithHint("write a size from 1MiB to 1PiB, such as 64GiB, or memory")
+		return 0, muster.Errorf(muster.EInvalid, "files cannot be %.40q", r.Files).Because(muster.ReasonBadValue).WithHint("write a size from 1MiB to 1PiB, such as 64GiB, or memory")
 	}
 	return n, nil
 }
@@ -155,7 +155,7 @@ func (s *Service) holds(tx *store.Tx, nodes []muster.Node, files int64) error {
 		}
 	}
 	if most := free / 5 * 4; files > most {
-		return muster.Errorf(muster.EInvalid, "files of %.1f GiB do not fit: %.1f GiB are free where homes lie", float64(files)/(1<<30), float64(free)/(1<<30)).
+		return muster.Errorf(muster.EInvalid, "files of %.1f GiB do not fit: %.1f GiB are free where homes lie", float64(files)/(1<<30), float64(free)/(1<<30)).Because(muster.ReasonNotEnoughDisk).
 			WithHint("write at most %.0f GiB to files", math.Floor(float64(most)/(1<<30)))
 	}
 	return nil
@@ -168,7 +168,7 @@ func namesToMeasure(c muster.Cluster, all []muster.Node, set string) ([]string, 
 	}
 	names, err := nodeset.Expand(set)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "nodes is no set of nodes: %v", err).WithHint("write it like n[01-04] or n01,n03")
+		return nil, muster.Errorf(muster.EInvalid, "nodes is no set of nodes: %v", err).Because(muster.ReasonBadSyntax).WithHint("write it like n[01-04] or n01,n03")
 	}
 	var have, bad []string
 	for _, n := range all {
@@ -182,7 +182,7 @@ func namesToMeasure(c muster.Cluster, all []muster.Node, set string) ([]string, 
 		}
 	}
 	if len(bad) > 0 {
-		return nil, muster.Errorf(muster.EInvalid, "cluster %s has no such compute nodes that are ready: %s", c.Name, strings.Join(bad, ", ")).
+		return nil, muster.Errorf(muster.EInvalid, "cluster %s has no such compute nodes that are ready: %s", c.Name, strings.Join(bad, ", ")).Because(muster.ReasonNoSuchNode).
 			WithHint("it has %s", nodeset.Fold(have))
 	}
 	return names, nil
@@ -194,17 +194,17 @@ func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force b
 	case c.Phase != muster.ClusterReady || !c.Ending.IsZero():
 		return inUse(c, "measured")
 	case c.Measuring != nil && c.Measuring.Phase.Open():
-		return muster.Errorf(muster.EConflict, "cluster %s is being measured already", c.Name).
+		return muster.Errorf(muster.EConflict, "cluster %s is being measured already", c.Name).Because(muster.ReasonBeingMeasured).
 			WithHint("wait with 'muster certificate run %s --attach', or end it with --stop", c.Name)
 	case c.Scaling != nil:
-		return muster.Errorf(muster.EConflict, "cluster %s changes its size", c.Name).WithHint("ask again when that is done: muster events -f %s", c.Name)
+		return muster.Errorf(muster.EConflict, "cluster %s changes its size", c.Name).Because(muster.ReasonBeingScaled).WithHint("ask again when that is done: muster events -f %s", c.Name)
 	case len(nodes) == 0:
-		return muster.Errorf(muster.EConflict, "no compute node of cluster %s is ready", c.Name).WithHint("see 'muster show %s'", c.Name)
+		return muster.Errorf(muster.EConflict, "no compute node of cluster %s is ready", c.Name).Because(muster.ReasonNotReady).WithHint("see 'muster show %s'", c.Name)
 	}
 	for _, n := range all {
 		wanted := slices.ContainsFunc(nodes, func(m muster.Node) bool { return m.Name == n.Name })
 		if wanted && n.Machine != "" && s.CanMeasure != nil && !s.CanMeasure(n.Machine) {
-			return muster.Errorf(muster.EInvalid, "the image of cluster %s has nothing to measure with (%s says so)", c.Name, n.Name).
+			return muster.Errorf(muster.EInvalid, "the image of cluster %s has nothing to measure with (%s says so)", c.Name, n.Name).Because(muster.ReasonImageLacks).
 				WithHint("use the image hpc, or one that is made from it")
 		}
 		if n.Head && s.Scheduler != nil && !force {
@@ -213,7 +213,7 @@ func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force b
 				if len(busy) < len(nodes) {
 					hint = "measure the others with --nodes, wait until the jobs are done (that is known here within ten seconds), or say --force"
 				}
-				return muster.Errorf(muster.EConflict, "jobs run on %s of cluster %s: they would be slowed down, and the figures would be wrong", nodeset.Fold(busy), c.Name).WithHint("%s", hint)
+				return muster.Errorf(muster.EConflict, "jobs run on %s of cluster %s: they would be slowed down, and the figures would be wrong", nodeset.Fold(busy), c.Name).Because(muster.ReasonJobsRun).WithHint("%s", hint)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func (s *Service) slipOfProject(ctx context.Context, project string, people map[
 		return muster.Problem{}, false
 	}
 	return muster.Problem{
-		Field: "project", Message: fmt.Sprintf("there is no project %q", project),
+		Field: "project", Reason: muster.ReasonUnknownProject, Message: fmt.Sprintf("there is no project %q", project),
 		Hint: fmt.Sprintf("did you mean %s? Another project begins with its first member: muster user add NAME --projects %s", meant, project),
 	}, true
 }

@@ -75,10 +75,8 @@ func (s *Service) Register(ctx context.Context, who muster.Actor, r wire.Registe
 			out = append(out, c)
 		}
 		if len(problems) > 0 {
-			e := muster.Errorf(muster.EInvalid, "nothing was registered: %s", plural(len(problems), "thing is wrong", "things are wrong")).
-				WithHint("put right what is listed, and register all of them again")
-			e.Problems = problems
-			return e
+			return muster.Errorf(muster.EInvalid, "nothing was registered: %s", plural(len(problems), "thing is wrong", "things are wrong")).Because(muster.ReasonHasProblems).
+				WithHint("put right what is listed, and register all of them again").Listing(problems)
 		}
 		if r.DryRun {
 			return errOnlyAsked
@@ -107,8 +105,8 @@ func plural(n int, one, many string) string {
 
 // register registers one machine, or says what is wrong with it.
 func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, replace bool) (done wire.RegisteredChange, problems []muster.Problem, err error) {
-	bad := func(field, hint, format string, args ...any) {
-		problems = append(problems, muster.Problem{Field: field, Message: fmt.Sprintf(format, args...), Hint: hint})
+	bad := func(why muster.Reason, field, hint, format string, args ...any) {
+		problems = append(problems, muster.Problem{Field: field, Reason: why, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	r := b.Registration()
 	r.State, r.Added, r.By = muster.RegistrationApproved, s.Clock.Now().UTC(), who.Name
@@ -145,13 +143,13 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 			}
 		}
 		if !same && !replace && old.State != muster.RegistrationWaiting {
-			bad("name", "change it with --replace, or choose another name", "it is registered already, and not like this: %s", cmp.Or(done.Text, string(old.State)))
+			bad(muster.ReasonNameTaken, "name", "change it with --replace, or choose another name", "it is registered already, and not like this: %s", cmp.Or(done.Text, string(old.State)))
 		}
 	}
 	if m, err := tx.Machine(r.ID); err == nil && m.Provider != s.Registrar {
-		bad("name", "choose another name", "a machine of provider %s has that name", m.Provider)
+		bad(muster.ReasonNameTaken, "name", "choose another name", "a machine of provider %s has that name", m.Provider)
 	} else if err == nil && m.Phase == muster.MachineRetired && done.What == didAdd {
-		bad("name", "choose another name: one that was retired never comes back under its own", "machine %s was retired for good on %s", m.ID, m.PhaseSince.UTC().Format(time.DateOnly))
+		bad(muster.ReasonMachineRetired, "name", "choose another name: one that was retired never comes back under its own", "machine %s was retired for good on %s", m.ID, m.PhaseSince.UTC().Format(time.DateOnly))
 	} else if err != nil && muster.CodeOf(err) != muster.ENotFound {
 		return done, nil, err
 	}
@@ -162,7 +160,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	hasController := r.Power.Kind == muster.PowerIPMI || r.Power.Kind == muster.PowerRedfish
 	if hasController && b.Password == "" && old.Power.Kind != r.Power.Kind {
-		bad("power-password", "give it with --power-password-file FILE", "the password of its controller is missing")
+		bad(muster.ReasonRequired, "power-password", "give it with --power-password-file FILE", "the password of its controller is missing")
 	}
 	if len(problems) > 0 {
 		return done, problems, nil
@@ -210,6 +208,7 @@ func (s *Service) takeOver(tx *store.Tx, r *muster.Registration, done *wire.Regi
 		case owner.State != muster.RegistrationWaiting:
 			return &muster.Problem{
 				Field:   fmt.Sprintf("nics[%d].mac", i),
+				Reason:  muster.ReasonAddressTaken,
 				Message: fmt.Sprintf("interface %s belongs to machine %s", n.MAC, owner.ID),
 				Hint:    "look at both; `muster machine forget " + string(owner.ID) + "` if that one is gone",
 			}, nil
@@ -307,15 +306,15 @@ func (s *Service) changeRegistered(ctx context.Context, tx *store.Tx, who muster
 		done.What = didForget
 		return done, nil, tx.DeleteRegistration(id, "forgotten")
 	}
-	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).WithHint("approve, forbid, forget, discover or fenced")
+	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).Because(muster.ReasonBadValue).WithHint("approve, forbid, forget, discover or fenced")
 }
 
 func machineUsed(m muster.Machine) *muster.Problem {
-	return &muster.Problem{Message: fmt.Sprintf("it is a machine of the site, and %s", m.Phase), Hint: "retire it first: muster machine retire " + string(m.ID)}
+	return &muster.Problem{Reason: muster.ReasonMachineInUse, Message: fmt.Sprintf("it is a machine of the site, and %s", m.Phase), Hint: "retire it first: muster machine retire " + string(m.ID)}
 }
 
 func (s *Service) noRegistered(tx *store.Tx, id muster.MachineID) *muster.Problem {
-	p := &muster.Problem{Message: "no bare machine is registered under that name", Hint: "see 'muster machine registered'"}
+	p := &muster.Problem{Reason: muster.ReasonNotRegistered, Message: "no bare machine is registered under that name", Hint: "see 'muster machine registered'"}
 	list, err := tx.Registrations(store.RegistrationFilter{})
 	if err != nil {
 		return p

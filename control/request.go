@@ -52,7 +52,7 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	var more []muster.Problem
 	if who.Name == "root" && len(req.Users) == 0 && call.DefaultUser != "" {
 		if e := muster.CheckUserName(call.DefaultUser); e != nil { // never somebody else in their stead: two people would share a home
-			problems = append(problems, muster.Problem{Field: "users", Message: fmt.Sprintf("you are %.64q on this host, which cannot be a user name on nodes", call.DefaultUser),
+			problems = append(problems, muster.Problem{Field: "users", Reason: muster.ReasonBadName, Message: fmt.Sprintf("you are %.64q on this host, which cannot be a user name on nodes", call.DefaultUser),
 				Hint: "say by which name you will log in: --users NAME, or users: [NAME] in the request"})
 			defaults.Users = []string{"muster"} // so that the rest is judged, too
 		}
@@ -108,7 +108,7 @@ func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted, typed
 		field := fmt.Sprintf("users[%d]", i)
 		switch {
 		case typed && muster.CheckUserName(name) != nil: // root of the host itself is "muster" on nodes
-			problems = append(problems, muster.Problem{Field: field, Message: muster.CheckUserName(name).Message, Hint: muster.CheckUserName(name).Hint})
+			problems = append(problems, muster.CheckUserName(name).In(field))
 		case who.Admin:
 			if slip, is := slipOf(name, names(known)); is && typed {
 				slip.Field = field
@@ -117,7 +117,7 @@ func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted, typed
 			}
 			w.newUser = append(w.newUser, name)
 		default:
-			problems = append(problems, muster.Problem{Field: field, Message: fmt.Sprintf("no user is called %q", name), Hint: didYouMean(name, names(known))})
+			problems = append(problems, muster.Problem{Field: field, Reason: muster.ReasonNoSuchUser, Message: fmt.Sprintf("no user is called %q", name), Hint: didYouMean(name, names(known))})
 		}
 	}
 	return known, problems, nil
@@ -131,10 +131,10 @@ func (s *Service) project(ctx context.Context, who muster.Actor, w *wanted, peop
 	case w.spec.Project == "" && len(who.Projects) == 1:
 		w.spec.Project = who.Projects[0]
 	case w.spec.Project == "":
-		return []muster.Problem{{Field: "project", Message: "it is not clear which of your projects this is for",
+		return []muster.Problem{{Field: "project", Reason: muster.ReasonProjectUnclear, Message: "it is not clear which of your projects this is for",
 			Hint: "name one of " + strings.Join(who.Projects, ", ")}}
 	case !who.In(w.spec.Project):
-		return []muster.Problem{{Field: "project", Message: fmt.Sprintf("you have no project %q", w.spec.Project),
+		return []muster.Problem{{Field: "project", Reason: muster.ReasonUnknownProject, Message: fmt.Sprintf("you have no project %q", w.spec.Project),
 			Hint: didYouMean(w.spec.Project, who.Projects)}}
 	}
 	if who.Admin {
@@ -160,7 +160,7 @@ func (s *Service) project(ctx context.Context, who muster.Actor, w *wanted, peop
 		u, ok := people[name]
 		if ok && !slices.Contains(u.Projects, w.spec.Project) {
 			problems = append(problems, muster.Problem{Field: fmt.Sprintf("users[%d]", i),
-				Message: fmt.Sprintf("%s is not in project %s", name, w.spec.Project), Hint: "an administrator adds members with 'muster user add'"})
+				Reason: muster.ReasonNotAMember, Message: fmt.Sprintf("%s is not in project %s", name, w.spec.Project), Hint: "an administrator adds members with 'muster user add'"})
 		}
 	}
 	return problems
@@ -191,7 +191,7 @@ func (s *Service) machineName(ctx context.Context, name string) []muster.Problem
 	if err != nil {
 		return nil // there is none, or the request fails where it is recorded
 	}
-	return []muster.Problem{{Field: "name", Message: name + " is a machine of this site", Hint: "choose another name, such as " + name + "-cluster"}}
+	return []muster.Problem{{Field: "name", Reason: muster.ReasonNameTaken, Message: name + " is a machine of this site", Hint: "choose another name, such as " + name + "-cluster"}}
 }
 
 // policy tells what the site does not allow.
@@ -202,12 +202,12 @@ func (s *Service) policy(sp muster.Spec) []muster.Problem {
 		for i, e := range s.Egress {
 			allowed[i] = string(e)
 		}
-		problems = append(problems, muster.Problem{Field: "egress", Message: fmt.Sprintf("this site does not allow %q", sp.Egress),
+		problems = append(problems, muster.Problem{Field: "egress", Reason: muster.ReasonEgressRefused, Message: fmt.Sprintf("this site does not allow %q", sp.Egress),
 			Hint: "allowed: " + strings.Join(allowed, ", ")})
 	}
 	for i, p := range sp.Packages {
 		if wrong := image.CheckPackage(p); wrong != "" {
-			problems = append(problems, muster.Problem{Field: fmt.Sprintf("packages[%d]", i), Message: wrong, Hint: "write a Debian package name, such as libfftw3-dev"})
+			problems = append(problems, muster.Problem{Field: fmt.Sprintf("packages[%d]", i), Reason: muster.ReasonBadName, Message: wrong, Hint: "write a Debian package name, such as libfftw3-dev"})
 		}
 	}
 	return problems
@@ -222,9 +222,9 @@ func (s *Service) image(w *wanted) []muster.Problem {
 	if err != nil {
 		var e *muster.Error
 		if !errors.As(err, &e) {
-			return []muster.Problem{{Field: "image", Message: "cannot be read", Hint: "see the server's log"}}
+			return []muster.Problem{{Field: "image", Reason: muster.ReasonImageDamaged, Message: "cannot be read", Hint: "see the server's log"}}
 		}
-		return []muster.Problem{{Field: "image", Message: e.Message, Hint: e.Hint}}
+		return []muster.Problem{e.In("image")}
 	}
 	w.image = img
 	var problems []muster.Problem
@@ -240,7 +240,7 @@ func imageNames(w *wanted) []muster.Problem {
 	var problems []muster.Problem
 	for i, name := range w.spec.Users {
 		if e := w.image.CheckImageName(name); e != nil {
-			problems = append(problems, muster.Problem{Field: fmt.Sprintf("users[%d]", i), Message: e.Message, Hint: e.Hint})
+			problems = append(problems, e.In(fmt.Sprintf("users[%d]", i)))
 		}
 	}
 	return problems

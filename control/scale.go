@@ -80,38 +80,36 @@ func checkScale(r wire.ScaleRequest) error {
 			ways++
 		}
 	}
-	var e *muster.Error
-	problem := func(field, message, hint string) {
-		if e == nil {
-			e = muster.Errorf(muster.EInvalid, "the new size has problems")
-		}
-		e.Problems = append(e.Problems, muster.Problem{Field: field, Message: message, Hint: hint})
+	var problems []muster.Problem
+	problem := func(why muster.Reason, field, message, hint string) {
+		problems = append(problems, muster.Problem{Field: field, Reason: why, Message: message, Hint: hint})
 	}
 	switch {
 	case ways == 0 && r.Logins == nil:
-		problem("nodes", "no new size is given", "say how many nodes there should be, such as 12, +2 or -2, or which should leave")
+		problem(muster.ReasonRequired, "nodes", "no new size is given", "say how many nodes there should be, such as 12, +2 or -2, or which should leave")
 	case ways > 1:
-		problem("nodes", "nodes, change and remove say the same thing in three ways", "give one of them")
+		problem(muster.ReasonContradiction, "nodes", "nodes, change and remove say the same thing in three ways", "give one of them")
 	}
 	if r.Nodes < 0 || r.Nodes > mostNodes {
-		problem("nodes", fmt.Sprintf("%d nodes are not possible", r.Nodes), fmt.Sprintf("write 1 to %d", mostNodes))
+		problem(muster.ReasonOutOfRange, "nodes", fmt.Sprintf("%d nodes are not possible", r.Nodes), fmt.Sprintf("write 1 to %d", mostNodes))
 	}
 	if r.Change < -mostNodes || r.Change > mostNodes {
-		problem("change", fmt.Sprintf("%d nodes are not possible", r.Change), fmt.Sprintf("at most %d at once", mostNodes))
+		problem(muster.ReasonOutOfRange, "change", fmt.Sprintf("%d nodes are not possible", r.Change), fmt.Sprintf("at most %d at once", mostNodes))
 	}
 	if r.Logins != nil && (*r.Logins < 0 || *r.Logins > mostLogins) {
-		problem("logins", fmt.Sprintf("%d login nodes are not possible", *r.Logins), fmt.Sprintf("write 0 to %d; the head is a login node too", mostLogins))
+		problem(muster.ReasonOutOfRange, "logins", fmt.Sprintf("%d login nodes are not possible", *r.Logins), fmt.Sprintf("write 0 to %d; the head is a login node too", mostLogins))
 	}
 	if r.Now && r.Some {
-		problem("some", "now is for nodes that leave, some for nodes that come", "give one of them")
+		problem(muster.ReasonContradiction, "some", "now is for nodes that leave, some for nodes that come", "give one of them")
 	}
-	if e == nil {
+	switch len(problems) {
+	case 0:
 		return nil
+	case 1:
+		p := problems[0]
+		return muster.Errorf(muster.EInvalid, "%s", p.Message).Because(p.Reason).WithHint("%s", p.Hint)
 	}
-	if len(e.Problems) == 1 {
-		e.Message, e.Hint, e.Problems = e.Problems[0].Message, e.Problems[0].Hint, nil
-	}
-	return e
+	return muster.Errorf(muster.EInvalid, "the new size has problems").Because(muster.ReasonHasProblems).Listing(problems)
 }
 
 // scaler is one change of size in the making.
@@ -165,12 +163,12 @@ func stays(n muster.Node) bool {
 
 // inUse refuses what only a cluster that was handed over can do.
 func inUse(c muster.Cluster, done string) error {
-	e := muster.Errorf(muster.EConflict, "cluster %s is %s and cannot be %s", c.Name, c.Phase, done)
+	e := muster.Errorf(muster.EConflict, "cluster %s is %s and cannot be %s", c.Name, c.Phase, done).Because(muster.ReasonWrongPhase)
 	switch {
 	case c.Phase == muster.ClusterReady && c.Ending.IsZero():
 		return nil
 	case c.Phase == muster.ClusterReady:
-		return muster.Errorf(muster.EConflict, "the walltime of cluster %s is over: it is ending and cannot be %s", c.Name, done).
+		return muster.Errorf(muster.EConflict, "the walltime of cluster %s is over: it is ending and cannot be %s", c.Name, done).Because(muster.ReasonWalltimeOver).
 			WithHint("ask for a new one; its volumes stay as 'muster show %s' tells", c.ID)
 	case c.Phase == muster.ClusterBuilding, c.Phase == muster.ClusterValidating, c.Phase == muster.ClusterQueued:
 		return e.WithHint("wait until it is ready: muster events -f %s", c.ID)
@@ -229,7 +227,7 @@ func (sc *scaler) again() error {
 	if len(now.Leaving) > 0 && !now.Now {
 		hint += fmt.Sprintf("; or do not wait for jobs: %s --now", sc.command(now, now.To, before, sc.c.Spec.Logins))
 	}
-	return muster.Errorf(muster.EConflict, "%s", text).WithHint("%s", hint)
+	return muster.Errorf(muster.EConflict, "%s", text).Because(muster.ReasonBeingScaled).WithHint("%s", hint)
 }
 
 // command is what asks for so many nodes and login nodes while a change is
@@ -277,7 +275,7 @@ func (sc *scaler) undo(now muster.Scaling, logins int) error {
 	if len(now.Leaving) > 0 {
 		for _, n := range sc.named(now.Leaving) {
 			if !stays(n) || n.Down {
-				return muster.Errorf(muster.EConflict, "%s already: it is too late to take that back", fold(now.Leaving)+verb(now.Leaving, " leaves", " leave")).
+				return muster.Errorf(muster.EConflict, "%s already: it is too late to take that back", fold(now.Leaving)+verb(now.Leaving, " leaves", " leave")).Because(muster.ReasonTooLate).
 					WithHint("wait until they are gone, then scale up again: %s", sc.command(now, now.From, sc.c.Spec.Logins, logins))
 			}
 			n.Leave = false

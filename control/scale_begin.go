@@ -43,7 +43,7 @@ func (sc *scaler) sizes() (sizes, error) {
 			}
 		}
 		if sc.r.Logins != nil && z.logins != *sc.r.Logins {
-			return z, muster.Errorf(muster.EInvalid, "the set removes login nodes, and logins asks for %d", *sc.r.Logins).WithHint("give one of them")
+			return z, muster.Errorf(muster.EInvalid, "the set removes login nodes, and logins asks for %d", *sc.r.Logins).Because(muster.ReasonContradiction).WithHint("give one of them")
 		}
 	} else {
 		z.leaving = slices.Concat(sc.leavers(muster.RoleCompute, sc.have-z.to), sc.leavers(muster.RoleLogin, sc.logins-z.logins))
@@ -54,11 +54,11 @@ func (sc *scaler) sizes() (sizes, error) {
 	z.grow, z.growLogins = max(0, z.to-sc.have), max(0, z.logins-sc.logins)
 	switch {
 	case sc.r.Now && len(z.leaving) == 0:
-		return z, muster.Errorf(muster.EInvalid, "now is for nodes that leave, and none does").WithHint("leave it out")
+		return z, muster.Errorf(muster.EInvalid, "now is for nodes that leave, and none does").Because(muster.ReasonContradiction).WithHint("leave it out")
 	case sc.r.Some && z.grow+z.growLogins == 0:
-		return z, muster.Errorf(muster.EInvalid, "some is for nodes that come, and none does").WithHint("leave it out")
+		return z, muster.Errorf(muster.EInvalid, "some is for nodes that come, and none does").Because(muster.ReasonContradiction).WithHint("leave it out")
 	case z.grow+z.growLogins > 0 && len(z.leaving) > 0:
-		return z, muster.Errorf(muster.EInvalid, "nodes would come and others would leave in one change").WithHint("make two changes of it")
+		return z, muster.Errorf(muster.EInvalid, "nodes would come and others would leave in one change").Because(muster.ReasonContradiction).WithHint("make two changes of it")
 	}
 	return z, nil
 }
@@ -124,13 +124,13 @@ func describe(from, to int, c muster.Scaling) string {
 func (sc *scaler) sensible(to int) error {
 	switch {
 	case to < 1 && sc.r.Remove != "":
-		return muster.Errorf(muster.EInvalid, "cluster %s would have no node left to compute", sc.c.Name).
+		return muster.Errorf(muster.EInvalid, "cluster %s would have no node left to compute", sc.c.Name).Because(muster.ReasonNoNodeLeft).
 			WithHint("keep one, or give all back: muster delete %s", sc.c.ID)
 	case to < 1:
-		return muster.Errorf(muster.EInvalid, "cluster %s has %s and cannot have %d", sc.c.Name, count(sc.have, "node"), to).
+		return muster.Errorf(muster.EInvalid, "cluster %s has %s and cannot have %d", sc.c.Name, count(sc.have, "node"), to).Because(muster.ReasonNoNodeLeft).
 			WithHint("keep one, or give all back: muster delete %s", sc.c.ID)
 	case to > mostNodes:
-		return muster.Errorf(muster.EInvalid, "%d nodes are not possible", to).WithHint("a cluster has at most %d", mostNodes)
+		return muster.Errorf(muster.EInvalid, "%d nodes are not possible", to).Because(muster.ReasonOutOfRange).WithHint("a cluster has at most %d", mostNodes)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (sc *scaler) sensible(to int) error {
 func (sc *scaler) chosen() ([]muster.Node, error) {
 	set, err := nodeset.Parse(sc.r.Remove)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "%s", err.Error()).WithHint("write a set of nodes, such as n05 or n[05-08,11]").Wrap(err)
+		return nil, muster.Errorf(muster.EInvalid, "%s", err.Error()).Because(muster.ReasonBadSyntax).WithHint("write a set of nodes, such as n05 or n[05-08,11]").Wrap(err)
 	}
 	var out []muster.Node
 	have := make([]string, 0, len(sc.nodes))
@@ -152,7 +152,7 @@ func (sc *scaler) chosen() ([]muster.Node, error) {
 			continue
 		}
 		if n.Head {
-			return nil, muster.Errorf(muster.EInvalid, "%s is the head of cluster %s and cannot leave", n.Name, sc.c.Name).
+			return nil, muster.Errorf(muster.EInvalid, "%s is the head of cluster %s and cannot leave", n.Name, sc.c.Name).Because(muster.ReasonHeadStays).
 				WithHint("leave it out of the set; without its head there is no cluster: muster delete %s", sc.c.ID)
 		}
 		out = append(out, n)
@@ -170,13 +170,13 @@ func (sc *scaler) chosen() ([]muster.Node, error) {
 // strangers refuses a set with names that no node has.
 func (sc *scaler) strangers(set nodeset.Set, have []string, known nodeset.Set) error {
 	if set.Empty() {
-		return muster.Errorf(muster.EInvalid, "the set of nodes is empty").WithHint("cluster %s has %s", sc.c.Name, known)
+		return muster.Errorf(muster.EInvalid, "the set of nodes is empty").Because(muster.ReasonRequired).WithHint("cluster %s has %s", sc.c.Name, known)
 	}
 	text := set.String()
 	if len(text) > 80 {
 		text = text[:80] + "..."
 	}
-	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %s", sc.c.Name, text)
+	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %s", sc.c.Name, text).Because(muster.ReasonNoSuchNode)
 	for name := range set.All() {
 		if hint := didYouMean(name, have); strings.HasPrefix(hint, "did you mean") {
 			return e.WithHint("%s It has %s", hint, known)
@@ -329,7 +329,7 @@ func (sc *scaler) room(d allocate.Demand, answer muster.Answer) (muster.Plan, er
 		return *answer.Plan, nil
 	}
 	if refused == nil {
-		refused = muster.Errorf(muster.ENoCapacity, "there is no room now")
+		refused = muster.Errorf(muster.ENoCapacity, "there is no room now").Because(muster.ReasonNoRoom)
 	}
 	answer.Change = sc.remedies(answer, d.Near, d.Role, d.Spec.Nodes)
 	refused.Hint = answer.Change[0]
@@ -411,7 +411,7 @@ func (sc *scaler) place(plan muster.Plan, role muster.Role) ([]muster.Node, erro
 		n := &nodes[i]
 		n.Cluster, n.Role, n.Address = sc.c.ID, role, hostAddress(sc.c.Subnet, n.Index)
 		if !sc.c.Subnet.Contains(n.Address) || !sc.c.Subnet.Contains(n.Address.Next()) {
-			return nil, muster.Errorf(muster.ENever, "the network %s of cluster %s has no address left for %s", sc.c.Subnet, sc.c.Name, n.Name).
+			return nil, muster.Errorf(muster.ENever, "the network %s of cluster %s has no address left for %s", sc.c.Subnet, sc.c.Name, n.Name).Because(muster.ReasonNoNetwork).
 				WithHint("make another cluster of the size you need")
 		}
 		n.Hold, n.Leave, n.Down = true, false, false

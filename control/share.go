@@ -21,7 +21,7 @@ const mostUsers = 500
 // slip of another's. The owner stays.
 func (s *Service) Share(ctx context.Context, who muster.Actor, ref string, r wire.ShareRequest) (wire.Shared, error) {
 	if len(r.Add)+len(r.Remove) == 0 && !r.Project {
-		return wire.Shared{}, muster.Errorf(muster.EInvalid, "nobody is named").WithHint("name who is to join or to leave")
+		return wire.Shared{}, muster.Errorf(muster.EInvalid, "nobody is named").Because(muster.ReasonRequired).WithHint("name who is to join or to leave")
 	}
 	var out wire.Shared
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -35,7 +35,7 @@ func (s *Service) Share(ctx context.Context, who muster.Actor, ref string, r wir
 		}
 		switch c.Phase {
 		case muster.ClusterDeleting, muster.ClusterDeleted, muster.ClusterFailed:
-			return muster.Errorf(muster.EConflict, "cluster %s is %s: nobody joins or leaves it any more", c.Name, c.Phase).
+			return muster.Errorf(muster.EConflict, "cluster %s is %s: nobody joins or leaves it any more", c.Name, c.Phase).Because(muster.ReasonWrongPhase).
 				WithHint("see 'muster show %s'", c.ID)
 		}
 		before := c.Spec.Users
@@ -96,7 +96,7 @@ type sharer struct {
 func (sh *sharer) change(r wire.ShareRequest) error {
 	for i, name := range r.Add {
 		if slices.Contains(r.Remove, name) {
-			sh.problem("add", i, name+" is to join and to leave", "say one of them")
+			sh.problem(muster.ReasonContradiction, "add", i, name+" is to join and to leave", "say one of them")
 			continue
 		}
 		if err := sh.add(i, name); err != nil {
@@ -112,25 +112,24 @@ func (sh *sharer) change(r wire.ShareRequest) error {
 		sh.remove(i, name)
 	}
 	if len(sh.users) > mostUsers {
-		sh.problem("add", -1, fmt.Sprintf("the cluster would have %d users", len(sh.users)), fmt.Sprintf("at most %d are possible", mostUsers))
+		sh.problem(muster.ReasonTooMany, "add", -1, fmt.Sprintf("the cluster would have %d users", len(sh.users)), fmt.Sprintf("at most %d are possible", mostUsers))
 	}
 	if len(sh.problems) == 0 {
 		return nil
 	}
-	e := muster.Errorf(muster.EInvalid, "the people of cluster %s cannot be changed so", sh.c.Name)
+	e := muster.Errorf(muster.EInvalid, "the people of cluster %s cannot be changed so", sh.c.Name).Because(muster.ReasonHasProblems)
 	if len(sh.problems) == 1 {
-		e.Message, e.Hint = sh.problems[0].Message, sh.problems[0].Hint
+		e.Reason, e.Message, e.Hint = sh.problems[0].Reason, sh.problems[0].Message, sh.problems[0].Hint
 		return e
 	}
-	e.Problems = sh.problems
-	return e
+	return e.Listing(sh.problems)
 }
 
-func (sh *sharer) problem(field string, i int, message, hint string) {
+func (sh *sharer) problem(why muster.Reason, field string, i int, message, hint string) {
 	if i >= 0 {
 		field = fmt.Sprintf("%s[%d]", field, i)
 	}
-	sh.problems = append(sh.problems, muster.Problem{Field: field, Message: message, Hint: hint})
+	sh.problems = append(sh.problems, muster.Problem{Field: field, Reason: why, Message: message, Hint: hint})
 }
 
 // inImage refuses a name that the cluster's image has itself.
@@ -148,11 +147,11 @@ func (sh *sharer) inImage(name string) *muster.Error {
 
 func (sh *sharer) add(i int, name string) error {
 	if err := muster.CheckUserName(name); err != nil {
-		sh.problem("add", i, err.Message, err.Hint)
+		sh.problem(err.Reason, "add", i, err.Message, err.Hint)
 		return nil //nolint:nilerr // told with all other problems
 	}
 	if err := sh.inImage(name); err != nil {
-		sh.problem("add", i, err.Message, err.Hint)
+		sh.problem(err.Reason, "add", i, err.Message, err.Hint)
 		return nil //nolint:nilerr // told with all other problems
 	}
 	who := sh.tx.Actor()
@@ -164,7 +163,7 @@ func (sh *sharer) add(i int, name string) error {
 			return err
 		}
 		if slip, is := slipOf(name, userNames(known)); is {
-			sh.problem("add", i, slip.Message, slip.Hint)
+			sh.problem(slip.Reason, "add", i, slip.Message, slip.Hint)
 			return nil
 		}
 		w := wanted{spec: sh.c.Spec, newUser: []string{name}}
@@ -178,13 +177,13 @@ func (sh *sharer) add(i int, name string) error {
 		// Whether somebody of that name is in another project is not told.
 		var e *muster.Error
 		if errors.As(err, &e) {
-			sh.problem("add", i, fmt.Sprintf("no user of project %s is called %s", sh.c.Project, name), e.Hint)
+			sh.problem(muster.ReasonNoSuchUser, "add", i, fmt.Sprintf("no user of project %s is called %s", sh.c.Project, name), e.Hint)
 		}
 		return nil
 	case err != nil:
 		return err
 	case !slices.Contains(u.Projects, sh.c.Project) && !who.Admin:
-		sh.problem("add", i, fmt.Sprintf("no user of project %s is called %s", sh.c.Project, name), "an administrator adds members with 'muster user add'")
+		sh.problem(muster.ReasonNoSuchUser, "add", i, fmt.Sprintf("no user of project %s is called %s", sh.c.Project, name), "an administrator adds members with 'muster user add'")
 		return nil
 	case !slices.Contains(u.Projects, sh.c.Project) && !u.Admin:
 		sh.notices = append(sh.notices, fmt.Sprintf("%s is not in project %s: sees the cluster and may log in, but not change it", name, sh.c.Project))
@@ -216,15 +215,15 @@ func (sh *sharer) addProject() error {
 func (sh *sharer) remove(i int, name string) {
 	switch {
 	case name == sh.c.Owner:
-		sh.problem("remove", i, fmt.Sprintf("%s owns cluster %s and stays", name, sh.c.Name), "give the cluster back instead: muster delete "+string(sh.c.ID))
+		sh.problem(muster.ReasonOwnerStays, "remove", i, fmt.Sprintf("%s owns cluster %s and stays", name, sh.c.Name), "give the cluster back instead: muster delete "+string(sh.c.ID))
 	case !slices.Contains(sh.c.Spec.Users, name):
 		hint := didYouMean(name, sh.c.Spec.Users)
 		if hint == "" {
 			hint = "see 'muster show " + string(sh.c.ID) + "'"
 		}
-		sh.problem("remove", i, fmt.Sprintf("%.64q is not a user of cluster %s", name, sh.c.Name), hint)
+		sh.problem(muster.ReasonNoSuchUser, "remove", i, fmt.Sprintf("%.64q is not a user of cluster %s", name, sh.c.Name), hint)
 	case len(sh.users) == 1:
-		sh.problem("remove", i, "cluster "+sh.c.Name+" would have no users left", "add another first, or give it back: muster delete "+string(sh.c.ID))
+		sh.problem(muster.ReasonNobodyLeft, "remove", i, "cluster "+sh.c.Name+" would have no users left", "add another first, or give it back: muster delete "+string(sh.c.ID))
 	default:
 		sh.users = slices.DeleteFunc(sh.users, func(u string) bool { return u == name })
 	}

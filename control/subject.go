@@ -73,9 +73,9 @@ func (s *Service) subject(tx *store.Tx, ref string) (subject, error) {
 		out.kind, out.class = ofClass, name
 		return out, nil
 	}
-	e := muster.Errorf(muster.ENotFound, "there is no cluster, machine or class %q", name)
+	e := muster.Errorf(muster.ENotFound, "there is no cluster, machine or class %q", name).Because(muster.ReasonNotFound)
 	if kind == ofClass {
-		e = muster.Errorf(muster.ENotFound, "there is no class %q", name)
+		e = muster.Errorf(muster.ENotFound, "there is no class %q", name).Because(muster.ReasonNoSuchClass)
 	}
 	if known := asError(unknown); known != nil && known.Hint != "" && kind == "" {
 		return out, e.WithHint("%s", known.Hint)
@@ -91,15 +91,15 @@ func (o subject) unmeasured(since bool) error {
 	}
 	switch o.kind {
 	case ofCluster:
-		e := muster.Errorf(muster.ENotFound, "cluster %s has no certificate%s", o.cluster.Name, within)
+		e := muster.Errorf(muster.ENotFound, "cluster %s has no certificate%s", o.cluster.Name, within).Because(muster.ReasonNoSuchCertificate)
 		if o.cluster.Phase == muster.ClusterDeleted {
 			return e.WithHint("a deleted cluster cannot be measured any more")
 		}
 		return e.WithHint("measure it: muster certificate run %s", o.cluster.Name)
 	case ofMachine:
-		return muster.Errorf(muster.ENotFound, "there is no certificate of machine %s%s that you may see", o.machine, within).
+		return muster.Errorf(muster.ENotFound, "there is no certificate of machine %s%s that you may see", o.machine, within).Because(muster.ReasonNoSuchCertificate).
 			WithHint("it is measured in a cluster: muster certificate run CLUSTER")
 	}
-	return muster.Errorf(muster.ENotFound, "there is no certificate of class %s%s that you may see", o.class, within).
+	return muster.Errorf(muster.ENotFound, "there is no certificate of class %s%s that you may see", o.class, within).Because(muster.ReasonNoSuchCertificate).
 		WithHint("its machines are measured in clusters: muster certificate run CLUSTER")
 }

@@ -47,10 +47,10 @@ func (s *Service) CreateToken(ctx context.Context, who muster.Actor, r wire.Toke
 		r.User = who.Name
 	}
 	if !who.Admin && r.User != who.Name {
-		return wire.Token{}, muster.Errorf(muster.EForbidden, "you may make tokens for yourself only").WithHint("leave the user away")
+		return wire.Token{}, muster.Errorf(muster.EForbidden, "you may make tokens for yourself only").Because(muster.ReasonYourselfOnly).WithHint("leave the user away")
 	}
 	if len(r.Note) > 200 {
-		return wire.Token{}, muster.Errorf(muster.EInvalid, "the note is too long").WithHint("use at most 200 characters")
+		return wire.Token{}, muster.Errorf(muster.EInvalid, "the note is too long").Because(muster.ReasonTooLarge).WithHint("use at most 200 characters")
 	}
 	life, err := tokenTime(r.TTL)
 	if err != nil {
@@ -84,7 +84,7 @@ func tokenTime(s string) (time.Duration, error) {
 	if s == "" {
 		return defaultTokenTime, nil
 	}
-	bad := muster.Errorf(muster.EInvalid, "%.40q is not how long a token lives", s).WithHint("write 12h, 30d or 1d; at most three years")
+	bad := muster.Errorf(muster.EInvalid, "%.40q is not how long a token lives", s).Because(muster.ReasonBadValue).WithHint("write 12h, 30d or 1d; at most three years")
 	var d time.Duration
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.Atoi(days)

@@ -23,7 +23,7 @@ const (
 // them, by the certificates that the actor may see.
 func (s *Service) Compare(ctx context.Context, who muster.Actor, q wire.CompareQuery) (wire.Comparison, error) {
 	if len(q.Of) < 2 || len(q.Of) > mostSides {
-		return wire.Comparison{}, muster.Errorf(muster.EInvalid, "%d were given to compare", len(q.Of)).
+		return wire.Comparison{}, muster.Errorf(muster.EInvalid, "%d were given to compare", len(q.Of)).Because(muster.ReasonTooMany).
 			WithHint("give two to %d clusters, machines or certificates; the first is what the others are compared with", mostSides)
 	}
 	if err := trend.Across(q.Across); err != nil {
@@ -58,7 +58,7 @@ func (s *Service) Compare(ctx context.Context, who muster.Actor, q wire.CompareQ
 		return out, err
 	}
 	if len(out.Metrics) == 0 {
-		return out, muster.Errorf(muster.ENotFound, "they have no metric in common").WithHint("%s", noMetricHint(q.Metric))
+		return out, muster.Errorf(muster.ENotFound, "they have no metric in common").Because(muster.ReasonNoMetric).WithHint("%s", noMetricHint(q.Metric))
 	}
 	return out, nil
 }
@@ -84,12 +84,12 @@ func distinct(sides []trend.Side) error {
 			case a.As.Kind == ofClass && b.As.Kind != ofClass:
 				rest := slices.DeleteFunc(slices.Clone(a.Certificates), func(c muster.Certificate) bool { return in(c, b.Certificates) })
 				if len(rest) == 0 {
-					return muster.Errorf(muster.EConflict, "class %s has no other machines than those of %s", a.As.Class, b.As.Name).
+					return muster.Errorf(muster.EConflict, "class %s has no other machines than those of %s", a.As.Class, b.As.Name).Because(muster.ReasonNotOneThing).
 						WithHint("compare when others of the class were measured")
 				}
 				a.Certificates = rest
 			case i < j && !slices.ContainsFunc(a.Certificates, func(c muster.Certificate) bool { return !in(c, b.Certificates) }):
-				return muster.Errorf(muster.EInvalid, "%s and %s are the same, or one is a part of the other", a.As.Name, b.As.Name).
+				return muster.Errorf(muster.EInvalid, "%s and %s are the same, or one is a part of the other", a.As.Name, b.As.Name).Because(muster.ReasonNotOneThing).
 					WithHint("compare with another, or with an earlier certificate: see 'muster certificate list --all'")
 			}
 		}
@@ -193,7 +193,7 @@ func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQ
 		}
 		switch o.kind {
 		case ofCertificate:
-			return muster.Errorf(muster.EInvalid, "%s is one certificate", q.Of).WithHint("the history of its cluster: muster history %s", o.certificate.Cluster)
+			return muster.Errorf(muster.EInvalid, "%s is one certificate", q.Of).Because(muster.ReasonBadValue).WithHint("the history of its cluster: muster history %s", o.certificate.Cluster)
 		case ofCluster:
 			list, older, err = ofOneCluster(tx, o.cluster.ID, since)
 		case ofMachine:
@@ -221,7 +221,7 @@ func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQ
 	}
 	out.Of, out.Kind, out.Older = q.Of, o.kind, older
 	if len(out.Metrics) == 0 && q.Metric != "" {
-		return out, muster.Errorf(muster.ENotFound, "there is no metric %q in these certificates", q.Metric).WithHint("%s", noMetricHint(q.Metric))
+		return out, muster.Errorf(muster.ENotFound, "there is no metric %q in these certificates", q.Metric).Because(muster.ReasonNoMetric).WithHint("%s", noMetricHint(q.Metric))
 	}
 	return out, nil
 }

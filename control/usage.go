@@ -142,17 +142,16 @@ func (s *Service) SiteUsage(ctx context.Context, who muster.Actor, q wire.UsageQ
 func (s *Service) span(q wire.UsageQuery) (series.Query, error) {
 	var bad []muster.Problem
 	if q.Since < 0 || q.Since > longestSince {
-		bad = append(bad, muster.Problem{Field: "since", Message: "must be a time of at most two years", Hint: "write 1h, 90m or 7d"})
+		bad = append(bad, muster.Problem{Field: "since", Reason: muster.ReasonOutOfRange, Message: "must be a time of at most two years", Hint: "write 1h, 90m or 7d"})
 	}
 	if q.Step < 0 || q.Step > 0 && q.Step < shortestStep {
-		bad = append(bad, muster.Problem{Field: "step", Message: "must be 10 s or longer", Hint: "leave it out for about sixty points"})
+		bad = append(bad, muster.Problem{Field: "step", Reason: muster.ReasonOutOfRange, Message: "must be 10 s or longer", Hint: "leave it out for about sixty points"})
 	} else if q.Step > 0 && q.Since/q.Step > maxPoints {
-		bad = append(bad, muster.Problem{Field: "step", Message: "makes more than " + strconv.Itoa(maxPoints) + " points", Hint: "use a longer step or a shorter time"})
+		bad = append(bad, muster.Problem{Field: "step", Reason: muster.ReasonOutOfRange, Message: "makes more than " + strconv.Itoa(maxPoints) + " points", Hint: "use a longer step or a shorter time"})
 	}
 	if len(bad) > 0 {
-		e := muster.Errorf(muster.EInvalid, "the time to show is not right").WithHint("see 'muster usage --help'")
-		e.Problems = bad
-		return series.Query{}, e
+		e := muster.Errorf(muster.EInvalid, "the time to show is not right").Because(muster.ReasonHasProblems).WithHint("see 'muster usage --help'")
+		return series.Query{}, e.Listing(bad)
 	}
 	step := q.Step
 	if step == 0 {

@@ -45,8 +45,8 @@ func slipOf(name string, known []string) (muster.Problem, bool) {
 		return muster.Problem{}, false
 	}
 	return muster.Problem{
-		Message: fmt.Sprintf("no user is called %q", name),
-		Hint:    fmt.Sprintf("did you mean %s? Somebody else is made first: muster user add %s", meant, name),
+		Reason: muster.ReasonNoSuchUser, Message: fmt.Sprintf("no user is called %q", name),
+		Hint: fmt.Sprintf("did you mean %s? Somebody else is made first: muster user add %s", meant, name),
 	}, true
 }
 
@@ -81,7 +81,7 @@ func findUser(tx *store.Tx, name string) (muster.User, error) {
 	if listErr != nil {
 		return u, err
 	}
-	e := muster.Errorf(muster.ENotFound, "no user is called %.40q", name)
+	e := muster.Errorf(muster.ENotFound, "no user is called %.40q", name).Because(muster.ReasonNoSuchUser)
 	if hint := didYouMean(name, userNames(all)); hint != "" {
 		return u, e.WithHint("%s", hint)
 	}
@@ -121,7 +121,7 @@ func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequ
 	}
 	for _, p := range r.Projects {
 		if !isProjectName(p) {
-			return out, muster.Errorf(muster.EInvalid, "%.64q is not a project name", p).
+			return out, muster.Errorf(muster.EInvalid, "%.64q is not a project name", p).Because(muster.ReasonBadName).
 				WithHint("lower-case letters, digits, dots and hyphens")
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequ
 		keys = append(keys, key)
 	}
 	if strings.ContainsAny(r.FullName, ":,\n\r\x00") || len(r.FullName) > 128 {
-		return out, muster.Errorf(muster.EInvalid, "the full name has a character that cannot be in it").
+		return out, muster.Errorf(muster.EInvalid, "the full name has a character that cannot be in it").Because(muster.ReasonBadValue).
 			WithHint("leave out colons, commas and line ends")
 	}
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -178,7 +178,7 @@ func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequ
 func (s *Service) number(tx *store.Tx, u *muster.User, asked int, made bool) error {
 	switch {
 	case !made && asked != 0 && asked != u.UID:
-		return muster.Errorf(muster.EConflict, "user %s has uid %d, which never changes", u.Name, u.UID).
+		return muster.Errorf(muster.EConflict, "user %s has uid %d, which never changes", u.Name, u.UID).Because(muster.ReasonImmutable).
 			WithHint("leave --uid away")
 	case !made:
 		return nil
@@ -187,7 +187,7 @@ func (s *Service) number(tx *store.Tx, u *muster.User, asked int, made bool) err
 		u.UID = uid
 		return err
 	case asked < 1000 || asked > 65533:
-		return muster.Errorf(muster.EInvalid, "uid %d is not for people", asked).WithHint("use one from 1000 to 65533")
+		return muster.Errorf(muster.EInvalid, "uid %d is not for people", asked).Because(muster.ReasonOutOfRange).WithHint("use one from 1000 to 65533")
 	}
 	all, err := tx.Users()
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *Service) number(tx *store.Tx, u *muster.User, asked int, made bool) err
 	}
 	for _, other := range all {
 		if other.UID == asked {
-			return muster.Errorf(muster.EConflict, "uid %d belongs to %s", asked, other.Name).WithHint("leave --uid away for the next free one")
+			return muster.Errorf(muster.EConflict, "uid %d belongs to %s", asked, other.Name).Because(muster.ReasonUIDTaken).WithHint("leave --uid away for the next free one")
 		}
 	}
 	u.UID = asked
@@ -217,7 +217,7 @@ func (s *Service) RemoveUser(ctx context.Context, who muster.Actor, name string)
 		}
 		for _, c := range living {
 			if c.Owner == name || slices.Contains(c.Spec.Users, name) {
-				return muster.Errorf(muster.EConflict, "%s uses cluster %s (%s)", name, c.Name, c.ID).
+				return muster.Errorf(muster.EConflict, "%s uses cluster %s (%s)", name, c.Name, c.ID).Because(muster.ReasonUserInUse).
 					WithHint("delete the cluster first")
 			}
 		}
@@ -249,7 +249,7 @@ func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key str
 			return err == nil && (ssh.FingerprintSHA256(pub) == key || comment == key) || line == key
 		})
 		if len(u.Keys) == before {
-			return muster.Errorf(muster.ENotFound, "%s has no such key", name).
+			return muster.Errorf(muster.ENotFound, "%s has no such key", name).Because(muster.ReasonNoSuchKey).
 				WithHint("see 'muster user show %s' for fingerprints and comments", name)
 		}
 		return nil
@@ -267,7 +267,7 @@ func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string,
 			return err
 		}
 		if !who.Admin && who.Name != name {
-			return muster.Errorf(muster.EForbidden, "you may change your own keys only").WithHint("say 'muster key add' without --user")
+			return muster.Errorf(muster.EForbidden, "you may change your own keys only").Because(muster.ReasonYourselfOnly).WithHint("say 'muster key add' without --user")
 		}
 		if err := change(&u); err != nil {
 			return err
@@ -299,13 +299,13 @@ func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string,
 }
 
 func tooManyKeys() *muster.Error {
-	return muster.Errorf(muster.EInvalid, "a user has at most %d keys", maxKeys).WithHint("remove one with 'muster key remove'")
+	return muster.Errorf(muster.EInvalid, "a user has at most %d keys", maxKeys).Because(muster.ReasonTooMany).WithHint("remove one with 'muster key remove'")
 }
 
 // cleanKey checks one authorized_keys line and gives its plain form. Options
 // are refused: they would run commands on the nodes.
 func cleanKey(line string) (string, error) {
-	bad := muster.Errorf(muster.EInvalid, "this is not one public SSH key").
+	bad := muster.Errorf(muster.EInvalid, "this is not one public SSH key").Because(muster.ReasonBadSSHKey).
 		WithHint("give one line of a .pub file: 'ssh-ed25519 AAAA... name'")
 	if len(line) > 16<<10 {
 		return "", bad

@@ -100,7 +100,7 @@ func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.Vol
 	}
 	var problems []muster.Problem
 	add := func(field string, e *muster.Error) {
-		problems = append(problems, muster.Problem{Field: field, Message: e.Message, Hint: e.Hint})
+		problems = append(problems, e.In(field))
 	}
 	if e := spec.CheckVolumeName(r.Name); e != nil {
 		add("name", e)
@@ -109,13 +109,13 @@ func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.Vol
 	case r.Project != "" && (who.Admin || who.In(r.Project)):
 		problems = append(problems, s.checkNewProject(ctx, who, r.Project)...)
 	case r.Project != "":
-		add("project", muster.Errorf(muster.EInvalid, "you have no project %q", r.Project).WithHint("%s", didYouMean(r.Project, who.Projects)))
+		add("project", muster.Errorf(muster.EInvalid, "you have no project %q", r.Project).Because(muster.ReasonUnknownProject).WithHint("%s", didYouMean(r.Project, who.Projects)))
 	case len(who.Projects) == 1:
 		v.Project = who.Projects[0]
 	case who.Admin:
 		v.Project = "default"
 	default:
-		add("project", muster.Errorf(muster.EInvalid, "it is not clear which of your projects this is for").
+		add("project", muster.Errorf(muster.EInvalid, "it is not clear which of your projects this is for").Because(muster.ReasonProjectUnclear).
 			WithHint("name one of %s", strings.Join(who.Projects, ", ")))
 	}
 	if r.Size != "" {
@@ -124,15 +124,15 @@ func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.Vol
 		case err != nil:
 			add("size", asError(err))
 		case size < 1<<20:
-			add("size", muster.Errorf(muster.EInvalid, "%.40q is too little", r.Size).WithHint("write a size such as 10GiB, or leave it out for no bound; the least is 1MiB"))
+			add("size", muster.Errorf(muster.EInvalid, "%.40q is too little", r.Size).Because(muster.ReasonOutOfRange).WithHint("write a size such as 10GiB, or leave it out for no bound; the least is 1MiB"))
 		}
 		v.Quota = size
 	}
 	if len(r.Note) > 500 {
-		add("note", muster.Errorf(muster.EInvalid, "the note is too long").WithHint("at most 500 bytes"))
+		add("note", muster.Errorf(muster.EInvalid, "the note is too long").Because(muster.ReasonTooLarge).WithHint("at most 500 bytes"))
 	}
 	if v.Driver == muster.DriverNFS && !who.Admin {
-		return v, muster.Errorf(muster.EForbidden, "only an administrator declares an export of a file server").
+		return v, muster.Errorf(muster.EForbidden, "only an administrator declares an export of a file server").Because(muster.ReasonAdminOnly).
 			WithHint("ask one, naming your project; or make a volume of your own with --driver hostdir or served")
 	}
 	problems = append(problems, driverProblems(r, v)...)
@@ -144,27 +144,26 @@ func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.Vol
 
 // driverProblems are those that only a driver has.
 func driverProblems(r wire.VolumeRequest, v muster.Volume) (problems []muster.Problem) {
-	add := func(field, message, hint string) {
-		problems = append(problems, muster.Problem{Field: field, Message: message, Hint: hint})
+	add := func(why muster.Reason, field, message, hint string) {
+		problems = append(problems, muster.Problem{Field: field, Reason: why, Message: message, Hint: hint})
 	}
 	switch v.Driver {
 	case muster.DriverHostDir, muster.DriverServed:
 		if r.Source != "" {
-			add("source", "only a volume of driver nfs has a source", "leave it out, or write driver nfs")
+			add(muster.ReasonContradiction, "source", "only a volume of driver nfs has a source", "leave it out, or write driver nfs")
 		}
 	case muster.DriverNFS:
 		if r.Project == "" {
-			add("project", "an export belongs to one project, and it is not named", "name the project whose data it holds")
+			add(muster.ReasonRequired, "project", "an export belongs to one project, and it is not named", "name the project whose data it holds")
 		}
 		if r.Size != "" {
-			add("size", "the file server bounds its exports itself", "leave the size out")
+			add(muster.ReasonContradiction, "size", "the file server bounds its exports itself", "leave the size out")
 		}
 		if _, err := volume.ParseSource(r.Source); err != nil {
-			e := asError(err)
-			add("source", e.Message, e.Hint)
+			problems = append(problems, asError(err).In("source"))
 		}
 	default:
-		add("driver", fmt.Sprintf("there is no driver %.40q", r.Driver), "write hostdir, served or nfs")
+		add(muster.ReasonBadValue, "driver", fmt.Sprintf("there is no driver %.40q", r.Driver), "write hostdir, served or nfs")
 	}
 	return problems
 }
@@ -183,7 +182,7 @@ func exportFree(tx *store.Tx, v muster.Volume) error {
 	for _, o := range list {
 		theirs, err := volume.ParseSource(o.Source)
 		if o.Driver == muster.DriverNFS && err == nil && o.Project != v.Project && mine.Overlaps(theirs) {
-			return muster.Errorf(muster.EConflict, "%s is, or holds, or lies in data of project %s (volume %s)", v.Source, o.Project, o.Name).
+			return muster.Errorf(muster.EConflict, "%s is, or holds, or lies in data of project %s (volume %s)", v.Source, o.Project, o.Name).Because(muster.ReasonVolumeInUse).
 				WithHint("projects do not share data: export a directory of its own for each")
 		}
 	}
@@ -197,7 +196,7 @@ func (s *Service) volumeNameFree(tx *store.Tx, v muster.Volume) error {
 	}
 	for _, o := range list {
 		if o.Name == v.Name {
-			return muster.Errorf(muster.EConflict, "project %s has a volume named %s already (%s, %s)", v.Project, v.Name, o.ID, o.Phase).
+			return muster.Errorf(muster.EConflict, "project %s has a volume named %s already (%s, %s)", v.Project, v.Name, o.ID, o.Phase).Because(muster.ReasonNameTaken).
 				WithHint("choose another name, or 'muster volume delete %s' first", o.ID)
 		}
 	}
@@ -248,7 +247,7 @@ func unused(v muster.Volume, users []wire.VolumeUser) error {
 	if v.Kind == muster.VolumeHome {
 		hint = fmt.Sprintf("'muster delete %s --erase' gives the cluster back and erases its home", users[0].ID)
 	}
-	return muster.Errorf(muster.EConflict, "volume %s is in use by %s", v.Name, strings.Join(names, ", ")).WithHint("%s", hint)
+	return muster.Errorf(muster.EConflict, "volume %s is in use by %s", v.Name, strings.Join(names, ", ")).Because(muster.ReasonVolumeInUse).WithHint("%s", hint)
 }
 
 // RetainVolume says how long a volume is kept from now, "ever" for no end; of
@@ -261,7 +260,7 @@ func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string
 		return out, err
 	}
 	if !who.Admin && (ever || span > longestRetention) {
-		return out, muster.Errorf(muster.EForbidden, "only an administrator keeps a volume for more than %s", spec.FormatDuration(longestRetention)).
+		return out, muster.Errorf(muster.EForbidden, "only an administrator keeps a volume for more than %s", spec.FormatDuration(longestRetention)).Because(muster.ReasonAdminOnly).
 			WithHint("ask for less, or ask an administrator")
 	}
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -281,10 +280,10 @@ func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string
 			}
 			err = tx.PutVolume(v, text+", said "+who.Name)
 		case v.Phase == muster.VolumeReady:
-			err = muster.Errorf(muster.EConflict, "volume %s is kept until it is deleted", v.Name).
+			err = muster.Errorf(muster.EConflict, "volume %s is kept until it is deleted", v.Name).Because(muster.ReasonWrongPhase).
 				WithHint("nothing needs to be done")
 		default:
-			err = muster.Errorf(muster.EConflict, "volume %s is %s", v.Name, v.Phase).WithHint("it cannot be kept any more")
+			err = muster.Errorf(muster.EConflict, "volume %s is %s", v.Name, v.Phase).Because(muster.ReasonWrongPhase).WithHint("it cannot be kept any more")
 		}
 		if err != nil {
 			return err
@@ -309,7 +308,7 @@ func retention(text string) (time.Duration, error) {
 	}
 	span, err := spec.ParseDuration(text)
 	if err != nil {
-		return 0, spec.Error([]muster.Problem{{Field: "for", Message: asError(err).Message, Hint: "write 7d, 12h, 0 for not at all, or ever (administrators)"}})
+		return 0, spec.Error([]muster.Problem{{Field: "for", Reason: muster.ReasonOf(err), Message: asError(err).Message, Hint: "write 7d, 12h, 0 for not at all, or ever (administrators)"}})
 	}
 	return span, nil
 }
@@ -320,7 +319,7 @@ const longestRetention = 366 * 24 * time.Hour
 // retainLater changes what happens to a home when its cluster is deleted.
 func (s *Service) retainLater(tx *store.Tx, v muster.Volume, span time.Duration, ever bool) error {
 	if ever {
-		return muster.Errorf(muster.EConflict, "volume %s is in use", v.Name).
+		return muster.Errorf(muster.EConflict, "volume %s is in use", v.Name).Because(muster.ReasonVolumeInUse).
 			WithHint("say so once its cluster is deleted; until then name a time, such as 90d")
 	}
 	c, err := tx.Cluster(v.Cluster)

@@ -24,7 +24,7 @@ func (s *Service) volumes(ctx context.Context, who muster.Actor, w *wanted) []mu
 			v, p := ownVolume(tx, w.spec.Project, w.spec.Home, muster.VolumeHome)
 			w.spec.Home = string(v.ID)
 			if p != nil {
-				problems = append(problems, muster.Problem{Field: "home", Message: p.Message, Hint: p.Hint})
+				problems = append(problems, p.In("home"))
 			}
 		}
 		for i := range w.spec.Volumes {
@@ -32,18 +32,18 @@ func (s *Service) volumes(ctx context.Context, who muster.Actor, w *wanted) []mu
 			field := fmt.Sprintf("volumes[%d]", i)
 			v, p := ownVolume(tx, w.spec.Project, u.Volume, muster.VolumeData)
 			if p != nil {
-				problems = append(problems, muster.Problem{Field: field, Message: p.Message, Hint: p.Hint})
+				problems = append(problems, p.In(field))
 				continue
 			}
 			u.Volume = string(v.ID)
 			if slices.ContainsFunc(w.spec.Volumes[:i], func(o muster.VolumeUse) bool { return o.Volume == u.Volume }) {
-				problems = append(problems, muster.Problem{Field: field, Message: "volume " + v.Name + " is mounted twice", Hint: "keep one"})
+				problems = append(problems, muster.Problem{Field: field, Reason: muster.ReasonGivenTwice, Message: "volume " + v.Name + " is mounted twice", Hint: "keep one"})
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return []muster.Problem{{Field: "volumes", Message: "the volumes cannot be read", Hint: "try again"}}
+		return []muster.Problem{{Field: "volumes", Reason: muster.ReasonVolumeFailed, Message: "the volumes cannot be read", Hint: "try again"}}
 	}
 	return problems
 }
@@ -59,23 +59,23 @@ func ownVolume(tx *store.Tx, project, ref string, kind muster.VolumeKind) (muste
 	var e *muster.Error
 	if errors.As(err, &e) {
 		if e.Code == muster.ENotFound {
-			e = muster.Errorf(muster.ENotFound, "project %s has no volume %q", project, ref).WithHint("%s", hintOf(tx, project, ref, kind, e))
+			e = muster.Errorf(muster.ENotFound, "project %s has no volume %q", project, ref).Because(muster.ReasonNoSuchVolume).WithHint("%s", hintOf(tx, project, ref, kind, e))
 		}
 		return v, e
 	}
 	switch {
 	case err != nil:
-		return v, muster.Errorf(muster.EUnavailable, "volume %q cannot be looked up", ref)
+		return v, muster.Errorf(muster.EUnavailable, "volume %q cannot be looked up", ref).Because(muster.ReasonVolumeFailed)
 	case v.Phase == muster.VolumeDeleting || v.Phase == muster.VolumeDeleted:
-		return v, muster.Errorf(muster.EConflict, "volume %s is erased", v.Name).WithHint("name another")
+		return v, muster.Errorf(muster.EConflict, "volume %s is erased", v.Name).Because(muster.ReasonVolumeErased).WithHint("name another")
 	case v.Kind == kind:
 		return v, nil
 	case kind == muster.VolumeHome:
-		return v, muster.Errorf(muster.EInvalid, "volume %s holds data, it is no home", v.Name).WithHint("mount it besides the home: volumes: [%s]", v.Name)
+		return v, muster.Errorf(muster.EInvalid, "volume %s holds data, it is no home", v.Name).Because(muster.ReasonVolumeUnfit).WithHint("mount it besides the home: volumes: [%s]", v.Name)
 	case v.Kind == muster.VolumeHome:
-		return v, muster.Errorf(muster.EInvalid, "volume %s is a home", v.Name).WithHint("mount it as one: home: %s", v.Name)
+		return v, muster.Errorf(muster.EInvalid, "volume %s is a home", v.Name).Because(muster.ReasonVolumeUnfit).WithHint("mount it as one: home: %s", v.Name)
 	}
-	return v, muster.Errorf(muster.EInvalid, "volume %s is Muster's own", v.Name).WithHint("name a volume of data")
+	return v, muster.Errorf(muster.EInvalid, "volume %s is Muster's own", v.Name).Because(muster.ReasonVolumeUnfit).WithHint("name a volume of data")
 }
 
 func hintOf(tx *store.Tx, project, ref string, kind muster.VolumeKind, e *muster.Error) string {
@@ -113,7 +113,7 @@ func freeVolumes(tx *store.Tx, c muster.Cluster) (muster.Volume, error) {
 			return v, err
 		}
 		if v.Phase != muster.VolumeReady || v.Project != c.Project {
-			return v, muster.Errorf(muster.EConflict, "volume %s is erased", v.Name).WithHint("name another")
+			return v, muster.Errorf(muster.EConflict, "volume %s is erased", v.Name).Because(muster.ReasonVolumeErased).WithHint("name another")
 		}
 	}
 	if c.Spec.Home == "" {
@@ -125,12 +125,12 @@ func freeVolumes(tx *store.Tx, c muster.Cluster) (muster.Volume, error) {
 	}
 	switch {
 	case v.Project != c.Project || v.Kind != muster.VolumeHome:
-		return v, muster.Errorf(muster.EInvalid, "volume %s is no home of project %s", v.ID, c.Project)
+		return v, muster.Errorf(muster.EInvalid, "volume %s is no home of project %s", v.ID, c.Project).Because(muster.ReasonNoSuchVolume)
 	case v.Phase == muster.VolumeReady && v.Cluster != "":
-		return v, muster.Errorf(muster.EConflict, "home %s is in use by cluster %s", v.Name, v.Cluster).
+		return v, muster.Errorf(muster.EConflict, "home %s is in use by cluster %s", v.Name, v.Cluster).Because(muster.ReasonVolumeInUse).
 			WithHint("delete that cluster first, and its home is kept; or leave home out to get a new one")
 	case v.Phase != muster.VolumeReady && v.Phase != muster.VolumeRetained:
-		return v, muster.Errorf(muster.EConflict, "home %s is erased", v.Name).WithHint("leave home out to get a new one")
+		return v, muster.Errorf(muster.EConflict, "home %s is erased", v.Name).Because(muster.ReasonVolumeErased).WithHint("leave home out to get a new one")
 	}
 	return v, nil
 }

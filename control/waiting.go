@@ -47,10 +47,10 @@ func (s *Service) noImage(ref string) *muster.Error {
 	_, err := s.Config.Images.Resolve(ref)
 	var e *muster.Error
 	if errors.As(err, &e) {
-		return muster.Errorf(muster.ENever, "its image is gone: %s", e.Message).
+		return muster.Errorf(muster.ENever, "its image is gone: %s", e.Message).Because(muster.ReasonImageGone).
 			WithHint("delete it and ask for another image, or an administrator builds this one again")
 	}
-	return muster.Errorf(muster.ENever, "its image %q cannot be read", ref).WithHint("an administrator finds the reason in the server's log")
+	return muster.Errorf(muster.ENever, "its image %q cannot be read", ref).Because(muster.ReasonImageGone).WithHint("an administrator finds the reason in the server's log")
 }
 
 // tell puts the condition of a waiting cluster into its record, in place of

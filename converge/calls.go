@@ -135,7 +135,7 @@ func level(err error, loud slog.Level) slog.Level {
 }
 
 func noProvider(name string) *muster.Error {
-	return muster.Errorf(muster.EUnavailable, "this server has no provider %q now", name).
+	return muster.Errorf(muster.EUnavailable, "this server has no provider %q now", name).Because(muster.ReasonNoProvider).
 		WithHint("start it with the options that it had when the machine was found")
 }
 

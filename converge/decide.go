@@ -128,7 +128,7 @@ func reasonOf(err error) *muster.Error {
 		c.Err = nil
 		return &c
 	}
-	return muster.Errorf(muster.EUnavailable, "the cluster could not be prepared").
+	return muster.Errorf(muster.EUnavailable, "the cluster could not be prepared").Because(muster.ReasonBootFailed).
 		WithHint("look at the server's log, then ask again").Wrap(err)
 }
 
@@ -160,13 +160,13 @@ func (d *decider) judge() *muster.Error {
 	if first.Machine == "" {
 		where = "" // it waits for one in vain
 	}
-	e := muster.Errorf(muster.EUnavailable, "node %s did not come up%s after %s: %s", first.Name, where, attempts(first.Failures), why)
+	e := muster.Errorf(muster.EUnavailable, "node %s did not come up%s after %s: %s", first.Name, where, attempts(first.Failures), why).Because(muster.ReasonBootFailed)
 	if least < d.Cluster.Spec.Nodes && !head {
-		e = muster.Errorf(muster.EUnavailable, "only %d of at least %d nodes came up; %s%s: %s", left, least, first.Name, where, why)
+		e = muster.Errorf(muster.EUnavailable, "only %d of at least %d nodes came up; %s%s: %s", left, least, first.Name, where, why).Because(muster.ReasonBootFailed)
 	}
 	hint := fmt.Sprintf("read the node's journal with `muster events %s`, then delete the cluster and ask again", d.Cluster.ID)
 	if d.followsCluster(*first) {
-		e = muster.Errorf(muster.EUnavailable, "node %s could not be configured, on %d machines alike: %s", first.Name, len(first.Unconfigured), why)
+		e = muster.Errorf(muster.EUnavailable, "node %s could not be configured, on %d machines alike: %s", first.Name, len(first.Unconfigured), why).Because(muster.ReasonBootFailed)
 		hint = fmt.Sprintf("it follows the cluster, not a machine: look at its users, packages and image with `muster events %s`, then ask again with another request", d.Cluster.ID)
 	} else if d.Cluster.Spec.Nodes > 1 {
 		hint += "; `min:` in the request lets it start with fewer nodes"

@@ -73,7 +73,7 @@ func (d *decider) measureDeferred() {
 		if _, r := d.head(); m.Occasion == muster.OccasionDeferred && r != nil && r.Scheduler != nil && r.Scheduler.Queue > 0 {
 			ended := *m
 			ended.Phase, ended.Ended, ended.ETA = muster.MeasuringFailed, d.Now, time.Time{}
-			ended.Reason = muster.Errorf(muster.EConflict, "jobs wait for its nodes: it is done later")
+			ended.Reason = muster.Errorf(muster.EConflict, "jobs wait for its nodes: it is done later").Because(muster.ReasonMeasuringEnded)
 			c.Measuring = &ended
 			d.clusterText("the measuring ends: jobs wait")
 		}

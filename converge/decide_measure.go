@@ -96,11 +96,11 @@ func (d *decider) replaceSlow(nodes []muster.Node, m muster.Measuring) bool {
 		d.clusterText("machines that are too slow are replaced")
 		return true
 	case len(m.Low) > 0 && d.Cluster.Spec.IfSlow == muster.SlowRefuse:
-		d.fail(muster.Errorf(muster.EUnavailable, "%s, and there is no other machine: %s", slowNames(m), m.Low[0].Text).
+		d.fail(muster.Errorf(muster.EUnavailable, "%s, and there is no other machine: %s", slowNames(m), m.Low[0].Text).Because(muster.ReasonTooSlow).
 			WithHint("ask again later, or with if-slow: deliver; the figures are in certificate %s", m.Manifest))
 		return true
 	case m.SlowHost != "" && d.Cluster.Spec.IfSlow == muster.SlowRefuse:
-		d.fail(muster.Errorf(muster.EUnavailable, "the host of its machines is slow: %s", m.SlowHost).
+		d.fail(muster.Errorf(muster.EUnavailable, "the host of its machines is slow: %s", m.SlowHost).Because(muster.ReasonTooSlow).
 			WithHint("ask again later, or with if-slow: deliver; the figures are in certificate %s", m.Manifest))
 		return true
 	}
@@ -115,7 +115,7 @@ func (d *decider) unmeasured(m *muster.Measuring) bool {
 		why = m.Reason.Message
 	}
 	if d.Cluster.Spec.IfSlow == muster.SlowRefuse {
-		d.fail(muster.Errorf(muster.EUnavailable, "its speed could not be measured: %s", why).
+		d.fail(muster.Errorf(muster.EUnavailable, "its speed could not be measured: %s", why).Because(muster.ReasonNotMeasured).
 			WithHint("ask again, or with validate: off, or with if-slow: deliver"))
 		return true
 	}

@@ -73,7 +73,7 @@ func (d *decider) progress() {
 			d.lookAt(until)
 			break
 		}
-		d.fail(muster.Errorf(muster.EUnavailable, "the scheduler did not come up within %s: %s", d.Limits.Scheduler, missing).
+		d.fail(muster.Errorf(muster.EUnavailable, "the scheduler did not come up within %s: %s", d.Limits.Scheduler, missing).Because(muster.ReasonSchedulerFailed).
 			WithHint("read the head's journal with `muster events %s`, then delete the cluster and ask again", d.Cluster.ID))
 		return
 	}

@@ -219,7 +219,7 @@ func (v *Converger) fence(name string, id muster.MachineID) {
 			record, err = p.Fence(ctx, id)
 			cancel()
 			if err == nil && !record.Proven {
-				err = muster.Errorf(muster.EUnavailable, "the provider does not prove that machine %s is cut off%s", id, failed(record)).
+				err = muster.Errorf(muster.EUnavailable, "the provider does not prove that machine %s is cut off%s", id, failed(record)).Because(muster.ReasonNotFenced).
 					WithHint("switch it off by hand")
 			}
 		}

@@ -57,11 +57,11 @@ func Adopt(ctx context.Context, dir string, yes bool) (_ *Adoption, err error) {
 		return nil, err
 	}
 	if had == nil {
-		return nil, muster.Errorf(muster.ENotFound, "%s does not say whose it is: %s is not there", c.State, st.path(siteFile)).
+		return nil, muster.Errorf(muster.ENotFound, "%s does not say whose it is: %s is not there", c.State, st.path(siteFile)).Because(muster.ReasonNoState).
 			WithHint("bring it back with `muster restore FILE --state %s`", c.State)
 	}
 	if now, err := authorityOf(c.State); err != nil || had.Authority != "" && now != had.Authority {
-		return nil, muster.Errorf(muster.EConflict, "the keys of the site are lost, or others: its nodes would not believe this server").
+		return nil, muster.Errorf(muster.EConflict, "the keys of the site are lost, or others: its nodes would not believe this server").Because(muster.ReasonKeysMissing).
 			WithHint("bring them back with `muster restore FILE --state %s`", c.State).Wrap(err)
 	}
 	plan, err := planAdoption(c.State, had.Instance)

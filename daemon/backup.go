@@ -28,15 +28,15 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 		return nil, err
 	}
 	if at == nil || absent(filepath.Join(dir, "muster.db")) {
-		return nil, muster.Errorf(muster.ENotFound, "%s is no state directory of a server: there is nothing to back up", dir).
+		return nil, muster.Errorf(muster.ENotFound, "%s is no state directory of a server: there is nothing to back up", dir).Because(muster.ReasonNoState).
 			WithHint("name the --state of the server, such as /var/lib/muster")
 	}
 	if _, err := os.Lstat(file); err == nil {
-		return nil, muster.Errorf(muster.EConflict, "%s is there already", file).WithHint("choose another name, or move it away")
+		return nil, muster.Errorf(muster.EConflict, "%s is there already", file).Because(muster.ReasonFileExists).WithHint("choose another name, or move it away")
 	}
 	one, err := lockfile.Take(ctx, filepath.Join(dir, ".backup.lock"))
 	if err != nil {
-		return nil, muster.Errorf(muster.EConflict, "another backup or restore of %s is under way", dir).WithHint("wait for it").Wrap(err)
+		return nil, muster.Errorf(muster.EConflict, "another backup or restore of %s is under way", dir).Because(muster.ReasonServerRunning).WithHint("wait for it").Wrap(err)
 	}
 	defer func() { _ = one.Close() }()
 	if err := removeStages(dir); err != nil {
@@ -44,7 +44,7 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 	}
 	stage, err := os.MkdirTemp(dir, stagePrefix)
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "no copy of the store can be made in %s", dir).WithHint("is its disk full?").Wrap(err)
+		return nil, muster.Errorf(muster.EUnavailable, "no copy of the store can be made in %s", dir).Because(muster.ReasonDiskFull).WithHint("is its disk full?").Wrap(err)
 	}
 	defer func() { _ = os.RemoveAll(stage) }()
 	names := []string{"muster.db"}
@@ -68,12 +68,12 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 	}
 	out, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // 0600
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "%s cannot be written", file).WithHint("choose another place").Wrap(err)
+		return nil, muster.Errorf(muster.EUnavailable, "%s cannot be written", file).Because(muster.ReasonFileUnwritable).WithHint("choose another place").Wrap(err)
 	}
 	defer func() { _ = out.Close(); _ = os.Remove(out.Name()) }() // once it has its name there is none
 	c := backup.Contents{Version: version, Instance: at.Instance, Epoch: at.Epoch, Made: time.Now().UTC().Truncate(time.Second)}
 	if err := errors.Join(backup.Write(out, passphrase, c, stage, names), out.Sync()); err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "the backup cannot be written").WithHint("is there room for %s?", file).Wrap(err)
+		return nil, muster.Errorf(muster.EUnavailable, "the backup cannot be written").Because(muster.ReasonFileUnwritable).WithHint("is there room for %s?", file).Wrap(err)
 	}
 	if _, err := out.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -89,13 +89,13 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 func publish(from, name string) error {
 	err := os.Link(from, name)
 	if errors.Is(err, os.ErrExist) {
-		return muster.Errorf(muster.EConflict, "%s is there already", name).WithHint("choose another name, or move it away").Wrap(err)
+		return muster.Errorf(muster.EConflict, "%s is there already", name).Because(muster.ReasonFileExists).WithHint("choose another name, or move it away").Wrap(err)
 	}
 	if err != nil { // a file system without links
 		err = os.Rename(from, name)
 	}
 	if err != nil {
-		return muster.Errorf(muster.EUnavailable, "%s cannot be given its name", name).WithHint("choose another place").Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "%s cannot be given its name", name).Because(muster.ReasonFileUnwritable).WithHint("choose another place").Wrap(err)
 	}
 	return syncDir(filepath.Dir(name))
 }
@@ -128,7 +128,7 @@ func copyFile(from, to string) error {
 func VerifyBackup(file, passphrase string) (*backup.Contents, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, muster.Errorf(muster.ENotFound, "%s cannot be read", file).WithHint("name the file of the backup").Wrap(err)
+		return nil, muster.Errorf(muster.ENotFound, "%s cannot be read", file).Because(muster.ReasonFileUnreadable).WithHint("name the file of the backup").Wrap(err)
 	}
 	defer f.Close()
 	return backup.Read(f, passphrase, "")
@@ -149,25 +149,25 @@ func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c
 	defer func() { err = errors.Join(err, st.close()) }()
 	one, err := lockfile.Take(ctx, st.path(".backup.lock"))
 	if err != nil {
-		return nil, "", muster.Errorf(muster.EConflict, "a backup of %s is under way", dir).WithHint("wait for it").Wrap(err)
+		return nil, "", muster.Errorf(muster.EConflict, "a backup of %s is under way", dir).Because(muster.ReasonServerRunning).WithHint("wait for it").Wrap(err)
 	}
 	defer func() { _ = one.Close() }()
 	// Whoever has the store open, without being a server, must not go on with it either.
 	db, err := lockfile.Take(ctx, st.path("muster.db.lock"))
 	if err != nil {
-		return nil, "", muster.Errorf(muster.EConflict, "the store of %s is in use", dir).WithHint("find who has it with `fuser -v %s`", st.path("muster.db")).Wrap(err)
+		return nil, "", muster.Errorf(muster.EConflict, "the store of %s is in use", dir).Because(muster.ReasonServerRunning).WithHint("find who has it with `fuser -v %s`", st.path("muster.db")).Wrap(err)
 	}
 	if err := errors.Join(db.Close(), removeStages(dir)); err != nil {
 		return nil, "", err
 	}
 	begun := !absent(st.path(restoringFile))
 	if !absent(st.path("muster.db")) && !replace && !begun {
-		return nil, "", muster.Errorf(muster.EConflict, "%s has a store already", dir).
+		return nil, "", muster.Errorf(muster.EConflict, "%s has a store already", dir).Because(muster.ReasonFileExists).
 			WithHint("add --replace to put it aside and go back to the backup, or choose another --state")
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, "", muster.Errorf(muster.ENotFound, "%s cannot be read", file).WithHint("name the file of the backup").Wrap(err)
+		return nil, "", muster.Errorf(muster.ENotFound, "%s cannot be read", file).Because(muster.ReasonFileUnreadable).WithHint("name the file of the backup").Wrap(err)
 	}
 	defer f.Close()
 	stage, err := os.MkdirTemp(dir, stagePrefix)
@@ -195,7 +195,7 @@ func prepareRestore(ctx context.Context, dir, stage string, c *backup.Contents) 
 	epoch := c.Epoch
 	if had, err := readSite(dir); err == nil && had != nil {
 		if had.Instance != c.Instance {
-			return muster.Errorf(muster.EConflict, "the backup is of the site %s, and %s is of %s", c.Instance, dir, had.Instance).
+			return muster.Errorf(muster.EConflict, "the backup is of the site %s, and %s is of %s", c.Instance, dir, had.Instance).Because(muster.ReasonOtherSite).
 				WithHint("choose the --state of its own site, or an empty one")
 		}
 		epoch = max(epoch, had.Epoch)
@@ -212,7 +212,7 @@ func prepareRestore(ctx context.Context, dir, stage string, c *backup.Contents) 
 	}
 	authority, err := authorityOf(stage)
 	if err != nil {
-		return muster.Errorf(muster.ECorrupt, "the backup has no keys").WithHint("take another one; nothing was changed").Wrap(err)
+		return muster.Errorf(muster.ECorrupt, "the backup has no keys").Because(muster.ReasonBackupDamaged).WithHint("take another one; nothing was changed").Wrap(err)
 	}
 	return site{Instance: c.Instance, Epoch: epoch, Authority: authority}.write(stage)
 }

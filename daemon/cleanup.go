@@ -62,7 +62,7 @@ func cleanupNames(ctx context.Context, c Config, st *state, lost bool) (string, 
 			return "", nil, err
 		}
 		if s == nil {
-			return "", nil, muster.Errorf(muster.ENotFound, "nothing says under which name the machines of %s run: neither %s nor its store is there", c.State, st.path(siteFile)).
+			return "", nil, muster.Errorf(muster.ENotFound, "nothing says under which name the machines of %s run: neither %s nor its store is there", c.State, st.path(siteFile)).Because(muster.ReasonNoState).
 				WithHint("restore a backup with `muster restore`, or end the machines by hand: their control groups and network namespace are called muster-*")
 		}
 		running, err := local.FindRunning(c.State, s.Instance)

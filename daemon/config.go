@@ -101,10 +101,10 @@ func (c *Config) setDefaults() error {
 		c.FakeDelay = 200 * time.Millisecond
 	}
 	if c.Metal.Interface != "" && os.Geteuid() != 0 {
-		return muster.Errorf(muster.EForbidden, "bare machines need root: their addresses are lent and their switches set").WithHint("run it with sudo")
+		return muster.Errorf(muster.EForbidden, "bare machines need root: their addresses are lent and their switches set").Because(muster.ReasonNeedsRoot).WithHint("run it with sudo")
 	}
 	if len(c.Local) > 0 && os.Geteuid() != 0 {
-		return muster.Errorf(muster.EForbidden, "local machines need root: namespaces, cgroups and mounts are made").
+		return muster.Errorf(muster.EForbidden, "local machines need root: namespaces, cgroups and mounts are made").Because(muster.ReasonNeedsRoot).
 			WithHint("run it with sudo, or try --fake 8")
 	}
 	if c.Agent == "" {
@@ -116,7 +116,7 @@ func (c *Config) setDefaults() error {
 	}
 	if len(c.Local) > 0 || c.Metal.Interface != "" {
 		if st, err := os.Stat(c.Agent); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
-			return muster.Errorf(muster.EInvalid, "there is no agent program at %s", c.Agent).
+			return muster.Errorf(muster.EInvalid, "there is no agent program at %s", c.Agent).Because(muster.ReasonProgramMissing).
 				WithHint("build it (make build) or name it with --agent")
 		}
 	}

@@ -14,6 +14,6 @@ func (s *Server) console(ctx context.Context, m muster.Machine, shell bool) (io.
 			return p.Console(ctx, m.ID, shell)
 		}
 	}
-	return nil, muster.Errorf(muster.EUnavailable, "machine %s is of provider %s, which this server was started without", m.ID, m.Provider).
+	return nil, muster.Errorf(muster.EUnavailable, "machine %s is of provider %s, which this server was started without", m.ID, m.Provider).Because(muster.ReasonNoProvider).
 		WithHint("restart the server with the flags it had")
 }

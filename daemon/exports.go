@@ -85,7 +85,7 @@ func (s *Server) elsewhere(ctx context.Context, c muster.Cluster) (bool, error) 
 	if err == nil && bare && s.exports == nil {
 		err = s.noExports
 		if err == nil {
-			err = muster.Errorf(muster.EUnavailable, "this server was started without bare machines").WithHint("start it with --metal-net again")
+			err = muster.Errorf(muster.EUnavailable, "this server was started without bare machines").Because(muster.ReasonNoProvider).WithHint("start it with --metal-net again")
 		}
 	}
 	return bare, err

@@ -47,7 +47,7 @@ func (c catalog) Resolve(ref string) (*muster.Image, error) {
 			}
 		}
 		if list, failed := c.Store.List(); failed == nil && len(list) == 0 && muster.CodeOf(err) == muster.ENotFound {
-			e := muster.Errorf(muster.ENotFound, "there is no image %q", ref)
+			e := muster.Errorf(muster.ENotFound, "there is no image %q", ref).Because(muster.ReasonNoSuchImage)
 			if meant := nearest.Of(ref, pretendedNames()); meant != "" {
 				return nil, e.WithHint("did you mean %q?", meant)
 			}

@@ -29,7 +29,7 @@ func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group, ready <-chan s
 	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
-		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", path).
+		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", path).Because(muster.ReasonAddressInUse).
 			WithHint("a path of a socket has at most 107 characters: is the state directory's too long?").Wrap(err)
 	}
 	// Who may connect is decided by the peer's user ID; the directory is 0700.
@@ -48,7 +48,7 @@ func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group, ready <-chan s
 func (s *Server) serveTLS(ctx context.Context, g *errgroup.Group, ready <-chan struct{}) error {
 	tcp, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
-		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", s.cfg.Listen).WithHint("choose another --listen ADDRESS:PORT").Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "cannot listen on %s", s.cfg.Listen).Because(muster.ReasonAddressInUse).WithHint("choose another --listen ADDRESS:PORT").Wrap(err)
 	}
 	ca := s.state.path("ca.pem")
 	if err := keepFile(ca, s.authority.CertificatePEM()); err != nil {

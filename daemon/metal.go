@@ -81,7 +81,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 		return err
 	}
 	if c.MTU > mtu {
-		return muster.Errorf(muster.EInvalid, "machines are to send packets of %d bytes, and %s takes %d", c.MTU, c.Interface, mtu).
+		return muster.Errorf(muster.EInvalid, "machines are to send packets of %d bytes, and %s takes %d", c.MTU, c.Interface, mtu).Because(muster.ReasonInterfaceUnfit).
 			WithHint("`ip link set %s mtu %d`, or a smaller --metal-mtu", c.Interface, c.MTU)
 	}
 	if err := os.MkdirAll(s.state.path("metal"), 0o700); err != nil {
@@ -296,7 +296,7 @@ func (i metalImages) Discovery(context.Context) (muster.ImageID, error) {
 		return "", err
 	}
 	if len(list) == 0 {
-		return "", muster.Errorf(muster.ENotFound, "no image has a kernel: bare machines cannot be started").WithHint("build one: muster image build hpc")
+		return "", muster.Errorf(muster.ENotFound, "no image has a kernel: bare machines cannot be started").Because(muster.ReasonNoSuchImage).WithHint("build one: muster image build hpc")
 	}
 	most := 0
 	for _, m := range list {
@@ -356,7 +356,7 @@ func (s *Server) awaitAddress(ctx context.Context, name string) (netip.Prefix, i
 func addressOf(name string) (netip.Prefix, int, error) {
 	nic, err := net.InterfaceByName(name)
 	if err != nil {
-		return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "there is no interface %q for bare machines", name).WithHint("name one of this host's with --metal-net; `ip link` lists them")
+		return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "there is no interface %q for bare machines", name).Because(muster.ReasonInterfaceUnfit).WithHint("name one of this host's with --metal-net; `ip link` lists them")
 	}
 	list, err := nic.Addrs()
 	if err != nil {
@@ -367,7 +367,7 @@ func addressOf(name string) (netip.Prefix, int, error) {
 			return p, nic.MTU, nil
 		}
 	}
-	return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "the interface %s has no IPv4 address", name).WithHint("give it one, such as `ip address add 10.77.0.1/16 dev %s`", name)
+	return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "the interface %s has no IPv4 address", name).Because(muster.ReasonInterfaceUnfit).WithHint("give it one, such as `ip address add 10.77.0.1/16 dev %s`", name)
 }
 
 // halves are addresses for known and for unknown machines: three quarters and one quarter
@@ -402,7 +402,7 @@ func halves(p netip.Prefix) (known, guests []dhcp.Range) {
 func listenOn(ctx context.Context, a netip.AddrPort) (net.Listener, error) {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.String())
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "cannot listen on %s, where bare machines find this server", a).
+		return nil, muster.Errorf(muster.EUnavailable, "cannot listen on %s, where bare machines find this server", a).Because(muster.ReasonAddressInUse).
 			WithHint("see what listens there: ss -ltnp sport = :%d", a.Port()).Wrap(err)
 	}
 	return ln, nil

@@ -85,6 +85,6 @@ func (s *Server) dial(ctx context.Context, m muster.Machine, port int) (net.Conn
 			return p.Dial(ctx, m.ID, port)
 		}
 	}
-	return nil, muster.Errorf(muster.EUnavailable, "machine %s is of provider %s, which this server was started without", m.ID, m.Provider).
+	return nil, muster.Errorf(muster.EUnavailable, "machine %s is of provider %s, which this server was started without", m.ID, m.Provider).Because(muster.ReasonNoProvider).
 		WithHint("restart the server with the flags it had")
 }

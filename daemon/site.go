@@ -61,7 +61,7 @@ func readSite(dir string) (*site, error) {
 		err = json.Unmarshal(b, &s)
 	}
 	if err != nil || s.Instance == "" || s.Epoch < 1 {
-		return nil, muster.Errorf(muster.ECorrupt, "%s cannot be read", filepath.Join(dir, siteFile)).
+		return nil, muster.Errorf(muster.ECorrupt, "%s cannot be read", filepath.Join(dir, siteFile)).Because(muster.ReasonKeysDamaged).
 			WithHint("restore it from a backup (`muster restore`); nothing was started").Wrap(err)
 	}
 	return &s, nil
@@ -104,7 +104,7 @@ func syncDir(path string) error {
 // store or the keys are lost, before anything is made in their stead.
 func checkBefore(dir string) error {
 	if !absent(filepath.Join(dir, restoringFile)) {
-		return muster.Errorf(muster.EConflict, "a restore into %s was not finished", dir).WithHint("run `muster restore` again; nothing was started")
+		return muster.Errorf(muster.EConflict, "a restore into %s was not finished", dir).Because(muster.ReasonRestoreUnfinished).WithHint("run `muster restore` again; nothing was started")
 	}
 	s, err := readSite(dir)
 	if err != nil {
@@ -132,15 +132,15 @@ func checkBefore(dir string) error {
 	if s != nil && s.Authority != "" {
 		switch now, err := authorityOf(dir); {
 		case errors.Is(err, fs.ErrNotExist):
-			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "authority.pem")).
+			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "authority.pem")).Because(muster.ReasonKeysMissing).
 				WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. With another authority every node and every certificate would be a stranger's; nothing was started", dir)
 		case err != nil:
 			return err
 		case absent(filepath.Join(dir, "keys", "certificates.json")):
-			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "certificates.json")).
+			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "certificates.json")).Because(muster.ReasonKeysMissing).
 				WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. Signed with others, new certificates would have nothing to do with the old ones; nothing was started", dir)
 		case now != s.Authority:
-			return muster.Errorf(muster.EConflict, "%s is not the authority that this site had", filepath.Join(dir, "keys", "authority.pem")).
+			return muster.Errorf(muster.EConflict, "%s is not the authority that this site had", filepath.Join(dir, "keys", "authority.pem")).Because(muster.ReasonKeysMissing).
 				WithHint("put the right one back, or restore a backup: `muster restore FILE --replace --state %s`; nothing was started", dir)
 		}
 	}
@@ -167,7 +167,7 @@ func lostStore(dir string, running []local.Found) error {
 	if len(running) > 0 {
 		what = "these machines run: " + foundNames(running)
 	}
-	return muster.Errorf(muster.EConflict, "the store %s is gone or empty, but this directory has served: %s", filepath.Join(dir, "muster.db"), what).
+	return muster.Errorf(muster.EConflict, "the store %s is gone or empty, but this directory has served: %s", filepath.Join(dir, "muster.db"), what).Because(muster.ReasonStoreMissing).
 		WithHint("bring it back with `muster restore FILE --state %s`; or adopt what runs, see `muster adopt --state %s`; or give up what it knew with `muster cleanup --state %s --yes`, which ends these machines; until then nothing is started, given or ended", dir, dir, dir)
 }
 
@@ -204,11 +204,11 @@ func (s *Server) identify(ctx context.Context) error {
 		return err
 	}
 	if had != nil && had.Instance != name {
-		return muster.Errorf(muster.EConflict, "%s is of another site: it names the instance %s, and this directory was that of %s", s.state.path("muster.db"), name, had.Instance).
+		return muster.Errorf(muster.EConflict, "%s is of another site: it names the instance %s, and this directory was that of %s", s.state.path("muster.db"), name, had.Instance).Because(muster.ReasonOtherSite).
 			WithHint("put the right store back, or restore a backup with `muster restore FILE --replace --state %s`; nothing was started", s.cfg.State)
 	}
 	if had != nil && had.Epoch > epoch {
-		return muster.Errorf(muster.EConflict, "%s is older than what was done here since: it is of epoch %d, the directory of epoch %d", s.state.path("muster.db"), epoch, had.Epoch).
+		return muster.Errorf(muster.EConflict, "%s is older than what was done here since: it is of epoch %d, the directory of epoch %d", s.state.path("muster.db"), epoch, had.Epoch).Because(muster.ReasonRecordsOlder).
 			WithHint("a store that was copied by hand is not a backup: use `muster restore FILE --replace --state %s`; nothing was started", s.cfg.State)
 	}
 	s.instance, s.epoch = name, epoch
@@ -225,7 +225,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
-	return muster.Errorf(muster.EConflict, "machines run here that the records do not know: %s", foundNames(unknown)).
+	return muster.Errorf(muster.EConflict, "machines run here that the records do not know: %s", foundNames(unknown)).Because(muster.ReasonUnknownMachines).
 		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --replace --state %s`; or adopt what runs, see `muster adopt --state %s`; or end these machines with `muster cleanup --unknown --state %s --yes`; until then nothing is started, given or ended", s.cfg.State, s.cfg.State, s.cfg.State)
 }
 
@@ -299,7 +299,7 @@ func epochOf(ctx context.Context, db *store.DB) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return 0, muster.Errorf(muster.ECorrupt, "the epoch of the records is %.20q", text).WithHint("restore a backup: `muster restore`")
+		return 0, muster.Errorf(muster.ECorrupt, "the epoch of the records is %.20q", text).Because(muster.ReasonStoreDamaged).WithHint("restore a backup: `muster restore`")
 	}
 	return n, nil
 }

@@ -49,7 +49,7 @@ func (s *Server) refuseUnknownBoots(ctx context.Context) error {
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
-	return muster.Errorf(muster.EConflict, "bare machines run that the records do not know: %s", foundNames(unknown)).
+	return muster.Errorf(muster.EConflict, "bare machines run that the records do not know: %s", foundNames(unknown)).Because(muster.ReasonUnknownMachines).
 		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --replace --state %s`; or switch these machines off by hand and put %s aside for each; until then nothing is started, given or ended",
 			s.cfg.State, filepath.Join(s.cfg.State, "metal", "boots", "MACHINE.json"))
 }

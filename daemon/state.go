@@ -22,27 +22,27 @@ type state struct {
 // servers never drive the same machines.
 func openState(ctx context.Context, dir string) (*state, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "the state directory %s cannot be made", dir).
+		return nil, muster.Errorf(muster.EUnavailable, "the state directory %s cannot be made", dir).Because(muster.ReasonDirectoryUnusable).
 			WithHint("choose another with --state, or run it as root").Wrap(err)
 	}
 	// Somebody may have made it by hand: volumes and secrets are in it.
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, muster.Errorf(muster.EForbidden, "the state directory %s belongs to somebody else", dir).
+		return nil, muster.Errorf(muster.EForbidden, "the state directory %s belongs to somebody else", dir).Because(muster.ReasonInsecureFile).
 			WithHint("choose another with --state").Wrap(err)
 	}
 	lock, err := lockfile.Take(ctx, filepath.Join(dir, "lock"))
 	var held *lockfile.HeldError
 	switch {
 	case errors.As(err, &held) && held.PID != 0:
-		return nil, muster.Errorf(muster.EConflict, "another server uses %s: process %d", dir, held.PID).
+		return nil, muster.Errorf(muster.EConflict, "another server uses %s: process %d", dir, held.PID).Because(muster.ReasonServerRunning).
 			WithHint("stop it, or choose another directory with --state")
 	case errors.As(err, &held):
-		return nil, muster.Errorf(muster.EConflict, "another server uses %s", dir).
+		return nil, muster.Errorf(muster.EConflict, "another server uses %s", dir).Because(muster.ReasonServerRunning).
 			WithHint("find it with `fuser -v %s` and stop it, or choose another directory with --state", held.Path)
 	case err != nil && ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		return nil, muster.Errorf(muster.EUnavailable, "cannot write in %s", dir).
+		return nil, muster.Errorf(muster.EUnavailable, "cannot write in %s", dir).Because(muster.ReasonDirectoryUnusable).
 			WithHint("is the disk full or read-only?").Wrap(err)
 	}
 	return &state{dir: dir, lock: lock}, nil
@@ -64,11 +64,11 @@ const (
 func (s *state) room() error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(s.dir, &fs); err != nil {
-		return muster.Errorf(muster.EUnavailable, "the state directory cannot be looked at").
+		return muster.Errorf(muster.EUnavailable, "the state directory cannot be looked at").Because(muster.ReasonDirectoryUnusable).
 			WithHint("ask the operator to look for disk errors with dmesg").Wrap(err)
 	}
 	if int64(fs.Bavail)*fs.Bsize < reserve || fs.Files > 0 && fs.Ffree < reserveFiles {
-		return muster.Errorf(muster.EUnavailable, "the disk of the state directory is full; nothing was changed").
+		return muster.Errorf(muster.EUnavailable, "the disk of the state directory is full; nothing was changed").Because(muster.ReasonDiskFull).
 			WithHint("erase volumes that nobody needs (`muster volume list`, `muster delete --erase`), or ask the operator to free some space on it")
 	}
 	return nil

@@ -152,7 +152,7 @@ func (r volumeRecords) Add(ctx context.Context, v muster.Volume, text string) er
 				return err
 			}
 			if c.Phase == muster.ClusterDeleting || c.Phase == muster.ClusterDeleted {
-				return muster.Errorf(muster.EUnavailable, "cluster %s is being deleted", c.ID)
+				return muster.Errorf(muster.EUnavailable, "cluster %s is being deleted", c.ID).Because(muster.ReasonWrongPhase)
 			}
 		}
 		return tx.PutVolume(v, text)

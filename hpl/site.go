@@ -73,8 +73,7 @@ func (s Site) settled() (Site, error) {
 	when(s.Launches < 1 || s.Launches > 1000, "launches", "must be from 1 to 1000")
 	if len(list) > 0 {
 		e := muster.Errorf(muster.EInvalid, "HPL cannot be planned").WithHint("correct what is named")
-		e.Problems = list
-		return s, e
+		return s, e.Listing(list)
 	}
 	if n := s.fits(s.settings()[0]); n == 0 {
 		return s, muster.Errorf(muster.EInvalid, "%s of memory a node are too little for HPL", bytes(s.allowed())).

@@ -32,11 +32,11 @@ type BuildOptions struct {
 func (o BuildOptions) check() error {
 	if o.Mirror != "" {
 		if why := checkMirror(o.Mirror); why != "" {
-			return muster.Errorf(muster.EInvalid, "mirror: %s", why).WithHint("http://HOST/PATH")
+			return muster.Errorf(muster.EInvalid, "mirror: %s", why).Because(muster.ReasonBadValue).WithHint("http://HOST/PATH")
 		}
 	}
 	if o.Level < 0 || o.Level > 22 {
-		return muster.Errorf(muster.EInvalid, "%d is not a level of zstd", o.Level).WithHint("1 to 22; 0 is the default")
+		return muster.Errorf(muster.EInvalid, "%d is not a level of zstd", o.Level).Because(muster.ReasonOutOfRange).WithHint("1 to 22; 0 is the default")
 	}
 	return nil
 }
@@ -126,12 +126,12 @@ func (s *Store) prepared(architecture string) error {
 		}
 	}
 	if host := hostArchitecture(); architecture != host {
-		return muster.Errorf(muster.EUnavailable, "an image for %s cannot be built on %s", architecture, host).
+		return muster.Errorf(muster.EUnavailable, "an image for %s cannot be built on %s", architecture, host).Because(muster.ReasonBuildFailed).
 			WithHint("build it on a machine of that architecture")
 	}
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(s.dir, &fs); err == nil && int64(fs.Bavail)*fs.Bsize < spaceForBuild {
-		return muster.Errorf(muster.EUnavailable, "%d MiB are free for the image store; building needs some GiB", int64(fs.Bavail)*fs.Bsize>>20).
+		return muster.Errorf(muster.EUnavailable, "%d MiB are free for the image store; building needs some GiB", int64(fs.Bavail)*fs.Bsize>>20).Because(muster.ReasonDiskFull).
 			WithHint("free some space, or use a state directory on another disk")
 	}
 	return nil
@@ -291,7 +291,7 @@ func explainBuild(name, log string, err error) error {
 		code = muster.EInvalid
 		hint = "the packages do not go together: leave one out; " + hint
 	}
-	return muster.Errorf(code, "image %s was not built: %v", name, err).WithHint("%s", hint).Wrap(err)
+	return muster.Errorf(code, "image %s was not built: %v", name, err).Because(muster.ReasonBuildFailed).WithHint("%s", hint).Wrap(err)
 }
 
 // describe reads a finished root file system into a manifest without files.
@@ -311,7 +311,7 @@ func describe(root string, rec *Recipe) (*muster.Image, error) {
 	if rec.Scheduler == "slurm" {
 		v := versionOf(m.Packages, "slurmd")
 		if v == "" {
-			return nil, muster.Errorf(muster.EInvalid, "recipe %s says scheduler: slurm but installs no slurmd", rec.Name).WithHint("add slurmd to its packages")
+			return nil, muster.Errorf(muster.EInvalid, "recipe %s says scheduler: slurm but installs no slurmd", rec.Name).Because(muster.ReasonBadRecipe).WithHint("add slurmd to its packages")
 		}
 		m.Slurm = upstream(v)
 	}

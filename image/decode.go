@@ -39,10 +39,9 @@ func refuse(origin string, problems []muster.Problem) error {
 	if len(problems) > 1 {
 		what = fmt.Sprintf("%d problems", len(problems))
 	}
-	e := muster.Errorf(muster.EInvalid, "recipe %s has %s", origin, what).
+	e := muster.Errorf(muster.EInvalid, "recipe %s has %s", origin, what).Because(muster.ReasonBadRecipe).
 		WithHint("mend the recipe; docs/images.md describes every field")
-	e.Problems = problems
-	return e
+	return e.Listing(problems)
 }
 
 // reader walks a YAML tree and collects problems.

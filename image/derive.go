@@ -93,9 +93,8 @@ func refusePackages(problems []muster.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	e := muster.Errorf(muster.EInvalid, "these packages cannot be added").WithHint("correct the packages of the request")
-	e.Problems = problems
-	return e
+	e := muster.Errorf(muster.EInvalid, "these packages cannot be added").Because(muster.ReasonPackagesRefused).WithHint("correct the packages of the request")
+	return e.Listing(problems)
 }
 
 // missing are the packages that an image does not have yet, sorted.
@@ -264,10 +263,10 @@ func (s *Store) installing(ctx context.Context, j job) error {
 			var fs syscall.Statfs_t
 			switch {
 			case time.Since(began) > installTime:
-				cancel(muster.Errorf(muster.EInvalid, "the scripts of these packages did not end within %s", installTime).
+				cancel(muster.Errorf(muster.EInvalid, "the scripts of these packages did not end within %s", installTime).Because(muster.ReasonPackagesRefused).
 					WithHint("leave out the package that waits: the log of the build ends with it"))
 			case syscall.Statfs(s.dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize < spaceForBuild/4:
-				cancel(muster.Errorf(muster.EUnavailable, "the disk of the image store is nearly full: the installation was stopped").
+				cancel(muster.Errorf(muster.EUnavailable, "the disk of the image store is nearly full: the installation was stopped").Because(muster.ReasonDiskFull).
 					WithHint("free some space, or ask for packages that need less"))
 			}
 		}

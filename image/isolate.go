@@ -115,7 +115,7 @@ func execute(ctx context.Context, j job, spaces uintptr) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return muster.Errorf(muster.EUnavailable, "%s is not installed", j.argv[0]).WithHint("see what is missing: muster doctor").Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "%s is not installed", j.argv[0]).Because(muster.ReasonProgramMissing).WithHint("see what is missing: muster doctor").Wrap(err)
 	case err != nil:
 		return &jobError{program: j.program(), err: err, said: tail.lines}
 	}

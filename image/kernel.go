@@ -66,7 +66,7 @@ func kernelRelease(root string) (string, error) {
 	defer func() { _ = in.Close() }() // only read
 	name, err := newest(in.FS(), "boot/vmlinuz-*")
 	if err != nil {
-		return "", muster.Errorf(muster.EInvalid, "the recipe wants a kernel, but its packages brought none").Wrap(err)
+		return "", muster.Errorf(muster.EInvalid, "the recipe wants a kernel, but its packages brought none").Because(muster.ReasonBadRecipe).Wrap(err)
 	}
 	return strings.TrimPrefix(path.Base(name), "vmlinuz-"), nil
 }

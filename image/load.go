@@ -84,7 +84,7 @@ func (b *Book) Resolve(rec *Recipe) (*Recipe, error) {
 
 func (b *Book) read(name string) (*Recipe, error) {
 	if !recipeName.MatchString(name) {
-		return nil, muster.Errorf(muster.EInvalid, "%q cannot name a recipe", clip(name)).WithHint("lower-case letters, digits and '-'")
+		return nil, muster.Errorf(muster.EInvalid, "%q cannot name a recipe", clip(name)).Because(muster.ReasonBadName).WithHint("lower-case letters, digits and '-'")
 	}
 	for _, s := range b.shelves {
 		data, err := fs.ReadFile(s, name+".yaml")
@@ -106,7 +106,7 @@ func (b *Book) read(name string) (*Recipe, error) {
 		}
 		return rec, nil
 	}
-	e := muster.Errorf(muster.ENotFound, "there is no recipe %q", name)
+	e := muster.Errorf(muster.ENotFound, "there is no recipe %q", name).Because(muster.ReasonNoSuchRecipe)
 	if s := suggest(name, b.all()); s != "" {
 		return nil, e.WithHint("%s", s)
 	}

@@ -29,7 +29,7 @@ func EncodeManifest(m *muster.Image) ([]byte, error) {
 // that leave the directory, sizes that cannot be.
 func DecodeManifest(data []byte) (*muster.Image, error) {
 	bad := func(format string, args ...any) (*muster.Image, error) {
-		return nil, muster.Errorf(muster.ECorrupt, "the manifest is not valid: "+format, args...).
+		return nil, muster.Errorf(muster.ECorrupt, "the manifest is not valid: "+format, args...).Because(muster.ReasonImageDamaged).
 			WithHint("remove the image and build it again")
 	}
 	if len(data) > maxManifestBytes {
@@ -46,7 +46,7 @@ func DecodeManifest(data []byte) (*muster.Image, error) {
 	}
 	switch {
 	case m.Format != Format:
-		return nil, muster.Errorf(muster.ECorrupt, "the image has format %d; this Muster reads format %d", m.Format, Format).
+		return nil, muster.Errorf(muster.ECorrupt, "the image has format %d; this Muster reads format %d", m.Format, Format).Because(muster.ReasonImageDamaged).
 			WithHint("build the image again with this version")
 	case !hexDigest.MatchString(m.ID.Hex()) || string(m.ID) != "sha256:"+m.ID.Hex():
 		return bad("%q is not a content ID", clip(string(m.ID)))

@@ -21,10 +21,10 @@ type Users interface {
 // users may be nil where there are no clusters.
 func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) error {
 	if !hexDigest.MatchString(id.Hex()) {
-		return muster.Errorf(muster.EInvalid, "%q is not a content ID", clip(string(id)))
+		return muster.Errorf(muster.EInvalid, "%q is not a content ID", clip(string(id))).Because(muster.ReasonBadValue)
 	}
 	if _, err := os.Lstat(s.Path(id)); errors.Is(err, fs.ErrNotExist) {
-		return muster.Errorf(muster.ENotFound, "image %s is not in the store", id.Short()).WithHint("see what is there: muster image list")
+		return muster.Errorf(muster.ENotFound, "image %s is not in the store", id.Short()).Because(muster.ReasonNoSuchImage).WithHint("see what is there: muster image list")
 	}
 	unlock, err := s.lockContext(ctx, "publish", nil)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) erro
 			return err
 		}
 		if len(by) > 0 {
-			return muster.Errorf(muster.EConflict, "image %s is in use by %s", id.Short(), strings.Join(by, ", ")).
+			return muster.Errorf(muster.EConflict, "image %s is in use by %s", id.Short(), strings.Join(by, ", ")).Because(muster.ReasonImageInUse).
 				WithHint("delete these clusters first")
 		}
 	}

@@ -87,7 +87,7 @@ func (s *Store) Resolve(ref string) (*muster.Image, error) {
 		case 1:
 			return s.Show(ids[0])
 		default:
-			return nil, muster.Errorf(muster.EInvalid, "%d images begin with %s", len(ids), clip(hex)).WithHint("give more digits")
+			return nil, muster.Errorf(muster.EInvalid, "%d images begin with %s", len(ids), clip(hex)).Because(muster.ReasonAmbiguous).WithHint("give more digits")
 		}
 	}
 	names := s.Names()
@@ -96,7 +96,7 @@ func (s *Store) Resolve(ref string) (*muster.Image, error) {
 		known = append(known, n)
 	}
 	slices.Sort(known)
-	e := muster.Errorf(muster.ENotFound, "there is no image %q", clip(ref))
+	e := muster.Errorf(muster.ENotFound, "there is no image %q", clip(ref)).Because(muster.ReasonNoSuchImage)
 	switch hint := suggest(ref, known); {
 	case hint != "":
 		return nil, e.WithHint("%s", hint)

@@ -82,12 +82,12 @@ func (s *Store) Path(id muster.ImageID) string { return filepath.Join(s.dir, id.
 // ECorrupt when the manifest cannot be right.
 func (s *Store) Show(id muster.ImageID) (*muster.Image, error) {
 	if !hexDigest.MatchString(id.Hex()) {
-		return nil, muster.Errorf(muster.EInvalid, "%q is not a content ID", clip(string(id)))
+		return nil, muster.Errorf(muster.EInvalid, "%q is not a content ID", clip(string(id))).Because(muster.ReasonBadValue)
 	}
 	data, err := os.ReadFile(filepath.Join(s.Path(id), manifestFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, muster.Errorf(muster.ENotFound, "image %s is not in the store", id.Short()).
+		return nil, muster.Errorf(muster.ENotFound, "image %s is not in the store", id.Short()).Because(muster.ReasonNoSuchImage).
 			WithHint("see what is there: muster image list")
 	case err != nil:
 		return nil, storeError("read the manifest of image "+id.Short(), err)
@@ -97,7 +97,7 @@ func (s *Store) Show(id muster.ImageID) (*muster.Image, error) {
 		return nil, err
 	}
 	if m.ID != muster.ImageID("sha256:"+id.Hex()) {
-		return nil, muster.Errorf(muster.ECorrupt, "image %s has the manifest of image %s", id.Short(), m.ID.Short()).
+		return nil, muster.Errorf(muster.ECorrupt, "image %s has the manifest of image %s", id.Short(), m.ID.Short()).Because(muster.ReasonImageDamaged).
 			WithHint("remove it and build it again")
 	}
 	return m, nil

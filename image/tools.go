@@ -107,10 +107,9 @@ func ready() error {
 	if len(problems) == 0 {
 		return nil
 	}
-	e := muster.Errorf(muster.EUnavailable, "images cannot be built here").WithHint("build as root")
+	e := muster.Errorf(muster.EUnavailable, "images cannot be built here").Because(muster.ReasonBuildFailed).WithHint("build as root")
 	if install != "" {
 		e = e.WithHint("apt-get install%s", install)
 	}
-	e.Problems = problems
-	return e
+	return e.Listing(problems)
 }

@@ -57,7 +57,7 @@ func (s *Store) OpenForBoot(ctx context.Context, id muster.ImageID) (*muster.Ima
 	// What was opened must be what was checked.
 	if now, err := stateOf(f); err != nil || !s.known(m, root, now) {
 		_ = f.Close()
-		return nil, nil, muster.Errorf(muster.EConflict, "image %s changed while it was opened", id.Short()).WithHint("try again")
+		return nil, nil, muster.Errorf(muster.EConflict, "image %s changed while it was opened", id.Short()).Because(muster.ReasonChangedMeanwhile).WithHint("try again")
 	}
 	return m, f, nil
 }
@@ -95,7 +95,7 @@ func (s *Store) checkContext(ctx context.Context, m *muster.Image, how thoroughn
 
 func (s *Store) checkFile(ctx context.Context, m *muster.Image, want muster.ImageFile, how thoroughness) (fileState, error) {
 	corrupt := func(format string, args ...any) error {
-		return muster.Errorf(muster.ECorrupt, "image %s (%s) is corrupted: "+format, append([]any{m.Name, m.ID.Short()}, args...)...).
+		return muster.Errorf(muster.ECorrupt, "image %s (%s) is corrupted: "+format, append([]any{m.Name, m.ID.Short()}, args...)...).Because(muster.ReasonImageDamaged).
 			WithHint("build it again: muster image build %s", m.Name)
 	}
 	f, err := os.Open(filepath.Join(s.Path(m.ID), want.Name))
@@ -139,7 +139,7 @@ func (s *Store) checkFile(ctx context.Context, m *muster.Image, want muster.Imag
 			return after, nil
 		}
 	}
-	return fileState{}, muster.Errorf(muster.EConflict, "image %s is being written to while it is read", m.ID.Short()).WithHint("find out who writes to the image store")
+	return fileState{}, muster.Errorf(muster.EConflict, "image %s is being written to while it is read", m.ID.Short()).Because(muster.ReasonChangedMeanwhile).WithHint("find out who writes to the image store")
 }
 
 // clockTick is longer than the coarsest file time stamps in use (10 ms).

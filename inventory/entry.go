@@ -69,7 +69,7 @@ func Decode(name string, data []byte) ([]Entry, error) {
 	var f file
 	switch {
 	case len(data) > MaxBytes:
-		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, MaxBytes>>20).WithHint("split it")
+		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, MaxBytes>>20).Because(muster.ReasonTooLarge).WithHint("split it")
 	case strings.HasSuffix(strings.ToLower(name), ".csv"):
 		f.csv(data)
 	default:
@@ -77,9 +77,8 @@ func Decode(name string, data []byte) ([]Entry, error) {
 	}
 	f.check()
 	if len(f.Problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: %s", name, count(len(f.Problems))).WithHint("nothing was changed: put them right and read it again")
-		e.Problems = f.Problems[:min(len(f.Problems), maxProblems)]
-		return f.entries, e
+		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: %s", name, count(len(f.Problems))).Because(muster.ReasonHasProblems).WithHint("nothing was changed: put them right and read it again")
+		return f.entries, e.Listing(f.Problems[:min(len(f.Problems), maxProblems)])
 	}
 	return f.entries, nil
 }
@@ -161,7 +160,7 @@ func (f *file) wrong(field, place string, err error) {
 	p := muster.Problem{Field: field, Place: place, Message: err.Error()}
 	var e *muster.Error
 	if errors.As(err, &e) {
-		p.Message, p.Hint = e.Message, e.Hint
+		p.Reason, p.Message, p.Hint = e.Reason, e.Message, e.Hint
 	}
 	f.Problems = append(f.Problems, p)
 }

@@ -28,7 +28,7 @@ func (j *job) conclude(ctx context.Context, s *subject, steps []step) error {
 		return err
 	}
 	if len(said.first) == 0 {
-		return muster.Errorf(muster.EUnavailable, "no launch of the probe came to an end: %s", j.lastFailure(steps)).
+		return muster.Errorf(muster.EUnavailable, "no launch of the probe came to an end: %s", j.lastFailure(steps)).Because(muster.ReasonNotMeasured).
 			WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
 	}
 	if err := j.recount(ctx, s); err != nil {

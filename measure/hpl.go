@@ -92,7 +92,7 @@ func (j *job) hplConditions(ctx context.Context, s *subject, name string) (map[s
 		if ok, err := j.step(ctx, s, st); err != nil {
 			return nil, err
 		} else if !ok {
-			return nil, muster.Errorf(muster.EUnavailable, "no launch came to an end: %s", j.lastFailure([]step{st})).
+			return nil, muster.Errorf(muster.EUnavailable, "no launch came to an end: %s", j.lastFailure([]step{st})).Because(muster.ReasonNotMeasured).
 				WithHint("look at `muster logs %s %s`", s.cluster.Name, s.launcher)
 		}
 	}

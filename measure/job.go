@@ -74,7 +74,7 @@ func (j *job) measure(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(j.dir(), 0o700); err != nil {
-		return muster.Errorf(muster.EUnavailable, "what is measured cannot be kept").Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "what is measured cannot be kept").Because(muster.ReasonNotMeasured).Wrap(err)
 	}
 	if err := j.reserve(ctx, s); err != nil {
 		if len(s.m.Partners) == 0 || s.m.Occasion == muster.OccasionDeferred || ctx.Err() != nil || errors.Is(err, errStale) {
@@ -121,7 +121,7 @@ func (j *job) make(ctx context.Context, s *subject, steps []step, done, failed i
 		}
 		j.use.gather(s)
 		if failed > i && failed >= hopeless {
-			return muster.Errorf(muster.EUnavailable, "no launch came to an end: %s", j.lastFailure(steps[:i+1])).
+			return muster.Errorf(muster.EUnavailable, "no launch came to an end: %s", j.lastFailure(steps[:i+1])).Because(muster.ReasonNotMeasured).
 				WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
 		}
 		now := j.r.c.Clock.Now()

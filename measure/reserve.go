@@ -28,10 +28,10 @@ func (j *job) reserve(ctx context.Context, s *subject) error {
 			return nil
 		case j.r.c.Clock.Now().Before(end):
 		case !known:
-			return muster.Errorf(muster.EUnavailable, "the scheduler does not answer, and would give jobs to what is measured").
+			return muster.Errorf(muster.EUnavailable, "the scheduler does not answer, and would give jobs to what is measured").Because(muster.ReasonNotMeasured).
 				WithHint("see `muster show %s`; --force measures beside jobs", s.cluster.Name)
 		default:
-			return muster.Errorf(muster.EConflict, "a job runs on %s", strings.Join(busy, ", ")).
+			return muster.Errorf(muster.EConflict, "a job runs on %s", strings.Join(busy, ", ")).Because(muster.ReasonJobsRun).
 				WithHint("measure again when it is done, or with --force")
 		}
 		select {

@@ -266,7 +266,7 @@ func (r *Runner) Launched(ctx context.Context, id pki.NodeIdentity, end wire.Lau
 	}
 	if j == nil || j.launcher != id.Node || j.order == nil || j.order.ID != end.ID || j.taking {
 		r.mu.Unlock()
-		return nil, muster.Errorf(muster.EConflict, "nobody waits for launch %q", end.ID)
+		return nil, muster.Errorf(muster.EConflict, "nobody waits for launch %q", end.ID).Because(muster.ReasonAttemptOver)
 	}
 	j.taking = true
 	path := j.output(end.ID)
@@ -278,7 +278,7 @@ func (r *Runner) Launched(ctx context.Context, id pki.NodeIdentity, end wire.Lau
 		r.mu.Unlock()
 		if err == nil {
 			_ = os.Remove(path)
-			err = muster.Errorf(muster.EConflict, "nobody waits for launch %q any more", end.ID)
+			err = muster.Errorf(muster.EConflict, "nobody waits for launch %q any more", end.ID).Because(muster.ReasonAttemptOver)
 		}
 		return nil, err
 	}

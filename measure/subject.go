@@ -68,7 +68,7 @@ func (j *job) load(ctx context.Context) (*subject, error) {
 		err = errStale
 	}
 	if err == nil && (len(s.nodes) == 0 || s.launcher == "") {
-		err = muster.Errorf(muster.EConflict, "there is nothing to measure: no node is up").WithHint("ask again when the cluster is ready")
+		err = muster.Errorf(muster.EConflict, "there is nothing to measure: no node is up").Because(muster.ReasonNotReady).WithHint("ask again when the cluster is ready")
 	}
 	return s, err
 }
@@ -126,10 +126,10 @@ func (s *subject) current(tx *store.Tx) error {
 	for _, was := range s.nodes {
 		i := slices.IndexFunc(now, func(n muster.Node) bool { return n.Name == was.Name })
 		if i < 0 || now[i].Attempt != was.Attempt || now[i].Machine != was.Machine {
-			return muster.Errorf(muster.EConflict, "%s was lost or booted again while it was measured", was.Name).WithHint("measure again when all nodes are ready")
+			return muster.Errorf(muster.EConflict, "%s was lost or booted again while it was measured", was.Name).Because(muster.ReasonChangedMeanwhile).WithHint("measure again when all nodes are ready")
 		}
 	}
-	return muster.Errorf(muster.EConflict, "the cluster changed while it was measured").WithHint("measure again when all nodes are ready")
+	return muster.Errorf(muster.EConflict, "the cluster changed while it was measured").Because(muster.ReasonChangedMeanwhile).WithHint("measure again when all nodes are ready")
 }
 
 // names of the nodes, in their order.

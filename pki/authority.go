@@ -80,11 +80,11 @@ func OpenAuthority(dir string, clock muster.Clock) (*Authority, error) {
 	}
 	a, err := parseAuthority(data)
 	if err != nil {
-		return nil, muster.Errorf(muster.ECorrupt, "the authority in %s is damaged", path).
+		return nil, muster.Errorf(muster.ECorrupt, "the authority in %s is damaged", path).Because(muster.ReasonKeysDamaged).
 			WithHint("restore the file from a copy; without one remove it and site.json beside its folder, and every agent and client must join anew").Wrap(err)
 	}
 	if clock.Now().After(a.cert.NotAfter) {
-		return nil, muster.Errorf(muster.EConflict, "the authority expired on %s", a.cert.NotAfter.Format(time.DateOnly)).
+		return nil, muster.Errorf(muster.EConflict, "the authority expired on %s", a.cert.NotAfter.Format(time.DateOnly)).Because(muster.ReasonBadCertificate).
 			WithHint("remove %s and site.json beside its folder to make a new one: every agent and client must join anew", path)
 	}
 	a.clock = clock

@@ -33,11 +33,11 @@ func privateDir(dir string) error {
 // checkMode refuses what others can read or what belongs to another user.
 func checkMode(path string, info os.FileInfo, want string) error {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return muster.Errorf(muster.EInvalid, "others can read keys: %s has mode %04o", path, mode).
+		return muster.Errorf(muster.EInvalid, "others can read keys: %s has mode %04o", path, mode).Because(muster.ReasonInsecureFile).
 			WithHint("chmod %s %s; if others use this computer, replace the keys too", want, path)
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return muster.Errorf(muster.EInvalid, "keys belong to another user: %s has owner %d", path, st.Uid).
+		return muster.Errorf(muster.EInvalid, "keys belong to another user: %s has owner %d", path, st.Uid).Because(muster.ReasonInsecureFile).
 			WithHint("chown %d %s, or run the server as that user", os.Geteuid(), path)
 	}
 	return nil
@@ -69,7 +69,7 @@ func readPrivate(path string) ([]byte, error) {
 		return nil, keyError(path, err)
 	}
 	if len(data) > maxFile {
-		return nil, muster.Errorf(muster.ECorrupt, "%s is too long for a key", path).WithHint("restore the file from a copy")
+		return nil, muster.Errorf(muster.ECorrupt, "%s is too long for a key", path).Because(muster.ReasonKeysDamaged).WithHint("restore the file from a copy")
 	}
 	return data, nil
 }
@@ -139,5 +139,5 @@ func keyError(path string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		hint = "free some space on the file system of the state directory"
 	}
-	return muster.Errorf(muster.EUnavailable, "the key file %s cannot be used", path).WithHint("%s", hint).Wrap(err)
+	return muster.Errorf(muster.EUnavailable, "the key file %s cannot be used", path).Because(muster.ReasonKeyUnusable).WithHint("%s", hint).Wrap(err)
 }

@@ -39,7 +39,7 @@ func (id NodeIdentity) URI() string {
 // ParseIdentity reads the URI of an identity. It takes exactly what URI
 // writes: no other case, escapes, ports or leading zeros. EUnauth otherwise.
 func ParseIdentity(uri string) (NodeIdentity, error) {
-	bad := muster.Errorf(muster.EUnauth, "the certificate names no node of this site").
+	bad := muster.Errorf(muster.EUnauth, "the certificate names no node of this site").Because(muster.ReasonBadCertificate).
 		WithHint("boot the machine again to get a new one")
 	rest, ok := strings.CutPrefix(uri, "muster://")
 	p := strings.Split(rest, "/")
@@ -109,7 +109,7 @@ func (a *Authority) SignNode(csrPEM string, id NodeIdentity, ttl time.Duration) 
 
 // parseCSR returns the public key of a request.
 func parseCSR(text string) (any, error) {
-	bad := muster.Errorf(muster.EInvalid, "the certificate request cannot be read").
+	bad := muster.Errorf(muster.EInvalid, "the certificate request cannot be read").Because(muster.ReasonBadValue).
 		WithHint("send one PEM block of type CERTIFICATE REQUEST with a P-256 or Ed25519 key")
 	if len(text) > maxCSR {
 		return nil, bad
@@ -140,7 +140,7 @@ func parseCSR(text string) (any, error) {
 // NodeFromTLS tells which node speaks over a connection of a NodeTLS server.
 // EUnauth if it presented no certificate, or one that is not a node's.
 func NodeFromTLS(s *tls.ConnectionState) (NodeIdentity, error) {
-	none := muster.Errorf(muster.EUnauth, "the connection presents no node certificate").
+	none := muster.Errorf(muster.EUnauth, "the connection presents no node certificate").Because(muster.ReasonBadCertificate).
 		WithHint("join first, and use the certificate that the answer carries")
 	if s == nil || s.Version < tls.VersionTLS13 || len(s.VerifiedChains) == 0 || len(s.VerifiedChains[0]) == 0 {
 		return NodeIdentity{}, none

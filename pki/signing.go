@@ -87,7 +87,7 @@ func (s *Signing) load() error {
 	}
 	key, ring, err := parseSigning(data)
 	if err != nil {
-		return muster.Errorf(muster.ECorrupt, "the signing key in %s is damaged", s.path).
+		return muster.Errorf(muster.ECorrupt, "the signing key in %s is damaged", s.path).Because(muster.ReasonKeysDamaged).
 			WithHint("restore the file from a copy; without one move it away: a new key is made, and certificates signed before are verified only by those who kept the old public key").Wrap(err)
 	}
 	s.key, s.ring = key, ring
@@ -222,7 +222,7 @@ func (s *Signing) Compromised(id string) error {
 	keys := slices.Clone(s.ring.Keys)
 	i := slices.IndexFunc(keys, func(k muster.SigningKey) bool { return k.ID == id })
 	if i < 0 {
-		return muster.Errorf(muster.ENotFound, "this server has no signing key %s", id).WithHint("its keys are known by their fingerprints, sha256:...")
+		return muster.Errorf(muster.ENotFound, "this server has no signing key %s", id).Because(muster.ReasonNoSuchKey).WithHint("its keys are known by their fingerprints, sha256:...")
 	}
 	if !keys[i].Compromised.IsZero() {
 		return nil

@@ -74,7 +74,7 @@ func (s SSHAuthority) Marshal() []byte {
 
 // ParseSSHAuthority reads what Marshal wrote. ECorrupt for anything else.
 func ParseSSHAuthority(b []byte) (SSHAuthority, error) {
-	bad := muster.Errorf(muster.ECorrupt, "the SSH authority of the cluster is damaged").
+	bad := muster.Errorf(muster.ECorrupt, "the SSH authority of the cluster is damaged").Because(muster.ReasonKeysDamaged).
 		WithHint("restore the store from a copy, or delete the cluster and make another")
 	if len(b) > maxFile {
 		return SSHAuthority{}, bad
@@ -188,7 +188,7 @@ func (s SSHAuthority) sign(c *ssh.Certificate, pub ssh.PublicKey, ttl time.Durat
 
 // checkPublic refuses weak keys, and certificates in place of keys.
 func checkPublic(pub ssh.PublicKey) error {
-	bad := muster.Errorf(muster.EInvalid, "the SSH key cannot be certified").
+	bad := muster.Errorf(muster.EInvalid, "the SSH key cannot be certified").Because(muster.ReasonBadSSHKey).
 		WithHint("use an Ed25519, ECDSA or RSA key, the last with at least 2048 bits")
 	if pub == nil {
 		return bad

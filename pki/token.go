@@ -50,7 +50,7 @@ func ParseToken(secret string) (prefix string, hash [32]byte, err error) {
 			return p, HashToken(secret), nil
 		}
 	}
-	return "", [32]byte{}, muster.Errorf(muster.EUnauth, "that is not a token").
+	return "", [32]byte{}, muster.Errorf(muster.EUnauth, "that is not a token").Because(muster.ReasonBadToken).
 		WithHint("tokens look like %s... and have %d characters: was it copied whole?", UserPrefix, len(UserPrefix)+tokenLength)
 }
 

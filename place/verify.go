@@ -61,6 +61,6 @@ func (p Planner) Verify(plan muster.Plan, current []muster.Machine) error {
 }
 
 func stale(format string, args ...any) error {
-	return muster.Errorf(muster.EConflict, format, args...).
+	return muster.Errorf(muster.EConflict, format, args...).Because(muster.ReasonPlanStale).
 		WithHint("the site changed while the request was answered: ask again")
 }

@@ -40,9 +40,8 @@ func (a Address) Check() error {
 }
 
 func invalid(problems []muster.Problem) error {
-	e := muster.Errorf(muster.EInvalid, "the machine's power address is wrong").WithHint("see docs/power.md for what each kind needs")
-	e.Problems = problems
-	return e
+	e := muster.Errorf(muster.EInvalid, "the machine's power address is wrong").Because(muster.ReasonBadPowerAddress).WithHint("see docs/power.md for what each kind needs")
+	return e.Listing(problems)
 }
 
 func (a Address) check() *checker {

@@ -78,13 +78,13 @@ var ErrLies = errors.New("the controller is not believed")
 
 func notSo(t Target, want State, last Reading, lastErr error, after time.Duration) *muster.Error {
 	if lastErr != nil {
-		return muster.Errorf(muster.ETimeout, "%s: it was told to go %s and has not answered since, for %v", t.Machine, want, after).
+		return muster.Errorf(muster.ETimeout, "%s: it was told to go %s and has not answered since, for %v", t.Machine, want, after).Because(muster.ReasonPowerUnconfirmed).
 			WithHint("its state is not known; look at its controller at %s", t.Address.place()).Wrap(lastErr)
 	}
 	if last.State == Unknown {
-		return muster.Errorf(muster.ETimeout, "%s: it was told to go %s, and after %v nobody can tell whether it is: %s", t.Machine, want, after, last.Text).
+		return muster.Errorf(muster.ETimeout, "%s: it was told to go %s, and after %v nobody can tell whether it is: %s", t.Machine, want, after, last.Text).Because(muster.ReasonPowerUnconfirmed).
 			WithHint("look at the machine itself")
 	}
-	return muster.Errorf(muster.ETimeout, "%s: its controller accepted \"%s\" and after %v still says %s: it is not believed", t.Machine, want, after, last.State).
+	return muster.Errorf(muster.ETimeout, "%s: its controller accepted \"%s\" and after %v still says %s: it is not believed", t.Machine, want, after, last.State).Because(muster.ReasonPowerUnconfirmed).
 		WithHint("look at the machine itself; restart its controller at %s if the machine is %s in truth", t.Address.place(), want).Wrap(ErrLies)
 }

@@ -111,6 +111,6 @@ func tell(t Target, tries int, err error) error {
 }
 
 func timedOut(t Target, after time.Duration) *muster.Error {
-	return muster.Errorf(muster.ETimeout, "its %s controller did not answer within %v", t.Address.Kind, after).
+	return muster.Errorf(muster.ETimeout, "its %s controller did not answer within %v", t.Address.Kind, after).Because(muster.ReasonNoAnswer).
 		WithHint("see that the controller at %s is reachable from this server", t.Address.place())
 }

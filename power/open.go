@@ -49,7 +49,7 @@ func (d Drivers) Open(t Target, parts Parts) (Driver, error) {
 	}
 	maker, ok := d[t.Address.Kind]
 	if !ok {
-		return nil, muster.Errorf(muster.EInvalid, "no driver of kind %s is built in", t.Address.Kind)
+		return nil, muster.Errorf(muster.EInvalid, "no driver of kind %s is built in", t.Address.Kind).Because(muster.ReasonNoProvider)
 	}
 	return maker.New(t, parts)
 }

@@ -53,7 +53,7 @@ func (c *Control) boot(ctx context.Context, t Target, able Abilities, r *Result)
 		r.step("power state", now.Text, true)
 		if now.State == On {
 			if !able.Off {
-				return muster.Errorf(muster.EConflict, "%s: it is on, and kind %s cannot switch it off", t.Machine, t.Address.Kind).
+				return muster.Errorf(muster.EConflict, "%s: it is on, and kind %s cannot switch it off", t.Machine, t.Address.Kind).Because(muster.ReasonCannotSwitchOff).
 					WithHint("switch it off by hand, or give it a controller")
 			}
 			if err := c.off(ctx, t, able, r); err != nil {
@@ -89,7 +89,7 @@ func onText(able Abilities) string {
 
 func (c *Control) off(ctx context.Context, t Target, able Abilities, r *Result) error {
 	if !able.Off {
-		return muster.Errorf(muster.EInvalid, "%s: kind %s cannot switch off, and nobody else was named who can", t.Machine, t.Address.Kind).
+		return muster.Errorf(muster.EInvalid, "%s: kind %s cannot switch off, and nobody else was named who can", t.Machine, t.Address.Kind).Because(muster.ReasonCannotSwitchOff).
 			WithHint("switch it off by hand, or give it a controller")
 	}
 	if err := c.do(ctx, t, func(ctx context.Context, d Driver) error { return d.Off(ctx) }); err != nil {

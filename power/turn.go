@@ -41,7 +41,7 @@ func (ts *turns) take(ctx context.Context, m muster.MachineID, what string) (min
 			}, nil
 		}
 		ts.mu.Unlock()
-		old.cancel(muster.Errorf(muster.EConflict, "%s: a newer order (%s) took the place of this one", m, what))
+		old.cancel(muster.Errorf(muster.EConflict, "%s: a newer order (%s) took the place of this one", m, what).Because(muster.ReasonChangedMeanwhile))
 		select {
 		case <-old.done:
 		case <-ctx.Done():

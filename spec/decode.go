@@ -23,14 +23,14 @@ func isAmount(name string) bool {
 	return slices.Contains([]string{"cores", "memory", "disk", "nics", "nic-speed", "accelerators", "walltime", "retain", "home-quota"}, name)
 }
 
-func (d *decoder) problem(path string, p Place, hint, format string, args ...any) {
+func (d *decoder) problem(why muster.Reason, path string, p Place, hint, format string, args ...any) {
 	if p != (Place{}) {
 		if _, known := d.places[path]; !known {
 			d.places[path] = p
 		}
 	}
 	d.problems = append(d.problems, muster.Problem{
-		Field: path, Place: p.String(), Message: fmt.Sprintf(format, args...), Hint: hint,
+		Field: path, Place: p.String(), Reason: why, Message: fmt.Sprintf(format, args...), Hint: hint,
 	})
 }
 
@@ -40,7 +40,7 @@ func (d *decoder) fields(t tree, into reflect.Value, path string) {
 		if t.untyped && t.text == "" {
 			return // an empty element
 		}
-		d.problem(cmp.Or(path, wholeRequest), t.place, "write: "+exampleFields(into.Type()), "fields are expected, found %s", t.found())
+		d.problem(muster.ReasonWrongType, cmp.Or(path, wholeRequest), t.place, "write: "+exampleFields(into.Type()), "fields are expected, found %s", t.found())
 		return
 	}
 	known := fieldNames(into.Type())
@@ -48,13 +48,13 @@ func (d *decoder) fields(t tree, into reflect.Value, path string) {
 	for _, f := range t.fields {
 		at := join(path, short(f.name))
 		if first, twice := seen[f.name]; twice {
-			d.problem(at, f.place, fmt.Sprintf("it stands at %s already: keep one", first), "the field is given twice")
+			d.problem(muster.ReasonGivenTwice, at, f.place, fmt.Sprintf("it stands at %s already: keep one", first), "the field is given twice")
 			continue
 		}
 		seen[f.name] = f.place
 		i := slices.Index(known, f.name)
 		if i < 0 {
-			d.problem(join(path, short(f.name)), f.place, suggestField(f.name, path, known), "there is no such field")
+			d.problem(muster.ReasonUnknownField, join(path, short(f.name)), f.place, suggestField(f.name, path, known), "there is no such field")
 			continue
 		}
 		d.places[at] = f.value.place
@@ -97,7 +97,7 @@ func (d *decoder) boolean(t tree, into reflect.Value, path string) {
 			return
 		}
 	}
-	d.problem(path, t.place, "", "true or false is expected, found %s", t.found())
+	d.problem(muster.ReasonWrongType, path, t.place, "", "true or false is expected, found %s", t.found())
 }
 
 func (d *decoder) number(t tree, into reflect.Value, path string) {
@@ -113,23 +113,23 @@ func (d *decoder) number(t tree, into reflect.Value, path string) {
 	if _, err := strconv.ParseInt(t.text, 10, 32); err == nil && t.shape == shapeText {
 		hint = "write it without quotes"
 	}
-	d.problem(path, t.place, hint, "a whole number is expected, found %s", t.found())
+	d.problem(muster.ReasonWrongType, path, t.place, hint, "a whole number is expected, found %s", t.found())
 }
 
 func (d *decoder) str(t tree, path, name string) (string, bool) {
 	switch {
 	case t.shape == shapeText && t.untyped && t.text == "":
-		d.problem(path, t.place, "leave the field out to ask for nothing", "the value is missing")
+		d.problem(muster.ReasonRequired, path, t.place, "leave the field out to ask for nothing", "the value is missing")
 	case t.shape == shapeText:
 		return t.text, true
 	case t.shape == shapeNumber && isAmount(name):
 		return t.text, true
 	case t.shape == shapeNull:
-		d.problem(path, t.place, "leave the field out to ask for nothing", "the value is missing")
+		d.problem(muster.ReasonRequired, path, t.place, "leave the field out to ask for nothing", "the value is missing")
 	case t.shape == shapeNumber || t.shape == shapeBool:
-		d.problem(path, t.place, fmt.Sprintf("write it in quotes: %q", short(t.text)), "text is expected, found %s", t.found())
+		d.problem(muster.ReasonWrongType, path, t.place, fmt.Sprintf("write it in quotes: %q", short(t.text)), "text is expected, found %s", t.found())
 	default:
-		d.problem(path, t.place, "", "text is expected, found %s", t.found())
+		d.problem(muster.ReasonWrongType, path, t.place, "", "text is expected, found %s", t.found())
 	}
 	return "", false
 }
@@ -144,20 +144,20 @@ func (d *decoder) list(t tree, into reflect.Value, path, name string) {
 	case t.untyped && t.shape == shapeMap:
 		for _, f := range t.fields {
 			if f.name != singular {
-				d.problem(join(path, short(f.name)), f.place, fmt.Sprintf("did you mean <%s>?", singular), "there is no such field")
+				d.problem(muster.ReasonUnknownField, join(path, short(f.name)), f.place, fmt.Sprintf("did you mean <%s>?", singular), "there is no such field")
 				continue
 			}
 			items = append(items, f.value)
 		}
 	case t.untyped && t.text == "":
 	case t.untyped:
-		d.problem(path, t.place, fmt.Sprintf("write <%s><%s>%s</%s></%s>", name, singular, short(t.text), singular, name), "a list is expected, found text")
+		d.problem(muster.ReasonWrongType, path, t.place, fmt.Sprintf("write <%s><%s>%s</%s></%s>", name, singular, short(t.text), singular, name), "a list is expected, found text")
 		return
 	case t.shape == shapeText:
-		d.problem(path, t.place, fmt.Sprintf("write [%s]", short(t.text)), "a list is expected, found text")
+		d.problem(muster.ReasonWrongType, path, t.place, fmt.Sprintf("write [%s]", short(t.text)), "a list is expected, found text")
 		return
 	default:
-		d.problem(path, t.place, "", "a list is expected, found %s", t.found())
+		d.problem(muster.ReasonWrongType, path, t.place, "", "a list is expected, found %s", t.found())
 		return
 	}
 	for i, item := range items {

@@ -31,7 +31,7 @@ func spans() []span {
 func ParseDuration(s string) (time.Duration, error) {
 	d, f := duration(s)
 	if f != nil {
-		return 0, muster.Errorf(muster.EInvalid, "%s", f.message).WithHint("%s", f.hint)
+		return 0, f.error()
 	}
 	return d, nil
 }
@@ -54,7 +54,7 @@ func FormatDuration(d time.Duration) string {
 func duration(s string) (time.Duration, *fault) {
 	text := strings.TrimSpace(s)
 	if text == "" {
-		return 0, faultf("leave the field out for no limit", "the value is missing")
+		return 0, faultf("leave the field out for no limit", "the value is missing").because(muster.ReasonRequired)
 	}
 	if _, err := strconv.Atoi(text); err == nil && len(text) < 8 {
 		return 0, faultf(fmt.Sprintf("write %sm or %sh", text, text), "%q has no unit", text)
@@ -78,7 +78,7 @@ func duration(s string) (time.Duration, *fault) {
 			return 0, faultf("write whole units, largest first: 8h, 2d, 1h30m", "%q is not a duration", short(text))
 		}
 		if n > int64(maxDuration/units[i].value) || total > maxDuration-time.Duration(n)*units[i].value {
-			return 0, faultf("", "%q is too long", short(text))
+			return 0, faultf("", "%q is too long", short(text)).because(muster.ReasonOutOfRange)
 		}
 		total += time.Duration(n) * units[i].value
 		rest, units = rest[end+len(units[i].name):], units[i+1:]

@@ -8,10 +8,9 @@ func Error(problems []muster.Problem) *muster.Error {
 	if len(problems) == 0 {
 		return nil
 	}
-	e := muster.Errorf(muster.EInvalid, "the request has %d problems", len(problems))
+	e := muster.Errorf(muster.EInvalid, "the request has %d problems", len(problems)).Because(muster.ReasonHasProblems)
 	if len(problems) == 1 {
 		e.Message = "the request has a problem"
 	}
-	e.Problems = problems
-	return e
+	return e.Listing(problems)
 }

@@ -15,6 +15,7 @@ func ForImage(s muster.Spec, image *muster.Image) (muster.Spec, []muster.Problem
 	case s.Scheduler == muster.SchedulerSlurm && image.Slurm == "":
 		return s, []muster.Problem{{
 			Field:   "scheduler",
+			Reason:  muster.ReasonImageLacks,
 			Message: "image " + image.Name + " has no Slurm",
 			Hint:    "leave the scheduler out or say none, or choose another image",
 		}}

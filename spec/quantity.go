@@ -47,17 +47,30 @@ func speedMeasure() measure {
 }
 
 // fault is what is wrong with a value, and what to write instead.
-type fault struct{ message, hint string }
+type fault struct {
+	why           muster.Reason
+	message, hint string
+}
 
 func faultf(hint, format string, args ...any) *fault {
-	return &fault{message: fmt.Sprintf(format, args...), hint: hint}
+	return &fault{why: muster.ReasonBadValue, message: fmt.Sprintf(format, args...), hint: hint}
+}
+
+func (f *fault) because(why muster.Reason) *fault {
+	f.why = why
+	return f
+}
+
+// error is the fault of a value that stands alone.
+func (f *fault) error() *muster.Error {
+	return muster.Errorf(muster.EInvalid, "%s", f.message).Because(f.why).WithHint("%s", f.hint)
 }
 
 // ParseBytes reads a size such as "64GiB" without a comparison.
 func ParseBytes(s string) (int64, error) {
 	v, f := size(s)
 	if f != nil {
-		return 0, muster.Errorf(muster.EInvalid, "%s", f.message).WithHint("%s", f.hint)
+		return 0, f.error()
 	}
 	return v, nil
 }

@@ -40,10 +40,10 @@ func decode(data []byte, format Format) (wire.Request, Places, []muster.Problem)
 	var req wire.Request
 	t, err := parse(data, format)
 	if err != nil {
-		p := muster.Problem{Field: wholeRequest, Message: err.Error()}
+		p := muster.Problem{Field: wholeRequest, Reason: muster.ReasonBadSyntax, Message: err.Error()}
 		var s *syntaxError
 		if errors.As(err, &s) {
-			p.Place, p.Hint = s.place.String(), s.hint
+			p.Place, p.Hint, p.Reason = s.place.String(), s.hint, s.why
 		}
 		return req, Places{}, []muster.Problem{p}
 	}
@@ -58,13 +58,13 @@ func limitProblems(list []muster.Problem) []muster.Problem {
 		return list
 	}
 	more := len(list) - maxProblems
-	return append(list[:maxProblems:maxProblems], muster.Problem{Field: "...", Message: fmt.Sprintf("%d more problems", more)})
+	return append(list[:maxProblems:maxProblems], muster.Problem{Field: "...", Reason: muster.ReasonTooMany, Message: fmt.Sprintf("%d more problems", more)})
 }
 
 // parse makes the tree.
 func parse(data []byte, format Format) (tree, error) {
 	if len(data) > maxBytes {
-		return tree{}, badSyntax(Place{}, "", "the request is larger than %d KiB", maxBytes>>10)
+		return tree{}, badSyntax(Place{}, "", "the request is larger than %d KiB", maxBytes>>10).because(muster.ReasonTooLarge)
 	}
 	data = bytes.TrimPrefix(data, []byte(bom))
 	if !utf8.Valid(data) {
@@ -72,10 +72,10 @@ func parse(data []byte, format Format) (tree, error) {
 		return tree{}, badSyntax(l.at(firstInvalid(data)), "save the file as UTF-8", "the request is not UTF-8 text")
 	}
 	if strings.TrimSpace(string(data)) == "" {
-		return tree{}, badSyntax(Place{}, "a request holds at least name and nodes", "the request is empty")
+		return tree{}, badSyntax(Place{}, "a request holds at least name and nodes", "the request is empty").because(muster.ReasonRequired)
 	}
 	if p, ok := tooDense(data); !ok {
-		return tree{}, badSyntax(p, "", "the request has more than %d values", maxValues)
+		return tree{}, badSyntax(p, "", "the request has more than %d values", maxValues).because(muster.ReasonTooLarge)
 	}
 	switch format {
 	case JSON:
@@ -85,7 +85,7 @@ func parse(data []byte, format Format) (tree, error) {
 	case YAML:
 		return parseYAML(data)
 	}
-	return tree{}, badSyntax(Place{}, "use yaml, json or xml", "the format %q is not known", short(string(format)))
+	return tree{}, badSyntax(Place{}, "use yaml, json or xml", "the format %q is not known", short(string(format))).because(muster.ReasonUnknownFormat)
 }
 
 // tooDense finds text with more punctuation than any request of maxValues

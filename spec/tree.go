@@ -1,6 +1,10 @@
 package spec
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/muster-hpc/muster"
+)
 
 // Limits on what is read. A request that a person writes is far below them.
 const (
@@ -47,6 +51,7 @@ type field struct {
 // syntaxError is text that is not even well-formed, or not allowed in a
 // request whatever it means.
 type syntaxError struct {
+	why     muster.Reason
 	place   Place
 	message string
 	hint    string
@@ -54,8 +59,13 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.message }
 
-func badSyntax(p Place, hint, format string, args ...any) error {
-	return &syntaxError{place: p, message: fmt.Sprintf(format, args...), hint: hint}
+func badSyntax(p Place, hint, format string, args ...any) *syntaxError {
+	return &syntaxError{why: muster.ReasonBadSyntax, place: p, message: fmt.Sprintf(format, args...), hint: hint}
+}
+
+func (e *syntaxError) because(why muster.Reason) *syntaxError {
+	e.why = why
+	return e
 }
 
 // budget counts the values of one request.
@@ -67,7 +77,7 @@ func (b *budget) spend(p Place, depth int) error {
 		return badSyntax(p, "a request needs three levels", "values are nested more than %d deep", maxDepth)
 	}
 	if b.values++; b.values > maxValues {
-		return badSyntax(p, "", "the request has more than %d values", maxValues)
+		return badSyntax(p, "", "the request has more than %d values", maxValues).because(muster.ReasonTooLarge)
 	}
 	return nil
 }

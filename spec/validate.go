@@ -46,7 +46,7 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	s.Egress = choice(v, "egress", req.Egress, cmp.Or(d.Egress, muster.EgressNone), muster.EgressNone, muster.EgressProxy, muster.EgressNAT)
 	s.Within = choice(v, "within", req.Within, "", "rack")
 	if s.Within == "rack" && s.Placement == muster.PlaceSpread && req.Placement != "" {
-		v.add("within", "leave out one of them", "within: rack and placement: spread contradict each other")
+		v.add(muster.ReasonContradiction, "within", "leave out one of them", "within: rack and placement: spread contradict each other")
 	}
 	if req.Walltime != "" {
 		v.walltime(req.Walltime, &s)
@@ -64,13 +64,13 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 
 type validator struct{ problems []muster.Problem }
 
-func (v *validator) add(field, hint, format string, args ...any) {
-	v.problems = append(v.problems, muster.Problem{Field: field, Hint: hint, Message: fmt.Sprintf(format, args...)})
+func (v *validator) add(why muster.Reason, field, hint, format string, args ...any) {
+	v.problems = append(v.problems, muster.Problem{Field: field, Reason: why, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
 func (v *validator) fault(field string, f *fault) {
 	if f != nil {
-		v.add(field, f.hint, "%s", f.message)
+		v.add(f.why, field, f.hint, "%s", f.message)
 	}
 }
 
@@ -78,22 +78,22 @@ func (v *validator) fault(field string, f *fault) {
 func (v *validator) size(req wire.Request, s *muster.Spec) {
 	switch {
 	case req.Nodes == 0:
-		v.add("nodes", "write: nodes: N, 1 or more", "the request asks for no nodes")
+		v.add(muster.ReasonRequired, "nodes", "write: nodes: N, 1 or more", "the request asks for no nodes")
 	case req.Nodes < 0:
-		v.add("nodes", "", "%d nodes are not possible", req.Nodes)
+		v.add(muster.ReasonOutOfRange, "nodes", "", "%d nodes are not possible", req.Nodes)
 	case req.Nodes > maxNodes:
-		v.add("nodes", "", "%d nodes are too many; at most %d are possible", req.Nodes, maxNodes)
+		v.add(muster.ReasonOutOfRange, "nodes", "", "%d nodes are too many; at most %d are possible", req.Nodes, maxNodes)
 	}
 	switch {
 	case req.Min < 0:
-		v.add("min", "leave it out to need all nodes", "%d nodes are not possible", req.Min)
+		v.add(muster.ReasonOutOfRange, "min", "leave it out to need all nodes", "%d nodes are not possible", req.Min)
 	case req.Min > req.Nodes && req.Nodes > 0:
-		v.add("min", fmt.Sprintf("write min: %d or less, or leave it out to need all nodes", req.Nodes), "min is %d, more than the %d nodes asked", req.Min, req.Nodes)
+		v.add(muster.ReasonOutOfRange, "min", fmt.Sprintf("write min: %d or less, or leave it out to need all nodes", req.Nodes), "min is %d, more than the %d nodes asked", req.Min, req.Nodes)
 	case req.Min == 0:
 		s.Min = req.Nodes
 	}
 	if req.Logins < 0 || req.Logins > maxLogins {
-		v.add("logins", fmt.Sprintf("write 0 to %d; the head is a login node too", maxLogins), "%d login nodes are not possible", req.Logins)
+		v.add(muster.ReasonOutOfRange, "logins", fmt.Sprintf("write 0 to %d; the head is a login node too", maxLogins), "%d login nodes are not possible", req.Logins)
 	}
 }
 
@@ -103,9 +103,9 @@ func (v *validator) walltime(text string, s *muster.Spec) {
 	case f != nil:
 		v.fault("walltime", f)
 	case d < minWalltime:
-		v.add("walltime", "", "%q is too short; the least is %s", short(text), FormatDuration(minWalltime))
+		v.add(muster.ReasonOutOfRange, "walltime", "", "%q is too short; the least is %s", short(text), FormatDuration(minWalltime))
 	case d > maxWalltime:
-		v.add("walltime", "leave it out for no limit", "%q is too long; the most is %s", short(text), FormatDuration(maxWalltime))
+		v.add(muster.ReasonOutOfRange, "walltime", "leave it out for no limit", "%q is too long; the most is %s", short(text), FormatDuration(maxWalltime))
 	}
 	s.Walltime = d
 }
@@ -113,7 +113,7 @@ func (v *validator) walltime(text string, s *muster.Spec) {
 // names judges a list of names, each of which may stand in it once.
 func (v *validator) names(field string, list []string, most int, judge func(string) *fault) []string {
 	if len(list) > most {
-		v.add(field, "", "%d entries; at most %d are possible", len(list), most)
+		v.add(muster.ReasonTooMany, field, "", "%d entries; at most %d are possible", len(list), most)
 		return nil
 	}
 	var out []string
@@ -123,7 +123,7 @@ func (v *validator) names(field string, list []string, most int, judge func(stri
 		case f != nil:
 			v.fault(at, f)
 		case slices.Contains(out, s):
-			v.add(at, "keep one", "%s is given twice", s)
+			v.add(muster.ReasonGivenTwice, at, "keep one", "%s is given twice", s)
 		default:
 			out = append(out, s)
 		}
@@ -149,11 +149,11 @@ func (v *validator) machine(w wire.MachineWish) muster.Wish {
 		out.Architecture = choice(v, "machine.architecture", w.Architecture, "", "amd64", "arm64")
 	}
 	if !out.NICSpeed.IsZero() && excludesAll(out.NICs) {
-		v.add("machine.nic-speed", "leave out one of them", "a speed is asked of machines without message NICs")
+		v.add(muster.ReasonContradiction, "machine.nic-speed", "leave out one of them", "a speed is asked of machines without message NICs")
 	}
 	switch {
 	case out.Accelerator != "" && excludesAll(out.Accelerators):
-		v.add("machine.accelerator", "leave out one of them", "a model is asked of machines without accelerators")
+		v.add(muster.ReasonContradiction, "machine.accelerator", "leave out one of them", "a model is asked of machines without accelerators")
 	case out.Accelerator != "" && out.Accelerators.IsZero():
 		out.Accelerators = muster.Quantity{Op: muster.AtLeast, Value: 1}
 	}
@@ -196,7 +196,7 @@ func choice[T ~string](v *validator, field, got string, otherwise T, known ...T)
 		}
 		hint = "did you mean " + near + "?"
 	}
-	v.add(field, hint, "%q is not possible here", short(got))
+	v.add(muster.ReasonBadValue, field, hint, "%q is not possible here", short(got))
 	return otherwise
 }
 

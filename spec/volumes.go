@@ -36,9 +36,9 @@ func (v *validator) volumes(home, quota, retain string, list []string, d Default
 		case f != nil:
 			v.fault("home-quota", f)
 		case q < 1<<20:
-			v.add("home-quota", "write a size such as 10GiB, or leave it out for no bound", "%q is too little for a home", short(quota))
+			v.add(muster.ReasonOutOfRange, "home-quota", "write a size such as 10GiB, or leave it out for no bound", "%q is too little for a home", short(quota))
 		case home != "":
-			v.add("home-quota", "leave out one of them", "home names a volume that exists, which keeps its quota")
+			v.add(muster.ReasonContradiction, "home-quota", "leave out one of them", "home names a volume that exists, which keeps its quota")
 		}
 		s.HomeQuota = q
 	}
@@ -52,7 +52,7 @@ func (v *validator) volumes(home, quota, retain string, list []string, d Default
 		v.retain(retain, s)
 	}
 	if len(list) > maxVolumes {
-		v.add("volumes", "", "%d entries; at most %d are possible", len(list), maxVolumes)
+		v.add(muster.ReasonTooMany, "volumes", "", "%d entries; at most %d are possible", len(list), maxVolumes)
 		return
 	}
 	for i, text := range list {
@@ -60,14 +60,14 @@ func (v *validator) volumes(home, quota, retain string, list []string, d Default
 		use, f := ParseVolumeUse(text)
 		switch {
 		case f != nil:
-			v.add(at, f.Hint, "%s", f.Message)
+			v.add(f.Reason, at, f.Hint, "%s", f.Message)
 			continue
 		case slices.ContainsFunc(s.Volumes, func(o muster.VolumeUse) bool { return o.Volume == use.Volume }):
-			v.add(at, "keep one", "%s is given twice", use.Volume)
+			v.add(muster.ReasonGivenTwice, at, "keep one", "%s is given twice", use.Volume)
 		}
 		for _, o := range s.Volumes {
 			if nested(o.Target, use.Target) {
-				v.add(at, "mount them beside each other, such as /data/one and /data/two", "%s and %s lie in each other", o.Target, use.Target)
+				v.add(muster.ReasonContradiction, at, "mount them beside each other, such as /data/one and /data/two", "%s and %s lie in each other", o.Target, use.Target)
 				break
 			}
 		}
@@ -83,9 +83,9 @@ func (v *validator) retain(text string, s *muster.Spec) {
 	d, f := duration(text)
 	switch {
 	case f != nil:
-		v.add("retain", "write 7d, or 0 for not at all", "%s", f.message)
+		v.add(f.why, "retain", "write 7d, or 0 for not at all", "%s", f.message)
 	case d > maxRetain:
-		v.add("retain", "an administrator can keep a volume longer: muster volume retain", "%q is too long; the most is %s", short(text), FormatDuration(maxRetain))
+		v.add(muster.ReasonOutOfRange, "retain", "an administrator can keep a volume longer: muster volume retain", "%q is too long; the most is %s", short(text), FormatDuration(maxRetain))
 	}
 	s.Retain = d
 }
@@ -95,7 +95,7 @@ func (v *validator) retain(text string, s *muster.Spec) {
 // error has code EInvalid.
 func ParseVolumeUse(s string) (muster.VolumeUse, *muster.Error) {
 	bad := func(f *fault) (muster.VolumeUse, *muster.Error) {
-		return muster.VolumeUse{}, muster.Errorf(muster.EInvalid, "%s", f.message).WithHint("%s", f.hint)
+		return muster.VolumeUse{}, f.error()
 	}
 	parts := strings.Split(s, ":")
 	use := muster.VolumeUse{Volume: parts[0]}
@@ -130,19 +130,19 @@ func ParseVolumeUse(s string) (muster.VolumeUse, *muster.Error) {
 func CheckVolumeName(s string) *muster.Error {
 	f := checkVolume(s)
 	if f == nil && volumeID.MatchString(s) {
-		f = faultf("choose another", "%q looks like the ID of a volume", s)
+		f = faultf("choose another", "%q looks like the ID of a volume", s).because(muster.ReasonNameReserved)
 	}
 	if f == nil {
 		return nil
 	}
-	return muster.Errorf(muster.EInvalid, "%s", f.message).WithHint("%s", f.hint)
+	return f.error()
 }
 
 // checkVolume judges what is to name a volume, or is its ID.
 func checkVolume(s string) *fault {
 	if s == "" || len(s) > maxVolumeName || !nameForm.MatchString(s) {
 		return faultf("lower-case letters, digits and hyphens, a letter or digit first and last; `muster volume list` shows them",
-			"%q cannot be a volume", short(s))
+			"%q cannot be a volume", short(s)).because(muster.ReasonBadName)
 	}
 	return nil
 }

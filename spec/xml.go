@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/muster-hpc/muster"
 )
 
 // rootElement is the name of a request's outermost element in XML.
@@ -21,7 +23,7 @@ func parseXML(data []byte) (tree, error) {
 		place := p.place()
 		token, err := p.token()
 		if errors.Is(err, io.EOF) {
-			return tree{}, badSyntax(place, "a request is one <cluster> element", "the request is empty")
+			return tree{}, badSyntax(place, "a request is one <cluster> element", "the request is empty").because(muster.ReasonRequired)
 		}
 		if err != nil {
 			return tree{}, err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/muster-hpc/muster"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -27,7 +28,7 @@ func parseYAML(data []byte) (t tree, err error) {
 	var doc yaml.Node
 	switch err := d.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		return tree{}, badSyntax(Place{}, "a request begins with: name: NAME", "the request is empty")
+		return tree{}, badSyntax(Place{}, "a request begins with: name: NAME", "the request is empty").because(muster.ReasonRequired)
 	case err != nil:
 		return tree{}, yamlSyntax(err)
 	}
@@ -40,7 +41,7 @@ func parseYAML(data []byte) (t tree, err error) {
 		return tree{}, badSyntax(yamlPlace(&second), "send each request by itself", "more than one document in the file")
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return tree{}, badSyntax(Place{}, "", "the request is empty")
+		return tree{}, badSyntax(Place{}, "", "the request is empty").because(muster.ReasonRequired)
 	}
 	var b budget
 	return yamlTree(&b, doc.Content[0], 1)

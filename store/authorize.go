@@ -40,7 +40,7 @@ func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 		return nil
 	}
 	if v == write && r.guest && allowed(who, read, r) {
-		return muster.Errorf(muster.EForbidden, "you may use this cluster, not change it").
+		return muster.Errorf(muster.EForbidden, "you may use this cluster, not change it").Because(muster.ReasonNotYours).
 			WithHint("ask %s, or anybody of project %s", r.owner, r.project)
 	}
 	return absent

@@ -50,7 +50,7 @@ type CertificateFilter struct {
 const certificateColumns = `id, owner, project, kind, cluster, node, machine, class, level, verdict, certified, made, expires, digest, coalesce(superseded, '')`
 
 func noCertificate(id muster.CertificateID) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no certificate %q", id).
+	return muster.Errorf(muster.ENotFound, "there is no certificate %q", id).Because(muster.ReasonNoSuchCertificate).
 		WithHint("certificates are named pc- and ten characters, and seen by those who see their cluster")
 }
 
@@ -87,7 +87,7 @@ func (tx *Tx) PutCertificate(s certificate.Signed) error {
 	case err == nil && old.Digest == s.Digest:
 		return nil
 	case err == nil:
-		return muster.Errorf(muster.EConflict, "there is another certificate %s", c.ID).WithHint("a certificate never changes: make one with another ID")
+		return muster.Errorf(muster.EConflict, "there is another certificate %s", c.ID).Because(muster.ReasonImmutable).WithHint("a certificate never changes: make one with another ID")
 	case muster.CodeOf(err) != muster.ENotFound:
 		return err
 	}
@@ -132,11 +132,11 @@ func (tx *Tx) supersede(c muster.Certificate) error {
 			return err
 		}
 		if old.Cluster != c.Cluster {
-			return muster.Errorf(muster.EConflict, "%s is of another cluster than %s, which it should supersede", c.ID, id).
+			return muster.Errorf(muster.EConflict, "%s is of another cluster than %s, which it should supersede", c.ID, id).Because(muster.ReasonSuperseded).
 				WithHint("a certificate supersedes those of its own cluster")
 		}
 		if old.SupersededBy != "" {
-			return muster.Errorf(muster.EConflict, "%s was superseded by %s already", id, old.SupersededBy).
+			return muster.Errorf(muster.EConflict, "%s was superseded by %s already", id, old.SupersededBy).Because(muster.ReasonSuperseded).
 				WithHint("read it again: another measurement was quicker")
 		}
 		if _, err := tx.s.exec(`UPDATE certificates SET superseded = ? WHERE id = ?`, string(c.ID), string(id)); err != nil {

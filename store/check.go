@@ -43,7 +43,7 @@ func (s *session) check() error {
 		if !found {
 			continue
 		}
-		e := muster.Errorf(muster.EConflict, "machine %s is held by node %s of %s, which does not hold it", id, node.String, cluster).
+		e := muster.Errorf(muster.EConflict, "machine %s is held by node %s of %s, which does not hold it", id, node.String, cluster).Because(muster.ReasonMachineInUse).
 			WithHint("change the machine and the node in one step")
 		switch {
 		case machine.String != string(id), phase.String == string(muster.NodeGone):

@@ -11,7 +11,7 @@ import (
 )
 
 func noCluster(ref string) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no cluster %q", ref).
+	return muster.Errorf(muster.ENotFound, "there is no cluster %q", ref).Because(muster.ReasonNoSuchCluster).
 		WithHint("`muster list` shows the clusters that you can see")
 }
 
@@ -142,11 +142,11 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 			return err
 		}
 		if old.Owner != c.Owner || old.Project != c.Project {
-			return muster.Errorf(muster.EConflict, "cluster %s belongs to %s in project %s", c.ID, old.Owner, old.Project).
+			return muster.Errorf(muster.EConflict, "cluster %s belongs to %s in project %s", c.ID, old.Owner, old.Project).Because(muster.ReasonImmutable).
 				WithHint("owner and project of a cluster do not change: delete it and make another")
 		}
 	} else if !tx.who.Admin && c.Owner != tx.who.Name {
-		return muster.Errorf(muster.EForbidden, "only an administrator makes clusters for others").
+		return muster.Errorf(muster.EForbidden, "only an administrator makes clusters for others").Because(muster.ReasonAdminOnly).
 			WithHint("make it under your own name")
 	}
 	if !old.Phase.CanBecome(c.Phase) || c.Phase == "" {
@@ -258,7 +258,7 @@ func (tx *Tx) endCluster(id muster.ClusterID) error {
 	var machine string
 	err := tx.s.one([]any{&machine}, `SELECT id FROM machines WHERE cluster = ? LIMIT 1`, string(id))
 	if err == nil {
-		return muster.Errorf(muster.EConflict, "cluster %s still holds machine %s", id, machine).
+		return muster.Errorf(muster.EConflict, "cluster %s still holds machine %s", id, machine).Because(muster.ReasonMachineInUse).
 			WithHint("give its machines back first")
 	}
 	if !errors.Is(err, errNoRow) {
@@ -276,7 +276,7 @@ func badTransition(kind, id, from, to string) *muster.Error {
 	if from == "" {
 		from = "nothing"
 	}
-	return muster.Errorf(muster.EConflict, "%s %s cannot go from %s to %q", kind, id, from, to).
+	return muster.Errorf(muster.EConflict, "%s %s cannot go from %s to %q", kind, id, from, to).Because(muster.ReasonWrongPhase).
 		WithHint("it changed in the meantime: look at it again")
 }
 

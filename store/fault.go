@@ -36,76 +36,75 @@ func explain(err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return muster.Errorf(muster.ETimeout, "the store was not waited for").Wrap(err)
+		return muster.Errorf(muster.ETimeout, "the store was not waited for").Because(muster.ReasonNoAnswer).Wrap(err)
 	}
 	var se *sqlite.Error
 	if !errors.As(err, &se) {
-		return muster.Errorf(muster.EInternal, "the store failed").
-			WithHint("this is a defect of Muster: please report it with the server's log").Wrap(err)
+		return defect("the store failed").Wrap(err)
 	}
 	return explainSQLite(se.Code(), err)
 }
 
 func explainSQLite(code int, err error) *muster.Error {
-	e := func(c muster.Code, message, hint string) *muster.Error {
-		return &muster.Error{Code: c, Message: message, Hint: hint, Err: err}
+	e := func(why muster.Reason, message, hint string) *muster.Error {
+		return muster.Errorf(muster.EUnavailable, "%s", message).Because(why).WithHint("%s", hint).Wrap(err)
 	}
 	switch code & 0xff {
 	case sqlite3.SQLITE_FULL:
-		return e(muster.EUnavailable, "the disk that holds the store is full; nothing was changed",
+		return e(muster.ReasonDiskFull, "the disk that holds the store is full; nothing was changed",
 			"free some space on the file system of the state directory and try again")
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return e(muster.EUnavailable, "the store is locked by another program; nothing was changed",
+		return e(muster.ReasonStoreUnusable, "the store is locked by another program; nothing was changed",
 			"find it with `fuser -v muster.db` in the state directory, end it, and try again")
 	case sqlite3.SQLITE_READONLY:
-		return e(muster.EUnavailable, "the store cannot be written; nothing was changed",
+		return e(muster.ReasonStoreUnusable, "the store cannot be written; nothing was changed",
 			"check that the state directory is owned by this user and its file system is mounted read-write")
 	case sqlite3.SQLITE_IOERR:
-		return e(muster.EUnavailable, "the disk that holds the store gives errors",
+		return e(muster.ReasonDiskFailing, "the disk that holds the store gives errors",
 			"look for disk errors with dmesg; restart the server when the disk is well")
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return corrupt("the store", err)
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return e(muster.EUnavailable, "the store cannot be opened",
+		return e(muster.ReasonStoreUnusable, "the store cannot be opened",
 			"check that the state directory exists, is owned by this user, and has space left")
 	case sqlite3.SQLITE_NOMEM:
-		return e(muster.EUnavailable, "there is no memory left for the store; nothing was changed",
+		return e(muster.ReasonMemoryShort, "there is no memory left for the store; nothing was changed",
 			"give the server more memory and try again")
 	case sqlite3.SQLITE_CONSTRAINT:
 		return explainConstraint(err)
 	}
-	return e(muster.EInternal, "the store failed", "this is a defect of Muster: please report it with the server's log")
+	return defect("the store failed").Wrap(err)
 }
 
 // explainConstraint says which rule a change would have broken. The code
 // checks most of them first; the database is the last line.
 func explainConstraint(err error) *muster.Error {
-	e := func(message, hint string) *muster.Error {
-		return &muster.Error{Code: muster.EConflict, Message: message, Hint: hint, Err: err}
+	e := func(why muster.Reason, message, hint string) *muster.Error {
+		return muster.Errorf(muster.EConflict, "%s", message).Because(why).WithHint("%s", hint).Wrap(err)
 	}
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "clusters.project, clusters.name"):
-		return e("the project has a cluster of that name", "choose another name, or delete the other cluster first")
+		return e(muster.ReasonNameTaken, "the project has a cluster of that name", "choose another name, or delete the other cluster first")
 	case strings.Contains(text, "volumes.project, volumes.name"):
-		return e("the project has a volume of that name", "choose another name, or delete the other volume first")
+		return e(muster.ReasonNameTaken, "the project has a volume of that name", "choose another name, or delete the other volume first")
 	case strings.Contains(text, "volumes.cluster, volumes.kind"):
-		return e("the cluster has such a volume already", "a cluster has one home")
+		return e(muster.ReasonVolumeInUse, "the cluster has such a volume already", "a cluster has one home")
 	case strings.Contains(text, "clusters.network_index"):
-		return e("another cluster has that network", "take the next free network")
+		return e(muster.ReasonPlanStale, "another cluster has that network", "take the next free network")
 	case strings.Contains(text, "nodes.machine"), strings.Contains(text, "machines.cluster, machines.node"):
-		return e("the machine or the node is taken already", "plan again with the present machines")
+		return e(muster.ReasonPlanStale, "the machine or the node is taken already", "plan again with the present machines")
 	case strings.Contains(text, "users.uid"):
-		return e("another user has that UID", "leave the UID out to get a free one")
+		return e(muster.ReasonUIDTaken, "another user has that UID", "leave the UID out to get a free one")
 	case strings.Contains(text, "append-only"):
-		return e("the audit is append-only", "add a line that corrects the other")
+		return e(muster.ReasonImmutable, "the audit is append-only", "add a line that corrects the other")
 	}
-	return e("the change breaks a rule of the store", "this is a defect of Muster: please report it with the server's log")
+	return e(muster.ReasonConflict, "the change breaks a rule of the store", "this is a defect of Muster: please report it with the server's log")
 }
 
 // corrupt says that stored bytes are not what was written.
 func corrupt(what string, err error) *muster.Error {
-	return muster.Errorf(muster.ECorrupt, "%s is damaged on the disk", what).
+	return muster.Errorf(muster.ECorrupt, "%s is damaged on the disk", what).Because(muster.ReasonStoreDamaged).
 		WithHint("stop the server, keep a copy of muster.db and muster.db-wal, and restore the last good copy").
 		Wrap(err)
 }

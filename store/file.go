@@ -21,7 +21,7 @@ func lockFile(ctx context.Context, path string) (*lockfile.Lock, error) {
 	var held *lockfile.HeldError
 	switch {
 	case errors.As(err, &held):
-		return nil, muster.Errorf(muster.EUnavailable, "another server has this state directory open").
+		return nil, muster.Errorf(muster.EUnavailable, "another server has this state directory open").Because(muster.ReasonServerRunning).
 			WithHint("stop it (`fuser -v %s` shows it), or use another state directory", path).Wrap(err)
 	case err != nil && ctx.Err() != nil:
 		return nil, err
@@ -47,10 +47,10 @@ func prepareFile(path string) (unclean bool, size int64, err error) {
 		return false, 0, explainFile(err)
 	}
 	if !info.Mode().IsRegular() {
-		return false, 0, muster.Errorf(muster.EInvalid, "%s is not a file", path).WithHint("give a path below the state directory")
+		return false, 0, muster.Errorf(muster.EInvalid, "%s is not a file", path).Because(muster.ReasonBadValue).WithHint("give a path below the state directory")
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return false, 0, muster.Errorf(muster.EInvalid, "others can read the store: %s has mode %04o", path, mode).
+		return false, 0, muster.Errorf(muster.EInvalid, "others can read the store: %s has mode %04o", path, mode).Because(muster.ReasonInsecureFile).
 			WithHint("chmod 600 %s; if others use this computer, make new tokens too", path)
 	}
 	wal, err := os.Stat(path + "-wal")
@@ -89,7 +89,7 @@ func checkHeader(f *os.File, size int64, unclean bool) error {
 }
 
 func explainFile(err error) error {
-	e := muster.Errorf(muster.EUnavailable, "the store cannot be opened").Wrap(err)
+	e := muster.Errorf(muster.EUnavailable, "the store cannot be opened").Because(muster.ReasonStoreUnusable).Wrap(err)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return e.WithHint("free some space on the file system of the state directory and try again")

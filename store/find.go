@@ -37,7 +37,7 @@ func (tx *Tx) FindCluster(ref string) (muster.Cluster, error) {
 	for _, c := range list {
 		which = append(which, string(c.ID)+" (project "+c.Project+")")
 	}
-	return muster.Cluster{}, muster.Errorf(muster.EConflict, "%d clusters are named %q", len(list), name).
+	return muster.Cluster{}, muster.Errorf(muster.EConflict, "%d clusters are named %q", len(list), name).Because(muster.ReasonAmbiguous).
 		WithHint("name it by its ID: %s", strings.Join(which, ", "))
 }
 

@@ -21,7 +21,7 @@ type HPLFilter struct {
 }
 
 func noHPL(id muster.HPLID) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no result %q of HPL", id).
+	return muster.Errorf(muster.ENotFound, "there is no result %q of HPL", id).Because(muster.ReasonNoSuchResult).
 		WithHint("results are named hr- and ten characters, and seen by those who see their cluster")
 }
 
@@ -56,7 +56,7 @@ func (tx *Tx) PutHPL(r muster.HPLResult) error {
 	case err == nil && old == doc:
 		return nil
 	case err == nil:
-		return muster.Errorf(muster.EConflict, "there is another result %s of HPL", r.ID).WithHint("a result never changes: make one with another ID")
+		return muster.Errorf(muster.EConflict, "there is another result %s of HPL", r.ID).Because(muster.ReasonImmutable).WithHint("a result never changes: make one with another ID")
 	case !errors.Is(err, errNoRow):
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 func noMachine(id muster.MachineID) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no machine %q", id).
+	return muster.Errorf(muster.ENotFound, "there is no machine %q", id).Because(muster.ReasonNoSuchMachine).
 		WithHint("`muster machine list` shows the machines")
 }
 
@@ -86,7 +86,7 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 		return err
 	}
 	if (m.Cluster == "") != (m.Node == "") || m.Phase.Held() != (m.Cluster != "") {
-		return muster.Errorf(muster.EConflict, "machine %s is %s and has cluster %q and node %q", m.ID, m.Phase, m.Cluster, m.Node).
+		return muster.Errorf(muster.EConflict, "machine %s is %s and has cluster %q and node %q", m.ID, m.Phase, m.Cluster, m.Node).Because(muster.ReasonMachineInUse).
 			WithHint("a machine has a cluster and a node exactly while it is allocated or active")
 	}
 	old, err := tx.before(m.ID)
@@ -100,7 +100,7 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 		return badTransition("machine", string(m.ID), string(old.Phase), string(m.Phase))
 	}
 	if old.Phase.Held() && m.Phase.Held() && (old.Cluster != m.Cluster || old.Node != m.Node) {
-		return muster.Errorf(muster.EConflict, "machine %s belongs to node %s of %s", m.ID, old.Node, old.Cluster).
+		return muster.Errorf(muster.EConflict, "machine %s belongs to node %s of %s", m.ID, old.Node, old.Cluster).Because(muster.ReasonMachineInUse).
 			WithHint("it must be cleaned before it goes to another node")
 	}
 	if m.Phase != old.Phase && m.PhaseSince.Equal(old.PhaseSince) {

@@ -35,7 +35,7 @@ func (tx *Tx) FreeSubnet() (index int, p netip.Prefix, err error) {
 		return 0, netip.Prefix{}, err
 	}
 	if index > lastNetwork {
-		return 0, netip.Prefix{}, muster.Errorf(muster.ENoCapacity, "all %d networks are in use", lastNetwork).
+		return 0, netip.Prefix{}, muster.Errorf(muster.ENoCapacity, "all %d networks are in use", lastNetwork).Because(muster.ReasonNoNetwork).
 			WithHint("delete clusters that nobody needs")
 	}
 	return index, Subnet(index), nil

@@ -8,7 +8,7 @@ import (
 )
 
 func noNode(id muster.ClusterID, name string) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no node %q in cluster %q", name, id).
+	return muster.Errorf(muster.ENotFound, "there is no node %q in cluster %q", name, id).Because(muster.ReasonNoSuchNode).
 		WithHint("`muster show %s` shows its nodes", id)
 }
 

@@ -18,7 +18,7 @@ type RegistrationFilter struct {
 }
 
 func noRegistration(id muster.MachineID) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "no bare machine is registered as %.70q", string(id)).
+	return muster.Errorf(muster.ENotFound, "no bare machine is registered as %.70q", string(id)).Because(muster.ReasonNotRegistered).
 		WithHint("`muster machine registered` lists them")
 }
 
@@ -36,9 +36,8 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 		return err
 	}
 	if problems := r.Check(); len(problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "machine %.70q cannot be registered", string(r.ID)).WithHint("put right what is listed")
-		e.Problems = problems
-		return e
+		e := muster.Errorf(muster.EInvalid, "machine %.70q cannot be registered", string(r.ID)).Because(muster.ReasonHasProblems).WithHint("put right what is listed")
+		return e.Listing(problems)
 	}
 	switch r.State {
 	case muster.RegistrationWaiting, muster.RegistrationApproved, muster.RegistrationForbidden:
@@ -50,9 +49,8 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 		case err != nil:
 			return err
 		case owner != "" && owner != r.ID:
-			e := muster.Errorf(muster.EConflict, "interface %s belongs to machine %s", n.MAC, owner).WithHint("`muster machine forget %s` if that is gone", owner)
-			e.Problems = []muster.Problem{{Field: fmt.Sprintf("%s.nics[%d].mac", r.ID, i), Message: e.Message, Hint: e.Hint}}
-			return e
+			e := muster.Errorf(muster.EConflict, "interface %s belongs to machine %s", n.MAC, owner).Because(muster.ReasonAddressTaken).WithHint("`muster machine forget %s` if that is gone", owner)
+			return e.Listing([]muster.Problem{e.In(fmt.Sprintf("%s.nics[%d].mac", r.ID, i))})
 		}
 	}
 	was, had := "", []identity(nil)
@@ -70,10 +68,9 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 			return err
 		}
 		if owner != "" && owner != r.ID {
-			e := muster.Errorf(muster.EConflict, "%s %.70q is that of machine %s", is.name, is.value, owner).
+			e := muster.Errorf(muster.EConflict, "%s %.70q is that of machine %s", is.name, is.value, owner).Because(muster.ReasonAddressTaken).
 				WithHint("`muster machine forget %s` if that is gone; if their maker gave both the same, leave it out of their records", owner)
-			e.Problems = []muster.Problem{{Field: string(r.ID) + "." + is.field, Message: e.Message, Hint: e.Hint}}
-			return e
+			return e.Listing([]muster.Problem{e.In(string(r.ID) + "." + is.field)})
 		}
 	}
 	doc, sum, err := encode(r)
@@ -163,7 +160,7 @@ func (tx *Tx) RegistrationOf(mac string) (muster.Registration, error) {
 		return muster.Registration{}, err
 	}
 	if len(list) == 0 {
-		return muster.Registration{}, muster.Errorf(muster.ENotFound, "no bare machine has interface %.40q", mac).WithHint("`muster machine registered` lists them")
+		return muster.Registration{}, muster.Errorf(muster.ENotFound, "no bare machine has interface %.40q", mac).Because(muster.ReasonNotRegistered).WithHint("`muster machine registered` lists them")
 	}
 	return list[0], nil
 }
@@ -255,7 +252,7 @@ func (tx *Tx) IsPowerSecret(id muster.MachineID, value []byte) (bool, error) {
 // PowerSecret returns it. Only Muster itself may ask; administrators may not, who can
 // replace it. ENotFound: there is none.
 func (tx *Tx) PowerSecret(id muster.MachineID) ([]byte, error) {
-	absent := muster.Errorf(muster.ENotFound, "machine %.70q has no password of a controller", string(id)).
+	absent := muster.Errorf(muster.ENotFound, "machine %.70q has no password of a controller", string(id)).Because(muster.ReasonNotRegistered).
 		WithHint("give one: muster machine add --replace ... --power-password-file FILE")
 	if err := authorize(tx.who, read, record{kind: "secret"}, absent); err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ func (tx *Tx) PutJoin(j Join) error {
 // UseJoin redeems a permission to join: it works once. EUnauth if it is
 // unknown, used or expired, without telling which.
 func (tx *Tx) UseJoin(hash [32]byte, now time.Time) (Join, error) {
-	bad := muster.Errorf(muster.EUnauth, "the join token is not valid").
+	bad := muster.Errorf(muster.EUnauth, "the join token is not valid").Because(muster.ReasonBadToken).
 		WithHint("each works once and for a short time: the machine gets a new one with its next boot")
 	if err := tx.s.usable(true); err != nil {
 		return Join{}, err

@@ -17,7 +17,7 @@ func Snapshot(ctx context.Context, path, into string) error {
 	if st, err := os.Stat(path); err != nil {
 		return explainFile(err)
 	} else if st.Size() == 0 {
-		return muster.Errorf(muster.ENotFound, "the store %s is empty", path).WithHint("name the --state of the server")
+		return muster.Errorf(muster.ENotFound, "the store %s is empty", path).Because(muster.ReasonNoState).WithHint("name the --state of the server")
 	}
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_pragma=busy_timeout(30000)"}
 	db, err := sql.Open("sqlite", u.String())
@@ -26,7 +26,7 @@ func Snapshot(ctx context.Context, path, into string) error {
 	}
 	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, into)
 	if err = errors.Join(err, db.Close()); err != nil {
-		return muster.Errorf(muster.EUnavailable, "the store cannot be copied").WithHint("is there room on its disk?").Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "the store cannot be copied").Because(muster.ReasonStoreUnusable).WithHint("is there room on its disk?").Wrap(err)
 	}
 	return os.Chmod(into, 0o600)
 }

@@ -81,7 +81,7 @@ type DB struct {
 // ECorrupt if the file is damaged, EConflict if a newer program wrote it.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if path == "" || path == ":memory:" {
-		return nil, muster.Errorf(muster.EInvalid, "the store needs a file").
+		return nil, muster.Errorf(muster.EInvalid, "the store needs a file").Because(muster.ReasonRequired).
 			WithHint("give a path below the state directory")
 	}
 	path, err := filepath.Abs(path)
@@ -181,7 +181,7 @@ func (db *DB) Close() error {
 		if g := db.group; g != nil { // its members wait for somebody to commit
 			db.commit(g)
 		}
-		crashed := !db.dead.CompareAndSwap(nil, muster.Errorf(muster.EUnavailable, "the store is closed").
+		crashed := !db.dead.CompareAndSwap(nil, muster.Errorf(muster.EUnavailable, "the store is closed").Because(muster.ReasonServerStopping).
 			WithHint("the server is stopping: try again when it runs"))
 		db.wmu.Unlock()
 		db.feeds.close()
@@ -228,7 +228,7 @@ func (db *DB) usable(ctx context.Context) error {
 
 // kill acts like a crash of the process: see Options.Fault.
 func (db *DB) kill(cause error) *muster.Error {
-	e := muster.Errorf(muster.EUnavailable, "the store has stopped").WithHint("restart the server").Wrap(cause)
+	e := muster.Errorf(muster.EUnavailable, "the store has stopped").Because(muster.ReasonStoreUnusable).WithHint("restart the server").Wrap(cause)
 	db.dead.CompareAndSwap(nil, e)
 	return db.dead.Load()
 }

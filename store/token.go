@@ -10,7 +10,7 @@ import (
 )
 
 func noToken(id string) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no token %q", id).WithHint("`muster token list` shows your tokens")
+	return muster.Errorf(muster.ENotFound, "there is no token %q", id).Because(muster.ReasonNoSuchToken).WithHint("`muster token list` shows your tokens")
 }
 
 // PutToken adds a token for a user that exists. ENotFound if the actor may not
@@ -103,7 +103,7 @@ func (tx *Tx) DeleteToken(id string) error {
 // Authenticate finds for whom a token speaks, by the hash of its secret.
 // EUnauth for one that is unknown or expired, without telling which.
 func (db *DB) Authenticate(ctx context.Context, hash [32]byte) (muster.Actor, error) {
-	bad := muster.Errorf(muster.EUnauth, "the token is not valid").
+	bad := muster.Errorf(muster.EUnauth, "the token is not valid").Because(muster.ReasonBadToken).
 		WithHint("ask for a new one: `muster token create`, or your administrator")
 	var who muster.Actor
 	err := db.View(ctx, muster.System(), func(tx *Tx) error {

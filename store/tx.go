@@ -195,7 +195,7 @@ func nanosOrNull(t time.Time) any {
 func checkText(words ...string) error {
 	for _, w := range words {
 		if !utf8.ValidString(w) || strings.ContainsRune(w, 0) {
-			return muster.Errorf(muster.EInvalid, "%q is not a text", w).WithHint("use UTF-8 without zero bytes")
+			return muster.Errorf(muster.EInvalid, "%q is not a text", w).Because(muster.ReasonBadValue).WithHint("use UTF-8 without zero bytes")
 		}
 	}
 	return nil

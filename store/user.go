@@ -18,7 +18,7 @@ const (
 )
 
 func noUser(name string) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no user %q", name).
+	return muster.Errorf(muster.ENotFound, "there is no user %q", name).Because(muster.ReasonNoSuchUser).
 		WithHint("`muster user list` shows the users that you can see")
 }
 
@@ -105,16 +105,16 @@ func (tx *Tx) rawUsers(cond string, args ...any) ([]muster.User, error) {
 func checkUser(u muster.User) error {
 	switch {
 	case u.Name == "system" || u.Name == "root" || u.Name == "nobody":
-		return muster.Errorf(muster.EInvalid, "the name %q is reserved", u.Name).WithHint("choose another name")
+		return muster.Errorf(muster.EInvalid, "the name %q is reserved", u.Name).Because(muster.ReasonNameReserved).WithHint("choose another name")
 	case !regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`).MatchString(u.Name):
-		return muster.Errorf(muster.EInvalid, "%q is not a user name", u.Name).
+		return muster.Errorf(muster.EInvalid, "%q is not a user name", u.Name).Because(muster.ReasonBadName).
 			WithHint("use up to 31 of a-z, 0-9, - and _, beginning with a letter")
 	case u.UID < 1000 || u.UID > 65533:
-		return muster.Errorf(muster.EInvalid, "user %s cannot have UID %d", u.Name, u.UID).WithHint("use one from 1000 to 65533")
+		return muster.Errorf(muster.EInvalid, "user %s cannot have UID %d", u.Name, u.UID).Because(muster.ReasonOutOfRange).WithHint("use one from 1000 to 65533")
 	}
 	for _, k := range u.Keys {
 		if strings.ContainsAny(k, "\n\r\x00") {
-			return muster.Errorf(muster.EInvalid, "a key of user %s has more than one line", u.Name).WithHint("give one key per line")
+			return muster.Errorf(muster.EInvalid, "a key of user %s has more than one line", u.Name).Because(muster.ReasonBadSSHKey).WithHint("give one key per line")
 		}
 	}
 	return checkText(u.Projects...)
@@ -149,7 +149,7 @@ func (tx *Tx) PutUser(u muster.User, text string) error {
 		}
 		old := list[0]
 		if u.UID != old.UID || u.Admin != old.Admin || !slices.Equal(u.Projects, old.Projects) {
-			return muster.Errorf(muster.EForbidden, "users change only their own keys and full name").WithHint("ask an administrator")
+			return muster.Errorf(muster.EForbidden, "users change only their own keys and full name").Because(muster.ReasonYourselfOnly).WithHint("ask an administrator")
 		}
 	}
 	if err := tx.takeUID(u); err != nil {
@@ -184,7 +184,7 @@ func (tx *Tx) takeUID(u muster.User) error {
 	case err == nil && owner == u.Name:
 		return nil
 	case err == nil:
-		return muster.Errorf(muster.EConflict, "UID %d was given to another user before", u.UID).
+		return muster.Errorf(muster.EConflict, "UID %d was given to another user before", u.UID).Because(muster.ReasonUIDTaken).
 			WithHint("UIDs are never given twice: leave it out to get a free one")
 	case !errors.Is(err, errNoRow):
 		return err
@@ -192,7 +192,7 @@ func (tx *Tx) takeUID(u muster.User) error {
 	var uid int
 	err = tx.s.one([]any{&uid}, `SELECT uid FROM uids WHERE owner = ? ORDER BY given DESC LIMIT 1`, u.Name)
 	if err == nil {
-		return muster.Errorf(muster.EConflict, "user %s has or had UID %d", u.Name, uid).
+		return muster.Errorf(muster.EConflict, "user %s has or had UID %d", u.Name, uid).Because(muster.ReasonImmutable).
 			WithHint("give UID %d if it is the same person, or choose another name", uid)
 	}
 	if !errors.Is(err, errNoRow) {
@@ -208,7 +208,7 @@ func (tx *Tx) NextUID() (int, error) {
 	var uid int
 	err := tx.s.one([]any{&uid}, `SELECT coalesce(max(uid), ?) + 1 FROM uids WHERE uid BETWEEN ? AND ?`, firstUID-1, firstUID, lastUID)
 	if err == nil && uid > lastUID {
-		return 0, muster.Errorf(muster.EUnavailable, "every UID from %d to %d was given", firstUID, lastUID).
+		return 0, muster.Errorf(muster.EUnavailable, "every UID from %d to %d was given", firstUID, lastUID).Because(muster.ReasonUIDsExhausted).
 			WithHint("give the user a UID of your site")
 	}
 	return uid, err
@@ -229,7 +229,7 @@ func (tx *Tx) DeleteUser(name string) error {
 	var id string
 	err := tx.s.one([]any{&id}, `SELECT id FROM clusters WHERE owner = ? AND phase <> 'deleted' LIMIT 1`, name)
 	if err == nil {
-		return muster.Errorf(muster.EConflict, "user %s owns cluster %s", name, id).WithHint("`muster delete %s` first", id)
+		return muster.Errorf(muster.EConflict, "user %s owns cluster %s", name, id).Because(muster.ReasonUserInUse).WithHint("`muster delete %s` first", id)
 	}
 	if !errors.Is(err, errNoRow) {
 		return err

@@ -20,7 +20,7 @@ type VolumeFilter struct {
 }
 
 func noVolume(ref string) *muster.Error {
-	return muster.Errorf(muster.ENotFound, "there is no volume %q", ref).
+	return muster.Errorf(muster.ENotFound, "there is no volume %q", ref).Because(muster.ReasonNoSuchVolume).
 		WithHint("`muster volume list` shows the volumes that you can see")
 }
 
@@ -86,7 +86,7 @@ func (tx *Tx) FindVolume(ref string) (muster.Volume, error) {
 	for _, v := range list {
 		which = append(which, string(v.ID)+" (project "+v.Project+")")
 	}
-	return muster.Volume{}, muster.Errorf(muster.EConflict, "%d volumes are named %q", len(list), name).
+	return muster.Volume{}, muster.Errorf(muster.EConflict, "%d volumes are named %q", len(list), name).Because(muster.ReasonAmbiguous).
 		WithHint("name it by its ID: %s", strings.Join(which, ", "))
 }
 
@@ -149,11 +149,11 @@ func (tx *Tx) PutVolume(v muster.Volume, text string) error {
 			return err
 		}
 		if old.Owner != v.Owner || old.Project != v.Project || old.Kind != v.Kind || old.Driver != v.Driver || old.Source != v.Source {
-			return muster.Errorf(muster.EConflict, "volume %s belongs to %s in project %s", v.ID, old.Owner, old.Project).
+			return muster.Errorf(muster.EConflict, "volume %s belongs to %s in project %s", v.ID, old.Owner, old.Project).Because(muster.ReasonImmutable).
 				WithHint("owner, project, kind and place of a volume do not change: make another")
 		}
 	} else if !tx.who.Admin && v.Owner != tx.who.Name {
-		return muster.Errorf(muster.EForbidden, "only an administrator makes volumes for others").
+		return muster.Errorf(muster.EForbidden, "only an administrator makes volumes for others").Because(muster.ReasonAdminOnly).
 			WithHint("make it under your own name")
 	}
 	if !old.Phase.CanBecome(v.Phase) || v.Phase == "" {

@@ -123,8 +123,7 @@ func Read(r io.Reader, lim Limits) (Launch, error) {
 	if len(rd.problems) > 0 {
 		e := muster.Errorf(muster.EInvalid, "the output of the probe cannot be believed").
 			WithHint("measure again; if it stays so, image and server may not fit each other")
-		e.Problems = rd.problems
-		return Launch{}, e
+		return Launch{}, e.Listing(rd.problems)
 	}
 	return rd.launch, nil
 }

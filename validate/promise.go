@@ -81,8 +81,7 @@ func ParsePromises(text string) (Promises, error) {
 	if len(problems) > 0 {
 		e := muster.Errorf(muster.EInvalid, "the site's promises cannot be read").
 			WithHint("write in each line: CLASS METRIC VALUE [size=1MiB] [threads=4] [distance=host|rack|site] [tolerance=5%%]")
-		e.Problems = problems
-		return nil, e
+		return nil, e.Listing(problems)
 	}
 	return list, nil
 }

@@ -20,7 +20,7 @@ func (k *Keeper) overNetwork(v muster.Volume, list []Mount) ([]Mount, error) {
 		switch {
 		case m.NFS != nil:
 		case m.Export == nil:
-			return nil, muster.Errorf(muster.EInvalid, "volume %s lies in a directory of the server, which bare machines cannot mount", v.Name).
+			return nil, muster.Errorf(muster.EInvalid, "volume %s lies in a directory of the server, which bare machines cannot mount", v.Name).Because(muster.ReasonVolumeUnreachable).
 				WithHint("copy its data into a volume of driver served, or ask for machines of provider local")
 		default:
 			n := k.Export(m.Export.Name, m.Share.Target, m.Share.ReadOnly)

@@ -190,6 +190,6 @@ func ignoreAbsent(err error) error {
 }
 
 func cannot(done string, v muster.Volume, err error) error {
-	return muster.Errorf(muster.EUnavailable, "volume %s cannot be %s", v.Name, done).
+	return muster.Errorf(muster.EUnavailable, "volume %s cannot be %s", v.Name, done).Because(muster.ReasonVolumeFailed).
 		WithHint("an administrator finds the reason in the server's log; is the disk full?").Wrap(err)
 }

@@ -85,7 +85,7 @@ func New(c Config) *Keeper {
 func (k *Keeper) driver(v muster.Volume) (Driver, error) {
 	d := k.Drivers[v.Driver]
 	if d == nil {
-		return nil, muster.Errorf(muster.EUnavailable, "this server has no driver %q, which volume %s needs", v.Driver, v.Name).
+		return nil, muster.Errorf(muster.EUnavailable, "this server has no driver %q, which volume %s needs", v.Driver, v.Name).Because(muster.ReasonNoProvider).
 			WithHint("start the server as it was when the volume was made")
 	}
 	return d, nil
@@ -124,7 +124,7 @@ func (k *Keeper) Ensure(ctx context.Context, c muster.Cluster) ([]Mount, error) 
 	for _, use := range c.Spec.Volumes {
 		v, err := k.Records.Volume(ctx, muster.VolumeID(use.Volume))
 		if err == nil && (v.Phase != muster.VolumeReady || v.Project != c.Project || v.Kind != muster.VolumeData) {
-			err = muster.Errorf(muster.ENotFound, "volume %s is gone", use.Volume).
+			err = muster.Errorf(muster.ENotFound, "volume %s is gone", use.Volume).Because(muster.ReasonVolumeGone).
 				WithHint("delete the cluster, and ask for one without it")
 		}
 		if err != nil {
@@ -156,7 +156,7 @@ func (k *Keeper) own(ctx context.Context, c user, kind muster.VolumeKind) (muste
 		}
 	}
 	if kind == muster.VolumeHome && c.Spec.Home != "" {
-		return muster.Volume{}, muster.Errorf(muster.ENotFound, "home volume %s is gone", c.Spec.Home).
+		return muster.Volume{}, muster.Errorf(muster.ENotFound, "home volume %s is gone", c.Spec.Home).Because(muster.ReasonVolumeGone).
 			WithHint("delete the cluster, and ask for one with another home")
 	}
 	v := muster.Volume{

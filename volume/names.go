@@ -29,7 +29,7 @@ func (s Source) String() string { return s.Host + ":" + s.Path }
 
 // ParseSource reads host:/export. EInvalid tells what is wrong with it.
 func ParseSource(s string) (Source, error) {
-	e := muster.Errorf(muster.EInvalid, "%.80q is not an export", s)
+	e := muster.Errorf(muster.EInvalid, "%.80q is not an export", s).Because(muster.ReasonBadValue)
 	hint := "write it as the server exports it: filer.example:/export/project"
 	at := strings.LastIndex(s, ":/")
 	if at < 0 || len(s) > maxSource {

@@ -138,7 +138,7 @@ func (s *Served) Usage(ctx context.Context, v muster.Volume) (bytes int64, part 
 	}
 	on, err := isMountPoint(root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !on {
-		return 0, false, muster.Errorf(muster.ENotFound, "volume %s is not mounted", v.Name)
+		return 0, false, muster.Errorf(muster.ENotFound, "volume %s is not mounted", v.Name).Because(muster.ReasonVolumeGone)
 	}
 	var st unix.Statfs_t
 	if err == nil {

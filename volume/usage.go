@@ -29,7 +29,7 @@ func (h *HostDir) Usage(ctx context.Context, v muster.Volume) (bytes int64, part
 	}
 	top, err := openDir(unix.AT_FDCWD, at)
 	if errors.Is(err, unix.ENOENT) {
-		return 0, false, muster.Errorf(muster.ENotFound, "volume %s has no directory", v.Name)
+		return 0, false, muster.Errorf(muster.ENotFound, "volume %s has no directory", v.Name).Because(muster.ReasonVolumeGone)
 	}
 	if err != nil {
 		return 0, false, err

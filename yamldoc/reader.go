@@ -19,14 +19,15 @@ import (
 type Reader struct{ Problems []muster.Problem }
 
 // Bad tells of something wrong: in a field, at a place in the file ("" where it has
-// none), with what to do about it.
+// none), with what to do about it. Its reason is that the value is bad.
 func (r *Reader) Bad(field, place, hint, format string, args ...any) {
-	r.Problems = append(r.Problems, muster.Problem{Field: field, Place: place, Message: fmt.Sprintf(format, args...), Hint: hint})
+	r.Problems = append(r.Problems, muster.Problem{Field: field, Place: place, Reason: muster.ReasonBadValue, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // Unknown tells of a field that there is not, by its whole path.
 func (r *Reader) Unknown(field, place string, known []string) {
-	r.Bad(Clip(field), place, Meant(field[strings.LastIndex(field, ".")+1:], known), "there is no such field")
+	r.Problems = append(r.Problems, muster.Problem{Field: Clip(field), Place: place, Reason: muster.ReasonUnknownField,
+		Message: "there is no such field", Hint: Meant(field[strings.LastIndex(field, ".")+1:], known)})
 }
 
 // Meant says which known word a word was probably meant to be.

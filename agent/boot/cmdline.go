@@ -89,8 +89,7 @@ func ParseCmdline(line string) (Settings, error) {
 	if len(problems) > 0 {
 		e := muster.Errorf(muster.EInvalid, "the kernel's command line does not say what this machine is to do").
 			WithHint("the boot server writes it: start this machine over the network of the Muster server")
-		e.Problems = problems
-		return Settings{}, e
+		return Settings{}, e.Listing(problems)
 	}
 	slices.Sort(s.Blacklist)
 	s.Blacklist = slices.Compact(s.Blacklist)

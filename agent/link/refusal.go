@@ -46,7 +46,7 @@ func (Over) Error() string { return "the attempt is over" }
 // refusal makes an error of an answer that is not a success. The body is the
 // server's muster.Error if it is one.
 func refusal(status int, body io.Reader) error {
-	e := &muster.Error{Code: code(status), Message: "the server answered " + http.StatusText(status)}
+	e := muster.Errorf(code(status), "the server answered %s", http.StatusText(status))
 	if status == http.StatusGone {
 		e.Err = Over{}
 	}
@@ -55,10 +55,11 @@ func refusal(status int, body io.Reader) error {
 		return e
 	}
 	var said struct {
-		Code    muster.Code `json:"code"`
-		Message string      `json:"message"`
-		Hint    string      `json:"hint"`
-		Off     bool        `json:"power_off"`
+		Code    muster.Code   `json:"code"`
+		Reason  muster.Reason `json:"reason"`
+		Message string        `json:"message"`
+		Hint    string        `json:"hint"`
+		Off     bool          `json:"power_off"`
 	}
 	if json.Unmarshal(b, &said) != nil || said.Message == "" {
 		return e
@@ -67,7 +68,10 @@ func refusal(status int, body io.Reader) error {
 		e.Err = Over{PowerOff: said.Off}
 	}
 	if known(said.Code) {
-		e.Code = said.Code
+		e.Code, e.Reason = said.Code, said.Code.Reason()
+	}
+	if why := clean(string(said.Reason)); why != "" {
+		e.Reason = muster.Reason(why)
 	}
 	e.Message, e.Hint = clean(said.Message), clean(said.Hint)
 	return e

@@ -14,7 +14,7 @@ func approvalRules(path string) (approval.Rules, error) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "--approve %s cannot be read", path).WithHint("see whether it is there, and the server may read it").Wrap(err)
+		return nil, muster.Errorf(muster.EInvalid, "--approve %s cannot be read", path).Because(muster.ReasonFileUnreadable).WithHint("see whether it is there, and the server may read it").Wrap(err)
 	}
 	return approval.Decode(path, data, os.ReadFile)
 }

@@ -129,11 +129,11 @@ func passphrase(file string) (string, error) {
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return "", muster.Errorf(muster.EInvalid, "--passphrase-file %s cannot be read", file).WithHint("name a file with the passphrase in its first line").Wrap(err)
+		return "", muster.Errorf(muster.EInvalid, "--passphrase-file %s cannot be read", file).Because(muster.ReasonFileUnreadable).WithHint("name a file with the passphrase in its first line").Wrap(err)
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	if line = strings.TrimRight(line, "\r"); len(line) < 8 {
-		return "", muster.Errorf(muster.EInvalid, "the passphrase in %s is too short", file).WithHint("its first line must have 8 characters or more")
+		return "", muster.Errorf(muster.EInvalid, "the passphrase in %s is too short", file).Because(muster.ReasonBadValue).WithHint("its first line must have 8 characters or more")
 	}
 	return line, nil
 }

@@ -14,7 +14,7 @@ func readPromises(path string) (validate.Promises, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "the promises cannot be read: %v", err).WithHint("name a file that --promises can read, or leave it out")
+		return nil, muster.Errorf(muster.EInvalid, "the promises cannot be read: %v", err).Because(muster.ReasonFileUnreadable).WithHint("name a file that --promises can read, or leave it out")
 	}
 	return validate.ParsePromises(string(text))
 }

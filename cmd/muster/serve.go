@@ -69,15 +69,15 @@ muster.sock in there.`,
 				case muster.EgressNone, muster.EgressProxy, muster.EgressNAT:
 					c.Egress = append(c.Egress, p)
 				default:
-					return muster.Errorf(muster.EInvalid, "--egress %s is not a policy", e).
+					return muster.Errorf(muster.EInvalid, "--egress %s is not a policy", e).Because(muster.ReasonBadValue).
 						WithHint("use none, proxy and nat, with commas between them")
 				}
 			}
 			if c.LocalNetworks < 0 || c.LocalNetworks > 1<<16 {
-				return muster.Errorf(muster.EInvalid, "--local-networks %d is not a number of namespaces", c.LocalNetworks).WithHint("write one from 0 to 65536")
+				return muster.Errorf(muster.EInvalid, "--local-networks %d is not a number of namespaces", c.LocalNetworks).Because(muster.ReasonOutOfRange).WithHint("write one from 0 to 65536")
 			}
 			if c.Fake < 0 {
-				return muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).WithHint("write how many machines there should be, such as --fake 20")
+				return muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).Because(muster.ReasonOutOfRange).WithHint("write how many machines there should be, such as --fake 20")
 			}
 			switch v := muster.Validation(validate); v {
 			case "": // on machines that share cores nothing that is measured counts
@@ -87,12 +87,12 @@ muster.sock in there.`,
 			case muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff:
 				c.Validate = v
 			default:
-				return muster.Errorf(muster.EInvalid, "--validate %s is not a level", validate).WithHint("use quick, full or off")
+				return muster.Errorf(muster.EInvalid, "--validate %s is not a level", validate).Because(muster.ReasonBadValue).WithHint("use quick, full or off")
 			}
 			if idle != "0" {
 				every, err := spec.ParseDuration(idle)
 				if err != nil || every < time.Hour {
-					return muster.Errorf(muster.EInvalid, "--measure-idle %s is not a time of an hour or more", idle).WithHint("write it like 7d, or 0 to measure no idle machines")
+					return muster.Errorf(muster.EInvalid, "--measure-idle %s is not a time of an hour or more", idle).Because(muster.ReasonBadValue).WithHint("write it like 7d, or 0 to measure no idle machines")
 				}
 				c.MeasureIdle = every
 			}
@@ -153,7 +153,7 @@ muster.sock in there.`,
 func newLog(level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "--log-level %s is not a level", level).WithHint("use debug, info, warn or error")
+		return nil, muster.Errorf(muster.EInvalid, "--log-level %s is not a level", level).Because(muster.ReasonBadValue).WithHint("use debug, info, warn or error")
 	}
 	o := &slog.HandlerOptions{Level: l, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) { // what others wrote stays on its line, and what it seems
@@ -176,7 +176,7 @@ func newLog(level, format string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
 	}
-	return nil, muster.Errorf(muster.EInvalid, "--log-format %s is not a format", format).WithHint("use text or json")
+	return nil, muster.Errorf(muster.EInvalid, "--log-format %s is not a format", format).Because(muster.ReasonBadValue).WithHint("use text or json")
 }
 
 func cleanupCommand() *cobra.Command {
@@ -202,10 +202,10 @@ records do not know, as after a backup that is older than they are.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
-				return muster.Errorf(muster.EInvalid, "this stops every machine of %s", state).WithHint("add --yes if that is what you want")
+				return muster.Errorf(muster.EInvalid, "this stops every machine of %s", state).Because(muster.ReasonNotConfirmed).WithHint("add --yes if that is what you want")
 			}
 			if !daemon.IsStateDirectory(state) {
-				return muster.Errorf(muster.ENotFound, "%s is no state directory: nothing was ever served from there", state).
+				return muster.Errorf(muster.ENotFound, "%s is no state directory: nothing was ever served from there", state).Because(muster.ReasonNoState).
 					WithHint("name the --state of the server, such as /var/lib/muster")
 			}
 			stopped, err := daemon.Cleanup(cmd.Context(), state, unknown)
@@ -234,7 +234,7 @@ func keepHomes(c *daemon.Config, text string) error {
 	}
 	d, err := spec.ParseDuration(text)
 	if err != nil {
-		return muster.Errorf(muster.EInvalid, "--retain %s is not a time", text).WithHint("write 7d, 12h, or 0 for not at all").Wrap(err)
+		return muster.Errorf(muster.EInvalid, "--retain %s is not a time", text).Because(muster.ReasonBadValue).WithHint("write 7d, 12h, or 0 for not at all").Wrap(err)
 	}
 	c.Retain = d
 	return nil

@@ -23,10 +23,10 @@ func (f *derivedFlags) add(c *cobra.Command) {
 func (f *derivedFlags) read() (image.Keep, error) {
 	d, err := spec.ParseDuration(f.unused)
 	if err != nil || d < time.Hour {
-		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-unused %s is not a time of an hour or more", f.unused).WithHint("write it like 14d or 12h")
+		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-unused %s is not a time of an hour or more", f.unused).Because(muster.ReasonBadValue).WithHint("write it like 14d or 12h")
 	}
 	if f.most < 1 {
-		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-most cannot be %d", f.most).WithHint("write 1 or more; --derived-unused 1h removes them soon")
+		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-most cannot be %d", f.most).Because(muster.ReasonOutOfRange).WithHint("write 1 or more; --derived-unused 1h removes them soon")
 	}
 	return image.Keep{For: d, Most: f.most}, nil
 }

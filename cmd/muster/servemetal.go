@@ -44,7 +44,7 @@ func (f *metalFlags) add(c *cobra.Command) {
 // read makes what the server takes of the flags, or says everything that is wrong.
 func (f *metalFlags) read() (daemon.Metal, error) {
 	m := daemon.Metal{Interface: f.net, Proxy: f.proxy, SecretImages: f.secret, MTU: f.mtu, Least: muster.Trust(f.trust)}
-	e := muster.Errorf(muster.EInvalid, "bare machines cannot be served so")
+	e := muster.Errorf(muster.EInvalid, "bare machines cannot be served so").Because(muster.ReasonHasProblems)
 	bad := func(flag, hint, format string, args ...any) {
 		e.Problems = append(e.Problems, muster.Problem{Field: "--" + flag, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}

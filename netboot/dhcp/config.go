@@ -80,6 +80,5 @@ func (c *Config) check() error {
 	}
 	e := muster.Errorf(muster.EInvalid, "the boot service on %s cannot be set up", c.Interface).
 		WithHint("change what is listed")
-	e.Problems = problems
-	return e
+	return e.Listing(problems)
 }

@@ -44,6 +44,5 @@ func (l Limits) Check() error {
 		return nil
 	}
 	e := muster.Errorf(muster.EInvalid, "the limits of a rack cannot be kept").WithHint("change what is listed")
-	e.Problems = problems
-	return e
+	return e.Listing(problems)
 }

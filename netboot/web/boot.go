@@ -75,8 +75,7 @@ func Script(b Boot, base string) ([]byte, error) {
 	}
 	if problems != nil {
 		e := muster.Errorf(muster.EInvalid, "no script can be made for boot %q", b.Number).WithHint("change what is listed")
-		e.Problems = problems
-		return nil, e
+		return nil, e.Listing(problems)
 	}
 	at := base + "boot/" + b.Number + "/"
 	args := append([]string{"initrd=initramfs", "muster.server=" + b.Server, "muster.ca=sha256:" + b.CA, "muster.boot=" + b.Number}, b.Args...)

@@ -48,14 +48,14 @@ func (d *driver) bootOnce(ctx context.Context, s *session) error {
 		return err
 	}
 	if len(data) < 4 {
-		return muster.Errorf(muster.ECorrupt, "its IPMI controller's boot flags have %d bytes", len(data))
+		return muster.Errorf(muster.ECorrupt, "its IPMI controller's boot flags have %d bytes", len(data)).Because(muster.ReasonControllerNonsense)
 	}
 	shown := data[2] & (flagsValid | flagsPersist)
 	if d.quirk.invalid {
 		shown |= flagsValid
 	}
 	if shown != flagsValid || data[3]&0x3c != fromNetwork {
-		return muster.Errorf(muster.EConflict, "its IPMI controller accepted a network boot and does not have it set").
+		return muster.Errorf(muster.EConflict, "its IPMI controller accepted a network boot and does not have it set").Because(muster.ReasonPowerUnconfirmed).
 			WithHint("update the controller's firmware, or put the network first in the machine's own boot order and use the quirk blind-boot")
 	}
 	return nil

@@ -100,7 +100,7 @@ func (s *session) isOn(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if len(data) < 3 {
-		return false, muster.Errorf(muster.ECorrupt, "its IPMI controller's status has %d bytes", len(data))
+		return false, muster.Errorf(muster.ECorrupt, "its IPMI controller's status has %d bytes", len(data)).Because(muster.ReasonControllerNonsense)
 	}
 	return data[0]&1 != 0, nil
 }
@@ -161,7 +161,7 @@ func (d *driver) pause(ctx context.Context) error {
 // ended is the error of a context that is over.
 func ended(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return muster.Errorf(muster.ETimeout, "its IPMI controller did not answer in time").Wrap(ctx.Err())
+		return muster.Errorf(muster.ETimeout, "its IPMI controller did not answer in time").Because(muster.ReasonNoAnswer).Wrap(ctx.Err())
 	}
 	return context.Cause(ctx)
 }

@@ -43,7 +43,7 @@ func (d *driver) openSession(ctx context.Context) (*session, error) {
 func (d *driver) handshake(ctx context.Context, s *session, suite rmcp.Suite) error {
 	password, err := d.t.Address.Secret(ctx)
 	if err != nil {
-		return muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Wrap(err)
+		return muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Because(muster.ReasonControllerRefuses).Wrap(err)
 	}
 	if len(password) > rmcp.MaxPassword {
 		return muster.Errorf(muster.EInvalid, "its controller's password is longer than the 20 bytes that IPMI allows")

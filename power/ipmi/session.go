@@ -99,7 +99,7 @@ func (s *session) exchange(ctx context.Context, next func() ([]byte, error), acc
 }
 
 func (s *session) noAnswer(err error) error {
-	return muster.Errorf(muster.EUnavailable, "its IPMI controller at %s does not answer", s.place).
+	return muster.Errorf(muster.EUnavailable, "its IPMI controller at %s does not answer", s.place).Because(muster.ReasonControllerUnreachable).
 		WithHint("see that IPMI over LAN is switched on in the controller, and that UDP reaches it from this server").Wrap(err)
 }
 
@@ -136,7 +136,7 @@ func (d *driver) dial(ctx context.Context) (*session, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "udp", place)
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "its IPMI controller at %s cannot be reached", place).
+		return nil, muster.Errorf(muster.EUnavailable, "its IPMI controller at %s cannot be reached", place).Because(muster.ReasonControllerUnreachable).
 			WithHint("see that the name is right and that this server has a route to it").Wrap(err)
 	}
 	return &session{conn: conn, place: place}, nil

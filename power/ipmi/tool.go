@@ -62,7 +62,7 @@ func parseToolState(out string) (on bool, err error) {
 			return false, nil
 		}
 	}
-	return false, muster.Errorf(muster.ECorrupt, "ipmitool did not say whether its power is on")
+	return false, muster.Errorf(muster.ECorrupt, "ipmitool did not say whether its power is on").Because(muster.ReasonControllerNonsense)
 }
 
 // tool runs ipmitool. The password goes through a pipe that it reads as a file:
@@ -71,7 +71,7 @@ func (d *driver) tool(ctx context.Context, args ...string) (string, error) {
 	a := d.t.Address
 	password, err := a.Secret(ctx)
 	if err != nil {
-		return "", muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Wrap(err)
+		return "", muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Because(muster.ReasonControllerRefuses).Wrap(err)
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -126,25 +126,25 @@ func (d *driver) toolFlags() []string {
 // toolError makes an error of what ipmitool printed.
 func toolError(out string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
-		return muster.Errorf(muster.EInvalid, "its controller needs the program ipmitool, which is not there").
+		return muster.Errorf(muster.EInvalid, "its controller needs the program ipmitool, which is not there").Because(muster.ReasonProgramMissing).
 			WithHint("install ipmitool on this server").Wrap(err)
 	}
 	for _, known := range []struct {
 		says string
 		err  *muster.Error
 	}{
-		{"RAKP 2 HMAC is invalid", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the password is wrong")},
-		{"Activate Session command failed", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the account or the password is wrong")},
-		{"unauthorized name", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: no such account")},
-		{"insufficient resources", muster.Errorf(muster.EUnavailable, "its controller refuses ipmitool: no session is free")},
-		{"Insufficient privilege", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account's privilege does not suffice")},
-		{"Invalid role", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account may not have that privilege")},
+		{"RAKP 2 HMAC is invalid", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the password is wrong").Because(muster.ReasonControllerRefuses)},
+		{"Activate Session command failed", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the account or the password is wrong").Because(muster.ReasonControllerRefuses)},
+		{"unauthorized name", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: no such account").Because(muster.ReasonControllerRefuses)},
+		{"insufficient resources", muster.Errorf(muster.EUnavailable, "its controller refuses ipmitool: no session is free").Because(muster.ReasonControllerUnreachable)},
+		{"Insufficient privilege", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account's privilege does not suffice").Because(muster.ReasonControllerRefuses)},
+		{"Invalid role", muster.Errorf(muster.EForbidden, "its controller refuses ipmitool: the account may not have that privilege").Because(muster.ReasonControllerRefuses)},
 	} {
 		if strings.Contains(out, known.says) {
 			return known.err.WithHint("see the machine's power address, and the controller's accounts and sessions")
 		}
 	}
-	return muster.Errorf(muster.EUnavailable, "ipmitool could not speak with its controller").
+	return muster.Errorf(muster.EUnavailable, "ipmitool could not speak with its controller").Because(muster.ReasonControllerUnreachable).
 		WithHint("run ipmitool by hand with the same address").Wrap(err)
 }
 

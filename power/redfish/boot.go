@@ -110,7 +110,7 @@ func (d *driver) readBack(ctx context.Context, path, target string) error {
 		return err
 	}
 	if s.Boot.BootSourceOverrideEnabled != "Once" || s.Boot.BootSourceOverrideTarget != target {
-		return muster.Errorf(muster.EConflict, "its Redfish controller accepted a network boot and does not have it set").
+		return muster.Errorf(muster.EConflict, "its Redfish controller accepted a network boot and does not have it set").Because(muster.ReasonPowerUnconfirmed).
 			WithHint("update the controller's firmware, or put the network first in the machine's own boot order and use the quirk blind-boot")
 	}
 	return nil

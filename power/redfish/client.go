@@ -122,7 +122,7 @@ func (c *client) do(ctx context.Context, method, path string, headers map[string
 		return answer{}, c.failed(ctx, err)
 	}
 	if len(b) > maxBody {
-		return answer{}, muster.Errorf(muster.ECorrupt, "its Redfish controller sent more than %d bytes", maxBody)
+		return answer{}, muster.Errorf(muster.ECorrupt, "its Redfish controller sent more than %d bytes", maxBody).Because(muster.ReasonControllerNonsense)
 	}
 	return answer{resp.StatusCode, resp.Header, b}, nil
 }
@@ -136,17 +136,17 @@ func (c *client) failed(ctx context.Context, err error) error {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &pin):
-		return muster.Errorf(muster.EUnauth, "its Redfish controller at %s shows another certificate than the one pinned", place).
+		return muster.Errorf(muster.EUnauth, "its Redfish controller at %s shows another certificate than the one pinned", place).Because(muster.ReasonBadCertificate).
 			WithHint("if the controller got a new one, pin sha256:%s; if not, somebody is in between", pin.shown).Wrap(err)
 	case errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid):
-		return muster.Errorf(muster.EUnauth, "the certificate of its Redfish controller at %s is not one of the authority's for that name", place).
+		return muster.Errorf(muster.EUnauth, "the certificate of its Redfish controller at %s is not one of the authority's for that name", place).Because(muster.ReasonBadCertificate).
 			WithHint("give the controller a certificate of that authority, or pin the one it has").Wrap(err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return muster.Errorf(muster.ETimeout, "its Redfish controller at %s did not answer in time", place).
+		return muster.Errorf(muster.ETimeout, "its Redfish controller at %s did not answer in time", place).Because(muster.ReasonNoAnswer).
 			WithHint("see that the controller works; restart it if it does not").Wrap(err)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return muster.Errorf(muster.EUnavailable, "its Redfish controller at %s cannot be reached", place).
+	return muster.Errorf(muster.EUnavailable, "its Redfish controller at %s cannot be reached", place).Because(muster.ReasonControllerUnreachable).
 		WithHint("see that Redfish is switched on in the controller, and that this server has a route to it").Wrap(err)
 }

@@ -35,7 +35,7 @@ func (d *driver) login(ctx context.Context) error {
 	}
 	password, err := d.t.Address.Secret(ctx)
 	if err != nil {
-		return muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Wrap(err)
+		return muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Because(muster.ReasonControllerRefuses).Wrap(err)
 	}
 	a, err := d.c.do(ctx, http.MethodPost, path, nil, map[string]string{"UserName": d.t.Address.User, "Password": string(password)})
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *driver) login(ctx context.Context) error {
 	}
 	d.token = a.header.Get("X-Auth-Token")
 	if d.token == "" {
-		return muster.Errorf(muster.ECorrupt, "its Redfish controller opened a session without a token")
+		return muster.Errorf(muster.ECorrupt, "its Redfish controller opened a session without a token").Because(muster.ReasonControllerNonsense)
 	}
 	d.place = a.header.Get("Location")
 	if u, err := url.Parse(d.place); err == nil && u.Host != "" {
@@ -108,7 +108,7 @@ func (d *driver) credentials(ctx context.Context, headers map[string]string) (ma
 	}
 	password, err := d.t.Address.Secret(ctx)
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Wrap(err)
+		return nil, muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Because(muster.ReasonControllerRefuses).Wrap(err)
 	}
 	all["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(d.t.Address.User+":"+string(password)))
 	return all, nil
@@ -133,7 +133,7 @@ func refused(what string, a answer) error {
 		text = ": " + text
 	}
 	say := func(code muster.Code) *muster.Error {
-		return muster.Errorf(code, "its Redfish controller refuses to %s (%d)%s", what, a.status, text)
+		return muster.Errorf(code, "its Redfish controller refuses to %s (%d)%s", what, a.status, text).Because(muster.ReasonControllerRefuses)
 	}
 	busy := slices.ContainsFunc(ids, func(id string) bool {
 		// Makers have their own names for "not while the firmware starts".

@@ -48,7 +48,7 @@ type systemObject struct {
 // parse reads an answer's body into v.
 func parse(body []byte, v any) error {
 	if err := json.Unmarshal(body, v); err != nil {
-		return muster.Errorf(muster.ECorrupt, "its Redfish controller sent what is no JSON of the right form")
+		return muster.Errorf(muster.ECorrupt, "its Redfish controller sent what is no JSON of the right form").Because(muster.ReasonControllerNonsense)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func isPath(p string) bool {
 }
 
 func foreign() error {
-	return muster.Errorf(muster.ECorrupt, "its Redfish controller points to an address that is not its own")
+	return muster.Errorf(muster.ECorrupt, "its Redfish controller points to an address that is not its own").Because(muster.ReasonControllerNonsense)
 }
 
 // parseError finds the words of a refusal, fit for one line.

@@ -128,5 +128,5 @@ func appendHeader(b []byte, kind byte, session, sequence uint32, n int) []byte {
 }
 
 func corrupt(format string, args ...any) error {
-	return muster.Errorf(muster.ECorrupt, "IPMI: "+format, args...)
+	return muster.Errorf(muster.ECorrupt, "IPMI: "+format, args...).Because(muster.ReasonControllerNonsense)
 }

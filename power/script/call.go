@@ -32,7 +32,7 @@ func (d *driver) call(ctx context.Context, operation string) ([]byte, error) {
 	if d.t.Address.Secret != nil {
 		var err error
 		if secret, err = d.t.Address.Secret(ctx); err != nil {
-			return nil, muster.Errorf(muster.EUnauth, "its password cannot be fetched").Wrap(err)
+			return nil, muster.Errorf(muster.EUnauth, "its password cannot be fetched").Because(muster.ReasonControllerRefuses).Wrap(err)
 		}
 		cmd.Stdin = bytes.NewReader(append(bytes.Clone(secret), '\n'))
 	}
@@ -52,7 +52,7 @@ func (d *driver) call(ctx context.Context, operation string) ([]byte, error) {
 	err = cmd.Wait()
 	if ctx.Err() != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, muster.Errorf(muster.ETimeout, "the site's program did not end in time and was killed").
+			return nil, muster.Errorf(muster.ETimeout, "the site's program did not end in time and was killed").Because(muster.ReasonNoAnswer).
 				WithHint("run it by hand as docs/power.md says").Wrap(ctx.Err())
 		}
 		return nil, context.Cause(ctx)

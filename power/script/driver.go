@@ -84,7 +84,7 @@ func parseState(out []byte) (power.State, error) {
 			return s, nil
 		}
 	}
-	return power.Unknown, muster.Errorf(muster.ECorrupt, "the site's program did not say on, off or unknown").
+	return power.Unknown, muster.Errorf(muster.ECorrupt, "the site's program did not say on, off or unknown").Because(muster.ReasonControllerNonsense).
 		WithHint("have it print one of these words first")
 }
 
@@ -116,18 +116,18 @@ func explain(operation string, err error, said string) error {
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
 			return muster.Errorf(muster.EInvalid, "the site's program could not be started").WithHint("%s", hint).Wrap(err)
 		}
-		return muster.Errorf(muster.EUnavailable, "the site's program could not be run").WithHint("%s", hint).Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "the site's program could not be run").Because(muster.ReasonControllerUnreachable).WithHint("%s", hint).Wrap(err)
 	}
 	switch exit.ExitCode() {
 	case exitUnsupported:
 		return muster.Errorf(muster.EInvalid, "the site's program cannot do %q%s", operation, said)
 	case exitRefused:
-		return muster.Errorf(muster.EUnauth, "the site's program was refused%s", said).WithHint("see the account and the password of the machine's power address")
+		return muster.Errorf(muster.EUnauth, "the site's program was refused%s", said).Because(muster.ReasonControllerRefuses).WithHint("see the account and the password of the machine's power address")
 	case exitBusy:
-		return muster.Errorf(muster.EUnavailable, "the site's program says not now%s", said)
+		return muster.Errorf(muster.EUnavailable, "the site's program says not now%s", said).Because(muster.ReasonControllerUnreachable)
 	case exitUnknown:
-		return muster.Errorf(muster.ENotFound, "the site's program knows no such machine%s", said)
+		return muster.Errorf(muster.ENotFound, "the site's program knows no such machine%s", said).Because(muster.ReasonNoSuchMachine)
 	}
-	return muster.Errorf(muster.EUnavailable, "the site's program failed to switch it %q (%s)%s", operation, fmt.Sprint(exit), said).
+	return muster.Errorf(muster.EUnavailable, "the site's program failed to switch it %q (%s)%s", operation, fmt.Sprint(exit), said).Because(muster.ReasonControllerUnreachable).
 		WithHint("run it by hand as docs/power.md says")
 }

@@ -100,7 +100,7 @@ func (d *driver) Off(ctx context.Context) error {
 		}
 	}
 	if d.parts.Human == nil {
-		return muster.Errorf(muster.EInvalid, "Wake-on-LAN cannot switch off, and nobody else was named who can").
+		return muster.Errorf(muster.EInvalid, "Wake-on-LAN cannot switch off, and nobody else was named who can").Because(muster.ReasonCannotSwitchOff).
 			WithHint("switch it off by hand")
 	}
 	_, err := d.parts.Human.Off(ctx, d.t.Machine, "it has no controller, and its agent did not switch it off")

@@ -36,7 +36,7 @@ func (p *Provider) Console(ctx context.Context, id muster.MachineID, shell bool)
 	case m == nil || m.absent:
 		return nil, muster.Errorf(muster.ENotFound, "machine %s does not answer", id)
 	case shell && (m.state != provider.StateRunning || m.trouble == TroubleHang):
-		return nil, muster.Errorf(muster.EConflict, "machine %s runs no shell", id).WithHint("it is off, or hangs")
+		return nil, muster.Errorf(muster.EConflict, "machine %s runs no shell", id).Because(muster.ReasonNoConsole).WithHint("it is off, or hangs")
 	}
 	c := &console{shell: shell}
 	if shell {

@@ -21,13 +21,13 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 	defer w.mu.Unlock()
 	m := w.byID[id]
 	if m == nil {
-		return r, muster.Errorf(muster.ENotFound, "there is no machine %s", id)
+		return r, muster.Errorf(muster.ENotFound, "there is no machine %s", id).Because(muster.ReasonNoSuchMachine)
 	}
 	r.Took = w.o.Clock.Now().Sub(r.At)
 	if m.fences > 0 {
 		m.fences--
 		r.Steps = []muster.CleanStep{{What: "power", Check: "its power is off"}}
-		return r, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).
+		return r, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).Because(muster.ReasonNotFenced).
 			WithHint("its management controller does not answer")
 	}
 	if m.state != provider.StateOff {

@@ -161,7 +161,7 @@ func (w *World) ensure(want provider.Want) error {
 		fault = w.misfortune(chance)
 	}
 	if fault == FaultRefuse {
-		m.err = muster.Errorf(muster.EUnavailable, "machine %s does not switch on", m.id)
+		m.err = muster.Errorf(muster.EUnavailable, "machine %s does not switch on", m.id).Because(muster.ReasonBootFailed)
 		return m.err
 	}
 	delay := w.o.BootMin
@@ -355,7 +355,7 @@ func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net
 	defer p.w.mu.Unlock()
 	m := p.w.byID[id]
 	if m == nil || m.absent || m.state != provider.StateRunning || m.trouble == TroubleCut || !m.up {
-		return nil, muster.Errorf(muster.EUnavailable, "machine %s does not answer on port %d", id, port)
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s does not answer on port %d", id, port).Because(muster.ReasonNodeUnreachable)
 	}
 	here, there := net.Pipe()
 	if m.trouble == TroubleHang {

@@ -22,7 +22,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (m
 		return r, muster.Errorf(muster.ENotFound, "machine %s does not answer", id)
 	case m.state != provider.StateOff:
 		w.mu.Unlock()
-		return r, muster.Errorf(muster.EConflict, "machine %s is running", id).WithHint("only a machine that is off can be tested")
+		return r, muster.Errorf(muster.EConflict, "machine %s is running", id).Because(muster.ReasonMachineInUse).WithHint("only a machine that is off can be tested")
 	case m.dark:
 		w.mu.Unlock()
 		return r, muster.Errorf(muster.EUnavailable, "machine %s has no power", id)

@@ -28,7 +28,7 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 		return c, err
 	}
 	if alive {
-		return c, muster.Errorf(muster.EConflict, "machine %s runs and cannot be cleaned", id).WithHint("switch it off first")
+		return c, muster.Errorf(muster.EConflict, "machine %s runs and cannot be cleaned", id).Because(muster.ReasonMachineInUse).WithHint("switch it off first")
 	}
 	if err := p.stop(ctx, m); err != nil {
 		return c, err
@@ -44,7 +44,7 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	for _, s := range steps {
 		if !s.OK {
 			c.Verified = false
-			return c, muster.Errorf(muster.EUnavailable, "machine %s is not clean: not true that %s", id, s.Check)
+			return c, muster.Errorf(muster.EUnavailable, "machine %s is not clean: not true that %s", id, s.Check).Because(muster.ReasonNotClean)
 		}
 	}
 	if err := p.forget(id); err != nil {

@@ -96,7 +96,7 @@ func checkDoors(open []string) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return muster.Errorf(muster.EInvalid, "local-open: %s cannot be opened to local machines", strings.Join(wrong, ", ")).
+	return muster.Errorf(muster.EInvalid, "local-open: %s cannot be opened to local machines", strings.Join(wrong, ", ")).Because(muster.ReasonBadMachines).
 		WithHint("choose from %s", strings.Join(append(seccomp.Names(), uncharged), ", "))
 }
 
@@ -110,7 +110,7 @@ func (c *Config) checkKernelMemory(root string) error {
 	if check.OK || check.Warning || len(c.Slices) == 0 || slices.Contains(c.Open, uncharged) {
 		return nil
 	}
-	return muster.Errorf(muster.EConflict, "no local machines on this host: memory that the kernel keeps for them %s", check.Found).
+	return muster.Errorf(muster.EConflict, "no local machines on this host: memory that the kernel keeps for them %s", check.Found).Because(muster.ReasonBadMachines).
 		WithHint("%s; where all users trust each other, start the server with --local-open nokmem", check.Fix)
 }
 

@@ -38,19 +38,19 @@ func (p *Provider) Console(ctx context.Context, id muster.MachineID, shell bool)
 	}
 	m.mu.Unlock()
 	if pidfd < 0 {
-		return nil, muster.Errorf(muster.EConflict, "machine %s is off", id)
+		return nil, muster.Errorf(muster.EConflict, "machine %s is off", id).Because(muster.ReasonNoConsole)
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	if p.groups.frozen(string(id)) {
-		return nil, muster.Errorf(muster.EConflict, "machine %s is frozen: a shell in it would be, too", id)
+		return nil, muster.Errorf(muster.EConflict, "machine %s is frozen: a shell in it would be, too", id).Because(muster.ReasonNoConsole)
 	}
 	enter, err := exec.LookPath("nsenter")
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "this host has no nsenter").WithHint("apt-get install util-linux on the server")
+		return nil, muster.Errorf(muster.EUnavailable, "this host has no nsenter").Because(muster.ReasonProgramMissing).WithHint("apt-get install util-linux on the server")
 	}
 	s, err := p.openShell(ctx, m, enter, pid, pidfd)
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "no shell in machine %s: %v", id, err).Wrap(err)
+		return nil, muster.Errorf(muster.EUnavailable, "no shell in machine %s: %v", id, err).Because(muster.ReasonNoConsole).Wrap(err)
 	}
 	return s, nil
 }

@@ -108,7 +108,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		if errors.As(err, &known) {
 			return known.Wrap(errors.Join(err, undo))
 		}
-		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).
+		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).Because(muster.ReasonBootFailed).
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
 	p.listenConsole(m, proc.pid(), proc.pidfd)
@@ -206,7 +206,7 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 	}
 	err = p.rack.SetWay(ctx, m.addr, way(n.Egress))
 	if errors.Is(err, network.ErrNoForwarding) {
-		return muster.Errorf(muster.EConflict, "outgoing traffic by nat needs a host that forwards packets").
+		return muster.Errorf(muster.EConflict, "outgoing traffic by nat needs a host that forwards packets").Because(muster.ReasonEgressRefused).
 			WithHint("run `sysctl -w net.ipv4.ip_forward=1` on the server, or ask for egress proxy").Wrap(err)
 	}
 	return err
@@ -259,7 +259,7 @@ func (p *Provider) mounts(ctx context.Context, image string, shares []provider.S
 		fd, err := cloneTree(s.Path, attr)
 		err = own(&placed, fd, err)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
-			return layers, muster.Errorf(muster.EUnavailable, "the file system of volume %s cannot map owners", s.Target).
+			return layers, muster.Errorf(muster.EUnavailable, "the file system of volume %s cannot map owners", s.Target).Because(muster.ReasonVolumeFailed).
 				WithHint("keep the state directory on ext4, xfs or btrfs").Wrap(err)
 		}
 		if err != nil {

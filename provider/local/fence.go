@@ -45,7 +45,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 	}
 	if !r.Proven {
 		p.cfg.Log.Error("a fence is not proven", "machine", id, "err", err)
-		return r, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).
+		return r, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).Because(muster.ReasonNotFenced).
 			WithHint("see the fence's steps; nothing takes its place before it is").Wrap(err)
 	}
 	return r, nil

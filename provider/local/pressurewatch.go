@@ -85,7 +85,7 @@ func (p *Provider) stopCause(ctx context.Context, now pressure, tell bool) {
 		p.cfg.Log.Error("cannot stop a machine", "machine", m.id, "err", err)
 	}
 	m.mu.Lock()
-	m.fault = muster.Errorf(muster.EConflict, "it was stopped: the host was short of memory, and it had %s", c).
+	m.fault = muster.Errorf(muster.EConflict, "it was stopped: the host was short of memory, and it had %s", c).Because(muster.ReasonMemoryShort).
 		WithHint("see what a slice may have in docs/security.md; who needs more gets a bare machine")
 	m.mu.Unlock()
 	p.changed(m.id)
@@ -104,7 +104,7 @@ func (p *Provider) awaitMemory(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return muster.Errorf(muster.EUnavailable, "this host is short of memory: %s", why).
+			return muster.Errorf(muster.EUnavailable, "this host is short of memory: %s", why).Because(muster.ReasonMemoryShort).
 				WithHint("nothing is started on it until it has some; see the server's log for whose it is")
 		case <-time.After(pressureEvery / 4):
 		}

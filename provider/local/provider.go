@@ -193,7 +193,7 @@ func (p *Provider) machine(id muster.MachineID) (*machine, error) {
 	defer p.mu.Unlock()
 	m := p.machines[id]
 	if m == nil {
-		return nil, muster.Errorf(muster.ENotFound, "no machine %s", id)
+		return nil, muster.Errorf(muster.ENotFound, "no machine %s", id).Because(muster.ReasonNoSuchMachine)
 	}
 	return m, nil
 }

@@ -27,7 +27,7 @@ const maxMachines = 4096
 // ParseSlice reads N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service].
 func ParseSlice(text string) (Slice, error) {
 	fail := func(format string, args ...any) (Slice, error) {
-		return Slice{}, muster.Errorf(muster.EInvalid, "machines %q: %s", text, fmt.Sprintf(format, args...)).
+		return Slice{}, muster.Errorf(muster.EInvalid, "machines %q: %s", text, fmt.Sprintf(format, args...)).Because(muster.ReasonBadMachines).
 			WithHint("write N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service], for instance 4,cores=1,memory=2GiB")
 	}
 	parts := strings.Split(text, ",")
@@ -130,20 +130,20 @@ func layOut(h *host, cfg *Config) ([]muster.Facts, error) {
 	usable := h.memory - cfg.reserve(h.memory)
 	hint := "ask for fewer or smaller machines, or let them share with --oversubscribe"
 	if all > maxMachines {
-		return nil, muster.Errorf(muster.EInvalid, "%d local machines are more than %d", all, maxMachines)
+		return nil, muster.Errorf(muster.EInvalid, "%d local machines are more than %d", all, maxMachines).Because(muster.ReasonBadMachines)
 	}
 	over := false
 	if cores+shareC > len(h.cpus) {
 		over = true
 		if !cfg.Oversubscribe {
-			return nil, muster.Errorf(muster.EInvalid, "%d local machines need %d cores and this host has %d", all, cores+shareC, len(h.cpus)).WithHint("%s", hint)
+			return nil, muster.Errorf(muster.EInvalid, "%d local machines need %d cores and this host has %d", all, cores+shareC, len(h.cpus)).Because(muster.ReasonBadMachines).WithHint("%s", hint)
 		}
 	}
 	if memory+int64(shareM)*minMemory > usable {
 		over = true
 		if !cfg.Oversubscribe {
 			return nil, muster.Errorf(muster.EInvalid, "%d local machines need %s of memory and this host can give %s", all,
-				sizeText(memory+int64(shareM)*minMemory), sizeText(usable)).WithHint("%s", hint)
+				sizeText(memory+int64(shareM)*minMemory), sizeText(usable)).Because(muster.ReasonBadMachines).WithHint("%s", hint)
 		}
 	}
 	eachC := 1

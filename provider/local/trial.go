@@ -52,7 +52,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (m
 		return r, err
 	}
 	if alive {
-		return r, muster.Errorf(muster.EConflict, "machine %s is running", id).WithHint("only a machine that is off can be tested")
+		return r, muster.Errorf(muster.EConflict, "machine %s is running", id).Because(muster.ReasonMachineInUse).WithHint("only a machine that is off can be tested")
 	}
 	begin := time.Now()
 	ctx, done := m.abortable(ctx)

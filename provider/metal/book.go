@@ -28,7 +28,7 @@ type book struct{ b *Boots }
 func (k book) of(number string) (*machine, error) {
 	m := k.b.machines[k.b.numbers[number]]
 	if m == nil || m.rec == nil || m.rec.Number != number || !m.known || m.reg.State == muster.RegistrationForbidden {
-		return nil, muster.Errorf(muster.ENotFound, "no boot has this number")
+		return nil, muster.Errorf(muster.ENotFound, "no boot has this number").Because(muster.ReasonNoSuchBoot)
 	}
 	return m, nil
 }
@@ -157,7 +157,7 @@ func (k book) Bind(ctx context.Context, number string, key []byte, trust muster.
 		return true
 	})
 	if gone {
-		return nil, muster.Errorf(muster.ENotFound, "no boot has this number")
+		return nil, muster.Errorf(muster.ENotFound, "no boot has this number").Because(muster.ReasonNoSuchBoot)
 	}
 	if bound != nil {
 		return bound, nil

@@ -21,7 +21,7 @@ func (p *Provider) Console(_ context.Context, id muster.MachineID, shell bool) (
 		return nil, err
 	}
 	if shell {
-		return nil, muster.Errorf(muster.EInvalid, "there is no shell on the bare machine %s but its node's own", id).
+		return nil, muster.Errorf(muster.EInvalid, "there is no shell on the bare machine %s but its node's own", id).Because(muster.ReasonNoConsole).
 			WithHint("use 'muster ssh', or the console of its management controller")
 	}
 	ctx, leave := context.WithCancel(p.ctx)

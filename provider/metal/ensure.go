@@ -54,7 +54,7 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 		return err
 	}
 	if !u.orders.TryRLock() {
-		return muster.Errorf(muster.EConflict, "machine %s is being cut off", u.id).WithHint("try again when that is over")
+		return muster.Errorf(muster.EConflict, "machine %s is being cut off", u.id).Because(muster.ReasonChangedMeanwhile).WithHint("try again when that is over")
 	}
 	defer u.orders.RUnlock()
 	vlan, egress := 0, muster.EgressNone
@@ -64,7 +64,7 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 				WithHint("register it with one: muster machine add --replace ... --message-mac")
 		}
 		if b.Message.Network.Egress == muster.EgressNAT {
-			return muster.Errorf(muster.EInvalid, "bare machines have no outgoing traffic by nat").WithHint("ask for egress proxy or none")
+			return muster.Errorf(muster.EInvalid, "bare machines have no outgoing traffic by nat").Because(muster.ReasonEgressRefused).WithHint("ask for egress proxy or none")
 		}
 		egress = b.Message.Network.Egress
 		var ok bool

@@ -23,7 +23,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 	rec.Proven = rec.Proven && forgotten == nil
 	if !rec.Proven {
 		p.o.Log.Error("a fence is not proven", "machine", id, "steps", rec.Steps, "error", forgotten)
-		return rec, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).
+		return rec, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).Because(muster.ReasonNotFenced).
 			WithHint("switch it off by hand, then: muster machine fenced %s --yes", id).Wrap(forgotten)
 	}
 	p.o.Log.Info("a machine is cut off", "machine", id, "took", rec.Took)

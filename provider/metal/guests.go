@@ -158,7 +158,7 @@ func (b *Boots) guestHeard(ctx context.Context, number string, h *wire.BootHello
 	g := b.guest(number)
 	if g == nil {
 		b.mu.Unlock()
-		return muster.Errorf(muster.ENotFound, "no boot has this number")
+		return muster.Errorf(muster.ENotFound, "no boot has this number").Because(muster.ReasonNoSuchBoot)
 	}
 	g.heard = true
 	found := muster.Guest{MAC: g.mac, MACs: h.MACs, Serial: h.Serial, UUID: h.UUID, Facts: h.Facts, Address: h.Address, Switch: g.at, Port: g.port}

@@ -46,7 +46,7 @@ func openKernels(dir, agent string, images Images) (*kernels, error) {
 	}
 	b, err := os.ReadFile(agent)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "the agent program %s cannot be read", agent).WithHint("build it (make build) or name it with --agent").Wrap(err)
+		return nil, muster.Errorf(muster.EInvalid, "the agent program %s cannot be read", agent).Because(muster.ReasonFileUnreadable).WithHint("build it (make build) or name it with --agent").Wrap(err)
 	}
 	sum := sha256.Sum256(b)
 	k := &kernels{dir: dir, agent: b, print: hex.EncodeToString(sum[:8]), images: images, made: map[muster.ImageID]*kernel{}}
@@ -87,7 +87,7 @@ func (k *kernels) of(ctx context.Context, id muster.ImageID) (*kernel, error) {
 	vmlinuz, has := m.File(muster.FileKernel)
 	modules, also := m.File(muster.FileModules)
 	if !has || !also {
-		return nil, muster.Errorf(muster.EInvalid, "image %s has no kernel: it cannot run on a bare machine", m.Name).
+		return nil, muster.Errorf(muster.EInvalid, "image %s has no kernel: it cannot run on a bare machine", m.Name).Because(muster.ReasonImageLacks).
 			WithHint("add `kernel: generic` to its recipe and build it again")
 	}
 	name := id.Hex()

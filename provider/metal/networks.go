@@ -72,7 +72,7 @@ func (n *networks) ensure(list []provider.Network) error {
 		}
 		if v > n.last {
 			n.of = was
-			return muster.Errorf(muster.EUnavailable, "all networks of the switches, %d to %d, are in use", n.first, n.last).
+			return muster.Errorf(muster.EUnavailable, "all networks of the switches, %d to %d, are in use", n.first, n.last).Because(muster.ReasonNoNetwork).
 				WithHint("give Muster more of them with --metal-vlans")
 		}
 		n.of[want.Cluster], taken[v] = v, true

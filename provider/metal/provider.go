@@ -363,7 +363,7 @@ func (p *Provider) unit(id muster.MachineID) (*unit, error) {
 	if u := p.machines[id]; u != nil {
 		return u, nil
 	}
-	return nil, muster.Errorf(muster.ENotFound, "no bare machine %q is approved", id).WithHint("see 'muster machine registered'")
+	return nil, muster.Errorf(muster.ENotFound, "no bare machine %q is approved", id).Because(muster.ReasonNotApproved).WithHint("see 'muster machine registered'")
 }
 
 // Dial reaches a machine at its management address.
@@ -374,7 +374,7 @@ func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net
 	}
 	a, ok := p.o.Leased(managementOf(u.registration()))
 	if !ok || p.seen(u).State != provider.StateRunning {
-		return nil, muster.Errorf(muster.EUnavailable, "machine %s is not up", id).WithHint("see 'muster machine show %s'", id)
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s is not up", id).Because(muster.ReasonNodeUnreachable).WithHint("see 'muster machine show %s'", id)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), strconv.Itoa(port)))

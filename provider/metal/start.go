@@ -28,7 +28,7 @@ func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Order) error {
 	b.mu.Lock()
 	if m.reg.State != muster.RegistrationApproved {
 		b.mu.Unlock()
-		return muster.Errorf(muster.EForbidden, "machine %s is %s", id, m.reg.State).WithHint("approve it first: muster machine approve %s", id)
+		return muster.Errorf(muster.EForbidden, "machine %s is %s", id, m.reg.State).Because(muster.ReasonNotApproved).WithHint("approve it first: muster machine approve %s", id)
 	}
 	if r := m.rec; r != nil && r.Kind == o.Kind && r.Attempt == o.Attempt && r.Step != StepFailed {
 		b.mu.Unlock()
@@ -153,7 +153,7 @@ func (b *Boots) enter(ctx context.Context, id muster.MachineID) (*machine, error
 	known := m != nil && m.known
 	b.mu.Unlock()
 	if !known {
-		return nil, muster.Errorf(muster.ENotFound, "no bare machine is registered as %q", id).WithHint("see 'muster machine registered'")
+		return nil, muster.Errorf(muster.ENotFound, "no bare machine is registered as %q", id).Because(muster.ReasonNotRegistered).WithHint("see 'muster machine registered'")
 	}
 	select {
 	case m.saving <- struct{}{}:

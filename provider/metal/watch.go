@@ -212,14 +212,14 @@ func (p *Provider) seenBooting(s provider.Seen, st State, reading power.Reading,
 
 func failureError(st State) error {
 	if f := st.Failure; f != nil {
-		err := muster.Errorf(muster.EUnavailable, "%s: %s", f.Stage, f.Text).WithHint("%s", f.Hint)
+		err := muster.Errorf(muster.EUnavailable, "%s: %s", f.Stage, f.Text).Because(muster.ReasonBootFailed).WithHint("%s", f.Hint)
 		switch code := muster.Code(f.Code); code {
 		case codeLies:
 			err = err.Wrap(power.ErrLies)
 		case muster.EUnauth, muster.EForbidden: // of the machine's controller
-			err.Code = code
+			err = muster.Errorf(code, "%s", err.Message).Because(muster.ReasonControllerRefuses).WithHint("%s", f.Hint)
 		}
 		return err
 	}
-	return muster.Errorf(muster.EUnavailable, "it did not boot")
+	return muster.Errorf(muster.EUnavailable, "it did not boot").Because(muster.ReasonBootFailed)
 }

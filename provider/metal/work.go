@@ -80,11 +80,11 @@ func (p *Provider) done(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 	for {
 		states := p.boots.States(u.id)
 		if len(states) == 0 || states[0].Attempt != o.Attempt {
-			return nil, muster.Errorf(muster.EConflict, "machine %s was told to do something else", u.id)
+			return nil, muster.Errorf(muster.EConflict, "machine %s was told to do something else", u.id).Because(muster.ReasonAttemptOver)
 		}
 		switch st := states[0]; {
 		case st.Step == StepRunning && !st.Heard.IsZero() && p.o.Clock.Now().Sub(st.Heard) > workSilence:
-			return nil, muster.Errorf(muster.ETimeout, "nothing was heard of machine %s for %v while it did its work", u.id, workSilence).WithHint("look at its console")
+			return nil, muster.Errorf(muster.ETimeout, "nothing was heard of machine %s for %v while it did its work", u.id, workSilence).Because(muster.ReasonNoAnswer).WithHint("look at its console")
 		case st.Step == StepDone:
 			done := *st.Done
 			if o.StayMS > 0 {
@@ -136,7 +136,7 @@ func (p *Provider) awaitOff(ctx context.Context, u *unit) error {
 		case state == power.Off:
 			return p.boots.Forget(ctx, u.id)
 		case now.After(end):
-			return muster.Errorf(muster.ETimeout, "machine %s did what it should and did not go off", u.id).WithHint("look at its console")
+			return muster.Errorf(muster.ETimeout, "machine %s did what it should and did not go off", u.id).Because(muster.ReasonPowerUnconfirmed).WithHint("look at its console")
 		case !told && now.After(end.Add(-offPatience/2)):
 			told = true
 			if err := p.off(ctx, u); err != nil {
@@ -161,7 +161,7 @@ func (p *Provider) pause(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-p.ctx.Done():
-		return muster.Errorf(muster.EUnavailable, "the server ends")
+		return muster.Errorf(muster.EUnavailable, "the server ends").Because(muster.ReasonServerStopping)
 	case <-p.o.Clock.After(200 * time.Millisecond):
 		return nil
 	}
@@ -181,7 +181,7 @@ func (p *Provider) isOff(ctx context.Context, u *unit) (power.Reading, error) {
 		telling := false
 		for _, st := range p.boots.States(u.id) {
 			if st.Kind == wire.BootImage && !st.Step.over() {
-				return r, muster.Errorf(muster.EConflict, "machine %s runs or is about to", u.id)
+				return r, muster.Errorf(muster.EConflict, "machine %s runs or is about to", u.id).Because(muster.ReasonMachineInUse)
 			}
 			telling = st.Kind == wire.BootDiscover
 		}
@@ -189,7 +189,7 @@ func (p *Provider) isOff(ctx context.Context, u *unit) (power.Reading, error) {
 		case r.State == power.Off && !telling:
 			return r, nil
 		case !telling || p.o.Clock.Now().After(end):
-			return r, muster.Errorf(muster.EConflict, "machine %s is not off: %s", u.id, r.Text)
+			return r, muster.Errorf(muster.EConflict, "machine %s is not off: %s", u.id, r.Text).Because(muster.ReasonMachineInUse)
 		}
 		if err := p.pause(ctx); err != nil {
 			return r, err

@@ -39,22 +39,22 @@ var (
 // check tells what is wrong with an export, whatever else is exported.
 func (e Export) check() error {
 	if !nameForm.MatchString(e.Name) {
-		return muster.Errorf(muster.EInvalid, "%.80q is not the name of an export", e.Name).
+		return muster.Errorf(muster.EInvalid, "%.80q is not the name of an export", e.Name).Because(muster.ReasonBadName).
 			WithHint("letters, digits, dots, hyphens and underscores, at most 100")
 	}
 	if !pathForm.MatchString(e.Path) || filepath.Clean(e.Path) != e.Path || len(e.Path) > 1000 {
-		return muster.Errorf(muster.EInvalid, "%.200q cannot be exported", e.Path).
+		return muster.Errorf(muster.EInvalid, "%.200q cannot be exported", e.Path).Because(muster.ReasonBadValue).
 			WithHint("keep Muster's state at an absolute path of letters, digits and -_.+@:~")
 	}
 	seen := map[netip.Addr]bool{}
 	for _, c := range e.Clients {
 		// Ganesha 4.3 does not know clients by addresses of IPv6: nobody would find it.
 		if !c.Address.Is4() || c.Address.IsUnspecified() {
-			return muster.Errorf(muster.EInvalid, "%q is not the address of a client of %s", c.Address, e.Name).
+			return muster.Errorf(muster.EInvalid, "%q is not the address of a client of %s", c.Address, e.Name).Because(muster.ReasonBadAddress).
 				WithHint("machines mount volumes by IPv4")
 		}
 		if seen[c.Address] {
-			return muster.Errorf(muster.EInvalid, "client %s is named twice for %s", c.Address, e.Name)
+			return muster.Errorf(muster.EInvalid, "client %s is named twice for %s", c.Address, e.Name).Because(muster.ReasonGivenTwice)
 		}
 		seen[c.Address] = true
 	}
@@ -103,13 +103,13 @@ func apart(set []Export, own map[uint64]bool) (good []Export, bad []error) {
 		f, seen := shared[dev]
 		switch {
 		case err != nil:
-			err = muster.Errorf(muster.EUnavailable, "%s cannot be exported: %s is not there", e.Name, e.Path).
+			err = muster.Errorf(muster.EUnavailable, "%s cannot be exported: %s is not there", e.Name, e.Path).Because(muster.ReasonVolumeGone).
 				WithHint("mount it").Wrap(err)
 		case own[dev]:
-			err = muster.Errorf(muster.EInvalid, "%s cannot be exported: it lies on a file system of the server's own, and a made-up file handle would reach all of that", e.Name).
+			err = muster.Errorf(muster.EInvalid, "%s cannot be exported: it lies on a file system of the server's own, and a made-up file handle would reach all of that", e.Name).Because(muster.ReasonVolumeUnreachable).
 				WithHint("make a volume of driver served: it has a file system of its own")
 		case seen && !slices.Equal(f.clients, e.Clients):
-			err = muster.Errorf(muster.EInvalid, "%s cannot be exported: it shares a file system with %s, which others may mount", e.Name, f.name)
+			err = muster.Errorf(muster.EInvalid, "%s cannot be exported: it shares a file system with %s, which others may mount", e.Name, f.name).Because(muster.ReasonVolumeUnreachable)
 		}
 		if err != nil {
 			bad = append(bad, err)

@@ -71,17 +71,17 @@ func Open(cfg Config) (*Server, error) {
 		cfg.Program = "ganesha.nfsd"
 	}
 	if !cfg.Address.Is4() || cfg.Address.IsUnspecified() {
-		return nil, muster.Errorf(muster.EInvalid, "volumes cannot be served at %q", cfg.Address).
+		return nil, muster.Errorf(muster.EInvalid, "volumes cannot be served at %q", cfg.Address).Because(muster.ReasonBadAddress).
 			WithHint("give the interface of bare machines an address of IPv4")
 	}
 	program, err := exec.LookPath(cfg.Program)
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "volumes cannot be served over the network: there is no %s", cfg.Program).
+		return nil, muster.Errorf(muster.EUnavailable, "volumes cannot be served over the network: there is no %s", cfg.Program).Because(muster.ReasonProgramMissing).
 			WithHint("install the packages nfs-ganesha and nfs-ganesha-vfs").Wrap(err)
 	}
 	cfg.Program = program
 	if !pathForm.MatchString(cfg.Dir) {
-		return nil, muster.Errorf(muster.EInvalid, "%.200q cannot hold what is served", cfg.Dir).
+		return nil, muster.Errorf(muster.EInvalid, "%.200q cannot hold what is served", cfg.Dir).Because(muster.ReasonBadValue).
 			WithHint("keep Muster's state at an absolute path of letters, digits and -_.+@:~")
 	}
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, "recovery"), 0o700); err != nil {
@@ -128,7 +128,7 @@ func (s *Server) Set(ctx context.Context, set []Export) error {
 			return err
 		}
 		if i > 0 && set[i-1].Name == e.Name {
-			return muster.Errorf(muster.EInvalid, "export %s is named twice", e.Name)
+			return muster.Errorf(muster.EInvalid, "export %s is named twice", e.Name).Because(muster.ReasonGivenTwice)
 		}
 	}
 	s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *Server) Failing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted && (s.child == nil || !s.child.alive()) {
-		return muster.Errorf(muster.EUnavailable, "the server of volumes has ended and is started again").WithHint("the reason is in %s", s.path("log"))
+		return muster.Errorf(muster.EUnavailable, "the server of volumes has ended and is started again").Because(muster.ReasonVolumeFailed).WithHint("the reason is in %s", s.path("log"))
 	}
 	return s.last
 }
@@ -172,7 +172,7 @@ func (s *Server) apply(ctx context.Context) (err error) {
 	}
 	failed, e := s.reach(ctx)
 	for _, name := range failed {
-		bad = append(bad, muster.Errorf(muster.EUnavailable, "%s cannot be exported", name).WithHint("the reason is in %s", s.path("log")))
+		bad = append(bad, muster.Errorf(muster.EUnavailable, "%s cannot be exported", name).Because(muster.ReasonVolumeFailed).WithHint("the reason is in %s", s.path("log")))
 	}
 	return errors.Join(append(bad, e)...)
 }

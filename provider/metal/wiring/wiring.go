@@ -116,7 +116,7 @@ func portsOf(ctx context.Context, s netswitch.Switch, nics []muster.RegisteredNI
 	for i, n := range nics {
 		j := slices.IndexFunc(ports, func(p netswitch.Port) bool { return p.Port == n.Port })
 		if j < 0 {
-			return nil, muster.Errorf(muster.EUnavailable, "the switch says nothing of port %s", n.Port)
+			return nil, muster.Errorf(muster.EUnavailable, "the switch says nothing of port %s", n.Port).Because(muster.ReasonNoAnswer)
 		}
 		out[i] = ports[j]
 	}
