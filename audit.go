@@ -2,6 +2,30 @@ package muster
 
 import "time"
 
+// AuditKind is what a line of the record is about.
+type AuditKind string
+
+// Kinds of lines. AuditStage is not on record: a node's stages are events only.
+const (
+	AuditCluster      AuditKind = "cluster"
+	AuditNode         AuditKind = "node"
+	AuditMachine      AuditKind = "machine"
+	AuditRegistration AuditKind = "registration"
+	AuditImage        AuditKind = "image"
+	AuditVolume       AuditKind = "volume"
+	AuditCertificate  AuditKind = "certificate"
+	AuditHPL          AuditKind = "hpl"
+	AuditUser         AuditKind = "user"
+	AuditToken        AuditKind = "token"
+	AuditStage        AuditKind = "stage"
+)
+
+// Words of From and To where the record is of what has no phases.
+const (
+	AuditPresent = "present"
+	AuditDeleted = "deleted"
+)
+
 // Audit is one line of the append-only record of what changed, written in the
 // same transaction as the change.
 type Audit struct {
@@ -11,7 +35,7 @@ type Audit struct {
 	Owner   string    `json:"owner,omitempty"` // of the record; "system" for the site's
 	Project string    `json:"project,omitempty"`
 	Cluster ClusterID `json:"cluster,omitempty"`
-	Kind    string    `json:"kind"` // cluster, node, machine, user, token, image
+	Kind    AuditKind `json:"kind"`
 	Object  string    `json:"object"`
 	From    string    `json:"from,omitempty"`
 	To      string    `json:"to,omitempty"`

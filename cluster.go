@@ -87,20 +87,33 @@ type Scaling struct {
 
 // Notice is something that the people in a cluster should know.
 type Notice struct {
-	ID   int64     `json:"id"` // grows within the cluster; shown once
-	At   time.Time `json:"at"`
-	Code string    `json:"code"` // walltime, ending, replaced, ...
-	Text string    `json:"text"`
+	ID   int64      `json:"id"` // grows within the cluster; shown once
+	At   time.Time  `json:"at"`
+	Code NoticeCode `json:"code"`
+	Text string     `json:"text"`
 }
+
+// NoticeCode is what a notice is about.
+type NoticeCode string
+
+// What people at a prompt are told.
+const (
+	NoticeWalltime  NoticeCode = "walltime"  // it ends soon
+	NoticeEnding    NoticeCode = "ending"    // it ends now
+	NoticeExtended  NoticeCode = "extended"  // it ends later
+	NoticeRestarted NoticeCode = "restarted" // the head was started again
+	NoticeReplaced  NoticeCode = "replaced"  // another machine took a node's place
+	NoticePowerCut  NoticeCode = "power-cut" // nodes were started again
+)
 
 // Condition is something true of an object that is not its phase: long work,
 // a delay, a warning.
 type Condition struct {
-	Code  string    `json:"code"` // scaling, waiting-for-machines, late, ...
-	Text  string    `json:"text"`
-	Since time.Time `json:"since"`
-	Hint  string    `json:"hint,omitempty"`
-	ETA   time.Time `json:"eta,omitzero"`
+	Code  ConditionCode `json:"code"`
+	Text  string        `json:"text"`
+	Since time.Time     `json:"since"`
+	Hint  string        `json:"hint,omitempty"`
+	ETA   time.Time     `json:"eta,omitzero"`
 }
 
 // HeadMode says where login, slurmctld and shared storage live.

@@ -83,15 +83,7 @@ func (m Machine) WithFault(f Fault) Machine {
 	return m
 }
 
-// Doubtful is the code of the condition of a machine that failed and passed its
-// test: it is given last, and never again to the cluster that it failed.
-const Doubtful = "doubtful"
-
-// Unfit is the code of the condition of a node on which something that jobs need does
-// not work: its scheduler gives it no new ones.
-const Unfit = "unfit"
-
 // IsDoubtful reports whether the machine has that condition.
 func (m *Machine) IsDoubtful() bool {
-	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Code == Doubtful })
+	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Code == ConditionDoubtful })
 }

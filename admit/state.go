@@ -48,7 +48,7 @@ func stateReason(m *muster.Machine, cluster muster.ClusterID, snap Snapshot, res
 // missing tells whether a machine carries the condition that its provider does
 // not find it. The condition's code is the reason's name.
 func missing(m *muster.Machine) bool {
-	return slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == ReasonNotAnswering })
+	return slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionNotAnswering })
 }
 
 // stateText explains the reasons that pass with time.

@@ -180,7 +180,7 @@ func (s *Server) auditRefusal(q wire.JoinRequest, from netip.Addr, why error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err := s.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
-		return tx.Note("machine", text(string(q.Machine), maxName), "", fmt.Sprintf("join refused, from %s: %v", from, why))
+		return tx.Note(muster.AuditMachine, text(string(q.Machine), maxName), "", fmt.Sprintf("join refused, from %s: %v", from, why))
 	})
 	if err != nil {
 		s.c.Log.Error("a refused join could not be recorded", "error", err)

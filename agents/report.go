@@ -34,7 +34,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	interval := s.interval(n)
 	news, stages := s.presence.heard(id, q, now, interval)
 	for _, st := range stages {
-		s.c.Stage(wire.Event{At: st.At, Kind: "stage", Cluster: id.Cluster, Object: id.Node, To: st.Name})
+		s.c.Stage(wire.Event{At: st.At, Kind: muster.AuditStage, Cluster: id.Cluster, Object: id.Node, To: st.Name})
 	}
 	s.journal.add(id.Cluster, id.Node, q.Journal, q.Dropped)
 	if q.Usage != nil {

@@ -82,7 +82,7 @@ func TestFormats(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(w.run("events", "cfd", "-o", "json").want(t, 0).out), "\n")
 	var e wire.Event
-	if err := json.Unmarshal([]byte(lines[0]), &e); err != nil || e.Kind != "cluster" || e.To != "building" {
+	if err := json.Unmarshal([]byte(lines[0]), &e); err != nil || e.Kind != muster.AuditCluster || e.To != "building" {
 		t.Errorf("first event %s: %v", lines[0], err)
 	}
 }
@@ -122,7 +122,7 @@ func TestWaitTellsFailure(t *testing.T) {
 	go func() {
 		defer close(done)
 		for a := range feed.C {
-			if a.Kind == "cluster" && a.To == "building" {
+			if a.Kind == muster.AuditCluster && a.To == "building" {
 				_ = s.Store.Update(context.Background(), muster.System(), func(tx *store.Tx) error {
 					c, err := tx.Cluster(a.Cluster)
 					if err != nil {
@@ -161,7 +161,7 @@ func TestWaitTellsConditions(t *testing.T) {
 	go func() {
 		defer feed.Close()
 		for a := range feed.C {
-			if a.Kind != "cluster" || a.To != "building" {
+			if a.Kind != muster.AuditCluster || a.To != "building" {
 				continue
 			}
 			_ = s.Store.Update(context.Background(), muster.System(), func(tx *store.Tx) error {
@@ -210,7 +210,7 @@ func TestWaitSurvivesRestart(t *testing.T) {
 	go func() {
 		defer feed.Close()
 		for a := range feed.C {
-			if a.Kind == "cluster" && a.To == "building" {
+			if a.Kind == muster.AuditCluster && a.To == "building" {
 				time.Sleep(50 * time.Millisecond)
 				s.StopServing()
 				_ = s.Store.Update(context.Background(), muster.System(), func(tx *store.Tx) error { return controltest.Finish(tx, a.Cluster) })

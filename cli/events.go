@@ -51,7 +51,7 @@ event is one line.`,
 			}
 			err = k.Events(c.Context(), o, func(e wire.Event) error {
 				err := a.writeEvent(e)
-				failed := e.Kind == "cluster" && e.To == string(muster.ClusterFailed) && e.From != e.To
+				failed := e.Kind == muster.AuditCluster && e.To == string(muster.ClusterFailed) && e.From != e.To
 				if err == nil && failed && o.Cluster != "" && a.output == "" {
 					a.writeWhy(c.Context(), k, e.Cluster)
 				}
@@ -91,8 +91,8 @@ func (a *app) writeEvent(e wire.Event) error {
 	if e.From != "" && e.From != e.To {
 		change = e.From + " -> " + e.To
 	}
-	object := e.Kind + " " + e.Object
-	if e.Cluster != "" && e.Kind == "node" {
+	object := string(e.Kind) + " " + e.Object
+	if e.Cluster != "" && e.Kind == muster.AuditNode {
 		object += " of " + string(e.Cluster)
 	}
 	line := e.At.Local().Format("2006-01-02 15:04:05.000") + "  " + object

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"github.com/muster-hpc/muster"
 	"io"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func (a *app) clusterTable(w io.Writer, list []wire.Cluster, now time.Time) {
 			note = " "
 		}
 		for _, x := range c.Conditions {
-			if x.Code == "degraded" { // more urgent than when its time ends
+			if x.Code == muster.ConditionDegraded { // more urgent than when its time ends
 				note = x.Text
 			}
 		}

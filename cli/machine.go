@@ -101,7 +101,7 @@ func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 	var disturbed []string
 	for _, m := range list {
 		f := m.Facts
-		if hasCode(m.Conditions, muster.CaveatDisturbed) {
+		if hasCode(m.Conditions, muster.ConditionDisturbed) {
 			disturbed = append(disturbed, string(m.ID))
 		}
 		shared = shared || f.Oversubscribed

@@ -105,12 +105,12 @@ func settled(what wire.MachineAction, m wire.Machine) bool {
 		return false
 	case muster.MachineMaintenance, muster.MachineQuarantined:
 		// Taken back a moment ago, unless it is wanted there or came there.
-		return m.Intent != muster.IntentNone || hasCode(m.Conditions, string(muster.MachineQuarantined))
+		return m.Intent != muster.IntentNone || hasCode(m.Conditions, muster.ConditionQuarantined)
 	}
 	return true
 }
 
-func hasCode(list []muster.Condition, code string) bool {
+func hasCode(list []muster.Condition, code muster.ConditionCode) bool {
 	for _, c := range list {
 		if c.Code == code {
 			return true
@@ -121,7 +121,7 @@ func hasCode(list []muster.Condition, code string) bool {
 
 func quarantineText(m wire.Machine) string {
 	for _, c := range m.Conditions {
-		if c.Code == string(muster.MachineQuarantined) {
+		if c.Code == muster.ConditionQuarantined {
 			return c.Text
 		}
 	}

@@ -285,12 +285,12 @@ func (w *scaleWatcher) event(ctx context.Context, e wire.Event) error {
 		return nil
 	}
 	switch e.Kind {
-	case "node":
+	case muster.AuditNode:
 		if e.To != "" && (slices.Contains(w.scaled.Joining, e.Object) || slices.Contains(w.scaled.Leaving, e.Object)) {
 			w.nodes[e.Object] = e.To
 			w.live.set(w.counts())
 		}
-	case "cluster":
+	case muster.AuditCluster:
 		if e.Text != "" && w.app.output == "" {
 			w.live.clear()
 			fmt.Fprintf(w.app.env.Out, "%7.1fs  %s\n", e.At.Sub(w.since).Seconds(), clean(e.Text))
@@ -314,7 +314,7 @@ func (w *scaleWatcher) event(ctx context.Context, e wire.Event) error {
 func (w *scaleWatcher) counts() string {
 	parts := phaseCounts(w.nodes)
 	for _, c := range w.last.Conditions {
-		if c.Code == "scaling" {
+		if c.Code == muster.ConditionScaling {
 			parts = append(parts, c.Text)
 			if left := time.Until(c.ETA); !c.ETA.IsZero() && left > 0 {
 				parts = append(parts, "done in about "+age(left+time.Second))
@@ -330,7 +330,7 @@ func (w *scaleWatcher) verdict() error {
 		return muster.Errorf(muster.EConflict, "cluster %s is %s", w.scaled.Name, c.Status).Because(muster.ReasonWrongPhase).WithHint("see 'muster events %s'", w.scaled.ID)
 	}
 	for _, d := range c.Conditions {
-		if d.Code == "scale-failed" && !d.Since.Before(w.since) {
+		if d.Code == muster.ConditionScaleFailed && !d.Since.Before(w.since) {
 			return muster.Errorf(muster.EUnavailable, "cluster %s: %s", w.scaled.Name, d.Text).Because(muster.ReasonScaleFailed).WithHint("%s", d.Hint)
 		}
 	}

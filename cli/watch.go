@@ -68,7 +68,7 @@ func (w *watcher) run(ctx context.Context) (*wire.Cluster, error) {
 	}}, func(e wire.Event) error {
 		w.lines.Lock()
 		defer w.lines.Unlock()
-		if e.Kind == "cluster" && e.To == string(muster.ClusterValidating) && w.live.on {
+		if e.Kind == muster.AuditCluster && e.To == string(muster.ClusterValidating) && w.live.on {
 			w.measure.Do(func() { others.Go(func() { w.measuring(watching) }) })
 		}
 		return w.event(e)
@@ -170,9 +170,9 @@ func (w *watcher) lost(error) {
 
 func (w *watcher) event(e wire.Event) error {
 	switch e.Kind {
-	case "cluster":
+	case muster.AuditCluster:
 		return w.clusterEvent(e)
-	case "node":
+	case muster.AuditNode:
 		if e.To != "" {
 			w.nodes[e.Object] = e.To
 		}
@@ -181,7 +181,7 @@ func (w *watcher) event(e wire.Event) error {
 		}
 		w.together(e.At)
 		w.live.set(w.counts())
-	case "stage":
+	case muster.AuditStage:
 		w.live.set(w.counts() + "; " + e.Object + " " + first(e.Text, e.To))
 	}
 	return nil

@@ -24,7 +24,7 @@ type toldCondition struct {
 // it comes, and again when it has another text.
 func (w *watcher) conditions(ctx context.Context) {
 	began := time.Now()
-	told := map[string]toldCondition{}
+	told := map[muster.ConditionCode]toldCondition{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -44,7 +44,7 @@ func (w *watcher) conditions(ctx context.Context) {
 }
 
 // tellConditions says what is new in a list; w.lines is held.
-func (w *watcher) tellConditions(list []muster.Condition, told map[string]toldCondition, began time.Time) {
+func (w *watcher) tellConditions(list []muster.Condition, told map[muster.ConditionCode]toldCondition, began time.Time) {
 	for _, c := range list {
 		before, known := told[c.Code]
 		if known && (before.text == c.Text || time.Since(before.at) < conditionAgain) {
@@ -55,7 +55,7 @@ func (w *watcher) tellConditions(list []muster.Condition, told map[string]toldCo
 		if known { // by the clock of the server, which may not be this one
 			at = w.started.Add(time.Since(began))
 		}
-		text := c.Code + ": " + c.Text
+		text := string(c.Code) + ": " + c.Text
 		if c.Hint != "" {
 			text += " (" + c.Hint + ")"
 		}

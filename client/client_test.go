@@ -73,7 +73,7 @@ func follow(t *testing.T, k *client.Client, ref string, phase muster.ClusterPhas
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	err := k.Events(ctx, client.EventOptions{Cluster: ref, Follow: true}, func(e wire.Event) error {
-		if e.Kind == "cluster" && e.To == string(phase) {
+		if e.Kind == muster.AuditCluster && e.To == string(phase) {
 			return client.ErrStop
 		}
 		return nil
@@ -91,7 +91,7 @@ func TestEventsSurviveRestarts(t *testing.T) {
 	const total = 300
 	note := func(n int) {
 		err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-			return tx.Note("machine", "fake-01", "", "note")
+			return tx.Note(muster.AuditMachine, "fake-01", "", "note")
 		})
 		if err != nil {
 			t.Error(n, err)

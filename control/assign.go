@@ -28,7 +28,7 @@ func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, pla
 	if len(c.Spec.Packages) == 0 {
 		c.Image = img.ID
 	} else {
-		c.Conditions = append(c.Conditions, muster.Condition{Code: "image", Since: now,
+		c.Conditions = append(c.Conditions, muster.Condition{Code: muster.ConditionImage, Since: now,
 			Text: "an image with the extra packages is needed", Hint: "it is built once and kept"})
 	}
 	if eta, spread, ok := s.estimate(sys, c.Class, img.ID); ok && len(c.Spec.Packages) == 0 {

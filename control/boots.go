@@ -139,7 +139,7 @@ func (s *Service) onlyRegistered(tx *store.Tx, who muster.Actor, id muster.Machi
 		view.Facts = *r.Facts
 	}
 	view.Facts.Rack, view.Facts.Class = r.Rack, r.Class
-	c := muster.Condition{Code: string(r.State), Since: r.Added}
+	c := muster.Condition{Code: muster.ConditionCode(r.State), Since: r.Added}
 	switch r.State {
 	case muster.RegistrationWaiting:
 		c.Text, c.Hint = "it came by itself, and waits for approval", "muster machine approve "+string(id)+", or forbid it"

@@ -140,7 +140,7 @@ func (s *Service) handCondition(tx *store.Tx, m muster.Machine) (c muster.Condit
 		return c, false, err
 	}
 	return muster.Condition{
-		Code: "waits-for-human", Text: "it waits for a human: " + r.ByHand.Why, Since: r.ByHand.Asked,
+		Code: muster.ConditionWaitsForHuman, Text: "it waits for a human: " + r.ByHand.Why, Since: r.ByHand.Asked,
 		Hint: fmt.Sprintf("switch it off, or pull its cables, then say so: muster machine fenced %s --yes", m.ID),
 	}, true, nil
 }

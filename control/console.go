@@ -67,8 +67,9 @@ func (s *Service) MachineConsole(ctx context.Context, who muster.Actor, id muste
 
 // consoleLine is of what the history tells that a console was opened.
 type consoleLine struct {
-	kind, object string
-	cluster      muster.ClusterID
+	kind    muster.AuditKind
+	object  string
+	cluster muster.ClusterID
 }
 
 func consoleText(id muster.MachineID, shell bool) string {

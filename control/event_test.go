@@ -18,7 +18,7 @@ func waitFor(t *testing.T, k *client.Client, id muster.ClusterID, phase muster.C
 	var all []wire.Event
 	err := k.Events(ctx, client.EventOptions{Cluster: string(id), Follow: true}, func(e wire.Event) error {
 		all = append(all, e)
-		if e.Kind == "cluster" && e.To == string(phase) {
+		if e.Kind == muster.AuditCluster && e.To == string(phase) {
 			return client.ErrStop
 		}
 		return nil

@@ -43,8 +43,8 @@ func (s *Service) Extend(ctx context.Context, who muster.Actor, ref string, r wi
 		if !c.Expires.IsZero() {
 			c.Expires = c.Expires.Add(by)
 			text += ": it ends at " + c.Expires.UTC().Format("2006-01-02 15:04:05 UTC")
-			c.Notices = tell(c.Notices, s.Clock.Now(), "extended", text)
-			c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(d muster.Condition) bool { return d.Code == "walltime" })
+			c.Notices = tell(c.Notices, s.Clock.Now(), muster.NoticeExtended, text)
+			c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(d muster.Condition) bool { return d.Code == muster.ConditionWalltime })
 		}
 		out = wire.Extended{ID: c.ID, Name: c.Name, Walltime: c.Spec.Walltime, Expires: c.Expires}
 		return tx.PutCluster(c, text)
@@ -87,7 +87,7 @@ func (s *Service) mayExtend(c muster.Cluster, by time.Duration) error {
 const maxNotices = 20
 
 // tell returns the list with one more notice. The list given is not changed.
-func tell(list []muster.Notice, at time.Time, code, text string) []muster.Notice {
+func tell(list []muster.Notice, at time.Time, code muster.NoticeCode, text string) []muster.Notice {
 	n := muster.Notice{ID: 1, At: at, Code: code, Text: text}
 	if len(list) > 0 {
 		n.ID = list[len(list)-1].ID + 1

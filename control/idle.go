@@ -93,7 +93,7 @@ func (s *Service) lookIdle(tx *store.Tx) (idleSite, error) {
 			out.over = append(out.over, c.ID)
 		case c.Idle && c.Phase.HoldsMachines():
 			measuring++
-		case c.Phase == muster.ClusterQueued, hasCondition(c.Conditions, "waiting-for-spare"):
+		case c.Phase == muster.ClusterQueued, hasCondition(c.Conditions, muster.ConditionWaitingForSpare):
 			waits = true
 		}
 	}
@@ -117,12 +117,12 @@ func (s *Service) lookIdle(tx *store.Tx) (idleSite, error) {
 	return out, nil
 }
 
-func hasCondition(list []muster.Condition, code string) bool {
+func hasCondition(list []muster.Condition, code muster.ConditionCode) bool {
 	return slices.ContainsFunc(list, func(c muster.Condition) bool { return c.Code == code })
 }
 
 // notDisturbed: who is disturbed is measured again, to see whether it still is.
-func notDisturbed(c muster.Condition) bool { return c.Code != muster.CaveatDisturbed }
+func notDisturbed(c muster.Condition) bool { return c.Code != muster.ConditionDisturbed }
 
 // chooseIdle picks machines of one class that may be measured: those first that were
 // not measured for the longest time, and with them others of the class, so that there

@@ -119,7 +119,7 @@ func (s *Service) RemoveImage(ctx context.Context, who muster.Actor, ref string)
 		return err
 	}
 	return s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		return tx.Note("image", string(img.ID), "", "removed image "+img.Name)
+		return tx.Note(muster.AuditImage, string(img.ID), "", "removed image "+img.Name)
 	})
 }
 

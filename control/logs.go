@@ -113,7 +113,7 @@ func (f *logFollower) run(ctx context.Context) error {
 			if !open {
 				return muster.Errorf(muster.EUnavailable, "the server stops").Because(muster.ReasonServerStopping).WithHint("connect again")
 			}
-			ended = feed.Lost() && f.deleted(ctx) || a.Cluster == f.id && a.Kind == "cluster" && a.To == string(muster.ClusterDeleted)
+			ended = feed.Lost() && f.deleted(ctx) || a.Cluster == f.id && a.Kind == muster.AuditCluster && a.To == string(muster.ClusterDeleted)
 		}
 	}
 }

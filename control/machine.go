@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/admit"
 	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -153,7 +152,7 @@ func (s *Service) answers(m muster.Machine, seen time.Time) bool {
 	case muster.MachineSuspect, muster.MachineTesting, muster.MachineQuarantined, muster.MachineMaintenance, muster.MachineRetired:
 		return false
 	}
-	if slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == admit.ReasonNotAnswering }) {
+	if slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionNotAnswering }) {
 		return false
 	}
 	silence := s.Allocator.Silence

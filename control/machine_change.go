@@ -15,13 +15,6 @@ import (
 // mostMachines bounds one change.
 const mostMachines = 10000
 
-// quarantined is the code of the condition without which a machine in
-// quarantine comes back: the loop that moves machines sets it and looks at it.
-const quarantined = "quarantined"
-
-// cannotTest is the code of the condition of a machine whose test is tried again later.
-const cannotTest = "cannot-test"
-
 // ChangeMachines records what an administrator wants of machines, named by a
 // set such as local-[01-03,07]. All of them are changed, or none: every machine
 // that cannot be is told at once. The machines move when no cluster has them;
@@ -138,7 +131,7 @@ func changeMachine(m *muster.Machine, by string, what wire.MachineAction, r wire
 		return "", &muster.Problem{Reason: muster.ReasonWrongPhase, Message: "it is in maintenance already, which no cluster gets", Hint: fmt.Sprintf("`muster machine undrain %s` brings it back", m.ID)}
 	}
 	if what == wire.MachineTest { // one that waits until it can be tested does not wait any more
-		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool { return c.Code == cannotTest })
+		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool { return c.Code == muster.ConditionCannotTest })
 	}
 	why := strings.TrimSpace(r.Why)
 	if why == "" && m.Intent == muster.Intent(what) {
@@ -158,7 +151,10 @@ func undrain(m *muster.Machine, by string, r wire.MachineChange) string {
 		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentTest, by, why
 		text = "undrain asked, once it has passed a test"
 	case m.Phase == muster.MachineQuarantined:
-		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool { return c.Code == quarantined })
+		// The loop that moves machines sets these, and brings back a machine without them.
+		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool {
+			return c.Code == muster.ConditionQuarantined || c.Code == muster.ConditionFailedUnderTenants
+		})
 		text = "taken out of quarantine"
 	}
 	return strings.TrimSuffix(text+": "+why, ": ")
@@ -252,5 +248,5 @@ func intentCondition(m muster.Machine) (muster.Condition, bool) {
 		by += " (" + m.IntentWhy + ")"
 	}
 	text = by + ": " + text
-	return muster.Condition{Code: string(m.Intent), Text: text, Since: m.PhaseSince, Hint: fmt.Sprintf("`muster machine undrain %s` takes it back", m.ID)}, true
+	return muster.Condition{Code: muster.ConditionCode(m.Intent), Text: text, Since: m.PhaseSince, Hint: fmt.Sprintf("`muster machine undrain %s` takes it back", m.ID)}, true
 }

@@ -84,7 +84,7 @@ func TestMachineIntents(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", c.what, out, err)
 		}
 		m := machineShown(t, s, root(), used)
-		i := slices.IndexFunc(m.Conditions, func(d muster.Condition) bool { return d.Code == string(c.intent) })
+		i := slices.IndexFunc(m.Conditions, func(d muster.Condition) bool { return d.Code == muster.ConditionCode(c.intent) })
 		if c.intent == muster.IntentNone {
 			if i >= 0 || m.Intent != "" || m.IntentBy != "" || m.IntentWhy != "" {
 				t.Errorf("after %s: %+v", c.what, m)
@@ -134,7 +134,7 @@ func TestATestIsAskedForAgain(t *testing.T) {
 	}
 	asked := 0
 	err := s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) error {
-		lines, err := tx.Audits(store.AuditFilter{Kind: "machine"})
+		lines, err := tx.Audits(store.AuditFilter{Kind: muster.AuditMachine})
 		for _, a := range lines {
 			if a.Text == "test asked" && a.Object == "fake-01" && a.Actor == "root" {
 				asked++
@@ -143,7 +143,7 @@ func TestATestIsAskedForAgain(t *testing.T) {
 		return err
 	})
 	m := machineShown(t, s, root(), "fake-01")
-	has := func(code string) bool {
+	has := func(code muster.ConditionCode) bool {
 		return slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == code })
 	}
 	if err != nil || asked != 1 || has("cannot-test") || !has("suspect") {

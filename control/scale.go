@@ -319,7 +319,7 @@ func (sc *scaler) resize(nodes, logins int, change *muster.Scaling, text string)
 	c.Generation++
 	c.Scaling = nil
 	c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(d muster.Condition) bool {
-		return d.Code == "scale-failed" || d.Code == "short" || d.Code == "scaling"
+		return d.Code == muster.ConditionScaleFailed || d.Code == muster.ConditionShort || d.Code == muster.ConditionScaling
 	})
 	if change != nil {
 		change.Generation = c.Generation

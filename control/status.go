@@ -24,7 +24,7 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 	case muster.ClusterBuilding:
 		text := fmt.Sprintf("%d of %s ready", view.ReadyCount, count(view.NodeCount, "node"))
 		for _, d := range c.Conditions {
-			if d.Code == "image" {
+			if d.Code == muster.ConditionImage {
 				text = d.Text
 			}
 		}
@@ -39,7 +39,7 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 			return "its walltime is over: the scheduler ends its jobs"
 		}
 		for _, d := range c.Conditions {
-			if d.Code == "scaling" {
+			if d.Code == muster.ConditionScaling {
 				return "ready; scaling " + d.Text + remaining("done", d.ETA, 0, now)
 			}
 		}

@@ -16,8 +16,8 @@ import (
 // Codes of the conditions of bare machines that tell what was found of them. They stay
 // until an administrator approves the machine again, or it is as it was.
 const (
-	hardwareChanged = "hardware-changed"
-	tpmChanged      = "tpm-changed"
+	hardwareChanged = muster.ConditionHardwareChanged
+	tpmChanged      = muster.ConditionTPMChanged
 )
 
 // byMuster is who asks that a machine is drained which lost something.
@@ -126,7 +126,7 @@ func (s *Service) putFindings(tx *store.Tx, m muster.Machine, r muster.Registrat
 	now, intent := s.Clock.Now().UTC(), m.Intent
 	var texts []string
 	was := m.Conditions
-	note := func(code string, text, hint string) {
+	note := func(code muster.ConditionCode, text, hint string) {
 		i := slices.IndexFunc(was, func(c muster.Condition) bool { return c.Code == code })
 		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c muster.Condition) bool { return c.Code == code })
 		switch {

@@ -86,7 +86,7 @@ func facts() muster.Facts {
 	}
 }
 
-func conditionOf(m muster.Machine, code string) string {
+func conditionOf(m muster.Machine, code muster.ConditionCode) string {
 	for _, c := range m.Conditions {
 		if c.Code == code {
 			return c.Text

@@ -12,10 +12,10 @@ import (
 
 // Conditions of clusters in the queue. One of them is always there.
 const (
-	waitingForMachines = "waiting-for-machines"
+	waitingForMachines = muster.ConditionWaitingForMachines
 	// waitingForMissing: it needs machines that do not come by waiting.
-	waitingForMissing = "waiting-for-missing-machines"
-	cannotBeServed    = "cannot-be-served"
+	waitingForMissing = muster.ConditionWaitingForMissingMachines
+	cannotBeServed    = muster.ConditionCannotBeServed
 )
 
 func (s *Service) waitsForMachines(a muster.Answer) muster.Condition {

@@ -21,7 +21,7 @@ func withCondition(list []muster.Condition, c muster.Condition) []muster.Conditi
 	return append(out, c)
 }
 
-func withoutCondition(list []muster.Condition, codes ...string) []muster.Condition {
+func withoutCondition(list []muster.Condition, codes ...muster.ConditionCode) []muster.Condition {
 	out := slices.DeleteFunc(slices.Clone(list), func(c muster.Condition) bool { return slices.Contains(codes, c.Code) })
 	if len(out) == 0 {
 		return nil
@@ -29,12 +29,12 @@ func withoutCondition(list []muster.Condition, codes ...string) []muster.Conditi
 	return out
 }
 
-func hasCondition(list []muster.Condition, code string) bool {
+func hasCondition(list []muster.Condition, code muster.ConditionCode) bool {
 	return slices.ContainsFunc(list, func(c muster.Condition) bool { return c.Code == code })
 }
 
 // conditionOf finds a condition by its code; nil when it is not there.
-func conditionOf(list []muster.Condition, code string) *muster.Condition {
+func conditionOf(list []muster.Condition, code muster.ConditionCode) *muster.Condition {
 	for i := range list {
 		if list[i].Code == code {
 			return &list[i]
@@ -51,18 +51,18 @@ func sameConditions(a, b []muster.Condition) bool {
 
 // condition sets a condition of the cluster; it is written with the next
 // record, or by progress.
-func (d *decider) condition(code, text, hint string) {
+func (d *decider) condition(code muster.ConditionCode, text, hint string) {
 	d.Cluster.Conditions = withCondition(d.Cluster.Conditions, muster.Condition{Code: code, Text: text, Hint: hint, Since: d.Now})
 }
 
-func (d *decider) drop(codes ...string) {
+func (d *decider) drop(codes ...muster.ConditionCode) {
 	d.Cluster.Conditions = withoutCondition(d.Cluster.Conditions, codes...)
 }
 
 // lastWord is the newest text of why a node's boot failed.
 func lastWord(n muster.Node) string {
 	for _, c := range n.Conditions {
-		if c.Code == "boot-failed" {
+		if c.Code == muster.ConditionBootFailed {
 			return c.Text
 		}
 	}

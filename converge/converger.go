@@ -196,14 +196,14 @@ func (v *Converger) follow(ctx context.Context, feed *store.Feed) error {
 
 func (v *Converger) wakeFor(a muster.Audit) {
 	switch a.Kind {
-	case "cluster":
+	case muster.AuditCluster:
 		v.Wake(a.Cluster)
 		if a.To == string(muster.ClusterQueued) || a.To == string(muster.ClusterDeleted) {
 			v.WakeQueue()
 		}
-	case "node":
+	case muster.AuditNode:
 		v.Wake(a.Cluster)
-	case "machine":
+	case muster.AuditMachine:
 		if p := muster.MachinePhase(a.To); !p.Held() {
 			if a.Actor != muster.System().Name { // who asks for something wants it tried now
 				v.sights.change(muster.MachineID(a.Object), func(s *Sight) { s.TestRetry, s.CleanRetry = time.Time{}, time.Time{} })

@@ -60,6 +60,7 @@ type want struct {
 	node int // index into Nodes
 	text string
 	held bool // it has a place in the boot window already
+	away bool // its machine went off while the server was away: nobody heard a goodbye
 }
 
 // live goes on with a cluster that should run.
@@ -95,17 +96,17 @@ func (d *decider) prepare() {
 	}
 	switch {
 	case p.Done:
-		d.drop("preparing")
+		d.drop(muster.ConditionPreparing)
 	case p.Err != nil && (permanent(p.Err) || d.Now.Sub(d.Cluster.PhaseSince) > d.Limits.Prepare) && d.Cluster.Phase != muster.ClusterReady:
 		d.Cluster.Phase = muster.ClusterFailed
 		d.Cluster.Reason = reasonOf(p.Err)
 		d.clusterText(d.Cluster.Reason.Message)
 	case p.Busy:
 		if d.Cluster.Image == "" && len(d.Cluster.Spec.Packages) > 0 {
-			d.condition("image", "an image with "+strings.Join(d.Cluster.Spec.Packages, ", ")+" is being built", "")
+			d.condition(muster.ConditionImage, "an image with "+strings.Join(d.Cluster.Spec.Packages, ", ")+" is being built", "")
 		}
 	case d.Now.Before(p.Retry):
-		d.condition("preparing", "image, network or home is not there yet: "+p.Err.Error(), "it is tried again by itself")
+		d.condition(muster.ConditionPreparing, "image, network or home is not there yet: "+p.Err.Error(), "it is tried again by itself")
 		d.lookAt(p.Retry)
 	default:
 		d.calls = append(d.calls, Prepare{})

@@ -11,7 +11,7 @@ import (
 
 // commonCause is the code of a machine that fails as many others do at the same time:
 // something that they share is at fault, and none of them is condemned.
-const commonCause = "common-cause"
+const commonCause = muster.ConditionCommonCause
 
 // Around is what a decision about one machine knows of the others.
 type Around struct {
@@ -37,10 +37,10 @@ func around(m muster.Machine, site []muster.Machine, now time.Time, window time.
 			}
 		}
 		for _, c := range o.Conditions {
-			if c.Code == quarantined && strings.HasPrefix(c.Text, "it passed its test, but "+underTenants) {
+			if c.Code == underTenants {
 				a.Aside++
 			}
-			if (c.Code == "clean-failed" || c.Code == testFailed || c.Code == quarantined) && now.Sub(c.Since).Abs() < time.Hour {
+			if (c.Code == muster.ConditionCleanFailed || c.Code == testFailed || c.Code == quarantined) && now.Sub(c.Since).Abs() < time.Hour {
 				a.Failing[causeOf(c.Text)]++
 			}
 		}
@@ -55,15 +55,15 @@ func (v MachineView) mayCondemn() bool {
 		v.Machine.Phase == muster.MachineCleaning && v.Sight.CleanTries > 0
 }
 
-// underTenants begins the reason of a machine that failed under several tenants.
-const underTenants = "it failed under "
+// underTenants stands beside quarantined.
+const underTenants = muster.ConditionFailedUnderTenants
 
 // outAlthough tells why a machine that passed its test is taken out of use all the
-// same; "" when it is not. What it showed by itself counts each time. What happened
+// same; "" when it is not, and whether that is for what happened under tenants. What it showed by itself counts each time. What happened
 // under tenants may have been brought about by them: it counts by how many tenants
 // that have nothing to do with each other met it, not where their clusters failed on
 // other machines as well, and for a small share of the site at most.
-func (d *decider) outAlthough(m muster.Machine) string {
+func (d *decider) outAlthough(m muster.Machine) (why string, tenants bool) {
 	own, under := 0, []muster.Fault(nil)
 	for _, f := range m.Faults {
 		switch {
@@ -75,12 +75,12 @@ func (d *decider) outAlthough(m muster.Machine) string {
 		}
 	}
 	if own >= d.Limits.FaultsMost {
-		return fmt.Sprintf("failed by itself %s within %s: %s", timesText(own), days(d.Limits.FaultWindow), conditionText(m.Conditions, "suspect"))
+		return fmt.Sprintf("failed by itself %s within %s: %s", timesText(own), days(d.Limits.FaultWindow), conditionText(m.Conditions, muster.ConditionSuspect)), false
 	}
 	if n := muster.Unrelated(under); n >= d.Limits.FaultsMost && d.around.Aside < max(1, d.around.Site/d.Limits.AsideShare) {
-		return underTenants + fmt.Sprintf("%d tenants who have nothing to do with each other within %s", n, days(d.Limits.FaultWindow))
+		return fmt.Sprintf("it failed under %d tenants who have nothing to do with each other within %s", n, days(d.Limits.FaultWindow)), true
 	}
-	return ""
+	return "", false
 }
 
 // doubt marks a machine that failed under somebody and passes its test. An
@@ -88,11 +88,11 @@ func (d *decider) outAlthough(m muster.Machine) string {
 func (d *decider) doubt(m muster.Machine, settled bool) muster.Machine {
 	last := slices.IndexFunc(m.Faults, func(f muster.Fault) bool { return d.Now.Sub(f.At) < d.Limits.FaultWindow })
 	if settled || last < 0 {
-		m.Conditions = withoutCondition(m.Conditions, muster.Doubtful)
+		m.Conditions = withoutCondition(m.Conditions, muster.ConditionDoubtful)
 		return m
 	}
 	m.Conditions = withCondition(m.Conditions, muster.Condition{
-		Code: muster.Doubtful, Since: d.Now, Text: "it failed, and passed its test",
+		Code: muster.ConditionDoubtful, Since: d.Now, Text: "it failed, and passed its test",
 		Hint: fmt.Sprintf("it is given last, and not to a cluster under which it failed; a cluster's good service of %s, or `muster machine test %s`, settles it", d.Limits.GoodService, m.ID),
 	})
 	return m
@@ -101,8 +101,8 @@ func (d *decider) doubt(m muster.Machine, settled bool) muster.Machine {
 // trusted is a machine that its cluster gives back: after good service it is not
 // doubtful any more.
 func (d *decider) trusted(m muster.Machine) muster.Machine {
-	if hasCondition(m.Conditions, muster.Doubtful) && m.Phase == muster.MachineActive && d.Now.Sub(m.PhaseSince) >= d.Limits.GoodService {
-		m.Conditions = withoutCondition(m.Conditions, muster.Doubtful)
+	if hasCondition(m.Conditions, muster.ConditionDoubtful) && m.Phase == muster.MachineActive && d.Now.Sub(m.PhaseSince) >= d.Limits.GoodService {
+		m.Conditions = withoutCondition(m.Conditions, muster.ConditionDoubtful)
 	}
 	return m
 }

@@ -45,7 +45,7 @@ func TestWhoIsToBlame(t *testing.T) {
 	set := func(o []muster.Machine, i int, f func(*muster.Machine)) []muster.Machine { f(&o[i]); return o }
 	aside := func(m *muster.Machine) {
 		m.Phase = muster.MachineQuarantined
-		m.Conditions = []muster.Condition{{Code: quarantined, Text: "it passed its test, but " + underTenants + "3 tenants"}}
+		m.Conditions = []muster.Condition{{Code: quarantined}, {Code: underTenants}}
 	}
 	own := func(k muster.FaultKind, sec int) muster.Fault { return muster.Fault{At: at(sec), Kind: k} }
 	old := under("c-3", "r", "c", 3)
@@ -220,7 +220,7 @@ func TestDoubtIsTestedLonger(t *testing.T) {
 			t.Errorf("after %d faults: %d, want %d", n, got, want)
 		}
 	}
-	m := muster.Machine{Phase: muster.MachineActive, PhaseSince: at(100).Add(-time.Hour), Conditions: []muster.Condition{{Code: muster.Doubtful}}}
+	m := muster.Machine{Phase: muster.MachineActive, PhaseSince: at(100).Add(-time.Hour), Conditions: []muster.Condition{{Code: muster.ConditionDoubtful}}}
 	if m = d.trusted(m); !m.IsDoubtful() {
 		t.Error("an hour is no good service")
 	}

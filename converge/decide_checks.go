@@ -13,11 +13,11 @@ import (
 // it should be. What an agent says condemns no machine: whoever is root on the node can
 // have it say anything.
 const (
-	unhealthy  = "unhealthy"   // a service that people rely on
-	unfit      = muster.Unfit  // something that jobs need: the node gets no new ones
-	notApplied = "not-applied" // a part of the newest configuration
-	anew       = "anew"        // it was started anew for one of these
-	elsewhere  = "elsewhere"   // that did not help, and it moved to another machine
+	unhealthy  = muster.ConditionUnhealthy  // a service that people rely on
+	unfit      = muster.ConditionUnfit      // something that jobs need: the node gets no new ones
+	notApplied = muster.ConditionNotApplied // a part of the newest configuration
+	anew       = muster.ConditionAnew       // it was started anew for one of these
+	elsewhere  = muster.ConditionElsewhere  // that did not help, and it moved to another machine
 )
 
 // Names of checks of an agent. The first tells what of the configuration it could not
@@ -34,7 +34,7 @@ func jobsNeed(check string) bool {
 
 // checked turns an agent's checks into conditions of its node.
 func (d *decider) checked(list []muster.Condition, r *Report) []muster.Condition {
-	set := func(code, text, hint string) {
+	set := func(code muster.ConditionCode, text, hint string) {
 		if text == "" {
 			list = withoutCondition(list, code)
 			return
@@ -83,7 +83,7 @@ func (d *decider) unwell(n *muster.Node, list []muster.Condition, r *Report) (to
 	if r == nil || d.Cluster.Phase != muster.ClusterReady || onlyDisk(r) {
 		return noCure, ""
 	}
-	for _, code := range []string{unfit, unhealthy} {
+	for _, code := range []muster.ConditionCode{unfit, unhealthy} {
 		is := conditionOf(list, code)
 		if is == nil {
 			continue
@@ -110,7 +110,7 @@ func (d *decider) unwell(n *muster.Node, list []muster.Condition, r *Report) (to
 }
 
 // within is a condition that is not older than a day.
-func (d *decider) within(list []muster.Condition, code string) *muster.Condition {
+func (d *decider) within(list []muster.Condition, code muster.ConditionCode) *muster.Condition {
 	if c := conditionOf(list, code); c != nil && d.Now.Before(c.Since.Add(anewPause)) {
 		return c
 	}
@@ -164,7 +164,7 @@ func badChecks(r *Report) string { return complaint(r, func(string) bool { retur
 // complaints tells the people of a cluster what is wrong on its nodes, once for all
 // nodes on which the same is.
 func (d *decider) complaints() {
-	for _, code := range []string{notApplied, unhealthy, unfit} {
+	for _, code := range []muster.ConditionCode{notApplied, unhealthy, unfit} {
 		nodes := map[string][]string{}
 		var texts []string
 		for _, n := range d.Nodes {
@@ -203,7 +203,7 @@ func (d *decider) complaints() {
 	}
 }
 
-func hintOf(nodes []muster.Node, code string) string {
+func hintOf(nodes []muster.Node, code muster.ConditionCode) string {
 	for _, n := range nodes {
 		if c := conditionOf(n.Conditions, code); c != nil {
 			return c.Hint

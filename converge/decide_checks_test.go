@@ -33,7 +33,7 @@ func TestComplaintsAreTold(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	for code, want := range map[string]string{notApplied: "user video: the name is taken", unhealthy: "sshd: does not answer"} {
+	for code, want := range map[muster.ConditionCode]string{notApplied: "user video: the name is taken", unhealthy: "sshd: does not answer"} {
 		if got := conditionText(n.Conditions, code); got != want {
 			t.Errorf("n02 %s: %q", code, got)
 		}
@@ -64,7 +64,7 @@ func TestComplaintsAreTold(t *testing.T) {
 func TestUnwellNodes(t *testing.T) {
 	t.Parallel()
 	network, sshd := wire.Check{Name: "message network", Text: "msg0 is down"}, wire.Check{Name: "sshd", Text: "does not answer"}
-	before := func(code string, ago time.Duration) muster.Condition {
+	before := func(code muster.ConditionCode, ago time.Duration) muster.Condition {
 		return muster.Condition{Code: code, Since: at(0).Add(-ago)}
 	}
 	for name, c := range map[string]struct {
@@ -90,7 +90,7 @@ func TestUnwellNodes(t *testing.T) {
 			t.Parallel()
 			complains := func(s *Sight) { s.Report.Checks = []wire.Check{c.check} }
 			v := two(muster.ClusterReady, muster.NodeReady, says("m1", "ready", 1, nil), says("m2", "ready", 1, nil), knows("m2", complains))
-			code := map[bool]string{true: unfit, false: unhealthy}[jobsNeed(c.check.Name)]
+			code := map[bool]muster.ConditionCode{true: unfit, false: unhealthy}[jobsNeed(c.check.Name)]
 			if c.both {
 				knows("m1", complains)(&v)
 				v.Nodes[0].Conditions = []muster.Condition{{Code: code, Since: v.Now.Add(-c.after), Text: "x"}}

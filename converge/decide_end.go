@@ -103,7 +103,7 @@ func (d *decider) switchOff(id muster.MachineID, s Sight) {
 // stuckOff tells the user why a cluster does not go away.
 func (d *decider) stuckOff(n *muster.Node) {
 	c := withCondition(n.Conditions, muster.Condition{
-		Code: "stuck", Text: "machine " + string(n.Machine) + " does not go off; it is being cut off", Since: d.Now,
+		Code: muster.ConditionStuck, Text: "machine " + string(n.Machine) + " does not go off; it is being cut off", Since: d.Now,
 		Hint: "an administrator should look at the machine",
 	})
 	if !sameConditions(c, n.Conditions) {

@@ -53,7 +53,7 @@ func (d *decider) afterMaintenance(m *muster.Machine) bool {
 	case muster.IntentTest:
 		d.toTesting(m, intentText(*m))
 	default:
-		m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, muster.Doubtful, commonCause, "late")
+		m.Conditions = withoutCondition(m.Conditions, muster.ConditionSuspect, muster.ConditionStuck, muster.ConditionCleanFailed, testFailed, cannotTest, quarantined, underTenants, muster.ConditionDoubtful, commonCause, muster.ConditionLate)
 		m.TestsFailed, m.Faults = 0, nil
 		d.machine(m, muster.MachineCleaning, "back from maintenance")
 	}
@@ -73,7 +73,7 @@ func (d *decider) leaveAlone(m *muster.Machine, s Sight) bool {
 		return true
 	case d.staysOn(s):
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
-			Code: "stuck", Since: d.Now, Text: "it does not go off", Hint: "switch it off by hand",
+			Code: muster.ConditionStuck, Since: d.Now, Text: "it does not go off", Hint: "switch it off by hand",
 		})
 		return true
 	}

@@ -18,7 +18,7 @@ func (d *decider) letJoin() {
 			continue
 		}
 		if why := d.mayNotJoin(*n); why != "" {
-			d.nodeCondition(n, muster.Condition{Code: "held", Text: why, Since: d.Now})
+			d.nodeCondition(n, muster.Condition{Code: muster.ConditionHeld, Text: why, Since: d.Now})
 			continue
 		}
 		list = append(list, i)
@@ -62,17 +62,17 @@ func givenUp(state string) bool {
 // join makes a verified node ready.
 func (d *decider) join(n *muster.Node) {
 	r := d.Sights[n.Machine].said(*n)
-	replaced := n.Hold && hasCondition(n.Conditions, "replaced")
+	replaced := n.Hold && hasCondition(n.Conditions, muster.ConditionReplaced)
 	n.Hold, n.Down = false, false
 	n.Failures, n.Unconfigured, n.NotBefore = 0, nil, time.Time{}
-	n.Conditions = withoutCondition(n.Conditions, "boot-failed", noPower, late, "held", "replaced")
+	n.Conditions = withoutCondition(n.Conditions, muster.ConditionBootFailed, noPower, late, muster.ConditionHeld, muster.ConditionReplaced)
 	// Its agent says ready before Muster believes it.
 	n.Stages = slices.DeleteFunc(slices.Clone(r.Stages), func(s muster.Stage) bool { return s.Name == "ready" })
 	n.Stages = append(n.Stages, muster.Stage{Name: "ready", At: d.Now})
 	d.setPhase(n, muster.NodeReady, "")
 	if replaced {
 		text := d.replacedText(*n)
-		d.notice("replaced", text)
+		d.notice(muster.NoticeReplaced, text)
 		d.clusterText(text)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // NotAnswering is the code of the condition of a machine that its provider no
 // longer finds. Placement does not use such a machine.
-const NotAnswering = "not-answering"
+const NotAnswering = muster.ConditionNotAnswering
 
 // DecideMachine says what is to be done next for a machine that no node holds,
 // and after how long to look again. Every way to free goes through a cleaning
@@ -55,7 +55,7 @@ func DecideMachine(v MachineView) ([]Action, time.Duration) {
 func (d *decider) machine(m *muster.Machine, p muster.MachinePhase, text string) {
 	if m.Phase != p {
 		m.PhaseSince = d.Now
-		m.Conditions = withoutCondition(m.Conditions, "late")
+		m.Conditions = withoutCondition(m.Conditions, muster.ConditionLate)
 	}
 	m.Phase = p
 	d.records = append(d.records, SetMachine{Machine: *m, Text: text})
@@ -75,8 +75,8 @@ func (d *decider) tell(m *muster.Machine, c muster.Condition, text string) {
 func suspected(m muster.Machine, why string, f muster.Fault) muster.Machine {
 	now := f.At
 	m.Phase, m.PhaseSince = muster.MachineSuspect, now
-	m.Conditions = withCondition(withoutCondition(m.Conditions, "suspect", "late"), muster.Condition{
-		Code: "suspect", Text: why, Since: now, Hint: "it is tested by itself before it is used again",
+	m.Conditions = withCondition(withoutCondition(m.Conditions, muster.ConditionSuspect, muster.ConditionLate), muster.Condition{
+		Code: muster.ConditionSuspect, Text: why, Since: now, Hint: "it is tested by itself before it is used again",
 	})
 	return m.WithFault(f)
 }
@@ -84,7 +84,7 @@ func suspected(m muster.Machine, why string, f muster.Fault) muster.Machine {
 func (d *decider) clean(m muster.Machine, s Sight) {
 	if r := s.Cleaned; r != nil && r.Verified {
 		m.LastClean = r
-		m.Conditions = withoutCondition(m.Conditions, "clean-failed", "suspect", "stuck", commonCause, "late")
+		m.Conditions = withoutCondition(m.Conditions, muster.ConditionCleanFailed, muster.ConditionSuspect, muster.ConditionStuck, commonCause, muster.ConditionLate)
 		d.machine(&m, muster.MachineFree, "")
 		d.records = append(d.records, KeepClean{Record: *r}, Measure{Kind: "clean", Class: m.Facts.Class, Took: r.Took})
 		return
@@ -102,7 +102,7 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 			m.LastClean = s.Cleaned
 		}
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
-			Code: "clean-failed", Since: d.Now, Text: "it could not be cleaned: " + why,
+			Code: muster.ConditionCleanFailed, Since: d.Now, Text: "it could not be cleaned: " + why,
 			Hint: "it is tested, then cleaned again; look at it when that fails too",
 		})
 		fault := muster.Fault{At: d.Now, Kind: muster.FaultClean}
@@ -121,7 +121,7 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 		d.observeAgain(m.ID, s, time.Second)
 	case d.staysOn(s):
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
-			Code: "stuck", Since: d.Now, Text: "it does not go off", Hint: "it is cut off, then tested",
+			Code: muster.ConditionStuck, Since: d.Now, Text: "it does not go off", Hint: "it is cut off, then tested",
 		})
 		d.give(suspected(m, "it does not go off", muster.Fault{At: d.Now, Kind: muster.FaultOff}))
 	default:
@@ -133,7 +133,7 @@ func (d *decider) clean(m muster.Machine, s Sight) {
 func (d *decider) give(m muster.Machine) {
 	why := ""
 	for _, c := range m.Conditions {
-		if c.Code == "suspect" {
+		if c.Code == muster.ConditionSuspect {
 			why = c.Text
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 // Codes of conditions about speed.
 const (
-	measuring  = "measuring"    // of a cluster: its speed is being measured
-	unmeasured = "not-measured" // of a cluster: it should have been, and was not
-	slow       = "slow"         // of a cluster with such nodes, and of a machine
+	measuring  = muster.ConditionMeasuring   // of a cluster: its speed is being measured
+	unmeasured = muster.ConditionNotMeasured // of a cluster: it should have been, and was not
+	slow       = muster.ConditionSlow        // of a cluster with such nodes, and of a machine
 )
 
 // measure has the cluster measured before it is handed over, if its request and
@@ -205,7 +205,7 @@ func (d *decider) measureJoining(list []int) []int {
 	names := make([]string, len(unknown))
 	for k, i := range unknown {
 		names[k] = d.Nodes[i].Name
-		d.nodeCondition(&d.Nodes[i], muster.Condition{Code: "held", Text: "its speed is measured before it takes jobs", Since: d.Now})
+		d.nodeCondition(&d.Nodes[i], muster.Condition{Code: muster.ConditionHeld, Text: "its speed is measured before it takes jobs", Since: d.Now})
 	}
 	if m == nil || !m.Phase.Open() {
 		occasion := muster.OccasionRepair

@@ -18,7 +18,7 @@ func (d *decider) node(i int) {
 	}
 	switch n.Phase {
 	case muster.NodeAssigned:
-		d.want(i, "", false)
+		d.want(want{node: i})
 	case muster.NodeBooting:
 		d.booting(i)
 	case muster.NodeConfiguring, muster.NodeValidating:
@@ -41,7 +41,7 @@ func (d *decider) booting(i int) {
 		if d.noPower(d.Sights[n.Machine]) {
 			d.powerCut++
 		}
-		d.want(i, "", false)
+		d.want(want{node: i})
 		return
 	}
 	s := d.Sights[n.Machine]
@@ -55,7 +55,7 @@ func (d *decider) booting(i int) {
 	case s.down(n.Attempt):
 		// The server ended between the record and the call, or the machine
 		// went off meanwhile. The token of that attempt is lost: a new one.
-		d.want(i, "started again: the attempt did not run", true)
+		d.want(want{node: i, text: "started again: the attempt did not run", held: true})
 	case !d.Now.Before(d.deadline(*n)):
 		d.failed(i, fmt.Sprintf("its agent did not join within %s", d.Limits.deadline(d.Times.Boot, d.Limits.Boot).Round(time.Second)))
 	default:
@@ -118,7 +118,7 @@ func (d *decider) ready(i int) {
 		d.wentOff(i, s, r)
 		return
 	case r != nil && r.Rebooted:
-		d.again(i, "the node rebooted by itself")
+		d.again(want{node: i, text: "the node rebooted by itself"})
 		return
 	}
 	conditions := n.Conditions
@@ -130,7 +130,7 @@ func (d *decider) ready(i int) {
 		n.Conditions = withCondition(withoutCondition(conditions, anew), muster.Condition{
 			Code: anew, Text: "it was started anew: " + why, Since: d.Now, Hint: "jobs that ran there are queued again; it is not done again within a day",
 		})
-		d.again(i, "the node is started anew on its machine: "+why)
+		d.again(want{node: i, text: "the node is started anew on its machine: " + why})
 		return
 	case moveAway:
 		n.Conditions = withCondition(withoutCondition(conditions, elsewhere), muster.Condition{
@@ -224,7 +224,7 @@ func (d *decider) failed(i int, why string) {
 	last := spent && d.Cluster.Phase != muster.ClusterReady
 	if spent && n.Failures < d.Limits.BootAttempts*d.Limits.Machines && !d.followsCluster(*n) && d.Spares[n.Name].Machine.ID != "" {
 		n.Conditions = withCondition(n.Conditions, muster.Condition{
-			Code: "boot-failed", Text: fmt.Sprintf("attempt %d: %s", n.Attempt, why), Hint: "another machine is tried", Since: d.Now,
+			Code: muster.ConditionBootFailed, Text: fmt.Sprintf("attempt %d: %s", n.Attempt, why), Hint: "another machine is tried", Since: d.Now,
 		})
 		d.setPhase(n, muster.NodeFencing, fmt.Sprintf("attempt %d: %s; another machine is tried", n.Attempt, why))
 		d.call(n.Machine, Fence{Machine: n.Machine})
@@ -234,7 +234,7 @@ func (d *decider) failed(i int, why string) {
 	if !last {
 		hint = "its next attempt begins by itself, not before " + clock(n.NotBefore)
 	}
-	n.Conditions = withCondition(n.Conditions, muster.Condition{Code: "boot-failed", Text: text, Hint: hint, Since: d.Now})
+	n.Conditions = withCondition(n.Conditions, muster.Condition{Code: muster.ConditionBootFailed, Text: text, Hint: hint, Since: d.Now})
 	d.setPhase(n, muster.NodeBooting, text)
 	if last {
 		d.givenUp = append(d.givenUp, i)
@@ -244,12 +244,12 @@ func (d *decider) failed(i int, why string) {
 }
 
 // want asks for a boot of the node, in this decision or when its time comes.
-func (d *decider) want(i int, text string, held bool) {
-	if n := &d.Nodes[i]; d.Limits.heldBack(*n, d.Now) {
+func (d *decider) want(w want) {
+	if n := &d.Nodes[w.node]; d.Limits.heldBack(*n, d.Now) {
 		d.lookAt(n.NotBefore)
 		return
 	}
-	d.toBoot = append(d.toBoot, want{i, text, held})
+	d.toBoot = append(d.toBoot, w)
 }
 
 // bootNodes starts as many of the wanted nodes as the boot window lets, in
@@ -274,14 +274,14 @@ func (d *decider) bootNodes() {
 		n.Hold = d.Cluster.Phase == muster.ClusterReady
 		n.NotBefore, n.Stages = time.Time{}, nil
 		n.Management = m.Facts.Management
-		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, "held")
+		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, muster.ConditionHeld)
 		d.setPhase(n, muster.NodeBooting, w.text)
 		if m.Phase != muster.MachineActive {
 			m.Phase, m.PhaseSince = muster.MachineActive, d.Now
 		}
 		m.Attempt = n.Attempt
 		d.records = append(d.records, SetMachine{Machine: m}, Boot{Node: *n})
-		if w.text == wentOffAway {
+		if w.away {
 			d.tellAway(*n)
 		}
 		d.lookAt(n.Deadline)

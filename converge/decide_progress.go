@@ -43,7 +43,7 @@ func (d *decider) progress() {
 	case muster.ClusterValidating:
 		if !up {
 			d.Cluster.Phase = muster.ClusterBuilding
-			d.drop("scheduler") // it is waited for when all nodes are there
+			d.drop(muster.ConditionScheduler) // it is waited for when all nodes are there
 			d.late(waiting)
 			d.clusterText("a node must boot again")
 			break
@@ -58,7 +58,7 @@ func (d *decider) progress() {
 		}
 		missing := d.schedulerMissing()
 		if missing == "" {
-			d.drop("scheduler")
+			d.drop(muster.ConditionScheduler)
 			if d.measure() {
 				break
 			}
@@ -69,7 +69,7 @@ func (d *decider) progress() {
 			break
 		}
 		if until := last.Add(d.Limits.Scheduler); d.Now.Before(until) {
-			d.condition("scheduler", "waiting for the scheduler: "+missing, "")
+			d.condition(muster.ConditionScheduler, "waiting for the scheduler: "+missing, "")
 			d.lookAt(until)
 			break
 		}
@@ -95,7 +95,7 @@ func (d *decider) handOver() {
 	d.clusterText("")
 	d.tellSpeed()
 	if n := d.computeLeft(); n < c.Spec.Nodes {
-		d.condition("short", fmt.Sprintf("%d of %d nodes: the others did not come up", n, c.Spec.Nodes), "the request allows it with min")
+		d.condition(muster.ConditionShort, fmt.Sprintf("%d of %d nodes: the others did not come up", n, c.Spec.Nodes), "the request allows it with min")
 		d.clusterText("")
 	}
 }
@@ -206,7 +206,7 @@ func (d *decider) late(waiting []muster.Node) {
 	if !c.ETA.IsZero() && c.ETA.Before(d.Now) {
 		c.ETA = time.Time{}
 	}
-	d.condition("late", text, "")
+	d.condition(muster.ConditionLate, text, "")
 }
 
 // nextStep is when something will be done about a node that does not move.

@@ -13,7 +13,7 @@ import (
 
 // noPower is the code of a node that most likely does not start because the
 // power is gone.
-const noPower = "no-power"
+const noPower = muster.ConditionNoPower
 
 // stragglers is how long after most machines went off others may follow, though
 // the first ones are started again: power supplies hold out differently long.
@@ -32,27 +32,24 @@ func (d *decider) wentOff(i int, s Sight, r *Report) {
 	n := &d.Nodes[i]
 	switch {
 	case r != nil && r.Goodbye == "poweroff":
-		d.again(i, "the node was switched off from inside; it is started again")
+		d.again(want{node: i, text: "the node was switched off from inside; it is started again"})
 	case r != nil && r.Goodbye != "":
-		d.again(i, "the node reboots")
+		d.again(want{node: i, text: "the node reboots"})
 	case d.Blind: // the first look at all machines ends soon, and wakes
 		d.lookAfter(time.Second)
 	case d.noPower(s):
 		d.powerCut++
-		d.again(i, "most machines went off, or were off when the server started: a power cut; it is started again")
+		d.again(want{node: i, text: "most machines went off, or were off when the server started: a power cut; it is started again"})
 	case d.Cluster.Phase != muster.ClusterReady:
-		d.want(i, "the machine "+wentHow(s)+" by itself"+because(s), false)
+		d.want(want{node: i, text: "the machine " + wentHow(s) + " by itself" + because(s)})
 	case !s.Went.IsZero() && d.Now.Before(s.Went.Add(d.Limits.Together)): // do others go off, too?
 		d.lookAt(s.Went.Add(d.Limits.Together))
 	case r == nil && d.Now.Before(d.Started.Add(d.Limits.PowerCut)): // nobody was there to hear a goodbye
-		d.again(i, wentOffAway)
+		d.again(want{node: i, text: "the machine went off while the server was away; it is started again", away: true})
 	default:
 		d.lost(i, "machine "+string(n.Machine)+" "+wentHow(s)+" by itself, without a goodbye"+because(s))
 	}
 }
-
-// wentOffAway is why a node is started again of which nobody heard a goodbye.
-const wentOffAway = "the machine went off while the server was away; it is started again"
 
 // tellAway leaves a word for those who look for their jobs and sessions when the
 // head is started again: nobody was there to say so when it went.
@@ -68,7 +65,7 @@ func (d *decider) tellAway(n muster.Node) {
 	if d.hasScheduler() {
 		text += "; jobs submitted in the last five seconds before may be lost: check squeue"
 	}
-	d.notice("restarted", text)
+	d.notice(muster.NoticeRestarted, text)
 	d.clusterText(text)
 }
 
@@ -86,11 +83,11 @@ func (d *decider) noPower(s Sight) bool {
 
 // again starts a node that was ready once more on its machine. What the
 // scheduler ran there is over.
-func (d *decider) again(i int, text string) {
+func (d *decider) again(w want) {
 	if d.Cluster.Phase == muster.ClusterReady {
-		d.Nodes[i].Down = true
+		d.Nodes[w.node].Down = true
 	}
-	d.want(i, text, false)
+	d.want(w)
 }
 
 // lost condemns the machine of a node: it is fenced before anything else.
@@ -118,7 +115,7 @@ func (d *decider) fencing(i int) {
 	}
 	if s.FenceErr != nil {
 		d.nodeCondition(n, muster.Condition{
-			Code: "not-fenced", Text: "machine " + string(n.Machine) + " cannot be cut off: " + s.FenceErr.Error(), Since: d.Now,
+			Code: muster.ConditionNotFenced, Text: "machine " + string(n.Machine) + " cannot be cut off: " + s.FenceErr.Error(), Since: d.Now,
 			Hint: "it is tried again by itself; an administrator should switch the machine off: the node does not move before that is certain",
 		})
 	}
@@ -168,7 +165,7 @@ func (d *decider) letGo(i int, proof muster.FenceRecord) {
 			m = m.WithFault(muster.FaultUnder(d.Cluster, kind, d.Now))
 		}
 		m.Conditions = withCondition(m.Conditions, muster.Condition{
-			Code: "suspect", Since: d.Now, Text: fmt.Sprintf("lost as node %s of %s: %s; cut off: %s", n.Name, d.Cluster.ID, why, steps(proof)),
+			Code: muster.ConditionSuspect, Since: d.Now, Text: fmt.Sprintf("lost as node %s of %s: %s; cut off: %s", n.Name, d.Cluster.ID, why, steps(proof)),
 			Hint: "it is tested by itself",
 		})
 	}
@@ -178,7 +175,7 @@ func (d *decider) letGo(i int, proof muster.FenceRecord) {
 	n.Down = d.Cluster.Phase == muster.ClusterReady
 	n.Hold = n.Hold || n.Down
 	n.NotBefore, n.Stages = time.Time{}, nil
-	n.Conditions = withoutCondition(n.Conditions, "not-fenced")
+	n.Conditions = withoutCondition(n.Conditions, muster.ConditionNotFenced)
 	d.setPhase(n, muster.NodeFenced, "machine "+string(id)+" is cut off: "+steps(proof))
 	d.lookAfter(time.Millisecond)
 }
@@ -255,12 +252,12 @@ func (d *decider) fenced(i int) {
 	}
 	n.Machine, n.Management = m.ID, m.Facts.Management
 	n.Repairs++
-	n.Conditions = withCondition(withoutCondition(n.Conditions, lost, "boot-failed", noPower), muster.Condition{
-		Code: "replaced", Since: d.Now, Text: "machine " + string(m.ID) + " takes its place: " + why,
+	n.Conditions = withCondition(withoutCondition(n.Conditions, lost, muster.ConditionBootFailed, noPower), muster.Condition{
+		Code: muster.ConditionReplaced, Since: d.Now, Text: "machine " + string(m.ID) + " takes its place: " + why,
 	})
 	d.records = append(d.records, SetMachine{Machine: m})
 	d.setPhase(n, muster.NodeAssigned, "machine "+string(m.ID)+" takes its place")
-	d.want(i, "", false)
+	d.want(want{node: i})
 }
 
 // tried is how many boots in a row failed on the node's present machine.
@@ -281,7 +278,7 @@ func onTheVerge(n muster.Node, l Limits) bool {
 	return false
 }
 
-func conditionText(list []muster.Condition, code string) string {
+func conditionText(list []muster.Condition, code muster.ConditionCode) string {
 	for _, c := range list {
 		if c.Code == code {
 			return c.Text

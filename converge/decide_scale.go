@@ -20,7 +20,7 @@ func (d *decider) scale() {
 	case d.Cluster.Phase != muster.ClusterReady:
 		return
 	case sc == nil:
-		d.drop("scaling")
+		d.drop(muster.ConditionScaling)
 		return
 	case len(sc.Joining) > 0:
 		d.grow(*sc)
@@ -182,7 +182,7 @@ func (d *decider) growing(sc muster.Scaling, coming int, deadline time.Time) {
 	if sc.Some {
 		hint = fmt.Sprintf("it goes on at %s with those that have come by then", clock(deadline))
 	}
-	d.conditionBy("scaling", text, hint, eta)
+	d.conditionBy(muster.ConditionScaling, text, hint, eta)
 }
 
 // scaleETA is when new nodes usually are there; zero when nobody knows, or that
@@ -204,7 +204,7 @@ func (d *decider) scaleETA(sc muster.Scaling) time.Time {
 }
 
 // conditionBy is condition with an estimate of when it ends.
-func (d *decider) conditionBy(code, text, hint string, eta time.Time) {
+func (d *decider) conditionBy(code muster.ConditionCode, text, hint string, eta time.Time) {
 	d.Cluster.Conditions = withCondition(d.Cluster.Conditions, muster.Condition{Code: code, Text: text, Hint: hint, Since: d.Now, ETA: eta})
 }
 
@@ -222,7 +222,7 @@ func (d *decider) without(sc muster.Scaling, lost []int, why string) {
 	}
 	d.Cluster.Generation++
 	sc.Generation = d.Cluster.Generation
-	d.condition("scale-failed", fmt.Sprintf("%s; the cluster grew to %s without", why, nodesText(sc.To)), "scale again to try with other machines")
+	d.condition(muster.ConditionScaleFailed, fmt.Sprintf("%s; the cluster grew to %s without", why, nodesText(sc.To)), "scale again to try with other machines")
 	d.Cluster.Scaling = &sc
 	if len(sc.Joining) == 0 {
 		d.scaled(sc)
@@ -270,8 +270,8 @@ func (d *decider) undo(sc muster.Scaling, why string) {
 	d.Cluster.Generation++
 	back.Generation = d.Cluster.Generation
 	d.Cluster.Scaling = &back
-	d.drop("scaling")
-	d.condition("scale-failed", fmt.Sprintf("it did not grow from %d to %s: %s", sc.From, nodesText(sc.To), why),
+	d.drop(muster.ConditionScaling)
+	d.condition(muster.ConditionScaleFailed, fmt.Sprintf("it did not grow from %d to %s: %s", sc.From, nodesText(sc.To), why),
 		fmt.Sprintf("the cluster is as before; look at `muster events %s` and `muster logs %s`, then scale again", d.Cluster.ID, d.Cluster.ID))
 	d.clusterText(fmt.Sprintf("the change from %d to %s is undone: %s", sc.From, nodesText(sc.To), why))
 	d.shrink(back)
@@ -305,10 +305,10 @@ func (d *decider) shrink(sc muster.Scaling) {
 		for _, i := range waiting {
 			d.leaveNow(&d.Nodes[i], "leaves the cluster")
 		}
-		d.conditionBy("scaling", d.leavingText(sc)+verb(sc.Leaving, " is", " are")+" being given back", "", time.Time{})
+		d.conditionBy(muster.ConditionScaling, d.leavingText(sc)+verb(sc.Leaving, " is", " are")+" being given back", "", time.Time{})
 		d.shrunkAtOnce(sc)
 	default:
-		d.conditionBy("scaling", d.leavingText(sc)+verb(sc.Leaving, " is", " are")+" being given back", "", time.Time{})
+		d.conditionBy(muster.ConditionScaling, d.leavingText(sc)+verb(sc.Leaving, " is", " are")+" being given back", "", time.Time{})
 	}
 }
 
@@ -355,10 +355,10 @@ func (d *decider) idle(n muster.Node, sc muster.Scaling, state map[string]string
 func (d *decider) waitForJobs(sc muster.Scaling, busy []int) {
 	if sc.Now {
 		d.lookAt(sc.Started.Add(d.Limits.LeaveNow))
-		d.conditionBy("scaling", d.leavingText(sc)+verb(sc.Leaving, " leaves now; its jobs are", " leave now; their jobs are")+" being queued again", "", sc.Started.Add(d.Limits.LeaveNow))
+		d.conditionBy(muster.ConditionScaling, d.leavingText(sc)+verb(sc.Leaving, " leaves now; its jobs are", " leave now; their jobs are")+" being queued again", "", sc.Started.Add(d.Limits.LeaveNow))
 		return
 	}
-	d.conditionBy("scaling", fmt.Sprintf("%s when the jobs there are done; still at work: %s", d.leavingText(sc)+verb(sc.Leaving, " leaves", " leave"), d.names(busy)),
+	d.conditionBy(muster.ConditionScaling, fmt.Sprintf("%s when the jobs there are done; still at work: %s", d.leavingText(sc)+verb(sc.Leaving, " leaves", " leave"), d.names(busy)),
 		fmt.Sprintf("`muster scale %s %d --now` does not wait; `muster scale %s %d` takes it back", d.Cluster.Name, sc.To, d.Cluster.Name, sc.From), time.Time{})
 }
 
@@ -382,7 +382,7 @@ func (d *decider) scaled(sc muster.Scaling) {
 		d.records = append(d.records, Measure{Kind: "scale", Class: d.Cluster.Class, Image: string(d.Cluster.Image), Took: took})
 	}
 	d.Cluster.Scaling = nil
-	d.drop("scaling")
+	d.drop(muster.ConditionScaling)
 	d.clusterText(text)
 }
 

@@ -126,7 +126,9 @@ func last(actions []Action) (c muster.Cluster) {
 	return c
 }
 
-func text(c muster.Cluster, code string) string { return conditionText(c.Conditions, code) }
+func text(c muster.Cluster, code muster.ConditionCode) string {
+	return conditionText(c.Conditions, code)
+}
 
 func TestAnUndoneChangeLeavesTheClusterAsItWas(t *testing.T) {
 	t.Parallel()

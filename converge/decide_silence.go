@@ -11,18 +11,21 @@ import (
 
 // verdict is what follows from a node's silence. Its code is also that of the
 // node's condition, except for those that are not told of one node.
-type verdict struct{ code, text, hint string }
+type verdict struct {
+	code       muster.ConditionCode
+	text, hint string
+}
 
 // Codes of a verdict.
 const (
-	heard       = ""             // it reports
-	late        = "late"         // it missed a beat; its machine is asked
-	listening   = "listening"    // this server has not listened for long enough
-	massSilence = "mass-silence" // so many are silent that the fault is nearer
-	silent      = "silent"       // nobody else confirms that it is lost
-	agentSilent = "agent-silent" // its machine answers, its agent does not
-	cutOff      = "cut-off"      // others reach it, this server does not
-	lost        = "lost"         // two witnesses say so
+	heard       = muster.ConditionCode("")    // it reports
+	late        = muster.ConditionLate        // it missed a beat; its machine is asked
+	listening   = muster.ConditionListening   // this server has not listened for long enough
+	massSilence = muster.ConditionMassSilence // so many are silent that the fault is nearer
+	silent      = muster.ConditionSilent      // nobody else confirms that it is lost
+	agentSilent = muster.ConditionAgentSilent // its machine answers, its agent does not
+	cutOff      = muster.ConditionCutOff      // others reach it, this server does not
+	lost        = muster.ConditionLost        // two witnesses say so
 )
 
 // quiet is when a node was last heard, and when its silence begins to mean

@@ -11,7 +11,7 @@ import (
 )
 
 // stillFound is the code of the condition of a retired machine that is there.
-const stillFound = "still-found"
+const stillFound = muster.ConditionStillFound
 
 // DecideSite compares the machines on record with those that a provider finds
 // now: new ones are taken in, changed facts are noted, missing ones marked.

@@ -35,7 +35,7 @@ func (d *decider) status() {
 				whys = why
 			}
 			continue
-		case n.Phase == muster.NodeFencing || n.Phase == muster.NodeFenced || hasCondition(n.Conditions, "replaced"):
+		case n.Phase == muster.NodeFencing || n.Phase == muster.NodeFenced || hasCondition(n.Conditions, muster.ConditionReplaced):
 			moving = append(moving, n.Name+" "+d.doing(*n))
 		}
 		if at.IsZero() {
@@ -53,22 +53,22 @@ func (d *decider) status() {
 		eta = time.Time{}
 	}
 	if len(out) == 0 {
-		d.drop("degraded")
+		d.drop(muster.ConditionDegraded)
 	} else {
-		d.conditionBy("degraded", fmt.Sprintf("%d of %d nodes are ready; the others: %s", total-len(out), total, few(out)), "it mends itself; `muster show` tells about each node", eta)
+		d.conditionBy(muster.ConditionDegraded, fmt.Sprintf("%d of %d nodes are ready; the others: %s", total-len(out), total, few(out)), "it mends itself; `muster show` tells about each node", eta)
 	}
 	if len(moving) == 0 {
-		d.drop("repairing")
+		d.drop(muster.ConditionRepairing)
 	} else {
-		d.conditionBy("repairing", few(moving), "jobs that ran there are queued again; the other nodes go on", eta)
+		d.conditionBy(muster.ConditionRepairing, few(moving), "jobs that ran there are queued again; the other nodes go on", eta)
 	}
 	if len(without) == 0 {
-		d.drop("waiting-for-spare")
+		d.drop(muster.ConditionWaitingForSpare)
 	} else {
 		if whys == "" {
 			whys = "no machine of its class is free"
 		}
-		d.condition("waiting-for-spare", fmt.Sprintf("there is no machine for %s: %s", few(without), whys), "it gets the next one that becomes free, before anybody who waits for a cluster")
+		d.condition(muster.ConditionWaitingForSpare, fmt.Sprintf("there is no machine for %s: %s", few(without), whys), "it gets the next one that becomes free, before anybody who waits for a cluster")
 	}
 	if slow == nil {
 		d.drop(late)
@@ -80,13 +80,13 @@ func (d *decider) status() {
 	}
 	d.say(listening, d.unheard, "the server started at "+clock(d.Started)+" and has not heard every node yet", "nobody is given up for silence before "+clock(d.Started.Add(d.Limits.JustStarted)))
 	d.say(massSilence, d.mass, "so many of the site's nodes fell silent together that the fault is nearer than they are: nobody is given up for it", "it ends by itself when most of them report again; an administrator should look at the server's network")
-	if d.powerCut > 0 && conditionText(d.Cluster.Conditions, "power-cut") == "" {
-		d.notice("power-cut", fmt.Sprintf("the power was gone: %d nodes are started again where they were; jobs that ran there are queued again", d.powerCut))
+	if d.powerCut > 0 && conditionText(d.Cluster.Conditions, muster.ConditionPowerCut) == "" {
+		d.notice(muster.NoticePowerCut, fmt.Sprintf("the power was gone: %d nodes are started again where they were; jobs that ran there are queued again", d.powerCut))
 	}
 	d.strangers()
 	d.complaints()
 	d.drained()
-	d.say("power-cut", d.powerCut, "most machines went off, or were off when the server started: their nodes are started again on the machines that they had", "it ends by itself when the power is back; the nodes of a part of the site that stays dark move to other machines")
+	d.say(muster.ConditionPowerCut, d.powerCut, "most machines went off, or were off when the server started: their nodes are started again on the machines that they had", "it ends by itself when the power is back; the nodes of a part of the site that stays dark move to other machines")
 }
 
 // strangersAfter is how long a node may be ready before the scheduler has it.
@@ -112,7 +112,7 @@ func (d *decider) strangers() {
 			names = append(names, n.Name)
 		}
 	}
-	d.say("not-in-scheduler", len(names), "the scheduler does not have "+few(names)+": no job runs there", "the node's agent has it register again within seconds of the head's boot; `muster logs` of the node and of the head tell more")
+	d.say(muster.ConditionNotInScheduler, len(names), "the scheduler does not have "+few(names)+": no job runs there", "the node's agent has it register again within seconds of the head's boot; `muster logs` of the node and of the head tell more")
 }
 
 // drained tells of nodes that take no jobs because somebody in the cluster, or the
@@ -135,7 +135,7 @@ func (d *decider) drained() {
 			parts = append(parts, text)
 		}
 	}
-	d.say("drained", len(parts), "the scheduler gives no jobs to "+strings.Join(parts, ", "),
+	d.say(muster.ConditionDrained, len(parts), "the scheduler gives no jobs to "+strings.Join(parts, ", "),
 		"what the scheduler did for a failure is undone by itself when the failure is over; for what a person did: scontrol update NodeName=NODE State=RESUME")
 }
 
@@ -147,7 +147,7 @@ func (d *decider) noSpare(name string) bool {
 }
 
 // say sets a condition while there is something to it.
-func (d *decider) say(code string, n int, text, hint string) {
+func (d *decider) say(code muster.ConditionCode, n int, text, hint string) {
 	if n == 0 {
 		d.drop(code)
 		return

@@ -10,9 +10,9 @@ import (
 
 // Codes of conditions of machines that are tested.
 const (
-	testFailed  = "test-failed"
-	cannotTest  = "cannot-test"
-	quarantined = "quarantined"
+	testFailed  = muster.ConditionTestFailed
+	cannotTest  = muster.ConditionCannotTest
+	quarantined = muster.ConditionQuarantined
 )
 
 // suspect makes sure that a machine under suspicion is off, and has it tested.
@@ -23,14 +23,14 @@ func (d *decider) suspect(m muster.Machine, s Sight, t MachineTimes) {
 	if !d.off(&m, s) {
 		return
 	}
-	m.Conditions = withoutCondition(m.Conditions, "stuck")
+	m.Conditions = withoutCondition(m.Conditions, muster.ConditionStuck)
 	d.toTesting(&m, "it is tested")
 	d.testing(m, s, t)
 }
 
 func (d *decider) toTesting(m *muster.Machine, text string) {
 	m.TestsFailed = 0
-	m.Conditions = withoutCondition(m.Conditions, testFailed, cannotTest, quarantined)
+	m.Conditions = withoutCondition(m.Conditions, testFailed, cannotTest, quarantined, underTenants)
 	d.machine(m, muster.MachineTesting, text)
 }
 
@@ -46,7 +46,7 @@ func (d *decider) off(m *muster.Machine, s Sight) bool {
 		d.observeAgain(m.ID, s, 5*time.Second)
 	case d.staysOn(s) && s.Fenced:
 		d.tell(m, muster.Condition{
-			Code: "stuck", Text: "it is cut off, but does not go off", Hint: "switch it off by hand; it is looked at every minute",
+			Code: muster.ConditionStuck, Text: "it is cut off, but does not go off", Hint: "switch it off by hand; it is looked at every minute",
 		}, "it is cut off, but does not go off")
 		d.lookAfter(time.Minute)
 		d.observeAgain(m.ID, s, time.Minute)
@@ -55,7 +55,7 @@ func (d *decider) off(m *muster.Machine, s Sight) bool {
 		if s.FenceErr != nil {
 			text = "it does not go off and cannot be cut off: " + s.FenceErr.Error() + "; it is tried again"
 		}
-		d.tell(m, muster.Condition{Code: "stuck", Text: text, Hint: "an administrator should switch it off by hand"}, text)
+		d.tell(m, muster.Condition{Code: muster.ConditionStuck, Text: text, Hint: "an administrator should switch it off by hand"}, text)
 		d.call(m.ID, Fence{Machine: m.ID})
 	default:
 		d.switchOff(m.ID, s)
@@ -107,7 +107,7 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 			return
 		}
 		again := d.testAgain(m, r)
-		m.Conditions = withCondition(withoutCondition(m.Conditions, testFailed, cannotTest, "late"), muster.Condition{
+		m.Conditions = withCondition(withoutCondition(m.Conditions, testFailed, cannotTest, muster.ConditionLate), muster.Condition{
 			Code: testFailed, Since: d.Now, Text: what, Hint: "it is tested once more at " + clock(again), ETA: again,
 		})
 		d.machine(&m, muster.MachineTesting, what)
@@ -115,9 +115,12 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 		return
 	}
 	m.TestsFailed = 0
-	m.Conditions = withoutCondition(m.Conditions, "suspect", "stuck", "clean-failed", testFailed, cannotTest, quarantined, commonCause, "late")
+	m.Conditions = withoutCondition(m.Conditions, muster.ConditionSuspect, muster.ConditionStuck, muster.ConditionCleanFailed, testFailed, cannotTest, quarantined, underTenants, commonCause, muster.ConditionLate)
 	measure := Measure{Kind: "test", Class: m.Facts.Class, Took: r.Took / time.Duration(d.effort(m))} // of one as usual
-	if why := d.outAlthough(m); why != "" && !asked {
+	if why, tenants := d.outAlthough(m); why != "" && !asked {
+		if tenants {
+			m.Conditions = withCondition(m.Conditions, muster.Condition{Code: underTenants, Since: d.Now, Text: why})
+		}
 		d.quarantine(&m, "it passed its test, but "+why)
 		d.records = append(d.records, measure)
 		return
@@ -193,7 +196,7 @@ func (d *decider) lateMachine(m muster.Machine, s Sight, t MachineTimes) {
 	if span.N > 0 {
 		usual = fmt.Sprintf(" (usually %s)", span.Median.Round(100*time.Millisecond))
 	}
-	d.tell(&m, muster.Condition{Code: "late", Text: fmt.Sprintf("%s takes longer than usual%s; %s", m.Phase, usual, next)}, "")
+	d.tell(&m, muster.Condition{Code: muster.ConditionLate, Text: fmt.Sprintf("%s takes longer than usual%s; %s", m.Phase, usual, next)}, "")
 }
 
 func timesText(n int) string {

@@ -31,10 +31,10 @@ func (d *decider) time() bool {
 	}
 	if c.Ending.IsZero() {
 		c.Ending = d.Now
-		d.drop("scaling")
+		d.drop(muster.ConditionScaling)
 		if d.hasScheduler() {
-			d.notice("ending", "the walltime is over: jobs are being ended, then the machines are given back")
-			d.conditionBy("ending", "the walltime is over; the scheduler ends its jobs", "", d.Now.Add(d.Limits.Ending))
+			d.notice(muster.NoticeEnding, "the walltime is over: jobs are being ended, then the machines are given back")
+			d.conditionBy(muster.ConditionEnding, "the walltime is over; the scheduler ends its jobs", "", d.Now.Add(d.Limits.Ending))
 			d.clusterText(fmt.Sprintf("the walltime of %s is over: jobs are being ended", span(c.Spec.Walltime)))
 		}
 	}
@@ -87,7 +87,7 @@ func (d *decider) farewell() {
 		break
 	}
 	was := c.Conditions
-	d.condition("late", text, "")
+	d.condition(muster.ConditionLate, text, "")
 	if !sameConditions(was, c.Conditions) || !c.ETA.IsZero() {
 		c.ETA, c.ETASpread = time.Time{}, 0
 		d.clusterText("")
@@ -123,11 +123,11 @@ func (d *decider) warn() {
 		due = at
 	}
 	if due.IsZero() {
-		d.drop("walltime")
+		d.drop(muster.ConditionWalltime)
 		return
 	}
 	for _, n := range c.Notices {
-		if n.Code == "walltime" && !n.At.Before(due) {
+		if n.Code == muster.NoticeWalltime && !n.At.Before(due) {
 			return
 		}
 	}
@@ -137,20 +137,20 @@ func (d *decider) warn() {
 	}
 	text := fmt.Sprintf("the cluster ends in %s, at %s", span(left), clock(c.Expires))
 	hint := fmt.Sprintf("`muster extend %s 2h` gives it more time; what is not in a volume that is kept is lost", c.Name)
-	d.notice("walltime", text+"; "+hint)
-	d.conditionBy("walltime", "it ends at "+clock(c.Expires), hint, c.Expires)
+	d.notice(muster.NoticeWalltime, text+"; "+hint)
+	d.conditionBy(muster.ConditionWalltime, "it ends at "+clock(c.Expires), hint, c.Expires)
 	d.clusterText(text)
 }
 
 // notice tells something to the people in the cluster. It is written with the
 // next record of the cluster.
-func (d *decider) notice(code, text string) {
+func (d *decider) notice(code muster.NoticeCode, text string) {
 	d.Cluster.Notices = AddNotice(d.Cluster.Notices, d.Now, code, text)
 }
 
 // AddNotice returns the list with one more notice, at most as many as are kept.
 // The list given is not changed.
-func AddNotice(list []muster.Notice, at time.Time, code, text string) []muster.Notice {
+func AddNotice(list []muster.Notice, at time.Time, code muster.NoticeCode, text string) []muster.Notice {
 	n := muster.Notice{ID: 1, At: at, Code: code, Text: text}
 	if len(list) > 0 {
 		n.ID = list[len(list)-1].ID + 1

@@ -63,7 +63,7 @@ func (s *server) history(id muster.MachineID) string {
 	return strings.Join(kinds, " ")
 }
 
-func hasCode(m muster.Machine, code string) bool {
+func hasCode(m muster.Machine, code muster.ConditionCode) bool {
 	return slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == code })
 }
 

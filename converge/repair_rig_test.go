@@ -91,7 +91,7 @@ func (s *server) conditionsOf(id muster.ClusterID) string {
 	c, _, _ := s.get(id)
 	var out []string
 	for _, x := range c.Conditions {
-		out = append(out, x.Code)
+		out = append(out, string(x.Code))
 	}
 	return strings.Join(out, " ")
 }

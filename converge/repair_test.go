@@ -30,13 +30,13 @@ func (s *server) untilWhole(id muster.ClusterID, d time.Duration) {
 		whole := err == nil && len(c.Conditions) == 0
 		text = string(c.Phase)
 		for _, x := range c.Conditions {
-			text += "\n" + x.Code + ": " + x.Text
+			text += "\n" + string(x.Code) + ": " + x.Text
 		}
 		for _, n := range nodes {
 			whole = whole && n.Phase == muster.NodeReady && !n.Hold && !n.Down && len(n.Conditions) == 0
 			text += "\n" + n.Name + " " + string(n.Phase) + " " + string(n.Machine)
 			for _, x := range n.Conditions {
-				text += " [" + x.Code + ": " + x.Text + "]"
+				text += " [" + string(x.Code) + ": " + x.Text + "]"
 			}
 		}
 		if whole {
@@ -354,7 +354,7 @@ func TestStragglersOfAPowerCutAreNotBlamed(t *testing.T) {
 	}
 }
 
-func conditioned(list []muster.Condition, code string) bool {
+func conditioned(list []muster.Condition, code muster.ConditionCode) bool {
 	return slices.ContainsFunc(list, func(c muster.Condition) bool { return c.Code == code })
 }
 

@@ -237,10 +237,10 @@ func (s *server) follow(ctx context.Context, feed *store.Feed) {
 			if !ok {
 				return
 			}
-			if a.Kind == "node" || a.Kind == "cluster" {
+			if a.Kind == muster.AuditNode || a.Kind == muster.AuditCluster {
 				s.agents.ConfigChanged(a.Cluster)
 			}
-			if a.Kind == "machine" && muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
+			if a.Kind == muster.AuditMachine && muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
 				s.agents.Forget(muster.MachineID(a.Object))
 			}
 		}

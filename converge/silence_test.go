@@ -49,8 +49,8 @@ func TestSilence(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		view View
-		want string // what is done
-		code string // of the node's condition
+		want string               // what is done
+		code muster.ConditionCode // of the node's condition
 	}{
 		{"who reports is left alone", hushed(98), "", ""},
 		{"who misses a beat is asked", hushed(96), "probe:m2", ""},
@@ -94,7 +94,7 @@ func TestSilence(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			code := ""
+			code := muster.ConditionCode("")
 			for _, a := range actions {
 				if s, ok := a.(SetNode); ok && s.Node.Name == "n02" {
 					code = ""

@@ -101,7 +101,7 @@ func buildMany(t *testing.T, nodes int, o fake.Options, check func(c muster.Clus
 		}
 		if err := y.srv.db.View(context.Background(), muster.System(), func(tx *store.Tx) (err error) {
 			if list, err = tx.Nodes(created.ID); err == nil {
-				lines, err = tx.Audits(store.AuditFilter{Cluster: created.ID, Kind: "node"})
+				lines, err = tx.Audits(store.AuditFilter{Cluster: created.ID, Kind: muster.AuditNode})
 			}
 			return err
 		}); err != nil {

@@ -33,22 +33,22 @@ func (s *Server) followChanges(ctx context.Context, feed *store.Feed) error {
 
 func (s *Server) changed(ctx context.Context, a muster.Audit) {
 	switch a.Kind {
-	case "user":
+	case muster.AuditUser:
 		s.configsChanged(ctx, a.Object)
-	case "registration":
+	case muster.AuditRegistration:
 		if s.metal != nil {
 			s.metal.provider.Registered()
 			s.converge.WakeProvider(s.metal.provider.Name())
 		}
-	case "cluster", "node":
+	case muster.AuditCluster, muster.AuditNode:
 		if a.Reconfigures {
 			s.configChanged(a.Cluster)
 		}
-		if a.Kind == "cluster" && (a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed)) {
+		if a.Kind == muster.AuditCluster && (a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed)) {
 			s.configs.drop(a.Cluster)
 			s.agents.ForgetCluster(a.Cluster)
 		}
-	case "machine":
+	case muster.AuditMachine:
 		if a.Cluster != "" && a.From == a.To { // its facts may have changed
 			s.configChanged(a.Cluster)
 		}

@@ -239,7 +239,7 @@ func (s *yearServer) follow(ctx context.Context, feed *store.Feed) {
 				s.outdate(a.Cluster, lost)
 				s.agents.ConfigChanged(a.Cluster)
 			}
-			if a.Kind == "machine" && muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
+			if a.Kind == muster.AuditMachine && muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
 				s.agents.Forget(muster.MachineID(a.Object))
 			}
 		}

@@ -55,7 +55,7 @@ func tellOthers(tx *store.Tx, certs []muster.Certificate, now time.Time) error {
 			continue
 		}
 		m.Conditions = append(slices.Clone(m.Conditions), muster.Condition{
-			Code: muster.CaveatDisturbed, Since: now,
+			Code: muster.ConditionDisturbed, Since: now,
 			Text: fmt.Sprintf("others used its processors in %d measurings running, so that it cannot be certified: %s", disturbedTimes, text),
 			Hint: "look at what runs on its host; then measure it again",
 		})
@@ -66,7 +66,7 @@ func tellOthers(tx *store.Tx, certs []muster.Certificate, now time.Time) error {
 	return nil
 }
 
-func isDisturbed(c muster.Condition) bool { return c.Code == muster.CaveatDisturbed }
+func isDisturbed(c muster.Condition) bool { return c.Code == muster.ConditionDisturbed }
 
 // usedByOthers tells what others used of a machine that should have been its own.
 // Where it was shared by what it was given, nothing is known of that.

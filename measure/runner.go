@@ -121,7 +121,7 @@ func (r *Runner) Run(ctx context.Context) error {
 				return ctx.Err()
 			case feed.Lost():
 				r.lookAtAll(ctx)
-			case a.Kind == "cluster":
+			case a.Kind == muster.AuditCluster:
 				r.look(ctx, a.Cluster)
 			}
 		}

@@ -67,7 +67,7 @@ func hostsOf(in Input) []wire.Host {
 		h := wire.Host{Name: n.Name, Address: n.Address.String(), Compute: n.Role == muster.RoleCompute}
 		h.Cores, h.MemoryMB = capacity(in, n)
 		h.Hold, h.Drain, h.Down = n.Hold, n.Leave, n.Down
-		h.Unwell = slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.Unfit })
+		h.Unwell = slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionUnfit })
 		h.Reserve = in.Cluster.Measuring.Reserves(n.Name)
 		hosts = append(hosts, h)
 	}

@@ -12,7 +12,7 @@ import (
 func TestDoubtfulMachinesComeLast(t *testing.T) {
 	t.Parallel()
 	doubtful := func(m *muster.Machine) *muster.Machine {
-		m.Conditions = []muster.Condition{{Code: muster.Doubtful}}
+		m.Conditions = []muster.Condition{{Code: muster.ConditionDoubtful}}
 		return m
 	}
 	list := []*muster.Machine{

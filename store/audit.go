@@ -31,7 +31,7 @@ func (tx *Tx) log(a muster.Audit) error {
 // Note adds an audit line for something worth remembering that is not a change
 // of phase. With a cluster, the actor must be able to see it; without one, the
 // line is the site's. No secret may be in text.
-func (tx *Tx) Note(kind, object string, cluster muster.ClusterID, text string) error {
+func (tx *Tx) Note(kind muster.AuditKind, object string, cluster muster.ClusterID, text string) error {
 	if err := tx.s.usable(true); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (tx *Tx) Audits(f AuditFilter) ([]muster.Audit, error) {
 	}
 	if f.Kind != "" {
 		query += ` AND kind = ?`
-		args = append(args, f.Kind)
+		args = append(args, string(f.Kind))
 	}
 	query += ` ORDER BY seq`
 	if f.Newest > 0 {

@@ -137,7 +137,7 @@ func blank(who muster.Actor, owner, project string, m muster.Machine) muster.Mac
 	case who.Admin:
 	case m.Cluster == "":
 		for i, c := range m.Conditions {
-			if c.Code == "suspect" {
+			if c.Code == muster.ConditionSuspect {
 				m.Conditions[i].Text = "it is suspected of a fault"
 			}
 		}

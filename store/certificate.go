@@ -104,7 +104,7 @@ func (tx *Tx) PutCertificate(s certificate.Signed) error {
 		nanos(tx.now().Add(-keptExpired))); err != nil {
 		return err
 	}
-	return tx.log(muster.Audit{Owner: tenant.Owner, Project: tenant.Project, Cluster: c.Cluster, Kind: "certificate", Object: string(c.ID), Text: certificateText(c)})
+	return tx.log(muster.Audit{Owner: tenant.Owner, Project: tenant.Project, Cluster: c.Cluster, Kind: muster.AuditCertificate, Object: string(c.ID), Text: certificateText(c)})
 }
 
 // certificateText says in the audit what was certified.

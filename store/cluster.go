@@ -179,7 +179,7 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 	if c.Phase == old.Phase && text == "" {
 		return nil
 	}
-	return tx.log(muster.Audit{Owner: c.Owner, Project: c.Project, Cluster: c.ID, Kind: "cluster", Object: string(c.ID),
+	return tx.log(muster.Audit{Owner: c.Owner, Project: c.Project, Cluster: c.ID, Kind: muster.AuditCluster, Object: string(c.ID),
 		From: string(old.Phase), To: string(c.Phase), Text: text, Reconfigures: news != ""})
 }
 

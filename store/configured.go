@@ -57,5 +57,5 @@ func reconfiguresAll(c, old muster.Cluster) string {
 
 // isUnfit reports whether something that jobs need does not work on a node.
 func isUnfit(n muster.Node) bool {
-	return slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.Unfit })
+	return slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionUnfit })
 }

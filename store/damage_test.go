@@ -43,14 +43,14 @@ func raw(t testing.TB, dir string) *sql.DB {
 }
 
 func note(db *store.DB, object string) error {
-	return db.Update(context.Background(), muster.System(), func(tx *store.Tx) error { return tx.Note("image", object, "", "x") })
+	return db.Update(context.Background(), muster.System(), func(tx *store.Tx) error { return tx.Note(muster.AuditImage, object, "", "x") })
 }
 
 func notes(t testing.TB, db *store.DB) map[string]bool {
 	t.Helper()
 	seen := map[string]bool{}
 	err := db.View(context.Background(), muster.System(), func(tx *store.Tx) error {
-		list, err := tx.Audits(store.AuditFilter{Kind: "image"})
+		list, err := tx.Audits(store.AuditFilter{Kind: muster.AuditImage})
 		for _, a := range list {
 			if seen[a.Object] {
 				t.Errorf("%s is there twice", a.Object)

@@ -31,12 +31,12 @@ func TestSwallowedError(t *testing.T) {
 	failed := 0
 	err = db.Update(ctx, muster.System(), func(tx *Tx) error {
 		for range 20 {
-			if tx.Note("image", "x", "", strings.Repeat("x", 5000)) != nil {
+			if tx.Note(muster.AuditImage, "x", "", strings.Repeat("x", 5000)) != nil {
 				failed++
 			}
 		}
 		limit("1000000") // room again, and it still may not write
-		if tx.Note("image", "y", "", "y") == nil {
+		if tx.Note(muster.AuditImage, "y", "", "y") == nil {
 			t.Error("it goes on writing")
 		}
 		return nil
@@ -92,7 +92,7 @@ func TestTold(t *testing.T) {
 			for db.waiting.Load() == 0 { // until the other one waits to join the group
 				runtime.Gosched()
 			}
-			return tx.Note("image", "x", "", "x")
+			return tx.Note(muster.AuditImage, "x", "", "x")
 		})
 	}()
 	for _, err := range []error{<-first, <-second} {

@@ -125,7 +125,7 @@ func TestHeadroomComesBack(t *testing.T) {
 	}
 	for i := range 600 {
 		err := db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-			return tx.Note("image", fmt.Sprint(i), "", strings.Repeat("x", 12000))
+			return tx.Note(muster.AuditImage, fmt.Sprint(i), "", strings.Repeat("x", 12000))
 		})
 		if err != nil {
 			t.Fatal(err)

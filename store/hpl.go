@@ -69,7 +69,7 @@ func (tx *Tx) PutHPL(r muster.HPLResult) error {
 		return err
 	}
 	return tx.log(muster.Audit{
-		Owner: tenant.Owner, Project: tenant.Project, Cluster: r.Cluster, Kind: "hpl", Object: string(r.ID),
+		Owner: tenant.Owner, Project: tenant.Project, Cluster: r.Cluster, Kind: muster.AuditHPL, Object: string(r.ID),
 		Text: muster.HPLText(r),
 	})
 }

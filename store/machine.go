@@ -106,7 +106,7 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 	if m.Phase != old.Phase && m.PhaseSince.Equal(old.PhaseSince) {
 		m.PhaseSince = tx.now()
 	}
-	line := muster.Audit{Kind: "machine", Object: string(m.ID), From: string(old.Phase), To: string(m.Phase), Text: text}
+	line := muster.Audit{Kind: muster.AuditMachine, Object: string(m.ID), From: string(old.Phase), To: string(m.Phase), Text: text}
 	owner, project := "system", ""
 	if tenant := firstOf(m.Cluster, old.Cluster); tenant != "" {
 		c, err := tx.rawTenant(tenant)

@@ -151,7 +151,7 @@ func (tx *Tx) PutNode(n muster.Node, text string) error {
 	if n.Phase == old.Phase && text == "" {
 		return nil
 	}
-	return tx.log(muster.Audit{Owner: c.Owner, Project: c.Project, Cluster: c.ID, Kind: "node", Object: n.Name,
+	return tx.log(muster.Audit{Owner: c.Owner, Project: c.Project, Cluster: c.ID, Kind: muster.AuditNode, Object: n.Name,
 		From: string(old.Phase), To: string(n.Phase), Text: text, Reconfigures: news != ""})
 }
 

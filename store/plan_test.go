@@ -84,7 +84,7 @@ func TestPlans(t *testing.T) {
 			_, _ = sys.UseJoin([32]byte{}, time.Now())
 			_, _ = tx.Audits(AuditFilter{After: 1, Cluster: id})
 			_, _ = tx.Audits(AuditFilter{After: 1, Limit: 10})
-			_, _ = tx.Audits(AuditFilter{Kind: "user"})
+			_, _ = tx.Audits(AuditFilter{Kind: muster.AuditUser})
 			_, _ = tx.Durations("boot", "a", "b", 3)
 			_, _ = tx.MachineEvents("m1", 3)
 			_, _ = tx.LastMachine(id, "n01")

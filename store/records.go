@@ -49,7 +49,7 @@ type MachineFilter struct {
 type AuditFilter struct {
 	After   int64 // only lines with a greater Seq
 	Cluster muster.ClusterID
-	Kind    string
+	Kind    muster.AuditKind
 	Limit   int // the first so many after After; 0: all
 	Newest  int // the last so many, in place of the first; 0: all
 }

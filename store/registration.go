@@ -97,7 +97,7 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 	if text == "" && was == string(r.State) {
 		return nil
 	}
-	return tx.log(muster.Audit{Owner: "system", Kind: "registration", Object: string(r.ID), From: was, To: string(r.State), Text: text})
+	return tx.log(muster.Audit{Owner: "system", Kind: muster.AuditRegistration, Object: string(r.ID), From: was, To: string(r.State), Text: text})
 }
 
 // identity is what besides its interfaces tells one machine from all others. It is kept
@@ -212,7 +212,7 @@ func (tx *Tx) DeleteRegistration(id muster.MachineID, text string) error {
 	if _, err := tx.s.exec(`DELETE FROM registrations WHERE id = ?`, string(id)); err != nil {
 		return err
 	}
-	return tx.log(muster.Audit{Owner: "system", Kind: "registration", Object: string(id), From: string(r.State), Text: text})
+	return tx.log(muster.Audit{Owner: "system", Kind: muster.AuditRegistration, Object: string(id), From: string(r.State), Text: text})
 }
 
 // PutPowerSecret keeps what proves to the controller of a bare machine that it is

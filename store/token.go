@@ -36,7 +36,7 @@ func (tx *Tx) PutToken(t Token) error {
 		t.ID, t.User, t.Hash[:], t.Note, nanos(t.Created), nanosOrNull(t.Expires)); err != nil {
 		return err
 	}
-	return tx.log(muster.Audit{Owner: t.User, Kind: "token", Object: t.ID, To: "present", Text: t.Note})
+	return tx.log(muster.Audit{Owner: t.User, Kind: muster.AuditToken, Object: t.ID, To: muster.AuditPresent, Text: t.Note})
 }
 
 // Tokens lists a user's tokens, oldest first, also those that expired. For a
@@ -97,7 +97,7 @@ func (tx *Tx) DeleteToken(id string) error {
 	if _, err := tx.s.exec(`DELETE FROM tokens WHERE id = ?`, id); err != nil {
 		return err
 	}
-	return tx.log(muster.Audit{Owner: list[0].User, Kind: "token", Object: id, From: "present", To: "deleted"})
+	return tx.log(muster.Audit{Owner: list[0].User, Kind: muster.AuditToken, Object: id, From: muster.AuditPresent, To: muster.AuditDeleted})
 }
 
 // Authenticate finds for whom a token speaks, by the hash of its secret.

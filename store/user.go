@@ -172,7 +172,7 @@ func (tx *Tx) PutUser(u muster.User, text string) error {
 			return err
 		}
 	}
-	return tx.log(muster.Audit{Owner: u.Name, Kind: "user", Object: u.Name, From: from, To: "present", Text: text})
+	return tx.log(muster.Audit{Owner: u.Name, Kind: muster.AuditUser, Object: u.Name, From: from, To: muster.AuditPresent, Text: text})
 }
 
 // takeUID records a UID for ever. A name keeps its UID for ever too: what the
@@ -237,5 +237,5 @@ func (tx *Tx) DeleteUser(name string) error {
 	if _, err := tx.s.exec(`DELETE FROM users WHERE name = ?`, name); err != nil {
 		return err
 	}
-	return tx.log(muster.Audit{Owner: name, Kind: "user", Object: name, From: "present", To: "deleted"})
+	return tx.log(muster.Audit{Owner: name, Kind: muster.AuditUser, Object: name, From: muster.AuditPresent, To: muster.AuditDeleted})
 }

@@ -171,7 +171,7 @@ func (tx *Tx) PutVolume(v muster.Volume, text string) error {
 	if v.Phase == old.Phase && text == "" {
 		return nil
 	}
-	return tx.log(muster.Audit{Owner: v.Owner, Project: v.Project, Cluster: v.Cluster, Kind: "volume", Object: string(v.ID),
+	return tx.log(muster.Audit{Owner: v.Owner, Project: v.Project, Cluster: v.Cluster, Kind: muster.AuditVolume, Object: string(v.ID),
 		From: string(old.Phase), To: string(v.Phase), Text: text})
 }
 

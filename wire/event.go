@@ -13,7 +13,7 @@ import (
 type Event struct {
 	Seq     int64            `json:"seq,omitempty"`
 	At      time.Time        `json:"at"`
-	Kind    string           `json:"kind"` // cluster, node, machine, stage, image
+	Kind    muster.AuditKind `json:"kind"`
 	Cluster muster.ClusterID `json:"cluster,omitempty"`
 	Object  string           `json:"object"` // cluster ID, node name, machine ID
 	From    string           `json:"from,omitempty"`

@@ -287,11 +287,11 @@ func (s *faultSite) lookAround(f failure) func() string {
 		for {
 			if c, err := s.show(); err == nil {
 				for _, x := range c.Conditions {
-					add(x.Code)
+					add(string(x.Code))
 				}
 				for _, n := range c.Nodes {
 					for _, x := range n.Conditions {
-						add(x.Code)
+						add(string(x.Code))
 					}
 				}
 			}

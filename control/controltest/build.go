@@ -22,7 +22,7 @@ func (s *Site) build() (stop func()) {
 				if !open {
 					return
 				}
-				if a.Kind != "cluster" {
+				if a.Kind != muster.AuditCluster {
 					continue
 				}
 				switch muster.ClusterPhase(a.To) {

@@ -105,7 +105,7 @@ func testCertificates(t *testing.T, fresh freshFunc) {
 		}
 		return nil
 	})
-	lines := audits(t, db, alice(), store.AuditFilter{Kind: "certificate"})
+	lines := audits(t, db, alice(), store.AuditFilter{Kind: muster.AuditCertificate})
 	if len(lines) != 2 || lines[1].Text != "node n02 on m-n02: unknown, not certified: shared, oversubscribed" || lines[1].Cluster != c.ID || lines[1].Object != string(n2.ID) {
 		t.Errorf("the audit has %+v", lines)
 	}

@@ -25,7 +25,7 @@ func testGroup(t *testing.T, fresh freshFunc) {
 				defer wg.Done()
 				defer func() { _ = recover() }()
 				err := db.Update(context.Background(), root(), func(tx *store.Tx) error {
-					if err := tx.Note("image", fmt.Sprintf("%d/%d", w, r), "", "x"); err != nil {
+					if err := tx.Note(muster.AuditImage, fmt.Sprintf("%d/%d", w, r), "", "x"); err != nil {
 						return err
 					}
 					switch r % 5 {
@@ -84,7 +84,7 @@ func testPanic(t *testing.T, fresh freshFunc) {
 		defer func() { _ = recover() }()
 		_ = db.View(context.Background(), root(), func(tx *store.Tx) error { panic("a defect") })
 	}()
-	update(t, db, root(), func(tx *store.Tx) error { return tx.Note("image", "x", "", "x") })
+	update(t, db, root(), func(tx *store.Tx) error { return tx.Note(muster.AuditImage, "x", "", "x") })
 	view(t, db, root(), func(tx *store.Tx) error { return nil })
 }
 
@@ -94,7 +94,7 @@ func testMisuse(t *testing.T, fresh freshFunc) {
 	var kept *store.Tx
 	view(t, db, root(), func(tx *store.Tx) error {
 		kept = tx
-		wantCode(t, tx.Note("image", "x", "", "x"), muster.EInternal)
+		wantCode(t, tx.Note(muster.AuditImage, "x", "", "x"), muster.EInternal)
 		wantCode(t, tx.PutCluster(NewCluster("a", "alice", "sea"), ""), muster.EInternal)
 		wantCode(t, tx.PutUser(muster.User{Name: "x", UID: 3000}, ""), muster.EInternal)
 		return nil
@@ -133,13 +133,13 @@ func testText(t *testing.T, fresh freshFunc) {
 				t.Errorf("%s %q: %v", what, bad, err)
 			}
 		}
-		update(t, db, root(), func(tx *store.Tx) error { return tx.Note("image", "x", "", bad+" end") })
+		update(t, db, root(), func(tx *store.Tx) error { return tx.Note(muster.AuditImage, "x", "", bad+" end") })
 	}
 	c := NewCluster("größe ☂", "alice", "sea")
 	c.Conditions = []muster.Condition{{Text: "a\x00b \xff <&>"}}
 	update(t, db, alice(), func(tx *store.Tx) error { return tx.PutCluster(c, "it's \"quoted\"; -- 🙂") })
 	view(t, db, alice(), func(tx *store.Tx) error { _, err := tx.FindCluster("größe ☂"); return err })
-	for _, a := range audits(t, db, root(), store.AuditFilter{Kind: "image"}) {
+	for _, a := range audits(t, db, root(), store.AuditFilter{Kind: muster.AuditImage}) {
 		if len(a.Text) < 6 || a.Text[len(a.Text)-4:] != " end" {
 			t.Errorf("a remark became %q", a.Text)
 		}

@@ -75,7 +75,7 @@ func testHPL(t *testing.T, fresh freshFunc) {
 		}
 		return nil
 	})
-	lines := audits(t, db, alice(), store.AuditFilter{Kind: "hpl"})
+	lines := audits(t, db, alice(), store.AuditFilter{Kind: muster.AuditHPL})
 	if len(lines) != 2 || lines[0].Text != "67.5 Gflop/s on 2 nodes with 2 cores" || lines[0].Cluster != c.ID || lines[0].Object != string(fast.ID) {
 		t.Errorf("the audit has %+v", lines)
 	}

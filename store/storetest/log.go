@@ -37,9 +37,9 @@ func testAudit(t *testing.T, fresh freshFunc) {
 	if got != nil || len(audits(t, db, root(), store.AuditFilter{})) != quiet {
 		t.Errorf("a quiet change left a line (%v)", got)
 	}
-	update(t, db, alice(), func(tx *store.Tx) error { return tx.Note("cluster", "volume", c.ID, "grew") })
-	update(t, db, root(), func(tx *store.Tx) error { return tx.Note("image", "sha256:1", "", "built") })
-	wantCode(t, db.Update(context.Background(), carol(), func(tx *store.Tx) error { return tx.Note("cluster", "x", c.ID, "x") }), muster.ENotFound)
+	update(t, db, alice(), func(tx *store.Tx) error { return tx.Note(muster.AuditCluster, "volume", c.ID, "grew") })
+	update(t, db, root(), func(tx *store.Tx) error { return tx.Note(muster.AuditImage, "sha256:1", "", "built") })
+	wantCode(t, db.Update(context.Background(), carol(), func(tx *store.Tx) error { return tx.Note(muster.AuditCluster, "x", c.ID, "x") }), muster.ENotFound)
 
 	all := audits(t, db, root(), store.AuditFilter{})
 	for i, a := range all {
@@ -59,7 +59,7 @@ func testAudit(t *testing.T, fresh freshFunc) {
 	lines := audits(t, db, alice(), store.AuditFilter{Cluster: c.ID})
 	var short []string
 	for _, a := range lines {
-		short = append(short, a.Actor+" "+a.Kind+" "+a.Object+" "+a.From+">"+a.To)
+		short = append(short, a.Actor+" "+string(a.Kind)+" "+a.Object+" "+a.From+">"+a.To)
 	}
 	want := []string{
 		"alice cluster " + string(c.ID) + " >building", "alice node n01 >assigned",
@@ -68,7 +68,7 @@ func testAudit(t *testing.T, fresh freshFunc) {
 	if !reflect.DeepEqual(short, want) {
 		t.Errorf("lines %q\nwant  %q", short, want)
 	}
-	if n := len(audits(t, db, bob(), store.AuditFilter{Cluster: c.ID, Kind: "machine"})); n != 1 {
+	if n := len(audits(t, db, bob(), store.AuditFilter{Cluster: c.ID, Kind: muster.AuditMachine})); n != 1 {
 		t.Errorf("bob sees %d machine lines", n)
 	}
 	if n := len(audits(t, db, carol(), store.AuditFilter{})); n != 1 {
@@ -84,7 +84,7 @@ func testFeed(t *testing.T, fresh freshFunc) {
 	wide, narrow := db.Subscribe(100), db.Subscribe(1)
 	Free(t, db, "m1", "m2")
 	_ = db.Update(context.Background(), root(), func(tx *store.Tx) error {
-		if err := tx.Note("image", "x", "", "never"); err != nil {
+		if err := tx.Note(muster.AuditImage, "x", "", "never"); err != nil {
 			return err
 		}
 		return errUndo

@@ -206,8 +206,8 @@ func (h *history) replay(r *rapid.T, tx *store.Tx, phases map[string]string) err
 		if a.Seq != h.after+int64(i+1) {
 			r.Fatalf("line %d has number %d", h.after+int64(i+1), a.Seq)
 		}
-		key := a.Kind + " " + a.Object
-		if a.Kind == "node" {
+		key := string(a.Kind) + " " + a.Object
+		if a.Kind == muster.AuditNode {
 			key = "node " + string(a.Cluster) + "/" + a.Object
 		}
 		if at[key] != a.From {

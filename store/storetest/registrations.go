@@ -152,7 +152,7 @@ func testRegistrations(t *testing.T, fresh freshFunc) {
 		return nil
 	})
 	var said []string
-	for _, l := range audits(t, db, root, store.AuditFilter{Kind: "registration"}) {
+	for _, l := range audits(t, db, root, store.AuditFilter{Kind: muster.AuditRegistration}) {
 		said = append(said, l.Object+" "+l.From+" "+l.To+" "+l.Text)
 	}
 	if want := []string{
@@ -160,7 +160,7 @@ func testRegistrations(t *testing.T, fresh freshFunc) {
 	}; !reflect.DeepEqual(said, want) {
 		t.Errorf("the audit says %q", said)
 	}
-	if len(audits(t, db, alice(), store.AuditFilter{Kind: "registration"})) != 0 {
+	if len(audits(t, db, alice(), store.AuditFilter{Kind: muster.AuditRegistration})) != 0 {
 		t.Error("a user reads of registrations in the audit")
 	}
 }

@@ -49,7 +49,9 @@ func testForbidden(t *testing.T, fresh freshFunc) {
 			m.Phase, m.Cluster, m.Node = muster.MachineAllocated, id, "n01"
 			return tx.PutMachine(m, "")
 		},
-		"Note": func(tx *store.Tx, id muster.ClusterID, _, _, _ string) error { return tx.Note("cluster", "x", id, "x") },
+		"Note": func(tx *store.Tx, id muster.ClusterID, _, _, _ string) error {
+			return tx.Note(muster.AuditCluster, "x", id, "x")
+		},
 		"Secret": func(tx *store.Tx, id muster.ClusterID, _, _, _ string) error {
 			_, err := tx.Secret(id, "munge")
 			return err

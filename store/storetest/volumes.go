@@ -88,7 +88,7 @@ func testVolumes(t *testing.T, fresh freshFunc) {
 		home.Phase = p
 		update(t, db, alice(), func(tx *store.Tx) error { return tx.PutVolume(home, "") })
 	}
-	lines := audits(t, db, alice(), store.AuditFilter{Kind: "volume", Cluster: c.ID})
+	lines := audits(t, db, alice(), store.AuditFilter{Kind: muster.AuditVolume, Cluster: c.ID})
 	if len(lines) != len(steps)+1 || lines[len(lines)-1].To != "deleted" || lines[0].From != "" {
 		t.Errorf("the audit has %+v", lines)
 	}
@@ -153,7 +153,7 @@ func testForeignVolumes(t *testing.T, fresh freshFunc) {
 		}
 		return err
 	})
-	if lines := audits(t, db, carol(), store.AuditFilter{Kind: "volume"}); len(lines) != 0 {
+	if lines := audits(t, db, carol(), store.AuditFilter{Kind: muster.AuditVolume}); len(lines) != 0 {
 		t.Errorf("carol is told %+v", lines)
 	}
 }
