@@ -161,3 +161,34 @@ func TestOneNameHasItsShare(t *testing.T) {
 		t.Errorf("names that are remembered: %v", r.l.names)
 	}
 }
+
+// Where the first stay, no download is closed for one that comes, and what is refused is
+// told.
+func TestTheFirstStay(t *testing.T) {
+	t.Parallel()
+	refused := make(chan struct{}, 10)
+	r := newRig(t, Limits{
+		Total: 3, PerAddress: 2, First: true, Refused: func() { refused <- struct{}{} },
+		Given: func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.9") },
+	})
+	var first []net.Conn
+	for _, from := range []string{"127.0.0.2", "127.0.0.2", "127.0.0.3"} {
+		first = append(first, r.connect(from))
+		r.accepted()
+	}
+	// One too many of an address, one too many in all, one from nowhere.
+	for _, from := range []string{"127.0.0.2", "127.0.0.4", "127.0.0.9"} {
+		closed(t, r.connect(from))
+		<-refused
+	}
+	for i, c := range first {
+		if !open(c) {
+			t.Errorf("connection %d was closed for a new one", i)
+		}
+	}
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.l.total != 3 || len(r.l.of) != 2 {
+		t.Errorf("%d places, %d addresses", r.l.total, len(r.l.of))
+	}
+}
