@@ -157,8 +157,8 @@ type Service struct {
 	tried map[muster.MachineID]time.Time
 	// shown bounds how often another TPM of a machine is written down.
 	shown seldom
-	// found bounds how often machines that come by themselves are.
-	found seldom
+	// found bounds how often a machine that came by itself is, and sources how many do.
+	found, sources seldom
 }
 
 // New makes a service.

@@ -19,10 +19,11 @@ const (
 	// mostWaiting bounds the machines that wait for an administrator: whoever stands on
 	// the wire can be as many machines as he likes.
 	mostWaiting = 1000
-	// foundEvery is how often a machine that waits is written down again, and newEvery
-	// how often a new one is.
+	// foundEvery is how often a machine that waits is written down again, newEvery how
+	// often a new one from one source is, and anyEvery one from anywhere.
 	foundEvery = time.Minute
 	newEvery   = 50 * time.Millisecond
+	anyEvery   = 5 * time.Millisecond
 )
 
 // Found takes a machine that nobody registered and that came by itself. It waits for an
@@ -51,7 +52,7 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 		return nil // it was approved or forbidden meanwhile, or speaks with another of its interfaces
 	case old.ID != "" && !s.found.allow(fmt.Sprint(g.MAC, g.Whole), now, foundEvery):
 		return nil
-	case old.ID == "" && !s.found.allow("", now, newEvery):
+	case old.ID == "" && (!s.sources.allow(sourceOf(g), now, newEvery) || !s.sources.allow("", now, anyEvery)):
 		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").WithHint("ask again in a moment")
 	}
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
@@ -84,6 +85,16 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 		r.Seen, r.Trust = now.UTC(), muster.TrustNetwork
 		return s.decided(tx, r, old, g, text)
 	})
+}
+
+// sourceOf is whom the rate of new machines counts for: the port behind which a machine
+// is, where a trusted relay says it, else who made its card. Its address is no source:
+// who makes up MACs is leased an address for each.
+func sourceOf(g muster.Guest) string {
+	if g.Port != "" {
+		return "port " + g.Switch + "\x00" + g.Port
+	}
+	return "maker " + g.MAC[:len("52:54:00")]
 }
 
 // decided writes down a machine that came by itself, as the site's rules have it.
