@@ -82,7 +82,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return c, nil // a local socket: who may open it is the file system's matter
 		}
 		remote, err := netip.ParseAddrPort(tcp.RemoteAddr().String())
-		n := &Conn{TCPConn: tcp, l: l, from: sourceOf(remote.Addr())}
+		n := &Conn{TCPConn: tcp, l: l, from: SourceOf(remote.Addr())}
 		var oldest *Conn
 		allowed := err == nil && l.limits.Given(remote.Addr().Unmap())
 		if allowed {
@@ -100,8 +100,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// sourceOf is what counts as one address: a machine has a whole /64 of IPv6.
-func sourceOf(a netip.Addr) netip.Addr {
+// SourceOf is what counts as one address: a machine has a whole /64 of IPv6.
+func SourceOf(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if a.Is4() {
 		return a

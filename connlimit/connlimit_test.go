@@ -129,7 +129,7 @@ func TestSourceOf(t *testing.T) {
 	for a, want := range map[string]string{
 		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "fd00::1:2:3:4": "fd00::", "fe80::1%lo": "fe80::",
 	} {
-		if got := sourceOf(netip.MustParseAddr(a)); got != netip.MustParseAddr(want) {
+		if got := SourceOf(netip.MustParseAddr(a)); got != netip.MustParseAddr(want) {
 			t.Errorf("%s: %s", a, got)
 		}
 	}
