@@ -26,6 +26,8 @@ type Images interface {
 	Resolve(ref string) (*muster.Image, error)
 	Verify(ctx context.Context, id muster.ImageID) (*muster.Image, error)
 	Remove(ctx context.Context, id muster.ImageID, users image.Users) error
+	// Askers are the projects that asked for each derived image, sorted.
+	Askers() map[muster.ImageID][]string
 }
 
 // Agents is what is known of nodes without asking the store.
@@ -115,6 +117,9 @@ type Config struct {
 	Idle IdleMeasuring
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
 	MaxWalltime time.Duration
+	// DerivedPerProject is how many images with added packages the clusters of a project
+	// may have at once. Zero: image.DefaultKeep's.
+	DerivedPerProject int
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes
 	// Unmountable are, by provider, the drivers whose volumes its machines cannot have.
@@ -177,6 +182,9 @@ func New(c Config) *Service {
 	}
 	if c.HomeFree == nil {
 		c.HomeFree = func() int64 { return -1 }
+	}
+	if c.DerivedPerProject == 0 {
+		c.DerivedPerProject = image.DefaultKeep().PerProject
 	}
 	if c.Room == nil {
 		c.Room = func() error { return nil }

@@ -140,6 +140,9 @@ func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.Cluste
 		if err := s.nameFree(tx, w.spec); err != nil {
 			return err
 		}
+		if err := s.mayDerive(tx, w); err != nil {
+			return err
+		}
 		_, err := freeVolumes(tx, s.newCluster(id, w))
 		return err
 	})
@@ -208,6 +211,9 @@ func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.Cluste
 			return err
 		}
 		if err := s.nameFree(tx, w.spec); err != nil {
+			return err
+		}
+		if err := s.mayDerive(tx, w); err != nil {
 			return err
 		}
 		if within {

@@ -20,6 +20,8 @@ func (s *Server) openControl() {
 		Defaults:      spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
 		RootElsewhere: map[string]bool{"fake": true},
 		Keeper:        s.volumes.Keeper,
+
+		DerivedPerProject: s.cfg.Derived.PerProject,
 		// Machines of this host have its kernel, which mounts nothing for them; bare ones
 		// have not its directories.
 		Unmountable: map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
@@ -73,7 +75,7 @@ func (s *Server) canMeasure(id muster.MachineID) bool {
 func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
-		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
+		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog, s.control.ImageUsers(), s.cfg.Derived},
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Spares: s.control, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),
