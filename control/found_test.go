@@ -145,7 +145,8 @@ func TestFoundFromOneSource(t *testing.T) {
 	}
 }
 
-// However many come, no more wait than a bound; the one goes that is gone for longest.
+// However many come, no more wait than a bound; the one goes that is gone for longest, of
+// where most come from.
 func TestFoundBounded(t *testing.T) {
 	t.Parallel()
 	s, c := metalSite(t)
@@ -162,12 +163,25 @@ func TestFoundBounded(t *testing.T) {
 		}
 		return nil
 	})
+	// One that others' flood must not push out: it came long before.
+	put(t, s, func(tx *store.Tx) error {
+		if err := tx.DeleteRegistration("m-0001", ""); err != nil {
+			return err
+		}
+		return tx.PutRegistration(muster.Registration{
+			ID: "m-honest", State: muster.RegistrationWaiting, Power: muster.PowerAddress{Kind: muster.PowerWOL},
+			NICs: []muster.RegisteredNIC{{MAC: "00:25:90:00:00:01", Use: muster.UseManagement}}, Seen: c.Now().Add(-30 * 24 * time.Hour),
+		}, "")
+	})
 	if err := s.Control.Found(t.Context(), stranger("52:54:00:aa:00:09")); err != nil {
 		t.Fatal(err)
 	}
 	list := registered(t, s, muster.RegistrationWaiting)
 	if _, there := list["m-0857"]; len(list) != 1000 || there { // 857 * 7 = 999 modulo 1000
 		t.Errorf("%d wait; the oldest: %v", len(list), there)
+	}
+	if _, there := list["m-honest"]; !there {
+		t.Error("a machine of another source had to go")
 	}
 }
 
