@@ -26,6 +26,8 @@ type Images interface {
 	Resolve(ref string) (*muster.Image, error)
 	Verify(ctx context.Context, id muster.ImageID) (*muster.Image, error)
 	Remove(ctx context.Context, id muster.ImageID, users image.Users) error
+	// Askers are the projects that asked for each derived image, sorted.
+	Askers() map[muster.ImageID][]string
 }
 
 // Agents is what is known of nodes without asking the store.
@@ -116,6 +118,9 @@ type Config struct {
 	Idle IdleMeasuring
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
 	MaxWalltime time.Duration
+	// DerivedPerProject is how many images with added packages the clusters of a project
+	// may have at once. Zero: image.DefaultKeep's.
+	DerivedPerProject int
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
@@ -155,8 +160,8 @@ type Service struct {
 	tried map[muster.MachineID]time.Time
 	// shown bounds how often another TPM of a machine is written down.
 	shown seldom
-	// found bounds how often machines that come by themselves are.
-	found seldom
+	// found bounds how often a machine that came by itself is, and sources how many do.
+	found, sources seldom
 }
 
 // New makes a service.
@@ -175,6 +180,9 @@ func New(c Config) *Service {
 	}
 	if c.HomeFree == nil {
 		c.HomeFree = func() int64 { return -1 }
+	}
+	if c.DerivedPerProject == 0 {
+		c.DerivedPerProject = image.DefaultKeep().PerProject
 	}
 	if c.Room == nil {
 		c.Room = func() error { return nil }

@@ -20,7 +20,7 @@ func (s *Server) openControl() {
 		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
 		Defaults:  spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
 		Providers: s.capabilities, Registrar: metal.Name,
-		Keeper: s.volumes.Keeper,
+		Keeper: s.volumes.Keeper, DerivedPerProject: s.cfg.Derived.PerProject,
 		Heard:  s.heard, Boots: s.boots(),
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
 		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
@@ -71,7 +71,7 @@ func (s *Server) canMeasure(id muster.MachineID) bool {
 func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
-		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
+		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog, s.control.ImageUsers(), s.cfg.Derived},
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Repairs: s.control.Allocator.Repairs, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),
