@@ -85,16 +85,12 @@ func (s *Server) openConverge() error {
 // limits are how long things may take before there is a history of them: the firmware of
 // a large server takes minutes before it asks for its kernel.
 func (s *Server) limits() converge.Limits {
-	l := converge.Limits{LeastAttempt: (s.epoch-1)*attemptsOfEpoch + 1}
+	l := converge.Limits{LeastAttempt: muster.FirstAttempt(s.epoch)}
 	if s.metal != nil {
 		l.Boot, l.Configure, l.OffRetry = 15*time.Minute, 6*time.Minute, 30*time.Second
 	}
 	return l
 }
-
-// attemptsOfEpoch is more boots than one place has in one epoch: so no boot of a later one
-// has the number of an earlier one that its records may have forgotten.
-const attemptsOfEpoch = 1_000_000
 
 // cleanTimeout is long: zeroes are written over every byte of the largest disks.
 const cleanTimeout = 26 * time.Hour
