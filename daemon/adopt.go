@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/local"
@@ -183,9 +182,9 @@ func (a *adoption) carryOut(ctx context.Context, c *Config, st *state, had site)
 	}
 	epoch, err := epochOf(ctx, db)
 	if err == nil {
-		had.Epoch = max(epoch, had.Epoch) + 1
+		had.Epoch, had.Newer = max(epoch, had.highest())+1, newer{}
 		err = db.Update(ctx, muster.System(), func(tx *store.Tx) error {
-			if err := errors.Join(tx.SetMeta(metaInstance, had.Instance), tx.SetMeta(metaEpoch, strconv.FormatInt(had.Epoch, 10))); err != nil {
+			if err := errors.Join(tx.SetMeta(metaInstance, had.Instance), tx.BeginEpoch(had.Epoch)); err != nil {
 				return err
 			}
 			for i := range a.copies {

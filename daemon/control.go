@@ -25,7 +25,9 @@ func (s *Server) openControl() {
 		Unmountable: map[string][]muster.VolumeDriver{"local": {muster.DriverNFS}, "metal": {muster.DriverHostDir}},
 		Heard:       s.heard, Boots: s.boots(),
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
-		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
+		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy, s.current},
+		Epoch:       s.epoch,
+		Superseded:  s.superseded,
 		Room:        s.state.room,
 		HomeFree:    s.state.homeFree,
 		Series:      s.series,
@@ -56,6 +58,9 @@ func (s *Server) scheduler(id muster.MachineID) *wire.SchedulerState {
 
 // changeKey has another key sign certificates from now on.
 func (s *Server) changeKey(stolen string) error {
+	if err := s.superseded(); err != nil {
+		return err // the keys are not in the store
+	}
 	if stolen != "" {
 		return s.signing.Compromised(stolen)
 	}
