@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -175,6 +176,9 @@ func (a *adoption) carryOut(ctx context.Context, c *Config, st *state, had site)
 		if err := errors.Join(removeIfThere(path+"-wal"), removeIfThere(path+"-shm"), removeIfThere(path)); err != nil {
 			return err
 		}
+	}
+	if err := metal.ForgetCleaned(st.path("metal")); err != nil {
+		return err
 	}
 	db, err := store.Open(ctx, path, store.Options{Clock: c.Clock, Log: c.Log, Headroom: store.Headroom})
 	if err != nil {

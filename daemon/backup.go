@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/backup"
 	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -201,6 +202,9 @@ func prepareRestore(ctx context.Context, dir, stage string, c *backup.Contents) 
 	}
 	staged, err := readSite(stage)
 	if err != nil {
+		return err
+	}
+	if err := metal.ForgetCleaned(filepath.Join(stage, "metal")); err != nil {
 		return err
 	}
 	epoch := max(c.Epoch, had.highest(), staged.highest(), begunEpoch(dir)) + 1

@@ -44,8 +44,8 @@ func BeginEpoch(ctx context.Context, path string, epoch int64) error {
 }
 
 // BeginEpoch has the records go on in a new epoch. What was good for one time, or until a
-// machine is switched on again, may have been used since they were taken: the one-time
-// tokens of machines, and the word of a human that a machine is cut off.
+// machine was given to somebody, may not be so since they were taken: the one-time tokens of
+// machines, the word of a human that a machine is cut off, and that a free one is clean.
 func (tx *Tx) BeginEpoch(epoch int64) error {
 	if _, err := tx.s.exec(`DELETE FROM joins`); err != nil {
 		return err
@@ -60,6 +60,16 @@ func (tx *Tx) BeginEpoch(epoch int64) error {
 		}
 		r.ByHand = nil
 		if err := tx.PutRegistration(r, "a new epoch: whether it is cut off is asked again"); err != nil {
+			return err
+		}
+	}
+	free, err := tx.Machines(MachineFilter{Phases: []muster.MachinePhase{muster.MachineFree}})
+	if err != nil {
+		return err
+	}
+	for _, m := range free {
+		m.Phase, m.PhaseSince = muster.MachineCleaning, tx.now()
+		if err := tx.PutMachine(m, "a new epoch: somebody may have had it since"); err != nil {
 			return err
 		}
 	}
