@@ -2,7 +2,16 @@ package daemon
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,6 +141,64 @@ func TestGivingUpCountsOn(t *testing.T) {
 	if least := s.limits().LeastAttempt; muster.EpochOf(least) != 7 {
 		t.Errorf("its boots begin with %d", least)
 	}
+}
+
+// Who speaks to the desk where machines boot is met, too, and gets no order then.
+func TestTheDeskMeetsNodes(t *testing.T) {
+	t.Parallel()
+	dir := served(t)
+	s, err := Open(t.Context(), Config{State: dir, Fake: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	orders := 0
+	desk := httptest.NewUnstartedServer(s.meeting(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { orders++ })))
+	desk.Listener = tls.NewListener(desk.Listener, s.authority.NodeTLS(nil, []netip.Addr{netip.MustParseAddr("127.0.0.1")}))
+	desk.Start()
+	defer desk.Close()
+	ask := func(c ...tls.Certificate) int {
+		t.Helper()
+		k := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.authority.Pool(), Certificates: c}}}
+		defer k.CloseIdleConnections()
+		r, err := k.Get("https://" + desk.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		return r.StatusCode
+	}
+	if code := ask(); code != http.StatusOK || orders != 1 || s.superseded() != nil {
+		t.Errorf("a machine that boots: %d, %v", code, s.superseded())
+	}
+	if code := ask(s.certificate(t, comesAs(1))); code != http.StatusOK || orders != 2 || s.superseded() != nil {
+		t.Errorf("a node of this epoch: %d, %v", code, s.superseded())
+	}
+	if code := ask(s.certificate(t, comesAs(muster.FirstAttempt(2)))); code != http.StatusServiceUnavailable || orders != 2 || s.superseded() == nil {
+		t.Errorf("a node of the next: %d, %v, %d orders", code, s.superseded(), orders)
+	}
+	if code := ask(); code != http.StatusServiceUnavailable || orders != 2 {
+		t.Errorf("a machine that boots then: %d", code)
+	}
+}
+
+// certificate is one of a node, with its key.
+func (s *Server) certificate(t *testing.T, id pki.NodeIdentity) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, err := s.authority.SignNode(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr})), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode([]byte(text))
+	return tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
 }
 
 // A bare machine that runs by a boot of a later epoch is none that the records know, also

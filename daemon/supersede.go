@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -136,11 +137,18 @@ func (s *Server) whileActing(acting context.Context, run func(context.Context) e
 	return nil
 }
 
-// meeting has the nodes met that speak to a handler over TLS.
+// meeting has the nodes met that speak to a handler over TLS, which answers nothing once
+// this server has lost its place.
 func (s *Server) meeting(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if id, err := pki.NodeFromTLS(r.TLS); err == nil {
 			s.met(id)
+		}
+		if err := s.superseded(); err != nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusServiceUnavailable) // another try may meet the other server
+			_ = json.NewEncoder(w).Encode(err)
+			return
 		}
 		h.ServeHTTP(w, r)
 	})
