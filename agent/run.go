@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config) error {
 	began := c.Clock.Now()
 	l, err := link.New(link.Options{
 		Server: c.Seed.Server, CA: c.Seed.CA, NotBefore: c.Seed.Started, Now: c.Clock.Now,
-		Dial: c.Dial, Version: c.Version,
+		Dial: c.Dial, Version: c.Version, Epoch: c.highestEpoch(), Obeys: c.keepEpoch,
 	})
 	if err != nil {
 		return err

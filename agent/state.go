@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -56,6 +58,28 @@ func (a *agent) saveState() {
 	}
 	if err != nil {
 		a.Log.Warn("the agent's state could not be kept; a restart would begin from scratch", "error", err)
+	}
+}
+
+// highestEpoch is the highest epoch of a server that this machine has obeyed since it was
+// started: by what was kept, and by whose boot it is. It outlives the boots of a node, as no
+// server of a lower one has a say any more.
+func (c *Config) highestEpoch() int64 {
+	least := muster.EpochOf(c.Seed.Attempt)
+	b, err := c.Store.Load(fileEpoch)
+	if err != nil {
+		return least
+	}
+	kept, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil {
+		c.Log.Warn("the kept epoch is of no use", "error", err)
+	}
+	return max(least, kept)
+}
+
+func (c *Config) keepEpoch(epoch int64) {
+	if err := c.Store.Save(fileEpoch, []byte(strconv.FormatInt(epoch, 10)+"\n")); err != nil {
+		c.Log.Warn("the epoch of the server could not be kept; a restarted agent would obey an older one", "error", err)
 	}
 }
 

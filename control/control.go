@@ -86,6 +86,10 @@ type Config struct {
 
 	Version  string
 	Instance string
+	// Epoch is that of the records.
+	Epoch int64
+	// Superseded tells why nothing may be changed here any more; nil: it may. Nil: always.
+	Superseded func() error
 	// Egress lists what clusters may ask for as outgoing traffic. Empty: none
 	// and proxy.
 	Egress []muster.Egress
@@ -186,6 +190,9 @@ func New(c Config) *Service {
 	}
 	if c.Room == nil {
 		c.Room = func() error { return nil }
+	}
+	if c.Superseded == nil {
+		c.Superseded = func() error { return nil }
 	}
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }

@@ -119,6 +119,9 @@ func (s *Service) RemoveImage(ctx context.Context, who muster.Actor, ref string)
 	if err := administrator(who, "remove images"); err != nil {
 		return err
 	}
+	if err := s.Superseded(); err != nil {
+		return err // images are not in the store
+	}
 	img, err := s.Config.Images.Resolve(ref)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // their images.
 func (s *Server) bootServer(m *metalParts) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle(wire.BootPath, m.desk.Handler())
+	mux.Handle(wire.BootPath, s.meeting(m.desk.Handler()))
 	mux.Handle(wire.BootFilePath, m.provider.Files())
 	one := new(http.Protocols) // a request for each connection: these are counted
 	one.SetHTTP1(true)

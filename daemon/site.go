@@ -32,6 +32,16 @@ type site struct {
 	Epoch int64 `json:"epoch"`
 	// Authority is the SHA-256 of the authority's certificate, in hexadecimal.
 	Authority string `json:"authority,omitempty"`
+	// Newer is the other server that has taken this one's place; see met.
+	Newer newer `json:"newer,omitzero"`
+}
+
+// highest is the highest epoch that is known here; 0 for a directory that says nothing.
+func (s *site) highest() int64 {
+	if s == nil {
+		return 0
+	}
+	return max(s.Epoch, s.Newer.Epoch)
 }
 
 // Keys of facts about the site in the store.
@@ -128,6 +138,9 @@ func checkBefore(dir string) error {
 			return nil //nolint:nilerr // the provider tells why it cannot work here
 		}
 		return lostStore(dir, running)
+	}
+	if err := refuseSuperseded(dir, s); err != nil {
+		return err
 	}
 	if s != nil && s.Authority != "" {
 		switch now, err := authorityOf(dir); {
@@ -243,7 +256,7 @@ func unknownMachines(ctx context.Context, db *store.DB, dir, name string, epoch 
 			if f.Trial {
 				continue // for nobody: the provider ends it
 			}
-			if f.Epoch > epoch {
+			if max(f.Epoch, muster.EpochOf(f.Attempt)) > epoch {
 				unknown = append(unknown, f)
 				continue
 			}

@@ -25,7 +25,7 @@ func metalBoots(dir string) []local.Found {
 }
 
 // refuseUnknownBoots looks whether bare machines run for clusters that the records do not
-// know, or by later boots than they know. Whoever was given them still has them: they are
+// know, or by later boots than they know, or by boots of a later epoch. Whoever was given them still has them: they are
 // told of, and neither started nor handed out.
 func (s *Server) refuseUnknownBoots(ctx context.Context) error {
 	var unknown []local.Found
@@ -40,7 +40,7 @@ func (s *Server) refuseUnknownBoots(ctx context.Context) error {
 			if err != nil && muster.CodeOf(err) != muster.ENotFound {
 				return err
 			}
-			if !known || err != nil || m.Cluster == f.Cluster && f.Attempt > m.Attempt {
+			if !known || err != nil || m.Cluster == f.Cluster && f.Attempt > m.Attempt || muster.EpochOf(f.Attempt) > s.epoch {
 				unknown = append(unknown, f)
 			}
 		}

@@ -69,6 +69,7 @@ type DB struct {
 	newest   newest
 	volumes  cache[muster.VolumeID, muster.Volume]
 
+	frozen atomic.Pointer[muster.Error] // why nothing may be changed any more
 	dead   atomic.Pointer[muster.Error] // set once: by a crash in a test, or Close
 	closed sync.Once
 	counts counts
@@ -224,6 +225,18 @@ func (db *DB) usable(ctx context.Context) error {
 		return e
 	}
 	return explain(ctx.Err())
+}
+
+// Freeze has every change refused with why from now on, until the store is opened again.
+// What is on its way to the disk arrives there. Views go on.
+func (db *DB) Freeze(why *muster.Error) { db.frozen.Store(why) }
+
+// changeable returns why the store cannot be changed, or nil.
+func (db *DB) changeable(ctx context.Context) error {
+	if e := db.frozen.Load(); e != nil {
+		return e
+	}
+	return db.usable(ctx)
 }
 
 // kill acts like a crash of the process: see Options.Fault.

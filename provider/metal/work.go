@@ -303,6 +303,19 @@ func (p *Provider) cleaned(id muster.MachineID) error {
 	return write(p.cleanFile(id), nil)
 }
 
+// ForgetCleaned has every machine of a site erased before somebody else has it, whatever the
+// notes below dir (the folder metal of a state directory) say: in a new epoch of the records
+// nobody knows whose it was since.
+func ForgetCleaned(dir string) error {
+	if err := os.RemoveAll(filepath.Join(dir, "clean")); err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil //nolint:nilerr // there are no bare machines
+	}
+	return settle(dir)
+}
+
 func (p *Provider) cleanSince(id muster.MachineID) (time.Time, bool) {
 	st, err := os.Stat(p.cleanFile(id))
 	if err != nil {
