@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/store"
 )
@@ -33,6 +33,8 @@ type site struct {
 	// Authority is the SHA-256 of the authority's certificate, in hexadecimal.
 	Authority string `json:"authority,omitempty"`
 }
+
+const siteDoc document.Kind[site] = "site/1"
 
 // Keys of facts about the site in the store.
 const (
@@ -58,7 +60,10 @@ func readSite(dir string) (*site, error) {
 	}
 	var s site
 	if err == nil {
-		err = json.Unmarshal(b, &s)
+		s, err = siteDoc.Decode(filepath.Join(dir, siteFile), b)
+	}
+	if muster.CodeOf(err) == muster.EConflict {
+		return nil, err
 	}
 	if err != nil || s.Instance == "" || s.Epoch < 1 {
 		return nil, muster.Errorf(muster.ECorrupt, "%s cannot be read", filepath.Join(dir, siteFile)).
@@ -69,7 +74,7 @@ func readSite(dir string) (*site, error) {
 
 // write keeps it for good before it returns.
 func (s site) write(dir string) error {
-	b, err := json.Marshal(s)
+	b, err := siteDoc.Encode(&s)
 	if err != nil {
 		return err
 	}

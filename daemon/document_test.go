@@ -1,0 +1,12 @@
+package daemon
+
+import (
+	"testing"
+
+	"github.com/muster-hpc/muster/document/documenttest"
+)
+
+func TestDocuments(t *testing.T) {
+	documenttest.Check(t, siteDoc)
+	documenttest.Check(t, copyDoc)
+}
