@@ -122,11 +122,19 @@ func checkBefore(dir string) error {
 	missing := absent(filepath.Join(dir, "muster.db"))
 	if missing && (s != nil || !absent(filepath.Join(dir, "muster.db-wal"))) {
 		running, _ := local.FindRunning(dir, name) // what cannot be looked at is not named
-		return lostStore(dir, append(running, metalBoots(dir)...))
+		boots, _ := metalBoots(dir)
+		return lostStore(dir, append(running, boots...))
 	}
 	if missing {
 		running, err := local.FindRunning(dir, name)
-		if boots := metalBoots(dir); len(boots) > 0 {
+		if muster.CodeOf(err) == muster.EConflict { // notes of another version
+			return err
+		}
+		boots, berr := metalBoots(dir)
+		if berr != nil {
+			return berr
+		}
+		if len(boots) > 0 {
 			return lostStore(dir, append(running, boots...))
 		}
 		if err != nil || len(running) == 0 {
@@ -239,6 +247,9 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 // epoch: intent is always recorded first.
 func unknownMachines(ctx context.Context, db *store.DB, dir, name string, epoch int64) ([]local.Found, error) {
 	running, err := local.FindRunning(dir, name)
+	if muster.CodeOf(err) == muster.EConflict { // notes of another version
+		return nil, err
+	}
 	if err != nil || len(running) == 0 {
 		return nil, nil //nolint:nilerr // the provider tells why it cannot work here
 	}
