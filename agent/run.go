@@ -95,7 +95,10 @@ func Run(ctx context.Context, c Config) error {
 
 // resume takes over what an earlier life of this agent left.
 func (a *agent) resume(began time.Time) (*wire.NodeConfig, error) {
-	old := a.loadState()
+	old, err := a.loadState()
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range old.Stages {
 		a.out.stage(s.Name, s.At)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -21,17 +22,20 @@ type state struct {
 	Stages     []muster.Stage   `json:"stages,omitempty"`
 }
 
+const stateDoc document.Kind[state] = "agent-state/1"
+
 // loadState reads what was kept. What belongs to another machine or attempt is
 // deleted: a credential is good for one boot only.
-func (a *agent) loadState() state {
+// A state of another version is an error: the credential beside it is still good.
+func (a *agent) loadState() (state, error) {
 	var s state
 	if b, err := a.Store.Load(fileState); err == nil {
-		if err := json.Unmarshal(b, &s); err != nil {
-			s = state{}
+		if s, err = stateDoc.Decode(fileState, b); muster.CodeOf(err) == muster.EConflict {
+			return state{}, err
 		}
 	}
 	if s.Machine == a.Seed.Machine && s.Attempt == a.Seed.Attempt {
-		return s
+		return s, nil
 	}
 	for _, name := range []string{fileCredential, fileConfig, fileState} {
 		if err := a.Store.Delete(name); err != nil {
@@ -39,7 +43,7 @@ func (a *agent) loadState() state {
 		}
 	}
 	a.saveState() // the key that is made next is of this attempt
-	return state{}
+	return state{}, nil
 }
 
 func (a *agent) saveState() {
@@ -52,7 +56,7 @@ func (a *agent) saveState() {
 		Cursor: a.out.cursor, Stages: slices.Clone(a.out.stages),
 	}
 	a.out.mu.Unlock()
-	b, err := json.Marshal(s)
+	b, err := stateDoc.Encode(&s)
 	if err == nil {
 		err = a.Store.Save(fileState, b)
 	}

@@ -246,7 +246,7 @@ func TestARestoreCleansAnew(t *testing.T) {
 	if _, err := os.Stat(note); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it counts as clean: %v", err)
 	}
-	if got := metalBoots(dir); len(got) != 1 {
-		t.Errorf("the notes of boots: %+v", got)
+	if got, err := metalBoots(dir); err != nil || len(got) != 1 {
+		t.Errorf("the notes of boots: %+v %v", got, err)
 	}
 }

@@ -228,6 +228,13 @@ func TestLostState(t *testing.T) {
 			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), boots(d, "r1-n07", "c-2345678923", 3))
 		}, "r1-n07 (c-2345678923, attempt 3)"},
 		"what it is": {func(d string) error { return os.Truncate(filepath.Join(d, siteFile), 3) }, "cannot be read"},
+		"the program that wrote it": {func(d string) error {
+			return os.WriteFile(filepath.Join(d, siteFile), []byte(`{"document":"site/2","content":{}}`), 0o600)
+		}, `"site/2"; this program reads site/1`},
+		"all but notes of another version": {func(d string) error {
+			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), os.MkdirAll(filepath.Join(d, "metal", "boots"), 0o700),
+				os.WriteFile(filepath.Join(d, "metal", "boots", "m1.json"), []byte(`{"machine":"m1"}`), 0o600))
+		}, "m1.json names no version; this program reads metal-boot/1"},
 	} {
 		dir := served(t)
 		if err := c.lose(dir); err != nil {
@@ -249,7 +256,7 @@ func boots(dir, machine, cluster string, attempt int) error {
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
 	}
-	note := fmt.Sprintf(`{"machine":%q,"number":"b-1","kind":"boot","attempt":%d,"for":%q,"step":"running"}`, machine, attempt, cluster)
+	note := fmt.Sprintf(`{"document":"metal-boot/1","content":{"machine":%q,"number":"b-1","kind":"boot","attempt":%d,"for":%q,"step":"running"}}`, machine, attempt, cluster)
 	return os.WriteFile(filepath.Join(at, machine+".json"), []byte(note), 0o600)
 }
 

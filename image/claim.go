@@ -3,7 +3,6 @@ package image
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -12,17 +11,22 @@ import (
 	"strings"
 	"time"
 
-	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 )
 
 // derivation is which image a base with more packages became, and who asked for it: a
 // project's claim, until its clusters have not had the image for long, or it wants the
 // place for another.
 type derivation struct {
-	alias
+	ID     muster.ImageID `json:"id"`
+	Recipe string         `json:"recipe"` // hash that its base was built from
+	Built  time.Time      `json:"built"`
 	// Projects are those that asked, and when each last did or had it.
 	Projects map[string]time.Time `json:"projects,omitempty"`
 }
+
+const derivationDoc document.Kind[derivation] = "derived-image/1"
 
 // Asker is on whose behalf an image is derived.
 type Asker struct {
@@ -68,7 +72,11 @@ func (s *Store) derivations() map[string]derivation {
 
 func (s *Store) derivation(key string) (d derivation, ok bool) {
 	data, err := os.ReadFile(s.derivedPath(key))
-	if err != nil || json.Unmarshal(data, &d) != nil || !hexDigest.MatchString(d.ID.Hex()) {
+	if err != nil {
+		return d, false
+	}
+	// A note that is damaged, or of another version, is none: the image is derived again.
+	if d, err = derivationDoc.Decode(s.derivedPath(key), data); err != nil || !hexDigest.MatchString(d.ID.Hex()) {
 		return d, false
 	}
 	_, err = os.Lstat(s.Path(d.ID))
@@ -77,7 +85,7 @@ func (s *Store) derivation(key string) (d derivation, ok bool) {
 
 // noteDerived writes a derivation down. Its lock is held.
 func (s *Store) noteDerived(key string, d derivation) error {
-	data, err := json.Marshal(d)
+	data, err := derivationDoc.Encode(&d)
 	if err == nil {
 		err = writeFile(s.derivedPath(key), data)
 	}

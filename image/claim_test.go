@@ -67,7 +67,7 @@ func (s *shelf) add(i int) muster.ImageID {
 	m.Base, m.Added, m.Created = s.base.ID, packages(i), s.clock.Now()
 	m.ID = contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
 	got := putImage(s.t, s.Store, m, fmt.Sprintf("derived %d", i))
-	err := errors.Join(s.setAlias("hpc", alias{ID: s.base.ID, Recipe: s.base.Recipe}), s.noteDerived(s.key(i), derivation{alias: alias{ID: got.ID}}))
+	err := errors.Join(s.setAlias("hpc", alias{ID: s.base.ID, Recipe: s.base.Recipe}), s.noteDerived(s.key(i), derivation{ID: got.ID}))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,7 +66,7 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 	if err != nil {
 		return nil, explainBuild(from.Name+" with "+strings.Join(added, ", "), s.logPath(what), err)
 	}
-	d := derivation{alias: alias{ID: m.ID, Recipe: from.Recipe, Built: s.clock.Now()}}
+	d := derivation{ID: m.ID, Recipe: from.Recipe, Built: s.clock.Now()}
 	if p := o.For.Project; p != "" {
 		d.Projects = map[string]time.Time{p: d.Built.UTC()}
 	}
@@ -119,10 +118,13 @@ func (s *Store) derivedPath(key string) string { return filepath.Join(s.dir, "de
 
 // derived is what a base and packages gave before, if it is still there.
 func (s *Store) derived(key string) *muster.Image {
-	var a alias
 	data, err := os.ReadFile(s.derivedPath(key))
-	if err != nil || json.Unmarshal(data, &a) != nil {
+	if err != nil {
 		return nil
+	}
+	a, err := derivationDoc.Decode(s.derivedPath(key), data)
+	if err != nil {
+		return nil // it is derived again
 	}
 	m, err := s.Show(a.ID)
 	if err != nil || s.check(m, readUnlessKnown) != nil {

@@ -3,7 +3,6 @@ package image
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -148,10 +147,13 @@ func (s *Store) derivedUse() (used map[muster.ImageID]time.Time, files map[muste
 	used, files = map[muster.ImageID]time.Time{}, map[muster.ImageID][]string{}
 	paths, _ := filepath.Glob(filepath.Join(s.dir, "derived", "*.json"))
 	for _, p := range paths {
-		var a alias
 		data, err := os.ReadFile(p)
-		if err != nil || json.Unmarshal(data, &a) != nil {
+		if err != nil {
 			continue
+		}
+		a, err := derivationDoc.Decode(p, data)
+		if err != nil {
+			continue // nothing was derived, as far as is known: see derived
 		}
 		files[a.ID] = append(files[a.ID], p)
 		if st, err := os.Stat(p); err == nil && st.ModTime().After(used[a.ID]) {

@@ -79,7 +79,7 @@ type DB struct {
 // its schema up to date. One process at a time may have it open.
 //
 // Errors: EUnavailable if another process has it open or the disk refuses,
-// ECorrupt if the file is damaged, EConflict if a newer program wrote it.
+// ECorrupt if the file is damaged, EConflict if a program of another version wrote it.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if path == "" || path == ":memory:" {
 		return nil, muster.Errorf(muster.EInvalid, "the store needs a file").
@@ -126,6 +126,9 @@ func (db *DB) open(ctx context.Context) (err error) {
 			return err
 		}
 		db.log.Debug("store checked", "unclean", unclean, "took", time.Since(start))
+	}
+	if err := checkDocuments(ctx, db.sqlWrite, db.path); err != nil {
+		return err
 	}
 	if err := migrate(ctx, db.sqlWrite); err != nil {
 		return err

@@ -129,7 +129,10 @@ func New(o Options) *Configurer {
 // that could not be applied; the node serves without them. Other errors are *muster.Error.
 func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter) error {
 	c.endWatch()
-	had := c.loadMemory()
+	had, err := c.loadMemory()
+	if err != nil {
+		return err
+	}
 	if err := valid(cfg); err != nil {
 		if cfg != nil && had.Generation > 0 { // rights that ended have ended all the same
 			left := gone(cfg, had)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/muster-hpc/muster/agent/journal"
 	"github.com/muster-hpc/muster/agent/launch"
 	"github.com/muster-hpc/muster/agent/usage"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -26,6 +26,8 @@ const (
 )
 
 const statusFile = "status.json"
+
+const statusDoc document.Kind[agent.Status] = "agent-status/1"
 
 // serve is the agent's life on a node.
 func serve(ctx context.Context, f files, log *slog.Logger) error {
@@ -76,7 +78,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Log:      log,
 		Version:  versionText(),
 		Status: func(s agent.Status) {
-			if b, err := json.MarshalIndent(s, "", "  "); err == nil {
+			if b, err := statusDoc.Encode(&s); err == nil {
 				_ = dir.Save(statusFile, b) // for people; the next one comes soon
 			}
 			if !settled && s.State == agent.StateReady {

@@ -335,7 +335,7 @@ func TestDamagedRecord(t *testing.T) {
 		s.await(t, m.ID, metal.StepBooting)
 	}
 	s.stop()
-	for name, text := range map[string]string{"n0000.json": `{"machine":"n0000"}`, "n0009.json": `{`, "x.json.new": "half"} {
+	for name, text := range map[string]string{"n0000.json": `{"document":"metal-boot/1","content":{"machine":"n0000"}}`, "n0009.json": `{`, "x.json.new": "half"} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

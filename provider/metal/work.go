@@ -2,7 +2,6 @@ package metal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -56,7 +55,7 @@ func (p *Provider) work(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 	}
 	attempt := p.o.Clock.Now().UnixMilli()
 	o.Machine, o.Attempt = u.id, attempt
-	payload, err := json.Marshal(o)
+	payload, err := workDoc.Encode(o)
 	if err != nil {
 		return err
 	}
