@@ -40,6 +40,8 @@ func (c *Configurer) vitals(cfg *wire.NodeConfig) []vital {
 	list := []vital{
 		{name: "systemd", ask: c.systemdAnswers, every: askSeldom, mend: continueSystemd},
 		{name: "sshd", unit: c.sshUnit(), every: askSeldom, ask: func(ctx context.Context) error { return c.bannerOnce(ctx, ownAddress(cfg)) }},
+		// Whoever logs waits for one that stands still: logins, services, jobs.
+		{name: "journal", unit: "systemd-journald.service"},
 		{name: "disk", ask: c.diskHasRoom, every: askOften},
 	}
 	if len(cfg.Hosts) > 1 {
