@@ -53,7 +53,7 @@ func (s *faultSite) hit(what, node, process string, sig unix.Signal) harm {
 				}
 				sent := errors.New("there is no " + process)
 				for pid, name := range all {
-					if name == process && unix.Kill(pid, sig) == nil {
+					if name == process && signalled(pid, sig) == nil {
 						killed[pid], sent = sig == unix.SIGKILL, nil
 					}
 				}
@@ -71,7 +71,7 @@ func (s *faultSite) systemdStopped(node string) harm {
 				if err != nil {
 					return err
 				}
-				return unix.Kill(pid, unix.SIGSTOP)
+				return signalled(pid, unix.SIGSTOP)
 			})
 		}}
 }
@@ -186,19 +186,35 @@ func (s *faultSite) lives(node, process string, killed map[int]bool) error {
 			if name != process || killed[pid] {
 				continue
 			}
-			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if err != nil {
-				continue // it has ended meanwhile
-			}
-			state, _, _ := strings.Cut(strings.TrimSpace(string(text[strings.LastIndexByte(string(text), ')')+1:])), " ")
-			switch state {
+			switch stateOf(pid) {
 			case "T", "t":
 				return errors.New(process + " is stopped")
-			case "Z", "X":
+			case "Z", "X", "":
 			default:
 				there = nil
 			}
 		}
 		return there
 	})
+}
+
+// signalled sends a signal, and waits until one that stops has stopped, or until that was
+// undone already.
+func signalled(pid int, sig unix.Signal) error {
+	err := unix.Kill(pid, sig)
+	for end := time.Now().Add(5 * time.Second); err == nil && sig == unix.SIGSTOP && stateOf(pid) != "T" && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+// stateOf is the letter that the kernel has for a process; "" when there is none.
+func stateOf(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
+	state, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	return state
 }
