@@ -118,6 +118,52 @@ func TestVigilStarts(t *testing.T) {
 	})
 }
 
+// A systemd that was stopped goes on at the next look, before it is asked for a unit.
+func TestStoppedSystemd(t *testing.T) {
+	t.Parallel()
+	watching(t, func(m *unitModel, r *fakeReport) {
+		systemd := &unitModel{root: m.root, pid: 1}
+		systemd.process("T")
+		time.Sleep(vigilEvery + tellAfter + vigilEvery)
+		if check := r.check("systemd"); check.OK || check.Text != stoppedText {
+			t.Errorf("told %+v", check)
+		}
+		systemd.process("S")
+		time.Sleep(2 * vigilEvery)
+		if check := r.check("systemd"); !check.OK {
+			t.Errorf("told %+v", check)
+		}
+	})
+}
+
+// A node whose newest configuration cannot be applied is watched as before.
+func TestWatchedThoughNotApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, run, _ := node(t)
+		cfg := config()
+		cfg.Slurm = nil
+		r := newReport(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.ctx = ctx
+		if err := c.Apply(ctx, copied(cfg), r); err != nil {
+			t.Fatal(err)
+		}
+		bad := copied(cfg)
+		bad.Generation, bad.Domain = 2, "no domain"
+		if err := c.Apply(ctx, bad, r); err == nil {
+			t.Fatal("it was applied")
+		}
+		before := run.count("systemctl is-system-running")
+		time.Sleep(askSeldom + 2*vigilEvery)
+		if run.count("systemctl is-system-running") <= before {
+			t.Error("nobody looks at the node any more")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // The journal holds up whoever logs.
 func TestVigilKeepsTheJournal(t *testing.T) {
 	t.Parallel()
