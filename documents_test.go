@@ -28,7 +28,7 @@ func writesOtherJSON() map[string][]string {
 			"provider/local/console.go", "provider/local/handshake.go", "provider/local/initstage.go",
 		},
 		"the API, and what commands print": {
-			"api/error.go", "api/event.go", "api/logs.go", "cli/create.go", "cli/events.go", "cli/logs.go", "cli/print.go",
+			"api/error.go", "api/event.go", "daemon/supersede.go", "api/logs.go", "cli/create.go", "cli/events.go", "cli/logs.go", "cli/print.go",
 			"cli/report.go", "client/request.go", "spec/encode.go",
 		},
 		"protocols of others":                   {"lab/qemu/qmp.go", "power/bmc/redfish.go", "power/redfish/client.go"},

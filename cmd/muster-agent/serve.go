@@ -39,6 +39,9 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if l, ok := takeLease(); ok {
+		go l.keep(ctx)
+	}
 	var machine facts.Source
 	dir := agent.Dir(f.state)
 	var sampler *usage.Sampler
