@@ -198,6 +198,8 @@ const (
 	ReasonVolumeErased Reason = "volume-erased"
 	// ReasonImageInUse: something uses the image.
 	ReasonImageInUse Reason = "image-in-use"
+	// ReasonTooManyImages: the clusters of a project, or of the site, need more images with packages of their own than it may have.
+	ReasonTooManyImages Reason = "too-many-images"
 	// ReasonUserInUse: the user owns or uses a cluster.
 	ReasonUserInUse Reason = "user-in-use"
 	// ReasonSuperseded: the certificate was superseded already, or is of another cluster.
@@ -222,6 +224,8 @@ const (
 	ReasonQuarantined Reason = "quarantined"
 	// ReasonServerRunning: another server, backup or restore uses the state directory.
 	ReasonServerRunning Reason = "server-running"
+	// ReasonServerReplaced: another server has taken this one's place.
+	ReasonServerReplaced Reason = "server-replaced"
 	// ReasonRestoreUnfinished: a restore was begun and not finished.
 	ReasonRestoreUnfinished Reason = "restore-unfinished"
 	// ReasonKeysMissing: keys of the site are gone, or are others.
@@ -234,8 +238,8 @@ const (
 	ReasonRecordsOlder Reason = "records-older"
 	// ReasonUnknownMachines: machines run that the records do not know.
 	ReasonUnknownMachines Reason = "unknown-machines"
-	// ReasonSchemaNewer: the store is of a newer version of the server.
-	ReasonSchemaNewer Reason = "schema-newer"
+	// ReasonOtherVersion: what is there was written by another version of the program.
+	ReasonOtherVersion Reason = "other-version"
 	// ReasonFileExists: there is a file of that name already.
 	ReasonFileExists Reason = "file-exists"
 )
@@ -382,6 +386,8 @@ const (
 	ReasonNoAnswer Reason = "no-answer"
 	// ReasonPowerUnconfirmed: a controller took an order, and the machine was not seen to follow.
 	ReasonPowerUnconfirmed Reason = "power-unconfirmed"
+	// ReasonControllerNotBelieved: a controller says what its machine does not bear out.
+	ReasonControllerNotBelieved Reason = "controller-not-believed"
 	// ReasonNotDoneYet: a command waited as long as it was to; the work goes on.
 	ReasonNotDoneYet Reason = "not-done-yet"
 )

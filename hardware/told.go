@@ -149,12 +149,14 @@ func some[T any](list []T) []T {
 func Words(was, is muster.Facts, list []Difference) []string {
 	var out []string
 	at := map[string]int{}
+	slots := &comparison{} // where slots tell of modules, nothing tells of the whole memory
+	slots.dimms(was.DIMMs, is.DIMMs)
 	for _, d := range list {
 		i, ok := at[d.What]
 		if !ok {
 			at[d.What] = len(out)
 			line := d.What + ": "
-			if d.What == "memory" && was.Memory > 0 && is.Memory > 0 && far(was.Memory, is.Memory) && !strings.HasPrefix(d.Text, "the memory was") {
+			if d.What == "memory" && was.Memory > 0 && is.Memory > 0 && far(was.Memory, is.Memory) && len(slots.out) > 0 {
 				line += bytesText(was.Memory) + " before, " + bytesText(is.Memory) + " now: "
 			}
 			out = append(out, line+d.Text)

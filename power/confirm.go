@@ -85,6 +85,6 @@ func notSo(t Target, want State, last Reading, lastErr error, after time.Duratio
 		return muster.Errorf(muster.ETimeout, "%s: it was told to go %s, and after %v nobody can tell whether it is: %s", t.Machine, want, after, last.Text).Because(muster.ReasonPowerUnconfirmed).
 			WithHint("look at the machine itself")
 	}
-	return muster.Errorf(muster.ETimeout, "%s: its controller accepted \"%s\" and after %v still says %s: it is not believed", t.Machine, want, after, last.State).Because(muster.ReasonPowerUnconfirmed).
+	return muster.Errorf(muster.ETimeout, "%s: its controller accepted \"%s\" and after %v still says %s: it is not believed", t.Machine, want, after, last.State).Because(muster.ReasonControllerNotBelieved).
 		WithHint("look at the machine itself; restart its controller at %s if the machine is %s in truth", t.Address.place(), want).Wrap(ErrLies)
 }

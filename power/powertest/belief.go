@@ -1,7 +1,6 @@
 package powertest
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ func lies(t *testing.T, s Subject) {
 	s.Break(bmc.Faults{SaysOff: true})
 	r, err := c.Boot(within(t, 30*time.Second), s.Target)
 	s.wants(t, err, muster.ETimeout)
-	if err != nil && !strings.Contains(err.Error(), "not believed") {
+	if err != nil && muster.ReasonOf(err) != muster.ReasonControllerNotBelieved {
 		t.Errorf("the error does not say that it lies: %v", err)
 	}
 	unproven(t, r)
