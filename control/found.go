@@ -104,7 +104,7 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Gue
 	var ok bool
 	var err error
 	if g.Whole { // else a later rule could decide because less is known
-		d, ok, err = s.Approval.For(g)
+		d, ok, err = s.policy.Load().Approval.For(g)
 	}
 	if ok && err == nil {
 		err = s.byRule(tx, &r, d)
