@@ -72,9 +72,6 @@ type Server struct {
 	joins    *limits
 	refusals *limits
 	hosts    hostLists
-	readers  inputs
-	replies  replies
-	messages messages
 	mux      *http.ServeMux
 	closed   context.Context
 	close    context.CancelFunc
@@ -135,6 +132,7 @@ func New(c Config) (*Server, error) {
 	s.mux.HandleFunc("POST /v1/join", s.join)
 	s.mux.HandleFunc("POST /v1/renew", s.renew)
 	s.mux.HandleFunc("GET /v1/config", s.config)
+	s.mux.HandleFunc("GET /v1/hosts/{digest}", s.hostList)
 	s.mux.HandleFunc("GET /v1/watch", s.watch)
 	s.mux.HandleFunc("POST /v1/report", s.report)
 	s.mux.HandleFunc("POST /v1/launches", s.launched)
