@@ -227,9 +227,7 @@ func (s *Server) Forget(id muster.MachineID) {
 }
 
 // refuse answers with an error that says what went wrong and nothing more.
-func refuse(w http.ResponseWriter, status int, e *muster.Error) { refuseWith(w, status, e) }
-
-func refuseWith(w http.ResponseWriter, status int, e any) {
+func refuse(w http.ResponseWriter, status int, e any) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
