@@ -16,6 +16,7 @@ import (
 type caller struct {
 	conn net.Conn
 	node *pki.NodeIdentity // nil until it is known
+	met  bool              // it was looked at
 }
 
 type callerKey struct{}
@@ -29,6 +30,19 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 func callerOf(r *http.Request) *caller {
 	c, _ := r.Context().Value(callerKey{}).(*caller)
 	return c
+}
+
+// meet tells of the node whose certificate the connection presents, once: its key was
+// proven with the handshake.
+func (s *Server) meet(r *http.Request) {
+	c := callerOf(r)
+	if c == nil || c.met {
+		return
+	}
+	c.met = true
+	if id, err := pki.NodeFromTLS(r.TLS); err == nil {
+		s.c.Met(id)
+	}
 }
 
 // recognized keeps the connection's place: a node that the records have now speaks on it.

@@ -64,6 +64,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
+	s.meet(r)
 	s.ServeHTTP(w, r)
 }
 

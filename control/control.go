@@ -26,6 +26,8 @@ type Images interface {
 	Resolve(ref string) (*muster.Image, error)
 	Verify(ctx context.Context, id muster.ImageID) (*muster.Image, error)
 	Remove(ctx context.Context, id muster.ImageID, users image.Users) error
+	// Askers are the projects that asked for each derived image, sorted.
+	Askers() map[muster.ImageID][]string
 }
 
 // Agents is what is known of nodes without asking the store.
@@ -84,6 +86,10 @@ type Config struct {
 
 	Version  string
 	Instance string
+	// Epoch is that of the records.
+	Epoch int64
+	// Superseded tells why nothing may be changed here any more; nil: it may. Nil: always.
+	Superseded func() error
 	// Egress lists what clusters may ask for as outgoing traffic. Empty: none
 	// and proxy.
 	Egress []muster.Egress
@@ -116,6 +122,9 @@ type Config struct {
 	Idle IdleMeasuring
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
 	MaxWalltime time.Duration
+	// DerivedPerProject is how many images with added packages the clusters of a project
+	// may have at once. Zero: image.DefaultKeep's.
+	DerivedPerProject int
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
@@ -155,8 +164,8 @@ type Service struct {
 	tried map[muster.MachineID]time.Time
 	// shown bounds how often another TPM of a machine is written down.
 	shown seldom
-	// found bounds how often machines that come by themselves are.
-	found seldom
+	// found bounds how often a machine that came by itself is, and sources how many do.
+	found, sources seldom
 }
 
 // New makes a service.
@@ -176,8 +185,14 @@ func New(c Config) *Service {
 	if c.HomeFree == nil {
 		c.HomeFree = func() int64 { return -1 }
 	}
+	if c.DerivedPerProject == 0 {
+		c.DerivedPerProject = image.DefaultKeep().PerProject
+	}
 	if c.Room == nil {
 		c.Room = func() error { return nil }
+	}
+	if c.Superseded == nil {
+		c.Superseded = func() error { return nil }
 	}
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }

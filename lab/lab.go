@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -87,8 +86,11 @@ func (l *Lab) Config() (Config, error) {
 }
 
 func parseConfig(b []byte) (Config, error) {
-	var c Config
-	err := json.Unmarshal(b, &c)
+	c, err := configDoc.Decode("the lab's "+configFile, b)
+	var e *muster.Error
+	if errors.As(err, &e) && e.Code == muster.EConflict {
+		return Config{}, e.WithHint("run 'muster lab down', then 'muster lab up'")
+	}
 	if err == nil {
 		err = c.Check()
 	}
@@ -98,11 +100,15 @@ func parseConfig(b []byte) (Config, error) {
 	return c, nil
 }
 
-func writeJSON(path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
+func (c Config) write(dir string) error {
+	b, err := configDoc.Encode(&c)
 	if err != nil {
 		return err
 	}
+	return replace(filepath.Join(dir, configFile), b)
+}
+
+func replace(path string, b []byte) error {
 	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
 		return err
 	}

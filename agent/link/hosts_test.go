@@ -81,7 +81,7 @@ func TestInflatedAnswersAreBounded(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
-		for range 100 {
+		for range 17 {
 			if _, err := io.WriteString(z, strings.Repeat(" ", 1<<20)); err != nil {
 				return
 			}

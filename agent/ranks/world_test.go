@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -17,7 +18,9 @@ import (
 
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "localhost:0")
+	// On an address of its own: the port is free again until the hub takes it, and on
+	// 127.0.0.1 somebody else's connection may have it by then.
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		t.Fatal(err)
 	}

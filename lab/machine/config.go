@@ -1,13 +1,14 @@
 package machine
 
 import (
-	"encoding/json"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 )
 
 // Config is what a machine is, which does not change while its lab is up.
@@ -31,8 +32,10 @@ type Config struct {
 	// account, whose password is in a file.
 	House        string `json:"house,omitempty"`
 	Account      string `json:"account,omitempty"`
-	PasswordFile string `json:"password-file,omitempty"`
+	PasswordFile string `json:"password_file,omitempty"`
 }
+
+const configDoc document.Kind[Config] = "lab-machine/1"
 
 // NIC is a card and the port that it is plugged into.
 type NIC struct {
@@ -85,7 +88,11 @@ func (c Config) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return writeJSON(filepath.Join(dir, configFile), c)
+	b, err := configDoc.Encode(&c)
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, configFile), b)
 }
 
 // Load reads the machine in a directory.
@@ -98,8 +105,12 @@ func Load(dir string) (Config, error) {
 }
 
 func parseConfig(b []byte) (Config, error) {
-	var c Config
-	if err := json.Unmarshal(b, &c); err != nil {
+	c, err := configDoc.Decode("the "+configFile+" of a lab's machine", b)
+	var e *muster.Error
+	if errors.As(err, &e) && e.Code == muster.EConflict {
+		return Config{}, e.WithHint("run 'muster lab down', then 'muster lab up'")
+	}
+	if err != nil {
 		return Config{}, muster.Errorf(muster.ECorrupt, "a lab's machine cannot be read: %v", err).WithHint("run 'muster lab down', then 'muster lab up'")
 	}
 	bad := c.Name == "" || c.Cores < 1 || c.Memory < 1<<20 || len(c.NICs) == 0
@@ -114,12 +125,8 @@ func parseConfig(b []byte) (Config, error) {
 	return c, nil
 }
 
-// writeJSON replaces a file as a whole.
-func writeJSON(path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
+// replace replaces a file as a whole.
+func replace(path string, b []byte) error {
 	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
 		return err
 	}
