@@ -18,14 +18,17 @@ import (
 
 func free(t *testing.T) string {
 	t.Helper()
-	// On an address of its own: the port is free again until the hub takes it, and on
-	// 127.0.0.1 somebody else's connection may have it by then.
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254)))
-	if err != nil {
-		t.Fatal(err)
+	// Not one that the kernel gives to whoever asks for any: it is free again until the
+	// hub takes it, on every address.
+	for range 100 {
+		port := 12000 + rand.IntN(20000)
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			_ = l.Close()
+			return fmt.Sprintf("127.0.0.1:%d", port)
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func all(n int, do func(rank int) error) []error {
