@@ -81,7 +81,7 @@ func TestInflatedAnswersAreBounded(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
-		_, _ = io.WriteString(z, strings.Repeat(" ", 1<<20)) // a page on the way
+		_, _ = io.WriteString(z, strings.Repeat(" ", 1<<20))
 		_ = z.Close()
 	}, nil)
 	if _, err := c.Renew(t.Context(), wire.RenewRequest{}); muster.CodeOf(err) != muster.EUnavailable || !strings.Contains(err.Error(), "longer") {
