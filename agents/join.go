@@ -66,17 +66,18 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		Protocol: wire.AgentProtocol, Certificate: cert, Expires: expires, IntervalMS: s.c.IntervalBooting.Milliseconds(),
 	}
 	// Whoever asks again has not shown anew that the key is theirs.
-	if conn, ok := w.(speech); ok && first {
-		conn.speaksFor(id)
+	if conn := callerOf(r); conn != nil && first {
+		conn.node = &id
 		reply.Speak = true
 	}
 	// Without a configuration the agent asks for it by itself.
 	if c, err := s.build(r.Context(), id.Cluster, id.Node); err == nil {
+		s.apart(r, &c)
 		reply.Config = &c
 	} else {
 		s.c.Log.Warn("a node joined and cannot be configured yet", "cluster", id.Cluster, "node", id.Node, "error", err)
 	}
-	s.answerConfig(w, r, reply, reply.Config)
+	answer(w, reply)
 }
 
 // sign makes the certificate, or answers why not.

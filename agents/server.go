@@ -62,9 +62,9 @@ type Config struct {
 	// Superseded tells that another server has taken this one's place: then agents are given
 	// nothing any more. Nil: none ever does.
 	Superseded func() bool
-	// Met is told of each node that has proven over a new connection that it holds the key
-	// of a certificate of this site, also of one that the records do not know. It must be
-	// quick. Nil: nobody listens.
+	// Met is told, with the first request on a connection, of each node that has proven there
+	// that it holds the key of a certificate of this site, also of one that the records do not
+	// know. It must be quick. Nil: nobody listens.
 	Met func(id pki.NodeIdentity)
 	// Identify tells who asks. Nil: the client certificate does.
 	Identify func(*http.Request) (pki.NodeIdentity, error)
@@ -82,9 +82,6 @@ type Server struct {
 	joins    *limits
 	refusals *limits
 	hosts    hostLists
-	readers  inputs
-	replies  replies
-	messages messages
 	mux      *http.ServeMux
 	epoch    []string // as it is told
 	closed   context.Context
@@ -154,6 +151,7 @@ func New(c Config) (*Server, error) {
 	s.mux.HandleFunc("POST /v1/join", s.join)
 	s.mux.HandleFunc("POST /v1/renew", s.renew)
 	s.mux.HandleFunc("GET /v1/config", s.config)
+	s.mux.HandleFunc("GET /v1/hosts/{digest}", s.hostList)
 	s.mux.HandleFunc("GET /v1/watch", s.watch)
 	s.mux.HandleFunc("POST /v1/report", s.report)
 	s.mux.HandleFunc("POST /v1/launches", s.launched)
@@ -257,9 +255,7 @@ func (s *Server) Forget(id muster.MachineID) {
 }
 
 // refuse answers with an error that says what went wrong and nothing more.
-func refuse(w http.ResponseWriter, status int, e *muster.Error) { refuseWith(w, status, e) }
-
-func refuseWith(w http.ResponseWriter, status int, e any) {
+func refuse(w http.ResponseWriter, status int, e any) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
