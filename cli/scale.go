@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
 	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,12 +27,13 @@ type scaleFlags struct {
 	now, some bool
 	wait      bool
 	timeout   time.Duration
+	file      string // a request in place of all that
 }
 
 func (a *app) scale() *cobra.Command {
 	var f scaleFlags
 	c := &cobra.Command{
-		Use: "scale CLUSTER [N | +N | -N] [--remove NODES] [--logins N]", Short: "Change the size of a cluster",
+		Use: "scale {CLUSTER [N | +N | -N] [--remove NODES] [--logins N] | -f FILE}", Short: "Change the size of a cluster",
 		Long: `Gives a ready cluster more compute nodes, or fewer, or another number of login
 nodes. Its ID, its head and its jobs stay.
 
@@ -43,14 +45,22 @@ Fewer: idle nodes go first, then the last ones; never the head. --remove names
 those that go. They get no new jobs, and leave when theirs are done; with --now
 they leave at once and their jobs are queued again.
 
-While a change is under way, asking for the old size takes it back.`,
+While a change is under way, asking for the old size takes it back.
+
+-f reads the same from a request in YAML, JSON or XML (<scale>), which names the
+cluster: cluster, and nodes, change, remove, logins, now, some.`,
 		Example: `  muster scale cfd 12 --wait
   muster scale cfd +2
   muster scale cfd -2
   muster scale cfd --remove n[05-08] --now
-  muster scale cfd --logins 2`,
+  muster scale cfd --logins 2
+  muster scale -f more.xml --wait`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
+			case f.file != "" && (len(args) > 0 || mixed(c) != ""):
+				return usage(c, "the cluster and its size stand in the request file, not beside it")
+			case f.file != "":
+				return nil
 			case len(args) == 0:
 				return usage(c, "CLUSTER is missing")
 			case len(args) > 2:
@@ -62,6 +72,7 @@ While a change is under way, asking for the old size takes it back.`,
 		RunE:              func(c *cobra.Command, args []string) error { return a.runScale(c, args, &f) },
 	}
 	flags := c.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "request file; - is standard input")
 	flags.StringVar(&f.remove, "remove", "", "set of the nodes that leave: n05, n[05-08,11]")
 	flags.StringVar(&f.fewer, "fewer", "", "")
 	_ = flags.MarkHidden("fewer")
@@ -115,8 +126,15 @@ func takesValue(c *cobra.Command, word string) bool {
 var fewer = regexp.MustCompile(`^-[0-9]+$`)
 
 // scaleRequest makes the request of what was typed.
-func scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire.ScaleRequest, error) {
-	r := wire.ScaleRequest{Remove: f.remove, Now: f.now, Some: f.some}
+func (a *app) scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire.ScaleRequest, error) {
+	if f.file != "" {
+		data, err := a.readUpTo(f.file, maxRequest, "a request")
+		if err != nil {
+			return wire.ScaleRequest{}, err
+		}
+		return spec.ReadScale(data, spec.FormatOf("", f.file, data))
+	}
+	r := wire.ScaleRequest{Cluster: args[0], Remove: f.remove, Now: f.now, Some: f.some}
 	if c.Flags().Changed("logins") {
 		r.Logins = &f.logins
 	}
@@ -156,7 +174,7 @@ func (a *app) runScale(c *cobra.Command, args []string, f *scaleFlags) error {
 	if err := needsWait(c, f.wait); err != nil {
 		return err
 	}
-	r, err := scaleRequest(c, args, f)
+	r, err := a.scaleRequest(c, args, f)
 	if err != nil {
 		return err
 	}
@@ -164,7 +182,7 @@ func (a *app) runScale(c *cobra.Command, args []string, f *scaleFlags) error {
 	if err != nil {
 		return err
 	}
-	done, err := k.Scale(c.Context(), args[0], r)
+	done, err := k.Scale(c.Context(), r.Cluster, r)
 	if err != nil {
 		return err
 	}
