@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/backup"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 )
@@ -171,7 +172,7 @@ func TestARestoreThatIsCutOff(t *testing.T) {
 		if err = errors.Join(err, os.Mkdir(aside, 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		if err = errors.Join(prepareRestore(t.Context(), dir, stage, c), writeFileSync(filepath.Join(dir, restoringFile), []byte(file))); err != nil {
+		if err = errors.Join(prepareRestore(t.Context(), dir, stage, c), atomicfile.Replace(filepath.Join(dir, restoringFile), []byte(file), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range moves(dir, stage, aside)[:cut] {

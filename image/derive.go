@@ -14,6 +14,7 @@ import (
 	"time"
 
 	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // maxAdded is how many packages one request may add.
@@ -65,7 +66,7 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 	}
 	data, err := json.Marshal(alias{ID: m.ID, Recipe: from.Recipe, Built: s.clock.Now()})
 	if err == nil {
-		err = writeFile(s.derivedPath(key), data)
+		err = atomicfile.Replace(s.derivedPath(key), data, 0o600)
 	}
 	if err != nil {
 		return nil, storeError("remember the derived image", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ func (l *Lab) begin(ctx context.Context, want *Config) (Config, bool, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return *want, false, err
 	}
-	if len(entries) > 0 {
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !cutShort(e.Name()) }) {
 		return *want, false, muster.Errorf(muster.EConflict, "%s is not empty, and no lab", l.dir).WithHint("use another --dir")
 	}
 	return *want, true, os.MkdirAll(l.dir, 0o700)

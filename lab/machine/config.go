@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // Config is what a machine is, which does not change while its lab is up.
@@ -120,8 +121,5 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Replace(path, append(b, '\n'), 0o600)
 }

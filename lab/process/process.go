@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/procstat"
 )
 
@@ -94,10 +95,7 @@ func (p *Process) write(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.ReplaceVolatile(path, b, 0o600) // the process does not outlive the host
 }
 
 // PID is its number, for people.

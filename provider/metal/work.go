@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -287,7 +288,7 @@ func (p *Provider) cleanFile(id muster.MachineID) string {
 func (p *Provider) soil(id muster.MachineID) error {
 	err := os.Remove(p.cleanFile(id))
 	if err == nil {
-		err = settle(filepath.Dir(p.cleanFile(id)))
+		err = atomicfile.SyncDir(filepath.Dir(p.cleanFile(id)))
 	}
 	if err != nil && !os.IsNotExist(err) {
 		return muster.Errorf(muster.EUnavailable, "that machine %s is used cannot be written down", id).
@@ -300,7 +301,7 @@ func (p *Provider) cleaned(id muster.MachineID) error {
 	if err := os.MkdirAll(filepath.Dir(p.cleanFile(id)), 0o700); err != nil {
 		return err
 	}
-	return write(p.cleanFile(id), nil)
+	return atomicfile.Replace(p.cleanFile(id), nil, 0o600)
 }
 
 func (p *Provider) cleanSince(id muster.MachineID) (time.Time, bool) {
