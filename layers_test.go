@@ -19,7 +19,7 @@ const module = "github.com/muster-hpc/muster"
 func layers() map[string]int {
 	return map[string]int{
 		"nearest": 0, "wildcard": 0, "nodeset": 0, "stat": 0, "canonical": 0, "seccomp": 0, "cleantext": 0, "inherit": 0,
-		"internal/ratelimit": 0, "internal/backoff": 0, "internal/atomicfile": 0,
+		"internal/ratelimit": 0, "internal/backoff": 0, "internal/atomicfile": 0, "internal/plaintext": 0,
 		"": 10, "wire": 11,
 		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "allocate": 25, "slurm": 20, "nodeconf": 20,
 		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "inventory": 20, "approval": 20, "images": 19, "trend": 19, "probes": 18,
