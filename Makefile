@@ -50,6 +50,12 @@ test-faults: ## Break machines under running jobs in every way, about 40 minutes
 	@$(MAKE) --no-print-directory build
 	$(SUDO) env MUSTER_FAULTS=all go test -run TestFaults -v -timeout 90m ./cmd/muster
 
+.PHONY: test-watch
+test-watch: ## Break everything that people rely on inside nodes, and see it heal: a quarter of an hour
+	@scripts/setup test
+	@$(MAKE) --no-print-directory build
+	$(SUDO) env MUSTER_WATCH=all go test -count=1 -run TestWatch -v -timeout 40m ./cmd/muster
+
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
 	@scripts/setup lab

@@ -7,60 +7,61 @@ import (
 
 // Cluster is what a user asks for, sees and deletes.
 type Cluster struct {
-	ID      ClusterID
-	Name    string // unique among the living clusters of a project
-	Owner   string // user name
-	Project string
-	Phase   ClusterPhase
-	Spec    Spec
+	ID      ClusterID    `json:"id"`
+	Name    string       `json:"name"`  // unique among the living clusters of a project
+	Owner   string       `json:"owner"` // user name
+	Project string       `json:"project"`
+	Phase   ClusterPhase `json:"phase"`
+	Spec    Spec         `json:"spec"`
 	// Generation counts changes of Spec, from 1.
-	Generation int64
+	Generation int64 `json:"generation"`
 	// Conditions tell what is going on without being a phase.
-	Conditions []Condition
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Reason is set when Phase is failed.
-	Reason *Error
+	Reason *Error `json:"reason,omitempty"`
 	// Image is the content ID that every node boots, once resolved. With extra
 	// packages it is the derived image.
-	Image ImageID
+	Image ImageID `json:"image,omitempty"`
 	// Class is the machine class of the compute nodes, once placed.
-	Class string
+	Class string `json:"class,omitempty"`
 	// Subnet carries the cluster's messages; never two living clusters' alike.
-	Subnet netip.Prefix
+	Subnet netip.Prefix `json:"subnet,omitzero"`
 	// NetworkIndex is the small number from which link names are made.
-	NetworkIndex int
+	NetworkIndex int `json:"network_index,omitempty"`
 
-	Created    time.Time
-	PhaseSince time.Time
+	Created    time.Time `json:"created,omitzero"`
+	PhaseSince time.Time `json:"phase_since,omitzero"`
 	// BuildStarted is when its first node could start to boot.
-	BuildStarted time.Time
+	BuildStarted time.Time `json:"build_started,omitzero"`
 	// Deadline is when the present phase is late. Zero: never.
-	Deadline time.Time
+	Deadline time.Time `json:"deadline,omitzero"`
 	// ETA is when the cluster should be ready. Zero: unknown.
-	ETA time.Time
+	ETA time.Time `json:"eta,omitzero"`
 	// ETASpread is how far off ETA usually is: the median distance, either way.
-	ETASpread time.Duration
-	Ready     time.Time
-	Deleted   time.Time
+	ETASpread time.Duration `json:"eta_spread_ns,omitempty"`
+	Ready     time.Time     `json:"ready,omitzero"`
+	Deleted   time.Time     `json:"deleted,omitzero"`
 	// Expires is when the walltime ends, counted from Ready. Zero: never.
-	Expires time.Time
+	Expires time.Time `json:"expires,omitzero"`
 	// Ending is when the graceful end began: the scheduler ends its jobs, then
 	// the machines are given back. Zero: it has not begun.
-	Ending time.Time
+	Ending time.Time `json:"ending,omitzero"`
 	// Scaling is the change of size under way; nil when there is none.
-	Scaling *Scaling
+	Scaling *Scaling `json:"scaling,omitempty"`
 	// Notices are what the people inside should be told, newest last. Nodes
 	// show each one once.
-	Notices []Notice
+	Notices []Notice `json:"notices,omitempty"`
 	// Measuring is the present measuring, or the last one; nil: none was.
-	Measuring *Measuring
+	Measuring *Measuring `json:"measuring,omitempty"`
 	// Deferred are nodes whose links to others are still to be measured.
-	Deferred []string
+	Deferred []string `json:"deferred,omitempty"`
 	// Idle clusters are made by Muster, of machines that nobody uses, to measure
 	// them. They end by themselves, and whenever anybody wants their machines.
-	Idle bool
+	Idle bool `json:"idle,omitempty"`
 	// Measured counts the measurings since it was last handed over, and Slow the
 	// nodes that were replaced for what those found.
-	Measured, Slow int
+	Measured int `json:"measured,omitempty"`
+	Slow     int `json:"slow,omitempty"`
 }
 
 // Scaling is one change of a ready cluster's size. It is done as a whole, or

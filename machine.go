@@ -7,35 +7,36 @@ import (
 
 // Machine is a thing that can run an image.
 type Machine struct {
-	ID       MachineID
-	Provider string
-	Phase    MachinePhase
-	Facts    Facts
+	ID       MachineID    `json:"id"`
+	Provider string       `json:"provider"`
+	Phase    MachinePhase `json:"phase"`
+	Facts    Facts        `json:"facts"`
 	// Cluster and Node tell what the machine fills. Both are empty unless
 	// Phase is allocated or active.
-	Cluster ClusterID
-	Node    string
+	Cluster ClusterID `json:"cluster,omitempty"`
+	Node    string    `json:"node,omitempty"`
 	// Attempt is the node attempt the machine was told to boot for.
-	Attempt    int64
-	Conditions []Condition
-	Note       string // an administrator's remark
-	PhaseSince time.Time
+	Attempt    int64       `json:"attempt"`
+	Conditions []Condition `json:"conditions,omitempty"`
+	Note       string      `json:"note,omitempty"` // an administrator's remark
+	PhaseSince time.Time   `json:"phase_since,omitzero"`
 	// LastSeen is when the provider or its agent last answered for it. It is
 	// kept in memory while things go well: heartbeats do not write the store.
-	LastSeen time.Time
+	LastSeen time.Time `json:"last_seen,omitzero"`
 	// LastClean is the record of the last cleaning.
-	LastClean *CleanRecord
+	LastClean *CleanRecord `json:"last_clean,omitempty"`
 	// LastTest is the record of the last test.
-	LastTest *TestRecord
+	LastTest *TestRecord `json:"last_test,omitempty"`
 	// TestsFailed counts the tests failed in a row.
-	TestsFailed int
+	TestsFailed int `json:"tests_failed,omitempty"`
 	// Faults are its failures, oldest first, at most MaxFaults.
-	Faults []Fault
+	Faults []Fault `json:"faults,omitempty"`
 	// Intent is what an administrator wants of it next. Nothing is moved by
 	// force: a cluster keeps its machine until it gives it back.
-	Intent Intent
+	Intent Intent `json:"intent,omitempty"`
 	// IntentBy and IntentWhy tell who wants that and why.
-	IntentBy, IntentWhy string
+	IntentBy  string `json:"intent_by,omitempty"`
+	IntentWhy string `json:"intent_why,omitempty"`
 }
 
 // MaxFaults is how many faults of a machine its record lists.

@@ -18,49 +18,49 @@ const (
 // Node is a named place in a cluster. A machine fills it; after a failure
 // another machine fills the same node.
 type Node struct {
-	Cluster ClusterID
-	Name    string // n01, n02, ... ; head for a separate head; login1, ... for login nodes
-	Index   int    // 0 is the node that carries the head
-	Role    Role
-	Head    bool // login, slurmctld and shared storage are here
-	Phase   NodePhase
+	Cluster ClusterID `json:"cluster"`
+	Name    string    `json:"name"`  // n01, n02, ... ; head for a separate head; login1, ... for login nodes
+	Index   int       `json:"index"` // 0 is the node that carries the head
+	Role    Role      `json:"role"`
+	Head    bool      `json:"head,omitempty"` // login, slurmctld and shared storage are here
+	Phase   NodePhase `json:"phase"`
 	// Machine fills the node; "" when none does.
-	Machine MachineID
+	Machine MachineID `json:"machine,omitempty"`
 	// Attempt counts the boots of this node, from 1. A one-time token, a
 	// report or an observation of another attempt is stale and ignored.
-	Attempt int64
+	Attempt int64 `json:"attempt"`
 	// Address carries messages and belongs to the node.
-	Address netip.Addr
+	Address netip.Addr `json:"address,omitzero"`
 	// Management reaches the machine and belongs to it.
-	Management netip.Addr
-	Conditions []Condition
+	Management netip.Addr  `json:"management,omitzero"`
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Trust is how much the agent's first exchange can be trusted.
-	Trust Trust
+	Trust Trust `json:"trust,omitempty"`
 
-	PhaseSince time.Time
-	Deadline   time.Time
+	PhaseSince time.Time `json:"phase_since,omitzero"`
+	Deadline   time.Time `json:"deadline,omitzero"`
 	// Failures counts the boots that failed since the node was last ready.
-	Failures int
+	Failures int `json:"failures,omitempty"`
 	// Unconfigured are the machines on which the agent joined since then, and
 	// could not make of the node what it should be: that follows the cluster.
-	Unconfigured []MachineID `json:",omitempty"`
+	Unconfigured []MachineID `json:"unconfigured,omitempty"`
 	// NotBefore holds the next boot back after a failure. Zero: at once.
-	NotBefore time.Time
+	NotBefore time.Time `json:"not_before,omitzero"`
 	// Stages are the times of boot stages of the present attempt, in order.
-	Stages []Stage
+	Stages []Stage `json:"stages,omitempty"`
 
 	// Hold keeps the scheduler from using the node: it is not verified yet, or
 	// waits for the others that join with it.
-	Hold bool
+	Hold bool `json:"hold,omitempty"`
 	// Leave: the node is to go; the scheduler gives it no new jobs.
-	Leave bool
+	Leave bool `json:"leave,omitempty"`
 	// Down: the machine that filled it is lost. The scheduler must give up what
 	// ran there before a successor may speak in the node's name.
-	Down bool
+	Down bool `json:"down,omitempty"`
 	// Repairs counts how often the node got another machine.
-	Repairs int
+	Repairs int `json:"repairs,omitempty"`
 	// Was is the machine that the node lost last; "" when it never lost one.
-	Was MachineID `json:",omitempty"`
+	Was MachineID `json:"was,omitempty"`
 }
 
 // Stage is one named moment of a boot: "kernel", "agent", "configured",

@@ -10,30 +10,30 @@ func NewVolumeID() VolumeID { return VolumeID("v-" + RandomID(10)) }
 
 // Volume is data that outlives machines and, if wanted, clusters.
 type Volume struct {
-	ID      VolumeID
-	Name    string // unique among the living volumes of a project
-	Owner   string
-	Project string
-	Kind    VolumeKind
-	Driver  VolumeDriver
+	ID      VolumeID     `json:"id"`
+	Name    string       `json:"name"` // unique among the living volumes of a project
+	Owner   string       `json:"owner"`
+	Project string       `json:"project"`
+	Kind    VolumeKind   `json:"kind"`
+	Driver  VolumeDriver `json:"driver"`
 	// Source is where the data is, as the driver understands it: a directory
 	// of the server, or host:/export. Users are not shown the former.
-	Source string
+	Source string `json:"source,omitempty"`
 	// Quota in bytes; 0: none. Enforced tells whether the file system keeps it.
-	Quota    int64
-	Enforced bool
-	Phase    VolumePhase
+	Quota    int64       `json:"quota_bytes,omitempty"`
+	Enforced bool        `json:"enforced,omitempty"`
+	Phase    VolumePhase `json:"phase"`
 	// Cluster is the one that it was made for and that alone may use it (homes
 	// and scheduler state); "" for data that several may mount.
-	Cluster    ClusterID
-	Note       string
-	Created    time.Time
-	PhaseSince time.Time
+	Cluster    ClusterID `json:"cluster,omitempty"`
+	Note       string    `json:"note,omitempty"`
+	Created    time.Time `json:"created,omitzero"`
+	PhaseSince time.Time `json:"phase_since,omitzero"`
 	// Expires is when retained data is erased. Zero: never.
-	Expires time.Time
+	Expires time.Time `json:"expires,omitzero"`
 	// Used is how many bytes it held when last measured, at UsedAt.
-	Used   int64
-	UsedAt time.Time
+	Used   int64     `json:"used_bytes,omitempty"`
+	UsedAt time.Time `json:"used_at,omitzero"`
 }
 
 // VolumeKind is what a volume is for.

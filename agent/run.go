@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config) error {
 	began := c.Clock.Now()
 	l, err := link.New(link.Options{
 		Server: c.Seed.Server, CA: c.Seed.CA, NotBefore: c.Seed.Started, Now: c.Clock.Now,
-		Dial: c.Dial, Version: c.Version,
+		Dial: c.Dial, Version: c.Version, Epoch: c.highestEpoch(), Obeys: c.keepEpoch,
 	})
 	if err != nil {
 		return err
@@ -95,7 +95,10 @@ func Run(ctx context.Context, c Config) error {
 
 // resume takes over what an earlier life of this agent left.
 func (a *agent) resume(began time.Time) (*wire.NodeConfig, error) {
-	old := a.loadState()
+	old, err := a.loadState()
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range old.Stages {
 		a.out.stage(s.Name, s.At)
 	}

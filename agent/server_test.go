@@ -149,6 +149,11 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		hook(w, r)
 		return
 	}
+	s.plain(w, r)
+}
+
+// plain is how it answers without a hook.
+func (s *server) plain(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v1/join" {
 		s.join(w, r)
 		return

@@ -3,9 +3,12 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -19,17 +22,20 @@ type state struct {
 	Stages     []muster.Stage   `json:"stages,omitempty"`
 }
 
+const stateDoc document.Kind[state] = "agent-state/1"
+
 // loadState reads what was kept. What belongs to another machine or attempt is
 // deleted: a credential is good for one boot only.
-func (a *agent) loadState() state {
+// A state of another version is an error: the credential beside it is still good.
+func (a *agent) loadState() (state, error) {
 	var s state
 	if b, err := a.Store.Load(fileState); err == nil {
-		if err := json.Unmarshal(b, &s); err != nil {
-			s = state{}
+		if s, err = stateDoc.Decode(fileState, b); muster.CodeOf(err) == muster.EConflict {
+			return state{}, err
 		}
 	}
 	if s.Machine == a.Seed.Machine && s.Attempt == a.Seed.Attempt {
-		return s
+		return s, nil
 	}
 	for _, name := range []string{fileCredential, fileConfig, fileState} {
 		if err := a.Store.Delete(name); err != nil {
@@ -37,7 +43,7 @@ func (a *agent) loadState() state {
 		}
 	}
 	a.saveState() // the key that is made next is of this attempt
-	return state{}
+	return state{}, nil
 }
 
 func (a *agent) saveState() {
@@ -50,12 +56,34 @@ func (a *agent) saveState() {
 		Cursor: a.out.cursor, Stages: slices.Clone(a.out.stages),
 	}
 	a.out.mu.Unlock()
-	b, err := json.Marshal(s)
+	b, err := stateDoc.Encode(&s)
 	if err == nil {
 		err = a.Store.Save(fileState, b)
 	}
 	if err != nil {
 		a.Log.Warn("the agent's state could not be kept; a restart would begin from scratch", "error", err)
+	}
+}
+
+// highestEpoch is the highest epoch of a server that this machine has obeyed since it was
+// started: by what was kept, and by whose boot it is. It outlives the boots of a node, as no
+// server of a lower one has a say any more.
+func (c *Config) highestEpoch() int64 {
+	least := muster.EpochOf(c.Seed.Attempt)
+	b, err := c.Store.Load(fileEpoch)
+	if err != nil {
+		return least
+	}
+	kept, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil {
+		c.Log.Warn("the kept epoch is of no use", "error", err)
+	}
+	return max(least, kept)
+}
+
+func (c *Config) keepEpoch(epoch int64) {
+	if err := c.Store.Save(fileEpoch, []byte(strconv.FormatInt(epoch, 10)+"\n")); err != nil {
+		c.Log.Warn("the epoch of the server could not be kept; a restarted agent would obey an older one", "error", err)
 	}
 }
 

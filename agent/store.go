@@ -24,6 +24,7 @@ const (
 	fileCredential = "credential.pem" // private key, then certificate once joined
 	fileConfig     = "config.json"    // configuration in force, secrets and all
 	fileState      = "state.json"     // whose these are, and what was reached
+	fileEpoch      = "epoch"          // the highest of a server that was obeyed
 )
 
 // maxStored bounds what Load reads: no file of ours is larger.

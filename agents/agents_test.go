@@ -143,6 +143,13 @@ func (b *bench) boot(attempt int64, life time.Duration) string {
 
 func newCSR(t testing.TB) string {
 	t.Helper()
+	_, csr := request(t)
+	return csr
+}
+
+// request is a new key and the request for its certificate.
+func request(t testing.TB) (*ecdsa.PrivateKey, string) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +158,7 @@ func newCSR(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
 // send makes a request from an address and decodes the answer into reply.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // line is the connection of one agent.
@@ -42,6 +43,9 @@ func (l *line) run() {
 	_ = l.conn.SetDeadline(time.Time{})
 	state := l.conn.ConnectionState()
 	l.state = &state
+	if id, err := pki.NodeFromTLS(&state); err == nil { // its key is proven with the handshake
+		l.s.c.Met(id)
+	}
 	// What the agent says first may have come with the end of the handshake.
 	for l.talk() && !l.ending.Load() && l.await() { // everything is in the conditions
 	}
@@ -149,6 +153,7 @@ func (l *line) answer(in *input) (again bool) {
 func (l *line) fault(code int) {
 	w := l.s.replies.get(l.conn, false)
 	defer l.s.replies.put(w)
+	w.Header()[wire.EpochHeader] = l.s.epoch
 	w.WriteHeader(code)
 	_ = w.send() // and closed
 }

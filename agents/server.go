@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -57,6 +58,15 @@ type Config struct {
 	IntervalBooting, IntervalReady time.Duration
 	// WatchTime is how long a watch waits. 0: a minute.
 	WatchTime time.Duration
+	// Epoch is that of the server's records, which agents are told. 0: 1.
+	Epoch int64
+	// Superseded tells that another server has taken this one's place: then agents are given
+	// nothing any more. Nil: none ever does.
+	Superseded func() bool
+	// Met is told of each node that has proven over a new connection that it holds the key
+	// of a certificate of this site, also of one that the records do not know. It must be
+	// quick. Nil: nobody listens.
+	Met func(id pki.NodeIdentity)
 	// Identify tells who asks. Nil: the client certificate does.
 	Identify func(*http.Request) (pki.NodeIdentity, error)
 }
@@ -80,6 +90,7 @@ type Server struct {
 	replies  replies
 	messages messages
 	mux      *http.ServeMux
+	epoch    []string // as it is told
 	closed   context.Context
 	close    context.CancelFunc
 
@@ -125,6 +136,13 @@ func New(c Config) (*Server, error) {
 	if c.Identify == nil {
 		c.Identify = func(r *http.Request) (pki.NodeIdentity, error) { return pki.NodeFromTLS(r.TLS) }
 	}
+	if c.Superseded == nil {
+		c.Superseded = func() bool { return false }
+	}
+	if c.Met == nil {
+		c.Met = func(pki.NodeIdentity) {}
+	}
+	def(&c.Epoch, 1)
 	def(&c.CertificateLife, pki.NodeTTL)
 	def(&c.IntervalBooting, time.Second)
 	def(&c.IntervalReady, 3*time.Second)
@@ -136,6 +154,7 @@ func New(c Config) (*Server, error) {
 		refusals: ratelimit.New[netip.Addr](ratelimit.Config{Now: c.Clock.Now, Every: time.Second, Burst: 20, Most: maxKeys}),
 		orders:   newOrders(), mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
 		telling: map[muster.ClusterID]bool{}, spoken: map[nodeKey]chan struct{}{},
+		epoch: []string{strconv.FormatInt(c.Epoch, 10)},
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.mux.HandleFunc("POST /v1/join", s.join)
@@ -147,7 +166,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-func def(p *time.Duration, d time.Duration) {
+func def[T int64 | time.Duration](p *T, d T) {
 	if *p == 0 {
 		*p = d
 	}
@@ -158,7 +177,16 @@ func def(p *time.Duration, d time.Duration) {
 func (s *Server) Close() { s.close() }
 
 // ServeHTTP answers one request of an agent.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header()[wire.EpochHeader] = s.epoch
+	if s.c.Superseded() {
+		// Not that its attempt is over: that is for the server to say that took our place.
+		refuse(w, http.StatusServiceUnavailable, muster.Errorf(muster.EUnavailable, "another server has taken this one's place").
+			WithHint("an administrator stops this server; the node works on"))
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
 
 // gather is how long changes of a configuration gather before agents are told:
 // a change of a thousand nodes is not a thousand changes for each of them.

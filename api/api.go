@@ -27,6 +27,8 @@ type Config struct {
 	Heartbeat time.Duration
 	// BodyTime is how long a client may take to send a request. Zero: 10 s.
 	BodyTime time.Duration
+	// Limits bound the requests under way.
+	Limits Limits
 }
 
 // API serves the routes.
@@ -41,12 +43,13 @@ type API struct {
 	handler   http.Handler
 	closing   chan struct{}
 	meter     *meter
+	inflight  *inflight
 	close     sync.Once
 }
 
 // New registers all routes.
 func New(c Config) *API {
-	a := &API{service: c.Service, auth: c.Auth, log: c.Log, uid: uint32(c.UID), heartbeat: c.Heartbeat, closing: make(chan struct{}), meter: newMeter()}
+	a := &API{service: c.Service, auth: c.Auth, log: c.Log, uid: uint32(c.UID), heartbeat: c.Heartbeat, closing: make(chan struct{}), meter: newMeter(), inflight: newInflight(c.Limits)}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -95,6 +98,7 @@ func (a *API) HTTPServer() *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streamsOfConnection},
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
 	s.RegisterOnShutdown(a.Close)

@@ -18,6 +18,7 @@ type contextKey int
 const (
 	peerKey contextKey = iota
 	actorKey
+	turnKey
 )
 
 // peer is what the connection itself says about the caller.

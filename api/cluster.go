@@ -103,7 +103,7 @@ func (a *API) createRoute() {
 			if public.Code == muster.ENever || public.Code == muster.ENoCapacity {
 				refused.Status, refused.Answer = string(public.Code), &created.Answer
 			}
-			return nil, &failure{Refused: refused, status: Status(public.Code)}
+			return nil, &failure{Refused: refused, status: Status(public)}
 		}
 		status := http.StatusCreated
 		if created.DryRun {

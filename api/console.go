@@ -69,6 +69,9 @@ func consoleRoute[I any](a *API, op huma.Operation, open func(context.Context, *
 	op.Responses = map[string]*huma.Response{"101": {Description: "The connection is a console now"}}
 	a.prepare(&op)
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
+		if err := live(ctx); err != nil {
+			return nil, a.fail(ctx, err)
+		}
 		far, protocol, err := open(ctx, in)
 		if err != nil {
 			return nil, a.fail(ctx, err)

@@ -12,9 +12,9 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Status is the HTTP status of a code; the table is in docs/errors.md.
-func Status(code muster.Code) int {
-	switch code {
+// Status is the HTTP status of an error; the table is in docs/errors.md.
+func Status(err *muster.Error) int {
+	switch err.Code {
 	case muster.EInvalid:
 		return http.StatusBadRequest
 	case muster.EUnauth:
@@ -28,6 +28,9 @@ func Status(code muster.Code) int {
 	case muster.ENever:
 		return http.StatusUnprocessableEntity
 	case muster.EUnavailable:
+		if errors.Is(err, errTooMany) {
+			return http.StatusTooManyRequests
+		}
 		return http.StatusServiceUnavailable
 	case muster.ETimeout:
 		return http.StatusGatewayTimeout
@@ -45,13 +48,28 @@ type failure struct {
 func (f *failure) GetStatus() int { return f.status }
 func (f *failure) Error() string  { return f.Message }
 
+// GetHeaders says when to ask again.
+func (f *failure) GetHeaders() http.Header {
+	h := http.Header{}
+	retryAfter(h, f.status)
+	return h
+}
+
+// retryAfter is set where a request was not begun: it may be sent again as it is.
+func retryAfter(h http.Header, status int) {
+	if status == http.StatusTooManyRequests {
+		h.Set("Retry-After", "1")
+	}
+}
+
 // fail makes a failure of any error. What is not a muster.Error is a defect:
 // it is logged, and the client learns no more than that.
 func (a *API) fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{Refused: wire.Refused{Error: *a.public(ctx, err)}, status: Status(muster.CodeOf(a.public(ctx, err)))}
+	e := a.public(ctx, err)
+	return &failure{Refused: wire.Refused{Error: *e}, status: Status(e)}
 }
 
 // public is the part of an error that may leave the server.
@@ -80,7 +98,8 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(Status(e.Code))
+	retryAfter(w.Header(), Status(e))
+	w.WriteHeader(Status(e))
 	_ = json.NewEncoder(w).Encode(e)
 }
 

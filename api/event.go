@@ -64,6 +64,9 @@ func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*hum
 		}
 		q.After = n
 	}
+	if err := live(ctx); err != nil {
+		return nil, a.fail(ctx, err)
+	}
 	stop, cancel := context.WithCancel(ctx)
 	stream, err := a.service.Events(stop, who(ctx), q)
 	if err != nil {

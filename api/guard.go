@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -19,7 +18,7 @@ const (
 )
 
 // guard is what every request passes: a net for panics, authentication, and
-// limits on size and time.
+// limits on number, size and time.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -37,16 +36,17 @@ func (a *API) guard(next http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Now().Add(replyTime))
-		if !open(r.URL.Path) {
-			actor, err := a.actor(r)
-			if err != nil {
+		known, end, err := a.admit(r)
+		if err != nil {
+			if !errors.Is(err, errTooMany) || r.ProtoMajor == 1 && r.ContentLength != 0 {
 				// The body is not read: the connection cannot go on.
 				w.Header().Set("Connection", "close")
-				a.write(w, r, err)
-				return
 			}
-			r = r.WithContext(context.WithValue(r.Context(), actorKey, actor))
+			a.write(w, r, err)
+			return
 		}
+		defer end()
+		r = known
 		if err := readAll(w, r, control, a.bodyTime); err != nil {
 			w.Header().Set("Connection", "close")
 			a.write(w, r, err)

@@ -96,6 +96,9 @@ func (a *API) followLogs(ctx context.Context, in *LogsInput) (*huma.StreamRespon
 	if err != nil {
 		return nil, a.fail(ctx, err)
 	}
+	if err := live(ctx); err != nil {
+		return nil, a.fail(ctx, err)
+	}
 	stop, cancel := context.WithCancel(ctx)
 	stream, err := a.service.FollowLogs(stop, who(ctx), in.Cluster, q)
 	if err != nil {

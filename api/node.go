@@ -50,6 +50,9 @@ func (a *API) tunnelRoute() {
 			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "a tunnel needs a connection that is upgraded").
 				WithHint("send 'Connection: Upgrade' and 'Upgrade: %s' over HTTP/1.1", tunnelProtocol))
 		}
+		if err := live(ctx); err != nil {
+			return nil, a.fail(ctx, err)
+		}
 		far, err := a.service.Tunnel(ctx, who(ctx), in.Cluster, in.Node)
 		if err != nil {
 			return nil, a.fail(ctx, err)

@@ -57,7 +57,7 @@ func (a *API) changeRoutes() {
 			if answer != nil && (public.Code == muster.ENever || public.Code == muster.ENoCapacity) {
 				refused.Status, refused.Answer = string(public.Code), answer
 			}
-			return nil, &failure{Refused: refused, status: Status(public.Code)}
+			return nil, &failure{Refused: refused, status: Status(public)}
 		}
 		return &reply[wire.Scaled]{out}, nil
 	})

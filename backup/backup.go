@@ -22,10 +22,8 @@ import (
 
 	"filippo.io/age"
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 )
-
-// Format is the version of the file's form.
-const Format = 1
 
 const (
 	contentsName = "contents.json"
@@ -37,7 +35,6 @@ const (
 
 // Contents is the list at the beginning of a backup.
 type Contents struct {
-	Format   int       `json:"format"`
 	Version  string    `json:"version"` // of the program that wrote it
 	Instance string    `json:"instance"`
 	Epoch    int64     `json:"epoch"`
@@ -45,10 +42,12 @@ type Contents struct {
 	Files    []File    `json:"files"`
 }
 
+const contentsDoc document.Kind[Contents] = "backup/1"
+
 // File is one file of a backup.
 type File struct {
 	Name   string `json:"name"` // with /, below the state directory
-	Size   int64  `json:"size"`
+	Size   int64  `json:"size_bytes"`
 	SHA256 string `json:"sha256"`
 }
 
@@ -59,7 +58,6 @@ func Write(w io.Writer, passphrase string, c Contents, dir string, names []strin
 	if err != nil {
 		return err
 	}
-	c.Format = Format
 	c.Files = nil
 	for _, n := range names {
 		size, sum, err := digest(filepath.Join(dir, filepath.FromSlash(n)))
@@ -69,7 +67,7 @@ func Write(w io.Writer, passphrase string, c Contents, dir string, names []strin
 		c.Files = append(c.Files, File{n, size, sum})
 	}
 	t := tar.NewWriter(sealed)
-	list, err := json.MarshalIndent(c, "", " ")
+	list, err := contentsDoc.Encode(&c)
 	if err != nil {
 		return err
 	}
@@ -131,7 +129,7 @@ const sealedMark = "age-encryption.org/v1\n"
 
 // Read reads a backup into dir, which must be there and empty, or only looks whether it
 // is whole when dir is "". Returns EInvalid for a wrong passphrase or none, ECorrupt for
-// what is not a whole backup.
+// what is not a whole backup, EConflict for one of another version.
 func Read(from io.Reader, passphrase, dir string) (*Contents, error) {
 	in, err := unseal(from, passphrase)
 	if err != nil {
@@ -193,14 +191,13 @@ func readContents(t *tar.Reader) (*Contents, error) {
 	b, err := io.ReadAll(io.LimitReader(t, mostContents))
 	var c Contents
 	if err == nil {
-		err = json.Unmarshal(b, &c)
+		c, err = contentsDoc.Decode("the backup", b)
 	}
 	switch {
+	case muster.CodeOf(err) == muster.EConflict:
+		return nil, otherVersion(err, b)
 	case err != nil:
 		return nil, damaged("the list of its contents cannot be read").Wrap(err)
-	case c.Format != Format:
-		return nil, muster.Errorf(muster.EInvalid, "the backup has format %d; this Muster reads format %d", c.Format, Format).
-			WithHint("restore it with the version that wrote it: %.40q", c.Version)
 	case len(c.Files) > mostFiles || c.Epoch < 1 || c.Instance == "":
 		return nil, damaged("the list of its contents makes no sense")
 	}
@@ -216,6 +213,20 @@ func readContents(t *tar.Reader) (*Contents, error) {
 		seen[f.Name] = true
 	}
 	return &c, nil
+}
+
+// otherVersion says which program reads a backup that this one does not.
+func otherVersion(err error, contents []byte) error {
+	var by struct {
+		Content struct {
+			Version string `json:"version"`
+		} `json:"content"`
+	}
+	var e *muster.Error
+	if json.Unmarshal(contents, &by) == nil && by.Content.Version != "" && errors.As(err, &e) {
+		return e.WithHint("restore it with the version that wrote it: %.40q", by.Content.Version)
+	}
+	return err
 }
 
 // goodName reports whether a name stays below the directory that it is read into.

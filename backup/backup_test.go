@@ -3,12 +3,14 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document/documenttest"
 )
 
 func made(t testing.TB, passphrase string) []byte {
@@ -97,7 +99,7 @@ func TestNamesStayBelow(t *testing.T) {
 	for _, name := range []string{"../x", "/etc/passwd", "a/../../x", "", ".", "contents.json", "a//b", "a\x00b"} {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
-		list, _ := json.Marshal(Contents{Format: Format, Instance: "x", Epoch: 1, Files: []File{{Name: name, Size: 1, SHA256: string(bytes.Repeat([]byte("0"), 64))}}})
+		list, _ := contentsDoc.Encode(&Contents{Instance: "x", Epoch: 1, Files: []File{{Name: name, Size: 1, SHA256: string(bytes.Repeat([]byte("0"), 64))}}})
 		_ = add(w, contentsName, int64(len(list)), bytes.NewReader(list))
 		_ = add(w, name, 1, bytes.NewReader([]byte("x")))
 		_ = w.Close()
@@ -108,6 +110,28 @@ func TestNamesStayBelow(t *testing.T) {
 		}
 		if list, _ := os.ReadDir(filepath.Dir(dir)); len(list) != 1 {
 			t.Errorf("%q left something outside", name)
+		}
+	}
+}
+
+func TestDocuments(t *testing.T) { documenttest.Check(t, contentsDoc) }
+
+// A backup of another version is told from a damaged one, with who can read it.
+func TestOtherVersion(t *testing.T) {
+	t.Parallel()
+	for list, hint := range map[string]string{
+		`{"document":"backup/2","content":{"version":"9.1","of":1}}`: `the version that wrote it: "9.1"`,
+		`{"format":1,"version":"0.1"}`:                               "an earlier muster wrote it",
+	} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		if err := errors.Join(add(w, contentsName, int64(len(list)), strings.NewReader(list)), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Read(&b, "", "")
+		var e *muster.Error
+		if !errors.As(err, &e) || e.Code != muster.EConflict || !strings.Contains(e.Hint, hint) {
+			t.Errorf("%s: %+v", list, err)
 		}
 	}
 }

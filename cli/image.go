@@ -75,7 +75,11 @@ func writeImages(w io.Writer, list []wire.Image) {
 			notes = append(notes, "users are root")
 		}
 		if i.Base != "" {
-			notes = append(notes, "derived from "+muster.ImageID(i.Base).Short())
+			note := "derived from " + muster.ImageID(i.Base).Short()
+			if len(i.Projects) > 0 {
+				note += " for " + strings.Join(i.Projects, " and ")
+			}
+			notes = append(notes, note)
 		} else if !i.Newest {
 			notes = append(notes, "older")
 		}

@@ -20,11 +20,12 @@ func listImages(store *image.Store) ([]wire.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := store.Names()
+	names, askers := store.Names(), store.Askers()
 	var out []wire.Image
 	for _, img := range list {
 		view := imageView(img)
 		view.Newest = names[img.Name] == img.ID
+		view.Projects = askers[img.ID]
 		out = append(out, view)
 	}
 	return out, nil

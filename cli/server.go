@@ -40,10 +40,21 @@ func (a *app) serverInfo() *cobra.Command {
 				}
 				fields(w, "server", k.Address().String(), "version", s.Version, "up", since(s.Started, time.Now()), "health", healthText(health),
 					"instance", s.Instance, "listens", s.Listen, "you", you, "projects", strings.Join(s.Projects, " "),
-					"clusters", fmt.Sprint(s.Clusters), "machines", fmt.Sprintf("%d, %d free", s.Machines, s.Free), "oversubscribed", shared)
+					"clusters", fmt.Sprint(s.Clusters), "machines", fmt.Sprintf("%d, %d free", s.Machines, s.Free), "oversubscribed", shared, "epoch", epochText(s))
 			})
 		},
 	}
+}
+
+// epochText is empty for a site that was never restored, which need not know of epochs.
+func epochText(s wire.Server) string {
+	switch {
+	case s.Superseded != "":
+		return fmt.Sprintf("%d; %s", s.Epoch, s.Superseded)
+	case s.Epoch > 1:
+		return fmt.Sprint(s.Epoch)
+	}
+	return ""
 }
 
 func healthText(h wire.Health) string {

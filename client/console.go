@@ -31,6 +31,10 @@ func (k *Client) MachineConsole(ctx context.Context, id muster.MachineID, shell 
 }
 
 func (k *Client) console(ctx context.Context, target string, shell bool) (*Console, error) {
+	return patiently(ctx, func() (*Console, error) { return k.consoleOnce(ctx, target, shell) })
+}
+
+func (k *Client) consoleOnce(ctx context.Context, target string, shell bool) (*Console, error) {
 	conn, err := k.dial(ctx)
 	if err != nil {
 		return nil, k.explain(ctx, err)

@@ -10,12 +10,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -80,8 +83,39 @@ func (k *Client) do(ctx context.Context, c call) error {
 	return nil
 }
 
+// busyError is the refusal of a request that was not begun: it may be sent again as it is.
+type busyError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *busyError) Error() string { return e.err.Error() }
+func (e *busyError) Unwrap() error { return e.err }
+
+// mostTries is how often a request is sent to a server that is busy.
+const mostTries = 5
+
+// patiently asks again, when the server says, where too many requests are under way.
+func patiently[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	for try := 1; ; try++ {
+		out, err := ask()
+		var busy *busyError
+		if !errors.As(err, &busy) || try == mostTries {
+			return out, err
+		}
+		// Those that were refused together do not come back together.
+		if _, err := pause(ctx, busy.after+rand.N(busy.after/2+1)); err != nil {
+			return out, err
+		}
+	}
+}
+
 // send makes the request and returns the reply if its status is below 300.
 func (k *Client) send(ctx context.Context, c call) (*http.Response, error) {
+	return patiently(ctx, func() (*http.Response, error) { return k.sendOnce(ctx, c) })
+}
+
+func (k *Client) sendOnce(ctx context.Context, c call) (*http.Response, error) {
 	req, err := k.request(ctx, c)
 	if err != nil {
 		return nil, err
@@ -138,6 +172,15 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 func readError(resp *http.Response) error {
+	err := readRefusal(resp)
+	if resp.StatusCode != http.StatusTooManyRequests {
+		return err
+	}
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	return &busyError{err, time.Duration(min(max(seconds, 0), 10)) * time.Second}
+}
+
+func readRefusal(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	var r wire.Refused
 	if err := json.Unmarshal(body, &r); err == nil && r.Code != "" && r.Message != "" {
@@ -155,7 +198,7 @@ func readError(resp *http.Response) error {
 		code = muster.EForbidden
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		code = muster.ENotFound
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		code = muster.EUnavailable
 	}
 	return muster.Errorf(code, "the server answered %s", resp.Status).

@@ -15,6 +15,10 @@ const TunnelProtocol = "muster-tunnel"
 // Tunnel opens a byte stream to the SSH port of a node ("head" means the node
 // that carries the head). Only members of the cluster may.
 func (k *Client) Tunnel(ctx context.Context, ref, node string) (net.Conn, error) {
+	return patiently(ctx, func() (net.Conn, error) { return k.tunnelOnce(ctx, ref, node) })
+}
+
+func (k *Client) tunnelOnce(ctx context.Context, ref, node string) (net.Conn, error) {
 	conn, err := k.dial(ctx)
 	if err != nil {
 		return nil, k.explain(ctx, err)

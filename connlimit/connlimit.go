@@ -1,7 +1,8 @@
 // Package connlimit bounds the connections of a listener, for each address and in all.
 // Where there are too many, the oldest of those that have not shown who they are is
 // closed for the new one: so strangers who stay keep nobody out, and whoever was
-// recognized is kept for them.
+// recognized is kept for them. Where nobody shows who they are, as machines that boot,
+// the new one is closed instead: what is being loaded is loaded to its end.
 package connlimit
 
 import (
@@ -18,6 +19,12 @@ type Limits struct {
 	// PerName is how many connections are kept for one who is known by a name: what more
 	// he has counts as a stranger's. 0: all.
 	PerName int
+	// First: whoever came first stays, and the new connection is closed.
+	First bool
+	// Given tells whether an address may connect at all; nil: every one.
+	Given func(from netip.Addr) bool
+	// Refused is told of each new connection that was closed. May be nil.
+	Refused func()
 }
 
 // Listener bounds the connections of another.
@@ -41,6 +48,12 @@ type source struct {
 
 // New bounds l.
 func New(l net.Listener, limits Limits) *Listener {
+	if limits.Given == nil {
+		limits.Given = func(netip.Addr) bool { return true }
+	}
+	if limits.Refused == nil {
+		limits.Refused = func() {}
+	}
 	return &Listener{Listener: l, limits: limits, of: map[netip.Addr]*source{}, strangers: list.New(), names: map[string]int{}}
 }
 
@@ -69,23 +82,26 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return c, nil // a local socket: who may open it is the file system's matter
 		}
 		remote, err := netip.ParseAddrPort(tcp.RemoteAddr().String())
-		if err != nil {
+		n := &Conn{TCPConn: tcp, l: l, from: SourceOf(remote.Addr())}
+		var oldest *Conn
+		allowed := err == nil && l.limits.Given(remote.Addr().Unmap())
+		if allowed {
+			oldest, allowed = l.enter(n)
+		}
+		if !allowed {
+			l.limits.Refused()
 			_ = tcp.Close()
 			continue
 		}
-		n := &Conn{TCPConn: tcp, l: l, from: sourceOf(remote.Addr())}
-		if oldest, ok := l.enter(n); !ok {
-			_ = tcp.Close()
-			continue
-		} else if oldest != nil {
+		if oldest != nil {
 			_ = oldest.Close()
 		}
 		return n, nil
 	}
 }
 
-// sourceOf is what counts as one address: a machine has a whole /64 of IPv6.
-func sourceOf(a netip.Addr) netip.Addr {
+// SourceOf is what counts as one address: a machine has a whole /64 of IPv6.
+func SourceOf(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if a.Is4() {
 		return a
@@ -103,8 +119,11 @@ func (l *Listener) enter(n *Conn) (oldest *Conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.of[n.from]
+	crowd := s != nil && s.count >= l.limits.PerAddress
 	switch {
-	case s != nil && s.count >= l.limits.PerAddress:
+	case l.limits.First && (crowd || l.total >= l.limits.Total):
+		return nil, false
+	case crowd:
 		if oldest = front(s.strangers); oldest == nil {
 			return nil, false
 		}

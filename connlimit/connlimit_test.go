@@ -129,7 +129,7 @@ func TestSourceOf(t *testing.T) {
 	for a, want := range map[string]string{
 		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "fd00::1:2:3:4": "fd00::", "fe80::1%lo": "fe80::",
 	} {
-		if got := sourceOf(netip.MustParseAddr(a)); got != netip.MustParseAddr(want) {
+		if got := SourceOf(netip.MustParseAddr(a)); got != netip.MustParseAddr(want) {
 			t.Errorf("%s: %s", a, got)
 		}
 	}
@@ -159,5 +159,40 @@ func TestOneNameHasItsShare(t *testing.T) {
 	defer r.l.mu.Unlock()
 	if len(r.l.names) != 1 || r.l.names["root"] != 1 {
 		t.Errorf("names that are remembered: %v", r.l.names)
+	}
+}
+
+// Where the first stay, no download is closed for one that comes, and what is refused is
+// told.
+func TestTheFirstStay(t *testing.T) {
+	t.Parallel()
+	refused := make(chan struct{}, 10)
+	r := newRig(t, Limits{
+		Total: 3, PerAddress: 2, First: true, Refused: func() { refused <- struct{}{} },
+		Given: func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.9") },
+	})
+	var first []net.Conn
+	for _, from := range []string{"127.0.0.2", "127.0.0.2", "127.0.0.3"} {
+		first = append(first, r.connect(from))
+		r.accepted()
+	}
+	// One too many of an address, one too many in all, one from nowhere.
+	for _, from := range []string{"127.0.0.2", "127.0.0.4", "127.0.0.9"} {
+		closed(t, r.connect(from))
+		select {
+		case <-refused: // it is told before it is closed
+		default:
+			t.Errorf("that one from %s is refused is not told", from)
+		}
+	}
+	for i, c := range first {
+		if !open(c) {
+			t.Errorf("connection %d was closed for a new one", i)
+		}
+	}
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.l.total != 3 || len(r.l.of) != 2 {
+		t.Errorf("%d places, %d addresses", r.l.total, len(r.l.of))
 	}
 }

@@ -28,6 +28,8 @@ type Images interface {
 	Resolve(ref string) (*muster.Image, error)
 	Verify(ctx context.Context, id muster.ImageID) (*muster.Image, error)
 	Remove(ctx context.Context, id muster.ImageID, users image.Users) error
+	// Askers are the projects that asked for each derived image, sorted.
+	Askers() map[muster.ImageID][]string
 }
 
 // Agents is what is known of nodes without asking the store.
@@ -86,6 +88,10 @@ type Config struct {
 
 	Version  string
 	Instance string
+	// Epoch is that of the records.
+	Epoch int64
+	// Superseded tells why nothing may be changed here any more; nil: it may. Nil: always.
+	Superseded func() error
 	// Egress lists what clusters may ask for as outgoing traffic. Empty: none
 	// and proxy.
 	Egress []muster.Egress
@@ -118,6 +124,9 @@ type Config struct {
 	Idle IdleMeasuring
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
 	MaxWalltime time.Duration
+	// DerivedPerProject is how many images with added packages the clusters of a project
+	// may have at once. Zero: image.DefaultKeep's.
+	DerivedPerProject int
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
@@ -157,10 +166,10 @@ type Service struct {
 	tried map[muster.MachineID]time.Time
 	// shown bounds how often another TPM of a machine is written down.
 	shown *ratelimit.Keyed[muster.MachineID]
-	// found bounds how often each machine that comes by itself is, and fresh how often new
-	// ones are.
-	found *ratelimit.Keyed[string]
-	fresh *rate.Limiter
+	// found bounds how often each machine that comes by itself is, sources how often new ones
+	// of one source are, and fresh how often new ones are.
+	found, sources *ratelimit.Keyed[string]
+	fresh          *rate.Limiter
 }
 
 // maxShown is how many machines the limits above remember: more than a site has.
@@ -183,17 +192,24 @@ func New(c Config) *Service {
 	if c.HomeFree == nil {
 		c.HomeFree = func() int64 { return -1 }
 	}
+	if c.DerivedPerProject == 0 {
+		c.DerivedPerProject = image.DefaultKeep().PerProject
+	}
 	if c.Room == nil {
 		c.Room = func() error { return nil }
+	}
+	if c.Superseded == nil {
+		c.Superseded = func() error { return nil }
 	}
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }
 	}
 	s := &Service{
 		Config: c, started: c.Clock.Now(),
-		shown: ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: shownEvery, Burst: 1, Most: maxShown, Strict: true}),
-		found: ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: foundEvery, Burst: 1, Most: maxShown, Strict: true}),
-		fresh: rate.NewLimiter(rate.Every(newEvery), 1),
+		shown:   ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: shownEvery, Burst: 1, Most: maxShown, Strict: true}),
+		found:   ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: foundEvery, Burst: 1, Most: maxShown, Strict: true}),
+		sources: ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: newEvery, Burst: 1, Most: maxShown, Strict: true}),
+		fresh:   rate.NewLimiter(rate.Every(anyEvery), 1),
 	}
 	if s.Allocator == nil {
 		s.Allocator = allocate.New(allocate.Config{Store: c.Store, Images: c.Images, Providers: c.Providers, Seen: s.seen, Clock: c.Clock})

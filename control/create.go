@@ -65,6 +65,9 @@ func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.Cluste
 		if err := s.nameFree(tx, w.spec); err != nil {
 			return err
 		}
+		if err := s.mayDerive(tx, w); err != nil {
+			return err
+		}
 		_, err := freeVolumes(tx, s.newCluster(id, w))
 		return err
 	})
@@ -144,6 +147,9 @@ func (s *Service) record(tx *store.Tx, id muster.ClusterID, w wanted, keys *secr
 		return err
 	}
 	if err := s.nameFree(tx, w.spec); err != nil {
+		return err
+	}
+	if err := s.mayDerive(tx, w); err != nil {
 		return err
 	}
 	out.Answer.Notices = slices.Concat(answer.Notices, w.notices)

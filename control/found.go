@@ -19,16 +19,17 @@ const (
 	// mostWaiting bounds the machines that wait for an administrator: whoever stands on
 	// the wire can be as many machines as he likes.
 	mostWaiting = 1000
-	// foundEvery is how often a machine that waits is written down again, and newEvery
-	// how often a new one is.
+	// foundEvery is how often a machine that waits is written down again, newEvery how
+	// often a new one from one source is, and anyEvery one from anywhere.
 	foundEvery = time.Minute
 	newEvery   = 50 * time.Millisecond
+	anyEvery   = 5 * time.Millisecond
 )
 
 // Found takes a machine that nobody registered and that came by itself. It waits for an
 // administrator, as m- and its MAC, or a rule of the site decides once it has told all.
-// One that waits already is refreshed, at most once a minute. Of too many, the one goes that was not
-// seen for longest.
+// One that waits already is refreshed, at most once a minute. Of too many, one goes of the
+// source that has the most, which was not seen for longest.
 //
 // Errors: EInvalid for what cannot be a machine, EUnavailable when too many come at
 // once, or of the store: it may say so again.
@@ -51,7 +52,7 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 		return nil // it was approved or forbidden meanwhile, or speaks with another of its interfaces
 	case old.ID != "" && !s.found.Allow(fmt.Sprint(g.MAC, g.Whole)):
 		return nil
-	case old.ID == "" && !s.fresh.AllowN(s.Clock.Now(), 1):
+	case old.ID == "" && (!s.sources.Allow(sourceOf(g.MAC, g.Switch, g.Port)) || !s.fresh.AllowN(s.Clock.Now(), 1)):
 		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").WithHint("ask again in a moment")
 	}
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
@@ -84,6 +85,16 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 		r.Seen, r.Trust = now.UTC(), muster.TrustNetwork
 		return s.decided(tx, r, old, g, text)
 	})
+}
+
+// sourceOf is whom new machines count for: the port behind which a machine
+// is, where a trusted relay says it, else who made its card. Its address is no source:
+// who makes up MACs is leased an address for each.
+func sourceOf(mac, at, port string) string {
+	if at != "" && port != "" {
+		return "port " + at + "\x00" + port
+	}
+	return "maker " + mac[:len("52:54:00")]
 }
 
 // decided writes down a machine that came by itself, as the site's rules have it.
@@ -157,15 +168,26 @@ func (s *Service) byRule(tx *store.Tx, r *muster.Registration, d approval.Decisi
 	return nil
 }
 
-// makeRoom has the machine go that waits and was not seen for longest, where too many
-// do.
+// makeRoom has a machine go that waits, where too many do: of the source that has the
+// most, the one that was not seen for longest.
 func makeRoom(tx *store.Tx) error {
 	list, err := tx.Registrations(store.RegistrationFilter{State: muster.RegistrationWaiting})
 	if err != nil || len(list) < mostWaiting {
 		return err
 	}
+	of := map[string]int{}
+	source := func(r muster.Registration) string {
+		if len(r.NICs) == 0 {
+			return ""
+		}
+		n := r.NICs[0] // that it booted from
+		return sourceOf(n.MAC, n.Switch, n.Port)
+	}
+	for _, r := range list {
+		of[source(r)]++
+	}
 	oldest := slices.MinFunc(list, func(a, b muster.Registration) int {
-		return cmp.Or(a.Seen.Compare(b.Seen), bytes.Compare([]byte(a.ID), []byte(b.ID)))
+		return cmp.Or(cmp.Compare(of[source(b)], of[source(a)]), a.Seen.Compare(b.Seen), bytes.Compare([]byte(a.ID), []byte(b.ID)))
 	})
-	return tx.DeleteRegistration(oldest.ID, "too many machines wait, and it was not seen for longest")
+	return tx.DeleteRegistration(oldest.ID, "too many machines wait, most of them from its source, and of those it was not seen for longest")
 }

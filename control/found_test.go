@@ -96,7 +96,57 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// However many come, no more wait than a bound; the one goes that is gone for longest.
+// One source that makes up machine after machine keeps out nobody else; all together are
+// bounded, too.
+func TestFoundFromOneSource(t *testing.T) {
+	t.Parallel()
+	s, c := metalSite(t)
+	var n int
+	find := func(maker, port string) error {
+		n++
+		g := stranger(fmt.Sprintf("%s:ab:%02x:%02x", maker, n/256, n%256))
+		g.MACs, g.Serial, g.UUID, g.Facts.NICs = nil, "", "", nil // each is another machine
+		if port != "" {
+			g.Switch, g.Port = "sw1", port
+		}
+		return s.Control.Found(t.Context(), g)
+	}
+	refused := func(err error) bool { return muster.CodeOf(err) == muster.EUnavailable }
+	c.pass(time.Minute)
+	if err := find("52:54:00", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := find("00:25:90", ""); !refused(err) {
+		t.Errorf("two in one moment: %v", err)
+	}
+	c.pass(time.Minute)
+	// One host floods behind port 1, with cards of many makers, and one with those of one.
+	for i := range 4 {
+		if err := find(fmt.Sprintf("00:16:%02x", i), "1"); refused(err) == (i == 0) {
+			t.Errorf("machine %d of one port: %v", i, err)
+		}
+		c.pass(6 * time.Millisecond)
+		if err := find("52:54:00", ""); refused(err) == (i == 0) {
+			t.Errorf("machine %d of one maker: %v", i, err)
+		}
+		c.pass(6 * time.Millisecond)
+		// Others are heard in the same moments.
+		if err := find("52:54:00", fmt.Sprint(2+i)); err != nil {
+			t.Errorf("another port is kept out: %v", err)
+		}
+		c.pass(500 * time.Microsecond)
+	}
+	if err := find("00:25:90", ""); !refused(err) {
+		t.Errorf("faster than all may: %v", err)
+	}
+	c.pass(50 * time.Millisecond)
+	if err := find("00:16:ff", "1"); err != nil {
+		t.Errorf("the port that flooded may say it again: %v", err)
+	}
+}
+
+// However many come, no more wait than a bound; the one goes that is gone for longest, of
+// where most come from.
 func TestFoundBounded(t *testing.T) {
 	t.Parallel()
 	s, c := metalSite(t)
@@ -113,12 +163,25 @@ func TestFoundBounded(t *testing.T) {
 		}
 		return nil
 	})
+	// One that others' flood must not push out: it came long before.
+	put(t, s, func(tx *store.Tx) error {
+		if err := tx.DeleteRegistration("m-0001", ""); err != nil {
+			return err
+		}
+		return tx.PutRegistration(muster.Registration{
+			ID: "m-honest", State: muster.RegistrationWaiting, Power: muster.PowerAddress{Kind: muster.PowerWOL},
+			NICs: []muster.RegisteredNIC{{MAC: "00:25:90:00:00:01", Use: muster.UseManagement}}, Seen: c.Now().Add(-30 * 24 * time.Hour),
+		}, "")
+	})
 	if err := s.Control.Found(t.Context(), stranger("52:54:00:aa:00:09")); err != nil {
 		t.Fatal(err)
 	}
 	list := registered(t, s, muster.RegistrationWaiting)
 	if _, there := list["m-0857"]; len(list) != 1000 || there { // 857 * 7 = 999 modulo 1000
 		t.Errorf("%d wait; the oldest: %v", len(list), there)
+	}
+	if _, there := list["m-honest"]; !there {
+		t.Error("a machine of another source had to go")
 	}
 }
 

@@ -17,7 +17,7 @@ func (s *Service) Images(ctx context.Context, who muster.Actor) ([]wire.Image, e
 	if err != nil {
 		return nil, err
 	}
-	names := s.Config.Images.Names()
+	names, askers := s.Config.Images.Names(), s.Config.Images.Askers()
 	var out []wire.Image
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
 		for _, img := range list {
@@ -28,6 +28,7 @@ func (s *Service) Images(ctx context.Context, who muster.Actor) ([]wire.Image, e
 				return err
 			}
 			view.InUse = users
+			view.Projects = slices.DeleteFunc(slices.Clone(askers[img.ID]), func(p string) bool { return !who.Admin && !who.In(p) })
 			out = append(out, view)
 		}
 		return nil
@@ -46,7 +47,8 @@ func viewImage(img *muster.Image) wire.Image {
 // that the actor may see.
 //
 // A cluster that waits, or whose packages are still being added, has no image
-// of its own yet: it uses what the name in its request means now.
+// of its own yet: it uses what the name in its request means now, and what that
+// is with its packages.
 func (s *Service) imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]string, error) {
 	ids, err := tx.AsSystem().ImageUsers(id)
 	if err != nil {
@@ -56,11 +58,17 @@ func (s *Service) imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]s
 	if err != nil {
 		return nil, err
 	}
+	look := s.lookAtDerived()
+	derived := ""
 	for _, c := range early {
 		if c.Image != "" || slices.Contains(ids, c.ID) {
 			continue
 		}
-		if img, err := s.Config.Images.Resolve(c.Spec.Image); err == nil && img.ID == id {
+		key := look.key(c)
+		if key != "" && derived == "" {
+			derived = look.key(muster.Cluster{Image: id})
+		}
+		if img := look.seen[c.Spec.Image]; img != nil && img.ID == id || key != "" && key == derived {
 			ids = append(ids, c.ID)
 		}
 	}
@@ -110,6 +118,9 @@ func (s *Service) VerifyImage(ctx context.Context, who muster.Actor, ref string)
 func (s *Service) RemoveImage(ctx context.Context, who muster.Actor, ref string) error {
 	if err := administrator(who, "remove images"); err != nil {
 		return err
+	}
+	if err := s.Superseded(); err != nil {
+		return err // images are not in the store
 	}
 	img, err := s.Config.Images.Resolve(ref)
 	if err != nil {

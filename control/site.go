@@ -13,7 +13,10 @@ import (
 
 // Server tells about the server and the caller.
 func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, error) {
-	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, Projects: who.Projects, Listen: s.Listen()}
+	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, Projects: who.Projects, Listen: s.Listen(), Epoch: s.Epoch}
+	if err := s.Superseded(); err != nil {
+		out.Superseded = err.Error()
+	}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
 		if err != nil {

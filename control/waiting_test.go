@@ -234,6 +234,7 @@ func TestQueuedAndNever(t *testing.T) {
 // nobody uses any image.
 type nobody struct{}
 
+func (nobody) Derived(context.Context) (map[string][]string, error)         { return nil, nil }
 func (nobody) ImageUsers(context.Context, muster.ImageID) ([]string, error) { return nil, nil }
 
 // A text that cannot be read as a request is the only problem told.

@@ -292,6 +292,8 @@ func wanted(view View) map[string]int {
 	default:
 		return out
 	}
+	d := decider{View: view}
+	d.Limits = d.Limits.withDefaults()
 	for _, n := range view.Nodes {
 		p := view.Machines[n.Machine].Provider
 		switch s := view.Sights[n.Machine]; {
@@ -299,7 +301,7 @@ func wanted(view View) map[string]int {
 			out[view.Spares[n.Name].Machine.Provider]++
 		case n.Phase == muster.NodeAssigned,
 			n.Phase == muster.NodeBooting && !n.NotBefore.IsZero() && !view.Limits.heldBack(n, view.Now),
-			n.Phase == muster.NodeReady && (s.down(n.Attempt) || s.said(n) != nil && s.said(n).Rebooted):
+			n.Phase == muster.NodeReady && (s.down(n.Attempt) || s.said(n) != nil && s.said(n).Rebooted || d.startsAnew(n)):
 			out[p]++
 		}
 	}

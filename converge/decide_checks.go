@@ -109,6 +109,16 @@ func (d *decider) unwell(n *muster.Node, list []muster.Condition, r *Report) (to
 	return noCure, ""
 }
 
+// startsAnew reports whether a node in use is to be started anew for what its agent says.
+func (d *decider) startsAnew(n muster.Node) bool {
+	r := d.Sights[n.Machine].said(n)
+	if r == nil || conditionOf(n.Conditions, unfit) == nil && conditionOf(n.Conditions, unhealthy) == nil {
+		return false // it is told before anything is done about it
+	}
+	todo, _ := d.unwell(&n, d.checked(n.Conditions, r), r)
+	return todo == startAnew
+}
+
 // within is a condition that is not older than a day.
 func (d *decider) within(list []muster.Condition, code string) *muster.Condition {
 	if c := conditionOf(list, code); c != nil && d.Now.Before(c.Since.Add(anewPause)) {

@@ -99,6 +99,9 @@ func TestUnwellNodes(t *testing.T) {
 			for i := range c.had {
 				v.Nodes[1].Conditions[i].Since = v.Now.Add(c.had[i].Since.Sub(at(0)))
 			}
+			if places := wanted(v)[v.Machines["m2"].Provider]; places > 0 != (c.want == muster.NodeBooting) {
+				t.Errorf("it is to have %d places to start in", places)
+			}
 			actions, _ := Decide(v)
 			phase, blamed := muster.NodePhase(""), false
 			for _, a := range actions {

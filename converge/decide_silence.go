@@ -94,7 +94,7 @@ func (d *decider) silence(n muster.Node, s Sight, r *Report) verdict {
 	switch {
 	case answers:
 		d.probe(n.Machine, s, q.last, d.Limits.ProbeEvery)
-		return verdict{agentSilent, since + "; its machine answers", "its jobs go on; systemd starts an agent that died again, `muster console` with --shell and `journalctl -u muster-agent` tell why it does not report"}
+		return verdict{agentSilent, since + "; its machine answers", "its jobs go on; systemd starts an agent that died again, and one that stands still after a minute; `muster console` with --shell and `journalctl -u muster-agent` tell why it does not report"}
 	case len(others) == 0:
 		wait := d.Limits.ProbeEvery
 		if s.ProbeTries < 2 || !s.ProbeFirst.After(q.last) {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -177,15 +177,18 @@ func (a *adoption) carryOut(ctx context.Context, c *Config, st *state, had site)
 			return err
 		}
 	}
+	if err := metal.ForgetCleaned(st.path("metal")); err != nil {
+		return err
+	}
 	db, err := store.Open(ctx, path, store.Options{Clock: c.Clock, Log: c.Log, Headroom: store.Headroom})
 	if err != nil {
 		return err
 	}
 	epoch, err := epochOf(ctx, db)
 	if err == nil {
-		had.Epoch = max(epoch, had.Epoch) + 1
+		had.Epoch, had.Newer = max(epoch, had.highest())+1, newer{}
 		err = db.Update(ctx, muster.System(), func(tx *store.Tx) error {
-			if err := errors.Join(tx.SetMeta(metaInstance, had.Instance), tx.SetMeta(metaEpoch, strconv.FormatInt(had.Epoch, 10))); err != nil {
+			if err := errors.Join(tx.SetMeta(metaInstance, had.Instance), tx.BeginEpoch(had.Epoch)); err != nil {
 				return err
 			}
 			for i := range a.copies {

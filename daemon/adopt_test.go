@@ -17,7 +17,7 @@ func TestAdoptable(t *testing.T) {
 		return muster.Node{Name: name, Machine: muster.MachineID(machine), Attempt: attempt, Phase: phase}
 	}
 	of := func(id string, nodes ...muster.Node) clusterCopy {
-		return clusterCopy{Format: copyFormat, Instance: "here", Cluster: muster.Cluster{ID: muster.ClusterID(id), Name: "name-" + id}, Nodes: nodes}
+		return clusterCopy{Instance: "here", Cluster: muster.Cluster{ID: muster.ClusterID(id), Name: "name-" + id}, Nodes: nodes}
 	}
 	run := func(machine, cluster string, attempt int64) local.Found {
 		return local.Found{Machine: muster.MachineID(machine), Cluster: muster.ClusterID(cluster), Attempt: attempt}

@@ -22,7 +22,7 @@ func (s *Server) openAgents() error {
 	var err error
 	s.agents, err = agents.New(agents.Config{
 		Store: s.db, Sign: s.authority.SignNode, Configure: s.nodeConfig, Generation: s.configGeneration, JournalDir: s.state.path("journal"),
-		Clock: s.cfg.Clock, Log: s.log,
+		Clock: s.cfg.Clock, Log: s.log, Epoch: s.epoch, Superseded: s.succession.over, Met: s.met,
 		Changed: func(id muster.ClusterID) { s.converge.Wake(id) },
 		Stage:   func(e wire.Event) { s.control.Publish(e) },
 		Sample:  s.sample,

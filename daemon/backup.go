@@ -3,16 +3,17 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/backup"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -182,7 +183,7 @@ func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c
 	if err := prepareRestore(ctx, dir, stage, c); err != nil {
 		return nil, "", err
 	}
-	if err := atomicfile.Replace(st.path(restoringFile), []byte(file+"\n"), 0o600); err != nil {
+	if err := begin(dir, stage, file); err != nil {
 		return nil, "", err
 	}
 	if aside, err = swapIn(dir, stage); err != nil {
@@ -191,19 +192,25 @@ func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c
 	return c, aside, errors.Join(os.Remove(st.path(restoringFile)), atomicfile.SyncDir(dir))
 }
 
-// prepareRestore makes the staged copy the site's next epoch.
+// prepareRestore makes the staged copy the site's next epoch: above all that the backup and
+// what is here know of, and that of a restore which was begun here and cut off, as what it
+// had put in its place may have served by then.
 func prepareRestore(ctx context.Context, dir, stage string, c *backup.Contents) error {
-	epoch := c.Epoch
-	if had, err := readSite(dir); err == nil && had != nil {
-		if had.Instance != c.Instance {
-			return muster.Errorf(muster.EConflict, "the backup is of the site %s, and %s is of %s", c.Instance, dir, had.Instance).
-				WithHint("choose the --state of its own site, or an empty one")
-		}
-		epoch = max(epoch, had.Epoch)
+	had, err := readSite(dir)
+	if err == nil && had != nil && had.Instance != c.Instance {
+		return muster.Errorf(muster.EConflict, "the backup is of the site %s, and %s is of %s", c.Instance, dir, had.Instance).
+			WithHint("choose the --state of its own site, or an empty one")
 	}
-	epoch++
+	staged, err := readSite(stage)
+	if err != nil {
+		return err
+	}
+	if err := metal.ForgetCleaned(filepath.Join(stage, "metal")); err != nil {
+		return err
+	}
+	epoch := max(c.Epoch, had.highest(), staged.highest(), begunEpoch(dir)) + 1
 	path := filepath.Join(stage, "muster.db")
-	if err := store.BeginEpoch(ctx, path, strconv.FormatInt(epoch, 10)); err != nil {
+	if err := store.BeginEpoch(ctx, path, epoch); err != nil {
 		return err
 	}
 	for _, leftover := range []string{"-wal", "-shm", ".lock"} {
@@ -216,6 +223,26 @@ func prepareRestore(ctx context.Context, dir, stage string, c *backup.Contents) 
 		return muster.Errorf(muster.ECorrupt, "the backup has no keys").WithHint("take another one; nothing was changed").Wrap(err)
 	}
 	return site{Instance: c.Instance, Epoch: epoch, Authority: authority}.write(stage)
+}
+
+// begin writes down that a restore puts its parts in their places, and the epoch that these
+// are of: while it does, site.json may be in neither place.
+func begin(dir, stage, file string) error {
+	s, err := readSite(stage)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(filepath.Join(dir, restoringFile), fmt.Appendf(nil, "%d %s\n", s.Epoch, file), 0o600)
+}
+
+// begunEpoch is the epoch of a restore that was begun and not finished; 0: there is none.
+func begunEpoch(dir string) (epoch int64) {
+	b, err := os.ReadFile(filepath.Join(dir, restoringFile))
+	if err != nil {
+		return 0
+	}
+	_, _ = fmt.Sscan(string(b), &epoch) // that of an earlier version tells none
+	return epoch
 }
 
 // move is one part of a state directory that goes from one place to another.

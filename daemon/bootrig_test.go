@@ -59,7 +59,7 @@ func newBootRig(t *testing.T) *bootRig {
 	r := &bootRig{t: t, dir: t.TempDir(), on: map[muster.MachineID]bool{}, image: make([]byte, 5<<20+11)}
 	_, _ = rand.Read(r.image)
 	log := slog.New(slog.DiscardHandler)
-	s := &Server{cfg: Config{Clock: muster.SystemClock{}}, log: log}
+	s := &Server{cfg: Config{Clock: muster.SystemClock{}}, log: log, succession: newSuccession()}
 	var err error
 	if s.state, err = openState(r.t.Context(), filepath.Join(r.dir, "state")); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/muster-hpc/muster/netboot/web"
+	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -14,7 +14,7 @@ import (
 // their images.
 func (s *Server) bootServer(m *metalParts) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle(wire.BootPath, m.desk.Handler())
+	mux.Handle(wire.BootPath, s.meeting(m.desk.Handler()))
 	mux.Handle(wire.BootFilePath, m.provider.Files())
 	one := new(http.Protocols) // a request for each connection: these are counted
 	one.SetHTTP1(true)
@@ -34,5 +34,5 @@ const bootsOfOne = 32
 // serveBoots serves on a listener until the server is closed. Connections come before
 // anybody is known, and must not use up what the API needs.
 func serveBoots(srv *http.Server, ln net.Listener) error {
-	return srv.ServeTLS(web.Limit(ln, web.Limits{Connections: 8192, PerSource: bootsOfOne}), "", "")
+	return srv.ServeTLS(connlimit.New(ln, connlimit.Limits{Total: 8192, PerAddress: bootsOfOne, First: true}), "", "")
 }

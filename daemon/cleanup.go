@@ -47,10 +47,20 @@ func Cleanup(ctx context.Context, dir string, unknown bool) ([]muster.MachineID,
 	// Their data stays; the next server mounts them again.
 	err = errors.Join(err, volume.NewServed(st.path("volumes")).Unmount(ctx))
 	if err == nil && lost {
-		// What it knew is given up: the next start begins anew. The keys stay.
-		err = errors.Join(removeIfThere(st.path(siteFile)), removeIfThere(st.path("muster.db-wal")), removeIfThere(st.path("muster.db-shm")), removeIfThere(st.path("muster.db")))
+		err = giveUp(ctx, c, st)
 	}
 	return running, err
+}
+
+// giveUp makes a store that knows nothing. As the keys stay, so does the count of epochs: by
+// a certificate of an epoch above its own the next server would hold itself for superseded.
+func giveUp(ctx context.Context, c Config, st *state) error {
+	had, err := readSite(st.dir)
+	if err != nil {
+		return err
+	}
+	// Not which authority: it may be lost, too, and is made anew then.
+	return (&adoption{}).carryOut(ctx, &c, st, site{Instance: had.Instance, Epoch: had.Epoch, Newer: had.Newer})
 }
 
 // cleanupNames is the name under which the directory's machines run, and which of them

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/store"
 )
@@ -18,7 +18,6 @@ import (
 // is lost, clusters whose machines run can be adopted by it. It holds the cluster's secrets,
 // as the store does.
 type clusterCopy struct {
-	Format   int       `json:"format"`
 	Instance string    `json:"instance"`
 	Epoch    int64     `json:"epoch"`
 	At       time.Time `json:"at"`
@@ -31,8 +30,9 @@ type clusterCopy struct {
 	Secrets  map[string][]byte `json:"secrets"`
 }
 
+const copyDoc document.Kind[clusterCopy] = "cluster-copy/1"
+
 const (
-	copyFormat = 1
 	// copyEvery is how old a copy may be. A large one is written less often.
 	copyEvery      = time.Second
 	copyEveryLarge = 20 * time.Second
@@ -134,7 +134,7 @@ func (c *copies) write(ctx context.Context, all bool) {
 // writeCopy copies one cluster, and tells how many nodes it has; -1: it is gone, and so is
 // its copy.
 func (s *Server) writeCopy(ctx context.Context, id muster.ClusterID) (nodes int, err error) {
-	c := clusterCopy{Format: copyFormat, Instance: s.instance, Epoch: s.epoch, At: s.cfg.Clock.Now().UTC()}
+	c := clusterCopy{Instance: s.instance, Epoch: s.epoch, At: s.cfg.Clock.Now().UTC()}
 	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
 		if c.Cluster, err = tx.Cluster(id); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (s *Server) writeCopy(ctx context.Context, id muster.ClusterID) (nodes int,
 	case err != nil:
 		return 0, err
 	}
-	b, err := json.Marshal(c)
+	b, err := copyDoc.Encode(&c)
 	if err != nil {
 		return 0, err
 	}
@@ -184,9 +184,9 @@ func readCopies(dir string) (list []clusterCopy, bad []error) {
 		var c clusterCopy
 		b, err := os.ReadFile(f)
 		if err == nil {
-			err = json.Unmarshal(b, &c)
+			c, err = copyDoc.Decode(f, b)
 		}
-		if err == nil && (c.Format != copyFormat || string(c.Cluster.ID)+".json" != filepath.Base(f) || strings.ContainsAny(string(c.Cluster.ID), "/.")) {
+		if err == nil && (string(c.Cluster.ID)+".json" != filepath.Base(f) || strings.ContainsAny(string(c.Cluster.ID), "/.")) {
 			err = errors.New("it is no copy of a cluster of that name")
 		}
 		if err != nil {

@@ -20,10 +20,12 @@ func (s *Server) openControl() {
 		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
 		Defaults:  spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
 		Providers: s.capabilities, Registrar: metal.Name,
-		Keeper: s.volumes.Keeper,
-		Heard:  s.heard, Boots: s.boots(),
+		Keeper: s.volumes.Keeper, DerivedPerProject: s.cfg.Derived.PerProject,
+		Heard: s.heard, Boots: s.boots(),
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
-		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy},
+		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy, s.current},
+		Epoch:       s.epoch,
+		Superseded:  s.superseded,
 		Room:        s.state.room,
 		HomeFree:    s.state.homeFree,
 		Series:      s.series,
@@ -54,6 +56,9 @@ func (s *Server) scheduler(id muster.MachineID) *wire.SchedulerState {
 
 // changeKey has another key sign certificates from now on.
 func (s *Server) changeKey(stolen string) error {
+	if err := s.superseded(); err != nil {
+		return err // the keys are not in the store
+	}
 	if stolen != "" {
 		return s.signing.Compromised(stolen)
 	}
@@ -71,7 +76,7 @@ func (s *Server) canMeasure(id muster.MachineID) bool {
 func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
-		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog},
+		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog, s.control.ImageUsers(), s.cfg.Derived},
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Repairs: s.control.Allocator.Repairs, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),
@@ -82,16 +87,12 @@ func (s *Server) openConverge() error {
 // limits are how long things may take before there is a history of them: the firmware of
 // a large server takes minutes before it asks for its kernel.
 func (s *Server) limits() converge.Limits {
-	l := converge.Limits{LeastAttempt: (s.epoch-1)*attemptsOfEpoch + 1}
+	l := converge.Limits{LeastAttempt: muster.FirstAttempt(s.epoch)}
 	if s.metal != nil {
 		l.Boot, l.Configure, l.OffRetry = 15*time.Minute, 6*time.Minute, 30*time.Second
 	}
 	return l
 }
-
-// attemptsOfEpoch is more boots than one place has in one epoch: so no boot of a later one
-// has the number of an earlier one that its records may have forgotten.
-const attemptsOfEpoch = 1_000_000
 
 // cleanTimeout is long: zeroes are written over every byte of the largest disks.
 const cleanTimeout = 26 * time.Hour

@@ -28,6 +28,8 @@ type site struct {
 	dir  string
 	tls  chan string // where it listens over TLS
 	stop func() time.Duration
+
+	server *daemon.Server
 }
 
 // start runs a server with machines that pretend, on dir.
@@ -42,6 +44,7 @@ func start(t *testing.T, dir string, change func(*daemon.Config)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.server = server
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(server.Run(ctx), server.Close()) }()

@@ -80,7 +80,11 @@ func (c catalog) Names() map[string]muster.ImageID {
 
 // clusterImages gives converge the image of a cluster: the one it names,
 // verified, or the derived one with its extra packages.
-type clusterImages struct{ catalog }
+type clusterImages struct {
+	catalog
+	users image.Users
+	keep  image.Keep
+}
 
 // Resolve may take minutes, when packages are to be installed.
 func (i clusterImages) Resolve(ctx context.Context, c muster.Cluster) (muster.ImageID, error) {
@@ -95,7 +99,7 @@ func (i clusterImages) Resolve(ctx context.Context, c muster.Cluster) (muster.Im
 	if len(c.Spec.Packages) == 0 || base.Base != "" {
 		return base.ID, nil
 	}
-	derived, err := i.Derive(ctx, base.ID, c.Spec.Packages, image.BuildOptions{})
+	derived, err := i.Derive(ctx, base.ID, c.Spec.Packages, image.BuildOptions{For: image.Asker{Project: c.Spec.Project, Keep: i.keep, Users: i.users}})
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/api"
 	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
@@ -69,10 +68,9 @@ func (s *Server) serveTLS(ctx context.Context, g *errgroup.Group, ready <-chan s
 }
 
 func (s *Server) httpServer() *http.Server {
-	return &http.Server{
-		Handler: s.api.Handler(), ConnContext: api.ConnContext, ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: quiet(s.log),
-	}
+	srv := s.api.HTTPServer()
+	srv.ErrorLog = quiet(s.log)
+	return srv
 }
 
 // names are what the server's certificate is valid for.

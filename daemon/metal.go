@@ -189,7 +189,7 @@ func (m *metalParts) hear(ctx context.Context) {
 	}
 }
 
-// serveMetal runs what serves bare machines.
+// serveMetal runs what serves bare machines, while this server acts.
 func (s *Server) serveMetal(ctx context.Context, g *errgroup.Group) error {
 	m := s.metal
 	if m == nil {
@@ -202,10 +202,13 @@ func (s *Server) serveMetal(ctx context.Context, g *errgroup.Group) error {
 	srv := s.bootServer(m)
 	serve(ctx, g, srv, func() error { return serveBoots(srv, ln) })
 	g.Go(func() error { m.hear(ctx); return nil })
+	context.AfterFunc(s.succession.lost, m.provider.Halt)
 	service := m.service.Load()
 	g.Go(func() error {
-		return service.Run(ctx, func() {
-			s.log.Info("serving bare machines", "interface", s.cfg.Metal.Interface, "address", m.address, "desk", ln.Addr())
+		return s.whileActing(ctx, func(ctx context.Context) error {
+			return service.Run(ctx, func() {
+				s.log.Info("serving bare machines", "interface", s.cfg.Metal.Interface, "address", m.address, "desk", ln.Addr())
+			})
 		})
 	})
 	return nil

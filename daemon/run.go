@@ -24,18 +24,19 @@ import (
 
 // Server is a server with all its parts, open but not running.
 type Server struct {
-	cfg       Config
-	log       *slog.Logger
-	state     *state
-	db        *store.DB
-	instance  string
-	epoch     int64 // of the records, see site
-	files     int   // descriptors that this process may have
-	authority *pki.Authority
-	signing   *pki.Signing
-	images    *image.Store
-	catalog   catalog
-	providers []provider.Provider
+	cfg        Config
+	log        *slog.Logger
+	state      *state
+	db         *store.DB
+	instance   string
+	epoch      int64 // of the records, see site
+	succession *succession
+	files      int // descriptors that this process may have
+	authority  *pki.Authority
+	signing    *pki.Signing
+	images     *image.Store
+	catalog    catalog
+	providers  []provider.Provider
 	// capabilities are those of the providers, by name.
 	capabilities muster.Providers
 	endpoints    map[string]*endpoint // of agents, by provider
@@ -71,7 +72,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 		return nil, err
 	}
 	inherit.Seal() // before anything is started
-	s := &Server{cfg: c, log: c.Log, files: raiseFiles(), endpoints: map[string]*endpoint{}}
+	s := &Server{cfg: c, log: c.Log, files: raiseFiles(), succession: newSuccession(), endpoints: map[string]*endpoint{}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -143,16 +144,17 @@ func (s *Server) Run(ctx context.Context) error {
 		s.awaitMachines(ctx)
 		return nil
 	})
-	if err := errors.Join(s.serveAPI(ctx, g, ready), s.serveAgents(ctx, g), s.serveMetal(ctx, g)); err != nil {
+	acting, stop := s.whileCurrent(ctx)
+	defer stop()
+	if err := errors.Join(s.serveAPI(ctx, g, ready), s.serveAgents(ctx, g), s.serveMetal(acting, g)); err != nil {
 		cancel()
 		return errors.Join(err, g.Wait())
 	}
 	g.Go(func() error { return s.keepCopies(ctx) })
-	g.Go(func() error { return s.converge.Run(ctx) })
-	g.Go(func() error { return s.measure.Run(ctx) })
-	g.Go(func() error { return s.measureIdle(ctx) })
+	for _, act := range []func(context.Context) error{s.converge.Run, s.measure.Run, s.measureIdle, s.volumes.Run} {
+		g.Go(func() error { return s.whileActing(acting, act) })
+	}
 	g.Go(func() error { return s.series.Run(ctx) })
-	g.Go(func() error { return s.volumes.Run(ctx) })
 	g.Go(func() error { return s.serveExports(ctx) })
 	g.Go(func() error { return boundMemory(ctx) })
 	s.log.Info("serving", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/store"
@@ -33,7 +33,19 @@ type site struct {
 	Epoch int64 `json:"epoch"`
 	// Authority is the SHA-256 of the authority's certificate, in hexadecimal.
 	Authority string `json:"authority,omitempty"`
+	// Newer is the other server that has taken this one's place; see met.
+	Newer newer `json:"newer,omitzero"`
 }
+
+// highest is the highest epoch that is known here; 0 for a directory that says nothing.
+func (s *site) highest() int64 {
+	if s == nil {
+		return 0
+	}
+	return max(s.Epoch, s.Newer.Epoch)
+}
+
+const siteDoc document.Kind[site] = "site/1"
 
 // Keys of facts about the site in the store.
 const (
@@ -59,7 +71,10 @@ func readSite(dir string) (*site, error) {
 	}
 	var s site
 	if err == nil {
-		err = json.Unmarshal(b, &s)
+		s, err = siteDoc.Decode(filepath.Join(dir, siteFile), b)
+	}
+	if muster.CodeOf(err) == muster.EConflict {
+		return nil, err
 	}
 	if err != nil || s.Instance == "" || s.Epoch < 1 {
 		return nil, muster.Errorf(muster.ECorrupt, "%s cannot be read", filepath.Join(dir, siteFile)).
@@ -70,7 +85,7 @@ func readSite(dir string) (*site, error) {
 
 // write keeps it for good before it returns.
 func (s site) write(dir string) error {
-	b, err := json.Marshal(s)
+	b, err := siteDoc.Encode(&s)
 	if err != nil {
 		return err
 	}
@@ -94,17 +109,28 @@ func checkBefore(dir string) error {
 	missing := absent(filepath.Join(dir, "muster.db"))
 	if missing && (s != nil || !absent(filepath.Join(dir, "muster.db-wal"))) {
 		running, _ := local.FindRunning(dir, name) // what cannot be looked at is not named
-		return lostStore(dir, append(running, metalBoots(dir)...))
+		boots, _ := metalBoots(dir)
+		return lostStore(dir, append(running, boots...))
 	}
 	if missing {
 		running, err := local.FindRunning(dir, name)
-		if boots := metalBoots(dir); len(boots) > 0 {
+		if muster.CodeOf(err) == muster.EConflict { // notes of another version
+			return err
+		}
+		boots, berr := metalBoots(dir)
+		if berr != nil {
+			return berr
+		}
+		if len(boots) > 0 {
 			return lostStore(dir, append(running, boots...))
 		}
 		if err != nil || len(running) == 0 {
 			return nil //nolint:nilerr // the provider tells why it cannot work here
 		}
 		return lostStore(dir, running)
+	}
+	if err := refuseSuperseded(dir, s); err != nil {
+		return err
 	}
 	if s != nil && s.Authority != "" {
 		switch now, err := authorityOf(dir); {
@@ -211,6 +237,9 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 // epoch: intent is always recorded first.
 func unknownMachines(ctx context.Context, db *store.DB, dir, name string, epoch int64) ([]local.Found, error) {
 	running, err := local.FindRunning(dir, name)
+	if muster.CodeOf(err) == muster.EConflict { // notes of another version
+		return nil, err
+	}
 	if err != nil || len(running) == 0 {
 		return nil, nil //nolint:nilerr // the provider tells why it cannot work here
 	}
@@ -220,7 +249,7 @@ func unknownMachines(ctx context.Context, db *store.DB, dir, name string, epoch 
 			if f.Trial {
 				continue // for nobody: the provider ends it
 			}
-			if f.Epoch > epoch {
+			if max(f.Epoch, muster.EpochOf(f.Attempt)) > epoch {
 				unknown = append(unknown, f)
 				continue
 			}

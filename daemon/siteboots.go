@@ -11,26 +11,33 @@ import (
 )
 
 // metalBoots are the bare machines that run for a cluster by the notes of a state
-// directory, in the form in which they are told.
-func metalBoots(dir string) []local.Found {
+// directory, in the form in which they are told. Notes of another version are an error.
+func metalBoots(dir string) ([]local.Found, error) {
 	list, err := metal.FindBoots(filepath.Join(dir, "metal"))
+	if muster.CodeOf(err) == muster.EConflict {
+		return nil, err
+	}
 	if err != nil {
-		return nil // the provider tells why it cannot work here
+		return nil, nil //nolint:nilerr // the provider tells why it cannot work here
 	}
 	var out []local.Found
 	for _, f := range list {
 		out = append(out, local.Found{Machine: f.Machine, Cluster: f.Cluster, Attempt: f.Attempt})
 	}
-	return out
+	return out, nil
 }
 
 // refuseUnknownBoots looks whether bare machines run for clusters that the records do not
-// know, or by later boots than they know. Whoever was given them still has them: they are
+// know, or by later boots than they know, or by boots of a later epoch. Whoever was given them still has them: they are
 // told of, and neither started nor handed out.
 func (s *Server) refuseUnknownBoots(ctx context.Context) error {
+	boots, err := metalBoots(s.cfg.State)
+	if err != nil {
+		return err
+	}
 	var unknown []local.Found
-	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
-		for _, f := range metalBoots(s.cfg.State) {
+	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		for _, f := range boots {
 			m, err := tx.Machine(f.Machine)
 			if err != nil && muster.CodeOf(err) != muster.ENotFound {
 				return err
@@ -40,7 +47,7 @@ func (s *Server) refuseUnknownBoots(ctx context.Context) error {
 			if err != nil && muster.CodeOf(err) != muster.ENotFound {
 				return err
 			}
-			if !known || err != nil || m.Cluster == f.Cluster && f.Attempt > m.Attempt {
+			if !known || err != nil || m.Cluster == f.Cluster && f.Attempt > m.Attempt || muster.EpochOf(f.Attempt) > s.epoch {
 				unknown = append(unknown, f)
 			}
 		}

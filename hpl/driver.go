@@ -10,12 +10,12 @@ import (
 type Outcome struct {
 	Run
 	// Took is the whole launch, from asking for it to its end.
-	Took time.Duration
+	Took time.Duration `json:"took_ns"`
 	// Solution is what HPL said, if Problem is empty.
-	Solution Solution
-	Problem  string
+	Solution Solution `json:"solution,omitzero"`
+	Problem  string   `json:"problem,omitempty"`
 	// Conditions are what HPL itself said of BLAS, MPI and pinning.
-	Conditions muster.Circumstances
+	Conditions muster.Circumstances `json:"conditions,omitzero"`
 }
 
 // failed tells whether there is no figure.

@@ -37,11 +37,14 @@ type Rank struct {
 
 // Solution is one system of equations that HPL solved.
 type Solution struct {
-	Variant     string // HPL's short form of how
-	N, NB, P, Q int
-	Seconds     float64 // with two decimals
-	Rate        float64 // flop/s, with four digits
-	Residual    float64 // scaled; below 16
+	Variant  string  `json:"variant"` // HPL's short form of how
+	N        int     `json:"n"`
+	NB       int     `json:"nb"`
+	P        int     `json:"p"`
+	Q        int     `json:"q"`
+	Seconds  float64 `json:"seconds"`  // with two decimals
+	Rate     float64 `json:"rate"`     // flop/s, with four digits
+	Residual float64 `json:"residual"` // scaled; below 16
 }
 
 // Limits bound what Read takes.

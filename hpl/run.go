@@ -27,10 +27,11 @@ const Program = "/usr/libexec/muster/xhpl"
 // Run is one launch that is to be made: of Program, in a directory with the file
 // HPL.dat, PerNode ranks on each node, each bound to Threads cores.
 type Run struct {
-	Part Part
+	Part Part `json:"part"`
 	muster.HPLSetting
 	// Expected is how long it should take. Limit is when to give it up.
-	Expected, Limit time.Duration
+	Expected time.Duration `json:"expected_ns"`
+	Limit    time.Duration `json:"limit_ns"`
 }
 
 // Ranks is how many there are in all.

@@ -27,6 +27,8 @@ type BuildOptions struct {
 	Level int
 	// Progress is called at each stage and once a second. May be nil.
 	Progress func(Progress)
+	// For is on whose behalf an image is derived.
+	For Asker
 }
 
 func (o BuildOptions) check() error {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/muster-hpc/muster/rootfs"
 	"github.com/muster-hpc/muster/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -57,7 +58,8 @@ func confine(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
 		return err
 	}
-	for _, step := range []func() error{ownGroups, loopbackUp, c.mounts, c.enter, dropRights, limitBuild, closeCalls} {
+	enter := func() error { return rootfs.Enter(c.Root) }
+	for _, step := range []func() error{ownGroups, loopbackUp, c.mounts, enter, dropRights, limitBuild, closeCalls} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -84,14 +86,14 @@ func (c *confinement) mounts() error {
 	if err := unix.Sethostname([]byte("localhost")); err != nil {
 		return err
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("private mounts: %w", err)
+	if err := rootfs.Private(); err != nil {
+		return err
 	}
-	if err := bind(c.Root, c.Root, unix.MS_NODEV); err != nil {
+	if err := rootfs.Bind(c.Root, c.Root, unix.MS_NODEV); err != nil {
 		return err
 	}
 	for at, from := range c.ReadOnly {
-		if err := bind(from, filepath.Join(c.Root, at), unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
+		if err := rootfs.Bind(from, filepath.Join(c.Root, at), unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
 			return err
 		}
 	}
@@ -127,16 +129,11 @@ func (c *confinement) devices() error {
 	if err := unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666"); err != nil {
 		return fmt.Errorf("mount dev/pts: %w", err)
 	}
-	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		if err := os.WriteFile(filepath.Join(dev, d), nil, 0o666); err != nil {
-			return err
-		}
-		if err := bind("/dev/"+d, filepath.Join(dev, d), unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
-			return err
-		}
+	if err := rootfs.Devices(dev, unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
+		return err
 	}
 	return errors.Join(os.Symlink("pts/ptmx", dev+"/ptmx"), os.Symlink("/proc/self/fd", dev+"/fd"),
-		unix.Mount("", dev, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NOSUID|unix.MS_NOEXEC|unix.MS_NODEV, ""))
+		rootfs.Rebind(dev, unix.MS_NOSUID|unix.MS_NOEXEC|unix.MS_NODEV))
 }
 
 // coverProc makes what root could change there read-only, and hides what only root
@@ -148,46 +145,16 @@ func (c *confinement) coverProc() error {
 		if _, err := os.Stat(at); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if err := bind(at, at, unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC); err != nil {
+		if err := rootfs.Bind(at, at, unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{"kcore", "keys", "kmsg", "kallsyms", "timer_list", "sched_debug", "kpagecount", "kpageflags", "kpagecgroup"} {
-		at := filepath.Join(proc, name)
-		if _, err := os.Stat(at); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err := bind("/dev/null", at, unix.MS_RDONLY); err != nil {
+		if err := rootfs.Hide(filepath.Join(proc, name), unix.MS_RDONLY); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// bind shows a directory or file at another place, with flags of its own.
-func bind(from, at string, flags uintptr) error {
-	if err := unix.Mount(from, at, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("show %s at %s: %w", from, at, err)
-	}
-	if err := unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
-		return fmt.Errorf("bound %s: %w", at, err)
-	}
-	return nil
-}
-
-// enter makes the image the root and forgets the host's tree. Only that holds: who may
-// change its root leaves any other.
-func (c *confinement) enter() error {
-	if err := unix.Chdir(c.Root); err != nil {
-		return err
-	}
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("pivot root: %w", err)
-	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("leave the host's tree: %w", err)
-	}
-	return unix.Chdir("/")
 }
 
 // keptRights are the capabilities with which packages install.

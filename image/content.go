@@ -63,7 +63,7 @@ const builder = 2
 func (rec *Recipe) Hash() string {
 	type plain Recipe // without methods
 	data, err := json.Marshal(struct {
-		Builder int
+		Builder int `json:"Builder"` // these keys are part of what the hash is taken of
 		*plain
 	}{builder, (*plain)(rec)})
 	if err != nil {
@@ -76,12 +76,12 @@ func (rec *Recipe) Hash() string {
 // that were resolved. base is set for derived images only.
 func contentID(recipe string, base muster.ImageID, added []string, arch string, packages []muster.ImagePackage) muster.ImageID {
 	data, err := json.Marshal(struct {
-		Format   int
-		Recipe   string
-		Base     muster.ImageID
-		Added    []string
-		Arch     string
-		Packages []muster.ImagePackage
+		Format   int                   `json:"Format"` // as above
+		Recipe   string                `json:"Recipe"`
+		Base     muster.ImageID        `json:"Base"`
+		Added    []string              `json:"Added"`
+		Arch     string                `json:"Arch"`
+		Packages []muster.ImagePackage `json:"Packages"`
 	}{Format, recipe, base, sortedSet(added), arch, packages})
 	if err != nil {
 		panic(fmt.Sprintf("image: a package list is plain data: %v", err))

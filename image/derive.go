@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	muster "github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // maxAdded is how many packages one request may add.
@@ -52,9 +50,13 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 		return nil, err
 	}
 	defer unlock()
+	if err := s.makeRoom(ctx, key, o.For); err != nil {
+		return nil, err
+	}
 	if m := s.derived(key); m != nil && !o.Refresh {
-		now := s.clock.Now()
-		_ = os.Chtimes(s.derivedPath(key), now, now) // it is in use: see Prune
+		if err := s.claim(key, o.For.Project); err != nil {
+			return nil, err
+		}
 		return &Result{Image: m, Took: s.clock.Now().Sub(began)}, nil
 	}
 	if err := s.prepared(from.Architecture); err != nil {
@@ -64,12 +66,12 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 	if err != nil {
 		return nil, explainBuild(from.Name+" with "+strings.Join(added, ", "), s.logPath(what), err)
 	}
-	data, err := json.Marshal(alias{ID: m.ID, Recipe: from.Recipe, Built: s.clock.Now()})
-	if err == nil {
-		err = atomicfile.Replace(s.derivedPath(key), data, 0o600)
+	d := derivation{ID: m.ID, Recipe: from.Recipe, Built: s.clock.Now()}
+	if p := o.For.Project; p != "" {
+		d.Projects = map[string]time.Time{p: d.Built.UTC()}
 	}
-	if err != nil {
-		return nil, storeError("remember the derived image", err)
+	if err := s.noteDerived(key, d); err != nil {
+		return nil, err
 	}
 	done := track.end()
 	s.learn(what, done)
@@ -116,10 +118,13 @@ func (s *Store) derivedPath(key string) string { return filepath.Join(s.dir, "de
 
 // derived is what a base and packages gave before, if it is still there.
 func (s *Store) derived(key string) *muster.Image {
-	var a alias
 	data, err := os.ReadFile(s.derivedPath(key))
-	if err != nil || json.Unmarshal(data, &a) != nil {
+	if err != nil {
 		return nil
+	}
+	a, err := derivationDoc.Decode(s.derivedPath(key), data)
+	if err != nil {
+		return nil // it is derived again
 	}
 	m, err := s.Show(a.ID)
 	if err != nil || s.check(m, readUnlessKnown) != nil {

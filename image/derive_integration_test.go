@@ -139,9 +139,12 @@ func TestDeriveConfines(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}
-	d, err := s.Derive(ctx, base.Image.ID, []string{"telling"}, BuildOptions{})
+	d, err := s.Derive(ctx, base.Image.ID, []string{"telling"}, BuildOptions{For: Asker{Project: "bio"}})
 	if err != nil {
 		t.Fatalf("%+v", err)
+	}
+	if got := s.Askers()[d.Image.ID]; len(got) != 1 || got[0] != "bio" {
+		t.Errorf("asked for by %v", got)
 	}
 	root := unpack(t, s, d.Image)
 	checkTold(t, filepath.Join(root, "srv/told"))

@@ -15,6 +15,17 @@ func (s *Store) lock(name string) (unlock func(), err error) {
 	return s.lockContext(context.Background(), name, nil)
 }
 
+// lockBriefly waits a moment for a lock; ok is false where another keeps it.
+func (s *Store) lockBriefly(ctx context.Context, name string) (unlock func(), ok bool, err error) {
+	brief, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	unlock, err = s.lockContext(brief, name, nil)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, false, nil
+	}
+	return unlock, err == nil, err
+}
+
 // lockContext waits for a lock until ctx ends. waiting is called once if
 // somebody else holds it.
 func (s *Store) lockContext(ctx context.Context, name string, waiting func()) (unlock func(), err error) {

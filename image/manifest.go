@@ -35,6 +35,13 @@ func DecodeManifest(data []byte) (*muster.Image, error) {
 	if len(data) > maxManifestBytes {
 		return bad("%d bytes are too many", len(data))
 	}
+	var head struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(data, &head) == nil && head.Format != Format {
+		return nil, muster.Errorf(muster.ECorrupt, "the image has format %d; this Muster reads format %d", head.Format, Format).
+			WithHint("build the image again with this version")
+	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	var m muster.Image
@@ -45,9 +52,6 @@ func DecodeManifest(data []byte) (*muster.Image, error) {
 		return bad("something follows it")
 	}
 	switch {
-	case m.Format != Format:
-		return nil, muster.Errorf(muster.ECorrupt, "the image has format %d; this Muster reads format %d", m.Format, Format).
-			WithHint("build the image again with this version")
 	case !hexDigest.MatchString(m.ID.Hex()) || string(m.ID) != "sha256:"+m.ID.Hex():
 		return bad("%q is not a content ID", clip(string(m.ID)))
 	case !recipeName.MatchString(m.Name):

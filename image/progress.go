@@ -1,7 +1,6 @@
 package image
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
@@ -132,14 +132,25 @@ func median(d []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
-// timings are the last few durations of each stage of each recipe.
+// timings are the last few durations of each stage of each recipe, as they are written
+// down.
+type timings struct {
+	Took map[string]map[string][]time.Duration `json:"took_ns"`
+}
+
+const timingsDoc document.Kind[timings] = "build-times/1"
+
 func (s *Store) timings() map[string]map[string][]time.Duration {
-	out := map[string]map[string][]time.Duration{}
-	data, err := os.ReadFile(filepath.Join(s.dir, "timings.json"))
-	if err != nil || json.Unmarshal(data, &out) != nil {
+	path := filepath.Join(s.dir, "timings.json")
+	var t timings
+	data, err := os.ReadFile(path)
+	if err == nil {
+		t, err = timingsDoc.Decode(path, data)
+	}
+	if err != nil || t.Took == nil {
 		return map[string]map[string][]time.Duration{} // only ETAs are lost
 	}
-	return out
+	return t.Took
 }
 
 // learn adds a finished build to the timings.
@@ -157,7 +168,7 @@ func (s *Store) learn(image string, done []StageTime) {
 		stages[d.Stage] = append(old[max(0, len(old)-remembered+1):], d.Took)
 	}
 	all[image] = stages // stages that are no more are forgotten
-	data, err := json.Marshal(all)
+	data, err := timingsDoc.Encode(&timings{all})
 	if err == nil {
 		err = atomicfile.ReplaceVolatile(filepath.Join(s.dir, "timings.json"), data, 0o600)
 	}

@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -26,7 +25,7 @@ func TestPrune(t *testing.T) {
 		if err := s.setAlias("hpc", alias{ID: base.ID, Recipe: base.Recipe}); err != nil {
 			t.Fatal(err)
 		}
-		data, err := json.Marshal(alias{ID: got.ID})
+		data, err := derivationDoc.Encode(&derivation{ID: got.ID})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,13 @@ import (
 	muster "github.com/muster-hpc/muster"
 )
 
-// Users tells who uses an image: IDs of clusters, as people know them.
+// Users tells who uses images.
 type Users interface {
+	// ImageUsers are the clusters that use an image: IDs, as people know them.
 	ImageUsers(ctx context.Context, id muster.ImageID) ([]string, error)
+	// Derived are, for each project, the derived images that its clusters have or wait
+	// for, as DerivedKey names them.
+	Derived(ctx context.Context) (map[string][]string, error)
 }
 
 // Remove deletes an image. Its name then means the newest image of that name

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
@@ -30,16 +30,21 @@ type alias struct {
 	Built  time.Time      `json:"built"`
 }
 
+const aliasDoc document.Kind[alias] = "image-name/1"
+
 func (s *Store) aliasPath(name string) string { return filepath.Join(s.dir, "names", name+".json") }
 
 // alias reads what a name means; ok is false when it means nothing. A damaged
-// alias means nothing too: building writes a new one.
+// alias means nothing too, nor does one of another version: building writes a new one.
 func (s *Store) alias(name string) (a alias, ok bool) {
 	if !recipeName.MatchString(name) {
 		return alias{}, false
 	}
 	data, err := os.ReadFile(s.aliasPath(name))
-	if err != nil || json.Unmarshal(data, &a) != nil || !hexDigest.MatchString(a.ID.Hex()) {
+	if err == nil {
+		a, err = aliasDoc.Decode(s.aliasPath(name), data)
+	}
+	if err != nil || !hexDigest.MatchString(a.ID.Hex()) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("image name cannot be read", "name", name, "error", err)
 		}
@@ -49,7 +54,7 @@ func (s *Store) alias(name string) (a alias, ok bool) {
 }
 
 func (s *Store) setAlias(name string, a alias) error {
-	data, err := json.Marshal(a)
+	data, err := aliasDoc.Encode(&a)
 	if err != nil {
 		return err
 	}

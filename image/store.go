@@ -22,7 +22,7 @@ const (
 //
 //	HEX/root.squashfs, manifest.json and, where the recipe has a kernel, vmlinuz, initrd.img, modules.tar
 //	names/NAME.json    what a recipe's name means now
-//	derived/KEY.json   which image a base with more packages became
+//	derived/KEY.json   which image a base with more packages became, and who asked for it
 //	verified/HEX.json  which bytes were found to be right
 //	timings.json       how long builds took
 //	cache/             downloaded packages

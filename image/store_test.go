@@ -182,6 +182,8 @@ type users struct {
 	by []string
 }
 
+func (users) Derived(context.Context) (map[string][]string, error) { return nil, nil }
+
 func (u users) ImageUsers(_ context.Context, id muster.ImageID) ([]string, error) {
 	if id == u.id {
 		return u.by, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
@@ -169,9 +169,9 @@ func sum(ctx context.Context, r io.Reader) (string, error) {
 type fileState struct {
 	Device   uint64 `json:"device"`
 	Inode    uint64 `json:"inode"`
-	Size     int64  `json:"size"`
-	Modified int64  `json:"modified"` // ns
-	Changed  int64  `json:"changed"`  // ns
+	Size     int64  `json:"size_bytes"`
+	Modified int64  `json:"modified_ns"` // since 1970
+	Changed  int64  `json:"changed_ns"`
 }
 
 func stateOf(f *os.File) (fileState, error) {
@@ -194,6 +194,8 @@ type fact struct {
 	Files map[string]knownFile `json:"files"`
 }
 
+const factDoc document.Kind[fact] = "image-verified/1"
+
 type knownFile struct {
 	State  fileState `json:"state"`
 	SHA256 string    `json:"sha256"`
@@ -206,7 +208,10 @@ func (s *Store) factPath(id muster.ImageID) string {
 func (s *Store) fact(id muster.ImageID) fact {
 	var f fact
 	data, err := os.ReadFile(s.factPath(id))
-	if err != nil || json.Unmarshal(data, &f) != nil {
+	if err == nil {
+		f, err = factDoc.Decode(s.factPath(id), data)
+	}
+	if err != nil {
 		return fact{} // nothing is known: the bytes are read
 	}
 	return f
@@ -231,7 +236,7 @@ func (s *Store) remember(m *muster.Image, states map[string]fileState) {
 	for _, file := range m.Files {
 		f.Files[file.Name] = knownFile{State: states[file.Name], SHA256: file.SHA256}
 	}
-	data, err := json.Marshal(f)
+	data, err := factDoc.Encode(&f)
 	if err == nil {
 		err = atomicfile.Replace(s.factPath(m.ID), data, 0o600)
 	}

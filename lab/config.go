@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 )
 
 // Class is a number of machines with the same hardware.
@@ -26,7 +27,7 @@ type Config struct {
 	Classes []Class `json:"classes"`
 	UEFI    bool    `json:"uefi"`
 	TPM     bool    `json:"tpm"`
-	NoBMC   bool    `json:"no-bmc"`
+	NoBMC   bool    `json:"no_bmc"`
 	Racks   int     `json:"racks"`
 	// Net is the management network; its first address is the server's.
 	Net netip.Prefix `json:"net"`
@@ -34,10 +35,12 @@ type Config struct {
 	// the server runs inside the lab, where it is called Inside.
 	Uplink string `json:"uplink,omitempty"`
 	// NoKVM has machines translated even where the processor could run them.
-	NoKVM bool `json:"no-kvm"`
+	NoKVM bool `json:"no_kvm"`
 	// KVM is found out when the lab is made.
 	KVM bool `json:"kvm"`
 }
+
+const configDoc document.Kind[Config] = "lab/1"
 
 // Inside is the server's interface in the lab's own network namespace.
 const Inside = "mgmt0"

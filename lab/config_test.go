@@ -67,13 +67,14 @@ func TestCheck(t *testing.T) {
 
 // What is written down of a lab is read again, or refused.
 func FuzzConfig(f *testing.F) {
-	f.Add([]byte(`{"classes":[{"name":"a","count":1,"cores":1,"memory":1073741824,"disk":1073741824}],"racks":1,"net":"10.77.0.0/16"}`))
+	f.Add([]byte(`{"document":"lab/1","content":{"classes":[{"name":"a","count":1,"cores":1,"memory":1073741824,"disk":1073741824}],"racks":1,"net":"10.77.0.0/16"}}`))
+	f.Add([]byte(`{"document":"lab/2"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := parseConfig(b)
 		if err == nil {
 			err = c.Check()
 		}
-		if err != nil && muster.CodeOf(err) != muster.ECorrupt {
+		if err != nil && muster.CodeOf(err) != muster.ECorrupt && muster.CodeOf(err) != muster.EConflict {
 			t.Fatal(err)
 		}
 	})
@@ -140,7 +141,7 @@ func TestServing(t *testing.T) {
 	for _, kvm := range []bool{false, true} {
 		c := sound()
 		c.KVM = kvm
-		if err := writeJSON(filepath.Join(l.dir, configFile), c); err != nil {
+		if err := c.write(l.dir); err != nil {
 			t.Fatal(err)
 		}
 		flags, err := l.Serving()
@@ -156,7 +157,7 @@ func TestInventory(t *testing.T) {
 	if err != nil {
 		t.Skip(err) // the test's own directory is too long
 	}
-	if err := writeJSON(filepath.Join(l.dir, configFile), sound()); err != nil {
+	if err := sound().write(l.dir); err != nil {
 		t.Fatal(err)
 	}
 	list, err := l.Inventory()
@@ -198,7 +199,7 @@ func TestInventory(t *testing.T) {
 	}
 	c := sound()
 	c.NoBMC = true
-	if err := writeJSON(filepath.Join(l.dir, configFile), c); err != nil {
+	if err := c.write(l.dir); err != nil {
 		t.Fatal(err)
 	}
 	if list, err = l.Inventory(); err != nil || list.Machines[0].Power != (ItemPower{Kind: "wol"}) {
@@ -227,7 +228,7 @@ func TestForeignDirectory(t *testing.T) {
 	if err := l.Down(t.Context(), nil); muster.CodeOf(err) != muster.ENotFound {
 		t.Errorf("down: %v", err)
 	}
-	if err := writeJSON(filepath.Join(dir, configFile), c); err != nil {
+	if err := c.write(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Down(t.Context(), nil); muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), "thesis") {

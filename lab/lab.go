@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -88,8 +87,11 @@ func (l *Lab) Config() (Config, error) {
 }
 
 func parseConfig(b []byte) (Config, error) {
-	var c Config
-	err := json.Unmarshal(b, &c)
+	c, err := configDoc.Decode("the lab's "+configFile, b)
+	var e *muster.Error
+	if errors.As(err, &e) && e.Code == muster.EConflict {
+		return Config{}, e.WithHint("run 'muster lab down', then 'muster lab up'")
+	}
 	if err == nil {
 		err = c.Check()
 	}
@@ -99,12 +101,12 @@ func parseConfig(b []byte) (Config, error) {
 	return c, nil
 }
 
-func writeJSON(path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
+func (c Config) write(dir string) error {
+	b, err := configDoc.Encode(&c)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Replace(path, append(b, '\n'), 0o600)
+	return atomicfile.Replace(filepath.Join(dir, configFile), append(b, '\n'), 0o600)
 }
 
 // lock has one Up or Down at a time. It is a lock of the directory itself: nothing

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/lab/machine"
 	"github.com/muster-hpc/muster/lab/process"
 	"github.com/muster-hpc/muster/lab/qemu"
@@ -24,8 +25,8 @@ import (
 // word and the machine's directory.
 const MachineArgument = "lab-machine"
 
-// portsFile lists the ports that were set for the first time.
-const portsFile = "ports.json"
+// portsFile is there once the ports were set for the first time.
+const portsFile = "ports-set"
 
 // startMachine is how long the process of a machine may take until it answers.
 const startMachine = 30 * time.Second
@@ -108,7 +109,7 @@ func (l *Lab) settle(ctx context.Context, c Config, fresh bool) (Config, error) 
 		return have, nil
 	}
 	c.KVM = !c.NoKVM && qemu.KVMWorks(ctx)
-	return c, writeJSON(filepath.Join(l.dir, configFile), c)
+	return c, c.write(l.dir)
 }
 
 // plugIn starts the switch and connects everything to it.
@@ -133,7 +134,7 @@ func (l *Lab) plugIn(ctx context.Context, c Config, list []machine.Config, told 
 	if err := firstSettings(ctx, s, list, c); err != nil {
 		return err
 	}
-	return writeJSON(mark, all)
+	return atomicfile.Replace(mark, nil, 0o600)
 }
 
 // rackUp starts the machines that are not there, and waits until all answer.

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/hpl"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/store"
@@ -124,6 +124,8 @@ func (j *job) outcomePath(n int) string {
 	return filepath.Join(j.dir(), fmt.Sprintf("hpl-%03d.json", n))
 }
 
+const outcomeDoc document.Kind[hpl.Outcome] = "hpl-launch/1"
+
 // outcomes are those of the launches so far.
 func (j *job) outcomes() ([]hpl.Outcome, error) {
 	var list []hpl.Outcome
@@ -134,7 +136,7 @@ func (j *job) outcomes() ([]hpl.Outcome, error) {
 		}
 		var o hpl.Outcome
 		if err == nil {
-			err = json.Unmarshal(b, &o)
+			o, err = outcomeDoc.Decode(j.outcomePath(len(list)), b)
 		}
 		if err != nil {
 			return nil, err
@@ -170,7 +172,7 @@ func (j *job) hplRun(ctx context.Context, s *subject, run hpl.Run, n int) error 
 		j.r.c.Log.Warn("a launch of HPL failed", "cluster", j.cluster, "launch", o.ID, "error", out.Problem)
 	}
 	_ = os.Remove(h.path)
-	b, err := json.Marshal(out)
+	b, err := outcomeDoc.Encode(&out)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/document"
 )
 
 const signingFile = "certificates.json"
@@ -40,6 +41,8 @@ type signingState struct {
 	Keys    []muster.SigningKey `json:"keys"`
 }
 
+const signingDoc document.Kind[signingState] = "signing-keys/1"
+
 // String says nothing about the key.
 func (s *Signing) String() string { return "signing key " + s.Public().ID()[:16] }
 
@@ -50,7 +53,7 @@ func (s *Signing) GoString() string { return s.String() }
 // is none. It never replaces a file that is there.
 //
 // Errors: EInvalid if others can read dir or the key, ECorrupt if the file is
-// not what was written.
+// not what was written, EConflict if a program of another version wrote it.
 func OpenSigning(dir string, clock muster.Clock) (*Signing, error) {
 	if clock == nil {
 		clock = muster.SystemClock{}
@@ -85,6 +88,9 @@ func (s *Signing) load() error {
 	if err != nil {
 		return err
 	}
+	if err := signingDoc.Check(s.path, data); err != nil {
+		return err
+	}
 	key, ring, err := parseSigning(data)
 	if err != nil {
 		return muster.Errorf(muster.ECorrupt, "the signing key in %s is damaged", s.path).
@@ -97,8 +103,8 @@ func (s *Signing) load() error {
 // parseSigning takes exactly what file wrote. Its errors quote nothing.
 func parseSigning(data []byte) (ed25519.PrivateKey, certificate.Ring, error) {
 	var none certificate.Ring
-	var state signingState
-	if err := json.Unmarshal(data, &state); err != nil {
+	state, err := signingDoc.Decode("it", data)
+	if err != nil {
 		return nil, none, errors.New("it is not JSON of the form that was written")
 	}
 	list, err := json.Marshal(certificate.Ring{Keys: state.Keys})
@@ -146,7 +152,7 @@ func (s *Signing) file() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.MarshalIndent(signingState{base64.StdEncoding.EncodeToString(der), s.ring.Keys}, "", "  ")
+	data, err := signingDoc.Encode(&signingState{base64.StdEncoding.EncodeToString(der), s.ring.Keys})
 	if err != nil {
 		return nil, err
 	}

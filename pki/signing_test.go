@@ -135,7 +135,7 @@ func TestRotateSigningKey(t *testing.T) {
 		wantReason(t, err, certificate.KeyRetired)
 	}
 	now, _ := os.ReadFile(s.path)
-	private := bytes.Split(secret, []byte(`"`))[3]
+	private := bytes.Split(secret, []byte(`"`))[9]
 	if raw, err := base64.StdEncoding.DecodeString(string(private)); err != nil || len(raw) < 32 || bytes.Contains(now, private) {
 		t.Fatal("the private key that was put away is still there")
 	}
@@ -237,7 +237,7 @@ func FuzzSigningFile(f *testing.F) {
 	}
 	two, _ := s.file()
 	f.Add(two)
-	f.Add([]byte(`{"private":"","keys":[]}`))
+	f.Add([]byte(`{"document":"signing-keys/1","content":{"private":"","keys":[]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		key, ring, err := parseSigning(data)
 		if err != nil {

@@ -38,42 +38,42 @@ type Want struct {
 
 // Boot is how to start a machine. It holds a one-time token: never log it.
 type Boot struct {
-	Attempt  int64
-	Cluster  muster.ClusterID
-	Hostname string
-	Image    muster.ImageID
-	Seed     wire.Seed
+	Attempt  int64            `json:"attempt"`
+	Cluster  muster.ClusterID `json:"cluster"`
+	Hostname string           `json:"hostname"`
+	Image    muster.ImageID   `json:"image"`
+	Seed     wire.Seed        `json:"seed"`
 	// Message is the NIC on the cluster's network; nil for none.
-	Message *Attachment
-	Shares  []Share
+	Message *Attachment `json:"message,omitempty"`
+	Shares  []Share     `json:"shares,omitempty"`
 	// Cores limits the node to fewer cores than the machine has; 0: all.
-	Cores int
+	Cores int `json:"cores,omitempty"`
 }
 
 // Attachment plugs a machine's message NIC into a network.
 type Attachment struct {
-	Network Network
-	Address netip.Prefix // address and prefix length of the node
+	Network Network      `json:"network"`
+	Address netip.Prefix `json:"address"` // address and prefix length of the node
 }
 
 // Network isolates one cluster from all others.
 type Network struct {
-	Cluster muster.ClusterID
-	Index   int // small, unique among living clusters: names are made from it
-	Subnet  netip.Prefix
-	Egress  muster.Egress
-	Speed   int64 // bits/s to shape links to; 0: as fast as they go
+	Cluster muster.ClusterID `json:"cluster"`
+	Index   int              `json:"index"` // small, unique among living clusters: names are made from it
+	Subnet  netip.Prefix     `json:"subnet,omitzero"`
+	Egress  muster.Egress    `json:"egress,omitempty"`
+	Speed   int64            `json:"bits_per_second,omitempty"` // bits/s to shape links to; 0: as fast as they go
 }
 
 // Share is a directory of the server that the machine mounts (a volume). Path
 // is on the server; owners are the numbers as seen inside.
 type Share struct {
-	Path     string
-	Target   string
-	ReadOnly bool
+	Path     string `json:"path"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
 	// Seed: what the image has at Target is copied into the share before it is
 	// mounted there, once in the life of the share.
-	Seed bool
+	Seed bool `json:"seed,omitempty"`
 }
 
 // State is what a provider sees of a machine.

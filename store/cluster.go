@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,7 +105,7 @@ func (tx *Tx) Clusters(f ClusterFilter) ([]muster.Cluster, error) {
 // clusters reads rows whoever asks; its callers authorize.
 func (tx *Tx) clusters(cond string, args ...any) ([]muster.Cluster, error) {
 	return load(tx.s, &tx.s.db.clusters, table[muster.ClusterID, muster.Cluster]{
-		name: "clusters",
+		name: "clusters", doc: clusterDoc,
 		same: func(h head, c muster.Cluster) bool {
 			return string(c.ID) == h.id && string(c.Phase) == h.phase && c.Owner == h.owner && c.Project == h.project
 		},
@@ -186,7 +185,7 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 	tx.s.tenant = muster.Cluster{}
 	tx.s.changes(clusterKey(c.ID))
-	doc, sum, err := encode(c)
+	doc, sum, err := encode(clusterDoc, &c)
 	if err != nil {
 		return err
 	}
@@ -203,7 +202,7 @@ func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 		}
 		return tx.s.remember(doc)
 	}
-	if before, _, err := encode(old); err == nil && before == doc {
+	if before, _, err := encode(clusterDoc, &old); err == nil && before == doc {
 		return nil
 	}
 	_, err = tx.s.exec(`UPDATE clusters SET name = ?, phase = ?, image = ?, network_index = ?, created = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
@@ -217,8 +216,8 @@ func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 // remember keeps a cluster as it would be read, for when it is committed: the
 // end of its time is a time of day, which moves with the host's clock.
 func (s *session) remember(doc string) error {
-	var c muster.Cluster
-	if err := json.Unmarshal([]byte(doc), &c); err != nil {
+	c, err := clusterDoc.Decode("a cluster", []byte(doc))
+	if err != nil {
 		return defect("a cluster cannot be read as it was written: %v", err)
 	}
 	s.wrote.clusters = append(s.wrote.clusters, c)

@@ -62,7 +62,7 @@ func (db *DB) UpdateMany(ctx context.Context, who muster.Actor, fn func(*Tx) err
 }
 
 func (db *DB) update(ctx context.Context, who muster.Actor, alone bool, fn func(*Tx) error) error {
-	if err := db.usable(ctx); err != nil {
+	if err := db.changeable(ctx); err != nil {
 		return err
 	}
 	arrived := time.Now()
@@ -120,7 +120,7 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 // join runs fn as a member of the open group, with wmu held, and lets go of
 // wmu. It returns a nil group if there is nothing to wait for.
 func (db *DB) join(ctx context.Context, arrived time.Time, who muster.Actor, alone bool, fn func(*Tx) error) (g *group, err error) {
-	if err := db.usable(ctx); err != nil { // it may have waited long
+	if err := db.changeable(ctx); err != nil { // it may have waited long
 		db.settle()
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (tx *Tx) PutClean(r muster.CleanRecord) error {
 	if err := authorize(tx.who, write, record{kind: "history"}, noMachine(r.Machine)); err != nil {
 		return err
 	}
-	doc, sum, err := encode(r)
+	doc, sum, err := encode(cleanDoc, &r)
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func (tx *Tx) Cleans(id muster.MachineID, limit int) ([]muster.CleanRecord, erro
 		if err := r.Scan(&sum, &doc); err != nil {
 			return err
 		}
-		var c muster.CleanRecord
-		if err := decode("a record of cleaning "+string(id), doc, sum, &c); err != nil {
+		c, err := decode(cleanDoc, "a record of cleaning "+string(id), doc, sum)
+		if err != nil {
 			return err
 		}
 		list = append(list, c)

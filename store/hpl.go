@@ -47,7 +47,7 @@ func (tx *Tx) PutHPL(r muster.HPLResult) error {
 	if tenant.Phase == muster.ClusterDeleted {
 		return noCluster(string(r.Cluster))
 	}
-	doc, sum, err := encode(r)
+	doc, sum, err := encode(hplDoc, &r)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func (tx *Tx) hpl(cond string, args ...any) ([]muster.HPLResult, error) {
 		if !allowed(tx.who, read, may) {
 			return nil
 		}
-		var res muster.HPLResult
-		if err := decode("result "+string(id)+" of HPL", doc, sum, &res); err != nil {
+		res, err := decode(hplDoc, "result "+string(id)+" of HPL", doc, sum)
+		if err != nil {
 			return err
 		}
 		list = append(list, res)

@@ -3,6 +3,8 @@ package store
 import (
 	"database/sql"
 	"errors"
+
+	"github.com/muster-hpc/muster/document"
 )
 
 // head is the part of a row that is read every time.
@@ -14,6 +16,7 @@ type head struct {
 // table tells load how rows of one kind are checked.
 type table[K ~string, V any] struct {
 	name string
+	doc  document.Kind[V]
 	// same tells whether a decoded document agrees with its row.
 	same func(head, V) bool
 }
@@ -76,8 +79,8 @@ func loadDocs[K ~string, V any](s *session, c *cache[K, V], t table[K, V], heads
 			return err
 		}
 		h := heads[where[id]]
-		var v V
-		if err := decode("the record of "+id, doc, sum, &v); err != nil {
+		v, err := decode(t.doc, "the record of "+id, doc, sum)
+		if err != nil {
 			return err
 		}
 		if !t.same(h, v) {

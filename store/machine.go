@@ -59,7 +59,7 @@ func (tx *Tx) machines(cond string, args ...any) ([]muster.Machine, error) {
 // rawMachines reads rows whoever asks.
 func (tx *Tx) rawMachines(each func(int, head), cond string, args ...any) ([]muster.Machine, error) {
 	return load(tx.s, &tx.s.db.machines, table[muster.MachineID, muster.Machine]{
-		name: "machines",
+		name: "machines", doc: machineDoc,
 		same: func(h head, m muster.Machine) bool { return string(m.ID) == h.id && string(m.Phase) == h.phase },
 	}, each, cond, args...)
 }
@@ -166,12 +166,12 @@ func (tx *Tx) claim(m, old muster.Machine) (muster.Machine, error) {
 }
 
 func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
-	doc, sum, err := encode(m)
+	doc, sum, err := encode(machineDoc, &m)
 	if err != nil {
 		return err
 	}
 	if old.ID != "" && m.Phase == old.Phase { // else it certainly changed
-		if before, _, err := encode(old); err == nil && before == doc {
+		if before, _, err := encode(machineDoc, &old); err == nil && before == doc {
 			return nil
 		}
 	}

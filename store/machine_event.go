@@ -81,7 +81,7 @@ func (tx *Tx) machineEvent(e muster.MachineEvent, owner, project string) error {
 			}
 		}
 	}
-	doc, sum, err := encode(e)
+	doc, sum, err := encode(eventDoc, &e)
 	if err != nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (tx *Tx) MachineEvents(id muster.MachineID, limit int) ([]muster.MachineEve
 		if err := r.Scan(&owner, &project, &sum, &doc); err != nil {
 			return err
 		}
-		var e muster.MachineEvent
-		if err := decode("the history of machine "+string(id), doc, sum, &e); err != nil {
+		e, err := decode(eventDoc, "the history of machine "+string(id), doc, sum)
+		if err != nil {
 			return err
 		}
 		list = append(list, blankEvent(tx.who, owner, project, e))

@@ -90,9 +90,9 @@ func (tx *Tx) nodesRev(cond string, args ...any) (list []muster.Node, newest int
 			list = append(list, cloneNode(n))
 			return nil
 		}
-		var n muster.Node
 		what := "the record of node " + name + " of " + cluster
-		if err := decode(what, doc, sum, &n); err != nil {
+		n, err := decode(nodeDoc, what, doc, sum)
+		if err != nil {
 			return err
 		}
 		if string(n.Cluster) != cluster || n.Name != name || string(n.Phase) != phase || string(n.Machine) != machine.String {
@@ -156,7 +156,7 @@ func (tx *Tx) PutNode(n muster.Node, text string) error {
 }
 
 func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
-	doc, sum, err := encode(n)
+	doc, sum, err := encode(nodeDoc, &n)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (tx *Tx) writeNode(n, old muster.Node, c muster.Cluster) error {
 		return err
 	}
 	if n.Phase == old.Phase { // else it certainly changed
-		if before, _, err := encode(old); err == nil && before == doc {
+		if before, _, err := encode(nodeDoc, &old); err == nil && before == doc {
 			return nil
 		}
 	}

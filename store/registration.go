@@ -76,7 +76,7 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 			return e
 		}
 	}
-	doc, sum, err := encode(r)
+	doc, sum, err := encode(registrationDoc, &r)
 	if err != nil {
 		return err
 	}
@@ -186,8 +186,8 @@ func (tx *Tx) registrations(cond string, args ...any) ([]muster.Registration, er
 		if err := rows.Scan(&id, &state, &sum, &doc); err != nil {
 			return err
 		}
-		var r muster.Registration
-		if err := decode("the registration of "+id, doc, sum, &r); err != nil {
+		r, err := decode(registrationDoc, "the registration of "+id, doc, sum)
+		if err != nil {
 			return err
 		}
 		if string(r.ID) != id || string(r.State) != state {

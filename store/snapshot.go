@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"strconv"
 
 	"github.com/muster-hpc/muster"
 )
@@ -31,18 +32,46 @@ func Snapshot(ctx context.Context, path, into string) error {
 	return os.Chmod(into, 0o600)
 }
 
-// BeginEpoch makes of a copy of the store one that goes on where it was taken: in a new
-// epoch, and without the one-time tokens of machines, which may have been used since.
-func BeginEpoch(ctx context.Context, path, epoch string) error {
+// BeginEpoch makes of a copy of the store one that goes on where it was taken, in a new
+// epoch.
+func BeginEpoch(ctx context.Context, path string, epoch int64) error {
 	db, err := Open(ctx, path, Options{})
 	if err != nil {
 		return err
 	}
-	err = db.Update(ctx, muster.System(), func(tx *Tx) error {
-		if _, err := tx.s.exec(`DELETE FROM joins`); err != nil {
+	err = db.Update(ctx, muster.System(), func(tx *Tx) error { return tx.BeginEpoch(epoch) })
+	return errors.Join(err, db.Close())
+}
+
+// BeginEpoch has the records go on in a new epoch. What was good for one time, or until a
+// machine was given to somebody, may not be so since they were taken: the one-time tokens of
+// machines, the word of a human that a machine is cut off, and that a free one is clean.
+func (tx *Tx) BeginEpoch(epoch int64) error {
+	if _, err := tx.s.exec(`DELETE FROM joins`); err != nil {
+		return err
+	}
+	list, err := tx.Registrations(RegistrationFilter{})
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.ByHand == nil {
+			continue
+		}
+		r.ByHand = nil
+		if err := tx.PutRegistration(r, "a new epoch: whether it is cut off is asked again"); err != nil {
 			return err
 		}
-		return tx.SetMeta("epoch", epoch)
-	})
-	return errors.Join(err, db.Close())
+	}
+	free, err := tx.Machines(MachineFilter{Phases: []muster.MachinePhase{muster.MachineFree}})
+	if err != nil {
+		return err
+	}
+	for _, m := range free {
+		m.Phase, m.PhaseSince = muster.MachineCleaning, tx.now()
+		if err := tx.PutMachine(m, "a new epoch: somebody may have had it since"); err != nil {
+			return err
+		}
+	}
+	return tx.SetMeta("epoch", strconv.FormatInt(epoch, 10))
 }

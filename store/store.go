@@ -69,6 +69,7 @@ type DB struct {
 	newest   newest
 	volumes  cache[muster.VolumeID, muster.Volume]
 
+	frozen atomic.Pointer[muster.Error] // why nothing may be changed any more
 	dead   atomic.Pointer[muster.Error] // set once: by a crash in a test, or Close
 	closed sync.Once
 	counts counts
@@ -78,7 +79,7 @@ type DB struct {
 // its schema up to date. One process at a time may have it open.
 //
 // Errors: EUnavailable if another process has it open or the disk refuses,
-// ECorrupt if the file is damaged, EConflict if a newer program wrote it.
+// ECorrupt if the file is damaged, EConflict if a program of another version wrote it.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if path == "" || path == ":memory:" {
 		return nil, muster.Errorf(muster.EInvalid, "the store needs a file").
@@ -125,6 +126,9 @@ func (db *DB) open(ctx context.Context) (err error) {
 			return err
 		}
 		db.log.Debug("store checked", "unclean", unclean, "took", time.Since(start))
+	}
+	if err := checkDocuments(ctx, db.sqlWrite, db.path); err != nil {
+		return err
 	}
 	if err := migrate(ctx, db.sqlWrite); err != nil {
 		return err
@@ -224,6 +228,18 @@ func (db *DB) usable(ctx context.Context) error {
 		return e
 	}
 	return explain(ctx.Err())
+}
+
+// Freeze has every change refused with why from now on, until the store is opened again.
+// What is on its way to the disk arrives there. Views go on.
+func (db *DB) Freeze(why *muster.Error) { db.frozen.Store(why) }
+
+// changeable returns why the store cannot be changed, or nil.
+func (db *DB) changeable(ctx context.Context) error {
+	if e := db.frozen.Load(); e != nil {
+		return e
+	}
+	return db.usable(ctx)
 }
 
 // kill acts like a crash of the process: see Options.Fault.

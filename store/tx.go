@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 )
 
 // Tx is a transaction on behalf of an actor. It is good only inside the
@@ -139,8 +139,8 @@ func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) } // m
 func sumOf(b []byte) int64 { return int64(crc32.Checksum(b, castagnoli())) }
 
 // encode makes the document of a record and its sum.
-func encode(v any) (doc string, sum int64, err error) {
-	b, err := json.Marshal(v)
+func encode[T any](kind document.Kind[T], v *T) (doc string, sum int64, err error) {
+	b, err := kind.Encode(v)
 	if err != nil {
 		return "", 0, defect("a record cannot be written as JSON: %v", err)
 	}
@@ -148,15 +148,16 @@ func encode(v any) (doc string, sum int64, err error) {
 }
 
 // decode reads a document back and refuses one that is not what was written.
-func decode(what, doc string, sum int64, v any) error {
+func decode[T any](kind document.Kind[T], what, doc string, sum int64) (v T, err error) {
 	b := []byte(doc)
 	if sumOf(b) != sum {
-		return corrupt(what, errors.New("the checksum does not match"))
+		return v, corrupt(what, errors.New("the checksum does not match"))
 	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return corrupt(what, err)
+	v, err = kind.Decode(what, b)
+	if muster.CodeOf(err) == muster.ECorrupt {
+		err = corrupt(what, err)
 	}
-	return nil
+	return v, err
 }
 
 func null[S ~string](s S) any {

@@ -87,8 +87,8 @@ func (tx *Tx) rawUsers(cond string, args ...any) ([]muster.User, error) {
 		if err := r.Scan(&name, &uid, &sum, &doc); err != nil {
 			return err
 		}
-		var u muster.User
-		if err := decode("the record of user "+name, doc, sum, &u); err != nil {
+		u, err := decode(userDoc, "the record of user "+name, doc, sum)
+		if err != nil {
 			return err
 		}
 		if u.Name != name || u.UID != uid {
@@ -155,7 +155,7 @@ func (tx *Tx) PutUser(u muster.User, text string) error {
 	if err := tx.takeUID(u); err != nil {
 		return err
 	}
-	doc, sum, err := encode(u)
+	doc, sum, err := encode(userDoc, &u)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (tx *Tx) volumeMeant(ref, name string) error {
 // volumes reads rows whoever asks; its callers authorize.
 func (tx *Tx) volumes(cond string, args ...any) ([]muster.Volume, error) {
 	return load(tx.s, &tx.s.db.volumes, table[muster.VolumeID, muster.Volume]{
-		name: "volumes",
+		name: "volumes", doc: volumeDoc,
 		same: func(h head, v muster.Volume) bool {
 			return string(v.ID) == h.id && string(v.Phase) == h.phase && v.Owner == h.owner && v.Project == h.project
 		},
@@ -176,7 +176,7 @@ func (tx *Tx) PutVolume(v muster.Volume, text string) error {
 }
 
 func (tx *Tx) writeVolume(v, old muster.Volume) error {
-	doc, sum, err := encode(v)
+	doc, sum, err := encode(volumeDoc, &v)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (tx *Tx) writeVolume(v, old muster.Volume) error {
 			string(v.ID), v.Owner, v.Project, v.Name, string(v.Kind), string(v.Phase), null(v.Cluster), nanos(v.Created), tx.s.nextRev(), sum, doc)
 		return err
 	}
-	if before, _, err := encode(old); err == nil && before == doc {
+	if before, _, err := encode(volumeDoc, &old); err == nil && before == doc {
 		return nil
 	}
 	_, err = tx.s.exec(`UPDATE volumes SET name = ?, phase = ?, cluster = ?, created = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,

@@ -10,6 +10,10 @@ import (
 // version apart work together: fields are only added, unknown ones ignored.
 const AgentProtocol = 1
 
+// EpochHeader is in every answer to an agent: the epoch of the server's records, in
+// decimal. A server that does not say it is of the first.
+const EpochHeader = "Muster-Epoch"
+
 // Seed is what a machine is given to find the server: written by the provider
 // where only the machine's root can read it (/run/muster/seed.json, 0400).
 type Seed struct {

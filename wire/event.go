@@ -39,4 +39,9 @@ type Server struct {
 	// Listen is where the API is served over TLS, ADDRESS:PORT; empty where it
 	// is not.
 	Listen string `json:"listen,omitempty"`
+	// Epoch of the records: each restore begins another.
+	Epoch int64 `json:"epoch,omitempty"`
+	// Superseded tells that another server has taken this one's place, which changes
+	// nothing any more; empty: none has.
+	Superseded string `json:"superseded,omitempty"`
 }

@@ -14,6 +14,9 @@ type Image struct {
 	Slurm    string    `json:"slurm,omitempty"`
 	Packages int       `json:"packages"`
 	Base     string    `json:"base,omitempty"` // of a derived image
-	InUse    []string  `json:"in_use,omitempty"`
-	Newest   bool      `json:"newest"` // what the name means now
+	// Projects asked for a derived image: those of them that who asks is in, all for an
+	// administrator.
+	Projects []string `json:"projects,omitempty"`
+	InUse    []string `json:"in_use,omitempty"`
+	Newest   bool     `json:"newest"` // what the name means now
 }

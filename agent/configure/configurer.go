@@ -84,6 +84,9 @@ type Configurer struct {
 
 	telling sync.Mutex // of the message of the day, and what is kept for it
 
+	// watched is the configuration for which the node is watched; only Apply knows it.
+	watched *wire.NodeConfig
+
 	mu   sync.Mutex
 	stop context.CancelFunc // ends what watches the node for the last Apply
 	done sync.WaitGroup
@@ -126,10 +129,23 @@ func New(o Options) *Configurer {
 // Apply makes the node what cfg says and returns once its services answer and
 // its own checks pass. Watching what people rely on, and on the head the scheduler,
 // goes on until the next Apply or the end of r's context. An *Incomplete tells of parts
-// that could not be applied; the node serves without them. Other errors are *muster.Error.
+// that could not be applied; the node serves without them. Other errors are *muster.Error,
+// and the node is watched as before: what failed may last, as a disk that is full does.
 func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter) error {
 	c.endWatch()
-	had := c.loadMemory()
+	err := c.apply(ctx, cfg, r)
+	var parts *Incomplete
+	if err != nil && !errors.As(err, &parts) && c.watched != nil {
+		c.watch(r, c.watched)
+	}
+	return err
+}
+
+func (c *Configurer) apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter) error {
+	had, err := c.loadMemory()
+	if err != nil {
+		return err
+	}
 	if err := valid(cfg); err != nil {
 		if cfg != nil && had.Generation > 0 { // rights that ended have ended all the same
 			left := gone(cfg, had)
@@ -157,6 +173,7 @@ func (c *Configurer) Apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter
 
 // watch starts what lives on after Apply.
 func (c *Configurer) watch(r Reporter, cfg *wire.NodeConfig) {
+	c.watched = cfg
 	ctx, stop := context.WithCancel(r.Context())
 	c.mu.Lock()
 	c.stop = stop

@@ -33,11 +33,14 @@ func (p mainProcess) look(c *Configurer) processState {
 	switch {
 	case state == "" || start != p.start || state == "Z" || state == "X":
 		return processGone
-	case state == "T" || state == "t":
+	case stands(state):
 		return processStopped
 	}
 	return processRuns
 }
+
+// stands reports whether a process in this state does nothing until it is continued.
+func stands(state string) bool { return state == "T" || state == "t" }
 
 // readStat gives state and start of a process; "" when there is none.
 func (c *Configurer) readStat(pid int) (state, start string) {

@@ -1,9 +1,10 @@
 package configure
 
 import (
-	"encoding/json"
 	"slices"
 
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -19,6 +20,8 @@ type memory struct {
 	Mounts     []string       `json:"mounts,omitempty"` // targets, in order
 	Ending     bool           `json:"ending,omitempty"` // the scheduler was told that the cluster ends
 }
+
+const memoryDoc document.Kind[memory] = "configured/1"
 
 // remember is what is there now: what was wanted, and what should have gone and did
 // not, which is tried again.
@@ -50,18 +53,22 @@ func remember(cfg *wire.NodeConfig, had memory, failed Incomplete) memory {
 }
 
 // loadMemory gives the zero memory when there is none, or none that is
-// readable: everything is then made again, which does no harm.
-func (c *Configurer) loadMemory() memory {
-	var m memory
+// readable: everything is then made again, which does no harm. One of another version is
+// an error: who should have gone is named there.
+func (c *Configurer) loadMemory() (memory, error) {
 	text, err := c.files.read(memoryFile)
-	if err != nil || text == "" || json.Unmarshal([]byte(text), &m) != nil {
-		return memory{}
+	if err != nil || text == "" {
+		return memory{}, nil //nolint:nilerr // see above
 	}
-	return m
+	m, err := memoryDoc.Decode(memoryFile, []byte(text))
+	if muster.CodeOf(err) == muster.EConflict {
+		return memory{}, err
+	}
+	return m, nil
 }
 
 func (c *Configurer) saveMemory(m memory) error {
-	b, err := json.Marshal(m)
+	b, err := memoryDoc.Encode(&m)
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,12 @@ func (p *pulse) tell(r Reporter, check wire.Check) {
 
 // examine tells what is wrong; "" for nothing.
 func (c *Configurer) examine(ctx context.Context, p *pulse) string {
+	if p.pid != 0 {
+		if state, _ := c.readStat(p.pid); stands(state) {
+			p.query, p.asked = errand[error]{}, time.Time{} // it is asked when it goes on
+			return stoppedText
+		}
+	}
 	if p.unit != "" {
 		switch p.main.look(c) {
 		case processStopped:

@@ -20,6 +20,7 @@ import (
 // unitModel is a systemd with one service, whose process can end, stop or fall silent.
 type unitModel struct {
 	mu      sync.Mutex
+	unit    string
 	root    string
 	active  string
 	pid     int
@@ -52,13 +53,13 @@ func (m *unitModel) answer(line string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case strings.HasPrefix(line, "systemctl show --property=ActiveState,MainPID ssh"):
+	case strings.HasPrefix(line, "systemctl show --property=ActiveState,MainPID "+m.unit):
 		return fmt.Sprintf("ActiveState=%s\nMainPID=%d\n", m.active, m.pid), nil
 	case strings.HasPrefix(line, "systemctl show"):
 		return "ActiveState=active\nMainPID=0\n", nil
 	case strings.HasPrefix(line, "systemctl is-system-running"):
 		return "running\n", nil
-	case strings.HasPrefix(line, "systemctl start --no-block ssh") || strings.HasPrefix(line, "systemctl restart --no-block ssh"):
+	case strings.HasPrefix(line, "systemctl start --no-block "+m.unit) || strings.HasPrefix(line, "systemctl restart --no-block "+m.unit):
 		if !m.deaf {
 			m.pid++
 			m.active, m.mute = "active", false
@@ -80,11 +81,16 @@ func (m *unitModel) dial(_ context.Context, _, address string) (net.Conn, error)
 
 func watching(t *testing.T, f func(m *unitModel, r *fakeReport)) {
 	t.Helper()
+	watchingUnit(t, "ssh", f)
+}
+
+func watchingUnit(t *testing.T, unit string, f func(m *unitModel, r *fakeReport)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c, run, root := node(t)
 		cfg := config()
 		cfg.Slurm = nil
-		m := &unitModel{root: root, active: "active", pid: 100}
+		m := &unitModel{unit: unit, root: root, active: "active", pid: 100}
 		m.process("S")
 		run.answer, c.dial = m.answer, m.dial
 		r := newReport(t)
@@ -108,6 +114,64 @@ func TestVigilStarts(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		if m.starts() != 1 || !r.check("sshd").OK {
 			t.Errorf("started %d times, told %+v", m.starts(), r.check("sshd"))
+		}
+	})
+}
+
+// A systemd that was stopped goes on at the next look, before it is asked for a unit.
+func TestStoppedSystemd(t *testing.T) {
+	t.Parallel()
+	watching(t, func(m *unitModel, r *fakeReport) {
+		systemd := &unitModel{root: m.root, pid: 1}
+		systemd.process("T")
+		time.Sleep(vigilEvery + tellAfter + vigilEvery)
+		if check := r.check("systemd"); check.OK || check.Text != stoppedText {
+			t.Errorf("told %+v", check)
+		}
+		systemd.process("S")
+		time.Sleep(2 * vigilEvery)
+		if check := r.check("systemd"); !check.OK {
+			t.Errorf("told %+v", check)
+		}
+	})
+}
+
+// A node whose newest configuration cannot be applied is watched as before.
+func TestWatchedThoughNotApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, run, _ := node(t)
+		cfg := config()
+		cfg.Slurm = nil
+		r := newReport(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.ctx = ctx
+		if err := c.Apply(ctx, copied(cfg), r); err != nil {
+			t.Fatal(err)
+		}
+		bad := copied(cfg)
+		bad.Generation, bad.Domain = 2, "no domain"
+		if err := c.Apply(ctx, bad, r); err == nil {
+			t.Fatal("it was applied")
+		}
+		before := run.count("systemctl is-system-running")
+		time.Sleep(askSeldom + 2*vigilEvery)
+		if run.count("systemctl is-system-running") <= before {
+			t.Error("nobody looks at the node any more")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// The journal holds up whoever logs.
+func TestVigilKeepsTheJournal(t *testing.T) {
+	t.Parallel()
+	watchingUnit(t, "systemd-journald", func(m *unitModel, r *fakeReport) {
+		m.die()
+		time.Sleep(4 * time.Second)
+		if m.starts() != 1 || !r.check("journal").OK {
+			t.Errorf("started %d times, told %+v", m.starts(), r.check("journal"))
 		}
 	})
 }
@@ -153,7 +217,7 @@ func TestVigilAsks(t *testing.T) {
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	c, _, root := node(t)
-	m := &unitModel{root: root, pid: 7}
+	m := &unitModel{unit: "ssh", root: root, pid: 7}
 	p := mainProcess{pid: 7, start: "70"}
 	for state, want := range map[string]processState{"S": processRuns, "R": processRuns, "T": processStopped, "t": processStopped, "Z": processGone} {
 		m.process(state)
@@ -244,7 +308,7 @@ func TestVigilOutlivesSilence(t *testing.T) {
 func TestControllerAnewIsSeen(t *testing.T) {
 	t.Parallel()
 	c, run, root := node(t)
-	m := &unitModel{root: root}
+	m := &unitModel{unit: "ssh", root: root}
 	pid := 0
 	run.answer = func(line string) (string, error) {
 		if strings.HasPrefix(line, "systemctl show") {

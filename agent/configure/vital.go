@@ -21,6 +21,7 @@ import (
 type vital struct {
 	name string // of its check
 	unit string // of systemd; "" where there is none
+	pid  int    // of a process that is always the same one; 0 for none
 	// ask has it answer. nil: that its main process runs is all there is to see.
 	ask func(ctx context.Context) error
 	// every is how often it is asked, which costs more than a look at its process.
@@ -38,8 +39,11 @@ const (
 // vitals are what this node has, as far as it was started.
 func (c *Configurer) vitals(cfg *wire.NodeConfig) []vital {
 	list := []vital{
-		{name: "systemd", ask: c.systemdAnswers, every: askSeldom, mend: continueSystemd},
+		// First: while it stands still, whoever asks it for another unit waits.
+		{name: "systemd", pid: 1, ask: c.systemdAnswers, every: askSeldom, mend: c.continueSystemd},
 		{name: "sshd", unit: c.sshUnit(), every: askSeldom, ask: func(ctx context.Context) error { return c.bannerOnce(ctx, ownAddress(cfg)) }},
+		// Whoever logs waits for one that stands still: logins, services, jobs.
+		{name: "journal", unit: "systemd-journald.service"},
 		{name: "disk", ask: c.diskHasRoom, every: askOften},
 	}
 	if len(cfg.Hosts) > 1 {
@@ -88,7 +92,12 @@ func (c *Configurer) systemdAnswers(ctx context.Context) error {
 }
 
 // continueSystemd undoes a stop of process 1.
-func continueSystemd(context.Context) error { return unix.Kill(1, unix.SIGCONT) }
+func (c *Configurer) continueSystemd(context.Context) error {
+	if c.o.Root != "" { // a test's node has no systemd
+		return nil
+	}
+	return unix.Kill(1, unix.SIGCONT)
+}
 
 // bannerOnce asks sshd once who it is.
 func (c *Configurer) bannerOnce(ctx context.Context, address string) error {

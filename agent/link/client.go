@@ -48,6 +48,11 @@ type Options struct {
 	// Dial is nil for the ordinary way.
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Version string // of the agent
+	// Epoch is the highest epoch of a server that the node has obeyed. No answer of a server
+	// of a lower one counts, whatever it says.
+	Epoch int64
+	// Obeys is told of a higher one before its first answer counts. Nil: nobody listens.
+	Obeys func(epoch int64)
 	// Decode reads answers; nil for the function of that name.
 	Decode func(r io.Reader, limit int64, into any) error
 	// Inflate undoes gzip, in which long configurations come; nil for the
@@ -66,6 +71,7 @@ type Client struct {
 	cert             atomic.Pointer[tls.Certificate]
 	joined           atomic.Bool // the open connection speaks for the node without a certificate
 	watched, renewed atomic.Bool // see mind
+	epoch            epoch
 }
 
 // New makes a Client that has no credential yet. It does not connect.
@@ -76,6 +82,7 @@ func New(o Options) (*Client, error) {
 		return nil, muster.Errorf(muster.EInvalid, "the server's authority is not a certificate")
 	}
 	c := &Client{server: o.Server, agent: "muster-agent/" + o.Version, decode: o.Decode, inflate: o.Inflate}
+	c.epoch.highest, c.epoch.told = o.Epoch, o.Obeys
 	if c.decode == nil {
 		c.decode = Decode
 	}
@@ -267,6 +274,10 @@ func (c *Client) send(ctx context.Context, limit time.Duration, method, path, ki
 		return false, unreachable(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if err := c.epoch.obey(resp.Header.Get(wire.EpochHeader)); err != nil {
+		c.pipe.CloseIdleConnections() // the address may be another server's by now
+		return false, err
+	}
 	switch resp.StatusCode {
 	case http.StatusNoContent:
 		return false, nil

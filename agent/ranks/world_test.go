@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -17,12 +18,17 @@ import (
 
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
+	// Not one that the kernel gives to whoever asks for any: it is free again until the
+	// hub takes it, on every address.
+	for range 100 {
+		port := 12000 + rand.IntN(20000)
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			_ = l.Close()
+			return fmt.Sprintf("127.0.0.1:%d", port)
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func all(n int, do func(rank int) error) []error {

@@ -58,7 +58,8 @@ ExecStartPre=
 
 // The agent waits for nothing: what it needs is there before init starts, its links
 // too. It prepares the node while systemd brings up devices, and the services that it
-// starts then come after sysinit.target, as any. Facts are told after those.
+// starts then come after sysinit.target, as any. Facts are told after those. One that was
+// stopped is silent, and killed: no other signal reaches it.
 const agentUnit = `[Unit]
 Description=Muster agent
 DefaultDependencies=no
@@ -71,6 +72,8 @@ Type=exec
 ExecStart=/` + Agent + `
 Restart=always
 RestartSec=200ms
+WatchdogSec=60s
+WatchdogSignal=SIGKILL
 OOMScoreAdjust=-500
 KillMode=process
 LimitNOFILE=65536

@@ -27,6 +27,9 @@ func TestFiles(t *testing.T) {
 	if whole[agent] != slice[agent] || strings.Contains(slice[agent], "After=") {
 		t.Errorf("the agent waits, or differs: %s\n%s", whole[agent], slice[agent])
 	}
+	if !strings.Contains(slice[agent], "\nRestart=always\n") || !strings.Contains(slice[agent], "\nWatchdogSec=60s\nWatchdogSignal=SIGKILL\n") {
+		t.Errorf("an agent that ended or was stopped stays so: %s", slice[agent])
+	}
 	for f, has := range map[string]string{
 		whole["usr/lib/systemd/system.conf.d/50-muster.conf"]:   "DefaultTimeoutStopSec=20s\n",
 		slice["usr/lib/systemd/system.conf.d/50-muster.conf"]:   "DefaultTimeoutStopSec=5s\nLogTarget=journal\n",

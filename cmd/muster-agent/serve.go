@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/muster-hpc/muster/agent/journal"
 	"github.com/muster-hpc/muster/agent/launch"
 	"github.com/muster-hpc/muster/agent/usage"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -27,6 +27,8 @@ const (
 
 const statusFile = "status.json"
 
+const statusDoc document.Kind[agent.Status] = "agent-status/1"
+
 // serve is the agent's life on a node.
 func serve(ctx context.Context, f files, log *slog.Logger) error {
 	debug.SetMemoryLimit(memoryLimit)
@@ -36,6 +38,9 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	seed, err := agent.ReadSeed(f.seed)
 	if err != nil {
 		return err
+	}
+	if l, ok := takeLease(); ok {
+		go l.keep(ctx)
 	}
 	var machine facts.Source
 	dir := agent.Dir(f.state)
@@ -76,7 +81,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Log:      log,
 		Version:  versionText(),
 		Status: func(s agent.Status) {
-			if b, err := json.MarshalIndent(s, "", "  "); err == nil {
+			if b, err := statusDoc.Encode(&s); err == nil {
 				_ = dir.Save(statusFile, b) // for people; the next one comes soon
 			}
 			if !settled && s.State == agent.StateReady {

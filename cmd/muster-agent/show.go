@@ -17,7 +17,6 @@ import (
 // the running agent keeps. There is no secret in it.
 func show(f files, out io.Writer) error {
 	dir := agent.Dir(f.state)
-	var s agent.Status
 	b, err := dir.Load(statusFile)
 	switch {
 	case muster.CodeOf(err) == muster.ENotFound:
@@ -26,7 +25,11 @@ func show(f files, out io.Writer) error {
 	case err != nil:
 		return muster.Errorf(muster.EUnavailable, "the agent's state cannot be read").WithHint("run this as root").Wrap(err)
 	}
-	if err := json.Unmarshal(b, &s); err != nil {
+	s, err := statusDoc.Decode("the agent's state", b)
+	if muster.CodeOf(err) == muster.EConflict {
+		return err
+	}
+	if err != nil {
 		return muster.Errorf(muster.ECorrupt, "the agent's state is damaged").WithHint("systemctl restart muster-agent").Wrap(err)
 	}
 	var c *wire.NodeConfig

@@ -24,6 +24,9 @@ nothing. No server may run. Nodes whose machines do not run are started again by
 the server, or replaced. Machines that nothing proves are left alone; the next start
 names them, and waits until you have ended them (muster cleanup --unknown).
 
+Where the store is whole, it begins a new epoch of its records: that is how a server goes
+on whose place another one had taken, once that is stopped for good.
+
 A backup brings back more: projects, tokens, history, certificates, bare machines.
 See muster restore.`,
 		Example: `  muster adopt --state /var/lib/muster

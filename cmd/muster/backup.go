@@ -89,11 +89,14 @@ func restoreCommand() *cobra.Command {
 		Long: `Put the records and keys of a backup into a state directory whose store is lost, or
 with --replace also into one that has a store. No server may run there. What was
 there is moved to a folder beside, and the whole can be done again if it is cut
-off. The restored records begin a new epoch.
+off. The restored records begin a new epoch, which alone nodes obey: a server that still
+runs on another host with what was backed up stops acting as soon as a node of it comes
+there. Stop it before, if you can reach it.
 
 What happened after the backup cannot be known: people whose rights were taken
 since have them again, and clusters deleted since are there again, until you take
-them away again. One-time tokens are void. Machines that run and that the backup
+them away again. One-time tokens are void, and free machines are cleaned again.
+Machines that run and that the backup
 does not know are named by the next start, which touches nothing until you have
 answered (muster cleanup --unknown).`,
 		Example: "  muster restore /mnt/backup/muster-2026-01-31 --passphrase-file /root/muster.pass --state /var/lib/muster",

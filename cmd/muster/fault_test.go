@@ -142,7 +142,7 @@ func TestFaults(t *testing.T) {
 
 // run tells the story of one fault, and gives its row of the table.
 func (f failure) run(t *testing.T, killServer bool) string {
-	s := newFaultSite(t, 8)
+	s := newFaultSite(t, "8", "")
 	s.must("create", "cfd", "-n", "4", "--image", "hpc", "--users", s.user, "--wait")
 	wire := tap(t, s.instance)
 	for _, name := range []string{"steady", "hog"} {

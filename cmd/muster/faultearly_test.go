@@ -57,7 +57,7 @@ func TestFaultsEarly(t *testing.T) {
 const earlyLimit = 90 * time.Second
 
 func (e earlyDeath) run(t *testing.T, killServer bool) {
-	s := newFaultSite(t, 8)
+	s := newFaultSite(t, "8", "")
 	w := tap(t, s.instance)
 	nodes := 4
 	s.must("create", "cfd", "-n", fmt.Sprint(nodes), "--image", "hpc", "--users", s.user)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -27,8 +29,9 @@ type faultSite struct {
 	user     string
 }
 
-// newFaultSite starts a server with so many machines.
-func newFaultSite(t *testing.T, machines int) *faultSite {
+// newFaultSite starts a server with machines of this host, as --local says them. With a
+// disk its directory is a file system of that size, which can be filled.
+func newFaultSite(t *testing.T, machines, disk string) *faultSite {
 	t.Helper()
 	dir, err := programs()
 	if err != nil {
@@ -41,6 +44,17 @@ func newFaultSite(t *testing.T, machines int) *faultSite {
 	s := &faultSite{server: &server{bin: dir, state: filepath.Join(work, "state")}, t: t, user: "alice", before: filepath.Join(work, "before")}
 	if err := os.Mkdir(s.state, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	if disk != "" {
+		if err := unix.Mount("tmpfs", s.state, "tmpfs", 0, "mode=0700,size="+disk); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if unix.Unmount(s.state, 0) != nil {
+				_ = unix.Unmount(s.state, unix.MNT_DETACH)
+			}
+			_ = os.RemoveAll(work)
+		})
 	}
 	if err := os.Symlink(builtImages(t, dir), filepath.Join(s.state, "images")); err != nil {
 		t.Fatal(err)
@@ -60,7 +74,7 @@ func newFaultSite(t *testing.T, machines int) *faultSite {
 		}
 		_ = os.RemoveAll(work)
 	})
-	flags := []string{"--local", fmt.Sprint(machines), "--oversubscribe"}
+	flags := []string{"--local", machines, "--oversubscribe"}
 	if err := s.start(flags); err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +132,10 @@ func (s *faultSite) tryExec(timeout time.Duration, node, command string) (string
 }
 
 // show is the cluster as its user sees it.
-func (s *faultSite) show() (c wire.Cluster, err error) {
-	out, err := s.try(20*time.Second, "", "show", "cfd", "-o", "json")
+func (s *faultSite) show() (wire.Cluster, error) { return s.showCluster("cfd") }
+
+func (s *faultSite) showCluster(name string) (c wire.Cluster, err error) {
+	out, err := s.try(20*time.Second, "", "show", name, "-o", "json")
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &c)
 	}

@@ -13,11 +13,13 @@ import (
 type derivedFlags struct {
 	unused string
 	most   int
+	each   int
 }
 
 func (f *derivedFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.unused, "derived-unused", "14d", "how long an image with added packages is kept that no cluster uses")
 	c.Flags().IntVar(&f.most, "derived-most", image.DefaultKeep().Most, "how many images with added packages are kept that no cluster uses, those used last")
+	c.Flags().IntVar(&f.each, "derived-per-project", image.DefaultKeep().PerProject, "how many images with added packages a project has, used or not; its unused ones make room")
 }
 
 func (f *derivedFlags) read() (image.Keep, error) {
@@ -28,5 +30,8 @@ func (f *derivedFlags) read() (image.Keep, error) {
 	if f.most < 1 {
 		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-most cannot be %d", f.most).WithHint("write 1 or more; --derived-unused 1h removes them soon")
 	}
-	return image.Keep{For: d, Most: f.most}, nil
+	if f.each < 1 {
+		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-per-project cannot be %d", f.each).WithHint("write 1 or more")
+	}
+	return image.Keep{For: d, Most: f.most, PerProject: f.each}, nil
 }

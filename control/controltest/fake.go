@@ -2,6 +2,7 @@ package controltest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -15,8 +16,9 @@ import (
 
 // Images are the manifests of hpc and raw, without files.
 type Images struct {
-	mu   sync.Mutex
-	list []*muster.Image
+	mu     sync.Mutex
+	list   []*muster.Image
+	askers map[muster.ImageID][]string
 }
 
 // NewImages gives hpc (with Slurm) and raw (whose users are root).
@@ -72,6 +74,32 @@ func (i *Images) Change(name string, f func(*muster.Image)) {
 			i.list[n] = &c
 		}
 	}
+}
+
+// Askers are what Derive said.
+func (i *Images) Askers() map[muster.ImageID][]string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.askers
+}
+
+// Derive adds what an image is with more packages, which projects asked for.
+func (i *Images) Derive(base string, packages []string, projects ...string) *muster.Image {
+	from, err := i.Resolve(base)
+	if err != nil {
+		panic(err) // a test's mistake
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	m := *from
+	m.Base, m.Added = from.ID, packages
+	m.ID = muster.ImageID(fmt.Sprintf("sha256:%064x", len(i.list)))
+	i.list = append(i.list, &m)
+	if i.askers == nil {
+		i.askers = map[muster.ImageID][]string{}
+	}
+	i.askers[m.ID] = projects
+	return &m
 }
 
 // Verify finds every image right.

@@ -36,6 +36,7 @@ type Site struct {
 	mu       sync.Mutex
 	stop     func()
 	building bool
+	options  Options
 }
 
 // Options change a site.
@@ -44,12 +45,13 @@ type Options struct {
 	// Build lets clusters become ready and go away by themselves.
 	Build   bool
 	Control func(*control.Config)
+	API     func(*api.Config)
 }
 
 // Start makes a site that ends with the test.
 func Start(t testing.TB, o Options) *Site {
 	t.Helper()
-	s := &Site{T: t, Dir: t.TempDir(), Images: NewImages(), Agents: &Agents{}, Dialer: &Dialer{}, building: o.Build}
+	s := &Site{T: t, Dir: t.TempDir(), Images: NewImages(), Agents: &Agents{}, Dialer: &Dialer{}, building: o.Build, options: o}
 	s.Socket = filepath.Join(s.Dir, "muster.sock")
 	db, err := store.Open(t.Context(), filepath.Join(s.Dir, "muster.db"), store.Options{})
 	if err != nil {
@@ -88,7 +90,11 @@ func (s *Site) Serve() {
 	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.API = api.New(api.Config{Service: s.Control, Auth: s.Store, Version: "test", Heartbeat: 50 * time.Millisecond, BodyTime: 2 * time.Second})
+	config := api.Config{Service: s.Control, Auth: s.Store, Version: "test", Heartbeat: 50 * time.Millisecond, BodyTime: 2 * time.Second}
+	if s.options.API != nil {
+		s.options.API(&config)
+	}
+	s.API = api.New(config)
 	server := s.API.HTTPServer()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", s.Socket)
 	if err != nil {

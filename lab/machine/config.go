@@ -1,13 +1,14 @@
 package machine
 
 import (
-	"encoding/json"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
@@ -32,8 +33,10 @@ type Config struct {
 	// account, whose password is in a file.
 	House        string `json:"house,omitempty"`
 	Account      string `json:"account,omitempty"`
-	PasswordFile string `json:"password-file,omitempty"`
+	PasswordFile string `json:"password_file,omitempty"`
 }
+
+const configDoc document.Kind[Config] = "lab-machine/1"
 
 // NIC is a card and the port that it is plugged into.
 type NIC struct {
@@ -86,7 +89,11 @@ func (c Config) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return writeJSON(filepath.Join(dir, configFile), c)
+	b, err := configDoc.Encode(&c)
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, configFile), b)
 }
 
 // Load reads the machine in a directory.
@@ -99,8 +106,12 @@ func Load(dir string) (Config, error) {
 }
 
 func parseConfig(b []byte) (Config, error) {
-	var c Config
-	if err := json.Unmarshal(b, &c); err != nil {
+	c, err := configDoc.Decode("the "+configFile+" of a lab's machine", b)
+	var e *muster.Error
+	if errors.As(err, &e) && e.Code == muster.EConflict {
+		return Config{}, e.WithHint("run 'muster lab down', then 'muster lab up'")
+	}
+	if err != nil {
 		return Config{}, muster.Errorf(muster.ECorrupt, "a lab's machine cannot be read: %v", err).WithHint("run 'muster lab down', then 'muster lab up'")
 	}
 	bad := c.Name == "" || c.Cores < 1 || c.Memory < 1<<20 || len(c.NICs) == 0
@@ -115,11 +126,7 @@ func parseConfig(b []byte) (Config, error) {
 	return c, nil
 }
 
-// writeJSON replaces a file as a whole.
-func writeJSON(path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
+// replace replaces a file as a whole.
+func replace(path string, b []byte) error {
 	return atomicfile.Replace(path, append(b, '\n'), 0o600)
 }

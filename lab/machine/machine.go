@@ -2,7 +2,6 @@ package machine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -230,15 +229,20 @@ func (m *Machine) recall() error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(b, &m.memo); err != nil {
-		m.memo = memo{}
+	if m.memo, err = memoDoc.Decode(stateFile, b); err != nil {
 		m.problem = "what it remembered could not be read"
 	}
 	m.memo.Since = m.clock.Now()
 	return nil
 }
 
-func (m *Machine) keep() error { return writeJSON(filepath.Join(m.dir, stateFile), m.memo) }
+func (m *Machine) keep() error {
+	b, err := memoDoc.Encode(&m.memo)
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(m.dir, stateFile), b)
+}
 
 // hold takes a lock that ends with this process.
 func hold(ctx context.Context, path string) (*lockfile.Lock, error) {

@@ -3,6 +3,8 @@ package machine
 import (
 	"net/netip"
 	"time"
+
+	"github.com/muster-hpc/muster/document"
 )
 
 // Status is how a machine is. Its JSON is what 'muster lab status -o json' prints:
@@ -39,9 +41,11 @@ func (s Status) MAC(use string) string {
 
 // memo is what a machine remembers when its process ends.
 type memo struct {
-	PowerOns int       `json:"power-ons"`
+	PowerOns int       `json:"power_ons"`
 	Cause    string    `json:"cause,omitempty"`
 	Since    time.Time `json:"since"`
-	BootOnce string    `json:"boot-once,omitempty"`
+	BootOnce string    `json:"boot_once,omitempty"`
 	Faults   []Fault   `json:"faults,omitempty"`
 }
+
+const memoDoc document.Kind[memo] = "lab-machine-state/1"

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/procstat"
 )
@@ -30,14 +31,21 @@ type record struct {
 	Boot  string `json:"boot"`  // of the host
 }
 
+const recordDoc document.Kind[record] = "process/1"
+
 // Find opens the process that a record tells of. Returns os.ErrNotExist when there
 // is no record or the process has ended. The caller closes it.
+//
+// Errors: EConflict for a record of another version.
 func Find(path string) (*Process, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := parseRecord(b)
+	r, err := parseRecord(path, b)
+	if muster.CodeOf(err) == muster.EConflict {
+		return nil, err
+	}
 	if err != nil || r.Boot != bootID() {
 		return nil, os.ErrNotExist // half a record is none: nothing can be told from it
 	}
@@ -52,9 +60,9 @@ func Find(path string) (*Process, error) {
 	return p, nil
 }
 
-func parseRecord(b []byte) (record, error) {
-	var r record
-	if err := json.Unmarshal(b, &r); err != nil {
+func parseRecord(path string, b []byte) (record, error) {
+	r, err := recordDoc.Decode(path, b)
+	if err != nil {
 		return record{}, err
 	}
 	if r.PID < 2 {
@@ -91,7 +99,7 @@ func open(pid int) (*Process, error) {
 const lastBreath = 10 * time.Second
 
 func (p *Process) write(path string) error {
-	b, err := json.Marshal(record{PID: p.pid, Start: p.start, Boot: bootID()})
+	b, err := recordDoc.Encode(&record{PID: p.pid, Start: p.start, Boot: bootID()})
 	if err != nil {
 		return err
 	}

@@ -93,8 +93,11 @@ func TestNumberOfAnother(t *testing.T) {
 	} {
 		r := record{PID: p.pid, Start: p.start, Boot: bootID()}
 		change(&r)
-		text := fmt.Sprintf(`{"pid":%d,"start":%d,"boot":%q}`, r.PID, r.Start, r.Boot)
-		if err := os.WriteFile(s.Record, []byte(text), 0o600); err != nil {
+		text, err := recordDoc.Encode(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.Record, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if q, err := Find(s.Record); !errors.Is(err, os.ErrNotExist) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/connlimit"
 )
 
 // unsent is how many bytes of a file the kernel takes beyond what the client's window
@@ -32,7 +34,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 // the kernel sends it, and receives it again, out of the client's acknowledgements: on a
 // host that has both ends, in the client's time.
 func cork(r *http.Request) (uncork func()) {
-	c, ok := r.Context().Value(connKey{}).(*counted)
+	c, ok := r.Context().Value(connKey{}).(*connlimit.Conn)
 	if !ok {
 		return func() {} // TLS has packets of its own
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/connlimit"
 )
 
 // The end of a file does not wait in the kernel for more: a connection is corked while
@@ -17,7 +19,7 @@ func TestCork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = Limit(l, Limits{Connections: 1, PerSource: 1})
+	l = connlimit.New(l, connlimit.Limits{Total: 1, PerAddress: 1, First: true})
 	defer l.Close()
 	client, err := net.Dial("tcp4", l.Addr().String())
 	if err != nil {
@@ -31,7 +33,7 @@ func TestCork(t *testing.T) {
 	defer c.Close()
 	is := func(want int) {
 		t.Helper()
-		raw, err := c.(*counted).SyscallConn()
+		raw, err := c.(*connlimit.Conn).SyscallConn()
 		if err != nil {
 			t.Fatal(err)
 		}

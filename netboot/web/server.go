@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/connlimit"
 )
 
 // Config is what a Server needs.
@@ -201,7 +202,9 @@ func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 
 // Serve answers on l until the context ends, and closes it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	l = Limit(l, Limits{Connections: s.Connections, PerSource: s.PerSource, Given: s.given, Refused: func() { s.refused.Add(1) }})
+	l = connlimit.New(l, connlimit.Limits{
+		Total: s.Connections, PerAddress: s.PerSource, First: true, Given: s.given, Refused: func() { s.refused.Add(1) },
+	})
 	if s.TLS != nil {
 		l = tls.NewListener(l, s.TLS)
 	}

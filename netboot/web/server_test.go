@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/muster-hpc/muster/connlimit"
 )
 
 // orders is a Boots: each number is for one address.
@@ -361,7 +363,7 @@ func TestTooManyConnections(t *testing.T) {
 // files to.
 func TestFilesAreSentByTheKernel(t *testing.T) {
 	t.Parallel()
-	var c net.Conn = &counted{}
+	var c net.Conn = &connlimit.Conn{}
 	if _, ok := c.(io.ReaderFrom); !ok {
 		t.Error("files would be copied through this process")
 	}

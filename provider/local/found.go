@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -55,7 +54,7 @@ func FindRunning(dir, instance string) ([]Found, error) {
 }
 
 // readNotes reads what an earlier server noted of its machines. A note that cannot be
-// read counts as one that says nothing but the name.
+// read counts as one that says nothing but the name; one of another version is an error.
 func readNotes(dir string) (map[muster.MachineID]*record, error) {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,11 +69,14 @@ func readNotes(dir string) (map[muster.MachineID]*record, error) {
 		if !ok || !e.Type().IsRegular() {
 			continue
 		}
-		r := &record{}
-		if b, err := os.ReadFile(filepath.Join(dir, e.Name())); err != nil || json.Unmarshal(b, r) != nil {
-			r = &record{}
+		var r record
+		path := filepath.Join(dir, e.Name())
+		if b, err := os.ReadFile(path); err == nil {
+			if r, err = recordDoc.Decode(path, b); muster.CodeOf(err) == muster.EConflict {
+				return nil, err
+			}
 		}
-		out[muster.MachineID(name)] = r
+		out[muster.MachineID(name)] = &r
 	}
 	return out, nil
 }

@@ -4,13 +4,18 @@ import (
 	"os"
 	"testing"
 
+	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/provider/local"
 )
 
-// TestMain lets the test binary act as the first process of a machine, and as a server to be killed.
+// TestMain lets the test binary act as the first process of a machine, as what runs scripts of
+// packages while an image is built, and as a server to be killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == local.InitArgument {
 		os.Exit(local.MachineInit())
+	}
+	if len(os.Args) > 1 && os.Args[1] == image.ConfineArgument {
+		os.Exit(image.Confine(os.Args[2:]))
 	}
 	if c := os.Getenv(serverVariable); c != "" {
 		os.Exit(crashingServer(c))

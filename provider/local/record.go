@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
@@ -31,6 +31,8 @@ type record struct {
 	Trial bool `json:"trial,omitempty"`
 }
 
+const recordDoc document.Kind[record] = "local-machine/1"
+
 // runs notes the first process of a machine.
 func (m *machine) runs(rec *record, pid int) error {
 	started, err := startTime(pid)
@@ -50,7 +52,7 @@ func (p *Provider) recordPath(id muster.MachineID) string {
 // save writes a record so that a reader sees the old or the new one. A crash
 // of the host ends the machine too, so nothing is synced.
 func (p *Provider) save(r *record) error {
-	b, err := json.Marshal(r)
+	b, err := recordDoc.Encode(r)
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,8 @@ func (p *Provider) forget(id muster.MachineID) error {
 }
 
 // loadRecords reads every record. One that cannot be read says nothing: its
-// machine is then known by its control group.
+// machine is then known by its control group. One of another version is an error: what
+// it says of its machine is true.
 func (p *Provider) loadRecords() (map[muster.MachineID]*record, error) {
 	out := map[muster.MachineID]*record{}
 	entries, err := os.ReadDir(p.dir)
@@ -81,12 +84,15 @@ func (p *Provider) loadRecords() (map[muster.MachineID]*record, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &record{}
-		if err := json.Unmarshal(b, r); err != nil || string(r.Machine)+".json" != e.Name() {
+		r, err := recordDoc.Decode(filepath.Join(p.dir, e.Name()), b)
+		if muster.CodeOf(err) == muster.EConflict {
+			return nil, err
+		}
+		if err != nil || string(r.Machine)+".json" != e.Name() {
 			p.cfg.Log.Warn("unreadable machine record", "file", e.Name())
 			continue
 		}
-		out[r.Machine] = r
+		out[r.Machine] = &r
 	}
 	return out, nil
 }

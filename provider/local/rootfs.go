@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/muster-hpc/muster/rootfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,8 +20,8 @@ const stage = "/tmp"
 // inside the machine's own mount namespace, so nothing here reaches the host.
 func buildRoot(cfg *initConfig, fds []int) error {
 	unix.Umask(0)
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
+	if err := rootfs.Private(); err != nil {
+		return err
 	}
 	shares, err := takeShares(len(cfg.Shares))
 	if err != nil {
@@ -39,7 +40,7 @@ func buildRoot(cfg *initConfig, fds []int) error {
 	if err := mountDev(cfg, root); err != nil {
 		return err
 	}
-	if err := enter(root); err != nil {
+	if err := rootfs.Enter(root); err != nil {
 		return err
 	}
 	// From here on no link in an image can lead outside.
@@ -136,10 +137,7 @@ func mountKernel(cfg *initConfig, root string) error {
 	}
 	// The tree of devices is the host's: it can be read and not written. The
 	// control groups below it are a mount of their own and stay writable.
-	if err := unix.Mount("", root+"/sys", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe, ""); err != nil {
-		return fmt.Errorf("make sys read-only: %w", err)
-	}
-	return nil
+	return rootfs.Rebind(root+"/sys", unix.MS_RDONLY|safe)
 }
 
 // hidden are files that say or do things about the host. They belong to the
@@ -168,28 +166,14 @@ func coverFiles(cfg *initConfig, root string) error {
 		if err := os.WriteFile(file, c.text, 0o444); err != nil {
 			return err
 		}
-		if err := bindReadOnly(file, root+c.at); err != nil {
+		if err := rootfs.Bind(file, root+c.at, unix.MS_RDONLY); err != nil {
 			return err
 		}
 	}
 	for _, at := range hidden() {
-		if _, err := os.Lstat(root + at); err != nil {
-			continue
+		if err := rootfs.Hide(root+at, 0); err != nil {
+			return err
 		}
-		if err := unix.Mount("/dev/null", root+at, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("hide %s: %w", at, err)
-		}
-	}
-	return nil
-}
-
-func bindReadOnly(file, at string) error {
-	if err := unix.Mount(file, at, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("cover %s: %w", at, err)
-	}
-	flags := uintptr(unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY)
-	if err := unix.Mount("", at, "", flags, ""); err != nil {
-		return fmt.Errorf("make %s read-only: %w", at, err)
 	}
 	return nil
 }
@@ -203,20 +187,15 @@ func mountDev(cfg *initConfig, root string) error {
 	if err := mountTmpfs(dev, "0755", 4<<20, 4096, unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
 		return err
 	}
-	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		if err := touch(dev + "/" + d); err != nil {
-			return err
-		}
-		if err := unix.Mount("/dev/"+d, dev+"/"+d, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("bind /dev/%s: %w", d, err)
-		}
+	if err := rootfs.Devices(dev, 0); err != nil {
+		return err
 	}
 	// Messages of init to the console go nowhere; its journal is what counts.
 	if err := touch(dev + "/console"); err != nil {
 		return err
 	}
-	if err := unix.Mount("/dev/null", dev+"/console", "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind /dev/console: %w", err)
+	if err := rootfs.Bind("/dev/null", dev+"/console", 0); err != nil {
+		return err
 	}
 	for _, d := range []string{"pts", "mqueue"} {
 		if err := os.Mkdir(dev+"/"+d, 0o755); err != nil {
@@ -318,20 +297,6 @@ func mountShares(paths []string, seeded []bool, fds []int) error {
 		}
 	}
 	return nil
-}
-
-// enter makes root the root and forgets the host's tree.
-func enter(root string) error {
-	if err := unix.Chdir(root); err != nil {
-		return err
-	}
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("pivot root: %w", err)
-	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("leave the host's tree: %w", err)
-	}
-	return unix.Chdir("/")
 }
 
 // makeDir makes a directory unless it is there. Anything else of that name, a

@@ -137,6 +137,9 @@ func Open(c Config) (*Boots, error) {
 		machines: map[muster.MachineID]*machine{}, macs: map[string]muster.MachineID{}, numbers: map[string]muster.MachineID{}, racks: map[string]*rack.Rack{},
 	}
 	list, damaged, err := b.files.load()
+	if muster.CodeOf(err) == muster.EConflict {
+		return nil, err
+	}
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "what machines are to boot cannot be read from %s", c.Dir).
 			WithHint("see whether the server may read it").Wrap(err)

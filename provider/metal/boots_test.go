@@ -269,6 +269,59 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// Notes of an earlier epoch are restored. Neither the number of such a boot nor what was done
+// in it is taken for the boot that is ordered now, although it is the same kind of order.
+func TestBootsOfAnEarlierEpoch(t *testing.T) {
+	t.Parallel()
+	machines := registered(2)
+	s := newSite(t, machines, quick())
+	run, clean := machines[0], machines[1]
+	did := func(h *wire.BootHello) { h.Done = &wire.BootDone{Kind: wire.BootClean, Passed: true} }
+	o := order(wire.BootImage, 5)
+	o.Image = "sha256:1"
+	if err := s.boots.Start(t.Context(), run.ID, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.boots.Start(t.Context(), clean.ID, order(wire.BootClean, 1_700_000_000_000)); err != nil {
+		t.Fatal(err)
+	}
+	ran, cleaned := s.await(t, run.ID, metal.StepBooting).Number, s.await(t, clean.ID, metal.StepBooting).Number
+	for m, number := range map[*muster.Registration]string{&run: ran, &clean: cleaned} {
+		_, _ = s.hello(*m, number, key(1), nil) // what this site tells of images is none
+		s.await(t, m.ID, metal.StepRunning)
+	}
+	if _, err := s.hello(clean, cleaned, key(1), did); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, clean.ID, metal.StepDone)
+	s.stop()
+	s.open(t, machines, quick()) // as after a restore
+	o.Attempt = muster.FirstAttempt(2)
+	if err := s.boots.Start(t.Context(), run.ID, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.boots.Start(t.Context(), clean.ID, order(wire.BootClean, 1_700_000_000_001)); err != nil {
+		t.Fatal(err)
+	}
+	for m, number := range map[*muster.Registration]string{&run: ran, &clean: cleaned} {
+		st := s.await(t, m.ID, metal.StepBooting)
+		if st.Number == number || st.Done != nil || st.Attempt == 5 {
+			t.Errorf("%s: %+v", m.ID, st)
+		}
+		for _, change := range []func(*wire.BootHello){nil, did} {
+			if r, err := s.hello(*m, number, key(1), change); muster.CodeOf(err) != muster.ENotFound {
+				t.Errorf("%s: with the number of before it is told %+v, %v", m.ID, r, err)
+			}
+		}
+		if v := s.decide(*m); v.Boot != st.Number {
+			t.Errorf("%s may boot %+v", m.ID, v)
+		}
+		if st := s.state(m.ID); st.Step != metal.StepBooting || st.Done != nil {
+			t.Errorf("%s: %+v", m.ID, st)
+		}
+	}
+}
+
 // A record that a full disk spoiled is forgotten, and its machine is started anew: no
 // other one is touched by it.
 func TestDamagedRecord(t *testing.T) {
@@ -282,7 +335,7 @@ func TestDamagedRecord(t *testing.T) {
 		s.await(t, m.ID, metal.StepBooting)
 	}
 	s.stop()
-	for name, text := range map[string]string{"n0000.json": `{"machine":"n0000"}`, "n0009.json": `{`, "x.json.new": "half"} {
+	for name, text := range map[string]string{"n0000.json": `{"document":"metal-boot/1","content":{"machine":"n0000"}}`, "n0009.json": `{`, "x.json.new": "half"} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

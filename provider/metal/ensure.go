@@ -2,7 +2,6 @@ package metal
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	"github.com/muster-hpc/muster"
@@ -87,7 +86,7 @@ func (p *Provider) boot(ctx context.Context, u *unit, b provider.Boot) error {
 			return err
 		}
 	}
-	payload, err := json.Marshal(b)
+	payload, err := bootDoc.Encode(&b)
 	if err != nil {
 		return err
 	}

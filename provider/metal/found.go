@@ -1,7 +1,6 @@
 package metal
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -22,7 +21,8 @@ type Found struct {
 
 // FindBoots lists the machines that boot or run an image for a cluster, by the notes below
 // dir (the folder metal of a state directory). It changes nothing. A note that cannot be
-// read tells nothing: its machine is started anew, as one of which nothing is known.
+// read tells nothing: its machine is started anew, as one of which nothing is known. One of
+// another version is an error.
 func FindBoots(dir string) ([]Found, error) {
 	list, err := os.ReadDir(filepath.Join(dir, "boots"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,9 +37,16 @@ func FindBoots(dir string) ([]Found, error) {
 		if !ok {
 			continue
 		}
-		var r record
-		b, err := os.ReadFile(filepath.Join(dir, "boots", e.Name()))
-		if err != nil || json.Unmarshal(b, &r) != nil || string(r.Machine) != name {
+		path := filepath.Join(dir, "boots", e.Name())
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		r, err := recordDoc.Decode(path, b)
+		if muster.CodeOf(err) == muster.EConflict {
+			return nil, err
+		}
+		if err != nil || string(r.Machine) != name {
 			continue
 		}
 		if r.Kind == wire.BootImage && !r.Step.over() {

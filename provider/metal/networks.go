@@ -2,7 +2,6 @@ package metal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/provider"
 )
@@ -24,26 +24,38 @@ type networks struct {
 	of map[muster.ClusterID]int
 }
 
-func openNetworks(path string, vlans [2]int) (*networks, error) {
+// vlans are the networks by cluster, as they are written down.
+type vlans struct {
+	VLANs map[muster.ClusterID]int `json:"vlans"`
+}
+
+const vlansDoc document.Kind[vlans] = "vlans/1"
+
+func openNetworks(path string, between [2]int) (*networks, error) {
 	// The last one is for machines that are tested.
-	n := &networks{path: path, first: vlans[0], last: vlans[1] - 1, of: map[muster.ClusterID]int{}}
+	n := &networks{path: path, first: between[0], last: between[1] - 1, of: map[muster.ClusterID]int{}}
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, nil
 	}
+	var had vlans
 	if err == nil {
-		err = json.Unmarshal(b, &n.of)
+		had, err = vlansDoc.Decode(path, b)
+	}
+	if muster.CodeOf(err) == muster.EConflict {
+		return nil, err
 	}
 	if err != nil {
 		return nil, muster.Errorf(muster.ECorrupt, "which cluster has which network cannot be read from %s", path).
 			WithHint("delete the clusters of bare machines, move the file away, and start the server again").Wrap(err)
 	}
+	maps.Copy(n.of, had.VLANs)
 	return n, nil
 }
 
 // save writes the table; n.mu is held.
 func (n *networks) save() error {
-	b, err := json.Marshal(n.of)
+	b, err := vlansDoc.Encode(&vlans{n.of})
 	if err != nil {
 		return err
 	}

@@ -193,6 +193,10 @@ func (p *Provider) Close() error {
 	return nil
 }
 
+// Halt ends what the provider does by itself: no machine is switched, and none waits for its
+// turn, until a later one takes it up. What is known of machines can still be asked.
+func (p *Provider) Halt() { p.stop() }
+
 // Changes tells which machines changed.
 func (p *Provider) Changes() <-chan muster.MachineID { return p.changes }
 

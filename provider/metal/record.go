@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -36,6 +37,8 @@ type record struct {
 	Done    *wire.BootDone    `json:"done,omitempty"`
 }
 
+const recordDoc document.Kind[record] = "metal-boot/1"
+
 // files keeps records, each in a file of its own.
 type files struct{ dir string }
 
@@ -43,7 +46,7 @@ func (f files) path(id muster.MachineID) string { return filepath.Join(f.dir, st
 
 // save replaces a record so that after a crash there is the old one or the new one.
 func (f files) save(r *record) error {
-	b, err := json.Marshal(r)
+	b, err := recordDoc.Encode(r)
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,8 @@ func (f files) remove(id muster.MachineID) error {
 }
 
 // load reads all records. One that cannot be read is told of and left out: its
-// machine is then as one of which nothing is known, and is started anew.
+// machine is then as one of which nothing is known, and is started anew. One of another
+// version is an error: its machine may run a tenant's image.
 func (f files) load() (list []*record, damaged []string, err error) {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return nil, nil, err
@@ -89,8 +93,11 @@ func (f files) load() (list []*record, damaged []string, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		var r record
-		if err := json.Unmarshal(b, &r); err != nil || string(r.Machine) != name || r.Number == "" {
+		r, err := recordDoc.Decode(filepath.Join(f.dir, e.Name()), b)
+		if muster.CodeOf(err) == muster.EConflict {
+			return nil, nil, err
+		}
+		if err != nil || string(r.Machine) != name || r.Number == "" {
 			damaged = append(damaged, e.Name())
 			continue
 		}

@@ -2,24 +2,30 @@ package metal
 
 import (
 	"context"
-	"encoding/json"
 	"net/netip"
 	"path/filepath"
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/wire"
+)
+
+// What an order holds in its record until it is told: see Order.Payload.
+const (
+	bootDoc document.Kind[provider.Boot]  = "boot/1"
+	workDoc document.Kind[wire.BootOrder] = "boot-order/1"
 )
 
 // tell makes what a machine is told. It holds secrets.
 func (p *Provider) tell(ctx context.Context, st State, payload []byte) (*wire.BootOrder, error) {
 	if st.Kind != wire.BootImage {
-		o := new(wire.BootOrder)
-		return o, json.Unmarshal(payload, o)
+		o, err := workDoc.Decode("what the machine is to do", payload)
+		return &o, err
 	}
-	var b provider.Boot
-	if err := json.Unmarshal(payload, &b); err != nil {
+	b, err := bootDoc.Decode("what the machine is to boot", payload)
+	if err != nil {
 		return nil, err
 	}
 	u, err := p.unit(st.Machine)

@@ -2,7 +2,6 @@ package metal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -57,7 +56,7 @@ func (p *Provider) work(ctx context.Context, u *unit, kind wire.BootKind, o *wir
 	}
 	attempt := p.o.Clock.Now().UnixMilli()
 	o.Machine, o.Attempt = u.id, attempt
-	payload, err := json.Marshal(o)
+	payload, err := workDoc.Encode(o)
 	if err != nil {
 		return err
 	}
@@ -302,6 +301,19 @@ func (p *Provider) cleaned(id muster.MachineID) error {
 		return err
 	}
 	return atomicfile.Replace(p.cleanFile(id), nil, 0o600)
+}
+
+// ForgetCleaned has every machine of a site erased before somebody else has it, whatever the
+// notes below dir (the folder metal of a state directory) say: in a new epoch of the records
+// nobody knows whose it was since.
+func ForgetCleaned(dir string) error {
+	if err := os.RemoveAll(filepath.Join(dir, "clean")); err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil //nolint:nilerr // there are no bare machines
+	}
+	return atomicfile.SyncDir(dir)
 }
 
 func (p *Provider) cleanSince(id muster.MachineID) (time.Time, bool) {

@@ -28,7 +28,7 @@ type Export struct {
 // Client is one machine. Its root is root in the export, and may be any user there.
 type Client struct {
 	Address  netip.Addr `json:"address"`
-	ReadOnly bool       `json:"read-only,omitempty"`
+	ReadOnly bool       `json:"read_only,omitempty"`
 }
 
 var (

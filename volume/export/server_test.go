@@ -237,7 +237,7 @@ func TestWhyApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(forge(t, s, a, mine, theirs), "\n")
-	for _, want := range []string{`reads "his"`, `"{\n`} {
+	for _, want := range []string{`reads "his"`, `"{\"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("nothing forged %s: %.600s", want, got)
 		}

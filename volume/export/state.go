@@ -1,12 +1,12 @@
 package export
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
+	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
@@ -18,6 +18,8 @@ type state struct {
 	Numbers map[string]uint16 `json:"numbers"` // by name
 	Last    uint16            `json:"last"`    // that was given
 }
+
+const stateDoc document.Kind[state] = "exports/1"
 
 // maxExports leaves most numbers unused, so that none comes again soon.
 const maxExports = 16_000
@@ -60,8 +62,8 @@ func readState(path string) (state, error) {
 }
 
 func parseState(b []byte) (state, error) {
-	var s state
-	if err := json.Unmarshal(b, &s); err != nil {
+	s, err := stateDoc.Decode("exports.json", b)
+	if err != nil {
 		return state{}, err
 	}
 	used := map[uint16]bool{}
@@ -79,7 +81,7 @@ func parseState(b []byte) (state, error) {
 }
 
 func (s state) write(path string) error {
-	b, err := json.MarshalIndent(s, "", "  ")
+	b, err := stateDoc.Encode(&s)
 	if err != nil {
 		return err
 	}

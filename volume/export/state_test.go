@@ -52,8 +52,8 @@ func TestNumbers(t *testing.T) {
 }
 
 func FuzzState(f *testing.F) {
-	f.Add([]byte(`{"exports":[{"name":"v-2345678901-home","path":"/a","clients":[{"address":"10.0.0.1"}]}],"numbers":{"v-2345678901-home":1},"last":1}`))
-	f.Add([]byte(`{"exports":[{"name":"x","path":"/a\"; }"}],"numbers":{"x":1}}`))
+	f.Add([]byte(`{"document":"exports/1","content":{"exports":[{"name":"v-2345678901-home","path":"/a","clients":[{"address":"10.0.0.1"}]}],"numbers":{"v-2345678901-home":1},"last":1}}`))
+	f.Add([]byte(`{"document":"exports/1","content":{"exports":[{"name":"x","path":"/a\"; }"}],"numbers":{"x":1}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := parseState(b)
 		if err != nil {

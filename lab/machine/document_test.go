@@ -1,0 +1,12 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/muster-hpc/muster/document/documenttest"
+)
+
+func TestDocuments(t *testing.T) {
+	documenttest.Check(t, configDoc)
+	documenttest.Check(t, memoDoc)
+}

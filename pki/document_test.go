@@ -1,0 +1,11 @@
+package pki
+
+import (
+	"testing"
+
+	"github.com/muster-hpc/muster/document/documenttest"
+)
+
+func TestDocuments(t *testing.T) {
+	documenttest.Check(t, signingDoc)
+}

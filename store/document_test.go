@@ -1,0 +1,20 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/muster-hpc/muster/document/documenttest"
+)
+
+// What is stored keeps its form, whatever its fields are called in Go.
+func TestDocuments(t *testing.T) {
+	documenttest.Check(t, clusterDoc)
+	documenttest.Check(t, nodeDoc)
+	documenttest.Check(t, machineDoc)
+	documenttest.Check(t, userDoc)
+	documenttest.Check(t, volumeDoc)
+	documenttest.Check(t, cleanDoc)
+	documenttest.Check(t, eventDoc)
+	documenttest.Check(t, hplDoc)
+	documenttest.Check(t, registrationDoc)
+}
