@@ -23,7 +23,7 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentit
 		refuse(w, http.StatusUnauthorized, muster.Errorf(muster.EUnauth, "a node certificate is required"))
 		return id, n, false
 	}
-	if !s.limits.allow(string(id.Machine)) {
+	if !s.limits.Allow(id.Machine) {
 		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many requests").WithHint("try again in a second"))
 		return id, n, false
 	}

@@ -27,7 +27,7 @@ var errRefused = muster.Errorf(muster.EUnauth, "the join was refused")
 // was lost, and nobody else can, even with the token.
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	from := source(r)
-	if !s.joins.allow(from.String()) {
+	if !s.joins.Allow(from) {
 		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many joins from this address").WithHint("try again in a second"))
 		return
 	}
@@ -174,7 +174,7 @@ func refusal(why string) error {
 // named the machine that it is about, and so no cluster's people read of it. A flood of
 // them, from one place, does not become a flood of lines, and hides nobody else's.
 func (s *Server) auditRefusal(q wire.JoinRequest, from netip.Addr, why error) {
-	if !s.refusals.allow(from.String()) {
+	if !s.refusals.Allow(from) {
 		return
 	}
 	s.c.Log.Warn("a join was refused", "machine", text(string(q.Machine), maxName), "from", from, "why", why)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/ratelimit"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -70,6 +71,9 @@ type Config struct {
 	Identify func(*http.Request) (pki.NodeIdentity, error)
 }
 
+// maxKeys bounds what strangers can make the server remember.
+const maxKeys = 20000
+
 // Server answers agents.
 type Server struct {
 	c        Config
@@ -78,9 +82,9 @@ type Server struct {
 	journal  *journal
 	counts   counts
 	orders   *orders
-	limits   *limits
-	joins    *limits
-	refusals *limits
+	limits   *ratelimit.Keyed[muster.MachineID]
+	joins    *ratelimit.Keyed[netip.Addr]
+	refusals *ratelimit.Keyed[netip.Addr]
 	hosts    hostLists
 	mux      *http.ServeMux
 	epoch    []string // as it is told
@@ -142,8 +146,10 @@ func New(c Config) (*Server, error) {
 	def(&c.WatchTime, time.Minute)
 	s := &Server{
 		c: c, presence: newPresence(), monitor: newMonitor(c.Clock.Now()), journal: newJournal(c.JournalDir, c.Log, c.Clock),
-		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
-		orders: newOrders(), mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
+		limits:   ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: time.Second / 20, Burst: 60, Most: maxKeys}),
+		joins:    ratelimit.New[netip.Addr](ratelimit.Config{Now: c.Clock.Now, Every: time.Second / 5, Burst: 20, Most: maxKeys}),
+		refusals: ratelimit.New[netip.Addr](ratelimit.Config{Now: c.Clock.Now, Every: time.Second, Burst: 20, Most: maxKeys}),
+		orders:   newOrders(), mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
 		telling: map[muster.ClusterID]bool{}, spoken: map[nodeKey]chan struct{}{},
 		epoch: []string{strconv.FormatInt(c.Epoch, 10)},
 	}

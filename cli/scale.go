@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/wire"
@@ -229,11 +230,11 @@ func scaledText(s wire.Scaled) string {
 	text := fmt.Sprintf("cluster %s  %s  ", clean(s.Name), s.ID)
 	switch {
 	case s.Status == "unchanged":
-		return text + "has " + count(s.To, "node") + " already"
+		return text + "has " + plaintext.Count(s.To, "node") + " already"
 	case s.From == s.To:
-		text += s.Status + ": " + count(s.Logins, "login node")
+		text += s.Status + ": " + plaintext.Count(s.Logins, "login node")
 	default:
-		text += fmt.Sprintf("%s: from %d to %s", s.Status, s.From, count(s.To, "node"))
+		text += fmt.Sprintf("%s: from %d to %s", s.Status, s.From, plaintext.Count(s.To, "node"))
 	}
 	if len(s.Joining) > 0 {
 		text += "; " + nodeset.Fold(s.Joining) + " " + verb(len(s.Joining), "joins", "join")
@@ -353,7 +354,7 @@ func (w *scaleWatcher) verdict() error {
 		}
 	}
 	if c.Spec.Nodes != w.scaled.To || c.Spec.Logins != w.scaled.Logins {
-		return muster.Errorf(muster.EConflict, "cluster %s has %s now: somebody changed it", w.scaled.Name, count(c.Spec.Nodes, "node")).
+		return muster.Errorf(muster.EConflict, "cluster %s has %s now: somebody changed it", w.scaled.Name, plaintext.Count(c.Spec.Nodes, "node")).
 			WithHint("see 'muster events %s'", w.scaled.ID)
 	}
 	return nil

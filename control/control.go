@@ -11,9 +11,11 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/allocate"
 	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/internal/ratelimit"
 	"github.com/muster-hpc/muster/series"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
+	"golang.org/x/time/rate"
 )
 
 // Images is what the use cases need of the image store.
@@ -149,10 +151,15 @@ type Service struct {
 	// tried is when idle machines were last given to a measuring. Of MeasureIdle.
 	tried map[muster.MachineID]time.Time
 	// shown bounds how often another TPM of a machine is written down.
-	shown seldom
-	// found bounds how often a machine that came by itself is, and sources how many do.
-	found, sources seldom
+	shown *ratelimit.Keyed[muster.MachineID]
+	// found bounds how often each machine that comes by itself is, sources how often new ones
+	// of one source are, and fresh how often new ones are.
+	found, sources *ratelimit.Keyed[string]
+	fresh          *rate.Limiter
 }
+
+// maxShown is how many machines the limits above remember: more than a site has.
+const maxShown = 1 << 16
 
 // New makes a service.
 func New(c Config) *Service {
@@ -177,7 +184,13 @@ func New(c Config) *Service {
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }
 	}
-	s := &Service{Config: c, started: c.Clock.Now()}
+	s := &Service{
+		Config: c, started: c.Clock.Now(),
+		shown:   ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: shownEvery, Burst: 1, Most: maxShown, Strict: true}),
+		found:   ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: foundEvery, Burst: 1, Most: maxShown, Strict: true}),
+		sources: ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: newEvery, Burst: 1, Most: maxShown, Strict: true}),
+		fresh:   rate.NewLimiter(rate.Every(anyEvery), 1),
+	}
 	s.SetPolicy(c.Policy)
 	if s.Allocator == nil {
 		s.Allocator = allocate.New(allocate.Config{Store: c.Store, Images: c.Images, Providers: c.Providers, Seen: s.seen, Clock: c.Clock})
