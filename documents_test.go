@@ -20,7 +20,7 @@ func writesOtherJSON() map[string][]string {
 		"a document that says its version itself": {"certificate/envelope.go", "image/manifest.go"},
 		"what agents and servers say to each other": {
 			"agent/boot/hello.go", "agent/boot/root.go", "agent/link/client.go", "agent/seed.go", "agent/state.go",
-			"agents/encode.go", "agents/server.go", "bootdesk/handler.go", "cmd/muster-agent/conditions.go",
+			"agents/hosts.go", "agents/server.go", "bootdesk/handler.go", "cmd/muster-agent/conditions.go",
 			"provider/fake/measure.go", "provider/fake/remote.go", "provider/local/ensure.go",
 		},
 		"what parts of one program say to each other": {

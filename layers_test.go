@@ -19,6 +19,7 @@ const module = "github.com/muster-hpc/muster"
 func layers() map[string]int {
 	return map[string]int{
 		"nearest": 0, "wildcard": 0, "nodeset": 0, "stat": 0, "canonical": 0, "seccomp": 0, "cleantext": 0, "inherit": 0, "rootfs": 0,
+		"internal/ratelimit": 0, "internal/backoff": 0, "internal/atomicfile": 0, "internal/plaintext": 0,
 		"": 10, "wire": 11, "document": 11, "document/documenttest": 30,
 		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "allocate": 25, "slurm": 20, "nodeconf": 20,
 		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "inventory": 20, "approval": 20, "images": 19, "trend": 19, "probes": 18,
@@ -42,9 +43,9 @@ func layers() map[string]int {
 }
 
 // agentMayImport are the only packages of the project linked into the agent.
-// attest has both sides of an exchange, so that they agree.
+// attest has both sides of an exchange, so that they agree. What is internal is a leaf.
 func agentMayImport(path string) bool {
-	return path == "" || path == "wire" || path == "document" || path == "nodeset" || path == "attest" || path == "wildcard" || path == "cleantext" || path == "loopdev" || strings.HasPrefix(path, "agent")
+	return path == "" || path == "wire" || path == "document" || path == "nodeset" || path == "attest" || path == "wildcard" || path == "cleantext" || path == "loopdev" || strings.HasPrefix(path, "internal/") || strings.HasPrefix(path, "agent")
 }
 
 func TestImportsPointDownwards(t *testing.T) {
@@ -66,6 +67,9 @@ func TestImportsPointDownwards(t *testing.T) {
 				}
 				target := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
 				isAgent := strings.HasPrefix(dir, "agent/") || dir == "agent" || dir == "cmd/muster-agent"
+				if strings.HasPrefix(dir, "internal/") {
+					t.Errorf("%s imports %s: what is internal is a leaf, and imports nothing of the project", f.name, path)
+				}
 				switch {
 				case isAgent && !agentMayImport(target):
 					t.Errorf("%s imports %s: no server code on a tenant's machine", f.name, path)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 // mostChanges is how many ways out an answer names.
@@ -65,7 +66,7 @@ func (a *asked) waiting() string {
 	if len(parts) == 1 && a.fitting(0, nil) == 1 {
 		return "wait: the one machine that fits " + strings.TrimPrefix(parts[0], "1 ")
 	}
-	return fmt.Sprintf("wait: of the %s that fit, %s", count(a.fitting(0, nil), "machine"), strings.Join(parts, ", "))
+	return fmt.Sprintf("wait: of the %s that fit, %s", plaintext.Count(a.fitting(0, nil), "machine"), strings.Join(parts, ", "))
 }
 
 // when says what a change brings.
@@ -85,7 +86,7 @@ func (a *asked) fewer(keep func(int) bool) []string {
 	if n < 1 || n >= a.least {
 		return nil
 	}
-	return []string{fmt.Sprintf("ask for nodes: %d (or say min: %d): %s %s", n, n, count(n, "node"), when(keep))}
+	return []string{fmt.Sprintf("ask for nodes: %d (or say min: %d): %s %s", n, n, plaintext.Count(n, "node"), when(keep))}
 }
 
 // otherShape tries the wishes about the cluster as a whole, one at a time.
@@ -98,7 +99,7 @@ func (a *asked) otherShape(keep func(int) bool) []string {
 		t.spec = spec
 		compute, spare := t.pick(0, keep)
 		if n := a.placer.Room(spec, compute, spare); n >= a.least {
-			list = append(list, fmt.Sprintf("%s: %s %s", text, count(n, "node"), when(keep)))
+			list = append(list, fmt.Sprintf("%s: %s %s", text, plaintext.Count(n, "node"), when(keep)))
 		}
 	}
 	if !a.spec.Mixed {

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 // planNotices tell what is worth knowing of a plan that goes ahead.
 func (a *asked) planNotices(plan muster.Plan) []string {
 	var list []string
 	if n := computeNodes(plan); n < a.spec.Nodes {
-		list = append(list, fmt.Sprintf("%d of %s: min: %d allows it", n, count(a.spec.Nodes, "node"), a.spec.Min))
+		list = append(list, fmt.Sprintf("%d of %s: min: %d allows it", n, plaintext.Count(a.spec.Nodes, "node"), a.spec.Min))
 	}
 	used := make(map[muster.MachineID]bool, len(plan.Assign))
 	for _, s := range plan.Assign {
@@ -60,7 +61,7 @@ func missingText(out map[string]int) string {
 		case n == 1:
 			parts = append(parts, "1 machine "+s.one)
 		case n > 1:
-			parts = append(parts, count(n, "machine")+" "+s.many)
+			parts = append(parts, plaintext.Count(n, "machine")+" "+s.many)
 		}
 	}
 	if len(parts) == 0 {

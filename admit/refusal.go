@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 // Refusal turns an answer that does not serve the request into the error to
@@ -32,7 +33,7 @@ func tally(spec muster.Spec, have int, one, many string) string {
 	if have == 1 {
 		verb = one
 	}
-	return fmt.Sprintf("%s needed, %d %s", count(need, "machine"), have, verb)
+	return fmt.Sprintf("%s needed, %d %s", plaintext.Count(need, "machine"), have, verb)
 }
 
 // because names the reason that rejects most.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 // namesShown is how many names a sentence lists before it says how many more.
@@ -77,18 +78,10 @@ func names(list []string) string {
 	return text
 }
 
-// count writes "1 machine", "5 machines".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // fit writes "1 machine fits", "5 machines fit".
 func fit(n int) string {
 	if n == 1 {
 		return "1 machine fits"
 	}
-	return count(n, "machine") + " fit"
+	return plaintext.Count(n, "machine") + " fit"
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster/wire"
+
+	"github.com/muster-hpc/muster/internal/backoff"
 )
 
 // applier holds the configuration that is to be in force. One goroutine lives
@@ -173,7 +175,7 @@ func (a *agent) applyAgain(c *wire.NodeConfig, failures int) {
 	select {
 	case <-a.ctx.Done():
 	case <-a.apply.wake:
-	case <-a.Clock.After(pause(failures, applyFirst, applyMost)):
+	case <-a.Clock.After(backoff.After(failures, applyFirst, applyMost)):
 	}
 	a.apply.mu.Lock()
 	defer a.apply.mu.Unlock()

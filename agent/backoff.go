@@ -16,19 +16,6 @@ const (
 	pauseOver    = 3 * time.Second // of a machine that waits to be told to go off
 )
 
-// pause is how long to wait after this many failures (from 1): doubled each
-// time up to most, with a random half so that agents do not march in step.
-func pause(failures int, first, most time.Duration) time.Duration {
-	d := most
-	if failures < 1 {
-		failures = 1
-	}
-	if shift := failures - 1; shift < 20 && first<<shift < most {
-		d = first << shift
-	}
-	return d/2 + rand.N(d/2+1)
-}
-
 // around is d with a random tenth more or less.
 func around(d time.Duration) time.Duration {
 	return d - d/10 + rand.N(d/5+1)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/backoff"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -35,7 +36,7 @@ func (a *agent) join() (*wire.NodeConfig, error) {
 		if refused(err) {
 			most = pauseRefused
 		}
-		if !a.sleep(pause(failures, pauseFirst, most)) {
+		if !a.sleep(backoff.After(failures, pauseFirst, most)) {
 			return nil, a.ctx.Err()
 		}
 	}

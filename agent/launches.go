@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster/wire"
+
+	"github.com/muster-hpc/muster/internal/backoff"
 )
 
 // launches runs what the server has measured, one order after the other.
@@ -96,7 +98,7 @@ func (a *agent) launched(ctx context.Context, end wire.LaunchEnd, out *os.File) 
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-a.Clock.After(pause(failures, pauseFirst, 5*time.Second)):
+		case <-a.Clock.After(backoff.After(failures, pauseFirst, 5*time.Second)):
 		}
 	}
 }

@@ -123,16 +123,6 @@ func TestOutboxProperty(t *testing.T) {
 	})
 }
 
-func TestPauseIsBounded(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(-1, 1<<30).Draw(t, "failures")
-		if d := pause(n, pauseFirst, pauseBooting); d < pauseFirst/2 || d > pauseBooting {
-			t.Fatalf("%v after %d failures", d, n)
-		}
-	})
-}
-
 func TestCredentialSurvivesDamage(t *testing.T) {
 	t.Parallel()
 	c, err := newCredential()

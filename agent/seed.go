@@ -8,10 +8,10 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -92,12 +92,8 @@ func ForgetToken(path string) error {
 	if b, err = json.Marshal(all); err != nil {
 		return err
 	}
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.WriteFile(tmp, b, 0o400); err == nil {
-		if err = os.Rename(tmp, path); err == nil {
-			return nil
-		}
-		_ = os.Remove(tmp)
+	if atomicfile.ReplaceVolatile(path, b, 0o400) == nil {
+		return nil
 	}
 	// A file that is mounted on its own cannot be replaced, only overwritten.
 	return os.WriteFile(path, b, 0o400)

@@ -5,10 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // Store keeps small secrets under names. Load returns ENotFound for a name
@@ -43,22 +43,12 @@ func (d Dir) Load(name string) ([]byte, error) {
 	return b, err
 }
 
-// Save writes a file beside the old one and renames it. There is no fsync: the
-// directory does not outlive a crash of the machine anyway.
+// Save replaces a file. The directory does not outlive a crash of the machine.
 func (d Dir) Save(name string, value []byte) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
 	}
-	tmp := filepath.Join(string(d), "."+name+"."+strconv.Itoa(os.Getpid()))
-	if err := os.WriteFile(tmp, value, 0o600); err != nil {
-		_ = os.Remove(tmp)
-		return err
-	}
-	if err := os.Rename(tmp, filepath.Join(string(d), name)); err != nil {
-		_ = os.Remove(tmp)
-		return err
-	}
-	return nil
+	return atomicfile.ReplaceVolatile(filepath.Join(string(d), name), value, 0o600)
 }
 
 // Delete removes a file; one that is not there is fine.

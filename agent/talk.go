@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/backoff"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -159,7 +160,7 @@ func (a *agent) report(t *talker) {
 		case r.State == StateConfiguring:
 			most = pauseBooting
 		}
-		t.next = a.Clock.Now().Add(pause(t.failures, pauseFirst, most))
+		t.next = a.Clock.Now().Add(backoff.After(t.failures, pauseFirst, most))
 		return
 	}
 	a.heard(t, &r, receipt, reply, fresh)
@@ -201,7 +202,7 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 		// each time.
 		wait := gapUrgent
 		if t.fetch {
-			wait = pause(t.failures, pauseFirst, pauseBooting)
+			wait = backoff.After(t.failures, pauseFirst, pauseBooting)
 		}
 		t.fetch = true
 		if at := t.last.Add(wait); at.Before(t.next) {
@@ -256,7 +257,7 @@ func (a *agent) watch() {
 		if err != nil && refused(err) {
 			most = pauseRefused
 		}
-		if !a.sleep(pause(failures, pauseFirst*5, most)) {
+		if !a.sleep(backoff.After(failures, pauseFirst*5, most)) {
 			return
 		}
 	}

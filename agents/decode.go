@@ -1,12 +1,10 @@
 package agents
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cleantext"
@@ -26,42 +24,17 @@ const (
 	maxName        = 128
 )
 
-// usualMessage is room for most messages: a report has 600 bytes.
-const usualMessage = 2 << 10
-
-// messages are read into buffers that are used again: thousands of agents say
-// something every second.
-type messages struct{ pool sync.Pool }
-
-func (m *messages) get() *bytes.Buffer {
-	if b, ok := m.pool.Get().(*bytes.Buffer); ok {
-		b.Reset()
-		return b
-	}
-	return bytes.NewBuffer(make([]byte, 0, usualMessage))
-}
-
-func (m *messages) put(b *bytes.Buffer) {
-	if b.Cap() <= 8*usualMessage { // a head's report may be long
-		m.pool.Put(b)
-	}
-}
-
 // decode reads one JSON value of at most limit bytes. Fields that it does not
 // know are ignored: the agent may be one version newer.
 func decode(r io.Reader, limit int64, into any) error {
-	return decodeIn(bytes.NewBuffer(make([]byte, 0, usualMessage)), r, limit, into)
-}
-
-// decodeIn is decode by way of an empty buffer.
-func decodeIn(buf *bytes.Buffer, r io.Reader, limit int64, into any) error {
-	if _, err := buf.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
 		return muster.Errorf(muster.EInvalid, "the message could not be read to its end").Because(muster.ReasonBrokenOff)
 	}
-	if int64(buf.Len()) > limit {
+	if int64(len(b)) > limit {
 		return muster.Errorf(muster.EInvalid, "the message is longer than %d bytes", limit).Because(muster.ReasonTooLarge)
 	}
-	if err := json.Unmarshal(buf.Bytes(), into); err != nil { // it copies what it keeps
+	if err := json.Unmarshal(b, into); err != nil {
 		return muster.Errorf(muster.EInvalid, "the message is not JSON of the expected form").Because(muster.ReasonBadSyntax)
 	}
 	return nil
@@ -83,12 +56,8 @@ func DecodeJoin(r io.Reader) (wire.JoinRequest, error) {
 // DecodeReport reads a report and cuts it to what the server keeps. The error
 // is EInvalid.
 func DecodeReport(r io.Reader) (wire.Report, error) {
-	return decodeReport(bytes.NewBuffer(make([]byte, 0, usualMessage)), r)
-}
-
-func decodeReport(buf *bytes.Buffer, r io.Reader) (wire.Report, error) {
 	var q wire.Report
-	if err := decodeIn(buf, r, maxReportBytes, &q); err != nil {
+	if err := decode(r, maxReportBytes, &q); err != nil {
 		return wire.Report{}, err
 	}
 	switch q.State {

@@ -47,7 +47,7 @@ func TestSupersededServer(t *testing.T) {
 	over.Store(true)
 	id := pki.NodeIdentity{Machine: machine, Attempt: 9, Cluster: cluster, Node: "n01"} // over
 	x.identity.Store(&id)
-	for _, path := range []string{"GET /v1/config", "GET /v1/watch?generation=0", "POST /v1/report", "POST /v1/renew", "POST /v1/join", "POST /v1/launches"} {
+	for _, path := range []string{"GET /v1/config", "GET /v1/hosts/x", "GET /v1/watch?generation=0", "POST /v1/report", "POST /v1/renew", "POST /v1/join", "POST /v1/launches"} {
 		method, path, _ := strings.Cut(path, " ")
 		code, epoch, text := ask(method, path, `{"protocol":1,"machine":"m1","attempt":1,"state":"ready","token":"`+token+`"}`)
 		if code != http.StatusServiceUnavailable || epoch != "4" || !strings.Contains(text, "taken this one's place") {

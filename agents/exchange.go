@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/pki"
@@ -17,12 +18,12 @@ var errGone = muster.Errorf(muster.EConflict, "this attempt of the node is over"
 // committed record is looked at each time, in memory: an attempt that ended is
 // refused at once, and a heartbeat costs no look at the database.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentity, n muster.Node, ok bool) {
-	id, err := s.identify(w, r)
+	id, err := s.identify(r)
 	if err != nil {
 		refuse(w, http.StatusUnauthorized, muster.Errorf(muster.EUnauth, "a node certificate is required").Because(muster.ReasonBadCertificate))
 		return id, n, false
 	}
-	if !s.limits.allow(string(id.Machine)) {
+	if !s.limits.Allow(id.Machine) {
 		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many requests").Because(muster.ReasonTooManyRequests).WithHint("try again in a second"))
 		return id, n, false
 	}
@@ -36,29 +37,10 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (id pki.NodeIdentit
 	case n.Machine != id.Machine || n.Attempt != id.Attempt || n.Phase == muster.NodeGone:
 		s.over(w, id)
 	default:
-		if conn, ok := w.(speech); ok {
-			conn.recognized()
-		}
+		callerOf(r).recognized()
 		return id, n, true
 	}
 	return id, n, false
-}
-
-// identify tells which node speaks. It is asked once for a connection, whose
-// other end does not change.
-func (s *Server) identify(w http.ResponseWriter, r *http.Request) (pki.NodeIdentity, error) {
-	conn, ok := w.(speech)
-	if !ok {
-		return s.c.Identify(r)
-	}
-	if id, known := conn.speaker(); known {
-		return id, nil
-	}
-	id, err := s.c.Identify(r)
-	if err == nil {
-		conn.speaksFor(id)
-	}
-	return id, err
 }
 
 // renew gives an agent a new certificate for what it proved to be.
@@ -92,7 +74,8 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.answerConfig(w, r, &c, &c)
+	s.apart(r, &c)
+	answer(w, c)
 }
 
 // watch answers the node's configuration once it is newer than the given
@@ -103,11 +86,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, muster.Errorf(muster.EInvalid, "the generation is not a number").Because(muster.ReasonBadValue))
 		return
 	}
-	if p, ok := w.(patient); ok {
-		ctx, stop := p.whileWaited(r.Context())
-		defer stop()
-		r = r.WithContext(ctx)
-	}
+	// A request that waits has more time than others. Net/http reads on meanwhile,
+	// and ends its context when the agent hangs up.
+	latest := time.Now().Add(s.c.WatchTime + answerTime)
+	conn := http.NewResponseController(w)
+	_, _ = conn.SetReadDeadline(latest), conn.SetWriteDeadline(latest) // not without a connection
 	end := s.c.Clock.After(s.c.WatchTime)
 	var speak <-chan struct{}
 	for {
@@ -130,7 +113,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if c.Generation > have {
-			s.answerConfig(w, r, &c, &c)
+			s.apart(r, &c)
+			answer(w, c)
 			return
 		}
 		select {

@@ -27,7 +27,7 @@ var errRefused = muster.Errorf(muster.EUnauth, "the join was refused").Because(m
 // was lost, and nobody else can, even with the token.
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	from := source(r)
-	if !s.joins.allow(from.String()) {
+	if !s.joins.Allow(from) {
 		refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many joins from this address").Because(muster.ReasonTooManyRequests).WithHint("try again in a second"))
 		return
 	}
@@ -66,17 +66,18 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		Protocol: wire.AgentProtocol, Certificate: cert, Expires: expires, IntervalMS: s.c.IntervalBooting.Milliseconds(),
 	}
 	// Whoever asks again has not shown anew that the key is theirs.
-	if conn, ok := w.(speech); ok && first {
-		conn.speaksFor(id)
+	if conn := callerOf(r); conn != nil && first {
+		conn.node = &id
 		reply.Speak = true
 	}
 	// Without a configuration the agent asks for it by itself.
 	if c, err := s.build(r.Context(), id.Cluster, id.Node); err == nil {
+		s.apart(r, &c)
 		reply.Config = &c
 	} else {
 		s.c.Log.Warn("a node joined and cannot be configured yet", "cluster", id.Cluster, "node", id.Node, "error", err)
 	}
-	s.answerConfig(w, r, reply, reply.Config)
+	answer(w, reply)
 }
 
 // sign makes the certificate, or answers why not.
@@ -173,7 +174,7 @@ func refusal(why string) error {
 // named the machine that it is about, and so no cluster's people read of it. A flood of
 // them, from one place, does not become a flood of lines, and hides nobody else's.
 func (s *Server) auditRefusal(q wire.JoinRequest, from netip.Addr, why error) {
-	if !s.refusals.allow(from.String()) {
+	if !s.refusals.Allow(from) {
 		return
 	}
 	s.c.Log.Warn("a join was refused", "machine", text(string(q.Machine), maxName), "from", from, "why", why)

@@ -141,5 +141,5 @@ func (s *Server) Heard(_ context.Context, id muster.MachineID) (time.Time, error
 
 // over tells an agent that its attempt is over, and whether its machine is to go off.
 func (s *Server) over(w http.ResponseWriter, id pki.NodeIdentity) {
-	refuseWith(w, http.StatusGone, wire.Refusal{Error: errGone, PowerOff: s.orders.tell(id.Machine)})
+	refuse(w, http.StatusGone, wire.Refusal{Error: errGone, PowerOff: s.orders.tell(id.Machine)})
 }

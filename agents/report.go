@@ -15,9 +15,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	buf := s.messages.get()
-	q, err := decodeReport(buf, r.Body)
-	s.messages.put(buf)
+	q, err := DecodeReport(r.Body)
 	if err != nil {
 		refuse(w, status(err), asError(err))
 		return

@@ -4,117 +4,85 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
-	"sync"
+	"net/http"
+	"runtime/debug"
 	"time"
 )
 
 // How long an agent's connection may take for what.
 const (
-	handshakeTime = 10 * time.Second
-	headTime      = 10 * time.Second // from the first byte of a request
-	bodyTime      = time.Minute      // until all of it is there
-	answerTime    = time.Minute      // until the agent has taken the answer
-	idleTime      = 5 * time.Minute  // between two requests
-	endTime       = 300 * time.Millisecond
-	headBytes     = 16 << 10 // of a request, besides its body
-	mostUnread    = 64 << 10 // of a request that was answered before its end
-	lingerTime    = 500 * time.Millisecond
-	mostLingered  = 8 << 20 // of what is said meanwhile
+	headTime   = 10 * time.Second // for the handshake, and for what comes before a request's body
+	bodyTime   = time.Minute      // until all of a request is there
+	answerTime = time.Minute      // until the agent has taken the answer
+	idleTime   = 5 * time.Minute  // between two requests
+	endTime    = 300 * time.Millisecond
+	acceptWait = 100 * time.Millisecond
+	headBytes  = 16 << 10 // of a request, besides its body
 )
 
 // Serve answers agents that connect to ln, until ctx ends, and closes ln. What
-// goes on then has a moment to end. It is what net/http does, for this one
-// kind of client, except that a connection on which nothing is said keeps no
-// buffers: ten thousand agents are silent nearly all the time.
+// goes on then has a moment to end.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, c *tls.Config) error {
 	defer ln.Close()
-	h, err := newHangups()
-	if err != nil {
-		return err
+	// HTTP/2 would multiplex what few agents say at once, and costs an idle
+	// connection more.
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	srv := &http.Server{
+		Handler: http.HandlerFunc(s.serve), TLSConfig: c, Protocols: http1, ConnContext: withCaller,
+		ReadHeaderTimeout: headTime, ReadTimeout: bodyTime, WriteTimeout: bodyTime + answerTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: headBytes,
+		// Broken handshakes, which strangers must not fill the disk with.
+		ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug),
 	}
-	var telling sync.WaitGroup
-	telling.Go(h.run)
-	defer telling.Wait()
-	defer h.close()
-	all := &lines{m: map[*line]struct{}{}}
-	defer all.end()
+	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
 		s.Close()
-		_ = ln.Close()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer cancel()
+		if srv.Shutdown(grace) != nil {
+			_ = srv.Close()
+		}
 	})
-	defer stop()
-	wait := time.Duration(0)
+	err := srv.ServeTLS(stubborn{ln, s.c.Log}, "", "")
+	if !stop() {
+		<-ended
+		return nil
+	}
+	return errors.Join(err, srv.Close())
+}
+
+// serve answers a request that came over a connection. A defect ends that
+// connection alone.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.c.Log.Error("a defect", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	s.meet(r)
+	s.ServeHTTP(w, r)
+}
+
+// stubborn goes on accepting: there may be too many open files now, or no
+// memory, and agents that try again later.
+type stubborn struct {
+	net.Listener
+	log *slog.Logger
+}
+
+// Accept returns the next connection; its only error is net.ErrClosed.
+func (l stubborn) Accept() (net.Conn, error) {
 	for {
-		conn, err := ln.Accept()
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				_ = conn.Close()
-			}
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return err
-		case err != nil: // too many open files, most likely
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
-			s.c.Log.Warn("no agent can connect", "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(wait):
-			}
-			continue
+		c, err := l.Listener.Accept()
+		if err == nil || errors.Is(err, net.ErrClosed) {
+			return c, err
 		}
-		wait = 0
-		l := &line{s: s, hangups: h, raw: conn, conn: tls.Server(conn, c)}
-		all.add(l)
-		go func() {
-			defer all.remove(l)
-			l.run()
-		}()
-	}
-}
-
-// lines are the connections of one listener.
-type lines struct {
-	mu sync.Mutex
-	m  map[*line]struct{}
-	wg sync.WaitGroup
-}
-
-func (a *lines) add(l *line) {
-	a.wg.Add(1)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.m[l] = struct{}{}
-}
-
-func (a *lines) remove(l *line) {
-	_ = l.raw.Close()
-	a.mu.Lock()
-	delete(a.m, l)
-	a.mu.Unlock()
-	a.wg.Done()
-}
-
-// end closes silent connections at once, and the others when they had a moment.
-func (a *lines) end() {
-	shut := func(busyToo bool) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		for l := range a.m {
-			l.ending.Store(true)
-			if busyToo || !l.busy.Load() {
-				_ = l.raw.Close()
-			}
-		}
-	}
-	shut(false)
-	done := make(chan struct{})
-	go func() { a.wg.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(endTime):
-		shut(true)
-		<-done
+		l.log.Warn("no agent can connect", "error", err)
+		time.Sleep(acceptWait)
 	}
 }

@@ -173,16 +173,90 @@ func TestWatchEndsWithItsConnection(t *testing.T) {
 	}
 }
 
+// A watch may wait for longer than other requests have.
+func TestWatchOutlastsOtherRequests(t *testing.T) {
+	t.Parallel()
+	const others = 2 * time.Second
+	b := joined(t, func(c *agents.Config) { c.WatchTime = others * 3 / 2 })
+	srv := httptest.NewUnstartedServer(b.srv)
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = others, others
+	srv.Start()
+	t.Cleanup(srv.Close)
+	w, err := srv.Client().Get(srv.URL + "/v1/watch?generation=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = w.Body.Close(); w.StatusCode != http.StatusNoContent {
+		t.Errorf("it ended early: %d", w.StatusCode)
+	}
+}
+
+// A defect costs the one connection on which it happens.
+func TestADefectEndsItsConnection(t *testing.T) {
+	var defect atomic.Bool
+	x := newLine(t, 0, func(c *agents.Config) {
+		build := c.Configure
+		c.Configure = func(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
+			if defect.Load() {
+				panic("a defect")
+			}
+			return build(ctx, id, node)
+		}
+	})
+	x.boot(1, time.Minute)
+	x.identity.Store(&pki.NodeIdentity{Machine: machine, Attempt: 1, Cluster: cluster, Node: "n01"})
+	x.ask("GET", "/v1/config", "")
+	defect.Store(true)
+	if w, err := x.client.Get("https://" + x.addr + "/v1/config"); err == nil {
+		_ = w.Body.Close()
+		t.Errorf("answered %d", w.StatusCode)
+	}
+	defect.Store(false)
+	if code, text, _ := x.ask("GET", "/v1/config", ""); code != http.StatusOK {
+		t.Error(code, text)
+	}
+}
+
+// scarce is a listener that has no connection to give at first.
+type scarce struct {
+	net.Listener
+	left atomic.Int64
+}
+
+func (l *scarce) Accept() (net.Conn, error) {
+	if l.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.ENOMEM}
+	}
+	return l.Listener.Accept()
+}
+
+// A host that is short of something for a moment does not end the server.
+func TestAcceptGoesOn(t *testing.T) {
+	t.Parallel()
+	x := newLineOn(t, 0, func(l net.Listener) net.Listener {
+		s := &scarce{Listener: l}
+		s.left.Store(3)
+		return s
+	})
+	if code, text, _ := x.ask("GET", "/nowhere", ""); code != http.StatusNotFound {
+		t.Error(code, text)
+	}
+	if err := x.end(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestServeStrangers sends what no agent sends.
 func TestServeStrangers(t *testing.T) {
 	x := newLine(t, 0)
 	for name, c := range map[string]struct{ say, want string }{
 		"nonsense":           {"hello\r\n\r\n", "HTTP/1.1 400 "},
 		"a head without end": {"GET / HTTP/1.1\r\nA: " + strings.Repeat("x", 64<<10), "HTTP/1.1 431 "},
-		"an old client":      {"GET /nowhere HTTP/1.0\r\n\r\n", "HTTP/1.1 404 "},
+		"an old client":      {"GET /nowhere HTTP/1.0\r\n\r\n", "HTTP/1.0 404 "},
+		"a later HTTP":       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 400 "},
 		"nothing":            {"", ""},
 		"two at once":        {strings.Repeat("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", 2), "HTTP/1.1 404 "},
-		"it waits for leave": {"POST /nowhere HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 100 "},
+		"it waits for leave": {"POST /v1/join HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 100 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := tls.Dial("tcp", x.addr, &tls.Config{RootCAs: x.authority.Pool()})
@@ -209,7 +283,7 @@ func TestServeStrangers(t *testing.T) {
 	defer raw.Close()
 	_, _ = io.WriteString(raw, "GET / HTTP/1.1\r\n\r\n")
 	_ = raw.SetReadDeadline(time.Now().Add(5 * time.Second))
-	if got, err := io.ReadAll(raw); bytes.Contains(got, []byte("HTTP")) || err != nil && !strings.Contains(err.Error(), "reset") {
+	if got, err := io.ReadAll(raw); !bytes.HasPrefix(got, []byte("HTTP/1.0 400 ")) || err != nil && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if err := x.end(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/ratelimit"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -62,13 +63,16 @@ type Config struct {
 	// Superseded tells that another server has taken this one's place: then agents are given
 	// nothing any more. Nil: none ever does.
 	Superseded func() bool
-	// Met is told of each node that has proven over a new connection that it holds the key
-	// of a certificate of this site, also of one that the records do not know. It must be
-	// quick. Nil: nobody listens.
+	// Met is told, with the first request on a connection, of each node that has proven there
+	// that it holds the key of a certificate of this site, also of one that the records do not
+	// know. It must be quick. Nil: nobody listens.
 	Met func(id pki.NodeIdentity)
 	// Identify tells who asks. Nil: the client certificate does.
 	Identify func(*http.Request) (pki.NodeIdentity, error)
 }
+
+// maxKeys bounds what strangers can make the server remember.
+const maxKeys = 20000
 
 // Server answers agents.
 type Server struct {
@@ -78,13 +82,10 @@ type Server struct {
 	journal  *journal
 	counts   counts
 	orders   *orders
-	limits   *limits
-	joins    *limits
-	refusals *limits
+	limits   *ratelimit.Keyed[muster.MachineID]
+	joins    *ratelimit.Keyed[netip.Addr]
+	refusals *ratelimit.Keyed[netip.Addr]
 	hosts    hostLists
-	readers  inputs
-	replies  replies
-	messages messages
 	mux      *http.ServeMux
 	epoch    []string // as it is told
 	closed   context.Context
@@ -145,8 +146,10 @@ func New(c Config) (*Server, error) {
 	def(&c.WatchTime, time.Minute)
 	s := &Server{
 		c: c, presence: newPresence(), monitor: newMonitor(c.Clock.Now()), journal: newJournal(c.JournalDir, c.Log, c.Clock),
-		limits: newLimits(20, 60, c.Clock), joins: newLimits(5, 20, c.Clock), refusals: newLimits(1, 20, c.Clock),
-		orders: newOrders(), mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
+		limits:   ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: time.Second / 20, Burst: 60, Most: maxKeys}),
+		joins:    ratelimit.New[netip.Addr](ratelimit.Config{Now: c.Clock.Now, Every: time.Second / 5, Burst: 20, Most: maxKeys}),
+		refusals: ratelimit.New[netip.Addr](ratelimit.Config{Now: c.Clock.Now, Every: time.Second, Burst: 20, Most: maxKeys}),
+		orders:   newOrders(), mux: http.NewServeMux(), changed: map[muster.ClusterID]chan struct{}{}, newest: map[muster.ClusterID]int64{},
 		telling: map[muster.ClusterID]bool{}, spoken: map[nodeKey]chan struct{}{},
 		epoch: []string{strconv.FormatInt(c.Epoch, 10)},
 	}
@@ -154,6 +157,7 @@ func New(c Config) (*Server, error) {
 	s.mux.HandleFunc("POST /v1/join", s.join)
 	s.mux.HandleFunc("POST /v1/renew", s.renew)
 	s.mux.HandleFunc("GET /v1/config", s.config)
+	s.mux.HandleFunc("GET /v1/hosts/{digest}", s.hostList)
 	s.mux.HandleFunc("GET /v1/watch", s.watch)
 	s.mux.HandleFunc("POST /v1/report", s.report)
 	s.mux.HandleFunc("POST /v1/launches", s.launched)
@@ -257,9 +261,7 @@ func (s *Server) Forget(id muster.MachineID) {
 }
 
 // refuse answers with an error that says what went wrong and nothing more.
-func refuse(w http.ResponseWriter, status int, e *muster.Error) { refuseWith(w, status, e) }
-
-func refuseWith(w http.ResponseWriter, status int, e any) {
+func refuse(w http.ResponseWriter, status int, e any) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")

@@ -50,17 +50,13 @@ func (a *API) changeRoutes() {
 	}
 	a.prepare(&op)
 	huma.Register(a.huma, op, func(ctx context.Context, in *scaleInput) (*reply[wire.Scaled], error) {
-		out, answer, err := a.service.Scale(ctx, who(ctx), in.Cluster, in.Body)
-		if err != nil {
-			public := a.public(ctx, err)
-			refused := wire.Refused{Error: *public}
-			if answer != nil && (public.Code == muster.ENever || public.Code == muster.ENoCapacity) {
-				refused.Status, refused.Answer = string(public.Code), answer
-			}
-			return nil, &failure{Refused: refused, status: Status(public)}
+		if in.Body.Cluster != "" && in.Body.Cluster != in.Cluster {
+			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "the path names cluster %.64q, and the request %.64q", in.Cluster, in.Body.Cluster).Because(muster.ReasonContradiction).
+				WithHint("leave cluster out of the request, or send it to /v1/scale"))
 		}
-		return &reply[wire.Scaled]{out}, nil
+		return a.scale(ctx, in.Cluster, in.Body)
 	})
+	a.documentRoutes()
 	route(a, huma.Operation{
 		OperationID: "extend-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/extend", Tags: []string{"clusters"},
 		Summary: "Give a cluster more time",
@@ -82,4 +78,18 @@ func (a *API) changeRoutes() {
 	}, func(ctx context.Context, in *shareInput) (wire.Shared, error) {
 		return a.service.Share(ctx, who(ctx), in.Cluster, in.Body)
 	})
+}
+
+func (a *API) scale(ctx context.Context, cluster string, r wire.ScaleRequest) (*reply[wire.Scaled], error) {
+	r.Cluster = ""
+	out, answer, err := a.service.Scale(ctx, who(ctx), cluster, r)
+	if err != nil {
+		public := a.public(ctx, err)
+		refused := wire.Refused{Error: *public}
+		if answer != nil && (public.Code == muster.ENever || public.Code == muster.ENoCapacity) {
+			refused.Status, refused.Answer = string(public.Code), answer
+		}
+		return nil, &failure{Refused: refused, status: Status(public)}
+	}
+	return &reply[wire.Scaled]{out}, nil
 }

@@ -415,17 +415,3 @@ func TestHandler(t *testing.T) {
 		t.Errorf("%v %v", resp, err)
 	}
 }
-
-func TestRatesForget(t *testing.T) {
-	t.Parallel()
-	c := &clock{time.Unix(1e9, 0)}
-	r := newRates(c)
-	a := netip.MustParseAddr("10.0.0.0")
-	for range maxSources + 10 {
-		r.allow(a)
-		a = a.Next()
-	}
-	if len(r.left) > maxSources {
-		t.Errorf("%d sources are remembered", len(r.left))
-	}
-}

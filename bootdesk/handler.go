@@ -12,6 +12,7 @@ import (
 	"net/netip"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/ratelimit"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -24,7 +25,8 @@ const maxAtOnce = 128
 // not behind a proxy that ends TLS. Deadlines are the server's.
 func (d *Desk) Handler() http.Handler {
 	turns := make(chan struct{}, maxAtOnce)
-	each := newRates(d.c.Clock)
+	rates := ratelimit.New[netip.Addr](ratelimit.Config{Now: d.c.Clock.Now, Every: rateEvery, Burst: rateBurst, Most: maxSources})
+	places := &busy{of: map[netip.Addr]int{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := source(r)
 		if r.Method != http.MethodPost {
@@ -32,15 +34,15 @@ func (d *Desk) Handler() http.Handler {
 			refuse(w, http.StatusMethodNotAllowed, muster.Errorf(muster.EInvalid, "a hello is posted"))
 			return
 		}
-		if !each.allow(from) {
+		if !rates.Allow(from) {
 			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos come from this address").Because(muster.ReasonTooManyRequests).WithHint("ask again later"))
 			return
 		}
-		if !each.enter(from) {
+		if !places.enter(from) {
 			refuse(w, http.StatusTooManyRequests, muster.Errorf(muster.EUnavailable, "too many hellos of this address are not answered yet").Because(muster.ReasonTooManyRequests).WithHint("ask again in a moment"))
 			return
 		}
-		defer each.leave(from)
+		defer places.leave(from)
 		select {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()

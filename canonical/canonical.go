@@ -3,7 +3,11 @@ package canonical
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // MaxDepth is how many arrays and objects may stand inside each other.
@@ -43,17 +47,19 @@ func Marshal(v any) ([]byte, error) {
 // Next splits the first JSON text off data, with no space around it: rest is
 // what follows it. Both are empty where data holds nothing more than space.
 func Next(data []byte) (text, rest []byte, err error) {
-	r := reader{text: data}
-	r.space()
-	begin := r.at
-	if begin == len(data) {
+	data = bytes.TrimLeft(data, space)
+	if len(data) == 0 {
 		return nil, nil, nil
 	}
-	if _, err := r.value(nil); err != nil {
+	end, err := scan(data, freely)
+	if err != nil {
 		return nil, nil, err
 	}
-	return data[begin:r.at], data[r.at:], nil
+	return data[:end], data[end:], nil
 }
+
+// space is what JSON calls so.
+const space = " \t\r\n"
 
 // mode is how much a text may differ from its canonical form.
 type mode int
@@ -65,14 +71,35 @@ const (
 )
 
 func whole(text []byte, m mode) ([]byte, error) {
-	r := reader{text: text, mode: m}
-	out, err := r.value(make([]byte, 0, len(text)))
+	end, err := scan(text, m)
 	if err != nil {
 		return nil, err
 	}
-	r.space()
-	if r.at < len(text) {
-		return nil, r.wrong("something follows the value")
+	if n := len(bytes.TrimLeft(text[end:], space)); n > 0 {
+		return nil, &SyntaxError{len(text) - n, "something follows the value"}
+	}
+	return form(text[:end])
+}
+
+// form is the canonical form of what [scan] let pass.
+func form(text []byte) ([]byte, error) {
+	out := jsontext.Value(bytes.Clone(text))
+	if err := out.Canonicalize(); err != nil {
+		return nil, wrong(err, 0)
 	}
 	return out, nil
+}
+
+// wrong says in our form what the decoder, which is at a byte, found.
+func wrong(err error, at int64) error {
+	if s := (*jsontext.SyntacticError)(nil); errors.As(err, &s) {
+		at, err = s.ByteOffset, s.Err
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return &SyntaxError{int(at), fmt.Sprintf("a name stands twice: %q", s.JSONPointer.LastToken())}
+		}
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &SyntaxError{int(at), "the text ends too early"}
+	}
+	return &SyntaxError{int(at), err.Error()}
 }

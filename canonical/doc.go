@@ -6,5 +6,6 @@
 //
 // It reads I-JSON (RFC 7493) and nothing else: a name that stands twice in one
 // object, half a surrogate pair, a noncharacter or a number beyond the doubles
-// is refused, because readers disagree about what such a text says.
+// is refused, because readers disagree about what such a text says. The form is
+// that of jsontext, which refuses most of these itself; the rest is refused before.
 package canonical

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -133,7 +134,7 @@ func writeHPL(w io.Writer, r muster.HPLResult) {
 		line("", "%s to %s with a chance of %.1f %%", flops(v.Low), flops(v.High), 100*v.Level)
 	}
 	line("", "from %s to %s", flops(r.Rate.Min), flops(r.Rate.Max))
-	line("per core", "%s on %s of %s", flops(r.PerCore), count(r.Cores, "core"), count(len(r.Nodes), "node"))
+	line("per core", "%s on %s of %s", flops(r.PerCore), plaintext.Count(r.Cores, "core"), plaintext.Count(len(r.Nodes), "node"))
 	if p := r.Rate.Reference; p != nil && r.OfPeak != nil {
 		line("of peak", "%s of %s: %s", percent(r.OfPeak), flops(p.Value), p.Text)
 	}
@@ -168,7 +169,7 @@ func writeHPL(w io.Writer, r muster.HPLResult) {
 }
 
 func settingText(s muster.HPLSetting) string {
-	return fmt.Sprintf("N = %d, NB = %d, %d x %d ranks, %d a node, %s each", s.N, s.NB, s.P, s.Q, s.PerNode, count(s.Threads, "thread"))
+	return fmt.Sprintf("N = %d, NB = %d, %d x %d ranks, %d a node, %s each", s.N, s.NB, s.P, s.Q, s.PerNode, plaintext.Count(s.Threads, "thread"))
 }
 
 // flops writes a rate with four digits and the prefix that suits it.

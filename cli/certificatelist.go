@@ -17,6 +17,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -203,7 +204,7 @@ func writeCertificate(w io.Writer, c muster.Certificate, stolen bool, now time.T
 	k := c.Conditions
 	cores := ""
 	if k.Cores > 0 {
-		cores = fmt.Sprintf("%s, %s", count(k.Cores, "core"), count(k.Threads, "thread"))
+		cores = fmt.Sprintf("%s, %s", plaintext.Count(k.Cores, "core"), plaintext.Count(k.Threads, "thread"))
 	}
 	measured := ""
 	if s := c.Schedule; s != nil && !c.Began.IsZero() {
@@ -383,7 +384,7 @@ func (a *app) writeExport(list []export, to string, replace bool) error {
 				return cannot(err)
 			}
 		}
-		fmt.Fprintf(a.env.Err, "%s written to %s\n", count(len(list), "certificate"), clean(to))
+		fmt.Fprintf(a.env.Err, "%s written to %s\n", plaintext.Count(len(list), "certificate"), clean(to))
 		return nil
 	}
 	var all []byte
@@ -400,6 +401,6 @@ func (a *app) writeExport(list []export, to string, replace bool) error {
 	if err := os.WriteFile(to, all, 0o644); err != nil { //nolint:gosec // the same
 		return cannot(err)
 	}
-	fmt.Fprintf(a.env.Err, "%s written to %s\n", count(len(list), "certificate"), clean(to))
+	fmt.Fprintf(a.env.Err, "%s written to %s\n", plaintext.Count(len(list), "certificate"), clean(to))
 	return nil
 }

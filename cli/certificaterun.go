@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -140,7 +141,7 @@ func measuringWords(r wire.MeasureReply) string {
 }
 
 func launches(m muster.Measuring) string {
-	text := count(m.Launches, "launch")
+	text := plaintext.Count(m.Launches, "launch")
 	if m.Launches != 1 {
 		text = fmt.Sprintf("%d launches", m.Launches)
 	}
@@ -224,7 +225,7 @@ func progressOf(m muster.Measuring) string {
 		text = fmt.Sprintf("measuring: %d of %d launches", m.Done, m.Launches)
 	}
 	if n := len(m.Suspects) + len(m.SuspectLinks); n > 0 {
-		text += fmt.Sprintf(", %s again", count(n, "suspect"))
+		text += fmt.Sprintf(", %s again", plaintext.Count(n, "suspect"))
 	}
 	if left := time.Until(m.ETA); !m.ETA.IsZero() && left > 0 {
 		text += ", done in about " + age(left+time.Second)

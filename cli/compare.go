@@ -7,6 +7,8 @@ import (
 
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
+
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 func (a *app) compare() *cobra.Command {
@@ -87,7 +89,7 @@ func writeComparison(w io.Writer, c wire.Comparison) {
 	fmt.Fprintf(w, "\n%d better, %d worse, %d indistinguishable, %d not comparable.\n", counted[wire.Better], counted[wire.Worse], counted[wire.Indistinguishable], counted[wire.NotComparable])
 	if c.Tests > 0 {
 		fmt.Fprintf(w, "Ranks over %s; of those called better or worse %.0f %% are chance at most, on average, over %s (%s).\nIntervals hold with %.0f %% each. Less than %.0f %% is not told. SEES is the smallest difference that is seen in nine of ten cases.\n",
-			map[bool]string{true: "launches", false: "machines"}[c.Unit == "launch"], 100*c.FalseFindings, count(c.Tests, "test"), c.Control, 100*c.Level, 100*c.Worth)
+			map[bool]string{true: "launches", false: "machines"}[c.Unit == "launch"], 100*c.FalseFindings, plaintext.Count(c.Tests, "test"), c.Control, 100*c.Level, 100*c.Worth)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -301,14 +302,14 @@ func writeAsked(w io.Writer, s muster.Spec) {
 	if s.TotalNodes() <= s.Nodes {
 		return
 	}
-	parts := []string{count(s.Nodes, "node")}
+	parts := []string{plaintext.Count(s.Nodes, "node")}
 	if s.Head == muster.HeadSeparate {
 		parts = append(parts, "one for its head")
 	}
 	if s.Logins > 0 {
-		parts = append(parts, count(s.Logins, "login node"))
+		parts = append(parts, plaintext.Count(s.Logins, "login node"))
 	}
-	fmt.Fprintf(w, "  asked       %s: %s\n", count(s.TotalNodes(), "machine"), strings.Join(parts, ", "))
+	fmt.Fprintf(w, "  asked       %s: %s\n", plaintext.Count(s.TotalNodes(), "machine"), strings.Join(parts, ", "))
 }
 
 // writeConsidered tells what admission looked at.
@@ -320,9 +321,9 @@ func writeConsidered(w io.Writer, answer muster.Answer) {
 	if total == 0 && len(answer.Rejections) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  considered  %s: %d fit, %d of them free\n", count(total, "machine"), answer.Fits, answer.Free)
+	fmt.Fprintf(w, "  considered  %s: %d fit, %d of them free\n", plaintext.Count(total, "machine"), answer.Fits, answer.Free)
 	for _, r := range answer.Rejections {
-		fmt.Fprintf(w, "  not         %s: %s\n", count(r.Count, "machine"), clean(r.Text))
+		fmt.Fprintf(w, "  not         %s: %s\n", plaintext.Count(r.Count, "machine"), clean(r.Text))
 	}
 }
 
@@ -339,7 +340,7 @@ func planText(p muster.Plan) string {
 	if p.Class != "" {
 		class = " of class " + p.Class
 	}
-	return fmt.Sprintf("%s%s in %s: %s", count(len(ids), "machine"), class, count(p.Racks, "rack"), list)
+	return fmt.Sprintf("%s%s in %s: %s", plaintext.Count(len(ids), "machine"), class, plaintext.Count(p.Racks, "rack"), list)
 }
 
 // stagesText tells when the slowest node reached each stage of its boot, in

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -15,17 +16,25 @@ import (
 func (a *app) delete() *cobra.Command {
 	var wait, erase bool
 	var timeout time.Duration
+	var file string
 	c := &cobra.Command{
-		Use: "delete CLUSTER...", Aliases: []string{"rm"}, Short: "Give clusters back",
+		Use: "delete {CLUSTER... | -f FILE}", Aliases: []string{"rm"}, Short: "Give clusters back",
 		Long: `Gives clusters back: their machines are switched off, erased, checked and free
 again. Their homes stay for a while (7 days, if nobody said otherwise), and can
 be the homes of new clusters; with --erase they are erased at once. Local
-scratch and the queue are gone. There is no way back.`,
+scratch and the queue are gone. There is no way back.
+
+-f reads the same from a request in YAML, JSON or XML (<terminate>): cluster, and
+erase.`,
 		Example: `  muster delete cfd --wait
   muster delete cfd --erase
-  muster delete cfd lab c-8x2k4v9wqz`,
+  muster delete cfd lab c-8x2k4v9wqz
+  muster delete -f end.yaml --wait`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if file != "" && (len(args) > 0 || erase) {
+				return usage(c, "the cluster stands in the request file, not beside it")
+			}
+			if len(args) == 0 && file == "" {
 				return usage(c, "CLUSTER is missing")
 			}
 			return nil
@@ -38,9 +47,21 @@ scratch and the queue are gone. There is no way back.`,
 			if err := needsWait(c, wait); err != nil {
 				return err
 			}
+			if file != "" {
+				data, err := a.readUpTo(file, maxRequest, "a request")
+				if err != nil {
+					return err
+				}
+				r, err := spec.ReadTerminate(data, spec.FormatOf("", file, data))
+				if err != nil {
+					return err
+				}
+				args, erase = []string{r.Cluster}, r.Erase
+			}
 			return a.runDelete(c, args, wait, erase, timeout)
 		},
 	}
+	c.Flags().StringVarP(&file, "file", "f", "", "request file; - is standard input")
 	c.Flags().BoolVar(&erase, "erase", false, "erase their homes too")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until their machines are free again")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster/wire"
+
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 // amount is a figure for people, with the prefix that makes it short: 30.12 GB/s,
@@ -67,7 +69,7 @@ func metricName(k wire.MetricKey) string {
 		words = append(words, size(k.Size))
 	}
 	if k.Threads > 0 {
-		words = append(words, count(k.Threads, "thread"))
+		words = append(words, plaintext.Count(k.Threads, "thread"))
 	}
 	if k.Distance != "" {
 		words = append(words, "("+k.Distance+")")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -101,7 +102,7 @@ type historyPage struct {
 func (p historyPage) write(w io.Writer, h wire.History) {
 	n := len(h.Measurements)
 	from, to := h.Measurements[0], h.Measurements[n-1]
-	fmt.Fprintf(w, "%s %s: %s, %s to %s\n", h.Kind, clean(strings.TrimPrefix(h.Of, h.Kind+":")), count(n, "measurement"), stamp(from.At), stamp(to.At))
+	fmt.Fprintf(w, "%s %s: %s, %s to %s\n", h.Kind, clean(strings.TrimPrefix(h.Of, h.Kind+":")), plaintext.Count(n, "measurement"), stamp(from.At), stamp(to.At))
 	if h.Older {
 		fmt.Fprintln(w, "There are older ones, which are not shown.")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
 	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -213,5 +214,5 @@ func writeBuilt(w io.Writer, b *built) {
 		parts = append(parts, fmt.Sprintf("%s %.1f", s.Stage, s.Took))
 	}
 	fmt.Fprintf(w, "image %s (%s): %s, %s, built in %.1fs\n  %s, seconds: %s\n", clean(b.Image.Name), id,
-		size(b.Image.Size), count(b.Image.Packages, "package"), b.Took, clean(b.Image.Name), strings.Join(parts, ", "))
+		size(b.Image.Size), plaintext.Count(b.Image.Packages, "package"), b.Took, clean(b.Image.Name), strings.Join(parts, ", "))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -102,7 +103,7 @@ func (a *app) followLogs(ctx context.Context, k *client.Client, cluster string, 
 			}
 		},
 		Missed: func(n int64) {
-			fmt.Fprintf(a.env.Err, "muster: %s left out: they came too fast\n", count(int(n), "line"))
+			fmt.Fprintf(a.env.Err, "muster: %s left out: they came too fast\n", plaintext.Count(int(n), "line"))
 		},
 	}
 	err := k.FollowLogs(ctx, cluster, o, func(l wire.LogLine) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -62,7 +63,7 @@ and, as far as you may know, who uses them.`,
 			}
 			return a.print(list, func(w io.Writer) {
 				if registered > 0 {
-					fmt.Fprintf(w, "No machine yet: %s registered, and none taken in so far (muster machine registered, muster machine boots)\n", count(registered, "bare machine"))
+					fmt.Fprintf(w, "No machine yet: %s registered, and none taken in so far (muster machine registered, muster machine boots)\n", plaintext.Count(registered, "bare machine"))
 					return
 				}
 				writeMachines(w, list, wide)
@@ -233,7 +234,7 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 	if f.Cores > 0 { // else it has not told what it is made of
 		pairs = append(pairs,
 			"processor", fmt.Sprintf("%s (%s)", f.Processor, f.Architecture),
-			"cores", fmt.Sprintf("%d, %s, %s", f.Cores, count(f.Threads, "thread"), count(f.Sockets, "socket")),
+			"cores", fmt.Sprintf("%d, %s, %s", f.Cores, plaintext.Count(f.Threads, "thread"), plaintext.Count(f.Sockets, "socket")),
 			"numa nodes", fmt.Sprint(max(len(f.NUMA), 1)),
 			"memory", size(f.Memory),
 			"disk", size(f.Disk),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -183,7 +184,7 @@ func eventText(e muster.MachineEvent) string {
 // writeCare tells how a machine was tested and how often it failed.
 func writeCare(w io.Writer, m wire.Machine, now time.Time) {
 	if n := len(m.Faults); n > 0 {
-		fmt.Fprintf(w, "failed %s, last %s ago\n", count(n, "time"), since(m.Faults[n-1], now))
+		fmt.Fprintf(w, "failed %s, last %s ago\n", plaintext.Count(n, "time"), since(m.Faults[n-1], now))
 	}
 	if r := m.LastTest; r != nil {
 		outcome := "FAILED"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -139,7 +140,7 @@ func discoveredText(r muster.Registration) string {
 		return ""
 	}
 	f := r.Facts
-	parts := []string{count(f.Cores, "core"), size(f.Memory), count(len(f.Disks), "disk"), count(len(f.NICs), "interface")}
+	parts := []string{plaintext.Count(f.Cores, "core"), size(f.Memory), plaintext.Count(len(f.Disks), "disk"), plaintext.Count(len(f.NICs), "interface")}
 	if f.Processor != "" {
 		parts = append([]string{f.Processor}, parts...)
 	}

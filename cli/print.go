@@ -187,10 +187,3 @@ func stamp(t time.Time) string {
 	}
 	return t.Local().Format("2006-01-02 15:04:05")
 }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,12 +28,13 @@ type scaleFlags struct {
 	now, some bool
 	wait      bool
 	timeout   time.Duration
+	file      string // a request in place of all that
 }
 
 func (a *app) scale() *cobra.Command {
 	var f scaleFlags
 	c := &cobra.Command{
-		Use: "scale CLUSTER [N | +N | -N] [--remove NODES] [--logins N]", Short: "Change the size of a cluster",
+		Use: "scale {CLUSTER [N | +N | -N] [--remove NODES] [--logins N] | -f FILE}", Short: "Change the size of a cluster",
 		Long: `Gives a ready cluster more compute nodes, or fewer, or another number of login
 nodes. Its ID, its head and its jobs stay.
 
@@ -43,14 +46,22 @@ Fewer: idle nodes go first, then the last ones; never the head. --remove names
 those that go. They get no new jobs, and leave when theirs are done; with --now
 they leave at once and their jobs are queued again.
 
-While a change is under way, asking for the old size takes it back.`,
+While a change is under way, asking for the old size takes it back.
+
+-f reads the same from a request in YAML, JSON or XML (<scale>), which names the
+cluster: cluster, and nodes, change, remove, logins, now, some.`,
 		Example: `  muster scale cfd 12 --wait
   muster scale cfd +2
   muster scale cfd -2
   muster scale cfd --remove n[05-08] --now
-  muster scale cfd --logins 2`,
+  muster scale cfd --logins 2
+  muster scale -f more.xml --wait`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
+			case f.file != "" && (len(args) > 0 || mixed(c) != ""):
+				return usage(c, "the cluster and its size stand in the request file, not beside it")
+			case f.file != "":
+				return nil
 			case len(args) == 0:
 				return usage(c, "CLUSTER is missing")
 			case len(args) > 2:
@@ -62,6 +73,7 @@ While a change is under way, asking for the old size takes it back.`,
 		RunE:              func(c *cobra.Command, args []string) error { return a.runScale(c, args, &f) },
 	}
 	flags := c.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "request file; - is standard input")
 	flags.StringVar(&f.remove, "remove", "", "set of the nodes that leave: n05, n[05-08,11]")
 	flags.StringVar(&f.fewer, "fewer", "", "")
 	_ = flags.MarkHidden("fewer")
@@ -115,8 +127,15 @@ func takesValue(c *cobra.Command, word string) bool {
 var fewer = regexp.MustCompile(`^-[0-9]+$`)
 
 // scaleRequest makes the request of what was typed.
-func scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire.ScaleRequest, error) {
-	r := wire.ScaleRequest{Remove: f.remove, Now: f.now, Some: f.some}
+func (a *app) scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire.ScaleRequest, error) {
+	if f.file != "" {
+		data, err := a.readUpTo(f.file, maxRequest, "a request")
+		if err != nil {
+			return wire.ScaleRequest{}, err
+		}
+		return spec.ReadScale(data, spec.FormatOf("", f.file, data))
+	}
+	r := wire.ScaleRequest{Cluster: args[0], Remove: f.remove, Now: f.now, Some: f.some}
 	if c.Flags().Changed("logins") {
 		r.Logins = &f.logins
 	}
@@ -156,7 +175,7 @@ func (a *app) runScale(c *cobra.Command, args []string, f *scaleFlags) error {
 	if err := needsWait(c, f.wait); err != nil {
 		return err
 	}
-	r, err := scaleRequest(c, args, f)
+	r, err := a.scaleRequest(c, args, f)
 	if err != nil {
 		return err
 	}
@@ -164,7 +183,7 @@ func (a *app) runScale(c *cobra.Command, args []string, f *scaleFlags) error {
 	if err != nil {
 		return err
 	}
-	done, err := k.Scale(c.Context(), args[0], r)
+	done, err := k.Scale(c.Context(), r.Cluster, r)
 	if err != nil {
 		return err
 	}
@@ -211,11 +230,11 @@ func scaledText(s wire.Scaled) string {
 	text := fmt.Sprintf("cluster %s  %s  ", clean(s.Name), s.ID)
 	switch {
 	case s.Status == "unchanged":
-		return text + "has " + count(s.To, "node") + " already"
+		return text + "has " + plaintext.Count(s.To, "node") + " already"
 	case s.From == s.To:
-		text += s.Status + ": " + count(s.Logins, "login node")
+		text += s.Status + ": " + plaintext.Count(s.Logins, "login node")
 	default:
-		text += fmt.Sprintf("%s: from %d to %s", s.Status, s.From, count(s.To, "node"))
+		text += fmt.Sprintf("%s: from %d to %s", s.Status, s.From, plaintext.Count(s.To, "node"))
 	}
 	if len(s.Joining) > 0 {
 		text += "; " + nodeset.Fold(s.Joining) + " " + verb(len(s.Joining), "joins", "join")
@@ -335,7 +354,7 @@ func (w *scaleWatcher) verdict() error {
 		}
 	}
 	if c.Spec.Nodes != w.scaled.To || c.Spec.Logins != w.scaled.Logins {
-		return muster.Errorf(muster.EConflict, "cluster %s has %s now: somebody changed it", w.scaled.Name, count(c.Spec.Nodes, "node")).Because(muster.ReasonChangedMeanwhile).
+		return muster.Errorf(muster.EConflict, "cluster %s has %s now: somebody changed it", w.scaled.Name, plaintext.Count(c.Spec.Nodes, "node")).Because(muster.ReasonChangedMeanwhile).
 			WithHint("see 'muster events %s'", w.scaled.ID)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
+
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 func (a *app) extend() *cobra.Command {
@@ -128,7 +130,7 @@ func writeApplied(w io.Writer, cluster string, a *wire.Applied) {
 	if a == nil || a.On == a.Nodes {
 		return
 	}
-	fmt.Fprintf(w, "in force on %d of %s\n", a.On, count(a.Nodes, "node"))
+	fmt.Fprintf(w, "in force on %d of %s\n", a.On, plaintext.Count(a.Nodes, "node"))
 	for _, f := range a.Failed {
 		fmt.Fprintf(w, "  %s  all but: %s\n", clean(f.Node), clean(f.Text))
 	}

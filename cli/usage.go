@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/nearest"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -309,7 +310,7 @@ func windowText(win *wire.Window) string {
 		return ""
 	}
 	step := time.Duration(win.Step) * time.Second
-	return fmt.Sprintf("from %s on; %s of %s", stamp(win.From), count(win.Points, "point"), strings.TrimSuffix(strings.TrimSuffix(age(step), "00s"), "00m"))
+	return fmt.Sprintf("from %s on; %s of %s", stamp(win.From), plaintext.Count(win.Points, "point"), strings.TrimSuffix(strings.TrimSuffix(age(step), "00s"), "00m"))
 }
 
 func (p *usagePage) site(w io.Writer, u wire.SiteUsage) {

@@ -5,16 +5,17 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/allocate"
-	"github.com/muster-hpc/muster/approval"
 	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/internal/ratelimit"
 	"github.com/muster-hpc/muster/series"
-	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
+	"golang.org/x/time/rate"
 )
 
 // Images is what the use cases need of the image store.
@@ -90,12 +91,8 @@ type Config struct {
 	Epoch int64
 	// Superseded tells why nothing may be changed here any more; nil: it may. Nil: always.
 	Superseded func() error
-	// Egress lists what clusters may ask for as outgoing traffic. Empty: none
-	// and proxy.
-	Egress []muster.Egress
-	// Defaults fill what requests leave open; users and project are filled
-	// for each caller.
-	Defaults spec.Defaults
+	// Policy is what the site allows, and its defaults; see SetPolicy.
+	Policy
 	// Heard is when a machine itself spoke last, by whatever way reaches this server;
 	// that somebody else answered for it does not count. Zero: never. Nil: nobody
 	// listens.
@@ -118,13 +115,6 @@ type Config struct {
 	Scheduler func(muster.MachineID) *wire.SchedulerState
 	// CanMeasure tells whether a machine has what measuring needs. Nil: all have.
 	CanMeasure func(muster.MachineID) bool
-	// Idle says when machines that nobody uses are measured.
-	Idle IdleMeasuring
-	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
-	MaxWalltime time.Duration
-	// DerivedPerProject is how many images with added packages the clusters of a project
-	// may have at once. Zero: image.DefaultKeep's.
-	DerivedPerProject int
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes
 	// Room tells why nothing new may be recorded now: the disk is nearly full,
@@ -143,9 +133,6 @@ type Config struct {
 	ChangeKey func(stolen string) error
 	// Boots is what bare machines boot for. Nil: there are none.
 	Boots Boots
-	// Approval are the rules by which machines that come by themselves are taken in.
-	// Nil: all of them wait.
-	Approval approval.Rules
 	// Figures are what other parts of the server count, for administrators.
 	// Nil: nothing.
 	Figures func() []wire.Metric
@@ -154,6 +141,7 @@ type Config struct {
 // Service carries out the use cases. It is safe for concurrent use.
 type Service struct {
 	Config
+	policy  atomic.Pointer[Policy]
 	started time.Time
 	hub     hub
 	// promoting keeps promotions one at a time.
@@ -163,10 +151,15 @@ type Service struct {
 	// tried is when idle machines were last given to a measuring. Of MeasureIdle.
 	tried map[muster.MachineID]time.Time
 	// shown bounds how often another TPM of a machine is written down.
-	shown seldom
-	// found bounds how often a machine that came by itself is, and sources how many do.
-	found, sources seldom
+	shown *ratelimit.Keyed[muster.MachineID]
+	// found bounds how often each machine that comes by itself is, sources how often new ones
+	// of one source are, and fresh how often new ones are.
+	found, sources *ratelimit.Keyed[string]
+	fresh          *rate.Limiter
 }
+
+// maxShown is how many machines the limits above remember: more than a site has.
+const maxShown = 1 << 16
 
 // New makes a service.
 func New(c Config) *Service {
@@ -176,17 +169,11 @@ func New(c Config) *Service {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if len(c.Egress) == 0 {
-		c.Egress = []muster.Egress{muster.EgressNone, muster.EgressProxy}
-	}
 	if c.Changed == nil {
 		c.Changed = func(muster.ClusterID) {}
 	}
 	if c.HomeFree == nil {
 		c.HomeFree = func() int64 { return -1 }
-	}
-	if c.DerivedPerProject == 0 {
-		c.DerivedPerProject = image.DefaultKeep().PerProject
 	}
 	if c.Room == nil {
 		c.Room = func() error { return nil }
@@ -197,7 +184,14 @@ func New(c Config) *Service {
 	if c.Listen == nil {
 		c.Listen = func() string { return "" }
 	}
-	s := &Service{Config: c, started: c.Clock.Now()}
+	s := &Service{
+		Config: c, started: c.Clock.Now(),
+		shown:   ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: shownEvery, Burst: 1, Most: maxShown, Strict: true}),
+		found:   ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: foundEvery, Burst: 1, Most: maxShown, Strict: true}),
+		sources: ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: newEvery, Burst: 1, Most: maxShown, Strict: true}),
+		fresh:   rate.NewLimiter(rate.Every(anyEvery), 1),
+	}
+	s.SetPolicy(c.Policy)
 	if s.Allocator == nil {
 		s.Allocator = allocate.New(allocate.Config{Store: c.Store, Images: c.Images, Providers: c.Providers, Seen: s.seen, Clock: c.Clock})
 	}

@@ -91,7 +91,7 @@ func (s *Service) mayDerive(tx *store.Tx, w wanted) error {
 			having = append(having, fmt.Sprintf("%s (%s, %s)", c.Name, c.ID, beginning(c.Spec.Packages)))
 		}
 	}
-	most := s.DerivedPerProject
+	most := s.policy.Load().DerivedPerProject
 	if len(sets) < most {
 		return nil
 	}

@@ -70,8 +70,8 @@ func (s *Service) mayExtend(c muster.Cluster, by time.Duration) error {
 		return muster.Errorf(muster.EConflict, "the walltime of cluster %s is over", c.Name).Because(muster.ReasonWalltimeOver).WithHint("ask for a new one")
 	}
 	most, whose := longest, "any site"
-	if s.MaxWalltime > 0 && s.MaxWalltime < most {
-		most, whose = s.MaxWalltime, "this site"
+	if site := s.policy.Load().MaxWalltime; site > 0 && site < most {
+		most, whose = site, "this site"
 	}
 	if c.Spec.Walltime+by <= most {
 		return nil
@@ -98,14 +98,15 @@ func tell(list []muster.Notice, at time.Time, code muster.NoticeCode, text strin
 
 // walltime is what the site's policy says of a request's walltime.
 func (s *Service) walltime(w *wanted) []muster.Problem {
+	most := s.policy.Load().MaxWalltime
 	switch {
-	case s.MaxWalltime <= 0:
+	case most <= 0:
 	case w.spec.Walltime == 0:
-		w.spec.Walltime = s.MaxWalltime
-		w.notices = append(w.notices, "the walltime is "+spec.FormatDuration(s.MaxWalltime)+", the longest that this site allows")
-	case w.spec.Walltime > s.MaxWalltime:
+		w.spec.Walltime = most
+		w.notices = append(w.notices, "the walltime is "+spec.FormatDuration(most)+", the longest that this site allows")
+	case w.spec.Walltime > most:
 		return []muster.Problem{{Field: "walltime", Reason: muster.ReasonWalltimeTooLong, Message: spec.FormatDuration(w.spec.Walltime) + " is longer than this site allows",
-			Hint: "write " + spec.FormatDuration(s.MaxWalltime) + " or less"}}
+			Hint: "write " + spec.FormatDuration(most) + " or less"}}
 	}
 	return nil
 }

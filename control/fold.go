@@ -1,6 +1,9 @@
 package control
 
-import "github.com/muster-hpc/muster/nodeset"
+import (
+	"github.com/muster-hpc/muster/internal/plaintext"
+	"github.com/muster-hpc/muster/nodeset"
+)
 
 // fold writes names of nodes as one short text: n[05-08].
 func fold(names []string) string { return nodeset.Fold(names) }
@@ -10,7 +13,7 @@ func countThose(names []string) string {
 	if text := fold(names); len(text) <= 60 {
 		return text
 	}
-	return count(len(names), "node")
+	return plaintext.Count(len(names), "node")
 }
 
 // verb suits the number of those who do something.

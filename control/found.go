@@ -50,9 +50,9 @@ func (s *Service) Found(ctx context.Context, g muster.Guest) error {
 	switch {
 	case old.ID != "" && old.State != muster.RegistrationWaiting:
 		return nil // it was approved or forbidden meanwhile, or speaks with another of its interfaces
-	case old.ID != "" && !s.found.allow(fmt.Sprint(g.MAC, g.Whole), now, foundEvery):
+	case old.ID != "" && !s.found.Allow(fmt.Sprint(g.MAC, g.Whole)):
 		return nil
-	case old.ID == "" && (!s.sources.allow(sourceOf(g.MAC, g.Switch, g.Port), now, newEvery) || !s.sources.allow("", now, anyEvery)):
+	case old.ID == "" && (!s.sources.Allow(sourceOf(g.MAC, g.Switch, g.Port)) || !s.fresh.AllowN(s.Clock.Now(), 1)):
 		return muster.Errorf(muster.EUnavailable, "too many unknown machines come at once").Because(muster.ReasonTooManyRequests).WithHint("ask again in a moment")
 	}
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
@@ -104,7 +104,7 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Gue
 	var ok bool
 	var err error
 	if g.Whole { // else a later rule could decide because less is known
-		d, ok, err = s.Approval.For(g)
+		d, ok, err = s.policy.Load().Approval.For(g)
 	}
 	if ok && err == nil {
 		err = s.byRule(tx, &r, d)

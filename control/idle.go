@@ -46,7 +46,7 @@ const (
 // long, a few at a time, and gives back those of earlier calls if anybody waits for
 // machines. It is to be called every minute or so, by one caller.
 func (s *Service) MeasureIdle(ctx context.Context) error {
-	if s.Idle.Every <= 0 {
+	if s.policy.Load().Idle.Every <= 0 {
 		return nil
 	}
 	var site idleSite
@@ -129,12 +129,13 @@ func notDisturbed(c muster.Condition) bool { return c.Code != muster.ConditionDi
 // is something to compare them with. None of them was measured lately: none is chosen.
 func (s *Service) chooseIdle(machines []muster.Machine, last map[muster.MachineID]time.Time) []muster.Machine {
 	now := s.Clock.Now()
-	after := cmp.Or(s.Idle.After, 10*time.Minute)
+	idle := s.policy.Load().Idle
+	after := cmp.Or(idle.After, 10*time.Minute)
 	host := func(m muster.Machine) string {
-		if s.Idle.Host == nil {
+		if idle.Host == nil {
 			return ""
 		}
-		return s.Idle.Host(m)
+		return idle.Host(m)
 	}
 	used := map[string]bool{}
 	for _, m := range machines {
@@ -153,7 +154,7 @@ func (s *Service) chooseIdle(machines []muster.Machine, last map[muster.MachineI
 	slices.SortFunc(free, func(a, b muster.Machine) int {
 		return cmp.Or(last[a.ID].Compare(last[b.ID]), cmp.Compare(a.ID, b.ID))
 	})
-	due := func(m muster.Machine) bool { return now.Sub(last[m.ID]) >= s.Idle.Every }
+	due := func(m muster.Machine) bool { return now.Sub(last[m.ID]) >= idle.Every }
 	if len(free) == 0 || !due(free[0]) {
 		return nil
 	}
@@ -177,7 +178,7 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 		Name: name, Nodes: len(machines), Project: idleOwner, Head: string(muster.HeadShared), Scheduler: string(muster.SchedulerNone), Users: []string{"idle"},
 		Validate: string(muster.ValidateQuick), Egress: string(muster.EgressNone), Retain: "0", Queue: &no,
 		Machine: wire.MachineWish{Class: machines[0].Facts.Class, Provider: machines[0].Provider},
-	}, s.Defaults)
+	}, s.policy.Load().Defaults)
 	if len(problems) > 0 {
 		return spec.Error(problems)
 	}
@@ -223,7 +224,8 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 // it if he has to wait, otherwise where it would slow his down. It tells whether
 // anything was ended.
 func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
-	if s.Idle.Every <= 0 {
+	idle := s.policy.Load().Idle
+	if idle.Every <= 0 {
 		return false
 	}
 	var over []muster.ClusterID
@@ -239,13 +241,13 @@ func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
 			return nil
 		}
 		hosts := map[string]bool{}
-		if a.Plan != nil && s.Idle.Host != nil {
+		if a.Plan != nil && idle.Host != nil {
 			for _, n := range a.Plan.Assign {
 				m, err := tx.Machine(n.Machine)
 				if err != nil {
 					return err
 				}
-				hosts[s.Idle.Host(m)] = true
+				hosts[idle.Host(m)] = true
 			}
 		}
 		for _, c := range living {
@@ -256,7 +258,7 @@ func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
 					return err
 				}
 				beside = slices.ContainsFunc(machines, func(m muster.Machine) bool {
-					return s.Idle.Host != nil && s.Idle.Host(m) != "" && hosts[s.Idle.Host(m)]
+					return idle.Host != nil && idle.Host(m) != "" && hosts[idle.Host(m)]
 				})
 			}
 			if beside {

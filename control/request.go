@@ -40,7 +40,7 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 		problems = e.Problems
 	}
 	var w wanted
-	defaults := s.Defaults
+	defaults := s.policy.Load().Defaults
 	switch {
 	case who.Name != "root":
 		defaults.Users = []string{who.Name}
@@ -63,7 +63,7 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	if err != nil {
 		return wanted{}, err
 	}
-	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.policy(w.spec), s.machineName(ctx, w.spec.Name), s.walltime(&w), s.image(&w), imageNames(&w), s.volumes(ctx, who, &w)} {
+	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.allowed(w.spec), s.machineName(ctx, w.spec.Name), s.walltime(&w), s.image(&w), imageNames(&w), s.volumes(ctx, who, &w)} {
 		problems = places.Merge(problems, more)
 	}
 	if len(problems) > 0 {
@@ -194,12 +194,13 @@ func (s *Service) machineName(ctx context.Context, name string) []muster.Problem
 	return []muster.Problem{{Field: "name", Reason: muster.ReasonNameTaken, Message: name + " is a machine of this site", Hint: "choose another name, such as " + name + "-cluster"}}
 }
 
-// policy tells what the site does not allow.
-func (s *Service) policy(sp muster.Spec) []muster.Problem {
+// allowed tells what the site does not allow.
+func (s *Service) allowed(sp muster.Spec) []muster.Problem {
 	var problems []muster.Problem
-	if sp.Egress != "" && !slices.Contains(s.Egress, sp.Egress) {
-		allowed := make([]string, len(s.Egress))
-		for i, e := range s.Egress {
+	list := s.policy.Load().Egress
+	if sp.Egress != "" && !slices.Contains(list, sp.Egress) {
+		allowed := make([]string, len(list))
+		for i, e := range list {
 			allowed[i] = string(e)
 		}
 		problems = append(problems, muster.Problem{Field: "egress", Reason: muster.ReasonEgressRefused, Message: fmt.Sprintf("this site does not allow %q", sp.Egress),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/allocate"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -221,7 +222,7 @@ func (sc *scaler) again() error {
 	}
 	text := fmt.Sprintf("cluster %s is being scaled from %d to %d nodes, asked for by %s", sc.c.Name, now.From, now.To, now.By)
 	if now.From == now.To {
-		text = fmt.Sprintf("cluster %s is being scaled from %d to %s, asked for by %s", sc.c.Name, before, count(sc.c.Spec.Logins, "login node"), now.By)
+		text = fmt.Sprintf("cluster %s is being scaled from %d to %s, asked for by %s", sc.c.Name, before, plaintext.Count(sc.c.Spec.Logins, "login node"), now.By)
 	}
 	hint := fmt.Sprintf("wait for it: %s --wait; or undo it: %s", sc.command(now, now.To, before, sc.c.Spec.Logins), sc.command(now, now.From, sc.c.Spec.Logins, before))
 	if len(now.Leaving) > 0 && !now.Now {
@@ -284,7 +285,7 @@ func (sc *scaler) undo(now muster.Scaling, logins int) error {
 			}
 		}
 		sc.out = wire.Scaled{Status: "undoing", From: now.To, To: now.From}
-		return sc.resize(now.From, logins, nil, fmt.Sprintf("stays at %s: the change was taken back", count(now.From, "node")))
+		return sc.resize(now.From, logins, nil, fmt.Sprintf("stays at %s: the change was taken back", plaintext.Count(now.From, "node")))
 	}
 	for _, n := range sc.named(now.Joining) {
 		n.Leave = true
@@ -294,7 +295,7 @@ func (sc *scaler) undo(now muster.Scaling, logins int) error {
 	}
 	back := muster.Scaling{From: now.To, To: now.From, Leaving: now.Joining, Now: sc.r.Now, By: sc.tx.Actor().Name, Started: sc.s.Clock.Now()}
 	sc.out = wire.Scaled{Status: "undoing", From: back.From, To: back.To, Leaving: back.Leaving}
-	return sc.resize(now.From, logins, &back, fmt.Sprintf("back to %s: the change was taken back", count(now.From, "node")))
+	return sc.resize(now.From, logins, &back, fmt.Sprintf("back to %s: the change was taken back", plaintext.Count(now.From, "node")))
 }
 
 // named are the nodes of that name.

@@ -11,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/admit"
 	"github.com/muster-hpc/muster/allocate"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/place"
@@ -98,14 +99,14 @@ func (sc *scaler) begin() error {
 		if sc.c.Spec.Nodes == to && sc.c.Spec.Logins == logins {
 			return nil
 		}
-		return sc.resize(to, logins, nil, fmt.Sprintf("%s are what is wanted now", count(to, "node")))
+		return sc.resize(to, logins, nil, fmt.Sprintf("%s are what is wanted now", plaintext.Count(to, "node")))
 	}
 	return sc.resize(to, logins, &change, describe(sc.have, to, change))
 }
 
 // describe tells people of a change.
 func describe(from, to int, c muster.Scaling) string {
-	text := fmt.Sprintf("scaling from %d to %s", from, count(to, "node"))
+	text := fmt.Sprintf("scaling from %d to %s", from, plaintext.Count(to, "node"))
 	if from == to {
 		text = "scaling its login nodes"
 	}
@@ -127,7 +128,7 @@ func (sc *scaler) sensible(to int) error {
 		return muster.Errorf(muster.EInvalid, "cluster %s would have no node left to compute", sc.c.Name).Because(muster.ReasonNoNodeLeft).
 			WithHint("keep one, or give all back: muster delete %s", sc.c.ID)
 	case to < 1:
-		return muster.Errorf(muster.EInvalid, "cluster %s has %s and cannot have %d", sc.c.Name, count(sc.have, "node"), to).Because(muster.ReasonNoNodeLeft).
+		return muster.Errorf(muster.EInvalid, "cluster %s has %s and cannot have %d", sc.c.Name, plaintext.Count(sc.have, "node"), to).Because(muster.ReasonNoNodeLeft).
 			WithHint("keep one, or give all back: muster delete %s", sc.c.ID)
 	case to > mostNodes:
 		return muster.Errorf(muster.EInvalid, "%d nodes are not possible", to).Because(muster.ReasonOutOfRange).WithHint("a cluster has at most %d", mostNodes)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -20,9 +21,9 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 				return fmt.Sprintf("position %d in the queue; %s", view.Position, d.Text)
 			}
 		}
-		return fmt.Sprintf("position %d in the queue, waits for %s", view.Position, count(c.Spec.TotalNodes(), "machine"))
+		return fmt.Sprintf("position %d in the queue, waits for %s", view.Position, plaintext.Count(c.Spec.TotalNodes(), "machine"))
 	case muster.ClusterBuilding:
-		text := fmt.Sprintf("%d of %s ready", view.ReadyCount, count(view.NodeCount, "node"))
+		text := fmt.Sprintf("%d of %s ready", view.ReadyCount, plaintext.Count(view.NodeCount, "node"))
 		for _, d := range c.Conditions {
 			if d.Code == muster.ConditionImage {
 				text = d.Text
@@ -68,7 +69,7 @@ func measuringText(m muster.Measuring, now time.Time) string {
 		text = fmt.Sprintf("their speed is measured: %d of %d launches", m.Done, m.Launches)
 	}
 	if n := len(m.Suspects) + len(m.SuspectLinks); n > 0 {
-		text += ", " + count(n, "suspect") + " again"
+		text += ", " + plaintext.Count(n, "suspect") + " again"
 	}
 	return text + remaining("done", m.ETA, 0, now)
 }
@@ -98,11 +99,4 @@ func round(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

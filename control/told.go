@@ -190,7 +190,7 @@ func (s *Service) ToldKey(ctx context.Context, id muster.MachineID, key []byte) 
 	if key, err = attest.Enrol(key); err != nil {
 		return err
 	}
-	if !s.shown.allow(string(id), s.Clock.Now(), shownEvery) {
+	if !s.shown.Allow(id) {
 		return nil // the next hello says it again
 	}
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -23,7 +24,7 @@ func (s *Service) waitsForMachines(a muster.Answer) muster.Condition {
 		return muster.Condition{Code: waitingForMissing, Text: a.Notices[0], Since: s.Clock.Now(),
 			Hint: "it starts by itself when they are back, and holds no other request up"}
 	}
-	text := fmt.Sprintf("%s fit, %d of them free", count(a.Fits, "machine"), a.Free)
+	text := fmt.Sprintf("%s fit, %d of them free", plaintext.Count(a.Fits, "machine"), a.Free)
 	if a.Fits == 1 {
 		text = fmt.Sprintf("1 machine fits, %d of them free", a.Free)
 	}

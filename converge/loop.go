@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/backoff"
 )
 
 // LoopConfig says how a Loop runs.
@@ -260,10 +261,7 @@ func (l *Loop) logError(key string, it *item, err error, now time.Time) {
 // backoff doubles with each error and is spread over half its length, so that
 // objects that failed together do not come back together.
 func (l *Loop) backoff(errors int) time.Duration {
-	d := l.c.BackoffMin << min(errors-1, 20)
-	if d > l.c.BackoffMax || d <= 0 {
-		d = l.c.BackoffMax
-	}
+	d := backoff.Doubled(errors, l.c.BackoffMin, l.c.BackoffMax)
 	return d/2 + time.Duration(l.jit.Int64N(int64(d/2)+1))
 }
 

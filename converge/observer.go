@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/backoff"
 	"github.com/muster-hpc/muster/provider"
 )
 
@@ -76,7 +77,7 @@ func (o *observer) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-o.v.c.Clock.After(min(o.v.c.BackoffMin<<min(errors-1, 10), o.v.c.BackoffMax)):
+		case <-o.v.c.Clock.After(backoff.Doubled(errors, o.v.c.BackoffMin, o.v.c.BackoffMax)):
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/backup"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/lockfile"
 	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
@@ -98,7 +99,7 @@ func publish(from, name string) error {
 	if err != nil {
 		return muster.Errorf(muster.EUnavailable, "%s cannot be given its name", name).Because(muster.ReasonFileUnwritable).WithHint("choose another place").Wrap(err)
 	}
-	return syncDir(filepath.Dir(name))
+	return atomicfile.SyncDir(filepath.Dir(name))
 }
 
 // stagePrefix begins the name of a folder in which a backup or a restore is put together.
@@ -122,7 +123,7 @@ func copyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(to, b, 0o600)
+	return atomicfile.Replace(to, b, 0o600)
 }
 
 // VerifyBackup reads a backup as a whole.
@@ -188,7 +189,7 @@ func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c
 	if aside, err = swapIn(dir, stage); err != nil {
 		return nil, aside, err
 	}
-	return c, aside, errors.Join(os.Remove(st.path(restoringFile)), syncDir(dir))
+	return c, aside, errors.Join(os.Remove(st.path(restoringFile)), atomicfile.SyncDir(dir))
 }
 
 // prepareRestore makes the staged copy the site's next epoch: above all that the backup and
@@ -231,7 +232,7 @@ func begin(dir, stage, file string) error {
 	if err != nil {
 		return err
 	}
-	return writeFileSync(filepath.Join(dir, restoringFile), fmt.Appendf(nil, "%d %s\n", s.Epoch, file))
+	return atomicfile.Replace(filepath.Join(dir, restoringFile), fmt.Appendf(nil, "%d %s\n", s.Epoch, file), 0o600)
 }
 
 // begunEpoch is the epoch of a restore that was begun and not finished; 0: there is none.
@@ -278,5 +279,5 @@ func swapIn(dir, stage string) (aside string, err error) {
 		}
 	}
 	_ = os.Remove(aside) // when nothing was there
-	return aside, syncDir(dir)
+	return aside, atomicfile.SyncDir(dir)
 }

@@ -96,7 +96,7 @@ const (
 // prune removes what nobody will ask for any more, now and every few minutes.
 func (s *Server) prune(ctx context.Context) error {
 	for {
-		if _, err := s.images.Prune(ctx, s.cfg.Derived, s.control.ImageUsers()); err != nil && ctx.Err() == nil {
+		if _, err := s.images.Prune(ctx, *s.keep.Load(), s.control.ImageUsers()); err != nil && ctx.Err() == nil {
 			s.log.Warn("derived images that nobody uses cannot be removed", "error", err)
 		}
 		if err := s.agents.PruneJournals(func(id muster.ClusterID) bool { return s.keepsJournal(ctx, id) }); err != nil {

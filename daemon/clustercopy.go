@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -169,7 +170,7 @@ func (s *Server) writeCopy(ctx context.Context, id muster.ClusterID) (nodes int,
 	if err != nil {
 		return 0, err
 	}
-	return len(c.Nodes), writeFileSync(copyPath(s.cfg.State, id), b)
+	return len(c.Nodes), atomicfile.Replace(copyPath(s.cfg.State, id), b, 0o600)
 }
 
 // readCopies reads the copies of a state directory. One that cannot be read is told of and

@@ -74,6 +74,9 @@ type Config struct {
 	JournalBytes int64
 	// Derived says which images with added packages stay though no cluster uses them.
 	Derived image.Keep
+	// Reloads are configurations that replace this one while the server runs, as far as
+	// they can; see Server.reload. Nil: none comes.
+	Reloads <-chan Config
 	Version string
 	Log     *slog.Logger
 	Clock   muster.Clock

@@ -8,7 +8,6 @@ import (
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/converge"
 	"github.com/muster-hpc/muster/provider/metal"
-	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -17,11 +16,10 @@ import (
 func (s *Server) openControl() {
 	s.control = control.New(control.Config{
 		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial), Console: s.console,
-		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Egress: s.cfg.Egress,
-		Defaults:  spec.Defaults{Retain: s.cfg.Retain, Validate: s.cfg.Validate},
+		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Policy: s.policy(s.cfg),
 		Providers: s.capabilities, Registrar: metal.Name,
-		Keeper: s.volumes.Keeper, DerivedPerProject: s.cfg.Derived.PerProject,
-		Heard: s.heard, Boots: s.boots(),
+		Keeper: s.volumes.Keeper,
+		Heard:  s.heard, Boots: s.boots(),
 		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
 		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy, s.current},
 		Epoch:       s.epoch,
@@ -39,9 +37,6 @@ func (s *Server) openControl() {
 			s.configs.drop(id) // the feed says so, too, a moment later
 			s.converge.Wake(id)
 		},
-		MaxWalltime: s.cfg.MaxWalltime,
-		Approval:    s.cfg.Approval,
-		Idle:        control.IdleMeasuring{Every: s.cfg.MeasureIdle, Host: func(m muster.Machine) string { return s.place(m).Host }},
 	})
 }
 
@@ -76,7 +71,7 @@ func (s *Server) canMeasure(id muster.MachineID) bool {
 func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
-		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog, s.control.ImageUsers(), s.cfg.Derived},
+		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog, s.control.ImageUsers(), s.keep.Load},
 		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Repairs: s.control.Allocator.Repairs, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),

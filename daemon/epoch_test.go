@@ -73,8 +73,8 @@ func TestTheMarkIsKept(t *testing.T) {
 	}
 	defer s.Close()
 	// The disk refuses.
-	half := filepath.Join(dir, siteFile+".new")
-	if err := os.Mkdir(half, 0o700); err != nil {
+	name := filepath.Join(dir, siteFile)
+	if err := errors.Join(os.Rename(name, name+".aside"), os.MkdirAll(filepath.Join(name, "full"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	s.met(comesAs(muster.FirstAttempt(3)))
@@ -89,11 +89,11 @@ func TestTheMarkIsKept(t *testing.T) {
 		}
 		return at.Newer.Epoch
 	}
+	if err := errors.Join(os.RemoveAll(name), os.Rename(name+".aside", name)); err != nil {
+		t.Fatal(err)
+	}
 	if mark() != 0 {
 		t.Fatalf("the test is of no use")
-	}
-	if err := os.Remove(half); err != nil {
-		t.Fatal(err)
 	}
 	for _, c := range []struct{ comes, want int64 }{{2, 3}, {3, 3}, {5, 5}, {4, 5}, {1, 5}} {
 		if s.met(comesAs(muster.FirstAttempt(c.comes))); mark() != c.want {
@@ -101,7 +101,7 @@ func TestTheMarkIsKept(t *testing.T) {
 		}
 	}
 	// A write that was cut off, and a copy as after kill -9.
-	if err := os.WriteFile(half, []byte(`{"inst`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "."+siteFile+".1.new"), []byte(`{"inst`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	err = checkBefore(dir)

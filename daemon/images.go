@@ -83,7 +83,7 @@ func (c catalog) Names() map[string]muster.ImageID {
 type clusterImages struct {
 	catalog
 	users image.Users
-	keep  image.Keep
+	keep  func() *image.Keep
 }
 
 // Resolve may take minutes, when packages are to be installed.
@@ -99,7 +99,7 @@ func (i clusterImages) Resolve(ctx context.Context, c muster.Cluster) (muster.Im
 	if len(c.Spec.Packages) == 0 || base.Base != "" {
 		return base.ID, nil
 	}
-	derived, err := i.Derive(ctx, base.ID, c.Spec.Packages, image.BuildOptions{For: image.Asker{Project: c.Spec.Project, Keep: i.keep, Users: i.users}})
+	derived, err := i.Derive(ctx, base.ID, c.Spec.Packages, image.BuildOptions{For: image.Asker{Project: c.Spec.Project, Keep: *i.keep(), Users: i.users}})
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/connlimit"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // serveAPI listens on the socket of the state directory and, if asked to, over
@@ -122,5 +123,5 @@ func keepFile(path, text string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == text {
 		return nil
 	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	return atomicfile.ReplaceVolatile(path, []byte(text), 0o644)
 }

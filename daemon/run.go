@@ -51,8 +51,9 @@ type Server struct {
 	converge     *converge.Converger
 	measure      *measure.Runner
 	api          *api.API
-	listening    atomic.Value   // string: where the API is served over TLS
-	closers      []func() error // in the order of opening
+	keep         atomic.Pointer[image.Keep] // which derived images stay
+	listening    atomic.Value               // string: where the API is served over TLS
+	closers      []func() error             // in the order of opening
 }
 
 // Run opens a server and runs it until ctx ends. Machines go on running.
@@ -73,6 +74,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	}
 	inherit.Seal() // before anything is started
 	s := &Server{cfg: c, log: c.Log, files: raiseFiles(), succession: newSuccession(), endpoints: map[string]*endpoint{}}
+	s.keep.Store(&c.Derived)
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -155,6 +157,7 @@ func (s *Server) Run(ctx context.Context) error {
 		g.Go(func() error { return s.whileActing(acting, act) })
 	}
 	g.Go(func() error { return s.series.Run(ctx) })
+	g.Go(func() error { return s.reloads(ctx) })
 	g.Go(func() error { return s.serveExports(ctx) })
 	g.Go(func() error { return boundMemory(ctx) })
 	s.log.Info("serving", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)

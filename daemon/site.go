@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/store"
 )
@@ -88,31 +89,7 @@ func (s site) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return writeFileSync(filepath.Join(dir, siteFile), append(b, '\n'))
-}
-
-// writeFileSync replaces a file so that after a power cut the old or the new one is there.
-func writeFileSync(path string, b []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return atomicfile.Replace(filepath.Join(dir, siteFile), append(b, '\n'), 0o600)
 }
 
 // checkBefore refuses a start that would begin a second life beside the first: when the

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,8 +22,7 @@ type volumes struct {
 	db   *store.DB
 }
 
-// openVolumes makes the keeper of volumes, and takes over homes that an
-// earlier version made.
+// openVolumes makes the keeper of volumes, and logs what belongs to none.
 func (s *Server) openVolumes(ctx context.Context) {
 	host := volume.NewHostDir(s.state.path("volumes"))
 	var served volume.Driver = volume.NewServed(s.state.path("volumes"))
@@ -38,10 +36,6 @@ func (s *Server) openVolumes(ctx context.Context) {
 		},
 		Elsewhere: s.elsewhere, Export: s.exported,
 	})}
-	if err := s.volumes.adopt(ctx); err != nil {
-		// Nothing is lost: it stays where it is, and is tried at the next start.
-		s.log.Error("homes of an earlier version could not all be taken over", "error", err)
-	}
 	strays, err := s.volumes.strays(ctx)
 	if err != nil {
 		s.log.Warn("the directories of volumes cannot be listed", "error", err)
@@ -49,54 +43,6 @@ func (s *Server) openVolumes(ctx context.Context) {
 	for _, at := range strays {
 		s.log.Warn("a directory belongs to no volume on record; nobody erases it", "path", at)
 	}
-}
-
-// adopt makes records of the homes that an earlier version kept without any.
-// Interrupted, it goes on at the next start.
-func (v *volumes) adopt(ctx context.Context) error {
-	old, err := v.host.Legacy()
-	for _, id := range old {
-		err = errors.Join(err, v.adoptOne(ctx, id))
-	}
-	return err
-}
-
-func (v *volumes) adoptOne(ctx context.Context, id muster.ClusterID) error {
-	var home muster.Volume
-	err := v.db.Update(ctx, muster.System(), func(tx *store.Tx) error {
-		c, err := tx.Cluster(id)
-		if muster.CodeOf(err) == muster.ENotFound || err == nil && c.Phase == muster.ClusterDeleted {
-			return nil // a stray: told, not touched
-		}
-		if err != nil {
-			return err
-		}
-		list, err := tx.Volumes(store.VolumeFilter{Cluster: id, Phases: []muster.VolumePhase{muster.VolumeReady}})
-		if err != nil {
-			return err
-		}
-		for _, other := range list {
-			if other.Kind == muster.VolumeHome {
-				home = other
-				return nil
-			}
-		}
-		home = muster.Volume{
-			ID: muster.NewVolumeID(), Name: c.Name + "-home", Owner: c.Owner, Project: c.Project, Cluster: id,
-			Kind: muster.VolumeHome, Driver: muster.DriverHostDir, Phase: muster.VolumeReady,
-		}
-		if c.Spec.Retain == 0 { // asked for before there was a choice
-			c.Spec.Retain = muster.DefaultRetain
-			if err := tx.PutCluster(c, ""); err != nil {
-				return err
-			}
-		}
-		return tx.PutVolume(home, "the home that cluster "+c.Name+" has had so far")
-	})
-	if err != nil || home.ID == "" {
-		return err
-	}
-	return v.host.Adopt(home, id)
 }
 
 // clusterVolumes is the keeper as converge knows it.

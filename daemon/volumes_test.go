@@ -10,13 +10,12 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/client"
 	"github.com/muster-hpc/muster/daemon"
-	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// TestHomesWithoutRecords: a server takes over the homes that an earlier version
-// kept without records, and leaves alone what nobody knows.
-func TestHomesWithoutRecords(t *testing.T) {
+// TestStrayDirectories: a server counts directories of no volume on record, and leaves
+// them alone; what it made itself goes with its cluster.
+func TestStrayDirectories(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := start(t, dir, nil)
@@ -37,53 +36,13 @@ func TestHomesWithoutRecords(t *testing.T) {
 			}
 		}
 	}
-	had := wait(muster.ClusterReady).Volumes[0]
+	wait(muster.ClusterReady)
 	s.stop()
 
-	// As the earlier version left it.
 	volumes := filepath.Join(dir, "volumes")
-	old := filepath.Join(volumes, string(made.ID))
-	must(t, os.Rename(filepath.Join(volumes, string(had.ID)), old))
-	must(t, os.WriteFile(filepath.Join(old, "home", "result"), []byte("x"), 0o600))
 	strays := []string{"junk", "c-2222222222", "v-2222222222"}
 	for _, n := range strays {
 		must(t, os.MkdirAll(filepath.Join(volumes, n, "home"), 0o700))
-	}
-	db, err := store.Open(t.Context(), filepath.Join(dir, "muster.db"), store.Options{})
-	must(t, err)
-	must(t, db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-		v, err := tx.Volume(had.ID)
-		if err != nil {
-			return err
-		}
-		for _, p := range []muster.VolumePhase{muster.VolumeDeleting, muster.VolumeDeleted} {
-			v.Phase = p
-			if err := tx.PutVolume(v, ""); err != nil {
-				return err
-			}
-		}
-		c, err := tx.Cluster(made.ID)
-		if err != nil {
-			return err
-		}
-		c.Spec.Retain = 0
-		return tx.PutCluster(c, "")
-	}))
-	must(t, db.Close())
-
-	for range 2 { // and at every later start
-		s = start(t, dir, nil)
-		c := wait(muster.ClusterReady)
-		if len(c.Volumes) != 1 || c.Volumes[0].Name != "cfd-home" || c.Spec.Retain != muster.DefaultRetain {
-			t.Fatalf("%+v, kept for %s", c.Volumes, c.Spec.Retain)
-		}
-		if b, err := os.ReadFile(filepath.Join(volumes, string(c.Volumes[0].ID), "home", "result")); err != nil || string(b) != "x" {
-			t.Fatal(string(b), err)
-		}
-		if _, err := os.Stat(old); !os.IsNotExist(err) {
-			t.Error("the old place is still there:", err)
-		}
-		s.stop()
 	}
 	s = start(t, dir, nil)
 	k = s.client()

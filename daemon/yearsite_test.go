@@ -152,7 +152,7 @@ func (y *yearSite) start() {
 		y.t.Fatal(err)
 	}
 	s.control = control.New(control.Config{Store: s.db, Images: controltest.NewImages(), Providers: muster.Providers{"fake": s.fake.Capabilities()}, Log: log,
-		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler, Idle: y.idle})
+		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler, Policy: control.Policy{Idle: y.idle}})
 	signing, err := pki.OpenSigning(filepath.Join(y.dir, "keys"), muster.SystemClock{})
 	if err != nil {
 		y.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 // Difference is one thing that is not as it was, in words.
@@ -87,7 +88,7 @@ func plural(n int, name string) string {
 	if n == 1 {
 		return "1 " + name + " is"
 	}
-	return fmt.Sprintf("%d %ss are", n, name)
+	return plaintext.Count(n, name) + " are"
 }
 
 // dimms compares what is in each slot.

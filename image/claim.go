@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // derivation is which image a base with more packages became, and who asked for it: a
@@ -87,7 +88,7 @@ func (s *Store) derivation(key string) (d derivation, ok bool) {
 func (s *Store) noteDerived(key string, d derivation) error {
 	data, err := derivationDoc.Encode(&d)
 	if err == nil {
-		err = writeFile(s.derivedPath(key), data)
+		err = atomicfile.Replace(s.derivedPath(key), data, 0o600)
 	}
 	if err != nil {
 		return storeError("remember the derived image", err)

@@ -9,6 +9,7 @@ import (
 
 	muster "github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // Progress tells how far a build is.
@@ -169,7 +170,7 @@ func (s *Store) learn(image string, done []StageTime) {
 	all[image] = stages // stages that are no more are forgotten
 	data, err := timingsDoc.Encode(&timings{all})
 	if err == nil {
-		err = writeFile(filepath.Join(s.dir, "timings.json"), data)
+		err = atomicfile.ReplaceVolatile(filepath.Join(s.dir, "timings.json"), data, 0o600)
 	}
 	if err != nil {
 		s.log.Warn("build times are not remembered", "error", err)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	muster "github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // publish makes the finished directory at from the image m.ID, in one step:
@@ -18,7 +19,7 @@ func (s *Store) publish(from string, m *muster.Image) (*muster.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFile(filepath.Join(from, manifestFile), data); err != nil {
+	if err := atomicfile.Replace(filepath.Join(from, manifestFile), data, 0o600); err != nil {
 		return nil, storeError("write the manifest", err)
 	}
 	for _, f := range m.Files {
@@ -26,7 +27,7 @@ func (s *Store) publish(from string, m *muster.Image) (*muster.Image, error) {
 			return nil, storeError("write image file "+f.Name, err)
 		}
 	}
-	if err := syncDir(from); err != nil {
+	if err := atomicfile.SyncDir(from); err != nil {
 		return nil, storeError("publish the image", err)
 	}
 	unlock, err := s.lock("publish") // short: two builders may end with one ID
@@ -48,7 +49,7 @@ func (s *Store) publish(from string, m *muster.Image) (*muster.Image, error) {
 	if err := os.Rename(from, to); err != nil {
 		return nil, storeError("publish the image", err)
 	}
-	if err := syncDir(s.dir); err != nil {
+	if err := atomicfile.SyncDir(s.dir); err != nil {
 		return nil, storeError("publish the image", err)
 	}
 	s.rememberSound(m)
@@ -65,7 +66,7 @@ func (s *Store) discard(dir string) error {
 	if err := os.Rename(dir, grave.path("image")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, grave.close())
 	}
-	if err := syncDir(s.dir); err != nil {
+	if err := atomicfile.SyncDir(s.dir); err != nil {
 		return errors.Join(err, grave.close())
 	}
 	return grave.close()
@@ -82,30 +83,4 @@ func seal(name string) error {
 		return err
 	}
 	return f.Sync()
-}
-
-// writeFile replaces a small file so that a crash leaves the old or the new one.
-func writeFile(name string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // gone already when all went well
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), name); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(name))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

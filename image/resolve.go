@@ -12,6 +12,7 @@ import (
 
 	muster "github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // A prefix of an ID needs six digits: fewer are a slip of the finger.
@@ -57,7 +58,7 @@ func (s *Store) setAlias(name string, a alias) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(s.aliasPath(name), data)
+	return atomicfile.Replace(s.aliasPath(name), data, 0o600)
 }
 
 // Names maps each name to the image that it means now.

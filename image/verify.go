@@ -14,6 +14,7 @@ import (
 
 	muster "github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // Verify reads every byte of an image and compares it with the manifest. It
@@ -237,7 +238,7 @@ func (s *Store) remember(m *muster.Image, states map[string]fileState) {
 	}
 	data, err := factDoc.Encode(&f)
 	if err == nil {
-		err = writeFile(s.factPath(m.ID), data)
+		err = atomicfile.Replace(s.factPath(m.ID), data, 0o600)
 	}
 	if err != nil {
 		s.log.Warn("a verified image will be read again", "image", m.ID.Short(), "error", err)

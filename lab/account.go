@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // Account is the account that the management controllers of a lab have.
@@ -20,8 +22,5 @@ func (l *Lab) account() error {
 		return err
 	}
 	// IPMI allows 20 bytes.
-	if err := os.WriteFile(path+".new", []byte(rand.Text()[:20]+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Replace(path, []byte(rand.Text()[:20]+"\n"), 0o600)
 }

@@ -267,3 +267,28 @@ func TestLock(t *testing.T) {
 	}
 	f.Close()
 }
+
+// What was killed while it wrote its very first file is taken away, and can be made again.
+func TestCutShort(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root has labs")
+	}
+	dir := filepath.Join(t.TempDir(), "l")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(dir)
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "."+configFile+".123.new"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Down(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Error("it is left:", err)
+	}
+}

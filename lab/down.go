@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,7 +33,8 @@ func (l *Lab) Down(ctx context.Context, told Told) error {
 	}
 	defer lock.Close()
 	if _, err := l.Config(); muster.CodeOf(err) == muster.ENotFound {
-		if entries, err := os.ReadDir(l.dir); err == nil && len(entries) > 0 {
+		entries, err := os.ReadDir(l.dir)
+		if err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !cutShort(e.Name()) }) {
 			return muster.Errorf(muster.ENotFound, "there is no lab in %s", l.dir).WithHint("name the lab's directory with --dir")
 		}
 	}
@@ -90,14 +92,16 @@ func (l *Lab) remove() error {
 	if err != nil {
 		return err
 	}
-	own := []string{passwordFile + ".new", passwordFile, configFile + ".new", configFile}
-	var foreign []string
+	var own, foreign []string
 	for _, e := range entries {
-		if !slices.Contains(own, e.Name()) {
-			foreign = append(foreign, e.Name())
+		switch n := e.Name(); {
+		case cutShort(n):
+			own = append(own, n)
+		case n != passwordFile && n != configFile:
+			foreign = append(foreign, n)
 		}
 	}
-	for _, f := range own {
+	for _, f := range append(own, passwordFile, configFile) {
 		if err := os.Remove(filepath.Join(l.dir, f)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -106,4 +110,14 @@ func (l *Lab) remove() error {
 		return muster.Errorf(muster.EConflict, "the lab is gone, but %s holds what is not a lab's: %s", l.dir, foreign[0]).WithHint("look at it, and remove the directory")
 	}
 	return os.Remove(l.dir)
+}
+
+// cutShort reports whether a file is what a killed process left of writing one of the lab's.
+func cutShort(name string) bool {
+	for _, f := range []string{configFile, passwordFile} {
+		if strings.HasPrefix(name, "."+f+".") && strings.HasSuffix(name, ".new") {
+			return true
+		}
+	}
+	return false
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/lab/machine"
 )
 
@@ -105,14 +106,7 @@ func (c Config) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, configFile), b)
-}
-
-func replace(path string, b []byte) error {
-	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Replace(filepath.Join(dir, configFile), append(b, '\n'), 0o600)
 }
 
 // lock has one Up or Down at a time. It is a lock of the directory itself: nothing

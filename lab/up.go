@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/lab/machine"
 	"github.com/muster-hpc/muster/lab/process"
 	"github.com/muster-hpc/muster/lab/qemu"
@@ -86,7 +88,7 @@ func (l *Lab) begin(ctx context.Context, want *Config) (Config, bool, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return *want, false, err
 	}
-	if len(entries) > 0 {
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !cutShort(e.Name()) }) {
 		return *want, false, muster.Errorf(muster.EConflict, "%s is not empty, and no lab", l.dir).WithHint("use another --dir")
 	}
 	return *want, true, os.MkdirAll(l.dir, 0o700)
@@ -132,7 +134,7 @@ func (l *Lab) plugIn(ctx context.Context, c Config, list []machine.Config, told 
 	if err := firstSettings(ctx, s, list, c); err != nil {
 		return err
 	}
-	return replace(mark, nil)
+	return atomicfile.Replace(mark, nil, 0o600)
 }
 
 // rackUp starts the machines that are not there, and waits until all answer.

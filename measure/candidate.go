@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -76,13 +75,6 @@ func (s *subject) began() time.Time {
 }
 
 func formatSeed(n uint64) string { return strconv.FormatUint(n, 10) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ses", n, what)
-}
 
 // witnesses are what is known of the nodes beside their figures: their conditions,
 // and what they counted between two readings.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/validate"
@@ -190,7 +191,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	}
 	f.omitted = append(f.omitted, omitted(said.first)...)
 	if said.failed > 0 {
-		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plural(said.failed, "launch") + " failed and left nothing that counts"})
+		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plaintext.Count(said.failed, "launch") + " failed and left nothing that counts"})
 	}
 	return f, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/hpl"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/validate"
 	"github.com/muster-hpc/muster/wire"
@@ -175,7 +176,7 @@ func (j *job) hplRun(ctx context.Context, s *subject, run hpl.Run, n int) error 
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(j.outcomePath(n), b, 0o600)
+	return atomicfile.Replace(j.outcomePath(n), b, 0o600)
 }
 
 // judgeHPL reads what was printed. What cannot be believed is a failed launch.

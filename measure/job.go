@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -169,7 +170,7 @@ func (j *job) step(ctx context.Context, s *subject, st step) (bool, error) {
 		j.r.c.Log.Warn("a launch failed", "cluster", j.cluster, "launch", id, "error", last)
 	}
 	// Kept empty: it was tried, and is not tried again.
-	return false, os.WriteFile(j.failedAt(st), []byte(last), 0o600)
+	return false, atomicfile.Replace(j.failedAt(st), []byte(last), 0o600)
 }
 
 // launch has an order executed and waits for its outcome.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -54,8 +55,9 @@ type Config struct {
 
 // Runner has measurings made.
 type Runner struct {
-	c    Config
-	jobs sync.WaitGroup
+	c        Config
+	promises atomic.Pointer[validate.Promises]
+	jobs     sync.WaitGroup
 
 	mu   sync.Mutex
 	open map[muster.ClusterID]*job
@@ -100,8 +102,14 @@ func New(c Config) (*Runner, error) {
 	if c.Grace == 0 {
 		c.Grace = 20 * time.Second
 	}
-	return &Runner{c: c, open: map[muster.ClusterID]*job{}, vain: map[muster.ClusterID]vain{}}, nil
+	r := &Runner{c: c, open: map[muster.ClusterID]*job{}, vain: map[muster.ClusterID]vain{}}
+	r.SetPromises(c.Promises)
+	return r, nil
 }
+
+// SetPromises replaces what the site promises of its machines, for what is measured from
+// now on.
+func (r *Runner) SetPromises(p validate.Promises) { r.promises.Store(&p) }
 
 // Run has measurings made until ctx ends. Those under way go on with the next
 // server.

@@ -28,7 +28,7 @@ type subject struct {
 
 // load reads what is to be measured.
 func (j *job) load(ctx context.Context) (*subject, error) {
-	s := &subject{promises: j.r.c.Promises, providers: j.r.c.Providers}
+	s := &subject{promises: *j.r.promises.Load(), providers: j.r.c.Providers}
 	err := j.r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		var err error
 		if s.cluster, err = tx.Cluster(j.cluster); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // maxFile bounds what is read of a key file.
@@ -117,21 +118,12 @@ func writeWhole(path string, data []byte, put func(from, to string) error) (err 
 		return err
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = atomicfile.SyncDir(dir)
 	}
 	if err != nil {
 		return keyError(path, err)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 func keyError(path string, err error) error {

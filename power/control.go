@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/backoff"
 )
 
 // Config is what Control is made of.
@@ -79,7 +80,7 @@ func (c *Control) do(ctx context.Context, t Target, f func(context.Context, Driv
 		if err == nil || try >= c.cfg.Times.Tries || !mayRetry(ctx, err) {
 			return tell(t, try, err)
 		}
-		pause := backOff(c.cfg.Times.Pause, c.cfg.Times.PauseMost, try)
+		pause := backoff.After(try, c.cfg.Times.Pause, c.cfg.Times.PauseMost)
 		c.cfg.Log.Debug("a power command failed and is given again", "machine", t.Machine, "try", try, "pause", pause, "err", err)
 		if err := c.sleep(ctx, pause); err != nil {
 			return err

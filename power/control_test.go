@@ -245,16 +245,6 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-func TestBackOffGrows(t *testing.T) {
-	t.Parallel()
-	for n := 1; n < 100; n++ {
-		want := min(15*time.Second, time.Second<<min(n-1, 10))
-		if d := backOff(time.Second, 15*time.Second, n); d < want/2 || d > want {
-			t.Errorf("pause %d is %v, want %v to %v", n, d, want/2, want)
-		}
-	}
-}
-
 // TestDeadline: a controller that hangs costs one deadline a try.
 func TestDeadline(t *testing.T) {
 	t.Parallel()

@@ -3,8 +3,6 @@ package power
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/muster-hpc/muster"
 )
@@ -48,18 +46,4 @@ func mayRetry(ctx context.Context, err error) bool {
 		}
 	}
 	return false
-}
-
-// backOff is the pause before try number n+1: doubled each time, and between
-// half and all of that, so that those that failed together do not come back
-// together.
-func backOff(first, most time.Duration, n int) time.Duration {
-	d := first
-	for range n - 1 {
-		if d *= 2; d >= most {
-			d = most
-			break
-		}
-	}
-	return d/2 + rand.N(d/2+1)
 }

@@ -17,6 +17,12 @@ func TestDocumentation(t *testing.T) {
 	var last *wire.Request
 	seen := 0
 	for _, m := range regexp.MustCompile("(?s)```(yaml|json|xml)\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		if strings.HasPrefix(m[2], "<scale>") {
+			if _, err := ReadScale([]byte(m[2]), XML); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		req, _, err := Read([]byte(m[2]), Format(m[1]), Defaults{})
 		if err != nil {
 			t.Errorf("%v\n%s", err, m[2])

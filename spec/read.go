@@ -37,8 +37,18 @@ func Read(data []byte, format Format, d Defaults) (wire.Request, muster.Spec, er
 }
 
 func decode(data []byte, format Format) (wire.Request, Places, []muster.Problem) {
-	var req wire.Request
-	t, err := parse(data, format)
+	return decodeAs[wire.Request](data, format, kind{rootElement, "name and nodes"})
+}
+
+// kind is one of the kinds of requests.
+type kind struct {
+	root  string // its outermost element in XML
+	least string // the fields that it must have
+}
+
+func decodeAs[T any](data []byte, format Format, k kind) (T, Places, []muster.Problem) {
+	var req T
+	t, err := parse(data, format, k)
 	if err != nil {
 		p := muster.Problem{Field: wholeRequest, Reason: muster.ReasonBadSyntax, Message: err.Error()}
 		var s *syntaxError
@@ -62,7 +72,7 @@ func limitProblems(list []muster.Problem) []muster.Problem {
 }
 
 // parse makes the tree.
-func parse(data []byte, format Format) (tree, error) {
+func parse(data []byte, format Format, k kind) (tree, error) {
 	if len(data) > maxBytes {
 		return tree{}, badSyntax(Place{}, "", "the request is larger than %d KiB", maxBytes>>10).because(muster.ReasonTooLarge)
 	}
@@ -72,7 +82,7 @@ func parse(data []byte, format Format) (tree, error) {
 		return tree{}, badSyntax(l.at(firstInvalid(data)), "save the file as UTF-8", "the request is not UTF-8 text")
 	}
 	if strings.TrimSpace(string(data)) == "" {
-		return tree{}, badSyntax(Place{}, "a request holds at least name and nodes", "the request is empty").because(muster.ReasonRequired)
+		return tree{}, badSyntax(Place{}, "a request holds at least "+k.least, "the request is empty").because(muster.ReasonRequired)
 	}
 	if p, ok := tooDense(data); !ok {
 		return tree{}, badSyntax(p, "", "the request has more than %d values", maxValues).because(muster.ReasonTooLarge)
@@ -81,7 +91,7 @@ func parse(data []byte, format Format) (tree, error) {
 	case JSON:
 		return parseJSON(data)
 	case XML:
-		return parseXML(data)
+		return parseXML(data, k.root)
 	case YAML:
 		return parseYAML(data)
 	}

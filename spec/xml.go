@@ -10,20 +10,20 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// rootElement is the name of a request's outermost element in XML.
+// rootElement is the name of the outermost element of a request for a cluster in XML.
 const rootElement = "cluster"
 
-// parseXML reads one <cluster> element. Elements hold either text or other
+// parseXML reads one element of this name. Elements hold either text or other
 // elements. Document types, entities of one's own, processing instructions,
 // attributes and namespaces have no use in a request and are refused.
-func parseXML(data []byte) (tree, error) {
+func parseXML(data []byte, root string) (tree, error) {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	p := &xmlParser{d: d}
 	for first := true; ; first = false {
 		place := p.place()
 		token, err := p.token()
 		if errors.Is(err, io.EOF) {
-			return tree{}, badSyntax(place, "a request is one <cluster> element", "the request is empty").because(muster.ReasonRequired)
+			return tree{}, badSyntax(place, "a request is one <"+root+"> element", "the request is empty").because(muster.ReasonRequired)
 		}
 		if err != nil {
 			return tree{}, err
@@ -38,8 +38,8 @@ func parseXML(data []byte) (tree, error) {
 				return tree{}, badSyntax(place, "", "text before the first element")
 			}
 		case xml.StartElement:
-			if v.Name.Local != rootElement {
-				return tree{}, badSyntax(place, "write <cluster> ... </cluster>", "the outermost element must be <cluster>, not <%s>", short(v.Name.Local))
+			if v.Name.Local != root {
+				return tree{}, badSyntax(place, "write <"+root+"> ... </"+root+">", "the outermost element must be <%s>, not <%s>", root, short(v.Name.Local))
 			}
 			t, err := p.element(v, place, 1)
 			if err != nil {

@@ -19,5 +19,9 @@
 // refuse NaN and infinities with [ErrNotFinite]; a value that was not measured is
 // left out by the caller, never written as NaN.
 //
+// The distributions are our own. Those of gonum 0.17 lose digits with the size of
+// their parameters: with 7 digits left of Student's t at 10 million degrees of freedom, and
+// chances of 1.29 and -0.65 for counts in a billion tries.
+//
 // "Normal" names the bell-shaped distribution, not the opposite of faulty.
 package stat

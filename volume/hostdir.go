@@ -27,10 +27,7 @@ func NewHostDir(dir string) *HostDir {
 	return &HostDir{dir: dir}
 }
 
-var (
-	idForm      = regexp.MustCompile(`^v-[a-z0-9]{10}$`)
-	clusterForm = regexp.MustCompile(`^c-[a-z0-9]{10}$`)
-)
+var idForm = regexp.MustCompile(`^v-[a-z0-9]{10}$`)
 
 // IsID tells whether a text is the ID of a volume.
 func IsID(s string) bool { return idForm.MatchString(s) }
@@ -125,42 +122,6 @@ func (h *HostDir) Mounts(v muster.Volume, target string, readOnly bool) ([]Mount
 		out = append(out, Mount{Share: s, HeadOnly: p.head})
 	}
 	return out, nil
-}
-
-// Adopt takes over the home that an earlier version of Muster made for a
-// cluster. Machines that have it mounted go on using it.
-func (h *HostDir) Adopt(v muster.Volume, cluster muster.ClusterID) error {
-	if v.Kind != muster.VolumeHome || !clusterForm.MatchString(string(cluster)) {
-		return nil
-	}
-	old := filepath.Join(h.dir, string(cluster))
-	if _, err := os.Lstat(filepath.Join(old, "home")); err != nil {
-		return ignoreAbsent(err)
-	}
-	at, err := h.path(v.ID)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	// Fails, and leaves both, when the volume has a home with files already.
-	if err := os.Rename(filepath.Join(old, "home"), filepath.Join(at, "home")); err != nil {
-		return cannot("adopted", v, err)
-	}
-	return ignoreAbsent(os.Remove(old))
-}
-
-// Legacy lists the clusters whose homes an earlier version made.
-func (h *HostDir) Legacy() ([]muster.ClusterID, error) {
-	names, err := h.names()
-	var out []muster.ClusterID
-	for _, n := range names {
-		if clusterForm.MatchString(n) {
-			out = append(out, muster.ClusterID(n))
-		}
-	}
-	return out, err
 }
 
 // Entries lists the directories that there are, each named as its volume. What

@@ -20,7 +20,7 @@ import (
 // volume, and its size holds everywhere. Machines of this server mount the same
 // directories.
 //
-// A volume that an earlier version made has its directories beside each other
+// A volume that a server without root made has its directories beside each other
 // instead. Machines of this server go on using it, others cannot have it.
 type Served struct {
 	*HostDir
@@ -80,7 +80,7 @@ func (s *Served) Create(ctx context.Context, v muster.Volume) (enforced bool, er
 	return v.Quota > 0 && had <= size, nil
 }
 
-// plain tells whether an earlier version made the volume.
+// plain reports whether a server without root made the volume.
 func plain(at string, kind muster.VolumeKind) bool {
 	for _, p := range partsOf(kind) {
 		if st, err := os.Lstat(filepath.Join(at, p.name)); err == nil && st.IsDir() {

@@ -145,9 +145,9 @@ func TestServedInUse(t *testing.T) {
 	}
 }
 
-// What an earlier version made without a file system stays as it is, and is not
+// What a server without root made, which has no file system, stays as it is, and is not
 // exported.
-func TestServedByEarlierVersion(t *testing.T) {
+func TestServedWithoutRoot(t *testing.T) {
 	t.Parallel()
 	s, dir := served(t)
 	v := volumetest.New(muster.VolumeData, muster.DriverServed)

@@ -77,6 +77,9 @@ type NodeConfig struct {
 	Domain     string `json:"domain"` // n01.cfd.muster
 	// Hosts lists every node, with its message address, in index order.
 	Hosts []Host `json:"hosts"`
+	// HostsDigest names the list of a large cluster, in place of Hosts, for agents
+	// that ask with hosts=apart: GET /v1/hosts/DIGEST answers it, compressed.
+	HostsDigest string `json:"hosts_digest,omitempty"`
 	// Cores and Memory (MiB) are what the scheduler may use here.
 	Cores    int   `json:"cores"`
 	MemoryMB int64 `json:"memory_mb"`

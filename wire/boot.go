@@ -59,9 +59,6 @@ type BootHello struct {
 	Facts *muster.Facts `json:"facts,omitempty"`
 	// TPM is the machine's, if it has one.
 	TPM *BootTPM `json:"tpm,omitempty"`
-	// SlowDigest: its processor makes SHA-256 so slowly that tags of an image's pieces, which
-	// cost the server some time for each boot, are better for it (BootFile.Secret).
-	SlowDigest bool `json:"slow_digest,omitempty"`
 	// State is the stage that it is in.
 	State string `json:"state,omitempty"`
 	// Stages are those behind it.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -202,14 +203,9 @@ func (f *BootFiles) check(p *problems) {
 		n := (r.Size-1)/r.Piece + 1
 		p.want(n <= maxBootPieces && int64(len(r.Pieces)) == n, "order.image.root.pieces", "are %d, not %d", len(r.Pieces), n)
 	}
-	proof, size := "SHA-256", 32
-	if r.Secret != nil {
-		proof, size = "tag", BootTagSize
-		p.want(len(r.Secret) == BootSecretSize, "order.image.root.secret", "is none")
-	}
 	for i, d := range r.Pieces {
-		if len(d) != size {
-			p.want(false, fmt.Sprintf("order.image.root.pieces[%d]", i), "is no %s", proof)
+		if len(d) != sha256.Size {
+			p.want(false, fmt.Sprintf("order.image.root.pieces[%d]", i), "is no SHA-256")
 			break
 		}
 	}

@@ -86,10 +86,8 @@ type BootFile struct {
 	Path  string `json:"path"` // below BootFilePath
 	Size  int64  `json:"size"`
 	Piece int64  `json:"piece"` // bytes
-	// Pieces are the SHA-256 of each; with a Secret, its BootTag.
+	// Pieces are the SHA-256 of each.
 	Pieces [][]byte `json:"pieces"`
-	// Secret is for a machine with SlowDigest, for this boot alone.
-	Secret []byte `json:"secret,omitempty"`
 }
 
 // BootLink is one NIC and what it becomes.

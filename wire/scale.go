@@ -10,12 +10,20 @@ import (
 // Remove says how many compute nodes there should be; Logins may stand alone
 // or beside them.
 type ScaleRequest struct {
-	Nodes  int    `json:"nodes,omitempty" doc:"How many compute nodes there should be"`
-	Change int    `json:"change,omitempty" doc:"How many more, or fewer (negative)"`
-	Remove string `json:"remove,omitempty" maxLength:"65536" doc:"Set of the nodes that should leave, such as n[05-08]"`
-	Logins *int   `json:"logins,omitempty" doc:"How many login nodes there should be besides the head"`
-	Now    bool   `json:"now,omitempty" doc:"Take leaving nodes without waiting for their jobs, which are queued again"`
-	Some   bool   `json:"some,omitempty" doc:"Take as many more as there are, rather than none"`
+	// Cluster is its ID or name. Where the path of a call names it, it may be left out.
+	Cluster string `json:"cluster,omitempty" maxLength:"64" doc:"ID or name of the cluster; not needed where the path has it"`
+	Nodes   int    `json:"nodes,omitempty" doc:"How many compute nodes there should be"`
+	Change  int    `json:"change,omitempty" doc:"How many more, or fewer (negative)"`
+	Remove  string `json:"remove,omitempty" maxLength:"65536" doc:"Set of the nodes that should leave, such as n[05-08]"`
+	Logins  *int   `json:"logins,omitempty" doc:"How many login nodes there should be besides the head"`
+	Now     bool   `json:"now,omitempty" doc:"Take leaving nodes without waiting for their jobs, which are queued again"`
+	Some    bool   `json:"some,omitempty" doc:"Take as many more as there are, rather than none"`
+}
+
+// TerminateRequest asks to give a cluster back.
+type TerminateRequest struct {
+	Cluster string `json:"cluster" maxLength:"64" doc:"ID or name of the cluster"`
+	Erase   bool   `json:"erase,omitempty" doc:"Erase its home, too"`
 }
 
 // Scaled is the reply to a ScaleRequest.

@@ -48,78 +48,25 @@ func (s *store) Read(_ context.Context, _ string, from, to int64, w io.Writer) e
 	return err
 }
 
-func content(t *testing.T, size int, secret []byte) ([]byte, wire.BootFile) {
+func content(size int) ([]byte, wire.BootFile) {
 	b := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{1})
 	_, _ = r.Read(b)
-	f := wire.BootFile{Path: "root", Size: int64(size), Piece: 64 << 10, Secret: secret}
+	f := wire.BootFile{Path: "root", Size: int64(size), Piece: 64 << 10}
 	for at := 0; at < size; at += 64 << 10 {
 		sum := sha256.Sum256(b[at:min(at+64<<10, size)])
-		proof := sum[:]
-		if secret != nil {
-			tag, err := wire.BootTag(secret)
-			if err != nil {
-				t.Fatal(err)
-			}
-			proof = tag(len(f.Pieces), b[at:min(at+64<<10, size)])
-		}
-		f.Pieces = append(f.Pieces, proof)
+		f.Pieces = append(f.Pieces, sum[:])
 	}
 	return b, f
 }
 
 func TestFetch(t *testing.T) {
 	t.Parallel()
-	t.Run("digests", func(t *testing.T) { t.Parallel(); testFetch(t, nil) })
-	t.Run("tags", func(t *testing.T) { t.Parallel(); testFetch(t, bytes.Repeat([]byte{7}, wire.BootSecretSize)) })
-}
-
-// The tags of another secret, and the right piece in another's place, prove nothing.
-func TestFetchOfOtherTags(t *testing.T) {
-	t.Parallel()
-	secret := bytes.Repeat([]byte{7}, wire.BootSecretSize)
-	b, file := content(t, 2*64<<10, secret)
-	for name, spoil := range map[string]func(f *wire.BootFile){
-		"another secret": func(f *wire.BootFile) { f.Secret = bytes.Repeat([]byte{8}, wire.BootSecretSize) },
-		"another place": func(f *wire.BootFile) {
-			f.Pieces = [][]byte{f.Pieces[1], f.Pieces[0]}
-			b = append(bytes.Clone(b[64<<10:]), b[:64<<10]...)
-		},
-	} {
-		spoiled := file
-		spoil(&spoiled)
-		f := &Fetcher{File: spoiled, Into: make([]byte, len(b)), Sources: []Source{&store{bytes: b}}, Clock: newFast()}
-		if err := f.Run(t.Context()); muster.CodeOf(err) != muster.ECorrupt {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	file.Secret = []byte("short")
-	if err := (&Fetcher{File: file, Into: make([]byte, len(b)), Sources: []Source{&store{bytes: b}}, Clock: newFast()}).Run(t.Context()); muster.CodeOf(err) != muster.EInvalid {
-		t.Errorf("a secret of another size: %v", err)
-	}
-}
-
-// What proves a piece of 4 MiB, in turns on the same bytes.
-func BenchmarkProof(b *testing.B) {
-	for name, f := range map[string]wire.BootFile{"digest": {}, "tag": {Secret: make([]byte, wire.BootSecretSize)}} {
-		b.Run(name, func(b *testing.B) {
-			prove, err := prover(f)
-			if err != nil {
-				b.Fatal(err)
-			}
-			piece := make([]byte, 4<<20)
-			b.SetBytes(int64(len(piece)))
-			for b.Loop() {
-				prove(0, piece)
-			}
-		})
-	}
-}
-
-func testFetch(t *testing.T, secret []byte) {
-	b, file := content(t, 20*64<<10+17, secret)
+	b, file := content(20*64<<10 + 17)
 	spoiled := bytes.Clone(b)
 	spoiled[5*64<<10+3] ^= 1
+	moved := append(bytes.Clone(b[64<<10:2*64<<10]), b[:64<<10]...)
+	moved = append(moved, b[2*64<<10:]...)
 	cut := errors.New("cut off")
 	for name, c := range map[string]struct {
 		sources []Source
@@ -149,8 +96,9 @@ func testFetch(t *testing.T, secret []byte) {
 			}
 			return to - from, nil
 		}}}, "", nil},
-		"wrong":      {[]Source{&store{name: "s", bytes: spoiled}}, muster.ECorrupt, nil},
-		"both wrong": {[]Source{&store{bytes: spoiled}, &store{bytes: spoiled}}, muster.ECorrupt, nil},
+		"in another's place": {[]Source{&store{bytes: moved}}, muster.ECorrupt, nil},
+		"wrong":              {[]Source{&store{name: "s", bytes: spoiled}}, muster.ECorrupt, nil},
+		"both wrong":         {[]Source{&store{bytes: spoiled}, &store{bytes: spoiled}}, muster.ECorrupt, nil},
 		"one wrong": {[]Source{&store{name: "bad", bytes: make([]byte, len(b))}, &store{bytes: b}}, "", func(t *testing.T, s []Source) {
 			if n := len(s[0].(*store).reads); n > connections { // each connection may find out by itself
 				t.Errorf("the source that gave a wrong piece was asked %d times", n)

@@ -87,9 +87,8 @@ func run(settings Settings, version string, console *Console, began time.Duratio
 	clock := muster.SystemClock{}
 	m := &Machine{
 		Settings: settings, Server: server, Network: Links{}, Drivers: drivers, Console: console, Clock: clock, Up: uptime, Began: began,
-		Root:       &memoryRoot{server: server, clock: clock, ready: ready, say: console.Say},
-		Facts:      func() muster.Facts { return facts.Source{}.Read("", "") },
-		SlowDigest: slowDigest,
+		Root:  &memoryRoot{server: server, clock: clock, ready: ready, say: console.Say},
+		Facts: func() muster.Facts { return facts.Source{}.Read("", "") },
 		TPM: func() Attester {
 			drivers.Walk()
 			t, err := attest.Open()

@@ -37,7 +37,7 @@ type Rooter interface {
 	Switch(o *wire.BootOrder, st []wire.BootStage) error
 }
 
-// Machine is a machine that boots. All fields are required but SlowDigest, TPM and Work.
+// Machine is a machine that boots. All fields are required but TPM and Work.
 type Machine struct {
 	Settings Settings
 	Server   Greeter
@@ -52,8 +52,6 @@ type Machine struct {
 	Began time.Duration
 	// Facts reads what the machine is.
 	Facts func() muster.Facts
-	// SlowDigest tells whether digests are slow on this processor; nil: they are not.
-	SlowDigest func() bool
 	// TPM is asked once; nil, or a nil Attester: there is none.
 	TPM func() Attester
 	// Work does orders to discover, test or clean.
@@ -68,7 +66,6 @@ type Machine struct {
 	tpm    Attester
 	facts  muster.Facts
 	told   bool   // the facts
-	slow   bool   // at digests
 	answer []byte // to the challenge
 	again  pauses // between tries of one order
 	state  string
@@ -105,7 +102,6 @@ func (m *Machine) Run(ctx context.Context) error {
 	}
 	m.tpm = <-tpm
 	m.facts = m.Facts()
-	m.slow = m.SlowDigest != nil && m.SlowDigest()
 	var before *wire.BootOrder
 	var until time.Time
 	for ctx.Err() == nil {
@@ -174,7 +170,7 @@ func (m *Machine) arrive(ctx context.Context) error {
 func (m *Machine) hello() wire.BootHello {
 	h := wire.BootHello{
 		MAC: m.here.MAC, Address: m.here.Address.Addr(), Serial: m.facts.Serial, UUID: m.facts.UUID,
-		SlowDigest: m.slow, State: m.state, Stages: m.stages.all(),
+		State: m.state, Stages: m.stages.all(),
 	}
 	if all, err := m.Network.NICs(); err == nil {
 		for _, x := range all {

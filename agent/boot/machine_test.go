@@ -151,11 +151,10 @@ func newRig(t *testing.T, script ...func(wire.BootHello) (*wire.BootReply, error
 	}
 	r.Machine = &Machine{
 		Settings: Settings{Boot: "b-0000-0001", MAC: mac1}, Server: r.server, Network: r.net, Root: r.root, Clock: c, Up: c.up,
-		Drivers:    NewDrivers(ParseTable("", "", "", ""), &fakeKernel{}, nil, nil),
-		Console:    &Console{out: r.screen, up: c.up},
-		Facts:      func() muster.Facts { return muster.Facts{Serial: "S1", UUID: "u1"} },
-		SlowDigest: func() bool { return true },
-		Off:        func() { r.offs++ }, SetClock: func(t time.Time) { r.set = append(r.set, t) },
+		Drivers: NewDrivers(ParseTable("", "", "", ""), &fakeKernel{}, nil, nil),
+		Console: &Console{out: r.screen, up: c.up},
+		Facts:   func() muster.Facts { return muster.Facts{Serial: "S1", UUID: "u1"} },
+		Off:     func() { r.offs++ }, SetClock: func(t time.Time) { r.set = append(r.set, t) },
 	}
 	return r
 }
@@ -205,7 +204,7 @@ func TestBoots(t *testing.T) {
 		t.Errorf("stages %s", got)
 	}
 	h := r.server.heard
-	if !h[0].SlowDigest || !h[2].SlowDigest || h[0].Facts == nil || h[1].Facts == nil || h[2].Facts != nil || h[0].Serial != "S1" || h[0].UUID != "u1" || len(h[0].MACs) != 2 || h[0].Address.String() != "10.0.0.5" {
+	if h[0].Facts == nil || h[1].Facts == nil || h[2].Facts != nil || h[0].Serial != "S1" || h[0].UUID != "u1" || len(h[0].MACs) != 2 || h[0].Address.String() != "10.0.0.5" {
 		t.Errorf("%+v", h)
 	}
 	if len(r.net.applied) != 2 || strings.Contains(r.screen.String(), "secret") {

@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 func TestWeb(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	b, _ := content(t, 200_000, nil)
+	b, _ := content(200_000)
 	var header string
 	srv := a.server(t, "127.0.0.1", -time.Minute, time.Minute, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header.Get("Authorization")

@@ -2,7 +2,6 @@ package link
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -53,19 +52,16 @@ type Options struct {
 	Epoch int64
 	// Obeys is told of a higher one before its first answer counts. Nil: nobody listens.
 	Obeys func(epoch int64)
-	// Decode reads answers; nil for the function of that name.
-	Decode func(r io.Reader, limit int64, into any) error
-	// Inflate undoes gzip, in which long configurations come; nil for the
-	// ordinary way.
-	Inflate func(r io.Reader) (io.Reader, error)
+	// Hosts is where lists of hosts are remembered; nil for a place of the
+	// client's own.
+	Hosts *Hosts
 }
 
 // Client speaks to the server. It is safe for concurrent use.
 type Client struct {
 	server           string
 	agent            string
-	decode           func(r io.Reader, limit int64, into any) error
-	inflate          func(r io.Reader) (io.Reader, error)
+	hosts            *Hosts
 	http             http.Client
 	pipe             *http.Transport
 	cert             atomic.Pointer[tls.Certificate]
@@ -81,13 +77,10 @@ func New(o Options) (*Client, error) {
 	if !pool.AppendCertsFromPEM([]byte(o.CA)) {
 		return nil, muster.Errorf(muster.EInvalid, "the server's authority is not a certificate")
 	}
-	c := &Client{server: o.Server, agent: "muster-agent/" + o.Version, decode: o.Decode, inflate: o.Inflate}
+	c := &Client{server: o.Server, agent: "muster-agent/" + o.Version, hosts: o.Hosts}
 	c.epoch.highest, c.epoch.told = o.Epoch, o.Obeys
-	if c.decode == nil {
-		c.decode = Decode
-	}
-	if c.inflate == nil {
-		c.inflate = func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+	if c.hosts == nil {
+		c.hosts = new(Hosts)
 	}
 	dial := o.Dial
 	if dial == nil {
@@ -112,7 +105,6 @@ func New(o Options) (*Client, error) {
 		},
 		Protocols:              http1,
 		TLSHandshakeTimeout:    10 * time.Second,
-		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeader,
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        5 * time.Minute,
@@ -152,8 +144,11 @@ func (c *Client) Close() { c.pipe.CloseIdleConnections() }
 // wrong. EInvalid: the server does not speak this protocol.
 func (c *Client) Join(ctx context.Context, q wire.JoinRequest) (wire.JoinReply, error) {
 	var r wire.JoinReply
-	_, err := c.call(ctx, shortly, http.MethodPost, "/v1/join", q, &r, maxConfig)
+	_, err := c.call(ctx, shortly, http.MethodPost, "/v1/join"+apart, q, &r, maxConfig)
 	c.joined.Store(err == nil && r.Speak)
+	if c.whole(ctx, r.Config) != nil {
+		r.Config = nil // it is asked for
+	}
 	return r, err
 }
 
@@ -166,11 +161,20 @@ func (c *Client) Renew(ctx context.Context, q wire.RenewRequest) (wire.JoinReply
 
 // Config fetches the newest configuration.
 func (c *Client) Config(ctx context.Context) (*wire.NodeConfig, error) {
-	r := new(wire.NodeConfig)
-	if some, err := c.call(ctx, shortly, http.MethodGet, "/v1/config", nil, r, maxConfig); err != nil || !some {
-		return nil, err
+	for tries := 1; ; tries++ {
+		r := new(wire.NodeConfig)
+		if some, err := c.call(ctx, shortly, http.MethodGet, "/v1/config"+apart, nil, r, maxConfig); err != nil || !some {
+			return nil, err
+		}
+		switch err := c.whole(ctx, r); {
+		case err == nil:
+			return r, nil
+		case muster.CodeOf(err) != muster.ENotFound:
+			return nil, err
+		case tries == mostTries:
+			return nil, muster.Errorf(muster.EUnavailable, "the list of hosts changes faster than it can be fetched").WithHint("try again").Wrap(err)
+		}
 	}
-	return r, nil
 }
 
 // Watch waits for a configuration newer than generation. It returns nil
@@ -179,11 +183,15 @@ func (c *Client) Config(ctx context.Context) (*wire.NodeConfig, error) {
 func (c *Client) Watch(ctx context.Context, generation int64) (*wire.NodeConfig, error) {
 	ctx = c.mind(ctx, !c.watched.Swap(true))
 	r := new(wire.NodeConfig)
-	path := "/v1/watch?speak=1&generation=" + strconv.FormatInt(generation, 10)
+	path := "/v1/watch" + apart + "&speak=1&generation=" + strconv.FormatInt(generation, 10)
 	if some, err := c.call(ctx, watchTime, http.MethodGet, path, nil, r, maxConfig); err != nil || !some {
 		return nil, err
 	}
-	return r, nil
+	err := c.whole(ctx, r)
+	if muster.CodeOf(err) == muster.ENotFound { // there is a newer list
+		return c.Config(ctx)
+	}
+	return r, err
 }
 
 // Launched tells how a launch went. out is what it printed; nil: nothing.
@@ -266,9 +274,6 @@ func (c *Client) send(ctx context.Context, limit time.Duration, method, path, ki
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}
-	if size == maxConfig {
-		req.Header.Set("Accept-Encoding", "gzip")
-	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return false, unreachable(err)
@@ -282,13 +287,7 @@ func (c *Client) send(ctx context.Context, limit time.Duration, method, path, ki
 	case http.StatusNoContent:
 		return false, nil
 	case http.StatusOK, http.StatusCreated:
-		var in io.Reader = resp.Body
-		if resp.Header.Get("Content-Encoding") == "gzip" {
-			if in, err = c.inflate(in); err != nil {
-				return false, muster.Errorf(muster.EUnavailable, "the server's answer is not what was asked for").Wrap(err)
-			}
-		}
-		return true, c.decode(in, size, reply) // which bounds what it inflates to
+		return true, Decode(resp.Body, size, reply) // which bounds what it inflates to
 	default:
 		return false, refusal(resp.StatusCode, resp.Body)
 	}

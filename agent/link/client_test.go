@@ -154,7 +154,7 @@ func TestClockBehind(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, v := range []any{wire.JoinReply{Config: &wire.NodeConfig{Generation: 1}}, wire.ReportReply{IntervalMS: 1}, wire.NodeConfig{Node: "n"}} {
+	for _, v := range []any{wire.JoinReply{Config: &wire.NodeConfig{Generation: 1}}, wire.ReportReply{IntervalMS: 1}, wire.NodeConfig{Node: "n"}, []wire.Host{{Name: "n"}}} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			f.Fatal(err)
@@ -162,7 +162,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, into := range []any{new(wire.JoinReply), new(wire.ReportReply), new(wire.NodeConfig)} {
+		for _, into := range []any{new(wire.JoinReply), new(wire.ReportReply), new(wire.NodeConfig), new([]wire.Host)} {
 			err := link.Decode(strings.NewReader(string(b)), 1<<12, into)
 			if err == nil && len(b) > 1<<12+1 {
 				t.Fatal("too long and accepted")

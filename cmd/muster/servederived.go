@@ -6,7 +6,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/spec"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // derivedFlags say how long images stay that requests with packages brought about.
@@ -16,10 +16,10 @@ type derivedFlags struct {
 	each   int
 }
 
-func (f *derivedFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.unused, "derived-unused", "14d", "how long an image with added packages is kept that no cluster uses")
-	c.Flags().IntVar(&f.most, "derived-most", image.DefaultKeep().Most, "how many images with added packages are kept that no cluster uses, those used last")
-	c.Flags().IntVar(&f.each, "derived-per-project", image.DefaultKeep().PerProject, "how many images with added packages a project has, used or not; its unused ones make room")
+func (f *derivedFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.unused, "derived-unused", "14d", "how long an image with added packages is kept that no cluster uses")
+	set.IntVar(&f.most, "derived-most", image.DefaultKeep().Most, "how many images with added packages are kept that no cluster uses, those used last")
+	set.IntVar(&f.each, "derived-per-project", image.DefaultKeep().PerProject, "how many images with added packages a project has, used or not; its unused ones make room")
 }
 
 func (f *derivedFlags) read() (image.Keep, error) {

@@ -6,13 +6,13 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/image"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func TestDerivedFlags(t *testing.T) {
 	t.Parallel()
 	var f derivedFlags
-	f.add(&cobra.Command{})
+	f.add(pflag.NewFlagSet("serve", pflag.ContinueOnError))
 	if k, err := f.read(); err != nil || k != image.DefaultKeep() {
 		t.Errorf("by default %+v, %v", k, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/daemon"
@@ -24,21 +24,21 @@ type metalFlags struct {
 	window                              int
 }
 
-func (f *metalFlags) add(c *cobra.Command) {
+func (f *metalFlags) add(set *pflag.FlagSet) {
 	l := rack.DefaultLimits()
-	c.Flags().StringVar(&f.net, "metal-net", "", "interface of the network from which bare machines boot; nothing is answered elsewhere")
-	c.Flags().StringSliceVar(&f.ranges, "metal-range", nil, "addresses for bare machines, such as 10.0.0.16-10.0.0.99 (default: most of the network's lower half)")
-	c.Flags().StringSliceVar(&f.guests, "metal-guests", nil, "addresses for machines that nobody registered (default: the rest of that half)")
-	c.Flags().BoolVar(&f.proxy, "metal-proxy", false, "another server lends the addresses of that network")
-	c.Flags().IntVar(&f.mtu, "metal-mtu", 0, "largest packet that every port of that network carries, if machines are to use it: 9000 has them take in images faster (0: they keep the usual 1500)")
-	c.Flags().StringVar(&f.unknown, "metal-unknown", "discover", "what machines get that nobody registered: discover (they tell what they are, and wait for approval) or ignore")
-	c.Flags().StringVar(&f.trust, "metal-trust", string(muster.TrustNetwork), "the least that must vouch for a machine before it becomes a node: network, port or tpm")
-	c.Flags().StringVar(&f.vlans, "metal-vlans", "100-1999", "networks of the switches that clusters may have")
-	c.Flags().BoolVar(&f.secret, "metal-secret-images", false, "machines have their images over TLS alone: slower, and for images that nobody on that network may read")
-	c.Flags().StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "where the kernels of bare machines print, each DEVICE[,OPTIONS]; the last one shows the boot's stages")
-	c.Flags().StringSliceVar(&f.args, "metal-args", nil, "further arguments of the kernels of bare machines, such as iommu=pt,hugepages=512")
-	c.Flags().Float64Var(&f.rate, "rack-rate", l.Rate, "how many machines of a rack are switched on in a second, at most")
-	c.Flags().IntVar(&f.window, "rack-window", l.Window, "how many machines of a rack boot at once, at most")
+	set.StringVar(&f.net, "metal-net", "", "interface of the network from which bare machines boot; nothing is answered elsewhere")
+	set.StringSliceVar(&f.ranges, "metal-range", nil, "addresses for bare machines, such as 10.0.0.16-10.0.0.99 (default: most of the network's lower half)")
+	set.StringSliceVar(&f.guests, "metal-guests", nil, "addresses for machines that nobody registered (default: the rest of that half)")
+	set.BoolVar(&f.proxy, "metal-proxy", false, "another server lends the addresses of that network")
+	set.IntVar(&f.mtu, "metal-mtu", 0, "largest packet that every port of that network carries, if machines are to use it: 9000 has them take in images faster (0: they keep the usual 1500)")
+	set.StringVar(&f.unknown, "metal-unknown", "discover", "what machines get that nobody registered: discover (they tell what they are, and wait for approval) or ignore")
+	set.StringVar(&f.trust, "metal-trust", string(muster.TrustNetwork), "the least that must vouch for a machine before it becomes a node: network, port or tpm")
+	set.StringVar(&f.vlans, "metal-vlans", "100-1999", "networks of the switches that clusters may have")
+	set.BoolVar(&f.secret, "metal-secret-images", false, "machines have their images over TLS alone: slower, and for images that nobody on that network may read")
+	set.StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "where the kernels of bare machines print, each DEVICE[,OPTIONS]; the last one shows the boot's stages")
+	set.StringSliceVar(&f.args, "metal-args", nil, "further arguments of the kernels of bare machines, such as iommu=pt,hugepages=512")
+	set.Float64Var(&f.rate, "rack-rate", l.Rate, "how many machines of a rack are switched on in a second, at most")
+	set.IntVar(&f.window, "rack-window", l.Window, "how many machines of a rack boot at once, at most")
 }
 
 // read makes what the server takes of the flags, or says everything that is wrong.

@@ -163,6 +163,7 @@ func params(bin string, files []string, images string) testscript.Params {
 			"serve":      serve,
 			"shutdown":   shutdown,
 			"kill9":      kill9,
+			"hangup":     hangup,
 			"field":      field,
 			"eventually": eventually,
 			"flipbyte":   flipbyte,
@@ -180,13 +181,19 @@ type server struct {
 	done       chan struct{}
 }
 
+// command starts a server that nothing on this host configures, but what its flags say
+// after these.
+func (s *server) command() []string {
+	return []string{"serve", "--state", s.state, "--config", os.DevNull}
+}
+
 func (s *server) start(flags []string) error {
 	log, err := os.OpenFile(s.state+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	s.log, s.flags = log, flags
-	s.cmd = exec.Command(filepath.Join(s.bin, "muster"), append([]string{"serve", "--state", s.state}, flags...)...)
+	s.cmd = exec.Command(filepath.Join(s.bin, "muster"), append(s.command(), flags...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.ExtraFiles = []*os.File{log} // as whoever starts a server may leave something open
 	if err := s.cmd.Start(); err != nil {
@@ -256,6 +263,13 @@ func shutdown(ts *testscript.TestScript, _ bool, _ []string) { of(ts).end(syscal
 
 // kill9: end the server as a power cut would.
 func kill9(ts *testscript.TestScript, _ bool, _ []string) { of(ts).end(syscall.SIGKILL) }
+
+// hangup: have the server read its configuration again.
+func hangup(ts *testscript.TestScript, _ bool, _ []string) {
+	if err := of(ts).cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		ts.Fatalf("%v", err)
+	}
+}
 
 // field VAR PATH CMD...: run CMD, which prints JSON, and put the value at PATH
 // (nodes.0.machine) into VAR.

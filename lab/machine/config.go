@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // Config is what a machine is, which does not change while its lab is up.
@@ -127,8 +128,5 @@ func parseConfig(b []byte) (Config, error) {
 
 // replace replaces a file as a whole.
 func replace(path string, b []byte) error {
-	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Replace(path, append(b, '\n'), 0o600)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/procstat"
 )
 
@@ -102,10 +103,7 @@ func (p *Process) write(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.ReplaceVolatile(path, b, 0o600) // the process does not outlive the host
 }
 
 // PID is its number, for people.

@@ -2,8 +2,9 @@ package qemu
 
 import (
 	"errors"
-	"io"
 	"os"
+
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // MakeDisk makes an empty disk of so many bytes, which takes room only for what is
@@ -25,20 +26,11 @@ func MakeVars(path, from string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	in, err := os.Open(from)
+	b, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	out, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err := errors.Join(err, out.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Replace(path, b, 0o600)
 }
 
 // Firmware is the pair of files that UEFI consists of, or the first that is

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // LeaseFile keeps leases in one file to which lines are added. When most of its
@@ -115,7 +116,7 @@ func (f *LeaseFile) rewrite() error {
 		err = os.Rename(f.path+".new", f.path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(f.path))
+		err = atomicfile.SyncDir(filepath.Dir(f.path))
 	}
 	if err != nil {
 		next.Close()
@@ -126,15 +127,6 @@ func (f *LeaseFile) rewrite() error {
 	}
 	f.file, f.lines, f.torn = next, len(leases), false
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // Close closes the file. All that was put is on the disk already.

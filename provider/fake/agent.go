@@ -92,7 +92,7 @@ func (a *agent) connect() (Link, error) {
 	if ip := a.m.facts.Management; ip.IsValid() {
 		dialer.LocalAddr = &net.TCPAddr{IP: ip.AsSlice()}
 	}
-	return link.New(link.Options{Server: a.b.Seed.Server, CA: a.b.Seed.CA, Dial: dialer.DialContext, Version: "fake", Epoch: muster.EpochOf(a.b.Attempt), Decode: a.m.w.buffers.decode, Inflate: a.m.w.lists.inflate})
+	return link.New(link.Options{Server: a.b.Seed.Server, CA: a.b.Seed.CA, Dial: dialer.DialContext, Version: "fake", Epoch: muster.EpochOf(a.b.Attempt), Hosts: &a.m.w.hosts})
 }
 
 // part is what an agent keeps of its configuration: a thousand agents need not

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 
 	"github.com/muster-hpc/muster"
@@ -15,14 +14,10 @@ import (
 
 // order tells another process what becomes of one machine's agent.
 type order struct {
-	Machine    muster.MachineID `json:"machine"`
-	Management netip.Addr       `json:"management,omitzero"`
-	Cores      int              `json:"cores,omitempty"`
-	Memory     int64            `json:"memory,omitempty"`
-	Disk       int64            `json:"disk,omitempty"`
-	Boot       *provider.Boot   `json:"boot,omitempty"` // nil: the machine is off
-	Attempt    int64            `json:"attempt"`
-	Fails      bool             `json:"fails,omitempty"`
+	Machine muster.MachineID `json:"machine"`
+	Facts   muster.Facts     `json:"facts,omitzero"`
+	Boot    *provider.Boot   `json:"boot,omitempty"` // nil: the machine is off
+	Attempt int64            `json:"attempt"`
 }
 
 // Remote has the agents of a world run in another process, so that what the
@@ -77,10 +72,7 @@ func (r *Remote) send(o order) {
 // Agent has the other process run the machine's agent until ctx ends. It
 // returns at once: ten thousand machines need no ten thousand goroutines here.
 func (r *Remote) Agent(ctx context.Context, m *Machine, b provider.Boot) {
-	o := order{
-		Machine: m.id, Management: m.facts.Management, Cores: m.facts.Cores, Memory: m.facts.Memory, Disk: m.facts.Disk,
-		Boot: &b, Attempt: b.Attempt,
-	}
+	o := order{Machine: m.id, Facts: m.facts, Boot: &b, Attempt: b.Attempt}
 	r.mu.Lock()
 	r.runs[m.id] = o
 	r.send(o)
@@ -129,10 +121,10 @@ func RunAgents(ctx context.Context, conn net.Conn) error {
 		if o.Boot == nil {
 			continue
 		}
-		m := &Machine{w: w, id: o.Machine, facts: muster.Facts{Management: o.Management, Cores: o.Cores, Memory: o.Memory, Disk: o.Disk}}
+		m := &Machine{w: w, id: o.Machine, facts: o.Facts}
 		runCtx, stop := context.WithCancel(ctx)
 		runs[o.Machine] = running{o.Attempt, stop}
 		boot := *o.Boot
-		w.wg.Go(func() { newAgent(m, boot, o.Fails).run(runCtx) })
+		w.wg.Go(func() { newAgent(m, boot, false).run(runCtx) })
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agent/link"
 	"github.com/muster-hpc/muster/provider"
 )
 
@@ -64,9 +65,9 @@ type World struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	sched  *schedulers
-	// buffers for what agents read.
-	buffers buffers
-	lists   lists // of hosts, that agents got
+	// hosts are lists that agents got: a real node reads one on its own processor,
+	// but thousands of pretended nodes share one processor.
+	hosts link.Hosts
 
 	mu       sync.Mutex
 	rand     *rand.Rand
@@ -132,6 +133,7 @@ func New(o Options) *World {
 		byID:     make(map[muster.MachineID]*Machine, o.Machines),
 		networks: map[muster.ClusterID]provider.Network{}, watchers: map[*Provider]bool{},
 	}
+	w.hosts.Most = 16 // a few are in use at a time
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for i := range o.Machines {
 		class := i % o.Classes

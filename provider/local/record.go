@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // record is what is remembered of a machine over a restart of the server. It
@@ -55,12 +56,7 @@ func (p *Provider) save(r *record) error {
 	if err != nil {
 		return err
 	}
-	path := p.recordPath(r.Machine)
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		_ = os.Remove(path + ".new") // half of it, on a full disk
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.ReplaceVolatile(p.recordPath(r.Machine), b, 0o600)
 }
 
 func (p *Provider) forget(id muster.MachineID) error {

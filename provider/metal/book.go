@@ -189,7 +189,7 @@ func (k book) Order(ctx context.Context, number string, h *wire.BootHello) (*wir
 		return &wire.BootOrder{Kind: wire.BootOff, Machine: st.Machine}, nil
 	}
 	st.Address, _ = k.b.c.Leased(mac)
-	return k.b.c.Tell(ctx, st, payload, h.SlowDigest)
+	return k.b.c.Tell(ctx, st, payload)
 }
 
 // Refused notes why the machine was not believed, until it is.

@@ -22,10 +22,9 @@ type Config struct {
 	// is on as far as that can be known. Its context ends when the boot is not wanted
 	// any more.
 	On func(ctx context.Context, id muster.MachineID) error
-	// Tell makes what the first program of a machine is told of the payload of its order;
-	// digests are slow on some.
+	// Tell makes what the first program of a machine is told of the payload of its order.
 	// It is asked when that program is believed, and again when an answer was lost.
-	Tell func(ctx context.Context, s State, payload []byte, slow bool) (*wire.BootOrder, error)
+	Tell func(ctx context.Context, s State, payload []byte) (*wire.BootOrder, error)
 	// Files are what a machine loads for an order of this kind: kernel and initramfs.
 	// Guests have no id.
 	Files func(id muster.MachineID, k wire.BootKind) (Files, error)

@@ -62,7 +62,7 @@ func (s *site) open(t *testing.T, machines []muster.Registration, limits rack.Li
 	t.Helper()
 	var err error
 	s.boots, err = metal.Open(metal.Config{
-		Dir: s.dir, Leased: address, Tell: func(_ context.Context, st metal.State, payload []byte, _ bool) (*wire.BootOrder, error) {
+		Dir: s.dir, Leased: address, Tell: func(_ context.Context, st metal.State, payload []byte) (*wire.BootOrder, error) {
 			if string(payload) != `"told"` {
 				return nil, fmt.Errorf("payload %q", payload)
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -32,7 +33,7 @@ func openFileKeys(path string) (fileKeys, error) {
 	}
 	b = make([]byte, sha256.Size)
 	_, _ = rand.Read(b) // never fails
-	return b, write(path, b)
+	return b, atomicfile.Replace(path, b, 0o600)
 }
 
 func (k fileKeys) of(number string, image muster.ImageID) string {

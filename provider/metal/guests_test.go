@@ -47,7 +47,7 @@ func openInn(dir string) (*inn, error) {
 	s.boots, err = metal.Open(metal.Config{
 		Dir: dir, Leased: address, Clock: s.clock, Guests: true,
 		On: func(context.Context, muster.MachineID) error { return nil },
-		Tell: func(context.Context, metal.State, []byte, bool) (*wire.BootOrder, error) { // as to a node
+		Tell: func(context.Context, metal.State, []byte) (*wire.BootOrder, error) { // as to a node
 			return &wire.BootOrder{Kind: wire.BootImage, Attempt: 1, Hostname: "n", Seed: &wire.Seed{Token: "t"}, Image: &wire.BootFiles{
 				Key: "k", Root: wire.BootFile{Path: "r", Size: 1, Piece: 1 << 20, Pieces: [][]byte{make([]byte, 32)}},
 			}}, nil

@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/provider"
 )
 
@@ -59,11 +59,11 @@ func (n *networks) save() error {
 	if err != nil {
 		return err
 	}
-	if err := write(n.path+".new", b); err != nil {
+	if err := atomicfile.Replace(n.path, b, 0o600); err != nil {
 		return muster.Errorf(muster.EUnavailable, "which cluster has which network cannot be written down").
 			WithHint("see whether the disk with the state directory is full").Wrap(err)
 	}
-	return errors.Join(os.Rename(n.path+".new", n.path), settle(filepath.Dir(n.path)))
+	return nil
 }
 
 func (n *networks) ensure(list []provider.Network) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -53,15 +54,7 @@ func (f files) save(r *record) error {
 		return muster.Errorf(muster.EUnavailable, "what machine %s is to boot cannot be written down", r.Machine).
 			WithHint("see whether the disk with the state directory is full").Wrap(err)
 	}
-	path := f.path(r.Machine)
-	if err := write(path+".new", b); err != nil {
-		_ = os.Remove(path + ".new") // half of it, on a full disk
-		return fail(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fail(err)
-	}
-	if err := settle(f.dir); err != nil {
+	if err := atomicfile.Replace(f.path(r.Machine), b, 0o600); err != nil {
 		return fail(err)
 	}
 	return nil
@@ -74,7 +67,7 @@ func (f files) remove(id muster.MachineID) error {
 		return nil
 	}
 	if err == nil {
-		err = settle(f.dir)
+		err = atomicfile.SyncDir(f.dir)
 	}
 	return err
 }
@@ -111,24 +104,4 @@ func (f files) load() (list []*record, damaged []string, err error) {
 		list = append(list, &r)
 	}
 	return list, damaged, nil
-}
-
-func write(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// settle makes what was renamed in a directory last.
-func settle(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

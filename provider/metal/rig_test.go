@@ -46,7 +46,6 @@ type bare struct {
 	reg   muster.Registration
 	on    bool
 	stuck bool          // its controller takes no order to go off
-	weak  bool          // at digests
 	dead  bool          // its controller takes the order to go on, and nothing happens
 	lock  bool          // its controller lets nobody in
 	bad   bool          // its test finds something
@@ -269,7 +268,7 @@ func (m *bare) run(ctx context.Context) {
 			continue
 		}
 		from, _ := address(m.reg.NICs[0].MAC)
-		h := &wire.BootHello{Protocol: 1, Boot: number, Key: key, MAC: m.reg.NICs[0].MAC, Address: from, Facts: m.reg.Facts, SlowDigest: m.weak, Done: done}
+		h := &wire.BootHello{Protocol: 1, Boot: number, Key: key, MAC: m.reg.NICs[0].MAC, Address: from, Facts: m.reg.Facts, Done: done}
 		b, _ := json.Marshal(h)
 		h, err := wire.DecodeBootHello(b)
 		if err != nil {

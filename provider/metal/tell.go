@@ -19,7 +19,7 @@ const (
 )
 
 // tell makes what a machine is told. It holds secrets.
-func (p *Provider) tell(ctx context.Context, st State, payload []byte, slow bool) (*wire.BootOrder, error) {
+func (p *Provider) tell(ctx context.Context, st State, payload []byte) (*wire.BootOrder, error) {
 	if st.Kind != wire.BootImage {
 		o, err := workDoc.Decode("what the machine is to do", payload)
 		return &o, err
@@ -38,15 +38,8 @@ func (p *Provider) tell(ctx context.Context, st State, payload []byte, slow bool
 		return nil, err
 	}
 	root, _ := k.manifest.File(muster.FileRoot)
-	file := wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize}
-	if path := filepath.Join(k.dir, root.Name); slow && root.Size <= mostTagged {
-		file.Secret, file.Pieces, err = p.pieces.tag(ctx, b.Image, path)
-	} else {
-		file.Pieces, err = p.pieces.digest(ctx, b.Image, path)
-	}
-	if muster.CodeOf(err) == muster.ECorrupt {
-		return nil, err
-	} else if err != nil {
+	digests, err := p.pieces.digest(ctx, b.Image, filepath.Join(k.dir, root.Name))
+	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "the image of machine %s cannot be read", u.id).Wrap(err)
 	}
 	seed := b.Seed
@@ -55,7 +48,7 @@ func (p *Provider) tell(ctx context.Context, st State, payload []byte, slow bool
 		Kind: wire.BootImage, Machine: u.id, Attempt: b.Attempt, Hostname: b.Hostname, Seed: &seed,
 		Image: &wire.BootFiles{
 			ID: b.Image, Memory: k.manifest.Requires.Memory, Key: p.keys.of(st.Number, b.Image),
-			Root: file,
+			Root: wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize, Pieces: digests},
 		},
 	}
 	if p.o.Plain != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -286,7 +287,7 @@ func (p *Provider) cleanFile(id muster.MachineID) string {
 func (p *Provider) soil(id muster.MachineID) error {
 	err := os.Remove(p.cleanFile(id))
 	if err == nil {
-		err = settle(filepath.Dir(p.cleanFile(id)))
+		err = atomicfile.SyncDir(filepath.Dir(p.cleanFile(id)))
 	}
 	if err != nil && !os.IsNotExist(err) {
 		return muster.Errorf(muster.EUnavailable, "that machine %s is used cannot be written down", id).
@@ -299,7 +300,7 @@ func (p *Provider) cleaned(id muster.MachineID) error {
 	if err := os.MkdirAll(filepath.Dir(p.cleanFile(id)), 0o700); err != nil {
 		return err
 	}
-	return write(p.cleanFile(id), nil)
+	return atomicfile.Replace(p.cleanFile(id), nil, 0o600)
 }
 
 // ForgetCleaned has every machine of a site erased before somebody else has it, whatever the
@@ -312,7 +313,7 @@ func ForgetCleaned(dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return nil //nolint:nilerr // there are no bare machines
 	}
-	return settle(dir)
+	return atomicfile.SyncDir(dir)
 }
 
 func (p *Provider) cleanSince(id muster.MachineID) (time.Time, bool) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // Port is where NFS is served unless a site says otherwise.
@@ -164,7 +165,7 @@ func (s *Server) Failing() error {
 func (s *Server) apply(ctx context.Context) (err error) {
 	defer func() { s.last = err }()
 	good, bad := s.separate(s.state.Exports, s.own)
-	if err := writeFile(s.path("exports.conf"), []byte(exportsText(good, s.state.Numbers))); err != nil {
+	if err := atomicfile.Replace(s.path("exports.conf"), []byte(exportsText(good, s.state.Numbers)), 0o600); err != nil {
 		return err
 	}
 	if !s.wanted {
@@ -197,7 +198,7 @@ func (s *Server) reach(ctx context.Context) (failed []string, err error) {
 	}
 	s.drop()
 	if string(was) != main {
-		if err := writeFile(s.path("ganesha.conf"), []byte(main)); err != nil {
+		if err := atomicfile.Replace(s.path("ganesha.conf"), []byte(main), 0o600); err != nil {
 			return nil, err
 		}
 	}

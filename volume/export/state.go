@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
 // state is what is wanted, with the number that each export has. The number is part
@@ -85,33 +85,5 @@ func (s state) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(b, '\n'))
-}
-
-// writeFile replaces a file such that a crash, also of the host, leaves the old one
-// or the new one.
-func writeFile(path string, b []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return atomicfile.Replace(path, append(b, '\n'), 0o600)
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"pgregory.net/rapid"
+)
+
+func serveSet() (*serveFlags, *pflag.FlagSet) {
+	f, set := &serveFlags{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f.add(set)
+	(&configFile{}).add(set)
+	return f, set
+}
+
+// A file says what the command line does not, and lists as a whole.
+func TestApplyConfig(t *testing.T) {
+	t.Parallel()
+	f, set := serveSet()
+	if err := set.Parse([]string{"--fake", "3", "--local", "2"}); err != nil {
+		t.Fatal(err)
+	}
+	problems := applyConfig([]byte("fake: 9\nlocal: [4, '8,class=big']\nmetal_net: eno2\nmetal_range: [10.0.0.10-10.0.0.20, 10.0.0.30-10.0.0.40]\noversubscribe: true\nrack_rate: 0.5\nlisten:\n"), set)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if f.c.Fake != 3 || len(f.slices) != 1 || f.bare.net != "eno2" || len(f.bare.ranges) != 2 || !f.c.Oversubscribe || f.bare.rate != 0.5 || f.c.Listen != "" {
+		t.Errorf("%+v", f)
+	}
+	f, set = serveSet()
+	if problems := applyConfig([]byte("local: [4, '8,class=big']"), set); len(problems) > 0 || len(f.slices) != 2 || f.slices[1] != "8,class=big" {
+		t.Errorf("%q %v", f.slices, problems)
+	}
+	for text, want := range map[string]string{
+		"":                       "",
+		"# nothing":              "",
+		"metal-net: eno2":        "metal-net (line 1): there is no such field (did you mean metal_net?)",
+		"config: x":              "config (line 1): there is no such field",
+		"fake: [1]":              "fake (line 1): it is not a list",
+		"oversubscribe: perhaps": "write true or false",
+		"max_walltime: tomorrow": "write it like 90s or 72h",
+		"fake: 1\nfake: 2":       "fake (line 2): the field is given twice",
+		"listen: {a: b}":         "listen (line 1): a text is expected",
+		"- fake":                 "fields are expected",
+	} {
+		_, set := serveSet()
+		got := ""
+		for _, p := range applyConfig([]byte(text), set) {
+			got += p.String() + "\n"
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// What is printed is read as it was, whatever is set.
+func TestPrintedConfigProperty(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		_, set := serveSet()
+		set.VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || strings.Contains(f.Name, "config") || rapid.IntRange(0, 2).Draw(t, "given") > 0 {
+				return
+			}
+			value := map[string]func() string{
+				"bool":     func() string { return rapid.SampledFrom([]string{"true", "false"}).Draw(t, f.Name) },
+				"int":      func() string { return rapid.SampledFrom([]string{"0", "7", "4096"}).Draw(t, f.Name) },
+				"float64":  func() string { return rapid.SampledFrom([]string{"0.25", "3"}).Draw(t, f.Name) },
+				"duration": func() string { return rapid.SampledFrom([]string{"72h", "90s"}).Draw(t, f.Name) },
+			}[f.Value.Type()]
+			if value == nil {
+				value = func() string {
+					return rapid.SampledFrom([]string{"no", "x: y", "7d", "# not", "4", "- a", "ä"}).Draw(t, f.Name)
+				}
+			}
+			if err := set.Set(f.Name, value()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		var first, second bytes.Buffer
+		if err := printConfig(&first, set); err != nil {
+			t.Fatal(err)
+		}
+		_, again := serveSet()
+		if problems := applyConfig(first.Bytes(), again); len(problems) > 0 {
+			t.Fatalf("%v\n%s", problems, &first)
+		}
+		if err := printConfig(&second, again); err != nil || first.String() != second.String() {
+			t.Fatalf("%v\n%s\n%s", err, &first, &second)
+		}
+	})
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add("fake: 3\nlocal: [4]\n")
+	f.Add("egress: &x [none]\nmetal_args: *x")
+	f.Fuzz(func(_ *testing.T, text string) {
+		_, set := serveSet()
+		applyConfig([]byte(text), set)
+	})
+}
