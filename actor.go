@@ -13,7 +13,7 @@ type Actor struct {
 // System is the actor of Muster's own loops.
 func System() Actor { return Actor{Name: "system", Admin: true} }
 
-// In tells whether the actor belongs to the project, or is an administrator.
+// In reports whether the actor belongs to the project, or is an administrator.
 func (a Actor) In(project string) bool { return a.Admin || slices.Contains(a.Projects, project) }
 
 // User is a person who may use clusters.

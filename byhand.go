@@ -13,11 +13,11 @@ type ByHand struct {
 	By   string    `json:"by,omitempty"`
 }
 
-// Holds tells whether somebody has answered, and the machine was not heard since.
+// Holds reports whether somebody has answered, and the machine was not heard since.
 // heard is when it was heard last; zero: never.
 func (b *ByHand) Holds(heard time.Time) bool {
 	return b != nil && !b.Said.IsZero() && !b.Said.Before(b.Asked) && !heard.After(b.Said)
 }
 
-// Waits tells whether the question is open.
+// Waits reports whether the question is open.
 func (b *ByHand) Waits() bool { return b != nil && b.Said.IsZero() }

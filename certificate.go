@@ -203,7 +203,7 @@ type Finding struct {
 // on its host: the host is slow, and not the node.
 const FindingSlowHost = "slow-host"
 
-// Normal tells whether what the certificate says is what such machines show: nothing in
+// Normal reports whether what the certificate says is what such machines show: nothing in
 // it is low, or only because their host was slow. What is left out of a history because
 // it was slow makes the next slow hour look like a fault.
 func (c Certificate) Normal() bool {

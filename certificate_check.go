@@ -15,10 +15,10 @@ var (
 	metricName    = regexp.MustCompile(`^[a-z][A-Za-z0-9]*([.-][A-Za-z0-9]+)*$`)
 )
 
-// Valid tells whether the ID has the form of one.
+// Valid reports whether the ID has the form of one.
 func (id CertificateID) Valid() bool { return certificateID.MatchString(string(id)) }
 
-// Valid tells whether the digest has the form of one.
+// Valid reports whether the digest has the form of one.
 func (d Digest) Valid() bool { return contentID.MatchString(string(d)) }
 
 // Check finds what a certificate must not say, all at once: a figure outside
@@ -96,7 +96,7 @@ func (c Certificate) checkTimes(p *problems) {
 	p.when(c.Ended.After(c.Made), "ended", "is after made")
 }
 
-// plainTime tells whether a time is the same before and after it was written.
+// plainTime reports whether a time is the same before and after it was written.
 func plainTime(t time.Time) bool {
 	return t.Equal(t.Truncate(time.Second)) && t.Location() == time.UTC && t.Year() <= 9999
 }
@@ -240,5 +240,5 @@ func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 // share allows 0, which is "not said".
 func share(f float64) bool { return f >= 0 && f < 1 }
 
-// whole tells whether a size survives as a JSON number everywhere.
+// whole reports whether a size survives as a JSON number everywhere.
 func whole(n int64) bool { return n >= 0 && n <= 1<<53 }

@@ -71,7 +71,7 @@ type ProcessorClock struct {
 	Min      int64  `json:"min,omitempty"`  // Hz
 	Max      int64  `json:"max,omitempty"`  // Hz
 	Base     int64  `json:"base,omitempty"` // Hz, what peaks are computed with
-	// Boost tells whether it may run above its base clock.
+	// Boost reports whether it may run above its base clock.
 	Boost *bool `json:"boost,omitempty"`
 }
 

@@ -14,7 +14,7 @@ func NewHPLID() HPLID { return HPLID("hr-" + RandomID(10)) }
 
 var hplID = regexp.MustCompile(`^hr-[0-9a-z]{10}$`)
 
-// Valid tells whether the ID has the form of one.
+// Valid reports whether the ID has the form of one.
 func (id HPLID) Valid() bool { return hplID.MatchString(string(id)) }
 
 // HPLVersion is the form of a stored result of HPL.

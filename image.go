@@ -112,7 +112,7 @@ type VersionRange struct {
 	Max int `json:"max"`
 }
 
-// Has tells whether v is in the range.
+// Has reports whether v is in the range.
 func (r VersionRange) Has(v int) bool { return v >= r.Min && v <= r.Max }
 
 // Hex is the ID without its "sha256:" prefix: the name of the image's directory.

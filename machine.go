@@ -123,7 +123,7 @@ type Facts struct {
 	DIMMs  []DIMM      `json:"dimms,omitempty"`
 	Caches []CacheKind `json:"caches,omitempty"`
 	Disks  []Disk      `json:"disks,omitempty"`
-	// TPM tells whether there is a TPM 2.0.
+	// TPM reports whether there is a TPM 2.0.
 	TPM bool `json:"tpm,omitempty"`
 }
 
@@ -174,7 +174,7 @@ type NIC struct {
 	Use   string `json:"use"`   // message, management
 
 	Driver string `json:"driver,omitempty"`
-	// Link tells whether something is at the other end of the cable; "" where that
+	// Link reports whether something is at the other end of the cable; "" where that
 	// is not known.
 	Link string `json:"link,omitempty"` // up, down
 	// NUMA is the memory node that it is near to; nil where it is near to all.

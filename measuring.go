@@ -19,7 +19,7 @@ const (
 	MeasuringFailed  MeasuringPhase = "failed"  // there are none; Reason says why
 )
 
-// Open tells whether something is still to be done.
+// Open reports whether something is still to be done.
 func (p MeasuringPhase) Open() bool { return p == MeasuringWanted || p == MeasuringRunning }
 
 // MeasuresHPL is what is run by a measuring that is not for certificates.
@@ -103,7 +103,7 @@ func (m *Measuring) Reserved() []string {
 	return m.Reserve
 }
 
-// Reserves tells whether a node is one of those.
+// Reserves reports whether a node is one of those.
 func (m *Measuring) Reserves(node string) bool { return slices.Contains(m.Reserved(), node) }
 
 // NodePair names two nodes of a cluster.

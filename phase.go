@@ -127,26 +127,26 @@ func machineNext(p MachinePhase) []MachinePhase {
 	return nil
 }
 
-// CanBecome tells whether the table allows p -> next. A phase may always stay
+// CanBecome reports whether the table allows p -> next. A phase may always stay
 // what it is.
 func (p ClusterPhase) CanBecome(next ClusterPhase) bool {
 	return p == next || slices.Contains(clusterNext(p), next)
 }
 
-// CanBecome tells whether the table allows p -> next.
+// CanBecome reports whether the table allows p -> next.
 func (p NodePhase) CanBecome(next NodePhase) bool {
 	return p == next || slices.Contains(nodeNext(p), next)
 }
 
-// CanBecome tells whether the table allows p -> next.
+// CanBecome reports whether the table allows p -> next.
 func (p MachinePhase) CanBecome(next MachinePhase) bool {
 	return p == next || slices.Contains(machineNext(p), next)
 }
 
-// Final tells whether nothing follows p.
+// Final reports whether nothing follows p.
 func (p ClusterPhase) Final() bool { return p == ClusterDeleted }
 
-// HoldsMachines tells whether a cluster in this phase may own machines.
+// HoldsMachines reports whether a cluster in this phase may own machines.
 func (p ClusterPhase) HoldsMachines() bool {
 	switch p {
 	case ClusterBuilding, ClusterValidating, ClusterReady, ClusterDeleting, ClusterFailed:
@@ -155,7 +155,7 @@ func (p ClusterPhase) HoldsMachines() bool {
 	return false
 }
 
-// Held tells whether a machine in this phase belongs to a node.
+// Held reports whether a machine in this phase belongs to a node.
 func (p MachinePhase) Held() bool { return p == MachineAllocated || p == MachineActive }
 
 // ClusterPhases lists every phase, in the order of a life.

@@ -19,7 +19,7 @@ type Volume struct {
 	// Source is where the data is, as the driver understands it: a directory
 	// of the server, or host:/export. Users are not shown the former.
 	Source string `json:"source,omitempty"`
-	// Quota in bytes; 0: none. Enforced tells whether the file system keeps it.
+	// Quota in bytes; 0: none. Enforced reports whether the file system keeps it.
 	Quota    int64       `json:"quota_bytes,omitempty"`
 	Enforced bool        `json:"enforced,omitempty"`
 	Phase    VolumePhase `json:"phase"`
@@ -72,7 +72,7 @@ func VolumePhases() []VolumePhase {
 	return []VolumePhase{VolumeReady, VolumeRetained, VolumeDeleting, VolumeDeleted}
 }
 
-// CanBecome tells whether a volume may go from p to next.
+// CanBecome reports whether a volume may go from p to next.
 func (p VolumePhase) CanBecome(next VolumePhase) bool {
 	switch p {
 	case "":

@@ -36,10 +36,10 @@ type Quantity struct {
 	Value int64 `json:"value,omitempty"`
 }
 
-// IsZero tells whether nothing is asked.
+// IsZero reports whether nothing is asked.
 func (q Quantity) IsZero() bool { return q.Op == "" }
 
-// Met tells whether a fact v satisfies q.
+// Met reports whether a fact v satisfies q.
 func (q Quantity) Met(v int64) bool {
 	switch q.Op {
 	case "":

@@ -19,7 +19,7 @@ type asked struct {
 	state  []string // by machine: why it cannot be taken now
 }
 
-// Answer tells whether and how the request can be served. The cluster ID seeds
+// Answer reports whether and how the request can be served. The cluster ID seeds
 // every tie-break: the same request on the same snapshot has the same answer.
 // image may be nil when nothing is known of it. spec must be validated.
 //
@@ -60,7 +60,7 @@ func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Sna
 	return answer
 }
 
-// isFree tells whether a machine can be taken now.
+// isFree reports whether a machine can be taken now.
 func (a *asked) isFree(j int) bool { return a.state[j] == "" }
 
 // count puts every machine under one heading.

@@ -28,7 +28,7 @@ func newDrivers(aliases []string) *drivers {
 	return d
 }
 
-// has tells whether some driver takes the device.
+// has reports whether some driver takes the device.
 func (d *drivers) has(modalias string) bool {
 	if ok, known := d.seen[modalias]; known {
 		return ok

@@ -15,7 +15,7 @@ type globKey struct {
 	model         bool
 }
 
-// name tells whether the whole name matches: "*" is any text, "?" any one
+// name reports whether the whole name matches: "*" is any text, "?" any one
 // character; letters match in either case.
 func (g *globs) name(pattern, name string) bool {
 	return g.memo(globKey{pattern, name, false})

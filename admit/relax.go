@@ -39,7 +39,7 @@ func (a *asked) relax(i int, keep func(int) bool) string {
 	return a.relaxLabel(c, bit, keep, gained)
 }
 
-// served tells whether the request is served when a check is waived for the
+// served reports whether the request is served when a check is waived for the
 // machines that also allows, or for all.
 func (a *asked) served(bit uint64, keep func(int) bool, also func(*muster.Machine) bool) bool {
 	compute, spare := a.pickWhere(bit, keep, func(j int) bool {

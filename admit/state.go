@@ -45,7 +45,7 @@ func stateReason(m *muster.Machine, cluster muster.ClusterID, snap Snapshot, res
 	return ""
 }
 
-// missing tells whether a machine carries the condition that its provider does
+// missing reports whether a machine carries the condition that its provider does
 // not find it. The condition's code is the reason's name.
 func missing(m *muster.Machine) bool {
 	return slices.ContainsFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionNotAnswering })
@@ -70,7 +70,7 @@ func stateText(reason string, silence time.Duration) string {
 	return reason + ": " + text
 }
 
-// outOfReach tells whether a machine may come back only when somebody sees to it: no
+// outOfReach reports whether a machine may come back only when somebody sees to it: no
 // waiting alone is sure to bring it. A test may end badly, and may wait for a human.
 func outOfReach(reason string) bool {
 	switch reason {

@@ -71,7 +71,7 @@ func (a *agent) joinOnce(q wire.JoinRequest) (*wire.NodeConfig, error) {
 	return r.Config, nil
 }
 
-// speaks tells whether a server's version of the protocol is at most one away.
+// speaks reports whether a server's version of the protocol is at most one away.
 func speaks(version int) error {
 	if d := version - wire.AgentProtocol; d < -1 || d > 1 {
 		return muster.Errorf(muster.EInvalid, "the server speaks version %d of the agents' protocol, this agent %d", version, wire.AgentProtocol).
@@ -80,7 +80,7 @@ func speaks(version int) error {
 	return nil
 }
 
-// refused tells whether the server said no, so that hurrying is of no use.
+// refused reports whether the server said no, so that hurrying is of no use.
 func refused(err error) bool {
 	switch muster.CodeOf(err) {
 	case muster.EUnauth, muster.EForbidden, muster.EInvalid, muster.EConflict, muster.ENotFound:

@@ -19,7 +19,7 @@ const orphanAfter = 10 * time.Minute
 // orphan is a machine that the server has no use for, since a time; zero: it has.
 type orphan struct{ since time.Time }
 
-// forsaken notes that the server said so, and tells whether it has for long enough.
+// forsaken notes that the server said so, and reports whether it has for long enough.
 func (o *orphan) forsaken(now time.Time) bool {
 	if o.since.IsZero() {
 		o.since = now
@@ -27,7 +27,7 @@ func (o *orphan) forsaken(now time.Time) bool {
 	return now.Sub(o.since) >= orphanAfter
 }
 
-// over tells whether an error says that this attempt is over, on a machine that may be
+// over reports whether an error says that this attempt is over, on a machine that may be
 // switched off, and does so when the server wants it or has no use for it for long. A
 // certificate that is not accepted is another thing: work goes on there that the server
 // only cannot see.

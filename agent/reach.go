@@ -71,7 +71,7 @@ func (a *agent) reach(names []string) {
 	})
 }
 
-// answers tells whether something alive speaks at an address.
+// answers reports whether something alive speaks at an address.
 func (a *agent) answers(address string) bool {
 	ctx, cancel := context.WithTimeout(a.ctx, reachAtMost)
 	defer cancel()

@@ -120,7 +120,7 @@ func (a *agent) fetch(t *talker) {
 	a.offer(c)
 }
 
-// useful tells whether c is a configuration, and newer than the one we have.
+// useful reports whether c is a configuration, and newer than the one we have.
 func (a *agent) useful(c *wire.NodeConfig) bool {
 	return c != nil && c.Generation > 0 && c.Generation > a.newest()
 }
@@ -213,7 +213,7 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 	t.failures = 0
 }
 
-// firstDone tells whether the first configuration was applied, well or not.
+// firstDone reports whether the first configuration was applied, well or not.
 func (a *agent) firstDone() bool {
 	select {
 	case <-a.apply.first:

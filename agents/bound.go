@@ -8,7 +8,7 @@ import (
 // slack is what a figure of processors may be above what the machine has.
 const slack = 1.05
 
-// possible tells whether a machine, as its agent described it, can be as busy
+// possible reports whether a machine, as its agent described it, can be as busy
 // as a sample says. One that cannot is a gap, not a spike.
 func possible(f *muster.Facts, u wire.Usage) bool {
 	if f == nil || max(f.Cores, f.Threads) <= 0 {

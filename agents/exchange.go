@@ -134,7 +134,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newer tells whether there may be a configuration newer than have.
+// newer reports whether there may be a configuration newer than have.
 func (s *Server) newer(ctx context.Context, id muster.ClusterID, have int64) (bool, error) {
 	if s.c.Generation == nil {
 		return true, nil

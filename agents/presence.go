@@ -83,7 +83,7 @@ func (p *presence) begin(id pki.NodeIdentity, now time.Time, interval time.Durat
 	e.last.At, e.last.Interval = now, interval
 }
 
-// is tells whether what was heard is of this attempt of this node.
+// is reports whether what was heard is of this attempt of this node.
 func (e *entry) is(id pki.NodeIdentity) bool {
 	return e.last.Cluster == id.Cluster && e.last.Node == id.Node && e.last.Report.Attempt == id.Attempt
 }
@@ -94,7 +94,7 @@ func (e *entry) reset(id pki.NodeIdentity) {
 	e.usage = nil
 }
 
-// heard files a report. It tells whether it says something that a cluster may
+// heard files a report. It reports whether it says something that a cluster may
 // be waiting for, and which stages are new.
 func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, interval time.Duration) (news bool, stages []muster.Stage) {
 	e := p.entry(id.Machine)

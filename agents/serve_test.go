@@ -77,7 +77,7 @@ func (c *ahead) Now() time.Time {
 	return time.Now().Add(time.Duration(c.looks.Add(1)) * 100 * time.Millisecond)
 }
 
-// ask sends a request and tells whether the connection was used before.
+// ask sends a request and reports whether the connection was used before.
 func (x *line) ask(method, path, body string) (code int, text string, again bool) {
 	x.t.Helper()
 	ctx := httptrace.WithClientTrace(x.t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { again = i.Reused }})

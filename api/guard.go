@@ -56,7 +56,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 	})
 }
 
-// open tells whether a path is for everybody: it shows nothing of the site.
+// open reports whether a path is for everybody: it shows nothing of the site.
 func open(path string) bool {
 	return path == "/v1/health" || path == "/v1/certificates/keys" || strings.HasPrefix(path, "/v1/openapi")
 }

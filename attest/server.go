@@ -33,7 +33,7 @@ func Fingerprint(endorsement []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Same tells whether a machine shows the key that was enrolled.
+// Same reports whether a machine shows the key that was enrolled.
 func Same(enrolled, shown []byte) bool {
 	return len(enrolled) > 0 && subtle.ConstantTimeCompare(enrolled, shown) == 1
 }
@@ -75,7 +75,7 @@ func New(enrolled []byte, shown wire.BootTPM, boot string) (*Challenge, error) {
 	return c, nil
 }
 
-// Verify tells whether the answer is that of the TPM, for the program with this
+// Verify reports whether the answer is that of the TPM, for the program with this
 // key. A challenge is worthless after the first answer, right or wrong.
 func (c *Challenge) Verify(given, key []byte) error {
 	if c.used {

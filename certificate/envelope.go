@@ -170,7 +170,7 @@ func exact(data []byte) ([]byte, error) {
 	return form, nil
 }
 
-// spaced tells whether space stands between the values of a JSON text.
+// spaced reports whether space stands between the values of a JSON text.
 func spaced(text []byte) bool {
 	quoted := false
 	text = bytes.TrimSpace(text)

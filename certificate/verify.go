@@ -22,7 +22,7 @@ func (s Successors) Add(c muster.Certificate) {
 	}
 }
 
-// Verify reads an envelope and tells whether it is to be believed at a time:
+// Verify reads an envelope and reports whether it is to be believed at a time:
 // signed by one of the keys while that was good, not altered, in force, and
 // superseded by none of the known successors (nil: none is known). The error is
 // a *Failure. Of a manifest it verifies the manifest itself; VerifyAll verifies
@@ -35,7 +35,7 @@ func Verify(envelope []byte, keys Ring, now time.Time, known Successors) (Signed
 	return s, inForce(s.Certificate, now, known)
 }
 
-// authentic tells whether one of the keys signed the envelope while it was
+// authentic reports whether one of the keys signed the envelope while it was
 // good.
 func authentic(envelope []byte, keys Ring) (Signed, error) {
 	s, err := open(envelope)

@@ -85,7 +85,7 @@ files that end in .json; - is standard input. A key file holds one or more publi
 keys: PEM, base64, or the server's list of keys in JSON. Only that list tells
 which keys were retired or stolen.
 
-A certificate that says "low" is valid too: this tells whether to believe it. The
+A certificate that says "low" is valid too: this shows whether to believe it. The
 exit status is 0 if all are valid, and else the highest of: 1 altered, 2 no
 certificate or one of a newer version, 3 unknown key or missing node, 4 expired,
 not yet valid or superseded, 5 signed with a retired or stolen key.`,

@@ -355,7 +355,7 @@ func exportName(c muster.Certificate) string {
 	return string(c.ID) + ".json"
 }
 
-// free tells whether a file may be written: nothing else is there.
+// free reports whether a file may be written: nothing else is there.
 func free(path string, body []byte, replace bool) error {
 	// What cannot be read will tell why it cannot be written.
 	if have, err := os.ReadFile(path); replace || err != nil || bytes.Equal(have, body) {

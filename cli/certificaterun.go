@@ -103,7 +103,7 @@ func (a *app) runMeasure(ctx context.Context, ref string, f *measureFlags) error
 	return a.print(w.reply, func(out io.Writer) { fmt.Fprintln(out, measuringWords(w.reply)) })
 }
 
-// otherKind tells whether what runs is the other kind of measuring than the one that
+// otherKind reports whether what runs is the other kind of measuring than the one that
 // is meant: one command does not end what another began.
 func otherKind(c wire.Cluster, hpl bool) error {
 	m := c.Measuring

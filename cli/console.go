@@ -182,7 +182,7 @@ func (a *app) consoleShell(conn *client.Console) error {
 	return err
 }
 
-// typed passes on what is typed, and tells whether the user wants to leave.
+// typed passes on what is typed, and reports whether the user wants to leave.
 func typed(conn *client.Console, from io.Reader) (leave bool) {
 	buf := make([]byte, 1024)
 	for {

@@ -98,7 +98,7 @@ func writeChecks(w io.Writer, checks []Check) {
 	}
 }
 
-// fix installs the packages that checks miss, and tells whether it did.
+// fix installs the packages that checks miss, and reports whether it did.
 func (a *app) fix(ctx context.Context, checks []Check) (bool, error) {
 	var packages []string
 	for _, c := range checks {

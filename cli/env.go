@@ -17,7 +17,7 @@ type Env struct {
 	Err io.Writer
 	// Getenv reads an environment variable.
 	Getenv func(string) string
-	// IsTerminal tells whether a stream is a terminal. Nil: it is looked up.
+	// IsTerminal reports whether a stream is a terminal. Nil: it is looked up.
 	IsTerminal func(stream any) bool
 	// Extra are commands that others bring (serve).
 	Extra   []*cobra.Command

@@ -151,7 +151,7 @@ func writeHardware(w io.Writer, f muster.Facts) {
 	t.write(w)
 }
 
-// wired tells whether more is known of network cards than of those of a slice.
+// wired reports whether more is known of network cards than of those of a slice.
 func wired(f muster.Facts) bool {
 	return slices.ContainsFunc(f.NICs, func(n muster.NIC) bool { return n.Driver != "" || n.Neighbour != nil })
 }

@@ -90,7 +90,7 @@ func writeAwaited(w io.Writer, what wire.MachineAction, list []wire.MachineChang
 	}
 }
 
-// settled tells whether what was asked of a machine is done, or never will be.
+// settled reports whether what was asked of a machine is done, or never will be.
 func settled(what wire.MachineAction, m wire.Machine) bool {
 	switch {
 	case what == wire.MachineMaintenance:

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-hpc/muster/client"
 )
 
-// pretends tells whether a node's machine only pretends: who tries Muster out
+// pretends reports whether a node's machine only pretends: who tries Muster out
 // with such machines should learn why nobody can log in. It asks only once
 // something has failed.
 func pretends(ctx context.Context, k *client.Client, cluster, node string) bool {

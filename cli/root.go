@@ -196,7 +196,7 @@ func first(values ...string) string {
 	return ""
 }
 
-// interrupted tells whether the user pressed Ctrl-C.
+// interrupted reports whether the user pressed Ctrl-C.
 func interrupted(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }

@@ -109,7 +109,7 @@ func minus(root *cobra.Command, args []string) []string {
 	return out
 }
 
-// takesValue tells whether what follows a word is the value of a flag.
+// takesValue reports whether what follows a word is the value of a flag.
 func takesValue(c *cobra.Command, word string) bool {
 	var f *pflag.Flag
 	switch {

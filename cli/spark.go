@@ -8,7 +8,7 @@ const (
 	sparkASCII  = "_.-:=+*#"
 )
 
-// utf8Terminal tells whether the user's locale can show blocks.
+// utf8Terminal reports whether the user's locale can show blocks.
 func (a *app) utf8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := a.env.getenv(name); v != "" {

@@ -63,7 +63,7 @@ func (w *watcher) tellConditions(list []muster.Condition, told map[muster.Condit
 	}
 }
 
-// ended tells whether the last line was said.
+// ended reports whether the last line was said.
 func (w *watcher) ended() bool {
 	return w.phase == w.goal || w.phase == muster.ClusterFailed || w.phase == muster.ClusterDeleted
 }

@@ -64,12 +64,12 @@ func (k *Client) CreateCluster(ctx context.Context, c Create) (wire.Created, err
 	return out, err
 }
 
-// isAbsent tells whether there was no server to begin with.
+// isAbsent reports whether there was no server to begin with.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// isBroken tells whether a reply was lost on its way.
+// isBroken reports whether a reply was lost on its way.
 func isBroken(err error) bool {
 	var e *muster.Error
 	return errors.As(err, &e) && e.Code == muster.EUnavailable && e.Err != nil

@@ -21,7 +21,7 @@ type Limits struct {
 	PerName int
 	// First: whoever came first stays, and the new connection is closed.
 	First bool
-	// Given tells whether an address may connect at all; nil: every one.
+	// Given reports whether an address may connect at all; nil: every one.
 	Given func(from netip.Addr) bool
 	// Refused is told of each new connection that was closed. May be nil.
 	Refused func()

@@ -166,7 +166,7 @@ func (s *Service) loginName(who muster.Actor, c muster.Cluster, name string) (st
 	return name, nil
 }
 
-// userRoot tells whether the users of a cluster are root on it.
+// userRoot reports whether the users of a cluster are root on it.
 func (s *Service) userRoot(c muster.Cluster) bool {
 	ref := c.Spec.Image
 	if c.Image != "" {

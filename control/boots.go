@@ -44,7 +44,7 @@ func (s *Service) MachineBoots(ctx context.Context, who muster.Actor, rack strin
 	return out, err
 }
 
-// nodeUp tells whether a boot has long come to its end: its node has joined.
+// nodeUp reports whether a boot has long come to its end: its node has joined.
 func nodeUp(tx *store.Tx, b wire.MachineBoot) (bool, error) {
 	if b.Kind != wire.BootImage || b.Step != "running" {
 		return false, nil

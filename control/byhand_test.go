@@ -50,7 +50,7 @@ func (s *byHand) say(t *testing.T, who muster.Actor, set string) ([]wire.Registe
 	return s.Control.ChangeRegistered(t.Context(), who, set, wire.RegisteredFenced)
 }
 
-// waits tells whether the machine shows that it waits for a human.
+// waits reports whether the machine shows that it waits for a human.
 func (s *byHand) waits(t *testing.T) bool {
 	t.Helper()
 	m, err := s.Control.Machine(t.Context(), root(), "r1-n01")

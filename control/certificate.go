@@ -79,7 +79,7 @@ func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.Cer
 	return out, err
 }
 
-// compromised tells whether the key that signed at a time is one that others may have.
+// compromised reports whether the key that signed at a time is one that others may have.
 // Keys sign one after the other.
 func compromised(keys []muster.SigningKey, at time.Time) bool {
 	return slices.ContainsFunc(keys, func(k muster.SigningKey) bool {

@@ -113,7 +113,7 @@ type Config struct {
 	// Scheduler is what the machine of a head last said of the scheduler; nil
 	// when it has not. Nil: nobody knows.
 	Scheduler func(muster.MachineID) *wire.SchedulerState
-	// CanMeasure tells whether a machine has what measuring needs. Nil: all have.
+	// CanMeasure reports whether a machine has what measuring needs. Nil: all have.
 	CanMeasure func(muster.MachineID) bool
 	// Keeper makes and erases volumes. Nil: they are only records.
 	Keeper Volumes

@@ -31,7 +31,7 @@ func filler(tx *store.Tx, c muster.Cluster, n muster.Node) (muster.Machine, erro
 	return m, nil
 }
 
-// fills tells whether a machine fills this very node.
+// fills reports whether a machine fills this very node.
 func fills(m muster.Machine, n muster.Node) bool {
 	return m.ID == n.Machine && m.Cluster == n.Cluster && m.Node == n.Name && n.Phase != muster.NodeGone
 }

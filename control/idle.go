@@ -221,7 +221,7 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 }
 
 // giveWay ends the measuring of idle machines for somebody who needs machines: all of
-// it if he has to wait, otherwise where it would slow his down. It tells whether
+// it if he has to wait, otherwise where it would slow his down. It reports whether
 // anything was ended.
 func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
 	idle := s.policy.Load().Idle

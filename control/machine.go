@@ -145,7 +145,7 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 	return out
 }
 
-// answers tells whether a machine answered lately, at seen, and its provider
+// answers reports whether a machine answered lately, at seen, and its provider
 // still finds it.
 func (s *Service) answers(m muster.Machine, seen time.Time) bool {
 	switch m.Phase {

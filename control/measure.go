@@ -137,7 +137,7 @@ func filesToWrite(r wire.MeasureRequest, level muster.Validation) (int64, error)
 	return n, nil
 }
 
-// holds tells whether what is to be written to files fits where homes lie, with a fifth
+// holds reports whether what is to be written to files fits where homes lie, with a fifth
 // of what is free left to others.
 func (s *Service) holds(tx *store.Tx, nodes []muster.Node, files int64) error {
 	free := s.HomeFree()

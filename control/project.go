@@ -10,7 +10,7 @@ import (
 	"github.com/muster-hpc/muster/store"
 )
 
-// newProject tells whether nobody belongs to a project and it has no cluster
+// newProject reports whether nobody belongs to a project and it has no cluster
 // and no volume.
 func (s *Service) newProject(ctx context.Context, project string, people map[string]muster.User) bool {
 	for _, u := range people {

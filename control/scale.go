@@ -157,7 +157,7 @@ func (s *Service) scaler(tx *store.Tx, ref string, r wire.ScaleRequest) (*scaler
 	return sc, nil
 }
 
-// stays tells whether a node belongs to the cluster and is not on its way out.
+// stays reports whether a node belongs to the cluster and is not on its way out.
 func stays(n muster.Node) bool {
 	return n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining
 }
@@ -244,7 +244,7 @@ func (sc *scaler) command(now muster.Scaling, nodes, other, logins int) string {
 	return text
 }
 
-// leaveAlready tells whether the nodes to remove are the very ones that leave.
+// leaveAlready reports whether the nodes to remove are the very ones that leave.
 func (sc *scaler) leaveAlready(now muster.Scaling) bool {
 	set, err := nodeset.Parse(sc.r.Remove)
 	if err != nil || set.Count() != len(now.Leaving) {

@@ -218,7 +218,7 @@ func (sc *scaler) leavers(role muster.Role, k int) []muster.Node {
 	return list
 }
 
-// working tells whether a node in this state of the scheduler runs jobs.
+// working reports whether a node in this state of the scheduler runs jobs.
 func working(state string) bool {
 	state = strings.ToLower(state)
 	for _, word := range []string{"mix", "alloc", "comp", "draining"} {

@@ -111,7 +111,7 @@ func told(r muster.Registration, f muster.Facts, trust muster.Trust, at time.Tim
 	return next, write
 }
 
-// lacks tells whether a machine has less than it had when an administrator accepted it.
+// lacks reports whether a machine has less than it had when an administrator accepted it.
 func lacks(r muster.Registration) bool {
 	return r.Accepted != nil && r.Facts != nil && hardware.Lacks(hardware.Compare(*r.Accepted, *r.Facts))
 }

@@ -78,7 +78,7 @@ func (s *Service) tell(ctx context.Context, c muster.Cluster, d muster.Condition
 	})
 }
 
-// waits tells whether a condition ends with the waiting.
+// waits reports whether a condition ends with the waiting.
 func waits(d muster.Condition) bool {
 	return d.Code == waitingForMachines || d.Code == waitingForMissing || d.Code == cannotBeServed
 }

@@ -92,7 +92,7 @@ func (Clean) action()      {}
 func (Prepare) action()    {}
 func (Dismantle) action()  {}
 
-// isRecord tells whether the action changes records.
+// isRecord reports whether the action changes records.
 func isRecord(a Action) bool {
 	switch a.(type) {
 	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, Boot:

@@ -39,7 +39,7 @@ func newKiller(after int64) *killer {
 	return k
 }
 
-// point tells whether the server is dead when it gets here.
+// point reports whether the server is dead when it gets here.
 func (k *killer) point(name string) bool {
 	if k.dead.Load() {
 		return true

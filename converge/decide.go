@@ -113,7 +113,7 @@ func (d *decider) prepare() {
 	}
 }
 
-// permanent tells whether trying again cannot help.
+// permanent reports whether trying again cannot help.
 func permanent(err error) bool {
 	switch muster.CodeOf(err) {
 	case muster.EInvalid, muster.ENotFound, muster.ECorrupt, muster.ENever, muster.EForbidden:

@@ -50,7 +50,7 @@ func (d *decider) giveBack() {
 	}
 }
 
-// releasing tells whether this very decision gives a machine back, which is
+// releasing reports whether this very decision gives a machine back, which is
 // then being cleaned.
 func (d *decider) releasing() bool {
 	for _, a := range d.records {
@@ -128,7 +128,7 @@ func (d *decider) release(n *muster.Node, kind muster.FaultKind, why string) {
 	d.records = append(d.records, SetMachine{Machine: m, Text: why})
 }
 
-// condemned tells whether the node's failures speak against its machine: it
+// condemned reports whether the node's failures speak against its machine: it
 // was given up while another machine booted the same image. When nobody came
 // up, the image is as likely at fault. A machine whose agent joined did boot:
 // that its node could not be configured follows the cluster.

@@ -11,7 +11,7 @@ import (
 const idleMost = 2 * time.Hour
 
 // idleOver ends a cluster that was made to measure idle machines: when they are
-// measured and the slow ones are set aside, and when one is lost. It tells whether
+// measured and the slow ones are set aside, and when one is lost. It reports whether
 // the cluster is over.
 func (d *decider) idleOver() bool {
 	c := &d.Cluster

@@ -6,7 +6,7 @@ import (
 )
 
 // intended does what an administrator wants of a machine that no cluster has.
-// It tells whether that is all there is to do now.
+// It reports whether that is all there is to do now.
 func (d *decider) intended(m *muster.Machine, s Sight) bool {
 	switch m.Phase {
 	case muster.MachineRetired:
@@ -60,7 +60,7 @@ func (d *decider) afterMaintenance(m *muster.Machine) bool {
 	return true
 }
 
-// leaveAlone tells whether the machine may be left to the administrator: it is
+// leaveAlone reports whether the machine may be left to the administrator: it is
 // off, it cannot be reached, or it does not go off whatever is done.
 func (d *decider) leaveAlone(m *muster.Machine, s Sight) bool {
 	switch {

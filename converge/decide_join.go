@@ -48,7 +48,7 @@ func (d *decider) mayNotJoin(n muster.Node) string {
 	return ""
 }
 
-// givenUp tells whether nothing runs on a node in this state of the scheduler.
+// givenUp reports whether nothing runs on a node in this state of the scheduler.
 func givenUp(state string) bool {
 	word := strings.ToLower(strings.TrimRight(state, "*~#!%$@^-+"))
 	for _, w := range []string{"down", "drained", "drain", "fail", "error", "unknown", "future", "unk"} {

@@ -140,7 +140,7 @@ func (d *decider) give(m muster.Machine) {
 	d.records = append(d.records, SetMachine{Machine: m, Text: why})
 }
 
-// staysOn tells whether the machine was told often enough to go off.
+// staysOn reports whether the machine was told often enough to go off.
 func (d *decider) staysOn(s Sight) bool {
 	return s.OffTries >= d.Limits.OffTries && d.Now.Sub(s.OffAt) >= d.Limits.OffRetry
 }

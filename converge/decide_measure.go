@@ -65,7 +65,7 @@ func (d *decider) wantMeasured(m muster.Measuring) {
 	d.clusterText("its speed is measured: " + m.Occasion)
 }
 
-// canMeasure tells whether all nodes have what measuring needs, and whether that is
+// canMeasure reports whether all nodes have what measuring needs, and whether that is
 // known: a server that was started again has not heard all of them yet.
 func (d *decider) canMeasure(nodes []muster.Node) (can, known bool) {
 	can, known = true, true

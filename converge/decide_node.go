@@ -302,7 +302,7 @@ func (d *decider) setPhase(n *muster.Node, p muster.NodePhase, text string) {
 	d.records = append(d.records, SetNode{Node: *n, Text: text})
 }
 
-// headIsThere tells whether a node has what it is configured with: its head serves the
+// headIsThere reports whether a node has what it is configured with: its head serves the
 // volumes and the scheduler. A head that is not ready has a deadline of its own, and whoever
 // waits for it is not to blame; once it is, the others have as much time as they have
 // without it.

@@ -145,7 +145,7 @@ func (d *decider) schedulerMissing() string {
 	return strings.Join(missing, ", ")
 }
 
-// usable tells whether Slurm gives jobs to a node in this state. A flag after
+// usable reports whether Slurm gives jobs to a node in this state. A flag after
 // the word ("idle*": does not answer) means that it does not.
 func usable(state string) bool {
 	switch strings.ToLower(state) {

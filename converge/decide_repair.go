@@ -69,7 +69,7 @@ func (d *decider) tellAway(n muster.Node) {
 	d.clusterText(text)
 }
 
-// noPower tells whether a machine is off because most machines are. For a while:
+// noPower reports whether a machine is off because most machines are. For a while:
 // if their power does not come back, other machines may have some.
 func (d *decider) noPower(s Sight) bool {
 	if d.PowerCut {
@@ -269,7 +269,7 @@ func (d *decider) tried(n muster.Node) int {
 	return (n.Failures-1)%per + 1
 }
 
-// onTheVerge tells whether one more failure has the node try another machine.
+// onTheVerge reports whether one more failure has the node try another machine.
 func onTheVerge(n muster.Node, l Limits) bool {
 	switch n.Phase {
 	case muster.NodeBooting, muster.NodeConfiguring, muster.NodeValidating, muster.NodeReady:

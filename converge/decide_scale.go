@@ -34,13 +34,13 @@ func (d *decider) scale() {
 	})
 }
 
-// joins tells whether the node is one of those that come with the change under
+// joins reports whether the node is one of those that come with the change under
 // way. It is not missed before they all have come.
 func (d *decider) joins(name string) bool {
 	return d.Cluster.Scaling != nil && slices.Contains(d.Cluster.Scaling.Joining, name)
 }
 
-// joinersReady tells whether a held node may be let to the scheduler by
+// joinersReady reports whether a held node may be let to the scheduler by
 // itself. Those that join together never are: scale lets all of them at once.
 // Nor is a node that is to leave.
 func (d *decider) joinersReady(n muster.Node) bool { return !n.Leave && !d.joins(n.Name) }
@@ -113,7 +113,7 @@ func (d *decider) grow(sc muster.Scaling) {
 	}
 }
 
-// verified tells whether the node's agent has found everything right.
+// verified reports whether the node's agent has found everything right.
 func (d *decider) verified(n muster.Node) bool {
 	r := d.Sights[n.Machine].said(n)
 	return r != nil && r.State == "ready"
@@ -132,7 +132,7 @@ func (d *decider) hopeless(n muster.Node) string {
 	return ""
 }
 
-// emptied tells whether Slurm runs nothing on a node in this state and gives it
+// emptied reports whether Slurm runs nothing on a node in this state and gives it
 // nothing.
 func emptied(state string) bool {
 	state = strings.ToLower(state)
@@ -336,7 +336,7 @@ func (d *decider) leaveNow(n *muster.Node, why string) {
 	d.drain(n)
 }
 
-// idle tells whether a leaving node runs no jobs and gets none.
+// idle reports whether a leaving node runs no jobs and gets none.
 func (d *decider) idle(n muster.Node, sc muster.Scaling, state map[string]string) bool {
 	switch {
 	case n.Role != muster.RoleCompute, !d.hasScheduler(), n.Hold:

@@ -139,7 +139,7 @@ func (d *decider) drained() {
 		"what the scheduler did for a failure is undone by itself when the failure is over; for what a person did: scontrol update NodeName=NODE State=RESUME")
 }
 
-// noSpare tells whether there is no machine for a node, as far as it was looked
+// noSpare reports whether there is no machine for a node, as far as it was looked
 // for one.
 func (d *decider) noSpare(name string) bool {
 	s, known := d.Spares[name]

@@ -34,7 +34,7 @@ func (d *decider) toTesting(m *muster.Machine, text string) {
 	d.machine(m, muster.MachineTesting, text)
 }
 
-// off tells whether the machine is off, and does what brings it there. One
+// off reports whether the machine is off, and does what brings it there. One
 // that does not go off is cut off, and stays suspect.
 func (d *decider) off(m *muster.Machine, s Sight) bool {
 	switch {

@@ -18,7 +18,7 @@ func warnings() []time.Duration {
 
 // time warns people that the walltime ends, and ends the cluster when it has:
 // first the scheduler ends its jobs as at their own time limit, then the
-// machines are given back. It tells whether the cluster is over.
+// machines are given back. It reports whether the cluster is over.
 func (d *decider) time() bool {
 	c := &d.Cluster
 	if c.Phase != muster.ClusterReady || c.Expires.IsZero() {
@@ -94,7 +94,7 @@ func (d *decider) farewell() {
 	}
 }
 
-// jobsEnded tells whether the head says that the scheduler ended its jobs.
+// jobsEnded reports whether the head says that the scheduler ended its jobs.
 func (d *decider) jobsEnded() bool {
 	for _, n := range d.Nodes {
 		if !n.Head || n.Phase == muster.NodeGone {

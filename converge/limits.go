@@ -188,7 +188,7 @@ func (l Limits) configureWithin(s Span) time.Duration {
 	return d
 }
 
-// heldBack tells whether a node is not tried again yet. A time further ahead
+// heldBack reports whether a node is not tried again yet. A time further ahead
 // than any wait was written before the clock was set back.
 func (l Limits) heldBack(n muster.Node, now time.Time) bool {
 	return now.Before(n.NotBefore) && !n.NotBefore.After(now.Add(2*max(l.RetryMax, l.NoPower)))

@@ -114,7 +114,7 @@ func (v *Converger) machineTimes(tx *store.Tx, m muster.Machine) (t MachineTimes
 	return t, err
 }
 
-// waits tells whether something is to be done about a machine although nothing
+// waits reports whether something is to be done about a machine although nothing
 // happens: what a server looks at when it starts.
 func waits(m muster.Machine) bool {
 	switch m.Phase {

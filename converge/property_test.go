@@ -442,7 +442,7 @@ func TestDecideKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// rests tells whether the cluster is where it should stay.
+// rests reports whether the cluster is where it should stay.
 func (m *model) rests() bool {
 	held := 0
 	for _, x := range m.v.Machines {

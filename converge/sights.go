@@ -37,7 +37,7 @@ func (s *sights) at(id muster.MachineID) *sight {
 	return x
 }
 
-// discovered tells whether a provider ever listed the machine.
+// discovered reports whether a provider ever listed the machine.
 func (s *sights) discovered(id muster.MachineID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ type View struct {
 	CutAt time.Time
 }
 
-// blackout tells whether most machines are off by themselves.
+// blackout reports whether most machines are off by themselves.
 func (v View) blackout() bool { return v.Off >= max(3, (v.On+v.Off+1)/2) }
 
 // Spare is the machine for a node whose own is lost; without one, Why says what
@@ -159,7 +159,7 @@ type Report struct {
 	Rebooted bool          // the machine's boot ID changed within the attempt
 }
 
-// down tells whether the machine is certainly not running the attempt.
+// down reports whether the machine is certainly not running the attempt.
 func (s Sight) down(attempt int64) bool {
 	if !s.Known {
 		return false

@@ -113,7 +113,7 @@ func (s *Server) prune(ctx context.Context) error {
 	}
 }
 
-// keepsJournal tells whether the journals of a cluster are kept. When in doubt
+// keepsJournal reports whether the journals of a cluster are kept. When in doubt
 // they are.
 func (s *Server) keepsJournal(ctx context.Context, id muster.ClusterID) bool {
 	var c muster.Cluster

@@ -61,7 +61,7 @@ func (s *Server) changeKey(stolen string) error {
 	return err
 }
 
-// canMeasure tells whether a machine's agent has what measuring needs.
+// canMeasure reports whether a machine's agent has what measuring needs.
 func (s *Server) canMeasure(id muster.MachineID) bool {
 	last, ok := s.agents.Last(id)
 	return ok && last.Report.Probe
@@ -125,7 +125,7 @@ func (s *Server) awaitMachines(ctx context.Context) {
 	}
 }
 
-// cleaning tells whether a machine is on its way to be free.
+// cleaning reports whether a machine is on its way to be free.
 func (s *Server) cleaning(ctx context.Context) (busy bool) {
 	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning}, Limit: 1})

@@ -72,7 +72,7 @@ func (m *metalParts) management(id muster.MachineID) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// elsewhere tells whether the machines of a cluster have kernels of their own.
+// elsewhere reports whether the machines of a cluster have kernels of their own.
 func (s *Server) elsewhere(ctx context.Context, c muster.Cluster) (bool, error) {
 	bare := false
 	err := s.db.View(ctx, muster.System(), func(tx *store.Tx) error {

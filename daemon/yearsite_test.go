@@ -319,7 +319,7 @@ func (s *yearServer) configure(ctx context.Context, id muster.ClusterID, node st
 // yearBeat is how often agents would report.
 const yearBeat = 10 * time.Second
 
-// well tells whether an agent of that attempt would report now: what it said is
+// well reports whether an agent of that attempt would report now: what it said is
 // forgotten when it ends.
 func (y *yearSite) well(id muster.MachineID, attempt int64) bool {
 	y.mu.Lock()

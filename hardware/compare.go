@@ -52,12 +52,12 @@ func Compare(was, is muster.Facts) []Difference {
 	return c.out
 }
 
-// known tells whether facts were read of the whole machine.
+// known reports whether facts were read of the whole machine.
 func known(f muster.Facts) bool {
 	return f.Maker != "" || f.UUID != "" || len(f.DIMMs) > 0 || len(f.Disks) > 0
 }
 
-// far tells whether two sizes of memory differ by more than firmware does: a
+// far reports whether two sizes of memory differ by more than firmware does: a
 // fiftieth.
 func far(a, b int64) bool { return max(a, b)-min(a, b) > max(a, b)/50 }
 

@@ -107,7 +107,7 @@ func Kept(was, is muster.Facts) muster.Facts {
 	return is
 }
 
-// Same tells whether two boots found the same. Names that a boot gives, links, and the
+// Same reports whether two boots found the same. Names that a boot gives, links, and the
 // little memory that firmware takes do not count; what switches say does.
 func Same(a, b muster.Facts) bool {
 	if far(a.Memory, b.Memory) {
@@ -175,7 +175,7 @@ func Words(was, is muster.Facts, list []Difference) []string {
 // mostLine bounds a line of Words, in runes.
 const mostLine = 500
 
-// Lacks tells whether a machine has less to compute with than it had. A TPM that is
+// Lacks reports whether a machine has less to compute with than it had. A TPM that is
 // gone is told, and takes nothing from those who compute.
 func Lacks(list []Difference) bool {
 	return slices.ContainsFunc(list, func(d Difference) bool { return d.Worse && d.What != "tpm" })

@@ -18,7 +18,7 @@ type Outcome struct {
 	Conditions muster.Circumstances `json:"conditions,omitzero"`
 }
 
-// failed tells whether there is no figure.
+// failed reports whether there is no figure.
 func (o Outcome) failed() bool { return o.Problem != "" || o.Solution.Rate <= 0 }
 
 // Driver says what to launch next. It keeps nothing: what it says follows from the

@@ -54,7 +54,7 @@ func grids(ranks int) [][2]int {
 	return out[:min(2, len(out))]
 }
 
-// sameWay tells whether two settings differ in nothing but the order.
+// sameWay reports whether two settings differ in nothing but the order.
 func sameWay(a, b muster.HPLSetting) bool {
 	a.N, b.N = 0, 0
 	return a == b

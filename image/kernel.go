@@ -183,7 +183,7 @@ func builtinAliases(modinfo []byte) []string {
 	return out
 }
 
-// decisiveBus tells whether an alias is of a bus whose devices decide whether a
+// decisiveBus reports whether an alias is of a bus whose devices decide whether a
 // machine works.
 func decisiveBus(alias string) bool {
 	bus, _, _ := strings.Cut(alias, ":")

@@ -48,7 +48,7 @@ func (s *Store) takeKernel(ctx context.Context, root, out string, m *muster.Imag
 
 // unpackModules replaces the modules of a kernel, which Debian packs one by one, by what is
 // in them. The image is packed as a whole, so that it hardly grows; and a node that loads a
-// module unpacks it with zstd, which is quicker than xz. It tells whether there was any.
+// module unpacks it with zstd, which is quicker than xz. It reports whether there was any.
 func unpackModules(ctx context.Context, root *os.Root, release string) (bool, error) {
 	var packed []string
 	err := fs.WalkDir(root.FS(), modulesOf(release), func(name string, d fs.DirEntry, err error) error {

@@ -2,7 +2,7 @@ package initramfs
 
 import "strings"
 
-// Wanted tells whether a module belongs into the archive for its own sake, by its
+// Wanted reports whether a module belongs into the archive for its own sake, by its
 // path below lib/modules/RELEASE. What such modules need comes with them.
 func Wanted(file string) bool {
 	p, ok := strings.CutPrefix(file, "kernel/")

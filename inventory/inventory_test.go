@@ -167,7 +167,7 @@ machines:
 	}
 }
 
-// matches tells whether a problem begins with the field and the place that are
+// matches reports whether a problem begins with the field and the place that are
 // wanted, and then has the words.
 func matches(got, want string) bool {
 	for i := len(want); i > 0; i-- {

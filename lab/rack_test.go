@@ -479,7 +479,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// shaped tells whether what goes to a machine by a port is slowed.
+// shaped reports whether what goes to a machine by a port is slowed.
 func (r *rack) shaped(t *testing.T, port string) (found bool) {
 	t.Helper()
 	ns, err := network.OpenNamespace(r.Namespace()+"-sw", false)

@@ -20,7 +20,7 @@ func (s *subject) came() []string {
 	return list
 }
 
-// joins tells whether it was made because nodes come.
+// joins reports whether it was made because nodes come.
 func (s *subject) joins() bool {
 	return s.m.Occasion == muster.OccasionRepair || s.m.Occasion == muster.OccasionScale
 }

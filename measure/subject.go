@@ -106,7 +106,7 @@ func (j *job) recount(ctx context.Context, s *subject) error {
 	})
 }
 
-// current tells whether the measuring is still wanted, and of these nodes.
+// current reports whether the measuring is still wanted, and of these nodes.
 func (s *subject) current(tx *store.Tx) error {
 	c, err := tx.Cluster(s.cluster.ID)
 	if err != nil {

@@ -40,7 +40,7 @@ const MaxVLAN = 4000
 // Port is how a port is.
 type Port struct {
 	Want
-	// Link tells whether something is connected and powered.
+	// Link reports whether something is connected and powered.
 	Link bool
 	// Speed is what the link was agreed to carry, in bits/s; 0: the switch does not
 	// say. It follows every change of the link.

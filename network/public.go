@@ -15,7 +15,7 @@ func inward() []netip.Prefix {
 	return out
 }
 
-// PublicAddress tells whether an address belongs to the outside world: not
+// PublicAddress reports whether an address belongs to the outside world: not
 // private, not local, not one of this host's own.
 func PublicAddress(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")

@@ -118,17 +118,17 @@ func (s Set) Count() int {
 	return int(n)
 }
 
-// Empty tells whether the set has no names.
+// Empty reports whether the set has no names.
 func (s Set) Empty() bool { return len(s.groups) == 0 }
 
-// Contains tells whether a name is in the set.
+// Contains reports whether a name is in the set.
 func (s Set) Contains(name string) bool {
 	k, p := split(name)
 	list, ok := s.groups[k]
 	return ok && (k.plain || hasNumber(list, p.digits, p.low))
 }
 
-// Equal tells whether both sets have the same names.
+// Equal reports whether both sets have the same names.
 func (s Set) Equal(o Set) bool {
 	return maps.EqualFunc(s.groups, o.groups, slices.Equal)
 }

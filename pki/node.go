@@ -61,7 +61,7 @@ func (id NodeIdentity) valid() bool {
 	return plain(string(id.Machine)) && plain(string(id.Cluster)) && plain(id.Node) && id.Attempt > 0
 }
 
-// plain tells whether s is up to 128 letters, digits, dots, dashes and
+// plain reports whether s is up to 128 letters, digits, dots, dashes and
 // underlines, beginning with a letter or digit.
 func plain(s string) bool {
 	for i, c := range []byte(s) {

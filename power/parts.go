@@ -37,7 +37,7 @@ type Human interface {
 
 // Port is the machine's place at a switch: all its ports together.
 type Port interface {
-	// Link tells whether any port has a link.
+	// Link reports whether any port has a link.
 	Link(ctx context.Context, m muster.MachineID) (Link, error)
 	// Close shuts the ports and reads back that they are shut. nil means
 	// that nothing leaves the machine any more.

@@ -18,7 +18,7 @@ type Result struct {
 	Steps []muster.CleanStep
 }
 
-// Proven tells whether the machine is without power for certain, so that
+// Proven reports whether the machine is without power for certain, so that
 // another may take its place.
 func (r Result) Proven() bool { return r.State == Off && r.Proof == ProofController }
 

@@ -30,7 +30,7 @@ func retryRules() []retryRule {
 	}
 }
 
-// mayRetry tells whether another try makes sense. Who gave up waiting is not
+// mayRetry reports whether another try makes sense. Who gave up waiting is not
 // asked to wait again.
 func mayRetry(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {

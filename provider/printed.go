@@ -39,7 +39,7 @@ func (p *Printed) End() {
 	p.wake.Broadcast()
 }
 
-// Ended tells whether nothing more comes.
+// Ended reports whether nothing more comes.
 func (p *Printed) Ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

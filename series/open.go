@@ -124,7 +124,7 @@ func (f *file) close() error {
 	return errors.Join(f.read.Close(), f.write.Close())
 }
 
-// isDamage tells whether an error says that the file itself is no good.
+// isDamage reports whether an error says that the file itself is no good.
 func isDamage(err error) bool {
 	var e *sqlite.Error
 	if errors.As(err, &e) {

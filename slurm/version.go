@@ -25,5 +25,5 @@ func parseRelease(version string) release {
 	return release(y*100 + m)
 }
 
-// hasCgroupDisabled tells whether cgroup.conf knows CgroupPlugin=disabled.
+// hasCgroupDisabled reports whether cgroup.conf knows CgroupPlugin=disabled.
 func (r release) hasCgroupDisabled() bool { return r >= 2311 }

@@ -43,7 +43,7 @@ func checkName(s string) *fault {
 	return nil
 }
 
-// isASCII tells whether no letter is lost when only a-z are kept.
+// isASCII reports whether no letter is lost when only a-z are kept.
 func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r > '~' })
 }

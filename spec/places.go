@@ -68,7 +68,7 @@ func inOrder(list []muster.Problem) []muster.Problem {
 	return list
 }
 
-// covered tells whether a field lies within one that is bad already.
+// covered reports whether a field lies within one that is bad already.
 func covered(field string, bad map[string]bool) bool {
 	for i := range field {
 		if (field[i] == '.' || field[i] == '[') && bad[field[:i]] {

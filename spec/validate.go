@@ -160,7 +160,7 @@ func (v *validator) machine(w wire.MachineWish) muster.Wish {
 	return out
 }
 
-// excludesAll tells whether a quantity asks for none at all.
+// excludesAll reports whether a quantity asks for none at all.
 func excludesAll(q muster.Quantity) bool { return !q.IsZero() && q.Met(0) && !q.Met(1) }
 
 func (v *validator) pattern(field, s string) string {

@@ -172,7 +172,7 @@ func systemPlaces() []string {
 	}
 }
 
-// nested tells whether one place lies in the other, or is it.
+// nested reports whether one place lies in the other, or is it.
 func nested(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }

@@ -121,7 +121,7 @@ func scopeUsed(who muster.Actor, id string) (cond string, args []any) {
 	return "(" + cond + " OR " + guest + ")", append(args, more...)
 }
 
-// guestOf tells whether the actor is one of the users of the cluster whose ID
+// guestOf reports whether the actor is one of the users of the cluster whose ID
 // is in a column. Administrators and nobody are not looked for.
 func guestOf(who muster.Actor, id string) (cond string, args []any) {
 	if who.Admin || who.Name == "" {
@@ -147,7 +147,7 @@ func blank(who muster.Actor, owner, project string, m muster.Machine) muster.Mac
 	return m
 }
 
-// CanSee tells whether an actor may see a committed audit line: for passing on
+// CanSee reports whether an actor may see a committed audit line: for passing on
 // the lines of a Feed. It agrees with Audits.
 func (db *DB) CanSee(who muster.Actor, a muster.Audit) bool {
 	return allowed(who, read, auditRecord(a))

@@ -19,7 +19,7 @@ func clusterRecord(who muster.Actor, c muster.Cluster) record {
 	return record{kind: "cluster", owner: c.Owner, project: c.Project, guest: guest}
 }
 
-// MayChange tells whether the actor may change a cluster that he sees.
+// MayChange reports whether the actor may change a cluster that he sees.
 //
 // Errors: EForbidden for one whose user he is, but of another project;
 // ENotFound for one that he does not see.

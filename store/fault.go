@@ -109,7 +109,7 @@ func corrupt(what string, err error) *muster.Error {
 		Wrap(err)
 }
 
-// fatal tells whether err may have rolled back the whole transaction.
+// fatal reports whether err may have rolled back the whole transaction.
 func fatal(err error) bool {
 	var se *sqlite.Error
 	if !errors.As(err, &se) {

@@ -19,7 +19,7 @@ type Feed struct {
 	feeds *feeds
 }
 
-// Lost tells whether lines were dropped since the last call because the reader
+// Lost reports whether lines were dropped since the last call because the reader
 // was slow. Then read the audit from the last Seq that was handled, and skip
 // lines of C that are not newer. Ask after each line received.
 func (f *Feed) Lost() bool { return f.lost.Swap(false) }

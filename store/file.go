@@ -32,7 +32,7 @@ func lockFile(ctx context.Context, path string) (*lockfile.Lock, error) {
 }
 
 // prepareFile makes the database file with tight permissions if there is none,
-// and tells whether the last process left without closing it: then its log is
+// and reports whether the last process left without closing it: then its log is
 // still there. It refuses files that are not whole, before SQLite would take
 // an emptied file for a new one.
 func prepareFile(path string) (unclean bool, size int64, err error) {

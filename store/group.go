@@ -349,7 +349,7 @@ func (c *counts) group(g *group, err error) {
 	}
 }
 
-// failure remembers an error and tells whether to log it: not every one of a
+// failure remembers an error and reports whether to log it: not every one of a
 // disk that refuses thousands of changes.
 func (c *counts) failure(at time.Time, err error) bool {
 	c.mu.Lock()

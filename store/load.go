@@ -17,7 +17,7 @@ type head struct {
 type table[K ~string, V any] struct {
 	name string
 	doc  document.Kind[V]
-	// same tells whether a decoded document agrees with its row.
+	// same reports whether a decoded document agrees with its row.
 	same func(head, V) bool
 }
 

@@ -31,14 +31,14 @@ func (n *newest) machine(rev int64) {
 	n.machines = rev
 }
 
-// knowsNodes tells whether nothing about a cluster's nodes is newer than after.
+// knowsNodes reports whether nothing about a cluster's nodes is newer than after.
 func (n *newest) knowsNodes(id muster.ClusterID, after int64) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return after > 0 && n.nodes[id] <= after
 }
 
-// knowsMachines tells whether nothing about machines is newer than after.
+// knowsMachines reports whether nothing about machines is newer than after.
 func (n *newest) knowsMachines(after int64) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

@@ -35,7 +35,7 @@ func (s *session) changes(keys ...key) {
 // noMoment is that of a view that sees nothing in memory.
 const noMoment = 1
 
-// remembers tells whether what was committed last about k is what this
+// remembers reports whether what was committed last about k is what this
 // transaction sees: in an Update, as long as nobody in its group has changed it,
 // in a View, as long as nothing was committed since it began.
 func (s *session) remembers(k key) bool {

@@ -236,7 +236,7 @@ func (tx *Tx) PutPowerSecret(id muster.MachineID, value []byte) error {
 	return err
 }
 
-// IsPowerSecret tells whether it is the one that is kept, to those who may change it.
+// IsPowerSecret reports whether it is the one that is kept, to those who may change it.
 func (tx *Tx) IsPowerSecret(id muster.MachineID, value []byte) (bool, error) {
 	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(id)); err != nil {
 		return false, err

@@ -137,7 +137,7 @@ func (g gathered) take(c muster.Certificate, differ []wire.Difference) {
 	}
 }
 
-// complete tells whether all nodes that a manifest names were measured together:
+// complete reports whether all nodes that a manifest names were measured together:
 // of a cluster in use some may have been, and the others keep what they have.
 func complete(c muster.Certificate) bool {
 	n, possible := len(c.Nodes), 0

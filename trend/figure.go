@@ -23,7 +23,7 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Threads, b.Threads), cmp.Compare(a.Size, b.Size))
 }
 
-// named tells whether a metric is meant: by its name, or by the beginning of its
+// named reports whether a metric is meant: by its name, or by the beginning of its
 // name before a dot. Empty means all.
 func named(metric, want string) bool {
 	return want == "" || metric == want || strings.HasPrefix(metric, want+".")

@@ -153,7 +153,7 @@ func (c *detective) others(i int, of func(counted) float64) float64 {
 	return stat.Median(list)
 }
 
-// much tells whether a node has clearly more of something than a threshold and than
+// much reports whether a node has clearly more of something than a threshold and than
 // the others.
 func (c *detective) much(i int, least float64, of func(counted) float64) bool {
 	v := of(c.counts[i])

@@ -40,7 +40,7 @@ type detectRun struct {
 	SlowHost *bool `json:"slow_host"`
 }
 
-// found tells whether anything was found but that the host is slow.
+// found reports whether anything was found but that the host is slow.
 func (r detectRun) found() bool {
 	switch {
 	case r.SlowHost != nil:
@@ -95,7 +95,7 @@ func TestDetectTable(t *testing.T) {
 	}
 }
 
-// ofOneNode tells whether a metric is of a node by itself: a link has two ends, and
+// ofOneNode reports whether a metric is of a node by itself: a link has two ends, and
 // what is between nodes is slow at both.
 func ofOneNode(metric string) bool {
 	return metric != "alltoall" && !strings.HasPrefix(metric, "pair.") && !strings.HasPrefix(metric, "ring.")

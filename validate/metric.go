@@ -35,14 +35,14 @@ func MetricUnit(name string) (string, bool) {
 	return "", false
 }
 
-// mayVary tells whether a metric differs from launch to launch by its nature: who
+// mayVary reports whether a metric differs from launch to launch by its nature: who
 // asks how long the worst delay of a second was gets another answer each second. It
 // can be low, and is never unstable.
 func mayVary(name string) bool {
 	return strings.HasPrefix(name, "noise.") && name != "noise.median" || strings.HasPrefix(name, "disk.latency.") && strings.HasSuffix(name, ".p99")
 }
 
-// shown tells whether a metric is shown, and not compared with other nodes or other
+// shown reports whether a metric is shown, and not compared with other nodes or other
 // days. What is most often exactly nothing has no ratio to anything: the first packet
 // that is lost would be infinitely worse than none. And iperf3 makes jitter of the
 // last few packets of a test, so that its median says little. A site can promise

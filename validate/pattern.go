@@ -63,7 +63,7 @@ func patternOf(node int, judged []Judged) pattern {
 // that was not measured.
 func (p pattern) computing() float64 { return highest(p.whole, p.float) }
 
-// disturbed tells whether clearly more time is lost to disturbances than normal.
+// disturbed reports whether clearly more time is lost to disturbances than normal.
 func (p pattern) disturbed() bool {
 	return p.lost >= p.lostNormal+0.03 && p.lost >= 1.5*p.lostNormal
 }

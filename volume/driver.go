@@ -12,7 +12,7 @@ import (
 // Driver is one way to keep volumes. Every method may be repeated, also after a
 // crash in the middle of it, and all are safe for concurrent use.
 type Driver interface {
-	// Create makes what the volume needs, and tells whether its quota is
+	// Create makes what the volume needs, and reports whether its quota is
 	// enforced. A volume that exists keeps what is in it.
 	Create(ctx context.Context, v muster.Volume) (enforced bool, err error)
 	// Mounts tells how nodes get at the volume. target is where users want it;
@@ -38,7 +38,7 @@ type Mount struct {
 	HeadOnly bool // only the head has it
 }
 
-// ReadOnly tells whether nothing may be written there.
+// ReadOnly reports whether nothing may be written there.
 func (m Mount) ReadOnly() bool {
 	return m.Share != nil && m.Share.ReadOnly || m.NFS != nil && slices.Contains(strings.Split(m.NFS.Options, ","), "ro")
 }

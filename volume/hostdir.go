@@ -29,7 +29,7 @@ func NewHostDir(dir string) *HostDir {
 
 var idForm = regexp.MustCompile(`^v-[a-z0-9]{10}$`)
 
-// IsID tells whether a text is the ID of a volume.
+// IsID reports whether a text is the ID of a volume.
 func IsID(s string) bool { return idForm.MatchString(s) }
 
 // path of a volume. Whatever a record says, it lies below the directory.

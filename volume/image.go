@@ -153,7 +153,7 @@ func exitedWith(err error, code int) bool {
 	return errors.As(err, &exit) && exit.ExitCode() == code
 }
 
-// isMountPoint tells whether a file system is mounted on a directory.
+// isMountPoint reports whether a file system is mounted on a directory.
 func isMountPoint(at string) (bool, error) {
 	var here, above unix.Stat_t
 	if err := unix.Lstat(at, &here); err != nil {

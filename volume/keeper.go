@@ -39,7 +39,7 @@ type Config struct {
 	// Default is the driver of volumes that Muster makes by itself. Empty:
 	// hostdir.
 	Default muster.VolumeDriver
-	// Elsewhere tells whether machines of a cluster have kernels of their own, and
+	// Elsewhere reports whether machines of a cluster have kernels of their own, and
 	// mount over the network what this server has. nil: none does.
 	Elsewhere func(ctx context.Context, c muster.Cluster) (bool, error)
 	// Export is how such machines mount an export of this server. Required with

@@ -48,7 +48,7 @@ func ParseSource(s string) (Source, error) {
 	return out, nil
 }
 
-// Overlaps tells whether one export lies in the other, or is it.
+// Overlaps reports whether one export lies in the other, or is it.
 func (s Source) Overlaps(o Source) bool {
 	if !strings.EqualFold(s.Host, o.Host) {
 		return false

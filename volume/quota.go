@@ -65,7 +65,7 @@ type quotaState struct {
 	_       [76]byte
 }
 
-// limit numbers a volume's directory and bounds it, and tells whether the bound
+// limit numbers a volume's directory and bounds it, and reports whether the bound
 // holds. Where the file system keeps no such quotas that is no error.
 func (h *HostDir) limit(at string, v muster.Volume) (enforced bool, err error) {
 	d, err := openDir(unix.AT_FDCWD, at)

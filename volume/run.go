@@ -62,7 +62,7 @@ func (k *Keeper) Abandoned(ctx context.Context) error {
 	return nil
 }
 
-// Sweep erases what is to go now, one volume after the other, and tells whether
+// Sweep erases what is to go now, one volume after the other, and reports whether
 // something could not be erased.
 func (k *Keeper) Sweep(ctx context.Context) (failed bool, err error) {
 	list, err := k.Records.Volumes(ctx, Query{Phases: []muster.VolumePhase{muster.VolumeRetained, muster.VolumeDeleting}})

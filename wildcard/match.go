@@ -5,7 +5,7 @@ package wildcard
 
 import "strings"
 
-// Match tells whether the whole of a text fits a pattern. It never goes back further
+// Match reports whether the whole of a text fits a pattern. It never goes back further
 // than the last star, so that it takes time in proportion to both lengths multiplied,
 // whatever the pattern.
 func Match(pattern, s string) bool {

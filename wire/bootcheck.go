@@ -108,7 +108,7 @@ func DecodeBootReply(b []byte) (*BootReply, error) {
 	return r, p.err("the server's answer makes no sense")
 }
 
-// Check tells whether an order can be carried out; EInvalid names all problems.
+// Check reports whether an order can be carried out; EInvalid names all problems.
 func (o *BootOrder) Check() error {
 	p := problems{}
 	o.check(&p)
@@ -228,7 +228,7 @@ func validFilePath(s string) bool {
 	return s != "" && len(s) <= 512 && path.Clean("/"+s) == "/"+s && !strings.ContainsAny(s, "?#%\\\x00 ")
 }
 
-// ValidBoot tells whether s can be the number of a boot: 8 to 64 letters, digits
+// ValidBoot reports whether s can be the number of a boot: 8 to 64 letters, digits
 // and dashes.
 func ValidBoot(s string) bool {
 	return len(s) >= 8 && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool {
@@ -236,7 +236,7 @@ func ValidBoot(s string) bool {
 	}) < 0
 }
 
-// ValidMAC tells whether s is an Ethernet address as the kernel writes it.
+// ValidMAC reports whether s is an Ethernet address as the kernel writes it.
 func ValidMAC(s string) bool {
 	if len(s) != 17 {
 		return false

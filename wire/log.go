@@ -17,7 +17,7 @@ type LogQuery struct {
 	Filter bool
 }
 
-// Matches tells whether a line is wanted.
+// Matches reports whether a line is wanted.
 func (q LogQuery) Matches(l JournalLine) bool {
 	if !q.Since.IsZero() && l.At.Before(q.Since) || q.Filter && l.Priority > q.Least {
 		return false

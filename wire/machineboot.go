@@ -25,7 +25,7 @@ type MachineBoot struct {
 	Done    *BootDone    `json:"done,omitempty" doc:"What became of a discovery, a test or a cleaning"`
 }
 
-// Over tells whether nothing more comes of it.
+// Over reports whether nothing more comes of it.
 func (b MachineBoot) Over() bool { return b.Step == "done" || b.Step == "failed" }
 
 // BootPlace is a place in the queue of a rack.

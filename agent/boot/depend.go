@@ -73,7 +73,7 @@ func ParseTable(dep, aliases, softdep, builtin string) *Table {
 	return t
 }
 
-// local tells whether a file is below the folder, and only once.
+// local reports whether a file is below the folder, and only once.
 func local(file string) bool {
 	return file != "" && !strings.HasPrefix(file, "/") && path.Clean(file) == file && !strings.HasPrefix(file, "..")
 }

@@ -185,7 +185,7 @@ func (f *Fetcher) source(turn, same int) (int, error) {
 		}
 	}
 	return 0, muster.Errorf(muster.ECorrupt, "the image that arrives is not the one of the order: digests differ").
-		WithHint("muster image verify tells whether the server's copy is whole; if it is, something changes bytes on the way").Wrap(errDigest)
+		WithHint("muster image verify shows whether the server's copy is whole; if it is, something changes bytes on the way").Wrap(errDigest)
 }
 
 func (f *Fetcher) distrust(s, piece int) {

@@ -138,7 +138,7 @@ func codeOf(status int) muster.Code {
 	return muster.EUnavailable
 }
 
-// refused tells whether the server said no, rather than nothing.
+// refused reports whether the server said no, rather than nothing.
 func refused(err error) bool {
 	switch muster.CodeOf(err) {
 	case muster.EUnauth, muster.EForbidden, muster.ENotFound, muster.EConflict, muster.EInvalid:

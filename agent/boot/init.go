@@ -16,7 +16,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// IsInit tells whether this program is the first process of a machine, started by
+// IsInit reports whether this program is the first process of a machine, started by
 // its kernel from an initramfs; in a container the first process is somebody
 // else's business.
 func IsInit(args []string) bool {

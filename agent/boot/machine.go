@@ -127,7 +127,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// same tells whether two orders are of one attempt.
+// same reports whether two orders are of one attempt.
 func same(a, b *wire.BootOrder) bool { return a.Kind == b.Kind && a.Attempt == b.Attempt }
 
 func giveUp(o *wire.BootOrder) time.Duration {

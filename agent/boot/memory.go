@@ -9,7 +9,7 @@ import (
 // under way, this program's copy, the kernel's own.
 const slack = 64 << 20
 
-// enough tells whether an image fits into the memory that is free.
+// enough reports whether an image fits into the memory that is free.
 func enough(f *wire.BootFiles, available int64) error {
 	need := f.Root.Size + f.Memory + slack
 	if available >= need {

@@ -37,7 +37,7 @@ func nvme(file, serial string) []string {
 	return []string{"-drive", "file=" + file + ",if=none,format=raw,discard=unmap,id=" + serial, "-device", "nvme,drive=" + serial + ",serial=" + serial}
 }
 
-// zeroes tells whether every byte of a file is zero.
+// zeroes reports whether every byte of a file is zero.
 func zeroes(t *testing.T, name string) bool {
 	t.Helper()
 	f, err := os.Open(name)

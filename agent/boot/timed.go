@@ -43,6 +43,6 @@ func readStages(r io.Reader, began time.Time) []muster.Stage {
 	return out
 }
 
-// IsModprobe tells whether the kernel started this program because it wants a
+// IsModprobe reports whether the kernel started this program because it wants a
 // driver.
 func IsModprobe(args []string) bool { return len(args) > 1 && filepath.Base(args[0]) == "modprobe" }

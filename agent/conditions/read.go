@@ -48,7 +48,7 @@ func (s Source) Read() muster.Circumstances {
 	return c
 }
 
-// limited tells whether a limit of the machine's memory can be read: some are shown
+// limited reports whether a limit of the machine's memory can be read: some are shown
 // to root alone.
 func (s Source) limited() bool {
 	for line := range strings.Lines(s.file("proc/meminfo")) {

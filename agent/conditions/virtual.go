@@ -7,7 +7,7 @@ import (
 	"github.com/muster-hpc/muster/agent/facts"
 )
 
-// container tells whether the machine shares its kernel.
+// container reports whether the machine shares its kernel.
 func (s Source) container() bool {
 	if facts.Slice(s.Root) {
 		return true

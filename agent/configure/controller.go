@@ -151,5 +151,5 @@ func (k *controller) declare(ctx context.Context, fresh bool) error {
 	}
 }
 
-// idleOrGone tells whether slurmctld has given up what ran on a node.
+// idleOrGone reports whether slurmctld has given up what ran on a node.
 func idleOrGone(n slurmNode) bool { return n.base == "" || n.future() || !n.busy() }

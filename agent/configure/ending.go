@@ -30,7 +30,7 @@ func (c *Configurer) openPartition(ctx context.Context) error {
 }
 
 // endJobs ends running jobs as their own time limit would: they are asked,
-// have KillWait to end, and are killed. It tells whether none is left. What
+// have KillWait to end, and are killed. It reports whether none is left. What
 // waits in the queue stays there.
 func (w *watcher) endJobs(ctx context.Context) bool {
 	if len(w.jobs.active) == 0 {
@@ -59,7 +59,7 @@ func (w *watcher) cancelJobs(ctx context.Context, ids []string) {
 	}
 }
 
-// here tells whether a number is that of a person of this cluster.
+// here reports whether a number is that of a person of this cluster.
 func (w *watcher) here() func(uid int) bool {
 	users := make(map[int]bool, len(w.cfg.Users))
 	for _, u := range w.cfg.Users {
@@ -92,7 +92,7 @@ func ownerQuestion(id string) []string {
 	return []string{"--noheader", "--jobs=" + strconv.Itoa(jobNumber(id)), "--format=%U"}
 }
 
-// strangers tells whether a job, all of it if it is an array, belongs to people
+// strangers reports whether a job, all of it if it is an array, belongs to people
 // who are not of the cluster.
 func strangers(text string, here func(uid int) bool) bool {
 	owners := strings.Fields(text)

@@ -36,7 +36,7 @@ func (f files) exists(path string) bool {
 }
 
 // write makes the file be so, at once and as a whole: a reader sees the old or
-// the new text, and a secret is never readable for a moment. It tells whether
+// the new text, and a secret is never readable for a moment. It reports whether
 // anything changed. Missing directories are made.
 func (f files) write(path, content string, mode uint32, owner string) (bool, error) {
 	perm := fs.FileMode(mode).Perm()
@@ -88,7 +88,7 @@ func (f files) install(tmp *os.File, content string, perm fs.FileMode, uid, gid 
 	return err
 }
 
-// same tells whether the file is already as it shall be.
+// same reports whether the file is already as it shall be.
 func (f files) same(at, content string, perm fs.FileMode, uid, gid int) bool {
 	st, err := os.Lstat(at)
 	if err != nil || !st.Mode().IsRegular() || st.Mode().Perm() != perm || st.Size() != int64(len(content)) {

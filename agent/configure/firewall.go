@@ -24,7 +24,7 @@ func (c *Configurer) firewall(ctx context.Context, cfg *wire.NodeConfig, gate bo
 	return err
 }
 
-// gated tells whether other nodes are kept from slurmctld: until it knows its
+// gated reports whether other nodes are kept from slurmctld: until it knows its
 // nodes. One that registers before it is declared spoils the order of ranks,
 // and a declaration that comes after has slurmctld lose the node.
 func (c *Configurer) gated(cfg *wire.NodeConfig) bool {

@@ -95,7 +95,7 @@ func (p *place) reaches(address string) bool {
 	return err == nil
 }
 
-// hears tells whether a datagram from one socket comes to another.
+// hears reports whether a datagram from one socket comes to another.
 func hears(t *testing.T, from, to *net.UDPConn) bool {
 	t.Helper()
 	word := fmt.Sprint(time.Now().UnixNano())

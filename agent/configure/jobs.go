@@ -41,7 +41,7 @@ var jobID = regexp.MustCompile(`^[0-9]+(_[0-9]+|_\[[0-9,:%.-]+\]|\+[0-9]+)?$`)
 // maxJobText bounds a name, which users choose.
 const maxJobText = 128
 
-// parseSqueue reads what squeue prints for a question with that mark. here tells whether a person
+// parseSqueue reads what squeue prints for a question with that mark. here reports whether a person
 // with this number belongs to the cluster. When there are too many jobs, those
 // that run are listed before those that wait.
 func parseSqueue(text, mark string, here func(uid int) bool) queue {

@@ -178,7 +178,7 @@ func confirmQuestion(id string) []string {
 	return []string{"--noheader", "--jobs=" + id, "--Format=BatchFlag:|,AllocSID:|,AllocNodes:|,Command:|"}
 }
 
-// confirmed tells whether a job lives by its srun or salloc on a node. One
+// confirmed reports whether a job lives by its srun or salloc on a node. One
 // without a command does not: "salloc --no-shell" leaves it behind on purpose,
 // and other programs than Slurm's own name none.
 func confirmed(text string, j launched, node string) bool {

@@ -253,5 +253,5 @@ func ownAddress(cfg *wire.NodeConfig) string {
 	return "127.0.0.1"
 }
 
-// accessible tells whether a directory can be written to.
+// accessible reports whether a directory can be written to.
 func accessible(path string) error { return unix.Access(path, unix.W_OK|unix.X_OK) }

@@ -99,7 +99,7 @@ func (n slurmNode) has(flag string) bool { return slices.Contains(n.flags, flag)
 // sees them.
 func (n slurmNode) future() bool { return n.base == "future" }
 
-// busy tells whether jobs are on the node, or end there.
+// busy reports whether jobs are on the node, or end there.
 func (n slurmNode) busy() bool {
 	return n.base == "mixed" || n.base == "allocated" || n.has("completing")
 }
@@ -153,7 +153,7 @@ func reasons(nodes map[string]slurmNode) map[string]string {
 	return m
 }
 
-// usable tells whether a node in this state takes jobs, now or after the one
+// usable reports whether a node in this state takes jobs, now or after the one
 // that it has.
 func usable(state string) bool {
 	switch state {

@@ -95,7 +95,7 @@ func (c *Configurer) seedState(cfg *wire.NodeConfig) error {
 	return err
 }
 
-// seeded tells whether slurmctld starts before its database. Releases before
+// seeded reports whether slurmctld starts before its database. Releases before
 // 23.11 find together with a database that comes later only by a restart, so
 // there the database goes first.
 func (c *Configurer) seeded(cfg *wire.NodeConfig) bool {

@@ -17,13 +17,13 @@ func (c *Configurer) markStarted(service string) error {
 	return err
 }
 
-// held tells whether the scheduler may not use this node yet.
+// held reports whether the scheduler may not use this node yet.
 func held(cfg *wire.NodeConfig) bool {
 	i := slices.IndexFunc(cfg.Hosts, func(h wire.Host) bool { return h.Name == cfg.Node })
 	return i >= 0 && cfg.Hosts[i].Hold
 }
 
-// ownIsLost tells whether what slurmctld may remember of jobs on the head's own
+// ownIsLost reports whether what slurmctld may remember of jobs on the head's own
 // node is of a time before this boot.
 func (c *Configurer) ownIsLost(cfg *wire.NodeConfig) bool {
 	return cfg.Head && cfg.Slurm.NodeConf != "" && !c.started("slurmd")

@@ -126,7 +126,7 @@ func (w *watcher) say(s wire.SchedulerState) {
 	}
 }
 
-// expected tells whether nodes should come that are not there, and whether
+// expected reports whether nodes should come that are not there, and whether
 // some that leave have not left.
 func (w *watcher) expected(s wire.SchedulerState) (missing, leaving bool) {
 	hosts := make(map[string]wire.Host, len(w.cfg.Hosts))

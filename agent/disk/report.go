@@ -133,5 +133,5 @@ func (j job) samples(p pattern, code int) ([]ranks.Sample, error) {
 	return list, wrong
 }
 
-// believable tells whether a figure is one. The server has bounds of its own.
+// believable reports whether a figure is one. The server has bounds of its own.
 func believable(v float64) bool { return v > 0 && v < 1e14 && !math.IsNaN(v) }

@@ -33,7 +33,7 @@ func (r Root) Scratch() muster.Scratch {
 	return muster.Scratch{}
 }
 
-// remote tells whether files of a file system lie elsewhere, where other nodes use
+// remote reports whether files of a file system lie elsewhere, where other nodes use
 // the same disks.
 func remote(kind string) bool {
 	for _, prefix := range []string{"nfs", "cifs", "smb", "lustre", "beegfs", "ceph", "gpfs", "glusterfs", "9p", "virtiofs", "fuse"} {
@@ -71,7 +71,7 @@ func within(path, dir string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// direct tells whether files there can be read and written past the page cache.
+// direct reports whether files there can be read and written past the page cache.
 func direct(dir string) bool {
 	f, err := nameless(dir, unix.O_DIRECT)
 	if err != nil {

@@ -89,7 +89,7 @@ func precise(o wire.CleanDisk) int {
 	return n
 }
 
-// is tells whether a disk is all that an order says of it. What the order leaves
+// is reports whether a disk is all that an order says of it. What the order leaves
 // out may be anything, but something must be said beside the size.
 func is(o wire.CleanDisk, d muster.Disk) bool {
 	return precise(o) > 0 && o.Size == d.Size && (o.Serial == "" || o.Serial == d.Serial) && (o.Model == "" || o.Model == d.Model)

@@ -43,7 +43,7 @@ func (p Proof) String() string {
 // part is a range of a disk.
 type part struct{ from, n int64 }
 
-// Prove reads parts of a disk and tells whether they are zero. ECORRUPT: there is
+// Prove reads parts of a disk and reports whether they are zero. ECORRUPT: there is
 // something, at the byte that the error names.
 func Prove(ctx context.Context, r io.ReaderAt, size int64) (Proof, error) {
 	buf, free, err := buffer(ends)

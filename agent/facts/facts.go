@@ -50,7 +50,7 @@ func (s Source) Read(message, management string) muster.Facts {
 	return f
 }
 
-// Slice tells whether the machine below root shares its kernel with others.
+// Slice reports whether the machine below root shares its kernel with others.
 func Slice(root string) bool {
 	b, err := os.ReadFile(filepath.Join(root, "/", "proc/self/uid_map"))
 	if err == nil && len(bytes.TrimSpace(b)) > 0 {

@@ -175,7 +175,7 @@ func (s Source) accelerators() []muster.Device {
 	return out
 }
 
-// tpm tells whether the kernel found a TPM of version 2.
+// tpm reports whether the kernel found a TPM of version 2.
 func (s Source) tpm() bool { return s.text("sys/class/tpm/tpm0/tpm_version_major") == "2" }
 
 // Available is how much memory below root could be used without swapping, in bytes.

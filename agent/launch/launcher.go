@@ -60,7 +60,7 @@ func New(o Options) *Launcher {
 	return &Launcher{o}
 }
 
-// Ready tells whether the image has what measuring needs.
+// Ready reports whether the image has what measuring needs.
 func (l *Launcher) Ready() bool {
 	for _, path := range []string{l.o.MPIRun, filepath.Join(l.o.Programs, "muster-probe"), "/usr/bin/ssh"} {
 		if st, err := os.Stat(path); err != nil || st.Mode()&0o111 == 0 {
@@ -180,7 +180,7 @@ func (l *Launcher) command(o wire.LaunchOrder) ([]string, error) {
 	return append(append(args, program), o.Args...), nil
 }
 
-// plainName tells whether s is a name that means nothing else to a program.
+// plainName reports whether s is a name that means nothing else to a program.
 func plainName(s string) bool {
 	if s == "" || len(s) > 253 || strings.HasPrefix(s, "-") || strings.HasPrefix(s, ".") {
 		return false

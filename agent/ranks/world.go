@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Rank, Size int
 	Host       string // this node's name
-	// At is HOST:PORT where they meet, and Hub tells whether that is here: which rank is
+	// At is HOST:PORT where they meet, and Hub reports whether that is here: which rank is
 	// on which of the nodes that were named is up to mpirun.
 	At  string
 	Hub bool

@@ -152,7 +152,7 @@ func mount(path, at string, k kind) error {
 	return os.Chmod(at, 0o777|os.ModeSticky)
 }
 
-// mounted tells whether something is mounted at a place.
+// mounted reports whether something is mounted at a place.
 func mounted(at string) bool {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {

@@ -52,7 +52,7 @@ func run(ctx context.Context, program string, args ...string) error {
 }
 
 // inPrivateMounts runs a test again in a process whose mounts nobody else sees, and
-// tells whether this is that process. A mount namespace that another program makes
+// reports whether this is that process. A mount namespace that another program makes
 // meanwhile would hold copies of ours: the disk would stay in use after it was
 // unmounted here.
 func inPrivateMounts(t *testing.T) bool {

@@ -129,7 +129,7 @@ func share(v float64) float64 {
 	return min(v, 1)
 }
 
-// believable tells whether an amount is one. The server has bounds of its own.
+// believable reports whether an amount is one. The server has bounds of its own.
 func believable(v float64) bool { return v > 0 && v < 1e14 }
 
 // clip keeps a message short.

@@ -68,7 +68,7 @@ func Version(ctx context.Context, name string) string {
 	return strings.ToValidUTF8(strings.TrimSpace(line[:min(len(line), enough)]), "")
 }
 
-// There tells whether a program is installed.
+// There reports whether a program is installed.
 func There(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil || errors.Is(err, exec.ErrDot)

@@ -46,7 +46,7 @@ func cleaned(v reflect.Value) reflect.Value {
 	return out
 }
 
-// texts tells whether there can be texts in values of a type.
+// texts reports whether there can be texts in values of a type.
 func texts(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:

@@ -79,7 +79,7 @@ func messageCharts(sets map[figureKey]map[link]float64, tiers []figure) []pictur
 // next is the look of one more curve.
 func next(list []curve) string { return fmt.Sprintf("c%d", len(list)%4) }
 
-// several tells whether some curve has more than one point.
+// several reports whether some curve has more than one point.
 func several(list []curve) bool {
 	return slices.ContainsFunc(list, func(c curve) bool { return len(c.Points) > 1 })
 }

@@ -58,7 +58,7 @@ func powerOff(root string, trust muster.Trust) func(context.Context) error {
 	}.off
 }
 
-// inContainer tells whether the system says that it is not alone on its kernel:
+// inContainer reports whether the system says that it is not alone on its kernel:
 // systemd writes down what its first process was told.
 func inContainer(root string) bool {
 	_, err := os.Stat(filepath.Join(root, "run/systemd/container"))

@@ -237,7 +237,7 @@ func (f failure) run(t *testing.T, killServer bool) string {
 	return fmt.Sprintf("| %s | %s | %s | %.0f s | %s |", f.name, conditions, what, took.Seconds(), outcome)
 }
 
-// works tells whether each victim is ready and the scheduler gives it jobs.
+// works reports whether each victim is ready and the scheduler gives it jobs.
 func (f failure) works(s *faultSite, before map[string]string) error {
 	for _, v := range f.victims {
 		n, err := s.node(v)

@@ -65,7 +65,7 @@ sbatch -w %s job.sh`, w.victim))
 	return w
 }
 
-// runs tells whether a job of that name runs, if it should, or is not there.
+// runs reports whether a job of that name runs, if it should, or is not there.
 func (s *faultSite) runs(name string, should bool) error {
 	states := ""
 	if should {

@@ -70,7 +70,7 @@ func (f *labFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("bios", "uefi")
 }
 
-// said tells whether any of the flags was given.
+// said reports whether any of the flags was given.
 func (f *labFlags) said(c *cobra.Command) bool {
 	for _, name := range []string{"machines", "cores", "memory", "disk", "bios", "uefi", "tpm", "no-bmc", "no-kvm", "racks", "net", "uplink"} {
 		if c.Flags().Changed(name) {

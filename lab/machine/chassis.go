@@ -16,7 +16,7 @@ const (
 // on the board do, however the controller was asked.
 type Chassis struct{ m *Machine }
 
-// State tells whether the machine draws power.
+// State reports whether the machine draws power.
 func (c Chassis) State(ctx context.Context) (on bool, err error) {
 	a, err := c.m.ask(ctx, Request{Do: DoStatus})
 	return a.Status.State.On(), err

@@ -76,5 +76,5 @@ func (f Fault) Check(c Config) error {
 	return nil
 }
 
-// touches tells whether a fault is one of the card with this use.
+// touches reports whether a fault is one of the card with this use.
 func (f Fault) touches(use string) bool { return f.NIC == "" || f.NIC == use }

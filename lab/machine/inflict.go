@@ -153,7 +153,7 @@ func (m *Machine) setHealth(ctx context.Context) error {
 	return err
 }
 
-// down tells whether the cable of the card with this use is out.
+// down reports whether the cable of the card with this use is out.
 func (m *Machine) down(use string) bool {
 	f, ok := m.fault(NICDown)
 	return ok && f.touches(use)

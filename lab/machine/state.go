@@ -50,5 +50,5 @@ func next(s State, e event) State {
 	return s
 }
 
-// On tells whether the machine draws power, as its controller says it.
+// On reports whether the machine draws power, as its controller says it.
 func (s State) On() bool { return s == Booting || s == Running || s == Crashed }

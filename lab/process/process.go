@@ -109,7 +109,7 @@ func (p *Process) write(path string) error {
 // PID is its number, for people.
 func (p *Process) PID() int { return p.pid }
 
-// Alive tells whether it runs.
+// Alive reports whether it runs.
 func (p *Process) Alive() bool {
 	for {
 		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}

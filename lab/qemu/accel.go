@@ -33,7 +33,7 @@ func KVMWorks(ctx context.Context) bool {
 	return executes(ctx, Config{KVM: true})
 }
 
-// hasVirtualization tells whether the processor says that it can have machines (VMX,
+// hasVirtualization reports whether the processor says that it can have machines (VMX,
 // SVM); true if nothing says what it can.
 func hasVirtualization() bool {
 	b, err := os.ReadFile("/proc/cpuinfo")
@@ -80,7 +80,7 @@ func tried() []byte {
 	return sector
 }
 
-// executes tells whether a machine that is tried says its word before ctx ends.
+// executes reports whether a machine that is tried says its word before ctx ends.
 func executes(ctx context.Context, c Config) bool {
 	fd, err := unix.MemfdCreate("tried", unix.MFD_CLOEXEC) // whoever is killed here leaves nothing
 	if err != nil {

@@ -11,7 +11,7 @@ const EtherType = 0x0842
 // header is the length of an Ethernet header.
 const header = 14
 
-// Magic tells whether a frame wakes the machine with this address: it is for it or
+// Magic reports whether a frame wakes the machine with this address: it is for it or
 // for all, and holds, anywhere, six bytes of ones and the address sixteen times
 // (AMD publication 20213).
 func Magic(frame []byte, mac net.HardwareAddr) bool {

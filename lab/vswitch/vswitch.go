@@ -69,7 +69,7 @@ func (c Config) start(ctx context.Context, devices []string) (*ovs.Switch, error
 	return s, s.MakeBridge(ctx, devices...)
 }
 
-// Running tells whether both processes run.
+// Running reports whether both processes run.
 func Running(dir string) bool {
 	for _, r := range []string{databaseRecord, switchRecord} {
 		p, err := process.Find(filepath.Join(dir, r))

@@ -38,7 +38,7 @@ type Boots interface {
 // takes words such as || and quotes for its own.
 var argument = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,:/=@%+\[\]-]*$`)
 
-// Argument tells whether a text can be an argument of a kernel in a boot script: no blanks,
+// Argument reports whether a text can be an argument of a kernel in a boot script: no blanks,
 // quotes or signs that iPXE reads itself.
 func Argument(text string) bool { return argument.MatchString(text) }
 

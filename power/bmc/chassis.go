@@ -26,7 +26,7 @@ type Next struct {
 // Chassis is the machine that a controller controls. A controller calls one
 // method at a time.
 type Chassis interface {
-	// Power tells whether the machine has power.
+	// Power reports whether the machine has power.
 	Power(ctx context.Context) (bool, error)
 	// On starts a machine that is off. Of one that is on, nothing changes.
 	On(ctx context.Context, next Next) error
@@ -46,7 +46,7 @@ type Pretended struct {
 	presses int
 }
 
-// Power tells whether it is on.
+// Power reports whether it is on.
 func (p *Pretended) Power(context.Context) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -115,7 +115,7 @@ func (b *BMC) setBoot(o override) {
 	b.boot = o
 }
 
-// says tells whether the machine is on, or what a lying controller tells.
+// says reports whether the machine is on, or what a lying controller tells.
 func (b *BMC) says(ctx context.Context) (bool, error) {
 	switch f := b.Broken(); {
 	case f.SaysOn:

@@ -23,7 +23,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// strange tells whether another program may succeed where we did not: never
+// strange reports whether another program may succeed where we did not: never
 // for a wrong password, because tries are counted.
 func strange(err error) bool {
 	var r *refusal

@@ -20,7 +20,7 @@ const (
 	toolWait = 500 * time.Millisecond
 )
 
-// findTool tells whether the program is there.
+// findTool reports whether the program is there.
 func (d *driver) findTool() bool {
 	_, err := exec.LookPath(program)
 	return err == nil

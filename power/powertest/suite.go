@@ -22,7 +22,7 @@ type Subject struct {
 	Parts   power.Parts
 	// Powered tells what is true.
 	Powered func() bool
-	// Starts tells whether each start so far came from the network. Nil:
+	// Starts reports whether each start so far came from the network. Nil:
 	// nobody can tell.
 	Starts func() []bool
 	// Restart has the machine start again by itself, as its system does. Nil:

@@ -140,7 +140,7 @@ func ParseResponse(b []byte) (Response, error) {
 	return Response{Function: Function(b[1]>>2 - 1), Sequence: b[4] >> 2, Command: b[5], Code: Code(b[6]), Data: b[7 : len(b)-1]}, nil
 }
 
-// Answers tells whether the response is that of the request.
+// Answers reports whether the response is that of the request.
 func (r Response) Answers(q Request) bool {
 	return r.Function == q.Function && r.Command == q.Command && r.Sequence == q.Sequence%maxRequestSequence
 }

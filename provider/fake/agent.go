@@ -192,7 +192,7 @@ func pause(failures int) time.Duration {
 	return min(20*time.Millisecond<<min(failures-1, 10), 2*time.Second)
 }
 
-// over tells whether the server will never want to hear of this attempt again.
+// over reports whether the server will never want to hear of this attempt again.
 func over(err error) bool {
 	switch muster.CodeOf(err) {
 	case muster.EUnauth, muster.EConflict, muster.EInvalid, muster.EForbidden:

@@ -276,7 +276,7 @@ func (m *Machine) draws(about, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(m.w.o.Seed, uint64(m.index)<<40|uint64(about)<<32|uint64(uint32(n))))
 }
 
-// chance tells whether something of the given rate happens the n-th time.
+// chance reports whether something of the given rate happens the n-th time.
 func (m *Machine) chance(about, n int, rate float64) bool {
 	return rate > 0 && m.draws(about, n).Float64() < rate
 }

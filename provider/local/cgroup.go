@@ -78,7 +78,7 @@ func (g *groups) create(id string, l *limits, root int) error {
 	return nil
 }
 
-// old tells whether this is the v1 form.
+// old reports whether this is the v1 form.
 func (g *groups) old() bool { return len(g.v1) > 0 }
 
 // prepare makes the groups of the instance itself.
@@ -171,11 +171,11 @@ func (g *groups) enter(id string, pid int) error {
 	return os.WriteFile(filepath.Join(g.unified, id, "cgroup.procs"), p, 0o644)
 }
 
-// gone tells whether an access to a group's file failed because the group is not
+// gone reports whether an access to a group's file failed because the group is not
 // there: it was removed before the file was opened, or between that and the access.
 func gone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
-// populated tells whether any process is left in a machine's groups.
+// populated reports whether any process is left in a machine's groups.
 func (g *groups) populated(id string) (bool, error) {
 	b, err := os.ReadFile(filepath.Join(g.unified, id, "cgroup.events"))
 	if gone(err) {

@@ -39,7 +39,7 @@ func (g *groups) processes(id string) ([]int, error) {
 	return out, err
 }
 
-// frozen tells whether a machine was frozen from outside.
+// frozen reports whether a machine was frozen from outside.
 func (g *groups) frozen(id string) bool {
 	b, err := os.ReadFile(g.file(id, "cgroup.events"))
 	return err == nil && strings.Contains(string(b), "frozen 1")

@@ -102,7 +102,7 @@ func (p *Provider) fence(ctx context.Context, m *machine, r *muster.FenceRecord)
 	return stopped
 }
 
-// firstGone tells whether the first process of a machine is gone. It leaves its
+// firstGone reports whether the first process of a machine is gone. It leaves its
 // control group a moment before it ends, so it gets time for that.
 func (m *machine) firstGone() bool {
 	for deadline := time.Now().Add(exitTime); ; time.Sleep(2 * time.Millisecond) {
@@ -119,7 +119,7 @@ func (m *machine) firstGone() bool {
 	}
 }
 
-// portsClosed tells whether no frame passes any port of a machine.
+// portsClosed reports whether no frame passes any port of a machine.
 func (p *Provider) portsClosed(index int) (bool, error) {
 	for _, port := range []network.Port{network.ManagementPort, network.MessagePort} {
 		s, err := p.rack.PortState(index, port)
@@ -166,7 +166,7 @@ func (m *machine) lock(ctx context.Context) error {
 	})
 }
 
-// standStill freezes a machine and tells whether it stood still before long.
+// standStill freezes a machine and reports whether it stood still before long.
 func (g *groups) standStill(ctx context.Context, id string) (bool, error) {
 	if err := g.freeze(id, true); err != nil {
 		return false, err

@@ -57,7 +57,7 @@ func eachProcess(is func(pid string) (bool, error)) (int, error) {
 	return 0, nil
 }
 
-// zombie tells whether only the exit status of a process is left.
+// zombie reports whether only the exit status of a process is left.
 func zombie(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	if err != nil {
@@ -67,7 +67,7 @@ func zombie(pid string) bool {
 	return err != nil || s.Ended
 }
 
-// elsewhere tells whether a process lives in the control groups of another
+// elsewhere reports whether a process lives in the control groups of another
 // instance.
 func elsewhere(pid, instance string) bool {
 	b, err := os.ReadFile("/proc/" + pid + "/cgroup")

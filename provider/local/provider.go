@@ -245,7 +245,7 @@ func (p *Provider) Close() error {
 	return err
 }
 
-// idle tells whether the instance has neither machines nor networks.
+// idle reports whether the instance has neither machines nor networks.
 func (p *Provider) idle() (bool, error) {
 	ids, err := p.groups.list()
 	if err != nil {

@@ -32,7 +32,7 @@ type scope struct {
 	in  io.WriteCloser // its end tells the process to go
 }
 
-// systemdHost tells whether systemd is the host's init.
+// systemdHost reports whether systemd is the host's init.
 func systemdHost() bool {
 	_, err := os.Stat("/run/systemd/system")
 	return err == nil

@@ -48,7 +48,7 @@ func watchPID(pidfd int, child *os.Process, died func()) (*watch, error) {
 // stop ends the watch without waiting for the process.
 func (w *watch) stop() { _ = w.f.Close() }
 
-// ended tells whether the process of a descriptor has ended, reaped or not.
+// ended reports whether the process of a descriptor has ended, reaped or not.
 func ended(pidfd int) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)

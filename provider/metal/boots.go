@@ -47,7 +47,7 @@ type Config struct {
 	// Told is given the facts that a believed machine tells of itself. It must be
 	// quick. May be nil.
 	Told func(id muster.MachineID, f muster.Facts, trust muster.Trust)
-	// Through tells whether a machine speaks through its own switch port, by what the
+	// Through reports whether a machine speaks through its own switch port, by what the
 	// switch itself has seen. May be nil.
 	Through func(ctx context.Context, id muster.MachineID) bool
 	Clock   muster.Clock

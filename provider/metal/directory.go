@@ -57,7 +57,7 @@ func (d directory) guest(r *netboot.Request, what string) netboot.Verdict {
 	return v
 }
 
-// throughItsPort tells whether a request came through the switch port that the
+// throughItsPort reports whether a request came through the switch port that the
 // machine is registered at, as a relay says that the site trusts.
 func (m *machine) throughItsPort(r *netboot.Request) bool {
 	if !r.Evidence.Trusted || len(r.Evidence.Circuit) == 0 {

@@ -167,7 +167,7 @@ func (p *Provider) prepare(ctx context.Context) {
 	}
 }
 
-// ready tells whether an image's kernel was asked for before.
+// ready reports whether an image's kernel was asked for before.
 func (k *kernels) ready(id muster.ImageID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -27,7 +27,7 @@ type Order struct {
 	Payload json.RawMessage
 }
 
-// check tells whether an order can be one.
+// check reports whether an order can be one.
 func (o Order) check(id muster.MachineID) error {
 	if o.Attempt < 1 {
 		return muster.Errorf(muster.EInternal, "an order for machine %s has attempt %d", id, o.Attempt)

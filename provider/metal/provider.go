@@ -43,7 +43,7 @@ type Power interface {
 // Switches set the switch ports of machines. What a machine is plugged into may be
 // unknown: then nothing is set, and nothing isolates it.
 type Switches interface {
-	// Known tells whether a machine's ports are known.
+	// Known reports whether a machine's ports are known.
 	Known(id muster.MachineID) bool
 	// Join puts a machine's message ports into a network and opens all its ports.
 	Join(ctx context.Context, id muster.MachineID, vlan int) error
@@ -53,7 +53,7 @@ type Switches interface {
 	Manage(ctx context.Context, id muster.MachineID) error
 	// Link tells what its switch sees of it.
 	Link(ctx context.Context, id muster.MachineID) (power.Link, error)
-	// Through tells whether its own port is where it was seen, and nowhere else.
+	// Through reports whether its own port is where it was seen, and nowhere else.
 	Through(ctx context.Context, id muster.MachineID) (bool, error)
 }
 
@@ -276,7 +276,7 @@ func (p *Provider) Discover(ctx context.Context) ([]muster.Machine, error) {
 	return out, nil
 }
 
-// arrived tells whether a machine is one of the site: one that is new has done with
+// arrived reports whether a machine is one of the site: one that is new has done with
 // telling what it is, and is off.
 func (p *Provider) arrived(u *unit) bool {
 	busy := false
@@ -289,7 +289,7 @@ func (p *Provider) arrived(u *unit) bool {
 	return u.listed
 }
 
-// listed tells whether Discover lists a machine, or would now.
+// listed reports whether Discover lists a machine, or would now.
 func (p *Provider) listed(id muster.MachineID) bool {
 	u, err := p.unit(id)
 	if err != nil {

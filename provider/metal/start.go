@@ -67,7 +67,7 @@ func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Order) error {
 // every few seconds.
 const listening = 15 * time.Second
 
-// waits tells whether the machine's first program is there, has no order, and will ask
+// waits reports whether the machine's first program is there, has no order, and will ask
 // again under the number that it was started with; b.mu is held.
 func (b *Boots) waits(m *machine) bool {
 	return m.rec != nil && m.heard != nil && len(m.rec.Key) == 0 && m.heard.Failure == nil && m.heard.Done == nil &&
@@ -277,7 +277,7 @@ func failure(stage string, err error) *wire.BootFailure {
 const codeLies = "lies"
 
 // step changes a machine's record, if change says so, and writes it down before
-// anybody sees it. It tells whether that was done.
+// anybody sees it. It reports whether that was done.
 func (b *Boots) step(ctx context.Context, m *machine, change func(*record) bool) bool {
 	select {
 	case m.saving <- struct{}{}:

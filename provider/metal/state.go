@@ -25,7 +25,7 @@ const (
 	StepFailed   Step = "failed"   // it did not, see Failure
 )
 
-// over tells whether nothing more comes of a boot.
+// over reports whether nothing more comes of a boot.
 func (s Step) over() bool { return s == StepDone || s == StepFailed }
 
 // State is what is known of the boot of one machine.

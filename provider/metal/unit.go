@@ -91,7 +91,7 @@ func (u *unit) facts(now time.Time) (muster.Facts, bool) {
 	return f, true
 }
 
-// look files a look at the machine's power. It tells whether that is news.
+// look files a look at the machine's power. It reports whether that is news.
 func (u *unit) look(r power.Reading, err error, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -110,7 +110,7 @@ func (u *unit) look(r power.Reading, err error, now time.Time) bool {
 	return news
 }
 
-// known tells whether the machine's power was looked at, or could not be.
+// known reports whether the machine's power was looked at, or could not be.
 func (u *unit) known() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

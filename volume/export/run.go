@@ -45,7 +45,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// ended tells whether ganesha is to run and does not.
+// ended reports whether ganesha is to run and does not.
 func (s *Server) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -85,7 +85,7 @@ func TestOpenVSwitch(t *testing.T) {
 	}))
 	w := wiring.New(wiring.Config{NICs: func(id muster.MachineID) []muster.RegisteredNIC { return nics[id] }})
 	ok(t, w.JoinAll(t.Context(), map[muster.MachineID]int{"a": 12, "b": 12}))
-	// send has a machine's card say something to all, and tells whether the other's
+	// send has a machine's card say something to all, and reports whether the other's
 	// hears it.
 	send := func(from, to, mac string) bool {
 		t.Helper()

@@ -48,7 +48,7 @@ func (w *Wiring) Where(ctx context.Context, mac string, switches ...string) ([]P
 	return out, err
 }
 
-// Through tells whether the machine speaks through its own port: its switch has seen
+// Through reports whether the machine speaks through its own port: its switch has seen
 // the management interface at the port that is registered, and nowhere else. Trust
 // "port" rests on it. False, and no error, where nobody knows its port.
 func (w *Wiring) Through(ctx context.Context, id muster.MachineID) (bool, error) {

@@ -46,7 +46,7 @@ func New(c Config) *Wiring {
 	return &Wiring{c: c, switches: map[string]netswitch.Switch{}}
 }
 
-// Known tells whether the machine's place at a switch is known, of each of its
+// Known reports whether the machine's place at a switch is known, of each of its
 // interfaces: only then can it be cut off.
 func (w *Wiring) Known(id muster.MachineID) bool {
 	nics := w.c.NICs(id)
