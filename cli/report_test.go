@@ -20,23 +20,24 @@ func TestErrorsForPrograms(t *testing.T) {
 	for _, c := range []struct {
 		status   int
 		code     muster.Code
+		why      muster.Reason
 		problems int
 		hint     string
 		args     []string
 	}{
-		{3, muster.ENotFound, 0, "", []string{"show", "cfx", "-o", "json"}},
-		{2, muster.EInvalid, 0, "did you mean --lines?", []string{"logs", "--linez", "3", "cfd", "--output=json"}}, // not read to its end
-		{2, muster.EInvalid, 0, "did you mean list?", []string{"-ojson", "lisst"}},
-		{2, muster.EInvalid, 0, "shell variable", []string{"-o", "json", "exec", "cfd", "--node", "", "--", "true"}},
-		{2, muster.EInvalid, 2, "", []string{"create", "bad", "-n", "1", "--cores", "x", "--memory", "y", "-o=json"}},
-		{6, muster.ENever, 0, "", []string{"create", "big", "-n", "99", "-o", "json"}},
-		{4, muster.EConflict, 0, "", []string{"create", "cfd", "-n", "1", "-o", "json"}},
-		{3, muster.ENotFound, 0, "", []string{"machine", "drain", "nowhere", "-o", "json"}},
-		{3, muster.ENotFound, 0, "", []string{"volume", "show", "none", "-o", "json"}},
-		{3, muster.ENotFound, 0, "", []string{"console", "cfd", "n77", "-o", "json"}},
-		{3, muster.ENotFound, 0, "", []string{"tunnel", "cfd", "n77", "-o", "json"}},
-		{3, muster.ENotFound, 0, "", []string{"user", "show", "nobody-such", "-o", "json"}},
-		{7, muster.EUnavailable, 0, "muster serve", []string{"list", "-o", "json", "--server", "unix:/nowhere/muster.sock"}},
+		{3, muster.ENotFound, muster.ReasonNoSuchCluster, 0, "", []string{"show", "cfx", "-o", "json"}},
+		{2, muster.EInvalid, muster.ReasonUnknownFlag, 0, "did you mean --lines?", []string{"logs", "--linez", "3", "cfd", "--output=json"}}, // not read to its end
+		{2, muster.EInvalid, muster.ReasonUnknownCommand, 0, "did you mean list?", []string{"-ojson", "lisst"}},
+		{2, muster.EInvalid, muster.ReasonRequired, 0, "shell variable", []string{"-o", "json", "exec", "cfd", "--node", "", "--", "true"}},
+		{2, muster.EInvalid, muster.ReasonHasProblems, 2, "", []string{"create", "bad", "-n", "1", "--cores", "x", "--memory", "y", "-o=json"}},
+		{6, muster.ENever, muster.ReasonNeverFits, 0, "", []string{"create", "big", "-n", "99", "-o", "json"}},
+		{4, muster.EConflict, muster.ReasonNameTaken, 0, "", []string{"create", "cfd", "-n", "1", "-o", "json"}},
+		{3, muster.ENotFound, muster.ReasonNoSuchMachine, 0, "", []string{"machine", "drain", "nowhere", "-o", "json"}},
+		{3, muster.ENotFound, muster.ReasonNoSuchVolume, 0, "", []string{"volume", "show", "none", "-o", "json"}},
+		{3, muster.ENotFound, muster.ReasonNoSuchNode, 0, "", []string{"console", "cfd", "n77", "-o", "json"}},
+		{3, muster.ENotFound, muster.ReasonNoSuchNode, 0, "", []string{"tunnel", "cfd", "n77", "-o", "json"}},
+		{3, muster.ENotFound, muster.ReasonNoSuchUser, 0, "", []string{"user", "show", "nobody-such", "-o", "json"}},
+		{7, muster.EUnavailable, muster.ReasonServerUnreachable, 0, "muster serve", []string{"list", "-o", "json", "--server", "unix:/nowhere/muster.sock"}},
 	} {
 		got := w.run(c.args...)
 		var e wire.Refused
@@ -44,7 +45,7 @@ func TestErrorsForPrograms(t *testing.T) {
 			t.Errorf("%v: not one line of JSON: %v\n%s", c.args, err, got.err)
 			continue
 		}
-		if got.code != c.status || e.Code != c.code || e.Message == "" || e.Reason == "" || len(e.Problems) != c.problems || !strings.Contains(e.Hint, c.hint) {
+		if got.code != c.status || e.Code != c.code || e.Message == "" || e.Reason != c.why || len(e.Problems) != c.problems || !strings.Contains(e.Hint, c.hint) {
 			t.Errorf("%v: status %d: %s", c.args, got.code, got.err)
 		}
 		if (c.code == muster.ENever) != (e.Answer != nil && len(e.Answer.Rejections) > 0) {

@@ -101,7 +101,7 @@ func TestFencedByHand(t *testing.T) {
 	}
 	s.heard = time.Now()
 	_, err = s.say(t, root(), "r1-n01")
-	if e := code(t, err, muster.EConflict); !strings.Contains(e.Message, "it was heard") {
+	if e := code(t, err, muster.EConflict); e.Reason != muster.ReasonStillHeard {
 		t.Errorf("of a machine that is heard: %q", e.Message)
 	}
 	s.heard = time.Now().Add(-time.Minute)

@@ -124,10 +124,12 @@ func TestIdempotencyKey(t *testing.T) {
 	other := yaml("name: other; nodes: 1; head: shared; users: [alice]")
 	other.Key = "k1"
 	_, err = s.Control.CreateCluster(t.Context(), root(), other)
-	code(t, err, muster.EConflict)
+	if e := code(t, err, muster.EConflict); e.Reason != muster.ReasonKeyTaken {
+		t.Errorf("another request with the key of the first: %v", err)
+	}
 	call.Key = "k2"
 	_, err = s.Control.CreateCluster(t.Context(), root(), call)
-	if e := code(t, err, muster.EConflict); !strings.Contains(e.Message, string(one.ID)) {
+	if e := code(t, err, muster.EConflict); e.Reason != muster.ReasonNameTaken || !strings.Contains(e.Message, string(one.ID)) {
 		t.Errorf("the name is taken, by whom: %v", err)
 	}
 }

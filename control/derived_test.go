@@ -60,7 +60,7 @@ func TestDerivedPerProject(t *testing.T) {
 	dry.DryRun = true
 	for _, call := range []wire.CreateCall{with("c", "valgrind"), dry} {
 		e := code(t, create(alice, call), muster.EConflict)
-		if !strings.Contains(e.Message, "project bio have 2 different sets") || !strings.Contains(e.Hint, "libfftw3-dev") || !strings.Contains(e.Hint, string(made["a"])) {
+		if e.Reason != muster.ReasonTooManyImages || !strings.Contains(e.Message, "project bio") || !strings.Contains(e.Hint, "libfftw3-dev") || !strings.Contains(e.Hint, string(made["a"])) {
 			t.Errorf("%s; %s", e.Message, e.Hint)
 		}
 	}

@@ -14,7 +14,7 @@ func filler(tx *store.Tx, c muster.Cluster, n muster.Node) (muster.Machine, erro
 		return muster.Machine{}, muster.Errorf(muster.ENotFound, "node %s of %s is gone", n.Name, c.Name).Because(muster.ReasonNoSuchNode).
 			WithHint("see 'muster show %s'; what it wrote to its journal: muster logs %s %s", c.ID, c.ID, n.Name)
 	}
-	none := muster.Errorf(muster.EConflict, "node %s of %s has no machine now", n.Name, c.Name).
+	none := muster.Errorf(muster.EConflict, "node %s of %s has no machine now", n.Name, c.Name).Because(muster.ReasonNotReady).
 		WithHint("see 'muster show %s'; what it wrote to its journal: muster logs %s %s", c.ID, c.ID, n.Name)
 	if n.Machine == "" || n.Phase == muster.NodeGone || n.Phase == muster.NodeFenced {
 		return muster.Machine{}, none

@@ -25,7 +25,7 @@ func TestClusterIsNotNamedLikeAMachine(t *testing.T) {
 		call := yaml("name: fake-03; nodes: 1; head: shared; project: bio")
 		call.DryRun = dry
 		_, err := s.Control.CreateCluster(t.Context(), actor("alice", "bio"), call)
-		wantError(t, err, muster.EInvalid, "fake-03 is a machine", "name", "choose another")
+		wantError(t, err, muster.EInvalid, muster.ReasonNameTaken, "fake-03", "name")
 	}
 }
 
@@ -55,11 +55,11 @@ func TestDepartedNodeReachesNobody(t *testing.T) {
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 	for _, ref := range []string{"cfd", string(id)} {
 		_, err := s.Control.NodeConsole(t.Context(), root(), ref, "login2", true)
-		wantError(t, err, muster.ENotFound, "login2 of cfd is gone")
+		wantError(t, err, muster.ENotFound, muster.ReasonNoSuchNode, "login2")
 		_, err = s.Control.Tunnel(t.Context(), root(), ref, "login2")
-		wantError(t, err, muster.ENotFound, "login2 of cfd is gone")
+		wantError(t, err, muster.ENotFound, muster.ReasonNoSuchNode, "login2")
 		_, err = s.Control.Access(t.Context(), root(), ref, wire.AccessRequest{Node: "login2", PublicKey: line})
-		wantError(t, err, muster.ENotFound, "login2 of cfd is gone")
+		wantError(t, err, muster.ENotFound, muster.ReasonNoSuchNode, "login2")
 	}
 	if opened != "" || s.Dialer.Last != "" {
 		t.Errorf("reached %q %q", opened, s.Dialer.Last)

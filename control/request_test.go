@@ -59,7 +59,7 @@ func TestImageOfWaitingClusterStays(t *testing.T) {
 	create("runs", "")
 	id := create("waits", "; image: raw")
 	err := s.Control.RemoveImage(t.Context(), root(), "raw")
-	if e := code(t, err, muster.EConflict); !strings.Contains(e.Message, string(id)) {
+	if e := code(t, err, muster.EConflict); e.Reason != muster.ReasonImageInUse || !strings.Contains(e.Message, string(id)) {
 		t.Errorf("%q does not name the cluster that waits", e.Message)
 	}
 	if _, err := s.Control.DeleteCluster(t.Context(), root(), string(id)); err != nil {

@@ -92,7 +92,7 @@ func TestScaleUp(t *testing.T) {
 		t.Errorf("%+v %v", again, err)
 	}
 	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 5})
-	wantError(t, err, muster.EConflict, "being scaled from 2 to 4 nodes, asked for by bob", "muster scale cfd 2")
+	wantError(t, err, muster.EConflict, muster.ReasonBeingScaled, "from 2 to 4 nodes", "bob", "muster scale cfd 2")
 	// Its reverse takes it back.
 	back, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: -2})
 	if err != nil || back.Status != "undoing" || !slices.Equal(back.Leaving, []string{"n03", "n04"}) {
@@ -103,10 +103,11 @@ func TestScaleUp(t *testing.T) {
 	}
 }
 
-func wantError(t *testing.T, err error, code muster.Code, parts ...string) {
+// wantError wants an error of a code and a reason, with these names and values in it.
+func wantError(t *testing.T, err error, code muster.Code, why muster.Reason, parts ...string) {
 	t.Helper()
-	if muster.CodeOf(err) != code {
-		t.Errorf("%v is %s, not %s", err, muster.CodeOf(err), code)
+	if muster.CodeOf(err) != code || muster.ReasonOf(err) != why {
+		t.Errorf("%v is %s, %s, and not %s, %s", err, muster.CodeOf(err), muster.ReasonOf(err), code, why)
 		return
 	}
 	e, _ := err.(*muster.Error) //nolint:errorlint // as the API sees it
@@ -130,7 +131,7 @@ func TestScaleIsAllOrNothing(t *testing.T) {
 	s, id := scaleSite(t, 5, 2, nil)
 	before, _ := load(t, s, id)
 	_, answer, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 6})
-	wantError(t, err, muster.ENever, "4 machines needed, 3 fit", "muster scale cfd +3")
+	wantError(t, err, muster.ENever, muster.ReasonNeverFits, "4 machines needed, 3 fit", "muster scale cfd +3")
 	if answer == nil || answer.Free != 3 {
 		t.Errorf("%+v", answer)
 	}
@@ -141,7 +142,7 @@ func TestScaleIsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Change: 2, Logins: ptr(1)})
-	wantError(t, err, muster.ENoCapacity, "2 machines needed, 1 is free", "--some")
+	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom, "2 machines needed, 1 is free", "--some")
 	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: 3, Some: true})
 	if err != nil || out.To != 3 || len(out.Joining) != 1 {
 		t.Errorf("%+v %v", out, err)
@@ -161,9 +162,9 @@ func TestScaleTellsWhoHoldsMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: 1})
-	wantError(t, err, muster.ENoCapacity, "held by secret (3)")
+	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom, "held by secret (3)")
 	_, answer, err := s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Change: 1})
-	wantError(t, err, muster.ENoCapacity)
+	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom)
 	if text := strings.Join(answer.Change, " ") + err.Error(); strings.Contains(text, "secret") {
 		t.Errorf("%s", text)
 	}
@@ -178,24 +179,25 @@ func TestScaleDown(t *testing.T) {
 	for _, c := range []struct {
 		r     wire.ScaleRequest
 		code  muster.Code
+		why   muster.Reason
 		parts []string
 	}{
-		{wire.ScaleRequest{}, muster.EInvalid, []string{"no new size"}},
-		{wire.ScaleRequest{Nodes: 2, Change: 2}, muster.EInvalid, []string{"three ways"}},
-		{wire.ScaleRequest{Nodes: -2, Logins: ptr(99)}, muster.EInvalid, []string{"-2 nodes are not possible", "99 login nodes"}},
-		{wire.ScaleRequest{Change: -4}, muster.EInvalid, []string{"cannot have 0", "muster delete c-"}},
-		{wire.ScaleRequest{Remove: "n[01-02]"}, muster.EInvalid, []string{"n01 is the head"}},
-		{wire.ScaleRequest{Remove: "n[04-06]"}, muster.ENotFound, []string{"no node n[05-06]", "n[01-04]"}},
-		{wire.ScaleRequest{Remove: "m03"}, muster.ENotFound, []string{"did you mean n03?"}},
-		{wire.ScaleRequest{Remove: "n[1-999999999]"}, muster.ENotFound, []string{"no node"}},
-		{wire.ScaleRequest{Remove: "n[3"}, muster.EInvalid, []string{"n[05-08"}},
-		{wire.ScaleRequest{Remove: ","}, muster.EInvalid, []string{"empty"}},
-		{wire.ScaleRequest{Nodes: 3, Some: true}, muster.EInvalid, []string{"nodes that come"}},
-		{wire.ScaleRequest{Nodes: 4, Now: true}, muster.EInvalid, []string{"nodes that leave"}},
-		{wire.ScaleRequest{Nodes: 3, Logins: ptr(1)}, muster.EInvalid, []string{"two changes"}},
+		{wire.ScaleRequest{}, muster.EInvalid, muster.ReasonRequired, nil},
+		{wire.ScaleRequest{Nodes: 2, Change: 2}, muster.EInvalid, muster.ReasonContradiction, nil},
+		{wire.ScaleRequest{Nodes: -2, Logins: ptr(99)}, muster.EInvalid, muster.ReasonHasProblems, []string{"-2 nodes", "99 login nodes"}},
+		{wire.ScaleRequest{Change: -4}, muster.EInvalid, muster.ReasonNoNodeLeft, []string{"muster delete c-"}},
+		{wire.ScaleRequest{Remove: "n[01-02]"}, muster.EInvalid, muster.ReasonHeadStays, []string{"n01"}},
+		{wire.ScaleRequest{Remove: "n[04-06]"}, muster.ENotFound, muster.ReasonNoSuchNode, []string{"n[05-06]", "n[01-04]"}},
+		{wire.ScaleRequest{Remove: "m03"}, muster.ENotFound, muster.ReasonNoSuchNode, []string{"did you mean n03?"}},
+		{wire.ScaleRequest{Remove: "n[1-999999999]"}, muster.ENotFound, muster.ReasonNoSuchNode, nil},
+		{wire.ScaleRequest{Remove: "n[3"}, muster.EInvalid, muster.ReasonBadSyntax, []string{"n[05-08"}},
+		{wire.ScaleRequest{Remove: ","}, muster.EInvalid, muster.ReasonRequired, nil},
+		{wire.ScaleRequest{Nodes: 3, Some: true}, muster.EInvalid, muster.ReasonContradiction, []string{"some"}},
+		{wire.ScaleRequest{Nodes: 4, Now: true}, muster.EInvalid, muster.ReasonContradiction, []string{"now"}},
+		{wire.ScaleRequest{Nodes: 3, Logins: ptr(1)}, muster.EInvalid, muster.ReasonContradiction, nil},
 	} {
 		_, _, err := s.Control.Scale(t.Context(), root(), "cfd", c.r)
-		wantError(t, err, c.code, c.parts...)
+		wantError(t, err, c.code, c.why, c.parts...)
 	}
 	// Idle ones go first, from the end; the head never.
 	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: -2})
@@ -216,7 +218,7 @@ func TestScaleDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n02"})
-	wantError(t, err, muster.EConflict, "from 4 to 2 nodes", "wait for it: muster scale cfd 2 --wait; or undo it: muster scale cfd 4; ", "muster scale cfd 2 --now")
+	wantError(t, err, muster.EConflict, muster.ReasonBeingScaled, "from 4 to 2 nodes", "wait for it: muster scale cfd 2 --wait; or undo it: muster scale cfd 4; ", "muster scale cfd 2 --now")
 	// The same again is no news.
 	if again, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n[03-04]"}); err != nil || again.Status != "scaling" {
 		t.Fatalf("%+v %v", again, err)
@@ -230,7 +232,7 @@ func TestScaleDown(t *testing.T) {
 		t.Errorf("%+v", nodes["n04"])
 	}
 	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 4})
-	wantError(t, err, muster.EConflict, "too late")
+	wantError(t, err, muster.EConflict, muster.ReasonTooLate, "n[03-04]")
 }
 
 // A node that lost its machine leaves before one that works.
@@ -272,7 +274,7 @@ func TestScaleLoginsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 3})
-	wantError(t, err, muster.EConflict, "from 0 to 2 login nodes", "wait for it: muster scale cfd --logins 2 --wait; or undo it: muster scale cfd --logins 0")
+	wantError(t, err, muster.EConflict, muster.ReasonBeingScaled, "from 0 to 2 login nodes", "wait for it: muster scale cfd --logins 2 --wait; or undo it: muster scale cfd --logins 0")
 	if same, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 2}); err != nil || same.Status != "scaling" {
 		t.Errorf("%+v %v", same, err)
 	}
@@ -336,11 +338,11 @@ func TestWhoMayChangeACluster(t *testing.T) {
 	s, id := scaleSite(t, 4, 2, nil)
 	stranger := actor("carol", "chem")
 	_, _, err := s.Control.Scale(t.Context(), stranger, "cfd", wire.ScaleRequest{Nodes: 3})
-	wantError(t, err, muster.ENotFound, "no cluster")
+	wantError(t, err, muster.ENotFound, muster.ReasonNoSuchCluster)
 	_, err = s.Control.Extend(t.Context(), stranger, string(id), wire.ExtendRequest{By: "1h"})
-	wantError(t, err, muster.ENotFound, "no cluster")
+	wantError(t, err, muster.ENotFound, muster.ReasonNoSuchCluster)
 	_, err = s.Control.Share(t.Context(), stranger, "cfd", wire.ShareRequest{Add: []string{"carol"}})
-	wantError(t, err, muster.ENotFound, "no cluster")
+	wantError(t, err, muster.ENotFound, muster.ReasonNoSuchCluster)
 	if c, _ := load(t, s, id); c.Generation != 1 {
 		t.Errorf("%+v", c)
 	}
@@ -362,18 +364,18 @@ func TestShare(t *testing.T) {
 	}
 	// People of other projects look like people who do not exist.
 	_, hidden := share(alice, wire.ShareRequest{Add: []string{"carol"}})
-	wantError(t, hidden, muster.EInvalid, "no user of project bio is called carol")
+	wantError(t, hidden, muster.EInvalid, muster.ReasonNoSuchUser, "project bio", "carol")
 	_, absent := share(alice, wire.ShareRequest{Add: []string{"dora"}})
 	if strings.ReplaceAll(absent.Error(), "dora", "carol") != hidden.Error() {
 		t.Errorf("%v\n%v", hidden, absent)
 	}
 	// Every problem at once.
 	_, err = share(alice, wire.ShareRequest{Add: []string{"carol", "Not A Name"}, Remove: []string{"alice", "bib"}})
-	wantError(t, err, muster.EInvalid, "add[0]", "add[1]", "remove[0]", "owns cluster cfd", "did you mean bob?")
+	wantError(t, err, muster.EInvalid, muster.ReasonHasProblems, "add[0]", "add[1]", "remove[0]", "cfd", "did you mean bob?")
 	_, err = share(alice, wire.ShareRequest{})
-	wantError(t, err, muster.EInvalid, "nobody")
+	wantError(t, err, muster.EInvalid, muster.ReasonRequired)
 	_, err = share(alice, wire.ShareRequest{Add: []string{"bob"}, Remove: []string{"bob"}})
-	wantError(t, err, muster.EInvalid, "say one of them")
+	wantError(t, err, muster.EInvalid, muster.ReasonContradiction, "bob")
 	if c, _ := load(t, s, id); c.Generation != 2 {
 		t.Errorf("%+v", c.Spec.Users)
 	}
@@ -394,7 +396,7 @@ func TestShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Control.Tunnel(t.Context(), actor("bob", "bio"), "cfd", "")
-	wantError(t, err, muster.EForbidden, "not a user")
+	wantError(t, err, muster.EForbidden, muster.ReasonNoAccess)
 }
 
 func TestExtend(t *testing.T) {
@@ -415,24 +417,27 @@ func TestExtend(t *testing.T) {
 	if len(c.Notices) != 1 || c.Notices[0].Code != "extended" || c.Generation != 2 || len(c.Conditions) != 0 {
 		t.Errorf("%+v", c)
 	}
-	for by, part := range map[string]string{"5h": "2h30m at most", "": "missing", "-1h": "not a duration", "90": "no unit", "0s": "no time", "200000w": "too long"} {
+	for by, why := range map[string]muster.Reason{
+		"5h": muster.ReasonWalltimeTooLong, "": muster.ReasonRequired, "-1h": muster.ReasonBadValue, "90": muster.ReasonBadValue,
+		"0s": muster.ReasonRequired, "200000w": muster.ReasonOutOfRange,
+	} {
 		_, err := extend(by)
-		wantError(t, err, muster.EInvalid, part)
+		wantError(t, err, muster.EInvalid, why)
 	}
 	c.Ending = c.Expires
 	system(t, s, func(tx *store.Tx) error { return tx.PutCluster(c, "") })
 	_, err = extend("1h")
-	wantError(t, err, muster.EConflict, "ending")
+	wantError(t, err, muster.EConflict, muster.ReasonWalltimeOver)
 	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 2})
-	wantError(t, err, muster.EConflict, "ending")
+	wantError(t, err, muster.EConflict, muster.ReasonWalltimeOver)
 	system(t, s, func(tx *store.Tx) error {
 		c.Phase = muster.ClusterDeleting
 		return tx.PutCluster(c, "")
 	})
 	_, err = extend("1h")
-	wantError(t, err, muster.EConflict)
+	wantError(t, err, muster.EConflict, muster.ReasonWrongPhase)
 	_, _, err = s.Control.Scale(t.Context(), root(), string(id), wire.ScaleRequest{Nodes: 2})
-	wantError(t, err, muster.EConflict, "deleting")
+	wantError(t, err, muster.EConflict, muster.ReasonWrongPhase, "deleting")
 }
 
 // A site's longest walltime holds for every request.
@@ -445,5 +450,5 @@ func TestMaxWalltime(t *testing.T) {
 		t.Errorf("%+v %v", out, err)
 	}
 	_, err = s.Control.CreateCluster(t.Context(), root(), yaml("name: b; nodes: 1; head: shared; users: [alice]; walltime: 13h"))
-	wantError(t, err, muster.EInvalid, "longer than this site allows", "12h or less")
+	wantError(t, err, muster.EInvalid, muster.ReasonWalltimeTooLong, "walltime", "12h")
 }

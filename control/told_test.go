@@ -280,7 +280,7 @@ func TestDiscoverRefused(t *testing.T) {
 			NICs: []muster.RegisteredNIC{{MAC: "52:54:00:aa:00:09", Use: muster.UseManagement}},
 		}, "it came by itself")
 	})
-	if _, err := s.Control.ChangeRegistered(t.Context(), muster.System(), "m-1", wire.RegisteredDiscover); muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), "it is waiting") {
+	if _, err := s.Control.ChangeRegistered(t.Context(), muster.System(), "m-1", wire.RegisteredDiscover); muster.ReasonOf(err) != muster.ReasonNotApproved || !strings.Contains(err.Error(), "waiting") {
 		t.Errorf("%v", err)
 	}
 	put(t, s, func(tx *store.Tx) error {
@@ -291,7 +291,7 @@ func TestDiscoverRefused(t *testing.T) {
 		m.Phase = muster.MachineSuspect
 		return tx.PutMachine(m, "")
 	})
-	if _, err := s.Control.ChangeRegistered(t.Context(), muster.System(), "r1-n01", wire.RegisteredDiscover); muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), "suspected") {
+	if _, err := s.Control.ChangeRegistered(t.Context(), muster.System(), "r1-n01", wire.RegisteredDiscover); muster.ReasonOf(err) != muster.ReasonMachineSuspect {
 		t.Errorf("%v", err)
 	}
 	if r, _, _ := known(t, s); !r.Asked.IsZero() {

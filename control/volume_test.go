@@ -53,7 +53,7 @@ func TestHomeTakenOnce(t *testing.T) {
 	// A dry run says so too.
 	dry := yaml("name: dry; nodes: 1; head: shared; home: old-home")
 	dry.DryRun = true
-	if _, err := s.Control.CreateCluster(t.Context(), alice(), dry); muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), "in use") {
+	if _, err := s.Control.CreateCluster(t.Context(), alice(), dry); muster.ReasonOf(err) != muster.ReasonVolumeInUse {
 		t.Errorf("a dry run says %v", err)
 	}
 	won := 0
@@ -62,7 +62,7 @@ func TestHomeTakenOnce(t *testing.T) {
 			won++
 			continue
 		}
-		if e := code(t, err, muster.EConflict); !strings.Contains(e.Message, "in use") {
+		if e := code(t, err, muster.EConflict); e.Reason != muster.ReasonVolumeInUse {
 			t.Error(e)
 		}
 	}

@@ -190,7 +190,7 @@ func readCopies(dir string) (list []clusterCopy, bad []error) {
 			err = errors.New("it is no copy of a cluster of that name")
 		}
 		if err != nil {
-			bad = append(bad, muster.Errorf(muster.ECorrupt, "%s cannot be used: %v", f, err))
+			bad = append(bad, muster.Errorf(muster.ECorrupt, "%s cannot be used: %v", f, err).Because(muster.ReasonBackupDamaged))
 			continue
 		}
 		list = append(list, c)

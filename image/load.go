@@ -92,7 +92,7 @@ func (b *Book) read(name string) (*Recipe, error) {
 			continue
 		}
 		if err != nil {
-			return nil, muster.Errorf(muster.EUnavailable, "recipe %s cannot be read: %v", name, err).Wrap(err)
+			return nil, muster.Errorf(muster.EUnavailable, "recipe %s cannot be read: %v", name, err).Because(muster.ReasonFileUnreadable).Wrap(err)
 		}
 		rec, err := Decode(name+".yaml", data)
 		if err != nil {

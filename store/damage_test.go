@@ -81,7 +81,7 @@ func TestLocked(t *testing.T) {
 	}
 	err = note(db, "a")
 	wantCode(t, err, muster.EUnavailable)
-	if !strings.Contains(err.Error(), "locked") {
+	if muster.ReasonOf(err) != muster.ReasonStoreUnusable {
 		t.Errorf("the message is %v", err)
 	}
 	// Many that wait are told together, not one after the other.

@@ -60,7 +60,7 @@ func (i *Images) Resolve(ref string) (*muster.Image, error) {
 			return img, nil
 		}
 	}
-	return nil, muster.Errorf(muster.ENotFound, "no image is called %q", ref).WithHint("there is hpc, raw")
+	return nil, muster.Errorf(muster.ENotFound, "no image is called %q", ref).Because(muster.ReasonNoSuchImage).WithHint("there is hpc, raw")
 }
 
 // Change changes what an image is.
@@ -114,7 +114,7 @@ func (i *Images) Remove(ctx context.Context, id muster.ImageID, users image.User
 		return err
 	}
 	if len(used) > 0 {
-		return muster.Errorf(muster.EConflict, "the image is in use by %s", strings.Join(used, ", ")).WithHint("delete them first")
+		return muster.Errorf(muster.EConflict, "the image is in use by %s", strings.Join(used, ", ")).Because(muster.ReasonImageInUse).WithHint("delete them first")
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
