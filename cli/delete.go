@@ -18,7 +18,7 @@ func (a *app) delete() *cobra.Command {
 	var timeout time.Duration
 	var file string
 	c := &cobra.Command{
-		Use: "delete {CLUSTER... | -f FILE}", Aliases: []string{"rm"}, Short: "Give clusters back",
+		Use: "delete CLUSTER... | -f FILE", Aliases: []string{"rm"}, Short: "Give clusters back",
 		Long: `Gives clusters back: their machines are switched off, erased, checked and free
 again. Their homes stay for a while (7 days, if nobody said otherwise), and can
 be the homes of new clusters; with --erase they are erased at once. Local

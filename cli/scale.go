@@ -34,7 +34,7 @@ type scaleFlags struct {
 func (a *app) scale() *cobra.Command {
 	var f scaleFlags
 	c := &cobra.Command{
-		Use: "scale {CLUSTER [N | +N | -N] [--remove NODES] [--logins N] | -f FILE}", Short: "Change the size of a cluster",
+		Use: "scale CLUSTER [N | +N | -N] [--remove NODES] [--logins N] | -f FILE", Short: "Change the size of a cluster",
 		Long: `Gives a ready cluster more compute nodes, or fewer, or another number of login
 nodes. Its ID, its head and its jobs stay.
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/approval"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/control/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -189,13 +190,14 @@ func TestFoundBounded(t *testing.T) {
 func TestFoundByRule(t *testing.T) {
 	t.Parallel()
 	s, c := metalSite(t)
-	s.Control.Approval = approval.Rules{
+	rules := approval.Rules{
 		{Name: "no", Match: approval.Match{MAC: "52:54:00:dd:*"}, Then: approval.Then{State: muster.RegistrationForbidden}},
 		{Name: "by port", Match: approval.Match{Switch: "sw1", Port: "*"}, Then: approval.Then{
 			State: muster.RegistrationApproved, Rack: "{neighbour}", Name: "r1-n{port:2}", Power: "ipmi://admin@{name}-bmc", Password: "sesame", Class: "epyc",
 		}},
 		{Name: "dell", Match: approval.Match{Maker: "dell*"}, Then: approval.Then{State: muster.RegistrationApproved, Name: "{serial}"}},
 	}
+	s.Control.SetPolicy(control.Policy{Approval: rules})
 	find := func(g muster.Guest) {
 		t.Helper()
 		c.pass(time.Minute)
@@ -263,7 +265,7 @@ func TestFoundByRule(t *testing.T) {
 		}
 	}
 	// What waits is looked at again when it comes again: the rules may have changed.
-	s.Control.Approval = s.Control.Approval[2:]
+	s.Control.SetPolicy(control.Policy{Approval: rules[2:]})
 	taken.Serial = "S8"
 	find(taken)
 	if all = registered(t, s, ""); all["s8"].State != muster.RegistrationApproved || all["m-525400aa0018"].ID != "" {
