@@ -66,7 +66,8 @@ func Unrelated(faults []Fault) int {
 				rest = append(rest, g)
 			}
 		}
-		groups = append(rest, mine)
+		rest = append(rest, mine)
+		groups = rest
 	}
 	return len(groups)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/muster-hpc/muster"
@@ -59,7 +60,7 @@ func (l *hostLists) keep(id muster.ClusterID, hosts []wire.Host) (string, error)
 		l.m = map[muster.ClusterID][]hostList{}
 	}
 	e := hostList{of: hosts, digest: fmt.Sprintf("%x", sha256.Sum256(b)), gzip: out.Bytes()}
-	all := append(l.m[id], e)
+	all := slices.Concat(l.m[id], []hostList{e})
 	l.m[id] = all[max(0, len(all)-keptLists):]
 	return e.digest, nil
 }

@@ -192,7 +192,7 @@ func New(c Config) *Service {
 		fresh:   rate.NewLimiter(rate.Every(anyEvery), 1),
 	}
 	s.SetPolicy(c.Policy)
-	s.Config.Policy = Policy{} // nobody reads what it was at the start
+	s.Policy = Policy{} // nobody reads what it was at the start
 	if s.Allocator == nil {
 		s.Allocator = allocate.New(allocate.Config{Store: c.Store, Images: c.Images, Providers: c.Providers, Seen: s.seen, Clock: c.Clock})
 	}

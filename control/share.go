@@ -140,7 +140,7 @@ func (sh *sharer) inImage(name string) *muster.Error {
 	}
 	img, err := sh.s.Config.Images.Resolve(ref)
 	if err != nil || ref == "" {
-		return nil // its nodes tell
+		return nil //nolint:nilerr // its nodes tell
 	}
 	return img.CheckImageName(name)
 }

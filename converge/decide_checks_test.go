@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +96,7 @@ func TestUnwellNodes(t *testing.T) {
 				knows("m1", complains)(&v)
 				v.Nodes[0].Conditions = []muster.Condition{{Code: code, Since: v.Now.Add(-c.after), Text: "x"}}
 			}
-			v.Nodes[1].Conditions = append(c.had, muster.Condition{Code: code, Since: v.Now.Add(-c.after), Text: "x"})
+			v.Nodes[1].Conditions = append(slices.Clone(c.had), muster.Condition{Code: code, Since: v.Now.Add(-c.after), Text: "x"})
 			for i := range c.had {
 				v.Nodes[1].Conditions[i].Since = v.Now.Add(c.had[i].Since.Sub(at(0)))
 			}

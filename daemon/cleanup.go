@@ -41,23 +41,36 @@ func Cleanup(ctx context.Context, dir string, unknown bool) ([]muster.MachineID,
 	}
 	running, err := p.Running()
 	err = errors.Join(err, p.Destroy(ctx), export.Remove(st.path("export")))
+	host := hostInstances{instancesDir}
+	for _, other := range host.of(c.State) { // of a life before, whose store was lost
+		if other != name {
+			more, e := destroy(ctx, c, other)
+			running, err = append(running, more...), errors.Join(err, e)
+		}
+		if err == nil {
+			err = host.forget(other)
+		}
+	}
 	if room, e := local.OpenWorkroom(ctx, name); e == nil { // of builds that a killed server left
 		err = errors.Join(err, room.Close())
 	}
 	// Their data stays; the next server mounts them again.
 	err = errors.Join(err, volume.NewServed(st.path("volumes")).Unmount(ctx))
 	if err == nil && lost {
-		err = giveUp(ctx, c, st)
+		err = giveUp(ctx, c, st, name)
 	}
 	return running, err
 }
 
 // giveUp makes a store that knows nothing. As the keys stay, so does the count of epochs: by
 // a certificate of an epoch above its own the next server would hold itself for superseded.
-func giveUp(ctx context.Context, c Config, st *state) error {
+func giveUp(ctx context.Context, c Config, st *state, name string) error {
 	had, err := readSite(st.dir)
 	if err != nil {
 		return err
+	}
+	if had == nil {
+		had = &site{Instance: name, Epoch: 1}
 	}
 	// Not which authority: it may be lost, too, and is made anew then.
 	return (&adoption{}).carryOut(ctx, &c, st, site{Instance: had.Instance, Epoch: had.Epoch, Newer: had.Newer})
@@ -71,12 +84,20 @@ func cleanupNames(ctx context.Context, c Config, st *state, lost bool) (string, 
 		if err != nil {
 			return "", nil, err
 		}
-		if s == nil {
+		names := instancesOf(c.State, s)
+		running, err := findRunning(c.State, names)
+		switch {
+		case err != nil:
+			return "", nil, err
+		case s != nil:
+			return s.Instance, running, nil
+		case len(names) > 0:
+			return names[0], running, nil
+		case len(running) > 0:
 			return "", nil, muster.Errorf(muster.ENotFound, "nothing says under which name the machines of %s run: neither %s nor its store is there", c.State, st.path(siteFile)).Because(muster.ReasonNoState).
 				WithHint("restore a backup with `muster restore`, or end the machines by hand: their control groups and network namespace are called muster-*")
 		}
-		running, err := local.FindRunning(c.State, s.Instance)
-		return s.Instance, running, err
+		return muster.RandomID(6), nil, nil // nothing runs under any name
 	}
 	db, err := store.Open(ctx, st.path("muster.db"), store.Options{Log: c.Log})
 	if err != nil {
@@ -113,6 +134,16 @@ func endUnknown(ctx context.Context, c Config, name string, list []local.Found) 
 		errs = append(errs, err)
 	}
 	return ended, errors.Join(append(errs, p.Close())...)
+}
+
+// destroy stops all that runs under another name.
+func destroy(ctx context.Context, c Config, instance string) ([]muster.MachineID, error) {
+	p, err := local.New(ctx, local.Config{Dir: c.State, Instance: instance, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	running, err := p.Running()
+	return running, errors.Join(err, p.Destroy(ctx))
 }
 
 func removeIfThere(path string) error {

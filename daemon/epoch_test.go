@@ -127,7 +127,7 @@ func TestGivingUpCountsOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Config{State: dir}
-	if err := errors.Join(c.setDefaults(), giveUp(t.Context(), c, st), st.close()); err != nil {
+	if err := errors.Join(c.setDefaults(), giveUp(t.Context(), c, st, "abc123"), st.close()); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Open(t.Context(), Config{State: dir, Fake: 1})

@@ -227,6 +227,13 @@ func TestLostState(t *testing.T) {
 		"all but notes of bare machines": {func(d string) error {
 			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), boots(d, "r1-n07", "c-2345678923", 3))
 		}, "r1-n07 (c-2345678923, attempt 3)"},
+		"all but keys": {func(d string) error {
+			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)))
+		}, "gone or empty"},
+		"all but copies of clusters": {func(d string) error {
+			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), os.RemoveAll(filepath.Join(d, "keys")),
+				os.MkdirAll(filepath.Join(d, copiesDir), 0o700), os.WriteFile(filepath.Join(d, copiesDir, "c-2345678923.json"), nil, 0o600))
+		}, "gone or empty"},
 		"what it is": {func(d string) error { return os.Truncate(filepath.Join(d, siteFile), 3) }, "cannot be read"},
 		"the program that wrote it": {func(d string) error {
 			return os.WriteFile(filepath.Join(d, siteFile), []byte(`{"document":"site/2","content":{}}`), 0o600)

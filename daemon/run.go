@@ -100,7 +100,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if s.signing, err = pki.OpenSigning(s.state.path("keys"), c.Clock); err != nil {
 		return nil, err
 	}
-	if err = s.settle(); err != nil {
+	if err = s.settle(ctx); err != nil {
 		return nil, err
 	}
 	if s.images, err = image.Open(s.state.path("images"), c.Log, image.WithClock(c.Clock), s.boundBuilds(ctx)); err != nil {

@@ -51,6 +51,8 @@ const siteDoc document.Kind[site] = "site/1"
 const (
 	metaInstance = "instance"
 	metaEpoch    = "epoch"
+	// metaAuthority is site.Authority, for when the directory does not say it any more.
+	metaAuthority = "authority"
 )
 
 // IsStateDirectory reports whether a server has used the directory.
@@ -60,7 +62,7 @@ func IsStateDirectory(dir string) bool {
 			return true
 		}
 	}
-	return false
+	return len(hostInstances{instancesDir}.of(dir)) > 0
 }
 
 // readSite gives nil when the directory says nothing of itself.
@@ -78,7 +80,7 @@ func readSite(dir string) (*site, error) {
 	}
 	if err != nil || s.Instance == "" || s.Epoch < 1 {
 		return nil, muster.Errorf(muster.ECorrupt, "%s cannot be read", filepath.Join(dir, siteFile)).Because(muster.ReasonKeysDamaged).
-			WithHint("restore it from a backup (`muster restore`); nothing was started").Wrap(err)
+			WithHint("restore a backup (`muster restore FILE --replace`); or, where store and keys are whole, move this file away: the next start writes it anew; nothing was started").Wrap(err)
 	}
 	return &s, nil
 }
@@ -102,50 +104,44 @@ func checkBefore(dir string) error {
 	if err != nil {
 		return err
 	}
-	name := ""
-	if s != nil {
-		name = s.Instance
-	}
-	missing := absent(filepath.Join(dir, "muster.db"))
-	if missing && (s != nil || !absent(filepath.Join(dir, "muster.db-wal"))) {
-		running, _ := local.FindRunning(dir, name) // what cannot be looked at is not named
-		boots, _ := metalBoots(dir)
-		return lostStore(dir, append(running, boots...))
-	}
-	if missing {
-		running, err := local.FindRunning(dir, name)
-		if muster.CodeOf(err) == muster.EConflict { // notes of another version
+	if absent(filepath.Join(dir, "muster.db")) {
+		running, err := findRunning(dir, instancesOf(dir, s))
+		if muster.CodeOf(err) == muster.EConflict && s == nil { // notes of another version
 			return err
 		}
-		boots, berr := metalBoots(dir)
-		if berr != nil {
-			return berr
+		boots, err := metalBoots(dir)
+		if err != nil && s == nil {
+			return err
 		}
-		if len(boots) > 0 {
-			return lostStore(dir, append(running, boots...))
+		running = append(running, boots...)
+		if s != nil || len(running) > 0 || !absent(filepath.Join(dir, "muster.db-wal")) || remains(dir) != "" {
+			return lostStore(dir, running)
 		}
-		if err != nil || len(running) == 0 {
-			return nil //nolint:nilerr // the provider tells why it cannot work here
-		}
-		return lostStore(dir, running)
+		return nil
 	}
 	if err := refuseSuperseded(dir, s); err != nil {
 		return err
 	}
 	if s != nil && s.Authority != "" {
-		switch now, err := authorityOf(dir); {
-		case errors.Is(err, fs.ErrNotExist):
-			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "authority.pem")).Because(muster.ReasonKeysMissing).
-				WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. With another authority every node and every certificate would be a stranger's; nothing was started", dir)
-		case err != nil:
-			return err
-		case absent(filepath.Join(dir, "keys", "certificates.json")):
-			return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "certificates.json")).Because(muster.ReasonKeysMissing).
-				WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. Signed with others, new certificates would have nothing to do with the old ones; nothing was started", dir)
-		case now != s.Authority:
-			return muster.Errorf(muster.EConflict, "%s is not the authority that this site had", filepath.Join(dir, "keys", "authority.pem")).Because(muster.ReasonKeysMissing).
-				WithHint("put the right one back, or restore a backup: `muster restore FILE --replace --state %s`; nothing was started", dir)
-		}
+		return checkKeys(dir, s.Authority)
+	}
+	return nil
+}
+
+// checkKeys refuses keys that are not those of the authority with this digest.
+func checkKeys(dir, authority string) error {
+	switch now, err := authorityOf(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "authority.pem")).Because(muster.ReasonKeysMissing).
+			WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. With another authority every node and every certificate would be a stranger's; nothing was started", dir)
+	case err != nil:
+		return err
+	case absent(filepath.Join(dir, "keys", "certificates.json")):
+		return muster.Errorf(muster.EConflict, "the keys of the site are gone: %s is not there", filepath.Join(dir, "keys", "certificates.json")).Because(muster.ReasonKeysMissing).
+			WithHint("restore them from a backup: `muster restore FILE --replace --state %s`. Signed with others, new certificates would have nothing to do with the old ones; nothing was started", dir)
+	case now != authority:
+		return muster.Errorf(muster.EConflict, "%s is not the authority that this site had", filepath.Join(dir, "keys", "authority.pem")).Because(muster.ReasonKeysMissing).
+			WithHint("put the right one back, or restore a backup: `muster restore FILE --replace --state %s`; nothing was started", dir)
 	}
 	return nil
 }
@@ -214,7 +210,20 @@ func (s *Server) identify(ctx context.Context) error {
 		return muster.Errorf(muster.EConflict, "%s is older than what was done here since: it is of epoch %d, the directory of epoch %d", s.state.path("muster.db"), epoch, had.Epoch).Because(muster.ReasonRecordsOlder).
 			WithHint("a store that was copied by hand is not a backup: use `muster restore FILE --replace --state %s`; nothing was started", s.cfg.State)
 	}
+	authority, err := metaOf(ctx, s.db, metaAuthority)
+	if err == nil && had == nil && authority != "" {
+		err = checkKeys(s.cfg.State, authority)
+	}
+	if err != nil {
+		return err
+	}
 	s.instance, s.epoch = name, epoch
+	if len(s.cfg.Local) > 0 {
+		host := hostInstances{instancesDir}
+		if err := errors.Join(host.rival(name, s.cfg.State), host.orphans()); err != nil {
+			return err
+		}
+	}
 	if err := s.refuseUnknown(ctx); err != nil {
 		return err
 	}
@@ -261,8 +270,9 @@ func unknownMachines(ctx context.Context, db *store.DB, dir, name string, epoch 
 			case err != nil:
 				return err
 			}
-			if f.Cluster == "" {
-				continue // no note tells; its record is followed
+			if f.Cluster == "" { // its note is gone: whose it is cannot be known
+				unknown = append(unknown, f)
+				continue
 			}
 			c, err := tx.Cluster(f.Cluster)
 			switch {
@@ -291,6 +301,18 @@ func highest(tx *store.Tx, id muster.ClusterID) (n int64) {
 	return n
 }
 
+// metaOf is what the store says of the site; "" when it does not.
+func metaOf(ctx context.Context, db *store.DB, key string) (text string, err error) {
+	err = db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		text, err = tx.Meta(key)
+		return err
+	})
+	if muster.CodeOf(err) == muster.ENotFound {
+		err = nil
+	}
+	return text, err
+}
+
 func epochOf(ctx context.Context, db *store.DB) (int64, error) {
 	var text string
 	err := db.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
@@ -311,14 +333,24 @@ func epochOf(ctx context.Context, db *store.DB) (int64, error) {
 }
 
 // settle writes down, once its parts are open, whose directory this is.
-func (s *Server) settle() error {
+func (s *Server) settle(ctx context.Context) error {
 	authority, err := authorityOf(s.cfg.State)
 	if err != nil {
 		return err
 	}
-	now := site{Instance: s.instance, Epoch: s.epoch, Authority: authority}
-	if had, err := readSite(s.cfg.State); err == nil && had != nil && *had == now {
-		return nil
+	if len(s.cfg.Local) > 0 {
+		if err := (hostInstances{instancesDir}).note(s.instance, s.cfg.State); err != nil {
+			return err
+		}
 	}
-	return now.write(s.cfg.State)
+	now := site{Instance: s.instance, Epoch: s.epoch, Authority: authority}
+	if had, err := readSite(s.cfg.State); err != nil || had == nil || *had != now {
+		if err := now.write(s.cfg.State); err != nil {
+			return err
+		}
+	}
+	if was, err := metaOf(ctx, s.db, metaAuthority); err != nil || was == authority {
+		return err
+	}
+	return s.db.Update(ctx, muster.System(), func(tx *store.Tx) error { return tx.SetMeta(metaAuthority, authority) })
 }

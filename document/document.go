@@ -82,7 +82,7 @@ func (k Kind[T]) other(what string, b []byte) *muster.Error {
 		Document string `json:"document"`
 	}
 	if json.Unmarshal(b, &head) != nil || head.Document == string(k) {
-		return nil
+		return nil //nolint:nilerr // it is damaged, and not another
 	}
 	name, version := Split(string(k))
 	if head.Document == "" {

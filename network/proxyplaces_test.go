@@ -3,6 +3,7 @@ package network
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -136,7 +137,7 @@ func TestIdleTunnels(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	_ = idle.SetReadDeadline(time.Now().Add(5 * time.Second))
-	if _, err := idle.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := idle.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("an idle tunnel stays: %v", err)
 	}
 }

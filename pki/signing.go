@@ -94,7 +94,7 @@ func (s *Signing) load() error {
 	key, ring, err := parseSigning(data)
 	if err != nil {
 		return muster.Errorf(muster.ECorrupt, "the signing key in %s is damaged", s.path).Because(muster.ReasonKeysDamaged).
-			WithHint("restore the file from a copy; without one move it away: a new key is made, and certificates signed before are verified only by those who kept the old public key").Wrap(err)
+			WithHint("restore a backup: `muster restore FILE --replace`, or the file from a copy; nothing was started").Wrap(err)
 	}
 	s.key, s.ring = key, ring
 	return nil

@@ -105,7 +105,7 @@ func explainConstraint(err error) *muster.Error {
 // corrupt says that stored bytes are not what was written.
 func corrupt(what string, err error) *muster.Error {
 	return muster.Errorf(muster.ECorrupt, "%s is damaged on the disk", what).Because(muster.ReasonStoreDamaged).
-		WithHint("stop the server, keep a copy of muster.db and muster.db-wal, and restore the last good copy").
+		WithHint("stop the server, keep muster.db and muster.db-wal aside, and restore a backup: `muster restore FILE --replace`; without one `muster adopt` shows what can be taken up of the clusters that run").
 		Wrap(err)
 }
 

@@ -85,7 +85,7 @@ func (s *faultSite) suffer(h harm) (row string, err error) {
 		after, err := s.until(watchLimit, func() error { return s.tells(h.node, h.told) })
 		if err != nil {
 			if h.undo != nil {
-				err = fmt.Errorf("%w; undone: %v", err, h.undo())
+				err = fmt.Errorf("%w; undone: %w", err, h.undo())
 			}
 			return "", err
 		}

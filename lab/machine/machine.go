@@ -83,7 +83,7 @@ func Run(ctx context.Context, dir string, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }()
 	m := &Machine{dir: dir, config: config, clock: o.Clock, log: o.Log, state: Asleep,
 		asked: make(chan question), woken: make(chan *nap), events: make(chan told, 64)}
 	if err := m.recall(); err != nil {

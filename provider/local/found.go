@@ -53,6 +53,43 @@ func FindRunning(dir, instance string) ([]Found, error) {
 	return out, nil
 }
 
+// Instances lists the machines of each instance that has processes on this host now.
+func Instances() (map[string][]Found, error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	g, err := findGroups(b, "muster-")
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Dir(g.unified)
+	names := map[string]bool{}
+	for _, pattern := range []string{filepath.Join(root, "muster-*"), filepath.Join(root, scopeSlice, "muster-*.scope")} {
+		list, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(p), "muster-"), ".scope")
+			if !strings.HasPrefix(name, "work-") { // what a server runs itself
+				names[name] = true
+			}
+		}
+	}
+	out := map[string][]Found{}
+	for name := range names {
+		running := map[muster.MachineID]bool{}
+		if err := populatedGroups("/proc/self/mountinfo", "muster-"+name, running); err != nil {
+			return nil, err
+		}
+		for id := range running {
+			out[name] = append(out[name], Found{Machine: id})
+		}
+	}
+	return out, nil
+}
+
 // readNotes reads what an earlier server noted of its machines. A note that cannot be
 // read counts as one that says nothing but the name; one of another version is an error.
 func readNotes(dir string) (map[muster.MachineID]*record, error) {
