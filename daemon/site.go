@@ -62,7 +62,8 @@ func IsStateDirectory(dir string) bool {
 			return true
 		}
 	}
-	return len(hostInstances{instancesDir}.of(dir)) > 0
+	abs, err := filepath.Abs(dir)
+	return err == nil && len(hostInstances{instancesDir}.of(abs)) > 0
 }
 
 // readSite gives nil when the directory says nothing of itself.
