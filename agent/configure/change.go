@@ -42,6 +42,7 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 	// Rights are taken first, and whatever becomes of the rest.
 	left := gone(cfg, had)
 	failed.add("people who left", c.lockOut(cfg, left))
+	all := cfg
 	cfg = withoutUsers(cfg, func(u wire.Account) bool {
 		err := validUser(u)
 		failed.add("user", err)
@@ -64,7 +65,7 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 			cfg = withoutUsers(cfg, func(u wire.Account) bool { return refused[u.Name] != nil })
 			return err
 		}},
-		{"people who left", false, func() error { return c.endProcesses(left) }},
+		{"people who left", false, func() error { return errors.Join(c.endProcesses(left), c.endFiles(ctx, all, had, left)) }},
 		{"who may log in", true, func() error { return c.access(cfg) }},
 		{"ssh", true, func() error { return c.ssh(cfg, ch) }},
 		{"environment", true, func() error { return c.environment(cfg) }},
