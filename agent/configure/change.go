@@ -65,7 +65,7 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 			cfg = withoutUsers(cfg, func(u wire.Account) bool { return refused[u.Name] != nil })
 			return err
 		}},
-		{"people who left", false, func() error { return errors.Join(c.endProcesses(left), c.endFiles(ctx, all, had, left)) }},
+		{"people who left", false, func() error { return c.endProcesses(left) }},
 		{"who may log in", true, func() error { return c.access(cfg) }},
 		{"ssh", true, func() error { return c.ssh(cfg, ch) }},
 		{"environment", true, func() error { return c.environment(cfg) }},
@@ -74,6 +74,8 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 		{"files", false, func() error { return c.plainFiles(cfg.Files, nil) }},
 		{"homes", false, func() error { return c.homes(cfg) }},
 		{"notices", false, func() error { return c.notices(cfg, had) }},
+		// Last: it may take its time.
+		{"people who left", false, func() error { return c.endFiles(ctx, all, had, left) }},
 	}
 	for _, p := range parts {
 		err := p.do()

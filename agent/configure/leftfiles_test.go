@@ -213,3 +213,24 @@ func TestFilesOfThoseWhoLeftLieDeep(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A configuration without somebody takes that person's files with it, and nobody else's.
+func TestApplyEndsFilesOfThoseWhoLeft(t *testing.T) {
+	t.Parallel()
+	c, _, root := node(t)
+	tenants(t, root, map[string]int{"/tmp/alice": 20000, "/tmp/bob": 20001, "/proc/self/": 0})
+	if err := os.WriteFile(filepath.Join(root, "/proc/self/mountinfo"), []byte(slice), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config()
+	cfg.Users = append(cfg.Users, wire.Account{Name: "bob", UID: 20001, GID: 20001})
+	for _, want := range []string{"/tmp/alice /tmp/bob", "/tmp/alice"} {
+		if err := c.Apply(t.Context(), copied(cfg), newReport(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, root, "tmp"); got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
+		cfg.Users, cfg.Generation = cfg.Users[:1], 2
+	}
+}
