@@ -16,7 +16,7 @@ import (
 // heldBySlurm reports whether Slurm held a job by itself, by the reason that squeue gives.
 func heldBySlurm(reason string) bool {
 	switch strings.ReplaceAll(strings.ToLower(reason), "_", " ") {
-	case "launch failed requeued held", "jobholdmaxrequeue":
+	case "launch failed requeued held", "launch failure limit exceeded requeued held", "jobholdmaxrequeue":
 		return true
 	}
 	return false

@@ -28,11 +28,11 @@ func TestHeldJobsAreReleased(t *testing.T) {
 	pending := func(id, reason, name string) string {
 		return id + "|20000|alice|PENDING|1||N/A|1:00|" + reason + "|" + name + "\n"
 	}
-	m.queue = pending("7", "launch failed requeued held", "a") + pending("8_3", "JobHoldMaxRequeue", "b") +
+	m.queue = pending("7", "launch failed requeued held", "a") + pending("6", "launch failure limit exceeded requeued held", "i") + pending("8_3", "JobHoldMaxRequeue", "b") +
 		pending("9", "JobHeldUser", "c") + pending("10", "JobHeldAdmin", "d") + pending("11", "Resources", "launch failed requeued held") +
 		pending("12", "job requeued in held state", "e") + pending("13_[1-4]", "JobHoldMaxRequeue", "f") +
 		"14|20000|alice|PENDING|1||N/A|1:00|Priority|g\n15|20000|alice|PENDING|1||N/A|1:00|JobHoldMaxRequeue|h\n"
-	const all = "scontrol release 15,8_3,7"
+	const all = "scontrol release 15,8_3,7,6"
 	w := watcher{controller: controller{c: c, cfg: config()}, r: newReport(t), whole: true}
 	ask := func(later time.Duration) (ran []string) {
 		t.Helper()
