@@ -78,7 +78,7 @@ func TestUnwellNodes(t *testing.T) {
 		"not yet":           {check: network, after: 9 * time.Minute},
 		"after a while":     {check: network, after: 11 * time.Minute, want: muster.NodeBooting},
 		"sshd, too":         {check: sshd, after: 11 * time.Minute, want: muster.NodeBooting},
-		"a full disk":       {check: wire.Check{Name: "disk", Text: "no space is left on /tmp"}, after: time.Hour},
+		"a full disk":       {check: wire.Check{Name: "disk", Text: "hardly any space is left on /tmp"}, after: time.Hour},
 		"once a day":        {check: sshd, after: 11 * time.Minute, had: []muster.Condition{before(anew, time.Hour)}},
 		"the day after":     {check: sshd, after: 11 * time.Minute, had: []muster.Condition{before(anew, 25*time.Hour)}, want: muster.NodeBooting},
 		"it did not help":   {check: network, after: 11 * time.Minute, had: []muster.Condition{before(anew, time.Hour)}, want: muster.NodeFencing},

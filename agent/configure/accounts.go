@@ -226,7 +226,7 @@ func (c *Configurer) lockOut(cfg *wire.NodeConfig, gone map[string]int) error {
 }
 
 // endProcesses ends what those who are gone still run. Their homes stay: they are the
-// cluster's data.
+// cluster's data; for what else they left see endFiles.
 func (c *Configurer) endProcesses(gone map[string]int) error {
 	if c.o.Root != "" {
 		return nil

@@ -42,6 +42,7 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 	// Rights are taken first, and whatever becomes of the rest.
 	left := gone(cfg, had)
 	failed.add("people who left", c.lockOut(cfg, left))
+	all := cfg
 	cfg = withoutUsers(cfg, func(u wire.Account) bool {
 		err := validUser(u)
 		failed.add("user", err)
@@ -73,6 +74,8 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 		{"files", false, func() error { return c.plainFiles(cfg.Files, nil) }},
 		{"homes", false, func() error { return c.homes(cfg) }},
 		{"notices", false, func() error { return c.notices(cfg, had) }},
+		// Last: it may take its time.
+		{"people who left", false, func() error { return c.endFiles(ctx, all, had, left) }},
 	}
 	for _, p := range parts {
 		err := p.do()

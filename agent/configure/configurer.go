@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -70,6 +72,8 @@ type Configurer struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	clock muster.Clock
 	log   *slog.Logger
+	// statfs tells how full a file system is.
+	statfs func(path string, st *unix.Statfs_t) error
 
 	// settled: all services were started and checked in this life of the agent.
 	settled atomic.Bool
@@ -78,6 +82,8 @@ type Configurer struct {
 
 	// trials is of the one goroutine that watches the scheduler.
 	trials trials
+
+	room room // that is left on this node's disks
 
 	// controllerAnew says that slurmctld has started anew.
 	controllerAnew chan struct{}
@@ -94,7 +100,7 @@ type Configurer struct {
 
 // New makes a Configurer.
 func New(o Options) *Configurer {
-	c := &Configurer{o: o, run: o.Run, dial: o.Dial, clock: o.Clock, log: o.Log, controllerAnew: make(chan struct{}, 1)}
+	c := &Configurer{statfs: unix.Statfs, o: o, run: o.Run, dial: o.Dial, clock: o.Clock, log: o.Log, controllerAnew: make(chan struct{}, 1)}
 	c.files = files{root: o.Root, noOwners: o.NoOwners}
 	if c.run == nil {
 		c.run = programs{}

@@ -33,6 +33,8 @@ type queue struct {
 	// active are the IDs of jobs that run or end; strangers those of people
 	// who are not of this cluster any more.
 	active, strangers []string
+	// held are the IDs of jobs that Slurm itself holds.
+	held []string
 }
 
 // jobID is how squeue writes the number of a job, or of several of an array.
@@ -66,6 +68,9 @@ func parseSqueue(text, mark string, here func(uid int) bool) queue {
 		}
 		if j.State == "pending" {
 			q.pending++
+			if heldBySlurm(j.Reason) && oneJob.MatchString(j.ID) {
+				q.held = append(q.held, j.ID)
+			}
 			waiting = append(waiting, j)
 			continue
 		}

@@ -223,8 +223,13 @@ func FuzzParseSlurm(f *testing.F) {
 			}
 		}
 		q := parseSqueue(text, "|", func(int) bool { return false })
-		if q.running+q.pending > strings.Count(text, "|")+1 || len(q.list) > wire.MaxJobs || len(q.active) != q.running {
+		if q.running+q.pending > strings.Count(text, "|")+1 || len(q.list) > wire.MaxJobs || len(q.active) != q.running || len(q.held) > q.pending {
 			t.Fatalf("%+v", q)
+		}
+		for _, id := range q.held {
+			if strings.ContainsAny(id, " ,-") { // it becomes a word of a command
+				t.Fatalf("%q", id)
+			}
 		}
 		for _, j := range q.list {
 			if len(j.Name) > maxJobText || strings.ContainsAny(j.Name+j.User+j.State, "\n\r\x00") {

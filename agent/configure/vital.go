@@ -158,21 +158,6 @@ func (c *Configurer) databaseAnswers(ctx context.Context) error {
 	return err
 }
 
-// diskHasRoom looks whether jobs can start: they need a little room in each of these.
-func (c *Configurer) diskHasRoom(context.Context) error {
-	var full []string
-	for _, dir := range []string{"/", "/run", "/tmp", "/var/tmp", "/var/spool/slurmd", "/dev/shm"} {
-		var st unix.Statfs_t
-		if unix.Statfs(c.files.at(dir), &st) == nil && st.Blocks > 0 && (st.Bavail == 0 || st.Files > 0 && st.Ffree == 0) {
-			full = append(full, dir)
-		}
-	}
-	if len(full) > 0 {
-		return fmt.Errorf("no space is left on %s", strings.Join(full, ", "))
-	}
-	return nil
-}
-
 // linkOf is the interface that has an address.
 func linkOf(address string) (string, error) {
 	own, err := netip.ParseAddr(address)

@@ -49,6 +49,10 @@ type watcher struct {
 	counted           bool // accounting was started
 	closed            bool // the partition takes no jobs
 	ending, dismissed time.Time
+
+	// released is when a job that Slurm held by itself was seen so or released, and after
+	// how long it is the next time.
+	released map[string]forgiveness
 }
 
 // watchScheduler makes slurmctld think of its nodes what the configuration
@@ -170,6 +174,7 @@ func (w *watcher) askJobs(ctx context.Context, all bool) (ended bool) {
 	}
 	w.jobs = parseSqueue(text, mark, w.here())
 	w.dismissJobs(ctx)
+	w.releaseHeld(ctx)
 	return w.cfg.Slurm.Ending && w.endJobs(ctx)
 }
 
