@@ -257,12 +257,42 @@ func TestAdoptClaimsNothingMore(t *testing.T) {
 		"as much": {late, late, "its records stay", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
 		"more":    {late, early, "its records stay", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
 		"name":    {early, other, "with its name", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
+		"deleted": {late, late, "it is deleted", []string{"c-1 deleted n01 gone ", "m1 cleaning  "}},
 	} {
-		st := oldStore(t, nil, c.store)
+		st := oldStore(t, func(tx *store.Tx) error {
+			if name != "deleted" {
+				return nil
+			}
+			return end(tx, c.store)
+		}, c.store)
 		told := adopts(t, st, runningAs(c.copy), c.copy)
 		if len(told.Clusters) != 0 || !strings.Contains(strings.Join(told.Notes, "\n"), c.note) {
 			t.Errorf("%s: told %+v", name, told)
 		}
 		wantRecords(t, st, c.want...)
 	}
+}
+
+// end deletes the cluster of a copy.
+func end(tx *store.Tx, c clusterCopy) error {
+	c.Cluster.Phase = muster.ClusterDeleting
+	if err := tx.PutCluster(c.Cluster, ""); err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		n.Machine = ""
+		for _, n.Phase = range []muster.NodePhase{muster.NodeDraining, muster.NodeGone} {
+			if err := tx.PutNode(n, ""); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range c.Machines {
+		m.Phase, m.Cluster, m.Node = muster.MachineCleaning, "", ""
+		if err := tx.PutMachine(m, ""); err != nil {
+			return err
+		}
+	}
+	c.Cluster.Phase = muster.ClusterDeleted
+	return tx.PutCluster(c.Cluster, "")
 }
