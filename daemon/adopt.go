@@ -87,6 +87,7 @@ func Adopt(ctx context.Context, dir string, yes bool) (_ *Adoption, err error) {
 type adoption struct {
 	copies  []clusterCopy // of clusters that have a proven node; once in a store, of those that it took
 	running map[muster.MachineID]local.Found
+	noted   map[muster.MachineID]muster.ClusterID // what notes say of all that run
 	left    []local.Found
 	notes   []string
 }
@@ -115,6 +116,7 @@ func adoptable(instance string, running []local.Found, list []clusterCopy, bad [
 			byCluster[f.Cluster] = append(byCluster[f.Cluster], f)
 		}
 	}
+	a.noted = noted
 	claims := claimsOf(list, instance, noted)
 	taken := map[muster.MachineID]bool{}
 	for _, c := range list {
@@ -233,19 +235,16 @@ func (a *adoption) into(ctx context.Context, c *Config, path string, at *site) (
 	}
 	at.Epoch, at.Newer = max(epoch, at.highest())+1, newer{}
 	var copies []clusterCopy
-	var notes []string
 	err = db.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		if err := errors.Join(tx.SetMeta(metaInstance, at.Instance), tx.BeginEpoch(at.Epoch)); err != nil {
 			return err
 		}
 		for _, one := range a.copies {
-			why, err := a.put(tx, &one, epoch)
-			switch {
-			case err != nil:
+			adopted, err := a.put(tx, &one, epoch)
+			if err != nil {
 				return fmt.Errorf("adopt %s: %w", one.Cluster.ID, err)
-			case why != "":
-				notes = append(notes, fmt.Sprintf("cluster %s (%s) is not adopted: %s", one.Cluster.Name, one.Cluster.ID, why))
-			default:
+			}
+			if adopted {
 				copies = append(copies, one)
 			}
 		}
@@ -254,7 +253,7 @@ func (a *adoption) into(ctx context.Context, c *Config, path string, at *site) (
 	if err != nil {
 		return err
 	}
-	a.copies, a.notes = copies, append(notes, a.notes...)
+	a.copies = copies
 	a.left, err = unknownMachines(ctx, db, c.State, at.Instance, at.Epoch)
 	return err
 }

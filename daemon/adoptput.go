@@ -10,29 +10,34 @@ import (
 
 const adoptedWhy = "adopted: its machines run, and the store was lost or old"
 
-// put writes the records of one cluster. They go the way that such records always go, from
-// what the store has of them, in one transaction. Epoch is that of the store before. It
-// tells why the cluster is not adopted; "": it is.
-func (a *adoption) put(tx *store.Tx, c *clusterCopy, epoch int64) (why string, err error) {
+// put writes the records of one cluster, or notes why not. They go the way that such records
+// always go, from what the store has of them, in one transaction. Epoch is that of the store
+// before.
+func (a *adoption) put(tx *store.Tx, c *clusterCopy, epoch int64) (adopted bool, err error) {
+	why := ""
 	old, err := tx.Cluster(c.Cluster.ID)
 	switch {
 	case muster.CodeOf(err) == muster.ENotFound:
-		why, err = inTheWay(tx, c.Cluster)
+		why, err = a.makeWay(tx, c)
 	case err == nil:
 		why, err = a.stands(tx, c, old, epoch)
 	}
-	if err != nil || why != "" {
-		return why, err
+	if err != nil {
+		return false, err
+	}
+	if why != "" {
+		a.notes = append(a.notes, fmt.Sprintf("cluster %s (%s) is not adopted: %s", c.Cluster.Name, c.Cluster.ID, why))
+		return false, nil
 	}
 	for _, u := range c.Users {
 		if _, err := tx.User(u.Name); muster.CodeOf(err) != muster.ENotFound {
 			if err != nil {
-				return "", err
+				return false, err
 			}
 			continue
 		}
 		if err := tx.PutUser(u, adoptedWhy); err != nil {
-			return "", err
+			return false, err
 		}
 	}
 	last := c.Cluster
@@ -44,27 +49,15 @@ func (a *adoption) put(tx *store.Tx, c *clusterCopy, epoch int64) (why string, e
 	for i, phase := range steps {
 		last.Phase = phase
 		if err := tx.PutCluster(last, adoptedWhy); err != nil {
-			return "", err
+			return false, err
 		}
 		if i == early {
 			if err := a.putParts(tx, c); err != nil {
-				return "", err
+				return false, err
 			}
 		}
 	}
-	return "", nil
-}
-
-// inTheWay tells which cluster of an older store, ended since, has the name or the network
-// of one that the store does not know.
-func inTheWay(tx *store.Tx, c muster.Cluster) (string, error) {
-	list, err := tx.Clusters(store.ClusterFilter{Living: true})
-	for _, o := range list {
-		if o.Project == c.Project && o.Name == c.Name || o.NetworkIndex != 0 && o.NetworkIndex == c.NetworkIndex {
-			return fmt.Sprintf("the store has cluster %s (%s) with its name or network; a newer backup may not", o.Name, o.ID), nil
-		}
-	}
-	return "", err
+	return true, nil
 }
 
 // stands tells why the store's word on a cluster stands; "": its copy and its machines

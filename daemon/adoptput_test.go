@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -256,7 +257,7 @@ func TestAdoptClaimsNothingMore(t *testing.T) {
 	}{
 		"as much": {late, late, "its records stay", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
 		"more":    {late, early, "its records stay", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
-		"name":    {early, other, "with its name", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
+		"name":    {early, other, "has its name", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
 		"deleted": {late, late, "it is deleted", []string{"c-1 deleted n01 gone ", "m1 cleaning  "}},
 	} {
 		st := oldStore(t, func(tx *store.Tx) error {
@@ -265,11 +266,53 @@ func TestAdoptClaimsNothingMore(t *testing.T) {
 			}
 			return end(tx, c.store)
 		}, c.store)
-		told := adopts(t, st, runningAs(c.copy), c.copy)
+		running := runningAs(c.copy)
+		if name == "name" { // which cannot be
+			running = append(running, runningAs(early)...)
+		}
+		told := adopts(t, st, running, c.copy)
 		if len(told.Clusters) != 0 || !strings.Contains(strings.Join(told.Notes, "\n"), c.note) {
 			t.Errorf("%s: told %+v", name, told)
 		}
 		wantRecords(t, st, c.want...)
+	}
+}
+
+// A cluster of an older store that has the name or the network of one that runs had ended
+// before that began. Its machines are the later one's, and its data stays.
+func TestAdoptWhereAnEarlierOneHasTheName(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(c *clusterCopy){
+		"name":    func(c *clusterCopy) { c.Cluster.Name = "one" },
+		"network": func(c *clusterCopy) { c.Cluster.NetworkIndex = 7 },
+		"both": func(c *clusterCopy) {
+			c.Cluster.Name, c.Cluster.NetworkIndex, c.Volumes[0].Name = "one", 7, "one-home"
+		},
+	} {
+		earlier, later := filled("c-1", "one", 1, 4, "m1", "m2"), filled("c-2", "two", 1, 1, "m1", "m3")
+		earlier.Cluster.NetworkIndex = 7
+		change(&later)
+		st := oldStore(t, nil, earlier)
+		told := adopts(t, st, runningAs(later), later)
+		if len(told.Clusters) != 1 || !strings.Contains(strings.Join(told.Notes, "\n"), "cluster one (c-1) is deleted") {
+			t.Errorf("%s: told %+v", name, told)
+		}
+		wantRecords(t, st, "c-1 deleted n01 gone ", "c-1 deleted n02 gone ", "c-2 ready n01 ready m1", "c-2 ready n02 ready m3",
+			"m1 active c-2 n01", "m2 cleaning  ", "m3 active c-2 n02")
+		db, err := store.Open(t.Context(), st.path("muster.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.View(t.Context(), muster.System(), func(tx *store.Tx) error {
+			v, err := tx.Volume("v-one")
+			if v.Phase != muster.VolumeRetained || !v.Expires.IsZero() {
+				t.Errorf("%s: the data of the earlier one is %s until %s", name, v.Phase, v.Expires)
+			}
+			return err
+		})
+		if err = errors.Join(err, db.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
