@@ -29,6 +29,7 @@ const (
 	contentsName = "contents.json"
 	mostContents = 4 << 20
 	mostFiles    = 100_000
+	blockSize    = 512 // of an archive
 	// MostBytes is how much a backup may hold at most when it is read.
 	MostBytes = 1 << 40
 )
@@ -135,7 +136,8 @@ func Read(from io.Reader, passphrase, dir string) (*Contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tar.NewReader(in)
+	counted := &counter{from: in}
+	t := tar.NewReader(counted)
 	c, err := readContents(t)
 	if err != nil {
 		return nil, err
@@ -149,13 +151,34 @@ func Read(from io.Reader, passphrase, dir string) (*Contents, error) {
 			return nil, err
 		}
 	}
+	// The end is two blocks of zeros, after what rounds the last file up to a block. The
+	// reader of archives is content with less.
+	end := counted.n + -counted.n&(blockSize-1) + 2*blockSize
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
 		return nil, damaged("more follows than the list says").Wrap(err)
 	}
-	if _, err := io.Copy(io.Discard, in); err != nil { // the last piece's seal
+	if counted.n != end {
+		return nil, damaged("its end is not there")
+	}
+	switch n, err := io.Copy(io.Discard, in); { // the last piece's seal, too
+	case err != nil:
 		return nil, damaged("its end is not there").Wrap(err)
+	case n > 0:
+		return nil, damaged("%d bytes follow its end", n)
 	}
 	return c, nil
+}
+
+// counter counts what is read.
+type counter struct {
+	from io.Reader
+	n    int64
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	c.n += int64(n)
+	return n, err
 }
 
 func unseal(from io.Reader, passphrase string) (io.Reader, error) {

@@ -73,13 +73,23 @@ func TestDamage(t *testing.T) {
 		if pass != "" {
 			step = len(b)/3 + 1 // each opening costs a second
 		}
-		end := len(b)
-		if pass == "" {
-			end = bytes.LastIndex(b, []byte("records")) // what follows is padding
-		}
-		for n := 0; n < end; n += step {
+		for n := 0; n < len(b); n += step {
 			if _, err := Read(bytes.NewReader(b[:n]), pass, ""); err == nil {
 				t.Errorf("cut after %d of %d bytes", n, len(b))
+			}
+		}
+		cuts, mores := []int{1, 512, 513, 1023, 1024, 1025, 1536}, []string{"x", "\x00", strings.Repeat("\x00", 512), strings.Repeat("x", 5000)}
+		if pass != "" {
+			cuts, mores = cuts[:1], mores[:1]
+		}
+		for _, cut := range cuts {
+			if _, err := Read(bytes.NewReader(b[:len(b)-cut]), pass, ""); muster.CodeOf(err) != muster.ECorrupt {
+				t.Errorf("without its last %d bytes: %v", cut, err)
+			}
+		}
+		for _, more := range mores {
+			if _, err := Read(strings.NewReader(string(b)+more), pass, ""); muster.CodeOf(err) != muster.ECorrupt {
+				t.Errorf("with %d bytes after its end: %v", len(more), err)
 			}
 		}
 		text := bytes.Index(b, []byte("records"))

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/lockfile"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
@@ -39,6 +42,7 @@ const attemptJump = 1000
 // from what runs on this host. Only what a machine proves is adopted: its processes are in
 // the control group of this site, and the note of that very boot, which only root of the
 // host can write, names the cluster. A machine that two nodes could claim is neither's.
+// A store that knows a cluster as well as its copy and its machines do is left as it is.
 // Without yes nothing is changed.
 //
 // Errors: EConflict while a server runs, or when the keys of the site are lost.
@@ -70,14 +74,20 @@ func Adopt(ctx context.Context, dir string, yes bool) (_ *Adoption, err error) {
 	}
 	if yes {
 		err = plan.carryOut(ctx, &c, st, *had)
+	} else {
+		err = plan.rehearse(ctx, &c, st, *had)
 	}
-	return plan.told(), err
+	if err != nil {
+		return nil, err
+	}
+	return plan.told(), nil
 }
 
 // adoption is what is adopted, as records.
 type adoption struct {
-	copies  []clusterCopy // of clusters that have a proven node
+	copies  []clusterCopy // of clusters that have a proven node; once in a store, of those that it took
 	running map[muster.MachineID]local.Found
+	noted   map[muster.MachineID]muster.ClusterID // what notes say of all that run
 	left    []local.Found
 	notes   []string
 }
@@ -98,20 +108,16 @@ func adoptable(instance string, running []local.Found, list []clusterCopy, bad [
 	for _, err := range bad {
 		a.notes = append(a.notes, err.Error())
 	}
-	claims := map[muster.MachineID]int{}
-	for _, c := range list {
-		for _, n := range c.Nodes {
-			if n.Machine != "" && c.Instance == instance {
-				claims[n.Machine]++
-			}
-		}
-	}
+	noted := map[muster.MachineID]muster.ClusterID{}
 	byCluster := map[muster.ClusterID][]local.Found{}
 	for _, f := range running {
 		if !f.Trial {
+			noted[f.Machine] = f.Cluster
 			byCluster[f.Cluster] = append(byCluster[f.Cluster], f)
 		}
 	}
+	a.noted = noted
+	claims := claimsOf(list, instance, noted)
 	taken := map[muster.MachineID]bool{}
 	for _, c := range list {
 		if c.Instance != instance {
@@ -120,9 +126,9 @@ func adoptable(instance string, running []local.Found, list []clusterCopy, bad [
 		}
 		proven := 0
 		for _, f := range byCluster[c.Cluster.ID] {
-			i := slices.IndexFunc(c.Nodes, func(n muster.Node) bool { return n.Machine == f.Machine })
+			i := slices.IndexFunc(c.Nodes, func(n muster.Node) bool { return n.Machine == f.Machine && claims.won(n) })
 			switch {
-			case i < 0 || claims[f.Machine] != 1 || f.Attempt < c.Nodes[i].Attempt:
+			case i < 0 || f.Attempt < c.Nodes[i].Attempt:
 				continue
 			case c.Nodes[i].Phase == muster.NodeFencing || c.Nodes[i].Phase == muster.NodeFenced || c.Nodes[i].Phase == muster.NodeGone:
 				continue // it was given up before
@@ -135,6 +141,10 @@ func adoptable(instance string, running []local.Found, list []clusterCopy, bad [
 			continue
 		}
 		a.copies = append(a.copies, c)
+	}
+	claims = claimsOf(a.copies, instance, noted) // what is not adopted holds nothing
+	for i := range a.copies {
+		a.copies[i] = claims.strip(a.copies[i])
 	}
 	for _, f := range running {
 		if !f.Trial && !taken[f.Machine] {
@@ -180,143 +190,70 @@ func (a *adoption) carryOut(ctx context.Context, c *Config, st *state, had site)
 	if err := metal.ForgetCleaned(st.path("metal")); err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, path, store.Options{Clock: c.Clock, Log: c.Log, Headroom: store.Headroom})
-	if err != nil {
-		return err
-	}
-	epoch, err := epochOf(ctx, db)
-	if err == nil {
-		had.Epoch, had.Newer = max(epoch, had.highest())+1, newer{}
-		err = db.Update(ctx, muster.System(), func(tx *store.Tx) error {
-			if err := errors.Join(tx.SetMeta(metaInstance, had.Instance), tx.BeginEpoch(had.Epoch)); err != nil {
-				return err
-			}
-			for i := range a.copies {
-				if err := a.put(tx, &a.copies[i]); err != nil {
-					return fmt.Errorf("adopt %s: %w", a.copies[i].Cluster.ID, err)
-				}
-			}
-			return nil
-		})
-	}
-	if err = errors.Join(err, db.Close()); err != nil {
+	if err := a.into(ctx, c, path, &had); err != nil {
 		return err
 	}
 	return had.write(c.State)
 }
 
-// put writes the records of one cluster. They go the way that such records always go, in
-// one transaction.
-func (a *adoption) put(tx *store.Tx, c *clusterCopy) error {
-	if _, err := tx.Cluster(c.Cluster.ID); muster.CodeOf(err) != muster.ENotFound {
-		return err // an old store knows it: its word stands
+// rehearse does with a copy of the store what carryOut would do with the store itself, so
+// that nothing is promised that is not kept.
+func (a *adoption) rehearse(ctx context.Context, c *Config, st *state, had site) (err error) {
+	one, err := lockfile.Take(ctx, st.path(".backup.lock"))
+	if err != nil {
+		return muster.Errorf(muster.EConflict, "a backup or a restore of %s is under way", c.State).Because(muster.ReasonServerRunning).WithHint("wait for it").Wrap(err)
 	}
-	const why = "adopted: its machines run, and the store was lost"
-	for _, u := range c.Users {
-		if _, err := tx.User(u.Name); muster.CodeOf(err) != muster.ENotFound {
+	defer func() { err = errors.Join(err, one.Close()) }()
+	if err := removeStages(c.State); err != nil {
+		return err
+	}
+	stage, err := os.MkdirTemp(c.State, stagePrefix)
+	if err != nil {
+		return muster.Errorf(muster.EUnavailable, "nothing can be tried in %s", c.State).Because(muster.ReasonDiskFull).WithHint("is its disk full?").Wrap(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
+	path := filepath.Join(stage, "muster.db")
+	if from := st.path("muster.db"); !absent(from) {
+		if err := store.Snapshot(ctx, from, path); err != nil {
+			return err
+		}
+	}
+	return a.into(ctx, c, path, &had)
+}
+
+// into writes the records into the store at path, which it makes if need be, and brings
+// the site to its next epoch. What is told of the adoption is then what became of it.
+func (a *adoption) into(ctx context.Context, c *Config, path string, at *site) (err error) {
+	db, err := store.Open(ctx, path, store.Options{Clock: c.Clock, Log: c.Log, Headroom: store.Headroom})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	epoch, err := epochOf(ctx, db)
+	if err != nil {
+		return err
+	}
+	at.Epoch, at.Newer = max(epoch, at.highest())+1, newer{}
+	var copies []clusterCopy
+	err = db.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		if err := errors.Join(tx.SetMeta(metaInstance, at.Instance), tx.BeginEpoch(at.Epoch)); err != nil {
+			return err
+		}
+		for _, one := range a.copies {
+			adopted, err := a.put(tx, &one, epoch)
 			if err != nil {
-				return err
+				return fmt.Errorf("adopt %s: %w", one.Cluster.ID, err)
 			}
-			continue
-		}
-		if err := tx.PutUser(u, why); err != nil {
-			return err
-		}
-	}
-	last := c.Cluster
-	steps := way(muster.ClusterPhases(), muster.ClusterPhase.CanBecome, last.Phase)
-	early := slices.IndexFunc(steps, muster.ClusterPhase.HoldsMachines)
-	if early < 0 {
-		early = len(steps) - 1
-	}
-	for i, phase := range steps {
-		if i == early+1 {
-			if err := a.putParts(tx, c, why); err != nil {
-				return err
+			if adopted {
+				copies = append(copies, one)
 			}
 		}
-		last.Phase = phase
-		if err := tx.PutCluster(last, why); err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if early == len(steps)-1 {
-		return a.putParts(tx, c, why)
-	}
-	return nil
-}
-
-// putParts writes the nodes, machines, volumes and secrets of a cluster.
-func (a *adoption) putParts(tx *store.Tx, c *clusterCopy, why string) error {
-	for name, value := range c.Secrets {
-		if err := tx.PutSecret(c.Cluster.ID, name, value); err != nil {
-			return err
-		}
-	}
-	for _, v := range c.Volumes {
-		for _, phase := range way(muster.VolumePhases(), muster.VolumePhase.CanBecome, v.Phase) {
-			v.Phase = phase
-			if err := tx.PutVolume(v, why); err != nil {
-				return err
-			}
-		}
-	}
-	attempt := func(id muster.MachineID, known int64) int64 {
-		if f, ok := a.running[id]; ok {
-			return f.Attempt
-		}
-		return known + attemptJump
-	}
-	for _, n := range c.Nodes {
-		n.Attempt = attempt(n.Machine, n.Attempt)
-		for _, phase := range way(muster.NodePhases(), muster.NodePhase.CanBecome, n.Phase) {
-			n.Phase = phase
-			if err := tx.PutNode(n, why); err != nil {
-				return err
-			}
-		}
-	}
-	for _, m := range c.Machines {
-		m.Attempt = attempt(m.ID, m.Attempt)
-		steps := way(muster.MachinePhases(), muster.MachinePhase.CanBecome, m.Phase)
-		cluster, node := m.Cluster, m.Node
-		for _, phase := range steps {
-			m.Phase, m.Cluster, m.Node = phase, "", ""
-			if phase.Held() {
-				m.Cluster, m.Node = cluster, node
-			}
-			if err := tx.PutMachine(m, why); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// way is the shortest way of phases that a table allows, from none to one.
-func way[P comparable](all []P, can func(P, P) bool, to P) []P {
-	var none P
-	before := map[P]P{}
-	for at := []P{none}; len(at) > 0; {
-		var next []P
-		for _, p := range at {
-			for _, q := range all {
-				if _, seen := before[q]; seen || q == p || !can(p, q) {
-					continue
-				}
-				before[q] = p
-				if q == to {
-					var out []P
-					for ; q != none; q = before[q] {
-						out = append(out, q)
-					}
-					slices.Reverse(out)
-					return out
-				}
-				next = append(next, q)
-			}
-		}
-		at = next
-	}
-	return nil
+	a.copies = copies
+	a.left, err = unknownMachines(ctx, db, c.State, at.Instance, at.Epoch)
+	return err
 }

@@ -115,6 +115,22 @@ func removeStages(dir string) error {
 	return err
 }
 
+// removeOldStages does the same at the start of a server, unless a backup is under way.
+func removeOldStages(ctx context.Context, dir string) error {
+	if left, err := filepath.Glob(filepath.Join(dir, stagePrefix+"*")); err != nil || len(left) == 0 {
+		return err
+	}
+	one, err := lockfile.Take(ctx, filepath.Join(dir, ".backup.lock"))
+	var held *lockfile.HeldError
+	if errors.As(err, &held) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(removeStages(dir), one.Close())
+}
+
 func copyFile(from, to string) error {
 	b, err := os.ReadFile(from)
 	if err != nil {

@@ -91,12 +91,28 @@ func (s *Server) keepCopies(ctx context.Context) error {
 	}
 }
 
-// all has every living cluster copied.
+// all has every living cluster copied, and copies removed of those that are deleted. One of
+// a cluster that the store does not know is left: nobody knows more of it.
 func (c *copies) all(ctx context.Context) {
 	err := c.s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.Clusters(store.ClusterFilter{Living: true})
 		for _, cluster := range list {
 			c.dirty[cluster.ID] = true
+		}
+		if err != nil {
+			return err
+		}
+		files, err := filepath.Glob(copyPath(c.s.cfg.State, "*"))
+		for _, f := range files {
+			id := muster.ClusterID(strings.TrimSuffix(filepath.Base(f), ".json"))
+			old, err := tx.Cluster(id)
+			switch {
+			case muster.CodeOf(err) == muster.ENotFound:
+			case err != nil:
+				return err
+			case old.Phase == muster.ClusterDeleted:
+				c.dirty[id] = true
+			}
 		}
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/backup"
+	"github.com/muster-hpc/muster/lockfile"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 )
@@ -293,5 +294,44 @@ func TestUnknownBoots(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a restore that was killed left, with the site's secrets, goes at the next start, also
+// one that is refused; but not under a backup that is being taken.
+func TestStagesGoAtAStart(t *testing.T) {
+	t.Parallel()
+	dir := served(t)
+	secret := filepath.Join(dir, stagePrefix+"x", "keys")
+	start := func() bool {
+		t.Helper()
+		if err := os.MkdirAll(secret, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Open(t.Context(), Config{State: dir, Fake: 1}); err == nil {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return absent(filepath.Dir(secret))
+	}
+	one, err := lockfile.Take(t.Context(), filepath.Join(dir, ".backup.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if start() {
+		t.Error("a stage of a backup under way was removed")
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !start() {
+		t.Error("a start leaves a stage")
+	}
+	if err := os.Remove(filepath.Join(dir, "muster.db")); err != nil {
+		t.Fatal(err)
+	}
+	if !start() {
+		t.Error("a start that is refused leaves a stage")
 	}
 }

@@ -84,6 +84,9 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.closes(s.state.close)
+	if err := removeOldStages(ctx, c.State); err != nil {
+		s.log.Warn("what a killed backup or restore left cannot be removed: it holds secrets", "err", err)
+	}
 	if err = checkBefore(c.State); err != nil {
 		return nil, err
 	}

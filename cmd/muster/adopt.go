@@ -24,8 +24,12 @@ nothing. No server may run. Nodes whose machines do not run are started again by
 the server, or replaced. Machines that nothing proves are left alone; the next start
 names them, and waits until you have ended them (muster cleanup --unknown).
 
-Where the store is whole, it begins a new epoch of its records: that is how a server goes
-on whose place another one had taken, once that is stopped for good.
+Where there is an old store, such as a restored backup, a cluster is adopted that it does
+not know, or of which its copy and its machines know more: nodes that were started again
+or replaced. A cluster with the same name or network ended before, and is deleted; its
+data is kept. Where the store knows as much, its records stay, and it begins a new epoch:
+that is how a server goes on whose place another one had taken, once that is stopped for
+good.
 
 A backup brings back more: projects, tokens, history, certificates, bare machines.
 See muster restore.`,
@@ -61,6 +65,8 @@ See muster restore.`,
 				cmd.Println("Start the server.")
 			case !yes && len(a.Clusters) > 0:
 				cmd.Println("Nothing was changed. Run it with --yes to adopt.")
+			case !yes:
+				cmd.Println("Nothing was changed.")
 			}
 			return nil
 		},
