@@ -340,9 +340,16 @@ func (s *Server) settle(ctx context.Context) error {
 		return err
 	}
 	if len(s.cfg.Local) > 0 {
-		if err := (hostInstances{instancesDir}).note(s.instance, s.cfg.State); err != nil {
+		host := hostInstances{instancesDir}
+		if err := host.note(s.instance, s.cfg.State); err != nil {
 			return err
 		}
+		s.closes(func() error { // a server that leaves nothing running leaves no name either
+			if list, err := local.FindRunning(s.cfg.State, s.instance); err != nil || len(list) > 0 {
+				return nil //nolint:nilerr // who cannot look keeps the name
+			}
+			return host.forget(s.instance)
+		})
 	}
 	now := site{Instance: s.instance, Epoch: s.epoch, Authority: authority}
 	if had, err := readSite(s.cfg.State); err != nil || had == nil || *had != now {
