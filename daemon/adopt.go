@@ -61,6 +61,9 @@ func Adopt(ctx context.Context, dir string, yes bool) (_ *Adoption, err error) {
 		return nil, err
 	}
 	if had == nil {
+		had = impliedSite(c.State)
+	}
+	if had == nil {
 		return nil, muster.Errorf(muster.ENotFound, "%s does not say whose it is: %s is not there", c.State, st.path(siteFile)).Because(muster.ReasonNoState).
 			WithHint("bring it back with `muster restore FILE --state %s`", c.State)
 	}
@@ -81,6 +84,21 @@ func Adopt(ctx context.Context, dir string, yes bool) (_ *Adoption, err error) {
 		return nil, err
 	}
 	return plan.told(), nil
+}
+
+// impliedSite is what a directory that lost its site.json was, by the copies of its
+// clusters and by what this host remembers; nil: nothing tells, or more than one thing.
+func impliedSite(dir string) *site {
+	names := instancesOf(dir, nil)
+	if len(names) != 1 {
+		return nil
+	}
+	s := site{Instance: names[0], Epoch: 1}
+	copies, _ := readCopies(dir)
+	for _, c := range copies {
+		s.Epoch = max(s.Epoch, c.Epoch)
+	}
+	return &s
 }
 
 // adoption is what is adopted, as records.
