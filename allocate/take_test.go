@@ -140,14 +140,19 @@ func TestTheSiteChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 6)
 	asked, recorded := 0, 0
+	var askedIn *store.Tx
 	d := wants("c-2345678922", 2)
 	answers, err := s.Take(t.Context(), muster.System(), allocate.Taking{
-		Demands: func(*store.Tx) ([]allocate.Demand, error) {
-			asked++
+		Demands: func(tx *store.Tx) ([]allocate.Demand, error) {
+			asked, askedIn = asked+1, tx
 			return []allocate.Demand{d}, nil
 		},
 		Record: func(tx *store.Tx, _ []allocate.Demand, a []muster.Answer) error {
-			if recorded++; recorded < 3 { // somebody was faster
+			recorded++
+			if within := askedIn == tx; within != (recorded == 3) {
+				t.Errorf("try %d asks inside the writer: %v", recorded, within)
+			}
+			if recorded < 3 { // somebody was faster
 				m, err := tx.Machine(a[0].Plan.Assign[0].Machine)
 				if err != nil {
 					return err

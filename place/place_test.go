@@ -330,3 +330,18 @@ func TestNodeName(t *testing.T) {
 		}
 	}
 }
+
+// A plan of machines that cannot join one network contradicts itself, and one over two
+// providers of one fabric does not.
+func TestVerifyFabrics(t *testing.T) {
+	t.Parallel()
+	machines := []muster.Machine{{ID: "a", Provider: "x", Phase: muster.MachineFree}, {ID: "b", Provider: "y", Phase: muster.MachineFree}}
+	plan := muster.Plan{Assign: []muster.Assignment{{Node: "n01", Machine: "a", Head: true}, {Node: "n02", Machine: "b"}}}
+	if err := (Planner{}).Verify(plan, machines); muster.CodeOf(err) != muster.EInternal {
+		t.Errorf("two fabrics in one cluster: %v", err)
+	}
+	one := Planner{Providers: muster.Providers{"x": {Fabric: "hall"}, "y": {Fabric: "hall"}}}
+	if err := one.Verify(plan, machines); err != nil {
+		t.Error(err)
+	}
+}
