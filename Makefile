@@ -34,8 +34,9 @@ demo: build ## Ask for clusters, use them, give them back: the whole story on th
 	@$(SUDO) scripts/demo
 
 .PHONY: test
-test: ## Run every test that fits in 20 minutes, most with the race detector
+test: ## Run every test that fits in 10 minutes, and say how long each package took
 	@scripts/setup test
+	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
 	$(SUDO) scripts/test
 
@@ -60,7 +61,7 @@ test-watch: ## Break everything that people rely on inside nodes, and see it hea
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
 	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
-	$(SUDO) go test -count=1 -timeout 20m ./netswitch/... ./lab/...
+	$(SUDO) go test -count=1 -timeout 20m ./metal/switches/... ./lab/...
 	@$(SUDO) scripts/test-lab
 
 .PHONY: test-lab-faults
@@ -75,9 +76,14 @@ test-lab-compare: build ## Measure one image on a bare machine of a lab and on o
 	@$(SUDO) scripts/test-lab compare
 
 .PHONY: bench
-bench: build ## Measure what docs/performance.md publishes
+bench: build ## Measure what docs/operators/performance.md publishes
 	@scripts/setup test
 	@$(SUDO) scripts/bench
+
+.PHONY: bench-admission
+bench-admission: ## Measure answers of sites of up to 100,000 machines, and a simulated year, some minutes
+	@go test -run xxx -bench Admission -benchtime 20x -benchmem ./control/allocate
+	@go test -run xxx -bench Year -benchtime 1x -v ./control/simulate
 
 .PHONY: bench-certificate
 bench-certificate: build ## Measure how long measuring takes, and what it adds to a delivery
@@ -101,7 +107,7 @@ test-detect: build ## Break dedicated machines in known ways and count what is f
 
 .PHONY: power
 power: ## Simulate what certificates can see and how often they err, and publish it
-	MUSTER_POWER=1 nice -n 19 go test ./validate -run '^TestPowerCurves$$' -v -count=1 -timeout 60m
+	MUSTER_POWER=1 nice -n 19 go test ./measure/analysis -run '^TestPowerCurves$$' -v -count=1 -timeout 60m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)

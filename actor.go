@@ -20,7 +20,7 @@ func (a Actor) In(project string) bool { return a.Admin || slices.Contains(a.Pro
 type User struct {
 	Name     string   `json:"name"`
 	UID      int      `json:"uid"` // the same on every node of every cluster; never reused
-	FullName string   `json:"full-name,omitempty"`
+	FullName string   `json:"full_name,omitempty"`
 	Admin    bool     `json:"admin,omitempty"`
 	Projects []string `json:"projects"`
 	Keys     []string `json:"keys,omitempty"` // authorized_keys lines

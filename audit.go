@@ -17,6 +17,10 @@ const (
 	AuditHPL          AuditKind = "hpl"
 	AuditUser         AuditKind = "user"
 	AuditToken        AuditKind = "token"
+	AuditProject      AuditKind = "project"
+	AuditMaintenance  AuditKind = "maintenance"
+	AuditCourse       AuditKind = "course"
+	AuditTemplate     AuditKind = "template"
 	AuditStage        AuditKind = "stage"
 )
 

@@ -33,7 +33,7 @@ func TestUnknownProvider(t *testing.T) {
 func TestNobodyAsksForAProvidersName(t *testing.T) {
 	t.Parallel()
 	for dir, files := range goFiles(t) {
-		if strings.HasPrefix(dir, "provider/") || strings.HasPrefix(dir, "cmd/") || dir == "control/controltest" {
+		if strings.HasPrefix(dir, "provider/") || dir == "metal" || strings.HasPrefix(dir, "cmd/") || dir == "daemon/controltest" {
 			continue
 		}
 		for _, f := range files {
@@ -85,11 +85,20 @@ func providerName(e ast.Expr) string {
 	return ""
 }
 
+// ownersElsewhere are the files that may say whose a machine is without giving it to
+// anybody.
+var ownersElsewhere = map[string]bool{
+	"daemon/adoptput.go": true, // what machines prove to be
+	"control/access.go":  true, // what is shown
+	"control/machine.go": true, // what is shown
+	"store/machine.go":   true, // what is read
+}
+
 // Exactly one package gives machines to nodes.
 func TestOnePackageAllocates(t *testing.T) {
 	t.Parallel()
 	for dir, files := range goFiles(t) {
-		if dir == "allocate" || dir == "store/storetest" {
+		if dir == "control/allocate" || dir == "store/storetest" {
 			continue
 		}
 		for _, f := range files {
@@ -97,15 +106,39 @@ func TestOnePackageAllocates(t *testing.T) {
 				continue
 			}
 			ast.Inspect(f.ast, func(n ast.Node) bool {
-				if a, ok := n.(*ast.AssignStmt); ok {
-					for _, e := range a.Rhs {
-						if s, ok := e.(*ast.SelectorExpr); ok && s.Sel.Name == "MachineAllocated" {
-							t.Errorf("%s gives a machine to a node: package allocate does that", f.name)
-						}
+				a, ok := n.(*ast.AssignStmt)
+				if !ok {
+					return true
+				}
+				for _, e := range a.Rhs {
+					if s, ok := e.(*ast.SelectorExpr); ok && s.Sel.Name == "MachineAllocated" {
+						t.Errorf("%s gives a machine to a node: package allocate does that", f.name)
 					}
+				}
+				if setsOwner(a) && !ownersElsewhere[f.name] {
+					t.Errorf("%s says whose a machine is: package allocate does that", f.name)
 				}
 				return true
 			})
 		}
 	}
+}
+
+// setsOwner reports whether something is assigned to both x.Cluster and x.Node which is
+// not empty.
+func setsOwner(a *ast.AssignStmt) bool {
+	of := map[string]string{}
+	for i, e := range a.Lhs {
+		s, ok := e.(*ast.SelectorExpr)
+		if !ok || len(a.Lhs) != len(a.Rhs) {
+			continue
+		}
+		if v, ok := a.Rhs[i].(*ast.BasicLit); ok && v.Value == `""` {
+			continue
+		}
+		if x, ok := s.X.(*ast.Ident); ok {
+			of[s.Sel.Name] = x.Name
+		}
+	}
+	return of["Cluster"] != "" && of["Cluster"] == of["Node"]
 }

@@ -62,8 +62,8 @@ type Certificate struct {
 	Supersedes []CertificateID `json:"supersedes,omitempty"`
 	// Level is how much was measured.
 	Level Validation `json:"level"`
-	// Occasion is why it was measured then: delivery, repair, scale, deferred, request, idle.
-	Occasion string `json:"occasion,omitempty"`
+	// Trigger is why it was measured then: delivery, repair, scale, deferred, request, idle.
+	Trigger string `json:"trigger,omitempty"`
 	// Certified is true if the figures are of hardware that nobody else used.
 	// Otherwise this is a report, and Caveats say why.
 	Certified bool     `json:"certified"`
@@ -74,8 +74,8 @@ type Certificate struct {
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Conditions are everything that changes a figure. Of a cluster: what all
 	// its nodes have in common.
-	Conditions Circumstances `json:"conditions"`
-	Metrics    []Metric      `json:"metrics,omitempty"`
+	Conditions TestEnvironment `json:"conditions"`
+	Metrics    []Metric        `json:"metrics,omitempty"`
 	// Pairs are the figures between nodes.
 	Pairs    *Pairs    `json:"pairs,omitempty"`
 	Findings []Finding `json:"findings,omitempty"`
@@ -104,7 +104,7 @@ type UseSeries struct {
 	Node string `json:"node"`
 	// Start is when the first step began, and Step how many seconds each has.
 	Start time.Time `json:"start"`
-	Step  float64   `json:"step"`
+	Step  float64   `json:"step_seconds"`
 	// CPU is how many cores were busy, on average over each step.
 	CPU []float64 `json:"cpu"`
 }
@@ -155,7 +155,7 @@ type Pairs struct {
 // PairFigure is one median between two nodes.
 type PairFigure struct {
 	Metric string  `json:"metric"`
-	Size   int64   `json:"size,omitempty"` // of a message, in bytes
+	Size   int64   `json:"size_bytes,omitempty"` // of a message, in bytes
 	From   string  `json:"from"`
 	To     string  `json:"to"`
 	Value  float64 `json:"value"` // in the unit of the metric

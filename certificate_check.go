@@ -35,11 +35,11 @@ func (c Certificate) Check() error {
 	c.checkUse(p)
 	for i, f := range c.Findings {
 		field := fmt.Sprintf("findings[%d]", i)
-		p.when(f.Code == "", field+".code", "is missing")
-		p.when(f.Text == "", field+".text", "is missing")
-		p.when(f.CauseCode != "" && f.Cause == "", field+".cause", "is missing, and its code is %s", f.CauseCode)
+		p.because(ReasonRequired, f.Code == "", field+".code", "is missing")
+		p.because(ReasonRequired, f.Text == "", field+".text", "is missing")
+		p.because(ReasonRequired, f.CauseCode != "" && f.Cause == "", field+".cause", "is missing, and its code is %s", f.CauseCode)
 		for name, v := range map[string]*float64{"seen": f.Seen, "expected": f.Expected, "loss": f.Loss, "chance": f.Chance} {
-			p.when(v != nil && !finite(*v), field+"."+name, "is no finite number")
+			p.when(v != nil && !finite(*v), field+"."+name, "is not a finite number")
 		}
 		p.when(f.Chance != nil && (*f.Chance < 0 || *f.Chance > 1), field+".chance", "is not between 0 and 1")
 	}
@@ -56,14 +56,14 @@ func (c Certificate) Check() error {
 		return nil
 	}
 	slices.SortStableFunc(p.list, func(a, b Problem) int { return strings.Compare(a.Field, b.Field) })
-	e := Errorf(EInvalid, "the certificate %s cannot be as it is", c.ID).WithHint("this is a defect of the program that made it")
+	e := Errorf(EInvalid, "the certificate %s cannot be as it is", c.ID).WithHint("this is a bug in the program that made it")
 	return e.Listing(p.list)
 }
 
 func (c Certificate) checkNames(p *problems) {
 	p.when(c.Version < 1 || c.Version > CertificateVersion, "version", "is not between 1 and %d", CertificateVersion)
 	p.when(!c.ID.Valid(), "id", "is not pc- and ten characters")
-	p.when(c.Cluster == "", "cluster", "is missing")
+	p.because(ReasonRequired, c.Cluster == "", "cluster", "is missing")
 	p.when(!contentID.MatchString(string(c.Image)), "image", "is not a content ID")
 	for i, id := range c.Supersedes {
 		p.when(!id.Valid(), fmt.Sprintf("supersedes[%d]", i), "is not pc- and ten characters")
@@ -71,13 +71,13 @@ func (c Certificate) checkNames(p *problems) {
 	}
 	switch c.Kind {
 	case CertifiesNode:
-		p.when(c.Node == "", "node", "is missing")
-		p.when(c.Machine == "", "machine", "is missing")
+		p.because(ReasonRequired, c.Node == "", "node", "is missing")
+		p.because(ReasonRequired, c.Machine == "", "machine", "is missing")
 		p.when(len(c.Nodes) > 0, "nodes", "is of clusters only")
 	case CertifiesCluster:
 		p.when(c.Node != "", "node", "is of nodes only")
 		p.when(c.Machine != "", "machine", "is of nodes only")
-		p.when(len(c.Nodes) == 0, "nodes", "is missing")
+		p.because(ReasonRequired, len(c.Nodes) == 0, "nodes", "is missing")
 	default:
 		p.when(true, "kind", "is neither node nor cluster")
 	}
@@ -87,7 +87,7 @@ func (c Certificate) checkNames(p *problems) {
 func (c Certificate) checkTimes(p *problems) {
 	for name, t := range map[string]time.Time{"began": c.Began, "ended": c.Ended, "made": c.Made, "expires": c.Expires} {
 		if name == "made" || name == "expires" {
-			p.when(t.IsZero(), name, "is missing")
+			p.because(ReasonRequired, t.IsZero(), name, "is missing")
 		}
 		p.when(!plainTime(t), name, "is not in whole seconds of UTC")
 	}
@@ -104,7 +104,7 @@ func plainTime(t time.Time) bool {
 // checkStanding compares what is said of the whole with its parts.
 func (c Certificate) checkStanding(p *problems) {
 	p.when(c.Certified && len(c.Caveats) > 0, "certified", "is true, and there are caveats")
-	p.when(!c.Certified && len(c.Caveats) == 0, "caveats", "is missing: nothing says why it is not certified")
+	p.because(ReasonRequired, !c.Certified && len(c.Caveats) == 0, "caveats", "is missing: nothing says why it is not certified")
 	p.when(c.Certified && c.Conditions.Oversubscribed, "certified", "is true of an oversubscribed machine")
 	p.when(c.Certified && c.Conditions.Shared, "certified", "is true of a shared machine")
 	for i, v := range c.Caveats {
@@ -124,7 +124,7 @@ func (c Certificate) checkNodes(p *problems) {
 	for i, n := range c.Nodes {
 		field := fmt.Sprintf("nodes[%d]", i)
 		p.when(n.Node == "" || n.Machine == "", field, "has no name or no machine")
-		p.when(seen[n.Node] || seen[string(n.Certificate)], field, "stands twice")
+		p.because(ReasonGivenTwice, seen[n.Node] || seen[string(n.Certificate)], field, "stands twice")
 		seen[n.Node], seen[string(n.Certificate)] = true, true
 		p.when(!n.Certificate.Valid(), field+".certificate", "is not pc- and ten characters")
 		p.when(!n.Digest.Valid(), field+".digest", "is not a digest")
@@ -143,8 +143,8 @@ func (c Certificate) checkPairs(p *problems) {
 		field := fmt.Sprintf("pairs.figures[%d]", i)
 		p.when(!metricName.MatchString(f.Metric), field+".metric", "is not the name of a metric")
 		p.when(f.From == "" || f.To == "" || f.From == f.To, field, "is not between two nodes")
-		p.when(!finite(f.Value), field+".value", "is no finite number")
-		p.when(!whole(f.Size), field+".size", "is not a size")
+		p.when(!finite(f.Value), field+".value", "is not a finite number")
+		p.when(!whole(f.Size), field+".size_bytes", "is not a size")
 	}
 }
 
@@ -156,10 +156,10 @@ func (c Certificate) checkUse(p *problems) {
 			known = slices.ContainsFunc(c.Nodes, func(n CertifiedNode) bool { return n.Node == u.Node })
 		}
 		p.when(!known, field+".node", "is not what was measured")
-		p.when(u.Start.IsZero(), field+".start", "is missing")
+		p.because(ReasonRequired, u.Start.IsZero(), field+".start", "is missing")
 		p.when(!plainTime(u.Start), field+".start", "is not in whole seconds of UTC")
-		p.when(!finite(u.Step) || u.Step <= 0, field+".step", "is not more than 0")
-		p.when(len(u.CPU) == 0, field+".cpu", "is missing")
+		p.when(!finite(u.Step) || u.Step <= 0, field+".step_seconds", "is not more than 0")
+		p.because(ReasonRequired, len(u.CPU) == 0, field+".cpu", "is missing")
 		p.when(slices.ContainsFunc(u.CPU, func(v float64) bool { return !finite(v) || v < 0 }), field+".cpu", "has a value that cannot be")
 	}
 }
@@ -174,16 +174,16 @@ func checkMetrics(p *problems, list string, metrics []Metric) {
 	for i, m := range metrics {
 		field := fmt.Sprintf("%s[%d]", list, i)
 		k := key{m.Name, m.Distance, m.Size, m.Threads}
-		p.when(seen[k], field, "stands twice")
+		p.because(ReasonGivenTwice, seen[k], field, "stands twice")
 		seen[k] = true
 		p.when(!metricName.MatchString(m.Name), field+".name", "is not the name of a metric")
-		p.when(m.Unit == "", field+".unit", "is missing")
+		p.because(ReasonRequired, m.Unit == "", field+".unit", "is missing")
 		p.when(m.Launches < 1, field+".launches", "is less than 1")
 		p.when(m.Samples != 0 && m.Samples < m.Launches, field+".samples", "is less than launches")
 		p.when(!whole(m.Size) || m.Threads < 0, field, "has a size or threads that cannot be")
 		p.when(!slices.Contains(Grades(), m.Verdict), field+".verdict", "is none")
 		if !finite(m.Min) || !finite(m.Median) || !finite(m.Max) {
-			p.when(true, field, "has a figure that is no finite number")
+			p.when(true, field, "has a figure that is not a finite number")
 			continue
 		}
 		p.when(m.Min > m.Median || m.Median > m.Max, field+".median", "is not between min and max")
@@ -201,9 +201,9 @@ func checkMetrics(p *problems, list string, metrics []Metric) {
 		if v := m.Spread; v != nil {
 			p.when(!finite(v.Value) || v.Value < 0 || v.Source == "", field+".spread", "has no value that can be or no source")
 		}
-		p.when(m.Detectable != nil && (!finite(*m.Detectable) || *m.Detectable < 0), field+".detectable", "is no share")
+		p.when(m.Detectable != nil && (!finite(*m.Detectable) || *m.Detectable < 0), field+".detectable", "is not a fraction from 0 to 1")
 		judged := m.Verdict == GradePass || m.Verdict == GradeLow
-		p.when(judged && m.Reference == nil, field+".reference", "is missing, and the verdict is %s", m.Verdict)
+		p.because(ReasonRequired, judged && m.Reference == nil, field+".reference", "is missing, and the verdict is %s", m.Verdict)
 		p.when(judged && m.Reference != nil && m.Reference.Source == SourcePeak, field+".reference", "is a theoretical peak, which nobody is judged by")
 	}
 }
@@ -230,8 +230,13 @@ func (m Metric) checkByLaunch(p *problems, field string) {
 type problems struct{ list []Problem }
 
 func (p *problems) when(wrong bool, field, format string, args ...any) {
+	p.because(ReasonBadValue, wrong, field, format, args...)
+}
+
+// because is when for another reason than a bad value.
+func (p *problems) because(why Reason, wrong bool, field, format string, args ...any) {
 	if wrong {
-		p.list = append(p.list, Problem{Field: field, Message: fmt.Sprintf(format, args...)})
+		p.list = append(p.list, Problem{Field: field, Reason: why, Message: fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -38,27 +38,36 @@ type Cluster struct {
 	// ETA is when the cluster should be ready. Zero: unknown.
 	ETA time.Time `json:"eta,omitzero"`
 	// ETASpread is how far off ETA usually is: the median distance, either way.
-	ETASpread time.Duration `json:"eta_spread_ns,omitempty"`
-	Ready     time.Time     `json:"ready,omitzero"`
-	Deleted   time.Time     `json:"deleted,omitzero"`
+	ETASpread Duration  `json:"eta_spread_seconds,omitempty"`
+	Ready     time.Time `json:"ready,omitzero"`
+	Deleted   time.Time `json:"deleted,omitzero"`
 	// Expires is when the walltime ends, counted from Ready. Zero: never.
 	Expires time.Time `json:"expires,omitzero"`
 	// Ending is when the graceful end began: the scheduler ends its jobs, then
 	// the machines are given back. Zero: it has not begun.
 	Ending time.Time `json:"ending,omitzero"`
+	// Promise binds the site to a time; nil: it has none, or it is kept.
+	Promise *Promise `json:"promise,omitempty"`
+	// Pause is a pause that is planned, under way or lasts; nil: there is none.
+	Pause *Pause `json:"pause,omitempty"`
+	// Course is whose seat it is. "": of none.
+	Course string `json:"course,omitempty"`
+	// Raised is how much longer it counts as having waited: an administrator raised it in
+	// the queue, for everybody to see.
+	Raised Duration `json:"raised_seconds,omitempty"`
 	// Scaling is the change of size under way; nil when there is none.
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Notices are what the people inside should be told, newest last. Nodes
 	// show each one once.
 	Notices []Notice `json:"notices,omitempty"`
-	// Measuring is the present measuring, or the last one; nil: none was.
-	Measuring *Measuring `json:"measuring,omitempty"`
+	// Measurement is the present measurement, or the last one; nil: none was.
+	Measurement *Measurement `json:"measurement,omitempty"`
 	// Deferred are nodes whose links to others are still to be measured.
 	Deferred []string `json:"deferred,omitempty"`
-	// Idle clusters are made by Muster, of machines that nobody uses, to measure
+	// Benchmark clusters are made by Muster, of machines that nobody uses, to measure
 	// them. They end by themselves, and whenever anybody wants their machines.
-	Idle bool `json:"idle,omitempty"`
-	// Measured counts the measurings since it was last handed over, and Slow the
+	Benchmark bool `json:"benchmark,omitempty"`
+	// Measured counts the measurements since it was last handed over, and Slow the
 	// nodes that were replaced for what those found.
 	Measured int `json:"measured,omitempty"`
 	Slow     int `json:"slow,omitempty"`
@@ -67,7 +76,7 @@ type Cluster struct {
 // Scaling is one change of a ready cluster's size. It is done as a whole, or
 // undone, unless Some says otherwise.
 type Scaling struct {
-	// Generation of the cluster's wish that asked for it.
+	// Generation of the cluster's spec that asked for it.
 	Generation int64 `json:"generation"`
 	From       int   `json:"from"` // compute nodes before
 	To         int   `json:"to"`   // and after
@@ -85,27 +94,6 @@ type Scaling struct {
 	// take.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
-
-// Notice is something that the people in a cluster should know.
-type Notice struct {
-	ID   int64      `json:"id"` // grows within the cluster; shown once
-	At   time.Time  `json:"at"`
-	Code NoticeCode `json:"code"`
-	Text string     `json:"text"`
-}
-
-// NoticeCode is what a notice is about.
-type NoticeCode string
-
-// What people at a prompt are told.
-const (
-	NoticeWalltime  NoticeCode = "walltime"  // it ends soon
-	NoticeEnding    NoticeCode = "ending"    // it ends now
-	NoticeExtended  NoticeCode = "extended"  // it ends later
-	NoticeRestarted NoticeCode = "restarted" // the head was started again
-	NoticeReplaced  NoticeCode = "replaced"  // another machine took a node's place
-	NoticePowerCut  NoticeCode = "power-cut" // nodes were started again
-)
 
 // Condition is something true of an object that is not its phase: long work,
 // a delay, a warning.
@@ -145,6 +133,12 @@ const (
 	PlaceAny    Placement = "any"
 )
 
+// Priority is how a request is treated beside others. The zero Priority is the usual one.
+type Priority string
+
+// PriorityScavenger takes what nobody else wants, and is ended with grace when somebody does.
+const PriorityScavenger Priority = "scavenger"
+
 // Validation is how much is measured before the cluster is handed over.
 type Validation string
 
@@ -177,23 +171,24 @@ const (
 // Spec is a validated request: what the user wants, with every default filled
 // in. Package spec makes one from a request file.
 type Spec struct {
-	Name      string        `json:"name"`
-	Project   string        `json:"project,omitempty"`
-	Nodes     int           `json:"nodes"`
-	Min       int           `json:"min"` // fewest nodes acceptable; equal to Nodes for all or nothing
-	Machine   Wish          `json:"machine"`
-	Mixed     bool          `json:"mixed,omitempty"` // nodes may differ in class
-	Image     string        `json:"image"`           // name or content ID
-	Packages  []string      `json:"packages,omitempty"`
-	Head      HeadMode      `json:"head"`
-	Scheduler Scheduler     `json:"scheduler"`
-	Placement Placement     `json:"placement"`
-	Within    string        `json:"within,omitempty"` // rack: never cross one
-	Walltime  time.Duration `json:"walltime,omitempty" doc:"In nanoseconds"`
-	Validate  Validation    `json:"validate"`
+	Name      string      `json:"name"`
+	Project   string      `json:"project,omitempty"`
+	Nodes     int         `json:"nodes"`
+	Min       int         `json:"min"` // fewest nodes acceptable; equal to Nodes for all or nothing
+	Machine   Constraints `json:"machine"`
+	Mixed     bool        `json:"mixed,omitempty"` // nodes may differ in class
+	Image     string      `json:"image"`           // name or content ID
+	Packages  []string    `json:"packages,omitempty"`
+	Head      HeadMode    `json:"head"`
+	Scheduler Scheduler   `json:"scheduler"`
+	Placement Placement   `json:"placement"`
+	Within    string      `json:"within,omitempty"` // rack: never cross one
+	Walltime  Duration    `json:"walltime_seconds,omitempty"`
+	Start     Start       `json:"start,omitzero"`
+	Validate  Validation  `json:"validate"`
 	// IfSlow is what becomes of a cluster that is still slow after machines were
 	// replaced.
-	IfSlow IfSlow   `json:"if-slow,omitempty"`
+	IfSlow IfSlow   `json:"if_slow,omitempty"`
 	Egress Egress   `json:"egress"`
 	Users  []string `json:"users"`
 	// Logins is how many login nodes there are besides the head: they take no
@@ -203,12 +198,14 @@ type Spec struct {
 	Home string `json:"home,omitempty"`
 	// HomeQuota bounds a new home, in bytes, where the file system can. 0: no
 	// bound.
-	HomeQuota int64 `json:"home-quota,omitempty"`
+	HomeQuota int64 `json:"home_quota_bytes,omitempty"`
 	// Retain is how long a home made for the cluster stays after it is
 	// deleted; 0: it goes with the cluster.
-	Retain time.Duration `json:"retain,omitempty" doc:"How long the home is kept after the cluster is deleted, in nanoseconds"`
+	Retain Duration `json:"retain_seconds,omitempty" doc:"How long the home is kept after the cluster is deleted"`
 	// Volumes are mounted besides the home.
 	Volumes []VolumeUse `json:"volumes,omitempty"`
+	// Priority is how its place in the queue and its machines are treated.
+	Priority Priority `json:"priority,omitempty"`
 	// Wait says whether the request may queue when there is no room now.
 	Queue bool `json:"queue"`
 }

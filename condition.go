@@ -4,7 +4,7 @@ import "slices"
 
 // ConditionCode names what is true of a cluster, a node or a machine besides its
 // phase. What a program does about a condition hangs on it, never on the text.
-// docs/json.md lists them. The conditions of a machine that nobody approved, and of
+// docs/users/json.md lists them. The conditions of a machine that nobody approved, and of
 // one that somebody wants something of, have the words of RegistrationState and Intent.
 type ConditionCode string
 
@@ -18,6 +18,10 @@ const (
 	ConditionWaitingForMachines ConditionCode = "waiting-for-machines"
 	// ConditionWaitingForMissingMachines: it is queued: it needs machines that do not answer, are in quarantine or in maintenance.
 	ConditionWaitingForMissingMachines ConditionCode = "waiting-for-missing-machines"
+	// ConditionOverLimit: it waits until its project, or its owner, is below a limit.
+	ConditionOverLimit ConditionCode = "over-limit"
+	// ConditionPromiseLate: its promised time has come, and its machines are not there yet.
+	ConditionPromiseLate ConditionCode = "promise-late"
 	// ConditionCannotBeServed: it is queued, and the site cannot serve it any more.
 	ConditionCannotBeServed ConditionCode = "cannot-be-served"
 	// ConditionLate: something takes longer than usual; also of nodes and machines.
@@ -52,6 +56,12 @@ const (
 	ConditionDrained ConditionCode = "drained"
 	// ConditionWalltime: its walltime ends soon.
 	ConditionWalltime ConditionCode = "walltime"
+	// ConditionPausing: it is being paused: its jobs come to an end, or its machines are given back.
+	ConditionPausing ConditionCode = "pausing"
+	// ConditionResuming: it is paused, and waits for machines to come back.
+	ConditionResuming ConditionCode = "resuming"
+	// ConditionPauseEnds: it is paused for longer than this site allows, and is deleted soon.
+	ConditionPauseEnds ConditionCode = "pause-ends"
 	// ConditionEnding: its walltime is over, and its jobs are ended.
 	ConditionEnding ConditionCode = "ending"
 )
@@ -120,8 +130,8 @@ const (
 	ConditionHardwareChanged ConditionCode = "hardware-changed"
 	// ConditionTPMChanged: it shows another TPM than the one that was enrolled.
 	ConditionTPMChanged ConditionCode = "tpm-changed"
-	// ConditionWaitsForHuman: somebody must cut it off by hand, and say so.
-	ConditionWaitsForHuman ConditionCode = "waits-for-human"
+	// ConditionManualFenceRequired: somebody must cut it off by hand, and say so.
+	ConditionManualFenceRequired ConditionCode = "manual-fence-required"
 )
 
 // HasCondition reports whether one of the conditions has one of the codes.

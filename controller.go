@@ -4,17 +4,29 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
 // usualPort is where controllers of a kind listen.
 func usualPort(k PowerKind) uint16 {
-	if k == PowerIPMI {
+	switch k {
+	case PowerIPMI:
 		return 623
+	case PowerWOL:
+		return 9 // discard: nobody needs to listen there
 	}
 	return 443
 }
+
+// hostName is a name that a controller may have, in lower case.
+var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+
+// zone is the interface of a link-local address.
+var zone = regexp.MustCompile(`^[A-Za-z0-9._-]{0,15}$`)
+
+const maxHostName = 253
 
 // CanonicalController gives the one spelling of a controller's address: a name in lower
 // case without a dot at its end, an address as netip writes it (IPv6 in brackets, an IPv4
@@ -32,13 +44,16 @@ func CanonicalController(k PowerKind, s string) (string, bool) {
 		host, port = h, uint16(n)
 	}
 	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		if !zone.MatchString(a.Zone()) {
+			return "", false
+		}
 		host = a.Unmap().String()
 		if a.Unmap().Is6() {
 			host = "[" + host + "]"
 		}
 	} else {
 		host = strings.TrimSuffix(strings.ToLower(host), ".")
-		if !machineName.MatchString(host) || allNumbers(host) {
+		if len(host) > maxHostName || !hostName.MatchString(host) || allNumbers(host) {
 			return "", false
 		}
 	}
@@ -54,8 +69,8 @@ func allNumbers(s string) bool {
 	return strings.Contains(s, ".") && strings.Trim(s, "0123456789.") == ""
 }
 
-// HostPort parts a canonical address of a controller; port is 0 for the usual one.
-func HostPort(address string) (host string, port int) {
+// hostPort parts a canonical address of a controller; port is 0 for the usual one.
+func hostPort(address string) (host string, port int) {
 	if h, p, err := net.SplitHostPort(address); err == nil {
 		port, _ = strconv.Atoi(p)
 		return h, port

@@ -43,7 +43,7 @@ func TestOneControllerHasOneSpelling(t *testing.T) {
 		t.Errorf("%s: %+v, %v", p, again, err)
 	}
 	for a, want := range map[string]string{"[fd00::10]": "fd00::10", "b:99": "b", "10.0.0.1": "10.0.0.1", "[fd00::10]:99": "fd00::10"} {
-		if host, _ := HostPort(a); host != want {
+		if host, _ := hostPort(a); host != want {
 			t.Errorf("%s: host %s", a, host)
 		}
 	}

@@ -9,32 +9,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/muster-hpc/muster/document"
-	"github.com/muster-hpc/muster/document/documenttest"
+	"github.com/muster-hpc/muster/internal/document"
+	"github.com/muster-hpc/muster/internal/document/documenttest"
 )
 
 // writesOtherJSON are the files that write JSON which is no document, by what it is. What
 // is kept is written by a document.Kind: see docs/internals/documents.md.
 func writesOtherJSON() map[string][]string {
 	return map[string][]string{
-		"a document that says its version itself": {"certificate/envelope.go", "image/manifest.go"},
+		"a document that says its version itself": {"certificate/envelope.go", "storage/image/manifest.go"},
 		"what agents and servers say to each other": {
-			"agent/boot/hello.go", "agent/boot/root.go", "agent/link/client.go", "agent/seed.go", "agent/state.go",
-			"agents/hosts.go", "agents/server.go", "bootdesk/handler.go", "cmd/muster-agent/conditions.go",
+			"agent/boot/checkin.go", "agent/boot/root.go", "agent/client/client.go", "agent/seed.go", "agent/state.go",
+			"nodes/agentserver/hosts.go", "nodes/agentserver/server.go", "wire/error.go", "metal/bootapi/handler.go", "cmd/muster-agent/conditions.go",
 			"provider/fake/measure.go", "provider/fake/remote.go", "provider/local/ensure.go",
 		},
 		"what parts of one program say to each other": {
-			"agent/ranks/line.go", "agent/ranks/world.go", "agent/sockets/measure.go", "image/isolate.go", "lab/machine/control.go",
+			"agent/rendezvous/line.go", "agent/rendezvous/world.go", "agent/netbench/measure.go", "storage/image/isolate.go", "lab/machine/control.go",
 			"provider/local/console.go", "provider/local/handshake.go", "provider/local/initstage.go",
 		},
 		"the API, and what commands print": {
-			"api/error.go", "api/event.go", "daemon/supersede.go", "api/logs.go", "cli/create.go", "cli/events.go", "cli/logs.go", "cli/print.go",
-			"cli/report.go", "client/request.go", "spec/encode.go",
+			"api/event.go", "api/logs.go", "cli/create.go", "cli/events.go", "cli/logs.go", "cli/print.go",
+			"cli/report.go", "cli/template.go", "api/client/request.go", "control/spec/encode.go",
 		},
-		"protocols of others":                   {"lab/qemu/qmp.go", "power/bmc/redfish.go", "power/redfish/client.go"},
-		"lines of nodes' journals":              {"agents/journal.go"},
-		"what is compared, hashed or read once": {"canonical/canonical.go", "converge/decide_site.go", "daemon/nodeconfig.go", "image/content.go", "pki/signing.go"},
-		"the documents":                         {"document/document.go"},
+		"protocols of others":                   {"lab/qemu/qmp.go", "metal/power/bmc/redfish.go", "metal/power/redfish/client.go"},
+		"lines of nodes' journals":              {"nodes/agentserver/journal.go"},
+		"what is compared, hashed or read once": {"certificate/canonical/canonical.go", "control/converge/decide_site.go", "nodes/nodeconf/generation.go", "storage/image/content.go", "pki/signing.go"},
+		"the documents":                         {"internal/document/document.go"},
 	}
 }
 
@@ -101,7 +101,7 @@ func TestEveryDocumentIsKnown(t *testing.T) {
 							checked[id.Name] = true
 						}
 					}
-					if isCall(n, "documenttest", "CheckOwn") && dir != "document/documenttest" {
+					if isCall(n, "documenttest", "CheckOwn") && dir != "internal/document/documenttest" {
 						golden[dir+"/"+literal(n.Args, 1)] = true
 					}
 				}
@@ -156,7 +156,7 @@ func noOrphans(t *testing.T, where map[string]string, own map[string]bool) {
 		for _, path := range list {
 			name, _, _ := strings.Cut(filepath.Base(path), ".")
 			name = name[:strings.LastIndexByte(name, '-')]
-			if !known[path] && !own[dir+"/"+name] && dir != "document" {
+			if !known[path] && !own[dir+"/"+name] && dir != "internal/document" {
 				t.Errorf("%s is of a kind that is no more", path)
 			}
 		}

@@ -2,7 +2,7 @@ package muster
 
 // An epoch is one life of a site's records. A restore or an adoption begins the next one,
 // while the server of the one before may still run elsewhere: agents obey the highest alone.
-// Boots are numbered by it, so that the number of an attempt tells in which it began.
+// Boots are numbered by it, so that the number of an attempt reports in which it began.
 
 // attemptsOfEpoch is more boots than one place has in one epoch: no boot of a later one has
 // the number of an earlier one that its records may have forgotten.

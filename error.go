@@ -11,7 +11,7 @@ import (
 type Code string
 
 // The codes, with the exit status of the command line and the HTTP status of
-// the API beside each in docs/errors.md.
+// the API beside each in docs/users/errors.md.
 const (
 	EInvalid     Code = "invalid"      // the request itself is wrong
 	ENotFound    Code = "not_found"    // absent, or not yours to see

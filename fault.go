@@ -23,7 +23,7 @@ type Fault struct {
 	At   time.Time `json:"at"`
 	Kind FaultKind `json:"kind"`
 	// Cluster is the one that had the machine; "" for a failure that it showed
-	// while nobody had it. The rest tells whose that cluster was.
+	// while nobody had it. The rest reports whose that cluster was.
 	Cluster ClusterID `json:"cluster,omitempty"`
 	Project string    `json:"project,omitempty"`
 	People  []string  `json:"people,omitempty"` // its owner and whom the owner let in

@@ -40,14 +40,14 @@ type HPLResult struct {
 	// hardware for itself.
 	Caveats []Caveat `json:"caveats,omitempty"`
 	// Conditions are what all nodes have in common.
-	Conditions Circumstances `json:"conditions"`
+	Conditions TestEnvironment `json:"conditions"`
 	// Setting is how the launches behind Rate ran.
 	Setting HPLSetting `json:"setting"`
 	// Rate is the figure: the median over launches of one setting, with its
 	// interval and extremes, and the theoretical peak as its reference.
 	Rate Metric `json:"rate"`
 	// PerCore is the median by core, OfPeak its share of the peak.
-	PerCore float64  `json:"per_core"`
+	PerCore float64  `json:"flop_per_second_per_core"`
 	OfPeak  *float64 `json:"of_peak,omitempty"`
 	// Best is the fastest launch of all. It shows what is possible; other sites'
 	// figures are mostly such.
@@ -73,11 +73,11 @@ type HPLRun struct {
 	// Part is what it was for: first, split, grid, block, figure.
 	Part string `json:"part"`
 	// Rate is in flop/s; nothing where the launch failed, and Problem says how.
-	Rate float64 `json:"rate,omitempty"`
+	Rate float64 `json:"flop_per_second,omitempty"`
 	// Seconds is the time that HPL counted, Took the whole launch with start, the
 	// making of the matrix and the check.
 	Seconds float64 `json:"seconds,omitempty"`
-	Took    float64 `json:"took,omitempty"`
+	Took    float64 `json:"took_seconds,omitempty"`
 	// Residual is the scaled residual of the check, which must be below 16.
 	Residual float64 `json:"residual,omitempty"`
 	Problem  string  `json:"problem,omitempty"`

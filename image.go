@@ -32,13 +32,13 @@ type Image struct {
 
 	Files []ImageFile `json:"files"`
 	// Uncompressed is the size of the root file system's files in bytes.
-	Uncompressed int64 `json:"uncompressed"`
+	Uncompressed int64 `json:"uncompressed_bytes"`
 	// Packages are all installed packages, sorted by name and architecture.
 	Packages []ImagePackage `json:"packages"`
 
 	Requires ImageNeeds `json:"requires"`
 	// UserRoot: the user of a cluster is root on its nodes.
-	UserRoot bool `json:"user-root"`
+	UserRoot bool `json:"user_root"`
 	// Slurm is the upstream version of the scheduler ("24.11.5"), empty when
 	// the image has none.
 	Slurm string `json:"slurm,omitempty"`
@@ -58,16 +58,16 @@ type Image struct {
 	// NamespaceMasks are the units that have no use when the image runs in
 	// namespaces instead of on hardware. They are enabled in the image; the
 	// provider masks them.
-	NamespaceMasks []string `json:"namespace-masks,omitempty"`
+	NamespaceMasks []string `json:"namespace_masks,omitempty"`
 }
 
 // ImageNeeds is what an image asks of a machine.
 type ImageNeeds struct {
 	// Memory in bytes, beyond the root file system itself where that is kept
 	// in memory.
-	Memory int64 `json:"memory,omitempty"`
+	Memory int64 `json:"memory_bytes,omitempty"`
 	// CPULevel is 1..4 for x86-64-v1..v4; 0 elsewhere.
-	CPULevel int `json:"cpu-level,omitempty"`
+	CPULevel int `json:"cpu_level,omitempty"`
 	// Devices are patterns of which each must match a Modalias of the machine
 	// ("pci:v000010DE*" asks for hardware of one maker).
 	Devices []string `json:"devices,omitempty"`
@@ -77,7 +77,7 @@ type ImageNeeds struct {
 type ImageFile struct {
 	Role   FileRole `json:"role"`
 	Name   string   `json:"name"` // within the image's directory
-	Size   int64    `json:"size"`
+	Size   int64    `json:"size_bytes"`
 	SHA256 string   `json:"sha256"` // hexadecimal
 }
 

@@ -7,53 +7,65 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/muster-hpc/muster"
 
-// layers says where each package stands. A package imports only packages of
-// lower layers; the reasons are in ARCHITECTURE.md. A new package is added
-// here first.
-func layers() map[string]int {
-	return map[string]int{
-		"nearest": 0, "wildcard": 0, "nodeset": 0, "stat": 0, "canonical": 0, "seccomp": 0, "cleantext": 0, "inherit": 0, "rootfs": 0,
-		"internal/ratelimit": 0, "internal/backoff": 0, "internal/atomicfile": 0, "internal/plaintext": 0,
-		"": 10, "wire": 11, "document": 11, "document/documenttest": 30,
-		"certificate": 15, "certificate/page": 16, "spec": 20, "store": 20, "pki": 20, "admit": 20, "place": 20, "allocate": 25, "slurm": 20, "nodeconf": 20,
-		"network": 20, "image": 20, "client": 20, "volume": 20, "series": 20, "validate": 20, "provider": 20, "hpl": 20, "inventory": 20, "approval": 20, "images": 19, "trend": 19, "probes": 18,
-		"volume/export": 20, "power/rmcp": 19, "power": 20, "power/bmc": 20, "power/wol": 21, "power/ipmi": 21, "power/redfish": 21, "power/script": 21, "power/drivers": 22, "power/powertest": 30,
-		"netboot/dhcp": 20, "netboot/tftp": 20, "netboot/web": 20, "netboot/rack": 20, "netboot/ra": 20, "netboot": 21,
-		"attest": 15, "hardware": 15, "yamldoc": 15, "loopdev": 10, "procstat": 0, "lockfile": 10, "connlimit": 10, "backup": 20, "initramfs": 20, "bootdesk": 20,
-		"store/storetest": 30, "volume/volumetest": 30,
-		"provider/local": 30, "provider/metal": 30, "provider/metal/wiring": 30, "provider/local/fault": 30, "provider/fake": 30, "provider/providertest": 30,
-		"converge": 30, "measure": 30, "agents": 30, "control": 30, "api": 30, "cli": 30,
-		"netswitch": 20, "netswitch/ovs": 21, "netswitch/switchtest": 30,
-		"lab/process": 19, "lab/sleep": 20, "lab/qemu": 20, "lab/vswitch": 30, "lab/machine": 30, "lab": 40,
-		"daemon": 40, "control/controltest": 40,
-		"cmd/muster": 50, "scripts/flood": 50,
+// folder is one folder of the listing: the folders, or single packages of them, that it
+// may import, and why. Every package may import the dictionary (the root) and internal/.
+type folder struct {
+	name    string
+	imports []string
+	reason  string
+}
 
-		// The agent runs on a tenant's machine: the dictionary, the messages
-		// and its own packages, no server code. The fake provider runs real
-		// agents, so the agent's library stands low.
-		"agent/configure": 12, "agent/conditions": 12, "agent/facts": 12, "agent/boot": 12, "agent/units": 12, "agent/drive": 12, "agent/trial": 12, "agent/scratch": 12, "agent/smart": 12, "agent/usage": 12, "agent/journal": 12, "agent/link": 12, "agent/launch": 12, "agent/tool": 12, "agent/ranks": 12, "agent/disk": 12, "agent/sockets": 12,
-		"agent": 13, "cmd/muster-agent": 50,
+// folders are the architecture: a folder imports only folders above it in this list. A new
+// folder is added here first, and to ARCHITECTURE.md.
+func folders() []folder {
+	return []folder{
+		{"internal", nil, "leaves named for what they are; they know the dictionary at most"},
+		{"wire", nil, "messages are nouns of the dictionary, and nothing else"},
+		{"certificate", nil, "strangers verify certificates without a server"},
+		{"pki", []string{"certificate", "wire"}, "signs certificates, and vouches for machines by messages"},
+		{"agent", []string{"wire", "pki/attest"}, "runs on a tenant's machine: no server code; both sides of an attestation are one package"},
+		{"store", []string{"certificate"}, "keeps records and certificates"},
+		{"measure", []string{"certificate", "wire", "pki", "store"}, "launches, judges, signs and files measurements"},
+		{"storage", []string{"wire", "store", "measure/probes"}, "volumes are on record; images have the probe compiled in"},
+		{"provider", []string{"wire", "agent/client", "agent/units"}, "simulated machines speak as agents do; local ones start the agent's unit"},
+		{"metal", []string{"wire", "provider", "pki/attest"}, "a provider whose machines prove who they are"},
+		{"nodes", []string{"wire", "pki", "store"}, "answers agents, and renders what they apply"},
+		{"control", []string{"wire", "pki", "store", "storage", "provider", "measure/compare", "metal/enrollment", "metal/factsdiff"}, "decides; of bare machines it knows only what they are made of"},
+		{"api", []string{"wire", "pki", "control/spec"}, "REST in front of control, which it knows as an interface"},
+		{"lab", []string{"control/spec", "provider/local/network", "metal/switches"}, "a rack of virtual machines, with the switch and the network of real ones"},
+		{"cli", []string{"wire", "api/client", "certificate", "control/spec", "control/simulate", "metal/inventory", "storage/image"}, "reaches a server only through its client; simulates without one"},
+		{"daemon", []string{"wire", "pki", "store", "measure", "storage", "provider", "metal", "nodes", "control", "api"}, "puts the server together"},
+		{"cmd", []string{"wire", "agent", "measure", "storage", "provider", "metal", "control", "lab", "cli", "daemon"}, "the programs"},
+		{"scripts", nil, "helpers of benchmarks"},
 	}
 }
 
-// agentMayImport are the only packages of the project linked into the agent.
-// attest has both sides of an exchange, so that they agree. What is internal is a leaf.
-func agentMayImport(path string) bool {
-	return path == "" || path == "wire" || path == "document" || path == "nodeset" || path == "attest" || path == "wildcard" || path == "cleantext" || path == "loopdev" || strings.HasPrefix(path, "internal/") || strings.HasPrefix(path, "agent")
-}
-
 func TestImportsPointDownwards(t *testing.T) {
-	known := layers()
+	list := folders()
+	position := map[string]int{}
+	for i, f := range list {
+		position[f.name] = i
+	}
+	for i, f := range list {
+		for _, imp := range f.imports {
+			if p, ok := position[strings.Split(imp, "/")[0]]; !ok || p >= i {
+				t.Errorf("%s may import %s, which does not stand above it", f.name, imp)
+			}
+		}
+	}
+	used := map[string]bool{}
 	for dir, files := range goFiles(t) {
-		layer, ok := known[dir]
-		if !ok {
-			t.Errorf("package %q has no layer: add it to layers() in layers_test.go and to ARCHITECTURE.md", dir)
+		top := strings.Split(dir, "/")[0]
+		at, known := position[top]
+		if !known && top != "" {
+			t.Errorf("folder %q is not known: add it to folders() and to ARCHITECTURE.md", top)
 			continue
 		}
 		for _, f := range files {
@@ -62,33 +74,31 @@ func TestImportsPointDownwards(t *testing.T) {
 			}
 			for _, imp := range f.ast.Imports {
 				path := strings.Trim(imp.Path.Value, `"`)
-				if path != module && !strings.HasPrefix(path, module+"/") {
-					continue
-				}
-				target := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
-				isAgent := strings.HasPrefix(dir, "agent/") || dir == "agent" || dir == "cmd/muster-agent"
-				if strings.HasPrefix(dir, "internal/") {
-					t.Errorf("%s imports %s: what is internal is a leaf, and imports nothing of the project", f.name, path)
-				}
+				target := strings.TrimPrefix(path, module+"/")
+				to := strings.Split(target, "/")[0]
 				switch {
-				case isAgent && !agentMayImport(target):
-					t.Errorf("%s imports %s: no server code on a tenant's machine", f.name, path)
-				case isAgent && agentMayImport(target):
-					// Among themselves the agent's packages are one program.
-				case known[target] >= layer:
-					t.Errorf("%s (layer %d) imports %s (layer %d): declare the small interface you need and let daemon pass it", f.name, layer, path, known[target])
-				}
-				if dir == "cli" && target != "client" && known[target] > 11 && !cliMayImport(target) {
-					t.Errorf("%s imports %s: the command line reaches a server only through client", f.name, path)
+				case path == module || !strings.HasPrefix(path, module+"/"):
+				case top == "":
+					t.Errorf("%s imports %s: the dictionary imports nothing of the project", f.name, path)
+				case to == top || to == "internal":
+				default:
+					allowed := slices.IndexFunc(list[at].imports, func(p string) bool { return target == p || strings.HasPrefix(target, p+"/") })
+					if allowed < 0 {
+						t.Errorf("%s imports %s, but %s may not (%s): declare the small interface you need and let daemon pass it", f.name, path, top, list[at].reason)
+						continue
+					}
+					used[top+" "+list[at].imports[allowed]] = true
 				}
 			}
 		}
 	}
-}
-
-// cliMayImport lists what commands that work without a server need.
-func cliMayImport(path string) bool {
-	return path == "image" || path == "images" || path == "spec" || path == "inventory" || path == "certificate" || path == "certificate/page"
+	for _, f := range list {
+		for _, imp := range f.imports {
+			if !used[f.name+" "+imp] {
+				t.Errorf("%s imports nothing of %s any more: take it out of folders()", f.name, imp)
+			}
+		}
+	}
 }
 
 func TestHouseRules(t *testing.T) {

@@ -54,23 +54,23 @@ const (
 	IntentRetire      Intent = "retire"      // retired once no cluster has it
 )
 
-// TestRecord tells what was tried on a machine that was suspected, and whether
+// TestRecord reports what was tried on a machine that was suspected, and whether
 // it did what it should.
 type TestRecord struct {
-	Machine MachineID     `json:"machine"`
-	At      time.Time     `json:"at"`
-	Took    time.Duration `json:"took" doc:"In nanoseconds"`
-	Steps   []CleanStep   `json:"steps"`
-	Passed  bool          `json:"passed"`
+	Machine MachineID   `json:"machine"`
+	At      time.Time   `json:"at"`
+	Took    Duration    `json:"took_seconds"`
+	Steps   []CleanStep `json:"steps"`
+	Passed  bool        `json:"passed"`
 }
 
-// FenceRecord tells how a machine was cut off and how that was verified.
+// FenceRecord reports how a machine was cut off and how that was verified.
 type FenceRecord struct {
-	Machine MachineID     `json:"machine"`
-	At      time.Time     `json:"at"`
-	Took    time.Duration `json:"took" doc:"In nanoseconds"`
-	Steps   []CleanStep   `json:"steps"`
-	Proven  bool          `json:"proven"` // it can neither compute nor speak
+	Machine MachineID   `json:"machine"`
+	At      time.Time   `json:"at"`
+	Took    Duration    `json:"took_seconds"`
+	Steps   []CleanStep `json:"steps"`
+	Proven  bool        `json:"proven"` // it can neither compute nor speak
 }
 
 // MachineEvent is one line of a machine's history.
@@ -89,14 +89,14 @@ type MachineEvent struct {
 type Facts struct {
 	Architecture string   `json:"architecture"` // amd64
 	Processor    string   `json:"processor"`    // model name
-	CPULevel     int      `json:"cpu-level"`    // x86-64-v1..v4 as 1..4; 0 elsewhere
+	CPULevel     int      `json:"cpu_level"`    // x86-64-v1..v4 as 1..4; 0 elsewhere
 	Sockets      int      `json:"sockets"`
 	Cores        int      `json:"cores"`          // physical cores
 	Threads      int      `json:"threads"`        // hardware threads
 	CPUs         []int    `json:"cpus,omitempty"` // which host CPUs, for a slice
 	NUMA         []NUMA   `json:"numa,omitempty"`
-	Memory       int64    `json:"memory"` // bytes
-	Disk         int64    `json:"disk"`   // bytes of scratch
+	Memory       int64    `json:"memory_bytes"` // bytes
+	Disk         int64    `json:"disk_bytes"`   // bytes of scratch
 	NICs         []NIC    `json:"nics,omitempty"`
 	Accelerators []Device `json:"accelerators,omitempty"`
 	// Modalias of each device that needs a driver. Empty for slices of a host.
@@ -115,7 +115,7 @@ type Facts struct {
 	// What follows is read where a machine is a whole computer, before its image
 	// runs. What could not be read is left out.
 
-	Maker    string `json:"maker,omitempty"`    // of the machine, as SMBIOS says it
+	Vendor   string `json:"vendor,omitempty"`   // of the machine, as SMBIOS says it
 	Product  string `json:"product,omitempty"`  // its name
 	UUID     string `json:"uuid,omitempty"`     // lower case, with dashes
 	Firmware string `json:"firmware,omitempty"` // version of BIOS or UEFI
@@ -130,10 +130,10 @@ type Facts struct {
 // DIMM is one memory module.
 type DIMM struct {
 	Slot   string `json:"slot"`
-	Size   int64  `json:"size"`            // bytes
-	Kind   string `json:"kind,omitempty"`  // DDR5
-	Speed  int    `json:"speed,omitempty"` // million transfers a second, as it is set
-	Maker  string `json:"maker,omitempty"`
+	Size   int64  `json:"size_bytes"`                    // bytes
+	Kind   string `json:"kind,omitempty"`                // DDR5
+	Speed  int    `json:"speed_mt_per_second,omitempty"` // million transfers a second, as it is set
+	Vendor string `json:"vendor,omitempty"`
 	Part   string `json:"part,omitempty"`
 	Serial string `json:"serial,omitempty"`
 }
@@ -141,9 +141,9 @@ type DIMM struct {
 // CacheKind is the processor caches of one level and kind.
 type CacheKind struct {
 	Level int    `json:"level"`
-	Kind  string `json:"kind"`  // data, instruction, unified
-	Size  int64  `json:"size"`  // bytes of each
-	Count int    `json:"count"` // how many there are
+	Kind  string `json:"kind"`       // data, instruction, unified
+	Size  int64  `json:"size_bytes"` // bytes of each
+	Count int    `json:"count"`      // how many there are
 }
 
 // Disk is one local disk.
@@ -152,7 +152,7 @@ type Disk struct {
 	Kind   string `json:"kind"` // nvme, ssd, disk (with platters), virtual
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`
-	Size   int64  `json:"size"` // bytes
+	Size   int64  `json:"size_bytes"` // bytes
 	NUMA   *int   `json:"numa,omitempty"`
 	// ReadOnly: it is write-protected, so nobody's data come onto it.
 	ReadOnly bool `json:"read_only,omitempty"`
@@ -162,16 +162,16 @@ type Disk struct {
 type NUMA struct {
 	ID     int   `json:"id"`
 	CPUs   []int `json:"cpus"`
-	Memory int64 `json:"memory"`
+	Memory int64 `json:"memory_bytes"`
 }
 
 // NIC is one network interface.
 type NIC struct {
 	Name  string `json:"name"`
 	MAC   string `json:"mac"`
-	Kind  string `json:"kind"`  // ethernet, infiniband, veth
-	Speed int64  `json:"speed"` // bits/s; 0 unknown
-	Use   string `json:"use"`   // message, management
+	Kind  string `json:"kind"`      // ethernet, infiniband, veth
+	Speed int64  `json:"speed_bps"` // bits/s; 0 unknown
+	Use   string `json:"use"`       // message, management
 
 	Driver string `json:"driver,omitempty"`
 	// Link reports whether something is at the other end of the cable; "" where that
@@ -179,8 +179,8 @@ type NIC struct {
 	Link string `json:"link,omitempty"` // up, down
 	// NUMA is the memory node that it is near to; nil where it is near to all.
 	NUMA *int `json:"numa,omitempty"`
-	// Place is where it is plugged in, as the kernel names it: 0000:01:00.0.
-	Place string `json:"place,omitempty"`
+	// PCIAddress is where it is plugged in, as the kernel names it: 0000:01:00.0.
+	PCIAddress string `json:"pci_address,omitempty"`
 	// Neighbour is the switch at its other end, as the switch says it by LLDP.
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 }
@@ -201,13 +201,13 @@ type Device struct {
 	Count int    `json:"count"`
 }
 
-// CleanRecord tells what was done and verified when a machine was cleaned.
+// CleanRecord reports what was done and verified when a machine was cleaned.
 type CleanRecord struct {
-	Machine  MachineID     `json:"machine"`
-	At       time.Time     `json:"at"`
-	Took     time.Duration `json:"took" doc:"In nanoseconds"`
-	Steps    []CleanStep   `json:"steps"`
-	Verified bool          `json:"verified"`
+	Machine  MachineID   `json:"machine"`
+	At       time.Time   `json:"at"`
+	Took     Duration    `json:"took_seconds"`
+	Steps    []CleanStep `json:"steps"`
+	Verified bool        `json:"verified"`
 }
 
 // CleanStep is one thing erased and how that was checked.

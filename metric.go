@@ -7,7 +7,7 @@ type Metric struct {
 	Unit string `json:"unit"` // s, B/s, flop/s, op/s, 1
 	// Size, Threads and Distance tell figures of one name apart: bytes, threads
 	// that worked, and how far apart two nodes are.
-	Size     int64  `json:"size,omitempty"`
+	Size     int64  `json:"size_bytes,omitempty"`
 	Threads  int    `json:"threads,omitempty"`
 	Distance string `json:"distance,omitempty"`
 	// Less is true where less is better: of latencies and noise.
@@ -74,6 +74,6 @@ const (
 	SourcePeak    Source = "peak"    // theoretical: from the processor's facts
 	SourceHistory Source = "history" // earlier figures of machines of the same class
 	SourcePeers   Source = "peers"   // the other nodes in the same measurement
-	SourcePromise Source = "promise" // a value that the site promises
+	SourceTarget  Source = "target"  // a performance target of the site
 	SourceAssumed Source = "assumed" // nothing was there to take it from
 )

@@ -59,8 +59,8 @@ type Node struct {
 	Down bool `json:"down,omitempty"`
 	// Repairs counts how often the node got another machine.
 	Repairs int `json:"repairs,omitempty"`
-	// Was is the machine that the node lost last; "" when it never lost one.
-	Was MachineID `json:"was,omitempty"`
+	// PreviousMachine is the machine that the node lost last; "" when it never lost one.
+	PreviousMachine MachineID `json:"was,omitempty"`
 }
 
 // Stage is one named moment of a boot: "kernel", "agent", "configured",

@@ -8,9 +8,12 @@ type ClusterPhase string
 // The phases of a cluster.
 const (
 	ClusterQueued     ClusterPhase = "queued"     // admitted; waits for machines
+	ClusterReserved   ClusterPhase = "reserved"   // has a promise; its machines are given at its time
 	ClusterBuilding   ClusterPhase = "building"   // machines are assigned and boot
 	ClusterValidating ClusterPhase = "validating" // all nodes are up; they are checked
 	ClusterReady      ClusterPhase = "ready"      // the user may use it
+	ClusterPausing    ClusterPhase = "pausing"    // jobs come to an end, then machines are given back
+	ClusterPaused     ClusterPhase = "paused"     // holds no machine; what it was is kept
 	ClusterDeleting   ClusterPhase = "deleting"   // machines are being given back
 	ClusterDeleted    ClusterPhase = "deleted"    // final: every machine is given back
 	ClusterFailed     ClusterPhase = "failed"     // Reason says why; machines are given back
@@ -55,15 +58,26 @@ const (
 func clusterNext(p ClusterPhase) []ClusterPhase {
 	switch p {
 	case "":
-		return []ClusterPhase{ClusterQueued, ClusterBuilding}
+		return []ClusterPhase{ClusterQueued, ClusterReserved, ClusterBuilding}
 	case ClusterQueued:
-		return []ClusterPhase{ClusterBuilding, ClusterDeleting, ClusterFailed}
+		return []ClusterPhase{ClusterReserved, ClusterBuilding, ClusterDeleting, ClusterFailed}
+	case ClusterReserved:
+		// Back to the queue: no time is known any more at which it could start.
+		return []ClusterPhase{ClusterQueued, ClusterBuilding, ClusterDeleting, ClusterFailed}
 	case ClusterBuilding:
-		return []ClusterPhase{ClusterValidating, ClusterDeleting, ClusterFailed}
+		// To pausing: it could not come back from its pause.
+		return []ClusterPhase{ClusterValidating, ClusterPausing, ClusterDeleting, ClusterFailed}
 	case ClusterValidating:
 		// Back to building: a node failed its checks or rebooted.
-		return []ClusterPhase{ClusterReady, ClusterBuilding, ClusterDeleting, ClusterFailed}
-	case ClusterReady, ClusterFailed:
+		return []ClusterPhase{ClusterReady, ClusterBuilding, ClusterPausing, ClusterDeleting, ClusterFailed}
+	case ClusterReady:
+		return []ClusterPhase{ClusterPausing, ClusterDeleting}
+	case ClusterPausing:
+		// Ready again: somebody changed their mind before anything was given back.
+		return []ClusterPhase{ClusterPaused, ClusterReady, ClusterDeleting}
+	case ClusterPaused:
+		return []ClusterPhase{ClusterBuilding, ClusterDeleting}
+	case ClusterFailed:
 		return []ClusterPhase{ClusterDeleting}
 	case ClusterDeleting:
 		return []ClusterPhase{ClusterDeleted}
@@ -149,7 +163,7 @@ func (p ClusterPhase) Final() bool { return p == ClusterDeleted }
 // HoldsMachines reports whether a cluster in this phase may own machines.
 func (p ClusterPhase) HoldsMachines() bool {
 	switch p {
-	case ClusterBuilding, ClusterValidating, ClusterReady, ClusterDeleting, ClusterFailed:
+	case ClusterBuilding, ClusterValidating, ClusterReady, ClusterPausing, ClusterDeleting, ClusterFailed:
 		return true
 	}
 	return false
@@ -160,7 +174,7 @@ func (p MachinePhase) Held() bool { return p == MachineAllocated || p == Machine
 
 // ClusterPhases lists every phase, in the order of a life.
 func ClusterPhases() []ClusterPhase {
-	return []ClusterPhase{ClusterQueued, ClusterBuilding, ClusterValidating, ClusterReady, ClusterDeleting, ClusterDeleted, ClusterFailed}
+	return []ClusterPhase{ClusterQueued, ClusterReserved, ClusterBuilding, ClusterValidating, ClusterReady, ClusterPausing, ClusterPaused, ClusterDeleting, ClusterDeleted, ClusterFailed}
 }
 
 // NodePhases lists every phase, in the order of a life.

@@ -9,14 +9,28 @@ type Verdict string
 const (
 	VerdictNow    Verdict = "now"
 	VerdictQueued Verdict = "queued"
-	VerdictNever  Verdict = "never"
+	// VerdictReserved: the time that was asked for can be promised.
+	VerdictReserved Verdict = "reserved"
+	// VerdictLater: the time that was asked for cannot be promised; StartAt is the
+	// nearest that can.
+	VerdictLater Verdict = "later"
+	VerdictNever Verdict = "never"
 )
 
 // Answer is what admission says to a request, with every machine accounted for.
 type Answer struct {
 	Verdict Verdict `json:"verdict"`
-	// Plan is set when Verdict is now.
+	// Plan is set when Verdict is now or reserved.
 	Plan *Plan `json:"plan,omitempty"`
+	// StartAt is when its people can log in: promised when Verdict is reserved, otherwise
+	// an estimate. Zero: no time is known, as what it waits for has no end.
+	StartAt time.Time `json:"start_at,omitzero"`
+	// StartSpread is how far off such estimates were lately: the median distance.
+	StartSpread Duration `json:"start_spread_seconds,omitempty"`
+	// Alternatives are the smallest changes that bring an earlier start, best first.
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+	// Promise is what Verdict reserved promises.
+	Promise *Promise `json:"-"`
 	// Position in the queue, from 1, when Verdict is queued.
 	Position int `json:"position,omitempty"`
 	// Fits counts the machines that satisfy the request, free or not.
@@ -28,6 +42,14 @@ type Answer struct {
 	Change []string `json:"change,omitempty"`
 	// Notices are things worth knowing that do not stop the request.
 	Notices []string `json:"notices,omitempty"`
+}
+
+// Alternative is a change of a request, with its own start.
+type Alternative struct {
+	Field   string    `json:"field"`    // nodes, walltime, class, within, ...
+	Value   string    `json:"value"`    // what to write there; "": leave it out
+	Text    string    `json:"text"`     // "nodes: 4"
+	StartAt time.Time `json:"start_at"` // when it would start
 }
 
 // Rejection is a named reason with the machines it rejected.

@@ -7,7 +7,7 @@ import (
 
 // Reason says why, more finely than a Code: what a program does about an error
 // hangs on it, never on the sentence. A reason keeps its name and its meaning; the
-// set only grows. docs/errors.md lists them.
+// set only grows. docs/users/errors.md lists them.
 type Reason string
 
 // Reasons of invalid: the request itself is wrong. The first is that of an error which tells no finer one.
@@ -172,6 +172,26 @@ const (
 	ReasonWrongPhase Reason = "wrong-phase"
 	// ReasonNotReady: no node is ready, or the node has no machine now.
 	ReasonNotReady Reason = "not-ready"
+	// ReasonNoSuchObject: there is no maintenance window, project, course or template of that name.
+	ReasonNoSuchObject Reason = "no-such-object"
+	// ReasonBadCode: that is not the code of the course.
+	ReasonBadCode Reason = "bad-code"
+	// ReasonOverLimit: a limit of the project, or of each of its people, would be exceeded.
+	ReasonOverLimit Reason = "over-limit"
+	// ReasonNoRight: the project's people may not ask for that.
+	ReasonNoRight Reason = "no-right"
+	// ReasonBreaksPromises: promises could not be kept.
+	ReasonBreaksPromises Reason = "breaks-promises"
+	// ReasonPromiseMissed: its promised time is over, and it had no machines.
+	ReasonPromiseMissed Reason = "promise-missed"
+	// ReasonWouldLoseRunning: work that runs would be lost, and nobody said that it may be.
+	ReasonWouldLoseRunning Reason = "would-lose-running"
+	// ReasonNeedsVirtualMachine: only virtual machines can do that.
+	ReasonNeedsVirtualMachine Reason = "needs-virtual-machine"
+	// ReasonPromisedAway: its machines are promised to others by then.
+	ReasonPromisedAway Reason = "promised-away"
+	// ReasonNotThen: the time that was asked for cannot be promised.
+	ReasonNotThen Reason = "not-then"
 	// ReasonPlanStale: the state changed between looking and taking: ask again.
 	ReasonPlanStale Reason = "plan-stale"
 	// ReasonChangedMeanwhile: it was changed by somebody else meanwhile.
@@ -188,8 +208,8 @@ const (
 	ReasonBeingMeasured Reason = "being-measured"
 	// ReasonNotBeingMeasured: nothing is being measured.
 	ReasonNotBeingMeasured Reason = "not-being-measured"
-	// ReasonMeasuringEnded: somebody ended the measuring.
-	ReasonMeasuringEnded Reason = "measuring-ended"
+	// ReasonMeasurementEnded: somebody ended the measurement.
+	ReasonMeasurementEnded Reason = "measurement-ended"
 	// ReasonJobsRun: jobs run on the nodes.
 	ReasonJobsRun Reason = "jobs-run"
 	// ReasonVolumeInUse: a cluster uses the volume, or its data lies in another's.

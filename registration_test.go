@@ -27,8 +27,8 @@ func TestParsePowerAddress(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"wol": "wol", "wol:": "wol", "ipmi://admin@10.0.0.11": "ipmi admin 10.0.0.11", "redfish://root@bmc1:8443": "redfish root bmc1:8443",
-		"ipmi://a%20b@[fd00::1]:623": "ipmi a b [fd00::1]", "script:///etc/muster/power": "script  /etc/muster/power",
-		"ipmi://admin:sesame@10.0.0.11": "", "script://etc/power": "", "wol://x": "", "ssh://x": "", "": "", "ipmi://a@h/path": "", "ipmi://a@h?x=1": "", "%": "",
+		"ipmi://a%20b@[fd00::1]:623": "ipmi a b [fd00::1]", "script:///etc/muster/power": "script  /etc/muster/power", "script://ops@/etc/power": "script ops /etc/power",
+		"ipmi://admin:sesame@10.0.0.11": "", "script://etc/power": "", "script:bin/power": "", "wol://x": "wol  x", "wol://a@x": "", "wol://x/y": "", "ssh://x": "", "": "", "ipmi://a@h/path": "", "ipmi://a@h?x=1": "", "%": "",
 	} {
 		p, err := muster.ParsePowerAddress(text)
 		if (err == nil) != (want != "") {
@@ -60,10 +60,10 @@ func TestDemanded(t *testing.T) {
 	}{
 		{muster.Registration{}, muster.TrustPort, muster.TrustPort},
 		{muster.Registration{EndorsementKey: []byte{1}}, muster.TrustNetwork, muster.TrustTPM},
-		{muster.Registration{EndorsementKey: []byte{1}, LeastTrust: muster.TrustNetwork}, muster.TrustPort, muster.TrustNetwork},
-		{muster.Registration{LeastTrust: muster.TrustTPM}, "", muster.TrustTPM},
+		{muster.Registration{EndorsementKey: []byte{1}, MinTrust: muster.TrustNetwork}, muster.TrustPort, muster.TrustNetwork},
+		{muster.Registration{MinTrust: muster.TrustTPM}, "", muster.TrustTPM},
 	} {
-		if got := c.r.Demanded(c.site); got != c.want {
+		if got := c.r.RequiredTrust(c.site); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRegistrationDifferences(t *testing.T) {
 		"service true, before false":          func(r *muster.Registration) { r.Service = true },
 		"serial S, before none":               func(r *muster.Registration) { r.Serial = "S" },
 		"uuid u, before none":                 func(r *muster.Registration) { r.UUID = "u" },
-		"least trust tpm, before none":        func(r *muster.Registration) { r.LeastTrust = muster.TrustTPM },
+		"least trust tpm, before none":        func(r *muster.Registration) { r.MinTrust = muster.TrustTPM },
 		"":                                    func(r *muster.Registration) { r.Seen, r.Trust = time.Now(), muster.TrustPort },
 	} {
 		r := before

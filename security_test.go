@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// TestThreatsNameTheirTests keeps docs/security.md true: each test that it names for a
+// TestThreatsNameTheirTests keeps docs/operators/security.md true: each test that it names for a
 // threat is there, in the package that it names.
 func TestThreatsNameTheirTests(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("docs/security.md")
+	doc, err := os.ReadFile("docs/operators/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestThreatsNameTheirTests(t *testing.T) {
 				continue
 			}
 			if named++; !within(in, m[2]) {
-				t.Errorf("docs/security.md names %s of package %q, which is not there", m[2], in)
+				t.Errorf("docs/operators/security.md names %s of package %q, which is not there", m[2], in)
 			}
 		}
 	}

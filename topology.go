@@ -21,7 +21,7 @@ type Package struct {
 // cores is memory of its own kind.
 type MemoryNode struct {
 	ID     int         `json:"id"`
-	Memory int64       `json:"memory,omitempty"` // bytes; left out of a slice
+	Memory int64       `json:"memory_bytes,omitempty"` // bytes; left out of a slice
 	Groups []CoreGroup `json:"groups,omitempty"`
 }
 
@@ -35,7 +35,7 @@ type CoreGroup struct {
 // Cache is a number of caches that are alike.
 type Cache struct {
 	Level int   `json:"level"`
-	Size  int64 `json:"size"` // bytes of each
+	Size  int64 `json:"size_bytes"` // bytes of each
 	// Shared is how many of the machine's hardware threads share each.
 	Shared int `json:"shared"`
 	Count  int `json:"count"` // how many there are in the group
@@ -80,10 +80,10 @@ func (t Topology) each(do func(Package, MemoryNode, CoreGroup)) {
 // EInvalid and names the first.
 func (t Topology) Check() error {
 	wrong := func(format string, args ...any) error {
-		return Errorf(EInvalid, "the topology cannot be: "+format, args...).WithHint("what the machine says of itself is not believed")
+		return Errorf(EInvalid, "the topology cannot be: "+format, args...).WithHint("self-reported, not trusted")
 	}
 	if t.Source == "" || len(t.Source) > 32 {
-		return wrong("it does not say what told it")
+		return wrong("its source is missing")
 	}
 	seen := map[int]bool{}
 	parts := 0

@@ -26,7 +26,7 @@ func TestTopology(t *testing.T) {
 		t.Errorf("%d cores, threads %v", good.Cores(), good.Threads())
 	}
 	for want, spoil := range map[string]func(p *muster.Topology){
-		"what told":     func(p *muster.Topology) { p.Source = "" },
+		"source":        func(p *muster.Topology) { p.Source = "" },
 		"stands twice":  func(p *muster.Topology) { p.Packages[1].Nodes[0].Groups[0].Cores[0][0] = 0 },
 		"thread -1":     func(p *muster.Topology) { p.Packages[1].Nodes[0].Groups[0].Cores[0][0] = -1 },
 		"no threads":    func(p *muster.Topology) { p.Packages[1].Nodes[0].Groups[0].Cores[0] = nil },
@@ -47,5 +47,5 @@ func TestTopology(t *testing.T) {
 	bad := goodTopology()
 	bad.Source = ""
 	c.Conditions.Topology = &bad
-	wantProblem(t, c, "conditions.topology")
+	wantProblem(t, c, "conditions.topology bad-value")
 }

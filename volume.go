@@ -51,9 +51,9 @@ type VolumeDriver string
 
 // Drivers of volumes.
 const (
-	DriverHostDir VolumeDriver = "hostdir" // a directory of the server, bound into local machines
-	DriverNFS     VolumeDriver = "nfs"     // an export of a server of the site
-	DriverServed  VolumeDriver = "served"  // a file system of its own on the server, also for machines elsewhere
+	DriverHostPath   VolumeDriver = "hostpath"    // a directory of the server, bound into local machines
+	DriverNFS        VolumeDriver = "nfs"         // an export of a server of the site
+	DriverManagedNFS VolumeDriver = "managed-nfs" // a file system of its own on the server, also for machines elsewhere
 )
 
 // VolumePhase is where a volume is in its life.
@@ -91,7 +91,7 @@ func (p VolumePhase) CanBecome(next VolumePhase) bool {
 type VolumeUse struct {
 	Volume   string `json:"volume"` // name or ID
 	Target   string `json:"target"` // an absolute path inside
-	ReadOnly bool   `json:"read-only,omitempty"`
+	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
 // DefaultRetain is how long the home of a deleted cluster is kept where nobody

@@ -112,8 +112,8 @@ func TestReasonsAreWellFormed(t *testing.T) {
 // The tables in docs are those of the source, and say nothing else.
 func TestWordsAreDocumented(t *testing.T) {
 	for _, c := range []struct{ source, file, what, head, group string }{
-		{"reason.go", "docs/errors.md", "reasons", "| reason | comes with | meaning |", "`%s`"},
-		{"condition.go", "docs/json.md", "conditions", "| code | whose | what is true |", "%s"},
+		{"reason.go", "docs/users/errors.md", "reasons", "| reason | comes with | meaning |", "`%s`"},
+		{"condition.go", "docs/users/json.md", "conditions", "| code | whose | what is true |", "%s"},
 	} {
 		begin, end := "<!-- "+c.what+": MUSTER_UPDATE=1 go test . writes this table -->\n", "<!-- end of "+c.what+" -->\n"
 		text, err := os.ReadFile(c.file)

@@ -55,7 +55,7 @@ func (a *agent) offer(c *wire.NodeConfig) {
 	}
 	p.mu.Unlock()
 	a.mu.Lock()
-	a.links = Links{Message: c.Interface, Management: c.Management, Memory: c.MemoryMB << 20}
+	a.links = Links{Message: c.Interface, Management: c.Management, Memory: c.Memory}
 	a.mu.Unlock()
 	a.reacher.know(c.Hosts)
 	a.keepConfig(c)
@@ -139,7 +139,7 @@ func (a *agent) applied(generation int64, failures int) {
 		a.out.check(wire.Check{Name: checkConfiguration, OK: true})
 	}
 	a.inForce(generation)
-	a.Log.Info("the configuration is in force", "generation", generation)
+	a.Log.Info("configuration applied", "generation", generation)
 }
 
 // inForce says that the node serves by this configuration.
@@ -166,7 +166,7 @@ func (a *agent) failed(err error, failures int, ready bool, done int64) {
 		a.out.setState(StateFailed, done)
 	}
 	if failures == 1 || failures == applyPardon {
-		a.Log.Error("the configuration could not be applied", "error", text, "consecutive_errors", failures)
+		a.Log.Error("configuration failed", "error", text, "failures", failures)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 // Config is what an agent works with. Only Seed and Configurer are needed; an
 // agent without the rest still joins, applies and keeps in touch.
 type Config struct {
-	// Seed says where the server is. Its Token may be empty when Store holds
+	// Bootstrap says where the server is. Its Token may be empty when Store holds
 	// a credential already.
-	Seed wire.Seed
+	Bootstrap wire.Bootstrap
 	// Spent is called once the token is worthless, to remove it from where it
 	// came from; nil for nothing. An error is logged and tried no more.
 	Spent func() error

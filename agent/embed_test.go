@@ -22,7 +22,7 @@ func TestManyEmbeddedAgents(t *testing.T) {
 		many = n
 	}
 	s := newServer(t)
-	s.interval = 1000
+	s.interval = time.Second
 	s.many = true
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -34,7 +34,7 @@ func TestManyEmbeddedAgents(t *testing.T) {
 		seed := s.seed()
 		seed.Attempt = int64(i + 1)
 		done.Go(func() {
-			err := agent.Run(ctx, agent.Config{Seed: seed, Configurer: &node{}, NoWatch: true})
+			err := agent.Run(ctx, agent.Config{Bootstrap: seed, Configurer: &node{}, NoWatch: true})
 			if err != nil {
 				t.Error(err)
 			}

@@ -87,7 +87,7 @@ func TestTheHighestEpochIsObeyed(t *testing.T) {
 	e.set(config(2))
 	e.refuses(t, n, 1)
 	stop()
-	stop = e.start(t, n, func(c *agent.Config) { kept(c); c.Seed.Token = "" })
+	stop = e.start(t, n, func(c *agent.Config) { kept(c); c.Bootstrap.Token = "" })
 	e.refuses(t, n, 1)
 	e.answerWith(e.over)
 	e.refuses(t, n, 1)
@@ -97,7 +97,7 @@ func TestTheHighestEpochIsObeyed(t *testing.T) {
 	e.mu.Unlock()
 	e.epoch.Store(3)
 	e.answerWith(e.plainly)
-	e.start(t, n, func(c *agent.Config) { kept(c); c.Seed.Token = "" })
+	e.start(t, n, func(c *agent.Config) { kept(c); c.Bootstrap.Token = "" })
 	e.until("the higher one", func(r wire.Report) bool { return ready(r) && r.Generation == 2 })
 	if b, err := dir.Load("epoch"); err != nil || string(b) != "3\n" {
 		t.Errorf("kept: %q, %v", b, err)
@@ -109,7 +109,7 @@ func TestTheHighestEpochIsObeyed(t *testing.T) {
 func TestABootKnowsItsEpoch(t *testing.T) {
 	t.Parallel()
 	e, n := newElder(t, 1), &node{}
-	e.start(t, n, func(c *agent.Config) { c.Seed.Attempt = muster.FirstAttempt(2) })
+	e.start(t, n, func(c *agent.Config) { c.Bootstrap.Attempt = muster.FirstAttempt(2) })
 	e.refuses(t, n, 0)
 	e.epoch.Store(2)
 	e.until("its own server", ready)
@@ -119,7 +119,7 @@ func TestABootKnowsItsEpoch(t *testing.T) {
 	if err := dir.Save("epoch", []byte("3\n")); err != nil {
 		t.Fatal(err)
 	}
-	e.start(t, n, func(c *agent.Config) { c.Store, c.Seed.Attempt = dir, 2 })
+	e.start(t, n, func(c *agent.Config) { c.Store, c.Bootstrap.Attempt = dir, 2 })
 	e.refuses(t, n, 0)
 }
 
@@ -130,6 +130,6 @@ func TestAKeptEpochThatIsNone(t *testing.T) {
 	if err := dir.Save("epoch", []byte("9x")); err != nil {
 		t.Fatal(err)
 	}
-	e.start(t, n, func(c *agent.Config) { c.Store, c.Seed.Attempt = dir, muster.FirstAttempt(2) })
+	e.start(t, n, func(c *agent.Config) { c.Store, c.Bootstrap.Attempt = dir, muster.FirstAttempt(2) })
 	e.until("ready", ready)
 }

@@ -27,11 +27,11 @@ func (a *agent) goodbye() {
 	}
 }
 
-// lastWord has a last report say how the machine goes down.
+// lastWord sends a last report that says how the machine goes down.
 func (a *agent) lastWord(ctx context.Context, word string) {
 	r, _ := a.out.take()
-	r.Attempt, r.BootID, r.Goodbye = a.Seed.Attempt, a.BootID, word
+	r.Attempt, r.BootID, r.Goodbye = a.Bootstrap.Attempt, a.BootID, word
 	if _, _, err := a.link.Report(ctx, &r); err != nil {
-		a.Log.Warn("the server was not told that this node goes down", "error", err)
+		a.Log.Warn("shutdown notice failed", "error", err)
 	}
 }

@@ -12,13 +12,13 @@ import (
 // join exchanges the token for a credential, for as long as it takes. It
 // returns the first configuration where the server sent it along.
 func (a *agent) join() (*wire.NodeConfig, error) {
-	csr, err := a.cred.request(a.Seed.Machine)
+	csr, err := a.cred.request(a.Bootstrap.Machine)
 	if err != nil {
 		return nil, muster.Errorf(muster.EInternal, "no request for a certificate could be made").Wrap(err)
 	}
 	q := wire.JoinRequest{
-		Protocol: wire.AgentProtocol, Version: a.Version, Machine: a.Seed.Machine,
-		Attempt: a.Seed.Attempt, Token: a.Seed.Token, CSR: csr,
+		Protocol: wire.AgentProtocol, Version: a.Version, Machine: a.Bootstrap.Machine,
+		Attempt: a.Bootstrap.Attempt, Token: a.Bootstrap.Token, CSR: csr,
 	}
 	var lost orphan
 	for failures := 0; ; {
@@ -55,13 +55,13 @@ func (a *agent) joinOnce(q wire.JoinRequest) (*wire.NodeConfig, error) {
 		return nil, err
 	}
 	a.use(c)
-	a.setInterval(r.IntervalMS)
+	a.setInterval(r.Interval)
 	a.contact(true)
 	a.Stage("joined")
-	a.Seed.Token = ""
+	a.Bootstrap.Token = ""
 	if a.Spent != nil {
 		if err := a.Spent(); err != nil {
-			a.Log.Warn("the spent token could not be removed", "error", err)
+			a.Log.Warn("removing used token failed", "error", err)
 		}
 	}
 	a.saveState()
@@ -95,7 +95,7 @@ func (a *agent) renew() error {
 	if err != nil {
 		return err
 	}
-	csr, err := next.request(a.Seed.Machine)
+	csr, err := next.request(a.Bootstrap.Machine)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (a *agent) renew() error {
 	}
 	a.use(next)
 	a.contact(true)
-	a.Log.Info("the node's certificate was renewed", "until", next.cert.Leaf.NotAfter.Format(time.RFC3339))
+	a.Log.Info("node certificate renewed", "until", next.cert.Leaf.NotAfter.Format(time.RFC3339))
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (a *agent) trouble(err error, failures int) {
 	a.mu.Unlock()
 	if before != text {
 		cause := errors.Unwrap(err)
-		a.Log.Warn(text, "consecutive_errors", failures, "cause", cause)
+		a.Log.Warn(text, "failures", failures, "cause", cause)
 	}
 	a.tell()
 }
@@ -155,6 +155,6 @@ func (a *agent) contact(well bool) {
 	a.status.Trouble = ""
 	a.mu.Unlock()
 	if again {
-		a.Log.Info("all is well with the server again")
+		a.Log.Info("server connection restored")
 	}
 }

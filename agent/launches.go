@@ -94,7 +94,7 @@ func (a *agent) launched(ctx context.Context, end wire.LaunchEnd, out *os.File) 
 		case ctx.Err() != nil, refused(err):
 			return nil // nobody wants to know any more
 		}
-		a.Log.Debug("the outcome of a launch was not taken", "id", end.ID, "error", err)
+		a.Log.Debug("reporting launch result failed", "id", end.ID, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil

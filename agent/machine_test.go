@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -73,15 +73,15 @@ func TestInMachine(t *testing.T) {
 	s.stop()
 	s.listen = func(a string) (net.Listener, error) { return p.Rack().Listen(t.Context(), netip.MustParseAddrPort(a)) }
 	s.start("10.90.0.1:7700")
-	s.config, s.interval = realConfig(t), 500
+	s.config, s.interval = realConfig(t), 500*time.Millisecond
 	seed := s.seed()
 	seed.Started = time.Now().UTC()
 	machines, err := p.Discover(t.Context())
 	check(t, err)
 	seed.Machine = machines[0].ID
-	errs := p.Ensure(t.Context(), []provider.Want{{
+	errs := p.Ensure(t.Context(), []provider.DesiredState{{
 		Machine: seed.Machine, Power: provider.PowerBoot,
-		Boot: &provider.Boot{Attempt: 1, Cluster: "c-test", Hostname: "n01", Seed: seed},
+		Boot: &provider.Boot{Attempt: 1, Cluster: "c-test", Hostname: "n01", Bootstrap: seed},
 	}})
 	for _, err := range errs {
 		check(t, err)

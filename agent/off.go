@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agent/link"
+	"github.com/muster-hpc/muster/agent/client"
 )
 
 // orphanAfter is how long the server must have said that it has no use for a machine
@@ -32,7 +32,7 @@ func (o *orphan) forsaken(now time.Time) bool {
 // certificate that is not accepted is another thing: work goes on there that the server
 // only cannot see.
 func (a *agent) over(t *talker, err error) bool {
-	var gone link.Over
+	var gone client.Over
 	if a.PowerOff == nil || !errors.As(err, &gone) {
 		return false
 	}
@@ -65,14 +65,14 @@ func (a *agent) powerOff(why string, tell bool) {
 	if a.PowerOff == nil {
 		return
 	}
-	a.Log.Warn("this machine goes off", "why", why)
+	a.Log.Warn("powering off", "reason", why)
 	if tell {
 		short, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), goodbyeAtMost)
 		a.lastWord(short, GoodbyePowerOff)
 		cancel()
 	}
 	if err := a.PowerOff(a.ctx); err != nil {
-		a.Log.Error("this machine does not go off", "error", err)
+		a.Log.Error("power off failed", "error", err)
 		return
 	}
 	a.Goodbye = nil

@@ -4,25 +4,32 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/muster-hpc/muster/agent"
+	"github.com/muster-hpc/muster/internal/pipes"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// fast is a clock that runs so many times as fast.
-type fast struct {
-	began time.Time
-	times int64
-}
-
-func (f fast) Now() time.Time { return f.began.Add(time.Since(f.began) * time.Duration(f.times)) }
-func (f fast) After(d time.Duration) <-chan time.Time {
-	return time.After(d / time.Duration(f.times))
+// pretended runs a test beside others in a bubble of pretended time, with a server that
+// agents reach through pipes.
+func pretended(t *testing.T, f func(t *testing.T, s *server, dial func(*agent.Config))) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := pipes.New()
+		s := newServerOn(t, func(string) (net.Listener, error) { return l, nil })
+		f(t, s, func(c *agent.Config) {
+			c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx, netip.IPv6Loopback()) }
+		})
+	})
 }
 
 // gone answers as a server does whose node is over.
@@ -89,7 +96,6 @@ func TestASliceStaysOn(t *testing.T) {
 // minutes of it; one whose certificate is refused, or whose server is away, never.
 func TestForsaken(t *testing.T) {
 	t.Parallel()
-	const times = 600 // a second is ten minutes
 	for _, c := range []struct {
 		name   string
 		answer http.HandlerFunc
@@ -100,83 +106,88 @@ func TestForsaken(t *testing.T) {
 		{"no answer", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusServiceUnavailable, "later") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := newServer(t)
-			clock := fast{time.Now(), times}
-			var mu sync.Mutex
-			var off time.Time
-			start(t, s, &node{}, func(a *agent.Config) {
-				a.Clock, a.NoWatch = clock, true
-				a.PowerOff = func(context.Context) error {
+			pretended(t, func(t *testing.T, s *server, dial func(*agent.Config)) {
+				var mu sync.Mutex
+				var off time.Time
+				start(t, s, &node{}, func(a *agent.Config) {
+					dial(a)
+					a.NoWatch = true
+					a.PowerOff = func(context.Context) error {
+						mu.Lock()
+						defer mu.Unlock()
+						off = time.Now()
+						return nil
+					}
+				})
+				s.until("ready", ready)
+				began := time.Now()
+				s.answerWith(c.answer)
+				is := func() time.Duration {
 					mu.Lock()
 					defer mu.Unlock()
-					off = clock.Now()
-					return nil
+					if off.IsZero() {
+						return 0
+					}
+					return off.Sub(began)
 				}
-			})
-			s.until("ready", ready)
-			began := clock.Now()
-			s.answerWith(c.answer)
-			is := func() time.Duration {
-				mu.Lock()
-				defer mu.Unlock()
-				if off.IsZero() {
-					return 0
+				if !c.off {
+					time.Sleep(30 * time.Minute)
+					if is() != 0 {
+						t.Errorf("off after %v", is())
+					}
+					return
 				}
-				return off.Sub(began)
-			}
-			if !c.off {
-				time.Sleep(3 * time.Second) // half an hour
-				if is() != 0 {
+				time.Sleep(12 * time.Minute)
+				if is() < 10*time.Minute {
 					t.Errorf("off after %v", is())
 				}
-				return
-			}
-			eventually(t, "off", func() bool { return is() > 0 })
-			if is() < 10*time.Minute {
-				t.Errorf("off after %v", is())
-			}
+			})
 		})
 	}
 }
 
 // A server that takes the machine back in time has it stay.
 func TestForsakenAndTakenBack(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	var offs atomic.Int32
-	start(t, s, &node{}, func(a *agent.Config) {
-		a.Clock, a.NoWatch = fast{time.Now(), 150}, true // ten minutes are four seconds
-		a.PowerOff = func(context.Context) error { offs.Add(1); return nil }
+	pretended(t, func(t *testing.T, s *server, dial func(*agent.Config)) {
+		var offs atomic.Int32
+		start(t, s, &node{}, func(a *agent.Config) {
+			dial(a)
+			a.NoWatch = true
+			a.PowerOff = func(context.Context) error { offs.Add(1); return nil }
+		})
+		s.until("ready", ready)
+		for range 4 {
+			s.answerWith(gone(false))
+			time.Sleep(9 * time.Minute)
+			s.answerWith(nil)
+			s.forget()
+			s.until("heard again", ready)
+		}
+		if offs.Load() != 0 {
+			t.Error("switched off")
+		}
 	})
-	s.until("ready", ready)
-	for range 4 { // three minutes each
-		s.answerWith(gone(false))
-		time.Sleep(1200 * time.Millisecond)
-		s.answerWith(nil)
-		s.forget()
-		s.until("heard again", ready)
-	}
-	if offs.Load() != 0 {
-		t.Error("switched off")
-	}
 }
 
 // Who is refused when it would join has nothing to run, and goes off.
 func TestNeverJoined(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	var offs atomic.Int32
-	clock := fast{time.Now(), 600}
-	start(t, s, &node{}, func(a *agent.Config) {
-		a.Seed.Token, a.Clock = "mjt_late", clock
-		a.PowerOff = func(context.Context) error {
-			if clock.Now().Sub(clock.began) < 10*time.Minute {
-				t.Error("too early")
+	pretended(t, func(t *testing.T, s *server, dial func(*agent.Config)) {
+		var offs atomic.Int32
+		began := time.Now()
+		start(t, s, &node{}, func(a *agent.Config) {
+			dial(a)
+			a.Bootstrap.Token = "mjt_late"
+			a.PowerOff = func(context.Context) error {
+				if time.Since(began) < 10*time.Minute {
+					t.Error("too early")
+				}
+				offs.Add(1)
+				return nil
 			}
-			offs.Add(1)
-			return nil
+		})
+		time.Sleep(time.Hour)
+		if n := offs.Load(); n != 1 {
+			t.Errorf("switched off %d times", n)
 		}
 	})
-	eventually(t, "off", func() bool { return offs.Load() == 1 })
 }

@@ -85,7 +85,7 @@ func (o *outbox) wake(urgent bool) {
 	}
 }
 
-// soon has a report go out now: the server has something to say to it.
+// soon sends a report now: the server has something to say to it.
 func (o *outbox) soon() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -103,7 +103,7 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 		if err != nil {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("SIGTERM did not end it")
 	}
 }

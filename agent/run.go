@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agent/link"
+	"github.com/muster-hpc/muster/agent/client"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -16,7 +16,7 @@ type agent struct {
 	Config
 	ctx  context.Context //nolint:containedctx // of Run; Reporter hands it on
 	out  *outbox
-	link *link.Client
+	link *client.Client
 	cred credential
 	jobs sync.WaitGroup
 
@@ -52,8 +52,8 @@ func Run(ctx context.Context, c Config) error {
 		c.Store = none{}
 	}
 	began := c.Clock.Now()
-	l, err := link.New(link.Options{
-		Server: c.Seed.Server, CA: c.Seed.CA, NotBefore: c.Seed.Started, Now: c.Clock.Now,
+	l, err := client.New(client.Options{
+		Server: c.Bootstrap.Server, CA: c.Bootstrap.CA, NotBefore: c.Bootstrap.Started, Now: c.Clock.Now,
 		Dial: c.Dial, Version: c.Version, Epoch: c.highestEpoch(), Obeys: c.keepEpoch,
 	})
 	if err != nil {
@@ -66,8 +66,8 @@ func Run(ctx context.Context, c Config) error {
 	a.apply.wake = make(chan struct{}, 1)
 	a.apply.first = make(chan struct{})
 	a.status = Status{
-		Version: c.Version, Server: c.Seed.Server, Machine: c.Seed.Machine, Attempt: c.Seed.Attempt,
-		Trust: c.Seed.Trust, State: StateJoining, Started: began,
+		Version: c.Version, Server: c.Bootstrap.Server, Machine: c.Bootstrap.Machine, Attempt: c.Bootstrap.Attempt,
+		Trust: c.Bootstrap.Trust, State: StateJoining, Started: began,
 	}
 	defer a.jobs.Wait()
 	defer cancel()
@@ -102,8 +102,8 @@ func (a *agent) resume(began time.Time) (*wire.NodeConfig, error) {
 	for _, s := range old.Stages {
 		a.out.stage(s.Name, s.At)
 	}
-	if !a.Seed.Started.IsZero() {
-		a.out.stage("started", a.Seed.Started)
+	if !a.Bootstrap.Started.IsZero() {
+		a.out.stage("started", a.Bootstrap.Started)
 	}
 	for _, s := range a.Stages {
 		a.out.stage(s.Name, s.At)
@@ -113,7 +113,7 @@ func (a *agent) resume(began time.Time) (*wire.NodeConfig, error) {
 
 	if b, err := a.Store.Load(fileCredential); err == nil {
 		if a.cred, err = parseCredential(b, a.Clock.Now()); err != nil {
-			a.Log.Warn("the kept credential is of no use", "error", err)
+			a.Log.Warn("stored credential unusable", "error", err)
 		}
 	}
 	if a.cred.key == nil {
@@ -134,7 +134,7 @@ func (a *agent) resume(began time.Time) (*wire.NodeConfig, error) {
 		a.apply.ready, a.apply.done = true, config.Generation
 		a.out.setState(StateReady, config.Generation)
 	}
-	a.Log.Info("carrying on after a restart", "generation", old.Generation, "ready", old.Ready)
+	a.Log.Info("resuming after restart", "generation", old.Generation, "ready", old.Ready)
 	return config, nil
 }
 

@@ -15,21 +15,21 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// maxSeed is more than any seed: a few lines and one certificate.
-const maxSeed = 64 << 10
+// maxBootstrap is more than any seed: a few lines and one certificate.
+const maxBootstrap = 64 << 10
 
-const seedHint = "the provider writes it when it starts the machine: boot the node again"
+const bootstrapHint = "the provider writes it when it starts the machine: boot the node again"
 
-// ParseSeed decodes and checks a seed. Fields that a newer provider added are
+// ParseBootstrap decodes and checks a seed. Fields that a newer provider added are
 // ignored; everything else must be there and make sense. The error is EInvalid
 // and never holds the token.
-func ParseSeed(b []byte) (wire.Seed, error) {
-	var s wire.Seed
-	bad := func(format string, args ...any) (wire.Seed, error) {
-		return wire.Seed{}, muster.Errorf(muster.EInvalid, "the seed "+format, args...).WithHint(seedHint)
+func ParseBootstrap(b []byte) (wire.Bootstrap, error) {
+	var s wire.Bootstrap
+	bad := func(format string, args ...any) (wire.Bootstrap, error) {
+		return wire.Bootstrap{}, muster.Errorf(muster.EInvalid, "the seed "+format, args...).WithHint(bootstrapHint)
 	}
-	if len(b) > maxSeed {
-		return bad("is longer than %d bytes", maxSeed)
+	if len(b) > maxBootstrap {
+		return bad("is longer than %d bytes", maxBootstrap)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err := d.Decode(&s); err != nil {
@@ -56,22 +56,22 @@ func ParseSeed(b []byte) (wire.Seed, error) {
 	return s, nil
 }
 
-// ReadSeed reads a seed file.
-func ReadSeed(path string) (wire.Seed, error) {
-	b, err := readLimited(path, maxSeed+1)
+// ReadBootstrap reads a seed file.
+func ReadBootstrap(path string) (wire.Bootstrap, error) {
+	b, err := readLimited(path, maxBootstrap+1)
 	if errors.Is(err, os.ErrNotExist) {
-		return wire.Seed{}, muster.Errorf(muster.ENotFound, "there is no seed at %s", path).WithHint(seedHint).Wrap(err)
+		return wire.Bootstrap{}, muster.Errorf(muster.ENotFound, "there is no seed at %s", path).WithHint(bootstrapHint).Wrap(err)
 	}
 	if err != nil {
-		return wire.Seed{}, muster.Errorf(muster.EUnavailable, "the seed at %s cannot be read", path).WithHint("run this as root").Wrap(err)
+		return wire.Bootstrap{}, muster.Errorf(muster.EUnavailable, "the seed at %s cannot be read", path).WithHint("run this as root").Wrap(err)
 	}
-	return ParseSeed(b)
+	return ParseBootstrap(b)
 }
 
 // ForgetToken rewrites a seed file without its token. What else the file says
 // stays, for an agent that starts again.
 func ForgetToken(path string) error {
-	b, err := readLimited(path, maxSeed)
+	b, err := readLimited(path, maxBootstrap)
 	if err != nil {
 		return err
 	}

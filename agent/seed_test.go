@@ -17,11 +17,11 @@ func TestParseSeed(t *testing.T) {
 	good := s.seed()
 	b, err := json.Marshal(good)
 	check(t, err)
-	if got, err := agent.ParseSeed(b); err != nil || got.Token != good.Token || got.Server != good.Server {
+	if got, err := agent.ParseBootstrap(b); err != nil || got.Token != good.Token || got.Server != good.Server {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	newer := strings.Replace(string(b), "{", `{"later":[1,2],`, 1)
-	if _, err := agent.ParseSeed([]byte(newer)); err != nil {
+	if _, err := agent.ParseBootstrap([]byte(newer)); err != nil {
 		t.Errorf("a newer provider's field: %v", err)
 	}
 	change := map[string]func(map[string]any){
@@ -43,13 +43,13 @@ func TestParseSeed(t *testing.T) {
 		f(m)
 		bad, err := json.Marshal(m)
 		check(t, err)
-		_, err = agent.ParseSeed(bad)
+		_, err = agent.ParseBootstrap(bad)
 		if muster.CodeOf(err) != muster.EInvalid || strings.Contains(err.Error(), "mjt_") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, bad := range []string{"", "null", "[]", "{}", string(b) + "{}", string(b)[:len(b)-1]} {
-		if _, err := agent.ParseSeed([]byte(bad)); muster.CodeOf(err) != muster.EInvalid {
+		if _, err := agent.ParseBootstrap([]byte(bad)); muster.CodeOf(err) != muster.EInvalid {
 			t.Errorf("%.20q: %v", bad, err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestForgetToken(t *testing.T) {
 		if strings.Contains(string(after), "mjt_secret") {
 			t.Fatal("the token is still there")
 		}
-		seed, err := agent.ReadSeed(path)
+		seed, err := agent.ReadBootstrap(path)
 		check(t, err)
 		if seed.Server != s.seed().Server || seed.Token != "" || seed.Attempt != 1 {
 			t.Errorf("%+v", seed)
@@ -78,7 +78,7 @@ func TestForgetToken(t *testing.T) {
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o400 {
 		t.Errorf("mode %v, %v", st.Mode(), err)
 	}
-	if _, err := agent.ReadSeed(path + "x"); muster.CodeOf(err) != muster.ENotFound {
+	if _, err := agent.ReadBootstrap(path + "x"); muster.CodeOf(err) != muster.ENotFound {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func FuzzParseSeed(f *testing.F) {
 	f.Add([]byte(`{"server":"https://10.90.0.1:7700","ca":"","token":"mjt_x","machine":"m","attempt":1}`))
 	f.Add([]byte(`{"server":"https://[::1]:7700","attempt":-1}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := agent.ParseSeed(b)
+		s, err := agent.ParseBootstrap(b)
 		if err != nil {
 			if muster.CodeOf(err) != muster.EInvalid {
 				t.Fatalf("%v", err)

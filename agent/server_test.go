@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -31,14 +32,14 @@ type server struct {
 	ca      *x509.Certificate
 	pool    *x509.CertPool
 	address string
-	listen  func(address string) (net.Listener, error) // nil: on this computer
+	listen  func(address string) (net.Listener, error)
 
 	mu       sync.Mutex
 	http     *httptest.Server
 	token    string
 	bound    *ecdsa.PublicKey // the key that spent the token
 	life     time.Duration
-	interval int64
+	interval time.Duration
 	config   *wire.NodeConfig
 	inline   bool // the join carries the configuration
 	changed  chan struct{}
@@ -49,9 +50,15 @@ type server struct {
 	reach    []string         // asked for with each answer
 	off      bool             // it is to be switched off
 	hook     http.HandlerFunc // answers instead, when set
+	from     map[string]bool  // where connections came from
 }
 
 func newServer(t *testing.T) *server {
+	t.Helper()
+	return newServerOn(t, func(a string) (net.Listener, error) { return net.Listen("tcp", a) })
+}
+
+func newServerOn(t *testing.T, listen func(address string) (net.Listener, error)) *server {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(t, err)
@@ -65,8 +72,8 @@ func newServer(t *testing.T) *server {
 	ca, err := x509.ParseCertificate(der)
 	check(t, err)
 	s := &server{
-		t: t, key: key, ca: ca, pool: x509.NewCertPool(), token: "mjt_secret", life: time.Hour,
-		interval: 100, config: config(1), inline: true, changed: make(chan struct{}),
+		t: t, listen: listen, key: key, ca: ca, pool: x509.NewCertPool(), token: "mjt_secret", life: time.Hour,
+		interval: 100 * time.Millisecond, config: config(1), inline: true, changed: make(chan struct{}), from: map[string]bool{},
 	}
 	s.pool.AddCert(ca)
 	s.start("127.0.0.1:0")
@@ -77,16 +84,13 @@ func newServer(t *testing.T) *server {
 func config(generation int64) *wire.NodeConfig {
 	return &wire.NodeConfig{
 		Generation: generation, Cluster: "c1", ClusterName: "cfd", Node: "n01", Interface: "msg0",
-		Management: "mgmt0", MemoryMB: 1000, Cores: 1, Hosts: []wire.Host{{Name: "n01", Address: "10.128.0.10"}},
+		Management: "mgmt0", Memory: 1000 << 20, Cores: 1, Hosts: []wire.Host{{Name: "n01", Address: "10.128.0.10"}},
 		SSH: wire.SSHConfig{HostKey: "-----SECRET-----"},
 	}
 }
 
 func (s *server) start(address string) {
 	s.t.Helper()
-	if s.listen == nil {
-		s.listen = func(a string) (net.Listener, error) { return net.Listen("tcp", a) }
-	}
 	l, err := s.listen(address)
 	check(s.t, err)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -134,8 +138,8 @@ func (s *server) authority() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.ca.Raw}))
 }
 
-func (s *server) seed() wire.Seed {
-	return wire.Seed{
+func (s *server) seed() wire.Bootstrap {
+	return wire.Bootstrap{
 		Server: "https://" + s.address, CA: s.authority(), Token: s.token, Machine: "local-1", Attempt: 1,
 		Trust: "local", Started: time.Now().Add(-time.Second).UTC(),
 	}
@@ -144,6 +148,7 @@ func (s *server) seed() wire.Seed {
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	hook := s.hook
+	s.from[r.RemoteAddr] = true
 	s.mu.Unlock()
 	if hook != nil {
 		hook(w, r)
@@ -185,7 +190,7 @@ func (s *server) plain(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reports = append(s.reports, q)
-		answer(w, wire.ReportReply{IntervalMS: s.interval, Generation: s.config.Generation, Reach: s.reach, PowerOff: s.off})
+		answer(w, wire.ReportReply{Interval: muster.Duration(s.interval), Generation: s.config.Generation, Reach: s.reach, PowerOff: s.off})
 	default:
 		refuse(w, http.StatusNotFound, "no such page")
 	}
@@ -212,7 +217,7 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	}
 	s.bound = pub
 	s.joins++
-	reply := wire.JoinReply{Protocol: wire.AgentProtocol, Certificate: s.signCSR(q.CSR), IntervalMS: s.interval}
+	reply := wire.JoinReply{Protocol: wire.AgentProtocol, Certificate: s.signCSR(q.CSR), Interval: muster.Duration(s.interval)}
 	if s.inline {
 		reply.Config = s.config
 	}
@@ -294,7 +299,7 @@ func (s *server) count() (joins, renewals, reports int) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -334,7 +339,7 @@ func running(t *testing.T, f func(context.Context) error) (stop func()) {
 				if err != nil {
 					t.Errorf("the agent ended with %v", err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Error("the agent did not end")
 			}
 		})

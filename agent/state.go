@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -34,12 +34,12 @@ func (a *agent) loadState() (state, error) {
 			return state{}, err
 		}
 	}
-	if s.Machine == a.Seed.Machine && s.Attempt == a.Seed.Attempt {
+	if s.Machine == a.Bootstrap.Machine && s.Attempt == a.Bootstrap.Attempt {
 		return s, nil
 	}
 	for _, name := range []string{fileCredential, fileConfig, fileState} {
 		if err := a.Store.Delete(name); err != nil {
-			a.Log.Warn("a file of an earlier boot could not be deleted", "name", name, "error", err)
+			a.Log.Warn("removing stale file failed", "name", name, "error", err)
 		}
 	}
 	a.saveState() // the key that is made next is of this attempt
@@ -52,7 +52,7 @@ func (a *agent) saveState() {
 	a.apply.mu.Unlock()
 	a.out.mu.Lock()
 	s := state{
-		Machine: a.Seed.Machine, Attempt: a.Seed.Attempt, Generation: generation, Ready: ready,
+		Machine: a.Bootstrap.Machine, Attempt: a.Bootstrap.Attempt, Generation: generation, Ready: ready,
 		Cursor: a.out.cursor, Stages: slices.Clone(a.out.stages),
 	}
 	a.out.mu.Unlock()
@@ -61,7 +61,7 @@ func (a *agent) saveState() {
 		err = a.Store.Save(fileState, b)
 	}
 	if err != nil {
-		a.Log.Warn("the agent's state could not be kept; a restart would begin from scratch", "error", err)
+		a.Log.Warn("saving agent state failed", "error", err)
 	}
 }
 
@@ -69,21 +69,21 @@ func (a *agent) saveState() {
 // started: by what was kept, and by whose boot it is. It outlives the boots of a node, as no
 // server of a lower one has a say any more.
 func (c *Config) highestEpoch() int64 {
-	least := muster.EpochOf(c.Seed.Attempt)
+	least := muster.EpochOf(c.Bootstrap.Attempt)
 	b, err := c.Store.Load(fileEpoch)
 	if err != nil {
 		return least
 	}
 	kept, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	if err != nil {
-		c.Log.Warn("the kept epoch is of no use", "error", err)
+		c.Log.Warn("stored epoch unusable", "error", err)
 	}
 	return max(least, kept)
 }
 
 func (c *Config) keepEpoch(epoch int64) {
 	if err := c.Store.Save(fileEpoch, []byte(strconv.FormatInt(epoch, 10)+"\n")); err != nil {
-		c.Log.Warn("the epoch of the server could not be kept; a restarted agent would obey an older one", "error", err)
+		c.Log.Warn("saving server epoch failed", "error", err)
 	}
 }
 
@@ -93,7 +93,7 @@ func (a *agent) keepCredential() {
 		err = a.Store.Save(fileCredential, b)
 	}
 	if err != nil {
-		a.Log.Warn("the credential could not be kept; a restarted agent could not join again", "error", err)
+		a.Log.Warn("saving credential failed", "error", err)
 	}
 }
 
@@ -118,7 +118,7 @@ func (a *agent) keepConfig(c *wire.NodeConfig) {
 		err = a.Store.Save(fileConfig, b)
 	}
 	if err != nil {
-		a.Log.Warn("the configuration could not be kept", "error", err)
+		a.Log.Warn("saving configuration failed", "error", err)
 	}
 }
 

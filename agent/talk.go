@@ -21,14 +21,11 @@ const (
 	intervalMost  = 10 * time.Minute
 )
 
-func (a *agent) setInterval(ms int64) {
-	if ms <= 0 {
+func (a *agent) setInterval(wanted muster.Duration) {
+	if wanted <= 0 {
 		return
 	}
-	d := intervalMost
-	if ms < intervalMost.Milliseconds() {
-		d = max(time.Duration(ms)*time.Millisecond, intervalLeast)
-	}
+	d := min(max(time.Duration(wanted), intervalLeast), intervalMost)
 	a.mu.Lock()
 	a.interval = d
 	a.mu.Unlock()
@@ -136,7 +133,7 @@ func (a *agent) report(t *talker) {
 		t.facts = true
 	}
 	r, receipt := a.out.take()
-	r.Attempt, r.BootID, r.Probe = a.Seed.Attempt, a.BootID, a.Launch != nil
+	r.Attempt, r.BootID, r.Probe = a.Bootstrap.Attempt, a.BootID, a.Launch != nil
 	if a.Usage != nil && r.State != StateConfiguring && now.Sub(t.usage) >= interval*8/10 {
 		if u, err := a.Usage(links); err == nil {
 			r.Usage = &u
@@ -190,7 +187,7 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 	if reply.PowerOff {
 		a.powerOff("the server wants it off", true)
 	}
-	a.setInterval(reply.IntervalMS)
+	a.setInterval(reply.Interval)
 	a.reach(reply.Reach)
 	a.launch(reply.Launch)
 	a.mu.Lock()

@@ -107,6 +107,7 @@ func (a *API) HTTPServer() *http.Server {
 
 func config(version string) huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	registry.RegisterTypeAlias(reflect.TypeFor[muster.Duration](), reflect.TypeFor[float64]())
 	format := huma.DefaultJSONFormat
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{

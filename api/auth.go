@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/connlimit"
+	"github.com/muster-hpc/muster/internal/connlimit"
 	"github.com/muster-hpc/muster/pki"
 	"golang.org/x/sys/unix"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -80,6 +80,10 @@ func bodies() map[string]string {
 		"extend-cluster":  `{"by": "2h"}`,
 		"share-cluster":   `{"add": ["bob"]}`,
 		"measure-cluster": `{}`,
+		"pause-cluster":   `{}`,
+		"resume-cluster":  `{}`,
+		"change-cluster":  `{"nodes": 2}`,
+		"save-cluster":    `{"name": "x"}`,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // Certificates are what was measured and signed, and what follows from several of
 // them together.
 type Certificates interface {
-	Certificates(ctx context.Context, who muster.Actor, q wire.CertificateQuery) ([]wire.CertificateRow, error)
+	Certificates(ctx context.Context, who muster.Actor, q wire.CertificateQuery) (wire.CertificateList, error)
 	// Certificate is the envelope, byte by byte as it was signed.
 	Certificate(ctx context.Context, who muster.Actor, id muster.CertificateID) ([]byte, error)
 	Compare(ctx context.Context, who muster.Actor, q wire.CompareQuery) (wire.Comparison, error)
@@ -29,11 +29,11 @@ type CertificateFilter struct {
 	Kind    string `query:"kind" enum:"node,cluster" doc:"Only of nodes, or of whole clusters"`
 	Present bool   `query:"present" doc:"Without those that others took the place of"`
 	Since   string `query:"since" maxLength:"32" doc:"How far back: 6h, 14d or 400d"`
-	Limit   int    `query:"limit" minimum:"0" maximum:"1000" doc:"The newest so many; 0 means 1000"`
+	Page
 }
 
 func (f CertificateFilter) query() (wire.CertificateQuery, error) {
-	q := wire.CertificateQuery{Node: f.Node, Machine: muster.MachineID(f.Machine), Class: f.Class, Kind: muster.CertificateKind(f.Kind), Present: f.Present, Limit: f.Limit}
+	q := wire.CertificateQuery{Node: f.Node, Machine: muster.MachineID(f.Machine), Class: f.Class, Kind: muster.CertificateKind(f.Kind), Present: f.Present, Page: f.page()}
 	ago, err := Span{Since: f.Since}.query()
 	if err == nil && ago.Since > 0 {
 		q.Since = time.Now().Add(-ago.Since)
@@ -79,8 +79,11 @@ func (a *API) certificateRoutes() {
 		OperationID: "certificate-keys", Method: http.MethodGet, Path: "/v1/certificates/keys", Tags: tags,
 		Summary:  "List the public keys by which certificates are verified; needs no token",
 		Security: []map[string][]string{},
-	}, func(ctx context.Context, _ *none) (wire.SigningKeys, error) {
-		return a.service.SigningKeys(ctx), nil
+	}, func(ctx context.Context, in *Page) (wire.SigningKeys, error) {
+		out := a.service.SigningKeys(ctx)
+		out.Keys, out.More = wire.Cut(out.Keys, in.page(), func(k muster.SigningKey) string { return k.From.UTC().Format("2006-01-02T15:04:05.000000000") + k.ID })
+		out.Keys = some(out.Keys)
+		return out, nil
 	})
 	route(a, huma.Operation{
 		OperationID: "change-certificate-key", Method: http.MethodPost, Path: "/v1/certificates/key", Tags: tags,
@@ -95,8 +98,7 @@ func (a *API) certificateRoutes() {
 			return wire.CertificateList{}, err
 		}
 		q.Cluster = cluster
-		rows, err := a.service.Certificates(ctx, who(ctx), q)
-		return wire.CertificateList{Certificates: some(rows)}, err
+		return a.service.Certificates(ctx, who(ctx), q)
 	}
 	route(a, huma.Operation{
 		OperationID: "list-certificates", Method: http.MethodGet, Path: "/v1/certificates", Tags: tags,
@@ -136,7 +138,7 @@ func (a *API) certificateRoutes() {
 	a.envelopeRoute(huma.Operation{
 		OperationID: "show-certificate", Method: http.MethodGet, Path: "/v1/certificates/{certificate}", Tags: tags,
 		Summary:     "Export a certificate in its envelope",
-		Description: "Byte by byte as it was signed: docs/certificate.schema.json describes it, and docs/certificate.md how to verify it.",
+		Description: "Byte by byte as it was signed: docs/users/certificate.schema.json describes it, and docs/users/certificate.md how to verify it.",
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
 )
@@ -69,10 +69,10 @@ func TestCertificateRoutes(t *testing.T) {
 		"/v1/certificates/history?of=cfd&since=x":          `invalid`,
 		"/v1/certificates?since=x":                         `invalid`,
 		"/v1/certificates?kind=x":                          `invalid`,
-		"/v1/certificates/compare?of=cfd":                  `give two to 8`,
-		"/v1/certificates/compare?of=cfd&of=" + id:         `are the same, or one is a part of the other`,
-		"/v1/certificates/compare?of=a&of=b&across=colour": `cannot compare across`,
-		"/v1/certificates/history?of=" + id:                `is one certificate`,
+		"/v1/certificates/compare?of=cfd":                  `"reason":"required"`,
+		"/v1/certificates/compare?of=cfd&of=" + id:         `"reason":"not-one-thing"`,
+		"/v1/certificates/compare?of=a&of=b&across=colour": `colour`,
+		"/v1/certificates/history?of=" + id:                `"reason":"bad-value"`,
 		"/v1/certificates/pc-2222222222":                   `not_found`,
 	} {
 		if a := ask(t, s, "", "GET", path, "", ""); !strings.Contains(a.body, want) {

@@ -40,6 +40,7 @@ type listInput struct {
 	All     bool   `query:"all" doc:"Deleted clusters too"`
 	Project string `query:"project" maxLength:"128"`
 	Owner   string `query:"owner" maxLength:"128"`
+	Page
 }
 
 func (a *API) clusterRoutes() {
@@ -48,8 +49,7 @@ func (a *API) clusterRoutes() {
 		OperationID: "list-clusters", Method: http.MethodGet, Path: "/v1/clusters", Tags: []string{"clusters"},
 		Summary: "List the clusters that the caller may see",
 	}, func(ctx context.Context, in *listInput) (wire.ClusterList, error) {
-		list, err := a.service.Clusters(ctx, who(ctx), wire.ClusterQuery{All: in.All, Project: in.Project, Owner: in.Owner})
-		return wire.ClusterList{Clusters: some(list)}, err
+		return a.service.Clusters(ctx, who(ctx), wire.ClusterQuery{All: in.All, Project: in.Project, Owner: in.Owner, Page: in.page()})
 	})
 	route(a, huma.Operation{
 		OperationID: "show-cluster", Method: http.MethodGet, Path: "/v1/clusters/{cluster}", Tags: []string{"clusters"},
@@ -60,7 +60,7 @@ func (a *API) clusterRoutes() {
 	route(a, huma.Operation{
 		OperationID: "delete-cluster", Method: http.MethodDelete, Path: "/v1/clusters/{cluster}", Tags: []string{"clusters"},
 		Summary:       "Give a cluster back",
-		Description:   "Begins the deletion and answers at once; the events tell when it is done. Deleting again is no error.",
+		Description:   "Begins the deletion and answers at once; the events tell when it is done. Deleting again is not an error.",
 		DefaultStatus: http.StatusAccepted,
 	}, func(ctx context.Context, in *deleteInput) (wire.Deleted, error) {
 		if in.Erase {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // loud is a console that says how large it is and what was typed.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -35,11 +35,11 @@ func TestThreeKindsOfRequest(t *testing.T) {
 		says               string
 	}{
 		{"/v1/scale", "application/xml", "<scale><cluster>" + id + "</cluster><nodes>2</nodes></scale>", 202, `"id":"` + id},
-		{"/v1/scale", "application/yaml", "cluster: " + id + "\nnodez: 2", 400, "did you mean nodes"},
+		{"/v1/scale", "application/yaml", "cluster: " + id + "\nnodez: 2", 400, `"reason":"unknown-field"`},
 		{"/v1/scale", "application/yaml", "nodes: 2", 400, "cluster"},
 		{"/v1/scale", "application/json", `{"cluster":"nobodys","nodes":2}`, 404, "nobodys"},
 		{"/v1/scale", "image/png", "x", 400, "application/yaml"},
-		{"/v1/clusters/cfd/scale", "application/json", `{"cluster":"other","nodes":2}`, 400, "the path names"},
+		{"/v1/clusters/cfd/scale", "application/json", `{"cluster":"other","nodes":2}`, 400, `"reason":"contradiction"`},
 		{"/v1/terminate", "application/json", `{"cluster":"cfd","erase":"perhaps"}`, 400, "erase"},
 		{"/v1/terminate", "application/yaml", "cluster: " + id, 202, `"id":"` + id},
 	} {

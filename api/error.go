@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Status is the HTTP status of an error; the table is in docs/errors.md.
+// Status is the HTTP status of an error; the table is in docs/users/errors.md.
 func Status(err *muster.Error) int {
 	switch err.Code {
 	case muster.EInvalid:
@@ -51,15 +50,10 @@ func (f *failure) Error() string  { return f.Message }
 // GetHeaders says when to ask again.
 func (f *failure) GetHeaders() http.Header {
 	h := http.Header{}
-	retryAfter(h, f.status)
-	return h
-}
-
-// retryAfter is set where a request was not begun: it may be sent again as it is.
-func retryAfter(h http.Header, status int) {
-	if status == http.StatusTooManyRequests {
+	if wire.RetrySoon(f.status) {
 		h.Set("Retry-After", "1")
 	}
+	return h
 }
 
 // fail makes a failure of any error. What is not a muster.Error is a defect:
@@ -96,10 +90,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Code == muster.EUnauth {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	retryAfter(w.Header(), Status(e))
-	w.WriteHeader(Status(e))
-	_ = json.NewEncoder(w).Encode(e)
+	wire.WriteError(w, Status(e), e)
 }
 
 // oneForm turns the framework's own complaints (a body that does not match its
@@ -129,5 +120,5 @@ func oneForm(_ huma.Context, _ string, v any) (any, error) {
 
 // defect is what a client learns of what should not have happened.
 func defect() *muster.Error {
-	return muster.Errorf(muster.EInternal, "the server met a defect of its own").WithHint("see the server's log")
+	return muster.Errorf(muster.EInternal, "internal error").WithHint("see the server's log")
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -21,6 +22,8 @@ type EventsInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"Sequence number of the last event already seen"`
 	Follow      string `query:"follow" enum:"0,1,false,true," doc:"0 ends the stream when the past is told"`
 	Newest      int    `query:"newest" minimum:"0" maximum:"100000" doc:"Of the past, only the last so many; 0 means all"`
+	After       string `query:"after" maxLength:"20" doc:"As Last-Event-ID"`
+	Limit       int    `query:"limit" minimum:"0" maximum:"100000" doc:"End after so many; 0 means as many as there are"`
 }
 
 type clusterEventsInput struct {
@@ -55,11 +58,11 @@ func (a *API) eventRoutes() {
 }
 
 func (a *API) events(ctx context.Context, cluster string, in *EventsInput) (*huma.StreamResponse, error) {
-	q := wire.EventQuery{Cluster: cluster, Follow: in.Follow != "0" && in.Follow != "false", Newest: in.Newest}
-	if in.LastEventID != "" {
-		n, err := strconv.ParseInt(strings.TrimSpace(in.LastEventID), 10, 64)
+	q := wire.EventQuery{Cluster: cluster, Follow: in.Follow != "0" && in.Follow != "false", Newest: in.Newest, Limit: in.Limit}
+	if last := strings.TrimSpace(cmp.Or(in.LastEventID, in.After)); last != "" {
+		n, err := strconv.ParseInt(last, 10, 64)
 		if err != nil || n < 0 {
-			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "Last-Event-ID is not a sequence number").Because(muster.ReasonBadValue).
+			return nil, a.fail(ctx, muster.Errorf(muster.EInvalid, "%.20q is not the sequence number of an event", last).Because(muster.ReasonBadValue).
 				WithHint("send the id of the last event, or nothing"))
 		}
 		q.After = n

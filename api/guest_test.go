@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/crypto/ssh"
 )

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // Whatever is sent, the answer is an error in the one form, and nothing is

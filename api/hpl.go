@@ -11,14 +11,13 @@ import (
 
 // Benches are benchmarks that were run on clusters.
 type Benches interface {
-	// HPLResults are the newest so many, 0 for all, and the fastest; also of a
-	// deleted cluster.
-	HPLResults(ctx context.Context, who muster.Actor, ref string, most int) (wire.HPLResults, error)
+	// HPLResults are the newest, and the fastest; also of a deleted cluster.
+	HPLResults(ctx context.Context, who muster.Actor, ref string, p wire.Page) (wire.HPLResults, error)
 }
 
 type hplInput struct {
 	ClusterRef
-	Limit int `query:"limit" minimum:"0" maximum:"1000" doc:"How many of the newest results; 0 means all that are kept"`
+	Page
 }
 
 func (a *API) benchRoutes() {
@@ -27,6 +26,6 @@ func (a *API) benchRoutes() {
 		Summary:     "List what HPL showed of a cluster",
 		Description: "The newest results first, and the fastest, with all launches and the conditions. Rates are flop/s.",
 	}, func(ctx context.Context, in *hplInput) (wire.HPLResults, error) {
-		return a.service.HPLResults(ctx, who(ctx), in.Cluster, in.Limit)
+		return a.service.HPLResults(ctx, who(ctx), in.Cluster, in.page())
 	})
 }

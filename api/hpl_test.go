@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
 	"github.com/muster-hpc/muster/wire"

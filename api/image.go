@@ -17,9 +17,8 @@ func (a *API) imageRoutes() {
 	route(a, huma.Operation{
 		OperationID: "list-images", Method: http.MethodGet, Path: "/v1/images", Tags: []string{"images"},
 		Summary: "List the images",
-	}, func(ctx context.Context, _ *none) (wire.ImageList, error) {
-		list, err := a.service.Images(ctx, who(ctx))
-		return wire.ImageList{Images: some(list)}, err
+	}, func(ctx context.Context, in *Page) (wire.ImageList, error) {
+		return a.service.Images(ctx, who(ctx), in.page())
 	})
 	route(a, huma.Operation{
 		OperationID: "show-image", Method: http.MethodGet, Path: "/v1/images/{image}", Tags: []string{"images"},

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/connlimit"
+	"github.com/muster-hpc/muster/internal/connlimit"
 )
 
 // Limits are how many requests may be under way at once. Zero fields take the values of

@@ -55,7 +55,7 @@ func (in *LogsInput) query(now time.Time) (wire.LogQuery, error) {
 		q.Least, q.Filter = n, true
 	}
 	if len(bad) > 0 {
-		e := muster.Errorf(muster.EInvalid, "the lines to show are not told right").Because(muster.ReasonBadValue).WithHint("see 'muster logs --help'")
+		e := muster.Errorf(muster.EInvalid, "the selection of log lines is invalid").Because(muster.ReasonBadValue).WithHint("see 'muster logs --help'")
 		return q, e.Listing(bad)
 	}
 	return q, nil
@@ -79,7 +79,7 @@ func (a *API) logRoutes() {
 	op := huma.Operation{
 		OperationID: "follow-logs", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/logs/stream", Tags: []string{"nodes"},
 		Summary: "Stream the nodes' journals",
-		Description: "Server-sent events: first the newest lines, then an event named 'now', then lines as they come. An event named 'lost' tells " +
+		Description: "Server-sent events: first the newest lines, then an event named 'now', then lines as they come. An event named 'lost' reports " +
 			"how many lines were left out because they were not read in time; one named 'end', that the cluster is deleted.",
 		Responses: map[string]*huma.Response{"200": {
 			Description: "Each event without a name has a line as its data",

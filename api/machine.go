@@ -11,6 +11,7 @@ import (
 
 type machinesInput struct {
 	All bool `query:"all" doc:"Those that do not answer, too"`
+	Page
 }
 
 type machineRef struct {
@@ -22,8 +23,7 @@ func (a *API) machineRoutes() {
 		OperationID: "list-machines", Method: http.MethodGet, Path: "/v1/machines", Tags: []string{"machines"},
 		Summary: "List the machines that answer, with their facts and the images that run on them",
 	}, func(ctx context.Context, in *machinesInput) (wire.MachineList, error) {
-		list, err := a.service.Machines(ctx, who(ctx), in.All)
-		return wire.MachineList{Machines: some(list)}, err
+		return a.service.Machines(ctx, who(ctx), wire.MachineQuery{All: in.All, Page: in.page()})
 	})
 	route(a, huma.Operation{
 		OperationID: "show-machine", Method: http.MethodGet, Path: "/v1/machines/{machine}", Tags: []string{"machines"},

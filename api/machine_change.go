@@ -14,7 +14,7 @@ type MachineCare interface {
 	// ChangeMachines changes all machines of a set, or none.
 	ChangeMachines(ctx context.Context, who muster.Actor, set string, what wire.MachineAction, r wire.MachineChange) ([]wire.MachineChanged, error)
 	// MachineHistory is newest first. A limit of 0 asks for all.
-	MachineHistory(ctx context.Context, who muster.Actor, id muster.MachineID, limit int) ([]muster.MachineEvent, error)
+	MachineHistory(ctx context.Context, who muster.Actor, id muster.MachineID, p wire.Page) (wire.MachineHistory, error)
 }
 
 // MachineSet names machines in a path.
@@ -29,7 +29,7 @@ type machineChangeInput struct {
 
 type machineHistoryInput struct {
 	Machine string `path:"machine" maxLength:"128"`
-	Limit   int    `query:"limit" minimum:"0" maximum:"1000" doc:"How many of the newest events; 0 means all that are kept"`
+	Page
 }
 
 func (a *API) machineCareRoutes() {
@@ -55,11 +55,10 @@ func (a *API) machineCareRoutes() {
 	}
 	route(a, huma.Operation{
 		OperationID: "machine-history", Method: http.MethodGet, Path: "/v1/machines/{machine}/history", Tags: []string{"machines"},
-		Summary:     "Tell what befell a machine",
+		Summary:     "Show a machine's event history",
 		Description: "Newest first. Whose the clusters were is shown only to those who may know.",
 	}, func(ctx context.Context, in *machineHistoryInput) (wire.MachineHistory, error) {
 		id := muster.MachineID(in.Machine)
-		list, err := a.service.MachineHistory(ctx, who(ctx), id, in.Limit)
-		return wire.MachineHistory{Machine: id, Events: some(list)}, err
+		return a.service.MachineHistory(ctx, who(ctx), id, in.page())
 	})
 }

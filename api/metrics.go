@@ -103,7 +103,7 @@ func (a *API) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, c := range all {
 		if err := reg.Register(c); err != nil {
-			a.write(w, r, muster.Errorf(muster.EInternal, "the figures cannot be told").Wrap(err))
+			a.write(w, r, muster.Errorf(muster.EInternal, "metrics are not available").Wrap(err))
 			return
 		}
 	}

@@ -25,7 +25,7 @@ func (a *API) nodeRoutes() {
 	route(a, huma.Operation{
 		OperationID: "access", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/access", Tags: []string{"nodes"},
 		Summary:     "Get a short-lived SSH certificate",
-		Description: "Signs the caller's ephemeral public key for one user of this cluster, and tells the line by which its hosts are known.",
+		Description: "Signs the caller's ephemeral public key for one user of this cluster, and returns the line by which its hosts are known.",
 	}, func(ctx context.Context, in *accessInput) (wire.Access, error) {
 		return a.service.Access(ctx, who(ctx), in.Cluster, in.Body)
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-hpc/muster/api"
 )
 
-const committed = "../docs/openapi.json"
+const committed = "../docs/users/openapi.json"
 
 // describe is the API's description of itself, indented.
 func describe(t *testing.T) []byte {
@@ -42,7 +42,7 @@ func TestCommittedDescriptionIsTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(was, now) {
-		t.Fatal("docs/openapi.json is not what the API is now: MUSTER_UPDATE=1 go test ./api")
+		t.Fatal("docs/users/openapi.json is not what the API is now: MUSTER_UPDATE=1 go test ./api")
 	}
 }
 

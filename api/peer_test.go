@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // TestMain lets the test program be another user who knocks on a socket.
@@ -44,7 +44,7 @@ func knock(socket, token string) {
 	fmt.Println(resp.StatusCode, string(body))
 }
 
-// The kernel tells who is at the other end: another user of this host is
+// The kernel reports who is at the other end: another user of this host is
 // refused even where the socket's permissions would let them in, and is not
 // the administrator with a token either.
 func TestOtherUsersOfThisHost(t *testing.T) {

@@ -11,21 +11,23 @@ import (
 
 // Registrations are the bare machines that a site knows.
 type Registrations interface {
-	Registered(ctx context.Context, who muster.Actor, state muster.RegistrationState) ([]muster.Registration, error)
+	Registered(ctx context.Context, who muster.Actor, q wire.RegisteredQuery) (wire.RegisteredList, error)
 	// Register registers all machines, or none.
 	Register(ctx context.Context, who muster.Actor, r wire.RegisterRequest) ([]wire.RegisteredChange, error)
 	// ChangeRegistered changes all machines of a set, or none.
 	ChangeRegistered(ctx context.Context, who muster.Actor, set string, what wire.RegisteredAction) ([]wire.RegisteredChange, error)
 	// MachineBoots is what machines boot for, in a rack or in all.
-	MachineBoots(ctx context.Context, who muster.Actor, rack string) (wire.MachineBoots, error)
+	MachineBoots(ctx context.Context, who muster.Actor, q wire.BootQuery) (wire.MachineBoots, error)
 }
 
 type bootsInput struct {
 	Rack string `query:"rack" maxLength:"64" doc:"Only those of this rack"`
+	Page
 }
 
 type registeredInput struct {
-	State muster.RegistrationState `query:"state" enum:"waiting,approved,forbidden" doc:"Only those in this state"`
+	State muster.RegistrationState `query:"state" enum:"waiting,approved,blocked" doc:"Only those in this state"`
+	Page
 }
 
 type registerInput struct {
@@ -35,10 +37,9 @@ type registerInput struct {
 func (a *API) registrationRoutes() {
 	route(a, huma.Operation{
 		OperationID: "list-registrations", Method: http.MethodGet, Path: "/v1/registrations", Tags: []string{"machines"},
-		Summary: "List the bare machines that the site knows", Description: "For administrators.",
+		Summary: "List registered bare machines", Description: "For administrators.",
 	}, func(ctx context.Context, in *registeredInput) (wire.RegisteredList, error) {
-		list, err := a.service.Registered(ctx, who(ctx), in.State)
-		return wire.RegisteredList{Machines: some(list)}, err
+		return a.service.Registered(ctx, who(ctx), wire.RegisteredQuery{State: in.State, Page: in.page()})
 	})
 	route(a, huma.Operation{
 		OperationID: "register-machines", Method: http.MethodPost, Path: "/v1/registrations", Tags: []string{"machines"},
@@ -51,7 +52,7 @@ func (a *API) registrationRoutes() {
 		OperationID: "list-boots", Method: http.MethodGet, Path: "/v1/boots", Tags: []string{"machines"},
 		Summary: "List the boots of bare machines: under way, failed, and waiting for their turn", Description: "For administrators.",
 	}, func(ctx context.Context, in *bootsInput) (wire.MachineBoots, error) {
-		list, err := a.service.MachineBoots(ctx, who(ctx), in.Rack)
+		list, err := a.service.MachineBoots(ctx, who(ctx), wire.BootQuery{Rack: in.Rack, Page: in.page()})
 		list.Boots, list.Queue = some(list.Boots), some(list.Queue)
 		return list, err
 	})
@@ -59,11 +60,11 @@ func (a *API) registrationRoutes() {
 		what    wire.RegisteredAction
 		summary string
 	}{
-		{wire.RegisteredApprove, "Make registered machines machines of the site, or accept what they are made of now"},
-		{wire.RegisteredForbid, "Answer nothing to machines"},
-		{wire.RegisteredForget, "Forget registered machines"},
-		{wire.RegisteredDiscover, "Have registered machines tell anew what they are made of"},
-		{wire.RegisteredFenced, "Say that machines have no power, or are cut off, which Muster asked for"},
+		{wire.RegisteredApprove, "Approve machines, or accept their changed hardware"},
+		{wire.RegisteredForbid, "Block machines: do not answer their network boots"},
+		{wire.RegisteredForget, "Delete registered machines"},
+		{wire.RegisteredDiscover, "Boot registered machines once to inventory their hardware"},
+		{wire.RegisteredFenced, "Confirm that machines are off or disconnected (manual fencing)"},
 	} {
 		route(a, huma.Operation{
 			OperationID: string(r.what) + "-registrations", Method: http.MethodPost, Path: "/v1/registrations/{machine}/" + string(r.what), Tags: []string{"machines"},

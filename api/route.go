@@ -34,7 +34,7 @@ func (a *API) prepare(op *huma.Operation) {
 	}
 	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[wire.Refused](), true, "Error")
 	op.Responses["default"] = &huma.Response{
-		Description: "An error; docs/errors.md lists the codes with their statuses",
+		Description: "An error; docs/users/errors.md lists the codes with their statuses",
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: schema}},
 	}
 	op.BodyReadTimeout = -1 // guard has read the body
@@ -53,6 +53,8 @@ func (a *API) routes() {
 	a.nodeRoutes()
 	a.consoleRoutes()
 	a.machineRoutes()
+	a.planningRoutes()
+	a.courseRoutes()
 	a.machineCareRoutes()
 	a.registrationRoutes()
 	a.volumeRoutes()

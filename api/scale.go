@@ -15,6 +15,10 @@ type Changes interface {
 	// answer of admission, when there is no room for more nodes.
 	Scale(ctx context.Context, who muster.Actor, ref string, r wire.ScaleRequest) (wire.Scaled, *muster.Answer, error)
 	Extend(ctx context.Context, who muster.Actor, ref string, r wire.ExtendRequest) (wire.Extended, error)
+	// Pause and Resume return a *muster.Error with code ENoCapacity when the time that is
+	// asked for cannot be promised.
+	Pause(ctx context.Context, who muster.Actor, ref string, r wire.PauseRequest) (wire.Paused, error)
+	Resume(ctx context.Context, who muster.Actor, ref string, r wire.ResumeRequest) (wire.Resumed, error)
 	Share(ctx context.Context, who muster.Actor, ref string, r wire.ShareRequest) (wire.Shared, error)
 	Measure(ctx context.Context, who muster.Actor, ref string, r wire.MeasureRequest) (wire.MeasureReply, error)
 }
@@ -27,6 +31,16 @@ type scaleInput struct {
 type extendInput struct {
 	ClusterRef
 	Body wire.ExtendRequest
+}
+
+type pauseInput struct {
+	ClusterRef
+	Body wire.PauseRequest
+}
+
+type resumeInput struct {
+	ClusterRef
+	Body wire.ResumeRequest
 }
 
 type measureInput struct {
@@ -64,9 +78,24 @@ func (a *API) changeRoutes() {
 		return a.service.Extend(ctx, who(ctx), in.Cluster, in.Body)
 	})
 	route(a, huma.Operation{
+		OperationID: "pause-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/pause", Tags: []string{"clusters"},
+		Summary: "Pause a cluster",
+		Description: "Its machines are given back once its jobs have come to an end; its name, addresses, keys, volumes and the scheduler's state stay, and its lease clock stands still. " +
+			"The reply names what will not survive. Where running work would be lost it is refused, unless lose_running says that it may be.",
+	}, func(ctx context.Context, in *pauseInput) (wire.Paused, error) {
+		return a.service.Pause(ctx, who(ctx), in.Cluster, in.Body)
+	})
+	route(a, huma.Operation{
+		OperationID: "resume-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/resume", Tags: []string{"clusters"},
+		Summary:     "Bring a paused cluster back",
+		Description: "At once where there is room, else in its turn in the queue, or at a promised time. A pause that is planned, or whose jobs still run, is taken back.",
+	}, func(ctx context.Context, in *resumeInput) (wire.Resumed, error) {
+		return a.service.Resume(ctx, who(ctx), in.Cluster, in.Body)
+	})
+	route(a, huma.Operation{
 		OperationID: "measure-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/measure", Tags: []string{"certificates"},
 		Summary: "Measure the speed of a cluster",
-		Description: "Begins the measuring and answers at once; the cluster's field measuring and its events tell how far it is. " +
+		Description: "Begins the benchmark run and answers at once; the cluster's field measurement and its events tell how far it is. " +
 			"When it is done there are new certificates, and the ones before are superseded.",
 	}, func(ctx context.Context, in *measureInput) (wire.MeasureReply, error) {
 		return a.service.Measure(ctx, who(ctx), in.Cluster, in.Body)

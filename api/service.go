@@ -17,6 +17,8 @@ type Service interface {
 	Nodes
 	Machines
 	MachineCare
+	Planning
+	Courses
 	Registrations
 	Volumes
 	Images
@@ -35,7 +37,7 @@ type Clusters interface {
 	// CreateCluster returns a *muster.Error with code ENever or ENoCapacity,
 	// and the answer in the reply, when the request cannot be served.
 	CreateCluster(ctx context.Context, who muster.Actor, call wire.CreateCall) (wire.Created, error)
-	Clusters(ctx context.Context, who muster.Actor, q wire.ClusterQuery) ([]wire.Cluster, error)
+	Clusters(ctx context.Context, who muster.Actor, q wire.ClusterQuery) (wire.ClusterList, error)
 	Cluster(ctx context.Context, who muster.Actor, ref string) (wire.Cluster, error)
 	DeleteCluster(ctx context.Context, who muster.Actor, ref string) (wire.Deleted, error)
 }
@@ -53,13 +55,13 @@ type Nodes interface {
 
 // Machines are listed. Without all, only those that answer.
 type Machines interface {
-	Machines(ctx context.Context, who muster.Actor, all bool) ([]wire.Machine, error)
+	Machines(ctx context.Context, who muster.Actor, q wire.MachineQuery) (wire.MachineList, error)
 	Machine(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.Machine, error)
 }
 
 // Images are listed, verified and removed.
 type Images interface {
-	Images(ctx context.Context, who muster.Actor) ([]wire.Image, error)
+	Images(ctx context.Context, who muster.Actor, p wire.Page) (wire.ImageList, error)
 	Image(ctx context.Context, who muster.Actor, ref string) (muster.Image, error)
 	VerifyImage(ctx context.Context, who muster.Actor, ref string) (wire.ImageVerified, error)
 	RemoveImage(ctx context.Context, who muster.Actor, ref string) error
@@ -67,13 +69,13 @@ type Images interface {
 
 // People are users with their keys and tokens.
 type People interface {
-	Users(ctx context.Context, who muster.Actor) ([]muster.User, error)
+	Users(ctx context.Context, who muster.Actor, p wire.Page) (wire.UserList, error)
 	User(ctx context.Context, who muster.Actor, name string) (muster.User, error)
 	PutUser(ctx context.Context, who muster.Actor, r wire.UserRequest) (muster.User, error)
 	RemoveUser(ctx context.Context, who muster.Actor, name string) error
 	AddKey(ctx context.Context, who muster.Actor, user, line string) (wire.KeysChanged, error)
 	RemoveKey(ctx context.Context, who muster.Actor, user, key string) (wire.KeysChanged, error)
-	Tokens(ctx context.Context, who muster.Actor, user string) ([]wire.Token, error)
+	Tokens(ctx context.Context, who muster.Actor, q wire.TokenQuery) (wire.TokenList, error)
 	CreateToken(ctx context.Context, who muster.Actor, r wire.TokenRequest) (wire.Token, error)
 	RevokeToken(ctx context.Context, who muster.Actor, id string) error
 }

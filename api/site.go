@@ -11,7 +11,7 @@ import (
 func (a *API) siteRoutes() {
 	route(a, huma.Operation{
 		OperationID: "server", Method: http.MethodGet, Path: "/v1/server", Tags: []string{"site"},
-		Summary: "Tell about the server and the caller",
+		Summary: "Show the server and the caller",
 	}, func(ctx context.Context, _ *none) (wire.Server, error) {
 		return a.service.Server(ctx, who(ctx))
 	})
@@ -21,7 +21,7 @@ func (a *API) siteRoutes() {
 	}
 	op := huma.Operation{
 		OperationID: "health", Method: http.MethodGet, Path: "/v1/health", Tags: []string{"site"},
-		Summary:  "Tell whether the server works; needs no token",
+		Summary:  "Health of the server; needs no token",
 		Security: []map[string][]string{},
 	}
 	a.prepare(&op)

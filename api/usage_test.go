@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
-	"github.com/muster-hpc/muster/series"
+	"github.com/muster-hpc/muster/control/series"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -42,10 +42,10 @@ func TestUsageOverTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(u.Nodes) != 2 || u.Nodes[0].Node != "n01" || u.Window == nil || u.Window.Step != 30 {
+	if len(u.Nodes) != 2 || u.Nodes[0].Node != "n01" || u.Window == nil || u.Window.Step != muster.Duration(30*time.Second) {
 		t.Fatalf("%+v", u)
 	}
-	cpu, rx := u.Nodes[0].Curves["cpu_user"], u.Nodes[0].Curves["net_rx"]
+	cpu, rx := u.Nodes[0].Curves["cpu_user"], u.Nodes[0].Curves["net_rx_bytes_per_second"]
 	if cpu.Mean != 2 || cpu.Max != 2 || rx.Mean != 5000 || len(cpu.Points) != u.Window.Points {
 		t.Errorf("cpu %+v, rx %+v", cpu, rx)
 	}

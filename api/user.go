@@ -29,6 +29,7 @@ type keyRemoval struct {
 
 type tokensInput struct {
 	User string `query:"user" maxLength:"64" doc:"Only this user's"`
+	Page
 }
 
 type tokenInput struct{ Body wire.TokenRequest }
@@ -42,9 +43,8 @@ func (a *API) userRoutes() {
 	route(a, huma.Operation{
 		OperationID: "list-users", Method: http.MethodGet, Path: "/v1/users", Tags: users,
 		Summary: "List the users that the caller may see",
-	}, func(ctx context.Context, _ *none) (wire.UserList, error) {
-		list, err := a.service.Users(ctx, who(ctx))
-		return wire.UserList{Users: some(list)}, err
+	}, func(ctx context.Context, in *Page) (wire.UserList, error) {
+		return a.service.Users(ctx, who(ctx), in.page())
 	})
 	route(a, huma.Operation{
 		OperationID: "show-user", Method: http.MethodGet, Path: "/v1/users/{user}", Tags: users,
@@ -85,8 +85,7 @@ func (a *API) tokenRoutes() {
 		OperationID: "list-tokens", Method: http.MethodGet, Path: "/v1/tokens", Tags: tokens,
 		Summary: "List tokens, without their secrets",
 	}, func(ctx context.Context, in *tokensInput) (wire.TokenList, error) {
-		list, err := a.service.Tokens(ctx, who(ctx), in.User)
-		return wire.TokenList{Tokens: some(list)}, err
+		return a.service.Tokens(ctx, who(ctx), wire.TokenQuery{User: in.User, Page: in.page()})
 	})
 	route(a, huma.Operation{
 		OperationID: "create-token", Method: http.MethodPost, Path: "/v1/tokens", Tags: tokens,

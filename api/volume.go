@@ -11,10 +11,10 @@ import (
 
 // Volumes are made, kept and erased. Those of clusters are made with them.
 type Volumes interface {
-	Volumes(ctx context.Context, who muster.Actor, q wire.VolumeQuery) ([]wire.Volume, error)
+	Volumes(ctx context.Context, who muster.Actor, q wire.VolumeQuery) (wire.VolumeList, error)
 	Volume(ctx context.Context, who muster.Actor, ref string) (wire.Volume, error)
 	CreateVolume(ctx context.Context, who muster.Actor, r wire.VolumeRequest) (wire.Volume, error)
-	// DeleteVolume has a volume erased that no cluster uses.
+	// DeleteVolume erases a volume that no cluster uses.
 	DeleteVolume(ctx context.Context, who muster.Actor, ref string) (wire.Volume, error)
 	// RetainVolume says how long what a cluster left is kept.
 	RetainVolume(ctx context.Context, who muster.Actor, ref string, r wire.VolumeRetention) (wire.Volume, error)
@@ -31,6 +31,7 @@ type volumesInput struct {
 	All     bool   `query:"all" doc:"Erased volumes too, and the states of schedulers"`
 	Project string `query:"project" maxLength:"128"`
 	Owner   string `query:"owner" maxLength:"128"`
+	Page
 }
 
 type volumeInput struct{ Body wire.VolumeRequest }
@@ -46,8 +47,7 @@ func (a *API) volumeRoutes() {
 		OperationID: "list-volumes", Method: http.MethodGet, Path: "/v1/volumes", Tags: volumes,
 		Summary: "List the volumes that the caller may see",
 	}, func(ctx context.Context, in *volumesInput) (wire.VolumeList, error) {
-		list, err := a.service.Volumes(ctx, who(ctx), wire.VolumeQuery{All: in.All, Project: in.Project, Owner: in.Owner})
-		return wire.VolumeList{Volumes: some(list)}, err
+		return a.service.Volumes(ctx, who(ctx), wire.VolumeQuery{All: in.All, Project: in.Project, Owner: in.Owner, Page: in.page()})
 	})
 	route(a, huma.Operation{
 		OperationID: "show-volume", Method: http.MethodGet, Path: "/v1/volumes/{volume}", Tags: volumes,
@@ -65,7 +65,7 @@ func (a *API) volumeRoutes() {
 	route(a, huma.Operation{
 		OperationID: "delete-volume", Method: http.MethodDelete, Path: "/v1/volumes/{volume}", Tags: volumes,
 		Summary:       "Erase a volume that no cluster uses",
-		Description:   "Begins the erasure and answers at once. Deleting again is no error.",
+		Description:   "Begins the erasure and answers at once. Deleting again is not an error.",
 		DefaultStatus: http.StatusAccepted,
 	}, func(ctx context.Context, in *VolumeRef) (wire.Volume, error) {
 		return a.service.DeleteVolume(ctx, who(ctx), in.Volume)

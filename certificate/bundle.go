@@ -1,7 +1,7 @@
 package certificate
 
 import (
-	"github.com/muster-hpc/muster/canonical"
+	"github.com/muster-hpc/muster/certificate/canonical"
 )
 
 // MaxBundle bounds the bytes of a bundle.

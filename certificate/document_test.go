@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/canonical"
-	"github.com/muster-hpc/muster/document/documenttest"
+	"github.com/muster-hpc/muster/certificate/canonical"
+	"github.com/muster-hpc/muster/internal/document/documenttest"
 )
 
 // What is signed keeps its bytes, whatever its fields are called in Go.

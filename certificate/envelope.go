@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/canonical"
+	"github.com/muster-hpc/muster/certificate/canonical"
 )
 
 // Context stands before the canonical form in what is signed, so that no
@@ -52,7 +52,7 @@ func Sign(c muster.Certificate, key ed25519.PrivateKey) ([]byte, error) {
 	body, err := canonical.Marshal(c)
 	if err != nil {
 		return nil, muster.Errorf(muster.EInvalid, "the certificate %s cannot be written: %v", c.ID, err).
-			WithHint("this is a defect of the program that made it").Wrap(err)
+			WithHint("this is a bug in the program that made it").Wrap(err)
 	}
 	return envelope(body, public.ID(), ed25519.Sign(key, message(body)))
 }
@@ -130,7 +130,7 @@ func open(data []byte) (Signed, error) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil || members == nil {
-		return Signed{}, notACertificate("it is no JSON object")
+		return Signed{}, notACertificate("it is not a JSON object")
 	}
 	for _, name := range []string{"certificate", "key", "signature"} {
 		if _, ok := members[name]; !ok {
@@ -211,7 +211,7 @@ func (s *Signed) decode() error {
 		return notACertificate("a field has the wrong type")
 	}
 	if err := s.Certificate.Check(); err != nil {
-		f := fail(Malformed, "it is signed, and still cannot be right: tell who runs the server that made it", "%v", err)
+		f := fail(Malformed, "it is signed, but cannot be right: inform whoever runs the server that signed it", "%v", err)
 		var e *muster.Error
 		if errors.As(err, &e) {
 			f.Err.Message, f.Err.Problems = e.Message, e.Problems

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	exampleFile = "../docs/certificate.example.json"
-	exampleKey  = "../docs/certificate.example.pub"
+	exampleFile = "../docs/users/certificate.example.json"
+	exampleKey  = "../docs/users/certificate.example.pub"
 )
 
 // What was signed once must be believed for ever: the example in docs is only
@@ -45,7 +45,7 @@ func TestExampleIsStillValid(t *testing.T) {
 	}
 }
 
-// The recipe of docs/certificate.md for those without Muster does what it says.
+// The recipe of docs/users/certificate.md for those without Muster does what it says.
 func TestRecipeWithoutMuster(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"sh", "python3", "openssl"} {
@@ -53,12 +53,12 @@ func TestRecipeWithoutMuster(t *testing.T) {
 			t.Skipf("no %s here", tool)
 		}
 	}
-	docs, err := os.ReadFile("../docs/certificate.md")
+	docs, err := os.ReadFile("../docs/users/certificate.md")
 	must(t, err)
 	_, rest, _ := strings.Cut(string(docs), "```sh\n")
 	recipe, _, ok := strings.Cut(rest, "```\n")
 	if !ok {
-		t.Fatal("docs/certificate.md has no recipe")
+		t.Fatal("docs/users/certificate.md has no recipe")
 	}
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "muster.pub"), []byte(public(t, key(1)).PEM()), 0o600))

@@ -79,6 +79,6 @@ func parseDER(der []byte) (PublicKey, error) {
 }
 
 func notAKey(format string, args ...any) *muster.Error {
-	return muster.Errorf(muster.EInvalid, "this is no public key: "+format, args...).
+	return muster.Errorf(muster.EInvalid, "this is not a public key: "+format, args...).
 		WithHint("give the server's public key: a PEM block PUBLIC KEY, its 32 bytes in base64, or the server's list of keys in JSON")
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/canonical"
+	"github.com/muster-hpc/muster/certificate/canonical"
 )
 
 // MaxKeys bounds the bytes of a file of keys.

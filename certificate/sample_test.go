@@ -57,10 +57,10 @@ func node() muster.Certificate {
 		Version: 1, ID: "pc-2345678bcd", Kind: muster.CertifiesNode, Issuer: "b7k2", Cluster: "c-23456789bc", ClusterName: "cfd",
 		Node: "n01", Machine: "local-03", Class: "epyc-16", Image: image,
 		Began: noon().Add(-time.Minute), Ended: noon().Add(-time.Second), Made: noon(), Expires: noon().Add(30 * 24 * time.Hour),
-		Supersedes: []muster.CertificateID{"pc-zzzzzzzzzz"}, Level: muster.ValidateQuick, Occasion: "delivery",
+		Supersedes: []muster.CertificateID{"pc-zzzzzzzzzz"}, Level: muster.ValidateQuick, Trigger: "delivery",
 		Certified: true, Verdict: muster.GradeLow,
 		Schedule: &muster.Schedule{Seed: "18446744073709551615", Launches: 12, Rounds: 7, Level: 0.95, FalseFindings: 0.01, Control: "Benjamini-Yekutieli", Tests: 40},
-		Conditions: muster.Circumstances{
+		Conditions: muster.TestEnvironment{
 			Provider: "local", Processor: "AMD EPYC 9354", Sockets: 1, Cores: 2, Threads: 4, Memory: 4 << 30,
 			NUMA: []muster.NUMA{{ID: 0, CPUs: []int{0, 1, 2, 3}, Memory: 4 << 30}, {ID: 1}}, Cache: 32 << 20,
 			Topology: &muster.Topology{Source: "hwloc", Packages: []muster.Package{{Nodes: []muster.MemoryNode{{Memory: 4 << 30, Groups: []muster.CoreGroup{{
@@ -76,7 +76,7 @@ func node() muster.Certificate {
 			{
 				Name: "stream.triad", Unit: "B/s", Threads: 2, Launches: 6, Samples: 60, Median: 30.123456789e9, Interval: &muster.Interval{Low: 29e9, High: 31e9, Level: 0.96875},
 				Min: 28e9, Max: 32e9, ByLaunch: []float64{30.2e9, 29e9, 31e9, 30.046913578e9, 30.5e9, 29.8e9}, Reference: &muster.Reference{Value: 33e9, Source: muster.SourceHistory, Text: "the median of 40 figures of class epyc-16"},
-				Others: []muster.Reference{{Value: 30e9, Source: muster.SourcePromise, Text: "promised by the site"}},
+				Others: []muster.Reference{{Value: 30e9, Source: muster.SourceTarget, Text: "target of the site"}},
 				Spread: &muster.Spread{Value: 0.02, Source: muster.SourceHistory, Count: 40}, Detectable: ptr(0.06), Verdict: muster.GradeLow,
 			},
 			{Name: "latency", Unit: "s", Size: 1 << 20, Less: true, Launches: 1, Samples: 3, Median: 1e-7, Min: 9.9e-8, Max: 0.00000012, Verdict: muster.GradeUnknown},

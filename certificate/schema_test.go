@@ -21,7 +21,7 @@ import (
 	"github.com/muster-hpc/muster/certificate"
 )
 
-const schemaFile = "../docs/certificate.schema.json"
+const schemaFile = "../docs/users/certificate.schema.json"
 
 // The published schema is what the types are: names, types, what may be left
 // out, and what each field means. MUSTER_UPDATE=1 writes it anew.
@@ -35,7 +35,7 @@ func TestSchemaIsTrue(t *testing.T) {
 	was, err := os.ReadFile(schemaFile)
 	must(t, err)
 	if !bytes.Equal(was, now) {
-		t.Fatal("docs/certificate.schema.json is not what the types are now: MUSTER_UPDATE=1 go test ./certificate")
+		t.Fatal("docs/users/certificate.schema.json is not what the types are now: MUSTER_UPDATE=1 go test ./certificate")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestSchemaTakesCertificatesAndNothingElse(t *testing.T) {
 	}
 }
 
-// Every field has its line in docs/certificate.md, and every line its field.
+// Every field has its line in docs/users/certificate.md, and every line its field.
 func TestFieldsAreExplained(t *testing.T) {
 	t.Parallel()
 	var schema struct {
@@ -79,7 +79,7 @@ func TestFieldsAreExplained(t *testing.T) {
 		} `json:"$defs"`
 	}
 	must(t, json.Unmarshal(writeSchema(t), &schema))
-	text, err := os.ReadFile("../docs/certificate.md")
+	text, err := os.ReadFile("../docs/users/certificate.md")
 	must(t, err)
 	explained := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
@@ -92,19 +92,22 @@ func TestFieldsAreExplained(t *testing.T) {
 		for name := range d.Properties {
 			known[name] = true
 			if !explained[name] {
-				t.Errorf("docs/certificate.md does not say what %s of a %s is", name, def)
+				t.Errorf("docs/users/certificate.md does not say what %s of a %s is", name, def)
 			}
 		}
+	}
+	for f := range reflect.TypeFor[muster.TestEnvironment]().Fields() {
+		known[muster.ConditionName(f)] = true // as comparisons name them
 	}
 	for r := range reasons() {
 		known[string(r)] = true
 		if !explained[string(r)] {
-			t.Errorf("docs/certificate.md does not say what to do about %q", r)
+			t.Errorf("docs/users/certificate.md does not say what to do about %q", r)
 		}
 	}
 	for name := range explained {
 		if !known[name] && !strings.ContainsAny(name, ".0123456789") {
-			t.Errorf("docs/certificate.md explains %q, which there is not", name)
+			t.Errorf("docs/users/certificate.md explains %q, which there is not", name)
 		}
 	}
 }
@@ -125,7 +128,7 @@ func reasons() map[certificate.Reason]bool {
 func writeSchema(t *testing.T) []byte {
 	t.Helper()
 	s := schemaWriter{docs: comments(t), defs: map[string]any{}}
-	s.docs["parts"] = "A performance certificate in its envelope. The signature is of the canonical form (RFC 8785) of the member certificate: see docs/certificate.md. Fields are only ever added; ignore those that you do not know."
+	s.docs["parts"] = "A performance certificate in its envelope. The signature is of the canonical form (RFC 8785) of the member certificate: see docs/users/certificate.md. Fields are only ever added; ignore those that you do not know."
 	root := s.object(reflect.TypeFor[struct {
 		Certificate muster.Certificate `json:"certificate"`
 		Key         muster.Digest      `json:"key"`
@@ -247,7 +250,7 @@ func comments(t *testing.T) map[string]string {
 
 func prose(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
-// mismatch tells where a value is not what a schema says; it knows as much of
+// mismatch reports where a value is not what a schema says; it knows as much of
 // JSON Schema as writeSchema writes.
 func mismatch(root, schema map[string]any, v any, at string) string {
 	if ref, ok := schema["$ref"].(string); ok {

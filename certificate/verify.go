@@ -12,7 +12,7 @@ import (
 // Skew is how far the clock of who verifies may be behind the server's.
 const Skew = 5 * time.Minute
 
-// Successors tells by which certificate another one was superseded.
+// Successors reports by which certificate another one was superseded.
 type Successors map[muster.CertificateID]muster.CertificateID
 
 // Add notes what a certificate supersedes. Give it only what was verified.
@@ -49,7 +49,7 @@ func authentic(envelope []byte, keys Ring) (Signed, error) {
 	}
 	public, err := parseBase64(key.Key)
 	if err != nil {
-		return Signed{}, fail(UnknownKey, "get the public key again from the server", "the key that was given as %s is none", clip(s.Key))
+		return Signed{}, fail(UnknownKey, "get the public key again from the server", "%s is not a key", clip(s.Key))
 	}
 	// Nothing here is secret: signature, key and message are public, so how
 	// long it takes tells nothing.
@@ -58,7 +58,7 @@ func authentic(envelope []byte, keys Ring) (Signed, error) {
 			"the signature does not fit: the certificate was altered after it was signed")
 	}
 	if !key.Compromised.IsZero() {
-		return Signed{}, fail(KeyCompromised, "have it measured and signed anew: whoever has the key can sign anything, with any date",
+		return Signed{}, fail(KeyCompromised, "measure again: whoever has the key can sign anything, with any date",
 			"the key %s has been in wrong hands since %s or longer", clip(key.ID), stamp(key.Compromised))
 	}
 	if err := s.decode(); err != nil {
@@ -66,11 +66,11 @@ func authentic(envelope []byte, keys Ring) (Signed, error) {
 	}
 	c := s.Certificate
 	if !key.Until.IsZero() && c.Made.After(key.Until) {
-		return Signed{}, fail(KeyRetired, "somebody used a key that had been put away: do not trust it, and tell who runs the server",
+		return Signed{}, fail(KeyRetired, "a retired key was used: do not trust it, and inform whoever runs the server",
 			"%s was made on %s, and its key was retired on %s", title(c), stamp(c.Made), stamp(key.Until))
 	}
 	if c.Made.Before(key.From.Add(-Skew)) {
-		return Signed{}, fail(KeyNotYet, "its date cannot be right: do not trust it, and tell who runs the server",
+		return Signed{}, fail(KeyNotYet, "its date cannot be right: do not trust it, and inform whoever runs the server",
 			"%s was made on %s, and its key only on %s", title(c), stamp(c.Made), stamp(key.From))
 	}
 	return s, nil

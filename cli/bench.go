@@ -16,9 +16,8 @@ import (
 
 func (a *app) bench() *cobra.Command {
 	c := &cobra.Command{
-		Use: "bench", Short: "Run benchmarks of a cluster, and see what they showed", Args: cobra.ArbitraryArgs, RunE: group,
-		Long: `Benchmarks of a whole cluster. HPL solves a large system of linear equations; its
-rate is what lists of fast computers are ordered by.`,
+		Use: "bench", Short: "Run benchmarks of a cluster and show the results", Args: cobra.ArbitraryArgs, RunE: group,
+		Long: `Benchmarks of a whole cluster: HPL, the TOP500 benchmark.`,
 		Example: `  muster bench hpl cfd
   muster bench list cfd`,
 	}
@@ -28,9 +27,9 @@ rate is what lists of fast computers are ordered by.`,
 
 func (a *app) benchList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list CLUSTER", Short: "List what HPL showed, the newest first", Args: exactly("CLUSTER"), ValidArgsFunction: a.completeClusters(1),
-		Long: `Lists results of HPL, the newest first. The rate is the median over launches of one
-setting. A deleted cluster's results are there by its ID.`,
+		Use: "list CLUSTER", Short: "List HPL results, newest first", Args: exactly("CLUSTER"), ValidArgsFunction: a.completeClusters(1),
+		Long: `Lists HPL results, newest first. The rate is the median over launches with one setting.
+For a deleted cluster, give its ID.`,
 		Example: `  muster bench list cfd
   muster bench list cfd -o json`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -52,15 +51,15 @@ setting. A deleted cluster's results are there by its ID.`,
 
 func (a *app) benchShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show CLUSTER [RESULT]", Short: "Show a result of HPL with all its launches", ValidArgsFunction: a.completeClusters(1),
+		Use: "show CLUSTER [RESULT]", Short: "Show an HPL result with all its launches", ValidArgsFunction: a.completeClusters(1),
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, "CLUSTER is missing")
 			}
 			return atMost(2)(c, args)
 		},
-		Long: `Shows one result of HPL: the rate with its interval and extremes, how it was
-measured, under which conditions, and every launch. Without RESULT: the newest.`,
+		Long: `Shows one HPL result: the rate with its interval and extremes, settings, conditions and
+every launch. Without RESULT it shows the newest.`,
 		Example: `  muster bench show cfd
   muster bench show cfd hr-2345678bcd`,
 		RunE: func(c *cobra.Command, args []string) error {

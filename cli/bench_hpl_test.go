@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
 	"github.com/muster-hpc/muster/wire"
@@ -24,7 +24,7 @@ func TestBench(t *testing.T) {
 	if r := w.run("bench", "list", "cfd"); r.code != 0 || !strings.Contains(r.out, "HPL was not run on cfd") {
 		t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
 	}
-	w.run("bench", "show", "cfd").want(t, 3, "HPL was not run on cluster cfd")
+	w.refused(3, muster.ReasonNoSuchResult, "bench", "show", "cfd").naming("HPL", "cfd")
 	fast, slow := storetest.NewHPL(c.ID, 6e10), storetest.NewHPL(c.ID, 5e10)
 	slow.Caveats = []muster.Caveat{{Code: "oversubscribed", Text: "two machines share a core"}}
 	slow.Rate.Interval = &muster.Interval{Low: 5.1e10, High: 6e10, Level: 0.5}
@@ -58,8 +58,8 @@ func TestBench(t *testing.T) {
 	if r := w.run("bench", "show", "cfd", string(fast.ID)); r.code != 0 || !strings.Contains(r.out, "67.5 Gflop/s") {
 		t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
 	}
-	w.run("bench", "show", "cfd", "hr-2222222222").want(t, 3, "has no result")
-	w.run("bench", "show").want(t, 2, "CLUSTER is missing")
-	w.run("bench", "show", "cfd", "a", "b").want(t, 2, "one argument too many")
-	w.run("bench", "list", "nothing").want(t, 3, "nothing")
+	w.refused(3, muster.ReasonNoSuchResult, "bench", "show", "cfd", "hr-2222222222")
+	w.refused(2, muster.ReasonBadUsage, "bench", "show").naming("CLUSTER")
+	w.refused(2, muster.ReasonBadUsage, "bench", "show", "cfd", "a", "b").naming(`"b"`)
+	w.refused(3, muster.ReasonNoSuchCluster, "bench", "list", "nothing").naming("nothing")
 }

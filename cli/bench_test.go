@@ -3,7 +3,7 @@ package cli_test
 import (
 	"testing"
 
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // BenchmarkExec is what muster exec costs besides the command: a certificate,

@@ -22,14 +22,13 @@ type hplFlags struct {
 func (a *app) benchHPL() *cobra.Command {
 	var f hplFlags
 	c := &cobra.Command{
-		Use: "hpl CLUSTER", Short: "Run HPL, and keep what it showed",
-		Long: `Solves large systems of linear equations on all compute nodes, as lists of fast
-computers do. First it tries which blocks, which grid and how many threads for each
-rank suit the machines, then it launches the best setting several times. The size
-follows from the memory and from --time.
+		Use: "hpl CLUSTER", Short: "Run HPL (the TOP500 benchmark)",
+		Long: `Runs HPL (the TOP500 benchmark) on all compute nodes. It first tunes block size, process
+grid and threads per rank, then launches the best setting several times. The problem
+size follows from the memory and from --time.
 
-HPL needs the nodes for itself: while jobs run it is refused, unless --force says
-that they may be slowed down. It goes on when you stop waiting.`,
+The nodes must be idle: it is rejected while jobs are running, unless you accept with
+--force that they are slowed down. Ctrl-C detaches; the run continues.`,
 		Example: `  muster bench hpl cfd
   muster bench hpl cfd --time 1h
   muster bench hpl cfd --nodes n[01-02] --time 2m
@@ -38,11 +37,11 @@ that they may be slowed down. It goes on when you stop waiting.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.runHPL(c.Context(), args[0], &f) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.time, "time", "5m", "how long it may take in all")
-	flags.StringVar(&f.nodes, "nodes", "", "set of the compute nodes: n[01-04] (default: all)")
-	flags.BoolVar(&f.force, "force", false, "run it although jobs run")
-	flags.BoolVar(&f.attach, "attach", false, "wait for the run that is under way")
-	flags.BoolVar(&f.stop, "stop", false, "end the run that is under way")
+	flags.StringVar(&f.time, "time", "5m", "time limit of the whole run")
+	flags.StringVar(&f.nodes, "nodes", "", "compute nodes to use: n[01-04] (default: all)")
+	flags.BoolVar(&f.force, "force", false, "run even if jobs are running")
+	flags.BoolVar(&f.attach, "attach", false, "wait for the run in progress")
+	flags.BoolVar(&f.stop, "stop", false, "stop the run in progress")
 	flags.DurationVar(&f.timeout, "timeout", 0, "give up waiting after this long")
 	c.MarkFlagsMutuallyExclusive("attach", "stop")
 	_ = c.RegisterFlagCompletionFunc("time", cobra.NoFileCompletions)
@@ -78,7 +77,7 @@ func (a *app) runHPL(ctx context.Context, ref string, f *hplFlags) error {
 	if err != nil {
 		return err
 	}
-	r, err := pickHPL(list, []string{string(w.reply.Measuring.Result)})
+	r, err := pickHPL(list, []string{string(w.reply.Measurement.Result)})
 	if err != nil {
 		return err
 	}

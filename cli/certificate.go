@@ -19,7 +19,7 @@ import (
 
 func (a *app) certificate() *cobra.Command {
 	c := &cobra.Command{
-		Use: "certificate", Aliases: []string{"cert"}, Short: "See and verify performance certificates", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "certificate", Aliases: []string{"cert"}, Short: "Run, show and verify performance certificates", Args: cobra.ArbitraryArgs, RunE: group,
 		Long: `A performance certificate says how fast a cluster and each of its nodes were,
 under which conditions, and what follows from it. The server signs it.`,
 		Example: `  muster certificate show cfd
@@ -32,7 +32,7 @@ under which conditions, and what follows from it. The server signs it.`,
 
 func (a *app) certificateKey() *cobra.Command {
 	c := &cobra.Command{
-		Use: "key", Short: "See and change the keys that sign certificates", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "key", Short: "Manage the keys that sign certificates", Args: cobra.ArbitraryArgs, RunE: group,
 		Long:    "The server signs certificates with a key of its own. Its public half verifies them.",
 		Example: `  muster certificate key show > muster.pub`,
 	}
@@ -42,10 +42,10 @@ func (a *app) certificateKey() *cobra.Command {
 
 func (a *app) certificateKeyShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show", Short: "Write the server's public key", Args: exactly(),
-		Long: `Writes the public key that signs now, in PEM. With -o json it writes all keys of the
-server with the times in which they signed, and which of them were stolen: give
-that list to whoever verifies old certificates.`,
+		Use: "show", Short: "Print the server's public key", Args: exactly(),
+		Long: `Prints the current public key in PEM. With -o json it prints all keys of the server
+with their validity periods and which of them were compromised: give that list to
+whoever verifies old certificates.`,
 		Example: `  muster certificate key show > muster.pub
   muster certificate key show -o json > keys.json`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -73,22 +73,21 @@ func (a *app) certificateVerify() *cobra.Command {
 	var keys []string
 	var at string
 	c := &cobra.Command{
-		Use: "verify FILE...", Short: "Check that certificates are genuine and in force",
-		Long: `Checks that certificates are what the server signed, that they are in force, and
-that a cluster's certificate comes with those of all its nodes, unchanged. With
---key it needs no server and no network: only the files, and the public key of the
-server that made them. Without --key your server is asked for its keys, and whether
-others took the place of those in files.
+		Use: "verify FILE...", Short: "Verify that certificates are genuine and valid",
+		Long: `Verifies that certificates were signed by the server, that they are valid now, and that
+a cluster's certificate comes with those of all its nodes, unchanged. With --key it
+works offline: it needs only the files and the public key of the server that signed
+them. Without --key it asks your server for its keys, and whether the certificates have
+been superseded.
 
-FILE is a certificate, several of them one after the other, or a directory of
-files that end in .json; - is standard input. A key file holds one or more public
-keys: PEM, base64, or the server's list of keys in JSON. Only that list tells
-which keys were retired or stolen.
+FILE is one or more certificates, or a directory of .json files; - is standard input. A
+key file contains one or more public keys: PEM, base64, or the server's list of keys in
+JSON. Only that list says which keys were retired or compromised.
 
-A certificate that says "low" is valid too: this shows whether to believe it. The
-exit status is 0 if all are valid, and else the highest of: 1 altered, 2 no
-certificate or one of a newer version, 3 unknown key or missing node, 4 expired,
-not yet valid or superseded, 5 signed with a retired or stolen key.`,
+A certificate with the result "low" is valid, too: this verifies authenticity, not
+speed. The exit status is 0 if all certificates are valid, otherwise the highest of:
+1 altered, 2 not a certificate or a newer version, 3 unknown key or missing node,
+4 expired, not yet valid or superseded, 5 signed with a retired or compromised key.`,
 		Example: `  muster certificate verify cfd.json --key muster.pub
   muster certificate verify cfd.json n01.json n02.json --key muster.pub --at 2026-03-01
   muster certificate verify cfd/ --key keys.json -o json`,
@@ -121,7 +120,7 @@ not yet valid or superseded, 5 signed with a retired or stolen key.`,
 			return a.tellChecked(list)
 		},
 	}
-	c.Flags().StringArrayVar(&keys, "key", nil, "file with a server's public key; may be given several times (default: your server's keys)")
+	c.Flags().StringArrayVar(&keys, "key", nil, "file with a server's public key; repeatable (default: your server's keys)")
 	c.Flags().StringVar(&at, "at", "", "verify as of this time: 2026-03-01 or 2026-03-01T12:00:00Z (default now)")
 	_ = c.RegisterFlagCompletionFunc("at", cobra.NoFileCompletions)
 	return c

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -138,34 +139,44 @@ func TestCertificateVerifyFails(t *testing.T) {
 	w := at(t, nil).with("MUSTER_SERVER", "unix:"+filepath.Join(p.dir, "no.sock"))
 	const day = "2026-03-02"
 	for _, c := range []struct {
-		args []string
-		code int
-		err  string
+		args  []string
+		code  int
+		why   certificate.Reason // of the first that fails
+		names string
 	}{
-		{[]string{altered, "--key", p.pem, "--at", day}, 1, "altered.json: the signature does not fit"},
-		{[]string{p.pem, "--key", p.pem, "--at", day}, 2, "not JSON"},
-		{[]string{p.ring, "--key", p.pem, "--at", day}, 2, "not a certificate"},
-		{[]string{p.n1, "--key", other, "--at", day}, 3, "signed by a key that was not given"},
-		{[]string{p.cluster, p.n1, "--key", p.pem, "--at", day}, 3, "of node n02, which was not given"},
-		{[]string{p.n1, "--key", p.pem, "--at", "2026-03-31T12:00:00Z"}, 4, "expired on 2026-03-31"},
-		{[]string{p.n1, "--key", p.pem, "--at", "2026-02-01"}, 4, "not valid yet"},
-		{[]string{p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"},
-		{[]string{altered, p.n1, "--key", stolen, "--at", day}, 5, "wrong hands"}, // the highest
-		{[]string{p.n1}, 7, "give --key FILE"},                                    // and there is no server
-		{[]string{"--key", p.pem}, 2, "FILE is missing"},
-		{[]string{p.n1, "--key", p.n1}, 2, "n01.json: this is no public key"},
-		{[]string{p.n1, "--key", p.pem, "--at", "yesterday"}, 2, `--at cannot be "yesterday"`},
-		{[]string{filepath.Join(p.dir, "nothing"), "--key", p.pem}, 2, "cannot read"},
-		{[]string{p.n1, "--key", filepath.Join(p.dir, "nothing")}, 2, "cannot read"},
-		{[]string{t.TempDir(), "--key", p.pem}, 2, "no file that ends in .json"},
-		{[]string{p.n1, "--key", ""}, 2, "--key is empty"},
+		{[]string{altered, "--key", p.pem, "--at", day}, 1, certificate.Altered, "altered.json"},
+		{[]string{p.pem, "--key", p.pem, "--at", day}, 2, certificate.NotJSON, "muster.pub"},
+		{[]string{p.ring, "--key", p.pem, "--at", day}, 2, certificate.Malformed, "keys.json"},
+		{[]string{p.n1, "--key", other, "--at", day}, 3, certificate.UnknownKey, "n01.json"},
+		{[]string{p.cluster, p.n1, "--key", p.pem, "--at", day}, 3, certificate.NodeMissing, "n02"},
+		{[]string{p.n1, "--key", p.pem, "--at", "2026-03-31T12:00:00Z"}, 4, certificate.Expired, "2026-03-31"},
+		{[]string{p.n1, "--key", p.pem, "--at", "2026-02-01"}, 4, certificate.NotYetValid, "2026-02-01"},
+		{[]string{p.n1, "--key", stolen, "--at", day}, 5, certificate.KeyCompromised, "n01.json"},
+		{[]string{altered, p.n1, "--key", stolen, "--at", day}, 5, certificate.KeyCompromised, "n01.json"}, // the highest
 	} {
-		r := w.run(append([]string{"certificate", "verify"}, c.args...)...)
-		lines := strings.Split(strings.TrimSpace(r.err), "\n")
-		if r.code != c.code || !strings.Contains(r.err, c.err) || len(lines)%2 != 0 || !strings.HasPrefix(lines[1], "  ") {
-			t.Errorf("%v: status %d, want %d with %q and a hint\n%s%s", c.args, r.code, c.code, c.err, r.out, r.err)
+		r := w.run(append([]string{"certificate", "verify", "-o", "json"}, c.args...)...)
+		var list []wire.CertificateChecked
+		if err := json.Unmarshal([]byte(r.out), &list); err != nil || r.code != c.code {
+			t.Errorf("%v: status %d, want %d, %v\n%s%s", c.args, r.code, c.code, err, r.out, r.err)
+			continue
+		}
+		failed := slices.ContainsFunc(list, func(l wire.CertificateChecked) bool {
+			return l.Reason == string(c.why) && l.Error.Hint != "" && strings.Contains(l.Error.Message, c.names)
+		})
+		if !failed {
+			t.Errorf("%v: want %s and %s\n%s%s", c.args, c.why, c.names, r.out, r.err)
 		}
 	}
+	verify := func(args ...string) []string { return append([]string{"certificate", "verify"}, args...) }
+	nothing := filepath.Join(p.dir, "nothing")
+	w.refused(7, muster.ReasonServerUnreachable, verify(p.n1)...).naming("--key FILE") // and there is no server
+	w.refused(2, muster.ReasonBadUsage, verify("--key", p.pem)...).naming("FILE")
+	w.refused(2, muster.ReasonInvalid, verify(p.n1, "--key", p.n1)...).naming("n01.json")
+	w.refused(2, muster.ReasonBadValue, verify(p.n1, "--key", p.pem, "--at", "yesterday")...).naming("--at", `"yesterday"`)
+	w.refused(2, muster.ReasonFileUnreadable, verify(nothing, "--key", p.pem)...).naming(nothing)
+	w.refused(2, muster.ReasonFileUnreadable, verify(p.n1, "--key", nothing)...).naming(nothing)
+	w.refused(2, muster.ReasonFileUnreadable, verify(t.TempDir(), "--key", p.pem)...).naming(`\.json`)
+	w.refused(2, muster.ReasonRequired, verify(p.n1, "--key", "")...).naming("--key")
 }
 
 // The server's key can be had from the server, and without one be kept.
@@ -202,8 +213,8 @@ func TestCertificateKeys(t *testing.T) {
 		t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
 	}
 	none := at(t, controltest.Start(t, controltest.Options{}))
-	none.run("certificate", "key", "show").want(t, 3, "signs no certificates")
-	none.run("certificate", "verify", p.n1, "--at", "2026-03-02").want(t, 3, "signed by a key that was not given")
+	none.refused(3, muster.ReasonSignsNothing, "certificate", "key", "show")
+	none.refused(3, muster.ReasonNotFound, "certificate", "verify", p.n1, "--at", "2026-03-02").naming("n01.json")
 }
 
 func TestCertificateVerifyJSON(t *testing.T) {

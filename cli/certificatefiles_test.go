@@ -3,8 +3,9 @@ package cli_test
 import (
 	"testing"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // What is to be written to files fits where homes lie, or is refused before a byte of it
@@ -16,8 +17,8 @@ func TestFilesFit(t *testing.T) {
 	}})
 	w := at(t, s)
 	ready(t, s, w, "cfd", "-n", "1", "--head", "shared")
-	w.run("certificate", "run", "cfd", "--files", "1GiB", "--detach").want(t, 2, "by level full only")
-	w.run("certificate", "run", "cfd", "--full", "--files", "900TiB", "--detach").want(t, 2, "files of 921600.0 GiB do not fit: 10.0 GiB are free where homes lie", "at most 8 GiB")
-	w.run("certificate", "run", "cfd", "--full", "--files", "9GiB", "--detach").want(t, 2, "at most 8 GiB")
+	w.refused(2, muster.ReasonContradiction, "certificate", "run", "cfd", "--files", "1GiB", "--detach")
+	w.refused(2, muster.ReasonNotEnoughDisk, "certificate", "run", "cfd", "--full", "--files", "900TiB", "--detach").naming("921600.0 GiB", "10.0 GiB")
+	w.refused(2, muster.ReasonNotEnoughDisk, "certificate", "run", "cfd", "--full", "--files", "9GiB", "--detach").naming("8 GiB")
 	w.run("certificate", "run", "cfd", "--full", "--files", "7GiB", "--detach").want(t, 0, "is being measured")
 }

@@ -13,14 +13,14 @@ import (
 func (a *app) certificateKeyRotate() *cobra.Command {
 	var stolen string
 	c := &cobra.Command{
-		Use: "rotate", Short: "Sign with a new key from now on", Args: exactly(),
-		Long: `Makes a new key that signs from now on, and destroys the private half of the one
-before; what that one signed stays valid. Give the new public key to those who
-verify: 'muster certificate key show'.
+		Use: "rotate", Short: "Replace the signing key", Args: exactly(),
+		Long: `Creates a new signing key and destroys the previous private key; certificates that it
+signed stay valid. Give the new public key to whoever verifies certificates:
+'muster certificate key show'.
 
-With --compromised the key was stolen: nothing that it signed is believed any more,
-by those who verify with the server's list of keys ('key show -o json'). Measure
-the clusters again whose certificates it signed. Only administrators may.`,
+With --compromised, nothing that the key signed is valid any more for those who verify
+with the server's list of keys ('key show -o json'). Measure the affected clusters
+again. Administrators only.`,
 		Example: `  muster certificate key rotate
   muster certificate key rotate --compromised sha256:6e34...`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,7 +45,7 @@ the clusters again whose certificates it signed. Only administrators may.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&stolen, "compromised", "", "fingerprint of a key that was stolen")
+	c.Flags().StringVar(&stolen, "compromised", "", "fingerprint of a compromised key")
 	_ = c.RegisterFlagCompletionFunc("compromised", cobra.NoFileCompletions)
 	return c
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/certificate"
-	"github.com/muster-hpc/muster/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -25,9 +25,9 @@ import (
 func (a *app) certificateList() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use: "list [CLUSTER]", Aliases: []string{"ls"}, Short: "List certificates, the newest first", Args: atMost(1), ValidArgsFunction: a.completeClusters(1),
-		Long: `Lists the certificates in force of all clusters that you may see, or of one: those of
-the cluster and of its nodes. A deleted cluster's are there by its ID.`,
+		Use: "list [CLUSTER]", Aliases: []string{"ls"}, Short: "List certificates, newest first", Args: atMost(1), ValidArgsFunction: a.completeClusters(1),
+		Long: `Lists the valid certificates of all clusters you can see, or of one cluster and its
+nodes. For a deleted cluster, give its ID.`,
 		Example: `  muster certificate list
   muster certificate list cfd --all
   muster certificate list cfd -o json`,
@@ -52,7 +52,7 @@ the cluster and of its nodes. A deleted cluster's are there by its ID.`,
 			return a.print(list, func(w io.Writer) { writeCertificates(w, list, q, time.Now()) })
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "those that others took the place of, too; without CLUSTER those of nodes, too")
+	c.Flags().BoolVar(&all, "all", false, "include superseded certificates; without CLUSTER also those of nodes")
 	return c
 }
 
@@ -94,7 +94,7 @@ func certificateOf(ctx context.Context, k *client.Client, args []string) (muster
 	if id := muster.CertificateID(args[0]); strings.HasPrefix(args[0], "pc-") && len(args) == 1 {
 		return id, nil
 	}
-	q := wire.CertificateQuery{Cluster: args[0], Kind: muster.CertifiesCluster, Limit: 1}
+	q := wire.CertificateQuery{Cluster: args[0], Kind: muster.CertifiesCluster, Page: wire.Page{Limit: 1}}
 	what := "cluster " + args[0]
 	if len(args) > 1 {
 		q.Kind, q.Node = muster.CertifiesNode, args[1]
@@ -120,7 +120,7 @@ func (a *app) completeCertificate(c *cobra.Command, args []string, typed string)
 	}
 	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
 		clusters, _ := k.Clusters(ctx, client.ClusterFilter{})
-		list, _ := k.Certificates(ctx, wire.CertificateQuery{Present: true, Limit: 100})
+		list, _ := k.Certificates(ctx, wire.CertificateQuery{Present: true, Page: wire.Page{Limit: 100}})
 		var names []string
 		for _, c := range clusters {
 			names = append(names, c.Name)
@@ -145,11 +145,11 @@ func oneCertificate(c *cobra.Command, args []string) error {
 
 func (a *app) certificateShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show CERTIFICATE|CLUSTER [NODE]", Short: "Show what was measured", Args: oneCertificate, ValidArgsFunction: a.completeCertificate,
-		Long: `Shows a certificate: the newest of a cluster, of one of its nodes, or the one with an
-ID. Every figure is there with its interval, its extremes, what it was compared
-with and the smallest loss that would have been seen. With -o json it writes the
-envelope; to give a certificate to somebody, export it.`,
+		Use: "show CERTIFICATE|CLUSTER [NODE]", Short: "Show a certificate", Args: oneCertificate, ValidArgsFunction: a.completeCertificate,
+		Long: `Shows a certificate: the newest of a cluster, of one of its nodes, or the one with the
+given ID. Each result comes with its interval, extremes, references and the smallest
+loss that would have been detected. With -o json it prints the envelope; to hand out a
+certificate, export it.`,
 		Example: `  muster certificate show cfd
   muster certificate show cfd n02
   muster certificate show pc-2345678bcd -o json`,
@@ -211,7 +211,7 @@ func writeCertificate(w io.Writer, c muster.Certificate, stolen bool, now time.T
 		measured = fmt.Sprintf("%s, from %s on, %d launches in %s", c.Level, stamp(c.Began), s.Launches, age(c.Ended.Sub(c.Began)))
 	}
 	fields(w, "certificate", string(c.ID), "of", of, "verdict", string(c.Verdict), "certified", certified, "made", stamp(c.Made), "valid", valid,
-		"measured", measured, "occasion", c.Occasion, "class", c.Class, "processor", k.Processor, "cores", cores, "kernel", k.Kernel, "image", string(c.Image),
+		"measured", measured, "trigger", c.Trigger, "class", c.Class, "processor", k.Processor, "cores", cores, "kernel", k.Kernel, "image", string(c.Image),
 		"blas", blasOf(k), "mpi", k.MPI, "transport", k.Transport, "pinning", k.Pinning)
 	writeMetrics(w, "", c.Metrics)
 	if p := c.Pairs; p != nil {
@@ -241,7 +241,7 @@ func writeCertificate(w io.Writer, c muster.Certificate, stolen bool, now time.T
 	}
 }
 
-func blasOf(k muster.Circumstances) string {
+func blasOf(k muster.TestEnvironment) string {
 	if k.BLAS == nil {
 		return ""
 	}
@@ -275,12 +275,11 @@ func (a *app) certificateExport() *cobra.Command {
 	var to string
 	var replace bool
 	c := &cobra.Command{
-		Use: "export CERTIFICATE|CLUSTER [NODE]", Short: "Write certificates as they were signed", Args: oneCertificate, ValidArgsFunction: a.completeCertificate,
-		Long: `Writes certificates byte by byte as they were signed, to be kept or given away: of a
-cluster with those of all its nodes, without which nobody should believe it. With
---to DIR there is a file for each, with --to FILE one for all of them, one on a line.
-Other files that are there are left alone, unless you say --replace.
-'muster certificate verify' takes either, without a server.`,
+		Use: "export CERTIFICATE|CLUSTER [NODE]", Short: "Export certificates as they were signed", Args: oneCertificate, ValidArgsFunction: a.completeCertificate,
+		Long: `Exports certificates byte for byte as they were signed: a cluster's with those of all
+its nodes, which are needed to verify it. --to DIR writes one file per certificate,
+--to FILE all of them to one file, one per line. Existing files are kept unless you give
+--replace. 'muster certificate verify' accepts both, without a server.`,
 		Example: `  muster certificate export cfd --to cfd/
   muster certificate export cfd --to cfd.json
   muster certificate export pc-2345678bcd > old.json
@@ -303,8 +302,8 @@ Other files that are there are left alone, unless you say --replace.
 			return a.writeExport(list, to, replace)
 		},
 	}
-	c.Flags().BoolVar(&replace, "replace", false, "overwrite other files that are there")
-	c.Flags().StringVar(&to, "to", "", "a file, or a directory: one that is there, or a name that ends in / (default: standard output)")
+	c.Flags().BoolVar(&replace, "replace", false, "overwrite existing files")
+	c.Flags().StringVar(&to, "to", "", "file to write, or a directory: an existing one, or a name that ends in / (default: standard output)")
 	return c
 }
 
@@ -361,7 +360,7 @@ func free(path string, body []byte, replace bool) error {
 	if have, err := os.ReadFile(path); replace || err != nil || bytes.Equal(have, body) {
 		return nil //nolint:nilerr // see above
 	}
-	return muster.Errorf(muster.EConflict, "there is another %s already", clean(path)).Because(muster.ReasonFileExists).WithHint("give --to another place, or --replace to have it overwritten")
+	return muster.Errorf(muster.EConflict, "there is another %s already", clean(path)).Because(muster.ReasonFileExists).WithHint("use another --to, or --replace to overwrite it")
 }
 
 func (a *app) writeExport(list []export, to string, replace bool) error {

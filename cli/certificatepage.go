@@ -27,21 +27,21 @@ type pageFlags struct {
 func (a *app) certificatePage() *cobra.Command {
 	var f pageFlags
 	c := &cobra.Command{
-		Use: "page FILE...", Short: "Write a certificate as a page with pictures",
-		Long: `Writes one HTML file that shows a certificate to people: what was found, heat maps of
-pairs, curves, every node beside the others, and what each number means. It needs
-nothing from outside, no scripts and no server, in a browser and on paper.
+		Use: "page FILE...", Short: "Write a certificate as an HTML page",
+		Long: `Writes a certificate as one self-contained HTML file: results, heat maps of pairs,
+curves, a comparison of the nodes, and what each number means. It uses no scripts and
+loads nothing, so it works offline and in print.
 
-FILE is what 'muster certificate verify' takes: a cluster's certificate with those
-of its nodes, or one node's. They are verified first, with --key or your server's
-keys, and the page says so; with --unverified it says that nobody looked.
+FILE is the same as for 'muster certificate verify': a cluster's certificate with those
+of its nodes, or one node's. They are verified first, with --key or your server's keys,
+and the page says so; with --no-verify it says that they were not verified.
 
-Without --to the page is written to the present directory, under the certificate's
-ID; - is the standard output.`,
+Without --to the page is written to the current directory, named after the
+certificate's ID; - is standard output.`,
 		Example: `  muster certificate page cfd/ --key muster.pub
   muster certificate page cfd.json --key muster.pub --to cfd.html
   muster certificate page cfd.json --key muster.pub --node n05
-  muster certificate page n05.json --unverified --to - | less`,
+  muster certificate page n05.json --no-verify --to - | less`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, "FILE is missing")
@@ -52,10 +52,10 @@ ID; - is the standard output.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.to, "to", "", "write the page to this file (default ID.html)")
-	flags.StringVar(&f.node, "node", "", "the page of this node alone")
-	flags.StringArrayVar(&f.keys, "key", nil, "file with a server's public key; may be given several times (default: your server's keys)")
+	flags.StringVar(&f.node, "node", "", "only this node")
+	flags.StringArrayVar(&f.keys, "key", nil, "file with a server's public key; repeatable (default: your server's keys)")
 	flags.StringVar(&f.at, "at", "", "verify as of this time: 2026-03-01 or 2026-03-01T12:00:00Z (default now)")
-	flags.BoolVar(&f.unverified, "unverified", false, "do not look at signatures; the page says so")
+	flags.BoolVar(&f.unverified, "no-verify", false, "do not verify signatures; the page says so")
 	_ = c.MarkFlagFilename("to", "html")
 	_ = c.RegisterFlagCompletionFunc("at", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("node", cobra.NoFileCompletions)
@@ -70,7 +70,7 @@ func (a *app) runPage(c *cobra.Command, args []string, f pageFlags) error {
 		return usage(c, "the page and -o %s cannot both be written to the standard output", a.output)
 	}
 	if f.unverified && (len(f.keys) > 0 || f.at != "") {
-		return usage(c, "--unverified looks at no signature: leave it out, or --key and --at")
+		return usage(c, "--no-verify looks at no signature: leave it out, or --key and --at")
 	}
 	now, err := momentOf(f.at, time.Now())
 	if err != nil {
@@ -183,7 +183,7 @@ func subjectOf(list []certificate.Result, node string) (certificate.Signed, []mu
 	case node == "" && len(clusters) == 1:
 		return clusters[0], nodes, nil
 	case len(wanted) > 1:
-		return certificate.Signed{}, nil, muster.Errorf(muster.EInvalid, "these are %d certificates of nodes, and none of a cluster", len(wanted)).
+		return certificate.Signed{}, nil, muster.Errorf(muster.EInvalid, "these are %d certificates of nodes, and none of a cluster", len(wanted)).Because(muster.ReasonAmbiguous).
 			WithHint("give the cluster's, too, or one node's; with --node NODE only that one's is shown")
 	}
 	return wanted[0], nil, nil
@@ -206,7 +206,7 @@ func writePage(name string, html []byte, from []string) error {
 	if to, err := os.Stat(name); err == nil {
 		for _, f := range from {
 			if is, err := os.Stat(f); err == nil && os.SameFile(to, is) {
-				return muster.Errorf(muster.EInvalid, "%s is the certificate itself", name).WithHint("give --to another file")
+				return muster.Errorf(muster.EInvalid, "%s is the certificate itself", name).Because(muster.ReasonFileUnwritable).WithHint("give --to another file")
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -25,15 +25,14 @@ type measureFlags struct {
 func (a *app) certificateRun() *cobra.Command {
 	var f measureFlags
 	c := &cobra.Command{
-		Use: "run CLUSTER", Short: "Measure a cluster and certify what was found",
-		Long: `Measures the processors, the memory and the network of a cluster's compute nodes,
-and signs what was found. --quick, the default, takes about a minute on a few
-nodes; --full also measures files, disks and sockets, and takes a quarter of an hour
-for narrower intervals.
+		Use: "run CLUSTER", Short: "Measure a cluster and certify the results",
+		Long: `Measures processors, memory and network of a cluster's compute nodes and signs the
+results. --quick, the default, takes about a minute on a few nodes; --full also measures
+file systems, disks and sockets, and takes about 15 minutes for narrower intervals.
 
-Measuring needs the nodes for itself: where jobs run it is refused, unless --force
-says that they may be slowed down. Jobs that are submitted meanwhile wait until it
-is over. It goes on when you stop waiting.`,
+The nodes must be idle: it is rejected while jobs are running, unless you accept with
+--force that they are slowed down. Jobs submitted meanwhile wait until it is done.
+Ctrl-C detaches; the measurement continues.`,
 		Example: `  muster certificate run cfd
   muster certificate run cfd --full
   muster certificate run cfd --full --files memory
@@ -43,14 +42,14 @@ is over. It goes on when you stop waiting.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.runMeasure(c.Context(), args[0], &f) },
 	}
 	flags := c.Flags()
-	flags.BoolVar(&f.quick, "quick", false, "few launches (the default)")
-	flags.BoolVar(&f.full, "full", false, "many launches, and files too")
-	flags.StringVar(&f.files, "files", "", "with --full: how much is written to shared files: 64GiB, or memory for more than the nodes have (default 256MiB)")
-	flags.StringVar(&f.nodes, "nodes", "", "set of the compute nodes to measure: n[01-04] (default: all)")
-	flags.BoolVar(&f.force, "force", false, "measure although jobs run")
-	flags.BoolVar(&f.attach, "attach", false, "wait for the measuring that is under way")
-	flags.BoolVar(&f.detach, "detach", false, "do not wait until it is done")
-	flags.BoolVar(&f.stop, "stop", false, "end the measuring that is under way")
+	flags.BoolVar(&f.quick, "quick", false, "few launches, about a minute (the default)")
+	flags.BoolVar(&f.full, "full", false, "many launches, and file systems")
+	flags.StringVar(&f.files, "files", "", "with --full: how much to write to shared files: 64GiB, or memory for more than the nodes' memory (default 256MiB)")
+	flags.StringVar(&f.nodes, "nodes", "", "compute nodes to measure: n[01-04] (default: all)")
+	flags.BoolVar(&f.force, "force", false, "measure even if jobs are running")
+	flags.BoolVar(&f.attach, "attach", false, "wait for the measurement in progress")
+	flags.BoolVar(&f.detach, "detach", false, "return immediately")
+	flags.BoolVar(&f.stop, "stop", false, "stop the measurement in progress")
 	flags.DurationVar(&f.timeout, "timeout", 0, "give up waiting after this long")
 	c.MarkFlagsMutuallyExclusive("quick", "full")
 	c.MarkFlagsMutuallyExclusive("attach", "detach", "stop")
@@ -86,27 +85,27 @@ func (a *app) runMeasure(ctx context.Context, ref string, f *measureFlags) error
 		}
 	}
 	if f.attach {
-		if c.Measuring == nil || !c.Measuring.Phase.Open() {
+		if c.Measurement == nil || !c.Measurement.Phase.Open() {
 			return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).Because(muster.ReasonNotBeingMeasured).WithHint("begin with 'muster certificate run %s'", c.Name)
 		}
-		done = wire.MeasureReply{Cluster: c.ID, Name: c.Name, Measuring: *c.Measuring}
+		done = wire.MeasureReply{Cluster: c.ID, Name: c.Name, Measurement: *c.Measurement}
 	} else if done, err = k.Measure(ctx, ref, r); err != nil {
 		return err
 	}
 	if f.stop || f.detach {
-		return a.print(done, func(w io.Writer) { fmt.Fprintln(w, measuringWords(done)) })
+		return a.print(done, func(w io.Writer) { fmt.Fprintln(w, measurementWords(done)) })
 	}
 	w := &measureWatcher{app: a, client: k, reply: done, timeout: f.timeout}
 	if err := w.run(ctx); err != nil {
 		return err
 	}
-	return a.print(w.reply, func(out io.Writer) { fmt.Fprintln(out, measuringWords(w.reply)) })
+	return a.print(w.reply, func(out io.Writer) { fmt.Fprintln(out, measurementWords(w.reply)) })
 }
 
 // otherKind reports whether what runs is the other kind of measuring than the one that
 // is meant: one command does not end what another began.
 func otherKind(c wire.Cluster, hpl bool) error {
-	m := c.Measuring
+	m := c.Measurement
 	if m == nil || !m.Phase.Open() || (m.What == muster.MeasuresHPL) == hpl {
 		return nil
 	}
@@ -118,11 +117,11 @@ func otherKind(c wire.Cluster, hpl bool) error {
 		WithHint("that is 'muster bench hpl %s --attach', or --stop", c.Name)
 }
 
-// measuringWords tells how a measuring stands.
-func measuringWords(r wire.MeasureReply) string {
-	m := r.Measuring
+// measurementWords reports how a measurement stands.
+func measurementWords(r wire.MeasureReply) string {
+	m := r.Measurement
 	switch m.Phase {
-	case muster.MeasuringDone:
+	case muster.MeasurementDone:
 		text := fmt.Sprintf("cluster %s  %s: %s", clean(r.Name), m.Manifest, m.Verdict)
 		if !m.Certified {
 			text += " (a report: not certified)"
@@ -134,13 +133,13 @@ func measuringWords(r wire.MeasureReply) string {
 			text += "\n  the host is slow: " + clean(m.SlowHost)
 		}
 		return text + fmt.Sprintf("\n  %s in %s; see it with 'muster certificate show %s'", launches(m), age(m.Ended.Sub(m.Wanted)), m.Manifest)
-	case muster.MeasuringFailed:
+	case muster.MeasurementFailed:
 		return fmt.Sprintf("cluster %s: not measured", clean(r.Name))
 	}
 	return fmt.Sprintf("cluster %s is being measured (%s); wait for it with 'muster certificate run %s --attach'", clean(r.Name), m.Level, clean(r.Name))
 }
 
-func launches(m muster.Measuring) string {
+func launches(m muster.Measurement) string {
 	text := plaintext.Count(m.Launches, "launch")
 	if m.Launches != 1 {
 		text = fmt.Sprintf("%d launches", m.Launches)
@@ -151,7 +150,7 @@ func launches(m muster.Measuring) string {
 	return text
 }
 
-// measureWatcher waits for the end of a measuring.
+// measureWatcher waits for the end of a measurement.
 type measureWatcher struct {
 	app     *app
 	client  *client.Client
@@ -159,7 +158,7 @@ type measureWatcher struct {
 	timeout time.Duration
 }
 
-// measureLook is how often a measuring is looked at.
+// measureLook is how often a measurement is looked at.
 const measureLook = 500 * time.Millisecond
 
 func (w *measureWatcher) run(ctx context.Context) error {
@@ -174,16 +173,16 @@ func (w *measureWatcher) run(ctx context.Context) error {
 	for {
 		c, err := w.client.Cluster(waiting, string(w.reply.Cluster))
 		switch {
-		case err == nil && (c.Measuring == nil || c.Measuring.ID != w.reply.Measuring.ID):
-			return muster.Errorf(muster.EConflict, "another measuring of cluster %s has begun", c.Name).Because(muster.ReasonChangedMeanwhile).WithHint("see 'muster events %s'", c.ID)
+		case err == nil && (c.Measurement == nil || c.Measurement.ID != w.reply.Measurement.ID):
+			return muster.Errorf(muster.EConflict, "another benchmark run of cluster %s has begun", c.Name).Because(muster.ReasonChangedMeanwhile).WithHint("see 'muster events %s'", c.ID)
 		case err == nil && c.Status != muster.ClusterReady && c.Status != muster.ClusterValidating && c.Status != muster.ClusterBuilding:
 			return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Status).Because(muster.ReasonWrongPhase).WithHint("see 'muster events %s'", c.ID)
 		case err == nil:
-			w.reply.Measuring = *c.Measuring
-			if !c.Measuring.Phase.Open() {
-				return failedMeasuring(w.reply)
+			w.reply.Measurement = *c.Measurement
+			if !c.Measurement.Phase.Open() {
+				return failedMeasurement(w.reply)
 			}
-			live.set(progressOf(*c.Measuring))
+			live.set(progressOf(*c.Measurement))
 		case muster.CodeOf(err) != muster.EUnavailable && waiting.Err() == nil:
 			return err
 		}
@@ -197,15 +196,15 @@ func (w *measureWatcher) run(ctx context.Context) error {
 			return muster.Errorf(muster.ETimeout, "cluster %s is not measured after %s", w.reply.Name, w.timeout).Because(muster.ReasonNotDoneYet).
 				WithHint("it goes on: muster certificate run %s --attach", w.reply.Name)
 		}
-		fmt.Fprintf(w.app.env.Err, "\ndetached: the measuring goes on\n  wait for it: muster certificate run %s --attach\n  end it:      muster certificate run %s --stop\n", w.reply.Name, w.reply.Name)
+		fmt.Fprintf(w.app.env.Err, "\ndetached: the measurement goes on\n  wait for it: muster certificate run %s --attach\n  end it:      muster certificate run %s --stop\n", w.reply.Name, w.reply.Name)
 		return ctx.Err()
 	}
 }
 
-// failedMeasuring is why there are no certificates; nil if there are.
-func failedMeasuring(r wire.MeasureReply) error {
-	m := r.Measuring
-	if m.Phase != muster.MeasuringFailed {
+// failedMeasurement is why there are no certificates; nil if there are.
+func failedMeasurement(r wire.MeasureReply) error {
+	m := r.Measurement
+	if m.Phase != muster.MeasurementFailed {
 		return nil
 	}
 	e := muster.Errorf(muster.EUnavailable, "cluster %s was not measured", r.Name).Because(muster.ReasonNotMeasured)
@@ -218,8 +217,8 @@ func failedMeasuring(r wire.MeasureReply) error {
 	return e.WithHint("see 'muster events %s'", r.Cluster)
 }
 
-// progressOf is a measuring on one line.
-func progressOf(m muster.Measuring) string {
+// progressOf is a measurement on one line.
+func progressOf(m muster.Measurement) string {
 	text := "measuring"
 	if m.Launches > 0 {
 		text = fmt.Sprintf("measuring: %d of %d launches", m.Done, m.Launches)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cli"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -107,10 +107,10 @@ func TestRequestFiles(t *testing.T) {
 	} {
 		w.run("create", "-f", file, "--dry-run", "-o", "json").want(t, 0, `"verdict": "now"`, `"alice"`, `"status": "dry-run"`)
 	}
-	w.run("create", "-f", write("b.yaml", "name: cfd\nnodez: 2\nhead: shred\n")).want(t, 2, `nodez.*line 2`, "did you mean .?nodes", "head.*line 3")
-	w.run("create", "-f", filepath.Join(dir, "missing")).want(t, 2, "cannot read")
+	w.refused(2, muster.ReasonHasProblems, "create", "-f", write("b.yaml", "name: cfd\nnodez: 2\nhead: shred\n")).at("nodes", muster.ReasonRequired).at("nodez", muster.ReasonUnknownField, "line 2, column 1").at("head", muster.ReasonBadValue, "line 3, column 7").naming("nodes")
+	w.refused(2, muster.ReasonFileUnreadable, "create", "-f", filepath.Join(dir, "missing"))
 	w.stdin("name: cfd\nnodes: 1\nhead: shared\n").run("create", "-f", "-", "--dry-run").want(t, 0, "now")
-	w.run("create", "-f", "x", "--cores", "2").want(t, 2, "--cores and --file")
+	w.refused(2, muster.ReasonBadUsage, "create", "-f", "x", "--cores", "2").naming("--cores", "--file")
 }
 
 func TestWaitTellsFailure(t *testing.T) {
@@ -137,10 +137,10 @@ func TestWaitTellsFailure(t *testing.T) {
 			}
 		}
 	}()
-	w.run("create", "cfd", "-n", "1", "--head", "shared", "--wait").want(t, 1, "cluster cfd failed: the image is corrupt", "build it again", "muster delete cfd")
+	w.refused(1, muster.ReasonCorrupt, "create", "cfd", "-n", "1", "--head", "shared", "--wait").naming("cfd", "muster delete cfd")
 	<-done
 	feed.Close()
-	problem := `\n  packages\[0\]: there is no package zhs \(did you mean zsh\?\)\n  build it again`
+	problem := `\n  packages\[0\]: .*zhs.*\n  build it again`
 	w.run("show", "cfd").want(t, 0, "failed: the image is corrupt"+problem)
 	w.run("events", "cfd").want(t, 0, "building -> failed.*"+problem)
 }
@@ -175,7 +175,7 @@ func TestWaitTellsConditions(t *testing.T) {
 			select {
 			case <-told:
 				time.Sleep(2500 * time.Millisecond) // it is looked at again
-			case <-time.After(20 * time.Second):
+			case <-time.After(2 * time.Minute):
 			}
 			_ = s.Store.Update(context.Background(), muster.System(), func(tx *store.Tx) error { return controltest.Finish(tx, a.Cluster) })
 			return
@@ -191,7 +191,7 @@ func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	s := controltest.Start(t, controltest.Options{Machines: 2})
 	w := at(t, s)
-	w.run("create", "slow", "-n", "1", "--head", "shared", "--wait", "--timeout", "50ms").want(t, 8, "not ready after 50ms", "muster events -f c-")
+	w.refused(8, muster.ReasonNotDoneYet, "create", "slow", "-n", "1", "--head", "shared", "--wait", "--timeout", "50ms").naming("50ms", "muster events -f c-")
 	ctx, cancel := context.WithCancel(t.Context())
 	w.wrote = func(text string) {
 		if strings.HasPrefix(text, "cluster gone") {
@@ -241,39 +241,39 @@ func TestUsersKeysTokens(t *testing.T) {
 	w.with("MUSTER_TOKEN", token)
 	w.run("server").want(t, 0, "you +alice\n", "bio chem")
 	w.run("key", "remove", "laptop").want(t, 0, "no keys")
-	w.run("user", "add", "mallory").want(t, 5, "only administrators")
-	w.with("MUSTER_TOKEN", "mst_wrong").run("list").want(t, 5, "not known")
+	w.refused(5, muster.ReasonAdminOnly, "user", "add", "mallory")
+	w.with("MUSTER_TOKEN", "mst_wrong").refused(5, muster.ReasonBadToken, "list")
 	private := filepath.Join(t.TempDir(), "id")
 	if err := os.WriteFile(private, []byte("-----BEGIN OPENSSH PRIVATE KEY-----\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.run("key", "add", private).want(t, 2, "private key; it was not sent")
+	w.refused(2, muster.ReasonPrivateKey, "key", "add", private)
 }
 
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	w := at(t, nil)
-	w.run("list", "--server", "unix:/nowhere/muster.sock").want(t, 7, "/nowhere/muster.sock", "muster serve")
+	w.refused(7, muster.ReasonServerUnreachable, "list", "--server", "unix:/nowhere/muster.sock").naming("/nowhere/muster.sock", "muster serve")
 	state := t.TempDir()
-	w.run("list", "--server", state).want(t, 7, "is a directory, not a socket", "--server unix:"+state+"/muster.sock")
-	w.run("list", "--server", "ftp://x").want(t, 2, "not a server address")
-	w.run("list", "--server", "https://x").want(t, 5, "MUSTER_TOKEN")
+	w.refused(7, muster.ReasonServerUnreachable, "list", "--server", state).naming("--server unix:" + state + "/muster.sock")
+	w.refused(2, muster.ReasonBadAddress, "list", "--server", "ftp://x")
+	w.refused(5, muster.ReasonNoToken, "list", "--server", "https://x").naming("MUSTER_TOKEN")
 	w.run("version").want(t, 0, "muster 1.2.3")
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		w.run("completion", shell).want(t, 0, "muster", "__complete")
 		w.run("completion", shell, "--no-descriptions").want(t, 0, "muster", "__completeNoDesc")
 	}
-	w.run("completion").want(t, 2, "SHELL is missing")
-	w.run("completion", "bahs").want(t, 2, "did you mean bash")
-	w.run("completion", "tcsh", "-o", "json").want(t, 2)
+	w.refused(2, muster.ReasonBadUsage, "completion").naming("SHELL")
+	w.refused(2, muster.ReasonBadValue, "completion", "bahs").naming("bash")
+	w.refused(2, muster.ReasonBadValue, "completion", "tcsh", "-o", "json")
 	w.run("completion", "--help").want(t, 0, "Examples:\n +source")
 	w.run("help").want(t, 0, "Usage:\n +muster")
 	w.run("help", "machine", "drain").want(t, 0, "muster machine drain local-03", "help for drain")
-	w.run("help", "craete").want(t, 2, `"craete" is not a command of muster`, "did you mean create")
-	w.run("help", "create", "x").want(t, 2, `"x" is not a command of muster create`)
+	w.refused(2, muster.ReasonUnknownCommand, "help", "craete").naming("craete", "create")
+	w.refused(2, muster.ReasonUnknownCommand, "help", "create", "x").naming("x")
 	w.run("image", "list", "--state", t.TempDir()).want(t, 0, "No images")
-	w.run("image", "build", "nope", "--state", t.TempDir()).want(t, 3, "nope")
-	w.run("image", "build").want(t, 2, "NAME is missing")
+	w.refused(3, muster.ReasonNoSuchRecipe, "image", "build", "nope", "--state", t.TempDir()).naming("nope")
+	w.refused(2, muster.ReasonBadUsage, "image", "build").naming("NAME")
 }
 
 func TestCompletion(t *testing.T) {

@@ -14,25 +14,25 @@ import (
 func (a *app) compare() *cobra.Command {
 	var q wire.CompareQuery
 	c := &cobra.Command{
-		Use: "compare A B [C...]", Short: "Compare what was measured of clusters, machines or classes", ValidArgsFunction: a.completeMeasured(-1),
+		Use: "compare A B [C...]", Short: "Compare measured performance of clusters, machines or classes", ValidArgsFunction: a.completeMeasured(-1),
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usage(c, "%s is missing", []string{"A", "B"}[len(args)])
 			}
 			return nil
 		},
-		Long: `Holds B and the others against A, metric by metric: by how much each is above A, with
-its interval, and whether that is better, worse, or indistinguishable from chance.
-Each is a cluster, a machine or a class, of which the newest certificate counts that
-you may see, or the ID of a certificate. Ranks of launches decide, so that no
-distribution is assumed; all metrics count together as one comparison.
+		Long: `Compares B, C, ... with A, metric by metric: the difference with its interval, and
+whether it is better, worse, or indistinguishable from chance. Each argument is a
+cluster, a machine or a class, of which the newest certificate you can see is used, or
+the ID of a certificate. The tests are rank tests on launches, so no distribution is
+assumed, and they are corrected for the number of metrics.
 
-Only like is compared with like: where processors, libraries or the program that
-measured are not the same, it says so and does not compare. If that difference is
-what you compare, name the condition: --across processor,cores,threads,cache.
+Only comparable measurements are compared: if processors, libraries or the benchmark run
+program differ, it says so. If that difference is what you want to compare, name the
+condition: --across processor,cores,threads,cache.
 
-It says whether these machines differed when they were measured. What two classes
-have in common is told by many machines of each: compare the classes.`,
+The result is about these machines at the time of measurement. To compare two hardware
+classes, compare the classes: class:A class:B.`,
 		Example: `  muster compare cfd wind
   muster compare local-01 local-02 local-03 --metric stream
   muster compare pc-2345678bcd pc-bcdfghjkmn -o json
@@ -53,8 +53,8 @@ have in common is told by many machines of each: compare the classes.`,
 			return a.print(out, func(w io.Writer) { writeComparison(w, out) })
 		},
 	}
-	c.Flags().StringSliceVar(&q.Across, "across", nil, "conditions whose difference is what is compared: processor,cores")
-	c.Flags().StringVar(&q.Metric, "metric", "", "only this metric, or those whose names begin so before a dot: stream")
+	c.Flags().StringSliceVar(&q.Across, "across", nil, "conditions that may differ, because their effect is being compared: processor,cores")
+	c.Flags().StringVar(&q.Metric, "metric", "", "only this metric, or all with this prefix before a dot: stream")
 	_ = c.RegisterFlagCompletionFunc("across", cobra.FixedCompletions([]string{
 		"provider", "processor", "sockets", "cores", "threads", "numa", "cache", "clock", "huge_pages", "virtualization", "hypervisor", "pinning", "blas", "mpi", "transport", "scratch", "tools", "nodes", "distances",
 	}, cobra.ShellCompDirectiveNoFileComp))
@@ -93,7 +93,7 @@ func writeComparison(w io.Writer, c wire.Comparison) {
 	}
 }
 
-// writeAgainst tells how one side stands against the first.
+// writeAgainst reports how one side stands against the first.
 func writeAgainst(w io.Writer, c wire.Comparison, side int, s wire.ComparedSide) {
 	first := c.Sides[0].Name
 	fmt.Fprintf(w, "\n%s against %s\n", clean(s.Name), clean(first))

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -152,6 +152,34 @@ func (a *app) completeUsers(c *cobra.Command, args []string, typed string) ([]st
 		var names []string
 		for _, u := range list {
 			names = append(names, u.Name)
+		}
+		return names
+	}, typed)
+}
+
+func (a *app) completeProjects(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+		list, _ := k.Projects(ctx)
+		var names []string
+		for _, p := range list.Projects {
+			names = append(names, p.Name)
+		}
+		return names
+	}, typed)
+}
+
+func (a *app) completeCourses(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
+		list, _ := k.Courses(ctx)
+		var names []string
+		for _, x := range list.Courses {
+			names = append(names, x.Name)
 		}
 		return names
 	}, typed)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/spf13/cobra"
 )
 
@@ -14,11 +14,10 @@ func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 func (a *app) completionScript() *cobra.Command {
 	var bare bool
 	c := &cobra.Command{
-		Use: "completion SHELL", Short: "Write a script by which a shell completes names", Args: exactly("SHELL"),
-		Long: `Writes a script for bash, zsh, fish or powershell by which the shell completes
-commands, flags, and the names of clusters, nodes, images, machines, volumes and
-users. For bash it needs the package bash-completion; in zsh "autoload -U compinit;
-compinit" must have been said before.`,
+		Use: "completion SHELL", Short: "Generate a shell completion script", Args: exactly("SHELL"),
+		Long: `Generates a completion script for bash, zsh, fish or powershell. It completes commands,
+flags, and the names of clusters, nodes, images, machines, volumes and users. Bash needs the package bash-completion; zsh needs "autoload -U compinit; compinit"
+before it.`,
 		Example: `  source <(muster completion bash)                                  # this shell
   muster completion bash > /etc/bash_completion.d/muster            # every new one, as root
   muster completion zsh > "${fpath[1]}/_muster"
@@ -44,20 +43,20 @@ compinit" must have been said before.`,
 				return root.GenPowerShellCompletionWithDesc(out)
 			}
 			e := muster.Errorf(muster.EInvalid, "there is no completion for %q", args[0]).Because(muster.ReasonBadValue)
-			if meant := nearest.Of(args[0], shells()); meant != "" {
+			if meant := suggest.Of(args[0], shells()); meant != "" {
 				return e.WithHint("did you mean %s?", meant)
 			}
 			return e.WithHint("write one of %s", strings.Join(shells(), ", "))
 		},
 	}
-	c.Flags().BoolVar(&bare, "no-descriptions", false, "complete words without telling what they mean")
+	c.Flags().BoolVar(&bare, "no-descriptions", false, "do not show descriptions")
 	return c
 }
 
 func (a *app) help() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "Help about a command",
-		Long: "Tells what a command does, with its flags and an example, as COMMAND --help does.",
+		Use: "help [COMMAND]", Short: "Show help for a command",
+		Long: "Shows what a command does, with its flags and examples, like COMMAND --help.",
 		Example: `  muster help create
   muster help machine drain`,
 		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -32,28 +32,28 @@ const (
 func (a *app) console() *cobra.Command {
 	var shell, follow, machine bool
 	c := &cobra.Command{
-		Use: "console CLUSTER [NODE] | console --machine MACHINE", Short: "Read a node's console, or open a root shell on it",
+		Use: "console CLUSTER [NODE] | console --machine MACHINE", Short: "Show a node's console, or open a root shell on it",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, "CLUSTER is missing")
 			}
 			return atMost(2)(c, args)
 		},
-		Long: `Shows what a node printed since it was booted, and what it prints from now on.
-It needs neither the node's network nor its agent: it is for nodes that do not
-answer. Ctrl-C ends it.
+		Long: `Shows the console output of a node since it was booted, and keeps showing new output.
+It needs neither the node's network nor its agent, so it works for nodes that do not
+respond. Ctrl-C ends it.
 
-With --shell it is a shell of root inside the node, for administrators, and for
-users of clusters on which users are root. It works when sshd and the agent are
-dead. End it with exit, or, whatever runs in it, with Ctrl-].
+With --shell it opens a root shell on the node, for administrators, and for users of
+clusters on which users are root. It works when sshd and the agent are dead. End it
+with exit or, whatever runs in it, with Ctrl-].
 
-Of a bare machine it shows what the server knows of its boot, stage by stage, and
-there is no shell: what the machine prints is at its own console, or at that of its
-controller (ipmitool ... sol activate).
+For a bare machine it shows the stages of its boot, as the server knows them; there is
+no shell. The machine's own output is on its console, or on that of its BMC
+(ipmitool ... sol activate).
 
-Without NODE it is the head's. Administrators may name a machine instead, whoever
-has it: with --machine, or alone where no cluster has that name. Every session
-leaves a line in the history (muster events).`,
+Without NODE it is the head's console. Administrators can give a machine instead, with
+--machine, or by name if no cluster has that name. Every session is logged
+(muster events).`,
 		Example: `  muster console cfd n03
   muster console cfd n03 --follow=false
   muster console cfd n03 --shell
@@ -85,9 +85,9 @@ leaves a line in the history (muster events).`,
 			return err
 		},
 	}
-	c.Flags().BoolVar(&shell, "shell", false, "a root shell instead of what it printed")
-	c.Flags().BoolVarP(&follow, "follow", "f", true, "go on with what comes")
-	c.Flags().BoolVar(&machine, "machine", false, "what is named is a machine, whoever has it; for administrators")
+	c.Flags().BoolVar(&shell, "shell", false, "open a root shell")
+	c.Flags().BoolVarP(&follow, "follow", "f", true, "keep showing new output")
+	c.Flags().BoolVar(&machine, "machine", false, "treat the name as a machine (administrators only)")
 	return c
 }
 
@@ -136,7 +136,7 @@ func oneConsole(ctx context.Context, k *client.Client, word string) error {
 		WithHint("say which: muster console --machine %s, or muster console %s NODE", word, first(string(c.ID), word))
 }
 
-// readConsole tells what was printed, and with follow what comes.
+// readConsole reports what was printed, and with follow what comes.
 func readConsole(to io.Writer, conn *client.Console, follow bool) error {
 	buf := make([]byte, 32<<10)
 	for {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -28,6 +28,7 @@ type createFlags struct {
 	file, format string
 	dryRun, wait bool
 	noQueue      bool
+	from         string
 	timeout      time.Duration
 	request      wire.Request
 }
@@ -35,67 +36,78 @@ type createFlags struct {
 func (a *app) create() *cobra.Command {
 	var f createFlags
 	c := &cobra.Command{
-		Use: "create (NAME -n N | -f FILE)", Short: "Ask for a cluster", Args: atMost(1),
-		Long: `Asks for a cluster, by flags or by a request file in YAML, JSON or XML ("-f -"
-reads standard input). The answer is "now" with the machines that were chosen,
-"queued" with the position, or "never" with every machine counted under the
-reason why it will not do, and what to change.
+		Use: "create (NAME -n N | NAME --from TEMPLATE | -f FILE)", Short: "Create a cluster", Args: atMost(1),
+		Long: `Creates a cluster from flags or from a request file in YAML, JSON or XML ("-f -" reads
+standard input). The answer is "now" with the chosen machines, "queued" with the
+position and the time at which it should start, or "never" with the number of machines
+ruled out by each reason, and what to change.
 
-What is asked for stands either in flags or in a file, never in both: beside -f
-only --format, --dry-run, --wait and --timeout are allowed.
+With --start the answer is "reserved": a promise, which no later request moves. A time that
+cannot be promised is refused with the nearest one that can. --start earliest takes that.
+Changes that would bring an earlier start are named with their own times.
 
-With --wait it tells what happens, stage by stage, until the cluster is ready.
-Ctrl-C then only stops the telling: the cluster goes on.`,
+Use either flags or a file: only --format, --dry-run, --wait and --timeout can be
+combined with -f.
+
+With --wait it shows the progress, stage by stage, until the cluster is ready. Ctrl-C
+detaches; the cluster keeps building.`,
 		Example: `  muster create cfd -n 4 --wait
   muster create cfd -n 8 --image hpc --cores ">=16" --memory ">=64GiB" --walltime 8h
   muster create lab -n 1 --image raw --head shared --users alice,bob
+  muster create cfd -n 8 --walltime 8h --start "2026-12-01 10:00 Europe/Berlin"
+  muster create cfd -n 8 --walltime 2d --start earliest
   muster create -f request.yaml --dry-run
   generate-request | muster create -f - --wait -o json`,
 		RunE: func(c *cobra.Command, args []string) error { return a.runCreate(c, args, &f) },
 	}
 	r, flags := &f.request, c.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "request file; - is standard input")
-	flags.StringVar(&f.format, "format", "", "format of the request: yaml, json, xml (default: by name and content)")
+	flags.StringVar(&f.format, "format", "", "format of the request: yaml, json, xml (default: detected)")
 	flags.IntVarP(&r.Nodes, "nodes", "n", 0, "number of compute nodes")
-	flags.IntVar(&r.Min, "min", 0, "fewest nodes that will do")
+	flags.IntVar(&r.Min, "min", 0, "minimum number of compute nodes")
 	flags.StringVar(&r.Image, "image", "", "image (default hpc)")
-	flags.StringVar(&r.Head, "head", "", "separate: a machine of its own; shared: the first node")
-	flags.IntVar(&r.Logins, "logins", 0, "login nodes besides the head; they take no jobs")
+	flags.StringVar(&r.Head, "head", "", "separate: a machine of its own; shared: the first compute node")
+	flags.IntVar(&r.Logins, "login-nodes", 0, "number of login nodes besides the head; they run no jobs")
 	flags.StringVar(&r.Machine.Cores, "cores", "", `cores of each machine: ">=16"`)
 	flags.StringVar(&r.Machine.Memory, "memory", "", `memory of each machine: ">=64GiB"`)
 	flags.StringVar(&r.Machine.Disk, "disk", "", `scratch disk of each machine: ">=100GiB"`)
-	flags.StringVar(&r.Machine.Class, "class", "", "class of machine")
+	flags.StringVar(&r.Machine.Class, "class", "", "machine class")
 	flags.StringVar(&r.Machine.Rack, "rack", "", "rack")
-	flags.StringVar(&r.Machine.Provider, "provider", "", "where the machines come from: metal (bare ones), local (parts of a host), fake")
+	flags.StringVar(&r.Machine.Provider, "provider", "", "where the machines come from: metal (bare metal), local (slices of a host), fake (simulated)")
 	flags.StringVar(&r.Machine.Processor, "processor", "", `processor model: "EPYC*"`)
 	flags.StringVar(&r.Machine.Architecture, "architecture", "", "amd64 or arm64")
 	flags.StringVar(&r.Machine.NICs, "nics", "", `number of message interfaces: ">=2"`)
-	flags.StringVar(&r.Machine.NICSpeed, "nic-speed", "", `their speed: ">=10Gb/s"`)
-	flags.StringVar(&r.Machine.NICKind, "nic-kind", "", "ethernet, infiniband, veth")
+	flags.StringVar(&r.Machine.NICSpeed, "nic-speed", "", `speed of message interfaces: ">=10Gb/s"`)
+	flags.StringVar(&r.Machine.NICKind, "nic-kind", "", "kind of message interfaces: ethernet, infiniband, veth")
 	flags.StringVar(&r.Machine.Accelerators, "accelerators", "", `number of accelerators: ">=1"`)
 	flags.StringVar(&r.Machine.Accelerator, "accelerator", "", "accelerator model")
-	flags.BoolVar(&r.Mixed, "mixed", false, "nodes may be of different classes")
+	flags.BoolVar(&r.Mixed, "mixed", false, "allow nodes of different machine classes")
 	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
 	flags.StringVar(&r.Placement, "placement", "", "pack, spread or any")
-	flags.StringVar(&r.Within, "within", "", "rack: all nodes in one")
-	flags.StringVar(&r.Walltime, "walltime", "", "how long, from when it is ready: 8h, 2d")
-	flags.StringVar(&r.Validate, "validate", "", "how much is measured before it is handed over: quick, full or off")
-	flags.StringVar(&r.IfSlow, "if-slow", "", "what becomes of a cluster that is still slow after machines were replaced: deliver (the default) or refuse")
+	flags.StringVar(&r.Within, "within", "", "keep all nodes together: rack")
+	flags.StringVar(&r.Walltime, "walltime", "", "time limit, counted from when the cluster is ready: 8h, 2d")
+	flags.StringVar(&r.Start.At, "start", "", `when people can log in, as a promise: +2h, earliest, RFC 3339, "2026-12-01 10:00 Europe/Berlin" (default: as soon as there is room)`)
+	flags.StringVar(&r.Priority, "priority", "", "scavenger: take what nobody else wants, and end with grace when somebody does")
+	flags.StringVar(&r.Validate, "validate", "", "how much to measure before the cluster is handed over: quick, full or off")
+	flags.StringVar(&r.IfSlow, "on-slow", "", "what to do with a cluster that is still slow after slow machines were replaced: deliver (the default) or refuse")
 	flags.StringVar(&r.Egress, "egress", "", "outgoing traffic: none, proxy or nat")
 	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you; for root who called sudo, else muster)")
 	flags.StringVar(&r.Home, "home", "", "home volume of an earlier cluster (default: a new one)")
-	flags.StringVar(&r.HomeQuota, "home-quota", "", "bound of a new home, where the server's file system can keep one: 100GiB")
-	flags.StringVar(&r.Retain, "retain", "", "how long the home stays after the cluster is deleted: 7d; 0: not at all")
-	flags.StringSliceVar(&r.Volumes, "volume", nil, "data to mount: NAME, NAME:/PLACE or NAME:/PLACE:ro")
+	flags.StringVar(&r.HomeQuota, "home-quota", "", "size limit of a new home, if the server's file system supports quotas: 100GiB")
+	flags.StringVar(&r.Retain, "retain", "", "how long to keep the home after the cluster is deleted: 7d; 0: delete it at once")
+	flags.StringSliceVar(&r.Volumes, "volume", nil, "volume to mount: NAME, NAME:/PATH or NAME:/PATH:ro; repeatable")
 	flags.StringVar(&r.Scheduler, "scheduler", "", "slurm or none")
-	flags.StringVar(&r.Project, "project", "", "project that owns it")
-	flags.BoolVar(&f.noQueue, "no-queue", false, "refuse instead of waiting when there is no room now")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show the answer and the plan, make nothing")
+	flags.StringVar(&r.Project, "project", "", "owning project")
+	flags.StringVar(&f.from, "from", "", "template to begin with: NAME, or PROJECT/NAME; other flags change it")
+	flags.BoolVar(&f.noQueue, "no-queue", false, "fail instead of queueing if there is no capacity now")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show the answer and the plan without creating anything")
 	flags.BoolVar(&f.wait, "wait", false, "wait until the cluster is ready")
 	flags.DurationVar(&f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	fixed := func(name string, words ...string) {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
+	fixed("start", "now", "earliest", "+1h")
+	fixed("priority", "scavenger")
 	fixed("head", "separate", "shared")
 	fixed("placement", "pack", "spread", "any")
 	fixed("validate", "quick", "full", "off")
@@ -196,7 +208,7 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 		return call, usage(c, "there is no request format %q", f.format)
 	}
 	if f.file == "" && f.format != "" {
-		return call, usage(c, "--format tells of a request file: name it with --file")
+		return call, usage(c, "--format needs a request file: use --file")
 	}
 	if f.file != "" {
 		if len(args) > 0 {
@@ -216,10 +228,16 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 	if len(args) == 0 {
 		return call, usage(c, "NAME is missing")
 	}
-	if !c.Flags().Changed("nodes") {
+	if !c.Flags().Changed("nodes") && f.from == "" {
 		return call, usage(c, "the number of nodes is missing: -n N")
 	}
 	f.request.Name = args[0]
+	if f.from != "" {
+		var err error
+		if f.request, err = a.fromTemplate(c, f.from, f.request); err != nil {
+			return call, err
+		}
+	}
 	if f.noQueue {
 		no := false
 		f.request.Queue = &no
@@ -284,6 +302,7 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 	if c.Answer.Position > 0 {
 		fmt.Fprintf(w, "  queued      position %d; it starts by itself\n", c.Answer.Position)
 	}
+	writeStart(w, c.Answer)
 	for _, n := range c.Answer.Notices {
 		fmt.Fprintf(w, "  note        %s\n", clean(n))
 	}
@@ -295,6 +314,39 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 			fmt.Fprintf(w, "  change      %s\n", clean(change))
 		}
 	}
+}
+
+// writeStart says when it starts, and what would start earlier.
+func writeStart(w io.Writer, answer muster.Answer) {
+	at := answer.StartAt
+	switch {
+	case answer.Verdict == muster.VerdictReserved:
+		fmt.Fprintf(w, "  promised    people can log in at %s, %s\n", moment(at), fromNow(at))
+	case answer.Verdict == muster.VerdictLater && !at.IsZero():
+		fmt.Fprintf(w, "  nearest     %s, %s\n", moment(at), fromNow(at))
+	case answer.Verdict == muster.VerdictQueued && at.IsZero():
+		fmt.Fprintln(w, "  expected    no time is known: clusters without an end have the machines")
+	case answer.Verdict == muster.VerdictQueued:
+		text := ""
+		if answer.StartSpread > 0 {
+			text = "; such times were off by " + age(time.Duration(answer.StartSpread)) + " lately"
+		}
+		fmt.Fprintf(w, "  expected    it starts at %s, %s%s\n", moment(at), fromNow(at), text)
+	}
+	for _, alt := range answer.Alternatives {
+		fmt.Fprintf(w, "  if          %s: it starts at %s, %s\n", clean(alt.Text), moment(alt.StartAt), fromNow(alt.StartAt))
+	}
+}
+
+// moment writes a time to the second.
+func moment(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 MST") }
+
+// fromNow says how far away a time is.
+func fromNow(at time.Time) string {
+	if left := time.Until(at).Round(time.Second); left > 0 {
+		return "in " + age(left)
+	}
+	return "now"
 }
 
 // writeAsked says how many machines a cluster takes that are more than its nodes.
@@ -312,7 +364,7 @@ func writeAsked(w io.Writer, s muster.Spec) {
 	fmt.Fprintf(w, "  asked       %s: %s\n", plaintext.Count(s.TotalNodes(), "machine"), strings.Join(parts, ", "))
 }
 
-// writeConsidered tells what admission looked at.
+// writeConsidered reports what admission looked at.
 func writeConsidered(w io.Writer, answer muster.Answer) {
 	total := answer.Free // every machine is free or under one reason
 	for _, r := range answer.Rejections {
@@ -343,7 +395,7 @@ func planText(p muster.Plan) string {
 	return fmt.Sprintf("%s%s in %s: %s", plaintext.Count(len(ids), "machine"), class, plaintext.Count(p.Racks, "rack"), list)
 }
 
-// stagesText tells when the slowest node reached each stage of its boot, in
+// stagesText reports when the slowest node reached each stage of its boot, in
 // seconds after the request.
 func stagesText(c *wire.Cluster) string {
 	if c == nil {
@@ -368,7 +420,7 @@ func stagesText(c *wire.Cluster) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeReady tells how to use the cluster now.
+// writeReady reports how to use the cluster now.
 func (a *app) writeReady(w io.Writer, c wire.Created) {
 	name := clean(c.Name)
 	if text := stagesText(c.Cluster); text != "" {

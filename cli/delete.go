@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -18,14 +18,12 @@ func (a *app) delete() *cobra.Command {
 	var timeout time.Duration
 	var file string
 	c := &cobra.Command{
-		Use: "delete CLUSTER... | -f FILE", Aliases: []string{"rm"}, Short: "Give clusters back",
-		Long: `Gives clusters back: their machines are switched off, erased, checked and free
-again. Their homes stay for a while (7 days, if nobody said otherwise), and can
-be the homes of new clusters; with --erase they are erased at once. Local
-scratch and the queue are gone. There is no way back.
+		Use: "delete CLUSTER... | -f FILE", Aliases: []string{"rm"}, Short: "Delete clusters",
+		Long: `Deletes clusters: their machines are powered off, erased, checked and freed. Homes are
+kept for a while (7 days by default) and can be used by new clusters; with --erase they
+are erased at once. Local scratch and the job queue are lost. This cannot be undone.
 
--f reads the same from a request in YAML, JSON or XML (<terminate>): cluster, and
-erase.`,
+-f reads the same from a request in YAML, JSON or XML (<terminate>): cluster and erase.`,
 		Example: `  muster delete cfd --wait
   muster delete cfd --erase
   muster delete cfd lab c-8x2k4v9wqz
@@ -62,7 +60,7 @@ erase.`,
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "request file; - is standard input")
-	c.Flags().BoolVar(&erase, "erase", false, "erase their homes too")
+	c.Flags().BoolVar(&erase, "erase", false, "also erase their homes")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until their machines are free again")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	return c

@@ -8,9 +8,9 @@ import (
 	"github.com/muster-hpc/muster/cli"
 )
 
-const reference = "../docs/cli.md"
+const reference = "../docs/users/cli.md"
 
-// The reference part of docs/cli.md is what the commands say of themselves.
+// The reference part of docs/users/cli.md is what the commands say of themselves.
 // MUSTER_UPDATE=1 writes it anew. The part about the commands of the server's
 // host has a test beside them, in cmd/muster.
 func TestReferenceIsTrue(t *testing.T) {
@@ -23,7 +23,7 @@ func TestReferenceIsTrue(t *testing.T) {
 	before, rest, ok := strings.Cut(string(was), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatal("docs/cli.md has no marks of the reference")
+		t.Fatal("docs/users/cli.md has no marks of the reference")
 	}
 	now := before + begin + cli.Reference(cli.New(cli.Env{Out: os.Stdout, Err: os.Stderr})) + end + after
 	if os.Getenv("MUSTER_UPDATE") != "" {
@@ -33,6 +33,6 @@ func TestReferenceIsTrue(t *testing.T) {
 		return
 	}
 	if now != string(was) {
-		t.Fatal("docs/cli.md is not what the commands are now: MUSTER_UPDATE=1 go test ./cli")
+		t.Fatal("docs/users/cli.md is not what the commands are now: MUSTER_UPDATE=1 go test ./cli")
 	}
 }

@@ -10,17 +10,16 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) doctor() *cobra.Command {
 	var fix bool
 	c := &cobra.Command{
-		Use: "doctor", Short: "Check this host, and say what it lacks", Args: exactly(),
-		Long: `Checks what a server on this host needs: to build images, to run machines, and to
-be used. It says what to do about each lack. With --fix it installs the missing
-Debian packages, after saying which.`,
+		Use: "doctor", Short: "Check this host for missing requirements", Args: exactly(),
+		Long: `Checks what a server on this host needs to build images and run machines, and how to fix
+what is missing. With --fix it lists the missing Debian packages and installs them.`,
 		Example: `  muster doctor
   sudo muster doctor --fix`,
 		RunE: func(c *cobra.Command, _ []string) error {

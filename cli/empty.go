@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// refuseEmpty has every command refuse an argument or the value of a flag that
+// refuseEmpty makes every command refuse an argument or the value of a flag that
 // is empty: an unset variable of a shell script must not come to mean something
 // else, such as all clusters in place of one, or the head in place of a node.
 func refuseEmpty(c *cobra.Command) {

@@ -3,7 +3,8 @@ package cli_test
 import (
 	"testing"
 
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // An unset variable of a script is told as such, whatever the command.
@@ -42,7 +43,7 @@ func TestEmptyArguments(t *testing.T) {
 		{"NAME", []string{"create", ""}},
 		{"NAME", []string{"user", "remove", ""}},
 	} {
-		w.run(c.args...).want(t, 2, "muster: "+c.want+" is empty\n +is a shell variable unset")
+		w.refused(2, muster.ReasonRequired, c.args...).naming(`\b` + c.want + `\b`)
 	}
 	for _, c := range []struct {
 		want string
@@ -55,7 +56,7 @@ func TestEmptyArguments(t *testing.T) {
 		{"since", []string{"logs", "cfd", "--since", ""}},
 		{"since", []string{"usage", "cfd", "--since", ""}},
 		{"owner", []string{"list", "--owner", ""}},
-		{"why", []string{"machine", "drain", "fake-01", "--why", ""}},
+		{"reason", []string{"machine", "drain", "fake-01", "--reason", ""}},
 		{"project", []string{"volume", "list", "--project", ""}},
 		{"user", []string{"key", "list", "--user", ""}},
 		{"ttl", []string{"token", "create", "--ttl", ""}},
@@ -68,12 +69,12 @@ func TestEmptyArguments(t *testing.T) {
 		{"sort", []string{"top", "--once", "--sort", ""}},
 		{"server", []string{"--server", "", "list"}},
 		{"token-file", []string{"list", "--token-file", ""}},
-		{"output", []string{"list", "-o", ""}},
 		{"state", []string{"image", "list", "--state", ""}},
 	} {
-		w.run(c.args...).want(t, 2, "muster: --"+c.want+" is empty\n +give it a value, or leave it out")
+		w.refused(2, muster.ReasonRequired, c.args...).naming("--" + c.want + `\b`)
 	}
-	w.run("user", "show", "eve").want(t, 3)
+	w.run("list", "-o", "").want(t, 2, "--output")
+	w.refused(3, muster.ReasonNoSuchUser, "user", "show", "eve")
 	w.run("machine", "note", "fake-01", "").want(t, 0)
 	w.run("exec", "cfd", "--", "echo", "").want(t, 0)
 	w.run("list").want(t, 0, "cfd")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -17,11 +17,10 @@ const siteEvents = 50
 func (a *app) events() *cobra.Command {
 	o := client.EventOptions{}
 	c := &cobra.Command{
-		Use: "events [CLUSTER]", Short: "Tell a cluster's story, or the site's", Args: atMost(1),
-		Long: `Tells what happened to a cluster, or to the whole site as far as you may see it.
-Of the site it tells the last 50 events, of a cluster all of them; -n says how
-many else, 0 means all. With -f it goes on with what happens. With -o json each
-event is one line.`,
+		Use: "events [CLUSTER]", Short: "Show events of a cluster or of the site", Args: atMost(1),
+		Long: `Shows events of a cluster, or of the site as far as you can see them: by default the
+last 50 of the site and all of a cluster; -n sets another number, 0 for all. With -f it
+keeps showing new events. With -o json each event is one line.`,
 		Example: `  muster events cfd
   muster events -f cfd
   muster events -n 200
@@ -63,9 +62,9 @@ event is one line.`,
 			return err
 		},
 	}
-	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on with what happens")
-	c.Flags().IntVarP(&o.Newest, "lines", "n", 0, "how many of the newest events; 0: all (default 50 of the site, all of a cluster)")
-	c.Flags().Int64Var(&o.After, "after", 0, "begin after the event with this sequence number")
+	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "keep showing new events")
+	c.Flags().IntVarP(&o.Newest, "lines", "n", 0, "number of most recent events; 0: all (default 50 for the site, all for a cluster)")
+	c.Flags().Int64Var(&o.After, "after", 0, "start after the event with this sequence number")
 	return c
 }
 

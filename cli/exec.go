@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 )
@@ -24,14 +24,14 @@ func (a *app) exec() *cobra.Command {
 	var f execFlags
 	c := &cobra.Command{
 		Use: "exec CLUSTER [--node NODE] [--user USER] -- COMMAND...", Short: "Run a command on a node",
-		Long: `Runs a command on the head, or on another node, as you or as another user of the
-cluster. Standard input, output and errors are connected; the exit status of the
-command becomes that of muster (255 when the connection broke).
+		Long: `Runs a command on the head or on another node, as you or as another user of the
+cluster. Standard input, output and error are connected; muster exits with the status
+of the command (255 if the connection was lost).
 
-The words of the command reach the node as you typed them: nothing is
-interpreted by a shell unless you ask for one with sh -c.
+Arguments reach the node as you typed them: no shell interprets them unless you run one
+with sh -c.
 
-Files are copied the same way: muster exec cfd -- sh -c 'cat > f' < f`,
+Copy files the same way: muster exec cfd -- sh -c 'cat > f' < f`,
 		Example: `  muster exec cfd -- srun -N4 hostname
   muster exec cfd --node n02 -- sh -c 'echo $HOSTNAME; nproc'
   muster exec cfd --all -- uptime
@@ -53,9 +53,9 @@ Files are copied the same way: muster exec cfd -- sh -c 'cat > f' < f`,
 	// and stands before --.
 	flags.StringVar(&f.node, "node", "", "node (default: the head)")
 	flags.StringVarP(&f.user, "user", "u", "", "log in as this user of the cluster")
-	flags.BoolVarP(&f.tty, "tty", "t", false, "give the command a terminal")
-	flags.BoolVar(&f.all, "all", false, "run on all nodes at once, each line after the node's name")
-	flags.BoolVar(&f.noStdin, "no-stdin", false, "leave standard input alone")
+	flags.BoolVarP(&f.tty, "tty", "t", false, "allocate a terminal")
+	flags.BoolVar(&f.all, "all", false, "run on all nodes in parallel, with the node's name before each line")
+	flags.BoolVar(&f.noStdin, "no-stdin", false, "do not read standard input")
 	_ = c.RegisterFlagCompletionFunc("node", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -52,13 +53,13 @@ func TestExecIsRefused(t *testing.T) {
 	alice, bob, carol := s.User("alice", "bio"), s.User("bob", "bio"), s.User("carol", "chem")
 	ready(t, s, w.with("MUSTER_TOKEN", alice), "cfd", "-n", "2", "--head", "shared")
 	w.run("exec", "cfd", "--", "sh", "-c", "echo $USER").want(t, 0, "^alice\n$")
-	w.run("exec", "cfd", "--user", "bob", "--", "true").want(t, 5, "as yourself only")
-	w.run("exec", "cfd", "--user", "root", "--", "true").want(t, 5, "as yourself only")
-	w.run("exec", "cfd", "--node", "n9", "--", "true").want(t, 3, `no node "n9"`, "n01, n02|did you mean")
-	w.with("MUSTER_TOKEN", bob).run("exec", "cfd", "--", "true").want(t, 5, "not a user of cluster cfd")
-	w.with("MUSTER_TOKEN", carol).run("exec", "cfd", "--", "true").want(t, 3, `no cluster "cfd"`)
+	w.refused(5, muster.ReasonYourselfOnly, "exec", "cfd", "--user", "bob", "--", "true")
+	w.refused(5, muster.ReasonYourselfOnly, "exec", "cfd", "--user", "root", "--", "true")
+	w.refused(3, muster.ReasonNoSuchNode, "exec", "cfd", "--node", "n9", "--", "true").naming("n9", "n01|n02")
+	w.with("MUSTER_TOKEN", bob).refused(5, muster.ReasonNoAccess, "exec", "cfd", "--", "true").naming("cfd")
+	w.with("MUSTER_TOKEN", carol).refused(3, muster.ReasonNoSuchCluster, "exec", "cfd", "--", "true").naming("cfd")
 	w.with("MUSTER_TOKEN", "").run("exec", "cfd", "--user", "root", "--", "sh", "-c", "echo $USER").want(t, 0, "^root\n$")
-	w.run("exec", "cfd", "--user", "alixe", "--", "true").want(t, 3, "did you mean alice")
+	w.refused(3, muster.ReasonNoSuchUser, "exec", "cfd", "--user", "alixe", "--", "true").naming("alice")
 }
 
 func TestUsersAreRootOnRaw(t *testing.T) {
@@ -78,5 +79,5 @@ func TestExecKnowsTheHost(t *testing.T) {
 	ready(t, s, w, "one", "-n", "1", "--head", "shared")
 	ready(t, s, w, "two", "-n", "1", "--head", "shared") // its authority answers now
 	w.run("exec", "two", "--", "true").want(t, 0)
-	w.run("exec", "one", "--", "true").want(t, 7, "cannot log in to n01", "muster logs c-[0-9a-z]+ n01")
+	w.refused(7, muster.ReasonNodeUnreachable, "exec", "one", "--", "true").naming("n01", "muster logs c-[0-9a-z]+ n01")
 }

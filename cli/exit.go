@@ -8,7 +8,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// Exit statuses; docs/errors.md lists them for people.
+// Exit statuses; docs/users/errors.md lists them for people.
 const (
 	exitOK          = 0
 	exitFailed      = 1

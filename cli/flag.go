@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -58,7 +58,7 @@ func nearFlag(c *cobra.Command, word string) string {
 			whole = f.Name
 		}
 	})
-	return cmp.Or(nearest.Of(word, names), whole)
+	return cmp.Or(suggest.Of(word, names), whole)
 }
 
 // needsWait refuses a time limit of a wait that was not asked for.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -19,18 +19,18 @@ func (a *app) history() *cobra.Command {
 	var ago string
 	var ascii bool
 	c := &cobra.Command{
-		Use: "history CLUSTER|MACHINE|CLASS", Short: "Show how what was measured went over time", Args: exactly("CLUSTER"), ValidArgsFunction: a.completeMeasured(1),
-		Long: `Shows each metric of a cluster, a machine or a class over the certificates that you
-may see: its extremes, where the next figure is expected, when its level changed,
+		Use: "history CLUSTER|MACHINE|CLASS", Short: "Show measured performance over time", Args: exactly("CLUSTER"), ValidArgsFunction: a.completeMeasured(1),
+		Long: `Shows each metric of a cluster, machine or class over all certificates you can see:
+extremes, the interval in which the next value is expected, when its level changed and
 what changed with it, and the smallest loss that the newest measurement would have
-shown. A name is sought among clusters, machines and classes, in that order;
-cluster:NAME, machine:ID and class:NAME say which. A deleted cluster's history is
-there by its ID.
+detected. A name is looked up among clusters, machines and classes, in that order; use
+cluster:NAME, machine:ID or class:NAME to be specific. For a deleted cluster, give its
+ID.
 
-OVER TIME goes from the lowest to the highest median. NEXT is where the next figure
-lies with a chance of 99 % if nothing changes; ! marks a newest figure that is
-outside of where it was expected. A change is told only when five measurements came
-after it. docs/certificate.md says what each number means and what it cannot see.`,
+OVER TIME ranges from the lowest to the highest median. NEXT is the 99 % prediction
+interval of the next value; ! marks a newest value outside its interval. A change is
+reported only after five more measurements. docs/users/certificate.md explains each number
+and its limits.`,
 		Example: `  muster history cfd
   muster history local-03 --metric stream --since 90d
   muster history class:epyc-16 -o json`,
@@ -58,9 +58,9 @@ after it. docs/certificate.md says what each number means and what it cannot see
 			return a.print(h, func(w io.Writer) { p.write(w, h) })
 		},
 	}
-	c.Flags().StringVar(&q.Metric, "metric", "", "only this metric, or those whose names begin so before a dot: stream")
-	c.Flags().StringVar(&ago, "since", "", "how far back: 24h, 90d (default: all that is kept)")
-	c.Flags().BoolVar(&ascii, "ascii", false, "draw with plain characters")
+	c.Flags().StringVar(&q.Metric, "metric", "", "only this metric, or all with this prefix before a dot: stream")
+	c.Flags().StringVar(&ago, "since", "", "how far back: 24h, 90d (default: everything)")
+	c.Flags().BoolVar(&ascii, "ascii", false, "draw with ASCII characters")
 	_ = c.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("metric", cobra.NoFileCompletions)
 	return c

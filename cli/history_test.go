@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -17,8 +16,8 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
-	"github.com/muster-hpc/muster/stat"
+	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/internal/stat"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
 	"github.com/muster-hpc/muster/wire"
@@ -70,7 +69,7 @@ func (l lab) measure(cluster wire.Cluster, at time.Time, edit func(node int, c *
 	base := storetest.NewCertificate(cluster.ID, "")
 	base.ClusterName, base.Made, base.Began, base.Ended, base.Expires, base.Class = cluster.Name, at, at.Add(-time.Minute), at, at.Add(60*24*time.Hour), "standard"
 	base.Schedule = &muster.Schedule{Seed: "1", Launches: 15}
-	base.Conditions = muster.Circumstances{Provider: "fake", Processor: "Fake 9000", Cores: 4, Threads: 4, Kernel: "6.18.5", Probe: &muster.Probe{Source: "sha256:aa"}}
+	base.Conditions = muster.TestEnvironment{Provider: "fake", Processor: "Fake 9000", Cores: 4, Threads: 4, Kernel: "6.18.5", Probe: &muster.Probe{Source: "sha256:aa"}}
 	all := base
 	all.ID, all.Kind, all.Machine = muster.NewCertificateID(), muster.CertifiesCluster, ""
 	all.Metrics = []muster.Metric{l.metric("alltoall", "B/s", 1e9)}
@@ -116,9 +115,9 @@ func TestCertificateExport(t *testing.T) {
 	w := at(t, l.Site)
 	cfd := l.cluster(w, "cfd")
 	for _, line := range []string{"certificate show cfd", "certificate export cfd", "certificate show cfd n01"} {
-		w.run(strings.Fields(line)...).want(t, 3, "cfd has no certificate", "measure it: muster certificate run cfd")
+		w.refused(3, muster.ReasonNoSuchCertificate, strings.Fields(line)...).naming("cfd", "muster certificate run cfd")
 	}
-	w.run("certificate", "list").want(t, 0, "No certificates. Measure a cluster: muster certificate run CLUSTER")
+	w.run("certificate", "list").want(t, 0, "muster certificate run CLUSTER")
 	id := l.measure(cfd, time.Now().Add(-time.Hour), func(node int, c *muster.Certificate) {
 		if node == 1 {
 			c.Certified, c.Caveats = false, []muster.Caveat{{Code: "shared", Text: "others can use it, too"}}
@@ -151,9 +150,9 @@ func TestCertificateExport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.run("certificate", "export", "cfd", "--to", dir).want(t, 4, "there is another .*cluster.json already", "--replace")
+	w.refused(4, muster.ReasonFileExists, "certificate", "export", "cfd", "--to", dir).naming("cluster.json", "--replace")
 	w.run("certificate", "export", "cfd", "--to", dir, "--replace").want(t, 0, "3 certificates")
-	w.run("certificate", "run", "cfd", "--quick", "--full").want(t, 2, "--quick and --full exclude each other", "give one of them")
+	w.refused(2, muster.ReasonContradiction, "certificate", "run", "cfd", "--quick", "--full").naming("--quick", "--full")
 	text := w.run("certificate", "export", "cfd").want(t, 0).out
 	if file, err := os.ReadFile(bundle); err != nil || string(file) != text || strings.Count(text, "\n") != 3 {
 		t.Errorf("%v: one file and standard output differ", err)
@@ -186,17 +185,17 @@ func TestCertificateExport(t *testing.T) {
 	if err := os.WriteFile(bundle, []byte(strings.Replace(text, `"launches":15`, `"launches":16`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.run("certificate", "verify", bundle).want(t, 1, "altered")
+	w.refused(1, muster.ReasonCorrupt, "certificate", "verify", bundle)
 	one := w.run("certificate", "export", "cfd", "n01").want(t, 0)
 	if strings.Count(one.out, "\n") != 1 || !strings.Contains(one.out, `"node":"n01"`) {
 		t.Errorf("got %s", one.out)
 	}
-	w.run("certificate", "export", "cfd", "--to", "/proc/nothing/x.json").want(t, 2, "cannot write")
-	w.run("certificate", "export", "cfd", "-o", "yaml").want(t, 2, "signed as JSON")
-	w.run("certificate", "export").want(t, 2, "CLUSTER is missing")
-	w.run("certificate", "show", string(id), "n01").want(t, 2, "one argument too many")
-	w.run("certificate", "show", "pc-2222222222").want(t, 3, "there is no certificate")
-	w.run("certificate", "show", "cdf").want(t, 3, "did you mean .?cfd")
+	w.refused(2, muster.ReasonFileUnwritable, "certificate", "export", "cfd", "--to", "/proc/nothing/x.json")
+	w.run("certificate", "export", "cfd", "-o", "yaml").want(t, 2, "reason: unknown-format")
+	w.refused(2, muster.ReasonBadUsage, "certificate", "export").naming("CLUSTER")
+	w.refused(2, muster.ReasonBadUsage, "certificate", "show", string(id), "n01").naming("n01")
+	w.refused(3, muster.ReasonNoSuchCertificate, "certificate", "show", "pc-2222222222").naming("pc-2222222222")
+	w.refused(3, muster.ReasonNoSuchCluster, "certificate", "show", "cdf").naming("cfd")
 	w.run("__complete", "certificate", "show", "pc").want(t, 0, string(id))
 	w.run("__complete", "certificate", "export", "cfd", "n").want(t, 0, "n01\nn02")
 	// The server knows of a newer one; who has only the files does not.
@@ -205,7 +204,7 @@ func TestCertificateExport(t *testing.T) {
 			c.Supersedes = []muster.CertificateID{id}
 		}
 	})
-	w.run("certificate", "verify", dir).want(t, 4, string(id)+".* was superseded by pc-", "use the new one")
+	w.refused(4, muster.ReasonConflict, "certificate", "verify", dir).naming(string(id) + ".* pc-")
 	keys := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(keys, []byte(w.run("certificate", "key", "show", "-o", "json").want(t, 0).out), 0o600); err != nil {
 		t.Fatal(err)
@@ -218,13 +217,13 @@ func TestHistory(t *testing.T) {
 	l := newLab(t)
 	w := at(t, l.Site)
 	cfd := l.cluster(w, "cfd")
-	w.run("history", "cfd").want(t, 3, "cluster cfd has no certificate", "muster certificate run cfd")
-	w.run("history", string(cfd.Nodes[0].Machine)).want(t, 3, "there is no certificate of machine fake-0", "muster certificate run CLUSTER")
-	w.run("history", "standard").want(t, 3, "there is no certificate of class standard", "muster certificate run CLUSTER")
-	w.run("history", "cdf").want(t, 3, "there is no cluster, machine or class \"cdf\"", "did you mean .?cfd")
-	w.run("history", "class:x").want(t, 3, "there is no class \"x\"")
-	w.run("history", "machine:fake-99").want(t, 3, "no machine is called")
-	w.run("history").want(t, 2, "CLUSTER is missing")
+	w.refused(3, muster.ReasonNoSuchCertificate, "history", "cfd").naming("cfd", "muster certificate run cfd")
+	w.refused(3, muster.ReasonNoSuchCertificate, "history", string(cfd.Nodes[0].Machine)).naming("fake-0", "muster certificate run CLUSTER")
+	w.refused(3, muster.ReasonNoSuchCertificate, "history", "standard").naming("standard", "muster certificate run CLUSTER")
+	w.refused(3, muster.ReasonNotFound, "history", "cdf").naming("cdf", "cfd")
+	w.refused(3, muster.ReasonNoSuchClass, "history", "class:x").naming("x")
+	w.refused(3, muster.ReasonNoSuchMachine, "history", "machine:fake-99").naming("fake-99")
+	w.refused(2, muster.ReasonBadUsage, "history").naming("CLUSTER")
 	now := time.Now()
 	for d := range 24 {
 		l.measure(cfd, now.AddDate(0, 0, d-24), func(node int, c *muster.Certificate) {
@@ -242,7 +241,7 @@ func TestHistory(t *testing.T) {
 		})
 	}
 	w.run("history", "cfd", "--ascii").want(t, 0, "cluster cfd: 24 measurements", "METRIC +OVER TIME +MIN +MEDIAN +MAX +NEWEST +NEXT +SEES", `stream\.triad .*stream|stream\.triad`,
-		`stream\.triad went from 2\d\.\d\d GB/s to 2\d\.\d\d GB/s \(-\d\.\d %\), which is worse`, "CONDITION", "kernel +6.18.5 +6.19.0", "dgemm is 7\\d\\.\\d\\d Gflop/s, and .* was expected, which is worse", "!", "alltoall")
+		`stream\.triad went from 2\d\.\d\d GB/s to 2\d\.\d\d GB/s \(-\d\.\d %\).* worse`, "CONDITION", "kernel +6.18.5 +6.19.0", "dgemm is 7\\d\\.\\d\\d Gflop/s, .* worse", "!", "alltoall")
 	var h wire.History
 	r := w.run("history", "cfd", "--metric", "stream", "-o", "json").want(t, 0)
 	if err := json.Unmarshal([]byte(r.out), &h); err != nil || len(h.Metrics) != 1 || len(h.Metrics[0].Points) != 24 || len(h.Metrics[0].Changes) != 1 || h.Measurements[0].Certificate == "" || h.Kind != "cluster" {
@@ -262,20 +261,20 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %s", line, r.out)
 		}
 	}
-	w.run("history", "cfd", "--metric", "nothing").want(t, 3, "no metric \"nothing\"", "--metric away")
-	w.run("history", "cfd", "--since", "1h").want(t, 3, "has no certificate in this time")
-	w.run("history", "cfd", "--since", "yesterday").want(t, 2, "--since cannot be")
+	w.refused(3, muster.ReasonNoMetric, "history", "cfd", "--metric", "nothing").naming("nothing", "--metric")
+	w.refused(3, muster.ReasonNoSuchCertificate, "history", "cfd", "--since", "1h")
+	w.refused(2, muster.ReasonBadValue, "history", "cfd", "--since", "yesterday").naming("--since")
 	w.run("__complete", "history", "").want(t, 0, "cfd\n", "fake-01\n", "standard\n")
 	// Of a deleted cluster by its ID; and nobody else's.
-	w.with("MUSTER_TOKEN", l.User("carol", "land")).run("history", "cfd").want(t, 3, "there is no cluster, machine or class \"cfd\"")
-	w.run("history", machine).want(t, 3, "that you may see")
-	w.run("history", "standard").want(t, 3, "that you may see")
+	w.with("MUSTER_TOKEN", l.User("carol", "land")).refused(3, muster.ReasonNotFound, "history", "cfd").naming("cfd")
+	w.refused(3, muster.ReasonNoSuchCertificate, "history", machine)
+	w.refused(3, muster.ReasonNoSuchCertificate, "history", "standard")
 	w.run("certificate", "list").want(t, 0, "No certificates")
-	w.run("certificate", "list", "cfd").want(t, 3)
-	w.run("certificate", "show", string(h.Measurements[0].Certificate)+"pc-2222222222").want(t, 3)
+	w.refused(3, muster.ReasonNoSuchCluster, "certificate", "list", "cfd")
+	w.refused(3, muster.ReasonNoSuchCertificate, "certificate", "show", string(h.Measurements[0].Certificate)+"pc-2222222222").naming("pc-2222222222")
 	w.with("MUSTER_TOKEN", "").run("delete", "cfd", "--wait").want(t, 0)
 	w.run("history", string(cfd.ID)).want(t, 0, "24 measurements")
-	w.run("history", "cfd").want(t, 3)
+	w.refused(3, muster.ReasonNotFound, "history", "cfd")
 }
 
 func TestCompare(t *testing.T) {
@@ -284,7 +283,7 @@ func TestCompare(t *testing.T) {
 	w := at(t, l.Site)
 	cfd := l.cluster(w, "cfd")
 	wind := l.cluster(w, "wind")
-	w.run("compare", "cfd", "wind").want(t, 3, "cluster cfd has no certificate", "muster certificate run cfd")
+	w.refused(3, muster.ReasonNoSuchCertificate, "compare", "cfd", "wind").naming("cfd", "muster certificate run cfd")
 	l.measure(cfd, time.Now().Add(-time.Hour), nil)
 	second := l.measure(wind, time.Now().Add(-time.Hour), func(node int, c *muster.Certificate) {
 		if node >= 0 {
@@ -294,7 +293,7 @@ func TestCompare(t *testing.T) {
 		c.Conditions.Kernel = "6.19.0"
 	})
 	w.run("compare", "cfd", "wind").want(t, 0, "WIND against CFD|wind against cfd", `stream\.triad +2\d\.\d\d GB/s +2\d\.\d\d GB/s +-(9|10)\.\d % +.*worse`,
-		`latency 1 MiB .* -(9|10)\.\d % .*better`, "dgemm .*indistinguishable", "kernel: 6.18.5, and here 6.19.0 \\(compared all the same\\)", "1 better, 1 worse, 2 indistinguishable, 0 not comparable", "Benjamini-Hochberg", "4 tests")
+		`latency 1 MiB .* -(9|10)\.\d % .*better`, "dgemm .*indistinguishable", "kernel: 6.18.5.* 6.19.0", "1 better, 1 worse, 2 indistinguishable, 0 not comparable", "Benjamini-Hochberg", "4 tests")
 	var c wire.Comparison
 	r := w.run("compare", string(second), "cfd", string(cfd.Nodes[0].Machine), "-o", "json").want(t, 0)
 	if err := json.Unmarshal([]byte(r.out), &c); err != nil || len(c.Sides) != 3 || c.Tests != 7 || c.Sides[0].Kind != "certificate" || c.Sides[2].Kind != "machine" || c.Sides[1].Nodes != 2 {
@@ -308,20 +307,20 @@ func TestCompare(t *testing.T) {
 	}
 	// Only like with like.
 	l.measure(wind, time.Now(), func(_ int, c *muster.Certificate) { c.Conditions.Processor = "Fake 9001" })
-	w.run("compare", "cfd", "wind").want(t, 0, "processor: Fake 9000, and here Fake 9001 \\(not compared\\)", "dgemm .* not-comparable", "not comparable: because of processor", "add --across processor", "4 not comparable")
+	w.run("compare", "cfd", "wind").want(t, 0, "processor: Fake 9000.* Fake 9001", "dgemm .* not-comparable", "not comparable: because of processor", "add --across processor", "4 not comparable")
 	w.run("compare", "cfd", "wind", "--across", "processor").want(t, 0, "compared across", "0 not comparable")
-	w.run("compare", "cfd", "wind", "--across", "probe").want(t, 2, `cannot compare across "probe"`, "processor")
+	w.refused(2, muster.ReasonInvalid, "compare", "cfd", "wind", "--across", "probe").naming("probe", "processor")
 	l.measure(wind, time.Now().Add(time.Second), func(_ int, c *muster.Certificate) {
 		c.Certified, c.Caveats = false, []muster.Caveat{{Code: "oversubscribed", Text: "x"}}
 	})
-	w.run("compare", "cfd", "wind").want(t, 0, "certified: yes, and here no: oversubscribed", "cfd +cluster +\\S+ \\S+ +yes", "wind +cluster +\\S+ \\S+ +no: oversubscribed", `stream\.triad +2\d\.\d\d GB/s +2\d\.\d\d GB/s .*not-comparable`, "4 not comparable")
+	w.run("compare", "cfd", "wind").want(t, 0, "certified: yes.* no: oversubscribed", "cfd +cluster +\\S+ \\S+ +yes", "wind +cluster +\\S+ \\S+ +no: oversubscribed", `stream\.triad +2\d\.\d\d GB/s +2\d\.\d\d GB/s .*not-comparable`, "4 not comparable")
 	// Classes by machines.
 	w.run("compare", "class:standard", "cfd", "--metric", "dgemm", "--across", "processor").want(t, 0, "Ranks over machines|too few", "standard +class")
-	w.run("compare", "cfd").want(t, 2, "B is missing")
-	w.run("compare", "cfd", "cfd").want(t, 2, "cfd and cfd are the same")
-	w.run("compare", "cfd", "nothing").want(t, 3, "there is no cluster, machine or class")
-	w.run("compare", "cfd", "wind", "--metric", "nothing").want(t, 3, "no metric in common", "--metric away")
-	w.run(append([]string{"compare"}, strings.Fields(strings.Repeat("cfd ", 9))...)...).want(t, 2, "9 were given")
+	w.refused(2, muster.ReasonBadUsage, "compare", "cfd").naming(`\bB\b`)
+	w.refused(2, muster.ReasonNotOneThing, "compare", "cfd", "cfd").naming("cfd")
+	w.refused(3, muster.ReasonNotFound, "compare", "cfd", "nothing").naming("nothing")
+	w.refused(3, muster.ReasonNoMetric, "compare", "cfd", "wind", "--metric", "nothing").naming("--metric")
+	w.refused(2, muster.ReasonTooMany, append([]string{"compare"}, strings.Fields(strings.Repeat("cfd ", 9))...)...).naming("9")
 	w.run("__complete", "compare", "cfd", "w").want(t, 0, "wind")
-	w.with("MUSTER_TOKEN", l.User("carol", "land")).run("compare", string(second), "cfd").want(t, 3, fmt.Sprintf("there is no certificate %q", second))
+	w.with("MUSTER_TOKEN", l.User("carol", "land")).refused(3, muster.ReasonNoSuchCertificate, "compare", string(second), "cfd").naming(string(second))
 }

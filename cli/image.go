@@ -13,7 +13,7 @@ import (
 
 func (a *app) image() *cobra.Command {
 	c := &cobra.Command{
-		Use: "image", Short: "Build and see images", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "image", Short: "Build and manage images", Args: cobra.ArbitraryArgs, RunE: group,
 		Long: `Images are what machines run: a root file system with a manifest, named by its
 content. They are built from recipes. With --state these commands work on the
 directory itself, without a server.`,
@@ -100,7 +100,7 @@ func day(t time.Time) string {
 func (a *app) imageShow() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show IMAGE", Short: "Show an image's manifest", Args: exactly("IMAGE"),
-		Long: "Shows an image by name, ID or the beginning of its ID: what is in it and what it needs. All packages are in -o json.",
+		Long: "Shows an image, by name, ID or prefix of its ID: contents and requirements. -o json lists all packages.",
 		Example: `  muster image show hpc
   muster image show hpc -o json | jq -r '.packages[].name'`,
 		ValidArgsFunction: a.completeImage,
@@ -172,7 +172,7 @@ func needsText(n muster.ImageNeeds) string {
 
 func (a *app) imageVerify() *cobra.Command {
 	c := &cobra.Command{
-		Use: "verify IMAGE", Short: "Read an image's files and compare their digests", Args: exactly("IMAGE"),
+		Use: "verify IMAGE", Short: "Verify the digests of an image's files", Args: exactly("IMAGE"),
 		Example:           `  muster image verify hpc`,
 		ValidArgsFunction: a.completeImage,
 	}
@@ -205,7 +205,7 @@ func (a *app) imageVerify() *cobra.Command {
 
 func (a *app) imageRemove() *cobra.Command {
 	c := &cobra.Command{
-		Use: "remove IMAGE", Aliases: []string{"rm"}, Short: "Remove an image that no cluster uses", Args: exactly("IMAGE"),
+		Use: "remove IMAGE", Aliases: []string{"rm"}, Short: "Remove an unused image", Args: exactly("IMAGE"),
 		Example:           `  muster image remove hpc-12`,
 		ValidArgsFunction: a.completeImage,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -14,9 +14,9 @@ import (
 	"sync"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -25,14 +25,14 @@ import (
 // built is what image build tells programs.
 type built struct {
 	Image  wire.Image   `json:"image"`
-	Built  bool         `json:"built"` // false: it was there already
-	Took   float64      `json:"took"`  // seconds
+	Built  bool         `json:"built"`        // false: it was there already
+	Took   float64      `json:"took_seconds"` // seconds
 	Stages []builtStage `json:"stages"`
 }
 
 type builtStage struct {
 	Stage string  `json:"stage"`
-	Took  float64 `json:"took"`
+	Took  float64 `json:"took_seconds"`
 }
 
 func (a *app) imageBuild() *cobra.Command {
@@ -45,21 +45,21 @@ func (a *app) imageBuild() *cobra.Command {
 			}
 			return nil
 		},
-		Long: `Builds images with mmdebstrap, on this host and as root, and keeps them in
-the images of a state directory. No server is needed; one that runs sees a new
-image at once. An image that is there already is found and not built again.
-Several are built two at a time; when one fails the others still come.
+		Long: `Builds images with mmdebstrap, on this host and as root, and stores them in the state
+directory. No server is needed; a running one sees a new image at once. An image that
+is up to date is not built again. Two images are built at a time; if one fails, the
+others are still built.
 
-Recipes are looked for in ./images, DIR/recipes, /usr/share/muster/images and
-among those that come with Muster.`,
+Recipes are searched in ./images, DIR/recipes, /usr/share/muster/images and among those
+that ship with Muster.`,
 		Example: `  muster image build hpc --state /var/lib/muster
   muster image build hpc raw hpc-12 -o json
   muster image build raw --refresh`,
 	}
 	state := c.Flags().String("state", "", "state directory (default: that of the server named by --server)")
-	c.Flags().BoolVar(&o.Refresh, "refresh", false, "look for newer packages although the recipe did not change")
+	c.Flags().BoolVar(&o.Refresh, "refresh", false, "rebuild with newer packages even if the recipe did not change")
 	c.Flags().StringVar(&o.Mirror, "mirror", "", "package mirror to build from")
-	c.Flags().IntVar(&o.Level, "level", 0, "compression level of zstd, 1 to 22")
+	c.Flags().IntVar(&o.Level, "compression-level", 0, "zstd compression level, 1 to 22")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := a.checkOutput(); err != nil {
 			return err
@@ -191,7 +191,7 @@ func (b *buildTeller) draw() {
 	}
 }
 
-// end tells how a build ended; result is nil when it failed.
+// end reports how a build ended; result is nil when it failed.
 func (b *buildTeller) end(name string, result *built) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/wire"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
@@ -141,7 +141,7 @@ func (a *app) readKeys(file string) ([]string, error) {
 
 func (a *app) token() *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "Make and revoke tokens for the network API", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "token", Short: "Manage tokens for the network API", Args: cobra.ArbitraryArgs, RunE: group,
 		Long: `A token lets its holder speak for a user over the network. Put it into MUSTER_TOKEN
 or a file for --token-file; it is never given as an argument.`,
 		Example: `  muster token create alice > alice.token
@@ -154,8 +154,8 @@ or a file for --token-file; it is never given as an argument.`,
 func (a *app) tokenCreate() *cobra.Command {
 	var r wire.TokenRequest
 	c := &cobra.Command{
-		Use: "create [USER]", Short: "Make a token; it is shown once", Args: atMost(1),
-		Long:              "Makes a token and writes it, and nothing else, to standard output.",
+		Use: "create [USER]", Short: "Create a token; it is shown only once", Args: atMost(1),
+		Long:              "Creates a token and prints only the token to standard output.",
 		Example:           `  muster token create alice --ttl 30d --note laptop > alice.token`,
 		ValidArgsFunction: a.completeUsers,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -176,8 +176,8 @@ func (a *app) tokenCreate() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&r.TTL, "ttl", "", "how long it lives: 12h, 30d (default 90d)")
-	c.Flags().StringVar(&r.Note, "note", "", "what to recognize it by")
+	c.Flags().StringVar(&r.TTL, "ttl", "", "lifetime: 12h, 30d (default 90d)")
+	c.Flags().StringVar(&r.Note, "note", "", "description")
 	return c
 }
 
@@ -208,14 +208,14 @@ func (a *app) tokenList() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&user, "user", "", "only this user's")
+	c.Flags().StringVar(&user, "user", "", "only this user")
 	_ = c.RegisterFlagCompletionFunc("user", a.completeUsers)
 	return c
 }
 
 func (a *app) tokenRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "Make a token useless", Args: exactly("ID"),
+		Use: "revoke ID", Short: "Revoke a token", Args: exactly("ID"),
 		Example: `  muster token revoke t-8x2k4v9w`,
 
 		ValidArgsFunction: a.completeToken,

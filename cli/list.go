@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -16,7 +16,7 @@ func (a *app) list() *cobra.Command {
 	var f client.ClusterFilter
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List clusters", Args: exactly(),
-		Long: "Lists the clusters that you may see, oldest first.",
+		Long: "Lists the clusters you can see, oldest first.",
 		Example: `  muster list
   muster list --all -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -37,9 +37,9 @@ func (a *app) list() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&f.All, "all", false, "deleted clusters too")
-	c.Flags().StringVar(&f.Project, "project", "", "only of this project")
-	c.Flags().StringVar(&f.Owner, "owner", "", "only of this owner")
+	c.Flags().BoolVar(&f.All, "all", false, "include deleted clusters")
+	c.Flags().StringVar(&f.Project, "project", "", "only this project")
+	c.Flags().StringVar(&f.Owner, "owner", "", "only this owner")
 	return c
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -18,19 +18,19 @@ func (a *app) logs() *cobra.Command {
 	var f client.LogFilter
 	var follow bool
 	c := &cobra.Command{
-		Use: "logs CLUSTER [NODE]", Short: "Read the journals of nodes",
+		Use: "logs CLUSTER [NODE]", Short: "Show the journals of nodes",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, "CLUSTER is missing")
 			}
 			return atMost(2)(c, args)
 		},
-		Long: `Reads the newest lines that the nodes wrote to their journals. They outlive the
-machines: a line says where each attempt begins, and on which machine. They are
-kept for a week after the cluster is deleted; name it by its ID then.
+		Long: `Shows the most recent lines of the nodes' journals. They outlive the machines: a line
+marks where each attempt begins and on which machine. They are kept for a week after
+the cluster is deleted; give its ID then.
 
-With -f it goes on with what comes, until the cluster is deleted; with -o json
-each line is then one document on one line.`,
+With -f it keeps showing new lines until the cluster is deleted; with -o json each line
+is then a JSON document.`,
 		Example: `  muster logs cfd
   muster logs cfd n02 -n 1000
   muster logs cfd --unit slurmd --since 30m
@@ -68,11 +68,11 @@ each line is then one document on one line.`,
 			})
 		},
 	}
-	c.Flags().IntVarP(&f.Lines, "lines", "n", 0, "how many lines (default 200)")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
-	c.Flags().StringVar(&f.Since, "since", "", "only lines from then on: 30m, 6h, 2d ago, or 2026-03-01T12:00:00Z")
+	c.Flags().IntVarP(&f.Lines, "lines", "n", 0, "number of lines (default 200)")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep showing new output")
+	c.Flags().StringVar(&f.Since, "since", "", "only lines since: 30m, 6h, 2d ago, or 2026-03-01T12:00:00Z")
 	c.Flags().StringVar(&f.Unit, "unit", "", "only lines of this unit, such as slurmd")
-	c.Flags().StringVar(&f.Priority, "priority", "", "only lines as severe as this: err, warning, ..., or 0 to 7")
+	c.Flags().StringVar(&f.Priority, "priority", "", "only lines at least this severe: err, warning, ..., or 0 to 7")
 	_ = c.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions(wire.LogPriorities(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

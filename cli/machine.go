@@ -16,10 +16,10 @@ import (
 
 func (a *app) machine() *cobra.Command {
 	c := &cobra.Command{
-		Use: "machine", Short: "See the machines of the site, and look after them", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "machine", Short: "List and maintain machines", Args: cobra.ArbitraryArgs, RunE: group,
 		Example: `  muster machine list
   muster machine show local-01
-  muster machine drain local-[03-04] --why "new memory on Friday"`,
+  muster machine drain local-[03-04] --reason "new memory on Friday"`,
 	}
 	c.AddCommand(a.machineList(), a.machineShow())
 	c.AddCommand(a.machineCare()...)
@@ -29,14 +29,27 @@ func (a *app) machine() *cobra.Command {
 
 func (a *app) machineList() *cobra.Command {
 	var all, wide bool
+	var registered registeredFlags
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the machines that answer", Args: exactly(),
-		Long: `Lists the machines that answer, with their hardware, the images that run on them
-and, as far as you may know, who uses them.`,
+		Use: "list", Aliases: []string{"ls"}, Short: "List machines", Args: exactly(),
+		Long: `Lists the machines that respond, with their hardware, the images they run and, where
+you are allowed to see it, who uses them.
+
+With --registered it lists the bare machines that are registered: their MACs, power
+control and location, and when they last booted. Machines with the state "waiting"
+showed up by themselves: approve them, register them under another name with
+'muster machine add', or block them. Administrators only.`,
 		Example: `  muster machine list
   muster machine list --wide
-  muster machine list --all -o json`,
+  muster machine list --all -o json
+  muster machine list --registered --state waiting`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := registered.check(c); err != nil {
+				return err
+			}
+			if registered.on {
+				return a.listRegistered(c, registered.state)
+			}
 			k, err := a.connect()
 			if err != nil {
 				return err
@@ -54,16 +67,16 @@ and, as far as you may know, who uses them.`,
 					return !m.Answers
 				})
 			}
-			registered := 0 // and no machines of the site yet
+			waiting := 0 // registered, and not approved yet
 			if len(list)+len(hidden) == 0 {
 				// Who may not know of any learns that none answers.
 				if r, err := k.Registered(c.Context(), ""); err == nil {
-					registered = len(r)
+					waiting = len(r)
 				}
 			}
 			return a.print(list, func(w io.Writer) {
-				if registered > 0 {
-					fmt.Fprintf(w, "No machine yet: %s registered, and none taken in so far (muster machine registered, muster machine boots)\n", plaintext.Count(registered, "bare machine"))
+				if waiting > 0 {
+					fmt.Fprintf(w, "No machines yet: %s registered, none ready (muster machine list --registered, muster machine boot-queue)\n", plaintext.Count(waiting, "bare machine"))
 					return
 				}
 				writeMachines(w, list, wide)
@@ -71,12 +84,15 @@ and, as far as you may know, who uses them.`,
 			})
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "those that do not answer, too")
-	c.Flags().BoolVarP(&wide, "wide", "w", false, "processor, NUMA, MACs, disk, address")
+	c.Flags().BoolVar(&all, "all", false, "include machines that do not respond")
+	c.Flags().BoolVarP(&wide, "wide", "w", false, "also show processor, NUMA, MACs, disk, address")
+	registered.add(c)
+	c.MarkFlagsMutuallyExclusive("registered", "all")
+	c.MarkFlagsMutuallyExclusive("registered", "wide")
 	return c
 }
 
-// writeHidden tells of machines that are not in the list.
+// writeHidden reports machines that are not in the list.
 func writeHidden(w io.Writer, hidden map[string]int) {
 	if len(hidden) == 0 {
 		return
@@ -90,7 +106,7 @@ func writeHidden(w io.Writer, hidden map[string]int) {
 
 func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 	if len(list) == 0 {
-		fmt.Fprintln(w, "No machine answers. Those of this host come with: muster serve --local N; bare ones with --metal-net INTERFACE, and muster machine import")
+		fmt.Fprintln(w, "No machine responds. Add slices of this host with muster serve --local N, bare machines with muster serve --metal-interface INTERFACE and muster machine import.")
 		return
 	}
 	head := []string{"MACHINE", "STATUS", "CLASS", "RACK", "CORES", "MEMORY", "NICS", "ACCEL", "USER", "CLUSTER", "NODE", "IMAGES"}
@@ -179,13 +195,13 @@ func accelText(f muster.Facts) string {
 func (a *app) machineShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show MACHINE", Short: "Show a machine", Args: exactly("MACHINE"),
-		Long: `Shows a machine: its hardware, its state, who uses it, how it was cleaned and
-tested last, and what befell it lately.
+		Long: `Shows a machine: hardware, state, who uses it, its last cleaning and test, and recent
+events.
 
-Of a bare machine also how it is registered and switched, how far it was believed when
-it booted, its memory modules, disks and network cards with the switch that each says
-is at its other end, and what it boots for now: its place in the queue of its rack,
-every stage with its time, and why it failed.`,
+For a bare machine it also shows its registration and power control, the trust level of
+its last boot, memory modules, disks and network cards with the switch ports they
+report (LLDP), and the boot in progress: its place in the rack's boot queue, each stage
+with its time, and why it failed.`,
 		Example: `  muster machine show local-01 -o yaml
   muster machine show r1-n01`,
 
@@ -288,7 +304,7 @@ func answersText(m wire.Machine, now time.Time) string {
 	return text
 }
 
-// etaText tells when what goes on with a machine should be over.
+// etaText reports when what goes on with a machine should be over.
 func etaText(m wire.Machine, now time.Time) string {
 	if !m.ETA.After(now) {
 		return ""

@@ -13,13 +13,13 @@ import (
 func (a *app) machineBoots() *cobra.Command {
 	var rack string
 	c := &cobra.Command{
-		Use: "boots", Short: "List the boots of bare machines", Args: exactly(),
-		Long: `Lists the bare machines that boot now, with the step that they are at, and those that
-wait for their turn in their rack, in their order and with the time when they are
-likely to be switched on. A boot that failed is listed until the machine boots again.
-muster machine show tells all stages of one. Only administrators see any.`,
-		Example: `  muster machine boots
-  muster machine boots --rack r1 -o json`,
+		Use: "boot-queue", Short: "Show boots of bare machines, running and queued", Args: exactly(),
+		Long: `Shows the bare machines that are booting, with their current step, and those that are
+queued in their rack, in order and with the time at which they will probably be powered
+on. A failed boot is shown until the machine boots again. 'muster machine show' shows
+all stages of one boot. Administrators only.`,
+		Example: `  muster machine boot-queue
+  muster machine boot-queue --rack r1 -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			k, err := a.connect()
 			if err != nil {
@@ -32,14 +32,14 @@ muster machine show tells all stages of one. Only administrators see any.`,
 			return a.print(list, func(w io.Writer) { writeBoots(w, list, time.Now()) })
 		},
 	}
-	c.Flags().StringVar(&rack, "rack", "", "only those of this rack")
+	c.Flags().StringVar(&rack, "rack", "", "only this rack")
 	_ = c.RegisterFlagCompletionFunc("rack", a.completeRack)
 	return c
 }
 
 func writeBoots(w io.Writer, list wire.MachineBoots, now time.Time) {
 	if len(list.Boots)+len(list.Queue) == 0 {
-		fmt.Fprintln(w, "No bare machine boots now.")
+		fmt.Fprintln(w, "No bare machine is booting or queued.")
 		return
 	}
 	t := newTable("MACHINE", "RACK", "FOR", "STEP", "SINCE", "TRUST", "NOTE")

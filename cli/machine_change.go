@@ -16,16 +16,16 @@ import (
 // machineCare are the commands by which administrators look after machines.
 func (a *app) machineCare() []*cobra.Command {
 	return []*cobra.Command{
-		a.machineChange(wire.MachineDrain, "Give machines to no new cluster", `Gives machines to no new cluster. A cluster that has one keeps it; a free one stays
-free and unused.`),
-		a.machineChange(wire.MachineUndrain, "Take machines back into use", `Takes machines back into use, whatever was wanted of them: drained ones at once,
-those in maintenance or in quarantine after a cleaning.`),
-		a.machineChange(wire.MachineMaintenance, "Set machines aside to work on them", `Sets machines aside, switched off, once no cluster has them. Nothing is moved by
-force: until then the cluster keeps its machine, and no new cluster gets it.`),
-		a.machineChange(wire.MachineTest, "Test machines", `Tests machines once no cluster has them: processors, memory, disk, network,
-and whether their controllers switch them on and off. What passes is cleaned and used
-again; what fails twice is put into quarantine.`),
-		a.machineChange(wire.MachineRetire, "Take machines out of service for good", `Takes machines out of service for good, once no cluster has them. That is final.`),
+		a.machineChange(wire.MachineDrain, "Keep machines out of new clusters", `Keeps machines out of new clusters. A cluster that has one keeps it; a free machine
+stays idle.`),
+		a.machineChange(wire.MachineUndrain, "Return machines to service", `Returns machines to service: drained ones at once, those in maintenance or quarantine
+after cleaning.`),
+		a.machineChange(wire.MachineMaintenance, "Take machines out of service for maintenance", `Takes machines out of service and powers them off, once no cluster uses them. Nothing is
+moved by force: a cluster keeps its machine until it ends, and no new one gets it.`),
+		a.machineChange(wire.MachineTest, "Test machines", `Tests machines once no cluster uses them: processors, memory, disk, network, and
+whether their BMCs power them on and off. Machines that pass are cleaned and used
+again; those that fail twice are quarantined.`),
+		a.machineChange(wire.MachineRetire, "Remove machines from service permanently", `Removes machines from service permanently, once no cluster uses them.`),
 		a.machineNote(), a.machineHistory(),
 	}
 }
@@ -38,9 +38,9 @@ func (a *app) machineChange(what wire.MachineAction, short, long string) *cobra.
 		Use: name + " MACHINE...", Short: short, Args: someMachines,
 		Long: long + `
 
-Machines are named one by one or as a set. All of them are changed, or none. Only
-administrators may.`,
-		Example: fmt.Sprintf(`  muster machine %s local-03 --why "its fan is loud"
+Give names or sets of names. Either all machines are changed or none. Administrators
+only.`,
+		Example: fmt.Sprintf(`  muster machine %s local-03 --reason "its fan is loud"
   muster machine %s local-[01-03,07]`, name, name),
 		ValidArgsFunction: a.completeMachines,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,13 +50,13 @@ administrators may.`,
 			return a.changeMachines(c, args, what, r, wait)
 		},
 	}
-	c.Flags().StringVar(&r.Why, "why", "", "the reason, shown with the machine and kept in its history")
+	c.Flags().StringVar(&r.Why, "reason", "", "reason, shown with the machine and kept in its history")
 	if what != wire.MachineDrain {
-		c.Flags().BoolVar(&wait.on, "wait", false, "wait until it is done; clusters that have the machines may keep them for long")
+		c.Flags().BoolVar(&wait.on, "wait", false, "wait until it is done; this can take as long as clusters keep the machines")
 		c.Flags().DurationVar(&wait.timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	}
 	if what == wire.MachineUndrain {
-		c.Flags().BoolVar(&r.Test, "test", false, "test them before they are used again")
+		c.Flags().BoolVar(&r.Test, "test", false, "test them before they return to service")
 	}
 	return c
 }
@@ -97,7 +97,7 @@ func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineA
 		}
 		t.write(w)
 		if what == wire.MachineTest && !wait.on && len(list) > 0 {
-			fmt.Fprintf(w, "What comes of it: muster machine show %s\n", list[0].ID)
+			fmt.Fprintf(w, "Follow the test: muster machine show %s\n", list[0].ID)
 		}
 	})
 	return cmp.Or(failed, err)
@@ -105,9 +105,9 @@ func (a *app) changeMachines(c *cobra.Command, args []string, what wire.MachineA
 
 func (a *app) machineNote() *cobra.Command {
 	return &cobra.Command{
-		Use: "note MACHINE TEXT...", Short: "Write a remark on a machine",
-		Long: `Writes a remark that is shown with the machine, in place of the one that it had. An
-empty text takes it away. Only administrators may.`,
+		Use: "note MACHINE TEXT...", Short: "Set a machine's note",
+		Long: `Sets a note that is shown with the machine and replaces the previous one. An empty text
+removes it. Administrators only.`,
 		Example: `  muster machine note local-03 new memory since March
   muster machine note local-[01-04] ""`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -129,11 +129,11 @@ empty text takes it away. Only administrators may.`,
 func (a *app) machineHistory() *cobra.Command {
 	var most int
 	c := &cobra.Command{
-		Use: "history MACHINE", Short: "Tell what befell a machine", Args: exactly("MACHINE"),
-		Long: `Tells what befell a machine, newest first: clusters that it served, faults with their
-evidence, how it was cut off, tests, cleanings, what was wanted of it, notes. The
-newest 500 events of the last two years are kept. Whose the clusters were is shown
-only to those who may know.`,
+		Use: "history MACHINE", Short: "Show a machine's event history", Args: exactly("MACHINE"),
+		Long: `Shows the machine's event history, newest first: clusters it was part of, failures with
+their evidence, fencing, tests, cleanings, administrative actions, notes. The most
+recent 500 events of the last two years are kept. Owners of clusters are shown only to
+those who are allowed to see them.`,
 		Example: `  muster machine history local-03
   muster machine history local-03 -n 100 -o json`,
 		ValidArgsFunction: a.completeMachine,
@@ -151,14 +151,14 @@ only to those who may know.`,
 			}
 			return a.print(h, func(w io.Writer) {
 				if len(h.Events) == 0 {
-					fmt.Fprintln(w, "Nothing is known of its past.")
+					fmt.Fprintln(w, "No events.")
 					return
 				}
 				writeHistory(w, "", h.Events)
 			})
 		},
 	}
-	c.Flags().IntVarP(&most, "lines", "n", 20, "how many of the newest events; 0: all")
+	c.Flags().IntVarP(&most, "lines", "n", 20, "number of most recent events; 0: all")
 	return c
 }
 
@@ -181,7 +181,7 @@ func eventText(e muster.MachineEvent) string {
 	return strings.TrimPrefix(text, "; ")
 }
 
-// writeCare tells how a machine was tested and how often it failed.
+// writeCare reports how a machine was tested and how often it failed.
 func writeCare(w io.Writer, m wire.Machine, now time.Time) {
 	if n := len(m.Faults); n > 0 {
 		fmt.Fprintf(w, "failed %s, last %s ago\n", plaintext.Count(n, "time"), since(m.Faults[n-1], now))
@@ -195,7 +195,7 @@ func writeCare(w io.Writer, m wire.Machine, now time.Time) {
 		writeSteps(w, r.Steps)
 	}
 	if len(m.History) > 0 {
-		fmt.Fprintf(w, "history ('muster machine history %s' tells more):\n", m.ID)
+		fmt.Fprintf(w, "recent events (all: muster machine history %s):\n", m.ID)
 		writeHistory(w, "  ", m.History)
 	}
 }

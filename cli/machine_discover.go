@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
-	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -20,15 +20,15 @@ func (a *app) machineDiscover() *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use: "discover MACHINE...", Short: "Have bare machines tell what they are made of", Args: someMachines,
-		Long: `Has bare machines boot once, say what they are made of, and go off again. What differs
-from before becomes a condition of the machine, hardware-changed, until it is accepted
-with muster machine approve; a machine that has less than before is given to no new
-cluster meanwhile.
+		Use: "discover MACHINE...", Short: "Inventory the hardware of bare machines", Args: someMachines,
+		Long: `Boots bare machines once, inventories their hardware, and powers them off again.
+Differences show as the condition hardware-changed until they are accepted with
+'muster machine approve'; a machine that lost hardware is kept out of new clusters
+meanwhile.
 
-Machines tell that at every boot: discover those that were changed by hand. A machine
-that a cluster uses cannot be discovered. Machines are named one by one or as a set. All
-of them are asked, or none. Only administrators may.`,
+Every boot updates the inventory: run this after you changed hardware by hand. Machines
+that are part of a cluster cannot be discovered. Give names or sets of names. Either all
+machines are discovered or none. Administrators only.`,
 		Example: `  muster machine discover r1-n01
   muster machine discover r1-n[01-16] --wait --timeout 15m`,
 		ValidArgsFunction: a.completeRegistered,
@@ -54,8 +54,8 @@ of them are asked, or none. Only administrators may.`,
 			return late
 		},
 	}
-	c.Flags().BoolVar(&wait, "wait", false, "wait until all of them have told")
-	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: wait no longer than this, such as 15m (default: as long as it takes)")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until all of them have reported")
+	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long, such as 15m (default: never)")
 	return c
 }
 

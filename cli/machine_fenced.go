@@ -12,19 +12,19 @@ import (
 func (a *app) machineFenced() *cobra.Command {
 	yes := false
 	c := &cobra.Command{
-		Use: "fenced MACHINE... --yes", Short: "Say that you have cut machines off, as Muster asked for", Args: someMachines,
-		Long: `Says that you have cut machines off: they have no power, or all their cables are out.
-Muster asks for that when nothing proves that a machine is off, neither a management
-controller nor its switch ports; muster machine show tells. Another machine then takes
-its place, with its name, its addresses and its keys: should this one still run, its
-cluster may lose data. Look twice whether it is the right one. Who said so is kept.
+		Use: "confirm-off MACHINE... --yes", Short: "Confirm that machines are off (manual fencing)", Args: someMachines,
+		Long: `Confirms that machines have no power, or that all their cables are unplugged. Muster
+asks for it (condition manual-fence-required) when neither a BMC nor switch ports can
+prove that a machine is off. Another machine then takes over its name, addresses and
+keys: if this one is still running, its cluster may lose data. Make sure that it is the
+right machine. The confirmation is logged with your name.
 
-What you say holds until the machine is switched on again. It is not believed of a
-machine that is still heard.
+It is valid until the machine is powered on again, and rejected for a machine that still
+sends anything.
 
-Machines are named one by one or as a set. All of them are taken, or none. Only
-administrators may.`,
-		Example:           "  muster machine fenced r1-n01 --yes",
+Give names or sets of names. Either all machines are confirmed or none. Administrators
+only.`,
+		Example:           "  muster machine confirm-off r1-n01 --yes",
 		ValidArgsFunction: a.completeRegistered,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkOutput(); err != nil {
@@ -45,6 +45,6 @@ administrators may.`,
 			return a.printRegistered(list)
 		},
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "it is so: they have no power, or all their cables are out")
+	c.Flags().BoolVar(&yes, "yes", false, "confirm: they have no power, or all their cables are unplugged")
 	return c
 }

@@ -21,7 +21,7 @@ func bareFields(m wire.Machine, now time.Time) []string {
 		pairs = registrationFields(*m.Registration, now)
 	}
 	return append(pairs,
-		"made by", strings.TrimSpace(m.Facts.Maker+" "+m.Facts.Product),
+		"made by", strings.TrimSpace(m.Facts.Vendor+" "+m.Facts.Product),
 		"serial", m.Facts.Serial,
 		"firmware", m.Facts.Firmware,
 	)
@@ -34,7 +34,7 @@ func writeBare(w io.Writer, m wire.Machine, now time.Time) {
 		for _, c := range r.Changed {
 			fmt.Fprintf(w, "changed: %s\n", clean(c))
 		}
-		for _, d := range r.Doubts() {
+		for _, d := range r.Warnings() {
 			fmt.Fprintf(w, "look at: %s\n", clean(d))
 		}
 	}
@@ -75,7 +75,7 @@ func registrationFields(r muster.Registration, now time.Time) []string {
 		"position", place,
 		"booted", booted,
 		"TPM", tpmText(r),
-		"least trust", string(r.Demanded("")),
+		"least trust", string(r.RequiredTrust("")),
 	}
 }
 
@@ -88,24 +88,34 @@ func by(r muster.Registration) string {
 
 // powerText says how a machine is switched. There is no password in it.
 func powerText(p muster.PowerAddress) string {
-	if p.Quirk != "" {
-		return p.String() + ", as " + p.Quirk + " does"
+	parts := []string{p.String()}
+	add := func(say bool, format string, args ...any) {
+		if say {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
-	return p.String()
+	add(p.Quirk != "", "quirk %s", p.Quirk)
+	add(p.BootMode != "", "boot mode %s", p.BootMode)
+	add(p.Boot != "", "boots by %s", p.Boot)
+	add(p.CertificateSHA256 != "", "certificate sha256:%s", p.CertificateSHA256)
+	add(p.Authority != "", "certificate of authority %s", p.AuthorityName())
+	add(p.Interface != "", "packets out of %s", p.Interface)
+	add(p.Proves, "its off is proof")
+	return strings.Join(parts, ", ")
 }
 
-// tpmText tells which TPM vouches for a machine.
+// tpmText reports which TPM vouches for a machine.
 func tpmText(r muster.Registration) string {
 	switch {
 	case len(r.EndorsementKey) > 0:
 		return fingerprint(r.EndorsementKey) + ", enrolled"
-	case len(r.ShownKey) > 0:
-		return fingerprint(r.ShownKey) + ", shown and not enrolled: muster machine approve " + string(r.ID)
+	case len(r.ObservedEK) > 0:
+		return fingerprint(r.ObservedEK) + ", shown and not enrolled: muster machine approve " + string(r.ID)
 	}
 	return ""
 }
 
-// fingerprint tells keys apart, as the server does in its texts.
+// fingerprint distinguishes keys, as the server does in its texts.
 func fingerprint(key []byte) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:8])
@@ -120,7 +130,7 @@ func writeHardware(w io.Writer, f muster.Facts) {
 			if d.Speed > 0 {
 				speed = fmt.Sprint(d.Speed)
 			}
-			t.row(d.Slot, size(d.Size), d.Kind, speed, d.Maker, d.Part, d.Serial)
+			t.row(d.Slot, size(d.Size), d.Kind, speed, d.Vendor, d.Part, d.Serial)
 		}
 		t.write(w)
 	}
@@ -146,7 +156,7 @@ func writeHardware(w io.Writer, f muster.Facts) {
 			}
 			port = b.Port
 		}
-		t.row(n.Name, n.MAC, speed, n.Link, n.Driver, n.Place, at, port)
+		t.row(n.Name, n.MAC, speed, n.Link, n.Driver, n.PCIAddress, at, port)
 	}
 	t.write(w)
 }
@@ -162,10 +172,10 @@ func writeBoot(w io.Writer, b wire.MachineBoot, now time.Time) {
 	if b.Address != "" {
 		fmt.Fprintf(w, "  address %s\n", clean(b.Address))
 	}
-	last := int64(0)
+	last := muster.Duration(0)
 	for _, s := range b.Stages {
-		fmt.Fprintf(w, "  %8.1fs  %-16s +%.1fs\n", float64(s.AfterMS)/1000, clean(s.Name), float64(s.AfterMS-last)/1000)
-		last = s.AfterMS
+		fmt.Fprintf(w, "  %8.1fs  %-16s +%.1fs\n", s.After.Seconds(), clean(s.Name), (s.After - last).Seconds())
+		last = s.After
 	}
 	if b.Doing != "" && !b.Over() {
 		fmt.Fprintf(w, "            %s ...\n", clean(b.Doing))

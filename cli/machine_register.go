@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
-	"github.com/muster-hpc/muster/inventory"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/suggest"
+	"github.com/muster-hpc/muster/metal/inventory"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -19,58 +19,73 @@ import (
 // registering are the commands by which bare machines come to a site.
 func (a *app) registering() []*cobra.Command {
 	return []*cobra.Command{
-		a.machineAdd(), a.machineImport(), a.machineRegistered(), a.machineBoots(),
-		a.registeredChange(wire.RegisteredApprove, "Make registered machines machines of the site", `Makes machines that came by themselves, or were forbidden, machines of the site. They
-are booted once to see what they are made of, cleaned, and then given to clusters. The
-TPM that a machine showed is enrolled: it vouches for the machine from then on.
+		a.machineAdd(), a.machineImport(), a.machineBoots(),
+		a.registeredChange(wire.RegisteredApprove, "Approve discovered machines, or changed hardware", `Approves machines that were discovered or blocked. They boot once to inventory their
+hardware, are cleaned, and are then available to clusters. The TPM that a machine
+presented is enrolled and identifies it from then on.
 
-Of a machine of the site, what it is made of now is accepted, and the TPM that it
-shows now: the conditions hardware-changed and tpm-changed go.`),
+For a machine that is already approved, its present hardware and TPM are accepted: the
+conditions hardware-changed and tpm-changed are cleared.`),
 		a.machineDiscover(),
-		a.registeredChange(wire.RegisteredForbid, "Answer nothing to machines", `Answers nothing to machines when they try to boot over the network: they are
-somebody else's. A machine of the site is retired first.`),
-		a.machineFenced(), a.registeredChange(wire.RegisteredForget, "Forget registered machines", `Forgets machines with what is known of them and the passwords of their controllers, as
-if they had never been there. A machine of the site is retired first.`),
+		a.registeredChange(wire.RegisteredForbid, "Do not answer network boots of machines", `Does not answer machines when they boot from the network, because they belong to
+somebody else. Retire a machine that is in service first.`),
+		a.machineFenced(), a.registeredChange(wire.RegisteredForget, "Delete registered machines", `Deletes the registrations of machines, with everything that is known about them and the
+passwords of their BMCs. Retire a machine that is in service first.`),
 	}
 }
 
 func (a *app) machineAdd() *cobra.Command {
 	var b wire.BareMachine
 	management, message := muster.RegisteredNIC{Use: muster.UseManagement}, muster.RegisteredNIC{Use: muster.UseMessage}
-	var power, passwordFile, trust string
+	var power, passwordFile, authorityFile, bootMode, boot, trust string
 	var replace bool
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Register a bare machine", Args: exactly("NAME"),
-		Long: `Registers a bare machine: how it is recognised on the network, how it is switched,
-where it stands. What it is made of it tells itself when it boots for the first time.
-Many machines are registered with muster machine import. Only administrators may.
+		Long: `Registers a bare machine: its MAC, power control and location. Its hardware is
+inventoried when it first boots. To register many machines, use
+'muster machine import'. Administrators only.
 
-How it is switched is one word: wol (a magic packet wakes it; it switches itself off),
-ipmi://USER@HOST, redfish://USER@HOST, or script:///PATH, a program of the site.`,
+Power control is one of wol (Wake-on-LAN; the machine powers itself off),
+ipmi://USER@HOST, redfish://USER@HOST, or script:///PATH, a program of the site.
+Redfish also needs --power-certificate or --power-authority.`,
 		Example: `  muster machine add r1-n01 --mac 52:54:00:12:34:56 --power wol --rack r1
   muster machine add r1-n02 --mac 52:54:00:12:34:57 --message-mac 52:54:00:12:35:57 \
-      --power ipmi://admin@10.0.0.12 --power-password-file /root/bmc --rack r1 --position 2`,
+      --power ipmi://admin@10.0.0.12 --power-password-file /root/bmc --rack r1 --position 2
+  muster machine add r1-n03 --mac 52:54:00:12:34:58 --power redfish://admin@bmc3 \
+      --power-password-file /root/bmc --power-authority /root/bmc-ca.pem --power-boot-mode uefi`,
 	}
 	f := c.Flags()
-	f.StringVar(&management.MAC, "mac", "", "address of the interface that it boots from and is managed by")
-	f.StringVar(&message.MAC, "message-mac", "", "address of the interface for the messages of clusters")
-	f.StringVar(&management.Switch, "switch", "", "switch that the first one is plugged into")
-	f.StringVar(&management.Port, "port", "", "and its port")
-	f.StringVar(&message.Switch, "message-switch", "", "switch that the second one is plugged into")
-	f.StringVar(&message.Port, "message-port", "", "and its port")
-	f.StringVar(&power, "power", "", "how it is switched: wol, ipmi://USER@HOST, redfish://USER@HOST, script:///PATH")
-	f.StringVar(&passwordFile, "power-password-file", "", "file with the password of its controller; - for standard input")
-	f.StringVar(&b.Power.Quirk, "power-quirk", "", "maker whose controllers need other manners")
-	f.StringVar(&b.Power.CertificateSHA256, "power-certificate", "", "SHA-256 of its controller's TLS certificate")
-	f.StringVar(&b.Rack, "rack", "", "rack that it stands in")
-	f.StringVar(&b.Position, "position", "", "where in the rack")
-	f.StringVar(&b.Chassis, "chassis", "", "chassis that it shares with others")
-	f.StringVar(&b.Class, "class", "", "class of machines with the same hardware (default: made from what it finds in itself)")
-	f.StringVar(&b.Serial, "serial", "", "serial number: a machine that says another is not this one")
-	f.StringVar(&b.UUID, "uuid", "", "UUID of its mainboard, likewise")
-	f.StringVar(&trust, "least-trust", "", "least that must vouch for it: tpm, port, network (default: what the site demands)")
-	f.BoolVar(&b.Service, "service", false, "prefer it for separate heads")
-	f.BoolVar(&replace, "replace", false, "change it if it is registered already")
+	f.StringVar(&management.MAC, "mac", "", "MAC of the management interface, which it boots from")
+	f.StringVar(&message.MAC, "message-mac", "", "MAC of the message interface, for traffic between nodes")
+	f.StringVar(&management.Switch, "switch", "", "switch of the management interface")
+	f.StringVar(&management.Port, "port", "", "switch port of the management interface")
+	f.StringVar(&message.Switch, "message-switch", "", "switch of the message interface")
+	f.StringVar(&message.Port, "message-port", "", "switch port of the message interface")
+	f.StringVar(&power, "power", "", "power control: wol, ipmi://USER@HOST, redfish://USER@HOST, script:///PATH")
+	f.StringVar(&passwordFile, "power-password-file", "", "file with the BMC's password; - is standard input")
+	f.StringVar(&b.Power.Quirk, "power-quirk", "", "vendor-specific BMC workaround")
+	f.StringVar(&b.Power.CertificateSHA256, "power-certificate", "", "SHA-256 of the BMC's TLS certificate (redfish)")
+	f.StringVar(&authorityFile, "power-authority", "", "PEM file with the CA of the BMC's TLS certificate; - is standard input (redfish)")
+	f.StringVar(&bootMode, "power-boot-mode", "", "boot mode of the machine's firmware: bios or uefi (ipmi, redfish)")
+	f.StringVar(&boot, "power-boot", "", "how the firmware boots from the network: pxe or http (http: redfish only; default: pxe)")
+	f.StringVar(&b.Power.Interface, "power-interface", "", "server interface that sends magic packets (wol; default: the boot network's)")
+	f.BoolVar(&b.Power.Proves, "power-proves", false, "accept the script's \"off\" as proof that the machine has no power (script)")
+	f.StringVar(&b.Rack, "rack", "", "rack")
+	f.StringVar(&b.Position, "position", "", "position in the rack")
+	f.StringVar(&b.Chassis, "chassis", "", "chassis shared with other machines")
+	f.StringVar(&b.Class, "class", "", "machine class (default: derived from its hardware)")
+	f.StringVar(&b.Serial, "serial", "", "serial number; a machine that reports another one is rejected")
+	f.StringVar(&b.UUID, "uuid", "", "system UUID; a machine that reports another one is rejected")
+	f.StringVar(&trust, "min-trust", "", "minimum trust level required before the machine may join: tpm, port or network (default: the site's)")
+	f.BoolVar(&b.Service, "service", false, "prefer it for separate head nodes")
+	f.BoolVar(&replace, "replace", false, "overwrite an existing registration")
+	for flag, values := range map[string][]string{
+		"power-boot-mode": {string(muster.BootModeBIOS), string(muster.BootModeUEFI)},
+		"power-boot":      {string(muster.BootPXE), string(muster.BootHTTP)},
+		"power-quirk":     slices.Concat(muster.PowerQuirks(muster.PowerIPMI), muster.PowerQuirks(muster.PowerRedfish)),
+	} {
+		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := a.checkOutput(); err != nil {
 			return err
@@ -85,12 +100,19 @@ ipmi://USER@HOST, redfish://USER@HOST, or script:///PATH, a program of the site.
 			return err
 		}
 		b.Power.Kind, b.Power.Address, b.Power.User, b.Power.System = p.Kind, p.Address, p.User, p.System
-		b.Name, b.LeastTrust, b.NICs = muster.MachineID(args[0]), muster.Trust(trust), []muster.RegisteredNIC{management}
+		b.Power.CertificateSHA256 = muster.CanonicalSHA256(b.Power.CertificateSHA256)
+		b.Power.BootMode, b.Power.Boot = muster.BootMode(bootMode), muster.BootProtocol(boot)
+		b.Name, b.MinTrust, b.NICs = muster.MachineID(args[0]), muster.Trust(trust), []muster.RegisteredNIC{management}
 		if message != (muster.RegisteredNIC{Use: muster.UseMessage}) {
 			b.NICs = append(b.NICs, message)
 		}
 		if passwordFile != "" {
 			if b.Password, err = a.password(passwordFile); err != nil {
+				return err
+			}
+		}
+		if authorityFile != "" {
+			if b.Power.Authority, err = a.authority(authorityFile); err != nil {
 				return err
 			}
 		}
@@ -119,29 +141,63 @@ func (a *app) password(name string) (string, error) {
 	line, more, _ := strings.Cut(string(body), "\n")
 	switch line = strings.TrimSuffix(line, "\r"); {
 	case line == "":
-		return "", muster.Errorf(muster.EInvalid, "there is no password in %s", name).Because(muster.ReasonRequired).WithHint("write it as the first line of the file")
+		return "", muster.Errorf(muster.EInvalid, "%s contains no password", name).Because(muster.ReasonRequired).WithHint("write it as the first line of the file")
 	case strings.TrimSpace(more) != "":
-		return "", muster.Errorf(muster.EInvalid, "%s has more than one line, so it is no file of a password", name).Because(muster.ReasonBadValue).WithHint("check which file was given: it has the password, and nothing else")
+		return "", muster.Errorf(muster.EInvalid, "%s is not a password file: it has more than one line", name).Because(muster.ReasonBadValue).WithHint("name a file that contains the password and nothing else")
 	}
 	return line, nil
 }
 
-// partOf is how many machines go into one request.
-const partOf = 1000
+// maxAuthority is more than any file with a CA's certificates has, in bytes.
+const maxAuthority = 64 << 10
+
+// authority is what a file of certificates has.
+func (a *app) authority(name string) (string, error) {
+	body, err := a.readUpTo(name, maxAuthority, "a PEM file with the certificate of a CA")
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(string(body))
+	if text == "" {
+		return "", muster.Errorf(muster.EInvalid, "%s contains no certificate", name).Because(muster.ReasonRequired).WithHint("name a PEM file with the certificate of a CA")
+	}
+	return text, nil
+}
+
+// Limits of a request that registers machines.
+const (
+	partOf      = 1000      // machines
+	partBytes   = 960 << 10 // a request has at most 1 MiB
+	machineSize = 700       // bytes of a machine without its authority
+)
+
+// parts are machines as they go into requests.
+func parts(machines []wire.BareMachine) (list [][]wire.BareMachine) {
+	from, bytes := 0, 0
+	for i, m := range machines {
+		n := machineSize + len(m.Power.Authority) + strings.Count(m.Power.Authority, "\n")
+		if i-from == partOf || i > from && bytes+n > partBytes {
+			list, from, bytes = append(list, machines[from:i]), i, 0
+		}
+		bytes += n
+	}
+	return append(list, machines[from:])
+}
 
 func (a *app) machineImport() *cobra.Command {
 	var replace, dry bool
 	c := &cobra.Command{
-		Use: "import FILE", Short: "Register the bare machines of a file", Args: exactly("FILE"),
-		Long: `Registers the bare machines that a file lists: YAML, or CSV if its name ends with
-.csv. All of them are registered, or none; everything that is wrong is told at once,
-with its line. Machines that are registered like this already are left alone; another
-password of a controller is taken over, and needs no --replace.
+		Use: "import FILE", Short: "Register bare machines from a file", Args: exactly("FILE"),
+		Long: `Registers the bare machines listed in a file: YAML, or CSV if its name ends in .csv.
+Either all machines are registered or none; all errors are reported at once, with their
+lines. Machines that are already registered like this are left unchanged; a new BMC
+password is stored without --replace.
 
-CSV begins with a row of names of columns, in any order: name, mac and power, and
-where wanted message-mac, power-user, power-password, power-password-file,
-power-quirk, power-certificate-sha256, rack, position, chassis, class, service,
-serial, uuid, least-trust, switch, port, message-switch, message-port.
+A CSV file begins with a header row, in any order: name, mac, power, and optionally
+message_mac, power_user, power_password, power_password_file,
+power_quirk, power_certificate_sha256, power_authority, power_authority_file, power_boot_mode,
+power_boot, power_interface, power_proves, rack, position, chassis, class, service,
+serial, uuid, min_trust, switch, port, message_switch, message_port.
 
 YAML:
   machines:
@@ -149,11 +205,15 @@ YAML:
     nics:
     - {mac: 52:54:00:12:34:56, use: management, switch: sw1, port: 1}
     - {mac: 52:54:00:12:35:56, use: message, switch: sw2, port: 1}
-    power: {kind: ipmi, address: 10.0.0.11, user: admin, password-file: /root/bmc}
+    power: {kind: ipmi, address: 10.0.0.11, user: admin, password_file: /root/bmc}
     rack: r1
   - {name: r1-n02, mac: 52:54:00:12:34:57, power: wol, rack: r1}
+  - name: r1-n03
+    mac: 52:54:00:12:34:58
+    power: {kind: redfish, address: bmc3, user: admin, password_file: /root/bmc,
+      authority_file: /root/bmc-ca.pem, boot_mode: uefi, boot: http}
 
-Only administrators may.`,
+Administrators only.`,
 		Example: `  muster machine import rack1.csv --dry-run
   muster machine import rack1.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -176,13 +236,13 @@ Only administrators may.`,
 				return err
 			}
 			if dry && a.output == "" {
-				fmt.Fprintln(a.env.Out, "Nothing was changed: that is what would be done.")
+				fmt.Fprintln(a.env.Out, "Dry run: nothing was changed.")
 			}
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&replace, "replace", false, "change machines that are registered already")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
+	c.Flags().BoolVar(&replace, "replace", false, "overwrite existing registrations")
+	c.Flags().BoolVar(&dry, "dry-run", false, "show what would change without changing anything")
 	return c
 }
 
@@ -190,14 +250,14 @@ Only administrators may.`,
 // are tried before the first is registered.
 func register(c *cobra.Command, k *client.Client, machines []wire.BareMachine, r wire.RegisterRequest) ([]wire.RegisteredChange, error) {
 	passes := []bool{r.DryRun}
-	if len(machines) > partOf && !r.DryRun {
+	requests := parts(machines)
+	if len(requests) > 1 && !r.DryRun {
 		passes = []bool{true, false}
 	}
 	var out []wire.RegisteredChange
 	for _, r.DryRun = range passes {
 		out = nil
-		for from := 0; from < len(machines); from += partOf {
-			r.Machines = machines[from:min(from+partOf, len(machines))]
+		for _, r.Machines = range requests {
 			list, err := k.Register(c.Context(), r)
 			if err != nil {
 				return nil, err
@@ -208,7 +268,8 @@ func register(c *cobra.Command, k *client.Client, machines []wire.BareMachine, r
 	return out, nil
 }
 
-// inventory reads a file of machines, and the files of passwords that it names.
+// inventory reads a file of machines, and the files of passwords and certificates that it
+// names.
 func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 	body, err := a.readUpTo(name, inventory.MaxBytes, "a list of machines")
 	if err != nil {
@@ -225,29 +286,39 @@ func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 		m := e.Machine
 		machines[i] = wire.BareMachine{
 			Name: m.ID, NICs: m.NICs, Power: m.Power, Password: string(e.Password), Class: m.Class, Rack: m.Rack, Position: m.Position,
-			Chassis: m.Chassis, Service: m.Service, Serial: m.Serial, UUID: m.UUID, LeastTrust: m.LeastTrust,
+			Chassis: m.Chassis, Service: m.Service, Serial: m.Serial, UUID: m.UUID, MinTrust: m.MinTrust,
 		}
-		if e.PasswordFile == "" {
-			continue
-		}
-		if machines[i].Password, err = a.password(e.PasswordFile); err != nil {
-			p := muster.Problem{Field: string(m.ID) + ".power.password-file", Place: e.Place, Message: err.Error()}
+		unreadable := func(field string, err error) {
+			p := muster.Problem{Field: string(m.ID) + "." + field, Place: e.Place, Reason: muster.ReasonOf(err), Message: err.Error()}
 			var known *muster.Error
 			if errors.As(err, &known) {
 				p.Message, p.Hint = known.Message, known.Hint
 			}
 			problems = append(problems, p)
 		}
+		if e.PasswordFile != "" {
+			if machines[i].Password, err = a.password(e.PasswordFile); err != nil {
+				unreadable("power.password_file", err)
+				e.PasswordFile = ""
+			}
+		}
+		if e.AuthorityFile != "" {
+			if machines[i].Power.Authority, err = a.authority(e.AuthorityFile); err != nil {
+				unreadable("power.authority_file", err)
+				e.AuthorityFile = ""
+			}
+		}
+		problems = append(problems, e.CheckRead(machines[i].Password, machines[i].Power.Authority)...)
 	}
 	if wrong != nil {
 		if len(problems) > 0 {
-			wrong.Message += ", and passwords cannot be read"
+			wrong = wrong.Because(muster.ReasonHasProblems)
+			wrong.Message += ", and files that it names cannot be used"
 		}
-		wrong.Problems = append(wrong.Problems, problems...)
-		return nil, wrong
+		return nil, wrong.Listing(append(wrong.Problems, problems...))
 	}
 	if len(problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "%s cannot be taken: passwords cannot be read", name).Because(muster.ReasonHasProblems).WithHint("nothing was changed: put them right and read it again")
+		e := muster.Errorf(muster.EInvalid, "%s rejected: files that it names cannot be used", name).Because(muster.ReasonHasProblems).WithHint("nothing was changed; fix the errors and retry")
 		return nil, e.Listing(problems)
 	}
 	return machines, nil
@@ -263,43 +334,50 @@ func (a *app) printRegistered(list []wire.RegisteredChange) error {
 	})
 }
 
-func (a *app) machineRegistered() *cobra.Command {
-	var state string
-	states := []string{string(muster.RegistrationWaiting), string(muster.RegistrationApproved), string(muster.RegistrationForbidden)}
-	c := &cobra.Command{
-		Use: "registered", Short: "List the bare machines that the site knows", Args: exactly(),
-		Long: `Lists the bare machines that the site knows: how they are recognised and switched, where
-they stand, and when they booted last. Those that wait came by themselves: approve
-them, give them a name of your own with muster machine add, or forbid them. Only
-administrators see them.`,
-		Example: `  muster machine registered
-  muster machine registered --state waiting`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			k, err := a.connect()
-			if err != nil {
-				return err
-			}
-			if state != "" && !slices.Contains(states, state) {
-				return muster.Errorf(muster.EInvalid, "--state %s is not a state", state).Because(muster.ReasonBadValue).
-					WithHint("use %s", cmp.Or(nearest.Of(state, states), strings.Join(states, ", ")))
-			}
-			list, err := k.Registered(c.Context(), muster.RegistrationState(state))
-			if err != nil {
-				return err
-			}
-			return a.print(list, func(w io.Writer) { writeRegistered(w, list, muster.RegistrationState(state)) })
-		},
+// registeredFlags are those of a list of registered machines.
+type registeredFlags struct {
+	on    bool
+	state string
+}
+
+func (f *registeredFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.on, "registered", false, "list registered bare machines (administrators only)")
+	c.Flags().StringVar(&f.state, "state", "", "with --registered: only this state: "+strings.Join(registrationStates(), ", "))
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(registrationStates(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *registeredFlags) check(c *cobra.Command) error {
+	if c.Flags().Changed("state") && !f.on {
+		return muster.Errorf(muster.EInvalid, "--state needs --registered").Because(muster.ReasonContradiction).WithHint("add --registered, or leave --state out")
 	}
-	c.Flags().StringVar(&state, "state", "", "only those that are waiting, approved or forbidden")
-	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
-	return c
+	if states := registrationStates(); f.state != "" && !slices.Contains(states, f.state) {
+		return muster.Errorf(muster.EInvalid, "--state %s is not a state", f.state).Because(muster.ReasonBadValue).
+			WithHint("use %s", cmp.Or(suggest.Of(f.state, states), strings.Join(states, ", ")))
+	}
+	return nil
+}
+
+func registrationStates() []string {
+	return []string{string(muster.RegistrationWaiting), string(muster.RegistrationApproved), string(muster.RegistrationBlocked)}
+}
+
+func (a *app) listRegistered(c *cobra.Command, state string) error {
+	k, err := a.connect()
+	if err != nil {
+		return err
+	}
+	list, err := k.Registered(c.Context(), muster.RegistrationState(state))
+	if err != nil {
+		return err
+	}
+	return a.print(list, func(w io.Writer) { writeRegistered(w, list, muster.RegistrationState(state)) })
 }
 
 func writeRegistered(w io.Writer, list []muster.Registration, state muster.RegistrationState) {
 	switch {
 	case len(list) > 0:
 	case state != "":
-		fmt.Fprintf(w, "No bare machine is %s. All of them: muster machine registered\n", state)
+		fmt.Fprintf(w, "No bare machine is %s. All of them: muster machine list --registered\n", state)
 		return
 	default:
 		fmt.Fprintln(w, "No bare machine is registered. Add one: muster machine add --help")
@@ -328,12 +406,12 @@ func registeredNote(r muster.Registration) string {
 		return r.Remark
 	case len(r.Changed) > 0:
 		return "changed: " + strings.Join(r.Changed, "; ")
-	case len(r.EndorsementKey) > 0 && len(r.ShownKey) > 0 && fingerprint(r.EndorsementKey) != fingerprint(r.ShownKey):
+	case len(r.EndorsementKey) > 0 && len(r.ObservedEK) > 0 && fingerprint(r.EndorsementKey) != fingerprint(r.ObservedEK):
 		return "it shows another TPM than the enrolled one"
 	case r.Asked.After(r.Seen):
-		return "asked to tell what it is made of"
+		return "hardware inventory requested"
 	case r.State == muster.RegistrationWaiting && r.Facts != nil:
-		return strings.TrimSpace(r.Facts.Maker+" "+r.Facts.Product) + " " + discoveredText(r)
+		return strings.TrimSpace(r.Facts.Vendor+" "+r.Facts.Product) + " " + discoveredText(r)
 	}
 	return ""
 }
@@ -343,8 +421,8 @@ func (a *app) registeredChange(what wire.RegisteredAction, short, long string) *
 		Use: string(what) + " MACHINE...", Short: short, Args: someMachines,
 		Long: long + `
 
-Machines are named one by one or as a set. All of them are changed, or none. Only
-administrators may.`,
+Give names or sets of names. Either all machines are changed or none. Administrators
+only.`,
 		Example: fmt.Sprintf(`  muster machine %s r1-n01
   muster machine %s r1-n[01-16]`, string(what), string(what)),
 		ValidArgsFunction: a.completeRegistered,

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/wire"
 )
 

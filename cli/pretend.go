@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 )
 
 // pretends reports whether a node's machine only pretends: who tries Muster out
@@ -29,6 +29,6 @@ func pretends(ctx context.Context, k *client.Client, cluster, node string) bool 
 
 // nobodyThere is the error of a login to a machine that pretends.
 func nobodyThere(node string) *muster.Error {
-	return muster.Errorf(muster.EUnavailable, "nobody can log in to %s: its machine only pretends", node).Because(muster.ReasonNodeUnreachable).
+	return muster.Errorf(muster.EUnavailable, "cannot log in to %s: its machine is simulated", node).Because(muster.ReasonNodeUnreachable).
 		WithHint("machines of 'muster serve --fake' run nothing; --local makes real ones of this host")
 }

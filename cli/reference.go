@@ -9,7 +9,7 @@ import (
 )
 
 // Reference is what a command and those below it say of themselves, in
-// Markdown: the reference part of docs/cli.md.
+// Markdown: the reference part of docs/users/cli.md.
 func Reference(c *cobra.Command) string {
 	var b strings.Builder
 	reference(&b, c)

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/cleantext"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -26,8 +26,8 @@ func TestErrorsForPrograms(t *testing.T) {
 		args     []string
 	}{
 		{3, muster.ENotFound, muster.ReasonNoSuchCluster, 0, "", []string{"show", "cfx", "-o", "json"}},
-		{2, muster.EInvalid, muster.ReasonUnknownFlag, 0, "did you mean --lines?", []string{"logs", "--linez", "3", "cfd", "--output=json"}}, // not read to its end
-		{2, muster.EInvalid, muster.ReasonUnknownCommand, 0, "did you mean list?", []string{"-ojson", "lisst"}},
+		{2, muster.EInvalid, muster.ReasonUnknownFlag, 0, "--lines", []string{"logs", "--linez", "3", "cfd", "--output=json"}}, // not read to its end
+		{2, muster.EInvalid, muster.ReasonUnknownCommand, 0, "list", []string{"-ojson", "lisst"}},
 		{2, muster.EInvalid, muster.ReasonRequired, 0, "shell variable", []string{"-o", "json", "exec", "cfd", "--node", "", "--", "true"}},
 		{2, muster.EInvalid, muster.ReasonHasProblems, 2, "", []string{"create", "bad", "-n", "1", "--cores", "x", "--memory", "y", "-o=json"}},
 		{6, muster.ENever, muster.ReasonNeverFits, 0, "", []string{"create", "big", "-n", "99", "-o", "json"}},

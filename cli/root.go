@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/spf13/cobra"
 )
 
@@ -65,18 +65,18 @@ them back without a trace.`,
 	root.SetErr(env.Err)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.server, "server", "", "server: unix:PATH or https://host:port (MUSTER_SERVER)")
-	flags.StringVar(&a.tokenFile, "token-file", "", "file that holds the token (or MUSTER_TOKEN has it)")
+	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token (or set MUSTER_TOKEN)")
 	flags.StringVar(&a.ca, "ca", "", "file with the server's CA certificate (MUSTER_CA)")
-	flags.StringVarP(&a.output, "output", "o", "", "json or yaml, for programs")
+	flags.StringVarP(&a.output, "output", "o", "", "output format for programs: json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
 		&cobra.Group{ID: "clusters", Title: "Clusters:"},
 		&cobra.Group{ID: "use", Title: "Using them:"},
 		&cobra.Group{ID: "site", Title: "The site:"},
 	)
-	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.scale(), a.extend(), a.share(), a.unshare(), a.delete())
+	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.change(), a.scale(), a.extend(), a.pause(), a.resume(), a.save(), a.template(), a.share(), a.unshare(), a.delete(), a.calendar(), a.book())
 	add(root, "use", a.exec(), a.ssh(), a.usage(), a.top(), a.logs(), a.console(), a.certificate(), a.history(), a.compare(), a.bench())
-	add(root, "site", a.machine(), a.volume(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.completionScript(), a.version())
+	add(root, "site", a.machine(), a.maintenance(), a.project(), a.simulate(), a.volume(), a.image(), a.user(), a.key(), a.token(), a.serverInfo(), a.doctor(), a.completionScript(), a.version())
 	root.AddCommand(a.tunnel(), a.rsh())
 	for _, extra := range env.Extra {
 		if extra.GroupID == "" && !extra.Hidden {

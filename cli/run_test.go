@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster/cli"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // result is what a command line did.
@@ -76,7 +76,7 @@ func (w *world) run(args ...string) result {
 
 func (w *world) runCtx(ctx context.Context, args ...string) result {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if w.in == nil {
 		w.in = strings.NewReader("")

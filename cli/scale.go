@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
-	"github.com/muster-hpc/muster/nodeset"
-	"github.com/muster-hpc/muster/spec"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,27 +34,26 @@ type scaleFlags struct {
 func (a *app) scale() *cobra.Command {
 	var f scaleFlags
 	c := &cobra.Command{
-		Use: "scale CLUSTER [N | +N | -N] [--remove NODES] [--logins N] | -f FILE", Short: "Change the size of a cluster",
-		Long: `Gives a ready cluster more compute nodes, or fewer, or another number of login
-nodes. Its ID, its head and its jobs stay.
+		Use: "scale CLUSTER [N | +N | -N] [--remove NODES] [--login-nodes N] | -f FILE", Short: "Change the size of a cluster",
+		Long: `Changes the number of compute nodes or login nodes of a ready cluster. Its ID, head and
+jobs are kept.
 
-More: machines for all new nodes are taken at once, or none are (with --some, as
-many as there are). They take jobs together, once all of them are ready. When
-one does not come up the change is undone and the cluster is as it was.
+Growing: machines for all new nodes are taken, or none (with --allow-partial, as many as
+are available). The new nodes accept jobs together, once all of them are ready. If one
+does not come up, the change is rolled back.
 
-Fewer: idle nodes go first, then the last ones; never the head. --remove names
-those that go. They get no new jobs, and leave when theirs are done; with --now
-they leave at once and their jobs are queued again.
+Shrinking: idle nodes go first, then the last ones; never the head. --remove selects
+nodes. They get no new jobs and leave when their jobs are done; with --now they leave
+at once and their jobs are requeued.
 
-While a change is under way, asking for the old size takes it back.
+To cancel a change in progress, request the old size.
 
--f reads the same from a request in YAML, JSON or XML (<scale>), which names the
-cluster: cluster, and nodes, change, remove, logins, now, some.`,
+-f reads the same from a request in YAML, JSON or XML (<scale>): cluster, and nodes, change, remove, logins, now, some.`,
 		Example: `  muster scale cfd 12 --wait
   muster scale cfd +2
   muster scale cfd -2
   muster scale cfd --remove n[05-08] --now
-  muster scale cfd --logins 2
+  muster scale cfd --login-nodes 2
   muster scale -f more.xml --wait`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
@@ -74,12 +73,12 @@ cluster: cluster, and nodes, change, remove, logins, now, some.`,
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "request file; - is standard input")
-	flags.StringVar(&f.remove, "remove", "", "set of the nodes that leave: n05, n[05-08,11]")
+	flags.StringVar(&f.remove, "remove", "", "nodes to remove: n05, n[05-08,11]")
 	flags.StringVar(&f.fewer, "fewer", "", "")
 	_ = flags.MarkHidden("fewer")
-	flags.IntVar(&f.logins, "logins", 0, "login nodes there should be besides the head")
-	flags.BoolVar(&f.now, "now", false, "do not wait for the jobs of leaving nodes: they are queued again")
-	flags.BoolVar(&f.some, "some", false, "take as many more as there are, rather than none")
+	flags.IntVar(&f.logins, "login-nodes", 0, "number of login nodes besides the head")
+	flags.BoolVar(&f.now, "now", false, "do not wait for jobs on removed nodes: requeue them")
+	flags.BoolVar(&f.some, "allow-partial", false, "take as many nodes as are available, instead of all or none")
 	flags.BoolVar(&f.wait, "wait", false, "wait until it is done")
 	flags.DurationVar(&f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	_ = c.RegisterFlagCompletionFunc("remove", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -136,11 +135,11 @@ func (a *app) scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire
 		return spec.ReadScale(data, spec.FormatOf("", f.file, data))
 	}
 	r := wire.ScaleRequest{Cluster: args[0], Remove: f.remove, Now: f.now, Some: f.some}
-	if c.Flags().Changed("logins") {
+	if c.Flags().Changed("login-nodes") {
 		r.Logins = &f.logins
 	}
 	if f.logins < 0 {
-		return r, muster.Errorf(muster.EInvalid, "%d login nodes are not possible", f.logins).Because(muster.ReasonOutOfRange).WithHint("write how many there should be besides the head: --logins 0, --logins 2")
+		return r, muster.Errorf(muster.EInvalid, "%d login nodes are not possible", f.logins).Because(muster.ReasonOutOfRange).WithHint("write how many there should be besides the head: --login-nodes 0, --login-nodes 2")
 	}
 	text := f.fewer
 	if len(args) == 2 {
@@ -155,7 +154,7 @@ func (a *app) scaleRequest(c *cobra.Command, args []string, f *scaleFlags) (wire
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil:
-		return r, muster.Errorf(muster.EInvalid, "%q is no number of nodes", text).Because(muster.ReasonBadValue).WithHint("write 12, +2 or -2; or --remove n[05-08]")
+		return r, muster.Errorf(muster.EInvalid, "%q is not a number of nodes", text).Because(muster.ReasonBadValue).WithHint("write 12, +2 or -2; or --remove n[05-08]")
 	case n == 0 && (text[0] == '+' || text[0] == '-'):
 		return r, muster.Errorf(muster.EInvalid, "%q changes nothing", text).Because(muster.ReasonBadValue).WithHint("write +2 for two more nodes, -2 for two fewer, or 12")
 	case n == 0:
@@ -221,7 +220,7 @@ func formerSize(s wire.Scaled) string {
 		text = fmt.Sprintf(" %d", s.From)
 	}
 	if logins != s.Logins {
-		text += fmt.Sprintf(" --logins %d", logins)
+		text += fmt.Sprintf(" --login-nodes %d", logins)
 	}
 	return text
 }

@@ -13,7 +13,7 @@ import (
 
 func (a *app) serverInfo() *cobra.Command {
 	return &cobra.Command{
-		Use: "server", Short: "Tell about the server, and as whom you use it", Args: exactly(),
+		Use: "server", Short: "Show the server, and as whom you use it", Args: exactly(),
 		Example: `  muster server
   MUSTER_SERVER=https://muster.example.org:7777 muster server`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -69,7 +69,7 @@ func healthText(h wire.Health) string {
 
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Tell the version of this program", Args: exactly(),
+		Use: "version", Short: "Show the version of this program", Args: exactly(),
 		Example: `  muster version -o json`,
 		RunE: func(*cobra.Command, []string) error {
 			v := struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -13,10 +14,10 @@ import (
 
 func (a *app) extend() *cobra.Command {
 	return &cobra.Command{
-		Use: "extend CLUSTER TIME", Short: "Give a cluster more time", Args: exactly("CLUSTER", "TIME"),
-		Long: `Adds to the walltime of a cluster, also while it runs. People in the cluster are
-warned before it ends; at its end the scheduler ends the jobs first, as at their
-own time limit, then the machines are given back.`,
+		Use: "extend CLUSTER TIME", Short: "Extend the walltime of a cluster", Args: exactly("CLUSTER", "TIME"),
+		Long: `Adds to the walltime of a cluster, also while it is running. Users are warned before it
+ends; at its end the scheduler first ends the jobs, as at their own time limit, then the
+machines are freed.`,
 		Example: `  muster extend cfd 2h
   muster extend cfd 1d12h`,
 		ValidArgsFunction: a.completeClusters(1),
@@ -34,7 +35,7 @@ own time limit, then the machines are given back.`,
 				if !out.Expires.IsZero() {
 					end = "until " + stamp(out.Expires)
 				}
-				fmt.Fprintf(w, "cluster %s  %s  lives %s, %s\n", clean(out.Name), out.ID, age(out.Walltime), end)
+				fmt.Fprintf(w, "cluster %s  %s  lives %s, %s\n", clean(out.Name), out.ID, age(time.Duration(out.Walltime)), end)
 			})
 		},
 	}
@@ -43,12 +44,12 @@ own time limit, then the machines are given back.`,
 func (a *app) share() *cobra.Command {
 	var project bool
 	c := &cobra.Command{
-		Use: "share CLUSTER [USER...]", Short: "Let others into a cluster",
-		Long: `Lets others log in to a cluster and run jobs there, also while it runs: their
-accounts and keys are on every node within moments. They must be in the
-cluster's project, unless an administrator says so. Users that an administrator
-names first are made, for good; a name that differs from a user's by a letter or
-two is refused as a slip ('muster user add' makes such a user).`,
+		Use: "share CLUSTER [USER...]", Short: "Give users access to a cluster",
+		Long: `Lets others log in to a cluster and run jobs there, also while it is running: their
+accounts and keys are on every node within seconds. They must be in the cluster's
+project, unless an administrator adds them. For administrators, unknown users are
+created; a name that differs from an existing one by a letter or two is rejected as a
+typo ('muster user add' creates such a user).`,
 		Example: `  muster share cfd alice bob
   muster share cfd --project`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -65,16 +66,16 @@ two is refused as a slip ('muster user add' makes such a user).`,
 			return a.runShare(c, args[0], wire.ShareRequest{Add: args[1:], Project: project})
 		},
 	}
-	c.Flags().BoolVar(&project, "project", false, "everybody of the cluster's project")
+	c.Flags().BoolVar(&project, "project", false, "everybody in the cluster's project")
 	return c
 }
 
 func (a *app) unshare() *cobra.Command {
 	return &cobra.Command{
-		Use: "unshare CLUSTER USER...", Short: "Take people out of a cluster",
-		Long: `Takes people out of a cluster, also while it runs: they cannot log in any more,
-and their processes and jobs there end. Their files stay. The owner stays. People
-of the cluster's project may change it, and so can let themselves in again.`,
+		Use: "unshare CLUSTER USER...", Short: "Remove users from a cluster",
+		Long: `Removes users from a cluster, also while it is running: they can no longer log in, and
+their processes and jobs there end. Their files are kept. The owner cannot be removed.
+Members of the cluster's project may change it, so they can add themselves again.`,
 		Example: `  muster unshare cfd bob`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch len(args) {
@@ -125,7 +126,7 @@ func (a *app) runShare(c *cobra.Command, ref string, r wire.ShareRequest) error 
 	})
 }
 
-// writeApplied tells where a change is not in force yet, and what becomes of it.
+// writeApplied reports where a change is not in force yet, and what becomes of it.
 func writeApplied(w io.Writer, cluster string, a *wire.Applied) {
 	if a == nil || a.On == a.Nodes {
 		return

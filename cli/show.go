@@ -13,8 +13,8 @@ import (
 
 func (a *app) show() *cobra.Command {
 	return &cobra.Command{
-		Use: "show CLUSTER", Short: "Show a cluster with its nodes", Args: exactly("CLUSTER"),
-		Long: "Shows a cluster, by name or ID: its state, its nodes with their machines and addresses, and what delays it.",
+		Use: "show CLUSTER", Short: "Show a cluster and its nodes", Args: exactly("CLUSTER"),
+		Long: "Shows a cluster, by name or ID: state, nodes with their machines and addresses, and what delays it.",
 		Example: `  muster show cfd
   muster show cfd -o json | jq -r '.nodes[].address'`,
 		ValidArgsFunction: a.completeClusters(1),
@@ -133,7 +133,7 @@ func nodeStatus(n wire.Node) string {
 	return string(n.Status)
 }
 
-// within tells how well a time is known.
+// within reports how well a time is known.
 func within(spread time.Duration) string {
 	if spread <= 0 {
 		return ""
@@ -164,14 +164,14 @@ func readyText(c wire.Cluster) string {
 		if c.ETA.IsZero() {
 			return ""
 		}
-		return "expected " + stamp(c.ETA) + within(c.ETASpread)
+		return "expected " + stamp(c.ETA) + within(time.Duration(c.ETASpread))
 	}
 	return fmt.Sprintf("%s, %.1fs after it was asked for", stamp(c.Ready), c.Ready.Sub(c.Created).Seconds())
 }
 
 // speedText is what is known of how fast a cluster is.
 func speedText(c wire.Cluster, now time.Time) string {
-	m := c.Measuring
+	m := c.Measurement
 	switch {
 	case m == nil && c.Status != muster.ClusterReady:
 		return ""
@@ -181,11 +181,11 @@ func speedText(c wire.Cluster, now time.Time) string {
 		return "not measured: the image has nothing to measure with"
 	case m.Phase.Open():
 		return progressOf(*m)
-	case m.Phase == muster.MeasuringFailed && m.Reason != nil:
-		return "the last measuring came to nothing: " + clean(m.Reason.Message) + "; what is in force: muster certificate list " + clean(c.Name)
+	case m.Phase == muster.MeasurementFailed && m.Reason != nil:
+		return "the last benchmark run failed: " + clean(m.Reason.Message) + "; what is in force: muster certificate list " + clean(c.Name)
 	case m.Result != "":
 		return fmt.Sprintf("HPL %s ago: muster bench show %s; certificates: muster certificate list %[2]s", since(m.Ended, now), clean(c.Name))
-	case m.Phase != muster.MeasuringDone:
+	case m.Phase != muster.MeasurementDone:
 		return ""
 	}
 	text := string(m.Verdict)

@@ -21,10 +21,10 @@ func (a *app) ssh() *cobra.Command {
 	var user string
 	c := &cobra.Command{
 		Use: "ssh CLUSTER [NODE] [-- SSH-ARGUMENTS...]", Short: "Log in to a node",
-		Long: `Logs in with the system's ssh, through the server, with a key that lives for this
-one connection. What stands after -- goes to ssh: options, or a command.
+		Long: `Logs in with the system's ssh, through the server, with a key that is valid for this
+one connection. Arguments after -- are passed to ssh: options, or a command.
 
-rsync and scp go the same way:
+rsync and scp work the same way:
   rsync -e 'muster rsh' -a data/ cfd:data/
   printf '#!/bin/sh\nexec muster rsh "$@"\n' > ~/bin/muster-rsh; chmod +x ~/bin/muster-rsh
   scp -S ~/bin/muster-rsh file cfd:`,

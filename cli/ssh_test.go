@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cli"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // TestMain makes the test program be muster itself for the ssh that it starts.
@@ -34,8 +35,8 @@ func TestSystemSSH(t *testing.T) {
 	w.run("ssh", "cfd", "--", "echo $USER on $NODE").want(t, 0, `^alice on n01\n$`)
 	w.run("ssh", "cfd", "n02", "--", "-T", "-o", "ConnectTimeout=5", "echo $NODE; exit 9").want(t, 9, `^n02\n$`)
 	w.stdin("text").run("rsh", "-x", "-oForwardAgent=no", "cfd.n02", "cat").want(t, 0, `^text$`)
-	w.run("ssh", "cfd", "n03").want(t, 3, `no node "n03"`)
-	w.run("ssh", "nope").want(t, 3, "no cluster")
+	w.refused(3, muster.ReasonNoSuchNode, "ssh", "cfd", "n03").naming("n03")
+	w.refused(3, muster.ReasonNoSuchCluster, "ssh", "nope").naming("nope")
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "muster-ssh-*")); len(left) > 0 {
 		t.Errorf("keys are left behind: %v", left)
 	}

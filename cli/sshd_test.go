@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"golang.org/x/crypto/ssh"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -26,10 +26,10 @@ func (a *app) top() *cobra.Command {
 	var sortBy string
 	c := &cobra.Command{
 		Use: "top [CLUSTER]", Short: "Watch clusters, nodes and jobs", Args: atMost(1),
-		Long: `Shows what clusters do now: nodes up and down, cores busy, memory, jobs, users and
-the time left. With a cluster, its nodes and jobs. On a terminal it is refreshed
-until q is pressed; the keys n, c, m, j and t sort by name, cores busy, memory,
-jobs and time left. Otherwise, or with --once, it is printed once.`,
+		Long: `Shows what clusters are doing: nodes up and down, busy cores, memory, jobs, users and
+time left; with CLUSTER, its nodes and jobs. On a terminal it refreshes until you press
+q; the keys n, c, m, j and t sort by name, busy cores, memory, jobs and time left.
+Otherwise, or with --once, it prints once.`,
 		Example: `  muster top
   muster top cfd
   muster top --once -o json`,
@@ -43,7 +43,7 @@ jobs and time left. Otherwise, or with --once, it is printed once.`,
 				return muster.Errorf(muster.EInvalid, "--sort cannot be %q", sortBy).Because(muster.ReasonBadValue).WithHint("write name, cores, memory, jobs or time")
 			}
 			if every < shortestEvery {
-				return muster.Errorf(muster.EInvalid, "--every is too short").Because(muster.ReasonOutOfRange).WithHint("write 500ms or longer")
+				return muster.Errorf(muster.EInvalid, "--interval is too short").Because(muster.ReasonOutOfRange).WithHint("write 500ms or longer")
 			}
 			k, err := a.connect()
 			if err != nil {
@@ -63,9 +63,9 @@ jobs and time left. Otherwise, or with --once, it is printed once.`,
 			return t.run(c.Context())
 		},
 	}
-	c.Flags().BoolVar(&once, "once", false, "print once and end")
-	c.Flags().DurationVar(&every, "every", 2*time.Second, "how often to look")
-	c.Flags().StringVar(&sortBy, "sort", "name", "name, cores, memory, jobs or time")
+	c.Flags().BoolVar(&once, "once", false, "print once and exit")
+	c.Flags().DurationVar(&every, "interval", 2*time.Second, "refresh interval")
+	c.Flags().StringVar(&sortBy, "sort", "name", "sort by name, cores, memory, jobs or time")
 	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "cores", "memory", "jobs", "time"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

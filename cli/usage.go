@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -20,16 +20,16 @@ func (a *app) usage() *cobra.Command {
 	var since, step string
 	var ascii bool
 	c := &cobra.Command{
-		Use: "usage [CLUSTER [NODE]]", Short: "Show what was used over time", Args: atMost(2),
-		Long: `Shows processor, memory, network and disk of each node over time, with the queue,
-the jobs and the hosts of the cluster. A node keeps its figures when another
-machine fills it; a deleted cluster's are there by its ID. Without a cluster:
-what the site was used for, as far as you may see it.
+		Use: "usage [CLUSTER [NODE]]", Short: "Show resource usage over time", Args: atMost(2),
+		Long: `Shows processor, memory, network and disk usage of each node over time, with the queue
+and the jobs of the cluster. A node keeps its history when its machine is replaced; for
+a deleted cluster, give its ID. Without a cluster it shows the usage of the site, as
+far as you can see it.
 
-A gap in a line is a time of which nothing is known. Ten-second means are kept
-for 6 hours, five-minute ones for 14 days, hourly ones for 400 days.
+Gaps are times without data. Ten-second means are kept for 6 hours, five-minute means
+for 14 days, hourly means for 400 days.
 
-With --samples and -o json it gives the newest samples as the agents sent them.`,
+With --samples and -o json it prints the most recent samples as the agents sent them.`,
 		Example: `  muster usage cfd
   muster usage cfd n02 --since 6h
   muster usage cfd --since 14d --step 6h -o json
@@ -82,9 +82,9 @@ With --samples and -o json it gives the newest samples as the agents sent them.`
 		},
 	}
 	c.Flags().StringVar(&since, "since", "1h", "how far back: 30m, 6h, 14d")
-	c.Flags().StringVar(&step, "step", "", "length of one point, 10s or more (default: about sixty points)")
-	c.Flags().BoolVar(&ascii, "ascii", false, "draw with plain characters")
-	c.Flags().IntVar(&samples, "samples", 0, "instead, so many of the newest samples of each node")
+	c.Flags().StringVar(&step, "step", "", "time per point, 10s or more (default: about sixty points)")
+	c.Flags().BoolVar(&ascii, "ascii", false, "draw with ASCII characters")
+	c.Flags().IntVar(&samples, "samples", 0, "show this many of each node's most recent samples instead")
 	return c
 }
 
@@ -107,7 +107,7 @@ func (a *app) oneNode(ctx context.Context, k *client.Client, cluster, name strin
 		}
 	}
 	e := muster.Errorf(muster.ENotFound, "cluster %s has no node %q now", c.Name, name).Because(muster.ReasonNoSuchNode)
-	if near := nearest.Of(name, have); near != "" {
+	if near := suggest.Of(name, have); near != "" {
 		return nil, e.WithHint("did you mean %s?", near)
 	}
 	return nil, e.WithHint("see 'muster show %s'", c.ID)
@@ -175,14 +175,14 @@ func nodeFigures() []figure {
 		{"  system", []string{"cpu_system"}, "", cores, 0.1},
 		{"  waiting", []string{"cpu_wait"}, "", cores, 0.1},
 		{"load", []string{"load1"}, "", cores, 0.1},
-		{"memory", []string{"memory_used"}, "memory_total", bytesOf, 1},
-		{"received", []string{"net_rx"}, "", rate, 1024},
-		{"sent", []string{"net_tx"}, "", rate, 1024},
-		{"managem. in", []string{"mgmt_rx"}, "", rate, 1024},
-		{"managem. out", []string{"mgmt_tx"}, "", rate, 1024},
-		{"disk read", []string{"disk_read"}, "", rate, 1024},
-		{"disk written", []string{"disk_write"}, "", rate, 1024},
-		{"disk used", []string{"disk_used"}, "disk_total", bytesOf, 1},
+		{"memory", []string{"memory_used_bytes"}, "memory_total_bytes", bytesOf, 1},
+		{"received", []string{"net_rx_bytes_per_second"}, "", rate, 1024},
+		{"sent", []string{"net_tx_bytes_per_second"}, "", rate, 1024},
+		{"managem. in", []string{"mgmt_rx_bytes_per_second"}, "", rate, 1024},
+		{"managem. out", []string{"mgmt_tx_bytes_per_second"}, "", rate, 1024},
+		{"disk read", []string{"disk_read_bytes_per_second"}, "", rate, 1024},
+		{"disk written", []string{"disk_write_bytes_per_second"}, "", rate, 1024},
+		{"disk used", []string{"disk_used_bytes"}, "disk_total_bytes", bytesOf, 1},
 	}
 }
 
@@ -309,7 +309,7 @@ func windowText(win *wire.Window) string {
 	if win == nil {
 		return ""
 	}
-	step := time.Duration(win.Step) * time.Second
+	step := time.Duration(win.Step)
 	return fmt.Sprintf("from %s on; %s of %s", stamp(win.From), plaintext.Count(win.Points, "point"), strings.TrimSuffix(strings.TrimSuffix(age(step), "00s"), "00m"))
 }
 

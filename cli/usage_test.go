@@ -17,12 +17,12 @@ func TestUsageNow(t *testing.T) {
 		ID: "c-1", Name: "cfd",
 		Curves: map[string]wire.Curve{"jobs_running": {Min: 2, Mean: 3, Max: 7, Points: []*float64{value(2), nil, value(7)}}},
 		Nodes: []wire.NodeUsage{{Node: "n01", Curves: map[string]wire.Curve{
-			"load1":        {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), nil}}, // the last has just begun
-			"disk_read":    {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), nil, nil}},
-			"cpu_user":     {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), value(1)}},
-			"cpu_system":   {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), value(4)}},
-			"memory_used":  {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), value(1)}},
-			"memory_total": {Min: 4, Mean: 4, Max: 4, Points: []*float64{value(4), value(4), value(4)}},
+			"load1":                      {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), nil}}, // the last has just begun
+			"disk_read_bytes_per_second": {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), nil, nil}},
+			"cpu_user":                   {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), value(1)}},
+			"cpu_system":                 {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), value(4)}},
+			"memory_used_bytes":          {Min: 1, Mean: 1, Max: 1, Points: []*float64{value(1), value(1), value(1)}},
+			"memory_total_bytes":         {Min: 4, Mean: 4, Max: 4, Points: []*float64{value(4), value(4), value(4)}},
 		}}},
 	}
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
@@ -15,7 +15,7 @@ import (
 
 func (a *app) user() *cobra.Command {
 	c := &cobra.Command{
-		Use: "user", Short: "Make and see users", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "user", Short: "Manage users", Args: cobra.ArbitraryArgs, RunE: group,
 		Example: `  muster user add alice --projects bio --key ~/alice.pub
   muster user list`,
 	}
@@ -27,9 +27,9 @@ func (a *app) userAdd() *cobra.Command {
 	var r wire.UserRequest
 	var keyFiles []string
 	c := &cobra.Command{
-		Use: "add NAME", Short: "Make a user, or change one", Args: exactly("NAME"),
-		Long: `Makes a user with a number (UID) that is the same on every node of every cluster
-and is never reused. For a user who exists, only what is named is changed.`,
+		Use: "add NAME", Short: "Add or change a user", Args: exactly("NAME"),
+		Long: `Adds a user with a numeric ID (UID) that is the same on every node of every cluster and
+is never reused. For an existing user, only the given fields are changed.`,
 		Example: `  muster user add alice --full-name "Alice Archer" --projects bio,climate --key alice.pub`,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]
@@ -56,15 +56,15 @@ and is never reused. For a user who exists, only what is named is changed.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&r.Projects, "projects", nil, "projects (default: one named as the user)")
-	flags.StringVar(&r.FullName, "full-name", "", "name of the person")
-	flags.IntVar(&r.UID, "uid", 0, "number (default: the next free one)")
+	flags.StringSliceVar(&r.Projects, "projects", nil, "projects (default: one named after the user)")
+	flags.StringVar(&r.FullName, "full-name", "", "full name")
+	flags.IntVar(&r.UID, "uid", 0, "numeric user ID (default: the next free one)")
 	flags.StringArrayVar(&keyFiles, "key", nil, "file with public SSH keys; - is standard input")
-	flags.BoolVar(&r.Admin, "admin", false, "may do everything")
+	flags.BoolVar(&r.Admin, "admin", false, "administrator")
 	return c
 }
 
-// slips tells of projects that begin with this and look like others.
+// slips reports projects that begin with this and look like others.
 func slips(projects []string, before []muster.User) []string {
 	known := []string{"default"}
 	for _, u := range before {
@@ -77,7 +77,7 @@ func slips(projects []string, before []muster.User) []string {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return stem(k) == stem(p) }) // run1, run2
-		if meant := nearest.Slip(p, others); meant != "" {
+		if meant := suggest.Slip(p, others); meant != "" {
 			notes = append(notes, fmt.Sprintf("project %s is new; if you meant %s: muster user add NAME --projects %s", clean(p), clean(meant), clean(meant)))
 		}
 	}
@@ -118,7 +118,7 @@ func (a *app) userList() *cobra.Command {
 
 func (a *app) userShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: "Show a user with their keys", Args: exactly("NAME"),
+		Use: "show NAME", Short: "Show a user and their keys", Args: exactly("NAME"),
 		Example:           `  muster user show alice`,
 		ValidArgsFunction: a.completeUsers,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) volume() *cobra.Command {
 	c := &cobra.Command{
-		Use: "volume", Aliases: []string{"volumes"}, Short: "Data that outlives clusters", Args: cobra.ArbitraryArgs, RunE: group,
+		Use: "volume", Aliases: []string{"volumes"}, Short: "Manage volumes: data that outlives clusters", Args: cobra.ArbitraryArgs, RunE: group,
 		Long: `Volumes are data that outlive machines and, if wanted, clusters.
 
 A home is made with its cluster and mounted at /home. When the cluster is
@@ -37,7 +37,7 @@ func (a *app) volumeList() *cobra.Command {
 	var q wire.VolumeQuery
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List volumes", Args: exactly(),
-		Long: "Lists the volumes that you may see: who uses them, how much is in them, and until when they are kept.",
+		Long: "Lists the volumes you can see: who uses them, how much data they hold, and when they expire.",
 		Example: `  muster volume list
   muster volume list --all -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,9 +52,9 @@ func (a *app) volumeList() *cobra.Command {
 			return a.print(list, func(w io.Writer) { writeVolumes(w, list, time.Now()) })
 		},
 	}
-	c.Flags().BoolVar(&q.All, "all", false, "erased ones, and the states of schedulers")
-	c.Flags().StringVar(&q.Project, "project", "", "only of this project")
-	c.Flags().StringVar(&q.Owner, "owner", "", "only of this owner")
+	c.Flags().BoolVar(&q.All, "all", false, "include erased volumes and scheduler state")
+	c.Flags().StringVar(&q.Project, "project", "", "only this project")
+	c.Flags().StringVar(&q.Owner, "owner", "", "only this owner")
 	return c
 }
 
@@ -102,11 +102,11 @@ func keptText(v wire.Volume, now time.Time) string {
 		if v.UsedBy[0].Retain == 0 {
 			return "until its cluster is deleted"
 		}
-		return days0(v.UsedBy[0].Retain) + " after its cluster"
+		return days0(time.Duration(v.UsedBy[0].Retain)) + " after its cluster"
 	case v.Status != muster.VolumeRetained:
 		return ""
 	case v.Expires.IsZero():
-		return "for ever"
+		return "forever"
 	}
 	return age(v.Expires.Sub(now)) + " more"
 }
@@ -122,7 +122,7 @@ func days0(d time.Duration) string {
 func (a *app) volumeShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show VOLUME", Short: "Show a volume", Args: exactly("VOLUME"),
-		Long:              "Shows a volume, by name or ID: what it is for, who mounts it and where, and until when it is kept.",
+		Long:              "Shows a volume, by name or ID: its purpose, who mounts it and where, and when it expires.",
 		Example:           `  muster volume show cfd-home`,
 		ValidArgsFunction: a.completeVolumes(1, nil),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -190,13 +190,13 @@ func kindText(k muster.VolumeKind) string {
 func (a *app) volumeCreate() *cobra.Command {
 	var r wire.VolumeRequest
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Make a volume for a project's data", Args: exactly("NAME"),
-		Long: `Makes a volume for data of a project. Its clusters mount it when they ask for it:
-muster create ... --volume NAME:/PLACE. It is kept until it is deleted.
+		Use: "create NAME", Short: "Create a volume for a project's data", Args: exactly("NAME"),
+		Long: `Creates a volume for a project's data. Clusters mount it on request:
+muster create ... --volume NAME:/PATH. It is kept until it is deleted.
 
-An administrator may declare an export of a file server of the site as the data
-of one project, with --driver nfs and --source. Muster leaves what is in it
-alone, also when the volume is deleted.`,
+Administrators can add an export of an existing file server as a volume of one project,
+with --driver nfs and --source. Muster never touches the data in it, also not when the
+volume is deleted.`,
 		Example: `  muster volume create inputs --size 100GiB
   muster volume create archive --project aero --driver nfs --source filer.example:/export/aero`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -222,19 +222,19 @@ alone, also when the volume is deleted.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&r.Size, "size", "", "bound, where the server's file system can keep one: 100GiB")
-	f.StringVar(&r.Project, "project", "", "project that owns it")
-	f.StringVar(&r.Driver, "driver", "", "hostdir, served or nfs (default hostdir)")
+	f.StringVar(&r.Size, "size", "", "size limit, if the driver can enforce one: 100GiB")
+	f.StringVar(&r.Project, "project", "", "owning project")
+	f.StringVar(&r.Driver, "driver", "", "driver: hostpath, managed-nfs or nfs (default hostpath)")
 	f.StringVar(&r.Source, "source", "", "with --driver nfs: SERVER:/EXPORT")
-	f.StringVar(&r.Note, "note", "", "what is in it")
-	_ = c.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions([]string{"hostdir", "served", "nfs"}, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&r.Note, "note", "", "description")
+	_ = c.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions([]string{"hostpath", "managed-nfs", "nfs"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 func (a *app) volumeDelete() *cobra.Command {
 	return &cobra.Command{
-		Use: "delete VOLUME", Aliases: []string{"rm"}, Short: "Erase a volume that no cluster uses", Args: exactly("VOLUME"),
-		Long:              `Erases a volume with all that is in it. There is no way back.`,
+		Use: "delete VOLUME", Aliases: []string{"rm"}, Short: "Erase an unused volume", Args: exactly("VOLUME"),
+		Long:              `Erases a volume with all its data. This cannot be undone.`,
 		Example:           `  muster volume delete cfd-home`,
 		ValidArgsFunction: a.completeVolumes(1, func(v wire.Volume) bool { return len(v.UsedBy) == 0 }),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -245,10 +245,10 @@ func (a *app) volumeDelete() *cobra.Command {
 
 func (a *app) volumeRetain() *cobra.Command {
 	return &cobra.Command{
-		Use: "retain VOLUME TIME", Short: "Say how long a home is kept", Args: exactly("VOLUME", "TIME"),
-		Long: `Says how long from now what a deleted cluster left is kept. For the home of a
-cluster that lives, it says how long it is kept after the cluster is deleted; 0
-is not at all. Administrators may say "ever".`,
+		Use: "retain VOLUME TIME", Short: "Set how long a volume is kept", Args: exactly("VOLUME", "TIME"),
+		Long: `Sets how long from now to keep a volume of a deleted cluster. For the home of a running
+cluster, it sets how long to keep it after the cluster is deleted; 0 deletes it at once.
+Administrators can use "forever".`,
 		Example: `  muster volume retain cfd-home 30d
   muster volume retain cfd-home 12h`,
 		ValidArgsFunction: a.completeVolumes(1, func(v wire.Volume) bool {
@@ -318,7 +318,7 @@ func (a *app) completeVolumes(most int, suits func(wire.Volume) bool) cobra.Comp
 	}
 }
 
-// writeMounts tells what a cluster mounts.
+// writeMounts reports what a cluster mounts.
 func writeMounts(w io.Writer, list []wire.MountedVolume, now time.Time) {
 	for _, m := range list {
 		text := clean(m.Name)
@@ -341,9 +341,9 @@ func writeMounts(w io.Writer, list []wire.MountedVolume, now time.Time) {
 	}
 }
 
-// writeKept tells what a deleted cluster leaves.
+// writeKept reports what a deleted cluster leaves.
 func (a *app) writeKept(d wire.Deleted) {
 	if d.Home != "" {
-		fmt.Fprintf(a.env.Out, "its home stays for %s as volume %s\n", days0(time.Duration(d.Kept)*time.Second), clean(d.Home))
+		fmt.Fprintf(a.env.Out, "its home stays for %s as volume %s\n", days0(time.Duration(d.Kept)), clean(d.Home))
 	}
 }

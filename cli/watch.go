@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/pflag"
 )
@@ -37,7 +37,7 @@ type watcher struct {
 	silent  bool // it was told that the server does not answer
 	live    *liveLine
 
-	lines   sync.Mutex // one writes at a time: events, and who watches a measuring
+	lines   sync.Mutex // one writes at a time: events, and who watches a measurement
 	measure sync.Once
 }
 
@@ -90,7 +90,7 @@ func (w *watcher) run(ctx context.Context) (*wire.Cluster, error) {
 	return cluster, w.verdict(cluster)
 }
 
-// measuring shows how far the measuring of a cluster is, of which there are no
+// measuring shows how far the measurement of a cluster is, of which there are no
 // events.
 func (w *watcher) measuring(ctx context.Context) {
 	for {
@@ -100,11 +100,11 @@ func (w *watcher) measuring(ctx context.Context) {
 		case <-time.After(measureLook):
 		}
 		c, err := w.client.Cluster(ctx, string(w.id))
-		if err != nil || c.Status != muster.ClusterValidating || c.Measuring == nil || !c.Measuring.Phase.Open() {
+		if err != nil || c.Status != muster.ClusterValidating || c.Measurement == nil || !c.Measurement.Phase.Open() {
 			continue
 		}
 		w.lines.Lock()
-		w.live.set(progressOf(*c.Measuring))
+		w.live.set(progressOf(*c.Measurement))
 		w.lines.Unlock()
 	}
 }
@@ -187,7 +187,7 @@ func (w *watcher) event(e wire.Event) error {
 	return nil
 }
 
-// together tells when the last node has come as far as a phase.
+// together reports when the last node has come as far as a phase.
 func (w *watcher) together(at time.Time) {
 	if w.goal != muster.ClusterReady || w.created == nil || len(w.nodes) < w.created.NodeCount {
 		return
@@ -252,7 +252,7 @@ func (w *watcher) clusterEvent(e wire.Event) error {
 	return nil
 }
 
-// phaseCounts tells how many nodes are in which phase, in the order of a life.
+// phaseCounts reports how many nodes are in which phase, in the order of a life.
 func phaseCounts(nodes map[string]string) []string {
 	have := map[string]int{}
 	for _, phase := range nodes {
@@ -273,7 +273,7 @@ func (w *watcher) counts() string {
 	text := "nodes: " + strings.Join(parts, ", ")
 	if w.goal == muster.ClusterReady && w.created != nil && !w.created.ETA.IsZero() {
 		if left := time.Until(w.created.ETA); left > 0 {
-			text += "; ready in about " + age(left+time.Second) + within(w.created.ETASpread)
+			text += "; ready in about " + age(left+time.Second) + within(time.Duration(w.created.ETASpread))
 		}
 	}
 	return text

@@ -20,7 +20,7 @@ type toldCondition struct {
 	at   time.Time
 }
 
-// conditions tells why a cluster waits, of which there are no events: each condition when
+// conditions reports why a cluster waits, of which there are no events: each condition when
 // it comes, and again when it has another text.
 func (w *watcher) conditions(ctx context.Context) {
 	began := time.Now()

@@ -34,12 +34,13 @@ func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wi
 	var out wire.Access
 	var hostCA, userCA pki.SSHAuthority
 	var id muster.ClusterID
+	var entered muster.Cluster
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
 		c, node, err := s.reach(tx, ref, r.Node)
 		if err != nil {
 			return err
 		}
-		out.Cluster, out.Node, id = c.ID, node.Name, c.ID
+		out.Cluster, out.Node, id, entered = c.ID, node.Name, c.ID, c
 		if out.User, err = s.loginName(who, c, r.User); err != nil {
 			return err
 		}
@@ -52,6 +53,7 @@ func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wi
 	if err != nil {
 		return wire.Access{}, err
 	}
+	s.enteredSeat(ctx, who, entered)
 	cert, err := userCA.SignUser(key, "muster:"+who.Name+":"+string(id), []string{out.User + "@" + string(id)}, accessTime,
 		"permit-pty", "permit-agent-forwarding", "permit-port-forwarding", "permit-X11-forwarding", "permit-user-rc")
 	if err != nil {
@@ -90,7 +92,7 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 		if !who.Admin {
 			return c, muster.Node{}, late.WithHint("wait until it is ready: muster events -f %s", c.ID)
 		}
-	case muster.ClusterQueued:
+	case muster.ClusterQueued, muster.ClusterReserved, muster.ClusterPaused:
 		return c, muster.Node{}, late.WithHint("it has no machines yet: muster events -f %s", c.ID)
 	default:
 		return c, muster.Node{}, late.WithHint("see 'muster show %s'", c.ID)

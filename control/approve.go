@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/attest"
+	"github.com/muster-hpc/muster/pki/attest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -18,7 +18,7 @@ func (s *Service) approve(tx *store.Tx, r muster.Registration) (wire.RegisteredC
 	done := wire.RegisteredChange{Name: r.ID, What: didNothing}
 	var did []string
 	if len(r.Changed) > 0 {
-		did = append(did, "what it is made of now is accepted ("+strings.Join(r.Changed, "; ")+")")
+		did = append(did, "its present hardware is accepted ("+strings.Join(r.Changed, "; ")+")")
 		r.Accepted, r.Changed = nil, nil
 	}
 	if enrol(&r) {
@@ -74,13 +74,13 @@ func withoutShared(tx *store.Tx, r *muster.Registration) (told []string, err err
 	return told, nil
 }
 
-// enrol has the TPM that a machine showed last vouch for it from now on. It tells
+// enrol makes the TPM that a machine showed last vouch for it from now on. It reports
 // whether that is another one than before.
 func enrol(r *muster.Registration) bool {
-	if len(r.ShownKey) == 0 || bytes.Equal(r.ShownKey, r.EndorsementKey) {
+	if len(r.ObservedEK) == 0 || bytes.Equal(r.ObservedEK, r.EndorsementKey) {
 		return false
 	}
-	r.EndorsementKey = slices.Clone(r.ShownKey)
+	r.EndorsementKey = slices.Clone(r.ObservedEK)
 	return true
 }
 
@@ -96,16 +96,16 @@ func (s *Service) settleFindings(tx *store.Tx, r muster.Registration) error {
 	return s.putFindings(tx, m, r, false)
 }
 
-// discoverable tells why a machine cannot tell anew what it is made of.
+// discoverable reports why a machine cannot tell anew what it is made of.
 func discoverable(r muster.Registration, m muster.Machine, used bool) *muster.Problem {
 	switch {
 	case r.State != muster.RegistrationApproved:
-		return &muster.Problem{Reason: muster.ReasonNotApproved, Message: fmt.Sprintf("it is %s", r.State), Hint: "approve it first, which has it discovered, too: muster machine approve " + string(r.ID)}
+		return &muster.Problem{Reason: muster.ReasonNotApproved, Message: fmt.Sprintf("it is %s", r.State), Hint: "approve it first, which also discovers it: muster machine approve " + string(r.ID)}
 	case !used:
 		return nil
 	case m.Phase.Held():
 		return &muster.Problem{
-			Reason: muster.ReasonMachineInUse, Message: fmt.Sprintf("cluster %s uses it, and a machine must be started anew to be discovered", m.Cluster),
+			Reason: muster.ReasonMachineInUse, Message: fmt.Sprintf("cluster %s uses it, and discovery needs a reboot", m.Cluster),
 			Hint: "it tells what it is made of at each boot; `muster machine drain " + string(m.ID) + "`, and ask again when the cluster has given it back",
 		}
 	case m.Phase == muster.MachineSuspect || m.Phase == muster.MachineTesting:
@@ -116,7 +116,7 @@ func discoverable(r muster.Registration, m muster.Machine, used bool) *muster.Pr
 
 // discoverText says what a discovery means for a machine.
 func discoverText(m muster.Machine, used bool) string {
-	once := "it boots once, says what it is made of, and goes off"
+	once := "it boots once, is inventoried, and powers off"
 	switch {
 	case !used:
 		return once + "; then it is cleaned, and free"

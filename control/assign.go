@@ -13,7 +13,7 @@ import (
 // is below is left for what a network may need itself.
 const firstHost = 10
 
-// assign has a cluster built on the machines of a plan, in the transaction that also
+// assign builds a cluster on the machines of a plan, in the transaction that also
 // writes the cluster. allocate.Stale tells of a plan that no longer holds.
 func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, plan muster.Plan, keys *secrets, text string) error {
 	sys := tx.AsSystem()
@@ -32,7 +32,7 @@ func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, pla
 			Text: "an image with the extra packages is needed", Hint: "it is built once and kept"})
 	}
 	if eta, spread, ok := s.estimate(sys, c.Class, img.ID); ok && len(c.Spec.Packages) == 0 {
-		c.ETA, c.ETASpread = now.Add(eta), spread
+		c.ETA, c.ETASpread = now.Add(eta), muster.Duration(spread)
 	}
 	if err := tx.PutCluster(*c, text); err != nil {
 		return err

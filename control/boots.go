@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,11 +14,12 @@ import (
 
 // MachineBoots lists the boots of bare machines that are under way or failed, and those
 // that wait for their turn; of one rack, or of all. Nobody but administrators sees any.
-func (s *Service) MachineBoots(ctx context.Context, who muster.Actor, rack string) (wire.MachineBoots, error) {
+func (s *Service) MachineBoots(ctx context.Context, who muster.Actor, q wire.BootQuery) (wire.MachineBoots, error) {
 	var out wire.MachineBoots
 	if s.Boots == nil || !who.Admin {
 		return out, nil
 	}
+	rack := q.Rack
 	out.Queue = s.Boots.Queue(rack)
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		list, err := tx.Registrations(store.RegistrationFilter{State: muster.RegistrationApproved})
@@ -40,8 +42,25 @@ func (s *Service) MachineBoots(ctx context.Context, who muster.Actor, rack strin
 		}
 		return err
 	})
-	slices.SortStableFunc(out.Boots, func(a, b wire.MachineBoot) int { return cmp.Compare(a.Rack, b.Rack) })
-	return out, err
+	return bootPage(out, q.Page), err
+}
+
+// bootPage is a page of boots: first those under way, by rack and machine, then those that
+// wait, by rack and place.
+func bootPage(all wire.MachineBoots, p wire.Page) (out wire.MachineBoots) {
+	under := func(b wire.MachineBoot) string { return "0/" + b.Rack + "/" + string(b.Machine) }
+	wait := func(b wire.QueuedBoot) string { return fmt.Sprintf("1/%s/%06d/%s", b.Rack, b.Place, b.Machine) }
+	slices.SortFunc(all.Boots, func(a, b wire.MachineBoot) int { return cmp.Compare(under(a), under(b)) })
+	slices.SortFunc(all.Queue, func(a, b wire.QueuedBoot) int { return cmp.Compare(wait(a), wait(b)) })
+	if out.Boots, out.More = wire.Cut(all.Boots, p, under); out.Next != "" {
+		return out
+	}
+	if left := p.Size() - len(out.Boots); left > 0 {
+		out.Queue, out.More = wire.Cut(all.Queue, wire.Page{Limit: left, After: p.After}, wait)
+	} else if len(all.Queue) > 0 {
+		out.Next = under(out.Boots[len(out.Boots)-1])
+	}
+	return out
 }
 
 // nodeUp reports whether a boot has long come to its end: its node has joined.
@@ -99,14 +118,14 @@ func through(boot []wire.BootStage, node []muster.Stage) []wire.BootStage {
 	if i < 0 {
 		return boot
 	}
-	began := node[i].At.Add(-time.Duration(boot[told(node[i].Name)].AfterMS) * time.Millisecond)
+	began := node[i].At.Add(-time.Duration(boot[told(node[i].Name)].After))
 	out := slices.Clone(boot)
 	for _, n := range node {
 		if told(n.Name) < 0 {
-			out = append(out, wire.BootStage{Name: n.Name, AfterMS: max(0, n.At.Sub(began).Milliseconds())})
+			out = append(out, wire.BootStage{Name: n.Name, After: muster.Duration(max(0, n.At.Sub(began)))})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b wire.BootStage) int { return cmp.Compare(a.AfterMS, b.AfterMS) })
+	slices.SortStableFunc(out, func(a, b wire.BootStage) int { return cmp.Compare(a.After, b.After) })
 	return out
 }
 
@@ -142,11 +161,11 @@ func (s *Service) onlyRegistered(tx *store.Tx, who muster.Actor, id muster.Machi
 	c := muster.Condition{Code: muster.ConditionCode(r.State), Since: r.Added}
 	switch r.State {
 	case muster.RegistrationWaiting:
-		c.Text, c.Hint = "it came by itself, and waits for approval", "muster machine approve "+string(id)+", or forbid it"
-	case muster.RegistrationForbidden:
+		c.Text, c.Hint = "it came by itself, and waits for approval", "muster machine approve "+string(id)+", or block it: muster machine block "+string(id)
+	case muster.RegistrationBlocked:
 		c.Text, c.Hint = "nothing is answered to it", "muster machine approve "+string(id)+" makes it one of the site"
 	case muster.RegistrationApproved:
-		c.Code, c.Text = "undiscovered", "it is approved, and has not told yet what it is made of"
+		c.Code, c.Text = "undiscovered", "it is approved, and its hardware is not known yet"
 		if r.Facts != nil {
 			c.Code, c.Text = "approved", "it is approved, and will be taken in"
 		}

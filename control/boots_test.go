@@ -15,8 +15,7 @@ type oneBoot struct{ boot wire.MachineBoot }
 func (b oneBoot) BootOf(id muster.MachineID) (wire.MachineBoot, bool) {
 	return b.boot, id == b.boot.Machine
 }
-func (b oneBoot) HeardAt(id muster.MachineID) time.Time { return b.boot.Since }
-func (oneBoot) Queue(string) []wire.QueuedBoot          { return nil }
+func (oneBoot) Queue(string) []wire.QueuedBoot { return nil }
 
 // A boot is under way until its node has joined; who uses the machine sees it, others
 // do not.
@@ -31,16 +30,18 @@ func TestBootUnderWay(t *testing.T) {
 		m.Facts = muster.Facts{Architecture: "amd64", CPULevel: 3, Cores: 4, Threads: 4, Memory: 64 << 30}
 		return tx.PutMachine(m, "")
 	})
-	s.Control.Boots = oneBoot{wire.MachineBoot{
+	boot := oneBoot{wire.MachineBoot{
 		Machine: "r1-n01", Kind: wire.BootImage, Step: "running", Doing: "image", Since: time.Now(),
-		Stages: []wire.BootStage{{Name: "kernel"}, {Name: "init", AfterMS: 3000}, {Name: "hello", AfterMS: 5500}},
+		Stages: []wire.BootStage{{Name: "kernel"}, {Name: "init", After: muster.Duration(3 * time.Second)}, {Name: "hello", After: muster.Duration(5500 * time.Millisecond)}},
 	}}
+	s.Control.Boots = boot
+	s.Control.Contacts.AddAnswered(func(muster.MachineID) time.Time { return boot.boot.Since })
 	c, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: a; nodes: 1; head: shared; users: [alice]; validate: off"))
 	if err != nil || c.Status != "building" {
 		t.Fatal(c.Status, err)
 	}
 	under := func() int {
-		list, err := s.Control.MachineBoots(t.Context(), muster.System(), "r1")
+		list, err := s.Control.MachineBoots(t.Context(), muster.System(), wire.BootQuery{Rack: "r1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestBootUnderWay(t *testing.T) {
 	}
 	// What its agent told goes on where its first program ended.
 	m, err := s.Control.Machine(t.Context(), muster.System(), "r1-n01")
-	want := []wire.BootStage{{Name: "kernel"}, {Name: "init", AfterMS: 3000}, {Name: "hello", AfterMS: 5500}, {Name: "image", AfterMS: 10000}, {Name: "ready", AfterMS: 26200}}
+	want := []wire.BootStage{{Name: "kernel"}, {Name: "init", After: muster.Duration(3 * time.Second)}, {Name: "hello", After: muster.Duration(5500 * time.Millisecond)}, {Name: "image", After: muster.Duration(10 * time.Second)}, {Name: "ready", After: muster.Duration(26200 * time.Millisecond)}}
 	if err != nil || !slices.Equal(m.Boot.Stages, want) || m.Boot.Doing != "" || !m.LastSeen.Equal(m.Boot.Since) {
 		t.Errorf("%+v, %v", m.Boot, err)
 	}

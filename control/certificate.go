@@ -13,7 +13,7 @@ import (
 // mostCertificates is how many certificates a list has at once.
 const mostCertificates = 1000
 
-// ChangeKey has the server sign certificates with a new key. Only administrators
+// ChangeKey makes the server sign certificates with a new key. Only administrators
 // may.
 func (s *Service) ChangeKey(ctx context.Context, who muster.Actor, r wire.ChangeKey) (wire.SigningKeys, error) {
 	if !who.Admin {
@@ -26,7 +26,7 @@ func (s *Service) ChangeKey(ctx context.Context, who muster.Actor, r wire.Change
 	if err := s.Config.ChangeKey(r.Compromised); err != nil {
 		return wire.SigningKeys{}, err
 	}
-	s.Log.Warn("the key that signs certificates was changed", "by", who.Name, "stolen", r.Compromised)
+	s.Log.Warn("certificate signing key rotated", "by", who.Name, "stolen", r.Compromised)
 	return s.SigningKeys(ctx), nil
 }
 
@@ -41,13 +41,10 @@ func (s *Service) SigningKeys(context.Context) wire.SigningKeys {
 }
 
 // Certificates lists certificates that the actor may see, newest first.
-func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.CertificateQuery) ([]wire.CertificateRow, error) {
-	out := []wire.CertificateRow{}
+func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.CertificateQuery) (wire.CertificateList, error) {
+	out := wire.CertificateList{Certificates: []wire.CertificateRow{}}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
-		f := store.CertificateFilter{Node: q.Node, Machine: q.Machine, Class: q.Class, Kind: q.Kind, Present: q.Present, Since: q.Since, Limit: q.Limit}
-		if f.Limit <= 0 || f.Limit > mostCertificates {
-			f.Limit = mostCertificates
-		}
+		f := store.CertificateFilter{Node: q.Node, Machine: q.Machine, Class: q.Class, Kind: q.Kind, Present: q.Present, Since: q.Since, Limit: q.Size() + 1, After: q.After}
 		if q.Cluster != "" {
 			c, err := tx.FindCluster(q.Cluster)
 			if err != nil {
@@ -59,6 +56,10 @@ func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.Cer
 		if err != nil {
 			return err
 		}
+		list, more := partOf(list, q.Page)
+		if out.More, err = nextAfter(list, more, func(c store.Certificate) (string, error) { return tx.CertificateCursor(c.ID) }); err != nil {
+			return err
+		}
 		names, keys := map[muster.ClusterID]string{}, s.SigningKeys(ctx).Keys
 		for _, c := range list {
 			if _, ok := names[c.Cluster]; !ok {
@@ -68,7 +69,7 @@ func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.Cer
 				}
 				names[c.Cluster] = cluster.Name
 			}
-			out = append(out, wire.CertificateRow{
+			out.Certificates = append(out.Certificates, wire.CertificateRow{
 				ID: c.ID, Kind: c.Kind, Cluster: c.Cluster, ClusterName: names[c.Cluster], Node: c.Node, Machine: c.Machine, Class: c.Class, Level: c.Level,
 				Verdict: c.Verdict, Certified: c.Certified, Made: c.Made, Expires: c.Expires, Digest: c.Digest, SupersededBy: c.SupersededBy,
 				KeyCompromised: compromised(keys, c.Made),

@@ -34,7 +34,7 @@ func claimed(tx *store.Tx, request []wire.BareMachine) (claims, error) {
 	return c, nil
 }
 
-// add adds what a machine claims, and tells what another one claims already.
+// add adds what a machine claims, and reports what another one claims already.
 func (c claims) add(r muster.Registration) (problems []muster.Problem) {
 	claim := func(field, what, hint string) {
 		switch owner, taken := c[what]; {
@@ -43,15 +43,15 @@ func (c claims) add(r muster.Registration) (problems []muster.Problem) {
 		case taken:
 			problems = append(problems, muster.Problem{
 				Field: field, Reason: muster.ReasonAddressTaken, Message: fmt.Sprintf("%s is that of machine %s already", what, owner),
-				Hint: fmt.Sprintf("%s; correct the wrong one of the two, or `muster machine forget %s` if that one is gone", hint, owner),
+				Hint: fmt.Sprintf("%s; correct the wrong one of the two, or `muster machine delete %s` if that one is gone", hint, owner),
 			})
 		default:
 			c[what] = r.ID
 		}
 	}
-	if k := r.Power.Kind; k == muster.PowerIPMI || k == muster.PowerRedfish {
+	if r.Power.HasController() {
 		address := r.Power.Address
-		if canonical, ok := muster.CanonicalController(k, address); ok {
+		if canonical, ok := muster.CanonicalController(r.Power.Kind, address); ok {
 			address = canonical
 		}
 		// A controller of several systems is several machines', each with its own; one that

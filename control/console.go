@@ -65,7 +65,7 @@ func (s *Service) MachineConsole(ctx context.Context, who muster.Actor, id muste
 	})
 }
 
-// consoleLine is of what the history tells that a console was opened.
+// consoleLine is of what the history means that a console was opened.
 type consoleLine struct {
 	kind    muster.AuditKind
 	object  string

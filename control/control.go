@@ -4,15 +4,15 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/allocate"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/control/allocate"
+	"github.com/muster-hpc/muster/control/series"
+	"github.com/muster-hpc/muster/internal/lastcontact"
 	"github.com/muster-hpc/muster/internal/ratelimit"
-	"github.com/muster-hpc/muster/series"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/time/rate"
@@ -33,9 +33,6 @@ type Images interface {
 
 // Agents is what is known of nodes without asking the store.
 type Agents interface {
-	// Seen is when a machine last answered; zero if it has not since the
-	// server started.
-	Seen(id muster.MachineID) time.Time
 	// Usage is the newest n samples of the machine that fills a node, oldest
 	// first.
 	Usage(id muster.MachineID, n int) []wire.Usage
@@ -43,7 +40,7 @@ type Agents interface {
 	// first.
 	Lines(cluster muster.ClusterID, node string, q wire.LogQuery) []wire.JournalLine
 	// Follow passes on the lines of a cluster's nodes as they come, until leave
-	// is called; lost tells how many were left out since it was asked last.
+	// is called; lost reports how many were left out since it was asked last.
 	Follow(cluster muster.ClusterID) (lines <-chan wire.LogLine, lost func() int64, leave func())
 }
 
@@ -53,8 +50,6 @@ type Boots interface {
 	BootOf(id muster.MachineID) (wire.MachineBoot, bool)
 	// Queue is who waits in a rack, in order; "": in any.
 	Queue(rack string) []wire.QueuedBoot
-	// HeardAt is when what a machine boots with was heard last; zero: never in this boot.
-	HeardAt(id muster.MachineID) time.Time
 }
 
 // Dialer connects to a port of a machine's management address.
@@ -74,34 +69,29 @@ func (f DialFunc) Dial(ctx context.Context, machine muster.Machine, port int) (n
 type Config struct {
 	Store  *store.DB
 	Images Images
-	// Allocator finds machines and gives them to nodes. Nil: one is made of what stands
-	// here.
-	Allocator *allocate.Allocator
-	Agents    Agents
-	Dialer    Dialer
-	Clock     muster.Clock
-	Log       *slog.Logger
+	Agents Agents
+	Dialer Dialer
+	Clock  muster.Clock
+	Log    *slog.Logger
 
-	// Applied tells where a cluster's newest configuration is in force; nil: nobody can.
+	// Applied reports where a cluster's newest configuration is in force; nil: nobody can.
 	Applied func(ctx context.Context, id muster.ClusterID) (wire.Applied, error)
 
 	Version  string
 	Instance string
 	// Epoch is that of the records.
 	Epoch int64
-	// Superseded tells why nothing may be changed here any more; nil: it may. Nil: always.
+	// Superseded reports why nothing may be changed here any more; nil: it may. Nil: always.
 	Superseded func() error
 	// Policy is what the site allows, and its defaults; see SetPolicy.
 	Policy
-	// Heard is when a machine itself spoke last, by whatever way reaches this server;
-	// that somebody else answered for it does not count. Zero: never. Nil: nobody
-	// listens.
-	Heard func(ctx context.Context, id muster.MachineID) (time.Time, error)
+	// Contacts are when machines were last heard. Nil: nobody listens.
+	Contacts *lastcontact.Contacts
 	// Providers are what the machines of each provider can do.
 	Providers muster.Providers
 	// Registrar is the provider of the machines that administrators register.
 	Registrar string
-	// Listen tells where the API is served over TLS. Nil or "": nowhere.
+	// Listen reports where the API is served over TLS. Nil or "": nowhere.
 	Listen func() string
 	// Health are more parts of the server to look at.
 	Health []func(context.Context) wire.HealthPart
@@ -115,11 +105,11 @@ type Config struct {
 	Scheduler func(muster.MachineID) *wire.SchedulerState
 	// CanMeasure reports whether a machine has what measuring needs. Nil: all have.
 	CanMeasure func(muster.MachineID) bool
-	// Keeper makes and erases volumes. Nil: they are only records.
-	Keeper Volumes
-	// Room tells why nothing new may be recorded now: the disk is nearly full,
+	// VolumeManager makes and erases volumes. Nil: they are only records.
+	VolumeManager Volumes
+	// WritesAllowed reports why nothing new may be recorded now: the disk is nearly full,
 	// and what is left is for giving back. Nil: there is always room.
-	Room func() error
+	WritesAllowed func() error
 	// HomeFree is how many bytes are free where homes lie; -1 if nobody knows. Nil:
 	// nobody does.
 	HomeFree func() int64
@@ -128,7 +118,7 @@ type Config struct {
 	// SigningKeys are the public keys that sign and signed certificates. Nil:
 	// there are none.
 	SigningKeys func() []muster.SigningKey
-	// ChangeKey has another key sign from now on; stolen names one that must not be
+	// ChangeKey makes another key sign from now on; stolen names one that must not be
 	// believed any more. Nil: it cannot be changed.
 	ChangeKey func(stolen string) error
 	// Boots is what bare machines boot for. Nil: there are none.
@@ -141,21 +131,21 @@ type Config struct {
 // Service carries out the use cases. It is safe for concurrent use.
 type Service struct {
 	Config
-	policy  atomic.Pointer[Policy]
-	started time.Time
-	hub     hub
-	// promoting keeps promotions one at a time.
-	promoting sync.Mutex
+	// Allocator finds machines and gives them to nodes.
+	Allocator *allocate.Allocator
+	policy    atomic.Pointer[Policy]
+	started   time.Time
+	hub       hub
 	fits      fitCache
 	cores     coreCount
-	// tried is when idle machines were last given to a measuring. Of MeasureIdle.
+	// tried is when idle machines were last given to a measurement. Of RunIdleBenchmarks.
 	tried map[muster.MachineID]time.Time
 	// shown bounds how often another TPM of a machine is written down.
 	shown *ratelimit.Keyed[muster.MachineID]
-	// found bounds how often each machine that comes by itself is, sources how often new ones
+	// recordDiscovered bounds how often each machine that comes by itself is, sources how often new ones
 	// of one source are, and fresh how often new ones are.
-	found, sources *ratelimit.Keyed[string]
-	fresh          *rate.Limiter
+	recordDiscovered, sources *ratelimit.Keyed[string]
+	fresh                     *rate.Limiter
 }
 
 // maxShown is how many machines the limits above remember: more than a site has.
@@ -175,8 +165,8 @@ func New(c Config) *Service {
 	if c.HomeFree == nil {
 		c.HomeFree = func() int64 { return -1 }
 	}
-	if c.Room == nil {
-		c.Room = func() error { return nil }
+	if c.WritesAllowed == nil {
+		c.WritesAllowed = func() error { return nil }
 	}
 	if c.Superseded == nil {
 		c.Superseded = func() error { return nil }
@@ -186,15 +176,15 @@ func New(c Config) *Service {
 	}
 	s := &Service{
 		Config: c, started: c.Clock.Now(),
-		shown:   ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: shownEvery, Burst: 1, Most: maxShown, Strict: true}),
-		found:   ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: foundEvery, Burst: 1, Most: maxShown, Strict: true}),
-		sources: ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: newEvery, Burst: 1, Most: maxShown, Strict: true}),
-		fresh:   rate.NewLimiter(rate.Every(anyEvery), 1),
+		shown:            ratelimit.New[muster.MachineID](ratelimit.Config{Now: c.Clock.Now, Every: shownEvery, Burst: 1, Most: maxShown, Strict: true}),
+		recordDiscovered: ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: foundEvery, Burst: 1, Most: maxShown, Strict: true}),
+		sources:          ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: newEvery, Burst: 1, Most: maxShown, Strict: true}),
+		fresh:            rate.NewLimiter(rate.Every(anyEvery), 1),
 	}
 	s.SetPolicy(c.Policy)
 	s.Policy = Policy{} // nobody reads what it was at the start
-	if s.Allocator == nil {
-		s.Allocator = allocate.New(allocate.Config{Store: c.Store, Images: c.Images, Providers: c.Providers, Seen: s.seen, Clock: c.Clock})
-	}
+	s.Allocator = allocate.New(allocate.Config{
+		Store: c.Store, Images: c.Images, Providers: c.Providers, Seen: c.Contacts.Answered, Requests: requests{s}, Clock: c.Clock, Log: c.Log,
+	})
 	return s
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/admit"
-	"github.com/muster-hpc/muster/allocate"
+	"github.com/muster-hpc/muster/control/admit"
+	"github.com/muster-hpc/muster/control/allocate"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -19,7 +19,7 @@ import (
 // cluster: building with its machines assigned, or queued. With code ENever or
 // ENoCapacity the reply holds the answer of admission.
 func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire.CreateCall) (wire.Created, error) {
-	w, err := s.read(ctx, who, call)
+	w, err := s.parseRequest(ctx, who, call)
 	if err != nil {
 		return wire.Created{}, err
 	}
@@ -31,11 +31,11 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 	if call.DryRun {
 		return s.dryRun(ctx, who, id, w, out)
 	}
-	if err := s.Room(); err != nil {
+	if err := s.WritesAllowed(); err != nil {
 		return out, err
 	}
 	created, err := s.commit(ctx, who, id, w)
-	gave := s.giveWay(ctx, created.Answer)
+	gave := s.preemptBenchmarks(ctx, created.Answer)
 	if err != nil {
 		created.Name, created.Spec = out.Name, out.Spec
 		var e *muster.Error
@@ -60,12 +60,15 @@ func keyedID(who muster.Actor, key string) muster.ClusterID {
 	return muster.ClusterID("c-" + string(id))
 }
 
-func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted, out wire.Created) (wire.Created, error) {
+func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.ClusterID, w parsedRequest, out wire.Created) (wire.Created, error) {
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		if err := s.nameFree(tx, w.spec); err != nil {
 			return err
 		}
 		if err := s.mayDerive(tx, w); err != nil {
+			return err
+		}
+		if err := s.withinLimits(tx, s.newCluster(id, w), nil, nil); err != nil {
 			return err
 		}
 		_, err := freeVolumes(tx, s.newCluster(id, w))
@@ -86,7 +89,7 @@ func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.Cluste
 // packageNotices tell that a dry run does not look packages up: only the
 // archive of the image's own release knows them, and it is asked when the
 // image is derived.
-func packageNotices(w wanted) []string {
+func packageNotices(w parsedRequest) []string {
 	var list []string
 	for _, p := range w.spec.Packages {
 		name, _, _ := strings.Cut(p, "=")
@@ -117,13 +120,13 @@ func (s *Service) nameFree(tx *store.Tx, sp muster.Spec) error {
 }
 
 // demand is what machines are needed for.
-func (w wanted) demand(id muster.ClusterID) allocate.Demand {
-	return allocate.Demand{Cluster: id, Purpose: allocate.Create, Spec: w.spec, Image: w.image}
+func (w parsedRequest) demand(id muster.ClusterID) allocate.Demand {
+	return allocate.Demand{Cluster: id, Purpose: allocate.Create, Spec: w.spec, Image: w.image, Alternatives: true}
 }
 
 // commit takes machines for a request and records its cluster, or the cluster alone
 // where it has to wait.
-func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.ClusterID, w wanted) (wire.Created, error) {
+func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.ClusterID, w parsedRequest) (wire.Created, error) {
 	out := wire.Created{Name: w.spec.Name, Spec: w.spec}
 	keys, err := newSecrets(w)
 	if err != nil {
@@ -141,7 +144,7 @@ func (s *Service) commit(ctx context.Context, who muster.Actor, id muster.Cluste
 }
 
 // record records the cluster as out's answer says.
-func (s *Service) record(tx *store.Tx, id muster.ClusterID, w wanted, keys *secrets, out *wire.Created) error {
+func (s *Service) record(tx *store.Tx, id muster.ClusterID, w parsedRequest, keys *secrets, out *wire.Created) error {
 	answer := out.Answer
 	if again, err := s.repeated(tx, id, w, out); again || err != nil {
 		return err
@@ -156,13 +159,26 @@ func (s *Service) record(tx *store.Tx, id muster.ClusterID, w wanted, keys *secr
 	if refused := admit.Refusal(w.spec, answer); refused != nil {
 		return refused
 	}
+	c := s.newCluster(id, w)
+	c.Promise = answer.Promise // its limits are those of the time that it gets
+	if err := s.withinLimits(tx, c, answer.Plan, nil); err != nil {
+		return err
+	}
 	if err := s.makeUsers(tx, w, &out.Answer); err != nil {
 		return err
 	}
-	c := s.newCluster(id, w)
 	switch answer.Verdict {
 	case muster.VerdictNow:
+		c.Promise = nil
 		if err := s.assign(tx, &c, w.image, *answer.Plan, keys, ""); err != nil {
+			return err
+		}
+	case muster.VerdictReserved:
+		if err := s.Allocator.Promised(tx, c.ID, *answer.Promise); err != nil {
+			return err
+		}
+		c.Phase, c.Class, c.Promise = muster.ClusterReserved, answer.Plan.Class, answer.Promise
+		if err := tx.PutCluster(c, "reserved: it starts at "+admit.Moment(c.Promise.Start)); err != nil {
 			return err
 		}
 	default:
@@ -179,7 +195,7 @@ func (s *Service) record(tx *store.Tx, id muster.ClusterID, w wanted, keys *secr
 }
 
 // repeated finds the cluster that an earlier request with the same key made.
-func (s *Service) repeated(tx *store.Tx, id muster.ClusterID, w wanted, out *wire.Created) (bool, error) {
+func (s *Service) repeated(tx *store.Tx, id muster.ClusterID, w parsedRequest, out *wire.Created) (bool, error) {
 	c, err := tx.Cluster(id)
 	if muster.CodeOf(err) == muster.ENotFound {
 		return false, nil
@@ -187,22 +203,29 @@ func (s *Service) repeated(tx *store.Tx, id muster.ClusterID, w wanted, out *wir
 	if err != nil {
 		return false, err
 	}
-	if !reflect.DeepEqual(c.Spec, w.spec) {
+	same := w.spec
+	if !c.Spec.Start.IsZero() && !same.Start.IsZero() {
+		same.Start = c.Spec.Start // "+2h" is another time each time it is read
+	}
+	if !reflect.DeepEqual(c.Spec, same) {
 		return false, muster.Errorf(muster.EConflict, "the idempotency key belongs to another request, cluster %s", c.ID).Because(muster.ReasonKeyTaken).
 			WithHint("use a new key for a new request")
 	}
 	out.Answer = muster.Answer{Verdict: muster.VerdictNow, Notices: []string{"this request was made before; nothing new was made"}}
-	if c.Phase == muster.ClusterQueued {
+	switch c.Phase {
+	case muster.ClusterQueued:
 		out.Answer.Verdict = muster.VerdictQueued
+	case muster.ClusterReserved:
+		out.Answer.Verdict, out.Answer.StartAt = muster.VerdictReserved, c.Promise.Start
 	}
 	return true, s.showCreated(tx, c, out)
 }
 
-func (s *Service) newCluster(id muster.ClusterID, w wanted) muster.Cluster {
+func (s *Service) newCluster(id muster.ClusterID, w parsedRequest) muster.Cluster {
 	now := s.Clock.Now()
 	return muster.Cluster{
 		ID: id, Name: w.spec.Name, Owner: w.owner, Project: w.spec.Project,
-		Spec: w.spec, Generation: 1, Created: now, PhaseSince: now,
+		Spec: w.spec, Generation: 1, Created: now, PhaseSince: now, Course: w.course,
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *Service) DeleteCluster(ctx context.Context, who muster.Actor, ref strin
 	s.Changed(c.ID)
 	out := wire.Deleted{ID: c.ID, Name: c.Name, Status: c.Phase, Home: home}
 	if home != "" {
-		out.Kept = int64(c.Spec.Retain / time.Second)
+		out.Kept = c.Spec.Retain
 	}
 	return out, nil
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
 )
 
-// derivedLook tells which derived images clusters have or wait for. It reads each manifest
+// derivedLook reports which derived images clusters have or wait for. It reads each manifest
 // once.
 type derivedLook struct {
 	images Images
@@ -27,7 +27,7 @@ func (s *Service) lookAtDerived() derivedLook {
 func (l derivedLook) key(c muster.Cluster) string {
 	ref := string(c.Image)
 	if ref == "" {
-		if c.Phase != muster.ClusterQueued && c.Phase != muster.ClusterBuilding {
+		if c.Phase != muster.ClusterQueued && c.Phase != muster.ClusterReserved && c.Phase != muster.ClusterBuilding {
 			return "" // it failed before it had one
 		}
 		ref = c.Spec.Image
@@ -62,7 +62,7 @@ func (u usersOfImages) Derived(ctx context.Context) (map[string][]string, error)
 // mayDerive refuses a request whose added packages are one set too many for its project.
 // What no cluster of the project has does not count: it goes where room is needed. What is
 // still being built does.
-func (s *Service) mayDerive(tx *store.Tx, w wanted) error {
+func (s *Service) mayDerive(tx *store.Tx, w parsedRequest) error {
 	if w.image == nil {
 		return nil
 	}

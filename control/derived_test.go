@@ -8,8 +8,8 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -113,12 +113,12 @@ func TestWhoAskedForAnImage(t *testing.T) {
 		who  muster.Actor
 		want string
 	}{{root(), "[bio cfd]"}, {member("alice", "bio"), "[bio]"}, {member("eve", "x"), "[]"}} {
-		list, err := s.Control.Images(t.Context(), try.who)
+		list, err := s.Control.Images(t.Context(), try.who, wire.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(list, func(i wire.Image) bool { return i.ID == string(built.ID) })
-		if got := fmt.Sprint(list[i].Projects); got != try.want {
+		i := slices.IndexFunc(list.Images, func(i wire.Image) bool { return i.ID == string(built.ID) })
+		if got := fmt.Sprint(list.Images[i].Projects); got != try.want {
 			t.Errorf("%s sees %s, want %s", try.who.Name, got, try.want)
 		}
 	}

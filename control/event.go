@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
@@ -39,8 +40,11 @@ func (s *Service) Events(ctx context.Context, who muster.Actor, q wire.EventQuer
 			return nil, err
 		}
 	}
-	t := &teller{s: s, who: who, cluster: id, last: q.After}
+	t := &eventStream{s: s, who: who, cluster: id, last: q.After}
 	return func(send func(wire.Event) error) error {
+		if q.Limit > 0 {
+			return t.some(ctx, q, send)
+		}
 		if !q.Follow {
 			return t.past(ctx, send)
 		}
@@ -48,16 +52,40 @@ func (s *Service) Events(ctx context.Context, who muster.Actor, q wire.EventQuer
 	}, nil
 }
 
-// teller is one stream.
-type teller struct {
+// eventStream is one stream.
+type eventStream struct {
 	s       *Service
 	who     muster.Actor
 	cluster muster.ClusterID
 	last    int64 // sequence number of the last line handled
 }
 
+// errEnough ends a stream that has told as many events as were asked for.
+var errEnough = errors.New("enough")
+
+// some tells so many events.
+func (t *eventStream) some(ctx context.Context, q wire.EventQuery, send func(wire.Event) error) error {
+	left, tell := q.Limit, t.past
+	if q.Follow {
+		tell = t.follow
+	}
+	err := tell(ctx, func(e wire.Event) error {
+		if err := send(e); err != nil {
+			return err
+		}
+		if left--; left == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
 // past tells the audit from t.last on.
-func (t *teller) past(ctx context.Context, send func(wire.Event) error) error {
+func (t *eventStream) past(ctx context.Context, send func(wire.Event) error) error {
 	for {
 		var lines []muster.Audit
 		err := t.s.Store.View(ctx, t.who, func(tx *store.Tx) error {
@@ -80,7 +108,7 @@ func (t *teller) past(ctx context.Context, send func(wire.Event) error) error {
 	}
 }
 
-func (t *teller) follow(ctx context.Context, send func(wire.Event) error) error {
+func (t *eventStream) follow(ctx context.Context, send func(wire.Event) error) error {
 	// Listen first, then read the past: what is committed in between comes
 	// twice and is told once.
 	feed := t.s.Store.Subscribe(1024)
@@ -121,11 +149,11 @@ func (t *teller) follow(ctx context.Context, send func(wire.Event) error) error 
 	}
 }
 
-func (t *teller) concerns(id muster.ClusterID) bool { return t.cluster == "" || t.cluster == id }
+func (t *eventStream) concerns(id muster.ClusterID) bool { return t.cluster == "" || t.cluster == id }
 
 // maySee guards progress events, which carry no project. A stream of one
 // cluster was checked when it began.
-func (t *teller) maySee(ctx context.Context, id muster.ClusterID) bool {
+func (t *eventStream) maySee(ctx context.Context, id muster.ClusterID) bool {
 	if t.who.Admin || (t.cluster != "" && t.cluster == id) {
 		return true
 	}

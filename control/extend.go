@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/limit"
+	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -37,13 +38,31 @@ func (s *Service) Extend(ctx context.Context, who muster.Actor, ref string, r wi
 		if err := s.mayExtend(c, by); err != nil {
 			return err
 		}
-		c.Spec.Walltime += by
+		if err := s.roomToExtend(tx, c, by); err != nil {
+			return err
+		}
+		ask := limit.Ask{More: true, Walltime: time.Duration(c.Spec.Walltime) + by, From: c.Expires, Until: c.Expires.Add(by)}
+		if !c.Expires.IsZero() { // it keeps its machines for longer
+			machines, err := tx.AsSystem().Machines(store.MachineFilter{Cluster: c.ID})
+			if err != nil {
+				return err
+			}
+			var list []limit.Hardware
+			for i := range machines {
+				list = append(list, limit.Of(&machines[i]))
+			}
+			ask = ask.With(list)
+		}
+		if err := s.withinLimits(tx, c, nil, &ask); err != nil {
+			return err
+		}
+		c.Spec.Walltime += muster.Duration(by)
 		c.Generation++
 		text := fmt.Sprintf("%s more time, given by %s", spec.FormatDuration(by), who.Name)
 		if !c.Expires.IsZero() {
 			c.Expires = c.Expires.Add(by)
 			text += ": it ends at " + c.Expires.UTC().Format("2006-01-02 15:04:05 UTC")
-			c.Notices = tell(c.Notices, s.Clock.Now(), muster.NoticeExtended, text)
+			c.Notices = muster.AddNotice(c.Notices, s.Clock.Now(), muster.NoticeExtended, text)
 			c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(d muster.Condition) bool { return d.Code == muster.ConditionWalltime })
 		}
 		out = wire.Extended{ID: c.ID, Name: c.Name, Walltime: c.Spec.Walltime, Expires: c.Expires}
@@ -73,40 +92,55 @@ func (s *Service) mayExtend(c muster.Cluster, by time.Duration) error {
 	if site := s.policy.Load().MaxWalltime; site > 0 && site < most {
 		most, whose = site, "this site"
 	}
-	if c.Spec.Walltime+by <= most {
+	if time.Duration(c.Spec.Walltime)+by <= most {
 		return nil
 	}
-	e := muster.Errorf(muster.EInvalid, "cluster %s would live for %s; %s allows %s", c.Name, spec.FormatDuration(c.Spec.Walltime+by), whose, spec.FormatDuration(most)).Because(muster.ReasonWalltimeTooLong)
-	if left := (most - c.Spec.Walltime).Truncate(time.Second); left > 0 {
+	e := muster.Errorf(muster.EInvalid, "cluster %s would live for %s; %s allows %s", c.Name, spec.FormatDuration(time.Duration(c.Spec.Walltime)+by), whose, spec.FormatDuration(most)).Because(muster.ReasonWalltimeTooLong)
+	if left := (most - time.Duration(c.Spec.Walltime)).Truncate(time.Second); left > 0 {
 		return e.WithHint("extend it by %s at most", spec.FormatDuration(left))
 	}
 	return e.WithHint("it has all of it already; ask for a new cluster")
 }
 
-// maxNotices is how many notices a cluster keeps: the newest.
-const maxNotices = 20
-
-// tell returns the list with one more notice. The list given is not changed.
-func tell(list []muster.Notice, at time.Time, code muster.NoticeCode, text string) []muster.Notice {
-	n := muster.Notice{ID: 1, At: at, Code: code, Text: text}
-	if len(list) > 0 {
-		n.ID = list[len(list)-1].ID + 1
+// roomToExtend refuses more time where a promise has the machines by then: the next one's
+// start does not move.
+func (s *Service) roomToExtend(tx *store.Tx, c muster.Cluster, by time.Duration) error {
+	if c.Expires.IsZero() {
+		return nil
 	}
-	out := append(slices.Clone(list), n)
-	return out[max(0, len(out)-maxNotices):]
+	latest, bound, err := s.Allocator.LatestEnd(tx, c)
+	if err != nil || !bound || !c.Expires.Add(by).After(latest) {
+		return err
+	}
+	e := muster.Errorf(muster.EConflict, "its machines are promised to others: cluster %s can last until %s at most", c.Name, latest.UTC().Format(time.RFC3339)).Because(muster.ReasonPromisedAway)
+	if left := latest.Sub(c.Expires).Truncate(time.Second); left > 0 {
+		return e.WithHint("extend it by %s at most", spec.FormatDuration(left))
+	}
+	return e.WithHint("it ends at %s; ask for a new cluster", c.Expires.UTC().Format(time.RFC3339))
 }
 
 // walltime is what the site's policy says of a request's walltime.
-func (s *Service) walltime(w *wanted) []muster.Problem {
-	most := s.policy.Load().MaxWalltime
+func (s *Service) walltime(w *parsedRequest) []muster.Problem {
+	policy, given := s.policy.Load(), w.spec.Walltime != 0
+	most := policy.MaxWalltime
+	if d := policy.DefaultWalltime; w.spec.Walltime == 0 && d > 0 && (most <= 0 || d <= most) {
+		w.spec.Walltime = muster.Duration(d)
+		w.notices = append(w.notices, "the walltime is "+spec.FormatDuration(d)+", this site's default")
+	}
 	switch {
+	case most <= 0 && w.spec.Walltime == 0 && !w.spec.Start.IsZero():
+		return []muster.Problem{{Field: "walltime", Reason: muster.ReasonRequired, Message: "a promise needs an end",
+			Hint: "write how long: walltime: 8h"}}
 	case most <= 0:
 	case w.spec.Walltime == 0:
-		w.spec.Walltime = most
+		w.spec.Walltime = muster.Duration(most)
 		w.notices = append(w.notices, "the walltime is "+spec.FormatDuration(most)+", the longest that this site allows")
-	case w.spec.Walltime > most:
-		return []muster.Problem{{Field: "walltime", Reason: muster.ReasonWalltimeTooLong, Message: spec.FormatDuration(w.spec.Walltime) + " is longer than this site allows",
+	case time.Duration(w.spec.Walltime) > most:
+		return []muster.Problem{{Field: "walltime", Reason: muster.ReasonWalltimeTooLong, Message: spec.FormatDuration(time.Duration(w.spec.Walltime)) + " is longer than this site allows",
 			Hint: "write " + spec.FormatDuration(most) + " or less"}}
 	}
-	return nil
+	if given {
+		return nil // it is known already whether that fits into a window
+	}
+	return spec.CheckWindow(w.spec, s.Clock.Now())
 }

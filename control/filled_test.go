@@ -105,8 +105,8 @@ func TestConsoleOfAMachineThatMoves(t *testing.T) {
 	if _, err := far.Write([]byte("x")); err == nil {
 		t.Error("it was not closed")
 	}
-	events, err := s.Control.MachineHistory(t.Context(), root(), n.Machine, 9)
-	if err != nil || len(events) == 0 || strings.Contains(events[0].Text, "shell") {
+	events, err := s.Control.MachineHistory(t.Context(), root(), n.Machine, wire.Page{Limit: 9})
+	if err != nil || len(events.Events) == 0 || strings.Contains(events.Events[0].Text, "shell") {
 		t.Errorf("%+v, %v", events, err)
 	}
 }

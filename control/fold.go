@@ -1,8 +1,8 @@
 package control
 
 import (
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
-	"github.com/muster-hpc/muster/nodeset"
 )
 
 // fold writes names of nodes as one short text: n[05-08].

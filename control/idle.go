@@ -7,23 +7,31 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/admit"
-	"github.com/muster-hpc/muster/allocate"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/admit"
+	"github.com/muster-hpc/muster/control/allocate"
+	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// IdleMeasuring says when machines that nobody uses are measured by themselves.
-type IdleMeasuring struct {
+// IdleBenchmarks says when machines that nobody uses are measured by themselves.
+type IdleBenchmarks struct {
 	// Every is after how long a machine is measured again. 0: never.
 	Every time.Duration
 	// After is how long a machine must have been free. 0: ten minutes.
 	After time.Duration
 	// Host is the computer that a machine is a part of; "" if it is one of its own.
-	// What is measured there would slow down whoever uses another part. Nil: each
-	// is its own.
+	// What is measured there would slow down whoever uses another part. Nil: all
+	// that are parts of the server's host.
 	Host func(muster.Machine) string
+}
+
+// host is the default of IdleBenchmarks.Host.
+func (s *Service) host(m muster.Machine) string {
+	if s.Providers.Of(m.Provider).SharesHost {
+		return s.Instance
+	}
+	return ""
 }
 
 // Those who own what Muster makes for itself: nobody can be called so.
@@ -34,7 +42,7 @@ const idleOwner = "system"
 const (
 	idleTogether = 8
 	idleLeast    = 4
-	// idleAgain is how soon a machine is tried again whose measuring came to nothing:
+	// idleAgain is how soon a machine is tried again whose measurement came to nothing:
 	// because somebody wanted it, or because it cannot be measured.
 	idleAgain = 6 * time.Hour
 	// idleShare is for how many machines of the site one cluster more may measure
@@ -42,16 +50,16 @@ const (
 	idleShare = 1000
 )
 
-// MeasureIdle has machines measured that nobody uses and that were not measured for
+// RunIdleBenchmarks measures machines that nobody uses and that were not measured for
 // long, a few at a time, and gives back those of earlier calls if anybody waits for
 // machines. It is to be called every minute or so, by one caller.
-func (s *Service) MeasureIdle(ctx context.Context) error {
-	if s.policy.Load().Idle.Every <= 0 {
+func (s *Service) RunIdleBenchmarks(ctx context.Context) error {
+	if s.policy.Load().IdleBenchmarks.Every <= 0 {
 		return nil
 	}
 	var site idleSite
 	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
-		site, err = s.lookIdle(tx)
+		site, err = s.lookAtIdle(tx)
 		return err
 	})
 	if err != nil {
@@ -71,7 +79,7 @@ func (s *Service) MeasureIdle(ctx context.Context) error {
 	for _, m := range site.chosen {
 		s.tried[m.ID] = s.Clock.Now()
 	}
-	return s.beginIdle(ctx, site.chosen)
+	return s.beginBenchmark(ctx, site.chosen)
 }
 
 // idleSite is what is to be done about idle machines.
@@ -80,7 +88,10 @@ type idleSite struct {
 	chosen []muster.Machine   // to be measured now
 }
 
-func (s *Service) lookIdle(tx *store.Tx) (idleSite, error) {
+// beforePromise is how long before a promise is due nobody measures idle machines any more.
+const beforePromise = 2 * time.Minute
+
+func (s *Service) lookAtIdle(tx *store.Tx) (idleSite, error) {
 	var out idleSite
 	living, err := tx.Clusters(store.ClusterFilter{Living: true})
 	if err != nil {
@@ -89,17 +100,20 @@ func (s *Service) lookIdle(tx *store.Tx) (idleSite, error) {
 	waits, measuring := false, 0
 	for _, c := range living {
 		switch {
-		case c.Idle && c.Phase == muster.ClusterFailed:
+		case c.Benchmark && c.Phase == muster.ClusterFailed:
 			out.over = append(out.over, c.ID)
-		case c.Idle && c.Phase.HoldsMachines():
+		case c.Benchmark && c.Phase.HoldsMachines():
 			measuring++
+		case c.Promise != nil && c.Phase == muster.ClusterReserved:
+			take := c.Promise.Start.Add(-time.Duration(c.Promise.Lead) - beforePromise)
+			waits = waits || !s.Clock.Now().Before(take)
 		case c.Phase == muster.ClusterQueued, hasCondition(c.Conditions, muster.ConditionWaitingForSpare):
 			waits = true
 		}
 	}
 	if waits {
 		for _, c := range living {
-			if c.Idle && c.Phase != muster.ClusterDeleting && !slices.Contains(out.over, c.ID) {
+			if c.Benchmark && c.Phase != muster.ClusterDeleting && !slices.Contains(out.over, c.ID) {
 				out.over = append(out.over, c.ID)
 			}
 		}
@@ -113,7 +127,7 @@ func (s *Service) lookIdle(tx *store.Tx) (idleSite, error) {
 	if err != nil {
 		return out, err
 	}
-	out.chosen = s.chooseIdle(machines, last)
+	out.chosen = s.chooseBenchmark(machines, last)
 	return out, nil
 }
 
@@ -124,29 +138,23 @@ func hasCondition(list []muster.Condition, code muster.ConditionCode) bool {
 // notDisturbed: who is disturbed is measured again, to see whether it still is.
 func notDisturbed(c muster.Condition) bool { return c.Code != muster.ConditionDisturbed }
 
-// chooseIdle picks machines of one class that may be measured: those first that were
+// chooseBenchmark picks machines of one class that may be measured: those first that were
 // not measured for the longest time, and with them others of the class, so that there
 // is something to compare them with. None of them was measured lately: none is chosen.
-func (s *Service) chooseIdle(machines []muster.Machine, last map[muster.MachineID]time.Time) []muster.Machine {
+func (s *Service) chooseBenchmark(machines []muster.Machine, last map[muster.MachineID]time.Time) []muster.Machine {
 	now := s.Clock.Now()
-	idle := s.policy.Load().Idle
+	idle := s.policy.Load().IdleBenchmarks
 	after := cmp.Or(idle.After, 10*time.Minute)
-	host := func(m muster.Machine) string {
-		if idle.Host == nil {
-			return ""
-		}
-		return idle.Host(m)
-	}
 	used := map[string]bool{}
 	for _, m := range machines {
-		if h := host(m); h != "" && m.Phase.Held() {
+		if h := idle.Host(m); h != "" && m.Phase.Held() {
 			used[h] = true
 		}
 	}
 	var free []muster.Machine
 	for _, m := range machines {
 		f := m.Facts
-		if m.Phase != muster.MachineFree || m.Intent != muster.IntentNone || slices.ContainsFunc(m.Conditions, notDisturbed) || f.Oversubscribed || f.Service || used[host(m)] || now.Sub(m.PhaseSince) < after || now.Sub(s.tried[m.ID]) < idleAgain {
+		if m.Phase != muster.MachineFree || m.Intent != muster.IntentNone || slices.ContainsFunc(m.Conditions, notDisturbed) || f.Oversubscribed || f.Service || used[idle.Host(m)] || now.Sub(m.PhaseSince) < after || now.Sub(s.tried[m.ID]) < idleAgain {
 			continue
 		}
 		free = append(free, m)
@@ -168,16 +176,16 @@ func (s *Service) chooseIdle(machines []muster.Machine, last map[muster.MachineI
 	return chosen
 }
 
-// beginIdle makes a cluster of these machines, which is measured and then ends. Where
+// beginBenchmark makes a cluster of these machines, which is measured and then ends. Where
 // that cannot be, nothing happens.
-func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) error {
+func (s *Service) beginBenchmark(ctx context.Context, machines []muster.Machine) error {
 	id := muster.NewClusterID()
 	no := false
 	name := "idle-" + string(id)[len(id)-6:]
 	sp, problems := spec.Validate(wire.Request{
 		Name: name, Nodes: len(machines), Project: idleOwner, Head: string(muster.HeadShared), Scheduler: string(muster.SchedulerNone), Users: []string{"idle"},
 		Validate: string(muster.ValidateQuick), Egress: string(muster.EgressNone), Retain: "0", Queue: &no,
-		Machine: wire.MachineWish{Class: machines[0].Facts.Class, Provider: machines[0].Provider},
+		Machine: wire.MachineConstraints{Class: machines[0].Facts.Class, Provider: machines[0].Provider},
 	}, s.policy.Load().Defaults)
 	if len(problems) > 0 {
 		return spec.Error(problems)
@@ -185,10 +193,10 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 	sp.Users = nil // a request needs one; here nobody logs in
 	img, err := s.Config.Images.Resolve(sp.Image)
 	if err != nil {
-		s.Log.Debug("idle machines are not measured: there is no image to boot", "image", sp.Image, "error", err)
+		s.Log.Debug("idle benchmark skipped: no image", "image", sp.Image, "error", err)
 		return nil
 	}
-	w := wanted{spec: sp, image: img, owner: idleOwner}
+	w := parsedRequest{spec: sp, image: img, owner: idleOwner}
 	keys, err := newSecrets(w)
 	if err != nil {
 		return err
@@ -203,7 +211,7 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 		Demands: func(*store.Tx) ([]allocate.Demand, error) { return []allocate.Demand{demand}, nil },
 		Record: func(tx *store.Tx, _ []allocate.Demand, answers []muster.Answer) error {
 			c := s.newCluster(id, w)
-			c.Idle = true
+			c.Benchmark = true
 			if err := s.assign(tx, &c, img, *answers[0].Plan, keys, "made to measure idle machines"); err != nil {
 				return err
 			}
@@ -211,7 +219,7 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 		},
 	})
 	if err == nil && answers[0].Verdict != muster.VerdictNow {
-		s.Log.Debug("idle machines are not measured", "why", admit.Refusal(sp, answers[0]))
+		s.Log.Debug("idle benchmark skipped", "reason", admit.Refusal(sp, answers[0]))
 		return nil
 	}
 	if err == nil {
@@ -220,11 +228,11 @@ func (s *Service) beginIdle(ctx context.Context, machines []muster.Machine) erro
 	return err
 }
 
-// giveWay ends the measuring of idle machines for somebody who needs machines: all of
-// it if he has to wait, otherwise where it would slow his down. It reports whether
+// preemptBenchmarks ends the measurement of idle machines for somebody who needs machines: all of
+// it if they have to wait, otherwise where it would slow theirs down. It reports whether
 // anything was ended.
-func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
-	idle := s.policy.Load().Idle
+func (s *Service) preemptBenchmarks(ctx context.Context, a muster.Answer) bool {
+	idle := s.policy.Load().IdleBenchmarks
 	if idle.Every <= 0 {
 		return false
 	}
@@ -235,13 +243,13 @@ func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
 			return err
 		}
 		living = slices.DeleteFunc(living, func(c muster.Cluster) bool {
-			return !c.Idle || !c.Phase.HoldsMachines() || c.Phase == muster.ClusterDeleting
+			return !c.Benchmark || !c.Phase.HoldsMachines() || c.Phase == muster.ClusterDeleting
 		})
 		if len(living) == 0 {
 			return nil
 		}
 		hosts := map[string]bool{}
-		if a.Plan != nil && idle.Host != nil {
+		if a.Plan != nil {
 			for _, n := range a.Plan.Assign {
 				m, err := tx.Machine(n.Machine)
 				if err != nil {
@@ -258,7 +266,7 @@ func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
 					return err
 				}
 				beside = slices.ContainsFunc(machines, func(m muster.Machine) bool {
-					return idle.Host != nil && idle.Host(m) != "" && hosts[idle.Host(m)]
+					return idle.Host(m) != "" && hosts[idle.Host(m)]
 				})
 			}
 			if beside {
@@ -273,7 +281,7 @@ func (s *Service) giveWay(ctx context.Context, a muster.Answer) bool {
 		}
 	}
 	if err != nil {
-		s.Log.Warn("idle machines that are measured were not given back", "error", err)
+		s.Log.Warn("releasing benchmarked machines failed", "error", err)
 	}
 	return len(over) > 0
 }

@@ -3,22 +3,24 @@ package control
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
 // Images lists the images of the server.
-func (s *Service) Images(ctx context.Context, who muster.Actor) ([]wire.Image, error) {
+func (s *Service) Images(ctx context.Context, who muster.Actor, p wire.Page) (wire.ImageList, error) {
+	out := wire.ImageList{Images: []wire.Image{}}
 	list, err := s.Config.Images.List()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
+	list, out.More = wire.Cut(list, p, imageOrder)
 	names, askers := s.Config.Images.Names(), s.Config.Images.Askers()
-	var out []wire.Image
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
 		for _, img := range list {
 			view := viewImage(img)
@@ -29,11 +31,16 @@ func (s *Service) Images(ctx context.Context, who muster.Actor) ([]wire.Image, e
 			}
 			view.InUse = users
 			view.Projects = slices.DeleteFunc(slices.Clone(askers[img.ID]), func(p string) bool { return !who.Admin && !who.In(p) })
-			out = append(out, view)
+			out.Images = append(out.Images, view)
 		}
 		return nil
 	})
 	return out, err
+}
+
+// imageOrder is where an image stands in the list: the newest first.
+func imageOrder(img *muster.Image) string {
+	return fmt.Sprintf("%019d.%s", math.MaxInt64-img.Created.UnixNano(), img.ID.Hex())
 }
 
 func viewImage(img *muster.Image) wire.Image {
@@ -54,7 +61,7 @@ func (s *Service) imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]s
 	if err != nil {
 		return nil, err
 	}
-	early, err := tx.AsSystem().Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued, muster.ClusterBuilding}})
+	early, err := tx.AsSystem().Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued, muster.ClusterReserved, muster.ClusterBuilding}})
 	if err != nil {
 		return nil, err
 	}

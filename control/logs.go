@@ -118,7 +118,7 @@ func (f *logFollower) run(ctx context.Context) error {
 	}
 }
 
-// past tells what is there, and that it is told.
+// past reports what is there, and that it is told.
 func (f *logFollower) past() error {
 	f.early = map[wire.LogLine]int{}
 	for _, l := range f.s.logLines(f.id, f.nodes, f.q) {
@@ -149,7 +149,7 @@ func (f *logFollower) line(l wire.LogLine, lost int64) error {
 	return f.send(wire.LogStep{LogLine: &l, Lost: lost})
 }
 
-// end tells what is still on its way, and that it is over.
+// end reports what is still on its way, and that it is over.
 func (f *logFollower) end(ctx context.Context, lines <-chan wire.LogLine) error {
 	wait := time.After(lastWords)
 	for {

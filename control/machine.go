@@ -8,41 +8,65 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/allocate"
+	"github.com/muster-hpc/muster/control/allocate"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
 // Machines lists the machines that answer, or all. Whose they are is shown
 // only to those who may know.
-func (s *Service) Machines(ctx context.Context, who muster.Actor, all bool) ([]wire.Machine, error) {
-	images := s.newest()
-	var out []wire.Machine
+func (s *Service) Machines(ctx context.Context, who muster.Actor, q wire.MachineQuery) (wire.MachineList, error) {
+	out := wire.MachineList{Machines: []wire.Machine{}}
+	l := &machineLister{s: s, who: who, images: s.newest(), owners: map[muster.ClusterID]string{}}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
-		list, err := tx.Machines(store.MachineFilter{})
-		if err != nil {
-			return err
-		}
-		clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
-		if err != nil {
-			return err
-		}
-		owners := map[muster.ClusterID]string{}
-		for _, c := range clusters {
-			owners[c.ID] = c.Owner
-		}
-		for _, m := range list {
-			view := s.viewMachine(m, images, owners)
-			if err := s.addBoot(tx, &view, who); err != nil {
+		// Those that do not answer are left out, so a page may take several readings.
+		for after, size := muster.MachineID(q.After), q.Size(); ; {
+			list, err := tx.Machines(store.MachineFilter{After: after, Limit: size + 1})
+			if err != nil {
 				return err
 			}
-			if view.Answers || all {
-				out = append(out, view)
+			for _, m := range list {
+				if len(out.Machines) == size {
+					out.Next = string(out.Machines[size-1].ID)
+					return nil
+				}
+				view, err := l.view(tx, m)
+				if err != nil {
+					return err
+				}
+				if view.Answers || q.All {
+					out.Machines = append(out.Machines, view)
+				}
+				after = m.ID
+			}
+			if len(list) <= size {
+				return nil
 			}
 		}
-		return nil
 	})
 	return out, err
+}
+
+// machineLister shows machines one after the other to somebody.
+type machineLister struct {
+	s      *Service
+	who    muster.Actor
+	images []*muster.Image
+	owners map[muster.ClusterID]string // of clusters that may be seen
+}
+
+func (l *machineLister) view(tx *store.Tx, m muster.Machine) (wire.Machine, error) {
+	if _, known := l.owners[m.Cluster]; m.Cluster != "" && !known {
+		c, err := tx.Cluster(m.Cluster)
+		switch {
+		case err == nil:
+			l.owners[m.Cluster] = c.Owner
+		case muster.CodeOf(err) != muster.ENotFound:
+			return wire.Machine{}, err
+		}
+	}
+	view := l.s.viewMachine(m, l.images, l.owners)
+	return view, l.s.addBoot(tx, &view, l.who)
 }
 
 // Machine shows one machine, whether it answers or not.
@@ -66,7 +90,7 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 			}
 		}
 		out = s.viewMachine(m, s.newest(), owners)
-		switch c, waits, err := s.handCondition(tx, m); {
+		switch c, waits, err := s.manualFenceCondition(tx, m); {
 		case err != nil:
 			return err
 		case waits:
@@ -81,7 +105,7 @@ func (s *Service) Machine(ctx context.Context, who muster.Actor, id muster.Machi
 		if out.ETA, err = machineETA(tx, m); err != nil {
 			return err
 		}
-		out.History, err = tx.MachineEvents(id, shownEvents)
+		out.History, _, err = tx.MachineEvents(id, 0, shownEvents)
 		return err
 	})
 	return out, err
@@ -93,8 +117,8 @@ func (s *Service) unknownMachine(tx *store.Tx, id muster.MachineID) error {
 	switch r, err := tx.Registration(id); {
 	case err != nil:
 	case r.State == muster.RegistrationApproved:
-		return muster.Errorf(muster.ENotFound, "machine %s is registered, and not taken in yet", id).Because(muster.ReasonNotApproved).
-			WithHint("it has to tell what it is, and to be erased: 'muster machine boots' shows how far it is")
+		return muster.Errorf(muster.ENotFound, "machine %s is registered, but not ready yet", id).Because(muster.ReasonNotApproved).
+			WithHint("it has to boot once and to be erased: see 'muster machine boot-queue'")
 	default:
 		return muster.Errorf(muster.ENotFound, "machine %s is registered, and %s", id, r.State).Because(muster.ReasonNotApproved).
 			WithHint("approve it first: muster machine approve %s", id)
@@ -128,7 +152,7 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 	can := s.Providers.Of(m.Provider)
 	out := wire.Machine{
 		ID: m.ID, Provider: m.Provider, Simulated: can.Simulated, OffWhenFree: can.OffWhenFree, Status: m.Phase, Facts: m.Facts, Conditions: m.Conditions,
-		Note: m.Note, PhaseSince: m.PhaseSince, LastClean: m.LastClean, LastSeen: newer(m.LastSeen, s.seen(m.ID)),
+		Note: m.Note, PhaseSince: m.PhaseSince, LastClean: m.LastClean, LastSeen: newer(m.LastSeen, s.Contacts.Answered(m.ID)),
 	}
 	out.MachineCare = wire.MachineCare{Intent: m.Intent, IntentBy: m.IntentBy, IntentWhy: m.IntentWhy, LastTest: m.LastTest, TestsFailed: m.TestsFailed, Faults: faultTimes(m)}
 	if c, wanted := intentCondition(m); wanted {
@@ -163,7 +187,7 @@ func (s *Service) answers(m muster.Machine, seen time.Time) bool {
 func (s *Service) newest() []*muster.Image {
 	list, err := s.Config.Images.List()
 	if err != nil {
-		s.Log.Warn("the images cannot be listed", "error", err)
+		s.Log.Warn("listing images failed", "error", err)
 		return nil
 	}
 	names := s.Config.Images.Names()

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -54,7 +54,7 @@ func (s *Service) ChangeMachines(ctx context.Context, who muster.Actor, set stri
 				return err
 			}
 		}
-		return together(muster.EConflict, "machines do not allow it", problems)
+		return together(muster.EConflict, "not possible for some machines", problems)
 	})
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func together(code muster.Code, message string, problems []muster.Problem) error
 		p := problems[0]
 		return muster.Errorf(code, "%s", strings.TrimPrefix(p.Field+": "+p.Message, ": ")).Because(p.Reason).WithHint("%s", p.Hint)
 	}
-	return muster.Errorf(code, "nothing was changed: %d %s", len(problems), message).Because(muster.ReasonHasProblems).WithHint("leave them out, or put them right first").Listing(problems)
+	return muster.Errorf(code, "nothing was changed: %d %s", len(problems), message).Because(muster.ReasonHasProblems).WithHint("leave them out, or fix them first").Listing(problems)
 }
 
 func machineNames(set string) ([]string, error) {
@@ -201,7 +201,7 @@ func intentText(m muster.Machine) string {
 	case muster.IntentDrain:
 		switch {
 		case m.Phase.Held():
-			return "no new cluster gets it; the one that has it keeps it"
+			return "no new cluster gets it; the cluster that uses it keeps it"
 		case m.Phase == muster.MachineQuarantined:
 			return "no new cluster gets it; it is in quarantine"
 		}

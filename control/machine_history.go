@@ -1,13 +1,16 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // shownEvents is how much of its history a machine is shown with.
@@ -16,15 +19,24 @@ const shownEvents = 5
 // MachineHistory is the newest part of a machine's history, newest first; all
 // that is kept when limit is 0. Whose the clusters were is shown only to those
 // who may know.
-func (s *Service) MachineHistory(ctx context.Context, who muster.Actor, id muster.MachineID, limit int) ([]muster.MachineEvent, error) {
-	var out []muster.MachineEvent
-	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+func (s *Service) MachineHistory(ctx context.Context, who muster.Actor, id muster.MachineID, p wire.Page) (wire.MachineHistory, error) {
+	out := wire.MachineHistory{Machine: id, Events: []muster.MachineEvent{}}
+	before, err := strconv.ParseInt(cmp.Or(p.After, "0"), 10, 64)
+	if err != nil {
+		return out, notAPlace(p.After)
+	}
+	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
 		_, err := tx.Machine(id)
 		if muster.CodeOf(err) == muster.ENotFound {
 			return s.unknownMachine(tx, id)
 		}
-		if err == nil {
-			out, err = tx.MachineEvents(id, limit)
+		if err != nil {
+			return err
+		}
+		list, last, err := tx.MachineEvents(id, before, p.Size())
+		out.Events = append(out.Events, list...)
+		if len(list) == p.Size() {
+			out.Next = strconv.FormatInt(last, 10)
 		}
 		return err
 	})

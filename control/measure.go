@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nodeset"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Measure begins a measuring of a ready cluster, or ends the one under way.
+// Measure begins a measurement of a ready cluster, or ends the one under way.
 func (s *Service) Measure(ctx context.Context, who muster.Actor, ref string, r wire.MeasureRequest) (wire.MeasureReply, error) {
 	var out wire.MeasureReply
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -29,32 +29,32 @@ func (s *Service) Measure(ctx context.Context, who muster.Actor, ref string, r w
 		}
 		text := "its speed is measured, asked for by " + who.Name
 		if r.Stop {
-			text, err = "the measuring was ended by "+who.Name, s.stopMeasuring(&c, who)
+			text, err = "the benchmark run was ended by "+who.Name, s.stopMeasurement(&c, who)
 		} else {
-			err = s.beginMeasuring(tx, &c, who, r)
+			err = s.beginMeasurement(tx, &c, who, r)
 		}
 		if err != nil {
 			return err
 		}
-		out = wire.MeasureReply{Cluster: c.ID, Name: c.Name, Measuring: *c.Measuring}
+		out = wire.MeasureReply{Cluster: c.ID, Name: c.Name, Measurement: *c.Measurement}
 		return tx.PutCluster(c, text)
 	})
 	return out, err
 }
 
-func (s *Service) stopMeasuring(c *muster.Cluster, who muster.Actor) error {
-	m := c.Measuring
+func (s *Service) stopMeasurement(c *muster.Cluster, who muster.Actor) error {
+	m := c.Measurement
 	if m == nil || !m.Phase.Open() {
 		return muster.Errorf(muster.EConflict, "cluster %s is not being measured", c.Name).Because(muster.ReasonNotBeingMeasured).WithHint("see 'muster certificate list %s' for what was", c.Name)
 	}
 	ended := *m
-	ended.Phase, ended.Ended, ended.ETA = muster.MeasuringFailed, s.Clock.Now(), time.Time{}
-	ended.Reason = muster.Errorf(muster.EConflict, "it was ended by %s", who.Name).Because(muster.ReasonMeasuringEnded)
-	c.Measuring = &ended
+	ended.Phase, ended.Ended, ended.ETA = muster.MeasurementFailed, s.Clock.Now(), time.Time{}
+	ended.Reason = muster.Errorf(muster.EConflict, "it was ended by %s", who.Name).Because(muster.ReasonMeasurementEnded)
+	c.Measurement = &ended
 	return nil
 }
 
-func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Actor, r wire.MeasureRequest) error {
+func (s *Service) beginMeasurement(tx *store.Tx, c *muster.Cluster, who muster.Actor, r wire.MeasureRequest) error {
 	level := muster.Validation(cmp.Or(r.Level, string(muster.ValidateQuick)))
 	if level != muster.ValidateQuick && level != muster.ValidateFull {
 		return muster.Errorf(muster.EInvalid, "level cannot be %q", r.Level).Because(muster.ReasonBadValue).WithHint("write quick or full")
@@ -82,9 +82,9 @@ func (s *Service) beginMeasuring(tx *store.Tx, c *muster.Cluster, who muster.Act
 	if err := s.mayMeasure(*c, all, nodes, r.Force); err != nil {
 		return err
 	}
-	c.Measuring = &muster.Measuring{
-		ID: muster.NewMeasuringID(), Level: level, Occasion: muster.OccasionRequest, By: who.Name, Nodes: names, Of: muster.DigestOfNodes(nodes),
-		Reserve: reserve(*c, nodes, r.Force), What: what, Budget: budget, Files: files, Seed: rand.Uint64(), Phase: muster.MeasuringWanted, Wanted: s.Clock.Now(),
+	c.Measurement = &muster.Measurement{
+		ID: muster.NewMeasurementID(), Level: level, Trigger: muster.TriggerRequest, By: who.Name, Nodes: names, Of: muster.DigestOfNodes(nodes),
+		Reserve: reserve(*c, nodes, r.Force), What: what, Budget: muster.Duration(budget), Files: files, Seed: rand.Uint64(), Phase: muster.MeasurementWanted, Wanted: s.Clock.Now(),
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func namesToMeasure(c muster.Cluster, all []muster.Node, set string) ([]string, 
 	}
 	names, err := nodeset.Expand(set)
 	if err != nil {
-		return nil, muster.Errorf(muster.EInvalid, "nodes is no set of nodes: %v", err).Because(muster.ReasonBadSyntax).WithHint("write it like n[01-04] or n01,n03")
+		return nil, muster.Errorf(muster.EInvalid, "nodes is not a set of nodes: %v", err).Because(muster.ReasonBadSyntax).WithHint("write it like n[01-04] or n01,n03")
 	}
 	var have, bad []string
 	for _, n := range all {
@@ -188,12 +188,12 @@ func namesToMeasure(c muster.Cluster, all []muster.Node, set string) ([]string, 
 	return names, nil
 }
 
-// mayMeasure tells why a cluster cannot be measured now.
+// mayMeasure reports why a cluster cannot be measured now.
 func (s *Service) mayMeasure(c muster.Cluster, all, nodes []muster.Node, force bool) error {
 	switch {
 	case c.Phase != muster.ClusterReady || !c.Ending.IsZero():
 		return inUse(c, "measured")
-	case c.Measuring != nil && c.Measuring.Phase.Open():
+	case c.Measurement != nil && c.Measurement.Phase.Open():
 		return muster.Errorf(muster.EConflict, "cluster %s is being measured already", c.Name).Because(muster.ReasonBeingMeasured).
 			WithHint("wait with 'muster certificate run %s --attach', or end it with --stop", c.Name)
 	case c.Scaling != nil:

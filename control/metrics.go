@@ -131,7 +131,7 @@ func (s *Service) nodeMetrics(ctx context.Context, m *metrics, who muster.Actor)
 			if s.Agents == nil || n.Machine == "" {
 				continue
 			}
-			if at := s.Agents.Seen(n.Machine); !at.IsZero() {
+			if at := s.Contacts.Answered(n.Machine); !at.IsZero() {
 				seen.add(float64(at.Unix()), id...)
 			}
 			samples := s.Agents.Usage(n.Machine, 1)
@@ -159,7 +159,7 @@ func (s *Service) nodeMetrics(ctx context.Context, m *metrics, who muster.Actor)
 	return nil
 }
 
-// serverMetrics tells how the server is doing.
+// serverMetrics reports how the server is doing.
 func (s *Service) serverMetrics(m *metrics) {
 	m.gauge("muster_info", "1 for the version that runs.", "version", "instance").add(1, s.Version, s.Instance)
 	st := s.Store.Stats()

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/approval"
-	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/metal/enrollment"
+	"github.com/muster-hpc/muster/storage/image"
 )
 
 // Policy is what a site allows and takes for granted. It can change while the server
@@ -20,14 +20,18 @@ type Policy struct {
 	Defaults spec.Defaults
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it likes.
 	MaxWalltime time.Duration
+	// MaxPause is how long a cluster may stay paused until it is deleted. 0: 30 days.
+	MaxPause time.Duration
+	// DefaultWalltime is what a request gets that names none. 0: MaxWalltime, or no end.
+	DefaultWalltime time.Duration
 	// DerivedPerProject is how many images with added packages the clusters of a project
 	// may have at once. Zero: image.DefaultKeep's.
 	DerivedPerProject int
 	// Approval are the rules by which machines that come by themselves are taken in.
 	// Nil: all of them wait.
-	Approval approval.Rules
-	// Idle says when machines that nobody uses are measured.
-	Idle IdleMeasuring
+	Approval enrollment.Rules
+	// IdleBenchmarks says when machines that nobody uses are measured.
+	IdleBenchmarks IdleBenchmarks
 }
 
 // SetPolicy replaces the site's policy. It holds for what is asked from now on; clusters
@@ -38,6 +42,12 @@ func (s *Service) SetPolicy(p Policy) {
 	}
 	if p.DerivedPerProject == 0 {
 		p.DerivedPerProject = image.DefaultKeep().PerProject
+	}
+	if p.MaxPause == 0 {
+		p.MaxPause = 30 * 24 * time.Hour
+	}
+	if p.IdleBenchmarks.Host == nil {
+		p.IdleBenchmarks.Host = s.host
 	}
 	s.policy.Store(&p)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -53,7 +53,7 @@ func (s *Service) slipOfProject(ctx context.Context, project string, people map[
 		}
 		return err
 	})
-	meant := nearest.Slip(project, sameNumber(project, known))
+	meant := suggest.Slip(project, sameNumber(project, known))
 	if err != nil || meant == "" {
 		return muster.Problem{}, false
 	}

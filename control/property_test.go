@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 	"pgregory.net/rapid"
@@ -64,7 +64,7 @@ func TestAnyOrderKeepsTheInvariants(t *testing.T) {
 			case 4:
 				if id, ok := pick(muster.ClusterDeleting); ok {
 					system(func(tx *store.Tx) error { return controltest.GiveBack(tx, id) })
-					if _, err := s.Control.Promote(ctx); err != nil {
+					if _, err := s.Control.Allocator.Promote(ctx); err != nil {
 						rt.Fatal(err)
 					}
 				}
@@ -140,10 +140,10 @@ func giveAllBack(t *rapid.T, s *controltest.Site) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) == 0 {
+		if len(list.Clusters) == 0 {
 			return
 		}
-		for _, c := range list {
+		for _, c := range list.Clusters {
 			if _, err := s.Control.DeleteCluster(ctx, root(), string(c.ID)); err != nil {
 				t.Fatal(err)
 			}

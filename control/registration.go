@@ -23,9 +23,9 @@ const (
 	didApprove = "approved"
 	didAccept  = "accepted"
 	didAsk     = "asked"
-	didForbid  = "forbidden"
-	didForget  = "forgotten"
-	didFence   = "fenced"
+	didBlock   = "blocked"
+	didForget  = "deleted"
+	didFence   = "confirmed-off"
 )
 
 // errOnlyAsked ends a transaction of which nothing is to stay.
@@ -33,13 +33,16 @@ var errOnlyAsked = errors.New("only asked")
 
 // Registered lists the bare machines that the site knows, in the order of their
 // names; with a state, those in it. Nobody but administrators sees any.
-func (s *Service) Registered(ctx context.Context, who muster.Actor, state muster.RegistrationState) ([]muster.Registration, error) {
-	var list []muster.Registration
+func (s *Service) Registered(ctx context.Context, who muster.Actor, q wire.RegisteredQuery) (wire.RegisteredList, error) {
+	out := wire.RegisteredList{Machines: []muster.Registration{}}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) (err error) {
-		list, err = tx.Registrations(store.RegistrationFilter{State: state})
+		list, err := tx.Registrations(store.RegistrationFilter{State: q.State, After: muster.MachineID(q.After), Limit: q.Size() + 1})
+		list, more := partOf(list, q.Page)
+		out.Machines = append(out.Machines, list...)
+		out.More, _ = nextAfter(list, more, func(r muster.Registration) (string, error) { return string(r.ID), nil })
 		return err
 	})
-	return list, err
+	return out, err
 }
 
 // Register registers bare machines: all of them, or none. A machine that came by
@@ -75,8 +78,8 @@ func (s *Service) Register(ctx context.Context, who muster.Actor, r wire.Registe
 			out = append(out, c)
 		}
 		if len(problems) > 0 {
-			return muster.Errorf(muster.EInvalid, "nothing was registered: %s", plural(len(problems), "thing is wrong", "things are wrong")).Because(muster.ReasonHasProblems).
-				WithHint("put right what is listed, and register all of them again").Listing(problems)
+			return muster.Errorf(muster.EInvalid, "no machine registered: %s", plural(len(problems), "error", "errors")).Because(muster.ReasonHasProblems).
+				WithHint("fix the errors and retry").Listing(problems)
 		}
 		if r.DryRun {
 			return errOnlyAsked
@@ -110,7 +113,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	r := b.Registration()
 	r.State, r.Added, r.By = muster.RegistrationApproved, s.Clock.Now().UTC(), who.Name
-	if problems = r.Check(); len(problems) > 0 {
+	if problems = append(r.Check(), r.Power.CheckPassword([]byte(b.Password))...); len(problems) > 0 {
 		return done, problems, nil
 	}
 	done = wire.RegisteredChange{Name: r.ID, What: didAdd}
@@ -158,9 +161,9 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	} else if p != nil {
 		problems = append(problems, *p)
 	}
-	hasController := r.Power.Kind == muster.PowerIPMI || r.Power.Kind == muster.PowerRedfish
+	hasController := r.Power.HasController()
 	if hasController && b.Password == "" && old.Power.Kind != r.Power.Kind {
-		bad(muster.ReasonRequired, "power-password", "give it with --power-password-file FILE", "the password of its controller is missing")
+		bad(muster.ReasonRequired, "power_password", "give it with --power-password-file FILE", "the password of its controller is missing")
 	}
 	if len(problems) > 0 {
 		return done, problems, nil
@@ -187,9 +190,9 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 
 // keptOf is a new registration with what Muster found out of the machine before.
 func keptOf(r, old muster.Registration) muster.Registration {
-	r.EndorsementKey, r.ShownKey, r.Trust, r.Seen, r.Asked = old.EndorsementKey, old.ShownKey, old.Trust, old.Seen, old.Asked
+	r.EndorsementKey, r.ObservedEK, r.Trust, r.Seen, r.Asked = old.EndorsementKey, old.ObservedEK, old.Trust, old.Seen, old.Asked
 	r.Facts, r.Accepted, r.Changed = old.Facts, old.Accepted, old.Changed
-	r.ByHand = old.ByHand
+	r.ManualFence = old.ManualFence
 	if old.By != "" {
 		r.Added, r.By = old.Added, old.By
 	}
@@ -210,7 +213,7 @@ func (s *Service) takeOver(tx *store.Tx, r *muster.Registration, done *wire.Regi
 				Field:   fmt.Sprintf("nics[%d].mac", i),
 				Reason:  muster.ReasonAddressTaken,
 				Message: fmt.Sprintf("interface %s belongs to machine %s", n.MAC, owner.ID),
-				Hint:    "look at both; `muster machine forget " + string(owner.ID) + "` if that one is gone",
+				Hint:    "look at both; `muster machine delete " + string(owner.ID) + "` if that one is gone",
 			}, nil
 		default:
 			*r = keptOf(*r, owner)
@@ -224,10 +227,10 @@ func (s *Service) takeOver(tx *store.Tx, r *muster.Registration, done *wire.Regi
 	return nil, nil
 }
 
-// ChangeRegistered approves, forbids, forgets registered machines or has them
-// discovered, named by a set: all of them, or none.
+// ChangeRegistered approves, blocks, deletes or discovers registered machines, named by
+// a set: all of them, or none.
 func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set string, what wire.RegisteredAction) ([]wire.RegisteredChange, error) {
-	if err := administrator(who, "approve and forbid machines"); err != nil {
+	if err := administrator(who, "approve and block machines"); err != nil {
 		return nil, err
 	}
 	names, err := machineNames(set)
@@ -253,7 +256,7 @@ func (s *Service) ChangeRegistered(ctx context.Context, who muster.Actor, set st
 			}
 			out = append(out, c)
 		}
-		return together(code, "machines do not allow it", problems)
+		return together(code, "not possible for some machines", problems)
 	})
 	if err != nil {
 		return nil, err
@@ -275,7 +278,7 @@ func (s *Service) changeRegistered(ctx context.Context, tx *store.Tx, who muster
 		return done, nil, err
 	}
 	if what == wire.RegisteredFenced {
-		p, err := s.saidFenced(ctx, tx, who, r, &done)
+		p, err := s.confirmOff(ctx, tx, who, r, &done)
 		return done, p, err
 	}
 	// A machine that was retired, or that never was one, is used by nobody.
@@ -289,24 +292,24 @@ func (s *Service) changeRegistered(ctx context.Context, tx *store.Tx, who muster
 		}
 		r.Asked = s.Clock.Now().UTC()
 		done.What, done.Text = didAsk, discoverText(m, used)
-		return done, nil, tx.PutRegistration(r, "asked to tell what it is made of")
+		return done, nil, tx.PutRegistration(r, "hardware discovery requested")
 	case wire.RegisteredForbid:
-		if r.State == muster.RegistrationForbidden {
+		if r.State == muster.RegistrationBlocked {
 			return done, nil, nil
 		}
 		if used {
 			return done, machineUsed(m), nil
 		}
-		r.State, done.What = muster.RegistrationForbidden, didForbid
-		return done, nil, tx.PutRegistration(r, "forbidden: nothing is answered to it")
+		r.State, done.What = muster.RegistrationBlocked, didBlock
+		return done, nil, tx.PutRegistration(r, "blocked: its network boots are not answered")
 	case wire.RegisteredForget:
 		if used {
 			return done, machineUsed(m), nil
 		}
 		done.What = didForget
-		return done, nil, tx.DeleteRegistration(id, "forgotten")
+		return done, nil, tx.DeleteRegistration(id, "deleted")
 	}
-	return done, nil, muster.Errorf(muster.EInvalid, "%.40q cannot be done with registered machines", string(what)).Because(muster.ReasonBadValue).WithHint("approve, forbid, forget, discover or fenced")
+	return done, nil, muster.Errorf(muster.EInvalid, "%.40q is not an action on registered machines", string(what)).Because(muster.ReasonBadValue).WithHint("use approve, block, delete, discover or confirm-off")
 }
 
 func machineUsed(m muster.Machine) *muster.Problem {
@@ -314,7 +317,7 @@ func machineUsed(m muster.Machine) *muster.Problem {
 }
 
 func (s *Service) noRegistered(tx *store.Tx, id muster.MachineID) *muster.Problem {
-	p := &muster.Problem{Reason: muster.ReasonNotRegistered, Message: "no bare machine is registered under that name", Hint: "see 'muster machine registered'"}
+	p := &muster.Problem{Reason: muster.ReasonNotRegistered, Message: "no bare machine is registered under that name", Hint: "see 'muster machine list --registered'"}
 	list, err := tx.Registrations(store.RegistrationFilter{})
 	if err != nil {
 		return p

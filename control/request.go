@@ -8,24 +8,25 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// wanted is a request that was read, filled in and found good.
-type wanted struct {
+// parsedRequest is a request that was read, filled in and found good.
+type parsedRequest struct {
 	spec    muster.Spec
 	image   *muster.Image
 	owner   string
 	newUser []string // users to make, when an administrator named them
 	notices []string
+	course  string // whose seat it is
 }
 
-// read decodes and checks a request for an actor. Every problem is told at
+// parseRequest decodes and checks a request for an actor. Every problem is told at
 // once.
-func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCall) (wanted, error) {
+func (s *Service) parseRequest(ctx context.Context, who muster.Actor, call wire.CreateCall) (parsedRequest, error) {
 	contentType := ""
 	if call.Format != "" {
 		contentType = "application/" + call.Format
@@ -35,12 +36,13 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	if err != nil {
 		var e *muster.Error
 		if !errors.As(err, &e) || len(e.Problems) == 0 {
-			return wanted{}, err
+			return parsedRequest{}, err
 		}
 		problems = e.Problems
 	}
-	var w wanted
+	var w parsedRequest
 	defaults := s.policy.Load().Defaults
+	defaults.Now = s.Clock.Now()
 	switch {
 	case who.Name != "root":
 		defaults.Users = []string{who.Name}
@@ -61,13 +63,13 @@ func (s *Service) read(ctx context.Context, who muster.Actor, call wire.CreateCa
 	problems = places.Merge(problems, more)
 	people, more, err := s.people(ctx, who, &w, len(req.Users) > 0)
 	if err != nil {
-		return wanted{}, err
+		return parsedRequest{}, err
 	}
 	for _, more := range [][]muster.Problem{more, s.project(ctx, who, &w, people), s.allowed(w.spec), s.machineName(ctx, w.spec.Name), s.walltime(&w), s.image(&w), imageNames(&w), s.volumes(ctx, who, &w)} {
 		problems = places.Merge(problems, more)
 	}
 	if len(problems) > 0 {
-		return wanted{}, spec.Error(problems)
+		return parsedRequest{}, spec.Error(problems)
 	}
 	w.owner = ownerOf(who, w.spec)
 	return w, nil
@@ -85,7 +87,7 @@ func ownerOf(who muster.Actor, sp muster.Spec) string {
 // people looks the users of a request up. An administrator's unknown users
 // will be made, unless they were typed and look like slips; anybody else's are a
 // problem.
-func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted, typed bool) (map[string]muster.User, []muster.Problem, error) {
+func (s *Service) people(ctx context.Context, who muster.Actor, w *parsedRequest, typed bool) (map[string]muster.User, []muster.Problem, error) {
 	known := map[string]muster.User{}
 	var problems []muster.Problem
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
@@ -124,7 +126,7 @@ func (s *Service) people(ctx context.Context, who muster.Actor, w *wanted, typed
 }
 
 // project settles which project owns the cluster.
-func (s *Service) project(ctx context.Context, who muster.Actor, w *wanted, people map[string]muster.User) []muster.Problem {
+func (s *Service) project(ctx context.Context, who muster.Actor, w *parsedRequest, people map[string]muster.User) []muster.Problem {
 	switch {
 	case who.Admin && w.spec.Project == "":
 		w.spec.Project = commonProject(w.spec.Users, people)
@@ -194,7 +196,7 @@ func (s *Service) machineName(ctx context.Context, name string) []muster.Problem
 	return []muster.Problem{{Field: "name", Reason: muster.ReasonNameTaken, Message: name + " is a machine of this site", Hint: "choose another name, such as " + name + "-cluster"}}
 }
 
-// allowed tells what the site does not allow.
+// allowed reports what the site does not allow.
 func (s *Service) allowed(sp muster.Spec) []muster.Problem {
 	var problems []muster.Problem
 	list := s.policy.Load().Egress
@@ -215,7 +217,7 @@ func (s *Service) allowed(sp muster.Spec) []muster.Problem {
 }
 
 // image finds the image that is asked for.
-func (s *Service) image(w *wanted) []muster.Problem {
+func (s *Service) image(w *parsedRequest) []muster.Problem {
 	if w.spec.Image == "" {
 		return nil
 	}
@@ -234,7 +236,7 @@ func (s *Service) image(w *wanted) []muster.Problem {
 }
 
 // imageNames refuses people whose names are taken in the image that they ask for.
-func imageNames(w *wanted) []muster.Problem {
+func imageNames(w *parsedRequest) []muster.Problem {
 	if w.image == nil {
 		return nil
 	}

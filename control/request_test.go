@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 )
 
 // Notices of a request say what is true, and nothing else.
@@ -18,11 +18,11 @@ func TestRequestNotices(t *testing.T) {
 		text      string
 		want, not []string
 	}{
-		{"users: [alice, bob]", []string{"bob is not in project default"}, []string{"alice is not in project", "new"}},
-		{"users: [bob]; project: bio", nil, []string{"not in project", "project bio is new"}},
-		{"users: [bob]; project: lab", []string{"project lab is new"}, nil},
-		{"users: [bob]; packages: [base-files, zsh]", []string{"whether there is zsh; package names are checked"}, []string{"base-files"}},
-		{"users: [bob]; packages: [base-files]", nil, []string{"looked up"}},
+		{"users: [alice, bob]", []string{"bob"}, []string{"alice", "new"}},
+		{"users: [bob]; project: bio", nil, []string{"bob", "bio"}},
+		{"users: [bob]; project: lab", []string{"lab"}, nil},
+		{"users: [bob]; packages: [base-files, zsh]", []string{"zsh"}, []string{"base-files"}},
+		{"users: [bob]; packages: [base-files]", nil, []string{"base-files"}},
 	} {
 		call := yaml("name: x; nodes: 1; " + c.text)
 		call.DryRun = true
@@ -74,7 +74,7 @@ func TestImageOfWaitingClusterStays(t *testing.T) {
 func TestNoHintForAnotherNumber(t *testing.T) {
 	t.Parallel()
 	s := controltest.Start(t, controltest.Options{Machines: 2})
-	for id, want := range map[muster.MachineID]string{"fake-09": "there is fake-01, fake-02", "fake-1": "did you mean fake-01", "fkae-02": "did you mean fake-02"} {
+	for id, want := range map[muster.MachineID]string{"fake-09": "fake-01, fake-02", "fake-1": " fake-01?", "fkae-02": " fake-02?"} {
 		_, err := s.Control.Machine(t.Context(), root(), id)
 		if e := code(t, err, muster.ENotFound); !strings.Contains(e.Hint, want) {
 			t.Errorf("%s: %q", id, e.Hint)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -16,7 +16,7 @@ func TestNothingNewOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	full := false
 	s := controltest.Start(t, controltest.Options{Machines: 3, Control: func(c *control.Config) {
-		c.Room = func() error {
+		c.WritesAllowed = func() error {
 			if full {
 				return muster.Errorf(muster.EUnavailable, "the disk is full").WithHint("free some space")
 			}

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/allocate"
+	"github.com/muster-hpc/muster/control/allocate"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
-	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -23,7 +23,7 @@ const (
 // nodes are taken in the transaction that records the new size, or none are.
 // Leaving nodes get no new jobs from then on; they go once their jobs are done.
 // While one change is under way only its own reversal is accepted, and undoes
-// it. With code ENever or ENoCapacity the answer tells why there is no room.
+// it. With code ENever or ENoCapacity the answer reports why there is no room.
 func (s *Service) Scale(ctx context.Context, who muster.Actor, ref string, r wire.ScaleRequest) (wire.Scaled, *muster.Answer, error) {
 	if err := checkScale(r); err != nil {
 		return wire.Scaled{}, nil, err
@@ -65,7 +65,7 @@ func (s *Service) Scale(ctx context.Context, who muster.Actor, ref string, r wir
 	})
 	if err != nil {
 		if muster.CodeOf(err) == muster.ENoCapacity {
-			s.giveWay(ctx, muster.Answer{Verdict: muster.VerdictQueued})
+			s.preemptBenchmarks(ctx, muster.Answer{Verdict: muster.VerdictQueued})
 		}
 		return wire.Scaled{}, answer, err
 	}
@@ -170,8 +170,8 @@ func inUse(c muster.Cluster, done string) error {
 		return nil
 	case c.Phase == muster.ClusterReady:
 		return muster.Errorf(muster.EConflict, "the walltime of cluster %s is over: it is ending and cannot be %s", c.Name, done).Because(muster.ReasonWalltimeOver).
-			WithHint("ask for a new one; its volumes stay as 'muster show %s' tells", c.ID)
-	case c.Phase == muster.ClusterBuilding, c.Phase == muster.ClusterValidating, c.Phase == muster.ClusterQueued:
+			WithHint("create a new one; its volumes are kept, see 'muster show %s'", c.ID)
+	case c.Phase == muster.ClusterBuilding, c.Phase == muster.ClusterValidating, c.Phase == muster.ClusterQueued, c.Phase == muster.ClusterReserved:
 		return e.WithHint("wait until it is ready: muster events -f %s", c.ID)
 	}
 	return e.WithHint("see 'muster show %s'", c.ID)
@@ -239,7 +239,7 @@ func (sc *scaler) command(now muster.Scaling, nodes, other, logins int) string {
 		text += fmt.Sprintf(" %d", nodes)
 	}
 	if other != logins {
-		text += fmt.Sprintf(" --logins %d", logins)
+		text += fmt.Sprintf(" --login-nodes %d", logins)
 	}
 	return text
 }
@@ -309,7 +309,7 @@ func (sc *scaler) named(names []string) []muster.Node {
 	return out
 }
 
-// resize records the new wish and the change that leads to it; nil when there
+// resize records the new spec and the change that leads to it; nil when there
 // is nothing left to do.
 func (sc *scaler) resize(nodes, logins int, change *muster.Scaling, text string) error {
 	c := &sc.c

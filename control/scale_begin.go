@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/admit"
-	"github.com/muster-hpc/muster/allocate"
+	"github.com/muster-hpc/muster/control/admit"
+	"github.com/muster-hpc/muster/control/allocate"
+	"github.com/muster-hpc/muster/control/limit"
+	"github.com/muster-hpc/muster/control/place"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
-	"github.com/muster-hpc/muster/nodeset"
 	"github.com/muster-hpc/muster/pki"
-	"github.com/muster-hpc/muster/place"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -271,7 +272,7 @@ func (sc *scaler) demands() ([]allocate.Demand, error) {
 	if err != nil || z.grow+z.growLogins == 0 {
 		return nil, err
 	}
-	if err := sc.s.Room(); err != nil {
+	if err := sc.s.WritesAllowed(); err != nil {
 		return nil, err
 	}
 	near, err := sc.sys.Machines(store.MachineFilter{Cluster: sc.c.ID})
@@ -306,6 +307,10 @@ func (sc *scaler) join(change *muster.Scaling, z sizes) ([]muster.Node, error) {
 		left[d.Role] = 0
 		plan, err := sc.room(d, sc.answers[i])
 		if err != nil {
+			return nil, err
+		}
+		ask := limit.Ask{More: true, Walltime: time.Duration(sc.c.Spec.Walltime), From: sc.s.Clock.Now(), Until: sc.c.Expires}
+		if err := sc.s.withinLimits(sc.tx, sc.c, &plan, &ask); err != nil {
 			return nil, err
 		}
 		more, err := sc.place(plan, d.Role)
@@ -344,16 +349,16 @@ func (sc *scaler) remedies(a muster.Answer, near []muster.Machine, role muster.R
 	free := a.Free
 	switch {
 	case role == muster.RoleCompute && free > 0 && free < n:
-		list = append(list, fmt.Sprintf("%s: muster scale %s +%d, or say --some to take what there is", fits(free), sc.c.Name, free))
+		list = append(list, fmt.Sprintf("%s: muster scale %s +%d, or say --allow-partial to take what there is", fits(free), sc.c.Name, free))
 	case free > 0 && free < n:
-		list = append(list, fmt.Sprintf("%s: say --some to take what there is", fits(free)))
+		list = append(list, fmt.Sprintf("%s: say --allow-partial to take what there is", fits(free)))
 	}
 	held := sc.holders(near)
 	if len(held) > 0 {
 		list = append(list, "machines of this kind are held by "+strings.Join(held, ", ")+": scale again when they are given back")
 	}
 	if len(list) == 0 {
-		list = append(list, "'muster machine list' tells what every machine does")
+		list = append(list, "see 'muster machine list'")
 	}
 	return list
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -142,7 +142,7 @@ func TestScaleIsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Change: 2, Logins: ptr(1)})
-	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom, "2 machines needed, 1 is free", "--some")
+	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom, "2 machines needed, 1 is free", "--allow-partial")
 	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: 3, Some: true})
 	if err != nil || out.To != 3 || len(out.Joining) != 1 {
 		t.Errorf("%+v %v", out, err)
@@ -188,7 +188,7 @@ func TestScaleDown(t *testing.T) {
 		{wire.ScaleRequest{Change: -4}, muster.EInvalid, muster.ReasonNoNodeLeft, []string{"muster delete c-"}},
 		{wire.ScaleRequest{Remove: "n[01-02]"}, muster.EInvalid, muster.ReasonHeadStays, []string{"n01"}},
 		{wire.ScaleRequest{Remove: "n[04-06]"}, muster.ENotFound, muster.ReasonNoSuchNode, []string{"n[05-06]", "n[01-04]"}},
-		{wire.ScaleRequest{Remove: "m03"}, muster.ENotFound, muster.ReasonNoSuchNode, []string{"did you mean n03?"}},
+		{wire.ScaleRequest{Remove: "m03"}, muster.ENotFound, muster.ReasonNoSuchNode, []string{"n03"}},
 		{wire.ScaleRequest{Remove: "n[1-999999999]"}, muster.ENotFound, muster.ReasonNoSuchNode, nil},
 		{wire.ScaleRequest{Remove: "n[3"}, muster.EInvalid, muster.ReasonBadSyntax, []string{"n[05-08"}},
 		{wire.ScaleRequest{Remove: ","}, muster.EInvalid, muster.ReasonRequired, nil},
@@ -218,7 +218,7 @@ func TestScaleDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n02"})
-	wantError(t, err, muster.EConflict, muster.ReasonBeingScaled, "from 4 to 2 nodes", "wait for it: muster scale cfd 2 --wait; or undo it: muster scale cfd 4; ", "muster scale cfd 2 --now")
+	wantError(t, err, muster.EConflict, muster.ReasonBeingScaled, "from 4 to 2 nodes", "muster scale cfd 2 --wait", "muster scale cfd 4", "muster scale cfd 2 --now")
 	// The same again is no news.
 	if again, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Remove: "n[03-04]"}); err != nil || again.Status != "scaling" {
 		t.Fatalf("%+v %v", again, err)
@@ -274,7 +274,7 @@ func TestScaleLoginsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 3})
-	wantError(t, err, muster.EConflict, muster.ReasonBeingScaled, "from 0 to 2 login nodes", "wait for it: muster scale cfd --logins 2 --wait; or undo it: muster scale cfd --logins 0")
+	wantError(t, err, muster.EConflict, muster.ReasonBeingScaled, "from 0 to 2 login nodes", "muster scale cfd --login-nodes 2 --wait", "muster scale cfd --login-nodes 0")
 	if same, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 2}); err != nil || same.Status != "scaling" {
 		t.Errorf("%+v %v", same, err)
 	}
@@ -371,7 +371,7 @@ func TestShare(t *testing.T) {
 	}
 	// Every problem at once.
 	_, err = share(alice, wire.ShareRequest{Add: []string{"carol", "Not A Name"}, Remove: []string{"alice", "bib"}})
-	wantError(t, err, muster.EInvalid, muster.ReasonHasProblems, "add[0]", "add[1]", "remove[0]", "cfd", "did you mean bob?")
+	wantError(t, err, muster.EInvalid, muster.ReasonHasProblems, "add[0]", "add[1]", "remove[0]", "cfd", "bob")
 	_, err = share(alice, wire.ShareRequest{})
 	wantError(t, err, muster.EInvalid, muster.ReasonRequired)
 	_, err = share(alice, wire.ShareRequest{Add: []string{"bob"}, Remove: []string{"bob"}})
@@ -381,7 +381,7 @@ func TestShare(t *testing.T) {
 	}
 	// An administrator may bring anybody, also somebody new.
 	out, err = share(root(), wire.ShareRequest{Add: []string{"carol", "dora"}})
-	if err != nil || len(out.Notices) != 2 || !strings.Contains(out.Notices[0], "carol is not in project bio") {
+	if err != nil || len(out.Notices) != 2 || !strings.Contains(out.Notices[0], "carol") {
 		t.Errorf("%+v %v", out, err)
 	}
 	out, err = share(alice, wire.ShareRequest{Remove: []string{"bob", "carol"}})
@@ -410,7 +410,7 @@ func TestExtend(t *testing.T) {
 	c.Conditions = []muster.Condition{{Code: "walltime", Text: "ends"}}
 	system(t, s, func(tx *store.Tx) error { return tx.PutCluster(c, "") })
 	out, err := extend("1h30m")
-	if err != nil || !out.Expires.Equal(c.Expires.Add(hour+hour/2)) || out.Walltime != 9*hour+hour/2 {
+	if err != nil || !out.Expires.Equal(c.Expires.Add(hour+hour/2)) || out.Walltime != muster.Duration(9*hour+hour/2) {
 		t.Errorf("%+v %v", out, err)
 	}
 	c, _ = load(t, s, id)
@@ -446,7 +446,7 @@ func TestMaxWalltime(t *testing.T) {
 	s := controltest.Start(t, controltest.Options{Machines: 2, Control: func(c *control.Config) { c.MaxWalltime = 12 * hour }})
 	s.User("alice", "bio")
 	out, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: a; nodes: 1; head: shared; users: [alice]"))
-	if err != nil || out.Spec.Walltime != 12*hour || !slices.ContainsFunc(out.Answer.Notices, func(n string) bool { return strings.Contains(n, "the walltime is 12h") }) {
+	if err != nil || out.Spec.Walltime != muster.Duration(12*hour) || !slices.ContainsFunc(out.Answer.Notices, func(n string) bool { return strings.Contains(n, "12h") }) {
 		t.Errorf("%+v %v", out, err)
 	}
 	_, err = s.Control.CreateCluster(t.Context(), root(), yaml("name: b; nodes: 1; head: shared; users: [alice]; walltime: 13h"))

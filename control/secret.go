@@ -16,7 +16,7 @@ type secrets struct {
 	hosts  []string // private host keys, handed out in the order of the nodes
 }
 
-func newSecrets(w wanted) (*secrets, error) {
+func newSecrets(w parsedRequest) (*secrets, error) {
 	s := &secrets{values: map[string][]byte{}}
 	for _, name := range []string{muster.SecretHostCA, muster.SecretUserCA} {
 		authority, err := pki.NewSSHAuthority()

@@ -166,7 +166,7 @@ func (sh *sharer) add(i int, name string) error {
 			sh.problem(slip.Reason, "add", i, slip.Message, slip.Hint)
 			return nil
 		}
-		w := wanted{spec: sh.c.Spec, newUser: []string{name}}
+		w := parsedRequest{spec: sh.c.Spec, newUser: []string{name}}
 		w.spec.Project = sh.c.Project
 		var told muster.Answer
 		if err := sh.s.makeUsers(sh.tx, w, &told); err != nil {

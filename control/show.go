@@ -11,11 +11,15 @@ import (
 )
 
 // Clusters lists what the actor may see, without nodes.
-func (s *Service) Clusters(ctx context.Context, who muster.Actor, q wire.ClusterQuery) ([]wire.Cluster, error) {
-	var out []wire.Cluster
+func (s *Service) Clusters(ctx context.Context, who muster.Actor, q wire.ClusterQuery) (wire.ClusterList, error) {
+	out := wire.ClusterList{Clusters: []wire.Cluster{}}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
-		list, err := tx.Clusters(store.ClusterFilter{Project: q.Project, Owner: q.Owner, Living: !q.All})
+		list, err := tx.Clusters(store.ClusterFilter{Project: q.Project, Owner: q.Owner, Living: !q.All, Limit: q.Size() + 1, After: q.After})
 		if err != nil {
+			return err
+		}
+		list, more := partOf(list, q.Page)
+		if out.More, err = nextAfter(list, more, func(c muster.Cluster) (string, error) { return tx.ClusterCursor(c.ID) }); err != nil {
 			return err
 		}
 		ids := make([]muster.ClusterID, len(list))
@@ -31,7 +35,7 @@ func (s *Service) Clusters(ctx context.Context, who muster.Actor, q wire.Cluster
 			if err != nil {
 				return err
 			}
-			out = append(out, view)
+			out.Clusters = append(out.Clusters, view)
 		}
 		return nil
 	})
@@ -97,8 +101,8 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 		Reason: c.Reason, Spec: c.Spec, Image: c.Image, Class: c.Class, Egress: c.Spec.Egress,
 		Conditions: c.Conditions, Users: slices.Clone(c.Spec.Users), NodeCount: c.Spec.TotalNodes(),
 		Created: c.Created, PhaseSince: c.PhaseSince, Deadline: c.Deadline,
-		Ready: c.Ready, Deleted: c.Deleted, Expires: c.Expires,
-		Generation: c.Generation, Measuring: c.Measuring, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices,
+		Ready: c.Ready, Deleted: c.Deleted, Expires: c.Expires, Raised: c.Raised, Pause: c.Pause, Promise: c.PromiseAhead(),
+		Generation: c.Generation, Measurement: c.Measurement, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices,
 	}
 	if c.Subnet.IsValid() {
 		out.Subnet = c.Subnet.String()
@@ -121,6 +125,17 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 			return out, err
 		}
 		out.Position = position
+		if e, ok := s.Allocator.Estimate(c.ID); ok {
+			out.Position, out.Overtaken, out.StartAt, out.StartSpread = e.Position, e.Overtaken, e.StartAt, muster.Duration(e.Spread)
+		}
+	case muster.ClusterReserved:
+		out.StartAt = c.Promise.Start
+	case muster.ClusterPaused:
+		if c.Promise != nil {
+			out.StartAt = c.Promise.Start
+		} else if e, ok := s.Allocator.Estimate(c.ID); ok {
+			out.Position, out.Overtaken, out.StartAt, out.StartSpread = e.Position, e.Overtaken, e.StartAt, muster.Duration(e.Spread)
+		}
 	case muster.ClusterBuilding, muster.ClusterValidating:
 		out.ETA, out.ETASpread = c.ETA, c.ETASpread
 	case muster.ClusterDeleting:
@@ -161,7 +176,7 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 		}
 	}
 	if fills(m, n) {
-		out.LastSeen = newer(m.LastSeen, s.seen(m.ID))
+		out.LastSeen = newer(m.LastSeen, s.Contacts.Answered(m.ID))
 		if s.Agents != nil {
 			if last := s.Agents.Usage(n.Machine, 1); len(last) > 0 {
 				out.Usage = &last[len(last)-1]
@@ -169,17 +184,6 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 		}
 	}
 	return out, m, nil
-}
-
-// seen is when a machine's agent, or what it boots with, was last heard.
-func (s *Service) seen(id muster.MachineID) (at time.Time) {
-	if s.Agents != nil {
-		at = s.Agents.Seen(id)
-	}
-	if s.Boots != nil {
-		at = newer(at, s.Boots.HeardAt(id))
-	}
-	return at
 }
 
 func newer(a, b time.Time) time.Time {

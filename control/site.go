@@ -11,7 +11,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Server tells about the server and the caller.
+// Server describes the server and the caller.
 func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, error) {
 	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, Projects: who.Projects, Listen: s.Listen(), Epoch: s.Epoch}
 	if err := s.Superseded(); err != nil {
@@ -28,7 +28,7 @@ func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, er
 		}
 		out.Clusters = len(clusters)
 		for _, m := range machines {
-			if !s.answers(m, newer(m.LastSeen, s.seen(m.ID))) {
+			if !s.answers(m, newer(m.LastSeen, s.Contacts.Answered(m.ID))) {
 				continue
 			}
 			out.Machines++
@@ -42,7 +42,7 @@ func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, er
 	return out, err
 }
 
-// Health tells how the parts of the server are. It shows nothing of the site.
+// Health reports how the parts of the server are. It shows nothing of the site.
 func (s *Service) Health(ctx context.Context) wire.Health {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *Service) Health(ctx context.Context) wire.Health {
 		database.OK, database.Text = false, fmt.Sprintf("%s ago: %s", s.Clock.Now().Sub(stats.LastErrorAt).Round(time.Second), why)
 	}
 	out.Checks = append(out.Checks, database)
-	if err := s.Room(); err != nil {
+	if err := s.WritesAllowed(); err != nil {
 		disk := wire.HealthPart{Name: "disk", Text: "full or nearly so: no clusters are made"}
 		out.Checks = append(out.Checks, disk)
 	}

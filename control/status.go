@@ -17,11 +17,37 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 			if d.Code == cannotBeServed {
 				return "waits, but cannot be served: " + d.Text
 			}
+			if d.Code == muster.ConditionOverLimit {
+				return "waits for a limit: " + d.Text
+			}
 			if d.Code == waitingForMissing {
 				return fmt.Sprintf("position %d in the queue; %s", view.Position, d.Text)
 			}
 		}
-		return fmt.Sprintf("position %d in the queue, waits for %s", view.Position, plaintext.Count(c.Spec.TotalNodes(), "machine"))
+		text := fmt.Sprintf("position %d in the queue, waits for %s", view.Position, plaintext.Count(c.Spec.TotalNodes(), "machine"))
+		if n := view.Overtaken; n > 0 {
+			text += fmt.Sprintf("; %d that came later go first: their projects used less lately, or they were raised", n)
+		}
+		if view.StartAt.IsZero() {
+			return text + "; no time is known: clusters without an end have them"
+		}
+		return text + remaining("starts", view.StartAt, time.Duration(view.StartSpread), now)
+	case muster.ClusterReserved:
+		for _, d := range c.Conditions {
+			if d.Code == muster.ConditionPromiseLate {
+				return d.Text
+			}
+		}
+		return "starts at " + c.Promise.Start.UTC().Format("2006-01-02 15:04:05 UTC") + ", promised"
+	case muster.ClusterPausing:
+		for _, d := range c.Conditions {
+			if d.Code == muster.ConditionPausing {
+				return d.Text + remaining("paused", d.ETA, 0, now)
+			}
+		}
+		return "its jobs come to an end"
+	case muster.ClusterPaused:
+		return pausedText(c, view, now)
 	case muster.ClusterBuilding:
 		text := fmt.Sprintf("%d of %s ready", view.ReadyCount, plaintext.Count(view.NodeCount, "node"))
 		for _, d := range c.Conditions {
@@ -29,12 +55,12 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 				text = d.Text
 			}
 		}
-		return text + remaining("ready", c.ETA, c.ETASpread, now)
+		return text + remaining("ready", c.ETA, time.Duration(c.ETASpread), now)
 	case muster.ClusterValidating:
-		if m := c.Measuring; m != nil && m.Phase.Open() {
+		if m := c.Measurement; m != nil && m.Phase.Open() {
 			return "all nodes are up; " + measuringText(*m, now)
 		}
-		return "all nodes are up and being checked" + remaining("ready", c.ETA, c.ETASpread, now)
+		return "all nodes are up and being checked" + remaining("ready", c.ETA, time.Duration(c.ETASpread), now)
 	case muster.ClusterReady:
 		if !c.Ending.IsZero() {
 			return "its walltime is over: the scheduler ends its jobs"
@@ -44,7 +70,7 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 				return "ready; scaling " + d.Text + remaining("done", d.ETA, 0, now)
 			}
 		}
-		if m := c.Measuring; m != nil && m.Phase.Open() {
+		if m := c.Measurement; m != nil && m.Phase.Open() {
 			return "ready; " + measuringText(*m, now)
 		}
 		if !c.Expires.IsZero() {
@@ -52,7 +78,7 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 		}
 		return "ready"
 	case muster.ClusterDeleting:
-		return "its machines are being given back" + remaining("done", c.ETA, c.ETASpread, now)
+		return "its machines are being given back" + remaining("done", c.ETA, time.Duration(c.ETASpread), now)
 	case muster.ClusterFailed:
 		if c.Reason != nil {
 			return c.Reason.Message
@@ -62,8 +88,8 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 	return string(c.Phase)
 }
 
-// measuringText tells how far a measuring is.
-func measuringText(m muster.Measuring, now time.Time) string {
+// measuringText reports how far a measurement is.
+func measuringText(m muster.Measurement, now time.Time) string {
 	text := "their speed is measured"
 	if m.Launches > 0 {
 		text = fmt.Sprintf("their speed is measured: %d of %d launches", m.Done, m.Launches)
@@ -74,7 +100,7 @@ func measuringText(m muster.Measuring, now time.Time) string {
 	return text + remaining("done", m.ETA, 0, now)
 }
 
-// remaining tells when something should be done, and how well that is known.
+// remaining reports when something should be done, and how well that is known.
 func remaining(word string, eta time.Time, spread time.Duration, now time.Time) string {
 	if eta.IsZero() || !eta.After(now) {
 		return ""
@@ -99,4 +125,24 @@ func round(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// pausedText is one line on a paused cluster: when it comes back, or until when it may stay.
+func pausedText(c muster.Cluster, view wire.Cluster, now time.Time) string {
+	p := c.Pause
+	switch {
+	case c.Promise != nil:
+		return "paused; it comes back at " + c.Promise.Start.UTC().Format("2006-01-02 15:04:05 UTC") + ", promised"
+	case p != nil && !p.Resume.IsZero():
+		text := fmt.Sprintf("paused; position %d in the queue to come back", view.Position)
+		if view.StartAt.IsZero() {
+			return text + "; no time is known: clusters without an end have the machines"
+		}
+		return text + remaining("back", view.StartAt, time.Duration(view.StartSpread), now)
+	}
+	text := "paused; `muster resume " + c.Name + "` brings it back"
+	if !c.Deadline.IsZero() {
+		text += "; it is deleted in " + round(c.Deadline.Sub(now)) + " otherwise, and its volumes are kept"
+	}
+	return text
 }

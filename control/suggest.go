@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 )
 
 // didYouMean is a hint that names the closest of some names, or lists them
 // when none is close and they are few.
 func didYouMean(word string, from []string) string {
-	best := nearest.Of(word, sameNumber(word, from))
+	best := suggest.Of(word, sameNumber(word, from))
 	switch {
 	case best != "":
 		return fmt.Sprintf("did you mean %s?", best)

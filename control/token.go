@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +19,8 @@ const (
 )
 
 // Tokens lists tokens: the actor's own, or anybody's for administrators.
-func (s *Service) Tokens(ctx context.Context, who muster.Actor, user string) ([]wire.Token, error) {
-	var out []wire.Token
+func (s *Service) Tokens(ctx context.Context, who muster.Actor, q wire.TokenQuery) (wire.TokenList, error) {
+	out, user := wire.TokenList{Tokens: []wire.Token{}}, q.User
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		if user == "" && !who.Admin {
 			user = who.Name
@@ -33,8 +34,12 @@ func (s *Service) Tokens(ctx context.Context, who muster.Actor, user string) ([]
 		if err != nil {
 			return err
 		}
+		// Few: a person has some. Their order is that of the store.
+		list, out.More = wire.Cut(list, q.Page, func(t store.Token) string {
+			return fmt.Sprintf("%s %019d %s", t.User, t.Created.UnixNano(), t.ID)
+		})
 		for _, t := range list {
-			out = append(out, wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires})
+			out.Tokens = append(out.Tokens, wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires})
 		}
 		return nil
 	})
@@ -56,7 +61,7 @@ func (s *Service) CreateToken(ctx context.Context, who muster.Actor, r wire.Toke
 	if err != nil {
 		return wire.Token{}, err
 	}
-	if err := s.Room(); err != nil && !who.Admin {
+	if err := s.WritesAllowed(); err != nil && !who.Admin {
 		return wire.Token{}, err
 	}
 	secret, hash := pki.NewToken()

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/measure/compare"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/trend"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -23,15 +23,19 @@ const (
 // them, by the certificates that the actor may see.
 func (s *Service) Compare(ctx context.Context, who muster.Actor, q wire.CompareQuery) (wire.Comparison, error) {
 	if len(q.Of) < 2 || len(q.Of) > mostSides {
-		return wire.Comparison{}, muster.Errorf(muster.EInvalid, "%d were given to compare", len(q.Of)).Because(muster.ReasonTooMany).
+		why := muster.ReasonTooMany
+		if len(q.Of) < 2 {
+			why = muster.ReasonRequired
+		}
+		return wire.Comparison{}, muster.Errorf(muster.EInvalid, "%d were given to compare", len(q.Of)).Because(why).
 			WithHint("give two to %d clusters, machines or certificates; the first is what the others are compared with", mostSides)
 	}
-	if err := trend.Across(q.Across); err != nil {
+	if err := compare.Across(q.Across); err != nil {
 		return wire.Comparison{}, err
 	}
-	rules := trend.Usual()
+	rules := compare.Usual()
 	rules.Across, rules.Metric = q.Across, q.Metric
-	var sides []trend.Side
+	var sides []compare.Side
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		for _, ref := range q.Of {
 			o, err := s.subject(tx, ref)
@@ -53,7 +57,7 @@ func (s *Service) Compare(ctx context.Context, who muster.Actor, q wire.CompareQ
 	if err := distinct(sides); err != nil {
 		return wire.Comparison{}, err
 	}
-	out, err := trend.Compare(sides, rules)
+	out, err := compare.Compare(sides, rules)
 	if err != nil {
 		return out, err
 	}
@@ -72,7 +76,7 @@ func noMetricHint(metric string) string {
 
 // distinct refuses to compare something with itself, of which no test could tell
 // anything, and takes from classes what is of the others beside them.
-func distinct(sides []trend.Side) error {
+func distinct(sides []compare.Side) error {
 	in := func(c muster.Certificate, list []muster.Certificate) bool {
 		return slices.ContainsFunc(list, func(o muster.Certificate) bool { return o.ID == c.ID })
 	}
@@ -98,8 +102,8 @@ func distinct(sides []trend.Side) error {
 }
 
 // newestOf are the certificates by which something is compared.
-func newestOf(tx *store.Tx, o subject) (trend.Side, error) {
-	side := trend.Side{As: wire.ComparedSide{Name: o.name, Kind: o.kind, Cluster: o.cluster.ID, Machine: o.machine, Class: o.class}}
+func newestOf(tx *store.Tx, o subject) (compare.Side, error) {
+	side := compare.Side{As: wire.ComparedSide{Name: o.name, Kind: o.kind, Cluster: o.cluster.ID, Machine: o.machine, Class: o.class}}
 	var ids []muster.CertificateID
 	switch o.kind {
 	case ofCertificate:
@@ -176,13 +180,13 @@ func perMachine(list []store.Certificate, most int) []store.Certificate {
 	return out
 }
 
-// History tells how the figures of a cluster, a machine or a class went over time,
+// History reports how the figures of a cluster, a machine or a class went over time,
 // by the certificates that the actor may see. Of a class only figures are told, not
 // whose they were.
 func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQuery) (wire.History, error) {
-	rules := trend.UsualHistory()
+	rules := compare.UsualHistory()
 	rules.Metric = q.Metric
-	var list []trend.Measurement
+	var list []compare.Measurement
 	var o subject
 	older := false
 	since := s.agoOf(q.Since)
@@ -215,7 +219,7 @@ func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQ
 			list[i].Name = ""
 		}
 	}
-	out, err := trend.History(list, rules)
+	out, err := compare.History(list, rules)
 	if err != nil {
 		return out, err
 	}
@@ -228,7 +232,7 @@ func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQ
 
 // ofNodes are measurements by the certificates of nodes: those of one cluster that
 // were made together are one measurement.
-func ofNodes(tx *store.Tx, f store.CertificateFilter) (list []trend.Measurement, older bool, err error) {
+func ofNodes(tx *store.Tx, f store.CertificateFilter) (list []compare.Measurement, older bool, err error) {
 	f.Kind = muster.CertifiesNode
 	rows, err := tx.Certificates(f)
 	if err != nil {
@@ -252,7 +256,7 @@ func ofNodes(tx *store.Tx, f store.CertificateFilter) (list []trend.Measurement,
 		if !ok {
 			i = len(list)
 			at[k] = i
-			list = append(list, trend.Measurement{At: c.Made, Name: c.ID})
+			list = append(list, compare.Measurement{At: c.Made, Name: c.ID})
 		}
 		list[i].Certificates = append(list[i].Certificates, c)
 		if len(list[i].Certificates) > 1 {
@@ -265,7 +269,7 @@ func ofNodes(tx *store.Tx, f store.CertificateFilter) (list []trend.Measurement,
 // ofOneCluster are the measurements of a cluster, by its manifests. A node that was
 // not measured anew counts where it was measured; where most were not, nodes are
 // left out, and in old measurements of many nodes, too.
-func ofOneCluster(tx *store.Tx, id muster.ClusterID, since time.Time) (list []trend.Measurement, older bool, err error) {
+func ofOneCluster(tx *store.Tx, id muster.ClusterID, since time.Time) (list []compare.Measurement, older bool, err error) {
 	rows, err := tx.Certificates(store.CertificateFilter{Cluster: id, Kind: muster.CertifiesCluster, Since: since, Limit: mostMeasured})
 	if err != nil {
 		return nil, false, err
@@ -279,7 +283,7 @@ func ofOneCluster(tx *store.Tx, id muster.ClusterID, since time.Time) (list []tr
 	}
 	left := mostRead
 	for i, c := range manifests { // newest first
-		m := trend.Measurement{At: c.Made, Name: c.ID, Certificates: []muster.Certificate{c}}
+		m := compare.Measurement{At: c.Made, Name: c.ID, Certificates: []muster.Certificate{c}}
 		fresh := nodesOf(c)
 		if i+1 < len(manifests) {
 			before := nodesOf(manifests[i+1])

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/series"
+	"github.com/muster-hpc/muster/control/series"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -185,7 +185,7 @@ func (s *Service) readSeries(ctx context.Context, q series.Query) (series.Result
 }
 
 func window(r series.Result) *wire.Window {
-	return &wire.Window{From: r.From, Step: int64(r.Step / time.Second), Points: r.Points}
+	return &wire.Window{From: r.From, Step: muster.Duration(r.Step), Points: r.Points}
 }
 
 // curve renders one figure; false when nothing of it is known.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/cleantext"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/cleantext"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/crypto/ssh"
@@ -18,7 +18,7 @@ import (
 const maxKeys = 64
 
 // makeUsers makes the users that an administrator's request names first.
-func (s *Service) makeUsers(tx *store.Tx, w wanted, answer *muster.Answer) error {
+func (s *Service) makeUsers(tx *store.Tx, w parsedRequest, answer *muster.Answer) error {
 	for _, name := range w.newUser {
 		if _, err := tx.User(name); err == nil {
 			continue // made meanwhile
@@ -40,7 +40,7 @@ func (s *Service) makeUsers(tx *store.Tx, w wanted, answer *muster.Answer) error
 // makes the users that an administrator names first, but not of a slip: a user
 // is for good.
 func slipOf(name string, known []string) (muster.Problem, bool) {
-	meant := nearest.Slip(name, sameNumber(name, known))
+	meant := suggest.Slip(name, sameNumber(name, known))
 	if meant == "" {
 		return muster.Problem{}, false
 	}
@@ -51,11 +51,13 @@ func slipOf(name string, known []string) (muster.Problem, bool) {
 }
 
 // Users lists the people that the actor may see.
-func (s *Service) Users(ctx context.Context, who muster.Actor) ([]muster.User, error) {
-	var out []muster.User
+func (s *Service) Users(ctx context.Context, who muster.Actor, p wire.Page) (wire.UserList, error) {
+	out := wire.UserList{Users: []muster.User{}}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
-		var err error
-		out, err = tx.Users()
+		list, err := tx.UsersAfter(p.After, p.Size()+1)
+		list, more := partOf(list, p)
+		out.Users = append(out.Users, list...)
+		out.More, _ = nextAfter(list, more, func(u muster.User) (string, error) { return u.Name, nil })
 		return err
 	})
 	return out, err
@@ -257,7 +259,7 @@ func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key str
 }
 
 // changeKeys changes the keys of a person, and waits until they are in force on all nodes
-// of that person's clusters, or tells where they are not.
+// of that person's clusters, or reports where they are not.
 func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string, change func(*muster.User) error) (wire.KeysChanged, error) {
 	var out wire.KeysChanged
 	var clusters []muster.Cluster

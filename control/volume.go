@@ -9,26 +9,30 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/storage/volume"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/volume"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Volumes is what the use cases need of the keeper of volumes.
+// Volumes is what the use cases need of the volume manager.
 type Volumes interface {
 	// Create makes the place of a volume that is on record.
 	Create(ctx context.Context, v muster.Volume) error
-	// Wake has what is to be erased looked at.
+	// Wake looks at what is to be erased.
 	Wake()
 }
 
 // Volumes lists the volumes that the actor may see.
-func (s *Service) Volumes(ctx context.Context, who muster.Actor, q wire.VolumeQuery) ([]wire.Volume, error) {
-	var out []wire.Volume
+func (s *Service) Volumes(ctx context.Context, who muster.Actor, q wire.VolumeQuery) (wire.VolumeList, error) {
+	out := wire.VolumeList{Volumes: []wire.Volume{}}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
-		list, err := tx.Volumes(store.VolumeFilter{Project: q.Project, Owner: q.Owner, Living: !q.All})
+		list, err := tx.Volumes(store.VolumeFilter{Project: q.Project, Owner: q.Owner, Living: !q.All, Limit: q.Size() + 1, After: q.After})
 		if err != nil {
+			return err
+		}
+		list, more := partOf(list, q.Page)
+		if out.More, err = nextAfter(list, more, func(v muster.Volume) (string, error) { return tx.VolumeCursor(v.ID) }); err != nil {
 			return err
 		}
 		users, err := usersOfVolumes(tx)
@@ -37,7 +41,7 @@ func (s *Service) Volumes(ctx context.Context, who muster.Actor, q wire.VolumeQu
 		}
 		for _, v := range list {
 			if q.All || v.Kind != muster.VolumeScheduler {
-				out = append(out, viewVolume(who, v, users[v.ID]))
+				out.Volumes = append(out.Volumes, viewVolume(who, v, users[v.ID]))
 			}
 		}
 		return nil
@@ -66,7 +70,7 @@ func (s *Service) CreateVolume(ctx context.Context, who muster.Actor, r wire.Vol
 	if err != nil {
 		return wire.Volume{}, err
 	}
-	if err := s.Room(); err != nil {
+	if err := s.WritesAllowed(); err != nil {
 		return wire.Volume{}, err
 	}
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -83,19 +87,19 @@ func (s *Service) CreateVolume(ctx context.Context, who muster.Actor, r wire.Vol
 	if err != nil {
 		return wire.Volume{}, err
 	}
-	if s.Keeper != nil {
-		if err := s.Keeper.Create(ctx, v); err != nil {
+	if s.VolumeManager != nil {
+		if err := s.VolumeManager.Create(ctx, v); err != nil {
 			return wire.Volume{}, err // it is on record; made before it is used
 		}
 	}
 	return s.Volume(ctx, who, string(v.ID))
 }
 
-// wantedVolume checks a request, and tells all that is wrong with it.
+// wantedVolume checks a request, and reports all that is wrong with it.
 func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.VolumeRequest) (muster.Volume, error) {
 	v := muster.Volume{
 		ID: muster.NewVolumeID(), Name: r.Name, Owner: who.Name, Project: r.Project, Kind: muster.VolumeData,
-		Driver: muster.VolumeDriver(cmp.Or(r.Driver, string(muster.DriverHostDir))), Source: r.Source, Note: r.Note,
+		Driver: muster.VolumeDriver(cmp.Or(r.Driver, string(muster.DriverHostPath))), Source: r.Source, Note: r.Note,
 		Phase: muster.VolumeReady,
 	}
 	var problems []muster.Problem
@@ -133,7 +137,7 @@ func (s *Service) wantedVolume(ctx context.Context, who muster.Actor, r wire.Vol
 	}
 	if v.Driver == muster.DriverNFS && !who.Admin {
 		return v, muster.Errorf(muster.EForbidden, "only an administrator declares an export of a file server").Because(muster.ReasonAdminOnly).
-			WithHint("ask one, naming your project; or make a volume of your own with --driver hostdir or served")
+			WithHint("ask one, naming your project; or make a volume of your own with --driver hostpath or managed-nfs")
 	}
 	problems = append(problems, driverProblems(r, v)...)
 	if len(problems) > 0 {
@@ -148,7 +152,7 @@ func driverProblems(r wire.VolumeRequest, v muster.Volume) (problems []muster.Pr
 		problems = append(problems, muster.Problem{Field: field, Reason: why, Message: message, Hint: hint})
 	}
 	switch v.Driver {
-	case muster.DriverHostDir, muster.DriverServed:
+	case muster.DriverHostPath, muster.DriverManagedNFS:
 		if r.Source != "" {
 			add(muster.ReasonContradiction, "source", "only a volume of driver nfs has a source", "leave it out, or write driver nfs")
 		}
@@ -163,7 +167,7 @@ func driverProblems(r wire.VolumeRequest, v muster.Volume) (problems []muster.Pr
 			problems = append(problems, asError(err).In("source"))
 		}
 	default:
-		add(muster.ReasonBadValue, "driver", fmt.Sprintf("there is no driver %.40q", r.Driver), "write hostdir, served or nfs")
+		add(muster.ReasonBadValue, "driver", fmt.Sprintf("there is no driver %.40q", r.Driver), "write hostpath, managed-nfs or nfs")
 	}
 	return problems
 }
@@ -203,7 +207,7 @@ func (s *Service) volumeNameFree(tx *store.Tx, v muster.Volume) error {
 	return nil
 }
 
-// DeleteVolume has a volume erased that no cluster uses. Deleting one that is
+// DeleteVolume erases a volume that no cluster uses. Deleting one that is
 // on its way or gone is no error.
 func (s *Service) DeleteVolume(ctx context.Context, who muster.Actor, ref string) (wire.Volume, error) {
 	var out wire.Volume
@@ -229,8 +233,8 @@ func (s *Service) DeleteVolume(ctx context.Context, who muster.Actor, ref string
 		out = viewVolume(who, v, nil)
 		return err
 	})
-	if err == nil && s.Keeper != nil {
-		s.Keeper.Wake()
+	if err == nil && s.VolumeManager != nil {
+		s.VolumeManager.Wake()
 	}
 	return out, err
 }
@@ -250,11 +254,11 @@ func unused(v muster.Volume, users []wire.VolumeUser) error {
 	return muster.Errorf(muster.EConflict, "volume %s is in use by %s", v.Name, strings.Join(names, ", ")).Because(muster.ReasonVolumeInUse).WithHint("%s", hint)
 }
 
-// RetainVolume says how long a volume is kept from now, "ever" for no end; of
+// RetainVolume says how long a volume is kept from now, "forever" for no end; of
 // the home of a living cluster, how long it is kept after that is deleted.
 func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string, r wire.VolumeRetention) (wire.Volume, error) {
 	var out wire.Volume
-	ever := r.For == "ever"
+	ever := r.For == "forever"
 	span, err := retention(r.For)
 	if err != nil {
 		return out, err
@@ -273,7 +277,7 @@ func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string
 			err = s.retainLater(tx, v, span, ever)
 		case v.Phase == muster.VolumeRetained:
 			v.Expires = time.Time{}
-			text := "kept for ever"
+			text := "kept forever"
 			if !ever {
 				v.Expires = s.Clock.Now().Add(span)
 				text = "kept until " + v.Expires.UTC().Format(time.RFC3339)
@@ -295,20 +299,20 @@ func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string
 		out = viewVolume(who, v, users[v.ID])
 		return err
 	})
-	if err == nil && s.Keeper != nil {
-		s.Keeper.Wake()
+	if err == nil && s.VolumeManager != nil {
+		s.VolumeManager.Wake()
 	}
 	return out, err
 }
 
-// retention reads how long a volume is kept. "ever" is no time: 0.
+// retention reads how long a volume is kept. "forever" is no time: 0.
 func retention(text string) (time.Duration, error) {
-	if text == "ever" || text == "0" {
+	if text == "forever" || text == "0" {
 		return 0, nil
 	}
 	span, err := spec.ParseDuration(text)
 	if err != nil {
-		return 0, spec.Error([]muster.Problem{{Field: "for", Reason: muster.ReasonOf(err), Message: asError(err).Message, Hint: "write 7d, 12h, 0 for not at all, or ever (administrators)"}})
+		return 0, spec.Error([]muster.Problem{{Field: "for", Reason: muster.ReasonOf(err), Message: asError(err).Message, Hint: "write 7d, 12h, 0 to delete it at once, or forever (administrators)"}})
 	}
 	return span, nil
 }
@@ -326,11 +330,11 @@ func (s *Service) retainLater(tx *store.Tx, v muster.Volume, span time.Duration,
 	if err != nil {
 		return err
 	}
-	c.Spec.Retain = span
+	c.Spec.Retain = muster.Duration(span)
 	return tx.PutCluster(c, "its home is kept for "+spec.FormatDuration(span)+" after it is deleted")
 }
 
-// usersOfVolumes tells which living clusters that the actor may see mount what.
+// usersOfVolumes reports which living clusters that the actor may see mount what.
 func usersOfVolumes(tx *store.Tx) (map[muster.VolumeID][]wire.VolumeUser, error) {
 	out := map[muster.VolumeID][]wire.VolumeUser{}
 	// As Muster itself: who shares no project with a cluster sees no volume
@@ -388,7 +392,7 @@ func viewVolume(who muster.Actor, v muster.Volume, users []wire.VolumeUser) wire
 	return out
 }
 
-// quotaNotice tells of a bound that is not kept.
+// quotaNotice reports a bound that is not kept.
 func quotaNotice(v muster.Volume) string {
 	if v.Quota == 0 || v.Enforced || v.Phase == muster.VolumeDeleting || v.Phase == muster.VolumeDeleted {
 		return ""

@@ -10,7 +10,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -22,7 +22,7 @@ func carol() muster.Actor { return muster.Actor{Name: "carol", Projects: []strin
 func keptHome(t *testing.T, s *controltest.Site, owner, project, name string) muster.Volume {
 	t.Helper()
 	v := muster.Volume{ID: muster.NewVolumeID(), Name: name, Owner: owner, Project: project, Kind: muster.VolumeHome,
-		Driver: muster.DriverHostDir, Phase: muster.VolumeReady, Expires: time.Now().Add(time.Hour)}
+		Driver: muster.DriverHostPath, Phase: muster.VolumeReady, Expires: time.Now().Add(time.Hour)}
 	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
 		if err := tx.PutVolume(v, ""); err != nil {
 			return err
@@ -71,8 +71,8 @@ func TestHomeTakenOnce(t *testing.T) {
 		t.Errorf("%d won; %+v, %v", won, v, err)
 	}
 	list, err := s.Control.Clusters(t.Context(), root(), wire.ClusterQuery{})
-	if err != nil || len(list) != 1 {
-		t.Errorf("%d clusters, %v: a refused one left something", len(list), err)
+	if err != nil || len(list.Clusters) != 1 {
+		t.Errorf("%d clusters, %v: a refused one left something", len(list.Clusters), err)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestVolumeInUse(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	c, err := s.Control.Cluster(t.Context(), alice(), "second")
-	if err != nil || c.Spec.Retain != 48*time.Hour || len(c.Volumes) != 2 {
+	if err != nil || c.Spec.Retain != muster.Duration(48*time.Hour) || len(c.Volumes) != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -206,7 +206,7 @@ func TestExports(t *testing.T) {
 func TestVolumeOfAnotherProvider(t *testing.T) {
 	t.Parallel()
 	s := controltest.Start(t, controltest.Options{Machines: 2, Control: func(c *control.Config) {
-		c.Providers = muster.Providers{"fake": {Volumes: []muster.VolumeDriver{muster.DriverNFS, muster.DriverServed}}}
+		c.Providers = muster.Providers{"fake": {Volumes: []muster.VolumeDriver{muster.DriverNFS, muster.DriverManagedNFS}}}
 	}})
 	s.User("alice", "sea")
 	keptHome(t, s, "alice", "sea", "old-home")

@@ -14,7 +14,7 @@ import (
 
 // volumes finds the volumes that a request names, and puts their IDs in place
 // of their names. What another project has is absent.
-func (s *Service) volumes(ctx context.Context, who muster.Actor, w *wanted) []muster.Problem {
+func (s *Service) volumes(ctx context.Context, who muster.Actor, w *parsedRequest) []muster.Problem {
 	if w.spec.Project == "" || w.spec.Home == "" && len(w.spec.Volumes) == 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func ownVolume(tx *store.Tx, project, ref string, kind muster.VolumeKind) (muste
 	case v.Kind == kind:
 		return v, nil
 	case kind == muster.VolumeHome:
-		return v, muster.Errorf(muster.EInvalid, "volume %s holds data, it is no home", v.Name).Because(muster.ReasonVolumeUnfit).WithHint("mount it besides the home: volumes: [%s]", v.Name)
+		return v, muster.Errorf(muster.EInvalid, "volume %s holds data, it is not a home", v.Name).Because(muster.ReasonVolumeUnfit).WithHint("mount it besides the home: volumes: [%s]", v.Name)
 	case v.Kind == muster.VolumeHome:
 		return v, muster.Errorf(muster.EInvalid, "volume %s is a home", v.Name).Because(muster.ReasonVolumeUnfit).WithHint("mount it as one: home: %s", v.Name)
 	}
@@ -125,7 +125,7 @@ func freeVolumes(tx *store.Tx, c muster.Cluster) (muster.Volume, error) {
 	}
 	switch {
 	case v.Project != c.Project || v.Kind != muster.VolumeHome:
-		return v, muster.Errorf(muster.EInvalid, "volume %s is no home of project %s", v.ID, c.Project).Because(muster.ReasonNoSuchVolume)
+		return v, muster.Errorf(muster.EInvalid, "volume %s is not a home of project %s", v.ID, c.Project).Because(muster.ReasonNoSuchVolume)
 	case v.Phase == muster.VolumeReady && v.Cluster != "":
 		return v, muster.Errorf(muster.EConflict, "home %s is in use by cluster %s", v.Name, v.Cluster).Because(muster.ReasonVolumeInUse).
 			WithHint("delete that cluster first, and its home is kept; or leave home out to get a new one")

@@ -63,8 +63,11 @@ func (s *Service) tell(ctx context.Context, c muster.Cluster, d muster.Condition
 	}
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		now, err := tx.Cluster(c.ID)
-		if err != nil || now.Phase != muster.ClusterQueued {
+		if err != nil || now.Phase != c.Phase {
 			return err // deleted meanwhile
+		}
+		if now.Phase == muster.ClusterPaused {
+			d.Code, d.Text = muster.ConditionResuming, "it waits for machines to come back: "+d.Text
 		}
 		now.Conditions = append(slices.DeleteFunc(now.Conditions, waits), d)
 		text := "cannot be served: " + d.Text
@@ -80,5 +83,5 @@ func (s *Service) tell(ctx context.Context, c muster.Cluster, d muster.Condition
 
 // waits reports whether a condition ends with the waiting.
 func waits(d muster.Condition) bool {
-	return d.Code == waitingForMachines || d.Code == waitingForMissing || d.Code == cannotBeServed
+	return d.Code == muster.ConditionOverLimit || d.Code == muster.ConditionResuming || d.Code == waitingForMachines || d.Code == waitingForMissing || d.Code == cannotBeServed
 }

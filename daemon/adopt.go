@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/internal/lockfile"
+	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/provider/local"
-	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -253,7 +253,9 @@ func (a *adoption) into(ctx context.Context, c *Config, path string, at *site) (
 	}
 	at.Epoch, at.Newer = max(epoch, at.highest())+1, newer{}
 	var copies []clusterCopy
+	notes := a.notes
 	err = db.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		copies, a.notes = nil, slices.Clip(notes) // it may run again
 		if err := errors.Join(tx.SetMeta(metaInstance, at.Instance), tx.BeginEpoch(at.Epoch)); err != nil {
 			return err
 		}

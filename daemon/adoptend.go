@@ -10,7 +10,7 @@ import (
 )
 
 // makeWay ends, in an older store that does not know a cluster, those that have its name or
-// its network: no two that live ever have, so they ended before it began. It tells why the
+// its network: no two that live ever have, so they ended before it began. It reports why the
 // cluster cannot be adopted; "": it can.
 func (a *adoption) makeWay(tx *store.Tx, c *clusterCopy) (why string, err error) {
 	list, err := tx.Clusters(store.ClusterFilter{Living: true})
@@ -36,7 +36,7 @@ func (a *adoption) makeWay(tx *store.Tx, c *clusterCopy) (why string, err error)
 	return "", nil
 }
 
-// endEarlier has a cluster deleted that was so before a later one began. Its volumes, if
+// endEarlier deletes a cluster that ended before a later one began. Its volumes, if
 // they are still there, stay until somebody erases them.
 func endEarlier(tx *store.Tx, o muster.Cluster, later *clusterCopy) error {
 	why := "it ended before cluster " + string(later.Cluster.ID) + " began, which is adopted"

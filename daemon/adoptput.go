@@ -60,7 +60,7 @@ func (a *adoption) put(tx *store.Tx, c *clusterCopy, epoch int64) (adopted bool,
 	return true, nil
 }
 
-// stands tells why the store's word on a cluster stands; "": its copy and its machines
+// stands reports why the store's word on a cluster stands; "": its copy and its machines
 // know more.
 func (a *adoption) stands(tx *store.Tx, c *clusterCopy, old muster.Cluster, epoch int64) (string, error) {
 	const asWell = "the store knows it as well as its machines do, and its records stay"
@@ -210,7 +210,7 @@ func putNode(tx *store.Tx, n muster.Node) error {
 	return nil
 }
 
-// putMachine has a machine be its node's, which no other holds by now.
+// putMachine assigns a machine to its node, which no other holds by now.
 func putMachine(tx *store.Tx, m muster.Machine) error {
 	old, err := tx.Machine(m.ID)
 	if err != nil && muster.CodeOf(err) != muster.ENotFound {

@@ -21,7 +21,7 @@ func filled(id, name string, epoch, attempt int64, machines ...muster.MachineID)
 		ID: muster.ClusterID(id), Name: name, Owner: "alice", Project: "p", Phase: muster.ClusterReady, Generation: 1, Created: time.Unix(1, 0).UTC(),
 	}}
 	c.Volumes = []muster.Volume{{ID: muster.VolumeID("v-" + name), Name: name + "-home", Owner: "alice", Project: "p", Kind: muster.VolumeHome,
-		Driver: muster.DriverHostDir, Source: "/" + name, Phase: muster.VolumeReady, Cluster: c.Cluster.ID}}
+		Driver: muster.DriverHostPath, Source: "/" + name, Phase: muster.VolumeReady, Cluster: c.Cluster.ID}}
 	for i, m := range machines {
 		n := muster.Node{Cluster: c.Cluster.ID, Name: "n0" + string(rune('1'+i)), Index: i, Role: muster.RoleCompute, Phase: muster.NodeReady,
 			Machine: m, Attempt: attempt, Address: netip.MustParseAddr("10.0.0.1")}
@@ -255,10 +255,10 @@ func TestAdoptClaimsNothingMore(t *testing.T) {
 		note        string
 		want        []string
 	}{
-		"as much": {late, late, "its records stay", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
-		"more":    {late, early, "its records stay", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
-		"name":    {early, other, "has its name", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
-		"deleted": {late, late, "it is deleted", []string{"c-1 deleted n01 gone ", "m1 cleaning  "}},
+		"as much": {late, late, "one (c-1)", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
+		"more":    {late, early, "one (c-1)", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
+		"name":    {early, other, "c-2", []string{"c-1 ready n01 ready m1", "m1 active c-1 n01"}},
+		"deleted": {late, late, "one (c-1)", []string{"c-1 deleted n01 gone ", "m1 cleaning  "}},
 	} {
 		st := oldStore(t, func(tx *store.Tx) error {
 			if name != "deleted" {
@@ -294,7 +294,7 @@ func TestAdoptWhereAnEarlierOneHasTheName(t *testing.T) {
 		change(&later)
 		st := oldStore(t, nil, earlier)
 		told := adopts(t, st, runningAs(later), later)
-		if len(told.Clusters) != 1 || !strings.Contains(strings.Join(told.Notes, "\n"), "cluster one (c-1) is deleted") {
+		if len(told.Clusters) != 1 || !strings.Contains(strings.Join(told.Notes, "\n"), "one (c-1)") {
 			t.Errorf("%s: told %+v", name, told)
 		}
 		wantRecords(t, st, "c-1 deleted n01 gone ", "c-1 deleted n02 gone ", "c-2 ready n01 ready m1", "c-2 ready n02 ready m3",

@@ -4,14 +4,13 @@ import (
 	"context"
 	"io"
 	"net/netip"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agents"
-	"github.com/muster-hpc/muster/connlimit"
-	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/control/converge"
+	"github.com/muster-hpc/muster/internal/connlimit"
+	"github.com/muster-hpc/muster/nodes/agentserver"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -20,19 +19,28 @@ import (
 // are made later.
 func (s *Server) openAgents() error {
 	var err error
-	s.agents, err = agents.New(agents.Config{
-		Store: s.db, Sign: s.authority.SignNode, Configure: s.nodeConfig, Generation: s.configGeneration, JournalDir: s.state.path("journal"),
+	s.agents, err = agentserver.New(agentserver.Config{
+		Store: s.db, Sign: s.authority.SignNode, JournalDir: s.state.path("journal"),
 		Clock: s.cfg.Clock, Log: s.log, Epoch: s.epoch, Superseded: s.succession.over, Met: s.met,
-		Changed: func(id muster.ClusterID) { s.converge.Wake(id) },
-		Stage:   func(e wire.Event) { s.control.Publish(e) },
-		Sample:  s.sample,
-		Trust:   s.trustOf,
-		Launch:  func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
+		Configure: func(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
+			return s.configs.Node(ctx, id, node)
+		},
+		Generation: func(ctx context.Context, id muster.ClusterID) (int64, error) { return s.configs.Generation(ctx, id) },
+		Changed:    func(id muster.ClusterID) { s.converge.Wake(id) },
+		Stage:      func(e wire.Event) { s.control.Publish(e) },
+		Sample:     s.sample,
+		Trust:      s.trustOf,
+		Launch:     func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
 		Launched: func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
 			return s.measure.Launched(ctx, id, end, out)
 		},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.contacts.AddHeard(s.agents.Heard)
+	s.contacts.AddAnswered(s.agents.Reported)
+	return nil
 }
 
 // trustOf is how far a machine was believed when it was given its seed.
@@ -44,8 +52,8 @@ func (s *Server) trustOf(m muster.Machine) muster.Trust {
 }
 
 // seed is what a machine needs to find the server.
-func (s *Server) seed(m muster.Machine) wire.Seed {
-	seed := wire.Seed{CA: s.authority.CertificatePEM(), Trust: muster.TrustLocal}
+func (s *Server) seed(m muster.Machine) wire.Bootstrap {
+	seed := wire.Bootstrap{CA: s.authority.CertificatePEM(), Trust: muster.TrustLocal}
 	if e := s.endpoints[m.Provider]; e != nil {
 		seed.Server = e.url()
 	}
@@ -91,15 +99,6 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 // sightings answers what the API asks about nodes without asking the store.
 type sightings struct{ s *Server }
 
-// Seen is when the machine last answered, to its agent or its provider.
-func (v sightings) Seen(id muster.MachineID) time.Time {
-	at := v.s.converge.LastAnswer(id)
-	if last, ok := v.s.agents.Last(id); ok && last.At.After(at) {
-		at = last.At
-	}
-	return at
-}
-
 // Usage is the newest n samples of a machine's usage, oldest first.
 func (v sightings) Usage(id muster.MachineID, n int) []wire.Usage {
 	all := v.s.agents.Usage(id)
@@ -110,7 +109,7 @@ func (v sightings) Usage(id muster.MachineID, n int) []wire.Usage {
 func (v sightings) Lines(c muster.ClusterID, node string, q wire.LogQuery) []wire.JournalLine {
 	lines, err := v.s.agents.Lines(c, node, q)
 	if err != nil {
-		v.s.log.Warn("a journal cannot be read", "cluster", c, "node", node, "error", err)
+		v.s.log.Warn("reading node journal failed", "cluster", c, "node", node, "error", err)
 	}
 	return lines
 }

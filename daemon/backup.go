@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/backup"
 	"github.com/muster-hpc/muster/internal/atomicfile"
-	"github.com/muster-hpc/muster/lockfile"
-	"github.com/muster-hpc/muster/provider/metal"
+	"github.com/muster-hpc/muster/internal/lockfile"
+	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/store/backup"
 )
 
 // backedUp are the parts of a state directory, besides the store, without which a site is
@@ -30,7 +30,7 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 		return nil, err
 	}
 	if at == nil || absent(filepath.Join(dir, "muster.db")) {
-		return nil, muster.Errorf(muster.ENotFound, "%s is no state directory of a server: there is nothing to back up", dir).Because(muster.ReasonNoState).
+		return nil, muster.Errorf(muster.ENotFound, "%s is not a state directory: there is nothing to back up", dir).Because(muster.ReasonNoState).
 			WithHint("name the --state of the server, such as /var/lib/muster")
 	}
 	if _, err := os.Lstat(file); err == nil {
@@ -46,7 +46,7 @@ func Backup(ctx context.Context, dir, file, passphrase, version string) (*backup
 	}
 	stage, err := os.MkdirTemp(dir, stagePrefix)
 	if err != nil {
-		return nil, muster.Errorf(muster.EUnavailable, "no copy of the store can be made in %s", dir).Because(muster.ReasonDiskFull).WithHint("is its disk full?").Wrap(err)
+		return nil, muster.Errorf(muster.EUnavailable, "the database cannot be copied to %s", dir).Because(muster.ReasonDiskFull).WithHint("is its disk full?").Wrap(err)
 	}
 	defer func() { _ = os.RemoveAll(stage) }()
 	names := []string{"muster.db"}
@@ -173,14 +173,14 @@ func Restore(ctx context.Context, file, passphrase, dir string, replace bool) (c
 	// Whoever has the store open, without being a server, must not go on with it either.
 	db, err := lockfile.Take(ctx, st.path("muster.db.lock"))
 	if err != nil {
-		return nil, "", muster.Errorf(muster.EConflict, "the store of %s is in use", dir).Because(muster.ReasonServerRunning).WithHint("find who has it with `fuser -v %s`", st.path("muster.db")).Wrap(err)
+		return nil, "", muster.Errorf(muster.EConflict, "the database of %s is in use", dir).Because(muster.ReasonServerRunning).WithHint("find who has it with `fuser -v %s`", st.path("muster.db")).Wrap(err)
 	}
 	if err := errors.Join(db.Close(), removeStages(dir)); err != nil {
 		return nil, "", err
 	}
 	begun := !absent(st.path(restoringFile))
 	if !absent(st.path("muster.db")) && !replace && !begun {
-		return nil, "", muster.Errorf(muster.EConflict, "%s has a store already", dir).Because(muster.ReasonFileExists).
+		return nil, "", muster.Errorf(muster.EConflict, "%s already contains a database", dir).Because(muster.ReasonFileExists).
 			WithHint("add --replace to put it aside and go back to the backup, or choose another --state")
 	}
 	f, err := os.Open(file)
@@ -283,7 +283,7 @@ func (m move) make() error {
 	return nil
 }
 
-// swapIn makes the moves, and tells where what was there is now.
+// swapIn makes the moves, and reports where what was there is now.
 func swapIn(dir, stage string) (aside string, err error) {
 	aside = filepath.Join(dir, "replaced-"+time.Now().UTC().Format("20060102T150405.000"))
 	if err := os.Mkdir(aside, 0o700); err != nil {

@@ -18,19 +18,19 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/boot"
-	"github.com/muster-hpc/muster/bootdesk"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
-	"github.com/muster-hpc/muster/netboot/rack"
+	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/metal"
+	"github.com/muster-hpc/muster/metal/bootapi"
+	"github.com/muster-hpc/muster/metal/bootqueue"
+	"github.com/muster-hpc/muster/metal/power"
 	"github.com/muster-hpc/muster/pki"
-	"github.com/muster-hpc/muster/power"
 	"github.com/muster-hpc/muster/provider"
-	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// bootRig is a server's desk and files for machines that boot, over TLS on this host, with
+// bootRig is a server's boot server and files for machines that boot, over TLS on this host, with
 // the real store, use cases and provider. The machines' hardware is pretended; what they
 // say goes over the wire as their first program says it.
 type bootRig struct {
@@ -78,7 +78,7 @@ func newBootRig(t *testing.T) *bootRig {
 	r.files()
 
 	controller := power.NewControl(power.Config{
-		Drivers: power.Drivers{power.KindScript: power.Maker{New: func(t power.Target, _ power.Parts) (power.Driver, error) {
+		Drivers: power.Drivers{muster.PowerScript: power.Maker{New: func(t power.Target, _ power.Deps) (power.Driver, error) {
 			return rigPower{r, t.Machine}, nil
 		}}},
 		Times: power.Times{Poll: time.Millisecond, Listen: time.Millisecond},
@@ -127,21 +127,21 @@ func (r *bootRig) open() {
 			}
 			return netip.MustParseAddr("127.0.0.1"), true
 		},
-		Limits: func(string) rack.Limits {
-			return rack.Limits{Rate: 1000, Burst: 100, Window: 100, Typical: time.Second, Patience: time.Minute}
+		Limits: func(string) bootqueue.Limits {
+			return bootqueue.Limits{Rate: 1000, Burst: 100, Window: 100, Typical: time.Second, Patience: time.Minute}
 		},
 		Alive: func(muster.MachineID) time.Time {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return r.alive
 		},
-		Told: func(id muster.MachineID, f muster.Facts, trust muster.Trust) { s.told(r.m, id, f, trust) },
+		OnFacts: func(id muster.MachineID, f muster.Facts, trust muster.Trust) { s.told(r.m, id, f, trust) },
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.m.provider = p
-	if r.m.desk, err = bootdesk.New(bootdesk.Config{Book: p.Book()}); err != nil {
+	if r.m.desk, err = bootapi.New(bootapi.Config{Registry: p.BootRegistry()}); err != nil {
 		r.t.Fatal(err)
 	}
 	h := s.bootServer(r.m).Handler
@@ -242,8 +242,8 @@ func (rigPower) Close(context.Context) error { return nil }
 func (r *bootRig) boot(id muster.MachineID, attempt int64) string {
 	r.t.Helper()
 	b := &provider.Boot{Attempt: attempt, Cluster: "c-1", Hostname: "n01", Image: rigImage}
-	b.Seed.Token = rigToken
-	r.ensure(provider.Want{Machine: id, Power: provider.PowerBoot, Boot: b})
+	b.Bootstrap.Token = rigToken
+	r.ensure(provider.DesiredState{Machine: id, Power: provider.PowerBoot, Boot: b})
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for _, st := range r.m.provider.Boots().States(id) {
 			if st.Attempt == attempt && st.Step == metal.StepBooting {
@@ -260,9 +260,9 @@ const (
 	patience = 20 * time.Second
 )
 
-func (r *bootRig) ensure(w provider.Want) {
+func (r *bootRig) ensure(w provider.DesiredState) {
 	r.t.Helper()
-	if errs := r.m.provider.Ensure(r.t.Context(), []provider.Want{w}); errs != nil {
+	if errs := r.m.provider.Ensure(r.t.Context(), []provider.DesiredState{w}); errs != nil {
 		r.t.Fatal(errs)
 	}
 }
@@ -282,16 +282,16 @@ func (r *bootRig) program(number string) *boot.Server {
 }
 
 // hello is what a machine's first program says.
-func hello(id muster.MachineID, facts *muster.Facts) wire.BootHello {
-	return wire.BootHello{MAC: rigMAC(id), MACs: []string{rigMAC(id)}, Address: netip.MustParseAddr("127.0.0.1"), Facts: facts}
+func hello(id muster.MachineID, facts *muster.Facts) wire.BootCheckIn {
+	return wire.BootCheckIn{MAC: rigMAC(id), MACs: []string{rigMAC(id)}, Address: netip.MustParseAddr("127.0.0.1"), Facts: facts}
 }
 
 // order says hello and returns the order.
-func (r *bootRig) order(p *boot.Server, id muster.MachineID, facts *muster.Facts) *wire.BootOrder {
+func (r *bootRig) order(p *boot.Server, id muster.MachineID, facts *muster.Facts) *wire.BootTask {
 	r.t.Helper()
-	reply, err := p.Hello(r.t.Context(), hello(id, facts))
-	if err != nil || reply.Order == nil {
+	reply, err := p.CheckIn(r.t.Context(), hello(id, facts))
+	if err != nil || reply.Task == nil {
 		r.t.Fatalf("%s: %+v, %v", id, reply, err)
 	}
-	return reply.Order
+	return reply.Task
 }

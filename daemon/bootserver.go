@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/muster-hpc/muster/connlimit"
+	"github.com/muster-hpc/muster/internal/connlimit"
 	"github.com/muster-hpc/muster/wire"
 )
 

@@ -22,9 +22,9 @@ func (s *Server) followChanges(ctx context.Context, feed *store.Feed) error {
 				return nil
 			}
 			if feed.Lost() {
-				s.configs.dropAll()
+				s.configs.DropAll()
 				s.configsChanged(ctx, "")
-				s.leftUnheard(ctx)
+				s.exports.LeftUnheard(ctx)
 			}
 			s.changed(ctx, a)
 		}
@@ -45,7 +45,7 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 			s.configChanged(a.Cluster)
 		}
 		if a.Kind == muster.AuditCluster && (a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed)) {
-			s.configs.drop(a.Cluster)
+			s.configs.Drop(a.Cluster)
 			s.agents.ForgetCluster(a.Cluster)
 		}
 	case muster.AuditMachine:
@@ -54,7 +54,7 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 		}
 		if muster.MachinePhase(a.From).Held() && !muster.MachinePhase(a.To).Held() {
 			s.agents.Forget(muster.MachineID(a.Object))
-			s.left(ctx, muster.MachineID(a.Object))
+			s.exports.Left(ctx, muster.MachineID(a.Object))
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 // configChanged tells the agents of a cluster that their configuration may be
 // newer. Whoever asks from now on is answered from the records.
 func (s *Server) configChanged(id muster.ClusterID) {
-	s.configs.drop(id)
+	s.configs.Drop(id)
 	s.agents.ConfigChanged(id)
 }
 
@@ -75,8 +75,8 @@ func (s *Server) configsChanged(ctx context.Context, user string) {
 		return err
 	})
 	if err != nil {
-		s.configs.dropAll() // told or not, whoever asks gets what is true
-		s.log.Warn("the clusters cannot be listed", "error", err)
+		s.configs.DropAll() // told or not, whoever asks gets what is true
+		s.log.Warn("listing clusters failed", "error", err)
 		return
 	}
 	for _, c := range list {
@@ -97,13 +97,13 @@ const (
 func (s *Server) prune(ctx context.Context) error {
 	for {
 		if _, err := s.images.Prune(ctx, *s.keep.Load(), s.control.ImageUsers()); err != nil && ctx.Err() == nil {
-			s.log.Warn("derived images that nobody uses cannot be removed", "error", err)
+			s.log.Warn("removing unused images failed", "error", err)
 		}
 		if err := s.agents.PruneJournals(func(id muster.ClusterID) bool { return s.keepsJournal(ctx, id) }); err != nil {
-			s.log.Warn("old journals cannot be removed", "error", err)
+			s.log.Warn("removing old journals failed", "error", err)
 		}
 		if err := s.agents.BoundJournals(s.cfg.JournalBytes); err != nil {
-			s.log.Warn("journals cannot be kept within their bound", "error", err)
+			s.log.Warn("limiting journal size failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

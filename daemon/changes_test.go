@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -80,7 +80,7 @@ func TestChangesReachNodes(t *testing.T) {
 	soon(t, "ready", func() bool { return phase() == muster.ClusterReady })
 
 	config := func(node string) wire.NodeConfig {
-		c, err := s.nodeConfig(t.Context(), made.ID, node)
+		c, err := s.configs.Node(t.Context(), made.ID, node)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestChangesReachNodes(t *testing.T) {
 	if first.SSH.HostKey == other.SSH.HostKey || first.SSH.HostCertificate == other.SSH.HostCertificate {
 		t.Error("two nodes have one key")
 	}
-	if _, err := s.nodeConfig(t.Context(), made.ID, "n03"); muster.CodeOf(err) != muster.ENotFound {
+	if _, err := s.configs.Node(t.Context(), made.ID, "n03"); muster.CodeOf(err) != muster.ENotFound {
 		t.Errorf("a node that is not there: %v", err)
 	}
 	_, pub, err := pki.NewHostKey()
@@ -122,7 +122,7 @@ func TestChangesReachNodes(t *testing.T) {
 		_, b := s.agents.Last(list[1].ID)
 		return !a && !b
 	})
-	if _, err := s.nodeConfig(t.Context(), made.ID, "n01"); err == nil {
+	if _, err := s.configs.Node(t.Context(), made.ID, "n01"); err == nil {
 		t.Error("a cluster that is gone is configured")
 	}
 	if !s.keepsJournal(t.Context(), made.ID) || s.keepsJournal(t.Context(), "c-never") {

@@ -81,7 +81,7 @@ func (c claims) strip(from clusterCopy) clusterCopy {
 // withoutMachine is a node whose machine is another's by now.
 func withoutMachine(n muster.Node, c muster.Cluster) muster.Node {
 	if n.Machine != "" {
-		n.Was, n.Machine, n.Management = n.Machine, "", netip.Addr{}
+		n.PreviousMachine, n.Machine, n.Management = n.Machine, "", netip.Addr{}
 	}
 	if n.Phase == muster.NodeDraining {
 		n.Phase = muster.NodeGone

@@ -8,9 +8,9 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/storage/nfs"
+	"github.com/muster-hpc/muster/storage/volume"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/volume"
-	"github.com/muster-hpc/muster/volume/export"
 )
 
 // Cleanup stops the local machines of a state directory and removes what they
@@ -40,7 +40,7 @@ func Cleanup(ctx context.Context, dir string, unknown bool) ([]muster.MachineID,
 		return nil, err
 	}
 	running, err := p.Running()
-	err = errors.Join(err, p.Destroy(ctx), export.Remove(st.path("export")))
+	err = errors.Join(err, p.Destroy(ctx), nfs.Remove(st.path("export")))
 	host := hostInstances{instancesDir}
 	for _, other := range host.of(c.State) { // of a life before, whose store was lost
 		if other != name {
@@ -55,7 +55,7 @@ func Cleanup(ctx context.Context, dir string, unknown bool) ([]muster.MachineID,
 		err = errors.Join(err, room.Close())
 	}
 	// Their data stays; the next server mounts them again.
-	err = errors.Join(err, volume.NewServed(st.path("volumes")).Unmount(ctx))
+	err = errors.Join(err, volume.NewManagedNFS(st.path("volumes")).Unmount(ctx))
 	if err == nil && lost {
 		err = giveUp(ctx, c, st, name)
 	}

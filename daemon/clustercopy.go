@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -91,7 +91,7 @@ func (s *Server) keepCopies(ctx context.Context) error {
 	}
 }
 
-// all has every living cluster copied, and copies removed of those that are deleted. One of
+// all copies every living cluster, and removes copies of those that are deleted. One of
 // a cluster that the store does not know is left: nobody knows more of it.
 func (c *copies) all(ctx context.Context) {
 	err := c.s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
@@ -117,7 +117,7 @@ func (c *copies) all(ctx context.Context) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		c.s.log.Warn("clusters cannot be listed: copies of their records may be old", "err", err)
+		c.s.log.Warn("listing clusters failed: recovery copies may be stale", "error", err)
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *copies) write(ctx context.Context, all bool) {
 		nodes, err := c.s.writeCopy(ctx, id)
 		switch {
 		case err != nil:
-			c.s.log.Warn("the records of a cluster cannot be copied beside the store", "cluster", id, "err", err)
+			c.s.log.Warn("writing recovery copy failed", "cluster", id, "error", err)
 			c.done[id] = copied{time.Now(), true} // again, but not at once
 			continue
 		case nodes < 0:
@@ -147,7 +147,7 @@ func (c *copies) write(ctx context.Context, all bool) {
 	}
 }
 
-// writeCopy copies one cluster, and tells how many nodes it has; -1: it is gone, and so is
+// writeCopy copies one cluster, and reports how many nodes it has; -1: it is gone, and so is
 // its copy.
 func (s *Server) writeCopy(ctx context.Context, id muster.ClusterID) (nodes int, err error) {
 	c := clusterCopy{Instance: s.instance, Epoch: s.epoch, At: s.cfg.Clock.Now().UTC()}
@@ -203,7 +203,7 @@ func readCopies(dir string) (list []clusterCopy, bad []error) {
 			c, err = copyDoc.Decode(f, b)
 		}
 		if err == nil && (string(c.Cluster.ID)+".json" != filepath.Base(f) || strings.ContainsAny(string(c.Cluster.ID), "/.")) {
-			err = errors.New("it is no copy of a cluster of that name")
+			err = errors.New("it is not a copy of a cluster of that name")
 		}
 		if err != nil {
 			bad = append(bad, muster.Errorf(muster.ECorrupt, "%s cannot be used: %v", f, err).Because(muster.ReasonBackupDamaged))

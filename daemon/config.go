@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/approval"
-	"github.com/muster-hpc/muster/image"
+	"github.com/muster-hpc/muster/measure/analysis"
+	"github.com/muster-hpc/muster/metal/enrollment"
 	"github.com/muster-hpc/muster/provider/local"
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/storage/image"
 )
 
 // Config says what server to run.
@@ -55,9 +55,13 @@ type Config struct {
 	// MaxWalltime is the longest that a cluster may live. 0: as long as it
 	// likes.
 	MaxWalltime time.Duration
+	// DefaultWalltime is what a request gets that names none. 0: MaxWalltime, or no end.
+	DefaultWalltime time.Duration
+	// MaxPause is how long a cluster may stay paused until it is deleted. 0: 30 days.
+	MaxPause time.Duration
 	// Approval are the rules by which bare machines that come by themselves are taken
 	// in. Nil: all of them wait for an administrator.
-	Approval approval.Rules
+	Approval enrollment.Rules
 	// Agent is the agent program that is put into machines. Empty: the file
 	// muster-agent beside this program.
 	Agent string
@@ -68,8 +72,8 @@ type Config struct {
 	// MeasureIdle is after how long a machine that nobody uses is measured again. 0:
 	// never.
 	MeasureIdle time.Duration
-	// Promises are what the site says that its machines reach.
-	Promises validate.Promises
+	// PerformanceTargets are what the site says that its machines reach.
+	PerformanceTargets analysis.Targets
 	// JournalBytes bounds what nodes logged, all together. 0: 4 GiB.
 	JournalBytes int64
 	// Derived says which images with added packages stay though no cluster uses them.

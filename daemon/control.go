@@ -6,8 +6,8 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/converge"
-	"github.com/muster-hpc/muster/provider/metal"
+	"github.com/muster-hpc/muster/control/converge"
+	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -16,25 +16,25 @@ import (
 func (s *Server) openControl() {
 	s.control = control.New(control.Config{
 		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial), Console: s.console,
-		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Policy: s.policy(s.cfg),
+		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Policy: policy(s.cfg),
 		Providers: s.capabilities, Registrar: metal.Name,
-		Keeper: s.volumes.Keeper,
-		Heard:  s.heard, Boots: s.boots(),
-		Listen:      func() string { at, _ := s.listening.Load().(string); return at },
-		Health:      []func(context.Context) wire.HealthPart{s.failing, s.volumes.healthy, s.current},
-		Epoch:       s.epoch,
-		Superseded:  s.superseded,
-		Room:        s.state.room,
-		HomeFree:    s.state.homeFree,
-		Series:      s.series,
-		Figures:     s.figures,
-		SigningKeys: func() []muster.SigningKey { return s.signing.Ring().Keys },
-		ChangeKey:   s.changeKey,
-		Scheduler:   s.scheduler,
-		CanMeasure:  s.canMeasure,
-		Applied:     s.applied,
+		VolumeManager: s.volumes,
+		Contacts:      &s.contacts, Boots: s.boots(),
+		Listen:        func() string { at, _ := s.listening.Load().(string); return at },
+		Health:        []func(context.Context) wire.HealthPart{s.failing, s.volumes.Health, s.current},
+		Epoch:         s.epoch,
+		Superseded:    s.superseded,
+		WritesAllowed: s.state.room,
+		HomeFree:      s.state.homeFree,
+		Series:        s.series,
+		Figures:       s.figures,
+		SigningKeys:   func() []muster.SigningKey { return s.signing.Ring().Keys },
+		ChangeKey:     s.changeKey,
+		Scheduler:     s.scheduler,
+		CanMeasure:    s.canMeasure,
+		Applied:       s.agents.Applied,
 		Changed: func(id muster.ClusterID) {
-			s.configs.drop(id) // the feed says so, too, a moment later
+			s.configs.Drop(id) // the feed says so, too, a moment later
 			s.converge.Wake(id)
 		},
 	})
@@ -49,7 +49,7 @@ func (s *Server) scheduler(id muster.MachineID) *wire.SchedulerState {
 	return last.Report.Scheduler
 }
 
-// changeKey has another key sign certificates from now on.
+// changeKey makes another key sign certificates from now on.
 func (s *Server) changeKey(stolen string) error {
 	if err := s.superseded(); err != nil {
 		return err // the keys are not in the store
@@ -72,11 +72,15 @@ func (s *Server) openConverge() error {
 	var err error
 	s.converge, err = converge.New(converge.Config{
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog, s.control.ImageUsers(), s.keep.Load},
-		Volumes: clusterVolumes{s}, Queue: queue{s.control}, Repairs: s.control.Allocator.Repairs, Clock: s.cfg.Clock, Log: s.log,
-		Measures: true, Silence: s.agents.Silence, Beat: s.agents.Beat, Awake: s.agents.Awake, Probe: s.probe,
+		Volumes: convergeVolumes{s.clusterVolumes()}, Machines: s.control.Allocator, Clock: s.cfg.Clock, Log: s.log,
+		Measures: true, SilentAgents: s.agents.SilentAgents, HeartbeatInterval: s.agents.HeartbeatInterval, ListeningSince: s.agents.ListeningSince, Probe: s.probe,
 		CleanTimeout: cleanTimeout, Limits: s.limits(),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.contacts.AddAnswered(s.converge.LastAnswer)
+	return nil
 }
 
 // limits are how long things may take before there is a history of them: the firmware of
@@ -110,7 +114,7 @@ func (s *Server) awaitMachines(ctx context.Context) {
 	case <-s.converge.Discovered():
 	case <-limit.Done():
 		if ctx.Err() == nil {
-			s.log.Warn("not all machines were found yet; serving without them", "waited", discoverTime)
+			s.log.Warn("machine discovery timed out", "waited", discoverTime)
 		}
 		return
 	}
@@ -133,14 +137,6 @@ func (s *Server) cleaning(ctx context.Context) (busy bool) {
 		return err
 	})
 	return err == nil && busy
-}
-
-// queue lets converge promote what waits.
-type queue struct{ c *control.Service }
-
-func (q queue) Place(ctx context.Context) error {
-	_, err := q.c.Promote(ctx)
-	return err
 }
 
 // failing tells the health page what the loops cannot bring on.

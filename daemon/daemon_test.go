@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -79,7 +79,7 @@ type tlsAddress struct {
 func (h tlsAddress) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h tlsAddress) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "serving over TLS" {
+	if r.Message == "TLS listener started" {
 		r.Attrs(func(a slog.Attr) bool {
 			if a.Key == "address" {
 				h.to <- a.Value.String()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/connlimit"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/internal/connlimit"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // endpoint is where the agents of one provider's machines reach the server.

@@ -143,7 +143,7 @@ func TestGivingUpCountsOn(t *testing.T) {
 	}
 }
 
-// Who speaks to the desk where machines boot is met, too, and gets no order then.
+// Who speaks to the boot server where machines boot is met, too, and gets no order then.
 func TestTheDeskMeetsNodes(t *testing.T) {
 	t.Parallel()
 	dir := served(t)

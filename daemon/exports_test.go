@@ -2,185 +2,84 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agents"
+	"github.com/muster-hpc/muster/nodes/agentserver"
 	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/storage/nfs"
+	"github.com/muster-hpc/muster/storage/volume"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/volume"
-	"github.com/muster-hpc/muster/volume/export"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// toldExports is a server of volumes that only remembers what it is to serve.
-type toldExports struct {
-	mu  sync.Mutex
-	set []export.Export
+// oneMount serves, and remembers how many may mount something.
+type oneMount struct {
+	clients atomic.Int64
+	runs    chan struct{}
 }
 
-func (e *toldExports) Set(_ context.Context, set []export.Export) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.set = set
+func (o *oneMount) Set(_ context.Context, set []nfs.Export) error {
+	n := 0
+	for _, e := range set {
+		n += len(e.Clients)
+	}
+	o.clients.Store(int64(n))
 	return nil
 }
 
-func (e *toldExports) Mount(name, target string, _ bool) wire.Mount {
+func (*oneMount) Mount(name, target string, _ bool) wire.Mount {
 	return wire.Mount{Source: name, Target: target}
 }
 
-func (*toldExports) Run(context.Context) error { return nil }
-
-// open lists who may mount what: "one-home 10.0.0.1 10.0.0.2".
-func (e *toldExports) open() (out []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.set {
-		at := []string{}
-		for _, c := range x.Clients {
-			at = append(at, c.Address.String())
-		}
-		slices.Sort(at)
-		out = append(out, x.Name+" "+strings.Join(at, " "))
-	}
-	return out
+func (o *oneMount) Run(ctx context.Context) error {
+	close(o.runs)
+	<-ctx.Done()
+	return nil
 }
 
-// exportSite has clusters one (m-1, m-2) and two (m-3) of bare machines, whose addresses
-// are 10.0.0.1 and so on.
-func exportSite(t *testing.T) (*Server, *toldExports, []muster.Cluster) {
-	t.Helper()
+// What is committed of a machine that leaves its cluster takes the cluster's volumes from
+// it.
+func TestLeavingClosesExports(t *testing.T) {
+	t.Parallel()
 	s := &Server{log: slog.New(slog.DiscardHandler)}
 	var err error
 	if s.db, err = store.Open(t.Context(), filepath.Join(t.TempDir(), "muster.db"), store.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.db.Close() })
-	if s.agents, err = agents.New(agents.Config{
-		Store: s.db, JournalDir: t.TempDir(), Log: s.log,
-		Sign: func(string, pki.NodeIdentity, time.Duration) (string, time.Time, error) { return "", time.Time{}, nil }, Configure: s.nodeConfig,
+	if s.agents, err = agentserver.New(agentserver.Config{
+		Store: s.db, JournalDir: t.TempDir(), Log: s.log, Configure: s.configs.Node,
+		Sign: func(string, pki.NodeIdentity, time.Duration) (string, time.Time, error) { return "", time.Time{}, nil },
 	}); err != nil {
 		t.Fatal(err)
 	}
-	told := &toldExports{}
-	s.exports = newExports(told, func(id muster.MachineID) (netip.Addr, bool) {
-		return netip.MustParseAddr("10.0.0." + string(id[2:])), true
-	})
-	close(s.exports.ready)
-	var clusters []muster.Cluster
+	told := &oneMount{runs: make(chan struct{})}
+	s.exports = nfs.NewExports(nfs.ExportsConfig{Store: s.db, Server: told, Address: func(muster.MachineID) (netip.Addr, bool) {
+		return netip.MustParseAddr("10.0.0.1"), true
+	}})
+	go func() { _ = s.exports.Run(t.Context(), s.volumes) }()
+	<-told.runs
+	c := muster.Cluster{ID: muster.NewClusterID(), Name: "one", Owner: "alice", Project: "p", Phase: muster.ClusterBuilding, Image: "sha256:1"}
 	if err := s.db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-		for name, ids := range map[string][]muster.MachineID{"one": {"m-1", "m-2"}, "two": {"m-3"}} {
-			c := muster.Cluster{ID: muster.NewClusterID(), Name: name, Owner: "alice", Project: "p", Phase: muster.ClusterBuilding, Image: "sha256:1"}
-			if err := tx.PutCluster(c, ""); err != nil {
-				return err
-			}
-			clusters = append(clusters, c)
-			for i, id := range ids {
-				n := muster.Node{Cluster: c.ID, Name: fmt.Sprintf("n0%d", i+1), Index: i, Head: i == 0, Phase: muster.NodeAssigned, Machine: id, Role: muster.RoleCompute}
-				m := muster.Machine{ID: id, Provider: "metal", Phase: muster.MachineNew}
-				steps := []error{tx.PutNode(n, "")}
-				for _, p := range []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning, muster.MachineFree} {
-					m.Phase = p
-					steps = append(steps, tx.PutMachine(m, ""))
-				}
-				m.Phase, m.Cluster, m.Node = muster.MachineAllocated, c.ID, n.Name
-				for _, err := range append(steps, tx.PutMachine(m, "")) {
-					if err != nil {
-						return err
-					}
-				}
-			}
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(clusters, func(a, b muster.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return s, told, clusters
-}
-
-// mounted are a home of all machines of a cluster and the state of its head.
-func mounted(c muster.Cluster) []volume.Mount {
-	one := func(what string) volume.Mount {
-		return volume.Mount{NFS: &wire.Mount{}, Export: &volume.Export{Name: c.Name + "-" + what, Path: "/" + c.Name}, HeadOnly: what == "state"}
-	}
-	return []volume.Mount{one("home"), one("state")}
-}
-
-// leaves takes a machine from its cluster in the store.
-func leaves(t *testing.T, s *Server, id muster.MachineID) muster.Audit {
-	t.Helper()
-	var was muster.MachinePhase
-	if err := s.db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-		m, err := tx.Machine(id)
-		if err != nil {
+		if err := tx.PutCluster(c, ""); err != nil {
 			return err
 		}
-		was, m.Phase, m.Cluster, m.Node = m.Phase, muster.MachineCleaning, "", ""
-		return tx.PutMachine(m, "")
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return muster.Audit{Kind: "machine", Object: string(id), From: string(was), To: string(muster.MachineCleaning)}
-}
-
-// A machine that left its cluster finds none of its volumes any more, whoever has it next,
-// and keeps nobody else from theirs: nor when its cluster asks for its volumes again.
-func TestLeftMachineMountsNothing(t *testing.T) {
-	t.Parallel()
-	s, told, clusters := exportSite(t)
-	want := func(when string, list ...string) {
-		t.Helper()
-		if got := told.open(); !slices.Equal(got, list) {
-			t.Errorf("%s: %q, want %q", when, got, list)
+		n := muster.Node{Cluster: c.ID, Name: "n01", Phase: muster.NodeAssigned, Machine: "m-1", Role: muster.RoleCompute, Head: true}
+		if err := tx.PutNode(n, ""); err != nil {
+			return err
 		}
-	}
-	asks := func() {
-		t.Helper()
-		for _, c := range clusters {
-			if err := s.export(t.Context(), c, mounted(c)); err != nil {
-				t.Fatal(err)
+		m := muster.Machine{ID: "m-1", Provider: "metal"}
+		for _, m.Phase = range []muster.MachinePhase{muster.MachineNew, muster.MachineCleaning, muster.MachineFree, muster.MachineAllocated} {
+			if m.Phase == muster.MachineAllocated {
+				m.Cluster, m.Node = c.ID, "n01"
 			}
-		}
-	}
-	asks()
-	want("both clusters", "one-home 10.0.0.1 10.0.0.2", "one-state 10.0.0.1", "two-home 10.0.0.3", "two-state 10.0.0.3")
-	line := leaves(t, s, "m-2")
-	s.changed(t.Context(), line)
-	want("m-2 left", "one-home 10.0.0.1", "one-state 10.0.0.1", "two-home 10.0.0.3", "two-state 10.0.0.3")
-	asks() // its node still names it
-	want("m-2 left, asked again", "one-home 10.0.0.1", "one-state 10.0.0.1", "two-home 10.0.0.3", "two-state 10.0.0.3")
-	// Nobody heard that it left.
-	leaves(t, s, "m-1")
-	s.leftUnheard(t.Context())
-	want("m-1 left unheard", "one-home ", "one-state ", "two-home 10.0.0.3", "two-state 10.0.0.3")
-	if err := s.over(t.Context(), clusters[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	want("one is over", "two-home 10.0.0.3", "two-state 10.0.0.3")
-}
-
-// A server that starts asks for no volumes of a cluster that is being deleted and has no
-// machines any more: they are refused by then, and new clusters would wait for that.
-func TestDeletedClusterHoldsUpNobody(t *testing.T) {
-	t.Parallel()
-	s, _, clusters := exportSite(t)
-	for _, id := range []muster.MachineID{"m-1", "m-2", "m-3"} {
-		leaves(t, s, id)
-	}
-	if err := s.db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-		for _, c := range clusters {
-			c.Phase = muster.ClusterDeleting
-			if err := tx.PutCluster(c, ""); err != nil {
+			if err := tx.PutMachine(m, ""); err != nil {
 				return err
 			}
 		}
@@ -188,7 +87,12 @@ func TestDeletedClusterHoldsUpNobody(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.noteAll(t.Context()); err != nil { // there is no keeper that could be asked
-		t.Error(err)
+	home := volume.Mount{NFS: &wire.Mount{}, Export: &volume.Export{Name: "one-home", Path: "/one"}}
+	if err := s.exports.Open(t.Context(), c, []volume.Mount{home}); err != nil || told.clients.Load() != 1 {
+		t.Fatalf("%d machines may mount: %v", told.clients.Load(), err)
+	}
+	s.changed(t.Context(), muster.Audit{Kind: muster.AuditMachine, Object: "m-1", From: string(muster.MachineAllocated), To: string(muster.MachineCleaning)})
+	if n := told.clients.Load(); n != 0 {
+		t.Errorf("%d machines may still mount", n)
 	}
 }

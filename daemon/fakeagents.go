@@ -7,7 +7,7 @@ import (
 	"github.com/muster-hpc/muster/provider/fake"
 )
 
-// fakeAgents has the agents of machines that pretend run in another process,
+// fakeAgents runs the agents of simulated machines in another process,
 // where the configuration asks for it.
 func (s *Server) fakeAgents(ctx context.Context, o *fake.Options) error {
 	if s.cfg.FakeAgents == "" {
@@ -22,7 +22,7 @@ func (s *Server) fakeAgents(ctx context.Context, o *fake.Options) error {
 	o.Agent = remote.Agent
 	go func() {
 		if err := remote.Serve(ln); err != nil {
-			s.log.Error("no process can run agents any more", "error", err)
+			s.log.Error("simulated agents stopped", "error", err)
 		}
 	}()
 	return nil

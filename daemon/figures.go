@@ -11,7 +11,7 @@ func (s *Server) figures() []wire.Metric {
 	for _, times := range s.converge.Failing() {
 		failing += times
 	}
-	silent, expected := s.agents.Silence()
+	silent, expected := s.agents.SilentAgents()
 	return []wire.Metric{
 		one("muster_agents_connected", "Machines whose agent has spoken.", false, float64(s.agents.Connected())),
 		one("muster_agents_expected", "Agents that should report.", false, float64(expected)),

@@ -67,7 +67,7 @@ func (h hostInstances) of(state string) []string {
 func (h hostInstances) orphans() error {
 	running, err := local.Instances()
 	if err != nil {
-		return nil //nolint:nilerr // the provider tells why it cannot work here
+		return nil //nolint:nilerr // the provider reports why it cannot work here
 	}
 	for instance, machines := range running {
 		state := h.stateOf(instance)

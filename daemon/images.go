@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/storage/image"
 )
 
 // catalog is the image store. Where all machines only pretend, the images of
@@ -48,10 +48,10 @@ func (c catalog) Resolve(ref string) (*muster.Image, error) {
 		}
 		if list, failed := c.Store.List(); failed == nil && len(list) == 0 && muster.CodeOf(err) == muster.ENotFound {
 			e := muster.Errorf(muster.ENotFound, "there is no image %q", ref).Because(muster.ReasonNoSuchImage)
-			if meant := nearest.Of(ref, pretendedNames()); meant != "" {
+			if meant := suggest.Of(ref, pretendedNames()); meant != "" {
 				return nil, e.WithHint("did you mean %q?", meant)
 			}
-			return nil, e.WithHint("machines that pretend run hpc, hpc-12 or raw")
+			return nil, e.WithHint("simulated machines run hpc, hpc-12 or raw")
 		}
 	}
 	return m, err
@@ -66,7 +66,7 @@ func (c catalog) List() ([]*muster.Image, error) {
 	return list, err
 }
 
-// Names tells what each name means now.
+// Names reports what each name means now.
 func (c catalog) Names() map[string]muster.ImageID {
 	names := c.Store.Names()
 	if c.pretend && len(names) == 0 {
@@ -114,7 +114,7 @@ func (s *Server) boundBuilds(ctx context.Context) image.Option {
 	}
 	room, err := local.OpenWorkroom(ctx, s.instance)
 	if err != nil {
-		s.log.Warn("builds of images are bounded by no control group", "err", err, "hint", "run `muster doctor`")
+		s.log.Warn("image builds not limited: control group failed", "error", err, "hint", "run `muster doctor`")
 		return image.WithBounds(nil)
 	}
 	s.closes(room.Close)

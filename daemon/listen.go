@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/connlimit"
 )
 
 // serveAPI listens on the socket of the state directory and, if asked to, over
-// TLS. Who connects waits for his answer until ready is closed.
+// TLS. Whoever connects waits for an answer until ready is closed.
 func (s *Server) serveAPI(ctx context.Context, g *errgroup.Group, ready <-chan struct{}) error {
 	path := s.state.path("muster.sock")
 	// We hold the lock: a socket that is there is a dead server's.
@@ -63,7 +63,7 @@ func (s *Server) serveTLS(ctx context.Context, g *errgroup.Group, ready <-chan s
 		return over.ServeTLS(tcp, "", "")
 	})
 	s.listening.Store(tcp.Addr().String())
-	s.log.Info("serving over TLS", "address", tcp.Addr(), "authority", ca)
+	s.log.Info("TLS listener started", "address", tcp.Addr(), "authority", ca)
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 func (s *measuredSite) wait(d time.Duration) {
 	s.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(d, time.Minute)) {
-		if err := s.srv.control.MeasureIdle(context.Background()); err != nil {
+		if err := s.srv.control.RunIdleBenchmarks(context.Background()); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func (s *measuredSite) site() (clusters []muster.Cluster, machines []muster.Mach
 // slow is set aside before anybody gets it.
 func TestIdleMachinesAreMeasured(t *testing.T) {
 	t.Parallel()
-	pretended(t, 12, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 24 * time.Hour}, func(s *measuredSite) {
+	pretended(t, 12, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleBenchmarks{Every: 24 * time.Hour}, func(s *measuredSite) {
 		s.wait(5 * time.Minute)
 		if clusters, _, _ := s.site(); len(clusters) > 0 {
 			t.Errorf("measured although they are free for 5 minutes only: %v", clusters)
@@ -57,8 +57,8 @@ func TestIdleMachinesAreMeasured(t *testing.T) {
 			t.Errorf("%d machines were measured, in %d clusters", len(last), len(clusters))
 		}
 		for _, c := range clusters {
-			if !c.Idle || c.Phase != muster.ClusterDeleted || c.Owner != "system" || c.Measuring == nil || c.Measuring.Occasion != muster.OccasionIdle || c.Measuring.Phase != muster.MeasuringDone {
-				t.Errorf("%s: %s, %+v", c.Name, c.Phase, c.Measuring)
+			if !c.Benchmark || c.Phase != muster.ClusterDeleted || c.Owner != "system" || c.Measurement == nil || c.Measurement.Trigger != muster.TriggerIdle || c.Measurement.Phase != muster.MeasurementDone {
+				t.Errorf("%s: %s, %+v", c.Name, c.Phase, c.Measurement)
 			}
 		}
 		for _, m := range machines {
@@ -85,7 +85,7 @@ func TestIdleMachinesAreMeasured(t *testing.T) {
 // Who asks for machines gets them although they are being measured.
 func TestIdleMachinesGiveWay(t *testing.T) {
 	t.Parallel()
-	pretended(t, 6, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleMeasuring{Every: 3 * time.Hour}, func(s *measuredSite) {
+	pretended(t, 6, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleBenchmarks{Every: 3 * time.Hour}, func(s *measuredSite) {
 		s.wait(10 * time.Minute)
 		s.wait(time.Second)
 		began, _, _ := s.site()
@@ -103,7 +103,7 @@ func TestIdleMachinesGiveWay(t *testing.T) {
 		}
 		s.wait(4 * time.Hour)
 		clusters, _, last := s.site()
-		if len(clusters) != 2 || clusters[0].Measuring.Phase.Open() && clusters[0].Phase != muster.ClusterDeleted || len(last) > 0 {
+		if len(clusters) != 2 || clusters[0].Measurement.Phase.Open() && clusters[0].Phase != muster.ClusterDeleted || len(last) > 0 {
 			t.Errorf("measured while all are in use: %d clusters, %v", len(clusters), last)
 		}
 	})
@@ -116,7 +116,7 @@ func TestIdleMachinesOfOneHost(t *testing.T) {
 	// lands.
 	var mu sync.Mutex
 	one := map[muster.MachineID]bool{}
-	idle := control.IdleMeasuring{Every: 24 * time.Hour, Host: func(m muster.Machine) string {
+	idle := control.IdleBenchmarks{Every: 24 * time.Hour, Host: func(m muster.Machine) string {
 		mu.Lock()
 		defer mu.Unlock()
 		if one[m.ID] {
@@ -151,7 +151,7 @@ func TestIdleMachinesOfOneHost(t *testing.T) {
 		measuring := func() (list []muster.Cluster) {
 			clusters, _, _ := s.site()
 			for _, c := range clusters {
-				if c.Idle && c.Phase != muster.ClusterDeleted && c.Phase != muster.ClusterDeleting {
+				if c.Benchmark && c.Phase != muster.ClusterDeleted && c.Phase != muster.ClusterDeleting {
 					list = append(list, c)
 				}
 			}

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/bootdesk"
-	"github.com/muster-hpc/muster/connlimit"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/netboot"
-	"github.com/muster-hpc/muster/netboot/dhcp"
-	"github.com/muster-hpc/muster/netboot/rack"
-	"github.com/muster-hpc/muster/network"
-	"github.com/muster-hpc/muster/power"
-	"github.com/muster-hpc/muster/power/drivers"
-	"github.com/muster-hpc/muster/provider/metal"
-	"github.com/muster-hpc/muster/provider/metal/wiring"
+	"github.com/muster-hpc/muster/internal/connlimit"
+	"github.com/muster-hpc/muster/metal"
+	"github.com/muster-hpc/muster/metal/bootapi"
+	"github.com/muster-hpc/muster/metal/bootqueue"
+	"github.com/muster-hpc/muster/metal/netboot"
+	"github.com/muster-hpc/muster/metal/netboot/dhcp"
+	"github.com/muster-hpc/muster/metal/power"
+	"github.com/muster-hpc/muster/metal/power/drivers"
+	"github.com/muster-hpc/muster/metal/switches/ports"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -32,9 +32,9 @@ type Metal struct {
 	// Interface is that of the management network. Its first IPv4 address is the
 	// server's.
 	Interface string
-	// Ranges are addresses for machines of the site, Guests those for unknown ones.
+	// Ranges are addresses for machines of the site, Discovery those for unknown ones.
 	// None: three quarters and one quarter of the lower half of the network.
-	Ranges, Guests []dhcp.Range
+	Ranges, Discovery []dhcp.Range
 	// Proxy: another server lends the addresses.
 	Proxy bool
 	// Ignore leaves unknown machines without any answer.
@@ -46,13 +46,13 @@ type Metal struct {
 	// VLANs are the first and the last network that Muster may give to clusters; zeros:
 	// 100 and 1999.
 	VLANs [2]int
-	// SecretImages has images come over TLS alone. They hold no secrets of Muster's, but
+	// SecretImages serves images over TLS alone. They hold no secrets of Muster's, but
 	// perhaps of the site's.
 	SecretImages bool
 	// Args are further arguments of the kernels of machines: where their console is.
 	Args []string
 	// Limits of every rack; nil: the usual ones.
-	Limits *rack.Limits
+	Limits *bootqueue.Limits
 }
 
 // BootPort is where machines that boot find the server, over TLS.
@@ -63,10 +63,10 @@ type metalParts struct {
 	provider *metal.Provider
 	service  atomic.Pointer[netboot.Service] // made last; nil until then
 	power    *power.Control
-	wiring   *wiring.Wiring
-	desk     *bootdesk.Desk
+	wiring   *ports.Wiring
+	desk     *bootapi.Server
 	address  netip.Addr
-	// facts and guests said something; kept in order, beside who asks.
+	// facts and discovered machines said something; kept in order, beside who asks.
 	words chan func(context.Context)
 }
 
@@ -93,7 +93,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 	}
 	s.closes(leases.Close)
 	m := &metalParts{address: prefix.Addr(), words: make(chan func(context.Context), 4096)}
-	m.wiring = wiring.New(wiring.Config{Log: s.log, NICs: func(id muster.MachineID) []muster.RegisteredNIC {
+	m.wiring = ports.New(ports.Config{Log: s.log, NICs: func(id muster.MachineID) []muster.RegisteredNIC {
 		if m.provider == nil {
 			return nil
 		}
@@ -101,9 +101,9 @@ func (s *Server) openMetal(ctx context.Context) error {
 	}})
 	m.power = power.NewControl(power.Config{
 		Drivers: drivers.All(), Log: s.log,
-		Parts: power.Parts{
-			Clock: s.cfg.Clock, Agent: s.agents, Port: m.wiring, Ear: metalEar{s, m},
-			Human: &control.Hands{Store: s.db, Clock: s.cfg.Clock, Heard: metalEar{s, m}.Heard},
+		Deps: power.Deps{
+			Clock: s.cfg.Clock, Agent: s.agents, SwitchPort: m.wiring, Liveness: &s.contacts,
+			ManualFence: &control.ManualFencing{Store: s.db, Clock: s.cfg.Clock, Contacts: &s.contacts},
 		},
 	})
 	s.closes(m.power.Close)
@@ -111,24 +111,26 @@ func (s *Server) openMetal(ctx context.Context) error {
 		Dir: s.state.path("metal"), Registry: registry{s.db}, Power: m.power, Images: metalImages{s.catalog}, Switches: m.wiring,
 		Agent: s.cfg.Agent, Interface: c.Interface, Address: prefix, CA: s.authority.Fingerprint(), Args: c.Args, VLANs: c.VLANs,
 		URL:    "https://" + netip.AddrPortFrom(prefix.Addr(), BootPort).String(),
-		Leased: m.leased, Least: c.Least, Guests: !c.Ignore, Clock: s.cfg.Clock, Log: s.log,
-		Alive: func(id muster.MachineID) time.Time { at, _ := s.agents.Heard(ctx, id); return at },
-		Told:  func(id muster.MachineID, f muster.Facts, trust muster.Trust) { s.told(m, id, f, trust) },
-		Found: func(ctx context.Context, g muster.Guest) error { return s.control.Found(ctx, g) },
-		Story: func(mac string) []netboot.Event { return m.story(mac).Events },
+		Leased: m.leased, Least: c.Least, Discovery: !c.Ignore, Clock: s.cfg.Clock, Log: s.log,
+		Alive:        s.agents.Heard,
+		OnFacts:      func(id muster.MachineID, f muster.Facts, trust muster.Trust) { s.told(m, id, f, trust) },
+		OnDiscovered: func(ctx context.Context, g muster.DiscoveredMachine) error { return s.control.RecordDiscovered(ctx, g) },
+		BootLog:      func(mac string) []netboot.Event { return m.story(mac).Events },
 	}
 	if !c.SecretImages {
 		o.Plain = "http://" + netip.AddrPortFrom(prefix.Addr(), netboot.HTTPPort).String()
 	}
 	if c.Limits != nil {
-		o.Limits = func(string) rack.Limits { return *c.Limits }
+		o.Limits = func(string) bootqueue.Limits { return *c.Limits }
 	}
 	if m.provider, err = metal.New(ctx, o); err != nil {
 		return err
 	}
 	s.closes(m.provider.Close)
-	if m.desk, err = bootdesk.New(bootdesk.Config{Book: m.provider.Book(), Clock: s.cfg.Clock, Log: s.log, Shown: func(id muster.MachineID, key []byte) {
-		m.say(func(ctx context.Context) error { return s.control.ToldKey(ctx, id, key) }, s)
+	s.contacts.AddHeard(m.provider.Heard)
+	s.contacts.AddAnswered(m.provider.Boots().Heard)
+	if m.desk, err = bootapi.New(bootapi.Config{Registry: m.provider.BootRegistry(), Clock: s.cfg.Clock, Log: s.log, Shown: func(id muster.MachineID, key []byte) {
+		m.say(func(ctx context.Context) error { return s.control.RecordObservedEK(ctx, id, key) }, s)
 	}}); err != nil {
 		return err
 	}
@@ -136,9 +138,9 @@ func (s *Server) openMetal(ctx context.Context) error {
 	if c.Proxy {
 		mode = dhcp.Proxy
 	}
-	lan := netboot.Network{Prefix: prefix.Masked(), Ranges: c.Ranges, Guests: c.Guests, Lease: time.Hour, MTU: c.MTU}
-	if len(lan.Ranges) == 0 && len(lan.Guests) == 0 {
-		lan.Ranges, lan.Guests = halves(prefix)
+	lan := netboot.Network{Prefix: prefix.Masked(), Ranges: c.Ranges, Discovery: c.Discovery, Lease: time.Hour, MTU: c.MTU}
+	if len(lan.Ranges) == 0 && len(lan.Discovery) == 0 {
+		lan.Ranges, lan.Discovery = halves(prefix)
 	}
 	service, err := netboot.Open(netboot.Config{
 		Interface: c.Interface, Address: prefix.Addr(), Mode: mode, Networks: []netboot.Network{lan}, Advertise: true,
@@ -156,25 +158,25 @@ func (s *Server) openMetal(ctx context.Context) error {
 	return nil
 }
 
-// say has a word of a machine written down beside who heard it. What comes when too much
+// say records a word of a machine beside who heard it. What comes when too much
 // is waiting already is lost: the machine says it again at its next boot.
 func (m *metalParts) say(f func(context.Context) error, s *Server) {
 	select {
 	case m.words <- func(ctx context.Context) {
 		if err := f(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("what a machine says of itself is not written down", "error", err)
+			s.log.Warn("recording hardware inventory failed", "error", err)
 		}
 	}:
 	default:
-		s.log.Warn("too many machines say what they are at once; one was not heard")
+		s.log.Warn("hardware inventory dropped: queue full")
 	}
 }
 
-// told has what a believed machine says of its hardware written down: what it lost since
+// told records what a believed machine says of its hardware: what it lost since
 // is a finding.
 func (s *Server) told(m *metalParts, id muster.MachineID, f muster.Facts, trust muster.Trust) {
 	at := s.cfg.Clock.Now()
-	m.say(func(ctx context.Context) error { return s.control.Told(ctx, id, f, trust, at) }, s)
+	m.say(func(ctx context.Context) error { return s.control.RecordFacts(ctx, id, f, trust, at) }, s)
 }
 
 // hear writes down what machines said, until ctx ends.
@@ -207,7 +209,7 @@ func (s *Server) serveMetal(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error {
 		return s.whileActing(ctx, func(ctx context.Context) error {
 			return service.Run(ctx, func() {
-				s.log.Info("serving bare machines", "interface", s.cfg.Metal.Interface, "address", m.address, "desk", ln.Addr())
+				s.log.Info("boot service started", "interface", s.cfg.Metal.Interface, "address", m.address, "boot_server", ln.Addr())
 			})
 		})
 	})
@@ -233,29 +235,6 @@ func (m *metalParts) story(mac string) netboot.Seen {
 	}
 	seen, _ := service.Machine(a)
 	return seen
-}
-
-// metalEar hears a machine by its agent, its first program, and what it asks of the boot
-// service.
-type metalEar struct {
-	s *Server
-	m *metalParts
-}
-
-func (e metalEar) Heard(ctx context.Context, id muster.MachineID) (time.Time, error) {
-	at, err := e.s.agents.Heard(ctx, id)
-	if err != nil || e.m.provider == nil {
-		return at, err
-	}
-	if first := e.m.provider.Heard(id); first.After(at) {
-		at = first
-	}
-	for _, n := range e.m.provider.NICs(id) {
-		if events := e.m.story(n.MAC).Events; len(events) > 0 && events[len(events)-1].At.After(at) {
-			at = events[len(events)-1].At
-		}
-	}
-	return at, nil
 }
 
 // registry is the store as the provider of bare machines knows it.
@@ -339,13 +318,13 @@ func (s *Server) awaitAddress(ctx context.Context, name string) (netip.Prefix, i
 		p, mtu, err := addressOf(name)
 		if err == nil {
 			if !told.IsZero() {
-				s.log.Info("the boot network has an address", "interface", name, "address", p)
+				s.log.Info("boot network ready", "interface", name, "address", p)
 			}
 			return p, mtu, nil
 		}
 		if time.Since(told) >= addressTold {
 			told = time.Now()
-			s.log.Warn("waiting for the boot network: no machine is served and no request taken before", "interface", name, "err", err)
+			s.log.Warn("waiting for boot network", "interface", name, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -359,7 +338,7 @@ func (s *Server) awaitAddress(ctx context.Context, name string) (netip.Prefix, i
 func addressOf(name string) (netip.Prefix, int, error) {
 	nic, err := net.InterfaceByName(name)
 	if err != nil {
-		return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "there is no interface %q for bare machines", name).Because(muster.ReasonInterfaceUnfit).WithHint("name one of this host's with --metal-net; `ip link` lists them")
+		return netip.Prefix{}, 0, muster.Errorf(muster.EInvalid, "there is no interface %q for bare machines", name).Because(muster.ReasonInterfaceUnfit).WithHint("name one of this host's with --metal-interface; `ip link` lists them")
 	}
 	list, err := nic.Addrs()
 	if err != nil {
@@ -456,14 +435,6 @@ func (l proxied) Accept() (net.Conn, error) {
 		}
 		_ = c.Close()
 	}
-}
-
-// heard is when a machine was heard last, by whatever way.
-func (s *Server) heard(ctx context.Context, id muster.MachineID) (time.Time, error) {
-	if s.metal != nil {
-		return metalEar{s, s.metal}.Heard(ctx, id)
-	}
-	return s.agents.Heard(ctx, id)
 }
 
 // boots are those of bare machines; nil where there are none.

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/muster-hpc/muster/netboot/dhcp"
+	"github.com/muster-hpc/muster/metal/netboot/dhcp"
 )
 
 // Addresses that nobody chose lie in the lower half of the network, overlap nowhere, and

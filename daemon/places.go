@@ -3,7 +3,7 @@ package daemon
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/muster-hpc/muster/connlimit"
+	"github.com/muster-hpc/muster/internal/connlimit"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 	agentsOfOne = 64
 )
 
-// raiseFiles asks for as many descriptors as the host gives, and tells how many that are.
+// raiseFiles asks for as many descriptors as the host gives, and reports how many that are.
 func raiseFiles() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {

@@ -53,7 +53,7 @@ func (s *Server) openProviders(ctx context.Context) error {
 		s.capabilities[p.Name()] = p.Capabilities()
 	}
 	if len(s.providers) == 0 {
-		s.log.Warn("there are no machines: every request will be refused", "hint", "start with --local N, --metal-net INTERFACE or --fake N")
+		s.log.Warn("no machine provider configured", "hint", "start with --local N, --metal-interface INTERFACE or --fake N")
 	}
 	return nil
 }

@@ -5,17 +5,16 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
 )
 
 // policy is what of a configuration the site allows and takes for granted.
-func (s *Server) policy(c Config) control.Policy {
+func policy(c Config) control.Policy {
 	return control.Policy{
-		Egress: c.Egress, Defaults: spec.Defaults{Retain: c.Retain, Validate: c.Validate}, MaxWalltime: c.MaxWalltime,
+		Egress: c.Egress, Defaults: spec.Defaults{Retain: c.Retain, Validate: c.Validate}, MaxWalltime: c.MaxWalltime, DefaultWalltime: c.DefaultWalltime, MaxPause: c.MaxPause,
 		DerivedPerProject: c.Derived.PerProject, Approval: c.Approval,
-		Idle: control.IdleMeasuring{Every: c.MeasureIdle, Host: func(m muster.Machine) string { return s.place(m).Host }},
+		IdleBenchmarks: control.IdleBenchmarks{Every: c.MeasureIdle},
 	}
 }
 
@@ -28,7 +27,7 @@ func (s *Server) reloads(ctx context.Context) error {
 			return nil
 		case c := <-s.cfg.Reloads:
 			if err := c.setDefaults(); err != nil {
-				s.log.Error("configuration not reloaded", "error", err)
+				s.log.Error("configuration reload failed", "error", err)
 				continue
 			}
 			running = s.reload(running, c)
@@ -42,13 +41,14 @@ func (s *Server) reloads(ctx context.Context) error {
 func (s *Server) reload(was, c Config) Config {
 	now := was
 	now.Egress, now.Retain, now.Validate, now.MaxWalltime = c.Egress, c.Retain, c.Validate, c.MaxWalltime
-	now.Derived, now.Approval, now.MeasureIdle, now.Promises = c.Derived, c.Approval, c.MeasureIdle, c.Promises
-	s.control.SetPolicy(s.policy(now))
-	s.measure.SetPromises(now.Promises)
+	now.DefaultWalltime, now.MaxPause = c.DefaultWalltime, c.MaxPause
+	now.Derived, now.Approval, now.MeasureIdle, now.PerformanceTargets = c.Derived, c.Approval, c.MeasureIdle, c.PerformanceTargets
+	s.control.SetPolicy(policy(now))
+	s.measure.SetTargets(now.PerformanceTargets)
 	s.keep.Store(&now.Derived)
 	s.log.Info("configuration reloaded", "changed", differ(was, now))
 	if rest := differ(now, c); len(rest) > 0 {
-		s.log.Warn("these changes of the configuration need a restart", "fields", rest)
+		s.log.Warn("configuration change needs restart", "fields", rest)
 	}
 	return now
 }

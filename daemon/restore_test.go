@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/backup"
-	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/internal/lockfile"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/store/backup"
 )
 
 // served is a state directory in which a server was, with a fact in its store.
@@ -206,14 +206,15 @@ func TestARestoreThatIsCutOff(t *testing.T) {
 func TestLostState(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lose func(dir string) error
-		want string
+		lose  func(dir string) error
+		why   muster.Reason
+		names string
 	}{
-		"nothing":            {func(string) error { return nil }, ""},
-		"the store":          {func(d string) error { return os.Remove(filepath.Join(d, "muster.db")) }, "gone or empty"},
-		"its bytes":          {func(d string) error { return os.Truncate(filepath.Join(d, "muster.db"), 0) }, "gone or empty"},
-		"the keys":           {func(d string) error { return os.RemoveAll(filepath.Join(d, "keys")) }, "keys of the site are gone"},
-		"the keys that sign": {func(d string) error { return os.Remove(filepath.Join(d, "keys", "certificates.json")) }, "keys of the site are gone"},
+		"nothing":            {func(string) error { return nil }, "", ""},
+		"the store":          {func(d string) error { return os.Remove(filepath.Join(d, "muster.db")) }, muster.ReasonStoreMissing, ""},
+		"its bytes":          {func(d string) error { return os.Truncate(filepath.Join(d, "muster.db"), 0) }, muster.ReasonStoreMissing, ""},
+		"the keys":           {func(d string) error { return os.RemoveAll(filepath.Join(d, "keys")) }, muster.ReasonKeysMissing, ""},
+		"the keys that sign": {func(d string) error { return os.Remove(filepath.Join(d, "keys", "certificates.json")) }, muster.ReasonKeysMissing, ""},
 		"other keys": {func(d string) error {
 			if err := os.RemoveAll(filepath.Join(d, "keys")); err != nil {
 				return err
@@ -221,36 +222,36 @@ func TestLostState(t *testing.T) {
 			_, err := pki.OpenAuthority(filepath.Join(d, "keys"), nil)
 			_, err2 := pki.OpenSigning(filepath.Join(d, "keys"), nil)
 			return errors.Join(err, err2)
-		}, "not the authority"},
+		}, muster.ReasonKeysMissing, ""},
 		"the store of bare machines": {func(d string) error {
 			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), boots(d, "r1-n07", "c-2345678923", 3))
-		}, "r1-n07 (c-2345678923, attempt 3)"},
+		}, muster.ReasonStoreMissing, "r1-n07 (c-2345678923, attempt 3)"},
 		"all but notes of bare machines": {func(d string) error {
 			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), boots(d, "r1-n07", "c-2345678923", 3))
-		}, "r1-n07 (c-2345678923, attempt 3)"},
+		}, muster.ReasonStoreMissing, "r1-n07 (c-2345678923, attempt 3)"},
 		"all but keys": {func(d string) error {
 			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)))
-		}, "gone or empty"},
+		}, muster.ReasonStoreMissing, ""},
 		"all but copies of clusters": {func(d string) error {
 			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), os.RemoveAll(filepath.Join(d, "keys")),
 				os.MkdirAll(filepath.Join(d, copiesDir), 0o700), os.WriteFile(filepath.Join(d, copiesDir, "c-2345678923.json"), nil, 0o600))
-		}, "gone or empty"},
-		"what it is": {func(d string) error { return os.Truncate(filepath.Join(d, siteFile), 3) }, "cannot be read"},
+		}, muster.ReasonStoreMissing, ""},
+		"what it is": {func(d string) error { return os.Truncate(filepath.Join(d, siteFile), 3) }, muster.ReasonKeysDamaged, siteFile},
 		"the program that wrote it": {func(d string) error {
 			return os.WriteFile(filepath.Join(d, siteFile), []byte(`{"document":"site/2","content":{}}`), 0o600)
-		}, `"site/2"; this program reads site/1`},
+		}, muster.ReasonOtherVersion, "site/2"},
 		"all but notes of another version": {func(d string) error {
 			return errors.Join(os.Remove(filepath.Join(d, "muster.db")), os.Remove(filepath.Join(d, siteFile)), os.MkdirAll(filepath.Join(d, "metal", "boots"), 0o700),
 				os.WriteFile(filepath.Join(d, "metal", "boots", "m1.json"), []byte(`{"machine":"m1"}`), 0o600))
-		}, "m1.json names no version; this program reads metal-boot/1"},
+		}, muster.ReasonOtherVersion, "m1.json"},
 	} {
 		dir := served(t)
 		if err := c.lose(dir); err != nil {
 			t.Fatal(err)
 		}
 		err := checkBefore(dir)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v", name, err)
+		if muster.ReasonOf(err) != c.why || err != nil && !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s: %s: %v", name, muster.ReasonOf(err), err)
 		}
 	}
 	if err := checkBefore(t.TempDir()); err != nil {

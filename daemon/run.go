@@ -9,16 +9,20 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agents"
 	"github.com/muster-hpc/muster/api"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/converge"
-	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/inherit"
+	"github.com/muster-hpc/muster/control/converge"
+	"github.com/muster-hpc/muster/control/series"
+	"github.com/muster-hpc/muster/internal/inherit"
+	"github.com/muster-hpc/muster/internal/lastcontact"
 	"github.com/muster-hpc/muster/measure"
+	"github.com/muster-hpc/muster/nodes/agentserver"
+	"github.com/muster-hpc/muster/nodes/nodeconf"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
-	"github.com/muster-hpc/muster/series"
+	"github.com/muster-hpc/muster/storage/image"
+	"github.com/muster-hpc/muster/storage/nfs"
+	"github.com/muster-hpc/muster/storage/volume"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -40,14 +44,14 @@ type Server struct {
 	// capabilities are those of the providers, by name.
 	capabilities muster.Providers
 	endpoints    map[string]*endpoint // of agents, by provider
-	agents       *agents.Server
+	agents       *agentserver.Server
+	contacts     lastcontact.Contacts
 	series       *series.Store
 	metal        *metalParts // nil: no bare machines
-	exports      *exports    // nil: nothing is served to them, see noExports
-	noExports    error
-	configs      sharedConfigs
+	exports      *nfs.Exports
+	configs      *nodeconf.Maker
 	control      *control.Service
-	volumes      *volumes
+	volumes      *volume.Manager
 	converge     *converge.Converger
 	measure      *measure.Runner
 	api          *api.API
@@ -85,7 +89,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	}
 	s.closes(s.state.close)
 	if err := removeOldStages(ctx, c.State); err != nil {
-		s.log.Warn("what a killed backup or restore left cannot be removed: it holds secrets", "err", err)
+		s.log.Warn("removing partial backup failed: it contains secrets", "error", err)
 	}
 	if err = checkBefore(c.State); err != nil {
 		return nil, err
@@ -119,6 +123,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	}
 	s.openExports()
 	s.openVolumes(ctx)
+	s.openConfigs()
 	s.openControl()
 	if err = s.openConverge(); err != nil {
 		return nil, err
@@ -161,14 +166,14 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.series.Run(ctx) })
 	g.Go(func() error { return s.reloads(ctx) })
-	g.Go(func() error { return s.serveExports(ctx) })
+	g.Go(func() error { return s.exports.Run(ctx, s.volumes) })
 	g.Go(func() error { return boundMemory(ctx) })
-	s.log.Info("serving", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)
+	s.log.Info("server started", "state", s.cfg.State, "socket", s.state.path("muster.sock"), "version", s.cfg.Version, "instance", s.instance)
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	s.log.Info("stopped; machines and jobs go on running")
+	s.log.Info("server stopped")
 	return err
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/muster-hpc/muster/control/series"
 	"github.com/muster-hpc/muster/pki"
-	"github.com/muster-hpc/muster/series"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -14,7 +14,7 @@ import (
 func (s *Server) openSeries(ctx context.Context) {
 	s.series = series.Open(ctx, s.state.path("series.db"), series.Options{
 		Clock: s.cfg.Clock, Log: s.log, MaxBytes: s.cfg.SeriesBytes,
-		Census: func(ctx context.Context) ([]series.Count, error) { return s.control.Census(ctx) },
+		Census: func(ctx context.Context) ([]series.Count, error) { return s.control.Gauges(ctx) },
 	})
 	s.closes(s.series.Close)
 }

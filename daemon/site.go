@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/store"
 )
@@ -167,7 +167,7 @@ func lostStore(dir string, running []local.Found) error {
 	if len(running) > 0 {
 		what = "these machines run: " + foundNames(running)
 	}
-	return muster.Errorf(muster.EConflict, "the store %s is gone or empty, but this directory has served: %s", filepath.Join(dir, "muster.db"), what).Because(muster.ReasonStoreMissing).
+	return muster.Errorf(muster.EConflict, "the database %s is missing or empty, but this directory was used before: %s", filepath.Join(dir, "muster.db"), what).Because(muster.ReasonStoreMissing).
 		WithHint("bring it back with `muster restore FILE --state %s`; or adopt what runs, see `muster adopt --state %s`; or give up what it knew with `muster cleanup --state %s --yes`, which ends these machines; until then nothing is started, given or ended", dir, dir, dir)
 }
 
@@ -239,7 +239,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 		return err
 	}
 	return muster.Errorf(muster.EConflict, "machines run here that the records do not know: %s", foundNames(unknown)).Because(muster.ReasonUnknownMachines).
-		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --replace --state %s`; or adopt what runs, see `muster adopt --state %s`; or end these machines with `muster cleanup --unknown --state %s --yes`; until then nothing is started, given or ended", s.cfg.State, s.cfg.State, s.cfg.State)
+		WithHint("the records are older than the machines: restore newer ones with `muster restore FILE --replace --state %s`; or adopt what runs, see `muster adopt --state %s`; or end these machines with `muster cleanup --orphans --state %s --yes`; until then nothing is started, given or ended", s.cfg.State, s.cfg.State, s.cfg.State)
 }
 
 // unknownMachines are those that run for a cluster that the records do not know, or for
@@ -251,7 +251,7 @@ func unknownMachines(ctx context.Context, db *store.DB, dir, name string, epoch 
 		return nil, err
 	}
 	if err != nil || len(running) == 0 {
-		return nil, nil //nolint:nilerr // the provider tells why it cannot work here
+		return nil, nil //nolint:nilerr // the provider reports why it cannot work here
 	}
 	var unknown []local.Found
 	err = db.View(ctx, muster.System(), func(tx *store.Tx) error {

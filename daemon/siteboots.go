@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/provider/local"
-	"github.com/muster-hpc/muster/provider/metal"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -18,7 +18,7 @@ func metalBoots(dir string) ([]local.Found, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, nil //nolint:nilerr // the provider tells why it cannot work here
+		return nil, nil //nolint:nilerr // the provider reports why it cannot work here
 	}
 	var out []local.Found
 	for _, f := range list {

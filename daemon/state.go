@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/internal/lockfile"
 )
 
 // state is the directory of one server, locked while the server runs.
@@ -59,7 +59,7 @@ const (
 	reserveFiles = 1024     // where files are counted
 )
 
-// room tells why no new cluster can be taken, or nil. Volumes with a
+// room reports why no new cluster can be taken, or nil. Volumes with a
 // file system of their own do not count: they are the users', to fill or not.
 func (s *state) room() error {
 	var fs unix.Statfs_t

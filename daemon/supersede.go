@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -75,10 +74,10 @@ func (s *Server) met(id pki.NodeIdentity) {
 	err := keepNewer(s.cfg.State, x.newer)
 	x.kept = err == nil
 	if err != nil {
-		s.log.Error("that another server has taken this one's place cannot be written down: do not start this one again", "error", err)
+		s.log.Error("recording superseded state failed", "error", err)
 	}
 	if first {
-		s.log.Error("another server has taken this one's place: this one starts, ends and changes nothing any more, and is to be stopped",
+		s.log.Error("server superseded: read-only from now on",
 			"epoch", s.epoch, "other_epoch", epoch, "because", x.newer.String())
 	}
 }
@@ -103,7 +102,7 @@ func supersededBy(other, own int64) *muster.Error {
 		WithHint("use that server, and stop this one; if this one is to go on, its next start says how")
 }
 
-// superseded tells why this server changes nothing any more; nil: it does.
+// superseded reports why this server changes nothing any more; nil: it does.
 func (s *Server) superseded() error {
 	if !s.succession.over() {
 		return nil
@@ -145,9 +144,7 @@ func (s *Server) meeting(h http.Handler) http.Handler {
 			s.met(id)
 		}
 		if err := s.superseded(); err != nil {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusServiceUnavailable) // another try may meet the other server
-			_ = json.NewEncoder(w).Encode(err)
+			wire.WriteError(w, http.StatusServiceUnavailable, err) // another try may meet the other server
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -77,16 +77,6 @@ type life struct {
 	total  int
 	used   time.Duration // of the processor, at the last look
 	last   time.Time
-	known  map[muster.ClusterID]*knownNodes // by the last checks
-	checks int
-
-	knownBy *yearServer
-}
-
-// knownNodes are the nodes of a cluster up to a revision.
-type knownNodes struct {
-	rev   int64
-	nodes map[string]muster.Node
 }
 
 func newLife(t *testing.T, dir string, seed uint64, machines int) *life {
@@ -97,7 +87,7 @@ func newLife(t *testing.T, dir string, seed uint64, machines int) *life {
 		Rates: fake.Rates{Refuse: 0.005, Hang: 0.005, Die: 0.01, Fail: 0.005, Clean: 0.005, Test: 0.3, Crash: 1.0 / (180 * 24)},
 		Link:  func(m *fake.Machine, _ provider.Boot) fake.Link { return y.connect(m) },
 	})
-	l := &life{yearSite: y, r: rand.New(rand.NewPCG(seed, 7)), admin: muster.Actor{Name: "root", Admin: true}, counts: map[string]int{}, total: machines, known: map[muster.ClusterID]*knownNodes{}}
+	l := &life{yearSite: y, r: rand.New(rand.NewPCG(seed, 7)), admin: muster.Actor{Name: "root", Admin: true}, counts: map[string]int{}, total: machines}
 	l.start()
 	for _, name := range []string{"alice", "bob", "carol"} {
 		if _, err := l.srv.control.PutUser(context.Background(), l.admin, wire.UserRequest{Name: name}); err != nil {
@@ -119,7 +109,7 @@ func (l *life) run(d time.Duration) {
 	}
 }
 
-// costs tells of a time in which much was done: somebody looks again and again
+// costs reports a time in which much was done: somebody looks again and again
 // at what does not change.
 func (l *life) costs() {
 	var u syscall.Rusage
@@ -410,27 +400,13 @@ func (l *life) check() {
 		if err != nil {
 			return err
 		}
-		// All of it anew now and then, in case what changed is told wrong, and
-		// with every server: a revision is one process's word.
-		if l.checks++; l.checks%8 == 0 || l.knownBy != l.server() {
-			clear(l.known)
-			l.knownBy = l.server()
-		}
 		for _, c := range clusters {
-			k := l.known[c.ID]
-			if k == nil {
-				k = &knownNodes{nodes: map[string]muster.Node{}}
-				l.known[c.ID] = k
-			}
-			var changed []muster.Node
-			if changed, k.rev, err = tx.NodesSince(c.ID, k.rev); err != nil {
+			nodes, err := tx.Nodes(c.ID)
+			if err != nil {
 				return err
 			}
-			for _, n := range changed {
-				k.nodes[n.Name] = n
-			}
 			compute := 0
-			for _, n := range k.nodes {
+			for _, n := range nodes {
 				if n.Machine != "" && n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining && fills[string(c.ID)+"/"+n.Name] != n.Machine {
 					l.t.Errorf("%s: node %s of %s (%s) thinks that it has %s, which %q fills", time.Now(), n.Name, c.ID, n.Phase, n.Machine, fills[string(c.ID)+"/"+n.Name])
 				}

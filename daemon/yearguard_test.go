@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/provider"
 )
 
@@ -19,7 +18,7 @@ type guard struct {
 	y *yearSite
 }
 
-func (g guard) Ensure(ctx context.Context, wants []provider.Want) []error {
+func (g guard) Ensure(ctx context.Context, wants []provider.DesiredState) []error {
 	running := g.y.world.Running()
 	g.y.mu.Lock()
 	for _, w := range wants {
@@ -51,13 +50,6 @@ func (g guard) Clean(ctx context.Context, id muster.MachineID) (muster.CleanReco
 	return r, err
 }
 
-type yearQueue struct{ c *control.Service }
-
-func (q yearQueue) Place(ctx context.Context) error {
-	_, err := q.c.Promote(ctx)
-	return err
-}
-
 // yearLog fails the test for what must never be logged.
 type yearLog struct{ t *testing.T }
 
@@ -68,7 +60,7 @@ func (l yearLog) WithGroup(string) slog.Handler                    { return l }
 func (l yearLog) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	r.Attrs(func(a slog.Attr) bool { fmt.Fprintf(&b, " %s", a); return true })
-	if strings.Contains(r.Message, "defect") {
+	if r.Message == "panic" {
 		l.t.Errorf("%s: %s%s", r.Time, r.Message, b.String())
 	}
 	return nil

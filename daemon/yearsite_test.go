@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agents"
 	"github.com/muster-hpc/muster/control"
-	"github.com/muster-hpc/muster/control/controltest"
-	"github.com/muster-hpc/muster/converge"
+	"github.com/muster-hpc/muster/control/converge"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/measure"
+	"github.com/muster-hpc/muster/nodes/agentserver"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
@@ -38,7 +38,7 @@ type yearSite struct {
 	dir      string
 	world    *fake.World
 	measures bool // the server has what is wanted measured
-	idle     control.IdleMeasuring
+	idle     control.IdleBenchmarks
 	// window limits how many machines boot at once.
 	window int
 	fault  atomic.Int64 // commits until the store acts like a crash; 0: never
@@ -69,7 +69,7 @@ type yearWord struct {
 type yearServer struct {
 	db      *store.DB
 	conv    *converge.Converger
-	agents  *agents.Server
+	agents  *agentserver.Server
 	fake    *fake.Provider
 	control *control.Service
 	measure *measure.Runner
@@ -129,7 +129,7 @@ func (y *yearSite) start() {
 	}
 	s.fake = y.world.Open()
 	log := slog.New(yearLog{y.t})
-	s.agents, err = agents.New(agents.Config{
+	s.agents, err = agentserver.New(agentserver.Config{
 		Store: s.db, Configure: s.configure, Generation: s.generation, Log: log,
 		Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
 		Launch:  func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
@@ -152,7 +152,7 @@ func (y *yearSite) start() {
 		y.t.Fatal(err)
 	}
 	s.control = control.New(control.Config{Store: s.db, Images: controltest.NewImages(), Providers: muster.Providers{"fake": s.fake.Capabilities()}, Log: log,
-		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler, Policy: control.Policy{Idle: y.idle}})
+		Changed: func(id muster.ClusterID) { s.conv.Wake(id) }, Scheduler: s.scheduler, Policy: control.Policy{IdleBenchmarks: y.idle}})
 	signing, err := pki.OpenSigning(filepath.Join(y.dir, "keys"), muster.SystemClock{})
 	if err != nil {
 		y.t.Fatal(err)
@@ -169,10 +169,10 @@ func (y *yearSite) start() {
 	}
 	s.conv, err = converge.New(converge.Config{
 		Measures: y.measures,
-		Store:    s.db, Providers: []provider.Provider{guard{s.fake, y}}, Queue: yearQueue{s.control}, Repairs: s.control.Allocator.Repairs, Log: log,
-		Seed:     func(muster.Machine) wire.Seed { return wire.Seed{Trust: muster.TrustLocal} },
-		Presence: func(id muster.MachineID) *converge.Report { return y.presence(s, id) },
-		Silence:  y.silence, Beat: func() time.Duration { return yearBeat }, Probe: y.probe,
+		Store:    s.db, Providers: []provider.Provider{guard{s.fake, y}}, Machines: s.control.Allocator, Log: log,
+		Seed:         func(muster.Machine) wire.Bootstrap { return wire.Bootstrap{Trust: muster.TrustLocal} },
+		Presence:     func(id muster.MachineID) *converge.Report { return y.presence(s, id) },
+		SilentAgents: y.silence, HeartbeatInterval: func() time.Duration { return yearBeat }, Probe: y.probe,
 		Sweep: 6 * time.Hour, QueueLook: 6 * time.Hour,
 	})
 	if err != nil {
@@ -286,8 +286,8 @@ func (s *yearServer) config(ctx context.Context, id muster.ClusterID) (c wire.No
 	}
 	for _, n := range nodes {
 		if n.Phase != muster.NodeGone {
-			c.Hosts = append(c.Hosts, wire.Host{Name: n.Name, Address: n.Address.String(), Cores: 4, MemoryMB: 4096, Compute: n.Role == muster.RoleCompute,
-				Hold: n.Hold, Drain: n.Leave, Down: n.Down, Reserve: cluster.Measuring.Reserves(n.Name)})
+			c.Hosts = append(c.Hosts, wire.Host{Name: n.Name, Address: n.Address.String(), Cores: 4, Memory: 4096 << 20, Compute: n.Role == muster.RoleCompute,
+				Hold: n.Hold, Drain: n.Leave, Down: n.Down, Reserve: cluster.Measurement.Reserves(n.Name)})
 		}
 	}
 	all, _ := json.Marshal([]any{c.Hosts, c.Slurm})

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
 )
 
 // Defaults of a class that says nothing.
@@ -36,7 +36,7 @@ func ParseClass(text string, base Class) (Class, error) {
 		case "cores":
 			c.Cores, err = strconv.Atoi(value)
 			if err != nil {
-				err = muster.Errorf(muster.EInvalid, "%q is no number", value)
+				err = muster.Errorf(muster.EInvalid, "%q is not a number", value)
 			}
 		case "memory":
 			c.Memory, err = spec.ParseBytes(value)
@@ -45,7 +45,7 @@ func ParseClass(text string, base Class) (Class, error) {
 		case "nvme":
 			c.NVMe, err = spec.ParseBytes(value)
 		default:
-			err = muster.Errorf(muster.EInvalid, "there is no such word; they are class, cores, memory, disk, nvme")
+			err = muster.Errorf(muster.EInvalid, "unknown key; use class, cores, memory, disk, nvme")
 		}
 		if err != nil {
 			e.Problems = append(e.Problems, muster.Problem{Field: key, Message: err.Error()})

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 // Class is a number of machines with the same hardware.
@@ -16,10 +16,10 @@ type Class struct {
 	Name   string `json:"name"`
 	Count  int    `json:"count"`
 	Cores  int    `json:"cores"`
-	Memory int64  `json:"memory"` // bytes
-	Disk   int64  `json:"disk"`   // bytes
-	// NVMe is the size of a second disk, in bytes, which tells how it is; 0: none.
-	NVMe int64 `json:"nvme,omitempty"`
+	Memory int64  `json:"memory_bytes"` // bytes
+	Disk   int64  `json:"disk_bytes"`   // bytes
+	// NVMe is the size of a second disk, in bytes, which reports how it is; 0: none.
+	NVMe int64 `json:"nvme_bytes,omitempty"`
 }
 
 // Config is what a lab consists of.
@@ -34,7 +34,7 @@ type Config struct {
 	// Uplink is the name of the server's interface where the command runs; empty:
 	// the server runs inside the lab, where it is called Inside.
 	Uplink string `json:"uplink,omitempty"`
-	// NoKVM has machines translated even where the processor could run them.
+	// NoKVM emulates machines even where the processor could run them.
 	NoKVM bool `json:"no_kvm"`
 	// KVM is found out when the lab is made.
 	KVM bool `json:"kvm"`
@@ -67,7 +67,7 @@ func (c Config) Check() error {
 	for _, k := range c.Classes {
 		field := "machines " + k.Name
 		if !goodName.MatchString(k.Name) {
-			bad(field, "use lower-case letters, digits and -", "%q is no name of a class", k.Name)
+			bad(field, "use lower-case letters, digits and -", "%q is not a class name", k.Name)
 		}
 		if seen[k.Name] {
 			bad(field, "name every class once", "it is there twice")
@@ -96,10 +96,10 @@ func (c Config) Check() error {
 		bad("racks", "use 1, or as many as there are machines at most", "%d racks", c.Racks)
 	}
 	if !c.Net.IsValid() || !c.Net.Addr().Is4() || c.Net.Bits() > 22 || c.Net.Bits() < 8 || c.Net != c.Net.Masked() {
-		bad("net", "write it like 10.77.0.0/16, with /22 or wider", "%s is no network that the lab could use", c.Net)
+		bad("net", "write it like 10.77.0.0/16, with /22 or wider", "%s is not a network that the lab could use", c.Net)
 	}
 	if c.Uplink != "" && (!goodName.MatchString(c.Uplink) || len(c.Uplink) > 15) {
-		bad("uplink", "use up to 14 lower-case letters, digits and -", "%q is no name of an interface", c.Uplink)
+		bad("uplink", "use up to 14 lower-case letters, digits and -", "%q is not an interface name", c.Uplink)
 	}
 	if len(e.Problems) > 0 {
 		return e

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/inventory"
+	"github.com/muster-hpc/muster/metal/inventory"
 )
 
 func sound() Config {
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 
 // What is written down of a lab is read again, or refused.
 func FuzzConfig(f *testing.F) {
-	f.Add([]byte(`{"document":"lab/1","content":{"classes":[{"name":"a","count":1,"cores":1,"memory":1073741824,"disk":1073741824}],"racks":1,"net":"10.77.0.0/16"}}`))
+	f.Add([]byte(`{"document":"lab/1","content":{"classes":[{"name":"a","count":1,"cores":1,"memory_bytes":1073741824,"disk_bytes":1073741824}],"racks":1,"net":"10.77.0.0/16"}}`))
 	f.Add([]byte(`{"document":"lab/2"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := parseConfig(b)
@@ -145,7 +145,7 @@ func TestServing(t *testing.T) {
 			t.Fatal(err)
 		}
 		flags, err := l.Serving()
-		if err != nil || len(flags) < 2 || flags[1] != Inside || slices.Contains(flags, "--metal-args") == kvm {
+		if err != nil || len(flags) < 2 || flags[1] != Inside || slices.Contains(flags, "--metal-kernel-args") == kvm {
 			t.Errorf("KVM %v: %q, %v", kvm, flags, err)
 		}
 	}

@@ -3,7 +3,7 @@ package lab
 import (
 	"testing"
 
-	"github.com/muster-hpc/muster/document/documenttest"
+	"github.com/muster-hpc/muster/internal/document/documenttest"
 )
 
 func TestDocuments(t *testing.T) {

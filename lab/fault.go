@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/lab/machine"
 	"github.com/muster-hpc/muster/lab/vswitch"
-	"github.com/muster-hpc/muster/nearest"
 )
 
 // All is the word for every machine of a lab.
@@ -43,7 +43,7 @@ func (l *Lab) pick(asked []string) ([]string, error) {
 			continue
 		}
 		p := muster.Problem{Field: n, Message: "there is no such machine"}
-		if near := nearest.Of(n, have); near != "" {
+		if near := suggest.Of(n, have); near != "" {
 			p.Hint = "did you mean " + near + "?"
 		}
 		e.Problems = append(e.Problems, p)
@@ -54,7 +54,7 @@ func (l *Lab) pick(asked []string) ([]string, error) {
 	return asked, nil
 }
 
-// Fault makes or clears a fault of machines (or of All), and tells how they are
+// Fault makes or clears a fault of machines (or of All), and reports how they are
 // then.
 func (l *Lab) Fault(ctx context.Context, machines []string, f machine.Fault, clear bool) ([]machine.Status, error) {
 	do := machine.DoFault

@@ -30,7 +30,7 @@ type ItemPower struct {
 	Kind         string `json:"kind"` // wol, ipmi
 	Address      string `json:"address,omitempty"`
 	User         string `json:"user,omitempty"`
-	PasswordFile string `json:"password-file,omitempty"`
+	PasswordFile string `json:"password_file,omitempty"`
 }
 
 // ItemNIC is one card and where its cable leads.
@@ -67,8 +67,8 @@ func (l *Lab) switchName() string { return "ovs:" + l.switchDir() }
 // WriteCSV writes one line for each machine.
 func (i Inventory) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	if err := out.Write([]string{"name", "mac", "message-mac", "power", "power-user", "power-password-file", "rack", "position", "class", "serial", "uuid",
-		"switch", "port", "message-switch", "message-port"}); err != nil {
+	if err := out.Write([]string{"name", "mac", "message_mac", "power", "power_user", "power_password_file", "rack", "position", "class", "serial", "uuid",
+		"switch", "port", "message_switch", "message_port"}); err != nil {
 		return err
 	}
 	for _, m := range i.Machines {

@@ -109,7 +109,7 @@ func (c Config) write(dir string) error {
 	return atomicfile.Replace(filepath.Join(dir, configFile), append(b, '\n'), 0o600)
 }
 
-// lock has one Up or Down at a time. It is a lock of the directory itself: nothing
+// lock allows one Up or Down at a time. It is a lock of the directory itself: nothing
 // is left of it, and one whose directory was taken away meanwhile is no lock.
 func (l *Lab) lock(ctx context.Context) (*os.File, error) {
 	for tries := 0; ; tries++ {

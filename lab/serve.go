@@ -25,9 +25,9 @@ func (l *Lab) Serving() ([]string, error) {
 	if c.Uplink != "" {
 		nic = c.Uplink
 	}
-	flags := []string{"--metal-net", nic, "--metal-mtu", strconv.Itoa(sleep.MTU), "--metal-console", "ttyS0,115200n8"}
+	flags := []string{"--metal-interface", nic, "--metal-mtu", strconv.Itoa(sleep.MTU), "--metal-console", "ttyS0,115200n8"}
 	if !c.KVM {
-		flags = append(flags, "--metal-args", translatedArgs, "--validate", "off", "--measure-idle", "0")
+		flags = append(flags, "--metal-kernel-args", translatedArgs, "--validate", "off", "--idle-benchmark-interval", "0")
 	}
 	return flags, nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-hpc/muster/lab/process"
 	"github.com/muster-hpc/muster/lab/qemu"
 	"github.com/muster-hpc/muster/lab/vswitch"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // MachineArgument is the hidden command that is one machine: its arguments are this

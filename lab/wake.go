@@ -13,7 +13,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/machine"
 	"github.com/muster-hpc/muster/lab/sleep"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // Wake sends the magic packet of machines from the server's interface. Whether one

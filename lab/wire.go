@@ -14,8 +14,8 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/machine"
 	"github.com/muster-hpc/muster/lab/sleep"
-	"github.com/muster-hpc/muster/netswitch"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/metal/switches"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // ManagementVLAN is the network in which every machine meets the server and nobody
@@ -176,7 +176,7 @@ func cable(wires *network.Namespace, port string, target *os.File, name string, 
 	})
 }
 
-// plain has an interface send frames as a real wire carries them: with checksums,
+// plain makes an interface send frames as a real wire carries them: with checksums,
 // and none longer than a frame. The switch reads them one by one.
 func plain(name string) error {
 	if err := noOffloads(name); err != nil {
@@ -211,13 +211,13 @@ func ipNet(p netip.Prefix) *net.IPNet {
 
 // firstSettings are how ports are at first: machines meet the server and nobody
 // else, and nobody on the message side until somebody says with whom.
-func firstSettings(ctx context.Context, s netswitch.Switch, list []machine.Config, c Config) error {
-	wants := []netswitch.Want{{Port: serverPort, VLAN: ManagementVLAN}}
+func firstSettings(ctx context.Context, s switches.Switch, list []machine.Config, c Config) error {
+	wants := []switches.Want{{Port: serverPort, VLAN: ManagementVLAN}}
 	if !c.NoBMC {
-		wants = append(wants, netswitch.Want{Port: controllerPort, VLAN: ManagementVLAN, Isolated: true})
+		wants = append(wants, switches.Want{Port: controllerPort, VLAN: ManagementVLAN, Isolated: true})
 	}
 	for _, m := range list {
-		wants = append(wants, netswitch.Want{Port: m.NICs[0].Port, VLAN: ManagementVLAN, Isolated: true})
+		wants = append(wants, switches.Want{Port: m.NICs[0].Port, VLAN: ManagementVLAN, Isolated: true})
 	}
 	return s.Set(ctx, wants...)
 }

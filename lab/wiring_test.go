@@ -6,9 +6,9 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/machine"
-	"github.com/muster-hpc/muster/netswitch"
-	"github.com/muster-hpc/muster/power"
-	"github.com/muster-hpc/muster/provider/metal/wiring"
+	"github.com/muster-hpc/muster/metal/power"
+	"github.com/muster-hpc/muster/metal/switches"
+	"github.com/muster-hpc/muster/metal/switches/ports"
 )
 
 // What the lab says of its machines in its inventory is enough to join them, to cut them
@@ -26,10 +26,10 @@ func TestWiring(t *testing.T) {
 			nics[muster.MachineID(m.Name)] = append(nics[muster.MachineID(m.Name)], muster.RegisteredNIC{Use: n.Use, MAC: n.MAC, Switch: n.Switch, Port: n.Port})
 		}
 	}
-	w := wiring.New(wiring.Config{NICs: func(id muster.MachineID) []muster.RegisteredNIC { return nics[id] }})
+	w := ports.New(ports.Config{NICs: func(id muster.MachineID) []muster.RegisteredNIC { return nics[id] }})
 	is := func(id muster.MachineID, want power.Link) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			got, err := w.Link(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func TestWiring(t *testing.T) {
 	r.wake(t, "m01") // no packet reaches it
 	r.stays(t, "m01", machine.Asleep)
 	do(w.Manage(t.Context(), "m01"))
-	if p := r.port(t, "m01-mgmt"); p.Want != (netswitch.Want{Port: "m01-mgmt", VLAN: 1, Isolated: true}) {
+	if p := r.port(t, "m01-mgmt"); p.Want != (switches.Want{Port: "m01-mgmt", VLAN: 1, Isolated: true}) {
 		t.Errorf("its management port is %+v", p)
 	}
 	r.wake(t, "m01")

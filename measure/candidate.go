@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/wire"
 )
 
 type nodeConditions = wire.NodeConditions
 
 // candidates are the nodes with the conditions under which they were measured.
-func (s *subject) candidates(said measured) []validate.Candidate {
-	ranks, library, transport := map[string]validate.RankFacts{}, "", map[string][]string{}
-	var build validate.Launch
+func (s *subject) candidates(said measured) []analysis.Candidate {
+	ranks, library, transport := map[string]analysis.RankFacts{}, "", map[string][]string{}
+	var build analysis.Launch
 	for _, l := range said.first {
-		if l.Mode == validate.Disk || l.Mode == validate.Net {
+		if l.Mode == analysis.Disk || l.Mode == analysis.Net {
 			continue // by programs of others, without MPI
 		}
 		library = l.MPI
@@ -25,21 +25,21 @@ func (s *subject) candidates(said measured) []validate.Candidate {
 			build = l
 		}
 		for _, r := range l.Ranks {
-			if l.Mode == validate.Pairs || ranks[r.Host].Host == "" {
+			if l.Mode == analysis.Pairs || ranks[r.Host].Host == "" {
 				ranks[r.Host] = r
 			}
 		}
 		for _, t := range l.Transports {
-			if l.Mode == validate.Pairs && t.Rank < len(l.Ranks) {
+			if l.Mode == analysis.Pairs && t.Rank < len(l.Ranks) {
 				transport[l.Ranks[t.Rank].Host] = append(t.PML, t.BTL...)
 			}
 		}
 	}
 	nodes := s.validated()
-	list := make([]validate.Candidate, len(nodes))
+	list := make([]analysis.Candidate, len(nodes))
 	for i, n := range nodes {
 		m := s.machines[i]
-		var c muster.Circumstances
+		var c muster.TestEnvironment
 		for _, read := range said.conditions {
 			if x, ok := read[n.Name]; ok {
 				c = x.Conditions.Bounded() // the newest word
@@ -61,7 +61,7 @@ func (s *subject) candidates(said measured) []validate.Candidate {
 		}
 		neighbours := s.neighbours[i]
 		c.Neighbours, c.Shared = &neighbours, neighbours > 0
-		list[i] = validate.Candidate{Node: n, Machine: m.ID, Conditions: c, Simulated: s.providers.Of(m.Provider).Simulated}
+		list[i] = analysis.Candidate{Node: n, Machine: m.ID, Conditions: c, Simulated: s.providers.Of(m.Provider).Simulated}
 	}
 	return list
 }
@@ -78,8 +78,8 @@ func formatSeed(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // witnesses are what is known of the nodes beside their figures: their conditions,
 // and what they counted between two readings.
-func (s *subject) witnesses(said measured, candidates []validate.Candidate, past past) []validate.Witness {
-	list := make([]validate.Witness, len(candidates))
+func (s *subject) witnesses(said measured, candidates []analysis.Candidate, past past) []analysis.Witness {
+	list := make([]analysis.Witness, len(candidates))
 	for i, c := range candidates {
 		list[i].Conditions, list[i].Usual = c.Conditions, past.usual(c.Class, c.Conditions.Image)
 		for k := 1; k < len(said.conditions); k++ {

@@ -9,15 +9,15 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/validate"
 )
 
 // measured is everything that launches said.
 type measured struct {
-	first, again []validate.Launch // those that count
+	first, again []analysis.Launch // those that count
 	failed       int
 	conditions   []map[string]nodeConditions // in the order of reading
 }
@@ -45,7 +45,7 @@ func (j *job) conclude(ctx context.Context, s *subject, steps []step) error {
 	}
 	if len(found.suspects)+len(found.links) > 0 && len(s.m.Suspects)+len(s.m.SuspectLinks) == 0 && found.worthwhile {
 		// They are measured again before anybody is condemned.
-		if err := j.note(ctx, s, func(m *muster.Measuring) {
+		if err := j.note(ctx, s, func(m *muster.Measurement) {
 			m.Suspects, m.SuspectLinks = found.suspects, found.links
 			s.m.Suspects, s.m.SuspectLinks = found.suspects, found.links
 			m.Launches = len(s.steps())
@@ -103,8 +103,8 @@ func (j *job) lastFailure(steps []step) string {
 
 // found is what was judged.
 type found struct {
-	results    validate.Results
-	candidates []validate.Candidate
+	results    analysis.Results
+	candidates []analysis.Candidate
 	suspects   []string // that were not measured again yet
 	links      []muster.NodePair
 	worthwhile bool // nobody else can have slowed them down
@@ -122,15 +122,15 @@ func (s *subject) judge(said measured, past past) (found, error) {
 			f.candidates[i].Caveats = append(f.candidates[i].Caveats, v)
 		}
 	}
-	f.worthwhile = !slices.ContainsFunc(f.candidates, func(c validate.Candidate) bool {
+	f.worthwhile = !slices.ContainsFunc(f.candidates, func(c analysis.Candidate) bool {
 		return c.Conditions.Oversubscribed || c.Conditions.Shared
 	})
-	collected := validate.Collect(nodes, said.first)
+	collected := analysis.Collect(nodes, said.first)
 	known := past.of(f.candidates, collected.Distances())
 	collected.Remember(nodes, known)
-	rules, links := validate.NodeRules(s.m.Level), validate.LinkRules(s.m.Level)
+	rules, links := analysis.NodeRules(s.m.Level), analysis.LinkRules(s.m.Level)
 	var err error
-	if f.results, err = validate.Judge(s.m.Level, collected); err != nil {
+	if f.results, err = analysis.Judge(s.m.Level, collected); err != nil {
 		return f, err
 	}
 	for i := range f.results.Nodes {
@@ -145,14 +145,14 @@ func (s *subject) judge(said measured, past past) (found, error) {
 			}
 		}
 	}
-	again := append(validate.SuspectEnds(f.results.Fabrics, s.numbers(f.suspects)), validate.SuspectLinks(f.results.Fabrics)...)
-	slices.SortFunc(again, func(p, q validate.Pair) int { return cmp.Or(p.A-q.A, p.B-q.B) })
+	again := append(analysis.SuspectEnds(f.results.Fabrics, s.numbers(f.suspects)), analysis.SuspectLinks(f.results.Fabrics)...)
+	slices.SortFunc(again, func(p, q analysis.Pair) int { return cmp.Or(p.A-q.A, p.B-q.B) })
 	for _, l := range slices.Compact(again) {
 		f.links = append(f.links, muster.NodePair{From: nodes[l.A].Name, To: nodes[l.B].Name})
 	}
 	confirmed := map[int]bool{}
 	if len(said.again) > 0 {
-		again := validate.Collect(nodes, said.again)
+		again := analysis.Collect(nodes, said.again)
 		again.Remember(nodes, known)
 		if confirmed, err = s.confirm(again, rules, &f); err != nil {
 			return f, err
@@ -165,27 +165,27 @@ func (s *subject) judge(said measured, past past) (found, error) {
 			return f, err
 		}
 	}
-	validate.Refer(f.candidates, f.results.Nodes, s.promises)
-	if err := validate.Share(nodes, f.results.Nodes); err != nil {
+	analysis.Refer(f.candidates, f.results.Nodes, s.targets)
+	if err := analysis.Share(nodes, f.results.Nodes); err != nil {
 		return f, err
 	}
 	for i := range f.results.Fabrics {
 		judged := f.results.Fabrics[i]
-		validate.ReferFabric(f.candidates, &judged, s.promises)
-		validate.ShareFabric(nodes, f.results.Nodes, &judged)
+		analysis.ReferFabric(f.candidates, &judged, s.targets)
+		analysis.ShareFabric(nodes, f.results.Nodes, &judged)
 		f.results.Fabrics[i] = judged
-		f.results.Findings = append(f.results.Findings, validate.FabricFindings(nodes, judged)...)
+		f.results.Findings = append(f.results.Findings, analysis.FabricFindings(nodes, judged)...)
 		for _, l := range judged.Links {
 			f.results.Figures = append(f.results.Figures, muster.PairFigure{
 				Metric: l.Metric.Name, Size: l.Metric.Size, From: nodes[l.A].Name, To: nodes[l.B].Name, Value: l.Metric.Median,
 			})
 		}
 	}
-	validate.ShareWhole(nodes, f.results.Nodes, f.results.Whole)
-	f.results.Findings = append(validate.Findings(nodes, f.results.Nodes, confirmed), f.results.Findings...)
-	f.results.Findings = append(f.results.Findings, validate.WholeFindings(f.results.Whole)...)
-	f.results.Findings = append(f.results.Findings, validate.WrongFindings(nodes, collected.Wrong)...)
-	f.results.Findings = validate.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
+	analysis.ShareWhole(nodes, f.results.Nodes, f.results.Whole)
+	f.results.Findings = append(analysis.Findings(nodes, f.results.Nodes, confirmed), f.results.Findings...)
+	f.results.Findings = append(f.results.Findings, analysis.WholeFindings(f.results.Whole)...)
+	f.results.Findings = append(f.results.Findings, analysis.WrongFindings(nodes, collected.Wrong)...)
+	f.results.Findings = analysis.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
 	if text := s.leftOut(); text != "" {
 		f.omitted = append(f.omitted, muster.Omission{What: "pairs", Text: text})
 	}
@@ -200,7 +200,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 const mostOmissions = 20
 
 // omitted is what nodes could not measure, with those of one reason together.
-func omitted(launches []validate.Launch) []muster.Omission {
+func omitted(launches []analysis.Launch) []muster.Omission {
 	hosts := map[muster.Omission][]string{}
 	for _, l := range launches {
 		for _, o := range l.Omitted {
@@ -223,7 +223,7 @@ func omitted(launches []validate.Launch) []muster.Omission {
 
 // confirm puts what suspects showed when they were measured again in the place of
 // what made them suspects. It returns whom that condemns.
-func (s *subject) confirm(collected validate.Collected, rules validate.Rules, f *found) (map[int]bool, error) {
+func (s *subject) confirm(collected analysis.Collected, rules analysis.Rules, f *found) (map[int]bool, error) {
 	suspect := map[int]bool{}
 	for _, i := range s.suspects() {
 		suspect[i] = true
@@ -252,11 +252,11 @@ func (s *subject) confirm(collected validate.Collected, rules validate.Rules, f 
 	return condemned, nil
 }
 
-// file signs the certificates and ends the measuring, in one transaction.
+// file signs the certificates and ends the measurement, in one transaction.
 func (j *job) file(ctx context.Context, s *subject, said measured, f found) error {
 	now := j.r.c.Clock.Now()
-	subject := validate.Subject{
-		Cluster: s.cluster.ID, ClusterName: s.cluster.Name, Issuer: j.r.c.Issuer, Image: s.cluster.Image, Level: s.m.Level, Occasion: s.m.Occasion,
+	subject := analysis.Subject{
+		Cluster: s.cluster.ID, ClusterName: s.cluster.Name, Issuer: j.r.c.Issuer, Image: s.cluster.Image, Level: s.m.Level, Trigger: s.m.Trigger,
 		Nodes: f.candidates, Began: s.began(), Ended: now, Made: now, Life: j.r.c.Life, Omitted: f.omitted, NewID: muster.NewCertificateID,
 		Schedule: s.schedule(said, f),
 	}
@@ -271,7 +271,7 @@ func (j *job) file(ctx context.Context, s *subject, said measured, f found) erro
 		supersede(&subject, present)
 		var entries []muster.CertifiedNode
 		var nodeCerts []muster.Certificate
-		for _, c := range validate.NodeCertificates(subject, f.results) {
+		for _, c := range analysis.NodeCertificates(subject, f.results) {
 			c.Use = j.use.series(c.Node, c.Machine, s.began(), now)
 			signed, err := j.sign(tx, c)
 			if err != nil {
@@ -279,7 +279,7 @@ func (j *job) file(ctx context.Context, s *subject, said measured, f found) erro
 			}
 			entries, nodeCerts = append(entries, signed.Entry()), append(nodeCerts, signed.Certificate)
 		}
-		manifest := validate.Manifest(subject, f.results, s.entries(entries, present), manifests(present))
+		manifest := analysis.Manifest(subject, f.results, s.entries(entries, present), manifests(present))
 		signed, err := j.sign(tx, manifest)
 		if err != nil {
 			return err
@@ -310,8 +310,8 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 	if err != nil {
 		return err
 	}
-	m := *c.Measuring
-	m.Phase, m.Ended, m.ETA, m.Reason = muster.MeasuringDone, now, time.Time{}, nil
+	m := *c.Measurement
+	m.Phase, m.Ended, m.ETA, m.Reason = muster.MeasurementDone, now, time.Time{}, nil
 	m.Manifest, m.Verdict, m.Certified, m.Low = manifest.ID, manifest.Verdict, manifest.Certified, nil
 	for i, n := range nodes {
 		if why := condemned(n); why != "" && worthwhile {
@@ -322,7 +322,7 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 	if worthwhile {
 		m.SlowHost = slowHost(nodes)
 	}
-	c.Measuring = &m
+	c.Measurement = &m
 	c.Deferred = s.deferred(c.Deferred, worthwhile)
 	text := "measured: " + string(m.Verdict)
 	if !m.Certified {
@@ -331,27 +331,27 @@ func (j *job) end(tx *store.Tx, s *subject, manifest muster.Certificate, nodes [
 	return tx.PutCluster(c, text+", "+string(m.Manifest))
 }
 
-// condemned tells what a node is condemned for; "" if it is not. Whose processors
+// condemned reports what a node is condemned for; "" if it is not. Whose processors
 // others used is not called slow: but who calculates wrongly is wrong.
 func condemned(c muster.Certificate) string {
 	disturbed := slices.ContainsFunc(c.Caveats, func(v muster.Caveat) bool {
 		return v.Code == muster.CaveatDisturbed || v.Code == muster.CaveatBusy
 	})
 	for _, f := range c.Findings {
-		if f.Code == validate.WrongResult || f.Code == validate.SlowNode && f.Confirmed && f.Node == c.Node && !disturbed {
+		if f.Code == analysis.WrongResult || f.Code == analysis.SlowNode && f.Confirmed && f.Node == c.Node && !disturbed {
 			return f.Text
 		}
 	}
 	return ""
 }
 
-// slowHost tells of the nodes that lack as much as the others on their host, by the
+// slowHost reports the nodes that lack as much as the others on their host, by the
 // figure that lacks most; "" if there are none.
 func slowHost(nodes []muster.Certificate) string {
 	text, worst := "", 0.0
 	for _, c := range nodes {
 		for _, f := range c.Findings {
-			if f.Code == validate.SlowHost && f.Confirmed && f.Loss != nil && *f.Loss > worst {
+			if f.Code == analysis.SlowHost && f.Confirmed && f.Loss != nil && *f.Loss > worst {
 				text, worst = f.Text, *f.Loss
 			}
 		}
@@ -361,7 +361,7 @@ func slowHost(nodes []muster.Certificate) string {
 
 // schedule says how it was measured.
 func (s *subject) schedule(said measured, f found) muster.Schedule {
-	rules := validate.NodeRules(s.m.Level)
+	rules := analysis.NodeRules(s.m.Level)
 	sched := muster.Schedule{
 		Seed: formatSeed(s.m.Seed), Launches: len(said.first) + len(said.again), Level: rules.Level, FalseFindings: rules.Suspicion, Control: "benjamini-hochberg",
 	}
@@ -378,7 +378,7 @@ func (s *subject) schedule(said measured, f found) muster.Schedule {
 }
 
 // supersede ends the certificates that the nodes have.
-func supersede(s *validate.Subject, present []store.Certificate) {
+func supersede(s *analysis.Subject, present []store.Certificate) {
 	for i := range s.Nodes {
 		s.Nodes[i].Supersedes = nil
 		for _, c := range present {

@@ -4,18 +4,18 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/measure/analysis"
 )
 
-// Nobody loses his machine for what others did on it, but for what it did wrong.
+// Nobody loses their machine for what others did on it, but for what it did wrong.
 func TestCondemned(t *testing.T) {
 	t.Parallel()
-	slow := muster.Finding{Code: validate.SlowNode, Node: "n01", Confirmed: true, Text: "slow"}
+	slow := muster.Finding{Code: analysis.SlowNode, Node: "n01", Confirmed: true, Text: "slow"}
 	doubted := slow
 	doubted.Confirmed = false
 	other := slow
 	other.Node = "n02"
-	wrong := muster.Finding{Code: validate.WrongResult, Node: "n01", Text: "wrong"}
+	wrong := muster.Finding{Code: analysis.WrongResult, Node: "n01", Text: "wrong"}
 	disturbed := []muster.Caveat{{Code: muster.CaveatDisturbed}}
 	for name, c := range map[string]struct {
 		finding muster.Finding

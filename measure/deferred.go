@@ -8,7 +8,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// came are the nodes for which a measuring in the life of a cluster was made: not
+// came are the nodes for which a measurement in the life of a cluster was made: not
 // those that they were measured beside.
 func (s *subject) came() []string {
 	var list []string
@@ -22,10 +22,10 @@ func (s *subject) came() []string {
 
 // joins reports whether it was made because nodes come.
 func (s *subject) joins() bool {
-	return s.m.Occasion == muster.OccasionRepair || s.m.Occasion == muster.OccasionScale
+	return s.m.Trigger == muster.TriggerRepair || s.m.Trigger == muster.TriggerScale
 }
 
-// leftOut tells which links were not measured because those at their other ends
+// leftOut reports which links were not measured because those at their other ends
 // were in use; "" if none were left out.
 func (s *subject) leftOut() string {
 	switch {
@@ -37,7 +37,7 @@ func (s *subject) leftOut() string {
 	return ""
 }
 
-// deferred are the nodes whose links are still to be measured after this measuring.
+// deferred are the nodes whose links are still to be measured after this measurement.
 // Where figures say nothing of machines nobody waits for more of them.
 func (s *subject) deferred(before []string, worthwhile bool) []string {
 	now := s.came()

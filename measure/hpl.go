@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
-	"github.com/muster-hpc/muster/hpl"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/document"
+	"github.com/muster-hpc/muster/measure/analysis"
+	"github.com/muster-hpc/muster/measure/hpl"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/validate"
 	"github.com/muster-hpc/muster/wire"
 )
 
 // hpl runs the High-Performance Linpack benchmark as its driver says, and files
 // what it showed. Outcomes are kept in files: they say what is to be launched next.
 func (j *job) hpl(ctx context.Context, s *subject) error {
-	if err := j.note(ctx, s, func(m *muster.Measuring) {
-		m.Phase = muster.MeasuringRunning
+	if err := j.note(ctx, s, func(m *muster.Measurement) {
+		m.Phase = muster.MeasurementRunning
 		if m.Began.IsZero() {
 			m.Began = j.r.c.Clock.Now()
 		}
@@ -48,7 +48,7 @@ func (j *job) hpl(ctx context.Context, s *subject) error {
 			return err
 		}
 		run, more := driver.Next(done)
-		if err := j.note(ctx, s, func(m *muster.Measuring) { hplProgress(m, plan, done, j.r.c.Clock.Now(), more) }); err != nil {
+		if err := j.note(ctx, s, func(m *muster.Measurement) { hplProgress(m, plan, done, j.r.c.Clock.Now(), more) }); err != nil {
 			return err
 		}
 		if !more {
@@ -66,8 +66,8 @@ func (j *job) hpl(ctx context.Context, s *subject) error {
 	return j.fileHPL(ctx, s, driver, done, measured{conditions: []map[string]nodeConditions{before, after}})
 }
 
-// hplProgress tells how far it is by the plan, which is only what is expected.
-func hplProgress(m *muster.Measuring, plan []hpl.Run, done []hpl.Outcome, now time.Time, more bool) {
+// hplProgress reports how far it is by the plan, which is only what is expected.
+func hplProgress(m *muster.Measurement, plan []hpl.Run, done []hpl.Outcome, now time.Time, more bool) {
 	m.Done, m.Launches, m.Failed = len(done), max(len(plan), len(done)), 0
 	if !more {
 		m.Launches, m.ETA = len(done), time.Time{}
@@ -80,7 +80,7 @@ func hplProgress(m *muster.Measuring, plan []hpl.Run, done []hpl.Outcome, now ti
 	if more {
 		var left time.Duration
 		for _, r := range plan[min(len(done), len(plan)):] {
-			left += r.Expected
+			left += time.Duration(r.Expected)
 		}
 		m.ETA = now.Add(left)
 	}
@@ -102,7 +102,7 @@ func (j *job) hplConditions(ctx context.Context, s *subject, name string) (map[s
 
 // site is what HPL may use: of the smallest node.
 func (s *subject) site(conditions map[string]nodeConditions) hpl.Site {
-	site := hpl.Site{Nodes: len(s.nodes), Cores: math.MaxInt, Memory: math.MaxInt64, Budget: s.m.Budget}
+	site := hpl.Site{Nodes: len(s.nodes), Cores: math.MaxInt, Memory: math.MaxInt64, Budget: time.Duration(s.m.Budget)}
 	for i, n := range s.nodes {
 		c, f := conditions[n.Name].Conditions, s.machines[i].Facts
 		cores := max(f.Cores, 1)
@@ -150,26 +150,26 @@ func (j *job) hplRun(ctx context.Context, s *subject, run hpl.Run, n int) error 
 	began := j.r.c.Clock.Now()
 	o := &wire.LaunchOrder{
 		ID: fmt.Sprintf("%s-hpl-%03d", j.id, n), Program: "xhpl", Hosts: s.names(), PerHost: run.PerNode, Cores: run.Threads,
-		Env: run.Environment(), Files: []wire.File{{Path: "HPL.dat", Content: run.Dat()}}, Seconds: int(math.Ceil(run.Limit.Seconds())),
+		Env: run.Environment(), Files: []wire.File{{Path: "HPL.dat", Content: run.Dat()}}, Limit: run.Limit,
 	}
 	var err error
-	if o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, run.Limit+5*time.Minute); err != nil {
+	if o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, time.Duration(run.Limit)+5*time.Minute); err != nil {
 		return err
 	}
 	h, err := j.launch(ctx, s, o)
 	if err != nil {
 		return err
 	}
-	out := hpl.Outcome{Run: run, Took: j.r.c.Clock.Now().Sub(began), Problem: h.end.Error}
+	out := hpl.Outcome{Run: run, Took: muster.Duration(j.r.c.Clock.Now().Sub(began)), Problem: h.end.Error}
 	if h.end.Exit == 0 {
-		if out, err = judgeHPL(run, out.Took, h.path); err != nil {
+		if out, err = judgeHPL(run, time.Duration(out.Took), h.path); err != nil {
 			return err
 		}
 	} else if out.Problem == "" {
 		out.Problem = fmt.Sprintf("it ended with status %d", h.end.Exit)
 	}
 	if out.Problem != "" {
-		j.r.c.Log.Warn("a launch of HPL failed", "cluster", j.cluster, "launch", o.ID, "error", out.Problem)
+		j.r.c.Log.Warn("HPL launch failed", "cluster", j.cluster, "launch", o.ID, "error", out.Problem)
 	}
 	_ = os.Remove(h.path)
 	b, err := outcomeDoc.Encode(&out)
@@ -188,12 +188,12 @@ func judgeHPL(run hpl.Run, took time.Duration, path string) (hpl.Outcome, error)
 	defer func() { _ = f.Close() }()
 	said, err := hpl.Read(f, hpl.DefaultLimits())
 	if err != nil {
-		return hpl.Outcome{Run: run, Took: took, Problem: err.Error()}, nil
+		return hpl.Outcome{Run: run, Took: muster.Duration(took), Problem: err.Error()}, nil
 	}
 	return hpl.Judge(run, took, said), nil
 }
 
-// fileHPL files the result and ends the measuring.
+// fileHPL files the result and ends the measurement.
 func (j *job) fileHPL(ctx context.Context, s *subject, driver *hpl.Driver, done []hpl.Outcome, said measured) error {
 	candidates := s.candidates(said)
 	for i, w := range s.witnesses(said, candidates, past{}) {
@@ -211,7 +211,7 @@ func (j *job) fileHPL(ctx context.Context, s *subject, driver *hpl.Driver, done 
 	if first := s.machines[0].Facts.Class; !containsOther(s.machines, first) {
 		r.Class = first
 	}
-	common := validate.Manifest(validate.Subject{Nodes: candidates, NewID: muster.NewCertificateID}, validate.Results{}, nil, nil)
+	common := analysis.Manifest(analysis.Subject{Nodes: candidates, NewID: muster.NewCertificateID}, analysis.Results{}, nil, nil)
 	told := r.Conditions
 	r.Conditions, r.Caveats = common.Conditions, common.Caveats
 	r.Conditions.MPI, r.Conditions.BLAS, r.Conditions.Pinning, r.Conditions.Probe = told.MPI, told.BLAS, told.Pinning, told.Probe
@@ -226,10 +226,10 @@ func (j *job) fileHPL(ctx context.Context, s *subject, driver *hpl.Driver, done 
 		if err != nil {
 			return err
 		}
-		m := *c.Measuring
-		m.Phase, m.Ended, m.ETA, m.Result = muster.MeasuringDone, now, time.Time{}, r.ID
+		m := *c.Measurement
+		m.Phase, m.Ended, m.ETA, m.Result = muster.MeasurementDone, now, time.Time{}, r.ID
 		m.Certified = len(r.Caveats) == 0
-		c.Measuring = &m
+		c.Measurement = &m
 		return tx.PutCluster(c, "HPL: "+muster.HPLText(r))
 	})
 }
@@ -244,10 +244,10 @@ func containsOther(machines []muster.Machine, class string) bool {
 }
 
 // peak is what all nodes together can do at most; nil if that is not known of one.
-func (s *subject) peak(candidates []validate.Candidate) *muster.Reference {
+func (s *subject) peak(candidates []analysis.Candidate) *muster.Reference {
 	var sum *muster.Reference
 	for i, c := range candidates {
-		p := validate.Peak(c.Conditions, 0)
+		p := analysis.Peak(c.Conditions, 0)
 		switch {
 		case p == nil:
 			return nil

@@ -13,21 +13,21 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// job is one measuring in the making.
+// job is one measurement in the making.
 type job struct {
 	r       *Runner
 	cluster muster.ClusterID
-	id      string // of the measuring
+	id      string // of the measurement
 	cancel  context.CancelFunc
 	heard   chan heard
 	use     use
 
 	// Of the runner's lock: the order that waits for its outcome, who makes it,
 	// and whom to tell when there is another one.
-	order    *wire.LaunchOrder
-	launcher string
-	taking   bool // its outcome is being written down
-	next     chan struct{}
+	order     *wire.LaunchOrder
+	launcher  string
+	receiving bool // its outcome is being written down
+	next      chan struct{}
 }
 
 // heard is the outcome of a launch.
@@ -42,28 +42,28 @@ var errStale = errors.New("measure: nobody wants it any more")
 // tries is how often a launch is made before it counts as failed.
 const tries = 2
 
-// hopeless is after how many failures nothing more is tried, if nothing went well.
-const hopeless = 3
+// maxFailures is after how many failures nothing more is tried, if nothing went well.
+const maxFailures = 3
 
 // run measures, and files how that ended. It is false if it could not.
 func (j *job) run(ctx context.Context) bool {
-	log := j.r.c.Log.With("cluster", j.cluster, "measuring", j.id)
+	log := j.r.c.Log.With("cluster", j.cluster, "measurement", j.id)
 	err := j.measure(ctx)
-	j.give(nil, "")
+	j.offer(nil, "")
 	var e *muster.Error
 	switch {
 	case err == nil:
-		log.Info("measured")
+		log.Info("measurement finished")
 	case errors.Is(err, errStale):
-		log.Info("the measuring is not wanted any more")
+		log.Info("measurement cancelled")
 	case ctx.Err() != nil:
 		// The next server goes on, or nobody wants it.
 	case errors.As(err, &e):
-		log.Warn("the measuring failed", "error", err)
+		log.Warn("measurement failed", "error", err)
 		return j.fail(ctx, e)
 	default:
-		log.Error("the measuring failed", "error", err)
-		return j.fail(ctx, muster.Errorf(muster.EInternal, "the measuring failed").WithHint("look at the server's log, then ask again").Wrap(err))
+		log.Error("measurement failed", "error", err)
+		return j.fail(ctx, muster.Errorf(muster.EInternal, "the benchmark run failed").WithHint("look at the server's log, then ask again").Wrap(err))
 	}
 	return true
 }
@@ -78,7 +78,7 @@ func (j *job) measure(ctx context.Context) error {
 		return muster.Errorf(muster.EUnavailable, "what is measured cannot be kept").Because(muster.ReasonNotMeasured).Wrap(err)
 	}
 	if err := j.reserve(ctx, s); err != nil {
-		if len(s.m.Partners) == 0 || s.m.Occasion == muster.OccasionDeferred || ctx.Err() != nil || errors.Is(err, errStale) {
+		if len(s.m.Partners) == 0 || s.m.Trigger == muster.TriggerDeferred || ctx.Err() != nil || errors.Is(err, errStale) {
 			return err
 		}
 		if err := j.withoutPartners(ctx, s); err != nil {
@@ -93,8 +93,8 @@ func (j *job) measure(ctx context.Context) error {
 	}
 	steps := s.steps()
 	done, failed := j.found(steps, s.m.Done)
-	if err := j.note(ctx, s, func(m *muster.Measuring) {
-		m.Phase, m.Launches, m.Done, m.Failed = muster.MeasuringRunning, len(steps), done, failed
+	if err := j.note(ctx, s, func(m *muster.Measurement) {
+		m.Phase, m.Launches, m.Done, m.Failed = muster.MeasurementRunning, len(steps), done, failed
 		if m.Began.IsZero() {
 			m.Began = j.r.c.Clock.Now()
 		}
@@ -121,14 +121,14 @@ func (j *job) make(ctx context.Context, s *subject, steps []step, done, failed i
 			failed++
 		}
 		j.use.gather(s)
-		if failed > i && failed >= hopeless {
+		if failed > i && failed >= maxFailures {
 			return muster.Errorf(muster.EUnavailable, "no launch came to an end: %s", j.lastFailure(steps[:i+1])).Because(muster.ReasonNotMeasured).
 				WithHint("look at `muster logs %s %s`, and measure again with `muster certificate run %s`", s.cluster.Name, s.launcher, s.cluster.Name)
 		}
 		now := j.r.c.Clock.Now()
 		p.add(steps[i], now.Sub(began))
 		left, known := p.left(steps[i+1:])
-		if err := j.note(ctx, s, func(m *muster.Measuring) {
+		if err := j.note(ctx, s, func(m *muster.Measurement) {
 			m.Done, m.Failed = i+1, failed
 			if m.ETA = (time.Time{}); known {
 				m.ETA = now.Add(left)
@@ -158,7 +158,7 @@ func (j *job) step(ctx context.Context, s *subject, st step) (bool, error) {
 		case h.end.Exit != 0:
 			last = h.end.Error
 		default:
-			if err := st.believe(h.path, order.Hosts); err == nil {
+			if err := st.verify(h.path, order.Hosts); err == nil {
 				return true, os.Rename(h.path, j.kept(st))
 			} else if last = err.Error(); muster.CodeOf(err) != muster.EInvalid {
 				return false, err
@@ -167,22 +167,22 @@ func (j *job) step(ctx context.Context, s *subject, st step) (bool, error) {
 		if h.path != "" {
 			_ = os.Remove(h.path)
 		}
-		j.r.c.Log.Warn("a launch failed", "cluster", j.cluster, "launch", id, "error", last)
+		j.r.c.Log.Warn("measurement launch failed", "cluster", j.cluster, "launch", id, "error", last)
 	}
 	// Kept empty: it was tried, and is not tried again.
 	return false, atomicfile.Replace(j.failedAt(st), []byte(last), 0o600)
 }
 
-// launch has an order executed and waits for its outcome.
+// launch executes an order and waits for its outcome.
 func (j *job) launch(ctx context.Context, s *subject, o *wire.LaunchOrder) (heard, error) {
-	j.give(o, s.launcher)
+	j.offer(o, s.launcher)
 	j.r.c.Speak(j.cluster, s.launcher)
-	end := j.r.c.Clock.After(time.Duration(o.Seconds)*time.Second + j.r.c.Grace)
-	defer j.give(nil, s.launcher)
+	end := j.r.c.Clock.After(time.Duration(o.Limit) + j.r.c.Grace)
+	defer j.offer(nil, s.launcher)
 	answered := false
 	defer func() {
 		if !answered {
-			j.r.vainly(j.cluster, o.ID, s.launcher)
+			j.r.killOrphaned(j.cluster, o.ID, s.launcher)
 		}
 	}()
 	// Whoever executes it may be gone: that is noticed in the records.
@@ -207,8 +207,8 @@ func (j *job) launch(ctx context.Context, s *subject, o *wire.LaunchOrder) (hear
 	}
 }
 
-// give makes an order the one to be executed; nil: none is.
-func (j *job) give(o *wire.LaunchOrder, launcher string) {
+// offer makes an order the one to be executed; nil: none is.
+func (j *job) offer(o *wire.LaunchOrder, launcher string) {
 	j.r.mu.Lock()
 	defer j.r.mu.Unlock()
 	j.order, j.launcher = o, launcher
@@ -218,8 +218,8 @@ func (j *job) give(o *wire.LaunchOrder, launcher string) {
 	}
 }
 
-// note changes the record of the measuring, if it is still the one.
-func (j *job) note(ctx context.Context, s *subject, change func(*muster.Measuring)) error {
+// note changes the record of the measurement, if it is still the one.
+func (j *job) note(ctx context.Context, s *subject, change func(*muster.Measurement)) error {
 	return j.r.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		if err := s.current(tx); err != nil {
 			return err
@@ -228,9 +228,9 @@ func (j *job) note(ctx context.Context, s *subject, change func(*muster.Measurin
 		if err != nil {
 			return err
 		}
-		m := *c.Measuring
+		m := *c.Measurement
 		change(&m)
-		c.Measuring = &m
+		c.Measurement = &m
 		return tx.PutCluster(c, "")
 	})
 }
@@ -239,19 +239,19 @@ func (j *job) note(ctx context.Context, s *subject, change func(*muster.Measurin
 func (j *job) fail(ctx context.Context, why *muster.Error) bool {
 	err := j.r.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		c, err := tx.Cluster(j.cluster)
-		if err != nil || c.Measuring == nil || c.Measuring.ID != j.id || !c.Measuring.Phase.Open() {
+		if err != nil || c.Measurement == nil || c.Measurement.ID != j.id || !c.Measurement.Phase.Open() {
 			return err
 		}
-		m := *c.Measuring
-		m.Phase, m.Ended, m.ETA = muster.MeasuringFailed, j.r.c.Clock.Now(), time.Time{}
+		m := *c.Measurement
+		m.Phase, m.Ended, m.ETA = muster.MeasurementFailed, j.r.c.Clock.Now(), time.Time{}
 		e := *why
 		e.Err = nil
 		m.Reason = &e
-		c.Measuring = &m
+		c.Measurement = &m
 		return tx.PutCluster(c, "not measured: "+why.Message)
 	})
 	if err != nil && ctx.Err() == nil {
-		j.r.c.Log.Error("the end of a measuring could not be filed", "cluster", j.cluster, "error", err)
+		j.r.c.Log.Error("saving measurement result failed", "cluster", j.cluster, "error", err)
 	}
 	return err == nil
 }

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
-	"github.com/muster-hpc/muster/validate"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -43,7 +43,7 @@ func inWorkshop(t *testing.T, f func(*workshop)) {
 		}
 		defer func() { _ = db.Close() }()
 		c := storetest.NewCluster("cfd", "alice", "sea")
-		c.Measuring = &muster.Measuring{ID: "ms-1", Phase: muster.MeasuringRunning, Level: muster.ValidateQuick, Of: muster.DigestOfNodes(nil)}
+		c.Measurement = &muster.Measurement{ID: "ms-1", Phase: muster.MeasurementRunning, Level: muster.ValidateQuick, Of: muster.DigestOfNodes(nil)}
 		if err := db.Update(t.Context(), muster.System(), func(tx *store.Tx) error { return tx.PutCluster(c, "") }); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func inWorkshop(t *testing.T, f func(*workshop)) {
 		}
 		w := &workshop{t: t, r: r, step: step{name: "000-conditions"}}
 		w.j = &job{r: r, cluster: c.ID, id: "ms-1", heard: make(chan heard, 1)}
-		w.s = &subject{m: *c.Measuring, cluster: c, launcher: "n01", nodes: []muster.Node{{Name: "n01"}}, machines: make([]muster.Machine, 1), places: make([]validate.Place, 1), neighbours: make([]int, 1)}
+		w.s = &subject{m: *c.Measurement, cluster: c, launcher: "n01", nodes: []muster.Node{{Name: "n01"}}, machines: make([]muster.Machine, 1), places: make([]analysis.Place, 1), neighbours: make([]int, 1)}
 		r.open[c.ID] = w.j
 		if err := os.MkdirAll(w.j.dir(), 0o700); err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestTwoTries(t *testing.T) {
 		"fails once":        {try{1, "half"}, try{0, good}, good, ""},
 		"nonsense once":     {try{0, "nonsense\n"}, try{0, good}, good, ""},
 		"fails twice":       {try{1, good}, try{3, good}, "", "it failed: ms-1-000-conditions-1"},
-		"nonsense at last":  {try{1, good}, try{0, "nonsense\n"}, "", "cannot be read"},
+		"nonsense at last":  {try{1, good}, try{0, "nonsense\n"}, "", ""},
 		"failure at last":   {try{0, "nonsense\n"}, try{1, good}, "", "it failed: ms-1-000-conditions-1"},
 		"cut off, and then": {try{0, good[:5]}, try{0, good}, good, ""},
 	} {
@@ -173,7 +173,7 @@ func TestTwoTries(t *testing.T) {
 					t.Errorf("%v, %d failed, found %d and %d", files, said.failed, have, failed)
 				}
 				f, err := w.s.judge(said, past{})
-				if err != nil || !slices.Contains(f.omitted, muster.Omission{What: "launches", Text: "1 launch failed and left nothing that counts"}) {
+				if err != nil || !slices.ContainsFunc(f.omitted, func(o muster.Omission) bool { return o.What == "launches" && strings.HasPrefix(o.Text, "1 ") }) {
 					t.Errorf("%+v, %v", f.omitted, err)
 				}
 			})
@@ -188,7 +188,7 @@ func TestLateAnswer(t *testing.T) {
 	inWorkshop(t, func(w *workshop) {
 		done := w.begin()
 		first := w.order()
-		time.Sleep(time.Duration(first.Seconds)*time.Second + w.r.c.Grace + time.Second)
+		time.Sleep(time.Duration(first.Limit) + w.r.c.Grace + time.Second)
 		second := w.order()
 		if second.ID == first.ID || second.Cancel {
 			t.Fatalf("%+v", second)
@@ -248,7 +248,7 @@ func TestAnswerWhileGivenUp(t *testing.T) {
 			_, err := w.r.Launched(t.Context(), pki.NodeIdentity{Cluster: w.j.cluster, Node: "n01"}, wire.LaunchEnd{ID: first.ID}, in)
 			refused <- err
 		}()
-		time.Sleep(time.Duration(first.Seconds)*time.Second + w.r.c.Grace + time.Second)
+		time.Sleep(time.Duration(first.Limit) + w.r.c.Grace + time.Second)
 		second := w.order()
 		if _, err := io.WriteString(out, `{"host":"stale"}`+"\n"); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-hpc/muster/store"
 )
 
-// disturbedTimes is in how many measurings running somebody must have used a
+// disturbedTimes is in how many measurements running somebody must have used a
 // machine's processors before its administrators are told: once is a backup.
 const disturbedTimes = 3
 
@@ -68,7 +68,7 @@ func tellOthers(tx *store.Tx, certs []muster.Certificate, now time.Time) error {
 
 func isDisturbed(c muster.Condition) bool { return c.Code == muster.ConditionDisturbed }
 
-// usedByOthers tells what others used of a machine that should have been its own.
+// usedByOthers reports what others used of a machine that should have been its own.
 // Where it was shared by what it was given, nothing is known of that.
 func usedByOthers(c muster.Certificate) (text string, disturbed, known bool) {
 	for _, v := range c.Caveats {

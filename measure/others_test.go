@@ -11,8 +11,8 @@ import (
 	"github.com/muster-hpc/muster/store/storetest"
 )
 
-// Whose processors others use in three measurings running is told so, and not
-// condemned; it is over with the first measuring in which nobody did.
+// Whose processors others use in three measurements running is told so, and not
+// condemned; it is over with the first measurement in which nobody did.
 func TestPersistentNeighbours(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "muster.db"), store.Options{})

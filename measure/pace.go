@@ -3,22 +3,22 @@ package measure
 import (
 	"time"
 
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/measure/analysis"
 )
 
 // pace knows how long launches take, to tell how long the rest will. Modes differ
 // much: alone on a processor is not all with all. One that was not seen yet is taken to
 // keep to its plan as well, or as badly, as those that were.
 type pace struct {
-	took map[validate.Mode][]time.Duration // "": conditions were read
+	took map[analysis.Mode][]time.Duration // "": conditions were read
 	// planned and needed are those of all launches of the probe.
 	planned, needed time.Duration
 }
 
-func newPace() *pace { return &pace{took: map[validate.Mode][]time.Duration{}} }
+func newPace() *pace { return &pace{took: map[analysis.Mode][]time.Duration{}} }
 
 // modeOf is what kind of step it is.
-func modeOf(st step) validate.Mode {
+func modeOf(st step) analysis.Mode {
 	if st.run == nil {
 		return ""
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/measure/analysis"
 )
 
 // How long the rest takes is told by what was seen of each kind of launch: not from
@@ -13,8 +13,8 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
 	conditions := step{}
-	alone := step{run: &validate.Run{Mode: validate.Alone, Budget: 2 * second}}
-	pairs := step{run: &validate.Run{Mode: validate.Pairs, Budget: second / 2, Rounds: make([][]validate.Pair, 3)}}
+	alone := step{run: &analysis.Run{Mode: analysis.Alone, Budget: 2 * second}}
+	pairs := step{run: &analysis.Run{Mode: analysis.Pairs, Budget: second / 2, Rounds: make([][]analysis.Pair, 3)}}
 	rest := []step{alone, pairs, alone, conditions}
 	p := newPace()
 	if _, ok := p.left(rest); ok {

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/measure/analysis"
+	"github.com/muster-hpc/muster/measure/compare"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/trend"
-	"github.com/muster-hpc/muster/validate"
 )
 
 // What is read of the past of a class at most: the newest.
@@ -54,8 +54,8 @@ func (j *job) past(ctx context.Context, s *subject) (past, error) {
 // of is what machines of a class showed under the conditions of the nodes of that
 // class: those of the first, which are alike on machines of one class. Of whole
 // clusters it is what as many at these distances showed.
-func (p past) of(nodes []validate.Candidate, distances []validate.Distance) func(class string) map[trend.Key]trend.ClassFigure {
-	return func(class string) map[trend.Key]trend.ClassFigure {
+func (p past) of(nodes []analysis.Candidate, distances []analysis.Distance) func(class string) map[compare.Key]compare.ClassFigure {
+	return func(class string) map[compare.Key]compare.ClassFigure {
 		var like *muster.Certificate
 		together := muster.Certificate{Kind: muster.CertifiesCluster, Pairs: &muster.Pairs{}}
 		for _, d := range distances {
@@ -81,13 +81,13 @@ func (p past) of(nodes []validate.Candidate, distances []validate.Distance) func
 			like.Conditions.BLAS, like.Conditions.Clock, like.Conditions.Pages = u.BLAS, u.Clock, u.Pages
 		}
 		like.Kind, like.Nodes, like.Pairs = together.Kind, together.Nodes, together.Pairs
-		return trend.Class(p[class], *like, machines)
+		return compare.Class(p[class], *like, machines)
 	}
 }
 
 // usual are the conditions under which nodes of a class with this image were last
 // found to be good; nil if there are none.
-func (p past) usual(class string, image muster.ImageID) *muster.Circumstances {
+func (p past) usual(class string, image muster.ImageID) *muster.TestEnvironment {
 	var newest *muster.Certificate
 	for i, c := range p[class] {
 		if c.Kind == muster.CertifiesNode && c.Certified && c.Normal() && c.Image == image && (newest == nil || c.Made.After(newest.Made)) {

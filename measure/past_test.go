@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/measure/analysis"
+	"github.com/muster-hpc/muster/measure/compare"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
-	"github.com/muster-hpc/muster/trend"
-	"github.com/muster-hpc/muster/validate"
 )
 
 // What was certified of a class, in whosever cluster, is what its machines are
@@ -21,7 +21,7 @@ func TestPast(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	conditions := muster.Circumstances{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}}
+	conditions := muster.TestEnvironment{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}}
 	err = db.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
 		for _, name := range []string{"cfd", "wind"} {
 			c := storetest.NewCluster(name, "alice", "sea")
@@ -50,19 +50,19 @@ func TestPast(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &subject{}
-	var nodes []validate.Candidate
+	var nodes []analysis.Candidate
 	for _, name := range []string{"n01", "n02"} {
 		s.nodes = append(s.nodes, muster.Node{Name: name})
 		s.machines = append(s.machines, muster.Machine{ID: muster.MachineID("m-" + name), Facts: muster.Facts{Class: "epyc"}})
-		s.places = append(s.places, validate.Place{})
-		nodes = append(nodes, validate.Candidate{Node: validate.Node{Name: name, Class: "epyc"}, Machine: muster.MachineID("m-" + name), Conditions: conditions})
+		s.places = append(s.places, analysis.Place{})
+		nodes = append(nodes, analysis.Candidate{Node: analysis.Node{Name: name, Class: "epyc"}, Machine: muster.MachineID("m-" + name), Conditions: conditions})
 	}
 	j := &job{r: &Runner{c: Config{Store: db}}}
 	past, err := j.past(t.Context(), s)
 	if err != nil || len(past["epyc"]) != 32 {
 		t.Fatalf("%d certificates, %v", len(past["epyc"]), err)
 	}
-	k := trend.Key{Name: "stream.triad"}
+	k := compare.Key{Name: "stream.triad"}
 	if f, ok := past.of(nodes, nil)("epyc")[k]; !ok || f.Certificates != 32 || f.Machines != 2 || f.Median < 1e9 {
 		t.Errorf("%+v", f)
 	}
@@ -80,8 +80,8 @@ func TestPast(t *testing.T) {
 func TestWhatIsUsual(t *testing.T) {
 	t.Parallel()
 	const image, other = muster.ImageID("sha256:aa"), muster.ImageID("sha256:bb")
-	conditions := func(blas string) muster.Circumstances {
-		return muster.Circumstances{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}, BLAS: &muster.Library{File: blas}, Image: image}
+	conditions := func(blas string) muster.TestEnvironment {
+		return muster.TestEnvironment{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}, BLAS: &muster.Library{File: blas}, Image: image}
 	}
 	var p past = map[string][]muster.Certificate{}
 	add := func(hour int, blas string, image muster.ImageID, verdict muster.Grade, certified bool) {
@@ -107,13 +107,13 @@ func TestWhatIsUsual(t *testing.T) {
 	if p.usual("epyc", "sha256:cc") != nil || p.usual("x", image) != nil {
 		t.Error("an image that was never measured has usual conditions")
 	}
-	node := validate.Candidate{Node: validate.Node{Name: "n01", Class: "epyc"}, Machine: "m1", Conditions: conditions("/usr/lib/reference.so")}
-	if f, ok := p.of([]validate.Candidate{node}, nil)("epyc")[trend.Key{Name: "dgemm"}]; !ok || f.Median < 1e10 {
+	node := analysis.Candidate{Node: analysis.Node{Name: "n01", Class: "epyc"}, Machine: "m1", Conditions: conditions("/usr/lib/reference.so")}
+	if f, ok := p.of([]analysis.Candidate{node}, nil)("epyc")[compare.Key{Name: "dgemm"}]; !ok || f.Median < 1e10 {
 		t.Errorf("with another BLAS the past of dgemm is not known: %+v", f)
 	}
 	// With an image that was never measured another BLAS is another thing.
 	node.Conditions.Image = "sha256:cc"
-	if f, ok := p.of([]validate.Candidate{node}, nil)("epyc")[trend.Key{Name: "dgemm"}]; ok {
+	if f, ok := p.of([]analysis.Candidate{node}, nil)("epyc")[compare.Key{Name: "dgemm"}]; ok {
 		t.Errorf("%+v", f)
 	}
 }
@@ -122,11 +122,11 @@ func TestWhatIsUsual(t *testing.T) {
 // is judged by; of another size, or further apart, it is not.
 func TestPastOfTheWhole(t *testing.T) {
 	t.Parallel()
-	conditions := muster.Circumstances{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}, Transport: "ob1 tcp"}
+	conditions := muster.TestEnvironment{Provider: "metal", Probe: &muster.Probe{Source: "sha256:aa"}, Transport: "ob1 tcp"}
 	var p past = map[string][]muster.Certificate{}
-	var nodes []validate.Candidate
+	var nodes []analysis.Candidate
 	for i := range 4 {
-		nodes = append(nodes, validate.Candidate{Node: validate.Node{Class: "epyc"}, Machine: muster.MachineID(rune('a' + i)), Conditions: conditions})
+		nodes = append(nodes, analysis.Candidate{Node: analysis.Node{Class: "epyc"}, Machine: muster.MachineID(rune('a' + i)), Conditions: conditions})
 	}
 	for i := range 9 {
 		c := muster.Certificate{Kind: muster.CertifiesCluster, Class: "epyc", Certified: true, Verdict: muster.GradeUnknown, Conditions: conditions,
@@ -138,15 +138,15 @@ func TestPastOfTheWhole(t *testing.T) {
 		}
 		p["epyc"] = append(p["epyc"], c)
 	}
-	k := trend.Key{Name: "alltoall"}
-	if f, ok := p.of(nodes[:3], []validate.Distance{validate.SameRack})("epyc")[k]; !ok || f.Certificates != 9 || !f.Jointly {
+	k := compare.Key{Name: "alltoall"}
+	if f, ok := p.of(nodes[:3], []analysis.Distance{analysis.SameRack})("epyc")[k]; !ok || f.Certificates != 9 || !f.Jointly {
 		t.Errorf("%v, %+v", ok, f)
 	}
-	if f, ok := p.of(nodes[:3], []validate.Distance{validate.SameRack, validate.SameSite})("epyc")[k]; ok {
+	if f, ok := p.of(nodes[:3], []analysis.Distance{analysis.SameRack, analysis.SameSite})("epyc")[k]; ok {
 		t.Errorf("further apart: %+v", f)
 	}
-	for _, some := range [][]validate.Candidate{nodes, nodes[1:], nodes[:2]} {
-		if f, ok := p.of(some, []validate.Distance{validate.SameRack})("epyc")[k]; ok {
+	for _, some := range [][]analysis.Candidate{nodes, nodes[1:], nodes[:2]} {
+		if f, ok := p.of(some, []analysis.Distance{analysis.SameRack})("epyc")[k]; ok {
 			t.Errorf("%d nodes: %+v", len(some), f)
 		}
 	}

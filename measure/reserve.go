@@ -71,7 +71,7 @@ func (j *job) withoutPartners(ctx context.Context, s *subject) error {
 			names = append(names, n)
 		}
 	}
-	return j.note(ctx, s, func(m *muster.Measuring) {
+	return j.note(ctx, s, func(m *muster.Measurement) {
 		m.Of = muster.DigestOfNodes(slices.DeleteFunc(slices.Clone(s.nodes), func(n muster.Node) bool { return !slices.Contains(names, n.Name) }))
 		m.Nodes, m.Partners, m.Reserve = names, nil, nil
 	})

@@ -12,28 +12,27 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/validate"
 	"github.com/muster-hpc/muster/wire"
 )
 
 // Config of a Runner. Store, Dir and Sign are required.
 type Config struct {
 	Store *store.DB
-	// Dir keeps what launches printed, until their measuring is over.
+	// Dir keeps what launches printed, until their measurement is over.
 	Dir string
 	// Sign signs a certificate and returns its envelope.
 	Sign func(muster.Certificate) ([]byte, error)
-	// Speak has a node's agent report at once: there is an order for it.
+	// Speak makes a node's agent report at once: there is an order for it.
 	Speak func(muster.ClusterID, string)
-	// Wake has a cluster looked at: its measuring has ended.
+	// Wake reconciles a cluster: its measuring has ended.
 	Wake func(muster.ClusterID)
 	// Admit makes the key that lets a launch into the nodes of a cluster, good
-	// for so long: the private half, and the certificate of the public one.
+	// for so long: the private half, and the certificate of the public one. Nil: the
+	// cluster's own authority signs it.
 	Admit func(ctx context.Context, id muster.ClusterID, life time.Duration) (key, certificate string, err error)
-	// Place is where a machine is. Nil: by provider and rack.
-	Place func(muster.Machine) validate.Place
 	// Providers are what the machines of each provider can do.
 	Providers muster.Providers
 	// Usage is what a machine used lately, oldest first. Nil: that is not known.
@@ -41,8 +40,8 @@ type Config struct {
 	// Scheduler is what the machine of a head last said of its scheduler; nil if it
 	// said nothing. A nil function: jobs are not kept away.
 	Scheduler func(muster.MachineID) *wire.SchedulerState
-	// Promises are what the site says that its machines reach.
-	Promises validate.Promises
+	// Targets are what the site says that its machines reach.
+	Targets analysis.Targets
 	// Issuer names this server in certificates, which are good for Life; 0: 90 days.
 	Issuer string
 	Life   time.Duration
@@ -53,33 +52,33 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Runner has measurings made.
+// Runner has measurements made.
 type Runner struct {
-	c        Config
-	promises atomic.Pointer[validate.Promises]
-	jobs     sync.WaitGroup
+	c       Config
+	targets atomic.Pointer[analysis.Targets]
+	jobs    sync.WaitGroup
 
 	mu   sync.Mutex
 	open map[muster.ClusterID]*job
-	// vain are launches that nobody waits for any more, until their agents have
+	// orphaned are launches that nobody waits for any more, until their agents have
 	// ended them.
-	vain map[muster.ClusterID]vain
+	orphaned map[muster.ClusterID]orphanedLaunch
 }
 
-// vain is a launch that is to be ended.
-type vain struct {
+// orphanedLaunch is a launch that is to be ended.
+type orphanedLaunch struct {
 	id, launcher string
 	since        time.Time
 }
 
-// vainFor is how long an agent is told to end a launch: after that it has, or is
+// orphanedFor is how long an agent is told to end a launch: after that it has, or is
 // gone.
-const vainFor = 5 * time.Minute
+const orphanedFor = 5 * time.Minute
 
 // New makes a Runner. Nothing happens before Run.
 func New(c Config) (*Runner, error) {
-	if c.Store == nil || c.Dir == "" || c.Sign == nil || c.Admit == nil {
-		return nil, errors.New("measure: a store, a folder, a signer and a way in are required")
+	if c.Store == nil || c.Dir == "" || c.Sign == nil {
+		return nil, errors.New("measure: a store, a folder and a signer are required")
 	}
 	if c.Clock == nil {
 		c.Clock = muster.SystemClock{}
@@ -93,25 +92,25 @@ func New(c Config) (*Runner, error) {
 	if c.Wake == nil {
 		c.Wake = func(muster.ClusterID) {}
 	}
-	if c.Place == nil {
-		c.Place = func(m muster.Machine) validate.Place { return validate.Place{Rack: m.Facts.Rack} }
-	}
 	if c.Life == 0 {
 		c.Life = 90 * 24 * time.Hour
 	}
 	if c.Grace == 0 {
 		c.Grace = 20 * time.Second
 	}
-	r := &Runner{c: c, open: map[muster.ClusterID]*job{}, vain: map[muster.ClusterID]vain{}}
-	r.SetPromises(c.Promises)
+	r := &Runner{c: c, open: map[muster.ClusterID]*job{}, orphaned: map[muster.ClusterID]orphanedLaunch{}}
+	if c.Admit == nil {
+		r.c.Admit = r.admit
+	}
+	r.SetTargets(c.Targets)
 	return r, nil
 }
 
-// SetPromises replaces what the site promises of its machines, for what is measured from
+// SetTargets replaces what the site promises of its machines, for what is measured from
 // now on.
-func (r *Runner) SetPromises(p validate.Promises) { r.promises.Store(&p) }
+func (r *Runner) SetTargets(p analysis.Targets) { r.targets.Store(&p) }
 
-// Run has measurings made until ctx ends. Those under way go on with the next
+// Run has measurements made until ctx ends. Those under way go on with the next
 // server.
 func (r *Runner) Run(ctx context.Context) error {
 	feed := r.c.Store.Subscribe(1024)
@@ -136,16 +135,16 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// again is how long to wait when the end of a measuring could not be filed.
+// again is how long to wait when the end of a measurement could not be filed.
 const again = 10 * time.Second
 
-// clear removes what measurings that are over left behind: a server that was killed
+// clear removes what measurements that are over left behind: a server that was killed
 // could not.
 func (r *Runner) clear(living []muster.Cluster) {
 	open := map[string]bool{}
 	for _, c := range living {
-		if c.Measuring != nil && c.Measuring.Phase.Open() {
-			open[c.Measuring.ID] = true
+		if c.Measurement != nil && c.Measurement.Phase.Open() {
+			open[c.Measurement.ID] = true
 		}
 	}
 	list, err := os.ReadDir(r.c.Dir)
@@ -155,13 +154,13 @@ func (r *Runner) clear(living []muster.Cluster) {
 	for _, d := range list {
 		if !open[d.Name()] {
 			if err := os.RemoveAll(filepath.Join(r.c.Dir, d.Name())); err != nil {
-				r.c.Log.Warn("what was measured cannot be removed", "error", err)
+				r.c.Log.Warn("removing measurement files failed", "error", err)
 			}
 		}
 	}
 }
 
-// lookAtAll begins every measuring that is open.
+// lookAtAll begins every measurement that is open.
 func (r *Runner) lookAtAll(ctx context.Context) {
 	var list []muster.Cluster
 	err := r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
@@ -169,7 +168,7 @@ func (r *Runner) lookAtAll(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		r.c.Log.Error("nothing is measured: the store cannot be read", "error", err)
+		r.c.Log.Error("listing measurements failed", "error", err)
 		return
 	}
 	r.mu.Lock()
@@ -194,13 +193,13 @@ func (r *Runner) look(ctx context.Context, id muster.ClusterID) {
 	}
 }
 
-// begin starts a job for an open measuring that has none, and ends that of one
+// begin starts a job for an open measurement that has none, and ends that of one
 // which is not wanted any more.
 func (r *Runner) begin(ctx context.Context, c muster.Cluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := r.open[c.ID]
-	m := c.Measuring
+	m := c.Measurement
 	wanted := m != nil && m.Phase.Open() && c.Phase.HoldsMachines() && c.Phase != muster.ClusterDeleting && c.Phase != muster.ClusterFailed
 	if old != nil && (!wanted || old.id != m.ID) {
 		old.cancel()
@@ -222,7 +221,7 @@ func (r *Runner) begin(ctx context.Context, c muster.Cluster) {
 		}
 		if ctx.Err() == nil && filed { // else the next server, or the next job, goes on
 			if err := os.RemoveAll(j.dir()); err != nil {
-				r.c.Log.Warn("what was measured cannot be removed", "error", err)
+				r.c.Log.Warn("removing measurement files failed", "error", err)
 			}
 		}
 		r.mu.Lock()
@@ -242,21 +241,21 @@ func (r *Runner) Launch(id muster.ClusterID, node string) *wire.LaunchOrder {
 	if j := r.open[id]; j != nil && j.launcher == node && j.order != nil {
 		return j.order
 	}
-	v, ok := r.vain[id]
+	v, ok := r.orphaned[id]
 	switch {
 	case !ok || v.launcher != node:
 		return nil
-	case r.c.Clock.Now().Sub(v.since) > vainFor:
-		delete(r.vain, id)
+	case r.c.Clock.Now().Sub(v.since) > orphanedFor:
+		delete(r.orphaned, id)
 		return nil
 	}
 	return &wire.LaunchOrder{ID: v.id, Cancel: true}
 }
 
-// vainly notes that nobody waits for a launch any more.
-func (r *Runner) vainly(id muster.ClusterID, launch, launcher string) {
+// killOrphaned notes that nobody waits for a launch any more.
+func (r *Runner) killOrphaned(id muster.ClusterID, launch, launcher string) {
 	r.mu.Lock()
-	r.vain[id] = vain{id: launch, launcher: launcher, since: r.c.Clock.Now()}
+	r.orphaned[id] = orphanedLaunch{id: launch, launcher: launcher, since: r.c.Clock.Now()}
 	r.mu.Unlock()
 	r.c.Speak(id, launcher)
 }
@@ -269,19 +268,19 @@ const nextSoon = 500 * time.Millisecond
 func (r *Runner) Launched(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
 	r.mu.Lock()
 	j := r.open[id.Cluster]
-	if r.vain[id.Cluster].id == end.ID {
-		delete(r.vain, id.Cluster)
+	if r.orphaned[id.Cluster].id == end.ID {
+		delete(r.orphaned, id.Cluster)
 	}
-	if j == nil || j.launcher != id.Node || j.order == nil || j.order.ID != end.ID || j.taking {
+	if j == nil || j.launcher != id.Node || j.order == nil || j.order.ID != end.ID || j.receiving {
 		r.mu.Unlock()
 		return nil, muster.Errorf(muster.EConflict, "nobody waits for launch %q", end.ID).Because(muster.ReasonAttemptOver)
 	}
-	j.taking = true
+	j.receiving = true
 	path := j.output(end.ID)
 	r.mu.Unlock()
 	err := keep(path, out)
 	r.mu.Lock()
-	j.taking = false
+	j.receiving = false
 	if err != nil || j.order == nil || j.order.ID != end.ID {
 		r.mu.Unlock()
 		if err == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -20,7 +20,7 @@ import (
 type step struct {
 	name string
 	// run is what the probe does; nil: conditions and counters are read.
-	run *validate.Run
+	run *analysis.Run
 	// again: it is one of those that are made because of suspects.
 	again bool
 }
@@ -29,21 +29,21 @@ type step struct {
 // what changed meanwhile is known, too.
 func (s *subject) steps() []step {
 	var list []step
-	add := func(runs []validate.Run, again bool) {
+	add := func(runs []analysis.Run, again bool) {
 		for i := range runs {
 			list = append(list, step{name: fmt.Sprintf("%03d-%s", len(list), runs[i].Mode), run: &runs[i], again: again})
 		}
 		list = append(list, step{name: fmt.Sprintf("%03d-conditions", len(list)), again: again})
 	}
 	list = append(list, step{name: "000-conditions"})
-	first := validate.Plan(s.places, s.m.Level, s.m.Seed, s.crowd())
+	first := analysis.Plan(s.places, s.m.Level, s.m.Seed, s.crowd())
 	add(first, false)
-	var again []validate.Run
+	var again []analysis.Run
 	suspects := s.suspects()
 	if len(suspects) > 0 {
-		again = validate.Confirm(s.places, suspects, s.m.Level, s.m.Seed+1)
+		again = analysis.Confirm(s.places, suspects, s.m.Level, s.m.Seed+1)
 	}
-	again = append(again, validate.ConfirmLinks(s.places, s.suspectLinks(), suspects, first, s.m.Level, s.m.Seed+2)...)
+	again = append(again, analysis.ConfirmLinks(s.places, s.suspectLinks(), suspects, first, s.m.Level, s.m.Seed+2)...)
 	if len(again) > 0 {
 		add(again, true)
 	}
@@ -79,14 +79,14 @@ func (s *subject) numbers(names []string) []int {
 }
 
 // suspectLinks are the numbers of the nodes of links that are measured again.
-func (s *subject) suspectLinks() []validate.Pair {
-	var list []validate.Pair
+func (s *subject) suspectLinks() []analysis.Pair {
+	var list []analysis.Pair
 	number := func(name string) int {
 		return slices.IndexFunc(s.nodes, func(n muster.Node) bool { return n.Name == name })
 	}
 	for _, l := range s.m.SuspectLinks {
 		if a, b := number(l.From), number(l.To); a >= 0 && b > a {
-			list = append(list, validate.Pair{A: a, B: b})
+			list = append(list, analysis.Pair{A: a, B: b})
 		}
 	}
 	return list
@@ -94,7 +94,7 @@ func (s *subject) suspectLinks() []validate.Pair {
 
 // orderFor says how a step is launched.
 func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wire.LaunchOrder, error) {
-	o := &wire.LaunchOrder{ID: id, Program: "muster-agent", Args: []string{"conditions"}, Hosts: s.names(), Seconds: 60}
+	o := &wire.LaunchOrder{ID: id, Program: "muster-agent", Args: []string{"conditions"}, Hosts: s.names(), Limit: muster.Duration(time.Minute)}
 	if st.run != nil {
 		var err error
 		if o.Input, err = probeInput(st.run); err != nil {
@@ -106,30 +106,30 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 			o.Hosts = append(o.Hosts, s.nodes[n].Name)
 		}
 		switch st.run.Mode {
-		case validate.Alone:
-		case validate.Disk, validate.Net:
+		case analysis.Alone:
+		case analysis.Disk, analysis.Net:
 			if err := byTools(o); err != nil {
 				return nil, err
 			}
 		default:
 			o.Bind = "core" // a rank that moves has another latency each time
 		}
-		if st.run.Mode == validate.IO {
+		if st.run.Mode == analysis.IO {
 			o.Scratch = "/home/.muster-" + id
 			o.Args = append(o.Args, "--dir", o.Scratch, "--bytes", strconv.FormatInt(s.files(), 10))
 		}
-		o.Seconds = int(longest(*st.run, len(s.nodes)).Seconds())
-		if st.run.Mode == validate.IO {
-			o.Seconds += int(4 * s.files() / slowestFiles)
+		o.Limit = muster.Duration(longest(*st.run, len(s.nodes)))
+		if st.run.Mode == analysis.IO {
+			o.Limit += muster.Duration(4*s.files()/slowestFiles) * muster.Duration(time.Second)
 		}
 	}
 	var err error
 	// A little longer than the launch: clocks differ.
-	o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, time.Duration(o.Seconds)*time.Second+5*time.Minute)
+	o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, time.Duration(o.Limit)+5*time.Minute)
 	return o, err
 }
 
-// byTools has the agents measure, with programs of others. They know each other by a
+// byTools makes the agents measure, with programs of others. They know each other by a
 // word that is in no argument: everybody on a node can read those.
 func byTools(o *wire.LaunchOrder) error {
 	word := make([]byte, 16)
@@ -166,7 +166,7 @@ func (s *subject) files() int64 {
 }
 
 // probeArgs are the arguments of the probe.
-func probeArgs(r *validate.Run) []string {
+func probeArgs(r *analysis.Run) []string {
 	args := []string{string(r.Mode), "--seed", strconv.FormatUint(r.Seed, 10), "--seconds", strconv.FormatFloat(r.Budget.Seconds(), 'g', -1, 64)}
 	if len(r.Only) > 0 {
 		args = append(args, "--only", strings.Join(r.Only, ","))
@@ -186,7 +186,7 @@ func probeArgs(r *validate.Run) []string {
 
 // probeInput is what the probe reads: who meets whom, in one line. Of a thousand
 // nodes that is more than an argument may be long.
-func probeInput(r *validate.Run) (string, error) {
+func probeInput(r *analysis.Run) (string, error) {
 	if len(r.Rounds) == 0 {
 		return "", nil
 	}
@@ -212,15 +212,15 @@ func probeInput(r *validate.Run) (string, error) {
 
 // longest is when a launch is ended: far above what it should take, because a
 // machine that shares its processors with ten others takes ten times as long.
-func longest(r validate.Run, nodes int) time.Duration {
+func longest(r analysis.Run, nodes int) time.Duration {
 	const metrics = 30 // that have a budget each, about
 	rounds := max(1, len(r.Rounds))
 	return time.Minute + 10*time.Duration(metrics*rounds)*r.Budget + time.Duration(nodes)*time.Second
 }
 
-// believe reads what a step printed on these hosts, in the order of ranks. EInvalid: it
+// verify reads what a step printed on these hosts, in the order of ranks. EInvalid: it
 // is no measurement, or one of others.
-func (st step) believe(path string, hosts []string) error {
+func (st step) verify(path string, hosts []string) error {
 	if st.run == nil {
 		_, err := readConditions(path)
 		return err
@@ -242,11 +242,11 @@ func (st step) believe(path string, hosts []string) error {
 	return nil
 }
 
-func readLaunch(path string) (validate.Launch, error) {
+func readLaunch(path string) (analysis.Launch, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return validate.Launch{}, err
+		return analysis.Launch{}, err
 	}
 	defer func() { _ = f.Close() }()
-	return validate.Read(f, validate.DefaultLimits())
+	return analysis.Read(f, analysis.DefaultLimits())
 }

@@ -5,20 +5,20 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/store"
-	"github.com/muster-hpc/muster/validate"
 )
 
 // subject is what is measured: it does not change while it is.
 type subject struct {
-	m        muster.Measuring
+	m        muster.Measurement
 	cluster  muster.Cluster
 	nodes    []muster.Node
 	machines []muster.Machine // of the nodes, in their order
-	places   []validate.Place
+	places   []analysis.Place
 	// providers are what these machines can do.
 	providers muster.Providers
-	promises  validate.Promises
+	targets   analysis.Targets
 	// neighbours counts, for each node, the machines of others that were in use
 	// on its host.
 	neighbours []int
@@ -28,16 +28,16 @@ type subject struct {
 
 // load reads what is to be measured.
 func (j *job) load(ctx context.Context) (*subject, error) {
-	s := &subject{promises: *j.r.promises.Load(), providers: j.r.c.Providers}
+	s := &subject{targets: *j.r.targets.Load(), providers: j.r.c.Providers}
 	err := j.r.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		var err error
 		if s.cluster, err = tx.Cluster(j.cluster); err != nil {
 			return err
 		}
-		if s.cluster.Measuring == nil || s.cluster.Measuring.ID != j.id {
+		if s.cluster.Measurement == nil || s.cluster.Measurement.ID != j.id {
 			return errStale
 		}
-		s.m = *s.cluster.Measuring
+		s.m = *s.cluster.Measurement
 		all, err := tx.Nodes(j.cluster)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (j *job) load(ctx context.Context) (*subject, error) {
 				return err
 			}
 			s.machines = append(s.machines, m)
-			s.places = append(s.places, j.r.c.Place(m))
+			s.places = append(s.places, j.r.place(m))
 		}
 		if s.neighbours, err = j.countNeighbours(tx, s.places); err != nil {
 			return err
@@ -73,10 +73,19 @@ func (j *job) load(ctx context.Context) (*subject, error) {
 	return s, err
 }
 
+// place is where a machine is. Those that are cut from this server's host share it.
+func (r *Runner) place(m muster.Machine) analysis.Place {
+	p := analysis.Place{Rack: m.Facts.Rack}
+	if r.c.Providers.Of(m.Provider).SharesHost {
+		p.Host = r.c.Issuer
+	}
+	return p
+}
+
 // countNeighbours counts the machines of other clusters on the hosts of ours.
-func (j *job) countNeighbours(tx *store.Tx, places []validate.Place) ([]int, error) {
+func (j *job) countNeighbours(tx *store.Tx, places []analysis.Place) ([]int, error) {
 	out := make([]int, len(places))
-	if !slices.ContainsFunc(places, func(p validate.Place) bool { return p.Host != "" }) {
+	if !slices.ContainsFunc(places, func(p analysis.Place) bool { return p.Host != "" }) {
 		return out, nil // each is its own host
 	}
 	held, err := tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineAllocated, muster.MachineActive}})
@@ -85,7 +94,7 @@ func (j *job) countNeighbours(tx *store.Tx, places []validate.Place) ([]int, err
 	}
 	on := map[string]int{}
 	for _, m := range held {
-		if host := j.r.c.Place(m).Host; host != "" && m.Cluster != j.cluster {
+		if host := j.r.place(m).Host; host != "" && m.Cluster != j.cluster {
 			on[host]++
 		}
 	}
@@ -106,13 +115,13 @@ func (j *job) recount(ctx context.Context, s *subject) error {
 	})
 }
 
-// current reports whether the measuring is still wanted, and of these nodes.
+// current reports whether the measurement is still wanted, and of these nodes.
 func (s *subject) current(tx *store.Tx) error {
 	c, err := tx.Cluster(s.cluster.ID)
 	if err != nil {
 		return err
 	}
-	if m := c.Measuring; m == nil || m.ID != s.m.ID || !m.Phase.Open() || c.Phase == muster.ClusterDeleting || c.Phase == muster.ClusterFailed {
+	if m := c.Measurement; m == nil || m.ID != s.m.ID || !m.Phase.Open() || c.Phase == muster.ClusterDeleting || c.Phase == muster.ClusterFailed {
 		return errStale
 	}
 	all, err := tx.Nodes(s.cluster.ID)
@@ -141,11 +150,11 @@ func (s *subject) names() []string {
 	return list
 }
 
-// validated are the nodes as package validate knows them.
-func (s *subject) validated() []validate.Node {
-	list := make([]validate.Node, len(s.nodes))
+// validated are the nodes as package analysis knows them.
+func (s *subject) validated() []analysis.Node {
+	list := make([]analysis.Node, len(s.nodes))
 	for i, n := range s.nodes {
-		list[i] = validate.Node{Name: n.Name, Class: s.machines[i].Facts.Class, Place: s.places[i]}
+		list[i] = analysis.Node{Name: n.Name, Class: s.machines[i].Facts.Class, Place: s.places[i]}
 	}
 	return list
 }

@@ -17,7 +17,7 @@ func TestUse(t *testing.T) {
 		said = append(said, wire.Usage{At: from.Add(time.Duration(second) * time.Second), CPUUser: cores})
 	}
 	u := use{of: func(muster.MachineID) []wire.Usage { return said }}
-	s := &subject{m: muster.Measuring{Began: from}, nodes: []muster.Node{{Name: "n01", Machine: "m1"}}}
+	s := &subject{m: muster.Measurement{Began: from}, nodes: []muster.Node{{Name: "n01", Machine: "m1"}}}
 	say(-5, 9) // before it began
 	say(1, 1)
 	say(2, 3)

@@ -82,7 +82,7 @@ func plain(s string) bool {
 func (a *Authority) SignNode(csrPEM string, id NodeIdentity, ttl time.Duration) (certPEM string, expires time.Time, err error) {
 	if !id.valid() {
 		return "", time.Time{}, muster.Errorf(muster.EInternal, "no certificate for the identity %q", id.URI()).
-			WithHint("this is a defect of Muster: please report it with the server's log")
+			WithHint("this is a bug in Muster: please report it with the server's log")
 	}
 	public, err := parseCSR(csrPEM)
 	if err != nil {
@@ -137,7 +137,7 @@ func parseCSR(text string) (any, error) {
 	return csr.PublicKey, nil
 }
 
-// NodeFromTLS tells which node speaks over a connection of a NodeTLS server.
+// NodeFromTLS reports which node speaks over a connection of a NodeTLS server.
 // EUnauth if it presented no certificate, or one that is not a node's.
 func NodeFromTLS(s *tls.ConnectionState) (NodeIdentity, error) {
 	none := muster.Errorf(muster.EUnauth, "the connection presents no node certificate").Because(muster.ReasonBadCertificate).

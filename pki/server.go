@@ -38,7 +38,7 @@ func (a *Authority) ServerCertificate(names []string, ips []netip.Addr) (tls.Cer
 	c, err := a.issueServer(names, ips)
 	if err != nil {
 		return tls.Certificate{}, muster.Errorf(muster.EInternal, "no server certificate could be made").
-			WithHint("this is a defect of Muster: please report it with the server's log").Wrap(err)
+			WithHint("this is a bug in Muster: please report it with the server's log").Wrap(err)
 	}
 	life := c.Leaf.NotAfter.Sub(now)
 	a.servers[key] = &serverCertificate{tls: c, renew: now.Add(life * 2 / 3)}
@@ -92,7 +92,7 @@ func (a *Authority) NodeTLS(names []string, ips []netip.Addr) *tls.Config {
 	c.ClientCAs = a.Pool()
 	c.SessionTicketsDisabled = true
 	// Not the hybrid ones, which double what a key exchange costs: thousands of
-	// nodes connect at once, over their own network. docs/security.md weighs it.
+	// nodes connect at once, over their own network. docs/operators/security.md weighs it.
 	c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
 	return c
 }

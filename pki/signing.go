@@ -16,7 +16,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 const signingFile = "certificates.json"
@@ -254,7 +254,7 @@ func (s *Signing) rotate(keys []muster.SigningKey) error {
 	return s.write(next)
 }
 
-// write makes a state this one. If that fails the file tells which holds: a key
+// write makes a state this one. If that fails the file reports which holds: a key
 // must not sign after its end was written.
 func (s *Signing) write(next *Signing) error {
 	data, err := next.file()

@@ -231,5 +231,5 @@ func NewHostKey() (privatePEM string, pub ssh.PublicKey, err error) {
 
 func keyDefect(err error) error {
 	return muster.Errorf(muster.EInternal, "a key could not be made or used").
-		WithHint("this is a defect of Muster: please report it with the server's log").Wrap(err)
+		WithHint("this is a bug in Muster: please report it with the server's log").Wrap(err)
 }

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// printedMost bounds what a reader of a console may be behind.
-const printedMost = 1 << 20
+// consoleBufferMost bounds what a reader of a console may be behind.
+const consoleBufferMost = 1 << 20
 
-// Printed is what a console printed and its reader has not read yet. Whoever
+// ConsoleBuffer is what a console printed and its reader has not read yet. Whoever
 // prints never waits: what a slow reader misses is lost to it, and it is told.
 // The zero value is empty.
-type Printed struct {
+type ConsoleBuffer struct {
 	mu    sync.Mutex
 	wake  sync.Cond
 	text  []byte
@@ -19,12 +19,12 @@ type Printed struct {
 }
 
 // Print adds text for the reader.
-func (p *Printed) Print(text string) {
+func (p *ConsoleBuffer) Print(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.text) < printedMost {
+	if len(p.text) < consoleBufferMost {
 		p.text = append(p.text, text...)
-		if len(p.text) >= printedMost {
+		if len(p.text) >= consoleBufferMost {
 			p.text = append(p.text, "--- more came than could be read\r\n"...)
 		}
 	}
@@ -32,7 +32,7 @@ func (p *Printed) Print(text string) {
 }
 
 // End says that nothing more comes.
-func (p *Printed) End() {
+func (p *ConsoleBuffer) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
@@ -40,14 +40,14 @@ func (p *Printed) End() {
 }
 
 // Ended reports whether nothing more comes.
-func (p *Printed) Ended() bool {
+func (p *ConsoleBuffer) Ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended
 }
 
 // Read waits for text. After the end there is what was left, then io.EOF.
-func (p *Printed) Read(b []byte) (int, error) {
+func (p *ConsoleBuffer) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wake.L = &p.mu

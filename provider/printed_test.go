@@ -10,7 +10,7 @@ import (
 
 func TestPrinted(t *testing.T) {
 	t.Parallel()
-	var p provider.Printed
+	var p provider.ConsoleBuffer
 	got := make(chan string)
 	go func() {
 		b, err := io.ReadAll(&p)
@@ -36,7 +36,7 @@ func TestPrinted(t *testing.T) {
 // A reader that is far behind misses something, and is told.
 func TestPrintedIsBounded(t *testing.T) {
 	t.Parallel()
-	var p provider.Printed
+	var p provider.ConsoleBuffer
 	line := strings.Repeat("x", 1023) + "\n"
 	for range 4096 {
 		p.Print(line)

@@ -3,7 +3,7 @@
 // that each of them passes.
 //
 // Operations are desired-state and idempotent: they start work and return, are
-// safe to repeat after a crash, and Observe tells what came of them. They work
+// safe to repeat after a crash, and Observe reports what came of them. They work
 // in batches because a site has thousands of machines.
 package provider
 
@@ -27,8 +27,8 @@ const (
 	PowerOff  Power = "off"
 )
 
-// Want is the desired state of one machine.
-type Want struct {
+// DesiredState is the desired state of one machine.
+type DesiredState struct {
 	Machine muster.MachineID
 	Power   Power
 	// Boot is set when Power is boot. A machine that already runs this
@@ -38,14 +38,14 @@ type Want struct {
 
 // Boot is how to start a machine. It holds a one-time token: never log it.
 type Boot struct {
-	Attempt  int64            `json:"attempt"`
-	Cluster  muster.ClusterID `json:"cluster"`
-	Hostname string           `json:"hostname"`
-	Image    muster.ImageID   `json:"image"`
-	Seed     wire.Seed        `json:"seed"`
+	Attempt   int64            `json:"attempt"`
+	Cluster   muster.ClusterID `json:"cluster"`
+	Hostname  string           `json:"hostname"`
+	Image     muster.ImageID   `json:"image"`
+	Bootstrap wire.Bootstrap   `json:"seed"`
 	// Message is the NIC on the cluster's network; nil for none.
 	Message *Attachment `json:"message,omitempty"`
-	Shares  []Share     `json:"shares,omitempty"`
+	Shares  []BindMount `json:"shares,omitempty"`
 	// Cores limits the node to fewer cores than the machine has; 0: all.
 	Cores int `json:"cores,omitempty"`
 }
@@ -62,12 +62,12 @@ type Network struct {
 	Index   int              `json:"index"` // small, unique among living clusters: names are made from it
 	Subnet  netip.Prefix     `json:"subnet,omitzero"`
 	Egress  muster.Egress    `json:"egress,omitempty"`
-	Speed   int64            `json:"bits_per_second,omitempty"` // bits/s to shape links to; 0: as fast as they go
+	Speed   int64            `json:"speed_bps,omitempty"` // bits/s to shape links to; 0: as fast as they go
 }
 
-// Share is a directory of the server that the machine mounts (a volume). Path
+// BindMount is a directory of the server that the machine mounts (a volume). Path
 // is on the server; owners are the numbers as seen inside.
-type Share struct {
+type BindMount struct {
 	Path     string `json:"path"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only,omitempty"`
@@ -87,8 +87,8 @@ const (
 	StateUnknown State = "unknown"
 )
 
-// Seen is an observation.
-type Seen struct {
+// Observation is an observation.
+type Observation struct {
 	Machine    muster.MachineID
 	State      State
 	Attempt    int64 // that it runs, when running
@@ -117,9 +117,9 @@ type Provider interface {
 	Networks(ctx context.Context) ([]muster.ClusterID, error)
 	// Ensure starts what is needed to reach the wants and returns when it was
 	// started (a local machine: when its init runs).
-	Ensure(ctx context.Context, wants []Want) []error
+	Ensure(ctx context.Context, wants []DesiredState) []error
 	// Observe reports on these machines, or on all when ids is empty.
-	Observe(ctx context.Context, ids []muster.MachineID) ([]Seen, error)
+	Observe(ctx context.Context, ids []muster.MachineID) ([]Observation, error)
 	// Fence makes certain that the machine can neither compute nor speak. The
 	// error is nil only when that is proven; the record says how.
 	Fence(ctx context.Context, id muster.MachineID) (muster.FenceRecord, error)

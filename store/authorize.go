@@ -20,13 +20,13 @@ type record struct {
 	kind    string // cluster, node, certificate, hpl, volume, machine, registration, user, token, audit, history, secret, join, meta
 	owner   string
 	project string
-	// guest: the actor is one of the users of the cluster that it is, or is of.
-	guest bool
+	// sharedWith: the actor is one of the users of the cluster that it is, or is of.
+	sharedWith bool
 }
 
 // authorize is the one place that decides who may see and change what. It
 // returns nil or an ENotFound that is the same as for a record that does not
-// exist; absent tells what was asked for. Who may see a cluster, but not change
+// exist; absent reports what was asked for. Who may see a cluster, but not change
 // it, is told so.
 //
 // Muster itself may do everything. Administrators may do everything but read
@@ -39,7 +39,7 @@ func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 	if allowed(who, v, r) {
 		return nil
 	}
-	if v == write && r.guest && allowed(who, read, r) {
+	if v == write && r.sharedWith && allowed(who, read, r) {
 		return muster.Errorf(muster.EForbidden, "you may use this cluster, not change it").Because(muster.ReasonNotYours).
 			WithHint("ask %s, or anybody of project %s", r.owner, r.project)
 	}
@@ -66,10 +66,12 @@ func allowed(who muster.Actor, v verb, r record) bool {
 	}
 	switch r.kind {
 	case "cluster", "node", "certificate", "hpl":
-		return mine(who, r) || v == read && r.guest
-	case "volume":
+		return mine(who, r) || v == read && r.sharedWith
+	case "volume", "course", "template":
 		return mine(who, r)
-	case "machine", "history":
+	case "project":
+		return v == read && who.In(r.project)
+	case "machine", "history", "maintenance":
 		return v == read
 	case "user":
 		// project is one that is shared, if there is one.
@@ -117,13 +119,13 @@ func scopeUsed(who muster.Actor, id string) (cond string, args []any) {
 	if who.Admin || who.Name == "" {
 		return cond, args
 	}
-	guest, more := guestOf(who, id)
-	return "(" + cond + " OR " + guest + ")", append(args, more...)
+	shared, more := sharedWithOf(who, id)
+	return "(" + cond + " OR " + shared + ")", append(args, more...)
 }
 
-// guestOf reports whether the actor is one of the users of the cluster whose ID
+// sharedWithOf reports whether the actor is one of the users of the cluster whose ID
 // is in a column. Administrators and nobody are not looked for.
-func guestOf(who muster.Actor, id string) (cond string, args []any) {
+func sharedWithOf(who muster.Actor, id string) (cond string, args []any) {
 	if who.Admin || who.Name == "" {
 		return "0", nil
 	}

@@ -44,7 +44,8 @@ type CertificateFilter struct {
 	Kind    muster.CertificateKind
 	Present bool // leave out superseded ones
 	Since   time.Time
-	Limit   int // the newest so many; 0: all
+	Limit   int    // the newest so many; 0: all
+	After   string // only what comes after this cursor, and so is older
 }
 
 const certificateColumns = `id, owner, project, kind, cluster, node, machine, class, level, verdict, certified, made, expires, digest, coalesce(superseded, '')`
@@ -172,19 +173,22 @@ func (tx *Tx) Certificates(f CertificateFilter) ([]Certificate, error) {
 	if !f.Since.IsZero() {
 		w.and("made >= ?", nanos(f.Since))
 	}
+	if err := w.after("made", "<", f.After); err != nil {
+		return nil, err
+	}
 	w.by("made DESC, n DESC", f.Limit)
 	return tx.certificates(w.cond, w.args...)
 }
 
 // certificates reads rows, and leaves out those that the actor may not see.
 func (tx *Tx) certificates(cond string, args ...any) ([]Certificate, error) {
-	guest, more := guestOf(tx.who, "cluster")
+	shared, more := sharedWithOf(tx.who, "cluster")
 	var list []Certificate
 	err := tx.s.each(func(r *sql.Rows) error {
 		var c Certificate
 		var made, expires int64
 		may := record{kind: "certificate"}
-		if err := r.Scan(&may.guest, &c.ID, &may.owner, &may.project, &c.Kind, &c.Cluster, &c.Node, &c.Machine, &c.Class, &c.Level, &c.Verdict,
+		if err := r.Scan(&may.sharedWith, &c.ID, &may.owner, &may.project, &c.Kind, &c.Cluster, &c.Node, &c.Machine, &c.Class, &c.Level, &c.Verdict,
 			&c.Certified, &made, &expires, &c.Digest, &c.SupersededBy); err != nil {
 			return err
 		}
@@ -193,7 +197,7 @@ func (tx *Tx) certificates(cond string, args ...any) ([]Certificate, error) {
 			list = append(list, c)
 		}
 		return nil
-	}, `SELECT `+guest+`, `+certificateColumns+` FROM certificates WHERE `+cond, slices.Concat(more, args)...)
+	}, `SELECT `+shared+`, `+certificateColumns+` FROM certificates WHERE `+cond, slices.Concat(more, args)...)
 	return list, err
 }
 
@@ -257,7 +261,7 @@ func (tx *Tx) CertificateContents(ids ...muster.CertificateID) ([]muster.Certifi
 	return out, nil
 }
 
-// LastMeasured tells when each machine was measured last, of those that were. Only
+// LastMeasured reports when each machine was measured last, of those that were. Only
 // Muster itself asks: whose cluster that was does not matter to it.
 func (tx *Tx) LastMeasured() (map[muster.MachineID]time.Time, error) {
 	if err := authorize(tx.who, write, record{kind: "certificate"}, noCertificate("")); err != nil {

@@ -15,14 +15,14 @@ func noCluster(ref string) *muster.Error {
 }
 
 func clusterRecord(who muster.Actor, c muster.Cluster) record {
-	guest := who.Name != "" && c.Phase != muster.ClusterDeleted && slices.Contains(c.Spec.Users, who.Name)
-	return record{kind: "cluster", owner: c.Owner, project: c.Project, guest: guest}
+	shared := who.Name != "" && c.Phase != muster.ClusterDeleted && slices.Contains(c.Spec.Users, who.Name)
+	return record{kind: "cluster", owner: c.Owner, project: c.Project, sharedWith: shared}
 }
 
-// MayChange reports whether the actor may change a cluster that he sees.
+// MayChange reports whether the actor may change a cluster that they see.
 //
-// Errors: EForbidden for one whose user he is, but of another project;
-// ENotFound for one that he does not see.
+// Errors: EForbidden for one whose user they are, but of another project;
+// ENotFound for one that they do not see.
 func (tx *Tx) MayChange(c muster.Cluster) error {
 	return authorize(tx.who, write, clusterRecord(tx.who, c), noCluster(string(c.ID)))
 }
@@ -52,44 +52,40 @@ func (tx *Tx) tenant(id muster.ClusterID) (muster.Cluster, error) {
 	return c, nil
 }
 
-// rawTenant is tenant, whoever asks.
+// rawTenant is tenant, whoever asks. ENotFound: there is none.
 func (tx *Tx) rawTenant(id muster.ClusterID) (muster.Cluster, error) {
 	if err := tx.s.usable(false); err != nil {
 		return muster.Cluster{}, err
 	}
-	if id != "" && tx.s.tenant.ID == id {
-		return tx.s.tenant, nil
-	}
-	c, err := tx.rawCluster(id)
-	if err != nil {
-		return muster.Cluster{}, err
-	}
-	tx.s.tenant = c
-	return c, nil
-}
-
-// rawCluster reads one, whoever asks. ENotFound: there is none.
-func (tx *Tx) rawCluster(id muster.ClusterID) (muster.Cluster, error) {
-	if err := tx.s.usable(false); err != nil {
-		return muster.Cluster{}, err
-	}
-	if c, ok := recalled(tx.s, clusterKey(id), func(r *recall) (muster.Cluster, bool) { return r.cluster(id) }); ok {
+	if c, ok := tx.s.cluster(id); ok {
 		return c, nil
 	}
-	list, err := tx.clusters(`id = ?`, string(id))
+	var rev int64
+	list, err := tx.clusters(func(_ int, h head) { rev = h.rev }, `id = ?`, string(id))
 	if err != nil {
 		return muster.Cluster{}, err
 	}
 	if len(list) == 0 {
 		return muster.Cluster{}, noCluster(string(id))
 	}
+	tx.s.keep(func(c *cache) { c.putCluster(entry[muster.Cluster]{rev, list[0]}) })
 	return list[0], nil
+}
+
+// rawCluster is rawTenant for who may change the record.
+func (tx *Tx) rawCluster(id muster.ClusterID) (muster.Cluster, error) {
+	c, err := tx.rawTenant(id)
+	return cloneCluster(c), err
 }
 
 // Clusters returns the clusters that the actor may see, oldest first.
 func (tx *Tx) Clusters(f ClusterFilter) ([]muster.Cluster, error) {
-	w := in(tx.usedBy(), "phase", f.Phases).living(f.Living).is("project", f.Project).is("owner", f.Owner).by("created, n", f.Limit)
-	list, err := tx.clusters(w.cond, w.args...)
+	w := in(tx.usedBy(), "phase", f.Phases).living(f.Living).is("project", f.Project).is("owner", f.Owner)
+	if err := w.after("created", ">", f.After); err != nil {
+		return nil, err
+	}
+	w.by("created, n", f.Limit)
+	list, err := tx.clusters(nil, w.cond, w.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +99,14 @@ func (tx *Tx) Clusters(f ClusterFilter) ([]muster.Cluster, error) {
 }
 
 // clusters reads rows whoever asks; its callers authorize.
-func (tx *Tx) clusters(cond string, args ...any) ([]muster.Cluster, error) {
-	return load(tx.s, &tx.s.db.clusters, table[muster.ClusterID, muster.Cluster]{
+func (tx *Tx) clusters(each func(int, head), cond string, args ...any) ([]muster.Cluster, error) {
+	return load(tx.s, table[muster.ClusterID, muster.Cluster]{
 		name: "clusters", doc: clusterDoc,
 		same: func(h head, c muster.Cluster) bool {
 			return string(c.ID) == h.id && string(c.Phase) == h.phase && c.Owner == h.owner && c.Project == h.project
 		},
-	}, nil, cond, args...)
+		known: tx.s.db.cache.clusterAt,
+	}, each, cond, args...)
 }
 
 // PutCluster inserts or changes a cluster. A change of phase is checked
@@ -157,6 +154,11 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 	if c.Phase != old.Phase && c.PhaseSince.Equal(old.PhaseSince) {
 		c.PhaseSince = tx.now()
 	}
+	if old.Phase.HoldsMachines() && !c.Phase.HoldsMachines() {
+		if err := tx.holdsNone(c.ID); err != nil {
+			return err
+		}
+	}
 	if c.Phase == muster.ClusterDeleted && old.Phase != c.Phase {
 		if c.Deleted.IsZero() {
 			c.Deleted = tx.now()
@@ -183,8 +185,6 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 }
 
 func (tx *Tx) writeCluster(c, old muster.Cluster) error {
-	tx.s.tenant = muster.Cluster{}
-	tx.s.changes(clusterKey(c.ID))
 	doc, sum, err := encode(clusterDoc, &c)
 	if err != nil {
 		return err
@@ -193,34 +193,35 @@ func (tx *Tx) writeCluster(c, old muster.Cluster) error {
 	if c.NetworkIndex != 0 {
 		index = c.NetworkIndex
 	}
+	rev := tx.s.nextRev()
 	if old.ID == "" {
 		_, err = tx.s.exec(`INSERT INTO clusters (id, owner, project, name, phase, image, network_index, created, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(c.ID), c.Owner, c.Project, c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc)
+			string(c.ID), c.Owner, c.Project, c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), rev, sum, doc)
 		if err != nil {
 			return err
 		}
-		return tx.s.remember(doc)
+		return tx.s.wroteCluster(doc, rev)
 	}
 	if before, _, err := encode(clusterDoc, &old); err == nil && before == doc {
 		return nil
 	}
 	_, err = tx.s.exec(`UPDATE clusters SET name = ?, phase = ?, image = ?, network_index = ?, created = ?, rev = ?, sum = ?, doc = ? WHERE id = ?`,
-		c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), tx.s.nextRev(), sum, doc, string(c.ID))
+		c.Name, string(c.Phase), string(c.Image), index, nanos(c.Created), rev, sum, doc, string(c.ID))
 	if err != nil {
 		return err
 	}
-	return tx.s.remember(doc)
+	return tx.s.wroteCluster(doc, rev)
 }
 
-// remember keeps a cluster as it would be read, for when it is committed: the
-// end of its time is a time of day, which moves with the host's clock.
-func (s *session) remember(doc string) error {
+// wroteCluster notes a cluster as it would be read: the end of its time is a
+// time of day, which moves with the host's clock.
+func (s *session) wroteCluster(doc string, rev int64) error {
 	c, err := clusterDoc.Decode("a cluster", []byte(doc))
 	if err != nil {
 		return defect("a cluster cannot be read as it was written: %v", err)
 	}
-	s.wrote.clusters = append(s.wrote.clusters, c)
+	s.changed(c.ID, entry[muster.Cluster]{rev, c})
 	return nil
 }
 
@@ -253,7 +254,8 @@ func (tx *Tx) writeUsers(c, old muster.Cluster) error {
 
 // endCluster removes what must not outlive a cluster, and refuses while it
 // holds a machine.
-func (tx *Tx) endCluster(id muster.ClusterID) error {
+// holdsNone makes certain that no machine is in a cluster.
+func (tx *Tx) holdsNone(id muster.ClusterID) error {
 	var machine string
 	err := tx.s.one([]any{&machine}, `SELECT id FROM machines WHERE cluster = ? LIMIT 1`, string(id))
 	if err == nil {
@@ -263,6 +265,10 @@ func (tx *Tx) endCluster(id muster.ClusterID) error {
 	if !errors.Is(err, errNoRow) {
 		return err
 	}
+	return nil
+}
+
+func (tx *Tx) endCluster(id muster.ClusterID) error {
 	for _, table := range []string{"secrets", "joins"} {
 		if _, err := tx.s.exec(fmt.Sprintf(`DELETE FROM %s WHERE cluster = ?`, table), string(id)); err != nil {
 			return err

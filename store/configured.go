@@ -1,12 +1,13 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/muster-hpc/muster"
 )
 
-// reconfigures tells what change of a node's record its cluster's nodes are to
+// reconfigures reports what change of a node's record its cluster's nodes are to
 // hear of; "" for none.
 func reconfigures(n, old muster.Node) string {
 	switch {
@@ -44,15 +45,25 @@ func reconfiguresAll(c, old muster.Cluster) string {
 		return "its end changed"
 	case !c.Expires.Equal(old.Expires):
 		return "its walltime changed"
+	case pauseState(c) != pauseState(old):
+		return "its pause goes on"
 	case !slices.Equal(c.Notices, old.Notices):
-		return "told its users"
-	case !slices.Equal(c.Measuring.Reserved(), old.Measuring.Reserved()):
+		return "users informed"
+	case !slices.Equal(c.Measurement.Reserved(), old.Measurement.Reserved()):
 		return "jobs are kept from what is measured, or not any more"
 	case c.Name != old.Name, c.Image != old.Image, c.Subnet != old.Subnet, c.Spec.Home != old.Spec.Home,
 		c.Spec.Egress != old.Spec.Egress, !slices.Equal(c.Spec.Volumes, old.Spec.Volumes):
 		return "is configured otherwise"
 	}
 	return ""
+}
+
+// pauseState is what of a pause the scheduler is told.
+func pauseState(c muster.Cluster) string {
+	if c.Pause == nil || c.Phase == muster.ClusterReady {
+		return ""
+	}
+	return fmt.Sprint(c.Phase == muster.ClusterPausing, !c.Pause.Requeueing.IsZero())
 }
 
 // isUnfit reports whether something that jobs need does not work on a node.

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// The feed tells which changes nodes are to hear of, and only those.
+// The feed reports which changes nodes are to hear of, and only those.
 func TestReconfigures(t *testing.T) {
 	t.Parallel()
 	n := muster.Node{Name: "n01", Phase: muster.NodeReady, Machine: "m1"}
@@ -47,10 +47,10 @@ func TestReconfigures(t *testing.T) {
 		"ending":    {func(c *muster.Cluster) { c.Ending = time.Unix(1, 0) }, true},
 		"notice":    {func(c *muster.Cluster) { c.Notices = []muster.Notice{{ID: 1}} }, true},
 		"reserved": {func(c *muster.Cluster) {
-			c.Measuring = &muster.Measuring{Phase: muster.MeasuringWanted, Reserve: []string{"n01"}}
+			c.Measurement = &muster.Measurement{Phase: muster.MeasurementWanted, Reserve: []string{"n01"}}
 		}, true},
 		"measured": {func(c *muster.Cluster) {
-			c.Measuring = &muster.Measuring{Phase: muster.MeasuringDone, Reserve: []string{"n01"}}
+			c.Measurement = &muster.Measurement{Phase: muster.MeasurementDone, Reserve: []string{"n01"}}
 		}, false},
 		"volumes": {func(c *muster.Cluster) { c.Spec.Volumes = []muster.VolumeUse{{Volume: "v-1"}} }, true},
 	} {

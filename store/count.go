@@ -6,7 +6,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// Counts tells how many records there are, without reading them.
+// Counts reports how many records there are, without reading them.
 type Counts struct {
 	Clusters map[muster.ClusterPhase]int // that the actor may see
 	Machines map[muster.MachinePhase]int

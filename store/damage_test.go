@@ -68,7 +68,7 @@ func notes(t testing.TB, db *store.DB) map[string]bool {
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	db := open(t, dir, store.Options{BusyTimeout: 50 * time.Millisecond})
+	db := open(t, dir, store.Options{BusyTimeout: 250 * time.Millisecond})
 	_, err := reopen(dir)
 	wantCode(t, err, muster.EUnavailable) // a second server
 
@@ -95,7 +95,7 @@ func TestLocked(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if took := time.Since(start); took > 10*time.Second { // one after the other: 20 s
+	if took := time.Since(start); took > time.Minute { // one after the other: 100 s
 		t.Errorf("400 refusals took %v", took)
 	}
 	if len(notes(t, db)) != 0 { // reading goes on

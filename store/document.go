@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 // The documents in the column doc of the tables.
@@ -22,14 +22,19 @@ const (
 	eventDoc        document.Kind[muster.MachineEvent] = "machine-event/1"
 	hplDoc          document.Kind[muster.HPLResult]    = "hpl-result/1"
 	registrationDoc document.Kind[muster.Registration] = "registration/1"
+
+	maintenanceDoc document.Kind[muster.MaintenanceWindow] = "maintenance/1"
+	projectDoc     document.Kind[muster.Project]           = "project/1"
+	courseDoc      document.Kind[muster.Course]            = "course/1"
+	templateDoc    document.Kind[muster.Template]          = "template/1"
 )
 
-// documents tells how the documents of each table are looked at.
+// documents reports how the documents of each table are looked at.
 func documents() map[string]func(what string, b []byte) error {
 	return map[string]func(string, []byte) error{
 		"clusters": clusterDoc.Check, "nodes": nodeDoc.Check, "machines": machineDoc.Check, "users": userDoc.Check,
 		"volumes": volumeDoc.Check, "cleans": cleanDoc.Check, "machine_events": eventDoc.Check, "hpl": hplDoc.Check,
-		"registrations": registrationDoc.Check,
+		"registrations": registrationDoc.Check, "objects": checkObject,
 	}
 }
 

@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"github.com/muster-hpc/muster/document/documenttest"
+	"github.com/muster-hpc/muster/internal/document/documenttest"
 )
 
 // What is stored keeps its form, whatever its fields are called in Go.
@@ -17,4 +17,8 @@ func TestDocuments(t *testing.T) {
 	documenttest.Check(t, eventDoc)
 	documenttest.Check(t, hplDoc)
 	documenttest.Check(t, registrationDoc)
+	documenttest.Check(t, maintenanceDoc)
+	documenttest.Check(t, projectDoc)
+	documenttest.Check(t, courseDoc)
+	documenttest.Check(t, templateDoc)
 }

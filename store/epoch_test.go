@@ -81,7 +81,7 @@ func TestBeginEpoch(t *testing.T) {
 			r := muster.Registration{ID: id, State: muster.RegistrationApproved, Power: muster.PowerAddress{Kind: muster.PowerWOL},
 				NICs: []muster.RegisteredNIC{{MAC: "52:54:00:00:00:0" + string(id[1:]), Use: muster.UseManagement}}}
 			if id == "m1" {
-				r.ByHand = &muster.ByHand{Asked: said, Why: "deaf", Said: said, By: "carol"}
+				r.ManualFence = &muster.ManualFence{Asked: said, Why: "deaf", Said: said, By: "carol"}
 			}
 			if err := tx.PutRegistration(r, ""); err != nil {
 				return err
@@ -108,8 +108,8 @@ func TestBeginEpoch(t *testing.T) {
 	defer db.Close()
 	err = db.View(t.Context(), muster.System(), func(tx *store.Tx) error {
 		r, err := tx.Registration("m1")
-		if err != nil || r.ByHand != nil {
-			t.Errorf("a human's word of before: %+v, %v", r.ByHand, err)
+		if err != nil || r.ManualFence != nil {
+			t.Errorf("a human's word of before: %+v, %v", r.ManualFence, err)
 		}
 		for id, want := range map[muster.MachineID]muster.MachinePhase{"m1": muster.MachineCleaning, "m2": muster.MachineSuspect} {
 			if m, err := tx.Machine(id); err != nil || m.Phase != want {

@@ -36,11 +36,11 @@ func explain(err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return muster.Errorf(muster.ETimeout, "the store was not waited for").Because(muster.ReasonNoAnswer).Wrap(err)
+		return muster.Errorf(muster.ETimeout, "timed out waiting for the database").Because(muster.ReasonNoAnswer).Wrap(err)
 	}
 	var se *sqlite.Error
 	if !errors.As(err, &se) {
-		return defect("the store failed").Wrap(err)
+		return defect("database error").Wrap(err)
 	}
 	return explainSQLite(se.Code(), err)
 }
@@ -51,29 +51,29 @@ func explainSQLite(code int, err error) *muster.Error {
 	}
 	switch code & 0xff {
 	case sqlite3.SQLITE_FULL:
-		return e(muster.ReasonDiskFull, "the disk that holds the store is full; nothing was changed",
+		return e(muster.ReasonDiskFull, "the disk of the database is full; nothing was changed",
 			"free some space on the file system of the state directory and try again")
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return e(muster.ReasonStoreUnusable, "the store is locked by another program; nothing was changed",
+		return e(muster.ReasonStoreUnusable, "the database is locked by another program; nothing was changed",
 			"find it with `fuser -v muster.db` in the state directory, end it, and try again")
 	case sqlite3.SQLITE_READONLY:
-		return e(muster.ReasonStoreUnusable, "the store cannot be written; nothing was changed",
+		return e(muster.ReasonStoreUnusable, "the database is read-only; nothing was changed",
 			"check that the state directory is owned by this user and its file system is mounted read-write")
 	case sqlite3.SQLITE_IOERR:
-		return e(muster.ReasonDiskFailing, "the disk that holds the store gives errors",
+		return e(muster.ReasonDiskFailing, "I/O error on the disk of the database",
 			"look for disk errors with dmesg; restart the server when the disk is well")
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return corrupt("the store", err)
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return e(muster.ReasonStoreUnusable, "the store cannot be opened",
+		return e(muster.ReasonStoreUnusable, "the database cannot be opened",
 			"check that the state directory exists, is owned by this user, and has space left")
 	case sqlite3.SQLITE_NOMEM:
-		return e(muster.ReasonMemoryShort, "there is no memory left for the store; nothing was changed",
+		return e(muster.ReasonMemoryShort, "out of memory for the database; nothing was changed",
 			"give the server more memory and try again")
 	case sqlite3.SQLITE_CONSTRAINT:
 		return explainConstraint(err)
 	}
-	return defect("the store failed").Wrap(err)
+	return defect("database error").Wrap(err)
 }
 
 // explainConstraint says which rule a change would have broken. The code
@@ -99,7 +99,7 @@ func explainConstraint(err error) *muster.Error {
 	case strings.Contains(text, "append-only"):
 		return e(muster.ReasonImmutable, "the audit is append-only", "add a line that corrects the other")
 	}
-	return e(muster.ReasonConflict, "the change breaks a rule of the store", "this is a defect of Muster: please report it with the server's log")
+	return e(muster.ReasonConflict, "the change violates a database constraint", "this is a bug in Muster: please report it with the server's log")
 }
 
 // corrupt says that stored bytes are not what was written.
@@ -124,5 +124,5 @@ func fatal(err error) bool {
 
 func defect(format string, args ...any) *muster.Error {
 	return muster.Errorf(muster.EInternal, "%s", fmt.Sprintf(format, args...)).
-		WithHint("this is a defect of Muster: please report it with the server's log")
+		WithHint("this is a bug in Muster: please report it with the server's log")
 }

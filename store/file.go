@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/internal/lockfile"
 )
 
 // lockFile keeps a second server away from the same state directory. The lock
@@ -50,7 +50,7 @@ func prepareFile(path string) (unclean bool, size int64, err error) {
 		return false, 0, muster.Errorf(muster.EInvalid, "%s is not a file", path).Because(muster.ReasonBadValue).WithHint("give a path below the state directory")
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return false, 0, muster.Errorf(muster.EInvalid, "others can read the store: %s has mode %04o", path, mode).Because(muster.ReasonInsecureFile).
+		return false, 0, muster.Errorf(muster.EInvalid, "the database is readable by others: %s has mode %04o", path, mode).Because(muster.ReasonInsecureFile).
 			WithHint("chmod 600 %s; if others use this computer, make new tokens too", path)
 	}
 	wal, err := os.Stat(path + "-wal")
@@ -89,7 +89,7 @@ func checkHeader(f *os.File, size int64, unclean bool) error {
 }
 
 func explainFile(err error) error {
-	e := muster.Errorf(muster.EUnavailable, "the store cannot be opened").Because(muster.ReasonStoreUnusable).Wrap(err)
+	e := muster.Errorf(muster.EUnavailable, "the database cannot be opened").Because(muster.ReasonStoreUnusable).Wrap(err)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return e.WithHint("free some space on the file system of the state directory and try again")

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 )
 
 // FindCluster finds a cluster by its ID, by the name of a living cluster, or
@@ -22,7 +22,7 @@ func (tx *Tx) FindCluster(ref string) (muster.Cluster, error) {
 		}
 	}
 	w, name := named(ref, tx.usedBy())
-	list, err := tx.clusters(w.cond, w.args...)
+	list, err := tx.clusters(nil, w.cond, w.args...)
 	if err != nil {
 		return muster.Cluster{}, err
 	}
@@ -63,14 +63,14 @@ func (tx *Tx) didYouMean(ref, name string) error {
 	}
 	e := noCluster(ref)
 	cond, args := scope(tx.who)
-	gone, err := tx.clusters(cond+` AND name = ? AND phase = 'deleted' ORDER BY n DESC LIMIT 1`, append(args, name)...)
+	gone, err := tx.clusters(nil, cond+` AND name = ? AND phase = 'deleted' ORDER BY n DESC LIMIT 1`, append(args, name)...)
 	if err != nil {
 		return err
 	}
 	if len(gone) == 1 && allowed(tx.who, read, clusterRecord(tx.who, gone[0])) {
 		return e.WithHint("the last one of that name is deleted; its ID still shows it: %s", gone[0].ID)
 	}
-	if best := nearest.Of(name, names); best != "" {
+	if best := suggest.Of(name, names); best != "" {
 		return e.WithHint("did you mean %q? `muster list` shows the clusters that you can see", best)
 	}
 	return e

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"maps"
 	"runtime"
@@ -25,10 +26,8 @@ type group struct {
 	kept  int // members whose change is part of the COMMIT
 	began time.Time
 	lines []muster.Audit
-	nodes []liveNode // that were changed, in order
-	wrote written
-	dirty map[key]bool // that were changed
-	alone bool         // its one member has no savepoint
+	wrote map[any]any // as of a session
+	alone bool        // its one member has no savepoint
 }
 
 // A group is committed at the latest when it has so many members or is so old,
@@ -42,6 +41,9 @@ const (
 // and returns once the change is durable. If fn returns an error, its change
 // is undone and the error returned; if fn panics, its change is undone and the
 // panic goes on. The change of others in the same group is untouched.
+//
+// fn may run again when its change could not be made: what a run leaves
+// outside the transaction, the next one must begin anew.
 //
 // Functions run one at a time for the whole site: fn must not wait for
 // anything outside the store, and must not call Update (it would wait for
@@ -99,22 +101,30 @@ func (db *DB) View(ctx context.Context, who muster.Actor, fn func(*Tx) error) er
 		return db.usable(ctx)
 	}
 	defer func() { db.readers <- c }()
-	s := &session{db: db, conn: c, swept: db.live.sweeps(), moment: noMoment}
+	s := &session{db: db, conn: c, seen: db.cache.now()}
 	if _, err := c.exec(`BEGIN`); err != nil {
 		return db.failed(err)
 	}
 	defer func() {
 		s.done = true
 		if _, err := c.exec(`ROLLBACK`); err != nil && db.dead.Load() == nil {
-			db.log.Error("end of a view", "error", err)
+			db.log.Error("closing read transaction failed", "error", err)
 		}
 	}()
-	if who.Admin { // others find little in memory
-		if err := s.date(); err != nil {
-			return db.failed(err)
-		}
+	if err := s.date(); err != nil {
+		return db.failed(err)
 	}
 	return db.failed(fn(&Tx{s: s, who: who, name: who.Name}))
+}
+
+// date has a view begin to see, and forget what it was to see if something is committed
+// just then.
+func (s *session) date() error {
+	err := s.each(func(*sql.Rows) error { return nil }, `SELECT 1 FROM clusters WHERE 0`)
+	if s.db.cache.now() != s.seen {
+		s.seen = unknown
+	}
+	return err
 }
 
 // join runs fn as a member of the open group, with wmu held, and lets go of
@@ -146,7 +156,7 @@ func (db *DB) join(ctx context.Context, arrived time.Time, who muster.Actor, alo
 			return g, err
 		}
 	}
-	s := &session{db: db, conn: db.writer, write: true}
+	s := &session{db: db, conn: db.writer, write: true, seen: db.cache.now()}
 	returned := false
 	defer func() { // also when fn panics or ends its goroutine
 		s.done = true
@@ -157,11 +167,33 @@ func (db *DB) join(ctx context.Context, arrived time.Time, who muster.Actor, alo
 		db.settle()
 	}()
 	err = fn(&Tx{s: s, who: who, name: who.Name})
+	if db.opts.Again && s.broken == nil {
+		if err := db.undo(alone); err != nil {
+			return g, err
+		}
+		s.done = true
+		s = &session{db: db, conn: db.writer, write: true, seen: s.seen}
+		err = fn(&Tx{s: s, who: who, name: who.Name})
+	}
 	if err == nil {
 		err = s.check()
 	}
 	returned = true
 	return g, err
+}
+
+// undo takes back what the open group's last function did so far.
+func (db *DB) undo(alone bool) error {
+	steps := []string{`ROLLBACK TO one`}
+	if alone {
+		steps = []string{`ROLLBACK`, `BEGIN IMMEDIATE`}
+	}
+	for _, step := range steps {
+		if _, err := db.writer.exec(step); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refusal is the last time that no transaction could be begun.
@@ -184,7 +216,7 @@ func (db *DB) begin(arrived time.Time) error {
 		db.refused = refusal{time.Now(), db.failed(err)}
 		return db.refused.err
 	}
-	db.group = &group{done: make(chan struct{}), began: time.Now()}
+	db.group = &group{done: make(chan struct{}), began: time.Now(), wrote: map[any]any{}}
 	return nil
 }
 
@@ -214,14 +246,7 @@ func (db *DB) leave(g *group, s *session, err error) {
 		}
 		g.kept++
 		g.lines = append(g.lines, s.lines...)
-		g.nodes = append(g.nodes, s.nodes...)
-		g.wrote.clusters = append(g.wrote.clusters, s.wrote.clusters...)
-		g.wrote.machines = append(g.wrote.machines, s.wrote.machines...)
-		g.wrote.durations = append(g.wrote.durations, s.wrote.durations...)
-		if g.dirty == nil {
-			g.dirty = s.dirty
-		}
-		maps.Copy(g.dirty, s.dirty)
+		maps.Copy(g.wrote, s.wrote)
 		return
 	}
 	if _, rerr := db.writer.exec(`ROLLBACK TO one`); rerr != nil {
@@ -289,13 +314,10 @@ func (db *DB) commit(g *group) {
 		db.abandon(db.kill(err))
 		return
 	}
-	db.moment.Add(1)
-	_, err := db.writer.exec(`COMMIT`)
-	if err == nil {
-		db.live.commit(g.nodes)
-		db.recall.commit(g.wrote, g.nodes)
-	}
-	db.moment.Add(1)
+	err := db.cache.commit(db.rev, g.wrote, func() error {
+		_, err := db.writer.exec(`COMMIT`)
+		return err
+	})
 	if err != nil {
 		db.abandon(db.failed(err))
 		return
@@ -322,7 +344,7 @@ func (db *DB) failed(err error) error {
 	switch muster.CodeOf(out) {
 	case muster.EUnavailable, muster.ECorrupt, muster.EInternal:
 		if db.counts.failure(db.clock.Now(), out) {
-			db.log.Error("the store refused a change or a look", "error", out, "cause", err)
+			db.log.Error("database error", "error", out, "cause", err)
 		}
 	}
 	return out

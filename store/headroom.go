@@ -74,7 +74,7 @@ func (db *DB) headroomFailed(err error) {
 		return
 	}
 	db.headroom.warned = time.Now()
-	db.log.Warn("no room could be set aside in the store for when the disk is full", "error", err)
+	db.log.Warn("reserving database headroom failed", "error", err)
 }
 
 func (db *DB) hasHeadroom() (bool, error) {

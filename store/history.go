@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -78,13 +79,12 @@ func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 	if d < 0 { // the clock was set back meanwhile
 		return nil
 	}
-	k := durationKey{kind, class, image}
-	tx.s.changes(k.key())
 	if _, err := tx.s.exec(`INSERT INTO durations (owner, project, kind, class, image, took, at) VALUES ('system', '', ?, ?, ?, ?, ?)`,
 		kind, class, image, int64(d), nanos(tx.now())); err != nil {
 		return err
 	}
-	tx.s.wrote.durations = append(tx.s.wrote.durations, measure{k, d})
+	rev := tx.s.nextRev()
+	tx.s.changed(rev, entry[measure]{rev, measure{durationKey{kind, class, image}, d}})
 	if rand.IntN(pruneOneIn) != 0 {
 		return nil
 	}
@@ -95,15 +95,14 @@ func (tx *Tx) PutDuration(kind, class, image string, d time.Duration) error {
 }
 
 // Durations returns how long something took lately, newest first. An empty
-// class or image stands for any. A few of the newest come from memory, and may
-// be newer than what else a View shows: estimates are made of them.
+// class or image stands for any.
 func (tx *Tx) Durations(kind, class, image string, limit int) ([]time.Duration, error) {
 	if err := authorize(tx.who, read, record{kind: "history"}, muster.Errorf(muster.ENotFound, "there is no history of %q", kind)); err != nil {
 		return nil, err
 	}
 	if limit > 0 && limit <= mostDurations {
 		list, err := tx.lastDurations(durationKey{kind, class, image})
-		return list[:min(limit, len(list))], err
+		return slices.Clone(list[:min(limit, len(list))]), err
 	}
 	return tx.readDurations(durationKey{kind, class, image}, limit)
 }

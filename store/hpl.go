@@ -17,7 +17,8 @@ type HPLFilter struct {
 	Class   string
 	// Fastest first, by the median over launches; otherwise the newest first.
 	Fastest bool
-	Limit   int // so many; 0: all
+	Limit   int    // so many; 0: all
+	After   string // only what comes after this cursor; not with Fastest
 }
 
 func noHPL(id muster.HPLID) *muster.Error {
@@ -93,20 +94,24 @@ func (tx *Tx) HPLResults(f HPLFilter) ([]muster.HPLResult, error) {
 	if f.Fastest {
 		order = "rate DESC, n DESC"
 	}
-	w := (&where{cond, args}).is("cluster", string(f.Cluster)).is("class", f.Class).by(order, f.Limit)
+	w := (&where{cond, args}).is("cluster", string(f.Cluster)).is("class", f.Class)
+	if err := w.after("made", "<", f.After); err != nil {
+		return nil, err
+	}
+	w.by(order, f.Limit)
 	return tx.hpl(w.cond, w.args...)
 }
 
 // hpl reads rows, and leaves out those that the actor may not see.
 func (tx *Tx) hpl(cond string, args ...any) ([]muster.HPLResult, error) {
-	guest, more := guestOf(tx.who, "cluster")
+	shared, more := sharedWithOf(tx.who, "cluster")
 	var list []muster.HPLResult
 	err := tx.s.each(func(r *sql.Rows) error {
 		var id muster.HPLID
 		var doc string
 		var sum int64
 		may := record{kind: "hpl"}
-		if err := r.Scan(&may.guest, &id, &may.owner, &may.project, &sum, &doc); err != nil {
+		if err := r.Scan(&may.sharedWith, &id, &may.owner, &may.project, &sum, &doc); err != nil {
 			return err
 		}
 		if !allowed(tx.who, read, may) {
@@ -118,6 +123,6 @@ func (tx *Tx) hpl(cond string, args ...any) ([]muster.HPLResult, error) {
 		}
 		list = append(list, res)
 		return nil
-	}, `SELECT `+guest+`, id, owner, project, sum, doc FROM hpl WHERE `+cond, slices.Concat(more, args)...)
+	}, `SELECT `+shared+`, id, owner, project, sum, doc FROM hpl WHERE `+cond, slices.Concat(more, args)...)
 	return list, err
 }

@@ -4,7 +4,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 // head is the part of a row that is read every time.
@@ -19,15 +19,17 @@ type table[K ~string, V any] struct {
 	doc  document.Kind[V]
 	// same reports whether a decoded document agrees with its row.
 	same func(head, V) bool
+	// known returns a record at a revision without its document; nil: none is known.
+	known func(K, int64) (V, bool)
 }
 
 // chunk is how many documents are fetched with one statement.
 const chunk = 64
 
 // load reads the rows that meet cond, in its order: the head of each row, and
-// the documents of only those that are not in the cache at this revision. each,
-// if not nil, is told the head that belongs to every result.
-func load[K ~string, V any](s *session, c *cache[K, V], t table[K, V], each func(int, head), cond string, args ...any) ([]V, error) {
+// the documents of only those that are not known at this revision. each, if not
+// nil, is told the head that belongs to every result.
+func load[K ~string, V any](s *session, t table[K, V], each func(int, head), cond string, args ...any) ([]V, error) {
 	var heads []head
 	err := s.each(func(r *sql.Rows) error {
 		var h head
@@ -41,18 +43,20 @@ func load[K ~string, V any](s *session, c *cache[K, V], t table[K, V], each func
 	out := make([]V, len(heads))
 	var missing []int
 	for i, h := range heads {
-		v, ok := c.get(K(h.id), h.rev)
-		if !ok {
+		known := false
+		if t.known != nil {
+			out[i], known = t.known(K(h.id), h.rev)
+		}
+		if !known {
 			missing = append(missing, i)
 		}
-		out[i] = v
 		if each != nil {
 			each(i, h)
 		}
 	}
 	for len(missing) > 0 {
 		n := min(chunk, len(missing))
-		if err := loadDocs(s, c, t, heads, missing[:n], out); err != nil {
+		if err := loadDocs(s, t, heads, missing[:n], out); err != nil {
 			return nil, err
 		}
 		missing = missing[n:]
@@ -60,7 +64,7 @@ func load[K ~string, V any](s *session, c *cache[K, V], t table[K, V], each func
 	return out, nil
 }
 
-func loadDocs[K ~string, V any](s *session, c *cache[K, V], t table[K, V], heads []head, missing []int, out []V) error {
+func loadDocs[K ~string, V any](s *session, t table[K, V], heads []head, missing []int, out []V) error {
 	where := make(map[string]int, len(missing))
 	args := make([]any, 0, chunk)
 	for _, i := range missing {
@@ -86,7 +90,6 @@ func loadDocs[K ~string, V any](s *session, c *cache[K, V], t table[K, V], heads
 		if !t.same(h, v) {
 			return corrupt("the record of "+id, errors.New("row and document disagree"))
 		}
-		c.put(K(id), h.rev, v)
 		out[where[id]] = v
 		delete(where, id)
 		return nil

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/muster-hpc/muster"
 )
 
@@ -13,9 +16,11 @@ func noMachine(id muster.MachineID) *muster.Error {
 // and Node empty.
 func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
 	if tx.who.Admin {
-		if m, ok := recalled(tx.s, machineKey(id), func(r *recall) (muster.Machine, bool) { return r.machine(id) }); ok {
-			return m, tx.s.usable(false)
+		m, err := tx.rawMachine(id)
+		if err == nil && m.ID == "" {
+			err = noMachine(id)
 		}
+		return m, err
 	}
 	list, err := tx.machines(`id = ?`, string(id))
 	if err != nil {
@@ -30,17 +35,82 @@ func (tx *Tx) Machine(id muster.MachineID) (muster.Machine, error) {
 // Machines returns machines in the order of their IDs. Whoever may not see a
 // tenant finds Cluster and Node of its machines empty, and finds none by it.
 func (tx *Tx) Machines(f MachineFilter) ([]muster.Machine, error) {
+	if tx.who.Admin {
+		t, err := tx.allMachines()
+		if err != nil {
+			return nil, err
+		}
+		if list, ok := t.all(tx.s, f.match); ok {
+			list = list[:min(len(list), cmp.Or(f.Limit, len(list)))]
+			for i := range list {
+				list[i] = cloneMachine(list[i])
+			}
+			return list, nil
+		}
+	}
 	w := in(&where{cond: "1"}, "phase", f.Phases)
 	if f.Cluster != "" {
 		who, more := scope(tx.who)
 		w.is("cluster", string(f.Cluster)).and(who, more...)
 	}
-	w.is("provider", f.Provider).is("class", f.Class).by("id", f.Limit)
+	w.is("provider", f.Provider).is("class", f.Class).above("id", string(f.After)).by("id", f.Limit)
 	return tx.machines(w.cond, w.args...)
 }
 
+// match reports whether a machine is asked for.
+func (f *MachineFilter) match(m *muster.Machine) bool {
+	return (len(f.Phases) == 0 || slices.Contains(f.Phases, m.Phase)) && (f.Cluster == "" || m.Cluster == f.Cluster) &&
+		(f.Provider == "" || m.Provider == f.Provider) && (f.Class == "" || m.Facts.Class == f.Class) && m.ID > f.After
+}
+
+// Site returns all machines in the order of their IDs, for deciding about the
+// whole site. What the records point at is shared: it is read only. Only
+// administrators and Muster itself see it.
+func (tx *Tx) Site() ([]muster.Machine, error) {
+	if !tx.who.Admin {
+		return nil, noMachine("")
+	}
+	t, err := tx.allMachines()
+	if err != nil {
+		return nil, err
+	}
+	if list, ok := t.all(tx.s, func(*muster.Machine) bool { return true }); ok {
+		return list, nil
+	}
+	return tx.rawMachines(nil, `1 ORDER BY id`)
+}
+
+// allMachines returns what the cache has of machines, which it reads when it has
+// none; nil: it may not keep them.
+func (tx *Tx) allMachines() (*set[muster.MachineID, muster.Machine], error) {
+	if err := tx.s.usable(false); err != nil {
+		return nil, err
+	}
+	c := &tx.s.db.cache
+	c.mu.RLock()
+	t := c.machines
+	c.mu.RUnlock()
+	if t != nil || !tx.s.current() {
+		return t, nil
+	}
+	var all []entry[muster.Machine]
+	list, err := tx.rawMachines(func(_ int, h head) { all = append(all, entry[muster.Machine]{rev: h.rev}) }, `1 ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range list {
+		all[i].v = m
+	}
+	t = newSet(kind[muster.MachineID, muster.Machine]{
+		key:   func(m *muster.Machine) muster.MachineID { return m.ID },
+		order: func(a, b *muster.Machine) int { return cmp.Compare(a.ID, b.ID) },
+	}, all)
+	tx.s.keep(func(c *cache) { c.machines = t })
+	return t, nil
+}
+
 // machines reads rows, leaves out what the actor may not see, and blanks the
-// tenants that he may not know.
+// tenants that they may not know.
 func (tx *Tx) machines(cond string, args ...any) ([]muster.Machine, error) {
 	var heads []head
 	list, err := tx.rawMachines(func(_ int, h head) { heads = append(heads, h) }, cond, args...)
@@ -58,9 +128,10 @@ func (tx *Tx) machines(cond string, args ...any) ([]muster.Machine, error) {
 
 // rawMachines reads rows whoever asks.
 func (tx *Tx) rawMachines(each func(int, head), cond string, args ...any) ([]muster.Machine, error) {
-	return load(tx.s, &tx.s.db.machines, table[muster.MachineID, muster.Machine]{
+	return load(tx.s, table[muster.MachineID, muster.Machine]{
 		name: "machines", doc: machineDoc,
-		same: func(h head, m muster.Machine) bool { return string(m.ID) == h.id && string(m.Phase) == h.phase },
+		same:  func(h head, m muster.Machine) bool { return string(m.ID) == h.id && string(m.Phase) == h.phase },
+		known: tx.s.db.cache.machineAt,
 	}, each, cond, args...)
 }
 
@@ -89,7 +160,7 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 		return muster.Errorf(muster.EConflict, "machine %s is %s and has cluster %q and node %q", m.ID, m.Phase, m.Cluster, m.Node).Because(muster.ReasonMachineInUse).
 			WithHint("a machine has a cluster and a node exactly while it is allocated or active")
 	}
-	old, err := tx.before(m.ID)
+	old, err := tx.rawMachine(m.ID)
 	if err != nil {
 		return err
 	}
@@ -131,12 +202,14 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 	return tx.log(line)
 }
 
-// before is a machine as it is, whoever asks; empty when there is none.
-func (tx *Tx) before(id muster.MachineID) (muster.Machine, error) {
-	if tx.s.remembers(machineKey(id)) {
-		if m, ok := tx.s.db.recall.machine(id); ok {
-			return m, nil
-		}
+// rawMachine is a machine, whoever asks; empty when there is none.
+func (tx *Tx) rawMachine(id muster.MachineID) (muster.Machine, error) {
+	if m, ok := pending[muster.Machine](tx.s, id); ok {
+		return cloneMachine(m), tx.s.usable(false)
+	}
+	t, _ := tx.allMachines() // that another record is damaged does not matter here
+	if m, known := t.find(tx.s, id); known {
+		return cloneMachine(m), nil
 	}
 	list, err := tx.rawMachines(nil, `id = ?`, string(id))
 	if err != nil || len(list) == 0 {
@@ -175,8 +248,7 @@ func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
 			return nil
 		}
 	}
-	rev := tx.s.machineRev()
-	tx.s.changes(machineKey(m.ID), machineKey(""))
+	rev := tx.s.nextRev()
 	if old.ID == "" {
 		_, err = tx.s.exec(`INSERT INTO machines (id, owner, project, provider, class, phase, cluster, node, rev, sum, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -186,7 +258,7 @@ func (tx *Tx) writeMachine(m, old muster.Machine, owner, project string) error {
 			owner, project, m.Provider, m.Facts.Class, string(m.Phase), null(m.Cluster), null(m.Node), rev, sum, doc, string(m.ID))
 	}
 	if err == nil { // only what was written is remembered, whatever the caller makes of the error
-		tx.s.wrote.machines = append(tx.s.wrote.machines, change[muster.Machine]{rev, cloneMachine(m)})
+		tx.s.changed(m.ID, entry[muster.Machine]{rev, cloneMachine(m)})
 	}
 	return err
 }

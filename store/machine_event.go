@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -115,18 +116,20 @@ func (tx *Tx) forgetEvents(id muster.MachineID, seq int64) error {
 	return err
 }
 
-// MachineEvents returns the newest events of a machine's history, newest
-// first; all of them when limit is 0. Whoever may not see a cluster finds it
-// blank in its events.
-func (tx *Tx) MachineEvents(id muster.MachineID, limit int) ([]muster.MachineEvent, error) {
+// MachineEvents returns events of a machine's history, newest first: at most limit of
+// them, 0 for all, and only those whose number is below before, unless that is 0. last is
+// the number of the last one. Whoever may not see a cluster finds it blank in its events.
+func (tx *Tx) MachineEvents(id muster.MachineID, before int64, limit int) (list []muster.MachineEvent, last int64, err error) {
 	if err := authorize(tx.who, read, record{kind: "history"}, noMachine(id)); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []muster.MachineEvent
-	err := tx.s.each(func(r *sql.Rows) error {
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	err = tx.s.each(func(r *sql.Rows) error {
 		var owner, project, doc string
 		var sum int64
-		if err := r.Scan(&owner, &project, &sum, &doc); err != nil {
+		if err := r.Scan(&last, &owner, &project, &sum, &doc); err != nil {
 			return err
 		}
 		e, err := decode(eventDoc, "the history of machine "+string(id), doc, sum)
@@ -135,8 +138,8 @@ func (tx *Tx) MachineEvents(id muster.MachineID, limit int) ([]muster.MachineEve
 		}
 		list = append(list, blankEvent(tx.who, owner, project, e))
 		return nil
-	}, `SELECT owner, project, sum, doc FROM machine_events WHERE machine = ? ORDER BY seq DESC LIMIT ?`, string(id), unlimited(limit))
-	return list, err
+	}, `SELECT seq, owner, project, sum, doc FROM machine_events WHERE machine = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, string(id), before, unlimited(limit))
+	return list, last, err
 }
 
 // blankEvent hides from those who may not know it whose cluster an event is
@@ -165,7 +168,8 @@ func (tx *Tx) LastMachine(cluster muster.ClusterID, node string) (muster.Machine
 // LostNodes returns the nodes that wait for another machine, or will as soon
 // as their machine is cut off: the first ones of the site.
 func (tx *Tx) LostNodes(limit int) ([]muster.Node, error) {
-	return tx.nodes(`phase IN ('fencing', 'fenced') ORDER BY cluster, idx LIMIT ?`, unlimited(limit))
+	cond, args := scopeUsed(tx.who, "cluster")
+	return tx.nodes(nil, cond+` AND phase IN ('fencing', 'fenced') ORDER BY cluster, idx LIMIT ?`, append(args, unlimited(limit))...)
 }
 
 // chronicle writes into the history what a change of the machine means.
@@ -190,10 +194,10 @@ func (tx *Tx) chronicle(m, old muster.Machine, text, owner, project string) erro
 		events = append(events, muster.MachineEvent{Kind: EventCluster, Cluster: tenant, Node: node, Text: "ceased to serve"})
 	}
 	if r := m.LastTest; r != nil && (old.LastTest == nil || !r.At.Equal(old.LastTest.At)) {
-		events = append(events, muster.MachineEvent{Kind: EventTest, At: r.At, Text: outcome(r.Passed, "passed", "failed", r.Took), Steps: r.Steps})
+		events = append(events, muster.MachineEvent{Kind: EventTest, At: r.At, Text: outcome(r.Passed, "passed", "failed", time.Duration(r.Took)), Steps: r.Steps})
 	}
 	if r := m.LastClean; r != nil && (old.LastClean == nil || !r.At.Equal(old.LastClean.At)) {
-		events = append(events, muster.MachineEvent{Kind: EventClean, At: r.At, Text: outcome(r.Verified, "verified", "NOT verified", r.Took), Steps: r.Steps})
+		events = append(events, muster.MachineEvent{Kind: EventClean, At: r.At, Text: outcome(r.Verified, "verified", "NOT verified", time.Duration(r.Took)), Steps: r.Steps})
 	}
 	made := m.Intent == muster.IntentNone && len(events) > 0 && events[len(events)-1].Kind == EventTest // the test says it all
 	if !made && (m.Intent != old.Intent || m.IntentWhy != old.IntentWhy || m.IntentBy != old.IntentBy) {

@@ -33,7 +33,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if current > newest {
-		return muster.Errorf(muster.EConflict, "the store has schema version %d, this program knows versions up to %d", current, newest).Because(muster.ReasonOtherVersion).
+		return muster.Errorf(muster.EConflict, "the database has schema version %d, this program supports up to %d", current, newest).Because(muster.ReasonOtherVersion).
 			WithHint("run the newer muster that wrote it, or restore a copy made before the upgrade")
 	}
 	if current == newest {

@@ -32,8 +32,9 @@ type ClusterFilter struct {
 	Phases  []muster.ClusterPhase
 	Project string
 	Owner   string
-	Living  bool // leave out deleted clusters
-	Limit   int  // the oldest so many; 0: all
+	Living  bool   // leave out deleted clusters
+	Limit   int    // the oldest so many; 0: all
+	After   string // only what comes after this cursor
 }
 
 // MachineFilter narrows a list of machines. Zero values ask for everything.
@@ -42,7 +43,8 @@ type MachineFilter struct {
 	Provider string
 	Cluster  muster.ClusterID
 	Class    string
-	Limit    int // 0: all
+	After    muster.MachineID // only those with greater IDs
+	Limit    int              // 0: all
 }
 
 // AuditFilter narrows the audit. Zero values ask for everything.

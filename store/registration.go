@@ -14,12 +14,13 @@ import (
 // RegistrationFilter narrows a list of bare machines. Zero values ask for all.
 type RegistrationFilter struct {
 	State muster.RegistrationState
-	Limit int // so many; 0: all
+	After muster.MachineID // only those with greater IDs
+	Limit int              // so many; 0: all
 }
 
 func noRegistration(id muster.MachineID) *muster.Error {
 	return muster.Errorf(muster.ENotFound, "no bare machine is registered as %.70q", string(id)).Because(muster.ReasonNotRegistered).
-		WithHint("`muster machine registered` lists them")
+		WithHint("`muster machine list --registered` lists them")
 }
 
 // PutRegistration adds a bare machine, or changes what is known of one. text is what
@@ -36,20 +37,20 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 		return err
 	}
 	if problems := r.Check(); len(problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "machine %.70q cannot be registered", string(r.ID)).Because(muster.ReasonHasProblems).WithHint("put right what is listed")
+		e := muster.Errorf(muster.EInvalid, "machine %.70q cannot be registered", string(r.ID)).Because(muster.ReasonHasProblems).WithHint("fix the listed errors")
 		return e.Listing(problems)
 	}
 	switch r.State {
-	case muster.RegistrationWaiting, muster.RegistrationApproved, muster.RegistrationForbidden:
+	case muster.RegistrationWaiting, muster.RegistrationApproved, muster.RegistrationBlocked:
 	default:
-		return defect("%q is no state of a registration", r.State)
+		return defect("%q is not a state of a registration", r.State)
 	}
 	for i, n := range r.NICs {
 		switch owner, err := tx.macOwner(n.MAC); {
 		case err != nil:
 			return err
 		case owner != "" && owner != r.ID:
-			e := muster.Errorf(muster.EConflict, "interface %s belongs to machine %s", n.MAC, owner).Because(muster.ReasonAddressTaken).WithHint("`muster machine forget %s` if that is gone", owner)
+			e := muster.Errorf(muster.EConflict, "interface %s belongs to machine %s", n.MAC, owner).Because(muster.ReasonAddressTaken).WithHint("`muster machine delete %s` if that is gone", owner)
 			return e.Listing([]muster.Problem{e.In(fmt.Sprintf("%s.nics[%d].mac", r.ID, i))})
 		}
 	}
@@ -69,7 +70,7 @@ func (tx *Tx) PutRegistration(r muster.Registration, text string) error {
 		}
 		if owner != "" && owner != r.ID {
 			e := muster.Errorf(muster.EConflict, "%s %.70q is that of machine %s", is.name, is.value, owner).Because(muster.ReasonAddressTaken).
-				WithHint("`muster machine forget %s` if that is gone; if their maker gave both the same, leave it out of their records", owner)
+				WithHint("`muster machine delete %s` if that is gone; if their vendor gave both the same, leave it out of their records", owner)
 			return e.Listing([]muster.Problem{e.In(string(r.ID) + "." + is.field)})
 		}
 	}
@@ -160,14 +161,14 @@ func (tx *Tx) RegistrationOf(mac string) (muster.Registration, error) {
 		return muster.Registration{}, err
 	}
 	if len(list) == 0 {
-		return muster.Registration{}, muster.Errorf(muster.ENotFound, "no bare machine has interface %.40q", mac).Because(muster.ReasonNotRegistered).WithHint("`muster machine registered` lists them")
+		return muster.Registration{}, muster.Errorf(muster.ENotFound, "no bare machine has interface %.40q", mac).Because(muster.ReasonNotRegistered).WithHint("`muster machine list --registered` lists them")
 	}
 	return list[0], nil
 }
 
 // Registrations lists bare machines in the order of their names.
 func (tx *Tx) Registrations(f RegistrationFilter) ([]muster.Registration, error) {
-	w := (&where{cond: "1"}).is("state", string(f.State)).by("id", f.Limit)
+	w := (&where{cond: "1"}).is("state", string(f.State)).above("id", string(f.After)).by("id", f.Limit)
 	return tx.registrations(w.cond, w.args...)
 }
 

@@ -18,7 +18,7 @@ func Snapshot(ctx context.Context, path, into string) error {
 	if st, err := os.Stat(path); err != nil {
 		return explainFile(err)
 	} else if st.Size() == 0 {
-		return muster.Errorf(muster.ENotFound, "the store %s is empty", path).Because(muster.ReasonNoState).WithHint("name the --state of the server")
+		return muster.Errorf(muster.ENotFound, "the database %s is empty", path).Because(muster.ReasonNoState).WithHint("name the --state of the server")
 	}
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_pragma=busy_timeout(30000)"}
 	db, err := sql.Open("sqlite", u.String())
@@ -27,7 +27,7 @@ func Snapshot(ctx context.Context, path, into string) error {
 	}
 	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, into)
 	if err = errors.Join(err, db.Close()); err != nil {
-		return muster.Errorf(muster.EUnavailable, "the store cannot be copied").Because(muster.ReasonStoreUnusable).WithHint("is there room on its disk?").Wrap(err)
+		return muster.Errorf(muster.EUnavailable, "copying the database failed").Because(muster.ReasonStoreUnusable).WithHint("is there room on its disk?").Wrap(err)
 	}
 	return os.Chmod(into, 0o600)
 }
@@ -43,7 +43,7 @@ func BeginEpoch(ctx context.Context, path string, epoch int64) error {
 	return errors.Join(err, db.Close())
 }
 
-// BeginEpoch has the records go on in a new epoch. What was good for one time, or until a
+// BeginEpoch continues the records in a new epoch. What was good for one time, or until a
 // machine was given to somebody, may not be so since they were taken: the one-time tokens of
 // machines, the word of a human that a machine is cut off, and that a free one is clean.
 func (tx *Tx) BeginEpoch(epoch int64) error {
@@ -55,10 +55,10 @@ func (tx *Tx) BeginEpoch(epoch int64) error {
 		return err
 	}
 	for _, r := range list {
-		if r.ByHand == nil {
+		if r.ManualFence == nil {
 			continue
 		}
-		r.ByHand = nil
+		r.ManualFence = nil
 		if err := tx.PutRegistration(r, "a new epoch: whether it is cut off is asked again"); err != nil {
 			return err
 		}

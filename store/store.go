@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/lockfile"
+	"github.com/muster-hpc/muster/internal/lockfile"
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -28,6 +28,12 @@ type Options struct {
 	// Headroom is how many bytes to keep free inside the database file and its
 	// log, so that changes commit although others filled the disk. Zero: none.
 	Headroom int64
+	// NoCache has everything read from the database: for where not only this
+	// process changes it. It is slower, and nothing else differs.
+	NoCache bool
+	// Again has each Update run its function twice and undo the first run, for
+	// tests of functions: see Update.
+	Again bool
 }
 
 // cheapCheck is the size up to which the structure of the file is checked at
@@ -59,15 +65,8 @@ type DB struct {
 	refused  refusal
 	headroom headroom
 
-	feeds    feeds
-	machines cache[muster.MachineID, muster.Machine]
-	clusters cache[muster.ClusterID, muster.Cluster]
-	live     liveNodes
-	recall   recall
-	moment   atomic.Int64 // counts commits twice: odd while one is on its way
-	site     site
-	newest   newest
-	volumes  cache[muster.VolumeID, muster.Volume]
+	feeds feeds
+	cache cache
 
 	frozen atomic.Pointer[muster.Error] // why nothing may be changed any more
 	dead   atomic.Pointer[muster.Error] // set once: by a crash in a test, or Close
@@ -99,8 +98,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if db.opts.BusyTimeout == 0 {
 		db.opts.BusyTimeout = 5 * time.Second
 	}
-	db.machines.clone, db.clusters.clone = cloneMachine, cloneCluster
-	db.volumes.clone = func(v muster.Volume) muster.Volume { return v } // holds nothing shared
+	db.cache.open(o.NoCache)
 	if err := db.open(ctx); err != nil {
 		db.release()
 		return nil, explain(err)
@@ -125,7 +123,7 @@ func (db *DB) open(ctx context.Context) (err error) {
 		if err := quickCheck(ctx, db.sqlWrite); err != nil {
 			return err
 		}
-		db.log.Debug("store checked", "unclean", unclean, "took", time.Since(start))
+		db.log.Debug("database checked", "unclean", unclean, "took", time.Since(start))
 	}
 	if err := checkDocuments(ctx, db.sqlWrite, db.path); err != nil {
 		return err
@@ -150,7 +148,11 @@ func (db *DB) open(ctx context.Context) (err error) {
 		}
 		db.readers <- c
 	}
-	return db.loadRevision()
+	if err := db.loadRevision(); err != nil {
+		return err
+	}
+	db.cache.at.Store(db.rev)
+	return nil
 }
 
 // loadRevision continues the count of changes where the last process ended.
@@ -185,7 +187,7 @@ func (db *DB) Close() error {
 		if g := db.group; g != nil { // its members wait for somebody to commit
 			db.commit(g)
 		}
-		crashed := !db.dead.CompareAndSwap(nil, muster.Errorf(muster.EUnavailable, "the store is closed").Because(muster.ReasonServerStopping).
+		crashed := !db.dead.CompareAndSwap(nil, muster.Errorf(muster.EUnavailable, "the database is closed").Because(muster.ReasonServerStopping).
 			WithHint("the server is stopping: try again when it runs"))
 		db.wmu.Unlock()
 		db.feeds.close()
@@ -230,7 +232,7 @@ func (db *DB) usable(ctx context.Context) error {
 	return explain(ctx.Err())
 }
 
-// Freeze has every change refused with why from now on, until the store is opened again.
+// Freeze refuses every change with why from now on, until the store is opened again.
 // What is on its way to the disk arrives there. Views go on.
 func (db *DB) Freeze(why *muster.Error) { db.frozen.Store(why) }
 
@@ -244,7 +246,7 @@ func (db *DB) changeable(ctx context.Context) error {
 
 // kill acts like a crash of the process: see Options.Fault.
 func (db *DB) kill(cause error) *muster.Error {
-	e := muster.Errorf(muster.EUnavailable, "the store has stopped").Because(muster.ReasonStoreUnusable).WithHint("restart the server").Wrap(cause)
+	e := muster.Errorf(muster.EUnavailable, "the database has stopped").Because(muster.ReasonStoreUnusable).WithHint("restart the server").Wrap(cause)
 	db.dead.CompareAndSwap(nil, e)
 	return db.dead.Load()
 }

@@ -20,3 +20,19 @@ func open(t testing.TB, dir string, o store.Options) *store.DB {
 }
 
 func TestSuite(t *testing.T) { storetest.Suite(t, open) }
+
+// TestSuiteUncached is the suite without what is kept in memory.
+func TestSuiteUncached(t *testing.T) {
+	storetest.Suite(t, func(t testing.TB, dir string, o store.Options) *store.DB {
+		o.NoCache = true
+		return open(t, dir, o)
+	})
+}
+
+// TestSuiteAgain is the suite with every function run twice.
+func TestSuiteAgain(t *testing.T) {
+	storetest.Suite(t, func(t testing.TB, dir string, o store.Options) *store.DB {
+		o.Again = true
+		return open(t, dir, o)
+	})
+}

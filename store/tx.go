@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 // Tx is a transaction on behalf of an actor. It is good only inside the
@@ -28,14 +28,9 @@ type session struct {
 	done   bool
 	broken error // a failure after which SQLite may have undone everything
 	lines  []muster.Audit
-	nodes  []liveNode // that were changed
-	wrote  written
-	dirty  map[key]bool // that were changed
-	// tenant is the cluster that was written for last, as it is now: a function
-	// that changes a thousand nodes of a cluster reads it once.
-	tenant muster.Cluster
-	swept  int64 // of the live nodes, before a view began
-	moment int64 // before a view began
+	// wrote are entries of the cache, by their keys, that the function wrote.
+	wrote map[any]any
+	seen  int64 // the revision whose records the transaction sees; see cache
 	// touched are machines whose place must make sense when the function ends.
 	touched map[muster.MachineID]bool
 }
@@ -118,20 +113,6 @@ func (s *session) one(dest []any, query string, args ...any) error {
 func (s *session) nextRev() int64 {
 	s.db.rev++
 	return s.db.rev
-}
-
-// nodeRev numbers a change of a node.
-func (s *session) nodeRev(id muster.ClusterID) int64 {
-	rev := s.nextRev()
-	s.db.newest.node(id, rev)
-	return rev
-}
-
-// machineRev numbers a change of a machine.
-func (s *session) machineRev() int64 {
-	rev := s.nextRev()
-	s.db.newest.machine(rev)
-	return rev
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) } // made once by the library

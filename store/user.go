@@ -37,15 +37,20 @@ func (tx *Tx) User(name string) (muster.User, error) {
 // Users returns the users that the actor may see, by name: all for an
 // administrator; oneself and those of one's projects, without their keys, for
 // a user.
-func (tx *Tx) Users() ([]muster.User, error) {
+func (tx *Tx) Users() ([]muster.User, error) { return tx.UsersAfter("", 0) }
+
+// UsersAfter is Users for those whose names come after a name, at most limit of them; 0:
+// all.
+func (tx *Tx) UsersAfter(name string, limit int) ([]muster.User, error) {
 	if tx.who.Admin {
-		return tx.users(`1 ORDER BY name`)
+		return tx.users(`name > ? ORDER BY name LIMIT ?`, name, unlimited(limit))
 	}
 	args := []any{tx.who.Name}
 	for _, p := range tx.who.Projects {
 		args = append(args, p)
 	}
-	return tx.users(`name = ? OR name IN (SELECT owner FROM members WHERE project IN (`+marks(len(args)-1)+`)) ORDER BY name`, args...)
+	return tx.users(`(name = ? OR name IN (SELECT owner FROM members WHERE project IN (`+marks(len(args)-1)+`))) AND name > ? ORDER BY name LIMIT ?`,
+		append(args, name, unlimited(limit))...)
 }
 
 func (tx *Tx) users(cond string, args ...any) ([]muster.User, error) {
@@ -121,7 +126,7 @@ func checkUser(u muster.User) error {
 }
 
 // PutUser inserts or changes a user and leaves an audit line. A user may
-// change nothing but his own keys and full name.
+// change nothing but their own keys and full name.
 //
 // Errors: EInvalid for a name or UID that cannot be, EConflict for a UID or a
 // name that once was another person's.
@@ -214,7 +219,7 @@ func (tx *Tx) NextUID() (int, error) {
 	return uid, err
 }
 
-// DeleteUser removes a user with all tokens. EConflict while he owns a
+// DeleteUser removes a user with all tokens. EConflict while they own a
 // cluster that is not deleted.
 func (tx *Tx) DeleteUser(name string) error {
 	if err := tx.s.usable(true); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
+	"github.com/muster-hpc/muster/internal/suggest"
 )
 
 // VolumeFilter narrows a list of volumes. Zero values ask for everything.
@@ -15,8 +15,9 @@ type VolumeFilter struct {
 	Owner   string
 	Cluster muster.ClusterID
 	Kind    muster.VolumeKind
-	Living  bool // leave out deleted ones
-	Limit   int  // the oldest so many; 0: all
+	Living  bool   // leave out deleted ones
+	Limit   int    // the oldest so many; 0: all
+	After   string // only what comes after this cursor
 }
 
 func noVolume(ref string) *muster.Error {
@@ -46,7 +47,11 @@ func (tx *Tx) Volume(id muster.VolumeID) (muster.Volume, error) {
 // Volumes returns the volumes that the actor may see, oldest first.
 func (tx *Tx) Volumes(f VolumeFilter) ([]muster.Volume, error) {
 	w := in(tx.seenBy(), "phase", f.Phases).living(f.Living).is("project", f.Project).is("owner", f.Owner).
-		is("cluster", string(f.Cluster)).is("kind", string(f.Kind)).by("created, n", f.Limit)
+		is("cluster", string(f.Cluster)).is("kind", string(f.Kind))
+	if err := w.after("created", ">", f.After); err != nil {
+		return nil, err
+	}
+	w.by("created, n", f.Limit)
 	list, err := tx.volumes(w.cond, w.args...)
 	if err != nil {
 		return nil, err
@@ -100,7 +105,7 @@ func (tx *Tx) volumeMeant(ref, name string) error {
 		names = append(names, v.Name, string(v.ID))
 	}
 	e := noVolume(ref)
-	if best := nearest.Of(name, names); best != "" {
+	if best := suggest.Of(name, names); best != "" {
 		return e.WithHint("did you mean %q? `muster volume list` shows the volumes that you can see", best)
 	}
 	return e
@@ -108,7 +113,7 @@ func (tx *Tx) volumeMeant(ref, name string) error {
 
 // volumes reads rows whoever asks; its callers authorize.
 func (tx *Tx) volumes(cond string, args ...any) ([]muster.Volume, error) {
-	return load(tx.s, &tx.s.db.volumes, table[muster.VolumeID, muster.Volume]{
+	return load(tx.s, table[muster.VolumeID, muster.Volume]{
 		name: "volumes", doc: volumeDoc,
 		same: func(h head, v muster.Volume) bool {
 			return string(v.ID) == h.id && string(v.Phase) == h.phase && v.Owner == h.owner && v.Project == h.project

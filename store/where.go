@@ -34,6 +34,14 @@ func (w *where) is(column, value string) *where {
 	return w.and(column+" = ?", value)
 }
 
+// above takes only what has a greater value in a column, unless the value is empty.
+func (w *where) above(column, value string) *where {
+	if value == "" {
+		return w
+	}
+	return w.and(column+" > ?", value)
+}
+
 // living leaves out what is deleted, if asked to.
 func (w *where) living(only bool) *where {
 	if !only {

@@ -14,9 +14,9 @@ const AgentProtocol = 1
 // decimal. A server that does not say it is of the first.
 const EpochHeader = "Muster-Epoch"
 
-// Seed is what a machine is given to find the server: written by the provider
+// Bootstrap is what a machine is given to find the server: written by the provider
 // where only the machine's root can read it (/run/muster/seed.json, 0400).
-type Seed struct {
+type Bootstrap struct {
 	Server  string           `json:"server"` // https://10.90.0.1:7700
 	CA      string           `json:"ca"`     // PEM: the only authority the agent trusts
 	Token   string           `json:"token"`  // one time
@@ -40,11 +40,11 @@ type JoinRequest struct {
 // JoinReply carries the credential and, to save a round trip, the first
 // configuration.
 type JoinReply struct {
-	Protocol    int         `json:"protocol"`
-	Certificate string      `json:"certificate"` // PEM, client authentication
-	Expires     time.Time   `json:"expires"`
-	Config      *NodeConfig `json:"config,omitempty"`
-	IntervalMS  int64       `json:"interval_ms"`
+	Protocol    int             `json:"protocol"`
+	Certificate string          `json:"certificate"` // PEM, client authentication
+	Expires     time.Time       `json:"expires"`
+	Config      *NodeConfig     `json:"config,omitempty"`
+	Interval    muster.Duration `json:"interval_seconds"`
 	// Speak: the connection that this came over speaks for the node from now on.
 	// Any other presents the certificate.
 	Speak bool `json:"speak,omitempty"`
@@ -80,9 +80,9 @@ type NodeConfig struct {
 	// HostsDigest names the list of a large cluster, in place of Hosts, for agents
 	// that ask with hosts=apart: GET /v1/hosts/DIGEST answers it, compressed.
 	HostsDigest string `json:"hosts_digest,omitempty"`
-	// Cores and Memory (MiB) are what the scheduler may use here.
+	// Cores and Memory (bytes) are what the scheduler may use here.
 	Cores    int   `json:"cores"`
-	MemoryMB int64 `json:"memory_mb"`
+	Memory   int64 `json:"memory_bytes"`
 	UserRoot bool  `json:"user_root"` // users are root on this image
 	// Oversubscribed nodes share their cores with others: what waits must yield.
 	Oversubscribed bool      `json:"oversubscribed,omitempty"`
@@ -108,11 +108,11 @@ type NodeConfig struct {
 type Host struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
-	// Cores and MemoryMB are what the scheduler may use there; Compute is
+	// Cores and Memory (bytes) are what the scheduler may use there; Compute is
 	// false for a separate head, which takes no jobs.
-	Cores    int   `json:"cores,omitempty"`
-	MemoryMB int64 `json:"memory_mb,omitempty"`
-	Compute  bool  `json:"compute,omitempty"`
+	Cores   int   `json:"cores,omitempty"`
+	Memory  int64 `json:"memory_bytes,omitempty"`
+	Compute bool  `json:"compute,omitempty"`
 	// Hold: the scheduler may not use the node yet. Its agent starts no slurmd
 	// and reports ready when all else is.
 	Hold bool `json:"hold,omitempty"`
@@ -168,8 +168,11 @@ type SlurmConfig struct {
 	Accounting bool `json:"accounting,omitempty"`
 	// Ending: the cluster ends. The head stops new jobs, lets running ones end
 	// as they do at their own time limit, and says so by Report.Ended.
-	Ending     bool   `json:"ending,omitempty"`
-	DBPassword string `json:"db_password,omitempty"` // head only, where accounting needs one
+	Ending bool `json:"ending,omitempty"`
+	// Pause: the cluster is being paused. The head stops new jobs, and waits for running
+	// ones (PauseWait) or puts them into the queue again (PauseRequeue).
+	Pause      muster.OnPause `json:"pause,omitempty"`
+	DBPassword string         `json:"db_password,omitempty"` // head only, where accounting needs one
 }
 
 // NodeLine declares one compute node to Slurm.
@@ -221,8 +224,8 @@ type Report struct {
 
 // ReportReply tells the agent how to go on.
 type ReportReply struct {
-	IntervalMS int64 `json:"interval_ms"` // until the next report
-	Generation int64 `json:"generation"`  // newest configuration
+	Interval   muster.Duration `json:"interval_seconds"` // until the next report
+	Generation int64           `json:"generation"`       // newest configuration
 	// Reach names nodes that the server does not hear. The agent tries whether
 	// it reaches them, and says so as soon as it knows.
 	Reach []string `json:"reach,omitempty"`
@@ -247,16 +250,16 @@ type Usage struct {
 	CPUSystem   float64   `json:"cpu_system"` // cores
 	CPUWait     float64   `json:"cpu_wait"`   // cores
 	Load1       float64   `json:"load1"`
-	MemoryUsed  int64     `json:"memory_used"`  // bytes, without caches
-	MemoryTotal int64     `json:"memory_total"` // bytes
-	NetRx       int64     `json:"net_rx"`       // bytes on message interfaces since boot
-	NetTx       int64     `json:"net_tx"`
-	MgmtRx      int64     `json:"mgmt_rx"` // bytes on the management interface since boot
-	MgmtTx      int64     `json:"mgmt_tx"`
-	DiskRead    int64     `json:"disk_read"` // bytes since boot
-	DiskWrite   int64     `json:"disk_write"`
-	DiskUsed    int64     `json:"disk_used"`  // bytes of the root file system
-	DiskTotal   int64     `json:"disk_total"` // bytes
+	MemoryUsed  int64     `json:"memory_used_bytes"`  // bytes, without caches
+	MemoryTotal int64     `json:"memory_total_bytes"` // bytes
+	NetRx       int64     `json:"net_rx_bytes"`       // bytes on message interfaces since boot
+	NetTx       int64     `json:"net_tx_bytes"`
+	MgmtRx      int64     `json:"mgmt_rx_bytes"` // bytes on the management interface since boot
+	MgmtTx      int64     `json:"mgmt_tx_bytes"`
+	DiskRead    int64     `json:"disk_read_bytes"` // bytes since boot
+	DiskWrite   int64     `json:"disk_write_bytes"`
+	DiskUsed    int64     `json:"disk_used_bytes"`  // bytes of the root file system
+	DiskTotal   int64     `json:"disk_total_bytes"` // bytes
 	Processes   int       `json:"processes"`
 }
 
@@ -279,7 +282,7 @@ type Check struct {
 type SchedulerState struct {
 	Up    bool              `json:"up"`
 	Nodes map[string]string `json:"nodes,omitempty"` // name -> idle, mixed, allocated, down, ...
-	// Reasons tells why nodes take no jobs, as whoever took them out of use wrote it.
+	// Reasons reports why nodes take no jobs, as whoever took them out of use wrote it.
 	Reasons map[string]string `json:"reasons,omitempty"`
 	Jobs    int               `json:"jobs"`    // running
 	Queue   int               `json:"pending"` // pending
@@ -303,4 +306,8 @@ type Job struct {
 	Reason  string    `json:"reason,omitempty"`
 	Started time.Time `json:"started,omitzero"`
 	Limit   string    `json:"limit,omitempty"`
+	// NoScript: it belongs to an srun or salloc and ends with it. NoRequeue: it may not be
+	// queued again.
+	NoScript  bool `json:"no_script,omitempty"`
+	NoRequeue bool `json:"no_requeue,omitempty"`
 }

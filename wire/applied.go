@@ -2,7 +2,7 @@ package wire
 
 import "github.com/muster-hpc/muster"
 
-// Applied tells on how many of a cluster's running nodes its newest configuration is in
+// Applied reports on how many of a cluster's running nodes its newest configuration is in
 // force: people, keys, size.
 type Applied struct {
 	Nodes int `json:"nodes"` // that run

@@ -18,12 +18,12 @@ const (
 	BootFilePath = "/v1/boot/files/"
 )
 
-// BootProofHeader carries the proof that a hello comes from the holder of its
+// BootProofHeader carries the proof that a check-in comes from the holder of its
 // key: the Ed25519 signature of BootProofText, in base64.
 const BootProofHeader = "Muster-Boot-Proof"
 
 // BootExporter labels the key material of the TLS connection that a proof is
-// bound to (RFC 5705, RFC 8446 section 7.5), 32 bytes without context: a hello
+// bound to (RFC 5705, RFC 8446 section 7.5), 32 bytes without context: a check-in
 // that was overheard or passed on proves nothing on another connection.
 const BootExporter = "EXPORTER-muster-boot"
 
@@ -34,16 +34,16 @@ func BootProofText(exported []byte, body [32]byte) []byte {
 	return append(b, body[:]...)
 }
 
-// BootHello is what the first program of a machine says: at first, while it
-// waits, when something failed, and when an order is done. The answer is a
+// BootCheckIn is what the first program of a machine says: at first, while it
+// waits, when something failed, and when a task is done. The answer is a
 // BootReply.
-type BootHello struct {
+type BootCheckIn struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"`
 	// Boot is the number of this boot, from the kernel's command line. It is no
 	// secret.
 	Boot string `json:"boot"`
-	// Key is an Ed25519 public key made at the start of this program. An order is
+	// Key is an Ed25519 public key made at the start of this program. A task is
 	// bound to it: who asks again proves that it is the same program.
 	Key []byte `json:"key"`
 	// MAC is that of the NIC which has the address and carries this; MACs are
@@ -63,21 +63,21 @@ type BootHello struct {
 	State string `json:"state,omitempty"`
 	// Stages are those behind it.
 	Stages []BootStage `json:"stages,omitempty"`
-	// Attempt is that of the order which it has; 0: it has none.
+	// Attempt is that of the task that it has; 0: it has none.
 	Attempt int64 `json:"attempt,omitempty"`
-	// Progress is how far a long order is, in one line for people.
+	// Progress is how far a long task is, in one line for people.
 	Progress string `json:"progress,omitempty"`
 	// Failure is why it does not go on; nil while it does.
 	Failure *BootFailure `json:"failure,omitempty"`
-	// Done is what became of an order that is not boot.
-	Done *BootDone `json:"done,omitempty"`
+	// Done is what became of a task that is not boot.
+	Done *BootTaskResult `json:"done,omitempty"`
 }
 
 // BootStage is a named moment of a boot by the clock that starts with the
 // kernel: the wall clock of a machine that starts is not to be trusted.
 type BootStage struct {
-	Name    string `json:"name"`
-	AfterMS int64  `json:"after_ms"` // since the kernel's clock began
+	Name  string          `json:"name"`
+	After muster.Duration `json:"after_seconds"` // since the kernel's clock began
 }
 
 // BootTPM is what a machine shows of its TPM, and its answer to a challenge.
@@ -95,27 +95,27 @@ type BootTPM struct {
 // BootFailure is why a machine does not go on.
 type BootFailure struct {
 	Stage string `json:"stage"` // that failed
-	// Code is "network", "memory", "digest", "image", "order", "work" or
-	// "internal"; docs/nodeboot.md says what each means.
+	// Code is "network", "memory", "digest", "image", "task", "work" or
+	// "internal"; docs/internals/nodeboot.md says what each means.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Hint string `json:"hint,omitempty"`
-	// Final: trying the same order again is of no use.
+	// Final: trying the same task again is of no use.
 	Final bool `json:"final,omitempty"`
 }
 
-// BootDone is what became of an order to discover, test or clean.
-type BootDone struct {
+// BootTaskResult is what became of a task to discover, test or clean.
+type BootTaskResult struct {
 	Kind   BootKind           `json:"kind"`
 	Passed bool               `json:"passed"`
-	TookMS int64              `json:"took_ms"`
+	Took   muster.Duration    `json:"took_seconds"`
 	Steps  []muster.CleanStep `json:"steps,omitempty"`
 }
 
 // BootKind is what a machine is to do.
 type BootKind string
 
-// Kinds of orders.
+// Kinds of tasks.
 const (
 	BootImage    BootKind = "boot"     // become a node
 	BootDiscover BootKind = "discover" // say what it is, then off

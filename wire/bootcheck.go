@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/muster-hpc/muster"
@@ -17,8 +18,8 @@ import (
 
 // Limits of the messages of a boot.
 const (
-	MaxBootHello = 512 << 10 // bytes: facts of a large machine
-	MaxBootReply = 4 << 20   // bytes: an image of 64 GiB has 16384 pieces of 4 MiB
+	MaxBootCheckIn = 512 << 10 // bytes: facts of a large machine
+	MaxBootReply   = 4 << 20   // bytes: an image of 64 GiB has 16384 pieces of 4 MiB
 
 	MinBootPiece  = 64 << 10 // bytes
 	MaxBootPiece  = 64 << 20
@@ -27,25 +28,25 @@ const (
 	maxBootMACs   = 256
 	maxBootFiles  = 1024
 	maxBootDisks  = 512
-	maxBootSteps  = 1024 // one for each disk of an order, and for each that is not in it
+	maxBootSteps  = 1024 // one for each disk of a task, and for each that is not in it
 	maxBootBlob   = 4096 // of a TPM
 )
 
-// DecodeBootHello reads a hello and checks every field of it. The error is
+// DecodeBootCheckIn reads a check-in and checks every field of it. The error is
 // EInvalid and names all problems; it repeats nothing of a key.
-func DecodeBootHello(b []byte) (*BootHello, error) {
-	h := new(BootHello)
-	if err := decodeBoot(b, MaxBootHello, h, "hello"); err != nil {
+func DecodeBootCheckIn(b []byte) (*BootCheckIn, error) {
+	h := new(BootCheckIn)
+	if err := decodeBoot(b, MaxBootCheckIn, h, "hello"); err != nil {
 		return nil, err
 	}
 	p := problems{}
 	p.want(h.Protocol == BootProtocol, "protocol", "is %d, not %d", h.Protocol, BootProtocol)
-	p.want(ValidBoot(h.Boot), "boot", "is no number of a boot")
+	p.want(ValidBoot(h.Boot), "boot", "is not a boot number")
 	p.want(len(h.Key) == 32, "key", "has %d bytes, not 32", len(h.Key))
-	p.want(ValidMAC(h.MAC), "mac", "is no MAC address in lower case with colons")
+	p.want(ValidMAC(h.MAC), "mac", "is not a MAC address in lower case with colons")
 	p.want(len(h.MACs) <= maxBootMACs, "macs", "are more than %d", maxBootMACs)
 	for i, m := range h.MACs {
-		p.want(i > maxBootMACs || ValidMAC(m), fmt.Sprintf("macs[%d]", i), "is no MAC address in lower case with colons")
+		p.want(i > maxBootMACs || ValidMAC(m), fmt.Sprintf("macs[%d]", i), "is not a MAC address in lower case with colons")
 	}
 	p.want(h.Address.IsValid() && !h.Address.IsUnspecified() && h.Address.Zone() == "", "address", "is none")
 	for name, s := range map[string]string{"version": h.Version, "serial": h.Serial, "uuid": h.UUID, "state": h.State} {
@@ -59,7 +60,7 @@ func DecodeBootHello(b []byte) (*BootHello, error) {
 	}
 	p.want(len(h.Stages) <= 64, "stages", "are more than 64")
 	for i, s := range h.Stages {
-		p.want(s.Name != "" && len(s.Name) <= 64 && s.AfterMS >= 0, fmt.Sprintf("stages[%d]", i), "has no name or no time")
+		p.want(s.Name != "" && len(s.Name) <= 64 && s.After >= 0, fmt.Sprintf("stages[%d]", i), "has no name or no time")
 	}
 	p.want(h.Attempt >= 0, "attempt", "is less than 0")
 	if f := h.Failure; f != nil {
@@ -70,13 +71,13 @@ func DecodeBootHello(b []byte) (*BootHello, error) {
 	}
 	if d := h.Done; d != nil {
 		p.want(d.Kind == BootDiscover || d.Kind == BootTest || d.Kind == BootClean, "done.kind", "is %q", cut(string(d.Kind)))
-		p.want(d.TookMS >= 0, "done.took_ms", "is less than 0")
+		p.want(d.Took >= 0, "done.took_seconds", "is less than 0")
 		p.want(len(d.Steps) <= maxBootSteps, "done.steps", "are more than %d", maxBootSteps)
 		for i, s := range d.Steps {
 			p.text(fmt.Sprintf("done.steps[%d]", i), s.What+s.Check, 4*maxBootText)
 		}
 	}
-	return h, p.err("the hello makes no sense")
+	return h, p.err("the check-in makes no sense")
 }
 
 // DecodeBootReply reads an answer and checks what a machine is about to do. The
@@ -89,88 +90,88 @@ func DecodeBootReply(b []byte) (*BootReply, error) {
 	p := problems{}
 	p.want(r.Protocol == BootProtocol, "protocol", "is %d, not %d", r.Protocol, BootProtocol)
 	n := 0
-	for _, is := range []bool{r.Wait != nil, r.Challenge != nil, r.Order != nil} {
+	for _, is := range []bool{r.Wait != nil, r.Challenge != nil, r.Task != nil} {
 		if is {
 			n++
 		}
 	}
 	p.want(n <= 1, "", "says %d things at once", n)
 	if w := r.Wait; w != nil {
-		p.want(w.Place >= 0 && w.ETAMS >= 0 && w.NextMS >= 0 && w.NextMS <= 3600_000, "wait", "names a place or time that cannot be")
+		p.want(w.Place >= 0 && w.ETA >= 0 && w.Next >= 0 && time.Duration(w.Next) <= time.Hour, "wait", "names a place or time that cannot be")
 		p.text("wait.reason", w.Reason, maxBootText)
 	}
 	if c := r.Challenge; c != nil {
 		p.want(len(c.Credential) > 0 && len(c.Credential) <= maxBootBlob && len(c.Secret) > 0 && len(c.Secret) <= maxBootBlob, "challenge", "is empty or too long")
 	}
-	if r.Order != nil {
-		r.Order.check(&p)
+	if r.Task != nil {
+		r.Task.check(&p)
 	}
 	return r, p.err("the server's answer makes no sense")
 }
 
-// Check reports whether an order can be carried out; EInvalid names all problems.
-func (o *BootOrder) Check() error {
+// Check reports whether a task can be carried out; EInvalid names all problems.
+func (o *BootTask) Check() error {
 	p := problems{}
 	o.check(&p)
-	return p.err("the order makes no sense")
+	return p.err("the task makes no sense")
 }
 
-func (o *BootOrder) check(p *problems) {
-	p.want(o.GiveUpMS >= 0 && o.GiveUpMS <= 24*3600_000, "order.give_up_ms", "is %d: 0 to a day", o.GiveUpMS)
-	p.want(o.StayMS >= 0 && o.StayMS <= 600_000, "order.stay_ms", "is %d: 0 to ten minutes", o.StayMS)
-	p.want(o.Effort >= 0 && o.Effort <= 64, "order.effort", "is %d: 0 to 64", o.Effort)
-	p.want(o.Attempt >= 0, "order.attempt", "is less than 0")
-	checkDisks("order.scratch", o.Scratch, p)
+func (o *BootTask) check(p *problems) {
+	p.want(o.GiveUp >= 0 && time.Duration(o.GiveUp) <= 24*time.Hour, "task.give_up_seconds", "is %v: 0 to a day", o.GiveUp)
+	p.want(o.Stay >= 0 && time.Duration(o.Stay) <= 10*time.Minute, "task.stay_seconds", "is %v: 0 to ten minutes", o.Stay)
+	p.want(o.Effort >= 0 && o.Effort <= 64, "task.effort", "is %d: 0 to 64", o.Effort)
+	p.want(o.Attempt >= 0, "task.attempt", "is less than 0")
+	checkDisks("task.scratch", o.Scratch, p)
 	switch o.Kind {
 	case BootDiscover, BootOff:
 	case BootTest:
 		checkTested(o.Links, p)
 	case BootClean:
-		p.want(o.Clean != nil, "order.clean", "is missing")
+		p.want(o.Clean != nil, "task.clean", "is missing")
 		if o.Clean != nil {
-			checkDisks("order.clean.disks", o.Clean.Disks, p)
+			checkDisks("task.clean.disks", o.Clean.Disks, p)
 		}
 	case BootImage:
 		o.checkImage(p)
 	default:
-		p.want(false, "order.kind", "is %q, which this program does not know", cut(string(o.Kind)))
+		p.want(false, "task.kind", "is %q, which this program does not know", cut(string(o.Kind)))
 	}
 }
 
-func (o *BootOrder) checkImage(p *problems) {
-	p.want(o.Attempt > 0, "order.attempt", "is missing")
-	p.want(validHostname(o.Hostname), "order.hostname", "is %q, which is no name of a host", cut(o.Hostname))
-	p.want(o.Seed != nil, "order.seed", "is missing")
+func (o *BootTask) checkImage(p *problems) {
+	p.want(o.Attempt > 0, "task.attempt", "is missing")
+	p.want(validHostname(o.Hostname), "task.hostname", "is %q, which is not a host name", cut(o.Hostname))
+	p.want(o.Bootstrap != nil, "task.seed", "is missing")
 	checkLinks(o.Links, p)
 	if o.Image == nil {
-		p.want(false, "order.image", "is missing")
+		p.want(false, "task.image", "is missing")
 	} else {
 		o.Image.check(p)
 	}
-	p.want(len(o.Files) <= maxBootFiles, "order.files", "are more than %d", maxBootFiles)
+	p.want(len(o.Files) <= maxBootFiles, "task.files", "are more than %d", maxBootFiles)
 	for i, f := range o.Files {
 		ok := strings.HasPrefix(f.Path, "/") && path.Clean(f.Path) == f.Path && f.Path != "/" && !strings.ContainsRune(f.Path, 0) && f.Mode <= 0o7777
-		p.want(ok, fmt.Sprintf("order.files[%d]", i), "has no clean absolute path, or a mode that is none")
+		p.want(ok, fmt.Sprintf("task.files[%d]", i), "has no clean absolute path, or a mode that is none")
 	}
 	for i, m := range o.Masks {
-		p.want(m != "" && len(m) <= 255 && path.Base(m) == m && m != "." && m != "..", fmt.Sprintf("order.masks[%d]", i), "is no name of a unit")
+		p.want(m != "" && len(m) <= 255 && path.Base(m) == m && m != "." && m != "..", fmt.Sprintf("task.masks[%d]", i), "is not a unit name")
 	}
-	p.want(len(o.Init) == 0 || strings.HasPrefix(o.Init[0], "/"), "order.init", "is no absolute path")
+	p.want(len(o.Init) == 0 || strings.HasPrefix(o.Init[0], "/"), "task.init", "is not an absolute path")
 	for i, a := range o.Init {
-		p.want(!strings.ContainsRune(a, 0) && len(a) < 4096, fmt.Sprintf("order.init[%d]", i), "is no argument")
+		p.want(!strings.ContainsRune(a, 0) && len(a) < 4096, fmt.Sprintf("task.init[%d]", i), "is not an argument")
 	}
 }
 
 func checkLinks(links []BootLink, p *problems) {
-	p.want(len(links) <= 64, "order.links", "are more than 64")
+	p.want(len(links) <= 64, "task.links", "are more than 64")
 	seen := map[string]bool{}
 	for i, l := range links {
-		at := fmt.Sprintf("order.links[%d]", i)
-		p.want(ValidMAC(l.MAC), at+".mac", "is no MAC address in lower case with colons")
-		p.want(validLink(l.Name), at+".name", "is %q, which is no name of a link", cut(l.Name))
+		at := fmt.Sprintf("task.links[%d]", i)
+		p.want(ValidMAC(l.MAC), at+".mac", "is not a MAC address in lower case with colons")
+		p.want(validLink(l.Name), at+".name", "is %q, which is not an interface name", cut(l.Name))
 		p.want(!seen[l.Name] && !seen[l.MAC], at, "is named twice")
 		seen[l.Name], seen[l.MAC] = true, true
-		p.want(l.Speed >= 0, at+".speed", "is less than 0")
+		p.want(l.Speed >= 0, at+".speed_bps", "is less than 0")
 		p.want(l.MTU == 0 || l.MTU >= 576 && l.MTU <= 65535, at+".mtu", "is %d", l.MTU)
 		p.want(!l.Gateway.IsValid() || l.Address.IsValid() && l.Gateway.Is4() == l.Address.Addr().Is4(), at+".gateway", "does not go with the address")
 		p.want(!l.Default || l.Gateway.IsValid(), at+".default", "needs a gateway")
@@ -179,11 +180,11 @@ func checkLinks(links []BootLink, p *problems) {
 
 // checkTested checks links that are looked at only: nothing is named or set.
 func checkTested(links []BootLink, p *problems) {
-	p.want(len(links) <= maxBootMACs, "order.links", "are more than %d", maxBootMACs)
+	p.want(len(links) <= maxBootMACs, "task.links", "are more than %d", maxBootMACs)
 	for i, l := range links {
-		at := fmt.Sprintf("order.links[%d]", i)
-		p.want(ValidMAC(l.MAC), at+".mac", "is no MAC address in lower case with colons")
-		p.want(l.Speed >= 0, at+".speed", "is less than 0")
+		at := fmt.Sprintf("task.links[%d]", i)
+		p.want(ValidMAC(l.MAC), at+".mac", "is not a MAC address in lower case with colons")
+		p.want(l.Speed >= 0, at+".speed_bps", "is less than 0")
 		p.text(at+".name", l.Name, 64)
 	}
 }
@@ -197,30 +198,30 @@ func checkDisks(field string, disks []CleanDisk, p *problems) {
 
 func (f *BootFiles) check(p *problems) {
 	r := f.Root
-	p.want(validFilePath(r.Path), "order.image.root.path", "is none")
-	p.want(r.Size > 0 && r.Piece >= MinBootPiece && r.Piece <= MaxBootPiece, "order.image.root", "has no size, or pieces of no size that can be")
+	p.want(validFilePath(r.Path), "task.image.root.path", "is none")
+	p.want(r.Size > 0 && r.Piece >= MinBootPiece && r.Piece <= MaxBootPiece, "task.image.root", "has no size, or pieces of no size that can be")
 	if r.Size > 0 && r.Piece > 0 {
 		n := (r.Size-1)/r.Piece + 1
-		p.want(n <= maxBootPieces && int64(len(r.Pieces)) == n, "order.image.root.pieces", "are %d, not %d", len(r.Pieces), n)
+		p.want(n <= maxBootPieces && int64(len(r.Pieces)) == n, "task.image.root.pieces", "are %d, not %d", len(r.Pieces), n)
 	}
 	for i, d := range r.Pieces {
 		if len(d) != sha256.Size {
-			p.want(false, fmt.Sprintf("order.image.root.pieces[%d]", i), "is no SHA-256")
+			p.want(false, fmt.Sprintf("task.image.root.pieces[%d]", i), "is not a SHA-256 digest")
 			break
 		}
 	}
-	p.want(f.Memory >= 0 && f.Memory < 1<<50, "order.image.memory", "is %d", f.Memory)
-	p.want(f.Key != "" && len(f.Key) <= 1024 && !strings.ContainsAny(f.Key, " \r\n\x00"), "order.image.key", "is missing, or none")
+	p.want(f.Memory >= 0 && f.Memory < 1<<50, "task.image.memory_bytes", "is %d", f.Memory)
+	p.want(f.Key != "" && len(f.Key) <= 1024 && !strings.ContainsAny(f.Key, " \r\n\x00"), "task.image.key", "is missing, or none")
 	if f.Plain != "" {
 		u, err := url.Parse(f.Plain)
 		p.want(err == nil && u.Scheme == "http" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && len(f.Plain) < 1024,
-			"order.image.plain", "is not of the form http://ADDRESS:PORT/PATH")
+			"task.image.plain", "is not of the form http://ADDRESS:PORT/PATH")
 	}
-	p.want(len(f.Servers) <= 64, "order.image.servers", "are more than 64")
+	p.want(len(f.Servers) <= 64, "task.image.servers", "are more than 64")
 	for i, s := range f.Servers {
 		u, err := url.Parse(s)
 		p.want(err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == "",
-			fmt.Sprintf("order.image.servers[%d]", i), "is not of the form https://ADDRESS:PORT")
+			fmt.Sprintf("task.image.servers[%d]", i), "is not of the form https://ADDRESS:PORT")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// BootReply answers a BootHello: exactly one of Wait, Challenge and Order is set,
+// BootReply answers a BootCheckIn: exactly one of Wait, Challenge and Order is set,
 // or none, when something was only noted.
 type BootReply struct {
 	Protocol int `json:"protocol"`
@@ -15,15 +15,15 @@ type BootReply struct {
 	Now       time.Time      `json:"now"`
 	Wait      *BootWait      `json:"wait,omitempty"`
 	Challenge *BootChallenge `json:"challenge,omitempty"`
-	Order     *BootOrder     `json:"order,omitempty"`
+	Task      *BootTask      `json:"task,omitempty"`
 }
 
 // BootWait tells a machine to ask again later.
 type BootWait struct {
-	Reason string `json:"reason"`           // one line for people at the console
-	Place  int    `json:"place,omitempty"`  // in the queue, from 1; 0: there is none
-	ETAMS  int64  `json:"eta_ms,omitempty"` // until it will likely be served; 0: unknown
-	NextMS int64  `json:"next_ms"`          // until it should ask again
+	Reason string          `json:"reason"`                // one line for people at the console
+	Place  int             `json:"place,omitempty"`       // in the queue, from 1; 0: there is none
+	ETA    muster.Duration `json:"eta_seconds,omitempty"` // until it will likely be served; 0: unknown
+	Next   muster.Duration `json:"next_seconds"`          // until it should ask again
 }
 
 // BootChallenge is a credential that only one TPM can open, for one key of it:
@@ -33,25 +33,25 @@ type BootChallenge struct {
 	Secret     []byte `json:"secret"`     // TPM2B_ENCRYPTED_SECRET
 }
 
-// BootOrder is what a machine is to do. It holds secrets (the seed, the key of
+// BootTask is what a machine is to do. It holds secrets (the seed, the key of
 // the image): it is never logged, and given to one program once.
-type BootOrder struct {
+type BootTask struct {
 	Kind    BootKind         `json:"kind"`
 	Machine muster.MachineID `json:"machine,omitempty"`
 	Attempt int64            `json:"attempt,omitempty"`
-	// GiveUpMS is how long a machine tries what fails before it goes off.
-	GiveUpMS int64 `json:"give_up_ms"`
-	// StayMS is how long a machine stays on once it has told what became of its work, so
+	// GiveUp is how long a machine tries what fails before it goes off.
+	GiveUp muster.Duration `json:"give_up_seconds"`
+	// Stay is how long a machine stays on once it has told what became of its work, so
 	// that somebody can switch it off; then it goes off by itself.
-	StayMS   int64      `json:"stay_ms,omitempty"`
-	Hostname string     `json:"hostname,omitempty"`
-	Image    *BootFiles `json:"image,omitempty"`
+	Stay     muster.Duration `json:"stay_seconds,omitempty"`
+	Hostname string          `json:"hostname,omitempty"`
+	Image    *BootFiles      `json:"image,omitempty"`
 	// Effort is for how long a machine is tested: 2 is twice as long as usual.
 	Effort int `json:"effort,omitempty"`
 	// Links are the NICs that a node has, or that a test expects to be up.
-	Links []BootLink  `json:"links,omitempty"`
-	Seed  *Seed       `json:"seed,omitempty"`
-	Clean *CleanOrder `json:"clean,omitempty"`
+	Links     []BootLink  `json:"links,omitempty"`
+	Bootstrap *Bootstrap  `json:"seed,omitempty"`
+	Clean     *CleanOrder `json:"clean,omitempty"`
 	// Scratch are disks that the node may use: they are given file systems at each
 	// boot, and whatever was on them is gone. A disk that is not named is not touched.
 	Scratch []CleanDisk `json:"scratch,omitempty"`
@@ -69,7 +69,7 @@ type BootFiles struct {
 	// Root is the squashfs of the root file system.
 	Root BootFile `json:"root"`
 	// Memory is what the image needs beside its own size, in bytes.
-	Memory int64 `json:"memory,omitempty"`
+	Memory int64 `json:"memory_bytes,omitempty"`
 	// Servers have it, https://ADDRESS:PORT, the best first. Empty: the server
 	// that was asked.
 	Servers []string `json:"servers,omitempty"`
@@ -84,8 +84,8 @@ type BootFiles struct {
 // the last.
 type BootFile struct {
 	Path  string `json:"path"` // below BootFilePath
-	Size  int64  `json:"size"`
-	Piece int64  `json:"piece"` // bytes
+	Size  int64  `json:"size_bytes"`
+	Piece int64  `json:"piece_bytes"` // bytes
 	// Pieces are the SHA-256 of each.
 	Pieces [][]byte `json:"pieces"`
 }
@@ -100,7 +100,7 @@ type BootLink struct {
 	Default bool `json:"default,omitempty"`
 	MTU     int  `json:"mtu,omitempty"` // 0: as it is
 	// Speed is what a test expects at least, in bits/s; 0: any.
-	Speed int64 `json:"speed,omitempty"`
+	Speed int64 `json:"speed_bps,omitempty"`
 }
 
 // CleanOrder names the disks that are to be erased. A disk that is not named is
@@ -114,7 +114,7 @@ type CleanOrder struct {
 type CleanDisk struct {
 	Serial string `json:"serial,omitempty"`
 	Model  string `json:"model,omitempty"`
-	Size   int64  `json:"size"` // bytes; must agree
+	Size   int64  `json:"size_bytes"` // bytes; must agree
 	// ReadOnly: it was write-protected when the machine was registered. While it still
 	// is, it is not erased.
 	ReadOnly bool `json:"read_only,omitempty"`

@@ -10,9 +10,10 @@ import (
 // verified, the present one last.
 type SigningKeys struct {
 	Keys []muster.SigningKey `json:"keys"`
+	More
 }
 
-// ChangeKey has the server sign with a new key.
+// ChangeKey makes the server sign with a new key.
 type ChangeKey struct {
 	Compromised string `json:"compromised,omitempty" doc:"Fingerprint of a key that was stolen: nothing that it signed is believed any more; empty: the present key is only put away"`
 }

@@ -32,6 +32,12 @@ type Cluster struct {
 	Subnet         string              `json:"subnet,omitempty"`
 	Egress         muster.Egress       `json:"egress"`
 	Position       int                 `json:"position,omitempty"` // in the queue, from 1
+	StartAt        time.Time           `json:"start_at,omitzero" doc:"When its people can log in: promised while reserved, estimated while queued"`
+	StartSpread    muster.Duration     `json:"start_spread_seconds,omitempty" doc:"How far off such estimates were lately, either way"`
+	Overtaken      int                 `json:"overtaken,omitempty" doc:"How many are ahead in the queue that came later"`
+	Raised         muster.Duration     `json:"raised_seconds,omitempty" doc:"How much longer it counts as having waited: an administrator raised it"`
+	Promise        *muster.Promise     `json:"promise,omitempty"`
+	Pause          *muster.Pause       `json:"pause,omitempty"`
 	Conditions     []muster.Condition  `json:"conditions,omitempty"`
 	Users          []string            `json:"users"`
 	Head           string              `json:"head,omitempty"` // name of the node with login and scheduler
@@ -48,11 +54,11 @@ type Cluster struct {
 	Oversubscribed bool                `json:"oversubscribed,omitempty"`
 	Volumes        []MountedVolume     `json:"volumes,omitempty"` // only in show
 	// ETASpread is how far off ETA usually is, either way.
-	ETASpread time.Duration `json:"eta_spread,omitempty" doc:"How far off eta usually is, either way, in nanoseconds"`
+	ETASpread muster.Duration `json:"eta_spread_seconds,omitempty" doc:"How far off eta usually is, either way"`
 	// Generation counts changes of Spec, from 1.
 	Generation int64 `json:"generation,omitempty"`
-	// Measuring is the present measuring of its speed, or the last one.
-	Measuring *muster.Measuring `json:"measuring,omitempty"`
+	// Measurement is the present measurement of its speed, or the last one.
+	Measurement *muster.Measurement `json:"measurement,omitempty"`
 	// Scaling is the change of size under way.
 	Scaling *muster.Scaling `json:"scaling,omitempty"`
 	// Ending is when the graceful end began: jobs are being ended.
@@ -75,7 +81,7 @@ type Node struct {
 	Class      string             `json:"class,omitempty"`
 	Rack       string             `json:"rack,omitempty"`
 	Cores      int                `json:"cores,omitempty"`
-	Memory     int64              `json:"memory,omitempty"`
+	Memory     int64              `json:"memory_bytes,omitempty"`
 	Trust      muster.Trust       `json:"trust,omitempty"`
 	Conditions []muster.Condition `json:"conditions,omitempty"`
 	Stages     []muster.Stage     `json:"stages,omitempty"`

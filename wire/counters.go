@@ -11,7 +11,7 @@ import (
 // and after, tell what happened between. What cannot be read stays zero.
 type Counters struct {
 	// Uptime is when they were read: seconds since the kernel started.
-	Uptime float64 `json:"uptime"`
+	Uptime float64 `json:"uptime_seconds"`
 	Counts
 }
 
@@ -29,16 +29,16 @@ type Counts struct {
 	Slice bool `json:"slice,omitempty"`
 	// Cores counts the processors (hardware threads).
 	Cores     int     `json:"cores"`
-	User      float64 `json:"user"`
-	System    float64 `json:"system"`
-	Interrupt float64 `json:"interrupt,omitempty"` // serving interrupts
-	Idle      float64 `json:"idle"`                // waiting for disks included
-	Steal     float64 `json:"steal,omitempty"`     // the hypervisor gave it to others
+	User      float64 `json:"user_seconds"`
+	System    float64 `json:"system_seconds"`
+	Interrupt float64 `json:"interrupt_seconds,omitempty"` // serving interrupts
+	Idle      float64 `json:"idle_seconds"`                // waiting for disks included
+	Steal     float64 `json:"steal_seconds,omitempty"`     // the hypervisor gave it to others
 	// Own is what the machine itself used.
-	Own float64 `json:"own,omitempty"`
+	Own float64 `json:"own_seconds,omitempty"`
 	// Throttled is how long groups of the machine stood still because their
 	// quota was used up, and Throttles how often.
-	Throttled float64  `json:"throttled,omitempty"`
+	Throttled float64  `json:"throttled_seconds,omitempty"`
 	Throttles int64    `json:"throttles,omitempty"`
 	Pressure  Pressure `json:"pressure,omitzero"`
 	// Switches of context, IRQs and SoftIRQs are of the whole kernel.
@@ -46,12 +46,12 @@ type Counts struct {
 	IRQs     int64 `json:"irqs,omitempty"`
 	SoftIRQs int64 `json:"soft_irqs,omitempty"`
 	// SwapIn and SwapOut are bytes, of the whole kernel.
-	SwapIn  int64 `json:"swap_in,omitempty"`
-	SwapOut int64 `json:"swap_out,omitempty"`
+	SwapIn  int64 `json:"swap_in_bytes,omitempty"`
+	SwapOut int64 `json:"swap_out_bytes,omitempty"`
 	// Hot counts how often cores slowed down because they were too hot.
 	Hot int64 `json:"hot,omitempty"`
 	// Clock is how fast the processors ran at the moment of reading, in Hz.
-	Clock int64 `json:"clock,omitempty"`
+	Clock int64 `json:"clock_hz,omitempty"`
 	// Load is the average of the last minute, of the whole kernel.
 	Load float64 `json:"load,omitempty"`
 	// Segments that TCP sent, and those of them that it sent again.
@@ -66,35 +66,35 @@ type Counts struct {
 // Pressure is for how many seconds tasks waited for something: some of them, or
 // all that had something to do.
 type Pressure struct {
-	CPU       float64 `json:"cpu,omitempty"`
-	CPUAll    float64 `json:"cpu_all,omitempty"`
-	Memory    float64 `json:"memory,omitempty"`
-	MemoryAll float64 `json:"memory_all,omitempty"`
-	IO        float64 `json:"io,omitempty"`
+	CPU       float64 `json:"cpu_seconds,omitempty"`
+	CPUAll    float64 `json:"cpu_all_seconds,omitempty"`
+	Memory    float64 `json:"memory_seconds,omitempty"`
+	MemoryAll float64 `json:"memory_all_seconds,omitempty"`
+	IO        float64 `json:"io_seconds,omitempty"`
 }
 
 // ProcessTime is how much processor time a process used.
 type ProcessTime struct {
 	PID     int     `json:"pid"`
 	Name    string  `json:"name"`
-	Started float64 `json:"started"` // seconds after the kernel
+	Started float64 `json:"started_seconds"` // seconds after the kernel
 	Seconds float64 `json:"seconds"`
-	Memory  int64   `json:"memory,omitempty"` // bytes that are resident
+	Memory  int64   `json:"memory_bytes,omitempty"` // bytes that are resident
 }
 
 // LinkCounts are those of a network interface.
 type LinkCounts struct {
 	Name     string `json:"name"`
-	Received int64  `json:"received"` // bytes
-	Sent     int64  `json:"sent"`
+	Received int64  `json:"received_bytes"` // bytes
+	Sent     int64  `json:"sent_bytes"`
 	Dropped  int64  `json:"dropped,omitempty"` // packets, both ways
 	Errors   int64  `json:"errors,omitempty"`
-	Speed    int64  `json:"speed,omitempty"` // bits/s, as the driver says
+	Speed    int64  `json:"speed_bps,omitempty"` // bits/s, as the driver says
 	Duplex   string `json:"duplex,omitempty"`
 	MTU      int64  `json:"mtu,omitempty"`
 	// Qdisc is what sends its packets, Rate what that limits it to in bytes/s.
 	Qdisc string `json:"qdisc,omitempty"`
-	Rate  int64  `json:"rate,omitempty"`
+	Rate  int64  `json:"rate_bytes_per_second,omitempty"`
 	// Held counts packets that it made wait, and Lost those that it dropped.
 	Held int64 `json:"held,omitempty"`
 	Lost int64 `json:"lost,omitempty"`

@@ -23,7 +23,7 @@ type Event struct {
 	ETA     time.Time        `json:"eta,omitzero"`
 }
 
-// Server tells about the server and the caller.
+// Server describes the server and the caller.
 type Server struct {
 	Version        string    `json:"version"`
 	API            string    `json:"api"` // v1
@@ -41,7 +41,7 @@ type Server struct {
 	Listen string `json:"listen,omitempty"`
 	// Epoch of the records: each restore begins another.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Superseded tells that another server has taken this one's place, which changes
+	// Superseded means that another server has taken this one's place, which changes
 	// nothing any more; empty: none has.
 	Superseded string `json:"superseded,omitempty"`
 }

@@ -11,4 +11,5 @@ type HPLResults struct {
 	Fastest *muster.HPLResult `json:"fastest,omitempty"`
 	// Results, the newest first.
 	Results []muster.HPLResult `json:"results"`
+	More
 }

@@ -7,7 +7,7 @@ type Image struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
 	Summary  string    `json:"summary,omitempty"`
-	Size     int64     `json:"size"` // bytes of all files
+	Size     int64     `json:"size_bytes"` // bytes of all files
 	Created  time.Time `json:"created"`
 	System   string    `json:"system"` // "Debian GNU/Linux 13 (trixie)"
 	UserRoot bool      `json:"user_root"`

@@ -35,8 +35,8 @@ type LaunchOrder struct {
 	// a private key in OpenSSH's form, and what the cluster's authority says of it.
 	Key         string `json:"key,omitempty"`
 	Certificate string `json:"certificate,omitempty"`
-	// Seconds is when it is ended.
-	Seconds int `json:"seconds,omitempty"`
+	// Limit is when it is ended.
+	Limit muster.Duration `json:"limit_seconds,omitempty"`
 	// Cancel: nothing is run, and what runs under this ID ends.
 	Cancel bool `json:"cancel,omitempty"`
 }
@@ -84,7 +84,7 @@ const (
 // NodeConditions are what changes the figures of a node, as it sees itself. Each
 // node prints one as a line.
 type NodeConditions struct {
-	Host       string               `json:"host"`
-	Conditions muster.Circumstances `json:"conditions"`
-	Counters   Counters             `json:"counters"`
+	Host       string                 `json:"host"`
+	Conditions muster.TestEnvironment `json:"conditions"`
+	Counters   Counters               `json:"counters"`
 }

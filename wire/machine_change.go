@@ -26,7 +26,7 @@ type MachineChange struct {
 	Note string `json:"note,omitempty" maxLength:"1000" doc:"note: the remark; empty takes it away"`
 }
 
-// MachineChanged tells what a change means for one machine.
+// MachineChanged reports what a change means for one machine.
 type MachineChanged struct {
 	ID     muster.MachineID    `json:"id"`
 	Status muster.MachinePhase `json:"status"`
@@ -43,6 +43,7 @@ type MachinesChanged struct {
 type MachineHistory struct {
 	Machine muster.MachineID      `json:"machine"`
 	Events  []muster.MachineEvent `json:"events"`
+	More
 }
 
 // MachineCare is what is known of a machine's health and what is wanted of it.

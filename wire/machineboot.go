@@ -16,13 +16,13 @@ type MachineBoot struct {
 	Ordered time.Time        `json:"ordered,omitzero"`
 	Since   time.Time        `json:"since,omitzero" doc:"When it came to this step"`
 	// Queue is where it stands; nil unless it is queued.
-	Queue   *BootPlace   `json:"queue,omitempty"`
-	Trust   muster.Trust `json:"trust,omitempty" doc:"How far it is believed: tpm, port, network"`
-	Address string       `json:"address,omitempty" doc:"That it has on the management network"`
-	Doing   string       `json:"doing,omitempty" doc:"The stage that its first program is in"`
-	Stages  []BootStage  `json:"stages,omitempty" doc:"Those behind it, by the machine's own clock"`
-	Failure *BootFailure `json:"failure,omitempty" doc:"Why it does not go on"`
-	Done    *BootDone    `json:"done,omitempty" doc:"What became of a discovery, a test or a cleaning"`
+	Queue   *BootPlace      `json:"queue,omitempty"`
+	Trust   muster.Trust    `json:"trust,omitempty" doc:"How far it is believed: tpm, port, network"`
+	Address string          `json:"address,omitempty" doc:"That it has on the management network"`
+	Doing   string          `json:"doing,omitempty" doc:"The stage that its first program is in"`
+	Stages  []BootStage     `json:"stages,omitempty" doc:"Those behind it, by the machine's own clock"`
+	Failure *BootFailure    `json:"failure,omitempty" doc:"Why it does not go on"`
+	Done    *BootTaskResult `json:"done,omitempty" doc:"What became of a discovery, a test or a cleaning"`
 }
 
 // Over reports whether nothing more comes of it.
@@ -43,8 +43,15 @@ type QueuedBoot struct {
 	BootPlace
 }
 
+// BootQuery narrows a listing of boots.
+type BootQuery struct {
+	Rack string // only those of this rack
+	Page
+}
+
 // MachineBoots are the boots of a site.
 type MachineBoots struct {
 	Boots []MachineBoot `json:"boots" doc:"Under way or failed, by rack"`
 	Queue []QueuedBoot  `json:"queue" doc:"Those that wait, by rack, in their order"`
+	More
 }

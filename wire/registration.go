@@ -4,25 +4,25 @@ import "github.com/muster-hpc/muster"
 
 // BareMachine is what an administrator says of a bare machine.
 type BareMachine struct {
-	Name       muster.MachineID       `json:"name" minLength:"1" maxLength:"63" doc:"What the machine is called: small letters, digits, dots, dashes"`
-	NICs       []muster.RegisteredNIC `json:"nics" maxItems:"32" doc:"Its network interfaces; one is for management, from which it boots"`
-	Power      muster.PowerAddress    `json:"power" doc:"How it is switched"`
-	Password   string                 `json:"power-password,omitempty" maxLength:"256" writeOnly:"true" doc:"Of its management controller. It is kept, and never shown again; left out, that which is kept stays"`
-	Class      string                 `json:"class,omitempty" maxLength:"64" doc:"Machines of one kind; left out, made from what the machine finds in itself"`
-	Rack       string                 `json:"rack,omitempty" maxLength:"64"`
-	Position   string                 `json:"position,omitempty" maxLength:"64" doc:"In the rack"`
-	Chassis    string                 `json:"chassis,omitempty" maxLength:"64" doc:"That it shares with others"`
-	Service    bool                   `json:"service,omitempty" doc:"Preferred for separate heads"`
-	Serial     string                 `json:"serial,omitempty" maxLength:"64" doc:"As SMBIOS has it: a machine that says another is not this one"`
-	UUID       string                 `json:"uuid,omitempty" maxLength:"36" doc:"As SMBIOS has it"`
-	LeastTrust muster.Trust           `json:"least-trust,omitempty" doc:"The least that must vouch for it: tpm, port or network; left out, what the site demands"`
+	Name     muster.MachineID       `json:"name" minLength:"1" maxLength:"63" doc:"What the machine is called: small letters, digits, dots, dashes"`
+	NICs     []muster.RegisteredNIC `json:"nics" maxItems:"32" doc:"Its network interfaces; one is for management, from which it boots"`
+	Power    muster.PowerAddress    `json:"power" doc:"How it is switched"`
+	Password string                 `json:"power_password,omitempty" maxLength:"256" writeOnly:"true" doc:"Of its management controller. It is kept, and never shown again; left out, that which is kept stays"`
+	Class    string                 `json:"class,omitempty" maxLength:"64" doc:"Machines of one kind; left out, made from what the machine finds in itself"`
+	Rack     string                 `json:"rack,omitempty" maxLength:"64"`
+	Position string                 `json:"position,omitempty" maxLength:"64" doc:"In the rack"`
+	Chassis  string                 `json:"chassis,omitempty" maxLength:"64" doc:"That it shares with others"`
+	Service  bool                   `json:"service,omitempty" doc:"Preferred for separate heads"`
+	Serial   string                 `json:"serial,omitempty" maxLength:"64" doc:"As SMBIOS has it: a machine that says another is not this one"`
+	UUID     string                 `json:"uuid,omitempty" maxLength:"36" doc:"As SMBIOS has it"`
+	MinTrust muster.Trust           `json:"min_trust,omitempty" doc:"The least that must vouch for it: tpm, port or network; left out, what the site demands"`
 }
 
 // Registration is the machine as it is kept, without its password.
 func (b BareMachine) Registration() muster.Registration {
 	return muster.Registration{
 		ID: b.Name, NICs: b.NICs, Power: b.Power, Class: b.Class, Rack: b.Rack, Position: b.Position, Chassis: b.Chassis,
-		Service: b.Service, Serial: b.Serial, UUID: b.UUID, LeastTrust: b.LeastTrust,
+		Service: b.Service, Serial: b.Serial, UUID: b.UUID, MinTrust: b.MinTrust,
 	}
 }
 
@@ -33,10 +33,10 @@ type RegisterRequest struct {
 	DryRun   bool          `json:"dry_run,omitempty" doc:"Only say what would be done"`
 }
 
-// RegisteredChange tells what became of one machine.
+// RegisteredChange reports what became of one machine.
 type RegisteredChange struct {
 	Name muster.MachineID `json:"name"`
-	What string           `json:"what" doc:"added, changed, unchanged, approved, accepted, forbidden, forgotten, asked, fenced"`
+	What string           `json:"what" doc:"added, changed, unchanged, approved, accepted, blocked, deleted, asked, confirmed-off"`
 	Text string           `json:"text,omitempty" doc:"What else is to be known, in words"`
 }
 
@@ -45,9 +45,16 @@ type RegisteredChanges struct {
 	Machines []RegisteredChange `json:"machines"`
 }
 
+// RegisteredQuery narrows a listing of bare machines.
+type RegisteredQuery struct {
+	State muster.RegistrationState // only those in this state
+	Page
+}
+
 // RegisteredList lists bare machines.
 type RegisteredList struct {
 	Machines []muster.Registration `json:"machines"`
+	More
 }
 
 // RegisteredAction is what an administrator does with registered machines.
@@ -58,9 +65,10 @@ const (
 	// RegisteredApprove makes it a machine of the site; of one that is, it accepts what
 	// it is made of now, and its TPM.
 	RegisteredApprove RegisteredAction = "approve"
-	RegisteredForbid  RegisteredAction = "forbid" // nothing is answered to it
-	RegisteredForget  RegisteredAction = "forget" // as if it had never been there
-	// RegisteredDiscover has machines boot once to say what they are made of.
+	RegisteredForbid  RegisteredAction = "block"  // its network boots are not answered
+	RegisteredForget  RegisteredAction = "delete" // with everything that is known of it
+	// RegisteredDiscover boots machines once to inventory their hardware.
 	RegisteredDiscover RegisteredAction = "discover"
-	RegisteredFenced   RegisteredAction = "fenced" // who says so has cut it off: no power, or no cables
+	// RegisteredFenced: an administrator confirms that it has no power, or no cables.
+	RegisteredFenced RegisteredAction = "confirm-off"
 )

@@ -17,26 +17,31 @@ type Refused struct {
 // ClusterList is the reply to a listing of clusters.
 type ClusterList struct {
 	Clusters []Cluster `json:"clusters"`
+	More
 }
 
 // MachineList is the reply to a listing of machines.
 type MachineList struct {
 	Machines []Machine `json:"machines"`
+	More
 }
 
 // ImageList is the reply to a listing of images.
 type ImageList struct {
 	Images []Image `json:"images"`
+	More
 }
 
 // UserList is the reply to a listing of users.
 type UserList struct {
 	Users []muster.User `json:"users"`
+	More
 }
 
 // TokenList is the reply to a listing of tokens.
 type TokenList struct {
 	Tokens []Token `json:"tokens"`
+	More
 }
 
 // Deleted is the reply to the deletion of a cluster: its ID and status.
@@ -45,8 +50,8 @@ type Deleted struct {
 	Name   string              `json:"name"`
 	Status muster.ClusterPhase `json:"status"`
 	// Home is the volume that stays, for so many seconds after the deletion.
-	Home string `json:"home,omitempty"`
-	Kept int64  `json:"home_kept_s,omitempty" doc:"How long the home is kept, in seconds"`
+	Home string          `json:"home,omitempty"`
+	Kept muster.Duration `json:"home_kept_seconds,omitempty" doc:"How long the home is kept"`
 }
 
 // KeyRequest adds a public SSH key to a user.
@@ -73,7 +78,8 @@ type NodeUsage struct {
 	Samples []Usage `json:"samples"`
 	// Machines filled the node in the time asked for, in order.
 	Machines []MachineSince `json:"machines,omitempty"`
-	// Curves by figure, with the names of Usage; counters are bytes/s.
+	// Curves by figure, with the names of Usage; of counters, which end in _bytes, by
+	// time: net_rx_bytes_per_second.
 	Curves map[string]Curve `json:"curves,omitempty"`
 }
 
@@ -90,7 +96,7 @@ type ClusterUsage struct {
 	Curves map[string]Curve `json:"curves,omitempty"`
 }
 
-// Health tells how the parts of the server are.
+// Health reports how the parts of the server are.
 type Health struct {
 	Status  string       `json:"status"` // ok, degraded
 	Version string       `json:"version"`
@@ -130,6 +136,19 @@ type ClusterQuery struct {
 	All     bool
 	Project string
 	Owner   string
+	Page
+}
+
+// MachineQuery narrows a listing of machines.
+type MachineQuery struct {
+	All bool // also those that do not answer
+	Page
+}
+
+// TokenQuery narrows a listing of tokens.
+type TokenQuery struct {
+	User string // only this user's
+	Page
 }
 
 // EventQuery says which events to stream.
@@ -138,6 +157,7 @@ type EventQuery struct {
 	After   int64  // sequence number after which to begin
 	Follow  bool   // go on when the past is told
 	Newest  int    // of the past, only the last so many; 0: all
+	Limit   int    // end after so many; 0: none
 }
 
 // Done is the reply to something that leaves nothing to show.

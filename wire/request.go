@@ -8,33 +8,42 @@ package wire
 // name, and lists repeat their element inside the plural one:
 // <users><user>alice</user></users>, <packages><package>x</package></packages>.
 type Request struct {
-	Name      string      `json:"name" doc:"Name of the cluster: lower-case letters, digits and hyphens"`
-	Project   string      `json:"project,omitempty" doc:"Project that owns it; default: your only project"`
-	Nodes     int         `json:"nodes" doc:"How many compute nodes"`
-	Min       int         `json:"min,omitempty" doc:"Fewest nodes that will do; default: all of them"`
-	Machine   MachineWish `json:"machine,omitzero" doc:"What each machine must be"`
-	Mixed     bool        `json:"mixed,omitempty" doc:"Nodes may be of different classes"`
-	Image     string      `json:"image,omitempty" doc:"Image name or content ID; default hpc"`
-	Packages  []string    `json:"packages,omitempty" doc:"Extra packages: a derived image is built"`
-	Head      string      `json:"head,omitempty" doc:"separate or shared"`
-	Logins    int         `json:"logins,omitempty" doc:"How many login nodes besides the head; they take no jobs"`
-	Scheduler string      `json:"scheduler,omitempty" doc:"slurm or none; default: what the image has"`
-	Placement string      `json:"placement,omitempty" doc:"pack, spread or any"`
-	Within    string      `json:"within,omitempty" doc:"rack: all nodes in one rack"`
-	Walltime  string      `json:"walltime,omitempty" doc:"How long, such as 8h or 2d; counted from ready"`
-	Validate  string      `json:"validate,omitempty" doc:"How much is measured before the cluster is handed over: quick, full or off"`
-	IfSlow    string      `json:"if-slow,omitempty" doc:"What becomes of a cluster that is still slow after machines were replaced: deliver or refuse"`
-	Egress    string      `json:"egress,omitempty" doc:"none, proxy or nat"`
-	Users     []string    `json:"users,omitempty" doc:"Who may log in; default: you"`
-	Home      string      `json:"home,omitempty" doc:"Volume mounted at /home: name or ID; default: a new one"`
-	HomeQuota string      `json:"home-quota,omitempty" doc:"Bound of a new home, such as 100GiB, where the file system can"`
-	Retain    string      `json:"retain,omitempty" doc:"How long the home stays after the cluster is deleted, such as 7d; 0: not at all"`
-	Volumes   []string    `json:"volumes,omitempty" doc:"Data to mount: NAME, NAME:/PLACE or NAME:/PLACE:ro"`
-	Queue     *bool       `json:"queue,omitempty" doc:"Wait when there is no room now; default true"`
+	Name      string             `json:"name" doc:"Name of the cluster: lower-case letters, digits and hyphens"`
+	Project   string             `json:"project,omitempty" doc:"Project that owns it; default: your only project"`
+	Nodes     int                `json:"nodes" doc:"How many compute nodes"`
+	Min       int                `json:"min,omitempty" doc:"Fewest nodes that will do; default: all of them"`
+	Machine   MachineConstraints `json:"machine,omitzero" doc:"What each machine must be"`
+	Mixed     bool               `json:"mixed,omitempty" doc:"Nodes may be of different classes"`
+	Image     string             `json:"image,omitempty" doc:"Image name or content ID; default hpc"`
+	Packages  []string           `json:"packages,omitempty" doc:"Extra packages: a derived image is built"`
+	Head      string             `json:"head,omitempty" doc:"separate or shared"`
+	Logins    int                `json:"logins,omitempty" doc:"How many login nodes besides the head; they take no jobs"`
+	Scheduler string             `json:"scheduler,omitempty" doc:"slurm or none; default: what the image has"`
+	Placement string             `json:"placement,omitempty" doc:"pack, spread or any"`
+	Within    string             `json:"within,omitempty" doc:"rack: all nodes in one rack"`
+	Walltime  string             `json:"walltime,omitempty" doc:"How long, such as 8h or 2d; counted from ready, or from the promised start"`
+	Start     StartWish          `json:"start,omitzero" doc:"When: now, +2h, 2026-12-01 10:00 Europe/Berlin, RFC 3339, earliest, or {after, before}; default: as soon as there is room"`
+	Priority  string             `json:"priority,omitempty" doc:"scavenger: on machines that nobody else wants, and ended with grace when somebody does"`
+	Validate  string             `json:"validate,omitempty" doc:"How much is measured before the cluster is handed over: quick, full or off"`
+	IfSlow    string             `json:"if_slow,omitempty" doc:"What becomes of a cluster that is still slow after machines were replaced: deliver or refuse"`
+	Egress    string             `json:"egress,omitempty" doc:"none, proxy or nat"`
+	Users     []string           `json:"users,omitempty" doc:"Who may log in; default: you"`
+	Home      string             `json:"home,omitempty" doc:"Volume mounted at /home: name or ID; default: a new one"`
+	HomeQuota string             `json:"home_quota,omitempty" doc:"Bound of a new home, such as 100GiB, where the file system can"`
+	Retain    string             `json:"retain,omitempty" doc:"How long the home stays after the cluster is deleted, such as 7d; 0: not at all"`
+	Volumes   []string           `json:"volumes,omitempty" doc:"Data to mount: NAME, NAME:/PLACE or NAME:/PLACE:ro"`
+	Queue     *bool              `json:"queue,omitempty" doc:"Wait when there is no room now; default true"`
 }
 
-// MachineWish is the machine part of a Request.
-type MachineWish struct {
+// StartWish is when a cluster is wanted. A text in its place is At.
+type StartWish struct {
+	At     string `json:"at,omitempty" doc:"One time, or now, or earliest"`
+	After  string `json:"after,omitempty" doc:"Not before"`
+	Before string `json:"before,omitempty" doc:"Its walltime is over by then"`
+}
+
+// MachineConstraints is the machine part of a Request.
+type MachineConstraints struct {
 	Provider     string `json:"provider,omitempty"`
 	Architecture string `json:"architecture,omitempty"`
 	Processor    string `json:"processor,omitempty"`
@@ -44,8 +53,8 @@ type MachineWish struct {
 	Memory       string `json:"memory,omitempty"`
 	Disk         string `json:"disk,omitempty"`
 	NICs         string `json:"nics,omitempty"`
-	NICSpeed     string `json:"nic-speed,omitempty"`
-	NICKind      string `json:"nic-kind,omitempty"`
+	NICSpeed     string `json:"nic_speed,omitempty"`
+	NICKind      string `json:"nic_kind,omitempty"`
 	Accelerators string `json:"accelerators,omitempty"`
 	Accelerator  string `json:"accelerator,omitempty"`
 }

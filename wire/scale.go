@@ -37,7 +37,7 @@ type Scaled struct {
 	// Joining and Leaving are the nodes that come or go.
 	Joining []string `json:"joining,omitempty"`
 	Leaving []string `json:"leaving,omitempty"`
-	// Generation is that of the cluster's wish from now on.
+	// Generation is that of the cluster's spec from now on.
 	Generation int64    `json:"generation"`
 	Cluster    *Cluster `json:"cluster,omitempty"`
 }
@@ -51,7 +51,7 @@ type ExtendRequest struct {
 type Extended struct {
 	ID       muster.ClusterID `json:"id"`
 	Name     string           `json:"name"`
-	Walltime time.Duration    `json:"walltime" doc:"In nanoseconds, counted from ready"`
+	Walltime muster.Duration  `json:"walltime_seconds" doc:"Counted from ready"`
 	Expires  time.Time        `json:"expires,omitzero"` // unknown until it is ready
 }
 
@@ -70,6 +70,6 @@ type Shared struct {
 	Added   []string         `json:"added,omitempty"`
 	Removed []string         `json:"removed,omitempty"`
 	Notices []string         `json:"notices,omitempty"`
-	// Applied tells where that is in force already; absent when nobody can tell.
+	// Applied reports where that is in force already; absent when nobody can tell.
 	Applied *Applied `json:"applied,omitempty"`
 }

@@ -16,12 +16,13 @@ type CertificateQuery struct {
 	Kind    muster.CertificateKind
 	Present bool // leave out superseded ones
 	Since   time.Time
-	Limit   int // the newest so many; 0: as many as the server gives at once
+	Page
 }
 
 // CertificateList is a list of certificates, newest first.
 type CertificateList struct {
 	Certificates []CertificateRow `json:"certificates"`
+	More
 }
 
 // CertificateRow is what a list tells of a certificate.
@@ -45,11 +46,11 @@ type CertificateRow struct {
 	KeyCompromised bool `json:"key_compromised,omitempty"`
 }
 
-// MetricKey tells figures apart.
+// MetricKey distinguishes figures.
 type MetricKey struct {
 	Name     string `json:"name"`
-	Size     int64  `json:"size,omitempty"`    // bytes
-	Threads  int    `json:"threads,omitempty"` // that worked
+	Size     int64  `json:"size_bytes,omitempty"` // bytes
+	Threads  int    `json:"threads,omitempty"`    // that worked
 	Distance string `json:"distance,omitempty"`
 }
 
@@ -69,7 +70,7 @@ type Difference struct {
 	First     string `json:"first"`     // what it is of the first side
 	Here      string `json:"here"`      // what it is of this one
 	Effect    Effect `json:"effect"`
-	// Concerns tells which metrics; empty: all.
+	// Concerns reports which metrics; empty: all.
 	Concerns string `json:"concerns,omitempty"`
 }
 
@@ -193,7 +194,7 @@ type Measured struct {
 	At time.Time `json:"at"`
 	// Certificate tells all of it; of a class it is left out.
 	Certificate muster.CertificateID `json:"certificate,omitempty"`
-	Occasion    string               `json:"occasion,omitempty"`
+	Trigger     string               `json:"trigger,omitempty"`
 	Level       muster.Validation    `json:"level"`
 	Certified   bool                 `json:"certified"`
 	Verdict     muster.Grade         `json:"verdict"`
@@ -223,7 +224,7 @@ type MetricHistory struct {
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 	// Expected is where the newest was expected to be, from those before it since
-	// the last change; Outside tells that it is not, by more than chance among all
+	// the last change; Outside means that it is not, by more than chance among all
 	// metrics explains, which Chance is.
 	Expected *muster.Interval `json:"expected,omitempty"`
 	Outside  bool             `json:"outside,omitempty"`

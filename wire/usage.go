@@ -17,9 +17,9 @@ type UsageQuery struct {
 
 // Window is the time that curves tell of.
 type Window struct {
-	From   time.Time `json:"from"`
-	Step   int64     `json:"step" doc:"Length of one point, in seconds"`
-	Points int       `json:"points"`
+	From   time.Time       `json:"from"`
+	Step   muster.Duration `json:"step_seconds" doc:"Length of one point"`
+	Points int             `json:"points"`
 }
 
 // Curve is one figure over time. A gap is null.
@@ -75,8 +75,8 @@ type TopCluster struct {
 	Nodes       int                 `json:"nodes"`
 	CoresBusy   float64             `json:"cores_busy"`
 	Cores       int                 `json:"cores"`
-	MemoryUsed  int64               `json:"memory_used"`
-	MemoryTotal int64               `json:"memory_total"`
+	MemoryUsed  int64               `json:"memory_used_bytes"`
+	MemoryTotal int64               `json:"memory_total_bytes"`
 	Jobs        int                 `json:"jobs"`
 	Pending     int                 `json:"pending"`
 	Users       int                 `json:"users"`
@@ -90,12 +90,12 @@ type TopNode struct {
 	Scheduler string           `json:"scheduler,omitempty"` // idle, mixed, ...
 	Machine   muster.MachineID `json:"machine,omitempty"`
 	Cores     int              `json:"cores,omitempty"`
-	Memory    int64            `json:"memory,omitempty" doc:"Bytes that its machine has"`
+	Memory    int64            `json:"memory_bytes,omitempty" doc:"Bytes that its machine has"`
 	// Rates are bytes/s over the last two minutes.
 	Usage     *Usage    `json:"usage,omitempty"` // newest sample
-	NetRx     float64   `json:"net_rx_rate"`
-	NetTx     float64   `json:"net_tx_rate"`
-	DiskRead  float64   `json:"disk_read_rate"`
-	DiskWrite float64   `json:"disk_write_rate"`
+	NetRx     float64   `json:"net_rx_bytes_per_second"`
+	NetTx     float64   `json:"net_tx_bytes_per_second"`
+	DiskRead  float64   `json:"disk_read_bytes_per_second"`
+	DiskWrite float64   `json:"disk_write_bytes_per_second"`
 	Seen      time.Time `json:"seen,omitzero"`
 }

@@ -77,12 +77,12 @@ func ParseCmdline(line string) (Settings, error) {
 	if s.Boot == "" {
 		bad("muster.boot", "is missing")
 	} else if !wire.ValidBoot(s.Boot) {
-		bad("muster.boot", "is no number of a boot")
+		bad("muster.boot", "is not a boot number")
 	}
 	for _, key := range []string{"muster.mac", "BOOTIF"} {
 		if value, ok := said[key]; ok && s.MAC == "" && value != "" {
 			if s.MAC = parseMAC(value); s.MAC == "" {
-				bad(key, "is no MAC address")
+				bad(key, "is not a MAC address")
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/cleantext"
+	"github.com/muster-hpc/muster/internal/cleantext"
 )
 
 // Console is where people see what a machine does: one line for each thing, with

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/muster-hpc/muster/wildcard"
+	"github.com/muster-hpc/muster/internal/wildcard"
 )
 
 // Table is what is known of the modules of a kernel: the files modules.dep,

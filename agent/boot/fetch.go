@@ -140,7 +140,7 @@ func (w *window) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// ReadFrom has the kernel put what arrives where it stays: io.Copy would have it copied
+// ReadFrom makes the kernel put what arrives where it stays: io.Copy would have it copied
 // once more.
 func (w *window) ReadFrom(r io.Reader) (int64, error) {
 	had := w.n
@@ -184,7 +184,7 @@ func (f *Fetcher) source(turn, same int) (int, error) {
 			return s, nil
 		}
 	}
-	return 0, muster.Errorf(muster.ECorrupt, "the image that arrives is not the one of the order: digests differ").
+	return 0, muster.Errorf(muster.ECorrupt, "the image that arrives is not the one of the task: digests differ").
 		WithHint("muster image verify shows whether the server's copy is whole; if it is, something changes bytes on the way").Wrap(errDigest)
 }
 
@@ -193,6 +193,6 @@ func (f *Fetcher) distrust(s, piece int) {
 	defer f.mu.Unlock()
 	if !f.bad[s] {
 		f.bad[s] = true
-		f.Say("image: piece %d from %s is not what the order says: nothing more is taken from there", piece+1, f.Sources[s].Name())
+		f.Say("image: piece %d from %s is not what the task says: nothing more is taken from there", piece+1, f.Sources[s].Name())
 	}
 }

@@ -16,14 +16,6 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// fast is a clock that runs a hundred times faster.
-type fast struct{ began time.Time }
-
-func newFast() fast                                   { return fast{time.Now()} }
-func (f fast) Now() time.Time                         { return f.began.Add(100 * time.Since(f.began)) }
-func (f fast) After(d time.Duration) <-chan time.Time { return time.After(d / 100) }
-func (f fast) up() time.Duration                      { return 100 * time.Since(f.began) }
-
 // store is a Source in memory with faults.
 type store struct {
 	name  string
@@ -113,24 +105,25 @@ func TestFetch(t *testing.T) {
 		}}}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-			defer cancel()
-			into := make([]byte, len(b))
-			f := &Fetcher{File: file, Into: into, Sources: c.sources, Clock: newFast()}
-			err := f.Run(ctx)
-			if muster.CodeOf(err) != c.code {
-				t.Fatalf("%v", err)
-			}
-			if c.code == "" && (!bytes.Equal(into, b) || f.Got() != int64(len(b))) {
-				t.Errorf("what arrived differs, %d bytes", f.Got())
-			}
-			if c.code != "" && bytes.Equal(into, b) {
-				t.Error("all is there after an error")
-			}
-			if c.check != nil {
-				c.check(t, c.sources)
-			}
+			pretended(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+				defer cancel()
+				into := make([]byte, len(b))
+				f := &Fetcher{File: file, Into: into, Sources: c.sources, Clock: muster.SystemClock{}}
+				err := f.Run(ctx)
+				if muster.CodeOf(err) != c.code {
+					t.Fatalf("%v", err)
+				}
+				if c.code == "" && (!bytes.Equal(into, b) || f.Got() != int64(len(b))) {
+					t.Errorf("what arrived differs, %d bytes", f.Got())
+				}
+				if c.code != "" && bytes.Equal(into, b) {
+					t.Error("all is there after an error")
+				}
+				if c.check != nil {
+					c.check(t, c.sources)
+				}
+			})
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/facts"
-	"github.com/muster-hpc/muster/attest"
+	"github.com/muster-hpc/muster/pki/attest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -94,7 +94,7 @@ func run(settings Settings, version string, console *Console, began time.Duratio
 			t, err := attest.Open()
 			if err != nil {
 				if muster.CodeOf(err) != muster.ENotFound {
-					console.Say("hello: %s", describe(err))
+					console.Say("check-in: %s", describe(err))
 				}
 				return nil
 			}
@@ -105,7 +105,7 @@ func run(settings Settings, version string, console *Console, began time.Duratio
 		SetClock: func(t time.Time) {
 			tv := unix.NsecToTimeval(t.UnixNano())
 			if err := unix.Settimeofday(&tv); err != nil {
-				console.Say("hello: the clock cannot be set: %v", err)
+				console.Say("check-in: the clock cannot be set: %v", err)
 			}
 		},
 	}
@@ -183,7 +183,7 @@ func (m *memoryRoot) watched(ctx context.Context, f *Fetcher) error {
 	return f.Run(ctx)
 }
 
-func (m *memoryRoot) Mount(o *wire.BootOrder) error {
+func (m *memoryRoot) Mount(o *wire.BootTask) error {
 	<-m.ready
 	if err := mountRoot(m.image); err != nil {
 		return err
@@ -201,8 +201,8 @@ func (m *memoryRoot) Mount(o *wire.BootOrder) error {
 	return fill(root, o, self)
 }
 
-func (m *memoryRoot) Switch(o *wire.BootOrder, st []wire.BootStage) error {
-	seed := *o.Seed
+func (m *memoryRoot) Switch(o *wire.BootTask, st []wire.BootStage) error {
+	seed := *o.Bootstrap
 	if seed.CA == "" {
 		seed.CA = m.server.CA() // shown by the server and compared with muster.ca
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // Greeter is the server as a machine that boots knows it: a *Server.
 type Greeter interface {
-	Hello(ctx context.Context, h wire.BootHello) (*wire.BootReply, error)
+	CheckIn(ctx context.Context, h wire.BootCheckIn) (*wire.BootReply, error)
 	// Key is the public key that hellos are proven with.
 	Key() []byte
 }
@@ -30,11 +31,11 @@ type Rooter interface {
 	Available() int64
 	// Fetch brings the image's file into memory.
 	Fetch(ctx context.Context, f *wire.BootFiles) error
-	// Mount makes the root of it, with what an order puts there.
-	Mount(o *wire.BootOrder) error
+	// Mount makes the root of it, with what a task puts there.
+	Mount(o *wire.BootTask) error
 	// Switch leaves seed and stages to the service and becomes the image's init.
 	// It returns only when that fails.
-	Switch(o *wire.BootOrder, st []wire.BootStage) error
+	Switch(o *wire.BootTask, st []wire.BootStage) error
 }
 
 // Machine is a machine that boots. All fields are required but TPM and Work.
@@ -55,14 +56,14 @@ type Machine struct {
 	// TPM is asked once; nil, or a nil Attester: there is none.
 	TPM func() Attester
 	// Work does orders to discover, test or clean.
-	Work func(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) (wire.BootDone, *muster.Facts, error)
+	Work func(ctx context.Context, o *wire.BootTask, say func(string, ...any)) (wire.BootTaskResult, *muster.Facts, error)
 	// Off switches the machine off.
 	Off func()
 	// SetClock sets the machine's clock, which may be years behind.
 	SetClock func(time.Time)
 
 	stages stages
-	here   place
+	lease  lease
 	tpm    Attester
 	facts  muster.Facts
 	told   bool   // the facts
@@ -75,7 +76,7 @@ type Machine struct {
 const (
 	clockSlack   = 2 * time.Second  // clocks that differ by less are left alone
 	finalAsk     = 10 * time.Second // between hellos of a machine that has given up
-	giveUpUnsaid = 5 * time.Minute  // where an order says nothing
+	giveUpUnsaid = 5 * time.Minute  // where a task says nothing
 	tellTime     = 30 * time.Second // for telling a failure
 	maxAsked     = 3                // challenges in a row
 )
@@ -97,12 +98,12 @@ func (m *Machine) Run(ctx context.Context) error {
 		}
 		tpm <- nil
 	}()
-	if err := m.arrive(ctx); err != nil {
+	if err := m.configureNetwork(ctx); err != nil {
 		return err
 	}
 	m.tpm = <-tpm
 	m.facts = m.Facts()
-	var before *wire.BootOrder
+	var before *wire.BootTask
 	var until time.Time
 	for ctx.Err() == nil {
 		o, err := m.ask(ctx)
@@ -111,12 +112,12 @@ func (m *Machine) Run(ctx context.Context) error {
 		}
 		for o != nil && ctx.Err() == nil {
 			if before == nil || !same(before, o) {
-				// The time of an order runs from when it came first.
+				// The time of a task runs from when it came first.
 				until = m.Clock.Now().Add(giveUp(o))
 				m.again = pauses{first: 500 * time.Millisecond, most: finalAsk, clock: m.Clock}
 			}
 			before = o
-			if err = m.obey(ctx, o, until); err == nil {
+			if err = m.execute(ctx, o, until); err == nil {
 				return nil
 			}
 			if o, err = m.failed(ctx, o, err, until); err != nil {
@@ -128,11 +129,11 @@ func (m *Machine) Run(ctx context.Context) error {
 }
 
 // same reports whether two orders are of one attempt.
-func same(a, b *wire.BootOrder) bool { return a.Kind == b.Kind && a.Attempt == b.Attempt }
+func same(a, b *wire.BootTask) bool { return a.Kind == b.Kind && a.Attempt == b.Attempt }
 
-func giveUp(o *wire.BootOrder) time.Duration {
-	if o.GiveUpMS > 0 {
-		return time.Duration(o.GiveUpMS) * time.Millisecond
+func giveUp(o *wire.BootTask) time.Duration {
+	if o.GiveUp > 0 {
+		return time.Duration(o.GiveUp)
 	}
 	return giveUpUnsaid
 }
@@ -146,8 +147,8 @@ func (m *Machine) reached(stage, format string, args ...any) {
 	m.Console.Say("%s: %s", stage, text)
 }
 
-// arrive finds the NIC and gets an address, for as long as it takes.
-func (m *Machine) arrive(ctx context.Context) error {
+// configureNetwork finds the NIC and gets an address, for as long as it takes.
+func (m *Machine) configureNetwork(ctx context.Context) error {
 	m.state = StageDrivers
 	nics, err := find(ctx, m.Network, m.Clock, m.Settings.MAC, m.Console.Say)
 	if err != nil {
@@ -156,20 +157,20 @@ func (m *Machine) arrive(ctx context.Context) error {
 	}
 	m.reached(StageDrivers, "%s", listNICs(nics))
 	m.state = StageAddress
-	if m.here, err = address(ctx, m.Network, m.Clock, nics, m.Console.Say); err != nil {
+	if m.lease, err = address(ctx, m.Network, m.Clock, nics, m.Console.Say); err != nil {
 		m.Console.Fail(StageAddress, err)
 		return err
 	}
-	m.here.at = m.Up()
-	m.reached(StageAddress, "%s on %s %s", m.here.Address, m.here.Name, m.here.MAC)
-	m.state = StageHello
+	m.lease.at = m.Up()
+	m.reached(StageAddress, "%s on %s %s", m.lease.Address, m.lease.Name, m.lease.MAC)
+	m.state = StageCheckIn
 	return nil
 }
 
-// hello is what the machine says of itself now.
-func (m *Machine) hello() wire.BootHello {
-	h := wire.BootHello{
-		MAC: m.here.MAC, Address: m.here.Address.Addr(), Serial: m.facts.Serial, UUID: m.facts.UUID,
+// checkIn is what the machine says of itself now.
+func (m *Machine) checkIn() wire.BootCheckIn {
+	h := wire.BootCheckIn{
+		MAC: m.lease.MAC, Address: m.lease.Address.Addr(), Serial: m.facts.Serial, UUID: m.facts.UUID,
 		State: m.state, Stages: m.stages.all(),
 	}
 	if all, err := m.Network.NICs(); err == nil {
@@ -189,9 +190,9 @@ func (m *Machine) hello() wire.BootHello {
 }
 
 // say makes one exchange, and whatever goes with it: the clock, the TPM.
-func (m *Machine) say(ctx context.Context, h wire.BootHello) (*wire.BootReply, error) {
+func (m *Machine) say(ctx context.Context, h wire.BootCheckIn) (*wire.BootReply, error) {
 	for asked := 0; ; asked++ {
-		r, err := m.Server.Hello(ctx, h)
+		r, err := m.Server.CheckIn(ctx, h)
 		m.answer = nil // good for one hello
 		if err != nil {
 			return nil, err
@@ -200,7 +201,7 @@ func (m *Machine) say(ctx context.Context, h wire.BootHello) (*wire.BootReply, e
 		if !r.Now.IsZero() && m.SetClock != nil {
 			if off := r.Now.Sub(m.Clock.Now()); off > clockSlack || off < -clockSlack {
 				m.SetClock(r.Now)
-				m.Console.Say("hello: the clock was wrong by %v and was set", off.Round(time.Second))
+				m.Console.Say("check-in: the clock was wrong by %v and was set", off.Round(time.Second))
 			}
 		}
 		if r.Challenge == nil {
@@ -217,27 +218,27 @@ func (m *Machine) say(ctx context.Context, h wire.BootHello) (*wire.BootReply, e
 	}
 }
 
-// ask asks for an order, for as long as it takes.
-func (m *Machine) ask(ctx context.Context) (*wire.BootOrder, error) {
-	m.state = StageHello
+// ask asks for a task, for as long as it takes.
+func (m *Machine) ask(ctx context.Context) (*wire.BootTask, error) {
+	m.state = StageCheckIn
 	silent := pauses{first: 200 * time.Millisecond, most: 15 * time.Second, clock: m.Clock}
 	for {
 		m.renew(ctx)
-		r, err := m.say(ctx, m.hello())
+		r, err := m.say(ctx, m.checkIn())
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			m.Console.Fail(StageHello, err)
+			m.Console.Fail(StageCheckIn, err)
 			if refused(err) && silent.n < 4 {
 				silent.n = 4 // it will hardly think otherwise at once
 			}
 			if err := silent.wait(ctx); err != nil {
 				return nil, err
 			}
-		case r.Order != nil:
-			m.reached(StageHello, "order %s%s", r.Order.Kind, forMachine(r.Order))
-			return r.Order, nil
+		case r.Task != nil:
+			m.reached(StageCheckIn, "task %s%s", r.Task.Kind, forMachine(r.Task))
+			return r.Task, nil
 		default:
 			silent.reset()
 			if err := m.waits(ctx, r.Wait); err != nil {
@@ -247,7 +248,7 @@ func (m *Machine) ask(ctx context.Context) (*wire.BootOrder, error) {
 	}
 }
 
-func forMachine(o *wire.BootOrder) string {
+func forMachine(o *wire.BootTask) string {
 	s := ""
 	if o.Machine != "" {
 		s = fmt.Sprintf(" for %s", o.Machine)
@@ -262,19 +263,19 @@ func forMachine(o *wire.BootOrder) string {
 func (m *Machine) waits(ctx context.Context, w *wire.BootWait) error {
 	d := 5 * time.Second
 	if w != nil {
-		text := "hello: waiting"
+		text := "check-in: waiting"
 		if w.Reason != "" {
 			text += ": " + w.Reason
 		}
 		if w.Place > 0 {
 			text += fmt.Sprintf("; place %d", w.Place)
 		}
-		if w.ETAMS > 0 {
-			text += fmt.Sprintf(", about %d s", (w.ETAMS+999)/1000)
+		if w.ETA > 0 {
+			text += fmt.Sprintf(", about %.0f s", math.Ceil(w.ETA.Seconds()))
 		}
 		m.Console.Say("%s", text)
-		if w.NextMS > 0 {
-			d = time.Duration(w.NextMS) * time.Millisecond
+		if w.Next > 0 {
+			d = time.Duration(w.Next)
 		}
 	}
 	return sleep(ctx, m.Clock, d)
@@ -283,21 +284,21 @@ func (m *Machine) waits(ctx context.Context, w *wire.BootWait) error {
 // renew asks for the address again when half of the lease is over. A server that
 // does not answer changes nothing: the address stays until another one is given.
 func (m *Machine) renew(ctx context.Context) {
-	if m.here.Renew <= 0 || m.Up()-m.here.at < m.here.Renew {
+	if m.lease.Renew <= 0 || m.Up()-m.lease.at < m.lease.Renew {
 		return
 	}
 	try, cancel := context.WithTimeout(ctx, leaseWait)
 	defer cancel()
-	l, err := m.Network.Lease(try, m.here.Name)
+	l, err := m.Network.Lease(try, m.lease.Name)
 	if err == nil {
-		err = m.Network.Use(m.here.Name, l)
+		err = m.Network.Use(m.lease.Name, l)
 	}
 	if err != nil {
 		m.Console.Say("address: the lease was not renewed: %s", describe(err))
-		m.here.at = m.Up() - m.here.Renew + 30*time.Second // soon again
+		m.lease.at = m.Up() - m.lease.Renew + 30*time.Second // soon again
 		return
 	}
-	m.here.Lease, m.here.at = l, m.Up()
+	m.lease.Lease, m.lease.at = l, m.Up()
 }
 
 // failure is an error with the stage that it happened in.
@@ -310,9 +311,9 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// failed tells what went wrong and what is next: nil for asking again, an order for
+// failed reports what went wrong and what is next: nil for asking again, a task for
 // doing that one. An error ends it all.
-func (m *Machine) failed(ctx context.Context, o *wire.BootOrder, err error, until time.Time) (*wire.BootOrder, error) {
+func (m *Machine) failed(ctx context.Context, o *wire.BootTask, err error, until time.Time) (*wire.BootTask, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -320,7 +321,7 @@ func (m *Machine) failed(ctx context.Context, o *wire.BootOrder, err error, unti
 	errors.As(err, &f)
 	m.Console.Fail(f.stage, f.err)
 	late := !m.Clock.Now().Before(until)
-	h := m.hello()
+	h := m.checkIn()
 	h.Attempt, h.State = o.Attempt, f.stage
 	h.Failure = &wire.BootFailure{Stage: f.stage, Code: f.code, Text: plain(describe(f.err)), Final: f.final || late}
 	var known *muster.Error
@@ -328,17 +329,17 @@ func (m *Machine) failed(ctx context.Context, o *wire.BootOrder, err error, unti
 		h.Failure.Hint = plain(known.Hint)
 	}
 	if f.final && !late {
-		m.Console.Say("%s: this order is not tried again; off in %d s", f.stage, int(until.Sub(m.Clock.Now()).Seconds()))
+		m.Console.Say("%s: this task is not tried again; off in %d s", f.stage, int(until.Sub(m.Clock.Now()).Seconds()))
 	}
 	for {
 		try, cancel := context.WithTimeout(ctx, tellTime)
 		r, tell := m.say(try, h)
 		cancel()
 		if tell != nil {
-			m.Console.Say("%s: the server was not told: %s", f.stage, describe(tell))
-		} else if r.Order != nil && !same(r.Order, o) {
-			m.Console.Say("hello: order %s%s", r.Order.Kind, forMachine(r.Order))
-			return r.Order, nil
+			m.Console.Say("%s: reporting to the server failed: %s", f.stage, describe(tell))
+		} else if r.Task != nil && !same(r.Task, o) {
+			m.Console.Say("check-in: task %s%s", r.Task.Kind, forMachine(r.Task))
+			return r.Task, nil
 		}
 		switch {
 		case !m.Clock.Now().Before(until):
@@ -354,8 +355,8 @@ func (m *Machine) failed(ctx context.Context, o *wire.BootOrder, err error, unti
 	}
 }
 
-// obey does what an order says. nil: it is done, and so is this program.
-func (m *Machine) obey(ctx context.Context, o *wire.BootOrder, until time.Time) error {
+// execute does what a task says. nil: it is done, and so is this program.
+func (m *Machine) execute(ctx context.Context, o *wire.BootTask, until time.Time) error {
 	switch o.Kind {
 	case wire.BootOff:
 		m.Console.Say("off: as the server orders")
@@ -367,14 +368,14 @@ func (m *Machine) obey(ctx context.Context, o *wire.BootOrder, until time.Time) 
 	return m.work(ctx, o, until)
 }
 
-// boot becomes the image of an order.
-func (m *Machine) boot(ctx context.Context, o *wire.BootOrder, until time.Time) error {
+// boot becomes the image of a task.
+func (m *Machine) boot(ctx context.Context, o *wire.BootTask, until time.Time) error {
 	m.state = StageImage
 	if err := enough(o.Image, m.Root.Available()); err != nil {
 		return &failure{StageImage, "memory", true, err}
 	}
 	if missing := m.missing(o.Links); missing != "" {
-		return &failure{StageImage, "order", true, muster.Errorf(muster.EInvalid, "there is no NIC with the MAC %s", missing).
+		return &failure{StageImage, "task", true, muster.Errorf(muster.EInvalid, "there is no NIC with the MAC %s", missing).
 			WithHint("discover the machine again: its NIC was exchanged, or has no driver")}
 	}
 	began := m.Up()
@@ -398,7 +399,7 @@ func (m *Machine) boot(ctx context.Context, o *wire.BootOrder, until time.Time) 
 	m.state = StageSwitch
 	if err := m.Network.Apply(o.Links); err != nil {
 		return &failure{StageSwitch, "network", false, muster.Errorf(muster.EUnavailable, "the network cards cannot be set up").
-			WithHint("look at the names and addresses of the order").Wrap(err)}
+			WithHint("look at the names and addresses of the task").Wrap(err)}
 	}
 	m.reached(StageSwitch, "%s", o.Hostname)
 	if err := m.Root.Switch(o, m.stages.all()); err != nil {
@@ -408,7 +409,7 @@ func (m *Machine) boot(ctx context.Context, o *wire.BootOrder, until time.Time) 
 	return nil
 }
 
-// missing is the first MAC of an order that no NIC has.
+// missing is the first MAC of a task that no NIC has.
 func (m *Machine) missing(links []wire.BootLink) string {
 	all, err := m.Network.NICs()
 	if err != nil {

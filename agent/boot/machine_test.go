@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -19,13 +20,13 @@ const mac1, mac2 = "52:54:00:00:00:01", "52:54:00:00:00:02"
 // greeter is a server that answers by a script; the last answer is repeated.
 type greeter struct {
 	mu     sync.Mutex
-	script []func(h wire.BootHello) (*wire.BootReply, error)
-	heard  []wire.BootHello
+	script []func(h wire.BootCheckIn) (*wire.BootReply, error)
+	heard  []wire.BootCheckIn
 }
 
 func (g *greeter) Key() []byte { return []byte("key") }
 
-func (g *greeter) Hello(_ context.Context, h wire.BootHello) (*wire.BootReply, error) {
+func (g *greeter) CheckIn(_ context.Context, h wire.BootCheckIn) (*wire.BootReply, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if h.TPM != nil { // the caller goes on with it
@@ -54,16 +55,16 @@ func (g *greeter) failures() []wire.BootFailure {
 	return out
 }
 
-func gives(o *wire.BootOrder) func(wire.BootHello) (*wire.BootReply, error) {
-	return func(wire.BootHello) (*wire.BootReply, error) { return &wire.BootReply{Order: o}, nil }
+func gives(o *wire.BootTask) func(wire.BootCheckIn) (*wire.BootReply, error) {
+	return func(wire.BootCheckIn) (*wire.BootReply, error) { return &wire.BootReply{Task: o}, nil }
 }
 
-func waits(w *wire.BootWait) func(wire.BootHello) (*wire.BootReply, error) {
-	return func(wire.BootHello) (*wire.BootReply, error) { return &wire.BootReply{Wait: w}, nil }
+func waits(w *wire.BootWait) func(wire.BootCheckIn) (*wire.BootReply, error) {
+	return func(wire.BootCheckIn) (*wire.BootReply, error) { return &wire.BootReply{Wait: w}, nil }
 }
 
-func refuses(c muster.Code, text string) func(wire.BootHello) (*wire.BootReply, error) {
-	return func(wire.BootHello) (*wire.BootReply, error) {
+func refuses(c muster.Code, text string) func(wire.BootCheckIn) (*wire.BootReply, error) {
+	return func(wire.BootCheckIn) (*wire.BootReply, error) {
 		return nil, muster.Errorf(c, "%s", text).WithHint("do something")
 	}
 }
@@ -126,8 +127,8 @@ func (r *roots) next(name string, list *[]error) error {
 }
 func (r *roots) Available() int64                             { return r.free }
 func (r *roots) Fetch(context.Context, *wire.BootFiles) error { return r.next("fetch", &r.fetch) }
-func (r *roots) Mount(*wire.BootOrder) error                  { return r.next("mount", &r.mount) }
-func (r *roots) Switch(_ *wire.BootOrder, st []wire.BootStage) error {
+func (r *roots) Mount(*wire.BootTask) error                   { return r.next("mount", &r.mount) }
+func (r *roots) Switch(_ *wire.BootTask, st []wire.BootStage) error {
 	r.stages = st
 	return r.next("switch", &r.exec)
 }
@@ -142,17 +143,25 @@ type rig struct {
 	set    []time.Time
 }
 
-func newRig(t *testing.T, script ...func(wire.BootHello) (*wire.BootReply, error)) *rig {
+// pretended runs a test beside others in a bubble of pretended time.
+func pretended(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	c := newFast()
+	t.Parallel()
+	synctest.Test(t, f)
+}
+
+func newRig(t *testing.T, script ...func(wire.BootCheckIn) (*wire.BootReply, error)) *rig {
+	t.Helper()
+	began := time.Now()
+	up := func() time.Duration { return time.Since(began) }
 	r := &rig{
 		server: &greeter{script: script}, root: &roots{free: 1 << 40}, screen: &bytes.Buffer{},
 		net: &wires{nics: []NIC{{Name: "eth0", MAC: mac1, Carrier: true}, {Name: "eth1", MAC: mac2}}},
 	}
 	r.Machine = &Machine{
-		Settings: Settings{Boot: "b-0000-0001", MAC: mac1}, Server: r.server, Network: r.net, Root: r.root, Clock: c, Up: c.up,
+		Settings: Settings{Boot: "b-0000-0001", MAC: mac1}, Server: r.server, Network: r.net, Root: r.root, Clock: muster.SystemClock{}, Up: up,
 		Drivers: NewDrivers(ParseTable("", "", "", ""), &fakeKernel{}, nil, nil),
-		Console: &Console{out: r.screen, up: c.up},
+		Console: &Console{out: r.screen, up: up},
 		Facts:   func() muster.Facts { return muster.Facts{Serial: "S1", UUID: "u1"} },
 		Off:     func() { r.offs++ }, SetClock: func(t time.Time) { r.set = append(r.set, t) },
 	}
@@ -161,7 +170,7 @@ func newRig(t *testing.T, script ...func(wire.BootHello) (*wire.BootReply, error
 
 func (r *rig) run(t *testing.T) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	err := r.Run(ctx)
 	if ctx.Err() != nil {
@@ -179,37 +188,38 @@ func (r *rig) shows(t *testing.T, texts ...string) {
 	}
 }
 
-func bootOrder() *wire.BootOrder {
-	return &wire.BootOrder{
-		Kind: wire.BootImage, Machine: "m1", Attempt: 1, Hostname: "n01", GiveUpMS: 60_000, Seed: &wire.Seed{Token: "secret"},
+func bootOrder() *wire.BootTask {
+	return &wire.BootTask{
+		Kind: wire.BootImage, Machine: "m1", Attempt: 1, Hostname: "n01", GiveUp: muster.Duration(60 * time.Second), Bootstrap: &wire.Bootstrap{Token: "secret"},
 		Image: &wire.BootFiles{ID: "sha256:abc", Key: "secret", Root: wire.BootFile{Size: 1 << 20}},
 		Links: []wire.BootLink{{MAC: mac1, Name: "mgmt0"}, {MAC: mac2, Name: "msg0"}},
 	}
 }
 
 func TestBoots(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, refuses(muster.EUnavailable, "the server does not answer"), waits(&wire.BootWait{Reason: "the rack starts three at a time", Place: 4, ETAMS: 9000, NextMS: 50}), gives(bootOrder()))
-	r.net.after, r.net.refuse = 3, 2
-	if err := r.run(t); err != nil {
-		t.Fatal(err)
-	}
-	r.shows(t, "drivers: eth0 "+mac1, "address: 10.0.0.5/24", "hello: FAILED: the server does not answer", "hello: do something",
-		"waiting: the rack starts three at a time; place 4, about 9 s", "order boot for m1 as n01, attempt 1", "image: abc, 1.0 MiB verified", "root: ", "switch: n01")
-	var names []string
-	for _, s := range r.root.stages {
-		names = append(names, s.Name)
-	}
-	if got := strings.Join(names, " "); got != "kernel init drivers address hello image root switch" {
-		t.Errorf("stages %s", got)
-	}
-	h := r.server.heard
-	if h[0].Facts == nil || h[1].Facts == nil || h[2].Facts != nil || h[0].Serial != "S1" || h[0].UUID != "u1" || len(h[0].MACs) != 2 || h[0].Address.String() != "10.0.0.5" {
-		t.Errorf("%+v", h)
-	}
-	if len(r.net.applied) != 2 || strings.Contains(r.screen.String(), "secret") {
-		t.Errorf("%v\n%s", r.net.applied, r.screen)
-	}
+	pretended(t, func(t *testing.T) {
+		r := newRig(t, refuses(muster.EUnavailable, "the server does not answer"), waits(&wire.BootWait{Reason: "the rack starts three at a time", Place: 4, ETA: muster.Duration(9000 * time.Millisecond), Next: muster.Duration(50 * time.Millisecond)}), gives(bootOrder()))
+		r.net.after, r.net.refuse = 3, 2
+		if err := r.run(t); err != nil {
+			t.Fatal(err)
+		}
+		r.shows(t, "drivers: eth0 "+mac1, "address: 10.0.0.5/24", "check-in: FAILED: the server does not answer", "check-in: do something",
+			"waiting: the rack starts three at a time; place 4, about 9 s", "task boot for m1 as n01, attempt 1", "image: abc, 1.0 MiB verified", "root: ", "switch: n01")
+		var names []string
+		for _, s := range r.root.stages {
+			names = append(names, s.Name)
+		}
+		if got := strings.Join(names, " "); got != "kernel init drivers address check-in image root switch" {
+			t.Errorf("stages %s", got)
+		}
+		h := r.server.heard
+		if h[0].Facts == nil || h[1].Facts == nil || h[2].Facts != nil || h[0].Serial != "S1" || h[0].UUID != "u1" || len(h[0].MACs) != 2 || h[0].Address.String() != "10.0.0.5" {
+			t.Errorf("%+v", h)
+		}
+		if len(r.net.applied) != 2 || strings.Contains(r.screen.String(), "secret") {
+			t.Errorf("%v\n%s", r.net.applied, r.screen)
+		}
+	})
 }
 
 // What fails is told, and tried again if that may help.
@@ -218,42 +228,43 @@ func TestFailures(t *testing.T) {
 	broken := errors.New("broken")
 	digest := muster.Errorf(muster.ECorrupt, "digests differ")
 	for name, c := range map[string]struct {
-		set   func(*rig, *wire.BootOrder)
+		set   func(*rig, *wire.BootTask)
 		codes string // that the server hears, each once
 		final bool
 		boots bool
 	}{
-		"fetch, then well":  {func(r *rig, _ *wire.BootOrder) { r.root.fetch = []error{broken, broken} }, "network", false, true},
-		"links, then well":  {func(r *rig, _ *wire.BootOrder) { r.net.fails = 1 }, "network", false, true},
-		"fetch, never well": {func(r *rig, _ *wire.BootOrder) { r.root.fetch = make100(broken) }, "network", true, false},
-		"digest":            {func(r *rig, _ *wire.BootOrder) { r.root.fetch = []error{digest} }, "digest", true, false},
-		"memory":            {func(r *rig, _ *wire.BootOrder) { r.root.free = 1 << 20 }, "memory", true, false},
-		"mount":             {func(r *rig, _ *wire.BootOrder) { r.root.mount = []error{broken} }, "image", true, false},
-		"init":              {func(r *rig, _ *wire.BootOrder) { r.root.exec = []error{broken} }, "image", true, false},
-		"no such NIC":       {func(_ *rig, o *wire.BootOrder) { o.Links[1].MAC = "52:54:00:00:00:99" }, "order", true, false},
+		"fetch, then well":  {func(r *rig, _ *wire.BootTask) { r.root.fetch = []error{broken, broken} }, "network", false, true},
+		"links, then well":  {func(r *rig, _ *wire.BootTask) { r.net.fails = 1 }, "network", false, true},
+		"fetch, never well": {func(r *rig, _ *wire.BootTask) { r.root.fetch = make100(broken) }, "network", true, false},
+		"digest":            {func(r *rig, _ *wire.BootTask) { r.root.fetch = []error{digest} }, "digest", true, false},
+		"memory":            {func(r *rig, _ *wire.BootTask) { r.root.free = 1 << 20 }, "memory", true, false},
+		"mount":             {func(r *rig, _ *wire.BootTask) { r.root.mount = []error{broken} }, "image", true, false},
+		"init":              {func(r *rig, _ *wire.BootTask) { r.root.exec = []error{broken} }, "image", true, false},
+		"no such NIC":       {func(_ *rig, o *wire.BootTask) { o.Links[1].MAC = "52:54:00:00:00:99" }, "task", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := bootOrder()
-			r := newRig(t, gives(o))
-			c.set(r, o)
-			err := r.run(t)
-			codes := map[string]bool{}
-			final := false
-			for _, f := range r.server.failures() {
-				codes[f.Code] = true
-				final = final || f.Final
-			}
-			if len(codes) != 1 || !codes[c.codes] || final != c.final {
-				t.Errorf("the server heard %+v", r.server.failures())
-			}
-			if c.boots != (err == nil) || c.boots == (r.offs == 1) {
-				t.Errorf("%v, off %d times\n%s", err, r.offs, r.screen)
-			}
-			if !c.boots && c.final && c.codes != "network" && len(r.root.steps) > 3 {
-				t.Errorf("a final failure is tried again: %v", r.root.steps)
-			}
-			r.shows(t, "FAILED")
+			pretended(t, func(t *testing.T) {
+				o := bootOrder()
+				r := newRig(t, gives(o))
+				c.set(r, o)
+				err := r.run(t)
+				codes := map[string]bool{}
+				final := false
+				for _, f := range r.server.failures() {
+					codes[f.Code] = true
+					final = final || f.Final
+				}
+				if len(codes) != 1 || !codes[c.codes] || final != c.final {
+					t.Errorf("the server heard %+v", r.server.failures())
+				}
+				if c.boots != (err == nil) || c.boots == (r.offs == 1) {
+					t.Errorf("%v, off %d times\n%s", err, r.offs, r.screen)
+				}
+				if !c.boots && c.final && c.codes != "network" && len(r.root.steps) > 3 {
+					t.Errorf("a final failure is tried again: %v", r.root.steps)
+				}
+				r.shows(t, "FAILED")
+			})
 		})
 	}
 }
@@ -268,49 +279,51 @@ func make100(err error) []error {
 
 // A machine that gave up does another order that it gets, and goes off when told.
 func TestAnotherOrder(t *testing.T) {
-	t.Parallel()
-	again := bootOrder()
-	again.Attempt = 2
-	r := newRig(t, gives(bootOrder()), gives(bootOrder()), gives(again))
-	r.root.fetch = []error{muster.Errorf(muster.ECorrupt, "digests differ")}
-	if err := r.run(t); err != nil || strings.Join(r.root.steps, " ") != "fetch fetch mount switch" || r.offs != 0 {
-		t.Errorf("%v, %v\n%s", err, r.root.steps, r.screen)
-	}
-	r = newRig(t, gives(bootOrder()), gives(&wire.BootOrder{Kind: wire.BootOff}))
-	r.root.fetch = []error{muster.Errorf(muster.ECorrupt, "digests differ")}
-	if err := r.run(t); err != nil || r.offs != 1 || len(r.root.steps) != 1 {
-		t.Errorf("%v, %v\n%s", err, r.root.steps, r.screen)
-	}
+	pretended(t, func(t *testing.T) {
+		again := bootOrder()
+		again.Attempt = 2
+		r := newRig(t, gives(bootOrder()), gives(bootOrder()), gives(again))
+		r.root.fetch = []error{muster.Errorf(muster.ECorrupt, "digests differ")}
+		if err := r.run(t); err != nil || strings.Join(r.root.steps, " ") != "fetch fetch mount switch" || r.offs != 0 {
+			t.Errorf("%v, %v\n%s", err, r.root.steps, r.screen)
+		}
+		r = newRig(t, gives(bootOrder()), gives(&wire.BootTask{Kind: wire.BootOff}))
+		r.root.fetch = []error{muster.Errorf(muster.ECorrupt, "digests differ")}
+		if err := r.run(t); err != nil || r.offs != 1 || len(r.root.steps) != 1 {
+			t.Errorf("%v, %v\n%s", err, r.root.steps, r.screen)
+		}
+	})
 }
 
 func TestWork(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, gives(&wire.BootOrder{Kind: wire.BootDiscover, GiveUpMS: 60_000}), refuses(muster.EUnavailable, "away"), gives(&wire.BootOrder{Kind: wire.BootOff}))
-	r.Work = func(context.Context, *wire.BootOrder, func(string, ...any)) (wire.BootDone, *muster.Facts, error) {
-		return wire.BootDone{Passed: true}, &muster.Facts{Maker: "found"}, nil
-	}
-	if err := r.run(t); err != nil || r.offs != 1 {
-		t.Fatalf("%v\n%s", err, r.screen)
-	}
-	last := r.server.heard[len(r.server.heard)-1]
-	if last.Done == nil || last.Done.Kind != wire.BootDiscover || last.Facts == nil || last.Facts.Maker != "found" || len(r.server.heard) != 3 {
-		t.Errorf("%+v", last)
-	}
-	// Who may be switched off from outside waits for that, and then goes by itself.
-	r = newRig(t, gives(&wire.BootOrder{Kind: wire.BootTest, GiveUpMS: 60_000, StayMS: 90_000}), gives(&wire.BootOrder{Kind: wire.BootOff}))
-	r.Work = func(context.Context, *wire.BootOrder, func(string, ...any)) (wire.BootDone, *muster.Facts, error) {
-		return wire.BootDone{Passed: true}, nil, nil
-	}
-	before := r.Clock.Now()
-	if err := r.run(t); err != nil || r.offs != 1 || r.Clock.Now().Sub(before) < 90*time.Second {
-		t.Errorf("%v after %v\n%s", err, r.Clock.Now().Sub(before), r.screen)
-	}
-	// What this program does not know is said so, and the machine goes off.
-	r = newRig(t, gives(&wire.BootOrder{Kind: "format", GiveUpMS: 10_000}))
-	r.Work = newWorker(r.net, r.Clock).do
-	if err := r.run(t); err == nil || r.offs != 1 || len(r.server.failures()) == 0 || r.server.failures()[0].Code != "work" {
-		t.Errorf("%v, %+v\n%s", err, r.server.failures(), r.screen)
-	}
+	pretended(t, func(t *testing.T) {
+		r := newRig(t, gives(&wire.BootTask{Kind: wire.BootDiscover, GiveUp: muster.Duration(60_000 * time.Millisecond)}), refuses(muster.EUnavailable, "away"), gives(&wire.BootTask{Kind: wire.BootOff}))
+		r.Work = func(context.Context, *wire.BootTask, func(string, ...any)) (wire.BootTaskResult, *muster.Facts, error) {
+			return wire.BootTaskResult{Passed: true}, &muster.Facts{Vendor: "found"}, nil
+		}
+		if err := r.run(t); err != nil || r.offs != 1 {
+			t.Fatalf("%v\n%s", err, r.screen)
+		}
+		last := r.server.heard[len(r.server.heard)-1]
+		if last.Done == nil || last.Done.Kind != wire.BootDiscover || last.Facts == nil || last.Facts.Vendor != "found" || len(r.server.heard) != 3 {
+			t.Errorf("%+v", last)
+		}
+		// Who may be switched off from outside waits for that, and then goes by itself.
+		r = newRig(t, gives(&wire.BootTask{Kind: wire.BootTest, GiveUp: muster.Duration(60_000 * time.Millisecond), Stay: muster.Duration(90_000 * time.Millisecond)}), gives(&wire.BootTask{Kind: wire.BootOff}))
+		r.Work = func(context.Context, *wire.BootTask, func(string, ...any)) (wire.BootTaskResult, *muster.Facts, error) {
+			return wire.BootTaskResult{Passed: true}, nil, nil
+		}
+		before := r.Clock.Now()
+		if err := r.run(t); err != nil || r.offs != 1 || r.Clock.Now().Sub(before) < 90*time.Second {
+			t.Errorf("%v after %v\n%s", err, r.Clock.Now().Sub(before), r.screen)
+		}
+		// What this program does not know is said so, and the machine goes off.
+		r = newRig(t, gives(&wire.BootTask{Kind: "format", GiveUp: muster.Duration(10_000 * time.Millisecond)}))
+		r.Work = newWorker(r.net, r.Clock).do
+		if err := r.run(t); err == nil || r.offs != 1 || len(r.server.failures()) == 0 || r.server.failures()[0].Code != "work" {
+			t.Errorf("%v, %+v\n%s", err, r.server.failures(), r.screen)
+		}
+	})
 }
 
 // attester is a TPM.
@@ -327,77 +340,81 @@ func (a attester) Answer(wire.BootChallenge, string, []byte) ([]byte, error) {
 }
 
 func TestTPM(t *testing.T) {
-	t.Parallel()
-	ask := func(wire.BootHello) (*wire.BootReply, error) {
-		return &wire.BootReply{Challenge: &wire.BootChallenge{}}, nil
-	}
-	r := newRig(t, ask, gives(bootOrder()))
-	r.TPM = func() Attester { return attester{} }
-	if err := r.run(t); err != nil {
-		t.Fatal(err)
-	}
-	h := r.server.heard
-	if len(h) != 2 || h[0].TPM == nil || len(h[0].TPM.Answer) > 0 || string(h[1].TPM.Answer) != "answer" {
-		t.Errorf("%+v", h)
-	}
-	// One that cannot answer, or is asked for ever, asks again later.
-	for _, wrong := range []bool{true, false} {
-		r = newRig(t, ask)
-		r.TPM = func() Attester { return attester{wrong} }
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := r.Run(ctx)
-		cancel()
-		if err == nil || r.offs > 0 || len(r.root.steps) > 0 {
-			t.Errorf("%v", err)
+	pretended(t, func(t *testing.T) {
+		ask := func(wire.BootCheckIn) (*wire.BootReply, error) {
+			return &wire.BootReply{Challenge: &wire.BootChallenge{}}, nil
 		}
-		r.shows(t, "hello: FAILED: the ")
-	}
+		r := newRig(t, ask, gives(bootOrder()))
+		r.TPM = func() Attester { return attester{} }
+		if err := r.run(t); err != nil {
+			t.Fatal(err)
+		}
+		h := r.server.heard
+		if len(h) != 2 || h[0].TPM == nil || len(h[0].TPM.Answer) > 0 || string(h[1].TPM.Answer) != "answer" {
+			t.Errorf("%+v", h)
+		}
+		// One that cannot answer, or is asked for ever, asks again later.
+		for _, wrong := range []bool{true, false} {
+			r = newRig(t, ask)
+			r.TPM = func() Attester { return attester{wrong} }
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			err := r.Run(ctx)
+			cancel()
+			if err == nil || r.offs > 0 || len(r.root.steps) > 0 {
+				t.Errorf("%v", err)
+			}
+			r.shows(t, "check-in: FAILED: the ")
+		}
+	})
 }
 
 func TestClock(t *testing.T) {
-	t.Parallel()
-	server := time.Now().Add(1000 * time.Hour)
-	r := newRig(t, func(wire.BootHello) (*wire.BootReply, error) {
-		return &wire.BootReply{Now: server, Order: bootOrder()}, nil
+	pretended(t, func(t *testing.T) {
+		server := time.Now().Add(1000 * time.Hour)
+		r := newRig(t, func(wire.BootCheckIn) (*wire.BootReply, error) {
+			return &wire.BootReply{Now: server, Task: bootOrder()}, nil
+		})
+		if err := r.run(t); err != nil || len(r.set) != 1 || !r.set[0].Equal(server) {
+			t.Errorf("%v %v", err, r.set)
+		}
 	})
-	if err := r.run(t); err != nil || len(r.set) != 1 || !r.set[0].Equal(server) {
-		t.Errorf("%v %v", err, r.set)
-	}
 }
 
 // Without the NIC or a lease it says so and goes on looking.
 func TestNotThere(t *testing.T) {
-	t.Parallel()
-	for says, set := range map[string]func(*rig){
-		"waiting for the network card 52:54:00:00:00:77 that was booted from": func(r *rig) { r.Settings.MAC = "52:54:00:00:00:77" },
-		"has no carrier for":       func(r *rig) { r.net.nics[0].Carrier = false },
-		"address: eth0: no answer": func(r *rig) { r.net.refuse = 1 << 30 },
-	} {
-		r := newRig(t, gives(bootOrder()))
-		set(r)
-		ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
-		err := r.Run(ctx)
-		cancel()
-		if err == nil || len(r.server.heard) > 0 {
-			t.Errorf("%s: %v", says, err)
+	pretended(t, func(t *testing.T) {
+		for says, set := range map[string]func(*rig){
+			"waiting for the network card 52:54:00:00:00:77 that was booted from": func(r *rig) { r.Settings.MAC = "52:54:00:00:00:77" },
+			"has no carrier for":       func(r *rig) { r.net.nics[0].Carrier = false },
+			"address: eth0: no answer": func(r *rig) { r.net.refuse = 1 << 30 },
+		} {
+			r := newRig(t, gives(bootOrder()))
+			set(r)
+			ctx, cancel := context.WithTimeout(t.Context(), 80*time.Second)
+			err := r.Run(ctx)
+			cancel()
+			if err == nil || len(r.server.heard) > 0 {
+				t.Errorf("%s: %v", says, err)
+			}
+			r.shows(t, says)
 		}
-		r.shows(t, says)
-	}
+	})
 }
 
 // A lease is renewed while the machine waits.
 func TestRenew(t *testing.T) {
-	t.Parallel()
-	n := 0
-	r := newRig(t, func(wire.BootHello) (*wire.BootReply, error) {
-		if n++; n < 6 {
-			return &wire.BootReply{Wait: &wire.BootWait{NextMS: 30_000}}, nil
+	pretended(t, func(t *testing.T) {
+		n := 0
+		r := newRig(t, func(wire.BootCheckIn) (*wire.BootReply, error) {
+			if n++; n < 6 {
+				return &wire.BootReply{Wait: &wire.BootWait{Next: muster.Duration(30_000 * time.Millisecond)}}, nil
+			}
+			return &wire.BootReply{Task: bootOrder()}, nil
+		})
+		if err := r.run(t); err != nil || r.net.leases < 2 {
+			t.Errorf("%v, %d leases", err, r.net.leases)
 		}
-		return &wire.BootReply{Order: bootOrder()}, nil
 	})
-	if err := r.run(t); err != nil || r.net.leases < 2 {
-		t.Errorf("%v, %d leases", err, r.net.leases)
-	}
 }
 
 func TestConsole(t *testing.T) {

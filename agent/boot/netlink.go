@@ -93,7 +93,7 @@ func readLease(ack *dhcpv4.DHCPv4) (Lease, error) {
 	a, ok := netip.AddrFromSlice(ack.YourIPAddr.To4())
 	ones, bits := ack.SubnetMask().Size()
 	if !ok || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || bits != 32 || ones < 1 {
-		return l, muster.Errorf(muster.EUnavailable, "DHCP gives %v with the mask %v, which is no address", ack.YourIPAddr, ack.SubnetMask())
+		return l, muster.Errorf(muster.EUnavailable, "DHCP returned an invalid address: %v, mask %v", ack.YourIPAddr, ack.SubnetMask())
 	}
 	l.Address = netip.PrefixFrom(a, ones)
 	for _, r := range ack.Router() {

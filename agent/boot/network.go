@@ -41,8 +41,8 @@ type Network interface {
 	Apply(links []wire.BootLink) error
 }
 
-// place is where the machine speaks from.
-type place struct {
+// lease is where the machine speaks from.
+type lease struct {
 	NIC
 	Lease
 	at time.Duration // by the kernel's clock
@@ -105,7 +105,7 @@ func listNICs(all []NIC) string {
 
 // address gets an address for one of the NICs, the first that has a carrier and is
 // answered. It tries for as long as ctx allows.
-func address(ctx context.Context, n Network, c muster.Clock, nics []NIC, say func(string, ...any)) (place, error) {
+func address(ctx context.Context, n Network, c muster.Clock, nics []NIC, say func(string, ...any)) (lease, error) {
 	for _, x := range nics {
 		if err := n.Up(x.Name); err != nil {
 			say("address: %s cannot be started: %s", x.Name, describe(err))
@@ -117,7 +117,7 @@ func address(ctx context.Context, n Network, c muster.Clock, nics []NIC, say fun
 	for {
 		live, err := carriers(n, nics)
 		if err != nil {
-			return place{}, err
+			return lease{}, err
 		}
 		if len(live) == 0 {
 			if now := c.Now(); now.Sub(began) > carrierWait && now.Sub(told) > 10*time.Second {
@@ -125,7 +125,7 @@ func address(ctx context.Context, n Network, c muster.Clock, nics []NIC, say fun
 				say("address: %s has no carrier for %d s: look at its cable and its switch port", listNICs(nics), int(now.Sub(began).Seconds()))
 			}
 			if sleep(ctx, c, nicPoll) != nil {
-				return place{}, noAddress(nics, last)
+				return lease{}, noAddress(nics, last)
 			}
 			continue
 		}
@@ -138,12 +138,12 @@ func address(ctx context.Context, n Network, c muster.Clock, nics []NIC, say fun
 				last = n.Use(x.Name, l)
 			}
 			if last == nil {
-				return place{NIC: x, Lease: l}, nil
+				return lease{NIC: x, Lease: l}, nil
 			}
 			say("address: %s: %s", x.Name, describe(last))
 		}
 		if p.wait(ctx) != nil {
-			return place{}, noAddress(nics, last)
+			return lease{}, noAddress(nics, last)
 		}
 	}
 }

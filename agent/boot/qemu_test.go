@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/bootdesk"
-	"github.com/muster-hpc/muster/initramfs"
+	"github.com/muster-hpc/muster/metal/bootapi"
+	"github.com/muster-hpc/muster/metal/initramfs"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -59,15 +59,15 @@ type site struct {
 	t     *testing.T
 	serve func()
 	mu    sync.Mutex
-	boot  bootdesk.Boot
-	order *wire.BootOrder
-	heard []*wire.BootHello
+	boot  bootapi.Boot
+	order *wire.BootTask
+	heard []*wire.BootCheckIn
 	trust []muster.Trust
-	// hold is what a machine is told that was started again; orders is how often an order
+	// hold is what a machine is told that was started again; orders is how often a task
 	// was given out, and again are the hellos of machines that were started again.
 	hold   *wire.BootWait
 	orders int
-	again  []*wire.BootHello
+	again  []*wire.BootCheckIn
 	url    string
 	ca     string
 	// file serves the image instead of the plain way; nil: the plain way.
@@ -75,17 +75,17 @@ type site struct {
 	gets []string
 }
 
-func (s *site) Boot(_ context.Context, n string) (bootdesk.Boot, error) {
+func (s *site) Boot(_ context.Context, n string) (bootapi.Boot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n != s.boot.Number {
-		return bootdesk.Boot{}, muster.Errorf(muster.ENotFound, "none")
+		return bootapi.Boot{}, muster.Errorf(muster.ENotFound, "none")
 	}
 	return s.boot, nil
 }
 
-// Again keeps the order from the new program for as long as the test says.
-func (s *site) Again(_ context.Context, _ string, h *wire.BootHello) (*wire.BootWait, error) {
+// Restarted keeps the order from the new program for as long as the test says.
+func (s *site) Restarted(_ context.Context, _ string, h *wire.BootCheckIn) (*wire.BootWait, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.again = append(s.again, h)
@@ -101,7 +101,7 @@ func (s *site) Bind(_ context.Context, _ string, key []byte, _ muster.Trust) ([]
 	return s.boot.Key, nil
 }
 
-func (s *site) Order(context.Context, string, *wire.BootHello) (*wire.BootOrder, error) {
+func (s *site) Task(context.Context, string, *wire.BootCheckIn) (*wire.BootTask, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.orders++
@@ -110,30 +110,30 @@ func (s *site) Order(context.Context, string, *wire.BootHello) (*wire.BootOrder,
 
 func (s *site) Refused(context.Context, string, error) {}
 
-func (s *site) Heard(_ context.Context, _ string, h *wire.BootHello, trust muster.Trust) error {
+func (s *site) Heard(_ context.Context, _ string, h *wire.BootCheckIn, trust muster.Trust) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard, s.trust = append(s.heard, h), append(s.trust, trust)
 	return nil
 }
 
-func (s *site) hellos() []*wire.BootHello {
+func (s *site) hellos() []*wire.BootCheckIn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]*wire.BootHello(nil), s.heard...)
+	return append([]*wire.BootCheckIn(nil), s.heard...)
 }
 
 // newSite starts a server with an authority of its own.
 func newSite(t *testing.T, l *lab, number string) *site {
 	t.Helper()
-	s := &site{t: t, boot: bootdesk.Boot{
+	s := &site{t: t, boot: bootapi.Boot{
 		Number: number, Machine: "m1", Kind: wire.BootImage, MACs: []string{testMAC},
 		Address: netip.MustParseAddr("127.0.0.1"), // what QEMU's user network makes of it
 	}}
 	const key = "the-key-of-this-boot"
 	authority := newAuthority(t)
 	s.ca = authority.Fingerprint()
-	desk, err := bootdesk.New(bootdesk.Config{Book: s, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
+	desk, err := bootapi.New(bootapi.Config{Registry: s, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,15 +169,15 @@ func newSite(t *testing.T, l *lab, number string) *site {
 		t.Cleanup(func() { _ = srv.Close(); <-done })
 	})
 	s.url = fmt.Sprintf("https://%s:%d", guestServer, listen.Addr().(*net.TCPAddr).Port)
-	s.order = &wire.BootOrder{
-		Kind: wire.BootImage, Machine: "m1", Attempt: 3, Hostname: "n01", GiveUpMS: 120_000,
+	s.order = &wire.BootTask{
+		Kind: wire.BootImage, Machine: "m1", Attempt: 3, Hostname: "n01", GiveUp: muster.Duration(120 * time.Second),
 		Image: &wire.BootFiles{ID: "sha256:0123456789abcdef", Root: pieces(t, l.root), Key: key, Memory: 1 << 20},
 		Links: []wire.BootLink{
 			{MAC: testMAC, Name: "mgmt0", Address: netip.MustParsePrefix("10.0.2.15/24"), Gateway: netip.MustParseAddr(guestServer), Default: true},
 			{MAC: testMAC2, Name: "msg0", Address: netip.MustParsePrefix("10.91.0.7/24"), MTU: 1400},
 		},
-		Seed:  &wire.Seed{Server: s.url, Token: "a-token", Machine: "m1", Attempt: 3},
-		Files: []wire.File{{Path: "/etc/extra", Mode: 0o644, Content: "extra"}},
+		Bootstrap: &wire.Bootstrap{Server: s.url, Token: "a-token", Machine: "m1", Attempt: 3},
+		Files:     []wire.File{{Path: "/etc/extra", Mode: 0o644, Content: "extra"}},
 	}
 	return s
 }
@@ -198,7 +198,7 @@ func (l testLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pieces describes a file as an order does.
+// pieces describes a file as a task does.
 func pieces(t *testing.T, name string) wire.BootFile {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -336,7 +336,7 @@ func TestMachine(t *testing.T) {
 	})
 	t.Run("digest", func(t *testing.T) {
 		s := newSite(t, l, "b-digest-001")
-		s.order.GiveUpMS = 20_000
+		s.order.GiveUp = muster.Duration(20 * time.Second)
 		b, err := os.ReadFile(l.root)
 		if err != nil {
 			t.Fatal(err)
@@ -346,11 +346,11 @@ func TestMachine(t *testing.T) {
 			http.ServeContent(w, r, "root", time.Time{}, bytes.NewReader(b))
 		}
 		m := l.start(t, s, s.ca)
-		m.prints(t, "image: FAILED: the image that arrives is not the one of the order", time.Minute)
-		m.prints(t, "given up; off", time.Minute)
+		m.prints(t, "image: FAILED: the image that arrives is not the one of the task", 5*time.Minute)
+		m.prints(t, "given up; off", 5*time.Minute)
 		select {
 		case <-m.over:
-		case <-time.After(20 * time.Second):
+		case <-time.After(5 * time.Minute):
 			t.Error("the machine is not off")
 		}
 		var failure *wire.BootFailure
@@ -371,7 +371,7 @@ func TestMachine(t *testing.T) {
 	t.Run("another authority", func(t *testing.T) {
 		s := newSite(t, l, "b-authority1")
 		m := l.start(t, s, newAuthority(t).Fingerprint())
-		m.prints(t, "hello: FAILED: what answers at the server's address shows another authority than muster.ca says", time.Minute)
+		m.prints(t, "check-in: FAILED: what answers at the server's address shows another authority than muster.ca says", 5*time.Minute)
 		if n := len(s.hellos()); n > 0 {
 			t.Errorf("%d hellos reached a server that was not believed", n)
 		}
@@ -402,10 +402,10 @@ func (l *lab) becomes(t *testing.T, s *site) {
 	var f found
 	select {
 	case f = <-l.report:
-	case <-time.After(90 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the image's init does not report")
 	}
-	var seed wire.Seed
+	var seed wire.Bootstrap
 	if err := json.Unmarshal([]byte(f.Seed), &seed); err != nil || seed.Token != "a-token" || seed.Machine != "m1" || !strings.Contains(seed.CA, "BEGIN CERTIFICATE") {
 		t.Errorf("seed %+v: %v", f.Seed, err)
 	}
@@ -426,7 +426,7 @@ func (l *lab) becomes(t *testing.T, s *site) {
 	}
 	text := ""
 	for _, x := range st {
-		text += fmt.Sprintf(" %s %.2f", x.Name, float64(x.AfterMS)/1000)
+		text += fmt.Sprintf(" %s %.2f", x.Name, x.After.Seconds())
 	}
 	t.Logf("stages in seconds:%s, image's init %.2f", text, float64(f.UpMS)/1000)
 	hellos := s.hellos()
@@ -568,7 +568,7 @@ func fetchKernel(t *testing.T, to string) error {
 		}
 	}
 	run := func(name string, args ...string) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "APT_CONFIG="+dir+"/apt.conf")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -61,7 +62,7 @@ func zeroes(t *testing.T, name string) bool {
 }
 
 // works waits until a machine has told that its order is done, and is off.
-func (m *machine) works(t *testing.T, s *site, within time.Duration) *wire.BootDone {
+func (m *machine) works(t *testing.T, s *site, within time.Duration) *wire.BootTaskResult {
 	t.Helper()
 	select {
 	case <-m.over:
@@ -74,15 +75,15 @@ func (m *machine) works(t *testing.T, s *site, within time.Duration) *wire.BootD
 			return h.Done
 		}
 	}
-	t.Fatal("the server did not hear that the order is done")
+	t.Fatal("the server did not hear that the task is done")
 	return nil
 }
 
 // ordered makes a site whose order is not a boot.
-func (l *lab) ordered(t *testing.T, number string, o *wire.BootOrder) *site {
+func (l *lab) ordered(t *testing.T, number string, o *wire.BootTask) *site {
 	t.Helper()
 	s := newSite(t, l, number)
-	o.Machine, o.Attempt, o.GiveUpMS = "m1", 5, 60_000
+	o.Machine, o.Attempt, o.GiveUp = "m1", 5, muster.Duration(time.Minute)
 	s.boot.Kind, s.order = o.Kind, o
 	return s
 }
@@ -93,7 +94,7 @@ const nvmeModel = "QEMU NVMe Ctrl"
 // byte, and the one that is not keeps what it has.
 func (l *lab) cleans(t *testing.T) {
 	large, small, spared := disk(t, 192<<20), disk(t, 5<<20+512), disk(t, 8<<20)
-	s := l.ordered(t, "b-cleans-001", &wire.BootOrder{Kind: wire.BootClean, Clean: &wire.CleanOrder{Disks: []wire.CleanDisk{
+	s := l.ordered(t, "b-cleans-001", &wire.BootTask{Kind: wire.BootClean, Clean: &wire.CleanOrder{Disks: []wire.CleanDisk{
 		{Serial: "LARGE1", Model: nvmeModel, Size: 192 << 20}, {Serial: "SMALL1", Size: 5<<20 + 512}, {Serial: "SPARED", Size: 9 << 20},
 	}}})
 	var args []string
@@ -101,8 +102,8 @@ func (l *lab) cleans(t *testing.T) {
 		args = append(args, nvme(file, serial)...)
 	}
 	m := l.start(t, s, s.ca, args...)
-	done := m.works(t, s, 4*time.Minute)
-	if done.Kind != wire.BootClean || done.Passed || len(done.Steps) != 3 || done.TookMS <= 0 {
+	done := m.works(t, s, 8*time.Minute)
+	if done.Kind != wire.BootClean || done.Passed || len(done.Steps) != 3 || done.Took <= 0 {
 		t.Errorf("%+v", done)
 	} else if done.Steps[2].OK || !done.Steps[0].OK || !done.Steps[1].OK {
 		t.Errorf("%+v", done.Steps)
@@ -111,7 +112,7 @@ func (l *lab) cleans(t *testing.T) {
 		t.Error("data is left on a disk that was to be cleaned")
 	}
 	if b, err := os.ReadFile(spared); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {
-		t.Errorf("a disk of another size than the order says was touched: %v", err)
+		t.Errorf("a disk of another size than the task says was touched: %v", err)
 	}
 }
 
@@ -129,9 +130,9 @@ func scsi(file, serial string) []string {
 // counts the question as a failed command neither.
 func (l *lab) tests(t *testing.T) {
 	data := []string{disk(t, 8<<20), disk(t, 8<<20), disk(t, 8<<20)}
-	s := l.ordered(t, "b-tests-0001", &wire.BootOrder{Kind: wire.BootTest, Links: []wire.BootLink{{MAC: testMAC, Name: "mgmt0"}, {MAC: testMAC2, Name: "msg0"}}})
+	s := l.ordered(t, "b-tests-0001", &wire.BootTask{Kind: wire.BootTest, Links: []wire.BootLink{{MAC: testMAC, Name: "mgmt0"}, {MAC: testMAC2, Name: "msg0"}}})
 	m := l.start(t, s, s.ca, slices.Concat(nvme(data[0], "DATA01"), sata(data[1], "DATA02"), scsi(data[2], "DATA03"), []string{"-smp", "2"})...)
-	done := m.works(t, s, 3*time.Minute)
+	done := m.works(t, s, 8*time.Minute)
 	if done.Kind != wire.BootTest || !done.Passed || len(done.Steps) != 8 {
 		t.Errorf("%+v", done)
 	}
@@ -161,12 +162,12 @@ func (l *lab) tests(t *testing.T) {
 // fails: a machine with a disk that can be read and says of itself that it fails does
 // not pass. One that is only warm is well.
 func (l *lab) fails(t *testing.T) {
-	s := l.ordered(t, "b-fails-0001", &wire.BootOrder{Kind: wire.BootTest})
+	s := l.ordered(t, "b-fails-0001", &wire.BootTask{Kind: wire.BootTest})
 	failing, warm := nvme(disk(t, 8<<20), "FAILING"), nvme(disk(t, 8<<20), "WARM")
 	failing[3] += ",smart_critical_warning=12"
 	warm[3] += ",smart_critical_warning=2"
 	m := l.start(t, s, s.ca, append(failing, warm...)...)
-	done := m.works(t, s, 3*time.Minute)
+	done := m.works(t, s, 8*time.Minute)
 	says := map[bool]string{}
 	for _, step := range done.Steps {
 		if strings.HasPrefix(step.What, "disk ") {
@@ -200,7 +201,7 @@ func (l *lab) scratch(t *testing.T) {
 	var f found
 	select {
 	case f = <-l.report:
-	case <-time.After(3 * time.Minute):
+	case <-time.After(6 * time.Minute):
 		t.Fatal("the image's init does not report")
 	}
 	<-m.over
@@ -214,7 +215,7 @@ func (l *lab) scratch(t *testing.T) {
 		t.Errorf("%v: %s", at, f.Scratch)
 	}
 	if b, err := os.ReadFile(other); err != nil || !bytes.Equal(b, bytes.Repeat([]byte("somebody's data."), 8<<16)) {
-		t.Errorf("a disk that the order does not name was touched: %v", err)
+		t.Errorf("a disk that the task does not name was touched: %v", err)
 	}
 }
 

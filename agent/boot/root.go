@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster/agent/units"
-	"github.com/muster-hpc/muster/loopdev"
+	"github.com/muster-hpc/muster/internal/loopdev"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -147,7 +147,7 @@ func undoRoot() {
 
 // fill puts into the root what makes it this node: through a view that no link of
 // the image leads out of.
-func fill(root *os.Root, o *wire.BootOrder, agent io.Reader) error {
+func fill(root *os.Root, o *wire.BootTask, agent io.Reader) error {
 	if err := putReader(root, units.Agent, agent, 0o755); err != nil {
 		return fmt.Errorf("place the agent: %w", err)
 	}
@@ -246,20 +246,20 @@ func link(root *os.Root, to, name string) error {
 
 // Files that the agent's service reads in the image.
 const (
-	runDir    = "/run/muster"
-	seedFile  = "seed.json"
-	StageFile = "boot.json" // what was timed before the service
+	runDir        = "/run/muster"
+	bootstrapFile = "seed.json"
+	StageFile     = "boot.json" // what was timed before the service
 )
 
 // leave writes the seed and the stages where the agent's service finds them.
-func leave(dir string, seed *wire.Seed, st []wire.BootStage) error {
+func leave(dir string, seed *wire.Bootstrap, st []wire.BootStage) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return err
 	}
-	for name, v := range map[string]any{seedFile: seed, StageFile: st} {
+	for name, v := range map[string]any{bootstrapFile: seed, StageFile: st} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return err

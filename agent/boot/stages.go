@@ -7,20 +7,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
 // Stages of a boot, in their order. "kernel" and "init" are behind us when this
 // program starts.
 const (
-	StageKernel  = "kernel"  // the kernel's clock begins
-	StageInit    = "init"    // this program starts
-	StageDrivers = "drivers" // the NIC that was booted from is there
-	StageAddress = "address" // it has an address
-	StageHello   = "hello"   // the server gave an order
-	StageImage   = "image"   // the image is in memory, verified
-	StageRoot    = "root"    // the root file system is put together
-	StageSwitch  = "switch"  // the image's init is about to start
+	StageKernel  = "kernel"   // the kernel's clock begins
+	StageInit    = "init"     // this program starts
+	StageDrivers = "drivers"  // the NIC that was booted from is there
+	StageAddress = "address"  // it has an address
+	StageCheckIn = "check-in" // the server gave a task
+	StageImage   = "image"    // the image is in memory, verified
+	StageRoot    = "root"     // the root file system is put together
+	StageSwitch  = "switch"   // the image's init is about to start
 )
 
 // stages are the times of what is behind us, by the kernel's clock. It is safe for
@@ -52,9 +53,9 @@ func (s *stages) note(name string, at time.Duration) (took time.Duration, first 
 	}
 	var last time.Duration
 	if n := len(s.list); n > 0 {
-		last = time.Duration(s.list[n-1].AfterMS) * time.Millisecond
+		last = time.Duration(s.list[n-1].After)
 	}
-	s.list = append(s.list, wire.BootStage{Name: name, AfterMS: at.Milliseconds()})
+	s.list = append(s.list, wire.BootStage{Name: name, After: muster.Duration(at)})
 	return max(0, at-last), true
 }
 

@@ -46,7 +46,7 @@ func switchRoot(argv []string) error {
 	return nil
 }
 
-// loadAhead has the driver loaded by which a node mounts its volumes, beside the start of
+// loadAhead loads the driver by which a node mounts its volumes, beside the start of
 // the image's init, which uses one processor for a while: the mounts need not wait for it.
 // The init becomes the parent of the program. Without it the mount loads the driver.
 func loadAhead(env []string) {

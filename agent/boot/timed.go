@@ -35,10 +35,10 @@ func readStages(r io.Reader, began time.Time) []muster.Stage {
 	}
 	var out []muster.Stage
 	for _, s := range list {
-		if s.Name == "" || len(s.Name) > 64 || s.AfterMS < 0 || s.AfterMS > int64(24*time.Hour/time.Millisecond) || len(out) >= 32 {
+		if s.Name == "" || len(s.Name) > 64 || s.After < 0 || time.Duration(s.After) > 24*time.Hour || len(out) >= 32 {
 			continue
 		}
-		out = append(out, muster.Stage{Name: s.Name, At: began.Add(time.Duration(s.AfterMS) * time.Millisecond).UTC()})
+		out = append(out, muster.Stage{Name: s.Name, At: began.Add(time.Duration(s.After)).UTC()})
 	}
 	return out
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agent/drive"
-	"github.com/muster-hpc/muster/agent/trial"
+	"github.com/muster-hpc/muster/agent/selftest"
+	"github.com/muster-hpc/muster/agent/wipe"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -26,12 +26,12 @@ const (
 )
 
 // test tries every part of the machine that it can without writing to a disk.
-func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, ...any)) ([]muster.CleanStep, error) {
+func (w *worker) test(ctx context.Context, o *wire.BootTask, say func(string, ...any)) ([]muster.CleanStep, error) {
 	w.up(o.Links, say) // they agree with their switches meanwhile
 	effort := time.Duration(max(o.Effort, 1))
 	began := w.errors()
 	say("test: %d processors compute for %v", len(w.cpus), effort*coresTime)
-	cores := trial.Cores{CPUs: w.cpus, Long: effort * coresTime, Clock: w.clock}.Run(ctx)
+	cores := selftest.Cores{CPUs: w.cpus, Long: effort * coresTime, Clock: w.clock}.Run(ctx)
 	computed := span{began, w.errors()}
 	disks := w.disks() // now, that controllers have had their time
 	say("test: %d disks are asked how they are", len(disks))
@@ -43,7 +43,7 @@ func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, .
 	var all sync.WaitGroup
 	var memory muster.CleanStep
 	all.Go(func() {
-		memory = trial.Memory{CPUs: w.cpus, Bytes: try, Total: total, Fill: effort * fillTime, Clock: w.clock}.Run(ctx)
+		memory = selftest.Memory{CPUs: w.cpus, Bytes: try, Total: total, Fill: effort * fillTime, Clock: w.clock}.Run(ctx)
 	})
 	found := make([]muster.CleanStep, len(disks))
 	for i, d := range disks {
@@ -67,12 +67,12 @@ func (w *worker) test(ctx context.Context, o *wire.BootOrder, say func(string, .
 
 // tryDisk reads a disk in many places.
 func (w *worker) tryDisk(ctx context.Context, d muster.Disk) muster.CleanStep {
-	step := muster.CleanStep{What: drive.Title(d)}
+	step := muster.CleanStep{What: wipe.Title(d)}
 	dev, err := w.read(d)
 	if err == nil {
 		defer dev.Close()
-		var t drive.Tried
-		if t, err = drive.Try(ctx, dev, dev.Size(), diskReads, w.clock, diskTime); err == nil {
+		var t wipe.Tried
+		if t, err = wipe.Try(ctx, dev, dev.Size(), diskReads, w.clock, diskTime); err == nil {
 			step.OK, step.Check = true, fmt.Sprintf("read in %d places, the slowest in %v; nothing written", t.Places, t.Slowest.Round(10*time.Microsecond))
 			return step
 		}
@@ -116,17 +116,17 @@ func (w *worker) links(ctx context.Context, links []wire.BootLink) []muster.Clea
 	}
 }
 
-// tryLink tells how one link is now.
+// tryLink reports how one link is now.
 func tryLink(l wire.BootLink, nics []NIC) muster.CleanStep {
 	step := muster.CleanStep{What: "link " + l.Name + " " + l.MAC}
 	i := slices.IndexFunc(nics, func(n NIC) bool { return n.MAC == l.MAC })
 	switch {
 	case i < 0:
-		step.Check = "FAILED: there is no such card"
+		step.Check = "FAILED: no such card"
 	case !nics[i].Carrier:
 		step.Check = "FAILED: the card is there, its link is down: look at its cable and its switch port"
 	case nics[i].Speed == 0:
-		step.OK, step.Check = true, "up; the card does not tell its speed"
+		step.OK, step.Check = true, "up; the card does not report its speed"
 	case nics[i].Speed < l.Speed:
 		step.Check = fmt.Sprintf("FAILED: up with %s, not %s: look at its cable and its switch port", speed(nics[i].Speed), speed(l.Speed))
 	default:

@@ -37,7 +37,7 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 			r.Stage("accounting")
 			return
 		}
-		c.log.Warn("accounting is not available", "err", err)
+		c.log.Warn("accounting unavailable", "error", err)
 	}
 }
 
@@ -71,10 +71,10 @@ const stuckAfter = 10 * time.Second
 func (c *Configurer) unstick(ctx context.Context) {
 	units := databaseUnits()
 	dbd := units[len(units)-1]
-	c.log.Warn("slurmdbd does not answer; it is started again")
+	c.log.Warn("restarting unresponsive slurmdbd")
 	_ = c.systemctl(ctx, "kill", "--signal=KILL", dbd)
 	if err := c.systemctl(ctx, "restart", dbd); err != nil {
-		c.log.Warn("slurmdbd cannot be started again", "err", err)
+		c.log.Warn("slurmdbd restart failed", "error", err)
 	}
 }
 

@@ -129,7 +129,7 @@ func (c *Configurer) accounts(cfg *wire.NodeConfig) []wire.Account {
 const probeProgram = "/usr/libexec/muster/muster-probe"
 
 // users brings the accounts in place, one by one, and takes leave of those who are
-// gone. It tells who could not be given an account, and why.
+// gone. It reports who could not be given an account, and why.
 func (c *Configurer) users(cfg *wire.NodeConfig, had memory) (map[string]error, error) {
 	files := []struct {
 		path string

@@ -37,7 +37,7 @@ func (c *Configurer) announce(ctx context.Context, cfg *wire.NodeConfig) {
 		case <-c.clock.After(pause):
 		}
 		if err := sendAnnouncement(cfg.Interface, address.Addr()); err != nil {
-			c.log.Debug("the node's address was not announced", "interface", cfg.Interface, "err", err)
+			c.log.Debug("address announcement failed", "interface", cfg.Interface, "error", err)
 		}
 	}
 }

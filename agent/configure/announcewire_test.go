@@ -13,7 +13,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -229,7 +229,7 @@ func (w *onWire) believe(t *testing.T, address, hardware string) {
 	}
 }
 
-// believes tells at which hardware address the neighbour thinks that an address is.
+// believes reports at which hardware address the neighbour thinks that an address is.
 func (w *onWire) believes(t *testing.T, address string) (hardware string) {
 	t.Helper()
 	soon(t, func() error {

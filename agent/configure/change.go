@@ -7,7 +7,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// changed tells which services have other files than before.
+// changed reports which services have other files than before.
 type changed struct {
 	sshd, slurm, munge bool
 	// fresh: slurmctld has no state yet.

@@ -72,7 +72,7 @@ type Configurer struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	clock muster.Clock
 	log   *slog.Logger
-	// statfs tells how full a file system is.
+	// statfs reports how full a file system is.
 	statfs func(path string, st *unix.Statfs_t) error
 
 	// settled: all services were started and checked in this life of the agent.

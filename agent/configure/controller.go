@@ -110,7 +110,7 @@ func (k *controller) tell(ctx context.Context, args []string) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	k.c.log.Warn("the scheduler did not take a change of its nodes", "command", strings.Join(args, " "), "err", err)
+	k.c.log.Warn("scontrol failed", "command", strings.Join(args, " "), "error", err)
 	if args[0] != "create" || !strings.Contains(err.Error(), "already exist") {
 		return
 	}
@@ -124,7 +124,7 @@ func (k *controller) tell(ctx context.Context, args []string) {
 
 func (k *controller) reconfigure(ctx context.Context) {
 	if _, err := k.c.run.Run(ctx, "", "scontrol", "reconfigure"); err != nil {
-		k.c.log.Warn("the scheduler did not reconfigure", "err", err)
+		k.c.log.Warn("scheduler reconfigure failed", "error", err)
 	}
 }
 

@@ -16,16 +16,16 @@ func (w *watcher) closePartition(ctx context.Context) {
 	if w.closed {
 		return
 	}
-	if _, err := w.c.run.Run(ctx, "", "scontrol", "update", "PartitionName="+partition, "State=INACTIVE"); err != nil {
-		w.c.log.Warn("the scheduler still takes jobs", "err", err)
+	if err := w.c.setPartition(ctx, "INACTIVE"); err != nil {
+		w.c.log.Warn("closing scheduler to new jobs failed", "error", err)
 		return
 	}
 	w.closed = true
 }
 
-// openPartition takes that back: the cluster was given more time.
-func (c *Configurer) openPartition(ctx context.Context) error {
-	_, err := c.run.Run(ctx, "", "scontrol", "update", "PartitionName="+partition, "State=UP")
+// setPartition says whether jobs start: UP takes closing back.
+func (c *Configurer) setPartition(ctx context.Context, state string) error {
+	_, err := c.run.Run(ctx, "", "scontrol", "update", "PartitionName="+partition, "State="+state)
 	return err
 }
 
@@ -53,7 +53,7 @@ func (w *watcher) cancelJobs(ctx context.Context, ids []string) {
 	for len(ids) > 0 {
 		n := min(len(ids), jobsPerCommand)
 		if _, err := w.c.run.Run(ctx, "", "scancel", append([]string{"--quiet"}, ids[:n]...)...); err != nil {
-			w.c.log.Warn("jobs were not cancelled", "err", err)
+			w.c.log.Warn("cancelling jobs failed", "error", err)
 		}
 		ids = ids[n:]
 	}

@@ -17,7 +17,7 @@ func (c *Configurer) firewall(ctx context.Context, cfg *wire.NodeConfig, gate bo
 	}
 	if !c.files.exists("/usr/sbin/nft") {
 		// An image without nft relies on the provider's wall alone.
-		c.log.Warn("no firewall in this node: the image has no nft")
+		c.log.Warn("firewall disabled: image has no nft")
 		return nil
 	}
 	_, err := c.run.Run(ctx, rules, "nft", "-f", "-")

@@ -103,11 +103,11 @@ func (c *Configurer) tellLost(ctx context.Context, cfg *wire.NodeConfig, scripts
 	}
 	text, err := c.run.Run(ctx, "", "squeue", "--noheader", "--states=all", "--format=%A %F")
 	if err != nil {
-		c.log.Warn("the scheduler did not say which jobs it knows", "err", err)
+		c.log.Warn("listing jobs failed", "error", err)
 		return
 	}
 	if lost := lostJobs(scripts, text); len(lost) > 0 {
-		c.log.Warn("jobs that were submitted just before the head was lost are lost with it: submit them again",
+		c.log.Warn("recently submitted jobs lost with the previous head: resubmit them",
 			"number", len(lost), "jobs", strings.Join(lost, " "))
 		c.remark(cfg, "lost with the head, submit again: "+jobList(lost))
 	}

@@ -25,17 +25,17 @@ func heldBySlurm(reason string) bool {
 // oneJob is the number of a job, or of one of an array.
 var oneJob = regexp.MustCompile(`^[0-9]+(_[0-9]+)?$`)
 
-// releaseHeld has jobs that Slurm held by itself try again, when there is a node for them.
+// releaseHeld releases jobs that Slurm held by itself, when there is a node for them.
 func (w *watcher) releaseHeld(ctx context.Context) {
-	if w.cfg.Slurm.Ending || !slices.ContainsFunc(slices.Collect(maps.Values(w.last.Nodes)), usable) {
+	if w.stops() || !slices.ContainsFunc(slices.Collect(maps.Values(w.last.Nodes)), usable) {
 		return
 	}
 	ids := w.dueHeld()
 	for part := range slices.Chunk(ids, jobsPerCommand) {
 		list := strings.Join(part, ",")
-		w.c.log.Info("jobs that Slurm held because they did not start are released", "jobs", list)
+		w.c.log.Info("releasing held jobs", "jobs", list)
 		if _, err := w.c.run.Run(ctx, "", "scontrol", "release", list); err != nil {
-			w.c.log.Warn("jobs were not released", "jobs", list, "err", err)
+			w.c.log.Warn("releasing held jobs failed", "jobs", list, "error", err)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/muster-hpc/muster/cleantext"
+	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -16,7 +16,7 @@ import (
 // stands last.
 const squeueFormat = "%i|%U|%u|%T|%D|%N|%S|%l|%r|%j"
 
-// squeueQuestion has each job begin with a mark, which is made anew for each question: a
+// squeueQuestion makes each job begin with a mark, which is made anew for each question: a
 // name may hold whole lines that look like jobs, and cannot hold what nobody knew when it
 // was given.
 func squeueQuestion(mark string) []string {
@@ -35,6 +35,9 @@ type queue struct {
 	active, strangers []string
 	// held are the IDs of jobs that Slurm itself holds.
 	held []string
+	// completing are those of active that end already, and lost those that cannot be queued
+	// again.
+	completing, lost map[string]bool
 }
 
 // jobID is how squeue writes the number of a job, or of several of an array.
@@ -77,6 +80,12 @@ func parseSqueue(text, mark string, here func(uid int) bool) queue {
 		j.Started, _ = time.ParseInLocation("2006-01-02T15:04:05", p[6], time.Local)
 		q.running++
 		q.active = append(q.active, j.ID)
+		if j.State == "completing" {
+			if q.completing == nil {
+				q.completing = map[string]bool{}
+			}
+			q.completing[j.ID] = true
+		}
 		q.list = append(q.list, j)
 	}
 	newest(q.list)

@@ -52,7 +52,7 @@ func (c *Configurer) endFiles(ctx context.Context, cfg *wire.NodeConfig, had mem
 		s.note(err)
 	}
 	if s.deep {
-		c.log.Warn("files of people who left stay: they lie too deep", "depth", leftFilesDepth)
+		c.log.Warn("files of removed users kept: directory too deep", "depth", leftFilesDepth)
 	}
 	return errors.Join(s.errs...)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -18,7 +18,7 @@ type memory struct {
 	Users      map[string]int `json:"users"`            // name -> UID
 	Notice     int64          `json:"notice,omitempty"` // the last that was told
 	Mounts     []string       `json:"mounts,omitempty"` // targets, in order
-	Ending     bool           `json:"ending,omitempty"` // the scheduler was told that the cluster ends
+	Ending     bool           `json:"ending,omitempty"` // the scheduler was told that the cluster ends, or is paused
 }
 
 const memoryDoc document.Kind[memory] = "configured/1"
@@ -31,7 +31,7 @@ func remember(cfg *wire.NodeConfig, had memory, failed Incomplete) memory {
 		m.Users[u.Name] = u.UID
 	}
 	if cfg.Slurm != nil {
-		m.Ending = cfg.Slurm.Ending
+		m.Ending = cfg.Slurm.Ending || cfg.Slurm.Pause != ""
 	}
 	for _, p := range failed.Parts {
 		switch p.Name {

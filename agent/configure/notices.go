@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/cleantext"
+	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -73,7 +73,7 @@ func (c *Configurer) remark(cfg *wire.NodeConfig, text string) {
 		_, err = c.files.write(motdFile, motd(cfg, c.remarks()), 0o644, "")
 	}
 	if err != nil {
-		c.log.Warn("the message of the day is as it was", "err", err)
+		c.log.Warn("updating message of the day failed", "error", err)
 	}
 }
 

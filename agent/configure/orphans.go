@@ -38,7 +38,7 @@ func (c *Configurer) endOrphans(ctx context.Context, cfg *wire.NodeConfig) {
 	boot := strconv.FormatInt(cfg.HeadBoot, 10)
 	if done, err := c.files.read(orphansMark); err == nil && done != boot && c.lookOften(ctx, cfg) {
 		if _, err := c.files.write(orphansMark, boot, 0o644, ""); err != nil {
-			c.log.Warn("jobs whose srun is gone will be looked for again", "err", err)
+			c.log.Warn("orphaned job check failed, will retry", "error", err)
 		}
 	}
 	for {
@@ -51,7 +51,7 @@ func (c *Configurer) endOrphans(ctx context.Context, cfg *wire.NodeConfig) {
 	}
 }
 
-// sawControllerAnew tells that slurmctld has started anew.
+// sawControllerAnew means that slurmctld has started anew.
 func (c *Configurer) sawControllerAnew() {
 	select {
 	case c.controllerAnew <- struct{}{}:
@@ -74,7 +74,7 @@ func (c *Configurer) lookOften(ctx context.Context, cfg *wire.NodeConfig) bool {
 			return false
 		}
 		if err != nil {
-			c.log.Debug("jobs whose srun is gone were not looked for", "err", err)
+			c.log.Debug("orphaned job check failed", "error", err)
 			wait = orphansAgain
 			continue
 		}
@@ -119,7 +119,7 @@ func (c *Configurer) lookForOrphans(ctx context.Context, cfg *wire.NodeConfig) (
 	}
 	if len(ended) > 0 {
 		slices.SortFunc(ended, func(a, b string) int { return jobNumber(a) - jobNumber(b) })
-		c.log.Warn("jobs were ended because the srun or salloc that they belonged to is gone", "number", len(ended), "jobs", strings.Join(ended, " "))
+		c.log.Warn("orphaned jobs cancelled: srun or salloc is gone", "number", len(ended), "jobs", strings.Join(ended, " "))
 		c.remark(cfg, "ended, because the srun or salloc on "+cfg.Node+" that they belonged to is gone: "+jobList(ended))
 	}
 	return left, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Incomplete tells which parts of a configuration could not be applied. All others
+// Incomplete reports which parts of a configuration could not be applied. All others
 // are in force.
 type Incomplete struct{ Parts []Part }
 

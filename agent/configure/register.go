@@ -63,7 +63,7 @@ func (c *Configurer) keepRegistered(ctx context.Context, cfg *wire.NodeConfig) {
 		case known:
 			unknown = 0
 			if err := c.markRegistered(cfg); err != nil {
-				c.log.Warn("the node will look again whether the scheduler knows it", "err", err)
+				c.log.Warn("checking node registration failed, will retry", "error", err)
 			}
 			wait = c.registerWait(cfg, c.clock.Now().Sub(began))
 			continue
@@ -72,9 +72,9 @@ func (c *Configurer) keepRegistered(ctx context.Context, cfg *wire.NodeConfig) {
 			wait = registerLook
 			continue
 		}
-		c.log.Info("the scheduler lost its memory of this node; slurmd starts anew to register")
+		c.log.Info("node unknown to scheduler: restarting slurmd")
 		if err := c.systemctl(ctx, "restart", "slurmd.service"); err != nil {
-			c.log.Warn("slurmd cannot be started anew", "err", err)
+			c.log.Warn("slurmd restart failed", "error", err)
 		}
 		wait = registerAgain
 	}

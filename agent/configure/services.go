@@ -192,8 +192,8 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 		if ch.slurm && had.Generation > 0 {
 			k.reconfigure(ctx)
 		}
-		if had.Ending && !cfg.Slurm.Ending {
-			return c.openPartition(ctx)
+		if had.Ending && !cfg.Slurm.Ending && cfg.Slurm.Pause == "" {
+			return c.setPartition(ctx, "UP")
 		}
 		return nil
 	}
@@ -205,6 +205,15 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 		// It has a state from another life of the head. By this it asks every
 		// node at once how it is, and not some seconds later.
 		k.reconfigure(ctx)
+		// It may have been closed in that life, and must be before nodes register if it
+		// still is to be.
+		state := "UP"
+		if cfg.Slurm.Ending || cfg.Slurm.Pause != "" {
+			state = "INACTIVE"
+		}
+		if err := c.setPartition(ctx, state); err != nil {
+			return failed("say whether jobs start", err)
+		}
 	}
 	if err := c.openGate(ctx, cfg); err != nil {
 		return failed("let nodes register", err)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -72,7 +72,7 @@ func wantedNodes(cfg *wire.NodeConfig, ownDown bool) map[string]wanted {
 // slurmd is not needed, and when the name comes back it has its old place, by
 // which jobs rank their nodes.
 //
-// forgive tells of a node that Slurm itself took out of use whether it is time to try it
+// forgive reports a node that Slurm itself took out of use whether it is time to try it
 // again; nil for no node. mute are those on which no job starts.
 func plan(cfg *wire.NodeConfig, is map[string]slurmNode, ownDown bool, forgive func(node string) bool, mute map[string]bool) [][]string {
 	want := wantedNodes(cfg, ownDown)

@@ -140,7 +140,7 @@ func words(nodes map[string]slurmNode) map[string]string {
 // maxReason bounds what anybody may have written.
 const maxReason = 200
 
-// reasons tells of the nodes that take no jobs why, where it is not Muster's doing, or
+// reasons reports the nodes that take no jobs why, where it is not Muster's doing, or
 // nothing else tells of it.
 func reasons(nodes map[string]slurmNode) map[string]string {
 	m := map[string]string{}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/internal/nodeset"
 )
 
 // slurmModel is a slurmctld as far as this package talks to it, with its

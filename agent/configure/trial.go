@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/internal/nodeset"
 )
 
 // A scheduler that shows a node as idle has heard its slurmd. Whether a job starts there is
@@ -97,7 +97,7 @@ func (k *controller) due(is map[string]slurmNode) []string {
 	return list
 }
 
-// try has jobs start where they have not yet, and returns those nodes of the list where
+// try starts jobs where none has started yet, and returns those nodes of the list where
 // that has not succeeded so far.
 func (k *controller) try(ctx context.Context, list []string) (left []string) {
 	t := &k.c.trials
@@ -119,20 +119,20 @@ func (k *controller) try(ctx context.Context, list []string) (left []string) {
 func (k *controller) judge(r trialResult) {
 	t := &k.c.trials
 	if cannot(r.err) {
-		k.c.log.Warn("whether jobs start cannot be tried here", "err", r.err)
+		k.c.log.Warn("test job unavailable", "error", r.err)
 		t.impossible = true
 		return
 	}
 	for _, name := range r.passed {
 		t.passed[name] = true
 		if t.failed[name] {
-			k.c.log.Info("jobs start there again", "node", name)
+			k.c.log.Info("test job succeeded again", "node", name)
 		}
 		delete(t.failed, name)
 	}
 	for _, name := range r.failed {
 		if !t.failed[name] {
-			k.c.log.Warn("no job starts there", "node", name, "err", r.err)
+			k.c.log.Warn("test job failed", "node", name, "error", r.err)
 		}
 		t.failed[name] = true
 	}
@@ -195,7 +195,7 @@ func (c *Configurer) trial(ctx context.Context, nodes []string) trialResult {
 	return r
 }
 
-// startOn has every node print its name, as an account of the system, and returns those
+// startOn makes every node print its name, as an account of the system, and returns those
 // that did.
 func (c *Configurer) startOn(ctx context.Context, nodes []string) ([]string, error) {
 	set, err := nodeset.Of(nodes...)

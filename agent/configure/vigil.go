@@ -92,7 +92,7 @@ func (c *Configurer) attend(ctx context.Context, p *pulse, r Reporter) {
 	}
 	if now.Sub(p.since) >= tellAfter {
 		if p.told == nil || p.told.Text != wrong {
-			c.log.Warn("something that people rely on does not work", "what", p.name, "why", wrong)
+			c.log.Warn("health check failed", "what", p.name, "reason", wrong)
 		}
 		p.tell(r, wire.Check{Name: p.name, Text: wrong})
 	}
@@ -107,7 +107,7 @@ func (p *pulse) tell(r Reporter, check wire.Check) {
 	}
 }
 
-// examine tells what is wrong; "" for nothing.
+// examine reports what is wrong; "" for nothing.
 func (c *Configurer) examine(ctx context.Context, p *pulse) string {
 	if p.pid != 0 {
 		if state, _ := c.readStat(p.pid); stands(state) {
@@ -188,7 +188,7 @@ func (c *Configurer) examineUnit(ctx context.Context, p *pulse) (wrong string, s
 
 // mendVital does what may help, more with each try.
 func (c *Configurer) mendVital(ctx context.Context, p *pulse, wrong string) {
-	c.log.Warn("mending what people rely on", "what", p.name, "why", wrong, "try", p.tries+1)
+	c.log.Warn("restarting unhealthy service", "what", p.name, "reason", wrong, "attempt", p.tries+1)
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var err error
@@ -210,7 +210,7 @@ func (c *Configurer) mendVital(ctx context.Context, p *pulse, wrong string) {
 		err = c.systemctl(ctx, "restart", p.unit)
 	}
 	if err != nil {
-		c.log.Warn("that did not help", "what", p.name, "err", err)
+		c.log.Warn("restarting unhealthy service failed", "what", p.name, "error", err)
 	}
 	p.asked = time.Time{} // it is asked at the next look
 	p.mute = fmt.Errorf("it was just mended")

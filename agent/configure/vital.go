@@ -22,7 +22,7 @@ type vital struct {
 	name string // of its check
 	unit string // of systemd; "" where there is none
 	pid  int    // of a process that is always the same one; 0 for none
-	// ask has it answer. nil: that its main process runs is all there is to see.
+	// ask makes it answer. nil: that its main process runs is all there is to see.
 	ask func(ctx context.Context) error
 	// every is how often it is asked, which costs more than a look at its process.
 	every time.Duration
@@ -82,7 +82,7 @@ func (c *Configurer) vitals(cfg *wire.NodeConfig) []vital {
 // networkCheck is the check of the interface that a cluster's messages take.
 const networkCheck = "message network"
 
-// systemdAnswers has process 1 answer: in whatever state the system is, it says so.
+// systemdAnswers makes process 1 answer: in whatever state the system is, it says so.
 func (c *Configurer) systemdAnswers(ctx context.Context) error {
 	text, err := c.run.Run(ctx, "", "systemctl", "is-system-running")
 	if strings.TrimSpace(text) != "" {

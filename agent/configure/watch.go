@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -49,6 +50,7 @@ type watcher struct {
 	counted           bool // accounting was started
 	closed            bool // the partition takes no jobs
 	ending, dismissed time.Time
+	quiet             time.Time // since when nothing runs, and nothing can come
 
 	// released is when a job that Slurm held by itself was seen so or released, and after
 	// how long it is the next time.
@@ -56,7 +58,7 @@ type watcher struct {
 }
 
 // watchScheduler makes slurmctld think of its nodes what the configuration
-// says, and tells what it says, whenever it says something else than before,
+// says, and reports what it says, whenever it says something else than before,
 // until ctx ends.
 func (c *Configurer) watchScheduler(ctx context.Context, cfg *wire.NodeConfig, r Reporter) {
 	w := watcher{controller: controller{c: c, cfg: cfg}, r: r}
@@ -81,7 +83,7 @@ func (w *watcher) look(ctx context.Context) time.Duration {
 	}
 	if err != nil {
 		w.say(wire.SchedulerState{})
-		w.c.log.Debug("scheduler does not answer", "err", err)
+		w.c.log.Debug("scheduler not responding", "error", err)
 		w.revive(ctx)
 		return w.wait(start, false, false)
 	}
@@ -116,7 +118,7 @@ func (w *watcher) look(ctx context.Context) time.Duration {
 		w.counted = true
 		w.c.done.Go(func() { w.c.accounting(ctx, w.cfg, w.r) })
 	}
-	wait := w.wait(start, missing || len(todo) > 0, leaving || w.cfg.Slurm.Ending && !ended)
+	wait := w.wait(start, missing || len(todo) > 0, leaving || w.stops() && !ended)
 	if len(due) > 0 {
 		wait = min(wait, watchJobs)
 	}
@@ -158,13 +160,13 @@ func (w *watcher) expected(s wire.SchedulerState) (missing, leaving bool) {
 // at the end of the cluster, all. ended: they have.
 func (w *watcher) askJobs(ctx context.Context, all bool) (ended bool) {
 	now := w.c.clock.Now()
-	if !all && !w.whole && now.Sub(w.began) < jobsAfter && !w.cfg.Slurm.Ending || !w.asked.IsZero() && now.Sub(w.asked) < jobsAtMost && !w.cfg.Slurm.Ending {
+	if !all && !w.whole && now.Sub(w.began) < jobsAfter && !w.stops() || !w.asked.IsZero() && now.Sub(w.asked) < jobsAtMost && !w.stops() {
 		return w.last.Ended
 	}
 	w.asked = now
 	ctx, cancel := context.WithTimeout(ctx, askAtMost)
 	defer cancel()
-	if w.cfg.Slurm.Ending {
+	if w.stops() {
 		w.closePartition(ctx)
 	}
 	mark := newMark()
@@ -173,9 +175,18 @@ func (w *watcher) askJobs(ctx context.Context, all bool) (ended bool) {
 		return false
 	}
 	w.jobs = parseSqueue(text, mark, w.here())
+	w.markJobs(ctx)
 	w.dismissJobs(ctx)
 	w.releaseHeld(ctx)
-	return w.cfg.Slurm.Ending && w.endJobs(ctx)
+	switch {
+	case w.cfg.Slurm.Ending:
+		return w.endJobs(ctx)
+	case w.cfg.Slurm.Pause == muster.PauseRequeue:
+		return w.requeueJobs(ctx)
+	case w.cfg.Slurm.Pause == muster.PauseWait:
+		return w.saved()
+	}
+	return false
 }
 
 // wait is the pause until the next question.
@@ -204,7 +215,7 @@ func (w *watcher) revive(ctx context.Context) {
 	if now := w.c.clock.Now(); w.whole && now.Sub(w.heard) > watchPatience {
 		w.heard = now
 		if err := w.c.systemctl(ctx, "start", controllerUnit); err != nil {
-			w.c.log.Warn("slurmctld was not started again", "err", err)
+			w.c.log.Warn("slurmctld restart failed", "error", err)
 		}
 	}
 }

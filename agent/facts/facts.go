@@ -205,7 +205,7 @@ func (s Source) modalias() []string {
 	return slices.Compact(out)
 }
 
-// needed tells of a device whether a node cannot do without it, by the class that it says
+// needed reports a device whether a node cannot do without it, by the class that it says
 // it has: bcXXscYY of a PCI modalias.
 func needed(modalias string) bool {
 	switch {

@@ -16,7 +16,7 @@ import (
 func (s Source) firmware(f *muster.Facts) {
 	t := parseSMBIOS(s.file("sys/firmware/dmi/tables/DMI"))
 	id := func(name string) string { return filled(s.text("sys/class/dmi/id/" + name)) }
-	f.Maker, f.Product = cmp.Or(t.maker, id("sys_vendor")), cmp.Or(t.product, id("product_name"))
+	f.Vendor, f.Product = cmp.Or(t.maker, id("sys_vendor")), cmp.Or(t.product, id("product_name"))
 	f.UUID = cmp.Or(t.uuid, strings.ToLower(id("product_uuid")))
 	f.Firmware = cmp.Or(t.firmware, id("bios_version"))
 	f.DIMMs = t.dimms

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/cleantext"
+	"github.com/muster-hpc/muster/internal/cleantext"
 )
 
 // etherLLDP is the protocol of frames in which switches say who they are: IEEE

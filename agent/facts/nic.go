@@ -53,7 +53,7 @@ func (s Source) nics(message, management string) []muster.NIC {
 	return out
 }
 
-// card tells what there is to tell of a NIC that is hardware.
+// card reports what there is to tell of a NIC that is hardware.
 func (s Source) card(at string, n *muster.NIC) {
 	switch s.text(at + "carrier") { // cannot be read of one that is down
 	case "1":
@@ -69,7 +69,7 @@ func (s Source) card(at string, n *muster.NIC) {
 		}
 		return filepath.Base(to)
 	}
-	n.Driver, n.Place = link("device/driver"), link("device")
+	n.Driver, n.PCIAddress = link("device/driver"), link("device")
 }
 
 // plainNICs is for machines without /sys.

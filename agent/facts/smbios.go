@@ -158,7 +158,7 @@ func memoryModule(b []byte, at func(int) string) (muster.DIMM, bool) {
 	}
 	d.Kind = memoryKind(b[0x12])
 	if len(b) >= 0x1b {
-		d.Maker, d.Serial, d.Part = at(0x17), at(0x18), at(0x1a)
+		d.Vendor, d.Serial, d.Part = at(0x17), at(0x18), at(0x1a)
 	}
 	if len(b) >= 0x17 {
 		d.Speed = speed(b, 0x15, 0x54)

@@ -59,7 +59,7 @@ func TestSMBIOS(t *testing.T) {
 		maker: "Maker Inc.", product: "Server X1", serial: "SN-42", uuid: "00112233-4455-6677-8899-aabbccddeeff", firmware: "2.17.1",
 		dimms: []muster.DIMM{
 			{Slot: "A1", Size: 16 << 30, Kind: "DDR4", Speed: 3200},
-			{Slot: "A2", Size: 64 << 30, Kind: "DDR5", Speed: 4800, Maker: "Chips", Serial: "0001", Part: "PART-1"},
+			{Slot: "A2", Size: 64 << 30, Kind: "DDR5", Speed: 4800, Vendor: "Chips", Serial: "0001", Part: "PART-1"},
 			{Slot: "OLD", Size: 512 << 10},
 		},
 	}

@@ -53,7 +53,7 @@ func Follow(ctx context.Context, o Options, cursor string, put func(line wire.Jo
 		began := time.Now()
 		next, err := once(ctx, o, cursor, put)
 		if errors.Is(err, exec.ErrNotFound) {
-			o.Log.Warn("the journal is not followed: this image has no journalctl")
+			o.Log.Warn("journal not collected: image has no journalctl")
 			return
 		}
 		if ctx.Err() != nil {
@@ -67,7 +67,7 @@ func Follow(ctx context.Context, o Options, cursor string, put func(line wire.Jo
 			next = ""
 		}
 		cursor = next
-		o.Log.Info("the journal's reader ended; starting it again", "pause", pause, "error", err)
+		o.Log.Info("journalctl exited, restarting", "pause", pause, "error", err)
 		select {
 		case <-ctx.Done():
 			return

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/muster-hpc/muster/agent/journal"
+	"github.com/muster-hpc/muster/internal/executable"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -78,7 +79,7 @@ func program(t *testing.T, body string) (path, args string) {
 	path, args = filepath.Join(dir, "journalctl"), filepath.Join(dir, "args")
 	script := "#!/bin/sh\necho \"$@\" >> " + args + "\n" +
 		`line() { echo "{\"__CURSOR\":\"c$1\",\"__REALTIME_TIMESTAMP\":\"1\",\"MESSAGE\":\"m$1\"}"; }` + "\n" + body + "\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+	if err := executable.Write(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path, args
@@ -97,7 +98,7 @@ func (l *lines) put(j wire.JournalLine, cursor string) {
 
 func (l *lines) wait(t *testing.T, n int) string {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		l.mu.Lock()
 		if len(l.text) >= n {
 			defer l.mu.Unlock()
@@ -129,7 +130,7 @@ esac`)
 	cancel()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("Follow did not end; its reader lives")
 	}
 	if b, err := os.ReadFile(args); err != nil || strings.Contains(strings.SplitN(string(b), "\n", 2)[0], "cursor") {
@@ -146,7 +147,7 @@ func TestFollowWithoutJournalctl(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it does not give up")
 	}
 }

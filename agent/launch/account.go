@@ -33,7 +33,7 @@ func (l *Launcher) prepare(o wire.LaunchOrder) error {
 	}
 	for _, f := range o.Files {
 		if !plainName(f.Path) {
-			return muster.Errorf(muster.EInvalid, "%q is no name of a file", f.Path)
+			return muster.Errorf(muster.EInvalid, "%q is not a file name", f.Path)
 		}
 		files = append(files, f)
 	}

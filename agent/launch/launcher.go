@@ -104,13 +104,13 @@ func (l *Launcher) Run(ctx context.Context, o wire.LaunchOrder) (end wire.Launch
 		return end, nil
 	}
 	_ = os.Remove(out.Name()) // it goes with the last who reads it
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(1, o.Seconds))*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(o.Limit, muster.Duration(time.Second))))
 	defer cancel()
 	exit, text, cut := l.run(ctx, args, l.environment(o), o.Input, out)
 	end.Exit, end.Error, end.Cut = exit, text, cut
 	if ctx.Err() != nil {
 		end.Exit = -1
-		end.Error = fmt.Sprintf("it did not end within %d s", o.Seconds)
+		end.Error = fmt.Sprintf("it did not end within %v s", o.Limit.Seconds())
 		if errors.Is(context.Cause(ctx), context.Canceled) {
 			end.Error = "it was ended before it was done"
 		}
@@ -147,7 +147,7 @@ func (l *Launcher) command(o wire.LaunchOrder) ([]string, error) {
 	slots := make([]string, len(o.Hosts))
 	for i, h := range o.Hosts {
 		if !plainName(h) {
-			return nil, muster.Errorf(muster.EInvalid, "%q is no host", h)
+			return nil, muster.Errorf(muster.EInvalid, "%q is not a host", h)
 		}
 		slots[i] = fmt.Sprintf("%s:%d", h, each)
 	}
@@ -173,7 +173,7 @@ func (l *Launcher) command(o wire.LaunchOrder) ([]string, error) {
 	}
 	for k := range o.Env {
 		if !plainName(k) {
-			return nil, muster.Errorf(muster.EInvalid, "%q is no variable", k)
+			return nil, muster.Errorf(muster.EInvalid, "%q is not an environment variable", k)
 		}
 		args = append(args, "-x", k)
 	}

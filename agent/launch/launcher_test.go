@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/launch"
+	"github.com/muster-hpc/muster/internal/executable"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -19,7 +21,7 @@ func launcher(t *testing.T, script string) (*launch.Launcher, string) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		if err := executable.Write(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -31,7 +33,7 @@ func launcher(t *testing.T, script string) (*launch.Launcher, string) {
 }
 
 func order(args ...string) wire.LaunchOrder {
-	return wire.LaunchOrder{ID: "1", Program: "muster-probe", Args: args, Hosts: []string{"n01", "n02"}, Bind: "core", Seconds: 60, Key: "secret", Certificate: "public"}
+	return wire.LaunchOrder{ID: "1", Program: "muster-probe", Args: args, Hosts: []string{"n01", "n02"}, Bind: "core", Limit: muster.Duration(time.Minute), Key: "secret", Certificate: "public"}
 }
 
 func text(t *testing.T, out io.Reader) string {
@@ -98,7 +100,7 @@ func TestScratch(t *testing.T) {
 	precious := t.TempDir()
 	for _, bad := range []string{precious, "relative/.muster-ms-1", filepath.Join(precious, "..", ".muster-ms-1") + "/../x"} {
 		o.Scratch = bad
-		if end, _ := l.Run(t.Context(), o); end.Exit != -1 || !strings.Contains(end.Error, "no folder") {
+		if end, _ := l.Run(t.Context(), o); end.Exit != -1 || !strings.Contains(end.Error, "not a directory") {
 			t.Errorf("%s: %+v", bad, end)
 		}
 	}
@@ -141,7 +143,7 @@ func TestRunIsEnded(t *testing.T) {
 	t.Parallel()
 	l, home := launcher(t, `trap "" TERM; sleep 300 & echo $! > "`+filepath.Join(t.TempDir(), "pid")+`"; wait; sleep 300`)
 	o := order()
-	o.Seconds = 1
+	o.Limit = muster.Duration(time.Second)
 	began := time.Now()
 	end, _ := l.Run(t.Context(), o)
 	if end.Exit != -1 || !strings.Contains(end.Error, "did not end within 1 s") {

@@ -18,7 +18,7 @@ const scratchPrefix = ".muster-ms-"
 // write there: nobody can have put a link in its place.
 func (l *Launcher) scratch(path string) error {
 	if !goodScratch(path) {
-		return muster.Errorf(muster.EInvalid, "%q is no folder for a launch", path)
+		return muster.Errorf(muster.EInvalid, "%q is not a directory for a launch", path)
 	}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err

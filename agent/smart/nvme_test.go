@@ -3,7 +3,7 @@ package smart
 import (
 	"encoding/binary"
 	"reflect"
-	"strings"
+	"regexp"
 	"testing"
 	"unsafe"
 
@@ -28,16 +28,16 @@ func TestNVMe(t *testing.T) {
 		1 << 0:    "spare blocks",
 		1 << 1:    "", // it is warm
 		1 << 2:    "not reliable",
-		1 << 3:    "only be read",
+		1 << 3:    "read",
 		1 << 4:    "power fails",
 		1 << 5:    "persistent memory",
 		1 << 6:    "", // of the future
-		1<<3 | 1:  "spare blocks are nearly used up; its media can only be read",
+		1<<3 | 1:  "spare blocks.*read",
 		0b1100010: "persistent memory",
 	} {
 		h := parseNVMe("nvme0n1", nvmeLog(warning, 7))
 		want := []facts.Errors{{What: "disk nvme0n1, media errors", Count: 7, Lost: true}}
-		if !h.Told || (h.Failing == "") != (says == "") || !strings.Contains(h.Failing, says) || !reflect.DeepEqual(h.Errors, want) || h.Wear != "3 % of its life used, 97 % of its spare left" {
+		if !h.Told || (h.Failing == "") != (says == "") || !regexp.MustCompile(says).MatchString(h.Failing) || !reflect.DeepEqual(h.Errors, want) || !regexp.MustCompile("3 %.*97 %").MatchString(h.Wear) {
 			t.Errorf("%07b: %+v", warning, h)
 		}
 	}

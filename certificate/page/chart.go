@@ -95,7 +95,7 @@ func (c chart) draw() (picture, bool) {
 	return p, true
 }
 
-// curve draws a line with its band, and tells how high it ends.
+// curve draws a line with its band, and reports how high it ends.
 func (p *picture) curve(cv curve, x, y axis) float64 {
 	var line, band, signs pen
 	wide := false

@@ -23,7 +23,7 @@ import (
 )
 
 // screenshot is what docs show.
-const screenshot = "../../docs/pictures/certificate.png"
+const screenshot = "../../docs/users/pictures/certificate.png"
 
 // browser is Chromium without a screen. Whatever it asks of a network is refused and
 // written down.

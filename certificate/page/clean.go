@@ -3,7 +3,7 @@ package page
 import (
 	"reflect"
 
-	"github.com/muster-hpc/muster/cleantext"
+	"github.com/muster-hpc/muster/internal/cleantext"
 )
 
 // longest is how many characters of one text are shown: no honest one is longer.

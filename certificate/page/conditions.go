@@ -29,9 +29,9 @@ func conditions(c muster.Certificate, nodes []muster.Certificate) []condition {
 		nodes = []muster.Certificate{c}
 	}
 	var out []condition
-	t := reflect.TypeFor[muster.Circumstances]()
+	t := reflect.TypeFor[muster.TestEnvironment]()
 	for i := range t.NumField() {
-		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		tag := muster.ConditionName(t.Field(i))
 		if tag == "differ" || tag == "host" || tag == "topology" || tag == "numa" {
 			continue // said elsewhere
 		}
@@ -73,7 +73,7 @@ func conditions(c muster.Certificate, nodes []muster.Certificate) []condition {
 }
 
 // hostwide names the conditions that are those of the whole host.
-func hostwide(c muster.Circumstances) []string {
+func hostwide(c muster.TestEnvironment) []string {
 	f := reflect.ValueOf(c).FieldByName("Host")
 	if !f.IsValid() {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/certificate"
 	"github.com/muster-hpc/muster/certificate/page"
-	"github.com/muster-hpc/muster/stat"
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/internal/stat"
+	"github.com/muster-hpc/muster/measure/analysis"
 )
 
 // paper is a certificate with all that belongs to it.
@@ -44,18 +44,18 @@ func example(t testing.TB, nodes int) paper {
 	sim := simulation{r: rand.New(rand.NewPCG(8, 5)), slow: 4}
 	width := len(fmt.Sprint(nodes))
 	for i := range nodes {
-		sim.nodes = append(sim.nodes, validate.Node{
-			Name: fmt.Sprintf("n%0*d", max(2, width), i+1), Class: "epyc-9354", Place: validate.Place{Host: fmt.Sprint("h", i), Rack: fmt.Sprint("r", i/4)},
+		sim.nodes = append(sim.nodes, analysis.Node{
+			Name: fmt.Sprintf("n%0*d", max(2, width), i+1), Class: "epyc-9354", Place: analysis.Place{Host: fmt.Sprint("h", i), Rack: fmt.Sprint("r", i/4)},
 		})
 		sim.level = append(sim.level, 0.006*sim.r.NormFloat64())
 	}
-	var launches []validate.Launch
-	for range validate.Launches(muster.ValidateQuick) {
+	var launches []analysis.Launch
+	for range analysis.Launches(muster.ValidateQuick) {
 		launches = append(launches, sim.alone(), sim.pairs(), sim.all())
 	}
-	s := validate.Subject{
+	s := analysis.Subject{
 		Cluster: "c-23456789bc", ClusterName: "cfd", Issuer: "b7k2", Image: muster.ImageID("sha256:" + strings.Repeat("0123456789abcdef", 4)), Level: muster.ValidateQuick,
-		Occasion: "delivery", Began: noon().Add(-48 * time.Second), Ended: noon().Add(-2 * time.Second), Made: noon(), Life: 90 * 24 * time.Hour,
+		Trigger: "delivery", Began: noon().Add(-48 * time.Second), Ended: noon().Add(-2 * time.Second), Made: noon(), Life: 90 * 24 * time.Hour,
 		Schedule: muster.Schedule{Seed: "18446744073709551615", Launches: len(launches), Rounds: nodes - 1, Level: 0.95, FalseFindings: 0.05, Control: "Benjamini-Hochberg"},
 		Omitted:  []muster.Omission{{What: "disks", Text: "a quick validation leaves files out; ask for a full one"}},
 	}
@@ -65,14 +65,14 @@ func example(t testing.TB, nodes int) paper {
 		return muster.CertificateID(fmt.Sprintf("pc-%010d", n))
 	}
 	for i, node := range sim.nodes {
-		s.Nodes = append(s.Nodes, validate.Candidate{Node: node, Machine: muster.MachineID(fmt.Sprintf("epyc-%02d", i+11)), Conditions: machine(i)})
+		s.Nodes = append(s.Nodes, analysis.Candidate{Node: node, Machine: muster.MachineID(fmt.Sprintf("epyc-%02d", i+11)), Conditions: machine(i)})
 	}
 	return sign(t, s, sim.judge(t, s.Nodes, launches), sim)
 }
 
 // machine is what is known of a node.
-func machine(i int) muster.Circumstances {
-	c := muster.Circumstances{
+func machine(i int) muster.TestEnvironment {
+	c := muster.TestEnvironment{
 		Provider: "metal", Processor: "AMD EPYC 9354 32-Core Processor", Sockets: 1, Cores: 32, Threads: 32, Memory: 384 << 30, Cache: 32 << 20,
 		Clock:          &muster.ProcessorClock{Governor: "performance", Driver: "acpi-cpufreq", Min: 1_500_000_000, Max: 3_800_000_000, Base: 3_250_000_000, Boost: ptr(true)},
 		Pages:          &muster.HugePages{Transparent: "madvise", Size: 2 << 20},
@@ -109,7 +109,7 @@ func machine(i int) muster.Circumstances {
 // simulation pretends to be the probe on a cluster.
 type simulation struct {
 	r     *rand.Rand
-	nodes []validate.Node
+	nodes []analysis.Node
 	level []float64 // of each node, as a logarithm
 	slow  int
 }
@@ -125,13 +125,13 @@ func sorted(m map[string]float64) iter.Seq2[string, float64] {
 	}
 }
 
-func (s *simulation) sample(l *validate.Launch, metric string, value, noise float64, node int, change func(*validate.Sample)) {
-	unit, _ := validate.MetricUnit(metric)
+func (s *simulation) sample(l *analysis.Launch, metric string, value, noise float64, node int, change func(*analysis.Sample)) {
+	unit, _ := analysis.MetricUnit(metric)
 	turn := 1.0
-	if validate.LessIsBetter(unit) {
+	if analysis.LessIsBetter(unit) {
 		turn = -1
 	}
-	x := validate.Sample{Metric: metric, Unit: unit, Rank: -1, PeerRank: -1, Round: -1, N: 20}
+	x := analysis.Sample{Metric: metric, Unit: unit, Rank: -1, PeerRank: -1, Round: -1, N: 20}
 	if node >= 0 {
 		x.Host = s.nodes[node].Name
 		value *= math.Exp(turn * s.level[node])
@@ -149,15 +149,15 @@ func (s *simulation) sample(l *validate.Launch, metric string, value, noise floa
 	l.Samples = append(l.Samples, x)
 }
 
-func (s *simulation) alone() validate.Launch {
-	l := validate.Launch{Mode: validate.Alone}
+func (s *simulation) alone() analysis.Launch {
+	l := analysis.Launch{Mode: analysis.Alone}
 	for i := range s.nodes {
 		memory, wait := 1.0, 1.0
 		if i == s.slow {
 			memory, wait = 0.83, 1.05
 		}
 		for _, threads := range []int{1, 32} {
-			with := func(x *validate.Sample) { x.Threads = threads }
+			with := func(x *analysis.Sample) { x.Threads = threads }
 			s.sample(&l, "dgemm", map[int]float64{1: 55.6e9, 32: 1.512e12}[threads], 0.003, i, with)
 			for metric, v := range sorted(map[string]float64{"stream.copy": 318e9, "stream.scale": 312e9, "stream.add": 331e9, "stream.triad": 334e9}) {
 				bound := memory
@@ -171,7 +171,7 @@ func (s *simulation) alone() validate.Launch {
 			kib := float64(size) / 1024
 			full := func(cache, sharp float64) float64 { return 1 / (1 + math.Pow(cache/kib, sharp)) }
 			ns := 1.1 + 2.9*full(32, 4) + 11*full(1024, 3) + 106*wait*full(32768*1.1, 2.6)
-			s.sample(&l, "latency", ns*1e-9, 0.006, i, func(x *validate.Sample) { x.Size = size })
+			s.sample(&l, "latency", ns*1e-9, 0.006, i, func(x *analysis.Sample) { x.Size = size })
 		}
 		s.sample(&l, "noise.median", 1.002e-3, 0.0004, i, nil)
 		s.sample(&l, "noise.p99", 1.006e-3, 0.0008, i, nil)
@@ -188,23 +188,23 @@ func (s *simulation) alone() validate.Launch {
 	return l
 }
 
-func (s *simulation) pairs() validate.Launch {
-	l := validate.Launch{Mode: validate.Pairs}
-	places := make([]validate.Place, len(s.nodes))
+func (s *simulation) pairs() analysis.Launch {
+	l := analysis.Launch{Mode: analysis.Pairs}
+	places := make([]analysis.Place, len(s.nodes))
 	for i, n := range s.nodes {
 		places[i] = n.Place
 	}
-	for _, round := range validate.Rounds(places, rand.New(rand.NewPCG(9, 9))) {
+	for _, round := range analysis.Rounds(places, rand.New(rand.NewPCG(9, 9))) {
 		for _, p := range round {
 			far, slow := 1.0, 1.0
-			if validate.Apart(places[p.A], places[p.B]) == validate.SameSite {
+			if analysis.Apart(places[p.A], places[p.B]) == analysis.SameSite {
 				far = 1.35
 			}
 			if p.A == s.slow || p.B == s.slow {
 				slow = 0.86
 			}
-			meet := func(size int64) func(*validate.Sample) {
-				return func(x *validate.Sample) { x.Host, x.Peer, x.Size = s.nodes[p.A].Name, s.nodes[p.B].Name, size }
+			meet := func(size int64) func(*analysis.Sample) {
+				return func(x *analysis.Sample) { x.Host, x.Peer, x.Size = s.nodes[p.A].Name, s.nodes[p.B].Name, size }
 			}
 			effect := math.Exp((s.level[p.A] + s.level[p.B]) / 2)
 			s.sample(&l, "pair.latency", 1.62e-6*far/effect/math.Sqrt(slow), 0.006, -1, meet(8))
@@ -218,8 +218,8 @@ func (s *simulation) pairs() validate.Launch {
 	return l
 }
 
-func (s *simulation) all() validate.Launch {
-	l := validate.Launch{Mode: validate.All}
+func (s *simulation) all() analysis.Launch {
+	l := analysis.Launch{Mode: analysis.All}
 	for metric, v := range sorted(map[string]float64{
 		"ring.natural.latency": 2.4e-6, "ring.random.latency": 3.9e-6, "ring.natural.bandwidth": 1.31e9, "ring.random.bandwidth": 0.62e9, "alltoall": 0.41e9,
 	}) {
@@ -229,30 +229,30 @@ func (s *simulation) all() validate.Launch {
 }
 
 // judge does what the server does with launches.
-func (s *simulation) judge(t testing.TB, nodes []validate.Candidate, launches []validate.Launch) validate.Results {
+func (s *simulation) judge(t testing.TB, nodes []analysis.Candidate, launches []analysis.Launch) analysis.Results {
 	t.Helper()
-	c := validate.Collect(s.nodes, launches)
+	c := analysis.Collect(s.nodes, launches)
 	spread := func(share float64) stat.Scale { return stat.Scale{Value: share, DF: 39, N: 40} }
 	for i := range c.Nodes {
 		f := &c.Nodes[i]
 		known := map[string]float64{"dgemm": 1.51e12, "stream.triad": 334.5e9, "stream.copy": 318e9, "stream.add": 330e9, "stream.scale": 312e9}[f.Name]
 		if known > 0 && f.Threads == 32 {
-			f.History = &validate.History{Median: known, Spread: spread(0.008)}
+			f.History = &analysis.History{Median: known, Spread: spread(0.008)}
 		}
 	}
-	var out validate.Results
+	var out analysis.Results
 	var err error
-	out.Nodes, err = validate.NodeRules(muster.ValidateQuick).Suspects(c.Nodes)
+	out.Nodes, err = analysis.NodeRules(muster.ValidateQuick).Suspects(c.Nodes)
 	must(t, err)
-	validate.Refer(nodes, out.Nodes, nil)
-	out.Findings = validate.Findings(s.nodes, out.Nodes, map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true})
-	out.Whole, err = validate.NodeRules(muster.ValidateQuick).Suspects(c.Whole)
+	analysis.Refer(nodes, out.Nodes, nil)
+	out.Findings = analysis.Findings(s.nodes, out.Nodes, map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true})
+	out.Whole, err = analysis.NodeRules(muster.ValidateQuick).Suspects(c.Whole)
 	must(t, err)
 	for i := range c.Fabrics {
 		f := &c.Fabrics[i]
 		if f.Name != "pair.both" {
-			f.History = map[validate.Distance]*validate.History{}
-			for _, d := range []validate.Distance{validate.SameRack, validate.SameSite} {
+			f.History = map[analysis.Distance]*analysis.History{}
+			for _, d := range []analysis.Distance{analysis.SameRack, analysis.SameSite} {
 				var all []float64
 				for _, l := range f.Links {
 					if l.Distance == d {
@@ -260,14 +260,14 @@ func (s *simulation) judge(t testing.TB, nodes []validate.Candidate, launches []
 					}
 				}
 				if len(all) > 0 {
-					f.History[d] = &validate.History{Median: stat.Median(all), Spread: spread(0.02)}
+					f.History[d] = &analysis.History{Median: stat.Median(all), Spread: spread(0.02)}
 				}
 			}
 		}
-		judged, err := validate.LinkRules(muster.ValidateQuick).Fabric(*f)
+		judged, err := analysis.LinkRules(muster.ValidateQuick).Fabric(*f)
 		must(t, err)
 		out.Fabrics = append(out.Fabrics, judged)
-		out.Findings = append(out.Findings, validate.FabricFindings(s.nodes, judged)...)
+		out.Findings = append(out.Findings, analysis.FabricFindings(s.nodes, judged)...)
 		for _, l := range judged.Links {
 			out.Figures = append(out.Figures, muster.PairFigure{Metric: f.Name, Size: f.Size, From: s.nodes[l.A].Name, To: s.nodes[l.B].Name, Value: l.Metric.Median})
 		}
@@ -284,7 +284,7 @@ func (s *simulation) judge(t testing.TB, nodes []validate.Candidate, launches []
 }
 
 // sign makes the certificates and signs them.
-func sign(t testing.TB, s validate.Subject, r validate.Results, sim simulation) paper {
+func sign(t testing.TB, s analysis.Subject, r analysis.Results, sim simulation) paper {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	keep := func(c muster.Certificate) certificate.Signed {
@@ -299,7 +299,7 @@ func sign(t testing.TB, s validate.Subject, r validate.Results, sim simulation) 
 	}
 	var p paper
 	var entries []muster.CertifiedNode
-	for _, c := range validate.NodeCertificates(s, r) {
+	for _, c := range analysis.NodeCertificates(s, r) {
 		u := muster.UseSeries{Node: c.Node, Start: s.Began, Step: 0.5}
 		for k := range 92 {
 			busy := 31.6
@@ -318,7 +318,7 @@ func sign(t testing.TB, s validate.Subject, r validate.Results, sim simulation) 
 		entries = append(entries, signed.Entry())
 		p.nodes = append(p.nodes, signed.Certificate)
 	}
-	m := keep(validate.Manifest(s, r, entries, nil))
+	m := keep(analysis.Manifest(s, r, entries, nil))
 	p.cluster = m.Certificate
 	p.more = page.More{Digest: m.Digest, Key: m.Key, Verified: noon().Add(24 * time.Hour)}
 	return p

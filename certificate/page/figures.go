@@ -10,7 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-// figureKey tells figures apart.
+// figureKey distinguishes figures.
 type figureKey struct {
 	Name, Distance string
 	Size           int64

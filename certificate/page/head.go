@@ -61,7 +61,7 @@ func (v *content) head(nodes []muster.Certificate) {
 	add("Measured", lasted(c.Began, c.Ended))
 	add("Why then", map[string]string{
 		"delivery": "before the cluster was handed over", "repair": "after a machine was replaced", "scale": "when nodes joined", "deferred": "what was left out when nodes joined, once nobody used them", "request": "somebody asked for it", "idle": "the machine was free",
-	}[c.Occasion])
+	}[c.Trigger])
 	level := map[muster.Validation]string{muster.ValidateQuick: "quick", muster.ValidateFull: "full"}[c.Level]
 	if s := c.Schedule; s != nil {
 		level = join(", ", level, count(s.Launches, "launch of the probe", "launches of the probe"))

@@ -107,7 +107,7 @@ func worstOf(values map[link]float64, less bool) (best, worst link) {
 	return best, worst
 }
 
-// heatScale tells how dark a value is. Where all are nearly alike, all are light:
+// heatScale reports how dark a value is. Where all are nearly alike, all are light:
 // the scale spans a factor of one and a half at least.
 type heatScale struct {
 	lo, hi float64

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/internal/nodeset"
 )
 
 // scaled is by what a value of a unit is divided to be read easily, and what the

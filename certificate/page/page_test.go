@@ -439,8 +439,8 @@ func FuzzWrite(f *testing.F) {
 		must(f, err)
 		f.Add(body)
 	}
-	f.Add([]byte(`{"kind":"cluster","use":[{"node":"a","start":"2026-03-01T11:59:00Z","step":1e-300,"cpu":[1,2]}]}`))
-	f.Add([]byte(`{"metrics":[{"name":"latency","size":9007199254740992,"median":1},{"name":"latency","size":1,"median":2}]}`))
+	f.Add([]byte(`{"kind":"cluster","use":[{"node":"a","start":"2026-03-01T11:59:00Z","step_seconds":1e-300,"cpu":[1,2]}]}`))
+	f.Add([]byte(`{"metrics":[{"name":"latency","size_bytes":9007199254740992,"median":1},{"name":"latency","size_bytes":1,"median":2}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var c muster.Certificate
 		if json.Unmarshal(body, &c) != nil {

@@ -3,7 +3,7 @@ package page
 import (
 	"slices"
 
-	"github.com/muster-hpc/muster/stat"
+	"github.com/muster-hpc/muster/internal/stat"
 )
 
 // middle is the median; 0 of nothing.

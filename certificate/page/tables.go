@@ -69,8 +69,8 @@ func sourceText(s muster.Source) string {
 		return "history of the class"
 	case muster.SourcePeers:
 		return "the other nodes"
-	case muster.SourcePromise:
-		return "promised by the site"
+	case muster.SourceTarget:
+		return "target of the site"
 	case muster.SourceAssumed:
 		return "assumed"
 	}

@@ -18,7 +18,7 @@ type part struct {
 }
 
 // machineOf is what is known of a node's machine; false if that is next to nothing.
-func machineOf(c muster.Circumstances) (part, bool) {
+func machineOf(c muster.TestEnvironment) (part, bool) {
 	m := part{Kind: "machine", Label: c.Processor}
 	var facts []string
 	for _, f := range []struct {

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/muster-hpc/muster/agent/conditions"
-	"github.com/muster-hpc/muster/agent/disk"
-	"github.com/muster-hpc/muster/agent/sockets"
+	"github.com/muster-hpc/muster/agent/diskbench"
+	"github.com/muster-hpc/muster/agent/netbench"
+	"github.com/muster-hpc/muster/agent/sysinfo"
 	"github.com/muster-hpc/muster/agent/tool"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -21,15 +21,15 @@ func tellConditions(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var s conditions.Source
+	var s sysinfo.Source
 	c := s.Read()
 	c.Topology = s.Topology(ctx)
-	for _, name := range []string{disk.Program, sockets.Program} {
+	for _, name := range []string{diskbench.Program, netbench.Program} {
 		if v := tool.Version(ctx, name); v != "" {
 			c.Tools = append(c.Tools, v)
 		}
 	}
-	if where := disk.Root("").Scratch(); where.Path != "" {
+	if where := diskbench.Root("").Scratch(); where.Path != "" {
 		c.Scratch = &where
 	}
 	return json.NewEncoder(out).Encode(wire.NodeConditions{Host: host, Conditions: c, Counters: s.Counters()})

@@ -1,6 +1,6 @@
 // Command muster-agent runs inside every node: it joins the node to its
-// server, has its configuration applied and reports. See docs/agent.md. As the
-// first process of a machine it boots the node: see docs/nodeboot.md.
+// server, has its configuration applied and reports. See docs/internals/agent.md. As the
+// first process of a machine it boots the node: see docs/internals/nodeboot.md.
 package main
 
 import (
@@ -96,7 +96,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return status(err, errOut)
 }
 
-// status tells what went wrong, and returns the exit status.
+// status reports what went wrong, and returns the exit status.
 func status(err error, errOut io.Writer) int {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/muster-hpc/muster/agent/disk"
-	"github.com/muster-hpc/muster/agent/ranks"
-	"github.com/muster-hpc/muster/agent/sockets"
+	"github.com/muster-hpc/muster/agent/diskbench"
+	"github.com/muster-hpc/muster/agent/netbench"
+	"github.com/muster-hpc/muster/agent/rendezvous"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -23,7 +23,7 @@ type measureFlags struct {
 	rounds  string
 }
 
-// measure has this node's disk, or the sockets between nodes, measured by programs of
+// measure measures this node's disk, or the sockets between nodes, by programs of
 // others. It is started on every node at once, by mpirun; the rank where they meet
 // prints what all of them found, as muster-probe does.
 func measure(ctx context.Context, what string, args []string, out, errOut io.Writer) error {
@@ -44,13 +44,13 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 	if err != nil {
 		return err
 	}
-	o, err := ranks.FromEnvironment(os.Getenv)
+	o, err := rendezvous.FromEnvironment(os.Getenv)
 	if err != nil {
 		return err
 	}
 	at, _, _ := strings.Cut(f.meet, ":")
 	o.Host, o.At, o.Hub = host, f.meet, at == host
-	w, err := ranks.Meet(ctx, o)
+	w, err := rendezvous.Meet(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 			return err
 		}
 	}
-	l := ranks.Launch{Mode: what, Seed: f.seed, Started: time.Now(), Clock: 1e-9}
-	said := ranks.Said{Host: host}
+	l := rendezvous.Launch{Mode: what, Seed: f.seed, Started: time.Now(), Clock: 1e-9}
+	said := rendezvous.Said{Host: host}
 	if what == "disk" {
-		said.Samples, said.Omitted = disk.Measure(ctx, disk.Options{Seconds: f.seconds, Seed: f.seed, Host: host, Rank: o.Rank})
-	} else if said.Samples, said.Omitted, err = sockets.Measure(ctx, w, sockets.Options{Seconds: f.seconds, Rounds: f.rounds}); err != nil {
+		said.Samples, said.Omitted = diskbench.Measure(ctx, diskbench.Options{Seconds: f.seconds, Seed: f.seed, Host: host, Rank: o.Rank})
+	} else if said.Samples, said.Omitted, err = netbench.Measure(ctx, w, netbench.Options{Seconds: f.seconds, Rounds: f.rounds}); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -73,9 +73,9 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 	return w.Tell(out, l, said)
 }
 
-// sharedRounds has all ranks know what was written to the first one: mpirun passes on
+// sharedRounds passes to all ranks what was written to the first one: mpirun passes on
 // standard input to no other.
-func sharedRounds(w *ranks.World, in io.Reader) (string, error) {
+func sharedRounds(w *rendezvous.World, in io.Reader) (string, error) {
 	var mine []byte
 	if w.Rank == 0 {
 		var err error
@@ -83,7 +83,7 @@ func sharedRounds(w *ranks.World, in io.Reader) (string, error) {
 			return "", fmt.Errorf("the rounds cannot be read: %w", err)
 		}
 		if n := len(mine); n == 0 || n > wire.MaxLaunchInput || mine[n-1] != '\n' {
-			return "", fmt.Errorf("the rounds are no whole line of %d bytes at most", wire.MaxLaunchInput)
+			return "", fmt.Errorf("the rounds are not one line of at most %d bytes", wire.MaxLaunchInput)
 		}
 	}
 	all, err := w.All(mine)

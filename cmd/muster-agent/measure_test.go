@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/muster-hpc/muster/agent/disk"
+	"github.com/muster-hpc/muster/agent/diskbench"
 	"github.com/muster-hpc/muster/agent/tool"
-	"github.com/muster-hpc/muster/validate"
+	"github.com/muster-hpc/muster/measure/analysis"
 )
 
 // What the agent prints of a disk is what the server reads, with fio and without.
@@ -18,19 +18,19 @@ func TestDisk(t *testing.T) {
 	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"} {
 		t.Setenv(name, "")
 	}
-	look := func() validate.Launch {
+	look := func() analysis.Launch {
 		t.Helper()
 		var out, errOut bytes.Buffer
 		if code := command(t.Context(), []string{"disk", "--seed", "18446744073709551615", "--seconds", "0.1"}, &out, &errOut); code != 0 {
 			t.Fatalf("%d: %s", code, errOut.String())
 		}
-		l, err := validate.Read(&out, validate.DefaultLimits())
-		if err != nil || l.Mode != validate.Disk || l.Seed != 1<<64-1 || l.Unknown > 0 || len(l.Ranks) != 1 {
+		l, err := analysis.Read(&out, analysis.DefaultLimits())
+		if err != nil || l.Mode != analysis.Disk || l.Seed != 1<<64-1 || l.Unknown > 0 || len(l.Ranks) != 1 {
 			t.Fatalf("%+v: %v", l, err)
 		}
 		return l
 	}
-	if l := look(); tool.There(disk.Program) && len(l.Samples)+len(l.Omitted) == 0 {
+	if l := look(); tool.There(diskbench.Program) && len(l.Samples)+len(l.Omitted) == 0 {
 		t.Errorf("%+v", l)
 	}
 	t.Setenv("PATH", t.TempDir())

@@ -65,7 +65,7 @@ func inContainer(root string) bool {
 	return !errors.Is(err, os.ErrNotExist) || os.Getenv("container") != ""
 }
 
-// off has the system go down, and returns nil when that ends the agent, as it does
+// off shuts the system down, and returns nil when that ends the agent, as it does
 // early. Without a guard nobody would see to it that the power goes.
 func (o offSwitch) off(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, orderly)
@@ -81,7 +81,7 @@ func (o offSwitch) off(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-o.clock.After(orderly + flushing + dying):
-		return muster.Errorf(muster.EUnavailable, "the machine was told to go off, and lives")
+		return muster.Errorf(muster.EUnavailable, "the machine did not power off")
 	}
 }
 
@@ -120,7 +120,7 @@ func (k knife) fall() error {
 		err := cut()
 		if err == nil {
 			<-k.clock.After(dying)
-			err = errors.New("the kernel was told, and lives")
+			err = errors.New("the kernel did not power off")
 		}
 		errs = append(errs, err)
 	}

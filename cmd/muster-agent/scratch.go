@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agent/drive"
 	"github.com/muster-hpc/muster/agent/facts"
 	"github.com/muster-hpc/muster/agent/scratch"
 	"github.com/muster-hpc/muster/agent/units"
+	"github.com/muster-hpc/muster/agent/wipe"
 )
 
 // makeScratch gives the disks that this node may use file systems. It is what a unit
@@ -31,7 +31,7 @@ func makeScratch(ctx context.Context, args []string, errOut io.Writer) error {
 		return err
 	}
 	m := &scratch.Maker{
-		Disks: facts.Source{}.Disks, Path: drive.Path, Find: exec.LookPath, At: *at, Clock: muster.SystemClock{}, Appear: 30 * time.Second,
+		Disks: facts.Source{}.Disks, Path: wipe.Path, Find: exec.LookPath, At: *at, Clock: muster.SystemClock{}, Appear: 30 * time.Second,
 		Run: func(ctx context.Context, program string, args ...string) error {
 			if out, err := exec.CommandContext(ctx, program, args...).CombinedOutput(); err != nil {
 				return fmt.Errorf("%s: %w: %s", program, err, strings.Join(strings.Fields(string(out)), " "))

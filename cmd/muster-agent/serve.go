@@ -15,7 +15,7 @@ import (
 	"github.com/muster-hpc/muster/agent/journal"
 	"github.com/muster-hpc/muster/agent/launch"
 	"github.com/muster-hpc/muster/agent/usage"
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -35,7 +35,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if runtime.GOMAXPROCS(0) > threads {
 		runtime.GOMAXPROCS(threads)
 	}
-	seed, err := agent.ReadSeed(f.seed)
+	seed, err := agent.ReadBootstrap(f.seed)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		stages = machine.BootStages()
 	}
 	return agent.Run(ctx, agent.Config{
-		Seed:       seed,
+		Bootstrap:  seed,
 		Spent:      func() error { return agent.ForgetToken(f.seed) },
 		Store:      dir,
 		Configurer: newConfigurer(log),

@@ -88,7 +88,7 @@ func showConfig(w io.Writer, c *wire.NodeConfig) {
 	row("configuration", "generation %d", c.Generation)
 	row("address", "%s on %s, management on %s", c.Address, c.Interface, c.Management)
 	row("nodes", "%d", len(c.Hosts))
-	row("scheduler may use", "%d cores, %d MiB", c.Cores, c.MemoryMB)
+	row("scheduler may use", "%d cores, %d MiB", c.Cores, c.Memory>>20)
 	var users []string
 	for _, u := range c.Users {
 		users = append(users, fmt.Sprintf("%s (%d)", u.Name, u.UID))

@@ -12,27 +12,26 @@ func adoptCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "adopt",
-		Short: "Take up clusters that run though the store was lost",
-		Long: `Make a store anew, or complete an old one, from what runs on this host. Beside the
-store there is a copy of what it knew of each cluster, at most a second old. A
-cluster is adopted when one of its machines proves itself: it runs in the control
-groups of this site, and its note, which only root of this host can write, names
-the cluster. Nothing in it ends: jobs go on.
+		Short: "Rebuild lost records from clusters that are still running",
+		Long: `Creates a new database, or completes an old one, from what is running on this host. Next
+to the database there is a copy of the records of each cluster, at most a second old. A
+cluster is adopted if one of its machines proves that it belongs to it: it runs in the
+control groups of this site, and its record, which only root of this host can write,
+names the cluster. Jobs keep running.
 
-Without --yes it says what would become of each cluster and machine, and changes
-nothing. No server may run. Nodes whose machines do not run are started again by
-the server, or replaced. Machines that nothing proves are left alone; the next start
-names them, and waits until you have ended them (muster cleanup --unknown).
+Without --yes it shows what would happen to each cluster and machine, and changes
+nothing. No server may be running. Nodes whose machines are not running are restarted or
+replaced by the server. Machines without proof are left alone; the next start lists them
+and waits until you have stopped them (muster cleanup --orphans).
 
-Where there is an old store, such as a restored backup, a cluster is adopted that it does
-not know, or of which its copy and its machines know more: nodes that were started again
-or replaced. A cluster with the same name or network ended before, and is deleted; its
-data is kept. Where the store knows as much, its records stay, and it begins a new epoch:
-that is how a server goes on whose place another one had taken, once that is stopped for
-good.
+If there is an old database, such as a restored backup, clusters are adopted that are not
+in it or have changed since: nodes that were restarted or replaced. An older cluster with
+the same name or network is deleted; its data is kept. If the database is up to date, its
+records are kept and a new epoch begins: use this to continue with a server that another
+one had superseded, once that one is stopped for good.
 
-A backup brings back more: projects, tokens, history, certificates, bare machines.
-See muster restore.`,
+A backup restores more: projects, tokens, history, certificates, bare machines. See
+muster restore.`,
 		Example: `  muster adopt --state /var/lib/muster
   muster adopt --state /var/lib/muster --yes`,
 		Args: cobra.NoArgs,
@@ -52,7 +51,7 @@ See muster restore.`,
 				}
 			}
 			for _, m := range a.Left {
-				cmd.Printf("machine %s  left: nothing proves whose it is (muster cleanup --unknown ends it)\n", m)
+				cmd.Printf("machine %s  left alone: cannot prove its cluster (muster cleanup --orphans stops it)\n", m)
 			}
 			if len(a.Clusters) == 0 {
 				cmd.Println("There is no cluster that could be adopted.")
@@ -72,6 +71,6 @@ See muster restore.`,
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "state directory of the server (default that of MUSTER_SERVER's socket, or /var/lib/muster)")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm")
 	return cmd
 }

@@ -26,16 +26,16 @@ func backupCommand() *cobra.Command {
 	var state, from string
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write what a site knows into one file, while its server runs",
-		Long: `Write the records, keys and notes of a state directory into one new file, for its
-owner alone (mode 0600), as they are at one moment. The server may run, and does
-not notice. The file is read again as a whole before it has its name.
+		Short: "Back up the state of a server into one file",
+		Long: `Writes a consistent copy of the records, keys and notes of a state directory to one new
+file (mode 0600). The server can keep running. The file is read back and verified before
+it gets its final name.
 
-It holds every secret of the site. With --passphrase-file it is sealed (age,
-scrypt); without, whoever can read it can read them.
+It contains all secrets of the site. With --passphrase-file it is encrypted (age,
+scrypt).
 
-Not in it: images (they are built again), the data of volumes (back them up as
-any other data), and what was used over time.`,
+Not included: images (they can be rebuilt), data in volumes (back it up like any other
+data), and usage history.`,
 		Example: `  muster backup /mnt/backup/muster-2026-01-31 --passphrase-file /root/muster.pass
   muster backup verify /mnt/backup/muster-2026-01-31 --passphrase-file /root/muster.pass`,
 		Args: cobra.ExactArgs(1),
@@ -48,17 +48,17 @@ any other data), and what was used over time.`,
 			if err != nil {
 				return err
 			}
-			cmd.Printf("%s: %d files of site %s, epoch %d, read again and whole\n", args[0], len(c.Files), c.Instance, c.Epoch)
+			cmd.Printf("%s: %d files of site %s, epoch %d, verified\n", args[0], len(c.Files), c.Instance, c.Epoch)
 			if pass == "" {
-				cmd.PrintErrln("note: it is not sealed and holds the keys of the site; --passphrase-file FILE seals it")
+				cmd.PrintErrln("warning: the backup is not encrypted and contains the keys of the site; use --passphrase-file FILE to encrypt it")
 			}
 			return nil
 		},
 	}
 	verify := &cobra.Command{
-		Use: "verify FILE", Short: "Read a backup as a whole", Args: cobra.ExactArgs(1),
+		Use: "verify FILE", Short: "Verify a backup", Args: cobra.ExactArgs(1),
 		Example: "  muster backup verify /mnt/backup/muster-2026-01-31 --passphrase-file /root/muster.pass",
-		Long:    "Read a backup and compare every file in it with its digest. Nothing is written.",
+		Long:    "Reads a backup and verifies the digest of every file in it. Nothing is written.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pass, err := passphrase(from)
 			if err != nil {
@@ -73,7 +73,7 @@ any other data), and what was used over time.`,
 		},
 	}
 	cmd.AddCommand(verify)
-	cmd.PersistentFlags().StringVar(&from, "passphrase-file", "", "file whose first line seals the backup")
+	cmd.PersistentFlags().StringVar(&from, "passphrase-file", "", "file whose first line is the passphrase")
 	cmd.Flags().StringVar(&state, "state", "", "state directory of the server (default that of MUSTER_SERVER's socket, or /var/lib/muster)")
 	return cmd
 }
@@ -85,20 +85,19 @@ func restoreCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Bring back what a site knew from a backup",
-		Long: `Put the records and keys of a backup into a state directory whose store is lost, or
-with --replace also into one that has a store. No server may run there. What was
-there is moved to a folder beside, and the whole can be done again if it is cut
-off. The restored records begin a new epoch, which alone nodes obey: a server that still
-runs on another host with what was backed up stops acting as soon as a node of it comes
-there. Stop it before, if you can reach it.
+		Short: "Restore the state of a server from a backup",
+		Long: `Restores records and keys from a backup into a state directory whose database is lost or,
+with --replace, into one that has a database. No server may be running there. Existing
+files are moved to a directory next to it; an interrupted restore can be repeated. The
+restored records begin a new epoch, and nodes obey only the newest one: a server that
+still runs elsewhere with the old records stops acting as soon as it hears from such a
+node. Stop it first, if you can reach it.
 
-What happened after the backup cannot be known: people whose rights were taken
-since have them again, and clusters deleted since are there again, until you take
-them away again. One-time tokens are void, and free machines are cleaned again.
-Machines that run and that the backup
-does not know are named by the next start, which touches nothing until you have
-answered (muster cleanup --unknown).`,
+Changes made after the backup are lost: users removed since have access again and
+clusters deleted since are back until you remove them again. One-time tokens are void,
+and free machines are cleaned again. Running machines that are not in the backup are
+listed at the next start, which does nothing until you decide about them
+(muster cleanup --orphans).`,
 		Example: "  muster restore /mnt/backup/muster-2026-01-31 --passphrase-file /root/muster.pass --state /var/lib/muster",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -119,9 +118,9 @@ answered (muster cleanup --unknown).`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&from, "passphrase-file", "", "file whose first line the backup was sealed with")
+	cmd.Flags().StringVar(&from, "passphrase-file", "", "file whose first line is the passphrase")
 	cmd.Flags().StringVar(&state, "state", "", "state directory of the server (default that of MUSTER_SERVER's socket, or /var/lib/muster)")
-	cmd.Flags().BoolVar(&replace, "replace", false, "put the store that is there aside")
+	cmd.Flags().BoolVar(&replace, "replace", false, "move the existing database aside")
 	return cmd
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/daemon"
-	"github.com/muster-hpc/muster/yamldoc"
+	"github.com/muster-hpc/muster/internal/yamldoc"
 )
 
 // defaultConfig is read unless another file is named, if it is there.
@@ -32,7 +32,7 @@ type configFile struct {
 
 func (f *configFile) add(set *pflag.FlagSet) {
 	set.StringVar(&f.path, "config", "", "file with the server's flags (default "+defaultConfig+", if it is there)")
-	set.BoolVar(&f.print, "print-config", false, "print all that is set, as such a file, and end")
+	set.BoolVar(&f.print, "print-config", false, "print the configuration in this format and exit")
 }
 
 // ownFlags are those that a file cannot have.
@@ -56,8 +56,7 @@ func (f *configFile) read(set *pflag.FlagSet) error {
 	}
 	if problems := applyConfig(data, set); len(problems) > 0 {
 		e := muster.Errorf(muster.EInvalid, "the configuration %s is wrong", path).Because(muster.ReasonHasProblems)
-		e.Problems = problems
-		return e.WithHint("'muster serve --print-config' prints all fields")
+		return e.Listing(problems).WithHint("'muster serve --print-config' prints all fields")
 	}
 	return nil
 }
@@ -179,7 +178,7 @@ func (f *configFile) onHangup(ctx context.Context, log *slog.Logger, read func()
 			}
 			c, err := read()
 			if err != nil {
-				log.Error("configuration not reloaded", "error", err)
+				log.Error("configuration reload failed", "error", err)
 				continue
 			}
 			select {

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What docs/cli.md says of the commands that only this program has is what they
+// What docs/users/cli.md says of the commands that only this program has is what they
 // say of themselves, and it leaves no command out. MUSTER_UPDATE=1 writes it
 // anew.
 func TestReferenceIsTrue(t *testing.T) {
 	t.Parallel()
-	const file, begin, end = "../../docs/cli.md", "<!-- reference of the host -->\n", "<!-- end of the host's reference -->\n"
+	const file, begin, end = "../../docs/users/cli.md", "<!-- reference of the host -->\n", "<!-- end of the host's reference -->\n"
 	was, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestReferenceIsTrue(t *testing.T) {
 	before, rest, ok := strings.Cut(string(was), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatal("docs/cli.md has no marks of the reference")
+		t.Fatal("docs/users/cli.md has no marks of the reference")
 	}
 	env := environment()
 	root := cli.New(env)
@@ -33,7 +33,7 @@ func TestReferenceIsTrue(t *testing.T) {
 	now := before + begin + text + end + after
 	for line := range strings.Lines(cli.Reference(root)) {
 		if strings.HasPrefix(line, "### ") && !strings.Contains(now, line) {
-			t.Errorf("docs/cli.md lacks %q: MUSTER_UPDATE=1 go test ./cli", strings.TrimSpace(line))
+			t.Errorf("docs/users/cli.md lacks %q: MUSTER_UPDATE=1 go test ./cli", strings.TrimSpace(line))
 		}
 	}
 	switch {
@@ -42,7 +42,7 @@ func TestReferenceIsTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 	case now != string(was):
-		t.Error("docs/cli.md is not what the commands are now: MUSTER_UPDATE=1 go test ./cmd/muster -run Reference")
+		t.Error("docs/users/cli.md is not what the commands are now: MUSTER_UPDATE=1 go test ./cmd/muster -run Reference")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func fakeAgentsCommand() *cobra.Command {
 	profile := ""
 	cmd := &cobra.Command{
-		Use: "fake-agents SOCKET", Short: "Run the agents of machines that pretend", Hidden: true,
+		Use: "fake-agents SOCKET", Short: "Run the agents of simulated machines", Hidden: true,
 		Long: `Run the agents of a server that was started with --fake N --fake-agents SOCKET,
 until that server ends or this command is interrupted.`,
 		Example: "  muster fake-agents /tmp/m/agents.sock",
@@ -30,7 +30,7 @@ until that server ends or this command is interrupted.`,
 			return profiled(profile, func() error { return fake.RunAgents(cmd.Context(), conn) })
 		},
 	}
-	cmd.Flags().StringVar(&profile, "cpu-profile", "", "write where the time goes to this file")
+	cmd.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile to this file")
 	return cmd
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/client"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -98,7 +98,7 @@ func (e earlyDeath) run(t *testing.T, killServer bool) {
 		}
 		return err
 	})
-	s.within(time.Minute, "srun on all nodes", func() error {
+	s.within(4*time.Minute, "srun on all nodes", func() error {
 		out, err := s.tryExec(30*time.Second, "head", fmt.Sprintf("srun -N%d --ntasks-per-node=1 hostname | sort", nodes))
 		if err == nil && !slices.Equal(strings.Fields(out), all) {
 			err = fmt.Errorf("srun says %q", out)
@@ -106,7 +106,7 @@ func (e earlyDeath) run(t *testing.T, killServer bool) {
 		return err
 	})
 	t.Logf("all nodes work again after %s", time.Since(began).Round(100*time.Millisecond))
-	s.within(time.Minute, "nobody says that a node is not in the scheduler", func() error {
+	s.within(4*time.Minute, "nobody says that a node is not in the scheduler", func() error {
 		c, err := s.show()
 		if err != nil {
 			return err

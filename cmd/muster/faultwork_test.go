@@ -26,7 +26,7 @@ func (s *faultSite) startWork(f failure) *work {
 		// a job with a script stays, wherever it was submitted.
 		s.exec("head", "(setsid nohup srun -J gone -w n04 sleep 3600 >gone.out 2>&1 </dev/null &)")
 		w.held = strings.TrimSpace(s.exec("head", "sbatch --parsable --hold -o /dev/null --wrap true"))
-		s.within(20*time.Second, "the srun on the head runs", func() error { return s.runs("gone", true) })
+		s.within(4*time.Minute, "the srun on the head runs", func() error { return s.runs("gone", true) })
 		time.Sleep(stateSaved) // so that the next head knows of them
 	}
 	// Started on a node that stays, and left alone there: neither the head nor
@@ -36,7 +36,7 @@ func (s *faultSite) startWork(f failure) *work {
 		w.submitted = s.submit()
 		// Accounting comes some seconds after the cluster: what was not written
 		// down before the head died cannot be there after.
-		s.within(time.Minute, "accounting knows the first jobs", func() error {
+		s.within(4*time.Minute, "accounting knows the first jobs", func() error {
 			out, err := s.tryExec(10*time.Second, "head", "sacct -X -n -P -o JobID")
 			if err == nil && len(strings.Fields(out)) < 2 {
 				err = fmt.Errorf("sacct: %q", out)
@@ -53,7 +53,7 @@ sleep 12
 echo "end ${SLURM_RESTART_COUNT:-0}"
 X
 sbatch -w %s job.sh`, w.victim))
-		s.within(20*time.Second, "the batch job begins", func() error {
+		s.within(4*time.Minute, "the batch job begins", func() error {
 			out, err := s.tryExec(10*time.Second, "head", "cat job.out")
 			if err == nil && !strings.Contains(out, "begin") {
 				err = fmt.Errorf("job.out: %q", out)
@@ -61,7 +61,7 @@ sbatch -w %s job.sh`, w.victim))
 			return err
 		})
 	}
-	s.within(20*time.Second, "the MPI job runs", func() error { return s.runs("steady", true) })
+	s.within(4*time.Minute, "the MPI job runs", func() error { return s.runs("steady", true) })
 	return w
 }
 
@@ -83,7 +83,7 @@ func (s *faultSite) runs(name string, should bool) error {
 func (w *work) end(s *faultSite, f failure, broken [2]time.Time, killed bool) string {
 	s.t.Helper()
 	var steady string
-	s.within(2*time.Minute, "the MPI job on other nodes ends", func() (err error) {
+	s.within(4*time.Minute, "the MPI job on other nodes ends", func() (err error) {
 		if steady, err = s.tryExec(10*time.Second, "n01", "cat steady.out"); err == nil && !strings.Contains(steady, "exit") {
 			err = fmt.Errorf("steady.out: %q", steady)
 		}
@@ -93,7 +93,7 @@ func (w *work) end(s *faultSite, f failure, broken [2]time.Time, killed bool) st
 		s.t.Errorf("the MPI job on other nodes: %q", steady)
 	}
 	if w.submitted != nil {
-		s.within(90*time.Second, "the job whose srun was lost with the head ends", func() error { return s.runs("gone", false) })
+		s.within(4*time.Minute, "the job whose srun was lost with the head ends", func() error { return s.runs("gone", false) })
 		if out := s.exec("head", "squeue -h -o %T -j "+w.held); strings.TrimSpace(out) != "PENDING" {
 			s.t.Errorf("the batch job %s that was submitted on the head is %q", w.held, out)
 		}
@@ -105,7 +105,7 @@ func (w *work) end(s *faultSite, f failure, broken [2]time.Time, killed bool) st
 		return fmt.Sprintf("%d acknowledged jobs are there, %d of the last five seconds are not; the srun on it is ended; others do not notice", known, lost)
 	}
 	var out string
-	s.within(90*time.Second, "the batch job ends", func() (err error) {
+	s.within(4*time.Minute, "the batch job ends", func() (err error) {
 		if out, err = s.tryExec(10*time.Second, "head", "cat job.out"); err == nil && !strings.Contains(out, "\nend") {
 			err = fmt.Errorf("job.out: %q", out)
 		}
@@ -181,7 +181,7 @@ func (u *submitter) stop(s *faultSite, broken [2]time.Time) (known, lost int) {
 	if len(u.jobs) < 2 {
 		s.t.Errorf("only %d jobs were acknowledged: this proves little", len(u.jobs))
 	}
-	s.within(time.Minute, "every acknowledged job is known", func() error {
+	s.within(4*time.Minute, "every acknowledged job is known", func() error {
 		known, lost = 0, 0
 		out, err := s.tryExec(20*time.Second, "head", "squeue -h -t all -o %i; sacct -X -n -P -o JobID")
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cli"
+	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/lab"
 	"github.com/muster-hpc/muster/lab/machine"
-	"github.com/muster-hpc/muster/spec"
 )
 
 // labDirectory is where a lab lies when nobody says.
@@ -27,10 +27,10 @@ type labOf func() (*lab.Lab, error)
 func labCommand() *cobra.Command {
 	dir := ""
 	c := &cobra.Command{
-		Use: "lab", Short: "A rack of virtual machines on this computer, to rehearse on", Args: cobra.ArbitraryArgs, RunE: cli.Group,
-		Long: `A rack of virtual machines on this computer: they sleep and are woken, boot by
-network, have management controllers and hang on a switch. Muster's server meets
-them as it meets real ones. See docs/lab.md.`,
+		Use: "lab", Short: "Run a rack of virtual machines on this host, for rehearsals", Args: cobra.ArbitraryArgs, RunE: cli.Group,
+		Long: `A rack of virtual machines on this host. They support Wake-on-LAN and network boot, have
+BMCs and are connected to a switch. Muster treats them like real bare machines. See
+docs/operators/lab.md.`,
 		Example: `  sudo muster lab up --machines 4
   sudo muster lab status
   sudo muster lab wake m01
@@ -55,18 +55,18 @@ type labFlags struct {
 }
 
 func (f *labFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.machines, "machines", []string{"4"}, "machines: N[,class=NAME][,cores=C][,memory=SIZE][,disk=SIZE][,nvme=SIZE]; may be repeated, for several classes")
-	c.Flags().IntVar(&f.cores, "cores", lab.DefaultCores, "cores of machines of which --machines does not say")
-	c.Flags().StringVar(&f.memory, "memory", "1GiB", "memory of machines of which --machines does not say")
-	c.Flags().StringVar(&f.disk, "disk", "8GiB", "disk of machines of which --machines does not say; it takes room only as it is written to")
-	c.Flags().BoolVar(&f.bios, "bios", false, "machines with a BIOS (what they have by default)")
+	c.Flags().StringArrayVar(&f.machines, "machines", []string{"4"}, "machines: N[,class=NAME][,cores=C][,memory=SIZE][,disk=SIZE][,nvme=SIZE]; repeatable, for several classes")
+	c.Flags().IntVar(&f.cores, "cores", lab.DefaultCores, "default cores per machine")
+	c.Flags().StringVar(&f.memory, "memory", "1GiB", "default memory per machine")
+	c.Flags().StringVar(&f.disk, "disk", "8GiB", "default disk size per machine; sparse")
+	c.Flags().BoolVar(&f.bios, "bios", false, "machines with a BIOS (the default)")
 	c.Flags().BoolVar(&f.config.UEFI, "uefi", false, "machines with UEFI")
 	c.Flags().BoolVar(&f.config.TPM, "tpm", false, "machines with a TPM")
-	c.Flags().BoolVar(&f.config.NoBMC, "no-bmc", false, "machines without management controllers: only the magic packet wakes them")
-	c.Flags().BoolVar(&f.config.NoKVM, "no-kvm", false, "translate the machines' instructions even where KVM works: the same speed everywhere")
-	c.Flags().IntVar(&f.config.Racks, "racks", 1, "racks that the machines stand in")
-	c.Flags().StringVar(&f.net, "net", lab.DefaultNet().String(), "management network; its first address is the server's")
-	c.Flags().StringVar(&f.config.Uplink, "uplink", "", "have the server's interface here, with this name, in place of inside the lab")
+	c.Flags().BoolVar(&f.config.NoBMC, "no-bmc", false, "machines without BMCs: only Wake-on-LAN powers them on")
+	c.Flags().BoolVar(&f.config.NoKVM, "no-kvm", false, "emulate even if KVM is available, for the same speed everywhere")
+	c.Flags().IntVar(&f.config.Racks, "racks", 1, "number of racks")
+	c.Flags().StringVar(&f.net, "net", lab.DefaultNet().String(), "management network; the server has its first address")
+	c.Flags().StringVar(&f.config.Uplink, "uplink", "", "create the server's interface with this name on the host instead of inside the lab")
 	c.MarkFlagsMutuallyExclusive("bios", "uefi")
 }
 
@@ -96,7 +96,7 @@ func (f *labFlags) read() (lab.Config, error) {
 		bad("--disk", err)
 	}
 	if c.Net, err = netip.ParsePrefix(f.net); err != nil {
-		bad("--net", muster.Errorf(muster.EInvalid, "%q is no network; write it like 10.77.0.0/16", f.net))
+		bad("--net", muster.Errorf(muster.EInvalid, "%q is not a network; write it like 10.77.0.0/16", f.net))
 	}
 	for _, text := range f.machines {
 		k, err := lab.ParseClass(text, base)
@@ -107,7 +107,7 @@ func (f *labFlags) read() (lab.Config, error) {
 		c.Classes = append(c.Classes, k)
 	}
 	if len(e.Problems) > 0 {
-		return c, e
+		return c, e.Listing(e.Problems)
 	}
 	return c, c.Check()
 }
@@ -115,13 +115,13 @@ func (f *labFlags) read() (lab.Config, error) {
 func labUp(of labOf) *cobra.Command {
 	var f labFlags
 	c := &cobra.Command{
-		Use: "up", Short: "Make a lab, or start what is missing of it", Args: cli.Exactly(),
-		Long: `Makes a lab: switch, machines, management controllers. All machines sleep then.
-Where there is a lab already it starts what is missing of it, such as after a
-restart of this computer; what runs goes on.
+		Use: "up", Short: "Create a lab, or start what is missing", Args: cli.Exactly(),
+		Long: `Creates a lab: switch, machines and BMCs. All machines are off. If the lab exists, it
+starts what is missing, for example after a reboot of this host; what is running is left
+alone.
 
-The server's interface, mgmt0, is in the lab's own network namespace, or with
---uplink here: 'muster lab serve' runs a server on it.`,
+The server's interface, mgmt0, is in the lab's own network namespace, or on the host
+with --uplink: 'muster lab serve' runs a server on it.`,
 		Example: `  sudo muster lab up --machines 4
   sudo muster lab up --machines 3,class=small --machines 1,class=big,cores=2,memory=2GiB --uefi --tpm
   sudo muster lab up --machines 8 --racks 2 --no-bmc --dir /var/tmp/lab2
@@ -180,10 +180,10 @@ func tellServer(w io.Writer, s lab.Status) {
 
 func labDown(of labOf) *cobra.Command {
 	return &cobra.Command{
-		Use: "down", Short: "Take a lab away, with all that it holds", Args: cli.Exactly(),
-		Long: `Switches every machine off and takes the lab away: processes, namespaces, files.
-What was on the machines' disks is lost. It does so whatever is left of the lab,
-and it is no error when nothing is.`,
+		Use: "down", Short: "Remove a lab with everything in it", Args: cli.Exactly(),
+		Long: `Powers off all machines and removes the lab: processes, namespaces, files. The data on
+the machines' disks is lost. It works on partial labs, and it is not an error if there
+is none.`,
 		Example: `  sudo muster lab down
   sudo muster lab down --dir /var/tmp/lab2`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -200,7 +200,7 @@ and it is no error when nothing is.`,
 // 'muster lab down'.
 func labMachineCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: lab.MachineArgument + " DIR", Short: "Be one machine of a lab", Hidden: true,
+		Use: lab.MachineArgument + " DIR", Short: "Run one machine of a lab", Hidden: true,
 		Example: "  muster lab-machine /var/lib/muster/lab/machines/m01",
 		Args:    cli.Exactly("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {

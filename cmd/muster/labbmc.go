@@ -8,8 +8,8 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/machine"
-	"github.com/muster-hpc/muster/network"
-	"github.com/muster-hpc/muster/power/bmc"
+	"github.com/muster-hpc/muster/metal/power/bmc"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // labController opens the management controllers of a lab's machines.
@@ -52,7 +52,7 @@ func (b *labBMC) Fault(kind machine.FaultKind, on bool) error {
 		b.faults = map[machine.FaultKind]bool{}
 	}
 	b.faults[kind] = on
-	b.Break(bmc.Faults{Deaf: b.faults[machine.BMCDeaf] || b.faults[machine.PowerCut], Ignores: b.faults[machine.BMCLies]})
+	b.Break(bmc.Faults{Deaf: b.faults[machine.BMCUnreachable] || b.faults[machine.PowerCut], Ignores: b.faults[machine.BMCFalseAck]})
 	return nil
 }
 

@@ -23,10 +23,9 @@ const labEscape = 0x1d
 func labConsole(of labOf) *cobra.Command {
 	follow := true
 	c := &cobra.Command{
-		Use: "console MACHINE", Short: "Read the serial console of a machine of a lab, and type into it", Args: cli.Exactly("MACHINE"),
-		Long: `Shows what a machine printed on its serial console, from its firmware on, and what
-it prints from now on, also over the times that it is off. What is typed goes to
-the machine. Ctrl-] ends it.`,
+		Use: "console MACHINE", Short: "Connect to the serial console of a lab machine", Args: cli.Exactly("MACHINE"),
+		Long: `Shows the output of a machine's serial console from the firmware on, and keeps showing
+new output, also across power cycles. Input is sent to the machine. Ctrl-] ends it.`,
 		Example: `  sudo muster lab console m01
   sudo muster lab console m01 --follow=false`,
 		ValidArgsFunction: completeLab(of, 1),
@@ -56,7 +55,7 @@ the machine. Ctrl-] ends it.`,
 			return following(ctx, c.OutOrStdout(), file)
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", true, "go on with what comes")
+	c.Flags().BoolVarP(&follow, "follow", "f", true, "keep showing new output")
 	return c
 }
 

@@ -51,18 +51,18 @@ func labFault(of labOf) *cobra.Command {
 		rate  string
 	)
 	c := &cobra.Command{
-		Use: "fault MACHINE FAULT", Short: "Break a machine of a lab, or mend it", Args: cli.Exactly("MACHINE", "FAULT"),
-		Long: `Breaks a machine, or all of them, until the fault is taken back with --clear:
+		Use: "fault MACHINE FAULT", Short: "Inject a fault into a lab machine, or clear it", Args: cli.Exactly("MACHINE", "FAULT"),
+		Long: `Injects a fault into one machine or into all of them, until it is cleared with --clear:
 
-  hang       its processors stand still, where they are
-  crash      it is on and dead, until it is switched off; happens once
-  nic-down   its cables are out: no link, no magic packet
-  slow-nic   its links are slow, both ways
-  bmc-deaf   its management controller does not answer
-  bmc-lies   its management controller says done and does nothing
-  boot-loop  it starts anew when a system has come up, or so long after each start
-  power-cut  it has no mains: no card listens, no controller answers
-  disk-fails its NVMe disk says of itself that it is not reliable any more`,
+  hang             its processors are paused
+  crash            it is on but dead until it is powered off; happens once
+  nic-down         its cables are unplugged: no link, no Wake-on-LAN
+  slow-nic         its links are slow, in both directions
+  bmc-unreachable  its BMC does not respond
+  bmc-false-ack    its BMC acknowledges commands without executing them
+  boot-loop        it resets when an operating system is up, or some time after each start
+  power-cut        it has no power: no Wake-on-LAN, no BMC
+  disk-failing     its NVMe disk reports that it is failing`,
 		Example: `  sudo muster lab fault m02 hang
   sudo muster lab fault m02 hang --clear
   sudo muster lab fault m03 slow-nic --nic message --rate 100Mb/s
@@ -86,17 +86,17 @@ func labFault(of labOf) *cobra.Command {
 			return cli.Print(c, list, func(w io.Writer) { writeLabMachines(w, list) })
 		},
 	}
-	c.Flags().BoolVar(&clear, "clear", false, "mend it")
-	c.Flags().StringVar(&f.NIC, "nic", "", "nic-down, slow-nic: management or message; both where nothing is said")
-	c.Flags().StringVar(&rate, "rate", "", "slow-nic: speed (default 100Mb/s)")
-	c.Flags().DurationVar(&f.After, "after", 0, "boot-loop: so long after each start (default: when a system has come up)")
+	c.Flags().BoolVar(&clear, "clear", false, "clear the fault")
+	c.Flags().StringVar(&f.NIC, "nic", "", "nic-down, slow-nic: management or message (default: both)")
+	c.Flags().StringVar(&rate, "rate", "", "slow-nic: bandwidth (default 100Mb/s)")
+	c.Flags().DurationVar((*time.Duration)(&f.After), "after", 0, "boot-loop: reset this long after each start (default: when the operating system is up)")
 	_ = c.RegisterFlagCompletionFunc("nic", cobra.FixedCompletions([]string{machine.Management, machine.Message}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 // parseRate reads a speed such as 100Mb/s.
 func parseRate(text string) (int64, error) {
-	bad := muster.Errorf(muster.EInvalid, "--rate %s is no speed", text).WithHint("write it like 100Mb/s")
+	bad := muster.Errorf(muster.EInvalid, "--rate %s is not a speed", text).WithHint("write it like 100Mb/s")
 	for _, u := range []struct {
 		unit string
 		bits float64
@@ -114,9 +114,9 @@ func parseRate(text string) (int64, error) {
 
 func labWake(of labOf) *cobra.Command {
 	return &cobra.Command{
-		Use: "wake MACHINE...", Short: "Send machines of a lab the magic packet", Args: cobra.MinimumNArgs(1),
-		Long: `Sends the magic packet of each machine from the server's interface. A machine that
-is on, or has no mains, or whose cable is out, does nothing.`,
+		Use: "wake MACHINE...", Short: "Wake lab machines (Wake-on-LAN)", Args: cobra.MinimumNArgs(1),
+		Long: `Sends a Wake-on-LAN packet for each machine from the server's interface. A machine that
+is on, has no power or is unplugged ignores it.`,
 		Example: `  sudo muster lab wake m01 m02
   sudo muster lab wake all`,
 		ValidArgsFunction: completeLab(of, -1),
@@ -132,8 +132,8 @@ is on, or has no mains, or whose cable is out, does nothing.`,
 
 func labPower(of labOf) *cobra.Command {
 	return &cobra.Command{
-		Use: "power MACHINE on|off|reset", Short: "Press the button of a machine of a lab", Args: cli.Exactly("MACHINE", "on, off or reset"),
-		Long: `Switches a machine on or off, or resets it, as somebody does who stands before it.`,
+		Use: "power MACHINE on|off|reset", Short: "Press the power button of lab machines", Args: cli.Exactly("MACHINE", "on, off or reset"),
+		Long: `Powers machines on or off, or resets them, like their power and reset buttons.`,
 		Example: `  sudo muster lab power m01 on
   sudo muster lab power all off`,
 		ValidArgsFunction: completeLab(of, 1, machine.DoOn, machine.DoOff, machine.DoReset),
@@ -141,7 +141,7 @@ func labPower(of labOf) *cobra.Command {
 			switch args[1] {
 			case machine.DoOn, machine.DoOff, machine.DoReset:
 			default:
-				return muster.Errorf(muster.EInvalid, "%q is nothing that a button does", args[1]).WithHint("write on, off or reset")
+				return muster.Errorf(muster.EInvalid, "%q is not a power action", args[1]).WithHint("write on, off or reset")
 			}
 			l, err := of()
 			if err != nil {

@@ -21,10 +21,10 @@ import (
 func labInventory(of labOf) *cobra.Command {
 	asCSV := false
 	c := &cobra.Command{
-		Use: "inventory", Short: "Print what an administrator tells Muster of the lab's machines", Args: cli.Exactly(),
-		Long: `Prints the lab's machines as YAML, with -o json as JSON, with --csv as CSV: name,
-class, place, serial number, what switches them on, and for each card its address,
-the switch and the port of the switch.`,
+		Use: "inventory", Short: "Print the inventory file of a lab", Args: cli.Exactly(),
+		Long: `Prints the lab's machines as YAML, with -o json as JSON, with --csv as CSV: name, class,
+location, serial number, power control, and for each interface its MAC, switch and
+port. It is what 'muster machine import' reads.`,
 		Example: `  sudo muster lab inventory > rack.yaml
   sudo muster lab inventory --csv`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,16 +45,16 @@ the switch and the port of the switch.`,
 			return cli.Print(c, list, func(io.Writer) {})
 		},
 	}
-	c.Flags().BoolVar(&asCSV, "csv", false, "one line for each machine, for spreadsheets")
+	c.Flags().BoolVar(&asCSV, "csv", false, "one line per machine, for spreadsheets")
 	return c
 }
 
 func labRun(of labOf) *cobra.Command {
 	return &cobra.Command{
-		Use: "run -- COMMAND [ARGUMENT...]", Short: "Run a command where the server's interface of a lab is", Args: cobra.MinimumNArgs(1),
-		Long: `Runs a command in the lab's network namespace, where the server's interface is:
-the server itself, or a program that looks at the wire. Everything else is as it is
-here. It is no part of the lab: 'muster lab down' does not end it.`,
+		Use: "run -- COMMAND [ARGUMENT...]", Short: "Run a command in the network namespace of a lab", Args: cobra.MinimumNArgs(1),
+		Long: `Runs a command in the lab's network namespace, where the server's interface is: the
+server itself, or a packet sniffer. Nothing else is isolated. It is not part of the lab:
+'muster lab down' does not stop it.`,
 		Example: `  sudo muster lab run -- muster serve --state /var/tmp/m
   sudo muster lab run -- ip address`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -64,7 +64,7 @@ here. It is no part of the lab: 'muster lab down' does not end it.`,
 			}
 			path, err := exec.LookPath(args[0])
 			if err != nil {
-				return muster.Errorf(muster.ENotFound, "there is no program %q", args[0]).WithHint("write its path")
+				return muster.Errorf(muster.ENotFound, "program %q not found", args[0]).WithHint("write its path")
 			}
 			runtime.LockOSThread() // it becomes the command
 			if err := l.Enter(); err != nil {
@@ -78,11 +78,10 @@ here. It is no part of the lab: 'muster lab down' does not end it.`,
 func labServe(of labOf) *cobra.Command {
 	return &cobra.Command{
 		Use: "serve [-- FLAG...]", Short: "Run a server for the machines of a lab", Args: cobra.ArbitraryArgs,
-		Long: `Runs 'muster serve' where the lab is, with what suits its machines: the interface
-that they boot from, large packets, their console. Where they are translated, because
-this computer lends no processor, their kernels also leave out what only keeps
-attackers from a real processor or compares itself at each start, and speeds are
-not measured, neither of clusters nor of idle machines. It says the command that it becomes. Flags after -- come last.`,
+		Long: `Runs 'muster serve' in the lab's network namespace, with flags that suit its machines:
+boot interface, jumbo frames, console. Without KVM their kernels also run without CPU
+vulnerability mitigations and self-tests, and nothing is benchmarked. It prints the
+command that it runs. Flags after -- are appended.`,
 		Example: `  sudo muster lab serve
   sudo muster lab serve -- --state /var/tmp/m --retain 0`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -111,8 +110,8 @@ not measured, neither of clusters nor of idle machines. It says the command that
 
 func labDoctor() *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Check what a lab needs of this computer", Args: cli.Exactly(),
-		Long: `Checks what a lab needs of this computer, and says in one line what installs all
+		Use: "doctor", Short: "Check this host for what a lab needs", Args: cli.Exactly(),
+		Long: `Checks this host for what a lab needs, and prints one command that installs everything
 that is missing.`,
 		Example: `  muster lab doctor`,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -15,10 +15,10 @@ import (
 
 func labStatus(of labOf) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "See how a lab and its machines are", Args: cli.Exactly(),
-		Long: `Shows the machines of a lab. They are asleep (off, and their cards listen), booting
-(on), running (an operating system has set up a card), crashed (on, and dead), or
-gone (their process is not there: 'muster lab up' starts it).`,
+		Use: "status", Short: "Show a lab and its machines", Args: cli.Exactly(),
+		Long: `Shows the machines of a lab. They are asleep (off, listening for Wake-on-LAN), booting,
+running (an operating system has configured an interface), crashed, or gone (their
+process is not running: 'muster lab up' starts it).`,
 		Example: `  sudo muster lab status
   sudo muster lab status -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -57,7 +57,7 @@ func writeLabMachines(w io.Writer, list []machine.Status) {
 	cli.WriteTable(w, []string{"MACHINE", "STATE", "FOR", "POWER-ONS", "CLASS", "HARDWARE", "MANAGEMENT", "MESSAGE", "BMC", "PLACE", "WHAT IS WRONG"}, rows)
 }
 
-// faultWords tells what is wrong with a machine, made or not.
+// faultWords reports what is wrong with a machine, made or not.
 func faultWords(m machine.Status) string {
 	var words []string
 	for _, f := range m.Faults {

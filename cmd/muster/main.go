@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-hpc/muster/cli"
-	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/images"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/storage/image"
+	"github.com/muster-hpc/muster/storage/image/recipes"
 )
 
 // version is set by the linker.
@@ -38,7 +38,7 @@ func main() {
 func environment() cli.Env {
 	env := cli.SystemEnv()
 	env.Version = version
-	env.Recipes = []fs.FS{images.Recipes()}
+	env.Recipes = []fs.FS{recipes.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
 	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), adoptCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
 	return env

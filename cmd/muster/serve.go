@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/cleantext"
+	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/daemon"
+	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/provider/local"
-	"github.com/muster-hpc/muster/spec"
 )
 
 // serveFlags are all that a server can be told.
@@ -38,29 +38,27 @@ func serveCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: `Run the server until it is interrupted. Machines and jobs go on running
-without it; start it again with the same --state and it finds them.
+		Long: `Runs the server until it is interrupted. Machines and jobs keep running without it;
+start it again with the same --state and it finds them.
 
-Everything that it keeps is in --state, and local users reach it by the socket
-muster.sock in there.
+All its state is in --state; local users connect to the socket muster.sock there.
 
-What is not given here is read from --config, or from /etc/muster/muster.yaml if
-that is there: one line for each flag, by its name with _ for -. A hangup signal
-(systemctl reload) has the file read again; what cannot change while the server
-runs is named in its log and waits for a restart.`,
+Flags that are not given are read from --config, or from /etc/muster/muster.yaml if it
+exists: one line per flag, named like the flag with _ instead of -. SIGHUP (systemctl
+reload) reloads the file; settings that need a restart are named in the log.`,
 		Example: `  # four machines, a fourth of this host's cores each
   muster serve --local 4
 
   # two classes of machines, one of them for heads
   muster serve --local 4,cores=4,memory=16GiB,class=big --local 2,cores=1,memory=2GiB,class=small,service
 
-  # all that is set, as a file that /etc/muster/muster.yaml can be
+  # print the configuration as a file that /etc/muster/muster.yaml can be
   muster serve --local 4 --print-config
 
   # bare machines that boot from the network on this interface
-  muster serve --metal-net eno2
+  muster serve --metal-interface eno2
 
-  # only to try things out: more machines than cores, or machines that pretend
+  # to try things out: more machines than cores, or simulated machines
   muster serve --state /tmp/m --local 4 --oversubscribe
   muster serve --state /tmp/m --fake 100`,
 		Args: cobra.NoArgs,
@@ -130,7 +128,7 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 		}
 	}
 	if c.LocalNetworks < 0 || c.LocalNetworks > 1<<16 {
-		return c, muster.Errorf(muster.EInvalid, "--local-networks %d is not a number of namespaces", c.LocalNetworks).Because(muster.ReasonOutOfRange).WithHint("write one from 0 to 65536")
+		return c, muster.Errorf(muster.EInvalid, "--local-max-netns %d is not a number of namespaces", c.LocalNetworks).Because(muster.ReasonOutOfRange).WithHint("write one from 0 to 65536")
 	}
 	if c.Fake < 0 {
 		return c, muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).Because(muster.ReasonOutOfRange).WithHint("write how many machines there should be, such as --fake 20")
@@ -148,7 +146,7 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	if f.idle != "0" {
 		every, err := spec.ParseDuration(f.idle)
 		if err != nil || every < time.Hour {
-			return c, muster.Errorf(muster.EInvalid, "--measure-idle %s is not a time of an hour or more", f.idle).Because(muster.ReasonBadValue).WithHint("write it like 7d, or 0 to measure no idle machines")
+			return c, muster.Errorf(muster.EInvalid, "--idle-benchmark-interval %s is not a time of an hour or more", f.idle).Because(muster.ReasonBadValue).WithHint("write it like 7d, or 0 to measure no idle machines")
 		}
 		c.MeasureIdle = every
 	}
@@ -158,7 +156,7 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	if c.Derived, err = f.derived.read(); err != nil {
 		return c, err
 	}
-	if c.Promises, err = readPromises(f.promises); err != nil {
+	if c.PerformanceTargets, err = readPromises(f.promises); err != nil {
 		return c, err
 	}
 	return c, nil
@@ -167,29 +165,31 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 func (f *serveFlags) add(set *pflag.FlagSet) {
 	f.bare.add(set)
 	f.derived.add(set)
-	set.StringVar(&f.c.State, "state", "/var/lib/muster", "directory that holds everything the server keeps")
-	set.StringArrayVar(&f.slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; may be repeated")
-	set.BoolVar(&f.c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; shown on every table")
-	set.StringSliceVar(&f.c.LocalOpen, "local-open", nil, "what of the kernel to open to local machines though it can harm neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/security.md)")
-	set.IntVar(&f.c.LocalNetworks, "local-networks", 16, "how many network namespaces the users of a local machine may make together; 0: none")
-	set.IntVar(&f.c.Fake, "fake", 0, "number of machines that only pretend")
-	set.DurationVar(&f.c.FakeDelay, "fake-delay", 0, "how long a fake machine takes to boot at most (default 200ms)")
-	set.StringVar(&f.c.Listen, "listen", "", "serve the API over TLS at ADDRESS:PORT too")
-	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may ask for (default none,proxy)")
-	set.StringVar(&f.retain, "retain", "7d", "how long homes of deleted clusters are kept unless a request says otherwise; 0: not at all")
-	set.StringVar(&f.validate, "validate", "", "how much of a cluster is measured before it is handed over, unless its request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
-	set.StringVar(&f.idle, "measure-idle", "7d", "after how long a machine that nobody uses is measured again; 0: never")
-	set.StringVar(&f.promises, "promises", "", "file with the figures that the site promises of its machines: see docs/certificate.md")
-	set.StringVar(&f.approve, "approve", "", "file with rules by which bare machines that come by themselves are approved or forbidden (default: all of them wait for an administrator)")
-	set.DurationVar(&f.c.MaxWalltime, "max-walltime", 0, "the longest that clusters may live, such as 72h (default: as long as they like)")
+	set.StringVar(&f.c.State, "state", "/var/lib/muster", "state directory: everything the server stores")
+	set.StringArrayVar(&f.slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; repeatable")
+	set.BoolVar(&f.c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; every table shows it")
+	set.StringSliceVar(&f.c.LocalOpen, "local-allow", nil, "kernel features to allow in local machines although they can affect neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/operators/security.md)")
+	set.IntVar(&f.c.LocalNetworks, "local-max-netns", 16, "maximum number of network namespaces that the users of a local machine may create; 0: none")
+	set.IntVar(&f.c.Fake, "fake", 0, "number of simulated machines")
+	set.DurationVar(&f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")
+	set.StringVar(&f.c.Listen, "listen", "", "also serve the API over TLS on ADDRESS:PORT")
+	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")
+	set.StringVar(&f.retain, "retain", "7d", "how long to keep the homes of deleted clusters, unless the request says otherwise; 0: delete them at once")
+	set.StringVar(&f.validate, "validate", "", "how much of a cluster to measure before it is handed over, unless the request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
+	set.StringVar(&f.idle, "idle-benchmark-interval", "7d", "how often to benchmark machines that are idle; 0: never")
+	set.StringVar(&f.promises, "performance-targets", "", "file with performance targets of the site's machines (see docs/users/certificate.md)")
+	set.StringVar(&f.approve, "approval-rules", "", "file with rules that approve or block machines that are not registered (default: they all wait for an administrator)")
+	set.DurationVar(&f.c.DefaultWalltime, "default-walltime", 0, "walltime of requests that name none, such as 24h (default: --max-walltime, or no limit)")
+	set.DurationVar(&f.c.MaxPause, "max-pause", 0, "how long a cluster may stay paused before it is deleted, such as 720h (default: 30 days)")
+	set.DurationVar(&f.c.MaxWalltime, "max-walltime", 0, "maximum walltime of clusters, such as 72h (default: unlimited)")
 	set.StringVar(&f.c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
-	set.IntVar(&f.c.BootWindow, "boot-window", 0, "how many local machines may boot at once (default: 64)")
-	set.StringVar(&f.c.FakeAgents, "fake-agents", "", "socket for a process that runs the agents of machines that pretend")
-	set.StringVar(&f.profile, "cpu-profile", "", "write where the time goes to this file")
-	set.DurationVar(&f.c.FakeSpread, "fake-spread", 0, "how much sooner than that it may have booted")
-	set.Float64Var(&f.c.FakeFail, "fake-fail", 0, "share of fake boots that fail, from 0 to 1")
-	set.Float64Var(&f.c.FakeCrash, "fake-crash", 0, "how often in an hour a running fake machine goes off")
-	set.Float64Var(&f.c.FakeStall, "fake-stall", 0, "how often in an hour a running fake machine hangs")
+	set.IntVar(&f.c.BootWindow, "local-max-booting", 0, "maximum number of local machines that boot at the same time (default: 64)")
+	set.StringVar(&f.c.FakeAgents, "fake-agents", "", "socket of a process that runs the agents of simulated machines")
+	set.StringVar(&f.profile, "cpu-profile", "", "write a CPU profile to this file")
+	set.DurationVar(&f.c.FakeSpread, "fake-spread", 0, "how much earlier than --fake-delay a simulated machine may have booted")
+	set.Float64Var(&f.c.FakeFail, "fake-fail", 0, "share of simulated boots that fail, from 0 to 1")
+	set.Float64Var(&f.c.FakeCrash, "fake-crash", 0, "how often per hour a simulated machine powers off")
+	set.Float64Var(&f.c.FakeStall, "fake-stall", 0, "how often per hour a simulated machine hangs")
 	for _, name := range []string{"fake-agents", "cpu-profile", "fake-spread", "fake-fail", "fake-crash", "fake-stall"} { // for measurements
 		_ = set.MarkHidden(name)
 	}
@@ -236,25 +236,24 @@ func cleanupCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove from this host what machines of a state directory left",
-		Long: `Stop every local machine of a state directory and remove its namespaces, links
-and control groups, when the server is not there to do it; end the file server
-of bare machines and unmount the volumes that it served. Users' work on local
-machines is lost; records, images, homes and other volumes are kept, and bare
-machines are not touched. The next server with this state directory finds the
-local machines off and says so, and mounts the volumes again.
+		Short: "Remove the local machines of a state directory from this host",
+		Long: `Stops all local machines of a state directory and removes their namespaces, links and
+control groups when no server is running; stops the file server of bare machines and
+unmounts its volumes. Users' work on local machines is lost; records, images, homes and
+other volumes are kept, and bare machines are not touched. The next server with this
+state directory finds the local machines off and mounts the volumes again.
 
-When the store is lost, this gives up what it knew: the next server begins anew,
-with the keys that are there. With --unknown only machines are ended that the
-records do not know, as after a backup that is older than they are.`,
+If the database is lost, this abandons what it contained: the next server starts with
+an empty one and the existing keys. With --orphans only machines are stopped that are
+not in the records, for example after restoring a backup older than they are.`,
 		Example: "  muster cleanup --state /var/lib/muster --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
-				return muster.Errorf(muster.EInvalid, "this stops every machine of %s", state).Because(muster.ReasonNotConfirmed).WithHint("add --yes if that is what you want")
+				return muster.Errorf(muster.EInvalid, "this stops every machine of %s", state).Because(muster.ReasonNotConfirmed).WithHint("add --yes to confirm")
 			}
 			if !daemon.IsStateDirectory(state) {
-				return muster.Errorf(muster.ENotFound, "%s is no state directory: nothing was ever served from there", state).Because(muster.ReasonNoState).
+				return muster.Errorf(muster.ENotFound, "%s is not a state directory", state).Because(muster.ReasonNoState).
 					WithHint("name the --state of the server, such as /var/lib/muster")
 			}
 			stopped, err := daemon.Cleanup(cmd.Context(), state, unknown)
@@ -262,16 +261,16 @@ records do not know, as after a backup that is older than they are.`,
 				cmd.Printf("stopped %s\n", id)
 			}
 			if err == nil && unknown {
-				cmd.Printf("no machine runs that the records of %s do not know\n", state)
+				cmd.Printf("no orphaned machines of %s are running\n", state)
 			} else if err == nil {
-				cmd.Println("nothing of " + state + " runs or is mounted on this host now; its files are kept")
+				cmd.Println("nothing of " + state + " is running or mounted on this host any more; its files are kept")
 			}
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "/var/lib/muster", "state directory of the server")
-	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
-	cmd.Flags().BoolVar(&unknown, "unknown", false, "only the machines that the records do not know")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm")
+	cmd.Flags().BoolVar(&unknown, "orphans", false, "stop only machines that are not in the records")
 	return cmd
 }
 

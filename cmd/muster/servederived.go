@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/spec"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/storage/image"
 	"github.com/spf13/pflag"
 )
 
@@ -17,21 +17,21 @@ type derivedFlags struct {
 }
 
 func (f *derivedFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.unused, "derived-unused", "14d", "how long an image with added packages is kept that no cluster uses")
-	set.IntVar(&f.most, "derived-most", image.DefaultKeep().Most, "how many images with added packages are kept that no cluster uses, those used last")
-	set.IntVar(&f.each, "derived-per-project", image.DefaultKeep().PerProject, "how many images with added packages a project has, used or not; its unused ones make room")
+	set.StringVar(&f.unused, "derived-images-ttl", "14d", "how long to keep unused images with added packages")
+	set.IntVar(&f.most, "derived-images-max", image.DefaultKeep().Most, "maximum number of unused images with added packages; the most recently used ones are kept")
+	set.IntVar(&f.each, "derived-images-per-project", image.DefaultKeep().PerProject, "maximum number of images with added packages per project; unused ones are removed first")
 }
 
 func (f *derivedFlags) read() (image.Keep, error) {
 	d, err := spec.ParseDuration(f.unused)
 	if err != nil || d < time.Hour {
-		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-unused %s is not a time of an hour or more", f.unused).Because(muster.ReasonBadValue).WithHint("write it like 14d or 12h")
+		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-images-ttl %s is not a time of an hour or more", f.unused).Because(muster.ReasonBadValue).WithHint("write it like 14d or 12h")
 	}
 	if f.most < 1 {
-		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-most cannot be %d", f.most).Because(muster.ReasonOutOfRange).WithHint("write 1 or more; --derived-unused 1h removes them soon")
+		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-images-max cannot be %d", f.most).Because(muster.ReasonOutOfRange).WithHint("write 1 or more; --derived-images-ttl 1h removes them soon")
 	}
 	if f.each < 1 {
-		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-per-project cannot be %d", f.each).Because(muster.ReasonOutOfRange).WithHint("write 1 or more")
+		return image.Keep{}, muster.Errorf(muster.EInvalid, "--derived-images-per-project cannot be %d", f.each).Because(muster.ReasonOutOfRange).WithHint("write 1 or more")
 	}
 	return image.Keep{For: d, Most: f.most, PerProject: f.each}, nil
 }

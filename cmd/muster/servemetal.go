@@ -9,15 +9,15 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/daemon"
-	"github.com/muster-hpc/muster/netboot/dhcp"
-	"github.com/muster-hpc/muster/netboot/rack"
-	"github.com/muster-hpc/muster/netboot/web"
+	"github.com/muster-hpc/muster/metal/bootqueue"
+	"github.com/muster-hpc/muster/metal/netboot/dhcp"
+	"github.com/muster-hpc/muster/metal/netboot/httpboot"
 )
 
 // metalFlags say how bare machines are reached.
 type metalFlags struct {
 	net, unknown, trust, vlans, console string
-	ranges, guests, args                []string
+	ranges, discovery, args             []string
 	proxy, secret                       bool
 	mtu                                 int
 	rate                                float64
@@ -25,20 +25,20 @@ type metalFlags struct {
 }
 
 func (f *metalFlags) add(set *pflag.FlagSet) {
-	l := rack.DefaultLimits()
-	set.StringVar(&f.net, "metal-net", "", "interface of the network from which bare machines boot; nothing is answered elsewhere")
-	set.StringSliceVar(&f.ranges, "metal-range", nil, "addresses for bare machines, such as 10.0.0.16-10.0.0.99 (default: most of the network's lower half)")
-	set.StringSliceVar(&f.guests, "metal-guests", nil, "addresses for machines that nobody registered (default: the rest of that half)")
-	set.BoolVar(&f.proxy, "metal-proxy", false, "another server lends the addresses of that network")
-	set.IntVar(&f.mtu, "metal-mtu", 0, "largest packet that every port of that network carries, if machines are to use it: 9000 has them take in images faster (0: they keep the usual 1500)")
-	set.StringVar(&f.unknown, "metal-unknown", "discover", "what machines get that nobody registered: discover (they tell what they are, and wait for approval) or ignore")
-	set.StringVar(&f.trust, "metal-trust", string(muster.TrustNetwork), "the least that must vouch for a machine before it becomes a node: network, port or tpm")
-	set.StringVar(&f.vlans, "metal-vlans", "100-1999", "networks of the switches that clusters may have")
-	set.BoolVar(&f.secret, "metal-secret-images", false, "machines have their images over TLS alone: slower, and for images that nobody on that network may read")
-	set.StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "where the kernels of bare machines print, each DEVICE[,OPTIONS]; the last one shows the boot's stages")
-	set.StringSliceVar(&f.args, "metal-args", nil, "further arguments of the kernels of bare machines, such as iommu=pt,hugepages=512")
-	set.Float64Var(&f.rate, "rack-rate", l.Rate, "how many machines of a rack are switched on in a second, at most")
-	set.IntVar(&f.window, "rack-window", l.Window, "how many machines of a rack boot at once, at most")
+	l := bootqueue.DefaultLimits()
+	set.StringVar(&f.net, "metal-interface", "", "interface of the network that bare machines boot from; nothing is served on any other")
+	set.StringSliceVar(&f.ranges, "metal-range", nil, "DHCP range for registered bare machines, such as 10.0.0.16-10.0.0.99 (default: most of the lower half of the network)")
+	set.StringSliceVar(&f.discovery, "metal-discovery-range", nil, "DHCP range for machines that are not registered (default: the rest of the lower half)")
+	set.BoolVar(&f.proxy, "metal-proxy-dhcp", false, "answer as a proxy DHCP server: another server on that network assigns the addresses")
+	set.IntVar(&f.mtu, "metal-mtu", 0, "MTU of that network, if every port of it carries it: with 9000 machines load images faster (0: leave the default of 1500)")
+	set.StringVar(&f.unknown, "metal-unknown", "discover", "what to do with machines that are not registered: discover (boot them once, list them for approval) or ignore")
+	set.StringVar(&f.trust, "metal-min-trust", string(muster.TrustNetwork), "minimum trust level required before a machine becomes a node: network, port or tpm")
+	set.StringVar(&f.vlans, "metal-vlans", "100-1999", "range of VLANs that clusters may use")
+	set.BoolVar(&f.secret, "metal-images-over-tls", false, "serve images over TLS only: slower, but nobody else on that network can read them")
+	set.StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "kernel consoles of bare machines, each DEVICE[,OPTIONS]; the last one shows the boot stages")
+	set.StringSliceVar(&f.args, "metal-kernel-args", nil, "additional kernel arguments of bare machines, such as iommu=pt,hugepages=512")
+	set.Float64Var(&f.rate, "rack-power-on-rate", l.Rate, "maximum number of machines per rack that are powered on per second")
+	set.IntVar(&f.window, "rack-max-booting", l.Window, "maximum number of machines per rack that boot at the same time")
 }
 
 // read makes what the server takes of the flags, or says everything that is wrong.
@@ -59,7 +59,7 @@ func (f *metalFlags) read() (daemon.Metal, error) {
 		}
 		return out
 	}
-	m.Ranges, m.Guests = read("metal-range", f.ranges), read("metal-guests", f.guests)
+	m.Ranges, m.Discovery = read("metal-range", f.ranges), read("metal-discovery-range", f.discovery)
 	if f.mtu != 0 && (f.mtu < 1280 || f.mtu > 65535) {
 		bad("metal-mtu", "1500 is usual, 9000 where the whole network does", "%d is not the size of a packet", f.mtu)
 	}
@@ -73,30 +73,30 @@ func (f *metalFlags) read() (daemon.Metal, error) {
 	switch m.Least {
 	case muster.TrustNetwork, muster.TrustPort, muster.TrustTPM:
 	default:
-		bad("metal-trust", "use network, port or tpm", "%q is no level of trust", f.trust)
+		bad("metal-min-trust", "use network, port or tpm", "%q is not a level of trust", f.trust)
 	}
 	if n, err := fmt.Sscanf(f.vlans, "%d-%d", &m.VLANs[0], &m.VLANs[1]); err != nil || n != 2 || m.VLANs[0] < 2 || m.VLANs[1] > 4000 || m.VLANs[1] <= m.VLANs[0] {
-		bad("metal-vlans", "write two numbers from 2 to 4000, such as 100-1999", "%q are no networks", f.vlans)
+		bad("metal-vlans", "write two numbers from 2 to 4000, such as 100-1999", "%q is not a range of VLANs", f.vlans)
 	}
 	for _, a := range f.args {
 		name, _, _ := strings.Cut(a, "=")
 		switch {
-		case !web.Argument(a):
-			bad("metal-args", "write them as NAME or NAME=VALUE, separated by commas, without blanks and quotes", "%q cannot be an argument of a kernel here", a)
+		case !httpboot.Argument(a):
+			bad("metal-kernel-args", "write them as NAME or NAME=VALUE, separated by commas, without blanks and quotes", "%q cannot be an argument of a kernel here", a)
 		case strings.HasPrefix(name, "muster.") || slices.Contains([]string{"init", "initrd", "rdinit", "root"}, name):
-			bad("metal-args", "leave it out", "%q says what a machine boots, which is Muster's to say", a)
+			bad("metal-kernel-args", "leave it out", "%q says what a machine boots, which is Muster's to say", a)
 		}
 	}
 	m.Args = append(slices.Clone(f.args), consoles(f.console)...)
-	l := rack.DefaultLimits()
+	l := bootqueue.DefaultLimits()
 	l.Rate, l.Window = f.rate, f.window
 	l.Burst = min(l.Burst, max(1, f.window))
 	if err := l.Check(); err != nil {
-		bad("rack-rate", "see --rack-rate and --rack-window", "%v", err)
+		bad("rack-power-on-rate", "see --rack-power-on-rate and --rack-max-booting", "%v", err)
 	}
 	m.Limits = &l
 	if len(e.Problems) > 0 {
-		return m, e
+		return m, e.Listing(e.Problems)
 	}
 	return m, nil
 }

@@ -27,7 +27,7 @@ func TestConsoles(t *testing.T) {
 // Everything that is wrong with the flags is said at once.
 func TestMetalFlags(t *testing.T) {
 	t.Parallel()
-	f := metalFlags{net: "eno2", unknown: "shoot", trust: "blind", vlans: "9-3", console: "tty0", ranges: []string{"10.0.0.9-10.0.0.1"}, guests: []string{"x"}, rate: -1, window: 0, mtu: 9, args: []string{"iommu=pt", "init=/bin/sh", "muster.boot=x", "a b"}}
+	f := metalFlags{net: "eno2", unknown: "shoot", trust: "blind", vlans: "9-3", console: "tty0", ranges: []string{"10.0.0.9-10.0.0.1"}, discovery: []string{"x"}, rate: -1, window: 0, mtu: 9, args: []string{"iommu=pt", "init=/bin/sh", "muster.boot=x", "a b"}}
 	_, err := f.read()
 	if muster.CodeOf(err) != muster.EInvalid {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestMetalFlags(t *testing.T) {
 	for _, p := range told.Problems {
 		text += p.Field + ": " + p.Message + "\n"
 	}
-	for _, want := range []string{"--metal-unknown", "--metal-trust", "--metal-vlans", "--metal-range", "--metal-guests", "--metal-mtu", `"init=/bin/sh" says`, `"muster.boot=x" says`, `"a b" cannot`, "--rack-rate"} {
+	for _, want := range []string{"--metal-unknown", "--metal-min-trust", "--metal-vlans", "--metal-range", "--metal-discovery-range", "--metal-mtu", `"init=/bin/sh" says`, `"muster.boot=x" says`, `"a b" cannot`, "--rack-power-on-rate"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not among\n%s", want, text)
 		}

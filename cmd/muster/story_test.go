@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 )
@@ -166,6 +168,8 @@ func params(bin string, files []string, images string) testscript.Params {
 			"hangup":     hangup,
 			"field":      field,
 			"eventually": eventually,
+			"refused":    refused,
+			"problem":    problem,
 			"flipbyte":   flipbyte,
 			"smalldisk":  smalldisk,
 		},
@@ -205,7 +209,7 @@ func (s *server) start(flags []string) error {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", s.state+"/muster.sock")
 	}}}
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if resp, err := httpc.Get("http://muster/v1/server"); err == nil {
 			resp.Body.Close()
 			return nil
@@ -234,7 +238,7 @@ func (s *server) end(sig syscall.Signal) {
 	_ = s.cmd.Process.Signal(sig)
 	select {
 	case <-s.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		_ = s.cmd.Process.Kill()
 		<-s.done
 	}
@@ -299,19 +303,66 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], fmt.Sprint(v))
 }
 
-// eventually CMD...: repeat CMD until it succeeds, for a minute at most.
+// eventually CMD...: repeat CMD until it succeeds, for some minutes at most.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		err := ts.Exec(args[0], args[1:]...)
 		if (err == nil) != neg {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("%s: not within a minute: %v\nserver log:\n%s", strings.Join(args, " "), err, of(ts).tail())
+			ts.Fatalf("%s: not within three minutes: %v\nserver log:\n%s", strings.Join(args, " "), err, of(ts).tail())
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// refused REASON [COMMAND...] muster ARGS...: run a command that fails as programs do, and
+// want this reason of its first error. What it says is in stderr, as JSON: the words may change.
+func refused(ts *testscript.TestScript, neg bool, args []string) {
+	at := slices.Index(args, "muster")
+	if neg || at < 1 {
+		ts.Fatalf("usage: refused REASON [COMMAND...] muster ARGS...")
+	}
+	args = slices.Insert(args, at+1, "-o", "json")
+	if ts.Exec(args[1], args[2:]...) == nil {
+		ts.Fatalf("it did not fail")
+	}
+	list := refusals(ts)
+	if len(list) == 0 {
+		ts.Fatalf("it says nothing to programs")
+	}
+	if reason := string(list[0].Reason); reason != args[0] {
+		ts.Fatalf("the reason is %q, not %q", reason, args[0])
+	}
+}
+
+// problem FIELD REASON [PLACE]: the error of refused lists a problem with this field.
+func problem(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: problem FIELD REASON [PLACE]")
+	}
+	for _, e := range refusals(ts) {
+		for _, p := range e.Problems {
+			if p.Field == args[0] && string(p.Reason) == args[1] && (len(args) < 3 || strings.HasPrefix(p.Place, args[2])) {
+				return
+			}
+		}
+	}
+	ts.Fatalf("no problem %v", args)
+}
+
+// refusals are the errors that a command wrote for programs, one a line, among other lines.
+func refusals(ts *testscript.TestScript) []muster.Error {
+	var list []muster.Error
+	for line := range strings.Lines(ts.ReadFile("stderr")) {
+		var e muster.Error
+		if json.Unmarshal([]byte(line), &e) == nil && e.Code != "" {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // smalldisk SIZE: give the state directory a file system of its own. Images

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/provider/local/fault"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // harms are all that a cluster suffers, in this order. The first finds a slurmctld that has
@@ -202,7 +202,7 @@ func (s *faultSite) lives(node, process string, killed map[int]bool) error {
 // undone already.
 func signalled(pid int, sig unix.Signal) error {
 	err := unix.Kill(pid, sig)
-	for end := time.Now().Add(5 * time.Second); err == nil && sig == unix.SIGSTOP && stateOf(pid) != "T" && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); err == nil && sig == unix.SIGSTOP && stateOf(pid) != "T" && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	return err

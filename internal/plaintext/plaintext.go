@@ -4,6 +4,7 @@ package plaintext
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Count writes "1 node", "5 nodes", "2 launches". The noun is one whose plural ends so.
@@ -17,4 +18,22 @@ func Count(n int, noun string) string {
 		}
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Span writes a duration to the second, as requests do: 1d12h, 8h, 1h30m, 45s, 0s.
+func Span(d time.Duration) string {
+	var b strings.Builder
+	for _, u := range []struct {
+		name  string
+		value time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
+		if n := d / u.value; n > 0 {
+			fmt.Fprintf(&b, "%d%s", n, u.name)
+			d -= n * u.value
+		}
+	}
+	if b.Len() == 0 {
+		return "0s"
+	}
+	return b.String()
 }

@@ -53,7 +53,7 @@ func (c Chassis) do(ctx context.Context, r Request) error {
 
 // Controller is the management controller of a machine.
 type Controller interface {
-	// Fault has the controller misbehave, or behave again.
+	// Fault makes the controller misbehave, or behave again.
 	Fault(kind FaultKind, on bool) error
 	Close() error
 }

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 // Config is what a machine is, which does not change while its lab is up.
@@ -21,9 +21,9 @@ type Config struct {
 	Serial   string     `json:"serial"`
 	UUID     string     `json:"uuid"`
 	Cores    int        `json:"cores"`
-	Memory   int64      `json:"memory"`         // bytes
-	Disk     int64      `json:"disk"`           // bytes
-	NVMe     int64      `json:"nvme,omitempty"` // bytes; 0: it has none
+	Memory   int64      `json:"memory_bytes"`         // bytes
+	Disk     int64      `json:"disk_bytes"`           // bytes
+	NVMe     int64      `json:"nvme_bytes,omitempty"` // bytes; 0: it has none
 	UEFI     bool       `json:"uefi"`
 	TPM      bool       `json:"tpm"`
 	KVM      bool       `json:"kvm"`

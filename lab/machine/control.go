@@ -132,6 +132,6 @@ func (m *Machine) answer(ctx context.Context, conn net.Conn) {
 		a.Error = e
 	}
 	if err := json.NewEncoder(conn).Encode(a); err != nil {
-		m.log.Warn("answer", "err", fmt.Sprint(err))
+		m.log.Warn("control reply failed", "error", fmt.Sprint(err))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/qemu"
@@ -80,19 +81,19 @@ func (m *Machine) enforce(ctx context.Context, f Fault, on bool) error {
 		return m.setLinks()
 	case SlowNIC:
 		return m.setRates()
-	case BMCDeaf, BMCLies:
+	case BMCUnreachable, BMCFalseAck:
 		m.tellBMC(f.Kind, on)
 	case BootLoop:
 		m.loop = nil
 		if on && m.state.On() {
 			if f.After > 0 {
-				m.loop = m.clock.After(f.After)
+				m.loop = m.clock.After(time.Duration(f.After))
 			} else if m.state == Running {
 				m.restart(ctx)
 			}
 		}
 	case PowerCut:
-		return m.mains(ctx, !on)
+		return m.powerSource(ctx, !on)
 	case DiskFails:
 		return m.setHealth(ctx)
 	}
@@ -109,9 +110,9 @@ func (m *Machine) crash(_ context.Context) error {
 	return nil
 }
 
-// mains takes the power away that cards and controller live from, or gives it back;
+// powerSource takes the power away that cards and controller live from, or gives it back;
 // the machine then stays off, as servers are set to that an operator guards.
-func (m *Machine) mains(ctx context.Context, on bool) error {
+func (m *Machine) powerSource(ctx context.Context, on bool) error {
 	m.tellBMC(PowerCut, !on)
 	if !on {
 		m.rouse()
@@ -140,7 +141,7 @@ func (m *Machine) tellBMC(kind FaultKind, on bool) {
 	}
 }
 
-// setHealth has the NVMe disk say of itself what the faults say.
+// setHealth makes the NVMe disk report what the faults say.
 func (m *Machine) setHealth(ctx context.Context) error {
 	if m.qemu == nil || m.config.NVMe == 0 {
 		return nil

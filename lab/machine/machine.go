@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/lockfile"
 	"github.com/muster-hpc/muster/lab/qemu"
 	"github.com/muster-hpc/muster/lab/sleep"
-	"github.com/muster-hpc/muster/lockfile"
 )
 
 // Machine is one machine, in the process that it is. Everything that it is stands
@@ -135,7 +135,7 @@ func (m *Machine) live(ctx context.Context) {
 			m.hear(ctx, t)
 		case <-m.loop:
 			m.loop = nil
-			m.log.Info("the boot loop starts it anew")
+			m.log.Info("boot loop: resetting machine")
 			m.restart(ctx)
 		case <-off:
 			m.ended(ctx)
@@ -143,7 +143,7 @@ func (m *Machine) live(ctx context.Context) {
 	}
 }
 
-// ask has the machine's goroutine do something.
+// ask makes the machine's goroutine do something.
 func (m *Machine) ask(ctx context.Context, r Request) (Answer, error) {
 	answer := make(chan reply, 1)
 	select {
@@ -160,7 +160,7 @@ func (m *Machine) ask(ctx context.Context, r Request) (Answer, error) {
 }
 
 func (m *Machine) handle(ctx context.Context, r Request) error {
-	cut := muster.Errorf(muster.EUnavailable, "%s has no mains", m.config.Name).
+	cut := muster.Errorf(muster.EUnavailable, "%s has no power", m.config.Name).
 		WithHint("give it back: muster lab fault %s power-cut --clear", m.config.Name)
 	switch r.Do {
 	case DoOn:
@@ -198,7 +198,7 @@ func (m *Machine) become(e event) {
 	if s == m.state {
 		return
 	}
-	m.log.Info("state", "from", string(m.state), "to", string(s))
+	m.log.Info("machine state changed", "from", string(m.state), "to", string(s))
 	m.state, m.memo.Since = s, m.clock.Now()
 	if err := m.keep(); err != nil {
 		m.problem = err.Error()

@@ -35,7 +35,7 @@ func (m *Machine) unplug() error {
 	return errors.Join(errs...)
 }
 
-// agree has the links carry so many bits/s. As on a real wire, they are down for a
+// agree makes the links carry so many bits/s. As on a real wire, they are down for a
 // moment when that changes, so that the switch takes notice.
 func (m *Machine) agree(speed int64) {
 	if speed == m.speed {
@@ -44,19 +44,19 @@ func (m *Machine) agree(speed int64) {
 	m.speed = speed
 	for i, t := range m.taps {
 		if err := t.SetSpeed(speed); err != nil {
-			m.log.Warn("the switch will not see whether the machine sleeps", "err", err)
+			m.log.Warn("updating switch link state failed", "error", err)
 			return
 		}
 		if m.down(m.config.NICs[i].Use) {
 			continue // it is down, and the switch takes notice when it comes up
 		}
 		if err := errors.Join(t.SetCarrier(false), t.SetCarrier(true)); err != nil {
-			m.log.Warn("a link does not come up again", "err", err)
+			m.log.Warn("restoring link failed", "error", err)
 		}
 	}
 }
 
-// rest has the cards listen, when the machine is off and has mains.
+// rest makes the cards listen, when the machine is off and has power.
 func (m *Machine) rest(ctx context.Context) {
 	if m.state != Asleep || m.nap != nil || len(m.taps) == 0 {
 		return
@@ -88,7 +88,7 @@ func (m *Machine) listenOn(ctx context.Context, n *nap, t *sleep.Tap, wakes bool
 			return
 		}
 		if err != nil {
-			m.log.Warn("a card does not listen", "err", err)
+			m.log.Warn("Wake-on-LAN listener failed", "error", err)
 			select {
 			case <-ctx.Done():
 				return
@@ -122,6 +122,6 @@ func (m *Machine) wake(ctx context.Context, n *nap) {
 	}
 	if err := m.on(ctx, "magic packet"); err != nil {
 		m.problem = err.Error()
-		m.log.Error("wake", "err", err)
+		m.log.Error("wake failed", "error", err)
 	}
 }

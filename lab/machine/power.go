@@ -94,7 +94,7 @@ func (m *Machine) bootedOnce() error {
 
 // hardware describes the machine for QEMU.
 func (m *Machine) hardware() (qemu.Config, error) {
-	c := qemu.Config{Name: m.config.Name, UUID: m.config.UUID, Serial: m.config.Serial, Maker: "Muster", Model: "Lab " + m.config.Class,
+	c := qemu.Config{Name: m.config.Name, UUID: m.config.UUID, Serial: m.config.Serial, Vendor: "Muster", Model: "Lab " + m.config.Class,
 		Cores: m.config.Cores, Memory: m.config.Memory, KVM: m.config.KVM, UEFI: m.config.UEFI, DiskOnly: m.memo.BootOnce == BootDisk,
 		Disk: filepath.Join(m.dir, diskFile), Console: ConsoleSocket(m.dir), ConsoleLog: ConsoleLog(m.dir)}
 	if err := qemu.MakeDisk(c.Disk, m.config.Disk); err != nil {
@@ -178,7 +178,7 @@ func (m *Machine) restart(ctx context.Context) {
 		return
 	}
 	if _, err := m.command(ctx, "system_reset", nil); err != nil {
-		m.log.Warn("reset", "err", err)
+		m.log.Warn("reset failed", "error", err)
 	}
 }
 
@@ -196,7 +196,7 @@ func (m *Machine) command(ctx context.Context, name string, args any) ([]byte, e
 // are in force, and ears for what the operating system does.
 func (m *Machine) begun(ctx context.Context) {
 	if _, err := m.command(ctx, "query-rx-filter", nil); err != nil {
-		m.log.Warn("a system that comes up will not be seen", "err", err)
+		m.log.Warn("watching guest boot failed", "error", err)
 	}
 	if err := m.setLinks(); err != nil {
 		m.problem = err.Error()
@@ -208,7 +208,7 @@ func (m *Machine) begun(ctx context.Context) {
 		_, _ = m.command(ctx, "stop", nil)
 	}
 	if f, ok := m.fault(BootLoop); ok && f.After > 0 {
-		m.loop = m.clock.After(f.After)
+		m.loop = m.clock.After(time.Duration(f.After))
 	}
 }
 
@@ -239,7 +239,7 @@ func (m *Machine) ended(ctx context.Context) {
 		m.problem = cut.Error()
 	}
 	if err != nil {
-		m.log.Error("QEMU ended", "err", err)
+		m.log.Error("QEMU exited", "error", err)
 		m.problem = "QEMU ended: " + err.Error()
 		m.become(broke)
 		return
@@ -252,7 +252,7 @@ func (m *Machine) ended(ctx context.Context) {
 func (m *Machine) end() {
 	m.rouse()
 	if err := m.cutPower(); err != nil {
-		m.log.Error("power", "err", err)
+		m.log.Error("power command failed", "error", err)
 	}
 	_ = m.unplug()
 	if m.bmc != nil {

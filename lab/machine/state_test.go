@@ -64,9 +64,9 @@ func TestFaultCheck(t *testing.T) {
 	}{
 		{Fault{Kind: Hang}, sound(), 0},
 		{Fault{Kind: SlowNIC, NIC: Message, Rate: 1e8}, sound(), 0},
-		{Fault{Kind: BootLoop, After: time.Second}, sound(), 0},
-		{Fault{Kind: BMCDeaf}, sound(), 0},
-		{Fault{Kind: BMCDeaf}, poor, 1},
+		{Fault{Kind: BootLoop, After: muster.Duration(time.Second)}, sound(), 0},
+		{Fault{Kind: BMCUnreachable}, sound(), 0},
+		{Fault{Kind: BMCUnreachable}, poor, 1},
 		{Fault{Kind: DiskFails}, sound(), 0},
 		{Fault{Kind: DiskFails}, poor, 1},
 		{Fault{Kind: "fire"}, sound(), 1},
@@ -92,7 +92,7 @@ func TestFaultCheck(t *testing.T) {
 // Nothing that is read from a machine's directory or its socket makes a machine
 // that lacks what one needs, or one that does what there is not.
 func FuzzConfig(f *testing.F) {
-	f.Add([]byte(`{"document":"lab-machine/1","content":{"name":"m01","cores":1,"memory":1073741824,"nics":[{"use":"management","mac":"52:00:00:00:00:01","port":"p"}]}}`))
+	f.Add([]byte(`{"document":"lab-machine/1","content":{"name":"m01","cores":1,"memory_bytes":1073741824,"nics":[{"use":"management","mac":"52:00:00:00:00:01","port":"p"}]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := parseConfig(b)
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/muster-hpc/muster/document"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 // Status is how a machine is. Its JSON is what 'muster lab status -o json' prints:
@@ -15,10 +15,10 @@ type Status struct {
 	Since    time.Time  `json:"since,omitzero"` // of the state
 	Class    string     `json:"class"`
 	Cores    int        `json:"cores"`
-	Memory   int64      `json:"memory"` // bytes
+	Memory   int64      `json:"memory_bytes"` // bytes
 	Rack     string     `json:"rack"`
 	Position int        `json:"position"`
-	PowerOns int        `json:"power-ons"` // since the lab was made
+	PowerOns int        `json:"power_ons"` // since the lab was made
 	Cause    string     `json:"cause,omitempty"`
 	NICs     []NIC      `json:"nics"`
 	BMC      netip.Addr `json:"bmc,omitzero"`

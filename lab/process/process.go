@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
-	"github.com/muster-hpc/muster/procstat"
+	"github.com/muster-hpc/muster/internal/document"
+	"github.com/muster-hpc/muster/internal/procstat"
 )
 
 // Process is one process that is held by a file descriptor: signals reach it and

@@ -115,7 +115,7 @@ func TestStubborn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if b, _ := os.ReadFile(s.Log); string(b) == "ready\n" {
 			break
 		}
@@ -145,7 +145,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		list, err := List(s.Lab)
 		for _, q := range list {
 			q.Close()

@@ -29,8 +29,8 @@ func Args(c Config) []string {
 		"-smp", strconv.Itoa(c.Cores),
 		"-m", strconv.FormatInt(c.Memory>>20, 10),
 		"-uuid", c.UUID,
-		"-smbios", "type=1,manufacturer=" + value(c.Maker) + ",product=" + value(c.Model) + ",serial=" + value(c.Serial) + ",uuid=" + c.UUID,
-		"-smbios", "type=3,manufacturer=" + value(c.Maker) + ",serial=" + value(c.Serial),
+		"-smbios", "type=1,manufacturer=" + value(c.Vendor) + ",product=" + value(c.Model) + ",serial=" + value(c.Serial) + ",uuid=" + c.UUID,
+		"-smbios", "type=3,manufacturer=" + value(c.Vendor) + ",serial=" + value(c.Serial),
 		"-chardev", "socket,id=monitor,fd=" + strconv.Itoa(c.MonitorFD),
 		"-mon", "chardev=monitor,mode=control",
 		"-chardev", "socket,id=console,path=" + value(c.Console) + ",server=on,wait=off,logfile=" + value(c.ConsoleLog) + ",logappend=on",
@@ -59,7 +59,7 @@ func Args(c Config) []string {
 		args = append(args, "-netdev", fmt.Sprintf("tap,id=%s,fd=%d", n.ID, n.FD), "-device", device)
 	}
 	// Not NVMe, or only for the small one that is asked how it is: that of QEMU 7.2 lost commands where the guest and QEMU had a processor each,
-	// and the guest's driver gives a lost one up after a minute (docs/lab.md). A disk that
+	// and the guest's driver gives a lost one up after a minute (docs/operators/lab.md). A disk that
 	// offered to write zeroes itself would keep room for all that a machine erases.
 	args = append(args,
 		"-drive", "if=none,id=disk,format=raw,discard=unmap,detect-zeroes=unmap,file="+value(c.Disk),

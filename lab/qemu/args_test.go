@@ -8,7 +8,7 @@ import (
 )
 
 func plain() Config {
-	return Config{Name: "m01", UUID: "0f0e0d0c-0b0a-4908-8706-050403020100", Serial: "LAB0001", Maker: "Muster", Model: "Lab small", Cores: 2, Memory: 1 << 30,
+	return Config{Name: "m01", UUID: "0f0e0d0c-0b0a-4908-8706-050403020100", Serial: "LAB0001", Vendor: "Muster", Model: "Lab small", Cores: 2, Memory: 1 << 30,
 		NICs: []NIC{{"management", "52:01:02:03:04:00", 3}, {"message", "52:01:02:03:04:01", 4}}, Disk: "/lab/m01/disk.raw", MonitorFD: 5,
 		Console: "/lab/m01/console.sock", ConsoleLog: "/lab/m01/console.log"}
 }

@@ -5,7 +5,7 @@ type Config struct {
 	Name   string // of the process, for people
 	UUID   string // SMBIOS
 	Serial string // SMBIOS
-	Maker  string // SMBIOS
+	Vendor string // SMBIOS
 	Model  string // SMBIOS
 
 	Cores  int
@@ -17,7 +17,7 @@ type Config struct {
 	Code     string // UEFI: the firmware, read only
 	Vars     string // UEFI: the machine's own settings
 	Disk     string // raw image
-	NVMe     string // raw image of a second disk, which tells how it is; "": none
+	NVMe     string // raw image of a second disk, which reports how it is; "": none
 	DiskOnly bool   // boot from the disk first, this time
 
 	TPM        string // socket of swtpm; "": no TPM

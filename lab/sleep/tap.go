@@ -99,7 +99,7 @@ func (t *Tap) Lend() (*os.File, error) {
 	return os.NewFile(uintptr(fd), t.name), nil
 }
 
-// Take has the port back from a machine that went off, and throws away what came
+// Take takes the port back from a machine that went off, and throws away what came
 // for it and was not read.
 func (t *Tap) Take() error {
 	if err := t.control(func(fd int) error { return unix.SetNonblock(fd, true) }); err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster/lab/sleep"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // A card that listens is woken by its packet, put on the wire at the other end; not
@@ -52,7 +52,7 @@ func TestWatch(t *testing.T) {
 	}
 	carrier := func(want bool) {
 		t.Helper()
-		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			on := false
 			err := ns.Do(func() error {
 				link, err := netlink.LinkByName("t0")

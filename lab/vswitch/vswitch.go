@@ -11,7 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/process"
-	"github.com/muster-hpc/muster/netswitch/ovs"
+	"github.com/muster-hpc/muster/metal/switches/ovs"
 )
 
 // Bridge is the name of the one bridge.

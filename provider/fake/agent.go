@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agent/link"
+	"github.com/muster-hpc/muster/agent/client"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -92,7 +92,7 @@ func (a *agent) connect() (Link, error) {
 	if ip := a.m.facts.Management; ip.IsValid() {
 		dialer.LocalAddr = &net.TCPAddr{IP: ip.AsSlice()}
 	}
-	return link.New(link.Options{Server: a.b.Seed.Server, CA: a.b.Seed.CA, Dial: dialer.DialContext, Version: "fake", Epoch: muster.EpochOf(a.b.Attempt), Hosts: &a.m.w.hosts})
+	return client.New(client.Options{Server: a.b.Bootstrap.Server, CA: a.b.Bootstrap.CA, Dial: dialer.DialContext, Version: "fake", Epoch: muster.EpochOf(a.b.Attempt), Hosts: &a.m.w.hosts})
 }
 
 // part is what an agent keeps of its configuration: a thousand agents need not
@@ -137,7 +137,7 @@ func (a *agent) join(ctx context.Context) (*wire.NodeConfig, bool) {
 		return nil, false
 	}
 	q := wire.JoinRequest{
-		Protocol: wire.AgentProtocol, Version: "fake", Machine: a.m.id, Attempt: a.b.Attempt, Token: a.b.Seed.Token,
+		Protocol: wire.AgentProtocol, Version: "fake", Machine: a.m.id, Attempt: a.b.Attempt, Token: a.b.Bootstrap.Token,
 		CSR: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})),
 	}
 	var reply wire.JoinReply
@@ -246,7 +246,7 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		switch {
 		case err == nil:
 			said, failures = true, 0
-			interval = time.Duration(reply.IntervalMS) * time.Millisecond
+			interval = time.Duration(reply.Interval)
 			if reply.Launch != nil && a.m.w.o.Speeds != nil {
 				cluster, order := cfg.cluster, reply.Launch
 				launches.begin(func() { a.launch(ctx, cluster, order) })

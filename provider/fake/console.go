@@ -52,7 +52,7 @@ func (p *Provider) Console(ctx context.Context, id muster.MachineID, shell bool)
 
 // console is one open console.
 type console struct {
-	provider.Printed
+	provider.ConsoleBuffer
 	shell bool
 
 	mu   sync.Mutex

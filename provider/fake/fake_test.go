@@ -63,7 +63,7 @@ func TestRatesRepeatWithTheSeed(t *testing.T) {
 		p := w.Open()
 		machines, _ := p.Discover(t.Context())
 		for _, m := range machines {
-			errs := p.Ensure(t.Context(), []provider.Want{{Machine: m.ID, Power: provider.PowerBoot, Boot: &provider.Boot{Attempt: 1}}})
+			errs := p.Ensure(t.Context(), []provider.DesiredState{{Machine: m.ID, Power: provider.PowerBoot, Boot: &provider.Boot{Attempt: 1}}})
 			list = append(list, errs != nil)
 		}
 		return list

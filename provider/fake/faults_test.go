@@ -86,12 +86,12 @@ func (t talk) Report(_ context.Context, q *wire.Report) (wire.ReportReply, bool,
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reports[t.id] = append(t.reports[t.id], *q)
-	return wire.ReportReply{IntervalMS: 10, Generation: t.config[t.id].Generation}, false, nil
+	return wire.ReportReply{Interval: muster.Duration(10 * time.Millisecond), Generation: t.config[t.id].Generation}, false, nil
 }
 
 func boot(t *testing.T, p provider.Provider, id muster.MachineID, attempt int64) {
 	t.Helper()
-	if errs := p.Ensure(t.Context(), []provider.Want{{Machine: id, Power: provider.PowerBoot, Boot: &provider.Boot{Attempt: attempt, Cluster: "c-1", Hostname: "n"}}}); errs != nil {
+	if errs := p.Ensure(t.Context(), []provider.DesiredState{{Machine: id, Power: provider.PowerBoot, Boot: &provider.Boot{Attempt: attempt, Cluster: "c-1", Hostname: "n"}}}); errs != nil {
 		t.Fatal(errs)
 	}
 }
@@ -264,7 +264,7 @@ func TestFaultsOfTheSite(t *testing.T) {
 	if len(w.Running()) > 0 {
 		t.Error("running without power")
 	}
-	if errs := p.Ensure(t.Context(), []provider.Want{{Machine: id, Power: provider.PowerBoot, Boot: &provider.Boot{Attempt: 3}}}); errs == nil {
+	if errs := p.Ensure(t.Context(), []provider.DesiredState{{Machine: id, Power: provider.PowerBoot, Boot: &provider.Boot{Attempt: 3}}}); errs == nil {
 		t.Error("booted without power")
 	}
 	w.PowerBack()

@@ -23,7 +23,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 	if m == nil {
 		return r, muster.Errorf(muster.ENotFound, "there is no machine %s", id).Because(muster.ReasonNoSuchMachine)
 	}
-	r.Took = w.o.Clock.Now().Sub(r.At)
+	r.Took = muster.Duration(w.o.Clock.Now().Sub(r.At))
 	if m.fences > 0 {
 		m.fences--
 		r.Steps = []muster.CleanStep{{What: "power", Check: "its power is off"}}

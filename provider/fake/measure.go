@@ -28,14 +28,14 @@ type Speeds struct {
 	Took time.Duration
 }
 
-// Weaken has a machine lack a share of its speed from now on.
+// Weaken makes a machine lack a share of its speed from now on.
 func (w *World) Weaken(id muster.MachineID, share float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byID[id].weak = share
 }
 
-// Loosen has the link between two machines lack a share of its speed, in so many
+// Loosen makes the link between two machines lack a share of its speed, in so many
 // launches that measure it.
 func (w *World) Loosen(a, b muster.MachineID, share float64, launches int) {
 	w.mu.Lock()
@@ -63,7 +63,7 @@ func (w *World) lacks(a, b *Machine) float64 {
 	return l.share
 }
 
-// launchLink is a Link that tells how launches went, too.
+// launchLink is a Link that reports how launches went, too.
 type launchLink interface {
 	Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader) (wire.LaunchReply, error)
 }
@@ -75,7 +75,7 @@ func (a *agent) launch(ctx context.Context, cluster muster.ClusterID, o *wire.La
 		end := wire.LaunchEnd{ID: o.ID, Seconds: a.m.w.o.Speeds.Took.Seconds()}
 		var out bytes.Buffer
 		if r := a.m.w.random(); r < a.m.w.o.Speeds.Fail {
-			end.Exit, end.Error = 1, "it was pretended to fail"
+			end.Exit, end.Error = 1, "simulated failure"
 		} else {
 			a.m.w.pretend(&out, cluster, *o)
 		}
@@ -271,7 +271,7 @@ func (s *speaker) speed(i int) float64 {
 
 func (s *speaker) conditions() {
 	for i, h := range s.names {
-		c := wire.NodeConditions{Host: h, Conditions: muster.Circumstances{Kernel: "fake", Virtualization: "none"}}
+		c := wire.NodeConditions{Host: h, Conditions: muster.TestEnvironment{Kernel: "fake", Virtualization: "none"}}
 		if m := s.hosts[i]; m != nil {
 			c.Conditions.Scratch = &muster.Scratch{Path: "/scratch", Type: "fake", Direct: true}
 			c.Conditions.Tools = []string{"fio-fake", "iperf fake"}

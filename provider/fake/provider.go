@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"math/rand/v2"
@@ -110,7 +111,7 @@ func (p *Provider) Networks(context.Context) ([]muster.ClusterID, error) {
 }
 
 // Ensure starts and stops machines.
-func (p *Provider) Ensure(ctx context.Context, wants []provider.Want) []error {
+func (p *Provider) Ensure(ctx context.Context, wants []provider.DesiredState) []error {
 	errs := make([]error, len(wants))
 	bad := p.w.call(ctx)
 	for i, want := range wants {
@@ -126,7 +127,7 @@ func (p *Provider) Ensure(ctx context.Context, wants []provider.Want) []error {
 	return errs
 }
 
-func (w *World) ensure(want provider.Want) error {
+func (w *World) ensure(want provider.DesiredState) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m := w.byID[want.Machine]
@@ -155,7 +156,7 @@ func (w *World) ensure(want provider.Want) error {
 	}
 	m.starts++
 	chance := m.draws(1, m.starts)
-	fault := m.next
+	fault := cmp.Or(m.next, m.doom)
 	m.next = FaultNone
 	if fault == FaultNone {
 		fault = w.misfortune(chance)
@@ -261,7 +262,7 @@ func (m *Machine) run(ctx context.Context, b provider.Boot, delay time.Duration,
 }
 
 // Observe reports on these machines, or on all.
-func (p *Provider) Observe(ctx context.Context, ids []muster.MachineID) ([]provider.Seen, error) {
+func (p *Provider) Observe(ctx context.Context, ids []muster.MachineID) ([]provider.Observation, error) {
 	if err := p.w.call(ctx); err != nil {
 		return nil, err
 	}
@@ -272,14 +273,14 @@ func (p *Provider) Observe(ctx context.Context, ids []muster.MachineID) ([]provi
 			ids = append(ids, m.id)
 		}
 	}
-	out := make([]provider.Seen, 0, len(ids))
+	out := make([]provider.Observation, 0, len(ids))
 	for _, id := range ids {
 		m := p.w.byID[id]
 		if m == nil || m.absent {
-			out = append(out, provider.Seen{Machine: id, State: provider.StateUnknown})
+			out = append(out, provider.Observation{Machine: id, State: provider.StateUnknown})
 			continue
 		}
-		out = append(out, provider.Seen{Machine: id, State: m.state, Attempt: m.attempt, Management: m.facts.Management, Since: m.since, Err: m.err})
+		out = append(out, provider.Observation{Machine: id, State: m.state, Attempt: m.attempt, Management: m.facts.Management, Since: m.since, Err: m.err})
 	}
 	return out, nil
 }
@@ -337,7 +338,7 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	m.consoles = nil
 	now := w.o.Clock.Now()
 	return muster.CleanRecord{
-		Machine: id, At: now, Took: now.Sub(start), Verified: true,
+		Machine: id, At: now, Took: muster.Duration(now.Sub(start)), Verified: true,
 		Steps: []muster.CleanStep{{What: "power", Check: "off", OK: true}, {What: "memory", Check: "nothing of the last user left", OK: true}},
 	}, nil
 }

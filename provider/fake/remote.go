@@ -20,7 +20,7 @@ type order struct {
 	Attempt int64            `json:"attempt"`
 }
 
-// Remote has the agents of a world run in another process, so that what the
+// Remote runs the agents of a world in another process, so that what the
 // server costs can be told from what they cost. Its Agent goes into
 // Options.Agent; machines that boot before a process has connected wait for
 // one.
@@ -69,7 +69,7 @@ func (r *Remote) send(o order) {
 	}
 }
 
-// Agent has the other process run the machine's agent until ctx ends. It
+// Agent makes the other process run the machine's agent until ctx ends. It
 // returns at once: ten thousand machines need no ten thousand goroutines here.
 func (r *Remote) Agent(ctx context.Context, m *Machine, b provider.Boot) {
 	o := order{Machine: m.id, Facts: m.facts, Boot: &b, Attempt: b.Attempt}

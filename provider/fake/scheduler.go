@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nodeset"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -168,7 +168,7 @@ func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool) {
 	}
 }
 
-// requeue has the jobs of a node wait again.
+// requeue makes the jobs of a node wait again.
 func (x *scheduler) requeue(node string) {
 	for i := range x.jobs {
 		if slices.Contains(jobNodes(&x.jobs[i]), node) {

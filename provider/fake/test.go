@@ -38,7 +38,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (m
 	if m.tests > 0 {
 		m.tests--
 	}
-	r.Took = w.o.Clock.Now().Sub(r.At)
+	r.Took = muster.Duration(w.o.Clock.Now().Sub(r.At))
 	r.Steps = []muster.CleanStep{
 		{What: "processors", Check: "every result is right", OK: true},
 		{What: "memory", Check: "it holds what is written to it", OK: !bad},

@@ -57,7 +57,7 @@ func (m *Machine) feel() (t Trouble, leaving string, turned <-chan struct{}) {
 	return m.trouble, m.leaving, m.turned
 }
 
-// Trouble tells what ails the machine: agents of other tests ask.
+// Trouble reports what ails the machine: agents of other tests ask.
 func (m *Machine) Trouble() Trouble {
 	t, _, _ := m.feel()
 	return t
@@ -93,7 +93,7 @@ func (w *World) ailAttempt(m *Machine, attempt int64, t Trouble) {
 	}
 }
 
-// Hang has the machine stay on and do nothing any more.
+// Hang makes the machine stay on and do nothing any more.
 func (w *World) Hang(id muster.MachineID) { w.Ail(id, TroubleHang) }
 
 // KillAgent ends only the machine's agent.
@@ -105,7 +105,7 @@ func (w *World) Cut(id muster.MachineID) { w.Ail(id, TroubleCut) }
 // Mend ends the machine's trouble: it goes on as if nothing had been.
 func (w *World) Mend(id muster.MachineID) { w.Ail(id, TroubleNone) }
 
-// Leave has the machine go down in order, as a reboot (or poweroff) from
+// Leave shuts the machine down in order, as a reboot (or poweroff) from
 // inside does: its agent says so first, if that still can. The machine is off
 // then: nothing here starts by itself.
 func (w *World) Leave(id muster.MachineID, how string) {
@@ -140,14 +140,14 @@ func (w *World) end(m *Machine, attempt int64) {
 	}
 }
 
-// FailFences has the next n fences of the machine fail: it goes on running.
+// FailFences makes the next n fences of the machine fail: it goes on running.
 func (w *World) FailFences(id muster.MachineID, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byID[id].fences = n
 }
 
-// FailTests has the next n tests of the machine find something; all of them
+// FailTests makes the next n tests of the machine find something; all of them
 // when n is negative.
 func (w *World) FailTests(id muster.MachineID, n int) {
 	w.mu.Lock()
@@ -155,7 +155,7 @@ func (w *World) FailTests(id muster.MachineID, n int) {
 	w.byID[id].tests = n
 }
 
-// LieClean has the next n cleanings of the machine say that they erased
+// LieClean makes the next n cleanings of the machine say that they erased
 // something that is still there. Dirty goes on listing it.
 func (w *World) LieClean(id muster.MachineID, n int) {
 	w.mu.Lock()
@@ -189,14 +189,14 @@ func (w *World) PowerBack() {
 	}
 }
 
-// Slow has every call of a provider take this long.
+// Slow makes every call of a provider take this long.
 func (w *World) Slow(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.slow = d
 }
 
-// FailCalls has this share of the provider's calls fail, from 0 to 1.
+// FailCalls makes this share of the provider's calls fail, from 0 to 1.
 func (w *World) FailCalls(rate float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

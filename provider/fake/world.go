@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/agent/link"
+	"github.com/muster-hpc/muster/agent/client"
 	"github.com/muster-hpc/muster/provider"
 )
 
@@ -67,7 +67,7 @@ type World struct {
 	sched  *schedulers
 	// hosts are lists that agents got: a real node reads one on its own processor,
 	// but thousands of pretended nodes share one processor.
-	hosts link.Hosts
+	hosts client.Hosts
 
 	mu       sync.Mutex
 	rand     *rand.Rand
@@ -101,6 +101,7 @@ type Machine struct {
 	stop    context.CancelFunc // of what runs
 	dirty   bool               // ran for somebody since it was last cleaned
 	next    Fault              // what happens to its next boot
+	doom    Fault              // and to each boot after it
 	boots   int
 	cleans  int
 	weak    float64 // the share of its speed that it lacks
@@ -178,14 +179,21 @@ func (w *World) Close() {
 	w.wg.Wait()
 }
 
-// Break has the machine's next boot go wrong.
+// Break makes the machine's next boot fail.
 func (w *World) Break(id muster.MachineID, f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byID[id].next = f
 }
 
-// Kill has the machine go off by itself, as a crash or a reboot from inside
+// Doom makes every boot of the machine go wrong; FaultNone ends that.
+func (w *World) Doom(id muster.MachineID, f Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byID[id].doom = f
+}
+
+// Kill powers the machine off by itself, as a crash or a reboot from inside
 // does.
 func (w *World) Kill(id muster.MachineID) {
 	w.mu.Lock()
@@ -197,14 +205,14 @@ func (w *World) Kill(id muster.MachineID) {
 	}
 }
 
-// Hide has the machine not answer, or answer again.
+// Hide makes the machine not answer, or answer again.
 func (w *World) Hide(id muster.MachineID, hidden bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byID[id].absent = hidden
 }
 
-// Start has a machine run although nobody asked, as one that a lost server
+// Start starts a machine although nobody asked, as one that a lost server
 // left behind.
 func (w *World) Start(id muster.MachineID, attempt int64) {
 	w.mu.Lock()
@@ -281,7 +289,7 @@ func (m *Machine) chance(about, n int, rate float64) bool {
 	return rate > 0 && m.draws(about, n).Float64() < rate
 }
 
-// tell tells every open provider that a machine changed; the world's mutex is
+// tell informs every open provider that a machine changed; the world's mutex is
 // held. A slow reader misses it, which the contract allows.
 func (w *World) tell(id muster.MachineID) {
 	for p := range w.watchers {

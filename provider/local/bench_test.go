@@ -82,7 +82,7 @@ func usage(b *testing.B) time.Duration {
 	return sum
 }
 
-func each(w []provider.Want, f func(muster.MachineID)) {
+func each(w []provider.DesiredState, f func(muster.MachineID)) {
 	var wg sync.WaitGroup
 	for i := range w {
 		wg.Go(func() { f(w[i].Machine) })

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/image"
-	"github.com/muster-hpc/muster/images"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/storage/image"
+	"github.com/muster-hpc/muster/storage/image/recipes"
 )
 
 // testAgent stands in for the agent: it starts sshd and nothing else.
@@ -51,7 +51,7 @@ func testImage(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipe, err := image.NewBook(images.Recipes()).Load("raw")
+	recipe, err := image.NewBook(recipes.Recipes()).Load("raw")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +171,8 @@ func noTrace(t testing.TB, instance, image string) {
 	}
 }
 
-func wants(n int, net *provider.Network) []provider.Want {
-	var out []provider.Want
+func wants(n int, net *provider.Network) []provider.DesiredState {
+	var out []provider.DesiredState
 	for i := range n {
 		b := &provider.Boot{Attempt: 1, Cluster: "c-test", Hostname: fmt.Sprintf("n%02d", i+1)}
 		if net != nil {
@@ -182,7 +182,7 @@ func wants(n int, net *provider.Network) []provider.Want {
 			}
 			b.Message = &provider.Attachment{Network: *net, Address: netip.PrefixFrom(a, net.Subnet.Bits())}
 		}
-		out = append(out, provider.Want{Machine: muster.MachineID(fmt.Sprintf("local-%02d", i+1)), Power: provider.PowerBoot, Boot: b})
+		out = append(out, provider.DesiredState{Machine: muster.MachineID(fmt.Sprintf("local-%02d", i+1)), Power: provider.PowerBoot, Boot: b})
 	}
 	return out
 }

@@ -59,7 +59,7 @@ touch /share/done`)(c)
 	shared := func(i int, name string) string {
 		return filepath.Join(w[i].Boot.Shares[len(w[i].Boot.Shares)-1].Path, name)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(shared(0, "taken")); err == nil {
 			break
 		}

@@ -59,7 +59,7 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 		p.mu.Unlock()
 	}
 	p.releaseImages()
-	c.Took = p.cfg.Clock.Now().Sub(start)
+	c.Took = muster.Duration(p.cfg.Clock.Now().Sub(start))
 	return c, nil
 }
 

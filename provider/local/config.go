@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/nearest"
-	"github.com/muster-hpc/muster/seccomp"
+	"github.com/muster-hpc/muster/internal/seccomp"
+	"github.com/muster-hpc/muster/internal/suggest"
 )
 
 // Config is what the provider needs to know.
@@ -88,7 +88,7 @@ func checkDoors(open []string) error {
 	var wrong []string
 	for _, name := range seccomp.Unknown(slices.DeleteFunc(slices.Clone(open), func(n string) bool { return n == uncharged })) {
 		w := fmt.Sprintf("%q", name)
-		if near := nearest.Of(name, seccomp.Names()); near != "" {
+		if near := suggest.Of(name, seccomp.Names()); near != "" {
 			w += fmt.Sprintf(" (did you mean %s?)", near)
 		}
 		wrong = append(wrong, w)
@@ -111,7 +111,7 @@ func (c *Config) checkKernelMemory(root string) error {
 		return nil
 	}
 	return muster.Errorf(muster.EConflict, "no local machines on this host: memory that the kernel keeps for them %s", check.Found).Because(muster.ReasonBadMachines).
-		WithHint("%s; where all users trust each other, start the server with --local-open nokmem", check.Fix)
+		WithHint("%s; where all users trust each other, start the server with --local-allow nokmem", check.Fix)
 }
 
 // name is what this instance's namespace and control groups are called.

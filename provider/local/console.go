@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/inherit"
+	"github.com/muster-hpc/muster/internal/inherit"
 	"golang.org/x/sys/unix"
 )
 

@@ -48,7 +48,7 @@ func (s *spoken) all() string {
 
 func (s *spoken) await(t *testing.T, want string) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if strings.Contains(s.all(), want) {
 			return
 		}
@@ -102,7 +102,7 @@ echo again`))
 	}
 	select {
 	case <-said.over:
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("the console of a clean machine is still open")
 	}
 	if left, _ := filepath.Glob(filepath.Join(cfg.Dir, "machines", "*.console*")); len(left) > 0 {
@@ -185,7 +185,7 @@ func TestShell(t *testing.T) {
 	_, _ = c.Write([]byte("exit\n"))
 	select {
 	case <-said.over:
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("exit does not end it")
 	}
 	// With everything in it stopped there is still a shell.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/muster-hpc/muster/cleantext"
+	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/provider"
 )
 
@@ -85,7 +85,7 @@ func (l *consoleLog) read() *consoleReader {
 
 // consoleReader is one who reads a console, until the machine is cleaned.
 type consoleReader struct {
-	provider.Printed
+	provider.ConsoleBuffer
 	log *consoleLog
 }
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -82,7 +82,7 @@ func closeAll(files []*os.File) {
 func (p *Provider) listenConsole(m *machine, pid, pidfd int) {
 	conn, err := p.openConsole(m, pid, pidfd)
 	if err != nil {
-		p.cfg.Log.Warn("a machine has no console", "machine", m.id, "err", err)
+		p.cfg.Log.Warn("console unavailable", "machine", m.id, "error", err)
 		return
 	}
 	m.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/muster-hpc/muster/network"
-	"github.com/muster-hpc/muster/seccomp"
+	"github.com/muster-hpc/muster/internal/seccomp"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 

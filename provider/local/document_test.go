@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document/documenttest"
+	"github.com/muster-hpc/muster/internal/document/documenttest"
 )
 
 func TestDocuments(t *testing.T) {
 	documenttest.Check(t, recordDoc)
 }
 
-// A note of another version tells whose a machine is: it is not taken for a damaged one.
+// A note of another version reports whose a machine is: it is not taken for a damaged one.
 func TestNoteOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // TestEgress sees that the proxy is there for those that may use it.

@@ -11,13 +11,13 @@ import (
 	"sync"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 
 // Ensure starts and stops machines, all of them at once.
-func (p *Provider) Ensure(ctx context.Context, wants []provider.Want) []error {
+func (p *Provider) Ensure(ctx context.Context, wants []provider.DesiredState) []error {
 	errs := make([]error, len(wants))
 	var wg sync.WaitGroup
 	for i := range wants {
@@ -32,7 +32,7 @@ func (p *Provider) Ensure(ctx context.Context, wants []provider.Want) []error {
 	return nil
 }
 
-func (p *Provider) ensure(ctx context.Context, w *provider.Want) error {
+func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 	m, err := p.machine(w.Machine)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 
 // mounts opens the layers of the root, owned by the machine, and puts the
 // shares where it finds them.
-func (p *Provider) mounts(ctx context.Context, image string, shares []provider.Share, proc *process) (layers []int, err error) {
+func (p *Provider) mounts(ctx context.Context, image string, shares []provider.BindMount, proc *process) (layers []int, err error) {
 	user, err := proc.namespace("user")
 	if err != nil {
 		return nil, err
@@ -289,7 +289,7 @@ func (p *Provider) unpacked(ctx context.Context, image string, user *os.File) (i
 }
 
 func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initConfig, error) {
-	seed := b.Seed
+	seed := b.Bootstrap
 	seed.Machine, seed.Attempt, seed.Trust = m.id, b.Attempt, muster.TrustLocal
 	if seed.Started.IsZero() {
 		seed.Started = p.cfg.Clock.Now()
@@ -300,7 +300,7 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 	}
 	cfg := &initConfig{
 		Hostname: b.Hostname, Layers: 2, RootSize: m.facts.Disk, ShmSize: m.facts.Memory / 2, Inodes: 1 << 20,
-		Seed: body, Open: p.cfg.Open, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, cpus)), Online: foldCPUs(cpus) + "\n",
+		Bootstrap: body, Open: p.cfg.Open, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, cpus)), Online: foldCPUs(cpus) + "\n",
 		Argv: []string{"/sbin/init", "systemd.unit=" + p.cfg.Unit, "systemd.show_status=0"},
 		Env:  []string{"container=muster", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"},
 	}

@@ -34,7 +34,7 @@ func Intrude(t *testing.T, p *Provider, id muster.MachineID) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if in, err := sharesNamespace(cmd.Process.Pid, want); err == nil && in {
 			break
 		}
@@ -97,7 +97,7 @@ func set(t *testing.T, p *Provider, id muster.MachineID, controller, v1, v2, val
 	}
 }
 
-// Freeze has every process of a machine stand still.
+// Freeze stops every process of a machine.
 func Freeze(t *testing.T, p *Provider, id muster.MachineID) {
 	t.Helper()
 	if err := p.groups.freeze(string(id), true); err != nil {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/fault"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // TestFaults breaks a machine in each way and sees what that looks like from
@@ -84,7 +84,7 @@ func TestFaults(t *testing.T) {
 	if err := f.KillInit("local-02"); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		s, err := p.Observe(t.Context(), []muster.MachineID{"local-02"})
 		if err == nil && s[0].State == provider.StateOff {
 			break

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,7 +35,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 		return r, err
 	}
 	err = p.fence(ctx, m, &r)
-	r.Took = time.Since(begin)
+	r.Took = muster.Duration(time.Since(begin))
 	r.Proven = err == nil && len(r.Steps) > 0
 	for _, s := range r.Steps {
 		if !s.OK {
@@ -44,7 +44,7 @@ func (p *Provider) Fence(ctx context.Context, id muster.MachineID) (muster.Fence
 		}
 	}
 	if !r.Proven {
-		p.cfg.Log.Error("a fence is not proven", "machine", id, "err", err)
+		p.cfg.Log.Error("fencing failed", "machine", id, "error", err)
 		return r, muster.Errorf(muster.EUnavailable, "machine %s could not be proven to be cut off", id).Because(muster.ReasonNotFenced).
 			WithHint("see the fence's steps; nothing takes its place before it is").Wrap(err)
 	}
@@ -68,12 +68,12 @@ func (p *Provider) fence(ctx context.Context, m *machine, r *muster.FenceRecord)
 	m.abort()
 	frozen, err := p.groups.standStill(ctx, string(m.id))
 	if err != nil {
-		p.cfg.Log.Warn("fence: cannot freeze", "machine", m.id, "err", err)
+		p.cfg.Log.Warn("fencing: freezing failed", "machine", m.id, "error", err)
 	}
 	cut := p.rack.CutMachine(m.index)
 	ports, err := p.portsClosed(m.index)
 	if cut != nil || err != nil {
-		p.cfg.Log.Warn("fence: cannot cut", "machine", m.id, "err", errors.Join(cut, err))
+		p.cfg.Log.Warn("fencing: disconnecting network failed", "machine", m.id, "error", errors.Join(cut, err))
 	}
 	if err := p.groups.signal(string(m.id)); err != nil {
 		return err

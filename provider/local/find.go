@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/procstat"
+	"github.com/muster-hpc/muster/internal/procstat"
 )
 
 // processOf finds a process whose owner lies in a range of IDs, or returns 0.

@@ -16,23 +16,23 @@ import (
 // file descriptors of the layers of the root file system travel beside it, from
 // the top down.
 type initConfig struct {
-	Hostname string     `json:"hostname"`
-	Layers   int        `json:"layers"`
-	Shares   []string   `json:"shares,omitempty"` // where shares go, as they stand in the antechamber
-	Seeded   []bool     `json:"seeded,omitempty"` // which of them begin with what the image has there
-	RootSize int64      `json:"rootSize"`         // bytes that may be written to the root
-	ShmSize  int64      `json:"shmSize"`          // bytes of /dev/shm
-	Inodes   int64      `json:"inodes"`           // files on each of its own file systems
-	Seed     []byte     `json:"seed"`             // /run/muster/seed.json
-	CPUInfo  []byte     `json:"cpuinfo"`          // what /proc/cpuinfo shows, empty: the host's
-	Online   string     `json:"online"`           // what .../cpu/online shows, empty: the host's
-	V1       []string   `json:"v1,omitempty"`
-	Masks    []string   `json:"masks,omitempty"` // units of this image
-	Open     []string   `json:"open,omitempty"`  // doors of the kernel that the site has opened
-	Links    []initLink `json:"links"`
-	Argv     []string   `json:"argv"`
-	Env      []string   `json:"env"`
-	// Trial has the process try the machine instead of becoming an init.
+	Hostname  string     `json:"hostname"`
+	Layers    int        `json:"layers"`
+	Shares    []string   `json:"shares,omitempty"` // where shares go, as they stand in the antechamber
+	Seeded    []bool     `json:"seeded,omitempty"` // which of them begin with what the image has there
+	RootSize  int64      `json:"root_size_bytes"`  // bytes that may be written to the root
+	ShmSize   int64      `json:"shm_size_bytes"`   // bytes of /dev/shm
+	Inodes    int64      `json:"inodes"`           // files on each of its own file systems
+	Bootstrap []byte     `json:"seed"`             // /run/muster/seed.json
+	CPUInfo   []byte     `json:"cpuinfo"`          // what /proc/cpuinfo shows, empty: the host's
+	Online    string     `json:"online"`           // what .../cpu/online shows, empty: the host's
+	V1        []string   `json:"v1,omitempty"`
+	Masks     []string   `json:"masks,omitempty"` // units of this image
+	Open      []string   `json:"open,omitempty"`  // doors of the kernel that the site has opened
+	Links     []initLink `json:"links"`
+	Argv      []string   `json:"argv"`
+	Env       []string   `json:"env"`
+	// Trial makes the process test the machine instead of becoming an init.
 	Trial *trial `json:"trial,omitempty"`
 }
 

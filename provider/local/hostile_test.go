@@ -73,7 +73,7 @@ func TestHostileRoot(t *testing.T) {
 	w := wants(1, nil)
 	out := share(t, w)
 	fixed := t.TempDir()
-	w[0].Boot.Shares = append(w[0].Boot.Shares, provider.Share{Path: fixed, Target: "/fixed", ReadOnly: true})
+	w[0].Boot.Shares = append(w[0].Boot.Shares, provider.BindMount{Path: fixed, Target: "/fixed", ReadOnly: true})
 	if errs := p.Ensure(t.Context(), w); errs != nil {
 		t.Fatal(errs)
 	}
@@ -108,7 +108,7 @@ touch /share/done`))
 		t.Fatal(err)
 	}
 	w := wants(1, &net)
-	w[0].Boot.Seed.Token = "secret-token"
+	w[0].Boot.Bootstrap.Token = "secret-token"
 	out := share(t, w)
 	if errs := p.Ensure(t.Context(), w); errs != nil {
 		t.Fatal(errs)

@@ -26,7 +26,7 @@ type hostLimit struct {
 	why  string
 }
 
-// hostLimits are what a host with so many machines needs. docs/security.md says of each
+// hostLimits are what a host with so many machines needs. docs/operators/security.md says of each
 // what it leaves open.
 func hostLimits(machines int) []hostLimit {
 	n := int64(max(machines, 1))
@@ -58,10 +58,10 @@ func raiseHostLimits(root string, machines int, log *slog.Logger) {
 	for _, l := range shortLimits(root, machines) {
 		at := filepath.Join(root, "proc/sys", l.file)
 		if err := os.WriteFile(at, []byte(strconv.FormatInt(l.want, 10)), 0); err != nil {
-			log.Warn("cannot raise a limit of this host", "limit", l.name(), "to", l.want, "for", l.why, "err", err)
+			log.Warn("raising host limit failed", "limit", l.name(), "to", l.want, "for", l.why, "error", err)
 			continue
 		}
-		log.Info("raised a limit of this host", "limit", l.name(), "to", l.want, "for", l.why)
+		log.Info("host limit raised", "limit", l.name(), "to", l.want, "for", l.why)
 	}
 }
 

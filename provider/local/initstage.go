@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/muster-hpc/muster/seccomp"
+	"github.com/muster-hpc/muster/internal/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,7 +99,7 @@ func becomeMachine(cfg *initConfig, fds []int, ready func() error) (string, erro
 	return "start init", errors.New("exec returned")
 }
 
-// closeDoors has the kernel refuse what no machine is charged for, to this thread and
+// closeDoors makes the kernel refuse what no machine is charged for, to this thread and
 // to all that follows from it.
 func closeDoors(open []string) error {
 	f, err := seccomp.New(open)

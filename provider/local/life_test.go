@@ -51,7 +51,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for range 2 {
-		if errs := p.Ensure(t.Context(), []provider.Want{{Machine: "local-01", Power: provider.PowerOff}}); errs != nil {
+		if errs := p.Ensure(t.Context(), []provider.DesiredState{{Machine: "local-01", Power: provider.PowerOff}}); errs != nil {
 			t.Fatal(errs)
 		}
 		if s := one(t, p); s.State != provider.StateOff {
@@ -65,7 +65,7 @@ func TestLife(t *testing.T) {
 }
 
 // one observes the only machine.
-func one(t *testing.T, p provider.Provider) provider.Seen {
+func one(t *testing.T, p provider.Provider) provider.Observation {
 	t.Helper()
 	all, err := p.Observe(t.Context(), nil)
 	if err != nil || len(all) != 1 {
@@ -82,7 +82,7 @@ func waitChange(t *testing.T, p provider.Provider, id muster.MachineID) {
 		if got != id {
 			t.Errorf("%s changed, not %s", got, id)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing changed")
 	}
 }

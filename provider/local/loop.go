@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/muster-hpc/muster/loopdev"
+	"github.com/muster-hpc/muster/internal/loopdev"
 )
 
 // findLoop opens a loop device that already shows path read-only and goes away

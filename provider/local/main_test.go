@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/muster-hpc/muster/image"
 	"github.com/muster-hpc/muster/provider/local"
+	"github.com/muster-hpc/muster/storage/image"
 )
 
 // TestMain lets the test binary act as the first process of a machine, as what runs scripts of

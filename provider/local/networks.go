@@ -64,6 +64,6 @@ func (p *Provider) releaseImages() {
 	}
 	p.lowers.keep(used, time.Now(), p.releaseImages)
 	if err := dropTrees(p.dir, used); err != nil {
-		p.cfg.Log.Warn("cannot remove an unpacked image", "err", err)
+		p.cfg.Log.Warn("removing unpacked image failed", "error", err)
 	}
 }

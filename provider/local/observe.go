@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,16 +33,16 @@ func (p *Provider) all(ids []muster.MachineID) []*machine {
 }
 
 // Observe reads one small file for each machine.
-func (p *Provider) Observe(_ context.Context, ids []muster.MachineID) ([]provider.Seen, error) {
-	var out []provider.Seen
+func (p *Provider) Observe(_ context.Context, ids []muster.MachineID) ([]provider.Observation, error) {
+	var out []provider.Observation
 	for _, m := range p.all(ids) {
 		out = append(out, p.observe(m))
 	}
 	return out, nil
 }
 
-func (p *Provider) observe(m *machine) provider.Seen {
-	s := provider.Seen{Machine: m.id, Management: m.addr, State: provider.StateOff}
+func (p *Provider) observe(m *machine) provider.Observation {
+	s := provider.Observation{Machine: m.id, Management: m.addr, State: provider.StateOff}
 	alive, err := p.groups.populated(string(m.id))
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *Provider) recover(ctx context.Context) error {
 			m.rec = r
 		}
 		if err := p.recoverMachine(ctx, m, slices.Contains(groups, string(m.id)) || links[m.index]); err != nil {
-			p.cfg.Log.Error("cannot tidy machine", "machine", m.id, "err", err)
+			p.cfg.Log.Error("machine cleanup failed", "machine", m.id, "error", err)
 			m.fault = err
 		}
 	}

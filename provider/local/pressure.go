@@ -15,7 +15,7 @@ import (
 type pressure struct {
 	total, free int64   // bytes
 	stalled     float64 // percent of the last 10 s in which nothing went on for want of memory
-	measured    bool    // whether this kernel tells that
+	measured    bool    // whether this kernel means that
 }
 
 // readPressure reads it below root ("/", or a tree of files in tests).
@@ -43,7 +43,7 @@ func readPressure(root string) (pressure, error) {
 	return p, nil
 }
 
-// short tells why the host is short of memory, given what it keeps for itself in bytes;
+// short reports why the host is short of memory, given what it keeps for itself in bytes;
 // "" while it is not.
 func (p pressure) short(reserve int64) string {
 	enough := reserve / 4

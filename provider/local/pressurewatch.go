@@ -43,11 +43,11 @@ func (p *Provider) lookAtPressure(ctx context.Context) {
 	p.mu.Unlock()
 	switch {
 	case why == "" && before != "":
-		p.cfg.Log.Info("this host has memory again")
+		p.cfg.Log.Info("host memory pressure cleared")
 	case why == "":
 		return
 	case before == "":
-		p.cfg.Log.Warn("this host is short of memory: no machine is started", "why", why)
+		p.cfg.Log.Warn("host memory low: machine starts paused", "reason", why)
 	}
 	if why != "" {
 		p.stopCause(ctx, now, before == "")
@@ -63,14 +63,14 @@ func (p *Provider) stopCause(ctx context.Context, now pressure, tell bool) {
 		}
 		c, err := p.countCost(m)
 		if err != nil {
-			p.cfg.Log.Warn("cannot count all that the kernel keeps for a machine", "machine", m.id, "err", err)
+			p.cfg.Log.Warn("reading kernel memory usage failed", "machine", m.id, "error", err)
 		}
 		costs = append(costs, c)
 	}
 	c := cause(costs, now.total)
 	if c == nil {
 		if tell {
-			p.cfg.Log.Warn("no machine stands out as the cause of the shortage: none is stopped",
+			p.cfg.Log.Warn("host memory low: no machine to blame",
 				"hint", "look at `muster top`, and at what else runs on this host")
 		}
 		return
@@ -79,14 +79,14 @@ func (p *Provider) stopCause(ctx context.Context, now pressure, tell bool) {
 	if err != nil {
 		return
 	}
-	p.cfg.Log.Error("stopped a machine: it is what this host is short of memory for", "machine", m.id, "has", c.String())
+	p.cfg.Log.Error("machine stopped: host memory low", "machine", m.id, "has", c.String())
 	m.console.mark(p.cfg.Clock.Now(), "it was stopped: this host is short of memory, and it has %s", c)
 	if err := p.groups.kill(ctx, string(m.id)); err != nil {
-		p.cfg.Log.Error("cannot stop a machine", "machine", m.id, "err", err)
+		p.cfg.Log.Error("stopping machine failed", "machine", m.id, "error", err)
 	}
 	m.mu.Lock()
 	m.fault = muster.Errorf(muster.EConflict, "it was stopped: the host was short of memory, and it had %s", c).Because(muster.ReasonMemoryShort).
-		WithHint("see what a slice may have in docs/security.md; who needs more gets a bare machine")
+		WithHint("see what a slice may have in docs/operators/security.md; who needs more gets a bare machine")
 	m.mu.Unlock()
 	p.changed(m.id)
 }

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // Provider is the local provider; see package provider for its methods.
@@ -31,7 +31,7 @@ type Provider struct {
 	// tamper lets tests spoil a machine that is about to be tried.
 	tamper func(muster.MachineID, *trial)
 
-	// pressure tells how short the host is of memory; tests pretend.
+	// pressure reports how short the host is of memory; tests pretend.
 	pressure func() (pressure, error)
 	reserve  int64  // bytes that the host keeps for itself
 	watching func() // ends the look at it
@@ -145,7 +145,7 @@ func (p *Provider) Name() string { return "local" }
 func (p *Provider) Capabilities() muster.Capabilities {
 	return muster.Capabilities{
 		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
-		Volumes: []muster.VolumeDriver{muster.DriverHostDir, muster.DriverServed},
+		Volumes: []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
 	}
 }
 

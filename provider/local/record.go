@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/document"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/document"
 )
 
 // record is what is remembered of a machine over a restart of the server. It
@@ -89,7 +89,7 @@ func (p *Provider) loadRecords() (map[muster.MachineID]*record, error) {
 			return nil, err
 		}
 		if err != nil || string(r.Machine)+".json" != e.Name() {
-			p.cfg.Log.Warn("unreadable machine record", "file", e.Name())
+			p.cfg.Log.Warn("reading machine record failed", "file", e.Name())
 			continue
 		}
 		out[r.Machine] = &r

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/muster-hpc/muster/rootfs"
+	"github.com/muster-hpc/muster/internal/rootfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -246,8 +246,8 @@ func mountOwn(cfg *initConfig) error {
 			return fmt.Errorf("mount a second %s: %w", kind, err)
 		}
 	}
-	if len(cfg.Seed) > 0 {
-		if err := os.WriteFile(run+"/muster/seed.json", cfg.Seed, 0o400); err != nil {
+	if len(cfg.Bootstrap) > 0 {
+		if err := os.WriteFile(run+"/muster/seed.json", cfg.Bootstrap, 0o400); err != nil {
 			return err
 		}
 	}

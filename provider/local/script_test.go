@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-hpc/muster/internal/executable"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local"
 )
@@ -15,7 +16,7 @@ func withScript(t testing.TB, script string) func(*local.Config) {
 	t.Helper()
 	agent := filepath.Join(t.TempDir(), "agent")
 	text := "#!/bin/sh\nexec 2>&1\n" + script + "\nexec sleep infinity\n"
-	if err := os.WriteFile(agent, []byte(text), 0o755); err != nil {
+	if err := executable.Write(agent, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return func(c *local.Config) { c.AgentBinary = agent }
@@ -24,7 +25,7 @@ func withScript(t testing.TB, script string) func(*local.Config) {
 // share gives every wanted machine /share, a directory of its own on the host,
 // in which its script leaves what it found. It returns a function that waits
 // for the file done of a machine and reads the file out.
-func share(t testing.TB, w []provider.Want) func(i int) string {
+func share(t testing.TB, w []provider.DesiredState) func(i int) string {
 	t.Helper()
 	root := t.TempDir()
 	dirs := make([]string, len(w))
@@ -33,10 +34,10 @@ func share(t testing.TB, w []provider.Want) func(i int) string {
 		if err := os.Mkdir(dirs[i], 0o755); err != nil {
 			t.Fatal(err)
 		}
-		w[i].Boot.Shares = append(w[i].Boot.Shares, provider.Share{Path: dirs[i], Target: "/share"})
+		w[i].Boot.Shares = append(w[i].Boot.Shares, provider.BindMount{Path: dirs[i], Target: "/share"})
 	}
 	return func(i int) string {
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			if _, err := os.Stat(filepath.Join(dirs[i], "done")); err == nil {
 				b, err := os.ReadFile(filepath.Join(dirs[i], "out"))
 				if err != nil {

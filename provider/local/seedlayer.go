@@ -154,7 +154,7 @@ func (p *Provider) dropSeeds() {
 			continue
 		}
 		if err := os.RemoveAll(dir); err != nil {
-			p.cfg.Log.Warn("cannot remove an old seed layer", "dir", dir, "err", err)
+			p.cfg.Log.Warn("removing old seed layer failed", "dir", dir, "error", err)
 		}
 	}
 }

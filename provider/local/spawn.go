@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/muster-hpc/muster/inherit"
-	"github.com/muster-hpc/muster/network"
-	"github.com/muster-hpc/muster/procstat"
+	"github.com/muster-hpc/muster/internal/inherit"
+	"github.com/muster-hpc/muster/internal/procstat"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -84,7 +84,7 @@ func spawn(command []string, idBase, owner int, b *bounds) (*process, error) {
 	return p, nil
 }
 
-// meet has the outer process start the machine's first one, and opens that.
+// meet makes the outer process start the machine's first one, and opens that.
 func (p *process) meet(b *bounds) error {
 	pid := p.outer.Process.Pid
 	// A server that lacks CAP_SYS_RESOURCE (in a container, for instance) leaves it to

@@ -60,7 +60,7 @@ func TestSuite(t *testing.T) {
 // firstProcess finds process 1 of a machine, as the host numbers it.
 func firstProcess(t *testing.T, instance string, id muster.MachineID) int {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, form := range []string{"/sys/fs/cgroup/unified/muster-%s", "/sys/fs/cgroup/muster-%s", "/sys/fs/cgroup/muster.slice/muster-%s.scope"} {
 			for _, below := range []string{"init.scope", "."} {
 				b, err := os.ReadFile(filepath.Join(fmt.Sprintf(form, instance), string(id), below, "cgroup.procs"))

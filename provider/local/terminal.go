@@ -31,7 +31,7 @@ func (p *Provider) openTerminal(m *machine, pid, pidfd int) (master, slave *os.F
 		t := <-made
 		return t.master, t.slave, nil
 	}
-	p.cfg.Log.Info("the machine gives no terminal; using one of the host", "machine", m.id, "err", err)
+	p.cfg.Log.Info("machine has no terminal, using one of the host", "machine", m.id, "error", err)
 	return terminalAt("/dev/ptmx")
 }
 

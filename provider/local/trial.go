@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,13 +17,13 @@ import (
 // an image's init.
 type trial struct {
 	CPUs []int `json:"cpus"` // each of them computes
-	// Compute is how long, in nanoseconds.
-	Compute time.Duration `json:"compute"`
-	Memory  int64         `json:"memory"` // bytes to write and read back
-	Disk    int64         `json:"disk"`   // bytes to write and read back
-	Room    int64         `json:"room"`   // bytes of the file system for that
-	Server  string        `json:"server"` // who must answer over the management link: host:port
-	Frames  int           `json:"frames"` // to send over the message link
+	// Compute is how long.
+	Compute muster.Duration `json:"compute_seconds"`
+	Memory  int64           `json:"memory_bytes"` // bytes to write and read back
+	Disk    int64           `json:"disk_bytes"`   // bytes to write and read back
+	Room    int64           `json:"room_bytes"`   // bytes of the file system for that
+	Server  string          `json:"server"`       // who must answer over the management link: host:port
+	Frames  int             `json:"frames"`       // to send over the message link
 }
 
 const (
@@ -62,7 +62,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (m
 	r.Steps, err = p.try(ctx, m, effort)
 	after, left := p.endTrial(context.WithoutCancel(ctx), m)
 	r.Steps = append(r.Steps, after...)
-	r.Took = time.Since(begin)
+	r.Took = muster.Duration(time.Since(begin))
 	if left != nil {
 		return r, left
 	}
@@ -145,7 +145,7 @@ func (p *Provider) trialConfig(m *machine, effort int) *initConfig {
 			{Name: network.MessageLink, Address: trialAddress()},
 		},
 		Trial: &trial{
-			CPUs: m.facts.CPUs, Compute: trialCompute * time.Duration(max(effort, 1)), Memory: min(m.facts.Memory/2, min(m.facts.Memory/4, trialMemory)*int64(max(effort, 1))),
+			CPUs: m.facts.CPUs, Compute: muster.Duration(trialCompute * time.Duration(max(effort, 1))), Memory: min(m.facts.Memory/2, min(m.facts.Memory/4, trialMemory)*int64(max(effort, 1))),
 			Disk: disk, Room: disk + 1<<20, Frames: trialFrames,
 			Server: fmt.Sprintf("%s:%d", network.Gateway(), network.AgentPort),
 		},

@@ -21,7 +21,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // This file runs inside a machine that is tried.
@@ -67,14 +67,14 @@ func runTrial(cfg *initConfig, say func(trialReport) error) error {
 	return say(trialReport{Done: true})
 }
 
-// tryProcessors has every processor compute for a while, all at once.
+// tryProcessors makes every processor compute for a while, all at once.
 func tryProcessors(t *trial) (string, error) {
 	check := fmt.Sprintf("processors %s compute for %s and every result is right", foldCPUs(t.CPUs), t.Compute)
 	errs := make([]error, len(t.CPUs))
 	rounds := make([]int, len(t.CPUs))
 	var all sync.WaitGroup
 	for i, cpu := range t.CPUs {
-		all.Go(func() { rounds[i], errs[i] = compute(cpu, t.Compute) })
+		all.Go(func() { rounds[i], errs[i] = compute(cpu, time.Duration(t.Compute)) })
 	}
 	all.Wait()
 	for i, n := range rounds {

@@ -24,20 +24,20 @@ type Subject struct {
 	Image muster.ImageID
 	// Boot changes a boot before it is used: seeds, shares, cores. May be nil.
 	Boot func(b *provider.Boot)
-	// SSH tells that a booted machine answers on port 22 with an SSH banner.
+	// SSH means that a booted machine answers on port 22 with an SSH banner.
 	SSH bool
-	// Die has a machine go off by itself, as a crash inside it does. Nil: the
+	// Die powers a machine off by itself, as a crash inside it does. Nil: the
 	// driver cannot.
 	Die func(t *testing.T, p provider.Provider, id muster.MachineID)
-	// Freeze has every process of a machine stand still, as one that hangs.
+	// Freeze stops every process of a machine, as one that hangs.
 	// Nil: the driver cannot.
 	Freeze func(t *testing.T, p provider.Provider, id muster.MachineID)
-	// Spoil has the machine's next test find something, until undo. Nil: the
+	// Spoil makes the machine's next test find something, until undo. Nil: the
 	// driver's machines cannot be spoilt.
 	Spoil func(t *testing.T, p provider.Provider, id muster.MachineID) (undo func())
-	// NoShell tells that the driver opens no shell inside machines, and says so.
+	// NoShell means that the driver opens no shell inside machines, and says so.
 	NoShell bool
-	// Share tells that machines mount shares: the path of a file that the
+	// Share means that machines mount shares: the path of a file that the
 	// machine makes in the share that it finds at ShareTarget. "": it does not.
 	Share string
 	// Patience is how long anything may take. 0: 20 s.
@@ -119,7 +119,7 @@ func (s *suite) context(t *testing.T) context.Context {
 }
 
 // want is a boot of machine i for a new attempt.
-func (s *suite) want(i int) provider.Want {
+func (s *suite) want(i int) provider.DesiredState {
 	s.attempt++
 	n := s.network()
 	addr := n.Subnet.Addr()
@@ -130,14 +130,14 @@ func (s *suite) want(i int) provider.Want {
 		Attempt: s.attempt, Cluster: n.Cluster, Hostname: "n0" + string(rune('1'+i)), Image: s.Image,
 		Message: &provider.Attachment{Network: n, Address: netip.PrefixFrom(addr, n.Subnet.Bits())},
 	}
-	b.Seed.Machine, b.Seed.Attempt = s.ids[i], s.attempt
+	b.Bootstrap.Machine, b.Bootstrap.Attempt = s.ids[i], s.attempt
 	if s.Boot != nil {
 		s.Boot(b)
 	}
-	return provider.Want{Machine: s.ids[i], Power: provider.PowerBoot, Boot: b}
+	return provider.DesiredState{Machine: s.ids[i], Power: provider.PowerBoot, Boot: b}
 }
 
-func (s *suite) ensure(t *testing.T, wants ...provider.Want) {
+func (s *suite) ensure(t *testing.T, wants ...provider.DesiredState) {
 	t.Helper()
 	for i, err := range s.p.Ensure(s.context(t), wants) {
 		if err != nil {
@@ -154,7 +154,7 @@ func (s *suite) ensureNetwork(t *testing.T) {
 }
 
 // boot starts machine i and waits until it runs.
-func (s *suite) boot(t *testing.T, i int) provider.Want {
+func (s *suite) boot(t *testing.T, i int) provider.DesiredState {
 	t.Helper()
 	s.ensureNetwork(t)
 	w := s.want(i)
@@ -165,11 +165,11 @@ func (s *suite) boot(t *testing.T, i int) provider.Want {
 
 func (s *suite) off(t *testing.T, id muster.MachineID) {
 	t.Helper()
-	s.ensure(t, provider.Want{Machine: id, Power: provider.PowerOff})
+	s.ensure(t, provider.DesiredState{Machine: id, Power: provider.PowerOff})
 	s.await(t, id, provider.StateOff, 0)
 }
 
-func (s *suite) look(t *testing.T, id muster.MachineID) provider.Seen {
+func (s *suite) look(t *testing.T, id muster.MachineID) provider.Observation {
 	t.Helper()
 	seen, err := s.p.Observe(s.context(t), []muster.MachineID{id})
 	if err != nil || len(seen) != 1 || seen[0].Machine != id {
@@ -179,9 +179,9 @@ func (s *suite) look(t *testing.T, id muster.MachineID) provider.Seen {
 }
 
 // await waits until the machine is in the state; attempt counts when it runs.
-func (s *suite) await(t *testing.T, id muster.MachineID, state provider.State, attempt int64) provider.Seen {
+func (s *suite) await(t *testing.T, id muster.MachineID, state provider.State, attempt int64) provider.Observation {
 	t.Helper()
-	var seen provider.Seen
+	var seen provider.Observation
 	for end := time.Now().Add(s.Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		seen = s.look(t, id)
 		if seen.State == state && (state != provider.StateRunning || seen.Attempt == attempt) {
@@ -213,7 +213,7 @@ func (s *suite) discover(t *testing.T) {
 	if can.Fabric == "" || can.Trust == "" || can.BootsAtOnce < 0 || !reflect.DeepEqual(can, s.p.Capabilities()) {
 		t.Errorf("capabilities %+v", can)
 	}
-	if can.SharesHost && can.OwnKernel || !can.CanUse(muster.EgressNone) || !can.CanMount(muster.DriverServed) {
+	if can.SharesHost && can.OwnKernel || !can.CanUse(muster.EgressNone) || !can.CanMount(muster.DriverManagedNFS) {
 		t.Errorf("capabilities that contradict each other, or every cluster's needs: %+v", can)
 	}
 	again, err := s.p.Discover(s.context(t))
@@ -294,7 +294,7 @@ func (s *suite) batch(t *testing.T) {
 	s.await(t, a.Machine, provider.StateRunning, a.Boot.Attempt)
 	s.await(t, b.Machine, provider.StateRunning, b.Boot.Attempt)
 	c := s.want(1)
-	s.ensure(t, provider.Want{Machine: a.Machine, Power: provider.PowerOff}, c)
+	s.ensure(t, provider.DesiredState{Machine: a.Machine, Power: provider.PowerOff}, c)
 	s.await(t, a.Machine, provider.StateOff, 0)
 	s.await(t, c.Machine, provider.StateRunning, c.Boot.Attempt)
 }
@@ -305,7 +305,7 @@ func (s *suite) changes(t *testing.T) {
 	for len(s.p.Changes()) > 0 {
 		<-s.p.Changes()
 	}
-	s.ensure(t, provider.Want{Machine: w.Machine, Power: provider.PowerOff})
+	s.ensure(t, provider.DesiredState{Machine: w.Machine, Power: provider.PowerOff})
 	s.awaitChange(t, w.Machine)
 	s.await(t, w.Machine, provider.StateOff, 0)
 }
@@ -413,14 +413,14 @@ func (s *suite) clean(t *testing.T) {
 func (s *suite) refusals(t *testing.T) {
 	s.ensureNetwork(t)
 	good := s.want(0)
-	bad := provider.Want{Machine: "no-such-machine", Power: provider.PowerBoot, Boot: good.Boot}
-	errs := s.p.Ensure(s.context(t), []provider.Want{bad, good})
+	bad := provider.DesiredState{Machine: "no-such-machine", Power: provider.PowerBoot, Boot: good.Boot}
+	errs := s.p.Ensure(s.context(t), []provider.DesiredState{bad, good})
 	if len(errs) != 2 || errs[0] == nil || errs[1] != nil {
 		t.Fatalf("one error for each machine: %v", errs)
 	}
 	s.await(t, good.Machine, provider.StateRunning, good.Boot.Attempt)
-	nothing := provider.Want{Machine: s.ids[1], Power: provider.PowerBoot}
-	if errs := s.p.Ensure(s.context(t), []provider.Want{nothing}); len(errs) != 1 || errs[0] == nil {
+	nothing := provider.DesiredState{Machine: s.ids[1], Power: provider.PowerBoot}
+	if errs := s.p.Ensure(s.context(t), []provider.DesiredState{nothing}); len(errs) != 1 || errs[0] == nil {
 		t.Errorf("a boot of nothing: %v", errs)
 	}
 	if _, err := s.p.Clean(s.context(t), "no-such-machine"); err == nil {

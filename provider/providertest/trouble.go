@@ -60,7 +60,7 @@ func (s *suite) fenceBooting(t *testing.T) {
 		ctx := s.context(t)
 		go func() {
 			defer close(ended)
-			s.p.Ensure(ctx, []provider.Want{w})
+			s.p.Ensure(ctx, []provider.DesiredState{w})
 		}()
 		time.Sleep(3 * time.Millisecond)
 		s.fenced(t, w.Machine)
@@ -221,10 +221,10 @@ func (s *suite) shares(t *testing.T) {
 		t.Skip("this driver's machines mount nothing")
 	}
 	s.ensureNetwork(t)
-	wants := []provider.Want{s.want(0), s.want(1)}
+	wants := []provider.DesiredState{s.want(0), s.want(1)}
 	dirs := []string{t.TempDir(), t.TempDir()}
 	for i := range wants {
-		wants[i].Boot.Shares = append(wants[i].Boot.Shares, provider.Share{Path: dirs[i], Target: ShareTarget})
+		wants[i].Boot.Shares = append(wants[i].Boot.Shares, provider.BindMount{Path: dirs[i], Target: ShareTarget})
 	}
 	s.ensure(t, wants...)
 	for i, dir := range dirs {

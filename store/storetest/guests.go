@@ -8,10 +8,10 @@ import (
 	"github.com/muster-hpc/muster/store"
 )
 
-// testGuests: a cluster of project sea lists carol, of project sky, as a user.
+// testDiscovered: a cluster of project sea lists carol, of project sky, as a user.
 // She sees it and its nodes, and nothing more; and that only as long as it
 // lists her.
-func testGuests(t *testing.T, fresh freshFunc) {
+func testDiscovered(t *testing.T, fresh freshFunc) {
 	db, _ := fresh(t)
 	addPeople(t, db)
 	Free(t, db, "m1", "m2")

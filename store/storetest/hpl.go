@@ -23,7 +23,7 @@ func NewHPL(cluster muster.ClusterID, rate float64) muster.HPLResult {
 	return muster.HPLResult{
 		Version: 1, ID: muster.NewHPLID(), Cluster: cluster, ClusterName: "cfd", Class: "epyc", Nodes: []string{"n01", "n02"}, Cores: 2,
 		Began: NewClock().Now().Add(-time.Minute), Made: NewClock().Now(), Setting: run.HPLSetting, PerCore: rate / 2, OfPeak: &share,
-		Conditions: muster.Circumstances{Processor: "AMD EPYC 9354", Cores: 1},
+		Conditions: muster.TestEnvironment{Processor: "AMD EPYC 9354", Cores: 1},
 		Rate: muster.Metric{
 			Name: "hpl", Unit: "flop/s", Launches: 2, Samples: 2, Median: rate * 1.125, Min: rate, Max: best.Rate, Verdict: muster.GradeUnknown,
 			Reference: &muster.Reference{Value: rate * 2.25, Source: muster.SourcePeak},

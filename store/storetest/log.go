@@ -131,7 +131,7 @@ func testHistory(t *testing.T, fresh freshFunc) {
 			if err := tx.PutDuration("boot", "epyc", "img", time.Duration(i)); err != nil {
 				return err
 			}
-			if err := tx.PutClean(muster.CleanRecord{Machine: "m1", At: clock.Now(), Took: time.Duration(i), Verified: true}); err != nil {
+			if err := tx.PutClean(muster.CleanRecord{Machine: "m1", At: clock.Now(), Took: muster.Duration(i), Verified: true}); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 func events(t testing.TB, db *store.DB, who muster.Actor, id muster.MachineID, limit int) (list []muster.MachineEvent) {
 	t.Helper()
-	view(t, db, who, func(tx *store.Tx) (err error) { list, err = tx.MachineEvents(id, limit); return err })
+	view(t, db, who, func(tx *store.Tx) (err error) { list, _, err = tx.MachineEvents(id, 0, limit); return err })
 	return list
 }
 

@@ -223,7 +223,7 @@ func (h *history) replay(r *rapid.T, tx *store.Tx, phases map[string]string) err
 	return nil
 }
 
-// hidden checks that every person sees exactly what is his or his projects'.
+// hidden checks that every person sees exactly what is theirs or their projects'.
 func (h *history) hidden(r *rapid.T) {
 	for _, who := range []muster.Actor{alice(), bob(), carol()} {
 		err := h.db.View(context.Background(), who, func(tx *store.Tx) error {

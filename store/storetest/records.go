@@ -19,7 +19,7 @@ func testClusters(t *testing.T, fresh freshFunc) {
 	ctx := context.Background()
 	c := NewCluster("cfd", "alice", "sea")
 	c.Phase = muster.ClusterQueued
-	c.Spec.Walltime = 8 * time.Hour
+	c.Spec.Walltime = muster.Duration(8 * time.Hour)
 	c.Reason = muster.Errorf(muster.ENever, "why").WithHint("do")
 	c.Conditions = []muster.Condition{{Code: "late", Text: "x", Since: clock.Now(), Hint: "h"}}
 	c.Subnet, c.NetworkIndex = store.Subnet(7), 7
@@ -84,7 +84,7 @@ func testClusters(t *testing.T, fresh freshFunc) {
 			t.Errorf("%s sees %q by %+v, want %q", x.who.Name, got, x.f, x.want)
 		}
 	}
-	// An owner who left the project still has his cluster.
+	// An owner who left the project still has their cluster.
 	if got := list(muster.Actor{Name: "alice"}, store.ClusterFilter{}); got != "cfd/sea third/sea" {
 		t.Errorf("the owner alone sees %q", got)
 	}

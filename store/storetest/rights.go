@@ -12,8 +12,8 @@ import (
 )
 
 // testForbidden compares, for every way to name a cluster, what a stranger is
-// told about one that exists with what he is told about one that does not:
-// only the name he gave may differ.
+// told about one that exists with what they are told about one that does not:
+// only the name they gave may differ.
 func testForbidden(t *testing.T, fresh freshFunc) {
 	db, _ := fresh(t)
 	addPeople(t, db)

@@ -51,7 +51,7 @@ func Suite(t *testing.T, open Open) {
 		{"Network", testNetwork},
 		{"Queue", testQueue},
 		{"Forbidden", testForbidden},
-		{"Guests", testGuests},
+		{"Guests", testDiscovered},
 		{"AsSystem", testAsSystem},
 		{"Group", testGroup},
 		{"Panic", testPanic},

@@ -16,7 +16,7 @@ import (
 func NewVolume(name, owner, project string, kind muster.VolumeKind) muster.Volume {
 	return muster.Volume{
 		ID: muster.NewVolumeID(), Name: name, Owner: owner, Project: project, Kind: kind,
-		Driver: muster.DriverHostDir, Phase: muster.VolumeReady,
+		Driver: muster.DriverHostPath, Phase: muster.VolumeReady,
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/network"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // Site is the machines of one instance.
@@ -73,7 +73,7 @@ func (s *Site) Processes(id muster.MachineID) (map[int]string, error) {
 	return out, err
 }
 
-// Freeze has a machine stand still, as one whose processor has stopped.
+// Freeze stops a machine, as one whose processor has stopped.
 func (s *Site) Freeze(id muster.MachineID) error { return s.freeze(id, "1") }
 
 // Thaw ends that.
@@ -174,7 +174,7 @@ func (s *Site) LinkDown(ctx context.Context, id muster.MachineID, d time.Duratio
 func (s *Site) ports(id muster.MachineID, ports []network.Port, do func(*network.Rack, int, network.Port) error) error {
 	number, err := strconv.Atoi(strings.TrimPrefix(string(id), "local-"))
 	if err != nil || number < 1 {
-		return fmt.Errorf("%q is no local machine", id)
+		return fmt.Errorf("%q is not a local machine", id)
 	}
 	rack, err := network.Attach(s.name)
 	if err != nil {

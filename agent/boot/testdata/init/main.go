@@ -1,4 +1,4 @@
-// Command init is the init of the image in tests: it tells what it finds to a server,
+// Command init is the init of the image in tests: it reports what it finds to a server,
 // and switches the machine off, or starts it again where /etc/restart says so.
 package main
 

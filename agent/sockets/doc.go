@@ -1,3 +1,0 @@
-// Package sockets measures what programs reach that send by TCP or UDP, with iperf3
-// between pairs of nodes.
-package sockets

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) pause() *cobra.Command {
+	var r wire.PauseRequest
+	var wait bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "pause CLUSTER", Short: "Free the machines of a cluster and keep everything else", Args: exactly("CLUSTER"),
+		Long: `Pauses a cluster: no job starts any more; running jobs are waited for, or put into the
+queue again; then its machines are freed. Its name, addresses, keys, home, volumes, job
+queue and accounting stay, and its walltime does not run. 'muster resume' brings it back
+on other machines, and its jobs go on.
+
+--on-pause wait (the default) waits until running jobs have ended, with --wait-until until
+a time. --on-pause requeue ends them (SIGTERM, then 20 seconds) and puts them
+into the queue again: a job that writes checkpoints goes on from its last one.
+
+What will not survive is said first. Jobs that would be lost (salloc, or srun outside a
+batch script; --no-requeue) stop the command, unless --lose-running gives them up.
+
+With --until the time of its return is promised in the same step.`,
+		Example: `  muster pause cfd
+  muster pause cfd --on-pause requeue --wait
+  muster pause cfd --at "2026-12-04 18:00 Europe/Berlin" --until "2026-12-07 08:00 Europe/Berlin"
+  muster pause cfd --dry-run`,
+		ValidArgsFunction: a.completeClusters(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			if err := needsWait(c, wait); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			out, err := k.Pause(c.Context(), args[0], r)
+			if err != nil {
+				return err
+			}
+			if a.output == "" {
+				a.writePaused(a.env.Out, out)
+			}
+			if wait && !r.DryRun && out.At.IsZero() {
+				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, muster.ClusterPaused)
+				if err != nil {
+					return err
+				}
+				out.Status = got.Status
+			}
+			return a.print(out, func(io.Writer) {})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&r.At, "at", "", `when it begins: +2h, RFC 3339, "2026-12-04 18:00 Europe/Berlin" (default: now)`)
+	f.StringVar(&r.Until, "until", "", "when the cluster is to be back, as a promise (default: when you resume it)")
+	f.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs: wait (the default) or requeue")
+	f.StringVar(&r.WaitUntil, "wait-until", "", "with --on-pause wait: requeue what still runs then")
+	f.BoolVar(&r.LoseRunning, "lose-running", false, "pause even if running work is lost")
+	f.BoolVar(&r.DryRun, "dry-run", false, "only show what will not survive")
+	f.BoolVar(&wait, "wait", false, "wait until its machines are freed")
+	f.DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (a *app) writePaused(w io.Writer, out wire.Paused) {
+	switch {
+	case out.DryRun:
+		fmt.Fprintf(w, "cluster %s  %s  dry run, nothing is changed\n", clean(out.Name), out.ID)
+	case !out.At.IsZero() && time.Until(out.At) > time.Second:
+		fmt.Fprintf(w, "cluster %s  %s  will be paused at %s\n", clean(out.Name), out.ID, moment(out.At))
+	default:
+		fmt.Fprintf(w, "cluster %s  %s  %s\n", clean(out.Name), out.ID, out.Status)
+	}
+	for _, j := range out.Jobs {
+		fmt.Fprintf(w, "  lost        job %s, %s of %s: %s\n", clean(j.ID), clean(j.Name), clean(j.User), clean(j.Why))
+	}
+	for _, text := range out.Lost {
+		fmt.Fprintf(w, "  not kept    %s\n", clean(text))
+	}
+	switch {
+	case out.Promised:
+		fmt.Fprintf(w, "  promised    it is back at %s, %s\n", moment(out.Until), fromNow(out.Until))
+	case !out.Until.IsZero():
+		fmt.Fprintf(w, "  back        it waits for machines from %s on: a cluster without an end is promised no time\n", moment(out.Until))
+	case !out.DryRun:
+		fmt.Fprintf(w, "bring it back: muster resume %s --wait\n", clean(out.Name))
+	}
+}
+
+func (a *app) resume() *cobra.Command {
+	var r wire.ResumeRequest
+	var wait bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "resume CLUSTER", Short: "Bring a paused cluster back", Args: exactly("CLUSTER"),
+		Long: `Brings a paused cluster back under the same names, addresses and keys, on whatever
+machines fit: at once if there is room, else in its turn in the queue, or with --start at a
+promised time. Its speed is measured again before jobs start. A pause that is only
+planned, or whose jobs still run, is taken back.`,
+		Example: `  muster resume cfd --wait
+  muster resume cfd --start "2026-12-07 08:00 Europe/Berlin"`,
+		ValidArgsFunction: a.completeClusters(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			if err := needsWait(c, wait); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			out, err := k.Resume(c.Context(), args[0], r)
+			if err != nil {
+				return err
+			}
+			if a.output == "" {
+				fmt.Fprintf(a.env.Out, "cluster %s  %s  %s: %s\n", clean(out.Name), out.ID, out.Status, clean(out.Text))
+				writeStart(a.env.Out, out.Answer)
+			}
+			if wait {
+				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, muster.ClusterReady)
+				if err != nil {
+					return err
+				}
+				out.Status = got.Status
+			}
+			return a.print(out, func(io.Writer) {})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&r.Start, "start", "", "when, as a promise: +2h, earliest, RFC 3339 (default: as soon as there is room)")
+	f.BoolVar(&wait, "wait", false, "wait until it is ready")
+	f.DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	return c
+}
+
+// awaitPhase waits until a cluster is in a phase, and shows what it says of itself meanwhile.
+func (a *app) awaitPhase(ctx context.Context, k *client.Client, ref string, timeout time.Duration, goal muster.ClusterPhase) (wire.Cluster, error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	said := ""
+	for {
+		c, err := k.Cluster(ctx, ref)
+		switch {
+		case err != nil && muster.CodeOf(err) != muster.EUnavailable:
+			return c, err
+		case err != nil: // the server is restarting
+		case c.Status == goal:
+			if a.output == "" {
+				fmt.Fprintf(a.env.Out, "%s\n", clean(string(c.Status)))
+			}
+			return c, nil
+		case c.Status == muster.ClusterFailed, c.Status == muster.ClusterDeleting, c.Status == muster.ClusterDeleted:
+			return c, muster.Errorf(muster.EConflict, "cluster %s is %s: %s", c.Name, c.Status, c.StatusText).Because(muster.ReasonChangedMeanwhile).WithHint("see 'muster events %s'", c.ID)
+		case a.output == "" && string(c.Status) != said:
+			said = string(c.Status)
+			fmt.Fprintf(a.env.Out, "%s: %s\n", clean(said), clean(c.StatusText))
+		}
+		select {
+		case <-ctx.Done():
+			return c, muster.Errorf(muster.ETimeout, "cluster %s is not %s yet", first(c.Name, ref), goal).Because(muster.ReasonNotDoneYet).WithHint("it goes on: muster show %s", ref)
+		case <-time.After(awaitLook):
+		}
+	}
+}
+
+// awaitLook is how often a cluster is looked at that is waited for.
+const awaitLook = 250 * time.Millisecond

@@ -1,0 +1,215 @@
+package admit
+
+import (
+	"strings"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Reasons why a machine is not taken, in the order in which they are tried: a
+// machine that fails several counts under the first. These names are part of
+// the JSON contract.
+const (
+	ReasonRetired           = "retired"
+	ReasonProvider          = "provider"
+	ReasonArchitecture      = "architecture"
+	ReasonClass             = "class"
+	ReasonRack              = "rack"
+	ReasonService           = "service"
+	ReasonProcessor         = "processor"
+	ReasonCores             = "cores"
+	ReasonMemory            = "memory"
+	ReasonDisk              = "disk"
+	ReasonNICs              = "nics"
+	ReasonNICKind           = "nic-kind"
+	ReasonNICSpeed          = "nic-speed"
+	ReasonAccelerators      = "accelerators"
+	ReasonImageArchitecture = "image-architecture"
+	ReasonImageCPULevel     = "image-cpu-level"
+	ReasonImageMemory       = "image-memory"
+	ReasonImageDevices      = "image-devices"
+	ReasonImageModules      = "image-modules"
+	// From here on they pass with time.
+	ReasonMaintenance  = "maintenance"
+	ReasonQuarantined  = "quarantined"
+	ReasonTesting      = "testing"
+	ReasonBusy         = "busy"
+	ReasonCleaning     = "cleaning"
+	ReasonNotAnswering = "not-answering"
+	ReasonReserved     = "reserved"
+	ReasonFailedHere   = "failed-here"
+)
+
+// Reasons lists every reason in the order in which they are tried.
+func Reasons() []string {
+	return []string{
+		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService,
+		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
+		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
+		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume, ReasonEgress,
+		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
+	}
+}
+
+// check is one thing that a machine must satisfy, whatever its state. Only
+// what is really asked becomes a check.
+type check struct {
+	reason string
+	pass   func(*muster.Machine) bool
+	// head: the machine of a separate head must satisfy it too.
+	head bool
+	// One of these explains the check and finds what to ask for instead.
+	amount *amount // a quantity
+	label  *label  // a name
+	text   string  // anything else: what is the matter with the machines, and a label's names after it
+	change string  // and what to do about it
+}
+
+// amount is a quantity asked, and the fact it is compared with.
+type amount struct {
+	want muster.Quantity
+	fact func(*muster.Machine) int64
+	unit unit
+}
+
+// label is a pattern asked, and the names it is compared with.
+type label struct {
+	want  string
+	facts func(*muster.Machine) []string
+}
+
+// checksFor makes the chain for a request.
+func checksFor(spec muster.Spec, image *muster.Image, providers muster.Providers) []check {
+	b := &builder{wish: spec.Machine}
+	b.add(check{
+		reason: ReasonRetired, head: true,
+		pass:   func(m *muster.Machine) bool { return m.Phase != muster.MachineRetired },
+		text:   "taken out of service for good",
+		change: "an administrator can add machines",
+	})
+	b.wishes()
+	b.amounts()
+	if image != nil {
+		b.image(image, providers)
+	}
+	return b.list
+}
+
+type builder struct {
+	wish muster.Constraints
+	list []check
+	glob globs
+}
+
+func (b *builder) add(c check) { b.list = append(b.list, c) }
+
+// named adds a check of one name, if anything is asked.
+func (b *builder) named(reason, want string, head bool, fact func(*muster.Machine) string) {
+	if want == "" {
+		return
+	}
+	b.add(check{
+		reason: reason, head: head,
+		pass:  func(m *muster.Machine) bool { return b.glob.name(want, fact(m)) },
+		label: &label{want: want, facts: func(m *muster.Machine) []string { return []string{fact(m)} }},
+	})
+}
+
+func (b *builder) wishes() {
+	w := b.wish
+	b.named(ReasonProvider, w.Provider, true, func(m *muster.Machine) string { return m.Provider })
+	b.named(ReasonArchitecture, w.Architecture, true, func(m *muster.Machine) string { return m.Facts.Architecture })
+	b.named(ReasonClass, w.Class, false, func(m *muster.Machine) string { return m.Facts.Class })
+	b.named(ReasonRack, w.Rack, false, func(m *muster.Machine) string { return m.Facts.Rack })
+	if w.Class == "" || strings.Trim(w.Class, "*") == "" {
+		b.add(check{
+			reason: ReasonService,
+			pass:   func(m *muster.Machine) bool { return !m.Facts.Service },
+			label: &label{facts: func(m *muster.Machine) []string {
+				return []string{m.Facts.Class}
+			}},
+			text: "kept for heads unless their class is named",
+		})
+	}
+	if w.Processor != "" {
+		b.add(check{
+			reason: ReasonProcessor,
+			pass:   func(m *muster.Machine) bool { return b.glob.model(w.Processor, m.Facts.Processor) },
+			label:  &label{want: w.Processor, facts: func(m *muster.Machine) []string { return []string{m.Facts.Processor} }},
+		})
+	}
+}
+
+// counted adds a check of one quantity, if anything is asked.
+func (b *builder) counted(reason string, want muster.Quantity, u unit, fact func(*muster.Machine) int64) {
+	if want.IsZero() {
+		return
+	}
+	b.add(check{
+		reason: reason,
+		pass:   func(m *muster.Machine) bool { return want.Met(fact(m)) },
+		amount: &amount{want: want, fact: fact, unit: u},
+	})
+}
+
+func (b *builder) amounts() {
+	w := b.wish
+	b.counted(ReasonCores, w.Cores, plain, func(m *muster.Machine) int64 { return int64(m.Facts.Cores) })
+	b.counted(ReasonMemory, w.Memory, inBytes, func(m *muster.Machine) int64 { return m.Facts.Memory })
+	b.counted(ReasonDisk, w.Disk, inBytes, func(m *muster.Machine) int64 { return m.Facts.Disk })
+	b.counted(ReasonNICs, w.NICs, plain, func(m *muster.Machine) int64 { return int64(len(b.nics(m, ""))) })
+	if w.NICKind != "" {
+		b.add(check{
+			reason: ReasonNICKind,
+			pass:   func(m *muster.Machine) bool { return len(b.nics(m, w.NICKind)) > 0 },
+			label: &label{want: w.NICKind, facts: func(m *muster.Machine) []string {
+				var kinds []string
+				for _, n := range b.nics(m, "") {
+					kinds = append(kinds, n.Kind)
+				}
+				return kinds
+			}},
+		})
+	}
+	b.counted(ReasonNICSpeed, w.NICSpeed, inBits, func(m *muster.Machine) int64 {
+		var most int64
+		for _, n := range b.nics(m, w.NICKind) {
+			most = max(most, n.Speed)
+		}
+		return most
+	})
+	accelerators := w.Accelerators
+	if accelerators.IsZero() && w.Accelerator != "" {
+		accelerators = muster.Quantity{Op: muster.AtLeast, Value: 1}
+	}
+	b.counted(ReasonAccelerators, accelerators, plain, func(m *muster.Machine) int64 {
+		var n int64
+		for _, d := range m.Facts.Accelerators {
+			if w.Accelerator == "" || b.glob.model(w.Accelerator, d.Model) {
+				n += int64(d.Count)
+			}
+		}
+		return n
+	})
+}
+
+// nics are the machine's message NICs of a kind. They are not copied while all
+// of them count, which is the rule.
+func (b *builder) nics(m *muster.Machine, kind string) []muster.NIC {
+	keep := func(n muster.NIC) bool {
+		return n.Use != "management" && (kind == "" || b.glob.name(kind, n.Kind))
+	}
+	for i, n := range m.Facts.NICs {
+		if keep(n) {
+			continue
+		}
+		out := append([]muster.NIC(nil), m.Facts.NICs[:i]...)
+		for _, n := range m.Facts.NICs[i+1:] {
+			if keep(n) {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	return m.Facts.NICs
+}

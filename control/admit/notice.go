@@ -1,0 +1,81 @@
+package admit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
+)
+
+// planNotices tell what is worth knowing of a plan that goes ahead.
+func (a *query) planNotices(plan muster.Plan) []string {
+	var list []string
+	if n := computeNodes(plan); n < a.spec.Nodes {
+		list = append(list, fmt.Sprintf("%d of %s: min: %d allows it", n, plaintext.Count(a.spec.Nodes, "node"), a.spec.Min))
+	}
+	used := make(map[muster.MachineID]bool, len(plan.Assign))
+	for _, s := range plan.Assign {
+		used[s.Machine] = true
+	}
+	for j := range a.machines {
+		if a.machines[j].Facts.Oversubscribed && used[a.machines[j].ID] {
+			list = append(list, "machines of this plan share cores with others (oversubscribed): nothing measured on them can be certified")
+			break
+		}
+	}
+	return list
+}
+
+// queueNotices tell when waiting alone will not do.
+func (a *query) queueNotices() []string {
+	out := make(map[string]int)
+	compute, spare := a.pick(0, func(j int) bool {
+		if !outOfReach(a.state[j]) {
+			return true
+		}
+		if a.failed[j] == 0 {
+			out[a.state[j]]++
+		}
+		return false
+	})
+	if a.placer.Capacity(a.spec, compute, spare) >= a.least {
+		return nil
+	}
+	if len(out) == 1 && out[ReasonTesting] > 0 {
+		return []string{"it waits for " + missingText(out) + ", which may pass: an administrator has to see to what does not"}
+	}
+	return []string{"it waits for " + missingText(out) + ": an administrator has to see to it"}
+}
+
+// missingText says which machines that fit are out of reach.
+func missingText(out map[string]int) string {
+	var parts []string
+	for _, s := range []struct{ reason, one, many string }{
+		{ReasonNotAnswering, "that does not answer", "that do not answer"},
+		{ReasonTesting, "under test", "under test"},
+		{ReasonQuarantined, "in quarantine", "in quarantine"},
+		{ReasonMaintenance, "in maintenance", "in maintenance"},
+	} {
+		switch n := out[s.reason]; {
+		case n == 1:
+			parts = append(parts, "1 machine "+s.one)
+		case n > 1:
+			parts = append(parts, plaintext.Count(n, "machine")+" "+s.many)
+		}
+	}
+	if len(parts) == 0 {
+		return "a machine for its head that is out of service"
+	}
+	return strings.Join(parts, " and ")
+}
+
+func computeNodes(plan muster.Plan) int {
+	n := 0
+	for _, s := range plan.Assign {
+		if s.Role == muster.RoleCompute {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,250 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/admit"
+	"github.com/muster-hpc/muster/control/allocate"
+	"github.com/muster-hpc/muster/control/converge"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/plaintext"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Pause gives the machines of a cluster back and keeps everything else: now, or at a time,
+// with a promise of its return where that is asked.
+func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wire.PauseRequest) (wire.Paused, error) {
+	p, err := s.readPause(who, r)
+	if err != nil {
+		return wire.Paused{}, err
+	}
+	c, jobs, err := s.pausable(ctx, who, ref, p)
+	if err != nil {
+		return wire.Paused{}, err
+	}
+	out := wire.Paused{ID: c.ID, Name: c.Name, Status: c.Phase, DryRun: r.DryRun, Jobs: jobs, At: p.At, Until: p.Until, Lost: []string{
+		"files on the disks of its nodes and in /tmp: what is in /home and on volumes stays",
+		"what root changed by hand on its nodes",
+	}}
+	if r.DryRun {
+		return out, nil
+	}
+	if err := mayLose(c, p, jobs); err != nil {
+		return out, err
+	}
+	if p.Until.IsZero() || c.Expires.IsZero() { // without an end no time can be promised
+		err = s.Store.Update(ctx, who, func(tx *store.Tx) error { return s.recordPause(tx, &c, p, nil) })
+	} else {
+		err = s.pauseUntil(ctx, who, &c, p)
+		out.Promised = err == nil
+	}
+	if err != nil {
+		return out, err
+	}
+	s.Changed(c.ID)
+	out.Status = c.Phase
+	return out, nil
+}
+
+// readPause judges what a pause says.
+func (s *Service) readPause(who muster.Actor, r wire.PauseRequest) (muster.Pause, error) {
+	now := s.Clock.Now()
+	p := muster.Pause{By: who.Name, Asked: now, OnPause: muster.PauseWait, Lose: r.LoseRunning}
+	var problems []muster.Problem
+	add := func(field string, why muster.Reason, message, hint string) {
+		problems = append(problems, muster.Problem{Field: field, Reason: why, Message: message, Hint: hint})
+	}
+	read := func(field, text string, to *time.Time) {
+		if text == "" {
+			return
+		}
+		at, err := spec.ParseTime(text, now)
+		var bad *muster.Error
+		switch {
+		case errors.As(err, &bad):
+			problems = append(problems, bad.In(field))
+		case at.Before(now):
+			add(field, muster.ReasonOutOfRange, at.UTC().Format(time.RFC3339)+" is over", "write a time that is to come, such as +2h")
+		default:
+			*to = at.UTC()
+		}
+	}
+	read("at", r.At, &p.At)
+	read("until", r.Until, &p.Until)
+	read("wait_until", r.WaitUntil, &p.WaitUntil)
+	switch r.OnPause {
+	case "", string(muster.PauseWait):
+	case string(muster.PauseRequeue):
+		p.OnPause = muster.PauseRequeue
+		if r.WaitUntil != "" {
+			add("wait_until", muster.ReasonContradiction, "requeue waits for nothing", "leave out one of them")
+		}
+	case "save", "freeze":
+		add("on_pause", muster.ReasonNeedsVirtualMachine, "only virtual machines can keep the memory of jobs, and this cluster has none", "write wait or requeue")
+	default:
+		add("on_pause", muster.ReasonBadValue, fmt.Sprintf("%.32q is not possible here", r.OnPause), "write wait or requeue")
+	}
+	begin := now
+	if p.At.After(now) {
+		begin = p.At
+	}
+	if !p.WaitUntil.IsZero() && !p.WaitUntil.After(begin) {
+		add("wait_until", muster.ReasonContradiction, "the wait is over before the pause begins", "write a later time")
+	}
+	if !p.Until.IsZero() && !p.Until.After(begin) {
+		add("until", muster.ReasonContradiction, "the cluster would be back before the pause begins", "write a later time")
+	}
+	if e := spec.Error(problems); e != nil {
+		return p, e
+	}
+	return p, nil
+}
+
+// pausable finds a cluster that may be paused, and the jobs that do not survive it.
+func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p muster.Pause) (c muster.Cluster, jobs []wire.LostJob, err error) {
+	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
+		if c, err = tx.FindCluster(ref); err != nil {
+			return err
+		}
+		if err := tx.MayChange(c); err != nil {
+			return err
+		}
+		if err := inUse(c, "paused"); err != nil {
+			return err
+		}
+		if !p.At.IsZero() && !c.Expires.IsZero() && !p.At.Before(c.Expires) {
+			return muster.Errorf(muster.EInvalid, "cluster %s ends at %s, before the pause would begin", c.Name, c.Expires.UTC().Format(time.RFC3339)).Because(muster.ReasonOutOfRange).
+				WithHint("write an earlier time, or extend it")
+		}
+		nodes, err := tx.Nodes(c.ID)
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			if n.Head && n.Machine != "" && s.Scheduler != nil {
+				jobs = lostJobs(s.Scheduler(n.Machine), p)
+			}
+		}
+		return nil
+	})
+	return c, jobs, err
+}
+
+// lostJobs are the jobs that a pause ends for good.
+func lostJobs(state *wire.SchedulerState, p muster.Pause) (list []wire.LostJob) {
+	if state == nil {
+		return nil
+	}
+	for _, j := range state.List {
+		waited := p.OnPause == muster.PauseWait && p.WaitUntil.IsZero() && j.State != "pending"
+		switch {
+		case waited:
+		case j.NoScript:
+			list = append(list, wire.LostJob{ID: j.ID, User: j.User, Name: j.Name, Why: "it lives by an srun or salloc"})
+		case j.NoRequeue && j.State != "pending":
+			list = append(list, wire.LostJob{ID: j.ID, User: j.User, Name: j.Name, Why: "it may not be queued again (--no-requeue)"})
+		}
+	}
+	return list
+}
+
+// mayLose refuses a pause that ends work for good, unless somebody said that it may.
+func mayLose(c muster.Cluster, p muster.Pause, jobs []wire.LostJob) error {
+	if len(jobs) == 0 || p.Lose || p.At.After(p.Asked) { // what runs at a later time nobody knows
+		return nil
+	}
+	e := muster.Errorf(muster.EConflict, "%s of cluster %s would be lost", plaintext.Count(len(jobs), "job"), c.Name).Because(muster.ReasonWouldLoseRunning).
+		WithHint("wait until they have ended, or give them up: --lose-running")
+	for _, j := range jobs {
+		e.Problems = append(e.Problems, muster.Problem{Field: "job " + j.ID, Reason: muster.ReasonWouldLoseRunning, Message: j.Name + " of " + j.User + ": " + j.Why})
+	}
+	return e
+}
+
+// recordPause records a pause: planned, or begun.
+func (s *Service) recordPause(tx *store.Tx, c *muster.Cluster, p muster.Pause, promise *muster.Promise) error {
+	now, err := tx.Cluster(c.ID)
+	if err != nil {
+		return err
+	}
+	if err := tx.MayChange(now); err != nil {
+		return err
+	}
+	if err := inUse(now, "paused"); err != nil {
+		return err
+	}
+	now.Pause, now.Promise = &p, promise
+	text := "paused by " + p.By
+	if p.At.After(s.Clock.Now()) {
+		text = "it will be paused at " + admit.Moment(p.At) + ", as " + p.By + " asked"
+		now.Notices = muster.AddNotice(now.Notices, s.Clock.Now(), muster.NoticePause, "the cluster will be paused at "+admit.Moment(p.At))
+	} else {
+		nodes, err := tx.Nodes(c.ID)
+		if err != nil {
+			return err
+		}
+		converge.BeginPause(&now, p, nodes, s.Clock.Now())
+		now.Notices = muster.AddNotice(now.Notices, s.Clock.Now(), muster.NoticePause, "the cluster is paused now: no job starts any more")
+	}
+	if promise != nil {
+		text += "; it comes back at " + admit.Moment(promise.Start)
+	}
+	*c = now
+	return tx.PutCluster(now, text)
+}
+
+// pauseUntil records a pause together with the promise of its end.
+func (s *Service) pauseUntil(ctx context.Context, who muster.Actor, c *muster.Cluster, p muster.Pause) error {
+	begin := s.Clock.Now()
+	if p.At.After(begin) {
+		begin = p.At
+	}
+	p.At = begin
+	as := *c
+	as.Pause = &p
+	need := as.Spec
+	need.Walltime, need.Start, need.Queue = muster.Duration(c.Expires.Sub(begin)), muster.Start{After: p.Until, Before: p.Until}, false
+	img := s.imageOf(*c)
+	var refused error
+	_, err := s.Allocator.Take(ctx, who, allocate.Taking{
+		Demands: func(*store.Tx) ([]allocate.Demand, error) {
+			return []allocate.Demand{{Cluster: c.ID, Purpose: allocate.Resume, Spec: need, Image: img, As: &as}}, nil
+		},
+		Record: func(tx *store.Tx, _ []allocate.Demand, answers []muster.Answer) error {
+			if refused = refusal(need, answers[0]); refused != nil {
+				return refused
+			}
+			if err := s.recordPause(tx, c, p, answers[0].Promise); err != nil {
+				return err
+			}
+			return s.Allocator.Promised(tx, c.ID, *answers[0].Promise)
+		},
+	})
+	return err
+}
+
+// refusal is admit.Refusal as an error.
+func refusal(need muster.Spec, a muster.Answer) error {
+	if e := admit.Refusal(need, a); e != nil {
+		return e
+	}
+	return nil
+}
+
+// imageOf is what a cluster runs; nil: its image is gone.
+func (s *Service) imageOf(c muster.Cluster) *muster.Image {
+	ref := c.Spec.Image
+	if c.Image != "" {
+		ref = string(c.Image)
+	}
+	img, err := s.Config.Images.Resolve(ref)
+	if err != nil {
+		return nil
+	}
+	return img
+}

@@ -1,0 +1,94 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+)
+
+// ScaleOut chooses more machines for a cluster that has some: the nearest ones,
+// with no head among them. What other requests wait for it tells as Planner
+// does.
+type ScaleOut struct {
+	Planner
+	// Near are the machines that the cluster has.
+	Near []muster.Machine
+	// Logins: the machines are for login nodes, for which service machines are
+	// best, then the smallest.
+	Logins bool
+}
+
+// Room is how many of the machines come into question, at most spec.Nodes.
+func (g ScaleOut) Room(spec muster.Spec, compute, _ []*muster.Machine) int {
+	return min(len(g.reachable(compute)), spec.Nodes)
+}
+
+// Plan gives machines to as many nodes as Room tells. The nodes have no names
+// yet: Spots gives them. It returns false when they are fewer than spec.Min.
+func (g ScaleOut) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*muster.Machine) (muster.Plan, bool) {
+	list := g.reachable(compute)
+	if len(list) < max(1, spec.Min) {
+		return muster.Plan{}, false
+	}
+	if g.Logins {
+		slices.SortStableFunc(list, func(a, b *muster.Machine) int {
+			return cmp.Or(first(a.Facts.Service, b.Facts.Service), wasteOf(a).compare(wasteOf(b)), compareNatural(string(a.ID), string(b.ID)))
+		})
+		list = list[:min(spec.Nodes, len(list))]
+	} else {
+		list = nearby(list, g.Near, spec.Nodes)
+		slices.SortFunc(list, byRackThenID)
+	}
+	plan := muster.Plan{Cluster: id, Racks: rackCount(list)}
+	for _, m := range list {
+		plan.Assign = append(plan.Assign, muster.Assignment{Machine: m.ID, Rack: m.Facts.Rack})
+	}
+	return plan, true
+}
+
+// reachable leaves out the machines that cannot join the message network of those
+// that the cluster has.
+func (g ScaleOut) reachable(list []*muster.Machine) []*muster.Machine {
+	if len(g.Near) == 0 {
+		return nil
+	}
+	fabric := g.Providers.Fabric(&g.Near[0])
+	return slices.DeleteFunc(slices.Clone(list), func(m *muster.Machine) bool { return g.Providers.Fabric(m) != fabric })
+}
+
+// Spots gives names and indices to k more nodes of a role: those of nodes that
+// are gone first, then the next ones. Compute nodes keep the width of the
+// numbers that the cluster has.
+func Spots(nodes []muster.Node, role muster.Role, k int) []muster.Node {
+	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b muster.Node) int { return cmp.Compare(a.Index, b.Index) })
+	out := make([]muster.Node, 0, max(0, k))
+	have, next := make(map[string]bool, len(nodes)), 0
+	width := 1
+	for _, n := range sorted {
+		have[n.Name] = true
+		next = max(next, n.Index+1)
+		if n.Role == muster.RoleCompute && len(n.Name) > 1 {
+			width = max(width, len(n.Name)-1)
+		}
+		if n.Role == role && n.Phase == muster.NodeGone && !n.Head && len(out) < k {
+			out = append(out, n)
+		}
+	}
+	size := 1 // a cluster of so many nodes has names of that width
+	for range width - 1 {
+		size *= 10
+	}
+	for i := 1; len(out) < k; i++ {
+		name := LoginName(i)
+		if role == muster.RoleCompute {
+			name = NodeName(i, size)
+		}
+		if have[name] {
+			continue
+		}
+		out = append(out, muster.Node{Name: name, Index: next, Role: role})
+		next++
+	}
+	return out
+}

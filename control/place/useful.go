@@ -1,0 +1,45 @@
+package place
+
+import "github.com/muster-hpc/muster"
+
+// Candidates lists the machines that a request waits for: all of every group that
+// has room for it, and those that may carry its head or login nodes. Once they are free there
+// is room. It lists none when there is no room ever.
+//
+// Where service machines can carry the head the others are not listed for it.
+func (p Planner) Candidates(spec muster.Spec, compute, spare []*muster.Machine) []*muster.Machine {
+	var out []*muster.Machine
+	list := p.groups(spec, compute, spare, true)
+	served := make(map[string]bool) // fabrics with room
+	enough := func(g *group) bool { return g.capacity >= max(1, spec.Min) }
+	for _, g := range list {
+		if enough(g) {
+			served[g.fabric] = true
+			out = append(out, g.machines...)
+		}
+	}
+	if auxiliary(spec) == 0 {
+		return out
+	}
+	count := make(map[string]int) // service machines of each fabric
+	for _, m := range spare {
+		if m.Facts.Service {
+			count[p.Providers.Fabric(m)]++
+		}
+	}
+	service := make(map[string]bool) // fabrics with enough of them
+	for fabric, n := range count {
+		service[fabric] = n >= auxiliary(spec)
+	}
+	for _, m := range spare {
+		if f := p.Providers.Fabric(m); served[f] && (m.Facts.Service || !service[f]) {
+			out = append(out, m)
+		}
+	}
+	for _, g := range list {
+		if served[g.fabric] && !service[g.fabric] && !enough(g) {
+			out = append(out, g.machines...)
+		}
+	}
+	return out
+}

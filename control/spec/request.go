@@ -1,0 +1,55 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// RequestOf is a request that asks for what a spec holds, at no certain time.
+func RequestOf(s muster.Spec) wire.Request {
+	text := func(q muster.Quantity) string {
+		if q.IsZero() {
+			return ""
+		}
+		return fmt.Sprintf("%s%d", q.Op, q.Value)
+	}
+	m := s.Machine
+	r := wire.Request{
+		Name: s.Name, Project: s.Project, Nodes: s.Nodes, Mixed: s.Mixed, Image: s.Image, Packages: slices.Clone(s.Packages),
+		Head: string(s.Head), Logins: s.Logins, Scheduler: string(s.Scheduler), Placement: string(s.Placement), Within: s.Within,
+		Priority: string(s.Priority), Validate: string(s.Validate), Egress: string(s.Egress), Users: slices.Clone(s.Users),
+		Machine: wire.MachineConstraints{
+			Provider: m.Provider, Architecture: m.Architecture, Processor: m.Processor, Class: m.Class, Rack: m.Rack,
+			Cores: text(m.Cores), Memory: text(m.Memory), Disk: text(m.Disk), NICs: text(m.NICs), NICSpeed: text(m.NICSpeed), NICKind: m.NICKind,
+			Accelerators: text(m.Accelerators), Accelerator: m.Accelerator,
+		},
+	}
+	if s.Min != s.Nodes {
+		r.Min = s.Min
+	}
+	if s.IfSlow != muster.SlowDeliver {
+		r.IfSlow = string(s.IfSlow)
+	}
+	if s.Walltime > 0 {
+		r.Walltime = FormatDuration(time.Duration(s.Walltime))
+	}
+	if !s.Queue {
+		no := false
+		r.Queue = &no
+	}
+	for _, u := range s.Volumes {
+		v := u.Volume
+		if u.Target != "" {
+			v += ":" + u.Target
+			if u.ReadOnly {
+				v += ":ro"
+			}
+		}
+		r.Volumes = append(r.Volumes, v)
+	}
+	return r
+}

@@ -1,0 +1,103 @@
+package control
+
+import (
+	"context"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Save keeps the request, the packages and the volumes' names of a cluster as a template of
+// its project. Nothing of the scheduler's state, keys or data is in it.
+func (s *Service) Save(ctx context.Context, who muster.Actor, ref string, r wire.SaveRequest) (wire.Template, error) {
+	var t muster.Template
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		c, err := tx.FindCluster(ref)
+		if err != nil {
+			return err
+		}
+		if err := tx.MayChange(c); err != nil {
+			return err
+		}
+		if _, p := spec.CheckProject(r.Name); p != nil || r.Name == "" {
+			return muster.Errorf(muster.EInvalid, "%.64q cannot be the name of a template", r.Name).Because(muster.ReasonBadName).WithHint("letters, digits, hyphens, dots and underscores, at most 64")
+		}
+		if _, err := tx.Template(c.Project, r.Name); err == nil && !r.Replace {
+			return muster.Errorf(muster.EConflict, "project %s has a template %s already", c.Project, r.Name).Because(muster.ReasonNameTaken).WithHint("choose another name, or say --replace")
+		}
+		t = muster.Template{Name: r.Name, Project: c.Project, Owner: c.Owner, Created: s.Clock.Now().UTC(), From: c.ID, Spec: c.Spec, Image: c.Image}
+		t.Spec.Name, t.Spec.Start, t.Spec.Home, t.Spec.Users = r.Name, muster.Start{}, "", nil
+		t.Spec.Volumes = append([]muster.VolumeUse(nil), c.Spec.Volumes...)
+		for i := range t.Spec.Volumes {
+			v, err := tx.Volume(muster.VolumeID(t.Spec.Volumes[i].Volume))
+			if err != nil {
+				return err
+			}
+			t.Spec.Volumes[i].Volume = v.Name
+		}
+		return tx.PutTemplate(t, "made of cluster "+c.Name+" by "+who.Name)
+	})
+	return templateView(t), err
+}
+
+func templateView(t muster.Template) wire.Template {
+	return wire.Template{Template: t, Request: spec.RequestOf(t.Spec)}
+}
+
+// Templates lists those that the actor may see.
+func (s *Service) Templates(ctx context.Context, who muster.Actor, page wire.Page) (wire.TemplateList, error) {
+	out := wire.TemplateList{Templates: []wire.Template{}}
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		list, err := tx.Templates()
+		for _, t := range list {
+			out.Templates = append(out.Templates, templateView(t))
+		}
+		out.Templates, out.More = wire.Cut(out.Templates, page, func(t wire.Template) string { return t.Project + "/" + t.Name })
+		return err
+	})
+	return out, err
+}
+
+// Template finds one by its name, or PROJECT/NAME.
+func (s *Service) Template(ctx context.Context, who muster.Actor, ref string) (wire.Template, error) {
+	var out wire.Template
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		t, err := findTemplate(tx, ref)
+		out = templateView(t)
+		return err
+	})
+	return out, err
+}
+
+func findTemplate(tx *store.Tx, ref string) (muster.Template, error) {
+	list, err := tx.Templates()
+	if err != nil {
+		return muster.Template{}, err
+	}
+	var found []muster.Template
+	for _, t := range list {
+		if t.Name == ref || t.Project+"/"+t.Name == ref {
+			found = append(found, t)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return muster.Template{}, muster.Errorf(muster.ENotFound, "there is no template %.64q", ref).Because(muster.ReasonNoSuchObject).WithHint("`muster template list` lists them")
+	case 1:
+		return found[0], nil
+	}
+	return muster.Template{}, muster.Errorf(muster.EConflict, "several projects have a template %.64q", ref).Because(muster.ReasonAmbiguous).WithHint("write PROJECT/NAME, such as %s/%s", found[0].Project, found[0].Name)
+}
+
+// DeleteTemplate deletes one.
+func (s *Service) DeleteTemplate(ctx context.Context, who muster.Actor, ref string) error {
+	return s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		t, err := findTemplate(tx, ref)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteTemplate(t.Project, t.Name, "deleted by "+who.Name)
+	})
+}

@@ -1,0 +1,67 @@
+package metal
+
+import (
+	"context"
+	"net/netip"
+	"path/filepath"
+	"slices"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/document"
+	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// What a task holds in its record until it is told: see Order.Payload.
+const (
+	bootDoc document.Kind[provider.Boot] = "boot/1"
+	workDoc document.Kind[wire.BootTask] = "boot-order/1"
+)
+
+// buildTask makes what a machine is told. It holds secrets.
+func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wire.BootTask, error) {
+	if st.Kind != wire.BootImage {
+		o, err := workDoc.Decode("what the machine is to do", payload)
+		return &o, err
+	}
+	b, err := bootDoc.Decode("what the machine is to boot", payload)
+	if err != nil {
+		return nil, err
+	}
+	u, err := p.unit(st.Machine)
+	if err != nil {
+		return nil, err
+	}
+	reg := u.registration()
+	k, err := p.kernels.of(ctx, b.Image)
+	if err != nil {
+		return nil, err
+	}
+	root, _ := k.manifest.File(muster.FileRoot)
+	digests, err := p.pieces.digest(ctx, b.Image, filepath.Join(k.dir, root.Name))
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnavailable, "the image of machine %s cannot be read", u.id).Wrap(err)
+	}
+	seed := b.Bootstrap
+	seed.Machine, seed.Attempt, seed.Trust, seed.Started = u.id, b.Attempt, st.Trust, st.Since
+	o := &wire.BootTask{
+		Kind: wire.BootImage, Machine: u.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed,
+		Image: &wire.BootFiles{
+			ID: b.Image, Memory: k.manifest.Requires.Memory, Key: p.keys.of(st.Number, b.Image),
+			Root: wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize, Pieces: digests},
+		},
+	}
+	if p.o.Plain != "" {
+		o.Image.Plain = p.o.Plain + "/boot/" + st.Number + "/root"
+	}
+	if !st.Address.IsValid() {
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
+	}
+	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
+	o.Scratch, _ = cleanDisks(reg)
+	o.Scratch = slices.DeleteFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.ReadOnly })
+	if b.Message != nil {
+		o.Links = append(o.Links, wire.BootLink{MAC: messageOf(reg), Name: "msg0", Address: b.Message.Address})
+	}
+	return o, nil
+}

@@ -1,0 +1,25 @@
+package power
+
+import "github.com/muster-hpc/muster"
+
+// Maker is what a driver's package gives.
+type Maker struct {
+	// New makes the driver of a machine that was checked. It does not speak to the
+	// controller yet.
+	New func(t Target, parts Deps) (Driver, error)
+}
+
+// Drivers are those that a site has, by kind.
+type Drivers map[muster.PowerKind]Maker
+
+// Open makes the driver of a machine. EINVALID names all problems of its address.
+func (d Drivers) Open(t Target, parts Deps) (Driver, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	maker, ok := d[t.Address.Kind]
+	if !ok {
+		return nil, muster.Errorf(muster.EInvalid, "no driver of kind %s is built in", t.Address.Kind).Because(muster.ReasonNoProvider)
+	}
+	return maker.New(t, parts)
+}

@@ -1,0 +1,55 @@
+package ports
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/metal/switches"
+	"github.com/muster-hpc/muster/metal/switches/ovs"
+)
+
+// Driver makes what drives the switch at a place: the name of a switch without the
+// kind. It touches nothing yet. EInvalid: there can be no switch.
+type Driver func(place string) (switches.Switch, error)
+
+// Drivers are what a site can drive, by kind: the part of a switch's name before the
+// first colon.
+type Drivers map[string]Driver
+
+// DriversOf returns all drivers that are built in.
+func DriversOf() Drivers { return Drivers{"ovs": openOVS} }
+
+// bridge is what an Open vSwitch of Muster's own calls its one bridge.
+const bridge = "br0"
+
+// openOVS drives an Open vSwitch by the sockets in a directory.
+func openOVS(dir string) (switches.Switch, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, muster.Errorf(muster.EInvalid, "an Open vSwitch is named by its directory, and %.70q is not an absolute path", dir).
+			WithHint("write the switch as ovs:/var/lib/muster/lab/switch")
+	}
+	return ovs.New(ovs.Config{Dir: filepath.Clean(dir), Bridge: bridge}), nil
+}
+
+// Open makes what drives the switch of a name: KIND:PLACE. Returns EInvalid for kinds
+// that there are none of.
+func (d Drivers) Open(name string) (switches.Switch, error) {
+	kind, place, ok := strings.Cut(name, ":")
+	open := d[kind]
+	if !ok || open == nil {
+		return nil, muster.Errorf(muster.EInvalid, "nothing here can drive the switch %.70q", name).
+			WithHint("name it KIND:PLACE in the registrations of its machines; the kinds are: %s", strings.Join(d.kinds(), ", "))
+	}
+	return open(place)
+}
+
+func (d Drivers) kinds() []string {
+	var list []string
+	for k := range d {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,4 +1,0 @@
-// Package web gives machines that boot their script, kernel and initramfs by
-// HTTP, and UEFI its boot loader. It lists nothing. What belongs to one boot is
-// there for the machine of that boot only: for everybody else it is absent.
-package web

@@ -1,0 +1,111 @@
+package nodeconf
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Images finds images.
+type Images interface {
+	// Resolve finds an image by name, ID or the beginning of an ID.
+	Resolve(ref string) (*muster.Image, error)
+}
+
+// Volumes are what nodes mount.
+type Volumes interface {
+	// Mounts are what the agents of a cluster mount themselves: some on all nodes, some
+	// on the head only.
+	Mounts(ctx context.Context, c muster.Cluster) (all, head []wire.Mount, err error)
+}
+
+// Config of a Maker. Store, Images, Volumes and Duration are required.
+type Config struct {
+	Store   *store.DB
+	Images  Images
+	Volumes Volumes
+	// Providers are what the machines of each provider can do.
+	Providers muster.Providers
+	// Proxy is the URL at which a machine finds the way out; "" where there is none.
+	// Nil: nowhere.
+	Proxy func(m muster.Machine) string
+	// Duration writes a time for people, as requests have it.
+	Duration func(time.Duration) string
+}
+
+// Maker makes the configurations of nodes from the records. What the nodes of a cluster
+// share is made once and kept, until Drop says that a record has changed. It is safe for
+// concurrent use.
+type Maker struct {
+	c    Config
+	kept keptConfigs
+}
+
+// NewMaker makes a Maker.
+func NewMaker(c Config) *Maker {
+	if c.Proxy == nil {
+		c.Proxy = func(muster.Machine) string { return "" }
+	}
+	return &Maker{c: c}
+}
+
+// hostCertificateLife is longer than any cluster should live: the authority
+// that signs is the cluster's own and dies with it.
+const hostCertificateLife = 5 * 365 * 24 * time.Hour
+
+// Node builds the configuration of one node from the records: what all
+// nodes share is made once for each change, the rest is one host key.
+func (k *Maker) Node(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
+	shared, err := k.kept.of(ctx, id, k.share)
+	if err != nil {
+		return wire.NodeConfig{}, err
+	}
+	var (
+		n   muster.Node
+		key []byte
+	)
+	err = k.c.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		if n, err = tx.Node(id, node); err != nil {
+			return err
+		}
+		key, err = tx.Secret(id, muster.SecretHostKey(node))
+		return err
+	})
+	if err != nil {
+		return wire.NodeConfig{}, err
+	}
+	host, err := ssh.ParsePrivateKey(key)
+	if err != nil {
+		return wire.NodeConfig{}, fmt.Errorf("host key of %s/%s: %w", id, node, err)
+	}
+	names := []string{n.Name, n.Name + "." + shared.Common().Domain, n.Address.String()}
+	cert, err := shared.hostCA.SignHost(host.PublicKey(), names, hostCertificateLife)
+	if err != nil {
+		return wire.NodeConfig{}, err
+	}
+	c, err := shared.Node(n, string(key), pki.Line(cert))
+	c.Generation = shared.generation
+	return c, err
+}
+
+// Generation is that of the newest configuration of a cluster's nodes.
+func (k *Maker) Generation(ctx context.Context, id muster.ClusterID) (int64, error) {
+	c, err := k.kept.of(ctx, id, k.share)
+	if err != nil {
+		return 0, err
+	}
+	return c.generation, nil
+}
+
+// Drop forgets what the nodes of a cluster share: a record that it is made from has changed.
+func (k *Maker) Drop(id muster.ClusterID) { k.kept.drop(id) }
+
+// DropAll forgets everything.
+func (k *Maker) DropAll() { k.kept.dropAll() }

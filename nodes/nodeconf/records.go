@@ -1,0 +1,161 @@
+package nodeconf
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nodes/slurm"
+	"github.com/muster-hpc/muster/pki"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// share builds what the nodes of a cluster share.
+func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, error) {
+	in, raw, err := k.read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := &keptConfig{}
+	if out.hostCA, err = clusterSecrets(&in.Secrets, raw); err != nil {
+		return nil, fmt.Errorf("secrets of %s: %w", id, err)
+	}
+	machine := func(n muster.Node) muster.Machine { return in.Machines[n.Machine] }
+	in.Proxy = func(n muster.Node) string { return k.c.Proxy(machine(n)) }
+	in.Slurm = slurm.Config
+	in.MemoryPerCore, _ = strconv.ParseInt(string(raw[schedulerMemory]), 10, 64)
+	var mounts mounts
+	if mounts.All, mounts.Head, err = k.c.Volumes.Mounts(ctx, in.Cluster); err != nil {
+		return nil, err
+	}
+	in.Mounts = func(n muster.Node) []wire.Mount {
+		if !k.c.Providers.Of(machine(n).Provider).OwnKernel {
+			return nil // the server's host mounts for it
+		}
+		return mounts.of(n)
+	}
+	if out.Shared, err = Share(in); err != nil {
+		return nil, err
+	}
+	if in.MemoryPerCore == 0 && out.Scheduler() != nil {
+		if err := k.keepMemory(ctx, id, slurm.MemoryPerCore(*out.Scheduler())); err != nil {
+			return nil, err
+		}
+	}
+	out.generation, err = k.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, k.proxies(in.Machines))
+	return out, err
+}
+
+// read reads what is on record of a cluster, its image, and its secrets by name.
+func (k *Maker) read(ctx context.Context, id muster.ClusterID) (in Input, raw map[string][]byte, err error) {
+	raw = map[string][]byte{}
+	err = k.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		var err error
+		if in.Cluster, err = tx.Cluster(id); err != nil {
+			return err
+		}
+		if in.Nodes, err = tx.Nodes(id); err != nil {
+			return err
+		}
+		if in.Machines, err = machinesOf(tx, id); err != nil {
+			return err
+		}
+		if in.Users, err = usersOf(tx, in.Cluster.Spec.Users); err != nil {
+			return err
+		}
+		if in.Storage, err = k.storage(tx, in.Cluster); err != nil {
+			return err
+		}
+		for _, name := range []string{
+			muster.SecretHostCA, muster.SecretUserCA, muster.SecretMungeKey, muster.SecretRootKey,
+			muster.SecretDBPassword, revision, schedulerMemory,
+		} {
+			if raw[name], err = tx.Secret(id, name); err != nil && muster.CodeOf(err) != muster.ENotFound {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return in, nil, err
+	}
+	image, err := k.c.Images.Resolve(string(in.Cluster.Image))
+	if err != nil {
+		return in, nil, err
+	}
+	in.Image = *image
+	return in, raw, nil
+}
+
+// keepMemory fixes what a job gets for a core: Slurm's files stay as they are
+// while the cluster grows and shrinks.
+func (k *Maker) keepMemory(ctx context.Context, id muster.ClusterID, mb int64) error {
+	return k.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		return tx.PutSecret(id, schedulerMemory, strconv.AppendInt(nil, mb, 10))
+	})
+}
+
+// schedulerMemory is kept as a secret because those go with their cluster.
+const schedulerMemory = "scheduler-memory-per-core"
+
+func machinesOf(tx *store.Tx, id muster.ClusterID) (map[muster.MachineID]muster.Machine, error) {
+	list, err := tx.Machines(store.MachineFilter{Cluster: id})
+	out := make(map[muster.MachineID]muster.Machine, len(list))
+	for _, m := range list {
+		out[m.ID] = m
+	}
+	return out, err
+}
+
+func usersOf(tx *store.Tx, names []string) ([]muster.User, error) {
+	out := make([]muster.User, 0, len(names))
+	for _, name := range names {
+		u, err := tx.User(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// clusterSecrets turns what is stored into what nodes get: of the authorities
+// only the public halves. It returns the one that signs host keys.
+func clusterSecrets(out *Secrets, raw map[string][]byte) (hostCA pki.SSHAuthority, err error) {
+	out.MungeKey = raw[muster.SecretMungeKey]
+	out.DBPassword = string(raw[muster.SecretDBPassword])
+	out.RootKey = string(raw[muster.SecretRootKey])
+	if hostCA, err = pki.ParseSSHAuthority(raw[muster.SecretHostCA]); err != nil {
+		return hostCA, err
+	}
+	userCA, err := pki.ParseSSHAuthority(raw[muster.SecretUserCA])
+	if err != nil {
+		return hostCA, err
+	}
+	out.HostCA, out.UserCA = hostCA.PublicLine(), userCA.PublicLine()
+	if out.RootKey != "" {
+		root, err := ssh.ParsePrivateKey([]byte(out.RootKey))
+		if err != nil {
+			return hostCA, err
+		}
+		out.RootPublicKey = pki.Line(root.PublicKey())
+	}
+	return hostCA, nil
+}
+
+// proxies are the proxies that the machines of a cluster use, each once, in order.
+func (k *Maker) proxies(machines map[muster.MachineID]muster.Machine) []string {
+	var list []string
+	for _, m := range machines {
+		if p := k.c.Proxy(m); p != "" && !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

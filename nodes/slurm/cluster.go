@@ -1,0 +1,98 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Cluster is what the configuration is made from.
+type Cluster struct {
+	ID          string // c-…
+	Name        string // as the user named it
+	Head        string // name of the node that runs slurmctld
+	HeadAddress string // its message address
+	Version     string // of Slurm in the image: 24.11.5
+	Nodes       []wire.Host
+	Accounting  bool // slurmdbd and its database run on the head
+	// MemoryPerCore is decided when the cluster is first configured and stays,
+	// in MiB; 0: what the nodes have.
+	MemoryPerCore int64
+}
+
+// Config renders one node's part: on the head the files and the list of nodes,
+// on nodes that compute the line by which slurmd registers, on others what
+// Slurm's commands read.
+func Config(c Cluster, node string) wire.SlurmConfig {
+	s := wire.SlurmConfig{
+		Version:     c.Version,
+		Server:      c.Head,
+		ClusterName: ClusterName(c.Name),
+	}
+	for _, n := range c.Nodes {
+		switch {
+		case n.Name != node:
+		case n.Compute:
+			s.NodeConf = NodeConf(n)
+		case node != c.Head:
+			// A login node has no slurmd that would fetch these.
+			s.Files = clientFiles(c)
+		}
+	}
+	if node == c.Head {
+		s.Files = Files(c)
+		s.NodeLines = NodeLines(c)
+		s.Accounting = c.Accounting
+	}
+	return s
+}
+
+// ClusterName is the name in a form that Slurm uses for tables of its
+// database: letters, digits and underscores, at most 40.
+func ClusterName(name string) string {
+	b := []byte(strings.ToLower(name))
+	for i, c := range b {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			b[i] = '_'
+		}
+	}
+	if len(b) > 40 {
+		b = b[:40]
+	}
+	if len(b) == 0 {
+		return "muster"
+	}
+	return string(b)
+}
+
+// NodeConf is what slurmd says of its node when it registers.
+func NodeConf(n wire.Host) string {
+	return fmt.Sprintf("CPUs=%d RealMemory=%d", cores(n), memory(n))
+}
+
+// NodeLines declare the compute nodes in their order. A declared node takes
+// jobs once its slurmd registers. Without this, nodes rank in the order of
+// their arrival, and mpirun, which starts its daemons by rank, waits for ever.
+func NodeLines(c Cluster) []wire.NodeLine {
+	var lines []wire.NodeLine
+	for _, n := range c.Nodes {
+		if !n.Compute {
+			continue
+		}
+		lines = append(lines, wire.NodeLine{Name: n.Name, Args: []string{
+			"NodeName=" + n.Name,
+			"NodeAddr=" + n.Address,
+			"CPUs=" + strconv.Itoa(cores(n)),
+			"RealMemory=" + strconv.FormatInt(memory(n), 10),
+			"State=FUTURE",
+		}})
+	}
+	return lines
+}
+
+func cores(n wire.Host) int { return max(1, n.Cores) }
+
+// memory is in MiB, as Slurm counts it.
+func memory(n wire.Host) int64 { return max(1, n.Memory>>20) }

@@ -1,0 +1,83 @@
+package muster
+
+import "time"
+
+// OnPause is what becomes of jobs that run when a cluster is paused.
+type OnPause string
+
+// What becomes of them.
+const (
+	// PauseWait waits until they have ended by themselves, or until a time; what runs then
+	// is requeued.
+	PauseWait OnPause = "wait"
+	// PauseRequeue asks them to end, gives them the scheduler's grace, and puts them into
+	// the queue again.
+	PauseRequeue OnPause = "requeue"
+)
+
+// Pause is a pause that is planned, under way, or lasts. While it lasts the cluster holds no
+// machine and its lease clock stands still; its name, addresses, keys, volumes and the
+// scheduler's state stay.
+type Pause struct {
+	By    string    `json:"by"` // who asked
+	Asked time.Time `json:"asked"`
+	// At is when it begins, where that was planned. Zero: at once.
+	At time.Time `json:"at,omitzero"`
+	// Until is when the cluster is to be back. Zero: when somebody asks.
+	Until time.Time `json:"until,omitzero"`
+	// OnPause says what becomes of running jobs, and WaitUntil until when they are waited
+	// for. Zero: until they have ended.
+	OnPause   OnPause   `json:"on_pause"`
+	WaitUntil time.Time `json:"wait_until,omitzero"`
+	// Lose: work that cannot be queued again may be lost.
+	Lose bool `json:"lose,omitempty"`
+	// Requeueing is when jobs were told to end, and Stopped when none was left and the
+	// machines began to be given back. Zero: not yet.
+	Requeueing time.Time `json:"requeueing,omitzero"`
+	Stopped    time.Time `json:"stopped,omitzero"`
+	// Left is what was left of the walltime when it began. 0: the cluster has no end.
+	Left Duration `json:"left_seconds,omitempty"`
+	// Nodes are the names of the nodes that it had, which come back.
+	Nodes []string `json:"nodes,omitempty"`
+	// Compute and Logins count the compute and login nodes among them.
+	Compute int `json:"compute,omitempty"`
+	Logins  int `json:"logins,omitempty"`
+	// Resume is when somebody asked for the cluster again, and By who. Zero: nobody did.
+	Resume   time.Time `json:"resume,omitzero"`
+	ResumeBy string    `json:"resume_by,omitempty"`
+	// Warned is when its people were told that it will be deleted.
+	Warned time.Time `json:"warned,omitzero"`
+}
+
+// PromiseAhead is the promise of machines that the cluster does not have yet; nil: there is
+// none. One that is being built has the machines of its promise.
+func (c *Cluster) PromiseAhead() *Promise {
+	if c.Promise == nil || c.Phase.HoldsMachines() && (c.Pause == nil || c.Phase != ClusterReady && c.Phase != ClusterPausing) {
+		return nil
+	}
+	return c.Promise
+}
+
+// Waits reports whether the cluster waits for machines without a promise, and since when.
+func (c *Cluster) Waits() (since time.Time, waits bool) {
+	switch {
+	case c.Phase == ClusterQueued:
+		return c.Created, true
+	case c.Phase == ClusterPaused && c.Promise == nil && c.Pause != nil && !c.Pause.Resume.IsZero():
+		return c.Pause.Resume, true
+	}
+	return time.Time{}, false
+}
+
+// Needs is what a cluster that waits needs machines for: a paused one has the rest of its
+// walltime, and the nodes that it had.
+func (c *Cluster) Needs() Spec {
+	s := c.Spec
+	if c.Pause != nil {
+		s.Walltime, s.Queue = c.Pause.Left, true
+		if n := c.Pause.Compute; n > 0 {
+			s.Nodes, s.Min, s.Logins = n, min(s.Min, n), c.Pause.Logins
+		}
+	}
+	return s
+}

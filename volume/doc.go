@@ -1,6 +1,0 @@
-// Package volume keeps data that outlives machines and, if wanted, clusters:
-// homes, projects' data, and the state of schedulers. A driver knows where a
-// volume lies and how nodes get at it; the Keeper makes what a cluster needs,
-// keeps it for a while after the cluster is gone, and erases it. Records are
-// somebody else's: see Records.
-package volume

@@ -1,0 +1,56 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// PauseRequest pauses a cluster. Times are written as a request's start is.
+type PauseRequest struct {
+	At          string `json:"at,omitempty" doc:"When it begins; default: now"`
+	Until       string `json:"until,omitempty" doc:"When the cluster is to be back, as a promise; default: when somebody asks"`
+	OnPause     string `json:"on_pause,omitempty" doc:"What becomes of running jobs: wait (the default) or requeue"`
+	WaitUntil   string `json:"wait_until,omitempty" doc:"With wait: those that run then are put into the queue again; default: no bound"`
+	LoseRunning bool   `json:"lose_running,omitempty" doc:"Go on although work would be lost"`
+	DryRun      bool   `json:"dry_run,omitempty" doc:"Only say what will not survive"`
+}
+
+// Paused is the reply to a PauseRequest.
+type Paused struct {
+	ID     muster.ClusterID    `json:"id"`
+	Name   string              `json:"name"`
+	Status muster.ClusterPhase `json:"status"`
+	DryRun bool                `json:"dry_run,omitempty"`
+	// Jobs are those that will not survive, and Lost what else does not, one line each.
+	Jobs []LostJob `json:"jobs,omitempty"`
+	Lost []string  `json:"lost"`
+	// At is when it begins, where that is later; Until when the cluster is back, as a promise
+	// where Promised.
+	At       time.Time `json:"at,omitzero"`
+	Until    time.Time `json:"until,omitzero"`
+	Promised bool      `json:"promised,omitempty"`
+}
+
+// LostJob is a job that a pause would end for good.
+type LostJob struct {
+	ID   string `json:"id"`
+	User string `json:"user"`
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// ResumeRequest brings a paused cluster back.
+type ResumeRequest struct {
+	Start string `json:"start,omitempty" doc:"When, as a promise: +2h, earliest, RFC 3339, 2026-12-01 10:00 Europe/Berlin; default: as soon as there is room"`
+}
+
+// Resumed is the reply to a ResumeRequest.
+type Resumed struct {
+	ID     muster.ClusterID    `json:"id"`
+	Name   string              `json:"name"`
+	Status muster.ClusterPhase `json:"status"`
+	// Answer is that of admission, where machines were asked for.
+	Answer muster.Answer `json:"answer,omitzero"`
+	Text   string        `json:"text"` // one line for people
+}
