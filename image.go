@@ -24,6 +24,10 @@ type Image struct {
 	Base  ImageID  `json:"base,omitempty"`
 	Added []string `json:"added,omitempty"`
 
+	// Saved is set on an image that was made of a node's root file system: only clusters of
+	// that project may run it.
+	Saved *ImageSaved `json:"saved,omitempty"`
+
 	Created      time.Time `json:"created"`
 	Architecture string    `json:"architecture"` // as Debian says it: amd64
 	Distribution string    `json:"distribution"` // debian
@@ -60,6 +64,19 @@ type Image struct {
 	// provider masks them.
 	NamespaceMasks []string `json:"namespace_masks,omitempty"`
 }
+
+// ImageSaved is where the root file system of an image comes from.
+type ImageSaved struct {
+	Project string    `json:"project"`
+	Cluster string    `json:"cluster"` // its name
+	Node    string    `json:"node"`
+	By      string    `json:"by"`
+	At      time.Time `json:"at"`
+	Base    ImageID   `json:"base"` // what the node ran
+}
+
+// For reports whether clusters of a project may run the image.
+func (i *Image) For(project string) bool { return i.Saved == nil || i.Saved.Project == project }
 
 // ImageNeeds is what an image asks of a machine.
 type ImageNeeds struct {

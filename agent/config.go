@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -53,6 +54,8 @@ type Config struct {
 	// Launch runs a program that measures on several nodes, and returns how that
 	// went and what was printed; nil: the image has nothing to measure with.
 	Launch func(ctx context.Context, o wire.LaunchOrder) (wire.LaunchEnd, *os.File)
+	// Root writes the node's root file system as a tar; nil: this node's is not its own.
+	Root func(ctx context.Context, to io.Writer) error
 	// NoWatch leaves the long poll out: a new configuration is then seen with
 	// the next report. It halves the connections of an agent.
 	NoWatch bool

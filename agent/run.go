@@ -23,6 +23,7 @@ type agent struct {
 	apply    applier
 	reacher  reacher
 	launches launches
+	saves    saves
 
 	mu       sync.Mutex
 	interval time.Duration

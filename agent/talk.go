@@ -190,6 +190,7 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 	a.setInterval(reply.Interval)
 	a.reach(reply.Reach)
 	a.launch(reply.Launch)
+	a.save(reply.Save)
 	a.mu.Lock()
 	interval := a.interval
 	a.mu.Unlock()

@@ -80,6 +80,8 @@ func writeImages(w io.Writer, list []wire.Image) {
 				note += " for " + strings.Join(i.Projects, " and ")
 			}
 			notes = append(notes, note)
+		} else if i.Saved != nil {
+			notes = append(notes, fmt.Sprintf("root of %s of cluster %s, of project %s", i.Saved.Node, i.Saved.Cluster, i.Saved.Project))
 		} else if !i.Newest {
 			notes = append(notes, "older")
 		}

@@ -34,7 +34,7 @@ func listImages(store *image.Store) ([]wire.Image, error) {
 func imageView(img *muster.Image) wire.Image {
 	return wire.Image{
 		ID: string(img.ID), Name: img.Name, Summary: img.Summary, Size: img.Size(), Created: img.Created,
-		System: img.System, UserRoot: img.UserRoot, Slurm: img.Slurm, Packages: len(img.Packages), Base: string(img.Base),
+		System: img.System, UserRoot: img.UserRoot, Slurm: img.Slurm, Packages: len(img.Packages), Base: string(img.Base), Saved: img.Saved,
 	}
 }
 

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -123,6 +124,11 @@ type Config struct {
 	ChangeKey func(stolen string) error
 	// Boots is what bare machines boot for. Nil: there are none.
 	Boots Boots
+	// SaveRoot makes an image of a node's root file system, which comes as a tar. Nil: it
+	// cannot be done here.
+	SaveRoot func(ctx context.Context, o image.SaveOptions, tree io.Reader) (*muster.Image, image.TreeChanges, error)
+	// Speak makes a node's agent report at once. Nil: it does when it does.
+	Speak func(cluster muster.ClusterID, node string)
 	// Figures are what other parts of the server count, for administrators.
 	// Nil: nothing.
 	Figures func() []wire.Metric
@@ -136,6 +142,7 @@ type Service struct {
 	policy    atomic.Pointer[Policy]
 	started   time.Time
 	hub       hub
+	saves     saves
 	fits      fitCache
 	cores     coreCount
 	// tried is when idle machines were last given to a measurement. Of RunIdleBenchmarks.

@@ -19,6 +19,7 @@ func (s *Service) Images(ctx context.Context, who muster.Actor, p wire.Page) (wi
 	if err != nil {
 		return out, err
 	}
+	list = slices.DeleteFunc(list, func(img *muster.Image) bool { return !sees(who, img) })
 	list, out.More = wire.Cut(list, p, imageOrder)
 	names, askers := s.Config.Images.Names(), s.Config.Images.Askers()
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
@@ -46,7 +47,7 @@ func imageOrder(img *muster.Image) string {
 func viewImage(img *muster.Image) wire.Image {
 	return wire.Image{
 		ID: string(img.ID), Name: img.Name, Summary: img.Summary, Size: img.Size(), Created: img.Created,
-		System: img.System, UserRoot: img.UserRoot, Slurm: img.Slurm, Packages: len(img.Packages), Base: string(img.Base),
+		System: img.System, UserRoot: img.UserRoot, Slurm: img.Slurm, Packages: len(img.Packages), Base: string(img.Base), Saved: img.Saved,
 	}
 }
 
@@ -82,7 +83,10 @@ func (s *Service) imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]s
 	if !visible {
 		tx = tx.AsSystem()
 	}
-	var out []string
+	out, err := templatesWith(tx, id)
+	if err != nil {
+		return nil, err
+	}
 	for _, cid := range ids {
 		c, err := tx.Cluster(cid)
 		if muster.CodeOf(err) == muster.ENotFound {
@@ -96,13 +100,37 @@ func (s *Service) imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]s
 	return out, nil
 }
 
+// templatesWith are the templates that need an image of a root.
+func templatesWith(tx *store.Tx, id muster.ImageID) ([]string, error) {
+	list, err := tx.Templates()
+	var out []string
+	for _, t := range list {
+		if t.Root != nil && t.Image == id {
+			out = append(out, "template "+t.Project+"/"+t.Name)
+		}
+	}
+	return out, err
+}
+
 // Image shows the manifest of an image.
-func (s *Service) Image(_ context.Context, _ muster.Actor, ref string) (muster.Image, error) {
+func (s *Service) Image(_ context.Context, who muster.Actor, ref string) (muster.Image, error) {
 	img, err := s.Config.Images.Resolve(ref)
+	if err == nil && !sees(who, img) {
+		err = noImage(ref)
+	}
 	if err != nil {
 		return muster.Image{}, err
 	}
 	return *img, nil
+}
+
+// sees reports whether somebody may see an image: those of nodes' roots are their projects'.
+func sees(who muster.Actor, img *muster.Image) bool {
+	return img.Saved == nil || who.Admin || who.In(img.Saved.Project)
+}
+
+func noImage(ref string) error {
+	return muster.Errorf(muster.ENotFound, "there is no image %.64q", ref).Because(muster.ReasonNoSuchImage).WithHint("`muster image list` lists those that you can use")
 }
 
 // VerifyImage reads every byte of an image. Only administrators may: it keeps

@@ -229,6 +229,11 @@ func (s *Service) image(w *parsedRequest) []muster.Problem {
 		}
 		return []muster.Problem{e.In("image")}
 	}
+	if !img.For(w.spec.Project) { // as if it were not there: it is another project's
+		var e *muster.Error
+		errors.As(noImage(w.spec.Image), &e)
+		return []muster.Problem{e.In("image")}
+	}
 	w.image = img
 	var problems []muster.Problem
 	w.spec, problems = spec.ForImage(w.spec, img)

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
@@ -13,6 +15,7 @@ import (
 // its project. Nothing of the scheduler's state, keys or data is in it.
 func (s *Service) Save(ctx context.Context, who muster.Actor, ref string, r wire.SaveRequest) (wire.Template, error) {
 	var t muster.Template
+	var save *rootSave
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		c, err := tx.FindCluster(ref)
 		if err != nil {
@@ -24,7 +27,12 @@ func (s *Service) Save(ctx context.Context, who muster.Actor, ref string, r wire
 		if _, p := spec.CheckProject(r.Name); p != nil || r.Name == "" {
 			return muster.Errorf(muster.EInvalid, "%.64q cannot be the name of a template", r.Name).Because(muster.ReasonBadName).WithHint("letters, digits, hyphens, dots and underscores, at most 64")
 		}
-		if _, err := tx.Template(c.Project, r.Name); err == nil && !r.Replace {
+		old, err := tx.Template(c.Project, r.Name)
+		switch {
+		case err != nil:
+		case old.Saving != nil && old.Saving.Error == nil:
+			return muster.Errorf(muster.EConflict, "a root is being saved as %s, since %s", r.Name, old.Saving.Began.Format(time.RFC3339)).Because(muster.ReasonNotDoneYet).WithHint("wait until it is done, or choose another name")
+		case !r.Replace && old.Usable():
 			return muster.Errorf(muster.EConflict, "project %s has a template %s already", c.Project, r.Name).Because(muster.ReasonNameTaken).WithHint("choose another name, or say --replace")
 		}
 		t = muster.Template{Name: r.Name, Project: c.Project, Owner: c.Owner, Created: s.Clock.Now().UTC(), From: c.ID, Spec: c.Spec, Image: c.Image}
@@ -37,13 +45,30 @@ func (s *Service) Save(ctx context.Context, who muster.Actor, ref string, r wire
 			}
 			t.Spec.Volumes[i].Volume = v.Name
 		}
-		return tx.PutTemplate(t, "made of cluster "+c.Name+" by "+who.Name)
+		if r.Root == "" {
+			return tx.PutTemplate(t, "made of cluster "+c.Name+" by "+who.Name)
+		}
+		if save, err = s.planRoot(tx, c, t, r.Root); err != nil {
+			return err
+		}
+		was := old // it stays what it is until there is a root
+		if was.Name == "" {
+			was = t
+			was.Image = ""
+		}
+		was.Saving = &muster.Saving{ID: save.id, Node: save.node.Name, By: who.Name, Began: s.Clock.Now().UTC()}
+		t.Saving = was.Saving
+		return tx.PutTemplate(was, fmt.Sprintf("the root of %s of cluster %s is being saved by %s", save.node.Name, c.Name, who.Name))
 	})
-	return templateView(t), err
+	if err == nil && save != nil {
+		save.template = t
+		s.saveRoot(save)
+	}
+	return s.templateView(t), err
 }
 
-func templateView(t muster.Template) wire.Template {
-	return wire.Template{Template: t, Request: spec.RequestOf(t.Spec)}
+func (s *Service) templateView(t muster.Template) wire.Template {
+	return wire.Template{Template: t, Request: spec.RequestOf(t.Spec), Progress: s.saves.progress(t.Saving)}
 }
 
 // Templates lists those that the actor may see.
@@ -52,7 +77,7 @@ func (s *Service) Templates(ctx context.Context, who muster.Actor, page wire.Pag
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		list, err := tx.Templates()
 		for _, t := range list {
-			out.Templates = append(out.Templates, templateView(t))
+			out.Templates = append(out.Templates, s.templateView(t))
 		}
 		out.Templates, out.More = wire.Cut(out.Templates, page, func(t wire.Template) string { return t.Project + "/" + t.Name })
 		return err
@@ -65,7 +90,7 @@ func (s *Service) Template(ctx context.Context, who muster.Actor, ref string) (w
 	var out wire.Template
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
 		t, err := findTemplate(tx, ref)
-		out = templateView(t)
+		out = s.templateView(t)
 		return err
 	})
 	return out, err
@@ -93,11 +118,18 @@ func findTemplate(tx *store.Tx, ref string) (muster.Template, error) {
 
 // DeleteTemplate deletes one.
 func (s *Service) DeleteTemplate(ctx context.Context, who muster.Actor, ref string) error {
-	return s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		t, err := findTemplate(tx, ref)
-		if err != nil {
+	var t muster.Template
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) (err error) {
+		if t, err = findTemplate(tx, ref); err != nil {
 			return err
 		}
 		return tx.DeleteTemplate(t.Project, t.Name, "deleted by "+who.Name)
 	})
+	if err != nil {
+		return err
+	}
+	if t.Saving != nil {
+		s.saves.cancel(t.Saving.ID)
+	}
+	return s.PruneSaved(ctx)
 }

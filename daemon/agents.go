@@ -34,6 +34,10 @@ func (s *Server) openAgents() error {
 		Launched: func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
 			return s.measure.Launched(ctx, id, end, out)
 		},
+		Save: func(id muster.ClusterID, node string) *wire.SaveOrder { return s.control.SaveOrder(id, node) },
+		Saved: func(ctx context.Context, id pki.NodeIdentity, save string, root io.Reader) error {
+			return s.control.TakeRoot(ctx, id, save, root)
+		},
 	})
 	if err != nil {
 		return err

@@ -95,7 +95,13 @@ const (
 
 // prune removes what nobody will ask for any more, now and every few minutes.
 func (s *Server) prune(ctx context.Context) error {
+	if err := s.control.FailSaves(ctx); err != nil {
+		s.log.Warn("recording interrupted savings failed", "error", err)
+	}
 	for {
+		if err := s.control.PruneSaved(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("removing unused images failed", "error", err)
+		}
 		if _, err := s.images.Prune(ctx, *s.keep.Load(), s.control.ImageUsers()); err != nil && ctx.Err() == nil {
 			s.log.Warn("removing unused images failed", "error", err)
 		}

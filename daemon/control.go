@@ -32,6 +32,8 @@ func (s *Server) openControl() {
 		ChangeKey:     s.changeKey,
 		Scheduler:     s.scheduler,
 		CanMeasure:    s.canMeasure,
+		SaveRoot:      s.saveRoot(),
+		Speak:         s.agents.Speak,
 		Applied:       s.agents.Applied,
 		Changed: func(id muster.ClusterID) {
 			s.configs.Drop(id) // the feed says so, too, a moment later

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"io"
 	"os"
 	"strings"
 
@@ -104,6 +105,14 @@ func (i clusterImages) Resolve(ctx context.Context, c muster.Cluster) (muster.Im
 		return "", err
 	}
 	return derived.Image.ID, nil
+}
+
+// saveRoot makes images of nodes' roots; nil where all machines are simulated.
+func (s *Server) saveRoot() func(context.Context, image.SaveOptions, io.Reader) (*muster.Image, image.TreeChanges, error) {
+	if s.catalog.pretend {
+		return nil
+	}
+	return s.images.Save
 }
 
 // boundBuilds bounds what scripts of packages take of this host while images are built.

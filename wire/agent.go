@@ -231,8 +231,16 @@ type ReportReply struct {
 	Reach []string `json:"reach,omitempty"`
 	// Launch is what the agent is to run now, if it does not yet.
 	Launch *LaunchOrder `json:"launch,omitempty"`
+	// Save: the agent is to send the node's root file system now, if it does not yet.
+	Save *SaveOrder `json:"save,omitempty"`
 	// PowerOff: the machine is to go off now.
 	PowerOff bool `json:"power_off,omitempty"`
+}
+
+// SaveOrder asks for the root file system of a node, as a tar without what is mounted on
+// it. POST /v1/saves/ID takes it.
+type SaveOrder struct {
+	ID string `json:"id"`
 }
 
 // Refusal is what an agent is told whose attempt is over (410 Gone): it has nothing

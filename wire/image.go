@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
 
 // Image is an image as a client sees it.
 type Image struct {
@@ -14,6 +18,8 @@ type Image struct {
 	Slurm    string    `json:"slurm,omitempty"`
 	Packages int       `json:"packages"`
 	Base     string    `json:"base,omitempty"` // of a derived image
+	// Saved is where an image comes from that was made of a node's root.
+	Saved *muster.ImageSaved `json:"saved,omitempty"`
 	// Projects asked for a derived image: those of them that who asks is in, all for an
 	// administrator.
 	Projects []string `json:"projects,omitempty"`

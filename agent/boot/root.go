@@ -156,17 +156,17 @@ func fill(root *os.Root, o *wire.BootTask, agent io.Reader) error {
 			return fmt.Errorf("place %s: %w", name, err)
 		}
 	}
-	for _, m := range append(masks(), o.Masks...) {
+	for _, m := range append(units.Masks(), o.Masks...) {
 		if err := link(root, "/dev/null", "etc/systemd/system/"+m); err != nil {
 			return fmt.Errorf("mask %s: %w", m, err)
 		}
 	}
-	for _, g := range silenced() {
+	for _, g := range units.Silenced() {
 		if err := link(root, "/dev/null", "etc/systemd/system-generators/"+g); err != nil {
 			return fmt.Errorf("silence %s: %w", g, err)
 		}
 	}
-	for _, l := range late() {
+	for _, l := range units.Late() {
 		if err := root.Remove(l); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("start %s later: %w", l, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,7 @@ const (
 	watchTime = 90 * time.Second
 	// What a launch printed may be long.
 	launchTime = 2 * time.Minute
+	saveTime   = time.Hour // for a whole root file system
 )
 
 // Options of a Client.
@@ -207,6 +209,13 @@ func (c *Client) Launched(ctx context.Context, end wire.LaunchEnd, out io.Reader
 	}
 	_, err = c.send(ctx, launchTime, http.MethodPost, "/v1/launches", "application/json-seq", body, &r, maxOrder)
 	return r, err
+}
+
+// Save sends the node's root file system, which the server asked for.
+func (c *Client) Save(ctx context.Context, id string, root io.Reader) error {
+	ctx = c.mind(ctx, false)
+	_, err := c.send(ctx, saveTime, http.MethodPost, "/v1/saves/"+url.PathEscape(id), "application/x-tar", root, nil, maxOrder)
+	return err
 }
 
 // Report tells the server what is new and that the node lives. fresh means that

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/muster-hpc/muster/agent/facts"
 	"github.com/muster-hpc/muster/agent/journal"
 	"github.com/muster-hpc/muster/agent/launch"
+	"github.com/muster-hpc/muster/agent/roottar"
 	"github.com/muster-hpc/muster/agent/usage"
 	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
@@ -76,6 +78,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)
 		},
 		Launch:   runs,
+		Root:     func(ctx context.Context, to io.Writer) error { return roottar.Write(ctx, "/", to) },
 		Goodbye:  goodbye,
 		PowerOff: powerOff("/", seed.Trust),
 		Log:      log,

@@ -46,6 +46,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		reply.Reach = s.lateOf(id.Cluster, id.Node)
 	}
 	reply.Launch = s.c.Launch(id.Cluster, id.Node)
+	reply.Save = s.c.Save(id.Cluster, id.Node)
 	reply.PowerOff = s.orders.tell(id.Machine)
 	answer(w, reply)
 }

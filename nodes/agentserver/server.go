@@ -43,6 +43,12 @@ type Config struct {
 	// Launched is told how a launch went, and what was printed, before it
 	// returns what to run next. EConflict: nobody waits for it.
 	Launched func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error)
+	// Save is what is asked of a node's root file system now; it must return at once. Nil:
+	// nothing, ever.
+	Save func(id muster.ClusterID, node string) *wire.SaveOrder
+	// Saved is given the root file system of a node, as a tar, and returns when it has read
+	// it. EConflict: nobody waits for it.
+	Saved func(ctx context.Context, id pki.NodeIdentity, save string, root io.Reader) error
 	// Trust says how much a machine's first exchange can be trusted. Nil:
 	// no more than the network can.
 	Trust func(m muster.Machine) muster.Trust
@@ -127,6 +133,9 @@ func New(c Config) (*Server, error) {
 	if c.Launch == nil {
 		c.Launch = func(muster.ClusterID, string) *wire.LaunchOrder { return nil }
 	}
+	if c.Save == nil {
+		c.Save = func(muster.ClusterID, string) *wire.SaveOrder { return nil }
+	}
 	if c.Trust == nil {
 		c.Trust = func(muster.Machine) muster.Trust { return muster.TrustNetwork }
 	}
@@ -161,6 +170,7 @@ func New(c Config) (*Server, error) {
 	s.mux.HandleFunc("GET /v1/watch", s.watch)
 	s.mux.HandleFunc("POST /v1/report", s.report)
 	s.mux.HandleFunc("POST /v1/launches", s.launched)
+	s.mux.HandleFunc("POST /v1/saves/{id}", s.saved)
 	return s, nil
 }
 

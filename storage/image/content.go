@@ -89,6 +89,21 @@ func contentID(recipe string, base muster.ImageID, added []string, arch string, 
 	return muster.ImageID("sha256:" + digest(data))
 }
 
+// savedID names an image that was made of a node's root: nothing else says what is in it.
+func savedID(m *muster.Image) muster.ImageID {
+	root, _ := m.File(muster.FileRoot)
+	data, err := json.Marshal(struct {
+		Format  int
+		Project string
+		Base    muster.ImageID
+		Root    string
+	}{Format, m.Saved.Project, m.Saved.Base, root.SHA256})
+	if err != nil {
+		panic(fmt.Sprintf("image: an origin is plain data: %v", err))
+	}
+	return muster.ImageID("sha256:" + digest(data))
+}
+
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -266,18 +266,27 @@ func (s *Store) installing(ctx context.Context, j job) error {
 				return
 			case <-tick.C:
 			}
-			var fs syscall.Statfs_t
+			full := s.room()
 			switch {
 			case time.Since(began) > installTime:
 				cancel(muster.Errorf(muster.EInvalid, "the scripts of these packages did not end within %s", installTime).Because(muster.ReasonPackagesRefused).
 					WithHint("leave out the package that waits: the log of the build ends with it"))
-			case syscall.Statfs(s.dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize < spaceForBuild/4:
-				cancel(muster.Errorf(muster.EUnavailable, "the disk of the image store is nearly full: the installation was stopped").Because(muster.ReasonDiskFull).
-					WithHint("free some space, or ask for packages that need less"))
+			case full != nil:
+				cancel(full)
 			}
 		}
 	}()
 	return s.run(ctx, j)
+}
+
+// room refuses to fill the disk of the store to the last.
+func (s *Store) room() error {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(s.dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize < spaceForBuild/4 {
+		return muster.Errorf(muster.EUnavailable, "the disk of the image store is nearly full: it was stopped").Because(muster.ReasonDiskFull).
+			WithHint("free some space, or ask for less")
+	}
+	return nil
 }
 
 // afterInstall takes out of a root what only the installation needed. Packages may have

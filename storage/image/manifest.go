@@ -73,8 +73,12 @@ func DecodeManifest(data []byte) (*muster.Image, error) {
 	if !seen[muster.FileRoot] {
 		return bad("no root file system")
 	}
-	if want := contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages); want != m.ID {
-		return bad("its content ID does not follow from its packages")
+	want := contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
+	if m.Saved != nil && m.Base == "" {
+		want = savedID(&m)
+	}
+	if want != m.ID {
+		return bad("its content ID does not follow from what is in it")
 	}
 	return &m, nil
 }

@@ -70,7 +70,7 @@ func (s *Store) passOn(name string, but muster.ImageID) error {
 	}
 	var newest *muster.Image
 	for _, m := range list {
-		if m.Name == name && m.Base == "" && m.ID != but && (newest == nil || m.Created.After(newest.Created)) {
+		if m.Name == name && m.Base == "" && m.Saved == nil && m.ID != but && (newest == nil || m.Created.After(newest.Created)) {
 			newest = m
 		}
 	}
