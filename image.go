@@ -68,6 +68,7 @@ type Image struct {
 // ImageSaved is where the root file system of an image comes from.
 type ImageSaved struct {
 	Project string    `json:"project"`
+	Name    string    `json:"name"`    // of the template
 	Cluster string    `json:"cluster"` // its name
 	Node    string    `json:"node"`
 	By      string    `json:"by"`

@@ -81,11 +81,15 @@ func writeImages(w io.Writer, list []wire.Image) {
 			}
 			notes = append(notes, note)
 		} else if i.Saved != nil {
-			notes = append(notes, fmt.Sprintf("root of %s of cluster %s, of project %s", i.Saved.Node, i.Saved.Cluster, i.Saved.Project))
+			notes = append(notes, fmt.Sprintf("root of %s of cluster %s, over %s", i.Saved.Node, i.Saved.Cluster, i.Name))
 		} else if !i.Newest {
 			notes = append(notes, "older")
 		}
-		t.row(i.Name, muster.ImageID(i.ID).Short(), i.System, i.Slurm, size(i.Size), fmt.Sprint(i.Packages),
+		name := i.Name
+		if i.Saved != nil {
+			name = i.Saved.Project + "/" + i.Saved.Name
+		}
+		t.row(name, muster.ImageID(i.ID).Short(), i.System, i.Slurm, size(i.Size), fmt.Sprint(i.Packages),
 			day(i.Created), strings.Join(i.InUse, " "), first(strings.Join(notes, ", "), " "))
 	}
 	t.write(w)

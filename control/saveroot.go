@@ -195,9 +195,6 @@ func (s *Service) saveRoot(r *rootSave) {
 		err = s.rootSaved(context.Background(), r, img, changes, err)
 		s.saves.remove(r)
 		cancel(nil)
-		if err == nil {
-			err = s.PruneSaved(context.Background())
-		}
 		if err != nil {
 			s.Log.Error("recording a saved root failed", "cluster", r.cluster.ID, "node", r.node.Name, "error", err)
 		}
@@ -227,7 +224,7 @@ func (s *Service) receiveRoot(ctx context.Context, r *rootSave) (img *muster.Ima
 	}
 	o := image.SaveOptions{
 		Base: r.base.ID, Forget: r.forget,
-		By: muster.ImageSaved{Project: r.cluster.Project, Cluster: r.cluster.Name, Node: r.node.Name, By: r.template.Saving.By},
+		By: muster.ImageSaved{Project: r.cluster.Project, Name: r.template.Name, Cluster: r.cluster.Name, Node: r.node.Name, By: r.template.Saving.By},
 		Received: func() {
 			r.enter("packing", s.Clock.Now())
 			tell(nil)
@@ -240,10 +237,15 @@ func (s *Service) receiveRoot(ctx context.Context, r *rootSave) (img *muster.Ima
 
 // rootSaved records what became of the saving of a root.
 func (s *Service) rootSaved(ctx context.Context, r *rootSave, img *muster.Image, changes image.TreeChanges, failed error) error {
-	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+	var unused muster.ImageID
+	err := s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		unused = ""
 		t, err := tx.Template(r.template.Project, r.template.Name)
 		if muster.CodeOf(err) == muster.ENotFound || err == nil && (t.Saving == nil || t.Saving.ID != r.id) {
-			return nil // it was deleted meanwhile: nobody wants the image
+			if img != nil {
+				unused = img.ID // it was deleted meanwhile: nobody wants the image
+			}
+			return nil
 		}
 		if err != nil {
 			return err
@@ -251,13 +253,34 @@ func (s *Service) rootSaved(ctx context.Context, r *rootSave, img *muster.Image,
 		if failed != nil {
 			return s.saveFailed(tx, t, failed)
 		}
+		if t.Root != nil && t.Image != img.ID {
+			unused = t.Image
+		}
 		t = r.template
 		t.Saving, t.Image, t.Spec.Image = nil, img.ID, string(img.ID)
 		t.Spec.Packages = nil // the root has them
 		t.Root = &muster.SavedRoot{Node: r.node.Name, Written: changes.Written, Removed: changes.Removed, Bytes: changes.Bytes, Took: muster.Duration(s.Clock.Now().Sub(r.began))}
 		return tx.PutTemplate(t, "made of the root of "+r.node.Name+" of cluster "+r.cluster.Name+" by "+r.template.Saving.By)
 	})
+	if err == nil && unused != "" {
+		err = s.removeSaved(ctx, unused)
+	}
+	return err
 }
+
+// removeSaved removes an image of a root unless a cluster or another template has it.
+func (s *Service) removeSaved(ctx context.Context, id muster.ImageID) error {
+	err := s.Config.Images.Remove(ctx, id, s.ImageUsers())
+	switch muster.CodeOf(err) {
+	case muster.EConflict, muster.ENotFound: // the last to use it lets it go
+		return nil
+	}
+	return err
+}
+
+// savedKept is how long an image of a root stays in any case: its template may not say yet
+// that it has it.
+const savedKept = 2 * saveLasts
 
 func (s *Service) saveFailed(tx *store.Tx, t muster.Template, failed error) error {
 	var e *muster.Error
@@ -331,11 +354,8 @@ func (s *Service) PruneSaved(ctx context.Context) error {
 	}
 	var failed error
 	for _, img := range list {
-		if img.Saved == nil || img.Base != "" {
+		if img.Saved == nil || img.Base != "" || s.Clock.Now().Sub(img.Created) < savedKept {
 			continue
-		}
-		if s.saves.find(func(r *rootSave) bool { return r.base.ID == img.Saved.Base && r.node.Name == img.Saved.Node }) != nil {
-			continue // it may be about to be recorded
 		}
 		used, err := s.ImageUsers().ImageUsers(ctx, img.ID)
 		if err != nil {
@@ -344,9 +364,7 @@ func (s *Service) PruneSaved(ctx context.Context) error {
 		if len(used) > 0 {
 			continue
 		}
-		if err := s.Config.Images.Remove(ctx, img.ID, s.ImageUsers()); err != nil && muster.CodeOf(err) != muster.EConflict && muster.CodeOf(err) != muster.ENotFound {
-			failed = errors.Join(failed, err)
-		}
+		failed = errors.Join(failed, s.removeSaved(ctx, img.ID))
 	}
 	return failed
 }

@@ -131,5 +131,8 @@ func (s *Service) DeleteTemplate(ctx context.Context, who muster.Actor, ref stri
 	if t.Saving != nil {
 		s.saves.cancel(t.Saving.ID)
 	}
-	return s.PruneSaved(ctx)
+	if t.Root != nil {
+		return s.removeSaved(ctx, t.Image)
+	}
+	return nil
 }
