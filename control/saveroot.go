@@ -149,7 +149,11 @@ func (s *Service) planRoot(tx *store.Tx, c muster.Cluster, t muster.Template, re
 	if n.Phase != muster.NodeReady {
 		return nil, muster.Errorf(muster.EConflict, "node %s is %s", n.Name, n.Phase).Because(muster.ReasonNotReady).WithHint("wait until it is ready, or save another one")
 	}
-	base, err := s.Config.Images.Resolve(string(c.Image))
+	running := string(c.Image)
+	if running == "" {
+		running = c.Spec.Image
+	}
+	base, err := s.Config.Images.Resolve(running)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +245,7 @@ func (s *Service) rootSaved(ctx context.Context, r *rootSave, img *muster.Image,
 	err := s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		unused = ""
 		t, err := tx.Template(r.template.Project, r.template.Name)
-		if muster.CodeOf(err) == muster.ENotFound || err == nil && (t.Saving == nil || t.Saving.ID != r.id) {
+		if muster.CodeOf(err) == muster.ENotFound || err == nil && (t.Saving == nil || t.Saving.ID != r.id || t.Saving.Error != nil) {
 			if img != nil {
 				unused = img.ID // it was deleted meanwhile: nobody wants the image
 			}

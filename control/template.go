@@ -58,10 +58,10 @@ func (s *Service) Save(ctx context.Context, who muster.Actor, ref string, r wire
 		}
 		was.Saving = &muster.Saving{ID: save.id, Node: save.node.Name, By: who.Name, Began: s.Clock.Now().UTC()}
 		t.Saving = was.Saving
+		save.template, t = t, was
 		return tx.PutTemplate(was, fmt.Sprintf("the root of %s of cluster %s is being saved by %s", save.node.Name, c.Name, who.Name))
 	})
 	if err == nil && save != nil {
-		save.template = t
 		s.saveRoot(save)
 	}
 	return s.templateView(t), err
