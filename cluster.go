@@ -103,6 +103,13 @@ type Condition struct {
 	Since time.Time     `json:"since"`
 	Hint  string        `json:"hint,omitempty"`
 	ETA   time.Time     `json:"eta,omitzero"`
+	// ETASpread is how far off ETA usually is, and ETAUnknown why there is none.
+	ETASpread  Duration `json:"eta_spread_seconds,omitempty"`
+	ETAUnknown string   `json:"eta_unknown,omitempty"`
+	// Deadline is when Next happens, if what is waited for has not come. Zero: nothing
+	// waits, or only what its cluster waits for.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Next     string    `json:"next,omitempty"`
 }
 
 // HeadMode says where login, slurmctld and shared storage live.

@@ -40,5 +40,6 @@ const (
 	NoticePowerCut  NoticeCode = "power-cut" // nodes were started again
 	NoticePreempted NoticeCode = "preempted" // somebody else needs its machines
 	NoticePause     NoticeCode = "pause"     // it is paused soon, or came back
+	NoticeOverdue   NoticeCode = "overdue"   // something waits for longer than it should
 	NoticePromise   NoticeCode = "promise"   // its promised time changed, or is not kept
 )

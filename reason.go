@@ -184,6 +184,8 @@ const (
 	ReasonBreaksPromises Reason = "breaks-promises"
 	// ReasonPromiseMissed: its promised time is over, and it had no machines.
 	ReasonPromiseMissed Reason = "promise-missed"
+	// ReasonWaitedTooLong: it waited for machines for as long as the site lets requests wait.
+	ReasonWaitedTooLong Reason = "waited-too-long"
 	// ReasonWouldLoseRunning: work that runs would be lost, and nobody said that it may be.
 	ReasonWouldLoseRunning Reason = "would-lose-running"
 	// ReasonNeedsVirtualMachine: only virtual machines can do that.

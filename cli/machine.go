@@ -272,7 +272,7 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 	if f.Oversubscribed {
 		fmt.Fprintln(w, "oversubscribed: it shares cores with other machines")
 	}
-	writeConditions(w, "", m.Conditions)
+	writeConditions(w, "", m.Conditions, "")
 	if r := m.LastClean; r != nil {
 		verified := "NOT verified"
 		if r.Verified {

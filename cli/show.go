@@ -58,6 +58,7 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		"network", networkText(c),
 		"created", stamp(c.Created),
 		"ready", readyText(c),
+		"next", nextText(c.Next, c.Deadline),
 		"expires", stamp(c.Expires),
 		"speed", speedText(c, now),
 	)
@@ -69,7 +70,7 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		writeProblems(w, c.Reason)
 	}
 	writeMounts(w, c.Volumes, now)
-	writeConditions(w, "", c.Conditions)
+	writeConditions(w, "", c.Conditions, c.Next)
 	if len(c.Nodes) == 0 {
 		return
 	}
@@ -108,7 +109,7 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 	}
 	t.write(w)
 	for _, n := range c.Nodes {
-		writeConditions(w, n.Name+": ", n.Conditions)
+		writeConditions(w, n.Name+": ", n.Conditions, "")
 	}
 }
 
@@ -161,12 +162,23 @@ func networkText(c wire.Cluster) string {
 
 func readyText(c wire.Cluster) string {
 	if c.Ready.IsZero() {
-		if c.ETA.IsZero() {
+		if c.ETA.IsZero() && c.ETAUnknown != "" {
+			return "nobody knows when: " + clean(c.ETAUnknown)
+		}
+		if c.ETA.IsZero() || c.Status == muster.ClusterPausing || c.Status == muster.ClusterDeleting {
 			return ""
 		}
 		return "expected " + stamp(c.ETA) + within(time.Duration(c.ETASpread))
 	}
 	return fmt.Sprintf("%s, %.1fs after it was asked for", stamp(c.Ready), c.Ready.Sub(c.Created).Seconds())
+}
+
+// nextText says what happens to something that waits, and when.
+func nextText(next string, deadline time.Time) string {
+	if next == "" || deadline.IsZero() {
+		return next
+	}
+	return "at " + stamp(deadline) + " at the latest: " + next
 }
 
 // speedText is what is known of how fast a cluster is.
@@ -195,11 +207,24 @@ func speedText(c wire.Cluster, now time.Time) string {
 	return fmt.Sprintf("%s, measured %s ago: muster certificate show %s", text, since(m.Ended, now), clean(c.Name))
 }
 
-func writeConditions(w io.Writer, prefix string, list []muster.Condition) {
+// writeConditions tells of conditions what they are, when they should end and what happens
+// otherwise, but for what is said already.
+func writeConditions(w io.Writer, prefix string, list []muster.Condition, said string) {
 	for _, c := range list {
 		fmt.Fprintf(w, "%s%s: %s\n", prefix, c.Code, clean(c.Text))
 		if c.Hint != "" {
 			fmt.Fprintf(w, "  %s\n", clean(c.Hint))
+		}
+		if c.Next == said {
+			continue
+		}
+		if !c.ETA.IsZero() {
+			fmt.Fprintf(w, "  expected to end %s%s\n", stamp(c.ETA), within(time.Duration(c.ETASpread)))
+		} else if c.ETAUnknown != "" {
+			fmt.Fprintf(w, "  nobody knows when it ends: %s\n", clean(c.ETAUnknown))
+		}
+		if next := nextText(c.Next, c.Deadline); next != "" {
+			fmt.Fprintf(w, "  %s\n", clean(next))
 		}
 	}
 }

@@ -209,3 +209,26 @@ func TestQueueKeepsItsTimes(t *testing.T) {
 		}
 	}
 }
+
+// A request does not wait for ever: its people are told a day before it is ended.
+func TestRequestThatWaitsTooLong(t *testing.T) {
+	t.Parallel()
+	b := newBooked(t, 1)
+	b.must("name: holds; nodes: 1", muster.ClusterBuilding)
+	waits := b.must("name: waits; nodes: 1", muster.ClusterQueued)
+	got := shown(t, b.Site, waits.ID)
+	if got.Next == "" || got.ETAUnknown == "" || !got.Deadline.After(b.clock.Now().Add(29*24*time.Hour)) {
+		t.Fatalf("%q, %q, %s", got.Next, got.ETAUnknown, got.Deadline)
+	}
+	b.clock.set(got.Deadline.Add(-23 * time.Hour))
+	b.promote(0)
+	b.promote(0)
+	if got = shown(t, b.Site, waits.ID); len(got.Notices) != 1 || got.Notices[0].Code != muster.NoticeOverdue || got.Status != muster.ClusterQueued {
+		t.Fatalf("%s, %+v", got.Status, got.Notices)
+	}
+	b.clock.set(got.Deadline)
+	b.promote(0)
+	if got = shown(t, b.Site, waits.ID); got.Status != muster.ClusterFailed || muster.ReasonOf(got.Reason) != muster.ReasonWaitedTooLong {
+		t.Errorf("%s, %v", got.Status, got.Reason)
+	}
+}

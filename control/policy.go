@@ -22,6 +22,8 @@ type Policy struct {
 	MaxWalltime time.Duration
 	// MaxPause is how long a cluster may stay paused until it is deleted. 0: 30 days.
 	MaxPause time.Duration
+	// MaxQueued is how long a request may wait until it is ended. 0: 30 days.
+	MaxQueued time.Duration
 	// DefaultWalltime is what a request gets that names none. 0: MaxWalltime, or no end.
 	DefaultWalltime time.Duration
 	// DerivedPerProject is how many images with added packages the clusters of a project
@@ -45,6 +47,9 @@ func (s *Service) SetPolicy(p Policy) {
 	}
 	if p.MaxPause == 0 {
 		p.MaxPause = 30 * 24 * time.Hour
+	}
+	if p.MaxQueued == 0 {
+		p.MaxQueued = 30 * 24 * time.Hour
 	}
 	if p.IdleBenchmarks.Host == nil {
 		p.IdleBenchmarks.Host = s.host

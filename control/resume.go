@@ -194,14 +194,18 @@ const pauseWarning = 7 * 24 * time.Hour
 // those that are paused for longer than the site allows are deleted, after a warning.
 func (r requests) Tend(ctx context.Context) (next time.Time, err error) {
 	s := r.s
-	var paused []muster.Cluster
+	var waiting []muster.Cluster
 	err = s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
-		paused, err = tx.Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterPaused}})
+		waiting, err = tx.Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterPaused, muster.ClusterQueued}})
 		return err
 	})
 	var failed error
-	for _, c := range paused {
-		at, err := s.tendPaused(ctx, c)
+	for _, c := range waiting {
+		tend := s.tendPaused
+		if c.Phase == muster.ClusterQueued {
+			tend = s.tendQueued
+		}
+		at, err := tend(ctx, c)
 		failed = errors.Join(failed, err)
 		if next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at
@@ -217,10 +221,7 @@ func (r requests) Tend(ctx context.Context) (next time.Time, err error) {
 func (s *Service) tendPaused(ctx context.Context, c muster.Cluster) (next time.Time, err error) {
 	now, p := s.Clock.Now(), *c.Pause
 	most := s.policy.Load().MaxPause
-	end := c.PhaseSince.Add(most)
-	if c.Promise != nil && c.Promise.End.After(end) {
-		end = c.Promise.End // it was promised to come back
-	}
+	end := pausedUntil(c, *s.policy.Load())
 	warn := end.Add(-min(pauseWarning, most/2))
 	change := func(text string, f func(*muster.Cluster)) error {
 		return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {

@@ -142,14 +142,18 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 		out.ETA, out.ETASpread = c.ETA, c.ETASpread
 	}
 	out.StatusText = statusText(c, out, s.Clock.Now())
+	s.deadlines(&out, c)
 	return out, nil
 }
 
 func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machine, error) {
 	out := wire.Node{
 		Name: n.Name, Role: n.Role, Head: n.Head, Status: n.Phase, Machine: n.Machine, Attempt: n.Attempt,
-		Trust: n.Trust, Conditions: n.Conditions, Stages: n.Stages, PhaseSince: n.PhaseSince, Deadline: n.Deadline,
+		Trust: n.Trust, Conditions: slices.Clone(n.Conditions), Stages: n.Stages, PhaseSince: n.PhaseSince, Deadline: n.Deadline,
 		Hold: n.Hold, Leave: n.Leave, Down: n.Down, Repairs: n.Repairs,
+	}
+	for i := range out.Conditions {
+		out.Conditions[i] = out.Conditions[i].WithWaiting()
 	}
 	if n.Address.IsValid() {
 		out.Address = n.Address.String()

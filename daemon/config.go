@@ -57,6 +57,8 @@ type Config struct {
 	MaxWalltime time.Duration
 	// DefaultWalltime is what a request gets that names none. 0: MaxWalltime, or no end.
 	DefaultWalltime time.Duration
+	// MaxQueued is how long a request may wait until it is ended. 0: 30 days.
+	MaxQueued time.Duration
 	// MaxPause is how long a cluster may stay paused until it is deleted. 0: 30 days.
 	MaxPause time.Duration
 	// Approval are the rules by which bare machines that come by themselves are taken

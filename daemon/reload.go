@@ -12,7 +12,7 @@ import (
 // policy is what of a configuration the site allows and takes for granted.
 func policy(c Config) control.Policy {
 	return control.Policy{
-		Egress: c.Egress, Defaults: spec.Defaults{Retain: c.Retain, Validate: c.Validate}, MaxWalltime: c.MaxWalltime, DefaultWalltime: c.DefaultWalltime, MaxPause: c.MaxPause,
+		Egress: c.Egress, Defaults: spec.Defaults{Retain: c.Retain, Validate: c.Validate}, MaxWalltime: c.MaxWalltime, DefaultWalltime: c.DefaultWalltime, MaxPause: c.MaxPause, MaxQueued: c.MaxQueued,
 		DerivedPerProject: c.Derived.PerProject, Approval: c.Approval,
 		IdleBenchmarks: control.IdleBenchmarks{Every: c.MeasureIdle},
 	}
@@ -41,7 +41,7 @@ func (s *Server) reloads(ctx context.Context) error {
 func (s *Server) reload(was, c Config) Config {
 	now := was
 	now.Egress, now.Retain, now.Validate, now.MaxWalltime = c.Egress, c.Retain, c.Validate, c.MaxWalltime
-	now.DefaultWalltime, now.MaxPause = c.DefaultWalltime, c.MaxPause
+	now.DefaultWalltime, now.MaxPause, now.MaxQueued = c.DefaultWalltime, c.MaxPause, c.MaxQueued
 	now.Derived, now.Approval, now.MeasureIdle, now.PerformanceTargets = c.Derived, c.Approval, c.MeasureIdle, c.PerformanceTargets
 	s.control.SetPolicy(policy(now))
 	s.measure.SetTargets(now.PerformanceTargets)

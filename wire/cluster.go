@@ -55,6 +55,10 @@ type Cluster struct {
 	Volumes        []MountedVolume     `json:"volumes,omitempty"` // only in show
 	// ETASpread is how far off ETA usually is, either way.
 	ETASpread muster.Duration `json:"eta_spread_seconds,omitempty" doc:"How far off eta usually is, either way"`
+	// ETAUnknown is why there is no ETA, where something is waited for.
+	ETAUnknown string `json:"eta_unknown,omitempty" doc:"Why nobody knows when the present status ends"`
+	// Next is what happens at Deadline, if the present status has not ended.
+	Next string `json:"next,omitempty" doc:"What happens at the deadline"`
 	// Generation counts changes of Spec, from 1.
 	Generation int64 `json:"generation,omitempty"`
 	// Measurement is the present measurement of its speed, or the last one.

@@ -180,6 +180,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.promises, "performance-targets", "", "file with performance targets of the site's machines (see docs/users/certificate.md)")
 	set.StringVar(&f.approve, "approval-rules", "", "file with rules that approve or block machines that are not registered (default: they all wait for an administrator)")
 	set.DurationVar(&f.c.DefaultWalltime, "default-walltime", 0, "walltime of requests that name none, such as 24h (default: --max-walltime, or no limit)")
+	set.DurationVar(&f.c.MaxQueued, "max-queued", 0, "how long a request may wait for machines before it is ended, such as 168h (default: 30 days)")
 	set.DurationVar(&f.c.MaxPause, "max-pause", 0, "how long a cluster may stay paused before it is deleted, such as 720h (default: 30 days)")
 	set.DurationVar(&f.c.MaxWalltime, "max-walltime", 0, "maximum walltime of clusters, such as 72h (default: unlimited)")
 	set.StringVar(&f.c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")

@@ -24,6 +24,9 @@ type Chooser interface {
 	// The ID is empty when there is none; why says then in one line what is missing.
 	// The same records give the same machine.
 	Choose(c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (m muster.Machine, why string, err error)
+	// Free is when the next machine of the class of the one that the node had should come
+	// free, where there is none now. Zero: nobody knows.
+	Free(c muster.Cluster, lost muster.Node) (time.Time, error)
 }
 
 // Repairs chooses, inside tx, machines for nodes that need another one. The site is
@@ -39,16 +42,33 @@ type repairs struct {
 
 // Choose chooses one machine.
 func (r *repairs) Choose(c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
-	if r.p == nil {
-		sys := r.tx.AsSystem()
-		machines, err := sys.Site()
-		if err != nil {
-			return muster.Machine{}, "", err
-		}
-		r.p = r.a.spares(sys, machines)
+	if err := r.look(); err != nil {
+		return muster.Machine{}, "", err
 	}
 	m, why := r.p.choose(c, nodes, lost, not)
 	return m, why, nil
+}
+
+// Free is when a machine should come free.
+func (r *repairs) Free(c muster.Cluster, lost muster.Node) (time.Time, error) {
+	if err := r.look(); err != nil {
+		return time.Time{}, err
+	}
+	return r.p.free(c, lost)
+}
+
+// look looks at the site, once.
+func (r *repairs) look() error {
+	if r.p != nil {
+		return nil
+	}
+	sys := r.tx.AsSystem()
+	machines, err := sys.Site()
+	if err != nil {
+		return err
+	}
+	r.p = r.a.spares(sys, machines)
+	return nil
 }
 
 // sparer chooses several spares among the same machines.
@@ -126,6 +146,32 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		return m, ""
 	}
 	return m, noSpare(spec.Machine.Class, fits.answer, len(fits.free))
+}
+
+// free is when the next machine of the class of the former one should come free: of those
+// that other clusters give back, and that are being cleaned.
+func (p *sparer) free(c muster.Cluster, lost muster.Node) (first time.Time, err error) {
+	if _, err := p.until(c); err != nil {
+		return time.Time{}, err
+	}
+	former, now := p.former(c, lost).Facts, p.site.snap.Now
+	for i := range p.machines {
+		m := &p.machines[i]
+		if m.Facts.Class != former.Class || m.Cluster == c.ID {
+			continue
+		}
+		at := time.Time{}
+		switch other := p.site.clusters[m.Cluster]; {
+		case other != nil:
+			at = p.site.gives(other)
+		case m.Phase == muster.MachineCleaning:
+			at = m.PhaseSince.Add(p.site.turnover.clean(m.Facts.Class))
+		}
+		if at.After(now.Add(soon)) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first.Truncate(time.Second), nil
 }
 
 // former is the machine that a lost node was on, as far as that is known.

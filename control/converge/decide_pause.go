@@ -2,6 +2,8 @@ package converge
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -65,7 +67,11 @@ func (d *decider) pausing() {
 	}
 	if c.Pause.Stopped.IsZero() {
 		d.changePause(func(p *muster.Pause) { p.Stopped = d.Now })
-		d.conditionBy(muster.ConditionPausing, "its machines are given back", "nothing of its volumes, names and keys goes with them", d.Now.Add(d.Times.Delete.Median))
+		c.Conditions = withCondition(c.Conditions, muster.Condition{
+			Code: muster.ConditionPausing, Text: "its machines are given back", Hint: "nothing of its volumes, names and keys goes with them", Since: d.Now,
+			ETA: d.Now.Add(d.Times.Delete.Median), ETASpread: muster.Duration(d.Times.Delete.Spread),
+			Deadline: d.Now.Add(time.Duration(d.Limits.OffTries) * d.Limits.OffRetry), Next: "machines that do not go off are cut off",
+		})
 		d.clusterText("no job runs any more: its machines are given back")
 	}
 	if d.returnNodes() > 0 {
@@ -100,29 +106,106 @@ func (d *decider) jobsStopped() bool {
 	if d.jobsEnded() {
 		return true
 	}
-	var until time.Time
+	until := c.PhaseSince.Add(muster.WaitLeave)
 	text, hint := "waits until its running jobs have ended; none starts any more", "`muster resume "+c.Name+"` takes the pause back; `muster pause "+c.Name+" --on-pause requeue` does not wait"
+	next := ""
 	switch {
 	case !p.Requeueing.IsZero():
 		until = p.Requeueing.Add(d.Limits.Pausing)
 		text, hint = "running jobs are told to end, and are put into the queue again", "those that do not end are ended"
+		next = "its machines are given back"
 	case !p.WaitUntil.IsZero():
 		until = p.WaitUntil
 		hint = fmt.Sprintf("at %s those that still run are put into the queue again", clock(until))
+		next = "jobs that still run are put into the queue again"
 	}
-	if !until.IsZero() {
-		d.lookAt(until)
-	}
-	if !p.Requeueing.IsZero() && !d.Now.Before(until) {
+	d.lookAt(until)
+	if !d.Now.Before(until) {
+		if p.Requeueing.IsZero() {
+			d.takePauseBack()
+			return false
+		}
 		return true
 	}
 	was := c.Conditions
-	d.conditionBy(muster.ConditionPausing, text, hint, until)
+	eta := d.jobsEnd()
+	if !p.Requeueing.IsZero() || eta.After(until) {
+		eta = until
+	}
+	c.Conditions = withCondition(c.Conditions, muster.Condition{Code: muster.ConditionPausing, Text: text, Hint: hint, Since: d.Now, ETA: eta, Deadline: until, Next: next})
 	if !c.Deadline.Equal(until) || !sameConditions(was, c.Conditions) {
 		c.Deadline = until
 		d.clusterText("")
 	}
 	return false
+}
+
+// takePauseBack makes a cluster ready again whose jobs did not end in a day: nobody said what
+// should become of them.
+func (d *decider) takePauseBack() {
+	c := &d.Cluster
+	if c.Pause.Left > 0 {
+		c.Expires = d.Now.Add(time.Duration(c.Pause.Left))
+	}
+	text := fmt.Sprintf("the pause is taken back: its jobs did not end within %s; `muster pause %s --on-pause requeue` queues them again", span(muster.WaitLeave), c.Name)
+	c.Phase, c.PhaseSince, c.Pause, c.Promise, c.Conditions = muster.ClusterReady, d.Now, nil, nil, nil
+	c.ETA, c.Deadline = time.Time{}, time.Time{}
+	d.notice(muster.NoticePause, text)
+	d.clusterText(text)
+}
+
+// jobsEnd is when the last of the running jobs reaches its time limit. Zero: one has none, or
+// nobody knows.
+func (d *decider) jobsEnd() (last time.Time) {
+	_, r := d.head()
+	if r == nil || r.Scheduler == nil {
+		return time.Time{}
+	}
+	for _, j := range r.Scheduler.List {
+		if !strings.EqualFold(j.State, "running") {
+			continue
+		}
+		limit, ok := timeLimit(j.Limit)
+		if !ok || j.Started.IsZero() {
+			return time.Time{}
+		}
+		if at := j.Started.Add(limit); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// timeLimit reads a time limit as Slurm prints it: [DAYS-]HOURS:MINUTES:SECONDS, or
+// MINUTES:SECONDS.
+func timeLimit(text string) (time.Duration, bool) {
+	days, rest, some := strings.Cut(text, "-")
+	if !some {
+		days, rest = "0", text
+	}
+	parts := strings.Split(rest, ":")
+	if len(parts) < 2 || len(parts) > 3 {
+		return 0, false
+	}
+	total, err := strconv.Atoi(days)
+	if err != nil {
+		return 0, false
+	}
+	total *= 24
+	if len(parts) == 2 {
+		parts = append([]string{"0"}, parts...)
+	}
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || n > 1e6 {
+			return 0, false
+		}
+		if i > 0 {
+			total *= 60
+		}
+		total += n
+	}
+	return time.Duration(total) * time.Second, total > 0
 }
 
 func (d *decider) changePause(change func(*muster.Pause)) {

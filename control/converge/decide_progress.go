@@ -77,6 +77,7 @@ func (d *decider) progress() {
 			WithHint("read the head's journal with `muster events %s`, then delete the cluster and ask again", d.Cluster.ID))
 		return
 	}
+	d.overdue()
 	if !sameConditions(d.Cluster.Conditions, d.was.Conditions) || !d.Cluster.ETA.Equal(d.was.ETA) || !d.Cluster.Deadline.Equal(d.was.Deadline) {
 		d.clusterText("")
 	}

@@ -14,7 +14,7 @@ import (
 // is being done about it, and until when.
 func (d *decider) status() {
 	var out, moving, without []string
-	var eta, lateAt time.Time
+	var eta, lateAt, free time.Time
 	var slow *muster.Node
 	unknown, whys := false, ""
 	total := 0
@@ -31,8 +31,12 @@ func (d *decider) status() {
 		switch {
 		case n.Phase == muster.NodeFenced && d.noSpare(n.Name):
 			without = append(without, n.Name)
-			if why := d.Spares[n.Name].Why; whys == "" {
-				whys = why
+			s := d.Spares[n.Name]
+			if whys == "" {
+				whys = s.Why
+			}
+			if free.IsZero() || !s.Free.IsZero() && s.Free.Before(free) {
+				free = s.Free
 			}
 			continue
 		case n.Phase == muster.NodeFencing || n.Phase == muster.NodeFenced || hasCondition(n.Conditions, muster.ConditionReplaced):
@@ -68,7 +72,7 @@ func (d *decider) status() {
 		if whys == "" {
 			whys = "no machine of its class is free"
 		}
-		d.condition(muster.ConditionWaitingForSpare, fmt.Sprintf("there is no machine for %s: %s", few(without), whys), "it gets the next one that becomes free, before anybody who waits for a cluster")
+		d.conditionBy(muster.ConditionWaitingForSpare, fmt.Sprintf("there is no machine for %s: %s", few(without), whys), "it gets the next one that becomes free, before anybody who waits for a cluster", free)
 	}
 	if slow == nil {
 		d.drop(late)

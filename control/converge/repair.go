@@ -27,7 +27,7 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 	if v.c.Machines != nil {
 		repairs = v.c.Machines.Repairs(tx)
 	}
-	none := map[muster.Role]string{} // why there is no machine; the same for all of a role
+	none := map[muster.Role]Spare{} // why there is no machine; the same for all of a role
 	for _, n := range view.Nodes {
 		if n.Phase != muster.NodeFenced && (n.Failures == 0 || !oneFailureLeft(n, v.c.Limits)) && slowMachine(view.Cluster, n) == "" || n.Leave {
 			continue
@@ -39,8 +39,8 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 			view.Spares[n.Name] = Spare{Why: "this server looks for none"}
 			continue
 		}
-		if why := none[n.Role]; why != "" && !view.Cluster.Spec.Mixed {
-			view.Spares[n.Name] = Spare{Why: why}
+		if s := none[n.Role]; s.Why != "" && !view.Cluster.Spec.Mixed {
+			view.Spares[n.Name] = s
 			continue
 		}
 		if len(not) >= sparesAtOnce {
@@ -57,12 +57,18 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 		if err != nil {
 			return err
 		}
-		view.Spares[n.Name] = Spare{Machine: m, Why: why}
+		s := Spare{Machine: m, Why: why}
+		if m.ID == "" {
+			if s.Free, err = repairs.Free(view.Cluster, n); err != nil {
+				return err
+			}
+		}
+		view.Spares[n.Name] = s
 		if m.ID != "" {
 			not = append(not, m.ID)
 			view.Observations[m.ID] = v.observations.get(m.ID)
 		} else if all {
-			none[n.Role] = why
+			none[n.Role] = s
 		}
 	}
 	return nil

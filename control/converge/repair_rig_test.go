@@ -15,6 +15,8 @@ import (
 // anySpare gives a lost node the first free machine that did not fail under its cluster.
 type anySpare struct{ tx *store.Tx }
 
+func (s anySpare) Free(muster.Cluster, muster.Node) (time.Time, error) { return time.Time{}, nil }
+
 func (s anySpare) Choose(c muster.Cluster, _ []muster.Node, _ muster.Node, not []muster.MachineID) (muster.Machine, string, error) {
 	free, err := s.tx.Machines(store.MachineFilter{Phases: []muster.MachinePhase{muster.MachineFree}})
 	if err != nil {

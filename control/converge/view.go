@@ -63,6 +63,9 @@ func (v View) blackout() bool { return v.Off >= max(3, (v.On+v.Off+1)/2) }
 type Spare struct {
 	Machine muster.Machine
 	Why     string
+	// Free is when the next machine that fits should come free, where there is none. Zero:
+	// nobody knows.
+	Free time.Time
 }
 
 // MachineView is everything that DecideMachine may know about one machine.
