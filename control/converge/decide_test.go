@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 		{"silence is told", two(ready, up, func(v *View) { v.Now = at(300) }, says("m1", "ready", 1, idle)), "n01=ready/1 n02=ready/1 probe:m1 probe:m2"},
 		{"silence is not told right after a start", two(ready, up, func(v *View) { v.Now, v.Started = at(300), at(290) }), ""},
 		{"a node in use that fails its checks is told", two(ready, up, says("m1", "failed", 1, idle), says("m2", "ready", 1, nil)), "n01=ready/1 cluster=ready"},
-		{"the walltime ends it", two(ready, up, func(v *View) { v.Cluster.Expires, v.Cluster.Spec.Scheduler = at(100), muster.SchedulerNone }), "cluster=deleting n01=draining/1 n02=draining/1 off:m1 off:m2"},
+		{"the walltime ends it", two(ready, up, func(v *View) { v.Cluster.Expires, v.Cluster.Spec.Scheduler = at(100), muster.SchedulerNone }), "measure:ending cluster=deleting n01=draining/1 n02=draining/1 off:m1 off:m2"},
 		{"a third failure fails all", two(building, booting, node(0, func(n *muster.Node) { n.Failures = 2 }), knows("m1", off)), "n01=booting/1+wait cluster=failed n01=draining/1+wait n01=gone/1 m1=cleaning n02=draining/1 off:m2"},
 		{"unless fewer will do", two(building, booting, func(v *View) { v.Cluster.Spec.Min = 1 }, node(1, func(n *muster.Node) { n.Failures = 2 }), knows("m2", off)), "n02=booting/1+wait n02=draining/1+wait n02=gone/1 m2=cleaning"},
 		{"a machine that fails where others boot is suspect", two(building, up, func(v *View) { v.Cluster.Spec.Min = 1 },

@@ -48,7 +48,7 @@ func (d *decider) time() bool {
 		d.lookAt(end)
 		return false
 	}
-	if d.hasScheduler() {
+	if !d.Cluster.Ending.IsZero() { // also where there are no jobs to end: the calendar counts with it
 		d.records = append(d.records, Measure{Kind: "ending", Class: c.Class, Image: string(c.Image), Took: d.Now.Sub(c.Ending)})
 	}
 	c.Phase, c.Scaling = muster.ClusterDeleting, nil

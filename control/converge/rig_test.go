@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/control/converge"
 	"github.com/muster-hpc/muster/internal/pipes"
 	"github.com/muster-hpc/muster/nodes/agentserver"
@@ -53,6 +54,7 @@ type rig struct {
 	interval  time.Duration // of reports when all is well
 	queue     bool          // machines that come free go to clusters that wait
 	repairs   bool          // lost machines are noticed and replaced
+	calendar  bool          // machines are given by the real allocator
 
 	srv *server
 
@@ -72,6 +74,8 @@ type server struct {
 	fake   *fake.Provider
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	control *control.Service // where the rig has a calendar
 }
 
 // newRig is a site whose agents reach the server through pipes: time can be pretended.
@@ -161,6 +165,10 @@ func (r *rig) tryStart() (*server, error) {
 	}
 	if r.queue || r.repairs {
 		c.Machines = machines{s}
+	}
+	if r.calendar {
+		s.control = s.pauses()
+		c.Machines = s.control.Allocator
 	}
 	if r.repairs {
 		c.SilentAgents, c.HeartbeatInterval, c.ListeningSince, c.Probe = s.agents.SilentAgents, s.agents.HeartbeatInterval, s.agents.ListeningSince, s.probe
@@ -259,6 +267,12 @@ func (s *server) configure(ctx context.Context, id muster.ClusterID, node string
 		c = wire.NodeConfig{Cluster: id, Node: node, Role: n.Role, Head: n.Head}
 		if cl.Spec.Scheduler == muster.SchedulerSlurm {
 			c.Slurm = &wire.SlurmConfig{Ending: !cl.Ending.IsZero()}
+			if cl.Pause != nil && cl.Phase != muster.ClusterReady {
+				c.Slurm.Pause = muster.PauseWait
+				if cl.Phase == muster.ClusterPausing && !cl.Pause.Requeueing.IsZero() {
+					c.Slurm.Pause = muster.PauseRequeue
+				}
+			}
 		}
 		nodes, err := tx.Nodes(id)
 		for _, x := range nodes {
@@ -268,8 +282,15 @@ func (s *server) configure(ctx context.Context, id muster.ClusterID, node string
 		}
 		return err
 	})
-	c.Generation = s.rig.generation(id, c.Hosts, c.Slurm != nil && c.Slurm.Ending)
+	c.Generation = s.rig.generation(id, c.Hosts, c.Slurm != nil && c.Slurm.Ending, pauseOf(c.Slurm))
 	return c, err
+}
+
+func pauseOf(c *wire.SlurmConfig) muster.OnPause {
+	if c == nil {
+		return ""
+	}
+	return c.Pause
 }
 
 // create makes a cluster of n nodes on free machines, as the API does; false

@@ -118,7 +118,7 @@ func (a *agent) adopt(cfg *wire.NodeConfig) part {
 		}
 	}
 	if p.head {
-		a.m.w.sched.apply(cfg.Cluster, cfg.Hosts, cfg.Slurm.Ending)
+		a.m.w.sched.apply(cfg.Cluster, cfg.Hosts, cfg.Slurm.Ending, cfg.Slurm.Pause)
 	}
 	if p.slurm && !p.hold && a.daemon == nil {
 		a.daemon = a.m.w.sched.register(cfg.Cluster, cfg.Node, a.m.id)

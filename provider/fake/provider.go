@@ -307,7 +307,8 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	bad := false
 	if err == nil {
 		m.cleanings++
-		bad = m.chance(2, m.cleanings, w.o.Rates.Clean)
+		bad = m.chance(2, m.cleanings, w.o.Rates.Clean) || m.dirt > 0
+		m.dirt = max(0, m.dirt-1)
 	}
 	w.mu.Unlock()
 	if err != nil {

@@ -27,6 +27,7 @@ type scheduler struct {
 	nodes   map[string]*slurmNode
 	jobs    []wire.Job
 	ended   bool
+	pausing bool // no job starts, and it has ended once none runs
 	changed chan struct{} // closed with the next change
 }
 
@@ -129,7 +130,7 @@ func (s *schedulers) forget(c muster.ClusterID) {
 }
 
 // apply is what the head's agent does with a new configuration.
-func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool) {
+func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool, pause muster.OnPause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.of(c)
@@ -160,12 +161,32 @@ func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool) {
 			changed = true
 		}
 	}
-	if ending && !x.ended {
+	switch {
+	case ending && !x.ended:
 		x.ended, x.jobs, changed = true, nil, true
+	case !ending && x.pausing != (pause != ""):
+		x.pausing, x.ended, changed = pause != "", false, true
 	}
+	if pause == muster.PauseRequeue {
+		for i := range x.jobs {
+			if x.jobs[i].State == "running" {
+				x.jobs[i].State, x.jobs[i].Nodes, x.jobs[i].Reason, changed = "pending", "", "BeginTime", true
+			}
+		}
+	}
+	changed = x.end() || changed
 	if changed {
 		x.told()
 	}
+}
+
+// end ends a scheduler that is being paused once no job runs. It reports whether it did.
+func (x *scheduler) end() bool {
+	if !x.pausing || x.ended || slices.ContainsFunc(x.jobs, func(j wire.Job) bool { return j.State == "running" }) {
+		return false
+	}
+	x.ended = true
+	return true
 }
 
 // requeue makes the jobs of a node wait again.
@@ -194,6 +215,7 @@ func (s *schedulers) setJobs(c muster.ClusterID, jobs []wire.Job) {
 	defer s.mu.Unlock()
 	x := s.of(c)
 	x.jobs = slices.Clone(jobs)
+	x.end()
 	x.told()
 }
 

@@ -33,6 +33,7 @@ type life struct {
 	fences            int           // fences that fail yet
 	tests             int           // tests that fail yet; negative: all
 	lies              int           // cleanings that lie yet
+	dirt              int           // cleanings that fail yet
 	starts, cleanings int           // so many were tried
 	fenced            int
 	tested            int
@@ -161,6 +162,13 @@ func (w *World) LieClean(id muster.MachineID, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byID[id].lies = n
+}
+
+// FailCleans makes the next n cleanings of the machine fail.
+func (w *World) FailCleans(id muster.MachineID, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byID[id].dirt = n
 }
 
 // PowerCut takes the power from these machines, or from all of them. What runs
