@@ -52,6 +52,10 @@ type Cluster struct {
 	Pause *Pause `json:"pause,omitempty"`
 	// Course is whose seat it is. "": of none.
 	Course string `json:"course,omitempty"`
+	// Lifted: limits of its project do not hold for it. Nil: they do.
+	Lifted *Lift `json:"lifted,omitempty"`
+	// UsedBefore is how long it was in use before its pauses.
+	UsedBefore Duration `json:"used_before_seconds,omitempty"`
 	// Raised is how much longer it counts as having waited: an administrator raised it in
 	// the queue, for everybody to see.
 	Raised Duration `json:"raised_seconds,omitempty"`
@@ -178,21 +182,23 @@ const (
 // Spec is a validated request: what the user wants, with every default filled
 // in. Package spec makes one from a request file.
 type Spec struct {
-	Name      string      `json:"name"`
-	Project   string      `json:"project,omitempty"`
-	Nodes     int         `json:"nodes"`
-	Min       int         `json:"min"` // fewest nodes acceptable; equal to Nodes for all or nothing
-	Machine   Constraints `json:"machine"`
-	Mixed     bool        `json:"mixed,omitempty"` // nodes may differ in class
-	Image     string      `json:"image"`           // name or content ID
-	Packages  []string    `json:"packages,omitempty"`
-	Head      HeadMode    `json:"head"`
-	Scheduler Scheduler   `json:"scheduler"`
-	Placement Placement   `json:"placement"`
-	Within    string      `json:"within,omitempty"` // rack: never cross one
-	Walltime  Duration    `json:"walltime_seconds,omitempty"`
-	Start     Start       `json:"start,omitzero"`
-	Validate  Validation  `json:"validate"`
+	Name    string      `json:"name"`
+	Project string      `json:"project,omitempty"`
+	Nodes   int         `json:"nodes"`
+	Min     int         `json:"min"` // fewest nodes acceptable; equal to Nodes for all or nothing
+	Machine Constraints `json:"machine"`
+	// Allowed is what its project may have, as the rights were when it was asked for.
+	Allowed   *Allowed   `json:"allowed,omitempty"`
+	Mixed     bool       `json:"mixed,omitempty"` // nodes may differ in class
+	Image     string     `json:"image"`           // name or content ID
+	Packages  []string   `json:"packages,omitempty"`
+	Head      HeadMode   `json:"head"`
+	Scheduler Scheduler  `json:"scheduler"`
+	Placement Placement  `json:"placement"`
+	Within    string     `json:"within,omitempty"` // rack: never cross one
+	Walltime  Duration   `json:"walltime_seconds,omitempty"`
+	Start     Start      `json:"start,omitzero"`
+	Validate  Validation `json:"validate"`
 	// IfSlow is what becomes of a cluster that is still slow after machines were
 	// replaced.
 	IfSlow IfSlow   `json:"if_slow,omitempty"`

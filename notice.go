@@ -40,6 +40,7 @@ const (
 	NoticePowerCut  NoticeCode = "power-cut" // nodes were started again
 	NoticePreempted NoticeCode = "preempted" // somebody else needs its machines
 	NoticePause     NoticeCode = "pause"     // it is paused soon, or came back
+	NoticeLifted    NoticeCode = "lifted"    // limits do not hold for it, or hold again
 	NoticeOverdue   NoticeCode = "overdue"   // something waits for longer than it should
 	NoticePromise   NoticeCode = "promise"   // its promised time changed, or is not kept
 )

@@ -37,6 +37,8 @@ type Pause struct {
 	Stopped    time.Time `json:"stopped,omitzero"`
 	// Left is what was left of the walltime when it began. 0: the cluster has no end.
 	Left Duration `json:"left_seconds,omitempty"`
+	// Used is how long it had been in use, since it was ready last.
+	Used Duration `json:"used_seconds,omitempty"`
 	// Nodes are the names of the nodes that it had, which come back.
 	Nodes []string `json:"nodes,omitempty"`
 	// Compute and Logins count the compute and login nodes among them.
@@ -52,7 +54,7 @@ type Pause struct {
 // PromiseAhead is the promise of machines that the cluster does not have yet; nil: there is
 // none. One that is being built has the machines of its promise.
 func (c *Cluster) PromiseAhead() *Promise {
-	if c.Promise == nil || c.Phase.HoldsMachines() && (c.Pause == nil || c.Phase != ClusterReady && c.Phase != ClusterPausing) {
+	if c.Promise == nil || c.Phase == ClusterDeleted || c.Phase.HoldsMachines() && (c.Pause == nil || c.Phase != ClusterReady && c.Phase != ClusterPausing) {
 		return nil
 	}
 	return c.Promise

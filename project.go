@@ -58,11 +58,41 @@ type Rights struct {
 	Providers []string `json:"providers,omitempty"`
 }
 
-// Exception lifts the limits for one cluster.
+// Allowed are classes and providers of machines, with wildcards. Empty: all.
+type Allowed struct {
+	Classes   []string `json:"classes,omitempty"`
+	Providers []string `json:"providers,omitempty"`
+}
+
+// Exception lifts the limits for the next cluster of a name, which takes it with it.
 type Exception struct {
-	Cluster string    `json:"cluster"` // name or ID
-	By      string    `json:"by"`
-	At      time.Time `json:"at"`
-	Until   time.Time `json:"until,omitzero"`
-	Why     string    `json:"why,omitempty"`
+	Cluster string `json:"cluster"` // its name
+	Lift
+}
+
+// Lift says that limits do not hold for a cluster.
+type Lift struct {
+	By string    `json:"by"`
+	At time.Time `json:"at"`
+	// Until is when they hold again, for what is asked then. Zero: never.
+	Until time.Time `json:"until,omitzero"`
+	Why   string    `json:"why,omitempty"`
+	// UserOnly: the limits of each user alone do not hold; those of the project do.
+	UserOnly bool `json:"user_only,omitempty"`
+}
+
+// Text says it to people.
+func (l Lift) Text() string {
+	text := "the limits of its project"
+	if l.UserOnly {
+		text = "the limits of each user"
+	}
+	text += " are lifted for it, by " + l.By
+	if !l.Until.IsZero() {
+		text += " until " + l.Until.UTC().Format(time.RFC3339)
+	}
+	if l.Why != "" {
+		text += ": " + l.Why
+	}
+	return text
 }

@@ -21,6 +21,8 @@ type ClusterRef struct {
 type createInput struct {
 	DryRun      bool   `query:"dry_run" doc:"Answer and plan only"`
 	DefaultUser string `query:"default_user" maxLength:"64" doc:"Who may log in when an administrator's request names nobody"`
+	Lift        bool   `query:"lift_limits" doc:"Limits of the project do not hold for it: for administrators, and for managers those of each user"`
+	Why         string `query:"reason" maxLength:"300" doc:"Why limits are lifted, for everybody to see"`
 	Key         string `header:"Idempotency-Key" maxLength:"128" doc:"The same key with the same request finds the cluster of the first one"`
 	ContentType string `header:"Content-Type"`
 	RawBody     []byte
@@ -95,7 +97,7 @@ func (a *API) createRoute() {
 			return nil, a.fail(ctx, err)
 		}
 		// The framework reuses its buffer.
-		call := wire.CreateCall{Body: bytes.Clone(in.RawBody), Format: format, DryRun: in.DryRun, Key: in.Key, DefaultUser: in.DefaultUser}
+		call := wire.CreateCall{Body: bytes.Clone(in.RawBody), Format: format, DryRun: in.DryRun, Key: in.Key, DefaultUser: in.DefaultUser, Lift: in.Lift, Why: in.Why}
 		created, err := a.service.CreateCluster(ctx, who(ctx), call)
 		if err != nil {
 			public := a.public(ctx, err)

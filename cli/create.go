@@ -25,6 +25,8 @@ const maxRequest = 1 << 20
 
 // createFlags are the flags of create.
 type createFlags struct {
+	lift         bool
+	reason       string
 	file, format string
 	dryRun, wait bool
 	noQueue      bool
@@ -100,6 +102,8 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&r.Project, "project", "", "owning project")
 	flags.StringVar(&f.from, "from", "", "template to begin with: NAME, or PROJECT/NAME; other flags change it")
 	flags.BoolVar(&f.noQueue, "no-queue", false, "fail instead of queueing if there is no capacity now")
+	flags.BoolVar(&f.lift, "lift-limits", false, "limits of the project do not hold for it: for administrators, and for managers those of each user")
+	flags.StringVar(&f.reason, "reason", "", "with --lift-limits: the reason, for everybody to see")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the answer and the plan without creating anything")
 	flags.BoolVar(&f.wait, "wait", false, "wait until the cluster is ready")
 	flags.DurationVar(&f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
@@ -203,7 +207,10 @@ func withoutPlaces(err error) error {
 
 // createCall makes the body: the file as it is, or a request from the flags.
 func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (client.Create, error) {
-	call := client.Create{DryRun: f.dryRun, DefaultUser: a.person()}
+	call := client.Create{DryRun: f.dryRun, DefaultUser: a.person(), LiftLimits: f.lift, Reason: f.reason}
+	if f.reason != "" && !f.lift {
+		return call, usage(c, "--reason needs --lift-limits")
+	}
 	if f.format != "" && f.format != "yaml" && f.format != "json" && f.format != "xml" {
 		return call, usage(c, "there is no request format %q", f.format)
 	}
@@ -250,7 +257,7 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 
 // mixed names a flag that says part of a request which also stands in a file.
 func mixed(c *cobra.Command) string {
-	own := map[string]bool{"file": true, "format": true, "dry-run": true, "wait": true, "timeout": true}
+	own := map[string]bool{"file": true, "format": true, "dry-run": true, "wait": true, "timeout": true, "lift-limits": true, "reason": true}
 	found := ""
 	c.LocalNonPersistentFlags().VisitAll(func(flag *flagType) {
 		if flag.Changed && !own[flag.Name] && found == "" {

@@ -139,12 +139,11 @@ func writeProject(w io.Writer, p wire.ProjectUse) {
 	if len(p.Rights.Providers) > 0 {
 		fmt.Fprintf(w, "  right       providers=%s\n", clean(strings.Join(p.Rights.Providers, ",")))
 	}
+	for _, c := range p.Lifted {
+		fmt.Fprintf(w, "  lifted      cluster %s: %s\n", clean(c.Name), clean(c.Text()))
+	}
 	for _, e := range p.Exceptions {
-		until := ""
-		if !e.Until.IsZero() {
-			until = " until " + moment(e.Until)
-		}
-		fmt.Fprintf(w, "  lifted      for cluster %s%s, by %s %s\n", clean(e.Cluster), until, clean(e.By), clean(e.Why))
+		fmt.Fprintf(w, "  lifted      for the next cluster %s: %s\n", clean(e.Cluster), clean(e.Text()))
 	}
 }
 
@@ -220,7 +219,9 @@ func (a *app) projectAllow() *cobra.Command {
 	var r wire.ProjectAllow
 	c := &cobra.Command{
 		Use: "allow PROJECT CLUSTER", Short: "Lift the limits of a project for one cluster", Args: exactly("PROJECT", "CLUSTER"),
-		Long: "Lifts the limits of a project for one cluster, which need not exist yet. Everybody in the project sees it.",
+		Long: `Lifts the limits of a project for one cluster: for the living one of that name or ID, or
+else for the next one of that name, and no later one. Administrators lift all limits and
+rights, managers of the project those of each user. Everybody who sees the cluster sees it.`,
 		Example: `  muster project allow cfd big-run --until +7d --reason "paper deadline"
   muster project allow cfd big-run --revoke`,
 		ValidArgsFunction: a.completeProjects,

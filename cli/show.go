@@ -62,6 +62,9 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		"expires", stamp(c.Expires),
 		"speed", speedText(c, now),
 	)
+	if c.Lifted != nil {
+		fmt.Fprintf(w, "note: %s\n", clean(c.Lifted.Text()))
+	}
 	if c.Oversubscribed {
 		fmt.Fprintln(w, "note: its machines share cores with others (oversubscribed)")
 	}

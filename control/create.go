@@ -81,6 +81,17 @@ func (s *Service) dryRun(ctx context.Context, who muster.Actor, id muster.Cluste
 	if err != nil {
 		return out, err
 	}
+	if out.Answer.Plan != nil || out.Answer.Promise != nil { // as the cluster would be recorded
+		c := s.newCluster(id, w)
+		c.Promise = out.Answer.Promise
+		err := s.Store.View(ctx, who, func(tx *store.Tx) error { return s.withinLimits(tx, c, out.Answer.Plan, nil) })
+		if err != nil {
+			return out, err
+		}
+	}
+	if w.lifted != nil {
+		out.Answer.Notices = append(out.Answer.Notices, w.lifted.Text())
+	}
 	out.Status = "dry-run"
 	out.Answer.Notices = append(append(out.Answer.Notices, w.notices...), packageNotices(w)...)
 	return out, nil
@@ -164,6 +175,15 @@ func (s *Service) record(tx *store.Tx, id muster.ClusterID, w parsedRequest, key
 	if err := s.withinLimits(tx, c, answer.Plan, nil); err != nil {
 		return err
 	}
+	if c.Lifted != nil {
+		c.Notices = muster.AddNotice(c.Notices, s.Clock.Now(), muster.NoticeLifted, c.Lifted.Text())
+		out.Answer.Notices = append(out.Answer.Notices, c.Lifted.Text())
+	}
+	if w.excepted {
+		if err := useException(tx.AsSystem(), c.Project, c.Name, s.Clock.Now()); err != nil {
+			return err
+		}
+	}
 	if err := s.makeUsers(tx, w, &out.Answer); err != nil {
 		return err
 	}
@@ -225,7 +245,7 @@ func (s *Service) newCluster(id muster.ClusterID, w parsedRequest) muster.Cluste
 	now := s.Clock.Now()
 	return muster.Cluster{
 		ID: id, Name: w.spec.Name, Owner: w.owner, Project: w.spec.Project,
-		Spec: w.spec, Generation: 1, Created: now, PhaseSince: now, Course: w.course,
+		Spec: w.spec, Generation: 1, Created: now, PhaseSince: now, Course: w.course, Lifted: w.lifted,
 	}
 }
 

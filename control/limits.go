@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -96,9 +97,11 @@ func (s *Service) withinLimits(tx *store.Tx, c muster.Cluster, plan *muster.Plan
 	if err != nil || !limited || c.Benchmark {
 		return err
 	}
-	if slices.ContainsFunc(p.Exceptions, func(e muster.Exception) bool {
-		return (e.Cluster == c.Name || e.Cluster == string(c.ID)) && (e.Until.IsZero() || now.Before(e.Until))
-	}) {
+	lift := c.Lifted
+	if lift != nil && !lift.Until.IsZero() && !now.Before(lift.Until) {
+		lift = nil
+	}
+	if lift != nil && !lift.UserOnly {
 		return nil
 	}
 	without := c.ID
@@ -121,8 +124,11 @@ func (s *Service) withinLimits(tx *store.Tx, c muster.Cluster, plan *muster.Plan
 	if u := users[c.Owner]; u != nil {
 		own = *u
 	}
-	whole := limit.Whose{Name: "project " + c.Project, Lifter: "an administrator"}
+	whole := whole(c.Project)
 	each := limit.Whose{Name: "each user of project " + c.Project, Lifter: "an administrator"}
+	if len(p.Managers) > 0 {
+		each.Lifter = "a manager of the project (" + strings.Join(p.Managers, ", ") + ") or an administrator"
+	}
 	var problems []muster.Problem
 	if more == nil {
 		problems = limit.CheckRights(whole, p.Rights, c.Spec)
@@ -130,15 +136,12 @@ func (s *Service) withinLimits(tx *store.Tx, c muster.Cluster, plan *muster.Plan
 	free := c.Spec.Priority == muster.PriorityScavenger
 	if !free { // what is ended when somebody needs it is bounded by nothing but its walltime
 		problems = append(problems, limit.Check(whole, p.Limits, all, ask, now)...)
-		problems = append(problems, limit.Check(each, p.EachUser, own, ask, now)...)
+		if lift == nil {
+			problems = append(problems, limit.Check(each, p.EachUser, own, ask, now)...)
+		}
 		problems = append(problems, limit.CheckHours(whole, p.Hours, all, ask)...)
 	}
-	if len(problems) == 0 {
-		return nil
-	}
-	e := muster.Errorf(muster.EForbidden, "%s of project %s: %s", map[bool]string{true: "a right", false: "a limit"}[problems[0].Reason == muster.ReasonNoRight], c.Project, problems[0].Message).
-		Because(problems[0].Reason).WithHint("%s", problems[0].Hint)
-	return e.Listing(spec.Distinct(problems))
+	return overLimits(c.Project, problems)
 }
 
 // hardware is what the machines of a plan are made of. One that is gone counts as a machine.
@@ -152,4 +155,79 @@ func hardware(sys *store.Tx, plan muster.Plan) ([]limit.Hardware, error) {
 		list = append(list, limit.Of(&m))
 	}
 	return list, nil
+}
+
+// allowedTo is what a project may have; nil: everything.
+func allowedTo(p muster.Project) *muster.Allowed {
+	if len(p.Rights.Classes) == 0 && len(p.Rights.Providers) == 0 {
+		return nil
+	}
+	return &muster.Allowed{Classes: slices.Clone(p.Rights.Classes), Providers: slices.Clone(p.Rights.Providers)}
+}
+
+func whole(project string) limit.Whose {
+	return limit.Whose{Name: "project " + project, Lifter: "an administrator"}
+}
+
+// overLimits refuses what exceeds limits, or is no right of a project; nil: nothing does.
+func overLimits(project string, problems []muster.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	e := muster.Errorf(muster.EForbidden, "%s of project %s: %s", map[bool]string{true: "a right", false: "a limit"}[problems[0].Reason == muster.ReasonNoRight], project, problems[0].Message).
+		Because(problems[0].Reason).WithHint("%s", problems[0].Hint)
+	return e.Listing(spec.Distinct(problems))
+}
+
+// mayLift is the lifting of limits that somebody asks for: administrators lift all of them,
+// managers of the project those of each user.
+func mayLift(sys *store.Tx, who muster.Actor, project, why string, now time.Time) (*muster.Lift, error) {
+	l := &muster.Lift{By: who.Name, At: now.UTC(), Why: why}
+	if who.Admin {
+		return l, nil
+	}
+	p, _, err := rulesOf(sys, project)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(p.Managers, who.Name) || p.Name != project {
+		lifters := "an administrator"
+		if p.Name == project && len(p.Managers) > 0 {
+			lifters = strings.Join(p.Managers, ", ") + " or an administrator"
+		}
+		return nil, muster.Errorf(muster.EForbidden, "you may not lift limits of project %s", project).Because(muster.ReasonForbidden).WithHint("ask %s", lifters)
+	}
+	l.UserOnly = true
+	return l, nil
+}
+
+// exception is what was allowed for the next cluster of a name; nil: nothing.
+func exception(sys *store.Tx, project, name string, now time.Time) (*muster.Lift, error) {
+	p, err := sys.Project(project)
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range p.Exceptions {
+		if e.Cluster == name && (e.Until.IsZero() || now.Before(e.Until)) {
+			l := e.Lift
+			return &l, nil
+		}
+	}
+	return nil, nil
+}
+
+// useException takes what was allowed for the next cluster of a name off the project's
+// record, and what is over.
+func useException(sys *store.Tx, project, name string, now time.Time) error {
+	p, err := sys.Project(project)
+	if err != nil {
+		return err
+	}
+	p.Exceptions = slices.DeleteFunc(slices.Clone(p.Exceptions), func(e muster.Exception) bool {
+		return e.Cluster == name || !e.Until.IsZero() && !now.Before(e.Until)
+	})
+	return sys.PutProject(p, "the exception for cluster "+name+" is used")
 }

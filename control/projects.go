@@ -96,6 +96,15 @@ func (s *Service) projectUse(tx *store.Tx, name string, people []muster.User) (o
 	if err != nil {
 		return out, err
 	}
+	living, err := sys.Clusters(store.ClusterFilter{Project: name, Living: true})
+	if err != nil {
+		return out, err
+	}
+	for _, c := range living {
+		if c.Lifted != nil {
+			out.Lifted = append(out.Lifted, wire.LiftedCluster{ID: c.ID, Name: c.Name, Lift: *c.Lifted})
+		}
+	}
 	use := func(u limit.Usage) wire.LimitUse {
 		return wire.LimitUse{Machines: u.Machines, Cores: u.Cores, Accelerators: u.Accelerators, Promises: u.Promises, MachineTime: muster.Duration(u.Booked)}
 	}
@@ -352,12 +361,11 @@ func (s *Service) SetMember(ctx context.Context, who muster.Actor, name string, 
 	})
 }
 
-// AllowProject lifts the limits of a project for one cluster, for everybody to see.
+// AllowProject lifts the limits of a project for one cluster, for everybody to see: for the
+// living one of that name or ID, or else for the next one of that name. Administrators lift
+// all limits, managers those of each user.
 func (s *Service) AllowProject(ctx context.Context, who muster.Actor, name string, r wire.ProjectAllow) (wire.ProjectUse, error) {
-	if err := administrator(who, "lift limits"); err != nil {
-		return wire.ProjectUse{}, err
-	}
-	e := muster.Exception{Cluster: r.Cluster, By: who.Name, At: s.Clock.Now().UTC(), Why: r.Why}
+	var until time.Time
 	if r.Cluster == "" {
 		return wire.ProjectUse{}, muster.Errorf(muster.EInvalid, "no cluster is named").Because(muster.ReasonRequired).WithHint("name the cluster that may exceed the limits")
 	}
@@ -366,14 +374,43 @@ func (s *Service) AllowProject(ctx context.Context, who muster.Actor, name strin
 		if err != nil {
 			return wire.ProjectUse{}, err
 		}
-		e.Until = at.UTC()
+		until = at.UTC()
 	}
-	return s.changeProject(ctx, who, name, false, func(_ *store.Tx, p *muster.Project) (string, error) {
-		p.Exceptions = slices.DeleteFunc(slices.Clone(p.Exceptions), func(x muster.Exception) bool { return x.Cluster == r.Cluster })
-		if r.Revoke {
-			return "limits hold for cluster " + r.Cluster + " again", nil
+	return s.changeProject(ctx, who, name, true, func(tx *store.Tx, p *muster.Project) (string, error) {
+		sys, now := tx.AsSystem(), s.Clock.Now()
+		l, err := mayLift(sys, who, name, r.Why, now)
+		if err != nil {
+			return "", err
 		}
-		p.Exceptions = append(p.Exceptions, e)
-		return "limits are lifted for cluster " + r.Cluster, nil
+		l.Until = until
+		p.Exceptions = slices.DeleteFunc(slices.Clone(p.Exceptions), func(x muster.Exception) bool {
+			return x.Cluster == r.Cluster || !x.Until.IsZero() && !now.Before(x.Until)
+		})
+		living, err := sys.Clusters(store.ClusterFilter{Project: name, Living: true})
+		if err != nil {
+			return "", err
+		}
+		text := "limits are lifted for cluster " + r.Cluster
+		if r.Revoke {
+			text, l = "limits hold for cluster "+r.Cluster+" again", nil
+		}
+		i := slices.IndexFunc(living, func(c muster.Cluster) bool { return c.Name == r.Cluster || string(c.ID) == r.Cluster })
+		switch {
+		case i >= 0:
+			c := living[i]
+			c.Lifted = l
+			told := "the limits of its project hold for it again, by " + who.Name
+			if l != nil {
+				told = l.Text()
+			}
+			c.Notices = muster.AddNotice(c.Notices, now, muster.NoticeLifted, told)
+			return text, sys.PutCluster(c, told)
+		case l != nil:
+			if strings.HasPrefix(r.Cluster, "c-") {
+				return "", muster.Errorf(muster.ENotFound, "project %s has no living cluster %.64q", name, r.Cluster).Because(muster.ReasonNoSuchCluster).WithHint("name a cluster of the project, or what the next one will be called")
+			}
+			p.Exceptions = append(p.Exceptions, muster.Exception{Cluster: r.Cluster, Lift: *l})
+		}
+		return text, nil
 	})
 }

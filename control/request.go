@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/limit"
 	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
@@ -16,12 +17,15 @@ import (
 
 // parsedRequest is a request that was read, filled in and found good.
 type parsedRequest struct {
-	spec    muster.Spec
-	image   *muster.Image
-	owner   string
-	newUser []string // users to make, when an administrator named them
-	notices []string
-	course  string // whose seat it is
+	spec  muster.Spec
+	image *muster.Image
+	// lifted: limits do not hold for it, which excepted says was allowed before.
+	lifted   *muster.Lift
+	excepted bool
+	owner    string
+	newUser  []string // users to make, when an administrator named them
+	notices  []string
+	course   string // whose seat it is
 }
 
 // parseRequest decodes and checks a request for an actor. Every problem is told at
@@ -72,7 +76,35 @@ func (s *Service) parseRequest(ctx context.Context, who muster.Actor, call wire.
 		return parsedRequest{}, spec.Error(problems)
 	}
 	w.owner = ownerOf(who, w.spec)
-	return w, nil
+	return w, s.rights(ctx, who, call, &w)
+}
+
+// rights settles what the project of a request may have, and whether limits are lifted for it.
+func (s *Service) rights(ctx context.Context, who muster.Actor, call wire.CreateCall, w *parsedRequest) error {
+	return s.Store.View(ctx, who, func(tx *store.Tx) (err error) {
+		sys, now := tx.AsSystem(), s.Clock.Now()
+		if call.Lift {
+			if w.lifted, err = mayLift(sys, who, w.spec.Project, call.Why, now); err != nil {
+				return err
+			}
+		} else if w.lifted, err = exception(sys, w.spec.Project, w.spec.Name, now); err != nil {
+			return err
+		} else {
+			w.excepted = w.lifted != nil
+		}
+		if w.lifted != nil && !w.lifted.UserOnly {
+			return nil
+		}
+		p, _, err := rulesOf(sys, w.spec.Project)
+		if err != nil {
+			return err
+		}
+		if err := overLimits(w.spec.Project, limit.CheckRights(whole(w.spec.Project), p.Rights, w.spec)); err != nil {
+			return err
+		}
+		w.spec.Allowed = allowedTo(p)
+		return nil
+	})
 }
 
 // ownerOf is who owns a cluster: who asked for it, or its first user where root

@@ -102,7 +102,7 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 		Conditions: c.Conditions, Users: slices.Clone(c.Spec.Users), NodeCount: c.Spec.TotalNodes(),
 		Created: c.Created, PhaseSince: c.PhaseSince, Deadline: c.Deadline,
 		Ready: c.Ready, Deleted: c.Deleted, Expires: c.Expires, Raised: c.Raised, Pause: c.Pause, Promise: c.PromiseAhead(),
-		Generation: c.Generation, Measurement: c.Measurement, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices,
+		Generation: c.Generation, Measurement: c.Measurement, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices, Lifted: c.Lifted,
 	}
 	if c.Subnet.IsValid() {
 		out.Subnet = c.Subnet.String()

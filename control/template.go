@@ -37,6 +37,7 @@ func (s *Service) Save(ctx context.Context, who muster.Actor, ref string, r wire
 		}
 		t = muster.Template{Name: r.Name, Project: c.Project, Owner: c.Owner, Created: s.Clock.Now().UTC(), From: c.ID, Spec: c.Spec, Image: c.Image}
 		t.Spec.Name, t.Spec.Start, t.Spec.Home, t.Spec.Users = r.Name, muster.Start{}, "", nil
+		t.Spec.Allowed = nil
 		t.Spec.Volumes = append([]muster.VolumeUse(nil), c.Spec.Volumes...)
 		for i := range t.Spec.Volumes {
 			v, err := tx.Volume(muster.VolumeID(t.Spec.Volumes[i].Volume))

@@ -59,6 +59,8 @@ type Cluster struct {
 	ETAUnknown string `json:"eta_unknown,omitempty" doc:"Why nobody knows when the present status ends"`
 	// Next is what happens at Deadline, if the present status has not ended.
 	Next string `json:"next,omitempty" doc:"What happens at the deadline"`
+	// Lifted: limits of its project do not hold for it.
+	Lifted *muster.Lift `json:"lifted,omitempty"`
 	// Generation counts changes of Spec, from 1.
 	Generation int64 `json:"generation,omitempty"`
 	// Measurement is the present measurement of its speed, or the last one.

@@ -9,8 +9,17 @@ type ProjectUse struct {
 	// Use is that of the whole project, and Users of each member who holds anything.
 	Use   LimitUse            `json:"use"`
 	Users map[string]LimitUse `json:"users,omitempty"`
+	// Lifted are living clusters for which limits do not hold.
+	Lifted []LiftedCluster `json:"lifted,omitempty"`
 	// Kept: it has a record of its own; otherwise the site's rules for all projects hold.
 	Kept bool `json:"kept"`
+}
+
+// LiftedCluster is a cluster for which limits do not hold.
+type LiftedCluster struct {
+	ID   muster.ClusterID `json:"id"`
+	Name string           `json:"name"`
+	muster.Lift
 }
 
 // LimitUse is what somebody has of what limits bound.

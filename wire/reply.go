@@ -126,6 +126,9 @@ type CreateCall struct {
 	Format string // json, yaml, xml, or "" to look
 	DryRun bool
 	Key    string // idempotency key; may be empty
+	// Lift asks that limits of the project do not hold for it, for this reason.
+	Lift bool
+	Why  string
 	// DefaultUser is who may log in when the request names nobody and an
 	// administrator asks (the person behind sudo).
 	DefaultUser string

@@ -26,6 +26,9 @@ type Create struct {
 	// DefaultUser is who may log in when an administrator's request names
 	// nobody.
 	DefaultUser string
+	// LiftLimits asks that limits of the project do not hold for it, for this Reason.
+	LiftLimits bool
+	Reason     string
 }
 
 // CreateCluster asks for a cluster. When no machine can ever serve the request
@@ -43,6 +46,10 @@ func (k *Client) CreateCluster(ctx context.Context, c Create) (wire.Created, err
 	}
 	if c.DefaultUser != "" {
 		query.Set("default_user", c.DefaultUser)
+	}
+	if c.LiftLimits {
+		query.Set("lift_limits", "1")
+		query.Set("reason", c.Reason)
 	}
 	header := http.Header{"Content-Type": {mediaType(c.Format)}, "Idempotency-Key": {key}}
 	req := call{method: http.MethodPost, path: path("clusters"), query: query, header: header, body: c.Body, out: &out}

@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
@@ -16,6 +17,7 @@ const (
 	ReasonClass             = "class"
 	ReasonRack              = "rack"
 	ReasonService           = "service"
+	ReasonNotAllowed        = "not-allowed"
 	ReasonProcessor         = "processor"
 	ReasonCores             = "cores"
 	ReasonMemory            = "memory"
@@ -43,7 +45,7 @@ const (
 // Reasons lists every reason in the order in which they are tried.
 func Reasons() []string {
 	return []string{
-		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService,
+		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService, ReasonNotAllowed,
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
 		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
 		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume, ReasonEgress,
@@ -88,6 +90,7 @@ func checksFor(spec muster.Spec, image *muster.Image, providers muster.Providers
 		change: "an administrator can add machines",
 	})
 	b.wishes()
+	b.allowed(spec.Allowed)
 	b.amounts()
 	if image != nil {
 		b.image(image, providers)
@@ -138,6 +141,24 @@ func (b *builder) wishes() {
 			label:  &label{want: w.Processor, facts: func(m *muster.Machine) []string { return []string{m.Facts.Processor} }},
 		})
 	}
+}
+
+// allowed leaves out what the project of a request may not have.
+func (b *builder) allowed(a *muster.Allowed) {
+	if a == nil {
+		return
+	}
+	matches := func(list []string, name string) bool {
+		return len(list) == 0 || slices.ContainsFunc(list, func(p string) bool { return b.glob.name(p, name) })
+	}
+	b.add(check{
+		reason: ReasonNotAllowed,
+		pass: func(m *muster.Machine) bool {
+			return matches(a.Classes, m.Facts.Class) && matches(a.Providers, m.Provider)
+		},
+		text:   "of a class or a provider that the project may not have",
+		change: "an administrator can allow more: `muster project show` says what is allowed",
+	})
 }
 
 // counted adds a check of one quantity, if anything is asked.

@@ -60,6 +60,9 @@ func (u *Use) Add(c *muster.Cluster) {
 	}
 	// The integral of 2^(-age/half-life) over its life.
 	decay := func(at time.Time) float64 { return math.Exp2(-u.at.Sub(at).Seconds() / useHalfLife.Seconds()) }
+	if before := time.Duration(c.UsedBefore); before > 0 {
+		from = from.Add(-before) // what it used before its pauses, as if just before
+	}
 	seconds := useHalfLife.Seconds() / math.Ln2 * (decay(to) - decay(from)) * float64(c.Spec.TotalNodes())
 	u.total += seconds
 	u.projects[c.Project] += seconds

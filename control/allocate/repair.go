@@ -194,7 +194,7 @@ func (p *sparer) former(c muster.Cluster, lost muster.Node) muster.Machine {
 func spareSpec(c muster.Cluster, former muster.Machine, free bool) muster.Spec {
 	spec := muster.Spec{
 		Name: c.Name, Nodes: 1, Min: 1, Mixed: true, Image: c.Spec.Image, Head: muster.HeadShared,
-		Scheduler: c.Spec.Scheduler, Placement: muster.PlaceAny, Egress: c.Spec.Egress,
+		Scheduler: c.Spec.Scheduler, Placement: muster.PlaceAny, Egress: c.Spec.Egress, Allowed: c.Spec.Allowed,
 	}
 	if free {
 		// No request says what carries a head; its class alone counts.

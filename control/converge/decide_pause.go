@@ -38,6 +38,9 @@ func BeginPause(c *muster.Cluster, p muster.Pause, nodes []muster.Node, now time
 	if !c.Expires.IsZero() {
 		p.Left = muster.Duration(max(c.Expires.Sub(now), time.Minute))
 	}
+	if !c.Ready.IsZero() {
+		p.Used = muster.Duration(max(0, now.Sub(c.Ready)))
+	}
 	p.Nodes, p.Compute, p.Logins = nil, 0, 0
 	for _, n := range nodes {
 		if n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining {

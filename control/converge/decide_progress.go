@@ -88,6 +88,9 @@ func (d *decider) handOver() {
 	c := &d.Cluster
 	c.Phase = muster.ClusterReady
 	c.Ready = d.Now
+	if c.Pause != nil {
+		c.UsedBefore += c.Pause.Used
+	}
 	switch {
 	case c.Pause != nil && c.Promise == nil:
 		if c.Pause.Left > 0 {

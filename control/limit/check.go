@@ -160,11 +160,11 @@ func CheckRights(w Whose, r muster.Rights, s muster.Spec) (list []muster.Problem
 		deny("machine.accelerator", "name an accelerator")
 	}
 	one := func(field, asked string, allowed []string) {
-		if len(allowed) == 0 {
-			return
+		if len(allowed) == 0 || asked == "" || strings.ContainsAny(asked, "*?") {
+			return // what is planned keeps to what is allowed
 		}
 		for _, p := range allowed {
-			if asked != "" && (p == asked || wildcard.Match(p, asked)) {
+			if p == asked || wildcard.Match(p, asked) {
 				return
 			}
 		}

@@ -173,3 +173,25 @@ func FuzzHour(f *testing.F) {
 		Meets(muster.HourLimit{From: text, Until: "mon 08:00", Zone: zone}, time.Unix(at%(1<<40), 0), time.Time{})
 	})
 }
+
+// What a cluster used before its pauses counts, and its pauses do not.
+func TestUsedBeforePauses(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	c := muster.Cluster{Phase: muster.ClusterReady, Created: now.Add(-100 * time.Hour), Ready: now.Add(-time.Hour), UsedBefore: muster.Duration(5 * time.Hour), Spec: muster.Spec{Nodes: 2, Head: muster.HeadShared}}
+	held := []Hardware{{}, {}}
+	for _, x := range []struct {
+		from time.Time // of the period
+		want time.Duration
+	}{
+		{now.Add(-200 * time.Hour), 12 * time.Hour},
+		{now.Add(-3 * time.Hour), 6 * time.Hour}, // two hours of before it may lie in there
+		{now.Add(-30 * time.Minute), time.Hour},
+	} {
+		var u Usage
+		u.Add(&c, held, nil, x.from, now)
+		if u.Booked != x.want {
+			t.Errorf("since %s: %s, want %s", x.from, u.Booked, x.want)
+		}
+	}
+}

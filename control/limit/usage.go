@@ -114,6 +114,9 @@ func (u *Usage) Add(c *muster.Cluster, held, promised []Hardware, from, now time
 		u.book(len(p.Plan.Assign), p.End.Sub(p.Start))
 		u.spans = append(u.spans, span{from: p.Start.Add(-time.Duration(p.Lead)), until: p.End, has: amount(promised)})
 	}
+	if c.UsedBefore > 0 { // before its pauses, as far back as the period goes
+		u.book(c.Spec.TotalNodes(), min(time.Duration(c.UsedBefore), max(0, c.Ready.Sub(from))))
+	}
 	begin, end := c.Ready, now
 	switch {
 	case begin.IsZero() && c.Phase.HoldsMachines() && len(held) > 0 && c.Spec.Walltime > 0:

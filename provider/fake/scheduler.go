@@ -27,7 +27,7 @@ type scheduler struct {
 	nodes   map[string]*slurmNode
 	jobs    []wire.Job
 	ended   bool
-	pausing bool // no job starts, and it has ended once none runs
+	pausing bool          // no job starts, and it has ended once none runs
 	changed chan struct{} // closed with the next change
 }
 
