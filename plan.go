@@ -31,6 +31,8 @@ type Answer struct {
 	Alternatives []Alternative `json:"alternatives,omitempty"`
 	// Promise is what Verdict reserved promises.
 	Promise *Promise `json:"-"`
+	// Moves are promises of others that get other machines, at the same times, to make room.
+	Moves []Move `json:"-"`
 	// Position in the queue, from 1, when Verdict is queued.
 	Position int `json:"position,omitempty"`
 	// Fits counts the machines that satisfy the request, free or not.
@@ -42,6 +44,15 @@ type Answer struct {
 	Change []string `json:"change,omitempty"`
 	// Notices are things worth knowing that do not stop the request.
 	Notices []string `json:"notices,omitempty"`
+}
+
+// Move gives a promise other machines, at the same time.
+type Move struct {
+	Cluster ClusterID
+	Start   time.Time
+	Was     Plan
+	Plan    Plan
+	Lead    Duration
 }
 
 // Alternative is a change of a request, with its own start.

@@ -232,3 +232,26 @@ func TestRequestThatWaitsTooLong(t *testing.T) {
 		t.Errorf("%s, %v", got.Status, got.Reason)
 	}
 }
+
+// promoteAny gives machines to whoever is due.
+func (b *booked) promoteAny() {
+	b.t.Helper()
+	for {
+		n, err := b.Control.Allocator.Promote(b.t.Context())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// gone gives the machines of a deleted cluster back.
+func (b *booked) gone(id muster.ClusterID) {
+	b.t.Helper()
+	err := b.Store.Update(b.t.Context(), muster.System(), func(tx *store.Tx) error { return controltest.GiveBack(tx, id) })
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

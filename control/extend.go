@@ -112,6 +112,9 @@ func (s *Service) roomToExtend(tx *store.Tx, c muster.Cluster, by time.Duration)
 	if err != nil || !bound || !c.Expires.Add(by).After(latest) {
 		return err
 	}
+	if room, err := s.Allocator.MakeRoom(tx, c, c.Expires.Add(by)); room || err != nil {
+		return err
+	}
 	e := muster.Errorf(muster.EConflict, "its machines are promised to others: cluster %s can last until %s at most", c.Name, latest.UTC().Format(time.RFC3339)).Because(muster.ReasonPromisedAway)
 	if left := latest.Sub(c.Expires).Truncate(time.Second); left > 0 {
 		return e.WithHint("extend it by %s at most", spec.FormatDuration(left))

@@ -230,7 +230,7 @@ func (a *Allocator) keepPromise(ctx context.Context, site *Site, c muster.Cluste
 		}
 	}
 	if now.After(p.Start) && !muster.HasCondition(c.Conditions, muster.ConditionPromiseLate) {
-		err = a.tellPromise(ctx, c, func(c *muster.Cluster) string {
+		err = a.tellPromise(ctx, c, nil, func(c *muster.Cluster) string {
 			text := "it should have started at " + admit.Moment(p.Start) + ": its machines are not there yet"
 			c.Conditions = append(c.Conditions, muster.Condition{Code: muster.ConditionPromiseLate, Text: text, Since: now, Hint: "it starts as soon as they are, or others; its end stays " + admit.Moment(p.End)})
 			return text
@@ -303,11 +303,15 @@ func (a *Allocator) replan(ctx context.Context, site *Site, c muster.Cluster, im
 	c.Spec.Walltime = muster.Duration(p.End.Sub(p.Start))
 	c.Spec.Start = muster.Start{After: p.Start, Before: p.Start}
 	slot, ok := site.elsewhere(c, img)
+	var moves []muster.Move
+	if !ok { // others may move out of its way
+		slot, moves, ok = site.elsewhereWithMoves(c)
+	}
 	if !ok {
 		c.Spec.Start.Before = time.Time{}
 		slot, ok = site.elsewhere(c, img)
 	}
-	err := a.tellPromise(ctx, c, func(now *muster.Cluster) string {
+	err := a.tellPromise(ctx, c, moves, func(now *muster.Cluster) string {
 		if !ok {
 			now.Promise, now.Spec.Start = nil, muster.Start{}
 			if now.Phase == muster.ClusterReserved {
@@ -338,15 +342,26 @@ func (a *Allocator) replan(ctx context.Context, site *Site, c muster.Cluster, im
 		} else {
 			site.clusters[c.ID].Promise = nil
 		}
+		for _, m := range moves {
+			next := *site.clusters[m.Cluster].Promise
+			next.Plan, next.Lead = m.Plan, m.Lead
+			site.clusters[m.Cluster].Promise = &next
+		}
 	}
 	return err
 }
 
 // tellPromise changes a cluster that has a promise, if it still is what it was.
-func (a *Allocator) tellPromise(ctx context.Context, c muster.Cluster, change func(*muster.Cluster) string) error {
+func (a *Allocator) tellPromise(ctx context.Context, c muster.Cluster, moves []muster.Move, change func(*muster.Cluster) string) error {
 	return a.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		now, err := tx.Cluster(c.ID)
 		if err != nil || now.Phase != c.Phase || now.Generation != c.Generation || now.Promise == nil {
+			return err
+		}
+		if err := a.move(tx, moves); err != nil {
+			if Stale(err) {
+				return nil // the next promotion tries again
+			}
 			return err
 		}
 		now.Conditions = slices.Clone(now.Conditions)

@@ -18,6 +18,7 @@ type Site struct {
 	snap     admit.Snapshot
 	placer   place.Planner
 	turnover *turnover
+	images   Images
 	clusters map[muster.ClusterID]*muster.Cluster // living ones
 	// ahead are those that wait, in their order; scheduled is what the calendar has for
 	// them, once somebody asked.
@@ -43,7 +44,7 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	}
 	parts := partsOf(machines, a.Providers)
 	a.parts.Store(&parts)
-	s := &Site{placer: a.placer, clusters: make(map[muster.ClusterID]*muster.Cluster, len(living)), turnover: newTurnover(sys, parts)}
+	s := &Site{placer: a.placer, images: a.Images, clusters: make(map[muster.ClusterID]*muster.Cluster, len(living)), turnover: newTurnover(sys, parts)}
 	var queued []muster.Cluster
 	for i := range living {
 		c := &living[i]
@@ -51,6 +52,9 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 			queued = append(queued, *c)
 		}
 		s.clusters[c.ID] = c
+		if c.PromiseAhead() != nil && len(c.Spec.Volumes) > 0 {
+			specs = append(specs, c.Spec)
+		}
 	}
 	if ahead == nil {
 		if queued, err = a.ordered(sys, queued); err != nil {
@@ -145,7 +149,12 @@ func (s *Site) Ask(d Demand) muster.Answer {
 		snap.Alternatives = d.Alternatives
 		snap = s.afterQueue(snap)
 	}
-	return admit.Answer(d.Cluster, d.Spec, d.Image, snap, placer)
+	ask := func(snap admit.Snapshot) muster.Answer { return admit.Answer(d.Cluster, d.Spec, d.Image, snap, placer) }
+	answer := ask(snap)
+	if d.Purpose != Benchmark {
+		answer = s.exchanged(d, answer, ask, snap)
+	}
+	return answer
 }
 
 // with is the site once a cluster is what is said.

@@ -62,6 +62,11 @@ func (a *Allocator) Take(ctx context.Context, who muster.Actor, t Taking) ([]mus
 					return err
 				}
 			}
+			for _, answer := range answers {
+				if err := a.move(tx, answer.Moves); err != nil {
+					return err
+				}
+			}
 			return t.Record(tx, demands, slices.Clone(answers))
 		})
 		if !Stale(err) || within || t.Once {
