@@ -225,6 +225,7 @@ func calendarProperties(t *testing.T, seed uint64) {
 			starts[c.ID] = p.Start
 			if was := plans[c.ID]; was != nil && !slices.Equal(was, p.Plan.Assign) {
 				moved++
+				t.Logf("%s: %s moved from %v to %v", b.clock.Now().Format(time.TimeOnly), c.Name, was, p.Plan.Assign)
 			}
 			plans[c.ID] = p.Plan.Assign
 			for _, a := range p.Plan.Assign {
@@ -256,11 +257,11 @@ func calendarProperties(t *testing.T, seed uint64) {
 			slices.SortFunc(list, func(x, y use) int { return x.take.Compare(y.take) })
 			for i := 1; i < len(list); i++ {
 				if list[i].take.Before(list[i-1].give) {
+					b.tell(list[i-1].name, list[i].name)
 					t.Fatalf("machine %s is for %s from %s to %s and for %s from %s", id, list[i-1].name, list[i-1].take, list[i-1].give, list[i].name, list[i].take)
 				}
 			}
 		}
-		b.promoteAny()
 		now := map[muster.ClusterID]time.Time{}
 		for _, c := range b.clusters() {
 			if c.Phase != muster.ClusterQueued {
@@ -323,18 +324,15 @@ func calendarProperties(t *testing.T, seed uint64) {
 					b.gone(c.ID)
 				}
 			}
-			b.promoteAny()
+			b.settle()
 			for _, c := range b.clusters() {
 				if p := c.PromiseAhead(); p != nil && b.clock.Now().After(p.Start.Add(time.Minute)) {
+					b.tell(c.Name)
 					t.Fatalf("%s was promised %s and has nothing at %s", c.Name, p.Start, b.clock.Now())
 				}
 			}
 		}
-		for _, c := range b.clusters() {
-			if c.Phase == muster.ClusterBuilding {
-				b.ready(string(c.ID), time.Duration(c.Spec.Walltime))
-			}
-		}
+		b.settle()
 		look(created)
 	}
 	t.Logf("%d promises, machines exchanged %d times", len(starts), moved)
@@ -354,4 +352,34 @@ func answer(t *testing.T, c wire.Created) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// tell logs what happened to clusters.
+func (b *booked) tell(names ...string) {
+	_ = b.Store.View(b.t.Context(), muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Audits(store.AuditFilter{Limit: 5000})
+		for _, a := range list {
+			for _, c := range b.clusters() {
+				if c.ID == a.Cluster && slices.Contains(names, c.Name) && a.Kind == muster.AuditCluster {
+					b.t.Logf("%s %s: %s>%s %s", a.At.Format(time.TimeOnly), c.Name, a.From, a.To, a.Text)
+				}
+			}
+		}
+		return err
+	})
+}
+
+// settle starts whoever can start, until nobody can: they are ready at once.
+func (b *booked) settle() {
+	b.t.Helper()
+	for again := true; again; {
+		b.promoteAny()
+		again = false
+		for _, c := range b.clusters() {
+			if c.Phase == muster.ClusterBuilding {
+				b.ready(string(c.ID), time.Duration(c.Spec.Walltime))
+				again = true
+			}
+		}
+	}
 }

@@ -82,6 +82,9 @@ func (s *Service) mayExtend(c muster.Cluster, by time.Duration) error {
 	case c.Phase == muster.ClusterDeleting, c.Phase == muster.ClusterDeleted, c.Phase == muster.ClusterFailed:
 		return muster.Errorf(muster.EConflict, "cluster %s is %s and cannot be extended", c.Name, c.Phase).Because(muster.ReasonWrongPhase).
 			WithHint("ask for a new one")
+	case c.Phase == muster.ClusterReserved:
+		return muster.Errorf(muster.EConflict, "cluster %s has not started: its promised time would change", c.Name).Because(muster.ReasonWrongPhase).
+			WithHint("`muster change %s --walltime %s`", c.Name, spec.FormatDuration(time.Duration(c.Spec.Walltime)+by))
 	case c.Spec.Walltime == 0:
 		return muster.Errorf(muster.EConflict, "cluster %s has no end: there is nothing to extend", c.Name).Because(muster.ReasonNoWalltime).
 			WithHint("it lives until 'muster delete %s'", c.ID)
@@ -105,21 +108,21 @@ func (s *Service) mayExtend(c muster.Cluster, by time.Duration) error {
 // roomToExtend refuses more time where a promise has the machines by then: the next one's
 // start does not move.
 func (s *Service) roomToExtend(tx *store.Tx, c muster.Cluster, by time.Duration) error {
-	if c.Expires.IsZero() {
-		return nil
+	if !c.Phase.HoldsMachines() {
+		return nil // it has none that others could want
 	}
-	latest, bound, err := s.Allocator.LatestEnd(tx, c)
-	if err != nil || !bound || !c.Expires.Add(by).After(latest) {
+	latest, ends, bound, err := s.Allocator.LatestEnd(tx, c)
+	if err != nil || !bound || !ends.Add(by).After(latest) {
 		return err
 	}
-	if room, err := s.Allocator.MakeRoom(tx, c, c.Expires.Add(by)); room || err != nil {
+	if room, err := s.Allocator.MakeRoom(tx, c, ends.Add(by)); room || err != nil {
 		return err
 	}
 	e := muster.Errorf(muster.EConflict, "its machines are promised to others: cluster %s can last until %s at most", c.Name, latest.UTC().Format(time.RFC3339)).Because(muster.ReasonPromisedAway)
-	if left := latest.Sub(c.Expires).Truncate(time.Second); left > 0 {
+	if left := latest.Sub(ends).Truncate(time.Second); left > 0 {
 		return e.WithHint("extend it by %s at most", spec.FormatDuration(left))
 	}
-	return e.WithHint("it ends at %s; ask for a new cluster", c.Expires.UTC().Format(time.RFC3339))
+	return e.WithHint("it ends at %s; ask for a new cluster", ends.UTC().Format(time.RFC3339))
 }
 
 // walltime is what the site's policy says of a request's walltime.

@@ -23,6 +23,9 @@ const (
 	mostMoves = 16
 	// mostTries is how many others are tried to be moved to make room for one that has to.
 	mostTries = 8
+	// mostAhead is beside how many requests that wait promises move: each of them has to be
+	// looked at, for what comes free may be taken by one and delay another.
+	mostAhead = 200
 )
 
 // movable are the promises whose machines may still be exchanged, in order of their times.
@@ -43,17 +46,9 @@ func (s *Site) movable() []*muster.Cluster {
 	return list
 }
 
-// without is the calendar without some promises, and with the places of those that wait: what
-// moves delays none of them.
+// without is the calendar without some promises, and with the places of those that wait.
 func (s *Site) without(list []*muster.Cluster) *calendar.Timetable {
-	rest := *s
-	rest.clusters = maps.Clone(s.clusters)
-	for _, c := range list {
-		bare := *c
-		bare.Promise = nil
-		rest.clusters[c.ID] = &bare
-	}
-	t := rest.timetable(s.windows)
+	t := s.bindingWithout(list)
 	for _, w := range s.scheduled {
 		if w.Known {
 			t.Take(w.Slot.Plan, w.Slot.Take, w.Slot.Give)
@@ -62,13 +57,51 @@ func (s *Site) without(list []*muster.Cluster) *calendar.Timetable {
 	return t
 }
 
+// bindingWithout is what binds, without some promises.
+func (s *Site) bindingWithout(list []*muster.Cluster) *calendar.Timetable {
+	rest := *s
+	rest.clusters = maps.Clone(s.clusters)
+	for _, c := range list {
+		bare := *c
+		bare.Promise = nil
+		rest.clusters[c.ID] = &bare
+	}
+	return rest.timetable(s.windows)
+}
+
+// delays reports whether one that waits would start later once a plan has its machines and
+// promises have moved: what they leave may be taken by another one that waits.
+func (s *Site) delays(plan muster.Plan, take, give time.Time, movable []*muster.Cluster, moves []muster.Move) bool {
+	if len(s.scheduled) == 0 {
+		return false
+	}
+	t := s.bindingWithout(movable)
+	t.Take(plan, take, give)
+	for _, c := range movable {
+		p := *c.Promise
+		if i := slices.IndexFunc(moves, func(m muster.Move) bool { return m.Cluster == c.ID }); i >= 0 {
+			p.Plan, p.Lead = moves[i].Plan, moves[i].Lead
+		}
+		from, to := s.promised(&p)
+		t.Take(p.Plan, from, to)
+	}
+	snap := s.snap
+	snap.Times = t
+	for i, now := range admit.Schedule(snap, s.ahead, s.placer) {
+		if was := s.scheduled[i]; was.Known && (!now.Known || now.Slot.Start.After(was.Slot.Start)) {
+			return true
+		}
+	}
+	return false
+}
+
 // exchanged answers a demand once more, where promises could move out of its way.
 func (s *Site) exchanged(d Demand, was muster.Answer, ask func(admit.Snapshot) muster.Answer, snap admit.Snapshot) muster.Answer {
 	if was.Verdict == muster.VerdictNow || was.Verdict == muster.VerdictNever || was.Verdict == muster.VerdictReserved && !d.Spec.Start.Earliest {
 		return was
 	}
 	movable := slices.DeleteFunc(s.movable(), func(c *muster.Cluster) bool { return c.ID == d.Cluster })
-	if len(movable) == 0 {
+	if len(movable) == 0 || len(s.scheduled) > mostAhead {
 		return was
 	}
 	bare := s.without(movable)
@@ -88,7 +121,7 @@ func (s *Site) exchanged(d Demand, was muster.Answer, ask func(admit.Snapshot) m
 		return was
 	}
 	moves, ok := s.rehouse(bare, *answer.Plan, take, give, movable)
-	if !ok {
+	if !ok || s.delays(*answer.Plan, take, give, movable, moves) {
 		return was
 	}
 	answer.Moves = moves
@@ -257,6 +290,9 @@ func (a *Allocator) MakeRoom(tx *store.Tx, c muster.Cluster, until time.Time) (b
 		}
 	}
 	site.Schedule()
+	if len(site.scheduled) > mostAhead {
+		return false, nil
+	}
 	moves, ok := site.rehouse(site.without(movable), plan, site.snap.Now, give, movable)
 	if !ok {
 		return false, nil
@@ -268,7 +304,7 @@ func (a *Allocator) MakeRoom(tx *store.Tx, c muster.Cluster, until time.Time) (b
 func (s *Site) elsewhereWithMoves(c muster.Cluster) (calendar.Slot, []muster.Move, bool) {
 	movable := slices.DeleteFunc(s.movable(), func(x *muster.Cluster) bool { return x.ID == c.ID })
 	own := s.clusters[c.ID]
-	if len(movable) == 0 || own == nil || own.Promise == nil {
+	if own == nil || own.Promise == nil {
 		return calendar.Slot{}, nil, false
 	}
 	s.Schedule()

@@ -58,16 +58,16 @@ func (a *Allocator) verifyTimes(sys *store.Tx, plan muster.Plan, id muster.Clust
 }
 
 // LatestEnd is until when a cluster can keep its machines without being in the way of a
-// promise. It returns false when nothing bounds it.
-func (a *Allocator) LatestEnd(tx *store.Tx, c muster.Cluster) (time.Time, bool, error) {
+// promise, and when it ends as far as is known now. It returns false when nothing bounds it.
+func (a *Allocator) LatestEnd(tx *store.Tx, c muster.Cluster) (latest, ends time.Time, bound bool, err error) {
 	sys := tx.AsSystem()
 	s, err := a.times(sys)
 	if err != nil {
-		return time.Time{}, false, err
+		return latest, ends, false, err
 	}
 	held, err := sys.Machines(store.MachineFilter{Cluster: c.ID})
 	if err != nil {
-		return time.Time{}, false, err
+		return latest, ends, false, err
 	}
 	has := make(map[muster.MachineID]bool, len(held))
 	for _, m := range held {
@@ -83,7 +83,12 @@ func (a *Allocator) LatestEnd(tx *store.Tx, c muster.Cluster) (time.Time, bool, 
 			}
 		}
 	}
-	return first, !first.IsZero(), nil
+	if ends = c.Expires; ends.IsZero() { // it is being built
+		if ends = s.gives(&c); !ends.IsZero() {
+			ends = ends.Add(-turn)
+		}
+	}
+	return first, ends, !first.IsZero() && !ends.IsZero(), nil
 }
 
 // times is what a Site knows of times, without its machines.
@@ -213,6 +218,9 @@ func (a *Allocator) keepPromise(ctx context.Context, site *Site, c muster.Cluste
 		if lost := site.lost(p); len(lost) > 0 {
 			return false, again, a.replan(ctx, site, c, img, lost)
 		}
+		if over := site.overrunning(p); len(over) > 0 {
+			return false, again, a.makeWay(ctx, site, c, over)
+		}
 		return false, again, nil
 	case site.allFree(p.Plan):
 		if done, err = a.start(ctx, c, img, p.Plan); !done {
@@ -258,6 +266,63 @@ func (s *Site) lost(p *muster.Promise) (list []muster.MachineID) {
 		}
 	}
 	return list
+}
+
+// overrunning are the ready clusters that have machines of a promise for longer than until
+// they are needed: they were ready later than was planned when they got them.
+func (s *Site) overrunning(p *muster.Promise) (list []muster.Cluster) {
+	take, _ := s.promised(p)
+	for _, as := range p.Plan.Assign {
+		j, ok := s.snap.Times.Place(as.Machine, len(s.snap.Machines))
+		if !ok {
+			continue
+		}
+		c := s.clusters[s.snap.Machines[j].Cluster]
+		if c == nil || c.Phase != muster.ClusterReady || c.Expires.IsZero() || !c.Ending.IsZero() || c.Spec.Priority == muster.PriorityScavenger {
+			continue
+		}
+		if s.gives(c).After(take) && !slices.ContainsFunc(list, func(x muster.Cluster) bool { return x.ID == c.ID }) {
+			list = append(list, *c)
+		}
+	}
+	return list
+}
+
+// makeWay gives a promise other machines where clusters have its own for too long, or else
+// has these clusters end in time: the start of a promise does not move for them.
+func (a *Allocator) makeWay(ctx context.Context, site *Site, c muster.Cluster, over []muster.Cluster) error {
+	if slot, moves, ok := site.elsewhereWithMoves(c); ok {
+		own := muster.Move{Cluster: c.ID, Start: c.Promise.Start, Was: c.Promise.Plan, Plan: slot.Plan, Lead: muster.Duration(slot.Start.Sub(slot.Take))}
+		err := a.Store.Update(ctx, muster.System(), func(tx *store.Tx) error { return a.move(tx, append(slices.Clone(moves), own)) })
+		if !Stale(err) {
+			return err
+		}
+	}
+	take, _ := site.promised(c.Promise)
+	for _, o := range over {
+		_, turn := site.turnover.of(o.Class)
+		end := take.Add(-turn)
+		if least := site.snap.Now.Add(time.Minute); end.Before(least) {
+			end = least // its jobs are told to end
+		}
+		if !end.Before(o.Expires) {
+			continue
+		}
+		err := a.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+			now, err := tx.Cluster(o.ID)
+			if err != nil || now.Phase != o.Phase || now.Generation != o.Generation || !now.Expires.Equal(o.Expires) {
+				return err
+			}
+			text := fmt.Sprintf("it ends at %s instead of %s: it was ready later than planned, and its machines are promised to others", admit.Moment(end), admit.Moment(o.Expires))
+			now.Expires = end
+			now.Notices = muster.AddNotice(now.Notices, site.snap.Now, muster.NoticeWalltime, text)
+			return tx.PutCluster(now, text)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func gone(m *muster.Machine) bool {
