@@ -20,7 +20,7 @@ func benchSite(z size) *Site {
 	r := rand.New(rand.NewPCG(1, 2))
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	img := &muster.Image{ID: "sha256:1", Name: "hpc", Architecture: "amd64"}
-	s := &Site{placer: place.Planner{}, clusters: map[muster.ClusterID]*muster.Cluster{}}
+	s := &Site{placer: place.Planner{}, images: oneImage{img}, clusters: map[muster.ClusterID]*muster.Cluster{}}
 	s.snap = admit.Snapshot{Now: now, Turnover: func(string) (time.Duration, time.Duration) { return 5 * time.Minute, 5 * time.Minute }}
 	for i := range z.machines {
 		s.snap.Machines = append(s.snap.Machines, muster.Machine{ID: muster.MachineID(fmt.Sprintf("m%06d", i)), Provider: "metal", Phase: muster.MachineFree,
@@ -65,6 +65,11 @@ func benchSite(z size) *Site {
 	return s
 }
 
+// oneImage is all that there is.
+type oneImage struct{ img *muster.Image }
+
+func (i oneImage) Resolve(string) (*muster.Image, error) { return i.img, nil }
+
 func demand(nodes int, alternatives bool) Demand {
 	return Demand{Cluster: "c-new", Purpose: Create, Image: &muster.Image{ID: "sha256:1", Name: "hpc", Architecture: "amd64"}, Alternatives: alternatives, Spec: muster.Spec{
 		Name: "x", Nodes: nodes, Min: nodes, Head: muster.HeadShared, Placement: muster.PlacePack, Egress: muster.EgressNone, Queue: true, Walltime: muster.Duration(8 * time.Hour),
@@ -97,6 +102,22 @@ func BenchmarkAdmission(b *testing.B) {
 			d.Spec.Start = muster.Start{Earliest: true}
 			for b.Loop() {
 				if a := s.Ask(d); a.Verdict != muster.VerdictReserved {
+					b.Fatal(a.Verdict)
+				}
+			}
+		})
+		b.Run(name+"/exchange", func(b *testing.B) { // promises move out of the way
+			d := demand(1, false)
+			for d.Spec.Nodes = z.machines / 10; d.Spec.Nodes > 0; d.Spec.Nodes-- {
+				if d.Spec.Min = d.Spec.Nodes; len(s.Ask(d).Moves) > 0 {
+					break
+				}
+			}
+			if d.Spec.Nodes == 0 {
+				b.Skip("none has to move")
+			}
+			for b.Loop() {
+				if a := s.Ask(d); len(a.Moves) == 0 {
 					b.Fatal(a.Verdict)
 				}
 			}
