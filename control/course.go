@@ -418,11 +418,18 @@ func (s *Service) resetSeat(ctx context.Context, who muster.Actor, c muster.Cour
 	}
 	c2 := c
 	c2.Name = c.Name
-	id, err := s.bookSeat(ctx, who, c2, muster.Occurrence{Start: o.Start, End: o.End}, x.Number, w)
-	if err != nil && muster.ReasonOf(err) == muster.ReasonNameTaken { // the one before is just being given back
-		w.spec.Name = ""
-		c2.Name = c.Name + fmt.Sprint("-", now.Unix()%1000)
+	var id muster.ClusterID
+	for range 3 {
 		id, err = s.bookSeat(ctx, who, c2, muster.Occurrence{Start: o.Start, End: o.End}, x.Number, w)
+		switch muster.ReasonOf(err) {
+		case muster.ReasonNameTaken: // the one before is just being given back
+			c2.Name = c.Name + fmt.Sprint("-", now.Unix()%1000)
+			continue
+		case muster.ReasonNotThen: // it begins in a moment, and its machine is being cleaned: as soon as that is done
+			o.Start = now.Add(-time.Second)
+			continue
+		}
+		break
 	}
 	if err != nil {
 		return err
