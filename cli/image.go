@@ -74,15 +74,16 @@ func writeImages(w io.Writer, list []wire.Image) {
 		if i.UserRoot {
 			notes = append(notes, "users are root")
 		}
-		if i.Base != "" {
+		switch {
+		case i.Base != "":
 			note := "derived from " + muster.ImageID(i.Base).Short()
 			if len(i.Projects) > 0 {
 				note += " for " + strings.Join(i.Projects, " and ")
 			}
 			notes = append(notes, note)
-		} else if i.Saved != nil {
+		case i.Saved != nil:
 			notes = append(notes, fmt.Sprintf("root of %s of cluster %s, over %s", i.Saved.Node, i.Saved.Cluster, i.Name))
-		} else if !i.Newest {
+		case !i.Newest:
 			notes = append(notes, "older")
 		}
 		name := i.Name

@@ -131,7 +131,7 @@ func (c counted) Read(p []byte) (int, error) {
 
 // planRoot makes certain that a node's root can be saved.
 func (s *Service) planRoot(tx *store.Tx, c muster.Cluster, t muster.Template, ref string) (*rootSave, error) {
-	if s.Config.SaveRoot == nil {
+	if s.SaveRoot == nil {
 		return nil, muster.Errorf(muster.EConflict, "this server keeps no roots: its machines are simulated").Because(muster.ReasonNoProvider).WithHint("leave out --root")
 	}
 	if c.Phase != muster.ClusterReady {
@@ -191,8 +191,8 @@ func (s *Service) saveRoot(r *rootSave) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
 	s.saves.add(r)
-	if s.Config.Speak != nil {
-		s.Config.Speak(r.cluster.ID, r.node.Name)
+	if s.Speak != nil {
+		s.Speak(r.cluster.ID, r.node.Name)
 	}
 	go func() {
 		img, changes, err := s.receiveRoot(ctx, r)
@@ -234,7 +234,7 @@ func (s *Service) receiveRoot(ctx context.Context, r *rootSave) (img *muster.Ima
 			tell(nil)
 		},
 	}
-	img, changes, err = s.Config.SaveRoot(ctx, o, counted{in.tree, r})
+	img, changes, err = s.SaveRoot(ctx, o, counted{in.tree, r})
 	tell(err)
 	return img, changes, err
 }

@@ -126,7 +126,7 @@ func (w *writer) header(name, path string, info fs.FileInfo) (*tar.Header, error
 		h.Name += "/"
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && !info.IsDir() && st.Nlink > 1 {
-		key := inode{uint64(st.Dev), st.Ino}
+		key := inode{st.Dev, st.Ino}
 		if first, ok := w.links[key]; ok {
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
 			return h, nil
@@ -141,11 +141,11 @@ func (w *writer) header(name, path string, info fs.FileInfo) (*tar.Header, error
 func attributes(path string) (map[string]string, error) {
 	n, err := unix.Llistxattr(path, nil)
 	if err != nil || n == 0 {
-		return nil, nil // the file system has none
+		return nil, nil //nolint:nilerr // the file system has none
 	}
 	list := make([]byte, n)
 	if n, err = unix.Llistxattr(path, list); err != nil {
-		return nil, nil // they have changed: it is what it was a moment before
+		return nil, nil //nolint:nilerr // they have changed: it is what it was a moment before
 	}
 	out := map[string]string{}
 	for _, key := range slices.Sorted(strings.SplitSeq(strings.TrimRight(string(list[:n]), "\x00"), "\x00")) {

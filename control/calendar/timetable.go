@@ -63,14 +63,6 @@ func nanos(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// later is at+d, which may be forever.
-func later(at, d int64) int64 {
-	if at > forever-d {
-		return forever
-	}
-	return at + d
-}
-
 // Block enters that a machine is taken from a time until another. until zero: for good.
 // Machines that are not there are passed over.
 func (t *Timetable) Block(id muster.MachineID, from, until time.Time) {
