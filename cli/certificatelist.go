@@ -73,6 +73,8 @@ func writeCertificates(w io.Writer, list []wire.CertificateRow, q wire.Certifica
 			note = "signed with a stolen key"
 		case c.SupersededBy != "":
 			note = "superseded by " + string(c.SupersededBy)
+		case c.Past:
+			note = "of machines that were given back"
 		case now.After(c.Expires):
 			note = "expired on " + c.Expires.Format(time.DateOnly)
 		}

@@ -60,24 +60,36 @@ func (s *Service) Certificates(ctx context.Context, who muster.Actor, q wire.Cer
 		if out.More, err = nextAfter(list, more, func(c store.Certificate) (string, error) { return tx.CertificateCursor(c.ID) }); err != nil {
 			return err
 		}
-		names, keys := map[muster.ClusterID]string{}, s.SigningKeys(ctx).Keys
+		clusters, keys := map[muster.ClusterID]muster.Cluster{}, s.SigningKeys(ctx).Keys
 		for _, c := range list {
-			if _, ok := names[c.Cluster]; !ok {
-				cluster, err := tx.Cluster(c.Cluster)
-				if err != nil && muster.CodeOf(err) != muster.ENotFound {
+			of, known := clusters[c.Cluster]
+			if !known {
+				if of, err = tx.Cluster(c.Cluster); err != nil && muster.CodeOf(err) != muster.ENotFound {
 					return err
 				}
-				names[c.Cluster] = cluster.Name
+				clusters[c.Cluster] = of
 			}
 			out.Certificates = append(out.Certificates, wire.CertificateRow{
-				ID: c.ID, Kind: c.Kind, Cluster: c.Cluster, ClusterName: names[c.Cluster], Node: c.Node, Machine: c.Machine, Class: c.Class, Level: c.Level,
+				ID: c.ID, Kind: c.Kind, Cluster: c.Cluster, ClusterName: of.Name, Node: c.Node, Machine: c.Machine, Class: c.Class, Level: c.Level,
 				Verdict: c.Verdict, Certified: c.Certified, Made: c.Made, Expires: c.Expires, Digest: c.Digest, SupersededBy: c.SupersededBy,
-				KeyCompromised: compromised(keys, c.Made),
+				KeyCompromised: compromised(keys, c.Made), Past: past(of, c.Made),
 			})
 		}
 		return nil
 	})
 	return out, err
+}
+
+// past reports whether a certificate that was made at a time is of machines that its cluster
+// has given back as a whole.
+func past(c muster.Cluster, made time.Time) bool {
+	switch c.Phase {
+	case muster.ClusterPaused, muster.ClusterDeleted:
+		return true
+	case muster.ClusterPausing:
+		return c.Pause != nil && !c.Pause.Stopped.IsZero()
+	}
+	return (c.UsedBefore > 0 || c.Pause != nil) && c.Phase.HoldsMachines() && (c.BuildStarted.IsZero() || made.Before(c.BuildStarted))
 }
 
 // compromised reports whether the key that signed at a time is one that others may have.

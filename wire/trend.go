@@ -44,6 +44,8 @@ type CertificateRow struct {
 	SupersededBy muster.CertificateID `json:"superseded_by,omitempty"`
 	// KeyCompromised: others may have the key that signed it. It proves nothing.
 	KeyCompromised bool `json:"key_compromised,omitempty"`
+	// Past: it is of machines that the cluster gave back when it was paused or deleted.
+	Past bool `json:"past,omitempty"`
 }
 
 // MetricKey distinguishes figures.
