@@ -335,6 +335,33 @@ func calendarProperties(t *testing.T, seed uint64) {
 		b.settle()
 		look(created)
 	}
+	// Nobody asks for more: whoever waits starts within the time that all would take one after
+	// the other, each with its lead and turn, after the last promise.
+	bound, last := time.Duration(0), b.clock.Now()
+	for _, c := range b.clusters() {
+		bound += time.Duration(c.Spec.Walltime) + time.Hour
+		if p := c.PromiseAhead(); p != nil && p.End.After(last) {
+			last = p.End
+		}
+	}
+	for end := last.Add(bound); ; b.after(10 * time.Minute) {
+		for _, c := range b.clusters() {
+			if c.Phase == muster.ClusterReady && !b.clock.Now().Before(c.Expires) {
+				if _, err := b.Control.DeleteCluster(t.Context(), root(), string(c.ID)); err != nil {
+					t.Fatal(err)
+				}
+				b.gone(c.ID)
+			}
+		}
+		b.settle()
+		waiting := slices.DeleteFunc(b.clusters(), func(c muster.Cluster) bool { return c.Phase != muster.ClusterQueued })
+		if len(waiting) == 0 {
+			break
+		}
+		if b.clock.Now().After(end) {
+			t.Fatalf("%s still waits at %s; all would be over by %s", waiting[0].Name, b.clock.Now(), end)
+		}
+	}
 	t.Logf("%d promises, machines exchanged %d times", len(starts), moved)
 }
 
