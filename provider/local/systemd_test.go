@@ -16,7 +16,7 @@ func TestScopeUnderSystemd(t *testing.T) {
 mkfifo /tmp/in
 `+cmd+` </tmp/in &
 exec 9>/tmp/in
-for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; [ -e /sys/fs/cgroup/muster.slice/muster-x.scope ] && break; done
+i=0; while [ $((i+=1)) -le 300 ]; do sleep 0.1; grep -q x.scope /proc/$!/cgroup && break; done
 cat /proc/$!/cgroup
 mkdir -p /sys/fs/cgroup/muster.slice/muster-x.scope/hold && echo made
 echo $! > /sys/fs/cgroup/muster.slice/muster-x.scope/hold/cgroup.procs && echo moved
@@ -24,7 +24,7 @@ systemctl daemon-reload
 cat /proc/$!/cgroup
 exec 9>&-
 wait
-for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; [ -e /sys/fs/cgroup/muster.slice/muster-x.scope ] || break; done
+i=0; while [ $((i+=1)) -le 300 ]; do sleep 0.1; [ -e /sys/fs/cgroup/muster.slice/muster-x.scope ] || break; done
 ls -d /sys/fs/cgroup/muster.slice/muster-x.scope || echo gone
 } >/share/out 2>&1
 touch /share/done`))
