@@ -70,6 +70,9 @@ func (s *Service) mayDerive(tx *store.Tx, w parsedRequest) error {
 	if key == "" {
 		return nil
 	}
+	if err := image.CheckBase(w.image); err != nil {
+		return err
+	}
 	living, err := tx.AsSystem().Clusters(store.ClusterFilter{Project: w.spec.Project, Living: true})
 	if err != nil {
 		return err

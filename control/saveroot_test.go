@@ -231,3 +231,21 @@ func TestSaveRootRefused(t *testing.T) {
 		}
 	}
 }
+
+// What adds packages to an image runs programs of the image outside of any tenant's bounds.
+func TestSavedRootTakesNoPackages(t *testing.T) {
+	t.Parallel()
+	s := newSaver(t)
+	lab, err := s.Control.Cluster(t.Context(), root(), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Images.Change("raw", func(m *muster.Image) { m.Saved = &muster.ImageSaved{Project: lab.Spec.Project, Name: "solver"} })
+	r := yaml("name: more; nodes: 1; image: raw; head: shared; users: [alice]; packages: [cmake]")
+	for _, dry := range []bool{true, false} {
+		r.DryRun = dry
+		if _, err := s.Control.CreateCluster(t.Context(), root(), r); muster.ReasonOf(err) != muster.ReasonPackagesRefused {
+			t.Errorf("dry run %v: %v", dry, err)
+		}
+	}
+}

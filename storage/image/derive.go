@@ -38,6 +38,11 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 		return nil, err
 	}
 	added := missing(from, packages)
+	if len(added) > 0 {
+		if err := CheckBase(from); err != nil {
+			return nil, err
+		}
+	}
 	if len(added) == 0 {
 		return &Result{Image: from, Took: s.clock.Now().Sub(began)}, nil
 	}
@@ -76,6 +81,16 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 	done := track.end()
 	s.learn(what, done)
 	return &Result{Image: m, Built: true, Took: s.clock.Now().Sub(began), Stages: done}, nil
+}
+
+// CheckBase refuses an image to which packages cannot be added: EInvalid. In a root that a
+// tenant saved, the programs that would fetch them are the tenant's own.
+func CheckBase(m *muster.Image) error {
+	if m.Saved == nil {
+		return nil
+	}
+	return muster.Errorf(muster.EInvalid, "packages cannot be added to a saved root").Because(muster.ReasonPackagesRefused).
+		WithHint("leave out packages; install them as root on a node of a cluster that has this root, and save it again")
 }
 
 func checkAdded(packages []string) error {
