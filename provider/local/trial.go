@@ -32,6 +32,7 @@ const (
 	trialMemory  = 256 << 20
 	trialDisk    = 32 << 20
 	trialFrames  = 64
+	trialLinger  = 10 * time.Second // with its links, after it said what it found
 )
 
 // Test starts the machine by itself, in the groups and with the links that it

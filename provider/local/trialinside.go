@@ -64,7 +64,13 @@ func runTrial(cfg *initConfig, say func(trialReport) error) error {
 			return err
 		}
 	}
-	return say(trialReport{Done: true})
+	if err := say(trialReport{Done: true}); err != nil {
+		return err
+	}
+	// Its links go with this process, and whoever counts their frames has yet to look. It
+	// is killed after that.
+	time.Sleep(trialLinger)
+	return nil
 }
 
 // tryProcessors makes every processor compute for a while, all at once.
