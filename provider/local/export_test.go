@@ -112,6 +112,12 @@ func SmallDisk(p *Provider) (undo func()) {
 	return func() { p.tamper = nil }
 }
 
+// HoldUp has the server look late at what a machine that was tried has sent, until undo.
+func HoldUp(p *Provider, by time.Duration) (undo func()) {
+	p.tried = func() { time.Sleep(by) }
+	return func() { p.tried = nil }
+}
+
 // Short pretends that the host is short of memory, or is not any more, and has the
 // provider look at it.
 func Short(t *testing.T, p *Provider, total, free int64) {

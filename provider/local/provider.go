@@ -30,6 +30,8 @@ type Provider struct {
 	unpacking sync.Mutex // held while an image is unpacked
 	// tamper lets tests spoil a machine that is about to be tried.
 	tamper func(muster.MachineID, *trial)
+	// tried lets tests hold up the server when a machine has said what it found.
+	tried func()
 
 	// pressure reports how short the host is of memory; tests pretend.
 	pressure func() (pressure, error)

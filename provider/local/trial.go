@@ -32,7 +32,6 @@ const (
 	trialMemory  = 256 << 20
 	trialDisk    = 32 << 20
 	trialFrames  = 64
-	trialLinger  = 10 * time.Second // with its links, after it said what it found
 )
 
 // Test starts the machine by itself, in the groups and with the links that it
@@ -109,6 +108,9 @@ func (p *Provider) try(ctx context.Context, m *machine, effort int) ([]muster.Cl
 	steps, err := proc.try(ctx, cfg)
 	if err != nil {
 		return steps, err
+	}
+	if p.tried != nil {
+		p.tried()
 	}
 	return append(steps, p.frames(m.index)...), nil
 }

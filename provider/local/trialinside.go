@@ -64,13 +64,7 @@ func runTrial(cfg *initConfig, say func(trialReport) error) error {
 			return err
 		}
 	}
-	if err := say(trialReport{Done: true}); err != nil {
-		return err
-	}
-	// Its links go with this process, and whoever counts their frames has yet to look. It
-	// is killed after that.
-	time.Sleep(trialLinger)
-	return nil
+	return say(trialReport{Done: true})
 }
 
 // tryProcessors makes every processor compute for a while, all at once.

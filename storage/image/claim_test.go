@@ -173,3 +173,19 @@ func TestPruneKeepsEachProjectsShare(t *testing.T) {
 		t.Errorf("%v, %v", s.Askers(), err)
 	}
 }
+
+// Nothing of a root that a tenant saved is run to add packages to it.
+func TestNothingIsAddedToASavedRoot(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	m := sample("raw", []byte("root"))
+	m.Saved = &muster.ImageSaved{Project: "bio", Name: "solver", Base: m.ID}
+	m.ID = savedID(m)
+	saved := putImage(t, s, m, "root")
+	if _, err := s.Derive(t.Context(), saved.ID, []string{"nano"}, BuildOptions{}); muster.ReasonOf(err) != muster.ReasonPackagesRefused {
+		t.Errorf("packages: %v", err)
+	}
+	if r, err := s.Derive(t.Context(), saved.ID, []string{saved.Packages[0].Name}, BuildOptions{}); err != nil || r.Image.ID != saved.ID {
+		t.Errorf("what it has already: %v", err)
+	}
+}

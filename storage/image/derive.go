@@ -38,13 +38,11 @@ func (s *Store) Derive(ctx context.Context, base muster.ImageID, packages []stri
 		return nil, err
 	}
 	added := missing(from, packages)
-	if len(added) > 0 {
-		if err := CheckBase(from); err != nil {
-			return nil, err
-		}
-	}
 	if len(added) == 0 {
 		return &Result{Image: from, Took: s.clock.Now().Sub(began)}, nil
+	}
+	if err := CheckBase(from); err != nil {
+		return nil, err
 	}
 	what := "derived-" + from.Name
 	track := s.follow(what, o.Progress)
