@@ -17,6 +17,7 @@ const (
 var (
 	nameForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	clusterID    = regexp.MustCompile(`^c-[a-z0-9]{10}$`)
+	versionForm  = regexp.MustCompile(`^([0-9]+:)?[0-9][A-Za-z0-9.+~-]*$`)
 	packageForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+.]$`)
 	imageForm    = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 	imageID      = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
@@ -71,14 +72,17 @@ func checkUser(s string) *fault {
 	return nil
 }
 
-// checkPackage judges the name of a Debian package.
+// checkPackage judges the name of a Debian package, perhaps with =VERSION.
 func checkPackage(s string) *fault {
+	name, version, pinned := strings.Cut(s, "=")
 	switch {
 	case s == "":
 		return faultf("", "a package has no name").because(muster.ReasonRequired)
-	case strings.ContainsAny(s, "=/:"):
-		return faultf("write the name alone", "%q: versions, releases and architectures cannot be asked", short(s)).because(muster.ReasonBadName)
-	case len(s) > 128 || !packageForm.MatchString(s):
+	case pinned && (len(version) > 100 || !versionForm.MatchString(version)):
+		return faultf("such as libfftw3-dev=3.3.10-2, as apt-cache policy prints it", "%q: what follows = is not a version", short(s)).because(muster.ReasonBadName)
+	case strings.ContainsAny(name, "/:"):
+		return faultf("write the name alone, or NAME=VERSION", "%q: releases and architectures cannot be asked for", short(s)).because(muster.ReasonBadName)
+	case len(name) > 100 || !packageForm.MatchString(name):
 		return faultf("lower-case letters, digits and + - . as Debian names its packages", "%q cannot be a package", short(s)).because(muster.ReasonBadName)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -96,15 +97,19 @@ func builderApt(host string) string {
 
 // builderDpkg are the settings of dpkg while an image is built. A build that
 // the power fails in is thrown away: there is nothing to sync for.
-func builderDpkg(trim []string) string { return "force-unsafe-io\n" + trimDpkg(trim) }
+func builderDpkg(rec *Recipe) string {
+	return "force-unsafe-io\n" + dpkgExcludes(append(slices.Clone(rec.Trim), rec.Exclude...))
+}
 
-// trimDpkg makes dpkg leave out what a recipe trims, now and for every package
-// that is added later. Copyright files stay.
-func trimDpkg(trim []string) string {
+// dpkgExcludes makes dpkg leave out the paths of some patterns. Copyright files stay.
+func dpkgExcludes(patterns []string) string {
 	var b strings.Builder
-	for _, t := range trim {
-		b.WriteString("path-exclude=" + t + "\n")
+	for _, p := range patterns {
+		b.WriteString("path-exclude=" + p + "\n")
 	}
-	b.WriteString("path-include=/usr/share/doc/*/copyright\n")
+	b.WriteString("path-include=" + copyrights + "\n")
 	return b.String()
 }
+
+// copyrights are files that stay in every image: licences ask for it.
+const copyrights = "/usr/share/doc/*/copyright"

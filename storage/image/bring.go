@@ -73,8 +73,8 @@ func brought(s fs.FS, f File, name, to string) ([]File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%q is not a file", clip(name))
 	}
-	if info.Size() > maxTextBytes {
-		return nil, fmt.Errorf("%q has %d bytes; %d is the limit", clip(name), info.Size(), maxTextBytes)
+	if info.Size() > maxFileBytes {
+		return nil, fmt.Errorf("%q has %d bytes; %d is the limit", clip(name), info.Size(), maxFileBytes)
 	}
 	data, err := fs.ReadFile(s, name)
 	if err != nil {

@@ -210,7 +210,7 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 		return storeError("prepare the build", err)
 	}
 	apt, dpkg := work.path("apt.conf"), work.path("dpkg.cfg")
-	err := errors.Join(os.WriteFile(apt, []byte(builderApt(hostConfig)), 0o600), os.WriteFile(dpkg, []byte(builderDpkg(rec.Trim)), 0o600))
+	err := errors.Join(os.WriteFile(apt, []byte(builderApt(hostConfig)), 0o600), os.WriteFile(dpkg, []byte(builderDpkg(rec)), 0o600))
 	if err != nil {
 		return storeError("prepare the build", err)
 	}
@@ -230,7 +230,13 @@ func (s *Store) debootstrap(ctx context.Context, work *workspace, rec *Recipe, o
 	}
 	lines := sources(from, keyring(keyrings()))
 	argv = append(argv, lines...)
-	return s.run(ctx, job{argv: argv, log: log, mirrors: newMirrorProxy(lines, wayOut(hostConfig)), env: []string{"TMPDIR=" + work.dir}, onLine: func(line string) {
+	mirrors := slices.Clone(lines)
+	for _, f := range rec.Files {
+		if f.isSource() {
+			mirrors = append(mirrors, f.Content)
+		}
+	}
+	return s.run(ctx, job{argv: argv, log: log, mirrors: newMirrorProxy(mirrors, wayOut(hostConfig)), env: []string{"TMPDIR=" + work.dir}, onLine: func(line string) {
 		if stage := stageOf(line); stage != "" {
 			track.enter(stage)
 		}

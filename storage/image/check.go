@@ -17,7 +17,7 @@ var (
 	accountName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
 	unitName    = regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]{1,200}\.(service|socket|target|timer|mount|automount|path|slice|swap)$`)
 	suiteName   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,40}$`)
-	trimPattern = regexp.MustCompile(`^/[A-Za-z0-9_./*?+@=-]{1,200}$`)
+	pathPattern = regexp.MustCompile(`^/[A-Za-z0-9_./*?+@=-]{1,200}$`)
 	mirrorPath  = regexp.MustCompile(`^[a-z][A-Za-z0-9_.+~/-]{0,300}$`)
 	devicePat   = regexp.MustCompile(`^[a-z0-9_]{1,20}:[A-Za-z0-9_.,:*?\[\]-]{0,200}$`)
 )
@@ -47,9 +47,8 @@ func check(rec *Recipe) []muster.Problem {
 	c.units("services.keep", rec.Keep)
 	c.units("services.mask", rec.Mask)
 	c.units("namespace_masks", rec.NSMasks)
-	for i, t := range rec.Trim {
-		c.that(trimPattern.MatchString(t), fmt.Sprintf("trim[%d]", i), "an absolute path, with * and ? as the shell has them", "%q is not a path pattern", t)
-	}
+	c.patterns("exclude", rec.Exclude)
+	c.patterns("trim", rec.Trim)
 	for i, d := range rec.Requires.Devices {
 		c.that(devicePat.MatchString(d), fmt.Sprintf("requires.devices[%d]", i), `for instance "pci:v000010DE*"`, "%q is not a module alias", d)
 	}
@@ -102,6 +101,12 @@ func (c *checker) oneOf(field, got string, allowed ...string) {
 func (c *checker) units(field string, units []string) {
 	for i, u := range units {
 		c.that(unitName.MatchString(u), fmt.Sprintf("%s[%d]", field, i), "", "%q is not a systemd unit", clip(u))
+	}
+}
+
+func (c *checker) patterns(field string, list []string) {
+	for i, p := range list {
+		c.that(pathPattern.MatchString(p), fmt.Sprintf("%s[%d]", field, i), "an absolute path, with * and ? as the shell has them", "%q is not a path pattern", clip(p))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"unicode/utf8"
 
 	muster "github.com/muster-hpc/muster"
 )
@@ -36,7 +37,7 @@ func settle(rec *Recipe) {
 	if len(rec.Base.Components) == 0 {
 		rec.Base.Components = []string{"main"}
 	}
-	for _, set := range []*[]string{&rec.Base.Components, &rec.Packages, &rec.Keep, &rec.Mask, &rec.Trim, &rec.NSMasks, &rec.Requires.Devices} {
+	for _, set := range []*[]string{&rec.Base.Components, &rec.Packages, &rec.Keep, &rec.Mask, &rec.Exclude, &rec.Trim, &rec.NSMasks, &rec.Requires.Devices} {
 		*set = sortedSet(*set)
 	}
 	slices.SortFunc(rec.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
@@ -55,17 +56,25 @@ func sortedSet(in []string) []string {
 
 // builder is raised when the same recipe makes another image than before: those that are
 // there stay of use, and the next build makes new ones.
-const builder = 2
+const builder = 3
 
 // Hash is the SHA-256 of the normalized recipe in hexadecimal, and of who builds it. What
 // changes no byte of an image (summary, mirror, comments, order of packages) does not
 // change it.
 func (rec *Recipe) Hash() string {
 	type plain Recipe // without methods
+	hashed := plain(*rec)
+	hashed.Files = slices.Clone(rec.Files)
+	for i, f := range hashed.Files {
+		// JSON has one character for all bytes that are no text.
+		if !utf8.ValidString(f.Content) {
+			hashed.Files[i].Content, hashed.Files[i].SHA256 = "", digest([]byte(f.Content))
+		}
+	}
 	data, err := json.Marshal(struct {
 		Builder int `json:"Builder"` // these keys are part of what the hash is taken of
 		*plain
-	}{builder, (*plain)(rec)})
+	}{builder, &hashed})
 	if err != nil {
 		panic(fmt.Sprintf("image: a recipe is plain data: %v", err))
 	}

@@ -40,6 +40,7 @@ func (r *reader) recipe(n *yaml.Node, rec *Recipe) {
 		"services": func(n *yaml.Node, p string) {
 			r.mapping(n, p, fields{"keep": texts(&rec.Keep), "mask": texts(&rec.Mask)})
 		},
+		"exclude":         texts(&rec.Exclude),
 		"trim":            texts(&rec.Trim),
 		"namespace_masks": texts(&rec.NSMasks),
 		"kernel":          mark("kernel", func(n *yaml.Node, p string) { rec.Kernel = r.kernel(n, p) }),

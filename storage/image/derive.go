@@ -218,10 +218,16 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 		}
 	}
 	root := work.path("root")
-	// Of the base, which is the site's: nothing that a tenant chose was in there yet.
-	kept, err := os.ReadFile(filepath.Join(root, "etc/apt/sources.list"))
+	src, err := readSources(root, from.Base != "")
 	if err != nil {
-		return storeError("read the mirrors of the base", err)
+		return err
+	}
+	lacking, err := packagesLacking(root)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(work.path("lacking"), []byte(strings.Join(lacking, "\n")+"\n"), 0o600); err != nil {
+		return storeError("prepare the build", err)
 	}
 	unlock, err := s.lockContext(ctx, "lists-"+from.Suite, func() { track.enter("wait for another builder") })
 	if err != nil {
@@ -234,10 +240,11 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 			track.enter(stage)
 		}
 		if p, ok := unknownPackage(line); ok {
+			unknown = slices.DeleteFunc(unknown, func(q muster.Problem) bool { return q.Message == p.Message })
 			unknown = append(unknown, p)
 		}
 	}
-	err = s.run(ctx, job{log: log, onLine: onLine, mirrors: newMirrorProxy([]string{string(kept), hostMirror}, wayOut(hostConfig)),
+	err = s.run(ctx, job{log: log, onLine: onLine, mirrors: newMirrorProxy(append(src.mirrors, hostMirror), wayOut(hostConfig)),
 		argv: []string{"/bin/sh", work.path("download.sh"), root, cache, lists}})
 	if err != nil && len(unknown) > 0 {
 		return s.withSuggestions(work, unknown)
@@ -245,17 +252,24 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 	if err != nil {
 		return err
 	}
+	again, err := readNames(work.path("again"))
+	if err != nil {
+		return err
+	}
 	track.enter("install")
 	argv := []string{"/usr/bin/apt-get", "-q", "-y", "--no-install-recommends", "--no-download", "-o", "Dpkg::Options::=--force-confold",
-		"-o", "Debug::NoLocking=1", "install", "--"}
+		"-o", "Debug::NoLocking=1", "--reinstall", "install", "--"}
 	err = s.installing(ctx, job{log: log, onLine: onLine, confined: &confinement{
 		Root: root, ReadOnly: map[string]string{"var/cache/apt/archives": cache, "var/lib/apt/lists": lists},
-		Argv: append(argv, added...), Env: append(hostEnvironment(), "TERM=dumb"),
+		Argv: append(append(argv, added...), again...), Env: append(hostEnvironment(), "TERM=dumb"),
 	}})
 	if err != nil {
 		return err
 	}
-	return afterInstall(root, kept)
+	if err := checkWhole(root, from.Packages, again, log); err != nil {
+		return err
+	}
+	return afterInstall(root, src.list)
 }
 
 // installTime is how long packages may take to install. A script that waits for ever
@@ -327,6 +341,10 @@ func afterInstall(root string, sources []byte) error {
 // about packages that are not there.
 func unknownPackage(line string) (muster.Problem, bool) {
 	p := muster.Problem{Field: "packages"}
+	if component, name, ok := strings.Cut(strings.TrimPrefix(line, "muster: component "), " has "); ok && strings.HasPrefix(line, "muster: component ") {
+		p.Message, p.Hint = fmt.Sprintf("there is no package %q", clip(name)), componentHint(clip(component))
+		return p, true
+	}
 	if name, ok := strings.CutPrefix(line, "muster: unknown "); ok {
 		p.Message = fmt.Sprintf("there is no package %q", clip(name))
 		return p, true
@@ -343,6 +361,11 @@ func unknownPackage(line string) (muster.Problem, bool) {
 	return p, false
 }
 
+// componentHint says how an image comes to the packages of a component.
+func componentHint(component string) string {
+	return fmt.Sprintf("it is in Debian's %s: use an image whose recipe has base: {components: [main, %s]}", component, component)
+}
+
 // withSuggestions says for each unknown package which one may have been meant.
 func (s *Store) withSuggestions(work *workspace, problems []muster.Problem) error {
 	data, err := os.ReadFile(work.path("known"))
@@ -351,7 +374,7 @@ func (s *Store) withSuggestions(work *workspace, problems []muster.Problem) erro
 	}
 	known := strings.Split(strings.TrimSpace(string(data)), "\n")
 	for i := range problems {
-		if _, name, ok := strings.Cut(problems[i].Message, `no package "`); ok {
+		if _, name, ok := strings.Cut(problems[i].Message, `no package "`); ok && problems[i].Hint == "" {
 			problems[i].Hint = didYouMean(strings.TrimSuffix(name, `"`), known)
 		}
 	}
@@ -400,9 +423,26 @@ inside apt-get -q -y --error-on=any update || inside apt-get -q -y update
 inside apt-cache pkgnames | sort > "$here/known"
 unknown=
 for p in $(cat "$here/wanted"); do
-	grep -qxF -e "${p%%=*}" "$here/known" || { echo "muster: unknown ${p%%=*}"; unknown=1; }
+	grep -qxF -e "${p%%=*}" "$here/known" || { echo "muster: unknown ${p%%=*}"; unknown="$unknown ${p%%=*}"; }
 done
-[ -z "$unknown" ] || exit 3
+if [ -n "$unknown" ]; then
+	# Perhaps they are in a component of the archive that this image does not use.
+	mkdir "$root/run/lists"
+	sed -nE 's#^(deb .*https?://[^ ]+ [^ /]+) .*#\1 contrib non-free non-free-firmware#p' "$root/etc/apt/sources.list" | head -n 1 > "$root/run/others.list"
+	elsewhere="-o Dir::Etc::SourceList=/run/others.list -o Dir::Etc::SourceParts=- -o Dir::State::Lists=/run/lists -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache="
+	inside apt-get -q $elsewhere update > "$here/others.log" 2>&1 || :
+	for p in $unknown; do
+		inside apt-cache $elsewhere madison -- "$p" | sed -nE 's#^.*\| [^ ]+ [^ /]+/([a-z-]+) .*#muster: component \1 has '"$p"'#p' | head -n 1
+	done
+	exit 3
+fi
 echo 'muster: stage download'
-inside apt-get -q -y --no-install-recommends -d install -- $(cat "$here/wanted")
+# What the image's own packages were trimmed by, what is added may need: those that it
+# depends on come once more, whole.
+: > "$here/again"
+if grep -q . "$here/lacking"; then
+	inside apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+		-- $(sed 's/=.*//' "$here/wanted") | grep -v '^[ <]' | sort -u | grep -xF -f "$here/lacking" > "$here/again" || :
+fi
+inside apt-get -q -y --no-install-recommends --reinstall -d install -- $(cat "$here/wanted" "$here/again")
 `

@@ -27,12 +27,24 @@ name: probed
 base: {suite: trixie}
 scheduler: none
 agent: {min: 1, max: 1}
-packages: [netbase]
-trim: [/usr/share/doc/*, /usr/share/man/*, /usr/share/locale/*]
+packages: [netbase, early]
+exclude: [/usr/share/doc/*, /usr/share/man/*, /usr/share/locale/*]
+trim: [/srv/early]
+files:
+  - path: /etc/apt/sources.list.d/site.sources
+    early: true
+    content: |
+      Types: deb
+      URIs: %s
+      Suites: ./
+      Signed-By: /etc/apt/keyrings/site.asc
+  - path: /etc/apt/keyrings/site.asc
+    early: true
+    content: |
+      %s
 commands:
   - name: mirror
     run: |
-      echo 'deb [trusted=yes] %s ./' >> /etc/apt/sources.list
       # Perl is in every image; it sets what setcap does.
       touch /srv/base-capability; chown 7:8 /srv/base-capability
       perl -e '%s'
@@ -70,9 +82,13 @@ func debRepository(t *testing.T, dir string, scripts map[string]string) {
 	t.Helper()
 	for name, script := range scripts {
 		from := filepath.Join(t.TempDir(), name)
+		depends := ""
+		if name == "needing" {
+			depends = "Depends: early\n"
+		}
 		owned := filepath.Join(from, "srv", name)
 		if err := errors.Join(os.MkdirAll(filepath.Join(from, "DEBIAN"), 0o755), os.MkdirAll(filepath.Dir(owned), 0o755),
-			os.WriteFile(filepath.Join(from, "DEBIAN/control"), fmt.Appendf(nil, "Package: %s\nVersion: 1\nArchitecture: all\nMaintainer: Muster <root@localhost>\nDescription: tells what its script may\n", name), 0o644),
+			os.WriteFile(filepath.Join(from, "DEBIAN/control"), fmt.Appendf(nil, "Package: %s\nVersion: 1\nArchitecture: all\nMaintainer: Muster <root@localhost>\n%sDescription: tells what its script may\n", name, depends), 0o644),
 			os.WriteFile(filepath.Join(from, "DEBIAN/postinst"), []byte(script), 0o755),
 			os.WriteFile(owned, []byte(name), 0o755), os.Chown(owned, 12, 34), os.Chmod(owned, 0o755|os.ModeSetuid)); err != nil {
 			t.Fatal(err)
@@ -93,6 +109,24 @@ func debRepository(t *testing.T, dir string, scripts map[string]string) {
 	}
 }
 
+// signRepository signs a repository with a new key, which it returns.
+func signRepository(t *testing.T, dir string) (key string) {
+	t.Helper()
+	home := t.TempDir()
+	gpg := func(args ...string) []byte {
+		cmd := exec.Command("gpg", append([]string{"--homedir", home, "--batch", "--passphrase", "", "--pinentry-mode", "loopback"}, args...)...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("gpg %q: %v", args, err)
+		}
+		return out
+	}
+	t.Cleanup(func() { _ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run() })
+	gpg("--quick-gen-key", "site@example.org", "rsa3072", "sign", "never")
+	gpg("--output", filepath.Join(dir, "InRelease"), "--clearsign", filepath.Join(dir, "Release"))
+	return string(gpg("--armor", "--export"))
+}
+
 // What a package brings runs confined when an image is derived as users derive them, the
 // image has everything that it made, and a script that fails ends the request.
 func TestDeriveConfines(t *testing.T) {
@@ -103,7 +137,7 @@ func TestDeriveConfines(t *testing.T) {
 	if err := ready(); err != nil {
 		t.Skipf("cannot build here: %v", err)
 	}
-	for _, p := range []string{"dpkg-deb", "dpkg-scanpackages"} {
+	for _, p := range []string{"dpkg-deb", "dpkg-scanpackages", "gpg"} {
 		if _, err := exec.LookPath(p); err != nil {
 			t.Skipf("this host has no %s", p)
 		}
@@ -126,12 +160,15 @@ func TestDeriveConfines(t *testing.T) {
 	dir := t.TempDir()
 	debRepository(t, dir, map[string]string{
 		"telling": fmt.Sprintf(tellingScript, port, canary, setCapability("/srv/made-capability")),
+		"early":   "#!/bin/sh\n",
+		"needing": "#!/bin/sh\ntest -e /srv/early\n",
 		"broken":  "#!/bin/sh\necho \"update-alternatives: error: alternative path /usr/bin/broken doesn't exist\" >&2\nexit 2\n",
 		"full":    "#!/bin/sh\necho 'cp: error writing: No space left on device' >&2\nexit 1\n",
 	})
 	mirror := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer mirror.Close()
-	rec, err := book(map[string]string{"probed": fmt.Sprintf(probeRecipe, mirror.URL, setCapability("/srv/base-capability"))}).Load("probed")
+	key := strings.ReplaceAll(signRepository(t, dir), "\n", "\n      ")
+	rec, err := book(map[string]string{"probed": fmt.Sprintf(probeRecipe, mirror.URL, key, setCapability("/srv/base-capability"))}).Load("probed")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +199,18 @@ func TestDeriveConfines(t *testing.T) {
 	}
 	for _, device := range []string{"srv/made-device", "srv/base-device"} {
 		checkNode(t, filepath.Join(root, device), unix.S_IFCHR|0o644, 0, 0)
+	}
+
+	// What the image trims, comes with the first package that needs it.
+	if _, err := os.Lstat(filepath.Join(root, "srv/early")); err == nil {
+		t.Error("the image has what it trims")
+	}
+	needing, err := s.Derive(ctx, base.Image.ID, []string{"needing=1"}, BuildOptions{})
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(unpack(t, s, needing.Image), "srv/early")); err != nil {
+		t.Error("a package is there without what it depends on")
 	}
 
 	_, err = s.Derive(ctx, base.Image.ID, []string{"broken"}, BuildOptions{})

@@ -17,11 +17,13 @@ func epoch() time.Time { return time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // writeHooks puts into dir the scripts that mmdebstrap calls and what they use.
 func writeHooks(dir, cache, mirror string, rec *Recipe) error {
-	early, late := &bytes.Buffer{}, &bytes.Buffer{}
-	var before, after []File
+	first, early, late := &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
+	var apt, before, after []File
 	for _, f := range rec.Files {
 		switch {
 		case f.Mirror != "": // fetched by the last hook
+		case f.Early && strings.HasPrefix(f.Path, "/etc/apt/"):
+			apt = append(apt, f)
 		case f.Early:
 			before = append(before, f)
 		default:
@@ -30,15 +32,16 @@ func writeHooks(dir, cache, mirror string, rec *Recipe) error {
 	}
 	after = append(after,
 		File{Path: "/etc/systemd/system-preset/00-muster.preset", Mode: 0o644, Content: presets(rec.Keep)},
-		File{Path: "/etc/dpkg/dpkg.cfg.d/50-muster-trim", Mode: 0o644, Content: trimDpkg(rec.Trim)},
+		File{Path: excludeFile, Mode: 0o644, Content: dpkgExcludes(rec.Exclude)},
+		File{Path: trimmedFile, Mode: 0o644, Content: strings.Join(rec.Trim, "\n") + "\n"},
 		File{Path: "/etc/apt/apt.conf.d/50-muster", Mode: 0o644, Content: "APT::Install-Recommends \"false\";\nAcquire::Languages \"none\";\n"},
 	)
-	if err := errors.Join(writeTar(early, before), writeTar(late, after)); err != nil {
+	if err := errors.Join(writeTar(first, apt), writeTar(early, before), writeTar(late, after)); err != nil {
 		return err
 	}
 	passwd, shadow, group, gshadow := accountLines(rec.Accounts)
 	out := map[string]string{
-		"early.tar": early.String(), "late.tar": late.String(),
+		"first.tar": first.String(), "early.tar": early.String(), "late.tar": late.String(),
 		"passwd": passwd, "shadow": shadow, "group": group, "gshadow": gshadow,
 		"setup.sh": setupScript(cache), "essential.sh": essentialScript, "customize.sh": customizeScript(rec, cache, mirror),
 		"sources.list": strings.Join(sources(rec.Base, ""), "\n") + "\n",
@@ -97,10 +100,19 @@ func accountLines(accounts []Account) (passwd, shadow, group, gshadow string) {
 // quote makes one shell word of s.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// setupScript gives apt the packages that were downloaded before. They are
-// links: nothing is copied, and deleting one in the chroot keeps the other.
+// isSource reports whether a file names mirrors to apt before it fetches its lists.
+func (f File) isSource() bool {
+	return f.Early && strings.HasPrefix(f.Path, "/etc/apt/sources.list.d/")
+}
+
+// setupScript gives apt the sources that the recipe brings, and the packages that were
+// downloaded before. The latter are links: nothing is copied, and deleting one in the chroot
+// keeps the other. apt runs outside the chroot here: the keys that sources name are below it.
 func setupScript(cache string) string {
 	return `set -eu
+tar --keep-directory-symlink --no-same-owner -xpf "${0%/*}/first.tar" -C "$1"
+find "$1/etc/apt/sources.list.d" -type f -exec sed -i -E \
+	-e "s#^(Signed-By:[[:space:]]*)/#\1$1/#" -e "s#(signed-by=)/etc/#\1$1/etc/#" {} +
 mkdir -p "$1/var/cache/apt/archives"
 find ` + quote(cache) + ` -name '*.deb' -exec ln -t "$1/var/cache/apt/archives" {} +
 `
@@ -143,6 +155,7 @@ chroot "$root" tar --keep-directory-symlink --no-same-owner -xpf - -C / < "$here
 `)
 	b.WriteString(fetchScript(rec.Files, cache, mirror))
 	b.WriteString(`rm -f "$root/etc/apt/sources.list" "$root"/etc/apt/sources.list.d/* "$root"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
+chroot "$root" tar --keep-directory-symlink --no-same-owner -xpf - -C / < "$here/first.tar"
 cat "$here/sources.list" > "$root/etc/apt/sources.list"
 chmod 644 "$root/etc/apt/sources.list"
 if [ -x "$root/usr/bin/systemctl" ] || [ -x "$root/bin/systemctl" ]; then

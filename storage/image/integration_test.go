@@ -27,7 +27,7 @@ packages: [netbase]
 accounts:
   - {name: munge, uid: 903}
   - {name: rdma, gid: 912}
-trim: [/usr/share/doc/*, /usr/share/man/*, /usr/share/locale/*]
+exclude: [/usr/share/doc/*, /usr/share/man/*, /usr/share/locale/*]
 files:
   - {path: /etc/early, content: "e", early: true}
   - {path: /usr/bin/late, mode: "0755", content: "#!/bin/sh\necho late\n"}
@@ -100,6 +100,11 @@ func TestRealImage(t *testing.T) {
 	_, err = s.Derive(ctx, r.Image.ID, []string{"hellow", "netbaseq"}, BuildOptions{})
 	if muster.CodeOf(err) != muster.EInvalid || len(errortest.Listed(err)) != 2 || !strings.Contains(err.Error(), `"netbase"`) {
 		t.Errorf("unknown packages: %v", err)
+	}
+
+	_, err = s.Derive(ctx, r.Image.ID, []string{"firmware-bnx2x"}, BuildOptions{})
+	if said := errortest.Listed(err); len(said) != 1 || !strings.Contains(said[0].Hint, "components: [main, non-free-firmware]") {
+		t.Errorf("a package of another component: %v", err)
 	}
 
 	// Killed in the middle, it leaves no process, no mount and no room taken.

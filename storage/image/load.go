@@ -149,6 +149,7 @@ func extend(child, parent *Recipe) *Recipe {
 	out.Commands = append(slices.Clone(parent.Commands), child.Commands...)
 	out.Keep = append(slices.Clone(parent.Keep), child.Keep...)
 	out.Mask = append(slices.Clone(parent.Mask), child.Mask...)
+	out.Exclude = append(slices.Clone(parent.Exclude), child.Exclude...)
 	out.Trim = append(slices.Clone(parent.Trim), child.Trim...)
 	out.NSMasks = append(slices.Clone(parent.NSMasks), child.NSMasks...)
 	out.Files = overlayBy(parent.Files, child.Files, func(f File) string { return f.Path })

@@ -14,6 +14,7 @@ const (
 	maxFiles       = 500
 	maxCommands    = 100
 	maxTextBytes   = 256 << 10
+	maxFileBytes   = 64 << 20 // of one file beside a recipe
 )
 
 // Recipe says what an image is made of. Its fields are those of the recipe
@@ -25,18 +26,21 @@ type Recipe struct {
 	Abstract bool   `json:"-"`
 	Extends  string `json:"-"` // gone once resolved
 
-	Base      Base      `json:"base"`
-	Packages  []string  `json:"packages"`
-	Accounts  []Account `json:"accounts"`
-	Files     []File    `json:"files"`
-	Commands  []Command `json:"commands"`
-	Keep      []string  `json:"keep"` // units left enabled; all others are disabled
-	Mask      []string  `json:"mask"`
-	Trim      []string  `json:"trim"` // paths that dpkg does not unpack
-	NSMasks   []string  `json:"namespace-masks"`
-	Kernel    Kernel    `json:"kernel"`
-	UserRoot  bool      `json:"user-root"`
-	Scheduler string    `json:"scheduler"` // slurm, none
+	Base     Base      `json:"base"`
+	Packages []string  `json:"packages"`
+	Accounts []Account `json:"accounts"`
+	Files    []File    `json:"files"`
+	Commands []Command `json:"commands"`
+	Keep     []string  `json:"keep"` // units left enabled; all others are disabled
+	Mask     []string  `json:"mask"`
+	// Exclude are paths that no package brings, also none that is added later: manuals.
+	// Trim are paths that only the image's own packages do without.
+	Exclude   []string `json:"exclude"`
+	Trim      []string `json:"trim"`
+	NSMasks   []string `json:"namespace-masks"`
+	Kernel    Kernel   `json:"kernel"`
+	UserRoot  bool     `json:"user-root"`
+	Scheduler string   `json:"scheduler"` // slurm, none
 
 	Requires Requires            `json:"requires"`
 	Agent    muster.VersionRange `json:"agent"`

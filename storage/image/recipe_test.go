@@ -256,7 +256,7 @@ func TestFilesBesideTheRecipe(t *testing.T) {
 			"small.yaml":   {Data: []byte(goodRecipe + "files: [{path: /opt/tool, from: " + from + ", mode: \"0755\"}]\n")},
 			"tool/run":     {Data: []byte("#!/bin/sh\n")},
 			"tool/lib/a.c": {Data: []byte("int a;\n")},
-			"tool.big":     {Data: make([]byte, maxTextBytes+1)},
+			"tool.big":     {Data: make([]byte, maxFileBytes+1)},
 		}
 	}
 	rec, err := NewBook(site("tool")).Load("small")
@@ -274,6 +274,17 @@ func TestFilesBesideTheRecipe(t *testing.T) {
 	}
 	if one, err := NewBook(site("tool/run")).Load("small"); err != nil || len(one.Files) != 1 || one.Files[0].Path != "/opt/tool" {
 		t.Errorf("one file: %+v, %v", one, err)
+	}
+	// A package, say: neither its size nor bytes that are no text are in the way.
+	binary := site("tool")
+	binary["tool/lib/a.c"] = &fstest.MapFile{Data: append(make([]byte, 5<<20), 0xfe)}
+	first, err := NewBook(binary).Load("small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary["tool/lib/a.c"] = &fstest.MapFile{Data: append(make([]byte, 5<<20), 0xff)}
+	if other, err := NewBook(binary).Load("small"); err != nil || other.Hash() == first.Hash() {
+		t.Errorf("other bytes must be another hash: %v", err)
 	}
 	// A site's recipe extends ours: what ours brings lies on our shelf.
 	up := fstest.MapFS{"mine.yaml": {Data: []byte("name: mine\nextends: small\n")}}
