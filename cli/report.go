@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
@@ -101,4 +102,4 @@ func tellError(w io.Writer, err error) {
 
 // clean removes what could move the cursor of a terminal: texts may come from
 // a node.
-func clean(s string) string { return cleantext.Line(s) }
+func clean(s string) string { return localTimes(cleantext.Line(s), time.Local, time.Now()) }

@@ -42,6 +42,8 @@ type Config struct {
 	// FakeAgents is a socket to which a process connects that runs the agents
 	// of machines that pretend. Empty: they run in this process.
 	FakeAgents string
+	// TimeZone is that of the nodes; "": their image's.
+	TimeZone string
 	// Listen is an address for the API over TLS; "" for none.
 	Listen string
 	// Retain is how long homes of deleted clusters are kept unless a request

@@ -14,7 +14,7 @@ import (
 func (s *Server) openConfigs() {
 	s.configs = nodeconf.NewMaker(nodeconf.Config{
 		Store: s.db, Images: s.catalog, Volumes: s.clusterVolumes(), Providers: s.capabilities,
-		Proxy: s.proxyOf, Duration: spec.FormatDuration,
+		Proxy: s.proxyOf, Duration: spec.FormatDuration, TimeZone: s.cfg.TimeZone,
 	})
 }
 

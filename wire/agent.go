@@ -97,6 +97,8 @@ type NodeConfig struct {
 	Mounts   []Mount  `json:"mounts,omitempty"`
 	ProxyURL string   `json:"proxy_url,omitempty"` // egress proxy
 	Time     []string `json:"time,omitempty"`      // NTP servers; empty: the machine's clock is the host's
+	// TimeZone is the site's, such as Europe/Berlin; "": the image's own.
+	TimeZone string `json:"time_zone,omitempty"`
 	// Notices are told once to everybody who is logged in, and kept in the
 	// message of the day.
 	Notices []muster.Notice `json:"notices,omitempty"`
@@ -113,6 +115,12 @@ type Host struct {
 	Cores   int   `json:"cores,omitempty"`
 	Memory  int64 `json:"memory_bytes,omitempty"`
 	Compute bool  `json:"compute,omitempty"`
+	// Sockets is over how many the cores are spread, evenly; 0: not known.
+	Sockets int `json:"sockets,omitempty"`
+	// Scratch is the room for what programs put away for a while, in bytes.
+	Scratch int64 `json:"scratch_bytes,omitempty"`
+	// GPUs is how many accelerators the scheduler may hand out there.
+	GPUs int `json:"gpus,omitempty"`
 	// Hold: the scheduler may not use the node yet. Its agent starts no slurmd
 	// and reports ready when all else is.
 	Hold bool `json:"hold,omitempty"`
@@ -158,6 +166,8 @@ type SlurmConfig struct {
 	Files    []File `json:"files,omitempty"`     // slurm.conf, ...: head only
 	NodeConf string `json:"node_conf,omitempty"` // for slurmd -Z --conf; empty: runs no slurmd
 	Server   string `json:"server"`              // head name for --conf-server
+	// Scripts are what slurmd runs as jobs begin and end, on nodes that compute.
+	Scripts []File `json:"scripts,omitempty"`
 	// ClusterName as Slurm and its accounting know it.
 	ClusterName string `json:"slurm_cluster_name,omitempty"`
 	// NodeLines are arguments of "scontrol create", one for each compute node

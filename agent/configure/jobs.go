@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/wire"
@@ -77,7 +76,7 @@ func parseSqueue(text, mark string, here func(uid int) bool) queue {
 			waiting = append(waiting, j)
 			continue
 		}
-		j.Started, _ = time.ParseInLocation("2006-01-02T15:04:05", p[6], time.Local)
+		j.Started, _ = parseSlurmTime(p[6])
 		q.running++
 		q.active = append(q.active, j.ID)
 		if j.State == "completing" {

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/muster-hpc/muster/wire"
@@ -14,18 +15,18 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 	if !c.files.exists("/etc/openmpi") {
 		return nil
 	}
-	params, hostfile := mpiParams(cfg), "/etc/openmpi/openmpi-default-hostfile"
+	params, hostfile := mpiParams(cfg, isolated(cfg.Management)), "/etc/openmpi/openmpi-default-hostfile"
 	if c.files.exists("/etc/openmpi/prte.conf") { // release 5: a launcher of its own
 		hostfile = "/etc/openmpi/prte-default-hostfile"
 		var launcher string
 		if cfg.Interface != "" {
-			launcher = "prte_if_include = " + cfg.Interface + "\n"
+			launcher = "prte_if_include = " + cfg.Interface + "\n" + overlap
 		}
 		if err := c.files.block("/etc/openmpi/prte-mca-params.conf", launcher); err != nil {
 			return err
 		}
 	} else if cfg.Interface != "" {
-		params += "oob_tcp_if_include = " + cfg.Interface + "\n"
+		params += "oob_tcp_if_include = " + cfg.Interface + "\n" + overlap
 	}
 	if err := c.files.block("/etc/openmpi/openmpi-mca-params.conf", params); err != nil {
 		return err
@@ -33,9 +34,36 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 	return c.files.block(hostfile, mpiHosts(cfg))
 }
 
-func mpiParams(cfg *wire.NodeConfig) string {
+// overlap lets mpirun start its daemons where a shell of "srun --pty" has the cores.
+const overlap = "plm_slurm_args = --overlap\n"
+
+// isolated reports whether no other node can be reached by an interface: its only addresses
+// are networks of their own. Open MPI sees that by itself, and a setting of ours would
+// contradict those of users: btl_tcp_if_exclude and btl_tcp_if_include go with no other.
+func isolated(name string) bool {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return false
+	}
+	addresses, err := i.Addrs()
+	for _, a := range addresses {
+		n, ok := a.(*net.IPNet)
+		if !ok || !n.IP.IsLinkLocalUnicast() && !one(n.Mask) {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// one reports whether a mask is that of a single address.
+func one(m net.IPMask) bool {
+	bits, all := m.Size()
+	return bits == all
+}
+
+func mpiParams(cfg *wire.NodeConfig, isolated bool) string {
 	var b strings.Builder
-	if cfg.Interface != "" {
+	if cfg.Interface != "" && !isolated {
 		fmt.Fprintf(&b, "btl_tcp_if_include = %s\n", cfg.Interface)
 	}
 	if cfg.Oversubscribed {

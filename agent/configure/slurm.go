@@ -55,6 +55,9 @@ func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
 		if err := c.files.mkdir("/var/spool/slurmd", 0o755, ""); err != nil {
 			return err
 		}
+		if err := c.plainFiles(s.Scripts, nil); err != nil {
+			return err
+		}
 	}
 	// Login nodes, too, have the files: they run no slurmd that would keep
 	// what the head says.

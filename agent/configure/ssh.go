@@ -30,7 +30,7 @@ func (c *Configurer) ssh(cfg *wire.NodeConfig, ch *changed) error {
 		{Path: hostKey, Mode: 0o600, Content: line(cfg.SSH.HostKey)},
 		{Path: hostCert, Mode: 0o644, Content: line(cfg.SSH.HostCertificate)},
 		{Path: userCA, Mode: 0o644, Content: line(cfg.SSH.UserCA)},
-		{Path: "/etc/ssh/sshd_config.d/10-muster.conf", Mode: 0o644, Content: sshdConfig(c.files.exists("/usr/lib/openssh/sshd-session"))},
+		{Path: "/etc/ssh/sshd_config.d/10-muster.conf", Mode: 0o644, Content: sshdConfig(c.files.exists("/usr/lib/openssh/sshd-session"), c.files.exists("/usr/lib/locale/locale-archive"))},
 	} {
 		did, err := c.files.write(f.Path, f.Content, f.Mode, "")
 		if err != nil {
@@ -62,7 +62,7 @@ func line(s string) string { return strings.TrimSpace(s) + "\n" }
 // sshdConfig is read before the distribution's own settings, and the first
 // value counts. Releases with penalties (from 9.8, those with sshd-session)
 // must not apply them: all users come from one address, the server's.
-func sshdConfig(penalties bool) string {
+func sshdConfig(penalties, locales bool) string {
 	s := `# Written by Muster. Changes here do not last.
 HostKey ` + hostKey + `
 HostCertificate ` + hostCert + `
@@ -84,6 +84,10 @@ PrintLastLog no
 `
 	if penalties {
 		s += "PerSourcePenalties no\n"
+	}
+	if locales {
+		// In an image without any, each shell would complain of those of the user's own computer.
+		s += "AcceptEnv LANG LC_*\n"
 	}
 	return s
 }

@@ -47,8 +47,9 @@ type watcher struct {
 	asked time.Time // for jobs
 	heard time.Time // when slurmctld last answered
 
-	counted           bool // accounting was started
-	closed            bool // the partition takes no jobs
+	counted           bool   // accounting was started
+	limited           string // the longest that a job may take, as slurmctld was told
+	closed            bool   // the partition takes no jobs
 	ending, dismissed time.Time
 	quiet             time.Time // since when nothing runs, and nothing can come
 
@@ -111,6 +112,9 @@ func (w *watcher) look(ctx context.Context) time.Duration {
 	if !missing && !w.whole {
 		w.whole = true
 		w.r.Stage("scheduler")
+	}
+	if w.whole {
+		w.limitJobs(ctx)
 	}
 	// It waits for nodes that come with the cluster, not for one that is lost.
 	late := w.c.clock.Now().Sub(w.began) > watchFastFor

@@ -67,6 +67,9 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if name == "scratch" { // a unit's, not people's
 		return status(makeScratch(ctx, args, errOut), errOut)
 	}
+	if name == "end-job" { // Slurm's, not people's
+		return status(endJob(), errOut)
+	}
 	var f files
 	set := flag.NewFlagSet("muster-agent", flag.ContinueOnError)
 	set.SetOutput(errOut)

@@ -118,6 +118,11 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	if c.Approval, err = approvalRules(f.approve); err != nil {
 		return c, err
 	}
+	if c.TimeZone == "" {
+		c.TimeZone = daemon.HostTimeZone()
+	} else if err := daemon.CheckTimeZone(c.TimeZone); err != nil {
+		return c, err
+	}
 	for _, e := range f.egress {
 		switch p := muster.Egress(e); p {
 		case muster.EgressNone, muster.EgressProxy, muster.EgressNAT:
@@ -173,6 +178,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.c.Fake, "fake", 0, "number of simulated machines")
 	set.DurationVar(&f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")
 	set.StringVar(&f.c.Listen, "listen", "", "also serve the API over TLS on ADDRESS:PORT")
+	set.StringVar(&f.c.TimeZone, "time-zone", "", "time zone of nodes, such as Europe/Berlin (default: that of this host)")
 	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")
 	set.StringVar(&f.retain, "retain", "7d", "how long to keep the homes of deleted clusters, unless the request says otherwise; 0: delete them at once")
 	set.StringVar(&f.validate, "validate", "", "how much of a cluster to measure before it is handed over, unless the request says otherwise: quick, full or off (default quick; off with --oversubscribe)")

@@ -67,6 +67,7 @@ func hostsOf(in Input) []wire.Host {
 		}
 		h := wire.Host{Name: n.Name, Address: n.Address.String(), Compute: n.Role == muster.RoleCompute}
 		h.Cores, h.Memory = capacity(in, n)
+		h.Sockets, h.Scratch = machineOf(in, n).Facts.Sockets, scratch(in, n)
 		h.Hold, h.Drain, h.Down = n.Hold, n.Leave, n.Down
 		h.Unwell = slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionUnfit })
 		h.Reserve = in.Cluster.Measurement.Reserves(n.Name)
@@ -115,7 +116,12 @@ func schedulerOf(in Input, head muster.Node, hosts []wire.Host) (*slurm.Cluster,
 		return nil, muster.Errorf(muster.EInvalid, "image %s has no Slurm", in.Image.Name).
 			WithHint("set scheduler: none, or choose an image with Slurm")
 	}
+	tmp := "/tmp"
+	if in.OwnKernel && disks(in) {
+		tmp = "/scratch"
+	}
 	return &slurm.Cluster{
+		OwnKernel: in.OwnKernel, TmpFS: tmp,
 		ID:          string(in.Cluster.ID),
 		Name:        in.Cluster.Name,
 		Head:        head.Name,

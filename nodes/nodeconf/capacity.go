@@ -10,10 +10,10 @@ const (
 	mebibyte      = 1 << 20
 )
 
-// capacity reports what the scheduler may use of a node. A node without a
-// machine, for the moment, counts as the smallest one of its cluster: the
-// scheduler knows no node of no size, and it takes no job before it registers.
-func capacity(in Input, n muster.Node) (cores int, memory int64) {
+// machineOf is a node's machine. A node without one, for the moment, counts as the smallest
+// one of its cluster: the scheduler knows no node of no size, and it takes no job before it
+// registers.
+func machineOf(in Input, n muster.Node) muster.Machine {
 	m, ok := in.Machines[n.Machine]
 	if !ok {
 		for _, other := range in.Machines {
@@ -22,6 +22,12 @@ func capacity(in Input, n muster.Node) (cores int, memory int64) {
 			}
 		}
 	}
+	return m
+}
+
+// capacity reports what the scheduler may use of a node.
+func capacity(in Input, n muster.Node) (cores int, memory int64) {
+	m := machineOf(in, n)
 	memory = m.Facts.Memory &^ (mebibyte - 1) // the scheduler counts in MiB
 	reserve := int64(reserveSystem)
 	if n.Head {
@@ -30,4 +36,31 @@ func capacity(in Input, n muster.Node) (cores int, memory int64) {
 	// A small machine keeps at least half for jobs.
 	memory -= min(reserve, memory/2)
 	return max(1, m.Facts.Cores), max(mebibyte, memory)
+}
+
+// scratch is the room of a node for what programs put away for a while, in bytes. Of a disk
+// a tenth is kept back for its file system; with several the smallest counts, as any of them
+// may be the first.
+func scratch(in Input, n muster.Node) int64 {
+	f := machineOf(in, n).Facts
+	if !in.OwnKernel {
+		return f.Disk
+	}
+	least := f.Disk
+	for _, d := range f.Disks {
+		if !d.ReadOnly {
+			least = min(least, d.Size)
+		}
+	}
+	return least / 10 * 9
+}
+
+// disks reports whether every node that computes has a disk of its own.
+func disks(in Input) bool {
+	for _, n := range in.Nodes {
+		if n.Role == muster.RoleCompute && n.Phase != muster.NodeGone && machineOf(in, n).Facts.Disk == 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -20,6 +20,10 @@ type Input struct {
 	// MemoryPerCore is what the scheduler gives for a core, in MiB, once that
 	// was decided; 0 before.
 	MemoryPerCore int64
+	// TimeZone is the site's.
+	TimeZone string
+	// OwnKernel: the nodes are whole machines.
+	OwnKernel bool
 	// Mounts are what the agents mount, by node. nil: nothing.
 	Mounts func(n muster.Node) []wire.Mount
 	// Storage tells people what their places are for.

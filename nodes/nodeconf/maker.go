@@ -36,6 +36,8 @@ type Config struct {
 	// Proxy is the URL at which a machine finds the way out; "" where there is none.
 	// Nil: nowhere.
 	Proxy func(m muster.Machine) string
+	// TimeZone is the site's; "": nodes have that of their image.
+	TimeZone string
 	// Duration writes a time for people, as requests have it.
 	Duration func(time.Duration) string
 }

@@ -27,7 +27,11 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 	}
 	machine := func(n muster.Node) muster.Machine { return in.Machines[n.Machine] }
 	in.Proxy = func(n muster.Node) string { return k.c.Proxy(machine(n)) }
-	in.Slurm = slurm.Config
+	in.Slurm, in.TimeZone = slurm.Config, k.c.TimeZone
+	in.OwnKernel = len(in.Machines) > 0
+	for _, m := range in.Machines {
+		in.OwnKernel = in.OwnKernel && k.c.Providers.Of(m.Provider).OwnKernel
+	}
 	in.MemoryPerCore, _ = strconv.ParseInt(string(raw[schedulerMemory]), 10, 64)
 	var mounts mounts
 	if mounts.All, mounts.Head, err = k.c.Volumes.Mounts(ctx, in.Cluster); err != nil {

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -17,6 +16,11 @@ type Cluster struct {
 	Version     string // of Slurm in the image: 24.11.5
 	Nodes       []wire.Host
 	Accounting  bool // slurmdbd and its database run on the head
+	// OwnKernel: its nodes are whole machines, whose control groups bound jobs.
+	OwnKernel bool
+	// TmpFS is where jobs put files for a while: "/tmp", or "/scratch" where every node has
+	// a disk of its own.
+	TmpFS string
 	// MemoryPerCore is decided when the cluster is first configured and stays,
 	// in MiB; 0: what the nodes have.
 	MemoryPerCore int64
@@ -35,7 +39,7 @@ func Config(c Cluster, node string) wire.SlurmConfig {
 		switch {
 		case n.Name != node:
 		case n.Compute:
-			s.NodeConf = NodeConf(n)
+			s.NodeConf, s.Scripts = NodeConf(n), scripts(c, n)
 		case node != c.Head:
 			// A login node has no slurmd that would fetch these.
 			s.Files = clientFiles(c)
@@ -69,7 +73,27 @@ func ClusterName(name string) string {
 
 // NodeConf is what slurmd says of its node when it registers.
 func NodeConf(n wire.Host) string {
-	return fmt.Sprintf("CPUs=%d RealMemory=%d", cores(n), memory(n))
+	return strings.Join(resources(n), " ")
+}
+
+// resources are what a node has, as slurm.conf writes it.
+func resources(n wire.Host) []string {
+	sockets := max(1, n.Sockets)
+	if cores(n)%sockets != 0 {
+		sockets = 1 // a part of a machine that leaves its sockets uneven
+	}
+	out := []string{
+		"CPUs=" + strconv.Itoa(cores(n)),
+		"Sockets=" + strconv.Itoa(sockets),
+		"CoresPerSocket=" + strconv.Itoa(cores(n)/sockets),
+		"ThreadsPerCore=1",
+		"RealMemory=" + strconv.FormatInt(memory(n), 10),
+		"TmpDisk=" + strconv.FormatInt(n.Scratch>>20, 10),
+	}
+	if n.GPUs > 0 {
+		out = append(out, "Gres=gpu:"+strconv.Itoa(n.GPUs))
+	}
+	return out
 }
 
 // NodeLines declare the compute nodes in their order. A declared node takes
@@ -81,13 +105,8 @@ func NodeLines(c Cluster) []wire.NodeLine {
 		if !n.Compute {
 			continue
 		}
-		lines = append(lines, wire.NodeLine{Name: n.Name, Args: []string{
-			"NodeName=" + n.Name,
-			"NodeAddr=" + n.Address,
-			"CPUs=" + strconv.Itoa(cores(n)),
-			"RealMemory=" + strconv.FormatInt(memory(n), 10),
-			"State=FUTURE",
-		}})
+		args := append([]string{"NodeName=" + n.Name, "NodeAddr=" + n.Address}, resources(n)...)
+		lines = append(lines, wire.NodeLine{Name: n.Name, Args: append(args, "State=FUTURE")})
 	}
 	return lines
 }

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -23,15 +24,18 @@ func Files(c Cluster) []wire.File {
 func clientFiles(c Cluster) []wire.File {
 	return []wire.File{
 		{Path: etc + "slurm.conf", Mode: 0o644, Content: slurmConf(c)},
-		{Path: etc + "cgroup.conf", Mode: 0o644, Content: cgroupConf(parseRelease(c.Version))},
+		{Path: etc + "cgroup.conf", Mode: 0o644, Content: cgroupConf(c)},
 		// The distribution's own file includes by a pattern, of which Slurm
 		// complains.
 		{Path: etc + "plugstack.conf", Mode: 0o644, Content: "# No plugins.\n"},
 	}
 }
 
-func cgroupConf(r release) string {
-	if r.hasCgroupDisabled() {
+func cgroupConf(c Cluster) string {
+	if c.OwnKernel {
+		return "# A job has the cores and the memory that it asked for, and no more.\nCgroupPlugin=cgroup/v2\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n"
+	}
+	if parseRelease(c.Version).hasCgroupDisabled() {
 		return "# A node in namespaces has no control groups to give away.\nCgroupPlugin=disabled\n"
 	}
 	// This release looks for a plugin by itself unless one is named, and does
@@ -89,11 +93,8 @@ func sections(c Cluster) []section {
 			"SlurmdPidFile", "/run/slurm/slurmd.pid",
 			"MailProg", "/bin/true",
 		}},
-		{"Processes and resources, without control groups.", []string{
-			"ProctrackType", "proctrack/linuxproc",
-			"TaskPlugin", "task/none",
-			"JobAcctGatherType", "jobacct_gather/linux",
-			"JobAcctGatherFrequency", "10",
+		processes(c),
+		{"Resources.", []string{
 			"SelectType", "select/cons_tres",
 			"SelectTypeParameters", "CR_Core_Memory",
 			"DefMemPerCPU", strconv.FormatInt(MemoryPerCore(c), 10),
@@ -102,6 +103,13 @@ func sections(c Cluster) []section {
 			"MpiDefault", "pmix",
 			// Between being asked to end and being killed.
 			"KillWait", "20",
+			"TmpFS", cmp.Or(c.TmpFS, "/tmp"),
+		}},
+		{"What users find on other clusters: large arrays, scrontab, srun --x11.", []string{
+			"MaxArraySize", "100001",
+			"MaxJobCount", "200000",
+			"ScronParameters", "enable",
+			"PrologFlags", "X11",
 		}},
 		{"Jobs start when there is room, not some seconds later.", []string{
 			"SchedulerType", "sched/backfill",
@@ -122,6 +130,29 @@ func sections(c Cluster) []section {
 			"PartitionName", "main Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
 		}},
 	}
+}
+
+// processes says how a job's are found, counted and ended.
+func processes(c Cluster) section {
+	if c.OwnKernel {
+		return section{"Control groups hold a job's processes and bound them.", []string{
+			"ProctrackType", "proctrack/cgroup",
+			"TaskPlugin", "task/cgroup,task/affinity",
+			"JobAcctGatherType", "jobacct_gather/cgroup",
+			"JobAcctGatherFrequency", "10",
+		}}
+	}
+	return section{"Without control groups: the epilog ends what a job left, and what is over its memory is killed.", []string{
+		// linuxproc cannot be combined with X11.
+		"ProctrackType", "proctrack/pgid",
+		"TaskPlugin", "task/none",
+		"Epilog", epilogPath,
+		"TaskProlog", taskPrologPath,
+		"JobAcctGatherType", "jobacct_gather/linux",
+		"JobAcctGatherFrequency", "task=3",
+		// Memory that ranks share would count once for each.
+		"JobAcctGatherParams", "NoShared,OverMemoryKill",
+	}}
 }
 
 func accounting(c Cluster) section {

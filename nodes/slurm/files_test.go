@@ -24,11 +24,15 @@ func clusters() map[string]slurm.Cluster {
 	separate := []wire.Host{
 		{Name: "head", Address: "10.128.16.10", Cores: 2, Memory: 1500 << 20},
 		{Name: "n01", Address: "10.128.16.11", Cores: 64, Memory: 256000 << 20, Compute: true},
-		{Name: "n02", Address: "10.128.16.12", Cores: 32, Memory: 64000 << 20, Compute: true},
+		{Name: "n02", Address: "10.128.16.12", Cores: 32, Sockets: 2, Scratch: 1 << 30, Memory: 64000 << 20, Compute: true},
+	}
+	whole := []wire.Host{
+		{Name: "n01", Address: "10.128.32.10", Cores: 63, Sockets: 2, Scratch: 1 << 40, Memory: 64000 << 20, Compute: true, GPUs: 4},
 	}
 	return map[string]slurm.Cluster{
 		"24.11-shared":   {ID: "c-2345678923", Name: "cfd", Head: "n01", HeadAddress: "10.128.0.10", Version: "24.11.5", Nodes: shared, Accounting: true},
 		"24.11-separate": {ID: "c-2345678924", Name: "my-runs", Head: "head", HeadAddress: "10.128.16.10", Version: "24.11.5", Nodes: separate, Accounting: true},
+		"24.11-metal":    {ID: "c-2345678926", Name: "bare", Head: "n01", HeadAddress: "10.128.32.10", Version: "24.11.5", Nodes: whole, Accounting: true, OwnKernel: true, TmpFS: "/scratch"},
 		"22.05-plain":    {ID: "c-2345678925", Name: "old", Head: "n01", HeadAddress: "10.128.0.10", Version: "22.05.8", Nodes: shared},
 	}
 }
@@ -70,7 +74,7 @@ func TestConfigGivesEachNodeItsPart(t *testing.T) {
 		t.Errorf("compute nodes in their order, without the head: %+v", head.NodeLines)
 	}
 	node := slurm.Config(c, "n02")
-	if node.NodeConf != "CPUs=32 RealMemory=64000" || node.Server != "head" {
+	if node.NodeConf != "CPUs=32 Sockets=2 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=64000 TmpDisk=1024" || node.Server != "head" || len(node.Scripts) != 2 {
 		t.Errorf("node: %+v", node)
 	}
 	if len(node.Files) != 0 || node.Accounting || len(node.NodeLines) != 0 {
