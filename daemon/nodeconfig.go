@@ -14,8 +14,18 @@ import (
 func (s *Server) openConfigs() {
 	s.configs = nodeconf.NewMaker(nodeconf.Config{
 		Store: s.db, Images: s.catalog, Volumes: s.clusterVolumes(), Providers: s.capabilities,
-		Proxy: s.proxyOf, Duration: spec.FormatDuration, TimeZone: s.cfg.TimeZone,
+		Proxy: s.proxyOf, Duration: spec.FormatDuration, TimeZone: s.cfg.TimeZone, Time: s.timeOf,
 	})
+}
+
+// timeOf are the NTP servers of a provider's machines: the server itself, where they are
+// reached over its boot network.
+func (s *Server) timeOf(provider string) []string {
+	e := s.endpoints[provider]
+	if e == nil || !s.capabilities.Of(provider).OwnKernel || !e.addr.Is4() {
+		return nil
+	}
+	return []string{e.addr.String()}
 }
 
 // proxyOf is the URL at which a machine finds the way out; "" where there is none.

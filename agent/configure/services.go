@@ -36,7 +36,7 @@ func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, ha
 	// What runs and is as it was is left alone: most changes are of other nodes,
 	// and a large cluster has many.
 	settled := c.settled.Load()
-	if !settled || ch.sshd || ch.munge || len(cfg.Time) > 0 {
+	if !settled || ch.sshd || ch.munge || c.keepsTime(cfg) {
 		if err := c.startUnits(ctx, cfg, had, ch); err != nil {
 			return failed("start services", err)
 		}
@@ -45,6 +45,9 @@ func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, ha
 		func() error { return c.checkNames(cfg, r) },
 		func() error { return c.checkHome(cfg, r) },
 		func() error { return c.checkSSH(ctx, cfg, r) },
+	}
+	if c.keepsTime(cfg) && !settled {
+		jobs = append(jobs, func() error { c.awaitClock(ctx); return nil })
 	}
 	if cfg.Slurm != nil {
 		jobs = append(jobs, func() error { return c.joinSlurm(ctx, cfg, had, ch, r) })
@@ -85,8 +88,8 @@ func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had m
 	} else if controller {
 		units = append(units, controllerUnit)
 	}
-	if len(cfg.Time) > 0 {
-		units = append(units, "systemd-timesyncd.service")
+	if c.keepsTime(cfg) {
+		units = append(units, clockUnit)
 	}
 	if err := c.systemctl(ctx, "start", units...); err != nil {
 		return err

@@ -56,8 +56,8 @@ func (c *Configurer) vitals(cfg *wire.NodeConfig) []vital {
 			return accessible(c.files.at("/home"))
 		}})
 	}
-	if len(cfg.Time) > 0 {
-		list = append(list, vital{name: "clock", unit: "systemd-timesyncd.service"})
+	if c.keepsTime(cfg) {
+		list = append(list, vital{name: "clock", unit: clockUnit})
 	}
 	if cfg.Slurm == nil {
 		return list

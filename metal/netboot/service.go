@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster/metal/netboot/dhcp"
 	"github.com/muster-hpc/muster/metal/netboot/httpboot"
 	"github.com/muster-hpc/muster/metal/netboot/ra"
+	"github.com/muster-hpc/muster/metal/netboot/sntp"
 	"github.com/muster-hpc/muster/metal/netboot/tftp"
 )
 
@@ -53,6 +54,7 @@ type Service struct {
 	tftp      *tftp.Server
 	web       *httpboot.Server
 	ra        *ra.Server
+	time      *sntp.Server
 }
 
 // Open checks the configuration, reads boot loaders and leases, and opens nothing
@@ -103,6 +105,10 @@ func Open(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.time, err = sntp.New(sntp.Config{Interface: c.Interface, Address: c.Address, Networks: prefixes})
+	if err != nil {
+		return nil, err
+	}
 	if c.Advertise {
 		s.ra, err = ra.New(ra.Config{Interface: c.Interface, Prefix: c.Prefix})
 	}
@@ -129,6 +135,7 @@ func (s *Service) Run(ctx context.Context, ready func()) error {
 	g.Go(func() error { return s.web.Serve(ctx, listener) })
 	part(s.dhcp.Serve)
 	part(s.tftp.Serve)
+	part(s.time.Serve)
 	if s.ra != nil {
 		part(s.ra.Serve)
 	}

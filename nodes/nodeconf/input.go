@@ -20,6 +20,8 @@ type Input struct {
 	// MemoryPerCore is what the scheduler gives for a core, in MiB, once that
 	// was decided; 0 before.
 	MemoryPerCore int64
+	// Time are NTP servers for nodes whose clock is their own.
+	Time []string
 	// TimeZone is the site's.
 	TimeZone string
 	// OwnKernel: the nodes are whole machines.

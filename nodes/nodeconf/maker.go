@@ -38,6 +38,8 @@ type Config struct {
 	Proxy func(m muster.Machine) string
 	// TimeZone is the site's; "": nodes have that of their image.
 	TimeZone string
+	// Time are the NTP servers of machines with a clock of their own, by provider.
+	Time func(provider string) []string
 	// Duration writes a time for people, as requests have it.
 	Duration func(time.Duration) string
 }
@@ -54,6 +56,9 @@ type Maker struct {
 func NewMaker(c Config) *Maker {
 	if c.Proxy == nil {
 		c.Proxy = func(muster.Machine) string { return "" }
+	}
+	if c.Time == nil {
+		c.Time = func(string) []string { return nil }
 	}
 	return &Maker{c: c}
 }

@@ -31,6 +31,9 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 	in.OwnKernel = len(in.Machines) > 0
 	for _, m := range in.Machines {
 		in.OwnKernel = in.OwnKernel && k.c.Providers.Of(m.Provider).OwnKernel
+		if list := k.c.Time(m.Provider); in.OwnKernel && len(list) > 0 {
+			in.Time = list
+		}
 	}
 	in.MemoryPerCore, _ = strconv.ParseInt(string(raw[schedulerMemory]), 10, 64)
 	var mounts mounts

@@ -45,6 +45,7 @@ func Share(in Input) (*Shared, error) {
 		Users:          accounts(in.Users),
 		Prober:         &wire.Account{Name: wire.ProbeAccount, UID: wire.ProbeUID, GID: wire.ProbeUID, FullName: "Muster measures", Home: wire.ProbeHome},
 		SSH:            sshOf(in),
+		Time:           in.Time,
 		TimeZone:       in.TimeZone,
 		Notices:        in.Cluster.Notices,
 		Expires:        in.Cluster.Expires,
