@@ -174,6 +174,9 @@ type SlurmConfig struct {
 	// in index order: whatever order nodes come up in, Slurm then lists and
 	// ranks them in this one. Head only.
 	NodeLines []NodeLine `json:"node_lines,omitempty"`
+	// Operator is the user who may drain nodes, reserve them and change everybody's jobs: the
+	// cluster's owner. It takes Accounting. "": nobody.
+	Operator string `json:"operator,omitempty"`
 	// Accounting tells the head to run slurmdbd and its database.
 	Accounting bool `json:"accounting,omitempty"`
 	// Ending: the cluster ends. The head stops new jobs, lets running ones end

@@ -58,7 +58,35 @@ func (c *Configurer) account(ctx context.Context, cfg *wire.NodeConfig) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	if err := c.operator(ctx, cfg.Slurm.Operator); err != nil {
+		return err
+	}
 	return c.markStarted("accounting")
+}
+
+// operator gives the cluster's owner the rights of Slurm's administrator: to drain nodes,
+// reserve them, and see to everybody's jobs. Slurm wants an account for that; it limits
+// nobody.
+func (c *Configurer) operator(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	for _, args := range [][]string{
+		{"add", "account", "cluster"},
+		{"add", "user", name, "account=cluster"},
+		{"modify", "user", name, "set", "adminlevel=Administrator"},
+	} {
+		if err := c.retry(ctx, func() error {
+			out, err := c.run.Run(ctx, "", "sacctmgr", append([]string{"--immediate", "--quiet"}, args...)...)
+			if err != nil && (strings.Contains(out+err.Error(), "already exist") || strings.Contains(out+err.Error(), "Nothing")) {
+				return nil
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stuckAfter is how long slurmdbd may take to answer the first question.

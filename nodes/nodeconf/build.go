@@ -116,12 +116,16 @@ func schedulerOf(in Input, head muster.Node, hosts []wire.Host) (*slurm.Cluster,
 		return nil, muster.Errorf(muster.EInvalid, "image %s has no Slurm", in.Image.Name).
 			WithHint("set scheduler: none, or choose an image with Slurm")
 	}
+	operator := ""
+	if slices.Contains(in.Cluster.Spec.Users, in.Cluster.Owner) {
+		operator = in.Cluster.Owner
+	}
 	tmp := "/tmp"
 	if in.OwnKernel && disks(in) {
 		tmp = "/scratch"
 	}
 	return &slurm.Cluster{
-		OwnKernel: in.OwnKernel, TmpFS: tmp,
+		OwnKernel: in.OwnKernel, TmpFS: tmp, Operator: operator,
 		ID:          string(in.Cluster.ID),
 		Name:        in.Cluster.Name,
 		Head:        head.Name,

@@ -21,6 +21,8 @@ type Cluster struct {
 	// TmpFS is where jobs put files for a while: "/tmp", or "/scratch" where every node has
 	// a disk of its own.
 	TmpFS string
+	// Operator is who administers it: its owner; "": nobody.
+	Operator string
 	// MemoryPerCore is decided when the cluster is first configured and stays,
 	// in MiB; 0: what the nodes have.
 	MemoryPerCore int64
@@ -48,7 +50,7 @@ func Config(c Cluster, node string) wire.SlurmConfig {
 	if node == c.Head {
 		s.Files = Files(c)
 		s.NodeLines = NodeLines(c)
-		s.Accounting = c.Accounting
+		s.Accounting, s.Operator = c.Accounting, c.Operator
 	}
 	return s
 }
