@@ -15,8 +15,9 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 	if !c.files.exists("/etc/openmpi") {
 		return nil
 	}
-	params, hostfile := mpiParams(cfg, isolated(cfg.Management)), "/etc/openmpi/openmpi-default-hostfile"
-	if c.files.exists("/etc/openmpi/prte.conf") { // release 5: a launcher of its own
+	five := c.files.exists("/etc/openmpi/prte.conf") // release 5 has a launcher of its own
+	params, hostfile := mpiParams(cfg, five && isolated(cfg.Management)), "/etc/openmpi/openmpi-default-hostfile"
+	if five {
 		hostfile = "/etc/openmpi/prte-default-hostfile"
 		var launcher string
 		if cfg.Interface != "" {
@@ -38,7 +39,7 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 const overlap = "plm_slurm_args = --overlap\n"
 
 // isolated reports whether no other node can be reached by an interface: its only addresses
-// are networks of their own. Open MPI sees that by itself, and a setting of ours would
+// are networks of their own. Open MPI 5 sees that by itself, and a setting of ours would
 // contradict those of users: btl_tcp_if_exclude and btl_tcp_if_include go with no other.
 func isolated(name string) bool {
 	i, err := net.InterfaceByName(name)

@@ -13,7 +13,7 @@ const etc = "/etc/slurm/"
 
 // Files renders the head's files. They hold no secret.
 func Files(c Cluster) []wire.File {
-	files := clientFiles(c)
+	files := append(clientFiles(c), wire.File{Path: etc + "job_submit.lua", Mode: 0o644, Content: jobSubmit})
 	if c.Accounting {
 		files = append(files, wire.File{Path: etc + "slurmdbd.conf", Mode: 0o600, Owner: "slurm", Content: dbdConf})
 	}
@@ -43,6 +43,23 @@ func cgroupConf(c Cluster) string {
 	// touches nothing until a plugin asks it to, and none does.
 	return "# No plugin in slurm.conf uses control groups.\nCgroupPlugin=cgroup/v1\nConstrainCores=no\nConstrainRAMSpace=no\n"
 }
+
+// jobSubmit refuses what a cluster could only forget: it sends no mail.
+const jobSubmit = `-- Written by Muster. Changes here do not last.
+function slurm_job_submit(job, partition, uid)
+  if job.mail_type ~= nil and job.mail_type ~= slurm.NO_VAL16 and job.mail_type ~= 0 then
+    slurm.log_user("this cluster sends no mail: leave out --mail-type, and see the job's state with sacct or squeue")
+    return slurm.ERROR
+  end
+  return slurm.SUCCESS
+end
+
+function slurm_job_modify(job, record, partition, uid)
+  return slurm_job_submit(job, partition, uid)
+end
+
+return slurm.SUCCESS
+`
 
 // dbdConf needs no password: the database knows the user slurm by its socket.
 const dbdConf = `# Accounting of this cluster, on its head.
@@ -110,6 +127,8 @@ func sections(c Cluster) []section {
 			"MaxJobCount", "200000",
 			"ScronParameters", "enable",
 			"PrologFlags", "X11",
+			// What could not be kept is refused when it is asked for.
+			"JobSubmitPlugins", "lua",
 		}},
 		{"Jobs start when there is room, not some seconds later.", []string{
 			"SchedulerType", "sched/backfill",
