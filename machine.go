@@ -99,7 +99,8 @@ type Facts struct {
 	Disk         int64    `json:"disk_bytes"`   // bytes of scratch
 	NICs         []NIC    `json:"nics,omitempty"`
 	Accelerators []Device `json:"accelerators,omitempty"`
-	// Modalias of each device that needs a driver. Empty for slices of a host.
+	// Modalias of each disk controller, network card and accelerator. Empty for slices of
+	// a host.
 	Modalias []string `json:"modalias,omitempty"`
 	Class    string   `json:"class"`
 	Rack     string   `json:"rack"`
@@ -196,8 +197,11 @@ type Neighbour struct {
 
 // Device is an accelerator.
 type Device struct {
-	Kind  string `json:"kind"` // gpu
-	Model string `json:"model"`
+	Kind  string `json:"kind"`  // gpu, accelerator
+	Model string `json:"model"` // of a PCI device, its vendor:device
+	// Name is what people call it, where that is known. Machines are shown with it; it is
+	// not on record.
+	Name  string `json:"name,omitempty"`
 	Count int    `json:"count"`
 }
 
