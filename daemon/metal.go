@@ -259,6 +259,17 @@ func (r registry) Password(ctx context.Context, id muster.MachineID) (b []byte, 
 	return b, err
 }
 
+func (r registry) PowerKey(ctx context.Context, id muster.MachineID) (b []byte, err error) {
+	err = r.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		b, err = tx.PowerKey(id)
+		return err
+	})
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil, nil
+	}
+	return b, err
+}
+
 // metalImages gives bare machines their images.
 type metalImages struct{ c catalog }
 

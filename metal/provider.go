@@ -29,6 +29,8 @@ type Registry interface {
 	Registrations(ctx context.Context) ([]muster.Registration, error)
 	// Password is that of a machine's management controller; empty where it has none.
 	Password(ctx context.Context, id muster.MachineID) ([]byte, error)
+	// PowerKey is the key K_G of an IPMI controller; empty where it has none.
+	PowerKey(ctx context.Context, id muster.MachineID) ([]byte, error)
 }
 
 // Power switches machines: a *power.Control.

@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"testing"
@@ -52,6 +53,19 @@ func TestTargetKeepsEveryField(t *testing.T) {
 	}
 }
 
+// A controller's key reaches its driver, and only a driver that has a use for it.
+func TestTargetHasTheKey(t *testing.T) {
+	t.Parallel()
+	p := &Provider{o: Options{Registry: keys{}}}
+	to := p.target(muster.Registration{ID: "m1", Power: muster.PowerAddress{Kind: muster.PowerIPMI}})
+	if key, err := to.Key(t.Context()); err != nil || string(key) != "key of m1" {
+		t.Errorf("%q, %v", key, err)
+	}
+	if to := p.target(muster.Registration{ID: "m1", Power: muster.PowerAddress{Kind: muster.PowerRedfish}}); to.Key != nil {
+		t.Error("Redfish has a key")
+	}
+}
+
 // Wake-on-LAN sends frames to everybody out of the interface that machines boot from,
 // unless the registration says where else.
 func TestTargetOfWakeOnLAN(t *testing.T) {
@@ -69,4 +83,11 @@ func TestTargetOfWakeOnLAN(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// keys is a registry in which each machine has a key of its own.
+type keys struct{ Registry }
+
+func (keys) PowerKey(_ context.Context, id muster.MachineID) ([]byte, error) {
+	return []byte("key of " + id), nil
 }

@@ -100,9 +100,18 @@ func (f *file) contents(field, place, path string) []byte {
 	return b
 }
 
+// secret is the first line of a file.
+func (f *file) secret(field, place, path, what string) Secret {
+	line, _, _ := strings.Cut(string(f.contents(field, place, path)), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		f.Wrong(muster.ReasonRequired, field, place, "write it as the first line of the file", "it contains no %s", what)
+	}
+	return Secret(line)
+}
+
 // then reads what becomes of a machine.
 func (f *file) then(path string, n *yaml.Node) (t Then) {
-	known := []string{"state", "name", "class", "rack", "position", "power", "power_password_file", "power_quirk", "power_authority_file", "power_boot_mode",
+	known := []string{"state", "name", "class", "rack", "position", "power", "power_password_file", "power_key_file", "power_quirk", "power_authority_file", "power_boot_mode",
 		"power_boot", "min_trust", "service"}
 	places := map[string]string{}
 	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
@@ -122,11 +131,9 @@ func (f *file) then(path string, n *yaml.Node) (t Then) {
 		case "power":
 			t.Power = value
 		case "power_password_file":
-			line, _, _ := strings.Cut(string(f.contents(field, yamldoc.At(v), value)), "\n")
-			t.Password = Secret(strings.TrimSuffix(line, "\r"))
-			if t.Password == "" {
-				f.Wrong(muster.ReasonRequired, field, yamldoc.At(v), "write it as the first line of the file", "it contains no password")
-			}
+			t.Password = f.secret(field, yamldoc.At(v), value, "password")
+		case "power_key_file":
+			t.PowerKey = f.secret(field, yamldoc.At(v), value, "key")
 		case "power_quirk":
 			t.Switched.Quirk = value
 		case "power_authority_file":
@@ -220,6 +227,9 @@ func (f *file) trial(path string, t Then, place func(string) string) {
 	}
 	for _, p := range d.Power.CheckPassword([]byte(t.Password)) {
 		f.Wrong(p.Reason, path+".power_password_file", place("power_password_file"), p.Hint, "%s", p.Message)
+	}
+	for _, p := range d.Power.CheckPowerKey(string(t.PowerKey)) {
+		f.Wrong(p.Reason, path+".power_key_file", place("power_key_file"), p.Hint, "%s", p.Message)
 	}
 	if d.Power.HasController() && t.Password == "" && t.State == muster.RegistrationApproved {
 		f.Wrong(muster.ReasonRequired, path+".power_password_file", place("power"), "name the file with it: power_password_file", "the password of the controllers is missing")

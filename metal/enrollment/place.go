@@ -24,7 +24,7 @@ func (t Then) texts() []struct{ field, value string } {
 
 // of fills in what is known of a machine.
 func (t Then) of(l looks) (Decision, error) {
-	d := Decision{State: t.State, Password: t.Password, MinTrust: t.MinTrust, Service: t.Service}
+	d := Decision{State: t.State, Password: t.Password, PowerKey: t.PowerKey, MinTrust: t.MinTrust, Service: t.Service}
 	known := map[string]string{
 		"mac": strings.ReplaceAll(l.mac, ":", ""), "serial": l.serial, "vendor": l.vendor, "product": l.product, "neighbour": l.at, "port": l.port,
 	}

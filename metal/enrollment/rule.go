@@ -41,6 +41,7 @@ type Then struct {
 	// Switched is what else is said of its power address: quirk, authority, boot mode, boot.
 	Switched muster.PowerAddress
 	Password Secret // of its management controller
+	PowerKey Secret // its key K_G, as ParsePowerKey reads it
 	MinTrust muster.Trust
 	Service  bool
 }
@@ -63,6 +64,7 @@ type Decision struct {
 	Rack, Position string
 	Power          muster.PowerAddress
 	Password       Secret
+	PowerKey       Secret
 	MinTrust       muster.Trust
 	Service        bool
 	// Claimed: it rests on what the machine says of itself only.
