@@ -120,6 +120,8 @@ type Facts struct {
 	Product  string `json:"product,omitempty"`  // its name
 	UUID     string `json:"uuid,omitempty"`     // lower case, with dashes
 	Firmware string `json:"firmware,omitempty"` // version of BIOS or UEFI
+	// BootMode is how its firmware started it.
+	BootMode BootMode `json:"boot_mode,omitempty"`
 	// DIMMs are the memory modules that are plugged in, by slot.
 	DIMMs  []DIMM      `json:"dimms,omitempty"`
 	Caches []CacheKind `json:"caches,omitempty"`

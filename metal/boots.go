@@ -94,8 +94,9 @@ type machine struct {
 	heardAt time.Time
 	// refused is why it was not believed when it asked last; nil once it is.
 	refused *wire.BootFailure
-	port    bool          // its request for an address came through its own port
-	saving  chan struct{} // held while its record is written
+	mode    muster.BootMode // that its firmware had when it asked last; "": it has not asked
+	port    bool            // its request for an address came through its own port
+	saving  chan struct{}   // held while its record is written
 }
 
 // Open reads what is remembered. Machines are unknown until Register names them; Run

@@ -20,6 +20,12 @@ func (s Source) firmware(f *muster.Facts) {
 	f.UUID = cmp.Or(t.uuid, strings.ToLower(id("product_uuid")))
 	f.Firmware = cmp.Or(t.firmware, id("bios_version"))
 	f.DIMMs = t.dimms
+	switch {
+	case exists(s.path("sys/firmware/efi")):
+		f.BootMode = muster.BootModeUEFI
+	case exists(s.path("sys/firmware/dmi")): // x86, which has no third way
+		f.BootMode = muster.BootModeBIOS
+	}
 	if f.Serial == "" {
 		f.Serial = t.serial
 	}

@@ -44,7 +44,7 @@ func TestHardware(t *testing.T) {
 	f := Source{Root: root, Affinity: all(0, 1, 2, 3, 4, 5, 6, 7)}.Read("", "")
 	one := 1
 	want := muster.Facts{
-		Vendor: "Maker Inc.", Product: "Server X1", UUID: "00112233-4455-6677-8899-aabbccddeeff", Firmware: "2.17.1", TPM: true,
+		Vendor: "Maker Inc.", Product: "Server X1", UUID: "00112233-4455-6677-8899-aabbccddeeff", Firmware: "2.17.1", BootMode: muster.BootModeBIOS, TPM: true,
 		Caches: []muster.CacheKind{{Level: 1, Kind: "data", Size: 32 << 10, Count: 4}, {Level: 3, Kind: "unified", Size: 16 << 20, Count: 2}},
 		Disks: []muster.Disk{
 			{Name: "mmcblk0boot0", Kind: "ssd", Serial: "0x1", Size: 8192 * 512, ReadOnly: true},
@@ -53,7 +53,7 @@ func TestHardware(t *testing.T) {
 		},
 		Accelerators: []muster.Device{{Kind: "gpu", Model: "10de:2330", Count: 2}},
 	}
-	got := muster.Facts{Vendor: f.Vendor, Product: f.Product, UUID: f.UUID, Firmware: f.Firmware, TPM: f.TPM, Caches: f.Caches, Disks: f.Disks, Accelerators: f.Accelerators}
+	got := muster.Facts{Vendor: f.Vendor, Product: f.Product, UUID: f.UUID, Firmware: f.Firmware, BootMode: f.BootMode, TPM: f.TPM, Caches: f.Caches, Disks: f.Disks, Accelerators: f.Accelerators}
 	if !reflect.DeepEqual(got, want) || len(f.DIMMs) != 3 {
 		t.Errorf("\n%+v\n%+v", got, want)
 	}
@@ -61,6 +61,10 @@ func TestHardware(t *testing.T) {
 		if n.Name == "eno1" && (n.Driver != "e1000e" || n.Link != "up" || n.NUMA == nil || *n.NUMA != 0) {
 			t.Errorf("%+v", n)
 		}
+	}
+	files["sys/firmware/efi/fw_platform_size"] = "64\n"
+	if f := (Source{Root: tree(t, files), Affinity: all(0)}).Read("", ""); f.BootMode != muster.BootModeUEFI {
+		t.Errorf("booted by %q", f.BootMode)
 	}
 	// A slice of a host tells nothing of the host's hardware.
 	files["proc/self/uid_map"] = "0 100000 65536\n"
