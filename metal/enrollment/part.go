@@ -100,6 +100,14 @@ func (f *file) contents(field, place, path string) []byte {
 	return b
 }
 
+func (f *file) truth(field, place, value string) bool {
+	yes := value == "yes" || value == "true"
+	if !yes && value != "no" && value != "false" {
+		f.Bad(field, place, "write yes or no", "%q is neither yes nor no", yamldoc.Clip(value))
+	}
+	return yes
+}
+
 // secret is the first line of a file.
 func (f *file) secret(field, place, path, what string) Secret {
 	line, _, _ := strings.Cut(string(f.contents(field, place, path)), "\n")
@@ -112,7 +120,7 @@ func (f *file) secret(field, place, path, what string) Secret {
 // then reads what becomes of a machine.
 func (f *file) then(path string, n *yaml.Node) (t Then) {
 	known := []string{"state", "name", "class", "rack", "position", "power", "power_password_file", "power_key_file", "power_quirk", "power_authority_file", "power_boot_mode",
-		"power_boot", "min_trust", "service"}
+		"power_boot", "power_interface", "power_proves", "min_trust", "service"}
 	places := map[string]string{}
 	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
 		value, field := f.Text(path+"."+name, v), path+"."+name
@@ -147,11 +155,12 @@ func (f *file) then(path string, n *yaml.Node) (t Then) {
 			t.Switched.Boot = muster.BootProtocol(value)
 		case "min_trust":
 			t.MinTrust = muster.Trust(value)
+		case "power_interface":
+			t.Switched.Interface = value
+		case "power_proves":
+			t.Switched.Proves = f.truth(field, yamldoc.At(v), value)
 		case "service":
-			t.Service = value == "yes" || value == "true"
-			if !t.Service && value != "no" && value != "false" {
-				f.Bad(field, yamldoc.At(v), "write yes or no", "%q is neither yes nor no", yamldoc.Clip(value))
-			}
+			t.Service = f.truth(field, yamldoc.At(v), value)
 		}
 	})
 	place := func(name string) string {
@@ -219,7 +228,7 @@ func (f *file) trial(path string, t Then, place func(string) string) {
 			p.Hint = "name the file with the certificate of who signed those of the controllers: power_authority_file"
 		case p.Field == "power.authority":
 			field, p.Field = "power_authority_file", "power_authority_file"
-		case field == "power" && slices.Contains([]string{"quirk", "boot_mode", "boot"}, below):
+		case field == "power" && slices.Contains([]string{"quirk", "boot_mode", "boot", "interface", "proves"}, below):
 			field = "power_" + below
 			p.Field = field
 		}

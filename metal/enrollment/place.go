@@ -43,8 +43,8 @@ func (t Then) of(l looks) (Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	power.Quirk, power.Authority, power.BootMode, power.Boot = t.Switched.Quirk, t.Switched.Authority, t.Switched.BootMode, t.Switched.Boot
-	d.Power = power
+	d.Power = t.Switched
+	d.Power.Kind, d.Power.Address, d.Power.User, d.Power.System = power.Kind, power.Address, power.User, power.System
 	return d, nil
 }
 

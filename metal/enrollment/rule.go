@@ -38,7 +38,8 @@ type Then struct {
 	Class          string
 	Rack, Position string
 	Power          string // as ParsePowerAddress reads it; "": wol
-	// Switched is what else is said of its power address: quirk, authority, boot mode, boot.
+	// Switched is what else is said of its power address. A rule pins no certificate:
+	// each controller has its own.
 	Switched muster.PowerAddress
 	Password Secret // of its management controller
 	PowerKey Secret // its key K_G, as ParsePowerKey reads it

@@ -130,7 +130,7 @@ func (f *file) power(e *Entry, path string, n *yaml.Node) {
 		case "key_file":
 			e.PowerKeyFile = value
 		case "system":
-			p.System = value
+			p.System = strings.TrimSuffix(value, "/") // as some controllers show it
 		case "quirk":
 			p.Quirk = value
 		case "certificate_sha256":
