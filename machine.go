@@ -171,7 +171,7 @@ type NUMA struct {
 // NIC is one network interface.
 type NIC struct {
 	Name  string `json:"name"`
-	MAC   string `json:"mac"`
+	MAC   string `json:"mac"`       // of InfiniBand the port's GUID: see ParseMAC
 	Kind  string `json:"kind"`      // ethernet, infiniband, veth
 	Speed int64  `json:"speed_bps"` // bits/s; 0 unknown
 	Use   string `json:"use"`       // message, management
@@ -187,6 +187,9 @@ type NIC struct {
 	// Neighbour is the switch at its other end, as the switch says it by LLDP.
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 }
+
+// NICKinds are the kinds of NICs.
+func NICKinds() []string { return []string{"ethernet", "infiniband", "veth"} }
 
 // Neighbour is what a switch says of itself and of a port by LLDP.
 type Neighbour struct {

@@ -36,7 +36,8 @@ passwords of their BMCs. Retire a machine that is in service first.`),
 
 func (a *app) machineAdd() *cobra.Command {
 	var b wire.BareMachine
-	management, message := muster.RegisteredNIC{Use: muster.UseManagement}, muster.RegisteredNIC{Use: muster.UseMessage}
+	management := muster.RegisteredNIC{Use: muster.UseManagement}
+	var messageMACs, messageSwitches, messagePorts []string // of each interface for messages
 	var power, passwordFile, keyFile, authorityFile, bootMode, boot, trust string
 	var replace bool
 	c := &cobra.Command{
@@ -56,11 +57,11 @@ Redfish also needs --power-certificate or --power-authority.`,
 	}
 	f := c.Flags()
 	f.StringVar(&management.MAC, "mac", "", "MAC of the management interface, which it boots from")
-	f.StringVar(&message.MAC, "message-mac", "", "MAC of the message interface, for traffic between nodes")
+	f.StringSliceVar(&messageMACs, "message-mac", nil, "MAC or InfiniBand GUID of a message interface, for traffic between nodes; again for each")
 	f.StringVar(&management.Switch, "switch", "", "switch of the management interface")
 	f.StringVar(&management.Port, "port", "", "switch port of the management interface")
-	f.StringVar(&message.Switch, "message-switch", "", "switch of the message interface")
-	f.StringVar(&message.Port, "message-port", "", "switch port of the message interface")
+	f.StringArrayVar(&messageSwitches, "message-switch", nil, "switch of the message interface; again for each")
+	f.StringArrayVar(&messagePorts, "message-port", nil, "switch port of the message interface; again for each")
 	f.StringVar(&power, "power", "", "power control: wol, ipmi://USER@HOST, redfish://USER@HOST, script:///PATH")
 	f.StringVar(&passwordFile, "power-password-file", "", "file with the BMC's password; - is standard input")
 	f.StringVar(&keyFile, "power-key-file", "", "file with the BMC's key K_G: text, or 0x and hexadecimal digits; - is standard input (ipmi)")
@@ -104,9 +105,7 @@ Redfish also needs --power-certificate or --power-authority.`,
 		b.Power.CertificateSHA256 = muster.CanonicalSHA256(b.Power.CertificateSHA256)
 		b.Power.BootMode, b.Power.Boot = muster.BootMode(bootMode), muster.BootProtocol(boot)
 		b.Name, b.MinTrust, b.NICs = muster.MachineID(args[0]), muster.Trust(trust), []muster.RegisteredNIC{management}
-		if message != (muster.RegisteredNIC{Use: muster.UseMessage}) {
-			b.NICs = append(b.NICs, message)
-		}
+		b.NICs = append(b.NICs, messageNICs(messageMACs, messageSwitches, messagePorts)...)
 		if passwordFile != "" {
 			if b.Password, err = a.secretLine(passwordFile, "password"); err != nil {
 				return err
@@ -133,6 +132,21 @@ Redfish also needs --power-certificate or --power-authority.`,
 		return a.printRegistered(list)
 	}
 	return c
+}
+
+// messageNICs are interfaces for messages by what was said of each, in the same order.
+func messageNICs(macs, switches, ports []string) []muster.RegisteredNIC {
+	list := make([]muster.RegisteredNIC, max(len(macs), len(switches), len(ports)))
+	of := func(list []string, i int) string {
+		if i < len(list) {
+			return list[i]
+		}
+		return ""
+	}
+	for i := range list {
+		list[i] = muster.RegisteredNIC{MAC: of(macs, i), Use: muster.UseMessage, Switch: of(switches, i), Port: of(ports, i)}
+	}
+	return list
 }
 
 // maxSecret is more than any file with a password or a key has, in bytes.

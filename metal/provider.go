@@ -416,14 +416,14 @@ func managementOf(r muster.Registration) string {
 	return ""
 }
 
-// messageOf is the interface that carries a cluster's messages: the first one.
-func messageOf(r muster.Registration) string {
+// messagesOf are the interfaces that carry a cluster's messages.
+func messagesOf(r muster.Registration) (macs []string) {
 	for _, n := range r.NICs {
 		if n.Use == muster.UseMessage {
-			return n.MAC
+			macs = append(macs, n.MAC)
 		}
 	}
-	return ""
+	return macs
 }
 
 // className makes a name for machines that nobody named: those with the same name have

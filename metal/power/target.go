@@ -38,7 +38,7 @@ func (t Target) Check() error {
 		})
 	}
 	for i, m := range t.MACs {
-		if _, err := muster.ParseMAC(m); err != nil {
+		if _, err := muster.ParseMAC(m); err != nil || t.Address.Kind == muster.PowerWOL && muster.IsGUID(m) {
 			problems = append(problems, muster.Problem{
 				Field: fmt.Sprintf("nics[%d].mac", i), Message: fmt.Sprintf("%.40q is not the address of a network interface", m), Hint: "write it as 52:54:00:12:34:56",
 			})
