@@ -54,6 +54,21 @@ func TestTargetKeepsEveryField(t *testing.T) {
 	}
 }
 
+// Every field of what drivers are given is filled in for some registration, whichever are
+// added.
+func TestEveryFieldOfTarget(t *testing.T) {
+	t.Parallel()
+	to := (&Provider{boots: &Boots{}}).target(muster.Registration{
+		ID: "m1", Rack: "r1", Power: muster.PowerAddress{Kind: muster.PowerIPMI, Address: "bmc", User: "a"},
+		NICs: []muster.RegisteredNIC{{MAC: "52:54:00:00:00:01", Use: muster.UseManagement}},
+	})
+	for v, i := reflect.ValueOf(to), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("nothing fills in %s", v.Type().Field(i).Name)
+		}
+	}
+}
+
 // A controller's key reaches its driver, and only a driver that has a use for it.
 func TestTargetHasTheKey(t *testing.T) {
 	t.Parallel()

@@ -85,3 +85,20 @@ func TestSizes(t *testing.T) {
 		t.Error("pageSerial")
 	}
 }
+
+// Disks, networks and accelerators are listed with what tells their drivers; a management
+// controller's plain display and bridges are not.
+func TestListed(t *testing.T) {
+	t.Parallel()
+	for modalias, want := range map[string]bool{
+		"pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00": true, "pci:v00001002d000074A1sv00001002sd000074A1bc12sc00i00": true,
+		"pci:v00001002d0000740Csv00001002sd00000B0Cbc03sc80i00": true, "pci:v00008086d00000D8Bsv00008086sd00000000bc0Bsc40i00": true,
+		"pci:v00008086d00001521sv00008086sd00000001bc02sc00i00": true, "pci:v0000144Dd0000A80Asv0000144Dsd0000A801bc01sc08i02": true,
+		"pci:v00001A03d00002000sv00001A03sd00002000bc03sc00i00": false, "pci:v00008086d00009D10sv00000000sd00000000bc06sc04i00": false,
+		"virtio:d00000001v00001AF4": true,
+	} {
+		if listed(modalias) != want {
+			t.Errorf("%s: %v", modalias, !want)
+		}
+	}
+}
