@@ -215,6 +215,9 @@ func listed(modalias string) bool {
 	case strings.HasPrefix(modalias, "pci:v00001AF4"): // what hangs behind it is on the bus virtio
 		return false
 	}
+	if strings.HasPrefix(modalias, "pci:v000010DE") && strings.Contains(modalias, "bc03sc00") {
+		return true // see accelerators
+	}
 	for _, class := range []string{"bc01", "bc02", "bc03sc02", "bc03sc80", "bc0Bsc40", "bc12"} {
 		if strings.Contains(modalias, class) {
 			return true

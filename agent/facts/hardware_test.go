@@ -25,6 +25,7 @@ func TestHardware(t *testing.T) {
 		"sys/block/loop0/size": "4000\n", "sys/block/sr0/size": "4000\n", "sys/block/sr0/device/x": "",
 		"sys/bus/pci/devices/0000:03:00.0/class": "0x030200\n", "sys/bus/pci/devices/0000:03:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:03:00.0/device": "0x2330\n",
 		"sys/bus/pci/devices/0000:04:00.0/class": "0x030200\n", "sys/bus/pci/devices/0000:04:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:04:00.0/device": "0x2330\n",
+		"sys/bus/pci/devices/0000:06:00.0/class": "0x030000\n", "sys/bus/pci/devices/0000:06:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:06:00.0/device": "0x2230\n",
 		"sys/bus/pci/devices/0000:05:00.0/class": "0x030000\n", "sys/bus/pci/devices/0000:05:00.0/vendor": "0x1a03\n", "sys/bus/pci/devices/0000:05:00.0/device": "0x2000\n",
 		"sys/class/net/eno1/carrier": "1\n", "sys/class/net/eno1/device/numa_node": "0\n",
 	} {
@@ -51,7 +52,7 @@ func TestHardware(t *testing.T) {
 			{Name: "nvme0n1", Kind: "nvme", Model: "FAST 1TB", Serial: "N1", Size: 2000 * 512, NUMA: &one},
 			{Name: "sda", Kind: "disk", Serial: "ABC", Size: 4000 * 512}, {Name: "vda", Kind: "virtual", Serial: "V1", Size: 8 * 512},
 		},
-		Accelerators: []muster.Device{{Kind: "gpu", Model: "10de:2330", Count: 2}},
+		Accelerators: []muster.Device{{Kind: "gpu", Model: "10de:2230", Count: 1}, {Kind: "gpu", Model: "10de:2330", Count: 2}},
 	}
 	got := muster.Facts{Vendor: f.Vendor, Product: f.Product, UUID: f.UUID, Firmware: f.Firmware, BootMode: f.BootMode, TPM: f.TPM, Caches: f.Caches, Disks: f.Disks, Accelerators: f.Accelerators}
 	if !reflect.DeepEqual(got, want) || len(f.DIMMs) != 3 {
@@ -94,6 +95,7 @@ func TestListed(t *testing.T) {
 		"pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00": true, "pci:v00001002d000074A1sv00001002sd000074A1bc12sc00i00": true,
 		"pci:v00001002d0000740Csv00001002sd00000B0Cbc03sc80i00": true, "pci:v00008086d00000D8Bsv00008086sd00000000bc0Bsc40i00": true,
 		"pci:v00008086d00001521sv00008086sd00000001bc02sc00i00": true, "pci:v0000144Dd0000A80Asv0000144Dsd0000A801bc01sc08i02": true,
+		"pci:v000010DEd00002230sv000010DEsd00001459bc03sc00i00": true,
 		"pci:v00001A03d00002000sv00001A03sd00002000bc03sc00i00": false, "pci:v00008086d00009D10sv00000000sd00000000bc06sc04i00": false,
 		"virtio:d00000001v00001AF4": true,
 	} {
