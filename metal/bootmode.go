@@ -17,16 +17,29 @@ func (m *machine) boots(f dhcp.Firmware) {
 	}
 }
 
+// silent notes that a machine was switched on and nothing came of it: the other mode is
+// tried next, where its own is not known.
+func (m *machine) silent() {
+	if m.guess == muster.BootModeUEFI {
+		m.guess = muster.BootModeBIOS
+		return
+	}
+	m.guess = muster.BootModeUEFI // after the BIOS that is usual
+}
+
 // BootMode is how a machine's firmware boots: as it booted last, else as the machine found
-// itself booted when it told what it is; "" where neither is known.
+// itself booted when it told what it is, else a guess; "" before there is one.
 func (b *Boots) BootMode(r muster.Registration) muster.BootMode {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m := b.machines[r.ID]; m != nil && m.mode != "" {
+	m := b.machines[r.ID]
+	switch {
+	case m != nil && m.mode != "":
 		return m.mode
-	}
-	if r.Facts != nil {
+	case r.Facts != nil && r.Facts.BootMode != "":
 		return r.Facts.BootMode
+	case m != nil:
+		return m.guess
 	}
 	return ""
 }

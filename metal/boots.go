@@ -96,6 +96,7 @@ type machine struct {
 	// refused is why it was not believed when it asked last; nil once it is.
 	refused *wire.BootFailure
 	mode    muster.BootMode // that its firmware had when it asked last; "": it has not asked
+	guess   muster.BootMode // that is tried next, as long as neither is known
 	port    bool            // its request for an address came through its own port
 	saving  chan struct{}   // held while its record is written
 }

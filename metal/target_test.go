@@ -54,6 +54,30 @@ func TestTargetKeepsEveryField(t *testing.T) {
 	}
 }
 
+// A machine that is switched on and never asks for an address is tried in the other mode,
+// until one of them is known.
+func TestBootModeIsTried(t *testing.T) {
+	t.Parallel()
+	m := &machine{}
+	b := &Boots{machines: map[muster.MachineID]*machine{"m1": m}}
+	r := muster.Registration{ID: "m1"}
+	for i, want := range []muster.BootMode{"", muster.BootModeUEFI, muster.BootModeBIOS, muster.BootModeUEFI} {
+		if got := b.BootMode(r); got != want {
+			t.Errorf("at try %d: %q, want %q", i+1, got, want)
+		}
+		m.silent()
+	}
+	r.Facts = &muster.Facts{BootMode: muster.BootModeUEFI}
+	if got := b.BootMode(r); got != muster.BootModeUEFI {
+		t.Errorf("it was found booted by UEFI, and is to boot by %q", got)
+	}
+	m.boots(dhcp.BIOS)
+	m.silent()
+	if got := b.BootMode(r); got != muster.BootModeBIOS {
+		t.Errorf("it booted as a BIOS last, and is to boot by %q", got)
+	}
+}
+
 // Every field of what drivers are given is filled in for some registration, whichever are
 // added.
 func TestEveryFieldOfTarget(t *testing.T) {
