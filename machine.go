@@ -99,7 +99,8 @@ type Facts struct {
 	Disk         int64    `json:"disk_bytes"`   // bytes of scratch
 	NICs         []NIC    `json:"nics,omitempty"`
 	Accelerators []Device `json:"accelerators,omitempty"`
-	// Modalias of each device that needs a driver. Empty for slices of a host.
+	// Modalias of each disk controller, network card and accelerator. Empty for slices of
+	// a host.
 	Modalias []string `json:"modalias,omitempty"`
 	Class    string   `json:"class"`
 	Rack     string   `json:"rack"`
@@ -119,6 +120,8 @@ type Facts struct {
 	Product  string `json:"product,omitempty"`  // its name
 	UUID     string `json:"uuid,omitempty"`     // lower case, with dashes
 	Firmware string `json:"firmware,omitempty"` // version of BIOS or UEFI
+	// BootMode is how its firmware started it.
+	BootMode BootMode `json:"boot_mode,omitempty"`
 	// DIMMs are the memory modules that are plugged in, by slot.
 	DIMMs  []DIMM      `json:"dimms,omitempty"`
 	Caches []CacheKind `json:"caches,omitempty"`
@@ -168,7 +171,7 @@ type NUMA struct {
 // NIC is one network interface.
 type NIC struct {
 	Name  string `json:"name"`
-	MAC   string `json:"mac"`
+	MAC   string `json:"mac"`       // of InfiniBand the port's GUID: see ParseMAC
 	Kind  string `json:"kind"`      // ethernet, infiniband, veth
 	Speed int64  `json:"speed_bps"` // bits/s; 0 unknown
 	Use   string `json:"use"`       // message, management
@@ -185,6 +188,9 @@ type NIC struct {
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 }
 
+// NICKinds are the kinds of NICs.
+func NICKinds() []string { return []string{"ethernet", "infiniband", "veth"} }
+
 // Neighbour is what a switch says of itself and of a port by LLDP.
 type Neighbour struct {
 	System  string `json:"system,omitempty"`  // its name
@@ -196,8 +202,11 @@ type Neighbour struct {
 
 // Device is an accelerator.
 type Device struct {
-	Kind  string `json:"kind"` // gpu
-	Model string `json:"model"`
+	Kind  string `json:"kind"`  // gpu, accelerator
+	Model string `json:"model"` // of a PCI device, its vendor:device
+	// Name is what people call it, where that is known. Machines are shown with it; it is
+	// not on record.
+	Name  string `json:"name,omitempty"`
 	Count int    `json:"count"`
 }
 

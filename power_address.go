@@ -278,8 +278,7 @@ func (c *powerCheck) boot() {
 
 func (c *powerCheck) others() {
 	c.only("system", c.System != "", PowerRedfish)
-	if s := c.System; s != "" && (!strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") || strings.ContainsAny(s, "?#\\ ") ||
-		strings.Contains(s, "..") || strings.ContainsFunc(s, unprintable) || len(s) > maxSystemPath) {
+	if s := c.System; s != "" && (!isSystemPath(s) || strings.ContainsAny(s, "?#\\ ") || strings.Contains(s, "..") || strings.ContainsFunc(s, unprintable)) {
 		c.wrong(ReasonBadValue, "system", "write its path: /redfish/v1/Systems/1", "%.70q is not the path of a system", s)
 	}
 	c.only("quirk", c.Quirk != "", PowerIPMI, PowerRedfish)
@@ -293,6 +292,13 @@ func (c *powerCheck) others() {
 		c.wrong(ReasonContradiction, "interface", "keep one of them", "a packet goes out of an interface, or to an address")
 	}
 	c.only("proves", c.Proves, PowerScript)
+}
+
+// isSystemPath reports whether a text is the path of a Redfish system (DSP0266, 6.4), with
+// no slash at its end.
+func isSystemPath(s string) bool {
+	name, ok := strings.CutPrefix(s, "/redfish/v1/Systems/")
+	return ok && name != "" && !strings.HasSuffix(name, "/") && len(s) <= maxSystemPath
 }
 
 func unprintable(r rune) bool { return r < ' ' || r == 0x7f }
@@ -388,7 +394,7 @@ func ParsePowerAddress(s string) (PowerAddress, error) {
 		return p, nil
 	case PowerIPMI, PowerRedfish:
 		if path := strings.TrimSuffix(u.Path, "/"); path != "" {
-			if p.Kind != PowerRedfish || !strings.HasPrefix(path, "/redfish/v1/Systems/") || len(path) > maxSystemPath {
+			if p.Kind != PowerRedfish || !isSystemPath(path) {
 				return bad("what follows the host is the path of a Redfish system: /redfish/v1/Systems/1")
 			}
 			p.System = path

@@ -200,6 +200,36 @@ func TestCanonicalSHA256(t *testing.T) {
 	}
 }
 
+// What is printed is read again as what it was.
+func TestPowerAddressRoundTrip(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]muster.PowerAddress{
+		"wol":                                   {Kind: muster.PowerWOL},
+		"wol://10.0.0.255:7":                    {Kind: muster.PowerWOL, Address: "10.0.0.255:7"},
+		"ipmi://admin@[fd00::10]":               {Kind: muster.PowerIPMI, Address: "[fd00::10]", User: "admin"},
+		"redfish://u@h/redfish/v1/Systems/1":    {Kind: muster.PowerRedfish, Address: "h", User: "u", System: "/redfish/v1/Systems/1"},
+		"redfish://u@h/redfish/v1/Systems/a%25": {Kind: muster.PowerRedfish, Address: "h", User: "u", System: "/redfish/v1/Systems/a%"},
+		"redfish://u@h:8443/redfish/v1/Systems/HGX_Baseboard_0": {Kind: muster.PowerRedfish, Address: "h:8443", User: "u", System: "/redfish/v1/Systems/HGX_Baseboard_0"},
+		"script://ops@/etc/power%20on":                          {Kind: muster.PowerScript, Address: "/etc/power on", User: "ops"},
+	} {
+		p, err := muster.ParsePowerAddress(text)
+		if err != nil || p.String() != text {
+			t.Errorf("%s: %+v, printed %s, %v", text, p, p, err)
+			continue
+		}
+		again, err := muster.ParsePowerAddress(p.String())
+		if err != nil || again != p || p.String() != want.String() {
+			t.Errorf("%s: %+v, then %+v, want %+v, %v", text, p, again, want, err)
+		}
+	}
+	for _, system := range []string{"/redfish/v1/Chassis/1", "/redfish/v1/Systems/", "/redfish/v1/Systems/1/"} {
+		a := muster.PowerAddress{Kind: muster.PowerRedfish, Address: "h", User: "u", System: system, CertificateSHA256: strings.Repeat("ab", 32)}
+		if list := a.Check(); len(list) != 1 || list[0].Field != "power.system" {
+			t.Errorf("%s: %+v", system, list)
+		}
+	}
+}
+
 // FuzzPowerAddressCheck: whatever is said of how a machine is switched, the check ends, and
 // what passes is printed as what is read again.
 func FuzzPowerAddressCheck(f *testing.F) {
@@ -223,7 +253,11 @@ func FuzzPowerAddressCheck(f *testing.F) {
 		if !slices.Contains(muster.PowerKinds(), a.Kind) || strings.ContainsAny(a.Address, "\n\x00") || strings.ContainsAny(a.User, "\n\x00") {
 			t.Fatalf("%+v passes", a)
 		}
-		if again, err := muster.ParsePowerAddress(a.String()); a.Kind == muster.PowerScript && (err != nil || again.Address != a.Address || again.User != a.User) {
+		again, err := muster.ParsePowerAddress(a.String())
+		if a.HasController() || a.Kind == muster.PowerWOL && a.Address != "" {
+			a.Address, _ = muster.CanonicalController(a.Kind, a.Address)
+		}
+		if err != nil || again != (muster.PowerAddress{Kind: a.Kind, Address: a.Address, User: a.User, System: a.System}) || again.String() != a.String() {
 			t.Fatalf("%+v is printed %s and read %+v, %v", a, a, again, err)
 		}
 	})

@@ -3,7 +3,6 @@ package muster
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ const (
 
 // RegisteredNIC is a network interface of a bare machine.
 type RegisteredNIC struct {
-	MAC string `json:"mac"` // as ParseMAC writes it
+	MAC string `json:"mac"` // as ParseMAC writes it: of Ethernet a MAC, of InfiniBand the port's GUID
 	Use string `json:"use"` // management, message
 	// Switch and Port are what it is plugged into, where that is known.
 	Switch string `json:"switch,omitempty"`
@@ -83,26 +82,6 @@ const (
 	UseManagement = "management" // boots, is managed, reaches storage
 	UseMessage    = "message"    // carries the messages of a cluster
 )
-
-// ParseMAC writes an Ethernet address as Muster does: aa:bb:cc:dd:ee:ff. It takes
-// what people write: dashes, dots, upper case.
-func ParseMAC(s string) (string, error) {
-	bad := func(why string) (string, error) {
-		return "", Errorf(EInvalid, "%.40q is not the address of a network interface: %s", s, why).Because(ReasonBadAddress).WithHint("write it as 52:54:00:12:34:56")
-	}
-	m, err := net.ParseMAC(strings.TrimSpace(s))
-	switch {
-	case err != nil:
-		return bad("it cannot be read")
-	case len(m) != 6:
-		return bad("it has not six bytes")
-	case m[0]&1 != 0:
-		return bad("it is one of a group")
-	case m.String() == "00:00:00:00:00:00":
-		return bad("it is unassigned")
-	}
-	return m.String(), nil
-}
 
 var (
 	machineName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
@@ -194,9 +173,13 @@ func (r Registration) checkNICs() []Problem {
 	for i, n := range r.NICs {
 		field := fmt.Sprintf("nics[%d]", i)
 		if mac, err := ParseMAC(n.MAC); err != nil || mac != n.MAC {
-			list = append(list, Problem{Field: field + ".mac", Message: fmt.Sprintf("%.40q is not the address of a network interface", n.MAC), Hint: "write it as 52:54:00:12:34:56"})
+			list = append(list, Problem{Field: field + ".mac", Message: fmt.Sprintf("%.40q is not the address of a network interface", n.MAC), Hint: hintMAC})
 		} else if macs[mac] {
 			list = append(list, Problem{Field: field + ".mac", Message: mac + " stands there twice", Hint: "each interface has an address of its own"})
+		}
+		if n.Use == UseManagement && IsGUID(n.MAC) {
+			list = append(list, Problem{Field: field + ".use", Reason: ReasonContradiction, Message: "a machine boots from Ethernet, and " + n.MAC + " is an InfiniBand port",
+				Hint: "name an Ethernet interface for management, and this one for messages"})
 		}
 		macs[n.MAC] = true
 		if n.Use != UseManagement && n.Use != UseMessage {

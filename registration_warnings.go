@@ -17,7 +17,7 @@ func (r Registration) Warnings() []string {
 	}
 	messages := 0
 	for _, n := range r.NICs {
-		if r.Facts != nil && len(r.Facts.NICs) > 0 && !slices.ContainsFunc(r.Facts.NICs, func(f NIC) bool { return strings.EqualFold(f.MAC, n.MAC) }) {
+		if r.Facts != nil && len(r.Facts.NICs) > 0 && !slices.ContainsFunc(r.Facts.NICs, func(f NIC) bool { return sameInterface(f.MAC, n.MAC) }) {
 			say("it has no interface %s, which is registered for %s: write the one that it has (%s ...)", n.MAC, n.Use, change)
 		}
 		if n.Use != UseMessage {
@@ -32,4 +32,11 @@ func (r Registration) Warnings() []string {
 		say("it can take part in no cluster: no interface is registered for messages (%s --message-mac MAC ...)", change)
 	}
 	return out
+}
+
+// sameInterface reports whether what a machine says of an interface is of the one that is
+// registered.
+func sameInterface(said, registered string) bool {
+	mac, err := ParseMAC(said)
+	return strings.EqualFold(said, registered) || err == nil && mac == registered
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -187,7 +188,7 @@ func bits(n int64) string {
 func accelText(f muster.Facts) string {
 	var parts []string
 	for _, d := range f.Accelerators {
-		parts = append(parts, fmt.Sprintf("%d x %s", d.Count, d.Model))
+		parts = append(parts, fmt.Sprintf("%d x %s", d.Count, cmp.Or(d.Name, d.Model)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -36,8 +36,9 @@ passwords of their BMCs. Retire a machine that is in service first.`),
 
 func (a *app) machineAdd() *cobra.Command {
 	var b wire.BareMachine
-	management, message := muster.RegisteredNIC{Use: muster.UseManagement}, muster.RegisteredNIC{Use: muster.UseMessage}
-	var power, passwordFile, authorityFile, bootMode, boot, trust string
+	management := muster.RegisteredNIC{Use: muster.UseManagement}
+	var messageMACs, messageSwitches, messagePorts []string // of each interface for messages
+	var power, passwordFile, keyFile, authorityFile, bootMode, boot, trust string
 	var replace bool
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Register a bare machine", Args: exactly("NAME"),
@@ -56,13 +57,14 @@ Redfish also needs --power-certificate or --power-authority.`,
 	}
 	f := c.Flags()
 	f.StringVar(&management.MAC, "mac", "", "MAC of the management interface, which it boots from")
-	f.StringVar(&message.MAC, "message-mac", "", "MAC of the message interface, for traffic between nodes")
+	f.StringSliceVar(&messageMACs, "message-mac", nil, "MAC or InfiniBand GUID of a message interface, for traffic between nodes; again for each")
 	f.StringVar(&management.Switch, "switch", "", "switch of the management interface")
 	f.StringVar(&management.Port, "port", "", "switch port of the management interface")
-	f.StringVar(&message.Switch, "message-switch", "", "switch of the message interface")
-	f.StringVar(&message.Port, "message-port", "", "switch port of the message interface")
+	f.StringArrayVar(&messageSwitches, "message-switch", nil, "switch of the message interface; again for each")
+	f.StringArrayVar(&messagePorts, "message-port", nil, "switch port of the message interface; again for each")
 	f.StringVar(&power, "power", "", "power control: wol, ipmi://USER@HOST, redfish://USER@HOST, script:///PATH")
 	f.StringVar(&passwordFile, "power-password-file", "", "file with the BMC's password; - is standard input")
+	f.StringVar(&keyFile, "power-key-file", "", "file with the BMC's key K_G: text, or 0x and hexadecimal digits; - is standard input (ipmi)")
 	f.StringVar(&b.Power.Quirk, "power-quirk", "", "vendor-specific BMC workaround")
 	f.StringVar(&b.Power.CertificateSHA256, "power-certificate", "", "SHA-256 of the BMC's TLS certificate (redfish)")
 	f.StringVar(&authorityFile, "power-authority", "", "PEM file with the CA of the BMC's TLS certificate; - is standard input (redfish)")
@@ -103,11 +105,14 @@ Redfish also needs --power-certificate or --power-authority.`,
 		b.Power.CertificateSHA256 = muster.CanonicalSHA256(b.Power.CertificateSHA256)
 		b.Power.BootMode, b.Power.Boot = muster.BootMode(bootMode), muster.BootProtocol(boot)
 		b.Name, b.MinTrust, b.NICs = muster.MachineID(args[0]), muster.Trust(trust), []muster.RegisteredNIC{management}
-		if message != (muster.RegisteredNIC{Use: muster.UseMessage}) {
-			b.NICs = append(b.NICs, message)
-		}
+		b.NICs = append(b.NICs, messageNICs(messageMACs, messageSwitches, messagePorts)...)
 		if passwordFile != "" {
-			if b.Password, err = a.password(passwordFile); err != nil {
+			if b.Password, err = a.secretLine(passwordFile, "password"); err != nil {
+				return err
+			}
+		}
+		if keyFile != "" {
+			if b.PowerKey, err = a.secretLine(keyFile, "key"); err != nil {
 				return err
 			}
 		}
@@ -129,21 +134,36 @@ Redfish also needs --power-certificate or --power-authority.`,
 	return c
 }
 
-// maxPassword is more than any file with a password has, in bytes.
-const maxPassword = 4096
+// messageNICs are interfaces for messages by what was said of each, in the same order.
+func messageNICs(macs, switches, ports []string) []muster.RegisteredNIC {
+	list := make([]muster.RegisteredNIC, max(len(macs), len(switches), len(ports)))
+	of := func(list []string, i int) string {
+		if i < len(list) {
+			return list[i]
+		}
+		return ""
+	}
+	for i := range list {
+		list[i] = muster.RegisteredNIC{MAC: of(macs, i), Use: muster.UseMessage, Switch: of(switches, i), Port: of(ports, i)}
+	}
+	return list
+}
 
-// password is the only line of a file.
-func (a *app) password(name string) (string, error) {
-	body, err := a.readUpTo(name, maxPassword, "a file with a password")
+// maxSecret is more than any file with a password or a key has, in bytes.
+const maxSecret = 4096
+
+// secretLine is the only line of a file: what it is, password or key, is for errors.
+func (a *app) secretLine(name, what string) (string, error) {
+	body, err := a.readUpTo(name, maxSecret, "a file with a "+what)
 	if err != nil {
 		return "", err
 	}
 	line, more, _ := strings.Cut(string(body), "\n")
 	switch line = strings.TrimSuffix(line, "\r"); {
 	case line == "":
-		return "", muster.Errorf(muster.EInvalid, "%s contains no password", name).Because(muster.ReasonRequired).WithHint("write it as the first line of the file")
+		return "", muster.Errorf(muster.EInvalid, "%s contains no %s", name, what).Because(muster.ReasonRequired).WithHint("write it as the first line of the file")
 	case strings.TrimSpace(more) != "":
-		return "", muster.Errorf(muster.EInvalid, "%s is not a password file: it has more than one line", name).Because(muster.ReasonBadValue).WithHint("name a file that contains the password and nothing else")
+		return "", muster.Errorf(muster.EInvalid, "%s is not a %s file: it has more than one line", name, what).Because(muster.ReasonBadValue).WithHint("name a file that contains the %s and nothing else", what)
 	}
 	return line, nil
 }
@@ -194,7 +214,7 @@ lines. Machines that are already registered like this are left unchanged; a new 
 password is stored without --replace.
 
 A CSV file begins with a header row, in any order: name, mac, power, and optionally
-message_mac, power_user, power_password, power_password_file,
+message_mac, power_user, power_password, power_password_file, power_key, power_key_file,
 power_quirk, power_certificate_sha256, power_authority, power_authority_file, power_boot_mode,
 power_boot, power_interface, power_proves, rack, position, chassis, class, service,
 serial, uuid, min_trust, switch, port, message_switch, message_port.
@@ -285,7 +305,7 @@ func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 	for i, e := range entries {
 		m := e.Machine
 		machines[i] = wire.BareMachine{
-			Name: m.ID, NICs: m.NICs, Power: m.Power, Password: string(e.Password), Class: m.Class, Rack: m.Rack, Position: m.Position,
+			Name: m.ID, NICs: m.NICs, Power: m.Power, Password: string(e.Password), PowerKey: string(e.PowerKey), Class: m.Class, Rack: m.Rack, Position: m.Position,
 			Chassis: m.Chassis, Service: m.Service, Serial: m.Serial, UUID: m.UUID, MinTrust: m.MinTrust,
 		}
 		unreadable := func(field string, err error) {
@@ -297,9 +317,15 @@ func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 			problems = append(problems, p)
 		}
 		if e.PasswordFile != "" {
-			if machines[i].Password, err = a.password(e.PasswordFile); err != nil {
+			if machines[i].Password, err = a.secretLine(e.PasswordFile, "password"); err != nil {
 				unreadable("power.password_file", err)
 				e.PasswordFile = ""
+			}
+		}
+		if e.PowerKeyFile != "" {
+			if machines[i].PowerKey, err = a.secretLine(e.PowerKeyFile, "key"); err != nil {
+				unreadable("power.key_file", err)
+				e.PowerKeyFile = ""
 			}
 		}
 		if e.AuthorityFile != "" {
@@ -308,7 +334,7 @@ func (a *app) inventory(name string) ([]wire.BareMachine, error) {
 				e.AuthorityFile = ""
 			}
 		}
-		problems = append(problems, e.CheckRead(machines[i].Password, machines[i].Power.Authority)...)
+		problems = append(problems, e.CheckRead(machines[i].Password, machines[i].PowerKey, machines[i].Power.Authority)...)
 	}
 	if wrong != nil {
 		if len(problems) > 0 {

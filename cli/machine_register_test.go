@@ -215,3 +215,15 @@ func TestRegisterPower(t *testing.T) {
 	w.run("machine", "show", "m1").want(t, 0, "quirk no-match", "boot mode uefi", "boots by http", "sha256:"+sum, "authority "+muster.PowerAddress{Authority: pem}.AuthorityName())
 	w.run("machine", "show", "m1", "-o", "json").want(t, 0, `"boot_mode": "uefi"`, `"boot": "http"`, `"authority": "-----BEGIN CERTIFICATE-----`)
 }
+
+// A machine has as many interfaces for messages as are given, InfiniBand's, too.
+func TestRegisterMessageInterfaces(t *testing.T) {
+	t.Parallel()
+	w := at(t, controltest.Start(t, controltest.Options{Machines: 1}))
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "wol", "--message-mac", "52:54:00:aa:01:01", "--message-switch", "sw1", "--message-port", "1",
+		"--message-mac", "0x0002c903000a1b2c").want(t, 0, "r1-n01 +added")
+	w.run("machine", "list", "--registered").want(t, 0, "52:54:00:aa:01:01 00:02:c9:03:00:0a:1b:2c")
+	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "wol", "--message-mac", "52:54:00:aa:01:01,0002:c903:000a:1b2c", "--message-switch", "sw1", "--message-port", "1").want(t, 0, "unchanged")
+	w.refused(2, muster.ReasonHasProblems, "machine", "add", "r1-n02", "--mac", "0002:c903:000a:1b2d", "--power", "wol", "--message-port", "1").
+		at("machines[0].nics[0].use", muster.ReasonContradiction).at("machines[0].nics[1].mac", muster.ReasonBadValue).at("machines[0].nics[1].port", muster.ReasonBadValue)
+}

@@ -156,6 +156,7 @@ func (s *Service) onlyRegistered(tx *store.Tx, who muster.Actor, id muster.Machi
 	view := wire.Machine{ID: id, Provider: s.Registrar, Status: muster.MachineNew, PhaseSince: r.Added, LastSeen: r.Seen}
 	if r.Facts != nil {
 		view.Facts = *r.Facts
+		nameAccelerators(&view.Facts)
 	}
 	view.Facts.Rack, view.Facts.Class = r.Rack, r.Class
 	c := muster.Condition{Code: muster.ConditionCode(r.State), Since: r.Added}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -166,6 +167,10 @@ func (s *Service) viewMachine(m muster.Machine, images []*muster.Image, owners m
 		out.Cluster, out.Node, out.User = m.Cluster, m.Node, owner
 	}
 	out.Images = s.fits.of(m, images, s.Allocator)
+	nameAccelerators(&out.Facts)
+	if note := s.fits.undriven(m, images); note != "" {
+		out.Note = strings.TrimPrefix(out.Note+"; "+note, "; ")
+	}
 	return out
 }
 
@@ -199,6 +204,7 @@ func (s *Service) newest() []*muster.Image {
 type fitCache struct {
 	mu    sync.Mutex
 	known map[string]bool
+	notes map[string]string // what undriven says
 }
 
 func (f *fitCache) of(m muster.Machine, images []*muster.Image, a *allocate.Allocator) []string {

@@ -127,7 +127,16 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Dis
 			return err
 		}
 		if d.Password != "" {
-			return tx.PutPowerSecret(r.ID, []byte(d.Password))
+			if err := tx.PutPowerSecret(r.ID, []byte(d.Password)); err != nil {
+				return err
+			}
+		}
+		if d.PowerKey != "" {
+			key, err := muster.ParsePowerKey(string(d.PowerKey))
+			if err != nil {
+				return err
+			}
+			return tx.PutPowerKey(r.ID, key)
 		}
 		return nil
 	}

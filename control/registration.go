@@ -113,8 +113,13 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	r := b.Registration()
 	r.State, r.Added, r.By = muster.RegistrationApproved, s.Clock.Now().UTC(), who.Name
-	if problems = append(r.Check(), r.Power.CheckPassword([]byte(b.Password))...); len(problems) > 0 {
+	problems = append(append(r.Check(), r.Power.CheckPassword([]byte(b.Password))...), r.Power.CheckPowerKey(b.PowerKey)...)
+	if len(problems) > 0 {
 		return done, problems, nil
+	}
+	key, err := muster.ParsePowerKey(b.PowerKey)
+	if err != nil {
+		return done, nil, err
 	}
 	done = wire.RegisteredChange{Name: r.ID, What: didAdd}
 	old, err := tx.Registration(r.ID)
@@ -135,15 +140,23 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 		if err != nil {
 			return done, nil, err
 		}
-		if same && (b.Password == "" || kept) {
+		keyKept, err := tx.IsPowerKey(r.ID, key)
+		if err != nil {
+			return done, nil, err
+		}
+		keyKept = keyKept || b.PowerKey == ""
+		if same && (b.Password == "" || kept) && keyKept {
 			done.What = didNothing
 			return done, nil, nil
 		}
 		if what := r.Differences(old); done.What == didChange {
-			done.Text = strings.Join(what, "; ")
 			if b.Password != "" && !kept {
-				done.Text = strings.Join(append(what, "another password"), "; ")
+				what = append(what, "another password")
 			}
+			if !keyKept {
+				what = append(what, "another key K_G")
+			}
+			done.Text = strings.Join(what, "; ")
 		}
 		if !same && !replace && old.State != muster.RegistrationWaiting {
 			bad(muster.ReasonNameTaken, "name", "change it with --replace, or choose another name", "it is registered already, and not like this: %s", cmp.Or(done.Text, string(old.State)))
@@ -184,6 +197,9 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	if b.Password != "" || !hasController {
 		err = tx.PutPowerSecret(r.ID, []byte(b.Password))
+	}
+	if err == nil && (b.PowerKey != "" || r.Power.Kind != muster.PowerIPMI) {
+		err = tx.PutPowerKey(r.ID, key)
 	}
 	return done, nil, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/internal/connlimit"
+	"github.com/muster-hpc/muster/internal/wildcard"
 	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/metal/bootapi"
 	"github.com/muster-hpc/muster/metal/bootqueue"
@@ -53,6 +54,27 @@ type Metal struct {
 	Args []string
 	// Limits of every rack; nil: the usual ones.
 	Limits *bootqueue.Limits
+	// Racks are those with limits of their own: the first whose name matches counts.
+	Racks []RackLimits
+}
+
+// RackLimits are how many machines of some racks start.
+type RackLimits struct {
+	Name   string // of the racks, a pattern with * and ?
+	Limits bootqueue.Limits
+}
+
+// limits are those of a rack.
+func (c Metal) limits(rack string) bootqueue.Limits {
+	for _, r := range c.Racks {
+		if wildcard.Match(r.Name, rack) {
+			return r.Limits
+		}
+	}
+	if c.Limits != nil {
+		return *c.Limits
+	}
+	return bootqueue.DefaultLimits()
 }
 
 // BootPort is where machines that boot find the server, over TLS.
@@ -100,7 +122,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 		return m.provider.NICs(id)
 	}})
 	m.power = power.NewControl(power.Config{
-		Drivers: drivers.All(), Log: s.log,
+		Drivers: drivers.All(), Log: s.log, AtOnce: controllerPlaces(s.files),
 		Deps: power.Deps{
 			Clock: s.cfg.Clock, Agent: s.agents, SwitchPort: m.wiring, Liveness: &s.contacts,
 			ManualFence: &control.ManualFencing{Store: s.db, Clock: s.cfg.Clock, Contacts: &s.contacts},
@@ -120,9 +142,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 	if !c.SecretImages {
 		o.Plain = "http://" + netip.AddrPortFrom(prefix.Addr(), netboot.HTTPPort).String()
 	}
-	if c.Limits != nil {
-		o.Limits = func(string) bootqueue.Limits { return *c.Limits }
-	}
+	o.Limits = c.limits
 	if m.provider, err = metal.New(ctx, o); err != nil {
 		return err
 	}
@@ -251,6 +271,17 @@ func (r registry) Registrations(ctx context.Context) (list []muster.Registration
 func (r registry) Password(ctx context.Context, id muster.MachineID) (b []byte, err error) {
 	err = r.db.View(ctx, muster.System(), func(tx *store.Tx) error {
 		b, err = tx.PowerSecret(id)
+		return err
+	})
+	if muster.CodeOf(err) == muster.ENotFound {
+		return nil, nil
+	}
+	return b, err
+}
+
+func (r registry) PowerKey(ctx context.Context, id muster.MachineID) (b []byte, err error) {
+	err = r.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		b, err = tx.PowerKey(id)
 		return err
 	})
 	if muster.CodeOf(err) == muster.ENotFound {

@@ -48,6 +48,10 @@ func proxyPlaces(files int) connlimit.Limits {
 
 func proxyRequests(files int) int { return max(64, min(4096, files/32)) }
 
+// controllerPlaces is how many management controllers are spoken to at once: each holds
+// a descriptor or two.
+func controllerPlaces(files int) int { return max(64, min(4096, files/16)) }
+
 func agentPlaces(files int) connlimit.Limits {
 	return connlimit.Limits{Total: files / 2, PerAddress: min(agentsOfOne, files/8)}
 }

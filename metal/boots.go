@@ -76,6 +76,7 @@ type Boots struct {
 	macs        map[string]muster.MachineID
 	numbers     map[string]muster.MachineID
 	racks       map[string]*bootqueue.Rack
+	rackless    int // machines of no rack
 	discoveries discoveries
 
 	wake  chan struct{}
@@ -94,8 +95,10 @@ type machine struct {
 	heardAt time.Time
 	// refused is why it was not believed when it asked last; nil once it is.
 	refused *wire.BootFailure
-	port    bool          // its request for an address came through its own port
-	saving  chan struct{} // held while its record is written
+	mode    muster.BootMode // that its firmware had when it asked last; "": it has not asked
+	guess   muster.BootMode // that is tried next, as long as neither is known
+	port    bool            // its request for an address came through its own port
+	saving  chan struct{}   // held while its record is written
 }
 
 // Open reads what is remembered. Machines are unknown until Register names them; Run
@@ -164,6 +167,7 @@ func newMachine() *machine { return &machine{saving: make(chan struct{}, 1)} }
 func (b *Boots) Register(list []muster.Registration) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.countRackless(list)
 	there := make(map[muster.MachineID]bool, len(list))
 	clear(b.macs)
 	for _, r := range list {
@@ -221,7 +225,7 @@ func (b *Boots) resume(m *machine, anew bool) {
 func (b *Boots) rack(name string) *bootqueue.Rack {
 	r := b.racks[name]
 	if r == nil {
-		limits := b.c.Limits(name)
+		limits := b.limits(name)
 		var err error
 		if r, err = bootqueue.New(limits, b.c.Clock.Now()); err != nil {
 			b.c.Log.Error("invalid rack limits, using defaults", "rack", name, "error", err)
@@ -230,6 +234,39 @@ func (b *Boots) rack(name string) *bootqueue.Rack {
 		b.racks[name] = r
 	}
 	return r
+}
+
+// rackSize is how many machines a rack is taken to hold where nobody says which stand in
+// it.
+const rackSize = 64
+
+// limits are those of a rack; b.mu is held. Machines whose rack nobody named stand in as
+// many as they fill: a site that names none boots as fast as one that does.
+func (b *Boots) limits(name string) bootqueue.Limits {
+	l := b.c.Limits(name)
+	if name == "" {
+		l = l.Times((b.rackless + rackSize - 1) / rackSize)
+	}
+	return l
+}
+
+// countRackless notes how many machines are of no rack; b.mu is held.
+func (b *Boots) countRackless(list []muster.Registration) {
+	n := 0
+	for _, r := range list {
+		if r.Rack == "" {
+			n++
+		}
+	}
+	if b.rackless == n {
+		return
+	}
+	b.rackless = n
+	if r := b.racks[""]; r != nil {
+		if err := r.Change(b.limits(""), b.c.Clock.Now()); err != nil {
+			b.c.Log.Error("invalid rack limits, keeping those before", "error", err)
+		}
+	}
 }
 
 // drop forgets what a machine was to do; b.mu is held.

@@ -61,7 +61,9 @@ func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wi
 	o.Scratch, _ = cleanDisks(reg)
 	o.Scratch = slices.DeleteFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.ReadOnly })
 	if b.Message != nil {
-		o.Links = append(o.Links, wire.BootLink{MAC: messageOf(reg), Name: "msg0", Address: b.Message.Address})
+		for i, mac := range messagesOf(reg) {
+			o.Links = append(o.Links, wire.BootLink{MAC: mac, Name: provider.MessageLink(i), Address: b.Message.AddressOf(i)})
+		}
 	}
 	return o, nil
 }

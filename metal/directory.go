@@ -30,6 +30,7 @@ func (d directory) Decide(r *netboot.Request) netboot.Verdict {
 	case m.reg.State != muster.RegistrationApproved:
 		return netboot.Verdict{Standing: dhcp.Unknown, Why: "it waits for approval"}
 	}
+	m.boots(r.Firmware)
 	v := netboot.Verdict{Standing: dhcp.Known, Hostname: string(m.reg.ID)}
 	if m.rec == nil {
 		v.Why = "nothing is ordered for it"

@@ -58,7 +58,7 @@ func (p *Provider) boot(ctx context.Context, u *machineState, b provider.Boot) e
 	defer u.orders.RUnlock()
 	vlan, egress := 0, muster.EgressNone
 	if b.Message != nil {
-		if messageOf(reg) == "" {
+		if len(messagesOf(reg)) == 0 {
 			return muster.Errorf(muster.EInvalid, "machine %s has no interface for messages", u.id).
 				WithHint("register it with one: muster machine add --replace ... --message-mac")
 		}

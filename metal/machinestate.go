@@ -83,7 +83,7 @@ func (u *machineState) facts(now time.Time) (muster.Facts, bool) {
 	for i := range f.NICs {
 		f.NICs[i].Use = ""
 		for _, n := range u.reg.NICs {
-			if n.MAC == f.NICs[i].MAC {
+			if mac, err := muster.ParseMAC(f.NICs[i].MAC); n.MAC == f.NICs[i].MAC || err == nil && n.MAC == mac {
 				f.NICs[i].Use = n.Use
 			}
 		}

@@ -29,6 +29,8 @@ type Registry interface {
 	Registrations(ctx context.Context) ([]muster.Registration, error)
 	// Password is that of a machine's management controller; empty where it has none.
 	Password(ctx context.Context, id muster.MachineID) ([]byte, error)
+	// PowerKey is the key K_G of an IPMI controller; empty where it has none.
+	PowerKey(ctx context.Context, id muster.MachineID) ([]byte, error)
 }
 
 // Power switches machines: a *power.Control.
@@ -414,14 +416,14 @@ func managementOf(r muster.Registration) string {
 	return ""
 }
 
-// messageOf is the interface that carries a cluster's messages: the first one.
-func messageOf(r muster.Registration) string {
+// messagesOf are the interfaces that carry a cluster's messages.
+func messagesOf(r muster.Registration) (macs []string) {
 	for _, n := range r.NICs {
 		if n.Use == muster.UseMessage {
-			return n.MAC
+			macs = append(macs, n.MAC)
 		}
 	}
-	return ""
+	return macs
 }
 
 // className makes a name for machines that nobody named: those with the same name have

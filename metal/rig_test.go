@@ -143,6 +143,7 @@ func (r *racked) Registrations(context.Context) ([]muster.Registration, error) {
 }
 
 func (r *racked) Password(context.Context, muster.MachineID) ([]byte, error) { return nil, nil }
+func (r *racked) PowerKey(context.Context, muster.MachineID) ([]byte, error) { return nil, nil }
 
 // open opens a provider, as a server that starts does.
 func (r *racked) open(t *testing.T, change func(*metal.Options)) *metal.Provider {

@@ -218,6 +218,7 @@ func (b *Boots) late(ctx context.Context, m *machine) {
 		if r.Step != StepStarting && r.Step != StepBooting {
 			return false
 		}
+		m.silent()
 		waited := b.c.Clock.Now().Sub(r.Changed).Round(time.Second)
 		r.Step, r.Failure = StepFailed, &wire.BootFailure{
 			Stage: "power", Code: "silent", Text: "nothing was heard of it for " + waited.String() + " after it was switched on",

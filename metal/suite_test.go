@@ -86,6 +86,42 @@ func TestTold(t *testing.T) {
 	}
 }
 
+// A machine is attached to its cluster's network with all interfaces for messages that it
+// has, of InfiniBand, too; each has a subnet of its own.
+func TestAllMessageInterfaces(t *testing.T) {
+	t.Parallel()
+	r := newRacked(t, 1)
+	r.regs[0].NICs = append(r.regs[0].NICs, muster.RegisteredNIC{MAC: "00:02:c9:03:00:0a:1b:2c", Use: muster.UseMessage})
+	r.machines["n0000"].reg.NICs = r.regs[0].NICs
+	p := r.open(t, nil)
+	defer p.Close()
+	n := provider.Network{Cluster: "c-1", Index: 7}
+	if err := p.EnsureNetworks(t.Context(), []provider.Network{n}); err != nil {
+		t.Fatal(err)
+	}
+	w := want(r, "n0000", 1)
+	w.Boot.Message = &provider.Attachment{Network: n, Address: netip.MustParsePrefix("10.128.112.10/20")}
+	ensure(t, p, w)
+	r.runs(t, "n0000")
+	r.mu.Lock()
+	o := r.orders["n0000"][0]
+	r.mu.Unlock()
+	var got []string
+	for _, l := range o.Links[1:] {
+		got = append(got, l.Name+" "+l.MAC+" "+l.Address.String())
+	}
+	if want := []string{"msg0 52:54:00:01:00:00 10.128.112.10/20", "msg1 00:02:c9:03:00:0a:1b:2c fd6d:7573:7401:7::a80:700a/64"}; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	b, err := json.Marshal(&wire.BootReply{Protocol: wire.BootProtocol, Task: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wire.DecodeBootReply(b); err != nil {
+		t.Errorf("its first program refuses the task: %v", err)
+	}
+}
+
 // A test has the controller switch the machine off while it runs, and fails where that
 // does not do what it says.
 func TestTestOfOff(t *testing.T) {

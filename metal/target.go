@@ -12,6 +12,12 @@ func (p *Provider) target(r muster.Registration) power.Target {
 	t := power.Target{Machine: r.ID, Rack: r.Rack, Address: r.Power, Secret: func(ctx context.Context) ([]byte, error) {
 		return p.o.Registry.Password(ctx, r.ID)
 	}}
+	if r.Power.Kind == muster.PowerIPMI {
+		if t.Address.BootMode == "" { // its boot flag says one or the other
+			t.Address.BootMode = p.boots.BootMode(r)
+		}
+		t.Key = func(ctx context.Context) ([]byte, error) { return p.o.Registry.PowerKey(ctx, r.ID) }
+	}
 	for _, n := range r.NICs {
 		if n.Use == muster.UseManagement || r.Power.Kind == muster.PowerScript {
 			t.MACs = append(t.MACs, n.MAC)

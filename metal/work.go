@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/metal/power"
+	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -341,9 +342,7 @@ func (p *Provider) Test(ctx context.Context, id muster.MachineID, effort int) (m
 	if able, err := p.o.Power.Abilities(p.target(r)); err == nil && able.Off && able.State && r.Power.Kind != muster.PowerWOL {
 		o.Stay = muster.Duration(testStay)
 	}
-	for _, n := range r.NICs {
-		o.Links = append(o.Links, wire.BootLink{MAC: n.MAC, Name: linkName(n.Use)})
-	}
+	o.Links = testedLinks(r)
 	done, err := p.done(ctx, u, wire.BootTest, o)
 	if done == nil || err != nil {
 		return p.powerless(rec, err)
@@ -364,10 +363,16 @@ func (p *Provider) powerless(rec muster.TestRecord, err error) (muster.TestRecor
 	return rec, nil
 }
 
-// linkName is what an interface is called in the words of a test.
-func linkName(use string) string {
-	if use == muster.UseManagement {
-		return "mgmt0"
+// testedLinks are a machine's interfaces, as they are called in the words of a test.
+func testedLinks(r muster.Registration) (list []wire.BootLink) {
+	messages := 0
+	for _, n := range r.NICs {
+		name := "mgmt0"
+		if n.Use == muster.UseMessage {
+			name = provider.MessageLink(messages)
+			messages++
+		}
+		list = append(list, wire.BootLink{MAC: n.MAC, Name: name})
 	}
-	return "msg0"
+	return list
 }

@@ -43,14 +43,14 @@ type Boot struct {
 	Hostname  string           `json:"hostname"`
 	Image     muster.ImageID   `json:"image"`
 	Bootstrap wire.Bootstrap   `json:"seed"`
-	// Message is the NIC on the cluster's network; nil for none.
+	// Message is how the NICs for messages are on the cluster's network; nil: not at all.
 	Message *Attachment `json:"message,omitempty"`
 	Shares  []BindMount `json:"shares,omitempty"`
 	// Cores limits the node to fewer cores than the machine has; 0: all.
 	Cores int `json:"cores,omitempty"`
 }
 
-// Attachment plugs a machine's message NIC into a network.
+// Attachment plugs a machine's message NICs into a network: all that it has.
 type Attachment struct {
 	Network Network      `json:"network"`
 	Address netip.Prefix `json:"address"` // address and prefix length of the node

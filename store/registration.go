@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/subtle"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -214,58 +213,4 @@ func (tx *Tx) DeleteRegistration(id muster.MachineID, text string) error {
 		return err
 	}
 	return tx.log(muster.Audit{Owner: "system", Kind: muster.AuditRegistration, Object: string(id), From: string(r.State), Text: text})
-}
-
-// PutPowerSecret keeps what proves to the controller of a bare machine that it is
-// Muster who asks. An empty one is forgotten. Nothing of it is in the audit.
-func (tx *Tx) PutPowerSecret(id muster.MachineID, value []byte) error {
-	if err := tx.s.usable(true); err != nil {
-		return err
-	}
-	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(id)); err != nil {
-		return err
-	}
-	if _, err := tx.Registration(id); err != nil {
-		return err
-	}
-	if len(value) == 0 {
-		_, err := tx.s.exec(`DELETE FROM power_secrets WHERE machine = ?`, string(id))
-		return err
-	}
-	_, err := tx.s.exec(`INSERT INTO power_secrets (machine, sum, value) VALUES (?, ?, ?)
-		ON CONFLICT (machine) DO UPDATE SET sum = excluded.sum, value = excluded.value`, string(id), sumOf(value), value)
-	return err
-}
-
-// IsPowerSecret reports whether it is the one that is kept, to those who may change it.
-func (tx *Tx) IsPowerSecret(id muster.MachineID, value []byte) (bool, error) {
-	if err := authorize(tx.who, write, record{kind: "registration"}, noRegistration(id)); err != nil {
-		return false, err
-	}
-	var have []byte
-	err := tx.s.one([]any{&have}, `SELECT value FROM power_secrets WHERE machine = ?`, string(id))
-	if errors.Is(err, errNoRow) {
-		return false, nil
-	}
-	return subtle.ConstantTimeCompare(have, value) == 1, err
-}
-
-// PowerSecret returns it. Only Muster itself may ask; administrators may not, who can
-// replace it. ENotFound: there is none.
-func (tx *Tx) PowerSecret(id muster.MachineID) ([]byte, error) {
-	absent := muster.Errorf(muster.ENotFound, "machine %.70q has no password of a controller", string(id)).Because(muster.ReasonNotRegistered).
-		WithHint("give one: muster machine add --replace ... --power-password-file FILE")
-	if err := authorize(tx.who, read, record{kind: "secret"}, absent); err != nil {
-		return nil, err
-	}
-	var sum int64
-	var value []byte
-	err := tx.s.one([]any{&sum, &value}, `SELECT sum, value FROM power_secrets WHERE machine = ?`, string(id))
-	if errors.Is(err, errNoRow) {
-		return nil, absent
-	}
-	if err == nil && sumOf(value) != sum {
-		return nil, corrupt("the secret of "+string(id), errors.New("the checksum does not match"))
-	}
-	return value, err
 }

@@ -72,6 +72,7 @@ func TestBootHelloRefuses(t *testing.T) {
 		"boot":            func(h *BootCheckIn) { h.Boot = "../../x" },
 		"key":             func(h *BootCheckIn) { h.Key = h.Key[1:] },
 		"mac":             func(h *BootCheckIn) { h.MAC = "52-54-00-00-00-01" },
+		"macs[0]":         func(h *BootCheckIn) { h.MACs[0] = "80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:0a:1b:2c" },
 		"macs[1]":         func(h *BootCheckIn) { h.MACs[1] = "00:00:00:00:00:00" },
 		"macs":            func(h *BootCheckIn) { h.MACs = make([]string, 300) },
 		"address":         func(h *BootCheckIn) { h.Address = netip.Addr{} },
@@ -178,4 +179,16 @@ func FuzzBootReply(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestValidInterface(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string][2]bool{
+		"52:54:00:12:34:56": {true, true}, "00:02:c9:03:00:0a:1b:2c": {false, true}, "00:02:C9:03:00:0A:1B:2C": {}, "00:00:00:00:00:00:00:00": {},
+		"52:54:00:12:34:5x": {}, "52-54-00-12-34-56": {}, "00:02:c9:03:00:0a:1b:2c:": {}, "": {}, "00:00:00:00:00:00": {},
+	} {
+		if got := [2]bool{ValidMAC(address), ValidInterface(address)}; got != want {
+			t.Errorf("%q: %v", address, got)
+		}
+	}
 }

@@ -46,7 +46,7 @@ func DecodeBootCheckIn(b []byte) (*BootCheckIn, error) {
 	p.want(ValidMAC(h.MAC), "mac", "is not a MAC address in lower case with colons")
 	p.want(len(h.MACs) <= maxBootMACs, "macs", "are more than %d", maxBootMACs)
 	for i, m := range h.MACs {
-		p.want(i > maxBootMACs || ValidMAC(m), fmt.Sprintf("macs[%d]", i), "is not a MAC address in lower case with colons")
+		p.want(i > maxBootMACs || ValidInterface(m), fmt.Sprintf("macs[%d]", i), "is not a MAC address or a GUID in lower case with colons")
 	}
 	p.want(h.Address.IsValid() && !h.Address.IsUnspecified() && h.Address.Zone() == "", "address", "is none")
 	for name, s := range map[string]string{"version": h.Version, "serial": h.Serial, "uuid": h.UUID, "state": h.State} {
@@ -167,7 +167,7 @@ func checkLinks(links []BootLink, p *problems) {
 	seen := map[string]bool{}
 	for i, l := range links {
 		at := fmt.Sprintf("task.links[%d]", i)
-		p.want(ValidMAC(l.MAC), at+".mac", "is not a MAC address in lower case with colons")
+		p.want(ValidInterface(l.MAC), at+".mac", "is not a MAC address or a GUID in lower case with colons")
 		p.want(validLink(l.Name), at+".name", "is %q, which is not an interface name", cut(l.Name))
 		p.want(!seen[l.Name] && !seen[l.MAC], at, "is named twice")
 		seen[l.Name], seen[l.MAC] = true, true
@@ -183,7 +183,7 @@ func checkTested(links []BootLink, p *problems) {
 	p.want(len(links) <= maxBootMACs, "task.links", "are more than %d", maxBootMACs)
 	for i, l := range links {
 		at := fmt.Sprintf("task.links[%d]", i)
-		p.want(ValidMAC(l.MAC), at+".mac", "is not a MAC address in lower case with colons")
+		p.want(ValidInterface(l.MAC), at+".mac", "is not a MAC address or a GUID in lower case with colons")
 		p.want(l.Speed >= 0, at+".speed_bps", "is less than 0")
 		p.text(at+".name", l.Name, 64)
 	}
@@ -239,9 +239,17 @@ func ValidBoot(s string) bool {
 
 // ValidMAC reports whether s is an Ethernet address as the kernel writes it.
 func ValidMAC(s string) bool {
-	if len(s) != 17 {
-		return false
-	}
+	return len(s) == len("52:54:00:12:34:56") && hexBytes(s) && s != "00:00:00:00:00:00" && s != "ff:ff:ff:ff:ff:ff"
+}
+
+// ValidInterface reports whether s is an Ethernet address, or the GUID of an InfiniBand
+// port, as muster.ParseMAC writes them.
+func ValidInterface(s string) bool {
+	return ValidMAC(s) || muster.IsGUID(s) && hexBytes(s) && s != "00:00:00:00:00:00:00:00"
+}
+
+// hexBytes reports whether s is bytes in hexadecimal, in lower case with colons.
+func hexBytes(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		if i%3 == 2 {
@@ -252,7 +260,7 @@ func ValidMAC(s string) bool {
 			return false
 		}
 	}
-	return s != "00:00:00:00:00:00" && s != "ff:ff:ff:ff:ff:ff"
+	return true
 }
 
 func validLink(s string) bool {

@@ -8,6 +8,7 @@ type BareMachine struct {
 	NICs     []muster.RegisteredNIC `json:"nics" maxItems:"32" doc:"Its network interfaces; one is for management, from which it boots"`
 	Power    muster.PowerAddress    `json:"power" doc:"How it is switched"`
 	Password string                 `json:"power_password,omitempty" maxLength:"256" writeOnly:"true" doc:"Of its management controller. It is kept, and never shown again; left out, that which is kept stays"`
+	PowerKey string                 `json:"power_key,omitempty" maxLength:"256" writeOnly:"true" doc:"The key K_G of its IPMI controller: text of at most 20 bytes, or 0x and hexadecimal digits; 0x00 is none. Kept as the password is"`
 	Class    string                 `json:"class,omitempty" maxLength:"64" doc:"Machines of one kind; left out, made from what the machine finds in itself"`
 	Rack     string                 `json:"rack,omitempty" maxLength:"64"`
 	Position string                 `json:"position,omitempty" maxLength:"64" doc:"In the rack"`

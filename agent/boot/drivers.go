@@ -79,6 +79,7 @@ func (d *Drivers) Walk() int {
 				continue
 			}
 			seen[n] = true
+			names = append(names, companions(n)...)
 			if strings.Contains(d.table.files[n], "/net/") {
 				nets = append(nets, n)
 			} else {
@@ -89,6 +90,18 @@ func (d *Drivers) Walk() int {
 	d.Names(nets...)
 	d.Names(names...)
 	return len(nets) + len(names)
+}
+
+// companions are modules that the kernel has user space load after another one: those that
+// make interfaces of the ports of InfiniBand cards.
+func companions(module string) []string {
+	switch module {
+	case "mlx4_core":
+		return []string{"mlx4_en", "mlx4_ib", "ib_ipoib"}
+	case "mlx5_ib", "hfi1", "ib_qib":
+		return []string{"ib_ipoib"}
+	}
+	return nil
 }
 
 // Names loads modules by name, some at a time, and what they need. What is built in

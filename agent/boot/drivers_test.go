@@ -56,6 +56,21 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// What the kernel has user space load for InfiniBand is loaded with the card's driver.
+func TestCompanions(t *testing.T) {
+	t.Parallel()
+	const dep = "kernel/ib_core.ko:\nkernel/mlx5_ib.ko: kernel/ib_core.ko\nkernel/ib_ipoib.ko: kernel/ib_core.ko\n"
+	k := &fakeKernel{devices: []string{"auxiliary:mlx5_core.rdma"}}
+	NewDrivers(ParseTable(dep, "alias auxiliary:mlx5_core.rdma mlx5_ib\n", "", ""), k, nil, nil).Walk()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, file := range []string{"kernel/mlx5_ib.ko", "kernel/ib_ipoib.ko"} {
+		if !slices.Contains(k.loaded, file) {
+			t.Errorf("%s is not loaded: %v", file, k.loaded)
+		}
+	}
+}
+
 func FuzzTable(f *testing.F) {
 	f.Add(testDep, testAlias, testSoft, testBuiltin, "pci:v00008086")
 	f.Add("a.ko: b.ko\nb.ko: a.ko\n", "alias [ a\nalias a[b-] b", "softdep a pre: b a post: a", "", "a")

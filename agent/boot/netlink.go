@@ -25,7 +25,13 @@ import (
 // Links is the network of this machine.
 type Links struct{}
 
-// NICs lists Ethernet interfaces with a device behind them.
+// Hardware types of interfaces, from the kernel's if_arp.h.
+const (
+	typeEthernet   = "1"
+	typeInfiniband = "32"
+)
+
+// NICs lists Ethernet and InfiniBand interfaces with a device behind them.
 func (Links) NICs() ([]NIC, error) {
 	dirs, err := os.ReadDir("/sys/class/net")
 	if err != nil {
@@ -40,13 +46,14 @@ func (Links) NICs() ([]NIC, error) {
 		return strings.TrimSpace(string(b))
 	}
 	for _, d := range dirs {
-		if text(d.Name(), "type") != "1" {
+		kind := text(d.Name(), "type")
+		if kind != typeEthernet && kind != typeInfiniband {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join("/sys/class/net", d.Name(), "device")); err != nil {
 			continue
 		}
-		if mac := text(d.Name(), "address"); wire.ValidMAC(mac) {
+		if mac, err := muster.ParseMAC(text(d.Name(), "address")); err == nil && wire.ValidInterface(mac) && muster.IsGUID(mac) == (kind == typeInfiniband) {
 			n := NIC{Name: d.Name(), MAC: mac, Carrier: text(d.Name(), "carrier") == "1"}
 			if mbit, err := strconv.ParseInt(text(d.Name(), "speed"), 10, 32); err == nil && mbit > 0 {
 				n.Speed = mbit * 1_000_000

@@ -14,9 +14,9 @@ import (
 // NIC is a network card as the kernel shows it.
 type NIC struct {
 	Name    string
-	MAC     string
-	Carrier bool  // a cable with something at its other end
-	Speed   int64 // bits/s; 0: its card does not tell
+	MAC     string // of InfiniBand the port's GUID: see muster.ParseMAC
+	Carrier bool   // a cable with something at its other end
+	Speed   int64  // bits/s; 0: its card does not tell
 }
 
 // Lease is what DHCP says.
@@ -66,8 +66,8 @@ func find(ctx context.Context, n Network, c muster.Clock, mac string, say func(s
 			if i := slices.IndexFunc(all, func(x NIC) bool { return x.MAC == mac }); i >= 0 {
 				return all[i : i+1], nil
 			}
-			if mac == "" && len(all) > 0 {
-				return all, nil
+			if some := ethernet(all); mac == "" && len(some) > 0 {
+				return some, nil
 			}
 		}
 		if now := c.Now(); now.Sub(told) > 10*time.Second {
@@ -78,6 +78,11 @@ func find(ctx context.Context, n Network, c muster.Clock, mac string, say func(s
 			return nil, noNIC(mac, all)
 		}
 	}
+}
+
+// ethernet are the NICs that a machine can boot from.
+func ethernet(all []NIC) []NIC {
+	return slices.DeleteFunc(slices.Clone(all), func(x NIC) bool { return muster.IsGUID(x.MAC) })
 }
 
 func wanted(mac string) string {

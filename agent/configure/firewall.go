@@ -3,6 +3,7 @@ package configure
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/muster-hpc/muster/wire"
 )
@@ -47,6 +48,10 @@ func firewallRules(cfg *wire.NodeConfig, gate bool) string {
 	inside := "\t\tiifname \"lo\" accept\n"
 	if cfg.Interface != "" {
 		inside = fmt.Sprintf("\t\tiifname %q accept\n", cfg.Interface) + inside
+		// Further interfaces for messages are on the same network: msg1, msg2.
+		if strings.HasPrefix(cfg.Interface, "msg") {
+			inside += "\t\tiifname \"msg*\" accept\n"
+		}
 	}
 	input := "\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n" + gateRule(cfg, gate) + inside
 	const begin = "table inet muster\ndelete table inet muster\ntable inet muster {\n"

@@ -132,6 +132,10 @@ func TestFirewallInForce(t *testing.T) {
 		out.run("", "ip address add "+address+"/24 dev "+dev)
 		out.run("", "ip link set "+dev+" up")
 	}
+	node.run("", fmt.Sprintf("ip link add msg1 up type veth peer name out2 netns %d", out.tid))
+	node.run("", "ip address add 10.144.0.2/24 dev msg1")
+	out.run("", "ip address add 10.144.0.1/24 dev out2")
+	out.run("", "ip link set out2 up")
 	rules := firewallRules(config(), false)
 	node.run(rules, "nft -f -")
 	node.run(rules, "nft -f -") // and again: they replace themselves
@@ -147,6 +151,7 @@ func TestFirewallInForce(t *testing.T) {
 		{out, "10.90.0.2:22", true},
 		{out, "10.90.0.2:8080", false},
 		{out, "10.128.0.2:8080", true},
+		{out, "10.144.0.2:8080", true},
 		{node, "10.90.0.1:7700", true},
 	} {
 		if got := c.from.reaches(c.address); got != c.want {

@@ -261,7 +261,7 @@ func TestFirewallRules(t *testing.T) {
 	t.Parallel()
 	rules := firewallRules(config(), false)
 	for _, want := range []string{
-		"policy drop", `iifname "lo" accept`, `iifname "msg0" accept`, `iifname "mgmt0" jump outside`, "tcp dport 22 accept",
+		"policy drop", `iifname "lo" accept`, `iifname "msg0" accept`, `iifname "msg*" accept`, `iifname "mgmt0" jump outside`, "tcp dport 22 accept",
 		"tcp flags & (syn | rst | ack) != syn accept", `oifname "mgmt0" meta l4proto udp update @asked`, "@asked accept",
 		"delete table inet muster",
 	} {

@@ -186,8 +186,9 @@ func (s Source) serial() string {
 	return ""
 }
 
-// modalias lists the devices that a node needs drivers for, each once: disks, networks,
-// accelerators. Bridges, consoles and the like work, or are not missed, without one.
+// modalias lists the devices that images have drivers for, each once: disks and networks,
+// which a node cannot do without, and accelerators, which an image may ask for. Bridges,
+// consoles and the like work, or are not missed, without one.
 func (s Source) modalias() []string {
 	var out []string
 	for _, bus := range []string{"pci", "virtio"} {
@@ -196,7 +197,7 @@ func (s Source) modalias() []string {
 			continue
 		}
 		for _, f := range files {
-			if b, err := os.ReadFile(f); err == nil && len(b) < 512 && needed(strings.TrimSpace(string(b))) {
+			if b, err := os.ReadFile(f); err == nil && len(b) < 512 && listed(strings.TrimSpace(string(b))) {
 				out = append(out, strings.TrimSpace(string(b)))
 			}
 		}
@@ -205,16 +206,19 @@ func (s Source) modalias() []string {
 	return slices.Compact(out)
 }
 
-// needed reports a device whether a node cannot do without it, by the class that it says
-// it has: bcXXscYY of a PCI modalias.
-func needed(modalias string) bool {
+// listed reports whether modalias lists a device, by the class that it says it has:
+// bcXXscYY of a PCI modalias.
+func listed(modalias string) bool {
 	switch {
 	case !strings.HasPrefix(modalias, "pci:"):
 		return true
 	case strings.HasPrefix(modalias, "pci:v00001AF4"): // what hangs behind it is on the bus virtio
 		return false
 	}
-	for _, class := range []string{"bc01", "bc02", "bc03sc02", "bc12"} {
+	if strings.HasPrefix(modalias, "pci:v000010DE") && strings.Contains(modalias, "bc03sc00") {
+		return true // see accelerators
+	}
+	for _, class := range []string{"bc01", "bc02", "bc03sc02", "bc03sc80", "bc0Bsc40", "bc12"} {
 		if strings.Contains(modalias, class) {
 			return true
 		}

@@ -61,6 +61,7 @@ func host() map[string]string {
 		"sys/class/net/br0/iflink":                       "5\n",
 		"sys/class/net/br0/ifindex":                      "5\n",
 		"sys/class/net/ib0/type":                         "32\n",
+		"sys/class/net/ib0/address":                      "80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:0a:1b:2c\n",
 		"sys/class/net/ib0/device/vendor":                "0x15b3\n",
 		"run/muster/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
 	}
@@ -84,7 +85,7 @@ func TestWholeMachine(t *testing.T) {
 		NUMA: []muster.NUMA{{ID: 0, CPUs: []int{0, 1, 4, 5}, Memory: 8000 << 10}, {ID: 1, CPUs: []int{2, 3, 6, 7}, Memory: 8000 << 10}},
 		NICs: []muster.NIC{
 			{Name: "eno1", MAC: "02:00:00:00:00:02", Kind: "ethernet", Use: "management"},
-			{Name: "ib0", Kind: "infiniband"},
+			{Name: "ib0", MAC: "00:02:c9:03:00:0a:1b:2c", Kind: "infiniband"},
 			{Name: "msg0", MAC: "02:00:00:00:00:01", Kind: "veth", Speed: 10_000_000_000, Use: "message"},
 		},
 	}

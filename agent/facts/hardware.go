@@ -20,6 +20,12 @@ func (s Source) firmware(f *muster.Facts) {
 	f.UUID = cmp.Or(t.uuid, strings.ToLower(id("product_uuid")))
 	f.Firmware = cmp.Or(t.firmware, id("bios_version"))
 	f.DIMMs = t.dimms
+	switch {
+	case exists(s.path("sys/firmware/efi")):
+		f.BootMode = muster.BootModeUEFI
+	case exists(s.path("sys/firmware/dmi")): // x86, which has no third way
+		f.BootMode = muster.BootModeBIOS
+	}
 	if f.Serial == "" {
 		f.Serial = t.serial
 	}
@@ -134,14 +140,19 @@ func (s Source) near(name string) *int {
 
 // Classes of PCI devices: PCI Code and ID Assignment Specification.
 const (
+	classVGA         = "0x0300"
 	class3D          = "0x0302"
 	classDisplay     = "0x0380"
 	classProcessing  = "0x1200"
 	classCoprocessor = "0x0b40"
 )
 
+// NVIDIA's number as a vendor of PCI devices.
+const vendorNVIDIA = "0x10de"
+
 // accelerators counts the devices that compute beside the processor, by maker and
-// model. A plain graphics card of a management controller (class 0x0300) is none.
+// model. A plain graphics card (class 0x0300) is none, as management controllers have one,
+// but of NVIDIA, whose cards for workstations compute as others do.
 func (s Source) accelerators() []muster.Device {
 	dirs, err := os.ReadDir(s.path("sys/bus/pci/devices"))
 	if err != nil {
@@ -154,6 +165,7 @@ func (s Source) accelerators() []muster.Device {
 		kind := "gpu"
 		switch {
 		case strings.HasPrefix(class, class3D), strings.HasPrefix(class, classDisplay):
+		case strings.HasPrefix(class, classVGA) && s.text(at+"vendor") == vendorNVIDIA:
 		case strings.HasPrefix(class, classProcessing), strings.HasPrefix(class, classCoprocessor):
 			kind = "accelerator"
 		default:

@@ -31,6 +31,9 @@ func (s Source) nics(message, management string) []muster.NIC {
 			n.Kind = "ethernet"
 		case typeInfiniband:
 			n.Kind = "infiniband"
+			if guid, err := muster.ParseMAC(n.MAC); err == nil {
+				n.MAC = guid // the rest of the address is another one after each boot
+			}
 		default:
 			continue
 		}

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -17,7 +20,7 @@ import (
 // metalFlags say how bare machines are reached.
 type metalFlags struct {
 	net, unknown, trust, vlans, console string
-	ranges, discovery, args             []string
+	ranges, discovery, args, racks      []string
 	proxy, secret                       bool
 	mtu                                 int
 	rate                                float64
@@ -39,6 +42,7 @@ func (f *metalFlags) add(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.args, "metal-kernel-args", nil, "additional kernel arguments of bare machines, such as iommu=pt,hugepages=512")
 	set.Float64Var(&f.rate, "rack-power-on-rate", l.Rate, "maximum number of machines per rack that are powered on per second")
 	set.IntVar(&f.window, "rack-max-booting", l.Window, "maximum number of machines per rack that boot at the same time")
+	set.StringArrayVar(&f.racks, "rack-limits", nil, "limits of some racks: RACK[,max-booting=N][,power-on-rate=R]; RACK is a name or a pattern; may be repeated")
 }
 
 // read makes what the server takes of the flags, or says everything that is wrong.
@@ -88,17 +92,58 @@ func (f *metalFlags) read() (daemon.Metal, error) {
 		}
 	}
 	m.Args = append(slices.Clone(f.args), consoles(f.console)...)
-	l := bootqueue.DefaultLimits()
-	l.Rate, l.Window = f.rate, f.window
-	l.Burst = min(l.Burst, max(1, f.window))
+	l := rackLimits(f.rate, f.window)
 	if err := l.Check(); err != nil {
 		bad("rack-power-on-rate", "see --rack-power-on-rate and --rack-max-booting", "%v", err)
 	}
 	m.Limits = &l
+	for _, text := range f.racks {
+		r, err := f.rack(text)
+		if err != nil {
+			bad("rack-limits", "write RACK,max-booting=N,power-on-rate=R, such as gpu-*,max-booting=8,power-on-rate=0.5", "%q: %v", text, err)
+			continue
+		}
+		m.Racks = append(m.Racks, r)
+	}
 	if len(e.Problems) > 0 {
 		return m, e.Listing(e.Problems)
 	}
 	return m, nil
+}
+
+// rackLimits are the limits of a rack with this rate and window.
+func rackLimits(rate float64, window int) bootqueue.Limits {
+	l := bootqueue.DefaultLimits()
+	l.Rate, l.Window = rate, window
+	// Machines are let go once a second: fewer at one time than that would be the rate.
+	l.Burst = min(max(l.Burst, int(math.Ceil(rate))), max(1, window))
+	return l
+}
+
+// rack reads the limits of some racks. What they do not say is as in every rack.
+func (f *metalFlags) rack(text string) (out daemon.RackLimits, err error) {
+	name, rest, _ := strings.Cut(text, ",")
+	if name == "" || strings.Contains(name, "=") {
+		return out, errors.New("it begins with no name of a rack")
+	}
+	rate, window := f.rate, f.window
+	for part := range strings.SplitSeq(rest, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		switch {
+		case part == "":
+		case key == "max-booting":
+			window, err = strconv.Atoi(value)
+		case key == "power-on-rate":
+			rate, err = strconv.ParseFloat(value, 64)
+		default:
+			return out, fmt.Errorf("%q is neither max-booting nor power-on-rate", key)
+		}
+		if err != nil {
+			return out, fmt.Errorf("%q is not a number", value)
+		}
+	}
+	out = daemon.RackLimits{Name: name, Limits: rackLimits(rate, window)}
+	return out, out.Limits.Check()
 }
 
 // consoles makes console=DEVICE arguments: a word that begins with a letter begins

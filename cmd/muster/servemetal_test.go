@@ -51,3 +51,31 @@ func TestMetalFlags(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// Racks have limits of their own, by name or by pattern; what is not said is as in every
+// rack, and all that is wrong is said.
+func TestRackLimits(t *testing.T) {
+	t.Parallel()
+	f := metalFlags{net: "eno2", unknown: "ignore", trust: "tpm", vlans: "100-1999", console: "ttyS0", rate: 4, window: 64,
+		racks: []string{"gpu-*,max-booting=8,power-on-rate=0.5", "r7,max-booting=500", "r8,power-on-rate=40"}}
+	m, err := f.read()
+	if err != nil || len(m.Racks) != 3 {
+		t.Fatalf("%+v, %v", m.Racks, err)
+	}
+	for i, want := range []struct {
+		name          string
+		rate          float64
+		burst, window int
+	}{{"gpu-*", 0.5, 4, 8}, {"r7", 4, 4, 500}, {"r8", 40, 40, 64}} {
+		r := m.Racks[i]
+		if r.Name != want.name || r.Limits.Rate != want.rate || r.Limits.Burst != want.burst || r.Limits.Window != want.window {
+			t.Errorf("%+v, want %+v", r, want)
+		}
+	}
+	f.racks = []string{"", "max-booting=8", "r1,max-booting=x", "r1,power-on-rate=0", "r1,weight=3"}
+	_, err = f.read()
+	var told *muster.Error
+	if !errors.As(err, &told) || len(told.Problems) != len(f.racks) {
+		t.Errorf("%v", err)
+	}
+}

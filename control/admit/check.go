@@ -206,7 +206,7 @@ func (b *builder) amounts() {
 	b.counted(ReasonAccelerators, accelerators, plain, func(m *muster.Machine) int64 {
 		var n int64
 		for _, d := range m.Facts.Accelerators {
-			if w.Accelerator == "" || b.glob.model(w.Accelerator, d.Model) {
+			if w.Accelerator == "" || b.glob.accelerator(w.Accelerator, d.Model) {
 				n += int64(d.Count)
 			}
 		}

@@ -1,8 +1,10 @@
 package admit
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/wildcard"
 )
 
@@ -44,12 +46,46 @@ func (d *drivers) has(modalias string) bool {
 	return ok
 }
 
-// missing are the devices without a driver.
+// missing are the devices without a driver, of those that a node cannot do without.
 func (d *drivers) missing(devices []string) (list []string) {
 	for _, m := range devices {
-		if !d.has(m) {
+		if !isAccelerator(m) && !d.has(m) {
 			list = append(list, m)
 		}
+	}
+	return list
+}
+
+// isAccelerator reports whether a device is one by the class that its modalias says. A
+// node boots and computes without its accelerators, and their drivers often come with the
+// image's own programs, of which its table knows nothing.
+func isAccelerator(modalias string) bool {
+	if !strings.HasPrefix(modalias, "pci:") {
+		return false
+	}
+	for _, class := range []string{"bc03sc", "bc12sc", "bc0Bsc40"} {
+		if strings.Contains(modalias, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// Undriven are the accelerators among the devices of a machine for which none of the
+// images has a driver.
+func Undriven(images []*muster.Image, devices []string) []string {
+	var list []string
+	for _, m := range devices {
+		if isAccelerator(m) && !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	for _, image := range images {
+		if len(list) == 0 {
+			break
+		}
+		d := newDrivers(image.Modaliases)
+		list = slices.DeleteFunc(list, d.has)
 	}
 	return list
 }

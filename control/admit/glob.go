@@ -3,12 +3,16 @@ package admit
 import (
 	"strings"
 
+	"github.com/muster-hpc/muster/internal/pcinames"
 	"github.com/muster-hpc/muster/internal/wildcard"
 )
 
 // globs matches patterns against the names of a site, which are few though its
 // machines are many: each pair is computed once.
-type globs struct{ seen map[globKey]bool }
+type globs struct {
+	seen  map[globKey]bool
+	names map[string]string // of accelerators, by their numbers
+}
 
 type globKey struct {
 	pattern, name string
@@ -26,6 +30,20 @@ func (g *globs) name(pattern, name string) bool {
 // anywhere.
 func (g *globs) model(pattern, name string) bool {
 	return g.memo(globKey{pattern, name, true})
+}
+
+// accelerator is like model, for what says but its numbers on the bus: they may match, or
+// its name.
+func (g *globs) accelerator(pattern, model string) bool {
+	name, known := g.names[model]
+	if !known {
+		name = pcinames.Accelerator(model)
+		if g.names == nil {
+			g.names = map[string]string{}
+		}
+		g.names[model] = name
+	}
+	return g.model(pattern, model) || name != "" && g.model(pattern, name)
 }
 
 func (g *globs) memo(k globKey) bool {

@@ -78,6 +78,18 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+func TestUndriven(t *testing.T) {
+	t.Parallel()
+	const nvidia, amd, disk = "pci:v000010DEd00002330sv1sd1bc03sc02i00", "pci:v00001002d000074A1sv1sd1bc12sc00i00", "pci:v00001234d00000001sv1sd1bc01sc08i02"
+	images := []*muster.Image{{}, {Modaliases: []string{"pci:v00001002d000074A1sv*sd*bc*sc*i*"}}}
+	if got := Undriven(images, []string{nvidia, amd, disk, nvidia}); !slices.Equal(got, []string{nvidia}) {
+		t.Error(got)
+	}
+	if got := Undriven(nil, []string{disk, amd}); !slices.Equal(got, []string{amd}) {
+		t.Error(got)
+	}
+}
+
 // Who is refused for lack of a driver learns which devices have none.
 func TestDevicesWithoutDriver(t *testing.T) {
 	t.Parallel()

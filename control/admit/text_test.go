@@ -105,6 +105,19 @@ func TestTexts(t *testing.T) {
 			name: "drivers", machines: rackOf(2, "odd", 2, 8<<30, func(_ int, m *muster.Machine) { m.Facts.Modalias = []string{"pci:v00001234d1"} }), spec: muster.Spec{Nodes: 1},
 			verdict: muster.VerdictNever, reasons: "image-modules 2",
 		},
+		{ // a driver for what only computes comes with the image's own programs, or not at all
+			name: "accelerators without driver, by name", machines: rackOf(2, "gpu", 2, 8<<30, h100), spec: muster.Spec{Nodes: 2, Machine: muster.Constraints{Accelerator: "*H100*"}},
+			verdict: muster.VerdictNow,
+		},
+		{
+			name: "accelerators by their numbers", machines: rackOf(2, "gpu", 2, 8<<30, h100),
+			spec:    muster.Spec{Nodes: 2, Machine: muster.Constraints{Accelerator: "10DE:23*", Accelerators: muster.Quantity{Op: muster.AtLeast, Value: 8}}},
+			verdict: muster.VerdictNow,
+		},
+		{
+			name: "other accelerators", machines: rackOf(2, "gpu", 2, 8<<30, h100), spec: muster.Spec{Nodes: 1, Machine: muster.Constraints{Accelerator: "*A100*"}},
+			verdict: muster.VerdictNever, reasons: "accelerators 2",
+		},
 		{
 			name: "busy", machines: rackOf(8, "small", 2, 8<<30, busy(3)), spec: muster.Spec{Nodes: 6},
 			verdict: muster.VerdictQueued, reasons: "busy 3", change: "8|3",
@@ -271,4 +284,10 @@ func missingReserveNothing(t *testing.T, name string, lose func(*muster.Machine)
 	if got := wait(2); got != muster.VerdictQueued {
 		t.Errorf("behind a request for machines that answer: %s", got)
 	}
+}
+
+// h100 are the facts of an 8-way machine, as its agent finds them.
+func h100(_ int, m *muster.Machine) {
+	m.Facts.Accelerators = []muster.Device{{Kind: "gpu", Model: "10de:2330", Count: 8}}
+	m.Facts.Modalias = []string{"pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00", "pci:v00001002d000074A1sv00001002sd000074A1bc12sc00i00"}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/suggest"
+	"github.com/muster-hpc/muster/internal/wildcard"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -142,7 +143,7 @@ func (v *validator) machine(w wire.MachineConstraints) muster.Constraints {
 	out := muster.Constraints{
 		Provider: v.pattern("provider", w.Provider), Architecture: w.Architecture,
 		Processor: v.pattern("processor", w.Processor), Class: v.pattern("class", w.Class),
-		Rack: v.pattern("rack", w.Rack), NICKind: v.pattern("nic_kind", w.NICKind),
+		Rack: v.pattern("rack", w.Rack), NICKind: v.nicKind(w.NICKind),
 		Accelerator: v.pattern("accelerator", w.Accelerator),
 		Cores:       v.quantity("cores", w.Cores, counted()),
 		Memory:      v.quantity("memory", w.Memory, bytesMeasure()),
@@ -171,6 +172,23 @@ func excludesAll(q muster.Quantity) bool { return !q.IsZero() && q.Met(0) && !q.
 
 func (v *validator) pattern(field, s string) string {
 	v.fault("machine."+field, checkPattern(s))
+	return s
+}
+
+// nicKind judges a pattern over the kinds of NICs that there are, none of which it may
+// miss.
+func (v *validator) nicKind(s string) string {
+	if v.pattern("nic_kind", s); s == "" || checkPattern(s) != nil {
+		return s
+	}
+	kinds := muster.NICKinds()
+	if !slices.ContainsFunc(kinds, func(k string) bool { return wildcard.Match(strings.ToLower(s), k) }) {
+		hint := "write " + strings.Join(kinds, " or ")
+		if near := suggest.Of(s, kinds); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		v.add(muster.ReasonBadValue, "machine.nic_kind", hint, "there are no NICs of kind %q", short(s))
+	}
 	return s
 }
 

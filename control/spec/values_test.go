@@ -151,6 +151,8 @@ func TestCrossChecks(t *testing.T) {
 		"within alone":        {func(r *wire.Request) { r.Within = "rack" }, ""},
 		"within unknown":      {func(r *wire.Request) { r.Within = "row" }, "within"},
 		"speed without nics":  {func(r *wire.Request) { r.Machine.NICs, r.Machine.NICSpeed = "=0", "1Gb/s" }, "machine.nic_speed"},
+		"kind of nics":        {func(r *wire.Request) { r.Machine.NICKind = "INF*" }, ""},
+		"unknown nics":        {func(r *wire.Request) { r.Machine.NICKind = "infinibnd" }, "machine.nic_kind"},
 		"model without gpus":  {func(r *wire.Request) { r.Machine.Accelerators, r.Machine.Accelerator = "=0", "H100" }, "machine.accelerator"},
 		"zero gpus at least":  {func(r *wire.Request) { r.Machine.Accelerators, r.Machine.Accelerator = "0", "H100" }, ""},
 		"short walltime":      {func(r *wire.Request) { r.Walltime = "30s" }, "walltime"},
@@ -221,6 +223,19 @@ func TestFormatOf(t *testing.T) {
 	} {
 		if got := FormatOf(c.contentType, c.file, []byte(c.data)); got != c.want {
 			t.Errorf("%+v is %s", c, got)
+		}
+	}
+}
+
+// Whoever mistypes a kind of NIC is asked what they meant.
+func TestMistypedNICKind(t *testing.T) {
+	t.Parallel()
+	for kind, hint := range map[string]string{"infinibnd": "did you mean infiniband?", "ethrnet": "did you mean ethernet?", "x": "write ethernet or infiniband or veth"} {
+		_, problems := Validate(wire.Request{Name: "a", Nodes: 1, Machine: wire.MachineConstraints{NICKind: kind}}, Defaults{})
+		if !slices.ContainsFunc(problems, func(p muster.Problem) bool {
+			return p.Field == "machine.nic_kind" && p.Reason == muster.ReasonBadValue && p.Hint == hint
+		}) {
+			t.Errorf("%s: %+v", kind, problems)
 		}
 	}
 }

@@ -27,6 +27,21 @@ func DefaultLimits() Limits {
 	return Limits{Rate: 4, Burst: 4, Window: 64, Typical: 2 * time.Minute, Patience: 10 * time.Minute}
 }
 
+// Most that limits can be.
+const (
+	mostRate   = 1000
+	mostBurst  = 10000
+	mostWindow = 100000
+)
+
+// Times are the limits of several racks together, each of which has these.
+func (l Limits) Times(racks int) Limits {
+	if racks > 1 {
+		l.Rate, l.Burst, l.Window = min(l.Rate*float64(racks), mostRate), min(l.Burst*racks, mostBurst), min(l.Window*racks, mostWindow)
+	}
+	return l
+}
+
 // Check returns every problem at once.
 func (l Limits) Check() error {
 	var problems []muster.Problem
@@ -35,9 +50,9 @@ func (l Limits) Check() error {
 			problems = append(problems, muster.Problem{Field: field, Message: fmt.Sprintf(format, args...)})
 		}
 	}
-	say(l.Rate > 0 && l.Rate <= 1000, "rate", "%g starts a second are not above 0 and at most 1000", l.Rate)
-	say(l.Burst >= 1 && l.Burst <= 10000, "burst", "%d is not from 1 to 10000", l.Burst)
-	say(l.Window >= 1 && l.Window <= 100000, "window", "%d is not from 1 to 100000", l.Window)
+	say(l.Rate > 0 && l.Rate <= mostRate, "rate", "%g starts a second are not above 0 and at most %d", l.Rate, mostRate)
+	say(l.Burst >= 1 && l.Burst <= mostBurst, "burst", "%d is not from 1 to %d", l.Burst, mostBurst)
+	say(l.Window >= 1 && l.Window <= mostWindow, "window", "%d is not from 1 to %d", l.Window, mostWindow)
 	say(l.Typical > 0 && l.Typical <= l.Patience, "typical", "%v is not above 0 and at most the patience", l.Typical)
 	say(l.Patience <= 24*time.Hour, "patience", "%v is more than a day", l.Patience)
 	if problems == nil {

@@ -42,6 +42,17 @@ func New(limits Limits, now time.Time) (*Rack, error) {
 	}, nil
 }
 
+// Change gives it other limits from now on. Machines that boot already go on, also where
+// there are more of them than the new window has places.
+func (r *Rack) Change(limits Limits, now time.Time) error {
+	if err := limits.Check(); err != nil {
+		return err
+	}
+	r.fill(now)
+	r.limits, r.tokens = limits, min(r.tokens, float64(limits.Burst))
+	return nil
+}
+
 // Enqueue puts a machine behind those that wait for the same owner. Owners are served in
 // turn, so that one machine does not wait behind all of a large cluster. One that waits
 // or boots already stays where it is.

@@ -305,6 +305,49 @@ func TestOwnersTakeTurns(t *testing.T) {
 	}
 }
 
+// Limits of several racks are those of each, together; what boots already goes on where
+// they shrink.
+func TestOtherLimits(t *testing.T) {
+	t.Parallel()
+	one := DefaultLimits()
+	three := one.Times(3)
+	if three.Rate != 3*one.Rate || three.Burst != 3*one.Burst || three.Window != 3*one.Window || three.Patience != one.Patience || one.Times(0) != one || one.Times(1) != one {
+		t.Errorf("%+v", three)
+	}
+	if err := one.Times(1 << 20).Check(); err != nil {
+		t.Error(err)
+	}
+	now := start()
+	r := newRack(t, Limits{Rate: 1, Burst: 1, Window: 2, Typical: time.Second, Patience: time.Hour})
+	for i := range 20 {
+		r.Enqueue(fmt.Sprint(i), "c")
+	}
+	went := func() int { list, _ := r.Next(now); return len(list) }
+	if n := went(); n != 1 {
+		t.Errorf("%d went at first", n)
+	}
+	if err := r.Change(Limits{Rate: 10, Burst: 10, Window: 15, Typical: time.Second, Patience: time.Hour}, now); err != nil {
+		t.Fatal(err)
+	}
+	if n := went(); n != 0 {
+		t.Errorf("%d went before their time", n)
+	}
+	now = now.Add(time.Minute)
+	if n := went(); n != 10 {
+		t.Errorf("%d went, not 10", n)
+	}
+	if err := r.Change(Limits{Rate: 10, Burst: 10, Window: 5, Typical: time.Second, Patience: time.Hour}, now); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Minute)
+	if n := went(); n != 0 || r.Inside() != 11 {
+		t.Errorf("%d went beside %d", n, r.Inside())
+	}
+	if r.Change(Limits{}, now) == nil {
+		t.Error("no limits at all are limits")
+	}
+}
+
 // BenchmarkStorm is a queue of 10,000 from the first to the last, each asking for
 // its place once.
 func BenchmarkStorm(b *testing.B) {

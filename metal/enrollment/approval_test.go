@@ -21,7 +21,7 @@ rules:
   then: {state: blocked}
 - name: rack by port
   match: {switch: "sw-r*", port: "?*", tpm: required}
-  then: {state: approved, rack: "{neighbour}", position: "{port}", name: "r-n{position:2}", power: "ipmi://admin@{name}-bmc", power_password_file: bmc, power_quirk: suite3, power_boot_mode: uefi, min_trust: tpm, class: epyc, service: yes}
+  then: {state: approved, rack: "{neighbour}", position: "{port}", name: "r-n{position:2}", power: "ipmi://admin@{name}-bmc", power_password_file: bmc, power_key_file: bmc, power_quirk: suite3, power_boot_mode: uefi, min_trust: tpm, class: epyc, service: yes}
 - name: bought in spring
   match: {serial-list: serials, vendor: "dell*", product: "*R6?25"}
   then: {state: approved, name: "{serial}"}
@@ -91,7 +91,7 @@ func TestFor(t *testing.T) {
 	}
 	g := guest()
 	g.Switch, g.Port, g.Endorsement = "sw-r1", "7", []byte{1}
-	if d, _, _ := r.For(g); d.Password != "sesame" || d.MinTrust != muster.TrustTPM || d.Class != "epyc" || !d.Service || d.Power.Quirk != "suite3" || d.Power.BootMode != muster.BootModeUEFI {
+	if d, _, _ := r.For(g); d.Password != "sesame" || d.PowerKey != "sesame" || d.MinTrust != muster.TrustTPM || d.Class != "epyc" || !d.Service || d.Power.Quirk != "suite3" || d.Power.BootMode != muster.BootModeUEFI {
 		t.Errorf("%+v", d)
 	}
 }

@@ -100,10 +100,27 @@ func (f *file) contents(field, place, path string) []byte {
 	return b
 }
 
+func (f *file) truth(field, place, value string) bool {
+	yes := value == "yes" || value == "true"
+	if !yes && value != "no" && value != "false" {
+		f.Bad(field, place, "write yes or no", "%q is neither yes nor no", yamldoc.Clip(value))
+	}
+	return yes
+}
+
+// secret is the first line of a file.
+func (f *file) secret(field, place, path, what string) Secret {
+	line, _, _ := strings.Cut(string(f.contents(field, place, path)), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		f.Wrong(muster.ReasonRequired, field, place, "write it as the first line of the file", "it contains no %s", what)
+	}
+	return Secret(line)
+}
+
 // then reads what becomes of a machine.
 func (f *file) then(path string, n *yaml.Node) (t Then) {
-	known := []string{"state", "name", "class", "rack", "position", "power", "power_password_file", "power_quirk", "power_authority_file", "power_boot_mode",
-		"power_boot", "min_trust", "service"}
+	known := []string{"state", "name", "class", "rack", "position", "power", "power_password_file", "power_key_file", "power_quirk", "power_authority_file", "power_boot_mode",
+		"power_boot", "power_interface", "power_proves", "min_trust", "service"}
 	places := map[string]string{}
 	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
 		value, field := f.Text(path+"."+name, v), path+"."+name
@@ -122,11 +139,9 @@ func (f *file) then(path string, n *yaml.Node) (t Then) {
 		case "power":
 			t.Power = value
 		case "power_password_file":
-			line, _, _ := strings.Cut(string(f.contents(field, yamldoc.At(v), value)), "\n")
-			t.Password = Secret(strings.TrimSuffix(line, "\r"))
-			if t.Password == "" {
-				f.Wrong(muster.ReasonRequired, field, yamldoc.At(v), "write it as the first line of the file", "it contains no password")
-			}
+			t.Password = f.secret(field, yamldoc.At(v), value, "password")
+		case "power_key_file":
+			t.PowerKey = f.secret(field, yamldoc.At(v), value, "key")
 		case "power_quirk":
 			t.Switched.Quirk = value
 		case "power_authority_file":
@@ -140,11 +155,12 @@ func (f *file) then(path string, n *yaml.Node) (t Then) {
 			t.Switched.Boot = muster.BootProtocol(value)
 		case "min_trust":
 			t.MinTrust = muster.Trust(value)
+		case "power_interface":
+			t.Switched.Interface = value
+		case "power_proves":
+			t.Switched.Proves = f.truth(field, yamldoc.At(v), value)
 		case "service":
-			t.Service = value == "yes" || value == "true"
-			if !t.Service && value != "no" && value != "false" {
-				f.Bad(field, yamldoc.At(v), "write yes or no", "%q is neither yes nor no", yamldoc.Clip(value))
-			}
+			t.Service = f.truth(field, yamldoc.At(v), value)
 		}
 	})
 	place := func(name string) string {
@@ -212,7 +228,7 @@ func (f *file) trial(path string, t Then, place func(string) string) {
 			p.Hint = "name the file with the certificate of who signed those of the controllers: power_authority_file"
 		case p.Field == "power.authority":
 			field, p.Field = "power_authority_file", "power_authority_file"
-		case field == "power" && slices.Contains([]string{"quirk", "boot_mode", "boot"}, below):
+		case field == "power" && slices.Contains([]string{"quirk", "boot_mode", "boot", "interface", "proves"}, below):
 			field = "power_" + below
 			p.Field = field
 		}
@@ -220,6 +236,9 @@ func (f *file) trial(path string, t Then, place func(string) string) {
 	}
 	for _, p := range d.Power.CheckPassword([]byte(t.Password)) {
 		f.Wrong(p.Reason, path+".power_password_file", place("power_password_file"), p.Hint, "%s", p.Message)
+	}
+	for _, p := range d.Power.CheckPowerKey(string(t.PowerKey)) {
+		f.Wrong(p.Reason, path+".power_key_file", place("power_key_file"), p.Hint, "%s", p.Message)
 	}
 	if d.Power.HasController() && t.Password == "" && t.State == muster.RegistrationApproved {
 		f.Wrong(muster.ReasonRequired, path+".power_password_file", place("power"), "name the file with it: power_password_file", "the password of the controllers is missing")

@@ -24,7 +24,7 @@ func (t Then) texts() []struct{ field, value string } {
 
 // of fills in what is known of a machine.
 func (t Then) of(l looks) (Decision, error) {
-	d := Decision{State: t.State, Password: t.Password, MinTrust: t.MinTrust, Service: t.Service}
+	d := Decision{State: t.State, Password: t.Password, PowerKey: t.PowerKey, MinTrust: t.MinTrust, Service: t.Service}
 	known := map[string]string{
 		"mac": strings.ReplaceAll(l.mac, ":", ""), "serial": l.serial, "vendor": l.vendor, "product": l.product, "neighbour": l.at, "port": l.port,
 	}
@@ -43,8 +43,8 @@ func (t Then) of(l looks) (Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	power.Quirk, power.Authority, power.BootMode, power.Boot = t.Switched.Quirk, t.Switched.Authority, t.Switched.BootMode, t.Switched.Boot
-	d.Power = power
+	d.Power = t.Switched
+	d.Power.Kind, d.Power.Address, d.Power.User, d.Power.System = power.Kind, power.Address, power.User, power.System
 	return d, nil
 }
 

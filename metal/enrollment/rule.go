@@ -38,9 +38,11 @@ type Then struct {
 	Class          string
 	Rack, Position string
 	Power          string // as ParsePowerAddress reads it; "": wol
-	// Switched is what else is said of its power address: quirk, authority, boot mode, boot.
+	// Switched is what else is said of its power address. A rule pins no certificate:
+	// each controller has its own.
 	Switched muster.PowerAddress
 	Password Secret // of its management controller
+	PowerKey Secret // its key K_G, as ParsePowerKey reads it
 	MinTrust muster.Trust
 	Service  bool
 }
@@ -63,6 +65,7 @@ type Decision struct {
 	Rack, Position string
 	Power          muster.PowerAddress
 	Password       Secret
+	PowerKey       Secret
 	MinTrust       muster.Trust
 	Service        bool
 	// Claimed: it rests on what the machine says of itself only.

@@ -23,6 +23,9 @@ func Bounded(f muster.Facts) muster.Facts {
 	for _, s := range []*string{&f.Architecture, &f.Processor, &f.Serial, &f.Vendor, &f.Product, &f.UUID, &f.Firmware} {
 		*s = text(*s)
 	}
+	if f.BootMode != muster.BootModeBIOS && f.BootMode != muster.BootModeUEFI {
+		f.BootMode = ""
+	}
 	f.CPULevel = min(max(f.CPULevel, 0), 9)
 	for _, n := range []*int{&f.Sockets, &f.Cores, &f.Threads} {
 		*n = min(max(*n, 0), 1<<20)
@@ -46,7 +49,7 @@ func Bounded(f muster.Facts) muster.Facts {
 	}
 	for i := range f.Accelerators {
 		d := &f.Accelerators[i]
-		d.Kind, d.Model = text(d.Kind), text(d.Model)
+		d.Kind, d.Model, d.Name = text(d.Kind), text(d.Model), ""
 	}
 	for i := range f.Modalias {
 		f.Modalias[i] = text(f.Modalias[i])

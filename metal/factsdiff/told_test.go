@@ -81,3 +81,16 @@ func FuzzBounded(f *testing.F) {
 		}
 	})
 }
+
+// What only the server or one of two words can say is not believed.
+func TestBoundedWords(t *testing.T) {
+	t.Parallel()
+	f := was()
+	f.BootMode, f.Accelerators = "coreboot", []muster.Device{{Kind: "gpu", Model: "10de:2330", Name: "a lie", Count: 1}}
+	if got := Bounded(f); got.BootMode != "" || got.Accelerators[0].Name != "" || got.Accelerators[0].Model != "10de:2330" {
+		t.Errorf("%+v", got)
+	}
+	if f.BootMode = muster.BootModeUEFI; Bounded(f).BootMode != muster.BootModeUEFI {
+		t.Error("a mode is lost")
+	}
+}

@@ -376,3 +376,16 @@ func BenchmarkBuild(b *testing.B) {
 		})
 	}
 }
+
+// The ports of InfiniBand cards are there before the image is.
+func TestInfiniBandIsWanted(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]bool{
+		"kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko": true, "kernel/drivers/infiniband/ulp/ipoib/ib_ipoib.ko.xz": true,
+		"kernel/drivers/infiniband/ulp/srpt/ib_srpt.ko": false, "kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko": true,
+	} {
+		if Wanted(file) != want {
+			t.Errorf("%s: %v", file, !want)
+		}
+	}
+}

@@ -34,6 +34,9 @@ func kinds() []string {
 		eth + "huawei/", eth + "intel/", eth + "marvell/", eth + "mellanox/", eth + "meta/", eth + "microsoft/",
 		eth + "pensando/", eth + "qlogic/", eth + "realtek/", eth + "sfc/", eth + "wangxun/",
 		"drivers/net/phy/", "drivers/net/mdio/",
+		// InfiniBand, and IP over it.
+		"drivers/infiniband/hw/mlx4/", "drivers/infiniband/hw/mlx5/", "drivers/infiniband/hw/hfi1/", "drivers/infiniband/hw/qib/",
+		"drivers/infiniband/ulp/ipoib/",
 		// Of virtual machines.
 		"drivers/virtio/", "drivers/net/virtio_net.ko", "drivers/net/net_failover.ko", "drivers/net/vmxnet3/",
 		"drivers/net/hyperv/", "drivers/net/xen-netfront.ko", "drivers/hv/hv_vmbus.ko", "drivers/hv/hv_utils.ko",

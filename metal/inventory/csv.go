@@ -16,7 +16,7 @@ import (
 // there.
 func columns() []string {
 	return []string{
-		"name", "mac", "message_mac", "power", "power_user", "power_password", "power_password_file", "power_quirk", "power_certificate_sha256",
+		"name", "mac", "message_mac", "power", "power_user", "power_password", "power_password_file", "power_key", "power_key_file", "power_quirk", "power_certificate_sha256",
 		"power_authority", "power_authority_file", "power_boot_mode", "power_boot", "power_interface", "power_proves",
 		"rack", "position", "chassis", "class", "service", "serial", "uuid", "min_trust",
 		"switch", "port", "message_switch", "message_port",
@@ -133,6 +133,10 @@ func (f *file) row(head, row []string, place string, told []string) {
 			e.Password = Secret(row[i])
 		case "power_password_file":
 			e.PasswordFile = value
+		case "power_key":
+			e.PowerKey = Secret(value)
+		case "power_key_file":
+			e.PowerKeyFile = value
 		case "power_quirk":
 			m.Power.Quirk = value
 		case "power_certificate_sha256":

@@ -18,6 +18,10 @@ type Entry struct {
 	// is printed. PasswordFile names a file that has it instead.
 	Password     Secret
 	PasswordFile string
+	// PowerKey is the key K_G of an IPMI controller, as muster.ParsePowerKey reads it.
+	// PowerKeyFile names a file that has it instead.
+	PowerKey     Secret
+	PowerKeyFile string
 	// AuthorityFile names a file that has Machine.Power.Authority. Whoever reads it checks
 	// the machine with CheckRead.
 	AuthorityFile string
@@ -136,6 +140,9 @@ func (f *file) check() {
 		if e.Password != "" && e.PasswordFile != "" {
 			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are a password and a file with one")
 		}
+		if e.PowerKey != "" && e.PowerKeyFile != "" {
+			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are a key and a file with one")
+		}
 		if m.Power.Authority != "" && e.AuthorityFile != "" {
 			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are an authority and a file with one")
 		}
@@ -167,12 +174,21 @@ func (e *Entry) problems() (list []muster.Problem) {
 		p.Field = "power.password"
 		list = append(list, p)
 	}
+	for _, p := range e.Machine.Power.CheckPowerKey(string(e.PowerKey)) {
+		p.Field = "power.key"
+		list = append(list, p)
+	}
+	if e.PowerKeyFile != "" && e.Machine.Power.Kind != muster.PowerIPMI {
+		list = append(list, muster.Problem{
+			Field: "power.key_file", Reason: muster.ReasonContradiction, Message: "only ipmi has a key", Hint: "remove it",
+		})
+	}
 	return list
 }
 
 // CheckRead returns what is wrong with what was read of the files that the entry names.
 // Its fields are those that named the files.
-func (e Entry) CheckRead(password, authority string) (list []muster.Problem) {
+func (e Entry) CheckRead(password, key, authority string) (list []muster.Problem) {
 	add := func(field string, p muster.Problem) {
 		p.Field, p.Place = string(e.Machine.ID)+"."+field, e.Place
 		list = append(list, p)
@@ -180,6 +196,11 @@ func (e Entry) CheckRead(password, authority string) (list []muster.Problem) {
 	if e.PasswordFile != "" {
 		for _, p := range e.Machine.Power.CheckPassword([]byte(password)) {
 			add("power.password_file", p)
+		}
+	}
+	if e.PowerKeyFile != "" {
+		for _, p := range e.Machine.Power.CheckPowerKey(key) {
+			add("power.key_file", p)
 		}
 	}
 	if e.AuthorityFile != "" {

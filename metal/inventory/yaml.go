@@ -108,7 +108,7 @@ func (f *file) power(e *Entry, path string, n *yaml.Node) {
 	}
 	p := &e.Machine.Power
 	known := []string{
-		"kind", "address", "user", "password", "password_file", "system", "quirk", "certificate_sha256", "authority", "authority_file",
+		"kind", "address", "user", "password", "password_file", "key", "key_file", "system", "quirk", "certificate_sha256", "authority", "authority_file",
 		"boot_mode", "boot", "interface", "proves",
 	}
 	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
@@ -125,8 +125,12 @@ func (f *file) power(e *Entry, path string, n *yaml.Node) {
 			e.Password = Secret(value)
 		case "password_file":
 			e.PasswordFile = value
+		case "key":
+			e.PowerKey = Secret(value)
+		case "key_file":
+			e.PowerKeyFile = value
 		case "system":
-			p.System = value
+			p.System = strings.TrimSuffix(value, "/") // as some controllers show it
 		case "quirk":
 			p.Quirk = value
 		case "certificate_sha256":

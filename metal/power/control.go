@@ -15,9 +15,12 @@ type Config struct {
 	Drivers Drivers
 	Deps    Deps
 	Times   Times
-	// AtOnce is how many controllers are spoken to at the same time; 0: 64.
+	// AtOnce is how many controllers are spoken to at the same time; 0: 1024. Those that do
+	// not answer hold their place for seconds, and must not keep the others.
 	AtOnce int
-	Log    *slog.Logger // nil: nothing is logged
+	// Programs is how many programs of the site run at the same time; 0: 64.
+	Programs int
+	Log      *slog.Logger // nil: nothing is logged
 }
 
 // Control switches machines. It may be used by many at once.
@@ -26,13 +29,17 @@ type Control struct {
 	clock    muster.Clock
 	sessions sessions
 	slots    chan struct{}
+	programs chan struct{}
 	locks    machineLocks
 }
 
 // NewControl makes one. Close ends its sessions.
 func NewControl(cfg Config) *Control {
 	if cfg.AtOnce == 0 {
-		cfg.AtOnce = 64
+		cfg.AtOnce = 1024
+	}
+	if cfg.Programs == 0 {
+		cfg.Programs = 64
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -42,6 +49,7 @@ func NewControl(cfg Config) *Control {
 		cfg: cfg, clock: cfg.Deps.clock(),
 		sessions: sessions{all: map[string]*session{}, done: make(chan struct{})},
 		slots:    make(chan struct{}, cfg.AtOnce),
+		programs: make(chan struct{}, cfg.Programs),
 		locks:    machineLocks{busy: map[muster.MachineID]*machineLock{}},
 	}
 }

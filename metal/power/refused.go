@@ -45,19 +45,23 @@ func (l *session) remember(ctx context.Context, t Target, err error, until time.
 		return // it was not asked: there is no password
 	}
 	said := *e
-	said.Message += "; it is not asked again before " + until.UTC().Format("15:04:05") + " UTC, unless its address or password is changed: accounts are locked after some tries"
+	said.Message += "; it is not asked again before " + until.UTC().Format("15:04:05") + " UTC, unless its address, password or key is changed: accounts are locked after some tries"
 	l.refusals[t.Machine] = refusal{t.way(), secret, until, &said}
 }
 
+// secretSum is of all that proves who asks: the password and the key.
 func secretSum(ctx context.Context, t Target) (sum [sha256.Size]byte, ok bool) {
-	if t.Secret == nil {
-		return sum, true
+	for _, get := range []func(context.Context) ([]byte, error){t.Secret, t.Key} {
+		if get == nil {
+			continue
+		}
+		b, err := get(ctx)
+		if err != nil {
+			return sum, false
+		}
+		one := sha256.Sum256(b)
+		clear(b)
+		sum = sha256.Sum256(append(sum[:], one[:]...))
 	}
-	b, err := t.Secret(ctx)
-	if err != nil {
-		return sum, false
-	}
-	sum = sha256.Sum256(b)
-	clear(b)
 	return sum, true
 }

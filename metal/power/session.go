@@ -94,9 +94,13 @@ func (c *Control) once(ctx context.Context, t Target, f func(context.Context, Dr
 		return err
 	}
 	defer l.give()
-	select { // not more at once than this computer should talk to
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
+	slots := c.slots
+	if t.Address.Kind == muster.PowerScript {
+		slots = c.programs
+	}
+	select { // not more at once than this computer should talk to, or run
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

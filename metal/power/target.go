@@ -19,6 +19,9 @@ type Target struct {
 	// Secret fetches the password when it is needed; for wol the six bytes of SecureOn.
 	// What it returns is used and forgotten: no struct that could be printed holds it.
 	Secret func(ctx context.Context) ([]byte, error)
+	// Key fetches the key K_G of an IPMI controller, empty where it has none; nil: it has
+	// none. It is treated as Secret is.
+	Key func(ctx context.Context) ([]byte, error)
 }
 
 // Check returns EINVALID with everything that is wrong with the target at once, or nil.
@@ -35,7 +38,7 @@ func (t Target) Check() error {
 		})
 	}
 	for i, m := range t.MACs {
-		if _, err := muster.ParseMAC(m); err != nil {
+		if _, err := muster.ParseMAC(m); err != nil || t.Address.Kind == muster.PowerWOL && muster.IsGUID(m) {
 			problems = append(problems, muster.Problem{
 				Field: fmt.Sprintf("nics[%d].mac", i), Message: fmt.Sprintf("%.40q is not the address of a network interface", m), Hint: "write it as 52:54:00:12:34:56",
 			})

@@ -177,6 +177,11 @@ func (w *World) ensure(want provider.DesiredState) error {
 	m.boots++
 	m.consoles = nil
 	m.print("boot %d of %s for %s", m.attempt, want.Boot.Hostname, want.Boot.Cluster)
+	if a := want.Boot.Message; a != nil {
+		for i := range m.facts.NICs {
+			m.print("%s %s", provider.MessageLink(i), a.AddressOf(i))
+		}
+	}
 	boot := *want.Boot
 	if fault == FaultNone {
 		w.fate(ctx, m, chance, delay)

@@ -20,6 +20,7 @@ type Options struct {
 	Classes  int // machines are spread over so many classes; 0: 1
 	PerRack  int // machines in a rack; 0: 32
 	Cores    int // of the first class; each next one has twice as many; 0: 4
+	NICs     int // for messages, of each machine; 0: 1
 	// BootMin and BootMax bound the time from power on until the agent starts.
 	BootMin, BootMax time.Duration
 	// BootTime draws the time of one boot; nil: evenly between the two above.
@@ -144,7 +145,7 @@ func New(o Options) *World {
 			facts: muster.Facts{
 				Architecture: "amd64", Processor: fmt.Sprintf("Fake %d", class+1), CPULevel: 3, Sockets: 1,
 				Cores: cores, Threads: cores, Memory: int64(cores) << 30, Disk: 100 << 30,
-				NICs:  []muster.NIC{{Name: "msg0", MAC: mac(i), Kind: "ethernet", Speed: 10e9, Use: "message"}},
+				NICs:  nics(i, max(o.NICs, 1)),
 				Class: fmt.Sprintf("fake-%dc", cores), Rack: fmt.Sprintf("r%02d", i/o.PerRack+1),
 				// Each speaks from its own loopback address, so that the server
 				// can tell where a join comes from.
@@ -164,8 +165,13 @@ func orElse(v, d int) int {
 	return v
 }
 
-func mac(i int) string {
-	return fmt.Sprintf("02:fa:ce:%02x:%02x:%02x", byte(i>>16), byte(i>>8), byte(i))
+// nics are the interfaces for messages of a machine of a number.
+func nics(i, n int) (list []muster.NIC) {
+	for k := range n {
+		mac := fmt.Sprintf("02:fa:%02x:%02x:%02x:%02x", 0xce+k, byte(i>>16), byte(i>>8), byte(i))
+		list = append(list, muster.NIC{Name: provider.MessageLink(k), MAC: mac, Kind: "ethernet", Speed: 10e9, Use: muster.UseMessage})
+	}
+	return list
 }
 
 // Close ends everything that runs in the world.

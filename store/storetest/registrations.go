@@ -78,6 +78,9 @@ func testRegistrations(t *testing.T, fresh freshFunc) {
 				return err
 			}
 		}
+		if err := tx.PutPowerKey(a.ID, []byte("open")); err != nil {
+			return err
+		}
 		return tx.PutPowerSecret(a.ID, []byte("sesame"))
 	})
 	view(t, db, root, func(tx *store.Tx) error {
@@ -98,6 +101,17 @@ func testRegistrations(t *testing.T, fresh freshFunc) {
 		if _, err := tx.PowerSecret(a.ID); muster.CodeOf(err) != muster.ENotFound {
 			t.Errorf("an administrator reads a secret: %v", err)
 		}
+		if _, err := tx.PowerKey(a.ID); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("an administrator reads a key: %v", err)
+		}
+		for key, want := range map[string]bool{"open": true, "shut": false, "": false} {
+			if is, err := tx.IsPowerKey(a.ID, []byte(key)); err != nil || is != want {
+				t.Errorf("%q is the key: %v, %v", key, is, err)
+			}
+		}
+		if is, err := tx.IsPowerKey(b.ID, nil); err != nil || !is {
+			t.Errorf("there is no key, and that is not so: %v", err)
+		}
 		return nil
 	})
 	view(t, db, muster.System(), func(tx *store.Tx) error {
@@ -106,6 +120,12 @@ func testRegistrations(t *testing.T, fresh freshFunc) {
 		}
 		if _, err := tx.PowerSecret(b.ID); muster.CodeOf(err) != muster.ENotFound {
 			t.Errorf("no secret: %v", err)
+		}
+		if v, err := tx.PowerKey(a.ID); err != nil || string(v) != "open" {
+			t.Errorf("the key is %q, %v", v, err)
+		}
+		if _, err := tx.PowerKey(b.ID); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("no key: %v", err)
 		}
 		return nil
 	})
@@ -125,6 +145,7 @@ func testRegistrations(t *testing.T, fresh freshFunc) {
 		"a user reads":        {muster.ENotFound, alice(), func(tx *store.Tx) error { _, err := tx.Registration(a.ID); return err }},
 		"a user forgets":      {muster.ENotFound, alice(), func(tx *store.Tx) error { return tx.DeleteRegistration(a.ID, "") }},
 		"a user's secret":     {muster.ENotFound, alice(), func(tx *store.Tx) error { return tx.PutPowerSecret(a.ID, []byte("x")) }},
+		"a user's key":        {muster.ENotFound, alice(), func(tx *store.Tx) error { return tx.PutPowerKey(a.ID, []byte("x")) }},
 		"secret of nobody":    {muster.ENotFound, root, func(tx *store.Tx) error { return tx.PutPowerSecret("r9", []byte("x")) }},
 		"forget nobody":       {muster.ENotFound, root, func(tx *store.Tx) error { return tx.DeleteRegistration("r9", "") }},
 	} {
@@ -145,6 +166,9 @@ func testRegistrations(t *testing.T, fresh freshFunc) {
 	view(t, db, muster.System(), func(tx *store.Tx) error {
 		if _, err := tx.PowerSecret(a.ID); muster.CodeOf(err) != muster.ENotFound {
 			t.Errorf("the secret outlives its machine: %v", err)
+		}
+		if _, err := tx.PowerKey(a.ID); muster.CodeOf(err) != muster.ENotFound {
+			t.Errorf("the key outlives its machine: %v", err)
 		}
 		if _, err := tx.RegistrationOf("52:54:00:00:00:11"); muster.CodeOf(err) != muster.ENotFound {
 			t.Errorf("an interface outlives its machine: %v", err)

@@ -37,6 +37,17 @@ func (f Firmware) String() string {
 // HTTP says whether it fetches its loader by HTTP and wants a URL.
 func (f Firmware) HTTP() bool { return f == UEFIHTTP || f == ARM64HTTP }
 
+// UEFI reports whether it is UEFI; known is false where that cannot be said of it.
+func (f Firmware) UEFI() (uefi, known bool) {
+	switch f {
+	case BIOS:
+		return false, true
+	case UEFI, UEFIHTTP, ARM64, ARM64HTTP:
+		return true, true
+	}
+	return false, false
+}
+
 // firmwareOf reads option 93 (RFC 4578, numbers as IANA has them). The numbers 7
 // and 9 are both seen from x86-64: the RFC and its errata swap them.
 func firmwareOf(option []byte) Firmware {

@@ -141,6 +141,9 @@ func (r *reply) appendBoot(b []byte) []byte {
 	}
 	if http || len(r.file) >= 128 || q.asksFor(67) {
 		b = appendOption(b, 67, r.file)
+		// Some ROMs read the name to a zero and not to its end: the option of one byte
+		// that means nothing is one.
+		b = append(b, 0)
 	}
 	if q.IPXE {
 		// iPXE would wait for further offers from PXE servers.

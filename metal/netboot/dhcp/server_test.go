@@ -1,8 +1,10 @@
 package dhcp
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -469,5 +471,28 @@ func TestConfigurationFaultsAtOnce(t *testing.T) {
 	}
 	if got, err := ParseRange("10.0.0.1-10.0.0.9"); err != nil || got.size() != 9 {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// The name of the loader ends with a zero wherever it is: some ROMs read on to one.
+func TestLoaderNameEndsWithZero(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.book.verdicts[mac(1)] = Verdict{Standing: Known, Boot: "b1a2"}
+	out, ok := r.handle(discover(mac(1), pxe(iana.Arch(0)), opt(55, 67)).ToBytes(), netip.MustParseAddrPort("0.0.0.0:68"), 67, r.clock.Now())
+	if !ok {
+		t.Fatal("no answer")
+	}
+	const name = "undionly.kpxe"
+	b := out.append(nil, r.Address)
+	if field := b[108:236]; string(field) != name+strings.Repeat("\x00", 128-len(name)) {
+		t.Errorf("the field file is %q", field)
+	}
+	option := append([]byte{67, byte(len(name))}, name...)
+	if !bytes.Contains(b[240:], append(option, 0)) {
+		t.Errorf("option 67 does not end with a zero: %q", b[240:])
+	}
+	if got, err := dhcpv4.FromBytes(b); err != nil || string(got.Options[67]) != name {
+		t.Errorf("option 67 is %q, %v", got.Options[67], err)
 	}
 }

@@ -49,7 +49,13 @@ func parseRequest(b []byte) (request, error) {
 		return string(word), ok
 	}
 	name, ok := next()
+	// Some ROMs read the name of DHCP beyond its end: the mark that ends the options
+	// follows it there, and zeroes that fill the packet.
+	name = strings.TrimRight(name, "\xff")
 	mode, ok2 := next()
+	for ok2 && mode == "" {
+		mode, ok2 = next()
+	}
 	if !ok || !ok2 || name == "" {
 		return r, muster.Errorf(muster.EInvalid, "not a TFTP request")
 	}

@@ -27,6 +27,9 @@ type Config struct {
 	// User and Password of its only account, which may do everything unless
 	// Role says less. At most 16 and 20 bytes, for IPMI's sake.
 	User, Password string
+	// Key is its K_G, from which it derives the keys of IPMI's sessions; "": it has none,
+	// and the password is used.
+	Key string
 	// Role is the account's privilege in IPMI's numbers, 4 (administrator) if 0.
 	Role byte
 	// Serial is shown by Redfish.

@@ -67,7 +67,7 @@ func login(t testing.TB, b *BMC, suite rmcp.Suite, word string) (rmcp.Exchange, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return x, x.Keys([]byte(word)), four.Status
+	return x, x.Keys(nil, []byte(word)), four.Status
 }
 
 func seal(t testing.TB, k rmcp.Keys, session, number uint32, command byte, f rmcp.Function, data ...byte) []byte {

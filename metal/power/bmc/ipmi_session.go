@@ -140,7 +140,7 @@ func (b *BMC) rakp3(payload []byte) []byte {
 		b.attempts++
 	default:
 		if !s.open {
-			s.keys, s.open = s.Keys(password), true
+			s.keys, s.open = s.Keys([]byte(b.cfg.Key), password), true
 			s.role = rmcp.RoleUser
 			s.until = b.clock.Now().Add(idleTime)
 		}

@@ -33,8 +33,8 @@ func (d *driver) bootOnce(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	// The flag says UEFI or BIOS, and nothing else: a machine whose mode nobody said is
-	// started as a BIOS, as ever.
+	// The flag says UEFI or BIOS, and nothing else: a machine whose mode nobody said, and
+	// that was never seen to boot, is started as a BIOS, as ever.
 	flags := byte(flagsValid)
 	if d.t.Address.BootMode == muster.BootModeUEFI {
 		flags |= flagsUEFI

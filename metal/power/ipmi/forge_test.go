@@ -84,7 +84,7 @@ func TestForgedAnswers(t *testing.T) {
 		for _, suite := range rmcp.Suites() {
 			x := d.s.x
 			x.Suite = suite
-			sealed, err := x.Keys([]byte("guessed")).Seal(rmcp.TypeIPMI, d.s.x.ConsoleID, d.s.seen+1, off)
+			sealed, err := x.Keys(nil, []byte("guessed")).Seal(rmcp.TypeIPMI, d.s.x.ConsoleID, d.s.seen+1, off)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +253,7 @@ func FuzzAnswer(f *testing.F) {
 		defer here.Close()
 		defer there.Close()
 		x := rmcp.Exchange{Suite: rmcp.Suites()[0], ConsoleID: 1, SystemID: 2}
-		s := &session{conn: here, x: x, keys: x.Keys([]byte("p")), open: true}
+		s := &session{conn: here, x: x, keys: x.Keys(nil, []byte("p")), open: true}
 		go func() {
 			buf := make([]byte, rmcp.MaxPacket)
 			_, _ = there.Read(buf)

@@ -48,6 +48,10 @@ func (d *driver) handshake(ctx context.Context, s *session, suite rmcp.Suite) er
 	if len(password) > rmcp.MaxPassword {
 		return muster.Errorf(muster.EInvalid, "its controller's password is longer than the 20 bytes that IPMI allows")
 	}
+	key, err := d.key(ctx)
+	if err != nil {
+		return err
+	}
 	role := rmcp.RoleOperator
 	if d.quirk.administrator {
 		role = rmcp.RoleAdministrator
@@ -59,13 +63,25 @@ func (d *driver) handshake(ctx context.Context, s *session, suite rmcp.Suite) er
 	if err := s.prove(ctx, password); err != nil {
 		return err
 	}
-	s.keys = s.x.Keys(password)
+	s.keys = s.x.Keys(key, password)
 	if err := s.finish(ctx, password); err != nil {
 		return err
 	}
 	s.open = true
 	_, err = s.command(ctx, rmcp.App, rmcp.SetPrivilege, role)
 	return err
+}
+
+// key is the controller's K_G; empty where nobody gave one.
+func (d *driver) key(ctx context.Context) ([]byte, error) {
+	if d.t.Key == nil {
+		return nil, nil
+	}
+	key, err := d.t.Key(ctx)
+	if err != nil {
+		return nil, muster.Errorf(muster.EUnauth, "its controller's key K_G cannot be fetched").Because(muster.ReasonControllerRefuses).Wrap(err)
+	}
+	return key, nil
 }
 
 // ask requests the session.
@@ -142,7 +158,7 @@ func (s *session) finish(ctx context.Context, password []byte) error {
 		return refusedSession(reply.Status)
 	}
 	if !hmac.Equal(reply.Check, s.keys.Check()) {
-		return oddSession("its IPMI controller derived other keys")
+		return otherKeys()
 	}
 	return nil
 }

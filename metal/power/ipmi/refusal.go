@@ -50,6 +50,14 @@ func oddSession(text string) error {
 	return &refusal{odd: true, err: muster.Errorf(muster.ECorrupt, "%s", text).Because(muster.ReasonControllerNonsense).WithHint("update the controller's firmware, or install ipmitool on this server")}
 }
 
+// otherKeys is the error of a controller that knows the password, and that derived other
+// keys for the session: it has a key K_G that it was not told, or another one.
+func otherKeys() error {
+	return &refusal{err: muster.Errorf(muster.EUnauth, "its IPMI controller derived other keys for the session: its key K_G is another one, or its password").
+		Because(muster.ReasonControllerRefuses).
+		WithHint("give the controller's key K_G with --power-key-file FILE (power_key_file in CSV, key_file in YAML), or clear it in the controller; see its password, too")}
+}
+
 // refusedBy makes an error of a command's completion code.
 func refusedBy(command byte, code rmcp.Code) error {
 	text := fmt.Sprintf("its IPMI controller refuses command %#02x: %s", command, code)

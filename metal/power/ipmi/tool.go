@@ -1,11 +1,13 @@
 package ipmi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -65,12 +67,21 @@ func parseToolState(out string) (on bool, err error) {
 	return false, muster.Errorf(muster.ECorrupt, "ipmitool did not say whether its power is on").Because(muster.ReasonControllerNonsense)
 }
 
-// tool runs ipmitool. The password goes through a pipe that it reads as a file:
-// it is in no argument and in no environment.
+// tool runs ipmitool. The password goes through a pipe that it reads as a file: it is in
+// no argument and in no environment. It reads the key K_G from its environment only, which
+// nobody else on this server may read.
 func (d *driver) tool(ctx context.Context, args ...string) (string, error) {
 	password, err := d.t.Secret(ctx)
 	if err != nil {
 		return "", muster.Errorf(muster.EUnauth, "its controller's password cannot be fetched").Because(muster.ReasonControllerRefuses).Wrap(err)
+	}
+	key, err := d.key(ctx)
+	if err != nil {
+		return "", err
+	}
+	if bytes.IndexByte(key, 0) >= 0 {
+		return "", muster.Errorf(muster.EInvalid, "ipmitool cannot be given its controller's key K_G: there is a zero byte in it").
+			WithHint("give the controller a key without zero bytes, or none")
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -84,6 +95,10 @@ func (d *driver) tool(ctx context.Context, args ...string) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, program, append(d.toolFlags(), args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+	if len(key) > 0 {
+		cmd.Args = slices.Insert(cmd.Args, 1, "-K")
+		cmd.Env = append(cmd.Env, "IPMI_KGKEY="+string(key))
+	}
 	cmd.ExtraFiles = []*os.File{read}
 	var out strings.Builder
 	cmd.Stdout = &limit{w: &out, left: maxTool}
@@ -131,6 +146,7 @@ func toolError(out string, err error) error {
 		err  *muster.Error
 	}{
 		{"RAKP 2 HMAC is invalid", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the password is wrong").Because(muster.ReasonControllerRefuses)},
+		{"RAKP 4 message has invalid integrity", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: its key K_G is another one, or its password").Because(muster.ReasonControllerRefuses)},
 		{"Activate Session command failed", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: the account or the password is wrong").Because(muster.ReasonControllerRefuses)},
 		{"unauthorized name", muster.Errorf(muster.EUnauth, "its controller refuses ipmitool: no such account").Because(muster.ReasonControllerRefuses)},
 		{"insufficient resources", muster.Errorf(muster.EUnavailable, "its controller refuses ipmitool: no session is free").Because(muster.ReasonControllerUnreachable)},

@@ -7,7 +7,7 @@ import (
 
 func keys(t testing.TB, s Suite) Keys {
 	t.Helper()
-	return Exchange{Suite: s, ConsoleID: 1, SystemID: 2, Role: 0x13, User: "u"}.Keys([]byte("secret"))
+	return Exchange{Suite: s, ConsoleID: 1, SystemID: 2, Role: 0x13, User: "u"}.Keys(nil, []byte("secret"))
 }
 
 // FuzzParse reads any bytes as every kind of packet and message: nothing may
@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 		_, _ = ParseRAKP4(p.Payload)
 		_, _ = ParseRequest(p.Payload)
 		_, _ = ParseResponse(p.Payload)
-		other := Exchange{Suite: Suites()[0], User: "other"}.Keys([]byte("unknown"))
+		other := Exchange{Suite: Suites()[0], User: "other"}.Keys(nil, []byte("unknown"))
 		if _, err := other.Open(p, p.Session); err == nil {
 			t.Fatal("a packet opened with keys that never sealed it")
 		}

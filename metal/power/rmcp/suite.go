@@ -76,9 +76,13 @@ func (x Exchange) ConsoleCode(password []byte) []byte {
 	return x.Suite.mac(password, x.SystemRandom[:], le32(x.ConsoleID), x.who())
 }
 
-// Keys derives the session's keys (13.31, 13.32).
-func (x Exchange) Keys(password []byte) Keys {
-	sik := x.Suite.mac(password, x.ConsoleRandom[:], x.SystemRandom[:], x.who())
+// Keys derives the session's keys (13.31, 13.32) from the controller's key K_G, or from the
+// password where it has none.
+func (x Exchange) Keys(key, password []byte) Keys {
+	if len(key) == 0 {
+		key = password
+	}
+	sik := x.Suite.mac(key, x.ConsoleRandom[:], x.SystemRandom[:], x.who())
 	return Keys{
 		suite:   x.Suite,
 		sign:    x.Suite.mac(sik, constant(1)),
