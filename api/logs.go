@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/replyjson"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -117,7 +117,7 @@ func (o *eventWriter) logStep(s wire.LogStep) error {
 	}
 	switch {
 	case s.End != "":
-		why, err := json.Marshal(struct {
+		why, err := replyjson.Marshal(struct {
 			Why string `json:"why"`
 		}{s.End})
 		if err != nil {
@@ -127,7 +127,7 @@ func (o *eventWriter) logStep(s wire.LogStep) error {
 	case s.LogLine == nil:
 		b.WriteString("event: now\ndata: {}\n\n")
 	default:
-		line, err := json.Marshal(s.LogLine)
+		line, err := replyjson.Marshal(s.LogLine)
 		if err != nil {
 			return err
 		}

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/replyjson"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -81,7 +81,7 @@ func (a *app) writeWhy(ctx context.Context, k *client.Client, id muster.ClusterI
 func (a *app) writeEvent(e wire.Event) error {
 	switch a.output {
 	case "json":
-		return json.NewEncoder(a.env.Out).Encode(e)
+		return replyjson.Write(a.env.Out, e)
 	case "yaml":
 		fmt.Fprintln(a.env.Out, "---")
 		return writeYAML(a.env.Out, e)
