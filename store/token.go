@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -119,9 +120,25 @@ func (db *DB) Authenticate(ctx context.Context, hash [32]byte) (muster.Actor, er
 			return err
 		}
 		who = muster.Actor{Name: u.Name, Admin: u.Admin, Projects: u.Projects}
-		return nil
+		who.Managed, err = tx.managed(u)
+		return err
 	})
 	return who, err
+}
+
+// managed are the projects that a user manages.
+func (tx *Tx) managed(u muster.User) (list []string, err error) {
+	for _, name := range u.Projects {
+		p, err := tx.Project(name)
+		switch {
+		case muster.CodeOf(err) == muster.ENotFound:
+		case err != nil:
+			return nil, err
+		case slices.Contains(p.Managers, u.Name):
+			list = append(list, name)
+		}
+	}
+	return list, nil
 }
 
 func expired(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
