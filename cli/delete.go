@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -62,7 +63,7 @@ are erased at once. Local scratch and the job queue are lost. This cannot be und
 	c.Flags().StringVarP(&file, "file", "f", "", "request file; - is standard input")
 	c.Flags().BoolVar(&erase, "erase", false, "also erase their homes")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until their machines are free again")
-	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	duration.Var(c.Flags(), &timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	return c
 }
 

@@ -3,11 +3,10 @@ package control
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -89,21 +88,9 @@ func tokenTime(s string) (time.Duration, error) {
 	if s == "" {
 		return defaultTokenTime, nil
 	}
-	bad := muster.Errorf(muster.EInvalid, "%.40q is not how long a token lives", s).Because(muster.ReasonBadValue).WithHint("write 12h, 30d or 1d; at most three years")
-	var d time.Duration
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n > 10000 {
-			return 0, bad
-		}
-		d = time.Duration(n) * 24 * time.Hour
-	} else {
-		var err error
-		if d, err = time.ParseDuration(s); err != nil {
-			return 0, bad
-		}
-	}
-	if d <= 0 || d > maxTokenTime {
+	bad := muster.Errorf(muster.EInvalid, "%.40q is not how long a token lives", s).Because(muster.ReasonBadValue).WithHint("write 12h, 30d or 2w; at most three years")
+	d, err := duration.Parse(s)
+	if err != nil || d <= 0 || d > maxTokenTime {
 		return 0, bad
 	}
 	return d, nil
