@@ -9,6 +9,8 @@ type Actor struct {
 	Admin    bool     // local root, or a user marked so
 	Projects []string // projects the actor belongs to
 	Managed  []string // those of them whose manager the actor is
+	// ReadOnly: the actor watches the site. It changes nothing, and gets no secret.
+	ReadOnly bool
 }
 
 // System is the actor of Muster's own loops.
