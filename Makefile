@@ -100,6 +100,11 @@ bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10
 	@scripts/setup test
 	@$(SUDO) scripts/bench-boot
 
+.PHONY: bench-overhead
+bench-overhead: build ## Hold a delivered cluster against plain nodes with the same programs, ten minutes and more
+	@scripts/setup test
+	@$(SUDO) env LAUNCHES=$${LAUNCHES:-15} scripts/overhead
+
 .PHONY: test-detect
 test-detect: build ## Break dedicated machines in known ways and count what is found: hours; FOR=600 for less
 	@scripts/setup test

@@ -8,6 +8,9 @@ type Actor struct {
 	Name     string   // user name, or "system" for Muster's own loops
 	Admin    bool     // local root, or a user marked so
 	Projects []string // projects the actor belongs to
+	Managed  []string // those of them whose manager the actor is
+	// ReadOnly: the actor watches the site. It changes nothing, and gets no secret.
+	ReadOnly bool
 }
 
 // System is the actor of Muster's own loops.
@@ -15,6 +18,9 @@ func System() Actor { return Actor{Name: "system", Admin: true} }
 
 // In reports whether the actor belongs to the project, or is an administrator.
 func (a Actor) In(project string) bool { return a.Admin || slices.Contains(a.Projects, project) }
+
+// Manages reports whether the actor manages the project, or is an administrator.
+func (a Actor) Manages(project string) bool { return a.Admin || slices.Contains(a.Managed, project) }
 
 // User is a person who may use clusters.
 type User struct {

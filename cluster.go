@@ -214,7 +214,7 @@ type Spec struct {
 	HomeQuota int64 `json:"home_quota_bytes,omitempty"`
 	// Retain is how long a home made for the cluster stays after it is
 	// deleted; 0: it goes with the cluster.
-	Retain Duration `json:"retain_seconds,omitempty" doc:"How long the home is kept after the cluster is deleted"`
+	Retain Duration `json:"retain_seconds" doc:"How long the home is kept after the cluster is deleted"`
 	// Volumes are mounted besides the home.
 	Volumes []VolumeUse `json:"volumes,omitempty"`
 	// Priority is how its place in the queue and its machines are treated.

@@ -272,7 +272,9 @@ const (
 	ReasonForbidden Reason = "forbidden"
 	// ReasonAdminOnly: only an administrator may do this.
 	ReasonAdminOnly Reason = "admin-only"
-	// ReasonNotYours: it is somebody else's: you may use it, not change it.
+	// ReasonReadOnly: the token only reads.
+	ReasonReadOnly Reason = "read-only"
+	// ReasonNotYours: it is somebody else's: you may see it, not change it.
 	ReasonNotYours Reason = "not-yours"
 	// ReasonYourselfOnly: you may do this for yourself only.
 	ReasonYourselfOnly Reason = "yourself-only"

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/replyjson"
 )
 
 // Config is what an API needs.
@@ -65,6 +67,7 @@ func New(c Config) *API {
 	mux := http.NewServeMux()
 	a.huma = humago.New(mux, config(c.Version))
 	a.routes()
+	neverNull(a.huma.OpenAPI())
 	// The framework's own form of error is turned into ours before it leaves.
 	schemas := a.huma.OpenAPI().Components.Schemas.Map()
 	delete(schemas, "ErrorModel")
@@ -108,7 +111,7 @@ func (a *API) HTTPServer() *http.Server {
 func config(version string) huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	registry.RegisterTypeAlias(reflect.TypeFor[muster.Duration](), reflect.TypeFor[float64]())
-	format := huma.DefaultJSONFormat
+	format := huma.Format{Marshal: replyjson.Write, Unmarshal: json.Unmarshal}
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/replyjson"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -131,7 +131,7 @@ type eventWriter struct {
 }
 
 func (o *eventWriter) send(e wire.Event) error {
-	data, err := json.Marshal(e)
+	data, err := replyjson.Marshal(e)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,11 @@ func (a *API) guard(next http.Handler) http.Handler {
 		}
 		defer end()
 		r = known
+		if err := onlyReads(r); err != nil {
+			w.Header().Set("Connection", "close") // the body is not read
+			a.write(w, r, err)
+			return
+		}
 		if err := readAll(w, r, control, a.bodyTime); err != nil {
 			w.Header().Set("Connection", "close")
 			a.write(w, r, err)
@@ -54,6 +59,24 @@ func (a *API) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(oneFormWriter{w}, r)
 	})
+}
+
+// onlyReads refuses what a token that only reads may not do: changes, ways into nodes, and
+// what programs of tenants wrote, which may hold their secrets.
+func onlyReads(r *http.Request) error {
+	if !who(r.Context()).ReadOnly {
+		return nil
+	}
+	e := muster.Errorf(muster.EForbidden, "this token only reads").Because(muster.ReasonReadOnly)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return e.WithHint("use a token of your own for changes")
+	}
+	for _, end := range []string{"/tunnel", "/console", "/logs", "/logs/stream"} {
+		if strings.HasSuffix(r.URL.Path, end) {
+			return e.WithHint("tunnels, consoles and logs are for people: use a token of your own")
+		}
+	}
+	return nil
 }
 
 // open reports whether a path is for everybody: it shows nothing of the site.

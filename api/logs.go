@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/duration"
+	"github.com/muster-hpc/muster/internal/replyjson"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -38,7 +39,7 @@ func (in *LogsInput) query(now time.Time) (wire.LogQuery, error) {
 	q := wire.LogQuery{Node: in.Node, Lines: in.Lines, Unit: in.Unit}
 	var bad []muster.Problem
 	if in.Since != "" {
-		if ago, err := days(in.Since); err == nil && ago > 0 {
+		if ago, err := duration.Parse(in.Since); err == nil && ago > 0 {
 			q.Since = now.Add(-ago)
 		} else if q.Since, err = time.Parse(time.RFC3339Nano, in.Since); err != nil {
 			bad = append(bad, muster.Problem{Field: "since", Reason: muster.ReasonBadValue, Message: "is not a time", Hint: "write 30m, 6h, 2d or 2026-03-01T12:00:00Z"})
@@ -117,7 +118,7 @@ func (o *eventWriter) logStep(s wire.LogStep) error {
 	}
 	switch {
 	case s.End != "":
-		why, err := json.Marshal(struct {
+		why, err := replyjson.Marshal(struct {
 			Why string `json:"why"`
 		}{s.End})
 		if err != nil {
@@ -127,7 +128,7 @@ func (o *eventWriter) logStep(s wire.LogStep) error {
 	case s.LogLine == nil:
 		b.WriteString("event: now\ndata: {}\n\n")
 	default:
-		line, err := json.Marshal(s.LogLine)
+		line, err := replyjson.Marshal(s.LogLine)
 		if err != nil {
 			return err
 		}

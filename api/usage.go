@@ -3,11 +3,11 @@ package api
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -36,30 +36,18 @@ func (s Span) query() (wire.UsageQuery, error) {
 		if f.text == "" {
 			continue
 		}
-		d, err := days(f.text)
+		d, err := duration.Parse(f.text)
 		if err != nil || d <= 0 {
-			bad = append(bad, muster.Problem{Field: f.name, Reason: muster.ReasonBadValue, Message: "is not a time", Hint: "write 90s, 30m, 6h or 14d"})
+			bad = append(bad, muster.Problem{Field: f.name, Reason: muster.ReasonBadValue, Message: "is not a time", Hint: "write 90s, 30m, 6h, 14d or 2w"})
 			continue
 		}
 		*f.to = d
 	}
 	if len(bad) > 0 {
-		e := muster.Errorf(muster.EInvalid, "the time to show is not right").Because(muster.ReasonBadValue).WithHint("write 90s, 30m, 6h or 14d")
+		e := muster.Errorf(muster.EInvalid, "the time to show is not right").Because(muster.ReasonBadValue).WithHint("write 90s, 30m, 6h, 14d or 2w")
 		return q, e.Listing(bad)
 	}
 	return q, nil
-}
-
-// days reads a duration that may be in days.
-func days(text string) (time.Duration, error) {
-	if n, ok := strings.CutSuffix(text, "d"); ok {
-		d, err := time.ParseDuration(n + "h")
-		if d > 10*365*24*time.Hour || d < 0 {
-			return 10 * 365 * 24 * time.Hour, err
-		}
-		return 24 * d, err
-	}
-	return time.ParseDuration(text)
 }
 
 type usageInput struct {

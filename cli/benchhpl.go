@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -42,7 +43,7 @@ The nodes must be idle: it is rejected while jobs are running, unless you accept
 	flags.BoolVar(&f.force, "force", false, "run even if jobs are running")
 	flags.BoolVar(&f.attach, "attach", false, "wait for the run in progress")
 	flags.BoolVar(&f.stop, "stop", false, "stop the run in progress")
-	flags.DurationVar(&f.timeout, "timeout", 0, "give up waiting after this long")
+	duration.Var(flags, &f.timeout, "timeout", 0, "give up waiting after this long")
 	c.MarkFlagsMutuallyExclusive("attach", "stop")
 	_ = c.RegisterFlagCompletionFunc("time", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("nodes", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ Ctrl-C detaches; the measurement continues.`,
 	flags.BoolVar(&f.attach, "attach", false, "wait for the measurement in progress")
 	flags.BoolVar(&f.detach, "detach", false, "return immediately")
 	flags.BoolVar(&f.stop, "stop", false, "stop the measurement in progress")
-	flags.DurationVar(&f.timeout, "timeout", 0, "give up waiting after this long")
+	duration.Var(flags, &f.timeout, "timeout", 0, "give up waiting after this long")
 	c.MarkFlagsMutuallyExclusive("quick", "full")
 	c.MarkFlagsMutuallyExclusive("attach", "detach", "stop")
 	_ = c.RegisterFlagCompletionFunc("nodes", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

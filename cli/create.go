@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -106,7 +107,7 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&f.reason, "reason", "", "with --lift-limits: the reason, for everybody to see")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the answer and the plan without creating anything")
 	flags.BoolVar(&f.wait, "wait", false, "wait until the cluster is ready")
-	flags.DurationVar(&f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	duration.Var(flags, &f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	fixed := func(name string, words ...string) {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 )
 
 func (a *app) delete() *cobra.Command {
-	var wait, erase bool
+	var wait, erase, yes bool
 	var timeout time.Duration
 	var file string
 	c := &cobra.Command{
@@ -23,9 +24,14 @@ func (a *app) delete() *cobra.Command {
 kept for a while (7 days by default) and can be used by new clusters; with --erase they
 are erased at once. Local scratch and the job queue are lost. This cannot be undone.
 
--f reads the same from a request in YAML, JSON or XML (<terminate>): cluster and erase.`,
+It says how many jobs run, and whose. On a terminal it asks before it ends jobs, and before
+it erases a home, for which the name is typed. --yes answers for you; without a terminal
+--erase needs it.
+
+-f reads the same from a request in YAML, JSON or XML (<terminate>): cluster and erase. What
+stands there is not asked for again.`,
 		Example: `  muster delete cfd --wait
-  muster delete cfd --erase
+  muster delete cfd --erase --yes
   muster delete cfd lab c-8x2k4v9wqz
   muster delete -f end.yaml --wait`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -54,19 +60,20 @@ are erased at once. Local scratch and the job queue are lost. This cannot be und
 				if err != nil {
 					return err
 				}
-				args, erase = []string{r.Cluster}, r.Erase
+				args, erase, yes = []string{r.Cluster}, r.Erase, true
 			}
-			return a.runDelete(c, args, wait, erase, timeout)
+			return a.runDelete(c, args, wait, erase, yes, timeout)
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "request file; - is standard input")
 	c.Flags().BoolVar(&erase, "erase", false, "also erase their homes")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until their machines are free again")
-	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	duration.Var(c.Flags(), &timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	return c
 }
 
-func (a *app) runDelete(c *cobra.Command, args []string, wait, erase bool, timeout time.Duration) error {
+func (a *app) runDelete(c *cobra.Command, args []string, wait, erase, yes bool, timeout time.Duration) error {
 	k, err := a.connect()
 	if err != nil {
 		return err
@@ -74,6 +81,12 @@ func (a *app) runDelete(c *cobra.Command, args []string, wait, erase bool, timeo
 	began := time.Now()
 	done := []wire.Deleted{}
 	var failed []error
+	ask := a.confirming(yes)
+	for _, ref := range args {
+		if err := a.confirmDelete(c.Context(), k, ask, ref, erase); err != nil {
+			return err // nothing is begun of what was meant otherwise
+		}
+	}
 	for _, ref := range args {
 		do := k.DeleteCluster
 		if erase {

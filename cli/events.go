@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/replyjson"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -20,7 +20,8 @@ func (a *app) events() *cobra.Command {
 		Use: "events [CLUSTER]", Short: "Show events of a cluster or of the site", Args: atMost(1),
 		Long: `Shows events of a cluster, or of the site as far as you can see them: by default the
 last 50 of the site and all of a cluster; -n sets another number, 0 for all. With -f it
-keeps showing new events. With -o json each event is one line.`,
+keeps showing new events; those of a cluster end when it is deleted. With -o json each
+event is one line.`,
 		Example: `  muster events cfd
   muster events -f cfd
   muster events -n 200
@@ -42,6 +43,11 @@ keeps showing new events. With -o json each event is one line.`,
 			}
 			if len(args) > 0 {
 				o.Cluster = args[0]
+				if o.Follow && o.After > 0 {
+					if o.Follow, err = a.goesOn(c.Context(), k, args[0]); err != nil {
+						return err
+					}
+				}
 			}
 			o.Lost = func(error) {
 				if a.output == "" {
@@ -53,6 +59,12 @@ keeps showing new events. With -o json each event is one line.`,
 				failed := e.Kind == muster.AuditCluster && e.To == string(muster.ClusterFailed) && e.From != e.To
 				if err == nil && failed && o.Cluster != "" && a.output == "" {
 					a.writeWhy(c.Context(), k, e.Cluster)
+				}
+				if err == nil && o.Follow && o.Cluster != "" && isGone(e) {
+					if a.output == "" {
+						fmt.Fprintf(a.env.Out, "cluster %s is deleted: no more events\n", clean(o.Cluster))
+					}
+					return client.ErrStop
 				}
 				return err
 			})
@@ -68,6 +80,21 @@ keeps showing new events. With -o json each event is one line.`,
 	return c
 }
 
+// isGone reports whether an event is the last of a cluster.
+func isGone(e wire.Event) bool {
+	return e.Kind == muster.AuditCluster && e.To == string(muster.ClusterDeleted)
+}
+
+// goesOn reports whether a cluster may have more events: who asks for those after its last
+// would wait for ever.
+func (a *app) goesOn(ctx context.Context, k *client.Client, ref string) (bool, error) {
+	c, err := k.Cluster(ctx, ref)
+	if muster.CodeOf(err) == muster.EUnavailable {
+		return true, nil // it is restarting
+	}
+	return c.Status != muster.ClusterDeleted, err
+}
+
 // writeWhy tells every problem that made a cluster fail. The line of the event
 // holds only the first words.
 func (a *app) writeWhy(ctx context.Context, k *client.Client, id muster.ClusterID) {
@@ -81,7 +108,7 @@ func (a *app) writeWhy(ctx context.Context, k *client.Client, id muster.ClusterI
 func (a *app) writeEvent(e wire.Event) error {
 	switch a.output {
 	case "json":
-		return json.NewEncoder(a.env.Out).Encode(e)
+		return replyjson.Write(a.env.Out, e)
 	case "yaml":
 		fmt.Fprintln(a.env.Out, "---")
 		return writeYAML(a.env.Out, e)

@@ -16,7 +16,7 @@ import (
 func badFlag(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		kind := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a time such as 90s or 10m"}
+		kind := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a time such as 90s, 10m, 2d or 1w"}
 		f := value.GetFlag()
 		if want, ok := kind[f.Value.Type()]; ok {
 			return muster.Errorf(muster.EInvalid, "--%s cannot be %q", f.Name, value.GetValue()).Because(muster.ReasonBadValue).WithHint("write %s", want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -39,7 +40,7 @@ and its limits.`,
 				return err
 			}
 			if ago != "" {
-				d, err := days(ago)
+				d, err := duration.Parse(ago)
 				if err != nil || d <= 0 {
 					return muster.Errorf(muster.EInvalid, "--since cannot be %q", ago).Because(muster.ReasonBadValue).WithHint("write how far back: 24h, 90d")
 				}

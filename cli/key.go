@@ -155,8 +155,13 @@ func (a *app) tokenCreate() *cobra.Command {
 	var r wire.TokenRequest
 	c := &cobra.Command{
 		Use: "create [USER]", Short: "Create a token; it is shown only once", Args: atMost(1),
-		Long:              "Creates a token and prints only the token to standard output.",
-		Example:           `  muster token create alice --ttl 30d --note laptop > alice.token`,
+		Long: `Creates a token and prints only the token to standard output.
+
+With --read-only it is for what watches the site, such as Prometheus: it reads everything
+that administrators read but secrets, consoles and logs, and changes nothing, whoever its
+user is. Administrators only.`,
+		Example: `  muster token create alice --ttl 30d --note laptop > alice.token
+  muster token create prometheus --read-only --ttl 52w > prometheus.token`,
 		ValidArgsFunction: a.completeUsers,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -178,6 +183,7 @@ func (a *app) tokenCreate() *cobra.Command {
 	}
 	c.Flags().StringVar(&r.TTL, "ttl", "", "lifetime: 12h, 30d (default 90d)")
 	c.Flags().StringVar(&r.Note, "note", "", "description")
+	c.Flags().BoolVar(&r.ReadOnly, "read-only", false, "for monitoring: it reads the whole site and changes nothing")
 	return c
 }
 
@@ -202,7 +208,11 @@ func (a *app) tokenList() *cobra.Command {
 				}
 				t := newTable("ID", "USER", "CREATED", "EXPIRES", "NOTE")
 				for _, x := range list {
-					t.row(x.ID, x.User, stamp(x.Created), stamp(x.Expires), x.Note)
+					note := x.Note
+					if x.ReadOnly {
+						note = strings.TrimSuffix("read only, "+note, ", ")
+					}
+					t.row(x.ID, x.User, stamp(x.Created), stamp(x.Expires), note)
 				}
 				t.write(w)
 			})

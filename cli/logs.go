@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/plaintext"
+	"github.com/muster-hpc/muster/internal/replyjson"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -119,7 +119,7 @@ func (a *app) followLogs(ctx context.Context, k *client.Client, cluster string, 
 func (a *app) writeLog(l wire.LogLine) (err error) {
 	switch a.output {
 	case "json":
-		err = json.NewEncoder(a.env.Out).Encode(l)
+		err = replyjson.Write(a.env.Out, l)
 	case "yaml":
 		fmt.Fprintln(a.env.Out, "---")
 		err = writeYAML(a.env.Out, l)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
@@ -53,7 +54,7 @@ only.`,
 	c.Flags().StringVar(&r.Why, "reason", "", "reason, shown with the machine and kept in its history")
 	if what != wire.MachineDrain {
 		c.Flags().BoolVar(&wait.on, "wait", false, "wait until it is done; this can take as long as clusters keep the machines")
-		c.Flags().DurationVar(&wait.timeout, "timeout", 0, "with --wait: give up waiting after this long")
+		duration.Var(c.Flags(), &wait.timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	}
 	if what == wire.MachineUndrain {
 		c.Flags().BoolVar(&r.Test, "test", false, "test them before they return to service")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
@@ -55,7 +56,7 @@ machines are discovered or none. Administrators only.`,
 		},
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait until all of them have reported")
-	c.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long, such as 15m (default: never)")
+	duration.Var(c.Flags(), &timeout, "timeout", 0, "with --wait: give up waiting after this long, such as 15m (default: never)")
 	return c
 }
 

@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -72,7 +71,7 @@ With --until the time of its return is promised in the same step.`,
 	f.BoolVar(&r.LoseRunning, "lose-running", false, "pause even if running work is lost")
 	f.BoolVar(&r.DryRun, "dry-run", false, "only show what will not survive")
 	f.BoolVar(&wait, "wait", false, "wait until its machines are freed")
-	f.DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	duration.Var(f, &timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -147,42 +146,6 @@ planned, or whose jobs still run, is taken back.`,
 	f := c.Flags()
 	f.StringVar(&r.Start, "start", "", "when, as a promise: +2h, earliest, RFC 3339 (default: as soon as there is room)")
 	f.BoolVar(&wait, "wait", false, "wait until it is ready")
-	f.DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	duration.Var(f, &timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	return c
 }
-
-// awaitPhase waits until a cluster is in a phase, and shows what it says of itself meanwhile.
-func (a *app) awaitPhase(ctx context.Context, k *client.Client, ref string, timeout time.Duration, goal muster.ClusterPhase) (wire.Cluster, error) {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	said := ""
-	for {
-		c, err := k.Cluster(ctx, ref)
-		switch {
-		case err != nil && muster.CodeOf(err) != muster.EUnavailable:
-			return c, err
-		case err != nil: // the server is restarting
-		case c.Status == goal:
-			if a.output == "" {
-				fmt.Fprintf(a.env.Out, "%s\n", clean(string(c.Status)))
-			}
-			return c, nil
-		case c.Status == muster.ClusterFailed, c.Status == muster.ClusterDeleting, c.Status == muster.ClusterDeleted:
-			return c, muster.Errorf(muster.EConflict, "cluster %s is %s: %s", c.Name, c.Status, c.StatusText).Because(muster.ReasonChangedMeanwhile).WithHint("see 'muster events %s'", c.ID)
-		case a.output == "" && string(c.Status) != said:
-			said = string(c.Status)
-			fmt.Fprintf(a.env.Out, "%s: %s\n", clean(said), clean(c.StatusText))
-		}
-		select {
-		case <-ctx.Done():
-			return c, muster.Errorf(muster.ETimeout, "cluster %s is not %s yet", first(c.Name, ref), goal).Because(muster.ReasonNotDoneYet).WithHint("it goes on: muster show %s", ref)
-		case <-time.After(awaitLook):
-		}
-	}
-}
-
-// awaitLook is how often a cluster is looked at that is waited for.
-const awaitLook = 250 * time.Millisecond

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/replyjson"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -41,10 +41,7 @@ func (a *app) checkOutput() error {
 }
 
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return replyjson.WriteIndented(w, v)
 }
 
 // writeYAML writes the same fields in the same order as writeJSON.

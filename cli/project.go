@@ -193,7 +193,9 @@ func (a *app) projectMember() *cobra.Command {
 	var role string
 	c := &cobra.Command{
 		Use: "member PROJECT USER", Short: "Make somebody a member or a manager of a project", Args: exactly("PROJECT", "USER"),
-		Long: "Makes somebody a member or a manager of a project, or neither. Managers add members of their project; administrators make managers.",
+		Long: `Makes somebody a member or a manager of a project, or neither. Members make clusters and see
+those of the project; managers change all of them, and add members. Administrators make
+managers.`,
 		Example: `  muster project member cfd alice
   muster project member cfd alice --role manager
   muster project member cfd alice --role none`,

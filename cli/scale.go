@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
@@ -80,7 +81,7 @@ To cancel a change in progress, request the old size.
 	flags.BoolVar(&f.now, "now", false, "do not wait for jobs on removed nodes: requeue them")
 	flags.BoolVar(&f.some, "allow-partial", false, "take as many nodes as are available, instead of all or none")
 	flags.BoolVar(&f.wait, "wait", false, "wait until it is done")
-	flags.DurationVar(&f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
+	duration.Var(flags, &f.timeout, "timeout", 0, "with --wait: give up waiting after this long")
 	_ = c.RegisterFlagCompletionFunc("remove", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -75,7 +75,7 @@ func (a *app) unshare() *cobra.Command {
 		Use: "unshare CLUSTER USER...", Short: "Remove users from a cluster",
 		Long: `Removes users from a cluster, also while it is running: they can no longer log in, and
 their processes and jobs there end. Their files are kept. The owner cannot be removed.
-Members of the cluster's project may change it, so they can add themselves again.`,
+Managers of the cluster's project may change it, so they can add themselves again.`,
 		Example: `  muster unshare cfd bob`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch len(args) {

@@ -14,9 +14,11 @@ import (
 func (a *app) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show CLUSTER", Short: "Show a cluster and its nodes", Args: exactly("CLUSTER"),
-		Long: "Shows a cluster, by name or ID: state, nodes with their machines and addresses, and what delays it.",
+		Long: `Shows a cluster, by name or ID: state, nodes with their machines and addresses, and what
+delays it. Its spec in JSON or YAML is a request for another like it.`,
 		Example: `  muster show cfd
-  muster show cfd -o json | jq -r '.nodes[].address'`,
+  muster show cfd -o json | jq -r '.nodes[].address'
+  muster show cfd -o json | jq '.spec | .name = "cfd2"' | muster create -f -`,
 		ValidArgsFunction: a.completeClusters(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			k, err := a.connect()

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
@@ -24,10 +25,10 @@ func (a *app) ssh() *cobra.Command {
 		Long: `Logs in with the system's ssh, through the server, with a key that is valid for this
 one connection. Arguments after -- are passed to ssh: options, or a command.
 
-rsync and scp work the same way:
+'muster cp' copies files, and rsync works the same way:
   rsync -e 'muster rsh' -a data/ cfd:data/
-  printf '#!/bin/sh\nexec muster rsh "$@"\n' > ~/bin/muster-rsh; chmod +x ~/bin/muster-rsh
-  scp -S ~/bin/muster-rsh file cfd:`,
+
+For programs that run ssh themselves, such as editors, see 'muster ssh-config'.`,
 		Example: `  muster ssh cfd
   muster ssh cfd n02
   muster ssh cfd --user alice -- -L 8888:localhost:8888`,
@@ -74,33 +75,14 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 	if err != nil {
 		return err
 	}
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err
-	}
-	sshPublic, err := ssh.NewPublicKey(public)
-	if err != nil {
-		return err
-	}
-	access, err := k.Access(ctx, cluster, wire.AccessRequest{Node: node, User: user, PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(sshPublic)))})
-	if err != nil {
-		return err
-	}
 	dir, err := a.keyDir()
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	block, err := ssh.MarshalPrivateKey(private, "")
+	access, err := loginFiles(ctx, k, dir, cluster, node, user)
 	if err != nil {
 		return err
-	}
-	for name, text := range map[string]string{
-		"key": string(pem.EncodeToMemory(block)), "key-cert.pub": access.Certificate + "\n", "known_hosts": access.KnownHosts + "\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			return err
-		}
 	}
 	args := append(a.sshOptions(dir, cluster, access), options...)
 	args = append(args, "-l", access.User)
@@ -128,12 +110,37 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 	return err
 }
 
-func (a *app) sshOptions(dir, cluster string, access wire.Access) []string {
-	self := a.env.Executable
-	if self == "" {
-		self, _ = os.Executable()
+// loginFiles puts what ssh needs for one connection into a directory: a key, its certificate,
+// and the authority that signed the keys of the hosts.
+func loginFiles(ctx context.Context, k *client.Client, dir, cluster, node, user string) (wire.Access, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return wire.Access{}, err
 	}
-	proxy := quote(self) + " tunnel " + quote(cluster) + " " + quote(access.Node)
+	sshPublic, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return wire.Access{}, err
+	}
+	access, err := k.Access(ctx, cluster, wire.AccessRequest{Node: node, User: user, PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(sshPublic)))})
+	if err != nil {
+		return access, err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return access, err
+	}
+	for name, text := range map[string]string{
+		"key": string(pem.EncodeToMemory(block)), "key-cert.pub": access.Certificate + "\n", "known_hosts": access.KnownHosts + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return access, err
+		}
+	}
+	return access, nil
+}
+
+func (a *app) sshOptions(dir, cluster string, access wire.Access) []string {
+	proxy := quote(a.self()) + " tunnel " + quote(cluster) + " " + quote(access.Node)
 	return []string{
 		"-F", "/dev/null",
 		"-o", "ProxyCommand=" + strings.ReplaceAll(proxy, "%", "%%"),
@@ -146,6 +153,15 @@ func (a *app) sshOptions(dir, cluster string, access wire.Access) []string {
 		"-o", "HostKeyAlias=" + access.Node,
 		"-o", "LogLevel=ERROR",
 	}
+}
+
+// self is the path of this program, for commands that ssh runs.
+func (a *app) self() string {
+	if a.env.Executable != "" {
+		return a.env.Executable
+	}
+	self, _ := os.Executable()
+	return self
 }
 
 // sshEnvironment tells the tunnel which server to use: the flags of this

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -64,7 +65,7 @@ Otherwise, or with --once, it prints once.`,
 		},
 	}
 	c.Flags().BoolVar(&once, "once", false, "print once and exit")
-	c.Flags().DurationVar(&every, "interval", 2*time.Second, "refresh interval")
+	duration.Var(c.Flags(), &every, "interval", 2*time.Second, "refresh interval")
 	c.Flags().StringVar(&sortBy, "sort", "name", "sort by name, cores, memory, jobs or time")
 	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "cores", "memory", "jobs", "time"}, cobra.ShellCompDirectiveNoFileComp))
 	return c

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/wire"
@@ -117,30 +118,18 @@ func (a *app) oneNode(ctx context.Context, k *client.Client, cluster, name strin
 func usageQuery(since, step string) (q wire.UsageQuery, err error) {
 	var bad []string
 	var e error
-	if q.Since, e = days(since); e != nil || q.Since <= 0 {
+	if q.Since, e = duration.Parse(since); e != nil || q.Since <= 0 {
 		bad = append(bad, fmt.Sprintf("--since cannot be %q", since))
 	}
 	if step != "" {
-		if q.Step, e = days(step); e != nil || q.Step < 10*time.Second {
+		if q.Step, e = duration.Parse(step); e != nil || q.Step < 10*time.Second {
 			bad = append(bad, fmt.Sprintf("--step cannot be %q", step))
 		}
 	}
 	if len(bad) > 0 {
-		return q, muster.Errorf(muster.EInvalid, "%s", strings.Join(bad, ", and ")).Because(muster.ReasonBadValue).WithHint("write a time such as 30m, 6h or 14d; a step is 10s or longer")
+		return q, muster.Errorf(muster.EInvalid, "%s", strings.Join(bad, ", and ")).Because(muster.ReasonBadValue).WithHint("write a time such as 30m, 6h, 14d or 2w; a step is 10s or longer")
 	}
 	return q, nil
-}
-
-// days reads a duration that may be in days.
-func days(text string) (time.Duration, error) {
-	if n, ok := strings.CutSuffix(text, "d"); ok {
-		d, err := time.ParseDuration(n + "h")
-		if d > 10*365*24*time.Hour {
-			d = 10 * 365 * 24 * time.Hour
-		}
-		return 24 * d, err
-	}
-	return time.ParseDuration(text)
 }
 
 // usagePage draws curves for people.

@@ -69,7 +69,8 @@ const maxDiscoveredNICs = 32
 // and of the others the fastest that has a link is for messages.
 func guessed(tx *store.Tx, id muster.MachineID, g muster.DiscoveredMachine) ([]muster.RegisteredNIC, error) {
 	out := []muster.RegisteredNIC{{MAC: g.MAC, Use: muster.UseManagement}}
-	if g.Switch != "" && g.Port != "" {
+	// A name that came over the network never makes this server run a program.
+	if g.Switch != "" && g.Port != "" && !strings.HasPrefix(g.Switch, "script:") {
 		out[0].Switch, out[0].Port = g.Switch, g.Port
 	}
 	list := slices.DeleteFunc(slices.Clone(g.Facts.NICs), func(n muster.NIC) bool {

@@ -273,3 +273,22 @@ func TestFoundByRule(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// A name of a switch that came over the network does not make this server run a program.
+func TestFoundAtAProgram(t *testing.T) {
+	t.Parallel()
+	s, c := metalSite(t)
+	c.pass(time.Minute)
+	g := stranger("52:54:00:aa:00:21")
+	g.Switch, g.Port = "script:///usr/sbin/poweroff", "1"
+	if err := s.Control.RecordDiscovered(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range registered(t, s, "") {
+		for _, n := range r.NICs {
+			if n.Switch != "" {
+				t.Errorf("%s is at %s", n.MAC, n.Switch)
+			}
+		}
+	}
+}

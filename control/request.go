@@ -76,6 +76,7 @@ func (s *Service) parseRequest(ctx context.Context, who muster.Actor, call wire.
 		return parsedRequest{}, spec.Error(problems)
 	}
 	w.owner = ownerOf(who, w.spec)
+	s.oldHome(ctx, who, &w)
 	return w, s.rights(ctx, who, call, &w)
 }
 

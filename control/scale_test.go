@@ -57,10 +57,15 @@ func actor(name string, projects ...string) muster.Actor {
 	return muster.Actor{Name: name, Projects: projects}
 }
 
+// manager is one who manages their projects.
+func manager(name string, projects ...string) muster.Actor {
+	return muster.Actor{Name: name, Projects: projects, Managed: projects}
+}
+
 func TestScaleUp(t *testing.T) {
 	t.Parallel()
 	s, id := scaleSite(t, 6, 2, nil)
-	out, _, err := s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Nodes: 4})
+	out, _, err := s.Control.Scale(t.Context(), manager("bob", "bio"), "cfd", wire.ScaleRequest{Nodes: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +146,7 @@ func TestScaleIsAllOrNothing(t *testing.T) {
 	if _, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: other; project: bio; nodes: 2; head: shared; users: [alice]")); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Change: 2, Logins: ptr(1)})
+	_, _, err = s.Control.Scale(t.Context(), manager("bob", "bio"), "cfd", wire.ScaleRequest{Change: 2, Logins: ptr(1)})
 	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom, "2 machines needed, 1 is free", "--allow-partial")
 	out, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: 3, Some: true})
 	if err != nil || out.To != 3 || len(out.Joining) != 1 {
@@ -163,7 +168,7 @@ func TestScaleTellsWhoHoldsMachines(t *testing.T) {
 	}
 	_, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Change: 1})
 	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom, "held by secret (3)")
-	_, answer, err := s.Control.Scale(t.Context(), actor("bob", "bio"), "cfd", wire.ScaleRequest{Change: 1})
+	_, answer, err := s.Control.Scale(t.Context(), manager("bob", "bio"), "cfd", wire.ScaleRequest{Change: 1})
 	wantError(t, err, muster.ENoCapacity, muster.ReasonNoRoom)
 	if text := strings.Join(answer.Change, " ") + err.Error(); strings.Contains(text, "secret") {
 		t.Errorf("%s", text)

@@ -3,11 +3,10 @@ package control
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -39,7 +38,7 @@ func (s *Service) Tokens(ctx context.Context, who muster.Actor, q wire.TokenQuer
 			return fmt.Sprintf("%s %019d %s", t.User, t.Created.UnixNano(), t.ID)
 		})
 		for _, t := range list {
-			out.Tokens = append(out.Tokens, wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires})
+			out.Tokens = append(out.Tokens, wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires, ReadOnly: t.ReadOnly})
 		}
 		return nil
 	})
@@ -54,6 +53,9 @@ func (s *Service) CreateToken(ctx context.Context, who muster.Actor, r wire.Toke
 	if !who.Admin && r.User != who.Name {
 		return wire.Token{}, muster.Errorf(muster.EForbidden, "you may make tokens for yourself only").Because(muster.ReasonYourselfOnly).WithHint("leave the user away")
 	}
+	if r.ReadOnly && !who.Admin {
+		return wire.Token{}, muster.Errorf(muster.EForbidden, "only administrators make tokens that read everything").Because(muster.ReasonAdminOnly).WithHint("ask one, or make a token of your own without read_only")
+	}
 	if len(r.Note) > 200 {
 		return wire.Token{}, muster.Errorf(muster.EInvalid, "the note is too long").Because(muster.ReasonTooLarge).WithHint("use at most 200 characters")
 	}
@@ -66,7 +68,7 @@ func (s *Service) CreateToken(ctx context.Context, who muster.Actor, r wire.Toke
 	}
 	secret, hash := pki.NewToken()
 	now := s.Clock.Now()
-	t := store.Token{ID: "t-" + muster.RandomID(8), User: r.User, Hash: hash, Note: r.Note, Created: now, Expires: now.Add(life)}
+	t := store.Token{ID: "t-" + muster.RandomID(8), User: r.User, Hash: hash, Note: r.Note, Created: now, Expires: now.Add(life), ReadOnly: r.ReadOnly}
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		if _, err := findUser(tx, r.User); err != nil {
 			return err
@@ -76,7 +78,7 @@ func (s *Service) CreateToken(ctx context.Context, who muster.Actor, r wire.Toke
 	if err != nil {
 		return wire.Token{}, err
 	}
-	return wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires, Secret: secret}, nil
+	return wire.Token{ID: t.ID, User: t.User, Note: t.Note, Created: t.Created, Expires: t.Expires, ReadOnly: t.ReadOnly, Secret: secret}, nil
 }
 
 // RevokeToken makes a token useless at once.
@@ -89,21 +91,9 @@ func tokenTime(s string) (time.Duration, error) {
 	if s == "" {
 		return defaultTokenTime, nil
 	}
-	bad := muster.Errorf(muster.EInvalid, "%.40q is not how long a token lives", s).Because(muster.ReasonBadValue).WithHint("write 12h, 30d or 1d; at most three years")
-	var d time.Duration
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n > 10000 {
-			return 0, bad
-		}
-		d = time.Duration(n) * 24 * time.Hour
-	} else {
-		var err error
-		if d, err = time.ParseDuration(s); err != nil {
-			return 0, bad
-		}
-	}
-	if d <= 0 || d > maxTokenTime {
+	bad := muster.Errorf(muster.EInvalid, "%.40q is not how long a token lives", s).Because(muster.ReasonBadValue).WithHint("write 12h, 30d or 2w; at most three years")
+	d, err := duration.Parse(s)
+	if err != nil || d <= 0 || d > maxTokenTime {
 		return 0, bad
 	}
 	return d, nil

@@ -213,6 +213,9 @@ func (s *Service) DeleteVolume(ctx context.Context, who muster.Actor, ref string
 	var out wire.Volume
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		v, err := tx.FindVolume(ref)
+		if err == nil {
+			err = mayEnd(who, v)
+		}
 		if err != nil {
 			return err
 		}
@@ -237,6 +240,16 @@ func (s *Service) DeleteVolume(ctx context.Context, who muster.Actor, ref string
 		s.VolumeManager.Wake()
 	}
 	return out, err
+}
+
+// mayEnd refuses to erase a home, or to say how long it is kept, to all but its owner and
+// managers of its project.
+func mayEnd(who muster.Actor, v muster.Volume) error {
+	if v.Kind != muster.VolumeHome || v.Owner == who.Name || who.Manages(v.Project) {
+		return nil
+	}
+	return muster.Errorf(muster.EForbidden, "volume %s is the home of a cluster of %s", v.Name, v.Owner).Because(muster.ReasonNotYours).
+		WithHint("ask %s, or a manager of project %s: muster project show %[2]s", v.Owner, v.Project)
 }
 
 func unused(v muster.Volume, users []wire.VolumeUser) error {
@@ -269,6 +282,9 @@ func (s *Service) RetainVolume(ctx context.Context, who muster.Actor, ref string
 	}
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
 		v, err := tx.FindVolume(ref)
+		if err == nil {
+			err = mayEnd(who, v)
+		}
 		if err != nil {
 			return err
 		}

@@ -30,18 +30,18 @@ type record struct {
 // it, is told so.
 //
 // Muster itself may do everything. Administrators may do everything but read
-// secrets and make certificates and results of HPL. Everybody else: their own and their projects' clusters, nodes and
-// volumes, read and write; clusters and nodes of other projects that list them
-// as users, read only; certificates and results of HPL of the clusters that they see; machines, read only (blank hides the tenant); themselves and
+// secrets and make certificates and results of HPL. Everybody else: their own clusters and nodes and those of projects
+// that they manage, read and write; those of their other projects, and of other projects that list them as users, read
+// only; their projects' volumes, read and write; certificates and results of HPL of the clusters that they see; machines, read only (blank hides the tenant); themselves and
 // people of their projects, read only (but their own keys they may change);
 // their own tokens; the audit lines of their projects and about themselves.
 func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 	if allowed(who, v, r) {
 		return nil
 	}
-	if v == write && r.sharedWith && allowed(who, read, r) {
-		return muster.Errorf(muster.EForbidden, "you may use this cluster, not change it").Because(muster.ReasonNotYours).
-			WithHint("ask %s, or anybody of project %s", r.owner, r.project)
+	if v == write && (r.kind == "cluster" || r.kind == "node") && allowed(who, read, r) {
+		return muster.Errorf(muster.EForbidden, "you may see this cluster of %s, not change it", r.owner).Because(muster.ReasonNotYours).
+			WithHint("ask %s, or a manager of project %s: muster project show %[2]s", r.owner, r.project)
 	}
 	return absent
 }
@@ -66,7 +66,10 @@ func allowed(who muster.Actor, v verb, r record) bool {
 	}
 	switch r.kind {
 	case "cluster", "node", "certificate", "hpl":
-		return mine(who, r) || v == read && r.sharedWith
+		if v == write {
+			return r.owner == who.Name || r.project != "" && who.Manages(r.project)
+		}
+		return mine(who, r) || r.sharedWith
 	case "volume", "course", "template":
 		return mine(who, r)
 	case "project":

@@ -67,6 +67,9 @@ func (db *DB) update(ctx context.Context, who muster.Actor, alone bool, fn func(
 	if err := db.changeable(ctx); err != nil {
 		return err
 	}
+	if who.ReadOnly {
+		return muster.Errorf(muster.EForbidden, "a token that only reads changes nothing").Because(muster.ReasonReadOnly).WithHint("use a token of your own")
+	}
 	arrived := time.Now()
 	db.waiting.Add(1)
 	db.wmu.Lock()

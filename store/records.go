@@ -14,6 +14,8 @@ type Token struct {
 	Note    string    // what the user wrote to recognize it
 	Created time.Time // zero: now
 	Expires time.Time // zero: never
+	// ReadOnly: it reads everything that administrators read, and changes nothing.
+	ReadOnly bool
 }
 
 // Join is a one-time permission for the agent of one machine to become one

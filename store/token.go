@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -25,6 +26,9 @@ func (tx *Tx) PutToken(t Token) error {
 	if err := authorize(tx.who, write, record{kind: "token", owner: t.User}, noUser(t.User)); err != nil {
 		return err
 	}
+	if t.ReadOnly && !tx.who.Admin {
+		return noUser(t.User) // it would see more than who makes it
+	}
 	if _, err := tx.User(t.User); err != nil {
 		return err
 	}
@@ -32,8 +36,8 @@ func (tx *Tx) PutToken(t Token) error {
 	if t.Created.IsZero() {
 		t.Created = tx.now()
 	}
-	if _, err := tx.s.exec(`INSERT INTO tokens (id, owner, project, hash, note, created, expires) VALUES (?, ?, '', ?, ?, ?, ?)`,
-		t.ID, t.User, t.Hash[:], t.Note, nanos(t.Created), nanosOrNull(t.Expires)); err != nil {
+	if _, err := tx.s.exec(`INSERT INTO tokens (id, owner, project, hash, note, created, expires, read_only) VALUES (?, ?, '', ?, ?, ?, ?, ?)`,
+		t.ID, t.User, t.Hash[:], t.Note, nanos(t.Created), nanosOrNull(t.Expires), t.ReadOnly); err != nil {
 		return err
 	}
 	return tx.log(muster.Audit{Owner: t.User, Kind: muster.AuditToken, Object: t.ID, To: muster.AuditPresent, Text: t.Note})
@@ -59,7 +63,7 @@ func (tx *Tx) tokens(cond string, args ...any) ([]Token, error) {
 		var hash []byte
 		var created int64
 		var expires sql.NullInt64
-		if err := r.Scan(&t.ID, &t.User, &hash, &t.Note, &created, &expires); err != nil {
+		if err := r.Scan(&t.ID, &t.User, &hash, &t.Note, &created, &expires, &t.ReadOnly); err != nil {
 			return err
 		}
 		if !allowed(tx.who, read, record{kind: "token", owner: t.User}) {
@@ -75,7 +79,7 @@ func (tx *Tx) tokens(cond string, args ...any) ([]Token, error) {
 		}
 		list = append(list, t)
 		return nil
-	}, `SELECT id, owner, hash, note, created, expires FROM tokens WHERE `+cond, args...)
+	}, `SELECT id, owner, hash, note, created, expires, read_only FROM tokens WHERE `+cond, args...)
 	return list, err
 }
 
@@ -119,9 +123,29 @@ func (db *DB) Authenticate(ctx context.Context, hash [32]byte) (muster.Actor, er
 			return err
 		}
 		who = muster.Actor{Name: u.Name, Admin: u.Admin, Projects: u.Projects}
-		return nil
+		if list[0].ReadOnly {
+			who = muster.Actor{Name: u.Name, Admin: true, ReadOnly: true}
+			return nil
+		}
+		who.Managed, err = tx.managed(u)
+		return err
 	})
 	return who, err
+}
+
+// managed are the projects that a user manages.
+func (tx *Tx) managed(u muster.User) (list []string, err error) {
+	for _, name := range u.Projects {
+		p, err := tx.Project(name)
+		switch {
+		case muster.CodeOf(err) == muster.ENotFound:
+		case err != nil:
+			return nil, err
+		case slices.Contains(p.Managers, u.Name):
+			list = append(list, name)
+		}
+	}
+	return list, nil
 }
 
 func expired(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }

@@ -20,6 +20,8 @@ type Token struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 	Secret  string    `json:"secret,omitempty"`
+	// ReadOnly: it reads everything that administrators read but secrets, and changes nothing.
+	ReadOnly bool `json:"read_only,omitempty" doc:"It reads everything but secrets, and changes nothing"`
 }
 
 // TokenRequest makes a token.
@@ -27,4 +29,6 @@ type TokenRequest struct {
 	User string `json:"user"`
 	Note string `json:"note,omitempty"`
 	TTL  string `json:"ttl,omitempty"` // 30d; default 90d
+	// ReadOnly makes one for what watches the site; administrators only.
+	ReadOnly bool `json:"read_only,omitempty" doc:"It reads everything but secrets, and changes nothing; administrators only"`
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cli"
 
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/lab/machine"
 )
 
@@ -89,7 +90,7 @@ func labFault(of labOf) *cobra.Command {
 	c.Flags().BoolVar(&clear, "clear", false, "clear the fault")
 	c.Flags().StringVar(&f.NIC, "nic", "", "nic-down, slow-nic: management or message (default: both)")
 	c.Flags().StringVar(&rate, "rate", "", "slow-nic: bandwidth (default 100Mb/s)")
-	c.Flags().DurationVar((*time.Duration)(&f.After), "after", 0, "boot-loop: reset this long after each start (default: when the operating system is up)")
+	duration.Var(c.Flags(), (*time.Duration)(&f.After), "after", 0, "boot-loop: reset this long after each start (default: when the operating system is up)")
 	_ = c.RegisterFlagCompletionFunc("nic", cobra.FixedCompletions([]string{machine.Management, machine.Message}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/internal/cleantext"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/provider/local"
 )
 
@@ -176,7 +177,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.c.LocalOpen, "local-allow", nil, "kernel features to allow in local machines although they can affect neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/operators/security.md)")
 	set.IntVar(&f.c.LocalNetworks, "local-max-netns", 16, "maximum number of network namespaces that the users of a local machine may create; 0: none")
 	set.IntVar(&f.c.Fake, "fake", 0, "number of simulated machines")
-	set.DurationVar(&f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")
+	duration.Var(set, &f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")
 	set.StringVar(&f.c.Listen, "listen", "", "also serve the API over TLS on ADDRESS:PORT")
 	set.StringVar(&f.c.TimeZone, "time-zone", "", "time zone of nodes, such as Europe/Berlin (default: that of this host)")
 	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")
@@ -185,15 +186,15 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.idle, "idle-benchmark-interval", "7d", "how often to benchmark machines that are idle; 0: never")
 	set.StringVar(&f.promises, "performance-targets", "", "file with performance targets of the site's machines (see docs/users/certificate.md)")
 	set.StringVar(&f.approve, "approval-rules", "", "file with rules that approve or block machines that are not registered (default: they all wait for an administrator)")
-	set.DurationVar(&f.c.DefaultWalltime, "default-walltime", 0, "walltime of requests that name none, such as 24h (default: --max-walltime, or no limit)")
-	set.DurationVar(&f.c.MaxQueued, "max-queued", 0, "how long a request may wait for machines before it is ended, such as 168h (default: 30 days)")
-	set.DurationVar(&f.c.MaxPause, "max-pause", 0, "how long a cluster may stay paused before it is deleted, such as 720h (default: 30 days)")
-	set.DurationVar(&f.c.MaxWalltime, "max-walltime", 0, "maximum walltime of clusters, such as 72h (default: unlimited)")
+	duration.Var(set, &f.c.DefaultWalltime, "default-walltime", 0, "walltime of requests that name none, such as 1d (default: --max-walltime, or no limit)")
+	duration.Var(set, &f.c.MaxQueued, "max-queued", 0, "how long a request may wait for machines before it is ended, such as 7d (default: 30 days)")
+	duration.Var(set, &f.c.MaxPause, "max-pause", 0, "how long a cluster may stay paused before it is deleted, such as 30d (default: 30 days)")
+	duration.Var(set, &f.c.MaxWalltime, "max-walltime", 0, "maximum walltime of clusters, such as 3d (default: unlimited)")
 	set.StringVar(&f.c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	set.IntVar(&f.c.BootWindow, "local-max-booting", 0, "maximum number of local machines that boot at the same time (default: 64)")
 	set.StringVar(&f.c.FakeAgents, "fake-agents", "", "socket of a process that runs the agents of simulated machines")
 	set.StringVar(&f.profile, "cpu-profile", "", "write a CPU profile to this file")
-	set.DurationVar(&f.c.FakeSpread, "fake-spread", 0, "how much earlier than --fake-delay a simulated machine may have booted")
+	duration.Var(set, &f.c.FakeSpread, "fake-spread", 0, "how much earlier than --fake-delay a simulated machine may have booted")
 	set.Float64Var(&f.c.FakeFail, "fake-fail", 0, "share of simulated boots that fail, from 0 to 1")
 	set.Float64Var(&f.c.FakeCrash, "fake-crash", 0, "how often per hour a simulated machine powers off")
 	set.Float64Var(&f.c.FakeStall, "fake-stall", 0, "how often per hour a simulated machine hangs")

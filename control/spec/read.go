@@ -57,6 +57,9 @@ func decodeAs[T any](data []byte, format Format, k kind) (T, Places, []muster.Pr
 		}
 		return req, Places{}, []muster.Problem{p}
 	}
+	if k.root == rootElement {
+		t = asWritten(t)
+	}
 	d := &decoder{places: make(Places)}
 	d.fields(t, reflect.ValueOf(&req).Elem(), "")
 	return req, d.places, limitProblems(d.problems)

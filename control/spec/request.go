@@ -11,11 +11,11 @@ import (
 
 // RequestOf is a request that asks for what a spec holds, at no certain time.
 func RequestOf(s muster.Spec) wire.Request {
-	text := func(q muster.Quantity) string {
+	text := func(q muster.Quantity, unit string) string {
 		if q.IsZero() {
 			return ""
 		}
-		return fmt.Sprintf("%s%d", q.Op, q.Value)
+		return fmt.Sprintf("%s%d%s", q.Op, q.Value, unit)
 	}
 	m := s.Machine
 	r := wire.Request{
@@ -24,8 +24,8 @@ func RequestOf(s muster.Spec) wire.Request {
 		Priority: string(s.Priority), Validate: string(s.Validate), Egress: string(s.Egress), Users: slices.Clone(s.Users),
 		Machine: wire.MachineConstraints{
 			Provider: m.Provider, Architecture: m.Architecture, Processor: m.Processor, Class: m.Class, Rack: m.Rack,
-			Cores: text(m.Cores), Memory: text(m.Memory), Disk: text(m.Disk), NICs: text(m.NICs), NICSpeed: text(m.NICSpeed), NICKind: m.NICKind,
-			Accelerators: text(m.Accelerators), Accelerator: m.Accelerator,
+			Cores: text(m.Cores, ""), Memory: text(m.Memory, "B"), Disk: text(m.Disk, "B"), NICs: text(m.NICs, ""), NICSpeed: text(m.NICSpeed, "b/s"), NICKind: m.NICKind,
+			Accelerators: text(m.Accelerators, ""), Accelerator: m.Accelerator,
 		},
 	}
 	if s.Min != s.Nodes {

@@ -42,7 +42,12 @@ func (c *Clock) After(time.Duration) <-chan time.Time { return nil }
 
 // People of the suite: alice and bob share project sea, carol is alone in sky.
 func alice() muster.Actor { return muster.Actor{Name: "alice", Projects: []string{"sea"}} }
-func bob() muster.Actor   { return muster.Actor{Name: "bob", Projects: []string{"sea", "lake"}} }
+
+// bob manages the project of alice, and dave is a member of it, as she is.
+func bob() muster.Actor {
+	return muster.Actor{Name: "bob", Projects: []string{"sea", "lake"}, Managed: []string{"sea"}}
+}
+func dave() muster.Actor  { return muster.Actor{Name: "dave", Projects: []string{"sea"}} }
 func carol() muster.Actor { return muster.Actor{Name: "carol", Projects: []string{"sky"}} }
 func root() muster.Actor  { return muster.Actor{Name: "root", Admin: true} }
 

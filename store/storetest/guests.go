@@ -99,7 +99,7 @@ func testDiscovered(t *testing.T, fresh freshFunc) {
 			t.Errorf("%s: got %v, want %s", name, err, muster.EForbidden)
 		}
 	}
-	// The people of the project do not notice.
+	// The managers of the project do not notice.
 	update(t, db, bob(), func(tx *store.Tx) error { return tx.MayChange(c) })
 	c.Spec.Users = []string{"alice"}
 	update(t, db, alice(), func(tx *store.Tx) error { return tx.PutCluster(c, "") })

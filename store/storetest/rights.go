@@ -88,7 +88,14 @@ func testForbidden(t *testing.T, fresh freshFunc) {
 	planted := NewCluster("x", "bob", "sea")
 	wantCode(t, db.Update(context.Background(), carol(), func(tx *store.Tx) error { return tx.PutCluster(planted, "") }), muster.ENotFound)
 	wantCode(t, db.Update(context.Background(), alice(), func(tx *store.Tx) error { return tx.PutCluster(planted, "") }), muster.EForbidden)
-	// A member of the project may delete it.
+	// A member of the project sees it and leaves it alone; a manager may delete it.
+	view(t, db, dave(), func(tx *store.Tx) error { _, err := tx.Cluster(c.ID); return err })
+	wantCode(t, db.View(context.Background(), dave(), func(tx *store.Tx) error { return tx.MayChange(c) }), muster.EForbidden)
+	for _, p := range []muster.ClusterPhase{c.Phase, muster.ClusterDeleting} {
+		other := c
+		other.Phase = p
+		wantCode(t, db.Update(context.Background(), dave(), func(tx *store.Tx) error { return tx.PutCluster(other, "") }), muster.EForbidden)
+	}
 	c.Phase = muster.ClusterDeleting
 	update(t, db, bob(), func(tx *store.Tx) error { return tx.PutCluster(c, "bob asked") })
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/metal/switches"
 	"github.com/muster-hpc/muster/metal/switches/ovs"
+	"github.com/muster-hpc/muster/metal/switches/script"
 )
 
 // Driver makes what drives the switch at a place: the name of a switch without the
@@ -19,7 +20,7 @@ type Driver func(place string) (switches.Switch, error)
 type Drivers map[string]Driver
 
 // DriversOf returns all drivers that are built in.
-func DriversOf() Drivers { return Drivers{"ovs": openOVS} }
+func DriversOf() Drivers { return Drivers{"ovs": openOVS, "script": openScript} }
 
 // bridge is what an Open vSwitch of Muster's own calls its one bridge.
 const bridge = "br0"
@@ -31,6 +32,17 @@ func openOVS(dir string) (switches.Switch, error) {
 			WithHint("write the switch as ovs:/var/lib/muster/lab/switch")
 	}
 	return ovs.New(ovs.Config{Dir: filepath.Clean(dir), Bridge: bridge}), nil
+}
+
+// openScript drives a switch by a program of the site: ///PATH, or ///PATH#NAME where one
+// program drives several.
+func openScript(place string) (switches.Switch, error) {
+	path, name, _ := strings.Cut(strings.TrimPrefix(place, "//"), "#")
+	if !filepath.IsAbs(path) || path != filepath.Clean(path) {
+		return nil, muster.Errorf(muster.EInvalid, "a site's program is named by its path, and %.70q is not an absolute path", path).
+			WithHint("write the switch as script:///usr/local/sbin/our-switch#sw-r1")
+	}
+	return script.New(script.Config{Program: path, Name: name}), nil
 }
 
 // Open makes what drives the switch of a name: KIND:PLACE. Returns EInvalid for kinds

@@ -240,7 +240,12 @@ func TestDrivers(t *testing.T) {
 	if _, err := d.Open("ovs:/var/lib/muster/lab/switch"); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"", "ovs", "cisco:10.0.0.1", "ovs:", "ovs:here"} {
+	for _, name := range []string{"script:///usr/local/sbin/our-switch", "script:///usr/local/sbin/our-switch#sw-r1"} {
+		if _, err := d.Open(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"script:", "script://", "script:our-switch", "script:///opt/../bin/sh", "script://#sw", "", "ovs", "cisco:10.0.0.1", "ovs:", "ovs:here"} {
 		if _, err := d.Open(name); muster.CodeOf(err) != muster.EInvalid {
 			t.Errorf("%q: %v", name, err)
 		}

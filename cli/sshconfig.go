@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) sshConfig() *cobra.Command {
+	var known bool
+	var user string
+	c := &cobra.Command{
+		Use: "ssh-config [CLUSTER]", Short: "Print a configuration by which plain ssh reaches the nodes", Args: atMost(1),
+		Long: `Prints Host blocks for ~/.ssh/config: of one cluster, or of all that are ready and that you
+may use. With them ssh, scp, rsync and editors reach NAME (the head) and NAME.NODE
+through the server; keys of hosts are those that the cluster's authority signed.
+
+Plain ssh logs in with a key of yours that Muster knows: muster key add. 'muster ssh' and
+'muster cp' need none. Write the blocks again after the nodes of a cluster have changed.`,
+		Example: `  muster ssh-config > ~/.ssh/muster        # with "Include muster" at the top of ~/.ssh/config
+  muster ssh-config cfd
+  muster ssh-config cfd -o json`,
+		ValidArgsFunction: a.completeClusters(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			k, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if known {
+				if len(args) == 0 {
+					return usage(c, "CLUSTER is missing")
+				}
+				return a.printKnownHosts(c.Context(), k, args[0])
+			}
+			hosts, err := a.sshHosts(c.Context(), k, args, user)
+			if err != nil {
+				return err
+			}
+			return a.print(hosts, func(w io.Writer) { writeSSHHosts(w, hosts) })
+		},
+	}
+	c.Flags().StringVarP(&user, "user", "u", "", "log in as this user of the cluster")
+	c.Flags().BoolVar(&known, "known-hosts", false, "print the authority of a cluster's host keys, for KnownHostsCommand")
+	return c
+}
+
+// sshHost is a Host block.
+type sshHost struct {
+	Host              string           `json:"host"`
+	Cluster           muster.ClusterID `json:"cluster"`
+	Node              string           `json:"node"`
+	User              string           `json:"user"`
+	ProxyCommand      string           `json:"proxy_command"`
+	KnownHostsCommand string           `json:"known_hosts_command"`
+}
+
+// sshHosts are the hosts of clusters: of one that is named, or of all that can be used.
+func (a *app) sshHosts(ctx context.Context, k *client.Client, args []string, user string) ([]sshHost, error) {
+	hosts := []sshHost{}
+	if len(args) > 0 {
+		c, err := k.Cluster(ctx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		return a.hostsOf(ctx, k, c, c.Name, user)
+	}
+	list, err := k.Clusters(ctx, client.ClusterFilter{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		if c.Status != muster.ClusterReady {
+			continue
+		}
+		name := c.Name
+		if slices.ContainsFunc(list, func(o wire.Cluster) bool { return o.Name == c.Name && o.ID != c.ID }) {
+			name = string(c.ID) // the name says two
+		}
+		full, err := k.Cluster(ctx, string(c.ID))
+		var more []sshHost
+		if err == nil {
+			more, err = a.hostsOf(ctx, k, full, name, user)
+		}
+		switch muster.CodeOf(err) {
+		case "", muster.EForbidden, muster.EConflict, muster.ENotFound: // not one's own, or gone meanwhile
+		default:
+			return nil, err
+		}
+		hosts = append(hosts, more...)
+	}
+	return hosts, nil
+}
+
+func (a *app) hostsOf(ctx context.Context, k *client.Client, c wire.Cluster, name, user string) (hosts []sshHost, err error) {
+	access, err := a.signedOnce(ctx, k, string(c.ID), user)
+	if err != nil {
+		return nil, err
+	}
+	program := sshWord(a.self()) + a.serverWords()
+	for _, n := range c.Nodes {
+		h := sshHost{Host: name + "." + n.Name, Cluster: c.ID, Node: n.Name, User: access.User,
+			ProxyCommand: program + " tunnel " + string(c.ID) + " " + n.Name, KnownHostsCommand: program + " ssh-config --known-hosts " + string(c.ID)}
+		if n.Head {
+			hosts = append([]sshHost{h}, hosts...)
+			hosts[0].Host = name
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
+}
+
+// signedOnce asks what a login would be like. Nothing of it is kept.
+func (a *app) signedOnce(ctx context.Context, k *client.Client, cluster, user string) (wire.Access, error) {
+	dir, err := a.keyDir()
+	if err != nil {
+		return wire.Access{}, err
+	}
+	defer os.RemoveAll(dir)
+	return loginFiles(ctx, k, dir, cluster, "", user)
+}
+
+// serverWords are the flags by which this command found its server. A token is in none.
+func (a *app) serverWords() string {
+	text := ""
+	for _, w := range [][2]string{{"--server", first(a.server, a.env.getenv("MUSTER_SERVER"))}, {"--ca", first(a.ca, a.env.getenv("MUSTER_CA"))}, {"--token-file", a.tokenFile}} {
+		if w[1] != "" {
+			text += " " + w[0] + " " + sshWord(w[1])
+		}
+	}
+	return text
+}
+
+// sshWord is a word of a command in a configuration of ssh, where % begins a token.
+func sshWord(text string) string { return strings.ReplaceAll(quote(text), "%", "%%") }
+
+func writeSSHHosts(w io.Writer, hosts []sshHost) {
+	for i, h := range hosts {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "Host %s\n  HostName %s\n  HostKeyAlias %s\n  User %s\n  ProxyCommand %s\n  KnownHostsCommand %s\n  UserKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
+			clean(h.Host), clean(h.Node), clean(h.Node), clean(h.User), h.ProxyCommand, h.KnownHostsCommand)
+	}
+}
+
+func (a *app) printKnownHosts(ctx context.Context, k *client.Client, cluster string) error {
+	access, err := a.signedOnce(ctx, k, cluster, "")
+	if err == nil {
+		_, err = fmt.Fprintln(a.env.Out, access.KnownHosts)
+	}
+	return err
+}
