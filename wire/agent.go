@@ -119,8 +119,10 @@ type Host struct {
 	Sockets int `json:"sockets,omitempty"`
 	// Scratch is the room for what programs put away for a while, in bytes.
 	Scratch int64 `json:"scratch_bytes,omitempty"`
-	// GPUs is how many accelerators the scheduler may hand out there.
-	GPUs int `json:"gpus,omitempty"`
+	// GPUs is how many accelerators the scheduler may hand out there; GPUFiles are their
+	// devices: /dev/nvidia[0-3].
+	GPUs     int    `json:"gpus,omitempty"`
+	GPUFiles string `json:"gpu_files,omitempty"`
 	// Hold: the scheduler may not use the node yet. Its agent starts no slurmd
 	// and reports ready when all else is.
 	Hold bool `json:"hold,omitempty"`

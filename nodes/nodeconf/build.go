@@ -68,6 +68,9 @@ func hostsOf(in Input) []wire.Host {
 		h := wire.Host{Name: n.Name, Address: n.Address.String(), Compute: n.Role == muster.RoleCompute}
 		h.Cores, h.Memory = capacity(in, n)
 		h.Sockets, h.Scratch = machineOf(in, n).Facts.Sockets, scratch(in, n)
+		if in.OwnKernel && h.Compute {
+			h.GPUs, h.GPUFiles = gpus(in, n)
+		}
 		h.Hold, h.Drain, h.Down = n.Hold, n.Leave, n.Down
 		h.Unwell = slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionUnfit })
 		h.Reserve = in.Cluster.Measurement.Reserves(n.Name)

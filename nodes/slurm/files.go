@@ -14,6 +14,9 @@ const etc = "/etc/slurm/"
 // Files renders the head's files. They hold no secret.
 func Files(c Cluster) []wire.File {
 	files := append(clientFiles(c), wire.File{Path: etc + "job_submit.lua", Mode: 0o644, Content: jobSubmit})
+	if gres := gresConf(c); gres != "" {
+		files = append(files, wire.File{Path: etc + "gres.conf", Mode: 0o644, Content: gres})
+	}
 	if c.Accounting {
 		files = append(files, wire.File{Path: etc + "slurmdbd.conf", Mode: 0o600, Owner: "slurm", Content: dbdConf})
 	}
@@ -29,6 +32,17 @@ func clientFiles(c Cluster) []wire.File {
 		// complains.
 		{Path: etc + "plugstack.conf", Mode: 0o644, Content: "# No plugins.\n"},
 	}
+}
+
+// gresConf says which devices are the nodes' accelerators; "" where none has any.
+func gresConf(c Cluster) string {
+	var b strings.Builder
+	for _, n := range c.Nodes {
+		if n.Compute && n.GPUs > 0 {
+			b.WriteString("NodeName=" + n.Name + " Name=gpu File=" + n.GPUFiles + "\n")
+		}
+	}
+	return b.String()
 }
 
 func cgroupConf(c Cluster) string {
@@ -120,6 +134,7 @@ func sections(c Cluster) []section {
 			"MpiDefault", "pmix",
 			// Between being asked to end and being killed.
 			"KillWait", "20",
+			"GresTypes", "gpu",
 			"TmpFS", cmp.Or(c.TmpFS, "/tmp"),
 		}},
 		{"What users find on other clusters: large arrays, scrontab, srun --x11.", []string{

@@ -27,7 +27,7 @@ func clusters() map[string]slurm.Cluster {
 		{Name: "n02", Address: "10.128.16.12", Cores: 32, Sockets: 2, Scratch: 1 << 30, Memory: 64000 << 20, Compute: true},
 	}
 	whole := []wire.Host{
-		{Name: "n01", Address: "10.128.32.10", Cores: 63, Sockets: 2, Scratch: 1 << 40, Memory: 64000 << 20, Compute: true, GPUs: 4},
+		{Name: "n01", Address: "10.128.32.10", Cores: 63, Sockets: 2, Scratch: 1 << 40, Memory: 64000 << 20, Compute: true, GPUs: 4, GPUFiles: "/dev/nvidia[0-3]"},
 	}
 	return map[string]slurm.Cluster{
 		"24.11-shared":   {ID: "c-2345678923", Name: "cfd", Head: "n01", HeadAddress: "10.128.0.10", Version: "24.11.5", Nodes: shared, Accounting: true},
