@@ -361,6 +361,9 @@ func ParsePowerAddress(s string) (PowerAddress, error) {
 		return PowerAddress{}, Errorf(EInvalid, "that does not say how a machine is switched").Because(ReasonBadPowerAddress).
 			WithHint("%s", cmp.Or(hint, "write wol, ipmi://USER@HOST, redfish://USER@HOST or script:///PATH"))
 	}
+	if host, ok := CanonicalController(PowerIPMI, s); ok && strings.Contains(host, ".") {
+		return bad("say what the controller speaks, and the account: ipmi://USER@" + host + " or redfish://USER@" + host)
+	}
 	u, err := url.Parse(backslashed(bracketed(s)))
 	if err != nil || u.RawQuery != "" || u.Fragment != "" {
 		return bad("") // the error of url.Parse may quote a password

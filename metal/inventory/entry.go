@@ -1,9 +1,11 @@
 package inventory
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -65,18 +67,20 @@ const (
 	maxProblems = 50 // told at once
 )
 
-// Decode reads a file: CSV when its name ends with .csv, otherwise YAML (JSON is
-// YAML). The error is EInvalid with all that is wrong; what could be read is returned beside
+// Decode reads a file: a table when its name ends with .csv, .tsv or .txt, otherwise YAML (JSON
+// is YAML). The error is EInvalid with all that is wrong; what could be read is returned beside
 // it, so that more can be said of it.
 func Decode(name string, data []byte) ([]Entry, error) {
 	var f file
 	switch {
 	case len(data) > MaxBytes:
 		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, MaxBytes>>20).Because(muster.ReasonTooLarge).WithHint("split it")
-	case strings.HasSuffix(strings.ToLower(name), ".csv"):
-		f.csv(data)
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")): // a ZIP archive
+		f.Wrong(muster.ReasonBadSyntax, "file", "", "open it and save it as CSV: its name ends with .csv", "it is a workbook of a spreadsheet program")
+	case isTable(name):
+		f.csv(decoded(data))
 	default:
-		f.yaml(data)
+		f.yaml(decoded(data))
 	}
 	f.check()
 	if len(f.Problems) > 0 {
@@ -84,6 +88,12 @@ func Decode(name string, data []byte) ([]Entry, error) {
 		return f.entries, e.Listing(f.Problems[:min(len(f.Problems), maxProblems)])
 	}
 	return f.entries, nil
+}
+
+// isTable reports whether a file of this name is a table: Excel saves text that is separated
+// by tabs as .txt.
+func isTable(name string) bool {
+	return slices.Contains([]string{".csv", ".tsv", ".txt"}, strings.ToLower(filepath.Ext(name)))
 }
 
 func count(n int) string {
@@ -127,9 +137,9 @@ func (f *file) check() {
 			f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".name", e.at("name"), "give each machine a name of its own", "%s has this name, too", first)
 		}
 		names[m.ID] = e.at("name")
-		for _, n := range m.NICs {
+		for j, n := range m.NICs {
 			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first.entry != i {
-				f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".nics", e.at("nics"), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
+				f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".nics", e.at(fmt.Sprintf("nics[%d].mac", j)), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
 			}
 			macs[n.MAC] = owner{i, called}
 		}
