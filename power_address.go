@@ -218,7 +218,7 @@ func (c *powerCheck) certificate() {
 			"nothing says which certificate the controller has")
 	}
 	if c.CertificateSHA256 != "" && !sha256Hex.MatchString(c.CertificateSHA256) {
-		c.wrong(ReasonBadValue, "certificate_sha256", "write 64 hexadecimal digits, small letters", "that is not a SHA-256")
+		c.wrong(ReasonBadValue, "certificate_sha256", "write its 64 hexadecimal digits, as openssl x509 -noout -fingerprint -sha256 prints them, or the certificate in PEM", "that is not the SHA-256 of a certificate")
 	}
 	if c.Authority == "" {
 		return
@@ -341,13 +341,6 @@ func (p PowerAddress) AuthorityName() string {
 	}
 	sum := sha256.Sum256(of)
 	return hex.EncodeToString(sum[:8])
-}
-
-// CanonicalSHA256 writes the digest of a certificate as Muster keeps it: programs print it
-// in capitals, with colons, or with sha256: in front.
-func CanonicalSHA256(s string) string {
-	s = strings.ToLower(strings.TrimSpace(s))
-	return strings.ReplaceAll(strings.TrimPrefix(s, "sha256:"), ":", "")
 }
 
 // ParsePowerAddress reads how a machine is switched as people write it in one word:

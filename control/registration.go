@@ -113,9 +113,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	r := b.Registration()
 	r.State, r.Added, r.By = muster.RegistrationApproved, s.Clock.Now().UTC(), who.Name
-	if problems = append(r.Check(), r.Power.CheckPassword([]byte(b.Password))...); len(problems) > 0 {
-		return done, problems, nil
-	}
+	problems = s.wrongWith(r, b.Password)
 	done = wire.RegisteredChange{Name: r.ID, What: didAdd}
 	old, err := tx.Registration(r.ID)
 	switch known := err == nil; {
@@ -135,7 +133,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 		if err != nil {
 			return done, nil, err
 		}
-		if same && (b.Password == "" || kept) {
+		if same && len(problems) == 0 && (b.Password == "" || kept) {
 			done.What = didNothing
 			return done, nil, nil
 		}
@@ -163,7 +161,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	hasController := r.Power.HasController()
 	if hasController && b.Password == "" && old.Power.Kind != r.Power.Kind {
-		bad(muster.ReasonRequired, "power_password", "give it with --power-password-file FILE", "the password of its controller is missing")
+		bad(muster.ReasonRequired, "power_password", "give it with --power-password-file FILE; in a list of machines, with password_file or the column power_password_file", "the password of its controller is missing")
 	}
 	if len(problems) > 0 {
 		return done, problems, nil
@@ -186,6 +184,21 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 		err = tx.PutPowerSecret(r.ID, []byte(b.Password))
 	}
 	return done, nil, err
+}
+
+// wrongWith returns what is wrong with what an administrator says of a machine, in itself and
+// on this server.
+func (s *Service) wrongWith(r muster.Registration, password string) []muster.Problem {
+	problems := append(r.Check(), r.Power.CheckPassword([]byte(password))...)
+	if s.Unusable == nil {
+		return problems
+	}
+	for _, p := range s.Unusable(r) {
+		if !slices.ContainsFunc(problems, func(q muster.Problem) bool { return q.Field == p.Field }) {
+			problems = append(problems, p)
+		}
+	}
+	return problems
 }
 
 // keptOf is a new registration with what Muster found out of the machine before.

@@ -48,8 +48,9 @@ func (e *Entry) stands(field, place string) {
 	e.places[field] = place
 }
 
-// at is where a field is, or what it belongs to.
-func (e *Entry) at(field string) string {
+// At is where a field is in the file, or what it belongs to, by its path below the machine:
+// nics[1].mac.
+func (e *Entry) At(field string) string {
 	for field != "" {
 		if place, ok := e.places[field]; ok {
 			return place
@@ -130,26 +131,25 @@ func (f *file) check() {
 			if slices.ContainsFunc(e.told, func(f string) bool { return strings.HasPrefix(p.Field, f) }) {
 				continue // a consequence of it
 			}
-			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.at(p.Field)
+			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.At(p.Field)
 			f.Problems = append(f.Problems, p)
 		}
 		if first, twice := names[m.ID]; twice && m.ID != "" {
-			f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".name", e.at("name"), "give each machine a name of its own", "%s has this name, too", first)
+			f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".name", e.At("name"), "give each machine a name of its own", "%s has this name, too", first)
 		}
-		names[m.ID] = e.at("name")
+		names[m.ID] = e.At("name")
 		for j, n := range m.NICs {
 			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first.entry != i {
-				f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".nics", e.at(fmt.Sprintf("nics[%d].mac", j)), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
+				f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".nics", e.At(fmt.Sprintf("nics[%d].mac", j)), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
 			}
 			macs[n.MAC] = owner{i, called}
 		}
 		if e.Password != "" && e.PasswordFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are a password and a file with one")
+			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are a password and a file with one")
 		}
 		if m.Power.Authority != "" && e.AuthorityFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are an authority and a file with one")
+			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are an authority and a file with one")
 		}
-		e.places = nil // all was told
 	}
 	if len(f.entries) == 0 && len(f.Problems) == 0 {
 		f.Wrong(muster.ReasonRequired, "machines", "", "list machines: see muster machine import --help", "it contains no machines")
@@ -184,7 +184,7 @@ func (e *Entry) problems() (list []muster.Problem) {
 // Its fields are those that named the files.
 func (e Entry) CheckRead(password, authority string) (list []muster.Problem) {
 	add := func(field string, p muster.Problem) {
-		p.Field, p.Place = string(e.Machine.ID)+"."+field, e.Place
+		p.Field, p.Place = string(e.Machine.ID)+"."+field, e.At(field)
 		list = append(list, p)
 	}
 	if e.PasswordFile != "" {
