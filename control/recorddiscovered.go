@@ -135,7 +135,8 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Dis
 		waits.Remark = ""
 	}
 	if err != nil {
-		waits.Remark = "the rule " + d.Rule + " is its, and it waits: " + err.Error()
+		text, _ := muster.Explain(err)
+		waits.Remark = "the rule " + d.Rule + " is its, and it waits: " + text
 	}
 	if text == "" && waits.Remark != old.Remark {
 		text = waits.Remark

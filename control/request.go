@@ -257,6 +257,7 @@ func (s *Service) image(w *parsedRequest) []muster.Problem {
 	if err != nil {
 		var e *muster.Error
 		if !errors.As(err, &e) {
+			s.Log.Error("reading image failed", "image", w.spec.Image, "error", err)
 			return []muster.Problem{{Field: "image", Reason: muster.ReasonImageDamaged, Message: "cannot be read", Hint: "see the server's log"}}
 		}
 		return []muster.Problem{e.In("image")}

@@ -292,9 +292,9 @@ func (s *Service) saveFailed(tx *store.Tx, t muster.Template, failed error) erro
 		e = muster.Errorf(muster.EUnavailable, "%v", failed).Because(muster.ReasonBuildFailed).WithHint("save it again")
 	}
 	saving := *t.Saving
-	saving.Error = e
+	saving.Error = e.Explained()
 	t.Saving = &saving
-	return tx.PutTemplate(t, "the root of "+saving.Node+" was not saved: "+e.Message)
+	return tx.PutTemplate(t, "the root of "+saving.Node+" was not saved: "+saving.Error.Error())
 }
 
 // FailSaves records that the savings of an earlier life of the server have failed.

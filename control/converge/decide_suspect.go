@@ -76,9 +76,10 @@ func (d *decider) testing(m muster.Machine, s Observation, t MachineTimes) {
 		}
 	}
 	if s.TestErr != nil && d.Now.Before(s.TestRetry) {
+		text, hint := muster.Explain(s.TestErr)
 		d.tell(&m, muster.Condition{
-			Code: cannotTest, Text: "it cannot be tested now: " + s.TestErr.Error(), ETA: s.TestRetry,
-			Hint: "it is tried again by itself at " + clock(s.TestRetry),
+			Code: cannotTest, Text: "it cannot be tested now: " + text, ETA: s.TestRetry,
+			Hint: again(hint) + " at " + clock(s.TestRetry),
 		}, "")
 		d.lookAt(s.TestRetry)
 		return
