@@ -135,7 +135,7 @@ func (s *Service) planRoot(tx *store.Tx, c muster.Cluster, t muster.Template, re
 		return nil, muster.Errorf(muster.EConflict, "this server keeps no roots: its machines are simulated").Because(muster.ReasonNoProvider).WithHint("leave out --root")
 	}
 	if c.Phase != muster.ClusterReady {
-		return nil, muster.Errorf(muster.EConflict, "cluster %s is %s: only a ready one has roots to save", c.Name, c.Phase).Because(muster.ReasonNotReady).WithHint("`muster wait %s`, or save it without --root", c.Name)
+		return nil, muster.Errorf(muster.EConflict, "cluster %s is %s: only a ready one has roots to save", c.Name, c.Phase).Because(muster.ReasonNotReady).WithHint("save it once `muster show %s` says ready, or save it without --root", c.Name)
 	}
 	nodes, err := tx.Nodes(c.ID)
 	if err != nil {
