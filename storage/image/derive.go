@@ -228,7 +228,7 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 		return err
 	}
 	defer unlock()
-	var unknown []muster.Problem
+	var unknown []packageComplaint
 	onLine := func(line string) {
 		if stage := stageOf(line); stage != "" {
 			track.enter(stage)
@@ -323,11 +323,19 @@ func afterInstall(root string, sources []byte) error {
 	return nil
 }
 
+// packageComplaint is a package that cannot be had. name is that of one that is not there;
+// "" otherwise.
+type packageComplaint struct {
+	muster.Problem
+	name string
+}
+
 // unknownPackage understands the complaints of apt-get and of installScript
 // about packages that are not there.
-func unknownPackage(line string) (muster.Problem, bool) {
-	p := muster.Problem{Field: "packages"}
+func unknownPackage(line string) (packageComplaint, bool) {
+	p := packageComplaint{Problem: muster.Problem{Field: "packages"}}
 	if name, ok := strings.CutPrefix(line, "muster: unknown "); ok {
+		p.name = name
 		p.Message = fmt.Sprintf("there is no package %q", clip(name))
 		return p, true
 	}
@@ -344,15 +352,14 @@ func unknownPackage(line string) (muster.Problem, bool) {
 }
 
 // withSuggestions says for each unknown package which one may have been meant.
-func (s *Store) withSuggestions(work *workspace, problems []muster.Problem) error {
+func (s *Store) withSuggestions(work *workspace, unknown []packageComplaint) error {
 	data, err := os.ReadFile(work.path("known"))
-	if err != nil {
-		return refusePackages(problems)
-	}
 	known := strings.Split(strings.TrimSpace(string(data)), "\n")
-	for i := range problems {
-		if _, name, ok := strings.Cut(problems[i].Message, `no package "`); ok {
-			problems[i].Hint = didYouMean(strings.TrimSuffix(name, `"`), known)
+	problems := make([]muster.Problem, len(unknown))
+	for i, u := range unknown {
+		problems[i] = u.Problem
+		if err == nil && u.name != "" {
+			problems[i].Hint = didYouMean(u.name, known)
 		}
 	}
 	return refusePackages(problems)
