@@ -10,7 +10,6 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
-	"github.com/muster-hpc/muster/metal/inventory"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -75,7 +74,7 @@ Administrators only.`,
 			}
 			machines, err := a.inventory(args[0])
 			if err != nil {
-				return err
+				return a.withServers(c, err, machines, replace)
 			}
 			k, err := a.connect()
 			if err != nil {
@@ -137,6 +136,37 @@ func register(c *cobra.Command, k *client.Client, listed []listedMachine, r wire
 	return out, nil
 }
 
+// withServers adds to what is wrong with a file what the server knows besides, so that all
+// of it is told at once. Where no server can be asked, what the file says is enough.
+func (a *app) withServers(c *cobra.Command, err error, listed []listedMachine, replace bool) error {
+	var e *muster.Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 || len(listed) == 0 {
+		return err
+	}
+	k, cannot := a.connect()
+	if cannot != nil {
+		return err
+	}
+	var more *muster.Error
+	if _, also := register(c, k, listed, wire.RegisterRequest{Replace: replace, DryRun: true}); !errors.As(also, &more) {
+		return err
+	}
+	told := slices.Clone(e.Problems)
+	for _, p := range more.Problems {
+		// A file that could not be read was not sent: that it is missing there is no news.
+		lacks := strings.Replace(p.Field, "power.certificate_sha256", "power.authority", 1)
+		if p.Place != "" && !slices.ContainsFunc(e.Problems, func(q muster.Problem) bool { return q.Field == p.Field || q.Field == lacks+"_file" }) {
+			told = append(told, p)
+		}
+	}
+	if len(told) == len(e.Problems) {
+		return err
+	}
+	all := e.Because(muster.ReasonHasProblems).Listing(told)
+	all.Message += fmt.Sprintf(", and %d that only the server sees", len(told)-len(e.Problems))
+	return all
+}
+
 // ofMachine is a field of one of the machines of a request.
 var ofMachine = regexp.MustCompile(`^machines\[(\d+)\]\.(.+)$`)
 
@@ -163,66 +193,4 @@ func placedIn(err error, listed []listedMachine) (*muster.Error, bool) {
 		problems[i].Message = strings.TrimPrefix(p.Message, string(of.Name)+": ")
 	}
 	return e.Listing(problems), true
-}
-
-// listedMachine is a machine of a file.
-type listedMachine struct {
-	wire.BareMachine
-	entry inventory.Entry
-}
-
-// inventory reads a file of machines, and the files of passwords and certificates that it
-// names.
-func (a *app) inventory(name string) ([]listedMachine, error) {
-	body, err := a.readUpTo(name, inventory.MaxBytes, "a list of machines")
-	if err != nil {
-		return nil, err
-	}
-	entries, err := inventory.Decode(name, body)
-	var wrong *muster.Error // its files of passwords are looked at all the same: everything is told at once
-	if err != nil && (!errors.As(err, &wrong) || len(wrong.Problems) == 0) {
-		return nil, err
-	}
-	var problems []muster.Problem
-	machines := make([]listedMachine, len(entries))
-	for i, e := range entries {
-		m := e.Machine
-		machines[i] = listedMachine{wire.BareMachine{
-			Name: m.ID, NICs: m.NICs, Power: m.Power, Password: string(e.Password), Class: m.Class, Rack: m.Rack, Position: m.Position,
-			Chassis: m.Chassis, Service: m.Service, Serial: m.Serial, UUID: m.UUID, MinTrust: m.MinTrust,
-		}, e}
-		unreadable := func(field string, err error) {
-			p := muster.Problem{Field: string(m.ID) + "." + field, Place: e.At(field), Reason: muster.ReasonOf(err), Message: err.Error()}
-			var known *muster.Error
-			if errors.As(err, &known) {
-				p.Message, p.Hint = known.Message, known.Hint
-			}
-			problems = append(problems, p)
-		}
-		if e.PasswordFile != "" {
-			if machines[i].Password, err = a.password(e.PasswordFile); err != nil {
-				unreadable("power.password_file", err)
-				e.PasswordFile = ""
-			}
-		}
-		if e.AuthorityFile != "" {
-			if machines[i].Power.Authority, err = a.authority(e.AuthorityFile); err != nil {
-				unreadable("power.authority_file", err)
-				e.AuthorityFile = ""
-			}
-		}
-		problems = append(problems, e.CheckRead(machines[i].Password, machines[i].Power.Authority)...)
-	}
-	if wrong != nil {
-		if len(problems) > 0 {
-			wrong = wrong.Because(muster.ReasonHasProblems)
-			wrong.Message += ", and files that it names cannot be used"
-		}
-		return nil, wrong.Listing(append(wrong.Problems, problems...))
-	}
-	if len(problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "%s rejected: files that it names cannot be used", name).Because(muster.ReasonHasProblems).WithHint("nothing was changed; fix the errors and retry")
-		return nil, e.Listing(problems)
-	}
-	return machines, nil
 }

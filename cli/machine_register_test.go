@@ -169,6 +169,13 @@ func TestRegisterUnusable(t *testing.T) {
 			at("a.power.address", muster.ReasonFileUnreadable, "line 2, column C").at("a.nics[1].switch", muster.ReasonNoProvider, "line 2, column E").
 			at("b.power.password", muster.ReasonRequired, "line 3, column C")
 	}
+	// What the file itself shows is told with what only the server knows.
+	if err := os.WriteFile(list, []byte(strings.Replace(text, "52:54:00:aa:00:02", "nonsense", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.refused(2, muster.ReasonHasProblems, "machine", "import", list, "--dry-run").
+		at("b.nics[0].mac", muster.ReasonBadValue, "line 3, column B").at("a.power.address", muster.ReasonFileUnreadable, "line 2, column C").
+		at("b.power.password", muster.ReasonRequired, "line 3, column C")
 	w.refused(2, muster.ReasonHasProblems, "machine", "add", "a b", "--mac", "52:54:00:aa:00:01", "--power", "script:///none",
 		"--message-mac", "52:54:00:aa:01:01", "--message-switch", "arista:leaf1", "--message-port", "3").
 		at("machines[0].name", muster.ReasonBadValue).at("machines[0].power.address", muster.ReasonFileUnreadable).at("machines[0].nics[1].switch", muster.ReasonNoProvider)
