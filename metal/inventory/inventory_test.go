@@ -105,13 +105,13 @@ machines:
   racks: r1
   power: {kind: ipmi, address: "no host", password: sesame}
 `, []string{
-			"machines[0].power bad-power-address line 5",
-			"machines[0].colour unknown-field line 6",
-			"machines[1].racks unknown-field line 9",
-			"A machine.name bad-value line 3",
-			"b.power.address bad-value line 10",
-			"b.power.user required line 10",
-			"b.nics given-twice line 8",
+			"machines[0].power bad-power-address line 5, column 10",
+			"machines[0].colour unknown-field line 6, column 3",
+			"machines[1].racks unknown-field line 9, column 3",
+			"A machine.name bad-value line 3, column 9",
+			"b.power.address bad-value line 10, column 32",
+			"b.power.user required line 10, column 10",
+			"b.nics given-twice line 8, column 8",
 		}},
 		"deep": {"x.yaml", `
 - name: a
@@ -123,7 +123,7 @@ machines:
     kind: ipmi
     address: no host
     user: root
-`, []string{"a.nics[1].mac bad-value line 6", "a.power.address bad-value line 9"}},
+`, []string{"a.nics[1].mac bad-value line 6, column 10", "a.power.address bad-value line 9, column 14"}},
 		"names":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:03,wol\n", []string{"a.name given-twice line 3, column A"}},
 		"columns": {"x.csv", "name,mac,powe\n", []string{"powe unknown-field line 1, column C", "power required line 1"}},
 		// What is wrong with columns hides nothing of what is wrong below them, and is not
@@ -146,8 +146,8 @@ machines:
 		"empty":          {"x.yaml", "", []string{"machines required"}},
 		"empty table":    {"x.csv", "", []string{"machines required"}},
 		"not YAML":       {"x.yaml", "machines: [", []string{"file bad-syntax"}},
-		"another shape":  {"x.yaml", "machines: {a: b}", []string{"machines wrong-type line 1"}},
-		"alias":          {"x.yaml", "- &a {name: a, mac: 52:54:00:aa:00:02, power: wol}\n- *a\n", []string{"machines[1] wrong-type line 2"}},
+		"another shape":  {"x.yaml", "machines: {a: b}", []string{"machines wrong-type line 1, column 11"}},
+		"alias":          {"x.yaml", "- &a {name: a, mac: 52:54:00:aa:00:02, power: wol}\n- *a\n", []string{"machines[1] wrong-type line 2, column 3"}},
 		"group MAC":      {"x.csv", "name,mac,power\na,53:54:00:aa:00:02,wol\n", []string{"a.nics[0].mac bad-value line 2, column B"}},
 		"two secrets":    {"x.csv", "name,mac,power,power_password,power_password_file\na,52:54:00:aa:00:02,script:///x,x,y\n", []string{"a.power contradiction line 2, column C"}},
 		"card's secret":  {"x.csv", "name,mac,power,power_password\na,52:54:00:aa:00:02,wol,sesame1\n", []string{"a.power.password bad-value line 2, column D"}},
@@ -169,8 +169,8 @@ machines:
     interface: eno2
     proves: yes
 `, []string{
-			"a.power.address bad-value line 6", "a.power.user too-large line 7", "a.power.boot_mode bad-value line 9", "a.power.boot contradiction line 8",
-			"a.power.interface contradiction line 10", "a.power.proves contradiction line 11",
+			"a.power.address bad-value line 6, column 14", "a.power.user too-large line 7, column 11", "a.power.boot_mode bad-value line 9, column 16", "a.power.boot contradiction line 8, column 11",
+			"a.power.interface contradiction line 10, column 16", "a.power.proves contradiction line 11, column 13",
 		}},
 		"service":    {"x.csv", "name,mac,power,service\na,52:54:00:aa:00:02,wol,maybe\n", []string{"service bad-value line 2, column D"}},
 		"port alone": {"x.csv", "name,mac,power,port\na,52:54:00:aa:00:02,wol,3\n", []string{"a.nics[0].port bad-value line 2, column D"}},
