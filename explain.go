@@ -3,6 +3,7 @@ package muster
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,7 +19,7 @@ func Explain(err error) (text, hint string) {
 	if err == nil {
 		return "", ""
 	}
-	text = line(err.Error())
+	text = line(err)
 	var e *Error
 	if errors.As(err, &e) {
 		hint = e.Hint
@@ -30,7 +31,7 @@ func Explain(err error) (text, hint string) {
 // records, which keep no cause.
 func (e *Error) Explained() *Error {
 	c := *e
-	c.Message += causes(line(e.Error()), e)
+	c.Message += causes(line(e), e)
 	c.Err = nil
 	return &c
 }
@@ -60,7 +61,7 @@ func causes(said string, err error) string {
 		if err == nil || len(out) > mostExplained {
 			return
 		}
-		if text := line(err.Error()); text != "" && !strings.Contains(said+out, text) {
+		if text := line(err); text != "" && !strings.Contains(said+out, text) {
 			out += " (" + text + ")"
 		}
 		switch e := err.(type) { //nolint:errorlint // the tree itself is walked
@@ -83,7 +84,13 @@ func causes(said string, err error) string {
 	return out + "...)"
 }
 
-// line is a text in one line, without what moves a cursor.
-func line(s string) string {
+// line is the text of an error in one line. The port from which a connection was tried is
+// left out: it is another one each time, and nobody's news.
+func line(err error) string {
+	s := err.Error()
+	var op *net.OpError
+	if errors.As(err, &op) && op.Source != nil {
+		s = strings.ReplaceAll(s, op.Source.String()+"->", "")
+	}
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 
@@ -30,6 +31,10 @@ func TestExplain(t *testing.T) {
 		"said twice": {muster.Errorf(muster.EInternal, "it failed: %v", disk).Wrap(disk), "it failed: mkdir /v: no space left on device", ""},
 		"a cause of a cause": {muster.Errorf(muster.EInternal, "no boot").Wrap(volume),
 			"no boot (volume home cannot be made) (make it: mkdir /v: no space left on device)", ""},
+		"a port of each try": {
+			muster.Errorf(muster.EUnavailable, "no answer").Wrap(fmt.Errorf("ask: %w", &net.OpError{Op: "read", Net: "udp", Source: &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 48123}, Addr: &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 623}, Err: errors.New("i/o timeout")})),
+			"no answer (ask: read udp 10.0.0.2:623: i/o timeout)", "",
+		},
 		"several": {errors.Join(errors.New("one"), volume), "one; volume home cannot be made (make it: mkdir /v: no space left on device)", "is the disk full?"},
 	} {
 		if text, hint := muster.Explain(c.err); text != c.text || hint != c.hint {

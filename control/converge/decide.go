@@ -117,6 +117,12 @@ func (d *decider) prepare() {
 	}
 }
 
+// explained is an error with its causes.
+func explained(err error) string {
+	text, _ := muster.Explain(err)
+	return text
+}
+
 // again is what to do about an error after which something is tried again.
 func again(hint string) string {
 	const itself = "it is tried again by itself"

@@ -53,7 +53,7 @@ func (d *decider) off(m *muster.Machine, s Observation) bool {
 	case d.staysOn(s):
 		text := "it does not go off; it is being cut off"
 		if s.FenceErr != nil {
-			text = "it does not go off and cannot be cut off: " + s.FenceErr.Error() + "; it is tried again"
+			text = "it does not go off and cannot be cut off: " + explained(s.FenceErr) + "; it is tried again"
 		}
 		d.tell(m, muster.Condition{Code: muster.ConditionStuck, Text: text, Hint: "an administrator should switch it off by hand"}, text)
 		d.call(m.ID, Fence{Machine: m.ID})
