@@ -28,6 +28,8 @@ type Capabilities struct {
 	Volumes []VolumeDriver
 	// Egress are the ways out that the machines can have. Nil: all.
 	Egress []Egress
+	// LargestUID is the highest user ID that exists on the machines. 0: every one does.
+	LargestUID int
 	// Trust is how far a machine is believed that nothing more is known of.
 	Trust Trust
 	// BootsAtOnce limits how many machines may be booting at once. 0: the provider
@@ -44,6 +46,9 @@ func (c Capabilities) CanMount(d VolumeDriver) bool {
 func (c Capabilities) CanUse(e Egress) bool {
 	return c.Egress == nil || slices.Contains(c.Egress, e)
 }
+
+// HasUID reports whether a user ID exists on the machines.
+func (c Capabilities) HasUID(uid int) bool { return c.LargestUID == 0 || uid <= c.LargestUID }
 
 // Providers are the capabilities of a site's providers, by name.
 type Providers map[string]Capabilities

@@ -53,7 +53,7 @@ func CanonicalController(k PowerKind, s string) (string, bool) {
 		}
 	} else {
 		host = strings.TrimSuffix(strings.ToLower(host), ".")
-		if len(host) > maxHostName || !hostName.MatchString(host) || allNumbers(host) {
+		if len(host) > maxHostName || !hostName.MatchString(host) || endsInNumber(host) {
 			return "", false
 		}
 	}
@@ -63,10 +63,12 @@ func CanonicalController(k PowerKind, s string) (string, bool) {
 	return host, true
 }
 
-// allNumbers reports whether a name is digits and dots alone: an IPv4 address that is
-// none, never a name (RFC 1123, 2.1).
-func allNumbers(s string) bool {
-	return strings.Contains(s, ".") && strings.Trim(s, "0123456789.") == ""
+// endsInNumber reports whether the last of several labels of a name is digits alone: an
+// IPv4 address that is none, never a name (RFC 1123, 2.1; RFC 3696, 2). A label that stands
+// alone may be the serial number of a machine.
+func endsInNumber(s string) bool {
+	i := strings.LastIndexByte(s, '.')
+	return i >= 0 && strings.Trim(s[i+1:], "0123456789") == ""
 }
 
 // hostPort parts a canonical address of a controller; port is 0 for the usual one.

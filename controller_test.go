@@ -28,7 +28,7 @@ func TestOneControllerHasOneSpelling(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"redfish://admin@10.9.0.300", "ipmi://a@1.2.3", "redfish://a@b:0", "redfish://a@b:99999", "ipmi://a@b/redfish/v1/Systems/1",
+		"redfish://admin@10.9.0.300", "redfish://admin@bmc.rack.300", "ipmi://a@10.9.0.300.", "ipmi://a@1.2.3", "redfish://a@b:0", "redfish://a@b:99999", "ipmi://a@b/redfish/v1/Systems/1",
 		"redfish://a@b/other", "redfish://a@", "redfish://a@b c",
 	} {
 		if p, err := ParsePowerAddress(s); err == nil {

@@ -218,7 +218,7 @@ func (c *powerCheck) certificate() {
 			"nothing says which certificate the controller has")
 	}
 	if c.CertificateSHA256 != "" && !sha256Hex.MatchString(c.CertificateSHA256) {
-		c.wrong(ReasonBadValue, "certificate_sha256", "write 64 hexadecimal digits, small letters", "that is not a SHA-256")
+		c.wrong(ReasonBadValue, "certificate_sha256", "write its 64 hexadecimal digits, as openssl x509 -noout -fingerprint -sha256 prints them, or the certificate in PEM", "that is not the SHA-256 of a certificate")
 	}
 	if c.Authority == "" {
 		return
@@ -349,13 +349,6 @@ func (p PowerAddress) AuthorityName() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// CanonicalSHA256 writes the digest of a certificate as Muster keeps it: programs print it
-// in capitals, with colons, or with sha256: in front.
-func CanonicalSHA256(s string) string {
-	s = strings.ToLower(strings.TrimSpace(s))
-	return strings.ReplaceAll(strings.TrimPrefix(s, "sha256:"), ":", "")
-}
-
 // ParsePowerAddress reads how a machine is switched as people write it in one word:
 // wol, wol://10.0.0.255, ipmi://admin@10.0.0.11, redfish://admin@bmc1:8443,
 // script:///etc/muster/power. A password in it is refused.
@@ -366,6 +359,9 @@ func ParsePowerAddress(s string) (PowerAddress, error) {
 	bad := func(hint string) (PowerAddress, error) {
 		return PowerAddress{}, Errorf(EInvalid, "that does not say how a machine is switched").Because(ReasonBadPowerAddress).
 			WithHint("%s", cmp.Or(hint, "write wol, ipmi://USER@HOST, redfish://USER@HOST or script:///PATH"))
+	}
+	if host, ok := CanonicalController(PowerIPMI, s); ok && strings.Contains(host, ".") {
+		return bad("say what the controller speaks, and the account: ipmi://USER@" + host + " or redfish://USER@" + host)
 	}
 	u, err := url.Parse(backslashed(bracketed(s)))
 	if err != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -191,15 +191,6 @@ func named(authority string) string {
 	return muster.PowerAddress{Authority: authority}.AuthorityName()
 }
 
-func TestCanonicalSHA256(t *testing.T) {
-	t.Parallel()
-	for _, s := range []string{"00ff", " 00FF\n", "00:FF", "sha256:00ff", "SHA256:00:ff"} {
-		if got := muster.CanonicalSHA256(s); got != "00ff" {
-			t.Errorf("%q: %q", s, got)
-		}
-	}
-}
-
 // What is printed is read again as what it was.
 func TestPowerAddressRoundTrip(t *testing.T) {
 	t.Parallel()

@@ -7,15 +7,20 @@ import "strings"
 const LongestUserName = 31
 
 // CheckUserName refuses what cannot be the name of a person on nodes: EInvalid. It is
-// the only list of such names; what a certain image has besides, ImageNames tells.
+// the only list of such names; what a certain image has besides, ImageNames tells. A name
+// as a directory or a mail writes it (EXAMPLE\John.Doe, john@example.org) is refused with
+// the one that fits.
 //
 // It is plain code: compiling patterns would cost every start of the program a
 // millisecond.
 func CheckUserName(name string) *Error {
 	switch {
-	case !isUserName(name):
-		return Errorf(EInvalid, "%.40q cannot be a user name", name).Because(ReasonBadName).
-			WithHint("a lower-case letter, then letters, digits, - and _, at most %d characters", LongestUserName)
+	case !IsUserName(name):
+		e := Errorf(EInvalid, "%.64q cannot be a user name", name).Because(ReasonBadName)
+		if fits := fittingUserName(name); fits != "" {
+			return e.WithHint("use %s", fits)
+		}
+		return e.WithHint("a lower-case letter, then letters, digits, - _ and . (not last), at most %d characters", LongestUserName)
 	case isSystemName(name):
 		return Errorf(EInvalid, "%q is a name of the system itself", name).Because(ReasonNameReserved).
 			WithHint("choose a person's name")
@@ -23,16 +28,34 @@ func CheckUserName(name string) *Error {
 	return nil
 }
 
-func isUserName(name string) bool {
+// IsUserName reports whether a text has the form of the name of an account: whatever
+// writes one into a file of a node asks. Capital letters are left out because directories,
+// mail and Slurm take Jane and jane for the same person, and nodes would not.
+func IsUserName(name string) bool {
 	if name == "" || len(name) > LongestUserName || name[0] < 'a' || name[0] > 'z' {
 		return false
 	}
 	for i := range len(name) {
-		if c := name[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_':
+		case c == '.' && i+1 < len(name) && name[i+1] != '.':
+		default:
 			return false
 		}
 	}
 	return true
+}
+
+// fittingUserName is what is left of a name of a directory, or of a mail address, if that
+// is a name of a person on nodes; otherwise "".
+func fittingUserName(name string) string {
+	name = strings.TrimSpace(name)
+	name = name[strings.LastIndexByte(name, '\\')+1:]
+	name, _, _ = strings.Cut(name, "@")
+	if name = strings.ToLower(name); !IsUserName(name) || isSystemName(name) {
+		return ""
+	}
+	return name
 }
 
 // isSystemName tells the users and groups of Debian's base-passwd(8) and of the

@@ -135,11 +135,7 @@ func (a *agent) trouble(err error, failures int) {
 
 // Describe is an error for people: what happened, and in brackets what to do.
 func Describe(err error) string {
-	var e *muster.Error
-	if errors.As(err, &e) && e.Hint != "" {
-		return e.Message + " (" + e.Hint + ")"
-	}
-	return err.Error()
+	return muster.Describe(err)
 }
 
 // contact notes that the server answered. Trouble that is not with the

@@ -249,7 +249,7 @@ func TestApplyThatFails(t *testing.T) {
 	start(t, s, n, nil)
 	s.until("the reason", func(r wire.Report) bool {
 		for _, c := range r.Checks {
-			if c.Name == "configuration" && !c.OK && c.Text == "sshd does not start (look)" {
+			if c.Name == "configuration" && !c.OK && c.Text == "sshd; does not start (look)" {
 				return true
 			}
 		}

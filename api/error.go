@@ -71,8 +71,8 @@ func (a *API) public(ctx context.Context, err error) *muster.Error {
 	var known *muster.Error
 	switch {
 	case errors.As(err, &known):
-		if known.Code == muster.EInternal || known.Code == muster.ECorrupt {
-			a.log.ErrorContext(ctx, "request failed", "error", known.Message, "cause", known.Err)
+		if known.Code == muster.EInternal || known.Code == muster.ECorrupt || known.Code == muster.EUnavailable && known.Err != nil {
+			a.log.ErrorContext(ctx, "request failed", "error", err) // the client gets no cause
 		}
 		return known.Because(muster.ReasonOf(known)) // one on record may be older than reasons
 	case errors.Is(err, context.Canceled):

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/internal/suggest"
-	"github.com/muster-hpc/muster/metal/inventory"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
 )
@@ -66,7 +63,7 @@ Redfish also needs --power-certificate or --power-authority.`,
 	f.StringVar(&passwordFile, "power-password-file", "", "file with the BMC's password; - is standard input")
 	f.StringVar(&keyFile, "power-key-file", "", "file with the BMC's key K_G: text, or 0x and hexadecimal digits; - is standard input (ipmi)")
 	f.StringVar(&b.Power.Quirk, "power-quirk", "", "vendor-specific BMC workaround")
-	f.StringVar(&b.Power.CertificateSHA256, "power-certificate", "", "SHA-256 of the BMC's TLS certificate (redfish)")
+	f.StringVar(&b.Power.CertificateSHA256, "power-certificate", "", "SHA-256 of the BMC's TLS certificate as openssl prints it, or the certificate in PEM (redfish)")
 	f.StringVar(&authorityFile, "power-authority", "", "PEM file with the CA of the BMC's TLS certificate; - is standard input (redfish)")
 	f.StringVar(&bootMode, "power-boot-mode", "", "boot mode of the machine's firmware: bios or uefi (ipmi, redfish)")
 	f.StringVar(&boot, "power-boot", "", "how the firmware boots from the network: pxe or http (http: redfish only; default: pxe)")
@@ -182,172 +179,6 @@ func (a *app) authority(name string) (string, error) {
 		return "", muster.Errorf(muster.EInvalid, "%s contains no certificate", name).Because(muster.ReasonRequired).WithHint("name a PEM file with the certificate of a CA")
 	}
 	return text, nil
-}
-
-// Limits of a request that registers machines.
-const (
-	partOf      = 1000      // machines
-	partBytes   = 960 << 10 // a request has at most 1 MiB
-	machineSize = 700       // bytes of a machine without its authority
-)
-
-// parts are machines as they go into requests.
-func parts(machines []wire.BareMachine) (list [][]wire.BareMachine) {
-	from, bytes := 0, 0
-	for i, m := range machines {
-		n := machineSize + len(m.Power.Authority) + strings.Count(m.Power.Authority, "\n")
-		if i-from == partOf || i > from && bytes+n > partBytes {
-			list, from, bytes = append(list, machines[from:i]), i, 0
-		}
-		bytes += n
-	}
-	return append(list, machines[from:])
-}
-
-func (a *app) machineImport() *cobra.Command {
-	var replace, dry bool
-	c := &cobra.Command{
-		Use: "import FILE", Short: "Register bare machines from a file", Args: exactly("FILE"),
-		Long: `Registers the bare machines listed in a file: YAML, or CSV if its name ends in .csv.
-Either all machines are registered or none; all errors are reported at once, with their
-lines. Machines that are already registered like this are left unchanged; a new BMC
-password is stored without --replace.
-
-A CSV file begins with a header row, in any order: name, mac, power, and optionally
-message_mac, power_user, power_password, power_password_file, power_key, power_key_file,
-power_quirk, power_certificate_sha256, power_authority, power_authority_file, power_boot_mode,
-power_boot, power_interface, power_proves, rack, position, chassis, class, service,
-serial, uuid, min_trust, switch, port, message_switch, message_port.
-
-YAML:
-  machines:
-  - name: r1-n01
-    nics:
-    - {mac: 52:54:00:12:34:56, use: management, switch: sw1, port: 1}
-    - {mac: 52:54:00:12:35:56, use: message, switch: sw2, port: 1}
-    power: {kind: ipmi, address: 10.0.0.11, user: admin, password_file: /root/bmc}
-    rack: r1
-  - {name: r1-n02, mac: 52:54:00:12:34:57, power: wol, rack: r1}
-  - name: r1-n03
-    mac: 52:54:00:12:34:58
-    power: {kind: redfish, address: bmc3, user: admin, password_file: /root/bmc,
-      authority_file: /root/bmc-ca.pem, boot_mode: uefi, boot: http}
-
-Administrators only.`,
-		Example: `  muster machine import rack1.csv --dry-run
-  muster machine import rack1.yaml`,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.checkOutput(); err != nil {
-				return err
-			}
-			machines, err := a.inventory(args[0])
-			if err != nil {
-				return err
-			}
-			k, err := a.connect()
-			if err != nil {
-				return err
-			}
-			list, err := register(c, k, machines, wire.RegisterRequest{Replace: replace, DryRun: dry})
-			if err != nil {
-				return err
-			}
-			if err := a.printRegistered(list); err != nil {
-				return err
-			}
-			if dry && a.output == "" {
-				fmt.Fprintln(a.env.Out, "Dry run: nothing was changed.")
-			}
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&replace, "replace", false, "overwrite existing registrations")
-	c.Flags().BoolVar(&dry, "dry-run", false, "show what would change without changing anything")
-	return c
-}
-
-// register registers machines. Where they are more than a request holds, all of them
-// are tried before the first is registered.
-func register(c *cobra.Command, k *client.Client, machines []wire.BareMachine, r wire.RegisterRequest) ([]wire.RegisteredChange, error) {
-	passes := []bool{r.DryRun}
-	requests := parts(machines)
-	if len(requests) > 1 && !r.DryRun {
-		passes = []bool{true, false}
-	}
-	var out []wire.RegisteredChange
-	for _, r.DryRun = range passes {
-		out = nil
-		for _, r.Machines = range requests {
-			list, err := k.Register(c.Context(), r)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, list...)
-		}
-	}
-	return out, nil
-}
-
-// inventory reads a file of machines, and the files of passwords and certificates that it
-// names.
-func (a *app) inventory(name string) ([]wire.BareMachine, error) {
-	body, err := a.readUpTo(name, inventory.MaxBytes, "a list of machines")
-	if err != nil {
-		return nil, err
-	}
-	entries, err := inventory.Decode(name, body)
-	var wrong *muster.Error // its files of passwords are looked at all the same: everything is told at once
-	if err != nil && (!errors.As(err, &wrong) || len(wrong.Problems) == 0) {
-		return nil, err
-	}
-	var problems []muster.Problem
-	machines := make([]wire.BareMachine, len(entries))
-	for i, e := range entries {
-		m := e.Machine
-		machines[i] = wire.BareMachine{
-			Name: m.ID, NICs: m.NICs, Power: m.Power, Password: string(e.Password), PowerKey: string(e.PowerKey), Class: m.Class, Rack: m.Rack, Position: m.Position,
-			Chassis: m.Chassis, Service: m.Service, Serial: m.Serial, UUID: m.UUID, MinTrust: m.MinTrust,
-		}
-		unreadable := func(field string, err error) {
-			p := muster.Problem{Field: string(m.ID) + "." + field, Place: e.Place, Reason: muster.ReasonOf(err), Message: err.Error()}
-			var known *muster.Error
-			if errors.As(err, &known) {
-				p.Message, p.Hint = known.Message, known.Hint
-			}
-			problems = append(problems, p)
-		}
-		if e.PasswordFile != "" {
-			if machines[i].Password, err = a.secretLine(e.PasswordFile, "password"); err != nil {
-				unreadable("power.password_file", err)
-				e.PasswordFile = ""
-			}
-		}
-		if e.PowerKeyFile != "" {
-			if machines[i].PowerKey, err = a.secretLine(e.PowerKeyFile, "key"); err != nil {
-				unreadable("power.key_file", err)
-				e.PowerKeyFile = ""
-			}
-		}
-		if e.AuthorityFile != "" {
-			if machines[i].Power.Authority, err = a.authority(e.AuthorityFile); err != nil {
-				unreadable("power.authority_file", err)
-				e.AuthorityFile = ""
-			}
-		}
-		problems = append(problems, e.CheckRead(machines[i].Password, machines[i].PowerKey, machines[i].Power.Authority)...)
-	}
-	if wrong != nil {
-		if len(problems) > 0 {
-			wrong = wrong.Because(muster.ReasonHasProblems)
-			wrong.Message += ", and files that it names cannot be used"
-		}
-		return nil, wrong.Listing(append(wrong.Problems, problems...))
-	}
-	if len(problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "%s rejected: files that it names cannot be used", name).Because(muster.ReasonHasProblems).WithHint("nothing was changed; fix the errors and retry")
-		return nil, e.Listing(problems)
-	}
-	return machines, nil
 }
 
 func (a *app) printRegistered(list []wire.RegisteredChange) error {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/store"
 )
@@ -43,11 +45,11 @@ func TestRegister(t *testing.T) {
 	w.refused(2, muster.ReasonNameTaken, "machine", "add", "fake-01", "--mac", "52:54:00:aa:00:05", "--power", "wol").at("machines[0].name", muster.ReasonNameTaken).naming("fake")
 
 	both := file("both.csv", "name,mac,power,power_certificate_sha256,power_password_file\nr1-n03,nonsense,redfish://root@bmc3,"+pin+","+filepath.Join(dir, "none")+"\n")
-	w.refused(2, muster.ReasonHasProblems, "machine", "import", both).at("r1-n03.nics[0].mac", muster.ReasonBadValue, "line 2").at("r1-n03.power.password_file", muster.ReasonFileUnreadable)
+	w.refused(2, muster.ReasonHasProblems, "machine", "import", both).at("r1-n03.nics[0].mac", muster.ReasonBadValue, "line 2, column B").at("r1-n03.power.password_file", muster.ReasonFileUnreadable)
 	bad := file("bad.csv", "name,mac,power,power_certificate_sha256,power_password_file\nr1-n03,52:54:00:aa:00:03,redfish://root@bmc3,"+pin+","+filepath.Join(dir, "none")+"\n")
-	w.refused(2, muster.ReasonFileUnreadable, "machine", "import", bad).at("r1-n03.power.password_file", muster.ReasonFileUnreadable, "line 2").naming("none")
+	w.refused(2, muster.ReasonFileUnreadable, "machine", "import", bad).at("r1-n03.power.password_file", muster.ReasonFileUnreadable, "line 2, column E").naming("none")
 	half := file("half.csv", "name,mac,power\nr1-n03,52:54:00:aa:00:03,wol\nr1-n04,52:54:00:aa:00:01,wol\n")
-	w.refused(2, muster.ReasonAddressTaken, "machine", "import", half).at("machines[1].nics[0].mac", muster.ReasonAddressTaken).naming("r1-n04", "52:54:00:aa:00:01", "r1-n01")
+	w.refused(2, muster.ReasonAddressTaken, "machine", "import", half).at("r1-n04.nics[0].mac", muster.ReasonAddressTaken, "line 3, column B").naming("r1-n04", "52:54:00:aa:00:01", "r1-n01")
 	good := file("good.csv", "name,mac,power,power_password,rack,power_certificate_sha256\nr1-n03,52:54:00:aa:00:03,wol,,r1,\nr1-n04,52:54:00:aa:00:04,redfish://root@bmc4,sesame,r1,"+pin+"\n")
 	w.run("machine", "import", good, "--dry-run").want(t, 0, "r1-n03 +added", "r1-n04 +added")
 	r := w.run("machine", "list", "--registered")
@@ -62,7 +64,7 @@ func TestRegister(t *testing.T) {
 	w.refused(2, muster.ReasonAddressTaken, "machine", "add", "r1-n05", "--mac", "52:54:00:aa:00:06", "--power", "ipmi://admin@10.0.0.11", "--power-password-file", secret).at("machines[0].power.address", muster.ReasonAddressTaken).naming("10.0.0.11", "machine delete r1-n01")
 	ports := "name,mac,power,power_password,switch,port,message_mac,message_switch,message_port\n"
 	twice := file("twice.csv", ports+"r1-n05,52:54:00:aa:00:06,ipmi://root@bmc5,sesame,s1,5,52:54:00:aa:01:06,s1,5\nr1-n06,52:54:00:aa:00:0a,ipmi://root@bmc5,sesame,s1,5,,,\n")
-	w.refused(2, muster.ReasonHasProblems, "machine", "import", twice, "--dry-run").at("machines[0].nics[1].port", muster.ReasonGivenTwice).at("machines[1].power.address", muster.ReasonAddressTaken).at("machines[1].nics[0].port", muster.ReasonAddressTaken).naming("r1-n05", "r1-n06", "bmc5", "s1")
+	w.refused(2, muster.ReasonHasProblems, "machine", "import", twice, "--dry-run").at("r1-n05.nics[1].port", muster.ReasonGivenTwice, "line 2, column I").at("r1-n06.power.address", muster.ReasonAddressTaken, "line 3, column C").at("r1-n06.nics[0].port", muster.ReasonAddressTaken, "line 3, column F").naming("r1-n05", "r1-n06", "bmc5", "s1")
 	once := file("once.csv", ports+"r1-n05,52:54:00:aa:00:06,ipmi://root@bmc5,sesame,s1,5,,,\nr1-n06,52:54:00:aa:00:0a,ipmi://root@bmc6,sesame,s1,6,,,\n")
 	w.run("machine", "import", once).want(t, 0, "r1-n05 +added", "r1-n06 +added")
 	// Two that were taken for each other change places in one file.
@@ -137,6 +139,46 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%s: %q, %v", id, v, err)
 		}
 	}
+}
+
+// What fails only at the first command is told when a machine is added, imported, and only
+// tried, with everything else and its place.
+func TestRegisterUnusable(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 1, Control: func(c *control.Config) {
+		c.Unusable = func(r muster.Registration) (list []muster.Problem) {
+			if r.Power.Address == "/none" {
+				list = append(list, muster.Problem{Field: "power.address", Reason: muster.ReasonFileUnreadable, Message: "/none is not there"})
+			}
+			if i := len(r.NICs) - 1; r.NICs[i].Switch == "arista:leaf1" {
+				list = append(list, muster.Problem{Field: fmt.Sprintf("nics[%d].switch", i), Reason: muster.ReasonNoProvider, Message: "nothing drives it"})
+			}
+			return list
+		}
+	}})
+	w := at(t, s)
+	list := filepath.Join(t.TempDir(), "x.csv")
+	text := "Name;MAC;Power;message MAC;message switch;message port;;\n" +
+		"a;52:54:00:aa:00:01;script:///none;52:54:00:aa:01:01;arista:leaf1;3;;\n" +
+		"b;52:54:00:aa:00:02;ipmi://admin@b;;;;;\n"
+	if err := os.WriteFile(list, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range [][]string{{"--dry-run"}, nil} {
+		w.refused(2, muster.ReasonHasProblems, append([]string{"machine", "import", list}, more...)...).
+			at("a.power.address", muster.ReasonFileUnreadable, "line 2, column C").at("a.nics[1].switch", muster.ReasonNoProvider, "line 2, column E").
+			at("b.power.password", muster.ReasonRequired, "line 3, column C")
+	}
+	// What the file itself shows is told with what only the server knows.
+	if err := os.WriteFile(list, []byte(strings.Replace(text, "52:54:00:aa:00:02", "nonsense", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.refused(2, muster.ReasonHasProblems, "machine", "import", list, "--dry-run").
+		at("b.nics[0].mac", muster.ReasonBadValue, "line 3, column B").at("a.power.address", muster.ReasonFileUnreadable, "line 2, column C").
+		at("b.power.password", muster.ReasonRequired, "line 3, column C")
+	w.refused(2, muster.ReasonHasProblems, "machine", "add", "a b", "--mac", "52:54:00:aa:00:01", "--power", "script:///none",
+		"--message-mac", "52:54:00:aa:01:01", "--message-switch", "arista:leaf1", "--message-port", "3").
+		at("machines[0].name", muster.ReasonBadValue).at("machines[0].power.address", muster.ReasonFileUnreadable).at("machines[0].nics[1].switch", muster.ReasonNoProvider)
 }
 
 // What is said of a power address by flags or in a file is what is registered, shown and

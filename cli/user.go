@@ -29,7 +29,12 @@ func (a *app) userAdd() *cobra.Command {
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add or change a user", Args: exactly("NAME"),
 		Long: `Adds a user with a numeric ID (UID) that is the same on every node of every cluster and
-is never reused. For an existing user, only the given fields are changed.`,
+is never reused. For an existing user, only the given fields are changed.
+
+A name is a lower-case letter followed by letters, digits, dots, hyphens and underscores,
+31 characters at most: jane.doe. Of EXAMPLE\john or john@example.org, use john. A UID may be
+one of your site's directory, such as 1234601104; local machines have UIDs up to 65535,
+bare machines all.`,
 		Example: `  muster user add alice --full-name "Alice Archer" --projects bio,climate --key alice.pub`,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]

@@ -92,6 +92,9 @@ type Config struct {
 	Providers muster.Providers
 	// Registrar is the provider of the machines that administrators register.
 	Registrar string
+	// Unusable returns what of a registration cannot be used on this server, such as a
+	// program that is not there. Nil: nothing is looked at.
+	Unusable func(muster.Registration) []muster.Problem
 	// Listen reports where the API is served over TLS. Nil or "": nowhere.
 	Listen func() string
 	// Health are more parts of the server to look at.

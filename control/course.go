@@ -102,7 +102,7 @@ func (s *Service) bookDate(ctx context.Context, who muster.Actor, c *muster.Cour
 				return err
 			}
 		}
-		o.Seats, o.State, o.Why = nil, muster.OccurrenceFailed, fmt.Sprintf("%d of %d seats: %s", len(o.Seats), c.Seats, e.Message)
+		o.Seats, o.State, o.Why = nil, muster.OccurrenceFailed, fmt.Sprintf("%d of %d seats: %s", len(o.Seats), c.Seats, e.Error())
 	}
 	text := ""
 	if o.State == muster.OccurrenceFailed {

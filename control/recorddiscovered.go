@@ -144,7 +144,8 @@ func (s *Service) decided(tx *store.Tx, r, old muster.Registration, g muster.Dis
 		waits.Remark = ""
 	}
 	if err != nil {
-		waits.Remark = "the rule " + d.Rule + " is its, and it waits: " + err.Error()
+		text, _ := muster.Explain(err)
+		waits.Remark = "the rule " + d.Rule + " is its, and it waits: " + text
 	}
 	if text == "" && waits.Remark != old.Remark {
 		text = waits.Remark
@@ -161,8 +162,8 @@ func (s *Service) byRule(tx *store.Tx, r *muster.Registration, d enrollment.Deci
 	r.ID = cmp.Or(d.Name, r.ID)
 	r.Class, r.Rack, r.Position, r.Power, r.MinTrust, r.Service = d.Class, d.Rack, d.Position, d.Power, d.MinTrust, d.Service
 	enrol(r)
-	if problems := r.Check(); len(problems) > 0 {
-		return muster.Errorf(muster.EInvalid, "%s: %s", problems[0].Field, problems[0].Message).Because(muster.ReasonBadValue)
+	if problems := s.wrongWith(*r, string(d.Password), string(d.PowerKey)); len(problems) > 0 {
+		return muster.Errorf(muster.EInvalid, "what the rule says of it cannot be used").Because(muster.ReasonHasProblems).Listing(problems)
 	}
 	if owner, err := tx.Registration(r.ID); err == nil && !slices.ContainsFunc(owner.NICs, func(n muster.RegisteredNIC) bool { return n.MAC == r.NICs[0].MAC }) {
 		return muster.Errorf(muster.EConflict, "%s is another machine", r.ID).Because(muster.ReasonAddressTaken)

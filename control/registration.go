@@ -113,12 +113,9 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	r := b.Registration()
 	r.State, r.Added, r.By = muster.RegistrationApproved, s.Clock.Now().UTC(), who.Name
-	problems = append(append(r.Check(), r.Power.CheckPassword([]byte(b.Password))...), r.Power.CheckPowerKey(b.PowerKey)...)
-	if len(problems) > 0 {
-		return done, problems, nil
-	}
+	problems = s.wrongWith(r, b.Password, b.PowerKey)
 	key, err := muster.ParsePowerKey(b.PowerKey)
-	if err != nil {
+	if err != nil && len(problems) == 0 {
 		return done, nil, err
 	}
 	done = wire.RegisteredChange{Name: r.ID, What: didAdd}
@@ -145,7 +142,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 			return done, nil, err
 		}
 		keyKept = keyKept || b.PowerKey == ""
-		if same && (b.Password == "" || kept) && keyKept {
+		if same && len(problems) == 0 && (b.Password == "" || kept) && keyKept {
 			done.What = didNothing
 			return done, nil, nil
 		}
@@ -176,7 +173,7 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 	}
 	hasController := r.Power.HasController()
 	if hasController && b.Password == "" && old.Power.Kind != r.Power.Kind {
-		bad(muster.ReasonRequired, "power_password", "give it with --power-password-file FILE", "the password of its controller is missing")
+		bad(muster.ReasonRequired, "power_password", "give it with --power-password-file FILE; in a list of machines, with password_file or the column power_password_file", "the password of its controller is missing")
 	}
 	if len(problems) > 0 {
 		return done, problems, nil
@@ -202,6 +199,21 @@ func (s *Service) register(tx *store.Tx, who muster.Actor, b wire.BareMachine, r
 		err = tx.PutPowerKey(r.ID, key)
 	}
 	return done, nil, err
+}
+
+// wrongWith returns what is wrong with what an administrator says of a machine, in itself and
+// on this server.
+func (s *Service) wrongWith(r muster.Registration, password, key string) []muster.Problem {
+	problems := append(append(r.Check(), r.Power.CheckPassword([]byte(password))...), r.Power.CheckPowerKey(key)...)
+	if s.Unusable == nil {
+		return problems
+	}
+	for _, p := range s.Unusable(r) {
+		if !slices.ContainsFunc(problems, func(q muster.Problem) bool { return q.Field == p.Field }) {
+			problems = append(problems, p)
+		}
+	}
+	return problems
 }
 
 // keptOf is a new registration with what Muster found out of the machine before.

@@ -59,7 +59,7 @@ func (s *Service) parseRequest(ctx context.Context, who muster.Actor, call wire.
 	if who.Name == "root" && len(req.Users) == 0 && call.DefaultUser != "" {
 		if e := muster.CheckUserName(call.DefaultUser); e != nil { // never somebody else in their stead: two people would share a home
 			problems = append(problems, muster.Problem{Field: "users", Reason: muster.ReasonBadName, Message: fmt.Sprintf("you are %.64q on this host, which cannot be a user name on nodes", call.DefaultUser),
-				Hint: "say by which name you will log in: --users NAME, or users: [NAME] in the request"})
+				Hint: strings.TrimPrefix(e.Hint+": ", ": ") + "say by which name you will log in: --users NAME, or users: [NAME] in the request"})
 			defaults.Users = []string{"muster"} // so that the rest is judged, too
 		}
 	}
@@ -258,6 +258,7 @@ func (s *Service) image(w *parsedRequest) []muster.Problem {
 	if err != nil {
 		var e *muster.Error
 		if !errors.As(err, &e) {
+			s.Log.Error("reading image failed", "image", w.spec.Image, "error", err)
 			return []muster.Problem{{Field: "image", Reason: muster.ReasonImageDamaged, Message: "cannot be read", Hint: "see the server's log"}}
 		}
 		return []muster.Problem{e.In("image")}

@@ -135,7 +135,7 @@ func (s *Service) planRoot(tx *store.Tx, c muster.Cluster, t muster.Template, re
 		return nil, muster.Errorf(muster.EConflict, "this server keeps no roots: its machines are simulated").Because(muster.ReasonNoProvider).WithHint("leave out --root")
 	}
 	if c.Phase != muster.ClusterReady {
-		return nil, muster.Errorf(muster.EConflict, "cluster %s is %s: only a ready one has roots to save", c.Name, c.Phase).Because(muster.ReasonNotReady).WithHint("`muster wait %s`, or save it without --root", c.Name)
+		return nil, muster.Errorf(muster.EConflict, "cluster %s is %s: only a ready one has roots to save", c.Name, c.Phase).Because(muster.ReasonNotReady).WithHint("save it once `muster show %s` says ready, or save it without --root", c.Name)
 	}
 	nodes, err := tx.Nodes(c.ID)
 	if err != nil {
@@ -292,9 +292,9 @@ func (s *Service) saveFailed(tx *store.Tx, t muster.Template, failed error) erro
 		e = muster.Errorf(muster.EUnavailable, "%v", failed).Because(muster.ReasonBuildFailed).WithHint("save it again")
 	}
 	saving := *t.Saving
-	saving.Error = e
+	saving.Error = e.Explained()
 	t.Saving = &saving
-	return tx.PutTemplate(t, "the root of "+saving.Node+" was not saved: "+e.Message)
+	return tx.PutTemplate(t, "the root of "+saving.Node+" was not saved: "+saving.Error.Error())
 }
 
 // FailSaves records that the savings of an earlier life of the server have failed.

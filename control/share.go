@@ -188,10 +188,41 @@ func (sh *sharer) add(i int, name string) error {
 	case !slices.Contains(u.Projects, sh.c.Project) && !u.Admin:
 		sh.notices = append(sh.notices, fmt.Sprintf("%s is not in project %s: sees the cluster and may log in, but not change it", name, sh.c.Project))
 	}
+	lacking, err := sh.lackingUID(u.UID)
+	if err != nil {
+		return err
+	}
+	if lacking != "" {
+		sh.problem(muster.ReasonOutOfRange, "add", i, fmt.Sprintf("%s has the uid %d, which does not exist on machines of provider %s", name, u.UID, lacking),
+			"whoever has so high a number needs a cluster on machines of another provider")
+		return nil
+	}
 	if !slices.Contains(sh.users, name) {
 		sh.users = append(sh.users, name)
 	}
 	return nil
+}
+
+// lackingUID is the provider of a machine of the cluster on which a number does not exist;
+// "" where it exists on all.
+func (sh *sharer) lackingUID(uid int) (string, error) {
+	nodes, err := sh.tx.AsSystem().Nodes(sh.c.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range nodes {
+		if n.Machine == "" {
+			continue
+		}
+		m, err := sh.tx.AsSystem().Machine(n.Machine)
+		if err != nil && muster.CodeOf(err) != muster.ENotFound {
+			return "", err
+		}
+		if err == nil && !sh.s.Providers.Of(m.Provider).HasUID(uid) {
+			return m.Provider, nil
+		}
+	}
+	return "", nil
 }
 
 // addProject adds everybody of the cluster's project whom the caller may see.

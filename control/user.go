@@ -188,8 +188,9 @@ func (s *Service) number(tx *store.Tx, u *muster.User, asked int, made bool) err
 		uid, err := tx.NextUID()
 		u.UID = uid
 		return err
-	case asked < 1000 || asked > 65533:
-		return muster.Errorf(muster.EInvalid, "uid %d is not for people", asked).Because(muster.ReasonOutOfRange).WithHint("use one from 1000 to 65533")
+	}
+	if e := muster.CheckUID(asked); e != nil {
+		return e
 	}
 	all, err := tx.Users()
 	if err != nil {

@@ -51,7 +51,8 @@ func (s *Service) noImage(ref string) *muster.Error {
 		return muster.Errorf(muster.ENever, "its image is gone: %s", e.Message).Because(muster.ReasonImageGone).
 			WithHint("delete it and ask for another image, or an administrator builds this one again")
 	}
-	return muster.Errorf(muster.ENever, "its image %q cannot be read", ref).Because(muster.ReasonImageGone).WithHint("an administrator finds the reason in the server's log")
+	text, _ := muster.Explain(err)
+	return muster.Errorf(muster.ENever, "its image %q cannot be read: %s", ref, text).Because(muster.ReasonImageGone).WithHint("an administrator looks at the server's state directory")
 }
 
 // tell puts the condition of a waiting cluster into its record, in place of

@@ -244,11 +244,9 @@ func (j *job) fail(ctx context.Context, why *muster.Error) bool {
 		}
 		m := *c.Measurement
 		m.Phase, m.Ended, m.ETA = muster.MeasurementFailed, j.r.c.Clock.Now(), time.Time{}
-		e := *why
-		e.Err = nil
-		m.Reason = &e
+		m.Reason = why.Explained()
 		c.Measurement = &m
-		return tx.PutCluster(c, "not measured: "+why.Message)
+		return tx.PutCluster(c, "not measured: "+m.Reason.Error())
 	})
 	if err != nil && ctx.Err() == nil {
 		j.r.c.Log.Error("saving measurement result failed", "cluster", j.cluster, "error", err)

@@ -2,7 +2,6 @@ package metal
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -10,14 +9,6 @@ import (
 	"github.com/muster-hpc/muster/metal/bootapi"
 	"github.com/muster-hpc/muster/wire"
 )
-
-func asError(err error) *muster.Error {
-	var e *muster.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
-}
 
 // Registry is what the boot server asks.
 func (b *Boots) Registry() bootapi.Registry { return registry{b} }
@@ -194,10 +185,7 @@ func (k registry) Task(ctx context.Context, number string, h *wire.BootCheckIn) 
 
 // Refused notes why the machine was not believed, until it is.
 func (k registry) Refused(_ context.Context, number string, why error) {
-	f := &wire.BootFailure{Stage: "refused", Code: string(muster.CodeOf(why)), Text: why.Error()}
-	if e := asError(why); e != nil {
-		f.Text, f.Hint = e.Message, e.Hint
-	}
+	f := failure("refused", why)
 	k.b.mu.Lock()
 	m, err := k.of(number)
 	news := err == nil && (m.refused == nil || *m.refused != *f)

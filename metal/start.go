@@ -264,10 +264,8 @@ func (b *Boots) switchOn(ctx context.Context, m *machine) {
 }
 
 func failure(stage string, err error) *wire.BootFailure {
-	f := &wire.BootFailure{Stage: stage, Code: string(muster.CodeOf(err)), Text: err.Error()}
-	if e := asError(err); e != nil {
-		f.Text, f.Hint = e.Message, e.Hint
-	}
+	text, hint := muster.Explain(err)
+	f := &wire.BootFailure{Stage: stage, Code: string(muster.CodeOf(err)), Text: text, Hint: hint}
 	if errors.Is(err, power.ErrUnverified) {
 		f.Code = codeLies
 	}
@@ -339,7 +337,7 @@ func (b *Boots) log(r *record) {
 		l.Warn("machine rebooted unexpectedly", "after", took)
 	case StepFailed:
 		if f := r.Failure; f != nil {
-			l = l.With("stage", f.Stage, "reason", f.Text)
+			l = l.With("stage", f.Stage, "reason", f.Text, "hint", f.Hint)
 		}
 		l.Warn("boot failed", "after", took)
 	case StepQueued, StepBooting, StepHeard, StepLeaving:

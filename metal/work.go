@@ -358,7 +358,8 @@ func (p *Provider) powerless(rec muster.TestRecord, err error) (muster.TestRecor
 	if code := muster.CodeOf(err); err == nil || code != muster.EUnauth && code != muster.EForbidden && !errors.Is(err, power.ErrUnverified) {
 		return rec, err
 	}
-	rec.Steps = []muster.CleanStep{{What: "power", Check: strings.TrimPrefix(err.Error(), "power: ")}}
+	text, _ := muster.Explain(err)
+	rec.Steps = []muster.CleanStep{{What: "power", Check: strings.TrimPrefix(text, "power: ")}}
 	rec.Took = muster.Duration(p.o.Clock.Now().Sub(rec.At))
 	return rec, nil
 }

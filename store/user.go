@@ -3,7 +3,6 @@ package store
 import (
 	"database/sql"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -111,11 +110,12 @@ func checkUser(u muster.User) error {
 	switch {
 	case u.Name == "system" || u.Name == "root" || u.Name == "nobody":
 		return muster.Errorf(muster.EInvalid, "the name %q is reserved", u.Name).Because(muster.ReasonNameReserved).WithHint("choose another name")
-	case !regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`).MatchString(u.Name):
+	case !muster.IsUserName(strings.TrimPrefix(u.Name, "_")):
 		return muster.Errorf(muster.EInvalid, "%q is not a user name", u.Name).Because(muster.ReasonBadName).
-			WithHint("use up to 31 of a-z, 0-9, - and _, beginning with a letter")
-	case u.UID < 1000 || u.UID > 65533:
-		return muster.Errorf(muster.EInvalid, "user %s cannot have UID %d", u.Name, u.UID).Because(muster.ReasonOutOfRange).WithHint("use one from 1000 to 65533")
+			WithHint("use up to %d of a-z, 0-9, - _ and ., beginning with a letter", muster.LongestUserName)
+	case u.UID < muster.FirstUID || u.UID > muster.LastUID || u.UID == 65534 || u.UID == 65535:
+		return muster.Errorf(muster.EInvalid, "user %s cannot have UID %d", u.Name, u.UID).Because(muster.ReasonOutOfRange).
+			WithHint("use one from %d to %d that is not nobody's", muster.FirstUID, muster.LastUID)
 	}
 	for _, k := range u.Keys {
 		if strings.ContainsAny(k, "\n\r\x00") {
@@ -205,6 +205,19 @@ func (tx *Tx) takeUID(u muster.User) error {
 	}
 	_, err = tx.s.exec(`INSERT INTO uids (uid, owner, project, given) VALUES (?, ?, '', ?)`, u.UID, u.Name, nanos(tx.now()))
 	return err
+}
+
+// UIDsAbove returns the names of everybody whose UID is higher than one, with theirs.
+func (tx *Tx) UIDsAbove(uid int) (map[string]int, error) {
+	out := map[string]int{}
+	err := tx.s.each(func(r *sql.Rows) error {
+		var name string
+		var uid int
+		err := r.Scan(&name, &uid)
+		out[name] = uid
+		return err
+	}, `SELECT name, uid FROM users WHERE uid > ?`, uid)
+	return out, err
 }
 
 // NextUID returns a UID that nobody ever had. It is taken by PutUser.

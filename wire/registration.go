@@ -21,6 +21,7 @@ type BareMachine struct {
 
 // Registration is the machine as it is kept, without its password.
 func (b BareMachine) Registration() muster.Registration {
+	b.Power.CertificateSHA256 = muster.CanonicalSHA256(b.Power.CertificateSHA256)
 	return muster.Registration{
 		ID: b.Name, NICs: b.NICs, Power: b.Power, Class: b.Class, Rack: b.Rack, Position: b.Position, Chassis: b.Chassis,
 		Service: b.Service, Serial: b.Serial, UUID: b.UUID, MinTrust: b.MinTrust,

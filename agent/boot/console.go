@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -35,23 +34,11 @@ func (c *Console) Say(format string, args ...any) {
 
 // Fail writes what went wrong and what to do.
 func (c *Console) Fail(stage string, err error) {
-	c.Say("%s: FAILED: %s", stage, describe(err))
-	var e *muster.Error
-	if errors.As(err, &e) && e.Hint != "" {
-		c.Say("%s: %s", stage, e.Hint)
+	text, hint := muster.Explain(err)
+	c.Say("%s: FAILED: %s", stage, text)
+	if hint != "" {
+		c.Say("%s: %s", stage, hint)
 	}
-}
-
-// describe is an error in one line.
-func describe(err error) string {
-	var e *muster.Error
-	if errors.As(err, &e) {
-		if e.Err != nil {
-			return e.Error() + " (" + e.Err.Error() + ")"
-		}
-		return e.Error()
-	}
-	return err.Error()
 }
 
 // plain makes one line that cannot do anything to a terminal.
@@ -61,4 +48,10 @@ func plain(s string) string {
 		s = string(r[:500]) + "..."
 	}
 	return strings.TrimSpace(s)
+}
+
+// describe is an error in one line.
+func describe(err error) string {
+	text, _ := muster.Explain(err)
+	return text
 }

@@ -318,6 +318,7 @@ func TestInvalidConfigurationWritesNothing(t *testing.T) {
 		"host":      func(c *wire.NodeConfig) { c.Hosts[1].Name = "n02 localhost" },
 		"address":   func(c *wire.NodeConfig) { c.Hosts[1].Address = "not one" },
 		"user":      func(c *wire.NodeConfig) { c.Users[0].Name = "a:x:0:0" },
+		"folder":    func(c *wire.NodeConfig) { c.Users[0].Name = "../a" },
 		"system":    func(c *wire.NodeConfig) { c.Users[0].UID = 0 },
 		"interface": func(c *wire.NodeConfig) { c.Interface = `x" accept; #` },
 		"key":       func(c *wire.NodeConfig) { c.SSH.HostCA = "a\nb" },
@@ -336,6 +337,20 @@ func TestInvalidConfigurationWritesNothing(t *testing.T) {
 				t.Error("a user was made")
 			}
 		})
+	}
+}
+
+// Names and numbers as directories give them are accounts like others.
+func TestAccountsOfDirectories(t *testing.T) {
+	t.Parallel()
+	c, _, root := node(t)
+	cfg := config()
+	cfg.Users[0].Name, cfg.Users[0].UID, cfg.Users[0].GID = "jane.doe", 1234601104, 1234601104
+	if err := c.Apply(t.Context(), cfg, newReport(t)); err != nil {
+		t.Fatal(err)
+	}
+	if text := tree(t, root)["/etc/passwd"]; !strings.Contains(text, "\njane.doe:x:1234601104:1234601104:") {
+		t.Error(text)
 	}
 }
 

@@ -18,7 +18,8 @@ func report(r Reporter, name string, err error, hint string) error {
 		r.Check(wire.Check{Name: name, OK: true})
 		return nil
 	}
-	r.Check(wire.Check{Name: name, Text: err.Error()})
+	text, _ := muster.Explain(err)
+	r.Check(wire.Check{Name: name, Text: text})
 	return muster.Errorf(muster.EInternal, "check %s: %v", name, err).WithHint("%s", hint).Wrap(err)
 }
 

@@ -25,12 +25,11 @@ func failed(doing string, err error) error {
 var (
 	hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	domain   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,120}[a-z0-9])?$`)
-	userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 	ifName   = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$`)
 )
 
 // firstUID is the smallest number of a person: below are the image's own.
-const firstUID = 1000
+const firstUID = muster.FirstUID
 
 // valid refuses a configuration that would break a file. The server makes
 // none; this is the last wall before text goes into passwd and hosts.
@@ -68,13 +67,13 @@ func valid(cfg *wire.NodeConfig) error {
 }
 
 func validUser(u wire.Account) error {
-	if !userName.MatchString(u.Name) {
+	if !muster.IsUserName(strings.TrimPrefix(u.Name, "_")) {
 		return muster.Errorf(muster.EInvalid, "bad user name %q", u.Name).
-			WithHint("use lower-case letters, digits, - and _, at most 32")
+			WithHint("use lower-case letters, digits, - _ and ., at most %d", muster.LongestUserName)
 	}
-	if u.UID < firstUID || u.GID < firstUID || u.UID >= 1<<31 || u.GID >= 1<<31 {
+	if min(u.UID, u.GID) < firstUID || max(u.UID, u.GID) > muster.LastUID {
 		return muster.Errorf(muster.EInvalid, "user %s: number %d is not one for people", u.Name, u.UID).
-			WithHint("give users numbers from %d", firstUID)
+			WithHint("give users numbers from %d to %d", firstUID, muster.LastUID)
 	}
 	for _, k := range u.Keys {
 		if strings.ContainsAny(strings.TrimSpace(k), "\n\r") {

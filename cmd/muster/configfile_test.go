@@ -38,14 +38,14 @@ func TestApplyConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "",
 		"# nothing":              "",
-		"metal-net: eno2":        "metal-net unknown-field line 1",
-		"config: x":              "config unknown-field line 1",
-		"fake: [1]":              "fake bad-value line 1",
-		"oversubscribe: perhaps": "oversubscribe bad-value line 1",
-		"max_walltime: tomorrow": "max_walltime bad-value line 1",
-		"fake: 1\nfake: 2":       "fake given-twice line 2",
-		"listen: {a: b}":         "listen wrong-type line 1",
-		"- fake":                 "wrong-type line 1",
+		"metal-net: eno2":        "metal-net unknown-field line 1, column 1",
+		"config: x":              "config unknown-field line 1, column 1",
+		"fake: [1]":              "fake bad-value line 1, column 7",
+		"oversubscribe: perhaps": "oversubscribe bad-value line 1, column 16",
+		"max_walltime: tomorrow": "max_walltime bad-value line 1, column 15",
+		"fake: 1\nfake: 2":       "fake given-twice line 2, column 1",
+		"listen: {a: b}":         "listen wrong-type line 1, column 9",
+		"- fake":                 "wrong-type line 1, column 1",
 	} {
 		_, set := serveSet()
 		if got := strings.Join(errortest.Problems(applyConfig([]byte(text), set)), "; "); got != want {

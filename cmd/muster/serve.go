@@ -223,7 +223,7 @@ func newLog(level, format string, from *slog.LevelVar) (*slog.Logger, error) {
 			}
 			a.Value = slog.AnyValue(clean)
 		case error:
-			a.Value = slog.StringValue(cleantext.Line(v.Error()))
+			a.Value = slog.StringValue(cleantext.Line(muster.Describe(v)))
 		}
 		return a
 	}}

@@ -48,7 +48,7 @@ func Reasons() []string {
 		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService, ReasonNotAllowed,
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
 		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
-		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume, ReasonEgress,
+		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume, ReasonEgress, ReasonUserID,
 		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
 	}
 }

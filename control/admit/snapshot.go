@@ -35,6 +35,8 @@ type Snapshot struct {
 	Providers muster.Providers
 	// Drivers are those of the volumes that requests name, by the volumes' IDs.
 	Drivers Drivers
+	// HighUIDs are the people whose number does not exist on the machines of every provider.
+	HighUIDs map[string]int
 	// ReservedForRepair are free machines that repairs take next: they go before every
 	// request.
 	ReservedForRepair map[muster.MachineID]bool

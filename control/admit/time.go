@@ -17,10 +17,12 @@ type wishKey struct {
 	image  *muster.Image
 	mount  string
 	egress muster.Egress
+	uid    int
 }
 
 func keyOf(w Waiting, snap Snapshot) wishKey {
-	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress}
+	_, uid := snap.highest(w.Spec.Users)
+	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress, uid}
 }
 
 // time marks the machines that are free now and not for long enough: somebody else has

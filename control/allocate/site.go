@@ -70,8 +70,12 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	if err != nil {
 		return nil, err
 	}
+	high, err := a.highUIDs(sys)
+	if err != nil {
+		return nil, err
+	}
 	s.snap = admit.Snapshot{
-		Now: a.Clock.Now(), Machines: machines, Silence: a.Silence, Providers: a.Providers, Drivers: drivers, Turnover: s.turnover.of, Spread: s.turnover.spread(),
+		Now: a.Clock.Now(), Machines: machines, Silence: a.Silence, Providers: a.Providers, Drivers: drivers, HighUIDs: high, Turnover: s.turnover.of, Spread: s.turnover.spread(),
 	}
 	if s.snap.ReservedForRepair, err = a.kept(sys, machines); err != nil {
 		return nil, err
@@ -82,6 +86,20 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	s.binding = s.timetable(s.windows)
 	s.snap.Times = s.binding
 	return s, s.turnover.err
+}
+
+// highUIDs are the people whose number does not exist on the machines of every provider.
+func (a *Allocator) highUIDs(sys *store.Tx) (map[string]int, error) {
+	least := 0
+	for _, c := range a.Providers {
+		if c.LargestUID > 0 && (least == 0 || c.LargestUID < least) {
+			least = c.LargestUID
+		}
+	}
+	if least == 0 {
+		return map[string]int{}, nil
+	}
+	return sys.UIDsAbove(least)
 }
 
 // machines are all of the site, heard as late as anybody knows.

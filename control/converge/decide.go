@@ -109,11 +109,27 @@ func (d *decider) prepare() {
 			d.condition(muster.ConditionImage, "an image with "+strings.Join(d.Cluster.Spec.Packages, ", ")+" is being built", "")
 		}
 	case d.Now.Before(p.Retry):
-		d.condition(muster.ConditionPreparing, "image, network or home is not there yet: "+p.Err.Error(), "it is tried again by itself")
+		text, hint := muster.Explain(p.Err)
+		d.condition(muster.ConditionPreparing, "image, network or home is not there yet: "+text, again(hint))
 		d.lookAt(p.Retry)
 	default:
 		d.calls = append(d.calls, Prepare{})
 	}
+}
+
+// explained is an error with its causes.
+func explained(err error) string {
+	text, _ := muster.Explain(err)
+	return text
+}
+
+// again is what to do about an error after which something is tried again.
+func again(hint string) string {
+	const itself = "it is tried again by itself"
+	if hint == "" {
+		return itself
+	}
+	return hint + "; " + itself
 }
 
 // permanent reports whether trying again cannot help.
@@ -128,12 +144,10 @@ func permanent(err error) bool {
 func reasonOf(err error) *muster.Error {
 	var e *muster.Error
 	if errors.As(err, &e) {
-		c := *e
-		c.Err = nil
-		return &c
+		return e.Explained()
 	}
 	return muster.Errorf(muster.EUnavailable, "the cluster could not be prepared").Because(muster.ReasonBootFailed).
-		WithHint("look at the server's log, then ask again").Wrap(err)
+		WithHint("look at the server's log, then ask again").Wrap(err).Explained()
 }
 
 // evaluateFailures looks at the nodes that were given up: the cluster goes on without
@@ -210,14 +224,14 @@ func (d *decider) fail(reason *muster.Error) {
 		// It was to come back from a pause, and is paused again: nothing of it is lost.
 		d.changePause(func(p *muster.Pause) { p.Resume, p.ResumeBy, p.Until, p.Stopped = time.Time{}, "", time.Time{}, d.Now })
 		d.Cluster.Phase, d.Cluster.Promise = muster.ClusterPausing, nil
-		d.notice(muster.NoticePause, "it could not come back from its pause: "+reason.Message)
-		d.clusterText("it could not come back from its pause: " + reason.Message)
+		d.notice(muster.NoticePause, "it could not come back from its pause: "+reason.Error())
+		d.clusterText("it could not come back from its pause: " + reason.Error())
 		d.pausing()
 		return
 	}
 	d.Cluster.Phase = muster.ClusterFailed
 	d.Cluster.Reason = reason
-	d.clusterText(reason.Message)
+	d.clusterText(reason.Error())
 	d.releaseMachine()
 }
 

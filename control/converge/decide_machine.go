@@ -92,7 +92,7 @@ func (d *decider) clean(m muster.Machine, s Observation) {
 	why := ""
 	switch {
 	case s.CleanErr != nil:
-		why = s.CleanErr.Error()
+		why = explained(s.CleanErr)
 	case s.Cleaned != nil:
 		why = "not verified: " + failedSteps(s.Cleaned.Steps)
 	}

@@ -49,7 +49,7 @@ func (d *decider) booting(i int) {
 	case s.Busy:
 		return
 	case s.BootIssued == n.Attempt && s.BootErr != nil:
-		d.failed(i, "the machine could not be started: "+s.BootErr.Error())
+		d.failed(i, "the machine could not be started: "+explained(s.BootErr))
 	case s.down(n.Attempt) && s.BootIssued == n.Attempt:
 		d.failed(i, "the machine "+wentHow(s)+" while it booted"+because(s))
 	case s.down(n.Attempt):
@@ -376,9 +376,9 @@ func wentHow(s Observation) string {
 func because(s Observation) string {
 	switch {
 	case s.BootErr != nil:
-		return ": " + s.BootErr.Error()
+		return ": " + explained(s.BootErr)
 	case s.Why != nil:
-		return ": " + s.Why.Error()
+		return ": " + explained(s.Why)
 	}
 	return ""
 }

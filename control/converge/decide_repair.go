@@ -114,9 +114,10 @@ func (d *decider) fencing(i int) {
 		return
 	}
 	if s.FenceErr != nil {
+		text, hint := muster.Explain(s.FenceErr)
 		d.nodeCondition(n, muster.Condition{
-			Code: muster.ConditionNotFenced, Text: "machine " + string(n.Machine) + " cannot be cut off: " + s.FenceErr.Error(), Since: d.Now,
-			Hint: "it is tried again by itself; an administrator should switch the machine off: the node does not move before that is certain",
+			Code: muster.ConditionNotFenced, Text: "machine " + string(n.Machine) + " cannot be cut off: " + text, Since: d.Now,
+			Hint: strings.TrimPrefix(hint+"; ", "; ") + "it is tried again by itself; an administrator should switch the machine off: the node does not move before that is certain",
 		})
 	}
 	if d.Now.Before(s.FenceRetry) {

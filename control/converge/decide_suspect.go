@@ -53,7 +53,7 @@ func (d *decider) off(m *muster.Machine, s Observation) bool {
 	case d.staysOn(s):
 		text := "it does not go off; it is being cut off"
 		if s.FenceErr != nil {
-			text = "it does not go off and cannot be cut off: " + s.FenceErr.Error() + "; it is tried again"
+			text = "it does not go off and cannot be cut off: " + explained(s.FenceErr) + "; it is tried again"
 		}
 		d.tell(m, muster.Condition{Code: muster.ConditionStuck, Text: text, Hint: "an administrator should switch it off by hand"}, text)
 		d.call(m.ID, Fence{Machine: m.ID})
@@ -76,9 +76,10 @@ func (d *decider) testing(m muster.Machine, s Observation, t MachineTimes) {
 		}
 	}
 	if s.TestErr != nil && d.Now.Before(s.TestRetry) {
+		text, hint := muster.Explain(s.TestErr)
 		d.tell(&m, muster.Condition{
-			Code: cannotTest, Text: "it cannot be tested now: " + s.TestErr.Error(), ETA: s.TestRetry,
-			Hint: "it is tried again by itself at " + clock(s.TestRetry),
+			Code: cannotTest, Text: "it cannot be tested now: " + text, ETA: s.TestRetry,
+			Hint: again(hint) + " at " + clock(s.TestRetry),
 		}, "")
 		d.lookAt(s.TestRetry)
 		return

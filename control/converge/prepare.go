@@ -38,7 +38,7 @@ func (v *Converger) beside(id muster.ClusterID, which func(*clusterWork) *Work, 
 			w.Retry = v.c.Clock.Now().Add(v.c.Limits.retryAfter(w.Tries))
 		}
 		v.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
+		if err != nil && v.ctx.Err() == nil {
 			v.c.Log.Warn("cluster preparation failed", "cluster", id, "error", err)
 		}
 		v.Wake(id)

@@ -117,7 +117,7 @@ func TestNames(t *testing.T) {
 		good, bad []string
 	}{
 		{"name", []string{"cfd", "a", "7", "a-b", strings.Repeat("a", 32)}, []string{"", "A", "-a", "a-", "a b", "a_b", "a.b", strings.Repeat("a", 33), "c-23456789bc", "ä"}},
-		{"user", []string{"alice", "a-b", "user_1"}, []string{"", "muster", "video", "root", "systemd-network", "slurm", "_apt", "Alice", "1a", "a.b", "a b", "a$", strings.Repeat("a", 33), "a\n"}},
+		{"user", []string{"alice", "a-b", "user_1", "a.b"}, []string{"", "muster", "video", "root", "systemd-network", "slurm", "_apt", "Alice", "1a", "a.", "a..b", "a b", "a$", strings.Repeat("a", 33), "a\n"}},
 		{"package", []string{"gcc", "g++", "libfftw3-dev", "0ad", "libstdc++-14-dev", "gcc=4:14.2.0-1", "hello=2.10-3+deb13u1"}, []string{"", "a", "Gcc", "gcc=", "gcc=new", "gcc=1 2", "gcc-=1", "gcc:i386", "gcc/sid", "gcc-", "-gcc", "--yes", "a b", "../x", "gcc*"}},
 		{"image", []string{"hpc", "hpc-12", "debian-13.1", id}, []string{"", "HPC", "sha256:abc", "../x", "a/b", "-x", id + "0", strings.Repeat("a", 65)}},
 		{"pattern", []string{"", "EPYC*", "Intel(R) Xeon(R) CPU @ 2.10GHz", "r?"}, []string{" a", "a ", "r[12]", "a{b}", "a\x00b", strings.Repeat("a", 129)}},

@@ -105,7 +105,7 @@ func (r *Reader) Text(path string, n *yaml.Node) string {
 }
 
 // At is where something stands in its file.
-func At(n *yaml.Node) string { return fmt.Sprintf("line %d", n.Line) }
+func At(n *yaml.Node) string { return fmt.Sprintf("line %d, column %d", n.Line, n.Column) }
 
 // Clip bounds what is quoted of a file.
 func Clip(s string) string {

@@ -26,12 +26,12 @@ func TestReader(t *testing.T) {
 		"name: ' a '\nrack: 7":          "map[name:a rack:7] []",
 		"name: null":                    "map[name:] []",
 		"":                              "map[] []",
-		"name: a\nname: b\nrak: c":      "map[name:a] [name given-twice line 2 rak unknown-field line 3]",
-		"zzzzzzzz: 1":                   "map[] [zzzzzzzz unknown-field line 1]",
-		"name: [a]":                     "map[name:] [name wrong-type line 1]",
-		"- name":                        "map[] [wrong-type line 1]",
+		"name: a\nname: b\nrak: c":      "map[name:a] [name given-twice line 2, column 1 rak unknown-field line 3, column 1]",
+		"zzzzzzzz: 1":                   "map[] [zzzzzzzz unknown-field line 1, column 1]",
+		"name: [a]":                     "map[name:] [name wrong-type line 1, column 7]",
+		"- name":                        "map[] [wrong-type line 1, column 1]",
 		"a: 1\n---\nb: 1":               "map[] [file bad-syntax]",
-		strings.Repeat("x", 90) + ": 1": "map[] [" + strings.Repeat("x", 60) + "... unknown-field line 1]",
+		strings.Repeat("x", 90) + ": 1": "map[] [" + strings.Repeat("x", 60) + "... unknown-field line 1, column 1]",
 	} {
 		got, r := read(data)
 		if text := fmt.Sprint(got, " ", errortest.Problems(r.Problems)); text != want {

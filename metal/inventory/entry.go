@@ -1,9 +1,11 @@
 package inventory
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,8 +52,9 @@ func (e *Entry) stands(field, place string) {
 	e.places[field] = place
 }
 
-// at is where a field is, or what it belongs to.
-func (e *Entry) at(field string) string {
+// At is where a field is in the file, or what it belongs to, by its path below the machine:
+// nics[1].mac.
+func (e *Entry) At(field string) string {
 	for field != "" {
 		if place, ok := e.places[field]; ok {
 			return place
@@ -69,18 +72,20 @@ const (
 	maxProblems = 50 // told at once
 )
 
-// Decode reads a file: CSV when its name ends with .csv, otherwise YAML (JSON is
-// YAML). The error is EInvalid with all that is wrong; what could be read is returned beside
+// Decode reads a file: a table when its name ends with .csv, .tsv or .txt, otherwise YAML (JSON
+// is YAML). The error is EInvalid with all that is wrong; what could be read is returned beside
 // it, so that more can be said of it.
 func Decode(name string, data []byte) ([]Entry, error) {
 	var f file
 	switch {
 	case len(data) > MaxBytes:
 		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, MaxBytes>>20).Because(muster.ReasonTooLarge).WithHint("split it")
-	case strings.HasSuffix(strings.ToLower(name), ".csv"):
-		f.csv(data)
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")): // a ZIP archive
+		f.Wrong(muster.ReasonBadSyntax, "file", "", "open it and save it as CSV: its name ends with .csv", "it is a workbook of a spreadsheet program")
+	case isTable(name):
+		f.csv(decoded(data))
 	default:
-		f.yaml(data)
+		f.yaml(decoded(data))
 	}
 	f.check()
 	if len(f.Problems) > 0 {
@@ -88,6 +93,12 @@ func Decode(name string, data []byte) ([]Entry, error) {
 		return f.entries, e.Listing(f.Problems[:min(len(f.Problems), maxProblems)])
 	}
 	return f.entries, nil
+}
+
+// isTable reports whether a file of this name is a table: Excel saves text that is separated
+// by tabs as .txt.
+func isTable(name string) bool {
+	return slices.Contains([]string{".csv", ".tsv", ".txt"}, strings.ToLower(filepath.Ext(name)))
 }
 
 func count(n int) string {
@@ -124,29 +135,28 @@ func (f *file) check() {
 			if slices.ContainsFunc(e.told, func(f string) bool { return strings.HasPrefix(p.Field, f) }) {
 				continue // a consequence of it
 			}
-			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.at(p.Field)
+			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.At(p.Field)
 			f.Problems = append(f.Problems, p)
 		}
 		if first, twice := names[m.ID]; twice && m.ID != "" {
-			f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".name", e.at("name"), "give each machine a name of its own", "%s has this name, too", first)
+			f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".name", e.At("name"), "give each machine a name of its own", "%s has this name, too", first)
 		}
-		names[m.ID] = e.at("name")
-		for _, n := range m.NICs {
+		names[m.ID] = e.At("name")
+		for j, n := range m.NICs {
 			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first.entry != i {
-				f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".nics", e.at("nics"), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
+				f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".nics", e.At(fmt.Sprintf("nics[%d].mac", j)), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
 			}
 			macs[n.MAC] = owner{i, called}
 		}
 		if e.Password != "" && e.PasswordFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are a password and a file with one")
+			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are a password and a file with one")
 		}
 		if e.PowerKey != "" && e.PowerKeyFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are a key and a file with one")
+			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are a key and a file with one")
 		}
 		if m.Power.Authority != "" && e.AuthorityFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.at("power"), "keep one of them", "there are an authority and a file with one")
+			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are an authority and a file with one")
 		}
-		e.places = nil // all was told
 	}
 	if len(f.entries) == 0 && len(f.Problems) == 0 {
 		f.Wrong(muster.ReasonRequired, "machines", "", "list machines: see muster machine import --help", "it contains no machines")
@@ -190,7 +200,7 @@ func (e *Entry) problems() (list []muster.Problem) {
 // Its fields are those that named the files.
 func (e Entry) CheckRead(password, key, authority string) (list []muster.Problem) {
 	add := func(field string, p muster.Problem) {
-		p.Field, p.Place = string(e.Machine.ID)+"."+field, e.Place
+		p.Field, p.Place = string(e.Machine.ID)+"."+field, e.At(field)
 		list = append(list, p)
 	}
 	if e.PasswordFile != "" {

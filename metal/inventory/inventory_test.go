@@ -105,13 +105,13 @@ machines:
   racks: r1
   power: {kind: ipmi, address: "no host", password: sesame}
 `, []string{
-			"machines[0].power bad-power-address line 5",
-			"machines[0].colour unknown-field line 6",
-			"machines[1].racks unknown-field line 9",
-			"A machine.name bad-value line 3",
-			"b.power.address bad-value line 10",
-			"b.power.user required line 10",
-			"b.nics given-twice line 8",
+			"machines[0].power bad-power-address line 5, column 10",
+			"machines[0].colour unknown-field line 6, column 3",
+			"machines[1].racks unknown-field line 9, column 3",
+			"A machine.name bad-value line 3, column 9",
+			"b.power.address bad-value line 10, column 32",
+			"b.power.user required line 10, column 10",
+			"b.nics given-twice line 8, column 8",
 		}},
 		"deep": {"x.yaml", `
 - name: a
@@ -123,40 +123,40 @@ machines:
     kind: ipmi
     address: no host
     user: root
-`, []string{"a.nics[1].mac bad-value line 6", "a.power.address bad-value line 9"}},
-		"names":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:03,wol\n", []string{"a.name given-twice line 3"}},
-		"columns": {"x.csv", "name,mac,powe\n", []string{"powe unknown-field line 1", "power required line 1"}},
+`, []string{"a.nics[1].mac bad-value line 6, column 10", "a.power.address bad-value line 9, column 14"}},
+		"names":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:03,wol\n", []string{"a.name given-twice line 3, column A"}},
+		"columns": {"x.csv", "name,mac,powe\n", []string{"powe unknown-field line 1, column C", "power required line 1"}},
 		// What is wrong with columns hides nothing of what is wrong below them, and is not
 		// told again for each machine.
 		"columns and rows": {"x.csv", "# a remark\nname,mac,powe\na,52:54:00:aa:00:02,wol\nA b,52:54:00:aa:00:02,wol\n", []string{
-			"powe unknown-field line 2",
+			"powe unknown-field line 2, column C",
 			"power required line 2",
-			"A b.name bad-value line 4",
-			"A b.nics given-twice line 4",
+			"A b.name bad-value line 4, column A",
+			"A b.nics given-twice line 4, column B",
 		}},
 		"no table": {"x.csv", "hello\nworld\n", []string{
-			"hello unknown-field line 1",
+			"hello unknown-field line 1, column A",
 			"name required line 1",
 			"mac required line 1",
 			"power required line 1",
 		}},
-		"twice itself":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:02,wol\n", []string{"a.name given-twice line 3", "a.nics given-twice line 3"}},
+		"twice itself":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:02,wol\n", []string{"a.name given-twice line 3, column A", "a.nics given-twice line 3, column B"}},
 		"short row":      {"x.csv", "name,mac,power\na,52:54:00:aa:00:02\n", []string{"machines bad-syntax line 2"}},
 		"quote":          {"x.csv", "name,mac,power\n\"a,52:54:00:aa:00:02,wol\n", []string{"file bad-syntax line 2"}},
 		"empty":          {"x.yaml", "", []string{"machines required"}},
 		"empty table":    {"x.csv", "", []string{"machines required"}},
 		"not YAML":       {"x.yaml", "machines: [", []string{"file bad-syntax"}},
-		"another shape":  {"x.yaml", "machines: {a: b}", []string{"machines wrong-type line 1"}},
-		"alias":          {"x.yaml", "- &a {name: a, mac: 52:54:00:aa:00:02, power: wol}\n- *a\n", []string{"machines[1] wrong-type line 2"}},
-		"group MAC":      {"x.csv", "name,mac,power\na,53:54:00:aa:00:02,wol\n", []string{"a.nics[0].mac bad-value line 2"}},
-		"two secrets":    {"x.csv", "name,mac,power,power_password,power_password_file\na,52:54:00:aa:00:02,script:///x,x,y\n", []string{"a.power contradiction line 2"}},
-		"card's secret":  {"x.csv", "name,mac,power,power_password\na,52:54:00:aa:00:02,wol,sesame1\n", []string{"a.power.password bad-value line 2"}},
-		"long secret":    {"x.csv", "name,mac,power,power_password\na,52:54:00:aa:00:02,ipmi://a@b,sesame89012345678901x\n", []string{"a.power.password too-large line 2"}},
-		"proves":         {"x.csv", "name,mac,power,power_proves\na,52:54:00:aa:00:02,script:///x,maybe\n", []string{"power_proves bad-value line 2"}},
-		"no certificate": {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,redfish://a@b\n", []string{"a.power.certificate_sha256 required line 2"}},
+		"another shape":  {"x.yaml", "machines: {a: b}", []string{"machines wrong-type line 1, column 11"}},
+		"alias":          {"x.yaml", "- &a {name: a, mac: 52:54:00:aa:00:02, power: wol}\n- *a\n", []string{"machines[1] wrong-type line 2, column 3"}},
+		"group MAC":      {"x.csv", "name,mac,power\na,53:54:00:aa:00:02,wol\n", []string{"a.nics[0].mac bad-value line 2, column B"}},
+		"two secrets":    {"x.csv", "name,mac,power,power_password,power_password_file\na,52:54:00:aa:00:02,script:///x,x,y\n", []string{"a.power contradiction line 2, column C"}},
+		"card's secret":  {"x.csv", "name,mac,power,power_password\na,52:54:00:aa:00:02,wol,sesame1\n", []string{"a.power.password bad-value line 2, column D"}},
+		"long secret":    {"x.csv", "name,mac,power,power_password\na,52:54:00:aa:00:02,ipmi://a@b,sesame89012345678901x\n", []string{"a.power.password too-large line 2, column D"}},
+		"proves":         {"x.csv", "name,mac,power,power_proves\na,52:54:00:aa:00:02,script:///x,maybe\n", []string{"power_proves bad-value line 2, column D"}},
+		"no certificate": {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,redfish://a@b\n", []string{"a.power.certificate_sha256 required line 2, column C"}},
 		"two authorities": {"x.csv", "name,mac,power,power_authority,power_authority_file\na,52:54:00:aa:00:02,redfish://a@b,x,y\n",
-			[]string{"a.power.authority bad-certificate line 2", "a.power contradiction line 2"}},
-		"authority of ipmi": {"x.csv", "name,mac,power,power_authority_file\na,52:54:00:aa:00:02,ipmi://a@b,y\n", []string{"a.power.authority_file contradiction line 2"}},
+			[]string{"a.power.authority bad-certificate line 2, column D", "a.power contradiction line 2, column C"}},
+		"authority of ipmi": {"x.csv", "name,mac,power,power_authority_file\na,52:54:00:aa:00:02,ipmi://a@b,y\n", []string{"a.power.authority_file contradiction line 2, column D"}},
 		"power": {"x.yaml", `
 - name: a
   mac: 52:54:00:aa:00:02
@@ -169,11 +169,11 @@ machines:
     interface: eno2
     proves: yes
 `, []string{
-			"a.power.address bad-value line 6", "a.power.user too-large line 7", "a.power.boot_mode bad-value line 9", "a.power.boot contradiction line 8",
-			"a.power.interface contradiction line 10", "a.power.proves contradiction line 11",
+			"a.power.address bad-value line 6, column 14", "a.power.user too-large line 7, column 11", "a.power.boot_mode bad-value line 9, column 16", "a.power.boot contradiction line 8, column 11",
+			"a.power.interface contradiction line 10, column 16", "a.power.proves contradiction line 11, column 13",
 		}},
-		"service":    {"x.csv", "name,mac,power,service\na,52:54:00:aa:00:02,wol,maybe\n", []string{"service bad-value line 2"}},
-		"port alone": {"x.csv", "name,mac,power,port\na,52:54:00:aa:00:02,wol,3\n", []string{"a.nics[0].port bad-value line 2"}},
+		"service":    {"x.csv", "name,mac,power,service\na,52:54:00:aa:00:02,wol,maybe\n", []string{"service bad-value line 2, column D"}},
+		"port alone": {"x.csv", "name,mac,power,port\na,52:54:00:aa:00:02,wol,3\n", []string{"a.nics[0].port bad-value line 2, column D"}},
 	} {
 		_, err := inventory.Decode(c.file, []byte(c.text))
 		if muster.CodeOf(err) != muster.EInvalid {
@@ -248,6 +248,9 @@ func authority(t *testing.T) string {
 func FuzzDecode(f *testing.F) {
 	f.Add("x.yaml", []byte(inYAML))
 	f.Add("x.csv", []byte(inCSV))
+	f.Add("x.csv", []byte("sep=;\r\nMAC address;Host name;BMC;;\r\n;;;;\r\n52:54:00:aa:00:02;a;wol;;\r\n"))
+	f.Add("x.txt", []byte(inUTF16("name\tmac\tpower\na\t52:54:00:aa:00:02\twol\n", 0, 1)))
+	f.Add("x.csv", []byte("name,mac,power\ra,52:54:00:aa:00:02,wol\r# \xe4\r"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		list, err := inventory.Decode(name, data)
 		if err != nil {

@@ -65,7 +65,7 @@ func (f *file) machine(path string, n *yaml.Node) {
 		case "uuid":
 			m.UUID = f.Text(field, v)
 		case "min_trust":
-			m.MinTrust = muster.Trust(f.Text(field, v))
+			m.MinTrust = muster.Trust(strings.ToLower(f.Text(field, v)))
 		}
 	})
 	if n.Kind == yaml.MappingNode { // else that was told, and no more can be said

@@ -7,6 +7,10 @@ type Maker struct {
 	// New makes the driver of a machine that was checked. It does not speak to the
 	// controller yet.
 	New func(t Target, parts Deps) (Driver, error)
+	// Unusable returns what of an address without problems cannot be used on this server as
+	// it is now, by fields such as power.address. Nil: nothing can be seen before the first
+	// command.
+	Unusable func(muster.PowerAddress) []muster.Problem
 }
 
 // Drivers are those that a site has, by kind.
@@ -22,4 +26,13 @@ func (d Drivers) Open(t Target, parts Deps) (Driver, error) {
 		return nil, muster.Errorf(muster.EInvalid, "no driver of kind %s is built in", t.Address.Kind).Because(muster.ReasonNoProvider)
 	}
 	return maker.New(t, parts)
+}
+
+// Unusable returns what of an address cannot be used on this server. It speaks to nobody.
+func (d Drivers) Unusable(a muster.PowerAddress) []muster.Problem {
+	maker, ok := d[a.Kind]
+	if !ok || maker.Unusable == nil || len(a.Check()) > 0 {
+		return nil
+	}
+	return maker.Unusable(a)
 }

@@ -104,12 +104,8 @@ func (c *Control) off(ctx context.Context, t Target, able Abilities, r *Result) 
 	return c.confirm(ctx, t, Off, r)
 }
 
-// messageOf is what a record says of an error: never its cause, which may hold
-// what others wrote.
+// messageOf is what a record says of an error.
 func messageOf(err error) string {
-	var e *muster.Error
-	if asError(err, &e) {
-		return e.Message
-	}
-	return err.Error()
+	text, _ := muster.Explain(err)
+	return text
 }

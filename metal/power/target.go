@@ -29,7 +29,7 @@ func (t Target) Check() error {
 	problems := t.Address.Check()
 	if t.Address.HasController() && t.Secret == nil {
 		problems = append(problems, muster.Problem{
-			Field: "power_password", Reason: muster.ReasonRequired, Message: "the password of its controller is missing", Hint: "give it with --power-password-file FILE",
+			Field: "power_password", Reason: muster.ReasonRequired, Message: "the password of its controller is missing", Hint: "give it with --power-password-file FILE; in a list of machines, with password_file or the column power_password_file",
 		})
 	}
 	if t.Address.Kind == muster.PowerWOL && len(t.MACs) == 0 {

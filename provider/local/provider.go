@@ -147,7 +147,8 @@ func (p *Provider) Name() string { return "local" }
 func (p *Provider) Capabilities() muster.Capabilities {
 	return muster.Capabilities{
 		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
-		Volumes: []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
+		Volumes:    []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
+		LargestUID: idRange - 1,
 	}
 }
 

@@ -234,13 +234,13 @@ func (s *Store) install(ctx context.Context, work *workspace, from *muster.Image
 		return err
 	}
 	defer unlock()
-	var unknown []muster.Problem
+	var unknown []packageComplaint
 	onLine := func(line string) {
 		if stage := stageOf(line); stage != "" {
 			track.enter(stage)
 		}
 		if p, ok := unknownPackage(line); ok {
-			unknown = slices.DeleteFunc(unknown, func(q muster.Problem) bool { return q.Message == p.Message })
+			unknown = slices.DeleteFunc(unknown, func(q packageComplaint) bool { return q.Message == p.Message })
 			unknown = append(unknown, p)
 		}
 	}
@@ -337,15 +337,25 @@ func afterInstall(root string, sources []byte) error {
 	return nil
 }
 
+// packageComplaint is a package that cannot be had. name is that of one that is not there;
+// "" otherwise.
+type packageComplaint struct {
+	muster.Problem
+	name string
+}
+
 // unknownPackage understands the complaints of apt-get and of installScript
 // about packages that are not there.
-func unknownPackage(line string) (muster.Problem, bool) {
-	p := muster.Problem{Field: "packages"}
-	if component, name, ok := strings.Cut(strings.TrimPrefix(line, "muster: component "), " has "); ok && strings.HasPrefix(line, "muster: component ") {
+func unknownPackage(line string) (packageComplaint, bool) {
+	p := packageComplaint{Problem: muster.Problem{Field: "packages"}}
+	if rest, ok := strings.CutPrefix(line, "muster: component "); ok {
+		component, name, _ := strings.Cut(rest, " has ")
+		p.name = name
 		p.Message, p.Hint = fmt.Sprintf("there is no package %q", clip(name)), componentHint(clip(component))
 		return p, true
 	}
 	if name, ok := strings.CutPrefix(line, "muster: unknown "); ok {
+		p.name = name
 		p.Message = fmt.Sprintf("there is no package %q", clip(name))
 		return p, true
 	}
@@ -367,15 +377,14 @@ func componentHint(component string) string {
 }
 
 // withSuggestions says for each unknown package which one may have been meant.
-func (s *Store) withSuggestions(work *workspace, problems []muster.Problem) error {
+func (s *Store) withSuggestions(work *workspace, unknown []packageComplaint) error {
 	data, err := os.ReadFile(work.path("known"))
-	if err != nil {
-		return refusePackages(problems)
-	}
 	known := strings.Split(strings.TrimSpace(string(data)), "\n")
-	for i := range problems {
-		if _, name, ok := strings.Cut(problems[i].Message, `no package "`); ok && problems[i].Hint == "" {
-			problems[i].Hint = didYouMean(strings.TrimSuffix(name, `"`), known)
+	problems := make([]muster.Problem, len(unknown))
+	for i, u := range unknown {
+		problems[i] = u.Problem
+		if err == nil && u.name != "" && u.Hint == "" {
+			problems[i].Hint = didYouMean(u.name, known)
 		}
 	}
 	return refusePackages(problems)

@@ -3,16 +3,13 @@ package redfish
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -25,8 +22,9 @@ const dialTime = 5 * time.Second
 
 // client makes requests to one controller.
 type client struct {
-	base string // https://host:port
-	http *http.Client
+	base   string // https://host:port
+	pinned bool   // its certificate is
+	http   *http.Client
 }
 
 // answer is what came back.
@@ -37,45 +35,23 @@ type answer struct {
 }
 
 func newClient(a muster.PowerAddress) (*client, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if pin, err := hex.DecodeString(a.CertificateSHA256); err == nil && len(pin) == sha256.Size {
-		// The pin takes the place of all other checks: controllers have
-		// certificates that sign themselves, for other names.
-		conf.InsecureSkipVerify = true
-		conf.VerifyConnection = func(s tls.ConnectionState) error { return checkPin(s, [sha256.Size]byte(pin)) }
-	} else {
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM([]byte(a.Authority)) {
-			return nil, muster.Errorf(muster.EInvalid, "the authority of its controller's certificate cannot be read")
-		}
-	}
 	host, port := a.Endpoint()
-	dialer := &net.Dialer{Timeout: dialTime}
+	conf, err := tlsConfig(a, host)
+	if err != nil {
+		return nil, err
+	}
 	return &client{
-		base: "https://" + net.JoinHostPort(host, strconv.Itoa(port)),
+		base: "https://" + net.JoinHostPort(host, strconv.Itoa(port)), pinned: conf.RootCAs == nil,
 		http: &http.Client{
 			Transport: &http.Transport{
-				DialContext: dialer.DialContext, TLSClientConfig: conf, TLSHandshakeTimeout: dialTime,
-				MaxIdleConns: 1, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
+				DialTLSContext: dialTLS(conf),
+				MaxIdleConns:   1, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
 				MaxResponseHeaderBytes: 64 << 10,
 			},
 			// A token must not follow to another place.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
-}
-
-// pinError reports which certificate was shown.
-type pinError struct{ shown string }
-
-func (e pinError) Error() string { return "the certificate is sha256:" + e.shown }
-
-func checkPin(s tls.ConnectionState, pin [sha256.Size]byte) error {
-	sum := sha256.Sum256(s.PeerCertificates[0].Raw)
-	if subtle.ConstantTimeCompare(sum[:], pin[:]) != 1 {
-		return pinError{shown: hex.EncodeToString(sum[:])}
-	}
-	return nil
 }
 
 // do makes one request. The answer may be a refusal: see refused.
@@ -122,6 +98,7 @@ func (c *client) failed(ctx context.Context, err error) error {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
+	var handshake *handshakeError
 	switch {
 	case errors.As(err, &pin):
 		return muster.Errorf(muster.EUnauth, "its Redfish controller at %s shows another certificate than the one pinned", place).Because(muster.ReasonBadCertificate).
@@ -134,7 +111,22 @@ func (c *client) failed(ctx context.Context, err error) error {
 			WithHint("see that the controller works; restart it if it does not").Wrap(err)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &handshake):
+		return noTLS(place, c.pinned, handshake)
 	}
-	return muster.Errorf(muster.EUnavailable, "its Redfish controller at %s cannot be reached", place).Because(muster.ReasonControllerUnreachable).
+	return muster.Errorf(muster.EUnavailable, "its Redfish controller at %s cannot be reached: %v", place, lowest(err)).Because(muster.ReasonControllerUnreachable).
 		WithHint("see that Redfish is switched on in the controller, and that this server has a route to it").Wrap(err)
+}
+
+// lowest is what went wrong with a connection, without who says so: connection refused.
+func lowest(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return err
 }

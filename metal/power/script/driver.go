@@ -34,7 +34,7 @@ const (
 
 // Maker gives this driver to power.Drivers.
 func Maker() power.Maker {
-	return power.Maker{New: func(t power.Target, _ power.Deps) (power.Driver, error) { return &driver{t}, nil }}
+	return power.Maker{New: func(t power.Target, _ power.Deps) (power.Driver, error) { return &driver{t}, nil }, Unusable: unusable}
 }
 
 type driver struct{ t power.Target }

@@ -6,6 +6,7 @@ package wol
 import (
 	"context"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -22,7 +23,29 @@ const (
 )
 
 // Maker gives this driver to power.Drivers.
-func Maker() power.Maker { return power.Maker{New: open} }
+func Maker() power.Maker { return power.Maker{New: open, Unusable: unusable} }
+
+// unusable looks whether the server has the interface.
+func unusable(a muster.PowerAddress) []muster.Problem {
+	if a.Interface == "" {
+		return nil
+	}
+	if _, err := net.InterfaceByName(a.Interface); err == nil {
+		return nil
+	}
+	hint := "leave it out: packets go out of the boot network's"
+	if list, err := net.Interfaces(); err == nil && len(list) > 0 {
+		names := make([]string, len(list))
+		for i, l := range list {
+			names[i] = l.Name
+		}
+		hint = "it has " + strings.Join(names[:min(len(names), mostNames)], ", ")
+	}
+	return []muster.Problem{{Field: "power.interface", Reason: muster.ReasonBadValue, Message: "the server has no interface " + a.Interface, Hint: hint}}
+}
+
+// mostNames is how many interfaces a message names.
+const mostNames = 16
 
 type driver struct {
 	t     power.Target

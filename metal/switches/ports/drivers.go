@@ -1,6 +1,8 @@
 package ports
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,10 +53,25 @@ func (d Drivers) Open(name string) (switches.Switch, error) {
 	kind, place, ok := strings.Cut(name, ":")
 	open := d[kind]
 	if !ok || open == nil {
-		return nil, muster.Errorf(muster.EInvalid, "nothing here can drive the switch %.70q", name).
+		return nil, muster.Errorf(muster.EInvalid, "nothing here can drive the switch %.70q", name).Because(muster.ReasonNoProvider).
 			WithHint("name it KIND:PLACE in the registrations of its machines; the kinds are: %s", strings.Join(d.kinds(), ", "))
 	}
 	return open(place)
+}
+
+// Unusable returns what of the switches of a machine's interfaces nothing can drive, by
+// fields such as nics[0].switch. It speaks to no switch.
+func (d Drivers) Unusable(nics []muster.RegisteredNIC) (problems []muster.Problem) {
+	for i, n := range nics {
+		if n.Switch == "" {
+			continue
+		}
+		var e *muster.Error
+		if _, err := d.Open(n.Switch); errors.As(err, &e) {
+			problems = append(problems, e.In(fmt.Sprintf("nics[%d].switch", i)))
+		}
+	}
+	return problems
 }
 
 func (d Drivers) kinds() []string {
