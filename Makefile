@@ -64,6 +64,11 @@ test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some m
 	$(SUDO) go test -count=1 -timeout 20m ./metal/switches/... ./lab/...
 	@$(SUDO) scripts/test-lab
 
+.PHONY: test-slurm
+test-slurm: build ## Run Slurm's own test suite, and mpi4py's, on a cluster of this host, hours
+	@scripts/setup test
+	@$(SUDO) scripts/test-slurm
+
 .PHONY: test-lab-faults
 test-lab-faults: build ## Break the machines of a lab in every way and see what becomes of it, about a quarter of an hour
 	@scripts/setup lab

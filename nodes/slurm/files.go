@@ -147,7 +147,7 @@ func sections(c Cluster) []section {
 		}},
 		{"Jobs start when there is room, not some seconds later.", []string{
 			"SchedulerType", "sched/backfill",
-			"SchedulerParameters", "batch_sched_delay=0,sched_interval=5,bf_interval=5",
+			"SchedulerParameters", "batch_sched_delay=0,sched_interval=5,bf_interval=5,enable_user_top",
 			"PriorityType", "priority/basic",
 		}},
 		{"Nodes come and go; one that returns is used again.", []string{

@@ -78,7 +78,7 @@ func Open(cfg Config) (*Server, error) {
 	program, err := exec.LookPath(cfg.Program)
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "volumes cannot be served over the network: there is no %s", cfg.Program).Because(muster.ReasonProgramMissing).
-			WithHint("install the packages nfs-ganesha and nfs-ganesha-vfs").Wrap(err)
+			WithHint("install the packages nfs-ganesha and nfs-ganesha-vfs, then start the server again").Wrap(err)
 	}
 	cfg.Program = program
 	if !pathForm.MatchString(cfg.Dir) {
