@@ -47,7 +47,7 @@ func gresConf(c Cluster) string {
 
 func cgroupConf(c Cluster) string {
 	if c.OwnKernel {
-		return "# A job has the cores and the memory that it asked for, and no more.\nCgroupPlugin=cgroup/v2\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n"
+		return "# A job has the cores and the memory that it asked for, and no more.\nCgroupPlugin=cgroup/v2\nIgnoreSystemdOnFailure=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n"
 	}
 	if parseRelease(c.Version).hasCgroupDisabled() {
 		return "# A node in namespaces has no control groups to give away.\nCgroupPlugin=disabled\n"
