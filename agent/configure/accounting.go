@@ -52,13 +52,10 @@ func (c *Configurer) account(ctx context.Context, cfg *wire.NodeConfig) error {
 	}
 	if c.seeded(cfg) {
 		err = c.agree(ctx, cfg)
-	} else {
-		err = c.await(ctx, ownAddress(cfg), portSlurmdbd)
+	} else if err = c.await(ctx, ownAddress(cfg), portSlurmdbd); err == nil {
+		err = c.operator(ctx, cfg.Slurm.Operator)
 	}
 	if err != nil || ctx.Err() != nil {
-		return err
-	}
-	if err := c.operator(ctx, cfg.Slurm.Operator); err != nil {
 		return err
 	}
 	return c.markStarted("accounting")
@@ -76,17 +73,32 @@ func (c *Configurer) operator(ctx context.Context, name string) error {
 		{"add", "user", name, "account=cluster"},
 		{"modify", "user", name, "set", "adminlevel=Administrator"},
 	} {
-		if err := c.retry(ctx, func() error {
-			out, err := c.run.Run(ctx, "", "sacctmgr", append([]string{"--immediate", "--quiet"}, args...)...)
-			if err != nil && (strings.Contains(out+err.Error(), "already exist") || strings.Contains(out+err.Error(), "Nothing")) {
-				return nil
-			}
-			return err
-		}); err != nil {
+		if err := c.sacctmgr(ctx, args...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sacctmgr changes what the database has, and tries again for a minute. What is there already
+// is no error.
+func (c *Configurer) sacctmgr(ctx context.Context, args ...string) error {
+	return c.retry(ctx, func() error {
+		limited, cancel := context.WithTimeout(ctx, stuckAfter)
+		defer cancel()
+		out, err := c.run.Run(limited, "", "sacctmgr", append([]string{"--immediate", "--quiet"}, args...)...)
+		switch {
+		case err != nil && limited.Err() != nil && ctx.Err() == nil:
+			c.unstick(ctx)
+		case err != nil && (strings.Contains(out+err.Error(), "already exist") || strings.Contains(out+err.Error(), "Nothing")):
+			return nil
+		case err != nil:
+			// A slurmdbd that ended, as it does where its database is not there, does
+			// not come back by itself. Of one that starts nothing is asked.
+			_ = c.systemctl(ctx, "start", databaseUnits()...)
+		}
+		return err
+	})
 }
 
 // stuckAfter is how long slurmdbd may take to answer the first question.
@@ -113,22 +125,12 @@ func (c *Configurer) unstick(ctx context.Context) {
 // slurmctld takes it up without letting go of a job.
 func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 	name := cfg.Slurm.ClusterName
-	if err := c.retry(ctx, func() error {
-		limited, cancel := context.WithTimeout(ctx, stuckAfter)
-		defer cancel()
-		out, err := c.run.Run(limited, "", "sacctmgr", "--immediate", "--quiet", "add", "cluster", name)
-		switch {
-		case err != nil && limited.Err() != nil && ctx.Err() == nil:
-			c.unstick(ctx)
-		case err != nil && strings.Contains(out+err.Error(), "already exist"):
-			return nil
-		case err != nil:
-			// A slurmdbd that ended, as it does where its database is not there, does
-			// not come back by itself. Of one that starts nothing is asked.
-			_ = c.systemctl(ctx, "start", databaseUnits()...)
-		}
+	if err := c.sacctmgr(ctx, "add", "cluster", name); err != nil {
 		return err
-	}); err != nil {
+	}
+	// Before slurmctld registers: one that does while the database changes can leave slurmdbd
+	// in a lock that it never gets out of, and waits for it itself.
+	if err := c.operator(ctx, cfg.Slurm.Operator); err != nil {
 		return err
 	}
 	id, registered := 0, false
