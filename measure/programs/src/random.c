@@ -3,7 +3,11 @@
  * right in its low 46 bits. */
 #include "program.h"
 
+#ifndef BREAK_RANDOM
 #define FACTOR UINT64_C(1220703125) /* 5^13 */
+#else
+#define FACTOR UINT64_C(1220703133)
+#endif
 #define MASK ((UINT64_C(1) << 46) - 1)
 
 /* So many states go side by side in random_fill: one multiplication need not wait for
