@@ -54,9 +54,10 @@ static void batch(uint64_t *state, int pairs, struct sums *s)
         y[i] *= f;
     }
     for (int i = 0; i < n; i++) {
+        double a = fabs(x[i]), b = fabs(y[i]);
         s->x += x[i];
         s->y += y[i];
-        ring[(int)fmax(fabs(x[i]), fabs(y[i]))]++;
+        ring[(int)(a > b ? a : b)]++;
     }
     for (int i = 0; i < RINGS; i++)
         s->ring[i] += (double)ring[i];

@@ -6,7 +6,7 @@
 
 /* So many transforms go side by side: the inner loops run over them, and what is read
  * of a row far away fills whole lines of the cache. */
-enum { LANES = 16 };
+enum { LANES = 8 };
 
 /* ---- ft_line.c: transforms along a line ---- */
 

@@ -47,8 +47,8 @@ static _Noreturn void refuse(struct world *w, int lacking, double mine)
     MPI_Get_processor_name(node, &len);
     MPI_Bcast(node, sizeof node, MPI_CHAR, lacking, MPI_COMM_WORLD);
     MPI_Bcast(&mine, 1, MPI_DOUBLE, lacking, MPI_COMM_WORLD);
-    stop(w, "class %c on %d ranks takes %.0f MiB on rank %d, which node %s does not have: use more nodes, or a smaller class",
-         w->class, w->size, mine / 1048576, lacking, node);
+    stop(w, "class %c on %d rank%s takes %.0f MiB on rank %d, which node %s does not have: use more nodes, or a smaller class",
+         w->class, w->size, w->size == 1 ? "" : "s", mine / 1048576, lacking, node);
 }
 
 void memory_get(struct world *w, const struct need *needs, int n)

@@ -42,7 +42,7 @@ static double mops(const struct result *r)
     return r->seconds > 0 ? r->operations / r->seconds / 1e6 : 0;
 }
 
-static void text(const char *name, const char *value)
+static void text(const char *name, const char *value, const char *after)
 {
     printf("\"%s\":\"", name);
     for (; *value; value++)
@@ -50,7 +50,7 @@ static void text(const char *name, const char *value)
             printf("\\%c", *value);
         else if ((unsigned char)*value >= ' ')
             putchar(*value);
-    printf("\",");
+    printf("\"%s", after);
 }
 
 /* number writes null where JSON has no number. */
@@ -65,9 +65,9 @@ static void number(const char *name, double value, const char *after)
 static void print_json(const struct result *r, const struct world *w)
 {
     putchar('{');
-    text("program", w->program);
-    text("class", (char[]){w->class, 0});
-    text("size", r->size);
+    text("program", w->program, ",");
+    text("class", (char[]){w->class, 0}, ",");
+    text("size", r->size, ",");
     printf("\"iterations\":%d,\"ranks\":%d,", r->iterations, w->size);
     if (w->per_node > 0)
         printf("\"ranks_per_node\":%d,", w->per_node);
@@ -79,14 +79,14 @@ static void print_json(const struct result *r, const struct world *w)
     for (int i = 0; i < r->n; i++) {
         const struct value *v = &r->v[i];
         printf("%s{", i > 0 ? "," : "");
-        text("name", v->name);
+        text("name", v->name, ",");
         number("got", v->got, ",");
         number("wanted", v->wanted, ",");
         number("error", v->error, "}");
     }
     printf("],");
-    text("compiler", PROGRAM_COMPILER);
-    printf("\"flags\":\"%s\"}\n", PROGRAM_FLAGS);
+    text("compiler", PROGRAM_COMPILER, ",");
+    text("flags", PROGRAM_FLAGS, "}\n");
 }
 
 static void print_value(const struct value *v)
