@@ -3,7 +3,6 @@
  * rank; keys travel by bucket, and are counted where they come. */
 #include "is.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Few enough buckets that the places where they are written stay in the cache, and
@@ -115,8 +114,8 @@ static void exchange(struct sort *s)
         came += s->get[r];
     }
     if (came > s->room) {
-        fprintf(stderr, "muster-is: %d keys came to rank %d, which has room for %lld: the keys are not those of the specification\n",
-                came, s->rank, (long long)s->room);
+        fprintf(stderr, "muster-is: %d keys came to rank %d, which has room for %lld: not those of the specification\n", came,
+                s->rank, (long long)s->room);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     s->came = came;

@@ -3,7 +3,6 @@
  * that meet are on the same rank. Boxes need not be equal, so any product of three small
  * numbers will do. */
 #include "mg.h"
-#include <string.h>
 
 /* A level this small is solved by every rank for itself: less work than a message. */
 enum { WHOLE = 3 };
@@ -17,14 +16,14 @@ static int whole_for(const int parts[AXES])
     return level;
 }
 
-/* cost weighs the points of the largest box, and those of its faces that are sent. Faces
- * across X are not contiguous, and short rows are slow. */
+/* cost weighs the points of the largest box, those of its faces that are sent, and those
+ * that every rank has. Faces across X are not contiguous, and short rows are slow. */
 static double cost(const struct cut *c, int levels)
 {
     double n[AXES], sum;
     for (int a = 0; a < AXES; a++)
         n[a] = (double)(((1 << c->whole) + c->parts[a] - 1) / c->parts[a] * (1 << (levels - c->whole)));
-    sum = n[X] * n[Y] * n[Z];
+    sum = n[X] * n[Y] * n[Z] + (double)((int64_t)1 << (3 * c->whole));
     sum += c->parts[X] > 1 ? 16 * n[Y] * n[Z] : 0;
     sum += c->parts[Y] > 1 ? 8 * n[X] * n[Z] : 0;
     sum += c->parts[Z] > 1 ? 6 * n[X] * n[Y] : 0;
@@ -33,11 +32,12 @@ static double cost(const struct cut *c, int levels)
 
 bool cut_find(struct cut *c, int ranks, int levels)
 {
+    const int most = 1 << (levels - 1); /* of parts: each has two points at least */
     double best = -1;
-    for (int x = 1; x <= ranks; x++)
-        for (int y = 1; ranks % x == 0 && y <= ranks / x; y++) {
+    for (int x = 1; x <= most; x++)
+        for (int y = 1; ranks % x == 0 && y <= most; y++) {
             struct cut t = {.parts = {x, y, ranks / x / y}};
-            if (ranks / x % y != 0 || (t.whole = whole_for(t.parts)) >= levels)
+            if (ranks / x % y != 0 || t.parts[Z] > most || (t.whole = whole_for(t.parts)) >= levels)
                 continue;
             double price = cost(&t, levels);
             if (best < 0 || price < best) {

@@ -37,7 +37,6 @@ double clock_stop(double start);
 
 /* block_start is where the part-th of so many nearly equal shares of n begins. */
 int64_t block_start(int64_t n, int parts, int part);
-int block_owner(int64_t n, int parts, int64_t item);
 
 /* ---- memory.c ------------------------------------------------------------ */
 
