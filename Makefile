@@ -80,6 +80,11 @@ test-lab-compare: build ## Measure one image on a bare machine of a lab and on o
 	@scripts/setup lab
 	@$(SUDO) scripts/test-lab compare
 
+.PHONY: test-programs
+test-programs: ## Verify the kernels of the NAS Parallel Benchmarks up to class A, some minutes
+	@scripts/setup test
+	MUSTER_PROGRAMS=A go test -count=1 -v -timeout 20m ./measure/programs
+
 .PHONY: bench
 bench: build ## Measure what docs/operators/performance.md publishes
 	@scripts/setup test
