@@ -25,7 +25,7 @@ func (a *app) confirmDelete(ctx context.Context, k *client.Client, q *confirm, r
 	}
 	switch {
 	case erase && !q.yes:
-		what := "the home of " + ref + " is erased with it and cannot be restored"
+		what := "the home of " + ref + " would be erased with it, and could not be restored"
 		if jobs != "" {
 			what = jobs + ", and " + what
 		}

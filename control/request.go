@@ -55,6 +55,9 @@ func (s *Service) parseRequest(ctx context.Context, who muster.Actor, call wire.
 	case len(defaults.Users) == 0:
 		defaults.Users = []string{"muster"}
 	}
+	if who.Name == "root" && call.DefaultUser == "" && slices.Equal(req.Users, []string{"muster"}) {
+		req.Users = nil // as a cluster of root's own shows it: the request for another one
+	}
 	var more []muster.Problem
 	if who.Name == "root" && len(req.Users) == 0 && call.DefaultUser != "" {
 		if e := muster.CheckUserName(call.DefaultUser); e != nil { // never somebody else in their stead: two people would share a home

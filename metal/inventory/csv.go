@@ -158,6 +158,9 @@ func (f *file) value(e *Entry, name, place, value string) {
 	case "power":
 		f.switched(e, "power", place, value)
 	case "power_user":
+		if u := m.Power.User; u != "" && u != value {
+			f.Wrong(muster.ReasonContradiction, "power_user", place, "name the account once", "the account is %.64q here, and %.64q in power", value, u)
+		}
 		m.Power.User = value
 	case "power_password_file":
 		e.PasswordFile = value

@@ -234,6 +234,9 @@ func (f *file) switched(e *Entry, field, place, value string) {
 		return
 	}
 	e.Machine.Power.Kind, e.Machine.Power.Address, e.Machine.Power.System = p.Kind, p.Address, p.System
+	if u := e.Machine.Power.User; u != "" && p.User != "" && u != p.User {
+		f.Wrong(muster.ReasonContradiction, field, place, "name the account once", "the account is %.64q here, and %.64q elsewhere", p.User, u)
+	}
 	e.Machine.Power.User = cmp.Or(p.User, e.Machine.Power.User)
 }
 

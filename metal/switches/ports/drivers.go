@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,16 +55,20 @@ func (d Drivers) Open(name string) (switches.Switch, error) {
 	open := d[kind]
 	if !ok || open == nil {
 		return nil, muster.Errorf(muster.EInvalid, "nothing here can drive the switch %.70q", name).Because(muster.ReasonNoProvider).
-			WithHint("name it KIND:PLACE in the registrations of its machines; the kinds are: %s", strings.Join(d.kinds(), ", "))
+			WithHint("write KIND:PLACE with one of the kinds %s; a name without a colon is for people, and nothing drives its switch", strings.Join(d.kinds(), " and "))
 	}
 	return open(place)
 }
+
+// kindForm is how a name begins that says how its switch is driven. Other names, also the
+// addresses by which switches call themselves, are for people.
+var kindForm = regexp.MustCompile(`^[a-z][a-z0-9+-]{2,}:`)
 
 // Unusable returns what of the switches of a machine's interfaces nothing can drive, by
 // fields such as nics[0].switch. It speaks to no switch.
 func (d Drivers) Unusable(nics []muster.RegisteredNIC) (problems []muster.Problem) {
 	for i, n := range nics {
-		if n.Switch == "" {
+		if !kindForm.MatchString(n.Switch) {
 			continue
 		}
 		var e *muster.Error
