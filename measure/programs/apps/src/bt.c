@@ -49,9 +49,9 @@ static void couple(const struct lines *l, const struct factors *f, const struct 
 {
     int n = l->flow->grid.n;
     const double *d = l->derived + at * l->d_step;
-    vec v0 = pipe_get(d + o->v[0], l->d_lane), v1 = pipe_get(d + o->v[1], l->d_lane);
-    vec v2 = pipe_get(d + o->v[2], l->d_lane), kin = pipe_get(d + KINETIC * n, l->d_lane);
-    vec vol = pipe_get(d + VOLUME * n, l->d_lane), press = pipe_get(d + PRESSURE * n, l->d_lane);
+    vec v0 = lanes_get(d + o->v[0], l->d_lane), v1 = lanes_get(d + o->v[1], l->d_lane);
+    vec v2 = lanes_get(d + o->v[2], l->d_lane), kin = lanes_get(d + KINETIC * n, l->d_lane);
+    vec vol = lanes_get(d + VOLUME * n, l->d_lane), press = lanes_get(d + PRESSURE * n, l->d_lane);
     vec energy = press * vol * (1 / GAMMA1) + kin, total = energy + press * vol;
     vec zero = {0}, one = zero + 1, c = VISCOSITY * vol, k = (1 - CONDUCTION) * c;
     /* Its last use has filled it. */
@@ -152,7 +152,7 @@ static void eliminate(const struct lines *l, vec *keep, vec *carried)
         struct trio *lower = &trio[turn], *here = &trio[(turn + 1) % 3], *upper = &trio[(turn + 2) % 3];
         couple(l, &f, &o, at + 1, upper);
         for (int m = 0; m < UNKNOWNS; m++)
-            row->known[m] = pipe_get(l->r + at * l->r_step + o.u[m], l->r_lane);
+            row->known[m] = lanes_get(l->r + at * l->r_step + o.u[m], l->r_lane);
         row->next = upper->to_below;
         fold(&lower->to_above, below, &here->own, row->known);
         divide(&here->own, &row->next, row->known);
@@ -174,7 +174,7 @@ static void substitute(const struct lines *l, const vec *keep, vec *x)
         }
         for (int i = 0; i < UNKNOWNS; i++) {
             x[i] = here[i];
-            pipe_put(l->r + at * l->r_step + o.u[i], l->r_lane, x[i], l->used);
+            lanes_put(l->r + at * l->r_step + o.u[i], l->r_lane, x[i], l->used);
         }
     }
 }

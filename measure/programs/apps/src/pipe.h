@@ -9,10 +9,8 @@
 #define PIPE_H
 
 #include "flow.h"
+#include "lanes.h"
 #include <string.h>
-
-enum { LANES = 4 };
-typedef double vec __attribute__((vector_size(LANES * sizeof(double))));
 
 /* LANES neighbouring lines of one axis; the last ones may be one line again. */
 struct lines {
@@ -26,17 +24,6 @@ struct lines {
     ptrdiff_t r_lane[LANES], d_lane[LANES];     /* where the lines begin */
     ptrdiff_t r_step, d_step;                   /* from point to point */
 };
-
-static inline vec pipe_get(const double *p, const ptrdiff_t lane[LANES])
-{
-    return (vec){p[lane[0]], p[lane[1]], p[lane[2]], p[lane[3]]};
-}
-
-static inline void pipe_put(double *p, const ptrdiff_t lane[LANES], vec v, int used)
-{
-    for (int l = 0; l < used; l++)
-        p[lane[l]] = v[l];
-}
 
 struct solver {
     int keep;                   /* values kept at each point until it is substituted */

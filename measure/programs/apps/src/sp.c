@@ -59,8 +59,8 @@ static inline struct local local_at(const struct lines *l, const struct weights 
 {
     int n = l->flow->grid.n;
     const double *d = l->derived + at * l->d_step;
-    vec v = w->first * pipe_get(d + l->axis * n, l->d_lane), c = w->first * pipe_get(d + SOUND * n, l->d_lane);
-    vec vol = pipe_get(d + VOLUME * n, l->d_lane);
+    vec v = w->first * lanes_get(d + l->axis * n, l->d_lane), c = w->first * lanes_get(d + SOUND * n, l->d_lane);
+    vec vol = lanes_get(d + VOLUME * n, l->d_lane);
     return (struct local){{v, v + c, v - c}, w->smooth + w->second * (CONDUCTION * VISCOSITY) * vol};
 }
 
@@ -71,7 +71,7 @@ static const int kind_of[UNKNOWNS] = {DRIFT, AHEAD, DRIFT, DRIFT, ASTERN};
 static inline void point_get(const struct lines *l, const ptrdiff_t o[UNKNOWNS], int at, vec v[UNKNOWNS])
 {
     for (int m = 0; m < UNKNOWNS; m++)
-        v[m] = pipe_get(l->r + at * l->r_step + o[m], l->r_lane);
+        v[m] = lanes_get(l->r + at * l->r_step + o[m], l->r_lane);
     vec along = v[SPEED], push = v[PUSH];
     v[SPEED] = push + along;
     v[PUSH] = push - along;
@@ -81,7 +81,7 @@ static inline void point_put(const struct lines *l, const ptrdiff_t o[UNKNOWNS],
 {
     for (int m = 0; m < UNKNOWNS; m++) {
         vec out = m == SPEED ? 0.5 * (v[SPEED] - v[PUSH]) : m == PUSH ? 0.5 * (v[SPEED] + v[PUSH]) : v[m];
-        pipe_put(l->r + at * l->r_step + o[m], l->r_lane, out, l->used);
+        lanes_put(l->r + at * l->r_step + o[m], l->r_lane, out, l->used);
     }
 }
 
