@@ -55,7 +55,7 @@ enum { MAX_CHECKS = 16, MAX_EXTRAS = 16 };
 struct check {
     const char *name;
     double got, want, error;
-    bool right;
+    bool limit, right;      /* limit: want is the most that got may be */
 };
 
 struct extra {

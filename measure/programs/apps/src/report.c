@@ -15,12 +15,12 @@ void report_near(struct report *r, const char *name, double got, double want, do
 {
     double error = fabs((got - want) / want);
     /* A comparison with NaN is false, so NaN is never right. */
-    add_check(r, (struct check){name, got, want, error, error <= within});
+    add_check(r, (struct check){name, got, want, error, false, error <= within});
 }
 
 void report_below(struct report *r, const char *name, double got, double most)
 {
-    add_check(r, (struct check){name, got, most, got, got <= most});
+    add_check(r, (struct check){name, got, most, got, true, got <= most});
 }
 
 static void add_extra(struct report *r, struct extra e)
@@ -177,8 +177,12 @@ static void people(const struct report *r, const struct world *w)
         people_extra(&r->extra[i]);
     for (int i = 0; i < r->checks; i++) {
         const struct check *c = &r->check[i];
-        printf("%-18s got %.13e want %.13e error %.1e %s\n", c->name, c->got, c->want, c->error,
-               c->right ? "right" : "WRONG");
+        printf("%-18s ", c->name);
+        if (c->limit)
+            printf("got %.3g, at most %.3g", c->got, c->want);
+        else
+            printf("got %.13e want %.13e error %.1e", c->got, c->want, c->error);
+        puts(c->right ? " right" : " WRONG");
     }
     printf("%-18s %s\n%-18s %s\n", "verified", verified(r) ? "yes" : "NO", "compiler", facts_compiler);
     printf("%-18s %s\n", "flags", facts_flags);
