@@ -147,14 +147,24 @@ static void lead(const struct farm *f, const struct world *w, struct load *l)
         answer(&c);
 }
 
+static void ask(int64_t *task, MPI_Request *r)
+{
+    MPI_Irecv(task, 1, MPI_INT64_T, 0, TAG_TASK, MPI_COMM_WORLD, r);
+    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
+}
+
+/* follow asks for the next task before it does one, so that the answer is there in time. */
 static void follow(const struct farm *f, struct load *l)
 {
+    MPI_Request r;
+    int64_t task, next;
+    ask(&next, &r);
     for (;;) {
-        int64_t task;
-        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
-        MPI_Recv(&task, 1, MPI_INT64_T, 0, TAG_TASK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        task = next;
         if (task < 0)
             return;
+        ask(&next, &r);
         run(f, task, l, NULL, NULL);
     }
 }
