@@ -13,7 +13,9 @@ struct pipe {
     struct solver solver;
     int axis, across, over;     /* lines lie side by side along across; bundles follow along over */
     int from[3], to[3];         /* inner points of mine */
-    int batches;                /* of LANES lines, in a bundle */
+    int across_batches;         /* of LANES lines, that lie side by side */
+    int planes;                 /* of such lines, in a bundle; the last may have fewer */
+    int batches;                /* in a bundle */
     int bundles, slots;
     int below, above;
     vec *in;
@@ -35,6 +37,17 @@ static int ahead(const struct grid *g, int axis)
     return above > 0 ? above + 1 : 0;
 }
 
+/* planes_of makes bundles so large that messages are worth it, and so many that blocks do
+ * not wait long for the first. */
+static int planes_of(const struct grid *g, int axis, int planes, size_t message)
+{
+    enum { WORTH = 16384, FILL = 8 };
+    int blocks = axis == 0 ? 1 : g->blocks[axis - 1], most = planes / (FILL * blocks), n = 1;
+    while (blocks > 1 && n < most && (size_t)n * message < WORTH)
+        n++;
+    return n;
+}
+
 struct pipe *pipe_open(const struct flow *f, const struct solver *s, int axis)
 {
     const struct grid *g = &f->grid;
@@ -47,8 +60,11 @@ struct pipe *pipe_open(const struct flow *f, const struct solver *s, int axis)
         p->below = g->below[axis - 1];
         p->above = g->above[axis - 1];
     }
-    p->batches = (p->to[p->across] - p->from[p->across] + LANES - 1) / LANES;
-    p->bundles = p->to[p->over] - p->from[p->over];
+    int all = p->to[p->over] - p->from[p->over];
+    p->across_batches = (p->to[p->across] - p->from[p->across] + LANES - 1) / LANES;
+    p->planes = planes_of(g, axis, all, vectors(p->across_batches, s->up, 1));
+    p->batches = p->across_batches * p->planes;
+    p->bundles = (all + p->planes - 1) / p->planes;
     p->slots = ahead(g, axis) + 1;
     /* The last block substitutes each batch at once and keeps one only. */
     int kept = p->above == MPI_PROC_NULL ? 1 : p->batches;
@@ -80,9 +96,10 @@ static struct lines lines_of(const struct pipe *p, int bundle, int batch)
 {
     const struct flow *f = p->flow;
     const struct grid *g = &f->grid;
-    int at[3] = {0, 0, 0}, left = p->to[p->across] - p->from[p->across] - batch * LANES;
-    at[p->across] = p->from[p->across] + batch * LANES;
-    at[p->over] = p->from[p->over] + bundle;
+    int start = batch % p->across_batches * LANES, left = p->to[p->across] - p->from[p->across] - start;
+    int at[3] = {0, 0, 0};
+    at[p->across] = p->from[p->across] + start;
+    at[p->over] = p->from[p->over] + bundle * p->planes + batch / p->across_batches;
     ptrdiff_t r = grid_at(g, UNKNOWNS, at[0], at[1], at[2]), d = grid_at(g, DERIVED, at[0], at[1], at[2]);
     struct lines l = {.flow = f, .axis = p->axis, .from = p->from[p->axis], .to = p->to[p->axis],
                       .first = p->axis == 0 ? 0 : g->first[p->axis - 1], .used = left < LANES ? left : LANES,
@@ -98,9 +115,15 @@ static struct lines lines_of(const struct pipe *p, int bundle, int batch)
 
 enum { TAG_UP = 11, TAG_DOWN };
 
-static void receive(struct pipe *p, int from, int values, int tag)
+static int batches_of(const struct pipe *p, int bundle)
 {
-    MPI_Recv(p->in, p->batches * values * LANES, MPI_DOUBLE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int left = p->to[p->over] - p->from[p->over] - bundle * p->planes;
+    return p->across_batches * (left < p->planes ? left : p->planes);
+}
+
+static void receive(struct pipe *p, int from, int batches, int values, int tag)
+{
+    MPI_Recv(p->in, batches * values * LANES, MPI_DOUBLE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void go_up(struct pipe *p, int bundle)
@@ -108,13 +131,14 @@ static void go_up(struct pipe *p, int bundle)
     const struct solver *s = &p->solver;
     struct slot *t = &p->slot[bundle % p->slots];
     bool last = p->above == MPI_PROC_NULL;
+    int batches = batches_of(p, bundle);
     size_t points = (size_t)(p->to[p->axis] - p->from[p->axis]) * (size_t)s->keep;
     MPI_Waitall(2, t->sent, MPI_STATUSES_IGNORE);
     if (p->below != MPI_PROC_NULL)
-        receive(p, p->below, s->up, TAG_UP);
+        receive(p, p->below, batches, s->up, TAG_UP);
     else
-        memset(p->in, 0, vectors(p->batches, s->up, 1));
-    for (int b = 0; b < p->batches; b++) {
+        memset(p->in, 0, vectors(batches, s->up, 1));
+    for (int b = 0; b < batches; b++) {
         struct lines l = lines_of(p, bundle, b);
         vec *keep = t->keep + (last ? 0 : (size_t)b * points), *up = t->up + b * s->up, *down = t->down + b * s->down;
         memcpy(up, p->in + b * s->up, vectors(1, s->up, 1));
@@ -125,24 +149,25 @@ static void go_up(struct pipe *p, int bundle)
         }
     }
     if (!last)
-        MPI_Isend(t->up, p->batches * s->up * LANES, MPI_DOUBLE, p->above, TAG_UP, MPI_COMM_WORLD, &t->sent[0]);
+        MPI_Isend(t->up, batches * s->up * LANES, MPI_DOUBLE, p->above, TAG_UP, MPI_COMM_WORLD, &t->sent[0]);
 }
 
 static void come_down(struct pipe *p, int bundle)
 {
     const struct solver *s = &p->solver;
     struct slot *t = &p->slot[bundle % p->slots];
+    int batches = batches_of(p, bundle);
     size_t points = (size_t)(p->to[p->axis] - p->from[p->axis]) * (size_t)s->keep;
     if (p->above != MPI_PROC_NULL) {
-        receive(p, p->above, s->down, TAG_DOWN);
-        memcpy(t->down, p->in, vectors(p->batches, s->down, 1));
-        for (int b = 0; b < p->batches; b++) {
+        receive(p, p->above, batches, s->down, TAG_DOWN);
+        memcpy(t->down, p->in, vectors(batches, s->down, 1));
+        for (int b = 0; b < batches; b++) {
             struct lines l = lines_of(p, bundle, b);
             s->substitute(&l, t->keep + (size_t)b * points, t->down + b * s->down);
         }
     }
     if (p->below != MPI_PROC_NULL)
-        MPI_Isend(t->down, p->batches * s->down * LANES, MPI_DOUBLE, p->below, TAG_DOWN, MPI_COMM_WORLD,
+        MPI_Isend(t->down, batches * s->down * LANES, MPI_DOUBLE, p->below, TAG_DOWN, MPI_COMM_WORLD,
                   &t->sent[1]);
 }
 
