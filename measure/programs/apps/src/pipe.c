@@ -27,14 +27,17 @@ static size_t vectors(int a, int b, int c)
     return (size_t)a * (size_t)b * (size_t)c * sizeof(vec);
 }
 
-/* How many bundles may be on their way above me: one for each block there, and one more
- * to hide how long messages take. */
-static int ahead(const struct grid *g, int axis)
+/* slots_of is how many bundles may be on their way: one for each block above me, one more
+ * to hide how long messages take, and as many as caches hold easily: a block that shares
+ * its core with other programs then has something to do while it waits for another. */
+static int slots_of(const struct grid *g, int axis, int bundles, size_t bundle)
 {
-    if (axis == 0)
-        return 0;
-    int above = g->blocks[axis - 1] - 1 - g->mine[axis - 1];
-    return above > 0 ? above + 1 : 0;
+    enum { EASY = 2 << 20 };
+    int above = axis == 0 ? 0 : g->blocks[axis - 1] - 1 - g->mine[axis - 1], least = above + 2;
+    if (above == 0)
+        return 1;
+    int most = EASY / bundle > (size_t)least ? (int)(EASY / bundle) : least;
+    return most < bundles ? most : bundles;
 }
 
 /* planes_of makes bundles so large that messages are worth it, and so many that blocks do
@@ -65,9 +68,9 @@ struct pipe *pipe_open(const struct flow *f, const struct solver *s, int axis)
     p->planes = planes_of(g, axis, all, vectors(p->across_batches, s->up, 1));
     p->batches = p->across_batches * p->planes;
     p->bundles = (all + p->planes - 1) / p->planes;
-    p->slots = ahead(g, axis) + 1;
     /* The last block substitutes each batch at once and keeps one only. */
     int kept = p->above == MPI_PROC_NULL ? 1 : p->batches;
+    p->slots = slots_of(g, axis, p->bundles, vectors(kept, p->to[axis] - p->from[axis], s->keep));
     p->in = room(vectors(p->batches, 1, s->up > s->down ? s->up : s->down));
     p->slot = room((size_t)p->slots * sizeof *p->slot);
     for (int i = 0; i < p->slots; i++) {
