@@ -103,9 +103,7 @@ static void fold(const struct block *lower, const struct row *below, struct bloc
         {0, 1}, {0, 1, 2, 3, 4}, {0, 1, 2}, {0, 1, 3}, {0, 1, 2, 3, 4},
     };
     static const int count[UNKNOWNS] = {2, 5, 3, 3, 5};
-#pragma GCC unroll 5
     for (int i = 0; i < UNKNOWNS; i++)
-#pragma GCC unroll 5
         for (int k = 0; k < count[i]; k++)
             less(own->at[i], &known[i], lower->at[i][meets[i][k]], below, meets[i][k]);
 }
@@ -113,7 +111,6 @@ static void fold(const struct block *lower, const struct row *below, struct bloc
 /* divide solves own * x = (next, known). The diagonal dominates: no pivots are sought. */
 static void divide(struct block *own, struct block *next, vec known[UNKNOWNS])
 {
-#pragma GCC unroll 5
     for (int p = 0; p < UNKNOWNS; p++) {
         vec pivot = 1 / own->at[p][p];
         for (int j = p + 1; j < UNKNOWNS; j++)

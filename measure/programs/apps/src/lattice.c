@@ -278,8 +278,8 @@ static const char *sides(const char *text, int size[4])
     if (sscanf(text, "%5dx%5dx%5dx%5d%c", &size[0], &size[1], &size[2], &size[3], &rest) != 4)
         return "give four sides, like 8x8x8x16";
     for (int i = 0; i < 4; i++)
-        if (size[i] < 2 || size[i] % 2 != 0 || size[i] > 1024)
-            return "each side must be even, 2 to 1024";
+        if (size[i] < 2 || size[i] % 2 != 0 || size[i] > 256)
+            return "each side must be even, 2 to 256";
     return NULL;
 }
 
