@@ -49,6 +49,9 @@ func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 		return muster.Errorf(muster.EForbidden, "you may run this program of %s, not change it", r.owner).Because(muster.ReasonNotYours).
 			WithHint("ask %s, or a manager of project %s: muster project show %[2]s", r.owner, r.project)
 	}
+	if v == write && r.kind == "program-run" && allowed(who, read, r) {
+		return muster.Errorf(muster.EForbidden, "this is a run of %s", r.owner).Because(muster.ReasonNotYours).WithHint("run the program yourself: muster program run")
+	}
 	return absent
 }
 

@@ -100,7 +100,9 @@ func ReadReport(b []byte) (Report, error) {
 			more = false
 		case "":
 		default:
-			return Report{}, unreadable(string(line))
+			if r.State != "" { // before it, a shell may greet
+				return Report{}, unreadable(string(line))
+			}
 		}
 		if !more {
 			break

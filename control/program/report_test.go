@@ -15,8 +15,8 @@ func TestReadReport(t *testing.T) {
 	for text, want := range map[string]Report{
 		"state ended\nphase run\nbuild 1.5 2.5\nrun 3,25 4\nstatus 3\nnodes n01 n02\noutput\nok\nstate x\n": {
 			State: "ended", Stage: "run", Status: &status, Nodes: []string{"n01", "n02"}, Build: 1, Run: 0.75, Output: "ok\nstate x\n"},
-		"state queue\nphase \nqueue PENDING|0:00||Resources\n": {State: "queue", Queue: "PENDING", Elapsed: "0:00", Why: "Resources"},
-		"state gone\n": {State: "gone"},
+		"state queue\nphase \nqueue PENDING|0:00||Resources\n":                 {State: "queue", Queue: "PENDING", Elapsed: "0:00", Why: "Resources"},
+		"welcome!\nstate gone\n":                                               {State: "gone"},
 		"state ended\nphase run\njob JobState=CANCELLED Reason=None\noutput\n": {State: "ended", Stage: "run", Job: "JobState=CANCELLED Reason=None"},
 	} {
 		got, err := ReadReport([]byte(text))
@@ -24,7 +24,7 @@ func TestReadReport(t *testing.T) {
 			t.Errorf("%q is %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "x", "state x", "status 0", "state ended\nstatus x", "state ended\nnodes ../a", "state ended\nrun 1", "motd: welcome\nstate gone"} {
+	for _, text := range []string{"", "x", "state x", "status 0", "state ended\nstatus x", "state ended\nnodes ../a", "state ended\nrun 1", "state gone\nmotd: welcome"} {
 		if got, err := ReadReport([]byte(text)); err == nil {
 			t.Errorf("%q is %+v", text, got)
 		}

@@ -78,7 +78,8 @@ func testProgramRuns(t *testing.T, fresh freshFunc) {
 	done := r
 	done.State, done.Nodes = muster.ProgramRunPassed, []string{"n01", "n02"}
 	done.Figure = &muster.ProgramFigure{Name: "ns/day", Unit: "ns/day", Value: 12.5, Better: muster.BetterHigher, Source: muster.FigureOfProgram}
-	for _, who := range []muster.Actor{alice(), carol(), {}} {
+	wantCode(t, put(alice(), done), muster.EForbidden)
+	for _, who := range []muster.Actor{carol(), {}} {
 		wantCode(t, put(who, done), muster.ENotFound)
 	}
 	stolen := done
