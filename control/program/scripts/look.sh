@@ -18,8 +18,11 @@ if [ ! -f end ]; then
 		echo "queue $now"
 		exit 0
 	fi
-	# Its end may be on its way here by the network.
-	for _ in $(seq 20); do
+	# Its end may be on its way here by the network, unless it was ended from outside.
+	was=$(scontrol -o show job "$job" 2>/dev/null | grep -oE '(JobState|NodeList|Reason)=[^ ]*' | tr '\n' ' ')
+	tries=20
+	[[ $was == *JobState=* && $was != *JobState=COMPLETED* ]] && tries=4
+	for _ in $(seq $tries); do
 		ls >/dev/null
 		[ -f end ] && break
 		sleep 0.5
@@ -30,7 +33,7 @@ echo "phase $(cat phase 2>/dev/null)"
 if [ -f end ]; then
 	cat end
 else
-	echo "job $(scontrol -o show job "$job" 2>/dev/null | grep -oE '(JobState|NodeList|Reason)=[^ ]*' | tr '\n' ' ')"
+	echo "job $was"
 fi
 phase=$(cat phase 2>/dev/null)
 echo "output"
