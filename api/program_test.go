@@ -2,10 +2,12 @@ package api_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -112,6 +114,17 @@ func TestRunsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitReady(t, k)
+	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		c, err := tx.FindCluster("cfd")
+		if err != nil {
+			return err
+		}
+		c.Expires = time.Now().Add(time.Hour)
+		return tx.PutCluster(c, "")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range []wire.ProgramRequest{
 		{Name: "other", Image: "raw", Run: "x"}, {Name: "reads", Image: "hpc", Run: "cat {input}", Inputs: []string{"cases"}},
 	} {
@@ -123,13 +136,14 @@ func TestRunsAreRefused(t *testing.T) {
 		r    wire.RunRequest
 		want muster.Reason
 	}{
-		"image":   {wire.RunRequest{Program: "other"}, muster.ReasonImageLacks},
-		"input":   {wire.RunRequest{Program: "reads"}, muster.ReasonVolumeUnfit},
-		"timeout": {wire.RunRequest{Program: "ep", Timeout: "8d"}, muster.ReasonOutOfRange},
-		"class":   {wire.RunRequest{Program: "ep", Class: "X"}, muster.ReasonBadValue},
-		"ranks":   {wire.RunRequest{Program: "ep", Ranks: 9}, muster.ReasonOutOfRange},
-		"several": {wire.RunRequest{Program: "ep", Ranks: 9, Class: "X"}, muster.ReasonHasProblems},
-		"none":    {wire.RunRequest{Program: "epp"}, muster.ReasonNoSuchObject},
+		"image":    {wire.RunRequest{Program: "other"}, muster.ReasonImageLacks},
+		"input":    {wire.RunRequest{Program: "reads"}, muster.ReasonVolumeUnfit},
+		"timeout":  {wire.RunRequest{Program: "ep", Timeout: "8d"}, muster.ReasonOutOfRange},
+		"walltime": {wire.RunRequest{Program: "ep", Timeout: "2h"}, muster.ReasonOutOfRange},
+		"class":    {wire.RunRequest{Program: "ep", Class: "X"}, muster.ReasonBadValue},
+		"ranks":    {wire.RunRequest{Program: "ep", Ranks: 9}, muster.ReasonOutOfRange},
+		"several":  {wire.RunRequest{Program: "ep", Ranks: 9, Class: "X"}, muster.ReasonHasProblems},
+		"none":     {wire.RunRequest{Program: "epp"}, muster.ReasonNoSuchObject},
 	} {
 		if _, err := k.StartRun(t.Context(), "cfd", c.r); muster.ReasonOf(err) != c.want {
 			t.Errorf("%s: %v (%s), want %s", name, err, muster.ReasonOf(err), c.want)

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/control/program"
 	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/internal/cleantext"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -103,6 +105,11 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 			problems = append(problems, muster.Problem{Field: "timeout", Reason: muster.ReasonOutOfRange, Message: "a program cannot run for " + r.Timeout, Hint: "write a time from 1s to 7d"})
 		}
 		timeout = d
+	}
+	// The scheduler would let a job wait for ever that cannot end before its cluster.
+	if left := c.Expires.Sub(s.Clock.Now()); timeout <= runMost && !c.Expires.IsZero() && program.JobTime(p, timeout) > left {
+		problems = append(problems, muster.Problem{Field: "timeout", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("the job may take %s, and cluster %s ends in %s",
+			plaintext.Span(program.JobTime(p, timeout)), c.Name, plaintext.Span(max(0, left))), Hint: "give a shorter timeout, or extend the cluster: muster extend " + c.Name})
 	}
 	nodes, err := tx.Nodes(c.ID)
 	if err != nil {

@@ -32,21 +32,28 @@ type Job struct {
 	Submit, Look, Cancel, Clear string
 }
 
+// JobTime is how long a job may take by the scheduler, in whole minutes: building and running have
+// the limit each, and end before it.
+func JobTime(p muster.Program, limit time.Duration) time.Duration {
+	if strings.TrimSpace(p.Build) != "" {
+		limit *= 2
+	}
+	return limit.Truncate(time.Minute) + 2*time.Minute
+}
+
 // JobOf makes the job of a run. Its nodes are its own: nobody's jobs run beside it.
 func JobOf(p muster.Program, r muster.ProgramRun, inputs map[string]string) Job {
 	f := Factors{Ranks: r.Ranks, Nodes: r.NodeCount, PerNode: r.RanksPerNode, Class: r.Class, Args: r.Args, Inputs: inputs}
 	limit := time.Duration(r.Timeout)
 	build := strings.TrimSpace(p.Build)
-	whole := limit
 	if build != "" {
-		build, whole = Fill(p, build, f), 2*limit
+		build = Fill(p, build, f)
 	}
 	needs := ""
 	if p.Builtin {
 		needs = Folder + "muster-" + p.Name
 	}
-	// The scheduler's own limit is behind the job's, and is rounded up to minutes.
-	minutes := int(whole/time.Minute) + 2
+	minutes := int(JobTime(p, limit) / time.Minute)
 	names := strings.NewReplacer(
 		"@ID@", string(r.ID), "@NEEDS@", quote(needs), "@BUILD@", quote(build), "@RUN@", quote(Fill(p, p.Run, f)), "@NAME@", quote("muster-"+p.Name),
 		"@NODES@", strconv.Itoa(r.NodeCount), "@RANKS@", strconv.Itoa(r.Ranks), "@PER_NODE@", strconv.Itoa(r.RanksPerNode), "@MINUTES@", strconv.Itoa(minutes),
