@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,27 @@ import (
 	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/wire"
 )
+
+// A server that goes away and comes back does not end a run.
+func TestProgramSurvivesItsConnection(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2, Build: true})
+	w := at(t, s)
+	created := ready(t, s, w, "cfd", "-n", "1", "--head", "shared")
+	env, _ := slurm(t)
+	sshd(t, s, created.ID, env...)
+	w.run("program", "add", "slow", "--image", "hpc", "--run", "sleep 2; echo {class} {ranks_per_node}", "--check", "^A 4$").want(t, 0)
+	var once sync.Once
+	w.wrote = func(text string) {
+		if strings.Contains(text, "it runs on") {
+			once.Do(func() {
+				s.StopServing()
+				s.Serve()
+			})
+		}
+	}
+	w.run("program", "run", "cfd", "slow", "--class", "A").want(t, 0, "it runs on", "result +passed")
+}
 
 // slurm are commands that run jobs on this host at once, one process group each.
 func slurm(t *testing.T) (env []string, home string) {

@@ -264,7 +264,7 @@ const (
 func (w *runWatcher) wait(ctx context.Context) error {
 	live := newLiveLine(w.app, w.app.output == "")
 	defer live.clear()
-	every := runLook
+	every, last := runLook, ""
 	for {
 		looked, err := w.script(ctx, w.job.Look)
 		var p wire.RunProgress
@@ -281,6 +281,10 @@ func (w *runWatcher) wait(ctx context.Context) error {
 			return nil
 		case err == nil:
 			live.set(p.Text)
+			if stage, _, _ := strings.Cut(p.Text, ", for "); stage != last && !live.on {
+				fmt.Fprintln(w.app.env.Err, clean(stage)) // each stage once, where no line can be written over
+				last = stage
+			}
 		case muster.CodeOf(err) != muster.EUnavailable:
 			return err
 		default:
