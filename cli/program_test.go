@@ -1,13 +1,13 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,25 +16,45 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// A server that goes away and comes back does not end a run.
-func TestProgramSurvivesItsConnection(t *testing.T) {
+// A server that goes away and comes back does not end a run, and neither does whoever waits
+// for it.
+func TestProgramOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := controltest.Start(t, controltest.Options{Machines: 2, Build: true})
 	w := at(t, s)
 	created := ready(t, s, w, "cfd", "-n", "1", "--head", "shared")
-	env, _ := slurm(t)
+	env, home := slurm(t)
 	sshd(t, s, created.ID, env...)
-	w.run("program", "add", "slow", "--image", "hpc", "--run", "sleep 2; echo {class} {ranks_per_node}", "--check", "^A 4$").want(t, 0)
-	var once sync.Once
-	w.wrote = func(text string) {
-		if strings.Contains(text, "it runs on") {
-			once.Do(func() {
-				s.StopServing()
-				s.Serve()
-			})
-		}
+	w.run("program", "add", "slow", "--image", "hpc", "--run", "touch ~/begun; sleep 2; echo {class} {ranks_per_node}", "--check", "^A 4$").want(t, 0)
+	// meanwhile is called once the program runs.
+	meanwhile := func(f func()) (done chan struct{}) {
+		done = make(chan struct{})
+		begun := filepath.Join(home, "begun")
+		go func() {
+			defer close(done)
+			for t.Context().Err() == nil {
+				if os.Remove(begun) == nil {
+					f()
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		return done
 	}
+	back := meanwhile(func() {
+		s.StopServing()
+		s.Serve()
+	})
 	w.run("program", "run", "cfd", "slow", "--class", "A").want(t, 0, "it runs on", "result +passed")
+	<-back
+	ctx, cancel := context.WithCancel(t.Context())
+	left := meanwhile(cancel)
+	r := w.runCtx(ctx, "program", "run", "cfd", "slow", "--class", "A").want(t, 130, "detached: the run goes on")
+	<-left
+	id := regexp.MustCompile(`pr-[0-9a-z]{10}`).FindString(r.err)
+	w.run("program", "runs", "slow").want(t, 0, id+` .* open `)
+	w.run("program", "wait", id).want(t, 0, "result +passed")
 }
 
 // slurm are commands that run jobs on this host at once, one process group each.

@@ -76,6 +76,9 @@ func figureText(f *muster.ProgramFigure) string {
 	return fmt.Sprintf("%s %.6g %s", f.Name, f.Value, f.Unit)
 }
 
+// mostLines of an output are shown; in JSON there is all that is on record.
+const mostLines = 30
+
 func writeRun(w io.Writer, r muster.ProgramRun) {
 	line := func(label, text string) {
 		if text != "" {
@@ -121,8 +124,9 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 	line("differ", strings.Join(c.Differ, ", "))
 	if r.Output != "" {
 		fmt.Fprintln(w, "\nthe end of its output:")
-		for l := range strings.Lines(r.Output) {
-			fmt.Fprintln(w, "  "+clean(strings.TrimSuffix(l, "\n")))
+		lines := strings.Split(r.Output, "\n")
+		for _, l := range lines[max(0, len(lines)-mostLines):] {
+			fmt.Fprintln(w, "  "+clean(l))
 		}
 	}
 }

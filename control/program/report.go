@@ -135,6 +135,8 @@ func (r Report) Text() string {
 		return "the scheduler does not answer"
 	case r.State != reportQueue:
 		return "it has ended"
+	case r.Queue == "PENDING" && (r.Why == "" || r.Why == "None"): // not looked at yet
+		return "it waits in the queue"
 	case r.Queue == "PENDING":
 		return "it waits in the queue: " + r.Why
 	case r.Stage == stageBuild:

@@ -35,6 +35,7 @@ func TestReportText(t *testing.T) {
 	t.Parallel()
 	for text, r := range map[string]Report{
 		"it waits in the queue: Resources": {State: "queue", Queue: "PENDING", Why: "Resources"},
+		"it waits in the queue":            {State: "queue", Queue: "PENDING", Why: "None"},
 		"it is built on n01, for 0:02":     {State: "queue", Queue: "RUNNING", Stage: "build", Where: "n01", Elapsed: "0:02"},
 		"it runs on n[01-02], for 1:00":    {State: "queue", Queue: "RUNNING", Stage: "run", Where: "n[01-02]", Elapsed: "1:00"},
 		"the scheduler does not answer":    {State: "unknown"},
