@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,32 +68,16 @@ func unknownInputs(command string, inputs []string) (list []string) {
 		switch {
 		case found == "{input}" && len(inputs) == 0:
 			list = append(list, found)
-		case named && !contains(inputs, name):
+		case named && !slices.Contains(inputs, name):
 			list = append(list, found)
 		}
 	}
 	return list
 }
 
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
-
 // uses reports whether the program's commands have a placeholder.
 func uses(p muster.Program, name string) bool {
-	for _, text := range []string{p.Run, p.Build} {
-		for _, found := range placeholder.FindAllString(text, -1) {
-			if found == name {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.Contains(placeholder.FindAllString(p.Run+"\n"+p.Build, -1), name)
 }
 
 // CheckFactors reports everything that is wrong with what a run is to vary.
