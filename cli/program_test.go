@@ -72,6 +72,7 @@ printf '%s\n' "$@" >"$HOME/sbatch"
 job=$(cat "$HOME/jobs" 2>/dev/null || echo 0)
 job=$((job + 1))
 echo "$job" >"$HOME/jobs"
+echo "test-$$-$job" >"$HOME/id-$job"
 SLURM_JOB_ID="test-$$-$job" SLURM_JOB_NODELIST='n[01-02]' setsid bash batch.sh >/dev/null 2>&1 &
 echo "$!" >"$HOME/pid-$job"
 echo "$job"`,
@@ -79,7 +80,15 @@ echo "$job"`,
 kill -0 "$pid" 2>/dev/null && grep -qv ' Z ' "/proc/$pid/stat" && { echo "RUNNING|0:01|n[01-02]|None"; exit 0; }
 echo "slurm_load_jobs error: Invalid job id specified" >&2
 exit 1`,
-		"scancel":  `kill -9 -- "-$(cat "$HOME/pid-$1")"`,
+		// As the scheduler does: the job with all that it left behind.
+		"scancel": `id=$(cat "$HOME/id-$1")
+while files=$(grep -lsxz "SLURM_JOB_ID=$id" /proc/[0-9]*/environ); [ -n "$files" ]; do
+	for file in $files; do
+		pid=${file#/proc/}
+		kill -9 "${pid%/environ}" 2>/dev/null
+	done
+	sleep 0.05
+done`,
 		"scontrol": `case "$*" in *hostnames*) printf 'n01\nn02\n' ;; *) echo "JobId=1 JobState=CANCELLED Reason=None" ;; esac`,
 	} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/bash\n"+text+"\n"), 0o700); err != nil {
