@@ -21,6 +21,8 @@ const (
 	AuditMaintenance  AuditKind = "maintenance"
 	AuditCourse       AuditKind = "course"
 	AuditTemplate     AuditKind = "template"
+	AuditProgram      AuditKind = "program"
+	AuditProgramRun   AuditKind = "program-run"
 	AuditStage        AuditKind = "stage"
 )
 

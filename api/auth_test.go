@@ -84,6 +84,7 @@ func bodies() map[string]string {
 		"resume-cluster":  `{}`,
 		"change-cluster":  `{"nodes": 2}`,
 		"save-cluster":    `{"name": "x"}`,
+		"start-run":       `{"program": "ep"}`,
 	}
 }
 

@@ -64,6 +64,7 @@ func (a *API) routes() {
 	a.certificateRoutes()
 	a.usageRoutes()
 	a.benchRoutes()
+	a.programRoutes()
 	a.logRoutes()
 	a.eventRoutes()
 }

@@ -27,6 +27,7 @@ type Service interface {
 	Seeing
 	Certificates
 	Benches
+	Programs
 	Journals
 	Metrics
 	Consoles

@@ -18,8 +18,8 @@ import (
 
 // sshd answers on the nodes of a cluster as a node's sshd does: its host key is
 // signed by the cluster's authority, and it lets in who has a certificate for
-// user@cluster. Commands are run by the shell of this host.
-func sshd(t testing.TB, s *controltest.Site, id muster.ClusterID) {
+// user@cluster. Commands are run by the shell of this host, with env.
+func sshd(t testing.TB, s *controltest.Site, id muster.ClusterID, env ...string) {
 	t.Helper()
 	var hostCA, userCA pki.SSHAuthority
 	err := s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) error {
@@ -43,12 +43,12 @@ func sshd(t testing.TB, s *controltest.Site, id muster.ClusterID) {
 	}
 	s.Dialer.To(func(m muster.Machine) (net.Conn, error) {
 		near, far := net.Pipe()
-		go serveSSH(far, m.Node, string(id), hostCA, trusted)
+		go serveSSH(far, m.Node, string(id), hostCA, trusted, env)
 		return near, nil
 	})
 }
 
-func serveSSH(conn net.Conn, node, id string, hostCA pki.SSHAuthority, trusted ssh.PublicKey) {
+func serveSSH(conn net.Conn, node, id string, hostCA pki.SSHAuthority, trusted ssh.PublicKey, env []string) {
 	defer conn.Close()
 	private, public, err := pki.NewHostKey()
 	if err != nil {
@@ -89,11 +89,11 @@ func serveSSH(conn net.Conn, node, id string, hostCA pki.SSHAuthority, trusted s
 		if err != nil {
 			return
 		}
-		go session(ch, reqs, sc.User(), node)
+		go session(ch, reqs, sc.User(), node, env)
 	}
 }
 
-func session(ch ssh.Channel, reqs <-chan *ssh.Request, user, node string) {
+func session(ch ssh.Channel, reqs <-chan *ssh.Request, user, node string, env []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for r := range reqs {
@@ -105,7 +105,7 @@ func session(ch ssh.Channel, reqs <-chan *ssh.Request, user, node string) {
 			go func() {
 				defer ch.Close()
 				cmd := exec.CommandContext(ctx, "/bin/sh", "-c", p.Command)
-				cmd.Env = []string{"PATH=/usr/bin:/bin", "NODE=" + node, "USER=" + user}
+				cmd.Env = append([]string{"PATH=/usr/bin:/bin", "NODE=" + node, "USER=" + user}, env...)
 				in, _ := cmd.StdinPipe()
 				cmd.Stdout, cmd.Stderr = ch, ch.Stderr()
 				_ = cmd.Start()

@@ -30,6 +30,11 @@ func (tx *Tx) CertificateCursor(id muster.CertificateID) (string, error) {
 // HPLCursor is where a result of HPL stands in the list of results, the newest first.
 func (tx *Tx) HPLCursor(id muster.HPLID) (string, error) { return tx.cursor("hpl", "made", string(id)) }
 
+// ProgramRunCursor is where a run of a program stands in the list of runs, the newest first.
+func (tx *Tx) ProgramRunCursor(id muster.ProgramRunID) (string, error) {
+	return tx.cursor("program_runs", "submitted", string(id))
+}
+
 func (tx *Tx) cursor(table, column, id string) (string, error) {
 	var at, n int64
 	err := tx.s.one([]any{&at, &n}, fmt.Sprintf(`SELECT %s, n FROM %s WHERE id = ?`, column, table), id)

@@ -27,6 +27,8 @@ const (
 	projectDoc     document.Kind[muster.Project]           = "project/1"
 	courseDoc      document.Kind[muster.Course]            = "course/1"
 	templateDoc    document.Kind[muster.Template]          = "template/1"
+	programDoc     document.Kind[muster.Program]           = "program/1"
+	programRunDoc  document.Kind[muster.ProgramRun]        = "program-run/1"
 )
 
 // documents reports how the documents of each table are looked at.
@@ -34,7 +36,7 @@ func documents() map[string]func(what string, b []byte) error {
 	return map[string]func(string, []byte) error{
 		"clusters": clusterDoc.Check, "nodes": nodeDoc.Check, "machines": machineDoc.Check, "users": userDoc.Check,
 		"volumes": volumeDoc.Check, "cleans": cleanDoc.Check, "machine_events": eventDoc.Check, "hpl": hplDoc.Check,
-		"registrations": registrationDoc.Check, "objects": checkObject,
+		"registrations": registrationDoc.Check, "objects": checkObject, "program_runs": programRunDoc.Check,
 	}
 }
 

@@ -21,4 +21,6 @@ func TestDocuments(t *testing.T) {
 	documenttest.Check(t, projectDoc)
 	documenttest.Check(t, courseDoc)
 	documenttest.Check(t, templateDoc)
+	documenttest.Check(t, programDoc)
+	documenttest.Check(t, programRunDoc)
 }

@@ -82,6 +82,16 @@ func TestPlans(t *testing.T) {
 			_, _ = tx.VolumeCursor("v-1")
 			_, _ = tx.CertificateCursor("pc-1")
 			_, _ = tx.HPLCursor("hr-1")
+			run := muster.ProgramRun{ID: muster.NewProgramRunID(), Program: "md", Project: "sea", By: who.Name, Cluster: id, State: muster.ProgramRunOpen}
+			if err := tx.PutProgramRun(run); err != nil {
+				return err
+			}
+			_ = tx.PutProgramRun(run)
+			_, _ = tx.ProgramRuns(ProgramRunFilter{Limit: 3})
+			_, _ = tx.ProgramRuns(ProgramRunFilter{Project: "sea", Program: "md", After: "1.1", Limit: 3})
+			_, _ = tx.ProgramRuns(ProgramRunFilter{Program: "md", Limit: 3})
+			_, _ = tx.ProgramRuns(ProgramRunFilter{Cluster: id, Limit: 3})
+			_, _ = tx.ProgramRunCursor(run.ID)
 			_, _ = tx.Nodes(id)
 			_, _ = tx.NodesOf(id)
 			_, _ = tx.Machines(MachineFilter{Cluster: id})

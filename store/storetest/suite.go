@@ -34,6 +34,8 @@ func Suite(t *testing.T, open Open) {
 		{"CertificateProperty", testCertificateProperty},
 		{"HPL", testHPL},
 		{"ForeignHPL", testForeignHPL},
+		{"Programs", testPrograms},
+		{"ProgramRuns", testProgramRuns},
 		{"Registrations", testRegistrations},
 		{"Identities", testIdentities},
 		{"MachineOnce", testMachineOnce},

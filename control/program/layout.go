@@ -1,0 +1,48 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/muster-hpc/muster"
+)
+
+// Layout spreads ranks over nodes of so many cores each: as few nodes as hold them, or as many
+// as are asked for. Without ranks there is one for each core of all nodes. The ranks of a node
+// have a core each.
+func Layout(cores []int, ranks, nodes int) (f Factors, problems []muster.Problem) {
+	least, all := 0, 0
+	for _, c := range cores {
+		c = max(1, c)
+		all += c
+		if least == 0 || c < least {
+			least = c
+		}
+	}
+	add := func(field, hint, format string, args ...any) {
+		problems = append(problems, muster.Problem{Field: field, Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	if nodes < 0 || nodes > len(cores) {
+		add("nodes", fmt.Sprintf("give 1 to %d, or leave it out", len(cores)), "the cluster has %d compute nodes", len(cores))
+		return f, problems
+	}
+	over := nodes // 0: as needed
+	if over == 0 {
+		over = len(cores)
+	}
+	most := over * least
+	if ranks == 0 {
+		ranks = most
+	}
+	if ranks < 1 || ranks > most {
+		add("ranks", fmt.Sprintf("give 1 to %d: each rank has a core of its own", most), "%d nodes of %d cores have no room for %d ranks", over, least, ranks)
+		return f, problems
+	}
+	if nodes == 0 {
+		over = (ranks + least - 1) / least
+	}
+	if ranks < over {
+		add("nodes", "give fewer nodes, or more ranks", "%d nodes cannot share %d ranks", over, ranks)
+		return f, problems
+	}
+	return Factors{Ranks: ranks, Nodes: over, PerNode: (ranks + over - 1) / over}, nil
+}

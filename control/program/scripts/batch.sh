@@ -1,0 +1,59 @@
+#!/bin/bash
+# The job of a run: builds, runs, and keeps how that ended. What the programs print is cut in
+# the middle; what they left running on this node is ended, since it may hold their output.
+cd "$HOME/.muster/runs/@ID@" || exit 1
+ulimit -c 0
+export CC=mpicc CXX=mpicxx FC=mpifort
+
+keep() {
+	head -c @HEAD@ >"$1.head"
+	exec tail -c @TAIL@ >"$1.tail"
+}
+
+sweep() {
+	local try file pid parent found
+	for try in 1 2 3 4 5; do
+		found=
+		for file in $(grep -lsxz "SLURM_JOB_ID=$SLURM_JOB_ID" /proc/[0-9]*/environ 2>/dev/null); do
+			pid=${file#/proc/}
+			pid=${pid%/environ}
+			[ "$pid" = $$ ] && continue
+			[ "$pid" = "$keeper" ] && continue
+			read -r _ _ _ parent _ 2>/dev/null <"/proc/$pid/stat" || continue
+			[ "$parent" = "$keeper" ] || [ "$parent" = $$ ] && continue
+			kill -9 "$pid" 2>/dev/null
+			found=1
+		done
+		[ -z "$found" ] && return
+		sleep 0.1
+	done
+}
+
+stage() {
+	echo "$1" >phase
+	exec 3> >(keep "$1")
+	keeper=$!
+	began=$EPOCHREALTIME
+	(cd work && exec timeout -k 5 @LIMIT@ bash "../$1.sh") </dev/null >&3 2>&1 3>&-
+	status=$?
+	ended=$EPOCHREALTIME
+	sweep
+	rm -f reserve
+	exec 3>&-
+	for _ in $(seq 50); do
+		kill -0 "$keeper" 2>/dev/null || break
+		sleep 0.1
+	done
+	times="$times$1 $began $ended"$'\n'
+}
+
+times=
+status=0
+[ -s build.sh ] && [ -n "$(cat build.sh)" ] && stage build
+[ "$status" = 0 ] && stage run
+{
+	printf '%s' "$times"
+	echo "status $status"
+	echo "nodes" $(scontrol show hostnames "$SLURM_JOB_NODELIST")
+} >end.new
+mv end.new end

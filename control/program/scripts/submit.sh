@@ -1,0 +1,19 @@
+# Submits the job of a run, unless it has been.
+umask 077
+export LC_ALL=C.UTF-8
+dir="$HOME/.muster/runs/@ID@"
+[ -s "$dir/job" ] && exit 0
+needs=@NEEDS@
+if [ -n "$needs" ] && [ ! -x "$needs" ]; then
+	echo "the image has no $needs: build it again with this version of Muster (muster image build), and create the cluster anew" >&2
+	exit 69
+fi
+mkdir -p "$dir/work" && cd "$dir" || exit 1
+# So much of the disk is for what the run shows, even if the program fills the rest.
+head -c $((@HEAD@ + 2 * @TAIL@)) /dev/zero >reserve || exit 1
+printf '%s\n' @BUILD@ >build.sh
+printf '%s\n' @RUN@ >run.sh
+printf '%s' @BATCH@ >batch.sh
+sbatch --parsable --exclusive --mem=0 --no-requeue --job-name=@NAME@ --nodes=@NODES@ --ntasks=@RANKS@ --ntasks-per-node=@PER_NODE@ \
+	--time=@MINUTES@ --chdir="$dir" --output=/dev/null --error=/dev/null batch.sh >job.new || exit 1
+cut -d';' -f1 job.new >job.id && mv job.id job

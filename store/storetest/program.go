@@ -1,0 +1,136 @@
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+)
+
+// NewProgram is a program that alice added to a project.
+func NewProgram(name, project string) muster.Program {
+	return muster.Program{Name: name, Project: project, Owner: "alice", Created: NewClock().Now(), ProgramSpec: muster.ProgramSpec{
+		Image: "hpc", Build: "make", Run: "mpirun -n {ranks} ./md", Check: "Finished", Inputs: []string{"inputs"},
+		Metric: &muster.ProgramMetric{Name: "ns/day", Unit: "ns/day", Pattern: "Performance: ([0-9.]+)", Better: muster.BetterHigher},
+	}}
+}
+
+// NewProgramRun is an open run of a program on a cluster.
+func NewProgramRun(p muster.Program, cluster muster.ClusterID, by string) muster.ProgramRun {
+	return muster.ProgramRun{
+		ID: muster.NewProgramRunID(), Program: p.Name, Project: p.Project, By: by, Cluster: cluster, ClusterName: "cfd", Version: p.Version(nil),
+		Spec: p.ProgramSpec, Ranks: 2, NodeCount: 2, RanksPerNode: 1, Timeout: muster.Duration(time.Minute), State: muster.ProgramRunOpen, Submitted: NewClock().Now(),
+	}
+}
+
+// testPrograms: members see what their project has, and whoever added it, or manages the
+// project, takes it away.
+func testPrograms(t *testing.T, fresh freshFunc) {
+	db, _ := fresh(t)
+	p := NewProgram("md", "sea")
+	do := func(who muster.Actor, f func(*store.Tx) error) error { return db.Update(context.Background(), who, f) }
+	put := func(tx *store.Tx) error { return tx.PutProgram(p, "added") }
+	drop := func(tx *store.Tx) error { return tx.DeleteProgram("sea", "md", "removed") }
+	wantCode(t, do(muster.Actor{Name: "alice", Projects: []string{"lake"}}, put), muster.ENotFound)
+	for _, who := range []muster.Actor{alice(), bob(), root()} {
+		if err := do(who, put); err != nil {
+			t.Errorf("%s cannot put it: %v", who.Name, err)
+		}
+		wantCode(t, do(dave(), drop), muster.EForbidden)
+		wantCode(t, do(dave(), put), muster.EForbidden)
+		wantCode(t, do(carol(), drop), muster.ENotFound)
+		view(t, db, dave(), func(tx *store.Tx) error {
+			if got, err := tx.Program("sea", "md"); err != nil || !reflect.DeepEqual(got, p) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+			return nil
+		})
+		view(t, db, carol(), func(tx *store.Tx) error {
+			list, err := tx.Programs()
+			if len(list) != 0 {
+				t.Errorf("a stranger sees %+v", list)
+			}
+			return err
+		})
+		if err := do(who, drop); err != nil {
+			t.Errorf("%s cannot take it away: %v", who.Name, err)
+		}
+	}
+}
+
+// testProgramRuns: who ran a program keeps what became of it, once; the project sees it.
+func testProgramRuns(t *testing.T, fresh freshFunc) {
+	db, clock := fresh(t)
+	addPeople(t, db)
+	c := NewCluster("cfd", "alice", "sea")
+	update(t, db, alice(), func(tx *store.Tx) error { return tx.PutCluster(c, "") })
+	p := NewProgram("md", "sea")
+	put := func(who muster.Actor, r muster.ProgramRun) error {
+		return db.Update(context.Background(), who, func(tx *store.Tx) error { return tx.PutProgramRun(r) })
+	}
+	r := NewProgramRun(p, c.ID, "bob")
+	if err := put(bob(), r); err != nil {
+		t.Fatal(err)
+	}
+	done := r
+	done.State, done.Nodes = muster.ProgramRunPassed, []string{"n01", "n02"}
+	done.Figure = &muster.ProgramFigure{Name: "ns/day", Unit: "ns/day", Value: 12.5, Better: muster.BetterHigher, Source: muster.FigureOfProgram}
+	wantCode(t, put(alice(), done), muster.EForbidden)
+	for _, who := range []muster.Actor{carol(), {}} {
+		wantCode(t, put(who, done), muster.ENotFound)
+	}
+	stolen := done
+	stolen.By = "alice"
+	wantCode(t, put(alice(), stolen), muster.ENotFound)
+	if err := put(bob(), done); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, put(bob(), done), muster.EConflict)
+	for _, x := range []struct {
+		who  muster.Actor
+		want int
+	}{{alice(), 1}, {bob(), 1}, {carol(), 0}, {root(), 1}, {muster.Actor{}, 0}} {
+		view(t, db, x.who, func(tx *store.Tx) error {
+			list, err := tx.ProgramRuns(store.ProgramRunFilter{Project: "sea", Program: "md", Cluster: c.ID})
+			if err != nil || len(list) != x.want || x.want == 1 && !reflect.DeepEqual(list[0], done) {
+				t.Errorf("%s sees %+v, %v", x.who.Name, list, err)
+			}
+			_, err = tx.ProgramRun(r.ID)
+			if (err == nil) != (x.want == 1) {
+				t.Errorf("%s: %v", x.who.Name, err)
+			}
+			return nil
+		})
+	}
+	lines := audits(t, db, alice(), store.AuditFilter{Kind: muster.AuditProgramRun})
+	if len(lines) != 2 || lines[1].From != "open" || lines[1].To != "passed" || lines[1].Object != string(r.ID) {
+		t.Errorf("the audit has %+v", lines)
+	}
+	wantCode(t, put(bob(), NewProgramRun(p, "c-nothing", "bob")), muster.ENotFound)
+	// The newest are kept, of each program.
+	other := NewProgramRun(NewProgram("qc", "sea"), c.ID, "bob")
+	update(t, db, bob(), func(tx *store.Tx) error {
+		if err := tx.PutProgramRun(other); err != nil {
+			return err
+		}
+		for range 1005 {
+			n := NewProgramRun(p, c.ID, "bob")
+			n.Submitted = clock.Now()
+			if err := tx.PutProgramRun(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	view(t, db, bob(), func(tx *store.Tx) error {
+		list, err := tx.ProgramRuns(store.ProgramRunFilter{Program: "md"})
+		if len(list) != 1000 {
+			t.Errorf("%d runs, %v", len(list), err)
+		}
+		_, err = tx.ProgramRun(other.ID)
+		return err
+	})
+}
