@@ -36,7 +36,7 @@ func TestDeleteAsks(t *testing.T) {
 	busy(wire.Job{ID: "1", User: "bob", State: "running"}, wire.Job{ID: "2", User: "alice", State: "running"}, wire.Job{ID: "3", User: "alice", State: "running"}, wire.Job{ID: "4", User: "carol", State: "pending"})
 	const jobs = `3 jobs run on cfd \(2 of alice, 1 of bob\)`
 	w.stdin("n\n").run("delete", "cfd").want(t, 2, jobs, "nothing was changed")
-	w.stdin("no\n").run("delete", "cfd", "--erase").want(t, 2, jobs+", and the home of cfd is erased")
+	w.stdin("no\n").run("delete", "cfd", "--erase").want(t, 2, jobs+", and the home of cfd would be erased")
 	kept()
 	w.run("delete", "nope", "--erase").want(t, 3, "nope")
 	w.stdin("cfd\n").run("delete", "cfd", "--erase", "--wait").want(t, 0, jobs, "deleted after")
