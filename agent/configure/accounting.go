@@ -147,8 +147,10 @@ func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 	if err != nil || registered && !changed {
 		return err
 	}
-	_, err = c.run.Run(ctx, "", "scontrol", "reconfigure")
-	return err
+	if _, err = c.run.Run(ctx, "", "scontrol", "reconfigure"); err != nil || cfg.Expires.IsZero() {
+		return err
+	}
+	return c.limitPartition(ctx, c.longestJob(cfg)) // it has forgotten that
 }
 
 // registrationQuery asks for the cluster's number and the port of a slurmctld

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/muster-hpc/muster/wire"
 )
 
 // limitedMark remembers the end of the cluster for which jobs were limited last.
@@ -21,19 +23,39 @@ func (w *watcher) limitJobs(ctx context.Context) {
 	if w.stops() {
 		return
 	}
-	most := jobLimit(w.cfg.Expires.Sub(w.c.clock.Now()))
-	if w.cfg.Expires.IsZero() {
-		most = "UNLIMITED"
-	}
-	if most == w.limited || w.limited == "" && most == "UNLIMITED" {
+	now := w.c.clock.Now()
+	most := w.c.longestJob(w.cfg)
+	switch {
+	case most == w.limited && (most == unlimited || now.Sub(w.limitedAt) < limitAgain):
+		return
+	case w.limited == "" && most == unlimited:
 		return
 	}
-	if _, err := w.c.run.Run(ctx, "", "scontrol", "update", "PartitionName="+partition, "MaxTime="+most); err != nil {
+	if err := w.c.limitPartition(ctx, most); err != nil {
 		w.c.log.Warn("limiting job times failed", "error", err)
 		return
 	}
-	w.limited = most
+	w.limited, w.limitedAt = most, now
 	w.extendJobs(ctx)
+}
+
+const (
+	unlimited = "UNLIMITED"
+	// A slurmctld that reads its configuration again forgets the limit.
+	limitAgain = 20 * time.Second
+)
+
+// longestJob is the longest that a job may take now.
+func (c *Configurer) longestJob(cfg *wire.NodeConfig) string {
+	if cfg.Expires.IsZero() {
+		return unlimited
+	}
+	return jobLimit(cfg.Expires.Sub(c.clock.Now()))
+}
+
+func (c *Configurer) limitPartition(ctx context.Context, most string) error {
+	_, err := c.run.Run(ctx, "", "scontrol", "update", "PartitionName="+partition, "MaxTime="+most)
+	return err
 }
 
 // jobLimit is a time in minutes, as Slurm counts it. Long ones need not be exact.
@@ -73,7 +95,7 @@ func (w *watcher) extendJobs(ctx context.Context) {
 // jobTime is the time limit, from its start, with which a job ends with the cluster.
 func (w *watcher) jobTime(ctx context.Context, id string) string {
 	if w.cfg.Expires.IsZero() {
-		return "UNLIMITED"
+		return unlimited
 	}
 	text, err := w.c.run.Run(ctx, "", "squeue", "--noheader", "--jobs="+id, "--format=%S")
 	started, err2 := parseSlurmTime(strings.TrimSpace(text))

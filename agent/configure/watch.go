@@ -49,7 +49,8 @@ type watcher struct {
 
 	counted           bool   // accounting was started
 	limited           string // the longest that a job may take, as slurmctld was told
-	closed            bool   // the partition takes no jobs
+	limitedAt         time.Time
+	closed            bool // the partition takes no jobs
 	ending, dismissed time.Time
 	quiet             time.Time // since when nothing runs, and nothing can come
 

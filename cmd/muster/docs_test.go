@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,12 +67,16 @@ func TestExamplesAreCommands(t *testing.T) {
 	walk(root)
 }
 
+var quotedWord = regexp.MustCompile(`(^|[ =])'[^']*'`)
+
 // checkExample looks at what follows the word muster in a line.
 func checkExample(t *testing.T, root, of *cobra.Command, line string) {
 	_, rest, ok := strings.Cut(line, "muster ")
 	if !ok || strings.HasPrefix(strings.TrimSpace(line), "#") {
 		return
 	}
+	// What stands in quotes is one word, whatever it holds.
+	rest = quotedWord.ReplaceAllString(rest, "${1}TEXT")
 	words := strings.Fields(rest)
 	for i, w := range words {
 		if w == "--" || w == "|" || strings.HasPrefix(w, "#") {
