@@ -143,7 +143,7 @@ func lostJobs(state *wire.SchedulerState, p muster.Pause) (list []wire.LostJob) 
 	for _, j := range state.List {
 		waited := p.OnPause == muster.PauseWait && p.WaitUntil.IsZero() && j.State != "pending"
 		switch {
-		case waited:
+		case waited, j.State == "completing": // it has ended already
 		case j.NoScript:
 			list = append(list, wire.LostJob{ID: j.ID, User: j.User, Name: j.Name, Why: "it lives by an srun or salloc"})
 		case j.NoRequeue && j.State != "pending":
