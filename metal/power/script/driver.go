@@ -20,16 +20,8 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/siteprogram"
 	"github.com/muster-hpc/muster/metal/power"
-)
-
-// Exit statuses of the program. All others mean that it failed.
-const (
-	exitDone        = 0
-	exitUnsupported = 2 // it cannot do this
-	exitRefused     = 3 // account or password
-	exitBusy        = 4 // not now: try again
-	exitUnknown     = 5 // it knows no such machine
 )
 
 // Maker gives this driver to power.Drivers.
@@ -90,15 +82,13 @@ func parseState(out []byte) (power.State, error) {
 // environment holds what the program may know. Nothing of this server's own
 // environment gets there.
 func (d *driver) environment() []string {
-	return []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"LC_ALL=C",
-		"MUSTER_MACHINE=" + string(d.t.Machine),
-		"MUSTER_RACK=" + d.t.Rack,
-		"MUSTER_USER=" + d.t.Address.User,
-		"MUSTER_MACS=" + strings.Join(d.t.MACs, " "),
+	return append(siteprogram.Environment(),
+		"MUSTER_MACHINE="+string(d.t.Machine),
+		"MUSTER_RACK="+d.t.Rack,
+		"MUSTER_USER="+d.t.Address.User,
+		"MUSTER_MACS="+strings.Join(d.t.MACs, " "),
 		"MUSTER_BOOT=network", // what on must have it boot from, once
-	}
+	)
 }
 
 // explain makes an error of how the program ended.
@@ -115,13 +105,13 @@ func explain(operation string, err error, said string) error {
 		return muster.Errorf(muster.EUnavailable, "the site's program could not be run").Because(muster.ReasonControllerUnreachable).WithHint("%s", hint).Wrap(err)
 	}
 	switch exit.ExitCode() {
-	case exitUnsupported:
+	case siteprogram.ExitUnsupported:
 		return muster.Errorf(muster.EInvalid, "the site's program cannot do %q%s", operation, said)
-	case exitRefused:
+	case siteprogram.ExitRefused:
 		return muster.Errorf(muster.EUnauth, "the site's program was refused%s", said).Because(muster.ReasonControllerRefuses).WithHint("see the account and the password of the machine's power address")
-	case exitBusy:
+	case siteprogram.ExitBusy:
 		return muster.Errorf(muster.EUnavailable, "the site's program says not now%s", said).Because(muster.ReasonControllerUnreachable)
-	case exitUnknown:
+	case siteprogram.ExitUnknown:
 		return muster.Errorf(muster.ENotFound, "the site's program knows no such machine%s", said).Because(muster.ReasonNoSuchMachine)
 	}
 	return muster.Errorf(muster.EUnavailable, "the site's program failed to switch it %q (%s)%s", operation, fmt.Sprint(exit), said).Because(muster.ReasonControllerUnreachable).
