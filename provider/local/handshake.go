@@ -42,7 +42,10 @@ type initLink struct {
 	Address netip.Prefix `json:"address"`
 	Gateway netip.Addr   `json:"gateway,omitzero"` // reached on this link directly
 	Default bool         `json:"default,omitempty"`
-	MTU     int          `json:"mtu,omitempty"`
+	// Also are addresses that the neighbours on this link have on other links of theirs: they
+	// are reached by this one.
+	Also netip.Prefix `json:"also,omitzero"`
+	MTU  int          `json:"mtu,omitempty"`
 }
 
 // initReport is what the first process answers. An end of file after a report

@@ -47,6 +47,11 @@ func setLink(h *netlink.Handle, l *initLink) error {
 	if err := h.LinkSetUp(dev); err != nil {
 		return err
 	}
+	if l.Also.IsValid() {
+		if err := h.RouteReplace(&netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipNet(l.Also), Scope: netlink.SCOPE_LINK}); err != nil {
+			return err
+		}
+	}
 	if !l.Gateway.IsValid() {
 		return nil
 	}
