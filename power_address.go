@@ -97,6 +97,7 @@ const (
 	maxPowerUser    = 64
 	maxIPMIUser     = 16
 	maxIPMIPassword = 20
+	maxPassword     = 256
 	maxSystemPath   = 256
 	maxInterface    = 15
 	maxAuthority    = 16 << 10
@@ -146,6 +147,9 @@ func (p PowerAddress) CheckPassword(password []byte) []Problem {
 	c := powerCheck{PowerAddress: p}
 	wrong := func(why Reason, hint, message string) []Problem {
 		return []Problem{{Field: "power_password", Reason: why, Message: message, Hint: hint}}
+	}
+	if len(password) > maxPassword {
+		return wrong(ReasonTooLarge, "give a password of at most 256 bytes", "the password is too long")
 	}
 	switch c.Kind {
 	case PowerIPMI:

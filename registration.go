@@ -111,7 +111,9 @@ func (r Registration) Check() []Problem {
 	bad := func(field, hint, format string, args ...any) {
 		list = append(list, Problem{Field: field, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
-	if !machineName.MatchString(string(r.ID)) {
+	if r.ID == "" {
+		list = append(list, Problem{Field: "name", Reason: ReasonRequired, Message: "the name is missing", Hint: "name the machine with small letters, digits, dots and dashes, such as r1-n01"})
+	} else if !machineName.MatchString(string(r.ID)) {
 		bad("name", "write small letters, digits, dots and dashes, such as r1-n01", "%.70q is not a name", string(r.ID))
 	}
 	list = append(list, r.checkNICs()...)
@@ -186,9 +188,7 @@ func (r Registration) checkNICs() []Problem {
 			list = append(list, Problem{Field: field + ".use", Message: fmt.Sprintf("%.40q is not an interface use", n.Use), Hint: "write management or message"})
 		}
 		uses[n.Use]++
-		if (n.Switch == "") != (n.Port == "") {
-			list = append(list, Problem{Field: field + ".port", Message: "a port belongs to a switch", Hint: "give both, or neither"})
-		}
+		list = append(list, n.checkCable(field)...)
 	}
 	switch {
 	case len(r.NICs) > mostNICs:
@@ -197,6 +197,25 @@ func (r Registration) checkNICs() []Problem {
 		list = append(list, Problem{Field: "nics", Message: fmt.Sprintf("%d interfaces are for management", uses[UseManagement]), Hint: "name the one that the machine boots from"})
 	}
 	return list
+}
+
+// checkCable reports the half that is missing of what an interface is plugged into.
+func (n RegisteredNIC) checkCable(field string) []Problem {
+	prefix := ""
+	if n.Use == UseMessage {
+		prefix = "message_"
+	}
+	hint := func(missing, example string) string {
+		missing = prefix + missing
+		return fmt.Sprintf("give it, for example %s; in a table in the column %s, on the command line as --%s %s", example, missing, strings.ReplaceAll(missing, "_", "-"), example)
+	}
+	switch {
+	case n.Switch != "" && n.Port == "":
+		return []Problem{{Field: field + ".port", Reason: ReasonRequired, Message: fmt.Sprintf("the port on switch %.40q is missing", n.Switch), Hint: hint("port", "12")}}
+	case n.Switch == "" && n.Port != "":
+		return []Problem{{Field: field + ".switch", Reason: ReasonRequired, Message: fmt.Sprintf("the switch that has port %.40q is missing", n.Port), Hint: hint("switch", "sw1")}}
+	}
+	return nil
 }
 
 func validUUID(s string) bool {

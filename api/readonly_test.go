@@ -113,7 +113,7 @@ func TestReadOnlyTokenOnAllRoutes(t *testing.T) {
 	if reads < 25 || writes < 40 {
 		t.Errorf("only %d reads and %d others were tried", reads, writes)
 	}
-	for path, want := range map[string]string{"/v1/clusters": string(c.ID), "/v1/machines": string(c.ID), "/metrics": `name="cfd"`, "/v1/events?follow=0": string(c.ID), "/v1/tokens": `"read_only":true`} {
+	for path, want := range map[string]string{"/v1/clusters": string(c.ID), "/v1/machines": string(c.ID), "/metrics": `name="cfd"`, "/v1/events?follow=0": string(c.ID), "/v1/tokens": `"read_only":true`, "/v1/server": `"read_only":true`} {
 		if status, text := ask("GET", path); status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %.300s, want %s", path, status, text, want)
 		}

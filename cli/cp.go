@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,19 +116,47 @@ func (a *app) runCopy(ctx context.Context, args []string, f copyFlags) error {
 		}
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append(append(line, "--"), words...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.env.In, a.env.Out, a.env.Err
+	said := &lastWords{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.env.In, a.env.Out, io.MultiWriter(a.env.Err, said)
 	cmd.Env = a.sshEnvironment()
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		for _, end := range ends {
-			if exit.ExitCode() == 255 && pretends(ctx, k, string(end.Cluster), end.Node) {
-				a.report(nobodyThere(end.Node))
-			}
+		if exit.ExitCode() == 255 || said.lostConnection() {
+			a.reportLost(ctx, k, ends)
 		}
 		return &StatusError{Status: max(exit.ExitCode(), 1)}
 	}
 	return err
+}
+
+// reportLost says why a copy lost its connection, and what to do: scp says neither.
+func (a *app) reportLost(ctx context.Context, k *client.Client, ends []wire.Access) {
+	for _, end := range ends {
+		if pretends(ctx, k, string(end.Cluster), end.Node) {
+			a.report(nobodyThere(end.Node))
+			continue
+		}
+		a.report(muster.Errorf(muster.EUnavailable, "the connection to %s was lost", end.Node).Because(muster.ReasonNodeUnreachable).
+			WithHint("see 'muster show %s' and 'muster logs %s %s', and copy again", end.Cluster, end.Cluster, end.Node))
+	}
+}
+
+// lastWords keeps the end of what a program writes.
+type lastWords struct{ text []byte }
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	const most = 4096
+	l.text = append(l.text, p...)
+	if n := len(l.text) - most; n > 0 {
+		l.text = append(l.text[:0], l.text[n:]...)
+	}
+	return len(p), nil
+}
+
+// lostConnection reports whether scp said so: its old protocol has no exit status for it.
+func (l *lastWords) lostConnection() bool {
+	return bytes.Contains(l.text, []byte("lost connection")) || bytes.Contains(l.text, []byte("Connection closed"))
 }
 
 // copyWords makes the places of a copy words of scp, and writes the configuration by which it

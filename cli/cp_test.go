@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +69,31 @@ func TestCopy(t *testing.T) {
 	w.refused(2, muster.ReasonBadUsage, "cp", "cfd:x").naming("TARGET")
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "muster-ssh-*")); len(left) > 0 {
 		t.Errorf("keys are left behind: %v", left)
+	}
+}
+
+// A machine that is simulated has nobody to log in to, and a copy says so: scp only says that it
+// lost the connection.
+func TestCopyToNobody(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	t.Setenv("TMPDIR", t.TempDir())
+	needs(t, "scp", "ssh")
+	s := controltest.Start(t, controltest.Options{Machines: 3, Build: true})
+	w := at(t, s).with("MUSTER_TOKEN", s.User("alice", "bio"))
+	ready(t, s, w, "cfd", "-n", "2", "--head", "shared")
+	s.Dialer.To(func(muster.Machine) (net.Conn, error) { // what listens there hangs up
+		near, far := net.Pipe()
+		return near, far.Close()
+	})
+	here := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(here, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"cp", here, "cfd:"}, {"cp", "cfd/n02:x", here}} {
+		r := w.run(append(args, "-o", "json")...)
+		if r.code == 0 || !strings.Contains(r.err, `"reason":"node-unreachable"`) || !strings.Contains(r.err, "simulated") || !strings.Contains(r.err, "--local") {
+			t.Errorf("%v: %d %s", args, r.code, r.err)
+		}
 	}
 }
 

@@ -49,6 +49,10 @@ With --start the answer is "reserved": a promise, which no later request moves. 
 cannot be promised is refused with the nearest one that can. --start earliest takes that.
 Changes that would bring an earlier start are named with their own times.
 
+With --dry-run the exit status is the one that the request would have without it: 0 for
+"now", "queued" and "reserved", 6 for "never", for a time that cannot be promised, and
+for "queued" with --no-queue.
+
 Use either flags or a file: only --format, --dry-run, --wait and --timeout can be
 combined with -f.
 
@@ -189,10 +193,26 @@ func (a *app) runCreate(c *cobra.Command, args []string, f *createFlags) error {
 			a.writeReady(a.env.Out, created)
 		}
 	}
-	if people {
-		return nil
+	if !people {
+		if err := a.print(created, func(io.Writer) {}); err != nil {
+			return err
+		}
 	}
-	return a.print(created, func(io.Writer) {})
+	if created.DryRun && refuses(created) {
+		return &StatusError{Status: exitNoCapacity}
+	}
+	return nil
+}
+
+// refuses reports whether the request would be refused with that answer.
+func refuses(c wire.Created) bool {
+	switch c.Answer.Verdict {
+	case muster.VerdictNever, muster.VerdictLater:
+		return true
+	case muster.VerdictQueued:
+		return !c.Spec.Queue
+	}
+	return false
 }
 
 // withoutPlaces leaves out where problems stand in a text that no person wrote.

@@ -35,7 +35,7 @@ func (a *app) inventory(name string) ([]listedMachine, error) {
 			Chassis: m.Chassis, Service: m.Service, Serial: m.Serial, UUID: m.UUID, MinTrust: m.MinTrust,
 		}, e}
 		unreadable := func(field string, err error) {
-			p := muster.Problem{Field: string(m.ID) + "." + field, Place: e.At(field), Reason: muster.ReasonOf(err), Message: err.Error()}
+			p := muster.Problem{Field: e.Called + "." + field, Place: e.At(field), Reason: muster.ReasonOf(err), Message: err.Error()}
 			var known *muster.Error
 			if errors.As(err, &known) {
 				p.Message, p.Hint = known.Message, known.Hint

@@ -178,8 +178,8 @@ func placedIn(err error, listed []listedMachine) (*muster.Error, bool) {
 	if !errors.As(err, &e) || len(e.Problems) == 0 {
 		return nil, false
 	}
-	problems := slices.Clone(e.Problems)
-	for i, p := range problems {
+	problems := make([]muster.Problem, 0, len(e.Problems))
+	for _, p := range e.Problems {
 		m := ofMachine.FindStringSubmatch(p.Field)
 		if m == nil {
 			return nil, false
@@ -190,8 +190,12 @@ func placedIn(err error, listed []listedMachine) (*muster.Error, bool) {
 		}
 		of := listed[n]
 		field := strings.Replace(m[2], "power_password", "power.password", 1) // as files have it
-		problems[i].Place, problems[i].Field = of.entry.At(field), string(of.Name)+"."+field
-		problems[i].Message = strings.TrimPrefix(p.Message, string(of.Name)+": ")
+		if of.entry.Told(field) {                                             // the file was sent without it
+			continue
+		}
+		p.Place, p.Field = of.entry.At(field), of.entry.Called+"."+field
+		p.Message = strings.TrimPrefix(p.Message, string(of.Name)+": ")
+		problems = append(problems, p)
 	}
 	return e.Listing(problems), true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,9 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/internal/errortest"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // An administrator registers machines one by one and by a file; all that is wrong is
@@ -33,7 +36,7 @@ func TestRegister(t *testing.T) {
 	w.refused(2, muster.ReasonBadUsage, "machine", "add", "r1-n01").naming("--mac")
 	w.refused(2, muster.ReasonBadPowerAddress, "machine", "add", "r1-n01", "--mac", "52-54-00-AA-00-01", "--power", "ipmi://admin:sesame@10.0.0.11")
 	w.refused(2, muster.ReasonRequired, "machine", "add", "r1-n01", "--mac", "52-54-00-AA-00-01", "--power", "ipmi://admin@10.0.0.11").at("machines[0].power_password", muster.ReasonRequired).naming("--power-password-file", "FILE")
-	w.refused(2, muster.ReasonHasProblems, "machine", "add", "R1 n01", "--mac", "1", "--power", "wol", "--port", "3").at("machines[0].name", muster.ReasonBadValue).at("machines[0].nics[0].mac", muster.ReasonBadValue).at("machines[0].nics[0].port", muster.ReasonBadValue)
+	w.refused(2, muster.ReasonHasProblems, "machine", "add", "R1 n01", "--mac", "1", "--power", "wol", "--port", "3").at("machines[0].name", muster.ReasonBadValue).at("machines[0].nics[0].mac", muster.ReasonBadValue).at("machines[0].nics[0].switch", muster.ReasonRequired)
 	w.run("machine", "add", "r1-n01", "--mac", "52-54-00-AA-00-01", "--power", "ipmi://admin@10.0.0.11", "--power-password-file", secret, "--rack", "r1").want(t, 0, "r1-n01 +added")
 	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r1").want(t, 0, "r1-n01 +unchanged")
 	w.refused(2, muster.ReasonNameTaken, "machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "ipmi://admin@10.0.0.11", "--rack", "r2").at("machines[0].name", muster.ReasonNameTaken).naming("r2", "r1", "--replace")
@@ -64,7 +67,7 @@ func TestRegister(t *testing.T) {
 	w.refused(2, muster.ReasonAddressTaken, "machine", "add", "r1-n05", "--mac", "52:54:00:aa:00:06", "--power", "ipmi://admin@10.0.0.11", "--power-password-file", secret).at("machines[0].power.address", muster.ReasonAddressTaken).naming("10.0.0.11", "machine delete r1-n01")
 	ports := "name,mac,power,power_password,switch,port,message_mac,message_switch,message_port\n"
 	twice := file("twice.csv", ports+"r1-n05,52:54:00:aa:00:06,ipmi://root@bmc5,sesame,s1,5,52:54:00:aa:01:06,s1,5\nr1-n06,52:54:00:aa:00:0a,ipmi://root@bmc5,sesame,s1,5,,,\n")
-	w.refused(2, muster.ReasonHasProblems, "machine", "import", twice, "--dry-run").at("r1-n05.nics[1].port", muster.ReasonGivenTwice, "line 2, column I").at("r1-n06.power.address", muster.ReasonAddressTaken, "line 3, column C").at("r1-n06.nics[0].port", muster.ReasonAddressTaken, "line 3, column F").naming("r1-n05", "r1-n06", "bmc5", "s1")
+	w.refused(2, muster.ReasonHasProblems, "machine", "import", twice, "--dry-run").at("r1-n05.nics[1].port", muster.ReasonGivenTwice, "line 2, column I").at("r1-n06.power.address", muster.ReasonGivenTwice, "line 3, column C").at("r1-n06.nics[0].port", muster.ReasonGivenTwice, "line 3, column F").naming("r1-n05", "r1-n06", "bmc5", "s1", "line 2, column C", "line 2, column F", "change the file").without("machine delete")
 	once := file("once.csv", ports+"r1-n05,52:54:00:aa:00:06,ipmi://root@bmc5,sesame,s1,5,,,\nr1-n06,52:54:00:aa:00:0a,ipmi://root@bmc6,sesame,s1,6,,,\n")
 	w.run("machine", "import", once).want(t, 0, "r1-n05 +added", "r1-n06 +added")
 	// Two that were taken for each other change places in one file.
@@ -181,6 +184,42 @@ func TestRegisterUnusable(t *testing.T) {
 		at("machines[0].name", muster.ReasonBadValue).at("machines[0].power.address", muster.ReasonFileUnreadable).at("machines[0].nics[1].switch", muster.ReasonNoProvider)
 }
 
+// Whatever is wrong with a file is reported once, with its line, and hides nothing: neither what
+// else is wrong with it nor what only the server sees.
+func TestImportReportsEachFaultOnce(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 1})
+	w := at(t, s)
+	list := filepath.Join(t.TempDir(), "x.csv")
+	long := strings.Repeat("r", 65)
+	text := "mac,name,power,rack,power_password\n" +
+		"52:54:00:aa:00:01,,wol," + long + ",\n" + // a name that is missing
+		"52:54:00:aa:00:02,b,wlo,r1,\n" + // no way to switch a machine
+		"52:54:00:aa:00:03,c,ipmi://admin@c,r1,\n" + // a password is missing, which the server knows
+		"52:54:00:aa:00:03,fake-01,wol,r1,\n" // an interface that is c's, a name that is taken
+	if err := os.WriteFile(list, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := w.refused(2, muster.ReasonHasProblems, "machine", "import", list, "--dry-run").
+		at("machines[0].name", muster.ReasonRequired, "line 2, column B").at("machines[0].rack", muster.ReasonBadValue, "line 2, column D").
+		at("power", muster.ReasonBadPowerAddress, "line 3, column C").
+		at("c.power.password", muster.ReasonRequired, "line 4, column E").
+		at("fake-01.nics[0].mac", muster.ReasonGivenTwice, "line 5, column A").at("fake-01.name", muster.ReasonNameTaken, "line 5, column B").
+		naming("line 4, column A", "change the file").without("machine delete", "b.power", "schema", "length")
+	if n := len(r.list[0].Problems); n != 6 {
+		t.Errorf("%d problems: %s", n, r.text)
+	}
+	// The API says it in the same words, without a file.
+	_, err := s.Client("").Register(t.Context(), wire.RegisterRequest{Machines: []wire.BareMachine{
+		{NICs: []muster.RegisteredNIC{{MAC: "52:54:00:aa:00:01", Use: muster.UseManagement}}, Power: muster.PowerAddress{Kind: muster.PowerWOL}, Rack: long},
+		{Name: "c", NICs: []muster.RegisteredNIC{{MAC: "52:54:00:aa:00:01", Use: muster.UseManagement, Port: "3"}}, Power: muster.PowerAddress{Kind: muster.PowerWOL}},
+	}})
+	want := []string{"machines[0].name required", "machines[0].rack bad-value", "machines[1].nics[0].switch required", "machines[1].nics[0].mac given-twice"}
+	if got := errortest.Problems(errortest.Listed(err)); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // What is said of a power address by flags or in a file is what is registered, shown and
 // printed, and what no driver would take is refused.
 func TestRegisterPower(t *testing.T) {
@@ -267,5 +306,5 @@ func TestRegisterMessageInterfaces(t *testing.T) {
 	w.run("machine", "list", "--registered").want(t, 0, "52:54:00:aa:01:01 00:02:c9:03:00:0a:1b:2c")
 	w.run("machine", "add", "r1-n01", "--mac", "52:54:00:aa:00:01", "--power", "wol", "--message-mac", "52:54:00:aa:01:01,0002:c903:000a:1b2c", "--message-switch", "sw1", "--message-port", "1").want(t, 0, "unchanged")
 	w.refused(2, muster.ReasonHasProblems, "machine", "add", "r1-n02", "--mac", "0002:c903:000a:1b2d", "--power", "wol", "--message-port", "1").
-		at("machines[0].nics[0].use", muster.ReasonContradiction).at("machines[0].nics[1].mac", muster.ReasonBadValue).at("machines[0].nics[1].port", muster.ReasonBadValue)
+		at("machines[0].nics[0].use", muster.ReasonContradiction).at("machines[0].nics[1].mac", muster.ReasonBadValue).at("machines[0].nics[1].switch", muster.ReasonRequired)
 }

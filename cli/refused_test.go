@@ -48,6 +48,17 @@ func (r refusal) at(field string, why muster.Reason, place ...string) refusal {
 	return r
 }
 
+// without wants that something is not said: expressions.
+func (r refusal) without(parts ...string) refusal {
+	r.t.Helper()
+	for _, part := range parts {
+		if regexp.MustCompile(part).MatchString(r.text) {
+			r.t.Errorf("it says %q:\n%s", part, r.text)
+		}
+	}
+	return r
+}
+
 // naming wants names, numbers and commands in what is said: expressions.
 func (r refusal) naming(parts ...string) refusal {
 	r.t.Helper()

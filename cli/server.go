@@ -30,20 +30,27 @@ func (a *app) serverInfo() *cobra.Command {
 				health = wire.Health{Status: "unknown", Checks: []wire.HealthPart{{Name: "server", Text: err.Error()}}}
 			}
 			return a.print(s, func(w io.Writer) {
-				you := s.You
-				if s.Admin {
-					you += " (administrator)"
-				}
 				shared := ""
 				if s.Oversubscribed {
 					shared = "yes: machines share cores"
 				}
 				fields(w, "server", k.Address().String(), "version", s.Version, "up", since(s.Started, time.Now()), "health", healthText(health),
-					"instance", s.Instance, "listens", s.Listen, "you", you, "projects", strings.Join(s.Projects, " "),
+					"instance", s.Instance, "listens", s.Listen, "you", youText(s), "projects", strings.Join(s.Projects, " "),
 					"clusters", fmt.Sprint(s.Clusters), "machines", fmt.Sprintf("%d, %d free", s.Machines, s.Free), "oversubscribed", shared, "epoch", epochText(s))
 			})
 		},
 	}
+}
+
+// youText is as whom the server is used.
+func youText(s wire.Server) string {
+	switch {
+	case s.ReadOnly: // its rights are those of the token, not of the user
+		return s.You + " (read-only token: it reads the whole site and changes nothing)"
+	case s.Admin:
+		return s.You + " (administrator)"
+	}
+	return s.You
 }
 
 // epochText is empty for a site that was never restored, which need not know of epochs.

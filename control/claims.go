@@ -2,76 +2,58 @@ package control
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
 
-// claims are the controllers and switch ports of bare machines, and whose each is. That a
-// machine is off, or cut off, is proven by them: one that stands at two machines proves it of
-// neither.
-type claims map[string]muster.MachineID
+// claimant has claimed what one machine only can have: a registered one, or, counted from 0,
+// one of the request.
+type claimant struct {
+	id         muster.MachineID
+	registered bool
+	number     int
+}
+
+// claims are those of registered machines and of a request's.
+type claims struct{ muster.Claims[claimant] }
 
 // claimed are the claims of machines that a request does not register anew. One that came by
 // itself, and waits, may be one of the request's.
 func claimed(tx *store.Tx, request []wire.BareMachine) (claims, error) {
 	list, err := tx.Registrations(store.RegistrationFilter{})
 	if err != nil {
-		return nil, err
+		return claims{}, err
 	}
 	anew := make(map[muster.MachineID]bool, len(request))
 	for _, b := range request {
 		anew[b.Name] = true
 	}
-	c := claims{}
+	c := claims{muster.Claims[claimant]{}}
 	for _, r := range list {
 		if !anew[r.ID] && r.State != muster.RegistrationWaiting {
-			c.add(r)
+			c.Add(r, claimant{id: r.ID, registered: true})
 		}
 	}
 	return c, nil
 }
 
-// add adds what a machine claims, and reports what another one claims already.
-func (c claims) add(r muster.Registration) (problems []muster.Problem) {
-	claim := func(field, what, hint string) {
-		switch owner, taken := c[what]; {
-		case taken && owner == r.ID:
-			problems = append(problems, muster.Problem{Field: field, Reason: muster.ReasonGivenTwice, Message: what + " stands there twice", Hint: hint})
-		case taken:
-			problems = append(problems, muster.Problem{
-				Field: field, Reason: muster.ReasonAddressTaken, Message: fmt.Sprintf("%s is that of machine %s already", what, owner),
-				Hint: fmt.Sprintf("%s; correct the wrong one of the two, or `muster machine delete %s` if that one is gone", hint, owner),
-			})
+// add adds what a machine of the request claims, and reports what another one claims already.
+func (c claims) add(r muster.Registration, number int) (problems []muster.Problem) {
+	for _, taken := range c.Add(r, claimant{id: r.ID, number: number}) {
+		p := muster.Problem{Field: taken.Field, Reason: muster.ReasonGivenTwice}
+		switch by := taken.Owner; {
+		case by.registered:
+			p.Reason, p.Message = muster.ReasonAddressTaken, fmt.Sprintf("%s is that of machine %s already", taken.What, by.id)
+			p.Hint = fmt.Sprintf("%s; correct the wrong one of the two, or `muster machine delete %s` if that one is gone", taken.Hint, by.id)
+		case by.number == number:
+			p.Message, p.Hint = taken.What+" stands there twice", taken.Hint
 		default:
-			c[what] = r.ID
+			p.Message = fmt.Sprintf("%s is that of machine %s, too, in machines[%d].%s of this request", taken.What, by.id, by.number, taken.OwnerField)
+			p.Hint = taken.Hint + "; change the request: one of the two is wrong"
 		}
-	}
-	if r.Power.HasController() {
-		address := r.Power.Address
-		if canonical, ok := muster.CanonicalController(r.Power.Kind, address); ok {
-			address = canonical
-		}
-		// A controller of several systems is several machines', each with its own; one that
-		// names no system may mean any of them.
-		what := "controller " + address
-		for taken, owner := range c {
-			of, system, named := strings.Cut(strings.TrimPrefix(taken, "controller "), " ")
-			if "controller "+of == what && owner != r.ID && (system == r.Power.System || !named || r.Power.System == "") {
-				what = taken
-			}
-		}
-		if c[what] == "" && r.Power.System != "" {
-			what += " " + r.Power.System
-		}
-		claim("power.address", what, "each machine has a controller of its own")
-	}
-	for i, n := range r.NICs {
-		if n.Switch != "" && n.Port != "" {
-			claim(fmt.Sprintf("nics[%d].port", i), "port "+n.Port+" of switch "+n.Switch, "one cable is in one port")
-		}
+		problems = append(problems, p)
 	}
 	return problems
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -24,17 +25,23 @@ func TestOneControllerIsOneMachines(t *testing.T) {
 		{"redfish://a@10.9.0.50", "redfish://a@10.9.0.51", false},
 		{"redfish://a@10.9.0.50", "redfish://a@10.9.0.50:8443", false},
 	} {
-		list := claims{}
+		list := claims{muster.Claims[claimant]{}}
 		var problems []muster.Problem
 		for i, text := range []string{c.a, c.b} {
 			p, err := muster.ParsePowerAddress(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			problems = append(problems, list.add(muster.Registration{ID: muster.MachineID("m" + string(rune('1'+i))), Power: p})...)
+			problems = append(problems, list.add(muster.Registration{ID: muster.MachineID("m" + string(rune('1'+i))), Power: p}, i)...)
 		}
 		if (len(problems) > 0) != c.same {
 			t.Errorf("%s and %s: %+v", c.a, c.b, problems)
+		}
+		// Both are of one request: none of them is to be deleted.
+		for _, p := range problems {
+			if p.Reason != muster.ReasonGivenTwice || !strings.Contains(p.Message, "machines[0].power.address") || strings.Contains(p.Hint, "delete") {
+				t.Errorf("%+v", p)
+			}
 		}
 	}
 }

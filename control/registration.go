@@ -69,7 +69,11 @@ func (s *Service) Register(ctx context.Context, who muster.Actor, r wire.Registe
 			if err != nil {
 				return err
 			}
-			bad = append(bad, claims.add(b.Registration())...)
+			// What stands twice in the request was not taken before it.
+			twice := claims.add(b.Registration(), i)
+			bad = append(slices.DeleteFunc(bad, func(p muster.Problem) bool {
+				return p.Reason == muster.ReasonAddressTaken && slices.ContainsFunc(twice, func(q muster.Problem) bool { return q.Field == p.Field })
+			}), twice...)
 			for _, p := range bad {
 				p.Field = fmt.Sprintf("machines[%d].%s", i, p.Field)
 				p.Message = fmt.Sprintf("%.63s: %s", string(b.Name), p.Message)

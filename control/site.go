@@ -13,7 +13,7 @@ import (
 
 // Server describes the server and the caller.
 func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, error) {
-	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, Projects: who.Projects, Listen: s.Listen(), Epoch: s.Epoch}
+	out := wire.Server{Version: s.Version, API: "v1", Started: s.started, Instance: s.Instance, You: who.Name, Admin: who.Admin, ReadOnly: who.ReadOnly, Projects: who.Projects, Listen: s.Listen(), Epoch: s.Epoch}
 	if err := s.Superseded(); err != nil {
 		out.Superseded = err.Error()
 	}

@@ -95,7 +95,12 @@ func (s *subject) suspectLinks() []analysis.Pair {
 // orderFor says how a step is launched.
 func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wire.LaunchOrder, error) {
 	o := &wire.LaunchOrder{ID: id, Program: "muster-agent", Args: []string{"conditions"}, Hosts: s.names(), Limit: muster.Duration(time.Minute)}
-	if st.run != nil {
+	if st.run == nil {
+		if err := together(o); err != nil {
+			return nil, err
+		}
+		o.Env[wire.MeetAtVariable] = meetAt(o)
+	} else {
 		var err error
 		if o.Input, err = probeInput(st.run); err != nil {
 			return nil, err
@@ -129,14 +134,22 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 	return o, err
 }
 
-// byTools makes the agents measure, with programs of others. They know each other by a
-// word that is in no argument: everybody on a node can read those.
+// byTools makes the agents measure, with programs of others.
 func byTools(o *wire.LaunchOrder) error {
+	o.Program, o.Args = "muster-agent", append(o.Args, "--meet", meetAt(o))
+	return together(o)
+}
+
+// meetAt is where the agents of a launch meet.
+func meetAt(o *wire.LaunchOrder) string { return fmt.Sprintf("%s:%d", o.Hosts[0], wire.MeetPort) }
+
+// together lets the agents of a launch meet. They know each other by a word that is in no
+// argument: everybody on a node can read those.
+func together(o *wire.LaunchOrder) error {
 	word := make([]byte, 16)
 	if _, err := rand.Read(word); err != nil {
 		return err
 	}
-	o.Program, o.Args = "muster-agent", append(o.Args, "--meet", fmt.Sprintf("%s:%d", o.Hosts[0], wire.MeetPort))
 	o.Env = map[string]string{wire.MeetVariable: hex.EncodeToString(word)}
 	return nil
 }

@@ -25,17 +25,20 @@ type Event struct {
 
 // Server describes the server and the caller.
 type Server struct {
-	Version        string    `json:"version"`
-	API            string    `json:"api"` // v1
-	Started        time.Time `json:"started"`
-	Instance       string    `json:"instance"`
-	You            string    `json:"you"`
-	Admin          bool      `json:"admin"`
-	Projects       []string  `json:"projects,omitempty"`
-	Clusters       int       `json:"clusters"`
-	Machines       int       `json:"machines"`
-	Free           int       `json:"free"`
-	Oversubscribed bool      `json:"oversubscribed,omitempty"`
+	Version  string    `json:"version"`
+	API      string    `json:"api"` // v1
+	Started  time.Time `json:"started"`
+	Instance string    `json:"instance"`
+	You      string    `json:"you"`
+	Admin    bool      `json:"admin"`
+	// ReadOnly means that the caller's token reads the whole site and changes nothing,
+	// whatever its user may do otherwise.
+	ReadOnly       bool     `json:"read_only,omitempty"`
+	Projects       []string `json:"projects,omitempty"`
+	Clusters       int      `json:"clusters"`
+	Machines       int      `json:"machines"`
+	Free           int      `json:"free"`
+	Oversubscribed bool     `json:"oversubscribed,omitempty"`
 	// Listen is where the API is served over TLS, ADDRESS:PORT; empty where it
 	// is not.
 	Listen string `json:"listen,omitempty"`

@@ -79,10 +79,13 @@ const (
 const (
 	MeetPort     = 15200
 	MeetVariable = "MUSTER_MEET"
+	// MeetAtVariable says where, HOST:PORT, to agents that print their conditions: those
+	// without it print each their own.
+	MeetAtVariable = "MUSTER_MEET_AT"
 )
 
-// NodeConditions are what changes the figures of a node, as it sees itself. Each
-// node prints one as a line.
+// NodeConditions are what changes the figures of a node, as it sees itself. A launch prints
+// one of each node, as a line; one of the nodes prints all of them.
 type NodeConditions struct {
 	Host       string                 `json:"host"`
 	Conditions muster.TestEnvironment `json:"conditions"`

@@ -2,20 +2,22 @@ package wire
 
 import "github.com/muster-hpc/muster"
 
-// BareMachine is what an administrator says of a bare machine.
+// BareMachine is what an administrator says of a bare machine. Its schema bounds nothing:
+// what is wrong with a machine is reported by muster.Registration.Check, in words and with
+// what else is wrong.
 type BareMachine struct {
-	Name     muster.MachineID       `json:"name" minLength:"1" maxLength:"63" doc:"What the machine is called: small letters, digits, dots, dashes"`
-	NICs     []muster.RegisteredNIC `json:"nics" maxItems:"32" doc:"Its network interfaces; one is for management, from which it boots"`
+	Name     muster.MachineID       `json:"name" doc:"What the machine is called: small letters, digits, dots, dashes"`
+	NICs     []muster.RegisteredNIC `json:"nics" doc:"Its network interfaces; one is for management, from which it boots"`
 	Power    muster.PowerAddress    `json:"power" doc:"How it is switched"`
-	Password string                 `json:"power_password,omitempty" maxLength:"256" writeOnly:"true" doc:"Of its management controller. It is kept, and never shown again; left out, that which is kept stays"`
-	PowerKey string                 `json:"power_key,omitempty" maxLength:"256" writeOnly:"true" doc:"The key K_G of its IPMI controller: text of at most 20 bytes, or 0x and hexadecimal digits; 0x00 is none. Kept as the password is"`
-	Class    string                 `json:"class,omitempty" maxLength:"64" doc:"Machines of one kind; left out, made from what the machine finds in itself"`
-	Rack     string                 `json:"rack,omitempty" maxLength:"64"`
-	Position string                 `json:"position,omitempty" maxLength:"64" doc:"In the rack"`
-	Chassis  string                 `json:"chassis,omitempty" maxLength:"64" doc:"That it shares with others"`
+	Password string                 `json:"power_password,omitempty" writeOnly:"true" doc:"Of its management controller. It is kept, and never shown again; left out, that which is kept stays"`
+	PowerKey string                 `json:"power_key,omitempty" writeOnly:"true" doc:"The key K_G of its IPMI controller: text of at most 20 bytes, or 0x and hexadecimal digits; 0x00 is none. Kept as the password is"`
+	Class    string                 `json:"class,omitempty" doc:"Machines of one kind; left out, made from what the machine finds in itself"`
+	Rack     string                 `json:"rack,omitempty"`
+	Position string                 `json:"position,omitempty" doc:"In the rack"`
+	Chassis  string                 `json:"chassis,omitempty" doc:"That it shares with others"`
 	Service  bool                   `json:"service,omitempty" doc:"Preferred for separate heads"`
-	Serial   string                 `json:"serial,omitempty" maxLength:"64" doc:"As SMBIOS has it: a machine that says another is not this one"`
-	UUID     string                 `json:"uuid,omitempty" maxLength:"36" doc:"As SMBIOS has it"`
+	Serial   string                 `json:"serial,omitempty" doc:"As SMBIOS has it: a machine that says another is not this one"`
+	UUID     string                 `json:"uuid,omitempty" doc:"As SMBIOS has it"`
 	MinTrust muster.Trust           `json:"min_trust,omitempty" doc:"The least that must vouch for it: tpm, port or network; left out, what the site demands"`
 }
 

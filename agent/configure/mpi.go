@@ -16,7 +16,7 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 		return nil
 	}
 	five := c.files.exists("/etc/openmpi/prte.conf") // release 5 has a launcher of its own
-	params, hostfile := mpiParams(cfg, five && isolated(cfg.Management)), "/etc/openmpi/openmpi-default-hostfile"
+	params, hostfile := mpiParams(cfg, five, isolated(cfg.Management)), "/etc/openmpi/openmpi-default-hostfile"
 	if five {
 		hostfile = "/etc/openmpi/prte-default-hostfile"
 		var launcher string
@@ -39,8 +39,10 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 const overlap = "plm_slurm_args = --overlap\n"
 
 // isolated reports whether no other node can be reached by an interface: its only addresses
-// are networks of their own. Open MPI 5 sees that by itself, and a setting of ours would
-// contradict those of users: btl_tcp_if_exclude and btl_tcp_if_include go with no other.
+// are networks of their own. Open MPI 5 sees that by itself. Open MPI 4 does not, and the
+// provider has routes that lead to such addresses of other nodes by the message network. So a
+// setting of ours is needed with neither, and would contradict those of users:
+// btl_tcp_if_exclude and btl_tcp_if_include go with no other.
 func isolated(name string) bool {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
@@ -62,10 +64,16 @@ func one(m net.IPMask) bool {
 	return bits == all
 }
 
-func mpiParams(cfg *wire.NodeConfig, isolated bool) string {
+func mpiParams(cfg *wire.NodeConfig, five, isolated bool) string {
 	var b strings.Builder
-	if cfg.Interface != "" && !isolated {
+	switch {
+	case cfg.Interface == "":
+	case !isolated:
 		fmt.Fprintf(&b, "btl_tcp_if_include = %s\n", cfg.Interface)
+	case !five:
+		// A second connection between two nodes, which is one by the same network: it carries
+		// next to nothing beside the first.
+		fmt.Fprintf(&b, "btl_tcp_latency_%s = 1000000\nbtl_tcp_bandwidth_%s = 1\n", cfg.Management, cfg.Management)
 	}
 	if cfg.Oversubscribed {
 		// A rank that waits lets the one that it waits for have the core: a

@@ -103,6 +103,17 @@ func (w *World) Tell(out io.Writer, l Launch, mine Said) error {
 	return err
 }
 
+// TellLines makes the hub print a line of each rank, by rank, in one write. None of them has a
+// line feed.
+func (w *World) TellLines(out io.Writer, mine []byte) error {
+	all, err := w.Gather(mine)
+	if err != nil || !w.hub {
+		return err
+	}
+	_, err = out.Write(append(bytes.Join(all, []byte("\n")), '\n'))
+	return err
+}
+
 func errorsFirst(first, second error) error {
 	if first != nil {
 		return first

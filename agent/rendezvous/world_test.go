@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -207,5 +208,73 @@ func TestFromEnvironment(t *testing.T) {
 		if (err != nil) != c.wrong || err == nil && (o.Rank != c.rank || o.Size != c.size || o.Token != c.env["MUSTER_MEET"]) {
 			t.Errorf("%s: %+v, %v", name, o, err)
 		}
+	}
+}
+
+// forwarded is the output of ranks as mpirun passes it on: in pieces, of whichever rank has some,
+// however long a line is.
+func forwarded(r *rand.Rand, outputs [][]byte) []byte {
+	const piece = 4096
+	var text []byte
+	for len(outputs) > 0 {
+		i := r.IntN(len(outputs))
+		n := min(len(outputs[i]), 1+r.IntN(piece))
+		text = append(text, outputs[i][:n]...)
+		if outputs[i] = outputs[i][n:]; len(outputs[i]) == 0 {
+			outputs = slices.Delete(outputs, i, i+1)
+		}
+	}
+	return text
+}
+
+// Long lines of several ranks are whole in what mpirun passes on, since one rank prints them all;
+// those that each prints by itself are not.
+func TestLinesAreWhole(t *testing.T) {
+	t.Parallel()
+	const size = 5
+	line := func(rank int) []byte {
+		return fmt.Appendf(nil, `{"host":"n%02d","x":%q}`, rank+1, strings.Repeat(strconv.Itoa(rank), 20000))
+	}
+	whole := func(text []byte) bool {
+		lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+		for r := range size {
+			if !slices.ContainsFunc(lines, func(l []byte) bool { return bytes.Equal(l, line(r)) }) {
+				return false
+			}
+		}
+		return len(lines) == size
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	each := make([][]byte, size)
+	for i := range each {
+		each[i] = append(line(i), '\n')
+	}
+	if whole(forwarded(r, each)) {
+		t.Fatal("lines of several ranks are whole: this test shows nothing")
+	}
+	at := free(t)
+	outputs := make([]bytes.Buffer, size)
+	for rank, err := range all(size, func(rank int) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w, err := rendezvous.Meet(ctx, options(rank, size, at))
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		return w.TellLines(&outputs[rank], line(rank))
+	}) {
+		if err != nil {
+			t.Fatalf("rank %d: %v", rank, err)
+		}
+	}
+	var said [][]byte
+	for i := range outputs {
+		if outputs[i].Len() > 0 {
+			said = append(said, outputs[i].Bytes())
+		}
+	}
+	if text := forwarded(r, said); !whole(text) {
+		t.Errorf("%d bytes are not the lines of %d ranks", len(text), size)
 	}
 }

@@ -26,7 +26,8 @@ usage: muster-agent [run|show|conditions|disk|net|version] [--seed FILE] [--stat
 
   run      join the server and stay (what the service does; the default)
   show     what this node is, what it was told, and when the server last answered
-  conditions  what changes the figures of this node, as one line of JSON
+  conditions  what changes the figures of this node, as one line of JSON; started by mpirun,
+           one node prints the lines of all
   disk, net  measure this node's disk with fio, and what is between nodes with
            iperf3: started on all nodes at once, by mpirun
   version  the version of this program

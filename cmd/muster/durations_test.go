@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Every flag that takes a length of time takes days and weeks.
+// Every flag that takes a length of time takes days, weeks and fractions.
 func TestDurationsMayBeDays(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -19,7 +19,7 @@ func TestDurationsMayBeDays(t *testing.T) {
 				return
 			}
 			seen++
-			for _, text := range []string{"90s", "2d", "1w", "1w2d12h"} {
+			for _, text := range []string{"90s", "2d", "1w", "1w2d12h", "1.5h"} {
 				if err := f.Value.Set(text); err != nil {
 					t.Errorf("%s --%s %s: %v", c.CommandPath(), f.Name, text, err)
 				}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	lengthof "github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
@@ -17,17 +19,8 @@ const (
 	maxWalltime = 366 * 24 * time.Hour
 )
 
-type span struct {
-	name  string
-	value time.Duration
-}
-
-func spans() []span {
-	return []span{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
-}
-
-// ParseDuration reads a duration as requests write it: whole weeks, days,
-// hours, minutes and seconds, largest first, such as "8h", "2d" or "1h30m".
+// ParseDuration reads a duration as requests write it: weeks, days, hours, minutes and
+// seconds, largest first, such as "8h", "2d", "1h30m" or "1.5h"; whole seconds in sum.
 // The error is a *muster.Error with code EInvalid.
 func ParseDuration(s string) (time.Duration, error) {
 	d, f := duration(s)
@@ -51,28 +44,18 @@ func duration(s string) (time.Duration, *fault) {
 	if clockForm.MatchString(text) {
 		return 0, faultf("write it with units: 1d12h30m", "%q is not a duration known here", short(text))
 	}
-	var total time.Duration
-	rest, units := text, spans()
-	for rest != "" {
-		end := 0
-		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-			end++
-		}
-		n, err := strconv.ParseInt(rest[:end], 10, 32)
-		i := 0
-		for i < len(units) && !strings.HasPrefix(rest[end:], units[i].name) {
-			i++
-		}
-		if err != nil || i == len(units) {
-			return 0, faultf("write whole units, largest first: 8h, 2d, 1h30m", "%q is not a duration", short(text))
-		}
-		if n > int64(maxDuration/units[i].value) || total > maxDuration-time.Duration(n)*units[i].value {
-			return 0, faultf("", "%q is too long", short(text)).because(muster.ReasonOutOfRange)
-		}
-		total += time.Duration(n) * units[i].value
-		rest, units = rest[end+len(units[i].name):], units[i+1:]
+	d, err := lengthof.Parse(text)
+	switch {
+	case errors.Is(err, lengthof.ErrTooLong), err == nil && d > maxDuration:
+		return 0, faultf("", "%q is too long", short(text)).because(muster.ReasonOutOfRange)
+	case err != nil:
+		return 0, faultf("write units, largest first: 8h, 2d, 1h30m, 1.5h", "%q is not a duration", short(text))
+	case strings.Trim(text[:1], "+-") == "":
+		return 0, faultf("leave the sign out: 8h, 2d, 1h30m", "%q is not a duration", short(text))
+	case d%time.Second != 0:
+		return 0, faultf("write whole seconds: 8h, 2d, 90s", "%q is not a number of seconds", short(text))
 	}
-	return total, nil
+	return d, nil
 }
 
 // maxDuration keeps sums far from overflow: a hundred years.

@@ -82,7 +82,7 @@ func TestQuantity(t *testing.T) {
 func TestDuration(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"8h": 8 * time.Hour, "2d": 48 * time.Hour, "1h30m": 90 * time.Minute, "90m": 90 * time.Minute, "1w": 168 * time.Hour, "1d12h30m15s": 36*time.Hour + 30*time.Minute + 15*time.Second,
+		"8h": 8 * time.Hour, "2d": 48 * time.Hour, "1h30m": 90 * time.Minute, "90m": 90 * time.Minute, "1w": 168 * time.Hour, "1.5h": 90 * time.Minute, "0.5d": 12 * time.Hour, "1d12h30m15s": 36*time.Hour + 30*time.Minute + 15*time.Second,
 	} {
 		if got, err := ParseDuration(text); err != nil || got != want {
 			t.Errorf("%s is %s (%v)", text, got, err)
@@ -90,8 +90,8 @@ func TestDuration(t *testing.T) {
 	}
 	for text, want := range map[string]muster.Reason{
 		"": muster.ReasonRequired, "8": muster.ReasonBadValue, "8 hours": muster.ReasonBadValue, "30m1h": muster.ReasonBadValue, "1h1h": muster.ReasonBadValue,
-		"1.5h": muster.ReasonBadValue, "-1h": muster.ReasonBadValue, "08:00:00": muster.ReasonBadValue, "1-00:00:00": muster.ReasonBadValue, "h": muster.ReasonBadValue,
-		"9999999999d": muster.ReasonBadValue, "999999w": muster.ReasonOutOfRange,
+		"1.5s": muster.ReasonBadValue, "250ms": muster.ReasonBadValue, "+1h": muster.ReasonBadValue, "1.5.0h": muster.ReasonBadValue, "-1h": muster.ReasonBadValue, "08:00:00": muster.ReasonBadValue, "1-00:00:00": muster.ReasonBadValue, "h": muster.ReasonBadValue,
+		"9999999999d": muster.ReasonOutOfRange, "999999w": muster.ReasonOutOfRange,
 	} {
 		_, err := ParseDuration(text)
 		var e *muster.Error

@@ -2,8 +2,10 @@
 package duration
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,34 +19,60 @@ const (
 	Week = 7 * Day
 )
 
-// Parse reads what time.ParseDuration does, with weeks and days before it: 2d, 1w, 1w2d12h,
-// 1.5d. What is longer than 292 years is an error.
+// ErrTooLong is the error of what is longer than 292 years.
+var ErrTooLong = errors.New("it is longer than 292 years")
+
+// units are those of Parse, largest first.
+func units() []string { return []string{"w", "d", "h", "m", "s", "ms", "us", "ns"} }
+
+// Parse reads weeks, days, hours, minutes, seconds and parts of seconds (ms, us, ns), largest
+// first, each once, with fractions: 2d, 1w, 1w2d12h, 1.5h. A sign may stand before them, and 0
+// needs no unit.
 func Parse(text string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is not a length of time such as 90s, 10m, 2d or 1w", text)
-	rest, total := text, time.Duration(0)
-	for _, unit := range []struct {
-		name  string
-		value time.Duration
-	}{{"w", Week}, {"d", Day}} {
-		number, after, found := strings.Cut(rest, unit.name)
-		if !found {
-			continue
-		}
-		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || strings.Trim(number, "0123456789.") != "" || n*float64(unit.value)+float64(total) >= math.MaxInt64 {
-			return 0, bad
-		}
-		total += time.Duration(n * float64(unit.value))
-		rest = after
+	bad := fmt.Errorf("%q is not a length of time such as 90s, 10m, 1.5h, 2d or 1w, with the largest unit first", text)
+	rest, negative := strings.CutPrefix(text, "-")
+	if !negative {
+		rest = strings.TrimPrefix(rest, "+")
 	}
-	if rest == "" && text != "" {
-		return total, nil
+	if rest == "0" {
+		return 0, nil
 	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || total > 0 && (rest[0] == '-' || rest[0] == '+') || total > math.MaxInt64-max(d, 0) {
+	if rest == "" {
 		return 0, bad
 	}
-	return total + d, nil
+	var total time.Duration
+	for left := units(); rest != ""; {
+		number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789."))]
+		rest = rest[len(number):]
+		unit := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))]
+		rest = rest[len(unit):]
+		i := slices.Index(left, unit)
+		if i < 0 || strings.Trim(number, ".") == "" || strings.Count(number, ".") > 1 {
+			return 0, bad
+		}
+		d, err := part(number, unit)
+		if err != nil || total > math.MaxInt64-d {
+			return 0, fmt.Errorf("%q: %w", text, ErrTooLong)
+		}
+		total, left = total+d, left[i+1:]
+	}
+	if negative {
+		total = -total
+	}
+	return total, nil
+}
+
+// part is a number of a unit.
+func part(number, unit string) (time.Duration, error) {
+	value := map[string]time.Duration{"w": Week, "d": Day}[unit]
+	if value == 0 {
+		return time.ParseDuration(number + unit)
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n*float64(value) >= math.MaxInt64 {
+		return 0, ErrTooLong
+	}
+	return time.Duration(n * float64(value)), nil
 }
 
 // Var defines a flag that Parse reads.

@@ -117,6 +117,9 @@ func (f *file) row(h *header, row []string, line int) {
 	}
 	for i, raw := range row {
 		value := plain(raw)
+		if i < len(h.columns) && h.columns[i].name != "" {
+			e.stands(h.columns[i].field, cell(line, i)) // where something is missing, too
+		}
 		switch {
 		case value == "":
 		case i >= len(h.columns):
@@ -126,7 +129,6 @@ func (f *file) row(h *header, row []string, line int) {
 			h.unnamed[i] = false // told once
 			f.Wrong(muster.ReasonRequired, "machines", cell(line, i), "name the column in the first row, or empty it", "a value stands in a column that has no name")
 		case h.columns[i].name != "":
-			e.stands(h.columns[i].field, cell(line, i))
 			if h.columns[i].name == "power_password" {
 				e.Password = Secret(raw) // its blanks count
 				continue

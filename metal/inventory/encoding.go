@@ -9,10 +9,13 @@ import (
 )
 
 // decoded is a file in UTF-8 with line feeds, whatever program saved it: a byte order mark
-// names UTF-8 or UTF-16, and what is not valid UTF-8 is Windows-1252, which is Latin-1 with
-// more signs.
+// names UTF-8 or UTF-16, UTF-16 without one is known by its zero bytes, and what is not valid
+// UTF-8 is Windows-1252, which is Latin-1 with more signs.
 func decoded(data []byte) []byte {
+	order := unmarkedUTF16(data)
 	switch {
+	case order != nil:
+		data = fromUTF16(data, order)
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
 		data = fromUTF16(data[2:], binary.LittleEndian)
 	case bytes.HasPrefix(data, []byte("\xfe\xff")):
@@ -25,6 +28,28 @@ func decoded(data []byte) []byte {
 	}
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	return bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
+}
+
+// unmarkedUTF16 is the byte order of a text in UTF-16 that no mark names; nil if it is none.
+// Names and addresses of machines are ASCII: nearly every unit has a zero byte, always on the
+// same side.
+func unmarkedUTF16(data []byte) binary.ByteOrder {
+	const most = 4096 // of the beginning say enough
+	data = data[:min(len(data), most)]
+	units := len(data) / 2
+	var zeros [2]int // on the first and on the second side
+	for i := range 2 * units {
+		if data[i] == 0 {
+			zeros[i%2]++
+		}
+	}
+	switch {
+	case zeros[0] == 0 && zeros[1] > units/2:
+		return binary.LittleEndian
+	case zeros[1] == 0 && zeros[0] > units/2:
+		return binary.BigEndian
+	}
+	return nil
 }
 
 func fromUTF16(data []byte, order binary.ByteOrder) []byte {

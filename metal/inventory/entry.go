@@ -27,7 +27,10 @@ type Entry struct {
 	// AuthorityFile names a file that has Machine.Power.Authority. Whoever reads it checks
 	// the machine with CheckRead.
 	AuthorityFile string
-	Place         string // in the file: line 12
+	// Called is what faults call it: its name, or its number in the file where it has none:
+	// machines[3].
+	Called string
+	Place  string // in the file: line 12
 	// places are those of fields that stand on lines of their own, by their path below the
 	// machine: nics[1].mac.
 	places map[string]string
@@ -50,6 +53,15 @@ func (e *Entry) stands(field, place string) {
 		e.places = map[string]string{}
 	}
 	e.places[field] = place
+}
+
+// Told reports whether the file's faults say already that the field, or what it belongs to,
+// cannot be read: whatever else is wrong with it is a consequence.
+func (e *Entry) Told(field string) bool {
+	return slices.ContainsFunc(e.told, func(of string) bool {
+		rest, ok := strings.CutPrefix(field, of)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }
 
 // At is where a field is in the file, or what it belongs to, by its path below the machine:
@@ -77,15 +89,18 @@ const (
 // it, so that more can be said of it.
 func Decode(name string, data []byte) ([]Entry, error) {
 	var f file
+	text := decoded(data[:min(len(data), MaxBytes)])
 	switch {
 	case len(data) > MaxBytes:
 		return nil, muster.Errorf(muster.EInvalid, "%s is larger than %d MiB", name, MaxBytes>>20).Because(muster.ReasonTooLarge).WithHint("split it")
 	case bytes.HasPrefix(data, []byte("PK\x03\x04")): // a ZIP archive
 		f.Wrong(muster.ReasonBadSyntax, "file", "", "open it and save it as CSV: its name ends with .csv", "it is a workbook of a spreadsheet program")
+	case bytes.IndexByte(text, 0) >= 0:
+		f.Wrong(muster.ReasonBadSyntax, "file", "", "save it as text in UTF-8; spreadsheet programs call it CSV UTF-8", "it has zero bytes, which no text in UTF-8 or UTF-16 has")
 	case isTable(name):
-		f.csv(decoded(data))
+		f.csv(text)
 	default:
-		f.yaml(decoded(data))
+		f.yaml(text)
 	}
 	f.check()
 	if len(f.Problems) > 0 {
@@ -116,15 +131,11 @@ type file struct {
 
 // check looks at the machines and at what they have in common.
 func (f *file) check() {
-	type owner struct {
-		entry  int
-		called string
-	}
-	names, macs := map[muster.MachineID]string{}, map[string]owner{}
+	names, claims := map[muster.MachineID]string{}, muster.Claims[int]{}
 	for i := range f.entries {
 		e := &f.entries[i]
 		m := &e.Machine
-		called := cmp.Or(string(m.ID), fmt.Sprintf("machines[%d]", i))
+		e.Called = yamldoc.Clip(cmp.Or(string(m.ID), fmt.Sprintf("machines[%d]", i)))
 		for j, n := range m.NICs {
 			if mac, err := muster.ParseMAC(n.MAC); err == nil {
 				m.NICs[j].MAC = mac
@@ -132,30 +143,34 @@ func (f *file) check() {
 		}
 		m.UUID = strings.ToLower(m.UUID)
 		for _, p := range e.problems() {
-			if slices.ContainsFunc(e.told, func(f string) bool { return strings.HasPrefix(p.Field, f) }) {
-				continue // a consequence of it
+			if e.Told(p.Field) {
+				continue
 			}
-			p.Field, p.Place = yamldoc.Clip(called)+"."+p.Field, e.At(p.Field)
+			p.Field, p.Place = e.Called+"."+p.Field, e.At(p.Field)
 			f.Problems = append(f.Problems, p)
 		}
+		const change = "change the file: one of the two is wrong"
 		if first, twice := names[m.ID]; twice && m.ID != "" {
-			f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".name", e.At("name"), "give each machine a name of its own", "%s has this name, too", first)
+			f.Wrong(muster.ReasonGivenTwice, e.Called+".name", e.At("name"), change, "the machine of %s has this name, too", first)
+		} else {
+			names[m.ID] = e.At("name")
 		}
-		names[m.ID] = e.At("name")
-		for j, n := range m.NICs {
-			if first, twice := macs[n.MAC]; twice && n.MAC != "" && first.entry != i {
-				f.Wrong(muster.ReasonGivenTwice, yamldoc.Clip(called)+".nics", e.At(fmt.Sprintf("nics[%d].mac", j)), "each interface has an address of its own", "%s has the interface %s, too", yamldoc.Clip(first.called), n.MAC)
+		for _, c := range claims.Add(*m, i) {
+			if c.Owner == i {
+				f.Wrong(muster.ReasonGivenTwice, e.Called+"."+c.Field, e.At(c.Field), c.Hint, "%s stands there twice", c.What)
+				continue
 			}
-			macs[n.MAC] = owner{i, called}
+			of := &f.entries[c.Owner]
+			f.Wrong(muster.ReasonGivenTwice, e.Called+"."+c.Field, e.At(c.Field), c.Hint+"; "+change, "%s is that of machine %s, too: %s", c.What, of.Called, of.At(c.OwnerField))
 		}
 		if e.Password != "" && e.PasswordFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are a password and a file with one")
+			f.Wrong(muster.ReasonContradiction, e.Called+".power", e.At("power"), "keep one of them", "there are a password and a file with one")
 		}
 		if e.PowerKey != "" && e.PowerKeyFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are a key and a file with one")
+			f.Wrong(muster.ReasonContradiction, e.Called+".power", e.At("power"), "keep one of them", "there are a key and a file with one")
 		}
 		if m.Power.Authority != "" && e.AuthorityFile != "" {
-			f.Wrong(muster.ReasonContradiction, yamldoc.Clip(called)+".power", e.At("power"), "keep one of them", "there are an authority and a file with one")
+			f.Wrong(muster.ReasonContradiction, e.Called+".power", e.At("power"), "keep one of them", "there are an authority and a file with one")
 		}
 	}
 	if len(f.entries) == 0 && len(f.Problems) == 0 {
@@ -200,7 +215,7 @@ func (e *Entry) problems() (list []muster.Problem) {
 // Its fields are those that named the files.
 func (e Entry) CheckRead(password, key, authority string) (list []muster.Problem) {
 	add := func(field string, p muster.Problem) {
-		p.Field, p.Place = string(e.Machine.ID)+"."+field, e.At(field)
+		p.Field, p.Place = e.Called+"."+field, e.At(field)
 		list = append(list, p)
 	}
 	if e.PasswordFile != "" {

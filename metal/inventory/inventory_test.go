@@ -111,7 +111,7 @@ machines:
 			"A machine.name bad-value line 3, column 9",
 			"b.power.address bad-value line 10, column 32",
 			"b.power.user required line 10, column 10",
-			"b.nics given-twice line 8, column 8",
+			"b.nics[0].mac given-twice line 8, column 8",
 		}},
 		"deep": {"x.yaml", `
 - name: a
@@ -132,7 +132,7 @@ machines:
 			"powe unknown-field line 2, column C",
 			"power required line 2",
 			"A b.name bad-value line 4, column A",
-			"A b.nics given-twice line 4, column B",
+			"A b.nics[0].mac given-twice line 4, column B",
 		}},
 		"no table": {"x.csv", "hello\nworld\n", []string{
 			"hello unknown-field line 1, column A",
@@ -140,7 +140,7 @@ machines:
 			"mac required line 1",
 			"power required line 1",
 		}},
-		"twice itself":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:02,wol\n", []string{"a.name given-twice line 3, column A", "a.nics given-twice line 3, column B"}},
+		"twice itself":   {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\na,52:54:00:aa:00:02,wol\n", []string{"a.name given-twice line 3, column A", "a.nics[0].mac given-twice line 3, column B"}},
 		"short row":      {"x.csv", "name,mac,power\na,52:54:00:aa:00:02\n", []string{"machines bad-syntax line 2"}},
 		"quote":          {"x.csv", "name,mac,power\n\"a,52:54:00:aa:00:02,wol\n", []string{"file bad-syntax line 2"}},
 		"empty":          {"x.yaml", "", []string{"machines required"}},
@@ -172,8 +172,31 @@ machines:
 			"a.power.address bad-value line 6, column 14", "a.power.user too-large line 7, column 11", "a.power.boot_mode bad-value line 9, column 16", "a.power.boot contradiction line 8, column 11",
 			"a.power.interface contradiction line 10, column 16", "a.power.proves contradiction line 11, column 13",
 		}},
-		"service":    {"x.csv", "name,mac,power,service\na,52:54:00:aa:00:02,wol,maybe\n", []string{"service bad-value line 2, column D"}},
-		"port alone": {"x.csv", "name,mac,power,port\na,52:54:00:aa:00:02,wol,3\n", []string{"a.nics[0].port bad-value line 2, column D"}},
+		"service": {"x.csv", "name,mac,power,service\na,52:54:00:aa:00:02,wol,maybe\n", []string{"service bad-value line 2, column D"}},
+		// The half that is missing of a switch and its port is named, at its cell if it has one.
+		"port alone":           {"x.csv", "name,mac,power,port\na,52:54:00:aa:00:02,wol,3\n", []string{"a.nics[0].switch required line 2"}},
+		"message switch alone": {"x.csv", "name,mac,power,message_mac,message_port,message_switch\na,52:54:00:aa:00:02,wol,52:54:00:aa:01:02,,sw1\n", []string{"a.nics[1].port required line 2, column E"}},
+		// A name that is missing is named at its cell, and hides nothing.
+		"no name": {"x.csv", "mac,name,power\n52:54:00:aa:00:02,,wol\nnonsense,,wlo\n52:54:00:aa:00:03,,wol\n", []string{
+			"power bad-power-address line 3, column C",
+			"machines[0].name required line 2, column B",
+			"machines[1].name required line 3, column B",
+			"machines[1].nics[0].mac bad-value line 3, column A",
+			"machines[2].name required line 4, column B",
+		}},
+		"no name in YAML": {"x.yaml", "- {name: '', mac: nonsense, power: wol}\n- {mac: 52:54:00:aa:00:02, power: wol}\n", []string{
+			"machines[0].name required line 1, column 10", "machines[0].nics[0].mac bad-value line 1, column 19", "machines[1].name required line 2, column 3",
+		}},
+		// What is no text is told as that, and not again as something that is missing.
+		"no texts": {"x.yaml", "- name: [a]\n  nics: {}\n  power: []\n- name: b\n  nics: [{mac: [], use: management}]\n  power: {kind: {}}\n", []string{
+			"machines[0].name wrong-type line 1, column 9", "machines[0].nics wrong-type line 2, column 9", "machines[0].power wrong-type line 3, column 10",
+			"machines[1].nics[0].mac wrong-type line 5, column 16", "machines[1].power.kind wrong-type line 6, column 17",
+		}},
+		// What only one machine can have stands at two.
+		"one controller, one port": {"x.csv", "name,mac,power,switch,port\na,52:54:00:aa:00:02,script:///x,s1,5\nb,52:54:00:aa:00:03,ipmi://root@bmc5:623,,\nc,52:54:00:aa:00:04,ipmi://root@BMC5,s1,5\n", []string{
+			"c.power.address given-twice line 4, column C", "c.nics[0].port given-twice line 4, column E",
+		}},
+		"zero bytes": {"x.csv", "name,mac,power\na,52:54:00:aa:00:02,wol\x00\n", []string{"file bad-syntax"}},
 	} {
 		_, err := inventory.Decode(c.file, []byte(c.text))
 		if muster.CodeOf(err) != muster.EInvalid {
@@ -184,6 +207,22 @@ machines:
 		}
 		if text := fmt.Sprint(err, errortest.Listed(err)); strings.Contains(text, "sesame") {
 			t.Errorf("%s: a secret is told: %s", name, text)
+		}
+	}
+}
+
+// Of what stands twice in a file both places are named, and the cure is to change the file.
+func TestTwiceNamesBothPlaces(t *testing.T) {
+	t.Parallel()
+	_, err := inventory.Decode("x.csv", []byte("name,mac,power,switch,port\na,52:54:00:aa:00:02,ipmi://r@bmc5,s1,5\na,52:54:00:aa:00:02,ipmi://r@bmc5,s1,5\n"))
+	list := errortest.Listed(err)
+	if len(list) != 4 {
+		t.Fatalf("%+v", list)
+	}
+	for i, first := range []string{"line 2, column A", "line 2, column C", "line 2, column B", "line 2, column E"} {
+		p := list[i]
+		if !strings.HasPrefix(p.Place, "line 3, column ") || !strings.Contains(p.Message, first) || !strings.Contains(p.Hint, "change the file") || strings.Contains(p.Hint, "delete") {
+			t.Errorf("%+v", p)
 		}
 	}
 }
@@ -250,6 +289,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("x.csv", []byte(inCSV))
 	f.Add("x.csv", []byte("sep=;\r\nMAC address;Host name;BMC;;\r\n;;;;\r\n52:54:00:aa:00:02;a;wol;;\r\n"))
 	f.Add("x.txt", []byte(inUTF16("name\tmac\tpower\na\t52:54:00:aa:00:02\twol\n", 0, 1)))
+	f.Add("x.csv", []byte(inUTF16("name,mac,power\na,52:54:00:aa:00:02,wol\n", 0, 1)[2:]))
 	f.Add("x.csv", []byte("name,mac,power\ra,52:54:00:aa:00:02,wol\r# \xe4\r"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		list, err := inventory.Decode(name, data)

@@ -2,11 +2,13 @@ package inventory_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/errortest"
 	"github.com/muster-hpc/muster/metal/inventory"
 )
@@ -43,6 +45,8 @@ func TestTablesAsTheyAreSaved(t *testing.T) {
 		"UTF-8 with its mark":           "\xef\xbb\xbf" + plain,
 		"UTF-16, little end first":      inUTF16(strings.ReplaceAll(plain, ",", "\t"), 0, 1),
 		"UTF-16, big end first":         inUTF16(plain, 1, 0),
+		"UTF-16 unmarked, little end":   inUTF16(plain, 0, 1)[2:],
+		"UTF-16 unmarked, big end":      inUTF16("# Schr\u00e4nke, \u5de6\n"+plain, 1, 0)[2:],
 		"Windows-1252":                  "# Schr\xe4nke \x96 links\nname,mac,power,rack\na,52:54:00:aa:00:02,wol,r1\n",
 		"a remark in quotes":            "\"# first; second; third; fourth\",,,\nname,mac,power,rack\na,52:54:00:aa:00:02,wol,r1\n",
 		"blanks that do not break":      "name,mac\u00a0,power,rack\n\u00a0a\u00a0,\ufeff52:54:00:aa:00:02\u00a0,wol\u202f,r1\n",
@@ -104,5 +108,23 @@ func TestPasswordsOfTables(t *testing.T) {
 	list, err := inventory.Decode("x.csv", []byte("name,mac,power,power password\na,52:54:00:aa:00:02,script:///x,\" a\u00a0b \"\n"))
 	if err != nil || len(list) != 1 || string(list[0].Password) != " a\u00a0b " {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// The table of the guide is one that can be read, and shows what it says of its columns.
+func TestTableOfTheGuide(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operators/first-rack.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "```\nname,mac,")
+	table, _, closed := strings.Cut("name,mac,"+table, "```")
+	if !found || !closed {
+		t.Fatal("there is no table in it")
+	}
+	list, err := inventory.Decode("rack.csv", []byte(table))
+	if err != nil || len(list) != 2 || list[0].PasswordFile == "" || list[1].Machine.Power.Kind != muster.PowerWOL || list[1].Machine.Position == "" {
+		t.Errorf("%+v, %v", list, errortest.Listed(err))
 	}
 }

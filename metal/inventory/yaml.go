@@ -46,26 +46,25 @@ func (f *file) machine(path string, n *yaml.Node) {
 		case "power":
 			f.power(&e, field, v)
 		case "name":
-			m.ID = muster.MachineID(f.Text(field, v))
+			m.ID = muster.MachineID(f.text(&e, name, field, v))
 		case "mac":
-			e.stands("nics", yamldoc.At(v))
-			interfaceOf(m, muster.UseManagement).MAC = f.Text(field, v)
+			interfaceOf(m, muster.UseManagement).MAC = f.text(&e, "nics", field, v)
 		case "rack":
-			m.Rack = f.Text(field, v)
+			m.Rack = f.text(&e, name, field, v)
 		case "position":
-			m.Position = f.Text(field, v)
+			m.Position = f.text(&e, name, field, v)
 		case "chassis":
-			m.Chassis = f.Text(field, v)
+			m.Chassis = f.text(&e, name, field, v)
 		case "class":
-			m.Class = f.Text(field, v)
+			m.Class = f.text(&e, name, field, v)
 		case "service":
-			m.Service = f.truth(field, yamldoc.At(v), f.Text(field, v))
+			m.Service = f.truth(field, yamldoc.At(v), f.text(&e, name, field, v))
 		case "serial":
-			m.Serial = f.Text(field, v)
+			m.Serial = f.text(&e, name, field, v)
 		case "uuid":
-			m.UUID = f.Text(field, v)
+			m.UUID = f.text(&e, name, field, v)
 		case "min_trust":
-			m.MinTrust = muster.Trust(strings.ToLower(f.Text(field, v)))
+			m.MinTrust = muster.Trust(strings.ToLower(f.text(&e, name, field, v)))
 		}
 	})
 	if n.Kind == yaml.MappingNode { // else that was told, and no more can be said
@@ -73,18 +72,31 @@ func (f *file) machine(path string, n *yaml.Node) {
 	}
 }
 
+// text is that of a field, which is below the machine's path. Of one that is no text it is
+// told here, and not again that it is missing.
+func (f *file) text(e *Entry, field, path string, v *yaml.Node) string {
+	e.stands(field, yamldoc.At(v))
+	if v.Kind != yaml.ScalarNode {
+		e.told = append(e.told, field)
+	}
+	return f.Text(path, v)
+}
+
 func (f *file) nics(e *Entry, path string, n *yaml.Node) {
 	m := &e.Machine
 	if n.Kind != yaml.SequenceNode {
+		e.told = append(e.told, "nics")
 		f.Wrong(muster.ReasonWrongType, path, yamldoc.At(n), "begin each interface with a dash", "a list of interfaces is expected")
 		return
 	}
 	for i, item := range n.Content {
 		var nic muster.RegisteredNIC
 		p := fmt.Sprintf("%s[%d].", path, i)
+		if item.Kind != yaml.MappingNode {
+			e.told = append(e.told, fmt.Sprintf("nics[%d]", i))
+		}
 		f.Fields(item, p, []string{"mac", "use", "switch", "port"}, func(name string, v *yaml.Node) {
-			value := f.Text(p+name, v)
-			e.stands(fmt.Sprintf("nics[%d].%s", len(m.NICs), name), yamldoc.At(v))
+			value := f.text(e, fmt.Sprintf("nics[%d].%s", len(m.NICs), name), p+name, v)
 			switch name {
 			case "mac":
 				nic.MAC = value
@@ -106,14 +118,16 @@ func (f *file) power(e *Entry, path string, n *yaml.Node) {
 		f.switched(e, path, yamldoc.At(n), f.Text(path, n))
 		return
 	}
+	if n.Kind != yaml.MappingNode {
+		e.told = append(e.told, "power")
+	}
 	p := &e.Machine.Power
 	known := []string{
 		"kind", "address", "user", "password", "password_file", "key", "key_file", "system", "quirk", "certificate_sha256", "authority", "authority_file",
 		"boot_mode", "boot", "interface", "proves",
 	}
 	f.Fields(n, path+".", known, func(name string, v *yaml.Node) {
-		value := f.Text(path+"."+name, v)
-		e.stands("power."+name, yamldoc.At(v))
+		value := f.text(e, "power."+name, path+"."+name, v)
 		switch name {
 		case "kind":
 			p.Kind = muster.PowerKind(value)

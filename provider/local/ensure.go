@@ -316,7 +316,9 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 	cfg.Links = []initLink{{Name: network.ManagementLink, Address: hostPrefix(m.addr), Gateway: network.Gateway(),
 		Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}}
 	if b.Message != nil {
-		cfg.Links = append(cfg.Links, initLink{Name: network.MessageLink, Address: b.Message.Address})
+		// Programs that take every interface for one of their network, such as Open MPI 4.1, also
+		// connect nodes from one management address to another, by which no machine reaches another.
+		cfg.Links = append(cfg.Links, initLink{Name: network.MessageLink, Address: b.Message.Address, Detour: network.Management(), DetourNot: network.Gateway()})
 	}
 	for _, s := range b.Shares {
 		cfg.Shares = append(cfg.Shares, s.Target)

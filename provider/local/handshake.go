@@ -42,7 +42,11 @@ type initLink struct {
 	Address netip.Prefix `json:"address"`
 	Gateway netip.Addr   `json:"gateway,omitzero"` // reached on this link directly
 	Default bool         `json:"default,omitempty"`
-	MTU     int          `json:"mtu,omitempty"`
+	// Detour is a network of which neighbours on this link have addresses on other links: what is
+	// sent from one of them to another goes by this one, but for what goes to DetourNot.
+	Detour    netip.Prefix `json:"detour,omitzero"`
+	DetourNot netip.Addr   `json:"detour_not,omitzero"`
+	MTU       int          `json:"mtu,omitempty"`
 }
 
 // initReport is what the first process answers. An end of file after a report

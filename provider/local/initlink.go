@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -47,6 +48,9 @@ func setLink(h *netlink.Handle, l *initLink) error {
 	if err := h.LinkSetUp(dev); err != nil {
 		return err
 	}
+	if err := setDetour(h, dev.Attrs().Index, l); err != nil {
+		return err
+	}
 	if !l.Gateway.IsValid() {
 		return nil
 	}
@@ -56,6 +60,28 @@ func setLink(h *netlink.Handle, l *initLink) error {
 	}
 	if l.Default {
 		return h.RouteReplace(&netlink.Route{LinkIndex: dev.Attrs().Index, Gw: l.Gateway.AsSlice()})
+	}
+	return nil
+}
+
+// setDetour sets the way of the link's detour. It is in a table of its own, for what has its source
+// there, too: Open MPI 5 asks for the way to an address, and takes the address for one of the link.
+func setDetour(h *netlink.Handle, link int, l *initLink) error {
+	if !l.Detour.IsValid() {
+		return nil
+	}
+	const table, priority = 90, 90
+	not := netip.PrefixFrom(l.DetourNot, l.DetourNot.BitLen())
+	if err := h.RouteReplace(&netlink.Route{LinkIndex: link, Dst: ipNet(l.Detour), Scope: netlink.SCOPE_LINK, Table: table}); err != nil {
+		return fmt.Errorf("detour: %w", err)
+	}
+	if err := h.RouteReplace(&netlink.Route{Dst: ipNet(not), Type: unix.RTN_THROW, Table: table}); err != nil {
+		return fmt.Errorf("detour: %w", err)
+	}
+	rule := netlink.NewRule()
+	rule.Family, rule.Src, rule.Dst, rule.Table, rule.Priority = unix.AF_INET, ipNet(l.Detour), ipNet(l.Detour), table, priority
+	if err := h.RuleAdd(rule); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("detour: %w", err)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 // Gateway is the server's address as machines see it, on every management link.
 func Gateway() netip.Addr { return netip.AddrFrom4([4]byte{10, 90, 0, 1}) }
 
-// management is the network that management addresses come from.
-func management() netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90}), 16) }
+// Management is the network that management addresses come from.
+func Management() netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90}), 16) }
 
 // Ports of the server inside the rack.
 const (

@@ -58,7 +58,7 @@ func private() []string {
 
 func ruleset() string {
 	return strings.NewReplacer(
-		"@MANAGEMENT@", management().String(),
+		"@MANAGEMENT@", Management().String(),
 		"@GATEWAY@", Gateway().String(),
 		"@AGENT@", fmt.Sprint(AgentPort),
 		"@PROXY@", fmt.Sprint(ProxyPort),
