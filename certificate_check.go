@@ -30,6 +30,8 @@ func (c Certificate) Check() error {
 	c.checkTimes(p)
 	c.checkStanding(p)
 	checkMetrics(p, "metrics", c.Metrics)
+	checkMetrics(p, "indices", c.Indices)
+	p.when(c.Kind == CertifiesCluster && len(c.Indices) > 0, "indices", "is of nodes only")
 	c.checkNodes(p)
 	c.checkPairs(p)
 	c.checkUse(p)
@@ -37,6 +39,9 @@ func (c Certificate) Check() error {
 		field := fmt.Sprintf("findings[%d]", i)
 		p.because(ReasonRequired, f.Code == "", field+".code", "is missing")
 		p.because(ReasonRequired, f.Text == "", field+".text", "is missing")
+		for k, v := range f.Values {
+			p.when(v.Nodes == "" || f.Condition == "", fmt.Sprintf("%s.values[%d]", field, k), "has no nodes, or nothing says of what it is")
+		}
 		p.because(ReasonRequired, f.CauseCode != "" && f.Cause == "", field+".cause", "is missing, and its code is %s", f.CauseCode)
 		for name, v := range map[string]*float64{"seen": f.Seen, "expected": f.Expected, "loss": f.Loss, "chance": f.Chance} {
 			p.when(v != nil && !finite(*v), field+"."+name, "is not a finite number")
