@@ -109,6 +109,11 @@ type UseSeries struct {
 	Step  float64   `json:"step_seconds"`
 	// CPU is how many cores were busy, on average over each step.
 	CPU []float64 `json:"cpu"`
+	// User and System are its parts, and Wait is how many cores waited for input and
+	// output. They have as many steps, or are left out where that is not known.
+	User   []float64 `json:"user,omitempty"`
+	System []float64 `json:"system,omitempty"`
+	Wait   []float64 `json:"wait,omitempty"`
 }
 
 // CertifiedNode is a node in the manifest of its cluster.

@@ -165,7 +165,10 @@ func (c Certificate) checkUse(p *problems) {
 		p.when(!plainTime(u.Start), field+".start", "is not in whole seconds of UTC")
 		p.when(!finite(u.Step) || u.Step <= 0, field+".step_seconds", "is not more than 0")
 		p.because(ReasonRequired, len(u.CPU) == 0, field+".cpu", "is missing")
-		p.when(slices.ContainsFunc(u.CPU, func(v float64) bool { return !finite(v) || v < 0 }), field+".cpu", "has a value that cannot be")
+		for name, list := range map[string][]float64{"cpu": u.CPU, "user": u.User, "system": u.System, "wait": u.Wait} {
+			p.when(slices.ContainsFunc(list, func(v float64) bool { return !finite(v) || v < 0 }), field+"."+name, "has a value that cannot be")
+			p.when(len(list) > 0 && len(list) != len(u.CPU), field+"."+name, "has another number of steps than cpu")
+		}
 	}
 }
 

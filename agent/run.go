@@ -23,6 +23,7 @@ type agent struct {
 	apply    applier
 	reacher  reacher
 	launches launches
+	seconds  seconds
 	saves    saves
 
 	mu       sync.Mutex

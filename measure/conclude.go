@@ -273,7 +273,7 @@ func (j *job) file(ctx context.Context, s *subject, said measured, f found) erro
 		var entries []muster.CertifiedNode
 		var nodeCerts []muster.Certificate
 		for _, c := range analysis.NodeCertificates(subject, f.results) {
-			c.Use = j.use.series(c.Node, c.Machine, s.began(), now)
+			c.Use = j.use.series(c.Node)
 			signed, err := j.sign(tx, c)
 			if err != nil {
 				return err

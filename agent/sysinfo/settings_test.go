@@ -14,7 +14,7 @@ func TestSettings(t *testing.T) {
 	files := map[string]string{
 		"proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=1234 muster.token=secret quiet nohz_full=2-3 mitigations=off isolcpus=2-3 hugepagesz=1G hugepages=4\n",
 		"sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
-		"sys/class/dmi/id/bios_vendor": "Dell Inc.\n", "sys/class/dmi/id/bios_version": "2.15.1\n", "sys/class/dmi/id/bios_date": "03/04/2024\n",
+		"sys/class/dmi/id/bios_vendor":                                    "Dell Inc.\n", "sys/class/dmi/id/bios_version": "2.15.1\n", "sys/class/dmi/id/bios_date": "03/04/2024\n",
 		"sys/devices/system/cpu/smt/control": "on\n",
 		"sys/class/net/lo/mtu":               "65536\n",
 		"sys/class/net/msg0/mtu":             "9000\n", "sys/class/net/msg0/operstate": "up\n",

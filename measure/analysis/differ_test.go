@@ -34,8 +34,10 @@ func TestDifferences(t *testing.T) {
 		change    func(*muster.TestEnvironment)
 		value     string
 	}{
-		"mtu":          {"mtu", func(c *muster.TestEnvironment) { c.MTU = []string{"msg0 1500"} }, "msg0 1500"},
-		"governor":     {"clock.governor", func(c *muster.TestEnvironment) { c.Clock = &muster.ProcessorClock{Governor: "powersave", Base: 2_900_000_000} }, "powersave"},
+		"mtu": {"mtu", func(c *muster.TestEnvironment) { c.MTU = []string{"msg0 1500"} }, "msg0 1500"},
+		"governor": {"clock.governor", func(c *muster.TestEnvironment) {
+			c.Clock = &muster.ProcessorClock{Governor: "powersave", Base: 2_900_000_000}
+		}, "powersave"},
 		"kernel line":  {"kernel_options", func(c *muster.TestEnvironment) { c.Options = []string{"mitigations=off"} }, "mitigations=off"},
 		"kernel":       {"kernel", func(c *muster.TestEnvironment) { c.Kernel = "6.1" }, "6.1"},
 		"blas":         {"blas", func(c *muster.TestEnvironment) { c.BLAS = &muster.Library{File: "/usr/lib/libblas.so"} }, "/usr/lib/libblas.so"},
