@@ -81,7 +81,7 @@ func TestKeysKeepToTheRules(t *testing.T) {
 // or about one stretch of time.
 func notLists() []string {
 	return []string{
-		"server", "health", "site-top", "cluster-top", "usage", "site-usage", "compare", "history", "logs",
+		"server", "health", "site-top", "cluster-top", "usage", "site-usage", "compare", "history", "mixes", "logs",
 		"show-cluster", "show-machine", "show-image", "show-user", "show-volume", "show-certificate", "calendar", "show-project", "show-course", "show-run", "run-job",
 	}
 }

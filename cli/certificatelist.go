@@ -180,7 +180,10 @@ certificate, export it.`,
 				return err
 			}
 			stolen := slices.ContainsFunc(keys.Keys, func(k muster.SigningKey) bool { return k.ID == s.Key && !k.Compromised.IsZero() })
-			return a.print(json.RawMessage(body), func(w io.Writer) { writeCertificate(w, s.Certificate, stolen, time.Now()) })
+			return a.print(json.RawMessage(body), func(w io.Writer) {
+				writeCertificate(w, s.Certificate, stolen, time.Now())
+				writeUse(w, s.Certificate.Use, !a.utf8())
+			})
 		},
 	}
 }

@@ -74,7 +74,9 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 			}
 			return sampler.Sample(time.Now().UTC(), usage.Node(l))
 		},
-		Seconds: func() func(time.Time) (float64, float64, float64, bool) { return usage.NewProcessor("", time.Now()).Sample },
+		Seconds: func() func(time.Time) (float64, float64, float64, bool) {
+			return usage.NewProcessor("", time.Now()).Sample
+		},
 		Journal: func(ctx context.Context, cursor string, put func(wire.JournalLine, string)) {
 			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)
 		},
