@@ -33,6 +33,9 @@ type Config struct {
 	BootID string
 	// Facts reads the machine's hardware, once after each start; nil for none.
 	Facts func(Links) muster.Facts
+	// Topology reads how the machine is built, once after each start, when the first
+	// configuration was applied; nil for none.
+	Topology func(context.Context) *muster.Topology
 	// Usage takes a sample, once for each interval; nil for none.
 	Usage func(Links) (wire.Usage, error)
 	// Seconds makes a sampler of how many cores are busy in user mode and in the kernel,

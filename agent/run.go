@@ -145,6 +145,13 @@ func (a *agent) background() {
 	if !a.NoWatch {
 		a.jobs.Go(a.watch)
 	}
+	if a.Topology != nil {
+		a.jobs.Go(func() {
+			if a.afterFirst(journalLatest) {
+				a.out.setTopology(a.Topology(a.ctx))
+			}
+		})
+	}
 	if a.Journal != nil {
 		a.jobs.Go(func() {
 			if a.afterFirst(journalLatest) {

@@ -113,6 +113,15 @@ func (v sightings) Usage(id muster.MachineID, n int) []wire.Usage {
 	return all[max(0, len(all)-n):]
 }
 
+// Topology is how a machine is built, by the word of its agent.
+func (v sightings) Topology(id muster.MachineID) (*muster.Topology, time.Time) {
+	last, ok := v.s.agents.Last(id)
+	if !ok {
+		return nil, time.Time{}
+	}
+	return last.Report.Topology, last.At
+}
+
 // Lines is the newest lines of a node's journal that are wanted, oldest first.
 func (v sightings) Lines(c muster.ClusterID, node string, q wire.LogQuery) []wire.JournalLine {
 	lines, err := v.s.agents.Lines(c, node, q)

@@ -235,6 +235,8 @@ type Report struct {
 	Reached []Reach `json:"reached,omitempty"`
 	// Probe: the node's image has what measuring needs.
 	Probe bool `json:"probe,omitempty"`
+	// Topology is how the machine is built; once after each start.
+	Topology *muster.Topology `json:"topology,omitempty"`
 	// Seconds are how busy the processors were since the last report, if that is wanted.
 	Seconds *UsageSeconds `json:"seconds,omitempty"`
 }

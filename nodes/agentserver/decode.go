@@ -85,6 +85,9 @@ func DecodeReport(r io.Reader) (wire.Report, error) {
 		q.Journal[i].Unit = text(q.Journal[i].Unit, maxName)
 		q.Journal[i].Message = text(q.Journal[i].Message, maxLine)
 	}
+	if q.Topology != nil && q.Topology.Check() != nil {
+		q.Topology = nil
+	}
 	q.Seconds = usageSeconds(q.Seconds)
 	q.Goodbye = text(q.Goodbye, maxName)
 	q.Reached = q.Reached[:min(len(q.Reached), mostReach)]
