@@ -24,7 +24,7 @@ func TestSettings(t *testing.T) {
 	if want := []string{"hugepages=4", "hugepagesz=1G", "isolcpus=2-3", "mitigations=off", "nohz_full=2-3"}; !reflect.DeepEqual(got.Options, want) {
 		t.Errorf("options = %q", got.Options)
 	}
-	if got.ClockSource != "tsc" || got.Firmware != "Dell Inc. 2.15.1 03/04/2024" || got.SMT != "on" || !reflect.DeepEqual(got.MTU, []string{"msg0 9000"}) {
+	if got.ClockSource != "tsc" || got.Firmware != "Dell Inc. 2.15.1 03/04/2024" || got.SMT != "on" || !reflect.DeepEqual(got.MTU, []string{"eth0 9000", "msg0 9000"}) {
 		t.Errorf("%+v", got)
 	}
 }
