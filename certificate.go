@@ -76,6 +76,8 @@ type Certificate struct {
 	// its nodes have in common.
 	Conditions TestEnvironment `json:"conditions"`
 	Metrics    []Metric        `json:"metrics,omitempty"`
+	// Indices sum up families of Metrics; only of a node.
+	Indices []Metric `json:"indices,omitempty"`
 	// Pairs are the figures between nodes.
 	Pairs    *Pairs    `json:"pairs,omitempty"`
 	Findings []Finding `json:"findings,omitempty"`
@@ -107,6 +109,11 @@ type UseSeries struct {
 	Step  float64   `json:"step_seconds"`
 	// CPU is how many cores were busy, on average over each step.
 	CPU []float64 `json:"cpu"`
+	// User and System are its parts, and Wait is how many cores waited for input and
+	// output. They have as many steps, or are left out where that is not known.
+	User   []float64 `json:"user,omitempty"`
+	System []float64 `json:"system,omitempty"`
+	Wait   []float64 `json:"wait,omitempty"`
 }
 
 // CertifiedNode is a node in the manifest of its cluster.
@@ -172,7 +179,7 @@ const CaveatBusy = "busy"
 // Finding is something that the figures say.
 type Finding struct {
 	// Code names what was found for programs: slow-node, slow-host, slow-link, slow-tier, slow-cluster,
-	// unstable, wrong-result, facts.
+	// unstable, wrong-result, conditions-differ.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	// Node is where; with Peer, it is the link between them.
@@ -197,7 +204,21 @@ type Finding struct {
 	// CauseCode names that for programs: cpu-quota, half-link, low-clock,
 	// memory-hog, noisy-process, swap, wrong-blas.
 	CauseCode string `json:"cause_code,omitempty"`
+	// Condition is what differs between nodes, as conditions are called without units
+	// (clock.governor for a part of one), and Values what it is where.
+	Condition string         `json:"condition,omitempty"`
+	Values    []FindingValue `json:"values,omitempty"`
 }
+
+// FindingValue is one value of a condition, with the nodes that have it: n[01-03].
+type FindingValue struct {
+	Value string `json:"value"`
+	Nodes string `json:"nodes"`
+}
+
+// FindingConditionsDiffer is the code of the finding that the nodes of a cluster do not
+// have a condition in common. It is no verdict: it may be meant.
+const FindingConditionsDiffer = "conditions-differ"
 
 // FindingSlowHost is the code of the finding that a node lacks no more than the others
 // on its host: the host is slow, and not the node.

@@ -30,6 +30,8 @@ func (c Certificate) Check() error {
 	c.checkTimes(p)
 	c.checkStanding(p)
 	checkMetrics(p, "metrics", c.Metrics)
+	checkMetrics(p, "indices", c.Indices)
+	p.when(c.Kind == CertifiesCluster && len(c.Indices) > 0, "indices", "is of nodes only")
 	c.checkNodes(p)
 	c.checkPairs(p)
 	c.checkUse(p)
@@ -37,6 +39,9 @@ func (c Certificate) Check() error {
 		field := fmt.Sprintf("findings[%d]", i)
 		p.because(ReasonRequired, f.Code == "", field+".code", "is missing")
 		p.because(ReasonRequired, f.Text == "", field+".text", "is missing")
+		for k, v := range f.Values {
+			p.when(v.Nodes == "" || f.Condition == "", fmt.Sprintf("%s.values[%d]", field, k), "has no nodes, or nothing says of what it is")
+		}
 		p.because(ReasonRequired, f.CauseCode != "" && f.Cause == "", field+".cause", "is missing, and its code is %s", f.CauseCode)
 		for name, v := range map[string]*float64{"seen": f.Seen, "expected": f.Expected, "loss": f.Loss, "chance": f.Chance} {
 			p.when(v != nil && !finite(*v), field+"."+name, "is not a finite number")
@@ -160,7 +165,10 @@ func (c Certificate) checkUse(p *problems) {
 		p.when(!plainTime(u.Start), field+".start", "is not in whole seconds of UTC")
 		p.when(!finite(u.Step) || u.Step <= 0, field+".step_seconds", "is not more than 0")
 		p.because(ReasonRequired, len(u.CPU) == 0, field+".cpu", "is missing")
-		p.when(slices.ContainsFunc(u.CPU, func(v float64) bool { return !finite(v) || v < 0 }), field+".cpu", "has a value that cannot be")
+		for name, list := range map[string][]float64{"cpu": u.CPU, "user": u.User, "system": u.System, "wait": u.Wait} {
+			p.when(slices.ContainsFunc(list, func(v float64) bool { return !finite(v) || v < 0 }), field+"."+name, "has a value that cannot be")
+			p.when(len(list) > 0 && len(list) != len(u.CPU), field+"."+name, "has another number of steps than cpu")
+		}
 	}
 }
 

@@ -54,6 +54,9 @@ type HPLResult struct {
 	Best HPLRun `json:"best"`
 	// Runs are all launches in order, also those that only chose the setting.
 	Runs []HPLRun `json:"runs"`
+	// Use is how busy processors were meanwhile: of each node, or of many nodes the mean,
+	// under the names of all.
+	Use []UseSeries `json:"use,omitempty"`
 }
 
 // HPLSetting is what HPL was asked to do.

@@ -140,6 +140,8 @@ const (
 	ReasonNoSuchVolume Reason = "no-such-volume"
 	// ReasonVolumeGone: a volume that the cluster uses is not there any more.
 	ReasonVolumeGone Reason = "volume-gone"
+	// ReasonNoSuchTopology: nobody has said how that machine is built.
+	ReasonNoSuchTopology Reason = "no-such-topology"
 	// ReasonNoSuchCertificate: there is no such certificate, or it is not yours to see.
 	ReasonNoSuchCertificate Reason = "no-such-certificate"
 	// ReasonNoSuchResult: there is no such result of HPL.

@@ -33,6 +33,19 @@ type TestEnvironment struct {
 	// Flags are the processor's flags that speed depends on.
 	Flags  []string `json:"flags,omitempty"`
 	Kernel string   `json:"kernel,omitempty"`
+	// Options are the parameters of the kernel's command line that speed depends on.
+	Options []string `json:"kernel_options,omitempty"`
+	// ClockSource is what the kernel takes the time from.
+	ClockSource string `json:"clock_source,omitempty"`
+	// Firmware is its vendor, version and date; Microcode the processors' revision.
+	Firmware  string `json:"firmware,omitempty"`
+	Microcode string `json:"microcode,omitempty"`
+	// SMT is whether cores show as several hardware threads: on, off, forceoff,
+	// notsupported, as the kernel says.
+	SMT string `json:"smt,omitempty"`
+	// MTU are the network interfaces that are up with the largest packet that they
+	// send, in bytes: "msg0 9000".
+	MTU []string `json:"mtu,omitempty"`
 	// Image is the content that the node booted. Of a cluster it stands above.
 	Image ImageID `json:"image,omitempty"`
 	// BLAS is the library that was really mapped.
@@ -112,6 +125,7 @@ type Scratch struct {
 func (c TestEnvironment) Bounded() TestEnvironment {
 	for _, s := range []*string{
 		&c.Provider, &c.Processor, &c.Virtualization, &c.Hypervisor, &c.Kernel, &c.MPI, &c.Transport, &c.Pinning,
+		&c.ClockSource, &c.Firmware, &c.Microcode, &c.SMT,
 	} {
 		*s = oneLine(*s)
 	}
@@ -158,6 +172,7 @@ func (c TestEnvironment) Bounded() TestEnvironment {
 		s.Path, s.Type = oneLine(s.Path), oneLine(s.Type)
 		c.Scratch = &s
 	}
+	c.Options, c.MTU = shortWords(c.Options), shortWords(c.MTU)
 	c.Flags, c.Host, c.Differ, c.Tools = shortWords(c.Flags), shortWords(c.Host), shortWords(c.Differ), shortWords(c.Tools)
 	return c
 }

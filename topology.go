@@ -9,6 +9,17 @@ type Topology struct {
 	// Source is what told it: hwloc, or the kernel (sysfs).
 	Source   string    `json:"source"`
 	Packages []Package `json:"packages"`
+	// NICs are the network cards that are plugged in, by name.
+	NICs []NearNIC `json:"nics,omitempty"`
+}
+
+// NearNIC is a network card and the memory node that it is nearest to.
+type NearNIC struct {
+	Name string `json:"name"`
+	// Node is the memory node's ID; left out where it is near to all, or nobody says.
+	Node       *int   `json:"node,omitempty"`
+	PCIAddress string `json:"pci_address,omitempty"`
+	Speed      int64  `json:"speed_bps,omitempty"` // bits/s
 }
 
 // Package is a processor in its socket.
@@ -45,6 +56,7 @@ type Cache struct {
 const (
 	maxThread = 1 << 14
 	maxParts  = 1 << 12
+	maxNICs   = 256
 )
 
 // Threads lists all hardware threads, in the order of the topology.
@@ -112,8 +124,28 @@ func (t Topology) Check() error {
 			}
 		}
 	}
+	if err := t.checkNICs(); err != nil {
+		return wrong("%v", err)
+	}
 	if len(seen) == 0 || len(t.Packages) > maxParts || parts > maxParts {
 		return wrong("it has %d threads in %d packages of %d parts", len(seen), len(t.Packages), parts)
+	}
+	return nil
+}
+
+func (t Topology) checkNICs() error {
+	if len(t.NICs) > maxNICs {
+		return fmt.Errorf("it has %d network cards", len(t.NICs))
+	}
+	names := map[string]bool{}
+	for _, n := range t.NICs {
+		if n.Name == "" || names[n.Name] || oneLine(n.Name) != n.Name || oneLine(n.PCIAddress) != n.PCIAddress || len(n.Name) > 64 || len(n.PCIAddress) > 64 {
+			return fmt.Errorf("a network card has no name, or one that stands twice or cannot be")
+		}
+		names[n.Name] = true
+		if n.Node != nil && (*n.Node < 0 || *n.Node > maxParts) || n.Speed < 0 || n.Speed > 1<<53 {
+			return fmt.Errorf("the network card %s has a memory node or a speed that cannot be", n.Name)
+		}
 	}
 	return nil
 }

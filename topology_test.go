@@ -13,7 +13,7 @@ func goodTopology() muster.Topology {
 	return muster.Topology{Source: "hwloc", Packages: []muster.Package{
 		{ID: 0, Nodes: []muster.MemoryNode{{ID: 0, Memory: 1 << 30, Groups: []muster.CoreGroup{{Caches: caches, Cores: [][]int{{0, 4}, {1, 5}}}}}, {ID: 2, Memory: 1 << 34}}},
 		{ID: 1, Nodes: []muster.MemoryNode{{ID: 1, Memory: 1 << 30, Groups: []muster.CoreGroup{{Caches: caches, Cores: [][]int{{2, 6}, {3, 7}}}}}}},
-	}}
+	}, NICs: []muster.NearNIC{{Name: "eno1", Node: new(1), PCIAddress: "0000:81:00.0", Speed: 25e9}, {Name: "eno2"}}}
 }
 
 func TestTopology(t *testing.T) {
@@ -35,6 +35,11 @@ func TestTopology(t *testing.T) {
 		"level 9":       func(p *muster.Topology) { p.Packages[0].Nodes[0].Groups[0].Caches[0].Level = 9 },
 		"times -5":      func(p *muster.Topology) { p.Packages[0].Nodes[0].Groups[0].Caches[0].Size = -5 },
 		"kinds of cach": func(p *muster.Topology) { p.Packages[0].Nodes[0].Groups[0].Caches = make([]muster.Cache, 65) },
+		"network card":  func(p *muster.Topology) { p.NICs[1].Name = "eno1" },
+		"2500 network":  func(p *muster.Topology) { p.NICs = make([]muster.NearNIC, 2500) },
+		"no name":       func(p *muster.Topology) { p.NICs[0].Name = "a\x1b[2J" },
+		"card eno1 has": func(p *muster.Topology) { p.NICs[0].Node = new(-1) },
+		"card eno2 has": func(p *muster.Topology) { p.NICs[1].Speed = -1 },
 		"5000 packages": func(p *muster.Topology) { p.Packages = append(p.Packages, make([]muster.Package, 4998)...) },
 	} {
 		bad := goodTopology()

@@ -33,8 +33,16 @@ type Config struct {
 	BootID string
 	// Facts reads the machine's hardware, once after each start; nil for none.
 	Facts func(Links) muster.Facts
+	// Topology reads how the machine is built, once after each start, when the first
+	// configuration was applied; nil for none.
+	Topology func(context.Context) *muster.Topology
 	// Usage takes a sample, once for each interval; nil for none.
 	Usage func(Links) (wire.Usage, error)
+	// Seconds makes a sampler of how many cores are busy in user mode and in the kernel,
+	// and wait for input and output, on average since it was asked last; not ok if that
+	// was too short ago to say. It is asked each second while the node is measured, by
+	// one goroutine. nil for none.
+	Seconds func() func(now time.Time) (user, system, wait float64, ok bool)
 	// Journal follows the node's journal from the entry after cursor, or from
 	// the start for "", until ctx ends. It is started once the node is ready,
 	// so that it does not slow the boot; nil for none.

@@ -26,18 +26,20 @@ const (
 // outbox gathers what the server has not yet heard. Everything is sent at
 // least once: after a lost answer the same lines may come again.
 type outbox struct {
-	mu         sync.Mutex
-	kick       chan struct{} // something is to be sent before the interval ends
-	urgent     bool
-	state      string
-	generation int64
-	stages     []muster.Stage
-	sent       int // stages the server has
-	checks     []pendingCheck
-	facts      *muster.Facts
-	factsNew   bool
-	scheduler  *wire.SchedulerState
-	schedNew   bool
+	mu          sync.Mutex
+	kick        chan struct{} // something is to be sent before the interval ends
+	urgent      bool
+	state       string
+	generation  int64
+	stages      []muster.Stage
+	sent        int // stages the server has
+	checks      []pendingCheck
+	facts       *muster.Facts
+	topology    *muster.Topology
+	topologyNew bool
+	factsNew    bool
+	scheduler   *wire.SchedulerState
+	schedNew    bool
 
 	reach []wire.Reach // not yet sent
 
@@ -65,6 +67,7 @@ type receipt struct {
 	stages    int
 	checks    []wire.Check
 	facts     *muster.Facts
+	topology  *muster.Topology
 	scheduler *wire.SchedulerState
 	seq       int64
 	cursor    string
@@ -140,6 +143,13 @@ func (o *outbox) setFacts(f muster.Facts) {
 	o.wake(false)
 }
 
+func (o *outbox) setTopology(t *muster.Topology) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.topology, o.topologyNew = t, t != nil
+	o.wake(false)
+}
+
 // reached notes which nodes answered.
 func (o *outbox) reached(list []wire.Reach) {
 	o.mu.Lock()
@@ -184,7 +194,7 @@ func size(l wire.JournalLine) int { return len(l.Message) + len(l.Unit) + lineOv
 func (o *outbox) again() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sent, o.factsNew, o.schedNew = 0, o.facts != nil, o.scheduler != nil
+	o.sent, o.factsNew, o.schedNew, o.topologyNew = 0, o.facts != nil, o.scheduler != nil, o.topology != nil
 	for i := range o.checks {
 		o.checks[i].fresh = true
 	}
@@ -207,6 +217,9 @@ func (o *outbox) take() (wire.Report, receipt) {
 	k.checks = r.Checks
 	if o.factsNew {
 		r.Facts, k.facts = o.facts, o.facts
+	}
+	if o.topologyNew {
+		r.Topology, k.topology = o.topology, o.topology
 	}
 	if o.schedNew {
 		r.Scheduler, k.scheduler = o.scheduler, o.scheduler
@@ -238,6 +251,9 @@ func (o *outbox) settle(k receipt) {
 	}
 	if k.facts != nil && k.facts == o.facts {
 		o.factsNew = false
+	}
+	if k.topology != nil && k.topology == o.topology {
+		o.topologyNew = false
 	}
 	if k.scheduler != nil && k.scheduler == o.scheduler {
 		o.schedNew = false

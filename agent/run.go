@@ -23,6 +23,7 @@ type agent struct {
 	apply    applier
 	reacher  reacher
 	launches launches
+	seconds  seconds
 	saves    saves
 
 	mu       sync.Mutex
@@ -143,6 +144,13 @@ func (a *agent) resume(began time.Time) (*wire.NodeConfig, error) {
 func (a *agent) background() {
 	if !a.NoWatch {
 		a.jobs.Go(a.watch)
+	}
+	if a.Topology != nil {
+		a.jobs.Go(func() {
+			if a.afterFirst(journalLatest) {
+				a.out.setTopology(a.Topology(a.ctx))
+			}
+		})
 	}
 	if a.Journal != nil {
 		a.jobs.Go(func() {

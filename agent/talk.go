@@ -140,6 +140,7 @@ func (a *agent) report(t *talker) {
 			t.usage = now
 		}
 	}
+	r.Seconds = a.seconds.take(now)
 	t.last = now
 	reply, fresh, err := a.link.Report(a.ctx, &r)
 	if a.ctx.Err() != nil {
@@ -177,6 +178,8 @@ func (a *agent) expired(err error) error {
 func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportReply, fresh bool) {
 	a.contact(!t.fetch)
 	a.out.settle(k)
+	a.seconds.settle(r.Seconds, t.last)
+	a.sampleSeconds(reply.Seconds)
 	if len(r.Journal) > 0 {
 		a.saveState()
 	}

@@ -19,6 +19,7 @@ type Certificates interface {
 	Certificate(ctx context.Context, who muster.Actor, id muster.CertificateID) ([]byte, error)
 	Compare(ctx context.Context, who muster.Actor, q wire.CompareQuery) (wire.Comparison, error)
 	History(ctx context.Context, who muster.Actor, q wire.HistoryQuery) (wire.History, error)
+	Mixes(ctx context.Context, who muster.Actor, q wire.MixQuery) (wire.MixTable, error)
 }
 
 // CertificateFilter narrows a list of certificates.
@@ -71,6 +72,10 @@ type historyInput struct {
 	Of     string `query:"of" required:"true" maxLength:"128" doc:"A cluster, a machine or a class; cluster:NAME, machine:ID or class:NAME where one name is several"`
 	Metric string `query:"metric" maxLength:"64" doc:"Only this metric, or those whose names begin so before a dot"`
 	Since  string `query:"since" maxLength:"32" doc:"How far back: 14d or 400d; everything without it"`
+}
+
+type mixesInput struct {
+	Class string `query:"class" maxLength:"128" doc:"Only of machines of this class"`
 }
 
 func (a *API) certificateRoutes() {
@@ -134,6 +139,13 @@ func (a *API) certificateRoutes() {
 			return wire.History{}, err
 		}
 		return a.service.History(ctx, who(ctx), wire.HistoryQuery{Of: in.Of, Metric: in.Metric, Since: ago.Since})
+	})
+	route(a, huma.Operation{
+		OperationID: "mixes", Method: http.MethodGet, Path: "/v1/certificates/mixes", Tags: tags,
+		Summary:     "Read what one core reaches in mixes of arithmetic, by processor model, beside the theoretical peak",
+		Description: "By the newest full certificates that the caller may see, of up to eight machines of each class.",
+	}, func(ctx context.Context, in *mixesInput) (wire.MixTable, error) {
+		return a.service.Mixes(ctx, who(ctx), wire.MixQuery{Class: in.Class})
 	})
 	a.envelopeRoute(huma.Operation{
 		OperationID: "show-certificate", Method: http.MethodGet, Path: "/v1/certificates/{certificate}", Tags: tags,

@@ -81,8 +81,8 @@ func TestKeysKeepToTheRules(t *testing.T) {
 // or about one stretch of time.
 func notLists() []string {
 	return []string{
-		"server", "health", "site-top", "cluster-top", "usage", "site-usage", "compare", "history", "logs",
-		"show-cluster", "show-machine", "show-image", "show-user", "show-volume", "show-certificate", "calendar", "show-project", "show-course", "show-run", "run-job",
+		"server", "health", "site-top", "cluster-top", "usage", "site-usage", "compare", "history", "mixes", "logs",
+		"show-cluster", "show-machine", "machine-topology", "show-image", "show-user", "show-volume", "show-certificate", "calendar", "show-project", "show-course", "show-run", "run-job",
 	}
 }
 

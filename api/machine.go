@@ -31,4 +31,11 @@ func (a *API) machineRoutes() {
 	}, func(ctx context.Context, in *machineRef) (wire.Machine, error) {
 		return a.service.Machine(ctx, who(ctx), muster.MachineID(in.Machine))
 	})
+	route(a, huma.Operation{
+		OperationID: "machine-topology", Method: http.MethodGet, Path: "/v1/machines/{machine}/topology", Tags: []string{"machines"},
+		Summary:     "Show how a machine is built: sockets, memory nodes, caches, cores, network cards",
+		Description: "By the word of its agent if that answers, and by its newest certificate otherwise.",
+	}, func(ctx context.Context, in *machineRef) (wire.MachineTopology, error) {
+		return a.service.Topology(ctx, who(ctx), muster.MachineID(in.Machine))
+	})
 }

@@ -58,6 +58,7 @@ type Nodes interface {
 type Machines interface {
 	Machines(ctx context.Context, who muster.Actor, q wire.MachineQuery) (wire.MachineList, error)
 	Machine(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.Machine, error)
+	Topology(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.MachineTopology, error)
 }
 
 // Images are listed, verified and removed.

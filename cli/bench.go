@@ -17,11 +17,13 @@ import (
 func (a *app) bench() *cobra.Command {
 	c := &cobra.Command{
 		Use: "bench", Short: "Run benchmarks of a cluster and show the results", Args: cobra.ArbitraryArgs, RunE: group,
-		Long: `Benchmarks of a whole cluster: HPL, the TOP500 benchmark.`,
+		Long: `Benchmarks of a whole cluster: HPL, the TOP500 benchmark. And what single cores reach
+in mixes of arithmetic, which is part of each full certificate.`,
 		Example: `  muster bench hpl cfd
-  muster bench list cfd`,
+  muster bench list cfd
+  muster bench mixes`,
 	}
-	c.AddCommand(a.benchHPL(), a.benchList(), a.benchShow())
+	c.AddCommand(a.benchHPL(), a.benchList(), a.benchShow(), a.benchMixes())
 	return c
 }
 
@@ -78,7 +80,7 @@ every launch. Without RESULT it shows the newest.`,
 			if err != nil {
 				return err
 			}
-			return a.print(r, func(w io.Writer) { writeHPL(w, r) })
+			return a.print(r, func(w io.Writer) { writeHPL(w, r); writeUse(w, r.Use, !a.utf8()) })
 		},
 	}
 }

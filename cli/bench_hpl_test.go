@@ -27,6 +27,7 @@ func TestBench(t *testing.T) {
 	w.refused(3, muster.ReasonNoSuchResult, "bench", "show", "cfd").naming("HPL", "cfd")
 	fast, slow := storetest.NewHPL(c.ID, 6e10), storetest.NewHPL(c.ID, 5e10)
 	slow.Caveats = []muster.Caveat{{Code: "oversubscribed", Text: "two machines share a core"}}
+	slow.Use = []muster.UseSeries{{Node: "n01", Start: slow.Began, Step: 1, CPU: []float64{1.5, 2}, User: []float64{1, 2}, System: []float64{0.5, 0}, Wait: []float64{0, 0.25}}}
 	slow.Rate.Interval = &muster.Interval{Low: 5.1e10, High: 6e10, Level: 0.5}
 	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
 		if err := tx.PutHPL(fast); err != nil {
@@ -50,6 +51,7 @@ func TestBench(t *testing.T) {
 	for _, want := range []string{
 		"56.25 Gflop/s: the median of 2 launches", "51 Gflop/s to 60 Gflop/s with a chance of 50.0 %", "N = 9216, NB = 192, 1 x 2 ranks, 1 a node, 1 thread each",
 		"caveat     oversubscribed: two machines share a core", "AMD EPYC 9354", "it was killed", "50.0 % of 112.5 Gflop/s",
+		"Processors meanwhile, in cores", "user    =#         1.500  2.000", "wait    _.         0.125  0.250",
 	} {
 		if r := w.run("bench", "show", "cfd"); r.code != 0 || !strings.Contains(r.out, want) {
 			t.Errorf("no %q: status %d\n%s%s", want, r.code, r.out, r.err)

@@ -82,5 +82,5 @@ func (a *app) runHPL(ctx context.Context, ref string, f *hplFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.print(r, func(out io.Writer) { writeHPL(out, r) })
+	return a.print(r, func(out io.Writer) { writeHPL(out, r); writeUse(out, r.Use, !a.utf8()) })
 }

@@ -180,7 +180,10 @@ certificate, export it.`,
 				return err
 			}
 			stolen := slices.ContainsFunc(keys.Keys, func(k muster.SigningKey) bool { return k.ID == s.Key && !k.Compromised.IsZero() })
-			return a.print(json.RawMessage(body), func(w io.Writer) { writeCertificate(w, s.Certificate, stolen, time.Now()) })
+			return a.print(json.RawMessage(body), func(w io.Writer) {
+				writeCertificate(w, s.Certificate, stolen, time.Now())
+				writeUse(w, s.Certificate.Use, !a.utf8())
+			})
 		},
 	}
 }
@@ -215,7 +218,13 @@ func writeCertificate(w io.Writer, c muster.Certificate, stolen bool, now time.T
 	fields(w, "certificate", string(c.ID), "of", of, "verdict", string(c.Verdict), "certified", certified, "made", stamp(c.Made), "valid", valid,
 		"measured", measured, "trigger", c.Trigger, "class", c.Class, "processor", k.Processor, "cores", cores, "kernel", k.Kernel, "image", string(c.Image),
 		"blas", blasOf(k), "mpi", k.MPI, "transport", k.Transport, "pinning", k.Pinning)
-	writeMetrics(w, "", c.Metrics)
+	writeMetrics(w, "", slices.DeleteFunc(slices.Clone(c.Metrics), func(m muster.Metric) bool { return mixOf(m.Name) != "" }))
+	indices := c.Indices
+	if len(indices) == 0 && c.Kind == muster.CertifiesNode { // older ones have them implied
+		indices = muster.Indices(c.Metrics)
+	}
+	writeMetrics(w, "Indices: the geometric mean of each family on one core\n", indices)
+	writeMixes(w, c.Metrics)
 	if p := c.Pairs; p != nil {
 		writeMetrics(w, fmt.Sprintf("Between nodes: %d of %d pairs\n", p.Measured, p.Possible), p.Metrics)
 	}

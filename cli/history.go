@@ -221,3 +221,17 @@ func goodOrBad(less, up bool) string {
 	}
 	return ", which is worse"
 }
+
+// classes are those of machines.
+func (a *app) classes(ctx context.Context, k *client.Client) []string {
+	machines, _ := k.Machines(ctx, true)
+	var names []string
+	seen := map[string]bool{}
+	for _, m := range machines {
+		if class := m.Facts.Class; class != "" && !seen[class] {
+			seen[class] = true
+			names = append(names, class)
+		}
+	}
+	return names
+}

@@ -37,6 +37,9 @@ type Agents interface {
 	// Usage is the newest n samples of the machine that fills a node, oldest
 	// first.
 	Usage(id muster.MachineID, n int) []wire.Usage
+	// Topology is how a machine is built, by the word of its agent since this server
+	// started, and when that last spoke; nil if it did not say so.
+	Topology(id muster.MachineID) (*muster.Topology, time.Time)
 	// Lines is the newest lines of a node's journal that are wanted, oldest
 	// first.
 	Lines(cluster muster.ClusterID, node string, q wire.LogQuery) []wire.JournalLine

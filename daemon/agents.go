@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"time"
+
 	"context"
 	"io"
 	"net/netip"
@@ -25,12 +27,14 @@ func (s *Server) openAgents() error {
 		Configure: func(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
 			return s.configs.Node(ctx, id, node)
 		},
-		Generation: func(ctx context.Context, id muster.ClusterID) (int64, error) { return s.configs.Generation(ctx, id) },
-		Changed:    func(id muster.ClusterID) { s.converge.Wake(id) },
-		Stage:      func(e wire.Event) { s.control.Publish(e) },
-		Sample:     s.sample,
-		Trust:      s.trustOf,
-		Launch:     func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
+		Generation:  func(ctx context.Context, id muster.ClusterID) (int64, error) { return s.configs.Generation(ctx, id) },
+		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
+		Stage:       func(e wire.Event) { s.control.Publish(e) },
+		Sample:      s.sample,
+		Trust:       s.trustOf,
+		Launch:      func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
+		WantSeconds: func(id muster.ClusterID, node string) bool { return s.measure.WantSeconds(id, node) },
+		Seconds:     func(now time.Time, id pki.NodeIdentity, u wire.UsageSeconds) { s.measure.Seconds(now, id, u) },
 		Launched: func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
 			return s.measure.Launched(ctx, id, end, out)
 		},
@@ -107,6 +111,15 @@ type sightings struct{ s *Server }
 func (v sightings) Usage(id muster.MachineID, n int) []wire.Usage {
 	all := v.s.agents.Usage(id)
 	return all[max(0, len(all)-n):]
+}
+
+// Topology is how a machine is built, by the word of its agent.
+func (v sightings) Topology(id muster.MachineID) (*muster.Topology, time.Time) {
+	last, ok := v.s.agents.Last(id)
+	if !ok {
+		return nil, time.Time{}
+	}
+	return last.Report.Topology, last.At
 }
 
 // Lines is the newest lines of a node's journal that are wanted, oldest first.

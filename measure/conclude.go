@@ -185,6 +185,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	f.results.Findings = append(analysis.Findings(nodes, f.results.Nodes, confirmed), f.results.Findings...)
 	f.results.Findings = append(f.results.Findings, analysis.WholeFindings(f.results.Whole)...)
 	f.results.Findings = append(f.results.Findings, analysis.WrongFindings(nodes, collected.Wrong)...)
+	f.results.Findings = append(f.results.Findings, analysis.Differences(f.candidates)...)
 	f.results.Findings = analysis.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
 	if text := s.leftOut(); text != "" {
 		f.omitted = append(f.omitted, muster.Omission{What: "pairs", Text: text})
@@ -272,7 +273,7 @@ func (j *job) file(ctx context.Context, s *subject, said measured, f found) erro
 		var entries []muster.CertifiedNode
 		var nodeCerts []muster.Certificate
 		for _, c := range analysis.NodeCertificates(subject, f.results) {
-			c.Use = j.use.series(c.Node, c.Machine, s.began(), now)
+			c.Use = j.use.series(c.Node)
 			signed, err := j.sign(tx, c)
 			if err != nil {
 				return err

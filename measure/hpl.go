@@ -57,6 +57,7 @@ func (j *job) hpl(ctx context.Context, s *subject) error {
 		if err := j.hplRun(ctx, s, run, len(done)); err != nil {
 			return err
 		}
+		j.use.gather(s)
 	}
 	// What else ran meanwhile is known by what the nodes counted.
 	after, err := j.hplConditions(ctx, s, "999-conditions")
@@ -208,6 +209,7 @@ func (j *job) fileHPL(ctx context.Context, s *subject, driver *hpl.Driver, done 
 	now := j.r.c.Clock.Now()
 	r.Version, r.ID, r.Cluster, r.ClusterName, r.Nodes = muster.HPLVersion, muster.NewHPLID(), s.cluster.ID, s.cluster.Name, s.names()
 	r.Began, r.Made = s.began().UTC().Truncate(time.Second), now.UTC().Truncate(time.Second)
+	r.Use = j.use.all(s.names())
 	if first := s.machines[0].Facts.Class; !containsOther(s.machines, first) {
 		r.Class = first
 	}

@@ -88,6 +88,7 @@ func (j *job) measure(ctx context.Context) error {
 			return err
 		}
 	}
+	j.use.watch(s.nodes)
 	if s.m.What == muster.MeasuresHPL {
 		return j.hpl(ctx, s)
 	}

@@ -235,6 +235,24 @@ type Report struct {
 	Reached []Reach `json:"reached,omitempty"`
 	// Probe: the node's image has what measuring needs.
 	Probe bool `json:"probe,omitempty"`
+	// Topology is how the machine is built; once after each start.
+	Topology *muster.Topology `json:"topology,omitempty"`
+	// Seconds are how busy the processors were since the last report, if that is wanted.
+	Seconds *UsageSeconds `json:"seconds,omitempty"`
+}
+
+// MaxUsageSeconds is how many seconds one report tells of.
+const MaxUsageSeconds = 600
+
+// UsageSeconds are how many cores were busy in each of the seconds that ended last,
+// oldest first. All lists are equally long. Waiting is for input and output, and is
+// idle time.
+type UsageSeconds struct {
+	// Ago is how many seconds ago the last of them ended: clocks differ.
+	Ago    float64   `json:"ago_seconds"`
+	User   []float64 `json:"user"`
+	System []float64 `json:"system"`
+	Wait   []float64 `json:"wait"`
 }
 
 // ReportReply tells the agent how to go on.
@@ -250,6 +268,9 @@ type ReportReply struct {
 	Save *SaveOrder `json:"save,omitempty"`
 	// PowerOff: the machine is to go off now.
 	PowerOff bool `json:"power_off,omitempty"`
+	// Seconds: the node is being measured, and how busy its processors are in each second
+	// is wanted until a reply does not say so.
+	Seconds bool `json:"seconds,omitempty"`
 }
 
 // SaveOrder asks for the root file system of a node, as a tar without what is mounted on

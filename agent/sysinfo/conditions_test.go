@@ -69,7 +69,7 @@ func TestReadServer(t *testing.T) {
 		Pages: &muster.HugePages{Transparent: "always", Size: 1 << 30, Reserved: 16}, Virtualization: "none",
 		Flags: strings.Fields("abm avx avx2 avx512_vnni avx512bw avx512cd avx512dq avx512f avx512vl bmi2 constant_tsc erms f16c fma fsrm " +
 			"nonstop_tsc pdpe1gb sse2 sse4_1 sse4_2 ssse3"),
-		Kernel: "6.12.38+deb13-amd64",
+		Kernel: "6.12.38+deb13-amd64", Microcode: "0xd0003a5", MTU: []string{"eth0 9000"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n%+v\n%+v", got, want)
@@ -92,7 +92,7 @@ func TestReadSlice(t *testing.T) {
 	root := recorded(t, "guest", map[string]string{"proc/self/uid_map": "0 100000 65536\n", "sys/fs/cgroup/memory.max": "1048576\n"})
 	got := source(root, 1).Read()
 	if got.Virtualization != "container" || got.Hypervisor != "kvm" || got.Cores != 1 || got.Threads != 1 || got.Memory != 1<<20 ||
-		!reflect.DeepEqual(got.Host, []string{"cache", "clock", "huge_pages", "hypervisor", "kernel"}) {
+		!reflect.DeepEqual(got.Host, []string{"cache", "clock", "huge_pages", "hypervisor", "kernel", "microcode"}) {
 		t.Errorf("%+v", got)
 	}
 	// Without a limit that can be read the memory is the host's, and not told.

@@ -28,7 +28,10 @@ type object struct {
 	level   int   // of a cache
 	number  int   // in the order of the document, which distinguishes objects
 	threads bool  // there are some below it, or it is one
-	objects []*object
+	// Of devices: the name, what kind, and where they are plugged in. nodes is the set of
+	// memory nodes of everything else.
+	name, device, pci, nodes string
+	objects                  []*object
 }
 
 // parseHwloc reads hwloc's XML, of versions 1 and 2.
@@ -43,6 +46,7 @@ func parseHwloc(b []byte) (*muster.Topology, error) {
 	var w walk
 	w.down(root, thread{})
 	t := assemble("hwloc", w.threads, w.far())
+	cards(root, nil, "", &t.NICs)
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
@@ -109,6 +113,14 @@ func newObject(e xml.StartElement, number int) (*object, error) {
 			o.size, err = strconv.ParseInt(a.Value, 10, 64)
 		case "depth": // of caches and bridges
 			o.level, err = strconv.Atoi(a.Value)
+		case "name":
+			o.name = a.Value[:min(len(a.Value), 65)]
+		case "osdev_type":
+			o.device = a.Value
+		case "pci_busid":
+			o.pci = a.Value[:min(len(a.Value), 65)]
+		case "nodeset":
+			o.nodes = a.Value[:min(len(a.Value), 4096)]
 		case "cache_type":
 			if a.Value == "2" { // for instructions
 				o.kind = "L0iCache"

@@ -17,7 +17,10 @@ func (s Source) Read() muster.TestEnvironment {
 	c := muster.TestEnvironment{
 		Processor: f.Processor, Sockets: f.Sockets, Cores: f.Cores, Threads: f.Threads, Memory: f.Memory, NUMA: f.NUMA,
 		Cache: s.lastCache(cpus), Clock: s.clock(cpus, info), Pages: s.pages(), Flags: info.flags,
-		Kernel: s.text("proc/sys/kernel/osrelease"),
+		Kernel: s.text("proc/sys/kernel/osrelease"), Options: kernelOptions(s.file("proc/cmdline")),
+		ClockSource: s.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		Firmware:    s.firmwareVersion(), Microcode: microcode(s.file("proc/cpuinfo"), cpus),
+		SMT: s.text("sys/devices/system/cpu/smt/control"), MTU: s.mtus(),
 	}
 	if facts.Slice(s.Root) && !s.limited() {
 		// The host's, of which the machine has a part that cannot be seen here.
@@ -38,6 +41,7 @@ func (s Source) Read() muster.TestEnvironment {
 	if facts.Slice(s.Root) {
 		for name, is := range map[string]bool{
 			"cache": c.Cache > 0, "clock": c.Clock != nil, "huge_pages": c.Pages != nil, "hypervisor": hypervisor != "", "kernel": c.Kernel != "",
+			"kernel_options": c.Options != nil, "clock_source": c.ClockSource != "", "firmware": c.Firmware != "", "microcode": c.Microcode != "", "smt": c.SMT != "",
 		} {
 			if is {
 				c.Host = append(c.Host, name)

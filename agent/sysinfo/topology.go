@@ -19,6 +19,11 @@ import (
 // are left out: they are the host's, of which it has a part.
 func (s Source) Topology(ctx context.Context) *muster.Topology {
 	t := s.wholeTopology(ctx)
+	if t != nil {
+		if t.NICs = s.nics(t.NICs); t.Check() != nil {
+			t.NICs = nil // what it may use is worth more than what is plugged in
+		}
+	}
 	if t != nil && facts.Slice(s.Root) {
 		for p := range t.Packages {
 			for n := range t.Packages[p].Nodes {
@@ -56,7 +61,7 @@ func askHwloc(ctx context.Context) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--no-io", "--of", "xml")
+	cmd := exec.CommandContext(ctx, program, "--of", "xml")
 	cmd.WaitDelay = time.Second
 	var out limited
 	cmd.Stdout = &out

@@ -24,6 +24,9 @@ func TestHwloc(t *testing.T) {
 		// Version 1: memory nodes above packages.
 		"old": `{"source":"hwloc","packages":[{"id":0,"nodes":[{"id":0,"memory_bytes":4294967296,"groups":[{"caches":[` +
 			`{"level":3,"size_bytes":8388608,"shared":4,"count":1},{"level":1,"size_bytes":32768,"shared":2,"count":2}],"cores":[[0,2],[1,3]]}]}]}]}`,
+		// Network cards at each package, and one that is near to both.
+		"io": `{"source":"hwloc","packages":[{"id":0,"nodes":[{"id":0,"memory_bytes":1073741824,"groups":[{"cores":[[0],[1]]}]}]},{"id":1,"nodes":[{"id":1,"memory_bytes":1073741824,"groups":[{"cores":[[2],[3]]}]}]}],` +
+			`"nics":[{"name":"eno1","node":0,"pci_address":"0000:01:00.0"},{"name":"ib0","node":1,"pci_address":"0000:81:00.0"},{"name":"eth9","pci_address":"0000:f1:00.0"}]}`,
 		// A slice of a host with one of two processors, and with devices.
 		"slice": `{"source":"hwloc","packages":[{"id":0,"nodes":[{"id":0,"memory_bytes":14588383232,"groups":[{"caches":[{"level":3,"size_bytes":110100480,"shared":1,"count":1},` +
 			`{"level":2,"size_bytes":2097152,"shared":1,"count":1},{"level":1,"size_bytes":49152,"shared":1,"count":1}],"cores":[[0]]}]}]}]}`,

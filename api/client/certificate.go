@@ -82,3 +82,13 @@ func (k *Client) History(ctx context.Context, q wire.HistoryQuery) (wire.History
 	var out wire.History
 	return out, k.get(ctx, path("certificates", "history"), query, &out)
 }
+
+// Mixes is what one core reaches in mixes of arithmetic, by processor model.
+func (k *Client) Mixes(ctx context.Context, q wire.MixQuery) (wire.MixTable, error) {
+	query := url.Values{}
+	if q.Class != "" {
+		query.Set("class", q.Class)
+	}
+	var out wire.MixTable
+	return out, k.get(ctx, path("certificates", "mixes"), query, &out)
+}

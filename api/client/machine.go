@@ -22,3 +22,9 @@ func (k *Client) Machine(ctx context.Context, id muster.MachineID) (wire.Machine
 	var out wire.Machine
 	return out, k.get(ctx, path("machines", string(id)), nil, &out)
 }
+
+// Topology reports how a machine is built.
+func (k *Client) Topology(ctx context.Context, id muster.MachineID) (wire.MachineTopology, error) {
+	var out wire.MachineTopology
+	return out, k.get(ctx, path("machines", string(id), "topology"), nil, &out)
+}

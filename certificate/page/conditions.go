@@ -86,7 +86,8 @@ func conditionName(tag string) string {
 	known := map[string]string{
 		"provider": "Machines are", "processor": "Processor", "sockets": "Sockets", "cores": "Cores", "threads": "Hardware threads", "memory": "Memory",
 		"cache": "Last-level cache", "clock": "Clock", "huge_pages": "Large pages", "virtualization": "Runs in", "hypervisor": "Hypervisor",
-		"flags": "Processor's flags", "kernel": "Kernel", "image": "Image", "blas": "Linear algebra", "mpi": "MPI", "transport": "Messages were carried by",
+		"flags": "Processor's flags", "kernel": "Kernel", "kernel_options": "Kernel's command line", "clock_source": "Time is taken from", "firmware": "Firmware", "microcode": "Microcode",
+		"smt": "Threads of a core (SMT)", "mtu": "Largest packets (MTU)", "image": "Image", "blas": "Linear algebra", "mpi": "MPI", "transport": "Messages were carried by",
 		"pinning": "Processors of each rank", "neighbours": "Neighbours on the host", "shared": "Shared with others", "oversubscribed": "Oversubscribed", "probe": "Measured by",
 		"scratch": "Scratch of the node", "tools": "Measured by, too",
 	}
@@ -133,7 +134,7 @@ func conditionText(tag string, v reflect.Value) string {
 	case *int:
 		return fmt.Sprint(*x)
 	case []string:
-		if tag == "tools" {
+		if tag == "tools" || tag == "mtu" {
 			return strings.Join(x, ", ")
 		}
 		return strings.Join(x, " ")

@@ -74,7 +74,7 @@ func gathered(list []finding) []finding {
 }
 
 func rank(class string) int {
-	return slices.Index([]string{"wrong", "low", "unstable"}, class)
+	return slices.Index([]string{"wrong", "low", "unstable", differs}, class)
 }
 
 func tell(f muster.Finding, units map[string]string) finding {
@@ -97,6 +97,8 @@ func tell(f muster.Finding, units map[string]string) finding {
 		out.Class, out.Sign = "unstable", gradeSign(muster.GradeUnstable)
 		out.Figure = "varies too much from launch to launch to say how fast it is"
 		return out
+	case muster.FindingConditionsDiffer:
+		return differing(f)
 	case "wrong-result":
 		out.Class, out.Sign, out.Figure = "wrong", "✗", "calculated a wrong result"
 	}
@@ -187,4 +189,24 @@ func limits(list []figure) (out []limit, uncompared []string) {
 		}
 	}
 	return out, uncompared
+}
+
+// differs is the class of findings that are of no figure.
+const differs = "differ"
+
+// differing is a condition that nodes do not have in common.
+func differing(f muster.Finding) finding {
+	name, part, _ := strings.Cut(f.Condition, ".")
+	out := finding{Class: differs, Sign: "≠", Where: conditionName(name), Figure: "not the same on all nodes"}
+	if part != "" {
+		out.Where += ", " + part
+	}
+	var words []string
+	for _, v := range f.Values {
+		words = append(words, v.Value+" on "+v.Nodes)
+	}
+	if len(words) > 0 {
+		out.Figure = strings.Join(words, "; ")
+	}
+	return out
 }

@@ -1,25 +1,22 @@
 package page
 
 import (
-	"math"
 	"strings"
 
 	"github.com/muster-hpc/muster"
 )
 
-// index sums up a family of small programs in one figure of each node: the geometric
-// mean of their medians. It is calculated here and not certified, so it has neither
-// interval nor extremes.
+// index is the figure that sums up a family of small programs on each node. It is
+// calculated from their figures as muster.Indices does, so that certificates of before
+// indices were signed have it, too.
 func index(list []figure, family, title string) (figure, bool) {
 	out := figure{about: aboutMetric(family), figureKey: figureKey{Name: family}}
 	out.Title = title
-	type sum struct {
-		logs, references float64
-		n, compared      int
-		grades           []muster.Grade
-		node             string
+	type node struct {
+		name    string
+		metrics []muster.Metric
 	}
-	sums := map[int]*sum{}
+	nodes := map[int]*node{}
 	var order []int
 	members := 0
 	for _, f := range list {
@@ -29,36 +26,23 @@ func index(list []figure, family, title string) (figure, bool) {
 		members++
 		out.Unit, out.Less, out.group = f.Unit, f.Less, f.group
 		for _, r := range f.Rows {
-			s := sums[r.At]
-			if s == nil {
-				s = &sum{node: r.Node}
-				sums[r.At] = s
+			if nodes[r.At] == nil {
+				nodes[r.At] = &node{name: r.Node}
 				order = append(order, r.At)
 			}
-			s.n++
-			s.logs += math.Log(r.Median)
-			s.grades = append(s.grades, r.Verdict)
-			if r.Reference != nil {
-				s.compared++
-				s.references += math.Log(r.Reference.Value)
-			}
+			nodes[r.At].metrics = append(nodes[r.At].metrics, r.Metric)
 		}
-	}
-	if members < 2 {
-		return out, false
 	}
 	for _, at := range order {
-		s := sums[at]
-		mean := math.Exp(s.logs / float64(s.n))
-		if s.n < members || len(finite(mean)) == 0 {
+		n := nodes[at]
+		if len(n.metrics) < members {
 			continue // of other programs it would be another index
 		}
-		m := muster.Metric{Name: family, Unit: out.Unit, Median: mean, Min: mean, Max: mean, Verdict: muster.Overall(s.grades...)}
-		if ref := math.Exp(s.references / float64(s.n)); s.compared == s.n && len(finite(ref)) > 0 {
-			m.Reference = &muster.Reference{Value: ref, Source: muster.SourcePeers}
+		for _, m := range muster.Indices(n.metrics) {
+			m.Min, m.Max = m.Median, m.Median // nothing is drawn beside a mean
+			out.Rows = append(out.Rows, figureRow{n.name, at, m})
 		}
-		out.Rows = append(out.Rows, figureRow{s.node, at, m})
 	}
-	out.What += " The geometric mean of all of them, calculated for this page."
+	out.What += " The geometric mean of all of them."
 	return out, len(out.Rows) > 0
 }

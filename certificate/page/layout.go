@@ -21,7 +21,7 @@ type box struct {
 
 // topology draws a machine: boxes in boxes.
 func topology(m part, title string) picture {
-	p := picture{Title: title, Class: "wide", Caption: "What lies in one box shares it: the caches, the memory that is near, the socket. Numbers are those of the processors, as the kernel counts them."}
+	p := picture{Title: title, Class: "wide", Caption: "What lies in one box shares it: the caches, the memory that is near, the socket. Numbers are those of the processors, as the kernel counts them; network cards lie with the memory that they are near to."}
 	var boxes []box
 	_, h := layout(&boxes, m, 0, 0, full-2)
 	p.W, p.H = full, num(h+2)
@@ -66,6 +66,9 @@ func layout(out *[]box, p part, x, y, most float64) (w, h float64) {
 		w = max(w, cx-gap-x)
 	}
 	w, h = max(w+partGap, 96), cy+row+partGap-y
+	if p.Kind == "nic" {
+		w = min(most, max(w, 16+5.4*float64(len(p.Label)+3+len(p.Note))))
+	}
 	if p.Kind == "numa" || p.Kind == "package" {
 		w = max(w, 132)
 	}

@@ -69,6 +69,7 @@ type content struct {
 	Headline, Summary string
 	Facts             []fact
 	Findings, Others  []finding
+	NoneWorse         bool // whatever was found, it is of no figure
 	Limits            []limit
 	Uncompared        []string
 	Bars              []picture
@@ -109,6 +110,7 @@ func view(c muster.Certificate, nodes []muster.Certificate, more More) content {
 	v.head(nodes)
 	list := figuresOf(nodes)
 	v.Findings = findings(c, nodes)
+	v.NoneWorse = !slices.ContainsFunc(v.Findings, func(f finding) bool { return f.Class != differs })
 	if len(v.Findings) > mostFindings {
 		v.Findings, v.Others = v.Findings[:mostFindings], v.Findings[mostFindings:]
 	}

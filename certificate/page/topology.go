@@ -35,6 +35,11 @@ func machineOf(c muster.TestEnvironment) (part, bool) {
 	m.Note = strings.Join(facts, ", ")
 	if c.Topology != nil && len(c.Topology.Packages) > 0 {
 		m.Parts = packages(*c.Topology)
+		for _, n := range c.Topology.NICs {
+			if n.Node == nil || !hasNode(*c.Topology, *n.Node) {
+				m.Parts = append(m.Parts, nic(n))
+			}
+		}
 		return m, true
 	}
 	for _, n := range c.NUMA {
@@ -77,11 +82,45 @@ func packages(t muster.Topology) []part {
 					socket.Note = join("; ", socket.Note, text+" of each core")
 				}
 			}
+			for _, c := range t.NICs {
+				if c.Node != nil && *c.Node == n.ID {
+					node.Parts = append(node.Parts, nic(c))
+				}
+			}
 			socket.Parts = append(socket.Parts, node)
 		}
 		out = append(out, socket)
 	}
 	return out
+}
+
+// nic is a network card.
+func nic(n muster.NearNIC) part {
+	speed := ""
+	if n.Speed > 0 {
+		speed = bits(n.Speed)
+	}
+	return part{Kind: "nic", Label: n.Name, Note: join(" · ", speed, n.PCIAddress)}
+}
+
+// bits is the speed of a network card.
+func bits(n int64) string {
+	for _, u := range []struct {
+		of   float64
+		unit string
+	}{{1e12, "Tbit/s"}, {1e9, "Gbit/s"}, {1e6, "Mbit/s"}} {
+		if float64(n) >= u.of {
+			return fmt.Sprintf("%.3g %s", float64(n)/u.of, u.unit)
+		}
+	}
+	return fmt.Sprintf("%d bit/s", n)
+}
+
+// hasNode reports whether a memory node is drawn.
+func hasNode(t muster.Topology, id int) bool {
+	return slices.ContainsFunc(t.Packages, func(p muster.Package) bool {
+		return slices.ContainsFunc(p.Nodes, func(n muster.MemoryNode) bool { return n.ID == id })
+	})
 }
 
 func cacheText(c muster.Cache) string { return fmt.Sprintf("L%d %s", c.Level, size(c.Size)) }
@@ -118,7 +157,7 @@ func inWords(m part) string {
 	walk(m)
 	var list []string
 	for _, k := range []struct{ kind, one, many string }{
-		{"package", "socket", "sockets"}, {"numa", "memory node", "memory nodes"}, {"cache", "cache", "caches"}, {"core", "processor", "processors"},
+		{"package", "socket", "sockets"}, {"numa", "memory node", "memory nodes"}, {"cache", "cache", "caches"}, {"core", "processor", "processors"}, {"nic", "network card", "network cards"},
 	} {
 		if n := counts[k.kind]; n > 0 {
 			list = append(list, count(n, k.one, k.many))
@@ -169,7 +208,10 @@ func machines(nodes []muster.Certificate) []picture {
 // unnumbered is a machine without the numbers of its processors, which differ between
 // slices of one host.
 func unnumbered(m part) part {
-	if m.Kind == "core" {
+	switch m.Kind {
+	case "nic": // plugged in elsewhere it is another one
+		m.Note = ""
+	case "core":
 		m.Label = ""
 	}
 	m.Parts = slices.Clone(m.Parts)

@@ -15,11 +15,12 @@ const mostSteps = 240
 // use draws how busy the processors were while it was measured.
 func use(list []muster.UseSeries) (picture, bool) {
 	p := picture{Title: "Processors busy while measuring", W: full, Class: "wide",
-		Caption: "How many cores were busy on each node. Full while all cores calculate, low while nodes wait for messages or for the next launch. Work where none should be would be somebody else's."}
+		Caption: "How many cores were busy on each node. Full while all cores calculate, low while nodes wait for messages or for the next launch. Dark is time in the kernel, grey on top time in which a core waited for files. Work where none should be would be somebody else's."}
 	var begin, end time.Time
 	top := 0.0
 	list = slices.DeleteFunc(slices.Clone(list), func(u muster.UseSeries) bool {
-		return !(u.Step > 0) || u.Step > 1e7 || len(u.CPU) == 0 || len(finite(u.CPU...)) < len(u.CPU) || u.Start.IsZero()
+		return !(u.Step > 0) || u.Step > 1e7 || len(u.CPU) == 0 || len(finite(u.CPU...)) < len(u.CPU) || u.Start.IsZero() ||
+			len(finite(u.System...)) < len(u.System) || len(finite(u.Wait...)) < len(u.Wait)
 	})
 	for _, u := range list {
 		last := u.Start.Add(time.Duration(math.Min(float64(len(u.CPU))*u.Step, 1e8) * float64(time.Second)))
@@ -29,7 +30,7 @@ func use(list []muster.UseSeries) (picture, bool) {
 		if last.After(end) {
 			end = last
 		}
-		top = max(top, slices.Max(u.CPU))
+		top = max(top, slices.Max(u.CPU), slices.Max(waiting(u)))
 	}
 	if top <= 0 || !end.After(begin) {
 		return p, false
@@ -71,20 +72,20 @@ func (p *picture) useRows(list []muster.UseSeries, x axis, begin time.Time, top 
 	for i, u := range list {
 		base := first + high*float64(i+1) - 4
 		y := axis{lo: 0, hi: top, from: base, to: base - high + 8}
-		var area pen
-		area.move(x.at(u.Start.Sub(begin).Seconds()), base)
-		each := (len(u.CPU) + mostSteps - 1) / mostSteps
-		at := u.Start.Sub(begin).Seconds()
-		for k := 0; k < len(u.CPU); k += each {
-			some := u.CPU[k:min(k+each, len(u.CPU))]
-			area.down(y.at(average(some)))
-			at += u.Step * float64(len(some))
-			area.across(x.at(at))
-		}
-		area.down(base)
-		area.close()
+		tip := u.Node + ": " + number(average(u.CPU)) + " cores busy on average"
 		p.line("grid", x.from, y.at(top), x.to, y.at(top))
-		p.path("area", area.String(), u.Node+": "+number(average(u.CPU))+" cores busy on average")
+		at := u.Start.Sub(begin).Seconds()
+		if known(u, u.System) {
+			tip += ", " + number(average(u.System)) + " of them in the kernel"
+		}
+		if known(u, u.Wait) {
+			tip += "; " + number(average(u.Wait)) + " waited for files"
+			p.path("area waits", steps(waiting(u), at, u.Step, x, y), tip)
+		}
+		p.path("area", steps(u.CPU, at, u.Step, x, y), tip)
+		if known(u, u.System) {
+			p.path("area kernel", steps(u.System, at, u.Step, x, y), tip)
+		}
 		p.line("axis", x.from, base, x.to, base)
 		p.text("label end", x.from-7, base-4, short(u.Node, 10))
 		if i == 0 {
@@ -92,6 +93,39 @@ func (p *picture) useRows(list []muster.UseSeries, x axis, begin time.Time, top 
 		}
 	}
 	return first + high*float64(len(list))
+}
+
+// known reports whether a part of what was busy is known in each step, and is not
+// nothing.
+func known(u muster.UseSeries, list []float64) bool {
+	return len(list) == len(u.CPU) && slices.Max(list) > 0
+}
+
+// waiting is what was busy and what waited, in sum.
+func waiting(u muster.UseSeries) []float64 {
+	sum := slices.Clone(u.CPU)
+	if len(u.Wait) == len(sum) {
+		for i, v := range u.Wait {
+			sum[i] += v
+		}
+	}
+	return sum
+}
+
+// steps is the area below values of equal length in time, from so many seconds on.
+func steps(values []float64, at, step float64, x, y axis) string {
+	var area pen
+	area.move(x.at(at), y.from)
+	each := (len(values) + mostSteps - 1) / mostSteps
+	for k := 0; k < len(values); k += each {
+		some := values[k:min(k+each, len(values))]
+		area.down(y.at(average(some)))
+		at += step * float64(len(some))
+		area.across(x.at(at))
+	}
+	area.down(y.from)
+	area.close()
+	return area.String()
 }
 
 // useBand draws many nodes together: all of them, the middle half, the median.

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-hpc/muster/agent/journal"
 	"github.com/muster-hpc/muster/agent/launch"
 	"github.com/muster-hpc/muster/agent/roottar"
+	"github.com/muster-hpc/muster/agent/sysinfo"
 	"github.com/muster-hpc/muster/agent/usage"
 	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
@@ -73,6 +74,10 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 				sampler = usage.New("", time.Now())
 			}
 			return sampler.Sample(time.Now().UTC(), usage.Node(l))
+		},
+		Topology: func(ctx context.Context) *muster.Topology { return sysinfo.Source{}.Topology(ctx) },
+		Seconds: func() func(time.Time) (float64, float64, float64, bool) {
+			return usage.NewProcessor("", time.Now()).Sample
 		},
 		Journal: func(ctx context.Context, cursor string, put func(wire.JournalLine, string)) {
 			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)

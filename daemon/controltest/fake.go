@@ -128,6 +128,8 @@ type Agents struct {
 	Samples map[muster.MachineID][]wire.Usage
 	journal
 	At map[muster.MachineID]time.Time
+	// Topologies are how machines are built.
+	Topologies map[muster.MachineID]*muster.Topology
 }
 
 // Seen is what At says.
@@ -143,6 +145,23 @@ func (a *Agents) Usage(id muster.MachineID, n int) []wire.Usage {
 	defer a.mu.Unlock()
 	list := a.Samples[id]
 	return list[max(0, len(list)-n):]
+}
+
+// Topology is what PutTopology set.
+func (a *Agents) Topology(id muster.MachineID) (*muster.Topology, time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Topologies[id], a.At[id]
+}
+
+// PutTopology sets how a machine is built.
+func (a *Agents) PutTopology(id muster.MachineID, t *muster.Topology) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.Topologies == nil {
+		a.Topologies = map[muster.MachineID]*muster.Topology{}
+	}
+	a.Topologies[id] = t
 }
 
 // PutUsage sets the samples of a machine.

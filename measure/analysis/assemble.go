@@ -86,6 +86,7 @@ func NodeCertificates(s Subject, r Results) []muster.Certificate {
 				grades = append(grades, j.Metric.Verdict)
 			}
 		}
+		c.Indices = muster.Indices(c.Metrics)
 		for _, f := range r.Fabrics { // who is slow with everybody is slow
 			for _, j := range f.Nodes {
 				if j.Node == i && j.Metric.Verdict == muster.GradeLow {
@@ -94,6 +95,10 @@ func NodeCertificates(s Subject, r Results) []muster.Certificate {
 			}
 		}
 		for _, f := range r.Findings {
+			if f.Code == muster.FindingConditionsDiffer && differsFromMost(n, f) {
+				c.Findings = append(c.Findings, f)
+				continue
+			}
 			if f.Node == n.Name || f.Peer == n.Name {
 				f.Machine = n.Machine
 				c.Findings = append(c.Findings, f)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 )
@@ -17,6 +18,16 @@ import (
 // The clock is the nominal one: where a processor may run faster a figure can lie
 // above its peak.
 func Peak(c muster.TestEnvironment, threads int) *muster.Reference {
+	return peak(c, threads, 1, "double")
+}
+
+// PeakSingle is that of numbers of 32 bits: a vector of all these processors holds
+// twice as many of them.
+func PeakSingle(c muster.TestEnvironment, threads int) *muster.Reference {
+	return peak(c, threads, 2, "single")
+}
+
+func peak(c muster.TestEnvironment, threads, wider int, precision string) *muster.Reference {
 	if c.Clock == nil || c.Clock.Base <= 0 || c.Cores < 1 {
 		return nil
 	}
@@ -24,6 +35,7 @@ func Peak(c muster.TestEnvironment, threads int) *muster.Reference {
 	if flops == 0 {
 		return nil
 	}
+	flops *= wider
 	cores := c.Cores
 	if threads > 0 {
 		cores = min(cores, threads)
@@ -32,7 +44,7 @@ func Peak(c muster.TestEnvironment, threads int) *muster.Reference {
 	if cores == 1 {
 		unit = "core"
 	}
-	text := fmt.Sprintf("%d %s x %.2f GHz x %d flop per cycle (%s) in double precision", cores, unit, float64(c.Clock.Base)/1e9, flops, why)
+	text := fmt.Sprintf("%d %s x %.2f GHz x %d flop per cycle (%s) in %s precision", cores, unit, float64(c.Clock.Base)/1e9, flops, why, precision)
 	if c.Clock.Boost != nil && *c.Clock.Boost || c.Clock.Max > c.Clock.Base {
 		text += "; it may run faster than this nominal clock"
 	}
@@ -87,10 +99,15 @@ func cycle(model string, flags []string) (flops int, why string) {
 
 // withPeak adds what theory allows to the figures that it is known for.
 func withPeak(j *Judged, c muster.TestEnvironment) {
-	if j.Metric.Name != "dgemm" {
-		return
+	var p *muster.Reference
+	switch name := j.Metric.Name; {
+	case name == "dgemm":
+		p = Peak(c, j.Metric.Threads)
+	case j.Metric.Unit == "flop/s" && strings.HasPrefix(name, "arith."):
+		if p = Peak(c, j.Metric.Threads); strings.Contains(name, ".float.") {
+			p = PeakSingle(c, j.Metric.Threads)
+		}
 	}
-	p := Peak(c, j.Metric.Threads)
 	if p == nil {
 		return
 	}

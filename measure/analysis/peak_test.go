@@ -55,6 +55,10 @@ func TestPeak(t *testing.T) {
 			t.Errorf("%s: %+v, not %g with %q", c.model, got, c.want, c.text)
 		}
 	}
+	one := muster.TestEnvironment{Cores: 4, Flags: v4, Clock: &muster.ProcessorClock{Base: 2e9}}
+	if d, f := analysis.Peak(one, 1), analysis.PeakSingle(one, 1); f == nil || f.Value != 2*d.Value || !strings.Contains(f.Text, "single precision") {
+		t.Errorf("%+v, %+v", d, f)
+	}
 	if analysis.Peak(muster.TestEnvironment{Cores: 1, Flags: v4}, 0) != nil {
 		t.Error("a peak without a clock")
 	}

@@ -64,6 +64,23 @@ func crowded(m Mode) (only []string, sizes []int64) {
 	return nil, nil
 }
 
+// wanted says what is measured of a mode; nothing: all of it.
+func wanted(level muster.Validation, m Mode) []string {
+	if level == muster.ValidateFull {
+		return nil
+	}
+	return quick(m)
+}
+
+// quick says what is measured of a mode where nobody asked for more: all that is
+// compared. What is only shown takes a budget of its own.
+func quick(m Mode) []string {
+	if m == Alone {
+		return []string{"dgemm", "stream", "latency", "noise", "core", "mix"}
+	}
+	return nil
+}
+
 // Run is one launch of the probe that is to be made.
 type Run struct {
 	Mode   Mode
@@ -106,6 +123,7 @@ func Plan(places []Place, level muster.Validation, seed uint64, crowd int) []Run
 		r.Shuffle(len(modes), func(i, j int) { modes[i], modes[j] = modes[j], modes[i] })
 		for _, m := range modes {
 			run := Run{Mode: m, Nodes: r.Perm(len(places)), Seed: r.Uint64(), Budget: max(budget(level, m)/time.Duration(crowd), leastBudget), Replicate: replicate}
+			run.Only = wanted(level, m)
 			if crowd > 1 {
 				run.Only, run.Sizes = crowded(m)
 			}
@@ -151,7 +169,7 @@ func Confirm(places []Place, suspects []int, level muster.Validation, seed uint6
 	var runs []Run
 	for replicate := range Launches(level) {
 		for _, m := range confirmed(level) {
-			run := Run{Mode: m, Seed: r.Uint64(), Budget: budget(level, m), Replicate: replicate}
+			run := Run{Mode: m, Seed: r.Uint64(), Budget: budget(level, m), Only: quick(m), Replicate: replicate}
 			for _, at := range r.Perm(len(all)) {
 				run.Nodes = append(run.Nodes, all[at])
 			}

@@ -27,6 +27,9 @@ func TestPlan(t *testing.T) {
 				r.Fatalf("%+v", run)
 			}
 			times[run.Mode]++
+			if all := len(run.Only) == 0; all != (level == muster.ValidateFull || run.Mode != analysis.Alone) || slices.Contains(run.Only, "arith") {
+				r.Fatalf("%s: %v", level, run.Only)
+			}
 			nodes := slices.Sorted(slices.Values(run.Nodes))
 			if len(nodes) != len(places) || len(slices.Compact(nodes)) != len(places) {
 				r.Fatalf("nodes are missing or twice in %+v", run)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,11 +82,12 @@ func modes(dir string) map[string]struct {
 		args    []string
 		metrics []string
 	}{
-		"alone": {"2", []string{"alone", "--seconds", "0.02", "--cache", "1MiB", "--threads", "1,2", "--sizes", "4KiB,256KiB"}, []string{
+		"alone": {"2", []string{"alone", "--seconds", "0.02", "--cache", "1MiB", "--threads", "1,2", "--sizes", "4KiB,256KiB"}, slices.Concat(arithmetic(), []string{
 			"core.fp.bodies", "core.fp.fft", "core.fp.heat", "core.fp.lu", "core.int.crc", "core.int.power", "core.int.sieve", "core.int.sort",
 			"core.mem.copy", "core.mem.gather", "core.mem.scatter", "dgemm", "latency", "mix.O0", "mix.O1", "mix.O2", "mix.O3",
-			"noise.max", "noise.median", "noise.p99", "noise.p999", "noise.share", "stream.add", "stream.copy", "stream.scale", "stream.triad",
-		}},
+			"noise.max", "noise.median", "noise.p99", "noise.p999", "noise.share", "stream.add", "stream.add.time", "stream.copy", "stream.copy.time",
+			"stream.scale", "stream.scale.time", "stream.triad", "stream.triad.time",
+		})},
 		"pairs": {"4", []string{"pairs", "--seconds", "0.02", "--seed", "18446744073709551615", "--rounds", "0-1 2-3/3-0/2-1 0-3", "--sizes", "1,8,100001"},
 			[]string{"pair.bandwidth", "pair.both", "pair.latency"}},
 		"all": {"3", []string{"all", "--seconds", "0.02", "--orders", "2"},
@@ -93,6 +95,19 @@ func modes(dir string) map[string]struct {
 		"io": {"3", []string{"io", "--seconds", "0.02", "--dir", dir, "--bytes", "3MiB", "--block", "64KiB"},
 			[]string{"io.each.read", "io.each.write", "io.shared.read", "io.shared.write"}},
 	}
+}
+
+// arithmetic names the metrics of the mixes, in order.
+func arithmetic() []string {
+	var list []string
+	for _, mix := range []string{"1", "2", "3", "4", "loop"} {
+		for _, precision := range []string{"double", "float"} {
+			for _, level := range []string{"O0", "O2", "O3", "fast", "register"} {
+				list = append(list, "arith."+mix+"."+precision+"."+level)
+			}
+		}
+	}
+	return list
 }
 
 func metrics(list []analysis.Sample) []string {
@@ -203,26 +218,47 @@ func checkPairs(t *testing.T, l analysis.Launch) {
 func checkAlone(t *testing.T, l analysis.Launch) {
 	t.Helper()
 	threads, sizes := map[int]int{}, map[int64]int{}
+	triad, took := map[[2]int]analysis.Sample{}, map[[2]int]analysis.Sample{}
 	for _, s := range l.Samples {
 		switch s.Metric {
 		case "stream.triad":
 			threads[s.Threads]++
+			triad[[2]int{s.Rank, s.Threads}] = s
 			if s.Size != 4<<20 {
 				t.Errorf("stream over %d bytes", s.Size)
 			}
+		case "stream.triad.time":
+			took[[2]int{s.Rank, s.Threads}] = s
 		case "latency":
 			sizes[s.Size]++
 		}
+	}
+	// Times are those of the same repetitions: the shortest is that of the highest rate.
+	for at, rate := range triad {
+		s := took[at]
+		if s.Unit != "s" || s.N != rate.N || s.Min > s.Value || s.Value > s.Max || !near(s.Min*rate.Max, s.Max*rate.Min, 1e-6) || !near(s.Value*float64(s.N), s.Seconds, 1e-6) {
+			t.Errorf("%+v\n%+v", rate, s)
+		}
+	}
+	// Users' own programs gain by optimisation: -O0 is far from -O3 on any processor.
+	levels := map[string]float64{}
+	for _, s := range l.Samples {
+		levels[s.Metric] = max(levels[s.Metric], s.Max)
+	}
+	if levels["arith.4.double.O0"] >= levels["arith.4.double.fast"] {
+		t.Errorf("%g at -O0, %g at the highest level", levels["arith.4.double.O0"], levels["arith.4.double.fast"])
 	}
 	if threads[1] != 2 || threads[2] != 2 || sizes[4096] != 2 || sizes[256<<10] != 2 {
 		t.Errorf("threads = %v, sizes = %v", threads, sizes)
 	}
 }
 
+func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Abs(b) }
+
 // A program whose results are wrong must say so of every one of them.
 func TestProbeSeesWrongResults(t *testing.T) {
 	t.Parallel()
-	program := probe(t, "DGEMM STREAM LATENCY NOISE CORE MIX PAIRS RINGS ALLTOALL IO")
+	program := probe(t, "DGEMM STREAM LATENCY NOISE CORE MIX ARITH PAIRS RINGS ALLTOALL IO")
 	// One kernel of each group is broken; the others must still be right.
 	sound := []string{"core.fp.bodies", "core.fp.fft", "core.fp.heat", "core.fp.lu", "core.int.crc", "core.int.power", "core.int.sieve",
 		"core.mem.copy", "core.mem.gather", "core.mem.scatter"}

@@ -17,6 +17,21 @@ func possible(f *muster.Facts, u wire.Usage) bool {
 	return u.CPUUser+u.CPUSystem <= float64(max(f.Cores, f.Threads))*slack
 }
 
+// possibleSeconds is the same of each second. Of a second more is possible than of three:
+// the kernel counts in ticks.
+func possibleSeconds(f *muster.Facts, u *wire.UsageSeconds) bool {
+	if u == nil || f == nil || max(f.Cores, f.Threads) <= 0 {
+		return u != nil
+	}
+	most := float64(max(f.Cores, f.Threads))*slack + 0.05
+	for i := range u.User {
+		if u.User[i]+u.System[i] > most {
+			return false
+		}
+	}
+	return true
+}
+
 // facts are what a machine's agent said of it; nil when it has not.
 func (p *presence) facts(id muster.MachineID) *muster.Facts {
 	p.mu.RLock()

@@ -85,6 +85,10 @@ func DecodeReport(r io.Reader) (wire.Report, error) {
 		q.Journal[i].Unit = text(q.Journal[i].Unit, maxName)
 		q.Journal[i].Message = text(q.Journal[i].Message, maxLine)
 	}
+	if q.Topology != nil && q.Topology.Check() != nil {
+		q.Topology = nil
+	}
+	q.Seconds = usageSeconds(q.Seconds)
 	q.Goodbye = text(q.Goodbye, maxName)
 	q.Reached = q.Reached[:min(len(q.Reached), mostReach)]
 	for i := range q.Reached {
@@ -102,6 +106,28 @@ func DecodeReport(r io.Reader) (wire.Report, error) {
 		}
 	}
 	return q, nil
+}
+
+// mostCores is more than any machine has, and mostAgo longer than anything is of use.
+const (
+	mostCores = 1 << 16
+	mostAgo   = 3600
+)
+
+// usageSeconds is what can be believed of them: all, or nothing.
+func usageSeconds(u *wire.UsageSeconds) *wire.UsageSeconds {
+	if u == nil || !(u.Ago >= 0 && u.Ago <= mostAgo) || len(u.User) == 0 || len(u.User) > wire.MaxUsageSeconds ||
+		len(u.System) != len(u.User) || len(u.Wait) != len(u.User) {
+		return nil
+	}
+	for _, list := range [][]float64{u.User, u.System, u.Wait} {
+		for _, v := range list {
+			if !(v >= 0 && v <= mostCores) {
+				return nil
+			}
+		}
+	}
+	return u
 }
 
 // text cuts a text from outside to a length, and takes out what would confuse

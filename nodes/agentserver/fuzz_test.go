@@ -16,6 +16,8 @@ import (
 func FuzzDecodeReport(f *testing.F) {
 	f.Add([]byte(`{"attempt":1,"state":"ready","stages":[{"name":"a","at":"2026-01-01T00:00:00Z"}],"journal":[{"message":"x"}],"scheduler":{"up":true,"nodes":{"n01":"idle"}}}`))
 	f.Add([]byte(`{"attempt":1,"state":"ready","checks":null,"usage":{"cpu_user":1e308}}`))
+	f.Add([]byte(`{"attempt":1,"state":"ready","topology":{"source":"hwloc","packages":[{"id":0,"nodes":[{"id":0,"groups":[{"cores":[[0]]}]}]}],"nics":[{"name":"eno1","node":0}]}}`))
+	f.Add([]byte(`{"attempt":1,"state":"ready","seconds":{"ago_seconds":0.5,"user":[1,2],"system":[0,0],"wait":[0,1e300]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := agentserver.DecodeReport(bytes.NewReader(b))
 		if err != nil {
@@ -26,6 +28,12 @@ func FuzzDecodeReport(f *testing.F) {
 		}
 		if r.Attempt < 1 || len(r.Stages) > 64 || len(r.Checks) > 64 || len(r.Journal) > 2000 {
 			t.Errorf("%+v", r)
+		}
+		if r.Topology != nil && r.Topology.Check() != nil {
+			t.Errorf("%+v", r.Topology)
+		}
+		if u := r.Seconds; u != nil && (len(u.User) == 0 || len(u.User) > 600 || len(u.User) != len(u.System) || len(u.User) != len(u.Wait) || !(u.Ago >= 0 && u.Ago <= 3600)) {
+			t.Errorf("%+v", u)
 		}
 		for _, l := range r.Journal {
 			if len(l.Message) > 4<<10 || strings.ContainsAny(l.Message, "\x00\x1b\r\n") {

@@ -131,6 +131,9 @@ func (p *presence) heard(id pki.NodeIdentity, q wire.Report, now time.Time, inte
 	if q.Facts != nil {
 		r.Facts = q.Facts
 	}
+	if q.Topology != nil {
+		r.Topology = q.Topology
+	}
 	if checks := mergeChecks(r.Checks, q.Checks); !slices.Equal(checks, r.Checks) {
 		news, r.Checks = true, checks
 	}

@@ -38,6 +38,9 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	if q.Usage != nil {
 		s.c.Sample(now, id, q.BootID, *q.Usage)
 	}
+	if possibleSeconds(s.presence.facts(id.Machine), q.Seconds) {
+		s.c.Seconds(now, id, *q.Seconds)
+	}
 	if news {
 		s.c.Changed(id.Cluster)
 	}
@@ -47,6 +50,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	}
 	reply.Launch = s.c.Launch(id.Cluster, id.Node)
 	reply.Save = s.c.Save(id.Cluster, id.Node)
+	reply.Seconds = s.c.WantSeconds(id.Cluster, id.Node)
 	reply.PowerOff = s.orders.tell(id.Machine)
 	answer(w, reply)
 }

@@ -37,6 +37,11 @@ type Config struct {
 	// Sample is told what a node uses when it says so; boot tells starts of the
 	// machine apart, if it is known. It must return at once. Nil: nobody listens.
 	Sample func(now time.Time, id pki.NodeIdentity, boot string, u wire.Usage)
+	// WantSeconds reports whether a node is to say how busy its processors are in each
+	// second, and Seconds is told when it does. Both must return at once. Nil: nobody
+	// wants to know.
+	WantSeconds func(id muster.ClusterID, node string) bool
+	Seconds     func(now time.Time, id pki.NodeIdentity, u wire.UsageSeconds)
 	// Launch is what a node's agent is to run now; it must return at once. Nil:
 	// nothing, ever.
 	Launch func(id muster.ClusterID, node string) *wire.LaunchOrder
@@ -129,6 +134,12 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Sample == nil {
 		c.Sample = func(time.Time, pki.NodeIdentity, string, wire.Usage) {}
+	}
+	if c.WantSeconds == nil {
+		c.WantSeconds = func(muster.ClusterID, string) bool { return false }
+	}
+	if c.Seconds == nil {
+		c.Seconds = func(time.Time, pki.NodeIdentity, wire.UsageSeconds) {}
 	}
 	if c.Launch == nil {
 		c.Launch = func(muster.ClusterID, string) *wire.LaunchOrder { return nil }

@@ -26,6 +26,7 @@ static void alone(const struct world *w)
     core_mem_run(w);
     core_fp_run(w);
     mix_run(w);
+    arith_run(w);
 }
 
 static bool measure(const struct world *w, const struct rounds *r)

@@ -6,15 +6,25 @@
 
 struct metric {
     enum mode mode;
-    const char *name, *what;
+    const char *name, *what; /* what: NULL is not listed in the help */
 };
+
+#define ARITH_AT(mix, precision) \
+    {MODE_ALONE, "arith." mix "." precision ".O0", NULL}, {MODE_ALONE, "arith." mix "." precision ".register", NULL}, \
+    {MODE_ALONE, "arith." mix "." precision ".O2", NULL}, {MODE_ALONE, "arith." mix "." precision ".O3", NULL}, \
+    {MODE_ALONE, "arith." mix "." precision ".fast", NULL}
+#define ARITH(mix) ARITH_AT(mix, "double"), ARITH_AT(mix, "float")
 
 static const struct metric metrics[] = {
     {MODE_ALONE, "dgemm", "matrix product in the BLAS that is loaded"},
     {MODE_ALONE, "stream.copy", "c = a"},
+    {MODE_ALONE, "stream.copy.time", NULL},
     {MODE_ALONE, "stream.scale", "b = q c"},
+    {MODE_ALONE, "stream.scale.time", NULL},
     {MODE_ALONE, "stream.add", "c = a + b"},
+    {MODE_ALONE, "stream.add.time", NULL},
     {MODE_ALONE, "stream.triad", "a = b + q c"},
+    {MODE_ALONE, "stream.triad.time", NULL},
     {MODE_ALONE, "latency", "one load after the other, by working set"},
     {MODE_ALONE, "noise.median", "fixed work of about a millisecond"},
     {MODE_ALONE, "noise.p99", "99 of 100 are quicker"},
@@ -36,6 +46,10 @@ static const struct metric metrics[] = {
     {MODE_ALONE, "mix.O1", "with -O1"},
     {MODE_ALONE, "mix.O2", "with -O2"},
     {MODE_ALONE, "mix.O3", "with -O3"},
+    {MODE_ALONE, "arith.MIX", "mixes of + - * /: 1 to 4, and loop, which is empty"},
+    {MODE_ALONE, "arith.MIX.double", "in 64 bits, and float in 32"},
+    {MODE_ALONE, "arith.MIX.double.O2", "compiled with -O0, -O0 and register, -O2, -O3; fast: -Ofast for this processor"},
+    ARITH("1"), ARITH("2"), ARITH("3"), ARITH("4"), ARITH("loop"),
     {MODE_PAIRS, "pair.latency", "half of a round trip of 8 B"},
     {MODE_PAIRS, "pair.bandwidth", "each way by itself, by size"},
     {MODE_PAIRS, "pair.both", "both ways at once, by size"},
@@ -82,6 +96,6 @@ bool metric_wanted(const struct flags *f, const char *name)
 void metric_print(enum mode m)
 {
     for (int i = 0; i < COUNT; i++)
-        if (metrics[i].mode == m)
+        if (metrics[i].mode == m && metrics[i].what)
             printf("    %-24s%s\n", metrics[i].name, metrics[i].what);
 }

@@ -193,6 +193,7 @@ void core_int_run(const struct world *w);
 void core_mem_run(const struct world *w);
 void core_fp_run(const struct world *w);
 void mix_run(const struct world *w);
+void arith_run(const struct world *w);
 
 struct round {
     int n;
