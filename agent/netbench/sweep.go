@@ -21,10 +21,12 @@ func Sweep(ctx context.Context, w *rendezvous.World, o Options) ([]rendezvous.Sa
 func streams() []int { return []int{1, 2, 4, 8} }
 
 // Steps of datagrams end where so many are lost, or where the sender sends so much less
-// than it was asked to.
+// than it was asked to, in several steps in a row: a busy processor loses some now and
+// then.
 const (
 	lost      = 0.01
 	fallsOff  = 0.8
+	inARow    = 2
 	mostSteps = 10
 )
 
@@ -42,7 +44,7 @@ func steps(reached float64) []float64 {
 	return list
 }
 
-// over reports whether no step after this one says more.
+// over reports whether this is more than can be sent, or than comes.
 func (u udp) over(rate float64) bool {
 	sent := 8 * datagram * float64(u.packets) / u.seconds
 	return u.loss >= lost || sent < fallsOff*rate
@@ -77,6 +79,7 @@ func (m *meter) sweep(ctx context.Context, round int, p pair) {
 			m.samples = append(m.samples, s)
 		}
 	}
+	row := 0
 	for _, rate := range steps(reached) {
 		var u udp
 		if err := m.client(ctx, p, next(), false, udpFlags(rate), func(out []byte) (err error) {
@@ -98,7 +101,10 @@ func (m *meter) sweep(ctx context.Context, round int, p pair) {
 			s.Size, s.Offered, s.Value, s.Min, s.Max, s.Seconds, s.Check = datagram, rate/8, f.value, f.value, f.value, u.seconds, check
 			m.samples = append(m.samples, s)
 		}
-		if u.over(rate) {
+		if row++; !u.over(rate) {
+			row = 0
+		}
+		if row == inARow {
 			return
 		}
 	}

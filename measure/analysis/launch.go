@@ -263,7 +263,7 @@ func (r *launchReader) sample(l *line) {
 	}
 	unit, known := MetricUnit(l.Metric)
 	if !known {
-		unit, known = sweepUnit(l.Metric)
+		unit, known = SweepUnit(l.Metric)
 	}
 	if !known {
 		if l.Metric == "" {

@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 	if len(l.Samples) != 1 {
 		t.Fatalf("samples = %+v", l.Samples)
 	}
-	want := analysis.Sample{Metric: "pair.bandwidth", Unit: "B/s", Value: 2.5e9, Min: 2e9, Max: 2.6e9, Host: "n02", Peer: "n01", Rank: 1,
+	want := analysis.Sample{Metric: "pair.bandwidth", Unit: "B/s", Value: 2.5e9, Min: 2e9, Max: 2.6e9, Mean: 2.5e9, Host: "n02", Peer: "n01", Rank: 1,
 		Size: 65536, Round: 3, N: 17, Seconds: 0.05, Check: "all", Line: 4}
 	if l.Samples[0] != want {
 		t.Errorf("sample = %+v", l.Samples[0])
@@ -239,7 +239,10 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, s := range l.Samples {
 			unit, ok := analysis.MetricUnit(s.Metric)
-			if !ok || unit != s.Unit || !(s.Value >= 0 && s.Min <= s.Value && s.Value <= s.Max && s.Max <= 1e18) || s.N < 1 {
+			if !ok {
+				unit, ok = analysis.SweepUnit(s.Metric)
+			}
+			if !ok || unit != s.Unit || !(s.Min <= s.Mean && s.Mean <= s.Max) || s.Streams < 0 || !(s.Offered >= 0) || !(s.Value >= 0 && s.Min <= s.Value && s.Value <= s.Max && s.Max <= 1e18) || s.N < 1 {
 				t.Fatalf("%+v", s)
 			}
 			if s.Rank >= 0 && l.Ranks[s.Rank].Host != s.Host {

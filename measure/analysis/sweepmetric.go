@@ -1,8 +1,8 @@
 package analysis
 
-// sweepUnit is the unit of a metric that is measured over a range; false if there is
+// SweepUnit is the unit of a metric that is measured over a range; false if there is
 // none of that name. They have no targets and no history: see Sweeps.
-func sweepUnit(name string) (string, bool) {
+func SweepUnit(name string) (string, bool) {
 	unit, ok := map[string]string{
 		"size.latency": "s", "size.bandwidth": "B/s", "size.both": "B/s",
 		"inside.core.latency": "s", "inside.core.bandwidth": "B/s", "inside.core.both": "B/s",
