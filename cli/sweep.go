@@ -31,7 +31,7 @@ func writeSweeps(w io.Writer, list []muster.Sweep) {
 func sweepName(s muster.Sweep) string {
 	text := clean(s.Metric)
 	if s.Size > 0 {
-		text += " " + size(s.Size)
+		text += " " + sweepSize(s.Size)
 	}
 	if s.Ranks > 0 {
 		text += fmt.Sprintf(" %d/node", s.Ranks)
@@ -45,11 +45,19 @@ func sweepName(s muster.Sweep) string {
 func sweepPlace(over string, at float64) string {
 	switch over {
 	case "size":
-		return size(int64(at))
+		return sweepSize(int64(at))
 	case "offered":
 		return amount(at, "B/s")
 	case "streams":
 		return fmt.Sprintf("%g at once", at)
 	}
 	return fmt.Sprintf("%g %s", at, clean(over))
+}
+
+// sweepSize writes a size exactly: 2,000,000 B are not 2 MiB.
+func sweepSize(n int64) string {
+	if n&(n-1) != 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return size(n)
 }
