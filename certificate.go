@@ -79,7 +79,10 @@ type Certificate struct {
 	// Indices sum up families of Metrics; only of a node.
 	Indices []Metric `json:"indices,omitempty"`
 	// Pairs are the figures between nodes.
-	Pairs    *Pairs    `json:"pairs,omitempty"`
+	Pairs *Pairs `json:"pairs,omitempty"`
+	// Sweeps are what was measured over a range, such as sizes of messages. They are
+	// shown, and nobody is judged by them.
+	Sweeps   []Sweep   `json:"sweeps,omitempty"`
 	Findings []Finding `json:"findings,omitempty"`
 	// Omitted is what should have been measured and was not.
 	Omitted []Omission `json:"omitted,omitempty"`

@@ -34,6 +34,7 @@ func (c Certificate) Check() error {
 	p.when(c.Kind == CertifiesCluster && len(c.Indices) > 0, "indices", "is of nodes only")
 	c.checkNodes(p)
 	c.checkPairs(p)
+	checkSweeps(p, c.Sweeps)
 	c.checkUse(p)
 	for i, f := range c.Findings {
 		field := fmt.Sprintf("findings[%d]", i)
@@ -168,6 +169,35 @@ func (c Certificate) checkUse(p *problems) {
 		for name, list := range map[string][]float64{"cpu": u.CPU, "user": u.User, "system": u.System, "wait": u.Wait} {
 			p.when(slices.ContainsFunc(list, func(v float64) bool { return !finite(v) || v < 0 }), field+"."+name, "has a value that cannot be")
 			p.when(len(list) > 0 && len(list) != len(u.CPU), field+"."+name, "has another number of steps than cpu")
+		}
+	}
+}
+
+func checkSweeps(p *problems, list []Sweep) {
+	type key struct {
+		metric, distance, over string
+		size                   int64
+		ranks                  int
+	}
+	seen := map[key]bool{}
+	for i, s := range list {
+		field := fmt.Sprintf("sweeps[%d]", i)
+		k := key{s.Metric, s.Distance, s.Over, s.Size, s.Ranks}
+		p.because(ReasonGivenTwice, seen[k], field, "stands twice")
+		seen[k] = true
+		p.when(!metricName.MatchString(s.Metric), field+".metric", "is not the name of a metric")
+		p.because(ReasonRequired, s.Unit == "", field+".unit", "is missing")
+		p.because(ReasonRequired, s.Over == "", field+".over", "is missing")
+		p.because(ReasonRequired, len(s.Points) == 0, field+".points", "is missing")
+		p.when(!whole(s.Size) || s.Ranks < 0, field, "has a size or ranks that cannot be")
+		last := 0.0
+		for k, v := range s.Points {
+			field := fmt.Sprintf("%s.points[%d]", field, k)
+			p.when(!finite(v.At) || v.At <= last, field+".at", "is not more than the one before")
+			last = v.At
+			p.when(v.Launches < 1 || v.Samples < v.Launches, field, "has fewer launches than 1, or fewer samples than launches")
+			p.when(!finite(v.Min) || !finite(v.Max) || !(v.Min <= v.Median && v.Median <= v.Max), field+".median", "is not between min and max")
+			p.when(!(v.Min <= v.Mean && v.Mean <= v.Max), field+".mean", "is not between min and max")
 		}
 	}
 }

@@ -25,6 +25,9 @@ func goodCertificate() muster.Certificate {
 			Detectable: &value, Verdict: muster.GradePass,
 		}},
 		Findings: []muster.Finding{{Code: "x", Text: "y", Chance: &value}},
+		Sweeps: []muster.Sweep{{Metric: "size.latency", Unit: "s", Over: "size", Distance: "rack", Less: true, Points: []muster.SweepPoint{
+			{At: 1, Launches: 3, Samples: 9, Median: 2, Mean: 2.5, Min: 1, Max: 9}, {At: 2, Launches: 1, Samples: 1, Median: 2, Mean: 2, Min: 2, Max: 2},
+		}}},
 		Use:      []muster.UseSeries{{Node: "n01", Start: at, Step: 0.5, CPU: []float64{0, 1.5}}},
 	}
 }
@@ -117,6 +120,17 @@ func TestCertificateCheck(t *testing.T) {
 		{"use[0].cpu required", func(c *muster.Certificate) { c.Use[0].CPU = nil }},
 		{"use[0].cpu bad-value", func(c *muster.Certificate) { c.Use[0].CPU[1] = -1 }},
 		{"nodes bad-value", func(c *muster.Certificate) { c.Nodes = goodManifest().Nodes }},
+		{"sweeps[0].metric bad-value", func(c *muster.Certificate) { c.Sweeps[0].Metric = "of all" }},
+		{"sweeps[0].unit required", func(c *muster.Certificate) { c.Sweeps[0].Unit = "" }},
+		{"sweeps[0].over required", func(c *muster.Certificate) { c.Sweeps[0].Over = "" }},
+		{"sweeps[0].points required", func(c *muster.Certificate) { c.Sweeps[0].Points = nil }},
+		{"sweeps[0] bad-value", func(c *muster.Certificate) { c.Sweeps[0].Ranks = -1 }},
+		{"sweeps[1] given-twice", func(c *muster.Certificate) { c.Sweeps = append(c.Sweeps, c.Sweeps[0]) }},
+		{"sweeps[0].points[1].at bad-value", func(c *muster.Certificate) { c.Sweeps[0].Points[1].At = 1 }},
+		{"sweeps[0].points[1].at bad-value", func(c *muster.Certificate) { c.Sweeps[0].Points[1].At = math.Inf(1) }},
+		{"sweeps[0].points[0] bad-value", func(c *muster.Certificate) { c.Sweeps[0].Points[0].Samples = 2 }},
+		{"sweeps[0].points[0].median bad-value", func(c *muster.Certificate) { c.Sweeps[0].Points[0].Median = nan }},
+		{"sweeps[0].points[0].mean bad-value", func(c *muster.Certificate) { c.Sweeps[0].Points[0].Mean = 10 }},
 	} {
 		c := goodCertificate()
 		x.spoil(&c)

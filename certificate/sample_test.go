@@ -85,6 +85,14 @@ func node() muster.Certificate {
 			Code: "slow-node", Text: "n01 reads memory slower than its class", Node: "n01", Machine: "local-03", Metric: "stream.triad",
 			Seen: ptr(30.123456789e9), Expected: ptr(33e9), Loss: ptr(0.087), Chance: ptr(0.0004), Confirmed: true, Cause: "a neighbour, or a missing memory channel", CauseCode: "memory-hog",
 		}},
+		Sweeps: []muster.Sweep{
+			{Metric: "inside.cache.latency", Unit: "s", Over: "size", Less: true, Points: []muster.SweepPoint{
+				{At: 1, Launches: 3, Samples: 900, Median: 2e-7, Mean: 2.5e-7, Min: 1e-7, Max: 9e-5}, {At: 2000000, Launches: 3, Samples: 60, Median: 2e-4, Mean: 2.1e-4, Min: 1.9e-4, Max: 3e-4},
+			}},
+			{Metric: "scale.random.latency", Unit: "s", Over: "nodes", Size: 8, Ranks: 16, Distance: "node", Less: true, Points: []muster.SweepPoint{
+				{At: 2, Launches: 3, Samples: 90, Median: 3e-6, Mean: 3e-6, Min: 2e-6, Max: 5e-6},
+			}},
+		},
 		Omitted: []muster.Omission{{What: "pairs", Text: "no other node was idle: deferred"}},
 		Use:     []muster.UseSeries{{Node: "n01", Start: noon().Add(-time.Minute), Step: 20, CPU: []float64{0.1, 1.98, 0.75}}},
 	}

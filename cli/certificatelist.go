@@ -228,6 +228,7 @@ func writeCertificate(w io.Writer, c muster.Certificate, stolen bool, now time.T
 	if p := c.Pairs; p != nil {
 		writeMetrics(w, fmt.Sprintf("Between nodes: %d of %d pairs\n", p.Measured, p.Possible), p.Metrics)
 	}
+	writeSweeps(w, c.Sweeps)
 	if len(c.Nodes) > 0 {
 		fmt.Fprintln(w)
 		t := newTable("NODE", "MACHINE", "CERTIFICATE", "VERDICT", "CERTIFIED")

@@ -17,8 +17,8 @@ func (s *subject) candidates(said measured) []analysis.Candidate {
 	ranks, library, transport := map[string]analysis.RankFacts{}, "", map[string][]string{}
 	var build analysis.Launch
 	for _, l := range said.first {
-		if l.Mode == analysis.Disk || l.Mode == analysis.Net {
-			continue // by programs of others, without MPI
+		if l.Mode == analysis.Disk || l.Mode == analysis.Net || l.Mode.Sweeps() {
+			continue // by programs of others, without MPI; or with other ranks than usual
 		}
 		library = l.MPI
 		if build.Source == "" {

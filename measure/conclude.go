@@ -190,7 +190,11 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	if text := s.leftOut(); text != "" {
 		f.omitted = append(f.omitted, muster.Omission{What: "pairs", Text: text})
 	}
+	_, left := s.sweeps()
+	f.omitted = append(f.omitted, left...)
+	f.omitted = append(f.omitted, analysis.LeftOut(nodes, said.first)...)
 	f.omitted = append(f.omitted, omitted(said.first)...)
+	f.results.Sweeps, f.results.NodeSweeps = analysis.Sweeps(nodes, said.first)
 	if said.failed > 0 {
 		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plaintext.Count(said.failed, "launch") + " failed and left nothing that counts"})
 	}

@@ -38,6 +38,10 @@ func (s *subject) steps() []step {
 	list = append(list, step{name: "000-conditions"})
 	first := analysis.Plan(s.places, s.m.Level, s.m.Seed, s.crowd())
 	add(first, false)
+	sweeps, _ := s.sweeps()
+	if len(sweeps) > 0 {
+		add(sweeps, false)
+	}
 	var again []analysis.Run
 	suspects := s.suspects()
 	if len(suspects) > 0 {
@@ -48,6 +52,17 @@ func (s *subject) steps() []step {
 		add(again, true)
 	}
 	return list
+}
+
+// sweeps are the launches that measure over ranges, and what is left out of them.
+func (s *subject) sweeps() ([]analysis.Run, []muster.Omission) {
+	cores := 0
+	for i, m := range s.machines {
+		if cores = min(cores, m.Facts.Cores); i == 0 {
+			cores = m.Facts.Cores
+		}
+	}
+	return analysis.PlanSweeps(s.places, cores, s.m.Level, s.m.Seed+3, s.crowd())
 }
 
 // crowd is how many of the nodes share a processor of their host.
@@ -110,21 +125,26 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 		for _, n := range st.run.Nodes {
 			o.Hosts = append(o.Hosts, s.nodes[n].Name)
 		}
+		o.PerHost = st.run.PerNode
 		switch st.run.Mode {
 		case analysis.Alone:
-		case analysis.Disk, analysis.Net:
+		case analysis.Inside: // ranks choose their processors themselves
+			o.Env = yields()
+		case analysis.Clients: // there may be more of them than processors
+			o.Env = yields()
+		case analysis.Disk, analysis.Net, analysis.Streams:
 			if err := byTools(o); err != nil {
 				return nil, err
 			}
 		default:
 			o.Bind = "core" // a rank that moves has another latency each time
 		}
-		if st.run.Mode == analysis.IO {
+		if files := st.run.Mode == analysis.IO || st.run.Mode == analysis.Clients; files {
 			o.Scratch = "/home/.muster-" + id
 			o.Args = append(o.Args, "--dir", o.Scratch, "--bytes", strconv.FormatInt(s.files(), 10))
 		}
 		o.Limit = muster.Duration(longest(*st.run, len(s.nodes)))
-		if st.run.Mode == analysis.IO {
+		if o.Scratch != "" {
 			o.Limit += muster.Duration(4*s.files()/slowestFiles) * muster.Duration(time.Second)
 		}
 	}
@@ -133,6 +153,10 @@ func (j *job) orderFor(ctx context.Context, s *subject, st step, id string) (*wi
 	o.Key, o.Certificate, err = j.r.c.Admit(ctx, j.cluster, time.Duration(o.Limit)+5*time.Minute)
 	return o, err
 }
+
+// yields has ranks of Open MPI give way while they wait: others may be on the same
+// processor.
+func yields() map[string]string { return map[string]string{"OMPI_MCA_mpi_yield_when_idle": "1"} }
 
 // byTools makes the agents measure, with programs of others.
 func byTools(o *wire.LaunchOrder) error {
@@ -244,12 +268,28 @@ func (st step) verify(path string, hosts []string) error {
 		return err
 	case l.Mode != st.run.Mode:
 		return muster.Errorf(muster.EInvalid, "mode %s was measured, not %s", l.Mode, st.run.Mode)
-	case len(l.Ranks) != len(hosts):
-		return muster.Errorf(muster.EInvalid, "%d ranks measured, not %d", len(l.Ranks), len(hosts))
+	case len(l.Ranks) != len(hosts)*max(1, st.run.PerNode):
+		return muster.Errorf(muster.EInvalid, "%d ranks measured, not %d", len(l.Ranks), len(hosts)*max(1, st.run.PerNode))
+	case st.run.PerNode > 1: // mpirun has an order of its own
+		return eachHas(l.Ranks, hosts, st.run.PerNode)
 	}
 	for i, r := range l.Ranks {
 		if r.Host != hosts[i] {
 			return muster.Errorf(muster.EInvalid, "rank %d measured on %s, not on %s", i, r.Host, hosts[i])
+		}
+	}
+	return nil
+}
+
+// eachHas verifies that every host has as many ranks as it should.
+func eachHas(ranks []analysis.RankFacts, hosts []string, each int) error {
+	on := map[string]int{}
+	for _, r := range ranks {
+		on[r.Host]++
+	}
+	for _, h := range hosts {
+		if on[h] != each {
+			return muster.Errorf(muster.EInvalid, "%d ranks measured on %s, not %d", on[h], h, each)
 		}
 	}
 	return nil

@@ -45,6 +45,58 @@ func TestBelieve(t *testing.T) {
 	}
 }
 
+// Where nodes have several ranks, mpirun has an order of its own: each must have as many
+// as it should.
+func TestBelieveTogether(t *testing.T) {
+	t.Parallel()
+	ranks := func(hosts ...string) (list []analysis.RankFacts) {
+		for _, h := range hosts {
+			list = append(list, analysis.RankFacts{Host: h})
+		}
+		return list
+	}
+	hosts := []string{"n01", "n02"}
+	if err := eachHas(ranks("n02", "n01", "n01", "n02"), hosts, 2); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range [][]string{{"n01", "n01", "n01", "n02"}, {"n01", "n01", "n03", "n03"}, {"n01", "n01"}} {
+		if err := eachHas(ranks(bad...), hosts, 2); muster.CodeOf(err) != muster.EInvalid {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+// What is launched over ranges is part of level full only, and after what is judged.
+func TestSweepSteps(t *testing.T) {
+	t.Parallel()
+	s := &subject{places: make([]analysis.Place, 4), nodes: make([]muster.Node, 4), machines: make([]muster.Machine, 4)}
+	for i := range s.machines {
+		s.machines[i].Facts.Cores = 8 + i
+	}
+	count := func(level muster.Validation) (sweeps, last int) {
+		s.m.Level = level
+		for i, st := range s.steps() {
+			switch {
+			case st.run == nil:
+			case st.run.Mode.Sweeps():
+				sweeps++
+				if st.run.PerNode > 2 && st.run.Mode == analysis.Scale && st.run.PerNode != 8 {
+					t.Errorf("%d ranks on nodes of 8 cores and more", st.run.PerNode)
+				}
+			case sweeps > 0:
+				last = i
+			}
+		}
+		return sweeps, last
+	}
+	if n, _ := count(muster.ValidateQuick); n != 0 {
+		t.Errorf("%d at level quick", n)
+	}
+	if n, after := count(muster.ValidateFull); n == 0 || after > 0 {
+		t.Errorf("%d at level full, and launch %d is behind them", n, after)
+	}
+}
+
 // How much is written to files is what was asked for.
 func TestFiles(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,16 @@ func TestOrderOfRanks(t *testing.T) {
 	if got := text(t, out); !strings.Contains(got, "--host n01:1,n02:1 -np 2 --map-by seq ") {
 		t.Error(got)
 	}
+	several := order("inside")
+	several.PerHost, several.Bind, several.Env = 2, "", map[string]string{"OMPI_MCA_mpi_yield_when_idle": "1"}
+	_, out = l.Run(t.Context(), several)
+	if out == nil {
+		t.Fatal("nothing ran")
+	}
+	defer out.Close()
+	if got := text(t, out); !strings.Contains(got, "--host n01:2,n02:2 -np 4 --map-by ppr:2:node --bind-to none ") || !strings.Contains(got, " -x OMPI_MCA_mpi_yield_when_idle ") {
+		t.Error(got)
+	}
 }
 
 // What is run is what was ordered, with a key that is gone afterwards.

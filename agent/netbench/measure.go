@@ -43,6 +43,11 @@ type Options struct {
 // is an omission, of which each rank has one at most: nobody is condemned because a
 // test did not come about.
 func Measure(ctx context.Context, w *rendezvous.World, o Options) ([]rendezvous.Sample, []rendezvous.Omission, error) {
+	return measure(ctx, w, o, "net", (*meter).ask)
+}
+
+// measure has the first of each pair of this rank ask.
+func measure(ctx context.Context, w *rendezvous.World, o Options, what string, ask func(*meter, context.Context, int, pair)) ([]rendezvous.Sample, []rendezvous.Omission, error) {
 	rounds, err := parseRounds(o.Rounds, w.Size)
 	if err != nil {
 		return nil, nil, err
@@ -66,7 +71,7 @@ func Measure(ctx context.Context, w *rendezvous.World, o Options) ([]rendezvous.
 	if !has[w.Rank] {
 		omitted = []rendezvous.Omission{{Host: w.Hosts()[w.Rank], What: "net", Text: "its image has no " + Program}}
 	}
-	m := meter{w: w, o: o}
+	m := meter{w: w, o: o, what: what, asks: ask}
 	for i, round := range rounds {
 		if err := m.round(ctx, i, round, has); err != nil {
 			return nil, nil, err
@@ -84,6 +89,8 @@ type meter struct {
 	o       Options
 	samples []rendezvous.Sample
 	first   *rendezvous.Omission // the first one
+	what    string               // is omitted where a test does not come about
+	asks    func(*meter, context.Context, int, pair)
 }
 
 // round measures the pair of this rank, if it has one, and waits for all others.
@@ -94,7 +101,7 @@ func (m *meter) round(ctx context.Context, number int, round []pair, has []bool)
 		}
 		switch m.w.Rank {
 		case p.a:
-			m.ask(ctx, number, p)
+			m.asks(m, ctx, number, p)
 		case p.b:
 			// Whoever asks says by waiting that it is over.
 			over := serve(ctx, m.o.Port)
@@ -134,32 +141,22 @@ func serve(ctx context.Context, port int) (over func()) {
 
 // ask makes the tests with the rank that serves.
 func (m *meter) ask(ctx context.Context, round int, p pair) {
-	host := m.w.Hosts()[p.b]
 	for i, reverse := range []bool{false, true} {
 		from, to := p.a, p.b
 		if reverse {
 			from, to = p.b, p.a
 		}
-		sample := func(metric, unit string, size int64) rendezvous.Sample {
-			hosts := m.w.Hosts()
-			return rendezvous.Sample{Metric: metric, Unit: unit, Host: hosts[from], Rank: from, Peer: hosts[to], PeerRank: &to, Round: &round, Size: size, N: 1, OK: true}
-		}
-		fail := func(by string, err error) {
-			if m.first == nil {
-				m.first = &rendezvous.Omission{Host: m.w.Hosts()[m.w.Rank], What: "net", Text: fmt.Sprintf("%s from %s to %s: %v", by, m.w.Hosts()[from], m.w.Hosts()[to], err)}
-			}
-		}
 		var t tcp
-		if err := m.client(ctx, host, i, reverse, nil, func(out []byte) (err error) {
+		if err := m.client(ctx, p, i, reverse, nil, func(out []byte) (err error) {
 			t, err = readTCP(out)
 			return err
 		}); err != nil {
-			fail("TCP", err)
+			m.fail("TCP", from, to, err)
 			continue
 		}
-		s := sample("net.tcp.bandwidth", "B/s", 0)
+		s := m.sample("net.tcp.bandwidth", "B/s", round, from, to)
 		s.Value, s.Min, s.Max, s.N, s.Seconds, s.Check = t.rate, t.low, t.high, t.parts, t.seconds, "bytes that came, as their receiver counted them"
-		again := sample("net.tcp.again", "1", 0)
+		again := m.sample("net.tcp.again", "1", round, from, to)
 		again.Value, again.Min, again.Max, again.Seconds, again.Check = t.again, t.again, t.again, t.seconds, "segments, as the sender's kernel counted them"
 		m.samples = append(m.samples, s)
 		if t.again >= 0 {
@@ -168,12 +165,11 @@ func (m *meter) ask(ctx context.Context, round int, p pair) {
 
 		rate := min(mostRate, math.Floor(8*t.rate/2))
 		var u udp
-		flags := []string{"-u", "-l", strconv.Itoa(datagram), "-b", strconv.FormatFloat(rate, 'f', 0, 64)}
-		if err := m.client(ctx, host, 2+i, reverse, flags, func(out []byte) (err error) {
+		if err := m.client(ctx, p, 2+i, reverse, udpFlags(rate), func(out []byte) (err error) {
 			u, err = readUDP(out)
 			return err
 		}); err != nil {
-			fail("UDP", err)
+			m.fail("UDP", from, to, err)
 			continue
 		}
 		check := fmt.Sprintf("sent %g bits per second", rate)
@@ -184,18 +180,37 @@ func (m *meter) ask(ctx context.Context, round int, p pair) {
 			if f.value == 0 && f.unit != "1" {
 				continue // nothing came, or too little to tell: the loss says so
 			}
-			s := sample(f.metric, f.unit, datagram)
-			s.Value, s.Min, s.Max, s.Seconds, s.Check = f.value, f.value, f.value, u.seconds, check
+			s := m.sample(f.metric, f.unit, round, from, to)
+			s.Size, s.Value, s.Min, s.Max, s.Seconds, s.Check = datagram, f.value, f.value, f.value, u.seconds, check
 			m.samples = append(m.samples, s)
 		}
 	}
 }
 
+// udpFlags are those of a test by UDP, at a rate in bits per second.
+func udpFlags(rate float64) []string {
+	return []string{"-u", "-l", strconv.Itoa(datagram), "-b", strconv.FormatFloat(rate, 'f', 0, 64)}
+}
+
+// sample begins one of the way between two ranks.
+func (m *meter) sample(metric, unit string, round, from, to int) rendezvous.Sample {
+	hosts := m.w.Hosts()
+	return rendezvous.Sample{Metric: metric, Unit: unit, Host: hosts[from], Rank: from, Peer: hosts[to], PeerRank: &to, Round: &round, N: 1, OK: true}
+}
+
+// fail notes the first test that did not come about.
+func (m *meter) fail(by string, from, to int, err error) {
+	if m.first == nil {
+		hosts := m.w.Hosts()
+		m.first = &rendezvous.Omission{Host: hosts[m.w.Rank], What: m.what, Text: fmt.Sprintf("%s from %s to %s: %v", by, hosts[from], hosts[to], err)}
+	}
+}
+
 // client makes one test, again while the server may not listen yet.
-func (m *meter) client(ctx context.Context, host string, test int, reverse bool, more []string, read func([]byte) error) error {
+func (m *meter) client(ctx context.Context, p pair, test int, reverse bool, more []string, read func([]byte) error) error {
 	seconds := int(max(1, math.Round(m.o.Seconds)))
 	args := append([]string{
-		"-c", host, "-p", strconv.Itoa(m.o.Port + test), "-t", strconv.Itoa(seconds), "-i", "0.2", "-J", "--connect-timeout", "2000",
+		"-c", m.w.Hosts()[p.b], "-p", strconv.Itoa(m.o.Port + test), "-t", strconv.Itoa(seconds), "-i", "0.2", "-J", "--connect-timeout", "2000",
 	}, more...)
 	if reverse {
 		args = append(args, "-R")

@@ -103,8 +103,51 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// The real program measures by connections and by rates, until datagrams are lost or no
+// more can be sent.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends gigabytes: not with -short")
+	}
+	if !tool.There(netbench.Program) {
+		t.Skip("no iperf3: scripts/setup test installs it")
+	}
+	port := freePorts(t, 5)
+	found := make([][]rendezvous.Sample, 2)
+	for r, err := range world(t, 2, port, func(ctx context.Context, w *rendezvous.World) error {
+		samples, omitted, err := netbench.Sweep(ctx, w, netbench.Options{Seconds: 1, Rounds: "0-1", Port: port + 1})
+		if len(omitted) > 0 {
+			t.Errorf("%+v", omitted)
+		}
+		found[w.Rank] = samples
+		return err
+	}) {
+		if err != nil {
+			t.Fatalf("rank %d: %v", r, err)
+		}
+	}
+	var streams []int
+	offered := map[string][]float64{}
+	for _, s := range found[0] {
+		if !s.OK || s.Min > s.Value || s.Value > s.Max || s.Rank != 0 || *s.PeerRank != 1 {
+			t.Errorf("%+v", s)
+		}
+		switch s.Metric {
+		case "streams.tcp.bandwidth":
+			streams = append(streams, s.Streams)
+		case "streams.udp.bandwidth", "streams.udp.loss":
+			offered[s.Metric] = append(offered[s.Metric], s.Offered)
+		}
+	}
+	steps := offered["streams.udp.loss"]
+	if !slices.Equal(streams, []int{1, 2, 4, 8}) || len(steps) < 2 || !slices.IsSorted(steps) || len(offered["streams.udp.bandwidth"]) != len(steps) || len(found[1]) > 0 {
+		t.Errorf("connections %v, rates %v, of who answers %v", streams, offered, found[1])
+	}
+}
+
 // Rounds that are wrong are refused before anybody measures. It is over before
-// TestMeasure, which is parallel, goes on: that one would otherwise take the port that
+// TestMeasure, which is parallel as TestSweep is, goes on: that one would otherwise take the port that
 // this one found free.
 func TestMeasureRefuses(t *testing.T) {
 	for _, err := range world(t, 2, freePorts(t, 1), func(ctx context.Context, w *rendezvous.World) error {

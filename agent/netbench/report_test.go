@@ -28,6 +28,7 @@ func TestReadTCP(t *testing.T) {
 		"tcp-3.12.json":         {rate: 1995079523.706154, low: 923932392.2606367, high: 2538988404.2601876, parts: 5, seconds: 1.004254, again: 0.0001144538914323087},
 		"tcp-3.18.json":         {rate: 1515503318.0805442, low: 1400207188.1652286, high: 1670839559.040039, parts: 5, seconds: 1.001784, again: 0.00019425019425019425},
 		"tcp-reverse-3.12.json": {rate: 2342668010.301198, low: 1689730723.0307255, high: 2929675636.511854, parts: 5, seconds: 1.000272, again: 8.379888268156425e-05},
+		"tcp-streams-3.12.json": {rate: 1153664902.6916013, low: 615386630.8427515, high: 2274954097.7606335, parts: 5, seconds: 1.012297, again: 5.611672278338945e-05},
 		"tcp-reverse-3.18.json": {rate: 1235793007.988215, low: 833549253.5283773, high: 1555779882.9771686, parts: 5, seconds: 1.000599, again: 0.00031622219879835566},
 	} {
 		got, err := readTCP(captured(t, name))

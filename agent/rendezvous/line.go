@@ -14,21 +14,25 @@ import (
 // it. Names that begin with Peer, and Round, are left out where they are nil or
 // empty.
 type Sample struct {
-	Metric   string  `json:"metric"`
-	Unit     string  `json:"unit"`
-	Host     string  `json:"host"`
-	Rank     int     `json:"rank"`
-	Peer     string  `json:"peer,omitempty"`
-	PeerRank *int    `json:"peer_rank,omitempty"`
-	Round    *int    `json:"round,omitempty"`
-	Size     int64   `json:"size,omitempty"`
-	Value    float64 `json:"value"`
-	Min      float64 `json:"min"`
-	Max      float64 `json:"max"`
-	N        int     `json:"n"`
-	Seconds  float64 `json:"seconds"`
-	OK       bool    `json:"ok"`
-	Check    string  `json:"check"`
+	Metric   string `json:"metric"`
+	Unit     string `json:"unit"`
+	Host     string `json:"host"`
+	Rank     int    `json:"rank"`
+	Peer     string `json:"peer,omitempty"`
+	PeerRank *int   `json:"peer_rank,omitempty"`
+	Round    *int   `json:"round,omitempty"`
+	Size     int64  `json:"size,omitempty"`
+	// Streams is how many connections there were at once, and Offered how many bytes a
+	// second were sent; 0: what is usual.
+	Streams int     `json:"streams,omitempty"`
+	Offered float64 `json:"offered,omitempty"`
+	Value   float64 `json:"value"`
+	Min     float64 `json:"min"`
+	Max     float64 `json:"max"`
+	N       int     `json:"n"`
+	Seconds float64 `json:"seconds"`
+	OK      bool    `json:"ok"`
+	Check   string  `json:"check"`
 }
 
 // Omission is something that a node could not measure, which is no failure.

@@ -12,6 +12,8 @@ type chart struct {
 	Marks  []mark
 	Curves []curve
 	Right  float64 // room for names of curves
+	// Along writes a place on the axis; nil: it is a size.
+	Along func(float64) string
 }
 
 // mark is a size that means something, such as that of a cache.
@@ -67,7 +69,7 @@ func (c chart) draw() (picture, bool) {
 	}
 	for _, v := range x.doublings(7) {
 		p.line("grid", x.at(v), bottom, x.at(v), bottom+4)
-		p.text("tick mid", x.at(v), bottom+16, size(int64(v)))
+		p.text("tick mid", x.at(v), bottom+16, c.along(v))
 	}
 	p.line("axis", left, bottom, right, bottom)
 	for i, m := range c.Marks {
@@ -93,6 +95,13 @@ func (c chart) draw() (picture, bool) {
 	p.names(ends, right+8, top, bottom)
 	p.names(alone, beside, top, bottom)
 	return p, true
+}
+
+func (c chart) along(v float64) string {
+	if c.Along != nil {
+		return c.Along(v)
+	}
+	return size(int64(v))
 }
 
 // curve draws a line with its band, and reports how high it ends.

@@ -80,6 +80,8 @@ func details(k figureKey) string {
 // apart is a distance in words.
 func apart(distance string) string {
 	switch distance {
+	case "node":
+		return "in one node"
 	case "host":
 		return "on one host"
 	case "rack":

@@ -75,6 +75,8 @@ type content struct {
 	Bars              []picture
 	Dots              bool // they have dots for bars
 	Maps, Curves      []picture
+	Ranges            []picture // what was measured over a range
+	Sweeps            []sweepTable
 	Memory            []picture
 	Use               []picture
 	Machines          []picture
@@ -144,7 +146,8 @@ func view(c muster.Certificate, nodes []muster.Certificate, more More) content {
 		v.Tabled = len(nodes)
 	}
 	v.Conditions = conditions(c, nodes)
-	v.Meanings = meanings(list, pairMetrics(c), together)
+	v.Ranges, v.Sweeps = sweepCharts(c.Sweeps), sweepTables(c.Sweeps)
+	v.Meanings = meanings(list, pairMetrics(c), together, sweepFigures(c.Sweeps))
 	return v
 }
 

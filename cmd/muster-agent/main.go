@@ -62,7 +62,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
 		name, args = args[0], args[1:]
 	}
-	if name == "disk" || name == "net" {
+	if name == "disk" || name == "net" || name == "streams" {
 		return status(measure(ctx, name, args, out, errOut), errOut)
 	}
 	if name == "scratch" { // a unit's, not people's

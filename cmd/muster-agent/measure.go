@@ -33,7 +33,7 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 	set.Uint64Var(&f.seed, "seed", 1, "for what is drawn by chance")
 	set.Float64Var(&f.seconds, "seconds", 1, "that each figure may take")
 	set.StringVar(&f.meet, "meet", fmt.Sprintf("localhost:%d", wire.MeetPort), "where the ranks meet, HOST:PORT")
-	set.StringVar(&f.rounds, "rounds", "", "of net: pairs of ranks, such as 0-1 2-3/0-2 1-3; - reads a line of standard input on rank 0")
+	set.StringVar(&f.rounds, "rounds", "", "of net and streams: pairs of ranks, such as 0-1 2-3/0-2 1-3; - reads a line of standard input on rank 0")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -62,9 +62,15 @@ func measure(ctx context.Context, what string, args []string, out, errOut io.Wri
 	}
 	l := rendezvous.Launch{Mode: what, Seed: f.seed, Started: time.Now(), Clock: 1e-9}
 	said := rendezvous.Said{Host: host}
-	if what == "disk" {
+	switch what {
+	case "disk":
 		said.Samples, said.Omitted = diskbench.Measure(ctx, diskbench.Options{Seconds: f.seconds, Seed: f.seed, Host: host, Rank: o.Rank})
-	} else if said.Samples, said.Omitted, err = netbench.Measure(ctx, w, netbench.Options{Seconds: f.seconds, Rounds: f.rounds}); err != nil {
+	case "streams":
+		said.Samples, said.Omitted, err = netbench.Sweep(ctx, w, netbench.Options{Seconds: f.seconds, Rounds: f.rounds})
+	default:
+		said.Samples, said.Omitted, err = netbench.Measure(ctx, w, netbench.Options{Seconds: f.seconds, Rounds: f.rounds})
+	}
+	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -49,6 +49,9 @@ type Results struct {
 	Findings []muster.Finding
 	// Figures are medians of single pairs.
 	Figures []muster.PairFigure
+	// Sweeps are of the whole; NodeSweeps those of single nodes.
+	Sweeps     []muster.Sweep
+	NodeSweeps map[int][]muster.Sweep
 }
 
 // Tests are how many questions were asked, which all count together.
@@ -79,6 +82,7 @@ func NodeCertificates(s Subject, r Results) []muster.Certificate {
 		}
 		c.Caveats = n.caveats()
 		c.Certified = len(c.Caveats) == 0
+		c.Sweeps = r.NodeSweeps[i]
 		var grades []muster.Grade
 		for _, j := range r.Nodes {
 			if j.Node == i {
@@ -117,7 +121,7 @@ func NodeCertificates(s Subject, r Results) []muster.Certificate {
 // certificates of its nodes, in the order of Subject.Nodes.
 func Manifest(s Subject, r Results, entries []muster.CertifiedNode, supersedes []muster.CertificateID) muster.Certificate {
 	c := s.blank(muster.CertifiesCluster)
-	c.Nodes, c.Supersedes, c.Findings = entries, supersedes, r.Findings
+	c.Nodes, c.Supersedes, c.Findings, c.Sweeps = entries, supersedes, r.Findings, r.Sweeps
 	var grades []muster.Grade
 	for _, n := range entries {
 		grades = append(grades, n.Verdict)

@@ -83,10 +83,15 @@ func Collect(nodes []Node, launches []Launch) Collected {
 	}
 	for i, l := range launches {
 		for _, s := range l.Samples {
-			c.take(i, s)
+			if !l.Mode.Sweeps() { // what is shown by itself: see Sweeps
+				c.take(i, s)
+			}
 		}
 		for _, s := range l.Findings {
 			if a, b, _, ok := c.where(s); ok {
+				if a == b { // two ranks of one node
+					b = -1
+				}
 				c.out.Wrong = append(c.out.Wrong, Wrong{Node: a, Peer: b, Launch: i, Metric: s.Metric, Text: s.Check})
 			}
 		}
@@ -106,18 +111,21 @@ type collector struct {
 // second to the first. Not ok if it is from elsewhere.
 func (c *collector) where(s Sample) (a, b int, back, ok bool) {
 	a, b = -1, -1
-	for host, node := range map[string]*int{s.Host: &a, s.Peer: &b} {
-		if host == "" {
+	for _, of := range []struct {
+		host string
+		node *int
+	}{{s.Host, &a}, {s.Peer, &b}} {
+		if of.host == "" {
 			continue
 		}
-		n, known := c.at[host]
+		n, known := c.at[of.host]
 		if !known {
-			if !slices.Contains(c.out.Strangers, host) {
-				c.out.Strangers = append(c.out.Strangers, host)
+			if !slices.Contains(c.out.Strangers, of.host) {
+				c.out.Strangers = append(c.out.Strangers, of.host)
 			}
 			return 0, 0, false, false
 		}
-		*node = n
+		*of.node = n
 	}
 	if a >= 0 && b >= 0 && b < a {
 		return b, a, true, true

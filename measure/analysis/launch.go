@@ -46,14 +46,18 @@ type RankFacts struct {
 type Sample struct {
 	Metric, Unit    string
 	Value, Min, Max float64
+	// Mean is of the same repetitions; where that is not known, it is Value.
+	Mean float64
 	// Host is empty for what all ranks did together, and Rank is -1 then. So are
 	// Peer and PeerRank where there is none.
 	Host, Peer     string
 	Rank, PeerRank int
 	Size           int64 // bytes; 0 where it means nothing
 	Threads        int
-	Round          int // -1 where there are none
-	N              int // repetitions
+	Streams        int     // connections at once; 0 where it means nothing
+	Offered        float64 // B/s that were sent; 0 where it means nothing
+	Round          int     // -1 where there are none
+	N              int     // repetitions
 	Seconds        float64
 	Check          string // how the results were checked, or what was wrong
 	Line           int
@@ -206,7 +210,7 @@ func (r *launchReader) header(l *line) {
 		return
 	}
 	switch l.Mode {
-	case Alone, Pairs, All, IO, Disk, Net:
+	case Alone, Pairs, All, IO, Disk, Net, Sizes, Inside, Scale, Clients, Streams:
 	default:
 		r.fail("mode", "there is no mode %q", clip(string(l.Mode)))
 	}
@@ -259,6 +263,9 @@ func (r *launchReader) sample(l *line) {
 	}
 	unit, known := MetricUnit(l.Metric)
 	if !known {
+		unit, known = SweepUnit(l.Metric)
+	}
+	if !known {
 		if l.Metric == "" {
 			r.fail("metric", "is missing")
 		}
@@ -267,7 +274,7 @@ func (r *launchReader) sample(l *line) {
 	}
 	s := Sample{
 		Metric: l.Metric, Unit: l.Unit, Host: l.Host, Peer: l.Peer, Rank: -1, PeerRank: -1,
-		Size: l.Size, Threads: l.Threads, Round: -1, Check: l.Check, Line: r.n,
+		Size: l.Size, Threads: l.Threads, Streams: l.Streams, Offered: l.Offered, Round: -1, Check: l.Check, Line: r.n,
 	}
 	for _, f := range []struct {
 		name string
@@ -302,7 +309,10 @@ func (r *launchReader) sample(l *line) {
 			r.fail("value", "%s: %s", l.Metric, why)
 			return
 		}
-		s.Value, s.Min, s.Max, s.N, s.Seconds = *l.Value, *l.Min, *l.Max, *l.N, *l.Seconds
+		s.Value, s.Min, s.Max, s.N, s.Seconds, s.Mean = *l.Value, *l.Min, *l.Max, *l.N, *l.Seconds, *l.Value
+		if l.Mean != nil {
+			s.Mean = min(max(*l.Mean, s.Min), s.Max)
+		}
 		r.launch.Samples = append(r.launch.Samples, s)
 	}
 }

@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 	if len(l.Samples) != 1 {
 		t.Fatalf("samples = %+v", l.Samples)
 	}
-	want := analysis.Sample{Metric: "pair.bandwidth", Unit: "B/s", Value: 2.5e9, Min: 2e9, Max: 2.6e9, Host: "n02", Peer: "n01", Rank: 1,
+	want := analysis.Sample{Metric: "pair.bandwidth", Unit: "B/s", Value: 2.5e9, Min: 2e9, Max: 2.6e9, Mean: 2.5e9, Host: "n02", Peer: "n01", Rank: 1,
 		Size: 65536, Round: 3, N: 17, Seconds: 0.05, Check: "all", Line: 4}
 	if l.Samples[0] != want {
 		t.Errorf("sample = %+v", l.Samples[0])
@@ -99,6 +99,9 @@ func TestReadRefuses(t *testing.T) {
 		"nothing measured":   {with("2.5e9", "0"), "line 4", "value", "pair.bandwidth"},
 		"absurd":             {with("2.6e9", "2.6e19"), "line 4", "value", "2.6e+19"},
 		"out of its range":   {with("2.5e9", "2.7e9"), "line 4", "value", "2.7e+09"},
+		"absurd mean":        {with(`"max"`, `"mean":1.9e9,"max"`), "line 4", "value", "1.9e+09"},
+		"negative streams":   {with(`"max"`, `"streams":-1,"max"`), "line 4", "value", "streams"},
+		"absurd rate":        {with(`"max"`, `"offered":1e16,"max"`), "line 4", "value", "offered"},
 		"no value":           {with(`"value":2.5e9,`, ""), "line 4", "value", "pair.bandwidth"},
 		"no repetitions":     {with(`"n":17,`, ""), "line 4", "value", "n"},
 		"no ok":              {with(`"ok":true,`, ""), "line 4", "ok", ""},
@@ -214,6 +217,14 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(lines(header, rank0, rank1, lacks, end(0))))
 	f.Add([]byte(lines(header, rank0, rank1, strings.Replace(good, "2.5e9", "1e-320", 1), end(1))))
 	f.Add([]byte("{}\n{\"kind\":[]}\n"))
+	for metric, more := range map[string]string{"size.bandwidth": `"mean":2.1e9`, "streams.tcp.bandwidth": `"streams":4`, "streams.udp.bandwidth": `"offered":1e8`, "clients.read": `"mean":2.5e9`} {
+		mode, _, _ := strings.Cut(metric, ".")
+		if mode == "size" {
+			mode = "sizes"
+		}
+		swept := strings.NewReplacer("pair.bandwidth", metric, `"max"`, more+`,"max"`).Replace(good)
+		f.Add([]byte(lines(strings.Replace(header, `"pairs"`, `"`+mode+`"`, 1), rank0, rank1, swept, end(1))))
+	}
 	lim := analysis.Limits{LineBytes: 4096, Bytes: 1 << 16, Samples: 100, Ranks: 16}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := analysis.Read(strings.NewReader(string(data)), lim)
@@ -239,11 +250,22 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, s := range l.Samples {
 			unit, ok := analysis.MetricUnit(s.Metric)
-			if !ok || unit != s.Unit || !(s.Value >= 0 && s.Min <= s.Value && s.Value <= s.Max && s.Max <= 1e18) || s.N < 1 {
+			if !ok {
+				unit, ok = analysis.SweepUnit(s.Metric)
+			}
+			if !ok || unit != s.Unit || !(s.Min <= s.Mean && s.Mean <= s.Max) || s.Streams < 0 || !(s.Offered >= 0) || !(s.Value >= 0 && s.Min <= s.Value && s.Value <= s.Max && s.Max <= 1e18) || s.N < 1 {
 				t.Fatalf("%+v", s)
 			}
 			if s.Rank >= 0 && l.Ranks[s.Rank].Host != s.Host {
 				t.Fatalf("%+v of %+v", s, l.Ranks)
+			}
+		}
+		curves, _ := analysis.Sweeps([]analysis.Node{{Name: "n01"}, {Name: "n02"}}, []analysis.Launch{l})
+		for _, c := range curves {
+			for i, p := range c.Points {
+				if !(p.At > 0 && p.At <= 1<<63) || i > 0 && p.At <= c.Points[i-1].At || !(p.Min <= p.Median && p.Median <= p.Max && p.Min <= p.Mean && p.Mean <= p.Max) || p.Samples < p.Launches {
+					t.Fatalf("%+v", c)
+				}
 			}
 		}
 	})

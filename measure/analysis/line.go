@@ -46,6 +46,9 @@ type line struct {
 	N        *int     `json:"n"`
 	Min      *float64 `json:"min"`
 	Max      *float64 `json:"max"`
+	Mean     *float64 `json:"mean"`
+	Streams  int      `json:"streams"`
+	Offered  float64  `json:"offered"`
 	Seconds  *float64 `json:"seconds"`
 	OK       *bool    `json:"ok"`
 	Check    string   `json:"check"`
@@ -141,6 +144,13 @@ func most(unit string) (float64, bool) {
 	return limit, ok
 }
 
+// rounded is by what share a mean may be outside of the extremes, because figures are
+// written with nine digits; mostStreams is how many connections there are at once.
+const (
+	rounded     = 1e-6
+	mostStreams = 1024
+)
+
 // believable says what is wrong with the figures of a sample, or "".
 func (l *line) believable() string {
 	limit, known := most(l.Unit)
@@ -170,6 +180,10 @@ func (l *line) believable() string {
 		return "seconds are missing or absurd"
 	case l.Size < 0 || l.Threads < 0:
 		return "size or threads are negative"
+	case l.Mean != nil && !(*l.Mean >= *l.Min*(1-rounded) && *l.Mean <= *l.Max*(1+rounded)):
+		return fmt.Sprintf("mean %g is not between min %g and max %g", *l.Mean, *l.Min, *l.Max)
+	case l.Streams < 0 || l.Streams > mostStreams || !(l.Offered >= 0 && l.Offered <= 1e15):
+		return "streams or offered are absurd"
 	}
 	return ""
 }

@@ -19,6 +19,14 @@ const (
 	IO    Mode = "io"    // files that all of them share
 	Disk  Mode = "disk"  // the scratch of every node by itself, with fio
 	Net   Mode = "net"   // TCP and UDP between two nodes, in rounds, with iperf3
+
+	// What is measured over a range, and shown: see Sweeps.
+
+	Sizes   Mode = "sizes"   // nodes with each other, in rounds, by size of the message
+	Inside  Mode = "inside"  // the same between two processors of each node
+	Scale   Mode = "scale"   // ping-pong and rings, by number of nodes
+	Clients Mode = "clients" // one file of many clients, by stages
+	Streams Mode = "streams" // TCP by connections, UDP by rate, in rounds, with iperf3
 )
 
 // Launches is how often everything is measured. It is decided here, before the
@@ -83,10 +91,12 @@ func quick(m Mode) []string {
 
 // Run is one launch of the probe that is to be made.
 type Run struct {
-	Mode   Mode
-	Nodes  []int    // numbers in the list that was asked about, in the order of ranks
-	Rounds [][]Pair // of mode pairs: by place in Nodes, not by number
-	Seed   uint64
+	Mode  Mode
+	Nodes []int // numbers in the list that was asked about, in the order of ranks
+	// PerNode is how many ranks each node has; 0: one.
+	PerNode int
+	Rounds  [][]Pair // of mode pairs: by place in Nodes, not by number
+	Seed    uint64
 	// Budget is how long each metric may take.
 	Budget time.Duration
 	// Only names what of its mode is measured, and Sizes those of messages; none:

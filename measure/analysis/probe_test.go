@@ -94,6 +94,16 @@ func modes(dir string) map[string]struct {
 			[]string{"alltoall", "ring.natural.bandwidth", "ring.natural.latency", "ring.random.bandwidth", "ring.random.latency"}},
 		"io": {"3", []string{"io", "--seconds", "0.02", "--dir", dir, "--bytes", "3MiB", "--block", "64KiB"},
 			[]string{"io.each.read", "io.each.write", "io.shared.read", "io.shared.write"}},
+		"sizes": {"3", []string{"sizes", "--seconds", "0.02", "--rounds", "0-2/1-0", "--sizes", "1,8,100001"}, []string{"size.bandwidth", "size.both", "size.latency"}},
+		// What there is of this is a matter of the machine: see checkInside.
+		"inside": {"2", []string{"inside", "--seconds", "0.02", "--sizes", "1,100001"}, nil},
+		"scale": {"4", []string{"scale", "--seconds", "0.02", "--orders", "2", "--pairs", "3"}, []string{
+			"scale.natural.bandwidth", "scale.natural.latency", "scale.pingpong.bandwidth", "scale.pingpong.latency", "scale.random.bandwidth", "scale.random.latency",
+		}},
+		"clients": {"3", []string{"clients", "--seconds", "0.02", "--dir", dir, "--bytes", "5MiB", "--block", "64KiB"}, []string{
+			"clients.read", "clients.read.close", "clients.read.open", "clients.read.transfer",
+			"clients.write", "clients.write.close", "clients.write.open", "clients.write.transfer",
+		}},
 	}
 }
 
@@ -139,7 +149,7 @@ func measures(t *testing.T, program string) {
 		for _, f := range l.Findings {
 			t.Errorf("%s: %s: %s", mode, f.Metric, f.Check)
 		}
-		if got := metrics(l.Samples); !slices.Equal(got, m.metrics) {
+		if got := metrics(l.Samples); mode != "inside" && !slices.Equal(got, m.metrics) {
 			t.Errorf("%s: metrics = %v", mode, got)
 		}
 		for _, s := range l.Samples {
@@ -167,6 +177,14 @@ func measures(t *testing.T, program string) {
 			checkPairs(t, l)
 		case "alone":
 			checkAlone(t, l)
+		case "inside":
+			checkInside(t, l)
+		case "sizes":
+			checkSizes(t, l)
+		case "scale":
+			checkScale(t, l)
+		case "clients":
+			checkClients(t, l)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -255,10 +273,96 @@ func checkAlone(t *testing.T, l analysis.Launch) {
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Abs(b) }
 
+// checkInside has every distance between two processors measured, or named as what this
+// machine does not have.
+func checkInside(t *testing.T, l analysis.Launch) {
+	t.Helper()
+	lacks := ""
+	for _, o := range l.Omitted {
+		lacks += o.Text
+	}
+	for near, text := range map[string]string{
+		"core": "two threads of one core", "cache": "two cores with a common cache", "socket": "two caches of one socket", "sockets": "two sockets",
+	} {
+		n := 0
+		for _, s := range l.Samples {
+			if strings.HasPrefix(s.Metric, "inside."+near+".") {
+				n++
+			}
+			if s.Peer != "" || s.Host != l.Ranks[0].Host || s.Mean < s.Min || s.Mean > s.Max {
+				t.Errorf("%+v", s)
+			}
+		}
+		if left := strings.Contains(lacks, text); left && n > 0 || !left && n != 2*(1+2+1) {
+			t.Errorf("%s: %d samples, left out %q", near, n, lacks)
+		}
+	}
+}
+
+func checkSizes(t *testing.T, l analysis.Launch) {
+	t.Helper()
+	seen := map[string]int{}
+	for _, s := range l.Samples {
+		seen[s.Metric]++
+		if s.Mean < s.Min || s.Mean > s.Max || s.Size == 1 && s.Metric == "size.latency" && s.N < 2 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if seen["size.latency"] != 2*3 || seen["size.bandwidth"] != 2*2*3 || seen["size.both"] != 2*3 {
+		t.Errorf("%v", seen)
+	}
+}
+
+// checkScale has both figures of both sizes, and as many pairs as were asked for.
+func checkScale(t *testing.T, l analysis.Launch) {
+	t.Helper()
+	type key struct {
+		metric string
+		size   int64
+	}
+	seen, pairs := map[key]int{}, map[[2]int]bool{}
+	for _, s := range l.Samples {
+		seen[key{s.Metric, s.Size}]++
+		if s.Peer != "" {
+			pairs[[2]int{s.Rank, s.PeerRank}] = true
+		}
+	}
+	for _, size := range []int64{8, 2000000} {
+		for metric, n := range map[string]int{"scale.pingpong": 3, "scale.natural": 1, "scale.random": 2} {
+			for _, what := range []string{".latency", ".bandwidth"} {
+				if got := seen[key{metric + what, size}]; got != n {
+					t.Errorf("%s of %d B is there %d times, not %d", metric+what, size, got, n)
+				}
+			}
+		}
+	}
+	if len(pairs) != 3 {
+		t.Errorf("pairs: %v", pairs)
+	}
+}
+
+// checkClients has parts that are within the whole.
+func checkClients(t *testing.T, l analysis.Launch) {
+	t.Helper()
+	of := map[string]analysis.Sample{}
+	for _, s := range l.Samples {
+		of[s.Metric] = s
+		if !strings.Contains(s.Check, "every byte") || s.Rank >= 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	for _, way := range []string{"clients.write", "clients.read"} {
+		whole := of[way]
+		if float64(whole.Size) != 3*26*64<<10 || of[way+".transfer"].Max < whole.Max || of[way+".open"].Min > float64(whole.Size)/whole.Min {
+			t.Errorf("%+v, %+v, %+v", whole, of[way+".transfer"], of[way+".open"])
+		}
+	}
+}
+
 // A program whose results are wrong must say so of every one of them.
 func TestProbeSeesWrongResults(t *testing.T) {
 	t.Parallel()
-	program := probe(t, "DGEMM STREAM LATENCY NOISE CORE MIX ARITH PAIRS RINGS ALLTOALL IO")
+	program := probe(t, "DGEMM STREAM LATENCY NOISE CORE MIX ARITH PAIRS RINGS ALLTOALL IO PING")
 	// One kernel of each group is broken; the others must still be right.
 	sound := []string{"core.fp.bodies", "core.fp.fft", "core.fp.heat", "core.fp.lu", "core.int.crc", "core.int.power", "core.int.sieve",
 		"core.mem.copy", "core.mem.gather", "core.mem.scatter"}
@@ -309,6 +413,8 @@ func refuses(t *testing.T, program string) {
 			"--seconds 0:", `--threads: "x"`, "--bytes 4kb:", "unknown flag --wat", "--window is of no use in mode alone", `"extra" is no flag`, `--only: "dgem"`,
 		}},
 		{[]string{"pairs"}, []string{"--rounds is missing"}},
+		{[]string{"sizes", "--pairs", "2"}, []string{"--rounds is missing", "--pairs is of no use in mode sizes"}},
+		{[]string{"clients", "--rounds", "0-1"}, []string{"--dir is missing", "--rounds is of no use in mode clients"}},
 		{[]string{"io", "--seed", "-1", "--block", "1000", "--dir"}, []string{"--dir is missing", "--seed -1:", "--block 1000:", "--dir needs a value"}},
 	} {
 		got := try("", c.args...)
@@ -372,7 +478,8 @@ func readsRounds(t *testing.T, program string) {
 	}
 }
 
-// Whatever the parser of rounds is given, it takes what is right only.
+// Whatever the parser of rounds is given, it takes what is right only; and processors are
+// as near to each other as the kernel says.
 func TestProbeRoundsProperty(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -384,7 +491,7 @@ func TestProbeRoundsProperty(t *testing.T) {
 	seed := strconv.FormatInt(time.Now().UnixNano(), 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "make", "-s", "-C", "../probes", "BUILD="+t.TempDir(), "SEED="+seed, "check-rounds").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "make", "-s", "-C", "../probes", "BUILD="+t.TempDir(), "SEED="+seed, "check-rounds", "check-places").CombinedOutput()
 	if err != nil {
 		t.Fatalf("seed %s: %v\n%s", seed, err, out)
 	}

@@ -135,8 +135,9 @@ type speaker struct {
 // pretend writes what the probe, or the agent, would have printed.
 func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOrder) {
 	w.mu.Lock()
-	s := &speaker{w: w, out: json.NewEncoder(out), r: rand.New(rand.NewPCG(w.rand.Uint64(), 2)), names: o.Hosts}
-	for _, h := range o.Hosts {
+	s := &speaker{w: w, out: json.NewEncoder(out), r: rand.New(rand.NewPCG(w.rand.Uint64(), 2)), }
+	for _, h := range slices.Repeat(o.Hosts, max(1, o.PerHost)) { // as mpirun does, in an order of its own
+		s.names = append(s.names, h)
 		s.hosts = append(s.hosts, w.nodes[nodeName{cluster, h}])
 	}
 	w.mu.Unlock()
@@ -176,6 +177,28 @@ func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOr
 		for _, metric := range []string{"io.shared.write", "io.shared.read", "io.each.write", "io.each.read"} {
 			s.sample(map[string]any{"metric": metric, "unit": "B/s", "size": 256 << 20}, 5e8*s.speed(0))
 		}
+	case "sizes":
+		s.pairs(o.Input, func(a, b, round int) {
+			s.bySize("size", func(metric, unit string, size int64) map[string]any { return s.between(a, b, round, metric, unit, size) }, min(s.speed(a), s.speed(b)))
+		})
+	case "inside":
+		for i := range len(o.Hosts) {
+			s.bySize("inside.cache", func(metric, unit string, size int64) map[string]any {
+				return map[string]any{"metric": metric, "unit": unit, "rank": i, "host": s.names[i], "size": size}
+			}, 3*s.speed(i))
+			s.say("omitted", map[string]any{"host": s.names[i], "what": "inside", "text": "left out, as it has none: two sockets"})
+		}
+	case "scale":
+		s.scale()
+	case "clients":
+		for _, way := range []string{"clients.write", "clients.read"} {
+			s.sample(map[string]any{"metric": way, "unit": "B/s", "size": 256 << 20}, 4e8*s.speed(0))
+			s.sample(map[string]any{"metric": way + ".open", "unit": "s", "size": 256 << 20}, 1e-3/s.speed(0))
+			s.sample(map[string]any{"metric": way + ".transfer", "unit": "B/s", "size": 256 << 20}, 5e8*s.speed(0))
+			s.sample(map[string]any{"metric": way + ".close", "unit": "s", "size": 256 << 20}, 2e-3/s.speed(0))
+		}
+	case "streams":
+		s.pairs(o.Input, s.streams)
 	case "all":
 		s.sample(map[string]any{"metric": "ring.natural.bandwidth", "unit": "B/s", "size": 2000000}, 1e9*s.speed(0))
 	}
@@ -230,6 +253,49 @@ func (s *speaker) disk(i int) {
 	}{{"disk.latency.read", 8e-5}, {"disk.latency.write", 2e-5}} {
 		s.sample(of(waits.metric, "s", page), waits.seconds/s.speed(i))
 		s.sample(of(waits.metric+".p99", "s", page), 3*waits.seconds/s.speed(i))
+	}
+}
+
+// bySize are the figures of two ranks at some sizes.
+func (s *speaker) bySize(prefix string, of func(metric, unit string, size int64) map[string]any, speed float64) {
+	for _, size := range []int64{1, 8, 4096, 2000000} {
+		took := (1e-6 + float64(size)/1e9) / speed
+		s.sample(of(prefix+".latency", "s", size), took)
+		s.sample(of(prefix+".bandwidth", "B/s", size), float64(size)/took)
+		s.sample(of(prefix+".both", "B/s", size), 1.8*float64(size)/took)
+	}
+}
+
+// scale are ping-pong of the first two ranks, and rings.
+func (s *speaker) scale() {
+	for _, size := range []int64{8, 2000000} {
+		took := (2e-6 + float64(size)/1e9) / s.speed(0)
+		for _, ring := range []string{"scale.natural", "scale.random"} {
+			s.sample(map[string]any{"metric": ring + ".latency", "unit": "s", "size": size}, took)
+			s.sample(map[string]any{"metric": ring + ".bandwidth", "unit": "B/s", "size": size}, 2*float64(size)/took)
+		}
+		if len(s.names) > 1 {
+			s.sample(s.between(0, 1, 0, "scale.pingpong.latency", "s", size), took/2)
+			s.sample(s.between(0, 1, 0, "scale.pingpong.bandwidth", "B/s", size), 2*float64(size)/took)
+		}
+	}
+}
+
+// streams are sockets by connections and by rate.
+func (s *speaker) streams(a, b, round int) {
+	with := func(metric, unit, name string, at any) map[string]any {
+		m := s.between(a, b, round, metric, unit, 0)
+		m[name] = at
+		return m
+	}
+	for _, n := range []int{1, 2, 4, 8} {
+		s.sample(with("streams.tcp.bandwidth", "B/s", "streams", n), 1e9*math.Sqrt(float64(n))*min(s.speed(a), s.speed(b)))
+	}
+	for k, loss := range []float64{0, 0, 0.02} {
+		rate := 1e6 / 8 * float64(int(256)<<k)
+		s.sample(with("streams.udp.bandwidth", "B/s", "offered", rate), rate*(1-loss))
+		s.sample(with("streams.udp.loss", "1", "offered", rate), loss)
+		s.sample(with("streams.udp.jitter", "s", "offered", rate), 5e-6)
 	}
 }
 

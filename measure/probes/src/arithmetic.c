@@ -191,11 +191,13 @@ static void repeat(struct sample *s, struct times *t, const struct arith_level *
     int64_t n = enough(l, mix, single);
     (void)right(mix, single);
     for (double end = now() + budget; s->ok;) {
-        double took = passes(l, mix, single, n) / (double)n - empty;
+        double took = passes(l, mix, single, n) / (double)n;
+        /* Where others disturbed the empty loop more than the work, nothing is subtracted: that
+         * is no wrong result. */
+        if (took > empty)
+            took -= empty;
         if (!right(mix, single))
             sample_wrong(s, "wrong in repetition %zu: an element differs from longer numbers", t->n);
-        else if (took <= 0)
-            sample_wrong(s, "the loop itself takes as long as the work");
         else if (!times_add(t, took))
             break;
         if (now() >= end)
@@ -233,6 +235,8 @@ static void precision(const struct world *w, const struct arith_level *l, const 
             empty = took;
         for (size_t i = 0; mix < 0 && i < t.n; i++)
             t.v[i] /= ELEMENTS;
+        if (mix < 0)
+            t.sum /= ELEMENTS;
         sample_times(&s, &t, mix < 0 ? 0 : (double)arith.operations[mix] * ELEMENTS);
         times_close(&t);
         line_sample(w, &s);

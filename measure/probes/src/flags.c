@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALONE = 1 << MODE_ALONE, PAIRS = 1 << MODE_PAIRS, ALL = 1 << MODE_ALL, IO = 1 << MODE_IO,
-       EVERY = ALONE | PAIRS | ALL | IO };
+enum { ALONE = 1 << MODE_ALONE, PAIRS = 1 << MODE_PAIRS, ALL = 1 << MODE_ALL, IO = 1 << MODE_IO, SIZES = 1 << MODE_SIZES,
+       INSIDE = 1 << MODE_INSIDE, SCALE = 1 << MODE_SCALE, CLIENTS = 1 << MODE_CLIENTS, EVERY = (1 << MODES) - 1 };
 
-static const char *const names[] = {"", "alone", "pairs", "all", "io"};
+static const char *const names[] = {"", "alone", "pairs", "all", "io", "sizes", "inside", "scale", "clients"};
 
 const char *mode_name(enum mode m)
 {
@@ -133,6 +133,9 @@ static void flag(struct parser *p, const char *name, const char *value)
     } else if (strcmp(name, "--orders") == 0) {
         one(p, name, value, false, 1, 1000, &n);
         f->orders = (int)n;
+    } else if (strcmp(name, "--pairs") == 0) {
+        one(p, name, value, false, 1, 100000, &n);
+        f->pairs = (int)n;
     } else if (strcmp(name, "--dir") == 0) {
         f->dir = value;
     } else if (strcmp(name, "--block") == 0) {
@@ -150,9 +153,9 @@ static unsigned modes_of(const char *name)
     static const struct {
         const char *name;
         unsigned modes;
-    } of[] = {{"--threads", ALONE}, {"--sizes", ALONE | PAIRS}, {"--bytes", ALONE | IO}, {"--cache", ALONE},
-              {"--rounds", PAIRS},  {"--window", PAIRS},        {"--orders", ALL},       {"--dir", IO},
-              {"--block", IO}};
+    } of[] = {{"--threads", ALONE},        {"--sizes", ALONE | PAIRS | SIZES | INSIDE}, {"--bytes", ALONE | IO | CLIENTS}, {"--cache", ALONE},
+              {"--rounds", PAIRS | SIZES}, {"--window", PAIRS | SIZES | INSIDE},        {"--orders", ALL | SCALE},         {"--pairs", SCALE},
+              {"--dir", IO | CLIENTS},     {"--block", IO | CLIENTS}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         if (strcmp(of[i].name, name) == 0)
             return of[i].modes;
@@ -161,7 +164,7 @@ static unsigned modes_of(const char *name)
 
 int flags_parse(struct flags *f, int argc, char **argv, bool print)
 {
-    *f = (struct flags){.seconds = 1, .seed = 1, .window = 16, .orders = 3, .block = 1 << 20};
+    *f = (struct flags){.seconds = 1, .seed = 1, .window = 16, .orders = 3, .pairs = 16, .block = 1 << 20};
     struct parser p = {.f = f, .print = print};
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -170,14 +173,14 @@ int flags_parse(struct flags *f, int argc, char **argv, bool print)
         }
     int i = 1;
     if (argc > 1 && argv[1][0] != '-') {
-        for (int m = MODE_ALONE; m <= MODE_IO; m++)
+        for (int m = MODE_ALONE; m < MODES; m++)
             if (strcmp(argv[1], names[m]) == 0)
                 f->mode = (enum mode)m;
         if (f->mode == MODE_NONE)
-            problem(&p, "there is no mode %s: it is alone, pairs, all or io", argv[1]);
+            problem(&p, "there is no mode %s: it is alone, pairs, all, io, sizes, inside, scale or clients", argv[1]);
         i = 2;
     } else {
-        problem(&p, "no mode: muster-probe alone|pairs|all|io [flags]; see muster-probe --help");
+        problem(&p, "no mode: muster-probe alone|pairs|all|io|sizes|inside|scale|clients [flags]; see muster-probe --help");
     }
     while (i < argc) {
         char name[32];
@@ -202,15 +205,15 @@ int flags_parse(struct flags *f, int argc, char **argv, bool print)
     }
     if (f->mode != MODE_NONE && f->only)
         only(&p);
-    if (f->mode == MODE_PAIRS && !f->rounds)
+    if ((f->mode == MODE_PAIRS || f->mode == MODE_SIZES) && !f->rounds)
         problem(&p, "--rounds is missing, for instance --rounds \"0-1 2-3/0-2 1-3\"");
-    if (f->mode == MODE_IO && !f->dir)
+    if ((f->mode == MODE_IO || f->mode == MODE_CLIENTS) && !f->dir)
         problem(&p, "--dir is missing: a directory that all nodes share");
     if (f->mode == MODE_ALONE)
         for (int k = 0; k < f->sizes.n; k++)
             if (f->sizes.v[k] < 128 || (f->sizes.v[k] & (f->sizes.v[k] - 1)))
                 problem(&p, "--sizes: a working set must be a power of two, at least 128");
-    if (f->mode == MODE_PAIRS)
+    if (f->mode == MODE_PAIRS || f->mode == MODE_SIZES || f->mode == MODE_INSIDE)
         for (int k = 0; k < f->sizes.n; k++)
             if (f->sizes.v[k] > 1 << 30)
                 problem(&p, "--sizes: a message has at most 1GiB");
@@ -231,6 +234,11 @@ void flags_help(void)
         "  pairs   two ranks at a time, in rounds of disjoint pairs\n"
         "  all     every rank at once: rings and all-to-all\n"
         "  io      files of all ranks through MPI-IO, read by another node than wrote\n"
+        "  sizes   two ranks at a time, as pairs, by many sizes of messages\n"
+        "  inside  the same between two processors of one node: two ranks per node, not\n"
+        "          bound (mpirun --map-by ppr:2:node --bind-to none); they bind themselves\n"
+        "  scale   ping-pong and rings of all ranks, 8 B and 2,000,000 B\n"
+        "  clients one file of all ranks through MPI-IO: opening, transfer and closing apart\n"
         "\n"
         "flags of every mode\n"
         "  --only LIST      these metrics, or groups of them: stream.triad,core\n"
@@ -249,15 +257,21 @@ void flags_help(void)
         "                   of standard input, for texts that no argument can hold\n"
         "  --sizes LIST     of messages (default 8,1024,65536,2000000)\n"
         "  --window N       messages on their way at once (default 16)\n"
-        "all\n"
+        "sizes, inside\n"
+        "  --rounds TEXT    as of pairs (sizes only)\n"
+        "  --sizes LIST     of messages (default: powers of two to 4MiB, and 2000000)\n"
+        "  --window N       as of pairs\n"
+        "scale\n"
+        "  --pairs N        pairs of ranks for ping-pong, drawn by chance (default 16)\n"
+        "all, scale\n"
         "  --orders N       random orders of the ring (default 3)\n"
-        "io\n"
+        "io, clients\n"
         "  --dir DIR        shared by all nodes; files in it are removed at the end\n"
         "  --bytes N        of all ranks in sum (default: 1.1 x the memory of all nodes)\n"
         "  --block N        of one read or write (default 1MiB)\n"
         "\n"
         "metrics\n");
-    for (int m = MODE_ALONE; m <= MODE_IO; m++) {
+    for (int m = MODE_ALONE; m < MODES; m++) {
         printf("  %s\n", mode_name((enum mode)m));
         metric_print((enum mode)m);
     }

@@ -175,8 +175,9 @@ void sample_times(struct sample *s, struct times *t, double work)
     s->n = (int64_t)t->n;
     s->seconds = t->sum;
     s->value = mid, s->min = fast, s->max = slow;
+    s->mean = t->n > 0 ? t->sum / (double)t->n : 0;
     if (work > 0 && fast > 0)
-        s->value = work / mid, s->min = work / slow, s->max = work / fast;
+        s->value = work / mid, s->min = work / slow, s->max = work / fast, s->mean = work / s->mean;
     if (t->n == 0)
         sample_wrong(s, "no repetition was finished");
     else if (fast <= 0)
@@ -187,10 +188,10 @@ void line_sample(const struct world *w, struct sample *s)
 {
     if (!metric_wanted(w->flags, s->metric))
         return;
-    if (!isfinite(s->value) || !isfinite(s->min) || !isfinite(s->max) || s->value < 0)
+    if (!isfinite(s->value) || !isfinite(s->min) || !isfinite(s->max) || !isfinite(s->mean) || s->value < 0)
         sample_wrong(s, "the figure is not a number");
     if (!s->ok)
-        s->value = s->min = s->max = 0; /* never a figure */
+        s->value = s->min = s->max = s->mean = 0; /* never a figure */
     line_open("sample");
     line_text("metric", s->metric);
     line_number("value", s->value);
@@ -212,6 +213,8 @@ void line_sample(const struct world *w, struct sample *s)
     line_integer("n", s->n);
     line_number("min", s->min);
     line_number("max", s->max);
+    if (s->mean > 0)
+        line_number("mean", s->mean);
     line_number("seconds", s->seconds);
     line_flag("ok", s->ok);
     line_text("check", s->check);

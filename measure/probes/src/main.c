@@ -49,7 +49,20 @@ static bool measure(const struct world *w, const struct rounds *r)
     case MODE_IO:
         io_run(w);
         break;
+    case MODE_SIZES:
+        sizes_run(w, r);
+        break;
+    case MODE_INSIDE:
+        inside_run(w);
+        break;
+    case MODE_SCALE:
+        scale_run(w);
+        break;
+    case MODE_CLIENTS:
+        clients_run(w);
+        break;
     case MODE_NONE:
+    case MODES:
         break;
     }
     transport_end(w);

@@ -62,6 +62,35 @@ static const struct metric metrics[] = {
     {MODE_IO, "io.shared.read", "by another node than wrote"},
     {MODE_IO, "io.each.write", "one file for each rank"},
     {MODE_IO, "io.each.read", "by another node than wrote"},
+    {MODE_SIZES, "size.latency", "half of a round trip, by size"},
+    {MODE_SIZES, "size.bandwidth", "each way by itself, by size"},
+    {MODE_SIZES, "size.both", "both ways at once, by size"},
+    {MODE_INSIDE, "inside.core.latency", "between two threads of one core"},
+    {MODE_INSIDE, "inside.core.bandwidth", ""},
+    {MODE_INSIDE, "inside.core.both", ""},
+    {MODE_INSIDE, "inside.cache.latency", "between two cores with a common cache"},
+    {MODE_INSIDE, "inside.cache.bandwidth", ""},
+    {MODE_INSIDE, "inside.cache.both", ""},
+    {MODE_INSIDE, "inside.socket.latency", "between two caches of one socket"},
+    {MODE_INSIDE, "inside.socket.bandwidth", ""},
+    {MODE_INSIDE, "inside.socket.both", ""},
+    {MODE_INSIDE, "inside.sockets.latency", "between two sockets"},
+    {MODE_INSIDE, "inside.sockets.bandwidth", ""},
+    {MODE_INSIDE, "inside.sockets.both", ""},
+    {MODE_SCALE, "scale.pingpong.latency", "one pair at a time, 8 B and 2,000,000 B"},
+    {MODE_SCALE, "scale.pingpong.bandwidth", "the same, as a rate"},
+    {MODE_SCALE, "scale.natural.latency", "a ring in order, 8 B and 2,000,000 B"},
+    {MODE_SCALE, "scale.natural.bandwidth", "the same, as a rate"},
+    {MODE_SCALE, "scale.random.latency", "rings in random orders"},
+    {MODE_SCALE, "scale.random.bandwidth", "the same, as a rate"},
+    {MODE_CLIENTS, "clients.write", "one file, from opening to closing"},
+    {MODE_CLIENTS, "clients.write.open", "until the last rank has opened it"},
+    {MODE_CLIENTS, "clients.write.transfer", "until all bytes are on the disks"},
+    {MODE_CLIENTS, "clients.write.close", "until the last rank has closed it"},
+    {MODE_CLIENTS, "clients.read", "by another rank than wrote"},
+    {MODE_CLIENTS, "clients.read.open", ""},
+    {MODE_CLIENTS, "clients.read.transfer", ""},
+    {MODE_CLIENTS, "clients.read.close", ""},
 };
 
 enum { COUNT = sizeof metrics / sizeof metrics[0] };
@@ -97,5 +126,5 @@ void metric_print(enum mode m)
 {
     for (int i = 0; i < COUNT; i++)
         if (metrics[i].mode == m && metrics[i].what)
-            printf("    %-24s%s\n", metrics[i].name, metrics[i].what);
+            printf(metrics[i].what[0] ? "    %-26s%s\n" : "    %s\n", metrics[i].name, metrics[i].what);
 }

@@ -9,18 +9,26 @@ enum { TAG_PING = 11, TAG_PONG, TAG_WINDOW, TAG_READY, TAG_DATA, TAG_DONE, TAG_V
 enum { TRIPS = 8, WARM = 50 }; /* round trips in a repetition; repetitions before the first */
 enum { LATENCY_SIZE = 8 };
 
-struct pair {
-    const struct world *w;
-    int other;      /* rank of the partner; -1: none in this round */
-    bool first;     /* of the two */
-    int round;
-};
+struct pair pair_of(const struct world *w, const struct rounds *r, int round)
+{
+    struct pair p = {.w = w, .other = -1, .round = round};
+    for (int k = 0; k < r->v[round].n; k++) {
+        const int *two = r->v[round].pair[k];
+        if (two[0] == w->rank)
+            p.other = two[1], p.first = true;
+        if (two[1] == w->rank)
+            p.other = two[0];
+    }
+    return p;
+}
 
-static struct sample start_sample(const struct pair *p, const char *metric, const char *unit_, int64_t size)
+struct sample pair_sample(const struct pair *p, const char *metric, const char *unit_, int64_t size)
 {
     struct sample s = sample_of(p->w, metric, unit_);
-    s.peer = world_host(p->w, p->other);
-    s.peer_rank = p->other;
+    if (!p->inside) {
+        s.peer = world_host(p->w, p->other);
+        s.peer_rank = p->other;
+    }
     s.round = p->round;
     s.size = size;
     return s;
@@ -77,7 +85,7 @@ static void latency(const struct pair *p, double budget)
         echo(p);
         return;
     }
-    struct sample s = start_sample(p, "pair.latency", "s", LATENCY_SIZE);
+    struct sample s = pair_sample(p, "pair.latency", "s", LATENCY_SIZE);
     struct times t;
     uint64_t count = p->w->flags->seed >> 1; /* never last_ping */
     double took, end = now() + budget;
@@ -261,12 +269,11 @@ static void follow(const struct pair *p, struct box *in, struct box *out)
     MPI_Send(&v, sizeof v, MPI_BYTE, p->other, TAG_VERDICT, MPI_COMM_WORLD);
 }
 
-/* bandwidth measures from the one that leads to the other, or both ways at once. */
-static void bandwidth(const struct pair *p, bool leads, bool both, int64_t size, double budget)
+void pair_bandwidth(const struct pair *p, const char *metric, bool leads, bool both, int64_t size, double budget)
 {
     if (p->other < 0)
         return;
-    struct sample s = start_sample(p, both ? "pair.both" : "pair.bandwidth", "B/s", size);
+    struct sample s = pair_sample(p, metric, "B/s", size);
     struct box in = {0}, out = {0};
     uint64_t seed = mix64(p->w->flags->seed + (uint64_t)p->round);
     bool receives = both || !leads, sends = both || leads;
@@ -305,11 +312,11 @@ static void round_run(struct pair *p, const struct list *sizes)
     for (int way = 0; way < 2 && metric_wanted(f, "pair.bandwidth"); way++)
         for (int i = 0; i < sizes->n; i++) {
             world_meet(p->w);
-            bandwidth(p, p->first == (way == 0), false, sizes->v[i], f->seconds / (2 * sizes->n));
+            pair_bandwidth(p, "pair.bandwidth", p->first == (way == 0), false, sizes->v[i], f->seconds / (2 * sizes->n));
         }
     for (int i = 0; i < sizes->n && metric_wanted(f, "pair.both"); i++) {
         world_meet(p->w);
-        bandwidth(p, p->first, true, sizes->v[i], f->seconds / sizes->n);
+        pair_bandwidth(p, "pair.both", p->first, true, sizes->v[i], f->seconds / sizes->n);
     }
     line_gather(p->w);
 }
@@ -320,13 +327,7 @@ void pairs_run(const struct world *w, const struct rounds *r)
     if (sizes.n == 0)
         sizes = (struct list){4, {8, 1024, 65536, 2000000}};
     for (int i = 0; i < r->n; i++) {
-        struct pair p = {.w = w, .other = -1, .round = i};
-        for (int k = 0; k < r->v[i].n; k++) {
-            if (r->v[i].pair[k][0] == w->rank)
-                p.other = r->v[i].pair[k][1], p.first = true;
-            if (r->v[i].pair[k][1] == w->rank)
-                p.other = r->v[i].pair[k][0];
-        }
+        struct pair p = pair_of(w, r, i);
         round_run(&p, &sizes);
     }
 }

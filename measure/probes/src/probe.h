@@ -18,7 +18,7 @@ enum { MAX_LIST = 64, CHECK_LEN = 200, HOST_LEN = 256 };
 
 /* ---- flags.c: what was asked ------------------------------------------- */
 
-enum mode { MODE_NONE, MODE_ALONE, MODE_PAIRS, MODE_ALL, MODE_IO };
+enum mode { MODE_NONE, MODE_ALONE, MODE_PAIRS, MODE_ALL, MODE_IO, MODE_SIZES, MODE_INSIDE, MODE_SCALE, MODE_CLIENTS, MODES };
 
 struct list {
     int n;
@@ -38,6 +38,7 @@ struct flags {
     const char *rounds;
     int window;
     int orders;
+    int pairs;
     const char *dir;
     int64_t block;
 };
@@ -125,6 +126,7 @@ struct sample {
     int threads;
     int round;
     double value, min, max, seconds;
+    double mean;        /* of all repetitions; 0: it is not known */
     int64_t n;
     bool ok;
     char check[CHECK_LEN];
@@ -132,7 +134,8 @@ struct sample {
 
 /* sample_of starts a sample of this rank. */
 struct sample sample_of(const struct world *w, const char *metric, const char *unit);
-/* sample_times fills in the median and the extremes of work / time. With work 0 the value is the time. */
+/* sample_times fills in the median, the mean and the extremes of work / time. With work 0 the value is the time.
+ * The mean of rates is the work of all repetitions by the time of all. */
 void sample_times(struct sample *s, struct times *t, double work);
 /* sample_wrong makes a finding of it. */
 void sample_wrong(struct sample *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -212,6 +215,52 @@ char *rounds_line(FILE *from, const char **why);
 int rounds_parse(struct rounds *r, const char *text, int ranks, bool print);
 void rounds_free(struct rounds *r);
 void pairs_run(const struct world *w, const struct rounds *r);
+
+/* pair is two ranks that measure with each other. */
+struct pair {
+    const struct world *w;
+    int other;      /* rank of the partner; -1: none in this round */
+    bool first;     /* of the two */
+    int round;      /* -1: there are none */
+    bool inside;    /* both are of one host, which is what is measured */
+};
+/* pair_of finds the partner of this rank in a round. */
+struct pair pair_of(const struct world *w, const struct rounds *r, int round);
+/* pair_sample starts a sample of this rank and its partner. */
+struct sample pair_sample(const struct pair *p, const char *metric, const char *unit, int64_t size);
+/* pair_bandwidth measures from the one that leads to the other, or both ways at once. */
+void pair_bandwidth(const struct pair *p, const char *metric, bool leads, bool both, int64_t size, double budget);
+
+/* ping sends size bytes there and back for as long as budget says. The first of the
+ * two has the times of one way; what was wrong stands in its sample. */
+void ping(const struct pair *p, int64_t size, double budget, struct sample *s, struct times *t);
+
+void sizes_run(const struct world *w, const struct rounds *r);
+/* sizes_of are those that were asked for, or all powers of two from 1 B to 4 MiB, and 2,000,000 B. */
+struct list sizes_of(const struct flags *f);
+/* sizes_pair measures PREFIX.latency, .bandwidth and .both by size. All ranks call it,
+ * also those without a partner. */
+void sizes_pair(const struct pair *p, const char *prefix, const struct list *sizes);
+
+/* ---- places.c: how near two processors of a host are --------------------- */
+
+enum near { NEAR_CORE, NEAR_CACHE, NEAR_SOCKET, NEAR_SOCKETS, NEARS };
+struct places {
+    bool there[NEARS];
+    int cpu[NEARS][2];
+};
+/* near_name is the word in names of metrics; near_lacks says what a host lacks that has none. */
+const char *near_name(enum near n);
+const char *near_lacks(enum near n);
+/* places_find looks for two of these processors at each distance. sys is where the
+ * kernel says how they are built: /sys/devices/system/cpu. */
+struct places places_find(const char *sys, const int *cpus, int n);
+
+void inside_run(const struct world *w);
+/* rings_both measures what scale has of rings. */
+void rings_both(const struct world *w);
+void scale_run(const struct world *w);
+void clients_run(const struct world *w);
 
 void rings_run(const struct world *w);
 void alltoall_run(const struct world *w);
