@@ -92,10 +92,10 @@ func (l *licences) apply(ctx context.Context, g *errgroup.Group) error {
 	}
 	var failed error
 	for _, w := range l.ways {
+		w.relay.Recheck(ctx) // while the node still hears of it
 		if err := w.apply(ctx, g, ports, l.s.log, l.s.files); err != nil {
 			failed = err
 		}
-		w.relay.Recheck(ctx)
 	}
 	return failed
 }
