@@ -13,6 +13,7 @@ import (
 func TestLicenceProject(t *testing.T) {
 	t.Parallel()
 	b := newBooked(t, 1)
+	b.Control.LicencePortsTaken = []int{7700}
 	set := func(who muster.Actor, server string, revoke bool) error {
 		_, err := b.Control.LicenceProject(t.Context(), who, "default", wire.ProjectLicence{Server: server, Revoke: revoke})
 		return err
@@ -39,7 +40,7 @@ func TestLicenceProject(t *testing.T) {
 		}
 	}
 	var list []muster.LicenceServer
-	if err := b.DB.View(t.Context(), muster.System(), func(tx *store.Tx) (err error) {
+	if err := b.Control.Store.View(t.Context(), muster.System(), func(tx *store.Tx) (err error) {
 		list, err = control.LicencesOf(tx, "default")
 		return err
 	}); err != nil || len(list) != 1 || list[0].String() != "other:27001" {
