@@ -17,6 +17,8 @@ type Project struct {
 	Rights Rights `json:"rights,omitzero"`
 	// Exceptions lift limits for one cluster each, for everybody to see.
 	Exceptions []Exception `json:"exceptions,omitempty"`
+	// Licences are servers outside that the nodes of its clusters reach.
+	Licences []LicenceServer `json:"licences,omitempty"`
 }
 
 // Limits bound what may be held, booked and asked for. Zero fields bound nothing.

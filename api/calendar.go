@@ -21,6 +21,7 @@ type Planning interface {
 	LimitProject(ctx context.Context, who muster.Actor, name string, r wire.ProjectLimits) (wire.ProjectUse, error)
 	SetMember(ctx context.Context, who muster.Actor, name string, r wire.ProjectMember) (wire.ProjectUse, error)
 	AllowProject(ctx context.Context, who muster.Actor, name string, r wire.ProjectAllow) (wire.ProjectUse, error)
+	LicenceProject(ctx context.Context, who muster.Actor, name string, r wire.ProjectLicence) (wire.ProjectUse, error)
 	Save(ctx context.Context, who muster.Actor, ref string, r wire.SaveRequest) (wire.Template, error)
 	Templates(ctx context.Context, who muster.Actor, page wire.Page) (wire.TemplateList, error)
 	Template(ctx context.Context, who muster.Actor, ref string) (wire.Template, error)
@@ -66,6 +67,11 @@ type memberInput struct {
 type allowInput struct {
 	ProjectRef
 	Body wire.ProjectAllow
+}
+
+type licenceInput struct {
+	ProjectRef
+	Body wire.ProjectLicence
 }
 
 type saveInput struct {
@@ -143,6 +149,12 @@ func (a *API) planningRoutes() {
 		Summary: "Lift the limits of a project for one cluster",
 	}, func(ctx context.Context, in *allowInput) (wire.ProjectUse, error) {
 		return a.service.AllowProject(ctx, who(ctx), in.Project, in.Body)
+	})
+	route(a, huma.Operation{
+		OperationID: "licence-project", Method: http.MethodPost, Path: "/v1/projects/{project}/licences", Tags: projects,
+		Summary: "Let the nodes of a project reach a licence server, or not any more",
+	}, func(ctx context.Context, in *licenceInput) (wire.ProjectUse, error) {
+		return a.service.LicenceProject(ctx, who(ctx), in.Project, in.Body)
 	})
 	route(a, huma.Operation{
 		OperationID: "save-cluster", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/save", Tags: templates,

@@ -24,7 +24,7 @@ may ask for at all. The project '*' stands for all that have no limits of their 
   muster project limit cfd machines=8 user.cores=64 machine-time=2000h/30d
   muster project allow cfd big-run --until +7d --reason "paper deadline"`,
 	}
-	c.AddCommand(a.projectList(), a.projectShow(), a.projectLimit(), a.projectMember(), a.projectAllow())
+	c.AddCommand(a.projectList(), a.projectShow(), a.projectLimit(), a.projectMember(), a.projectAllow(), a.projectLicence())
 	return c
 }
 
@@ -138,6 +138,9 @@ func writeProject(w io.Writer, p wire.ProjectUse) {
 	}
 	if len(p.Rights.Providers) > 0 {
 		fmt.Fprintf(w, "  right       providers=%s\n", clean(strings.Join(p.Rights.Providers, ",")))
+	}
+	for _, l := range p.Licences {
+		fmt.Fprintf(w, "  licences    %s\n", clean(l.String()))
 	}
 	for _, c := range p.Lifted {
 		fmt.Fprintf(w, "  lifted      cluster %s: %s\n", clean(c.Name), clean(c.Text()))

@@ -98,6 +98,8 @@ type Config struct {
 	// Unusable returns what of a registration cannot be used on this server, such as a
 	// program that is not there. Nil: nothing is looked at.
 	Unusable func(muster.Registration) []muster.Problem
+	// LicencePortsTaken are ports at which nodes find the server itself.
+	LicencePortsTaken []int
 	// Listen reports where the API is served over TLS. Nil or "": nowhere.
 	Listen func() string
 	// Health are more parts of the server to look at.

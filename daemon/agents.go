@@ -81,9 +81,11 @@ func (s *Server) presence(id muster.MachineID) *converge.Report {
 func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 	// Before the first agent is answered: what it makes us keep must be dropped.
 	feed := s.db.Subscribe(4096)
+	s.licences = newLicences(s)
 	g.Go(func() error { return s.followChanges(ctx, feed) })
 	g.Go(func() error { return s.prune(ctx) })
 	g.Go(func() error { return s.agents.Watch(ctx) })
+	g.Go(func() error { return s.licences.run(ctx, g) })
 	for _, e := range s.endpoints {
 		ln, err := e.listen(ctx)
 		if err != nil {

@@ -25,6 +25,7 @@ func (s *Server) followChanges(ctx context.Context, feed *store.Feed) error {
 				s.configs.DropAll()
 				s.configsChanged(ctx, "")
 				s.exports.LeftUnheard(ctx)
+				s.licences.changed()
 			}
 			s.changed(ctx, a)
 		}
@@ -35,6 +36,9 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 	switch a.Kind {
 	case muster.AuditUser:
 		s.configsChanged(ctx, a.Object)
+	case muster.AuditProject:
+		s.licences.changed()
+		s.configsChanged(ctx, "")
 	case muster.AuditRegistration:
 		if s.metal != nil {
 			s.metal.provider.Registered()
@@ -47,6 +51,7 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 		if a.Kind == muster.AuditCluster && (a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed)) {
 			s.configs.Drop(a.Cluster)
 			s.agents.ForgetCluster(a.Cluster)
+			s.licences.changed()
 		}
 	case muster.AuditMachine:
 		if a.Cluster != "" && a.From == a.To { // its facts may have changed

@@ -21,6 +21,12 @@ type endpoint struct {
 	listen func(ctx context.Context) (net.Listener, error)
 	// proxy serves outgoing traffic there; nil where machines have their own.
 	proxy func(ctx context.Context, g *errgroup.Group, log *slog.Logger, files int) error
+	// listenAt listens on another port there, and admit has the machines reach these ports;
+	// cluster names the one whose machine has an address. Nil: machines have ways of their
+	// own. A nil admit: they reach all ports.
+	listenAt func(ctx context.Context, port uint16) (net.Listener, error)
+	admit    func(ctx context.Context, ports []uint16) error
+	cluster  func(netip.Addr) muster.ClusterID
 
 	mu   sync.Mutex
 	port int
@@ -35,7 +41,10 @@ func (e *endpoint) url() string {
 // rackEndpoint listens inside the network namespace of local machines. cluster names the
 // one whose machine has an address.
 func rackEndpoint(rack *network.Rack, cluster func(netip.Addr) muster.ClusterID) *endpoint {
-	e := &endpoint{addr: network.Gateway(), port: network.AgentPort}
+	e := &endpoint{addr: network.Gateway(), port: network.AgentPort, cluster: cluster, admit: rack.SetLicencePorts}
+	e.listenAt = func(ctx context.Context, port uint16) (net.Listener, error) {
+		return rack.Listen(ctx, netip.AddrPortFrom(e.addr, port))
+	}
 	e.listen = func(ctx context.Context) (net.Listener, error) {
 		return rack.Listen(ctx, netip.AddrPortFrom(e.addr, network.AgentPort))
 	}

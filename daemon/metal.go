@@ -174,7 +174,9 @@ func (s *Server) openMetal(ctx context.Context) error {
 	s.providers = append(s.providers, m.provider)
 	s.endpoints[m.provider.Name()] = &endpoint{addr: prefix.Addr(), port: network.AgentPort, listen: func(ctx context.Context) (net.Listener, error) {
 		return listenOn(ctx, netip.AddrPortFrom(prefix.Addr(), network.AgentPort))
-	}, proxy: m.proxyOn(netip.AddrPortFrom(prefix.Addr(), network.ProxyPort))}
+	}, proxy: m.proxyOn(netip.AddrPortFrom(prefix.Addr(), network.ProxyPort)), cluster: m.clusterAt, listenAt: func(ctx context.Context, port uint16) (net.Listener, error) {
+		return listenOn(ctx, netip.AddrPortFrom(prefix.Addr(), port))
+	}}
 	return nil
 }
 
@@ -438,15 +440,27 @@ func (m *metalParts) proxyOn(a netip.AddrPort) func(context.Context, *errgroup.G
 
 // proxies names the cluster whose machine has an address, if that may use the proxy.
 func (m *metalParts) proxies(a netip.Addr) (cluster string, ok bool) {
+	cluster, egress := m.runs(a)
+	return cluster, cluster != "" && egress == muster.EgressProxy
+}
+
+// clusterAt names the cluster whose machine has an address; "" for none.
+func (m *metalParts) clusterAt(a netip.Addr) muster.ClusterID {
+	cluster, _ := m.runs(a)
+	return muster.ClusterID(cluster)
+}
+
+// runs names the cluster whose machine has an address, and what outgoing traffic it has.
+func (m *metalParts) runs(a netip.Addr) (cluster string, egress muster.Egress) {
 	service := m.service.Load()
 	if service == nil {
-		return "", false
+		return "", ""
 	}
 	mac, ok := service.Owner(a.Unmap())
 	if !ok {
-		return "", false
+		return "", ""
 	}
-	return m.provider.Boots().Proxied(mac.String())
+	return m.provider.Boots().Runs(mac.String())
 }
 
 // proxied is a listener that hangs up on whoever may not use the proxy.

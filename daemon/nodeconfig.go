@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/nodes/nodeconf"
 	"github.com/muster-hpc/muster/provider/local/network"
@@ -15,6 +16,7 @@ func (s *Server) openConfigs() {
 	s.configs = nodeconf.NewMaker(nodeconf.Config{
 		Store: s.db, Images: s.catalog, Volumes: s.clusterVolumes(), Providers: s.capabilities,
 		Proxy: s.proxyOf, Duration: spec.FormatDuration, TimeZone: s.cfg.TimeZone, Time: s.timeOf,
+		Licences: control.LicencesOf, Gateway: s.gatewayOf,
 	})
 }
 
@@ -26,6 +28,15 @@ func (s *Server) timeOf(provider string) []string {
 		return nil
 	}
 	return []string{e.addr.String()}
+}
+
+// gatewayOf is the address at which a machine finds licence servers; "" where there is none.
+func (s *Server) gatewayOf(m muster.Machine) string {
+	e := s.endpoints[m.Provider]
+	if e == nil || e.listenAt == nil {
+		return ""
+	}
+	return e.addr.String()
 }
 
 // proxyOf is the URL at which a machine finds the way out; "" where there is none.

@@ -49,6 +49,7 @@ type Server struct {
 	series       *series.Store
 	metal        *metalParts // nil: no bare machines
 	exports      *nfs.Exports
+	licences     *licences
 	configs      *nodeconf.Maker
 	control      *control.Service
 	volumes      *volume.Manager

@@ -391,14 +391,14 @@ func (b *Boots) Heard(id muster.MachineID) time.Time {
 	return time.Time{}
 }
 
-// Proxied names the cluster for which the machine with a MAC runs an image, if that cluster
-// asked for the way out by proxy. Nobody else has it.
-func (b *Boots) Proxied(mac string) (cluster string, ok bool) {
+// Runs names the cluster for which the machine with a MAC runs an image, and what outgoing
+// traffic that asked for; "" for none.
+func (b *Boots) Runs(mac string) (cluster string, egress muster.Egress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.machines[b.macs[mac]]
-	if m == nil || m.rec == nil || m.rec.Kind != wire.BootImage || m.rec.Step != StepRunning || m.rec.Egress != muster.EgressProxy {
-		return "", false
+	if m == nil || m.rec == nil || m.rec.Kind != wire.BootImage || m.rec.Step != StepRunning {
+		return "", ""
 	}
-	return m.rec.For, true
+	return m.rec.For, m.rec.Egress
 }

@@ -451,12 +451,13 @@ func TestProxied(t *testing.T) {
 	r.runs(t, "n0000")
 	r.runs(t, "n0001")
 	mac := func(i int) string { return r.regs[i].NICs[0].MAC }
-	proxied := func(mac string) bool { _, ok := p.Boots().Proxied(mac); return ok }
-	if !proxied(mac(0)) || proxied(mac(1)) || proxied("52:54:00:ff:ff:ff") {
-		t.Error("who may use the proxy is not who asked for it")
+	for m, want := range map[string]muster.Egress{mac(0): muster.EgressProxy, mac(1): muster.EgressNone, "52:54:00:ff:ff:ff": ""} {
+		if cluster, egress := p.Boots().Runs(m); egress != want || (cluster != "") != (want != "") {
+			t.Errorf("%s runs for %q with egress %q, not %q", m, cluster, egress, want)
+		}
 	}
 	ensure(t, p, provider.DesiredState{Machine: "n0000", Power: provider.PowerOff})
-	if proxied(mac(0)) {
+	if cluster, egress := p.Boots().Runs(mac(0)); cluster != "" || egress != "" {
 		t.Error("a machine that is given back still has the way out")
 	}
 }

@@ -93,8 +93,10 @@ type NodeConfig struct {
 	Slurm  *SlurmConfig `json:"slurm,omitempty"` // nil: no scheduler
 	// Files are written as given before any service starts. Secrets travel in
 	// their own fields, not here.
-	Files    []File   `json:"files,omitempty"`
-	Mounts   []Mount  `json:"mounts,omitempty"`
+	Files  []File  `json:"files,omitempty"`
+	Mounts []Mount `json:"mounts,omitempty"`
+	// Outside are hosts outside that the node reaches by way of the server: licence servers.
+	Outside  []Host   `json:"outside,omitempty"`
 	ProxyURL string   `json:"proxy_url,omitempty"` // egress proxy
 	Time     []string `json:"time,omitempty"`      // NTP servers; empty: the machine's clock is the host's
 	// TimeZone is the site's, such as Europe/Berlin; "": the image's own.

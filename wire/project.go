@@ -51,6 +51,12 @@ type ProjectMember struct {
 	Role string `json:"role" doc:"member, manager or none"`
 }
 
+// ProjectLicence lets the nodes of a project's clusters reach a licence server, or not any more.
+type ProjectLicence struct {
+	Server string `json:"server" maxLength:"300" doc:"HOST:PORT of TCP, as Muster's server resolves the name"`
+	Revoke bool   `json:"revoke,omitempty" doc:"They do not reach it any more; connections end"`
+}
+
 // ProjectAllow lifts the limits of a project for one cluster.
 type ProjectAllow struct {
 	Cluster string `json:"cluster" doc:"Name or ID; it need not exist yet"`

@@ -27,7 +27,7 @@ func TestApplyMakesANode(t *testing.T) {
 	files := tree(t, root)
 	for path, want := range map[string]string{
 		"/etc/hostname":                         "644 n01\n",
-		"/etc/hosts":                            "10.128.0.11\tn02.cfd.muster n02\n",
+		"/etc/hosts":                            "10.128.0.11\tn02.cfd.muster n02\n10.90.0.1\tlic.example.org\n",
 		"/etc/passwd":                           "alice:x:20000:20000:Alice:/home/alice:/bin/bash\n",
 		"/etc/shadow":                           "alice:*:19700:0:99999:7:::\n",
 		"/etc/munge/munge.key":                  "400 munge",

@@ -24,6 +24,7 @@ func failed(doing string, err error) error {
 // These bound what goes into files whose form a stray character would break.
 var (
 	hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	outside  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	domain   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,120}[a-z0-9])?$`)
 	ifName   = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$`)
 )
@@ -51,6 +52,11 @@ func valid(cfg *wire.NodeConfig) error {
 	for _, h := range cfg.Hosts {
 		if _, err := netip.ParseAddr(h.Address); err != nil || !hostName.MatchString(h.Name) {
 			return bad("bad host %q", h.Name)
+		}
+	}
+	for _, h := range cfg.Outside {
+		if _, err := netip.ParseAddr(h.Address); err != nil || !outside.MatchString(h.Name) {
+			return bad("bad host %q outside", h.Name)
 		}
 	}
 	for _, m := range cfg.Mounts {

@@ -193,8 +193,9 @@ func config() *wire.NodeConfig {
 			{Name: "n01", Address: "10.128.0.10", Cores: 1, Compute: true},
 			{Name: "n02", Address: "10.128.0.11", Cores: 1, Compute: true},
 		},
-		Users: []wire.Account{{Name: "alice", UID: 20000, GID: 20000, FullName: "Alice", Keys: []string{"ssh-ed25519 AAAA laptop"}}},
-		SSH:   wire.SSHConfig{HostKey: "PRIVATE", HostCertificate: "cert", HostCA: "hostca", UserCA: "userca", PrincipalSuffix: "@c-2345678923"},
+		Outside: []wire.Host{{Name: "lic.example.org", Address: "10.90.0.1"}},
+		Users:   []wire.Account{{Name: "alice", UID: 20000, GID: 20000, FullName: "Alice", Keys: []string{"ssh-ed25519 AAAA laptop"}}},
+		SSH:     wire.SSHConfig{HostKey: "PRIVATE", HostCertificate: "cert", HostCA: "hostca", UserCA: "userca", PrincipalSuffix: "@c-2345678923"},
 		Slurm: &wire.SlurmConfig{
 			Version: "24.11.5", MungeKey: "bXVuZ2VtdW5nZW11bmdlbXVuZ2VtdW5nZW11bmdlbXVuZ2U=", Server: "n01", ClusterName: "cfd",
 			NodeConf: "CPUs=1 RealMemory=900", Accounting: true,

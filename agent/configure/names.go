@@ -30,5 +30,8 @@ func hostsFile(cfg *wire.NodeConfig) string {
 		}
 		b.WriteString(h.Name + "\n")
 	}
+	for _, h := range cfg.Outside {
+		b.WriteString(h.Address + "\t" + h.Name + "\n")
+	}
 	return b.String()
 }

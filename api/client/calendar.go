@@ -78,6 +78,12 @@ func (k *Client) AllowProject(ctx context.Context, name string, r wire.ProjectAl
 	return out, k.post(ctx, path("projects", name, "exceptions"), r, &out)
 }
 
+// LicenceProject lets the nodes of a project's clusters reach a licence server, or not any more.
+func (k *Client) LicenceProject(ctx context.Context, name string, r wire.ProjectLicence) (wire.ProjectUse, error) {
+	var out wire.ProjectUse
+	return out, k.post(ctx, path("projects", name, "licences"), r, &out)
+}
+
 // Save keeps what a cluster is as a template.
 func (k *Client) Save(ctx context.Context, ref string, r wire.SaveRequest) (wire.Template, error) {
 	var out wire.Template

@@ -1,6 +1,6 @@
 // Package programs carries the source of the kernels of the NAS Parallel Benchmarks:
 // muster-ep, muster-is, muster-cg, muster-mg and muster-ft, written from their
-// specification. They can be compiled inside images, with their MPI; see
+// specification. They are compiled inside images, with their MPI; see
 // docs/internals/programs.md.
 package programs
 

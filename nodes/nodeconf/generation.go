@@ -19,10 +19,10 @@ const revision = "config-revision"
 
 // generation numbers what all nodes of a cluster share. The number grows when
 // that changes and stays over restarts, so that agents apply nothing twice.
-func (k *Maker) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts, proxies []string) (int64, error) {
+func (k *Maker) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts, proxies []string, licences []muster.LicenceServer) (int64, error) {
 	id := cluster.ID
 	shared, err := json.Marshal([]any{
-		c.ClusterName, c.Hosts, c.Users, proxies, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files, pauseOf(cluster), c.TimeZone, c.Time,
+		c.ClusterName, c.Hosts, c.Users, proxies, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files, pauseOf(cluster), c.TimeZone, c.Time, licences,
 	})
 	if err != nil {
 		return 0, err

@@ -33,6 +33,10 @@ type Input struct {
 	// Proxy is the URL of the egress proxy as a node sees it; "" without one. nil: no
 	// node has one.
 	Proxy func(n muster.Node) string
+	// Licences are the licence servers of the cluster's project, and Gateway the address at
+	// which a node finds them; "" where it does not. nil: no node does.
+	Licences []muster.LicenceServer
+	Gateway  func(n muster.Node) string
 	// Slurm renders the scheduler's part; nil when there is none anywhere.
 	Slurm func(c slurm.Cluster, node string) wire.SlurmConfig
 }

@@ -36,6 +36,10 @@ type Config struct {
 	// Proxy is the URL at which a machine finds the way out; "" where there is none.
 	// Nil: nowhere.
 	Proxy func(m muster.Machine) string
+	// Licences are the licence servers of a project, and Gateway the address at which a
+	// machine finds them; "" where it does not. Nil: there are none.
+	Licences func(tx *store.Tx, project string) ([]muster.LicenceServer, error)
+	Gateway  func(m muster.Machine) string
 	// TimeZone is the site's; "": nodes have that of their image.
 	TimeZone string
 	// Time are the NTP servers of machines with a clock of their own, by provider.
@@ -56,6 +60,12 @@ type Maker struct {
 func NewMaker(c Config) *Maker {
 	if c.Proxy == nil {
 		c.Proxy = func(muster.Machine) string { return "" }
+	}
+	if c.Licences == nil {
+		c.Licences = func(*store.Tx, string) ([]muster.LicenceServer, error) { return nil, nil }
+	}
+	if c.Gateway == nil {
+		c.Gateway = func(muster.Machine) string { return "" }
 	}
 	if c.Time == nil {
 		c.Time = func(string) []string { return nil }

@@ -27,6 +27,7 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 	}
 	machine := func(n muster.Node) muster.Machine { return in.Machines[n.Machine] }
 	in.Proxy = func(n muster.Node) string { return k.c.Proxy(machine(n)) }
+	in.Gateway = func(n muster.Node) string { return k.c.Gateway(machine(n)) }
 	in.Slurm, in.TimeZone = slurm.Config, k.c.TimeZone
 	in.OwnKernel = len(in.Machines) > 0
 	for _, m := range in.Machines {
@@ -54,7 +55,7 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 			return nil, err
 		}
 	}
-	out.generation, err = k.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, k.proxies(in.Machines))
+	out.generation, err = k.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, k.proxies(in.Machines), in.Licences)
 	return out, err
 }
 
@@ -73,6 +74,9 @@ func (k *Maker) read(ctx context.Context, id muster.ClusterID) (in Input, raw ma
 			return err
 		}
 		if in.Users, err = usersOf(tx, in.Cluster.Spec.Users); err != nil {
+			return err
+		}
+		if in.Licences, err = k.c.Licences(tx, in.Cluster.Project); err != nil {
 			return err
 		}
 		if in.Storage, err = k.storage(tx, in.Cluster); err != nil {

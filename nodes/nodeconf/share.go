@@ -80,6 +80,9 @@ func (s *Shared) Node(n muster.Node, hostKey, hostCertificate string) (wire.Node
 	if s.in.Mounts != nil {
 		c.Mounts = s.in.Mounts(n)
 	}
+	if s.in.Gateway != nil {
+		c.Outside = s.licenceHosts(s.in.Gateway(n))
+	}
 	if s.in.Proxy != nil && s.in.Cluster.Spec.Egress == muster.EgressProxy {
 		c.ProxyURL = s.in.Proxy(n)
 	}

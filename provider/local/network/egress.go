@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -113,4 +114,14 @@ func setText(name string, addrs []string) string {
 		text += fmt.Sprintf("add element inet muster %s { %s }\n", name, strings.Join(addrs, ", "))
 	}
 	return text
+}
+
+// SetLicencePorts has machines reach these ports of the gateway, and no others beside those of
+// agents and of the proxy. Whose connection it is, is for who listens there to decide.
+func (r *Rack) SetLicencePorts(ctx context.Context, ports []uint16) error {
+	list := make([]string, len(ports))
+	for i, p := range ports {
+		list[i] = strconv.Itoa(int(p))
+	}
+	return r.nft(ctx, setText("licences", list))
 }

@@ -16,6 +16,7 @@ const rulesText = `
 table inet muster {
 	set proxied { type ipv4_addr; }
 	set routed { type ipv4_addr; }
+	set licences { type inet_service; }
 	chain input { type filter hook input priority 0; policy drop; }
 	chain output { type filter hook output priority 0; policy drop; }
 	chain forward { type filter hook forward priority 0; policy drop; }
@@ -30,12 +31,14 @@ table inet muster {
 	chain machine {
 		tcp dport @AGENT@ accept
 		tcp dport @PROXY@ ip saddr @proxied accept
+		tcp dport @licences accept
 		tcp sport 22 tcp flags & (syn | ack) != syn accept
 		icmp type { echo-reply, destination-unreachable, time-exceeded } accept
 	}
 	chain output {
 		oifname "lo" accept
 		oifname "m*" tcp sport { @AGENT@, @PROXY@ } tcp flags & (syn | ack) != syn accept
+		oifname "m*" tcp sport @licences tcp flags & (syn | ack) != syn accept
 		oifname "m*" tcp dport 22 accept
 		oifname "m*" tcp flags & rst == rst accept
 		oifname "m*" icmp type { echo-request, destination-unreachable, time-exceeded } accept
