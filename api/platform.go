@@ -27,7 +27,7 @@ type PlatformRef struct {
 }
 
 type sidesInput struct {
-	Side []string `query:"side,explode" maxItems:"8" doc:"Name of a platform or of a cluster; platform:NAME and cluster:NAME say which. From 2 to 8"`
+	Of []string `query:"of,explode" maxItems:"8" doc:"Name of a platform or of a cluster; platform:NAME and cluster:NAME say which. From 2 to 8"`
 }
 
 func (a *API) platformRoutes() {
@@ -48,7 +48,7 @@ func (a *API) platformRoutes() {
 		OperationID: "compare-platforms", Method: http.MethodGet, Path: "/v1/platforms/comparison", Tags: platforms,
 		Summary: "Put platforms and clusters side by side, by their built-in programs",
 	}, func(ctx context.Context, in *sidesInput) (wire.PlatformComparison, error) {
-		return a.service.ComparePlatforms(ctx, who(ctx), in.Side)
+		return a.service.ComparePlatforms(ctx, who(ctx), in.Of)
 	})
 	route(a, huma.Operation{
 		OperationID: "show-platform", Method: http.MethodGet, Path: "/v1/platforms/{project}/{name}", Tags: platforms, Summary: "Show a platform with all its launches",

@@ -154,7 +154,7 @@ func (s *Service) ComparePlatforms(ctx context.Context, who muster.Actor, refs [
 			}
 			sides = append(sides, side)
 		}
-		if len(problems) == 1 && len(refs) > 0 {
+		if problems = spec.Distinct(problems); len(problems) == 1 {
 			return muster.Errorf(muster.ENotFound, "%s", problems[0].Message).Because(problems[0].Reason).WithHint("%s", problems[0].Hint)
 		}
 		if len(problems) > 0 {

@@ -34,5 +34,5 @@ func (k *Client) RemovePlatform(ctx context.Context, project, name string) error
 // ComparePlatforms puts platforms and clusters side by side.
 func (k *Client) ComparePlatforms(ctx context.Context, sides []string) (wire.PlatformComparison, error) {
 	var out wire.PlatformComparison
-	return out, k.get(ctx, path("platforms", "comparison"), url.Values{"side": sides}, &out)
+	return out, k.get(ctx, path("platforms", "comparison"), url.Values{"of": sides}, &out)
 }
