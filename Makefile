@@ -69,6 +69,16 @@ test-slurm: build ## Run Slurm's own test suite, and mpi4py's, on a cluster of t
 	@scripts/setup test
 	@$(SUDO) scripts/test-slurm
 
+.PHONY: test-stacks
+test-stacks: build ## Compile, link and run with each of the twelve stacks, on two machines of this host, half an hour
+	@scripts/setup test
+	@$(SUDO) scripts/test-stacks
+
+.PHONY: test-apps
+test-apps: build ## Run every application of docs/users/applications.md on two machines of this host, half an hour
+	@scripts/setup test
+	@$(SUDO) scripts/test-apps
+
 .PHONY: test-lab-faults
 test-lab-faults: build ## Break the machines of a lab in every way and see what becomes of it, about a quarter of an hour
 	@scripts/setup lab

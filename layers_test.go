@@ -33,7 +33,7 @@ func folders() []folder {
 		{"agent", []string{"wire", "pki/attest"}, "runs on a tenant's machine: no server code; both sides of an attestation are one package"},
 		{"store", []string{"certificate"}, "keeps records and certificates"},
 		{"measure", []string{"certificate", "wire", "pki", "store"}, "launches, judges, signs and files measurements"},
-		{"storage", []string{"wire", "store", "measure/probes", "agent/units"}, "volumes are on record; images have the probe compiled in, and leave out what is placed in a node's root"},
+		{"storage", []string{"wire", "store", "measure/probes", "measure/programs", "agent/units"}, "volumes are on record; images have the probe and the built-in programs compiled in, and leave out what is placed in a node's root"},
 		{"provider", []string{"wire", "agent/client", "agent/units"}, "simulated machines speak as agents do; local ones start the agent's unit"},
 		{"metal", []string{"wire", "provider", "pki/attest"}, "a provider whose machines prove who they are"},
 		{"nodes", []string{"wire", "pki", "store"}, "answers agents, and renders what they apply"},

@@ -41,7 +41,10 @@ type ProgramRun struct {
 	Args    []string    `json:"args,omitempty"`
 	// Class is the size of the problem, where the program has such. Ranks of MPI are spread
 	// over so many nodes, with at most RanksPerNode on each.
-	Class        string   `json:"class,omitempty"`
+	Class string `json:"class,omitempty"`
+	// Stack is what it was built with and ran in: a compiler, an MPI and a BLAS, as the image
+	// has them under one name. Empty: the image's own.
+	Stack        string   `json:"stack,omitempty"`
 	Ranks        int      `json:"ranks"`
 	NodeCount    int      `json:"node_count"`
 	RanksPerNode int      `json:"ranks_per_node"`

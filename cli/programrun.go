@@ -28,6 +28,7 @@ Ctrl-C and lost connections end the wait, not the job: 'muster program wait' goe
 'muster program stop' ends it. --timeout counts from the start of the program.`,
 		Example: `  muster program run cfd ep --class A
   muster program run cfd md --ranks 8 --nodes 2 --timeout 1h
+  muster program run cfd hpl --stack clang-mpich-blis
   muster program run cfd md -o json -- -nsteps 10000`,
 		Args: func(c *cobra.Command, args []string) error {
 			own := args
@@ -49,12 +50,13 @@ Ctrl-C and lost connections end the wait, not the job: 'muster program wait' goe
 	}
 	flags := c.Flags()
 	flags.StringVar(&r.Class, "class", "", "size of the problem (built-in programs: S)")
+	flags.StringVar(&r.Stack, "stack", "", "build and run with this compiler, MPI and BLAS (image hpc-stacks)")
 	flags.IntVar(&r.Ranks, "ranks", 0, "MPI ranks (default: one for each core)")
 	flags.IntVar(&r.Nodes, "nodes", 0, "nodes to use (default: as few as hold the ranks)")
 	flags.StringVar(&r.Timeout, "timeout", "10m", "end the program after this long")
 	flags.StringVarP(&r.User, "user", "u", "", "run as this user of the cluster (administrators)")
 	_ = c.RegisterFlagCompletionFunc("class", cobra.FixedCompletions([]string{"S", "W", "A", "B", "C", "D"}, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"ranks", "nodes", "timeout", "user"} {
+	for _, name := range []string{"ranks", "nodes", "stack", "timeout", "user"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return c

@@ -51,13 +51,13 @@ func writeRuns(w io.Writer, runs []muster.ProgramRun) {
 		fmt.Fprintln(w, "No runs. Make one: muster program run CLUSTER NAME")
 		return
 	}
-	t := newTable("RUN", "PROGRAM", "SUBMITTED", "BY", "CLUSTER", "CLASS", "RANKS", "NODES", "VERSION", "RESULT", "FIGURE", "WALL")
+	t := newTable("RUN", "PROGRAM", "SUBMITTED", "BY", "CLUSTER", "CLASS", "STACK", "RANKS", "NODES", "VERSION", "RESULT", "FIGURE", "WALL")
 	for _, r := range runs {
 		wall := ""
 		if r.Wall > 0 {
 			wall = fmt.Sprintf("%.2f s", r.Wall)
 		}
-		t.row(string(r.ID), r.Program, stamp(r.Submitted), r.By, cmp.Or(r.ClusterName, string(r.Cluster)), r.Class, fmt.Sprint(r.Ranks), fmt.Sprint(r.NodeCount),
+		t.row(string(r.ID), r.Program, stamp(r.Submitted), r.By, cmp.Or(r.ClusterName, string(r.Cluster)), r.Class, r.Stack, fmt.Sprint(r.Ranks), fmt.Sprint(r.NodeCount),
 			shortVersion(r.Version), string(r.State), figureText(r.Figure), wall)
 	}
 	t.write(w)
@@ -104,6 +104,7 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 		line("exit", fmt.Sprint(*r.Exit))
 	}
 	line("class", r.Class)
+	line("stack", r.Stack)
 	line("ranks", fmt.Sprintf("%d, on %s", r.Ranks, plaintext.Count(r.NodeCount, "node")))
 	line("nodes", strings.Join(r.Nodes, ", "))
 	var machines []string

@@ -95,7 +95,7 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 		class = cmp.Or(class, program.DefaultClass)
 		p.Image = c.Spec.Image // it is of that image, and so is its version
 	}
-	problems := program.CheckFactors(p, class, r.Args)
+	problems := program.CheckFactors(p, class, r.Stack, r.Args)
 	timeout := runUsual
 	if r.Timeout != "" {
 		d, err := spec.ParseDuration(r.Timeout)
@@ -132,7 +132,7 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 	f, bad := program.Layout(cores, r.Ranks, r.Nodes)
 	return muster.ProgramRun{
 		ID: muster.NewProgramRunID(), Program: p.Name, Project: cmp.Or(p.Project, c.Project), Cluster: c.ID, ClusterName: c.Name,
-		Version: p.Version(r.Args), Spec: p.ProgramSpec, Args: r.Args, Class: class, Ranks: f.Ranks, NodeCount: f.Nodes, RanksPerNode: f.PerNode,
+		Version: p.Version(r.Args), Spec: p.ProgramSpec, Args: r.Args, Class: class, Stack: r.Stack, Ranks: f.Ranks, NodeCount: f.Nodes, RanksPerNode: f.PerNode,
 		Timeout: muster.Duration(timeout), State: muster.ProgramRunOpen, Submitted: s.Clock.Now().UTC(), Conditions: muster.TestEnvironment{Image: c.Image},
 	}, append(problems, bad...), nil
 }

@@ -71,7 +71,7 @@ func (tx *Tx) PutProgramRun(r muster.ProgramRun) error {
 	if !r.ID.Valid() || r.Program == "" || r.Project == "" || r.By == "" || r.State == "" {
 		return defect("a run needs an ID, a program, a project, who ran it and a state")
 	}
-	if err := checkText(append([]string{r.Program, r.Class, r.Problem, r.Output, r.Spec.Run, r.Spec.Build}, r.Args...)...); err != nil {
+	if err := checkText(append([]string{r.Program, r.Class, r.Stack, r.Problem, r.Output, r.Spec.Run, r.Spec.Build}, r.Args...)...); err != nil {
 		return err
 	}
 	if r.Submitted.IsZero() {

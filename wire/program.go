@@ -33,6 +33,7 @@ type ProgramList struct {
 type RunRequest struct {
 	Program string   `json:"program" maxLength:"128" doc:"Name, or PROJECT/NAME"`
 	Class   string   `json:"class,omitempty" maxLength:"64" doc:"Size of the problem, where the program has such"`
+	Stack   string   `json:"stack,omitempty" maxLength:"64" doc:"Compiler, MPI and BLAS of the image to build and run with, such as gcc-mpich-blis"`
 	Ranks   int      `json:"ranks,omitempty" minimum:"0" doc:"Ranks of MPI; left out: one for each core"`
 	Nodes   int      `json:"nodes,omitempty" minimum:"0" doc:"Nodes to use; left out: as few as hold the ranks"`
 	Timeout string   `json:"timeout,omitempty" maxLength:"32" doc:"When it is ended, from its start; left out: 10m"`

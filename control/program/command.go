@@ -80,8 +80,11 @@ func uses(p muster.Program, name string) bool {
 	return slices.Contains(placeholder.FindAllString(p.Run+"\n"+p.Build, -1), name)
 }
 
+// stackForm is the name of a stack, as a module may have it.
+var stackForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+
 // CheckFactors reports everything that is wrong with what a run is to vary.
-func CheckFactors(p muster.Program, class string, args []string) []muster.Problem {
+func CheckFactors(p muster.Program, class, stack string, args []string) []muster.Problem {
 	var list []muster.Problem
 	add := func(field string, why muster.Reason, hint, format string, args ...any) {
 		list = append(list, muster.Problem{Field: field, Reason: why, Message: fmt.Sprintf(format, args...), Hint: hint})
@@ -97,6 +100,13 @@ func CheckFactors(p muster.Program, class string, args []string) []muster.Proble
 		add("class", muster.ReasonContradiction, "leave it out, or write {class} into the command", "%s has no classes", p.Name)
 	case class != "" && !classForm.MatchString(class):
 		add("class", muster.ReasonBadValue, "letters, digits, dots, hyphens, plus and underscores, at most 32", "%.40q cannot be a class", class)
+	}
+	switch {
+	case stack == "":
+	case p.Builtin:
+		add("stack", muster.ReasonContradiction, "add a program that is built before it runs: muster program add --build", "%s is compiled already, with its image's own MPI", p.Name)
+	case !stackForm.MatchString(stack):
+		add("stack", muster.ReasonBadValue, "write it as `module avail stack` does on a node, after the slash", "%.64q cannot be a stack", stack)
 	}
 	if len(args) > 0 && !uses(p, "{args}") {
 		add("args", muster.ReasonContradiction, "leave them out, or write {args} into the command", "%s takes no arguments", p.Name)

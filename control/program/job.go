@@ -55,7 +55,7 @@ func JobOf(p muster.Program, r muster.ProgramRun, inputs map[string]string) Job 
 	}
 	minutes := int(JobTime(p, limit) / time.Minute)
 	names := strings.NewReplacer(
-		"@ID@", string(r.ID), "@NEEDS@", quote(needs), "@BUILD@", quote(build), "@RUN@", quote(Fill(p, p.Run, f)), "@NAME@", quote("muster-"+p.Name),
+		"@ID@", string(r.ID), "@NEEDS@", quote(needs), "@STACK@", quote(r.Stack), "@BUILD@", quote(build), "@RUN@", quote(Fill(p, p.Run, f)), "@NAME@", quote("muster-"+p.Name),
 		"@NODES@", strconv.Itoa(r.NodeCount), "@RANKS@", strconv.Itoa(r.Ranks), "@PER_NODE@", strconv.Itoa(r.RanksPerNode), "@MINUTES@", strconv.Itoa(minutes),
 		"@LIMIT@", fmt.Sprintf("%.3f", limit.Seconds()), "@HEAD@", strconv.Itoa(KeptHead), "@TAIL@", strconv.Itoa(KeptTail),
 	)

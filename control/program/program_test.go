@@ -117,10 +117,10 @@ func TestBuiltins(t *testing.T) {
 		t.Errorf("%d built-in programs", len(list))
 	}
 	for _, p := range list {
-		if bad := CheckFactors(p, DefaultClass, nil); bad != nil {
+		if bad := CheckFactors(p, DefaultClass, "", nil); bad != nil {
 			t.Errorf("%s: %v", p.Name, bad)
 		}
-		if bad := CheckFactors(p, "Z", nil); len(bad) != 1 || bad[0].Field != "class" {
+		if bad := CheckFactors(p, "Z", "", nil); len(bad) != 1 || bad[0].Field != "class" {
 			t.Errorf("%s of class Z: %v", p.Name, bad)
 		}
 		p.Builtin, p.Image = false, "hpc"
@@ -145,21 +145,24 @@ func TestCheckFactors(t *testing.T) {
 	plain := good()
 	classed := good()
 	classed.Run = "./a {class} {args}"
+	ep, _ := Builtin("ep")
 	for name, c := range map[string]struct {
-		p     muster.Program
-		class string
-		args  []string
-		want  string
+		p            muster.Program
+		class, stack string
+		args         []string
+		want         string
 	}{
-		"none":     {plain, "", nil, ""},
-		"class":    {plain, "A", nil, "class"},
-		"args":     {plain, "", []string{"x"}, "args"},
-		"missing":  {classed, "", nil, "class"},
-		"odd":      {classed, "A;rm", nil, "class"},
-		"all":      {classed, "A", []string{"x", "y"}, ""},
-		"too much": {classed, "A", []string{strings.Repeat("x", mostCommand+1)}, "args"},
+		"none":           {plain, "", "", nil, ""},
+		"class":          {plain, "A", "", nil, "class"},
+		"args":           {plain, "", "", []string{"x"}, "args"},
+		"missing":        {classed, "", "", nil, "class"},
+		"odd":            {classed, "A;rm", "", nil, "class"},
+		"all":            {classed, "A", "gcc-mpich-blis", []string{"x", "y"}, ""},
+		"too much":       {classed, "A", "", []string{strings.Repeat("x", mostCommand+1)}, "args"},
+		"odd stack":      {plain, "", "../x", nil, "stack"},
+		"stack of built": {ep, "S", "gcc-mpich-blis", nil, "stack"},
 	} {
-		bad := CheckFactors(c.p, c.class, c.args)
+		bad := CheckFactors(c.p, c.class, c.stack, c.args)
 		if c.want == "" && bad != nil || c.want != "" && (len(bad) != 1 || bad[0].Field != c.want || bad[0].Hint == "") {
 			t.Errorf("%s: %+v", name, bad)
 		}
@@ -201,7 +204,7 @@ func TestJobIsBash(t *testing.T) {
 	}
 	p := good()
 	p.Run = "mpirun -n {ranks} ./a 'it''s' \"$HOME\" @BUILD@ $(cat <<X\nX\n)"
-	r := muster.ProgramRun{ID: "pr-2345678923", Ranks: 2, NodeCount: 2, RanksPerNode: 1, Timeout: muster.Duration(90 * time.Second)}
+	r := muster.ProgramRun{ID: "pr-2345678923", Ranks: 2, NodeCount: 2, RanksPerNode: 1, Stack: "gcc-mpich-blis", Timeout: muster.Duration(90 * time.Second)}
 	job := JobOf(p, r, map[string]string{"data": "/data/it's"})
 	for name, text := range map[string]string{"submit": job.Submit, "look": job.Look, "cancel": job.Cancel, "clear": job.Clear} {
 		cmd := exec.CommandContext(t.Context(), "bash", "-n")
@@ -213,7 +216,7 @@ func TestJobIsBash(t *testing.T) {
 			t.Errorf("%s is not filled in:\n%s", name, text)
 		}
 	}
-	if !strings.Contains(job.Submit, "--time=5 ") || !strings.Contains(job.Submit, "@BUILD@ $(cat") {
+	if !strings.Contains(job.Submit, "--time=5 ") || !strings.Contains(job.Submit, "@BUILD@ $(cat") || strings.Count(job.Submit, "gcc-mpich-blis") != 2 {
 		t.Error(job.Submit)
 	}
 }

@@ -209,7 +209,7 @@ func TestHashFollowsContentOnly(t *testing.T) {
 func TestShippedRecipes(t *testing.T) {
 	t.Parallel()
 	b := NewBook(recipes.Recipes())
-	if got := strings.Join(b.Names(), " "); got != "hpc hpc-12 hpc-vm raw" {
+	if got := strings.Join(b.Names(), " "); got != "hpc hpc-12 hpc-apps hpc-stacks hpc-vm raw" {
 		t.Errorf("recipes = %q", got)
 	}
 	accounts := map[string]Account{}
@@ -221,11 +221,11 @@ func TestShippedRecipes(t *testing.T) {
 		if rec.UserRoot != (name == "raw") || (rec.Scheduler == "slurm") == (name == "raw") {
 			t.Errorf("%s: user_root %v, scheduler %s", name, rec.UserRoot, rec.Scheduler)
 		}
-		probe := slices.ContainsFunc(rec.Files, func(f File) bool {
-			return f.Path == "/usr/src/muster-probe/src/main.c" && strings.Contains(f.Content, "int main(")
-		})
-		if probe != (name != "raw") {
-			t.Errorf("%s: the source of the probe is there: %v", name, probe)
+		for _, path := range []string{"/usr/src/muster-probe/src/main.c", "/usr/src/muster-kernels/src/main.c", "/usr/src/muster-apps/src/lattice.c"} {
+			there := slices.ContainsFunc(rec.Files, func(f File) bool { return f.Path == path && strings.Contains(f.Content, "int main(") })
+			if there != (name != "raw") {
+				t.Errorf("%s: %s is there: %v", name, path, there)
+			}
 		}
 		fetched := slices.ContainsFunc(rec.Files, func(f File) bool { return f.Path == "/usr/src/hpcc.tar.gz" && f.Mirror != "" && f.SHA256 != "" })
 		if fetched != (name != "raw") {

@@ -3,6 +3,14 @@
 # the middle; what they left running on this node is ended, since it may hold their output.
 cd "$HOME/.muster/runs/@ID@" || exit 1
 ulimit -c 0
+stack=@STACK@
+if [ -n "$stack" ]; then
+	. /etc/profile.d/lmod.sh
+	module load "stack/$stack" >stack.log 2>&1 || {
+		: >build.sh
+		echo 'cat ../stack.log; exit 1' >run.sh
+	}
+fi
 export CC=mpicc CXX=mpicxx FC=mpifort
 
 keep() {

@@ -8,6 +8,11 @@ if [ -n "$needs" ] && [ ! -x "$needs" ]; then
 	echo "the image has no $needs: build it again with this version of Muster (muster image build), and create the cluster anew" >&2
 	exit 69
 fi
+stack=@STACK@
+if [ -n "$stack" ] && ! { [ -r /etc/profile.d/lmod.sh ] && . /etc/profile.d/lmod.sh && module is-avail "stack/$stack" </dev/null; } >/dev/null 2>&1; then
+	echo "the image has no stack $stack: create the cluster with image hpc-stacks, or see which there are: module avail stack" >&2
+	exit 69
+fi
 mkdir -p "$dir/work" && cd "$dir" || exit 1
 # So much of the disk is for what the run shows, even if the program fills the rest.
 head -c $((@HEAD@ + 2 * @TAIL@)) /dev/zero >reserve || exit 1

@@ -159,7 +159,7 @@ static void run(struct world *w, enum class c, struct result *r)
 
     snprintf(r->size, sizeof r->size, "%d rows", size->rows);
     r->iterations = table[c].iterations;
-    r->operations = 2.0 * r->iterations * size->rows * (3 + row + STEPS * (5 + row) + 3);
+    r->operations = 2.0 * r->iterations * size->rows * (3 + row + (int)STEPS * (5 + row) + 3);
     r->tolerance = 1e-10;
     result_value(r, zeta, table[c].zeta, "zeta");
 }

@@ -1,5 +1,5 @@
-// Package recipes carries the recipes that come with Muster, and the source of
-// the probe that they compile.
+// Package recipes carries the recipes that come with Muster, and the sources of
+// the programs that they compile.
 package recipes
 
 import (
@@ -8,25 +8,35 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster/measure/probes"
+	"github.com/muster-hpc/muster/measure/programs"
+	"github.com/muster-hpc/muster/measure/programs/apps"
 )
 
 //go:embed *.yaml
 var recipes embed.FS
 
-// Recipes are the recipe files, NAME.yaml each, and beside them the directory
-// probes with what lies in the package of that name.
-func Recipes() fs.FS { return shelf{recipes: recipes, probes: probes.Source()} }
+// Recipes are the recipe files, NAME.yaml each, and beside them the directories
+// probes, kernels and apps with what lies in the packages of the probe, of the kernels
+// of the NAS Parallel Benchmarks and of the applications.
+func Recipes() fs.FS {
+	return shelf{recipes: recipes, below: map[string]fs.FS{"probes": probes.Source(), "kernels": programs.Source(), "apps": apps.Source()}}
+}
 
-// shelf lays one tree below a name of another.
-type shelf struct{ recipes, probes fs.FS }
+// shelf lays trees below names of another.
+type shelf struct {
+	recipes fs.FS
+	below   map[string]fs.FS
+}
 
 // Open implements fs.FS.
 func (s shelf) Open(name string) (fs.File, error) {
-	if name == "probes" {
-		return s.probes.Open(".")
-	}
-	if below, ok := strings.CutPrefix(name, "probes/"); ok && fs.ValidPath(name) {
-		return s.probes.Open(below)
+	first, rest, deeper := strings.Cut(name, "/")
+	tree, ok := s.below[first]
+	switch {
+	case ok && !deeper:
+		return tree.Open(".")
+	case ok && fs.ValidPath(name):
+		return tree.Open(rest)
 	}
 	return s.recipes.Open(name)
 }
