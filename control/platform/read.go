@@ -244,7 +244,7 @@ func (r *reader) launch(line []byte) {
 	p, known := program.Builtin(l.Program)
 	if !known {
 		r.bad("launch.program", muster.ReasonBadValue, unchanged, "there is no built-in program %.40q", l.Program)
-	} else if bad := program.CheckFactors(p, l.Class, nil); len(bad) > 0 {
+	} else if bad := program.CheckFactors(p, l.Class, "", nil); len(bad) > 0 {
 		r.bad("launch.class", muster.ReasonBadValue, unchanged, "%s", bad[0].Message)
 	}
 	if !within(l.Ranks, 1, mostRanks) {
