@@ -23,6 +23,7 @@ const (
 	AuditTemplate     AuditKind = "template"
 	AuditProgram      AuditKind = "program"
 	AuditProgramRun   AuditKind = "program-run"
+	AuditPlatform     AuditKind = "platform"
 	AuditStage        AuditKind = "stage"
 )
 

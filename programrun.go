@@ -64,6 +64,9 @@ type ProgramRun struct {
 	Problem string `json:"problem,omitempty"`
 	// Figure is what runs are compared by: the program's own, or else its wall time.
 	Figure *ProgramFigure `json:"figure,omitempty"`
+	// MPI is the time from MPI_Init to MPI_Finalize, summed over the MPI jobs of the run. 0: none
+	// ran, or the image cannot measure it.
+	MPI float64 `json:"mpi_seconds,omitempty"`
 	// Wall is how long the run command took, Build the build command.
 	Wall  float64 `json:"wall_seconds,omitempty"`
 	Build float64 `json:"build_seconds,omitempty"`
@@ -79,6 +82,7 @@ type FigureSource string
 // Sources of figures.
 const (
 	FigureOfProgram FigureSource = "program" // the program printed it
+	FigureOfMPI     FigureSource = "mpi"     // the time from MPI_Init to MPI_Finalize
 	FigureOfWall    FigureSource = "wall"    // the time that its command took
 )
 

@@ -158,9 +158,9 @@ func TestForbiddenLooksLikeAbsent(t *testing.T) {
 		if strings.HasSuffix(path, "events") {
 			query = "?follow=0"
 		}
-		if op := doc.Paths[path]["get"].OperationID; op == "history" || op == "compare" { // of what is named
+		if op := doc.Paths[path]["get"].OperationID; op == "history" || op == "compare" || op == "compare-platforms" { // of what is named
 			get := func(name string) answer {
-				a := ask(t, s, bob, http.MethodGet, path+"?of="+name+map[bool]string{true: "&of=" + name}[op == "compare"], "", "")
+				a := ask(t, s, bob, http.MethodGet, path+"?of="+name+map[bool]string{true: "&of=" + name}[op != "history"], "", "")
 				a.body = strings.ReplaceAll(a.body, name, "NAME")
 				return a
 			}

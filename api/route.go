@@ -65,6 +65,7 @@ func (a *API) routes() {
 	a.usageRoutes()
 	a.benchRoutes()
 	a.programRoutes()
+	a.platformRoutes()
 	a.logRoutes()
 	a.eventRoutes()
 }

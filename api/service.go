@@ -28,6 +28,7 @@ type Service interface {
 	Certificates
 	Benches
 	Programs
+	Platforms
 	Journals
 	Metrics
 	Consoles

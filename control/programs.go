@@ -17,7 +17,7 @@ func (s *Service) AddProgram(ctx context.Context, who muster.Actor, r wire.Progr
 	p := muster.Program{Name: r.Name, Project: r.Project, Owner: who.Name, Created: s.Clock.Now().UTC(), ProgramSpec: muster.ProgramSpec{
 		Image: r.Image, Build: strings.TrimSpace(r.Build), Run: strings.TrimSpace(r.Run), Check: r.Check, Inputs: r.Inputs,
 	}}
-	problems := s.programProject(ctx, who, &p)
+	problems := s.ownProject(ctx, who, &p.Project)
 	if r.Metric != "" {
 		m, e := program.ParseMetric(r.Metric, r.Better)
 		if e != nil {
@@ -55,17 +55,17 @@ func (s *Service) AddProgram(ctx context.Context, who muster.Actor, r wire.Progr
 	return programView(p), err
 }
 
-// programProject settles the project of a program.
-func (s *Service) programProject(ctx context.Context, who muster.Actor, p *muster.Program) []muster.Problem {
+// ownProject settles the project of what somebody adds: the one that they name, or their only one.
+func (s *Service) ownProject(ctx context.Context, who muster.Actor, project *string) []muster.Problem {
 	switch {
-	case p.Project != "" && who.In(p.Project):
-		return s.checkNewProject(ctx, who, p.Project)
-	case p.Project != "":
-		return []muster.Problem{muster.Errorf(muster.EInvalid, "you have no project %q", p.Project).Because(muster.ReasonUnknownProject).WithHint("%s", didYouMean(p.Project, who.Projects)).In("project")}
+	case *project != "" && who.In(*project):
+		return s.checkNewProject(ctx, who, *project)
+	case *project != "":
+		return []muster.Problem{muster.Errorf(muster.EInvalid, "you have no project %q", *project).Because(muster.ReasonUnknownProject).WithHint("%s", didYouMean(*project, who.Projects)).In("project")}
 	case len(who.Projects) == 1:
-		p.Project = who.Projects[0]
+		*project = who.Projects[0]
 	case who.Admin:
-		p.Project = "default"
+		*project = "default"
 	default:
 		return []muster.Problem{muster.Errorf(muster.EInvalid, "it is not clear which of your projects this is for").Because(muster.ReasonProjectUnclear).
 			WithHint("name one of %s", strings.Join(who.Projects, ", ")).In("project")}

@@ -29,6 +29,7 @@ const (
 	templateDoc    document.Kind[muster.Template]          = "template/1"
 	programDoc     document.Kind[muster.Program]           = "program/1"
 	programRunDoc  document.Kind[muster.ProgramRun]        = "program-run/1"
+	platformDoc    document.Kind[muster.Platform]          = "platform/1"
 )
 
 // documents reports how the documents of each table are looked at.

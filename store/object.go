@@ -220,7 +220,7 @@ func (tx *Tx) DeleteTemplate(project, name, text string) error {
 // checkObject looks at a document of the table objects, whatever its kind.
 func checkObject(what string, b []byte) error {
 	var errs []error
-	for _, check := range []func(string, []byte) error{maintenanceDoc.Check, projectDoc.Check, courseDoc.Check, templateDoc.Check, programDoc.Check} {
+	for _, check := range []func(string, []byte) error{maintenanceDoc.Check, projectDoc.Check, courseDoc.Check, templateDoc.Check, programDoc.Check, platformDoc.Check} {
 		err := check(what, b)
 		if err == nil {
 			return nil

@@ -17,7 +17,7 @@ const mostShown = 4 << 10
 // Judge says what follows from the end of its job for a run: its figures, whether the check
 // holds, and why it failed if it did.
 func Judge(run muster.ProgramRun, r Report) muster.ProgramRun {
-	run.Nodes, run.Wall, run.Build, run.Exit = r.Nodes, r.Run, r.Build, r.Status
+	run.Nodes, run.Wall, run.MPI, run.Build, run.Exit = r.Nodes, r.Run, r.MPI, r.Build, r.Status
 	timeout := time.Duration(run.Timeout)
 	took := r.Run
 	if r.Stage == stageBuild {
@@ -53,6 +53,9 @@ func Judge(run muster.ProgramRun, r Report) muster.ProgramRun {
 	}
 	run.State = muster.ProgramRunPassed
 	run.Figure = &muster.ProgramFigure{Name: "wall time", Unit: "s", Value: run.Wall, Better: muster.BetterLower, Source: muster.FigureOfWall}
+	if run.MPI > 0 {
+		run.Figure = &muster.ProgramFigure{Name: "MPI time", Unit: "s", Value: run.MPI, Better: muster.BetterLower, Source: muster.FigureOfMPI}
+	}
 	if m := run.Spec.Metric; m != nil {
 		if f := find(*m, r.Output); f != nil {
 			run.Figure = f

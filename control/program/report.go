@@ -33,6 +33,8 @@ type Report struct {
 	Nodes  []string
 	// Build and Run are seconds.
 	Build, Run float64
+	// MPI are the seconds from MPI_Init to MPI_Finalize, of all MPI jobs of the run. 0: none ran.
+	MPI float64
 	// Output of the last stage: its beginning and its end.
 	Output string
 }
@@ -80,6 +82,12 @@ func ReadReport(b []byte) (Report, error) {
 			} else {
 				r.Run = seconds
 			}
+		case "mpi":
+			v, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", "."), 64)
+			if err != nil || !(v >= 0 && v < 1e9) {
+				return Report{}, unreadable(string(line))
+			}
+			r.MPI = v
 		case "status":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 0 || n > 255 {

@@ -13,8 +13,8 @@ func TestReadReport(t *testing.T) {
 	t.Parallel()
 	status := 3
 	for text, want := range map[string]Report{
-		"state ended\nphase run\nbuild 1.5 2.5\nrun 3,25 4\nstatus 3\nnodes n01 n02\noutput\nok\nstate x\n": {
-			State: "ended", Stage: "run", Status: &status, Nodes: []string{"n01", "n02"}, Build: 1, Run: 0.75, Output: "ok\nstate x\n"},
+		"state ended\nphase run\nbuild 1.5 2.5\nrun 3,25 4\nmpi 0.500000\nstatus 3\nnodes n01 n02\noutput\nok\nstate x\n": {
+			State: "ended", Stage: "run", Status: &status, Nodes: []string{"n01", "n02"}, Build: 1, Run: 0.75, MPI: 0.5, Output: "ok\nstate x\n"},
 		"state queue\nphase \nqueue PENDING|0:00||Resources\n":                 {State: "queue", Queue: "PENDING", Elapsed: "0:00", Why: "Resources"},
 		"welcome!\nstate gone\n":                                               {State: "gone"},
 		"state ended\nphase run\njob JobState=CANCELLED Reason=None\noutput\n": {State: "ended", Stage: "run", Job: "JobState=CANCELLED Reason=None"},
@@ -24,7 +24,7 @@ func TestReadReport(t *testing.T) {
 			t.Errorf("%q is %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "x", "state x", "status 0", "state ended\nstatus x", "state ended\nnodes ../a", "state ended\nrun 1", "state gone\nmotd: welcome"} {
+	for _, text := range []string{"", "x", "state x", "status 0", "state ended\nstatus x", "state ended\nnodes ../a", "state ended\nrun 1", "state ended\nmpi NaN", "state ended\nmpi -1", "state gone\nmotd: welcome"} {
 		if got, err := ReadReport([]byte(text)); err == nil {
 			t.Errorf("%q is %+v", text, got)
 		}
@@ -80,12 +80,16 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: its figure is %+v", name, got.Figure)
 		}
 	}
-	// The program's own figure stands over its wall time, which is there without it.
-	r := Report{State: "ended", Stage: "run", Status: status(0), Run: 2.5, Output: "Finished\nPerformance:   12.5\n"}
+	// The program's own figure stands over that of MPI, and this over the wall time.
+	r := Report{State: "ended", Stage: "run", Status: status(0), Run: 2.5, MPI: 1.5, Output: "Finished\nPerformance:   12.5\n"}
 	if got := Judge(run, r); got.Figure.Value != 12.5 || got.Figure.Unit != "ns/day" || got.Wall != 2.5 || !*got.Checked || got.Output != "" {
 		t.Errorf("%+v %+v", got, got.Figure)
 	}
 	r.Output = "Finished\n"
+	if got := Judge(run, r); got.Figure.Value != 1.5 || got.Figure.Source != muster.FigureOfMPI || got.MPI != 1.5 {
+		t.Errorf("%+v", got.Figure)
+	}
+	r.MPI = 0
 	if got := Judge(run, r); got.Figure.Value != 2.5 || got.Figure.Source != muster.FigureOfWall || got.Figure.Better != muster.BetterLower {
 		t.Errorf("%+v", got.Figure)
 	}

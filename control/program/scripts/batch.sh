@@ -37,12 +37,19 @@ sweep() {
 	done
 }
 
+# The time from MPI_Init to MPI_Finalize, of programs that run by whatever MPI.
+mpitime=/usr/libexec/muster/libmpitime.so
 stage() {
+	local preload=
+	[ "$1" = run ] && [ -r "$mpitime" ] && preload=$mpitime
 	echo "$1" >phase
 	exec 3> >(keep "$1")
 	keeper=$!
 	began=$EPOCHREALTIME
-	(cd work && exec timeout -k 5 @LIMIT@ bash "../$1.sh") </dev/null >&3 2>&1 3>&-
+	(
+		cd work && [ -n "$preload" ] && export MUSTER_MPI_TIME="$PWD/../mpi" LD_PRELOAD="$preload${LD_PRELOAD:+:$LD_PRELOAD}"
+		exec timeout -k 5 @LIMIT@ bash "../$1.sh"
+	) </dev/null >&3 2>&1 3>&-
 	status=$?
 	ended=$EPOCHREALTIME
 	sweep
@@ -61,6 +68,8 @@ status=0
 [ "$status" = 0 ] && stage run
 {
 	printf '%s' "$times"
+	# One line for each MPI job, in turn or beside each other.
+	[ -s mpi ] && head -n 10000 mpi | awk '{ sum += $1 } END { printf "mpi %.6f\n", sum }'
 	echo "status $status"
 	echo "nodes" $(scontrol show hostnames "$SLURM_JOB_NODELIST")
 } >end.new

@@ -10,16 +10,17 @@ import (
 	"github.com/muster-hpc/muster/measure/probes"
 	"github.com/muster-hpc/muster/measure/programs"
 	"github.com/muster-hpc/muster/measure/programs/apps"
+	"github.com/muster-hpc/muster/measure/programs/mpitime"
 )
 
 //go:embed *.yaml
 var recipes embed.FS
 
 // Recipes are the recipe files, NAME.yaml each, and beside them the directories
-// probes, kernels and apps with what lies in the packages of the probe, of the kernels
-// of the NAS Parallel Benchmarks and of the applications.
+// probes, kernels, apps and mpitime with what lies in the packages of the probe, of the kernels
+// of the NAS Parallel Benchmarks, of the applications and of the library that measures MPI programs.
 func Recipes() fs.FS {
-	return shelf{recipes: recipes, below: map[string]fs.FS{"probes": probes.Source(), "kernels": programs.Source(), "apps": apps.Source()}}
+	return shelf{recipes: recipes, below: map[string]fs.FS{"probes": probes.Source(), "kernels": programs.Source(), "apps": apps.Source(), "mpitime": mpitime.Source()}}
 }
 
 // shelf lays trees below names of another.
