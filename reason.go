@@ -234,6 +234,8 @@ const (
 	ReasonMachineSuspect Reason = "machine-suspect"
 	// ReasonMachineInUse: a cluster uses the machine, it runs, or it is the site's.
 	ReasonMachineInUse Reason = "machine-in-use"
+	// ReasonPartInUse: what the machine is made of serves a machine of another set.
+	ReasonPartInUse Reason = "part-in-use"
 	// ReasonNobodyAsks: nobody asks whether the machine is cut off.
 	ReasonNobodyAsks Reason = "nobody-asks"
 	// ReasonStillHeard: the machine was heard a moment ago: it is not cut off.
