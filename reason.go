@@ -382,6 +382,8 @@ const (
 	ReasonNeedsHands Reason = "needs-hands"
 	// ReasonNoConsole: the machine has no console, or runs no shell.
 	ReasonNoConsole Reason = "no-console"
+	// ReasonWrongShape: a node does not have the part of its machine that was asked for.
+	ReasonWrongShape Reason = "wrong-shape"
 	// ReasonBootFailed: machines did not boot, or nodes did not come up.
 	ReasonBootFailed Reason = "boot-failed"
 	// ReasonSchedulerFailed: the scheduler did not come up.

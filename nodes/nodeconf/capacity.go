@@ -1,6 +1,9 @@
 package nodeconf
 
-import "github.com/muster-hpc/muster"
+import (
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
 
 // What is kept from jobs: the operating system everywhere, and what
 // the head runs beside it (slurmctld, slurmdbd and its database, about 160).
@@ -27,7 +30,7 @@ func machineOf(in Input, n muster.Node) muster.Machine {
 
 // capacity reports what the scheduler may use of a node.
 func capacity(in Input, n muster.Node) (cores int, memory int64) {
-	m := machineOf(in, n)
+	m := shaped(in, n)
 	memory = m.Facts.Memory &^ (mebibyte - 1) // the scheduler counts in MiB
 	reserve := int64(reserveSystem)
 	if n.Head {
@@ -36,6 +39,40 @@ func capacity(in Input, n muster.Node) (cores int, memory int64) {
 	// A small machine keeps at least half for jobs.
 	memory -= min(reserve, memory/2)
 	return max(1, m.Facts.Cores), max(mebibyte, memory)
+}
+
+// shaped is a node's machine as far as the node has it.
+func shaped(in Input, n muster.Node) muster.Machine {
+	m, s := machineOf(in, n), shapeOf(in, n)
+	if s == nil {
+		return m
+	}
+	if s.Cores > 0 && s.Cores < m.Facts.Cores {
+		if m.Facts.Cores > 0 && m.Facts.Sockets > 0 {
+			m.Facts.Sockets = max(1, min(m.Facts.Sockets, (s.Cores*m.Facts.Sockets+m.Facts.Cores-1)/m.Facts.Cores))
+		}
+		if s.Sockets > 0 {
+			m.Facts.Sockets = s.Sockets
+		}
+		m.Facts.Cores = s.Cores
+	}
+	if s.Memory > 0 && s.Memory < m.Facts.Memory {
+		m.Facts.Memory = s.Memory
+	}
+	return m
+}
+
+// shapeOf is the part of its machine that a node has; nil: all of it.
+func shapeOf(in Input, n muster.Node) *wire.NodeShape {
+	spec := in.Cluster.Spec
+	s := wire.NodeShape{LinkRate: spec.LinkRate, Make: in.OwnKernel}
+	if f := spec.Shape; f != nil && n.Role == muster.RoleCompute {
+		s.Cores, s.Sockets, s.Memory, s.KernelArgs = f.Cores, f.Sockets, f.Memory(), f.BootArgs()
+	}
+	if s.Cores == 0 && s.Memory == 0 && s.LinkRate == 0 && len(s.KernelArgs) == 0 {
+		return nil
+	}
+	return &s
 }
 
 // scratch is the room of a node for what programs put away for a while, in bytes. Of a disk
