@@ -90,6 +90,28 @@ func (s *Shape) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// Shaped are the facts of the part of a machine that a node has.
+func (f Facts) Shaped(s *Shape) Facts {
+	if s == nil {
+		return f
+	}
+	if s.Cores > 0 && s.Cores < f.Cores {
+		sockets := max(1, f.Sockets)
+		if s.Sockets > 0 {
+			f.Sockets = s.Sockets
+		} else {
+			each := max(1, f.Cores/sockets)
+			f.Sockets = min(sockets, (s.Cores+each-1)/each)
+		}
+		f.Threads = f.Threads / f.Cores * s.Cores
+		f.Cores = s.Cores
+	}
+	if m := s.Memory(); m > 0 && m < f.Memory {
+		f.Memory = m
+	}
+	return f
+}
+
 func bytesText(b int64) string {
 	if b >= 1<<30 && b%(1<<30) == 0 {
 		return fmt.Sprintf("%d GiB", b>>30)

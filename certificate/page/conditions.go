@@ -85,6 +85,7 @@ func hostwide(c muster.TestEnvironment) []string {
 func conditionName(tag string) string {
 	known := map[string]string{
 		"provider": "Machines are", "processor": "Processor", "sockets": "Sockets", "cores": "Cores", "threads": "Hardware threads", "memory": "Memory",
+		"shape": "Part of the machine", "link_rate_bps": "Links held to",
 		"cache": "Last-level cache", "clock": "Clock", "huge_pages": "Large pages", "virtualization": "Runs in", "hypervisor": "Hypervisor",
 		"flags": "Processor's flags", "kernel": "Kernel", "image": "Image", "blas": "Linear algebra", "mpi": "MPI", "transport": "Messages were carried by",
 		"pinning": "Processors of each rank", "neighbours": "Neighbours on the host", "shared": "Shared with others", "oversubscribed": "Oversubscribed", "probe": "Measured by",
@@ -108,6 +109,8 @@ func conditionText(tag string, v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case *muster.ProcessorClock:
 		return clockText(*x)
+	case *muster.Shape:
+		return x.String()
 	case *muster.HugePages:
 		text := x.Transparent
 		if text != "" {
@@ -140,8 +143,11 @@ func conditionText(tag string, v reflect.Value) string {
 	case bool:
 		return "yes"
 	case int64:
-		if tag == "memory" || tag == "cache" {
+		switch tag {
+		case "memory", "cache":
 			return size(x)
+		case "link_rate_bps":
+			return fmt.Sprintf("%g Mb/s", float64(x)/1e6)
 		}
 	}
 	if tag == "virtualization" && v.String() == "none" {

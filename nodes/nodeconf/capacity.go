@@ -43,21 +43,9 @@ func capacity(in Input, n muster.Node) (cores int, memory int64) {
 
 // shaped is a node's machine as far as the node has it.
 func shaped(in Input, n muster.Node) muster.Machine {
-	m, s := machineOf(in, n), shapeOf(in, n)
-	if s == nil {
-		return m
-	}
-	if s.Cores > 0 && s.Cores < m.Facts.Cores {
-		if m.Facts.Cores > 0 && m.Facts.Sockets > 0 {
-			m.Facts.Sockets = max(1, min(m.Facts.Sockets, (s.Cores*m.Facts.Sockets+m.Facts.Cores-1)/m.Facts.Cores))
-		}
-		if s.Sockets > 0 {
-			m.Facts.Sockets = s.Sockets
-		}
-		m.Facts.Cores = s.Cores
-	}
-	if s.Memory > 0 && s.Memory < m.Facts.Memory {
-		m.Facts.Memory = s.Memory
+	m := machineOf(in, n)
+	if n.Role == muster.RoleCompute {
+		m.Facts = m.Facts.Shaped(in.Cluster.Spec.Shape)
 	}
 	return m
 }
