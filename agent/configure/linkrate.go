@@ -57,4 +57,3 @@ func tbfRate(text string) int64 {
 	}
 	return n * factor
 }
-
