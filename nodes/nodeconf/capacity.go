@@ -69,6 +69,9 @@ func shapeOf(in Input, n muster.Node) *wire.NodeShape {
 func scratch(in Input, n muster.Node) int64 {
 	f := machineOf(in, n).Facts
 	if !in.OwnKernel {
+		if n.Role == muster.RoleCompute && in.Cluster.Spec.Shape.Memory() > 0 {
+			return min(f.Disk, in.Cluster.Spec.Shape.Memory()/2) // as its host makes it
+		}
 		return f.Disk
 	}
 	least := f.Disk

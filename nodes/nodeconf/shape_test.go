@@ -41,6 +41,15 @@ func TestShape(t *testing.T) {
 	if c.Cores != 8 {
 		t.Errorf("the head has %d cores", c.Cores)
 	}
+	// What a slice puts away lies in its memory, of which it has less.
+	in.OwnKernel = false
+	for id, m := range in.Machines {
+		m.Facts.Disk = 8 << 30
+		in.Machines[id] = m
+	}
+	if c, err = nodeconf.Build(in); err != nil || c.Hosts[1].Scratch != 1<<30 || c.Hosts[0].Scratch != 8<<30 {
+		t.Errorf("scratch of %+v %v", c.Hosts, err)
+	}
 	in.Cluster.Spec.Shape, in.Cluster.Spec.LinkRate = nil, 0
 	if c, err = nodeconf.Build(in); err != nil || c.Shape != nil {
 		t.Errorf("%+v %v", c.Shape, err)
