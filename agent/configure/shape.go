@@ -14,7 +14,6 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/facts"
 	"github.com/muster-hpc/muster/internal/coreset"
-	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -139,7 +138,7 @@ func (c *Configurer) checkShape(s *wire.NodeShape) error {
 	}
 	// A kernel keeps a part of what it has for itself, which does not count as memory.
 	if memory := facts.Memory(c.o.Root); s.Memory > 0 && (memory > s.Memory || memory < s.Memory/4*3) {
-		differ("memory", plaintext.Count(int(s.Memory>>20), "MiB"), plaintext.Count(int(memory>>20), "MiB"))
+		differ("memory", fmt.Sprintf("%d MiB", s.Memory>>20), fmt.Sprintf("%d MiB", memory>>20))
 	}
 	if len(s.KernelArgs) > 0 {
 		line, err := c.get("proc/cmdline")
