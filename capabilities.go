@@ -28,6 +28,8 @@ type Capabilities struct {
 	Volumes []VolumeDriver
 	// Egress are the ways out that the machines can have. Nil: all.
 	Egress []Egress
+	// LinkRates: the links of the machines can be held to a rate.
+	LinkRates bool
 	// LargestUID is the highest user ID that exists on the machines. 0: every one does.
 	LargestUID int
 	// Trust is how far a machine is believed that nothing more is known of.

@@ -187,6 +187,10 @@ type Spec struct {
 	Nodes   int         `json:"nodes"`
 	Min     int         `json:"min"` // fewest nodes acceptable; equal to Nodes for all or nothing
 	Machine Constraints `json:"machine"`
+	// Shape is the part of its machine that a compute node has; nil: all of it.
+	Shape *Shape `json:"shape,omitempty"`
+	// LinkRate is what each node's links for messages are held to, in bits/s each way; 0: nothing.
+	LinkRate int64 `json:"link_rate_bps,omitempty"`
 	// Allowed is what its project may have, as the rights were when it was asked for.
 	Allowed   *Allowed   `json:"allowed,omitempty"`
 	Mixed     bool       `json:"mixed,omitempty"` // nodes may differ in class

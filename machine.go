@@ -109,9 +109,15 @@ type Facts struct {
 	Service bool `json:"service,omitempty"`
 	// Oversubscribed machines share cores with others: nothing measured on
 	// them can be certified.
-	Oversubscribed bool       `json:"oversubscribed,omitempty"`
-	Management     netip.Addr `json:"management,omitzero"`
-	Serial         string     `json:"serial,omitempty"`
+	Oversubscribed bool `json:"oversubscribed,omitempty"`
+	// Set names the machines that are made of one host beside those of other sets: what
+	// serves one of them serves none of another set that shares a part with it.
+	Set string `json:"set,omitempty"`
+	// Parts name what it shares with machines of other sets. Of all machines with a part
+	// one at a time is in use.
+	Parts      []string   `json:"parts,omitempty"`
+	Management netip.Addr `json:"management,omitzero"`
+	Serial     string     `json:"serial,omitempty"`
 
 	// What follows is read where a machine is a whole computer, before its image
 	// runs. What could not be read is left out.

@@ -172,6 +172,16 @@ func (p ClusterPhase) HoldsMachines() bool {
 // Held reports whether a machine in this phase belongs to a node.
 func (p MachinePhase) Held() bool { return p == MachineAllocated || p == MachineActive }
 
+// UsesParts reports whether a machine in the phase may run, or soon will: no other machine
+// that shares a part with it may.
+func (p MachinePhase) UsesParts() bool {
+	switch p {
+	case MachineAllocated, MachineActive, MachineCleaning, MachineSuspect, MachineTesting:
+		return true
+	}
+	return false
+}
+
 // ClusterPhases lists every phase, in the order of a life.
 func ClusterPhases() []ClusterPhase {
 	return []ClusterPhase{ClusterQueued, ClusterReserved, ClusterBuilding, ClusterValidating, ClusterReady, ClusterPausing, ClusterPaused, ClusterDeleting, ClusterDeleted, ClusterFailed}

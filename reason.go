@@ -236,6 +236,8 @@ const (
 	ReasonMachineSuspect Reason = "machine-suspect"
 	// ReasonMachineInUse: a cluster uses the machine, it runs, or it is the site's.
 	ReasonMachineInUse Reason = "machine-in-use"
+	// ReasonPartInUse: what the machine is made of serves a machine of another set.
+	ReasonPartInUse Reason = "part-in-use"
 	// ReasonNobodyAsks: nobody asks whether the machine is cut off.
 	ReasonNobodyAsks Reason = "nobody-asks"
 	// ReasonStillHeard: the machine was heard a moment ago: it is not cut off.
@@ -382,6 +384,8 @@ const (
 	ReasonNeedsHands Reason = "needs-hands"
 	// ReasonNoConsole: the machine has no console, or runs no shell.
 	ReasonNoConsole Reason = "no-console"
+	// ReasonWrongShape: a node does not have the part of its machine that was asked for.
+	ReasonWrongShape Reason = "wrong-shape"
 	// ReasonBootFailed: machines did not boot, or nodes did not come up.
 	ReasonBootFailed Reason = "boot-failed"
 	// ReasonSchedulerFailed: the scheduler did not come up.

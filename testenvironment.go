@@ -19,6 +19,10 @@ type TestEnvironment struct {
 	Threads   int    `json:"threads,omitempty"`      // hardware threads that it may use
 	Memory    int64  `json:"memory_bytes,omitempty"` // bytes
 	NUMA      []NUMA `json:"numa,omitempty"`
+	// Shape is the part of its machine that the node had; nil: all of it.
+	Shape *Shape `json:"shape,omitempty"`
+	// LinkRate is what its links for messages were held to, in bits/s; 0: nothing.
+	LinkRate int64 `json:"link_rate_bps,omitempty"`
 	// Topology is how these are built together.
 	Topology *Topology `json:"topology,omitempty"`
 	// Cache is the last-level cache in bytes.

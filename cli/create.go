@@ -63,6 +63,7 @@ detaches; the cluster keeps building.`,
   muster create lab -n 1 --image raw --head shared --users alice,bob
   muster create cfd -n 8 --walltime 8h --start "2026-12-01 10:00 Europe/Berlin"
   muster create cfd -n 8 --walltime 2d --start earliest
+  muster create spread -n 4 --shape-cores 2 --shape-sockets 1 --memory-per-core 4GiB --link-rate 1Gb/s
   muster create -f request.yaml --dry-run
   generate-request | muster create -f - --wait -o json`,
 		RunE: func(c *cobra.Command, args []string) error { return a.runCreate(c, args, &f) },
@@ -88,6 +89,12 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&r.Machine.NICKind, "nic-kind", "", "kind of message interfaces: ethernet, infiniband, veth")
 	flags.StringVar(&r.Machine.Accelerators, "accelerators", "", `number of accelerators: ">=1"`)
 	flags.StringVar(&r.Machine.Accelerator, "accelerator", "", "accelerator model")
+	flags.IntVar(&r.Shape.Cores, "shape-cores", 0, "cores of each compute node that are online (default: all)")
+	flags.IntVar(&r.Shape.Sockets, "shape-sockets", 0, "with --shape-cores: sockets that they come from")
+	flags.StringVar(&r.Shape.MemoryPerCore, "memory-per-core", "", "with --shape-cores: memory for each of them: 4GiB")
+	flags.StringArrayVar(&r.Shape.KernelArgs, "kernel-arg", nil, "added to the kernel's command line on machines with kernels of their own; repeatable")
+	flags.StringVar(&r.Shape.NUMA, "numa", "", "whether programs see the memory nodes: shown or hidden")
+	flags.StringVar(&r.LinkRate, "link-rate", "", "what each node's links for messages are held to: 1Gb/s")
 	flags.BoolVar(&r.Mixed, "mixed", false, "allow nodes of different machine classes")
 	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
 	flags.StringVar(&r.Placement, "placement", "", "pack, spread or any")
@@ -117,6 +124,8 @@ detaches; the cluster keeps building.`,
 	}
 	fixed("start", "now", "earliest", "+1h")
 	fixed("priority", "scavenger")
+	fixed("numa", "shown", "hidden")
+	fixed("link-rate", "100Mb/s", "1Gb/s", "10Gb/s")
 	fixed("head", "separate", "shared")
 	fixed("placement", "pack", "spread", "any")
 	fixed("validate", "quick", "full", "off")

@@ -270,6 +270,9 @@ func writeMachine(w io.Writer, m wire.Machine, now time.Time) {
 		}
 	}
 	writeBare(w, m, now)
+	if f.Set != "" {
+		fmt.Fprintf(w, "set %s: not in use beside machines of other sets that have %s\n", clean(f.Set), clean(strings.Join(f.Parts, ", ")))
+	}
 	if f.Oversubscribed {
 		fmt.Fprintln(w, "oversubscribed: it shares cores with other machines")
 	}

@@ -124,7 +124,7 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 		if err != nil {
 			return muster.ProgramRun{}, nil, err
 		}
-		cores = append(cores, m.Facts.Cores)
+		cores = append(cores, m.Facts.Shaped(c.Spec.Shape).Cores)
 	}
 	if len(cores) == 0 {
 		return muster.ProgramRun{}, nil, muster.Errorf(muster.EConflict, "no compute node of %s is ready", c.Name).Because(muster.ReasonNotReady).WithHint("wait for one: muster show %s", c.ID)
@@ -223,6 +223,11 @@ func ranOn(tx *store.Tx, run *muster.ProgramRun) error {
 	}
 	run.Nodes = slices.DeleteFunc(run.Nodes, func(name string) bool { _, ok := known[name]; return !ok })
 	c := &run.Conditions
+	cluster, err := tx.Cluster(run.Cluster)
+	if err != nil {
+		return err
+	}
+	c.Shape, c.LinkRate = cluster.Spec.Shape, cluster.Spec.LinkRate
 	for _, name := range run.Nodes {
 		m, err := tx.Machine(known[name])
 		if muster.CodeOf(err) == muster.ENotFound {
@@ -232,7 +237,7 @@ func ranOn(tx *store.Tx, run *muster.ProgramRun) error {
 			return err
 		}
 		run.Machines = append(run.Machines, m.ID)
-		f := m.Facts
+		f := m.Facts.Shaped(c.Shape)
 		if len(run.Machines) == 1 {
 			c.Provider, c.Processor, c.Cores, c.Threads, c.Memory = m.Provider, f.Processor, f.Cores, f.Threads, f.Memory
 		}

@@ -82,6 +82,125 @@ func TestAnyOrderKeepsTheInvariants(t *testing.T) {
 	})
 }
 
+// Machines of sets exclude each other, whatever is asked for in any order: with classes, with
+// mixed nodes, with heads, with promises. Two that share a part are never in use at once.
+func TestSetsExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 8})
+	ctx := t.Context()
+	err := s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Machines(store.MachineFilter{})
+		if err != nil {
+			return err
+		}
+		for i, m := range list { // two of two parts, four of one, two of their own
+			switch {
+			case i < 2:
+				m.Facts.Set, m.Facts.Class, m.Facts.Parts = "dense", "dense", []string{fmt.Sprint("p", 2*i), fmt.Sprint("p", 2*i+1)}
+			case i < 6:
+				m.Facts.Set, m.Facts.Class, m.Facts.Parts, m.Facts.Cores = "spread", "spread", []string{fmt.Sprint("p", i-2)}, 2
+			}
+			if err := tx.PutMachine(m, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		giveAllBack(rt, s)
+		for step := range rapid.IntRange(1, 10).Draw(rt, "steps") {
+			if rapid.IntRange(0, 3).Draw(rt, "action") > 0 {
+				n := rapid.IntRange(1, 5).Draw(rt, "nodes")
+				text := fmt.Sprintf("name: c%d; nodes: %d; min: %d; head: %s; users: [alice]; walltime: 1h", step, n, rapid.IntRange(1, n).Draw(rt, "min"),
+					rapid.SampledFrom([]string{"shared", "separate"}).Draw(rt, "head"))
+				switch rapid.IntRange(0, 3).Draw(rt, "kind") {
+				case 0:
+					text += "; mixed: true"
+				case 1:
+					text += "; machine: {class: " + rapid.SampledFrom([]string{"dense", "spread", "standard"}).Draw(rt, "class") + "}"
+				case 2:
+					text += "; start: +2h"
+				}
+				_, err := s.Control.CreateCluster(ctx, root(), yaml(text))
+				if c := muster.CodeOf(err); c == muster.EInternal || c == muster.EInvalid {
+					rt.Fatalf("%s: %v", text, err)
+				}
+			} else {
+				list, err := s.Control.Clusters(ctx, root(), wire.ClusterQuery{})
+				if err != nil || len(list.Clusters) == 0 {
+					continue
+				}
+				id := list.Clusters[rapid.IntRange(0, len(list.Clusters)-1).Draw(rt, "which")].ID
+				if _, err := s.Control.DeleteCluster(ctx, root(), string(id)); err != nil {
+					rt.Fatal(err)
+				}
+				if err := s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error { return controltest.GiveBack(tx, id) }); err != nil {
+					rt.Fatal(err)
+				}
+				if _, err := s.Control.Allocator.Promote(ctx); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			_ = s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+				list, err := tx.Machines(store.MachineFilter{})
+				if err != nil {
+					rt.Fatal(err)
+				}
+				parts := map[string]muster.MachineID{}
+				for _, m := range list {
+					for _, p := range m.Facts.Parts {
+						if other := parts[p]; other != "" && m.Phase.UsesParts() {
+							rt.Fatalf("%s and %s are in use, and both have %s", m.ID, other, p)
+						}
+						if m.Phase.UsesParts() {
+							parts[p] = m.ID
+						}
+					}
+				}
+				promisesAreApart(rt, tx, list)
+				return consistent(rt, tx)
+			})
+		}
+		giveAllBack(rt, s)
+	})
+}
+
+// promisesAreApart: no two promises have machines that share a part at one time.
+func promisesAreApart(t *rapid.T, tx *store.Tx, machines []muster.Machine) {
+	parts := map[muster.MachineID][]string{}
+	for _, m := range machines {
+		parts[m.ID] = m.Facts.Parts
+	}
+	clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type hold struct {
+		c muster.Cluster
+		p *muster.Promise
+	}
+	byPart := map[string][]hold{}
+	for _, c := range clusters {
+		p := c.PromiseAhead()
+		if p == nil {
+			continue
+		}
+		for _, a := range p.Plan.Assign {
+			for _, part := range parts[a.Machine] {
+				for _, o := range byPart[part] {
+					if o.p.Start.Before(p.End) && p.Start.Before(o.p.End) {
+						t.Fatalf("promises of %s and %s both have %s", c.Name, o.c.Name, part)
+					}
+				}
+				byPart[part] = append(byPart[part], hold{c, p})
+			}
+		}
+	}
+}
+
 func consistent(t *rapid.T, tx *store.Tx) error {
 	clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
 	if err != nil {

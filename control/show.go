@@ -69,7 +69,7 @@ func (s *Service) showOne(tx *store.Tx, c muster.Cluster) (wire.Cluster, error) 
 		return out, err
 	}
 	for _, n := range present(c, nodes) {
-		view, m, err := s.viewNode(tx, n)
+		view, m, err := s.viewNode(tx, c.Spec.Shape, n)
 		if err != nil {
 			return out, err
 		}
@@ -146,7 +146,7 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 	return out, nil
 }
 
-func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machine, error) {
+func (s *Service) viewNode(tx *store.Tx, shape *muster.Shape, n muster.Node) (wire.Node, muster.Machine, error) {
 	out := wire.Node{
 		Name: n.Name, Role: n.Role, Head: n.Head, Status: n.Phase, Machine: n.Machine, Attempt: n.Attempt,
 		Trust: n.Trust, Conditions: slices.Clone(n.Conditions), Stages: n.Stages, PhaseSince: n.PhaseSince, Deadline: n.Deadline,
@@ -172,8 +172,11 @@ func (s *Service) viewNode(tx *store.Tx, n muster.Node) (wire.Node, muster.Machi
 	if err != nil {
 		return out, m, err
 	}
-	out.Class, out.Rack, out.Memory = m.Facts.Class, m.Facts.Rack, m.Facts.Memory
-	out.Cores = m.Facts.Cores
+	f := m.Facts
+	if shape != nil && n.Role == muster.RoleCompute {
+		f = f.Shaped(shape)
+	}
+	out.Class, out.Rack, out.Memory, out.Cores = f.Class, f.Rack, f.Memory, f.Cores
 	for _, nic := range m.Facts.NICs {
 		if nic.MAC != "" {
 			out.MACs = append(out.MACs, nic.MAC)

@@ -119,7 +119,7 @@ func (s *Service) topNodes(ctx context.Context, who muster.Actor, c muster.Clust
 			if n.Phase == muster.NodeGone {
 				continue
 			}
-			view, _, err := s.viewNode(tx, n)
+			view, _, err := s.viewNode(tx, c.Spec.Shape, n)
 			if err != nil {
 				return err
 			}

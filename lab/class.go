@@ -38,6 +38,11 @@ func ParseClass(text string, base Class) (Class, error) {
 			if err != nil {
 				err = muster.Errorf(muster.EInvalid, "%q is not a number", value)
 			}
+		case "sockets":
+			c.Sockets, err = strconv.Atoi(value)
+			if err != nil {
+				err = muster.Errorf(muster.EInvalid, "%q is not a number", value)
+			}
 		case "memory":
 			c.Memory, err = spec.ParseBytes(value)
 		case "disk":
@@ -45,7 +50,7 @@ func ParseClass(text string, base Class) (Class, error) {
 		case "nvme":
 			c.NVMe, err = spec.ParseBytes(value)
 		default:
-			err = muster.Errorf(muster.EInvalid, "unknown key; use class, cores, memory, disk, nvme")
+			err = muster.Errorf(muster.EInvalid, "unknown key; use class, cores, sockets, memory, disk, nvme")
 		}
 		if err != nil {
 			e.Problems = append(e.Problems, muster.Problem{Field: key, Message: err.Error()})

@@ -13,11 +13,13 @@ import (
 
 // Class is a number of machines with the same hardware.
 type Class struct {
-	Name   string `json:"name"`
-	Count  int    `json:"count"`
-	Cores  int    `json:"cores"`
-	Memory int64  `json:"memory_bytes"` // bytes
-	Disk   int64  `json:"disk_bytes"`   // bytes
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+	Cores int    `json:"cores"`
+	// Sockets divide cores and memory evenly, each with a memory node; 0 and 1: one.
+	Sockets int   `json:"sockets,omitempty"`
+	Memory  int64 `json:"memory_bytes"` // bytes
+	Disk    int64 `json:"disk_bytes"`   // bytes
 	// NVMe is the size of a second disk, in bytes, which reports how it is; 0: none.
 	NVMe int64 `json:"nvme_bytes,omitempty"`
 }
@@ -78,6 +80,9 @@ func (c Config) Check() error {
 		}
 		if k.Cores < 1 || k.Cores > 64 {
 			bad(field, "use 1 to 64", "%d cores", k.Cores)
+		}
+		if k.Sockets < 0 || k.Sockets > 1 && (k.Cores%k.Sockets != 0 || k.Memory/int64(k.Sockets)%(128<<20) != 0) {
+			bad(field, "use as many as divide the cores, with memory in parts of 128MiB", "%d sockets", k.Sockets)
 		}
 		if k.Memory < minMemory || k.Memory%(1<<20) != 0 {
 			bad(field, "write whole MiB, such as 1GiB", "%d bytes of memory", k.Memory)
@@ -140,6 +145,9 @@ func machinesText(list []Class) string {
 	parts := make([]string, len(list))
 	for i, k := range list {
 		parts[i] = fmt.Sprintf("%d,class=%s,cores=%d,memory=%dMiB,disk=%dMiB", k.Count, k.Name, k.Cores, k.Memory>>20, k.Disk>>20)
+		if k.Sockets > 1 {
+			parts[i] += fmt.Sprintf(",sockets=%d", k.Sockets)
+		}
 		if k.NVMe > 0 {
 			parts[i] += fmt.Sprintf(",nvme=%dMiB", k.NVMe>>20)
 		}

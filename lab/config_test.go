@@ -29,10 +29,11 @@ func TestParseClass(t *testing.T) {
 	t.Parallel()
 	base := Class{Name: DefaultClass, Cores: 2, Memory: DefaultMemory, Disk: DefaultDisk}
 	for text, want := range map[string]Class{
-		"4": {DefaultClass, 4, 2, DefaultMemory, DefaultDisk, 0},
-		"2,class=big,cores=8,memory=2GiB,disk=1GiB": {"big", 2, 8, 2 << 30, 1 << 30, 0},
-		"2,nvme=64MiB": {DefaultClass, 2, 2, DefaultMemory, DefaultDisk, 64 << 20},
-		"0":            {DefaultClass, 0, 2, DefaultMemory, DefaultDisk, 0}, // refused by Check, with the rest
+		"4": {DefaultClass, 4, 2, 0, DefaultMemory, DefaultDisk, 0},
+		"2,class=big,cores=8,memory=2GiB,disk=1GiB": {"big", 2, 8, 0, 2 << 30, 1 << 30, 0},
+		"2,nvme=64MiB":        {DefaultClass, 2, 2, 0, DefaultMemory, DefaultDisk, 64 << 20},
+		"1,cores=4,sockets=2": {DefaultClass, 1, 4, 2, DefaultMemory, DefaultDisk, 0},
+		"0":                   {DefaultClass, 0, 2, 0, DefaultMemory, DefaultDisk, 0}, // refused by Check, with the rest
 	} {
 		if got, err := ParseClass(text, base); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)

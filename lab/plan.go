@@ -20,7 +20,7 @@ func (l *Lab) plan(c Config) []machine.Config {
 			n := len(out)
 			id := sha256.Sum256(fmt.Appendf(nil, "%s machine %d", l.dir, n))
 			m := machine.Config{
-				Name: name(n), Class: k.Name, Cores: k.Cores, Memory: k.Memory, Disk: k.Disk, NVMe: k.NVMe,
+				Name: name(n), Class: k.Name, Cores: k.Cores, Sockets: k.Sockets, Memory: k.Memory, Disk: k.Disk, NVMe: k.NVMe,
 				Rack: fmt.Sprintf("lab-%d", n/perRack+1), Position: n%perRack + 1,
 				Serial: fmt.Sprintf("LAB%X", id[:5]), UUID: uuid(id), UEFI: c.UEFI, TPM: c.TPM, KVM: c.KVM,
 				NICs: []machine.NIC{

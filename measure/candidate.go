@@ -46,6 +46,7 @@ func (s *subject) candidates(said measured) []analysis.Candidate {
 			}
 		}
 		c.Provider, c.Image, c.Oversubscribed, c.MPI = m.Provider, s.cluster.Image, m.Facts.Oversubscribed, library
+		c.Shape, c.LinkRate = s.cluster.Spec.Shape, s.cluster.Spec.LinkRate
 		if c.Processor == "" {
 			c.Processor = m.Facts.Processor
 		}

@@ -105,7 +105,7 @@ func (j *job) hplConditions(ctx context.Context, s *subject, name string) (map[s
 func (s *subject) site(conditions map[string]nodeConditions) hpl.Site {
 	site := hpl.Site{Nodes: len(s.nodes), Cores: math.MaxInt, Memory: math.MaxInt64, Budget: time.Duration(s.m.Budget)}
 	for i, n := range s.nodes {
-		c, f := conditions[n.Name].Conditions, s.machines[i].Facts
+		c, f := conditions[n.Name].Conditions, s.machines[i].Facts.Shaped(s.cluster.Spec.Shape)
 		cores := max(f.Cores, 1)
 		if f.Cores == 0 {
 			cores = max(f.Threads, 1)

@@ -195,7 +195,7 @@ func (s *subject) files() int64 {
 	case s.m.Files == muster.FilesBeyondMemory:
 		var memory int64
 		for _, m := range s.machines {
-			memory += m.Facts.Memory
+			memory += m.Facts.Shaped(s.cluster.Spec.Shape).Memory
 		}
 		return memory + memory/10
 	}

@@ -1,6 +1,8 @@
 package metal
 
 import (
+	"slices"
+
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/metal/netboot"
 	"github.com/muster-hpc/muster/metal/netboot/dhcp"
@@ -91,7 +93,7 @@ func (d directory) Boot(number string) (netboot.Boot, bool) {
 		d.b.mu.Unlock()
 		return netboot.Boot{}, false
 	}
-	id, kind := m.reg.ID, m.rec.Kind
+	id, kind, args := m.reg.ID, m.rec.Kind, m.rec.Args
 	var seen func()
 	if m.rec.Step == StepRunning { // it fetches: it is alive
 		seen = func() { d.b.fetched(number) }
@@ -109,6 +111,6 @@ func (d directory) Boot(number string) (netboot.Boot, bool) {
 		return netboot.Boot{}, false
 	}
 	return netboot.Boot{MACs: macs, Seen: seen, Boot: httpboot.Boot{
-		Number: number, Kernel: f.Kernel, Initramfs: f.Initramfs, Root: f.Root, Server: f.Server, CA: f.CA, Args: f.Args,
+		Number: number, Kernel: f.Kernel, Initramfs: f.Initramfs, Root: f.Root, Server: f.Server, CA: f.CA, Args: append(slices.Clone(f.Args), args...),
 	}}, true
 }

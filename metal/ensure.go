@@ -92,7 +92,7 @@ func (p *Provider) boot(ctx context.Context, u *machineState, b provider.Boot) e
 	}
 	u.cancelPowerOff()
 	return p.boots.Start(ctx, u.id, Task{
-		Kind: wire.BootImage, Attempt: b.Attempt, Image: b.Image, As: b.Hostname, Egress: egress, For: string(b.Cluster), Payload: payload,
+		Kind: wire.BootImage, Attempt: b.Attempt, Image: b.Image, As: b.Hostname, Egress: egress, Args: b.Shape.BootArgs(), For: string(b.Cluster), Payload: payload,
 	})
 }
 

@@ -139,6 +139,8 @@ func (p *Provider) Capabilities() muster.Capabilities {
 		Fabric: Name, Trust: muster.TrustNetwork,
 		Volumes: []muster.VolumeDriver{muster.DriverManagedNFS, muster.DriverNFS},
 		Egress:  []muster.Egress{muster.EgressNone, muster.EgressProxy},
+		// Their agents hold their links.
+		LinkRates: true,
 	}
 }
 

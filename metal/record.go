@@ -19,14 +19,16 @@ import (
 // whole host: a machine that was switched on comes back with its number, and a task
 // that was given to one program must be given to no other.
 type record struct {
-	Machine muster.MachineID     `json:"machine"`
-	Number  string               `json:"number"`
-	Kind    wire.BootKind        `json:"kind"`
-	Attempt int64                `json:"attempt"`
-	For     string               `json:"for,omitempty"`
-	As      string               `json:"as,omitempty"`
-	Image   muster.ImageID       `json:"image,omitempty"`
-	Egress  muster.Egress        `json:"egress,omitempty"`
+	Machine muster.MachineID `json:"machine"`
+	Number  string           `json:"number"`
+	Kind    wire.BootKind    `json:"kind"`
+	Attempt int64            `json:"attempt"`
+	For     string           `json:"for,omitempty"`
+	As      string           `json:"as,omitempty"`
+	Image   muster.ImageID   `json:"image,omitempty"`
+	Egress  muster.Egress    `json:"egress,omitempty"`
+	// Args are arguments of its kernel in this boot alone.
+	Args    []string             `json:"args,omitempty"`
 	Payload json.RawMessage      `json:"payload,omitempty"`
 	Step    Step                 `json:"step"`
 	Since   time.Time            `json:"since"`

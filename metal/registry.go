@@ -213,8 +213,10 @@ func (k registry) Heard(ctx context.Context, number string, h *wire.BootCheckIn,
 	id := m.reg.ID
 	k.b.rack(m.reg.Rack).Arrived(string(id), k.b.c.Clock.Now())
 	m.heard, m.heardAt = h, k.b.c.Clock.Now()
+	// Under arguments of one boot the kernel shows fewer threads or memory nodes than there are.
+	whole := len(m.rec.Args) == 0
 	k.b.mu.Unlock()
-	if h.Facts != nil {
+	if h.Facts != nil && whole {
 		k.b.c.OnFacts(id, *h.Facts, trust)
 	}
 	changed := k.b.step(ctx, m, func(r *record) bool {

@@ -36,7 +36,7 @@ func (b *Boots) Start(ctx context.Context, id muster.MachineID, o Task) error {
 	}
 	now := b.c.Clock.Now().UTC()
 	rec := &record{
-		Machine: id, Number: muster.RandomID(20), Kind: o.Kind, Attempt: o.Attempt, For: o.For, As: o.As, Image: o.Image, Egress: o.Egress, Payload: o.Payload, Step: StepQueued, Since: now, Changed: now,
+		Machine: id, Number: muster.RandomID(20), Kind: o.Kind, Attempt: o.Attempt, For: o.For, As: o.As, Image: o.Image, Egress: o.Egress, Args: o.Args, Payload: o.Payload, Step: StepQueued, Since: now, Changed: now,
 	}
 	// A first program that waits for a task may have this one: its machine need
 	// not be started again.

@@ -17,6 +17,8 @@ type Task struct {
 	Image muster.ImageID
 	// As is what the machine is called meanwhile: its node's name.
 	As string
+	// Args are arguments of the kernel in this boot alone.
+	Args []string
 	// Egress is what its cluster's traffic to elsewhere may be.
 	Egress muster.Egress
 	// For is who wants it, so that machines of one rack are switched on for

@@ -46,8 +46,10 @@ type Boot struct {
 	// Message is how the NICs for messages are on the cluster's network; nil: not at all.
 	Message *Attachment `json:"message,omitempty"`
 	Shares  []BindMount `json:"shares,omitempty"`
-	// Cores limits the node to fewer cores than the machine has; 0: all.
-	Cores int `json:"cores,omitempty"`
+	// Shape is the part of the machine that the node has; nil: all of it. Machines that run
+	// on the kernel of their host have it from their provider; others boot with its kernel
+	// arguments, and their agents take the rest offline.
+	Shape *muster.Shape `json:"shape,omitempty"`
 }
 
 // Attachment plugs a machine's message NICs into a network: all that it has.

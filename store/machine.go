@@ -189,8 +189,15 @@ func (tx *Tx) PutMachine(m muster.Machine, text string) error {
 			owner, project = line.Owner, line.Project
 		}
 	}
+	claims, err := tx.claimsOf(m, old)
+	if err != nil {
+		return err
+	}
 	tx.s.touch(m.ID)
 	if err := tx.writeMachine(m, old, owner, project); err != nil {
+		return err
+	}
+	if err := tx.holdParts(claims); err != nil {
 		return err
 	}
 	if err := tx.chronicle(m, old, text, firstOf(line.Owner, "system"), line.Project); err != nil {

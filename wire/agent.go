@@ -84,6 +84,8 @@ type NodeConfig struct {
 	Cores    int   `json:"cores"`
 	Memory   int64 `json:"memory_bytes"`
 	UserRoot bool  `json:"user_root"` // users are root on this image
+	// Shape is the part of its machine that the node has; nil: all of it.
+	Shape *NodeShape `json:"shape,omitempty"`
 	// Oversubscribed nodes share their cores with others: what waits must yield.
 	Oversubscribed bool      `json:"oversubscribed,omitempty"`
 	Users          []Account `json:"users"`
@@ -106,6 +108,20 @@ type NodeConfig struct {
 	Notices []muster.Notice `json:"notices,omitempty"`
 	// Expires is when the cluster's walltime ends.
 	Expires time.Time `json:"expires,omitzero"`
+}
+
+// NodeShape is the part of its machine that a node has. The agent looks whether it is so.
+type NodeShape struct {
+	Cores   int   `json:"cores,omitempty"`   // physical; 0: all
+	Sockets int   `json:"sockets,omitempty"` // 0: any
+	Memory  int64 `json:"memory_bytes,omitempty"`
+	// KernelArgs stand in the command line of the node's kernel.
+	KernelArgs []string `json:"kernel_args,omitempty"`
+	// LinkRate is what its links for messages are held to, in bits/s each way; 0: nothing.
+	LinkRate int64 `json:"link_rate_bps,omitempty"`
+	// Make: the agent takes cores and memory offline and holds the links, since the node is
+	// a whole machine. Otherwise its host has done it.
+	Make bool `json:"make,omitempty"`
 }
 
 // Host is a name with its address.

@@ -13,6 +13,8 @@ type Request struct {
 	Nodes     int                `json:"nodes" doc:"How many compute nodes"`
 	Min       int                `json:"min,omitempty" doc:"Fewest nodes that will do; default: all of them"`
 	Machine   MachineConstraints `json:"machine,omitzero" doc:"What each machine must be"`
+	Shape     ShapeWish          `json:"shape,omitzero" doc:"Which part of its machine each compute node has"`
+	LinkRate  string             `json:"link_rate,omitempty" doc:"What each node's links for messages are held to, such as 1Gb/s"`
 	Mixed     bool               `json:"mixed,omitempty" doc:"Nodes may be of different classes"`
 	Image     string             `json:"image,omitempty" doc:"Image name or content ID; default hpc"`
 	Packages  []string           `json:"packages,omitempty" doc:"Extra packages: a derived image is built"`
@@ -40,6 +42,15 @@ type StartWish struct {
 	At     string `json:"at,omitempty" doc:"One time, or now, or earliest"`
 	After  string `json:"after,omitempty" doc:"Not before"`
 	Before string `json:"before,omitempty" doc:"Its walltime is over by then"`
+}
+
+// ShapeWish is which part of its machine each compute node has.
+type ShapeWish struct {
+	Cores         int      `json:"cores,omitempty" doc:"Cores that are online"`
+	Sockets       int      `json:"sockets,omitempty" doc:"Sockets that they come from, as many from each"`
+	MemoryPerCore string   `json:"memory_per_core,omitempty" doc:"Memory for each of them, such as 4GiB"`
+	KernelArgs    []string `json:"kernel_args,omitempty" doc:"What is added to the kernel's command line"`
+	NUMA          string   `json:"numa,omitempty" doc:"Whether programs see the memory nodes: shown or hidden"`
 }
 
 // MachineConstraints is the machine part of a Request.

@@ -54,6 +54,7 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 		do    func() error
 	}
 	parts := []part{
+		{"shape", true, func() error { return c.shape(ctx, cfg) }},
 		{"names", true, func() error { return c.names(cfg) }},
 		{"munge", true, func() error { return c.munge(ctx, cfg, had, ch) }},
 		{"volumes", true, func() error { return c.mounts(ctx, cfg, had) }},

@@ -51,6 +51,8 @@ type Options struct {
 	Mount func(m wire.Mount, target string) error
 	// Unmount takes one away; nil for the system call.
 	Unmount func(target string) error
+	// Affinity lists the processors that the node may use; nil for the system call.
+	Affinity func() ([]int, error)
 	// NoOwners leaves the owners of files alone, for tests without root.
 	NoOwners bool
 	// Clock is nil for the system's.
@@ -116,6 +118,9 @@ func New(o Options) *Configurer {
 	}
 	if c.o.Hostname == nil {
 		c.o.Hostname = setHostname
+	}
+	if c.o.Affinity == nil {
+		c.o.Affinity = affinity
 	}
 	if c.o.Mount == nil {
 		c.o.Mount = Mount

@@ -85,6 +85,7 @@ func hostwide(c muster.TestEnvironment) []string {
 func conditionName(tag string) string {
 	known := map[string]string{
 		"provider": "Machines are", "processor": "Processor", "sockets": "Sockets", "cores": "Cores", "threads": "Hardware threads", "memory": "Memory",
+		"shape": "Part of the machine", "link_rate_bps": "Links held to",
 		"cache": "Last-level cache", "clock": "Clock", "huge_pages": "Large pages", "virtualization": "Runs in", "hypervisor": "Hypervisor",
 		"flags": "Processor's flags", "kernel": "Kernel", "kernel_options": "Kernel's command line", "clock_source": "Time is taken from", "firmware": "Firmware", "microcode": "Microcode",
 		"smt": "Threads of a core (SMT)", "mtu": "Largest packets (MTU)", "image": "Image", "blas": "Linear algebra", "mpi": "MPI", "transport": "Messages were carried by",
@@ -109,6 +110,8 @@ func conditionText(tag string, v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case *muster.ProcessorClock:
 		return clockText(*x)
+	case *muster.Shape:
+		return x.String()
 	case *muster.HugePages:
 		text := x.Transparent
 		if text != "" {
@@ -141,8 +144,11 @@ func conditionText(tag string, v reflect.Value) string {
 	case bool:
 		return "yes"
 	case int64:
-		if tag == "memory" || tag == "cache" {
+		switch tag {
+		case "memory", "cache":
 			return size(x)
+		case "link_rate_bps":
+			return fmt.Sprintf("%g Mb/s", float64(x)/1e6)
 		}
 	}
 	if tag == "virtualization" && v.String() == "none" {

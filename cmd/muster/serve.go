@@ -172,7 +172,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	f.bare.add(set)
 	f.derived.add(set)
 	set.StringVar(&f.c.State, "state", "/var/lib/muster", "state directory: everything the server stores")
-	set.StringArrayVar(&f.slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service]; repeatable")
+	set.StringArrayVar(&f.slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,service]; repeatable")
 	set.BoolVar(&f.c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; every table shows it")
 	set.StringSliceVar(&f.c.LocalOpen, "local-allow", nil, "kernel features to allow in local machines although they can affect neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/operators/security.md)")
 	set.IntVar(&f.c.LocalNetworks, "local-max-netns", 16, "maximum number of network namespaces that the users of a local machine may create; 0: none")

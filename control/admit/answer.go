@@ -31,6 +31,7 @@ type query struct {
 // it is in one Rejection. Answer.Fits counts the machines whose hardware fits,
 // whatever they are doing now.
 func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Snapshot, placer Placer) muster.Answer {
+	snap = snap.withHeld()
 	a := &query{
 		filtered: filter(checksOf(spec, image, snap), spec, snap.Machines),
 		snap:     snap, placer: placer, least: max(1, spec.Min),

@@ -45,6 +45,7 @@ func (a *query) waiting() string {
 	var parts []string
 	for _, s := range []struct{ reason, text string }{
 		{ReasonBusy, "busy"},
+		{ReasonPartsInUse, "made of what serves a machine of another set"},
 		{ReasonCleaning, "being cleaned"},
 		{ReasonTesting, "being tested"},
 		{ReasonReserved, "waited for by earlier requests"},

@@ -26,6 +26,10 @@ const (
 	ReasonNICKind           = "nic-kind"
 	ReasonNICSpeed          = "nic-speed"
 	ReasonAccelerators      = "accelerators"
+	ReasonShapeCores        = "shape-cores"
+	ReasonShapeMemory       = "shape-memory"
+	ReasonShapeKernel       = "shape-kernel"
+	ReasonLinkRate          = "link-rate"
 	ReasonImageArchitecture = "image-architecture"
 	ReasonImageCPULevel     = "image-cpu-level"
 	ReasonImageMemory       = "image-memory"
@@ -36,6 +40,7 @@ const (
 	ReasonQuarantined  = "quarantined"
 	ReasonTesting      = "testing"
 	ReasonBusy         = "busy"
+	ReasonPartsInUse   = "parts-in-use"
 	ReasonCleaning     = "cleaning"
 	ReasonNotAnswering = "not-answering"
 	ReasonReserved     = "reserved"
@@ -47,9 +52,9 @@ func Reasons() []string {
 	return []string{
 		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService, ReasonNotAllowed,
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
-		ReasonNICSpeed, ReasonAccelerators, ReasonImageArchitecture, ReasonImageCPULevel,
+		ReasonNICSpeed, ReasonAccelerators, ReasonShapeCores, ReasonShapeMemory, ReasonShapeKernel, ReasonLinkRate, ReasonImageArchitecture, ReasonImageCPULevel,
 		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume, ReasonEgress, ReasonUserID,
-		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
+		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonPartsInUse, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
 	}
 }
 
@@ -92,6 +97,7 @@ func checksFor(spec muster.Spec, image *muster.Image, providers muster.Providers
 	b.wishes()
 	b.allowed(spec.Allowed)
 	b.amounts()
+	b.shape(spec, providers)
 	if image != nil {
 		b.image(image, providers)
 	}

@@ -19,6 +19,7 @@ type Scheduled struct {
 // earliest time at which there is room beside what is entered already: none is ever
 // delayed by one behind it.
 func Schedule(snap Snapshot, ahead []Waiting, placer Placer) []Scheduled {
+	snap = snap.withHeld()
 	out := make([]Scheduled, len(ahead))
 	type fit struct {
 		*filtered

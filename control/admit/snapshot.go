@@ -11,6 +11,8 @@ import (
 type Snapshot struct {
 	Now      time.Time
 	Machines []muster.Machine
+	// Held are the parts of hosts that machines in use have. Nil: those of Machines.
+	Held map[string]bool
 	// Ahead are the requests that wait already, first come first. With Times these are
 	// only those of which no time is known: see Schedule. A request never takes a machine
 	// that could serve one of them.

@@ -34,6 +34,8 @@ func stateReason(m *muster.Machine, cluster muster.ClusterID, snap Snapshot, res
 	switch {
 	case m.Phase != muster.MachineFree || m.Cluster != "" || m.Node != "":
 		return ReasonBusy // never take what is not plainly free
+	case snap.partInUse(m):
+		return ReasonPartsInUse
 	case missing(m), snap.Silence > 0 && snap.Now.Sub(m.LastSeen) > snap.Silence:
 		return ReasonNotAnswering
 	case reserved[m], snap.ReservedForRepair[m.ID]:
@@ -61,6 +63,7 @@ func stateText(reason string, silence time.Duration) string {
 		ReasonQuarantined:  "put aside after faults, until an administrator has seen to them",
 		ReasonTesting:      "under test, because of a fault or because somebody asked: free again once they pass it",
 		ReasonBusy:         "serving other clusters",
+		ReasonPartsInUse:   "made of cores and memory that serve a machine of another set now",
 		ReasonCleaning:     "being cleaned, free in a moment",
 		ReasonNotAnswering: silent,
 		ReasonFailedHere:   "failed under this cluster before: others get them",
@@ -112,5 +115,6 @@ func reservedFor(snap Snapshot, placer Placer) map[*muster.Machine]bool {
 			reserved[m] = true
 		}
 	}
+	alsoRivals(snap.Machines, reserved)
 	return reserved
 }

@@ -18,11 +18,21 @@ type wishKey struct {
 	mount  string
 	egress muster.Egress
 	uid    int
+	shape  string
+	rate   bool
 }
 
 func keyOf(w Waiting, snap Snapshot) wishKey {
 	_, uid := snap.highest(w.Spec.Users)
-	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress, uid}
+	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress, uid, shapeKey(w.Spec.Shape), w.Spec.LinkRate > 0}
+}
+
+// shapeKey is what of a shape decides which machines fit.
+func shapeKey(s *muster.Shape) string {
+	if s.IsZero() {
+		return ""
+	}
+	return fmt.Sprint(s.Cores, s.Sockets, s.Memory(), s.Kernel())
 }
 
 // time marks the machines that are free now and not for long enough: somebody else has

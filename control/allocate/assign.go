@@ -45,7 +45,11 @@ func (a *Allocator) Assign(tx *store.Tx, plan muster.Plan, nodes []muster.Node) 
 	for i, m := range machines { // all are there, in order
 		n := nodes[i]
 		n.Phase, n.PhaseSince, n.Machine, n.Management = muster.NodeAssigned, now, m.ID, m.Facts.Management
-		if err := sys.PutMachine(Given(m, n.Cluster, n.Name, now), ""); err != nil {
+		err := sys.PutMachine(Given(m, n.Cluster, n.Name, now), "")
+		if store.PartTaken(err) {
+			return nil, staleError{err}
+		}
+		if err != nil {
 			return nil, err
 		}
 		if err := sys.PutNode(n, ""); err != nil {

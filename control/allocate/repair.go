@@ -201,7 +201,7 @@ func spareSpec(c muster.Cluster, former muster.Machine, free bool) muster.Spec {
 		spec.Machine = muster.Constraints{Class: former.Facts.Class, Provider: former.Provider}
 		return spec
 	}
-	spec.Machine = c.Spec.Machine
+	spec.Machine, spec.Shape, spec.LinkRate = c.Spec.Machine, c.Spec.Shape, c.Spec.LinkRate
 	if former.Provider != "" {
 		spec.Machine.Provider = former.Provider
 	}
@@ -323,7 +323,7 @@ func noSpare(class string, a muster.Answer, tried int) string {
 	var parts []string
 	for _, r := range a.Rejections {
 		what := map[string]string{
-			admit.ReasonBusy: "busy", admit.ReasonCleaning: "being cleaned", admit.ReasonMaintenance: "in maintenance",
+			admit.ReasonBusy: "busy", admit.ReasonCleaning: "being cleaned", admit.ReasonPartsInUse: "made of what another set uses", admit.ReasonMaintenance: "in maintenance",
 			admit.ReasonQuarantined: "in quarantine", admit.ReasonTesting: "under test", admit.ReasonNotAnswering: "not answering", admit.ReasonReserved: "kept for others",
 			admit.ReasonFailedHere: "failed under this cluster before",
 		}[r.Reason]

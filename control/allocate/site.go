@@ -44,7 +44,10 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	}
 	parts := partsOf(machines, a.Providers)
 	a.parts.Store(&parts)
-	s := &Site{placer: a.placer, images: a.Images, clusters: make(map[muster.ClusterID]*muster.Cluster, len(living)), turnover: newTurnover(sys, parts)}
+	placer := a.placer
+	held := place.HeldParts(machines)
+	placer.Blocks = place.BlocksOf(machines, held)
+	s := &Site{placer: placer, images: a.Images, clusters: make(map[muster.ClusterID]*muster.Cluster, len(living)), turnover: newTurnover(sys, parts)}
 	var queued []muster.Cluster
 	for i := range living {
 		c := &living[i]
@@ -75,7 +78,7 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 		return nil, err
 	}
 	s.snap = admit.Snapshot{
-		Now: a.Clock.Now(), Machines: machines, Silence: a.Silence, Providers: a.Providers, Drivers: drivers, HighUIDs: high, Turnover: s.turnover.of, Spread: s.turnover.spread(),
+		Now: a.Clock.Now(), Machines: machines, Held: held, Silence: a.Silence, Providers: a.Providers, Drivers: drivers, HighUIDs: high, Turnover: s.turnover.of, Spread: s.turnover.spread(),
 	}
 	if s.snap.ReservedForRepair, err = a.kept(sys, machines); err != nil {
 		return nil, err
@@ -236,6 +239,8 @@ func (s *Site) taken(id muster.ClusterID, p muster.Plan) {
 			s.snap.Times.Block(m.ID, s.snap.Now, time.Time{})
 		}
 	}
+	s.snap.Held = place.HeldParts(s.snap.Machines)
+	s.placer.Blocks = place.BlocksOf(s.snap.Machines, s.snap.Held)
 }
 
 // Answer answers a demand with the site of now. Nothing is taken.

@@ -23,7 +23,8 @@ type Timetable struct {
 	machines  []muster.Machine
 	planner   place.Planner
 	index     map[muster.MachineID]int32
-	busy      [][]span // by machine: sorted, apart from each other
+	busy      [][]span  // by machine: sorted, apart from each other
+	rivals    [][]int32 // by machine: those that share a part with it; nil: none do
 	groupings map[grouping]*place.Grouping
 	scratch   scratch
 }
@@ -43,6 +44,7 @@ func New(now time.Time, machines []muster.Machine, planner place.Planner) *Timet
 	for j := range machines {
 		t.index[machines[j].ID] = int32(j)
 	}
+	t.rivals = rivals(machines)
 	return t
 }
 
@@ -71,11 +73,21 @@ func (t *Timetable) Block(id muster.MachineID, from, until time.Time) {
 	}
 }
 
-// block enters a span, joined with those that it touches.
+// block enters a span, for the machines that share a part with this one, too.
 func (t *Timetable) block(j int32, s span) {
 	if s.from >= s.to {
 		return
 	}
+	t.enter(j, s)
+	if t.rivals != nil {
+		for _, r := range t.rivals[j] {
+			t.enter(r, s)
+		}
+	}
+}
+
+// enter enters a span, joined with those that it touches.
+func (t *Timetable) enter(j int32, s span) {
 	list := t.busy[j]
 	first := 0
 	for first < len(list) && list[first].to < s.from {

@@ -340,6 +340,9 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 	boot := &provider.Boot{
 		Attempt: n.Attempt, Cluster: c.ID, Hostname: n.Name, Image: c.Image, Bootstrap: seed,
 	}
+	if n.Role == muster.RoleCompute {
+		boot.Shape = c.Spec.Shape
+	}
 	if c.Subnet.IsValid() {
 		boot.Message = &provider.Attachment{Network: networkOf(c), Address: netip.PrefixFrom(n.Address, c.Subnet.Bits())}
 	}
@@ -352,5 +355,5 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 }
 
 func networkOf(c muster.Cluster) provider.Network {
-	return provider.Network{Cluster: c.ID, Index: c.NetworkIndex, Subnet: c.Subnet, Egress: c.Spec.Egress}
+	return provider.Network{Cluster: c.ID, Index: c.NetworkIndex, Subnet: c.Subnet, Egress: c.Spec.Egress, Speed: c.Spec.LinkRate}
 }

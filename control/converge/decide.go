@@ -54,7 +54,8 @@ type decider struct {
 	unheard, mass, powerCut int
 	// ownMachines: Machines is a copy that this decision may change.
 	ownMachines bool
-	around      Around // of one machine
+	around      Around           // of one machine
+	rival       muster.MachineID // that has parts of the one machine
 }
 
 // want is a node that should start to boot now.

@@ -17,7 +17,7 @@ const NotAnswering = muster.ConditionNotAnswering
 // that was verified, and nobody gets a machine that is suspected of a fault
 // before a good test.
 func DecideMachine(v MachineView) ([]Action, time.Duration) {
-	d := decider{View: View{Now: v.Now, Limits: v.Limits.withDefaults()}, around: v.Around, called: map[muster.MachineID]bool{}}
+	d := decider{View: View{Now: v.Now, Limits: v.Limits.withDefaults()}, around: v.Around, rival: v.Rival, called: map[muster.MachineID]bool{}}
 	m, s := v.Machine, v.Observation
 	switch {
 	case m.Phase.Held():

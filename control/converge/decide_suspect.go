@@ -24,15 +24,27 @@ func (d *decider) suspect(m muster.Machine, s Observation, t MachineTimes) {
 		return
 	}
 	m.Conditions = withoutCondition(m.Conditions, muster.ConditionStuck)
-	d.toTesting(&m, "it is tested")
-	d.testing(m, s, t)
+	if d.toTesting(&m, "it is tested") {
+		d.testing(m, s, t)
+	}
 }
 
-func (d *decider) toTesting(m *muster.Machine, text string) {
+// toTesting has a machine tested, unless another one uses what it is made of: then it waits.
+func (d *decider) toTesting(m *muster.Machine, text string) bool {
+	if d.rival != "" {
+		text := fmt.Sprintf("machine %s is in use, which is made of the same cores or memory", d.rival)
+		d.tell(m, muster.Condition{Code: cannotTest, Text: text, Hint: "it is tested once that machine is free"}, text)
+		d.lookAfter(rivalRetry)
+		return false
+	}
 	m.TestsFailed = 0
 	m.Conditions = withoutCondition(m.Conditions, testFailed, cannotTest, quarantined, underTenants)
 	d.machine(m, muster.MachineTesting, text)
+	return true
 }
+
+// rivalRetry is how often a machine that waits for what it is made of is looked at.
+const rivalRetry = 10 * time.Second
 
 // off reports whether the machine is off, and does what brings it there. One
 // that does not go off is cut off, and stays suspect.

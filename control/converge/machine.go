@@ -24,6 +24,9 @@ func (v *Converger) machine(ctx context.Context, id muster.MachineID) (time.Dura
 		if view.Times, err = v.machineTimes(tx, m); err != nil {
 			return err
 		}
+		if view.Rival, err = tx.AsSystem().RivalOf(m); err != nil {
+			return err
+		}
 		if view.mayCondemn() {
 			site, err := tx.AsSystem().Site()
 			if err != nil {

@@ -78,6 +78,8 @@ type MachineView struct {
 	// Around is what the site's other machines show; it is looked at only when the
 	// machine may be taken out of use.
 	Around Around
+	// Rival is another machine that has a part of this one now; "": none.
+	Rival muster.MachineID
 }
 
 // MachineTimes are how long such things take on machines of its class.

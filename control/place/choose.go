@@ -26,10 +26,10 @@ func (a ranked) compare(b ranked) int {
 }
 
 // choose takes n of the machines.
-func choose(p muster.Placement, s uint64, machines []*muster.Machine, n int) []*muster.Machine {
+func (p Planner) choose(how muster.Placement, s uint64, machines []*muster.Machine, n int) []*muster.Machine {
 	all := make([]ranked, len(machines))
 	for i, m := range machines {
-		all[i] = ranked{m: m, waste: wasteOf(m), hash: hash(s, string(m.ID))}
+		all[i] = ranked{m: m, waste: p.wasteOf(m), hash: hash(s, string(m.ID))}
 	}
 	slices.SortFunc(all, ranked.compare)
 	sound := slices.IndexFunc(all, func(r ranked) bool { return r.waste.doubt > 0 })
@@ -37,8 +37,8 @@ func choose(p muster.Placement, s uint64, machines []*muster.Machine, n int) []*
 		sound = len(all)
 	}
 	// Doubtful machines are for what the others do not suffice for.
-	taken := placed(p, s, all[:sound], min(n, sound))
-	taken = append(taken, placed(p, s, all[sound:], n-len(taken))...)
+	taken := placed(how, s, all[:sound], min(n, sound))
+	taken = append(taken, placed(how, s, all[sound:], n-len(taken))...)
 	out := make([]*muster.Machine, len(taken))
 	for i, r := range taken {
 		out[i] = r.m

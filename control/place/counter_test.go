@@ -13,12 +13,16 @@ import (
 func TestCounter(t *testing.T) {
 	t.Parallel()
 	pick := func(r *rand.Rand, list ...string) string { return list[r.IntN(len(list))] }
-	for seed := range uint64(300) {
+	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		machines := make([]muster.Machine, 1+r.IntN(30))
 		for i := range machines {
 			machines[i] = muster.Machine{ID: muster.MachineID(fmt.Sprintf("m%02d", i)), Provider: pick(r, "metal", "local"),
 				Facts: muster.Facts{Class: pick(r, "a", "b"), Rack: pick(r, "r1", "r2", "r3"), Service: r.IntN(5) == 0}}
+			if f := &machines[i].Facts; seed >= 300 && r.IntN(3) > 0 {
+				f.Set = pick(r, "dense", "spread")
+				f.Class = f.Set + pick(r, "", "-2")
+			}
 		}
 		p := Planner{}
 		spec := muster.Spec{Nodes: 1 + r.IntN(12), Min: 1, Mixed: r.IntN(2) == 0, Within: pick(r, "", "rack"), Logins: r.IntN(3)}

@@ -22,7 +22,7 @@ func TestDoubtfulMachinesComeLast(t *testing.T) {
 	for _, p := range []muster.Placement{muster.PlacePack, muster.PlaceSpread, muster.PlaceAny} {
 		for n, want := range []int{0, 0, 0, 1, 2, 3} {
 			got := 0
-			for _, m := range choose(p, 7, list, n) {
+			for _, m := range (Planner{}).choose(p, 7, list, n) {
 				if m.IsDoubtful() {
 					got++
 				}

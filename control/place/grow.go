@@ -33,7 +33,7 @@ func (g ScaleOut) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*must
 	}
 	if g.Logins {
 		slices.SortStableFunc(list, func(a, b *muster.Machine) int {
-			return cmp.Or(first(a.Facts.Service, b.Facts.Service), wasteOf(a).compare(wasteOf(b)), compareNatural(string(a.ID), string(b.ID)))
+			return cmp.Or(first(a.Facts.Service, b.Facts.Service), g.wasteOf(a).compare(g.wasteOf(b)), compareNatural(string(a.ID), string(b.ID)))
 		})
 		list = list[:min(spec.Nodes, len(list))]
 	} else {
@@ -48,13 +48,25 @@ func (g ScaleOut) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*must
 }
 
 // reachable leaves out the machines that cannot join the message network of those
-// that the cluster has.
+// that the cluster has, and those of other sets than its own.
 func (g ScaleOut) reachable(list []*muster.Machine) []*muster.Machine {
 	if len(g.Near) == 0 {
 		return nil
 	}
 	fabric := g.Providers.Fabric(&g.Near[0])
-	return slices.DeleteFunc(slices.Clone(list), func(m *muster.Machine) bool { return g.Providers.Fabric(m) != fabric })
+	list = slices.DeleteFunc(slices.Clone(list), func(m *muster.Machine) bool { return g.Providers.Fabric(m) != fabric })
+	for i := range g.Near {
+		if set := g.Near[i].Facts.Set; set != "" {
+			return ofSet(list, set)
+		}
+	}
+	most := list[:0:0]
+	for _, c := range choices(list, nil) {
+		if len(c.compute) > len(most) {
+			most = c.compute
+		}
+	}
+	return most
 }
 
 // Spots gives names and indices to k more nodes of a role: those of nodes that

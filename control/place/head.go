@@ -26,7 +26,7 @@ func (p Planner) chooseHead(s uint64, fabric string, taken, compute, spare []*mu
 		if best == nil || cmp.Or(
 			first(m.Facts.Service, best.Facts.Service),
 			first(isSpare, bestSpare),
-			wasteOf(m).compare(wasteOf(best)),
+			p.wasteOf(m).compare(p.wasteOf(best)),
 			first(near[m.Facts.Rack] > 0, near[best.Facts.Rack] > 0),
 			compareHash(s, string(m.ID), string(best.ID)),
 			strings.Compare(string(m.ID), string(best.ID)),

@@ -33,11 +33,11 @@ func nearby(candidates []*muster.Machine, near []muster.Machine, n int) []*muste
 	slices.SortFunc(list, func(a, b *muster.Machine) int {
 		x, y := a.Facts.Rack, b.Facts.Rack
 		return cmp.Or(
-			cmp.Compare(wasteOf(a).doubt, wasteOf(b).doubt),
+			cmp.Compare(Planner{}.wasteOf(a).doubt, Planner{}.wasteOf(b).doubt),
 			cmp.Compare(beside[y], beside[x]),
 			cmp.Compare(size[y], size[x]),
 			strings.Compare(x, y),
-			wasteOf(a).compare(wasteOf(b)),
+			Planner{}.wasteOf(a).compare(Planner{}.wasteOf(b)),
 			compareNatural(string(a.ID), string(b.ID)),
 		)
 	})

@@ -11,6 +11,9 @@ import (
 type Planner struct {
 	// Providers are what the machines of each provider can do.
 	Providers muster.Providers
+	// Blocks are the machines of other sets that each machine would keep from being used;
+	// nil: nothing is known of any.
+	Blocks map[muster.MachineID]Blocks
 }
 
 // group is a set of machines that one cluster may be made of.
@@ -18,6 +21,7 @@ type group struct {
 	fabric, class, rack string
 	machines            []*muster.Machine
 	capacity            int // compute nodes it has a place for
+	from                choice
 }
 
 // Capacity is how many compute nodes of the spec find a place, with a head and
@@ -26,7 +30,7 @@ type group struct {
 // only these.
 func (p Planner) Capacity(spec muster.Spec, compute, spare []*muster.Machine) int {
 	most := 0
-	for _, g := range p.groups(spec, compute, spare, false) {
+	for _, g := range p.allGroups(spec, compute, spare, false) {
 		most = max(most, g.capacity)
 	}
 	return most
@@ -35,12 +39,13 @@ func (p Planner) Capacity(spec muster.Spec, compute, spare []*muster.Machine) in
 // Plan gives machines to as many nodes as Room tells. It returns false when
 // these are fewer than spec.Min. The order of the machines does not matter.
 func (p Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*muster.Machine) (muster.Plan, bool) {
-	g := bestGroup(spec, seed(id), p.groups(spec, compute, spare, true))
+	g := p.bestGroup(spec, seed(id), p.allGroups(spec, compute, spare, true))
 	if g == nil || g.capacity < max(1, spec.Min) {
 		return muster.Plan{}, false
 	}
 	s := seed(id)
-	chosen := choose(spec.Placement, s, g.machines, g.capacity)
+	compute, spare = g.from.compute, g.from.spare
+	chosen := p.choose(spec.Placement, s, g.machines, g.capacity)
 	// n01 and n02 are neighbours: nodes are numbered along the racks.
 	slices.SortFunc(chosen, byRackThenID)
 
@@ -88,6 +93,19 @@ func (p Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*m
 // auxiliary is how many machines a cluster needs besides its compute nodes: for a
 // separate head and for login nodes. One kind of machine serves both.
 func auxiliary(spec muster.Spec) int { return spec.TotalNodes() - spec.Nodes }
+
+// allGroups are the groups of every choice among sets.
+func (p Planner) allGroups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []*group {
+	var all []*group
+	for _, c := range choices(compute, spare) {
+		list := p.groups(spec, c.compute, c.spare, members)
+		for _, g := range list {
+			g.from = c
+		}
+		all = append(all, list...)
+	}
+	return all
+}
 
 // groups divides the machines into those that one cluster may be made of.
 // members false leaves group.machines empty: only the room is counted.
@@ -143,14 +161,14 @@ func (p Planner) groups(spec muster.Spec, compute, spare []*muster.Machine, memb
 }
 
 // bestGroup has the most nodes, then wastes least, then suits the placement.
-func bestGroup(spec muster.Spec, s uint64, list []*group) *group {
+func (p Planner) bestGroup(spec muster.Spec, s uint64, list []*group) *group {
 	var best *group
 	var bestWaste waste
 	for _, g := range list {
 		if g.capacity < 1 {
 			continue
 		}
-		w := groupWaste(g)
+		w := p.groupWaste(g)
 		if best == nil {
 			best, bestWaste = g, w
 			continue

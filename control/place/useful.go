@@ -8,6 +8,25 @@ import "github.com/muster-hpc/muster"
 //
 // Where service machines can carry the head the others are not listed for it.
 func (p Planner) Candidates(spec muster.Spec, compute, spare []*muster.Machine) []*muster.Machine {
+	all := choices(compute, spare)
+	if len(all) == 1 {
+		return p.candidates(spec, all[0].compute, all[0].spare)
+	}
+	var out []*muster.Machine
+	seen := map[*muster.Machine]bool{}
+	for _, c := range all {
+		for _, m := range p.candidates(spec, c.compute, c.spare) {
+			if !seen[m] {
+				seen[m] = true
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// candidates are those of one choice among sets.
+func (p Planner) candidates(spec muster.Spec, compute, spare []*muster.Machine) []*muster.Machine {
 	var out []*muster.Machine
 	list := p.groups(spec, compute, spare, true)
 	served := make(map[string]bool) // fabrics with room

@@ -15,10 +15,13 @@ type waste struct {
 	accelerators int
 	cores        int
 	memory       int64
+	// blocks are what it keeps of other sets from being used. Machines that block the same
+	// one lie together, so that as few as possible are blocked.
+	blocks Blocks
 }
 
-func wasteOf(m *muster.Machine) waste {
-	w := waste{cores: m.Facts.Cores, memory: m.Facts.Memory}
+func (p Planner) wasteOf(m *muster.Machine) waste {
+	w := waste{cores: m.Facts.Cores, memory: m.Facts.Memory, blocks: p.Blocks[m.ID]}
 	if m.IsDoubtful() {
 		w.doubt = 1
 	}
@@ -29,10 +32,10 @@ func wasteOf(m *muster.Machine) waste {
 }
 
 // groupWaste is that of the group's smallest machine.
-func groupWaste(g *group) waste {
-	least := wasteOf(g.machines[0])
+func (p Planner) groupWaste(g *group) waste {
+	least := p.wasteOf(g.machines[0])
 	for _, m := range g.machines[1:] {
-		if w := wasteOf(m); w.compare(least) < 0 {
+		if w := p.wasteOf(m); w.compare(least) < 0 {
 			least = w
 		}
 	}
@@ -45,5 +48,6 @@ func (w waste) compare(o waste) int {
 		cmp.Compare(w.accelerators, o.accelerators),
 		cmp.Compare(w.cores, o.cores),
 		cmp.Compare(w.memory, o.memory),
+		w.blocks.compare(o.blocks),
 	)
 }

@@ -20,7 +20,7 @@ type decoder struct {
 
 // amountFields are texts that may be written as a bare number.
 func isAmount(name string) bool {
-	return slices.Contains([]string{"cores", "memory", "disk", "nics", "nic_speed", "accelerators", "walltime", "retain", "home_quota"}, name)
+	return slices.Contains([]string{"cores", "memory", "disk", "nics", "nic_speed", "accelerators", "walltime", "retain", "home_quota", "link_rate", "memory_per_core"}, name)
 }
 
 func (d *decoder) problem(why muster.Reason, path string, p Place, hint, format string, args ...any) {
@@ -46,6 +46,7 @@ func (d *decoder) fields(t tree, into reflect.Value, path string) {
 	known := fieldNames(into.Type())
 	seen := make(map[string]Place)
 	for _, f := range t.fields {
+		f.name = canonical(f.name)
 		at := join(path, short(f.name))
 		if first, twice := seen[f.name]; twice {
 			d.problem(muster.ReasonGivenTwice, at, f.place, fmt.Sprintf("it stands at %s already: keep one", first), "the field is given twice")
@@ -147,7 +148,7 @@ func (d *decoder) list(t tree, into reflect.Value, path, name string) {
 	case t.shape == shapeList:
 	case t.untyped && t.shape == shapeMap:
 		for _, f := range t.fields {
-			if f.name != singular {
+			if canonical(f.name) != singular {
 				d.problem(muster.ReasonUnknownField, join(path, short(f.name)), f.place, fmt.Sprintf("did you mean <%s>?", singular), "there is no such field")
 				continue
 			}
@@ -188,6 +189,15 @@ func (t tree) found() string {
 	return t.shape.String()
 }
 
+// canonical is the name of a field that is published with hyphens, too.
+func canonical(name string) string {
+	switch name {
+	case "memory-per-core", "kernel-args", "kernel-arg", "link-rate":
+		return strings.ReplaceAll(name, "-", "_")
+	}
+	return name
+}
+
 func join(path, name string) string {
 	if path == "" {
 		return name
@@ -207,6 +217,9 @@ func fieldNames(t reflect.Type) []string {
 func exampleFields(t reflect.Type) string {
 	if t == reflect.TypeFor[wire.MachineConstraints]() {
 		return `machine: {cores: ">=2"}`
+	}
+	if t == reflect.TypeFor[wire.ShapeWish]() {
+		return `shape: {cores: 2, sockets: 1, memory_per_core: 4GiB}`
 	}
 	if t == reflect.TypeFor[wire.BookRequest]() {
 		return "name: NAME, seats: N and days: [tue]"

@@ -34,10 +34,10 @@ func TestDocumentation(t *testing.T) {
 		last = &req
 		seen++
 	}
-	if seen != 4 {
+	if seen != 5 {
 		t.Errorf("%d examples", seen)
 	}
-	for _, v := range []any{wire.Request{}, wire.MachineConstraints{}} {
+	for _, v := range []any{wire.Request{}, wire.MachineConstraints{}, wire.ShapeWish{}} {
 		for _, name := range fieldNames(reflect.TypeOf(v)) {
 			if !strings.Contains(text, "| `"+name+"` |") {
 				t.Errorf("field %s is not described", name)

@@ -57,6 +57,18 @@ func anyRequest() *rapid.Generator[wire.Request] {
 			Home:      maybe(t, "home", word),
 			Retain:    maybe(t, "retain", rapid.StringMatching(`0|[1-9]d([1-9]h)?`)),
 		}
+		r.LinkRate = maybe(t, "rate", rapid.StringMatching(`[1-9][0-9]?[MG]b/s`))
+		if r.Shape.NUMA = maybe(t, "numa", rapid.SampledFrom([]string{"shown", "hidden"})); rapid.Bool().Draw(t, "has args") {
+			r.Shape.KernelArgs = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"nosmt", "numa_balancing=disable", "isolcpus=1-3,5", "idle=poll"}), 1, 3, rapid.ID).Draw(t, "args")
+		}
+		if r.Machine.Cores == "" && r.Machine.Memory == "" && rapid.Bool().Draw(t, "has shape") {
+			r.Shape.Sockets = rapid.IntRange(0, 4).Draw(t, "sockets")
+			r.Shape.Cores = rapid.IntRange(1, 64).Draw(t, "cores") * max(1, r.Shape.Sockets)
+			r.Shape.MemoryPerCore = maybe(t, "per core", rapid.StringMatching(`[1-9][0-9]?GiB`))
+		}
+		if r.LinkRate != "" {
+			r.Machine.NICs = "" // a rate wants links
+		}
 		if rapid.Bool().Draw(t, "has min") {
 			r.Min = rapid.IntRange(1, r.Nodes).Draw(t, "min")
 		}

@@ -28,6 +28,15 @@ func RequestOf(s muster.Spec) wire.Request {
 			Accelerators: text(m.Accelerators, ""), Accelerator: m.Accelerator,
 		},
 	}
+	if f := s.Shape; f != nil {
+		r.Shape = wire.ShapeWish{Cores: f.Cores, Sockets: f.Sockets, KernelArgs: slices.Clone(f.KernelArgs), NUMA: string(f.NUMA)}
+		if f.MemoryPerCore > 0 {
+			r.Shape.MemoryPerCore = fmt.Sprintf("%dB", f.MemoryPerCore)
+		}
+	}
+	if s.LinkRate > 0 {
+		r.LinkRate = fmt.Sprintf("%db/s", s.LinkRate)
+	}
 	if s.Min != s.Nodes {
 		r.Min = s.Min
 	}

@@ -26,6 +26,10 @@ func asWritten(t tree) tree {
 			}
 		case "home_quota_bytes":
 			f.name, f.value = "home_quota", withUnit(f.value, "B")
+		case "link_rate_bps":
+			f.name, f.value = "link_rate", withUnit(f.value, "b/s")
+		case "shape":
+			f.value = shapeAsWritten(f.value)
 		case "start":
 			f.value = startAsWritten(f.value)
 		case "volumes":
@@ -127,6 +131,21 @@ func volumeAsWritten(t tree) tree {
 		text += ":ro"
 	}
 	return tree{shape: shapeText, text: text, place: t.place, untyped: t.untyped}
+}
+
+func shapeAsWritten(t tree) tree {
+	if t.shape != shapeMap {
+		return t
+	}
+	out := t
+	out.fields = nil
+	for _, f := range t.fields {
+		if f.name == "memory_per_core_bytes" {
+			f.name, f.value = "memory_per_core", withUnit(f.value, "B")
+		}
+		out.fields = append(out.fields, f)
+	}
+	return out
 }
 
 func machineAsWritten(t tree) tree {

@@ -36,6 +36,8 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	v.fault("image", checkImage(s.Image))
 	v.size(req, &s)
 	s.Machine = v.machine(req.Machine)
+	s.Shape = v.shape(req.Shape, s.Machine)
+	s.LinkRate = v.linkRate(req.LinkRate, s.Machine)
 	s.Packages = v.names("packages", req.Packages, maxPackages, checkPackage)
 	slices.Sort(s.Packages) // their order means nothing: the same image for all
 

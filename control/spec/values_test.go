@@ -168,6 +168,22 @@ func TestCrossChecks(t *testing.T) {
 		"volumes in volumes":  {func(r *wire.Request) { r.Volumes = []string{"a:/x", "b:/x/y", "c:/xy"} }, "volumes[1]"},
 		"volume in the home":  {func(r *wire.Request) { r.Volumes = []string{"a:/home/alice"} }, "volumes[0]"},
 		"too many volumes":    {func(r *wire.Request) { r.Volumes = make([]string, maxVolumes+1) }, "volumes"},
+		"a rate of nothing":   {func(r *wire.Request) { r.LinkRate = "0b/s" }, "link_rate"},
+		"a rate of too much":  {func(r *wire.Request) { r.LinkRate = "10Tb/s" }, "link_rate"},
+		"a rate compared":     {func(r *wire.Request) { r.LinkRate = ">=1Gb/s" }, "link_rate"},
+		"a rate without nics": {func(r *wire.Request) { r.LinkRate, r.Machine.NICs = "1Gb/s", "=0" }, "link_rate"},
+		"a rate":              {func(r *wire.Request) { r.LinkRate = "1Gb/s" }, ""},
+		"shape":               {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 4, Sockets: 2, MemoryPerCore: "1GiB"} }, ""},
+		"unequal sockets":     {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 3, Sockets: 2} }, "shape.cores"},
+		"sockets of nothing":  {func(r *wire.Request) { r.Shape = wire.ShapeWish{Sockets: 2} }, "shape.sockets"},
+		"memory of nothing":   {func(r *wire.Request) { r.Shape = wire.ShapeWish{MemoryPerCore: "1GiB"} }, "shape.memory_per_core"},
+		"little memory":       {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 1, MemoryPerCore: "64MiB"} }, "shape.memory_per_core"},
+		"shape above machine": {func(r *wire.Request) {
+			r.Machine.Cores, r.Machine.Memory, r.Shape = "<4", "<=7GiB", wire.ShapeWish{Cores: 4, MemoryPerCore: "2GiB"}
+		}, "shape.memory_per_core shape.cores"},
+		"arguments of Muster": {func(r *wire.Request) {
+			r.Shape.KernelArgs = []string{"muster.server=x", "root=x", "init=x", "nosmt", "systemd.unit=rescue.target", "rd.break"}
+		}, "shape.kernel_args[0] shape.kernel_args[1] shape.kernel_args[2] shape.kernel_args[4] shape.kernel_args[5]"},
 		"everything is wrong": {func(r *wire.Request) { *r = wire.Request{Head: "x", Egress: "x", Validate: "x"} }, "name nodes head validate egress"},
 	} {
 		r := wire.Request{Name: "a", Nodes: 4}

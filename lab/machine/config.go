@@ -21,6 +21,7 @@ type Config struct {
 	Serial   string     `json:"serial"`
 	UUID     string     `json:"uuid"`
 	Cores    int        `json:"cores"`
+	Sockets  int        `json:"sockets,omitempty"`    // 0 and 1: one
 	Memory   int64      `json:"memory_bytes"`         // bytes
 	Disk     int64      `json:"disk_bytes"`           // bytes
 	NVMe     int64      `json:"nvme_bytes,omitempty"` // bytes; 0: it has none

@@ -95,7 +95,7 @@ func (m *Machine) bootedOnce() error {
 // hardware describes the machine for QEMU.
 func (m *Machine) hardware() (qemu.Config, error) {
 	c := qemu.Config{Name: m.config.Name, UUID: m.config.UUID, Serial: m.config.Serial, Vendor: "Muster", Model: "Lab " + m.config.Class,
-		Cores: m.config.Cores, Memory: m.config.Memory, KVM: m.config.KVM, UEFI: m.config.UEFI, DiskOnly: m.memo.BootOnce == BootDisk,
+		Cores: m.config.Cores, Sockets: m.config.Sockets, Memory: m.config.Memory, KVM: m.config.KVM, UEFI: m.config.UEFI, DiskOnly: m.memo.BootOnce == BootDisk,
 		Disk: filepath.Join(m.dir, diskFile), Console: ConsoleSocket(m.dir), ConsoleLog: ConsoleLog(m.dir)}
 	if err := qemu.MakeDisk(c.Disk, m.config.Disk); err != nil {
 		return c, err

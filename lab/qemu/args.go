@@ -26,7 +26,7 @@ func Args(c Config) []string {
 		"-machine", board,
 		"-accel", accelerator(c),
 		"-cpu", processor(c),
-		"-smp", strconv.Itoa(c.Cores),
+		"-smp", processors(c),
 		"-m", strconv.FormatInt(c.Memory>>20, 10),
 		"-uuid", c.UUID,
 		"-smbios", "type=1,manufacturer=" + value(c.Vendor) + ",product=" + value(c.Model) + ",serial=" + value(c.Serial) + ",uuid=" + c.UUID,
@@ -40,6 +40,7 @@ func Args(c Config) []string {
 		// Without it UEFI collects randomness for seconds.
 		"-device", "virtio-rng-pci",
 	}
+	args = append(args, cells(c)...)
 	if c.UEFI {
 		args = append(args,
 			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+value(c.Code),

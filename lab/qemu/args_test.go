@@ -23,9 +23,11 @@ func TestArgs(t *testing.T) {
 	disk.DiskOnly, disk.KVM = true, true
 	nvme := plain()
 	nvme.NVMe = "/lab/m01/nvme.raw"
+	cells := plain()
+	cells.Cores, cells.Sockets, cells.Memory = 4, 2, 3<<30
 	odd := plain()
 	odd.Serial, odd.Disk = "A,B=C", "/lab,x/disk.raw"
-	for name, c := range map[string]Config{"bios": plain(), "uefi-tpm": uefi, "disk-kvm": disk, "commas": odd, "nvme": nvme} {
+	for name, c := range map[string]Config{"bios": plain(), "uefi-tpm": uefi, "disk-kvm": disk, "commas": odd, "nvme": nvme, "sockets": cells} {
 		got := strings.Join(Args(c), "\n") + "\n"
 		path := filepath.Join("testdata", name+".args")
 		if os.Getenv("MUSTER_UPDATE") != "" {

@@ -8,10 +8,12 @@ type Config struct {
 	Vendor string // SMBIOS
 	Model  string // SMBIOS
 
-	Cores  int
-	Memory int64 // bytes
-	KVM    bool  // the host's processor executes; otherwise QEMU translates
-	NICs   []NIC // the first boots by network
+	Cores int
+	// Sockets divide cores and memory evenly; each has a memory node. 0 and 1: one.
+	Sockets int
+	Memory  int64 // bytes
+	KVM     bool  // the host's processor executes; otherwise QEMU translates
+	NICs    []NIC // the first boots by network
 
 	UEFI     bool
 	Code     string // UEFI: the firmware, read only

@@ -54,6 +54,8 @@ func conditions() []condition {
 		{name: "cores", of: number(func(c muster.TestEnvironment) int { return c.Cores }), stops: true},
 		{name: "threads", of: number(func(c muster.TestEnvironment) int { return c.Threads }), stops: true},
 		{name: "numa", of: number(func(c muster.TestEnvironment) int { return len(c.NUMA) }), stops: true},
+		{name: "shape", of: text(func(c muster.TestEnvironment) string { return c.Shape.String() }), stops: true},
+		{name: "link_rate_bps", of: text(linkRate), stops: true, concerns: func(_ string, s scope) bool { return s != ofNode }, words: "between nodes"},
 		{name: "cache", of: number(func(c muster.TestEnvironment) int { return int(c.Cache) }), stops: true},
 		{name: "clock", of: text(clock), stops: true},
 		{name: "huge_pages", of: text(pages), stops: true},
@@ -99,6 +101,14 @@ func standing(c muster.Certificate) string {
 		why = append(why, v.Code)
 	}
 	return "no: " + strings.Join(why, ", ")
+}
+
+// linkRate is what links were held to. Without it they were held to nothing.
+func linkRate(c muster.TestEnvironment) string {
+	if c.LinkRate == 0 {
+		return "none"
+	}
+	return strconv.FormatInt(c.LinkRate, 10)
 }
 
 func probe(c muster.TestEnvironment) string {

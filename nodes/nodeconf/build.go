@@ -67,7 +67,7 @@ func hostsOf(in Input) []wire.Host {
 		}
 		h := wire.Host{Name: n.Name, Address: n.Address.String(), Compute: n.Role == muster.RoleCompute}
 		h.Cores, h.Memory = capacity(in, n)
-		h.Sockets, h.Scratch = machineOf(in, n).Facts.Sockets, scratch(in, n)
+		h.Sockets, h.Scratch = shaped(in, n).Facts.Sockets, scratch(in, n)
 		if in.OwnKernel && h.Compute {
 			h.GPUs, h.GPUFiles = gpus(in, n)
 		}

@@ -1,6 +1,9 @@
 package nodeconf
 
-import "github.com/muster-hpc/muster"
+import (
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
 
 // What is kept from jobs: the operating system everywhere, and what
 // the head runs beside it (slurmctld, slurmdbd and its database, about 160).
@@ -27,7 +30,7 @@ func machineOf(in Input, n muster.Node) muster.Machine {
 
 // capacity reports what the scheduler may use of a node.
 func capacity(in Input, n muster.Node) (cores int, memory int64) {
-	m := machineOf(in, n)
+	m := shaped(in, n)
 	memory = m.Facts.Memory &^ (mebibyte - 1) // the scheduler counts in MiB
 	reserve := int64(reserveSystem)
 	if n.Head {
@@ -38,12 +41,37 @@ func capacity(in Input, n muster.Node) (cores int, memory int64) {
 	return max(1, m.Facts.Cores), max(mebibyte, memory)
 }
 
+// shaped is a node's machine as far as the node has it.
+func shaped(in Input, n muster.Node) muster.Machine {
+	m := machineOf(in, n)
+	if n.Role == muster.RoleCompute {
+		m.Facts = m.Facts.Shaped(in.Cluster.Spec.Shape)
+	}
+	return m
+}
+
+// shapeOf is the part of its machine that a node has; nil: all of it.
+func shapeOf(in Input, n muster.Node) *wire.NodeShape {
+	spec := in.Cluster.Spec
+	s := wire.NodeShape{LinkRate: spec.LinkRate, Make: in.OwnKernel}
+	if f := spec.Shape; f != nil && n.Role == muster.RoleCompute {
+		s.Cores, s.Sockets, s.Memory, s.KernelArgs = f.Cores, f.Sockets, f.Memory(), f.BootArgs()
+	}
+	if s.Cores == 0 && s.Memory == 0 && s.LinkRate == 0 && len(s.KernelArgs) == 0 {
+		return nil
+	}
+	return &s
+}
+
 // scratch is the room of a node for what programs put away for a while, in bytes. Of a disk
 // a tenth is kept back for its file system; with several the smallest counts, as any of them
 // may be the first.
 func scratch(in Input, n muster.Node) int64 {
 	f := machineOf(in, n).Facts
 	if !in.OwnKernel {
+		if n.Role == muster.RoleCompute && in.Cluster.Spec.Shape.Memory() > 0 {
+			return min(f.Disk, in.Cluster.Spec.Shape.Memory()/2) // as its host makes it
+		}
 		return f.Disk
 	}
 	least := f.Disk

@@ -75,7 +75,7 @@ func (s *Shared) Node(n muster.Node, hostKey, hostCertificate string) (wire.Node
 	c, own := s.all, s.all.Hosts[i]
 	c.Node, c.Role, c.Head = n.Name, n.Role, n.Head
 	c.Address = netip.PrefixFrom(n.Address, s.in.Cluster.Subnet.Bits()).String()
-	c.Cores, c.Memory = own.Cores, own.Memory
+	c.Cores, c.Memory, c.Shape = own.Cores, own.Memory, shapeOf(s.in, n)
 	c.SSH.HostKey, c.SSH.HostCertificate = hostKey, hostCertificate
 	if s.in.Mounts != nil {
 		c.Mounts = s.in.Mounts(n)

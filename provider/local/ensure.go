@@ -125,15 +125,15 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 
 // launch starts the first process and sees it become the image's init.
 func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*process, error) {
-	cpus := m.facts.CPUs
-	if b.Cores > 0 && b.Cores < len(cpus) {
-		cpus = cpus[:b.Cores]
-	}
-	proc, err := p.spawn(m, cpus)
+	part, err := p.host.partOf(&m.facts, b.Shape)
 	if err != nil {
 		return nil, err
 	}
-	err = p.equip(ctx, m, b, rec, proc, cpus)
+	proc, err := p.spawn(m, part)
+	if err != nil {
+		return nil, err
+	}
+	err = p.equip(ctx, m, b, rec, proc, part)
 	if err != nil {
 		proc.end()
 		return nil, err
@@ -142,9 +142,9 @@ func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec
 }
 
 // spawn makes a machine's control groups and starts its first process.
-func (p *Provider) spawn(m *machine, cpus []int) (*process, error) {
+func (p *Provider) spawn(m *machine, part part) (*process, error) {
 	base := p.cfg.idBase(m.index)
-	lim := &limits{CPUs: cpus, Mems: p.host.mems, Memory: m.facts.Memory, Pids: p.tasks}
+	lim := &limits{CPUs: part.cpus, Mems: p.host.mems, Memory: part.memory, Pids: p.tasks}
 	if err := p.groups.create(string(m.id), lim, base); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (p *Provider) boundsOf(m *machine) *bounds {
 
 // equip gives a waiting first process its groups, links and mounts, then lets
 // it go on.
-func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec *record, proc *process, cpus []int) error {
+func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec *record, proc *process, part part) error {
 	if err := m.runs(rec, proc.pid()); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (p *Provider) equip(ctx context.Context, m *machine, b *provider.Boot, rec 
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	cfg, err := p.initConfig(m, b, cpus)
+	cfg, err := p.initConfig(m, b, part)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (p *Provider) unpacked(ctx context.Context, image string, user *os.File) (i
 	return fd, nil
 }
 
-func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initConfig, error) {
+func (p *Provider) initConfig(m *machine, b *provider.Boot, part part) (*initConfig, error) {
 	seed := b.Bootstrap
 	seed.Machine, seed.Attempt, seed.Trust = m.id, b.Attempt, muster.TrustLocal
 	if seed.Started.IsZero() {
@@ -299,8 +299,8 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, cpus []int) (*initCo
 		return nil, err
 	}
 	cfg := &initConfig{
-		Hostname: b.Hostname, Layers: 2, RootSize: m.facts.Disk, ShmSize: m.facts.Memory / 2, Inodes: 1 << 20,
-		Bootstrap: body, Open: p.cfg.Open, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, cpus)), Online: foldCPUs(cpus) + "\n",
+		Hostname: b.Hostname, Layers: 2, RootSize: min(m.facts.Disk, part.memory/2), ShmSize: part.memory / 2, Inodes: 1 << 20,
+		Bootstrap: body, Open: p.cfg.Open, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, part.cpus)), Online: foldCPUs(part.cpus) + "\n",
 		Argv: []string{"/sbin/init", "systemd.unit=" + p.cfg.Unit, "systemd.show_status=0"},
 		Env:  []string{"container=muster", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"},
 	}

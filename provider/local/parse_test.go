@@ -142,6 +142,74 @@ func TestLayOut(t *testing.T) {
 	})
 }
 
+// Whatever sets there are: machines that share no part never need more cores or memory than
+// there is, and lie on no core twice.
+func TestLayOutSets(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		h := testHost(rapid.IntRange(1, 2).Draw(t, "sockets"), rapid.IntRange(1, 8).Draw(t, "cores"), rapid.Int64Range(4, 64).Draw(t, "gib"))
+		cfg := &Config{Reserve: 1 << 30}
+		for range rapid.IntRange(1, 4).Draw(t, "kinds") {
+			cfg.Slices = append(cfg.Slices, Slice{
+				Count: rapid.IntRange(1, 6).Draw(t, "count"), Cores: rapid.IntRange(1, 4).Draw(t, "cores"),
+				Memory: rapid.Int64Range(1, 8).Draw(t, "memory") << 29, Set: rapid.SampledFrom([]string{"", "dense", "spread"}).Draw(t, "set"),
+			})
+		}
+		got, err := layOut(h, cfg)
+		if err != nil {
+			return
+		}
+		order := rapid.Permutation(got).Draw(t, "order")
+		held, used, memory := map[string]bool{}, map[int]bool{}, int64(0)
+		for _, f := range order { // allocate what does not exclude each other
+			if f.Oversubscribed {
+				t.Fatal("marked as oversubscribed")
+			}
+			if slices.ContainsFunc(f.Parts, func(p string) bool { return held[p] }) {
+				continue
+			}
+			for _, p := range f.Parts {
+				held[p] = true
+			}
+			for _, c := range f.CPUs {
+				if used[c] {
+					t.Fatalf("core %d is used twice", c)
+				}
+				used[c] = true
+			}
+			memory += f.Memory
+		}
+		if memory > h.memory-cfg.Reserve {
+			t.Fatalf("%d bytes are in use of %d", memory, h.memory-cfg.Reserve)
+		}
+		for i, a := range got { // machines of one set never exclude each other
+			for _, b := range got[i+1:] {
+				if a.Set == b.Set && slices.ContainsFunc(a.Parts, func(p string) bool { return slices.Contains(b.Parts, p) }) {
+					t.Fatalf("%+v and %+v exclude each other", a, b)
+				}
+			}
+		}
+	})
+	one, err := layOut(testHost(1, 2, 8), &Config{Slices: []Slice{
+		{Count: 1, Cores: 2, Memory: 4 << 30, Set: "dense"}, {Count: 2, Cores: 1, Memory: 2 << 30, Set: "spread"}}})
+	if err != nil || len(one) != 3 || len(one[0].Parts) != 2 || !slices.Equal(one[0].Parts[:1], one[1].Parts) || !slices.Equal(one[0].Parts[1:], one[2].Parts) ||
+		one[0].Class != "dense" || one[1].Set != "spread" {
+		t.Errorf("%+v %v", one, err)
+	}
+	for name, list := range map[string][]Slice{
+		"no size":            {{Count: 1, Set: "dense"}},
+		"a class of two":     {{Count: 1, Cores: 1, Memory: 1 << 30, Set: "a", Class: "x"}, {Count: 1, Cores: 1, Memory: 1 << 30, Set: "b", Class: "x"}},
+		"a class of the set": {{Count: 1, Cores: 1, Memory: 1 << 30, Set: "local"}, {Count: 1, Cores: 1, Memory: 1 << 30}},
+		"too much":           {{Count: 2, Cores: 1, Memory: 1 << 30, Set: "a"}, {Count: 1, Cores: 1, Memory: 1 << 30}},
+	} {
+		for _, over := range []bool{false, true} {
+			if _, err := layOut(testHost(1, 2, 8), &Config{Slices: list, Oversubscribe: over}); muster.CodeOf(err) != muster.EInvalid {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 func TestLayOutRefuses(t *testing.T) {
 	t.Parallel()
 	h := testHost(1, 2, 4)

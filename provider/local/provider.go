@@ -148,7 +148,7 @@ func (p *Provider) Capabilities() muster.Capabilities {
 	return muster.Capabilities{
 		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
 		Volumes:    []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
-		LargestUID: idRange - 1,
+		LargestUID: idRange - 1, LinkRates: true,
 	}
 }
 

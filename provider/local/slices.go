@@ -15,8 +15,11 @@ type Slice struct {
 	Count  int
 	Cores  int    // per machine; 0: share what is left evenly
 	Memory int64  // bytes per machine; 0: share what is left evenly
-	Class  string // "" is "local"
+	Class  string // "" is that of the set, else "local"
 	Rack   string // "" is "local"
+	// Set: machines of different sets are made of the same cores and memory, and exclude
+	// each other. "": they have their own.
+	Set string
 	// Service marks machines that are meant for heads.
 	Service bool
 }
@@ -24,11 +27,11 @@ type Slice struct {
 // maxMachines is how many machines one host may have.
 const maxMachines = 4096
 
-// ParseSlice reads N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service].
+// ParseSlice reads N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,service].
 func ParseSlice(text string) (Slice, error) {
 	fail := func(format string, args ...any) (Slice, error) {
 		return Slice{}, muster.Errorf(muster.EInvalid, "machines %q: %s", text, fmt.Sprintf(format, args...)).Because(muster.ReasonBadMachines).
-			WithHint("write N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,service], for instance 4,cores=1,memory=2GiB")
+			WithHint("write N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,service], for instance 4,cores=1,memory=2GiB")
 	}
 	parts := strings.Split(text, ",")
 	n, err := strconv.Atoi(parts[0])
@@ -52,14 +55,17 @@ func ParseSlice(text string) (Slice, error) {
 			if s.Memory, err = parseSize(value); err != nil {
 				return fail("%v", err)
 			}
-		case "class", "rack":
+		case "class", "rack", "set":
 			if !validName(value) {
 				return fail("%s %q: use small letters, digits and -, at most 32", key, value)
 			}
-			if key == "class" {
+			switch key {
+			case "class":
 				s.Class = value
-			} else {
+			case "rack":
 				s.Rack = value
+			default:
+				s.Set = value
 			}
 		case "service":
 			if value != "" {
@@ -114,10 +120,17 @@ func parseSize(text string) (int64, error) {
 
 // layOut divides the host into machines.
 func layOut(h *host, cfg *Config) ([]muster.Facts, error) {
-	all, cores, memory := 0, 0, int64(0) // fixed demands
-	shareC, shareM := 0, 0               // machines that take an even share
+	if err := checkSets(cfg.Slices); err != nil {
+		return nil, err
+	}
+	setCores, setMemory := region(cfg.Slices)
+	all, cores, memory := 0, setCores, setMemory // fixed demands
+	shareC, shareM := 0, 0                       // machines that take an even share
 	for _, s := range cfg.Slices {
 		all += s.Count
+		if s.Set != "" {
+			continue
+		}
 		cores += s.Count * s.Cores
 		memory += int64(s.Count) * s.Memory
 		if s.Cores == 0 {
@@ -146,6 +159,10 @@ func layOut(h *host, cfg *Config) ([]muster.Facts, error) {
 				sizeText(memory+int64(shareM)*minMemory), sizeText(usable)).Because(muster.ReasonBadMachines).WithHint("%s", hint)
 		}
 	}
+	if over && setCores > 0 {
+		return nil, muster.Errorf(muster.EInvalid, "local machines of sets cannot share what they have with others").Because(muster.ReasonBadMachines).
+			WithHint("ask for fewer or smaller machines: those of one set, with those of none, fit into this host")
+	}
 	eachC := 1
 	if shareC > 0 {
 		eachC = max(1, (len(h.cpus)-cores)/shareC)
@@ -156,7 +173,10 @@ func layOut(h *host, cfg *Config) ([]muster.Facts, error) {
 	}
 	order := h.packed()
 	var out []muster.Facts
-	next := 0
+	var extents []extent
+	// The sets begin with the first core, so that a machine of theirs lies in one socket
+	// wherever it fits.
+	next, nextOf, memoryOf := setCores, map[string]int{}, map[string]int64{}
 	for _, s := range cfg.Slices {
 		for range s.Count {
 			n, mem := s.Cores, s.Memory
@@ -166,14 +186,24 @@ func layOut(h *host, cfg *Config) ([]muster.Facts, error) {
 			if mem == 0 {
 				mem = eachM
 			}
+			at := next
+			if s.Set != "" {
+				at = nextOf[s.Set]
+				nextOf[s.Set] += n
+				extents = append(extents, extent{memoryOf[s.Set], memoryOf[s.Set] + mem})
+				memoryOf[s.Set] += mem
+			} else {
+				next += n
+				extents = append(extents, extent{})
+			}
 			var mine []cpu
 			for i := range min(n, len(order)) {
-				mine = append(mine, order[(next+i)%len(order)])
+				mine = append(mine, order[(at+i)%len(order)])
 			}
-			next += n
 			out = append(out, h.slice(mine, mem, &s, over))
 		}
 	}
+	shareOut(out, extents)
 	return out, nil
 }
 
@@ -193,14 +223,11 @@ func (h *host) packed() []cpu {
 func (h *host) slice(cpus []cpu, memory int64, s *Slice, over bool) muster.Facts {
 	f := muster.Facts{
 		Architecture: h.arch, Processor: h.model, CPULevel: h.level, Memory: memory, Disk: memory / 2,
-		Class: s.Class, Rack: s.Rack, Service: s.Service, Oversubscribed: over, Threads: len(cpus),
+		Class: s.class(), Rack: s.Rack, Set: s.Set, Service: s.Service, Oversubscribed: over, Threads: len(cpus),
 		NICs: []muster.NIC{
 			{Name: network.ManagementLink, Kind: "veth", Use: "management"},
 			{Name: network.MessageLink, Kind: "veth", Use: "message"},
 		},
-	}
-	if f.Class == "" {
-		f.Class = "local"
 	}
 	if f.Rack == "" {
 		f.Rack = "local"

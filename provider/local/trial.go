@@ -92,7 +92,7 @@ func (p *Provider) try(ctx context.Context, m *machine, effort int) ([]muster.Cl
 	m.mu.Lock()
 	m.rec, m.ended = rec, false
 	m.mu.Unlock()
-	proc, err := p.spawn(m, m.facts.CPUs)
+	proc, err := p.spawn(m, part{m.facts.CPUs, m.facts.Memory})
 	if err != nil {
 		return nil, err
 	}

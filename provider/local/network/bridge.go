@@ -94,27 +94,8 @@ func (r *Rack) PlugMachine(p Plug, target *os.File) error {
 	}
 	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index,
 		inside: MessageLink, number: insideMsg, mtu: p.MTU}
-	if err := r.add(v, target); err != nil {
-		return err
-	}
 	if p.Speed > 0 {
-		return r.shape(v, p.Speed)
+		return r.plugHeld(p, br, v, target)
 	}
-	return nil
-}
-
-// shape limits what flows towards a machine; what flows from it is limited on
-// the port of its peer, so a pair sees the speed once.
-func (r *Rack) shape(v *veth, bits int64) error {
-	rate := uint64(bits) / 8
-	// Enough for one large segment of a 64 KiB send and 10 ms of traffic.
-	burst := max(uint32(rate/100), 128<<10)
-	q := &netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: v.index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       rate, Limit: burst * 4, Buffer: burst,
-	}
-	if err := r.h.QdiscReplace(q); err != nil {
-		return fmt.Errorf("shape %s: %w", v.name, err)
-	}
-	return nil
+	return r.add(v, target)
 }

@@ -53,7 +53,7 @@ func (r *Rack) RemoveMachine(index int) error {
 	if r.h == nil {
 		return net.ErrClosed
 	}
-	return errors.Join(r.remove(mgmtName(index)), r.remove(msgName(index)))
+	return errors.Join(r.remove(mgmtName(index)), r.remove(msgName(index)), r.removeRate(index))
 }
 
 // CutMachine closes both of a machine's ports, whatever it does inside.
@@ -88,7 +88,7 @@ func (r *Rack) Machines() (map[int]bool, error) {
 	}
 	out := map[int]bool{}
 	for _, l := range links {
-		for _, prefix := range []string{"m", "n"} {
+		for _, prefix := range []string{"m", "n", "r", "x", "y"} {
 			if i, ok := indexOf(l.Attrs().Name, prefix); ok {
 				out[i] = true
 			}
@@ -115,9 +115,9 @@ func indexOf(name, prefix string) (int, bool) {
 
 // Plug is a machine's place on a cluster's network.
 type Plug struct {
-	Machine int // index
-	Bridge  int // index of the network
-	MTU     int // 0: the default
-	Speed   int64
+	Machine int   // index
+	Bridge  int   // index of the network
+	MTU     int   // 0: the default
+	Speed   int64 // bits/s each way; 0: as fast as it goes
 	Address netip.Prefix
 }
