@@ -23,6 +23,7 @@ const (
 	AuditTemplate     AuditKind = "template"
 	AuditProgram      AuditKind = "program"
 	AuditProgramRun   AuditKind = "program-run"
+	AuditExperiment   AuditKind = "experiment"
 	AuditStage        AuditKind = "stage"
 )
 

@@ -46,9 +46,9 @@ type Experiment struct {
 	Ended   time.Time `json:"ended,omitzero"`
 	// Clusters are those that it asked for, in order. The intent is on record before the request.
 	Clusters []ExperimentCluster `json:"clusters,omitempty"`
-	// MachineHours are those of its clusters that are given back; of a cluster that was there
+	// Spent are the machine-hours of its clusters that are given back; of a cluster that was there
 	// before, those of its jobs.
-	MachineHours float64 `json:"machine_hours"`
+	Spent float64 `json:"spent"`
 }
 
 // ExperimentPlan is everything that is fixed before the first launch.
@@ -79,7 +79,9 @@ type ExperimentPlan struct {
 	Budget float64 `json:"budget,omitempty"`
 	AtMost float64 `json:"at_most"`
 	// Timeout ends a program, Walltime a cluster.
-	Timeout  Duration `json:"timeout_seconds"`
+	Timeout Duration `json:"timeout_seconds"`
+	// Job is how long a launch may take at most, with its build and what the scheduler adds.
+	Job      Duration `json:"job_seconds"`
 	Walltime Duration `json:"walltime_seconds,omitempty"`
 }
 
@@ -132,15 +134,16 @@ type ExperimentCluster struct {
 	Visit int `json:"visit"`
 	Block int `json:"block"`
 	// Key is that of the request: whoever repeats it meets this cluster.
-	Key     string    `json:"key"`
-	ID      ClusterID `json:"id"`
-	Name    string    `json:"name"`
-	Asked   time.Time `json:"asked"`
-	Machine int       `json:"machines,omitempty"`
+	Key      string    `json:"key"`
+	ID       ClusterID `json:"id"`
+	Name     string    `json:"name"`
+	Asked    time.Time `json:"asked"`
+	Walltime Duration  `json:"walltime_seconds"`
+	Machines int       `json:"machines,omitempty"`
 	// Ended is when it was seen to be gone, and Problem why it was of no use.
-	Ended        time.Time `json:"ended,omitzero"`
-	Problem      string    `json:"problem,omitempty"`
-	MachineHours float64   `json:"machine_hours,omitempty"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Problem string    `json:"problem,omitempty"`
+	Spent   float64   `json:"spent,omitempty"`
 }
 
 // DiscardRule is a reason not to count a launch. All are fixed before the first one.

@@ -65,6 +65,7 @@ func (a *API) routes() {
 	a.usageRoutes()
 	a.benchRoutes()
 	a.programRoutes()
+	a.experimentRoutes()
 	a.logRoutes()
 	a.eventRoutes()
 }

@@ -28,6 +28,7 @@ type Service interface {
 	Certificates
 	Benches
 	Programs
+	Experiments
 	Journals
 	Metrics
 	Consoles

@@ -29,6 +29,9 @@ const (
 	templateDoc    document.Kind[muster.Template]          = "template/1"
 	programDoc     document.Kind[muster.Program]           = "program/1"
 	programRunDoc  document.Kind[muster.ProgramRun]        = "program-run/1"
+
+	experimentDoc       document.Kind[muster.Experiment]       = "experiment/1"
+	experimentLaunchDoc document.Kind[muster.ExperimentLaunch] = "experiment-launch/1"
 )
 
 // documents reports how the documents of each table are looked at.
@@ -37,6 +40,7 @@ func documents() map[string]func(what string, b []byte) error {
 		"clusters": clusterDoc.Check, "nodes": nodeDoc.Check, "machines": machineDoc.Check, "users": userDoc.Check,
 		"volumes": volumeDoc.Check, "cleans": cleanDoc.Check, "machine_events": eventDoc.Check, "hpl": hplDoc.Check,
 		"registrations": registrationDoc.Check, "objects": checkObject, "program_runs": programRunDoc.Check,
+		"experiments": experimentDoc.Check, "experiment_launches": experimentLaunchDoc.Check,
 	}
 }
 

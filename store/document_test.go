@@ -23,4 +23,6 @@ func TestDocuments(t *testing.T) {
 	documenttest.Check(t, templateDoc)
 	documenttest.Check(t, programDoc)
 	documenttest.Check(t, programRunDoc)
+	documenttest.Check(t, experimentDoc)
+	documenttest.Check(t, experimentLaunchDoc)
 }

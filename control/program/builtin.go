@@ -38,6 +38,9 @@ type builtin struct {
 	options map[string]string // by class; nil: --class
 }
 
+// fileOf is the file of a built-in program.
+func fileOf(name string) string { return Folder + "muster-" + name }
+
 func (b builtin) program() muster.Program {
 	size := " --class {class}"
 	if b.options != nil {

@@ -47,12 +47,25 @@ stage() {
 	times="$times$1 $began $ended"$'\n'
 }
 
+# sampled has every node say what its processors have done so far. Nothing depends on it.
+sampled() {
+	[ -s sample.sh ] || return
+	samples="$samples$(timeout 30 srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --cpu-bind=none \
+		bash "$PWD/sample.sh" "$1" 2>/dev/null </dev/null | grep '^sampled ')"$'\n'
+}
+
 times=
+samples=
 status=0
 [ -s build.sh ] && [ -n "$(cat build.sh)" ] && stage build
-[ "$status" = 0 ] && stage run
+if [ "$status" = 0 ]; then
+	sampled before
+	stage run
+	sampled end
+fi
 {
 	printf '%s' "$times"
+	printf '%s' "$samples" | sed '/^$/d'
 	echo "status $status"
 	echo "nodes" $(scontrol show hostnames "$SLURM_JOB_NODELIST")
 } >end.new
