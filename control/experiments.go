@@ -35,8 +35,11 @@ func (s *Service) StartExperiment(ctx context.Context, who muster.Actor, r wire.
 	}
 	e := muster.Experiment{ID: muster.NewExperimentID(), Name: f.Name, Project: owner.Project, By: who.Name, Created: s.Clock.Now().UTC(), Text: r.Text, State: muster.ExperimentOpen}
 	old, found, err := s.sameExperiment(ctx, who, e)
-	if err != nil || found && !r.DryRun {
+	if err != nil || found {
 		return old, err
+	}
+	if f.Seed == nil && r.Seed > 0 {
+		f.Seed = &r.Seed
 	}
 	if e.Plan, problems = experiment.Make(f); len(problems) > 0 {
 		return wire.Experiment{}, badExperiment(problems)

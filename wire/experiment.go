@@ -10,8 +10,10 @@ import (
 type ExperimentRequest struct {
 	Text    string `json:"text" maxLength:"65536" doc:"The file, in YAML"`
 	Cluster string `json:"cluster,omitempty" maxLength:"128" doc:"Cluster on which it runs, in place of what the file says"`
-	DryRun  bool   `json:"dry_run,omitempty" doc:"Plan it, and keep nothing"`
-	User    string `json:"user,omitempty" maxLength:"64" doc:"As which user of its clusters; only for administrators"`
+	// Seed is that of a plan that was shown before.
+	Seed   uint64 `json:"seed,omitempty" doc:"Where the file has none: that of the plan that a dry run showed"`
+	DryRun bool   `json:"dry_run,omitempty" doc:"Plan it, and keep nothing"`
+	User   string `json:"user,omitempty" maxLength:"64" doc:"As which user of its clusters; only for administrators"`
 }
 
 // Experiment is an experiment with what it shows so far.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -39,5 +40,5 @@ func (k *Client) NextStep(ctx context.Context, ref string, call wire.ExperimentC
 // StopExperiment ends an experiment, and has its clusters given back.
 func (k *Client) StopExperiment(ctx context.Context, ref string) (wire.Experiment, error) {
 	var out wire.Experiment
-	return out, k.post(ctx, path("experiments", ref, "stop"), nil, &out)
+	return out, k.do(ctx, call{method: http.MethodPost, path: path("experiments", ref, "stop"), out: &out})
 }
