@@ -81,7 +81,7 @@ func (r *experimentRunner) steps(ctx context.Context) error {
 			}
 			err = pause(ctx, look(time.Since(waited)))
 		default:
-			err = muster.Errorf(muster.EConflict, "the server asks for a step %.40q that this program does not know", step.Do).Because(muster.ReasonOtherVersion).WithHint("use the muster of the server's version")
+			err = muster.Errorf(muster.EConflict, "the server asks for a step %.40q that this program does not know", step.Do).Because(muster.ReasonOtherVersion).WithHint("use the version of the server: it is in the output of `muster server`")
 		}
 		if err != nil && (ctx.Err() != nil || muster.CodeOf(err) != muster.EUnavailable) {
 			return err

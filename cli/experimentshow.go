@@ -112,6 +112,9 @@ func writeExperiment(w io.Writer, e wire.Experiment) {
 }
 
 func medianText(r muster.ExperimentRow) string {
+	if r.Kept.N == 0 && r.All.N > 0 {
+		return figureText(&muster.ProgramFigure{Name: r.Name, Unit: r.Unit, Value: r.All.Median}) + " (discarded)"
+	}
 	if r.Kept.N == 0 {
 		return ""
 	}

@@ -142,7 +142,7 @@ func (s *Service) settle(ctx context.Context, who muster.Actor, f experiment.Fil
 
 func cellName(c muster.ExperimentCell) string {
 	words := []string{c.Program}
-	for _, f := range []string{"class", "ranks", "placement", "ranks_per_node", "threads", "args"} {
+	for _, f := range []string{"class", "n", "nb", "grid", "args", "ranks", "placement", "ranks_per_node", "threads", "binding", "network", "transport", "eager_limit", "mca", "env", "stack", "cluster", "image", "machine_class", "provider", "shape", "link_rate"} {
 		if v := c.Factors[f]; v != "" {
 			words = append(words, f+"="+v)
 		}
