@@ -24,6 +24,7 @@ const (
 	AuditProgram      AuditKind = "program"
 	AuditProgramRun   AuditKind = "program-run"
 	AuditPlatform     AuditKind = "platform"
+	AuditExperiment   AuditKind = "experiment"
 	AuditStage        AuditKind = "stage"
 )
 

@@ -49,6 +49,9 @@ type ProgramRun struct {
 	NodeCount    int      `json:"node_count"`
 	RanksPerNode int      `json:"ranks_per_node"`
 	Timeout      Duration `json:"timeout_seconds"`
+	// Settings are how its processes began, and Experiment is of which it is a launch.
+	Settings   RunSettings  `json:"settings,omitzero"`
+	Experiment ExperimentID `json:"experiment,omitempty"`
 
 	State     ProgramRunState `json:"state"`
 	Submitted time.Time       `json:"submitted"`
@@ -70,6 +73,8 @@ type ProgramRun struct {
 	// Wall is how long the run command took, Build the build command.
 	Wall  float64 `json:"wall_seconds,omitempty"`
 	Build float64 `json:"build_seconds,omitempty"`
+	// Use is how it used the processors. Nil: nobody looked, or could not.
+	Use *ProgramUse `json:"use,omitempty"`
 	// Conditions are what is on record of the machines and of the image.
 	Conditions TestEnvironment `json:"conditions"`
 	// Output is the end of what a run that failed printed.

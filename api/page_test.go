@@ -41,6 +41,7 @@ func fill(t *testing.T, s *controltest.Site) (first muster.ClusterID) {
 				tx.PutCertificate(storetest.Signed(t, storetest.NewCertificate(c.ID, "n01"))),
 				tx.PutHPL(storetest.NewHPL(first, float64(i+1)*1e10)),
 				tx.PutProgram(storetest.NewProgram(c.Name, project), "added"),
+				tx.PutExperiment(storetest.NewExperiment(c.Name, project, owner)),
 				tx.PutProgramRun(storetest.NewProgramRun(storetest.NewProgram(c.Name, project), first, owner))} {
 				if err != nil {
 					return err
@@ -81,8 +82,9 @@ func TestPagesMakeTheList(t *testing.T) {
 		"/v1/certificates":   {"certificates", [2]int{5, 3}},
 		"/v1/clusters/" + string(first) + "/certificates": {"certificates", [2]int{1, 1}},
 		"/v1/clusters/" + string(first) + "/hpl":          {"results", [2]int{5, 5}},
-		"/v1/programs":                                    {"programs", [2]int{15, 13}},
+		"/v1/programs":                                    {"programs", [2]int{16, 14}},
 		"/v1/runs":                                        {"runs", [2]int{5, 3}},
+		"/v1/experiments":                                 {"experiments", [2]int{5, 3}},
 		"/v1/users":                                       {"users", [2]int{4, 1}},
 		"/v1/tokens":                                      {"tokens", [2]int{5, 2}},
 		"/v1/images":                                      {"images", [2]int{1, 1}},

@@ -29,6 +29,7 @@ type Service interface {
 	Benches
 	Programs
 	Platforms
+	Experiments
 	Journals
 	Metrics
 	Consoles

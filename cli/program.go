@@ -17,7 +17,7 @@ func (a *app) program() *cobra.Command {
 		Use: "program", Aliases: []string{"programs"}, Short: "Run programs on clusters and keep their figures", Args: cobra.ArbitraryArgs, RunE: group,
 		Long: `Programs run unchanged, as black boxes, on nodes of their own. Each run is kept with its
 conditions and one figure: the program's own, or the time it took. ep, is, cg, mg, ft, lu,
-sp, bt, farm and lattice come with Muster; add others to your project.`,
+sp, bt, farm, lattice and hpl come with Muster; add others to your project.`,
 		Example: `  muster program run cfd ep --class A
   muster program runs ep`,
 	}

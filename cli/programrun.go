@@ -160,7 +160,9 @@ type runWatcher struct {
 	app    *app
 	client *client.Client
 	job    wire.ProgramJob
-	conn   *ssh.Client
+	// quiet: somebody else says how it goes.
+	quiet bool
+	conn  *ssh.Client
 }
 
 func (w *runWatcher) close() {
@@ -235,7 +237,9 @@ func (w *runWatcher) submit(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		fmt.Fprintf(w.app.env.Err, "run %s submitted\n", w.job.Run.ID)
+		if !w.quiet {
+			fmt.Fprintf(w.app.env.Err, "run %s submitted\n", w.job.Run.ID)
+		}
 		return nil
 	}
 	said := err.Error()
@@ -248,10 +252,16 @@ func (w *runWatcher) submit(ctx context.Context) error {
 		return err
 	}
 	w.job.Run = p.Run
+	if w.quiet {
+		return nil
+	}
 	return w.show(nil)
 }
 
 func (w *runWatcher) detached(ctx context.Context) error {
+	if w.quiet {
+		return ctx.Err()
+	}
 	fmt.Fprintf(w.app.env.Err, "\ndetached: the run goes on\n  wait for it: muster program wait %s\n  end it:      muster program stop %[1]s\n", w.job.Run.ID)
 	return ctx.Err()
 }
@@ -266,6 +276,11 @@ const (
 func (w *runWatcher) wait(ctx context.Context) error {
 	live := newLiveLine(w.app, w.app.output == "")
 	defer live.clear()
+	say := func(text string) {
+		if !w.quiet {
+			fmt.Fprintln(w.app.env.Err, text)
+		}
+	}
 	every, last := runLook, ""
 	for {
 		looked, err := w.script(ctx, w.job.Look)
@@ -284,7 +299,7 @@ func (w *runWatcher) wait(ctx context.Context) error {
 		case err == nil:
 			live.set(p.Text)
 			if stage, _, _ := strings.Cut(p.Text, ", for "); stage != last && !live.on {
-				fmt.Fprintln(w.app.env.Err, clean(stage)) // each stage once, where no line can be written over
+				say(clean(stage)) // each stage once, where no line can be written over
 				last = stage
 			}
 		case muster.CodeOf(err) != muster.EUnavailable:

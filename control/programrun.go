@@ -28,47 +28,61 @@ const (
 // does that, as themselves: Muster runs nobody's programs.
 func (s *Service) StartRun(ctx context.Context, who muster.Actor, ref string, r wire.RunRequest) (wire.ProgramJob, error) {
 	var out wire.ProgramJob
-	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		c, _, err := s.reach(tx, ref, "")
-		if err != nil {
-			return err
-		}
-		login, err := s.loginName(who, c, r.User)
-		if err != nil {
-			return err
-		}
-		if login == "root" {
-			login = who.Name
-		}
-		if c.Spec.Scheduler != muster.SchedulerSlurm {
-			return muster.Errorf(muster.EConflict, "cluster %s has no scheduler, through which programs run", c.Name).Because(muster.ReasonImageLacks).WithHint("create one with an image that has Slurm, such as hpc")
-		}
-		p, err := findProgram(tx, r.Program, c.Project)
-		if err != nil {
-			return err
-		}
-		if err := s.sameImage(c, p); err != nil {
-			return err
-		}
-		run, problems, err := s.planRun(tx, c, p, r)
-		if err != nil {
-			return err
-		}
-		inputs, more, err := inputsOn(tx, c, p)
-		if err != nil {
-			return err
-		}
-		if problems = append(problems, more...); len(problems) > 0 {
-			return muster.Errorf(muster.EInvalid, "program %s cannot run so", p.Name).Because(muster.ReasonHasProblems).Listing(spec.Distinct(problems))
-		}
-		run.By = login
-		if err := tx.PutProgramRun(run); err != nil {
-			return err
-		}
-		out = jobView(p, run, inputs)
-		return nil
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) (err error) {
+		out, err = s.startRun(tx, who, ref, r, "")
+		return err
 	})
 	return out, err
+}
+
+// startRun is StartRun in a transaction, for an experiment or for none.
+func (s *Service) startRun(tx *store.Tx, who muster.Actor, ref string, r wire.RunRequest, of muster.ExperimentID) (out wire.ProgramJob, err error) {
+	p, run, inputs, err := s.preparedRun(tx, who, ref, r)
+	if err != nil {
+		return out, err
+	}
+	run.Experiment = of
+	if err := tx.PutProgramRun(run); err != nil {
+		return out, err
+	}
+	return jobView(p, run, inputs), nil
+}
+
+// preparedRun is a run as it would be, or everything that is wrong with it.
+func (s *Service) preparedRun(tx *store.Tx, who muster.Actor, ref string, r wire.RunRequest) (p muster.Program, run muster.ProgramRun, inputs map[string]string, err error) {
+	c, _, err := s.reach(tx, ref, "")
+	if err != nil {
+		return p, run, nil, err
+	}
+	login, err := s.loginName(who, c, r.User)
+	if err != nil {
+		return p, run, nil, err
+	}
+	if login == "root" {
+		login = who.Name
+	}
+	if c.Spec.Scheduler != muster.SchedulerSlurm {
+		return p, run, nil, muster.Errorf(muster.EConflict, "cluster %s has no scheduler, through which programs run", c.Name).Because(muster.ReasonImageLacks).WithHint("create one with an image that has Slurm, such as hpc")
+	}
+	if p, err = findProgram(tx, r.Program, c.Project); err != nil {
+		return p, run, nil, err
+	}
+	if err := s.sameImage(c, p); err != nil {
+		return p, run, nil, err
+	}
+	run, problems, err := s.planRun(tx, c, p, r)
+	if err != nil {
+		return p, run, nil, err
+	}
+	inputs, more, err := inputsOn(tx, c, p)
+	if err != nil {
+		return p, run, nil, err
+	}
+	if problems = append(problems, more...); len(problems) > 0 {
+		return p, run, nil, muster.Errorf(muster.EInvalid, "program %s cannot run so", p.Name).Because(muster.ReasonHasProblems).Listing(spec.Distinct(problems))
+	}
+	run.By = login
+	return p, run, inputs, nil
 }
 
 func jobView(p muster.Program, run muster.ProgramRun, inputs map[string]string) wire.ProgramJob {
@@ -95,7 +109,7 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 		class = cmp.Or(class, program.DefaultClass)
 		p.Image = c.Spec.Image // it is of that image, and so is its version
 	}
-	problems := program.CheckFactors(p, class, r.Stack, r.Args)
+	problems := append(program.CheckFactors(p, class, r.Stack, r.Args), program.CheckSettings(r.Settings)...)
 	timeout := runUsual
 	if r.Timeout != "" {
 		d, err := spec.ParseDuration(r.Timeout)
@@ -129,11 +143,11 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 	if len(cores) == 0 {
 		return muster.ProgramRun{}, nil, muster.Errorf(muster.EConflict, "no compute node of %s is ready", c.Name).Because(muster.ReasonNotReady).WithHint("wait for one: muster show %s", c.ID)
 	}
-	f, bad := program.Layout(cores, r.Ranks, r.Nodes)
+	f, bad := program.Place(cores, program.Wanted{Ranks: r.Ranks, Nodes: r.Nodes, PerNode: r.PerNode, Threads: r.Settings.Threads})
 	return muster.ProgramRun{
 		ID: muster.NewProgramRunID(), Program: p.Name, Project: cmp.Or(p.Project, c.Project), Cluster: c.ID, ClusterName: c.Name,
 		Version: p.Version(r.Args), Spec: p.ProgramSpec, Args: r.Args, Class: class, Stack: r.Stack, Ranks: f.Ranks, NodeCount: f.Nodes, RanksPerNode: f.PerNode,
-		Timeout: muster.Duration(timeout), State: muster.ProgramRunOpen, Submitted: s.Clock.Now().UTC(), Conditions: muster.TestEnvironment{Image: c.Image},
+		Settings: r.Settings, Timeout: muster.Duration(timeout), State: muster.ProgramRunOpen, Submitted: s.Clock.Now().UTC(), Conditions: muster.TestEnvironment{Image: c.Image},
 	}, append(problems, bad...), nil
 }
 

@@ -17,7 +17,7 @@ const (
 
 // record is what authorize needs to know of one.
 type record struct {
-	kind    string // cluster, node, certificate, hpl, program, program-run, platform, volume, machine, registration, user, token, audit, history, secret, join, meta
+	kind    string // cluster, node, certificate, hpl, program, program-run, platform, experiment, volume, machine, registration, user, token, audit, history, secret, join, meta
 	owner   string
 	project string
 	// sharedWith: the actor is one of the users of the cluster that it is, or is of.
@@ -35,7 +35,8 @@ type record struct {
 // only; their projects' volumes, read and write; certificates and results of HPL of the clusters that they see; machines, read only (blank hides the tenant); themselves and
 // people of their projects, read only (but their own keys they may change);
 // programs and platforms of their projects, read only, and write what they added or manage; runs of programs of their
-// projects, read only, and write their own;
+// projects, read only, and write their own; experiments of their projects, read only, and write their own and those
+// of projects that they manage;
 // their own tokens; the audit lines of their projects and about themselves.
 func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 	if allowed(who, v, r) {
@@ -52,6 +53,9 @@ func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 	if v == write && r.kind == "platform" && allowed(who, read, r) {
 		return muster.Errorf(muster.EForbidden, "%s loaded this platform", r.owner).Because(muster.ReasonNotYours).
 			WithHint("ask %s, or a manager of project %s: muster project show %[2]s", r.owner, r.project)
+	}
+	if v == write && r.kind == "experiment" && allowed(who, read, r) {
+		return muster.Errorf(muster.EForbidden, "this is an experiment of %s", r.owner).Because(muster.ReasonNotYours).WithHint("run the file yourself, under another name")
 	}
 	if v == write && r.kind == "program-run" && allowed(who, read, r) {
 		return muster.Errorf(muster.EForbidden, "this is a run of %s", r.owner).Because(muster.ReasonNotYours).WithHint("run the program yourself: muster program run")
@@ -85,7 +89,7 @@ func allowed(who muster.Actor, v verb, r record) bool {
 		return mine(who, r) || r.sharedWith
 	case "volume", "course", "template":
 		return mine(who, r)
-	case "program", "platform":
+	case "program", "platform", "experiment":
 		if v == write {
 			return who.In(r.project) && (r.owner == who.Name || who.Manages(r.project))
 		}

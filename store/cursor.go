@@ -35,6 +35,11 @@ func (tx *Tx) ProgramRunCursor(id muster.ProgramRunID) (string, error) {
 	return tx.cursor("program_runs", "submitted", string(id))
 }
 
+// ExperimentCursor is where an experiment stands in the list of experiments, the newest first.
+func (tx *Tx) ExperimentCursor(id muster.ExperimentID) (string, error) {
+	return tx.cursor("experiments", "created", string(id))
+}
+
 func (tx *Tx) cursor(table, column, id string) (string, error) {
 	var at, n int64
 	err := tx.s.one([]any{&at, &n}, fmt.Sprintf(`SELECT %s, n FROM %s WHERE id = ?`, column, table), id)

@@ -30,6 +30,9 @@ const (
 	programDoc     document.Kind[muster.Program]           = "program/1"
 	programRunDoc  document.Kind[muster.ProgramRun]        = "program-run/1"
 	platformDoc    document.Kind[muster.Platform]          = "platform/1"
+
+	experimentDoc       document.Kind[muster.Experiment]       = "experiment/1"
+	experimentLaunchDoc document.Kind[muster.ExperimentLaunch] = "experiment-launch/1"
 )
 
 // documents reports how the documents of each table are looked at.
@@ -38,6 +41,7 @@ func documents() map[string]func(what string, b []byte) error {
 		"clusters": clusterDoc.Check, "nodes": nodeDoc.Check, "machines": machineDoc.Check, "users": userDoc.Check,
 		"volumes": volumeDoc.Check, "cleans": cleanDoc.Check, "machine_events": eventDoc.Check, "hpl": hplDoc.Check,
 		"registrations": registrationDoc.Check, "objects": checkObject, "program_runs": programRunDoc.Check,
+		"experiments": experimentDoc.Check, "experiment_launches": experimentLaunchDoc.Check,
 	}
 }
 

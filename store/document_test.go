@@ -24,4 +24,6 @@ func TestDocuments(t *testing.T) {
 	documenttest.Check(t, programDoc)
 	documenttest.Check(t, programRunDoc)
 	documenttest.Check(t, platformDoc)
+	documenttest.Check(t, experimentDoc)
+	documenttest.Check(t, experimentLaunchDoc)
 }

@@ -92,6 +92,16 @@ func TestPlans(t *testing.T) {
 			_, _ = tx.ProgramRuns(ProgramRunFilter{Program: "md", Limit: 3})
 			_, _ = tx.ProgramRuns(ProgramRunFilter{Cluster: id, Limit: 3})
 			_, _ = tx.ProgramRunCursor(run.ID)
+			e := muster.Experiment{ID: muster.NewExperimentID(), Name: "x" + muster.RandomID(4), Project: "sea", By: who.Name, State: muster.ExperimentOpen}
+			if err := tx.PutExperiment(e); err != nil {
+				return err
+			}
+			_ = tx.PutExperiment(e)
+			_ = tx.PutExperimentLaunch(muster.ExperimentLaunch{Experiment: e.ID})
+			_, _ = tx.ExperimentLaunches(e.ID, -1, 3)
+			_, _ = tx.Experiments(ExperimentFilter{Limit: 3})
+			_, _ = tx.Experiments(ExperimentFilter{Project: "sea", Name: "x", After: "1.1", Limit: 3})
+			_, _ = tx.ExperimentCursor(e.ID)
 			_, _ = tx.Nodes(id)
 			_, _ = tx.NodesOf(id)
 			_, _ = tx.Machines(MachineFilter{Cluster: id})

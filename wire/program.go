@@ -38,7 +38,11 @@ type RunRequest struct {
 	Nodes   int      `json:"nodes,omitempty" minimum:"0" doc:"Nodes to use; left out: as few as hold the ranks"`
 	Timeout string   `json:"timeout,omitempty" maxLength:"32" doc:"When it is ended, from its start; left out: 10m"`
 	Args    []string `json:"args,omitempty" doc:"What {args} stands for"`
-	User    string   `json:"user,omitempty" maxLength:"64" doc:"As which user of the cluster; only for administrators"`
+	// PerNode is how many ranks a node has, in place of Nodes.
+	PerNode int `json:"per_node,omitempty" minimum:"0" doc:"Ranks of a node; left out: as many as it holds"`
+	// Settings are how the processes begin.
+	Settings muster.RunSettings `json:"settings,omitzero" doc:"Threads, binding and environment"`
+	User     string             `json:"user,omitempty" maxLength:"64" doc:"As which user of the cluster; only for administrators"`
 }
 
 // ProgramJob is a run with the scripts that submit its job, look at it, end it and clear it

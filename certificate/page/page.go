@@ -16,7 +16,7 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
-//go:embed page.html page.css
+//go:embed page.html page.css experiment.html
 var files embed.FS
 
 // More is what a page says beside what was signed.

@@ -50,7 +50,7 @@ func OfRuns(name string, runs []muster.ProgramRun, builtin func(name string) boo
 	for _, r := range runs {
 		c := Cell{r.Program, r.Class, r.Ranks}
 		switch {
-		case !builtin(r.Program) || r.State == muster.ProgramRunOpen:
+		case !builtin(r.Program) || r.State == muster.ProgramRunOpen || r.Figure != nil && r.Figure.Unit != "Mop/s":
 		case r.State == muster.ProgramRunPassed && r.Figure != nil && r.Figure.Source == muster.FigureOfProgram && r.Figure.Value > 0:
 			s.Figures[c] = append(s.Figures[c], r.Figure.Value)
 		default:

@@ -99,7 +99,7 @@ func TestCompare(t *testing.T) {
 		slow = append(slow, muster.PlatformLaunch{Program: "cg", Class: "A", Ranks: 2, Mops: 100 + d, Verified: true})
 		fast = append(fast, muster.PlatformLaunch{Program: "cg", Class: "A", Ranks: 2, Mops: 200 + 2*d, Verified: i != 3})
 		runs = append(runs, muster.ProgramRun{Program: "cg", Class: "A", Ranks: 2, State: muster.ProgramRunPassed,
-			Figure: &muster.ProgramFigure{Value: 400 + 4*d, Source: muster.FigureOfProgram}},
+			Figure: &muster.ProgramFigure{Value: 400 + 4*d, Unit: "Mop/s", Source: muster.FigureOfProgram}},
 			muster.ProgramRun{Program: "md", State: muster.ProgramRunPassed})
 	}
 	out := platform.Compare([]platform.Side{

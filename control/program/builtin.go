@@ -38,6 +38,17 @@ type builtin struct {
 	options map[string]string // by class; nil: --class
 }
 
+// linpack is the name of HPL, which comes with Muster but is not of it.
+const linpack = "hpl"
+
+// fileOf is the file of a built-in program.
+func fileOf(name string) string {
+	if name == linpack {
+		return Folder + "xhpl"
+	}
+	return Folder + "muster-" + name
+}
+
 func (b builtin) program() muster.Program {
 	size := " --class {class}"
 	if b.options != nil {
@@ -55,7 +66,7 @@ func (b builtin) program() muster.Program {
 
 // Builtins are the programs that come with Muster, by name.
 func Builtins() []muster.Program {
-	var list []muster.Program
+	list := []muster.Program{hpl()}
 	for _, b := range builtins() {
 		list = append(list, b.program())
 	}
@@ -65,6 +76,9 @@ func Builtins() []muster.Program {
 
 // Builtin is the built-in program of that name.
 func Builtin(name string) (muster.Program, bool) {
+	if name == linpack {
+		return hpl(), true
+	}
 	for _, b := range builtins() {
 		if b.name == name {
 			return b.program(), true
@@ -85,6 +99,9 @@ func optionsOf(name, class string) string {
 
 // checkClass reports what is wrong with the class for a built-in program; nil: nothing.
 func checkClass(name, class string) *muster.Problem {
+	if name == linpack && class != DefaultClass {
+		return &muster.Problem{Field: "class", Reason: muster.ReasonBadValue, Message: "hpl has no classes", Hint: "leave it out, and give N NB P Q as arguments"}
+	}
 	for _, b := range builtins() {
 		if b.name == name && !slices.Contains(b.classes, class) {
 			return &muster.Problem{Field: "class", Reason: muster.ReasonBadValue, Message: fmt.Sprintf("%s has no class %.40q", name, class),

@@ -94,6 +94,11 @@ func CheckFactors(p muster.Program, class, stack string, args []string) []muster
 		if bad := checkClass(p.Name, class); bad != nil {
 			list = append(list, *bad)
 		}
+		if p.Name == linpack {
+			if bad := checkHPL(args); bad != nil {
+				list = append(list, *bad)
+			}
+		}
 	case class == "" && uses(p, "{class}"):
 		add("class", muster.ReasonRequired, "say which with --class", "%s has classes", p.Name)
 	case class != "" && !uses(p, "{class}"):

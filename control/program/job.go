@@ -24,6 +24,8 @@ var (
 	lookScript string
 	//go:embed scripts/batch.sh
 	batchScript string
+	//go:embed scripts/sample.sh
+	sampleScript string
 )
 
 // Job is how a run is submitted, looked at, ended and cleared away: scripts for bash, for the
@@ -46,17 +48,26 @@ func JobOf(p muster.Program, r muster.ProgramRun, inputs map[string]string) Job 
 	f := Factors{Ranks: r.Ranks, Nodes: r.NodeCount, PerNode: r.RanksPerNode, Class: r.Class, Args: r.Args, Inputs: inputs}
 	limit := time.Duration(r.Timeout)
 	build := strings.TrimSpace(p.Build)
+	before := preamble(r.Settings)
 	if build != "" {
-		build = Fill(p, build, f)
+		build = before + Fill(p, build, f)
 	}
 	needs := ""
 	if p.Builtin {
-		needs = Folder + "muster-" + p.Name
+		needs = fileOf(p.Name)
+	}
+	threads, sample := "", ""
+	if r.Settings.Threads > 1 {
+		threads = fmt.Sprintf("--cpus-per-task=%d ", r.Settings.Threads)
+	}
+	if r.Experiment != "" {
+		sample = sampleScript
 	}
 	minutes := int(JobTime(p, limit) / time.Minute)
 	names := strings.NewReplacer(
-		"@ID@", string(r.ID), "@NEEDS@", quote(needs), "@STACK@", quote(r.Stack), "@BUILD@", quote(build), "@RUN@", quote(Fill(p, p.Run, f)), "@NAME@", quote("muster-"+p.Name),
+		"@ID@", string(r.ID), "@NEEDS@", quote(needs), "@STACK@", quote(r.Stack), "@BUILD@", quote(build), "@RUN@", quote(before+Fill(p, p.Run, f)), "@NAME@", quote("muster-"+p.Name),
 		"@NODES@", strconv.Itoa(r.NodeCount), "@RANKS@", strconv.Itoa(r.Ranks), "@PER_NODE@", strconv.Itoa(r.RanksPerNode), "@MINUTES@", strconv.Itoa(minutes),
+		"@THREADS@", threads, "@SAMPLE@", quote(sample),
 		"@LIMIT@", fmt.Sprintf("%.3f", limit.Seconds()), "@HEAD@", strconv.Itoa(KeptHead), "@TAIL@", strconv.Itoa(KeptTail),
 	)
 	// The batch script first: what it is may not be filled in twice.

@@ -18,6 +18,7 @@ const mostShown = 4 << 10
 // holds, and why it failed if it did.
 func Judge(run muster.ProgramRun, r Report) muster.ProgramRun {
 	run.Nodes, run.Wall, run.MPI, run.Build, run.Exit = r.Nodes, r.Run, r.MPI, r.Build, r.Status
+	run.Use = use(run, r)
 	timeout := time.Duration(run.Timeout)
 	took := r.Run
 	if r.Stage == stageBuild {

@@ -2,9 +2,40 @@ package program
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/muster-hpc/muster"
 )
+
+// Wanted is how ranks are to lie.
+type Wanted struct {
+	Ranks, Nodes int
+	// PerNode is how many ranks a node has; 0: as many as it holds. Threads are the cores of a
+	// rank; 0: one.
+	PerNode, Threads int
+}
+
+// Place is Layout for ranks that have several cores each, or so many on each node.
+func Place(cores []int, w Wanted) (Factors, []muster.Problem) {
+	threads := max(1, w.Threads)
+	room := make([]int, len(cores))
+	for i, c := range cores {
+		room[i] = max(1, c) / threads
+	}
+	if least := slices.Min(room); least == 0 {
+		return Factors{}, []muster.Problem{{Field: "threads", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node of %d cores has no room for a rank of %d threads", slices.Min(cores), threads),
+			Hint: fmt.Sprintf("give at most %d", max(1, slices.Min(cores)))}}
+	} else if w.PerNode > 0 {
+		if w.PerNode > least {
+			return Factors{}, []muster.Problem{{Field: "per_node", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node has no room for %d ranks", w.PerNode), Hint: fmt.Sprintf("give at most %d", least)}}
+		}
+		if w.Ranks == 0 {
+			w.Ranks = w.PerNode * len(cores)
+		}
+		w.Nodes = (w.Ranks + w.PerNode - 1) / w.PerNode
+	}
+	return Layout(room, w.Ranks, w.Nodes)
+}
 
 // Layout spreads ranks over nodes of so many cores each: as few nodes as hold them, or as many
 // as are asked for. Without ranks there is one for each core of all nodes. The ranks of a node

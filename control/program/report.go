@@ -35,6 +35,8 @@ type Report struct {
 	Build, Run float64
 	// MPI are the seconds from MPI_Init to MPI_Finalize, of all MPI jobs of the run. 0: none ran.
 	MPI float64
+	// Samples are of the processors of its nodes, before and after.
+	Samples []Sample
 	// Output of the last stage: its beginning and its end.
 	Output string
 }
@@ -101,6 +103,12 @@ func ReadReport(b []byte) (Report, error) {
 				}
 				r.Nodes = append(r.Nodes, name)
 			}
+		case "sampled":
+			sample, ok := readSample(value)
+			if !ok || len(r.Samples) == 3*mostNodes {
+				return Report{}, unreadable(string(line))
+			}
+			r.Samples = append(r.Samples, sample)
 		case "job":
 			r.Job = cleantext.Line(cleantext.Cut(strings.TrimSpace(value), 500))
 		case "output":

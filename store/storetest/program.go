@@ -134,3 +134,73 @@ func testProgramRuns(t *testing.T, fresh freshFunc) {
 		return err
 	})
 }
+
+// NewExperiment is an experiment of somebody that has begun.
+func NewExperiment(name, project, by string) muster.Experiment {
+	return muster.Experiment{
+		ID: muster.NewExperimentID(), Name: name, Project: project, By: by, Created: NewClock().Now(), Text: "name: " + name, State: muster.ExperimentOpen,
+		Plan: muster.ExperimentPlan{Max: 2, PerVisit: 1, Looks: []int{2}, Discard: []muster.DiscardRule{}, Blocks: []muster.ExperimentBlock{{Name: "all"}},
+			Cells: []muster.ExperimentCell{{Factors: map[string]string{"program": "md"}, ExperimentFactors: muster.ExperimentFactors{Program: "md"}}}},
+	}
+}
+
+// testExperiments: the project sees them, who runs them and managers change them; a launch that
+// has ended stays as it is.
+func testExperiments(t *testing.T, fresh freshFunc) {
+	db, _ := fresh(t)
+	put := func(who muster.Actor, e muster.Experiment) error {
+		return db.Update(context.Background(), who, func(tx *store.Tx) error { return tx.PutExperiment(e) })
+	}
+	launch := func(who muster.Actor, l muster.ExperimentLaunch) error {
+		return db.Update(context.Background(), who, func(tx *store.Tx) error { return tx.PutExperimentLaunch(l) })
+	}
+	e := NewExperiment("spread", "sea", "alice")
+	for range 2 {
+		if err := put(alice(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, put(alice(), NewExperiment("spread", "sea", "alice")), muster.EConflict)
+	wantCode(t, put(dave(), e), muster.EForbidden)
+	wantCode(t, put(carol(), e), muster.ENotFound)
+	stolen := e
+	stolen.Name = "other"
+	wantCode(t, put(alice(), stolen), muster.ENotFound)
+	for n := range 3 {
+		l := muster.ExperimentLaunch{Experiment: e.ID, N: n, Slot: n, State: muster.ProgramRunOpen, Cluster: "c-x"}
+		if err := launch(alice(), l); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, launch(dave(), l), muster.EForbidden)
+		wantCode(t, launch(carol(), l), muster.ENotFound)
+		l.State = muster.ProgramRunPassed
+		if err := launch(alice(), l); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, launch(alice(), l), muster.EConflict)
+	}
+	e.State, e.Outcome = muster.ExperimentDone, "complete"
+	if err := put(alice(), e); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		who  muster.Actor
+		want int
+	}{{alice(), 1}, {dave(), 1}, {carol(), 0}, {root(), 1}, {muster.Actor{}, 0}} {
+		view(t, db, x.who, func(tx *store.Tx) error {
+			list, err := tx.Experiments(store.ExperimentFilter{Name: "spread"})
+			if err != nil || len(list) != x.want || x.want == 1 && !reflect.DeepEqual(list[0], e) {
+				t.Errorf("%s sees %+v, %v", x.who.Name, list, err)
+			}
+			launches, err := tx.ExperimentLaunches(e.ID, 0, 1)
+			if (err == nil) != (x.want == 1) || x.want == 1 && (len(launches) != 1 || launches[0].N != 1) {
+				t.Errorf("%s sees %+v, %v", x.who.Name, launches, err)
+			}
+			return nil
+		})
+	}
+	lines := audits(t, db, alice(), store.AuditFilter{Kind: muster.AuditExperiment})
+	if len(lines) != 2 || lines[1].From != "open" || lines[1].To != "done" {
+		t.Errorf("the audit has %+v", lines)
+	}
+}

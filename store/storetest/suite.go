@@ -36,6 +36,7 @@ func Suite(t *testing.T, open Open) {
 		{"ForeignHPL", testForeignHPL},
 		{"Programs", testPrograms},
 		{"ProgramRuns", testProgramRuns},
+		{"Experiments", testExperiments},
 		{"Registrations", testRegistrations},
 		{"Identities", testIdentities},
 		{"MachineOnce", testMachineOnce},

@@ -47,7 +47,8 @@ stage() {
 	keeper=$!
 	began=$EPOCHREALTIME
 	(
-		cd work && [ -n "$preload" ] && export MUSTER_MPI_TIME="$PWD/../mpi" LD_PRELOAD="$preload${LD_PRELOAD:+:$LD_PRELOAD}"
+		cd work || exit 1
+		[ -z "$preload" ] || export MUSTER_MPI_TIME="$PWD/../mpi" LD_PRELOAD="$preload${LD_PRELOAD:+:$LD_PRELOAD}"
 		exec timeout -k 5 @LIMIT@ bash "../$1.sh"
 	) </dev/null >&3 2>&1 3>&-
 	status=$?
@@ -62,14 +63,27 @@ stage() {
 	times="$times$1 $began $ended"$'\n'
 }
 
+# sampled has every node say what its processors have done so far. Nothing depends on it.
+sampled() {
+	[ -s sample.sh ] || return
+	samples="$samples$(timeout 30 srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --cpu-bind=none \
+		bash "$PWD/sample.sh" "$1" 2>/dev/null </dev/null | grep '^sampled ')"$'\n'
+}
+
 times=
+samples=
 status=0
 [ -s build.sh ] && [ -n "$(cat build.sh)" ] && stage build
-[ "$status" = 0 ] && stage run
+if [ "$status" = 0 ]; then
+	sampled before
+	stage run
+	sampled end
+fi
 {
 	printf '%s' "$times"
 	# One line for each MPI job, in turn or beside each other.
 	[ -s mpi ] && head -n 10000 mpi | awk '{ sum += $1 } END { printf "mpi %.6f\n", sum }'
+	printf '%s' "$samples" | sed '/^$/d'
 	echo "status $status"
 	echo "nodes" $(scontrol show hostnames "$SLURM_JOB_NODELIST")
 } >end.new
