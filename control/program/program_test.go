@@ -236,7 +236,7 @@ func TestHPL(t *testing.T) {
 			t.Errorf("%q: %v", args, bad)
 		}
 	}
-	if bad := CheckFactors(p, "A", args); len(bad) != 1 || bad[0].Field != "class" {
+	if bad := CheckFactors(p, "A", "", args); len(bad) != 1 || bad[0].Field != "class" {
 		t.Error(bad)
 	}
 	if job := JobOf(p, muster.ProgramRun{ID: "pr-2345678bcd", Ranks: 2, Args: args}, nil); !strings.Contains(job.Submit, Folder+"xhpl") {
