@@ -25,7 +25,7 @@ func TestProgramOutlivesItsConnection(t *testing.T) {
 	created := ready(t, s, w, "cfd", "-n", "1", "--head", "shared")
 	env, home := slurm(t)
 	sshd(t, s, created.ID, env...)
-	w.run("program", "add", "slow", "--image", "hpc", "--run", "touch ~/begun; sleep 2; echo {class} {ranks_per_node}", "--check", "^A 4$").want(t, 0)
+	w.run("program", "add", "slow", "--image", "hpc", "--run", "touch ~/begun; sleep 2; while [ -e ~/hold ]; do sleep 0.05; done; echo {class} {ranks_per_node}", "--check", "^A 4$").want(t, 0)
 	// meanwhile is called once the program runs.
 	meanwhile := func(f func()) (done chan struct{}) {
 		done = make(chan struct{})
@@ -48,12 +48,20 @@ func TestProgramOutlivesItsConnection(t *testing.T) {
 	})
 	w.run("program", "run", "cfd", "slow", "--class", "A").want(t, 0, "it runs on", "result +passed")
 	<-back
+	// However slow this host is, the second one is still there when its client has left.
+	hold := filepath.Join(home, "hold")
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	left := meanwhile(cancel)
 	r := w.runCtx(ctx, "program", "run", "cfd", "slow", "--class", "A").want(t, 130, "detached: the run goes on")
 	<-left
 	id := regexp.MustCompile(`pr-[0-9a-z]{10}`).FindString(r.err)
 	w.run("program", "runs", "slow").want(t, 0, id+` .* open `)
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
 	w.run("program", "wait", id).want(t, 0, "result +passed")
 }
 
