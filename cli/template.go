@@ -90,7 +90,7 @@ func (a *app) awaitSaved(ctx context.Context, k *client.Client, t wire.Template)
 		if p := t.Progress; p != nil && a.output == "" {
 			text := p.Stage
 			switch {
-			case p.Stage == "receiving" && p.Total > 0:
+			case p.Stage == "receiving" && p.Total > p.Bytes: // an estimate, which it may outgrow
 				text = fmt.Sprintf("receiving the root of %s: %s of about %s", clean(t.Saving.Node), size(p.Bytes), size(p.Total))
 			case p.Stage == "packing":
 				text = "packing " + size(p.Bytes)
