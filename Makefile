@@ -79,6 +79,11 @@ test-apps: build ## Run every application of docs/users/applications.md on two m
 	@scripts/setup test
 	@$(SUDO) scripts/test-apps
 
+.PHONY: test-slurm-lab
+test-slurm-lab: build ## Run some of Slurm's own tests on bare machines of a lab, half an hour
+	@scripts/setup lab
+	@$(SUDO) scripts/test-lab slurm
+
 .PHONY: test-lab-faults
 test-lab-faults: build ## Break the machines of a lab in every way and see what becomes of it, about a quarter of an hour
 	@scripts/setup lab
