@@ -55,7 +55,7 @@ func factorKinds() []factorKind {
 		{name: "ranks_per_node", kind: number},
 		{name: "threads", kind: number},
 		{name: "binding", words: []string{"none", "core", "socket"}},
-		{name: "network", words: []string{"message", "management"}},
+		{name: "network", words: []string{"message"}}, // nodes do not reach each other by another
 		{name: "transport"},
 		{name: "eager_limit", kind: number},
 		{name: "rendezvous"},

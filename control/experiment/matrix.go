@@ -216,10 +216,6 @@ func (m *matrix) fill(c *muster.ExperimentCell, chosen map[string]Value) {
 	c.Binding, c.Stack, c.Args = chosen["binding"].Text, chosen["stack"].Text, slices.Clone(chosen["args"].List)
 	c.Env = map[string]string{}
 	mca := func(name, value string) { c.Env["OMPI_MCA_"+name] = value }
-	if v := chosen["network"].Text; v == "management" {
-		mca("btl_tcp_if_include", managementLink)
-		c.Env["UCX_NET_DEVICES"] = managementLink
-	}
 	if v := chosen["transport"].Text; v == "ucx" {
 		mca("pml", "ucx")
 	} else if v != "" {
@@ -255,9 +251,6 @@ func (m *matrix) fill(c *muster.ExperimentCell, chosen map[string]Value) {
 	}
 	m.linpack(c, chosen)
 }
-
-// managementLink is the interface of the management network in every node.
-const managementLink = "mgmt0"
 
 // linpack makes the arguments of hpl of its factors.
 func (m *matrix) linpack(c *muster.ExperimentCell, chosen map[string]Value) {
