@@ -18,12 +18,13 @@ func TestNameUsedAgainIsToldOfTheOldHome(t *testing.T) {
 	s.User("bob", "sea")
 	keptHome(t, s, "alice", "sea", "cfd-home")
 	keptHome(t, s, "bob", "sea", "lab-home")
-	for text, want := range map[string]string{
-		"name: cfd; nodes: 1; head: shared":                 "--home cfd-home",
-		"name: cfd; nodes: 1; head: shared; home: cfd-home": "",
-		"name: lab; nodes: 1; head: shared":                 "", // bob's
-		"name: other; nodes: 1; head: shared":               "",
+	for _, c := range []struct{ text, want string }{ // the one that takes the home is last
+		{"name: cfd; nodes: 1; head: shared", "--home cfd-home"},
+		{"name: lab; nodes: 1; head: shared", ""}, // bob's
+		{"name: other; nodes: 1; head: shared", ""},
+		{"name: cfd; nodes: 1; head: shared; home: cfd-home", ""},
 	} {
+		text, want := c.text, c.want
 		for _, dry := range []bool{true, false} {
 			call := yaml(text)
 			call.DryRun = dry

@@ -40,7 +40,7 @@ func TestCacheIsWhatTheDatabaseSays(t *testing.T) {
 			for range 150 {
 				err := db.Update(context.Background(), muster.System(), func(tx *store.Tx) error { return s.change(tx, r) })
 				if err != nil && !errors.Is(err, errUndone) {
-					t.Error(err)
+					t.Error(err, errors.Unwrap(err))
 					return
 				}
 			}
