@@ -79,7 +79,7 @@ Exits with 0 also if nothing better is found, and with 1 if the program fails.`,
 	flags.IntVar(&o.ranks, "ranks", 0, "MPI ranks (default: one for each core)")
 	flags.StringVar(&o.budget, "budget", "20m", "how long it may take, about; or how many launches")
 	flags.StringSliceVar(&o.vary, "vary", nil, "vary these only (default: all)")
-	flags.StringSliceVar(&o.discard, "discard", []string{string(muster.DiscardThrottled), string(muster.DiscardForeignLoad)}, "rules by which a launch does not count")
+	flags.StringSliceVar(&o.discard, "discard", []string{string(muster.DiscardThrottled), string(muster.DiscardForeignLoad)}, "rules by which a launch does not count; none: all count")
 	flags.StringVar(&o.timeout, "timeout", "10m", "end a launch after this long")
 	flags.StringVar(&o.name, "name", "", "begin the names of its experiments so (default: tune-NAME-CLUSTER)")
 	flags.BoolVar(&o.noModule, "no-module", false, "write no module")
@@ -87,7 +87,7 @@ Exits with 0 also if nothing better is found, and with 1 if the program fails.`,
 	_ = c.RegisterFlagCompletionFunc("cluster", a.completeClusters(-1))
 	_ = c.RegisterFlagCompletionFunc("class", cobra.FixedCompletions([]string{"S", "W", "A", "B", "C", "D"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("vary", cobra.FixedCompletions(tuning.Factors(), cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("discard", cobra.FixedCompletions([]string{string(muster.DiscardThrottled), string(muster.DiscardForeignLoad)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("discard", cobra.FixedCompletions([]string{string(muster.DiscardThrottled), string(muster.DiscardForeignLoad), "none"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"ranks", "budget", "timeout", "name", "user"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -105,6 +105,14 @@ func (a *app) completeTune(c *cobra.Command, args []string, typed string) ([]str
 		return programs, directive
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// rules are those by which a launch does not count.
+func (o tuneOptions) rules() []string {
+	if slices.Equal(o.discard, []string{"none"}) {
+		return nil
+	}
+	return o.discard
 }
 
 // budget is a number of launches, or a time.
@@ -138,9 +146,9 @@ func (o tuneOptions) checked() (b budget, err error) {
 			add("vary", muster.ReasonBadValue, "there are: "+strings.Join(tuning.Factors(), ", "), "%.40q cannot be varied", f)
 		}
 	}
-	for _, d := range o.discard {
+	for _, d := range o.rules() {
 		if d != string(muster.DiscardThrottled) && d != string(muster.DiscardForeignLoad) {
-			add("discard", muster.ReasonBadValue, "there are: throttled, foreign-load", "%.40q is no rule", d)
+			add("discard", muster.ReasonBadValue, "there are: throttled, foreign-load; or none", "%.40q is no rule", d)
 		}
 	}
 	if d, err := spec.ParseDuration(o.timeout); err != nil || d < time.Second {
@@ -232,5 +240,5 @@ func writeTuned(w io.Writer, t tuned) {
 
 // tuneSubject is how the launches of a tuning are made, on a cluster that is ready.
 func tuneSubject(o tuneOptions, c wire.Cluster) tuning.Subject {
-	return tuning.Subject{Project: c.Project, Cluster: string(c.ID), Program: o.program, Class: o.class, Ranks: o.ranks, Args: o.args, Timeout: o.timeout, Discard: o.discard}
+	return tuning.Subject{Project: c.Project, Cluster: string(c.ID), Program: o.program, Class: o.class, Ranks: o.ranks, Args: o.args, Timeout: o.timeout, Discard: o.rules()}
 }

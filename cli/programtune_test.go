@@ -89,7 +89,7 @@ func TestProgramTune(t *testing.T) {
 
 	// Launches of the time that two of the default show; nothing is better.
 	w.run("program", "tune", "--cluster", "cfd", "dull", "--budget", "5m", "--vary", "binding").want(t, 0, "no setting was better", "none was written", "tune-dull-....-first, tune-dull-....-search")
-	w.run("program", "tune", "cfd", "box", "--budget", "14", "--vary", "buffers", "--name", "again", "--no-module").want(t, 0, "none was written")
+	w.run("program", "tune", "cfd", "box", "--budget", "14", "--vary", "buffers", "--name", "again", "--discard", "none").want(t, 0, "none was written")
 	w.run("program", "tune", "cfd", "bad", "--budget", "14", "--vary", "binding").want(t, 1, "it ended with status 3")
 	if files, err := os.ReadDir(filepath.Join(home, ".local/share/muster/modules/tuned")); err != nil || len(files) != 1 {
 		t.Errorf("%v, %v", files, err)

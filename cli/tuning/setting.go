@@ -183,7 +183,9 @@ func transports(a Abilities, far bool) (list []Setting, why string) {
 	if !a.Has("pml:ucx") {
 		return list, "not UCX: Open MPI was built without it"
 	}
-	return append(list, one("transport", "ucx", "pml", "ucx")), ""
+	// Open MPI takes UCX for InfiniBand only, also where it is named, unless anything will do. The names of
+	// that setting are those of releases 4 and 5.
+	return append(list, one("transport", "ucx", "pml", "ucx", "pml_ucx_tls", "any", "pml_ucx_devices", "any", "opal_common_ucx_tls", "any", "opal_common_ucx_devices", "any")), ""
 }
 
 // eager are the sizes up to which a message is sent at once, without asking the receiver.
