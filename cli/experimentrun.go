@@ -20,6 +20,8 @@ type experimentRunner struct {
 	watch  *runWatcher // the connection to the cluster that is used now
 	live   *liveLine
 	said   string
+	// again is what goes on with it once it was interrupted; "": running the same file.
+	again string
 }
 
 // How long a runner waits for a server that does not answer, and for giving back.
@@ -201,6 +203,6 @@ func (r *experimentRunner) leave(ctx context.Context, why error) {
 		}
 	}
 	if interrupted(ctx, why) || ctx.Err() != nil {
-		fmt.Fprintf(r.app.env.Err, "\ninterrupted: run the same file again to go on, or end it: muster experiment stop %s\n", clean(r.of.Name))
+		fmt.Fprintf(r.app.env.Err, "\ninterrupted: %s again to go on, or end it: muster experiment stop %s\n", first(r.again, "run the same file"), clean(r.of.Name))
 	}
 }

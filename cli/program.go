@@ -19,9 +19,10 @@ func (a *app) program() *cobra.Command {
 conditions and one figure: the program's own, or the time it took. ep, is, cg, mg, ft, lu,
 sp, bt, farm, lattice and hpl come with Muster; add others to your project.`,
 		Example: `  muster program run cfd ep --class A
+  muster program tune md
   muster program runs ep`,
 	}
-	c.AddCommand(a.programAdd(), a.programList(), a.programShow(), a.programRemove(), a.programRun(), a.programWait(), a.programStop(), a.programRuns())
+	c.AddCommand(a.programAdd(), a.programList(), a.programShow(), a.programRemove(), a.programRun(), a.programTune(), a.programWait(), a.programStop(), a.programRuns())
 	return c
 }
 

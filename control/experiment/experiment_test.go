@@ -445,3 +445,14 @@ func FuzzRead(f *testing.F) {
 		Sum(p, nil)
 	})
 }
+
+// Open MPI takes UCX by Ethernet only if it is said that anything will do.
+func TestUCXOverAnything(t *testing.T) {
+	t.Parallel()
+	p := made(t, "name: ucx\ncluster: cfd\nmatrix: {program: md, transport: ucx}\n")
+	for name, want := range map[string]string{"pml": "ucx", "pml_ucx_tls": "any", "opal_common_ucx_devices": "any"} {
+		if got := p.Cells[0].Env["OMPI_MCA_"+name]; got != want {
+			t.Errorf("%s is %q, not %q", name, got, want)
+		}
+	}
+}

@@ -218,6 +218,10 @@ func (m *matrix) fill(c *muster.ExperimentCell, chosen map[string]Value) {
 	mca := func(name, value string) { c.Env["OMPI_MCA_"+name] = value }
 	if v := chosen["transport"].Text; v == "ucx" {
 		mca("pml", "ucx")
+		// Else Open MPI takes UCX for InfiniBand only, also where it is named. Releases 4 and 5 call it so.
+		for _, name := range []string{"pml_ucx_tls", "pml_ucx_devices", "opal_common_ucx_tls", "opal_common_ucx_devices"} {
+			mca(name, "any")
+		}
 	} else if v != "" {
 		mca("pml", "ob1")
 		mca("btl", "self,"+strings.TrimPrefix(v, "self,"))
