@@ -187,6 +187,7 @@ func causes(before, after []muster.Certificate, worse bool) (list []wire.HPLCaus
 			list = append(list, c)
 		}
 	}
+	list = append(list, largeMessages(before, after)...)
 	x, y := figures(before, ""), figures(after, "")
 	for _, k := range sortedKeys(y) {
 		what := map[string]string{"stream.triad": "memory", "dgemm": "core", "noise.share": "other load"}[k.Name]
@@ -200,6 +201,34 @@ func causes(before, after []muster.Certificate, worse bool) (list []wire.HPLCaus
 		}
 		c := wire.HPLCause{What: what, MetricKey: k, Unit: y[k].unit, Less: y[k].less, Before: worst(f.machines), After: worst(y[k].machines)}
 		if c.Before > 0 && c.After > 0 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// largeMessage is the size of which latencies are told apart from those of the smallest, in bytes.
+const largeMessage = 2_000_000
+
+// largeMessages are the largest latencies of large messages, where both were measured over ranges:
+// full certificates have them, of all pairs and repetitions together.
+func largeMessages(before, after []muster.Certificate) (list []wire.HPLCause) {
+	largest := func(certs []muster.Certificate, metric string) (most float64) {
+		for _, c := range certs {
+			for _, s := range c.Sweeps {
+				for _, p := range s.Points {
+					if c.Kind == muster.CertifiesCluster && s.Metric == metric && (s.Size == largeMessage || s.Over == "size" && p.At == largeMessage) {
+						most = max(most, p.Max)
+					}
+				}
+			}
+		}
+		return most
+	}
+	for _, metric := range []string{"size.latency", "scale.pingpong.latency", "scale.random.latency"} {
+		c := wire.HPLCause{What: "largest latency of " + thousands(largeMessage) + " B", MetricKey: Key{Name: metric, Size: largeMessage}, Unit: "s", Less: true,
+			Before: largest(before, metric), After: largest(after, metric)}
+		if c.Before > 0 && c.After > 0 && finite(c.Before) && finite(c.After) {
 			list = append(list, c)
 		}
 	}

@@ -82,6 +82,35 @@ func TestHPLNamesTheLink(t *testing.T) {
 	}
 }
 
+// Certificates as they are made have latencies of large messages over ranges only.
+func TestHPLNamesSweeps(t *testing.T) {
+	t.Parallel()
+	sweeps := func(m compare.Measurement, size, ring float64) compare.Measurement {
+		pairs := m.Certificates[0].Pairs
+		kept := pairs.Figures[:0]
+		for _, f := range pairs.Figures {
+			if f.Metric != "pair.latency" || f.Size == 8 {
+				kept = append(kept, f)
+			}
+		}
+		pairs.Figures = kept
+		m.Certificates[0].Sweeps = []muster.Sweep{{Metric: "size.latency", Over: "size", Points: []muster.SweepPoint{{At: 8, Max: 1}, {At: 2e6, Max: size}}},
+			{Metric: "scale.random.latency", Over: "nodes", Size: 2e6, Points: []muster.SweepPoint{{At: 2, Max: ring / 2}, {At: 3, Max: ring}}},
+			{Metric: "scale.random.latency", Over: "nodes", Size: 8, Points: []muster.SweepPoint{{At: 3, Max: 1}}}}
+		return m
+	}
+	slow := usual()
+	slow.bandwidth["n01 n02"] /= 10
+	h := compare.HPL([]muster.HPLResult{linpack(day(2), 16e9), linpack(day(4), 1.5e9)}, []compare.Measurement{sweeps(usual().measured(day(1)), 3e-3, 4e-3), sweeps(slow.measured(day(3)), 60e-3, 20e-3)})
+	c := h.Changes[0]
+	if got := causeWords(c.Causes); got != "largest latency of 2,000,000 B; lowest bandwidth of 2,000,000 B n01 n02; largest latency of 2,000,000 B" || c.Causes[0].Name != "size.latency" || c.Causes[2].After != 20e-3 {
+		t.Errorf("%+v", c.Causes)
+	}
+	if got := causeWords(c.Unmoved); !strings.HasPrefix(got, "largest latency of 8 B") {
+		t.Errorf("%q", got)
+	}
+}
+
 // Memory, cores and others are named where they moved, and the strongest stands first.
 func TestHPLOtherCauses(t *testing.T) {
 	t.Parallel()
