@@ -12,14 +12,14 @@ type ExperimentHPL struct {
 	// Sizes are the orders that were measured, the smallest first.
 	Sizes []ExperimentHPLSize `json:"sizes"`
 	// Rmax is the largest rate, Interval that of its median, and Nmax the order at it.
-	Rmax     float64             `json:"rmax"`
+	Rmax     float64             `json:"rmax_flop_per_second"`
 	Interval *ExperimentInterval `json:"rmax_interval,omitempty"`
 	Nmax     int                 `json:"nmax"`
 	// Half is the order with half of Rmax.
 	Half ExperimentHPLHalf `json:"half"`
 	// PerCore is Rmax by core. Peak is what theory allows the cores, and OfPeak the share that
 	// Rmax is of it. Nil: the processor's clock and units are not on record.
-	PerCore float64    `json:"rmax_per_core"`
+	PerCore float64    `json:"flop_per_second_per_core"`
 	Peak    *Reference `json:"peak,omitempty"`
 	OfPeak  *float64   `json:"of_peak,omitempty"`
 	// Model is how the time grows with the order. Nil: NoModel is why there is none.
@@ -36,8 +36,8 @@ type ExperimentHPLSize struct {
 	NB       int                 `json:"nb"`
 	P        int                 `json:"p"`
 	Q        int                 `json:"q"`
-	Rate     float64             `json:"rate"`
-	Interval *ExperimentInterval `json:"rate_interval,omitempty"`
+	Rate     float64             `json:"flop_per_second"`
+	Interval *ExperimentInterval `json:"flop_per_second_interval,omitempty"`
 }
 
 // ExperimentHPLHalf is the order with half of Rmax, on a straight line between two that were
@@ -66,8 +66,8 @@ type ExperimentHPLModel struct {
 type ExperimentHPLForecast struct {
 	N       int                 `json:"n,omitempty"`
 	Nodes   int                 `json:"nodes,omitempty"`
-	Rate    float64             `json:"rate,omitempty"`
-	Rates   *ExperimentInterval `json:"rate_interval,omitempty"`
+	Rate    float64             `json:"flop_per_second,omitempty"`
+	Rates   *ExperimentInterval `json:"flop_per_second_interval,omitempty"`
 	Seconds float64             `json:"seconds,omitempty"`
 	Times   *ExperimentInterval `json:"seconds_interval,omitempty"`
 	// Refused is why nothing can be said.
@@ -87,5 +87,5 @@ type ExperimentHPLNodes struct {
 // ExperimentHPLOfNodes is Rmax of so many nodes.
 type ExperimentHPLOfNodes struct {
 	Nodes int     `json:"nodes"`
-	Rmax  float64 `json:"rmax"`
+	Rmax  float64 `json:"rmax_flop_per_second"`
 }

@@ -84,6 +84,10 @@ func TestHistoryOfHPL(t *testing.T) {
 		if err := tx.PutCluster(c, ""); err != nil {
 			return err
 		}
+		machine := storetest.NewMachine(storetest.NewCertificate(c.ID, "n01").Machine)
+		if err := tx.PutMachine(machine, ""); err != nil {
+			return err
+		}
 		for i, rate := range []float64{16e9, 2e9} {
 			made := at.Add(time.Duration(2*i+1) * time.Hour)
 			n := storetest.NewCertificate(c.ID, "n01")
@@ -113,6 +117,10 @@ func TestHistoryOfHPL(t *testing.T) {
 	who := muster.Actor{Name: "alice"}
 	of := storetest.NewCertificate(c.ID, "n01")
 	for ref, causes := range map[string]int{"cfd": 1, "machine:" + string(of.Machine): 0, "class:" + of.Class: 0} {
+		who := who
+		if strings.HasPrefix(ref, "machine:") {
+			who = muster.System() // the machine is not of the cluster any more
+		}
 		h, err := s.Control.History(t.Context(), who, wire.HistoryQuery{Of: ref, Metric: "hpl"})
 		if err != nil || h.HPL == nil || len(h.HPL.Runs) != 2 || len(h.HPL.Changes) != 1 || len(h.HPL.Changes[0].Causes) != causes {
 			t.Errorf("%s: %+v, %v", ref, h.HPL, err)

@@ -23,7 +23,7 @@ type HPLPoint struct {
 	At time.Time `json:"at"` // its end
 	// Result is left out in the history of a class.
 	Result   muster.HPLID `json:"result,omitempty"`
-	Rate     float64      `json:"rate"` // flop/s: the median over launches
+	Rate     float64      `json:"flop_per_second"` // flop/s: the median over launches
 	Min      float64      `json:"min"`
 	Max      float64      `json:"max"`
 	Launches int          `json:"launches"`
