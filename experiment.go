@@ -188,7 +188,7 @@ type ExperimentLaunch struct {
 	Use       *ProgramUse    `json:"use,omitempty"`
 }
 
-// ProgramUse is how a run used the processors of its nodes, all of them together.
+// ProgramUse is how a run used the processors and the network of its nodes, all of them together.
 type ProgramUse struct {
 	// User and System are processor seconds, and Cores how many cores the run was given.
 	User   float64 `json:"user_seconds"`
@@ -199,4 +199,9 @@ type ProgramUse struct {
 	// Foreign are the seconds of processors that others had: stolen from a virtual machine, or
 	// busy before the program began.
 	Foreign float64 `json:"foreign_seconds"`
+	// SentBytes and SentPackets are what its nodes sent to the message network, all together, with
+	// what others sent meanwhile. What ranks of one node send each other is not among it. Nil: it
+	// was not counted, such as of nodes without such a network.
+	SentBytes   *int64 `json:"sent_bytes,omitempty"`
+	SentPackets *int64 `json:"sent_packets,omitempty"`
 }

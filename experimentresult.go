@@ -9,6 +9,12 @@ type ExperimentResult struct {
 	Launches  int `json:"launches"`
 	Failed    int `json:"failed"`
 	Discarded int `json:"discarded"`
+	// Traffic is whether programs that send much lose by being spread over nodes. HPL is what
+	// its cells show together.
+	Traffic []ExperimentTraffic `json:"traffic,omitempty"`
+	HPL     []ExperimentHPL     `json:"hpl,omitempty"`
+	// HPLNodes is how HPL grows with nodes, where more than one count was measured.
+	HPLNodes []ExperimentHPLNodes `json:"hpl_nodes,omitempty"`
 	// Planned is the largest number of launches that can be.
 	Planned int `json:"planned"`
 }
@@ -44,6 +50,34 @@ type ExperimentRow struct {
 	User    *float64 `json:"user,omitempty"`
 	System  *float64 `json:"system,omitempty"`
 	Waiting *float64 `json:"waiting,omitempty"`
+	// SentBytes and SentPackets are what each of its nodes sent to the message network in a second,
+	// on average. Nil: it was not counted in any launch.
+	SentBytes   *float64 `json:"sent_bytes_per_second_per_node,omitempty"`
+	SentPackets *float64 `json:"sent_packets_per_second_per_node,omitempty"`
+}
+
+// ExperimentTraffic is what programs have in common that ran dense and spread, under otherwise
+// the same factors: do those that send most lose most?
+type ExperimentTraffic struct {
+	// Factors are the other ones that vary.
+	Factors  map[string]string  `json:"factors,omitempty"`
+	Programs []ExperimentSpread `json:"programs"`
+	// Bytes and Packets are the rank correlations of the slowdown with what a node sent in a
+	// second while spread. Nil: there are fewer than five programs, or all send alike.
+	Bytes   *ExperimentRatio `json:"with_bytes,omitempty"`
+	Packets *ExperimentRatio `json:"with_packets,omitempty"`
+}
+
+// ExperimentSpread is one program in two placements.
+type ExperimentSpread struct {
+	Program string `json:"program"`
+	// Dense and Spread are its cells.
+	Dense  int `json:"dense_cell"`
+	Spread int `json:"spread_cell"`
+	// Slowdown is how many times as fast it is dense.
+	Slowdown    float64 `json:"slowdown"`
+	SentBytes   float64 `json:"sent_bytes_per_second_per_node"`
+	SentPackets float64 `json:"sent_packets_per_second_per_node"`
 }
 
 // ExperimentFigure is a median over launches.

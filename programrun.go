@@ -73,7 +73,7 @@ type ProgramRun struct {
 	// Wall is how long the run command took, Build the build command.
 	Wall  float64 `json:"wall_seconds,omitempty"`
 	Build float64 `json:"build_seconds,omitempty"`
-	// Use is how it used the processors. Nil: nobody looked, or could not.
+	// Use is how it used the processors and the network. Nil: nobody looked, or could not.
 	Use *ProgramUse `json:"use,omitempty"`
 	// Conditions are what is on record of the machines and of the image.
 	Conditions TestEnvironment `json:"conditions"`

@@ -13,7 +13,7 @@ import (
 type Experiments interface {
 	StartExperiment(ctx context.Context, who muster.Actor, r wire.ExperimentRequest) (wire.Experiment, error)
 	Experiments(ctx context.Context, who muster.Actor, page wire.Page) (wire.ExperimentList, error)
-	Experiment(ctx context.Context, who muster.Actor, ref string) (wire.Experiment, error)
+	Experiment(ctx context.Context, who muster.Actor, ref string, ask wire.ExperimentForecast) (wire.Experiment, error)
 	ExperimentLaunches(ctx context.Context, who muster.Actor, ref string, page wire.Page) (wire.ExperimentLaunchList, error)
 	NextStep(ctx context.Context, who muster.Actor, ref string, call wire.ExperimentCall) (wire.ExperimentStep, error)
 	StopExperiment(ctx context.Context, who muster.Actor, ref string) (wire.Experiment, error)
@@ -24,6 +24,12 @@ type experimentInput struct{ Body wire.ExperimentRequest }
 // ExperimentRef names an experiment in a path.
 type ExperimentRef struct {
 	Experiment string `path:"experiment" maxLength:"128" doc:"ID or name, or PROJECT/NAME"`
+}
+
+type showExperimentInput struct {
+	ExperimentRef
+	N     int `query:"hpl_n" minimum:"0" maximum:"1073741824" doc:"Order of a matrix for which HPL's rate and time are extrapolated"`
+	Nodes int `query:"hpl_nodes" minimum:"0" maximum:"1000000" doc:"Number of nodes for which HPL's largest rate is extrapolated"`
 }
 
 type launchesInput struct {
@@ -52,8 +58,8 @@ func (a *API) experimentRoutes() {
 	})
 	route(a, huma.Operation{
 		OperationID: "show-experiment", Method: http.MethodGet, Path: "/v1/experiments/{experiment}", Tags: tags, Summary: "Show an experiment with its results",
-	}, func(ctx context.Context, in *ExperimentRef) (wire.Experiment, error) {
-		return a.service.Experiment(ctx, who(ctx), in.Experiment)
+	}, func(ctx context.Context, in *showExperimentInput) (wire.Experiment, error) {
+		return a.service.Experiment(ctx, who(ctx), in.Experiment, wire.ExperimentForecast{N: in.N, Nodes: in.Nodes})
 	})
 	route(a, huma.Operation{
 		OperationID: "list-launches", Method: http.MethodGet, Path: "/v1/experiments/{experiment}/launches", Tags: tags, Summary: "List the launches of an experiment, in order",

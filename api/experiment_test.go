@@ -107,7 +107,7 @@ func TestExperimentOnItsOwnClusters(t *testing.T) {
 	if got, want := strings.Join(steps, " "), visit(2)+visit(4)+visit(2)+"end"; got != want {
 		t.Errorf("\n%s\n%s", got, want)
 	}
-	shown, err := k.Experiment(t.Context(), string(e.ID))
+	shown, err := k.Experiment(t.Context(), string(e.ID), wire.ExperimentForecast{})
 	if err != nil || shown.State != muster.ExperimentDone || shown.Result.Launches != 8 || len(shown.Clusters) != 3 {
 		t.Errorf("%+v, %v", shown, err)
 	}
@@ -201,7 +201,7 @@ func TestExperimentsGoOnAndEnd(t *testing.T) {
 	if steps := walkExperiment(t, k, "poor", nil); strings.Join(steps, " ") != "end" {
 		t.Error(steps)
 	}
-	if e, err := k.Experiment(t.Context(), "poor"); err != nil || !strings.Contains(e.Outcome, "budget") {
+	if e, err := k.Experiment(t.Context(), "poor", wire.ExperimentForecast{}); err != nil || !strings.Contains(e.Outcome, "budget") {
 		t.Errorf("%+v, %v", e, err)
 	}
 	for text, field := range map[string]string{
@@ -234,7 +234,7 @@ func TestWhoMayDoWhatWithExperiments(t *testing.T) {
 		bob:  {"", muster.EForbidden, muster.EForbidden, muster.EConflict},
 		dave: {muster.ENotFound, muster.ENotFound, muster.ENotFound, muster.EInvalid},
 	} {
-		_, show := who.Experiment(ctx, "mine")
+		_, show := who.Experiment(ctx, "mine", wire.ExperimentForecast{})
 		_, next := who.NextStep(ctx, "mine", wire.ExperimentCall{})
 		_, stop := who.StopExperiment(ctx, "mine")
 		_, start := who.StartExperiment(ctx, wire.ExperimentRequest{Text: text})

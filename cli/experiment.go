@@ -109,7 +109,7 @@ func (a *app) runExperiment(ctx context.Context, file string, r wire.ExperimentR
 	if err != nil {
 		return err
 	}
-	if e, err = k.Experiment(ctx, string(e.ID)); err != nil {
+	if e, err = k.Experiment(ctx, string(e.ID), wire.ExperimentForecast{}); err != nil {
 		return err
 	}
 	if err := a.printExperiment(e, func(w io.Writer) { writeExperiment(w, e) }); err != nil {
@@ -131,23 +131,31 @@ func machineHours(v float64) string {
 
 func (a *app) experimentShow() *cobra.Command {
 	var launches bool
+	var ask wire.ExperimentForecast
 	c := &cobra.Command{
 		Use: "show NAME", Short: "Show an experiment and what it found", Args: exactly("NAME"), ValidArgsFunction: a.completeExperiments,
 		Long: `Shows the results so far: the median of each cell with its interval, how many times as fast
-it is as the slowest of its group, speed-up and efficiency by ranks, and how its cores
-spent their time. Launches that were discarded are left out; -o json has both. With -o csv
+it is as the slowest of its group, speed-up and efficiency by ranks, how its cores spent their
+time, and what its nodes sent. Of HPL it is Rmax, Nmax, N1/2 and the share of the peak, too,
+and with --n and --nodes what is to be expected of another order or more nodes. Launches that were discarded are left out; -o json has both. With -o csv
 it is one row for each cell, and with --launches for each launch.`,
 		Example: `  muster experiment show spread
+  muster experiment show linpack --n 40000 --nodes 32
   muster experiment show spread -o csv --launches > launches.csv`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkTable(); err != nil {
 				return err
 			}
+			for name, v := range map[string]int{"n": ask.N, "nodes": ask.Nodes} {
+				if v < 0 || v == 0 && c.Flags().Changed(name) {
+					return usage(c, "--%s cannot be %d", name, v)
+				}
+			}
 			k, err := a.connect()
 			if err != nil {
 				return err
 			}
-			e, err := k.Experiment(c.Context(), args[0])
+			e, err := k.Experiment(c.Context(), args[0], ask)
 			if err != nil {
 				return err
 			}
@@ -165,6 +173,10 @@ it is one row for each cell, and with --launches for each launch.`,
 		},
 	}
 	c.Flags().BoolVar(&launches, "launches", false, "show each launch")
+	c.Flags().IntVar(&ask.N, "n", 0, "extrapolate HPL to a matrix of this order")
+	c.Flags().IntVar(&ask.Nodes, "nodes", 0, "extrapolate HPL to so many nodes")
+	_ = c.RegisterFlagCompletionFunc("n", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("nodes", cobra.NoFileCompletions)
 	return c
 }
 
@@ -184,7 +196,7 @@ NAME.html; - is standard output.`,
 			if err != nil {
 				return err
 			}
-			e, err := k.Experiment(c.Context(), args[0])
+			e, err := k.Experiment(c.Context(), args[0], wire.ExperimentForecast{})
 			if err != nil {
 				return err
 			}
@@ -309,7 +321,7 @@ func cellsCSV(out io.Writer, e wire.Experiment) error {
 	w := csv.NewWriter(out)
 	factors := factorsOf(e)
 	_ = w.Write(append(slices.Clone(factors), "figure", "unit", "median", "low", "high", "launches", "median_all", "launches_all", "failed", "relative", "relative_low", "relative_high",
-		"speedup", "efficiency", "user", "system", "waiting", "problem"))
+		"speedup", "efficiency", "user", "system", "waiting", "sent_bytes_per_second_per_node", "sent_packets_per_second_per_node", "problem"))
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	for _, r := range e.Result.Rows {
 		row := []string{}
@@ -341,7 +353,7 @@ func cellsCSV(out io.Writer, e wire.Experiment) error {
 		} else {
 			row = append(row, "", "")
 		}
-		for _, v := range []*float64{r.User, r.System, r.Waiting} {
+		for _, v := range []*float64{r.User, r.System, r.Waiting, r.SentBytes, r.SentPackets} {
 			if v == nil {
 				row = append(row, "")
 			} else {

@@ -58,10 +58,11 @@ func writeExperiment(w io.Writer, e wire.Experiment) {
 	for _, name := range r.Varies {
 		head = append(head, strings.ToUpper(name))
 	}
-	scales, used, most := false, false, 0.0
+	scales, used, sent, most := false, false, false, 0.0
 	for _, row := range r.Rows {
 		scales = scales || row.Speedup != nil
 		used = used || row.User != nil
+		sent = sent || row.SentBytes != nil
 		if row.Relative != nil {
 			most = math.Max(most, row.Relative.Value)
 		}
@@ -72,6 +73,9 @@ func writeExperiment(w io.Writer, e wire.Experiment) {
 	}
 	if used {
 		head = append(head, "USER", "SYSTEM", "WAITING")
+	}
+	if sent {
+		head = append(head, "MB/S A NODE", "PACKETS/S A NODE")
 	}
 	t := newTable(append(head, "FAILED")...)
 	for _, row := range r.Rows {
@@ -96,6 +100,13 @@ func writeExperiment(w io.Writer, e wire.Experiment) {
 				line = append(line, text)
 			}
 		}
+		if sent {
+			bytes, packets := "", ""
+			if row.SentBytes != nil && row.SentPackets != nil {
+				bytes, packets = fmt.Sprintf("%.3g", *row.SentBytes/1e6), fmt.Sprintf("%.4g", *row.SentPackets)
+			}
+			line = append(line, bytes, packets)
+		}
 		failed := ""
 		if row.Failed > 0 {
 			failed = fmt.Sprintf("%d: %s", row.Failed, shortened(row.Problem, 60))
@@ -106,6 +117,8 @@ func writeExperiment(w io.Writer, e wire.Experiment) {
 		t.row(append(line, failed)...)
 	}
 	t.write(w)
+	writeTraffic(w, r)
+	writeLinpack(w, r)
 	if r.Discarded > 0 {
 		fmt.Fprintln(w, "\nDiscarded launches are left out here; -o json and the page have both.")
 	}

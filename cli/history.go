@@ -24,7 +24,8 @@ func (a *app) history() *cobra.Command {
 		Long: `Shows each metric of a cluster, machine or class over all certificates you can see:
 extremes, the interval in which the next value is expected, when its level changed and
 what changed with it, and the smallest loss that the newest measurement would have
-detected. A name is looked up among clusters, machines and classes, in that order; use
+detected. Of HPL it names which figures of the network, memory, cores and other load
+changed with it, the strongest first, and which did not. A name is looked up among clusters, machines and classes, in that order; use
 cluster:NAME, machine:ID or class:NAME to be specific. For a deleted cluster, give its
 ID.
 
@@ -34,6 +35,7 @@ reported only after five more measurements. docs/users/certificate.md explains e
 and its limits.`,
 		Example: `  muster history cfd
   muster history local-03 --metric stream --since 90d
+  muster history cfd --metric hpl
   muster history class:epyc-16 -o json`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkOutput(); err != nil {
@@ -102,6 +104,11 @@ type historyPage struct {
 
 func (p historyPage) write(w io.Writer, h wire.History) {
 	n := len(h.Measurements)
+	if n == 0 {
+		fmt.Fprintf(w, "%s %s: no certificates\n", h.Kind, clean(strings.TrimPrefix(h.Of, h.Kind+":")))
+		writeHPLHistory(w, h.HPL)
+		return
+	}
 	from, to := h.Measurements[0], h.Measurements[n-1]
 	fmt.Fprintf(w, "%s %s: %s, %s to %s\n", h.Kind, clean(strings.TrimPrefix(h.Of, h.Kind+":")), plaintext.Count(n, "measurement"), stamp(from.At), stamp(to.At))
 	if h.Older {
@@ -119,8 +126,11 @@ func (p historyPage) write(w io.Writer, h wire.History) {
 		fmt.Fprintln(w, "All of them are reports, not certified: what others did meanwhile is in these figures.")
 	}
 	fmt.Fprintln(w)
-	p.metrics(w, h)
+	if len(h.Metrics) > 0 {
+		p.metrics(w, h)
+	}
 	p.told(w, h)
+	writeHPLHistory(w, h.HPL)
 }
 
 func (p historyPage) metrics(w io.Writer, h wire.History) {

@@ -114,6 +114,10 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 	line("machines", strings.Join(machines, ", "))
 	line("arguments", quoteAll(r.Args))
 	line("version", r.Version)
+	if u := r.Use; u != nil {
+		line("used", fmt.Sprintf("%.3f s user, %.3f s system, on %s", u.User, u.System, plaintext.Count(u.Cores, "core")))
+		line("sent", sentText(*u, r.Wall))
+	}
 	c := r.Conditions
 	line("processor", c.Processor)
 	line("image", string(c.Image))
@@ -130,4 +134,18 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 			fmt.Fprintln(w, "  "+clean(l))
 		}
 	}
+}
+
+// sentText is what the nodes of a run sent to the message network: "12.5 MB in 9000 packets
+// (1.25 MB/s, 900 packets/s)".
+func sentText(u muster.ProgramUse, wall float64) string {
+	if u.SentBytes == nil || u.SentPackets == nil {
+		return ""
+	}
+	bytes, packets := float64(*u.SentBytes), float64(*u.SentPackets)
+	text := fmt.Sprintf("%.4g MB in %d packets", bytes/1e6, *u.SentPackets)
+	if wall > 0 {
+		text += fmt.Sprintf(" (%.3g MB/s, %.3g packets/s)", bytes/wall/1e6, packets/wall)
+	}
+	return text
 }

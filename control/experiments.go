@@ -85,8 +85,18 @@ func (s *Service) sameExperiment(ctx context.Context, who muster.Actor, e muster
 }
 
 func experimentView(tx *store.Tx, e muster.Experiment) (wire.Experiment, error) {
+	return askedView(tx, e, wire.ExperimentForecast{})
+}
+
+func askedView(tx *store.Tx, e muster.Experiment, ask wire.ExperimentForecast) (wire.Experiment, error) {
 	launches, err := tx.ExperimentLaunches(e.ID, -1, 0)
-	return wire.Experiment{Experiment: e, Result: experiment.Sum(e.Plan, launches)}, err
+	if err != nil {
+		return wire.Experiment{}, err
+	}
+	out := wire.Experiment{Experiment: e, Result: experiment.Sum(e.Plan, launches)}
+	peaks := peaks{tx: tx, launches: launches}
+	experiment.HPL(e.Plan, &out.Result, experiment.Forecast{N: ask.N, Nodes: ask.Nodes}, peaks.of)
+	return out, peaks.err
 }
 
 // settle fills in what depends on clusters and programs, and refuses what cannot run there.
@@ -235,14 +245,14 @@ func findExperiment(tx *store.Tx, ref string) (muster.Experiment, error) {
 	return list[0], nil
 }
 
-// Experiment is one experiment with what it shows so far.
-func (s *Service) Experiment(ctx context.Context, who muster.Actor, ref string) (out wire.Experiment, err error) {
+// Experiment is one experiment with what it shows so far, and what follows for what is asked.
+func (s *Service) Experiment(ctx context.Context, who muster.Actor, ref string, ask wire.ExperimentForecast) (out wire.Experiment, err error) {
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
 		e, err := findExperiment(tx, ref)
 		if err != nil {
 			return err
 		}
-		out, err = experimentView(tx, e)
+		out, err = askedView(tx, e, ask)
 		return err
 	})
 	return out, err

@@ -2,8 +2,11 @@ package control
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/measure/compare"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -34,4 +37,48 @@ func (s *Service) HPLResults(ctx context.Context, who muster.Actor, ref string, 
 		return nil
 	})
 	return out, err
+}
+
+// hplOf are the newest results of HPL of a cluster, of a class, or of the clusters in which a
+// machine was measured, where it took part.
+func hplOf(tx *store.Tx, o subject, since time.Time, list []compare.Measurement) ([]muster.HPLResult, error) {
+	var out []muster.HPLResult
+	take := func(f store.HPLFilter, node string) error {
+		f.Limit = mostMeasured
+		results, err := tx.HPLResults(f)
+		for _, r := range results {
+			if !r.Made.Before(since) && (node == "" || slices.Contains(r.Nodes, node)) {
+				out = append(out, r)
+			}
+		}
+		return err
+	}
+	switch o.kind {
+	case ofCluster:
+		return out, take(store.HPLFilter{Cluster: o.cluster.ID}, "")
+	case ofClass:
+		err := take(store.HPLFilter{Class: o.class}, "")
+		for i := range out {
+			out[i].Nodes = make([]string, len(out[i].Nodes)) // how many, and not which
+		}
+		return out, err
+	}
+	type place struct {
+		cluster muster.ClusterID
+		node    string
+	}
+	seen := map[place]bool{}
+	for _, m := range list {
+		for _, c := range m.Certificates {
+			p := place{c.Cluster, c.Node}
+			if c.Kind != muster.CertifiesNode || c.Node == "" || seen[p] {
+				continue
+			}
+			seen[p] = true
+			if err := take(store.HPLFilter{Cluster: c.Cluster}, c.Node); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
 }

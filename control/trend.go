@@ -188,6 +188,7 @@ func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQ
 	rules.Metric = q.Metric
 	var list []compare.Measurement
 	var o subject
+	var results []muster.HPLResult
 	older := false
 	since := s.agoOf(q.Since)
 	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
@@ -206,13 +207,23 @@ func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQ
 			rules.Class = true
 			list, older, err = ofNodes(tx, store.CertificateFilter{Class: o.class, Since: since, Limit: mostRead})
 		}
+		if err != nil || q.Metric != "" && q.Metric != "hpl" {
+			return err
+		}
+		results, err = hplOf(tx, o, since, list)
 		return err
 	})
 	if err != nil {
 		return wire.History{}, err
 	}
-	if len(list) == 0 {
+	if len(list)+len(results) == 0 {
 		return wire.History{}, o.unmeasured(q.Since > 0)
+	}
+	hpl := compare.HPL(results, list)
+	if o.kind == ofClass && hpl != nil {
+		for i := range hpl.Runs {
+			hpl.Runs[i].Result = ""
+		}
 	}
 	if o.kind == ofClass {
 		for i := range list {
@@ -223,8 +234,8 @@ func (s *Service) History(ctx context.Context, who muster.Actor, q wire.HistoryQ
 	if err != nil {
 		return out, err
 	}
-	out.Of, out.Kind, out.Older = q.Of, o.kind, older
-	if len(out.Metrics) == 0 && q.Metric != "" {
+	out.Of, out.Kind, out.Older, out.HPL = q.Of, o.kind, older, hpl
+	if len(out.Metrics) == 0 && out.HPL == nil && q.Metric != "" {
 		return out, muster.Errorf(muster.ENotFound, "there is no metric %q in these certificates", q.Metric).Because(muster.ReasonNoMetric).WithHint("%s", noMetricHint(q.Metric))
 	}
 	return out, nil

@@ -24,6 +24,12 @@ type Experiment struct {
 	Result  muster.ExperimentResult `json:"result"`
 }
 
+// ExperimentForecast is what is to be extrapolated from an experiment with HPL. 0: nothing.
+type ExperimentForecast struct {
+	N     int // an order of the matrix
+	Nodes int // a number of nodes
+}
+
 // ExperimentList are experiments, the newest first, without their plans.
 type ExperimentList struct {
 	Experiments []ExperimentLine `json:"experiments"`

@@ -187,6 +187,8 @@ type History struct {
 	// change where none was, for each metric.
 	Region       float64 `json:"region"`
 	FalseChanges float64 `json:"false_changes"`
+	// HPL is what muster bench hpl showed meanwhile. Nil: it did not run, or another metric was asked for.
+	HPL *HPLHistory `json:"hpl,omitempty"`
 	// Older: there were more measurements before, which are not told.
 	Older bool `json:"older,omitempty"`
 }

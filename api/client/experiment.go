@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
@@ -21,9 +23,15 @@ func (k *Client) Experiments(ctx context.Context) (wire.ExperimentList, error) {
 }
 
 // Experiment is one experiment with what it shows so far.
-func (k *Client) Experiment(ctx context.Context, ref string) (wire.Experiment, error) {
+func (k *Client) Experiment(ctx context.Context, ref string, ask wire.ExperimentForecast) (wire.Experiment, error) {
 	var out wire.Experiment
-	return out, k.get(ctx, path("experiments", ref), nil, &out)
+	q := url.Values{}
+	for name, v := range map[string]int{"hpl_n": ask.N, "hpl_nodes": ask.Nodes} {
+		if v != 0 {
+			q.Set(name, strconv.Itoa(v))
+		}
+	}
+	return out, k.get(ctx, path("experiments", ref), q, &out)
 }
 
 // ExperimentLaunches are the launches of an experiment, in order.

@@ -25,6 +25,8 @@ type experimentContent struct {
 	Facts           []fact
 	Relative, Scale []picture
 	Use             []picture
+	Traffic         []experimentTable
+	HPL             []experimentTable
 	Head            []string
 	Rows            []experimentRow
 	Plan            []fact
@@ -35,6 +37,14 @@ type experimentContent struct {
 type experimentRow struct {
 	Class string
 	Cells []string
+}
+
+// experimentTable is a table with a title and what follows from it.
+type experimentTable struct {
+	Title, Text string
+	Facts       []fact
+	Head        []string
+	Rows        [][]string
 }
 
 type experimentLaunch struct {
@@ -91,6 +101,8 @@ func experimentView(e muster.Experiment, r muster.ExperimentResult, launches []m
 
 	v.pictures(r)
 	v.table(r)
+	v.traffic(r)
+	v.hpl(r)
 
 	add(&v.Plan, "Order", fmt.Sprintf("random, seed %d", p.Seed))
 	visits := "one cluster"

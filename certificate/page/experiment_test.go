@@ -28,6 +28,10 @@ func sampleExperiment() (muster.Experiment, muster.ExperimentResult, []muster.Ex
 		{Factors: e.Plan.Cells[1].Factors, Kept: figure, All: muster.ExperimentFigure{N: 7, Median: 12}, Name: "ns/day", Unit: "ns/day", Relative: ratio(1), Speedup: ratio(1), Efficiency: 1,
 			User: share(0.5), System: share(0.25), Waiting: share(0.25), Failed: 2, Problem: evil},
 	}}
+	r.Traffic = []muster.ExperimentTraffic{{Factors: map[string]string{"env": evil}, Programs: []muster.ExperimentSpread{{Program: evil, Slowdown: 2, SentBytes: 3e6, SentPackets: 800}, {}, {}, {}, {}}, Bytes: ratio(0.8), Packets: ratio(0.3)}}
+	r.HPL = []muster.ExperimentHPL{{Factors: map[string]string{"env": evil}, Nodes: 2, Cores: 8, Sizes: []muster.ExperimentHPLSize{{N: 8000, NB: 128, P: 2, Q: 4, Rate: 64e9}}, Rmax: 64e9, Nmax: 8000, Half: muster.ExperimentHPLHalf{Below: 8000},
+		Peak: &muster.Reference{Value: 160e9, Text: evil}, OfPeak: share(0.4), Model: &muster.ExperimentHPLModel{Cube: 5e-11, Sizes: 5, Error: 0.01}}}
+	r.HPLNodes = []muster.ExperimentHPLNodes{{Points: []muster.ExperimentHPLOfNodes{{Nodes: 2, Rmax: 64e9}}, Serial: share(0.05)}}
 	l := []muster.ExperimentLaunch{
 		{N: 0, Cell: 0, Run: "pr-2345678bcd", State: muster.ProgramRunPassed, Figure: &muster.ProgramFigure{Value: 12.5, Unit: evil}, Discarded: []muster.DiscardRule{muster.DiscardThrottled}},
 		{N: 1, Cell: 1, State: muster.ProgramRunFailed, Problem: evil}, {N: 2, Cell: 9},
@@ -44,7 +48,7 @@ func TestExperimentPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := b.String()
-	for _, want := range []string{"<h1>spread</h1>", "1.50 (1.40 to 1.60)", "90 % efficient", "random, seed 7", "pr-2345678bcd", "80 % user, 10 % system", "12.0 ns/day, 7 launches", "throttled", "default-src 'none'"} {
+	for _, want := range []string{"<h1>spread</h1>", "1.50 (1.40 to 1.60)", "90 % efficient", "random, seed 7", "pr-2345678bcd", "80 % user, 10 % system", "12.0 ns/day, 7 launches", " with MB/s, ", "below 8000, the smallest", "% of 160", " % of the time of one node does not shrink", "2x4", "throttled", "default-src 'none'"} {
 		if !strings.Contains(html, want) && !strings.Contains(html, strings.ReplaceAll(want, "'", "&#39;")) {
 			t.Errorf("the page has no %q", want)
 		}

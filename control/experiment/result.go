@@ -14,7 +14,7 @@ func Sum(p muster.ExperimentPlan, launches []muster.ExperimentLaunch) muster.Exp
 	out := muster.ExperimentResult{Rows: make([]muster.ExperimentRow, len(p.Cells)), Varies: varies(p), Planned: Slots(p)}
 	kept, all := make([][]float64, len(p.Cells)), make([][]float64, len(p.Cells))
 	uses := make([]muster.ProgramUse, len(p.Cells))
-	walls := make([]float64, len(p.Cells))
+	walls, sent := make([]float64, len(p.Cells)), make([]traffic, len(p.Cells))
 	for c, cell := range p.Cells {
 		out.Rows[c] = muster.ExperimentRow{Cell: c, Factors: cell.Factors, Ranks: cell.Ranks}
 	}
@@ -49,6 +49,7 @@ func Sum(p muster.ExperimentPlan, launches []muster.ExperimentLaunch) muster.Exp
 			continue
 		}
 		kept[l.Cell] = append(kept[l.Cell], l.Figure.Value)
+		sent[l.Cell].add(l)
 		if u := l.Use; u != nil && l.Wall > 0 && u.Cores > 0 {
 			uses[l.Cell].User += u.User
 			uses[l.Cell].System += u.System
@@ -61,9 +62,11 @@ func Sum(p muster.ExperimentPlan, launches []muster.ExperimentLaunch) muster.Exp
 		if walls[c] > 0 {
 			share(row, uses[c], walls[c])
 		}
+		sent[c].show(row)
 	}
 	relative(p, out.Rows, kept)
 	scaling(p, out.Rows, kept)
+	out.Traffic = spreads(p, out.Rows, kept, out.Varies)
 	return out
 }
 

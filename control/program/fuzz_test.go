@@ -14,6 +14,7 @@ func FuzzReport(f *testing.F) {
 	f.Add([]byte("state ended\nphase run\nbuild 1.5 2.5\nrun 3.25 4\nstatus 0\nnodes n01 n02\noutput\nok\n"), "ok", "([0-9]+)")
 	f.Add([]byte("state queue\nphase \nqueue PENDING|0:00||Resources\n"), "", "")
 	f.Add([]byte("state ended\nphase build\nbuild 1 2\nstatus 2\nnodes n01\noutput\n\xff\x1b[31m"), "x", "(x)")
+	f.Add([]byte("state ended\nrun 0 1\nsampled before n01 1 0 1 1 1 1 1 9 9\nsampled begin n01 1 0 1 1 1 1 1 9 9\nsampled end n01 2 0 1 1 1 1 1 9223372036854775807 10\nstatus 0\n"), "", "")
 	f.Fuzz(func(t *testing.T, b []byte, check, metric string) {
 		r, err := ReadReport(b)
 		if err != nil {
@@ -22,8 +23,11 @@ func FuzzReport(f *testing.F) {
 		if r.Text() == "" || r.Run < 0 || r.Build < 0 {
 			t.Errorf("%+v", r)
 		}
-		run := muster.ProgramRun{Timeout: muster.Duration(1e9), Spec: muster.ProgramSpec{Check: check, Metric: &muster.ProgramMetric{Name: "m", Unit: "1", Pattern: metric, Better: muster.BetterHigher}}}
+		run := muster.ProgramRun{NodeCount: 1, Timeout: muster.Duration(1e9), Spec: muster.ProgramSpec{Check: check, Metric: &muster.ProgramMetric{Name: "m", Unit: "1", Pattern: metric, Better: muster.BetterHigher}}}
 		got := Judge(run, r)
+		if u := got.Use; u != nil && (u.User < 0 || u.System < 0 || (u.SentBytes == nil) != (u.SentPackets == nil) || u.SentBytes != nil && (*u.SentBytes < 0 || *u.SentPackets < 0)) {
+			t.Errorf("%+v", u)
+		}
 		if (got.State == muster.ProgramRunPassed) != (got.Problem == "") || (got.Figure != nil) != (got.Problem == "") {
 			t.Errorf("%+v", got)
 		}

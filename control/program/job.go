@@ -56,18 +56,15 @@ func JobOf(p muster.Program, r muster.ProgramRun, inputs map[string]string) Job 
 	if p.Builtin {
 		needs = fileOf(p.Name)
 	}
-	threads, sample := "", ""
+	threads := ""
 	if r.Settings.Threads > 1 {
 		threads = fmt.Sprintf("--cpus-per-task=%d ", r.Settings.Threads)
-	}
-	if r.Experiment != "" {
-		sample = sampleScript
 	}
 	minutes := int(JobTime(p, limit) / time.Minute)
 	names := strings.NewReplacer(
 		"@ID@", string(r.ID), "@NEEDS@", quote(needs), "@STACK@", quote(r.Stack), "@BUILD@", quote(build), "@RUN@", quote(before+Fill(p, p.Run, f)), "@NAME@", quote("muster-"+p.Name),
 		"@NODES@", strconv.Itoa(r.NodeCount), "@RANKS@", strconv.Itoa(r.Ranks), "@PER_NODE@", strconv.Itoa(r.RanksPerNode), "@MINUTES@", strconv.Itoa(minutes),
-		"@THREADS@", threads, "@SAMPLE@", quote(sample),
+		"@THREADS@", threads, "@SAMPLE@", quote(sampleScript),
 		"@LIMIT@", fmt.Sprintf("%.3f", limit.Seconds()), "@HEAD@", strconv.Itoa(KeptHead), "@TAIL@", strconv.Itoa(KeptTail),
 	)
 	// The batch script first: what it is may not be filled in twice.

@@ -30,11 +30,7 @@ func TestSettings(t *testing.T) {
 	}
 	run := muster.ProgramRun{ID: "pr-2345678bcd", Ranks: 2, NodeCount: 1, RanksPerNode: 2, Timeout: muster.Duration(time.Minute), Settings: muster.RunSettings{Threads: 2}}
 	job := JobOf(good(), run, nil)
-	if !strings.Contains(job.Submit, "--cpus-per-task=2 ") || !strings.Contains(job.Submit, "export OMP_NUM_THREADS=") || strings.Contains(job.Submit, "thermal_throttle") {
-		t.Error(job.Submit)
-	}
-	run.Experiment = "ex-2345678bcd"
-	if job = JobOf(good(), run, nil); !strings.Contains(job.Submit, "thermal_throttle") {
+	if !strings.Contains(job.Submit, "--cpus-per-task=2 ") || !strings.Contains(job.Submit, "export OMP_NUM_THREADS=") || !strings.Contains(job.Submit, "thermal_throttle") || !strings.Contains(job.Submit, "tx_packets") {
 		t.Error(job.Submit)
 	}
 }
@@ -74,10 +70,26 @@ func TestUse(t *testing.T) {
 	if want := (muster.ProgramUse{User: 9, System: 3, Cores: 2, Throttled: 2, Foreign: 3.7}); got == nil || *got != want {
 		t.Errorf("%+v", got)
 	}
+	// Both count what they send, and then one does not, or begins anew.
+	for text, want := range map[string][2]int64{
+		"sampled end n01 2 0 1 1 1 1 1 5000 40\nsampled end n02 2 0 1 1 1 1 1 3000 20\n":                {7000, 45},
+		"sampled end n01 2 0 1 1 1 1 1 5000 40\nsampled end n02 2 0 1 1 1 1 1\n":                        {},
+		"sampled end n01 2 0 1 1 1 1 1 5000 4\nsampled end n02 2 0 1 1 1 1 1 3000 20\n":                 {},
+		"sampled end n01 2 0 1 1 1 1 1 9223372036854775807 40\nsampled end n02 2 0 1 1 1 1 1 3000 20\n": {},
+	} {
+		r, err := ReadReport([]byte("state ended\nsampled before n01 1 0 1 1 1 1 1 0 0\nsampled begin n01 1 0 1 1 1 1 1 500 10\nsampled before n02 1 0 1 1 1 1 1 0 0\nsampled begin n02 1 0 1 1 1 1 1 500 5\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := use(muster.ProgramRun{NodeCount: 2, Ranks: 2, Wall: 10}, r)
+		if u == nil || (u.SentBytes != nil) != (want[0] > 0) || u.SentBytes != nil && (*u.SentBytes != want[0] || *u.SentPackets != want[1]) {
+			t.Errorf("%s: %+v", text, u)
+		}
+	}
 	if use(muster.ProgramRun{NodeCount: 3}, r) != nil || use(muster.ProgramRun{}, Report{}) != nil {
 		t.Error("a node that said nothing is not missed")
 	}
-	for _, text := range []string{"", "before n01 x 0 1 1 1 1 1", "before n01 1 0 1 1 1 1 -1", "before ../x 1 0 1 1 1 1 1", "a n01 1 0 1 1 1 1"} {
+	for _, text := range []string{"", "before n01 x 0 1 1 1 1 1", "before n01 1 0 1 1 1 1 -1", "before ../x 1 0 1 1 1 1 1", "a n01 1 0 1 1 1 1", "a n01 1 0 1 1 1 1 1 1", "a n01 1 0 1 1 1 1 1 1 -1", "a n01 1 0 1 1 1 1 1 1 99999999999999999999"} {
 		if s, ok := readSample(text); ok {
 			t.Errorf("%q is %+v", text, s)
 		}
@@ -91,7 +103,21 @@ func TestSampleScript(t *testing.T) {
 		t.Skip("no /proc")
 	}
 	file := filepath.Join(t.TempDir(), "sample.sh")
-	if err := os.WriteFile(file, []byte(sampleScript), 0o600); err != nil {
+	// A message network with two links, as far as the script sees.
+	net := t.TempDir()
+	for link, counted := range map[string][2]string{"msg0": {"5000", "40"}, "msg1": {"300", "2"}, "mgmt0": {"7", "7"}} {
+		dir := filepath.Join(net, link, "statistics")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{"tx_bytes", "tx_packets"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(counted[i]+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	script := strings.ReplaceAll(sampleScript, "/sys/class/net", net)
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), "bash", file, "before").CombinedOutput()
@@ -104,8 +130,13 @@ func TestSampleScript(t *testing.T) {
 	}
 	for i, line := range lines {
 		s, ok := readSample(strings.TrimPrefix(line, "sampled "))
-		if !ok || s.When != []string{"before", "begin"}[i] || s.User <= 0 || s.Busy <= 0 || s.At <= 0 {
+		if !ok || s.When != []string{"before", "begin"}[i] || s.User <= 0 || s.Busy <= 0 || s.At <= 0 || s.Sent == nil || *s.Sent != (Sent{5300, 42}) {
 			t.Errorf("%q is %+v", line, s)
 		}
+	}
+	// Without one it says nothing of it.
+	out, err = exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(sampleScript, "/sys/class/net", net+"/none"), "x", "end").CombinedOutput()
+	if s, ok := readSample(strings.TrimPrefix(strings.TrimSpace(string(out)), "sampled ")); err != nil || !ok || s.Sent != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }

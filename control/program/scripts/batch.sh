@@ -63,7 +63,7 @@ stage() {
 	times="$times$1 $began $ended"$'\n'
 }
 
-# sampled has every node say what its processors have done so far. Nothing depends on it.
+# sampled has every node say what its processors have done and what it has sent so far. Nothing depends on it.
 sampled() {
 	[ -s sample.sh ] || return
 	samples="$samples$(timeout 30 srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --cpu-bind=none \

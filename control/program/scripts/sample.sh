@@ -1,8 +1,9 @@
 # Prints what the processors of this node have done so far: its name, the time, whether it is a
 # slice of a host, and in ticks of 10 ms user, system, how long its processors were busy, stolen;
-# and how often they were slowed down. $1 is a word that stands before it.
+# how often they were slowed down; and, where it has a message network, how many bytes and packets
+# it sent there. $1 is a word that stands before it.
 sample() {
-	local slice=0 user=0 system=0 busy=0 stolen=0 slowed=0 file line name cpus=, part n
+	local slice=0 user=0 system=0 busy=0 stolen=0 slowed=0 file line name cpus=, part n bytes packets sent=
 	systemd-detect-virt -cq 2>/dev/null && slice=1
 	while read -r name line; do
 		[ "$name" = Cpus_allowed_list: ] && cpus=$line
@@ -33,7 +34,12 @@ sample() {
 			[ "$name" = nr_throttled ] && slowed=$((slowed + n))
 		done <"$file"
 	done
-	echo "sampled $word $(hostname -s) $EPOCHREALTIME $slice $user $system $busy $stolen $slowed"
+	for file in /sys/class/net/msg[0-9]*/statistics; do
+		read -r bytes 2>/dev/null <"$file/tx_bytes" && read -r packets 2>/dev/null <"$file/tx_packets" || continue
+		set -- ${sent:-0 0}
+		sent="$(($1 + bytes)) $(($2 + packets))"
+	done
+	echo "sampled $word $(hostname -s) $EPOCHREALTIME $slice $user $system $busy $stolen $slowed $sent"
 }
 export LC_ALL=C
 word=$1
