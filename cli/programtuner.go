@@ -193,7 +193,7 @@ func (t *tuner) stage(ctx context.Context, kind string, cells []tuning.Setting, 
 		if err := r.run(ctx); err != nil {
 			return stageResult{}, err
 		}
-		if e, err = t.client.Experiment(ctx, string(e.ID)); err != nil {
+		if e, err = t.client.Experiment(ctx, string(e.ID), wire.ExperimentForecast{}); err != nil {
 			return stageResult{}, err
 		}
 	}
