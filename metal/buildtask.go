@@ -57,9 +57,7 @@ func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wi
 	if !st.Address.IsValid() {
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
 	}
-	// On the management network a node reaches this server, and no other node: programs that look
-	// for a way to another node, such as MPI, find that of messages only.
-	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, st.Address.BitLen()), Gateway: p.o.Address.Addr()}}
+	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
 	o.Scratch, _ = cleanDisks(reg)
 	o.Scratch = slices.DeleteFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.ReadOnly })
 	if b.Message != nil {

@@ -132,8 +132,7 @@ func (Links) Use(name string, l Lease) error {
 	return addresses(dev, l.Address, l.Gateway, true)
 }
 
-// addresses makes an address the only one of a link. The gateway, if there is one, is the way to
-// everywhere, or reached itself only.
+// addresses makes an address the only one of a link.
 func addresses(dev netlink.Link, p netip.Prefix, gateway netip.Addr, everywhere bool) error {
 	old, err := netlink.AddrList(dev, unix.AF_INET)
 	if err != nil {
@@ -143,35 +142,28 @@ func addresses(dev netlink.Link, p netip.Prefix, gateway netip.Addr, everywhere 
 	if err := netlink.AddrReplace(dev, want); err != nil {
 		return fmt.Errorf("set the address %s: %w", p, err)
 	}
-	if gateway.IsValid() {
-		if err := netlink.RouteReplace(way(dev, p, gateway, everywhere)); err != nil {
-			return fmt.Errorf("set the gateway %s: %w", gateway, err)
-		}
-	}
-	// The way to the gateway is there by now: the server is reached throughout.
 	for _, o := range old {
-		if o.IPNet.String() != want.IPNet.String() {
+		if !o.IP.Equal(want.IP) {
 			if err := netlink.AddrDel(dev, &o); err != nil {
 				return fmt.Errorf("remove the address %s: %w", o.IPNet, err)
 			}
 		}
 	}
-	return nil
-}
-
-// way is the route by a gateway to everywhere, or to the gateway alone. On a net of one
-// address the gateway is beside it, not in it.
-func way(dev netlink.Link, p netip.Prefix, gateway netip.Addr, everywhere bool) *netlink.Route {
-	r := &netlink.Route{LinkIndex: dev.Attrs().Index}
-	if !everywhere {
-		r.Scope, r.Dst = netlink.SCOPE_LINK, &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(gateway.BitLen(), gateway.BitLen())}
-		return r
+	if !gateway.IsValid() {
+		return nil
 	}
-	r.Gw = gateway.AsSlice()
+	r := &netlink.Route{LinkIndex: dev.Attrs().Index, Gw: gateway.AsSlice()}
+	if !everywhere {
+		return nil
+	}
+	// On a net of one address the gateway is beside it, not in it.
 	if !p.Masked().Contains(gateway) {
 		r.Flags = int(netlink.FLAG_ONLINK)
 	}
-	return r
+	if err := netlink.RouteReplace(r); err != nil {
+		return fmt.Errorf("set the gateway %s: %w", gateway, err)
+	}
+	return nil
 }
 
 // Apply names the links and sets their addresses. All NICs of the order must be

@@ -16,7 +16,7 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 		return nil
 	}
 	five := c.files.exists("/etc/openmpi/prte.conf") // release 5 has a launcher of its own
-	params, hostfile := mpiParams(cfg, five, isolated(cfg.Management) && (five || !wholeMachine(cfg))), "/etc/openmpi/openmpi-default-hostfile"
+	params, hostfile := mpiParams(cfg, five, isolated(cfg.Management)), "/etc/openmpi/openmpi-default-hostfile"
 	if five {
 		hostfile = "/etc/openmpi/prte-default-hostfile"
 		var launcher string
@@ -57,10 +57,6 @@ func isolated(name string) bool {
 	}
 	return err == nil
 }
-
-// wholeMachine reports whether the node has a kernel, and so a clock, of its own. No route there leads to
-// addresses of other nodes on the management network.
-func wholeMachine(cfg *wire.NodeConfig) bool { return len(cfg.Time) > 0 }
 
 // one reports whether a mask is that of a single address.
 func one(m net.IPMask) bool {
