@@ -27,7 +27,7 @@ type PlatformRef struct {
 }
 
 type sidesInput struct {
-	Of []string `query:"of,explode" maxItems:"8" doc:"Name of a platform or of a cluster; platform:NAME and cluster:NAME say which. From 2 to 8"`
+	Of []string `query:"of,explode" maxItems:"64" doc:"Name of a platform or of a cluster; platform:NAME and cluster:NAME say which. From 2 to 8"`
 }
 
 func (a *API) platformRoutes() {
