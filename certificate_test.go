@@ -28,7 +28,7 @@ func goodCertificate() muster.Certificate {
 		Sweeps: []muster.Sweep{{Metric: "size.latency", Unit: "s", Over: "size", Distance: "rack", Less: true, Points: []muster.SweepPoint{
 			{At: 1, Launches: 3, Samples: 9, Median: 2, Mean: 2.5, Min: 1, Max: 9}, {At: 2, Launches: 1, Samples: 1, Median: 2, Mean: 2, Min: 2, Max: 2},
 		}}},
-		Use:      []muster.UseSeries{{Node: "n01", Start: at, Step: 0.5, CPU: []float64{0, 1.5}}},
+		Use: []muster.UseSeries{{Node: "n01", Start: at, Step: 0.5, CPU: []float64{0, 1.5}}},
 	}
 }
 

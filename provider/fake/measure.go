@@ -135,7 +135,7 @@ type speaker struct {
 // pretend writes what the probe, or the agent, would have printed.
 func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOrder) {
 	w.mu.Lock()
-	s := &speaker{w: w, out: json.NewEncoder(out), r: rand.New(rand.NewPCG(w.rand.Uint64(), 2)), }
+	s := &speaker{w: w, out: json.NewEncoder(out), r: rand.New(rand.NewPCG(w.rand.Uint64(), 2))}
 	for _, h := range slices.Repeat(o.Hosts, max(1, o.PerHost)) { // as mpirun does, in an order of its own
 		s.names = append(s.names, h)
 		s.hosts = append(s.hosts, w.nodes[nodeName{cluster, h}])
@@ -179,7 +179,9 @@ func (w *World) pretend(out io.Writer, cluster muster.ClusterID, o wire.LaunchOr
 		}
 	case "sizes":
 		s.pairs(o.Input, func(a, b, round int) {
-			s.bySize("size", func(metric, unit string, size int64) map[string]any { return s.between(a, b, round, metric, unit, size) }, min(s.speed(a), s.speed(b)))
+			s.bySize("size", func(metric, unit string, size int64) map[string]any {
+				return s.between(a, b, round, metric, unit, size)
+			}, min(s.speed(a), s.speed(b)))
 		})
 	case "inside":
 		for i := range len(o.Hosts) {

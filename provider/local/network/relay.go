@@ -80,6 +80,10 @@ func (r *Relay) pass(ctx context.Context, in net.Conn) {
 	c := &relayed{from: from, port: at.Port(), target: target, in: in}
 	r.keep(c)
 	defer r.leave(c)
+	// What was revoked before it was kept, Recheck has not seen.
+	if again, _, ok := r.To(ctx, from.Addr().Unmap(), at.Port()); !ok || again != target {
+		return
+	}
 	dialer := net.Dialer{Timeout: relayDial}
 	out, err := dialer.DialContext(ctx, "tcp", target)
 	if err != nil {
