@@ -92,8 +92,18 @@ func TestInMachine(t *testing.T) {
 		}
 		return ready(r)
 	})
-	r := s.until("journal", func(r wire.Report) bool { return len(r.Journal) > 10 })
-	t.Logf("journal: %+v ... %+v", r.Journal[0], r.Journal[len(r.Journal)-1])
+	// However the lines are spread over the reports.
+	var journal []wire.JournalLine
+	eventually(t, "journal", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		journal = nil
+		for _, r := range s.reports {
+			journal = append(journal, r.Journal...)
+		}
+		return len(journal) > 10
+	})
+	t.Logf("journal: %+v ... %+v", journal[0], journal[len(journal)-1])
 	facts := s.until("facts", func(r wire.Report) bool { return r.Facts != nil }).Facts
 	t.Logf("facts: %+v", *facts)
 	if facts.Memory != machines[0].Facts.Memory || facts.Threads != machines[0].Facts.Threads {
