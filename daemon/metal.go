@@ -129,6 +129,10 @@ func (s *Server) openMetal(ctx context.Context) error {
 		},
 	})
 	s.closes(m.power.Close)
+	lan := netboot.Network{Prefix: prefix.Masked(), Ranges: c.Ranges, Discovery: c.Discovery, Lease: time.Hour, MTU: c.MTU}
+	if len(lan.Ranges) == 0 && len(lan.Discovery) == 0 {
+		lan.Ranges, lan.Discovery = halves(prefix)
+	}
 	o := metal.Options{
 		Dir: s.state.path("metal"), Registry: registry{s.db}, Power: m.power, Images: metalImages{s.catalog}, Switches: m.wiring,
 		Agent: s.cfg.Agent, Interface: c.Interface, Address: prefix, CA: s.authority.Fingerprint(), Args: c.Args, VLANs: c.VLANs,
@@ -138,6 +142,13 @@ func (s *Server) openMetal(ctx context.Context) error {
 		OnFacts:      func(id muster.MachineID, f muster.Facts, trust muster.Trust) { s.told(m, id, f, trust) },
 		OnDiscovered: func(ctx context.Context, g muster.DiscoveredMachine) error { return s.control.RecordDiscovered(ctx, g) },
 		BootLog:      func(mac string) []netboot.Event { return m.story(mac).Events },
+	}
+	mode := dhcp.Proxy // whose addresses are another's to give, and not known
+	if !c.Proxy {
+		mode = dhcp.Serve
+		for _, r := range slices.Concat(lan.Ranges, lan.Discovery) {
+			o.Closed = append(o.Closed, r.Prefixes()...)
+		}
 	}
 	if !c.SecretImages {
 		o.Plain = "http://" + netip.AddrPortFrom(prefix.Addr(), netboot.HTTPPort).String()
@@ -153,14 +164,6 @@ func (s *Server) openMetal(ctx context.Context) error {
 		m.say(func(ctx context.Context) error { return s.control.RecordObservedEK(ctx, id, key) }, s)
 	}}); err != nil {
 		return err
-	}
-	mode := dhcp.Serve
-	if c.Proxy {
-		mode = dhcp.Proxy
-	}
-	lan := netboot.Network{Prefix: prefix.Masked(), Ranges: c.Ranges, Discovery: c.Discovery, Lease: time.Hour, MTU: c.MTU}
-	if len(lan.Ranges) == 0 && len(lan.Discovery) == 0 {
-		lan.Ranges, lan.Discovery = halves(prefix)
 	}
 	service, err := netboot.Open(netboot.Config{
 		Interface: c.Interface, Address: prefix.Addr(), Mode: mode, Networks: []netboot.Network{lan}, Advertise: true,

@@ -57,7 +57,7 @@ func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wi
 	if !st.Address.IsValid() {
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has no address", u.id).WithHint("ask again")
 	}
-	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits())}}
+	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits()), Closed: p.o.Closed}}
 	o.Scratch, _ = cleanDisks(reg)
 	o.Scratch = slices.DeleteFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.ReadOnly })
 	if b.Message != nil {

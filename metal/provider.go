@@ -82,6 +82,9 @@ type Options struct {
 	// Interface is that of the management network, and Address this server's in it.
 	Interface string
 	Address   netip.Prefix
+	// Closed are parts of the management network in which machines have their addresses:
+	// nodes reach the server and what else is there, and not each other. May be empty.
+	Closed []netip.Prefix
 	// URL is where machines find the boot server, over TLS, and CA the SHA-256 of the
 	// authority that signed for it, in hexadecimal.
 	URL, CA string

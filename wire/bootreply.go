@@ -99,6 +99,8 @@ type BootLink struct {
 	// Default: the gateway is the way to everywhere else.
 	Default bool `json:"default,omitempty"`
 	MTU     int  `json:"mtu,omitempty"` // 0: as it is
+	// Closed are parts of its network that hold other machines: no route leads there.
+	Closed []netip.Prefix `json:"closed,omitempty"`
 	// Speed is what a test expects at least, in bits/s; 0: any.
 	Speed int64 `json:"speed_bps,omitempty"`
 }

@@ -223,5 +223,14 @@ func apply(nics []NIC, l *wire.BootLink) error {
 	if !l.Address.IsValid() {
 		return nil
 	}
-	return addresses(dev, l.Address, l.Gateway, l.Default)
+	if err := addresses(dev, l.Address, l.Gateway, l.Default); err != nil {
+		return err
+	}
+	for _, p := range l.Closed {
+		r := &netlink.Route{Type: unix.RTN_UNREACHABLE, Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+		if err := netlink.RouteReplace(r); err != nil {
+			return fmt.Errorf("close %s: %w", p, err)
+		}
+	}
+	return nil
 }

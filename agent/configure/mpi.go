@@ -3,7 +3,11 @@ package configure
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster/wire"
 )
@@ -16,7 +20,7 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 		return nil
 	}
 	five := c.files.exists("/etc/openmpi/prte.conf") // release 5 has a launcher of its own
-	params, hostfile := mpiParams(cfg, five, isolated(cfg.Management)), "/etc/openmpi/openmpi-default-hostfile"
+	params, hostfile := mpiParams(cfg, five, isolated(cfg.Management, five)), "/etc/openmpi/openmpi-default-hostfile"
 	if five {
 		hostfile = "/etc/openmpi/prte-default-hostfile"
 		var launcher string
@@ -39,19 +43,29 @@ func (c *Configurer) mpi(cfg *wire.NodeConfig) error {
 const overlap = "plm_slurm_args = --overlap\n"
 
 // isolated reports whether no other node can be reached by an interface: its only addresses
-// are networks of their own. Open MPI 5 sees that by itself. Open MPI 4 does not, and the
-// provider has routes that lead to such addresses of other nodes by the message network. So a
+// are networks of their own, or (with release 5) the routes to other machines there are closed.
+// Open MPI 5 asks the routes and sees that by itself. Open MPI 4 does not, and the provider of
+// slices has routes that lead to such addresses of other nodes by the message network. So a
 // setting of ours is needed with neither, and would contradict those of users:
 // btl_tcp_if_exclude and btl_tcp_if_include go with no other.
-func isolated(name string) bool {
+func isolated(name string, five bool) bool {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
 		return false
 	}
+	var closed []netlink.Route
+	if five {
+		closed, err = netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Type: unix.RTN_UNREACHABLE}, netlink.RT_FILTER_TYPE)
+		if err != nil {
+			return false
+		}
+	}
 	addresses, err := i.Addrs()
 	for _, a := range addresses {
 		n, ok := a.(*net.IPNet)
-		if !ok || !n.IP.IsLinkLocalUnicast() && !one(n.Mask) {
+		if !ok || !n.IP.IsLinkLocalUnicast() && !one(n.Mask) && !slices.ContainsFunc(closed, func(r netlink.Route) bool {
+			return r.Dst != nil && n.Contains(r.Dst.IP)
+		}) {
 			return false
 		}
 	}

@@ -51,6 +51,20 @@ func ParseRange(s string) (Range, error) {
 // Contains says whether a is in the range.
 func (r Range) Contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
 
+// Prefixes are the networks that make up the range, in order.
+func (r Range) Prefixes() []netip.Prefix {
+	var out []netip.Prefix
+	for at, last := uint64(number(r.First)), uint64(number(r.Last)); at <= last; {
+		host := 0 // bits
+		for host < 32 && at&(1<<host) == 0 && at+1<<(host+1)-1 <= last {
+			host++
+		}
+		out = append(out, netip.PrefixFrom(address(uint32(at)), 32-host))
+		at += 1 << host
+	}
+	return out
+}
+
 // size is how many addresses the range has.
 func (r Range) size() int { return int(number(r.Last)) - int(number(r.First)) + 1 }
 

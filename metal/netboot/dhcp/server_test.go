@@ -3,6 +3,7 @@ package dhcp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -467,6 +468,14 @@ func TestConfigurationFaultsAtOnce(t *testing.T) {
 	for _, s := range []string{"", "10.0.0.9-10.0.0.1", "10.0.0.1-", "::1", "a-b"} {
 		if _, err := ParseRange(s); err == nil {
 			t.Errorf("%q is taken for a range", s)
+		}
+	}
+	for text, want := range map[string]string{
+		"10.0.0.1": "[10.0.0.1/32]", "10.0.0.16-10.0.0.99": "[10.0.0.16/28 10.0.0.32/27 10.0.0.64/27 10.0.0.96/30]",
+		"0.0.0.0-255.255.255.255": "[0.0.0.0/0]", "255.255.255.254-255.255.255.255": "[255.255.255.254/31]",
+	} {
+		if r, err := ParseRange(text); err != nil || fmt.Sprint(r.Prefixes()) != want {
+			t.Errorf("%s: %v %v", text, r.Prefixes(), err)
 		}
 	}
 	if got, err := ParseRange("10.0.0.1-10.0.0.9"); err != nil || got.size() != 9 {
