@@ -171,6 +171,36 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// What was started and not written down, because who started it was killed, is ended by its
+// arguments; the rest of its lab goes on.
+func TestUnrecorded(t *testing.T) {
+	t.Parallel()
+	s := spec(t, "sleep", "64")
+	same := s
+	same.Args, same.Record = []string{"sleep", "65"}, s.Record+"-other"
+	var started []*Process
+	for _, s := range []Spec{s, same} {
+		p, err := Start(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = p.Kill(); p.Close() }()
+		started = append(started, p)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // until it is that program
+		n, err := Unrecorded(t.Context(), s.Lab, s.Args)
+		if err == nil && n == 1 {
+			break
+		}
+		if err != nil || n > 1 || time.Now().After(end) {
+			t.Fatal(n, err)
+		}
+	}
+	if started[0].Alive() || !started[1].Alive() {
+		t.Errorf("alive: %v %v", started[0].Alive(), started[1].Alive())
+	}
+}
+
 func TestWithoutMark(t *testing.T) {
 	t.Parallel()
 	if got := WithoutMark([]string{"A=1", Mark + "=x", "B=2"}); fmt.Sprint(got) != "[A=1 B=2]" {

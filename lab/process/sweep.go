@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -75,4 +76,25 @@ func Sweep(ctx context.Context, lab string) (int, error) {
 		}
 	}
 	return ended, fmt.Errorf("processes of the lab %s do not end", lab)
+}
+
+// Unrecorded ends processes of a lab that were started with just these arguments and are not
+// written down: who started them was killed before. Returns how many.
+func Unrecorded(ctx context.Context, lab string, args []string) (int, error) {
+	list, err := List(lab)
+	if err != nil {
+		return 0, err
+	}
+	ended := 0
+	for _, p := range list {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline")
+		if err == nil && string(line) == strings.Join(args, "\x00")+"\x00" {
+			_ = p.Kill()
+			if p.ended(ctx, 10*time.Second) {
+				ended++
+			}
+		}
+		p.Close()
+	}
+	return ended, ctx.Err()
 }

@@ -141,6 +141,10 @@ func (c Config) run(ctx context.Context, record, socket string, args ...string) 
 	for {
 		if errors.Is(err, os.ErrNotExist) {
 			found = false
+			// It would hold the socket's or the database's lock.
+			if _, err := process.Unrecorded(ctx, c.Lab, args); err != nil {
+				return err
+			}
 			if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
