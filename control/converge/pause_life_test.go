@@ -67,7 +67,7 @@ func (s *server) phase(id muster.ClusterID) muster.ClusterPhase {
 func TestPauseWhileTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	rounds := 12
-	if testing.Short() {
+	if testing.Short() || raced {
 		rounds = 3
 	}
 	first := rand.Uint64N(1 << 32)

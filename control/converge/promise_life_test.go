@@ -31,7 +31,7 @@ func (s *server) ask(nodes int, name string, walltime time.Duration, start time.
 func TestPromiseWhileTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	rounds := 12
-	if testing.Short() {
+	if testing.Short() || raced {
 		rounds = 3
 	}
 	first := rand.Uint64N(1 << 32)
