@@ -37,7 +37,7 @@ func TestCacheIsWhatTheDatabaseSays(t *testing.T) {
 	for w := range 3 {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
 		writers.Go(func() {
-			for range 150 {
+			for range 60 {
 				err := db.Update(context.Background(), muster.System(), func(tx *store.Tx) error { return s.change(tx, r) })
 				if err != nil && !errors.Is(err, errUndone) {
 					t.Error(err, errors.Unwrap(err))

@@ -80,7 +80,7 @@ func (c *Configurer) operator(ctx context.Context, name string) error {
 	return nil
 }
 
-// sacctmgr changes what the database has, and tries again for a minute. What is there already
+// sacctmgr changes what the database has, and tries again for two minutes. What is there already
 // is no error.
 func (c *Configurer) sacctmgr(ctx context.Context, args ...string) error {
 	return c.retry(ctx, func() error {
@@ -101,8 +101,9 @@ func (c *Configurer) sacctmgr(ctx context.Context, args ...string) error {
 	})
 }
 
-// stuckAfter is how long slurmdbd may take to answer the first question.
-const stuckAfter = 10 * time.Second
+// stuckAfter is how long slurmdbd may take to answer the first question. One that is only slow
+// and is killed can lose the jobs that it was just told of.
+const stuckAfter = 30 * time.Second
 
 // unstick starts slurmdbd again. A slurmctld that registers while the cluster
 // is being made known can leave it in a lock that it never gets out of: from
@@ -174,9 +175,9 @@ func clusterNameFile(s *wire.SlurmConfig, id int) string {
 	return fmt.Sprintf("%s|%d", s.ClusterName, id)
 }
 
-// retry tries again for a minute: a database that starts beside jobs is slow.
+// retry tries again for two minutes: a database that starts beside jobs is slow.
 func (c *Configurer) retry(ctx context.Context, do func() error) error {
-	end := c.clock.Now().Add(time.Minute)
+	end := c.clock.Now().Add(2 * time.Minute)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := do()
 		if err == nil || c.clock.Now().After(end) {
