@@ -120,6 +120,11 @@ bench-connections: build ## Measure the server with 10,000 agents while 50,000 s
 	@scripts/setup test
 	@$(SUDO) env PARTS=connections RUNS=1 AGENTS=$(AGENTS) STRANGERS=$(STRANGERS) scripts/bench
 
+.PHONY: bench-placement
+bench-placement: build ## Hold programs that are dense against programs that are spread, on this host, an hour and more (CLASS=W: a quarter)
+	@scripts/setup test
+	@$(SUDO) scripts/bench-placement $(or $(CLASS),A) $(LAUNCHES)
+
 .PHONY: bench-boot
 bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10 minutes
 	@scripts/setup test

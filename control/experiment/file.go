@@ -252,6 +252,10 @@ func (r *reader) exclusions(v *yaml.Node) (list []Exclusion) {
 		e := Exclusion{Match: map[string][]string{}, place: yamldoc.At(item)}
 		path := index("exclude", i)
 		r.Fields(item, path+".", factorNames(), func(name string, v *yaml.Node) {
+			if v.Kind == yaml.ScalarNode && factorOf(name).kind == request { // its label
+				e.Match[name] = append(e.Match[name], yamldoc.Clip(r.Text(path+"."+name, v)))
+				return
+			}
 			for _, one := range r.values(path+"."+name, name, v) {
 				e.Match[name] = append(e.Match[name], one.Text)
 			}

@@ -158,30 +158,63 @@ func TestHPLOfAnExperiment(t *testing.T) {
 	}
 }
 
+// talking are six launches of each cell of the programs a, b, c and so on: each loses a tenth more
+// than the one before when it is spread, and sends as much more.
+func talking(p muster.ExperimentPlan, programs int) []muster.ExperimentLaunch {
+	var list []muster.ExperimentLaunch
+	for i, c := range p.Cells {
+		k := int64(c.Program[0] - 'a')
+		if k >= int64(programs) {
+			continue
+		}
+		l := muster.ExperimentLaunch{Cell: i, State: muster.ProgramRunPassed, Nodes: 1, Ranks: 4, Wall: 10, Figure: &muster.ProgramFigure{Name: "time", Unit: "s", Value: 10, Better: muster.BetterLower}}
+		bytes, packets := int64(0), int64(0)
+		if c.Factors["placement"] == "spread" {
+			l.Nodes, bytes, packets = 4, 40e6*(k+1), 4000*(10-k)
+			l.Figure.Value = 10 + float64(k)
+		}
+		l.Use = &muster.ProgramUse{Cores: 4, User: 40, SentBytes: &bytes, SentPackets: &packets}
+		for range 6 {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// Where machines for dense and for spread exclude each other, what is spread stands beside what
+// is dense on the other cluster, once for each way to be spread.
+func TestTrafficBetweenClusters(t *testing.T) {
+	t.Parallel()
+	p := made(t, `
+name: a
+matrix:
+  cluster: [{label: one, nodes: 1, machine: {class: dense}}, {label: held, nodes: 4, machine: {class: spread}, link_rate: 1Gb/s}, {label: open, nodes: 4, machine: {class: spread}}]
+  program: [a, b, c, d, e, f]
+  ranks: 4
+  placement: [dense, spread]
+exclude: [{cluster: one, placement: spread}, {cluster: held, placement: dense}, {cluster: open, placement: dense}]
+launches: 6
+`)
+	r := Sum(p, talking(p, 6))
+	if len(r.Traffic) != 2 || len(r.Traffic[0].Programs) != 6 || len(r.Traffic[1].Programs) != 6 {
+		t.Fatalf("%+v", r.Traffic)
+	}
+	for i, at := range []string{"held", "open"} {
+		one := r.Traffic[i]
+		if v := one.Programs[2]; one.Factors["cluster"] != at || v.Program != "c" || math.Abs(v.Slowdown-1.2) > 1e-9 || p.Cells[v.Dense].Factors["cluster"] != "one" {
+			t.Errorf("%s: %+v %+v", at, one.Factors, v)
+		}
+		if one.Bytes == nil || one.Bytes.Value != 1 {
+			t.Errorf("%s: %+v", at, one.Bytes)
+		}
+	}
+}
+
 // Programs that send more lose more when they are spread.
 func TestTraffic(t *testing.T) {
 	t.Parallel()
 	p := made(t, "name: a\ncluster: c\nmatrix: {program: [a, b, c, d, e, f], ranks: 4, placement: [dense, spread]}\nlaunches: 6")
-	sum := func(programs int) muster.ExperimentResult {
-		var list []muster.ExperimentLaunch
-		for i, c := range p.Cells {
-			k := int64(c.Program[0] - 'a')
-			if k >= int64(programs) {
-				continue
-			}
-			l := muster.ExperimentLaunch{Cell: i, State: muster.ProgramRunPassed, Nodes: 1, Ranks: 4, Wall: 10, Figure: &muster.ProgramFigure{Name: "time", Unit: "s", Value: 10, Better: muster.BetterLower}}
-			bytes, packets := int64(0), int64(0)
-			if c.Factors["placement"] == "spread" {
-				l.Nodes, bytes, packets = 4, 40e6*(k+1), 4000*(10-k)
-				l.Figure.Value = 10 + float64(k)
-			}
-			l.Use = &muster.ProgramUse{Cores: 4, User: 40, SentBytes: &bytes, SentPackets: &packets}
-			for range 6 {
-				list = append(list, l)
-			}
-		}
-		return Sum(p, list)
-	}
+	sum := func(programs int) muster.ExperimentResult { return Sum(p, talking(p, programs)) }
 	r := sum(6)
 	if len(r.Traffic) != 1 || len(r.Traffic[0].Programs) != 6 {
 		t.Fatalf("%+v", r.Traffic)

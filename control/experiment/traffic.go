@@ -31,41 +31,40 @@ func (t traffic) show(row *muster.ExperimentRow) {
 }
 
 // spreads puts cells that differ in placement only beside each other, and the programs under the
-// same other factors together. Programs are the units of a correlation: a program that is there
-// in two classes makes two groups.
+// same other factors together. Where no cluster has both, as where machines of many cores and of
+// few exclude each other, the one that is dense elsewhere stands beside each that is spread.
+// Programs are the units of a correlation: a program that is there in two classes makes two groups.
 func spreads(p muster.ExperimentPlan, rows []muster.ExperimentRow, kept [][]float64, varies []string) []muster.ExperimentTraffic {
-	var pair, other []string
+	var pair, other, where []string
 	for _, name := range factorNames() {
-		if name != "placement" {
+		switch {
+		case name == "placement":
+			continue
+		case factorOf(name).block && name != "image" && name != "provider":
+			where = append(where, name)
+		default:
 			pair = append(pair, name)
-			if name != "program" {
-				other = append(other, name)
-			}
+		}
+		if name != "program" {
+			other = append(other, name)
 		}
 	}
 	groups := groups(p, rows, kept, func(c muster.ExperimentCell) string { return alike(c, pair...) })
 	found := map[string]*muster.ExperimentTraffic{}
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		one := muster.ExperimentSpread{Dense: -1, Spread: -1}
-		for _, c := range groups[key] {
-			switch p.Cells[c].Factors["placement"] {
-			case "dense":
-				one.Dense = c
-			case "spread":
-				one.Spread = c
+		for _, one := range placed(p, groups[key], where) {
+			if rows[one.Spread].SentBytes == nil {
+				continue
 			}
+			cell, row := p.Cells[one.Spread], rows[one.Spread]
+			one.Program, one.SentBytes, one.SentPackets = cell.Program, *row.SentBytes, *row.SentPackets
+			one.Slowdown = stat.Median(speed(kept[one.Dense], row.Better)) / stat.Median(speed(kept[one.Spread], row.Better))
+			key := alike(cell, other...)
+			if found[key] == nil {
+				found[key] = &muster.ExperimentTraffic{Factors: only(cell.Factors, varies, "program", "placement")}
+			}
+			found[key].Programs = append(found[key].Programs, one)
 		}
-		if one.Dense < 0 || one.Spread < 0 || rows[one.Spread].SentBytes == nil {
-			continue
-		}
-		cell, row := p.Cells[one.Spread], rows[one.Spread]
-		one.Program, one.SentBytes, one.SentPackets = cell.Program, *row.SentBytes, *row.SentPackets
-		one.Slowdown = stat.Median(speed(kept[one.Dense], row.Better)) / stat.Median(speed(kept[one.Spread], row.Better))
-		key := alike(cell, other...)
-		if found[key] == nil {
-			found[key] = &muster.ExperimentTraffic{Factors: only(cell.Factors, varies, "program", "placement")}
-		}
-		found[key].Programs = append(found[key].Programs, one)
 	}
 	var out []muster.ExperimentTraffic
 	for _, key := range slices.Sorted(maps.Keys(found)) {
@@ -77,6 +76,31 @@ func spreads(p muster.ExperimentPlan, rows []muster.ExperimentRow, kept [][]floa
 		}
 		t.Bytes, t.Packets = correlation(slow, bytes), correlation(slow, packets)
 		out = append(out, *t)
+	}
+	return out
+}
+
+// placed pairs each cell of a group that is spread with the dense one on the same cluster, or
+// else with the only dense one that there is.
+func placed(p muster.ExperimentPlan, group []int, where []string) []muster.ExperimentSpread {
+	var dense []int
+	for _, c := range group {
+		if p.Cells[c].Factors["placement"] == "dense" {
+			dense = append(dense, c)
+		}
+	}
+	var out []muster.ExperimentSpread
+	for _, c := range group {
+		if p.Cells[c].Factors["placement"] != "spread" {
+			continue
+		}
+		here := slices.IndexFunc(dense, func(d int) bool { return alike(p.Cells[d], where...) == alike(p.Cells[c], where...) })
+		switch {
+		case here >= 0:
+			out = append(out, muster.ExperimentSpread{Dense: dense[here], Spread: c})
+		case len(dense) == 1:
+			out = append(out, muster.ExperimentSpread{Dense: dense[0], Spread: c})
+		}
 	}
 	return out
 }
