@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -180,7 +181,7 @@ func (b *booked) ready(name string, walltime time.Duration) {
 func TestCalendarProperties(t *testing.T) {
 	t.Parallel()
 	seeds, first := 12, rand.Uint64N(1<<32)
-	if testing.Short() {
+	if testing.Short() || raced.Enabled {
 		seeds = 3
 	}
 	if s := os.Getenv("MUSTER_CALENDAR_SEED"); s != "" {

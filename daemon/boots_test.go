@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
@@ -23,7 +24,7 @@ import (
 // that adds is measured in real time, by make bench.
 func TestBootsAddNothing(t *testing.T) {
 	nodes := 1000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || raced.Enabled {
 		nodes = 200
 	}
 	const boot = time.Minute

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
 )
@@ -85,6 +86,9 @@ func TestIdleMachinesAreMeasured(t *testing.T) {
 // Who asks for machines gets them although they are being measured.
 func TestIdleMachinesGiveWay(t *testing.T) {
 	t.Parallel()
+	if raced.Enabled {
+		t.Skip("the race detector watches TestIdleMachinesAreMeasured")
+	}
 	pretended(t, 6, fake.Speeds{Spread: 0.01, Noise: 0.002}, control.IdleBenchmarks{Every: 3 * time.Hour}, func(s *measuredSite) {
 		s.wait(10 * time.Minute)
 		s.wait(time.Second)
@@ -112,6 +116,9 @@ func TestIdleMachinesGiveWay(t *testing.T) {
 // Parts of one host are not measured while somebody uses another part.
 func TestIdleMachinesOfOneHost(t *testing.T) {
 	t.Parallel()
+	if raced.Enabled {
+		t.Skip("the race detector watches TestIdleMachinesAreMeasured")
+	}
 	// Which four machines are parts of one host is said once it is known where the cluster
 	// lands.
 	var mu sync.Mutex

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
@@ -40,7 +41,7 @@ func TestYear(t *testing.T) {
 	}
 	if days == 0 {
 		switch days = 365; {
-		case raceEnabled:
+		case raced.Enabled:
 			days = 15
 		case testing.Short():
 			days = 30

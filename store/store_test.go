@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/store/storetest"
 )
@@ -23,6 +24,7 @@ func TestSuite(t *testing.T) { storetest.Suite(t, open) }
 
 // TestSuiteUncached is the suite without what is kept in memory.
 func TestSuiteUncached(t *testing.T) {
+	once(t)
 	storetest.Suite(t, func(t testing.TB, dir string, o store.Options) *store.DB {
 		o.NoCache = true
 		return open(t, dir, o)
@@ -31,8 +33,17 @@ func TestSuiteUncached(t *testing.T) {
 
 // TestSuiteAgain is the suite with every function run twice.
 func TestSuiteAgain(t *testing.T) {
+	once(t)
 	storetest.Suite(t, func(t testing.TB, dir string, o store.Options) *store.DB {
 		o.Again = true
 		return open(t, dir, o)
 	})
+}
+
+// once skips a variant of the suite under the race detector, which sees the suite itself.
+func once(t *testing.T) {
+	t.Helper()
+	if raced.Enabled {
+		t.Skip("the race detector watches TestSuite")
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/allocate"
 	"github.com/muster-hpc/muster/control/converge"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
@@ -229,9 +230,9 @@ func quickLimits() converge.Limits {
 func TestCrashes(t *testing.T) {
 	first, count := uint64(time.Now().UnixNano()&0xffffffff), 200
 	switch {
-	case raced && testing.Short():
+	case raced.Enabled && testing.Short():
 		count = 15
-	case raced:
+	case raced.Enabled:
 		count = 50
 	case testing.Short():
 		count = 40

@@ -11,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/wire"
@@ -67,7 +68,7 @@ func (s *server) phase(id muster.ClusterID) muster.ClusterPhase {
 func TestPauseWhileTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	rounds := 12
-	if testing.Short() || raced {
+	if testing.Short() || raced.Enabled {
 		rounds = 3
 	}
 	first := rand.Uint64N(1 << 32)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
@@ -31,7 +32,7 @@ func (s *server) ask(nodes int, name string, walltime time.Duration, start time.
 func TestPromiseWhileTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	rounds := 12
-	if testing.Short() || raced {
+	if testing.Short() || raced.Enabled {
 		rounds = 3
 	}
 	first := rand.Uint64N(1 << 32)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/raced"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 )
@@ -44,7 +45,7 @@ func (r *rig) alone(w provider.DesiredState) {
 func TestRepairsSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	first, count := uint64(time.Now().UnixNano()&0xffffffff), 16
-	if raced || testing.Short() {
+	if raced.Enabled || testing.Short() {
 		count = 6
 	}
 	if n, err := strconv.Atoi(os.Getenv("MUSTER_CRASH_COUNT")); err == nil {
