@@ -51,16 +51,28 @@ func writeRuns(w io.Writer, runs []muster.ProgramRun) {
 		fmt.Fprintln(w, "No runs. Make one: muster program run CLUSTER NAME")
 		return
 	}
-	t := newTable("RUN", "PROGRAM", "SUBMITTED", "BY", "CLUSTER", "CLASS", "STACK", "RANKS", "NODES", "VERSION", "RESULT", "FIGURE", "WALL")
+	t := newTable("RUN", "PROGRAM", "SUBMITTED", "BY", "CLUSTER", "CLASS", "STACK", "RANKS", "NODES", "SETTINGS", "VERSION", "RESULT", "FIGURE", "WALL")
 	for _, r := range runs {
 		wall := ""
 		if r.Wall > 0 {
 			wall = fmt.Sprintf("%.2f s", r.Wall)
 		}
 		t.row(string(r.ID), r.Program, stamp(r.Submitted), r.By, cmp.Or(r.ClusterName, string(r.Cluster)), r.Class, r.Stack, fmt.Sprint(r.Ranks), fmt.Sprint(r.NodeCount),
-			shortVersion(r.Version), string(r.State), figureText(r.Figure), wall)
+			shortSettings(r.Settings), shortVersion(r.Version), string(r.State), figureText(r.Figure), wall)
 	}
 	t.write(w)
+}
+
+// mostSettings is how many characters of the settings of a run stand in a list.
+const mostSettings = 40
+
+// shortSettings are the beginning of the settings of a run: a variable may be long.
+func shortSettings(s muster.RunSettings) string {
+	text := []rune(clean(settingsText(s)))
+	if len(text) > mostSettings {
+		return string(text[:mostSettings-1]) + "…"
+	}
+	return string(text)
 }
 
 // shortVersion is enough of a version to tell it from others.
@@ -106,6 +118,7 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 	line("class", r.Class)
 	line("stack", r.Stack)
 	line("ranks", fmt.Sprintf("%d, on %s", r.Ranks, plaintext.Count(r.NodeCount, "node")))
+	line("settings", settingsText(r.Settings))
 	line("nodes", strings.Join(r.Nodes, ", "))
 	var machines []string
 	for _, m := range r.Machines {
