@@ -158,7 +158,7 @@ func (a *app) goOnWithRun(ctx context.Context, id string, stop bool) error {
 		}
 	}
 	if stop && w.job.Run.State == muster.ProgramRunFailed { // as was asked for
-		return a.print(w.job.Run, func(out io.Writer) { writeRun(out, w.job.Run) })
+		return a.print(w.job.Run, func(out io.Writer) { writeRun(out, w.job.Run, !a.utf8()) })
 	}
 	return w.show(nil)
 }
@@ -329,7 +329,7 @@ func (w *runWatcher) show(err error) error {
 		return err
 	}
 	run := w.job.Run
-	if err := w.app.print(run, func(out io.Writer) { writeRun(out, run) }); err != nil {
+	if err := w.app.print(run, func(out io.Writer) { writeRun(out, run, !w.app.utf8()) }); err != nil {
 		return err
 	}
 	if run.State != muster.ProgramRunPassed {

@@ -91,7 +91,7 @@ func figureText(f *muster.ProgramFigure) string {
 // mostLines of an output are shown; in JSON there is all that is on record.
 const mostLines = 30
 
-func writeRun(w io.Writer, r muster.ProgramRun) {
+func writeRun(w io.Writer, r muster.ProgramRun, ascii bool) {
 	line := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-10s %s\n", label, clean(text))
@@ -140,6 +140,7 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 	}
 	line("provider", provider)
 	line("differ", strings.Join(c.Differ, ", "))
+	writeUse(w, r.UseSeries, ascii)
 	if r.Output != "" {
 		fmt.Fprintln(w, "\nthe end of its output:")
 		lines := strings.Split(r.Output, "\n")
