@@ -79,6 +79,11 @@ test-apps: build ## Run every application of docs/users/applications.md on two m
 	@scripts/setup test
 	@$(SUDO) scripts/test-apps
 
+.PHONY: test-hpl-history
+test-hpl-history: build ## Hold one link to a tenth between runs of HPL, and have the history name it, about ten minutes
+	@scripts/setup test
+	@$(SUDO) scripts/test-hpl-history
+
 .PHONY: test-slurm-lab
 test-slurm-lab: build ## Run some of Slurm's own tests on bare machines of a lab, half an hour
 	@scripts/setup lab

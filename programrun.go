@@ -65,6 +65,8 @@ type ProgramRun struct {
 	Checked *bool `json:"checked,omitempty"`
 	// Problem is why it failed.
 	Problem string `json:"problem,omitempty"`
+	// Lost: its cluster was deleted before anybody read what became of it.
+	Lost bool `json:"lost,omitempty"`
 	// Figure is what runs are compared by: the program's own, or else its wall time.
 	Figure *ProgramFigure `json:"figure,omitempty"`
 	// MPI is the time from MPI_Init to MPI_Finalize, summed over the MPI jobs of the run. 0: none
@@ -75,6 +77,9 @@ type ProgramRun struct {
 	Build float64 `json:"build_seconds,omitempty"`
 	// Use is how it used the processors and the network. Nil: nobody looked, or could not.
 	Use *ProgramUse `json:"use,omitempty"`
+	// UseSeries is how busy the processors were in each second while it ran: of each node, or of
+	// many nodes the mean, under the names of all. Lists of runs leave it out.
+	UseSeries []UseSeries `json:"use_series,omitempty"`
 	// Conditions are what is on record of the machines and of the image.
 	Conditions TestEnvironment `json:"conditions"`
 	// Output is the end of what a run that failed printed.

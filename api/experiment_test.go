@@ -149,21 +149,32 @@ func TestExperimentsGoOnAndEnd(t *testing.T) {
 		}
 	}
 	start("name: lost\ncluster: {nodes: 1, head: shared}\nmatrix: {program: md}\nlaunches: 2\n")
-	lost := false
+	lost := 0
 	steps := walkExperiment(t, k, "lost", func(step wire.ExperimentStep) bool {
-		if step.Do != wire.ExperimentLaunch || lost {
+		if step.Do != wire.ExperimentLaunch || lost == 2 {
 			return false
 		}
-		lost = true
+		lost++
 		_, err := k.DeleteCluster(t.Context(), string(step.Cluster))
+		// The second one is gone when it is asked what comes next, and its run has ended with it.
+		for deadline := time.Now().Add(2 * time.Minute); lost == 2 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if run, err := k.ProgramRun(t.Context(), string(step.Job.Run.ID)); err != nil || run.Lost {
+				return err == nil && run.State == muster.ProgramRunFailed
+			}
+		}
 		return err == nil
 	})
-	if got := strings.Join(steps, " "); got != "create launch create launch launch release end" {
+	if got := strings.Join(steps, " "); got != "create launch create launch create launch launch release end" {
 		t.Error(got)
 	}
 	list, err := k.ExperimentLaunches(t.Context(), "lost")
-	if err != nil || len(list) != 3 || list[0].Slot != list[1].Slot || len(list[0].Discarded) != 1 || list[0].Discarded[0] != muster.DiscardClusterLost {
-		t.Errorf("%+v, %v", list, err)
+	if err != nil || len(list) != 4 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for i := range 2 {
+		if l := list[i]; l.Slot != list[2].Slot || len(l.Discarded) != 1 || l.Discarded[0] != muster.DiscardClusterLost || l.Problem == "" {
+			t.Errorf("%+v", l)
+		}
 	}
 
 	start("name: interrupted\ncluster: {nodes: 1, head: shared}\nmatrix: {program: md}\nlaunches: 1\n")

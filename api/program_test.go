@@ -1,12 +1,17 @@
 package api_test
 
 import (
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/measure"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -148,6 +153,87 @@ func TestRunsAreRefused(t *testing.T) {
 		if _, err := k.StartRun(t.Context(), "cfd", c.r); muster.ReasonOf(err) != c.want {
 			t.Errorf("%s: %v (%s), want %s", name, err, muster.ReasonOf(err), c.want)
 		}
+	}
+}
+
+// While a program runs its nodes are sampled, and the seconds in which it ran are kept with the run.
+func TestRunsHaveTheirSeconds(t *testing.T) {
+	t.Parallel()
+	var use measure.RunUse
+	var mu sync.Mutex
+	spoke := map[string]int{}
+	s := controltest.Start(t, controltest.Options{Machines: 4, Build: true, Control: func(c *control.Config) {
+		c.RunUse = &use
+		c.Speak = func(_ muster.ClusterID, node string) {
+			mu.Lock()
+			defer mu.Unlock()
+			spoke[node]++
+		}
+	}})
+	k := s.Client(s.User("alice", "aero"))
+	created, err := k.CreateCluster(t.Context(), client.Create{Format: "yaml", Body: []byte("name: cfd\nnodes: 3\nhead: shared")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitReady(t, k)
+	job, err := k.StartRun(t.Context(), "cfd", wire.RunRequest{Program: "ep", Ranks: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !use.WantSeconds(created.ID, time.Now()) {
+		t.Fatal("the nodes are not asked")
+	}
+	report := func(text string) muster.ProgramRun {
+		t.Helper()
+		p, err := k.ReportRun(t.Context(), job.Run.ID, wire.RunReport{Looked: []byte(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Run
+	}
+	// n01 and n02 ran from the second to the sixth second; n03 and n99 are of no run.
+	ended := time.Now().Truncate(time.Second)
+	take := func(at time.Time, cores ...float64) {
+		for _, node := range []string{"n01", "n02", "n03"} {
+			zeros := make([]float64, len(cores))
+			use.Take(created.ID, node, at, wire.UsageSeconds{User: cores, System: zeros, Wait: zeros})
+		}
+	}
+	take(ended.Add(-4*time.Second), 0, 0, 1)
+	report("state queue\nphase build\nqueue RUNNING|0:01|n[01-02]|None\n")
+	if use.Claimed(created.ID, job.Run.ID) {
+		t.Error("it has not begun, and is somewhere")
+	}
+	report("state queue\nphase run\nqueue RUNNING|0:01|n[01-02,99]|None\n")
+	if !use.Claimed(created.ID, job.Run.ID) {
+		t.Error("nobody noted where it is")
+	}
+	take(ended.Add(2*time.Second), 2, 3, 4, 4, 0, 0)
+	run := report(fmt.Sprintf("state ended\nphase run\nrun %d %d\nstatus 0\nnodes n01 n02 n99\noutput\n", ended.Add(-4*time.Second).Unix(), ended.Unix()))
+	if u := run.UseSeries; len(u) != 2 || u[0].Node != "n01" || u[1].Node != "n02" || !slices.Equal(u[1].User, []float64{2, 3, 4, 4}) || !u[0].Start.Equal(ended.Add(-4*time.Second)) {
+		t.Errorf("%+v", run.UseSeries)
+	}
+	if use.WantSeconds(created.ID, time.Now()) {
+		t.Error("its nodes are sampled after its end")
+	}
+	mu.Lock()
+	if spoke["n01"] != 2 || spoke["n03"] != 1 || spoke["n99"] != 0 { // to begin, and to say the last
+		t.Errorf("%v", spoke)
+	}
+	mu.Unlock()
+	list, err := k.ProgramRuns(t.Context(), wire.RunQuery{})
+	if err != nil || len(list.Runs) != 1 || list.Runs[0].UseSeries != nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if kept, err := k.ProgramRun(t.Context(), string(job.Run.ID)); err != nil || len(kept.UseSeries) != 2 {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	// One that is refused is not sampled.
+	if job, err = k.StartRun(t.Context(), "cfd", wire.RunRequest{Program: "ep"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.ReportRun(t.Context(), job.Run.ID, wire.RunReport{Refused: "no"}); err != nil || use.WantSeconds(created.ID, time.Now()) {
+		t.Errorf("it never ran: %v", err)
 	}
 }
 

@@ -47,3 +47,15 @@ func TestSweepsOfExperiments(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The seconds of a run are drawn below it.
+func TestRunIsDrawn(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	writeRun(&out, muster.ProgramRun{ID: "pr-2345678bcd", UseSeries: []muster.UseSeries{{Node: "n01", Step: 1, CPU: []float64{1.5, 2}, User: []float64{1, 2}, System: []float64{0.5, 0}, Wait: []float64{0, 0.25}}}}, true)
+	for _, want := range []string{"Processors meanwhile, in cores", "n01   user    =#", "      system  -_", "      wait    _."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q:\n%s", want, out.String())
+		}
+	}
+}

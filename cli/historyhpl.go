@@ -45,6 +45,9 @@ func causeName(c wire.HPLCause) string {
 	name := c.What
 	if c.From != "" {
 		name += ", " + clean(c.From) + " to " + clean(c.To)
+		if c.Derived {
+			name += " (by the bandwidth)"
+		}
 	} else if c.Name != "" {
 		name += " (" + clean(metricName(c.MetricKey)) + ")"
 	}

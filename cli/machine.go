@@ -135,12 +135,33 @@ func writeMachines(w io.Writer, list []wire.Machine, wide bool) {
 		t.row(row...)
 	}
 	t.write(w)
+	writeAtOnce(w, list)
 	if len(disturbed) > 0 {
 		fmt.Fprintf(w, "Used by others whenever they are measured: %s (muster machine show %s)\n", strings.Join(disturbed, ", "), disturbed[0])
 	}
 	if shared {
 		fmt.Fprintln(w, "Oversubscribed: machines share cores with others; nothing measured on them counts.")
 	}
+}
+
+// writeAtOnce says how much of machines that share parts can be in use at once; without such, nothing.
+func writeAtOnce(w io.Writer, list []wire.Machine) {
+	var facts []*muster.Facts
+	shared := false
+	for i := range list {
+		if list[i].Status == muster.MachineRetired {
+			continue
+		}
+		facts = append(facts, &list[i].Facts)
+		shared = shared || len(list[i].Facts.Parts) > 0
+	}
+	if !shared {
+		return
+	}
+	count := muster.AtOnce(facts, func(*muster.Facts) int64 { return 1 })
+	cores := muster.AtOnce(facts, func(f *muster.Facts) int64 { return int64(f.Cores) })
+	fmt.Fprintf(w, "Machines of different sets share cores and memory, and exclude each other: at most %s and %s can be in use at once.\n",
+		plaintext.Count(int(count), "machine"), plaintext.Count(int(cores), "core"))
 }
 
 // statusOf is the status of a machine with what is wanted of it, where that is

@@ -84,7 +84,7 @@ with its conditions, and the end of its output if it failed.`,
 				if err != nil {
 					return err
 				}
-				return a.print(run, func(w io.Writer) { writeRun(w, run) })
+				return a.print(run, func(w io.Writer) { writeRun(w, run, !a.utf8()) })
 			}
 			p, err := findProgram(c.Context(), k, args[0])
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -141,6 +142,29 @@ func TestProgram(t *testing.T) {
 		t.Error("files of the run are left")
 	}
 	w.run("program", "show", string(run.ID)).want(t, 0, `figure +speed 2.5 ns/day \(higher is better\)`)
+
+	// How its processes begin is a factor of the run.
+	w.run("program", "add", "env", "--image", "hpc", "--run", "echo $OMP_NUM_THREADS on {nodes} nodes, $GREETING, $OMPI_MCA_hwloc_base_binding_policy, $SLURM_CPU_BIND", "--check", "^2 on 2 nodes, it's = fine, core, cores$").want(t, 0)
+	r = w.run("program", "run", "cfd", "env", "--threads", "2", "--bind", "core", "--env", "GREETING=it's = fine", "--env", "EMPTY=", "--ranks-per-node", "1", "-o", "json").want(t, 0)
+	var set muster.ProgramRun
+	if err := json.Unmarshal([]byte(r.out), &set); err != nil {
+		t.Fatal(err)
+	}
+	want := muster.RunSettings{Threads: 2, Binding: "core", Env: map[string]string{"GREETING": "it's = fine", "EMPTY": ""}}
+	if !reflect.DeepEqual(set.Settings, want) || set.Ranks != 2 || set.NodeCount != 2 || set.RanksPerNode != 1 {
+		t.Errorf("%+v", set)
+	}
+	if asked, err := os.ReadFile(filepath.Join(home, "sbatch")); err != nil || !strings.Contains(string(asked), "--cpus-per-task=2\n") {
+		t.Errorf("%s, %v", asked, err)
+	}
+	w.run("program", "show", string(set.ID)).want(t, 0, `settings +threads=2 bind=core EMPTY='' GREETING='it'\\''s = fine'\n`)
+	w.run("program", "runs", "env").want(t, 0, ` threads=2 bind=core EMPTY='' GREETING='… `)
+	w.run("program", "runs", "env", "-o", "json").want(t, 0, `"binding": "core"`)
+	w.refused(2, muster.ReasonHasProblems, "program", "run", "cfd", "env", "--threads", "-1", "--bind", "hard", "--env", "A B=c").
+		at("threads", muster.ReasonOutOfRange).at("binding", muster.ReasonBadValue).at("env", muster.ReasonBadValue)
+	w.refused(2, muster.ReasonOutOfRange, "program", "run", "cfd", "env", "--threads", "5").at("threads", muster.ReasonOutOfRange)
+	w.refused(2, muster.ReasonHasProblems, "program", "run", "cfd", "env", "--env", "A", "--env", "B=1", "--env", "B=2").
+		at("env", muster.ReasonBadSyntax).at("env", muster.ReasonGivenTwice)
 
 	// Failures are on record, with the end of the output.
 	w.run("program", "add", "bad", "--image", "hpc", "--run", "echo what a pity; exit 3").want(t, 0)

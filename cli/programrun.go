@@ -18,6 +18,7 @@ import (
 
 func (a *app) programRun() *cobra.Command {
 	var r wire.RunRequest
+	var settings runSettings
 	c := &cobra.Command{
 		Use: "run CLUSTER NAME [-- ARGUMENTS...]", Short: "Run a program on a cluster", ValidArgsFunction: a.completeRun,
 		Long: `Runs a program as a job of the cluster's scheduler, on nodes of its own, and keeps the
@@ -29,6 +30,8 @@ Ctrl-C and lost connections end the wait, not the job: 'muster program wait' goe
 		Example: `  muster program run cfd ep --class A
   muster program run cfd md --ranks 8 --nodes 2 --timeout 1h
   muster program run cfd hpl --stack clang-mpich-blis
+  muster program run cfd md --ranks 4 --threads 2 --bind socket
+  muster program run cfd md --ranks-per-node 1 --env OMPI_MCA_btl=tcp,self --env OMP_PLACES=cores
   muster program run cfd md -o json -- -nsteps 10000`,
 		Args: func(c *cobra.Command, args []string) error {
 			own := args
@@ -43,8 +46,11 @@ Ctrl-C and lost connections end the wait, not the job: 'muster program wait' goe
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) (err error) {
 			r.Program, r.Args = args[1], args[2:]
+			if r.Settings, err = settings.settings(); err != nil {
+				return err
+			}
 			return a.runProgram(c.Context(), args[0], r)
 		},
 	}
@@ -53,10 +59,12 @@ Ctrl-C and lost connections end the wait, not the job: 'muster program wait' goe
 	flags.StringVar(&r.Stack, "stack", "", "build and run with this compiler, MPI and BLAS (image hpc-stacks)")
 	flags.IntVar(&r.Ranks, "ranks", 0, "MPI ranks (default: one for each core)")
 	flags.IntVar(&r.Nodes, "nodes", 0, "nodes to use (default: as few as hold the ranks)")
+	flags.IntVar(&r.PerNode, "ranks-per-node", 0, "ranks of each node (default: as many as it holds)")
+	settings.addTo(c)
 	flags.StringVar(&r.Timeout, "timeout", "10m", "end the program after this long")
 	flags.StringVarP(&r.User, "user", "u", "", "run as this user of the cluster (administrators)")
 	_ = c.RegisterFlagCompletionFunc("class", cobra.FixedCompletions([]string{"S", "W", "A", "B", "C", "D"}, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"ranks", "nodes", "stack", "timeout", "user"} {
+	for _, name := range []string{"ranks", "nodes", "ranks-per-node", "stack", "timeout", "user"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return c
@@ -150,7 +158,7 @@ func (a *app) goOnWithRun(ctx context.Context, id string, stop bool) error {
 		}
 	}
 	if stop && w.job.Run.State == muster.ProgramRunFailed { // as was asked for
-		return a.print(w.job.Run, func(out io.Writer) { writeRun(out, w.job.Run) })
+		return a.print(w.job.Run, func(out io.Writer) { writeRun(out, w.job.Run, !a.utf8()) })
 	}
 	return w.show(nil)
 }
@@ -321,7 +329,7 @@ func (w *runWatcher) show(err error) error {
 		return err
 	}
 	run := w.job.Run
-	if err := w.app.print(run, func(out io.Writer) { writeRun(out, run) }); err != nil {
+	if err := w.app.print(run, func(out io.Writer) { writeRun(out, run, !w.app.utf8()) }); err != nil {
 		return err
 	}
 	if run.State != muster.ProgramRunPassed {

@@ -51,16 +51,28 @@ func writeRuns(w io.Writer, runs []muster.ProgramRun) {
 		fmt.Fprintln(w, "No runs. Make one: muster program run CLUSTER NAME")
 		return
 	}
-	t := newTable("RUN", "PROGRAM", "SUBMITTED", "BY", "CLUSTER", "CLASS", "STACK", "RANKS", "NODES", "VERSION", "RESULT", "FIGURE", "WALL")
+	t := newTable("RUN", "PROGRAM", "SUBMITTED", "BY", "CLUSTER", "CLASS", "STACK", "RANKS", "NODES", "SETTINGS", "VERSION", "RESULT", "FIGURE", "WALL")
 	for _, r := range runs {
 		wall := ""
 		if r.Wall > 0 {
 			wall = fmt.Sprintf("%.2f s", r.Wall)
 		}
 		t.row(string(r.ID), r.Program, stamp(r.Submitted), r.By, cmp.Or(r.ClusterName, string(r.Cluster)), r.Class, r.Stack, fmt.Sprint(r.Ranks), fmt.Sprint(r.NodeCount),
-			shortVersion(r.Version), string(r.State), figureText(r.Figure), wall)
+			shortSettings(r.Settings), shortVersion(r.Version), string(r.State), figureText(r.Figure), wall)
 	}
 	t.write(w)
+}
+
+// mostSettings is how many characters of the settings of a run stand in a list.
+const mostSettings = 40
+
+// shortSettings are the beginning of the settings of a run: a variable may be long.
+func shortSettings(s muster.RunSettings) string {
+	text := []rune(clean(settingsText(s)))
+	if len(text) > mostSettings {
+		return string(text[:mostSettings-1]) + "…"
+	}
+	return string(text)
 }
 
 // shortVersion is enough of a version to tell it from others.
@@ -79,7 +91,7 @@ func figureText(f *muster.ProgramFigure) string {
 // mostLines of an output are shown; in JSON there is all that is on record.
 const mostLines = 30
 
-func writeRun(w io.Writer, r muster.ProgramRun) {
+func writeRun(w io.Writer, r muster.ProgramRun, ascii bool) {
 	line := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-10s %s\n", label, clean(text))
@@ -106,6 +118,7 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 	line("class", r.Class)
 	line("stack", r.Stack)
 	line("ranks", fmt.Sprintf("%d, on %s", r.Ranks, plaintext.Count(r.NodeCount, "node")))
+	line("settings", settingsText(r.Settings))
 	line("nodes", strings.Join(r.Nodes, ", "))
 	var machines []string
 	for _, m := range r.Machines {
@@ -127,6 +140,7 @@ func writeRun(w io.Writer, r muster.ProgramRun) {
 	}
 	line("provider", provider)
 	line("differ", strings.Join(c.Differ, ", "))
+	writeUse(w, r.UseSeries, ascii)
 	if r.Output != "" {
 		fmt.Fprintln(w, "\nthe end of its output:")
 		lines := strings.Split(r.Output, "\n")

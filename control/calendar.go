@@ -77,12 +77,15 @@ func (s *Service) Calendar(ctx context.Context, who muster.Actor, q wire.Calenda
 			return err
 		}
 		class := make(map[muster.MachineID]string, len(machines))
-		for _, m := range machines {
+		var serving []*muster.Facts
+		for i := range machines {
+			m := &machines[i]
 			class[m.ID] = m.Facts.Class
 			if m.Phase != muster.MachineRetired && (q.Class == "" || wildcard.Match(q.Class, m.Facts.Class)) {
-				out.Machines++
+				serving = append(serving, &m.Facts)
 			}
 		}
+		out.Machines = atOnce(serving)
 		windows, err := tx.MaintenanceWindows()
 		if err != nil {
 			return err

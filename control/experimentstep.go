@@ -50,6 +50,9 @@ func (s *Service) NextStep(ctx context.Context, who muster.Actor, ref string, ca
 		}
 		return tx.PutExperiment(w.e)
 	})
+	if err == nil && out.Job != nil {
+		s.watchRun(ctx, out.Job.Run)
+	}
 	return out, err
 }
 
@@ -194,6 +197,9 @@ func (w *stepper) settleLaunch() (*wire.ExperimentStep, error) {
 		if err := w.tx.PutProgramRun(run); err != nil {
 			return nil, err
 		}
+	}
+	if run.Lost {
+		l.Discarded = append(l.Discarded, muster.DiscardClusterLost)
 	}
 	l.State, l.Problem, l.Figure, l.Wall, l.Use, l.Ended = run.State, run.Problem, run.Figure, run.Wall, run.Use, run.Ended
 	l.Ranks, l.Nodes = run.Ranks, run.NodeCount

@@ -90,7 +90,7 @@ type coreCount struct {
 	mu        sync.Mutex
 	at        time.Time
 	byCluster map[muster.ClusterID]extent
-	all       int // cores
+	all       int // cores that can be in use at once
 }
 
 const coresEvery = time.Minute
@@ -105,9 +105,11 @@ func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]e
 	byCluster, all := map[muster.ClusterID]extent{}, 0
 	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.Machines(store.MachineFilter{})
-		for _, m := range list {
+		var serving []*muster.Facts
+		for i := range list {
+			m := list[i]
 			if m.Phase != muster.MachineRetired {
-				all += m.Facts.Cores
+				serving = append(serving, &list[i].Facts)
 			}
 			if m.Cluster != "" {
 				e := byCluster[m.Cluster]
@@ -115,6 +117,7 @@ func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]e
 				byCluster[m.Cluster] = e
 			}
 		}
+		all = int(muster.AtOnce(serving, func(f *muster.Facts) int64 { return int64(f.Cores) }))
 		return err
 	})
 	if err == nil {

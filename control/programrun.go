@@ -32,6 +32,9 @@ func (s *Service) StartRun(ctx context.Context, who muster.Actor, ref string, r 
 		out, err = s.startRun(tx, who, ref, r, "")
 		return err
 	})
+	if err == nil {
+		s.watchRun(ctx, out.Run)
+	}
 	return out, err
 }
 
@@ -202,6 +205,7 @@ func (s *Service) ReportRun(ctx context.Context, who muster.Actor, id string, r 
 	ended := run
 	text := "it was not submitted"
 	if r.Refused != "" {
+		s.endRun(ctx, run, program.Report{})
 		ended.State, ended.Problem = muster.ProgramRunFailed, "it could not be submitted: "+cleantext.Line(cleantext.Cut(strings.TrimSpace(r.Refused), 1000))
 	} else {
 		report, err := program.ReadReport(r.Looked)
@@ -210,10 +214,12 @@ func (s *Service) ReportRun(ctx context.Context, who muster.Actor, id string, r 
 		}
 		text = report.Text()
 		if report.Open() {
+			s.seeRun(ctx, run, report)
 			return wire.RunProgress{Run: run, Text: text}, nil
 		}
 		// Outside of a transaction: patterns take their time.
 		ended = program.Judge(run, report)
+		ended.UseSeries = s.endRun(ctx, ended, report)
 	}
 	ended.Ended = s.Clock.Now().UTC()
 	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
@@ -289,6 +295,9 @@ func (s *Service) ProgramRuns(ctx context.Context, who muster.Actor, q wire.RunQ
 			return err
 		}
 		list, more := partOf(list, q.Page)
+		for i := range list {
+			list[i].UseSeries = nil // a thousand of them would be long
+		}
 		out.Runs = append(out.Runs, list...)
 		out.More, err = nextAfter(list, more, func(r muster.ProgramRun) (string, error) { return tx.ProgramRunCursor(r.ID) })
 		return err
@@ -303,4 +312,19 @@ func (s *Service) ProgramRun(ctx context.Context, who muster.Actor, id string) (
 		return err
 	})
 	return run, err
+}
+
+// CloseLostRuns ends runs that an earlier version of the server left open on clusters which are
+// deleted. Today they end with their cluster.
+func (s *Service) CloseLostRuns(ctx context.Context) error {
+	for {
+		n := 0
+		err := s.Store.Update(ctx, muster.System(), func(tx *store.Tx) (err error) {
+			n, err = tx.CloseLostRuns()
+			return err
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/place"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -27,19 +29,28 @@ func (s *Service) Server(ctx context.Context, who muster.Actor) (wire.Server, er
 			return err
 		}
 		out.Clusters = len(clusters)
-		for _, m := range machines {
-			if !s.answers(m, newer(m.LastSeen, s.Contacts.Answered(m.ID))) {
+		held := place.HeldParts(machines)
+		var answer, free []*muster.Facts
+		for i := range machines {
+			m := &machines[i]
+			if !s.answers(*m, newer(m.LastSeen, s.Contacts.Answered(m.ID))) {
 				continue
 			}
-			out.Machines++
-			if m.Phase == muster.MachineFree && m.Intent == muster.IntentNone {
-				out.Free++
+			answer = append(answer, &m.Facts)
+			if m.Phase == muster.MachineFree && m.Intent == muster.IntentNone && !slices.ContainsFunc(m.Facts.Parts, func(p string) bool { return held[p] }) {
+				free = append(free, &m.Facts)
 			}
 			out.Oversubscribed = out.Oversubscribed || m.Facts.Oversubscribed
 		}
+		out.Machines, out.Free = atOnce(answer), atOnce(free)
 		return nil
 	})
 	return out, err
+}
+
+// atOnce is how many machines can be in use at once: of those that share a part, one.
+func atOnce(machines []*muster.Facts) int {
+	return int(muster.AtOnce(machines, func(*muster.Facts) int64 { return 1 }))
 }
 
 // Health reports how the parts of the server are. It shows nothing of the site.

@@ -27,14 +27,19 @@ func (s *Server) openAgents() error {
 		Configure: func(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
 			return s.configs.Node(ctx, id, node)
 		},
-		Generation:  func(ctx context.Context, id muster.ClusterID) (int64, error) { return s.configs.Generation(ctx, id) },
-		Changed:     func(id muster.ClusterID) { s.converge.Wake(id) },
-		Stage:       func(e wire.Event) { s.control.Publish(e) },
-		Sample:      s.sample,
-		Trust:       s.trustOf,
-		Launch:      func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
-		WantSeconds: func(id muster.ClusterID, node string) bool { return s.measure.WantSeconds(id, node) },
-		Seconds:     func(now time.Time, id pki.NodeIdentity, u wire.UsageSeconds) { s.measure.Seconds(now, id, u) },
+		Generation: func(ctx context.Context, id muster.ClusterID) (int64, error) { return s.configs.Generation(ctx, id) },
+		Changed:    func(id muster.ClusterID) { s.converge.Wake(id) },
+		Stage:      func(e wire.Event) { s.control.Publish(e) },
+		Sample:     s.sample,
+		Trust:      s.trustOf,
+		Launch:     func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
+		WantSeconds: func(id muster.ClusterID, node string) bool {
+			return s.measure.WantSeconds(id, node) || s.runUse.WantSeconds(id, s.cfg.Clock.Now())
+		},
+		Seconds: func(now time.Time, id pki.NodeIdentity, u wire.UsageSeconds) {
+			s.measure.Seconds(now, id, u)
+			s.runUse.Take(id.Cluster, id.Node, now, u)
+		},
 		Launched: func(ctx context.Context, id pki.NodeIdentity, end wire.LaunchEnd, out io.Reader) (*wire.LaunchOrder, error) {
 			return s.measure.Launched(ctx, id, end, out)
 		},

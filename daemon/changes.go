@@ -51,6 +51,7 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 		if a.Kind == muster.AuditCluster && (a.To == string(muster.ClusterDeleted) || a.To == string(muster.ClusterFailed)) {
 			s.configs.Drop(a.Cluster)
 			s.agents.ForgetCluster(a.Cluster)
+			s.runUse.Forget(a.Cluster)
 			s.licences.changed()
 		}
 	case muster.AuditMachine:
@@ -102,6 +103,9 @@ const (
 func (s *Server) prune(ctx context.Context) error {
 	if err := s.control.FailSaves(ctx); err != nil {
 		s.log.Warn("recording interrupted savings failed", "error", err)
+	}
+	if err := s.control.CloseLostRuns(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("closing runs of programs on deleted clusters failed", "error", err)
 	}
 	for {
 		if err := s.control.PruneSaved(ctx); err != nil && ctx.Err() == nil {

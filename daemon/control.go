@@ -34,6 +34,7 @@ func (s *Server) openControl() {
 		CanMeasure:        s.canMeasure,
 		SaveRoot:          s.saveRoot(),
 		Speak:             s.agents.Speak,
+		RunUse:            &s.runUse,
 		Applied:           s.agents.Applied,
 		LicencePortsTaken: licencePortsTaken(),
 		Changed: func(id muster.ClusterID) {

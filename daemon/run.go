@@ -55,6 +55,7 @@ type Server struct {
 	volumes      *volume.Manager
 	converge     *converge.Converger
 	measure      *measure.Runner
+	runUse       measure.RunUse
 	api          *api.API
 	keep         atomic.Pointer[image.Keep] // which derived images stay
 	listening    atomic.Value               // string: where the API is served over TLS

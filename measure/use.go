@@ -38,6 +38,7 @@ type busy struct {
 	user, system, wait []float32 // sums
 	count              []float32 // of how many
 	seconds            bool      // its agent says it of seconds
+	most               int       // how many steps are kept; 0: usePoints
 }
 
 // watch begins: from now on these nodes are asked.
@@ -109,7 +110,11 @@ func (b *busy) add(at time.Time, user, system, wait float64) {
 		return
 	}
 	i := int(at.Sub(b.start) / b.step)
-	for ; i >= usePoints; i /= 2 {
+	most := b.most
+	if most == 0 {
+		most = usePoints
+	}
+	for ; i >= most; i /= 2 {
 		b.halve()
 	}
 	for len(b.count) <= i {
@@ -174,16 +179,24 @@ func (u *use) series(node string) []muster.UseSeries {
 func (u *use) all(names []string) []muster.UseSeries {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return seriesOf(names, u.nodes, mostUseNodes)
+}
+
+// seriesOf are those of some nodes, or of more than most of them the mean.
+func seriesOf(names []string, of map[string]*busy, most int) []muster.UseSeries {
 	var list []muster.UseSeries
 	var told []string
 	sum := &busy{step: time.Second}
 	for _, name := range names {
-		if b := u.nodes[name]; b != nil && len(b.count) > 0 && (sum.start.IsZero() || b.start.Before(sum.start)) {
-			sum.start = b.start
+		if b := of[name]; b != nil && len(b.count) > 0 {
+			sum.most = b.most
+			if sum.start.IsZero() || b.start.Before(sum.start) {
+				sum.start = b.start
+			}
 		}
 	}
 	for _, name := range names {
-		b := u.nodes[name]
+		b := of[name]
 		if b == nil {
 			continue
 		}
@@ -192,7 +205,7 @@ func (u *use) all(names []string) []muster.UseSeries {
 			continue
 		}
 		told = append(told, name)
-		if len(names) <= mostUseNodes {
+		if len(names) <= most {
 			list = append(list, s)
 			continue
 		}
@@ -200,7 +213,7 @@ func (u *use) all(names []string) []muster.UseSeries {
 			sum.add(s.Start.Add(time.Duration(float64(i)*s.Step*float64(time.Second))), s.User[i], s.System[i], s.Wait[i])
 		}
 	}
-	if len(names) > mostUseNodes {
+	if len(names) > most {
 		if s, ok := sum.series(nodeset.Fold(told)); ok {
 			list = append(list, s)
 		}

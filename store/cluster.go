@@ -163,7 +163,7 @@ func (tx *Tx) PutCluster(c muster.Cluster, text string) error {
 		if c.Deleted.IsZero() {
 			c.Deleted = tx.now()
 		}
-		if err := tx.endCluster(c.ID); err != nil {
+		if err := tx.endCluster(c); err != nil {
 			return err
 		}
 	}
@@ -252,8 +252,6 @@ func (tx *Tx) writeUsers(c, old muster.Cluster) error {
 	return nil
 }
 
-// endCluster removes what must not outlive a cluster, and refuses while it
-// holds a machine.
 // holdsNone makes certain that no machine is in a cluster.
 func (tx *Tx) holdsNone(id muster.ClusterID) error {
 	var machine string
@@ -268,13 +266,14 @@ func (tx *Tx) holdsNone(id muster.ClusterID) error {
 	return nil
 }
 
-func (tx *Tx) endCluster(id muster.ClusterID) error {
+// endCluster removes what must not outlive a cluster, and ends what depends on it.
+func (tx *Tx) endCluster(c muster.Cluster) error {
 	for _, table := range []string{"secrets", "joins"} {
-		if _, err := tx.s.exec(fmt.Sprintf(`DELETE FROM %s WHERE cluster = ?`, table), string(id)); err != nil {
+		if _, err := tx.s.exec(fmt.Sprintf(`DELETE FROM %s WHERE cluster = ?`, table), string(c.ID)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return tx.closeRunsOf(c)
 }
 
 func badTransition(kind, id, from, to string) *muster.Error {

@@ -57,7 +57,7 @@ type CalendarEntry struct {
 type Calendar struct {
 	From     time.Time       `json:"from"`
 	Until    time.Time       `json:"until"`
-	Machines int             `json:"machines"` // that are in service
+	Machines int             `json:"machines"` // in service; of those that share a part, as many as can be in use at once
 	Entries  []CalendarEntry `json:"entries"`  // by their start
 }
 

@@ -33,12 +33,14 @@ type Server struct {
 	Admin    bool      `json:"admin"`
 	// ReadOnly means that the caller's token reads the whole site and changes nothing,
 	// whatever its user may do otherwise.
-	ReadOnly       bool     `json:"read_only,omitempty"`
-	Projects       []string `json:"projects,omitempty"`
-	Clusters       int      `json:"clusters"`
-	Machines       int      `json:"machines"`
-	Free           int      `json:"free"`
-	Oversubscribed bool     `json:"oversubscribed,omitempty"`
+	ReadOnly bool     `json:"read_only,omitempty"`
+	Projects []string `json:"projects,omitempty"`
+	Clusters int      `json:"clusters"`
+	// Machines are those that answer, and Free those of them that can be had. Of machines that
+	// share a part only as many count as can be in use at once.
+	Machines       int  `json:"machines"`
+	Free           int  `json:"free"`
+	Oversubscribed bool `json:"oversubscribed,omitempty"`
 	// Listen is where the API is served over TLS, ADDRESS:PORT; empty where it
 	// is not.
 	Listen string `json:"listen,omitempty"`

@@ -58,6 +58,9 @@ type HPLCause struct {
 	MetricKey
 	Unit string `json:"unit,omitempty"`
 	Less bool   `json:"less_is_better,omitempty"`
+	// Derived: it was not measured by itself. The latency of large messages is the time that one
+	// takes where they follow each other: their size by the bandwidth.
+	Derived bool `json:"derived,omitempty"`
 	// From and To are the nodes of the pair, where it is of one.
 	From   string  `json:"from,omitempty"`
 	To     string  `json:"to,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
 // Wanted is how ranks are to lie.
@@ -25,14 +26,22 @@ func Place(cores []int, w Wanted) (Factors, []muster.Problem) {
 	if least := slices.Min(room); least == 0 {
 		return Factors{}, []muster.Problem{{Field: "threads", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node of %d cores has no room for a rank of %d threads", slices.Min(cores), threads),
 			Hint: fmt.Sprintf("give at most %d", max(1, slices.Min(cores)))}}
-	} else if w.PerNode > 0 {
+	} else if w.PerNode > 0 && w.Nodes <= len(cores) {
 		if w.PerNode > least {
 			return Factors{}, []muster.Problem{{Field: "per_node", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node has no room for %d ranks", w.PerNode), Hint: fmt.Sprintf("give at most %d", least)}}
 		}
 		if w.Ranks == 0 {
 			w.Ranks = w.PerNode * len(cores)
+			if w.Nodes > 0 {
+				w.Ranks = w.PerNode * w.Nodes
+			}
 		}
-		w.Nodes = (w.Ranks + w.PerNode - 1) / w.PerNode
+		need := (w.Ranks + w.PerNode - 1) / w.PerNode
+		if w.Nodes > 0 && w.Nodes != need {
+			return Factors{}, []muster.Problem{{Field: "nodes", Reason: muster.ReasonContradiction, Message: fmt.Sprintf("%d ranks, %d on each node, are on %s, and not on %d", w.Ranks, w.PerNode, plaintext.Count(need, "node"), w.Nodes),
+				Hint: "leave out the nodes, the ranks or the ranks of a node"}}
+		}
+		w.Nodes = need
 	}
 	return Layout(room, w.Ranks, w.Nodes)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/cleantext"
@@ -31,8 +32,10 @@ type Report struct {
 	Status *int
 	Job    string
 	Nodes  []string
-	// Build and Run are seconds.
-	Build, Run float64
+	// Build and Run are seconds, and Began and Ended when the program did, by the clock of its
+	// first node.
+	Build, Run   float64
+	Began, Ended time.Time
 	// MPI are the seconds from MPI_Init to MPI_Finalize, of all MPI jobs of the run. 0: none ran.
 	MPI float64
 	// Samples are of the processors of its nodes, before and after.
@@ -75,14 +78,15 @@ func ReadReport(b []byte) (Report, error) {
 			parts := append(strings.SplitN(cleantext.Line(cleantext.Cut(value, 4096)), "|", 4), "", "", "", "")
 			r.Queue, r.Elapsed, r.Where, r.Why = parts[0], parts[1], parts[2], parts[3]
 		case stageBuild, stageRun:
-			seconds, ok := between(value)
+			began, ended, ok := between(value)
 			if !ok {
 				return Report{}, unreadable(string(line))
 			}
+			seconds := math.Round(max(ended-began, 0)*1e6) / 1e6
 			if key == stageBuild {
 				r.Build = seconds
 			} else {
-				r.Run = seconds
+				r.Run, r.Began, r.Ended = seconds, clock(began), clock(ended)
 			}
 		case "mpi":
 			v, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", "."), 64)
@@ -130,13 +134,21 @@ func ReadReport(b []byte) (Report, error) {
 	return r, nil
 }
 
-// between is the time from one clock to another, as bash writes it.
-func between(text string) (float64, bool) {
+// between are two moments, in seconds, as bash writes them.
+func between(text string) (began, ended float64, ok bool) {
 	left, right, _ := strings.Cut(strings.ReplaceAll(text, ",", "."), " ")
 	began, err := strconv.ParseFloat(left, 64)
 	ended, err2 := strconv.ParseFloat(right, 64)
 	d := ended - began
-	return math.Round(max(d, 0)*1e6) / 1e6, err == nil && err2 == nil && !math.IsNaN(d) && math.Abs(d) < 1e9
+	return began, ended, err == nil && err2 == nil && !math.IsNaN(d) && math.Abs(d) < 1e9
+}
+
+// clock is a moment by its seconds since 1970. The zero time: it cannot be one.
+func clock(seconds float64) time.Time {
+	if !(seconds >= 0 && seconds < 1e11) {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(seconds * 1e6)).UTC()
 }
 
 func unreadable(line string) error {
@@ -165,3 +177,6 @@ func (r Report) Text() string {
 
 // Open reports whether the job goes on, as far as is known.
 func (r Report) Open() bool { return r.State == reportQueue || r.State == reportUnknown }
+
+// Running reports whether the program has begun, on the nodes at Where.
+func (r Report) Running() bool { return r.State == reportQueue && r.Stage == stageRun }

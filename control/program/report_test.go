@@ -14,7 +14,7 @@ func TestReadReport(t *testing.T) {
 	status := 3
 	for text, want := range map[string]Report{
 		"state ended\nphase run\nbuild 1.5 2.5\nrun 3,25 4\nmpi 0.500000\nstatus 3\nnodes n01 n02\noutput\nok\nstate x\n": {
-			State: "ended", Stage: "run", Status: &status, Nodes: []string{"n01", "n02"}, Build: 1, Run: 0.75, MPI: 0.5, Output: "ok\nstate x\n"},
+			State: "ended", Stage: "run", Status: &status, Nodes: []string{"n01", "n02"}, Build: 1, Run: 0.75, Began: time.UnixMilli(3250).UTC(), Ended: time.UnixMilli(4000).UTC(), MPI: 0.5, Output: "ok\nstate x\n"},
 		"state queue\nphase \nqueue PENDING|0:00||Resources\n":                 {State: "queue", Queue: "PENDING", Elapsed: "0:00", Why: "Resources"},
 		"welcome!\nstate gone\n":                                               {State: "gone"},
 		"state ended\nphase run\njob JobState=CANCELLED Reason=None\noutput\n": {State: "ended", Stage: "run", Job: "JobState=CANCELLED Reason=None"},

@@ -46,7 +46,11 @@ func TestPlace(t *testing.T) {
 		{Wanted{Ranks: 4, PerNode: 1}, Factors{Ranks: 4, Nodes: 4, PerNode: 1}, ""},
 		{Wanted{PerNode: 2}, Factors{Ranks: 8, Nodes: 4, PerNode: 2}, ""},
 		{Wanted{Ranks: 4, Threads: 2}, Factors{Ranks: 4, Nodes: 2, PerNode: 2}, ""},
+		{Wanted{PerNode: 2, Nodes: 3}, Factors{Ranks: 6, Nodes: 3, PerNode: 2}, ""},
+		{Wanted{Ranks: 5, PerNode: 2, Nodes: 3}, Factors{Ranks: 5, Nodes: 3, PerNode: 2}, ""},
 		{Wanted{Ranks: 8, PerNode: 1}, Factors{}, "nodes"},
+		{Wanted{Ranks: 8, PerNode: 2, Nodes: 2}, Factors{}, "nodes"},
+		{Wanted{PerNode: 2, Nodes: 5}, Factors{}, "nodes"},
 		{Wanted{Ranks: 8, PerNode: 3, Threads: 2}, Factors{}, "per_node"},
 		{Wanted{Threads: 5}, Factors{}, "threads"},
 	} {

@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -98,7 +99,8 @@ func explain(c *wire.HPLChange, a, b muster.HPLResult, list []Measurement) {
 			c.Unmoved = append(c.Unmoved, cause)
 		}
 	}
-	strength := func(v wire.HPLCause) float64 { return math.Abs(math.Log(v.After / v.Before)) }
+	// A bandwidth and the time that follows from it are as strong as each other, but for rounding.
+	strength := func(v wire.HPLCause) float64 { return math.Round(1e9 * math.Abs(math.Log(v.After/v.Before))) }
 	slices.SortStableFunc(c.Causes, func(a, b wire.HPLCause) int { return cmp.Compare(strength(b), strength(a)) })
 }
 
@@ -150,6 +152,7 @@ func loadChanged(a, b muster.HPLResult) (list []wire.ConditionChange) {
 // worse, and before, if it became better.
 func causes(before, after []muster.Certificate, worse bool) (list []wire.HPLCause) {
 	a, b := pairsOf(before), pairsOf(after)
+	derived := deriveLatencies(a, b)
 	large := map[string]int64{}
 	for p := range b {
 		if _, both := a[p]; both {
@@ -169,6 +172,7 @@ func causes(before, after []muster.Certificate, worse bool) (list []wire.HPLCaus
 		if !want.less {
 			c.Unit = "B/s"
 		}
+		c.Derived = derived && want.metric == "pair.latency" && want.size == largeMessage
 		found := false
 		for p, y := range b {
 			x, ok := a[p]
@@ -233,6 +237,28 @@ func largeMessages(before, after []muster.Certificate) (list []wire.HPLCause) {
 		}
 	}
 	return list
+}
+
+// deriveLatencies adds the latency of large messages of each pair, where nobody measured it: their
+// size by the bandwidth. It reports whether it did.
+func deriveLatencies(sides ...map[onePair]float64) bool {
+	for _, side := range sides {
+		for p := range side {
+			if p.metric == "pair.latency" && p.size == largeMessage {
+				return false
+			}
+		}
+	}
+	for _, side := range sides {
+		latencies := map[onePair]float64{}
+		for p, bandwidth := range side {
+			if p.metric == "pair.bandwidth" && p.size == largeMessage && bandwidth > 0 {
+				latencies[onePair{"pair.latency", largeMessage, p.from, p.to}] = largeMessage / bandwidth
+			}
+		}
+		maps.Copy(side, latencies)
+	}
+	return true
 }
 
 // onePair is a figure between two nodes.

@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,10 +104,34 @@ func TestHPLNamesSweeps(t *testing.T) {
 	slow.bandwidth["n01 n02"] /= 10
 	h := compare.HPL([]muster.HPLResult{linpack(day(2), 16e9), linpack(day(4), 1.5e9)}, []compare.Measurement{sweeps(usual().measured(day(1)), 3e-3, 4e-3), sweeps(slow.measured(day(3)), 60e-3, 20e-3)})
 	c := h.Changes[0]
-	if got := causeWords(c.Causes); got != "largest latency of 2,000,000 B; lowest bandwidth of 2,000,000 B n01 n02; largest latency of 2,000,000 B" || c.Causes[0].Name != "size.latency" || c.Causes[2].After != 20e-3 {
+	if got := causeWords(c.Causes); got != "largest latency of 2,000,000 B; largest latency of 2,000,000 B n01 n02; lowest bandwidth of 2,000,000 B n01 n02; largest latency of 2,000,000 B" ||
+		c.Causes[0].Name != "size.latency" || c.Causes[3].After != 20e-3 {
 		t.Errorf("%+v", c.Causes)
 	}
 	if got := causeWords(c.Unmoved); !strings.HasPrefix(got, "largest latency of 8 B") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Without sweeps the latency of large messages of a pair follows from its bandwidth, and stands first.
+func TestHPLDerivesLatencies(t *testing.T) {
+	t.Parallel()
+	without := func(m compare.Measurement) compare.Measurement {
+		pairs := m.Certificates[0].Pairs
+		pairs.Figures = slices.DeleteFunc(pairs.Figures, func(f muster.PairFigure) bool { return f.Metric == "pair.latency" && f.Size != 8 })
+		return m
+	}
+	slow := usual()
+	slow.bandwidth["n02 n03"], slow.bandwidth["n01 n03"] = 0.1e9, 0.11e9
+	h := compare.HPL([]muster.HPLResult{linpack(day(2), 16e9), linpack(day(4), 1.5e9)}, []compare.Measurement{without(usual().measured(day(1))), without(slow.measured(day(3)))})
+	c := h.Changes[0]
+	if got := causeWords(c.Causes); got != "largest latency of 2,000,000 B n02 n03; lowest bandwidth of 2,000,000 B n02 n03" {
+		t.Fatal(got)
+	}
+	if v := c.Causes[0]; !v.Derived || v.Before != 2e-3 || v.After != 20e-3 || v.Name != "pair.latency" || v.Size != 2e6 || c.Causes[1].Derived {
+		t.Errorf("%+v", c.Causes)
+	}
+	if got := causeWords(c.Unmoved); !strings.HasPrefix(got, "largest latency of 8 B") || c.Unmoved[0].Derived {
 		t.Errorf("%q", got)
 	}
 }

@@ -135,6 +135,58 @@ func testProgramRuns(t *testing.T, fresh freshFunc) {
 	})
 }
 
+// testRunsEndWithTheirCluster: nobody can read what became of a run whose cluster is gone.
+func testRunsEndWithTheirCluster(t *testing.T, fresh freshFunc) {
+	db, _ := fresh(t)
+	addPeople(t, db)
+	c, other := NewCluster("cfd", "alice", "sea"), NewCluster("other", "alice", "sea")
+	p := NewProgram("md", "sea")
+	open, passed, elsewhere := NewProgramRun(p, c.ID, "bob"), NewProgramRun(p, c.ID, "bob"), NewProgramRun(p, other.ID, "bob")
+	update(t, db, alice(), func(tx *store.Tx) error {
+		if err := tx.PutCluster(other, ""); err != nil {
+			return err
+		}
+		return tx.PutCluster(c, "")
+	})
+	update(t, db, bob(), func(tx *store.Tx) error {
+		for _, r := range []muster.ProgramRun{open, passed, elsewhere} {
+			if err := tx.PutProgramRun(r); err != nil {
+				return err
+			}
+		}
+		ended := passed
+		ended.State = muster.ProgramRunPassed
+		return tx.PutProgramRun(ended)
+	})
+	get := func(id muster.ProgramRunID) (r muster.ProgramRun) {
+		t.Helper()
+		view(t, db, bob(), func(tx *store.Tx) (err error) {
+			r, err = tx.ProgramRun(id)
+			return err
+		})
+		return r
+	}
+	for _, phase := range []muster.ClusterPhase{muster.ClusterDeleting, muster.ClusterDeleted} {
+		if got := get(open.ID); got.State != muster.ProgramRunOpen {
+			t.Errorf("before %s it is %s", phase, got.State)
+		}
+		c.Phase = phase
+		update(t, db, alice(), func(tx *store.Tx) error { return tx.PutCluster(c, "") })
+	}
+	if got := get(open.ID); got.State != muster.ProgramRunFailed || !got.Lost || got.Problem == "" || got.Ended.IsZero() {
+		t.Errorf("the open one is %+v", got)
+	}
+	if got := get(passed.ID); got.State != muster.ProgramRunPassed || got.Lost {
+		t.Errorf("the one that had ended is %+v", got)
+	}
+	if got := get(elsewhere.ID); got.State != muster.ProgramRunOpen {
+		t.Errorf("the one of another cluster is %+v", got)
+	}
+	if lines := audits(t, db, alice(), store.AuditFilter{Kind: muster.AuditProgramRun}); lines[len(lines)-1].To != "failed" || lines[len(lines)-1].Object != string(open.ID) {
+		t.Errorf("the audit has %+v", lines)
+	}
+}
+
 // NewExperiment is an experiment of somebody that has begun.
 func NewExperiment(name, project, by string) muster.Experiment {
 	return muster.Experiment{

@@ -36,6 +36,7 @@ func Suite(t *testing.T, open Open) {
 		{"ForeignHPL", testForeignHPL},
 		{"Programs", testPrograms},
 		{"ProgramRuns", testProgramRuns},
+		{"RunsEndWithTheirCluster", testRunsEndWithTheirCluster},
 		{"Experiments", testExperiments},
 		{"Registrations", testRegistrations},
 		{"Identities", testIdentities},
