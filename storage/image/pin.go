@@ -37,7 +37,7 @@ func (s *Store) Pin(id muster.ImageID, p Pin) error {
 	if err != nil {
 		return err
 	}
-	if !isVersion(m) {
+	if _, is := VersionOf(m); !is {
 		return muster.Errorf(muster.EInvalid, "%s is a derived image or a saved root: only contents of recipes' images are pinned", id.Short()).
 			Because(muster.ReasonBadValue).WithHint("`muster image versions %s` lists those of its image", m.Name)
 	}

@@ -13,15 +13,26 @@ import (
 	muster "github.com/muster-hpc/muster"
 )
 
-// version is one content among those that an image had over time.
-type version struct {
-	id      muster.ImageID
-	name    string
-	created time.Time
+// Version is one content among those that an image had over time.
+type Version struct {
+	ID      muster.ImageID
+	Name    string
+	Created time.Time
 }
 
-func (v version) String() string {
-	return fmt.Sprintf("%s (%s)", v.id.Short(), v.created.UTC().Format(time.DateOnly))
+func (v Version) String() string {
+	return fmt.Sprintf("%s (%s)", v.ID.Short(), v.Created.UTC().Format(time.DateOnly))
+}
+
+// VersionOf is what of a manifest says which version it is; ok is false for derived images
+// and saved roots, which are none.
+func VersionOf(m *muster.Image) (v Version, ok bool) {
+	return Version{m.ID, m.Name, m.Created}, m.Base == "" && m.Saved == nil
+}
+
+// ByAge orders versions, the newest first.
+func ByAge(a, b Version) int {
+	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
 }
 
 // knownVersion is what a manifest said, as long as its file is the same.
@@ -29,9 +40,8 @@ type knownVersion struct {
 	inode   uint64
 	size    int64
 	changed time.Time
-	version version
-	// is: it is a version of a recipe's image. Derived images and saved roots are not.
-	is bool
+	version Version
+	is      bool // it is one
 }
 
 // Versions are the contents that an image has in the store, the newest first. It is empty
@@ -43,9 +53,9 @@ func (s *Store) Versions(name string) ([]*muster.Image, error) {
 	}
 	var out []*muster.Image
 	for _, v := range list {
-		m, err := s.Show(v.id)
+		m, err := s.Show(v.ID)
 		if err != nil {
-			s.log.Warn("image skipped", "image", v.id.Short(), "error", err) // removed just now
+			s.log.Warn("image skipped", "image", v.ID.Short(), "error", err) // removed just now
 			continue
 		}
 		out = append(out, m)
@@ -55,7 +65,7 @@ func (s *Store) Versions(name string) ([]*muster.Image, error) {
 
 // versions are those of one name, or of all for "", the newest first. A manifest is read
 // once: requests that wait name images by their day, and are looked at again and again.
-func (s *Store) versions(name string) ([]version, error) {
+func (s *Store) versions(name string) ([]Version, error) {
 	ids, err := s.ids()
 	if err != nil {
 		return nil, err
@@ -63,19 +73,19 @@ func (s *Store) versions(name string) ([]version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := make(map[muster.ImageID]knownVersion, len(ids))
-	var list []version
+	var list []Version
 	for _, id := range ids {
 		k, ok := s.versionOf(id)
 		if !ok {
 			continue
 		}
 		known[id] = k
-		if k.is && (name == "" || k.version.name == name) {
+		if k.is && (name == "" || k.version.Name == name) {
 			list = append(list, k.version)
 		}
 	}
 	s.manifests = known
-	slices.SortFunc(list, func(a, b version) int { return cmp.Or(b.created.Compare(a.created), cmp.Compare(b.id, a.id)) })
+	slices.SortFunc(list, ByAge)
 	return list, nil
 }
 
@@ -97,13 +107,9 @@ func (s *Store) versionOf(id muster.ImageID) (knownVersion, bool) {
 		s.log.Debug("image skipped", "image", id.Short(), "error", err) // List says so
 		return k, true
 	}
-	k.version = version{id: m.ID, name: m.Name, created: m.Created}
-	k.is = isVersion(m)
+	k.version, k.is = VersionOf(m)
 	return k, true
 }
-
-// isVersion reports whether an image is what a recipe gave.
-func isVersion(m *muster.Image) bool { return m.Base == "" && m.Saved == nil }
 
 // resolveVersion finds the content that v names.
 func (s *Store) resolveVersion(v muster.ImageVersion) (muster.ImageID, error) {
@@ -114,29 +120,36 @@ func (s *Store) resolveVersion(v muster.ImageVersion) (muster.ImageID, error) {
 	if len(list) == 0 {
 		return "", s.unknown(v.Name)
 	}
-	if v.Content != "" {
+	a, _ := s.alias(v.Name)
+	return ChooseVersion(v, list, a.ID, s.clock.Now())
+}
+
+// ChooseVersion finds the content that v names among those of its image, which are in list,
+// the newest first. current is what the name alone means: a day to come means that, too.
+func ChooseVersion(v muster.ImageVersion, list []Version, current muster.ImageID, now time.Time) (muster.ImageID, error) {
+	switch {
+	case len(list) == 0:
+		return "", muster.Errorf(muster.ENotFound, "there is no image %q", clip(v.Name)).Because(muster.ReasonNoSuchImage).WithHint("`muster image list` lists them")
+	case v.Content != "":
 		return contentOf(v, list)
-	}
-	if v.Before.After(s.clock.Now()) {
-		if a, ok := s.alias(v.Name); ok {
-			return a.ID, nil
-		}
+	case v.Before.After(now) && current != "":
+		return current, nil
 	}
 	for _, x := range list {
-		if x.created.Before(v.Before) {
-			return x.id, nil
+		if x.Created.Before(v.Before) {
+			return x.ID, nil
 		}
 	}
 	oldest := list[len(list)-1]
 	return "", muster.Errorf(muster.ENotFound, "image %s has no content from before %s: its oldest is %s", v.Name, v.Before.Format(time.DateOnly), oldest).
-		Because(muster.ReasonNoSuchImage).WithHint("write %s@%s, or see `muster image versions %s`", v.Name, oldest.created.UTC().Format(time.DateOnly), v.Name)
+		Because(muster.ReasonNoSuchImage).WithHint("write %s@%s, or see `muster image versions %s`", v.Name, oldest.Created.UTC().Format(time.DateOnly), v.Name)
 }
 
 // contentOf finds the one version whose ID begins as v says.
-func contentOf(v muster.ImageVersion, list []version) (muster.ImageID, error) {
-	var found []version
+func contentOf(v muster.ImageVersion, list []Version) (muster.ImageID, error) {
+	var found []Version
 	for _, x := range list {
-		if strings.HasPrefix(x.id.Hex(), v.Content) {
+		if strings.HasPrefix(x.ID.Hex(), v.Content) {
 			found = append(found, x)
 		}
 	}
@@ -145,7 +158,7 @@ func contentOf(v muster.ImageVersion, list []version) (muster.ImageID, error) {
 		return "", muster.Errorf(muster.ENotFound, "no content of image %s has an ID that begins with %s", v.Name, clip(v.Content)).Because(muster.ReasonNoSuchImage).
 			WithHint("`muster image versions %s` lists its contents; a day is written %s@2026-11-20", v.Name, v.Name)
 	case 1:
-		return found[0].id, nil
+		return found[0].ID, nil
 	}
 	const shown = 5
 	var words []string

@@ -112,9 +112,9 @@ func TestResolveVersion(t *testing.T) {
 
 func TestResolveAmbiguousVersion(t *testing.T) {
 	t.Parallel()
-	var list []version
+	var list []Version
 	for i := range 7 {
-		list = append(list, version{id: muster.ImageID(fmt.Sprintf("sha256:abcdef%058x", i)), name: "hpc", created: time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)})
+		list = append(list, Version{ID: muster.ImageID(fmt.Sprintf("sha256:abcdef%058x", i)), Name: "hpc", Created: time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)})
 	}
 	_, err := contentOf(muster.ImageVersion{Name: "hpc", Content: "abcdef"}, list)
 	var e *muster.Error

@@ -72,18 +72,18 @@ func (s *Store) PruneVersions(ctx context.Context, k KeepVersions, users Users) 
 	names, now := s.Names(), s.clock.Now()
 	newer := map[string]int{}
 	for _, v := range all {
-		n := newer[v.name]
-		newer[v.name]++
-		_, pinned := pins[v.id]
-		if len(k.Reasons(n, now.Sub(v.created), names[v.name] == v.id, pinned)) > 0 {
+		n := newer[v.Name]
+		newer[v.Name]++
+		_, pinned := pins[v.ID]
+		if len(k.Reasons(n, now.Sub(v.Created), names[v.Name] == v.ID, pinned)) > 0 {
 			continue
 		}
-		m, err := s.Show(v.id)
+		m, err := s.Show(v.ID)
 		if err == nil {
 			var removed bool
 			if removed, err = s.pruneVersion(ctx, v, users); removed {
 				gone = append(gone, *m)
-				s.log.Info("old image content removed", "image", v.name, "content", v.id.Short(), "built", v.created)
+				s.log.Info("old image content removed", "image", v.Name, "content", v.ID.Short(), "built", v.Created)
 			}
 		}
 		if code := muster.CodeOf(err); err != nil && code != muster.EConflict && code != muster.ENotFound {
@@ -97,16 +97,16 @@ func (s *Store) PruneVersions(ctx context.Context, k KeepVersions, users Users) 
 }
 
 // pruneVersion removes a content unless it is what a builder is about to give its name to.
-func (s *Store) pruneVersion(ctx context.Context, v version, users Users) (bool, error) {
-	unlock, ok, err := s.lockBriefly(ctx, "recipe-"+v.name)
+func (s *Store) pruneVersion(ctx context.Context, v Version, users Users) (bool, error) {
+	unlock, ok, err := s.lockBriefly(ctx, "recipe-"+v.Name)
 	if !ok {
 		return false, err // the next time
 	}
 	defer unlock()
-	if s.Names()[v.name] == v.id {
+	if s.Names()[v.Name] == v.ID {
 		return false, nil
 	}
-	if err := s.remove(ctx, v.id, users, true); err != nil {
+	if err := s.remove(ctx, v.ID, users, true); err != nil {
 		return false, err
 	}
 	return true, nil
