@@ -113,7 +113,7 @@ func (i *Images) Content(name string, built time.Time, packages ...string) *must
 	defer i.mu.Unlock()
 	m := *from
 	m.Created = built
-	m.ID = muster.ImageID(fmt.Sprintf("sha256:c0ffee%058x", len(i.list)))
+	m.ID = muster.ImageID(fmt.Sprintf("sha256:c0ffee%02x%056x", len(i.list), 0))
 	m.Packages = slices.Clone(m.Packages)
 	for n := 0; n+1 < len(packages); n += 2 {
 		m.Packages = append(m.Packages, muster.ImagePackage{Name: packages[n], Version: packages[n+1], Architecture: "amd64"})
