@@ -141,7 +141,7 @@ func ChooseVersion(v muster.ImageVersion, list []Version, current muster.ImageID
 		}
 	}
 	oldest := list[len(list)-1]
-	return "", muster.Errorf(muster.ENotFound, "image %s has no content from before %s: its oldest is %s", v.Name, v.Before.Format(time.DateOnly), oldest).
+	return "", muster.Errorf(muster.ENotFound, "image %s has no content that was built by %s: its oldest is %s", v.Name, v.Before.AddDate(0, 0, -1).Format(time.DateOnly), oldest).
 		Because(muster.ReasonNoSuchImage).WithHint("write %s@%s, or see `muster image versions %s`", v.Name, oldest.Created.UTC().Format(time.DateOnly), v.Name)
 }
 
