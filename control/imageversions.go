@@ -37,7 +37,7 @@ func (s *Service) ImageVersions(ctx context.Context, who muster.Actor, ref strin
 	all := make([]wire.ImageVersion, len(list))
 	for i, m := range list {
 		pin, pinned := pins[m.ID]
-		v := wire.ImageVersion{ID: string(m.ID), Ref: versionRef(m), Built: m.Created, Size: m.Size(), Packages: len(m.Packages), Current: m.ID == current}
+		v := wire.ImageVersion{ID: string(m.ID), Ref: versionRef(m), Built: m.Created, Size: m.Size(), Packages: len(m.Packages), Current: m.ID == current, Kept: []string{}}
 		if pinned {
 			v.Pin = &wire.ImagePin{By: pin.By, At: pin.At, Reason: pin.Reason}
 		}

@@ -79,7 +79,7 @@ func (i *Images) Resolve(ref string) (*muster.Image, error) {
 	}
 	list, _ := i.List()
 	for _, img := range list {
-		if img.ID == id || string(img.ID) == ref {
+		if img.ID == id || string(img.ID) == ref || id == "" && img.Name == ref {
 			return img, nil
 		}
 	}
