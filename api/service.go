@@ -63,10 +63,14 @@ type Machines interface {
 	Topology(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.MachineTopology, error)
 }
 
-// Images are listed, verified and removed.
+// Images are listed, compared, verified, pinned and removed.
 type Images interface {
 	Images(ctx context.Context, who muster.Actor, p wire.Page) (wire.ImageList, error)
 	Image(ctx context.Context, who muster.Actor, ref string) (muster.Image, error)
+	ImageVersions(ctx context.Context, who muster.Actor, ref string, p wire.Page) (wire.ImageVersionList, error)
+	CompareImages(ctx context.Context, who muster.Actor, ref, with string) (wire.ImageComparison, error)
+	PinImage(ctx context.Context, who muster.Actor, ref string, r wire.PinImage) (wire.ImagePinned, error)
+	UnpinImage(ctx context.Context, who muster.Actor, ref string) (wire.ImagePinned, error)
 	VerifyImage(ctx context.Context, who muster.Actor, ref string) (wire.ImageVerified, error)
 	RemoveImage(ctx context.Context, who muster.Actor, ref string) error
 }

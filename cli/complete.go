@@ -133,6 +133,9 @@ func (a *app) completeToken(c *cobra.Command, args []string, typed string) ([]st
 func (a *app) completeImages(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return a.completion(c, func(ctx context.Context, k *client.Client) []string {
 		list, _ := k.Images(ctx)
+		if name, _, versioned := strings.Cut(typed, "@"); versioned {
+			return versionWords(list, name)
+		}
 		var names []string
 		for _, img := range list {
 			if img.Newest {

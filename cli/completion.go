@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ before it.`,
 			out, root := a.env.Out, c.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(out, !bare)
+				return bashScript(root, out, !bare)
 			case "zsh":
 				if bare {
 					return root.GenZshCompletionNoDesc(out)
@@ -51,6 +52,23 @@ before it.`,
 	}
 	c.Flags().BoolVar(&bare, "no-descriptions", false, "do not show descriptions")
 	return c
+}
+
+// bashScript writes the script for bash. To bash a "@" ends a word, and the script that cobra
+// writes knows that of ":" and "=" only: hpc@2026-11-20 must be one word for it.
+func bashScript(root *cobra.Command, out io.Writer, descriptions bool) error {
+	var b strings.Builder
+	if err := root.GenBashCompletionV2(&b, descriptions); err != nil {
+		return err
+	}
+	const words, special = "init_completion -n =:", `handle_special_char "$cur" =`
+	text := strings.ReplaceAll(b.String(), words, words+"@")
+	before, after, ok := strings.Cut(text, special+"\n")
+	if ok {
+		text = before + special + "\n    __" + root.Name() + `_handle_special_char "$cur" @` + "\n" + after
+	}
+	_, err := io.WriteString(out, text)
+	return err
 }
 
 func (a *app) help() *cobra.Command {

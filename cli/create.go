@@ -60,6 +60,7 @@ With --wait it shows the progress, stage by stage, until the cluster is ready. C
 detaches; the cluster keeps building.`,
 		Example: `  muster create cfd -n 4 --wait
   muster create cfd -n 8 --image hpc --cores ">=16" --memory ">=64GiB" --walltime 8h
+  muster create old -n 4 --image hpc@2026-06
   muster create lab -n 1 --image raw --head shared --users alice,bob
   muster create cfd -n 8 --walltime 8h --start "2026-12-01 10:00 Europe/Berlin"
   muster create cfd -n 8 --walltime 2d --start earliest
@@ -73,7 +74,7 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&f.format, "format", "", "format of the request: yaml, json, xml (default: detected)")
 	flags.IntVarP(&r.Nodes, "nodes", "n", 0, "number of compute nodes")
 	flags.IntVar(&r.Min, "min", 0, "minimum number of compute nodes")
-	flags.StringVar(&r.Image, "image", "", "image (default hpc)")
+	flags.StringVar(&r.Image, "image", "", "image (default hpc); hpc@2026-11-20: its newest content of that day or before")
 	flags.StringVar(&r.Head, "head", "", "separate: a machine of its own; shared: the first compute node")
 	flags.IntVar(&r.Logins, "login-nodes", 0, "number of login nodes besides the head; they run no jobs")
 	flags.StringVar(&r.Machine.Cores, "cores", "", `cores of each machine: ">=16"`)

@@ -18,9 +18,10 @@ func (a *app) image() *cobra.Command {
 content. They are built from recipes. With --state these commands work on the
 directory itself, without a server.`,
 		Example: `  muster image build hpc --state /var/lib/muster
-  muster image list`,
+  muster image list
+  muster image versions hpc`,
 	}
-	c.AddCommand(a.imageBuild(), a.imageList(), a.imageShow(), a.imageVerify(), a.imageRemove())
+	c.AddCommand(a.imageBuild(), a.imageList(), a.imageShow(), a.imageVersions(), a.imageCompare(), a.imagePin(), a.imageUnpin(), a.imageVerify(), a.imageRemove())
 	return c
 }
 
@@ -107,8 +108,10 @@ func day(t time.Time) string {
 func (a *app) imageShow() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show IMAGE", Short: "Show an image's manifest", Args: exactly("IMAGE"),
-		Long: "Shows an image, by name, ID or prefix of its ID: contents and requirements. -o json lists all packages.",
+		Long: `Shows an image, by name, ID or prefix of its ID, or one of its versions: contents and
+requirements. -o json lists all packages.`,
 		Example: `  muster image show hpc
+  muster image show hpc@2026-11-20
   muster image show hpc -o json | jq -r '.packages[].name'`,
 		ValidArgsFunction: a.completeImage,
 	}

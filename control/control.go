@@ -26,6 +26,14 @@ type Images interface {
 	// Resolve finds an image by name, ID or the beginning of an ID; ENotFound
 	// says which name may have been meant.
 	Resolve(ref string) (*muster.Image, error)
+	// ResolveForUse is that for whoever records next that it uses the image.
+	ResolveForUse(ref string) (*muster.Image, error)
+	// Versions are the contents of a recipe's image, the newest first.
+	Versions(name string) ([]*muster.Image, error)
+	Pins() (map[muster.ImageID]image.Pin, error)
+	Pin(id muster.ImageID, p image.Pin) error
+	Unpin(id muster.ImageID) (was bool, err error)
+	PruneVersions(ctx context.Context, k image.KeepVersions, users image.Users) ([]muster.Image, error)
 	Verify(ctx context.Context, id muster.ImageID) (*muster.Image, error)
 	Remove(ctx context.Context, id muster.ImageID, users image.Users) error
 	// Askers are the projects that asked for each derived image, sorted.
@@ -87,6 +95,9 @@ type Config struct {
 	Epoch int64
 	// Superseded reports why nothing may be changed here any more; nil: it may. Nil: always.
 	Superseded func() error
+	// AbandonedImages are the images of clusters that run and are not in the records, with
+	// their names. Nil: there are none.
+	AbandonedImages func(ctx context.Context) (map[muster.ImageID][]string, error)
 	// Policy is what the site allows, and its defaults; see SetPolicy.
 	Policy
 	// Contacts are when machines were last heard. Nil: nobody listens.

@@ -23,14 +23,16 @@ func (s *Service) Images(ctx context.Context, who muster.Actor, p wire.Page) (wi
 	list, out.More = wire.Cut(list, p, imageOrder)
 	names, askers := s.Config.Images.Names(), s.Config.Images.Askers()
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
+		use, err := s.lookAtImageUse(tx, true)
+		if err != nil {
+			return err
+		}
 		for _, img := range list {
 			view := viewImage(img)
 			view.Newest = names[img.Name] == img.ID
-			users, err := s.imageUsers(tx, img.ID, true)
-			if err != nil {
+			if view.InUse, err = use.of(img.ID); err != nil {
 				return err
 			}
-			view.InUse = users
 			view.Projects = slices.DeleteFunc(slices.Clone(askers[img.ID]), func(p string) bool { return !who.Admin && !who.In(p) })
 			out.Images = append(out.Images, view)
 		}
@@ -49,67 +51,6 @@ func viewImage(img *muster.Image) wire.Image {
 		ID: string(img.ID), Name: img.Name, Summary: img.Summary, Size: img.Size(), Created: img.Created,
 		System: img.System, UserRoot: img.UserRoot, Slurm: img.Slurm, Packages: len(img.Packages), Base: string(img.Base), Saved: img.Saved,
 	}
-}
-
-// imageUsers names the clusters that use an image. With visible, only those
-// that the actor may see.
-//
-// A cluster that waits, or whose packages are still being added, has no image
-// of its own yet: it uses what the name in its request means now, and what that
-// is with its packages.
-func (s *Service) imageUsers(tx *store.Tx, id muster.ImageID, visible bool) ([]string, error) {
-	ids, err := tx.AsSystem().ImageUsers(id)
-	if err != nil {
-		return nil, err
-	}
-	early, err := tx.AsSystem().Clusters(store.ClusterFilter{Phases: []muster.ClusterPhase{muster.ClusterQueued, muster.ClusterReserved, muster.ClusterBuilding}})
-	if err != nil {
-		return nil, err
-	}
-	look := s.lookAtDerived()
-	derived := ""
-	for _, c := range early {
-		if c.Image != "" || slices.Contains(ids, c.ID) {
-			continue
-		}
-		key := look.key(c)
-		if key != "" && derived == "" {
-			derived = look.key(muster.Cluster{Image: id})
-		}
-		if img := look.seen[c.Spec.Image]; img != nil && img.ID == id || key != "" && key == derived {
-			ids = append(ids, c.ID)
-		}
-	}
-	if !visible {
-		tx = tx.AsSystem()
-	}
-	out, err := templatesWith(tx, id)
-	if err != nil {
-		return nil, err
-	}
-	for _, cid := range ids {
-		c, err := tx.Cluster(cid)
-		if muster.CodeOf(err) == muster.ENotFound {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, fmt.Sprintf("%s (%s)", c.Name, c.ID))
-	}
-	return out, nil
-}
-
-// templatesWith are the templates that need an image of a root.
-func templatesWith(tx *store.Tx, id muster.ImageID) ([]string, error) {
-	list, err := tx.Templates()
-	var out []string
-	for _, t := range list {
-		if t.Root != nil && t.Image == id {
-			out = append(out, "template "+t.Project+"/"+t.Name)
-		}
-	}
-	return out, err
 }
 
 // Image shows the manifest of an image.
@@ -177,11 +118,17 @@ type usersOfImages struct{ s *Service }
 func (u usersOfImages) ImageUsers(ctx context.Context, id muster.ImageID) ([]string, error) {
 	var out []string
 	err := u.s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
-		var err error
-		out, err = u.s.imageUsers(tx, id, false)
+		use, err := u.s.lookAtImageUse(tx, false)
+		if err == nil {
+			out, err = use.of(id)
+		}
 		return err
 	})
-	return out, err
+	if err != nil || u.s.AbandonedImages == nil {
+		return out, err
+	}
+	more, err := u.s.AbandonedImages(ctx)
+	return append(out, more[id]...), err
 }
 
 // administrator refuses what only administrators may do.

@@ -29,6 +29,8 @@ type Policy struct {
 	// DerivedPerProject is how many images with added packages the clusters of a project
 	// may have at once. Zero: image.DefaultKeep's.
 	DerivedPerProject int
+	// Versions says which old contents of images stay. Zero: image.DefaultKeepVersions.
+	Versions image.KeepVersions
 	// Approval are the rules by which machines that come by themselves are taken in.
 	// Nil: all of them wait.
 	Approval enrollment.Rules

@@ -93,16 +93,31 @@ func jobView(p muster.Program, run muster.ProgramRun, inputs map[string]string) 
 	return wire.ProgramJob{Run: run, Submit: job.Submit, Look: job.Look, Cancel: job.Cancel, Clear: job.Clear}
 }
 
-// sameImage reports whether a cluster runs the image of a program.
+// sameImage reports whether a cluster runs the image of a program: any of its contents where
+// the program names the image alone, and that very one where it names one.
 func (s *Service) sameImage(c muster.Cluster, p muster.Program) error {
 	if p.Builtin || c.Spec.Image == p.Image {
 		return nil
 	}
-	if img, err := s.Config.Images.Resolve(p.Image); err == nil && img.ID == c.Image {
+	if v, ok, err := muster.ParseImageVersion(c.Spec.Image); err == nil && ok && v.Name == p.Image {
+		return nil
+	}
+	if img, err := s.Config.Images.Resolve(p.Image); err == nil && s.runs(c, img.ID) {
 		return nil
 	}
 	return muster.Errorf(muster.EConflict, "cluster %s runs image %s, and program %s needs %s", c.Name, c.Spec.Image, p.Name, p.Image).Because(muster.ReasonImageLacks).
 		WithHint("create a cluster with it: muster create NAME --image %s", p.Image)
+}
+
+// runs reports whether a cluster runs a content, with more packages or without. One that has
+// no content yet gets what its request means now.
+func (s *Service) runs(c muster.Cluster, id muster.ImageID) bool {
+	ref := string(c.Image)
+	if ref == "" {
+		ref = c.Spec.Image
+	}
+	img, err := s.Config.Images.Resolve(ref)
+	return err == nil && (img.ID == id || img.Base == id)
 }
 
 // planRun says how a program would run on a cluster, and everything that is wrong with that.

@@ -29,7 +29,7 @@ func (s *Service) AddProgram(ctx context.Context, who muster.Actor, r wire.Progr
 	}
 	problems = append(problems, program.Check(p)...)
 	if r.Image != "" {
-		if _, err := s.Config.Images.Resolve(r.Image); err != nil && asError(err) != nil {
+		if _, err := s.Config.Images.ResolveForUse(r.Image); err != nil && asError(err) != nil {
 			problems = append(problems, asError(err).In("image"))
 		}
 	}

@@ -257,7 +257,7 @@ func (s *Service) image(w *parsedRequest) []muster.Problem {
 	if w.spec.Image == "" {
 		return nil
 	}
-	img, err := s.Config.Images.Resolve(w.spec.Image)
+	img, err := s.Config.Images.ResolveForUse(w.spec.Image)
 	if err != nil {
 		var e *muster.Error
 		if !errors.As(err, &e) {
@@ -272,6 +272,7 @@ func (s *Service) image(w *parsedRequest) []muster.Problem {
 		return []muster.Problem{e.In("image")}
 	}
 	w.image = img
+	w.notices = append(w.notices, s.oldImage(img)...)
 	var problems []muster.Problem
 	w.spec, problems = spec.ForImage(w.spec, img)
 	return problems

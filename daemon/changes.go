@@ -114,6 +114,9 @@ func (s *Server) prune(ctx context.Context) error {
 		if _, err := s.images.Prune(ctx, *s.keep.Load(), s.control.ImageUsers()); err != nil && ctx.Err() == nil {
 			s.log.Warn("removing unused images failed", "error", err)
 		}
+		if err := s.control.PruneVersions(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("removing old image contents failed", "error", err)
+		}
 		if err := s.agents.PruneJournals(func(id muster.ClusterID) bool { return s.keepsJournal(ctx, id) }); err != nil {
 			s.log.Warn("removing old journals failed", "error", err)
 		}

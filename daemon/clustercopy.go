@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -192,24 +193,65 @@ func (s *Server) writeCopy(ctx context.Context, id muster.ClusterID) (nodes int,
 // readCopies reads the copies of a state directory. One that cannot be read is told of and
 // left out.
 func readCopies(dir string) (list []clusterCopy, bad []error) {
-	files, err := filepath.Glob(filepath.Join(dir, copiesDir, "*.json"))
+	files, err := filepath.Glob(copyPath(dir, "*"))
 	if err != nil {
 		return nil, []error{err}
 	}
 	for _, f := range files {
-		var c clusterCopy
-		b, err := os.ReadFile(f)
-		if err == nil {
-			c, err = copyDoc.Decode(f, b)
-		}
-		if err == nil && (string(c.Cluster.ID)+".json" != filepath.Base(f) || strings.ContainsAny(string(c.Cluster.ID), "/.")) {
-			err = errors.New("it is not a copy of a cluster of that name")
-		}
+		c, err := readCopy(f)
 		if err != nil {
-			bad = append(bad, muster.Errorf(muster.ECorrupt, "%s cannot be used: %v", f, err).Because(muster.ReasonBackupDamaged))
+			bad = append(bad, err)
 			continue
 		}
 		list = append(list, c)
 	}
 	return list, bad
+}
+
+func readCopy(f string) (clusterCopy, error) {
+	var c clusterCopy
+	b, err := os.ReadFile(f)
+	if err == nil {
+		c, err = copyDoc.Decode(f, b)
+	}
+	if err == nil && (string(c.Cluster.ID)+".json" != filepath.Base(f) || strings.ContainsAny(string(c.Cluster.ID), "/.")) {
+		err = errors.New("it is not a copy of a cluster of that name")
+	}
+	if err != nil {
+		return clusterCopy{}, muster.Errorf(muster.ECorrupt, "%s cannot be used: %v", f, err).Because(muster.ReasonBackupDamaged)
+	}
+	return c, nil
+}
+
+// abandonedImages are the images of clusters that have copies and are not in the records,
+// with their names: their machines may run, and can be adopted.
+func (s *Server) abandonedImages(ctx context.Context) (map[muster.ImageID][]string, error) {
+	files, err := filepath.Glob(copyPath(s.cfg.State, "*"))
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	var unknown []string
+	err = s.db.View(ctx, muster.System(), func(tx *store.Tx) error {
+		for _, f := range files {
+			_, err := tx.Cluster(muster.ClusterID(strings.TrimSuffix(filepath.Base(f), ".json")))
+			switch {
+			case muster.CodeOf(err) == muster.ENotFound:
+				unknown = append(unknown, f)
+			case err != nil:
+				return err
+			}
+		}
+		return nil
+	})
+	out := map[muster.ImageID][]string{}
+	for _, f := range unknown {
+		c, failed := readCopy(f)
+		if failed != nil {
+			return nil, failed // it may be any
+		}
+		if id := c.Cluster.Image; id != "" {
+			out[id] = append(out[id], fmt.Sprintf("%s (%s, which is not in the records)", c.Cluster.Name, c.Cluster.ID))
+		}
+	}
+	return out, err
 }

@@ -82,6 +82,8 @@ type Config struct {
 	JournalBytes int64
 	// Derived says which images with added packages stay though no cluster uses them.
 	Derived image.Keep
+	// Versions says which old contents of images stay. Zero: image.DefaultKeepVersions.
+	Versions image.KeepVersions
 	// Reloads are configurations that replace this one while the server runs, as far as
 	// they can; see Server.reload. Nil: none comes.
 	Reloads <-chan Config

@@ -24,6 +24,7 @@ func (s *Server) openControl() {
 		Health:            []func(context.Context) wire.HealthPart{s.failing, s.volumes.Health, s.current},
 		Epoch:             s.epoch,
 		Superseded:        s.superseded,
+		AbandonedImages:   s.abandonedImages,
 		WritesAllowed:     s.state.room,
 		HomeFree:          s.state.homeFree,
 		Series:            s.series,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
@@ -38,24 +39,44 @@ func pretendedNames() []string {
 	return names
 }
 
-// Resolve finds an image by name, ID or the beginning of an ID.
+// Resolve finds an image by name, ID or the beginning of an ID, or by its version.
 func (c catalog) Resolve(ref string) (*muster.Image, error) {
-	m, err := c.Store.Resolve(ref)
-	if err != nil && c.pretend {
-		for _, p := range pretended() {
-			if ref == p.Name || ref == string(p.ID) {
-				return p, nil
-			}
-		}
-		if list, failed := c.Store.List(); failed == nil && len(list) == 0 && muster.CodeOf(err) == muster.ENotFound {
-			e := muster.Errorf(muster.ENotFound, "there is no image %q", ref).Because(muster.ReasonNoSuchImage)
-			if meant := suggest.Of(ref, pretendedNames()); meant != "" {
-				return nil, e.WithHint("did you mean %q?", meant)
-			}
-			return nil, e.WithHint("simulated machines run hpc, hpc-12 or raw")
+	return c.orPretended(ref, c.Store.Resolve)
+}
+
+// ResolveForUse is that for whoever is about to use it.
+func (c catalog) ResolveForUse(ref string) (*muster.Image, error) {
+	return c.orPretended(ref, c.Store.ResolveForUse)
+}
+
+func (c catalog) orPretended(ref string, resolve func(string) (*muster.Image, error)) (*muster.Image, error) {
+	m, err := resolve(ref)
+	if err == nil || !c.pretend {
+		return m, err
+	}
+	v, versioned, _ := muster.ParseImageVersion(ref)
+	for _, p := range pretended() {
+		if ref == p.Name || ref == string(p.ID) || versioned && v.Name == p.Name && strings.HasPrefix(p.ID.Hex(), v.Content) {
+			return p, nil
 		}
 	}
+	if list, failed := c.Store.List(); failed == nil && len(list) == 0 && muster.CodeOf(err) == muster.ENotFound {
+		e := muster.Errorf(muster.ENotFound, "there is no image %q", ref).Because(muster.ReasonNoSuchImage)
+		if meant := suggest.Of(ref, pretendedNames()); meant != "" {
+			return nil, e.WithHint("did you mean %q?", meant)
+		}
+		return nil, e.WithHint("simulated machines run hpc, hpc-12 or raw")
+	}
 	return m, err
+}
+
+// Versions lists the contents of an image.
+func (c catalog) Versions(name string) ([]*muster.Image, error) {
+	list, err := c.Store.Versions(name)
+	if err == nil && len(list) == 0 && c.pretend {
+		list = slices.DeleteFunc(pretended(), func(m *muster.Image) bool { return m.Name != name })
+	}
+	return list, err
 }
 
 // List lists the images.

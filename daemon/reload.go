@@ -13,7 +13,7 @@ import (
 func policy(c Config) control.Policy {
 	return control.Policy{
 		Egress: c.Egress, Defaults: spec.Defaults{Retain: c.Retain, Validate: c.Validate}, MaxWalltime: c.MaxWalltime, DefaultWalltime: c.DefaultWalltime, MaxPause: c.MaxPause, MaxQueued: c.MaxQueued,
-		DerivedPerProject: c.Derived.PerProject, Approval: c.Approval,
+		DerivedPerProject: c.Derived.PerProject, Versions: c.Versions, Approval: c.Approval,
 		IdleBenchmarks: control.IdleBenchmarks{Every: c.MeasureIdle},
 	}
 }
@@ -42,7 +42,7 @@ func (s *Server) reload(was, c Config) Config {
 	now := was
 	now.Egress, now.Retain, now.Validate, now.MaxWalltime = c.Egress, c.Retain, c.Validate, c.MaxWalltime
 	now.DefaultWalltime, now.MaxPause, now.MaxQueued = c.DefaultWalltime, c.MaxPause, c.MaxQueued
-	now.Derived, now.Approval, now.MeasureIdle, now.PerformanceTargets = c.Derived, c.Approval, c.MeasureIdle, c.PerformanceTargets
+	now.Derived, now.Versions, now.Approval, now.MeasureIdle, now.PerformanceTargets = c.Derived, c.Versions, c.Approval, c.MeasureIdle, c.PerformanceTargets
 	s.control.SetPolicy(policy(now))
 	s.measure.SetTargets(now.PerformanceTargets)
 	s.keep.Store(&now.Derived)

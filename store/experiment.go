@@ -12,6 +12,7 @@ import (
 type ExperimentFilter struct {
 	Project string
 	Name    string
+	State   muster.ExperimentState
 	Limit   int    // the newest so many; 0: all
 	After   string // only what comes after this cursor
 }
@@ -96,7 +97,7 @@ func (tx *Tx) Experiment(id muster.ExperimentID) (muster.Experiment, error) {
 
 // Experiments returns those that the actor may see, the newest first.
 func (tx *Tx) Experiments(f ExperimentFilter) ([]muster.Experiment, error) {
-	w := tx.seenBy().is("project", f.Project).is("name", f.Name)
+	w := tx.seenBy().is("project", f.Project).is("name", f.Name).is("state", string(f.State))
 	if err := w.after("created", "<", f.After); err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type serveFlags struct {
 	idle           string
 	bare           metalFlags
 	derived        derivedFlags
+	versions       versionFlags
 	approve        string
 }
 
@@ -162,6 +163,9 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	if c.Derived, err = f.derived.read(); err != nil {
 		return c, err
 	}
+	if c.Versions, err = f.versions.read(); err != nil {
+		return c, err
+	}
 	if c.PerformanceTargets, err = readPromises(f.promises); err != nil {
 		return c, err
 	}
@@ -171,6 +175,7 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 func (f *serveFlags) add(set *pflag.FlagSet) {
 	f.bare.add(set)
 	f.derived.add(set)
+	f.versions.add(set)
 	set.StringVar(&f.c.State, "state", "/var/lib/muster", "state directory: everything the server stores")
 	set.StringArrayVar(&f.slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,service]; repeatable")
 	set.BoolVar(&f.c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; every table shows it")

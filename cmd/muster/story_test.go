@@ -172,6 +172,7 @@ func params(bin string, files []string, images string) testscript.Params {
 			"problem":    problem,
 			"flipbyte":   flipbyte,
 			"smalldisk":  smalldisk,
+			"content":    content,
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -89,13 +90,23 @@ func checkPackage(s string) *fault {
 }
 
 func checkImage(s string) *fault {
+	v, ok, err := muster.ParseImageVersion(s)
+	var e *muster.Error
+	if errors.As(err, &e) {
+		return faultf(e.Hint, "%s", e.Message).because(e.Reason)
+	}
+	if ok {
+		s = v.Name
+	}
 	switch {
+	case ok && strings.HasPrefix(s, "sha256:"):
+		return faultf(muster.VersionForms, "%q names a content before the @ already", short(s)).because(muster.ReasonBadName)
 	case imageID.MatchString(s), len(s) <= 64 && imageForm.MatchString(s):
 		return nil
 	case strings.HasPrefix(s, "sha256:"):
 		return faultf("write sha256: and all 64 hexadecimal digits, or the name of the image", "%q is not a whole content ID", short(s)).because(muster.ReasonBadName)
 	}
-	return faultf("lower-case letters, digits, hyphens and dots, or sha256: and 64 hexadecimal digits", "%q cannot be an image", short(s)).because(muster.ReasonBadName)
+	return faultf("lower-case letters, digits, hyphens and dots, or sha256: and 64 hexadecimal digits; IMAGE@2026-11-20 is one of an earlier day", "%q cannot be an image", short(s)).because(muster.ReasonBadName)
 }
 
 // checkPattern judges a pattern over names.

@@ -3,6 +3,7 @@ package controltest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ type Images struct {
 	mu     sync.Mutex
 	list   []*muster.Image
 	askers map[muster.ImageID][]string
+	pins   map[muster.ImageID]image.Pin
+	// Rule is that by which contents were pruned last, if any were.
+	Rule *image.KeepVersions
 }
 
 // NewImages gives hpc (with Slurm) and raw (whose users are root).
@@ -42,25 +46,125 @@ func (i *Images) List() ([]*muster.Image, error) {
 	return slices.Clone(i.list), nil
 }
 
-// Names maps names to IDs.
+// Names maps names to IDs: those of the newest.
 func (i *Images) Names() map[string]muster.ImageID {
 	out := map[string]muster.ImageID{}
-	list, _ := i.List()
-	for _, img := range list {
-		out[img.Name] = img.ID
+	for _, v := range slices.Backward(i.versions("")) {
+		out[v.Name] = v.ID
 	}
 	return out
 }
 
-// Resolve finds by name or ID.
+func (i *Images) versions(name string) []image.Version {
+	list, _ := i.List()
+	var out []image.Version
+	for _, img := range list {
+		if v, is := image.VersionOf(img); is && (name == "" || v.Name == name) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, image.ByAge)
+	return out
+}
+
+// Resolve finds by name, ID or version.
 func (i *Images) Resolve(ref string) (*muster.Image, error) {
+	id := i.Names()[ref]
+	v, versioned, err := muster.ParseImageVersion(ref)
+	if err == nil && versioned {
+		id, err = image.ChooseVersion(v, i.versions(v.Name), i.Names()[v.Name], time.Now())
+	}
+	if err != nil {
+		return nil, err
+	}
 	list, _ := i.List()
 	for _, img := range list {
-		if img.Name == ref || string(img.ID) == ref {
+		if img.ID == id || string(img.ID) == ref || id == "" && img.Name == ref {
 			return img, nil
 		}
 	}
 	return nil, muster.Errorf(muster.ENotFound, "no image is called %q", ref).Because(muster.ReasonNoSuchImage).WithHint("there is hpc, raw")
+}
+
+// ResolveForUse is Resolve: nothing is removed here by itself.
+func (i *Images) ResolveForUse(ref string) (*muster.Image, error) { return i.Resolve(ref) }
+
+// Versions are the contents of an image, the newest first.
+func (i *Images) Versions(name string) ([]*muster.Image, error) {
+	var out []*muster.Image
+	for _, v := range i.versions(name) {
+		img, err := i.Resolve(string(v.ID))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, img)
+	}
+	return out, nil
+}
+
+// Content adds a content of an image that was built then, with these versions of packages
+// beside what the image has, and returns it. packages are names and versions in turn.
+func (i *Images) Content(name string, built time.Time, packages ...string) *muster.Image {
+	from, err := i.Resolve(name)
+	if err != nil {
+		panic(err) // a test's mistake
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	m := *from
+	m.Created = built
+	m.ID = muster.ImageID(fmt.Sprintf("sha256:c0ffee%02x%056x", len(i.list), 0))
+	m.Packages = slices.Clone(m.Packages)
+	for n := 0; n+1 < len(packages); n += 2 {
+		m.Packages = append(m.Packages, muster.ImagePackage{Name: packages[n], Version: packages[n+1], Architecture: "amd64"})
+	}
+	i.list = append(i.list, &m)
+	return &m
+}
+
+// Pins are all that is pinned.
+func (i *Images) Pins() (map[muster.ImageID]image.Pin, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return maps.Clone(i.pins), nil
+}
+
+// Pin pins.
+func (i *Images) Pin(id muster.ImageID, p image.Pin) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.pins == nil {
+		i.pins = map[muster.ImageID]image.Pin{}
+	}
+	i.pins[id] = p
+	return nil
+}
+
+// Unpin ends that.
+func (i *Images) Unpin(id muster.ImageID) (bool, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, was := i.pins[id]
+	delete(i.pins, id)
+	return was, nil
+}
+
+// PruneVersions removes all contents that nobody uses, and that no name means.
+func (i *Images) PruneVersions(ctx context.Context, k image.KeepVersions, users image.Users) (gone []muster.Image, _ error) {
+	names := i.Names()
+	for _, v := range i.versions("") {
+		img, err := i.Resolve(string(v.ID))
+		if err != nil {
+			return gone, err
+		}
+		if names[v.Name] != v.ID && i.Remove(ctx, v.ID, users) == nil {
+			gone = append(gone, *img)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.Rule = &k
+	return gone, nil
 }
 
 // Change changes what an image is.

@@ -98,6 +98,14 @@ func contentID(recipe string, base muster.ImageID, added []string, arch string, 
 	return muster.ImageID("sha256:" + digest(data))
 }
 
+// ContentID is the ID that follows from what a manifest says.
+func ContentID(m *muster.Image) muster.ImageID {
+	if m.Saved != nil && m.Base == "" {
+		return savedID(m)
+	}
+	return contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
+}
+
 // savedID names an image that was made of a node's root: nothing else says what is in it.
 func savedID(m *muster.Image) muster.ImageID {
 	root, _ := m.File(muster.FileRoot)

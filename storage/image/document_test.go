@@ -13,6 +13,7 @@ import (
 func TestDocuments(t *testing.T) {
 	documenttest.Check(t, aliasDoc)
 	documenttest.Check(t, derivationDoc)
+	documenttest.Check(t, pinDoc)
 	documenttest.Check(t, factDoc)
 	documenttest.Check(t, timingsDoc)
 	documenttest.CheckOwn(t, "image-manifest", Format, EncodeManifest)

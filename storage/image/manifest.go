@@ -73,11 +73,7 @@ func DecodeManifest(data []byte) (*muster.Image, error) {
 	if !seen[muster.FileRoot] {
 		return bad("no root file system")
 	}
-	want := contentID(m.Recipe, m.Base, m.Added, m.Architecture, m.Packages)
-	if m.Saved != nil && m.Base == "" {
-		want = savedID(&m)
-	}
-	if want != m.ID {
+	if ContentID(&m) != m.ID {
 		return bad("its content ID does not follow from what is in it")
 	}
 	return &m, nil

@@ -59,17 +59,28 @@ func (s *Store) publish(from string, m *muster.Image) (*muster.Image, error) {
 // discard takes a directory out of sight in one step and then deletes it.
 // Machines that run from its files keep them open and are not disturbed.
 func (s *Store) discard(dir string) error {
+	_, err := s.discardIf(dir, func() bool { return true })
+	return err
+}
+
+// discardIf does so if may, which is called under s.mu, says yes at that moment.
+func (s *Store) discardIf(dir string, may func() bool) (hidden bool, _ error) {
 	grave, err := s.newWorkspace("discarded")
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := os.Rename(dir, grave.path("image")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, grave.close())
+	s.mu.Lock()
+	if hidden = may(); hidden {
+		err = os.Rename(dir, grave.path("image"))
+	}
+	s.mu.Unlock()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return hidden, errors.Join(err, grave.close())
 	}
 	if err := atomicfile.SyncDir(s.dir); err != nil {
-		return errors.Join(err, grave.close())
+		return hidden, errors.Join(err, grave.close())
 	}
-	return grave.close()
+	return hidden, grave.close()
 }
 
 // seal makes a file read-only and durable.

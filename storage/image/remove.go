@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -21,9 +22,14 @@ type Users interface {
 }
 
 // Remove deletes an image. Its name then means the newest image of that name
-// that is left, or nothing. It returns EConflict while somebody uses the image.
-// users may be nil where there are no clusters.
+// that is left, or nothing. It returns EConflict while somebody uses the image, or it is
+// pinned. users may be nil where there are no clusters.
 func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) error {
+	return s.remove(ctx, id, users, false)
+}
+
+// remove is Remove. With unlessAsked, what somebody is about to use stays, too.
+func (s *Store) remove(ctx context.Context, id muster.ImageID, users Users, unlessAsked bool) error {
 	if !hexDigest.MatchString(id.Hex()) {
 		return muster.Errorf(muster.EInvalid, "%q is not a content ID", clip(string(id))).Because(muster.ReasonBadValue)
 	}
@@ -35,6 +41,10 @@ func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) erro
 		return err
 	}
 	defer unlock()
+	if p, pinned := s.pin(id); pinned {
+		return muster.Errorf(muster.EConflict, "image %s is pinned by %s", id.Short(), cmp.Or(p.By, "somebody")).Because(muster.ReasonImageInUse).
+			WithHint("unpin it first: muster image unpin %s", id.Short())
+	}
 	if users != nil {
 		by, err := users.ImageUsers(ctx, id)
 		if err != nil {
@@ -42,7 +52,7 @@ func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) erro
 		}
 		if len(by) > 0 {
 			return muster.Errorf(muster.EConflict, "image %s is in use by %s", id.Short(), strings.Join(by, ", ")).Because(muster.ReasonImageInUse).
-				WithHint("delete these clusters first")
+				WithHint("delete these first")
 		}
 	}
 	// Names first: a crash in between leaves an image without a name, not a
@@ -55,7 +65,15 @@ func (s *Store) Remove(ctx context.Context, id muster.ImageID, users Users) erro
 		}
 	}
 	s.forget(id)
-	if err := s.discard(filepath.Join(s.dir, id.Hex())); err != nil {
+	may := func() bool { return true }
+	if unlessAsked {
+		// Whoever asked an hour ago has recorded that it uses the image, which users knows.
+		may = func() bool { return s.clock.Now().Sub(s.asked[id]) >= asked }
+	}
+	switch hidden, err := s.discardIf(filepath.Join(s.dir, id.Hex()), may); {
+	case err == nil && !hidden:
+		return muster.Errorf(muster.EConflict, "somebody is about to use image %s", id.Short()).Because(muster.ReasonImageInUse).WithHint("try it again in an hour")
+	case err != nil:
 		return storeError("remove image "+id.Short(), err)
 	}
 	return nil

@@ -75,9 +75,19 @@ func (s *Store) Names() map[string]muster.ImageID {
 }
 
 // Resolve finds an image by name, content ID, or an unambiguous beginning of at
-// least six digits of its content ID. It returns ENotFound, with the name that
-// may have been meant, and EInvalid when several IDs begin so.
+// least six digits of its content ID, or one of its versions as
+// muster.ParseImageVersion reads them. It returns ENotFound, with the name that
+// may have been meant or the oldest version, and EInvalid when several IDs begin so.
 func (s *Store) Resolve(ref string) (*muster.Image, error) {
+	if v, ok, err := muster.ParseImageVersion(ref); err != nil {
+		return nil, err
+	} else if ok {
+		id, err := s.resolveVersion(v)
+		if err != nil {
+			return nil, err
+		}
+		return s.Show(id)
+	}
 	if a, ok := s.alias(ref); ok {
 		return s.Show(a.ID)
 	}
@@ -96,6 +106,11 @@ func (s *Store) Resolve(ref string) (*muster.Image, error) {
 			return nil, muster.Errorf(muster.EInvalid, "%d images begin with %s", len(ids), clip(hex)).Because(muster.ReasonAmbiguous).WithHint("give more digits")
 		}
 	}
+	return nil, s.unknown(ref)
+}
+
+// unknown says that there is no such image, and which one may have been meant.
+func (s *Store) unknown(ref string) error {
 	names := s.Names()
 	var known []string
 	for n := range names {
@@ -105,9 +120,9 @@ func (s *Store) Resolve(ref string) (*muster.Image, error) {
 	e := muster.Errorf(muster.ENotFound, "there is no image %q", clip(ref)).Because(muster.ReasonNoSuchImage)
 	switch hint := didYouMean(ref, known); {
 	case hint != "":
-		return nil, e.WithHint("%s", hint)
+		return e.WithHint("%s", hint)
 	case len(known) > 0:
-		return nil, e.WithHint("images here: %s; build another: muster image build NAME", strings.Join(known, ", "))
+		return e.WithHint("images here: %s; build another: muster image build NAME", strings.Join(known, ", "))
 	}
-	return nil, e.WithHint("there is none yet; build one: muster image build NAME")
+	return e.WithHint("there is none yet; build one: muster image build NAME")
 }

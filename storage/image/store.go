@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
 	muster "github.com/muster-hpc/muster"
 )
@@ -22,6 +24,7 @@ const (
 //
 //	HEX/root.squashfs, manifest.json and, where the recipe has a kernel, vmlinuz, initrd.img, modules.tar
 //	names/NAME.json    what a recipe's name means now
+//	pinned/HEX.json    what stays whatever the site's rule says
 //	derived/KEY.json   which image a base with more packages became, and who asked for it
 //	verified/HEX.json  which bytes were found to be right
 //	timings.json       how long builds took
@@ -34,6 +37,10 @@ type Store struct {
 	log   *slog.Logger
 	clock muster.Clock
 	tools tools
+
+	mu        sync.Mutex
+	manifests map[muster.ImageID]knownVersion // what manifests said
+	asked     map[muster.ImageID]time.Time    // when somebody was about to use it
 }
 
 // Option changes how a Store works.
@@ -59,11 +66,11 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 	if err != nil {
 		return nil, muster.Errorf(muster.EInvalid, "image store %s: %v", dir, err).Wrap(err)
 	}
-	s := &Store{dir: abs, log: log, clock: muster.SystemClock{}, tools: hostTools()}
+	s := &Store{dir: abs, log: log, clock: muster.SystemClock{}, tools: hostTools(), asked: map[muster.ImageID]time.Time{}}
 	for _, o := range options {
 		o(s)
 	}
-	for _, sub := range []string{"", "names", "derived", "verified", "cache", "tmp", "locks", "logs"} {
+	for _, sub := range []string{"", "names", "pinned", "derived", "verified", "cache", "tmp", "locks", "logs"} {
 		if err := os.MkdirAll(filepath.Join(abs, sub), 0o700); err != nil {
 			return nil, storeError("open the image store", err)
 		}
