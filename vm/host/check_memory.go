@@ -35,8 +35,8 @@ func (c *check) hugePages(p processor) {
 		case len(n.Pages) == 0:
 			c.bad(name, "the kernel has no huge pages", "use a kernel with CONFIG_HUGETLBFS")
 		case total == 0:
-			// All but what the plan of a whole host leaves: 2 GiB, and a thirty-second.
-			want := max(n.Memory-n.Memory/32-2*gib/int64(len(nodes)), n.Memory/2) / (2 * mib)
+			// About what the plan of a whole host takes: it leaves 2 GiB, and a sixty-fourth.
+			want := max(n.Memory-n.Memory/64-2*gib/int64(len(nodes)), n.Memory/2) / (2 * mib)
 			c.bad(name, "none set aside: "+strings.Join(have, ", "), fmt.Sprintf(
 				"echo %d > /%shugepages/hugepages-2048kB/nr_hugepages, soon after the boot while memory is in one piece%s", want, nodePath(n.ID), c.gigantic(p, n)))
 		default:
@@ -50,7 +50,7 @@ func (c *check) hugePages(p processor) {
 
 // gigantic is how pages of 1 GiB are had, where the processor can have them.
 func (c *check) gigantic(p processor, n muster.VMMemoryNode) string {
-	count := (n.Memory - n.Memory/32 - 2*gib) / gib
+	count := (n.Memory - n.Memory/64 - 2*gib) / gib
 	if !p.has("pdpe1gb") || count < 1 {
 		return ""
 	}

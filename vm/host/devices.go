@@ -13,7 +13,6 @@ const pciDir = "sys/bus/pci/devices/"
 // mostDevices bounds the devices of a host.
 const mostDevices = 4096
 
-
 // pciClass is what a device is, by its class: "" is a bridge, which belongs to no machine.
 func pciClass(class, vendor string) string {
 	class = strings.TrimPrefix(class, "0x")

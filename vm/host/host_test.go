@@ -204,7 +204,7 @@ func TestCheckCures(t *testing.T) {
 		{hosttest.EmulatedIntel, "virtualization", "nested=1", map[string]string{"proc/cpuinfo": "processor : 0\nvendor_id : GenuineIntel\nflags : lm hypervisor\n"}},
 		{hosttest.TwoSockets, "virtualization", "use a host", map[string]string{"proc/cpuinfo": "processor : 0\n", "dev/kvm": ""}},
 		{hosttest.TwoSockets, "nested-paging", "options kvm_intel ept=1", map[string]string{"sys/module/kvm_intel/parameters/ept": "N\n"}},
-		{hosttest.TwoSockets, "huge-pages:node0", "hugepagesz=1G hugepages=0:119", map[string]string{"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0\n"}},
+		{hosttest.TwoSockets, "huge-pages:node0", "hugepagesz=1G hugepages=0:121", map[string]string{"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0\n"}},
 	} {
 		if f := found(t, source(t, c.tree, c.changes), c.name); f.OK || !strings.Contains(f.Fix, c.want) {
 			t.Errorf("%s of %s: %+v, want %q", c.name, c.tree, f, c.want)
