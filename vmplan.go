@@ -60,7 +60,7 @@ type VMPlan struct {
 	CPUFeatures []string       `json:"cpu_features,omitempty"` // as QEMU writes them
 	NIC         VMPlanNIC      `json:"nic"`
 	Devices     []VMPlanDevice `json:"devices,omitempty"`
-	// Memlock is how much memory QEMU must be allowed to lock, in bytes.
+	// Memlock is how much memory QEMU must be allowed to lock, in bytes; 0: none.
 	Memlock int64 `json:"memlock_bytes,omitempty"`
 	// KernelArguments are what the host's kernel must have been started with.
 	KernelArguments []string `json:"kernel_arguments,omitempty"`

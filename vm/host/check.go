@@ -30,8 +30,8 @@ func (s Source) Check(ctx context.Context) []Finding {
 	p, u, devices := s.processor(), s.iommu(), s.devices()
 	c := &check{Source: s}
 	c.virtualization(p)
-	c.kvm(ctx, p)
 	c.qemu(ctx)
+	c.kvm(ctx, p)
 	c.iommu(p, u)
 	c.remapping(p, u)
 	c.groups(u, devices)
@@ -46,6 +46,7 @@ func (s Source) Check(ctx context.Context) []Finding {
 
 type check struct {
 	Source
+	runs  bool // QEMU, by which KVM is tried
 	found []Finding
 }
 
@@ -84,6 +85,7 @@ func (c *check) virtualization(p processor) {
 func (c *check) kvm(ctx context.Context, p processor) {
 	const name = "kvm"
 	module := p.module()
+	tried := c.runs && c.Executes != nil
 	loaded := module != "" && c.exists("sys/module/"+module)
 	switch {
 	case !c.exists("dev/kvm") && module == "":
@@ -102,11 +104,11 @@ func (c *check) kvm(ctx context.Context, p processor) {
 	case p.virtualization() == "" && module != "":
 		c.fatal(name, "/dev/kvm is there, and the processor has nothing to execute machines with", "see the check virtualization")
 		return
-	case c.Executes != nil && !c.Executes(ctx):
+	case tried && !c.Executes(ctx):
 		c.fatal(name, "/dev/kvm is there, and a machine that was tried did not compute within five seconds", "read 'dmesg | grep -i kvm'; a virtual machine as host needs nested=1 on its own host")
 		return
 	}
-	if c.Executes != nil {
+	if tried {
 		c.good(name, "/dev/kvm executes machines: one was tried")
 	} else {
 		c.good(name, "/dev/kvm is there")
@@ -136,6 +138,7 @@ func (c *check) qemu(ctx context.Context) {
 		c.found = append(c.found, Finding{Name: name, Needed: true, Text: fmt.Sprintf("QEMU %d.%d is too old", major, minor), Fix: "install QEMU 7.2 or newer", Package: "qemu-system-x86"})
 		return
 	}
+	c.runs = true
 	c.good(name, "%s", version)
 }
 
@@ -172,6 +175,8 @@ func (c *check) iommu(p processor, u iommu) {
 	switch {
 	case u.on:
 		c.good(name, "on: %s, domains of type %s", strings.Join(c.names("sys/class/iommu"), " "), cmp.Or(u.kind, "unknown"))
+	case !u.firmware && p.has("hypervisor"):
+		c.bad(name, "this host is a virtual machine itself, and its own host gives it none", "on its own host: give it one (QEMU: -machine q35,kernel-irqchip=split -device intel-iommu,intremap=on)")
 	case !u.firmware:
 		c.bad(name, "the firmware describes none: virtual functions and passed-through devices need one", "in firmware setup: enable "+setup)
 	default:

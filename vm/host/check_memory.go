@@ -13,7 +13,6 @@ const (
 	mib = int64(1) << 20
 	gib = int64(1) << 30
 
-	capIPCLock     = 14
 	capSysResource = 24
 )
 
@@ -77,28 +76,15 @@ func (c *check) memlock() {
 		if err != nil || limit < 0 {
 			break
 		}
-		switch {
-		case c.capable(capIPCLock):
-			c.good(name, "%s, and this process may lock beyond it (CAP_IPC_LOCK); QEMU runs without capabilities: its limit is raised for it%s", plaintext.Bytes(limit), c.raise(w[1]))
-		default:
-			c.bad(name, plaintext.Bytes(limit)+": QEMU locks all memory of a virtual machine with a passed-through device",
-				"LimitMEMLOCK=infinity in the unit that starts the server, or 'ulimit -l unlimited' as root")
+		if w[1] == "unlimited" || c.capable(capSysResource) {
+			c.good(name, "%s, and this process may raise it for QEMU", plaintext.Bytes(limit))
+			return
 		}
+		c.bad(name, plaintext.Bytes(limit)+", and this process may not raise it: QEMU locks all memory of a virtual machine with a passed-through device",
+			"LimitMEMLOCK=infinity in the unit that starts the server, or 'ulimit -l unlimited' in the shell of root that does")
 		return
 	}
 	c.bad(name, "the limit cannot be read", "mount /proc")
-}
-
-// raise says when a limit cannot be raised as far as is needed.
-func (c *check) raise(hard string) string {
-	if hard == "unlimited" || c.capable(capSysResource) {
-		return ""
-	}
-	n, err := strconv.ParseInt(hard, 10, 64)
-	if err != nil {
-		return ""
-	}
-	return ", up to " + plaintext.Bytes(n) + " (no CAP_SYS_RESOURCE)"
 }
 
 // capable reports whether this process has a capability, by its number.

@@ -199,6 +199,7 @@ func TestCheckCures(t *testing.T) {
 		{hosttest.TwoSockets, "interrupt-remapping", "intremap=off away", map[string]string{"proc/interrupts": "", "proc/cmdline": "intel_iommu=on intremap=off\n"}},
 		{hosttest.TwoSockets, "interrupt-remapping", "CONFIG_IRQ_REMAP", map[string]string{"proc/interrupts": ""}},
 		{hosttest.TwoSockets, "unsafe-interrupts", "take allow_unsafe_interrupts=1 out", map[string]string{"sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts": "Y\n"}},
+		{hosttest.EmulatedIntel, "iommu", "-device intel-iommu,intremap=on", map[string]string{"sys/class/iommu": "", "sys/firmware/acpi/tables/DMAR": ""}},
 		{hosttest.TwoSockets, "kvm", "modprobe kvm_intel", map[string]string{"dev/kvm": "", "sys/module/kvm_intel": ""}},
 		{hosttest.TwoSockets, "kvm", "dmesg", map[string]string{"dev/kvm": ""}},
 		{hosttest.EmulatedIntel, "virtualization", "nested=1", map[string]string{"proc/cpuinfo": "processor : 0\nvendor_id : GenuineIntel\nflags : lm hypervisor\n"}},
@@ -209,6 +210,10 @@ func TestCheckCures(t *testing.T) {
 		if f := found(t, source(t, c.tree, c.changes), c.name); f.OK || !strings.Contains(f.Fix, c.want) {
 			t.Errorf("%s of %s: %+v, want %q", c.name, c.tree, f, c.want)
 		}
+	}
+	// Who may raise the limit lacks nothing.
+	if f := found(t, source(t, hosttest.Nothing, map[string]string{"proc/self/status": "CapEff:\t0000000001000000\n"}), "memlock"); !f.OK {
+		t.Errorf("%+v", f)
 	}
 	// Two virtual functions in one group go to one virtual machine.
 	s := source(t, hosttest.TwoSockets, map[string]string{"sys/devices/pci0000:40/0000:40:01.0/0000:41:00.3/iommu_group": "link ../../../../kernel/iommu_groups/30"})

@@ -11,7 +11,7 @@ import (
 // A model of QEMU's and a PCI address stand in QEMU's arguments.
 var (
 	modelName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 )
 
 // wrongOptions are the options that there are not, or that contradict each other: all of

@@ -63,7 +63,7 @@ func (m *maker) limit() {
 }
 
 // nodes numbers the memory nodes of the virtual machine: those of its cores, in order, and of
-// a whole machine those that have no cores.
+// a whole machine every one, also where it has no cores.
 func (m *maker) nodes() {
 	var ids []int
 	for _, c := range m.taken {
@@ -73,7 +73,7 @@ func (m *maker) nodes() {
 		nodes, total := m.hostNodes()
 		room := m.room(nodes, total)
 		for i, n := range nodes {
-			if room[i] > 0 && !slices.ContainsFunc(m.cores, func(c core) bool { return c.node == n.id }) {
+			if room[i] > 0 {
 				ids = append(ids, n.id)
 			}
 		}

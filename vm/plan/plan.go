@@ -36,6 +36,11 @@ type maker struct {
 
 // Make plans a virtual machine. The same host and options have the same plan.
 func Make(h Host, o muster.VMOptions) muster.VMPlan {
+	if h.VM != nil {
+		vm := *h.VM
+		vm.Devices = slices.DeleteFunc(slices.Clone(vm.Devices), func(d muster.PCIDevice) bool { return !pciAddress.MatchString(d.Address) })
+		h.VM = &vm
+	}
 	m := &maker{host: h, opt: o, page: pageSize(o), node: map[int]int{}}
 	m.plan = muster.VMPlan{Tuned: !o.Untuned, CPUs: []muster.VMCPU{}, HostCPUs: []int{}, MemoryNodes: []muster.VMNode{}, Settings: []muster.VMSetting{}, Lacks: []muster.VMLack{}}
 	m.plan.Lacks = append(m.plan.Lacks, wrongOptions(o)...)
@@ -95,7 +100,7 @@ func (m *maker) start() {
 	if p.PageSize == gib && len(p.MemoryNodes) > 0 {
 		p.KernelArguments = append(p.KernelArguments, "hugepagesz=1G", "hugepages="+perNode(p.MemoryNodes))
 	}
-	if m.passes() || p.PageSize > 0 {
+	if m.passes() {
 		p.Memlock = p.Memory + gib
 	}
 }

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -488,5 +489,20 @@ func checkMemory(t *rapid.T, h plan.Host, o muster.VMOptions, p muster.VMPlan) {
 	}
 	if o.Memory > 0 && p.Memory != o.Memory/page*page {
 		t.Fatalf("%d of %d asked", p.Memory, o.Memory)
+	}
+}
+
+// Every reason is described.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/operators/virtual-machines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []string{muster.LackKVM, muster.LackIOMMU, muster.LackVF, muster.LackVFGroup, muster.LackHugePages, muster.LackCores, muster.LackMemory,
+		muster.LackTopology, muster.LackDevice, muster.LackSave, muster.LackOption} {
+		if !strings.Contains(string(text), "| `"+r+"` |") {
+			t.Errorf("reason %s is not described", r)
+		}
 	}
 }

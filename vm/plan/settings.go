@@ -58,7 +58,7 @@ func (m *maker) memorySettings() {
 	}
 	m.set("balloon", "none", "a balloon takes memory away while programs run, and breaks huge pages", "in the virtual machine: /sys/bus/virtio/drivers/virtio_balloon", "no device, or no such driver")
 	if m.tuned() {
-		m.set("page-merging", "off for its memory", "merged pages are copied when they are written, and their timing tells one tenant of another's memory", "/proc/{pid}/smaps", "no VmFlags with mg")
+		m.set("page-merging", "off for its memory", "merged pages are copied when they are written, and their timing shows one tenant what is in another's memory", "/proc/{pid}/smaps", "no VmFlags with mg")
 	}
 }
 
