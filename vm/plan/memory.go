@@ -97,6 +97,7 @@ func (m *maker) memory() {
 		}
 		p.MemoryNodes = append(p.MemoryNodes, muster.VMNode{ID: id, Host: new(n.id), Memory: sizes[i], Pages: sizes[i] / m.page, Distances: m.distances(n.id)})
 	}
+	slices.SortFunc(p.MemoryNodes, func(a, b muster.VMNode) int { return a.ID - b.ID })
 	if least := (total - 2*gib) * 9 / 10; m.whole() && m.page == gib && p.Memory < least {
 		m.lack(muster.LackHugePages, fmt.Sprintf("in pages of 1 GiB the virtual machine would have %s of %s", plaintext.Bytes(p.Memory), plaintext.Bytes(total)), "ask for pages: 2MiB")
 	}

@@ -78,9 +78,14 @@ func (m *maker) nodes() {
 			}
 		}
 	}
-	slices.Sort(ids)
-	for i, id := range slices.Compact(ids) {
-		m.node[id] = i
+	// Linux numbers those with processors first, and so do we.
+	cores := len(m.taken)
+	slices.Sort(ids[:cores])
+	slices.Sort(ids[cores:])
+	for _, id := range ids {
+		if _, ok := m.node[id]; !ok {
+			m.node[id] = len(m.node)
+		}
 	}
 }
 

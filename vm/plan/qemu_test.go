@@ -198,7 +198,7 @@ func TestQEMU(t *testing.T) {
 		}},
 	}
 	p = emulated(t, odd, muster.VMOptions{})
-	if p.Sockets != 2 || p.Dies != 2 || len(p.CPUs) != 10 || len(p.MemoryNodes) != 3 || p.MemoryNodes[2].Memory != 0 || !slices.Equal(p.MemoryNodes[2].Distances, []int{32, 28, 10}) {
+	if p.Sockets != 2 || p.Dies != 2 || len(p.CPUs) != 10 || len(p.MemoryNodes) != 3 || p.MemoryNodes[1].Memory != 0 || !slices.Equal(p.MemoryNodes[1].Distances, []int{32, 10, 28}) || *p.MemoryNodes[2].Host != 1 {
 		t.Errorf("%+v", p)
 	}
 	checkQEMU(t, p, asked(t, p, net, hub...))
