@@ -134,6 +134,8 @@ type Facts struct {
 	Disks  []Disk      `json:"disks,omitempty"`
 	// TPM reports whether there is a TPM 2.0.
 	TPM bool `json:"tpm,omitempty"`
+	// VMHost is what it has for virtual machines; of a slice, what its host has.
+	VMHost *VMHost `json:"vm_host,omitempty"`
 }
 
 // DIMM is one memory module.

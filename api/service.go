@@ -61,6 +61,7 @@ type Machines interface {
 	Machines(ctx context.Context, who muster.Actor, q wire.MachineQuery) (wire.MachineList, error)
 	Machine(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.Machine, error)
 	Topology(ctx context.Context, who muster.Actor, id muster.MachineID) (wire.MachineTopology, error)
+	MachinePlan(ctx context.Context, who muster.Actor, id muster.MachineID, o muster.VMOptions) (wire.MachinePlan, error)
 }
 
 // Images are listed, compared, verified, pinned and removed.

@@ -15,25 +15,37 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	var fix bool
+	var fix, virtual bool
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check this host for missing requirements", Args: exactly(),
 		Long: `Checks what a server on this host needs to build images and run machines, and how to fix
-what is missing. With --fix it lists the missing Debian packages and installs them.`,
+what is missing. With --fix it lists the missing Debian packages and installs them.
+
+With --vm it checks instead what virtual machines need of this host, with no server:
+virtualization, KVM, IOMMU and interrupt remapping, IOMMU groups, virtual functions of
+each network card, huge pages of each memory node, limits. It says the exact way to set
+what is missing: a kernel argument, a file, or an entry in firmware setup. It sets none of
+it. Run it as root: some files can be read by nobody else.`,
 		Example: `  muster doctor
-  sudo muster doctor --fix`,
+  sudo muster doctor --fix
+  sudo muster doctor --vm
+  sudo muster doctor --vm -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
-			checks := a.diagnose(c.Context())
+			look := a.diagnose
+			if virtual {
+				look = a.diagnoseVM
+			}
+			checks := look(c.Context())
 			if fix {
 				done, err := a.fix(c.Context(), checks)
 				if err != nil {
 					return err
 				}
 				if done {
-					checks = a.diagnose(c.Context())
+					checks = look(c.Context())
 				}
 			}
 			if err := a.print(checks, func(w io.Writer) { writeChecks(w, checks) }); err != nil {
@@ -45,6 +57,7 @@ what is missing. With --fix it lists the missing Debian packages and installs th
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&virtual, "vm", false, "check what virtual machines need of this host")
 	c.Flags().BoolVar(&fix, "fix", false, "install the missing Debian packages (as root)")
 	return c
 }

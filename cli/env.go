@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/muster-hpc/muster/vm/host"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -30,6 +31,8 @@ type Env struct {
 	Recipes []fs.FS
 	// Doctor are the checks of the host.
 	Doctor []func(context.Context) []Check
+	// VMHost is where 'doctor --vm' looks. Without FS: at this host.
+	VMHost host.Source
 	// Install installs Debian packages. Nil: with apt-get.
 	Install func(ctx context.Context, out io.Writer, packages []string) error
 }

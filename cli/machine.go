@@ -22,7 +22,7 @@ func (a *app) machine() *cobra.Command {
   muster machine show local-01
   muster machine drain local-[03-04] --reason "new memory on Friday"`,
 	}
-	c.AddCommand(a.machineList(), a.machineShow(), a.machineTopology())
+	c.AddCommand(a.machineList(), a.machineShow(), a.machineTopology(), a.machinePlan())
 	c.AddCommand(a.machineCare()...)
 	c.AddCommand(a.registering()...)
 	return c

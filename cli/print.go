@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/internal/replyjson"
 	"go.yaml.in/yaml/v3"
 )
@@ -135,24 +136,7 @@ func fields(w io.Writer, pairs ...string) {
 }
 
 // size is a number of bytes for people.
-func size(n int64) string {
-	const unit = 1024
-	switch {
-	case n < 0:
-		return "-"
-	case n < unit:
-		return fmt.Sprintf("%d B", n)
-	}
-	value, i := float64(n), -1
-	for value >= unit && i < 5 {
-		value /= unit
-		i++
-	}
-	if value >= 99.95 || value == float64(int64(value)) {
-		return fmt.Sprintf("%.0f %ciB", value, "KMGTPE"[i])
-	}
-	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[i])
-}
+func size(n int64) string { return plaintext.Bytes(n) }
 
 // age is a duration for people, in at most two units.
 func age(d time.Duration) string {

@@ -22,26 +22,32 @@ func (s *Service) Topology(ctx context.Context, who muster.Actor, id muster.Mach
 		}
 		f := m.Facts
 		out.Processor, out.Sockets, out.Cores, out.Threads, out.Memory = f.Processor, f.Sockets, f.Cores, f.Threads, f.Memory
-		if t, at := s.Agents.Topology(id); t != nil {
-			out.Topology, out.From, out.At = *t, wire.TopologyFromAgent, at
-			return nil
-		}
-		list, err := tx.Certificates(store.CertificateFilter{Machine: id, Kind: muster.CertifiesNode, Limit: 1})
-		if err != nil {
-			return err
-		}
-		certs, err := tx.CertificateContents(idsOf(list)...)
-		if err != nil {
-			return err
-		}
-		for _, c := range certs {
-			if t := c.Conditions.Topology; t != nil {
-				out.Topology, out.From, out.At, out.Certificate = *t, wire.TopologyFromCertificate, c.Made, c.ID
-				return nil
-			}
-		}
-		return muster.Errorf(muster.ENotFound, "nobody has said how machine %s is built: it does not answer, and it was not measured", id).Because(muster.ReasonNoSuchTopology).
-			WithHint("look again when it runs a node: 'muster machine list' shows whether it does")
+		return s.topology(tx, &out)
 	})
 	return out, err
+}
+
+// topology fills in how a machine is built. ENotFound: nobody said.
+func (s *Service) topology(tx *store.Tx, out *wire.MachineTopology) error {
+	id := out.Machine
+	if t, at := s.Agents.Topology(id); t != nil {
+		out.Topology, out.From, out.At = *t, wire.TopologyFromAgent, at
+		return nil
+	}
+	list, err := tx.Certificates(store.CertificateFilter{Machine: id, Kind: muster.CertifiesNode, Limit: 1})
+	if err != nil {
+		return err
+	}
+	certs, err := tx.CertificateContents(idsOf(list)...)
+	if err != nil {
+		return err
+	}
+	for _, c := range certs {
+		if t := c.Conditions.Topology; t != nil {
+			out.Topology, out.From, out.At, out.Certificate = *t, wire.TopologyFromCertificate, c.Made, c.ID
+			return nil
+		}
+	}
+	return muster.Errorf(muster.ENotFound, "nobody has said how machine %s is built: it does not answer, and it was not measured", id).Because(muster.ReasonNoSuchTopology).
+		WithHint("look again when it runs a node: 'muster machine list' shows whether it does")
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	vmhost "github.com/muster-hpc/muster/vm/host"
 )
 
 // Source is where facts are read. The zero value is this computer.
@@ -46,6 +47,7 @@ func (s Source) Read(message, management string) muster.Facts {
 		s.firmware(&f)
 		f.Caches = s.caches(s.cpus())
 		f.Disks, f.Accelerators, f.TPM = s.Disks(), s.accelerators(), s.tpm()
+		f.VMHost = vmhost.Source{FS: os.DirFS(s.path("/"))}.Facts()
 	}
 	return f
 }

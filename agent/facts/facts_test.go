@@ -79,6 +79,10 @@ func TestWholeMachine(t *testing.T) {
 	t.Parallel()
 	s := Source{Root: tree(t, host()), Affinity: all(0, 1, 2, 3, 4, 5, 6, 7)}
 	f := s.Read("msg0", "eno1")
+	if h := f.VMHost; h == nil || h.KVM || len(h.MemoryNodes) != 2 || h.MemoryNodes[1].Memory != 8000<<10 {
+		t.Errorf("%+v", h)
+	}
+	f.VMHost = nil
 	want := muster.Facts{
 		Architecture: f.Architecture, Processor: "Test CPU 9000", CPULevel: 3, Sockets: 2, Cores: 4, Threads: 8,
 		Memory: 16000 << 10, Serial: "XY123", Modalias: []string{"pci:v00008086d0000bc02sc00i00"}, Disk: f.Disk,
@@ -102,7 +106,7 @@ func TestSlice(t *testing.T) {
 	files["sys/devices/system/cpu/online"] = "2,6\n"
 	s := Source{Root: tree(t, files), Affinity: all(2, 6)}
 	f := s.Read("", "")
-	if f.Sockets != 1 || f.Cores != 1 || f.Threads != 2 || f.Memory != 1<<20 || f.Serial != "" || f.Modalias != nil ||
+	if f.Sockets != 1 || f.Cores != 1 || f.Threads != 2 || f.Memory != 1<<20 || f.Serial != "" || f.Modalias != nil || f.VMHost != nil ||
 		!reflect.DeepEqual(f.CPUs, []int{2, 6}) || len(f.NUMA) != 1 || f.NUMA[0].ID != 1 || f.NUMA[0].Memory != 1<<20 {
 		t.Errorf("%+v", f)
 	}

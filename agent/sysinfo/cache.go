@@ -3,21 +3,16 @@ package sysinfo
 import (
 	"strconv"
 	"strings"
-)
 
-// cache is one cache as one processor sees it.
-type cache struct {
-	level   int
-	size    int64
-	sharers string // the kernel's list
-}
+	"github.com/muster-hpc/muster/internal/cputree"
+)
 
 // mostIndexes bounds the caches of a processor.
 const mostIndexes = 16
 
 // caches are those of a processor that hold data, from near to far.
-func (s Source) caches(cpu int) []cache {
-	var list []cache
+func (s Source) caches(cpu int) []cputree.Cache {
+	var list []cputree.Cache
 	for i := range mostIndexes {
 		at := cpuDir(cpu) + "cache/index" + strconv.Itoa(i) + "/"
 		level := s.count(at + "level")
@@ -32,7 +27,7 @@ func (s Source) caches(cpu int) []cache {
 		if sharers == "" {
 			sharers = strconv.Itoa(cpu)
 		}
-		list = append(list, cache{int(level), size, sharers})
+		list = append(list, cputree.Cache{Level: int(level), Size: size, Sharers: sharers})
 	}
 	return list
 }
@@ -43,15 +38,15 @@ func (s Source) lastCache(cpus []int) int64 {
 	seen := map[string]bool{}
 	sum := int64(0)
 	for _, cpu := range cpus {
-		var last cache
+		var last cputree.Cache
 		for _, c := range s.caches(cpu) {
-			if c.level > last.level {
+			if c.Level > last.Level {
 				last = c
 			}
 		}
-		if last.level > 0 && !seen[last.sharers] {
-			seen[last.sharers] = true
-			sum += last.size
+		if last.Level > 0 && !seen[last.Sharers] {
+			seen[last.Sharers] = true
+			sum += last.Size
 		}
 	}
 	return sum

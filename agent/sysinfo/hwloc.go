@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/cputree"
 )
 
 // Bounds of what hwloc may say.
@@ -44,8 +45,8 @@ func parseHwloc(b []byte) (*muster.Topology, error) {
 		return nil, err
 	}
 	var w walk
-	w.down(root, thread{})
-	t := assemble("hwloc", w.threads, w.far())
+	w.down(root, cputree.Thread{})
+	t := cputree.Assemble("hwloc", w.threads, w.far())
 	cards(root, nil, "", &t.NICs)
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -135,25 +136,25 @@ func newObject(e xml.StartElement, number int) (*object, error) {
 
 // walk collects the threads below an object, and all memory.
 type walk struct {
-	threads []thread
+	threads []cputree.Thread
 	memory  []*object
 }
 
-func (w *walk) down(o *object, t thread) {
+func (w *walk) down(o *object, t cputree.Thread) {
 	switch {
 	case o.kind == "Package" || o.kind == "Socket":
-		t.pkg = max(o.index, 0)
+		t.Package = max(o.index, 0)
 	case o.kind == "Cache" || strings.HasPrefix(o.kind, "L") && strings.HasSuffix(o.kind, "Cache") && !strings.HasSuffix(o.kind, "iCache"):
-		t.caches = append([]cache{{o.level, o.size, strconv.Itoa(o.number)}}, t.caches...) // the nearest is found last
+		t.Caches = append([]cputree.Cache{{Level: o.level, Size: o.size, Sharers: strconv.Itoa(o.number)}}, t.Caches...) // the nearest is found last
 	case o.kind == "Core":
-		t.core = strconv.Itoa(o.number)
+		t.Core = strconv.Itoa(o.number)
 	case o.kind == "NUMANode": // of version 1, where threads are below it
 		w.memory = append(w.memory, o)
-		t.node, t.memory = max(o.index, 0), o.size
+		t.Node, t.Memory = max(o.index, 0), o.size
 	case o.kind == "PU":
-		t.number = o.index
-		if t.core == "" {
-			t.core = strconv.Itoa(o.number)
+		t.Number = o.index
+		if t.Core == "" {
+			t.Core = strconv.Itoa(o.number)
 		}
 		w.threads = append(w.threads, t)
 		return
@@ -161,7 +162,7 @@ func (w *walk) down(o *object, t thread) {
 	// Since version 2 memory hangs beside the threads that it is nearest to.
 	if beside := memories(o); len(beside) > 0 {
 		w.memory = append(w.memory, beside...)
-		t.node, t.memory = max(beside[0].index, 0), beside[0].size
+		t.Node, t.Memory = max(beside[0].index, 0), beside[0].size
 	}
 	for _, c := range o.objects {
 		if c.threads {
@@ -189,7 +190,7 @@ func memories(o *object) []*object {
 func (w *walk) far() []muster.MemoryNode {
 	var list []muster.MemoryNode
 	for _, m := range w.memory {
-		if !slices.ContainsFunc(w.threads, func(t thread) bool { return t.node == max(m.index, 0) }) {
+		if !slices.ContainsFunc(w.threads, func(t cputree.Thread) bool { return t.Node == max(m.index, 0) }) {
 			list = append(list, muster.MemoryNode{ID: max(m.index, 0), Memory: m.size})
 		}
 	}

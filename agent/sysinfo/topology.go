@@ -1,17 +1,16 @@
 package sysinfo
 
 import (
-	"cmp"
 	"context"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/facts"
+	"github.com/muster-hpc/muster/internal/cputree"
 )
 
 // Topology is how the machine is built: by hwloc's word where the image has it, by
@@ -46,7 +45,7 @@ func (s Source) wholeTopology(ctx context.Context) *muster.Topology {
 			}
 		}
 	}
-	t := assemble("sysfs", s.threads(), nil)
+	t := cputree.Assemble("sysfs", s.threads(), nil)
 	if t.Check() != nil {
 		return nil
 	}
@@ -78,19 +77,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// thread is a hardware thread with what it is part of. Keys tell things apart,
-// whatever they look like.
-type thread struct {
-	number int
-	pkg    int
-	node   int
-	memory int64 // of its node
-	core   string
-	caches []cache // that hold data, from near to far; sharers is the key
-}
-
 // threads are those of the machine, by the kernel's word.
-func (s Source) threads() []thread {
+func (s Source) threads() []cputree.Thread {
 	dirs, err := filepath.Glob(s.path("sys/devices/system/node/node[0-9]*"))
 	if err != nil {
 		return nil
@@ -111,7 +99,7 @@ func (s Source) threads() []thread {
 			}
 		}
 	}
-	var list []thread
+	var list []cputree.Thread
 	for _, cpu := range s.facts().Processors() {
 		at := cpuDir(cpu) + "topology/"
 		pkg, err := strconv.Atoi(s.text(at + "physical_package_id"))
@@ -129,85 +117,7 @@ func (s Source) threads() []thread {
 				core = "cpu" + strconv.Itoa(cpu)
 			}
 		}
-		list = append(list, thread{number: cpu, pkg: pkg, node: nodes[cpu], memory: memory[nodes[cpu]], core: core, caches: s.caches(cpu)})
+		list = append(list, cputree.Thread{Number: cpu, Package: pkg, Node: nodes[cpu], Memory: memory[nodes[cpu]], Core: core, Caches: s.caches(cpu)})
 	}
 	return list
-}
-
-// assemble builds a topology from its threads; far are memory nodes without any.
-func assemble(source string, threads []thread, far []muster.MemoryNode) *muster.Topology {
-	t := &muster.Topology{Source: source}
-	slices.SortStableFunc(threads, func(a, b thread) int {
-		return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.node, b.node), cmp.Compare(a.number, b.number))
-	})
-	for len(threads) > 0 {
-		pkg := muster.Package{ID: threads[0].pkg}
-		for len(threads) > 0 && threads[0].pkg == pkg.ID {
-			n := 1
-			for n < len(threads) && threads[n].pkg == pkg.ID && threads[n].node == threads[0].node {
-				n++
-			}
-			pkg.Nodes = append(pkg.Nodes, muster.MemoryNode{ID: threads[0].node, Memory: threads[0].memory, Groups: groups(threads[:n])})
-			threads = threads[n:]
-		}
-		t.Packages = append(t.Packages, pkg)
-	}
-	if len(t.Packages) > 0 { // which of them is nearest to memory of its own is not told
-		t.Packages[0].Nodes = append(t.Packages[0].Nodes, far...)
-	}
-	return t
-}
-
-// groups sorts the threads of one memory node by their last-level cache.
-func groups(threads []thread) []muster.CoreGroup {
-	last := func(t thread) string {
-		if len(t.caches) == 0 {
-			return ""
-		}
-		return t.caches[len(t.caches)-1].sharers
-	}
-	var order []string
-	by := map[string][]thread{}
-	for _, t := range threads {
-		k := last(t)
-		if by[k] == nil {
-			order = append(order, k)
-		}
-		by[k] = append(by[k], t)
-	}
-	list := make([]muster.CoreGroup, len(order))
-	for i, k := range order {
-		list[i] = group(by[k])
-	}
-	return list
-}
-
-func group(threads []thread) muster.CoreGroup {
-	var g muster.CoreGroup
-	cores := map[string]int{}
-	sharing := map[cache]int{}
-	for _, t := range threads {
-		i, ok := cores[t.core]
-		if !ok {
-			i = len(g.Cores)
-			cores[t.core] = i
-			g.Cores = append(g.Cores, nil)
-		}
-		g.Cores[i] = append(g.Cores[i], t.number)
-		for _, c := range t.caches {
-			sharing[c]++
-		}
-	}
-	kinds := map[muster.Cache]int{}
-	for c, n := range sharing {
-		kinds[muster.Cache{Level: c.level, Size: c.size, Shared: n}]++
-	}
-	for c, n := range kinds {
-		c.Count = n
-		g.Caches = append(g.Caches, c)
-	}
-	slices.SortFunc(g.Caches, func(a, b muster.Cache) int {
-		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.Size, a.Size), cmp.Compare(b.Shared, a.Shared))
-	})
-	return g
 }

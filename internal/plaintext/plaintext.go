@@ -37,3 +37,23 @@ func Span(d time.Duration) string {
 	}
 	return b.String()
 }
+
+// Bytes writes a number of bytes: 512 B, 1 GiB, 1.5 TiB; a negative one as "-".
+func Bytes(n int64) string {
+	const unit = 1024
+	switch {
+	case n < 0:
+		return "-"
+	case n < unit:
+		return fmt.Sprintf("%d B", n)
+	}
+	value, i := float64(n), -1
+	for value >= unit && i < 5 {
+		value /= unit
+		i++
+	}
+	if value >= 99.95 || value == float64(int64(value)) {
+		return fmt.Sprintf("%.0f %ciB", value, "KMGTPE"[i])
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[i])
+}

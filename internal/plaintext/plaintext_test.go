@@ -14,3 +14,14 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"-": Bytes(-1), "0 B": Bytes(0), "1023 B": Bytes(1023), "2 MiB": Bytes(2 << 20), "1.5 GiB": Bytes(3 << 29), "100 GiB": Bytes(100<<30 - 1), "8 EiB": Bytes(1<<63 - 1),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -57,6 +57,7 @@ func Bounded(f muster.Facts) muster.Facts {
 	for i := range f.NICs {
 		f.NICs[i] = boundedNIC(f.NICs[i])
 	}
+	f.VMHost = boundedVMHost(f.VMHost)
 	return f
 }
 
@@ -123,6 +124,7 @@ func Same(a, b muster.Facts) bool {
 func lasting(f muster.Facts) muster.Facts {
 	f.Memory = 0
 	f.NUMA, f.NICs, f.Disks = slices.Clone(f.NUMA), slices.Clone(f.NICs), slices.Clone(f.Disks)
+	f.VMHost = lastingVMHost(f.VMHost)
 	for i := range f.NUMA {
 		f.NUMA[i].Memory = 0
 	}

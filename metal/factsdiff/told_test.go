@@ -61,6 +61,7 @@ func TestKeptAndSame(t *testing.T) {
 func FuzzBounded(f *testing.F) {
 	one, _ := json.Marshal(was())
 	f.Add(one)
+	f.Add([]byte(`{"vm_host":{"virtualization":"x","memory_nodes":[{"id":-1,"memory_bytes":-5,"distances":[999],"pages":[{"size_bytes":-1,"total":-2,"free":9}]}],"devices":[{"address":"a\n,b","kind":"x","iommu_group":-1,"virtual_functions":{"total":5,"enabled":9,"alone":99}}]}}`))
 	f.Add([]byte(`{"vendor":"a\u001b[2Jb","class":"x","cores":-5,"nics":[{"neighbour":{"text":"\n"},"use":"message"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var is muster.Facts
@@ -70,6 +71,9 @@ func FuzzBounded(f *testing.F) {
 		b := Bounded(is)
 		if b.Class != "" || b.Rack != "" || b.Service || b.Cores < 0 || len(b.NICs) > mostParts {
 			t.Fatalf("%+v", b)
+		}
+		if b.VMHost != nil {
+			checkVMHost(t, b.VMHost)
 		}
 		if !Same(b, b) || !reflect.DeepEqual(Bounded(b), b) && !Same(Bounded(b), b) {
 			t.Fatal("bounding twice is not bounding once")
@@ -92,5 +96,37 @@ func TestBoundedWords(t *testing.T) {
 	}
 	if f.BootMode = muster.BootModeUEFI; Bounded(f).BootMode != muster.BootModeUEFI {
 		t.Error("a mode is lost")
+	}
+}
+
+func checkVMHost(t *testing.T, h *muster.VMHost) {
+	t.Helper()
+	if len(h.Devices) > mostParts || len(h.MemoryNodes) > mostParts || h.Virtualization != "" && h.Virtualization != "vmx" && h.Virtualization != "svm" {
+		t.Fatalf("%+v", h)
+	}
+	for _, n := range h.MemoryNodes {
+		for _, p := range n.Pages {
+			if n.ID < 0 || n.Memory < 0 || p.Size < 0 || p.Free < 0 || p.Free > p.Total {
+				t.Fatalf("%+v", n)
+			}
+		}
+	}
+	for _, d := range h.Devices {
+		if v := d.Functions; v != nil && (v.Enabled > v.Total || v.Alone > v.Enabled) || d.Group != nil && *d.Group < 0 || strings.ContainsFunc(d.Address+d.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Fatalf("%+v", d)
+		}
+	}
+}
+
+// What is free differs from moment to moment; what there is does not.
+func TestVMHostSame(t *testing.T) {
+	t.Parallel()
+	with := func(free int64, kvm bool) muster.Facts {
+		f := was()
+		f.VMHost = &muster.VMHost{KVM: kvm, MemoryNodes: []muster.VMMemoryNode{{Pages: []muster.PagePool{{Size: 2 << 20, Total: 8, Free: free}}}}}
+		return f
+	}
+	if !Same(with(1, true), with(2, true)) || Same(with(1, true), with(1, false)) || Same(was(), with(1, true)) {
+		t.Error("what is free counts, or what there is does not")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
+	vmhost "github.com/muster-hpc/muster/vm/host"
 )
 
 // Provider is the local provider; see package provider for its methods.
@@ -95,13 +96,14 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+	virtual := vmhost.Source{FS: os.DirFS("/")}.Facts()
 	for i, f := range slots {
 		id := machineID(i)
 		addr, err := network.ManagementAddress(i)
 		if err != nil {
 			return nil, err
 		}
-		f.Management = addr
+		f.Management, f.VMHost = addr, virtual
 		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f, console: p.consoleOf(id)}
 	}
 	raiseHostLimits("/", len(slots), cfg.Log)
