@@ -137,6 +137,8 @@ type Config struct {
 	SaveRoot func(ctx context.Context, o image.SaveOptions, tree io.Reader) (*muster.Image, image.TreeChanges, error)
 	// Speak makes a node's agent report at once. Nil: it does when it does.
 	Speak func(cluster muster.ClusterID, node string)
+	// Gateway is where users come in by SSH. Nil: this server has none.
+	Gateway Gateway
 	// Figures are what other parts of the server count, for administrators.
 	// Nil: nothing.
 	Figures func() []wire.Metric
