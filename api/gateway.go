@@ -11,7 +11,7 @@ import (
 
 // Gateways are where users come in by SSH.
 type Gateways interface {
-	// GatewayInfo returns ENotFound where the server has none.
+	// GatewayInfo has no address where the server has no gateway.
 	GatewayInfo(ctx context.Context, who muster.Actor) (wire.Gateway, error)
 	GatewaySessions(ctx context.Context, who muster.Actor, q wire.GatewayQuery) (wire.GatewaySessionList, error)
 	KillGatewaySession(ctx context.Context, who muster.Actor, id string) error

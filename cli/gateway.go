@@ -95,7 +95,7 @@ func (a *app) listGateway(ctx context.Context, q wire.GatewayQuery) error {
 				end = time.Now()
 			}
 			t.row(string(x.ID), x.User, x.From, string(x.Door), x.ClusterName, x.Node, stamp(x.Began), plaintext.Span(end.Sub(x.Began).Round(time.Second)),
-				bytes(x.Received), bytes(x.Sent), strings.TrimSuffix(string(x.End)+": "+x.Text, ": "))
+				size(x.Received), size(x.Sent), strings.TrimSuffix(string(x.End)+": "+x.Text, ": "))
 		}
 		t.write(w)
 	})
@@ -146,6 +146,10 @@ At the plain door the gateway checks nodes itself, and its own key is enough.`,
 			g, err := k.Gateway(c.Context())
 			if err != nil {
 				return err
+			}
+			if g.Address == "" {
+				return muster.Errorf(muster.EUnavailable, "this server has no gateway").Because(muster.ReasonNoGateway).
+					WithHint("an administrator starts one with 'muster serve --gateway ADDRESS:PORT'; meanwhile use 'muster ssh'")
 			}
 			host, port, err := net.SplitHostPort(g.Address)
 			if err != nil {

@@ -56,7 +56,7 @@ type Server struct {
 	converge     *converge.Converger
 	measure      *measure.Runner
 	api          *api.API
-	gateway      *sshDoor // nil: there is none
+	gateway      *sshDoor                   // nil: there is none
 	keep         atomic.Pointer[image.Keep] // which derived images stay
 	listening    atomic.Value               // string: where the API is served over TLS
 	closers      []func() error             // in the order of opening

@@ -1,13 +1,12 @@
 package gateway
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 )
 
-// Strangers who fail to log in again and again are kept out for a while, by their address: for a
-// second after so many, then for twice as long each time.
+// Who fails to log in again and again is penalized for a while: for a second after so many failures,
+// then for twice as long each time. A failure is a connection, however many keys were offered.
 const (
 	freeFailures   = 10
 	longestPenalty = time.Minute
@@ -15,11 +14,11 @@ const (
 	mostPenalties  = 1 << 16
 )
 
-// penalties remember who failed.
-type penalties struct {
+// penalties remember who failed: an address, or a user name.
+type penalties[K comparable] struct {
 	now func() time.Time
 	mu  sync.Mutex
-	of  map[netip.Addr]penalty
+	of  map[K]penalty
 }
 
 type penalty struct {
@@ -27,19 +26,19 @@ type penalty struct {
 	last, until time.Time
 }
 
-func newPenalties(now func() time.Time) *penalties {
-	return &penalties{now: now, of: map[netip.Addr]penalty{}}
+func newPenalties[K comparable](now func() time.Time) *penalties[K] {
+	return &penalties[K]{now: now, of: map[K]penalty{}}
 }
 
-// kept reports whether an address is kept out now.
-func (p *penalties) kept(a netip.Addr) bool {
+// kept reports whether somebody is penalized now.
+func (p *penalties[K]) kept(a K) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now().Before(p.of[a].until)
 }
 
 // failed counts a connection that did not log in.
-func (p *penalties) failed(a netip.Addr) {
+func (p *penalties[K]) failed(a K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -58,7 +57,7 @@ func (p *penalties) failed(a netip.Addr) {
 }
 
 // sweep makes place. Where nobody is forgiven, all are: memory has a bound.
-func (p *penalties) sweep(now time.Time) {
+func (p *penalties[K]) sweep(now time.Time) {
 	for a, one := range p.of {
 		if now.Sub(one.last) > forgiven {
 			delete(p.of, a)
@@ -69,8 +68,8 @@ func (p *penalties) sweep(now time.Time) {
 	}
 }
 
-// passed forgets the failures of an address from which somebody logged in.
-func (p *penalties) passed(a netip.Addr) {
+// passed forgets the failures of who logged in.
+func (p *penalties[K]) passed(a K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.of, a)

@@ -13,7 +13,6 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/connlimit"
-	"github.com/muster-hpc/muster/internal/ratelimit"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -64,8 +63,8 @@ type Server struct {
 	limits   Limits
 	log      *slog.Logger
 	now      func() time.Time
-	failures *penalties
-	names    *ratelimit.Keyed[string] // failures by user name
+	failures *penalties[netip.Addr] // who is penalized is not spoken to
+	names    *penalties[string]     // who is penalized waits for the first refusal
 
 	mu       sync.Mutex
 	closing  bool
@@ -90,13 +89,12 @@ func New(c Config) *Server {
 	}
 	s := &Server{
 		site: c.Site, host: c.HostKey.PublicKey(), limits: c.Limits.usual(), log: c.Log, now: c.Clock.Now,
-		failures: newPenalties(c.Clock.Now),
-		names:    ratelimit.New[string](ratelimit.Config{Now: c.Clock.Now, Every: time.Second, Burst: 60, Most: 1 << 16}),
-		clients:  map[*client]struct{}{}, sessions: map[muster.GatewaySessionID]*session{}, of: map[string]int{},
+		failures: newPenalties[netip.Addr](c.Clock.Now), names: newPenalties[string](c.Clock.Now),
+		clients: map[*client]struct{}{}, sessions: map[muster.GatewaySessionID]*session{}, of: map[string]int{},
 		opened: map[muster.Door]*atomic.Int64{muster.DoorJump: {}, muster.DoorPlain: {}},
 	}
 	s.config = &ssh.ServerConfig{
-		Config: secure(), PublicKeyAuthAlgorithms: keyAlgorithms(), PublicKeyCallback: s.key,
+		Config: secure(), PublicKeyAuthAlgorithms: keyAlgorithms(),
 		MaxAuthTries:  32, // an agent with twenty keys is no attack
 		ServerVersion: "SSH-2.0-muster",
 	}
@@ -166,15 +164,22 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	defer stop()
 	_ = raw.SetDeadline(time.Now().Add(s.limits.Handshake))
 	near := metered(raw)
-	conn, channels, requests, err := ssh.NewServerConn(near, s.config)
+	try := &attempt{s: s}
+	config := *s.config
+	config.PublicKeyCallback = try.key
+	conn, channels, requests, err := ssh.NewServerConn(near, &config)
 	if err != nil {
 		s.failures.failed(source)
+		if try.name != "" {
+			s.names.failed(try.name)
+		}
 		s.refused.Add(1)
 		s.log.Debug("gateway: a client did not log in", "from", raw.RemoteAddr(), "error", err)
 		return
 	}
 	_ = raw.SetDeadline(time.Time{})
 	s.failures.passed(source)
+	s.names.passed(try.name)
 	s.logins.Add(1)
 	c := &client{s: s, conn: conn, near: near, user: conn.Permissions.Extensions["user"],
 		fingerprint: conn.Permissions.Extensions["fingerprint"], from: raw.RemoteAddr().String()}
@@ -218,15 +223,24 @@ const (
 	lookUpTime = 10 * time.Second
 )
 
+// attempt is one connection that has not logged in yet.
+type attempt struct {
+	s      *Server
+	name   string // as whom it tries
+	waited bool
+}
+
 // key reports whether a key speaks for a user. Whether it is the user or the key that is not
 // known shows neither in the answer nor in its time.
-func (s *Server) key(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+func (a *attempt) key(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	due := time.Now().Add(answerTime)
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
 	defer cancel()
 	login, ok := ParseLogin(m.User())
-	if err := s.site.GatewayKey(ctx, login.User, key); err != nil || !ok {
-		if !s.names.Allow(cleantext.Cut(m.User(), 128)) {
+	a.name = cleantext.Cut(m.User(), 128)
+	if err := a.s.site.GatewayKey(ctx, login.User, key); err != nil || !ok {
+		if !a.waited && a.s.names.kept(a.name) { // once: who has many keys waits no longer
+			a.waited = true
 			due = due.Add(slowAnswer)
 		}
 		time.Sleep(time.Until(due))

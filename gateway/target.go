@@ -36,14 +36,12 @@ func ParseLogin(name string) (Login, bool) {
 
 // ParseTarget reads CLUSTER[.NODE][+PROJECT]. False: it is none. Addresses are none.
 func ParseTarget(text string) (muster.DoorTarget, bool) {
-	var t muster.DoorTarget
 	place, project, named := strings.Cut(text, "+")
 	cluster, node, noded := strings.Cut(place, ".")
-	t.Cluster, t.Node, t.Project = cluster, node, project
 	if !isLabel(cluster) || noded && !isLabel(node) || named && !isProject(project) {
 		return muster.DoorTarget{}, false
 	}
-	return t, true
+	return muster.DoorTarget{Cluster: cluster, Node: node, Project: project}, true
 }
 
 // longestName is that of a label of a host name, and of a project.

@@ -4,8 +4,8 @@ import "github.com/muster-hpc/muster"
 
 // Gateway is how the gateway is reached.
 type Gateway struct {
-	Address string        `json:"address" doc:"Where it listens: ADDRESS:PORT"`
-	HostKey string        `json:"host_key" doc:"Its public key: type and base64, as in known_hosts"`
+	Address string        `json:"address,omitempty" doc:"Where it listens: ADDRESS:PORT; absent: the server has no gateway"`
+	HostKey string        `json:"host_key,omitempty" doc:"Its public key: type and base64, as in known_hosts"`
 	Doors   []muster.Door `json:"doors" doc:"jump, plain"`
 }
 

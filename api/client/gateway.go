@@ -9,7 +9,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Gateway is how the gateway is reached. Returns ENotFound where the server has none.
+// Gateway is how the gateway is reached; without an address where the server has none.
 func (k *Client) Gateway(ctx context.Context) (wire.Gateway, error) {
 	var out wire.Gateway
 	return out, k.get(ctx, path("gateway"), nil, &out)
