@@ -42,6 +42,11 @@ type rig struct {
 
 func newRig(t *testing.T, limits gateway.Limits) *rig {
 	t.Helper()
+	return newRigAt(t, limits, muster.SystemClock{})
+}
+
+func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
+	t.Helper()
 	r := &rig{t: t, site: controltest.Start(t, controltest.Options{Machines: 4, Build: true})}
 	r.root = r.site.Client("")
 	r.site.User("alice", "aero")
@@ -53,7 +58,10 @@ func newRig(t *testing.T, limits gateway.Limits) *rig {
 	if limits.Look == 0 {
 		limits.Look = 50 * time.Millisecond
 	}
-	r.gateway = gateway.New(gateway.Config{Site: r.site.Control, HostKey: hostKey, Limits: limits})
+	if limits.Handshake == 0 {
+		limits.Handshake = 5 * time.Minute // a slow day is no fault
+	}
+	r.gateway = gateway.New(gateway.Config{Site: r.site.Control, HostKey: hostKey, Limits: limits, Clock: clock})
 	r.site.Control.Gateway = door{r.gateway}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -74,6 +82,25 @@ func newRig(t *testing.T, limits gateway.Limits) *rig {
 	t.Cleanup(r.stop)
 	r.site.Dialer.To(func(muster.Machine) (net.Conn, error) { return r.node() })
 	return r
+}
+
+// stopped is a clock that stands still until it is moved.
+type stopped struct {
+	muster.SystemClock
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *stopped) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *stopped) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
 }
 
 type door struct{ *gateway.Server }
