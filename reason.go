@@ -384,6 +384,8 @@ const (
 	ReasonNeedsHands Reason = "needs-hands"
 	// ReasonNoConsole: the machine has no console, or runs no shell.
 	ReasonNoConsole Reason = "no-console"
+	// ReasonNoGateway: the server has no gateway for SSH.
+	ReasonNoGateway Reason = "no-gateway"
 	// ReasonWrongShape: a node does not have the part of its machine that was asked for.
 	ReasonWrongShape Reason = "wrong-shape"
 	// ReasonBootFailed: machines did not boot, or nodes did not come up.

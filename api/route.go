@@ -69,4 +69,5 @@ func (a *API) routes() {
 	a.experimentRoutes()
 	a.logRoutes()
 	a.eventRoutes()
+	a.gatewayRoutes()
 }

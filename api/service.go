@@ -33,6 +33,7 @@ type Service interface {
 	Journals
 	Metrics
 	Consoles
+	Gateways
 }
 
 // Clusters are asked for, seen and given back.
@@ -82,7 +83,8 @@ type People interface {
 	User(ctx context.Context, who muster.Actor, name string) (muster.User, error)
 	PutUser(ctx context.Context, who muster.Actor, r wire.UserRequest) (muster.User, error)
 	RemoveUser(ctx context.Context, who muster.Actor, name string) error
-	AddKey(ctx context.Context, who muster.Actor, user, line string) (wire.KeysChanged, error)
+	Keys(ctx context.Context, who muster.Actor, user string, p wire.Page) (wire.KeyList, error)
+	AddKey(ctx context.Context, who muster.Actor, user string, r wire.KeyRequest) (wire.KeysChanged, error)
 	RemoveKey(ctx context.Context, who muster.Actor, user, key string) (wire.KeysChanged, error)
 	Tokens(ctx context.Context, who muster.Actor, q wire.TokenQuery) (wire.TokenList, error)
 	CreateToken(ctx context.Context, who muster.Actor, r wire.TokenRequest) (wire.Token, error)

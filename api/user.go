@@ -22,6 +22,11 @@ type keyInput struct {
 	Body wire.KeyRequest
 }
 
+type keysInput struct {
+	UserRef
+	Page
+}
+
 type keyRemoval struct {
 	UserRef
 	Key string `query:"key" required:"true" maxLength:"256" doc:"SHA256 fingerprint, or the comment"`
@@ -65,10 +70,16 @@ func (a *API) userRoutes() {
 		return wire.Done{Status: "removed"}, a.service.RemoveUser(ctx, who(ctx), in.User)
 	})
 	route(a, huma.Operation{
+		OperationID: "list-keys", Method: http.MethodGet, Path: "/v1/users/{user}/keys", Tags: users,
+		Summary: "List a user's SSH keys with their terms and last use: the caller's own, or anybody's for administrators",
+	}, func(ctx context.Context, in *keysInput) (wire.KeyList, error) {
+		return a.service.Keys(ctx, who(ctx), in.User, in.page())
+	})
+	route(a, huma.Operation{
 		OperationID: "add-key", Method: http.MethodPost, Path: "/v1/users/{user}/keys", Tags: users,
 		Summary: "Add a public SSH key to a user",
 	}, func(ctx context.Context, in *keyInput) (wire.KeysChanged, error) {
-		return a.service.AddKey(ctx, who(ctx), in.User, in.Body.Key)
+		return a.service.AddKey(ctx, who(ctx), in.User, in.Body)
 	})
 	route(a, huma.Operation{
 		OperationID: "remove-key", Method: http.MethodDelete, Path: "/v1/users/{user}/keys", Tags: users,

@@ -5,69 +5,89 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/wire"
 	"github.com/spf13/cobra"
-	"golang.org/x/crypto/ssh"
 )
 
 func (a *app) key() *cobra.Command {
 	c := &cobra.Command{
 		Use: "key", Short: "Manage the SSH keys of a user", Args: cobra.ArbitraryArgs, RunE: group,
-		Long: `Public SSH keys let a user log in to their clusters directly. muster ssh and
-muster exec need none.`,
+		Long: `Public SSH keys let a user log in to their clusters: through the gateway, if the site has one,
+and directly. muster ssh and muster exec need none.`,
 		Example: `  muster key add ~/.ssh/id_ed25519.pub
   muster key list`,
 	}
 	var user string
 	c.PersistentFlags().StringVar(&user, "user", "", "whose keys (default: yours)")
 	_ = c.RegisterFlagCompletionFunc("user", a.completeUsers)
-	c.AddCommand(
-		&cobra.Command{
-			Use: "add FILE", Short: "Add public keys from a file", Args: exactly("FILE"),
-			Example: `  muster key add ~/.ssh/id_ed25519.pub --user alice`,
-			RunE: func(c *cobra.Command, args []string) error {
-				keys, err := a.readKeys(args[0])
-				if err != nil {
-					return err
-				}
-				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (u wire.KeysChanged, err error) {
-					for _, key := range keys {
-						if u, err = k.AddKey(c.Context(), name, key); err != nil {
-							return u, err
-						}
-					}
-					return u, nil
-				})
-			},
-		},
-		&cobra.Command{
-			Use: "list", Aliases: []string{"ls"}, Short: "List keys", Args: exactly(),
-			Example: `  muster key list --user alice`,
-			RunE: func(c *cobra.Command, _ []string) error {
-				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (wire.KeysChanged, error) {
-					u, err := k.User(c.Context(), name)
-					return wire.KeysChanged{User: u}, err
-				})
-			},
-		},
-		&cobra.Command{
-			Use: "remove KEY", Aliases: []string{"rm"}, Short: "Remove a key, by fingerprint or comment", Args: exactly("KEY"),
-			Example: `  muster key remove SHA256:3FOO...`,
-			RunE: func(c *cobra.Command, args []string) error {
-				return a.onKeys(c.Context(), user, func(k *client.Client, name string) (wire.KeysChanged, error) {
-					return k.RemoveKey(c.Context(), name, args[0])
-				})
-			},
-		},
-	)
+	c.AddCommand(a.keyAdd(&user), a.keyList(&user), a.keyRemove(&user))
 	return c
+}
+
+func (a *app) keyAdd(user *string) *cobra.Command {
+	var r wire.KeyRequest
+	c := &cobra.Command{
+		Use: "add FILE", Short: "Add public keys from a file", Args: exactly("FILE"),
+		Long: `Adds public keys, one a line: Ed25519, ECDSA, RSA of 3072 bits or more, and those of FIDO2
+security keys (sk-). With --ttl a key lets nobody in after that time, neither at the gateway
+nor on a node. To change the purpose or the end of a key, add it again.`,
+		Example: `  muster key add ~/.ssh/id_ed25519.pub --user alice
+  muster key add nightly.pub --ttl 30d --purpose "nightly transfers"`,
+		RunE: func(c *cobra.Command, args []string) error {
+			keys, err := a.readKeys(args[0])
+			if err != nil {
+				return err
+			}
+			return a.onKeys(c.Context(), *user, func(k *client.Client, name string) (u wire.KeysChanged, err error) {
+				for _, key := range keys {
+					one := r
+					one.Key = key
+					if u, err = k.AddKey(c.Context(), name, one); err != nil {
+						return u, err
+					}
+				}
+				return u, nil
+			})
+		},
+	}
+	c.Flags().StringVar(&r.TTL, "ttl", "", "how long it lets in: 12h, 30d (default: without an end)")
+	c.Flags().StringVar(&r.Purpose, "purpose", "", "what it is for")
+	return c
+}
+
+func (a *app) keyList(user *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List keys, with their terms and last use at the gateway", Args: exactly(),
+		Example: `  muster key list --user alice
+  muster key list -o json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.onKeys(c.Context(), *user, func(*client.Client, string) (wire.KeysChanged, error) { return wire.KeysChanged{}, nil })
+		},
+	}
+}
+
+func (a *app) keyRemove(user *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove KEY", Aliases: []string{"rm"}, Short: "Remove a key, by fingerprint or comment", Args: exactly("KEY"),
+		Long:    `Removes a key. Sessions at the gateway that it opened end within seconds.`,
+		Example: `  muster key remove SHA256:3FOO...`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.onKeys(c.Context(), *user, func(k *client.Client, name string) (wire.KeysChanged, error) {
+				return k.RemoveKey(c.Context(), name, args[0])
+			})
+		},
+	}
 }
 
 // onKeys does something with a user's keys and shows what they are then.
 func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, string) (wire.KeysChanged, error)) error {
+	if err := a.checkOutput(); err != nil {
+		return err
+	}
 	k, err := a.connect()
 	if err != nil {
 		return err
@@ -89,25 +109,20 @@ func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, s
 	if err != nil {
 		return err
 	}
-	type row struct {
-		Fingerprint string `json:"fingerprint"`
-		Type        string `json:"type"`
-		Comment     string `json:"comment"`
-		Key         string `json:"key"`
+	keys, err := k.Keys(ctx, user)
+	if err != nil {
+		return err
 	}
-	rows := []row{}
-	for _, line := range u.Keys {
-		if key, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil {
-			rows = append(rows, row{ssh.FingerprintSHA256(key), key.Type(), comment, line})
-		}
+	if keys == nil {
+		keys = []muster.SSHKey{}
 	}
-	return a.print(rows, func(w io.Writer) {
-		if len(rows) == 0 {
-			fmt.Fprintf(w, "%s has no keys. Add one: muster key add FILE\n", clean(u.Name))
+	return a.print(keys, func(w io.Writer) {
+		if len(keys) == 0 {
+			fmt.Fprintf(w, "%s has no keys. Add one: muster key add FILE\n", clean(user))
 		} else {
-			t := newTable("FINGERPRINT", "TYPE", "COMMENT")
-			for _, r := range rows {
-				t.row(r.Fingerprint, r.Type, r.Comment)
+			t := newTable("FINGERPRINT", "TYPE", "COMMENT", "PURPOSE", "EXPIRES", "LAST USED")
+			for _, x := range keys {
+				t.row(x.Fingerprint, x.Type, x.Comment, x.Purpose, expiry(x, time.Now()), lastUse(x))
 			}
 			t.write(w)
 		}
@@ -116,6 +131,23 @@ func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, s
 			writeApplied(w, p.Cluster, &p.Applied)
 		}
 	})
+}
+
+func expiry(k muster.SSHKey, now time.Time) string {
+	switch {
+	case k.Expires.IsZero():
+		return "-"
+	case k.Expired(now):
+		return "expired " + stamp(k.Expires)
+	}
+	return stamp(k.Expires)
+}
+
+func lastUse(k muster.SSHKey) string {
+	if k.Used.IsZero() {
+		return "-"
+	}
+	return fmt.Sprintf("%s from %s (%s)", stamp(k.Used), k.UsedFrom, k.UsedDoor)
 }
 
 // readKeys reads public keys, one a line.

@@ -22,14 +22,23 @@ const sshPort = 22
 
 // Access signs an ephemeral key for one user of a cluster.
 func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest) (wire.Access, error) {
+	out, _, _, err := s.access(ctx, who, ref, r, "permit-pty", "permit-agent-forwarding", "permit-port-forwarding", "permit-X11-forwarding", "permit-user-rc")
+	return out, err
+}
+
+// access signs a key with these rights; it returns the certificate and the authority that signs
+// hosts besides.
+func (s *Service) access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest, rights ...string) (wire.Access, *ssh.Certificate, ssh.PublicKey, error) {
+	refuse := func(err error) (wire.Access, *ssh.Certificate, ssh.PublicKey, error) {
+		return wire.Access{}, nil, nil, err
+	}
 	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey))
 	if err != nil || len(options) > 0 || len(strings.TrimSpace(string(rest))) > 0 {
-		return wire.Access{}, muster.Errorf(muster.EInvalid, "public_key is not one public SSH key").Because(muster.ReasonBadSSHKey).
-			WithHint("send one line of the form 'ssh-ed25519 AAAA...'")
+		return refuse(muster.Errorf(muster.EInvalid, "public_key is not one public SSH key").Because(muster.ReasonBadSSHKey).
+			WithHint("send one line of the form 'ssh-ed25519 AAAA...'"))
 	}
-	if !goodKey(key) {
-		return wire.Access{}, muster.Errorf(muster.EInvalid, "a key of type %s is not signed", key.Type()).Because(muster.ReasonBadSSHKey).
-			WithHint("use an ed25519 key")
+	if err := checkKey(key); err != nil {
+		return refuse(err)
 	}
 	var out wire.Access
 	var hostCA, userCA pki.SSHAuthority
@@ -51,18 +60,17 @@ func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wi
 		return err
 	})
 	if err != nil {
-		return wire.Access{}, err
+		return refuse(err)
 	}
 	s.enteredSeat(ctx, who, entered)
-	cert, err := userCA.SignUser(key, "muster:"+who.Name+":"+string(id), []string{out.User + "@" + string(id)}, accessTime,
-		"permit-pty", "permit-agent-forwarding", "permit-port-forwarding", "permit-X11-forwarding", "permit-user-rc")
+	cert, err := userCA.SignUser(key, "muster:"+who.Name+":"+string(id), []string{out.User + "@" + string(id)}, accessTime, rights...)
 	if err != nil {
-		return wire.Access{}, err
+		return refuse(err)
 	}
 	out.Certificate = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(cert)))
 	out.KnownHosts = "@cert-authority * " + strings.TrimSpace(hostCA.PublicLine())
 	out.Expires = s.Clock.Now().Add(accessTime)
-	return out, nil
+	return out, cert, hostCA.PublicKey(), nil
 }
 
 func authority(tx *store.Tx, id muster.ClusterID, name string) (pki.SSHAuthority, error) {

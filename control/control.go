@@ -150,6 +150,8 @@ type Config struct {
 	Speak func(cluster muster.ClusterID, node string)
 	// RunUse samples the processors of nodes while programs run there. Nil: nobody does.
 	RunUse RunUse
+	// Gateway is where users come in by SSH. Nil: this server has none.
+	Gateway Gateway
 	// Figures are what other parts of the server count, for administrators.
 	// Nil: nothing.
 	Figures func() []wire.Metric

@@ -7,15 +7,10 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/suggest"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
-	"golang.org/x/crypto/ssh"
-	"golang.org/x/sync/errgroup"
 )
-
-const maxKeys = 64
 
 // makeUsers makes the users that an administrator's request names first.
 func (s *Service) makeUsers(tx *store.Tx, w parsedRequest, answer *muster.Answer) error {
@@ -226,131 +221,4 @@ func (s *Service) RemoveUser(ctx context.Context, who muster.Actor, name string)
 		}
 		return tx.DeleteUser(name)
 	})
-}
-
-// AddKey adds a public key to a person: oneself, or anybody for administrators.
-func (s *Service) AddKey(ctx context.Context, who muster.Actor, name, line string) (wire.KeysChanged, error) {
-	key, err := cleanKey(line)
-	if err != nil {
-		return wire.KeysChanged{}, err
-	}
-	return s.changeKeys(ctx, who, name, func(u *muster.User) error {
-		u.Keys = appendKey(u.Keys, key)
-		if len(u.Keys) > maxKeys {
-			return tooManyKeys()
-		}
-		return nil
-	})
-}
-
-// RemoveKey removes a key, by fingerprint or comment.
-func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key string) (wire.KeysChanged, error) {
-	return s.changeKeys(ctx, who, name, func(u *muster.User) error {
-		before := len(u.Keys)
-		u.Keys = slices.DeleteFunc(slices.Clone(u.Keys), func(line string) bool {
-			pub, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-			return err == nil && (ssh.FingerprintSHA256(pub) == key || comment == key) || line == key
-		})
-		if len(u.Keys) == before {
-			return muster.Errorf(muster.ENotFound, "%s has no such key", name).Because(muster.ReasonNoSuchKey).
-				WithHint("see 'muster user show %s' for fingerprints and comments", name)
-		}
-		return nil
-	})
-}
-
-// changeKeys changes the keys of a person, and waits until they are in force on all nodes
-// of that person's clusters, or reports where they are not.
-func (s *Service) changeKeys(ctx context.Context, who muster.Actor, name string, change func(*muster.User) error) (wire.KeysChanged, error) {
-	var out wire.KeysChanged
-	var clusters []muster.Cluster
-	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		u, err := findUser(tx, name)
-		if err != nil {
-			return err
-		}
-		if !who.Admin && who.Name != name {
-			return muster.Errorf(muster.EForbidden, "you may change your own keys only").Because(muster.ReasonYourselfOnly).WithHint("say 'muster key add' without --user")
-		}
-		if err := change(&u); err != nil {
-			return err
-		}
-		out.User = u
-		if err := tx.PutUser(u, "keys changed"); err != nil {
-			return err
-		}
-		clusters, err = tx.Clusters(store.ClusterFilter{Living: true})
-		return err
-	})
-	if err != nil {
-		return out, err
-	}
-	clusters = slices.DeleteFunc(clusters, func(c muster.Cluster) bool { return !slices.Contains(c.Spec.Users, name) })
-	pending := make([]*wire.Applied, len(clusters))
-	var all errgroup.Group
-	all.SetLimit(16)
-	for i, c := range clusters {
-		all.Go(func() error { pending[i] = s.awaitApplied(ctx, c.ID); return nil })
-	}
-	_ = all.Wait()
-	for i, a := range pending {
-		if a != nil && a.On < a.Nodes {
-			out.Pending = append(out.Pending, wire.PendingCluster{Cluster: clusters[i].Name, Applied: *a})
-		}
-	}
-	return out, nil
-}
-
-func tooManyKeys() *muster.Error {
-	return muster.Errorf(muster.EInvalid, "a user has at most %d keys", maxKeys).Because(muster.ReasonTooMany).WithHint("remove one with 'muster key remove'")
-}
-
-// cleanKey checks one authorized_keys line and gives its plain form. Options
-// are refused: they would run commands on the nodes.
-func cleanKey(line string) (string, error) {
-	bad := muster.Errorf(muster.EInvalid, "this is not one public SSH key").Because(muster.ReasonBadSSHKey).
-		WithHint("give one line of a .pub file: 'ssh-ed25519 AAAA... name'")
-	if len(line) > 16<<10 {
-		return "", bad
-	}
-	key, comment, options, rest, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err != nil || len(strings.TrimSpace(string(rest))) > 0 {
-		return "", bad
-	}
-	if len(options) > 0 {
-		return "", bad.WithHint("leave out what stands before 'ssh-'")
-	}
-	if !goodKey(key) {
-		return "", bad.WithHint("keys of type %s are not taken; use ed25519", key.Type())
-	}
-	text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
-	comment = cleantext.Line(comment)
-	if comment != "" {
-		text += " " + comment
-	}
-	return text, nil
-}
-
-// goodKey tells keys that sshd takes from those it does not: certificates and
-// what is too weak.
-func goodKey(key ssh.PublicKey) bool {
-	switch key.Type() {
-	case ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
-		return true
-	}
-	return false
-}
-
-// appendKey adds a key that is not there yet; comments do not count.
-func appendKey(keys []string, key string) []string {
-	body := func(line string) string {
-		f := strings.Fields(line)
-		return strings.Join(f[:min(2, len(f))], " ")
-	}
-	for _, k := range keys {
-		if body(k) == body(key) {
-			return keys
-		}
-	}
-	return append(slices.Clone(keys), key)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -101,12 +102,20 @@ func TestChangesReachNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := string(ssh.MarshalAuthorizedKey(pub))
-	if _, err := k.AddKey(t.Context(), "alice", key[:len(key)-1]); err != nil {
+	if _, err := k.AddKey(t.Context(), "alice", wire.KeyRequest{Key: string(key[:len(key)-1])}); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "the key", func() bool { c := config("n01"); return len(c.Users) == 1 && len(c.Users[0].Keys) == 1 })
 	if c := config("n02"); c.Generation != first.Generation+1 || len(c.Users[0].Keys) != 1 {
 		t.Errorf("generation %d after %d, users %+v", c.Generation, first.Generation, c.Users)
+	}
+	// A key with an end is given to nodes with it: their sshd knows when it is over.
+	if _, err := k.AddKey(t.Context(), "alice", wire.KeyRequest{Key: string(key[:len(key)-1]), TTL: "1h"}); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "the end of the key", func() bool { c := config("n01"); return strings.HasPrefix(c.Users[0].Keys[0], `expiry-time="2`) })
+	if _, _, options, _, err := ssh.ParseAuthorizedKey([]byte(config("n01").Users[0].Keys[0])); err != nil || len(options) != 1 {
+		t.Errorf("options %v, %v", options, err)
 	}
 
 	list, err := k.Machines(t.Context(), true)

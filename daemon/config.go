@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/metal/enrollment"
 	"github.com/muster-hpc/muster/provider/local"
@@ -46,6 +47,10 @@ type Config struct {
 	TimeZone string
 	// Listen is an address for the API over TLS; "" for none.
 	Listen string
+	// Gateway is an address for users who come by SSH; "" for none.
+	Gateway string
+	// GatewayLimits bound it. Zero values: the usual ones.
+	GatewayLimits gateway.Limits
 	// Retain is how long homes of deleted clusters are kept unless a request
 	// says otherwise. 0: muster.DefaultRetain; negative: not at all.
 	Retain time.Duration

@@ -12,7 +12,7 @@ func (s *Server) figures() []wire.Metric {
 		failing += times
 	}
 	silent, expected := s.agents.SilentAgents()
-	return []wire.Metric{
+	list := []wire.Metric{
 		one("muster_agents_connected", "Machines whose agent has spoken.", false, float64(s.agents.Connected())),
 		one("muster_agents_expected", "Agents that should report.", false, float64(expected)),
 		one("muster_agents_silent", "Agents that should report and do not.", false, float64(silent)),
@@ -20,4 +20,8 @@ func (s *Server) figures() []wire.Metric {
 		one("muster_converge_failing", "Clusters and machines that the loops cannot bring on.", false, float64(len(s.converge.Failing()))),
 		one("muster_converge_failures", "How often in a row they failed, summed.", false, float64(failing)),
 	}
+	if s.gateway != nil {
+		list = append(list, s.gateway.Figures()...)
+	}
+	return list
 }

@@ -40,6 +40,11 @@ func apiPlaces(files int) connlimit.Limits {
 	return connlimit.Limits{Total: files / 4, PerAddress: min(apiOfOne, files/8), PerName: max(16, files/64)}
 }
 
+// gatewayPlaces is the share of the SSH gateway: each session holds one descriptor more, to the node.
+func gatewayPlaces(files int) connlimit.Limits {
+	return connlimit.Limits{Total: files / 16, PerAddress: min(apiOfOne, files/32), PerName: max(16, files/256)}
+}
+
 // proxyPlaces is the share of the egress proxy's own listener, and proxyRequests how many
 // requests it serves at once: each holds two descriptors.
 func proxyPlaces(files int) connlimit.Limits {

@@ -57,6 +57,7 @@ type Server struct {
 	measure      *measure.Runner
 	runUse       measure.RunUse
 	api          *api.API
+	gateway      *sshDoor                   // nil: there is none
 	keep         atomic.Pointer[image.Keep] // which derived images stay
 	listening    atomic.Value               // string: where the API is served over TLS
 	closers      []func() error             // in the order of opening
@@ -127,6 +128,9 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	s.openVolumes(ctx)
 	s.openConfigs()
 	s.openControl()
+	if err = s.openGateway(); err != nil {
+		return nil, err
+	}
 	if err = s.openConverge(); err != nil {
 		return nil, err
 	}
@@ -158,7 +162,7 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	acting, stop := s.whileCurrent(ctx)
 	defer stop()
-	if err := errors.Join(s.serveAPI(ctx, g, ready), s.serveAgents(ctx, g), s.serveMetal(acting, g)); err != nil {
+	if err := errors.Join(s.serveAPI(ctx, g, ready), s.serveGateway(ctx, g, ready), s.serveAgents(ctx, g), s.serveMetal(acting, g)); err != nil {
 		cancel()
 		return errors.Join(err, g.Wait())
 	}

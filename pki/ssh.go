@@ -102,6 +102,14 @@ func (s SSHAuthority) PublicLine() string {
 	return strings.TrimSuffix(string(ssh.MarshalAuthorizedKey(s.signer.PublicKey())), "\n")
 }
 
+// PublicKey is the public half; nil of the zero value.
+func (s SSHAuthority) PublicKey() ssh.PublicKey {
+	if s.signer == nil {
+		return nil
+	}
+	return s.signer.PublicKey()
+}
+
 // SignHost certifies a host key for these names (and addresses). A ttl of zero
 // is for ever: the authority ends with its cluster. A certificate that lives
 // for days comes out the same when it is made again within a tenth of its life,

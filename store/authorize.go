@@ -17,7 +17,7 @@ const (
 
 // record is what authorize needs to know of one.
 type record struct {
-	kind    string // cluster, node, certificate, hpl, program, program-run, platform, experiment, volume, machine, registration, user, token, audit, history, secret, join, meta
+	kind    string // cluster, node, certificate, hpl, program, program-run, platform, experiment, volume, machine, registration, user, token, gateway-session, audit, history, secret, join, meta
 	owner   string
 	project string
 	// sharedWith: the actor is one of the users of the cluster that it is, or is of.
@@ -30,14 +30,14 @@ type record struct {
 // it, is told so.
 //
 // Muster itself may do everything. Administrators may do everything but read
-// secrets and make certificates and results of HPL. Everybody else: their own clusters and nodes and those of projects
+// secrets and make certificates, results of HPL and sessions at the gateway. Everybody else: their own clusters and nodes and those of projects
 // that they manage, read and write; those of their other projects, and of other projects that list them as users, read
 // only; their projects' volumes, read and write; certificates and results of HPL of the clusters that they see; machines, read only (blank hides the tenant); themselves and
 // people of their projects, read only (but their own keys they may change);
 // programs and platforms of their projects, read only, and write what they added or manage; runs of programs of their
 // projects, read only, and write their own; experiments of their projects, read only, and write their own and those
 // of projects that they manage;
-// their own tokens; the audit lines of their projects and about themselves.
+// their own tokens and sessions at the gateway; the audit lines of their projects and about themselves.
 func authorize(who muster.Actor, v verb, r record, absent *muster.Error) error {
 	if allowed(who, v, r) {
 		return nil
@@ -73,7 +73,7 @@ func allowed(who muster.Actor, v verb, r record) bool {
 	switch r.kind {
 	case "secret", "join", "meta":
 		return false
-	case "certificate", "hpl":
+	case "certificate", "hpl", "gateway-session":
 		if v == write {
 			return false
 		}
@@ -106,7 +106,7 @@ func allowed(who muster.Actor, v verb, r record) bool {
 	case "user":
 		// project is one that is shared, if there is one.
 		return r.owner == who.Name || v == read && r.project != "" && who.In(r.project)
-	case "token":
+	case "token", "gateway-session":
 		return r.owner == who.Name
 	case "audit":
 		return v == read && (r.owner == who.Name || r.project != "" && who.In(r.project))

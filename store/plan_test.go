@@ -46,6 +46,21 @@ func TestPlans(t *testing.T) {
 				}
 			}
 			_, _ = tx.FindCluster("a")
+			session := muster.GatewaySession{ID: muster.NewGatewaySessionID(), User: "alice", Fingerprint: "f", Began: time.Unix(1, 0)}
+			if err := sys.BeginGatewaySession(session); err != nil {
+				return err
+			}
+			_ = sys.PutKeyTerms("alice", muster.SSHKey{Fingerprint: "f"})
+			_ = sys.DropKeyTerms("alice", "g")
+			_, _ = tx.KeyTerms("alice")
+			_, _ = tx.KeyTermsOf("alice", "f")
+			_ = sys.GatewayBytes(session.ID, 1, 1)
+			_ = sys.EndGatewaySession(session)
+			_, _ = tx.GatewaySession(session.ID)
+			_, _ = tx.GatewayCursor(session.ID)
+			_, _ = tx.GatewaySessions(GatewayFilter{Limit: 3})
+			_, _ = tx.GatewaySessions(GatewayFilter{Open: true, After: "1", Limit: 3})
+			_, _ = tx.GatewaySessions(GatewayFilter{User: "alice", Cluster: id, Limit: 3})
 			v := muster.Volume{ID: muster.NewVolumeID(), Name: "v-" + who.Name, Owner: "alice", Project: "sea", Kind: "data", Driver: "nfs", Phase: "ready"}
 			if err := sys.PutVolume(v, "x"); err != nil {
 				return err

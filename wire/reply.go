@@ -56,7 +56,15 @@ type Deleted struct {
 
 // KeyRequest adds a public SSH key to a user.
 type KeyRequest struct {
-	Key string `json:"key" doc:"One authorized_keys line"`
+	Key     string `json:"key" doc:"One authorized_keys line"`
+	Purpose string `json:"purpose,omitempty" doc:"What it is for"`
+	TTL     string `json:"ttl,omitempty" doc:"How long it lets in: 12h, 30d; absent: without an end"`
+}
+
+// KeyList is the reply to a listing of a user's SSH keys.
+type KeyList struct {
+	Keys []muster.SSHKey `json:"keys"`
+	More
 }
 
 // LogLine is one line of the journal of one node.

@@ -31,10 +31,15 @@ func (k *Client) RemoveUser(ctx context.Context, name string) error {
 	return k.do(ctx, call{method: http.MethodDelete, path: path("users", name)})
 }
 
+// Keys lists the SSH keys of a user with their terms and last use.
+func (k *Client) Keys(ctx context.Context, user string) ([]muster.SSHKey, error) {
+	return pages(ctx, k, path("users", user, "keys"), nil, 0, func(l wire.KeyList) ([]muster.SSHKey, wire.More) { return l.Keys, l.More })
+}
+
 // AddKey adds a public SSH key to a user.
-func (k *Client) AddKey(ctx context.Context, user, line string) (wire.KeysChanged, error) {
+func (k *Client) AddKey(ctx context.Context, user string, r wire.KeyRequest) (wire.KeysChanged, error) {
 	var out wire.KeysChanged
-	return out, k.post(ctx, path("users", user, "keys"), wire.KeyRequest{Key: line}, &out)
+	return out, k.post(ctx, path("users", user, "keys"), r, &out)
 }
 
 // RemoveKey removes a key, by its SHA256 fingerprint or its comment.

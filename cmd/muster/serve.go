@@ -60,6 +60,9 @@ reload) reloads the file; settings that need a restart are named in the log.`,
   # bare machines that boot from the network on this interface
   muster serve --metal-interface eno2
 
+  # users reach their clusters with plain ssh and their own keys
+  muster serve --local 4 --gateway :2222
+
   # to try things out: more machines than cores, or simulated machines
   muster serve --state /tmp/m --local 4 --oversubscribe
   muster serve --state /tmp/m --fake 100`,
@@ -184,6 +187,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.c.Fake, "fake", 0, "number of simulated machines")
 	duration.Var(set, &f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")
 	set.StringVar(&f.c.Listen, "listen", "", "also serve the API over TLS on ADDRESS:PORT")
+	set.StringVar(&f.c.Gateway, "gateway", "", "let users in by SSH on ADDRESS:PORT, such as :2222 (see docs/users/gateway.md)")
 	set.StringVar(&f.c.TimeZone, "time-zone", "", "time zone of nodes, such as Europe/Berlin (default: that of this host)")
 	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")
 	set.StringVar(&f.retain, "retain", "7d", "how long to keep the homes of deleted clusters, unless the request says otherwise; 0: delete them at once")

@@ -103,6 +103,7 @@ func (k *Maker) Node(ctx context.Context, id muster.ClusterID, node string) (wir
 		return wire.NodeConfig{}, fmt.Errorf("host key of %s/%s: %w", id, node, err)
 	}
 	names := []string{n.Name, n.Name + "." + shared.Common().Domain, n.Address.String()}
+	names = append(names, doorNames(shared.Common(), n)...)
 	cert, err := shared.hostCA.SignHost(host.PublicKey(), names, hostCertificateLife)
 	if err != nil {
 		return wire.NodeConfig{}, err
@@ -110,6 +111,19 @@ func (k *Maker) Node(ctx context.Context, id muster.ClusterID, node string) (wir
 	c, err := shared.Node(n, string(key), pki.Line(cert))
 	c.Generation = shared.generation
 	return c, err
+}
+
+// doorNames are those by which users name a node at the gateway.
+func doorNames(c wire.NodeConfig, n muster.Node) []string {
+	var names []string
+	for _, cluster := range []string{c.ClusterName, string(c.Cluster)} {
+		node := cluster + "." + n.Name
+		names = append(names, node, node+"+"+c.Project)
+		if n.Head {
+			names = append(names, cluster, cluster+"+"+c.Project)
+		}
+	}
+	return names
 }
 
 // Generation is that of the newest configuration of a cluster's nodes.

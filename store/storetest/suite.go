@@ -47,6 +47,8 @@ func Suite(t *testing.T, open Open) {
 		{"Users", testUsers},
 		{"UIDs", testUIDs},
 		{"Tokens", testTokens},
+		{"KeyTerms", testKeyTerms},
+		{"GatewaySessions", testGatewaySessions},
 		{"Secrets", testSecrets},
 		{"Joins", testJoins},
 		{"Audit", testAudit},

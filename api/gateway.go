@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// Gateways are where users come in by SSH.
+type Gateways interface {
+	// GatewayInfo has no address where the server has no gateway.
+	GatewayInfo(ctx context.Context, who muster.Actor) (wire.Gateway, error)
+	GatewaySessions(ctx context.Context, who muster.Actor, q wire.GatewayQuery) (wire.GatewaySessionList, error)
+	KillGatewaySession(ctx context.Context, who muster.Actor, id string) error
+}
+
+type gatewaySessionsInput struct {
+	User    string `query:"user" maxLength:"64" doc:"Only this user's"`
+	Cluster string `query:"cluster" maxLength:"128" doc:"Only to this cluster: its name or ID"`
+	Open    bool   `query:"open" doc:"Only those that last"`
+	Page
+}
+
+// GatewaySessionRef names a session at the gateway in a path.
+type GatewaySessionRef struct {
+	Session string `path:"session" maxLength:"64" doc:"ID of a session"`
+}
+
+func (a *API) gatewayRoutes() {
+	tags := []string{"gateway"}
+	route(a, huma.Operation{
+		OperationID: "show-gateway", Method: http.MethodGet, Path: "/v1/gateway", Tags: tags,
+		Summary: "Show where the gateway listens, and its host key",
+	}, func(ctx context.Context, _ *none) (wire.Gateway, error) {
+		return a.service.GatewayInfo(ctx, who(ctx))
+	})
+	route(a, huma.Operation{
+		OperationID: "list-gateway-sessions", Method: http.MethodGet, Path: "/v1/gateway/sessions", Tags: tags,
+		Summary: "List sessions at the gateway, the newest first: the caller's own, or everybody's for administrators",
+	}, func(ctx context.Context, in *gatewaySessionsInput) (wire.GatewaySessionList, error) {
+		return a.service.GatewaySessions(ctx, who(ctx), wire.GatewayQuery{User: in.User, Cluster: in.Cluster, Open: in.Open, Page: in.page()})
+	})
+	route(a, huma.Operation{
+		OperationID: "kill-gateway-session", Method: http.MethodDelete, Path: "/v1/gateway/sessions/{session}", Tags: tags,
+		Summary: "End an open session at the gateway",
+	}, func(ctx context.Context, in *GatewaySessionRef) (wire.Done, error) {
+		return wire.Done{Status: "ended"}, a.service.KillGatewaySession(ctx, who(ctx), in.Session)
+	})
+}

@@ -1,0 +1,106 @@
+package control
+
+import (
+	"context"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// GatewayBegin records a session before anything of it passes.
+func (s *Service) GatewayBegin(ctx context.Context, x muster.GatewaySession) error {
+	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error { return tx.BeginGatewaySession(x) })
+}
+
+// GatewayBytes records what passed so far in sessions.
+func (s *Service) GatewayBytes(ctx context.Context, list []muster.GatewaySession) error {
+	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		for _, x := range list {
+			if err := tx.GatewayBytes(x.ID, x.Received, x.Sent); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// GatewayEnd records the end of a session.
+func (s *Service) GatewayEnd(ctx context.Context, x muster.GatewaySession) error {
+	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error { return tx.EndGatewaySession(x) })
+}
+
+// EndLostSessions closes the records of sessions of a server that ended without a word.
+func (s *Service) EndLostSessions(ctx context.Context) error {
+	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.GatewaySessions(store.GatewayFilter{Open: true})
+		for _, x := range list {
+			if err != nil {
+				return err
+			}
+			x.Ended, x.End, x.Text = s.Clock.Now(), muster.GatewayEndLost, "the server ended; it lasted at least until its bytes were last recorded"
+			err = tx.EndGatewaySession(x)
+		}
+		return err
+	})
+}
+
+// GatewayInfo is how the gateway is reached; without an address where this server has none.
+func (s *Service) GatewayInfo(context.Context, muster.Actor) (wire.Gateway, error) {
+	if s.Gateway == nil {
+		return wire.Gateway{Doors: []muster.Door{}}, nil
+	}
+	return wire.Gateway{Address: s.Gateway.Address(), HostKey: s.Gateway.HostKey(), Doors: []muster.Door{muster.DoorJump, muster.DoorPlain}}, nil
+}
+
+// GatewaySessions lists sessions, the newest first: the actor's own, or everybody's for
+// administrators.
+func (s *Service) GatewaySessions(ctx context.Context, who muster.Actor, q wire.GatewayQuery) (wire.GatewaySessionList, error) {
+	out := wire.GatewaySessionList{Sessions: []muster.GatewaySession{}}
+	err := s.Store.View(ctx, who, func(tx *store.Tx) error {
+		f := store.GatewayFilter{User: q.User, Open: q.Open, Limit: q.Size() + 1, After: q.After}
+		if q.Cluster != "" {
+			c, err := tx.FindCluster(q.Cluster)
+			if err != nil {
+				return err
+			}
+			f.Cluster = c.ID
+		}
+		list, err := tx.GatewaySessions(f)
+		if err != nil {
+			return err
+		}
+		list, more := partOf(list, q.Page)
+		out.Sessions = append(out.Sessions, list...)
+		out.More, err = nextAfter(list, more, func(x muster.GatewaySession) (string, error) { return tx.GatewayCursor(x.ID) })
+		return err
+	})
+	if err == nil && s.Gateway != nil {
+		live := s.Gateway.Sessions()
+		for i, x := range out.Sessions {
+			if now, ok := live[x.ID]; ok && x.Open() {
+				out.Sessions[i].Received, out.Sessions[i].Sent = now.Received, now.Sent
+			}
+		}
+	}
+	return out, err
+}
+
+// KillGatewaySession ends an open session: one's own, or anybody's by administrators.
+func (s *Service) KillGatewaySession(ctx context.Context, who muster.Actor, id string) error {
+	over := muster.Errorf(muster.EConflict, "session %.64s has ended", id).Because(muster.ReasonWrongPhase).WithHint("see 'muster gateway log'")
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		x, err := tx.GatewaySession(muster.GatewaySessionID(id))
+		switch {
+		case err != nil:
+			return err
+		case !x.Open() || s.Gateway == nil:
+			return over
+		}
+		return tx.AsSystem().Note(muster.AuditUser, x.User, "", who.Name+" ends session "+string(x.ID)+" at the gateway")
+	})
+	if err == nil && !s.Gateway.Kill(muster.GatewaySessionID(id), "ended by "+who.Name) {
+		return over
+	}
+	return err
+}

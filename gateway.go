@@ -1,0 +1,102 @@
+package muster
+
+import "time"
+
+// Door is a way by which a user comes through the gateway.
+type Door string
+
+// Doors.
+const (
+	// DoorJump: the gateway connects a client with a node, and what they say stays between them.
+	DoorJump Door = "jump"
+	// DoorPlain: the gateway logs in to the node for the user, and passes the session on.
+	DoorPlain Door = "plain"
+)
+
+// SSHKey is a public key of a user, with its terms and its last use at the gateway.
+type SSHKey struct {
+	Fingerprint string    `json:"fingerprint" doc:"SHA256 fingerprint"`
+	Type        string    `json:"type"`
+	Comment     string    `json:"comment,omitempty"`
+	Key         string    `json:"key" doc:"One authorized_keys line"`
+	Purpose     string    `json:"purpose,omitempty" doc:"What it is for"`
+	Added       time.Time `json:"added,omitzero" doc:"Absent for keys that were added before this was recorded"`
+	Expires     time.Time `json:"expires,omitzero" doc:"From then on it lets nobody in; absent: never"`
+	Used        time.Time `json:"used,omitzero" doc:"When it last opened a session at the gateway"`
+	UsedFrom    string    `json:"used_from,omitempty" doc:"From which address"`
+	UsedDoor    Door      `json:"used_door,omitempty" doc:"Through which door: jump or plain"`
+}
+
+// Expired reports whether a key lets nobody in any more.
+func (k SSHKey) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
+
+// DoorTarget is where a user wants to go. The zero value is nowhere.
+type DoorTarget struct {
+	Cluster string // its name or ID
+	Node    string // "": the head
+	Project string // "": the user's clusters of that name, if it is one
+}
+
+// DoorWay is where a door leads for a user: what DoorTarget came to be.
+type DoorWay struct {
+	Cluster     ClusterID
+	ClusterName string
+	Project     string
+	Node        string
+	Login       string // as whom on the node
+}
+
+// DoorClaim is a right by which something at the gateway is open: a user's key, and the access to
+// a cluster if that is named.
+type DoorClaim struct {
+	User        string
+	Fingerprint string
+	Cluster     ClusterID
+}
+
+// GatewaySessionID names a session at the gateway.
+type GatewaySessionID string
+
+// NewGatewaySessionID makes one by chance.
+func NewGatewaySessionID() GatewaySessionID { return GatewaySessionID("g-" + RandomID(10)) }
+
+// GatewayEnd is why a session at the gateway ended.
+type GatewayEnd string
+
+// Ends of sessions.
+const (
+	// GatewayEndClosed: the client or the node ended it.
+	GatewayEndClosed GatewayEnd = "closed"
+	// GatewayEndRight: its key, its user or the access to its cluster ended, or the cluster did.
+	GatewayEndRight GatewayEnd = "right-ended"
+	// GatewayEndKilled: an administrator, or the user, ended it.
+	GatewayEndKilled GatewayEnd = "killed"
+	// GatewayEndServer: the server stopped.
+	GatewayEndServer GatewayEnd = "server-stopped"
+	// GatewayEndLost: the server ended without a word: the time and the bytes are what was last
+	// recorded, and it lasted at least until then.
+	GatewayEndLost GatewayEnd = "lost"
+)
+
+// GatewaySession is one way to a node through the gateway. Nothing of what was said is in it.
+type GatewaySession struct {
+	ID          GatewaySessionID `json:"id"`
+	User        string           `json:"user"`
+	Fingerprint string           `json:"fingerprint" doc:"SHA256 fingerprint of the key"`
+	From        string           `json:"from" doc:"Address and port of the client"`
+	Door        Door             `json:"door" doc:"jump or plain"`
+	Cluster     ClusterID        `json:"cluster"`
+	ClusterName string           `json:"cluster_name"`
+	Project     string           `json:"project" doc:"That of the cluster"`
+	Node        string           `json:"node"`
+	Login       string           `json:"login" doc:"As whom, on the node; of the jump door what the user may be"`
+	Began       time.Time        `json:"began"`
+	Ended       time.Time        `json:"ended,omitzero" doc:"Absent while it lasts"`
+	End         GatewayEnd       `json:"end,omitempty" doc:"closed, right-ended, killed, server-stopped or lost"`
+	Text        string           `json:"text,omitempty" doc:"What ended it, in words"`
+	Received    int64            `json:"received_bytes" doc:"From the client"`
+	Sent        int64            `json:"sent_bytes" doc:"To the client"`
+}
+
+// Open reports whether a session lasts.
+func (s GatewaySession) Open() bool { return s.Ended.IsZero() }

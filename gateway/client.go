@@ -1,0 +1,40 @@
+package gateway
+
+import (
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// client is one connection whose user is known.
+type client struct {
+	s           *Server
+	conn        *ssh.ServerConn
+	near        *meteredConn
+	user        string
+	fingerprint string
+	from        string
+}
+
+// keepAlive asks a client now and then whether it is there, and closes the connection of one that
+// does not answer.
+func (c *client) keepAlive() {
+	ended := make(chan struct{})
+	go func() {
+		_ = c.conn.Wait()
+		close(ended)
+	}()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(c.s.limits.Alive):
+		}
+		late := time.AfterFunc(3*c.s.limits.Alive, func() { _ = c.near.Close() })
+		_, _, err := c.conn.SendRequest("keepalive@openssh.com", true, nil)
+		late.Stop()
+		if err != nil {
+			return
+		}
+	}
+}

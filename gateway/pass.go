@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// passChannel opens a channel at the other side and joins the two until they end.
+func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds) {
+	far, fromFar, err := other.OpenChannel(n.ChannelType(), n.ExtraData())
+	if err != nil {
+		reason, text := ssh.ConnectionFailed, "the node is gone"
+		var refused *ssh.OpenChannelError
+		if errors.As(err, &refused) {
+			reason, text = refused.Reason, refused.Message
+		}
+		_ = n.Reject(reason, text)
+		return
+	}
+	defer far.Close()
+	near, fromNear, err := n.Accept()
+	if err != nil {
+		go ssh.DiscardRequests(fromFar)
+		return
+	}
+	defer near.Close()
+	go func() {
+		_, _ = io.Copy(far, near)
+		_ = far.CloseWrite()
+	}()
+	go func() {
+		passRequests(fromNear, far, kind.there)
+		_ = far.Close() // who opened it has closed it
+	}()
+	var said sync.WaitGroup
+	said.Go(func() { _, _ = io.Copy(near, far) })
+	said.Go(func() { _, _ = io.Copy(near.Stderr(), far.Stderr()) })
+	var done sync.WaitGroup
+	done.Go(func() {
+		said.Wait()
+		_ = near.CloseWrite()
+	})
+	done.Go(func() { passRequests(fromFar, near, kind.back) })
+	// Closed once all that it said has passed, and how it ended: that comes after the last byte or
+	// before it, and the end of the requests is the end of the channel.
+	done.Wait()
+}
+
+// passRequests passes requests on, with their answers, until the channel they come of is closed.
+func passRequests(requests <-chan *ssh.Request, to ssh.Channel, allowed []string) {
+	for r := range requests {
+		if !slices.Contains(allowed, r.Type) {
+			_ = r.Reply(false, nil)
+			continue
+		}
+		ok, err := to.SendRequest(r.Type, r.WantReply, r.Payload)
+		_ = r.Reply(ok && err == nil, nil)
+	}
+}

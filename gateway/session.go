@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// session is one way to a node that is open.
+type session struct {
+	record   muster.GatewaySession
+	received *atomic.Int64
+	sent     *atomic.Int64
+	stop     func() // closes what it consists of
+
+	mu     sync.Mutex
+	reason muster.GatewayEnd
+	text   string
+}
+
+// end ends a session, for the reason that is named first.
+func (x *session) end(why muster.GatewayEnd, text string) {
+	x.mu.Lock()
+	if x.reason == "" {
+		x.reason, x.text = why, text
+	}
+	x.mu.Unlock()
+	x.stop()
+}
+
+// now is its record as it is now.
+func (x *session) now() muster.GatewaySession {
+	r := x.record
+	r.Received, r.Sent = x.received.Load(), x.sent.Load()
+	return r
+}
+
+// recordTime bounds how long a record may take to be written.
+const recordTime = 10 * time.Second
+
+// reserve takes a place for one more session of a user. Who got none is told so.
+func (s *Server) reserve(user string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closing:
+		return muster.Errorf(muster.EUnavailable, "the gateway is stopping").WithHint("try again in a minute")
+	case s.taken >= s.limits.Sessions:
+		return muster.Errorf(muster.EUnavailable, "the gateway has %d sessions, which is as many as it takes", s.taken).Because(muster.ReasonTooMany).WithHint("try again later")
+	case s.of[user] >= s.limits.PerUser:
+		return muster.Errorf(muster.EUnavailable, "you have %d sessions at the gateway, which is as many as one user may have", s.of[user]).Because(muster.ReasonTooMany).
+			WithHint("end some: muster gateway sessions, muster gateway kill SESSION")
+	}
+	s.taken++
+	s.of[user]++
+	return nil
+}
+
+func (s *Server) release(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	if s.of[user]--; s.of[user] == 0 {
+		delete(s.of, user)
+	}
+}
+
+// begin records a session and makes it one that can be seen and ended.
+func (s *Server) begin(c *client, door muster.Door, w muster.DoorWay, received, sent *atomic.Int64, stop func()) (*session, error) {
+	x := &session{received: received, sent: sent, stop: stop, record: muster.GatewaySession{
+		ID: muster.NewGatewaySessionID(), User: c.user, Fingerprint: c.fingerprint, From: c.from, Door: door,
+		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
+	}}
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	if err := s.site.GatewayBegin(ctx, x.record); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.sessions[x.record.ID] = x
+	closing := s.closing
+	s.mu.Unlock()
+	s.opened[door].Add(1)
+	if closing {
+		x.end(muster.GatewayEndServer, "")
+	}
+	return x, nil
+}
+
+// finish records the end of a session.
+func (s *Server) finish(x *session) {
+	x.mu.Lock()
+	r := x.now()
+	r.Ended, r.End, r.Text = s.now(), x.reason, x.text
+	x.mu.Unlock()
+	if r.End == "" {
+		r.End = muster.GatewayEndClosed
+	}
+	s.mu.Lock()
+	delete(s.sessions, r.ID)
+	s.mu.Unlock()
+	s.received.Add(r.Received)
+	s.sent.Add(r.Sent)
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	if err := s.site.GatewayEnd(ctx, r); err != nil {
+		s.log.Warn("recording the end of a gateway session failed", "session", r.ID, "error", err)
+	}
+}
+
+// Sessions are those that are open, with the bytes of this moment.
+func (s *Server) Sessions() map[muster.GatewaySessionID]muster.GatewaySession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[muster.GatewaySessionID]muster.GatewaySession, len(s.sessions))
+	for id, x := range s.sessions {
+		out[id] = x.now()
+	}
+	return out
+}
+
+// Kill ends a session. False: it is not open here.
+func (s *Server) Kill(id muster.GatewaySessionID, text string) bool {
+	s.mu.Lock()
+	x := s.sessions[id]
+	s.mu.Unlock()
+	if x == nil {
+		return false
+	}
+	x.end(muster.GatewayEndKilled, text)
+	return true
+}

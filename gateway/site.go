@@ -1,0 +1,32 @@
+package gateway
+
+import (
+	"context"
+	"net"
+
+	"github.com/muster-hpc/muster"
+	"golang.org/x/crypto/ssh"
+)
+
+// Site knows who may go where, and records who went.
+type Site interface {
+	// GatewayKey reports whether a key speaks for a user now. It takes as long for a user who
+	// does not exist as for one with another key.
+	GatewayKey(ctx context.Context, user string, key ssh.PublicKey) error
+	// GatewayEnter finds where a target leads for a user. An error says why it leads nowhere,
+	// and what to do, for the user.
+	GatewayEnter(ctx context.Context, user string, t muster.DoorTarget) (muster.DoorWay, error)
+	// GatewayDial connects to the SSH port of a node.
+	GatewayDial(ctx context.Context, user string, w muster.DoorWay) (net.Conn, error)
+	// GatewaySign certifies a key of the gateway for one session on the node. hosts is the
+	// authority that signed the node's host key, under the node's name.
+	GatewaySign(ctx context.Context, user string, w muster.DoorWay, key ssh.PublicKey) (cert *ssh.Certificate, hosts ssh.PublicKey, err error)
+	// GatewayRights reports of each claim why it does not hold any more; nil: it does. A store
+	// that cannot answer takes no right away.
+	GatewayRights(ctx context.Context, claims []muster.DoorClaim) []error
+	// GatewayBegin records a session before anything of it passes; GatewayBytes what passed so
+	// far; GatewayEnd its end.
+	GatewayBegin(ctx context.Context, s muster.GatewaySession) error
+	GatewayBytes(ctx context.Context, list []muster.GatewaySession) error
+	GatewayEnd(ctx context.Context, s muster.GatewaySession) error
+}

@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// bytesEvery is how often the bytes of open sessions are recorded.
+const bytesEvery = time.Minute
+
+// watch ends what nobody has a right to any more, until ctx ends.
+func (s *Server) watch(ctx context.Context) {
+	tick := time.NewTicker(s.limits.Look)
+	defer tick.Stop()
+	noted := s.now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.review(ctx)
+		if now := s.now(); now.Sub(noted) >= bytesEvery {
+			noted = now
+			s.noteBytes(ctx)
+		}
+	}
+}
+
+// review asks about every right by which something is open, each once.
+func (s *Server) review(ctx context.Context) {
+	ends := map[muster.DoorClaim][]func(text string){}
+	s.mu.Lock()
+	for c := range s.clients {
+		claim := muster.DoorClaim{User: c.user, Fingerprint: c.fingerprint}
+		ends[claim] = append(ends[claim], func(string) { _ = c.conn.Close() })
+	}
+	for _, x := range s.sessions {
+		end := func(text string) { x.end(muster.GatewayEndRight, text) }
+		key := muster.DoorClaim{User: x.record.User, Fingerprint: x.record.Fingerprint}
+		way := key
+		way.Cluster = x.record.Cluster
+		ends[key] = slices.Insert(ends[key], 0, end) // before its connection is closed: it has the reason
+		ends[way] = append(ends[way], end)
+	}
+	s.mu.Unlock()
+	if len(ends) == 0 {
+		return
+	}
+	claims := make([]muster.DoorClaim, 0, len(ends))
+	for claim := range ends {
+		claims = append(claims, claim)
+	}
+	limit, cancel := context.WithTimeout(ctx, s.limits.Look)
+	defer cancel()
+	for i, err := range s.site.GatewayRights(limit, claims) {
+		if err == nil {
+			continue
+		}
+		text := sentence(err)
+		s.log.Info("gateway: a right ended", "user", claims[i].User, "cluster", claims[i].Cluster, "reason", text)
+		for _, end := range ends[claims[i]] {
+			end(text)
+		}
+	}
+}
+
+func (s *Server) noteBytes(ctx context.Context) {
+	var list []muster.GatewaySession
+	for _, r := range s.Sessions() {
+		list = append(list, r)
+	}
+	if len(list) == 0 {
+		return
+	}
+	if err := s.site.GatewayBytes(ctx, list); err != nil {
+		s.log.Warn("recording the bytes of gateway sessions failed", "error", err)
+	}
+}

@@ -1,0 +1,42 @@
+package pki
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/muster-hpc/muster"
+	"golang.org/x/crypto/ssh"
+)
+
+const gatewayFile = "gateway.pem"
+
+// OpenGatewayKey opens the host key of the SSH gateway kept in dir, and makes it (0600) if there
+// is none. It never replaces a file that is there.
+//
+// Errors: EInvalid if others can read dir or the key, ECorrupt if the file is not what was written.
+func OpenGatewayKey(dir string) (ssh.Signer, error) {
+	if err := privateDir(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, gatewayFile)
+	text, err := readPrivate(path)
+	if errors.Is(err, os.ErrNotExist) {
+		key, _, keyErr := NewHostKey()
+		if keyErr != nil {
+			return nil, keyErr
+		}
+		if err = writeNew(path, []byte(key)); err == nil || errors.Is(err, os.ErrExist) {
+			text, err = readPrivate(path) // another process may have been quicker
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	if err != nil || signer.PublicKey().Type() != ssh.KeyAlgoED25519 {
+		return nil, muster.Errorf(muster.ECorrupt, "the gateway's host key in %s is damaged", path).Because(muster.ReasonKeysDamaged).
+			WithHint("restore the file from a backup; without one remove it, and users see another key")
+	}
+	return signer, nil
+}

@@ -1,0 +1,24 @@
+package wire
+
+import "github.com/muster-hpc/muster"
+
+// Gateway is how the gateway is reached.
+type Gateway struct {
+	Address string        `json:"address,omitempty" doc:"Where it listens: ADDRESS:PORT; absent: the server has no gateway"`
+	HostKey string        `json:"host_key,omitempty" doc:"Its public key: type and base64, as in known_hosts"`
+	Doors   []muster.Door `json:"doors" doc:"jump, plain"`
+}
+
+// GatewayQuery narrows a list of sessions at the gateway.
+type GatewayQuery struct {
+	User    string
+	Cluster string
+	Open    bool
+	Page
+}
+
+// GatewaySessionList is the reply to a listing of sessions at the gateway, the newest first.
+type GatewaySessionList struct {
+	Sessions []muster.GatewaySession `json:"sessions"`
+	More
+}
