@@ -83,7 +83,7 @@ func notLists() []string {
 	return []string{
 		"server", "health", "site-top", "cluster-top", "usage", "site-usage", "compare", "history", "mixes", "logs",
 		"show-cluster", "show-machine", "machine-topology", "show-image", "show-user", "show-volume", "show-certificate", "calendar", "show-project", "show-course", "show-run", "run-job",
-		"show-platform", "compare-platforms", "show-experiment",
+		"show-platform", "show-topology", "import-topology", "compare-platforms", "show-experiment",
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
@@ -98,7 +99,7 @@ detaches; the cluster keeps building.`,
 	flags.BoolVar(&r.Mixed, "mixed", false, "allow nodes of different machine classes")
 	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
 	flags.StringVar(&r.Placement, "placement", "", "pack, spread or any")
-	flags.StringVar(&r.Within, "within", "", "keep all nodes together: rack")
+	flags.StringVar(&r.Within, "within", "", "keep all nodes in one: chassis, rack, leaf, spine, room or site (the default); any-site: they may be in several data centres")
 	flags.StringVar(&r.Walltime, "walltime", "", "time limit, counted from when the cluster is ready: 8h, 2d")
 	flags.StringVar(&r.Start.At, "start", "", `when people can log in, as a promise: +2h, earliest, RFC 3339, "2026-12-01 10:00 Europe/Berlin" (default: as soon as there is room)`)
 	flags.StringVar(&r.Priority, "priority", "", "scavenger: take what nobody else wants, and end with grace when somebody does")
@@ -131,7 +132,7 @@ detaches; the cluster keeps building.`,
 	fixed("validate", "quick", "full", "off")
 	fixed("egress", "none", "proxy", "nat")
 	fixed("scheduler", "slurm", "none")
-	fixed("within", "rack")
+	fixed("within", muster.Within()...)
 	fixed("format", "yaml", "json", "xml")
 	fixed("architecture", "amd64", "arm64")
 	fixed("nic-kind", "ethernet", "infiniband", "veth")
@@ -335,6 +336,7 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 	writeConsidered(w, c.Answer)
 	if p := c.Answer.Plan; p != nil {
 		fmt.Fprintf(w, "  chosen      %s\n", clean(planText(*p)))
+		writeDistance(w, p.Distance)
 	}
 	if c.Answer.Position > 0 {
 		fmt.Fprintf(w, "  queued      position %d; it starts by itself\n", c.Answer.Position)
@@ -430,6 +432,35 @@ func planText(p muster.Plan) string {
 		class = " of class " + p.Class
 	}
 	return fmt.Sprintf("%s%s in %s: %s", plaintext.Count(len(ids), "machine"), class, plaintext.Count(p.Racks, "rack"), list)
+}
+
+// writeDistance says how far nodes are from each other, and what they share.
+func writeDistance(w io.Writer, d *muster.PlanDistance) {
+	if d == nil {
+		return
+	}
+	text := "1 switch between any two nodes"
+	if d.Switches > 1 {
+		text = fmt.Sprintf("at most %d switches between two nodes, %.1f on average", d.Switches, d.Mean)
+	}
+	if d.Unknown > 0 {
+		text += fmt.Sprintf("; the capacity of %s is not known", plaintext.Count(d.Unknown, "uplink"))
+	}
+	fmt.Fprintf(w, "  distance    %s\n", text)
+	for _, u := range d.Uplinks {
+		fmt.Fprintf(w, "  shared      uplink of %s: %s for %s, %s each\n", clean(u.Stand), topology.Rate(u.Capacity), plaintext.Count(u.Nodes, "node"), rateOf(u.Share))
+	}
+}
+
+// rateOf is a rate for people, rounded.
+func rateOf(bps int64) string {
+	switch {
+	case bps >= 1e9:
+		return fmt.Sprintf("%.3gGb/s", float64(bps)/1e9)
+	case bps >= 1e6:
+		return fmt.Sprintf("%.3gMb/s", float64(bps)/1e6)
+	}
+	return topology.Rate(bps)
 }
 
 // stagesText reports when the slowest node reached each stage of its boot, in

@@ -22,7 +22,7 @@ type Request struct {
 	Logins    int                `json:"logins,omitempty" doc:"How many login nodes besides the head; they take no jobs"`
 	Scheduler string             `json:"scheduler,omitempty" doc:"slurm or none; default: what the image has"`
 	Placement string             `json:"placement,omitempty" doc:"pack, spread or any"`
-	Within    string             `json:"within,omitempty" doc:"rack: all nodes in one rack"`
+	Within    string             `json:"within,omitempty" doc:"All nodes in one chassis, rack, leaf, spine, room or site; any-site: they may be in several data centres. Default: site"`
 	Walltime  string             `json:"walltime,omitempty" doc:"How long, such as 8h or 2d; counted from ready, or from the promised start"`
 	Start     StartWish          `json:"start,omitzero" doc:"When: now, +2h, 2026-12-01 10:00 Europe/Berlin, RFC 3339, earliest, or {after, before}; default: as soon as there is room"`
 	Priority  string             `json:"priority,omitempty" doc:"scavenger: on machines that nobody else wants, and ended with grace when somebody does"`

@@ -52,6 +52,22 @@ func (k *Tree) sums(chosen []muster.MachineID) []int {
 	return below
 }
 
+// Counts are of some machines how many are below each stand, by its name.
+func (k *Tree) Counts(machines []muster.MachineID) map[string]int {
+	out := make(map[string]int, len(k.Stands))
+	for v, n := range k.sums(machines) {
+		if v > 0 {
+			out[k.Stands[v].Name] = n
+		}
+	}
+	for _, id := range machines {
+		if k.at[id] == 0 {
+			out[""]++
+		}
+	}
+	return out
+}
+
 // Cost is that of communication between machines: the sum over all links, their own and
 // those of stands, of s(k-s)/capacity, where s of the k machines are below the link. It is
 // the time in seconds that links are busy, in sum, when each sends a gigabit to each other.

@@ -14,8 +14,8 @@ import (
 
 // Limits of a description.
 const (
-	MaxBytes    = 16 << 20
-	maxStands   = 20_000
+	MaxBytes    = 512 << 10 // a request has room for it
+	maxStands   = 10_000
 	maxMachines = 100_000
 	maxProblems = 100
 	// A cable carries less than fastest, in bits/s, and an uplink is of so many at most.

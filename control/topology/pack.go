@@ -12,6 +12,23 @@ import (
 type Free struct {
 	at [][]muster.MachineID
 	n  int
+	// have counts the machines below each stand that are chosen already; nil: none.
+	have  []int
+	haves int
+}
+
+// Beside says which machines are chosen already: what is packed shall be near to them.
+func (f Free) Beside(k *Tree, have []muster.MachineID) Free {
+	f.have, f.haves = k.sums(have), len(have)
+	return f
+}
+
+// of is how many are chosen already below a stand.
+func (f Free) of(v int) int {
+	if f.have == nil {
+		return 0
+	}
+	return f.have[v]
 }
 
 // Sorted puts machines, the best first, where they stand. Those with faster links come
@@ -61,7 +78,7 @@ func (k *Tree) Pack(free Free, n int, salt uint64) []muster.MachineID {
 	if n <= 0 || n > free.n {
 		return nil
 	}
-	p := packer{k: k, free: free, n: n, best: make([][]weight, len(k.Stands)), from: make([][]int32, len(k.Stands))}
+	p := packer{k: k, free: free, n: n, total: n + free.haves, best: make([][]weight, len(k.Stands)), from: make([][]int32, len(k.Stands))}
 	p.scale()
 	p.arrange(salt)
 	for v := len(k.Stands) - 1; v >= 0; v-- {
@@ -75,7 +92,9 @@ type packer struct {
 	k    *Tree
 	free Free
 	n    int
-	unit float64 // of costs: they are whole numbers, so that equal ones are equal
+	// total is how many machines there are then, with those that are chosen already.
+	total int
+	unit  float64 // of costs: they are whole numbers, so that equal ones are equal
 	// children are the stands in each with free machines, in the order in which best was
 	// made of them; all counts the free machines below each.
 	children [][]int
@@ -88,14 +107,14 @@ type packer struct {
 
 // scale makes costs as large as can be.
 func (p *packer) scale() {
-	half := float64(p.n) / 2
+	half := float64(p.total) / 2
 	sum := 0.0
 	for v := range p.k.Stands {
 		if v > 0 {
 			sum += half * half / float64(p.k.Stands[v].capacity())
 		}
 		for _, id := range p.free.at[v] {
-			sum += float64(p.n) / float64(p.k.Link(id))
+			sum += float64(p.total) / float64(p.k.Link(id))
 		}
 	}
 	p.unit = 1
@@ -147,9 +166,12 @@ func (p *packer) stand(v int) {
 	s := &p.k.Stands[v]
 	leaf := v > 0 && p.k.leafOf(v) == v
 	price := p.price(s.capacity())
-	for j := 1; j < len(best); j++ {
-		if v > 0 {
-			best[j].cost += price * int64(j) * int64(p.n-j)
+	for j := range best {
+		if below := j + p.free.of(v); v > 0 {
+			best[j].cost += price * int64(below) * int64(p.total-below)
+		}
+		if j == 0 {
+			continue
 		}
 		if leaf || s.Kind == muster.StandChassis {
 			best[j].left += int32(p.all[v] - j)
@@ -166,7 +188,7 @@ func (p *packer) own(v int) []weight {
 	list := p.free.at[v]
 	best := make([]weight, min(len(list), p.n)+1)
 	for j := 1; j < len(best); j++ {
-		best[j] = weight{cost: best[j-1].cost + p.price(p.k.Link(list[j-1]))*int64(p.n-1)}
+		best[j] = weight{cost: best[j-1].cost + p.price(p.k.Link(list[j-1]))*int64(p.total-1)}
 	}
 	return best
 }

@@ -64,8 +64,16 @@ func TestPackIsExact(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 26))
 		tree, free := randomTree(r)
+		var have []muster.MachineID
+		if seed%2 == 1 && len(free) > 2 {
+			have, free = free[:2], free[2:]
+		}
 		n := 1 + r.IntN(len(free)+1)
-		got := tree.Pack(tree.Sorted(free), n, seed)
+		sorted := tree.Sorted(free)
+		if have != nil {
+			sorted = sorted.Beside(tree, have)
+		}
+		got := tree.Pack(sorted, n, seed)
 		if n > len(free) {
 			if got != nil {
 				t.Fatalf("seed %d: %d of %d", seed, len(got), n)
@@ -76,7 +84,7 @@ func TestPackIsExact(t *testing.T) {
 			t.Fatalf("seed %d: %v for %d", seed, got, n)
 		}
 		least := math.Inf(1)
-		choice := make([]muster.MachineID, 0, n)
+		choice := make([]muster.MachineID, 0, n+2)
 		for set := range uint32(1) << len(free) {
 			if bits.OnesCount32(set) != n {
 				continue
@@ -87,10 +95,10 @@ func TestPackIsExact(t *testing.T) {
 					choice = append(choice, id)
 				}
 			}
-			least = min(least, tree.Cost(choice))
+			least = min(least, tree.Cost(append(choice, have...)))
 		}
-		if cost := tree.Cost(got); math.Abs(cost-least) > 1e-9*least {
-			t.Fatalf("seed %d: %v of %v costs %v, the least is %v", seed, got, free, cost, least)
+		if cost := tree.Cost(append(got, have...)); math.Abs(cost-least) > 1e-9*least {
+			t.Fatalf("seed %d: %v of %v beside %v costs %v, the least is %v", seed, got, free, have, cost, least)
 		}
 	}
 }

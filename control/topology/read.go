@@ -35,7 +35,7 @@ func Read(data []byte) (muster.SiteTree, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	switch {
 	case len(data) > MaxBytes:
-		f.Wrong(muster.ReasonTooLarge, "file", "", "name machines by ranges such as n[0001-0512]", "it is larger than %d MiB", MaxBytes>>20)
+		f.Wrong(muster.ReasonTooLarge, "file", "", "name machines by ranges such as n[0001-0512]", "it is larger than %d KiB", MaxBytes>>10)
 	case !utf8.Valid(data):
 		f.Wrong(muster.ReasonBadSyntax, "file", "", "save the file as UTF-8", "it is not UTF-8 text")
 	case slurmLine.Match(data):

@@ -126,14 +126,16 @@ SwitchName=s1 Nodes=n7
 			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
 		}
 	}
-	var many strings.Builder
-	many.WriteString("stands:\n")
-	for i := range 200_000 {
-		fmt.Fprintf(&many, "- {name: s%d, kind: leaf}\n", i)
-	}
-	_, err := Read([]byte(many.String()))
-	if e, ok := err.(*muster.Error); !ok || len(e.Problems) != 1 || e.Problems[0].Reason != muster.ReasonTooMany { //nolint:errorlint // it says so
-		t.Errorf("200,000 stands: %v", err)
+	for n, want := range map[int]muster.Reason{11_000: muster.ReasonTooMany, 200_000: muster.ReasonTooLarge} {
+		var many strings.Builder
+		many.WriteString("stands:\n")
+		for i := range n {
+			fmt.Fprintf(&many, "- {name: s%d, kind: leaf}\n", i)
+		}
+		_, err := Read([]byte(many.String()))
+		if e, ok := err.(*muster.Error); !ok || len(e.Problems) != 1 || e.Problems[0].Reason != want { //nolint:errorlint // it says so
+			t.Errorf("%d stands: %v", n, err)
+		}
 	}
 }
 

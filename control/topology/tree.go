@@ -18,6 +18,7 @@ type Tree struct {
 	at     map[muster.MachineID]int
 	facts  map[muster.MachineID]*muster.Facts
 	order  []int // by stand: its place when the tree is walked from the top, name by name
+	sites  int   // data centres
 	// known are the names of the description, which facts can contradict.
 	known int
 }
@@ -145,6 +146,9 @@ func (k *Tree) finish() {
 		s := &k.Stands[v]
 		slices.SortFunc(s.direct, func(a, b muster.MachineID) int { return compareNatural(string(a), string(b)) })
 		s.Below += len(s.direct)
+		if s.Kind == muster.StandDataCentre {
+			k.sites++
+		}
 		if s.Parent >= 0 {
 			k.Stands[s.Parent].Below += s.Below
 			children[s.Parent] = append(children[s.Parent], v)
@@ -222,9 +226,9 @@ func (k *Tree) Zone(id muster.MachineID, within string) string {
 	return "\x00" + string(id)
 }
 
-// Site is the data centre of a machine; "": none is known.
+// Site is the data centre of a machine; "": none is known, or there are not several.
 func (k *Tree) Site(id muster.MachineID) string {
-	if v := k.outermost(id); v > 0 {
+	if v := k.outermost(id); v > 0 && k.sites > 1 {
 		return k.Stands[v].Name
 	}
 	return ""
@@ -272,6 +276,9 @@ func (k *Tree) List() []Placed {
 			names = append(names, string(id))
 		}
 		s.Machines = nodeset.Fold(names)
+		if v == 0 {
+			s.Below = len(names)
+		}
 		if v > 0 || len(names) > 0 {
 			out = append(out, s)
 		}
