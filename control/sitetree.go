@@ -108,6 +108,20 @@ func unknownMachines(t *muster.SiteTree, known map[string]bool) (string, error) 
 	return nodeset.Fold(names), nil
 }
 
+// PlacesOf says what machines stand in, the outermost first, and whether anything is known
+// beyond racks.
+func PlacesOf(tx *store.Tx, machines []muster.Machine) (func(muster.MachineID) []string, bool, error) {
+	t, err := tx.AsSystem().SiteTree()
+	if err != nil {
+		return nil, false, err
+	}
+	where := topology.New(t, machines).Location
+	return func(id muster.MachineID) []string {
+		l := where(id)
+		return l[:len(l)-1]
+	}, !topology.Plain(t, machines), nil
+}
+
 // locations say where the machines of nodes stand.
 func locations(tx *store.Tx, machines []muster.Machine) (func(muster.MachineID) []string, error) {
 	t, err := tx.SiteTree()

@@ -168,6 +168,7 @@ func (p Planner) groups(spec muster.Spec, compute, spare []*muster.Machine, memb
 func (p Planner) bestGroup(spec muster.Spec, s uint64, list []*group) *group {
 	var best *group
 	var bestWaste waste
+	suited := -1.0 // how the best one suits, once that was asked
 	for _, g := range list {
 		if g.capacity < 1 {
 			continue
@@ -182,7 +183,14 @@ func (p Planner) bestGroup(spec muster.Spec, s uint64, list []*group) *group {
 			c = w.compare(bestWaste)
 		}
 		if c == 0 {
-			c = cmp.Compare(p.suits(spec, g), p.suits(spec, best))
+			if suited < 0 {
+				suited = p.suits(spec, best)
+			}
+			now := p.suits(spec, g)
+			if c = cmp.Compare(now, suited); c < 0 {
+				best, bestWaste, suited = g, w, now
+				continue
+			}
 		}
 		if c == 0 && narrow(spec.Within) && spec.Placement == muster.PlacePack {
 			// The smallest rack that holds all leaves the large ones whole.
@@ -192,21 +200,21 @@ func (p Planner) bestGroup(spec muster.Spec, s uint64, list []*group) *group {
 			c = compareHash(s, g.fabric+"/"+g.class+"/"+g.zone, best.fabric+"/"+best.class+"/"+best.zone)
 		}
 		if c < 0 {
-			best, bestWaste = g, w
+			best, bestWaste, suited = g, w, -1
 		}
 	}
 	return best
 }
 
-// suits is smaller the better the group's racks suit the placement.
+// suits is 0 or more, and smaller the better the group's racks suit the placement.
 func (p Planner) suits(spec muster.Spec, g *group) float64 {
 	switch {
-	case spec.Placement == muster.PlacePack && p.Tree != nil && !narrow(spec.Within):
+	case spec.Placement == muster.PlacePack && p.Tree != nil:
 		return p.least(g.machines, g.capacity)
 	case spec.Placement == muster.PlacePack:
 		return float64(fewestRacks(g.machines, g.capacity))
 	case spec.Placement == muster.PlaceSpread:
-		return -float64(rackCount(g.machines))
+		return 1 / float64(rackCount(g.machines))
 	}
 	return 0
 }

@@ -123,6 +123,11 @@ func (p Planner) least(machines []*muster.Machine, n int) float64 {
 	for i, m := range machines {
 		ids[i] = m.ID
 	}
+	if at := p.Tree.At(ids[0]); !slices.ContainsFunc(ids, func(id muster.MachineID) bool { return p.Tree.At(id) != at }) {
+		// All are behind one switch: those with the fastest links.
+		slices.SortFunc(ids, func(a, b muster.MachineID) int { return cmp.Compare(p.Tree.Link(b), p.Tree.Link(a)) })
+		return p.Tree.Cost(ids[:n])
+	}
 	return p.Tree.Cost(p.Tree.Pack(p.Tree.Sorted(ids), n, 0))
 }
 
