@@ -40,6 +40,10 @@ func (g ScaleOut) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*must
 	} else {
 		list = g.beside(id, list, spec.Nodes)
 		g.order(list)
+		if g.Tree != nil { // the nearest come first
+			far := distances(g.Tree, g.computes())
+			slices.SortStableFunc(list, func(a, b *muster.Machine) int { return cmp.Compare(far(a), far(b)) })
+		}
 	}
 	plan := muster.Plan{Cluster: id, Racks: rackCount(list), Distance: g.whole(list)}
 	for _, m := range list {
