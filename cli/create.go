@@ -64,6 +64,7 @@ detaches; the cluster keeps building.`,
   muster create lab -n 1 --image raw --head shared --users alice,bob
   muster create cfd -n 8 --walltime 8h --start "2026-12-01 10:00 Europe/Berlin"
   muster create cfd -n 8 --walltime 2d --start earliest
+  muster create cfd2 --like cfd --within leaf
   muster create spread -n 4 --shape-cores 2 --shape-sockets 1 --memory-per-core 4GiB --link-rate 1Gb/s
   muster create -f request.yaml --dry-run
   generate-request | muster create -f - --wait -o json`,
@@ -100,6 +101,7 @@ detaches; the cluster keeps building.`,
 	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
 	flags.StringVar(&r.Placement, "placement", "", "pack, spread or any")
 	flags.StringVar(&r.Within, "within", "", "keep all nodes in one: chassis, rack, leaf, spine, room or site (the default); any-site: they may be in several data centres")
+	flags.StringVar(&r.Like, "like", "", "cluster to be like: what is not given of nodes, class, image, shape, link rate and placement is as it had it")
 	flags.StringVar(&r.Walltime, "walltime", "", "time limit, counted from when the cluster is ready: 8h, 2d")
 	flags.StringVar(&r.Start.At, "start", "", `when people can log in, as a promise: +2h, earliest, RFC 3339, "2026-12-01 10:00 Europe/Berlin" (default: as soon as there is room)`)
 	flags.StringVar(&r.Priority, "priority", "", "scavenger: take what nobody else wants, and end with grace when somebody does")
@@ -123,6 +125,7 @@ detaches; the cluster keeps building.`,
 	fixed := func(name string, words ...string) {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
+	_ = c.RegisterFlagCompletionFunc("like", a.completeClusters(-1))
 	fixed("start", "now", "earliest", "+1h")
 	fixed("priority", "scavenger")
 	fixed("numa", "shown", "hidden")
@@ -266,7 +269,7 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 	if len(args) == 0 {
 		return call, usage(c, "NAME is missing")
 	}
-	if !c.Flags().Changed("nodes") && f.from == "" {
+	if !c.Flags().Changed("nodes") && f.from == "" && f.request.Like == "" {
 		return call, usage(c, "the number of nodes is missing: -n N")
 	}
 	f.request.Name = args[0]

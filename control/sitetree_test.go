@@ -77,6 +77,45 @@ func TestTopology(t *testing.T) {
 	}
 }
 
+// What a cluster had is asked for by its name, and what differs is said.
+func TestLike(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 8})
+	if _, err := s.Control.ImportTopology(t.Context(), root(), wire.TopologyImport{Text: described}); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, s, "first", 3, "; within: leaf")
+	ask := func(text string) (wire.Created, error) {
+		c := yaml(text)
+		c.DryRun = true
+		return s.Control.CreateCluster(t.Context(), root(), c)
+	}
+	like, err := ask("name: second; like: first; head: shared; users: [alice]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := s.Control.Cluster(t.Context(), root(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := like.Spec; got.Nodes != 3 || got.Within != "leaf" || got.Machine.Class != was.Class || got.Image != string(was.Image) {
+		t.Errorf("%+v", got)
+	}
+	if len(like.Answer.Notices) > 0 {
+		t.Errorf("nothing differs: %q", like.Answer.Notices)
+	}
+	far, err := ask("name: second; like: first; nodes: 5; within: site; head: shared; users: [alice]")
+	if err != nil || far.Spec.Nodes != 5 || !slices.ContainsFunc(far.Answer.Notices, func(n string) bool {
+		return strings.Contains(n, "3 switches are between two of its nodes, in first 1 switch is")
+	}) {
+		t.Errorf("%q, %v", far.Answer.Notices, err)
+	}
+	_, err = ask("name: second; like: frist; users: [alice]")
+	if problems := errortest.Problems(errortest.Listed(err)); !slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, "like no-such") }) {
+		t.Errorf("%q", problems)
+	}
+}
+
 // A spare is of the same leaf, else the nearest, and it says so; never out of what the
 // cluster is kept within.
 func TestSpareByTopology(t *testing.T) {
