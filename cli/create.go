@@ -40,7 +40,7 @@ type createFlags struct {
 func (a *app) create() *cobra.Command {
 	var f createFlags
 	c := &cobra.Command{
-		Use: "create (NAME -n N | NAME --from TEMPLATE | -f FILE)", Short: "Create a cluster", Args: atMost(1),
+		Use: "create (NAME -n N | NAME --from TEMPLATE | NAME --like CLUSTER | -f FILE)", Short: "Create a cluster", Args: atMost(1),
 		Long: `Creates a cluster from flags or from a request file in YAML, JSON or XML ("-f -" reads
 standard input). The answer is "now" with the chosen machines, "queued" with the
 position and the time at which it should start, or "never" with the number of machines

@@ -301,10 +301,10 @@ func (k *Tree) Contradictions() (list []string, n int) {
 		}
 		f := k.facts[id]
 		type saying struct{ by, name string }
-		says := []saying{{"its registration", f.Leaf}, {"its registration", f.Chassis}}
+		says := []saying{{"by its registration", f.Leaf}, {"by its registration", f.Chassis}}
 		for _, nic := range f.NICs {
 			if nic.Neighbour != nil && nic.Use == muster.UseMessage {
-				says = append(says, saying{"its switch, by LLDP,", nic.Neighbour.System})
+				says = append(says, saying{"by LLDP", nic.Neighbour.System})
 			}
 		}
 		var told []string
@@ -315,7 +315,7 @@ func (k *Tree) Contradictions() (list []string, n int) {
 			}
 			told = append(told, s.name)
 			if n++; n <= mostContradictions {
-				list = append(list, fmt.Sprintf("%s stands in %s by the description, and in %s by what %s says", id, k.Stands[v].Name, s.name, s.by))
+				list = append(list, fmt.Sprintf("%s stands in %s by the description, and in %s %s", id, k.Stands[v].Name, s.name, s.by))
 			}
 		}
 	}
