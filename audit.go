@@ -25,6 +25,7 @@ const (
 	AuditProgramRun   AuditKind = "program-run"
 	AuditPlatform     AuditKind = "platform"
 	AuditExperiment   AuditKind = "experiment"
+	AuditTopology     AuditKind = "topology"
 	AuditStage        AuditKind = "stage"
 )
 

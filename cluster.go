@@ -139,8 +139,8 @@ type Placement string
 
 // Placements.
 const (
-	PlacePack   Placement = "pack"   // as few racks as possible
-	PlaceSpread Placement = "spread" // as many racks as possible
+	PlacePack   Placement = "pack"   // as near to each other as possible: as few racks as possible
+	PlaceSpread Placement = "spread" // over as many racks and leaves as possible
 	PlaceAny    Placement = "any"
 )
 
@@ -199,7 +199,7 @@ type Spec struct {
 	Head      HeadMode   `json:"head"`
 	Scheduler Scheduler  `json:"scheduler"`
 	Placement Placement  `json:"placement"`
-	Within    string     `json:"within,omitempty"` // rack: never cross one
+	Within    string     `json:"within,omitempty"` // one of Within()
 	Walltime  Duration   `json:"walltime_seconds,omitempty"`
 	Start     Start      `json:"start,omitzero"`
 	Validate  Validation `json:"validate"`

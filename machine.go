@@ -104,6 +104,10 @@ type Facts struct {
 	Modalias []string `json:"modalias,omitempty"`
 	Class    string   `json:"class"`
 	Rack     string   `json:"rack"`
+	// Leaf is the switch that its message interface is plugged into, and Chassis what it
+	// shares with other machines, as its site knows them; "": not known.
+	Leaf    string `json:"leaf,omitempty"`
+	Chassis string `json:"chassis,omitempty"`
 	// Service machines are preferred for separate heads and not used for
 	// compute nodes unless named.
 	Service bool `json:"service,omitempty"`

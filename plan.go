@@ -78,6 +78,9 @@ type Plan struct {
 	Image   ImageID      `json:"image"`
 	Assign  []Assignment `json:"assign"`
 	Racks   int          `json:"racks"` // how many racks it touches
+	// Distance is how far its compute nodes are from each other; nil: nothing is known
+	// beyond racks.
+	Distance *PlanDistance `json:"distance,omitempty"`
 	// Made is the time of the snapshot that the plan was made from.
 	Made time.Time `json:"made"`
 }

@@ -104,6 +104,17 @@ func (r Registration) RequiredTrust(site Trust) Trust {
 	return site
 }
 
+// Leaf is the switch that its messages go through: that of its message interface, as far
+// as it is registered; "": none is.
+func (r Registration) Leaf() string {
+	for _, n := range r.NICs {
+		if n.Use == UseMessage && n.Switch != "" {
+			return n.Switch
+		}
+	}
+	return ""
+}
+
 // Check reports everything that is wrong with what an administrator said of a
 // machine. Its MACs are those of ParseMAC.
 func (r Registration) Check() []Problem {

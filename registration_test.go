@@ -133,3 +133,16 @@ func TestRegistrationCheck(t *testing.T) {
 		}
 	})
 }
+
+// A machine is at the switch of its message interface, not at that of its management.
+func TestLeafOfRegistration(t *testing.T) {
+	t.Parallel()
+	r := muster.Registration{NICs: []muster.RegisteredNIC{{Use: muster.UseManagement, Switch: "mgmt1", Port: "1"}}}
+	if got := r.Leaf(); got != "" {
+		t.Errorf("%q", got)
+	}
+	r.NICs = append(r.NICs, muster.RegisteredNIC{Use: muster.UseMessage}, muster.RegisteredNIC{Use: muster.UseMessage, Switch: "leaf2", Port: "7"})
+	if got := r.Leaf(); got != "leaf2" {
+		t.Errorf("%q", got)
+	}
+}

@@ -83,7 +83,7 @@ func notLists() []string {
 	return []string{
 		"server", "health", "site-top", "cluster-top", "usage", "site-usage", "compare", "history", "mixes", "logs",
 		"show-cluster", "show-machine", "machine-topology", "machine-plan", "show-image", "compare-images", "show-user", "show-volume", "show-certificate", "calendar", "show-project", "show-course", "show-run", "run-job",
-		"show-platform", "compare-platforms", "show-experiment", "show-gateway",
+		"show-platform", "compare-platforms", "show-experiment", "show-gateway", "show-topology", "import-topology",
 	}
 }
 

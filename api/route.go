@@ -66,6 +66,7 @@ func (a *API) routes() {
 	a.benchRoutes()
 	a.programRoutes()
 	a.platformRoutes()
+	a.topologyRoutes()
 	a.experimentRoutes()
 	a.logRoutes()
 	a.eventRoutes()

@@ -29,6 +29,7 @@ type Service interface {
 	Benches
 	Programs
 	Platforms
+	Topologies
 	Experiments
 	Journals
 	Metrics

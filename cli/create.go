@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/wire"
@@ -39,7 +40,7 @@ type createFlags struct {
 func (a *app) create() *cobra.Command {
 	var f createFlags
 	c := &cobra.Command{
-		Use: "create (NAME -n N | NAME --from TEMPLATE | -f FILE)", Short: "Create a cluster", Args: atMost(1),
+		Use: "create (NAME -n N | NAME --from TEMPLATE | NAME --like CLUSTER | -f FILE)", Short: "Create a cluster", Args: atMost(1),
 		Long: `Creates a cluster from flags or from a request file in YAML, JSON or XML ("-f -" reads
 standard input). The answer is "now" with the chosen machines, "queued" with the
 position and the time at which it should start, or "never" with the number of machines
@@ -64,6 +65,7 @@ detaches; the cluster keeps building.`,
   muster create lab -n 1 --image raw --head shared --users alice,bob
   muster create cfd -n 8 --walltime 8h --start "2026-12-01 10:00 Europe/Berlin"
   muster create cfd -n 8 --walltime 2d --start earliest
+  muster create cfd2 --like cfd --within leaf
   muster create spread -n 4 --shape-cores 2 --shape-sockets 1 --memory-per-core 4GiB --link-rate 1Gb/s
   muster create -f request.yaml --dry-run
   generate-request | muster create -f - --wait -o json`,
@@ -99,7 +101,8 @@ detaches; the cluster keeps building.`,
 	flags.BoolVar(&r.Mixed, "mixed", false, "allow nodes of different machine classes")
 	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
 	flags.StringVar(&r.Placement, "placement", "", "pack, spread or any")
-	flags.StringVar(&r.Within, "within", "", "keep all nodes together: rack")
+	flags.StringVar(&r.Within, "within", "", "keep all nodes in one: chassis, rack, leaf, spine, room or site (the default); any-site: they may be in several data centres")
+	flags.StringVar(&r.Like, "like", "", "cluster to be like: what is not given of nodes, class, image, shape, link rate and placement is as it had it")
 	flags.StringVar(&r.Walltime, "walltime", "", "time limit, counted from when the cluster is ready: 8h, 2d")
 	flags.StringVar(&r.Start.At, "start", "", `when people can log in, as a promise: +2h, earliest, RFC 3339, "2026-12-01 10:00 Europe/Berlin" (default: as soon as there is room)`)
 	flags.StringVar(&r.Priority, "priority", "", "scavenger: take what nobody else wants, and end with grace when somebody does")
@@ -123,6 +126,7 @@ detaches; the cluster keeps building.`,
 	fixed := func(name string, words ...string) {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
+	_ = c.RegisterFlagCompletionFunc("like", a.completeClusters(-1))
 	fixed("start", "now", "earliest", "+1h")
 	fixed("priority", "scavenger")
 	fixed("numa", "shown", "hidden")
@@ -132,7 +136,7 @@ detaches; the cluster keeps building.`,
 	fixed("validate", "quick", "full", "off")
 	fixed("egress", "none", "proxy", "nat")
 	fixed("scheduler", "slurm", "none")
-	fixed("within", "rack")
+	fixed("within", muster.Within()...)
 	fixed("format", "yaml", "json", "xml")
 	fixed("architecture", "amd64", "arm64")
 	fixed("nic-kind", "ethernet", "infiniband", "veth")
@@ -266,7 +270,7 @@ func (a *app) createCall(c *cobra.Command, args []string, f *createFlags) (clien
 	if len(args) == 0 {
 		return call, usage(c, "NAME is missing")
 	}
-	if !c.Flags().Changed("nodes") && f.from == "" {
+	if !c.Flags().Changed("nodes") && f.from == "" && f.request.Like == "" {
 		return call, usage(c, "the number of nodes is missing: -n N")
 	}
 	f.request.Name = args[0]
@@ -336,6 +340,7 @@ func (a *app) writeCreated(w io.Writer, c wire.Created) {
 	writeConsidered(w, c.Answer)
 	if p := c.Answer.Plan; p != nil {
 		fmt.Fprintf(w, "  chosen      %s\n", clean(planText(*p)))
+		writeDistance(w, p.Distance)
 	}
 	if c.Answer.Position > 0 {
 		fmt.Fprintf(w, "  queued      position %d; it starts by itself\n", c.Answer.Position)
@@ -431,6 +436,35 @@ func planText(p muster.Plan) string {
 		class = " of class " + p.Class
 	}
 	return fmt.Sprintf("%s%s in %s: %s", plaintext.Count(len(ids), "machine"), class, plaintext.Count(p.Racks, "rack"), list)
+}
+
+// writeDistance says how far nodes are from each other, and what they share.
+func writeDistance(w io.Writer, d *muster.PlanDistance) {
+	if d == nil {
+		return
+	}
+	text := "1 switch between any two nodes"
+	if d.Switches > 1 {
+		text = fmt.Sprintf("at most %d switches between two nodes, %.1f on average", d.Switches, d.Mean)
+	}
+	if d.Unknown > 0 {
+		text += fmt.Sprintf("; the capacity of %s is not known", plaintext.Count(d.Unknown, "uplink"))
+	}
+	fmt.Fprintf(w, "  distance    %s\n", text)
+	for _, u := range d.Uplinks {
+		fmt.Fprintf(w, "  shared      uplink of %s: %s for %s, %s each\n", clean(u.Stand), topology.Rate(u.Capacity), plaintext.Count(u.Nodes, "node"), rateOf(u.Share))
+	}
+}
+
+// rateOf is a rate for people, rounded.
+func rateOf(bps int64) string {
+	switch {
+	case bps >= 1e9:
+		return fmt.Sprintf("%.3gGb/s", float64(bps)/1e9)
+	case bps >= 1e6:
+		return fmt.Sprintf("%.3gMb/s", float64(bps)/1e6)
+	}
+	return topology.Rate(bps)
 }
 
 // stagesText reports when the slowest node reached each stage of its boot, in

@@ -29,7 +29,9 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 	}
 	out := wire.Created{Name: w.spec.Name, Spec: w.spec, DryRun: call.DryRun}
 	if call.DryRun {
-		return s.dryRun(ctx, who, id, w, out)
+		out, err = s.dryRun(ctx, who, id, w, out)
+		out.Answer.Notices = append(out.Answer.Notices, w.like.differs(s.Config.Images.Resolve, out.Answer)...)
+		return out, err
 	}
 	if err := s.WritesAllowed(); err != nil {
 		return out, err
@@ -45,6 +47,7 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 		return created, err
 	}
 	s.Changed(created.ID)
+	created.Answer.Notices = append(created.Answer.Notices, w.like.differs(s.Config.Images.Resolve, created.Answer)...)
 	return created, nil
 }
 

@@ -26,6 +26,7 @@ type parsedRequest struct {
 	newUser  []string // users to make, when an administrator named them
 	notices  []string
 	course   string // whose seat it is
+	like     *likeness
 }
 
 // parseRequest decodes and checks a request for an actor. Every problem is told at
@@ -59,6 +60,10 @@ func (s *Service) parseRequest(ctx context.Context, who muster.Actor, call wire.
 		req.Users = nil // as a cluster of root's own shows it: the request for another one
 	}
 	var more []muster.Problem
+	if w.like, more, err = s.like(ctx, who, &req); err != nil {
+		return parsedRequest{}, err
+	}
+	problems = append(problems, more...)
 	if who.Name == "root" && len(req.Users) == 0 && call.DefaultUser != "" {
 		if e := muster.CheckUserName(call.DefaultUser); e != nil { // never somebody else in their stead: two people would share a home
 			problems = append(problems, muster.Problem{Field: "users", Reason: muster.ReasonBadName, Message: fmt.Sprintf("you are %.64q on this host, which cannot be a user name on nodes", call.DefaultUser),

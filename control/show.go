@@ -68,6 +68,7 @@ func (s *Service) showOne(tx *store.Tx, c muster.Cluster) (wire.Cluster, error) 
 	if out.Volumes, err = mountsOf(tx, c); err != nil {
 		return out, err
 	}
+	var machines []muster.Machine
 	for _, n := range present(c, nodes) {
 		view, m, err := s.viewNode(tx, c.Spec.Shape, n)
 		if err != nil {
@@ -75,6 +76,18 @@ func (s *Service) showOne(tx *store.Tx, c muster.Cluster) (wire.Cluster, error) 
 		}
 		out.Oversubscribed = out.Oversubscribed || m.Facts.Oversubscribed
 		out.Nodes = append(out.Nodes, view)
+		if m.ID != "" {
+			machines = append(machines, m)
+		}
+	}
+	where, err := locations(tx, machines)
+	if err != nil {
+		return out, err
+	}
+	for i := range out.Nodes {
+		if id := out.Nodes[i].Machine; id != "" {
+			out.Nodes[i].Location = where(id)
+		}
 	}
 	return out, nil
 }

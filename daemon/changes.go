@@ -36,6 +36,8 @@ func (s *Server) changed(ctx context.Context, a muster.Audit) {
 	switch a.Kind {
 	case muster.AuditUser:
 		s.configsChanged(ctx, a.Object)
+	case muster.AuditTopology:
+		s.configsChanged(ctx, "")
 	case muster.AuditProject:
 		s.licences.changed()
 		s.configsChanged(ctx, "")

@@ -16,7 +16,7 @@ func (s *Server) openConfigs() {
 	s.configs = nodeconf.NewMaker(nodeconf.Config{
 		Store: s.db, Images: s.catalog, Volumes: s.clusterVolumes(), Providers: s.capabilities,
 		Proxy: s.proxyOf, Duration: spec.FormatDuration, TimeZone: s.cfg.TimeZone, Time: s.timeOf,
-		Licences: control.LicencesOf, Gateway: s.gatewayOf,
+		Licences: control.LicencesOf, Gateway: s.gatewayOf, Places: control.PlacesOf,
 	})
 }
 

@@ -70,6 +70,7 @@ func (u *machineState) facts(now time.Time) (muster.Facts, bool) {
 	}
 	f := *u.reg.Facts
 	f.Class, f.Rack, f.Service = u.reg.Class, u.reg.Rack, u.reg.Service
+	f.Leaf, f.Chassis = u.reg.Leaf(), u.reg.Chassis
 	if f.Class == "" {
 		// What lost a memory module is of the same class as before until somebody
 		// accepts what it is now.

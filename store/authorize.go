@@ -17,7 +17,7 @@ const (
 
 // record is what authorize needs to know of one.
 type record struct {
-	kind    string // cluster, node, certificate, hpl, program, program-run, platform, experiment, volume, machine, registration, user, token, gateway-session, audit, history, secret, join, meta
+	kind    string // topology, cluster, node, certificate, hpl, program, program-run, platform, experiment, volume, machine, registration, user, token, gateway-session, audit, history, secret, join, meta
 	owner   string
 	project string
 	// sharedWith: the actor is one of the users of the cluster that it is, or is of.
@@ -101,7 +101,7 @@ func allowed(who muster.Actor, v verb, r record) bool {
 		return mine(who, r)
 	case "project":
 		return v == read && who.In(r.project)
-	case "machine", "history", "maintenance":
+	case "machine", "history", "maintenance", "topology":
 		return v == read
 	case "user":
 		// project is one that is shared, if there is one.

@@ -30,6 +30,7 @@ const (
 	programDoc     document.Kind[muster.Program]           = "program/1"
 	programRunDoc  document.Kind[muster.ProgramRun]        = "program-run/1"
 	platformDoc    document.Kind[muster.Platform]          = "platform/1"
+	siteTreeDoc    document.Kind[muster.SiteTree]          = "site-tree/1"
 
 	experimentDoc       document.Kind[muster.Experiment]       = "experiment/1"
 	experimentLaunchDoc document.Kind[muster.ExperimentLaunch] = "experiment-launch/1"

@@ -24,6 +24,7 @@ func TestDocuments(t *testing.T) {
 	documenttest.Check(t, programDoc)
 	documenttest.Check(t, programRunDoc)
 	documenttest.Check(t, platformDoc)
+	documenttest.Check(t, siteTreeDoc)
 	documenttest.Check(t, experimentDoc)
 	documenttest.Check(t, experimentLaunchDoc)
 }

@@ -144,6 +144,34 @@ func (tx *Tx) DeleteMaintenanceWindow(id, text string) error {
 	return dropObject(tx, maintenanceObject(), id, text)
 }
 
+func siteTreeObject() object[muster.SiteTree] {
+	return object[muster.SiteTree]{
+		kind: "topology", audit: muster.AuditTopology, doc: siteTreeDoc,
+		of:     func(*muster.SiteTree) key { return key{id: "site", owner: "system", name: "site"} },
+		absent: func(ref string) *muster.Error { return noObject("topology", ref, "muster topology show") },
+	}
+}
+
+// SiteTree is where machines stand as an administrator described it; nil: nobody did.
+func (tx *Tx) SiteTree() (*muster.SiteTree, error) {
+	list, err := listObjects(tx, siteTreeObject(), "1")
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// PutSiteTree replaces the description. Only administrators may.
+func (tx *Tx) PutSiteTree(t muster.SiteTree, text string) error {
+	return putObject(tx, siteTreeObject(), t, text)
+}
+
+// DeleteSiteTree forgets the description: registrations alone count then. ENotFound: there is
+// none.
+func (tx *Tx) DeleteSiteTree(text string) error {
+	return dropObject(tx, siteTreeObject(), "site", text)
+}
+
 func projectObject() object[muster.Project] {
 	return object[muster.Project]{
 		kind: "project", audit: muster.AuditProject, doc: projectDoc,
@@ -220,7 +248,7 @@ func (tx *Tx) DeleteTemplate(project, name, text string) error {
 // checkObject looks at a document of the table objects, whatever its kind.
 func checkObject(what string, b []byte) error {
 	var errs []error
-	for _, check := range []func(string, []byte) error{maintenanceDoc.Check, projectDoc.Check, courseDoc.Check, templateDoc.Check, programDoc.Check, platformDoc.Check} {
+	for _, check := range []func(string, []byte) error{maintenanceDoc.Check, projectDoc.Check, courseDoc.Check, templateDoc.Check, programDoc.Check, platformDoc.Check, siteTreeDoc.Check} {
 		err := check(what, b)
 		if err == nil {
 			return nil

@@ -199,6 +199,9 @@ type SlurmConfig struct {
 	Operator string `json:"operator,omitempty"`
 	// Accounting tells the head to run slurmdbd and its database.
 	Accounting bool `json:"accounting,omitempty"`
+	// Tree: Slurm knows where nodes stand, and gives no jobs to a node that it did not know
+	// when it read its configuration last. Head only.
+	Tree bool `json:"tree,omitempty"`
 	// Ending: the cluster ends. The head stops new jobs, lets running ones end
 	// as they do at their own time limit, and says so by Report.Ended.
 	Ending bool `json:"ending,omitempty"`

@@ -86,6 +86,7 @@ type Node struct {
 	MACs       []string           `json:"macs,omitempty"`
 	Class      string             `json:"class,omitempty"`
 	Rack       string             `json:"rack,omitempty"`
+	Location   []string           `json:"location,omitempty" doc:"What its machine stands in, from the data centre to the machine"`
 	Cores      int                `json:"cores,omitempty"`
 	Memory     int64              `json:"memory_bytes,omitempty"`
 	Trust      muster.Trust       `json:"trust,omitempty"`

@@ -96,10 +96,27 @@ func (k *controller) settle(ctx context.Context, is map[string]slurmNode) (todo 
 		return todo
 	}
 	k.told, k.toldAt = todo, now
+	created := false
 	for _, args := range todo {
 		k.tell(ctx, args)
+		created = created || args[0] == "create"
+	}
+	if created && k.cfg.Slurm.Tree {
+		// It gives no jobs to nodes that it did not have when it read its tree.
+		if err := k.renew(ctx); err != nil {
+			k.c.log.Warn("closing the partition again failed", "error", err)
+		}
 	}
 	return todo
+}
+
+// renew has slurmctld read its configuration again. What that makes it forget is said anew.
+func (k *controller) renew(ctx context.Context) error {
+	k.reconfigure(ctx)
+	if k.cfg.Slurm.Ending || k.cfg.Slurm.Pause != "" {
+		return k.c.setPartition(ctx, "INACTIVE")
+	}
+	return nil
 }
 
 // tell runs scontrol. Failures are tried again by the next settle.

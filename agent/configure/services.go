@@ -193,7 +193,9 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 	if c.started("slurmctld") {
 		// The rest is told by what watches it.
 		if ch.slurm && had.Generation > 0 {
-			k.reconfigure(ctx)
+			if err := k.renew(ctx); err != nil {
+				return failed("say that no jobs start", err)
+			}
 		}
 		if had.Ending && !cfg.Slurm.Ending && cfg.Slurm.Pause == "" {
 			return c.setPartition(ctx, "UP")

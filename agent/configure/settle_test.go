@@ -245,6 +245,50 @@ func TestHeadFollowsTheCluster(t *testing.T) {
 	}
 }
 
+// A scheduler that knows where nodes stand reads its tree again after each node that is
+// new to it: else no job starts there. A partition that is closed stays so.
+func TestTreeIsReadAfterCreate(t *testing.T) {
+	t.Parallel()
+	c, run, _ := node(t)
+	m := newSlurm()
+	run.answer = m.answer
+	r := newReport(t)
+	apply := func(generation int64, topology string, ending bool, hosts ...wire.Host) {
+		t.Helper()
+		cfg := members(hosts...)
+		cfg.Generation, cfg.Slurm.Tree, cfg.Slurm.Ending = generation, true, ending
+		cfg.Slurm.Files = append(cfg.Slurm.Files, wire.File{Path: "/etc/slurm/topology.conf", Mode: 0o644, Content: topology})
+		if err := c.Apply(t.Context(), copied(cfg), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := func(prefix string) int {
+		at := -1
+		for i, l := range run.lines() {
+			if strings.HasPrefix(l, prefix) {
+				at = i
+			}
+		}
+		return at
+	}
+	n1, n2 := wire.Host{Name: "n01"}, wire.Host{Name: "n02"}
+	apply(1, "SwitchName=a Nodes=n01\n", false, n1)
+	if last("scontrol create") < 0 || last("scontrol reconfigure") < last("scontrol create") {
+		t.Errorf("%q", run.lines())
+	}
+	m.register("n01")
+	apply(2, "SwitchName=a Nodes=n[01-02]\n", false, n1, n2)
+	eventually(t, "the tree is read after n02", func() bool {
+		at := last("scontrol create NodeName=n02")
+		return at >= 0 && last("scontrol reconfigure") > at
+	})
+	m.register("n02")
+	apply(3, "SwitchName=a Nodes=n[01-02]\nSwitchName=b Switches=a\n", true, n1, n2)
+	eventually(t, "the partition is closed again", func() bool {
+		return last("scontrol update PartitionName=main State=INACTIVE") > last("scontrol reconfigure")
+	})
+}
+
 // A held node does everything but start slurmd, and does not need its head.
 func TestHeldNode(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,10 @@ func MoreNodes(c muster.Cluster, near []muster.Machine, n int, some bool) muster
 	if !s.Mixed && c.Class != "" {
 		s.Machine.Class = c.Class
 	}
-	if c.Spec.Within == "rack" {
+	switch {
+	case c.Spec.Within != muster.WithinRack:
+		s.Within = c.Spec.Within
+	default:
 		for _, m := range near {
 			s.Machine.Rack = m.Facts.Rack
 		}
@@ -37,6 +40,9 @@ func more(c muster.Cluster, near []muster.Machine, n int, some bool) muster.Spec
 		s.Min = 1
 	}
 	s.Head, s.Within, s.Queue = muster.HeadShared, "", false
+	if c.Spec.Within == muster.WithinAnySite {
+		s.Within = muster.WithinAnySite // its login nodes may be anywhere, too
+	}
 	if len(near) > 0 {
 		s.Machine.Provider = near[0].Provider
 	}

@@ -14,6 +14,9 @@ func (a *query) planNotices(plan muster.Plan) []string {
 	if n := computeNodes(plan); n < a.spec.Nodes {
 		list = append(list, fmt.Sprintf("%d of %s: min: %d allows it", n, plaintext.Count(a.spec.Nodes, "node"), a.spec.Min))
 	}
+	if d := plan.Distance; d != nil && d.Cost > d.Least*1.005 {
+		list = append(list, fmt.Sprintf("communication costs %.3g times the least that free machines would allow (placement: %s)", d.Cost/d.Least, a.spec.Placement))
+	}
 	used := make(map[muster.MachineID]bool, len(plan.Assign))
 	for _, s := range plan.Assign {
 		used[s.Machine] = true

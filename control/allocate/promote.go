@@ -193,7 +193,7 @@ func (a *Allocator) wait(ctx context.Context, site *Site, c muster.Cluster, s ad
 	}
 	snap := site.snap
 	snap.Times, snap.Ahead = nil, nil
-	answer := admit.Answer(c.ID, s.Spec, s.Image, snap, a.placer)
+	answer := admit.Answer(c.ID, s.Spec, s.Image, snap, site.placer)
 	if answer.Verdict == muster.VerdictNow { // others have the machines
 		answer.Verdict, answer.Plan = muster.VerdictQueued, nil
 	}

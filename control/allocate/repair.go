@@ -1,6 +1,7 @@
 package allocate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ type Chooser interface {
 	// A head that takes no jobs may go to another class when there is none of its own.
 	// Machines in not are left out: the node was tried on them, or others get them.
 	//
-	// The ID is empty when there is none; why says then in one line what is missing.
+	// The ID is empty when there is none; why says then in one line what is missing. Of a
+	// machine it says where it stands beside the lost one, "" where that is not known.
 	// The same records give the same machine.
 	Choose(c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (m muster.Machine, why string, err error)
 	// Free is when the next machine of the class of the one that the node had should come
@@ -67,8 +69,8 @@ func (r *repairs) look() error {
 	if err != nil {
 		return err
 	}
-	r.p = r.a.spares(sys, machines)
-	return nil
+	r.p, err = r.a.spares(sys, machines)
+	return err
 }
 
 // sparer chooses several spares among the same machines.
@@ -77,6 +79,7 @@ type sparer struct {
 	sys      *store.Tx
 	machines []muster.Machine
 	byID     map[muster.MachineID]int
+	placer   place.Planner
 	images   map[string]*muster.Image
 	found    map[spareKey]*fitting
 	// promises is the calendar of promises alone, and site what is known of times; nil: not
@@ -98,19 +101,20 @@ type fitting struct {
 	answer muster.Answer
 }
 
-func (a *Allocator) spares(sys *store.Tx, machines []muster.Machine) *sparer {
-	p := &sparer{a: a, sys: sys, machines: machines, byID: make(map[muster.MachineID]int, len(machines)), images: map[string]*muster.Image{}, found: map[spareKey]*fitting{}}
+func (a *Allocator) spares(sys *store.Tx, machines []muster.Machine) (*sparer, error) {
+	placer, err := a.placerOf(sys, machines)
+	p := &sparer{a: a, sys: sys, placer: placer, machines: machines, byID: make(map[muster.MachineID]int, len(machines)), images: map[string]*muster.Image{}, found: map[spareKey]*fitting{}}
 	for i, m := range machines {
 		p.byID[m.ID] = i
 	}
-	return p
+	return p, err
 }
 
 func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node, not []muster.MachineID) (muster.Machine, string) {
 	former := p.former(c, lost)
 	spec := spareSpec(c, former, lost.Role != muster.RoleCompute)
-	var near []muster.Machine
-	compute, providers := 0, map[string]bool{}
+	var near, peers []muster.Machine // peers are those of compute nodes
+	providers := map[string]bool{}
 	for _, n := range nodes {
 		i, ok := p.byID[n.Machine]
 		if !ok || n.Name == lost.Name || n.Phase == muster.NodeGone || n.Phase == muster.NodeDraining {
@@ -119,8 +123,8 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		near = append(near, p.machines[i])
 		providers[p.machines[i].Provider] = true
 		if n.Role == muster.RoleCompute {
-			compute++
-			if c.Spec.Within == "rack" && lost.Role == muster.RoleCompute {
+			peers = append(peers, p.machines[i])
+			if c.Spec.Within == muster.WithinRack && lost.Role == muster.RoleCompute {
 				spec.Machine.Rack = p.machines[i].Facts.Rack
 			}
 		}
@@ -130,22 +134,56 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 			spec.Machine.Provider = name
 		}
 	}
+	reach := func(m *muster.Machine) bool {
+		if lost.Role != muster.RoleCompute && c.Spec.Within != muster.WithinAnySite {
+			return p.placer.Reaches(m, "", near)
+		}
+		return p.placer.Reaches(m, c.Spec.Within, peers)
+	}
+	all := near
 	// The rack of the lost machine counts more than all others.
-	if former.Facts.Rack != "" {
+	if former.Facts.Rack != "" || former.ID != "" && p.placer.Tree != nil {
 		for range len(near) + 1 {
-			near = append(near, former)
+			all = append(all, former)
 		}
 	}
-	m, fits := p.ask(c, spec, near, not)
+	m, fits := p.ask(c, spec, all, reach, not)
 	if m.ID == "" && lost.Role != muster.RoleCompute && spec.Machine.Class != "" {
 		// It takes no jobs: any machine will do that its image runs on.
 		spec.Machine.Class, spec.Head = "", muster.HeadSeparate
-		m, fits = p.ask(c, spec, near, not)
+		m, fits = p.ask(c, spec, all, reach, not)
 	}
 	if m.ID != "" {
-		return m, ""
+		return m, p.stands(former, m)
 	}
-	return m, noSpare(spec.Machine.Class, fits.answer, len(fits.free))
+	outside := 0
+	for i := range fits.free {
+		if !reach(&fits.free[i]) {
+			outside++
+		}
+	}
+	why := noSpare(spec.Machine.Class, fits.answer, len(fits.free)-outside)
+	if outside > 0 {
+		why = fmt.Sprintf("%s, %d outside what the cluster is kept within (%s)", why, outside, cmp.Or(c.Spec.Within, muster.WithinSite))
+	}
+	return m, why
+}
+
+// stands says where a spare is beside the machine that it replaces.
+func (p *sparer) stands(former, m muster.Machine) string {
+	tree := p.placer.Tree
+	if tree == nil || former.ID == "" {
+		return ""
+	}
+	here, there := tree.Location(m.ID), tree.Location(former.ID)
+	at, was := here[:len(here)-1], there[:len(there)-1]
+	switch {
+	case slices.Equal(at, was) && len(at) > 0:
+		return "it stands in " + at[len(at)-1] + " like the one before"
+	case len(at) == 0 || len(was) == 0:
+		return ""
+	}
+	return fmt.Sprintf("it stands in %s, %d switches from the one before: no other that is free is nearer to %s and the other nodes", at[len(at)-1], tree.Switches(m.ID, former.ID), was[len(was)-1])
 }
 
 // free is when the next machine of the class of the former one should come free: of those
@@ -212,18 +250,15 @@ func spareSpec(c muster.Cluster, former muster.Machine, free bool) muster.Spec {
 }
 
 // ask chooses the nearest of the free machines that fit.
-func (p *sparer) ask(c muster.Cluster, spec muster.Spec, near []muster.Machine, not []muster.MachineID) (muster.Machine, *fitting) {
+func (p *sparer) ask(c muster.Cluster, spec muster.Spec, near []muster.Machine, reach func(*muster.Machine) bool, not []muster.MachineID) (muster.Machine, *fitting) {
 	key := spareKey{c.ID, spec.Machine, spec.Head}
 	f := p.found[key]
 	if f == nil {
 		f = p.fit(c, spec)
 		p.found[key] = f
 	}
-	list := f.free
-	if len(not) > 0 {
-		list = slices.DeleteFunc(slices.Clone(list), func(m muster.Machine) bool { return slices.Contains(not, m.ID) })
-	}
-	if got := place.Nearby(list, near, 1); len(got) == 1 {
+	list := slices.DeleteFunc(slices.Clone(f.free), func(m muster.Machine) bool { return slices.Contains(not, m.ID) || !reach(&m) })
+	if got := place.Nearby(p.placer.Tree, list, near, 1); len(got) == 1 {
 		return got[0], f
 	}
 	return muster.Machine{}, f
@@ -261,7 +296,7 @@ func (p *sparer) until(c muster.Cluster) (time.Time, error) {
 			return time.Time{}, err
 		}
 		p.site = s
-		p.promises = calendar.New(s.snap.Now, p.machines, p.a.placer)
+		p.promises = calendar.New(s.snap.Now, p.machines, p.placer)
 		for _, other := range s.clusters {
 			if q := other.PromiseAhead(); q != nil {
 				take, give := s.promised(q)
@@ -359,7 +394,10 @@ func (a *Allocator) kept(sys *store.Tx, machines []muster.Machine) (map[muster.M
 		return nil, err
 	}
 	kept := map[muster.MachineID]bool{}
-	p := a.spares(sys, machines)
+	p, err := a.spares(sys, machines)
+	if err != nil {
+		return nil, err
+	}
 	var not []muster.MachineID
 	var c muster.Cluster
 	var nodes []muster.Node

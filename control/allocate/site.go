@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster/control/admit"
 	"github.com/muster-hpc/muster/control/calendar"
 	"github.com/muster-hpc/muster/control/place"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -44,7 +45,10 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	}
 	parts := partsOf(machines, a.Providers)
 	a.parts.Store(&parts)
-	placer := a.placer
+	placer, err := a.placerOf(sys, machines)
+	if err != nil {
+		return nil, err
+	}
 	held := place.HeldParts(machines)
 	placer.Blocks = place.BlocksOf(machines, held)
 	s := &Site{placer: placer, images: a.Images, clusters: make(map[muster.ClusterID]*muster.Cluster, len(living)), turnover: newTurnover(sys, parts)}
@@ -89,6 +93,19 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	s.binding = s.timetable(s.windows)
 	s.snap.Times = s.binding
 	return s, s.turnover.err
+}
+
+// placerOf knows where the machines stand.
+func (a *Allocator) placerOf(sys *store.Tx, machines []muster.Machine) (place.Planner, error) {
+	placer := a.placer
+	described, err := sys.SiteTree()
+	if err != nil {
+		return placer, err
+	}
+	if !topology.Plain(described, machines) {
+		placer.Tree = topology.New(described, machines)
+	}
+	return placer, nil
 }
 
 // highUIDs are the people whose number does not exist on the machines of every provider.

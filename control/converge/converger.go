@@ -208,7 +208,7 @@ func (v *Converger) wakeFor(a muster.Audit) {
 		if !muster.ClusterPhase(a.To).HoldsMachines() {
 			v.WakeQueue()
 		}
-	case muster.AuditMaintenance:
+	case muster.AuditMaintenance, muster.AuditTopology:
 		v.WakeQueue()
 	case muster.AuditNode:
 		v.Wake(a.Cluster)

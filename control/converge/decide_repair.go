@@ -251,13 +251,16 @@ func (d *decider) fenced(i int) {
 	if why == "" {
 		why = lastWord(*n)
 	}
+	if spare.Why != "" {
+		why += "; " + spare.Why
+	}
 	n.Machine, n.Management = m.ID, m.Facts.Management
 	n.Repairs++
 	n.Conditions = withCondition(withoutCondition(n.Conditions, lost, muster.ConditionBootFailed, noPower), muster.Condition{
 		Code: muster.ConditionReplaced, Since: d.Now, Text: "machine " + string(m.ID) + " takes its place: " + why,
 	})
 	d.records = append(d.records, SetMachine{Machine: m})
-	d.setPhase(n, muster.NodeAssigned, "machine "+string(m.ID)+" takes its place")
+	d.setPhase(n, muster.NodeAssigned, strings.TrimSuffix("machine "+string(m.ID)+" takes its place: "+spare.Why, ": "))
 	d.want(want{node: i})
 }
 

@@ -58,8 +58,8 @@ type View struct {
 // blackout reports whether most machines are off by themselves.
 func (v View) blackout() bool { return v.Off >= max(3, (v.On+v.Off+1)/2) }
 
-// Spare is the machine for a node whose own is lost; without one, Why says what
-// is missing.
+// Spare is the machine for a node whose own is lost. Why says where it stands, without one
+// what is missing.
 type Spare struct {
 	Machine muster.Machine
 	Why     string

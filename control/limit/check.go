@@ -150,7 +150,7 @@ func CheckRights(w Whose, r muster.Rights, s muster.Spec) (list []muster.Problem
 	if r.NoRacks && s.Machine.Rack != "" {
 		deny("machine.rack", "name a rack")
 	}
-	if r.NoRacks && s.Within != "" {
+	if r.NoRacks && s.Within != "" && s.Within != muster.WithinSite && s.Within != muster.WithinAnySite {
 		deny("within", "ask for all nodes in one "+s.Within)
 	}
 	if r.NoHardware && s.Machine.Processor != "" {

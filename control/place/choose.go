@@ -37,8 +37,8 @@ func (p Planner) choose(how muster.Placement, s uint64, machines []*muster.Machi
 		sound = len(all)
 	}
 	// Doubtful machines are for what the others do not suffice for.
-	taken := placed(how, s, all[:sound], min(n, sound))
-	taken = append(taken, placed(how, s, all[sound:], n-len(taken))...)
+	taken := p.placed(how, s, all[:sound], p.Near, min(n, sound))
+	taken = append(taken, p.placed(how, s, all[sound:], slices.Concat(p.Near, machinesOf(taken)), n-len(taken))...)
 	out := make([]*muster.Machine, len(taken))
 	for i, r := range taken {
 		out[i] = r.m
@@ -46,9 +46,21 @@ func (p Planner) choose(how muster.Placement, s uint64, machines []*muster.Machi
 	return out
 }
 
-// placed takes n of the machines, which are sorted best first.
-func placed(p muster.Placement, s uint64, all []ranked, n int) []ranked {
-	switch p {
+func machinesOf(list []ranked) []muster.Machine {
+	out := make([]muster.Machine, len(list))
+	for i, r := range list {
+		out[i] = *r.m
+	}
+	return out
+}
+
+// placed takes n of the machines, which are sorted best first; have are those that the
+// cluster has already.
+func (p Planner) placed(how muster.Placement, s uint64, all []ranked, have []muster.Machine, n int) []ranked {
+	if p.Tree != nil && how != muster.PlaceAny {
+		return p.packed(how, s, all, have, n)
+	}
+	switch how {
 	case muster.PlacePack:
 		return pack(racksOf(s, all), n)
 	case muster.PlaceSpread:

@@ -23,7 +23,7 @@ type Grouping struct {
 func (p Planner) Grouping(machines []muster.Machine, mixed bool, within string) *Grouping {
 	type key struct {
 		fabric           int32
-		class, rack, set string
+		class, zone, set string
 	}
 	type network struct{ fabric, set string }
 	g := &Grouping{group: make([]int32, len(machines)), fabric: make([]int32, len(machines))}
@@ -32,7 +32,7 @@ func (p Planner) Grouping(machines []muster.Machine, mixed bool, within string) 
 	var networks []network
 	for j := range machines {
 		m := &machines[j]
-		name := network{p.Providers.Fabric(m), m.Facts.Set}
+		name := network{p.fabric(m, within), m.Facts.Set}
 		g.sets = g.sets || m.Facts.Set != ""
 		f, ok := fabrics[name]
 		if !ok {
@@ -44,9 +44,7 @@ func (p Planner) Grouping(machines []muster.Machine, mixed bool, within string) 
 		if !mixed {
 			k.class = m.Facts.Class
 		}
-		if within == "rack" {
-			k.rack = m.Facts.Rack
-		}
+		k.zone = p.zone(m, within)
 		i, ok := groups[k]
 		if !ok {
 			i = int32(len(g.fabricOf))
@@ -70,7 +68,7 @@ func (p Planner) Grouping(machines []muster.Machine, mixed bool, within string) 
 	for _, k := range keys {
 		plain := int32(-1)
 		if f := g.plainFabric[k.fabric]; f >= 0 {
-			if i, ok := groups[key{fabric: f, class: k.class, rack: k.rack}]; ok {
+			if i, ok := groups[key{fabric: f, class: k.class, zone: k.zone}]; ok {
 				plain = i
 			}
 		}

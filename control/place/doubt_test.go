@@ -33,7 +33,7 @@ func TestDoubtfulMachinesComeLast(t *testing.T) {
 		}
 	}
 	near := []muster.Machine{*machine("a9", "a", 2), *machine("a8", "a", 2)}
-	got := nearby(list, near, 3)
+	got := nearby(nil, list, near, 3)
 	if len(got) != 3 || slices.ContainsFunc(got[:2], (*muster.Machine).IsDoubtful) || !got[2].IsDoubtful() {
 		t.Errorf("nearest: %v %v %v", got[0].ID, got[1].ID, got[2].ID)
 	}

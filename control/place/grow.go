@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 )
@@ -21,13 +22,13 @@ type ScaleOut struct {
 
 // Room is how many of the machines come into question, at most spec.Nodes.
 func (g ScaleOut) Room(spec muster.Spec, compute, _ []*muster.Machine) int {
-	return min(len(g.reachable(compute)), spec.Nodes)
+	return min(len(g.reachable(compute, spec.Within)), spec.Nodes)
 }
 
 // Plan gives machines to as many nodes as Room tells. The nodes have no names
 // yet: Spots gives them. It returns false when they are fewer than spec.Min.
 func (g ScaleOut) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*muster.Machine) (muster.Plan, bool) {
-	list := g.reachable(compute)
+	list := g.reachable(compute, spec.Within)
 	if len(list) < max(1, spec.Min) {
 		return muster.Plan{}, false
 	}
@@ -37,24 +38,56 @@ func (g ScaleOut) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*must
 		})
 		list = list[:min(spec.Nodes, len(list))]
 	} else {
-		list = nearby(list, g.Near, spec.Nodes)
-		slices.SortFunc(list, byRackThenID)
+		list = g.beside(id, list, spec.Nodes)
+		g.order(list)
+		if g.Tree != nil { // the nearest come first
+			far := distances(g.Tree, g.computes())
+			slices.SortStableFunc(list, func(a, b *muster.Machine) int { return cmp.Compare(far(a), far(b)) })
+		}
 	}
-	plan := muster.Plan{Cluster: id, Racks: rackCount(list)}
+	plan := muster.Plan{Cluster: id, Racks: rackCount(list), Distance: g.whole(list)}
 	for _, m := range list {
 		plan.Assign = append(plan.Assign, muster.Assignment{Machine: m.ID, Rack: m.Facts.Rack})
 	}
 	return plan, true
 }
 
+// beside takes n of the machines, the nearest to those that the cluster has, and to each
+// other.
+func (g ScaleOut) beside(id muster.ClusterID, list []*muster.Machine, n int) []*muster.Machine {
+	if g.Tree == nil {
+		return nearby(nil, list, g.Near, n)
+	}
+	near := g.Planner
+	near.Near = g.computes()
+	return near.choose(muster.PlacePack, seed(id), list, min(n, len(list)))
+}
+
+// computes are the machines of the compute nodes that the cluster has.
+func (g ScaleOut) computes() []muster.Machine {
+	return slices.DeleteFunc(slices.Clone(g.Near), func(m muster.Machine) bool { return !strings.HasPrefix(m.Node, "n") })
+}
+
+// whole says how far the compute nodes are from each other then; nil for login nodes.
+func (g ScaleOut) whole(list []*muster.Machine) *muster.PlanDistance {
+	if g.Logins {
+		return nil
+	}
+	all := slices.Clone(list)
+	for _, m := range g.computes() {
+		all = append(all, &m)
+	}
+	return g.distance(0, all, all)
+}
+
 // reachable leaves out the machines that cannot join the message network of those
-// that the cluster has, and those of other sets than its own.
-func (g ScaleOut) reachable(list []*muster.Machine) []*muster.Machine {
+// that the cluster has, or are not in what it is kept within, and those of other sets than
+// its own.
+func (g ScaleOut) reachable(list []*muster.Machine, within string) []*muster.Machine {
 	if len(g.Near) == 0 {
 		return nil
 	}
-	fabric := g.Providers.Fabric(&g.Near[0])
-	list = slices.DeleteFunc(slices.Clone(list), func(m *muster.Machine) bool { return g.Providers.Fabric(m) != fabric })
+	list = slices.DeleteFunc(slices.Clone(list), func(m *muster.Machine) bool { return !g.Reaches(m, within, g.Near) })
 	for i := range g.Near {
 		if set := g.Near[i].Facts.Set; set != "" {
 			return ofSet(list, set)

@@ -9,25 +9,28 @@ import (
 
 // chooseHead takes the machine of a separate head or of a login node, on the same fabric as
 // the nodes: a service machine if there is one, else one that is of no use as
-// a node of this request, else the smallest; one in a rack of the nodes before
+// a node of this request, else the smallest; one in a rack or at a leaf of the nodes before
 // others alike. It returns nil when there is none.
-func (p Planner) chooseHead(s uint64, fabric string, taken, compute, spare []*muster.Machine) *muster.Machine {
+func (p Planner) chooseHead(s uint64, within, fabric string, taken, compute, spare []*muster.Machine) *muster.Machine {
 	used := make(map[*muster.Machine]bool, len(taken))
 	for _, m := range taken {
 		used[m] = true
 	}
-	near := rackSizes(taken)
+	near := map[string]int{}
+	for _, m := range taken {
+		near[p.zone(m, muster.WithinLeaf)]++
+	}
 	var best *muster.Machine
 	bestSpare := false
 	consider := func(m *muster.Machine, isSpare bool) {
-		if p.Providers.Fabric(m) != fabric || used[m] {
+		if p.fabric(m, within) != fabric || used[m] {
 			return
 		}
 		if best == nil || cmp.Or(
 			first(m.Facts.Service, best.Facts.Service),
 			first(isSpare, bestSpare),
 			p.wasteOf(m).compare(p.wasteOf(best)),
-			first(near[m.Facts.Rack] > 0, near[best.Facts.Rack] > 0),
+			first(near[p.zone(m, muster.WithinLeaf)] > 0, near[p.zone(best, muster.WithinLeaf)] > 0),
 			compareHash(s, string(m.ID), string(best.ID)),
 			strings.Compare(string(m.ID), string(best.ID)),
 		) < 0 {

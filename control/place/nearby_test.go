@@ -27,11 +27,11 @@ func TestNearest(t *testing.T) {
 	near := []muster.Machine{at("a", "r1", 4), at("b", "r2", 4), at("c", "r2", 4)}
 	free := []muster.Machine{at("m3", "r3", 4), at("m10", "r1", 4), at("m2", "r2", 8), at("m1", "r2", 4), at("m9", "r1", 4), at("m4", "r4", 4), at("m5", "r4", 4)}
 	for n, want := range []string{"[]", "[m1]", "[m1 m2]", "[m1 m2 m9]", "[m1 m2 m9 m10]", "[m1 m2 m9 m10 m4]", "[m1 m2 m9 m10 m4 m5]", "[m1 m2 m9 m10 m4 m5 m3]", "[m1 m2 m9 m10 m4 m5 m3]"} {
-		if got := ids(place.Nearby(free, near, n)); got != want {
+		if got := ids(place.Nearby(nil, free, near, n)); got != want {
 			t.Errorf("%d: %s, not %s", n, got, want)
 		}
 	}
-	if got := place.Nearby(free, nil, -1); len(got) != 0 {
+	if got := place.Nearby(nil, free, nil, -1); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 }
@@ -50,8 +50,8 @@ func TestNearestIsDeterministic(t *testing.T) {
 		}
 		free, near := draw("free"), draw("near")
 		n := rapid.IntRange(0, 14).Draw(t, "n")
-		got := place.Nearby(free, near, n)
-		again := place.Nearby(rapid.Permutation(free).Draw(t, "free"), rapid.Permutation(near).Draw(t, "near"), n)
+		got := place.Nearby(nil, free, near, n)
+		again := place.Nearby(nil, rapid.Permutation(free).Draw(t, "free"), rapid.Permutation(near).Draw(t, "near"), n)
 		if ids(got) != ids(again) || len(got) != min(n, len(free)) {
 			t.Fatalf("%v and %v of %d", ids(got), ids(again), n)
 		}

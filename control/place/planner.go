@@ -1,10 +1,12 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/topology"
 )
 
 // Planner chooses machines. It has no state.
@@ -14,11 +16,15 @@ type Planner struct {
 	// Blocks are the machines of other sets that each machine would keep from being used;
 	// nil: nothing is known of any.
 	Blocks map[muster.MachineID]Blocks
+	// Tree is where machines stand; nil: nothing is known beyond racks.
+	Tree *topology.Tree
+	// Near are machines that the cluster has already: what is packed shall be near to them.
+	Near []muster.Machine
 }
 
 // group is a set of machines that one cluster may be made of.
 type group struct {
-	fabric, class, rack string
+	fabric, class, zone string
 	machines            []*muster.Machine
 	capacity            int // compute nodes it has a place for
 	from                choice
@@ -47,9 +53,9 @@ func (p Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*m
 	compute, spare = g.from.compute, g.from.spare
 	chosen := p.choose(spec.Placement, s, g.machines, g.capacity)
 	// n01 and n02 are neighbours: nodes are numbered along the racks.
-	slices.SortFunc(chosen, byRackThenID)
+	p.order(chosen)
 
-	plan := muster.Plan{Cluster: id, Racks: rackCount(chosen)}
+	plan := muster.Plan{Cluster: id, Racks: rackCount(chosen), Distance: p.distance(s, chosen, g.machines)}
 	if !spec.Mixed {
 		plan.Class = g.class
 	}
@@ -57,7 +63,7 @@ func (p Planner) Plan(id muster.ClusterID, spec muster.Spec, compute, spare []*m
 	separate := spec.Head == muster.HeadSeparate
 	var besides []*muster.Machine
 	for range auxiliary(spec) {
-		m := p.chooseHead(s, g.fabric, slices.Concat(chosen, besides), compute, spare)
+		m := p.chooseHead(s, spec.Within, g.fabric, slices.Concat(chosen, besides), compute, spare)
 		if m == nil {
 			return muster.Plan{}, false
 		}
@@ -110,25 +116,23 @@ func (p Planner) allGroups(spec muster.Spec, compute, spare []*muster.Machine, m
 // groups divides the machines into those that one cluster may be made of.
 // members false leaves group.machines empty: only the room is counted.
 func (p Planner) groups(spec muster.Spec, compute, spare []*muster.Machine, members bool) []*group {
-	type key struct{ fabric, class, rack string }
+	type key struct{ fabric, class, zone string }
 	found := make(map[key]*group)
 	sizes := make(map[*group]int)
 	heads := make(map[string]int) // by fabric: machines that may carry the head
 	var list []*group
 	var last *group // machines of a class lie together: most lookups are spared
 	for _, m := range compute {
-		k := key{fabric: p.Providers.Fabric(m)}
+		k := key{fabric: p.fabric(m, spec.Within)}
 		if !spec.Mixed {
 			k.class = m.Facts.Class
 		}
-		if spec.Within == "rack" {
-			k.rack = m.Facts.Rack
-		}
+		k.zone = p.zone(m, spec.Within)
 		g := last
-		if g == nil || g.fabric != k.fabric || g.class != k.class || g.rack != k.rack {
+		if g == nil || g.fabric != k.fabric || g.class != k.class || g.zone != k.zone {
 			g = found[k]
 			if g == nil {
-				g = &group{fabric: k.fabric, class: k.class, rack: k.rack}
+				g = &group{fabric: k.fabric, class: k.class, zone: k.zone}
 				found[k] = g
 				list = append(list, g)
 			}
@@ -144,7 +148,7 @@ func (p Planner) groups(spec muster.Spec, compute, spare []*muster.Machine, memb
 			heads[g.fabric] += sizes[g]
 		}
 		for _, m := range spare {
-			heads[p.Providers.Fabric(m)]++
+			heads[p.fabric(m, spec.Within)]++
 		}
 	}
 	for _, g := range list {
@@ -164,6 +168,7 @@ func (p Planner) groups(spec muster.Spec, compute, spare []*muster.Machine, memb
 func (p Planner) bestGroup(spec muster.Spec, s uint64, list []*group) *group {
 	var best *group
 	var bestWaste waste
+	suited := -1.0 // how the best one suits, once that was asked
 	for _, g := range list {
 		if g.capacity < 1 {
 			continue
@@ -178,29 +183,38 @@ func (p Planner) bestGroup(spec muster.Spec, s uint64, list []*group) *group {
 			c = w.compare(bestWaste)
 		}
 		if c == 0 {
-			c = suits(spec.Placement, g) - suits(spec.Placement, best)
+			if suited < 0 {
+				suited = p.suits(spec, best)
+			}
+			now := p.suits(spec, g)
+			if c = cmp.Compare(now, suited); c < 0 {
+				best, bestWaste, suited = g, w, now
+				continue
+			}
 		}
-		if c == 0 && spec.Within != "" && spec.Placement == muster.PlacePack {
+		if c == 0 && narrow(spec.Within) && spec.Placement == muster.PlacePack {
 			// The smallest rack that holds all leaves the large ones whole.
 			c = len(g.machines) - len(best.machines)
 		}
 		if c == 0 {
-			c = compareHash(s, g.fabric+"/"+g.class+"/"+g.rack, best.fabric+"/"+best.class+"/"+best.rack)
+			c = compareHash(s, g.fabric+"/"+g.class+"/"+g.zone, best.fabric+"/"+best.class+"/"+best.zone)
 		}
 		if c < 0 {
-			best, bestWaste = g, w
+			best, bestWaste, suited = g, w, -1
 		}
 	}
 	return best
 }
 
-// suits is smaller the better the group's racks suit the placement.
-func suits(p muster.Placement, g *group) int {
-	switch p {
-	case muster.PlacePack:
-		return fewestRacks(g.machines, g.capacity)
-	case muster.PlaceSpread:
-		return -rackCount(g.machines)
+// suits is 0 or more, and smaller the better the group's racks suit the placement.
+func (p Planner) suits(spec muster.Spec, g *group) float64 {
+	switch {
+	case spec.Placement == muster.PlacePack && p.Tree != nil:
+		return p.least(g.machines, g.capacity)
+	case spec.Placement == muster.PlacePack:
+		return float64(fewestRacks(g.machines, g.capacity))
+	case spec.Placement == muster.PlaceSpread:
+		return 1 / float64(rackCount(g.machines))
 	}
 	return 0
 }

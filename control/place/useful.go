@@ -43,7 +43,7 @@ func (p Planner) candidates(spec muster.Spec, compute, spare []*muster.Machine) 
 	count := make(map[string]int) // service machines of each fabric
 	for _, m := range spare {
 		if m.Facts.Service {
-			count[p.Providers.Fabric(m)]++
+			count[p.fabric(m, spec.Within)]++
 		}
 	}
 	service := make(map[string]bool) // fabrics with enough of them
@@ -51,7 +51,7 @@ func (p Planner) candidates(spec muster.Spec, compute, spare []*muster.Machine) 
 		service[fabric] = n >= auxiliary(spec)
 	}
 	for _, m := range spare {
-		if f := p.Providers.Fabric(m); served[f] && (m.Facts.Service || !service[f]) {
+		if f := p.fabric(m, spec.Within); served[f] && (m.Facts.Service || !service[f]) {
 			out = append(out, m)
 		}
 	}

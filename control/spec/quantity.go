@@ -75,6 +75,17 @@ func ParseBytes(s string) (int64, error) {
 	return v, nil
 }
 
+// ParseRate reads a rate of a link such as "10Gb/s", in bits/s, without a comparison.
+func ParseRate(s string) (int64, error) {
+	m := speedMeasure()
+	m.alone = true
+	v, f := m.value(strings.TrimSpace(s))
+	if f != nil {
+		return 0, f.error()
+	}
+	return v, nil
+}
+
 func size(s string) (int64, *fault) {
 	m := sizeMeasure()
 	text := strings.TrimSpace(s)

@@ -51,9 +51,9 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	}
 	s.IfSlow = choice(v, "if_slow", req.IfSlow, muster.SlowDeliver, muster.SlowDeliver, muster.SlowRefuse)
 	s.Egress = choice(v, "egress", req.Egress, cmp.Or(d.Egress, muster.EgressNone), muster.EgressNone, muster.EgressProxy, muster.EgressNAT)
-	s.Within = choice(v, "within", req.Within, "", "rack")
-	if s.Within == "rack" && s.Placement == muster.PlaceSpread && req.Placement != "" {
-		v.add(muster.ReasonContradiction, "within", "leave out one of them", "within: rack and placement: spread contradict each other")
+	s.Within = choice(v, "within", req.Within, "", muster.Within()...)
+	if slices.Contains([]string{muster.WithinChassis, muster.WithinRack, muster.WithinLeaf}, s.Within) && s.Placement == muster.PlaceSpread && req.Placement != "" {
+		v.add(muster.ReasonContradiction, "within", "leave out one of them", "within: %s and placement: spread contradict each other", s.Within)
 	}
 	if req.Walltime != "" {
 		v.walltime(req.Walltime, &s)

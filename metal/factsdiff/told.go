@@ -20,6 +20,7 @@ const (
 // (class, rack, use) is left out.
 func Bounded(f muster.Facts) muster.Facts {
 	f.Class, f.Rack, f.Service, f.Oversubscribed, f.CPUs = "", "", false, false, nil
+	f.Leaf, f.Chassis = "", ""
 	for _, s := range []*string{&f.Architecture, &f.Processor, &f.Serial, &f.Vendor, &f.Product, &f.UUID, &f.Firmware} {
 		*s = text(*s)
 	}

@@ -138,6 +138,8 @@ func schedulerOf(in Input, head muster.Node, hosts []wire.Host) (*slurm.Cluster,
 		Accounting:  hasPackages(in.Image, "slurmdbd", "mariadb-server"),
 
 		MemoryPerCore: in.MemoryPerCore,
+		Tree:          in.Tree,
+		Places:        in.Places,
 	}, nil
 }
 

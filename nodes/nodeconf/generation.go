@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/nodes/slurm"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -17,13 +18,25 @@ import (
 // configuration has which generation: "generation hash".
 const revision = "config-revision"
 
+// treeOf is where the nodes stand, if the scheduler knows it.
+func treeOf(c *slurm.Cluster) map[string][]string {
+	if c == nil || !c.Tree {
+		return nil
+	}
+	return c.Places
+}
+
 // generation numbers what all nodes of a cluster share. The number grows when
 // that changes and stays over restarts, so that agents apply nothing twice.
-func (k *Maker) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts, proxies []string, licences []muster.LicenceServer) (int64, error) {
+func (k *Maker) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts, proxies []string, licences []muster.LicenceServer, tree map[string][]string) (int64, error) {
 	id := cluster.ID
-	shared, err := json.Marshal([]any{
+	all := []any{
 		c.ClusterName, c.Hosts, c.Users, proxies, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files, pauseOf(cluster), c.TimeZone, c.Time, licences,
-	})
+	}
+	if tree != nil {
+		all = append(all, tree)
+	}
+	shared, err := json.Marshal(all)
 	if err != nil {
 		return 0, err
 	}

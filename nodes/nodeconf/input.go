@@ -20,6 +20,10 @@ type Input struct {
 	// MemoryPerCore is what the scheduler gives for a core, in MiB, once that
 	// was decided; 0 before.
 	MemoryPerCore int64
+	// Tree: the scheduler knows where nodes stand. Places are what each one's machine stands
+	// in, the outermost first, by the node's name.
+	Tree   bool
+	Places map[string][]string
 	// Time are NTP servers for nodes whose clock is their own.
 	Time []string
 	// TimeZone is the site's.

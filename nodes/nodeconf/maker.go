@@ -40,6 +40,9 @@ type Config struct {
 	// machine finds them; "" where it does not. Nil: there are none.
 	Licences func(tx *store.Tx, project string) ([]muster.LicenceServer, error)
 	Gateway  func(m muster.Machine) string
+	// Places say what machines stand in, the outermost first; known: something is known
+	// beyond racks. Nil: nothing is known.
+	Places func(tx *store.Tx, machines []muster.Machine) (places func(muster.MachineID) []string, known bool, err error)
 	// TimeZone is the site's; "": nodes have that of their image.
 	TimeZone string
 	// Time are the NTP servers of machines with a clock of their own, by provider.
@@ -66,6 +69,11 @@ func NewMaker(c Config) *Maker {
 	}
 	if c.Gateway == nil {
 		c.Gateway = func(muster.Machine) string { return "" }
+	}
+	if c.Places == nil {
+		c.Places = func(*store.Tx, []muster.Machine) (func(muster.MachineID) []string, bool, error) {
+			return func(muster.MachineID) []string { return nil }, false, nil
+		}
 	}
 	if c.Time == nil {
 		c.Time = func(string) []string { return nil }

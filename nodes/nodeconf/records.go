@@ -3,6 +3,7 @@ package nodeconf
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -36,6 +37,9 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 			in.Time = list
 		}
 	}
+	if decided := string(raw[schedulerTree]); decided != "" {
+		in.Tree = decided == withTree
+	}
 	in.MemoryPerCore, _ = strconv.ParseInt(string(raw[schedulerMemory]), 10, 64)
 	var mounts mounts
 	if mounts.All, mounts.Head, err = k.c.Volumes.Mounts(ctx, in.Cluster); err != nil {
@@ -50,12 +54,17 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 	if out.Shared, err = Share(in); err != nil {
 		return nil, err
 	}
+	if len(raw[schedulerTree]) == 0 && out.Scheduler() != nil {
+		if err := k.keepTree(ctx, id, in.Tree); err != nil {
+			return nil, err
+		}
+	}
 	if in.MemoryPerCore == 0 && out.Scheduler() != nil {
 		if err := k.keepMemory(ctx, id, slurm.MemoryPerCore(*out.Scheduler())); err != nil {
 			return nil, err
 		}
 	}
-	out.generation, err = k.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, k.proxies(in.Machines), in.Licences)
+	out.generation, err = k.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, k.proxies(in.Machines), in.Licences, treeOf(out.Scheduler()))
 	return out, err
 }
 
@@ -73,6 +82,9 @@ func (k *Maker) read(ctx context.Context, id muster.ClusterID) (in Input, raw ma
 		if in.Machines, err = machinesOf(tx, id); err != nil {
 			return err
 		}
+		if in.Places, in.Tree, err = k.places(tx, in); err != nil {
+			return err
+		}
 		if in.Users, err = usersOf(tx, in.Cluster.Spec.Users); err != nil {
 			return err
 		}
@@ -84,7 +96,7 @@ func (k *Maker) read(ctx context.Context, id muster.ClusterID) (in Input, raw ma
 		}
 		for _, name := range []string{
 			muster.SecretHostCA, muster.SecretUserCA, muster.SecretMungeKey, muster.SecretRootKey,
-			muster.SecretDBPassword, revision, schedulerMemory,
+			muster.SecretDBPassword, revision, schedulerMemory, schedulerTree,
 		} {
 			if raw[name], err = tx.Secret(id, name); err != nil && muster.CodeOf(err) != muster.ENotFound {
 				return err
@@ -109,6 +121,57 @@ func (k *Maker) keepMemory(ctx context.Context, id muster.ClusterID, mb int64) e
 	return k.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		return tx.PutSecret(id, schedulerMemory, strconv.AppendInt(nil, mb, 10))
 	})
+}
+
+// keepTree fixes whether Slurm knows where nodes stand: it takes another plugin for that
+// only when it starts.
+func (k *Maker) keepTree(ctx context.Context, id muster.ClusterID, tree bool) error {
+	text := withoutTree
+	if tree {
+		text = withTree
+	}
+	return k.c.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
+		return tx.PutSecret(id, schedulerTree, []byte(text))
+	})
+}
+
+// schedulerTree is kept as a secret, like schedulerMemory, with one of these values.
+const (
+	schedulerTree = "scheduler-tree"
+	withTree      = "tree"
+	withoutTree   = "none"
+)
+
+// places are what the machines of nodes stand in. A node that waits for another machine
+// stands where it stood.
+func (k *Maker) places(tx *store.Tx, in Input) (map[string][]string, bool, error) {
+	machines := slices.Collect(maps.Values(in.Machines))
+	at := map[string]muster.MachineID{}
+	for _, n := range in.Nodes {
+		if at[n.Name] = n.Machine; n.Machine != "" || n.PreviousMachine == "" {
+			continue
+		}
+		m, err := tx.Machine(n.PreviousMachine)
+		if muster.CodeOf(err) == muster.ENotFound {
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		at[n.Name] = m.ID
+		machines = append(machines, m)
+	}
+	where, known, err := k.c.Places(tx, machines)
+	if err != nil {
+		return nil, false, err
+	}
+	out := make(map[string][]string, len(at))
+	for name, id := range at {
+		if id != "" {
+			out[name] = where(id)
+		}
+	}
+	return out, known, nil
 }
 
 // schedulerMemory is kept as a secret because those go with their cluster.

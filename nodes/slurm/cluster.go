@@ -26,6 +26,11 @@ type Cluster struct {
 	// MemoryPerCore is decided when the cluster is first configured and stays,
 	// in MiB; 0: what the nodes have.
 	MemoryPerCore int64
+	// Tree: Slurm knows where nodes stand. It is decided when the cluster is first
+	// configured and stays. Places are what the machine of each node stands in, the
+	// outermost first; a node that is not there stands nobody knows where.
+	Tree   bool
+	Places map[string][]string
 }
 
 // Config renders one node's part: on the head the files and the list of nodes,
@@ -50,7 +55,7 @@ func Config(c Cluster, node string) wire.SlurmConfig {
 	if node == c.Head {
 		s.Files = Files(c)
 		s.NodeLines = NodeLines(c)
-		s.Accounting, s.Operator = c.Accounting, c.Operator
+		s.Accounting, s.Operator, s.Tree = c.Accounting, c.Operator, c.Tree
 	}
 	return s
 }

@@ -25,13 +25,17 @@ func Files(c Cluster) []wire.File {
 
 // clientFiles are what every program of Slurm reads.
 func clientFiles(c Cluster) []wire.File {
-	return []wire.File{
+	files := []wire.File{
 		{Path: etc + "slurm.conf", Mode: 0o644, Content: slurmConf(c)},
 		{Path: etc + "cgroup.conf", Mode: 0o644, Content: cgroupConf(c)},
 		// The distribution's own file includes by a pattern, of which Slurm
 		// complains.
 		{Path: etc + "plugstack.conf", Mode: 0o644, Content: "# No plugins.\n"},
 	}
+	if c.Tree {
+		files = append(files, wire.File{Path: etc + "topology.conf", Mode: 0o644, Content: topologyConf(c)})
+	}
+	return files
 }
 
 // gresConf says which devices are the nodes' accelerators; "" where none has any.
@@ -107,7 +111,7 @@ func slurmConf(c Cluster) string {
 }
 
 func sections(c Cluster) []section {
-	return []section{
+	list := []section{
 		{"Who we are. Nodes ask the head for everything else.", []string{
 			"ClusterName", ClusterName(c.Name),
 			"SlurmctldHost", c.Head + "(" + c.HeadAddress + ")",
@@ -164,6 +168,12 @@ func sections(c Cluster) []section {
 			"PartitionName", "main Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
 		}},
 	}
+	if c.Tree {
+		list = append(list, section{"Jobs get nodes that are near to each other: topology.conf.", []string{
+			"TopologyPlugin", "topology/tree",
+		}})
+	}
+	return list
 }
 
 // processes says how a job's are found, counted and ended.

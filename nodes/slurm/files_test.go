@@ -33,7 +33,11 @@ func clusters() map[string]slurm.Cluster {
 		"24.11-shared":   {ID: "c-2345678923", Name: "cfd", Head: "n01", HeadAddress: "10.128.0.10", Version: "24.11.5", Nodes: shared, Accounting: true},
 		"24.11-separate": {ID: "c-2345678924", Name: "my-runs", Head: "head", HeadAddress: "10.128.16.10", Version: "24.11.5", Nodes: separate, Accounting: true},
 		"24.11-metal":    {ID: "c-2345678926", Name: "bare", Head: "n01", HeadAddress: "10.128.32.10", Version: "24.11.5", Nodes: whole, Accounting: true, OwnKernel: true, TmpFS: "/scratch"},
-		"22.05-plain":    {ID: "c-2345678925", Name: "old", Head: "n01", HeadAddress: "10.128.0.10", Version: "22.05.8", Nodes: shared},
+		"24.11-tree": {
+			ID: "c-2345678927", Name: "wide", Head: "n01", HeadAddress: "10.128.0.10", Version: "24.11.5", Nodes: shared, Tree: true,
+			Places: map[string][]string{"n01": {"dc1", "core", "leaf1"}, "n02": {"dc1", "core", "leaf2", "enc1"}},
+		},
+		"22.05-plain": {ID: "c-2345678925", Name: "old", Head: "n01", HeadAddress: "10.128.0.10", Version: "22.05.8", Nodes: shared},
 	}
 }
 

@@ -1,0 +1,132 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/topology"
+	"github.com/muster-hpc/muster/internal/nodeset"
+	"github.com/muster-hpc/muster/internal/plaintext"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// SiteTopology shows where machines stand.
+func (s *Service) SiteTopology(ctx context.Context, who muster.Actor) (out wire.SiteTopology, err error) {
+	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
+		t, err := tx.SiteTree()
+		if err != nil {
+			return err
+		}
+		out, err = topologyView(tx, t)
+		return err
+	})
+	return out, err
+}
+
+// ImportTopology replaces the description of where machines stand. Where anything is wrong
+// with it the present one stays.
+func (s *Service) ImportTopology(ctx context.Context, who muster.Actor, r wire.TopologyImport) (out wire.SiteTopology, err error) {
+	if err := administrator(who, "describe where machines stand"); err != nil {
+		return out, err
+	}
+	t, err := topology.Read([]byte(r.Text))
+	if err != nil {
+		return out, err
+	}
+	t.By, t.At = who.Name, s.Clock.Now().UTC()
+	if r.DryRun {
+		err = s.Store.View(ctx, who, func(tx *store.Tx) error { out, err = topologyView(tx, &t); return err })
+		return out, err
+	}
+	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
+		if out, err = topologyView(tx, &t); err != nil {
+			return err
+		}
+		return tx.PutSiteTree(t, fmt.Sprintf("described by %s: %s", who.Name, plaintext.Count(len(t.Stands), "stand")))
+	})
+	return out, err
+}
+
+// RemoveTopology forgets the description: what is registered of machines counts alone.
+func (s *Service) RemoveTopology(ctx context.Context, who muster.Actor) error {
+	if err := administrator(who, "remove the topology"); err != nil {
+		return err
+	}
+	return s.Store.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteSiteTree("removed by " + who.Name) })
+}
+
+func topologyView(tx *store.Tx, t *muster.SiteTree) (wire.SiteTopology, error) {
+	machines, err := tx.AsSystem().Site()
+	if err != nil {
+		return wire.SiteTopology{}, err
+	}
+	tree := topology.New(t, machines)
+	out := wire.SiteTopology{Stands: []wire.TopologyStand{}, Machines: len(machines)}
+	var free []muster.MachineID
+	known := make(map[string]bool, len(machines))
+	for i := range machines {
+		known[string(machines[i].ID)] = true
+		if machines[i].Phase == muster.MachineFree {
+			free = append(free, machines[i].ID)
+		}
+	}
+	for _, p := range tree.List() {
+		out.Stands = append(out.Stands, wire.TopologyStand{Stand: p.Stand, Depth: max(0, p.Depth-1), Registered: p.Derived, Below: p.Below})
+	}
+	counts := tree.Counts(free)
+	for i := range out.Stands {
+		out.Stands[i].Free = counts[out.Stands[i].Name]
+	}
+	if t != nil {
+		out.Described, out.By, out.At = true, t.By, t.At
+		if out.Unknown, err = unknownMachines(t, known); err != nil {
+			return out, err
+		}
+		var n int
+		out.Contradictions, n = tree.Contradictions()
+		out.More = n - len(out.Contradictions)
+	}
+	return out, nil
+}
+
+// unknownMachines are those that a description names and the site does not have.
+func unknownMachines(t *muster.SiteTree, known map[string]bool) (string, error) {
+	var names []string
+	for _, s := range t.Stands {
+		list, err := nodeset.Expand(s.Machines)
+		if err != nil {
+			return "", muster.Errorf(muster.EInternal, "the description of %s cannot be read", s.Name).Wrap(err)
+		}
+		for _, name := range list {
+			if !known[name] {
+				names = append(names, name)
+			}
+		}
+	}
+	return nodeset.Fold(names), nil
+}
+
+// PlacesOf says what machines stand in, the outermost first, and whether anything is known
+// beyond racks.
+func PlacesOf(tx *store.Tx, machines []muster.Machine) (func(muster.MachineID) []string, bool, error) {
+	t, err := tx.AsSystem().SiteTree()
+	if err != nil {
+		return nil, false, err
+	}
+	where := topology.New(t, machines).Location
+	return func(id muster.MachineID) []string {
+		l := where(id)
+		return l[:len(l)-1]
+	}, !topology.Plain(t, machines), nil
+}
+
+// locations say where the machines of nodes stand.
+func locations(tx *store.Tx, machines []muster.Machine) (func(muster.MachineID) []string, error) {
+	t, err := tx.SiteTree()
+	if err != nil {
+		return nil, err
+	}
+	return topology.New(t, machines).Location, nil
+}

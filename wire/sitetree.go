@@ -1,0 +1,40 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/muster-hpc/muster"
+)
+
+// SiteTopology is where the machines of a site stand and how they are joined.
+type SiteTopology struct {
+	// Stands come in the order of the tree: what stands in another one comes after it.
+	Stands []TopologyStand `json:"stands"`
+	// Described: an administrator described it; without that it is what registrations say.
+	Described bool      `json:"described"`
+	By        string    `json:"by,omitempty" doc:"Who described it"`
+	At        time.Time `json:"at,omitzero" doc:"When"`
+	Machines  int       `json:"machines" doc:"How many machines the site has"`
+	// Unknown are machines of the description that the site does not have.
+	Unknown string `json:"unknown_machines,omitempty" doc:"Machines of the description that the site does not have, as a set of names"`
+	// Contradictions are one sentence each; More counts those that are left out.
+	Contradictions []string `json:"contradictions,omitempty" doc:"What registrations and switches say of machines that the description says otherwise"`
+	More           int      `json:"more_contradictions,omitempty"`
+}
+
+// TopologyStand is a data centre, room, spine, leaf or chassis. Without a name it is what
+// nothing is known of.
+type TopologyStand struct {
+	muster.Stand
+	Depth int `json:"depth" doc:"In how many others it stands"`
+	// Registered: it is not described, but machines are registered in it.
+	Registered bool `json:"registered,omitempty" doc:"It is in no description: machines are registered in it"`
+	Below      int  `json:"machines_below" doc:"Machines that stand in it or below it"`
+	Free       int  `json:"free_below" doc:"Those of them that are free"`
+}
+
+// TopologyImport replaces the description of where machines stand.
+type TopologyImport struct {
+	Text   string `json:"text" doc:"Muster's format, or Slurm's topology.conf or topology.yaml"`
+	DryRun bool   `json:"dry_run,omitempty" doc:"Only say what it would be"`
+}
