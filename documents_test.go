@@ -30,7 +30,7 @@ func writesOtherJSON() map[string][]string {
 		"the API, and what commands print": {
 			"internal/replyjson/replyjson.go", "cli/create.go", "cli/report.go", "cli/template.go", "api/client/request.go", "control/spec/encode.go", "control/experiment/matrix.go", "control/experiments.go",
 		},
-		"protocols of others":                   {"lab/qemu/qmp.go", "metal/power/bmc/redfish.go", "metal/power/redfish/client.go", "metal/switches/script/switch.go"},
+		"protocols of others":                   {"vm/qmp/monitor.go", "metal/power/bmc/redfish.go", "metal/power/redfish/client.go", "metal/switches/script/switch.go"},
 		"lines of nodes' journals":              {"nodes/agentserver/journal.go"},
 		"what is compared, hashed or read once": {"certificate/canonical/canonical.go", "control/converge/decide_site.go", "nodes/nodeconf/generation.go", "storage/image/content.go", "pki/signing.go", "control/experiment/factor.go", "control/experiment/file.go"},
 		"the documents":                         {"internal/document/document.go"},

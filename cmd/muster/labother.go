@@ -15,7 +15,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cli"
 	"github.com/muster-hpc/muster/lab"
-	"github.com/muster-hpc/muster/lab/process"
+	"github.com/muster-hpc/muster/internal/process"
 )
 
 func labInventory(of labOf) *cobra.Command {
