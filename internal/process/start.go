@@ -16,11 +16,13 @@ const Mark = "MUSTER_LAB"
 
 // Spec is a process to be started.
 type Spec struct {
-	Args   []string
-	Env    []string // beside the caller's
-	Log    string   // file that gets what it prints; added to
-	Record string   // file with which Find finds it again
-	Lab    string   // value of Mark; "": it bears none
+	Args []string
+	Env  []string // beside the caller's, or alone
+	// Alone: nothing of the caller's environment is passed on.
+	Alone  bool
+	Log    string // file that gets what it prints; added to
+	Record string // file with which Find finds it again
+	Lab    string // value of Mark; "": it bears none
 	// Files are inherited, from descriptor 3 on.
 	Files []*os.File
 	// In runs a function in the network namespace of the process; nil: the
@@ -39,7 +41,10 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	// Not bound to ctx: it is to outlive this command.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Args[0], s.Args[1:]...) //nolint:gosec // the lab's own programs
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
-	cmd.Env = append(WithoutMark(os.Environ()), s.Env...)
+	if !s.Alone {
+		cmd.Env = WithoutMark(os.Environ())
+	}
+	cmd.Env = append(cmd.Env, s.Env...)
 	if s.Lab != "" {
 		cmd.Env = append(cmd.Env, Marked(s.Lab))
 	}
