@@ -101,7 +101,7 @@ func (v *vm) answer(ctx context.Context, conn net.Conn) {
 
 func (v *vm) do(ctx context.Context, r request) (json.RawMessage, error) {
 	if r.Do == doStatus {
-		return json.Marshal(Status{QEMU: v.cell.PID(), Since: v.since, Given: v.task.given(), Keeper: os.Getpid()})
+		return json.Marshal(Status{QEMU: v.jail.PID(), Since: v.since, Given: v.task.given(), Keeper: os.Getpid()})
 	}
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
 	defer cancel()

@@ -1,5 +1,5 @@
 // Package keeper is the process that a virtual machine has on its host: it starts the machine's
-// QEMU in a cell, holds its monitor, keeps what it prints, and gives it its task. There is one
+// QEMU in a jail, holds its monitor, keeps what it prints, and gives it its task. There is one
 // for each machine, so that a server may be killed and started again without any machine noticing: [Find]
 // finds the keeper by its record. With its keeper a machine ends, and its keeper with it.
 //

@@ -17,20 +17,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/muster-hpc/muster/vm/cell"
+	"github.com/muster-hpc/muster/vm/jail"
 	"github.com/muster-hpc/muster/vm/keeper"
 	"github.com/muster-hpc/muster/vm/qemu"
 )
 
-// TestMain lets the test binary act as a keeper, as what becomes QEMU in a cell, and as a server
+// TestMain lets the test binary act as a keeper, as what becomes QEMU in a jail, and as a server
 // that is killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case keeper.Argument:
 			os.Exit(keeper.Run())
-		case cell.Argument:
-			os.Exit(cell.Enter())
+		case jail.Argument:
+			os.Exit(jail.Enter())
 		}
 	}
 	if dir := os.Getenv("MUSTER_TEST_SERVER"); dir != "" {
@@ -257,7 +257,7 @@ func TestConfined(t *testing.T) {
 				t.Errorf("thread %s has not %s", th.Name(), want)
 			}
 		}
-		// The cell's filter, and QEMU's own after it.
+		// The jail's filter, and QEMU's own after it.
 		if _, n, ok := strings.Cut(text, "Seccomp_filters: "); !ok || !strings.HasPrefix(n, "2\n") && !strings.HasPrefix(n, "3\n") {
 			t.Errorf("thread %s has other filters: %.3q", th.Name(), n)
 		}

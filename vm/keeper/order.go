@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/muster-hpc/muster/vm/cell"
+	"github.com/muster-hpc/muster/vm/jail"
 	"github.com/muster-hpc/muster/vm/qemu"
 )
 
@@ -80,8 +80,8 @@ func writeLine(out io.Writer, v any) error {
 
 // lay numbers the descriptors of a machine as its QEMU has them.
 func lay(m *qemu.Machine) (parts int) {
-	m.Monitor, m.Console, m.Channel = cell.FirstFD, cell.FirstFD+1, cell.FirstFD+2
-	next := cell.FirstFD + 3
+	m.Monitor, m.Console, m.Channel = jail.FirstFD, jail.FirstFD+1, jail.FirstFD+2
+	next := jail.FirstFD + 3
 	for i := range m.Disks {
 		m.Disks[i].FD = next
 		next++

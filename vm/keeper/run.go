@@ -15,14 +15,14 @@ import (
 
 	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/vm/accel"
-	"github.com/muster-hpc/muster/vm/cell"
+	"github.com/muster-hpc/muster/vm/jail"
 	"github.com/muster-hpc/muster/vm/qemu"
 	"github.com/muster-hpc/muster/vm/qmp"
 )
 
 // vm is a machine, in its keeper.
 type vm struct {
-	cell    *cell.Cell
+	jail    *jail.Jail
 	monitor *qmp.Monitor
 	console *console
 	task    *task
@@ -46,18 +46,18 @@ func Run() int {
 		_ = writeLine(sock, started{Error: err.Error()})
 		return 1
 	}
-	_ = writeLine(sock, started{QEMU: v.cell.PID()}) // who asked may be gone
+	_ = writeLine(sock, started{QEMU: v.jail.PID()}) // who asked may be gone
 	_ = sock.Close()
 	debug.FreeOSMemory()
 	go v.serve(ctx, ln)
 	select {
-	case <-v.cell.Done():
+	case <-v.jail.Done():
 	case <-ctx.Done():
-		v.cell.Kill()
-		<-v.cell.Done()
+		v.jail.Kill()
+		<-v.jail.Done()
 	}
 	_ = ln.Close()
-	if err := v.cell.Err(); err != nil {
+	if err := v.jail.Err(); err != nil {
 		fmt.Fprintln(os.Stderr, "QEMU ended:", err)
 		return 1
 	}
@@ -109,18 +109,18 @@ func begin(ctx context.Context, line []byte) (*vm, net.Listener, error) {
 // start starts QEMU, and returns when its monitor answers.
 func (v *vm) start(ctx context.Context, o *order, files []*os.File, ours []net.Conn) error {
 	var err error
-	if v.cell, err = cell.Start([]string{"/proc/self/exe"}, &cell.Order{
+	if v.jail, err = jail.Start([]string{"/proc/self/exe"}, &jail.Order{
 		Program: "/usr/bin/" + accel.Program, Args: qemu.Args(&o.Machine), ID: o.ID, Files: o.Files, KVM: o.Machine.KVM, Locked: o.Locked,
 	}, files, os.Stderr); err != nil {
 		return err
 	}
 	undo := func(err error) error {
-		v.cell.Kill()
-		<-v.cell.Done()
+		v.jail.Kill()
+		<-v.jail.Done()
 		return err
 	}
 	// It may be killed now, and must be found.
-	p, err := process.Open(v.cell.PID())
+	p, err := process.Open(v.jail.PID())
 	if err != nil {
 		return undo(fmt.Errorf("QEMU ended at once: %w", err))
 	}
@@ -132,7 +132,7 @@ func (v *vm) start(ctx context.Context, o *order, files []*os.File, ours []net.C
 	go v.console.follow(ours[1])
 	go v.task.answer(ours[2], time.Now)
 	go func() { // do not wait for the answer of one that has ended
-		<-v.cell.Done()
+		<-v.jail.Done()
 		for _, c := range ours {
 			_ = c.Close()
 		}

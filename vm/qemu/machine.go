@@ -16,7 +16,7 @@ type Machine struct {
 	Sockets int   `json:"sockets,omitempty"`
 	Memory  int64 `json:"memory_bytes"`
 
-	// Kernel and Initramfs are places in its own root; see cell.Order.
+	// Kernel and Initramfs are places in its own root; see jail.Order.
 	Kernel    string   `json:"kernel"`
 	Initramfs string   `json:"initramfs"`
 	Append    []string `json:"append,omitempty"` // words of the kernel's command line

@@ -1,4 +1,4 @@
-package cell
+package jail
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 	"github.com/muster-hpc/muster/internal/inherit"
 )
 
-// Cell is a program in its cell.
-type Cell struct {
+// Jail is a program in its jail.
+type Jail struct {
 	cmd  *exec.Cmd
-	hold *os.File // its end is the end of the cell, until the program runs
+	hold *os.File // its end is the end of the jail, until the program runs
 	done chan struct{}
 	err  error
 }
 
-// Start starts a program in a cell. command starts a program that calls Enter, to which Argument is
+// Start starts a program in a jail. command starts a program that calls Enter, to which Argument is
 // added; files are what the program inherits, from FirstFD on; what it prints goes to log.
 // It is a child of the calling process, in the same control groups, and is killed when that ends.
-func Start(command []string, o *Order, files []*os.File, log *os.File) (*Cell, error) {
+func Start(command []string, o *Order, files []*os.File, log *os.File) (*Jail, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func Start(command []string, o *Order, files []*os.File, log *os.File) (*Cell, e
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	c := &Cell{hold: w, done: make(chan struct{})}
+	c := &Jail{hold: w, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// The kernel ends the child with the thread that started it, not with the process:
@@ -66,19 +66,19 @@ func Start(command []string, o *Order, files []*os.File, log *os.File) (*Cell, e
 		c.Kill()
 		<-c.done
 		_ = w.Close()
-		return nil, fmt.Errorf("hand over to the cell: %w", err)
+		return nil, fmt.Errorf("hand over to the jail: %w", err)
 	}
 	return c, nil
 }
 
 // PID is the number of its process on the host.
-func (c *Cell) PID() int { return c.cmd.Process.Pid }
+func (c *Jail) PID() int { return c.cmd.Process.Pid }
 
 // Done is closed when it has ended.
-func (c *Cell) Done() <-chan struct{} { return c.done }
+func (c *Jail) Done() <-chan struct{} { return c.done }
 
 // Err is how it ended, once Done.
-func (c *Cell) Err() error { return c.err }
+func (c *Jail) Err() error { return c.err }
 
 // Kill ends it at once; Done says when.
-func (c *Cell) Kill() { _ = c.cmd.Process.Kill() }
+func (c *Jail) Kill() { _ = c.cmd.Process.Kill() }

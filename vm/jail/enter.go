@@ -1,4 +1,4 @@
-package cell
+package jail
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 func Enter() int {
 	runtime.LockOSThread() // rights are a thread's
 	if err := enter(); err != nil {
-		fmt.Fprintln(os.Stderr, "E: cannot enter the cell:", err)
+		fmt.Fprintln(os.Stderr, "E: cannot enter the jail:", err)
 	}
 	return 1
 }

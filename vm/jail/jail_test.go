@@ -1,4 +1,4 @@
-package cell_test
+package jail_test
 
 import (
 	"encoding/json"
@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/muster-hpc/muster/vm/cell"
+	"github.com/muster-hpc/muster/vm/jail"
 )
 
-// TestMain lets the test binary act as the process that becomes the program of a cell.
+// TestMain lets the test binary act as the process that becomes the program of a jail.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == cell.Argument {
-		os.Exit(cell.Enter())
+	if len(os.Args) > 1 && os.Args[1] == jail.Argument {
+		os.Exit(jail.Enter())
 	}
-	if order := os.Getenv("MUSTER_TEST_CELL"); order != "" {
+	if order := os.Getenv("MUSTER_TEST_JAIL"); order != "" {
 		os.Exit(parent(order))
 	}
 	os.Exit(m.Run())
@@ -28,13 +28,13 @@ func TestMain(m *testing.M) {
 
 const testID = 0x6ffe1234 // of nobody
 
-// parent starts a cell and waits to be killed.
+// parent starts a jail and waits to be killed.
 func parent(order string) int {
-	var o cell.Order
+	var o jail.Order
 	if err := json.Unmarshal([]byte(order), &o); err != nil {
 		return 1
 	}
-	c, err := cell.Start([]string{"/proc/self/exe"}, &o, nil, os.Stderr)
+	c, err := jail.Start([]string{"/proc/self/exe"}, &o, nil, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -67,7 +67,7 @@ func runs(pid int, program string) bool {
 	return strings.TrimSpace(string(b)) == program
 }
 
-// TestConfined looks at a cell from outside, in /proc: nothing that the program itself says counts.
+// TestConfined looks at a jail from outside, in /proc: nothing that the program itself says counts.
 func TestConfined(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
@@ -86,7 +86,7 @@ func TestConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer secret.Close()
-	c, _ := start(t, &cell.Order{Program: "/usr/bin/sleep", Args: []string{"600"}, ID: testID, Files: map[string]string{"/boot/kernel": kernel}, KVM: true}, given)
+	c, _ := start(t, &jail.Order{Program: "/usr/bin/sleep", Args: []string{"600"}, ID: testID, Files: map[string]string{"/boot/kernel": kernel}, KVM: true}, given)
 	eventually(t, "the program runs", func() bool { return runs(c.PID(), "sleep") })
 	at := fmt.Sprintf("/proc/%d/", c.PID())
 	status, err := os.ReadFile(at + "status")
@@ -137,7 +137,7 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// looksAtRoot sees that a cell's root holds what it must, and nothing more.
+// looksAtRoot sees that a jail's root holds what it must, and nothing more.
 func looksAtRoot(t *testing.T, root string) {
 	t.Helper()
 	list, err := os.ReadDir(root)
@@ -162,20 +162,20 @@ func looksAtRoot(t *testing.T, root string) {
 	if err := os.WriteFile(filepath.Join(root, "x"), nil, 0o600); err == nil {
 		t.Error("its root can be written to")
 	}
-	if err := os.WriteFile(filepath.Join(root, "usr/muster-cell"), nil, 0o600); err == nil {
-		_ = os.Remove(filepath.Join(root, "usr/muster-cell"))
+	if err := os.WriteFile(filepath.Join(root, "usr/muster-jail"), nil, 0o600); err == nil {
+		_ = os.Remove(filepath.Join(root, "usr/muster-jail"))
 		t.Error("its /usr can be written to")
 	}
 }
 
-// start starts a cell that ends with the test. What it printed comes once it has ended.
-func start(t *testing.T, o *cell.Order, files ...*os.File) (*cell.Cell, <-chan string) {
+// start starts a jail that ends with the test. What it printed comes once it has ended.
+func start(t *testing.T, o *jail.Order, files ...*os.File) (*jail.Jail, <-chan string) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := cell.Start([]string{"/proc/self/exe"}, o, files, w)
+	c, err := jail.Start([]string{"/proc/self/exe"}, o, files, w)
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestInside(t *testing.T) {
 	needsRoot(t)
 	script := `cat /etc/passwd; cat /proc/1/status; ls /home /root /var /run /sys; echo x >/tmp/x; echo x >/x
 kill -0 2; kill -0 ` + fmt.Sprint(os.Getpid()) + `; setpriv --reuid=0 true; unshare -U true; unshare -n true; chroot /usr true; echo end`
-	_, printed := start(t, &cell.Order{Program: "/usr/bin/dash", Args: []string{"-c", script}, ID: testID})
+	_, printed := start(t, &jail.Order{Program: "/usr/bin/dash", Args: []string{"-c", script}, ID: testID})
 	var said string
 	select {
 	case said = <-printed:
@@ -220,16 +220,16 @@ kill -0 2; kill -0 ` + fmt.Sprint(os.Getpid()) + `; setpriv --reuid=0 true; unsh
 	}
 }
 
-// A cell ends with whoever started it, also by kill -9.
+// A jail ends with whoever started it, also by kill -9.
 func TestEndsWithParent(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
-	order, err := json.Marshal(cell.Order{Program: "/usr/bin/sleep", Args: []string{"600"}, ID: testID})
+	order, err := json.Marshal(jail.Order{Program: "/usr/bin/sleep", Args: []string{"600"}, ID: testID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), "MUSTER_TEST_CELL="+string(order))
+	cmd.Env = append(os.Environ(), "MUSTER_TEST_JAIL="+string(order))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -246,13 +246,13 @@ func TestEndsWithParent(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the cell has ended", func() bool { return !runs(pid, "sleep") })
+	eventually(t, "the jail has ended", func() bool { return !runs(pid, "sleep") })
 }
 
-// An order that would give more than a cell has is refused, with all that is wrong.
+// An order that would give more than a jail has is refused, with all that is wrong.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := cell.Start([]string{"/proc/self/exe"}, &cell.Order{Program: "/usr/../bin/sh", ID: 0, Files: map[string]string{"/etc/shadow": "/etc/shadow"}, Locked: -1}, nil, nil)
+	_, err := jail.Start([]string{"/proc/self/exe"}, &jail.Order{Program: "/usr/../bin/sh", ID: 0, Files: map[string]string{"/etc/shadow": "/etc/shadow"}, Locked: -1}, nil, nil)
 	for _, field := range []string{"id:", "program:", "files:", "locked_bytes:"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in %v", field, err)

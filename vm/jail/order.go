@@ -1,4 +1,4 @@
-package cell
+package jail
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 )
 
 // Argument is the first argument that makes a program call Enter.
-const Argument = "vm-cell"
+const Argument = "vm-jail"
 
 // orderFD is the descriptor from which Enter reads its order. What the program inherits comes
 // after it, from FirstFD on.
@@ -20,14 +20,14 @@ const (
 	FirstFD = 4
 )
 
-// Order is what is to run in a cell.
+// Order is what is to run in a jail.
 type Order struct {
 	// Program is a path below /usr.
 	Program string   `json:"program"`
 	Args    []string `json:"args"` // without the program
 	// ID is the host's user and group, above 0, that nothing else has.
 	ID int `json:"id"`
-	// Files are those of the host that are shown in the cell, by their places in it: in /boot
+	// Files are those of the host that are shown in the jail, by their places in it: in /boot
 	// alone. Others than their owner must be allowed to read them.
 	Files map[string]string `json:"files,omitempty"`
 	// KVM: there is a /dev/kvm.

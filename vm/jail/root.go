@@ -1,4 +1,4 @@
-package cell
+package jail
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // staging is where the root is built. It is covered in this process's own mount namespace alone.
 const staging = "/tmp"
 
-// shown is a part of the host that is in the cell.
+// shown is a part of the host that is in the jail.
 type shown struct {
 	at   string
 	fd   int  // a mount of its own
@@ -50,7 +50,7 @@ func buildRoot(o *Order) error {
 	return rootfs.Enter(staging)
 }
 
-// open opens what the cell shows of the host.
+// open opens what the jail shows of the host.
 func open(o *Order) ([]shown, error) {
 	var parts []shown
 	add := func(at, from string, exec bool) error {
@@ -120,7 +120,7 @@ type device struct {
 	name         string
 	major, minor uint32
 	mode         uint32
-	own          bool // it belongs to the cell's user
+	own          bool // it belongs to the jail's user
 }
 
 // devices makes those that QEMU opens by name.
