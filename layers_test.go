@@ -40,7 +40,7 @@ func folders() []folder {
 		{"nodes", []string{"wire", "pki", "store"}, "answers agents, and renders what they apply"},
 		{"control", []string{"wire", "pki", "store", "storage", "provider", "measure/analysis", "measure/compare", "metal/enrollment", "metal/factsdiff"}, "decides; knows what measurements say of peaks and changes, and of bare machines only what they are made of"},
 		{"api", []string{"wire", "pki", "control/spec"}, "REST in front of control, which it knows as an interface"},
-		{"lab", []string{"vm", "control/spec", "provider/local/network", "metal/switches"}, "a rack of virtual machines, with the switch and the network of real ones; speaks with QEMU as tenants' keepers do"},
+		{"lab", []string{"vm", "control/spec", "provider/local/network", "metal/switches"}, "a rack of virtual machines, with the switch and the network of real ones; speaks with QEMU as tenants' supervisors do"},
 		{"cli", []string{"wire", "api/client", "certificate", "control/spec", "control/simulate", "measure/programs/kit", "metal/inventory", "storage/image"}, "reaches a server only through its client; simulates without one, and packs programs for other clusters"},
 		{"daemon", []string{"wire", "pki", "store", "measure", "storage", "provider", "metal", "nodes", "control", "api"}, "puts the server together"},
 		{"cmd", []string{"wire", "agent", "measure", "storage", "provider", "metal", "control", "lab", "cli", "daemon"}, "the programs"},

@@ -24,7 +24,7 @@ func Enter() int {
 
 func enter() error {
 	if os.Getpid() != 1 {
-		return errors.New("the keeper of a virtual machine starts this")
+		return errors.New("the supervisor of a virtual machine starts this")
 	}
 	in := os.NewFile(orderFD, "order")
 	o, err := readOrder(in)
@@ -38,7 +38,7 @@ func enter() error {
 		{"build its root", func() error { return buildRoot(o) }},
 		{"set its limits", func() error { return limit(o) }},
 		{"give up every right", func() error { return dropTo(o.ID) }},
-		{"end with its keeper", func() error { return endWith(in) }},
+		{"end with its supervisor", func() error { return endWith(in) }},
 		{"close what it does not use", closeDoors},
 	} {
 		if err := s.do(); err != nil {

@@ -25,7 +25,7 @@ type Machine struct {
 	NICs  []NIC  `json:"nics,omitempty"`
 
 	// Monitor, Console and Channel are inherited sockets: QMP, the first serial port, and
-	// the second, by which the keeper speaks with the machine's first program.
+	// the second, by which the supervisor speaks with the machine's first program.
 	Monitor int `json:"monitor"`
 	Console int `json:"console"`
 	Channel int `json:"channel"`

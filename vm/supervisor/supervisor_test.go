@@ -1,4 +1,4 @@
-package keeper_test
+package supervisor_test
 
 import (
 	"bufio"
@@ -18,17 +18,17 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster/vm/jail"
-	"github.com/muster-hpc/muster/vm/keeper"
 	"github.com/muster-hpc/muster/vm/qemu"
+	"github.com/muster-hpc/muster/vm/supervisor"
 )
 
-// TestMain lets the test binary act as a keeper, as what becomes QEMU in a jail, and as a server
+// TestMain lets the test binary act as a supervisor, as what becomes QEMU in a jail, and as a server
 // that is killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case keeper.Argument:
-			os.Exit(keeper.Run())
+		case supervisor.Argument:
+			os.Exit(supervisor.Run())
 		case jail.Argument:
 			os.Exit(jail.Enter())
 		}
@@ -82,21 +82,21 @@ func machines(t *testing.T) string {
 const testID = 0x6ffe4321 // of nobody
 
 // spec is a small machine, its files beside its directory.
-func spec(dir, kind string, then byte) (keeper.Spec, error) {
+func spec(dir, kind string, then byte) (supervisor.Spec, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return keeper.Spec{}, err
+		return supervisor.Spec{}, err
 	}
 	kernel, err := makeKernel(filepath.Dir(dir), then)
 	if err != nil {
-		return keeper.Spec{}, err
+		return supervisor.Spec{}, err
 	}
 	initrd := filepath.Join(filepath.Dir(dir), "initramfs")
-	return keeper.Spec{Dir: dir, ID: testID, Kernel: kernel, Initramfs: initrd,
+	return supervisor.Spec{Dir: dir, ID: testID, Kernel: kernel, Initramfs: initrd,
 		Machine: qemu.Machine{Name: "vm-test", UUID: "0f0e0d0c-0b0a-4908-8706-050403020100", Type: kind, Cores: 1, Memory: 64 << 20, Append: []string{"quiet"}},
 		Task:    json.RawMessage(`{"token":"a-secret-token"}`)}, os.WriteFile(initrd, []byte("nothing"), 0o444)
 }
 
-func newSpec(t *testing.T, then byte) keeper.Spec {
+func newSpec(t *testing.T, then byte) supervisor.Spec {
 	t.Helper()
 	s, err := spec(filepath.Join(t.TempDir(), "vm"), machines(t), then)
 	if err != nil {
@@ -106,18 +106,18 @@ func newSpec(t *testing.T, then byte) keeper.Spec {
 }
 
 // start starts a machine that ends with the test.
-func start(t *testing.T, s keeper.Spec) *keeper.Keeper {
+func start(t *testing.T, s supervisor.Spec) *supervisor.Supervisor {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := keeper.End(context.Background(), s.Dir); err != nil {
+		if err := supervisor.End(context.Background(), s.Dir); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
-			b, _ := os.ReadFile(keeper.Log(s.Dir))
+			b, _ := os.ReadFile(supervisor.Log(s.Dir))
 			t.Logf("its log:\n%s", b)
 		}
 	})
-	k, err := keeper.Start(t.Context(), s)
+	k, err := supervisor.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func start(t *testing.T, s keeper.Spec) *keeper.Keeper {
 }
 
 // reader reads a console by lines.
-func reader(t *testing.T, k *keeper.Keeper) (*bufio.Scanner, io.Closer) {
+func reader(t *testing.T, k *supervisor.Supervisor) (*bufio.Scanner, io.Closer) {
 	t.Helper()
 	c, err := k.Console(t.Context())
 	if err != nil {
@@ -187,11 +187,11 @@ func TestTask(t *testing.T) {
 	// Noise on the channel and the console harms nobody, and is not kept.
 	until(t, in, "flooded")
 	st, err := k.Status(t.Context())
-	if err != nil || !st.Given || st.Keeper != k.PID() {
+	if err != nil || !st.Given || st.Supervisor != k.PID() {
 		t.Errorf("%+v, %v", st, err)
 	}
 	var said []string
-	for _, pid := range []int{st.QEMU, st.Keeper} {
+	for _, pid := range []int{st.QEMU, st.Supervisor} {
 		for _, f := range []string{"cmdline", "environ"} {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, f))
 			if err != nil {
@@ -212,7 +212,7 @@ func TestTask(t *testing.T) {
 	if strings.Contains(strings.Join(said, "\n"), "secret") {
 		t.Error("the token is said elsewhere")
 	}
-	t.Logf("keeper: %s", rss(t, st.Keeper))
+	t.Logf("supervisor: %s", rss(t, st.Supervisor))
 }
 
 // rss is the memory of a process, for people.
@@ -312,7 +312,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// A machine that goes off, or starts again, is over, and so is its keeper.
+// A machine that goes off, or starts again, is over, and so is its supervisor.
 func TestOff(t *testing.T) {
 	t.Parallel()
 	for _, then := range []byte{off, resets} {
@@ -324,14 +324,14 @@ func TestOff(t *testing.T) {
 		}
 		for end := time.Now().Add(3 * time.Minute); k.Alive(); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%c: the keeper is there", then)
+				t.Fatalf("%c: the supervisor is there", then)
 			}
 		}
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d", st.QEMU)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%c: QEMU is there", then)
 		}
-		if _, err := keeper.Find(s.Dir); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%c: its keeper is found: %v", then, err)
+		if _, err := supervisor.Find(s.Dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%c: its supervisor is found: %v", then, err)
 		}
 	}
 }
@@ -339,9 +339,9 @@ func TestOff(t *testing.T) {
 // server starts a machine, says so and waits to be killed.
 func server(dir string) int {
 	s, err := spec(dir, os.Getenv("MUSTER_TEST_TYPE"), stays)
-	var k *keeper.Keeper
+	var k *supervisor.Supervisor
 	if err == nil {
-		k, err = keeper.Start(context.Background(), s)
+		k, err = supervisor.Start(context.Background(), s)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -368,7 +368,7 @@ func TestAdopted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = keeper.End(context.Background(), dir) })
+	t.Cleanup(func() { _ = supervisor.End(context.Background(), dir) })
 	var pid int
 	if _, err := fmt.Fscan(out, &pid); err != nil {
 		t.Fatal(err)
@@ -377,7 +377,7 @@ func TestAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	k, err := keeper.Find(dir)
+	k, err := supervisor.Find(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,8 +415,8 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// QEMU ends with its keeper, also with one that is killed, or stands still.
-func TestKeeperKilled(t *testing.T) {
+// QEMU ends with its supervisor, also with one that is killed, or stands still.
+func TestSupervisorKilled(t *testing.T) {
 	t.Parallel()
 	s := newSpec(t, stays)
 	k := start(t, s)
@@ -424,19 +424,19 @@ func TestKeeperKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := os.FindProcess(st.Keeper)
+	p, err := os.FindProcess(st.Supervisor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the keeper has ended", func() bool { return !k.Alive() })
+	eventually(t, "the supervisor has ended", func() bool { return !k.Alive() })
 	eventually(t, "QEMU has ended", func() bool {
 		_, err := os.Stat(fmt.Sprintf("/proc/%d/exe", st.QEMU))
 		return err != nil
 	})
-	if err := keeper.End(t.Context(), s.Dir); err != nil {
+	if err := supervisor.End(t.Context(), s.Dir); err != nil {
 		t.Error(err)
 	}
 	gone(t, st.QEMU)
@@ -447,20 +447,20 @@ func TestDoesNotStart(t *testing.T) {
 	t.Parallel()
 	s := newSpec(t, stays)
 	s.Machine.Type = "pc-q35-999.9"
-	if _, err := keeper.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "unsupported machine type") {
+	if _, err := supervisor.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "unsupported machine type") {
 		t.Error(err)
 	}
-	if _, err := keeper.Find(s.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a keeper is found: %v", err)
+	if _, err := supervisor.Find(s.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a supervisor is found: %v", err)
 	}
 	s = newSpec(t, stays)
 	s.Enter = func(int) error { return errors.New("no room") }
-	if _, err := keeper.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "no room") {
+	if _, err := supervisor.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Error(err)
 	}
 	s = newSpec(t, stays)
 	s.ID = 0
-	if _, err := keeper.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "root") {
+	if _, err := supervisor.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "root") {
 		t.Error(err)
 	}
 }

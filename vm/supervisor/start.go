@@ -1,4 +1,4 @@
-package keeper
+package supervisor
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type Spec struct {
 	Locked int64
 	// Task is what its first program is told when it asks: a wire.BootTask. It holds a token.
 	Task json.RawMessage
-	// Enter puts the keeper into its control groups, before anything else runs; nil: it stays
+	// Enter puts the supervisor into its control groups, before anything else runs; nil: it stays
 	// in the caller's.
 	Enter func(pid int) error
 	// Command starts a program that calls Run; nil: this program.
@@ -44,9 +44,9 @@ type Spec struct {
 // startTime is how long QEMU may take until its monitor answers, also on a busy host.
 const startTime = time.Minute
 
-// Start starts the keeper of a machine, and returns when its QEMU runs. Who is killed meanwhile leaves
-// nothing, or a keeper that Find finds.
-func Start(ctx context.Context, s Spec) (*Keeper, error) {
+// Start starts the supervisor of a machine, and returns when its QEMU runs. Who is killed meanwhile leaves
+// nothing, or a supervisor that Find finds.
+func Start(ctx context.Context, s Spec) (*Supervisor, error) {
 	m := s.Machine
 	m.Disks, m.NICs = slices.Clone(m.Disks), slices.Clone(m.NICs)
 	if len(s.Disks) != len(m.Disks) || len(s.Taps) != len(m.NICs) {
@@ -60,7 +60,7 @@ func Start(ctx context.Context, s Spec) (*Keeper, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	for _, f := range []string{controlFile, qemuRecord, keeperRecord} { // of an earlier machine
+	for _, f := range []string{controlFile, qemuRecord, supervisorRecord} { // of an earlier machine
 		if err := os.Remove(filepath.Join(s.Dir, f)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func Start(ctx context.Context, s Spec) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "keeper"), os.NewFile(uintptr(pair[1]), "server")
+	ours, theirs := os.NewFile(uintptr(pair[0]), "supervisor"), os.NewFile(uintptr(pair[1]), "server")
 	defer func() { _ = ours.Close(); _ = theirs.Close() }()
 	command := s.Command
 	if command == nil {
@@ -77,14 +77,14 @@ func Start(ctx context.Context, s Spec) (*Keeper, error) {
 	}
 	p, err := process.Start(ctx, process.Spec{
 		Args: append(slices.Clone(command), Argument), Alone: true, Env: environment(),
-		Log: Log(s.Dir), Record: filepath.Join(s.Dir, keeperRecord),
+		Log: Log(s.Dir), Record: filepath.Join(s.Dir, supervisorRecord),
 		Files: append(append([]*os.File{theirs}, s.Disks...), s.Taps...),
 	})
 	if err != nil {
 		return nil, err
 	}
 	_ = theirs.Close() // so that its end is heard
-	k := &Keeper{dir: s.Dir, process: p}
+	k := &Supervisor{dir: s.Dir, process: p}
 	o := order{Dir: s.Dir, Machine: m, ID: s.ID, Files: map[string]string{kernelPlace: s.Kernel, initramfsPlace: s.Initramfs}, Parts: parts, Locked: s.Locked, Task: s.Task}
 	if err := k.hand(ctx, ours, &o, s.Enter); err != nil {
 		err = errors.Join(err, k.Kill(context.WithoutCancel(ctx)))
@@ -94,29 +94,29 @@ func Start(ctx context.Context, s Spec) (*Keeper, error) {
 	return k, nil
 }
 
-// environment keeps a keeper small: it does next to nothing, one thing at a time.
+// environment keeps a supervisor small: it does next to nothing, one thing at a time.
 func environment() []string {
 	return []string{"GOMAXPROCS=1", "GOGC=20", "GOMEMLIMIT=12MiB"}
 }
 
-// hand gives the keeper its order and waits for its answer.
-func (k *Keeper) hand(ctx context.Context, sock *os.File, o *order, enter func(int) error) error {
+// hand gives the supervisor its order and waits for its answer.
+func (k *Supervisor) hand(ctx context.Context, sock *os.File, o *order, enter func(int) error) error {
 	if enter != nil {
 		if err := enter(k.process.PID()); err != nil {
-			return fmt.Errorf("put the keeper into its control groups: %w", err)
+			return fmt.Errorf("put the supervisor into its control groups: %w", err)
 		}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = k.process.Kill() })
 	defer stop()
 	if err := writeLine(sock, o); err != nil {
-		return fmt.Errorf("hand over to the keeper: %w", err)
+		return fmt.Errorf("hand over to the supervisor: %w", err)
 	}
 	line, err := readLine(sock, maxLine)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("the keeper ended at once: %s", lastLine(Log(k.dir)))
+		return fmt.Errorf("the supervisor ended at once: %s", lastLine(Log(k.dir)))
 	}
 	var a started
 	if err := json.Unmarshal(line, &a); err != nil {

@@ -1,4 +1,4 @@
-package keeper
+package supervisor
 
 import (
 	"bufio"
@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/muster-hpc/muster"
 )
 
 // What a machine's first program says on its channel, and how much of a line is heard.
@@ -31,8 +33,8 @@ type reply struct {
 }
 
 type wait struct {
-	Reason string `json:"reason"`
-	Next   int    `json:"next_seconds"`
+	Reason string          `json:"reason"`
+	Next   muster.Duration `json:"next_seconds"`
 }
 
 func (t *task) given() bool {
@@ -67,7 +69,7 @@ func (t *task) answer(channel io.ReadWriter, now func() time.Time) {
 		}
 		r := reply{Protocol: 1, Now: now().UTC(), Task: t.take()}
 		if r.Task == nil {
-			r.Wait = &wait{Reason: "this machine had its task", Next: 60}
+			r.Wait = &wait{Reason: "this machine had its task", Next: muster.Duration(time.Minute)}
 		}
 		err = writeLine(channel, r)
 		clear(r.Task)

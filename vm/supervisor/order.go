@@ -1,4 +1,4 @@
-package keeper
+package supervisor
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 )
 
 // Argument is the first argument that makes a program call Run.
-const Argument = "vm-keeper"
+const Argument = "vm-supervisor"
 
-// orderFD is where a keeper hears from the server; what its machine is made of comes after it.
+// orderFD is where a supervisor hears from the server; what its machine is made of comes after it.
 const (
 	orderFD = 3
 	partsFD = 4
@@ -23,16 +23,16 @@ const (
 
 // Files of a machine in its directory.
 const (
-	keeperRecord = "keeper.json"
-	qemuRecord   = "qemu.json"
-	controlFile  = "control.sock"
-	logFile      = "log"
+	supervisorRecord = "supervisor.json"
+	qemuRecord       = "qemu.json"
+	controlFile      = "control.sock"
+	logFile          = "log"
 )
 
-// Log is where the keeper and the QEMU of the machine in a directory write what they have to say.
+// Log is where the supervisor and the QEMU of the machine in a directory write what they have to say.
 func Log(dir string) string { return filepath.Join(dir, logFile) }
 
-// order is what a keeper is told. It holds a token.
+// order is what a supervisor is told. It holds a token.
 type order struct {
 	Dir     string            `json:"dir"`
 	Machine qemu.Machine      `json:"machine"`
@@ -99,7 +99,7 @@ const (
 	initramfsPlace = "/boot/initramfs"
 )
 
-// taken are the descriptors that a keeper was started with.
+// taken are the descriptors that a supervisor was started with.
 func (o *order) taken() ([]*os.File, error) {
 	if o.Parts < 0 || o.Parts > 64 || lay(&o.Machine) != o.Parts {
 		return nil, fmt.Errorf("%d descriptors are not those of the machine", o.Parts)

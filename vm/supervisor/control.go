@@ -1,4 +1,4 @@
-package keeper
+package supervisor
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// What a keeper can be asked.
+// What a supervisor can be asked.
 const (
 	doStatus  = "status"
 	doCommand = "command"
 	doConsole = "console"
 )
 
-// request is one line to a keeper.
+// request is one line to a supervisor.
 type request struct {
 	Do        string          `json:"do"`
 	Command   string          `json:"command,omitempty"`
@@ -44,10 +44,10 @@ func parseRequest(line []byte) (request, error) {
 		}
 		return r, nil
 	}
-	return request{}, fmt.Errorf("a keeper cannot %q", r.Do)
+	return request{}, fmt.Errorf("a supervisor cannot %q", r.Do)
 }
 
-// listen opens the keeper's socket, for the host's root alone.
+// listen opens the supervisor's socket, for the host's root alone.
 func listen(ctx context.Context, dir string) (net.Listener, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -101,7 +101,7 @@ func (v *vm) answer(ctx context.Context, conn net.Conn) {
 
 func (v *vm) do(ctx context.Context, r request) (json.RawMessage, error) {
 	if r.Do == doStatus {
-		return json.Marshal(Status{QEMU: v.jail.PID(), Since: v.since, Given: v.task.given(), Keeper: os.Getpid()})
+		return json.Marshal(Status{QEMU: v.jail.PID(), Since: v.since, Given: v.task.given(), Supervisor: os.Getpid()})
 	}
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
 	defer cancel()

@@ -1,4 +1,4 @@
-package keeper
+package supervisor
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/muster-hpc/muster/vm/qmp"
 )
 
-// vm is a machine, in its keeper.
+// vm is a machine, in its supervisor.
 type vm struct {
 	jail    *jail.Jail
 	monitor *qmp.Monitor
@@ -29,12 +29,12 @@ type vm struct {
 	since   time.Time
 }
 
-// Run is the life of a keeper. It returns the exit status: 0 once the machine has ended by itself.
+// Run is the life of a supervisor. It returns the exit status: 0 once the machine has ended by itself.
 func Run() int {
 	sock := os.NewFile(orderFD, "server")
 	line, err := readLine(sock, maxLine)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "vm-keeper is not a command for people: the server starts it")
+		fmt.Fprintln(os.Stderr, "vm-supervisor is not a command for people: the server starts it")
 		return 2
 	}
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGPIPE)
@@ -97,7 +97,7 @@ func begin(ctx context.Context, line []byte) (*vm, net.Listener, error) {
 	}
 	ln, err := listen(ctx, o.Dir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the keeper's socket: %w", err)
+		return nil, nil, fmt.Errorf("open the supervisor's socket: %w", err)
 	}
 	if err := v.start(ctx, &o, append(append([]*os.File(nil), theirs...), parts...), ours); err != nil {
 		_ = ln.Close()

@@ -1,4 +1,4 @@
-package keeper
+package supervisor
 
 import (
 	"context"
@@ -14,48 +14,48 @@ import (
 	"github.com/muster-hpc/muster/internal/process"
 )
 
-// Keeper is the keeper of a machine, as the server has it.
-type Keeper struct {
+// Supervisor is the supervisor of a machine, as the server has it.
+type Supervisor struct {
 	dir     string
 	process *process.Process
 }
 
-// Find finds the keeper of the machine in a directory, whoever started it; os.ErrNotExist when it has
+// Find finds the supervisor of the machine in a directory, whoever started it; os.ErrNotExist when it has
 // ended, or there was none. The caller closes it.
-func Find(dir string) (*Keeper, error) {
-	p, err := process.Find(filepath.Join(dir, keeperRecord))
+func Find(dir string) (*Supervisor, error) {
+	p, err := process.Find(filepath.Join(dir, supervisorRecord))
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{dir: dir, process: p}, nil
+	return &Supervisor{dir: dir, process: p}, nil
 }
 
 // PID is the number of its process.
-func (k *Keeper) PID() int { return k.process.PID() }
+func (k *Supervisor) PID() int { return k.process.PID() }
 
 // Alive reports whether it runs, and so does its machine.
-func (k *Keeper) Alive() bool { return k.process.Alive() }
+func (k *Supervisor) Alive() bool { return k.process.Alive() }
 
 // Close lets go of it; it goes on.
-func (k *Keeper) Close() { k.process.Close() }
+func (k *Supervisor) Close() { k.process.Close() }
 
 // Status is how a machine is.
 type Status struct {
-	QEMU   int       `json:"qemu"`  // its process, on the host
-	Since  time.Time `json:"since"` // when it was started
-	Given  bool      `json:"given"` // its task: its first program has asked
-	Keeper int       `json:"keeper"`
+	QEMU       int       `json:"qemu"`  // its process, on the host
+	Since      time.Time `json:"since"` // when it was started
+	Given      bool      `json:"given"` // its task: its first program has asked
+	Supervisor int       `json:"supervisor"`
 }
 
 // Status asks how the machine is.
-func (k *Keeper) Status(ctx context.Context) (Status, error) {
+func (k *Supervisor) Status(ctx context.Context) (Status, error) {
 	var s Status
 	err := k.ask(ctx, request{Do: doStatus}, &s)
 	return s, err
 }
 
 // Command has QEMU's monitor execute a command.
-func (k *Keeper) Command(ctx context.Context, name string, arguments any) (json.RawMessage, error) {
+func (k *Supervisor) Command(ctx context.Context, name string, arguments any) (json.RawMessage, error) {
 	r := request{Do: doCommand, Command: name}
 	if arguments != nil {
 		b, err := json.Marshal(arguments)
@@ -71,7 +71,7 @@ func (k *Keeper) Command(ctx context.Context, name string, arguments any) (json.
 
 // Console is what the machine printed that nobody has read yet, as far as it is kept, and what it prints from now on.
 // One reads at a time: the last who asked.
-func (k *Keeper) Console(ctx context.Context) (io.ReadCloser, error) {
+func (k *Supervisor) Console(ctx context.Context) (io.ReadCloser, error) {
 	conn, err := k.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -84,13 +84,13 @@ func (k *Keeper) Console(ctx context.Context) (io.ReadCloser, error) {
 }
 
 // Kill ends the machine; see End.
-func (k *Keeper) Kill(ctx context.Context) error { return End(ctx, k.dir) }
+func (k *Supervisor) Kill(ctx context.Context) error { return End(ctx, k.dir) }
 
-// End ends the machine in a directory, and returns nil only when its QEMU and its keeper are proven to have
+// End ends the machine in a directory, and returns nil only when its QEMU and its supervisor are proven to have
 // ended, whatever state they were in, whoever started them, and whether or not the one outlived the other.
 func End(ctx context.Context, dir string) error {
-	// QEMU's record is there before QEMU runs; its keeper, once killed, starts none any more.
-	return errors.Join(end(ctx, filepath.Join(dir, keeperRecord)), end(ctx, filepath.Join(dir, qemuRecord)))
+	// QEMU's record is there before QEMU runs; its supervisor, once killed, starts none any more.
+	return errors.Join(end(ctx, filepath.Join(dir, supervisorRecord)), end(ctx, filepath.Join(dir, qemuRecord)))
 }
 
 // end ends the process of a record.
@@ -112,8 +112,8 @@ func end(ctx context.Context, record string) error {
 // endTime is how long a process that was killed may take to end: it gives memory back meanwhile.
 const endTime = 30 * time.Second
 
-// dial connects to the keeper. A directory's path may be longer than that of a socket may be.
-func (k *Keeper) dial(ctx context.Context) (net.Conn, error) {
+// dial connects to the supervisor. A directory's path may be longer than that of a socket may be.
+func (k *Supervisor) dial(ctx context.Context) (net.Conn, error) {
 	dir, err := os.Open(k.dir)
 	if err != nil {
 		return nil, err
@@ -121,13 +121,13 @@ func (k *Keeper) dial(ctx context.Context) (net.Conn, error) {
 	defer dir.Close()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), controlFile))
 	if err != nil {
-		return nil, fmt.Errorf("the keeper of %s is not there: %w", filepath.Base(k.dir), err)
+		return nil, fmt.Errorf("the supervisor of %s is not there: %w", filepath.Base(k.dir), err)
 	}
 	return conn, nil
 }
 
 // ask makes one exchange.
-func (k *Keeper) ask(ctx context.Context, r request, into any) error {
+func (k *Supervisor) ask(ctx context.Context, r request, into any) error {
 	conn, err := k.dial(ctx)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (k *Keeper) ask(ctx context.Context, r request, into any) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("the keeper of %s does not answer: %w", filepath.Base(k.dir), err)
+		return fmt.Errorf("the supervisor of %s does not answer: %w", filepath.Base(k.dir), err)
 	}
 	var a answer
 	if err := json.Unmarshal(line, &a); err != nil {
