@@ -35,7 +35,7 @@ func folders() []folder {
 		{"store", []string{"certificate"}, "keeps records and certificates"},
 		{"measure", []string{"certificate", "wire", "pki", "store"}, "launches, judges, signs and files measurements"},
 		{"storage", []string{"wire", "store", "measure/probes", "measure/programs", "agent/units"}, "volumes are on record; images have the probe and the built-in programs compiled in, and leave out what is placed in a node's root"},
-		{"provider", []string{"wire", "agent/client", "agent/units"}, "simulated machines speak as agents do; local ones start the agent's unit"},
+		{"provider", []string{"wire", "vm", "agent/client", "agent/units"}, "simulated machines speak as agents do; local ones start the agent's unit, or QEMU"},
 		{"metal", []string{"wire", "provider", "pki/attest"}, "a provider whose machines prove who they are"},
 		{"nodes", []string{"wire", "pki", "store"}, "answers agents, and renders what they apply"},
 		{"control", []string{"wire", "pki", "store", "storage", "provider", "measure/analysis", "measure/compare", "metal/enrollment", "metal/factsdiff"}, "decides; knows what measurements say of peaks and changes, and of bare machines only what they are made of"},

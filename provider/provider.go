@@ -50,6 +50,9 @@ type Boot struct {
 	// on the kernel of their host have it from their provider; others boot with its kernel
 	// arguments, and their agents take the rest offline.
 	Shape *muster.Shape `json:"shape,omitempty"`
+	// VM: the machine runs the image in a virtual machine, with the image's own kernel. Only
+	// providers that share this host can do that.
+	VM bool `json:"vm,omitempty"`
 }
 
 // Attachment plugs a machine's message NICs into a network: all that it has.

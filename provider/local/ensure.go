@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
+	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -81,7 +82,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 	if err != nil {
 		return err
 	}
-	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Epoch: p.cfg.Epoch, Cluster: b.Cluster, Image: image, Since: p.cfg.Clock.Now()}
+	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Epoch: p.cfg.Epoch, Cluster: b.Cluster, Image: image, VM: b.VM, Since: p.cfg.Clock.Now()}
 	if b.Message != nil {
 		rec.Egress = b.Message.Network.Egress
 	}
@@ -98,8 +99,6 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		}
 	}
 	m.console.mark(rec.Since, "boot %d as %s", b.Attempt, b.Hostname)
-	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
-	defer cancel()
 	proc, err := p.launch(ctx, m, b, rec)
 	if err != nil {
 		m.console.mark(p.cfg.Clock.Now(), "it did not start: %s", printable([]byte(err.Error())))
@@ -111,7 +110,11 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).Because(muster.ReasonBootFailed).
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
-	p.listenConsole(m, proc.pid(), proc.pidfd)
+	if b.VM {
+		p.followVM(m)
+	} else {
+		p.listenConsole(m, proc.pid(), proc.pidfd)
+	}
 	w, err := watchPID(proc.pidfd, proc.child, func() { p.died(m, rec) })
 	if err != nil {
 		return err
@@ -125,6 +128,11 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 
 // launch starts the first process and sees it become the image's init.
 func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*process, error) {
+	if b.VM {
+		return p.bootVM(ctx, m, b, rec)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
 	part, err := p.host.partOf(&m.facts, b.Shape)
 	if err != nil {
 		return nil, err
@@ -204,7 +212,12 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 	if err := p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: n.Index, Speed: n.Speed, MTU: messageMTU}, ns); err != nil {
 		return err
 	}
-	err = p.rack.SetWay(ctx, m.addr, way(n.Egress))
+	return p.setWay(ctx, m, n.Egress)
+}
+
+// setWay opens a machine's way out.
+func (p *Provider) setWay(ctx context.Context, m *machine, e muster.Egress) error {
+	err := p.rack.SetWay(ctx, m.addr, way(e))
 	if errors.Is(err, network.ErrNoForwarding) {
 		return muster.Errorf(muster.EConflict, "outgoing traffic by nat needs a host that forwards packets").Because(muster.ReasonEgressRefused).
 			WithHint("run `sysctl -w net.ipv4.ip_forward=1` on the server, or ask for egress proxy").Wrap(err)
@@ -288,12 +301,18 @@ func (p *Provider) unpacked(ctx context.Context, image string, user *os.File) (i
 	return fd, nil
 }
 
-func (p *Provider) initConfig(m *machine, b *provider.Boot, part part) (*initConfig, error) {
+// seedOf is what the machine's agent gets.
+func (p *Provider) seedOf(m *machine, b *provider.Boot) wire.Bootstrap {
 	seed := b.Bootstrap
 	seed.Machine, seed.Attempt, seed.Trust = m.id, b.Attempt, muster.TrustLocal
 	if seed.Started.IsZero() {
 		seed.Started = p.cfg.Clock.Now()
 	}
+	return seed
+}
+
+func (p *Provider) initConfig(m *machine, b *provider.Boot, part part) (*initConfig, error) {
+	seed := p.seedOf(m, b)
 	body, err := json.Marshal(&seed)
 	if err != nil {
 		return nil, err
@@ -361,6 +380,7 @@ func (p *Provider) stop(ctx context.Context, m *machine) error {
 		}
 	}
 	return errors.Join(
+		p.endVM(ctx, m),
 		p.rack.SetWay(ctx, m.addr, network.WayNone),
 		p.rack.RemoveMachine(m.index),
 		p.groups.remove(ctx, string(m.id)))

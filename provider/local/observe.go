@@ -133,7 +133,9 @@ func (p *Provider) recoverMachine(ctx context.Context, m *machine, traces bool) 
 		return p.stop(ctx, m)
 	}
 	rec := m.rec
-	if again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+	if rec.VM {
+		go p.followVM(m)
+	} else if again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 		// A tenant's file system may answer late, or never: nobody waits for it.
 		pid := rec.PID
 		go func() {

@@ -27,6 +27,8 @@ type Provider struct {
 	tasks   int // of each machine, at most
 	changes chan muster.MachineID
 
+	hypervisor hypervisor
+
 	unpacking sync.Mutex // held while an image is unpacked
 	// tamper lets tests spoil a machine that is about to be tried.
 	tamper func(muster.MachineID, *trial)

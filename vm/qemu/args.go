@@ -83,6 +83,12 @@ func Overhead(m *Machine) int64 {
 	return n
 }
 
+// Within is the memory, in whole MiB, of a machine that has so many bytes with its Overhead.
+func Within(bytes int64, kvm bool) int64 {
+	fixed := Overhead(&Machine{KVM: kvm})
+	return max(0, bytes-fixed) * 64 / 65 >> 20 << 20
+}
+
 // processors is how many there are, in how many sockets.
 func processors(m *Machine) string {
 	sockets := max(1, m.Sockets)

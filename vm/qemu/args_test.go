@@ -48,6 +48,22 @@ func TestArgs(t *testing.T) {
 	}
 }
 
+// Memory and overhead together are what a machine has, whatever that is; of a large one little is lost.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	for _, kvm := range []bool{false, true} {
+		for _, all := range []int64{1 << 20, 256 << 20, 1 << 30, 3<<30 + 12345, 64 << 30, 2 << 40} {
+			m := Machine{KVM: kvm, Memory: Within(all, kvm)}
+			if m.Memory > 0 && m.Memory+Overhead(&m) > all || m.Memory%(1<<20) != 0 {
+				t.Errorf("%d: %d and %d", all, m.Memory, Overhead(&m))
+			}
+			if least := (all - 2<<30) / 10 * 9; m.Memory < least {
+				t.Errorf("%d: %d is less than %d", all, m.Memory, least)
+			}
+		}
+	}
+}
+
 // No line names a file of the host, the guest has no way to the monitor, and what QEMU may
 // ask of the kernel is bounded.
 func TestArgsConfine(t *testing.T) {
