@@ -34,6 +34,9 @@ type DesiredState struct {
 	// Boot is set when Power is boot. A machine that already runs this
 	// attempt is left alone; one that runs another is switched off first.
 	Boot *Boot
+	// VM: the boot is that of a virtual machine, with the image's own kernel. Others than parts of this host have
+	// none.
+	VM bool
 }
 
 // Boot is how to start a machine. It holds a one-time token: never log it.
@@ -50,9 +53,6 @@ type Boot struct {
 	// on the kernel of their host have it from their provider; others boot with its kernel
 	// arguments, and their agents take the rest offline.
 	Shape *muster.Shape `json:"shape,omitempty"`
-	// VM: the machine runs the image in a virtual machine, with the image's own kernel. Only
-	// providers that share this host can do that.
-	VM bool `json:"vm,omitempty"`
 }
 
 // Attachment plugs a machine's message NICs into a network: all that it has.

@@ -32,7 +32,7 @@ func (p *Provider) Console(ctx context.Context, id muster.MachineID, shell bool)
 		return m.console.read(), nil
 	}
 	m.mu.Lock()
-	if m.rec != nil && m.rec.VM {
+	if m.vm {
 		// Its first process is one of the host's own: a shell there would be the host's.
 		m.mu.Unlock()
 		return nil, muster.Errorf(muster.EConflict, "machine %s is a virtual machine: there is no shell at its console", id).Because(muster.ReasonNoConsole).

@@ -19,7 +19,7 @@ import (
 func (p *Provider) countCost(m *machine) (cost, error) {
 	c := cost{machine: m.id}
 	m.mu.Lock()
-	vm := m.rec != nil && m.rec.VM
+	vm := m.vm
 	m.mu.Unlock()
 	if vm {
 		return c, nil // its QEMU may make nothing that counts; its supervisor is in the host's network

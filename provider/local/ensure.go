@@ -48,7 +48,7 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 			return muster.Errorf(muster.EInvalid, "no boot order for %s", m.id)
 		}
 		boot, done := m.abortable(ctx)
-		err := p.boot(boot, m, w.Boot)
+		err := p.boot(boot, m, w.Boot, w.VM)
 		done()
 		m.mu.Lock()
 		m.fault = err
@@ -59,7 +59,7 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 }
 
 // boot brings a machine up unless it already runs this attempt.
-func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error {
+func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot, vm bool) error {
 	alive, err := p.groups.populated(string(m.id))
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 	if err != nil {
 		return err
 	}
-	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Epoch: p.cfg.Epoch, Cluster: b.Cluster, Image: image, VM: b.VM, Since: p.cfg.Clock.Now()}
+	rec := &record{Machine: m.id, Index: m.index, Attempt: b.Attempt, Epoch: p.cfg.Epoch, Cluster: b.Cluster, Image: image, Since: p.cfg.Clock.Now()}
 	if b.Message != nil {
 		rec.Egress = b.Message.Network.Egress
 	}
@@ -91,7 +91,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 	}
 	m.mu.Lock()
 	before := m.rec
-	m.rec, m.ended = rec, false
+	m.rec, m.ended, m.vm = rec, false, vm
 	m.mu.Unlock()
 	if before == nil || before.Cluster != b.Cluster {
 		if err := m.console.remove(); err != nil { // nobody reads what another printed
@@ -99,7 +99,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		}
 	}
 	m.console.mark(rec.Since, "boot %d as %s", b.Attempt, b.Hostname)
-	proc, err := p.launch(ctx, m, b, rec)
+	proc, err := p.launch(ctx, m, b, rec, vm)
 	if err != nil {
 		m.console.mark(p.cfg.Clock.Now(), "it did not start: %s", printable([]byte(err.Error())))
 		undo := p.stop(context.WithoutCancel(ctx), m)
@@ -110,7 +110,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).Because(muster.ReasonBootFailed).
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
-	if b.VM {
+	if vm {
 		p.followVM(m)
 	} else {
 		p.listenConsole(m, proc.pid(), proc.pidfd)
@@ -127,8 +127,8 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 }
 
 // launch starts the first process and sees it become the image's init.
-func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*process, error) {
-	if b.VM {
+func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record, vm bool) (*process, error) {
+	if vm {
 		return p.bootVM(ctx, m, b, rec)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)

@@ -27,8 +27,6 @@ type record struct {
 	Started uint64           `json:"started,omitempty"` // start time of PID, see startTime
 	Since   time.Time        `json:"since"`
 	Error   string           `json:"error,omitempty"`
-	// VM: its first process is the supervisor of a virtual machine, in the host's namespaces.
-	VM bool `json:"vm,omitempty"`
 	// Trial: it runs for nobody, to be tried. No server takes that up again.
 	Trial bool `json:"trial,omitempty"`
 }

@@ -158,7 +158,7 @@ func (p *Provider) vmTask(m *machine, b *provider.Boot, size int64) (json.RawMes
 		GiveUp: muster.Duration(vmTime),
 		Image:  &wire.BootFiles{ID: b.Image, Root: wire.BootFile{Size: size}, Disk: rootDisk},
 		Links: []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
-			Gateway: network.Gateway(), Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}},
+			Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}},
 	}
 	if b.Message != nil {
 		t.Links = append(t.Links, wire.BootLink{MAC: p.macOf(m.index, network.MessagePort).String(), Name: network.MessageLink, Address: b.Message.Address, MTU: messageMTU})
@@ -226,12 +226,28 @@ func (p *Provider) followVM(m *machine) {
 
 // endVM removes what a virtual machine that was killed has left of its own: nothing, if it was none.
 func (p *Provider) endVM(ctx context.Context, m *machine) error {
-	dir := p.vmDir(m.id)
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return nil
+	there, err := p.hasVM(m.id)
+	if err == nil && there {
+		dir := p.vmDir(m.id)
+		if err = supervisor.End(ctx, dir); err == nil {
+			err = os.RemoveAll(dir)
+		}
 	}
-	if err := supervisor.End(ctx, dir); err != nil {
+	if err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	m.mu.Lock()
+	m.vm = false // what comes next says what it is
+	m.mu.Unlock()
+	return nil
+}
+
+// hasVM reports whether a machine is a virtual machine, or what is left of one: its supervisor's directory is made
+// before the supervisor is started, and removed when that has ended.
+func (p *Provider) hasVM(id muster.MachineID) (bool, error) {
+	_, err := os.Lstat(p.vmDir(id))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -22,16 +23,9 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// vmConfig is a host whose images have the kernel of package supervisor's tests: it asks for its task and says
-// what came. What is left of it after the test is an error.
-func vmConfig(t *testing.T) local.Config {
+// vmFiles is a directory with a kernel, an initramfs and an image.
+func vmFiles(t *testing.T) string {
 	t.Helper()
-	if testing.Short() || os.Getuid() != 0 {
-		t.Skip("starts machines in QEMU: needs root, and not with -short")
-	}
-	if _, err := exec.LookPath(accel.Program); err != nil {
-		t.Skip("needs QEMU: scripts/setup lab")
-	}
 	dir := t.TempDir()
 	program, err := os.ReadFile("../../vm/supervisor/testdata/guest.bin")
 	if err != nil {
@@ -49,6 +43,20 @@ func vmConfig(t *testing.T) local.Config {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// vmConfig is a host whose images have the kernel of package supervisor's tests: it asks for its task and says
+// what came. What is left of it after the test is an error.
+func vmConfig(t *testing.T) local.Config {
+	t.Helper()
+	if testing.Short() || os.Getuid() != 0 {
+		t.Skip("starts machines in QEMU: needs root, and not with -short")
+	}
+	if _, err := exec.LookPath(accel.Program); err != nil {
+		t.Skip("needs QEMU: scripts/setup lab")
+	}
+	dir := vmFiles(t)
 	s, err := local.ParseSlice("2,memory=512MiB")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +86,7 @@ func vmConfig(t *testing.T) local.Config {
 func vmWants(n int, net *provider.Network) []provider.DesiredState {
 	w := wants(n, net)
 	for i := range w {
-		w[i].Boot.VM = true
+		w[i].VM = true
 		w[i].Boot.Bootstrap = wire.Bootstrap{Server: "https://10.90.0.1:7700", CA: "none", Token: fmt.Sprintf("token-%d", i)}
 	}
 	return w
@@ -123,7 +131,7 @@ func members(t *testing.T, instance string, id muster.MachineID) map[string]int 
 			}
 			comm, _ := os.ReadFile("/proc/" + f + "/comm")
 			name := strings.TrimSpace(string(comm))
-			if strings.HasPrefix(name, "vm-") {
+			if strings.HasPrefix(name, "vm-") || strings.HasPrefix(name, "qemu-") {
 				name = "qemu"
 			}
 			out[name] = pid
@@ -265,6 +273,52 @@ func TestVMRefuses(t *testing.T) {
 		seen, err := p.Observe(t.Context(), []muster.MachineID{w[0].Machine})
 		if err != nil || seen[0].State != provider.StateOff {
 			t.Errorf("%s: %+v, %v", name, seen, err)
+		}
+	}
+}
+
+// A server that is killed while it starts, fences and cleans virtual machines leaves none that the next one does not find, and
+// nothing once that has ended them.
+func TestKilledServerVM(t *testing.T) {
+	t.Parallel()
+	cfg := vmConfig(t) // cleans up as a new server would
+	c := crashConfig{Dir: cfg.Dir, Instance: cfg.Instance, Image: filepath.Join(cfg.Dir, "image"), VM: true}
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for round := range 4 {
+		killServer(t, &c, time.Duration(rnd.IntN(1500))*time.Millisecond)
+		p, err := c.open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := p.Observe(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range seen {
+			if s.State != provider.StateRunning && s.State != provider.StateOff || s.State == provider.StateRunning && s.Attempt < 1 {
+				t.Errorf("round %d: %+v", round, s)
+			}
+			// A supervisor that was never told what to do ends by itself: soon there is a QEMU, or nothing.
+			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				in := members(t, cfg.Instance, s.Machine)
+				if (len(in) == 0) == (in["qemu"] == 0) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("round %d: %s, in its groups are %v", round, s.State, in)
+				}
+			}
+		}
+		if round%2 == 0 {
+			err = p.Close()
+		} else {
+			err = p.Destroy(t.Context())
+			noTrace(t, c.Instance, c.Image)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
