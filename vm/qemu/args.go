@@ -43,7 +43,8 @@ func Args(m *Machine) []string {
 		if d.ReadOnly {
 			drive += ",readonly=on"
 		} else {
-			drive += ",discard=unmap,detect-zeroes=unmap"
+			// It would be opened for reading first, and its descriptor is for both.
+			drive += ",auto-read-only=off,file.auto-read-only=off,discard=unmap,detect-zeroes=unmap"
 		}
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", d.FD, set), "-drive", drive,
 			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,serial=%s", i, value(d.Serial)))

@@ -69,3 +69,21 @@ func FuzzAsks(f *testing.F) {
 		}
 	})
 }
+
+// What QEMU says is written to a bound, and it never waits.
+func TestComplaints(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w, done, err := complaints(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(bytes.Repeat([]byte("x"), 4*maxComplaints)); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	<-done
+	if b.Len() != maxComplaints {
+		t.Errorf("%d bytes are written", b.Len())
+	}
+}

@@ -27,6 +27,7 @@ type vm struct {
 	console *console
 	task    *task
 	since   time.Time
+	logged  <-chan struct{} // closed when all that QEMU said is written
 }
 
 // Run is the life of a supervisor. It returns the exit status: 0 once the machine has ended by itself.
@@ -57,6 +58,7 @@ func Run() int {
 		<-v.jail.Done()
 	}
 	_ = ln.Close()
+	<-v.logged
 	if err := v.jail.Err(); err != nil {
 		fmt.Fprintln(os.Stderr, "QEMU ended:", err)
 		return 1
@@ -108,15 +110,22 @@ func begin(ctx context.Context, line []byte) (*vm, net.Listener, error) {
 
 // start starts QEMU, and returns when its monitor answers.
 func (v *vm) start(ctx context.Context, o *order, files []*os.File, ours []net.Conn) error {
-	var err error
-	if v.jail, err = jail.Start([]string{"/proc/self/exe"}, &jail.Order{
+	log, logged, err := complaints(os.Stderr)
+	if err != nil {
+		return err
+	}
+	v.logged = logged
+	v.jail, err = jail.Start([]string{"/proc/self/exe"}, &jail.Order{
 		Program: "/usr/bin/" + accel.Program, Args: qemu.Args(&o.Machine), ID: o.ID, Files: o.Files, KVM: o.Machine.KVM, Locked: o.Locked,
-	}, files, os.Stderr); err != nil {
+	}, files, log)
+	_ = log.Close() // QEMU has it
+	if err != nil {
 		return err
 	}
 	undo := func(err error) error {
 		v.jail.Kill()
 		<-v.jail.Done()
+		<-v.logged
 		return err
 	}
 	// It may be killed now, and must be found.
