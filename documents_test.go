@@ -21,16 +21,17 @@ func writesOtherJSON() map[string][]string {
 		"what agents and servers say to each other": {
 			"agent/boot/checkin.go", "agent/boot/root.go", "agent/client/client.go", "agent/seed.go", "agent/state.go",
 			"nodes/agentserver/hosts.go", "nodes/agentserver/server.go", "wire/error.go", "metal/bootapi/handler.go", "cmd/muster-agent/conditions.go",
-			"provider/fake/measure.go", "provider/fake/remote.go", "provider/local/ensure.go",
+			"provider/fake/measure.go", "provider/fake/remote.go", "provider/local/ensure.go", "provider/local/vm.go",
 		},
 		"what parts of one program say to each other": {
 			"agent/rendezvous/line.go", "agent/rendezvous/world.go", "agent/netbench/measure.go", "storage/image/isolate.go", "lab/machine/control.go",
 			"provider/local/console.go", "provider/local/handshake.go", "provider/local/initstage.go",
+			"vm/jail/order.go", "vm/supervisor/control.go", "vm/supervisor/order.go", "vm/supervisor/supervisor.go",
 		},
 		"the API, and what commands print": {
 			"internal/replyjson/replyjson.go", "cli/create.go", "cli/report.go", "cli/template.go", "api/client/request.go", "control/spec/encode.go", "control/experiment/matrix.go", "control/experiments.go",
 		},
-		"protocols of others":                   {"lab/qemu/qmp.go", "metal/power/bmc/redfish.go", "metal/power/redfish/client.go", "metal/switches/script/switch.go"},
+		"protocols of others":                   {"vm/qmp/monitor.go", "metal/power/bmc/redfish.go", "metal/power/redfish/client.go", "metal/switches/script/switch.go"},
 		"lines of nodes' journals":              {"nodes/agentserver/journal.go"},
 		"what is compared, hashed or read once": {"certificate/canonical/canonical.go", "control/converge/decide_site.go", "nodes/nodeconf/generation.go", "storage/image/content.go", "pki/signing.go", "control/experiment/factor.go", "control/experiment/file.go"},
 		"the documents":                         {"internal/document/document.go"},

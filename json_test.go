@@ -19,7 +19,7 @@ import (
 // is only written to be hashed.
 func foreign() []string {
 	return []string{
-		"agent/diskbench/", "agent/netbench/", "agent/journal/", "agent/rendezvous/", "lab/qemu/", "metal/switches/ovs/", "metal/power/bmc/", "metal/power/redfish/",
+		"agent/diskbench/", "agent/netbench/", "agent/journal/", "agent/rendezvous/", "vm/qmp/", "metal/switches/ovs/", "metal/power/bmc/", "metal/power/redfish/",
 		"measure/analysis/line.go", "measure/hpl/read.go", "storage/image/content.go", "storage/image/recipe.go", "certificate/schema.go",
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/qemu"
 	"github.com/muster-hpc/muster/lab/vswitch"
+	"github.com/muster-hpc/muster/vm/accel"
 )
 
 // Check is one thing that a lab needs of its host.
@@ -27,7 +28,7 @@ func Doctor(ctx context.Context, c Config) []Check {
 	out := []Check{
 		{Name: "root", OK: os.Geteuid() == 0, Needed: true, Found: "makes namespaces and devices", Fix: "use sudo"},
 		file("tun", "/dev/net/tun", "", "ports of machines", true),
-		program(qemu.Program, "qemu-system-x86", "runs the machines", true),
+		program(accel.Program, "qemu-system-x86", "runs the machines", true),
 		file("network boot, BIOS", qemu.ROM(false), "ipxe-qemu", "ROM of the machines' cards", !c.UEFI),
 		file("network boot, UEFI", qemu.ROM(true), "ipxe-qemu", "ROM of the machines' cards", c.UEFI),
 		firmware(c.UEFI),
@@ -37,7 +38,7 @@ func Doctor(ctx context.Context, c Config) []Check {
 		out = append(out, program(p, pkg, "the switch", true))
 	}
 	out = append(out, program(qemu.TPM, "swtpm", "TPMs of the machines (--tpm)", c.TPM))
-	kvm := Check{Name: "kvm", Found: "the processor runs the machines itself", OK: qemu.KVMWorks(ctx)}
+	kvm := Check{Name: "kvm", Found: "the processor runs the machines itself", OK: accel.KVMWorks(ctx)}
 	if !kvm.OK {
 		kvm.Found, kvm.Fix = "does not work here: machines are translated, and boot slower", "run the lab where /dev/kvm works"
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/lab/machine"
-	"github.com/muster-hpc/muster/lab/process"
 	"github.com/muster-hpc/muster/lab/vswitch"
 )
 

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/lab"
 	"github.com/muster-hpc/muster/lab/machine"
-	"github.com/muster-hpc/muster/lab/process"
 	"github.com/muster-hpc/muster/lab/sleep"
 	"github.com/muster-hpc/muster/lab/vswitch"
 	"github.com/muster-hpc/muster/metal/switches"

@@ -14,11 +14,11 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/lab/machine"
-	"github.com/muster-hpc/muster/lab/process"
-	"github.com/muster-hpc/muster/lab/qemu"
 	"github.com/muster-hpc/muster/lab/vswitch"
 	"github.com/muster-hpc/muster/provider/local/network"
+	"github.com/muster-hpc/muster/vm/accel"
 )
 
 // MachineArgument is the hidden command that is one machine: its arguments are this
@@ -108,7 +108,7 @@ func (l *Lab) settle(ctx context.Context, c Config, fresh bool) (Config, error) 
 		}
 		return have, nil
 	}
-	c.KVM = !c.NoKVM && qemu.KVMWorks(ctx)
+	c.KVM = !c.NoKVM && accel.KVMWorks(ctx)
 	return c, c.write(l.dir)
 }
 

@@ -31,6 +31,13 @@ func goodOrder() *BootTask {
 	}
 }
 
+// onDisk is a task of a virtual machine.
+func onDisk() *BootTask {
+	o := goodOrder()
+	o.Image = &BootFiles{ID: "sha256:aa", Root: BootFile{Size: 200_000}, Disk: "root"}
+	return o
+}
+
 func encode(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -53,6 +60,7 @@ func TestBootRoundTrip(t *testing.T) {
 		{Protocol: 1, Wait: &BootWait{Reason: "the rack is busy", Place: 3, ETA: muster.Duration(4 * time.Second), Next: muster.Duration(1 * time.Second)}},
 		{Protocol: 1, Challenge: &BootChallenge{Credential: []byte{1}, Secret: []byte{2}}},
 		{Protocol: 1, Task: goodOrder()},
+		{Protocol: 1, Task: onDisk()},
 		{Protocol: 1, Task: &BootTask{Kind: BootOff}},
 		{Protocol: 1, Task: &BootTask{Kind: BootTest, Links: []BootLink{{MAC: "52:54:00:00:00:01", Name: "msg0", Speed: 1e9}, {MAC: "52:54:00:00:00:02", Name: "msg0"}}}},
 		{Protocol: 1, Task: &BootTask{Kind: BootClean, Clean: &CleanOrder{Disks: []CleanDisk{{Serial: "x", Size: 1}}}}},
@@ -122,6 +130,8 @@ func TestBootOrderRefuses(t *testing.T) {
 		"task.image.root.pieces[0]": func(o *BootTask) { o.Image.Root.Pieces[0] = o.Image.Root.Pieces[0][:16] },
 		"task.image.root":           func(o *BootTask) { o.Image.Root.Piece = 1 },
 		"task.image.servers[0]":     func(o *BootTask) { o.Image.Servers = []string{"http://x"} },
+		"task.image.disk":           func(o *BootTask) { *o = *onDisk(); o.Image.Disk = "a b" },
+		"task.image:":               func(o *BootTask) { *o = *onDisk(); o.Image.Key = "k" },
 		"task.links[0].mac":         func(o *BootTask) { o.Links[0].MAC = "x" },
 		"task.links[0].name":        func(o *BootTask) { o.Links[0].Name = "../x" },
 		"task.links[0].gateway":     func(o *BootTask) { o.Links[0].Gateway = netip.MustParseAddr("fe80::1") },
@@ -172,7 +182,7 @@ func FuzzBootReply(f *testing.F) {
 		if err != nil || r.Task == nil {
 			return
 		}
-		if o := r.Task; o.Kind == BootImage {
+		if o := r.Task; o.Kind == BootImage && o.Image.Disk == "" {
 			p := o.Image.Root
 			if int64(len(p.Pieces))*p.Piece < p.Size || int64(len(p.Pieces)-1)*p.Piece >= p.Size || o.Bootstrap == nil {
 				t.Fatalf("%+v", p)

@@ -198,6 +198,13 @@ func checkDisks(field string, disks []CleanDisk, p *problems) {
 
 func (f *BootFiles) check(p *problems) {
 	r := f.Root
+	p.want(f.Memory >= 0 && f.Memory < 1<<50, "task.image.memory_bytes", "is %d", f.Memory)
+	if f.Disk != "" {
+		p.want(len(f.Disk) <= 64 && !strings.ContainsFunc(f.Disk, func(r rune) bool { return r <= ' ' || r > '~' }), "task.image.disk", "is not a serial number")
+		p.want(r.Size > 0, "task.image.root", "has no size")
+		p.want(r.Path == "" && len(r.Pieces) == 0 && f.Key == "" && f.Plain == "" && len(f.Servers) == 0, "task.image", "is on a disk, and cannot be fetched as well")
+		return
+	}
 	p.want(validFilePath(r.Path), "task.image.root.path", "is none")
 	p.want(r.Size > 0 && r.Piece >= MinBootPiece && r.Piece <= MaxBootPiece, "task.image.root", "has no size, or pieces of no size that can be")
 	if r.Size > 0 && r.Piece > 0 {
@@ -210,7 +217,6 @@ func (f *BootFiles) check(p *problems) {
 			break
 		}
 	}
-	p.want(f.Memory >= 0 && f.Memory < 1<<50, "task.image.memory_bytes", "is %d", f.Memory)
 	p.want(f.Key != "" && len(f.Key) <= 1024 && !strings.ContainsAny(f.Key, " \r\n\x00"), "task.image.key", "is missing, or none")
 	if f.Plain != "" {
 		u, err := url.Parse(f.Plain)

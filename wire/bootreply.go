@@ -68,6 +68,9 @@ type BootFiles struct {
 	ID muster.ImageID `json:"id"`
 	// Root is the squashfs of the root file system.
 	Root BootFile `json:"root"`
+	// Disk is the serial number of a disk of the machine that holds Root: there is nothing to fetch, and
+	// of Root only the size is said. Who gives the disk has verified it. "": it is fetched.
+	Disk string `json:"disk,omitempty"`
 	// Memory is what the image needs beside its own size, in bytes.
 	Memory int64 `json:"memory_bytes,omitempty"`
 	// Servers have it, https://ADDRESS:PORT, the best first. Empty: the server

@@ -20,6 +20,9 @@ type Settings struct {
 	Boot string
 	// MAC is that of the NIC that the firmware booted from; "" if nobody said.
 	MAC string
+	// Channel is the serial port at which a virtual machine asks its host for its task; "": it asks
+	// the server, over the network.
+	Channel string
 	// Blacklist are modules that are not loaded for a device.
 	Blacklist []string
 }
@@ -28,7 +31,8 @@ type Settings struct {
 const maxCmdline = 64 << 10
 
 // ParseCmdline reads a kernel's command line: muster.server, muster.ca, muster.boot
-// and either muster.mac or BOOTIF, as boot loaders write it (01-52-54-00-...).
+// and either muster.mac or BOOTIF, as boot loaders write it (01-52-54-00-...); or
+// muster.channel alone.
 // What else is there is the kernel's or the image's. The error is EInvalid and
 // names everything that is missing or wrong.
 func ParseCmdline(line string) (Settings, error) {
@@ -48,13 +52,39 @@ func ParseCmdline(line string) (Settings, error) {
 					s.Blacklist = append(s.Blacklist, canonical(name))
 				}
 			}
-		case "muster.server", "muster.ca", "muster.boot", "muster.mac", "BOOTIF":
+		case "muster.server", "muster.ca", "muster.boot", "muster.mac", "muster.channel", "BOOTIF":
 			if old, twice := said[key]; twice && old != value {
 				bad(key, "is said twice, differently")
 			}
 			said[key] = value
 		}
 	}
+	if s.Channel = said["muster.channel"]; s.Channel != "" {
+		if !validChannel(s.Channel) {
+			bad("muster.channel", "is not a serial port, such as ttyS1")
+		}
+	} else {
+		s.server(said, bad)
+	}
+	for _, key := range []string{"muster.mac", "BOOTIF"} {
+		if value, ok := said[key]; ok && s.MAC == "" && value != "" {
+			if s.MAC = parseMAC(value); s.MAC == "" {
+				bad(key, "is not a MAC address")
+			}
+		}
+	}
+	if len(problems) > 0 {
+		e := muster.Errorf(muster.EInvalid, "the kernel's command line does not say what this machine is to do").
+			WithHint("the boot server writes it: start this machine over the network of the Muster server")
+		return Settings{}, e.Listing(problems)
+	}
+	slices.Sort(s.Blacklist)
+	s.Blacklist = slices.Compact(s.Blacklist)
+	return s, nil
+}
+
+// server reads how a machine reaches its server.
+func (s *Settings) server(said map[string]string, bad func(field, text string)) {
 	u, err := url.Parse(said["muster.server"])
 	switch {
 	case said["muster.server"] == "":
@@ -79,21 +109,6 @@ func ParseCmdline(line string) (Settings, error) {
 	} else if !wire.ValidBoot(s.Boot) {
 		bad("muster.boot", "is not a boot number")
 	}
-	for _, key := range []string{"muster.mac", "BOOTIF"} {
-		if value, ok := said[key]; ok && s.MAC == "" && value != "" {
-			if s.MAC = parseMAC(value); s.MAC == "" {
-				bad(key, "is not a MAC address")
-			}
-		}
-	}
-	if len(problems) > 0 {
-		e := muster.Errorf(muster.EInvalid, "the kernel's command line does not say what this machine is to do").
-			WithHint("the boot server writes it: start this machine over the network of the Muster server")
-		return Settings{}, e.Listing(problems)
-	}
-	slices.Sort(s.Blacklist)
-	s.Blacklist = slices.Compact(s.Blacklist)
-	return s, nil
 }
 
 // words cuts a line at spaces that are not within quotes, which it removes.

@@ -59,7 +59,11 @@ func Init(version string) {
 		console.Fail(StageInit, err)
 		return
 	}
-	console.Say("init: %s, boot %s, server %s", version, settings.Boot, settings.Server)
+	if settings.Channel != "" {
+		console.Say("init: %s, task from %s", version, settings.Channel)
+	} else {
+		console.Say("init: %s, boot %s, server %s", version, settings.Boot, settings.Server)
+	}
 	if err := run(settings, version, console, began); err != nil {
 		console.Fail("boot", err)
 	}
@@ -79,15 +83,27 @@ func run(settings Settings, version string, console *Console, began time.Duratio
 		drivers.Walk() // network cards first: they need some time to find their carrier
 		drivers.Names("overlay", "squashfs", "loop")
 	}()
-	// A key waits for randomness, which a driver may bring.
-	server, err := NewServer(settings, version, time.Now)
-	if err != nil {
-		return err
-	}
 	clock := muster.SystemClock{}
+	root := &memoryRoot{clock: clock, ready: ready, say: console.Say}
+	var greeter Greeter
+	if settings.Channel != "" {
+		<-ready // its task names cards and a disk
+		channel, err := openChannel(settings.Channel)
+		if err != nil {
+			return err
+		}
+		greeter = channel
+	} else {
+		// A key waits for randomness, which a driver may bring.
+		server, err := NewServer(settings, version, time.Now)
+		if err != nil {
+			return err
+		}
+		greeter, root.server = server, server
+	}
 	m := &Machine{
-		Settings: settings, Server: server, Network: Links{}, Drivers: drivers, Console: console, Clock: clock, Up: uptime, Began: began,
-		Root:  &memoryRoot{server: server, clock: clock, ready: ready, say: console.Say},
+		Settings: settings, Server: greeter, Network: Links{}, Drivers: drivers, Console: console, Clock: clock, Up: uptime, Began: began,
+		Root:  root,
 		Facts: func() muster.Facts { return facts.Source{}.Read("", "") },
 		TPM: func() Attester {
 			drivers.Walk()
@@ -121,13 +137,14 @@ func off() {
 	}
 }
 
-// memoryRoot keeps image and root in memory.
+// memoryRoot keeps image and root in memory, or the image on a disk.
 type memoryRoot struct {
-	server *Server
+	server *Server // nil: the task comes by a channel
 	clock  muster.Clock
 	ready  <-chan struct{} // the drivers of file systems are loaded
 	say    func(string, ...any)
 	image  *os.File
+	disk   string // that holds the image; "": it is in memory
 }
 
 // Available is what the kernel says could be used without swapping.
@@ -138,6 +155,16 @@ func (m *memoryRoot) Fetch(ctx context.Context, f *wire.BootFiles) error {
 		_ = m.image.Close()
 		m.image = nil
 		undoRoot()
+	}
+	m.disk = ""
+	if f.Disk != "" {
+		<-m.ready
+		var err error
+		m.disk, err = findDisk(ctx, "/", f.Disk, m.clock)
+		return err
+	}
+	if m.server == nil {
+		return muster.Errorf(muster.EInvalid, "the task names no disk that holds the image")
 	}
 	file, err := imageFile(f.Root.Size)
 	if err != nil {
@@ -185,7 +212,11 @@ func (m *memoryRoot) watched(ctx context.Context, f *Fetcher) error {
 
 func (m *memoryRoot) Mount(o *wire.BootTask) error {
 	<-m.ready
-	if err := mountRoot(m.image); err != nil {
+	mount := func() error { return mountImage(m.image) }
+	if m.disk != "" {
+		mount = func() error { return mountRoot(m.disk) }
+	}
+	if err := mount(); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dirRoot)
@@ -203,7 +234,7 @@ func (m *memoryRoot) Mount(o *wire.BootTask) error {
 
 func (m *memoryRoot) Switch(o *wire.BootTask, st []wire.BootStage) error {
 	seed := *o.Bootstrap
-	if seed.CA == "" {
+	if seed.CA == "" && m.server != nil {
 		seed.CA = m.server.CA() // shown by the server and compared with muster.ca
 	}
 	if err := leave(runDir, &seed, st); err != nil {
@@ -212,7 +243,9 @@ func (m *memoryRoot) Switch(o *wire.BootTask, st []wire.BootStage) error {
 	if err := unix.Sethostname([]byte(o.Hostname)); err != nil {
 		return fmt.Errorf("set the host's name: %w", err)
 	}
-	_ = m.image.Close() // the loop device holds it
-	m.image = nil
+	if m.image != nil {
+		_ = m.image.Close() // the loop device holds it
+		m.image = nil
+	}
 	return switchRoot(o.Init)
 }

@@ -98,7 +98,9 @@ func (m *Machine) Run(ctx context.Context) error {
 		}
 		tpm <- nil
 	}()
-	if err := m.configureNetwork(ctx); err != nil {
+	if m.Settings.Channel != "" {
+		m.state = StageCheckIn // its task says what its network is
+	} else if err := m.configureNetwork(ctx); err != nil {
 		return err
 	}
 	m.tpm = <-tpm
@@ -388,14 +390,19 @@ func (m *Machine) boot(ctx context.Context, o *wire.BootTask, until time.Time) e
 		}
 		return &failure{StageImage, "network", false, err}
 	}
-	m.reached(StageImage, "%s, %.1f MiB verified, %.0f MB/s", o.Image.ID.Short(), float64(o.Image.Root.Size)/(1<<20),
-		float64(o.Image.Root.Size)/1e6/max(0.001, (m.Up()-began).Seconds()))
+	where := "both in memory"
+	if o.Image.Disk != "" {
+		where = "one on a disk, the other in memory"
+		m.reached(StageImage, "%s, on a disk", o.Image.ID.Short())
+	} else {
+		m.fetched(o, began)
+	}
 	m.state = StageRoot
 	if err := m.Root.Mount(o); err != nil {
 		return &failure{StageRoot, "image", true, muster.Errorf(muster.EUnavailable, "the root file system cannot be made").
 			WithHint("the image does not fit this machine's kernel or memory: look at the cause in brackets").Wrap(err)}
 	}
-	m.reached(StageRoot, "squashfs with an overlay, both in memory")
+	m.reached(StageRoot, "squashfs with an overlay, %s", where)
 	m.state = StageSwitch
 	if err := m.Network.Apply(o.Links); err != nil {
 		return &failure{StageSwitch, "network", false, muster.Errorf(muster.EUnavailable, "the network cards cannot be set up").
@@ -407,6 +414,12 @@ func (m *Machine) boot(ctx context.Context, o *wire.BootTask, until time.Time) e
 			WithHint("the image must hold a program at /sbin/init").Wrap(err)}
 	}
 	return nil
+}
+
+// fetched says how the image came.
+func (m *Machine) fetched(o *wire.BootTask, began time.Duration) {
+	m.reached(StageImage, "%s, %.1f MiB verified, %.0f MB/s", o.Image.ID.Short(), float64(o.Image.Root.Size)/(1<<20),
+		float64(o.Image.Root.Size)/1e6/max(0.001, (m.Up()-began).Seconds()))
 }
 
 // missing is the first MAC of a task that no NIC has.

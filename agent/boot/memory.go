@@ -11,11 +11,15 @@ const slack = 64 << 20
 
 // enough reports whether an image fits into the memory that is free.
 func enough(f *wire.BootFiles, available int64) error {
-	need := f.Root.Size + f.Memory + slack
+	itself := f.Root.Size
+	if f.Disk != "" {
+		itself = 0
+	}
+	need := itself + f.Memory + slack
 	if available >= need {
 		return nil
 	}
 	return muster.Errorf(muster.EInvalid, "the image needs %d MiB of memory (%d MiB for itself, %d MiB to work) and %d MiB are free",
-		need>>20, f.Root.Size>>20, f.Memory>>20, available>>20).
+		need>>20, itself>>20, f.Memory>>20, available>>20).
 		WithHint("choose machines with more memory, or a smaller image")
 }

@@ -154,6 +154,14 @@ func addresses(dev netlink.Link, p netip.Prefix, gateway netip.Addr, everywhere 
 	}
 	r := &netlink.Route{LinkIndex: dev.Attrs().Index, Gw: gateway.AsSlice()}
 	if !everywhere {
+		if p.Masked().Contains(gateway) {
+			return nil
+		}
+		beside := &netlink.Route{LinkIndex: dev.Attrs().Index, Scope: netlink.SCOPE_LINK,
+			Dst: &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(gateway.BitLen(), gateway.BitLen())}}
+		if err := netlink.RouteReplace(beside); err != nil {
+			return fmt.Errorf("set the way to %s: %w", gateway, err)
+		}
 		return nil
 	}
 	// On a net of one address the gateway is beside it, not in it.

@@ -59,6 +59,19 @@ func TestClosedAddresses(t *testing.T) {
 				}
 			}
 		}
+		// Of a virtual machine: an address without a network, beside the gateway. Other machines are out of reach.
+		alone := wire.BootLink{MAC: link.MAC, Name: "mgmt0", Address: netip.MustParsePrefix("10.90.0.5/32"), Gateway: netip.MustParseAddr("10.90.0.1"),
+			Closed: []netip.Prefix{netip.MustParsePrefix("10.90.0.0/16")}}
+		for range 2 {
+			if err := apply([]NIC{{Name: "mgmt0", MAC: link.MAC}}, &alone); err != nil {
+				t.Error(err)
+			}
+			for to, want := range map[string]error{"10.90.0.1": nil, "10.90.0.6": unix.EHOSTUNREACH, "192.0.2.1": unix.ENETUNREACH} {
+				if _, err := netlink.RouteGet(netip.MustParseAddr(to).AsSlice()); !errors.Is(err, want) {
+					t.Errorf("%s: %v, not %v", to, err, want)
+				}
+			}
+		}
 	}()
 	<-done
 }

@@ -363,6 +363,7 @@ func TestMachine(t *testing.T) {
 			t.Errorf("the server heard %+v", failure)
 		}
 	})
+	t.Run("by a channel", func(t *testing.T) { l.byChannel(t) })
 	t.Run("started again", func(t *testing.T) { l.startedAgain(t) })
 	t.Run("cleans", func(t *testing.T) { l.cleans(t) })
 	t.Run("scratch", func(t *testing.T) { l.scratch(t) })

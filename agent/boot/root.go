@@ -107,20 +107,25 @@ func filled(f *os.File, size int64, fill func([]byte) error) error {
 	return errors.Join(fill(b), unix.Munmap(b))
 }
 
-// mountRoot mounts the image and a writable layer over it.
-func mountRoot(image *os.File) error {
+// mountImage is mountRoot with a file.
+func mountImage(image *os.File) error {
+	loop, err := loopdev.Attach(image, unix.LO_FLAGS_READ_ONLY)
+	if err != nil {
+		return fmt.Errorf("show the image as a disk: %w", err)
+	}
+	defer loop.Close()
+	return mountRoot(loop.Name())
+}
+
+// mountRoot mounts the image on a disk and a writable layer over it.
+func mountRoot(disk string) error {
 	undoRoot()
 	for _, dir := range []string{dirLower, dirUpper, dirRoot} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	loop, err := loopdev.Attach(image, unix.LO_FLAGS_READ_ONLY)
-	if err != nil {
-		return fmt.Errorf("show the image as a disk: %w", err)
-	}
-	defer loop.Close()
-	if err := unix.Mount(loop.Name(), dirLower, "squashfs", unix.MS_RDONLY|unix.MS_NODEV, ""); err != nil {
+	if err := unix.Mount(disk, dirLower, "squashfs", unix.MS_RDONLY|unix.MS_NODEV, ""); err != nil {
 		return fmt.Errorf("mount the image: %w", err)
 	}
 	if err := unix.Mount("tmpfs", dirUpper, "tmpfs", 0, "mode=0755,size=50%"); err != nil {

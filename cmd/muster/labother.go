@@ -14,8 +14,8 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cli"
+	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/lab"
-	"github.com/muster-hpc/muster/lab/process"
 )
 
 func labInventory(of labOf) *cobra.Command {

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-hpc/muster/internal/lockfile"
 	"github.com/muster-hpc/muster/lab/qemu"
 	"github.com/muster-hpc/muster/lab/sleep"
+	"github.com/muster-hpc/muster/vm/qmp"
 )
 
 // Machine is one machine, in the process that it is. Everything that it is stands
@@ -58,7 +59,7 @@ type reply struct {
 // told is an event of one run of QEMU.
 type told struct {
 	from *run
-	qemu.Event
+	qmp.Event
 }
 
 // run tells runs of QEMU apart: what a former one said late counts for nothing.

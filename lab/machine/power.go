@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/lab/qemu"
 	"github.com/muster-hpc/muster/lab/sleep"
+	"github.com/muster-hpc/muster/vm/qmp"
 )
 
 // on switches the machine on; one that is on stays as it is.
@@ -68,7 +69,7 @@ func (m *Machine) start(ctx context.Context) error {
 		c.NICs = append(c.NICs, qemu.NIC{ID: n.Use, MAC: n.MAC, FD: 3 + i})
 	}
 	from := &run{}
-	m.qemu, err = qemu.Start(ctx, c, files, log, func(e qemu.Event) {
+	m.qemu, err = qemu.Start(ctx, c, files, log, func(e qmp.Event) {
 		select {
 		case m.events <- told{from, e}:
 		case <-ctx.Done():
@@ -218,12 +219,12 @@ func (m *Machine) hear(ctx context.Context, t told) {
 		return
 	}
 	switch t.Name {
-	case qemu.EventReset:
+	case qmp.EventReset:
 		m.become(restarted)
 		m.begun(ctx)
-	case qemu.EventPanicked:
+	case qmp.EventPanicked:
 		m.become(panicked)
-	case qemu.EventFilter:
+	case qmp.EventFilter:
 		m.become(systemUp)
 		if f, ok := m.fault(BootLoop); ok && f.After == 0 && m.loop == nil {
 			m.loop = m.clock.After(time.Second)

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-)
 
-// Program is QEMU for the machines that there are.
-const Program = "qemu-system-x86_64"
+	"github.com/muster-hpc/muster/vm/accel"
+)
 
 // NVMeID is the second disk's name in QMP.
 const NVMeID = "nvme"
@@ -24,8 +23,8 @@ func Args(c Config) []string {
 		"-nodefaults", "-no-user-config", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 		"-machine", board,
-		"-accel", accelerator(c),
-		"-cpu", processor(c),
+		"-accel", accel.Name(c.KVM),
+		"-cpu", accel.Processor(c.KVM),
 		"-smp", processors(c),
 		"-m", strconv.FormatInt(c.Memory>>20, 10),
 		"-uuid", c.UUID,
@@ -83,26 +82,6 @@ func Args(c Config) []string {
 // kernel a driver, which it unpacks and compares with its signature. With graphics off the
 // firmware speaks on the console.
 const board = "q35,graphics=off,sata=off,smbus=off,usb=off,i8042=off,vmport=off"
-
-func accelerator(c Config) string {
-	if c.KVM {
-		return "kvm"
-	}
-	return "tcg,thread=multi"
-}
-
-// processor is what Debian's images run on; translated, nothing newer is faster. It is
-// AMD's because Linux keeps the kernel's page tables apart on Intel's of that age
-// (Meltdown): each system call would empty the emulated TLB. Images for x86-64-v2 find
-// their SSE. It is without CMPXCHG16B: QEMU 7.2 translates it so that Linux 6.12 dies now
-// and then, which was seen in 2 of 6 boots with it and in none of 8 without. It makes no
-// machines of its own, so that no node loads KVM; and its kernel need not wait for randomness.
-func processor(c Config) string {
-	if c.KVM {
-		return "host"
-	}
-	return "Opteron_G3,-misalignsse,+ssse3,+sse4.1,+sse4.2,-cx16,-svm,+rdrand"
-}
 
 // value writes a text as QEMU reads it in a list: commas are doubled.
 func value(s string) string { return strings.ReplaceAll(s, ",", ",,") }

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/vm/accel"
+	"github.com/muster-hpc/muster/vm/qmp"
 )
 
 // Running is a machine that is on.
 type Running struct {
-	*Monitor
+	*qmp.Monitor
 	pid  int
 	kill func() error
 	done chan struct{}
@@ -25,7 +28,7 @@ type Running struct {
 
 // Start switches a machine on. files are what the machine inherits, from descriptor
 // 3 on; the monitor comes after them. It dies with this process.
-func Start(ctx context.Context, c Config, files []*os.File, log *os.File, told func(Event)) (*Running, error) {
+func Start(ctx context.Context, c Config, files []*os.File, log *os.File, told func(qmp.Event)) (*Running, error) {
 	ours, theirs, err := pair()
 	if err != nil {
 		return nil, err
@@ -37,7 +40,7 @@ func Start(ctx context.Context, c Config, files []*os.File, log *os.File, told f
 		_ = ours.Close()
 		return nil, err
 	}
-	r, err := spawn(Program, Args(c), append(files, theirs), log)
+	r, err := spawn(accel.Program, Args(c), append(files, theirs), log)
 	if err != nil {
 		_ = ours.Close()
 		return nil, err
@@ -48,7 +51,7 @@ func Start(ctx context.Context, c Config, files []*os.File, log *os.File, told f
 		<-r.done
 		_ = ours.Close()
 	}()
-	if r.Monitor, err = NewMonitor(ctx, ours, told); err != nil {
+	if r.Monitor, err = qmp.NewMonitor(ctx, ours, told); err != nil {
 		_ = r.kill()
 		<-r.done
 		return nil, fmt.Errorf("QEMU did not start: %w", err)

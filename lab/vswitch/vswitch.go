@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/lab/process"
+	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/metal/switches/ovs"
 )
 

@@ -38,6 +38,11 @@ type Config struct {
 	// InitCommand starts a program that calls MachineInit. The default is this
 	// program with the argument InitArgument.
 	InitCommand []string
+	// Kernel finds the kernel of an image and an initramfs with the agent for it, which everybody may
+	// read; nil: no virtual machines are started.
+	Kernel func(ctx context.Context, id muster.ImageID) (kernel, initramfs string, err error)
+	// VMCommand starts a program that calls supervisor.Run and jail.Enter; nil: this program.
+	VMCommand []string
 	// KeepImages is how long an image stays attached after its last machine, so
 	// that the next one starts faster. 0: ten minutes; negative: not at all.
 	KeepImages time.Duration

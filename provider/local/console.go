@@ -32,6 +32,12 @@ func (p *Provider) Console(ctx context.Context, id muster.MachineID, shell bool)
 		return m.console.read(), nil
 	}
 	m.mu.Lock()
+	if m.vm {
+		// Its first process is one of the host's own: a shell there would be the host's.
+		m.mu.Unlock()
+		return nil, muster.Errorf(muster.EConflict, "machine %s is a virtual machine: there is no shell at its console", id).Because(muster.ReasonNoConsole).
+			WithHint("log in by ssh")
+	}
 	pidfd, pid := m.rec.open(), 0
 	if pidfd >= 0 {
 		pid = m.rec.PID

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -85,6 +87,13 @@ func (p *Provider) listenConsole(m *machine, pid, pidfd int) {
 		p.cfg.Log.Warn("console unavailable", "machine", m.id, "error", err)
 		return
 	}
+	if p.hangOn(m, conn) {
+		go m.console.take(conn)
+	}
+}
+
+// hangOn makes a connection the one by which a machine is heard; false: nobody listens any more.
+func (p *Provider) hangOn(m *machine, conn *net.UnixConn) bool {
 	m.mu.Lock()
 	old := m.printer
 	m.printer = conn
@@ -97,9 +106,8 @@ func (p *Provider) listenConsole(m *machine, pid, pidfd int) {
 	p.mu.Unlock()
 	if closed { // meanwhile
 		m.hangUp()
-		return
 	}
-	go m.console.take(conn)
+	return !closed
 }
 
 func (p *Provider) openConsole(m *machine, pid, pidfd int) (*net.UnixConn, error) {
@@ -170,6 +178,28 @@ func (l *consoleLog) take(conn *net.UnixConn) {
 			time.Sleep(time.Duration(-tokens / consoleRate * float64(time.Second)))
 		}
 		l.add(printable(buf[:n]))
+	}
+}
+
+// takeLines writes down what a virtual machine prints, by lines, until it has ended. As much as take would
+// at most; what is too much its supervisor drops.
+func (l *consoleLog) takeLines(conn *net.UnixConn) {
+	in := bufio.NewReaderSize(conn, 4<<10)
+	tokens, last := float64(consoleBurst), time.Now()
+	for {
+		line, err := in.ReadSlice('\n')
+		if len(line) > 0 {
+			l.add(printable(bytes.TrimRight(line, "\r\n")))
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+		now := time.Now()
+		tokens = min(consoleBurst, tokens+now.Sub(last).Seconds()*consoleRate)
+		last = now
+		if tokens--; tokens < 0 {
+			time.Sleep(time.Duration(-tokens / consoleRate * float64(time.Second)))
+		}
 	}
 }
 

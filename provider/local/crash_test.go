@@ -24,6 +24,7 @@ const serverVariable = "MUSTER_TEST_LOCAL_SERVER"
 // crashConfig is what that server is told.
 type crashConfig struct {
 	Dir, Instance, Image, Agent string
+	VM                          bool // of which Dir holds kernel and initramfs
 }
 
 func (c *crashConfig) open(ctx context.Context) (*local.Provider, error) {
@@ -31,6 +32,9 @@ func (c *crashConfig) open(ctx context.Context) (*local.Provider, error) {
 		Dir: c.Dir, Instance: c.Instance, AgentBinary: c.Agent, Oversubscribe: true,
 		Slices:    []local.Slice{{Count: 3, Memory: 1 << 30}},
 		ImagePath: func(context.Context, muster.ImageID) (string, error) { return c.Image, nil },
+		Kernel: func(context.Context, muster.ImageID) (string, string, error) {
+			return c.Dir + "/kernel", c.Dir + "/initramfs", nil
+		},
 	})
 }
 
@@ -59,7 +63,7 @@ func crashingServer(text string) int {
 		}
 		w := wants(3, &net)
 		for i := range w {
-			w[i].Boot.Attempt = attempt
+			w[i].Boot.Attempt, w[i].VM = attempt, c.VM
 		}
 		if errs := p.Ensure(ctx, w); errs != nil {
 			fmt.Println(errs)

@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
+	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,7 +48,7 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 			return muster.Errorf(muster.EInvalid, "no boot order for %s", m.id)
 		}
 		boot, done := m.abortable(ctx)
-		err := p.boot(boot, m, w.Boot)
+		err := p.boot(boot, m, w.Boot, w.VM)
 		done()
 		m.mu.Lock()
 		m.fault = err
@@ -58,7 +59,7 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 }
 
 // boot brings a machine up unless it already runs this attempt.
-func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error {
+func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot, vm bool) error {
 	alive, err := p.groups.populated(string(m.id))
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 	}
 	m.mu.Lock()
 	before := m.rec
-	m.rec, m.ended = rec, false
+	m.rec, m.ended, m.vm = rec, false, vm
 	m.mu.Unlock()
 	if before == nil || before.Cluster != b.Cluster {
 		if err := m.console.remove(); err != nil { // nobody reads what another printed
@@ -98,9 +99,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		}
 	}
 	m.console.mark(rec.Since, "boot %d as %s", b.Attempt, b.Hostname)
-	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
-	defer cancel()
-	proc, err := p.launch(ctx, m, b, rec)
+	proc, err := p.launch(ctx, m, b, rec, vm)
 	if err != nil {
 		m.console.mark(p.cfg.Clock.Now(), "it did not start: %s", printable([]byte(err.Error())))
 		undo := p.stop(context.WithoutCancel(ctx), m)
@@ -111,7 +110,11 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).Because(muster.ReasonBootFailed).
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
-	p.listenConsole(m, proc.pid(), proc.pidfd)
+	if vm {
+		p.followVM(m)
+	} else {
+		p.listenConsole(m, proc.pid(), proc.pidfd)
+	}
 	w, err := watchPID(proc.pidfd, proc.child, func() { p.died(m, rec) })
 	if err != nil {
 		return err
@@ -124,7 +127,12 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot) error
 }
 
 // launch starts the first process and sees it become the image's init.
-func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*process, error) {
+func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record, vm bool) (*process, error) {
+	if vm {
+		return p.bootVM(ctx, m, b, rec)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
 	part, err := p.host.partOf(&m.facts, b.Shape)
 	if err != nil {
 		return nil, err
@@ -204,7 +212,12 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 	if err := p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: n.Index, Speed: n.Speed, MTU: messageMTU}, ns); err != nil {
 		return err
 	}
-	err = p.rack.SetWay(ctx, m.addr, way(n.Egress))
+	return p.setWay(ctx, m, n.Egress)
+}
+
+// setWay opens a machine's way out.
+func (p *Provider) setWay(ctx context.Context, m *machine, e muster.Egress) error {
+	err := p.rack.SetWay(ctx, m.addr, way(e))
 	if errors.Is(err, network.ErrNoForwarding) {
 		return muster.Errorf(muster.EConflict, "outgoing traffic by nat needs a host that forwards packets").Because(muster.ReasonEgressRefused).
 			WithHint("run `sysctl -w net.ipv4.ip_forward=1` on the server, or ask for egress proxy").Wrap(err)
@@ -288,12 +301,18 @@ func (p *Provider) unpacked(ctx context.Context, image string, user *os.File) (i
 	return fd, nil
 }
 
-func (p *Provider) initConfig(m *machine, b *provider.Boot, part part) (*initConfig, error) {
+// seedOf is what the machine's agent gets.
+func (p *Provider) seedOf(m *machine, b *provider.Boot) wire.Bootstrap {
 	seed := b.Bootstrap
 	seed.Machine, seed.Attempt, seed.Trust = m.id, b.Attempt, muster.TrustLocal
 	if seed.Started.IsZero() {
 		seed.Started = p.cfg.Clock.Now()
 	}
+	return seed
+}
+
+func (p *Provider) initConfig(m *machine, b *provider.Boot, part part) (*initConfig, error) {
+	seed := p.seedOf(m, b)
 	body, err := json.Marshal(&seed)
 	if err != nil {
 		return nil, err
@@ -361,6 +380,7 @@ func (p *Provider) stop(ctx context.Context, m *machine) error {
 		}
 	}
 	return errors.Join(
+		p.endVM(ctx, m),
 		p.rack.SetWay(ctx, m.addr, network.WayNone),
 		p.rack.RemoveMachine(m.index),
 		p.groups.remove(ctx, string(m.id)))

@@ -144,3 +144,6 @@ func TasksEach(root string, machines int) int { return tasksEach(root, machines)
 func RaiseHostLimits(root string, machines int) {
 	raiseHostLimits(root, machines, slog.New(slog.DiscardHandler))
 }
+
+// FirstID is the first user ID of the machine with an index.
+func FirstID(c *Config, index int) int { return c.idBase(index) }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/storage/image"
+	"github.com/muster-hpc/muster/vm/jail"
+	"github.com/muster-hpc/muster/vm/supervisor"
 )
 
 // TestMain lets the test binary act as the first process of a machine, as what runs scripts of
@@ -16,6 +18,12 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == image.ConfineArgument {
 		os.Exit(image.Confine(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
+		os.Exit(supervisor.Run())
+	}
+	if len(os.Args) > 1 && os.Args[1] == jail.Argument {
+		os.Exit(jail.Enter())
 	}
 	if c := os.Getenv(serverVariable); c != "" {
 		os.Exit(crashingServer(c))

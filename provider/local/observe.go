@@ -117,8 +117,11 @@ func (p *Provider) recoverMachine(ctx context.Context, m *machine, traces bool) 
 	if err != nil {
 		return err
 	}
+	if m.vm, err = p.hasVM(m.id); err != nil {
+		return err
+	}
 	if !alive {
-		if !traces {
+		if !traces && !m.vm {
 			return nil
 		}
 		return p.stop(ctx, m)
@@ -133,7 +136,9 @@ func (p *Provider) recoverMachine(ctx context.Context, m *machine, traces bool) 
 		return p.stop(ctx, m)
 	}
 	rec := m.rec
-	if again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+	if m.vm {
+		go p.followVM(m)
+	} else if again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 		// A tenant's file system may answer late, or never: nobody waits for it.
 		pid := rec.PID
 		go func() {

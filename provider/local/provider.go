@@ -28,6 +28,8 @@ type Provider struct {
 	tasks   int // of each machine, at most
 	changes chan muster.MachineID
 
+	hypervisor hypervisor
+
 	unpacking sync.Mutex // held while an image is unpacked
 	// tamper lets tests spoil a machine that is about to be tried.
 	tamper func(muster.MachineID, *trial)
@@ -67,6 +69,7 @@ type machine struct {
 	cancel  context.CancelFunc // of a boot or test under way
 	printer *net.UnixConn      // from which what it prints comes
 	ended   bool               // its first process has ended, or never was
+	vm      bool               // its first process is the supervisor of a virtual machine, in the host's namespaces
 }
 
 // New opens the provider of a state directory. Machines that run are found

@@ -13,7 +13,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/muster-hpc/muster/lab/process"
+	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/lab/sleep"
 	"github.com/muster-hpc/muster/lab/vswitch"
 	"github.com/muster-hpc/muster/metal/switches"

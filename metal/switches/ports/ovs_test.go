@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/lab/process"
+	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/lab/sleep"
 	"github.com/muster-hpc/muster/lab/vswitch"
 	"github.com/muster-hpc/muster/metal/power"

@@ -94,6 +94,9 @@ func (r *Rack) PlugMachine(p Plug, target *os.File) error {
 	}
 	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index,
 		inside: MessageLink, number: insideMsg, mtu: p.MTU}
+	if err := r.unfilter(v.name); err != nil {
+		return err
+	}
 	if p.Speed > 0 {
 		return r.plugHeld(p, br, v, target)
 	}

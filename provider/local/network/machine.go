@@ -29,6 +29,9 @@ func (r *Rack) AddMachine(index int, target *os.File) error {
 		return net.ErrClosed
 	}
 	v := &veth{name: mgmtName(index), index: firstIndex + indexPerSlot*index, inside: ManagementLink, number: insideMgmt}
+	if err := r.unfilter(v.name); err != nil {
+		return err
+	}
 	if err := r.add(v, target); err != nil {
 		return err
 	}
@@ -43,6 +46,9 @@ func (r *Rack) AddMessageLink(index int, target *os.File) error {
 	if r.h == nil {
 		return net.ErrClosed
 	}
+	if err := r.unfilter(msgName(index)); err != nil {
+		return err
+	}
 	return r.add(&veth{name: msgName(index), index: firstIndex + indexPerSlot*index + 1, inside: MessageLink, number: insideMsg}, target)
 }
 
@@ -53,7 +59,8 @@ func (r *Rack) RemoveMachine(index int) error {
 	if r.h == nil {
 		return net.ErrClosed
 	}
-	return errors.Join(r.remove(mgmtName(index)), r.remove(msgName(index)), r.removeRate(index))
+	return errors.Join(r.remove(mgmtName(index)), r.remove(msgName(index)), r.removeRate(index),
+		r.unfilter(mgmtName(index)), r.unfilter(msgName(index)))
 }
 
 // CutMachine closes both of a machine's ports, whatever it does inside.

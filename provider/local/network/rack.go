@@ -51,6 +51,8 @@ type Rack struct {
 	// process is in.
 	host   *os.File
 	egress egress
+	// filters are the links that have one.
+	filters map[string]bool
 }
 
 // Open opens the rack with this name, making it when it does not exist, and
@@ -180,7 +182,10 @@ func (r *Rack) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.nft(ctx, ruleset())
+	if err := r.nft(ctx, ruleset()); err != nil {
+		return err
+	}
+	return r.listFilters(ctx)
 }
 
 func (r *Rack) setForwarding(on bool) error {

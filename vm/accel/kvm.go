@@ -1,4 +1,4 @@
-package qemu
+package accel
 
 import (
 	"bufio"
@@ -30,7 +30,7 @@ func KVMWorks(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return executes(ctx, Config{KVM: true})
+	return executes(ctx, true)
 }
 
 // hasVirtualization reports whether the processor says that it can have machines (VMX,
@@ -81,7 +81,7 @@ func tried() []byte {
 }
 
 // executes reports whether a machine that is tried says its word before ctx ends.
-func executes(ctx context.Context, c Config) bool {
+func executes(ctx context.Context, kvm bool) bool {
 	fd, err := unix.MemfdCreate("tried", unix.MFD_CLOEXEC) // whoever is killed here leaves nothing
 	if err != nil {
 		return false
@@ -96,8 +96,8 @@ func executes(ctx context.Context, c Config) bool {
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, Program, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc,graphics=off", "-accel", accelerator(c),
-		"-cpu", processor(c), "-smp", "2", "-m", "64", "-drive", "if=ide,format=raw,file.driver=file,file.locking=off,file.filename=/proc/self/fd/3",
+	cmd := exec.CommandContext(ctx, Program, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc,graphics=off", "-accel", Name(kvm),
+		"-cpu", Processor(kvm), "-smp", "2", "-m", "64", "-drive", "if=ide,format=raw,file.driver=file,file.locking=off,file.filename=/proc/self/fd/3",
 		"-chardev", "stdio,id=debug", "-device", "isa-debugcon,iobase=0x402,chardev=debug")
 	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{disk}, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()

@@ -49,7 +49,7 @@ func Find(path string) (*Process, error) {
 	if err != nil || r.Boot != bootID() {
 		return nil, os.ErrNotExist // half a record is none: nothing can be told from it
 	}
-	p, err := open(r.PID)
+	p, err := Open(r.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func parseRecord(path string, b []byte) (record, error) {
 	return r, nil
 }
 
-// open holds a process that runs; os.ErrNotExist when there is none.
-func open(pid int) (*Process, error) {
+// Open holds a process that runs; os.ErrNotExist when there is none. The caller closes it.
+func Open(pid int) (*Process, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
 		return nil, os.ErrNotExist
@@ -98,7 +98,8 @@ func open(pid int) (*Process, error) {
 // lastBreath is how long a process that was killed may take to close what it holds.
 const lastBreath = 10 * time.Second
 
-func (p *Process) write(path string) error {
+// Write keeps a record of the process, with which Find finds it again.
+func (p *Process) Write(path string) error {
 	b, err := recordDoc.Encode(&record{PID: p.pid, Start: p.start, Boot: bootID()})
 	if err != nil {
 		return err
@@ -142,7 +143,12 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	if err := p.Kill(); err != nil {
 		return err
 	}
-	if !p.ended(context.WithoutCancel(ctx), 10*time.Second) {
+	return p.Wait(context.WithoutCancel(ctx), 10*time.Second)
+}
+
+// Wait returns nil once it has ended, and an error when it has not within most.
+func (p *Process) Wait(ctx context.Context, most time.Duration) error {
+	if !p.ended(ctx, most) {
 		return fmt.Errorf("process %d does not end", p.pid)
 	}
 	return nil

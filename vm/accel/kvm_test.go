@@ -1,4 +1,4 @@
-package qemu
+package accel
 
 import (
 	"context"
@@ -17,13 +17,13 @@ func TestTried(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	began := time.Now()
-	if !executes(ctx, Config{}) {
+	if !executes(ctx, false) {
 		t.Error("a machine that QEMU translates says nothing")
 	}
 	t.Logf("said after %v", time.Since(began).Round(time.Millisecond))
 	hurry, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if executes(hurry, Config{}) {
+	if executes(hurry, false) {
 		t.Error("a machine is ready in no time")
 	}
 	began = time.Now()

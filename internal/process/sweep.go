@@ -23,7 +23,7 @@ func List(lab string) ([]*Process, error) {
 		if err != nil || pid == os.Getpid() || !marked(pid, lab) {
 			continue
 		}
-		p, err := open(pid)
+		p, err := Open(pid)
 		if err != nil {
 			continue // it has ended
 		}

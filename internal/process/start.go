@@ -16,11 +16,15 @@ const Mark = "MUSTER_LAB"
 
 // Spec is a process to be started.
 type Spec struct {
-	Args   []string
-	Env    []string // beside the caller's
-	Log    string   // file that gets what it prints; added to
-	Record string   // file with which Find finds it again
-	Lab    string   // value of Mark
+	Args []string
+	Env  []string // beside the caller's, or alone
+	// Alone: nothing of the caller's environment is passed on.
+	Alone  bool
+	Log    string // file that gets what it prints; added to
+	Record string // file with which Find finds it again
+	Lab    string // value of Mark; "": it bears none
+	// Files are inherited, from descriptor 3 on.
+	Files []*os.File
 	// In runs a function in the network namespace of the process; nil: the
 	// caller's.
 	In func(func() error) error
@@ -37,7 +41,14 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	// Not bound to ctx: it is to outlive this command.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Args[0], s.Args[1:]...) //nolint:gosec // the lab's own programs
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
-	cmd.Env = append(append(WithoutMark(os.Environ()), s.Env...), Marked(s.Lab))
+	if !s.Alone {
+		cmd.Env = WithoutMark(os.Environ())
+	}
+	cmd.Env = append(cmd.Env, s.Env...)
+	if s.Lab != "" {
+		cmd.Env = append(cmd.Env, Marked(s.Lab))
+	}
+	cmd.ExtraFiles = s.Files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in := s.In
 	if in == nil {
@@ -48,11 +59,11 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	}
 	// As long as this process lives, it is the one that must take note of the end.
 	go func() { _ = cmd.Wait() }()
-	p, err := open(cmd.Process.Pid)
+	p, err := Open(cmd.Process.Pid)
 	if err != nil {
 		return nil, fmt.Errorf("%s ended at once; see %s: %w", filepath.Base(s.Args[0]), s.Log, err)
 	}
-	if err := p.write(s.Record); err != nil {
+	if err := p.Write(s.Record); err != nil {
 		_ = p.Kill()
 		p.Close()
 		return nil, err

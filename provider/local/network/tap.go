@@ -1,0 +1,136 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Card is a virtual machine's network card: what it may say of itself. A machine with a kernel of its own
+// makes up whatever it sends, and volumes trust addresses.
+type Card struct {
+	MAC     net.HardwareAddr
+	Address netip.Addr // IPv4
+}
+
+// AddTap is AddMachine for a virtual machine: what it returns is the far end of the link, for its
+// QEMU. The link goes with the last copy of that. It passes what c says and nothing else.
+func (r *Rack) AddTap(ctx context.Context, index int, c Card) (*os.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.h == nil {
+		return nil, net.ErrClosed
+	}
+	f, err := r.tap(ctx, &veth{name: mgmtName(index), index: firstIndex + indexPerSlot*index}, c, managementFilter)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.route(index); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// PlugTap is PlugMachine for a virtual machine. A tap is not held to a rate.
+func (r *Rack) PlugTap(ctx context.Context, p Plug, c Card) (*os.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.h == nil {
+		return nil, net.ErrClosed
+	}
+	if p.Speed > 0 {
+		return nil, errors.New("the link of a virtual machine cannot be held to a rate")
+	}
+	br, err := r.h.LinkByName(bridgeName(p.Bridge))
+	if err != nil {
+		return nil, fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
+	}
+	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index, mtu: p.MTU}
+	return r.tap(ctx, v, c, messageFilter)
+}
+
+// tap makes a tap whose filter is in force before anything can pass. An old link of that name goes first. The
+// caller holds r.mu.
+func (r *Rack) tap(ctx context.Context, v *veth, c Card, filter func(name string, c Card) string) (*os.File, error) {
+	if len(c.MAC) != 6 || c.MAC[0]&1 != 0 || !c.Address.Is4() {
+		return nil, fmt.Errorf("a card with the MAC %s and the address %s: no such card", c.MAC, c.Address)
+	}
+	if err := r.remove(v.name); err != nil {
+		return nil, err
+	}
+	var f *os.File
+	err := r.Do(func() (err error) { f, err = openTap(v.name, v.index); return err })
+	if err != nil {
+		return nil, fmt.Errorf("make tap %s: %w", v.name, err)
+	}
+	set := func() error {
+		if err := r.nft(ctx, filter(v.name, c)); err != nil {
+			return err
+		}
+		if r.filters == nil {
+			r.filters = map[string]bool{}
+		}
+		r.filters[v.name] = true
+		l, err := r.h.LinkByName(v.name)
+		if err != nil {
+			return err
+		}
+		if v.mtu > 0 {
+			if err := r.h.LinkSetMTU(l, v.mtu); err != nil {
+				return err
+			}
+		}
+		if v.master > 0 {
+			if err := r.h.LinkSetMasterByIndex(l, v.master); err != nil {
+				return err
+			}
+		}
+		return r.h.LinkSetUp(l)
+	}
+	if err := set(); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("set up tap %s: %w", v.name, err)
+	}
+	return f, nil
+}
+
+// openTap makes a tap in the network namespace of the calling thread. Before each frame there is a header
+// (struct virtio_net_hdr), by which large segments pass as they are.
+func openTap(name string, index int) (*os.File, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
+	}
+	req, err := unix.NewIfreq(name)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TUNSETIFINDEX, index)
+	}
+	if err == nil {
+		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// unfilter takes away the filter of a link that is gone, or becomes a machine's without a kernel of its
+// own. The caller holds r.mu.
+func (r *Rack) unfilter(name string) error {
+	if !r.filters[name] {
+		return nil
+	}
+	if err := r.nft(context.Background(), fmt.Sprintf("add table netdev %[1]s\ndelete table netdev %[1]s\n", filterTable(name))); err != nil {
+		return err
+	}
+	delete(r.filters, name)
+	return nil
+}

@@ -1,0 +1,118 @@
+package qemu
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/muster-hpc/muster/vm/accel"
+)
+
+// Args is the command line of a machine, without the program. Same machine, same line.
+func Args(m *Machine) []string {
+	args := []string{
+		"-name", "guest=" + value(m.Name) + ",process=vm-" + value(m.Name) + ",debug-threads=on",
+		"-nodefaults", "-no-user-config", "-display", "none",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+		// Without what no server's node misses: each device costs the kernel a driver, and is
+		// code that a tenant reaches. Memory is in no dump of the process, and is never
+		// shared with that of other tenants.
+		"-machine", m.Type + ",graphics=off,sata=off,smbus=off,usb=off,i8042=off,vmport=off,dump-guest-core=off,mem-merge=off",
+		"-accel", accelerator(m),
+		"-cpu", m.processor(),
+		"-smp", processors(m),
+		"-m", strconv.FormatInt(m.Memory>>20, 10),
+		"-uuid", m.UUID,
+		"-smbios", "type=1,manufacturer=Muster,product=VM,serial=" + value(m.Name) + ",uuid=" + m.UUID,
+		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d", m.Monitor),
+		"-mon", "chardev=monitor,mode=control",
+		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", m.Console),
+		"-serial", "chardev:console",
+		"-chardev", fmt.Sprintf("socket,id=channel,fd=%d", m.Channel),
+		"-serial", "chardev:channel",
+		"-device", "pvpanic", "-device", "virtio-rng-pci",
+		// A machine that starts again is another boot, with a task of its own; one whose kernel
+		// panics is off.
+		"-action", "reboot=shutdown,shutdown=poweroff,panic=shutdown",
+		"-kernel", m.Kernel, "-initrd", m.Initramfs, "-append", strings.Join(m.Append, " "),
+	}
+	args = append(args, cells(m)...)
+	for i, d := range m.Disks {
+		set := i + 1
+		drive := fmt.Sprintf("if=none,id=disk%d,format=raw,file.driver=file,file.filename=/dev/fdset/%d,file.locking=off", i, set)
+		if d.ReadOnly {
+			drive += ",readonly=on"
+		} else {
+			// It would be opened for reading first, and its descriptor is for both.
+			drive += ",auto-read-only=off,file.auto-read-only=off,discard=unmap,detect-zeroes=unmap"
+		}
+		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", d.FD, set), "-drive", drive,
+			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,serial=%s", i, value(d.Serial)))
+	}
+	for _, n := range m.NICs {
+		args = append(args, "-netdev", fmt.Sprintf("tap,id=%s,fd=%d,vhost=off", value(n.ID), n.FD),
+			"-device", fmt.Sprintf("virtio-net-pci,id=%s-card,netdev=%s,mac=%s,romfile=", value(n.ID), value(n.ID), n.MAC))
+	}
+	return args
+}
+
+// translated bounds what QEMU keeps of a program that it has translated, in MiB: it belongs to
+// the machine, whose control group is not much larger than its memory.
+const translated = 64
+
+func accelerator(m *Machine) string {
+	if m.KVM {
+		return accel.Name(true)
+	}
+	return accel.Name(false) + ",tb-size=" + strconv.Itoa(translated)
+}
+
+func (m *Machine) processor() string {
+	if m.CPU != "" {
+		return m.CPU
+	}
+	return accel.Processor(m.KVM)
+}
+
+// Overhead is how many bytes beside its memory a machine's QEMU takes, at most: so much larger is its
+// control group.
+func Overhead(m *Machine) int64 {
+	n := int64(128<<20) + m.Memory/64 // its code and heap, the kernel and initramfs; tables of pages
+	if !m.KVM {
+		n += translated << 20
+	}
+	return n
+}
+
+// Within is the memory, in whole MiB, of a machine that has so many bytes with its Overhead.
+func Within(bytes int64, kvm bool) int64 {
+	fixed := Overhead(&Machine{KVM: kvm})
+	return max(0, bytes-fixed) * 64 / 65 >> 20 << 20
+}
+
+// processors is how many there are, in how many sockets.
+func processors(m *Machine) string {
+	sockets := max(1, m.Sockets)
+	return fmt.Sprintf("%d,sockets=%d,cores=%d,threads=1", m.Cores, sockets, m.Cores/sockets)
+}
+
+// cells give each socket a memory node of its own.
+func cells(m *Machine) []string {
+	if m.Sockets < 2 {
+		return nil
+	}
+	var args []string
+	each, memory := m.Cores/m.Sockets, m.Memory>>20/int64(m.Sockets)
+	for i := range m.Sockets {
+		if i == m.Sockets-1 {
+			memory = m.Memory>>20 - memory*int64(i) // and what was left over
+		}
+		args = append(args,
+			"-object", fmt.Sprintf("memory-backend-ram,id=cell%d,size=%dM", i, memory),
+			"-numa", fmt.Sprintf("node,nodeid=%d,cpus=%d-%d,memdev=cell%d", i, i*each, (i+1)*each-1, i))
+	}
+	return args
+}
+
+// value writes a text as QEMU reads it in a list: commas are doubled.
+func value(s string) string { return strings.ReplaceAll(s, ",", ",,") }

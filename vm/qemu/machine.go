@@ -1,0 +1,47 @@
+package qemu
+
+// Machine is the hardware of one virtual machine.
+type Machine struct {
+	Name string `json:"name"` // of the process, for people
+	UUID string `json:"uuid"` // SMBIOS
+	// Type is the machine type with its version, such as pc-q35-7.2: a saved state is loaded
+	// by the same type only, also by a later QEMU. See Type.
+	Type string `json:"type"`
+	// KVM: the host's processor executes; otherwise QEMU translates.
+	KVM bool `json:"kvm"`
+	// CPU is the model of its processors, as QEMU writes it; "": that of vm/accel.
+	CPU string `json:"cpu,omitempty"`
+	// Cores are divided evenly by Sockets, of which 0 and 1 are one.
+	Cores   int   `json:"cores"`
+	Sockets int   `json:"sockets,omitempty"`
+	Memory  int64 `json:"memory_bytes"`
+
+	// Kernel and Initramfs are places in its own root; see jail.Order.
+	Kernel    string   `json:"kernel"`
+	Initramfs string   `json:"initramfs"`
+	Append    []string `json:"append,omitempty"` // words of the kernel's command line
+
+	Disks []Disk `json:"disks,omitempty"`
+	NICs  []NIC  `json:"nics,omitempty"`
+
+	// Monitor, Console and Channel are inherited sockets: QMP, the first serial port, and
+	// the second, by which the supervisor speaks with the machine's first program.
+	Monitor int `json:"monitor"`
+	Console int `json:"console"`
+	Channel int `json:"channel"`
+}
+
+// Disk is a disk in an inherited descriptor.
+type Disk struct {
+	// Serial is how the guest knows it: of letters, digits and dashes, 20 at most.
+	Serial   string `json:"serial"`
+	FD       int    `json:"fd"`
+	ReadOnly bool   `json:"read_only,omitempty"` // the descriptor is, too
+}
+
+// NIC is a network card on an inherited tap.
+type NIC struct {
+	ID  string `json:"id"` // name in QMP
+	MAC string `json:"mac"`
+	FD  int    `json:"fd"`
+}
