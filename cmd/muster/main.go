@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-hpc/muster/cli"
-	"github.com/muster-hpc/muster/lab/qemu"
+	"github.com/muster-hpc/muster/vm/accel"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/storage/image/recipes"
@@ -41,7 +41,7 @@ func environment() cli.Env {
 	env.Version = version
 	env.Recipes = []fs.FS{recipes.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
-	env.VMHost.Executes = qemu.KVMWorks
+	env.VMHost.Executes = accel.KVMWorks
 	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), adoptCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
 	return env
 }
