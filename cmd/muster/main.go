@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-hpc/muster/cli"
-	"github.com/muster-hpc/muster/vm/accel"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/storage/image/recipes"
+	"github.com/muster-hpc/muster/vm/accel"
 )
 
 // version is set by the linker.
