@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/internal/errortest"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -208,9 +209,18 @@ func TestExperimentsGoOnAndEnd(t *testing.T) {
 		t.Errorf("%+v, %v", step, err)
 	}
 
-	start("name: poor\ncluster: {nodes: 1, head: shared}\nmatrix: {program: md}\nlaunches: 3\nbudget: 0.01\n")
-	if steps := walkExperiment(t, k, "poor", nil); strings.Join(steps, " ") != "end" {
+	// A job may take twelve minutes, and takes two seconds: the first may be begun, and no other.
+	if _, err := k.CreateCluster(t.Context(), client.Create{Format: "yaml", Body: []byte("name: cfd\nnodes: 1\nhead: shared")}); err != nil {
+		t.Fatal(err)
+	}
+	waitReady(t, k)
+	start("name: poor\ncluster: cfd\nmatrix: {program: md}\nlaunches: 3\nbudget: 0.2003\n")
+	if steps := walkExperiment(t, k, "poor", nil); strings.Join(steps, " ") != "launch end" {
 		t.Error(steps)
+	}
+	_, err = k.StartExperiment(t.Context(), wire.ExperimentRequest{Text: "name: poorer\ncluster: {nodes: 1, head: shared}\nmatrix: {program: md}\nlaunches: 3\nbudget: 0.3\n"})
+	if list := errortest.Listed(err); len(list) != 1 || list[0].Field != "budget" || !strings.Contains(list[0].Message, "0.367 machine-hours") {
+		t.Errorf("a budget below one launch: %+v", list)
 	}
 	if e, err := k.Experiment(t.Context(), "poor", wire.ExperimentForecast{}); err != nil || !strings.Contains(e.Outcome, "budget") {
 		t.Errorf("%+v, %v", e, err)

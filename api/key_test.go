@@ -77,9 +77,10 @@ func TestKeysHaveTermsAndWeakOnesAreRefused(t *testing.T) {
 	if list := errortest.Listed(err); len(list) != 3 || list[0].Field != "key" || !strings.Contains(list[0].Message, "2048") || !strings.Contains(list[0].Hint, "ssh-keygen") {
 		t.Errorf("not every problem, or not its cure: %+v", list)
 	}
-	// Added again, a key has the terms that it was given last.
-	for _, ttl := range []string{"", "30d"} {
-		if _, err := alice.AddKey(t.Context(), "alice", wire.KeyRequest{Key: publicLine(t, ed), Purpose: "nightly", TTL: ttl}); err != nil {
+	// Added again, a key has the terms that it was given last, each.
+	for _, r := range []wire.KeyRequest{{TTL: "30d"}, {Purpose: "nightly"}, {}} {
+		r.Key = publicLine(t, ed)
+		if _, err := alice.AddKey(t.Context(), "alice", r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -145,6 +145,17 @@ func (s *Service) settle(ctx context.Context, who muster.Actor, f experiment.Fil
 			return badExperiment(problems)
 		}
 		p.Job = muster.Duration(job)
+		hours := job.Hours()
+		if p.Cluster == "" {
+			hours += bootTime.Hours()
+		}
+		for _, b := range p.Blocks {
+			if most := hours * float64(b.Machines); p.Budget > 0 && most > p.Budget {
+				return badExperiment([]muster.Problem{{Field: "budget", Reason: muster.ReasonOutOfRange,
+					Message: fmt.Sprintf("one launch on %d machines may take %.3g machine-hours, and the budget is %.3g", b.Machines, most, p.Budget),
+					Hint:    "raise the budget, or give a shorter timeout"}})
+			}
+		}
 		p.AtMost = experiment.AtMost(*p, job.Seconds(), bootTime.Seconds())
 		return nil
 	})

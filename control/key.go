@@ -57,7 +57,7 @@ func (s *Service) Keys(ctx context.Context, who muster.Actor, name string, p wir
 
 func ownKeys(who muster.Actor, name string) error {
 	if !who.Admin && who.Name != name {
-		return muster.Errorf(muster.EForbidden, "you may see and change your own keys only").Because(muster.ReasonYourselfOnly).WithHint("say 'muster key add' without --user")
+		return muster.Errorf(muster.EForbidden, "you may see and change your own keys only").Because(muster.ReasonYourselfOnly).WithHint("leave --user away")
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func keyOf(line string) (muster.SSHKey, bool) {
 }
 
 // AddKey adds a public key to a person: oneself, or anybody for administrators. One that is
-// there gets the terms that are given now.
+// there gets the terms that are given now and keeps the others.
 func (s *Service) AddKey(ctx context.Context, who muster.Actor, name string, r wire.KeyRequest) (wire.KeysChanged, error) {
 	var wrong []muster.Problem
 	line, err := cleanKey(r.Key)
@@ -100,6 +100,20 @@ func (s *Service) AddKey(ctx context.Context, who muster.Actor, name string, r w
 			return tooManyKeys()
 		}
 		k, _ := keyOf(line)
+		old, err := tx.KeyTermsOf(name, k.Fingerprint)
+		if err != nil {
+			return err
+		}
+		if r.TTL == "" && old.Expired(terms.Added) {
+			return muster.Errorf(muster.EConflict, "this key ended on %s", old.Expires.UTC().Format(time.DateOnly)).Because(muster.ReasonWrongPhase).
+				WithHint("give it a new end with --ttl, or remove it first: muster key remove %s", k.Fingerprint)
+		}
+		if r.TTL == "" {
+			terms.Expires = old.Expires
+		}
+		if r.Purpose == "" {
+			terms.Purpose = old.Purpose
+		}
 		terms.Fingerprint = k.Fingerprint
 		return tx.PutKeyTerms(name, terms)
 	})
