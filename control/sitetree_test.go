@@ -66,6 +66,18 @@ func TestTopology(t *testing.T) {
 	if muster.CodeOf(err) != muster.ENever || !slices.ContainsFunc(wide.Answer.Change, func(c string) bool { return strings.Contains(c, "within: leaf") }) {
 		t.Errorf("%+v, %v", wide.Answer, err)
 	}
+	if !slices.Contains(wide.Answer.Notices, "within: leaf: room for 4 nodes together, at most") || !strings.Contains(err.Error(), "(within: leaf: room for 4 nodes together, at most)") {
+		t.Errorf("%q, %v", wide.Answer.Notices, err)
+	}
+	// Where no chassis is described, each machine stands alone.
+	none, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: none; nodes: 2; head: shared; users: [alice]; within: chassis"))
+	if muster.CodeOf(err) != muster.ENever || len(none.Answer.Notices) != 1 || none.Answer.Notices[0] != "within: chassis: room for 1 node together, at most" {
+		t.Errorf("%+v, %v", none.Answer, err)
+	}
+	// The machines of cfd's leaf are all its own.
+	if _, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 5}); muster.CodeOf(err) != muster.ENoCapacity || !strings.Contains(err.Error(), "within: leaf") {
+		t.Errorf("%v", err)
+	}
 	if err := s.Control.RemoveTopology(t.Context(), root()); err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,7 @@ func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Sna
 	if placer.Capacity(spec, compute, spare) < a.least {
 		answer.Verdict = muster.VerdictNever
 		answer.Change = a.changes(nil)
+		answer.Notices = a.apartNotices(compute, spare)
 		return answer
 	}
 	if !spec.Start.IsZero() && snap.Times != nil {
@@ -70,7 +71,7 @@ func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Sna
 	}
 	answer.Verdict, answer.Position = muster.VerdictQueued, snap.Position+len(snap.Ahead)+1
 	answer.Change = a.changes(a.isFree)
-	answer.Notices = a.queueNotices()
+	answer.Notices = append(a.queueNotices(), a.apartNotices(compute, spare)...)
 	a.estimate(&answer)
 	return answer
 }

@@ -30,6 +30,19 @@ func (a *query) planNotices(plan muster.Plan) []string {
 	return list
 }
 
+// apart begins what is said where enough machines fit and stand too far from each other.
+const apart = "within: "
+
+// apartNotices say so, and how many would stand together.
+func (a *query) apartNotices(compute, spare []*muster.Machine) []string {
+	wide := a.spec
+	wide.Within = muster.WithinAnySite
+	if a.spec.Within == "" || a.spec.Within == wide.Within || a.placer.Capacity(wide, compute, spare) < a.least {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s%s: room for %s together, at most", apart, a.spec.Within, plaintext.Count(a.placer.Capacity(a.spec, compute, spare), "node"))}
+}
+
 // queueNotices tell when waiting alone will not do.
 func (a *query) queueNotices() []string {
 	out := make(map[string]int)

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/plaintext"
@@ -47,6 +48,11 @@ func because(a muster.Answer) string {
 	for _, r := range a.Rejections {
 		if r.Count > worst.Count {
 			worst = r
+		}
+	}
+	for _, n := range a.Notices {
+		if strings.HasPrefix(n, apart) {
+			return fmt.Sprintf(" (%s)", n)
 		}
 	}
 	if worst.Count == 0 {
