@@ -75,7 +75,9 @@ func TestExamplesRun(t *testing.T) {
 			case err != nil || i > 0 || follows:
 				continue
 			case c.CommandPath() == "muster create":
-				if slices.ContainsFunc(words, func(w string) bool { return w == "--from" || w == "--home" || w == "--like" || strings.HasPrefix(w, "20") }) {
+				if slices.ContainsFunc(words, func(w string) bool {
+					return w == "--from" || w == "--home" || w == "--like" || strings.HasPrefix(w, "20")
+				}) {
 					continue // what the site has not; a day that will be over
 				}
 				socket = empty.Socket
