@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/internal/cpulist"
 )
 
 // limits are what a machine may use.
@@ -122,7 +124,7 @@ type setting struct{ file, value string }
 func v1Settings(controller string, l *limits) []setting {
 	switch controller {
 	case "cpuset":
-		return []setting{{"cpuset.mems", l.Mems}, {"cpuset.cpus", foldCPUs(l.CPUs)}}
+		return []setting{{"cpuset.mems", l.Mems}, {"cpuset.cpus", cpulist.Format(l.CPUs)}}
 	case "memory":
 		// Memory and swap together: a machine that runs out of one must not
 		// drive the host into the other.
@@ -139,7 +141,7 @@ func v1Settings(controller string, l *limits) []setting {
 func v2Settings(l *limits) []setting {
 	return []setting{
 		{"cpuset.mems", l.Mems},
-		{"cpuset.cpus", foldCPUs(l.CPUs)},
+		{"cpuset.cpus", cpulist.Format(l.CPUs)},
 		{"memory.max", strconv.FormatInt(l.Memory, 10)},
 		{"memory.swap.max", "0"},
 		{"pids.max", strconv.Itoa(l.Pids)},

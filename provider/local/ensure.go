@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/cpulist"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/wire"
@@ -319,7 +320,7 @@ func (p *Provider) initConfig(m *machine, b *provider.Boot, part part) (*initCon
 	}
 	cfg := &initConfig{
 		Hostname: b.Hostname, Layers: 2, RootSize: min(m.facts.Disk, part.memory/2), ShmSize: part.memory / 2, Inodes: 1 << 20,
-		Bootstrap: body, Open: p.cfg.Open, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, part.cpus)), Online: foldCPUs(part.cpus) + "\n",
+		Bootstrap: body, Open: p.cfg.Open, CPUInfo: []byte(filterCPUInfo(p.host.cpuinfo, part.cpus)), Online: cpulist.Format(part.cpus) + "\n",
 		Argv: []string{"/sbin/init", "systemd.unit=" + p.cfg.Unit, "systemd.show_status=0"},
 		Env:  []string{"container=muster", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"},
 	}

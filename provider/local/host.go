@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/internal/cpulist"
 )
 
 const (
@@ -61,7 +63,7 @@ func readHost(root string) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := parseCPUs(online)
+	ids, err := cpulist.Parse(online)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +114,7 @@ func (h *host) readNodes(root string, read func(string) (string, error)) error {
 		if err != nil {
 			return err
 		}
-		cpus, err := parseCPUs(list)
+		cpus, err := cpulist.Parse(list)
 		if err != nil {
 			return err
 		}
@@ -120,7 +122,7 @@ func (h *host) readNodes(root string, read func(string) (string, error)) error {
 		ids = append(ids, id)
 	}
 	if len(ids) > 0 {
-		h.mems = foldCPUs(ids)
+		h.mems = cpulist.Format(ids)
 	}
 	return nil
 }

@@ -12,37 +12,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCPUListRoundTrip(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.SliceOfDistinct(rapid.IntRange(0, 300), rapid.ID).Draw(t, "cpus")
-		out, err := parseCPUs(foldCPUs(in))
-		slices.Sort(in)
-		if err != nil || !slices.Equal(in, out) {
-			t.Fatalf("%v became %v: %v", in, out, err)
-		}
-	})
-	if got := foldCPUs([]int{3, 1, 2, 8}); got != "1-3,8" {
-		t.Error(got)
-	}
-}
-
-func FuzzParseCPUs(f *testing.F) {
-	for _, s := range []string{"", "0", "0-3,8", "3-1", "-1", "1,,2", "0-99999999999", "\n"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		cpus, err := parseCPUs(text)
-		if err != nil {
-			return
-		}
-		again, err := parseCPUs(foldCPUs(cpus))
-		if err != nil || !slices.Equal(cpus, again) {
-			t.Errorf("%q: %v, then %v %v", text, cpus, again, err)
-		}
-	})
-}
-
 func TestParseSlice(t *testing.T) {
 	t.Parallel()
 	good := map[string]Slice{

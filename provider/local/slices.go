@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/cpulist"
 	"github.com/muster-hpc/muster/provider/local/network"
 )
 
@@ -48,7 +49,7 @@ func ParseSlice(text string) (Slice, error) {
 		seen[key] = true
 		switch key {
 		case "cores":
-			if s.Cores, err = strconv.Atoi(value); err != nil || s.Cores < 1 || s.Cores > maxCPUs {
+			if s.Cores, err = strconv.Atoi(value); err != nil || s.Cores < 1 || s.Cores > cpulist.Most {
 				return fail("cores %q is not a number from 1", value)
 			}
 		case "memory":

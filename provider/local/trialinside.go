@@ -21,6 +21,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-hpc/muster/internal/cpulist"
 	"github.com/muster-hpc/muster/provider/local/network"
 )
 
@@ -69,7 +70,7 @@ func runTrial(cfg *initConfig, say func(trialReport) error) error {
 
 // tryProcessors makes every processor compute for a while, all at once.
 func tryProcessors(t *trial) (string, error) {
-	check := fmt.Sprintf("processors %s compute for %s and every result is right", foldCPUs(t.CPUs), t.Compute)
+	check := fmt.Sprintf("processors %s compute for %s and every result is right", cpulist.Format(t.CPUs), t.Compute)
 	errs := make([]error, len(t.CPUs))
 	rounds := make([]int, len(t.CPUs))
 	var all sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/cpulist"
 	"github.com/muster-hpc/muster/internal/plaintext"
 )
 
@@ -86,14 +87,14 @@ func (m *maker) threadSettings() {
 	m.set("vcpu-pins", strings.Join(pins, " "), "each vCPU has a hardware thread of its own, so that it keeps its caches and never waits for another", taskStatus,
 		"Cpus_allowed_list: the hardware thread of that vCPU, no other")
 	mine := threadsOf(m.taken)
-	m.set("siblings", folded(mine), "a hardware thread shares its core with its siblings, so all of a core are of one virtual machine: nobody slows it or watches its caches",
+	m.set("siblings", cpulist.Format(mine), "a hardware thread shares its core with its siblings, so all of a core are of one virtual machine: nobody slows it or watches its caches",
 		"/sys/devices/system/cpu/cpu{host}/topology/thread_siblings_list", "none that is not in the list")
-	text, reason := folded(p.HostCPUs), "QEMU's own threads, for devices and packets, interrupt no vCPU"
+	text, reason := cpulist.Format(p.HostCPUs), "QEMU's own threads, for devices and packets, interrupt no vCPU"
 	if len(m.kept) == 0 {
 		text += ", which are the vCPUs'"
 		reason = "no core is left over: QEMU's own threads, for devices and packets, take time of the vCPUs"
 	}
-	m.set("host-threads", text, reason, "/proc/{pid}/status and, of I/O and vhost threads, "+taskStatus, "Cpus_allowed_list: "+folded(p.HostCPUs))
+	m.set("host-threads", text, reason, "/proc/{pid}/status and, of I/O and vhost threads, "+taskStatus, "Cpus_allowed_list: "+cpulist.Format(p.HostCPUs))
 	m.set("steal-time", "none", "whatever waits for a hardware thread was not alone on it", "in the virtual machine: /proc/stat", "the eighth number of each cpu line stays as it is")
 }
 
@@ -189,7 +190,7 @@ func (m *maker) networkSettings() {
 		if n.Kind == muster.VMNICVirtio {
 			reason = "an interrupt of the card is taken where the packets are passed on, and no vCPU is stopped for it"
 		}
-		m.set("nic-interrupts", folded(n.InterruptCPUs), reason, "/proc/irq/{irq}/effective_affinity_list of each in /sys/bus/pci/devices/"+n.Card+"/msi_irqs", "hardware threads of that list")
+		m.set("nic-interrupts", cpulist.Format(n.InterruptCPUs), reason, "/proc/irq/{irq}/effective_affinity_list of each in /sys/bus/pci/devices/"+n.Card+"/msi_irqs", "hardware threads of that list")
 	}
 }
 
@@ -204,24 +205,4 @@ func (m *maker) deviceSettings() {
 		}
 		m.set("device:"+d.Address, value, reason, "/sys/bus/pci/devices/"+d.Address+"/driver", "a link to vfio-pci")
 	}
-}
-
-// folded writes hardware threads as the kernel does: 0-3,8.
-func folded(list []int) string {
-	var b strings.Builder
-	for i := 0; i < len(list); {
-		j := i
-		for j+1 < len(list) && list[j+1] == list[j]+1 {
-			j++
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(list[i]))
-		if j > i {
-			b.WriteString("-" + strconv.Itoa(list[j]))
-		}
-		i = j + 1
-	}
-	return b.String()
 }
