@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -150,6 +151,9 @@ type Config struct {
 	Speak func(cluster muster.ClusterID, node string)
 	// RunUse samples the processors of nodes while programs run there. Nil: nobody does.
 	RunUse RunUse
+	// Routed is the address by which this host reaches a machine itself; the zero value: it does
+	// not. Nil: no machine.
+	Routed func(muster.Machine) netip.Addr
 	// Gateway is where users come in by SSH. Nil: this server has none.
 	Gateway Gateway
 	// Figures are what other parts of the server count, for administrators.

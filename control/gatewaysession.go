@@ -30,13 +30,25 @@ func (s *Service) GatewayEnd(ctx context.Context, x muster.GatewaySession) error
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error { return tx.EndGatewaySession(x) })
 }
 
-// EndLostSessions closes the records of sessions of a server that ended without a word.
-func (s *Service) EndLostSessions(ctx context.Context) error {
+// OpenSessions are those on record that nobody has ended.
+func (s *Service) OpenSessions(ctx context.Context) (list []muster.GatewaySession, _ error) {
+	return list, s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.GatewaySessions(store.GatewayFilter{Open: true})
+		return err
+	})
+}
+
+// EndLostSessions closes the records of sessions of a server that ended without a word, but for
+// those that go on.
+func (s *Service) EndLostSessions(ctx context.Context, goesOn map[muster.GatewaySessionID]bool) error {
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.GatewaySessions(store.GatewayFilter{Open: true})
 		for _, x := range list {
 			if err != nil {
 				return err
+			}
+			if goesOn[x.ID] {
+				continue
 			}
 			x.Ended, x.End, x.Text = s.Clock.Now(), muster.GatewayEndLost, "the server ended; it lasted at least until its bytes were last recorded"
 			err = tx.EndGatewaySession(x)
@@ -50,7 +62,7 @@ func (s *Service) GatewayInfo(context.Context, muster.Actor) (wire.Gateway, erro
 	if s.Gateway == nil {
 		return wire.Gateway{Doors: []muster.Door{}}, nil
 	}
-	return wire.Gateway{Address: s.Gateway.Address(), HostKey: s.Gateway.HostKey(), Doors: []muster.Door{muster.DoorJump, muster.DoorPlain}}, nil
+	return wire.Gateway{Address: s.Gateway.Address(), HostKey: s.Gateway.HostKey(), Doors: []muster.Door{muster.DoorStraight, muster.DoorJump, muster.DoorPlain}}, nil
 }
 
 // GatewaySessions lists sessions, the newest first: the actor's own, or everybody's for

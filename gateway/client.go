@@ -3,6 +3,7 @@ package gateway
 import (
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -14,6 +15,11 @@ type client struct {
 	user        string
 	fingerprint string
 	from        string
+}
+
+// who is what a record of its sessions begins with.
+func (c *client) who(d muster.Door) muster.GatewaySession {
+	return muster.GatewaySession{User: c.user, Fingerprint: c.fingerprint, From: c.from, Door: d}
 }
 
 // keepAlive asks a client now and then whether it is there, and closes the connection of one that

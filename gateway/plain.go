@@ -36,7 +36,7 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 		return
 	}
 	defer node.Close()
-	x, err := c.s.begin(c, muster.DoorPlain, way, &c.near.received, &c.near.sent, func() { _ = c.conn.Close() })
+	x, err := c.s.begin(c.who(muster.DoorPlain), way, &c.near.received, &c.near.sent, func() { _ = c.conn.Close() })
 	if err != nil {
 		c.nowhere(err, channels, requests)
 		return

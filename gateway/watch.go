@@ -15,6 +15,9 @@ const bytesEvery = time.Minute
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(s.limits.Look)
 	defer tick.Stop()
+	if s.flows != nil {
+		go s.flows.Watch(ctx, flowWatcher{s}, func(err error) { s.log.Warn("gateway: events of connections were lost", "error", err) })
+	}
 	noted := s.now()
 	for {
 		select {
@@ -40,7 +43,7 @@ func (s *Server) review(ctx context.Context) {
 	}
 	for _, x := range s.sessions {
 		end := func(text string) { x.end(muster.GatewayEndRight, text) }
-		key := muster.DoorClaim{User: x.record.User, Fingerprint: x.record.Fingerprint}
+		key := muster.DoorClaim{User: x.record.User, Fingerprint: x.record.Fingerprint, Token: x.record.Token}
 		way := key
 		way.Cluster = x.record.Cluster
 		ends[key] = slices.Insert(ends[key], 0, end) // before its connection is closed: it has the reason

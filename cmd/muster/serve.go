@@ -187,6 +187,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.c.Fake, "fake", 0, "number of simulated machines")
 	duration.Var(set, &f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")
 	set.StringVar(&f.c.Listen, "listen", "", "also serve the API over TLS on ADDRESS:PORT")
+	set.StringVar(&f.c.GatewayFlows, "gateway-flows", "", "have the kernel let connections of 'muster connect' through to bare machines on ADDRESS:PORT, an IPv4 address of this host (see docs/operators/gateway.md)")
 	set.StringVar(&f.c.Gateway, "gateway", "", "let users in by SSH on ADDRESS:PORT, such as :2222 (see docs/users/gateway.md)")
 	set.StringVar(&f.c.TimeZone, "time-zone", "", "time zone of nodes, such as Europe/Berlin (default: that of this host)")
 	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")

@@ -182,8 +182,8 @@ func (k *Kernel) End(w Way) error {
 }
 
 // toldFor is how long a node is told that a connection ended: its next packet is answered so, and
-// it asks for signs of life more often than that.
-const toldFor = 10 * time.Minute
+// where nothing else sends one, TCP asks for signs of life every two hours.
+const toldFor = 3 * time.Hour
 
 // Forget removes what is known of a connection that has ended.
 func (k *Kernel) Forget(w Way) error {
@@ -240,4 +240,34 @@ func (k *Kernel) flow(f *conntrack.Flow) (Flow, bool) {
 	}
 	return Flow{Way: Way{Client: netip.AddrPortFrom(t.IP.SourceAddress, t.Proto.SourcePort), Node: f.TupleReply.IP.SourceAddress, Mark: f.Mark},
 		Received: f.CountersOrig.Bytes, Sent: f.CountersReply.Bytes}, true
+}
+
+// Keep removes everything but these ways.
+func (k *Kernel) Keep(list []Way) error {
+	clients, backs := map[string]bool{}, map[string]bool{}
+	for _, w := range list {
+		clients[string(address(w.Client))] = true
+		backs[string(append(ip(w.Node), address(w.Client)...))] = true
+	}
+	flows, err := k.Flows()
+	if err != nil {
+		return err
+	}
+	for _, f := range flows {
+		if !clients[string(address(f.Client))] {
+			err = errors.Join(err, k.End(f.Way))
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for set, keep := range map[*nftables.Set]map[string]bool{k.nodes(): nil, k.marks(): clients, k.back(): backs} {
+		elements, listErr := k.sets.GetSetElements(set)
+		err = errors.Join(err, listErr)
+		for _, e := range elements {
+			if !keep[string(e.Key)] {
+				err = errors.Join(err, k.drop(set, e.Key))
+			}
+		}
+	}
+	return err
 }
