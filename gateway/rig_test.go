@@ -169,6 +169,14 @@ func (r *rig) key(user, ttl string) ssh.Signer {
 	return s
 }
 
+// addKey records a key that a program made.
+func (r *rig) addKey(user, line string) {
+	r.t.Helper()
+	if _, err := r.root.AddKey(r.t.Context(), user, wire.KeyRequest{Key: line}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func newKey(t *testing.T) ssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)

@@ -33,14 +33,33 @@ type straightRig struct {
 // newStraight makes one, with a gateway whose kernel lets connections through, or without.
 func newStraight(t *testing.T, kernel bool) *straightRig {
 	t.Helper()
+	return newStraightTo(t, kernel, true)
+}
+
+func newStraightTo(t *testing.T, kernel, echo bool) *straightRig {
+	t.Helper()
 	r := &straightRig{port: 5000}
 	if kernel {
 		r.net = flowtest.New(t)
 	}
 	r.rig = newRig(t, gateway.Limits{})
+	if echo {
+		r.echo()
+	}
+	if kernel {
+		r.site.Control.Routed = func(muster.Machine) netip.Addr { return netip.MustParseAddr(flowtest.NodeAddress) }
+		r.restart()
+	}
+	return r
+}
+
+// echo has the nodes say something, and then what they are told.
+func (r *straightRig) echo() {
+	t := r.t
+	t.Helper()
 	var l net.Listener
 	var err error
-	if kernel {
+	if r.net != nil {
 		l, err = r.net.Node.Listen(":22")
 	} else {
 		l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
@@ -63,11 +82,6 @@ func newStraight(t *testing.T, kernel bool) *straightRig {
 		}
 	}()
 	r.site.Dialer.To(func(muster.Machine) (net.Conn, error) { return (&net.Dialer{}).Dial("tcp4", l.Addr().String()) })
-	if kernel {
-		r.site.Control.Routed = func(muster.Machine) netip.Addr { return netip.MustParseAddr(flowtest.NodeAddress) }
-		r.restart()
-	}
-	return r
 }
 
 // restart ends the gateway and starts another one.
