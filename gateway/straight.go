@@ -61,6 +61,11 @@ func (s *Server) letThrough(r muster.DoorTicketRequest, way muster.DoorWay, node
 	x := s.session(muster.GatewaySession{User: r.User, Token: r.Token, From: r.Client.String(), Door: muster.DoorStraight}, way, &received, &sent, nil)
 	x.flow = &flow.Way{Client: r.Client, Node: node, Mark: markOf(x.record.ID)}
 	x.stop = func() { s.stopFlow(x) }
+	var err error
+	if x.flow.Source, err = s.flows.SourceTo(node); err != nil {
+		s.release(r.User)
+		return err
+	}
 	if old := s.flowOf(r.Client); old != nil { // its port is another connection's now
 		s.flowOver(old, muster.GatewayEndClosed, "")
 	}
@@ -69,8 +74,17 @@ func (s *Server) letThrough(r muster.DoorTicketRequest, way muster.DoorWay, node
 		return err
 	}
 	s.mu.Lock()
+	for _, o := range s.flowing { // the node sees ports of clients, and the gateway's address
+		if o.flow.Node == node && o.flow.Client.Port() == r.Client.Port() {
+			err = muster.Errorf(muster.EConflict, "another client has a connection to this node from its port %d", r.Client.Port())
+		}
+	}
 	s.flowing[r.Client] = x
 	s.mu.Unlock()
+	if err != nil {
+		s.flowOver(x, muster.GatewayEndClosed, "another client has this port")
+		return err
+	}
 	x.mu.Lock()
 	x.late = time.AfterFunc(ticketTime, func() { s.notUsed(x) })
 	x.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -32,6 +33,19 @@ type Way struct {
 	Client netip.AddrPort
 	Node   netip.Addr
 	Mark   uint32 // MarkDoor and a number of the caller's
+	// Source is the address that the node sees, with the client's port: one of this namespace, so
+	// that answers come back here whatever route the node has to the client. The zero value: the
+	// client's. Of ways to one node with one Source each has another port.
+	Source netip.Addr
+}
+
+// answers is the key of what the node answers: from it, to where.
+func (w Way) answers() []byte {
+	to := w.Client
+	if w.Source.IsValid() {
+		to = netip.AddrPortFrom(w.Source, to.Port())
+	}
+	return append(ip(w.Node), address(to)...)
 }
 
 // Flow is a connection as the kernel has it.
@@ -149,16 +163,35 @@ func (k *Kernel) Add(w Way, wait time.Duration) error {
 		return err
 	}
 	client := address(w.Client)
+	if w.Source.Is4() {
+		if err := k.sets.SetAddElements(k.sources(), []nftables.SetElement{{Key: client, Val: ip(w.Source)}}); err != nil {
+			return err
+		}
+	}
 	for set, e := range map[*nftables.Set]nftables.SetElement{
 		k.nodes(): {Key: client, Val: address(netip.AddrPortFrom(w.Node, SSHPort)), Timeout: wait},
 		k.marks(): {Key: client, Val: native32(w.Mark)},
-		k.back():  {Key: append(ip(w.Node), client...)},
+		k.back():  {Key: w.answers()},
 	} {
 		if err := k.sets.SetAddElements(set, []nftables.SetElement{e}); err != nil {
 			return err
 		}
 	}
 	return k.sets.Flush() // all of them, or none
+}
+
+// SourceTo is the address of this namespace from which it reaches a node.
+func (k *Kernel) SourceTo(node netip.Addr) (from netip.Addr, _ error) {
+	return from, k.in(func() error {
+		c, err := net.Dial("udp4", netip.AddrPortFrom(node, SSHPort).String()) // sends nothing
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		at, err := netip.ParseAddrPort(c.LocalAddr().String())
+		from = at.Addr()
+		return err
+	})
 }
 
 // Used closes the way after the connection that it was for has come: no other one comes in by it.
@@ -173,7 +206,7 @@ func (k *Kernel) End(w Way) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err := k.forget(w)
-	back := append(ip(w.Node), address(w.Client)...)
+	back := w.answers()
 	_ = k.drop(k.ended(), back)
 	if add := k.sets.SetAddElements(k.ended(), []nftables.SetElement{{Key: back, Timeout: toldFor}}); add != nil {
 		return errors.Join(err, add)
@@ -195,8 +228,8 @@ func (k *Kernel) Forget(w Way) error {
 // forget removes everything of a way: packets first, so that none begins it anew.
 func (k *Kernel) forget(w Way) error {
 	client := address(w.Client)
-	back := append(ip(w.Node), client...)
-	err := errors.Join(k.drop(k.nodes(), client), k.drop(k.marks(), client), k.drop(k.back(), back), k.drop(k.ended(), back))
+	back := w.answers()
+	err := errors.Join(k.drop(k.nodes(), client), k.drop(k.sources(), client), k.drop(k.marks(), client), k.drop(k.back(), back), k.drop(k.ended(), back))
 	gone := k.table.Delete(conntrack.NewFlow(unix.IPPROTO_TCP, 0, w.Client.Addr(), k.cfg.Listen.Addr(), w.Client.Port(), k.cfg.Listen.Port(), 0, 0))
 	if errors.Is(gone, unix.ENOENT) {
 		gone = nil
@@ -238,7 +271,11 @@ func (k *Kernel) flow(f *conntrack.Flow) (Flow, bool) {
 	if f.Mark&markMask != MarkDoor || netip.AddrPortFrom(t.IP.DestinationAddress, t.Proto.DestinationPort) != k.cfg.Listen {
 		return Flow{}, false
 	}
-	return Flow{Way: Way{Client: netip.AddrPortFrom(t.IP.SourceAddress, t.Proto.SourcePort), Node: f.TupleReply.IP.SourceAddress, Mark: f.Mark},
+	w := Way{Client: netip.AddrPortFrom(t.IP.SourceAddress, t.Proto.SourcePort), Node: f.TupleReply.IP.SourceAddress, Mark: f.Mark}
+	if to := f.TupleReply.IP.DestinationAddress; to != w.Client.Addr() {
+		w.Source = to
+	}
+	return Flow{Way: w,
 		Received: f.CountersOrig.Bytes, Sent: f.CountersReply.Bytes}, true
 }
 
@@ -247,7 +284,7 @@ func (k *Kernel) Keep(list []Way) error {
 	clients, backs := map[string]bool{}, map[string]bool{}
 	for _, w := range list {
 		clients[string(address(w.Client))] = true
-		backs[string(append(ip(w.Node), address(w.Client)...))] = true
+		backs[string(w.answers())] = true
 	}
 	flows, err := k.Flows()
 	if err != nil {
@@ -260,7 +297,7 @@ func (k *Kernel) Keep(list []Way) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for set, keep := range map[*nftables.Set]map[string]bool{k.nodes(): nil, k.marks(): clients, k.back(): backs} {
+	for set, keep := range map[*nftables.Set]map[string]bool{k.nodes(): nil, k.sources(): clients, k.marks(): clients, k.back(): backs} {
 		elements, listErr := k.sets.GetSetElements(set)
 		err = errors.Join(err, listErr)
 		for _, e := range elements {

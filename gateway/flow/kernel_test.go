@@ -140,7 +140,11 @@ func (r *rig) connect(w flow.Way) (net.Conn, error) {
 		return nil, err
 	}
 	_ = c.SetDeadline(time.Now().Add(long))
-	want := w.Client.String() + "\n"
+	seen := w.Client
+	if w.Source.IsValid() {
+		seen = netip.AddrPortFrom(w.Source, seen.Port())
+	}
+	want := seen.String() + "\n"
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
 		_ = c.Close()
@@ -169,8 +173,25 @@ func echo(t *testing.T, c net.Conn, n int) {
 
 func TestOneWayLetsOneConnectionThrough(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	w := way(5001, 7)
+	for name, own := range map[string]bool{"the client's address": false, "the gateway's address": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := way(5001, 7)
+			r := newRig(t)
+			if own {
+				var err error
+				if w.Source, err = r.k.SourceTo(w.Node); err != nil || w.Source != netip.MustParseAddr("198.51.100.1") {
+					t.Fatal(w.Source, err)
+				}
+			}
+			r.letsOneThrough(w)
+		})
+	}
+}
+
+func (r *rig) letsOneThrough(w flow.Way) {
+	t := r.t
+	t.Helper()
 	r.add(w, long)
 	if _, err := r.connect(way(5002, 7)); err == nil {
 		t.Error("another port of the client came in")
@@ -196,7 +217,7 @@ func TestOneWayLetsOneConnectionThrough(t *testing.T) {
 // empty reports that nothing is left of connections that ended.
 func (r *rig) empty() {
 	r.t.Helper()
-	for _, set := range []string{"map ip muster-doors-test nodes", "map ip muster-doors-test marks", "set ip muster-doors-test back"} {
+	for _, set := range []string{"map ip muster-doors-test nodes", "map ip muster-doors-test marks", "map ip muster-doors-test sources", "set ip muster-doors-test back"} {
 		out, err := r.Gateway.Run("nft", append([]string{"list"}, strings.Fields(set)...)...)
 		if err != nil || strings.Contains(out, "elements") {
 			r.t.Errorf("left behind: %v %s", err, out)

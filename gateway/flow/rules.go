@@ -23,6 +23,7 @@ const SSHPort = 22
 // that let them in is replaced.
 //
 //	nodes  where a client's next connection leads; removed as soon as it is there, or after a while
+//	sources  which address nodes see in the place of the client's
 //	marks  which packets of clients are tracked, and as whose
 //	back   which packets of nodes are
 //	ended  connections that were ended from here: the node is told
@@ -32,12 +33,14 @@ const SSHPort = 22
 const rulesText = `
 table ip @TABLE@ {
 	map nodes { type ipv4_addr . inet_service : ipv4_addr . inet_service; flags timeout; }
+	map sources { type ipv4_addr . inet_service : ipv4_addr; }
 	map marks { type ipv4_addr . inet_service : mark; }
 	set back { type ipv4_addr . ipv4_addr . inet_service; }
 	set ended { type ipv4_addr . ipv4_addr . inet_service; flags timeout; }
 	chain track { type filter hook prerouting priority raw; policy accept; }
 	chain untracked { type filter hook output priority raw; policy accept; }
 	chain door { type nat hook prerouting priority dstnat; policy accept; }
+	chain source { type nat hook postrouting priority srcnat; policy accept; }
 	chain pass { type filter hook forward priority filter - 1; policy accept; }
 }
 flush table ip @TABLE@
@@ -52,6 +55,9 @@ table ip @TABLE@ {
 	}
 	chain door {
 		ip daddr @ADDRESS@ tcp dport @PORT@ tcp flags & (fin | syn | rst | ack) == syn ct mark set ip saddr . tcp sport map @marks dnat ip addr . port to ip saddr . tcp sport map @nodes
+	}
+	chain source {
+		ct mark & 0xff000000 == 0x4d000000 snat to ip saddr . tcp sport map @sources
 	}
 	chain pass {
 		tcp sport 22 ip saddr . ip daddr . tcp dport @ended reject with tcp reset

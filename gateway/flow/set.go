@@ -7,10 +7,11 @@ import (
 	"github.com/google/nftables"
 )
 
-func (k *Kernel) nodes() *nftables.Set { return k.set("nodes", true, true) }
-func (k *Kernel) marks() *nftables.Set { return k.set("marks", true, false) }
-func (k *Kernel) back() *nftables.Set  { return k.set("back", false, false) }
-func (k *Kernel) ended() *nftables.Set { return k.set("ended", false, true) }
+func (k *Kernel) nodes() *nftables.Set   { return k.set("nodes", true, true) }
+func (k *Kernel) sources() *nftables.Set { return k.set("sources", true, false) }
+func (k *Kernel) marks() *nftables.Set   { return k.set("marks", true, false) }
+func (k *Kernel) back() *nftables.Set    { return k.set("back", false, false) }
+func (k *Kernel) ended() *nftables.Set   { return k.set("ended", false, true) }
 
 // set is one that the rules declare.
 func (k *Kernel) set(name string, pairs, timeout bool) *nftables.Set {
