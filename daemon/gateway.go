@@ -14,7 +14,6 @@ import (
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/gateway/flow"
 	"github.com/muster-hpc/muster/internal/connlimit"
-	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/pki"
 )
 
@@ -82,12 +81,12 @@ func (s *Server) openFlows(ctx context.Context, c *gateway.Config) error {
 	config := s.flowConfig()
 	config.Listen = at
 	if missing := flow.Missing(config); len(missing) > 0 {
-		s.log.Warn("the kernel lets no connections through to nodes; the gateway passes them on itself", "missing", strings.Join(missing, "; "))
+		s.log.Warn("gateway: the kernel lets no connections through", "missing", strings.Join(missing, "; "))
 		return nil
 	}
 	c.Flows, err = flow.Open(ctx, config)
 	if err != nil {
-		s.log.Warn("the kernel lets no connections through to nodes; the gateway passes them on itself", "error", err)
+		s.log.Warn("gateway: the kernel lets no connections through", "error", err)
 		return nil
 	}
 	c.FlowsAt = at
@@ -98,10 +97,10 @@ func (s *Server) openFlows(ctx context.Context, c *gateway.Config) error {
 // routed is the address by which this host reaches a machine itself. Local ones are in a network of
 // their own, to which it has no route.
 func (s *Server) routed(m muster.Machine) netip.Addr {
-	if m.Provider != metal.Name {
+	if c := s.capabilities.Of(m.Provider); c.SharesHost || c.Simulated {
 		return netip.Addr{}
 	}
-	return m.Facts.Management.Unmap()
+	return m.Facts.Management.Unmap() // the zero value where it is not known
 }
 
 // adopt goes on with the sessions that outlived the server before, and closes the records of others.

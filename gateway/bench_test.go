@@ -72,6 +72,14 @@ func TestBenchGateway(t *testing.T) {
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "One file of %d MB, and %d files of %d KB in one directory; %d runs, the ways in random order in each; %d processors, Linux %s, %s.\n",
 		fileMB, files, dirFile>>10, runs, runtime.NumCPU(), kernelRelease(), version(t))
+	defer func() { // also what was measured before something failed
+		t.Log("\n" + out.String())
+		if to := os.Getenv("OUT"); to != "" {
+			if err := os.WriteFile(to, []byte(out.String()), 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
 	for _, rate := range strings.Fields(cmp.Or(os.Getenv("RATES"), "1gbit none")) {
 		if err := b.shape(rate); err != nil {
 			t.Fatal(err)
@@ -83,12 +91,6 @@ func TestBenchGateway(t *testing.T) {
 	}
 	b.logins(out, number(t, "LOGINS", 20))
 	b.idle(out, number(t, "IDLE", 100))
-	t.Log("\n" + out.String())
-	if to := os.Getenv("OUT"); to != "" {
-		if err := os.WriteFile(to, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 const dirFile = 10 << 10 // 4,000 of these are 41 MB
@@ -513,10 +515,10 @@ func (b *bench) idle(out *strings.Builder, n int) {
 			all = append(all, cmd)
 			if len(all)%10 == 0 {
 				want := open + len(all)
-				b.until("idle sessions", func() bool { return len(b.gateway.Sessions()) >= want })
+				b.until(w+": idle sessions", func() bool { return len(b.gateway.Sessions()) >= want })
 			}
 		}
-		b.until("idle sessions", func() bool { return len(b.gateway.Sessions()) >= open+n })
+		b.until(w+": idle sessions", func() bool { return len(b.gateway.Sessions()) >= open+n })
 		time.Sleep(time.Second)
 		fmt.Fprintf(out, "| %s | %.1f |\n", w, (memory()-before)/float64(n))
 		for _, c := range all {

@@ -104,9 +104,10 @@ func (s *Server) begin(who muster.GatewaySession, w muster.DoorWay, received, se
 }
 
 func (s *Server) session(r muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, stop func()) *session {
-	r.ID, r.Began = muster.NewGatewaySessionID(), s.now()
-	r.Cluster, r.ClusterName, r.Project, r.Node, r.Login = w.Cluster, w.ClusterName, w.Project, w.Node, w.Login
-	return &session{record: r, received: received, sent: sent, stop: stop}
+	return &session{received: received, sent: sent, stop: stop, record: muster.GatewaySession{
+		ID: muster.NewGatewaySessionID(), User: r.User, Fingerprint: r.Fingerprint, Token: r.Token, From: r.From, Door: r.Door,
+		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
+	}}
 }
 
 // enter records a session.

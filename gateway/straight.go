@@ -37,7 +37,7 @@ func (s *Server) Ticket(ctx context.Context, r muster.DoorTicketRequest) (muster
 			} else if muster.ReasonOf(err) == muster.ReasonTooMany {
 				return out, err
 			} else {
-				s.log.Warn("gateway: the kernel let no connection through; it will be passed on", "error", err)
+				s.log.Warn("gateway: the kernel let no connection through", "error", err)
 			}
 		}
 	}
