@@ -123,6 +123,7 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 			f := slow(SlowTier, t.Judged, false)
 			f.Distance = string(t.Distance)
 			f.Text = fmt.Sprintf("%s between all nodes %s: %s", named(t.Metric), apart(t.Distance), compared(t.Judged))
+			blameHost(&f, t.Judged)
 			list = append(list, f)
 		}
 	}
