@@ -284,7 +284,7 @@ func simulateDrift(drift float64, p pace, runs int) (driftRow, error) {
 	return row, nil
 }
 
-func drifts() []float64 { return []float64{0, 0.03, 0.1} }
+func drifts() []float64 { return []float64{0, 0.03, 0.1, 0.2} }
 
 // driftTable is the table of docs/users/certificate.md.
 func driftTable(runs int) (string, error) {

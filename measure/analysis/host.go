@@ -15,7 +15,8 @@ import (
 const clearlyBehind = 0.05
 
 // Share marks what is low of all nodes of a class on one host, and of a node not
-// clearly more than of the others: then the host is slow, and not one of its slices.
+// clearly more than of the others: then the host is slow, and not one of its slices. So
+// it is where only some are low, and all figures of all slices there lack about as much.
 // Where nothing is known of how far such nodes are apart nobody is excused, and
 // neither is who is alone on its host: another machine may be better.
 func Share(nodes []Node, judged []Judged) error {
@@ -55,6 +56,20 @@ func Share(nodes []Node, judged []Judged) error {
 				j.P = p
 			}
 		}
+	}
+	// Chance decides which of two is low when both lack about as much.
+	drift := hostDrift(nodes, judged)
+	for i := range judged {
+		j := &judged[i]
+		loss := drift[nodes[j.Node].Place.Host]
+		if j.Shared || j.Metric.Verdict != muster.GradeLow || j.Metric.Name == exchange || j.beside == nil || behind[i] <= clearlyBehind ||
+			j.Metric.Reference.Source == muster.SourceTarget || loss < worthExcusing || j.past.deficit > 1.5*loss+worthExcusing {
+			continue
+		}
+		j.Shared = true
+		p := j.P
+		j.take(j.past)
+		j.P = p
 	}
 	lost := hostLoss(nodes, judged)
 	for i := range judged {
