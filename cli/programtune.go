@@ -71,7 +71,12 @@ Exits with 0 also if nothing better is found, and with 1 if the program fails.`,
 			o.args = args[len(own):]
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return a.tune(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := positive(c, "ranks"); err != nil {
+				return err
+			}
+			return a.tune(c.Context(), o)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.cluster, "cluster", "", "tune on this cluster")

@@ -253,7 +253,7 @@ func (s *Service) tendPaused(ctx context.Context, c muster.Cluster) (next time.T
 		text := "it is paused until " + admit.Moment(end) + " at the longest: then it is deleted, and its volumes are kept"
 		err = change(text, func(c *muster.Cluster) {
 			c.Pause.Warned, c.Deadline = now, end
-			c.Conditions = append(c.Conditions, muster.Condition{Code: muster.ConditionPauseEnds, Text: text, Since: now, ETA: end, Hint: "`muster resume " + c.Name + "` brings it back"})
+			c.Conditions = append(c.Conditions, muster.Condition{Code: muster.ConditionPauseEnds, Text: text, Since: now, ETA: end, Hint: "bring it back, or keep what its volumes do not have"})
 			c.Notices = muster.AddNotice(c.Notices, now, muster.NoticePause, text)
 		})
 	case !c.Deadline.Equal(end):
