@@ -147,7 +147,7 @@ test-detect: build ## Break dedicated machines in known ways and count what is f
 
 .PHONY: power
 power: ## Simulate what certificates can see and how often they err, and publish it
-	MUSTER_POWER=1 nice -n 19 go test ./measure/analysis -run '^TestPowerCurves$$' -v -count=1 -timeout 60m
+	MUSTER_POWER=1 nice -n 19 go test ./measure/analysis -run '^(TestPowerCurves|TestDriftTable)$$' -v -count=1 -timeout 60m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)

@@ -313,6 +313,18 @@ func (s *Service) ExperimentLaunches(ctx context.Context, who muster.Actor, ref 
 			return err
 		}
 		list, more := partOf(list, page)
+		for i := range list {
+			if list[i].Run == "" {
+				continue
+			}
+			switch run, err := tx.ProgramRun(list[i].Run); muster.CodeOf(err) {
+			case "":
+				list[i].UseSeries = run.UseSeries
+			case muster.ENotFound: // runs are kept for a shorter time
+			default:
+				return err
+			}
+		}
 		out.Launches = append(out.Launches, list...)
 		out.More, err = nextAfter(list, more, func(l muster.ExperimentLaunch) (string, error) { return strconv.Itoa(l.N), nil })
 		return err

@@ -96,7 +96,7 @@ type coreCount struct {
 	mu        sync.Mutex
 	at        time.Time
 	byCluster map[muster.ClusterID]extent
-	all       int // cores that can be in use at once
+	all       int  // cores that can be in use at once
 	parts     bool // some machines share parts: not all of them can be in use at once
 }
 

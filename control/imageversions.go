@@ -179,7 +179,7 @@ func (s *Service) CompareImages(ctx context.Context, who muster.Actor, ref, with
 	}
 	return wire.ImageComparison{
 		Differ: differ,
-		From: side(&a), To: side(&b), Newer: changes(d.Newer), Older: changes(d.Older), Added: changes(d.Added), Removed: changes(d.Removed), Same: d.Same,
+		From:   side(&a), To: side(&b), Newer: changes(d.Newer), Older: changes(d.Older), Added: changes(d.Added), Removed: changes(d.Removed), Same: d.Same,
 	}, nil
 }
 
