@@ -138,7 +138,7 @@ func (o tuneOptions) checked() (b budget, err error) {
 	d, bad := spec.ParseDuration(o.budget)
 	switch {
 	case err == nil && (n < tuning.Least || n > 1000):
-		add("budget", muster.ReasonOutOfRange, fmt.Sprintf("give %d to 1000 launches, or a time such as 20m", tuning.Least), "%d launches cannot be the budget", n)
+		add("budget", muster.ReasonOutOfRange, fmt.Sprintf("give %d to 1000 launches, or a time such as 20m", tuning.Least), "the budget cannot be %s", plaintext.Count(n, "launch"))
 	case err == nil:
 		b.launches = n
 	case bad != nil || d < time.Minute || d > 7*24*time.Hour:

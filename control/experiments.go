@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/control/experiment"
 	"github.com/muster-hpc/muster/control/program"
 	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -152,7 +153,7 @@ func (s *Service) settle(ctx context.Context, who muster.Actor, f experiment.Fil
 		for _, b := range p.Blocks {
 			if most := hours * float64(b.Machines); p.Budget > 0 && most > p.Budget {
 				return badExperiment([]muster.Problem{{Field: "budget", Reason: muster.ReasonOutOfRange,
-					Message: fmt.Sprintf("one launch on %d machines may take %.3g machine-hours, and the budget is %.3g", b.Machines, most, p.Budget),
+					Message: fmt.Sprintf("one launch on %s may take %.3g machine-hours, and the budget is %.3g", plaintext.Count(b.Machines, "machine"), most, p.Budget),
 					Hint:    "raise the budget, or give a shorter timeout"}})
 			}
 		}

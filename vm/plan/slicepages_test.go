@@ -24,7 +24,7 @@ func TestPagesThatAHostLacks(t *testing.T) {
 			vm.MemoryNodes = append(vm.MemoryNodes, n)
 		}
 		one := h
-		one.VM, one.Slice, one.OwnBoot = &vm, test.slice, !test.slice
+		one.VM, one.Slice, one.OwnBoot, one.Memory = &vm, test.slice, !test.slice, 32*gib
 		said := false
 		for _, s := range plan.Make(one, muster.VMOptions{}).Settings {
 			said = said || strings.HasPrefix(s.Name, "huge-pages:") && strings.Contains(s.Value, "its host has 0 free now, and must set aside")
