@@ -200,6 +200,9 @@ func (s *Service) checkCell(tx *store.Tx, who muster.Actor, e muster.Experiment,
 	if bad := asError(s.sameImage(muster.Cluster{Name: "of this block", Spec: sp}, p)); bad != nil {
 		problems = append(problems, bad.In("cluster.image"))
 	}
+	if bad := s.imageOlder(sp.Image, p); bad != nil {
+		problems = append(problems, *bad)
+	}
 	for _, name := range p.Inputs {
 		v, err := tx.FindVolume(name)
 		if err != nil {
