@@ -87,7 +87,7 @@ func TestRemoveUserOfAClusterOfOthers(t *testing.T) {
 	s.User("alice", "default")
 	s.User("bob", "default")
 	id := ready(t, s, "cfd", 1, "")
-	if _, err := s.Control.Share(t.Context(), root(), string(id), wire.ShareRequest{Users: []string{"bob"}}); err != nil {
+	if _, err := s.Control.Share(t.Context(), root(), string(id), wire.ShareRequest{Add: []string{"bob"}}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := s.Control.Cluster(t.Context(), root(), string(id))
