@@ -53,6 +53,8 @@ type Rack struct {
 	egress egress
 	// filters are the links that have one.
 	filters map[string]bool
+	// switches are those that machines stand behind, by name.
+	switches map[string]Switch
 }
 
 // Open opens the rack with this name, making it when it does not exist, and

@@ -47,9 +47,9 @@ func (r *Rack) PlugTap(ctx context.Context, p Plug, c Card) (*os.File, error) {
 	if p.Speed > 0 {
 		return nil, errors.New("the link of a virtual machine cannot be held to a rate")
 	}
-	br, err := r.h.LinkByName(bridgeName(p.Bridge))
+	br, err := r.bridgeAt(p.Bridge, p.Switch, p.MTU)
 	if err != nil {
-		return nil, fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
+		return nil, err
 	}
 	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index, mtu: p.MTU}
 	return r.tap(ctx, v, c, messageFilter)
