@@ -95,7 +95,11 @@ func (r *Rack) SetSwitches(list []Switch) error {
 		}
 	}
 	r.switches = byName
-	return nil
+	delays := map[string]time.Duration{}
+	for _, s := range list {
+		delays[mark(s.Name)] = s.Delay
+	}
+	return r.carryAll(links, delays)
 }
 
 // trunkMark is the mark of the switch whose link to the next a device is an end of.
@@ -227,7 +231,7 @@ func (r *Rack) bridgeAt(index int, name string, mtu int) (netlink.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return br, r.trunk(index, m, br, up, mtu)
+	return br, r.trunk(index, s, br, up, mtu)
 }
 
 // trunkWhole is the alias of a trunk that was made to the end.
@@ -251,15 +255,22 @@ func (r *Rack) makeBridge(name string) (netlink.Link, error) {
 
 // trunk joins the bridge of a cluster in a switch to that in the next one. A trunk that was begun is made
 // anew. The caller holds r.mu.
-func (r *Rack) trunk(index int, mark string, below, above netlink.Link, mtu int) error {
-	lower, upper := trunkLowerName(index, mark), trunkUpperName(index, mark)
+func (r *Rack) trunk(index int, s Switch, below, above netlink.Link, mtu int) error {
+	lower, upper := trunkLowerName(index, mark(s.Name)), trunkUpperName(index, mark(s.Name))
+	r.drop(lower)
 	if err := errors.Join(r.remove(lower), r.remove(upper)); err != nil {
 		return err
 	}
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = lower, mtu
-	if err := r.h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: upper, PeerMTU: uint32(mtu)}); err != nil {
-		return fmt.Errorf("make link %s: %w", lower, err)
+	if s.Delay > 0 {
+		if err := errors.Join(r.makeTap(lower, mtu), r.makeTap(upper, mtu)); err != nil {
+			return err
+		}
+	} else {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU = lower, mtu
+		if err := r.h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: upper, PeerMTU: uint32(mtu)}); err != nil {
+			return fmt.Errorf("make link %s: %w", lower, err)
+		}
 	}
 	ends := make([]netlink.Link, 2)
 	for i, e := range []struct {
@@ -271,7 +282,7 @@ func (r *Rack) trunk(index int, mark string, below, above netlink.Link, mtu int)
 			return err
 		}
 		// The rate is in force before anything can pass.
-		if err := r.queued(l, mark); err != nil {
+		if err := r.queued(l, mark(s.Name)); err != nil {
 			return err
 		}
 		if err := r.h.LinkSetMaster(l, e.bridge); err != nil {
@@ -281,6 +292,11 @@ func (r *Rack) trunk(index int, mark string, below, above netlink.Link, mtu int)
 	}
 	for _, l := range ends {
 		if err := r.h.LinkSetUp(l); err != nil {
+			return err
+		}
+	}
+	if s.Delay > 0 {
+		if err := r.carry(lower, upper, s.Delay); err != nil {
 			return err
 		}
 	}
@@ -298,6 +314,7 @@ func (r *Rack) removeNetwork(index int, links []netlink.Link) error {
 		if !slices.Contains([]string{fmt.Sprintf("b%d", index), fmt.Sprintf("t%d", index), fmt.Sprintf("s%d", index)}, before) {
 			continue
 		}
+		r.drop(l.Attrs().Name)
 		if err := r.remove(l.Attrs().Name); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -182,5 +183,78 @@ func TestLeavesAgain(t *testing.T) {
 	}
 	if err := r.SetSwitches([]network.Switch{{Name: "A", Up: "Y"}}); err == nil {
 		t.Error("a switch that is joined to none")
+	}
+}
+
+// A link has its delay each way, and its rate. It stands still without a program that carries its frames,
+// and goes on with the next one.
+func TestDelay(t *testing.T) {
+	root(t)
+	host := newNS(t)
+	name := rack(t, host).Name()
+	r, err := network.OpenAt(t.Context(), name, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rate, delay = 100e6, 40 * time.Millisecond
+	leaves := []network.Switch{{Name: "A", Rate: rate, Delay: delay}, {Name: "B"}}
+	if err := r.SetSwitches(leaves); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AddBridge(0, "c-a"); err != nil {
+		t.Fatal(err)
+	}
+	ns := []*os.File{plug(t, r, 0, 0, "A"), plug(t, r, 1, 0, "A"), plug(t, r, 2, 0, "B")}
+	for _, n := range ns {
+		serve(t, n, "0.0.0.0:80")
+	}
+	// quickest of some, so that a busy host does not count
+	quickest := func(to string) time.Duration {
+		least := time.Hour
+		for range 5 {
+			began := time.Now()
+			if _, err := reachSoon(t, ns[0], to); err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	// Connecting and reading take two ways there and back, after the first question for an address.
+	if got := quickest("10.9.0.3:80"); got < 4*delay {
+		t.Errorf("through the link: %v", got)
+	} else {
+		t.Logf("through the link: %v", got)
+	}
+	if got := quickest("10.9.0.2:80"); got >= 4*delay {
+		t.Errorf("within the leaf: %v", got)
+	}
+	if got := sent(t, ns, [][2]int{{0, 2}}); got > 1.15*rate || got == 0 {
+		t.Errorf("%.0f b/s", got)
+	} else {
+		t.Logf("%.0f Mb/s", got/1e6)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reach(t, ns[0], "", "10.9.0.3:80"); err == nil {
+		t.Error("frames pass and nobody carries them")
+	}
+	again, err := network.OpenAt(t.Context(), name, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	if err := again.SetSwitches(leaves); err != nil {
+		t.Fatal(err)
+	}
+	if got := quickest("10.9.0.3:80"); got < 4*delay {
+		t.Errorf("with the next program: %v", got)
+	}
+	if err := again.RemoveBridge("c-a"); err != nil {
+		t.Fatal(err)
+	}
+	if left := devices(t, again); left["t0."] || len(left) > 2 { // queues
+		t.Errorf("left: %v", left)
 	}
 }
