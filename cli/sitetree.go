@@ -184,6 +184,12 @@ func writeTree(w io.Writer, t wire.SiteTopology) {
 	if t.Unknown != "" {
 		fmt.Fprintf(w, "not machines of this site: %s\n", clean(t.Unknown))
 	}
+	if t.Confirmed != "" {
+		fmt.Fprintf(w, "confirmed by measurement: %s\n", clean(t.Confirmed))
+	}
+	for _, c := range t.MeasuredElsewhere {
+		fmt.Fprintf(w, "doubtful: %s\n", clean(c))
+	}
 	for _, c := range t.Contradictions {
 		fmt.Fprintf(w, "contradiction: %s\n", clean(c))
 	}
