@@ -1,11 +1,15 @@
 package topology
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
 )
 
 func links(t *testing.T, texts ...string) (out []Link) {
@@ -134,4 +138,66 @@ func FuzzParseLink(f *testing.F) {
 			t.Errorf("%q is written %q: %+v %v", text, l, again, err)
 		}
 	})
+}
+
+// The chassis of the report on a university's cloud: 14 machines share 4 cables of 1 Gb/s. One switch is between
+// machines inside, three are between machines of two chassis, and what all of one share is a fraction of their own
+// link of 1 Gb/s.
+func TestChassisOfTheReport(t *testing.T) {
+	t.Parallel()
+	tree, err := Join([]Seat{{Chassis: "c1", Leaf: "L", Machines: "n[01-14]"}, {Chassis: "c2", Leaf: "L", Machines: "n[15-28]"}}, links(t, "c1-L=4x1Gb/s", "c2-L=4x1Gb/s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var machines []muster.Machine
+	var ids []muster.MachineID
+	for i := range 28 {
+		ids = append(ids, muster.MachineID(fmt.Sprintf("n%02d", i+1)))
+		machines = append(machines, muster.Machine{ID: ids[i]})
+	}
+	k := New(tree, machines)
+	if in, between := k.Switches("n01", "n14"), k.Switches("n14", "n15"); in != 1 || between != 3 {
+		t.Errorf("%d switches inside, %d between", in, between)
+	}
+	all := k.Distance(ids, 0)
+	if all.Switches != 3 || len(all.Uplinks) != 2 || all.Uplinks[0].Share != 4_000_000_000/14 || all.Uplinks[0].Nodes != 14 {
+		t.Errorf("%+v", all)
+	}
+	// 14 nodes are best off in one chassis, and 16 share its cables by 14 and 2.
+	if got := k.Distance(k.Pack(k.Sorted(ids), 14, 1), 0); got.Switches != 1 || len(got.Uplinks) > 0 {
+		t.Errorf("14: %+v", got)
+	}
+	if got := k.Distance(k.Pack(k.Sorted(ids), 16, 1), 0); got.Switches != 3 || got.Uplinks[0].Nodes != 14 || got.Uplinks[1].Nodes != 2 || got.Uplinks[1].Share != 2e9 {
+		t.Errorf("16: %+v", got)
+	}
+}
+
+// The picture of the laptop is what is drawn of its flags; MUSTER_UPDATE=1 draws it anew.
+func TestLeavesPicture(t *testing.T) {
+	t.Parallel()
+	tree, err := Join([]Seat{{Leaf: "A", Machines: "local-[01-03]"}, {Leaf: "B", Machines: "local-[04-06]"}}, links(t, "A-B=200Mb/s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var machines []muster.Machine
+	for i := range 6 {
+		machines = append(machines, muster.Machine{ID: muster.MachineID(fmt.Sprintf("local-%02d", i+1))})
+	}
+	var stands []wire.TopologyStand
+	for _, p := range New(tree, machines).List() {
+		stands = append(stands, wire.TopologyStand{Stand: p.Stand, Depth: max(0, p.Depth-1), Below: p.Below, Free: p.Below})
+	}
+	var b bytes.Buffer
+	if err := Draw(&b, stands); err != nil {
+		t.Fatal(err)
+	}
+	const path = "../../docs/users/pictures/leaves.svg"
+	if os.Getenv("MUSTER_UPDATE") != "" {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(b.Bytes(), want) {
+		t.Errorf("%s is another one, %v: MUSTER_UPDATE=1 writes it", path, err)
+	}
 }
