@@ -14,8 +14,13 @@ import (
 // with other flags are found and cleaned.
 func (s *Server) openProviders(ctx context.Context) error {
 	if len(s.cfg.Local) > 0 {
+		tree, err := LocalTree(s.cfg.Local, s.cfg.LocalLinks)
+		if err != nil {
+			return err
+		}
 		p, err := local.New(ctx, local.Config{
-			Dir: s.cfg.State, Instance: s.instance, Epoch: s.epoch, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
+			Switches: switchesOf(tree),
+			Dir:      s.cfg.State, Instance: s.instance, Epoch: s.epoch, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
 			Open: s.cfg.LocalOpen, Networks: s.cfg.LocalNetworks,
 			BootsAtOnce: s.cfg.BootWindow, AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Log: s.log, Clock: s.cfg.Clock,
 		})

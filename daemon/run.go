@@ -124,6 +124,9 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if err = s.openProviders(ctx); err != nil {
 		return nil, err
 	}
+	if err = s.describeLocal(ctx); err != nil {
+		return nil, err
+	}
 	s.openExports()
 	s.openVolumes(ctx)
 	s.openConfigs()

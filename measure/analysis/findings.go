@@ -206,12 +206,4 @@ func compared(j Judged) string {
 	return text + fmt.Sprintf(" (%.0f %% of the speed is missing)", 100*j.Deficit)
 }
 
-func apart(d Distance) string {
-	switch d {
-	case SameHost:
-		return "on one host"
-	case SameRack:
-		return "in one rack"
-	}
-	return "in different racks"
-}
+func apart(d Distance) string { return d.String() }

@@ -75,6 +75,9 @@ func (f ClassFigure) String() string {
 // the same distances.
 func Class(certs []muster.Certificate, like muster.Certificate, machines []muster.MachineID) map[Key]ClassFigure {
 	like.Certified, like.Caveats = true, nil // whether the one is that is judged now is another matter
+	certs, one := slices.Clone(certs), []muster.Certificate{like}
+	levelled(certs, one)
+	like = one[0]
 	g := gathered{}
 	for _, c := range certs {
 		if c.Certified && c.Normal() && c.Class == like.Class && c.Class != "" {

@@ -210,7 +210,7 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 		return nil
 	}
 	n := &b.Message.Network
-	if err := p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: n.Index, Speed: n.Speed, MTU: messageMTU}, ns); err != nil {
+	if err := p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: n.Index, Switch: p.switchOf(m), Speed: n.Speed, MTU: messageMTU}, ns); err != nil {
 		return err
 	}
 	return p.setWay(ctx, m, n.Egress)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/muster-hpc/muster"
@@ -123,6 +124,10 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	if p.rack, err = network.Open(ctx, cfg.name()); err != nil {
 		return nil, err
 	}
+	if err := p.rack.SetSwitches(cfg.Switches); err != nil {
+		_ = p.Close()
+		return nil, err
+	}
 	if err := p.recover(ctx); err != nil {
 		_ = p.Close()
 		return nil, err
@@ -182,6 +187,16 @@ func (p *Provider) Discover(context.Context) ([]muster.Machine, error) {
 			PhaseSince: now, LastSeen: now})
 	}
 	return out, nil
+}
+
+// switchOf is the switch that a machine is plugged into; "": the one that joins all.
+func (p *Provider) switchOf(m *machine) string {
+	for _, name := range []string{m.facts.Chassis, m.facts.Leaf} {
+		if slices.ContainsFunc(p.cfg.Switches, func(s network.Switch) bool { return s.Name == name }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Dial opens a connection to a port of a machine's management address.

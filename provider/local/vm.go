@@ -141,7 +141,7 @@ func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw 
 		return taps, muster.Errorf(muster.EInvalid, "the links of virtual machines cannot be held to a rate").Because(muster.ReasonBadValue).WithHint("ask without link_rate")
 	}
 	mac = p.macOf(m.index, network.MessagePort)
-	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr()})
+	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, Switch: p.switchOf(m), MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr()})
 	if err != nil {
 		return taps, err
 	}

@@ -122,8 +122,10 @@ func indexOf(name, prefix string) (int, bool) {
 
 // Plug is a machine's place on a cluster's network.
 type Plug struct {
-	Machine int   // index
-	Bridge  int   // index of the network
+	Machine int // index
+	Bridge  int // index of the network
+	// Switch is the one that it is plugged into; "": what joins all.
+	Switch  string
 	MTU     int   // 0: the default
 	Speed   int64 // bits/s each way; 0: as fast as it goes
 	Address netip.Prefix

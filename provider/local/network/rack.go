@@ -53,6 +53,10 @@ type Rack struct {
 	egress egress
 	// filters are the links that have one.
 	filters map[string]bool
+	// switches are those that machines stand behind, by name.
+	switches map[string]Switch
+	// delayed are links whose frames this program carries, by their lower ends.
+	delayed map[string]*delayed
 }
 
 // Open opens the rack with this name, making it when it does not exist, and
@@ -92,6 +96,9 @@ func (r *Rack) Name() string { return r.name }
 func (r *Rack) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for lower := range r.delayed {
+		r.drop(lower)
+	}
 	if r.h != nil {
 		r.h.Close()
 		r.h = nil

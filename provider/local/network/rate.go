@@ -112,8 +112,13 @@ func (r *Rack) Rate(index int) (int64, error) {
 }
 
 func (r *Rack) rate(index int) (int64, error) {
+	return r.rateOf(msgName(index), rateInnerName(index))
+}
+
+// rateOf is the least that devices are held to; 0: one is not. The caller holds r.mu.
+func (r *Rack) rateOf(names ...string) (int64, error) {
 	var least int64
-	for i, name := range []string{msgName(index), rateInnerName(index)} {
+	for i, name := range names {
 		l, err := r.h.LinkByName(name)
 		if notFound(err) {
 			return 0, nil

@@ -47,9 +47,9 @@ func (r *Rack) PlugTap(ctx context.Context, p Plug, c Card) (*os.File, error) {
 	if p.Speed > 0 {
 		return nil, errors.New("the link of a virtual machine cannot be held to a rate")
 	}
-	br, err := r.h.LinkByName(bridgeName(p.Bridge))
+	br, err := r.bridgeAt(p.Bridge, p.Switch, p.MTU)
 	if err != nil {
-		return nil, fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
+		return nil, err
 	}
 	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index, mtu: p.MTU}
 	return r.tap(ctx, v, c, messageFilter)
@@ -100,7 +100,7 @@ func (r *Rack) tap(ctx context.Context, v *veth, c Card, filter func(name string
 	return f, nil
 }
 
-// openTap makes a tap in the network namespace of the calling thread. Before each frame there is a header
+// openTap makes a tap in the network namespace of the calling thread, or opens one that stays. Index 0 is any. Before each frame there is a header
 // (struct virtio_net_hdr), by which large segments pass as they are.
 func openTap(name string, index int) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -108,7 +108,7 @@ func openTap(name string, index int) (*os.File, error) {
 		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
 	}
 	req, err := unix.NewIfreq(name)
-	if err == nil {
+	if err == nil && index > 0 {
 		err = unix.IoctlSetPointerInt(fd, unix.TUNSETIFINDEX, index)
 	}
 	if err == nil {
