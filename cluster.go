@@ -189,6 +189,8 @@ type Spec struct {
 	Machine Constraints `json:"machine"`
 	// Shape is the part of its machine that a compute node has; nil: all of it.
 	Shape *Shape `json:"shape,omitempty"`
+	// VM is how its nodes are virtual machines; nil: none is.
+	VM *VMOptions `json:"vm,omitempty"`
 	// LinkRate is what each node's links for messages are held to, in bits/s each way; 0: nothing.
 	LinkRate int64 `json:"link_rate_bps,omitempty"`
 	// Allowed is what its project may have, as the rights were when it was asked for.

@@ -346,12 +346,12 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 	if c.Subnet.IsValid() {
 		boot.Message = &provider.Attachment{Network: networkOf(c), Address: netip.PrefixFrom(n.Address, c.Subnet.Bits())}
 	}
-	if p := v.providers[m.Provider]; p != nil && !p.Capabilities().OwnKernel {
+	if p := v.providers[m.Provider]; p != nil && !(muster.Providers{m.Provider: p.Capabilities()}).For(m.Provider, c.Spec.VM).OwnKernel {
 		v.mu.Lock()
 		boot.Shares = sharesOf(v.workOf(c.ID).mounts, n)
 		v.mu.Unlock()
 	}
-	return provider.DesiredState{Machine: m.ID, Power: provider.PowerBoot, Boot: boot}
+	return provider.DesiredState{Machine: m.ID, Power: provider.PowerBoot, Boot: boot, VM: c.Spec.VM}
 }
 
 func networkOf(c muster.Cluster) provider.Network {

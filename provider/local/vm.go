@@ -60,7 +60,7 @@ func (h *hypervisor) ask(ctx context.Context) (kind string, kvm bool, err error)
 }
 
 // startVM starts the virtual machine of a boot.
-func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*supervisor.Supervisor, error) {
+func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, rec *record, o muster.VMOptions) (*supervisor.Supervisor, error) {
 	if p.cfg.Kernel == nil {
 		return nil, muster.Errorf(muster.EInvalid, "this server starts no virtual machines").Because(muster.ReasonBadValue).WithHint("ask for slices")
 	}
@@ -71,6 +71,12 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	kind, kvm, err := p.hypervisor.ask(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !kvm && !o.Emulate {
+		return nil, muster.Errorf(muster.EConflict, "this host has no KVM that works").Because(muster.ReasonBootFailed).WithHint("run `muster doctor --vm` on it, or ask for vm.emulate: on")
+	}
+	if o.NIC == muster.VMNICFunction {
+		return nil, muster.Errorf(muster.EUnavailable, "virtual functions are not given to virtual machines of slices").Because(muster.ReasonBootFailed).WithHint("ask for vm.nic: virtio")
 	}
 	part, err := p.host.partOf(&m.facts, b.Shape)
 	if err != nil {
@@ -95,6 +101,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if !kvm {
 		hw.Append = append(hw.Append, "no_timer_check") // a translated machine may be late for it
 	}
+	hw.Append = append(hw.Append, b.Shape.BootArgs()...)
 	lim := &limits{CPUs: part.cpus, Mems: p.host.mems, Memory: part.memory, Pids: vmTasks + len(part.cpus)}
 	if err := p.groups.create(string(m.id), lim, p.cfg.idBase(m.index)); err != nil {
 		return nil, err
@@ -188,10 +195,10 @@ func (p *Provider) uuidOf(r *record) string {
 }
 
 // bootVM is the part of a boot that is another one for a virtual machine.
-func (p *Provider) bootVM(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*process, error) {
+func (p *Provider) bootVM(ctx context.Context, m *machine, b *provider.Boot, rec *record, o muster.VMOptions) (*process, error) {
 	ctx, cancel := context.WithTimeout(ctx, vmTime)
 	defer cancel()
-	s, err := p.startVM(ctx, m, b, rec)
+	s, err := p.startVM(ctx, m, b, rec, o)
 	if err != nil {
 		return nil, err
 	}

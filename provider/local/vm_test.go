@@ -86,7 +86,7 @@ func vmConfig(t *testing.T) local.Config {
 func vmWants(n int, net *provider.Network) []provider.DesiredState {
 	w := wants(n, net)
 	for i := range w {
-		w[i].VM = true
+		w[i].VM = &muster.VMOptions{Emulate: true}
 		w[i].Boot.Bootstrap = wire.Bootstrap{Server: "https://10.90.0.1:7700", CA: "none", Token: fmt.Sprintf("token-%d", i)}
 	}
 	return w

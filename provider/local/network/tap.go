@@ -77,6 +77,9 @@ func (r *Rack) tap(ctx context.Context, v *veth, c Card, filter func(name string
 			r.filters = map[string]bool{}
 		}
 		r.filters[v.name] = true
+		if err := r.admitVirtual(ctx); err != nil {
+			return err
+		}
 		l, err := r.h.LinkByName(v.name)
 		if err != nil {
 			return err
@@ -128,6 +131,12 @@ func (r *Rack) unfilter(name string) error {
 	if !r.filters[name] {
 		return nil
 	}
+	delete(r.filters, name)
+	if err := r.admitVirtual(context.Background()); err != nil {
+		r.filters[name] = true
+		return err
+	}
+	r.filters[name] = true // until it is gone
 	if err := r.nft(context.Background(), fmt.Sprintf("add table netdev %[1]s\ndelete table netdev %[1]s\n", filterTable(name))); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package metal
+package kernels_test
 
 import (
 	"archive/tar"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/metal/kernels"
 )
 
 // drivers are images by the digest of their drivers.
@@ -22,12 +23,6 @@ func (d drivers) Boot(_ context.Context, id muster.ImageID) (*muster.Image, stri
 	return &muster.Image{ID: id, Name: "test", Files: []muster.ImageFile{
 		{Role: muster.FileKernel, Name: "vmlinuz"}, {Role: muster.FileModules, Name: "modules.tar", SHA256: d.of[id]},
 	}}, d.dir, nil
-}
-
-func (d drivers) Discovery(context.Context) (muster.ImageID, error) { return "", nil }
-
-func (d drivers) Bootable(context.Context) ([]muster.ImageID, error) {
-	return nil, nil
 }
 
 // Images with the same drivers share one initramfs, asked for at once or later; what a
@@ -54,7 +49,7 @@ func TestOneInitramfsForTheSameDrivers(t *testing.T) {
 	image := func(c string) muster.ImageID { return muster.ImageID("sha256:" + strings.Repeat(c, 64)) }
 	same, other := strings.Repeat("5a", 32), strings.Repeat("5b", 32)
 	images := drivers{dir, map[muster.ImageID]string{image("1"): same, image("2"): strings.ToUpper(same), image("3"): other, image("4"): "../../" + same, image("5"): ""}}
-	k, err := openKernels(filepath.Join(dir, "made"), agent, images)
+	k, err := kernels.Open(filepath.Join(dir, "made"), agent, images)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +58,14 @@ func TestOneInitramfsForTheSameDrivers(t *testing.T) {
 	var all sync.WaitGroup
 	for _, c := range []string{"1", "2", "3", "4", "5"} {
 		all.Go(func() {
-			one, err := k.of(t.Context(), image(c))
+			one, err := k.Of(t.Context(), image(c))
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			made[c] = filepath.Base(one.initrd)
+			made[c] = filepath.Base(one.Initramfs)
 		})
 	}
 	all.Wait()
@@ -79,7 +74,7 @@ func TestOneInitramfsForTheSameDrivers(t *testing.T) {
 			t.Errorf("image %s boots %s, not %s", c, made[c], want)
 		}
 	}
-	if list, err := os.ReadDir(k.dir); err != nil || len(list) != 4 {
+	if list, err := os.ReadDir(filepath.Join(dir, "made")); err != nil || len(list) != 7 { // 4 initramfs, 3 kernels that have no digest
 		t.Errorf("%d files, %v", len(list), err)
 	}
 }
