@@ -229,6 +229,15 @@ type Spec struct {
 	Queue bool `json:"queue"`
 }
 
+// DurationKind is under what name is kept how long something takes: virtual machines take longer
+// than what else the same machines run.
+func (s Spec) DurationKind(kind string) string {
+	if s.VM != nil {
+		return "vm-" + kind
+	}
+	return kind
+}
+
 // TotalNodes counts the machines that a full cluster holds.
 func (s Spec) TotalNodes() int {
 	if s.Head == HeadSeparate {

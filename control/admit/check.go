@@ -203,8 +203,13 @@ func (b *builder) counted(reason string, want muster.Quantity, u unit, fact func
 func (b *builder) amounts() {
 	w := b.wish
 	b.counted(ReasonCores, w.Cores, plain, func(m *muster.Machine) int64 { return int64(m.Facts.Cores) })
-	b.counted(ReasonMemory, w.Memory, inBytes, func(m *muster.Machine) int64 { return m.Facts.Memory })
-	b.counted(ReasonDisk, w.Disk, inBytes, func(m *muster.Machine) int64 { return m.Facts.Disk })
+	b.counted(ReasonMemory, w.Memory, inBytes, func(m *muster.Machine) int64 { return memoryFor(m, b.vm) })
+	b.counted(ReasonDisk, w.Disk, inBytes, func(m *muster.Machine) int64 {
+		if b.vm != nil { // none of its host's is its own
+			return 0
+		}
+		return m.Facts.Disk
+	})
 	b.counted(ReasonNICs, w.NICs, plain, func(m *muster.Machine) int64 { return int64(len(b.nics(m, ""))) })
 	if w.NICKind != "" {
 		b.add(check{

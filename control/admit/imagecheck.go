@@ -40,7 +40,7 @@ func (b *builder) image(spec muster.Spec, image *muster.Image, providers muster.
 		}
 		b.add(check{
 			reason: ReasonImageMemory, head: true,
-			pass: func(m *muster.Machine) bool { return memoryFor(m, spec) >= need(m) },
+			pass: func(m *muster.Machine) bool { return memoryFor(m, spec.VM) >= need(m) },
 			text: fmt.Sprintf("the image needs %s of memory, and %s more where its root file system is kept there",
 				inBytes.people(image.Requires.Memory), inBytes.people(root)),
 			change: "choose a smaller image",
@@ -81,8 +81,8 @@ func (b *builder) image(spec muster.Spec, image *muster.Image, providers muster.
 }
 
 // memoryFor is what a node has of a machine's memory: of a virtual machine's, its QEMU takes a part.
-func memoryFor(m *muster.Machine, spec muster.Spec) int64 {
-	if spec.VM != nil {
+func memoryFor(m *muster.Machine, vm *muster.VMOptions) int64 {
+	if vm != nil {
 		return qemu.Within(m.Facts.Memory, false)
 	}
 	return m.Facts.Memory

@@ -170,12 +170,13 @@ func (v *Converger) readTimes(tx *store.Tx, c muster.Cluster) (t Times, err erro
 	kinds := map[string]*Span{"boot": &t.Boot, "configure": &t.Configure, "build": &t.Build}
 	switch {
 	case c.Phase == muster.ClusterDeleting, c.Phase == muster.ClusterFailed:
-		kinds = map[string]*Span{"delete": &t.Delete}
+		t.Delete, err = usual(tx, "delete", c.Class, string(c.Image))
+		return t, err
 	case c.Scaling != nil:
 		kinds["scale"] = &t.Scale
 	}
 	for kind, span := range kinds {
-		if *span, err = usual(tx, kind, c.Class, string(c.Image)); err != nil {
+		if *span, err = usual(tx, c.Spec.DurationKind(kind), c.Class, string(c.Image)); err != nil {
 			return t, err
 		}
 	}

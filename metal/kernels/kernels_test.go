@@ -42,6 +42,9 @@ func TestOneInitramfsForTheSameDrivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Close()
+	if err := os.WriteFile(filepath.Join(dir, "vmlinuz"), []byte("a kernel"), 0o400); err != nil {
+		t.Fatal(err)
+	}
 	agent := filepath.Join(dir, "agent")
 	if err := os.WriteFile(agent, []byte("\x7fELF agent"), 0o755); err != nil {
 		t.Fatal(err)
@@ -73,6 +76,19 @@ func TestOneInitramfsForTheSameDrivers(t *testing.T) {
 		if name, _, _ := strings.Cut(made[c], "-"); name != want {
 			t.Errorf("image %s boots %s, not %s", c, made[c], want)
 		}
+	}
+	one, err := k.Of(t.Context(), image("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{one.Kernel, one.Initramfs} { // QEMU is a user without rights
+		st, err := os.Stat(path)
+		if err != nil || st.Mode().Perm() != 0o444 || st.Size() == 0 {
+			t.Errorf("%s: %v, %v", path, st, err)
+		}
+	}
+	if st, err := os.Stat(filepath.Join(dir, "made")); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("anybody may enter: %v, %v", st, err)
 	}
 	if list, err := os.ReadDir(filepath.Join(dir, "made")); err != nil || len(list) != 7 { // 4 initramfs, 3 kernels that have no digest
 		t.Errorf("%d files, %v", len(list), err)

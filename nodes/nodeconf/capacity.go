@@ -26,6 +26,9 @@ func machineOf(in Input, n muster.Node) muster.Machine {
 			}
 		}
 	}
+	if in.Cluster.Spec.VM != nil { // none of its host's disks is its own
+		m.Facts.Disk, m.Facts.Disks = 0, nil
+	}
 	return m
 }
 

@@ -116,7 +116,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if err != nil {
 		return nil, err
 	}
-	return supervisor.Start(ctx, supervisor.Spec{
+	s, err := supervisor.Start(ctx, supervisor.Spec{
 		Dir: p.vmDir(m.id), Machine: hw, Kernel: kernel, Initramfs: initramfs, Disks: []*os.File{image}, Taps: taps,
 		ID: p.cfg.idBase(m.index), Task: task, Command: p.cfg.VMCommand,
 		Enter: func(pid int) error {
@@ -129,6 +129,17 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 			return p.save(rec)
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	said, err := p.tune(ctx, s, part.cpus, o, kvm)
+	if err != nil {
+		err = fmt.Errorf("tune the virtual machine: %w", err)
+		s.Close() // whoever asked for the boot ends it
+		return nil, err
+	}
+	m.console.mark(p.cfg.Clock.Now(), "virtual machine: %s", said)
+	return s, nil
 }
 
 // plugVM makes a machine's cards.
@@ -144,11 +155,8 @@ func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw 
 		return taps, nil
 	}
 	n := &b.Message.Network
-	if n.Speed > 0 {
-		return taps, muster.Errorf(muster.EInvalid, "the links of virtual machines cannot be held to a rate").Because(muster.ReasonBadValue).WithHint("ask without link_rate")
-	}
 	mac = p.macOf(m.index, network.MessagePort)
-	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr()})
+	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, Speed: n.Speed, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr()})
 	if err != nil {
 		return taps, err
 	}

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -37,22 +36,31 @@ func (r *Rack) AddTap(ctx context.Context, index int, c Card) (*os.File, error) 
 	return f, nil
 }
 
-// PlugTap is PlugMachine for a virtual machine. A tap is not held to a rate.
+// PlugTap is PlugMachine for a virtual machine.
 func (r *Rack) PlugTap(ctx context.Context, p Plug, c Card) (*os.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.h == nil {
 		return nil, net.ErrClosed
 	}
-	if p.Speed > 0 {
-		return nil, errors.New("the link of a virtual machine cannot be held to a rate")
-	}
 	br, err := r.h.LinkByName(bridgeName(p.Bridge))
 	if err != nil {
 		return nil, fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
 	}
 	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index, mtu: p.MTU}
-	return r.tap(ctx, v, c, messageFilter)
+	if p.Speed == 0 {
+		return r.tap(ctx, v, c, messageFilter)
+	}
+	var f *os.File
+	err = r.holdLink(p, br, v, func() (err error) {
+		f, err = r.tap(ctx, v, c, messageFilter)
+		return err
+	})
+	if err != nil && f != nil {
+		_ = f.Close()
+		f = nil
+	}
+	return f, err
 }
 
 // tap makes a tap whose filter is in force before anything can pass. An old link of that name goes first. The
