@@ -18,9 +18,9 @@ import (
 	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/metal/bootapi"
 	"github.com/muster-hpc/muster/metal/bootqueue"
+	"github.com/muster-hpc/muster/metal/kernels"
 	"github.com/muster-hpc/muster/metal/netboot"
 	"github.com/muster-hpc/muster/metal/netboot/dhcp"
-	"github.com/muster-hpc/muster/metal/kernels"
 	"github.com/muster-hpc/muster/metal/power"
 	"github.com/muster-hpc/muster/wire"
 )

@@ -86,18 +86,20 @@ func TestVirtualMachinesLack(t *testing.T) {
 		return h
 	}
 	iommu := func(h *muster.VMHost) { h.IOMMU, h.FirmwareIOMMU, h.Remapping = true, true, true }
-	group := 1
 	for name, c := range map[string]struct {
 		host *muster.VMHost
 		opt  muster.VMOptions
 		want string
 	}{
-		"emulated":      {emulatingHost(), muster.VMOptions{Emulate: true}, ""},
-		"no KVM":        {emulatingHost(), muster.VMOptions{}, admit.ReasonNoKVM},
-		"KVM":           {with(func(h *muster.VMHost) { h.KVM = true }), muster.VMOptions{}, ""},
-		"no IOMMU":      {emulatingHost(), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoIOMMU},
-		"no function":   {with(iommu), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoVF},
-		"of a slice":    {with(func(h *muster.VMHost) { iommu(h); h.Devices = []muster.PCIDevice{{Kind: muster.PCINetwork, Functions: &muster.VirtualFunctions{Total: 4}}} }), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoVF},
+		"emulated":    {emulatingHost(), muster.VMOptions{Emulate: true}, ""},
+		"no KVM":      {emulatingHost(), muster.VMOptions{}, admit.ReasonNoKVM},
+		"KVM":         {with(func(h *muster.VMHost) { h.KVM = true }), muster.VMOptions{}, ""},
+		"no IOMMU":    {emulatingHost(), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoIOMMU},
+		"no function": {with(iommu), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoVF},
+		"of a slice": {with(func(h *muster.VMHost) {
+			iommu(h)
+			h.Devices = []muster.PCIDevice{{Kind: muster.PCINetwork, Functions: &muster.VirtualFunctions{Total: 4}}}
+		}), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoVF},
 		"no large page": {emulatingHost(), muster.VMOptions{Emulate: true, Pages: muster.VMPages1GiB}, admit.ReasonHugePages},
 	} {
 		s := muster.Spec{Name: "c", Nodes: 1, Min: 1, Head: muster.HeadShared, Placement: muster.PlaceAny, VM: &c.opt, Machine: muster.Constraints{Provider: muster.ProviderVM}}

@@ -31,6 +31,9 @@ import (
 // vmTime bounds the time until a machine's QEMU runs.
 const vmTime = 2 * time.Minute
 
+// vmGiveUp is how long a machine's first program tries what fails, also where it is emulated.
+const vmGiveUp = 10 * time.Minute
+
 // vmTasks is how many threads supervisor and QEMU may have beside one for each core.
 const vmTasks = 128
 
@@ -170,7 +173,7 @@ func (p *Provider) vmTask(m *machine, b *provider.Boot, size int64) (json.RawMes
 	seed := p.seedOf(m, b)
 	t := &wire.BootTask{
 		Kind: wire.BootImage, Machine: m.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed,
-		GiveUp: muster.Duration(vmTime),
+		GiveUp: muster.Duration(vmGiveUp),
 		Image:  &wire.BootFiles{ID: b.Image, Root: wire.BootFile{Size: size}, Disk: rootDisk},
 		Links: []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
 			Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}},

@@ -32,7 +32,7 @@ type Config struct {
 	Program string
 	// In runs a function in the network namespace that has the address; nil: the
 	// caller's.
-	In    func(func() error) error
+	In func(func() error) error
 	// Ends: nothing runs while nothing is exported. Otherwise ganesha goes on, for who comes next.
 	Ends  bool
 	Clock muster.Clock
