@@ -76,19 +76,19 @@ func (p *Provider) tune(ctx context.Context, s *supervisor.Supervisor, cpus []in
 // parseCPUThreads reads the threads of the vCPUs, in their order, as QEMU numbers them in its own
 // namespace.
 func parseCPUThreads(answer []byte) ([]int, error) {
-	var list []struct {
-		Index  int `json:"cpu-index"`
-		Thread int `json:"thread-id"`
-	}
+	var list []map[string]any // QEMU's names are not ours
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, fmt.Errorf("QEMU's list of vCPUs: %w", err)
 	}
 	out := make([]int, len(list))
 	for _, c := range list {
-		if c.Index < 0 || c.Index >= len(out) || c.Thread <= 0 || out[c.Index] != 0 {
+		index, ok := c["cpu-index"].(float64)
+		thread, also := c["thread-id"].(float64)
+		i, t := int(index), int(thread)
+		if !ok || !also || i < 0 || i >= len(out) || t <= 0 || t > 1<<30 || out[i] != 0 {
 			return nil, errors.New("QEMU's list of vCPUs is none")
 		}
-		out[c.Index] = c.Thread
+		out[i] = t
 	}
 	return out, nil
 }
