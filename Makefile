@@ -57,6 +57,13 @@ test-watch: ## Break everything that people rely on inside nodes, and see it hea
 	@$(MAKE) --no-print-directory build
 	$(SUDO) env MUSTER_WATCH=all go test -count=1 -run TestWatch -v -timeout 40m ./cmd/muster
 
+.PHONY: test-vm
+test-vm: ## A cluster of virtual machines, its server killed meanwhile: some minutes, more without KVM
+	@scripts/setup test
+	@scripts/setup lab
+	@$(MAKE) --no-print-directory build
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm$$' -v -timeout 60m ./cmd/muster
+
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
 	@scripts/setup lab

@@ -177,7 +177,7 @@ func (s *Service) resumeOn(tx *store.Tx, c *muster.Cluster, plan muster.Plan, te
 	c.Phase, c.PhaseSince, c.BuildStarted, c.Class, c.Measurement = muster.ClusterBuilding, now, time.Time{}, plan.Class, nil
 	c.Deadline, c.Measured, c.Slow = time.Time{}, 0, 0
 	c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(d muster.Condition) bool { return waits(d) || d.Code == muster.ConditionPauseEnds })
-	if eta, spread, ok := s.estimate(tx.AsSystem(), c.Class, c.Image); ok {
+	if eta, spread, ok := s.estimate(tx.AsSystem(), c.Spec, c.Class, c.Image); ok {
 		c.ETA, c.ETASpread = now.Add(eta), muster.Duration(spread)
 	}
 	if err := tx.PutCluster(*c, text); err != nil {

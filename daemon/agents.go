@@ -102,6 +102,9 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 		g.Go(func() error {
 			return s.agents.Serve(ctx, ln, s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}))
 		})
+		if e.time != nil {
+			g.Go(func() error { return e.time(ctx) })
+		}
 		if e.proxy != nil {
 			if err := e.proxy(ctx, g, s.log, s.files); err != nil {
 				return err

@@ -34,9 +34,9 @@ type DesiredState struct {
 	// Boot is set when Power is boot. A machine that already runs this
 	// attempt is left alone; one that runs another is switched off first.
 	Boot *Boot
-	// VM: the boot is that of a virtual machine, with the image's own kernel. Others than parts of this host have
-	// none.
-	VM bool
+	// VM: the boot is that of a virtual machine, with the image's own kernel; nil: it is not. Others than parts of
+	// this host have none.
+	VM *muster.VMOptions
 }
 
 // Boot is how to start a machine. It holds a one-time token: never log it.

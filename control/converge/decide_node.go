@@ -97,7 +97,7 @@ func (d *decider) configuring(i int) {
 // join.
 func (d *decider) becomeReady(n *muster.Node) {
 	if n.Phase == muster.NodeConfiguring {
-		d.records = append(d.records, Measure{Kind: "configure", Class: d.class(*n), Image: string(d.Cluster.Image), Took: d.Now.Sub(n.PhaseSince)})
+		d.records = append(d.records, Measure{Kind: d.Cluster.Spec.DurationKind("configure"), Class: d.class(*n), Image: string(d.Cluster.Image), Took: d.Now.Sub(n.PhaseSince)})
 		d.setPhase(n, muster.NodeValidating, "")
 	}
 	if !n.Hold {

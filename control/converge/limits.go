@@ -120,6 +120,14 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// emulated are the limits of machines whose processor is a program: all that they do takes many times as
+// long, and there is no history at first.
+func (l Limits) emulated() Limits {
+	const slower = 5
+	l.Boot, l.Configure, l.Scheduler, l.Ending, l.Pausing = slower*l.Boot, slower*l.Configure, slower*l.Scheduler, slower*l.Ending, slower*l.Pausing
+	return l
+}
+
 // retryAfter is how long to wait after so many failures in a row.
 func (l Limits) retryAfter(failures int) time.Duration {
 	d := l.RetryMin

@@ -8,6 +8,19 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
+// emulated reports whether the nodes are virtual machines on hosts without KVM.
+func (v *View) emulated() bool {
+	if v.Cluster.Spec.VM == nil {
+		return false
+	}
+	for _, m := range v.Machines {
+		if h := m.Facts.VMHost; h == nil || !h.KVM {
+			return true
+		}
+	}
+	return false
+}
+
 // View is everything that Decide may know about one cluster.
 type View struct {
 	Now time.Time

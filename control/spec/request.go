@@ -34,6 +34,9 @@ func RequestOf(s muster.Spec) wire.Request {
 			r.Shape.MemoryPerCore = fmt.Sprintf("%dB", f.MemoryPerCore)
 		}
 	}
+	if s.VM != nil {
+		r.VM = wishOf(s.VM)
+	}
 	if s.LinkRate > 0 {
 		r.LinkRate = fmt.Sprintf("%db/s", s.LinkRate)
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
+	"github.com/muster-hpc/muster/vm/accel"
 	vmhost "github.com/muster-hpc/muster/vm/host"
 )
 
@@ -30,6 +32,7 @@ type Provider struct {
 	changes chan muster.MachineID
 
 	hypervisor hypervisor
+	hasQEMU    bool // when it was opened, with kernels to start there
 
 	unpacking sync.Mutex // held while an image is unpacked
 	// tamper lets tests spoil a machine that is about to be tried.
@@ -110,6 +113,9 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		f.Management, f.VMHost = addr, virtual
 		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f, console: p.consoleOf(id)}
 	}
+	if _, err := exec.LookPath(accel.Program); err == nil {
+		p.hasQEMU = cfg.Kernel != nil
+	}
 	raiseHostLimits("/", len(slots), cfg.Log)
 	p.tasks = tasksEach("/", len(slots))
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
@@ -155,11 +161,18 @@ func (p *Provider) Name() string { return "local" }
 // copy of an image, which no machine holds in its own memory. That kernel mounts no
 // file server's export for them.
 func (p *Provider) Capabilities() muster.Capabilities {
-	return muster.Capabilities{
+	c := muster.Capabilities{
 		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
 		Volumes:    []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
 		LargestUID: idRange - 1, LinkRates: true,
 	}
+	if p.hasQEMU {
+		c.VM = &muster.Capabilities{
+			OwnKernel: true, SharesHost: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: c.BootsAtOnce,
+			Volumes: []muster.VolumeDriver{muster.DriverManagedNFS},
+		}
+	}
+	return c
 }
 
 // Rack is the network namespace in which the server listens for agents.
@@ -209,6 +222,15 @@ func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net
 		return nil, muster.Errorf(muster.EInvalid, "no port %d", port)
 	}
 	return p.rack.Dial(ctx, netip.AddrPortFrom(m.addr, uint16(port)))
+}
+
+// Management is the address of a machine on the management network; false: there is no such machine.
+func (p *Provider) Management(id muster.MachineID) (netip.Addr, bool) {
+	m, err := p.machine(id)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return m.addr, true
 }
 
 func (p *Provider) machine(id muster.MachineID) (*machine, error) {

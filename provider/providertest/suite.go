@@ -213,6 +213,9 @@ func (s *suite) discover(t *testing.T) {
 	if can.Fabric == "" || can.Trust == "" || can.BootsAtOnce < 0 || !reflect.DeepEqual(can, s.p.Capabilities()) {
 		t.Errorf("capabilities %+v", can)
 	}
+	if v := can.VM; v != nil && (!v.OwnKernel || v.VM != nil || v.SharesHost != can.SharesHost || v.Trust == "" || !v.CanMount(muster.DriverManagedNFS)) {
+		t.Errorf("capabilities of virtual machines %+v", v)
+	}
 	if can.SharesHost && can.OwnKernel || !can.CanUse(muster.EgressNone) || !can.CanMount(muster.DriverManagedNFS) {
 		t.Errorf("capabilities that contradict each other, or every cluster's needs: %+v", can)
 	}

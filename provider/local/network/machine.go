@@ -15,7 +15,9 @@ const (
 	MessageLink    = "msg0"
 )
 
-func mgmtName(index int) string   { return fmt.Sprintf("m%d", index) }
+const mgmtPrefix = "m"
+
+func mgmtName(index int) string   { return fmt.Sprintf(mgmtPrefix+"%d", index) }
 func msgName(index int) string    { return fmt.Sprintf("n%d", index) }
 func bridgeName(index int) string { return fmt.Sprintf("b%d", index) }
 
