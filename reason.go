@@ -190,6 +190,8 @@ const (
 	ReasonWaitedTooLong Reason = "waited-too-long"
 	// ReasonWouldLoseRunning: work that runs would be lost, and nobody said that it may be.
 	ReasonWouldLoseRunning Reason = "would-lose-running"
+	// ReasonCannotFreeze: the cluster's machines cannot stand still with their memory.
+	ReasonCannotFreeze Reason = "cannot-freeze"
 	// ReasonNeedsVirtualMachine: only virtual machines can do that.
 	ReasonNeedsVirtualMachine Reason = "needs-virtual-machine"
 	// ReasonPromisedAway: its machines are promised to others by then.

@@ -25,6 +25,11 @@ type Power string
 const (
 	PowerBoot Power = "boot"
 	PowerOff  Power = "off"
+	// PowerFreeze stops every processor of a machine that runs; its memory stays. PowerThaw
+	// lets it go on. Both do nothing to one that is off. A machine that is told to boot
+	// another attempt, or to go off, need not be thawed first. See muster.Capabilities.
+	PowerFreeze Power = "freeze"
+	PowerThaw   Power = "thaw"
 )
 
 // DesiredState is the desired state of one machine.
@@ -97,6 +102,7 @@ type Observation struct {
 	Machine    muster.MachineID
 	State      State
 	Attempt    int64 // that it runs, when running
+	Frozen     bool  // it stands still, when running
 	Management netip.Addr
 	Since      time.Time
 	Err        error // what went wrong with the last Ensure, if anything

@@ -151,7 +151,7 @@ func (p *Provider) Name() string { return "local" }
 // file server's export for them.
 func (p *Provider) Capabilities() muster.Capabilities {
 	return muster.Capabilities{
-		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
+		SharesHost: true, Freezes: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
 		Volumes:    []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
 		LargestUID: idRange - 1, LinkRates: true,
 	}
