@@ -38,7 +38,7 @@ func (d *disk) Put(_ context.Context, r save.Record) error {
 // MUSTER_CRASH_SEED=n runs one schedule alone.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
-	first, count := uint64(time.Now().UnixNano()&0xffffffff), uint64(3000)
+	first, count := uint64(time.Now().UnixNano()&0xffffffff), uint64(1000)
 	if s := os.Getenv("MUSTER_CRASH_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
@@ -145,6 +145,11 @@ func check(t *testing.T, seed uint64, before, after save.Record, w *world) {
 	w.wrong = nil
 	if after.Phase == save.Ending && before.Phase != save.Ending && before.Phase != save.Verifying {
 		t.Errorf("seed %d: machines are ended after %s", seed, before.Phase)
+	}
+	for _, n := range after.Nodes {
+		if n.Lost && !w.died[n.Name] {
+			t.Errorf("seed %d: %s is lost, and did not die", seed, n.Name)
+		}
 	}
 	if after.Phase == save.Saved || after.Phase == save.Loading {
 		for n, g := range w.m {
