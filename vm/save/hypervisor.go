@@ -17,6 +17,7 @@ const (
 type State struct {
 	SHA256 string `json:"sha256"`     // of the file
 	Size   int64  `json:"size_bytes"` // of the file
+	On     Host   `json:"on"`         // where it was written
 }
 
 // Hypervisor is what is done with single machines, by the names of their nodes. All may be repeated, and all but Observe

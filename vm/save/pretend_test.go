@@ -97,12 +97,6 @@ func (p *pretended) killed() bool {
 	return *p.left < 0
 }
 
-func (w *world) Kill(node string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.m[node].status = save.Gone
-}
-
 func (p *pretended) Observe(_ context.Context, node string) (s save.Status, err error) {
 	err = p.call(node, func(g *guest) error { s = g.status; return nil })
 	return s, err
@@ -220,7 +214,6 @@ func TestPretended(t *testing.T) {
 			w = newWorld("n01", "n02", "n03")
 			return &pretended{world: w, spent: map[[2]any]bool{}}
 		},
-		Kill:  func(_ *testing.T, n string) { w.Kill(n) },
 		Spoil: func(_ *testing.T, n string) { w.files[n].bad = true },
 		Cut:   func(_ *testing.T, n string) { w.files[n].short = true },
 		Count: func(_ *testing.T, n string) int { return w.m[n].count },
