@@ -42,6 +42,8 @@ type DesiredState struct {
 	// VM: the boot is that of a virtual machine, with the image's own kernel. Others than parts of this host have
 	// none.
 	VM bool
+	// Incoming: it is a virtual machine whose memory was saved: it waits for that, and is given no task.
+	Incoming bool
 }
 
 // Boot is how to start a machine. It holds a one-time token: never log it.

@@ -52,6 +52,9 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 		if w.Boot == nil {
 			return muster.Errorf(muster.EInvalid, "no boot order for %s", m.id)
 		}
+		m.mu.Lock()
+		m.incoming = w.VM && w.Incoming
+		m.mu.Unlock()
 		boot, done := m.abortable(ctx)
 		err := p.boot(boot, m, w.Boot, w.VM)
 		done()

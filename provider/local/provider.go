@@ -69,7 +69,9 @@ type machine struct {
 	cancel  context.CancelFunc // of a boot or test under way
 	printer *net.UnixConn      // from which what it prints comes
 	ended   bool               // its first process has ended, or never was
-	vm      bool               // its first process is the supervisor of a virtual machine, in the host's namespaces
+	// incoming: the boot is that of a virtual machine which waits for its memory.
+	incoming bool
+	vm       bool // its first process is the supervisor of a virtual machine, in the host's namespaces
 }
 
 // New opens the provider of a state directory. Machines that run are found
