@@ -63,7 +63,9 @@ func (p *Provider) thaw(ctx context.Context, m *machine) error {
 }
 
 // freezeInit freezes a machine's init by itself, where it is systemd.
-func (g *groups) freezeInit(id string, on bool) error { return g.freeze(filepath.Join(id, initScope), on) }
+func (g *groups) freezeInit(id string, on bool) error {
+	return g.freeze(filepath.Join(id, initScope), on)
+}
 
 // finishThaw lets a machine's init go on where a crash came between it and the rest.
 func (g *groups) finishThaw(id string) error {
