@@ -75,6 +75,9 @@ func (s *Service) deadlines(out *wire.Cluster, c muster.Cluster) {
 	for i, d := range c.Conditions {
 		switch d.Code {
 		case waitingForMachines, waitingForMissing, cannotBeServed, muster.ConditionOverLimit, muster.ConditionResuming:
+			if c.Phase == muster.ClusterFrozen { // it has its machines
+				break
+			}
 			d.ETA, d.ETASpread, d.Deadline = out.StartAt, out.StartSpread, out.Deadline
 		case muster.ConditionPromiseLate, muster.ConditionPauseEnds:
 			d.Deadline = out.Deadline

@@ -106,7 +106,8 @@ func (d *decider) frozen() {
 				p.Resume = d.Now
 			}
 		})
-		c.Conditions = withCondition(c.Conditions, muster.Condition{Code: muster.ConditionResuming, Text: "its machines go on", Since: d.Now, Hint: "its jobs go on once all of them report", Deadline: d.Now.Add(thawWithin)})
+		c.Conditions = withCondition(c.Conditions, muster.Condition{Code: muster.ConditionResuming, Text: "its machines go on", Since: d.Now, Hint: "its jobs go on once all of them report",
+			ETA: d.Now.Add(thawLook), Deadline: d.Now.Add(thawWithin), Next: "it is ready, and nodes that do not report are looked after"})
 		d.clusterText(why)
 	}
 	if !d.standing(false) {
