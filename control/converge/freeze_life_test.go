@@ -168,7 +168,6 @@ func TestFrozenMeetsOtherThings(t *testing.T) {
 			}
 			return err
 		}, muster.ClusterReady},
-		"four weeks are over": {func(*rig, *server, muster.ClusterID) error { time.Sleep(28*24*time.Hour + time.Hour); return nil }, muster.ClusterReady},
 		"the server is away for long": {func(r *rig, _ *server, id muster.ClusterID) error {
 			r.stop()
 			time.Sleep(3 * time.Hour)
