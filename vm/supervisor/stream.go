@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-hpc/muster/vm/qmp"
 )
 
 const (
@@ -24,15 +26,6 @@ const (
 // Streamed is what a state was as QEMU counts it.
 type Streamed struct {
 	Bytes int64 `json:"bytes"` // written or read
-}
-
-// migration is what QEMU says of a state on its way.
-type migration struct {
-	Status string `json:"status"`
-	Error  string `json:"error-desc"`
-	RAM    struct {
-		Transferred int64 `json:"transferred"`
-	} `json:"ram"`
 }
 
 // stream has QEMU write its state to a descriptor that comes by the connection, or read it from there. The machine stands still
@@ -67,7 +60,7 @@ func (v *vm) stream(ctx context.Context, conn net.Conn, do string) (json.RawMess
 		if err != nil {
 			return nil, v.giveUp(ctx, do, err)
 		}
-		var m migration
+		var m qmp.Migration
 		if err := json.Unmarshal(text, &m); err != nil {
 			return nil, err
 		}
