@@ -21,6 +21,8 @@ type Capabilities struct {
 	Simulated bool
 	// Ephemeral: a machine is made for its cluster and ends with it.
 	Ephemeral bool
+	// Freezes: a machine can stand still and go on with all that it has in memory.
+	Freezes bool
 	// Fabric names the message network that the machines can join. One cluster has
 	// machines of one fabric.
 	Fabric string

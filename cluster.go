@@ -225,6 +225,9 @@ type Spec struct {
 	Volumes []VolumeUse `json:"volumes,omitempty"`
 	// Priority is how its place in the queue and its machines are treated.
 	Priority Priority `json:"priority,omitempty"`
+	// OnPause is what becomes of running jobs when it is paused and nobody says otherwise.
+	// "": PauseWait.
+	OnPause OnPause `json:"on_pause,omitempty"`
 	// Wait says whether the request may queue when there is no room now.
 	Queue bool `json:"queue"`
 }

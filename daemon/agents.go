@@ -32,6 +32,7 @@ func (s *Server) openAgents() error {
 		Stage:      func(e wire.Event) { s.control.Publish(e) },
 		Sample:     s.sample,
 		Trust:      s.trustOf,
+		Still:      func(id muster.MachineID) bool { return s.converge.Frozen(id) },
 		Launch:     func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
 		WantSeconds: func(id muster.ClusterID, node string) bool {
 			return s.measure.WantSeconds(id, node) || s.runUse.WantSeconds(id, s.cfg.Clock.Now())

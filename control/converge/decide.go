@@ -34,6 +34,8 @@ func Decide(v View) ([]Action, time.Duration) {
 		d.live()
 	case muster.ClusterPausing:
 		d.pausing()
+	case muster.ClusterFrozen:
+		d.frozen()
 	case muster.ClusterDeleting, muster.ClusterFailed:
 		d.releaseMachine()
 		d.announceEnd()

@@ -118,6 +118,7 @@ type Observation struct {
 	Asked   bool // an observation is under way
 	State   provider.State
 	Attempt int64
+	Frozen  bool  // it stands still
 	Why     error // what is wrong with it, by the provider's word
 	SeenAt  time.Time
 	// WasRunning: its node was ready since the last call. Went is when it was then seen
@@ -133,6 +134,8 @@ type Observation struct {
 	OffAt    time.Time // when it was last told to go off, since it was last told to boot
 	OffTries int
 	Fenced   bool
+	// FreezeRetry is before when it is not told again to stand still or go on, which failed.
+	FreezeRetry time.Time
 	// Fence reports how it was fenced, or why that is not proven. It is tried
 	// again at FenceRetry.
 	Fence      *muster.FenceRecord

@@ -44,10 +44,17 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 	switch w.Power {
 	case provider.PowerOff:
 		return p.stop(ctx, m)
+	case provider.PowerFreeze:
+		return p.freeze(ctx, m)
+	case provider.PowerThaw:
+		return p.thaw(ctx, m)
 	case provider.PowerBoot:
 		if w.Boot == nil {
 			return muster.Errorf(muster.EInvalid, "no boot order for %s", m.id)
 		}
+		m.mu.Lock()
+		m.incoming = w.VM != nil && w.Incoming
+		m.mu.Unlock()
 		boot, done := m.abortable(ctx)
 		err := p.boot(boot, m, w.Boot, w.VM)
 		done()

@@ -73,7 +73,9 @@ type machine struct {
 	cancel  context.CancelFunc // of a boot or test under way
 	printer *net.UnixConn      // from which what it prints comes
 	ended   bool               // its first process has ended, or never was
-	vm      bool               // its first process is the supervisor of a virtual machine, in the host's namespaces
+	// incoming: the boot is that of a virtual machine which waits for its memory.
+	incoming bool
+	vm       bool // its first process is the supervisor of a virtual machine, in the host's namespaces
 }
 
 // New opens the provider of a state directory. Machines that run are found
@@ -162,7 +164,7 @@ func (p *Provider) Name() string { return "local" }
 // file server's export for them.
 func (p *Provider) Capabilities() muster.Capabilities {
 	c := muster.Capabilities{
-		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
+		SharesHost: true, Freezes: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
 		Volumes:    []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
 		LargestUID: idRange - 1, LinkRates: true,
 	}

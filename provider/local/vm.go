@@ -101,6 +101,9 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	hw := qemu.Machine{Name: string(m.id), UUID: p.uuidOf(rec), Type: kind, KVM: kvm, Cores: len(part.cpus), Memory: qemu.Within(part.memory, kvm),
 		Append: []string{"console=ttyS0", "quiet", "panic=-1", "muster.channel=ttyS1"},
 		Disks:  []qemu.Disk{{Serial: rootDisk, ReadOnly: true}}}
+	m.mu.Lock()
+	hw.Incoming = m.incoming
+	m.mu.Unlock()
 	if !kvm {
 		hw.Append = append(hw.Append, "no_timer_check") // a translated machine may be late for it
 	}
@@ -109,9 +112,11 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if err := p.groups.create(string(m.id), lim, p.cfg.idBase(m.index)); err != nil {
 		return nil, err
 	}
-	task, err := p.vmTask(m, b, size)
-	if err != nil {
-		return nil, err
+	var task json.RawMessage
+	if !hw.Incoming { // who was saved had its own
+		if task, err = p.vmTask(m, b, size); err != nil {
+			return nil, err
+		}
 	}
 	defer clear(task)
 	taps, err := p.plugVM(ctx, m, b, &hw)

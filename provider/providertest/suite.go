@@ -82,6 +82,7 @@ func Suite(t *testing.T, subject Subject) {
 		{"fence", s.fence},
 		{"fence of a machine that stands still", s.fenceFrozen},
 		{"fence of a machine that boots", s.fenceBooting},
+		{"freeze and thaw", s.freezes},
 		{"test", s.test},
 		{"console", s.console},
 		{"shell", s.shell},
