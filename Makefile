@@ -57,6 +57,19 @@ test-watch: ## Break everything that people rely on inside nodes, and see it hea
 	@$(MAKE) --no-print-directory build
 	$(SUDO) env MUSTER_WATCH=all go test -count=1 -run TestWatch -v -timeout 40m ./cmd/muster
 
+.PHONY: test-vm
+test-vm: ## A cluster of virtual machines, its server killed meanwhile: some minutes, more without KVM
+	@scripts/setup test
+	@scripts/setup lab
+	@$(MAKE) --no-print-directory build
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm$$' -v -timeout 60m ./cmd/muster
+
+.PHONY: test-leaves
+test-leaves: ## Switches of local machines that fail, machines behind another than is said: some minutes
+	@scripts/setup test
+	@$(MAKE) --no-print-directory build
+	$(SUDO) env MUSTER_LEAVES=all go test -count=1 -run 'TestStories/local/local-(leaf-down|misplaced)$$' -v -timeout 60m ./cmd/muster
+
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
 	@scripts/setup lab
@@ -152,7 +165,7 @@ test-detect: build ## Break dedicated machines in known ways and count what is f
 
 .PHONY: power
 power: ## Simulate what certificates can see and how often they err, and publish it
-	MUSTER_POWER=1 nice -n 19 go test ./measure/analysis -run '^TestPowerCurves$$' -v -count=1 -timeout 60m
+	MUSTER_POWER=1 nice -n 19 go test ./measure/analysis -run '^(TestPowerCurves|TestDriftTable)$$' -v -count=1 -timeout 60m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)

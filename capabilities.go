@@ -21,6 +21,8 @@ type Capabilities struct {
 	Simulated bool
 	// Ephemeral: a machine is made for its cluster and ends with it.
 	Ephemeral bool
+	// Freezes: a machine can stand still and go on with all that it has in memory.
+	Freezes bool
 	// Fabric names the message network that the machines can join. One cluster has
 	// machines of one fabric.
 	Fabric string
@@ -37,6 +39,9 @@ type Capabilities struct {
 	// BootsAtOnce limits how many machines may be booting at once. 0: the provider
 	// limits that itself.
 	BootsAtOnce int
+	// VM is what its machines can do when they are booted as virtual machines. Nil: they cannot
+	// be.
+	VM *Capabilities
 }
 
 // CanMount reports whether the machines can mount volumes of a driver.
@@ -66,6 +71,21 @@ func (p Providers) Of(name string) Capabilities {
 		c.Fabric = name
 	}
 	return c
+}
+
+// For returns what the machines of a provider can do for a request: vm is what that says of
+// virtual machines; nil: it asks for none. Machines that cannot be booted so can do next to nothing.
+func (p Providers) For(name string, vm *VMOptions) Capabilities {
+	c := p.Of(name)
+	if vm == nil {
+		return c
+	}
+	if c.VM == nil {
+		return Capabilities{RootInMemory: true, Trust: TrustNetwork, Fabric: c.Fabric}
+	}
+	v := *c.VM
+	v.Fabric, v.Simulated = c.Fabric, c.Simulated
+	return v
 }
 
 // Fabric names the message network that a machine can join.

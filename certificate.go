@@ -182,7 +182,7 @@ const CaveatBusy = "busy"
 // Finding is something that the figures say.
 type Finding struct {
 	// Code names what was found for programs: slow-node, slow-host, slow-link, slow-tier, slow-cluster,
-	// unstable, wrong-result, conditions-differ.
+	// unstable, wrong-result, misplaced, conditions-differ.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	// Node is where; with Peer, it is the link between them.
@@ -222,6 +222,10 @@ type FindingValue struct {
 // FindingConditionsDiffer is the code of the finding that the nodes of a cluster do not
 // have a condition in common. It is no verdict: it may be meant.
 const FindingConditionsDiffer = "conditions-differ"
+
+// FindingMisplaced is the code of the finding that a node measures as one that stands
+// elsewhere. It is no verdict on the node.
+const FindingMisplaced = "misplaced"
 
 // FindingSlowHost is the code of the finding that a node lacks no more than the others
 // on its host: the host is slow, and not the node.

@@ -189,6 +189,8 @@ type Spec struct {
 	Machine Constraints `json:"machine"`
 	// Shape is the part of its machine that a compute node has; nil: all of it.
 	Shape *Shape `json:"shape,omitempty"`
+	// VM is how its nodes are virtual machines; nil: none is.
+	VM *VMOptions `json:"vm,omitempty"`
 	// LinkRate is what each node's links for messages are held to, in bits/s each way; 0: nothing.
 	LinkRate int64 `json:"link_rate_bps,omitempty"`
 	// Allowed is what its project may have, as the rights were when it was asked for.
@@ -223,8 +225,20 @@ type Spec struct {
 	Volumes []VolumeUse `json:"volumes,omitempty"`
 	// Priority is how its place in the queue and its machines are treated.
 	Priority Priority `json:"priority,omitempty"`
+	// OnPause is what becomes of running jobs when it is paused and nobody says otherwise.
+	// "": PauseWait.
+	OnPause OnPause `json:"on_pause,omitempty"`
 	// Wait says whether the request may queue when there is no room now.
 	Queue bool `json:"queue"`
+}
+
+// DurationKind is under what name is kept how long something takes: virtual machines take longer
+// than what else the same machines run.
+func (s Spec) DurationKind(kind string) string {
+	if s.VM != nil {
+		return "vm-" + kind
+	}
+	return kind
 }
 
 // TotalNodes counts the machines that a full cluster holds.

@@ -86,6 +86,8 @@ const (
 	ConditionAgentSilent ConditionCode = "agent-silent"
 	// ConditionCutOff: others reach it, this server does not.
 	ConditionCutOff ConditionCode = "cut-off"
+	// ConditionUnreached: this server reaches it, and the head does not over the message network.
+	ConditionUnreached ConditionCode = "unreached"
 	// ConditionListening: this server has not listened for long enough to judge its silence.
 	ConditionListening ConditionCode = "listening"
 	// ConditionUnhealthy: a service that people rely on does not work; also of clusters.

@@ -26,7 +26,7 @@ func writesOtherJSON() map[string][]string {
 		"what parts of one program say to each other": {
 			"agent/rendezvous/line.go", "agent/rendezvous/world.go", "agent/netbench/measure.go", "storage/image/isolate.go", "lab/machine/control.go",
 			"provider/local/console.go", "provider/local/handshake.go", "provider/local/initstage.go",
-			"vm/jail/order.go", "vm/supervisor/control.go", "vm/supervisor/order.go", "vm/supervisor/supervisor.go",
+			"vm/jail/order.go", "vm/supervisor/control.go", "vm/supervisor/stream.go", "vm/supervisor/order.go", "vm/supervisor/supervisor.go",
 		},
 		"the API, and what commands print": {
 			"internal/replyjson/replyjson.go", "cli/create.go", "cli/report.go", "cli/template.go", "api/client/request.go", "control/spec/encode.go", "control/experiment/matrix.go", "control/experiments.go",

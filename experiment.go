@@ -186,6 +186,8 @@ type ExperimentLaunch struct {
 	Ranks     int            `json:"ranks,omitempty"`
 	Wall      float64        `json:"wall_seconds,omitempty"`
 	Use       *ProgramUse    `json:"use,omitempty"`
+	// UseSeries is that of its run, which keeps it: how busy the processors were in each second.
+	UseSeries []UseSeries `json:"use_series,omitempty"`
 }
 
 // ProgramUse is how a run used the processors and the network of its nodes, all of them together.

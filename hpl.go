@@ -88,5 +88,13 @@ type HPLRun struct {
 
 // HPLText is a result in one line: "61.3 Gflop/s on 2 nodes with 2 cores".
 func HPLText(r HPLResult) string {
-	return fmt.Sprintf("%.4g Gflop/s on %d nodes with %d cores", r.Rate.Median/1e9, len(r.Nodes), r.Cores)
+	return fmt.Sprintf("%.4g Gflop/s on %s with %s", r.Rate.Median/1e9, counted(len(r.Nodes), "node"), counted(r.Cores, "core"))
+}
+
+// counted is a number of things: 1 node, 2 nodes.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -13,11 +13,24 @@ const (
 	// PauseRequeue asks them to end, gives them the scheduler's grace, and puts them into
 	// the queue again.
 	PauseRequeue OnPause = "requeue"
+	// PauseFreeze suspends them and stops every processor of the cluster. Its memory stays
+	// where it is, and so do its machines.
+	PauseFreeze OnPause = "freeze"
 )
 
+// PauseStop is another word for PauseWait.
+const PauseStop = "stop"
+
+// OnPauses are what may be asked for.
+func OnPauses() []OnPause { return []OnPause{PauseStop, PauseWait, PauseRequeue, PauseFreeze} }
+
+// KeepsMachines reports whether a cluster keeps its machines while it is paused so: its lease
+// clock runs on.
+func (o OnPause) KeepsMachines() bool { return o == PauseFreeze }
+
 // Pause is a pause that is planned, under way, or lasts. While it lasts the cluster holds no
-// machine and its lease clock stands still; its name, addresses, keys, volumes and the
-// scheduler's state stay.
+// machine and its lease clock stands still, except where OnPause.KeepsMachines; its name,
+// addresses, keys, volumes and the scheduler's state stay.
 type Pause struct {
 	By    string    `json:"by"` // who asked
 	Asked time.Time `json:"asked"`
@@ -32,9 +45,11 @@ type Pause struct {
 	// Lose: work that cannot be queued again may be lost.
 	Lose bool `json:"lose,omitempty"`
 	// Requeueing is when jobs were told to end, and Stopped when none was left and the
-	// machines began to be given back. Zero: not yet.
+	// machines began to be given back, or frozen. Zero: not yet.
 	Requeueing time.Time `json:"requeueing,omitzero"`
 	Stopped    time.Time `json:"stopped,omitzero"`
+	// Thawing is when the machines of a frozen cluster began to go on. Zero: not yet.
+	Thawing time.Time `json:"thawing,omitzero"`
 	// Left is what was left of the walltime when it began. 0: the cluster has no end.
 	Left Duration `json:"left_seconds,omitempty"`
 	// Used is how long it had been in use, since it was ready last.
@@ -50,6 +65,10 @@ type Pause struct {
 	// Warned is when its people were told that it will be deleted.
 	Warned time.Time `json:"warned,omitzero"`
 }
+
+// KeepsMachines reports whether the cluster keeps its machines and its lease clock in a pause
+// that is planned, under way, or lasts.
+func (c *Cluster) KeepsMachines() bool { return c.Pause != nil && c.Pause.OnPause.KeepsMachines() }
 
 // PromiseAhead is the promise of machines that the cluster does not have yet; nil: there is
 // none. One that is being built has the machines of its promise.

@@ -14,6 +14,7 @@ const (
 	ClusterReady      ClusterPhase = "ready"      // the user may use it
 	ClusterPausing    ClusterPhase = "pausing"    // jobs come to an end, then machines are given back
 	ClusterPaused     ClusterPhase = "paused"     // holds no machine; what it was is kept
+	ClusterFrozen     ClusterPhase = "frozen"     // its machines stand still with all that is in memory
 	ClusterDeleting   ClusterPhase = "deleting"   // machines are being given back
 	ClusterDeleted    ClusterPhase = "deleted"    // final: every machine is given back
 	ClusterFailed     ClusterPhase = "failed"     // Reason says why; machines are given back
@@ -74,7 +75,9 @@ func clusterNext(p ClusterPhase) []ClusterPhase {
 		return []ClusterPhase{ClusterPausing, ClusterDeleting}
 	case ClusterPausing:
 		// Ready again: somebody changed their mind before anything was given back.
-		return []ClusterPhase{ClusterPaused, ClusterReady, ClusterDeleting}
+		return []ClusterPhase{ClusterPaused, ClusterFrozen, ClusterReady, ClusterDeleting}
+	case ClusterFrozen:
+		return []ClusterPhase{ClusterReady, ClusterDeleting}
 	case ClusterPaused:
 		return []ClusterPhase{ClusterBuilding, ClusterDeleting}
 	case ClusterFailed:
@@ -163,7 +166,7 @@ func (p ClusterPhase) Final() bool { return p == ClusterDeleted }
 // HoldsMachines reports whether a cluster in this phase may own machines.
 func (p ClusterPhase) HoldsMachines() bool {
 	switch p {
-	case ClusterBuilding, ClusterValidating, ClusterReady, ClusterPausing, ClusterDeleting, ClusterFailed:
+	case ClusterBuilding, ClusterValidating, ClusterReady, ClusterPausing, ClusterFrozen, ClusterDeleting, ClusterFailed:
 		return true
 	}
 	return false
@@ -184,7 +187,7 @@ func (p MachinePhase) UsesParts() bool {
 
 // ClusterPhases lists every phase, in the order of a life.
 func ClusterPhases() []ClusterPhase {
-	return []ClusterPhase{ClusterQueued, ClusterReserved, ClusterBuilding, ClusterValidating, ClusterReady, ClusterPausing, ClusterPaused, ClusterDeleting, ClusterDeleted, ClusterFailed}
+	return []ClusterPhase{ClusterQueued, ClusterReserved, ClusterBuilding, ClusterValidating, ClusterReady, ClusterPausing, ClusterPaused, ClusterFrozen, ClusterDeleting, ClusterDeleted, ClusterFailed}
 }
 
 // NodePhases lists every phase, in the order of a life.

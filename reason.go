@@ -190,6 +190,14 @@ const (
 	ReasonWaitedTooLong Reason = "waited-too-long"
 	// ReasonWouldLoseRunning: work that runs would be lost, and nobody said that it may be.
 	ReasonWouldLoseRunning Reason = "would-lose-running"
+	// ReasonCannotFreeze: the cluster's machines cannot stand still with their memory.
+	ReasonCannotFreeze Reason = "cannot-freeze"
+	// ReasonNoRoomForState: the memory of virtual machines would not fit where it is saved.
+	ReasonNoRoomForState Reason = "no-room-for-state"
+	// ReasonStateDamaged: the saved state of a virtual machine is not what was written.
+	ReasonStateDamaged Reason = "state-damaged"
+	// ReasonStateOfAnotherHost: the saved state of a virtual machine is of another kind of host.
+	ReasonStateOfAnotherHost Reason = "state-of-another-host"
 	// ReasonNeedsVirtualMachine: only virtual machines can do that.
 	ReasonNeedsVirtualMachine Reason = "needs-virtual-machine"
 	// ReasonPromisedAway: its machines are promised to others by then.

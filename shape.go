@@ -66,15 +66,9 @@ func (s *Shape) String() string {
 	}
 	var parts []string
 	if s.Cores > 0 {
-		text := fmt.Sprintf("%d cores", s.Cores)
-		if s.Cores == 1 {
-			text = "1 core"
-		}
-		switch {
-		case s.Sockets == 1:
-			text += " of 1 socket"
-		case s.Sockets > 1:
-			text += fmt.Sprintf(" of %d sockets", s.Sockets)
+		text := counted(s.Cores, "core")
+		if s.Sockets > 0 {
+			text += " of " + counted(s.Sockets, "socket")
 		}
 		parts = append(parts, text)
 	}

@@ -23,6 +23,8 @@ type Stand struct {
 	Uplink int64 `json:"uplink_bps,omitempty"`
 	// Cables are how many these are; 0: 1.
 	Cables int `json:"uplink_cables,omitempty"`
+	// Delay is what a message takes on the uplink, each way; 0: not known, or none.
+	Delay Duration `json:"uplink_delay_seconds,omitempty"`
 	// Link is what each machine's own link to it carries, in bits/s each way; 0: what the
 	// machine says.
 	Link int64 `json:"machine_link_bps,omitempty"`

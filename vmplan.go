@@ -1,5 +1,9 @@
 package muster
 
+// ProviderVM is what a request says in the place of a provider that asks for virtual machines:
+// machines of any provider that can be booted so.
+const ProviderVM = "vm"
+
 // Ways of a virtual machine to its network.
 const (
 	VMNICVirtio   = "virtio"

@@ -47,6 +47,10 @@ type Config struct {
 	// the start for "", until ctx ends. It is started once the node is ready,
 	// so that it does not slow the boot; nil for none.
 	Journal func(ctx context.Context, cursor string, put func(line wire.JournalLine, cursor string))
+	// Host is the serial port by which a virtual machine's host says what time it is, and SetClock
+	// sets this machine's. nil: there is none.
+	Host     io.Reader
+	SetClock func(time.Time) error
 	// Goodbye tells, when the agent is told to end, whether the machine goes
 	// down in order: GoodbyeReboot, GoodbyePowerOff, or "" when it stays. nil:
 	// it stays.

@@ -74,6 +74,9 @@ func Run(ctx context.Context, c Config) error {
 	defer a.jobs.Wait()
 	defer cancel()
 
+	if c.Host != nil && c.SetClock != nil {
+		go a.followHost(ctx, c.Host, c.SetClock) // a port cannot be read with a limit of time
+	}
 	config, err := a.resume(began)
 	if err != nil {
 		return err

@@ -270,3 +270,19 @@ func TestWhoMayDoWhatWithExperiments(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
+
+// A content of an image from before a built-in program is refused before a cluster is asked for.
+func TestImageOlderThanItsProgram(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2})
+	k := s.Client(s.User("alice", "aero"))
+	file := wire.ExperimentRequest{Text: "name: old\ncluster: {nodes: 1, head: shared}\nmatrix: {program: ep, class: S, ranks: 1}\nlaunches: 2\n", DryRun: true}
+	if _, err := k.StartExperiment(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	s.Images.Lack("usr/libexec/muster/muster-ep")
+	_, err := k.StartExperiment(t.Context(), file)
+	if bad := errortest.Listed(err); len(bad) != 1 || bad[0].Field != "cluster.image" || bad[0].Reason != muster.ReasonImageLacks || bad[0].Hint == "" {
+		t.Errorf("%v: %+v", err, bad)
+	}
+}

@@ -213,7 +213,7 @@ func writeCertificate(w io.Writer, c muster.Certificate, stolen bool, now time.T
 	}
 	measured := ""
 	if s := c.Schedule; s != nil && !c.Began.IsZero() {
-		measured = fmt.Sprintf("%s, from %s on, %d launches in %s", c.Level, stamp(c.Began), s.Launches, age(c.Ended.Sub(c.Began)))
+		measured = fmt.Sprintf("%s, from %s on, %s in %s", c.Level, stamp(c.Began), plaintext.Count(s.Launches, "launch"), age(c.Ended.Sub(c.Began)))
 	}
 	fields(w, "certificate", string(c.ID), "of", of, "verdict", string(c.Verdict), "certified", certified, "made", stamp(c.Made), "valid", valid,
 		"measured", measured, "trigger", c.Trigger, "class", c.Class, "processor", k.Processor, "cores", cores, "kernel", k.Kernel, "image", string(c.Image),

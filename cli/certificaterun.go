@@ -143,7 +143,7 @@ func measurementWords(r wire.MeasureReply) string {
 func launches(m muster.Measurement) string {
 	text := plaintext.Count(m.Launches, "launch")
 	if m.Launches != 1 {
-		text = fmt.Sprintf("%d launches", m.Launches)
+		text = plaintext.Count(m.Launches, "launch")
 	}
 	if m.Failed > 0 {
 		text += fmt.Sprintf(", %d of them failed,", m.Failed)

@@ -15,7 +15,7 @@ func (a *app) paint(stream any, phase muster.ClusterPhase) string {
 		color = "32"
 	case muster.ClusterFailed:
 		color = "31"
-	case muster.ClusterQueued, muster.ClusterReserved, muster.ClusterBuilding, muster.ClusterValidating, muster.ClusterPausing, muster.ClusterPaused, muster.ClusterDeleting:
+	case muster.ClusterQueued, muster.ClusterReserved, muster.ClusterBuilding, muster.ClusterValidating, muster.ClusterPausing, muster.ClusterPaused, muster.ClusterFrozen, muster.ClusterDeleting:
 		color = "33"
 	default:
 		return word

@@ -67,6 +67,7 @@ detaches; the cluster keeps building.`,
   muster create cfd -n 8 --walltime 2d --start earliest
   muster create cfd2 --like cfd --within leaf
   muster create spread -n 4 --shape-cores 2 --shape-sockets 1 --memory-per-core 4GiB --link-rate 1Gb/s
+  muster create v -n 2 --provider vm --wait
   muster create -f request.yaml --dry-run
   generate-request | muster create -f - --wait -o json`,
 		RunE: func(c *cobra.Command, args []string) error { return a.runCreate(c, args, &f) },
@@ -84,7 +85,7 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&r.Machine.Disk, "disk", "", `scratch disk of each machine: ">=100GiB"`)
 	flags.StringVar(&r.Machine.Class, "class", "", "machine class")
 	flags.StringVar(&r.Machine.Rack, "rack", "", "rack")
-	flags.StringVar(&r.Machine.Provider, "provider", "", "where the machines come from: metal (bare metal), local (slices of a host), fake (simulated)")
+	flags.StringVar(&r.Machine.Provider, "provider", "", "where the machines come from: metal (bare metal), local (slices of a host), vm (virtual machines), fake (simulated)")
 	flags.StringVar(&r.Machine.Processor, "processor", "", `processor model: "EPYC*"`)
 	flags.StringVar(&r.Machine.Architecture, "architecture", "", "amd64 or arm64")
 	flags.StringVar(&r.Machine.NICs, "nics", "", `number of message interfaces: ">=2"`)
@@ -97,6 +98,10 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&r.Shape.MemoryPerCore, "memory-per-core", "", "with --shape-cores: memory for each of them: 4GiB")
 	flags.StringArrayVar(&r.Shape.KernelArgs, "kernel-arg", nil, "added to the kernel's command line on machines with kernels of their own; repeatable")
 	flags.StringVar(&r.Shape.NUMA, "numa", "", "whether programs see the memory nodes: shown or hidden")
+	flags.StringVar(&r.VM.Tune, "vm-tune", "", "with --provider vm: on (the default): pinned, in huge pages, built as its host is; off: as QEMU has it by itself")
+	flags.StringVar(&r.VM.NIC, "vm-nic", "", "with --provider vm: virtio (the default), or vf: a virtual function of a network card")
+	flags.StringVar(&r.VM.Pages, "vm-pages", "", "with --provider vm: size of huge pages, 2MiB (the default) or 1GiB")
+	flags.StringVar(&r.VM.Emulate, "vm-emulate", "", "with --provider vm: on (the default): emulated where the host has no KVM; off: such hosts are not taken")
 	flags.StringVar(&r.LinkRate, "link-rate", "", "what each node's links for messages are held to: 1Gb/s")
 	flags.BoolVar(&r.Mixed, "mixed", false, "allow nodes of different machine classes")
 	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
@@ -108,6 +113,7 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&r.Priority, "priority", "", "scavenger: take what nobody else wants, and end with grace when somebody does")
 	flags.StringVar(&r.Validate, "validate", "", "how much to measure before the cluster is handed over: quick, full or off")
 	flags.StringVar(&r.IfSlow, "on-slow", "", "what to do with a cluster that is still slow after slow machines were replaced: deliver (the default) or refuse")
+	flags.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs when it is paused: wait (the default; also: stop), requeue or freeze")
 	flags.StringVar(&r.Egress, "egress", "", "outgoing traffic: none, proxy or nat")
 	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you; for root who called sudo, else muster)")
 	flags.StringVar(&r.Home, "home", "", "home volume of an earlier cluster (default: a new one)")
@@ -129,6 +135,7 @@ detaches; the cluster keeps building.`,
 	_ = c.RegisterFlagCompletionFunc("like", a.completeClusters(-1))
 	fixed("start", "now", "earliest", "+1h")
 	fixed("priority", "scavenger")
+	fixed("on-pause", "wait", "requeue", "freeze")
 	fixed("numa", "shown", "hidden")
 	fixed("link-rate", "100Mb/s", "1Gb/s", "10Gb/s")
 	fixed("head", "separate", "shared")

@@ -137,8 +137,8 @@ func (a *app) experimentShow() *cobra.Command {
 		Long: `Shows the results so far: the median of each cell with its interval, how many times as fast
 it is as the slowest of its group, speed-up and efficiency by ranks, how its cores spent their
 time, and what its nodes sent. Of HPL it is Rmax, Nmax, N1/2 and the share of the peak, too,
-and with --n and --nodes what is to be expected of another order or more nodes. Launches that were discarded are left out; -o json has both. With -o csv
-it is one row for each cell, and with --launches for each launch.`,
+and with --n and --nodes what is to be expected of another order or more nodes. Launches that were discarded are left out; -o json has both, and every launch with
+how busy the processors were in each second. With -o csv it is one row for each cell, and with --launches for each launch.`,
 		Example: `  muster experiment show spread
   muster experiment show linpack --n 40000 --nodes 32
   muster experiment show spread -o csv --launches > launches.csv`,
@@ -159,6 +159,13 @@ it is one row for each cell, and with --launches for each launch.`,
 			if err != nil {
 				return err
 			}
+			if !launches && a.output == "json" {
+				out := shownExperiment{Experiment: e}
+				if out.Launches, err = k.ExperimentLaunches(c.Context(), string(e.ID)); err != nil {
+					return err
+				}
+				return a.print(out, func(io.Writer) {})
+			}
 			if !launches {
 				return a.printExperiment(e, func(w io.Writer) { writeExperiment(w, e) })
 			}
@@ -178,6 +185,12 @@ it is one row for each cell, and with --launches for each launch.`,
 	_ = c.RegisterFlagCompletionFunc("n", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("nodes", cobra.NoFileCompletions)
 	return c
+}
+
+// shownExperiment is an experiment with its launches, each with how busy the processors were.
+type shownExperiment struct {
+	wire.Experiment
+	Launches []muster.ExperimentLaunch `json:"launches"`
 }
 
 func (a *app) experimentPage() *cobra.Command {

@@ -22,7 +22,7 @@ func TestExperimentTables(t *testing.T) {
 	}}
 	var out bytes.Buffer
 	writeExperiment(&out, e)
-	for _, want := range []string{"done: complete", "9 of at most 12; 2 failed, 1 discarded", "12.5 ns/day", "12 to 13", "9 ns/day (discarded)", "2: it crashed", "50 %"} {
+	for _, want := range []string{"done: complete", "9 of at most 12; 2 failed, 1 discarded", "12.5 ns/day", "12 to 13", "9 ns/day (discarded)", "N is 0 where no launch counts", "muster experiment show spread --launches", "2: it crashed", "50 %"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

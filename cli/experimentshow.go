@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
@@ -119,6 +120,9 @@ func writeExperiment(w io.Writer, e wire.Experiment) {
 	t.write(w)
 	writeTraffic(w, r)
 	writeLinpack(w, r)
+	if e.State != muster.ExperimentOpen && slices.ContainsFunc(r.Rows, func(row muster.ExperimentRow) bool { return row.Kept.N == 0 }) {
+		fmt.Fprintf(w, "\nN is 0 where no launch counts: they failed, were discarded, or were never made. See why: muster experiment show %s --launches\n", clean(e.Name))
+	}
 	if r.Discarded > 0 {
 		fmt.Fprintln(w, "\nDiscarded launches are left out here; -o json and the page have both.")
 	}

@@ -88,17 +88,26 @@ func (a *app) listGateway(ctx context.Context, q wire.GatewayQuery) error {
 			fmt.Fprintln(w, "No sessions.")
 			return
 		}
-		t := newTable("SESSION", "USER", "FROM", "DOOR", "CLUSTER", "NODE", "SINCE", "FOR", "RECEIVED", "SENT", "END")
+		t := newTable("SESSION", "USER", "KEY", "FROM", "DOOR", "CLUSTER", "NODE", "SINCE", "FOR", "RECEIVED", "SENT", "END")
 		for _, x := range list {
 			end := x.Ended
 			if x.Open() {
 				end = time.Now()
 			}
-			t.row(string(x.ID), x.User, x.From, string(x.Door), x.ClusterName, x.Node, stamp(x.Began), plaintext.Span(end.Sub(x.Began).Round(time.Second)),
+			t.row(string(x.ID), x.User, shortKey(x.Fingerprint), x.From, string(x.Door), x.ClusterName, x.Node, stamp(x.Began), plaintext.Span(end.Sub(x.Began).Round(time.Second)),
 				size(x.Received), size(x.Sent), strings.TrimSuffix(string(x.End)+": "+x.Text, ": "))
 		}
 		t.write(w)
 	})
+}
+
+// shortKey is enough of a fingerprint to know a key by; JSON has all of it.
+func shortKey(fingerprint string) string {
+	name, digest, ok := strings.Cut(fingerprint, ":")
+	if !ok || len(digest) <= 8 {
+		return first(fingerprint, "-")
+	}
+	return name + ":" + digest[:8]
 }
 
 func (a *app) gatewayKill() *cobra.Command {

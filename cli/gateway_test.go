@@ -48,7 +48,7 @@ func TestGatewayCommands(t *testing.T) {
 	w.run("gateway", "sessions").want(t, 0, `^No sessions`)
 	ready(t, s, w, "cfd", "-n", "1", "--head", "shared")
 	g := openGateway{killed: make(chan string, 1), session: muster.GatewaySession{
-		ID: "g-2222222222", User: "alice", Fingerprint: "SHA256:x", From: "192.0.2.7:50000", Door: muster.DoorPlain,
+		ID: "g-2222222222", User: "alice", Fingerprint: "SHA256:abcdefghijkl", From: "192.0.2.7:50000", Door: muster.DoorPlain,
 		Cluster: "c-2222222222", ClusterName: "cfd", Project: "bio", Node: "n01", Login: "alice", Began: time.Now().Add(-time.Minute),
 	}}
 	s.Control.Gateway = g
@@ -59,7 +59,7 @@ func TestGatewayCommands(t *testing.T) {
 		`(?m)^@cert-authority cfd,cfd\.\*,cfd\+bio,c-[a-z0-9]+,c-[a-z0-9]+\.\*,c-[a-z0-9]+\+bio ssh-ed25519 AAAA`)
 	w.run("gateway", "known-hosts", "gw.example.org:22").want(t, 0, `(?m)^gw\.example\.org ssh-ed25519 AAAA$`)
 	w.refused(2, muster.ReasonBadUsage, "gateway", "known-hosts", "a,b")
-	w.run("gateway", "sessions").want(t, 0, `g-2222222222 +alice +192\.0\.2\.7:50000 +plain +cfd +n01 .* 3 MiB`)
+	w.run("gateway", "sessions").want(t, 0, `g-2222222222 +alice +SHA256:abcdefgh +192\.0\.2\.7:50000 +plain +cfd +n01 .* 3 MiB`)
 	w.run("gateway", "log", "--user", "alice", "-o", "json").want(t, 0, `"received_bytes": 0`, `"sent_bytes": 3145728`)
 	w.run("gateway", "log", "--cluster", "cfd").want(t, 0, `^No sessions`) // this one was to a cluster before it
 	at(t, s).with("MUSTER_TOKEN", s.User("bob", "bio")).run("gateway", "log").want(t, 0, `^No sessions`)

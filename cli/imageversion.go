@@ -126,9 +126,11 @@ func (a *app) imageUnpin() *cobra.Command {
 
 func (a *app) imageCompare() *cobra.Command {
 	return &cobra.Command{
-		Use: "compare A B", Short: "Show which packages differ between two images", Args: exactly("A", "B"),
+		Use: "compare A B", Short: "Show what differs between two images", Args: exactly("A", "B"),
 		Long: `Shows which packages are newer, older, new or gone in image B, compared with image A, by
-Debian's order of versions.`,
+Debian's order of versions; and what else is not the same: the day, the recipe, the builder
+of Muster, the base, the kernel, the files. Two contents with the same packages can differ
+in these.`,
 		Example: `  muster image compare hpc@2026-06 hpc
   muster image compare hpc-12 hpc -o json | jq -r '.newer[].name'`,
 		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -157,6 +159,15 @@ func writeImageComparison(w io.Writer, d wire.ImageComparison) {
 	}
 	fields(w, "from", side(d.From), "to", side(d.To))
 	fmt.Fprintf(w, "%d newer, %d older, %d new, %d gone, %d the same\n", len(d.Newer), len(d.Older), len(d.Added), len(d.Removed), d.Same)
+	if len(d.Differ) > 0 {
+		t := newTable("ALSO", "FROM", "TO")
+		for _, o := range d.Differ {
+			t.row(o.What, first(o.From, "-"), first(o.To, "-"))
+		}
+		t.write(w)
+	} else if d.From.ID == d.To.ID {
+		fmt.Fprintln(w, "it is the same content")
+	}
 	all := slices.Concat(d.Newer, d.Older, d.Added, d.Removed)
 	if len(all) == 0 {
 		return

@@ -165,6 +165,9 @@ func (a *app) readKeys(file string) ([]string, error) {
 			keys = append(keys, line)
 		}
 	}
+	if len(strings.TrimSpace(string(text))) == 0 {
+		return nil, muster.Errorf(muster.EInvalid, "%s is empty: there is no key in it", file).Because(muster.ReasonBadSSHKey).WithHint("give the file that ends in .pub; `ssh-keygen -t ed25519` makes one")
+	}
 	if len(keys) == 0 {
 		return nil, muster.Errorf(muster.EInvalid, "no key in %s", file).Because(muster.ReasonBadSSHKey).WithHint("give the file that ends in .pub")
 	}

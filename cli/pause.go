@@ -25,6 +25,9 @@ on other machines, and its jobs go on.
 --on-pause wait (the default) waits until running jobs have ended, with --wait-until until
 a time. --on-pause requeue ends them (SIGTERM, then 20 seconds) and puts them
 into the queue again: a job that writes checkpoints goes on from its last one.
+--on-pause freeze suspends them and stops every processor of the cluster: its memory and
+its machines stay its own, its walltime runs on, and 'muster resume' lets them go on in
+seconds where they were. Without the flag it is as the request said (on_pause).
 
 What will not survive is said first. Jobs that would be lost (salloc, or srun outside a
 batch script; --no-requeue) stop the command, unless --lose-running gives them up.
@@ -32,6 +35,7 @@ batch script; --no-requeue) stop the command, unless --lose-running gives them u
 With --until the time of its return is promised in the same step.`,
 		Example: `  muster pause cfd
   muster pause cfd --on-pause requeue --wait
+  muster pause cfd --on-pause freeze --wait
   muster pause cfd --at "2026-12-04 18:00 Europe/Berlin" --until "2026-12-07 08:00 Europe/Berlin"
   muster pause cfd --dry-run`,
 		ValidArgsFunction: a.completeClusters(1),
@@ -54,7 +58,7 @@ With --until the time of its return is promised in the same step.`,
 				a.writePaused(a.env.Out, out)
 			}
 			if wait && !r.DryRun && out.At.IsZero() {
-				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, muster.ClusterPaused)
+				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, pausedPhase(out))
 				if err != nil {
 					return err
 				}
@@ -66,14 +70,22 @@ With --until the time of its return is promised in the same step.`,
 	f := c.Flags()
 	f.StringVar(&r.At, "at", "", `when it begins: +2h, RFC 3339, "2026-12-04 18:00 Europe/Berlin" (default: now)`)
 	f.StringVar(&r.Until, "until", "", "when the cluster is to be back, as a promise (default: when you resume it)")
-	f.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs: wait (the default) or requeue")
+	f.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs: wait (also: stop), requeue or freeze (default: as the request says, or wait)")
 	f.StringVar(&r.WaitUntil, "wait-until", "", "with --on-pause wait: requeue what still runs then")
 	f.BoolVar(&r.LoseRunning, "lose-running", false, "pause even if running work is lost")
 	f.BoolVar(&r.DryRun, "dry-run", false, "only show what will not survive")
-	f.BoolVar(&wait, "wait", false, "wait until its machines are freed")
+	f.BoolVar(&wait, "wait", false, "wait until its machines are freed, or frozen")
 	duration.Var(f, &timeout, "timeout", 0, "with --wait: give up waiting after this long")
-	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue", "freeze"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// pausedPhase is the phase that a pause leads to.
+func pausedPhase(p wire.Paused) muster.ClusterPhase {
+	if p.KeepsMachines {
+		return muster.ClusterFrozen
+	}
+	return muster.ClusterPaused
 }
 
 func (a *app) writePaused(w io.Writer, out wire.Paused) {
@@ -91,7 +103,16 @@ func (a *app) writePaused(w io.Writer, out wire.Paused) {
 	for _, text := range out.Lost {
 		fmt.Fprintf(w, "  not kept    %s\n", clean(text))
 	}
+	if out.KeepsMachines {
+		text := "its machines, and what is in their memory; they serve nobody else"
+		if !out.Expires.IsZero() {
+			text += ", and its walltime runs on: it ends at " + moment(out.Expires)
+		}
+		fmt.Fprintf(w, "  kept        %s\n", text)
+	}
 	switch {
+	case out.KeepsMachines && !out.Until.IsZero():
+		fmt.Fprintf(w, "  back        it goes on at %s, %s\n", moment(out.Until), fromNow(out.Until))
 	case out.Promised:
 		fmt.Fprintf(w, "  promised    it is back at %s, %s\n", moment(out.Until), fromNow(out.Until))
 	case !out.Until.IsZero():

@@ -163,6 +163,7 @@ func TestProgram(t *testing.T) {
 	w.refused(2, muster.ReasonHasProblems, "program", "run", "cfd", "env", "--threads", "-1", "--bind", "hard", "--env", "A B=c").
 		at("threads", muster.ReasonOutOfRange).at("binding", muster.ReasonBadValue).at("env", muster.ReasonBadValue)
 	w.refused(2, muster.ReasonOutOfRange, "program", "run", "cfd", "env", "--threads", "5").at("threads", muster.ReasonOutOfRange)
+	w.refused(2, muster.ReasonHasProblems, "program", "run", "cfd", "env", "--threads", "0", "--ranks", "0").at("threads", muster.ReasonOutOfRange).at("ranks", muster.ReasonOutOfRange)
 	w.refused(2, muster.ReasonHasProblems, "program", "run", "cfd", "env", "--env", "A", "--env", "B=1", "--env", "B=2").
 		at("env", muster.ReasonBadSyntax).at("env", muster.ReasonGivenTwice)
 

@@ -48,6 +48,9 @@ Ctrl-C and lost connections end the wait, not the job: 'muster program wait' goe
 		},
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			r.Program, r.Args = args[1], args[2:]
+			if err := positive(c, "ranks", "nodes", "ranks-per-node", "threads"); err != nil {
+				return err
+			}
 			if r.Settings, err = settings.settings(); err != nil {
 				return err
 			}

@@ -71,7 +71,12 @@ Exits with 0 also if nothing better is found, and with 1 if the program fails.`,
 			o.args = args[len(own):]
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return a.tune(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := positive(c, "ranks"); err != nil {
+				return err
+			}
+			return a.tune(c.Context(), o)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.cluster, "cluster", "", "tune on this cluster")
@@ -133,7 +138,7 @@ func (o tuneOptions) checked() (b budget, err error) {
 	d, bad := spec.ParseDuration(o.budget)
 	switch {
 	case err == nil && (n < tuning.Least || n > 1000):
-		add("budget", muster.ReasonOutOfRange, fmt.Sprintf("give %d to 1000 launches, or a time such as 20m", tuning.Least), "%d launches cannot be the budget", n)
+		add("budget", muster.ReasonOutOfRange, fmt.Sprintf("give %d to 1000 launches, or a time such as 20m", tuning.Least), "the budget cannot be %s", plaintext.Count(n, "launch"))
 	case err == nil:
 		b.launches = n
 	case bad != nil || d < time.Minute || d > 7*24*time.Hour:

@@ -20,12 +20,27 @@ type runSettings struct {
 func (s *runSettings) addTo(c *cobra.Command) {
 	flags := c.Flags()
 	flags.IntVar(&s.threads, "threads", 0, "cores of each rank, and OMP_NUM_THREADS (default: 1)")
-	flags.StringVar(&s.bind, "bind", "", "to what Open MPI and srun bind a rank: none, core or socket (default: as they do by themselves; with threads, none)")
+	flags.StringVar(&s.bind, "bind", "", "to what MPI and srun bind a rank: none, core or socket (default: as they do by themselves; with threads, none)")
 	flags.StringArrayVar(&s.env, "env", nil, "set NAME=VALUE in the environment of build and run; repeatable; is on record")
 	_ = c.RegisterFlagCompletionFunc("bind", cobra.FixedCompletions([]string{"none", "core", "socket"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"threads", "env"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
+}
+
+// positive refuses counts that were given and are none: 0 is what a flag is that was left out, and is
+// not taken for it.
+func positive(c *cobra.Command, flags ...string) error {
+	var problems []muster.Problem
+	for _, name := range flags {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "0" {
+			problems = append(problems, muster.Problem{Field: name, Reason: muster.ReasonOutOfRange, Message: "it cannot be 0", Hint: "give at least 1, or leave --" + name + " out"})
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return muster.Errorf(muster.EInvalid, "the program cannot run so").Because(muster.ReasonHasProblems).Listing(problems)
 }
 
 // settings are what the flags say. Whether the values are good is the server's to say: only what

@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/simulate"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/spf13/cobra"
 )
 
@@ -113,7 +114,7 @@ type simulated struct {
 }
 
 func writeSimulated(w io.Writer, s simulated) {
-	fmt.Fprintf(w, "%d jobs on %d machines\n", s.Jobs, s.Machines)
+	fmt.Fprintf(w, "%s on %s\n", plaintext.Count(s.Jobs, "job"), plaintext.Count(s.Machines, "machine"))
 	for _, n := range s.Notes {
 		fmt.Fprintf(w, "  note        %s\n", clean(n))
 	}

@@ -164,21 +164,18 @@ func writeTree(w io.Writer, t wire.SiteTopology) {
 	table := newTable("STAND", "KIND", "UPLINK", "FREE", "MACHINES")
 	for _, l := range topology.Lines(t.Stands) {
 		s := l.Stand
-		name, kind, uplink := s.Name, string(s.Kind), ""
+		name, kind := s.Name, string(s.Kind)
 		if s.Registered {
 			name = "[" + name + "]"
 		}
 		if name == "" {
 			name = "place not known"
 		}
-		if s.Uplink > 0 {
-			uplink = topology.UplinkText(s.Stand)
-		}
 		machines := s.Machines
 		if s.Link > 0 && machines != "" {
 			machines += " at " + topology.Rate(s.Link)
 		}
-		table.row(l.Branch+clean(name), kind, uplink, fmt.Sprintf("%d of %d", s.Free, s.Below), clean(machines))
+		table.row(l.Branch+clean(name), kind, topology.LinkText(s.Stand), fmt.Sprintf("%d of %d", s.Free, s.Below), clean(machines))
 	}
 	table.write(w)
 	if !t.Described {
@@ -186,6 +183,12 @@ func writeTree(w io.Writer, t wire.SiteTopology) {
 	}
 	if t.Unknown != "" {
 		fmt.Fprintf(w, "not machines of this site: %s\n", clean(t.Unknown))
+	}
+	if t.Confirmed != "" {
+		fmt.Fprintf(w, "confirmed by measurement: %s\n", clean(t.Confirmed))
+	}
+	for _, c := range t.MeasuredElsewhere {
+		fmt.Fprintf(w, "doubtful: %s\n", clean(c))
 	}
 	for _, c := range t.Contradictions {
 		fmt.Fprintf(w, "contradiction: %s\n", clean(c))

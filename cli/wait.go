@@ -19,15 +19,15 @@ import (
 
 // awaited are the phases that can be waited for: those in which a cluster stays.
 func awaited() []string {
-	return []string{string(muster.ClusterReady), string(muster.ClusterPaused), string(muster.ClusterFailed), string(muster.ClusterDeleted)}
+	return []string{string(muster.ClusterReady), string(muster.ClusterPaused), string(muster.ClusterFrozen), string(muster.ClusterFailed), string(muster.ClusterDeleted)}
 }
 
 func (a *app) wait() *cobra.Command {
 	var goal string
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use: "wait CLUSTER", Short: "Wait until a cluster is ready, paused or deleted", Args: exactly("CLUSTER"),
-		Long: `Waits until a cluster is ready, or with --for until it is paused, failed or deleted, and
+		Use: "wait CLUSTER", Short: "Wait until a cluster is ready, paused, frozen or deleted", Args: exactly("CLUSTER"),
+		Long: `Waits until a cluster is ready, or with --for until it is paused, frozen, failed or deleted, and
 returns at once if it is. It does not matter who asked for that, and when.
 
 The exit status is 0 when it is so; 8 after --timeout; and when it cannot become so any

@@ -31,7 +31,7 @@ func (s *Service) assign(tx *store.Tx, c *muster.Cluster, img *muster.Image, pla
 		c.Conditions = append(c.Conditions, muster.Condition{Code: muster.ConditionImage, Since: now,
 			Text: "an image with the extra packages is needed", Hint: "it is built once and kept"})
 	}
-	if eta, spread, ok := s.estimate(sys, c.Class, img.ID); ok && len(c.Spec.Packages) == 0 {
+	if eta, spread, ok := s.estimate(sys, c.Spec, c.Class, img.ID); ok && len(c.Spec.Packages) == 0 {
 		c.ETA, c.ETASpread = now.Add(eta), muster.Duration(spread)
 	}
 	if err := tx.PutCluster(*c, text); err != nil {
@@ -59,8 +59,8 @@ func hostAddress(subnet netip.Prefix, index int) netip.Addr {
 
 // estimate is how long clusters of this class and image took to be built: the
 // median of the last ones, and the median distance from it.
-func (s *Service) estimate(sys *store.Tx, class string, img muster.ImageID) (usual, spread time.Duration, ok bool) {
-	took, err := sys.Durations("build", class, string(img), 20)
+func (s *Service) estimate(sys *store.Tx, spec muster.Spec, class string, img muster.ImageID) (usual, spread time.Duration, ok bool) {
+	took, err := sys.Durations(spec.DurationKind("build"), class, string(img), 20)
 	if err != nil || len(took) == 0 {
 		return 0, 0, false
 	}

@@ -87,9 +87,9 @@ func past(c muster.Cluster, made time.Time) bool {
 	case muster.ClusterPaused, muster.ClusterDeleted:
 		return true
 	case muster.ClusterPausing:
-		return c.Pause != nil && !c.Pause.Stopped.IsZero()
+		return c.Pause != nil && !c.Pause.Stopped.IsZero() && !c.KeepsMachines()
 	}
-	return (c.UsedBefore > 0 || c.Pause != nil) && c.Phase.HoldsMachines() && (c.BuildStarted.IsZero() || made.Before(c.BuildStarted))
+	return (c.UsedBefore > 0 || c.Pause != nil && !c.KeepsMachines()) && c.Phase.HoldsMachines() && (c.BuildStarted.IsZero() || made.Before(c.BuildStarted))
 }
 
 // compromised reports whether the key that signed at a time is one that others may have.

@@ -29,6 +29,8 @@ type Images interface {
 	Resolve(ref string) (*muster.Image, error)
 	// ResolveForUse is that for whoever records next that it uses the image.
 	ResolveForUse(ref string) (*muster.Image, error)
+	// Contains reports whether an image's root has a file, where that is known.
+	Contains(id muster.ImageID, path string) (there, known bool)
 	// Versions are the contents of a recipe's image, the newest first.
 	Versions(name string) ([]*muster.Image, error)
 	Pins() (map[muster.ImageID]image.Pin, error)

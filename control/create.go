@@ -31,6 +31,7 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 	if call.DryRun {
 		out, err = s.dryRun(ctx, who, id, w, out)
 		out.Answer.Notices = append(out.Answer.Notices, w.like.differs(s.Config.Images.Resolve, out.Answer)...)
+		out.Answer.Notices = append(out.Answer.Notices, s.centreNotices(ctx, out.Answer)...)
 		return out, err
 	}
 	if err := s.WritesAllowed(); err != nil {
@@ -48,6 +49,7 @@ func (s *Service) CreateCluster(ctx context.Context, who muster.Actor, call wire
 	}
 	s.Changed(created.ID)
 	created.Answer.Notices = append(created.Answer.Notices, w.like.differs(s.Config.Images.Resolve, created.Answer)...)
+	created.Answer.Notices = append(created.Answer.Notices, s.centreNotices(ctx, created.Answer)...)
 	return created, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/control/experiment"
 	"github.com/muster-hpc/muster/control/program"
 	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -152,7 +153,7 @@ func (s *Service) settle(ctx context.Context, who muster.Actor, f experiment.Fil
 		for _, b := range p.Blocks {
 			if most := hours * float64(b.Machines); p.Budget > 0 && most > p.Budget {
 				return badExperiment([]muster.Problem{{Field: "budget", Reason: muster.ReasonOutOfRange,
-					Message: fmt.Sprintf("one launch on %d machines may take %.3g machine-hours, and the budget is %.3g", b.Machines, most, p.Budget),
+					Message: fmt.Sprintf("one launch on %s may take %.3g machine-hours, and the budget is %.3g", plaintext.Count(b.Machines, "machine"), most, p.Budget),
 					Hint:    "raise the budget, or give a shorter timeout"}})
 			}
 		}
@@ -198,6 +199,9 @@ func (s *Service) checkCell(tx *store.Tx, who muster.Actor, e muster.Experiment,
 	problems = append(program.CheckFactors(p, class, cell.Stack, cell.Args), program.CheckSettings(cell.RunSettings)...)
 	if bad := asError(s.sameImage(muster.Cluster{Name: "of this block", Spec: sp}, p)); bad != nil {
 		problems = append(problems, bad.In("cluster.image"))
+	}
+	if bad := s.imageOlder(sp.Image, p); bad != nil {
+		problems = append(problems, *bad)
 	}
 	for _, name := range p.Inputs {
 		v, err := tx.FindVolume(name)
@@ -313,6 +317,18 @@ func (s *Service) ExperimentLaunches(ctx context.Context, who muster.Actor, ref 
 			return err
 		}
 		list, more := partOf(list, page)
+		for i := range list {
+			if list[i].Run == "" {
+				continue
+			}
+			switch run, err := tx.ProgramRun(list[i].Run); muster.CodeOf(err) {
+			case "":
+				list[i].UseSeries = run.UseSeries
+			case muster.ENotFound: // runs are kept for a shorter time
+			default:
+				return err
+			}
+		}
 		out.Launches = append(out.Launches, list...)
 		out.More, err = nextAfter(list, more, func(l muster.ExperimentLaunch) (string, error) { return strconv.Itoa(l.N), nil })
 		return err

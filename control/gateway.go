@@ -138,7 +138,7 @@ func (s *Service) notYet(tx *store.Tx, ref string, err error) error {
 	}
 	e := muster.Errorf(muster.EConflict, "cluster %s is %s: %s", c.Name, c.Phase, view.StatusText).Because(muster.ReasonWrongPhase)
 	switch c.Phase {
-	case muster.ClusterPaused, muster.ClusterPausing:
+	case muster.ClusterPaused, muster.ClusterPausing, muster.ClusterFrozen:
 		return e.WithHint("bring it back with 'muster resume %s'", c.Name)
 	case muster.ClusterFailed, muster.ClusterDeleting, muster.ClusterDeleted:
 		return e.WithHint("see 'muster show %s'", c.ID)
@@ -202,7 +202,7 @@ func (s *Service) claimHolds(tx *store.Tx, claim muster.DoorClaim) error {
 		return err
 	case !slices.Contains(c.Spec.Users, u.Name):
 		return muster.Errorf(muster.EForbidden, "you are not a user of cluster %s any more", c.Name).Because(muster.ReasonNoAccess).WithHint("its users are %s", strings.Join(c.Spec.Users, ", "))
-	case c.Phase != muster.ClusterReady && c.Phase != muster.ClusterPausing: // its jobs go on while it is pausing
+	case c.Phase != muster.ClusterReady && c.Phase != muster.ClusterPausing && c.Phase != muster.ClusterFrozen: // they go on with its jobs
 		return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase).Because(muster.ReasonWrongPhase).WithHint("see 'muster show %s'", c.ID)
 	}
 	return nil

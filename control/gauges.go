@@ -2,16 +2,18 @@ package control
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/place"
 	"github.com/muster-hpc/muster/control/series"
 	"github.com/muster-hpc/muster/store"
 )
 
 // Gauges counts what no agent reports: hosts, jobs and cores of each cluster,
-// machines and clusters of the site. It reads counts, not records.
+// machines and clusters of the site. It reads counts, not records, but where machines share parts.
 func (s *Service) Gauges(ctx context.Context) ([]series.Count, error) {
 	var n store.Counts
 	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
@@ -25,8 +27,12 @@ func (s *Service) Gauges(ctx context.Context) ([]series.Count, error) {
 	if err != nil {
 		return nil, err
 	}
+	machines, err := s.machinePhases(ctx, n)
+	if err != nil {
+		return nil, err
+	}
 	out := []series.Count{
-		{Name: series.EntryMachines, Values: inOrder(n.Machines, muster.MachinePhases())},
+		{Name: series.EntryMachines, Values: inOrder(machines, muster.MachinePhases())},
 		{Name: series.EntryClusters, Values: inOrder(n.Clusters, muster.ClusterPhases())},
 		{Name: series.EntryCores, Values: []float64{0, float64(all)}},
 	}
@@ -90,7 +96,8 @@ type coreCount struct {
 	mu        sync.Mutex
 	at        time.Time
 	byCluster map[muster.ClusterID]extent
-	all       int // cores that can be in use at once
+	all       int  // cores that can be in use at once
+	parts     bool // some machines share parts: not all of them can be in use at once
 }
 
 const coresEvery = time.Minute
@@ -102,12 +109,13 @@ func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]e
 	if age := now.Sub(k.at); k.byCluster != nil && age >= 0 && age < coresEvery {
 		return k.byCluster, k.all, nil
 	}
-	byCluster, all := map[muster.ClusterID]extent{}, 0
+	byCluster, all, parts := map[muster.ClusterID]extent{}, 0, false
 	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.Machines(store.MachineFilter{})
 		var serving []*muster.Facts
 		for i := range list {
 			m := list[i]
+			parts = parts || len(m.Facts.Parts) > 0
 			if m.Phase != muster.MachineRetired {
 				serving = append(serving, &list[i].Facts)
 			}
@@ -121,9 +129,49 @@ func (k *coreCount) get(ctx context.Context, s *Service) (map[muster.ClusterID]e
 		return err
 	})
 	if err == nil {
-		k.at, k.byCluster, k.all = now, byCluster, all
+		k.at, k.byCluster, k.all, k.parts = now, byCluster, all, parts
 	}
 	return byCluster, all, err
+}
+
+// shared reports whether machines share parts, as far as it was seen last.
+func (k *coreCount) shared() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.parts
+}
+
+// machinePhases are what was counted, or where machines share parts how many can be in use at once.
+func (s *Service) machinePhases(ctx context.Context, n store.Counts) (map[muster.MachinePhase]int, error) {
+	if !s.cores.shared() || len(n.Machines) == 0 {
+		return n.Machines, nil
+	}
+	var list []muster.Machine
+	err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.Machines(store.MachineFilter{})
+		return err
+	})
+	return machinePhases(list), err
+}
+
+// machinePhases are how many machines of each phase can be in use at once. Who shares a part with
+// a machine that is not free is not free either: it is there when that one is gone. Together they
+// are as many as there are cores for, not as there are ways to divide them. Machines that are set aside are counted beside.
+func machinePhases(list []muster.Machine) map[muster.MachinePhase]int {
+	held := place.HeldParts(list)
+	by := map[muster.MachinePhase][]*muster.Facts{}
+	for i := range list {
+		m := &list[i]
+		if m.Phase == muster.MachineFree && slices.ContainsFunc(m.Facts.Parts, func(p string) bool { return held[p] }) {
+			continue
+		}
+		by[m.Phase] = append(by[m.Phase], &m.Facts)
+	}
+	out := map[muster.MachinePhase]int{}
+	for phase, facts := range by {
+		out[phase] = atOnce(facts)
+	}
+	return out
 }
 
 // extentOf is what a cluster's machines have. What is remembered is too old for

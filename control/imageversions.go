@@ -152,7 +152,7 @@ func (s *Service) PruneVersions(ctx context.Context) error {
 	}))
 }
 
-// CompareImages says which packages differ between two images.
+// CompareImages says what differs between two images: packages, and the rest.
 func (s *Service) CompareImages(ctx context.Context, who muster.Actor, ref, with string) (wire.ImageComparison, error) {
 	a, err := s.Image(ctx, who, ref)
 	if err != nil {
@@ -173,8 +173,13 @@ func (s *Service) CompareImages(ctx context.Context, who muster.Actor, ref, with
 		}
 		return out
 	}
+	var differ []wire.ImageDifference
+	for _, o := range image.Others(&a, &b) {
+		differ = append(differ, wire.ImageDifference{What: o.What, From: o.From, To: o.To})
+	}
 	return wire.ImageComparison{
-		From: side(&a), To: side(&b), Newer: changes(d.Newer), Older: changes(d.Older), Added: changes(d.Added), Removed: changes(d.Removed), Same: d.Same,
+		Differ: differ,
+		From:   side(&a), To: side(&b), Newer: changes(d.Newer), Older: changes(d.Older), Added: changes(d.Added), Removed: changes(d.Removed), Same: d.Same,
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/internal/nodeset"
+	"github.com/muster-hpc/muster/internal/plaintext"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -95,7 +96,7 @@ func (s *Service) AddMaintenance(ctx context.Context, who muster.Actor, r wire.M
 				WithHint("choose another time, or enter it all the same with --force: promises move then, and their people are told")
 		}
 		out.Window = w
-		return tx.PutMaintenanceWindow(w, fmt.Sprintf("%d machines are kept free from %s on", len(w.Machines), w.From.Format(time.RFC3339)))
+		return tx.PutMaintenanceWindow(w, fmt.Sprintf("%s kept free from %s on", plaintext.Count(len(w.Machines), "machine"), w.From.Format(time.RFC3339)))
 	})
 	return out, err
 }

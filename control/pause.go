@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -23,7 +22,7 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 	if err != nil {
 		return wire.Paused{}, err
 	}
-	c, jobs, err := s.pausable(ctx, who, ref, p)
+	c, jobs, err := s.pausable(ctx, who, ref, &p)
 	if err != nil {
 		return wire.Paused{}, err
 	}
@@ -31,13 +30,16 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 		"files on the disks of its nodes and in /tmp: what is in /home and on volumes stays",
 		"what root changed by hand on its nodes",
 	}}
+	if p.OnPause.KeepsMachines() {
+		out.KeepsMachines, out.Expires, out.Lost = true, c.Expires, []string{}
+	}
 	if r.DryRun {
 		return out, nil
 	}
 	if err := mayLose(c, p, jobs); err != nil {
 		return out, err
 	}
-	if p.Until.IsZero() || c.Expires.IsZero() { // without an end no time can be promised
+	if p.Until.IsZero() || c.Expires.IsZero() || p.OnPause.KeepsMachines() { // without an end no time can be promised
 		err = s.Store.Update(ctx, who, func(tx *store.Tx) error { return s.recordPause(tx, &c, p, nil) })
 	} else {
 		err = s.pauseUntil(ctx, who, &c, p)
@@ -54,7 +56,7 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 // readPause judges what a pause says.
 func (s *Service) readPause(who muster.Actor, r wire.PauseRequest) (muster.Pause, error) {
 	now := s.Clock.Now()
-	p := muster.Pause{By: who.Name, Asked: now, OnPause: muster.PauseWait, Lose: r.LoseRunning}
+	p := muster.Pause{By: who.Name, Asked: now, Lose: r.LoseRunning}
 	var problems []muster.Problem
 	add := func(field string, why muster.Reason, message, hint string) {
 		problems = append(problems, muster.Problem{Field: field, Reason: why, Message: message, Hint: hint})
@@ -77,17 +79,12 @@ func (s *Service) readPause(who muster.Actor, r wire.PauseRequest) (muster.Pause
 	read("at", r.At, &p.At)
 	read("until", r.Until, &p.Until)
 	read("wait_until", r.WaitUntil, &p.WaitUntil)
-	switch r.OnPause {
-	case "", string(muster.PauseWait):
-	case string(muster.PauseRequeue):
-		p.OnPause = muster.PauseRequeue
-		if r.WaitUntil != "" {
-			add("wait_until", muster.ReasonContradiction, "requeue waits for nothing", "leave out one of them")
-		}
-	case "save", "freeze":
-		add("on_pause", muster.ReasonNeedsVirtualMachine, "only virtual machines can keep the memory of jobs, and this cluster has none", "write wait or requeue")
-	default:
-		add("on_pause", muster.ReasonBadValue, fmt.Sprintf("%.32q is not possible here", r.OnPause), "write wait or requeue")
+	var bad *muster.Problem
+	if p.OnPause, bad = spec.ParseOnPause(r.OnPause); bad != nil {
+		problems = append(problems, *bad)
+	}
+	if p.OnPause != "" && p.OnPause != muster.PauseWait && r.WaitUntil != "" {
+		add("wait_until", muster.ReasonContradiction, string(p.OnPause)+" waits for nothing", "leave out one of them")
 	}
 	begin := now
 	if p.At.After(now) {
@@ -105,8 +102,9 @@ func (s *Service) readPause(who muster.Actor, r wire.PauseRequest) (muster.Pause
 	return p, nil
 }
 
-// pausable finds a cluster that may be paused, and the jobs that do not survive it.
-func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p muster.Pause) (c muster.Cluster, jobs []wire.LostJob, err error) {
+// pausable finds a cluster that may be paused, and the jobs that do not survive it. What nobody
+// said of the pause is as the cluster's request says.
+func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p *muster.Pause) (c muster.Cluster, jobs []wire.LostJob, err error) {
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
 		if c, err = tx.FindCluster(ref); err != nil {
 			return err
@@ -125,9 +123,20 @@ func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p 
 		if err != nil {
 			return err
 		}
+		if p.OnPause == "" {
+			p.OnPause = c.Spec.OnPause
+		}
+		if p.OnPause == "" || p.OnPause != muster.PauseWait && !p.WaitUntil.IsZero() {
+			p.OnPause = muster.PauseWait
+		}
+		if p.OnPause == muster.PauseFreeze {
+			if err := s.freezable(tx, c, nodes); err != nil {
+				return err
+			}
+		}
 		for _, n := range nodes {
 			if n.Head && n.Machine != "" && s.Scheduler != nil {
-				jobs = lostJobs(s.Scheduler(n.Machine), p)
+				jobs = lostJobs(s.Scheduler(n.Machine), *p)
 			}
 		}
 		return nil
@@ -135,9 +144,34 @@ func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p 
 	return c, jobs, err
 }
 
+// freezable refuses to freeze a cluster whose machines cannot stand still, or which is in the middle
+// of something that would be cut in two.
+func (s *Service) freezable(tx *store.Tx, c muster.Cluster, nodes []muster.Node) error {
+	for _, n := range nodes {
+		if n.Machine == "" || !stays(n) {
+			continue
+		}
+		m, err := tx.AsSystem().Machine(n.Machine)
+		if err != nil {
+			return err
+		}
+		if !s.Providers.Of(m.Provider).Freezes {
+			return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot be frozen: it is a whole machine", m.ID, c.Name).Because(muster.ReasonCannotFreeze).
+				WithHint("write --on-pause wait or requeue")
+		}
+	}
+	switch m := c.Measurement; {
+	case c.Scaling != nil:
+		return muster.Errorf(muster.EConflict, "cluster %s is being scaled and cannot be frozen", c.Name).Because(muster.ReasonWrongPhase).WithHint("wait until that is done: muster show %s", c.ID)
+	case m != nil && m.Phase.Open():
+		return muster.Errorf(muster.EConflict, "cluster %s is being measured and cannot be frozen", c.Name).Because(muster.ReasonWrongPhase).WithHint("wait until that is done: muster show %s", c.ID)
+	}
+	return nil
+}
+
 // lostJobs are the jobs that a pause ends for good.
 func lostJobs(state *wire.SchedulerState, p muster.Pause) (list []wire.LostJob) {
-	if state == nil {
+	if state == nil || p.OnPause.KeepsMachines() {
 		return nil
 	}
 	for _, j := range state.List {

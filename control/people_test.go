@@ -79,3 +79,25 @@ func TestHighUIDs(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// Whoever shares a cluster cannot be removed, and who owns one neither: each with its own cure.
+func TestRemoveUserOfAClusterOfOthers(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 2})
+	s.User("alice", "default")
+	s.User("bob", "default")
+	id := ready(t, s, "cfd", 1, "")
+	if _, err := s.Control.Share(t.Context(), root(), string(id), wire.ShareRequest{Add: []string{"bob"}}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Control.Cluster(t.Context(), root(), string(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"alice", "bob"} {
+		e := code(t, s.Control.RemoveUser(t.Context(), root(), name), muster.EConflict)
+		if shared := c.Owner != name; e.Reason != muster.ReasonUserInUse || strings.Contains(e.Hint, "muster unshare") != shared {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}

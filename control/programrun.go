@@ -109,6 +109,29 @@ func (s *Service) sameImage(c muster.Cluster, p muster.Program) error {
 		WithHint("create a cluster with it: muster create NAME --image %s", p.Image)
 }
 
+// imageOlder reports that a content of an image is from before a built-in program: that shows only
+// on a cluster otherwise, when the program is to run. Nil: it has it, or nobody can say.
+func (s *Service) imageOlder(ref string, p muster.Program) *muster.Problem {
+	file := program.FileOf(p)
+	if file == "" {
+		return nil
+	}
+	img, err := s.Config.Images.Resolve(ref)
+	if err != nil {
+		return nil // which the request says
+	}
+	there, known := s.Config.Images.Contains(img.ID, strings.TrimPrefix(file, "/"))
+	if there || !known {
+		return nil
+	}
+	hint := "an administrator builds it again: muster image build " + img.Name
+	if newest, err := s.Config.Images.Resolve(img.Name); err == nil && newest.ID != img.ID {
+		hint = fmt.Sprintf("use the newest content, %s, or build it again: muster image build %s", versionRef(newest), img.Name)
+	}
+	return &muster.Problem{Field: "cluster.image", Reason: muster.ReasonImageLacks,
+		Message: fmt.Sprintf("image %s, built on %s, has no program %s: it has no %s", versionRef(img), img.Created.UTC().Format(time.DateOnly), p.Name, file), Hint: hint}
+}
+
 // runs reports whether a cluster runs a content, with more packages or without. One that has
 // no content yet gets what its request means now.
 func (s *Service) runs(c muster.Cluster, id muster.ImageID) bool {

@@ -118,7 +118,11 @@ func (r requests) Preempt(ctx context.Context, over []muster.ClusterID, by muste
 			now := s.Clock.Now()
 			text := "somebody else needs its machines: it ends now, as at the end of its walltime"
 			c.Notices = muster.AddNotice(c.Notices, now, muster.NoticePreempted, text)
-			if c.Phase != muster.ClusterReady { // nobody works in it yet
+			frozen := c.Phase == muster.ClusterFrozen || c.Phase == muster.ClusterPausing && c.KeepsMachines()
+			if frozen && !c.Expires.IsZero() && !now.Before(c.Expires) {
+				return nil // it is going on, to end its jobs
+			}
+			if c.Phase != muster.ClusterReady && !frozen { // nobody works in it yet
 				c.Phase, c.PhaseSince, c.Deadline = muster.ClusterDeleting, now, time.Time{}
 			} else {
 				c.Expires = now

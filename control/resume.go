@@ -40,6 +40,14 @@ func (s *Service) Resume(ctx context.Context, who muster.Actor, ref string, r wi
 		case c.Phase == muster.ClusterPaused:
 			asked = true
 			return nil
+		case c.Phase == muster.ClusterFrozen:
+			if !start.IsZero() {
+				return muster.Errorf(muster.EInvalid, "cluster %s has its machines: it needs no promise of a time", c.Name).Because(muster.ReasonContradiction).WithHint("leave out the start")
+			}
+			p := *c.Pause
+			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
+			out.Text, out.Status = "it goes on where it was", c.Phase
+			return tx.PutCluster(c, "resumed by "+who.Name)
 		case c.Pause == nil || c.Phase != muster.ClusterReady && c.Phase != muster.ClusterPausing:
 			return muster.Errorf(muster.EConflict, "cluster %s is %s: there is no pause to end", c.Name, c.Phase).Because(muster.ReasonWrongPhase).WithHint("see 'muster show %s'", c.ID)
 		}
@@ -50,10 +58,14 @@ func (s *Service) Resume(ctx context.Context, who muster.Actor, ref string, r wi
 			c.Pause = nil
 		case c.Pause.Stopped.IsZero():
 			out.Text = "its pause is taken back: it goes on"
-			if c.Pause.Left > 0 {
+			if c.Pause.Left > 0 && !c.KeepsMachines() {
 				c.Expires = s.Clock.Now().Add(time.Duration(c.Pause.Left))
 			}
 			c.Phase, c.PhaseSince, c.Pause, c.Conditions = muster.ClusterReady, s.Clock.Now(), nil, nil
+		case c.KeepsMachines():
+			p := *c.Pause
+			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
+			out.Text = "it is being frozen: it goes on after that"
 		default: // its machines are being given back: it comes back after that
 			p := *c.Pause
 			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
@@ -177,7 +189,7 @@ func (s *Service) resumeOn(tx *store.Tx, c *muster.Cluster, plan muster.Plan, te
 	c.Phase, c.PhaseSince, c.BuildStarted, c.Class, c.Measurement = muster.ClusterBuilding, now, time.Time{}, plan.Class, nil
 	c.Deadline, c.Measured, c.Slow = time.Time{}, 0, 0
 	c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(d muster.Condition) bool { return waits(d) || d.Code == muster.ConditionPauseEnds })
-	if eta, spread, ok := s.estimate(tx.AsSystem(), c.Class, c.Image); ok {
+	if eta, spread, ok := s.estimate(tx.AsSystem(), c.Spec, c.Class, c.Image); ok {
 		c.ETA, c.ETASpread = now.Add(eta), muster.Duration(spread)
 	}
 	if err := tx.PutCluster(*c, text); err != nil {
@@ -253,7 +265,7 @@ func (s *Service) tendPaused(ctx context.Context, c muster.Cluster) (next time.T
 		text := "it is paused until " + admit.Moment(end) + " at the longest: then it is deleted, and its volumes are kept"
 		err = change(text, func(c *muster.Cluster) {
 			c.Pause.Warned, c.Deadline = now, end
-			c.Conditions = append(c.Conditions, muster.Condition{Code: muster.ConditionPauseEnds, Text: text, Since: now, ETA: end, Hint: "`muster resume " + c.Name + "` brings it back"})
+			c.Conditions = append(c.Conditions, muster.Condition{Code: muster.ConditionPauseEnds, Text: text, Since: now, ETA: end, Hint: "bring it back, or keep what its volumes do not have"})
 			c.Notices = muster.AddNotice(c.Notices, now, muster.NoticePause, text)
 		})
 	case !c.Deadline.Equal(end):

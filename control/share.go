@@ -218,7 +218,7 @@ func (sh *sharer) lackingUID(uid int) (string, error) {
 		if err != nil && muster.CodeOf(err) != muster.ENotFound {
 			return "", err
 		}
-		if err == nil && !sh.s.Providers.Of(m.Provider).HasUID(uid) {
+		if err == nil && !sh.s.Providers.For(m.Provider, sh.c.Spec.VM).HasUID(uid) {
 			return m.Provider, nil
 		}
 	}

@@ -79,6 +79,11 @@ func topologyView(tx *store.Tx, t *muster.SiteTree) (wire.SiteTopology, error) {
 	for i := range out.Stands {
 		out.Stands[i].Free = counts[out.Stands[i].Name]
 	}
+	if !topology.Plain(t, machines) {
+		if out.MeasuredElsewhere, out.Confirmed, err = measuredPlaces(tx, tree); err != nil {
+			return out, err
+		}
+	}
 	if t != nil {
 		out.Described, out.By, out.At = true, t.By, t.At
 		if out.Unknown, err = unknownMachines(t, known); err != nil {
@@ -120,6 +125,16 @@ func PlacesOf(tx *store.Tx, machines []muster.Machine) (func(muster.MachineID) [
 		l := where(id)
 		return l[:len(l)-1]
 	}, !topology.Plain(t, machines), nil
+}
+
+// StandsOf says what machines stand in, the outermost first, and whether anything is known
+// beyond racks.
+func StandsOf(tx *store.Tx, machines []muster.Machine) (func(muster.MachineID) []muster.Stand, bool, error) {
+	t, err := tx.AsSystem().SiteTree()
+	if err != nil {
+		return nil, false, err
+	}
+	return topology.New(t, machines).Around, !topology.Plain(t, machines), nil
 }
 
 // locations say where the machines of nodes stand.

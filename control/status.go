@@ -48,6 +48,8 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 		return "its jobs come to an end"
 	case muster.ClusterPaused:
 		return pausedText(c, view, now)
+	case muster.ClusterFrozen:
+		return frozenText(c)
 	case muster.ClusterBuilding:
 		text := fmt.Sprintf("%d of %s ready", view.ReadyCount, plaintext.Count(view.NodeCount, "node"))
 		for _, d := range c.Conditions {
@@ -125,6 +127,20 @@ func round(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// frozenText is one line on a frozen cluster.
+func frozenText(c muster.Cluster) string {
+	for _, d := range c.Conditions {
+		if d.Code == muster.ConditionResuming {
+			return d.Text
+		}
+	}
+	text := "frozen; its machines stand still and stay its own; `muster resume " + c.Name + "` lets it go on"
+	if !c.Expires.IsZero() {
+		text += "; its walltime runs on, until " + c.Expires.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	return text
 }
 
 // pausedText is one line on a paused cluster: when it comes back, or until when it may stay.

@@ -24,8 +24,10 @@ func (s *Service) Top(ctx context.Context, who muster.Actor, ref string) (wire.T
 	}
 	var nodes []muster.Node
 	var one muster.Cluster
+	var counts store.Counts
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
-		counts, err := tx.Count()
+		var err error
+		counts, err = tx.Count()
 		if err != nil {
 			return err
 		}
@@ -61,6 +63,9 @@ func (s *Service) Top(ctx context.Context, who muster.Actor, ref string) (wire.T
 		}
 		return nil
 	})
+	if err == nil && out.Site != nil {
+		out.Site.Machines, err = s.machinePhases(ctx, counts)
+	}
 	if err != nil || ref == "" {
 		return out, err
 	}

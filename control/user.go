@@ -214,6 +214,10 @@ func (s *Service) RemoveUser(ctx context.Context, who muster.Actor, name string)
 			return err
 		}
 		for _, c := range living {
+			if c.Owner != name && slices.Contains(c.Spec.Users, name) {
+				return muster.Errorf(muster.EConflict, "cluster %s (%s) is shared with %s", c.Name, c.ID, name).Because(muster.ReasonUserInUse).
+					WithHint("take it from them first: muster unshare %s %s; or delete the cluster", c.ID, name)
+			}
 			if c.Owner == name || slices.Contains(c.Spec.Users, name) {
 				return muster.Errorf(muster.EConflict, "%s uses cluster %s (%s)", name, c.Name, c.ID).Because(muster.ReasonUserInUse).
 					WithHint("delete the cluster first")

@@ -54,6 +54,16 @@ func (s *Service) deadlines(out *wire.Cluster, c muster.Cluster) {
 		if !c.Pause.Resume.IsZero() {
 			out.ETAUnknown = "what it needs is held by clusters without an end, or is not there"
 		}
+	case muster.ClusterFrozen:
+		out.Deadline, out.ETA = c.Expires, c.Pause.Until
+		out.Next = "it goes on, and its walltime ends"
+		if c.Expires.IsZero() {
+			out.Next = ""
+		}
+		out.ETAUnknown = "it goes on when somebody resumes it"
+		if !c.Pause.Thawing.IsZero() {
+			out.ETAUnknown = "it takes seconds"
+		}
 	case muster.ClusterDeleting:
 		out.Deadline = c.PhaseSince.Add(muster.WaitOff)
 		out.Next, out.ETAUnknown = "machines that do not go off are cut off", "nothing was deleted here yet"
@@ -65,6 +75,9 @@ func (s *Service) deadlines(out *wire.Cluster, c muster.Cluster) {
 	for i, d := range c.Conditions {
 		switch d.Code {
 		case waitingForMachines, waitingForMissing, cannotBeServed, muster.ConditionOverLimit, muster.ConditionResuming:
+			if c.Phase == muster.ClusterFrozen { // it has its machines
+				break
+			}
 			d.ETA, d.ETASpread, d.Deadline = out.StartAt, out.StartSpread, out.Deadline
 		case muster.ConditionPromiseLate, muster.ConditionPauseEnds:
 			d.Deadline = out.Deadline

@@ -32,6 +32,7 @@ func (s *Server) openAgents() error {
 		Stage:      func(e wire.Event) { s.control.Publish(e) },
 		Sample:     s.sample,
 		Trust:      s.trustOf,
+		Still:      func(id muster.MachineID) bool { return s.converge.Frozen(id) },
 		Launch:     func(id muster.ClusterID, node string) *wire.LaunchOrder { return s.measure.Launch(id, node) },
 		WantSeconds: func(id muster.ClusterID, node string) bool {
 			return s.measure.WantSeconds(id, node) || s.runUse.WantSeconds(id, s.cfg.Clock.Now())
@@ -102,6 +103,9 @@ func (s *Server) serveAgents(ctx context.Context, g *errgroup.Group) error {
 		g.Go(func() error {
 			return s.agents.Serve(ctx, ln, s.authority.NodeTLS([]string{"muster"}, []netip.Addr{e.addr}))
 		})
+		if e.time != nil {
+			g.Go(func() error { return e.time(ctx) })
+		}
 		if e.proxy != nil {
 			if err := e.proxy(ctx, g, s.log, s.files); err != nil {
 				return err

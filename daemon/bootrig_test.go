@@ -23,6 +23,7 @@ import (
 	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/metal/bootapi"
 	"github.com/muster-hpc/muster/metal/bootqueue"
+	"github.com/muster-hpc/muster/metal/kernels"
 	"github.com/muster-hpc/muster/metal/power"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
@@ -118,8 +119,12 @@ func newBootRig(t *testing.T) *bootRig {
 func (r *bootRig) open() {
 	r.t.Helper()
 	s := r.srv
+	made, err := kernels.Open(s.state.path("kernels"), filepath.Join(r.dir, "agent"), r)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	p, err := metal.New(r.t.Context(), metal.Options{
-		Dir: s.state.path("metal"), Registry: registry{s.db}, Power: r.power, Images: r, Agent: filepath.Join(r.dir, "agent"),
+		Dir: s.state.path("metal"), Registry: registry{s.db}, Power: r.power, Images: r, Kernels: made,
 		Interface: "lo", Address: netip.MustParsePrefix("127.0.0.1/8"), URL: r.url, CA: s.authority.Fingerprint(),
 		Leased: func(mac string) (netip.Addr, bool) {
 			if mac == rigMAC("m-3") { // it asks from elsewhere than it was lent

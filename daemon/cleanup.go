@@ -40,7 +40,7 @@ func Cleanup(ctx context.Context, dir string, unknown bool) ([]muster.MachineID,
 		return nil, err
 	}
 	running, err := p.Running()
-	err = errors.Join(err, p.Destroy(ctx), nfs.Remove(st.path("export")))
+	err = errors.Join(err, nfs.Remove(st.path(localExport)), p.Destroy(ctx), nfs.Remove(st.path(metalExport)))
 	host := hostInstances{instancesDir}
 	for _, other := range host.of(c.State) { // of a life before, whose store was lost
 		if other != name {

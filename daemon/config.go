@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/measure/analysis"
 	"github.com/muster-hpc/muster/metal/enrollment"
@@ -20,6 +21,8 @@ type Config struct {
 	State string
 	// Local are the machines to cut from this host.
 	Local []local.Slice
+	// LocalLinks join what they stand in; see LocalTree.
+	LocalLinks []topology.Link
 	// Metal says how bare machines are reached.
 	Metal Metal
 	// Oversubscribe allows more local machines than cores.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/connlimit"
+	"github.com/muster-hpc/muster/metal/netboot/sntp"
 	"github.com/muster-hpc/muster/provider/local/network"
 )
 
@@ -27,6 +28,8 @@ type endpoint struct {
 	listenAt func(ctx context.Context, port uint16) (net.Listener, error)
 	admit    func(ctx context.Context, ports []uint16) error
 	cluster  func(netip.Addr) muster.ClusterID
+	// time answers machines that ask for the time; nil where nobody does, or somebody else.
+	time func(ctx context.Context) error
 
 	mu   sync.Mutex
 	port int
@@ -56,6 +59,15 @@ func rackEndpoint(rack *network.Rack, cluster func(netip.Addr) muster.ClusterID)
 		p := &network.Proxy{Log: log, Places: proxyRequests(files), Group: func(a netip.Addr) string { return string(cluster(a)) }}
 		g.Go(func() error { return p.Serve(ctx, connlimit.New(ln, proxyPlaces(files))) })
 		return nil
+	}
+	e.time = func(ctx context.Context) error {
+		n, err := sntp.New(sntp.Config{Address: e.addr, Networks: []netip.Prefix{network.Management()}, Port: network.TimePort, Listen: func(ctx context.Context) (net.PacketConn, error) {
+			return rack.ListenPacket(ctx, netip.AddrPortFrom(e.addr, network.TimePort))
+		}})
+		if err != nil {
+			return err
+		}
+		return n.Serve(ctx, nil)
 	}
 	return e
 }

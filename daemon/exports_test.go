@@ -60,9 +60,9 @@ func TestLeavingClosesExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := &oneMount{runs: make(chan struct{})}
-	s.exports = nfs.NewExports(nfs.ExportsConfig{Store: s.db, Server: told, Address: func(muster.MachineID) (netip.Addr, bool) {
+	s.exports = exports{nfs.NewExports(nfs.ExportsConfig{Store: s.db, Server: told, Providers: muster.Providers{"metal": {OwnKernel: true}}, Address: func(muster.MachineID) (netip.Addr, bool) {
 		return netip.MustParseAddr("10.0.0.1"), true
-	}})
+	}})}
 	go func() { _ = s.exports.Run(t.Context(), s.volumes) }()
 	<-told.runs
 	c := muster.Cluster{ID: muster.NewClusterID(), Name: "one", Owner: "alice", Project: "p", Phase: muster.ClusterBuilding, Image: "sha256:1"}

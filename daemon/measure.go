@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/measure"
 )
 
@@ -14,7 +15,7 @@ func (s *Server) openMeasure() error {
 	s.measure, err = measure.New(measure.Config{
 		Store: s.db, Dir: s.state.path("measuring"), Sign: s.signing.Sign, Providers: s.capabilities,
 		Speak: s.agents.Speak, Wake: func(id muster.ClusterID) { s.converge.Wake(id) },
-		Usage: s.agents.Usage, Scheduler: s.scheduler, Targets: s.cfg.PerformanceTargets, Issuer: s.instance, Clock: s.cfg.Clock, Log: s.log,
+		Usage: s.agents.Usage, Scheduler: s.scheduler, Targets: s.cfg.PerformanceTargets, Issuer: s.instance, Stands: control.StandsOf, Clock: s.cfg.Clock, Log: s.log,
 	})
 	return err
 }

@@ -135,7 +135,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 	}
 	o := metal.Options{
 		Dir: s.state.path("metal"), Registry: registry{s.db}, Power: m.power, Images: metalImages{s.catalog}, Switches: m.wiring,
-		Agent: s.cfg.Agent, Interface: c.Interface, Address: prefix, CA: s.authority.Fingerprint(), Args: c.Args, VLANs: c.VLANs,
+		Kernels: s.kernels, Interface: c.Interface, Address: prefix, CA: s.authority.Fingerprint(), Args: c.Args, VLANs: c.VLANs,
 		URL:    "https://" + netip.AddrPortFrom(prefix.Addr(), BootPort).String(),
 		Leased: m.leased, Least: c.Least, Discovery: !c.Ignore, Clock: s.cfg.Clock, Log: s.log,
 		Alive:        s.agents.Heard,

@@ -21,10 +21,11 @@ func (s *Server) openConfigs() {
 }
 
 // timeOf are the NTP servers of a provider's machines: the server itself, where they are
-// reached over its boot network.
+// reached over its boot network or in its rack.
 func (s *Server) timeOf(provider string) []string {
 	e := s.endpoints[provider]
-	if e == nil || !s.capabilities.Of(provider).OwnKernel || !e.addr.Is4() {
+	can := s.capabilities.Of(provider)
+	if e == nil || !can.OwnKernel && can.VM == nil || !e.addr.Is4() {
 		return nil
 	}
 	return []string{e.addr.String()}

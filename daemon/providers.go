@@ -3,8 +3,10 @@ package daemon
 import (
 	"context"
 	"net"
+	"os"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/metal/kernels"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/provider/local"
 )
@@ -13,11 +15,19 @@ import (
 // The local one is always opened as root, so that machines of an earlier run
 // with other flags are found and cleaned.
 func (s *Server) openProviders(ctx context.Context) error {
+	if err := s.openKernels(); err != nil {
+		return err
+	}
 	if len(s.cfg.Local) > 0 {
+		tree, err := LocalTree(s.cfg.Local, s.cfg.LocalLinks)
+		if err != nil {
+			return err
+		}
 		p, err := local.New(ctx, local.Config{
-			Dir: s.cfg.State, Instance: s.instance, Epoch: s.epoch, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
+			Switches: switchesOf(tree),
+			Dir:      s.cfg.State, Instance: s.instance, Epoch: s.epoch, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
 			Open: s.cfg.LocalOpen, Networks: s.cfg.LocalNetworks,
-			BootsAtOnce: s.cfg.BootWindow, AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Log: s.log, Clock: s.cfg.Clock,
+			BootsAtOnce: s.cfg.BootWindow, AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Kernel: s.kernelOf, Log: s.log, Clock: s.cfg.Clock,
 		})
 		if err != nil {
 			return err
@@ -56,6 +66,27 @@ func (s *Server) openProviders(ctx context.Context) error {
 		s.log.Warn("no machine provider configured", "hint", "start with --local N, --metal-interface INTERFACE or --fake N")
 	}
 	return nil
+}
+
+// openKernels opens what machines with kernels of their own start with.
+func (s *Server) openKernels() (err error) {
+	if len(s.cfg.Local) == 0 && s.cfg.Metal.Interface == "" {
+		return nil
+	}
+	if err := os.RemoveAll(s.state.path("metal", "initramfs")); err != nil { // where earlier versions had them
+		return err
+	}
+	s.kernels, err = kernels.Open(s.state.path("kernels"), s.cfg.Agent, metalImages{s.catalog})
+	return err
+}
+
+// kernelOf gives a virtual machine its kernel and initramfs.
+func (s *Server) kernelOf(ctx context.Context, id muster.ImageID) (kernel, initramfs string, err error) {
+	k, err := s.kernels.Of(ctx, id)
+	if err != nil {
+		return "", "", err
+	}
+	return k.Kernel, k.Initramfs, nil
 }
 
 // imagePath gives a machine its root file system, verified.

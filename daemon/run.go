@@ -16,12 +16,12 @@ import (
 	"github.com/muster-hpc/muster/internal/inherit"
 	"github.com/muster-hpc/muster/internal/lastcontact"
 	"github.com/muster-hpc/muster/measure"
+	"github.com/muster-hpc/muster/metal/kernels"
 	"github.com/muster-hpc/muster/nodes/agentserver"
 	"github.com/muster-hpc/muster/nodes/nodeconf"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/storage/image"
-	"github.com/muster-hpc/muster/storage/nfs"
 	"github.com/muster-hpc/muster/storage/volume"
 	"github.com/muster-hpc/muster/store"
 )
@@ -47,8 +47,9 @@ type Server struct {
 	agents       *agentserver.Server
 	contacts     lastcontact.Contacts
 	series       *series.Store
-	metal        *metalParts // nil: no bare machines
-	exports      *nfs.Exports
+	metal        *metalParts    // nil: no bare machines
+	kernels      *kernels.Store // nil: no machine has a kernel of its own
+	exports      exports
 	licences     *licences
 	configs      *nodeconf.Maker
 	control      *control.Service
@@ -122,6 +123,9 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 		return nil, err
 	}
 	if err = s.openProviders(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.describeLocal(ctx); err != nil {
 		return nil, err
 	}
 	s.openExports()

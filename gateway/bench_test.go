@@ -265,7 +265,7 @@ func (b *bench) sshd(name string, p flowtest.Place, more string) {
 	if out, err := exec.CommandContext(b.t.Context(), "/usr/sbin/sshd", "-t", "-f", conf).CombinedOutput(); err != nil && strings.Contains(string(out), "PerSourcePenalties") {
 		b.file(name+".conf", strings.Replace(string(text), "PerSourcePenalties no\n", "", 1))
 	}
-	cmd := exec.Command("unshare", "-m", "sh", "-c", "mount --bind "+b.dir+"/passwd /etc/passwd && exec /usr/sbin/sshd -D -e -f "+conf)
+	cmd := exec.Command("unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", "mount --bind "+b.dir+"/passwd /etc/passwd && exec /usr/sbin/sshd -D -e -f "+conf)
 	log, err := os.Create(filepath.Join(b.dir, name+".log"))
 	if err != nil {
 		b.t.Fatal(err)

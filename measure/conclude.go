@@ -186,6 +186,7 @@ func (s *subject) judge(said measured, past past) (found, error) {
 	f.results.Findings = append(f.results.Findings, analysis.WholeFindings(f.results.Whole)...)
 	f.results.Findings = append(f.results.Findings, analysis.WrongFindings(nodes, collected.Wrong)...)
 	f.results.Findings = append(f.results.Findings, analysis.Differences(f.candidates)...)
+	f.results.Findings = append(f.results.Findings, s.misplaced(nodes, f.results.Figures)...)
 	f.results.Findings = analysis.Causes(nodes, f.results.Findings, f.results.Nodes, f.results.Fabrics, witnesses)
 	if text := s.leftOut(); text != "" {
 		f.omitted = append(f.omitted, muster.Omission{What: "pairs", Text: text})
@@ -199,6 +200,16 @@ func (s *subject) judge(said measured, past past) (found, error) {
 		f.omitted = append(f.omitted, muster.Omission{What: "launches", Text: plaintext.Count(said.failed, "launch") + " failed and left nothing that counts"})
 	}
 	return f, nil
+}
+
+// misplaced are the nodes that measure as if their machines stood elsewhere.
+func (s *subject) misplaced(nodes []analysis.Node, pairs []muster.PairFigure) []muster.Finding {
+	list := analysis.MisplacedFindings(nodes, pairs)
+	for i := range list {
+		at := slices.IndexFunc(nodes, func(n analysis.Node) bool { return n.Name == list[i].Node })
+		list[i].Machine = s.machines[at].ID
+	}
+	return list
 }
 
 // mostOmissions of launches are told: words of nodes could be others each time.

@@ -40,6 +40,8 @@ type Config struct {
 	// Scheduler is what the machine of a head last said of its scheduler; nil if it
 	// said nothing. A nil function: jobs are not kept away.
 	Scheduler func(muster.MachineID) *wire.SchedulerState
+	// Stands are what machines stand in, the outermost first; known: something is known beyond racks. Nil: nothing is.
+	Stands func(tx *store.Tx, machines []muster.Machine) (stands func(muster.MachineID) []muster.Stand, known bool, err error)
 	// Targets are what the site says that its machines reach.
 	Targets analysis.Targets
 	// Issuer names this server in certificates, which are good for Life; 0: 90 days.

@@ -59,6 +59,9 @@ func (j *job) load(ctx context.Context) (*subject, error) {
 			s.machines = append(s.machines, m)
 			s.places = append(s.places, j.r.place(m))
 		}
+		if err := j.r.stand(tx, s); err != nil {
+			return err
+		}
 		if s.neighbours, err = j.countNeighbours(tx, s.places); err != nil {
 			return err
 		}
@@ -80,6 +83,21 @@ func (r *Runner) place(m muster.Machine) analysis.Place {
 		p.Host = r.c.Issuer
 	}
 	return p
+}
+
+// stand fills in what the machines of the nodes stand in.
+func (r *Runner) stand(tx *store.Tx, s *subject) error {
+	if r.c.Stands == nil {
+		return nil
+	}
+	stands, known, err := r.c.Stands(tx, s.machines)
+	if err != nil || !known {
+		return err
+	}
+	for i, m := range s.machines {
+		s.places[i].Path = analysis.PathOf(stands(m.ID))
+	}
+	return nil
 }
 
 // countNeighbours counts the machines of other clusters on the hosts of ours.

@@ -33,12 +33,12 @@ func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wi
 		return nil, err
 	}
 	reg := u.registration()
-	k, err := p.kernels.of(ctx, b.Image)
+	k, err := p.o.Kernels.Of(ctx, b.Image)
 	if err != nil {
 		return nil, err
 	}
-	root, _ := k.manifest.File(muster.FileRoot)
-	digests, err := p.pieces.digest(ctx, b.Image, filepath.Join(k.dir, root.Name))
+	root, _ := k.Manifest.File(muster.FileRoot)
+	digests, err := p.pieces.digest(ctx, b.Image, filepath.Join(k.Dir, root.Name))
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "the image of machine %s cannot be read", u.id).Wrap(err)
 	}
@@ -47,7 +47,7 @@ func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wi
 	o := &wire.BootTask{
 		Kind: wire.BootImage, Machine: u.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed,
 		Image: &wire.BootFiles{
-			ID: b.Image, Memory: k.manifest.Requires.Memory, Key: p.keys.of(st.Number, b.Image),
+			ID: b.Image, Memory: k.Manifest.Requires.Memory, Key: p.keys.of(st.Number, b.Image),
 			Root: wire.BootFile{Path: st.Number + "/" + b.Image.Hex(), Size: root.Size, Piece: pieceSize, Pieces: digests},
 		},
 	}

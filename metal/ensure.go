@@ -49,7 +49,7 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 // boot orders a machine to become a node.
 func (p *Provider) boot(ctx context.Context, u *machineState, b provider.Boot) error {
 	reg := u.registration()
-	if _, err := p.kernels.of(ctx, b.Image); err != nil {
+	if _, err := p.o.Kernels.Of(ctx, b.Image); err != nil {
 		return err
 	}
 	if !u.orders.TryRLock() {

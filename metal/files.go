@@ -73,13 +73,13 @@ func (p *Provider) Files() http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		k, err := p.kernels.of(r.Context(), image)
+		k, err := p.o.Kernels.Of(r.Context(), image)
 		if err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		root, _ := k.manifest.File(muster.FileRoot)
-		f, err := os.Open(filepath.Join(k.dir, root.Name))
+		root, _ := k.Manifest.File(muster.FileRoot)
+		f, err := os.Open(filepath.Join(k.Dir, root.Name))
 		if err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/metal/bootapi"
 	"github.com/muster-hpc/muster/metal/bootqueue"
+	"github.com/muster-hpc/muster/metal/kernels"
 	"github.com/muster-hpc/muster/metal/netboot"
 	"github.com/muster-hpc/muster/metal/power"
 	"github.com/muster-hpc/muster/provider"
@@ -77,8 +78,8 @@ type Options struct {
 	Power    Power
 	Images   Images
 	Switches Switches // nil: the site's switches are not Muster's to set
-	// Agent is the program that becomes the first process of machines.
-	Agent string
+	// Kernels are those of the images.
+	Kernels *kernels.Store
 	// Interface is that of the management network, and Address this server's in it.
 	Interface string
 	Address   netip.Prefix
@@ -115,7 +116,6 @@ type Options struct {
 type Provider struct {
 	o        Options
 	boots    *Boots
-	kernels  *kernels
 	pieces   *pieces
 	networks *networks
 	keys     fileKeys
@@ -174,9 +174,6 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 		return nil, err
 	}
 	if p.keys, err = openFileKeys(o.Dir + "/files.key"); err != nil {
-		return nil, err
-	}
-	if p.kernels, err = openKernels(o.Dir+"/initramfs", o.Agent, o.Images); err != nil {
 		return nil, err
 	}
 	p.pieces = newPieces()

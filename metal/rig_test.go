@@ -18,6 +18,7 @@ import (
 	"github.com/muster-hpc/muster/metal"
 	"github.com/muster-hpc/muster/metal/bootapi"
 	"github.com/muster-hpc/muster/metal/bootqueue"
+	"github.com/muster-hpc/muster/metal/kernels"
 	"github.com/muster-hpc/muster/metal/netboot"
 	"github.com/muster-hpc/muster/metal/netboot/dhcp"
 	"github.com/muster-hpc/muster/metal/power"
@@ -148,8 +149,12 @@ func (r *racked) PowerKey(context.Context, muster.MachineID) ([]byte, error) { r
 // open opens a provider, as a server that starts does.
 func (r *racked) open(t *testing.T, change func(*metal.Options)) *metal.Provider {
 	t.Helper()
+	made, err := kernels.Open(filepath.Join(r.dir, "kernels"), filepath.Join(r.dir, "agent"), r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := metal.Options{
-		Dir: filepath.Join(r.dir, "state"), Registry: r, Power: r.control, Images: r, Agent: filepath.Join(r.dir, "agent"),
+		Dir: filepath.Join(r.dir, "state"), Registry: r, Power: r.control, Images: r, Kernels: made,
 		Interface: "lo", Address: netip.MustParsePrefix("10.0.0.1/16"), URL: "https://10.0.0.1:7701", CA: strings.Repeat("ab", 32),
 		Leased: address, Limits: func(string) bootqueue.Limits { return quick() },
 		OnFacts: func(id muster.MachineID, f muster.Facts, _ muster.Trust) {

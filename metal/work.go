@@ -43,7 +43,7 @@ func (p *Provider) work(ctx context.Context, u *machineState, kind wire.BootKind
 	if err != nil {
 		return err
 	}
-	if _, err := p.kernels.of(ctx, image); err != nil {
+	if _, err := p.o.Kernels.Of(ctx, image); err != nil {
 		return err
 	}
 	if p.o.Switches != nil && p.o.Switches.Known(u.id) {

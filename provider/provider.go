@@ -25,6 +25,11 @@ type Power string
 const (
 	PowerBoot Power = "boot"
 	PowerOff  Power = "off"
+	// PowerFreeze stops every processor of a machine that runs; its memory stays. PowerThaw
+	// lets it go on. Both do nothing to one that is off. A machine that is told to boot
+	// another attempt, or to go off, need not be thawed first. See muster.Capabilities.
+	PowerFreeze Power = "freeze"
+	PowerThaw   Power = "thaw"
 )
 
 // DesiredState is the desired state of one machine.
@@ -34,9 +39,11 @@ type DesiredState struct {
 	// Boot is set when Power is boot. A machine that already runs this
 	// attempt is left alone; one that runs another is switched off first.
 	Boot *Boot
-	// VM: the boot is that of a virtual machine, with the image's own kernel. Others than parts of this host have
-	// none.
-	VM bool
+	// VM: the boot is that of a virtual machine, with the image's own kernel; nil: it is not. Others than parts of
+	// this host have none.
+	VM *muster.VMOptions
+	// Incoming: it is a virtual machine whose memory was saved: it waits for that, and is given no task.
+	Incoming bool
 }
 
 // Boot is how to start a machine. It holds a one-time token: never log it.
@@ -97,6 +104,7 @@ type Observation struct {
 	Machine    muster.MachineID
 	State      State
 	Attempt    int64 // that it runs, when running
+	Frozen     bool  // it stands still, when running
 	Management netip.Addr
 	Since      time.Time
 	Err        error // what went wrong with the last Ensure, if anything

@@ -63,6 +63,9 @@ func pauseState(c muster.Cluster) string {
 	if c.Pause == nil || c.Phase == muster.ClusterReady {
 		return ""
 	}
+	if c.KeepsMachines() {
+		return string(c.Pause.OnPause)
+	}
 	return fmt.Sprint(c.Phase == muster.ClusterPausing, !c.Pause.Requeueing.IsZero())
 }
 

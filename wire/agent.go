@@ -206,7 +206,7 @@ type SlurmConfig struct {
 	// as they do at their own time limit, and says so by Report.Ended.
 	Ending bool `json:"ending,omitempty"`
 	// Pause: the cluster is being paused. The head stops new jobs, and waits for running
-	// ones (PauseWait) or puts them into the queue again (PauseRequeue).
+	// ones (PauseWait) or puts them into the queue again (PauseRequeue), or suspends them (PauseFreeze).
 	Pause      muster.OnPause `json:"pause,omitempty"`
 	DBPassword string         `json:"db_password,omitempty"` // head only, where accounting needs one
 }

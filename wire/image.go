@@ -75,7 +75,7 @@ type ImagePinned struct {
 	Status string `json:"status"` // pinned, unpinned, not-pinned
 }
 
-// ImageComparison is how the packages of one image differ from those of another.
+// ImageComparison is how one image differs from another.
 type ImageComparison struct {
 	From    ComparedImage   `json:"from"`
 	To      ComparedImage   `json:"to"`
@@ -84,6 +84,15 @@ type ImageComparison struct {
 	Added   []PackageChange `json:"added"`   // only in To
 	Removed []PackageChange `json:"removed"` // only in From
 	Same    int             `json:"same"`
+	// Differ is what else is not the same, one word each: kernel, recipe, base.
+	Differ []ImageDifference `json:"differ,omitempty" doc:"What else is not the same"`
+}
+
+// ImageDifference is something of two images that is not the same, beside their packages.
+type ImageDifference struct {
+	What string `json:"what" doc:"content, built, recipe, builder, base, added, kernel, suite, files, units or saved"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 }
 
 // ComparedImage is one side of a comparison.

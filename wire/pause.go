@@ -10,7 +10,7 @@ import (
 type PauseRequest struct {
 	At          string `json:"at,omitempty" doc:"When it begins; default: now"`
 	Until       string `json:"until,omitempty" doc:"When the cluster is to be back, as a promise; default: when somebody asks"`
-	OnPause     string `json:"on_pause,omitempty" doc:"What becomes of running jobs: wait (the default) or requeue"`
+	OnPause     string `json:"on_pause,omitempty" doc:"What becomes of running jobs: wait (also: stop), requeue or freeze; default: as the request says, or wait"`
 	WaitUntil   string `json:"wait_until,omitempty" doc:"With wait: those that run then are put into the queue again; default: no bound"`
 	LoseRunning bool   `json:"lose_running,omitempty" doc:"Go on although work would be lost"`
 	DryRun      bool   `json:"dry_run,omitempty" doc:"Only say what will not survive"`
@@ -25,6 +25,10 @@ type Paused struct {
 	// Jobs are those that will not survive, and Lost what else does not, one line each.
 	Jobs []LostJob `json:"jobs,omitempty"`
 	Lost []string  `json:"lost"`
+	// KeepsMachines: its machines stay its own, and its walltime runs on, until Expires
+	// where it has an end.
+	KeepsMachines bool      `json:"keeps_machines,omitempty"`
+	Expires       time.Time `json:"expires,omitzero"`
 	// At is when it begins, where that is later; Until when the cluster is back, as a promise
 	// where Promised.
 	At       time.Time `json:"at,omitzero"`

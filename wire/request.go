@@ -14,6 +14,8 @@ type Request struct {
 	Min       int                `json:"min,omitempty" doc:"Fewest nodes that will do; default: all of them"`
 	Machine   MachineConstraints `json:"machine,omitzero" doc:"What each machine must be"`
 	Shape     ShapeWish          `json:"shape,omitzero" doc:"Which part of its machine each compute node has"`
+	Provider  string             `json:"provider,omitempty" doc:"Short for machine.provider: vm, local, metal"`
+	VM        VMWish             `json:"vm,omitzero" doc:"How virtual machines are to be, with provider: vm"`
 	LinkRate  string             `json:"link_rate,omitempty" doc:"What each node's links for messages are held to, such as 1Gb/s"`
 	Mixed     bool               `json:"mixed,omitempty" doc:"Nodes may be of different classes"`
 	Image     string             `json:"image,omitempty" doc:"Image name or content ID; default hpc"`
@@ -29,6 +31,7 @@ type Request struct {
 	Priority  string             `json:"priority,omitempty" doc:"scavenger: on machines that nobody else wants, and ended with grace when somebody does"`
 	Validate  string             `json:"validate,omitempty" doc:"How much is measured before the cluster is handed over: quick, full or off"`
 	IfSlow    string             `json:"if_slow,omitempty" doc:"What becomes of a cluster that is still slow after machines were replaced: deliver or refuse"`
+	OnPause   string             `json:"on_pause,omitempty" doc:"What becomes of running jobs when the cluster is paused and nobody says otherwise: wait (the default; also: stop), requeue or freeze"`
 	Egress    string             `json:"egress,omitempty" doc:"none, proxy or nat"`
 	Users     []string           `json:"users,omitempty" doc:"Who may log in; default: you"`
 	Home      string             `json:"home,omitempty" doc:"Volume mounted at /home: name or ID; default: a new one"`
@@ -52,6 +55,14 @@ type ShapeWish struct {
 	MemoryPerCore string   `json:"memory_per_core,omitempty" doc:"Memory for each of them, such as 4GiB"`
 	KernelArgs    []string `json:"kernel_args,omitempty" doc:"What is added to the kernel's command line"`
 	NUMA          string   `json:"numa,omitempty" doc:"Whether programs see the memory nodes: shown or hidden"`
+}
+
+// VMWish is how virtual machines are to be.
+type VMWish struct {
+	Tune    string `json:"tune,omitempty" doc:"on: pinned, in huge pages, built as its host is, where the host allows it; off: as QEMU has it by itself. Default: on"`
+	NIC     string `json:"nic,omitempty" doc:"virtio, or vf: a virtual function of a card. Default: virtio"`
+	Pages   string `json:"pages,omitempty" doc:"Size of huge pages: 2MiB or 1GiB. Default: 2MiB"`
+	Emulate string `json:"emulate,omitempty" doc:"on: QEMU emulates the processor where the host has no KVM; off: such hosts are not taken. Default: on"`
 }
 
 // MachineConstraints is the machine part of a Request.

@@ -20,6 +20,9 @@ type SiteTopology struct {
 	// Contradictions are one sentence each; More counts those that are left out.
 	Contradictions []string `json:"contradictions,omitempty" doc:"What registrations and switches say of machines that the description says otherwise"`
 	More           int      `json:"more_contradictions,omitempty"`
+	// MeasuredElsewhere are one sentence each, of machines whose distances to others doubt the tree.
+	MeasuredElsewhere []string `json:"measured_elsewhere,omitempty" doc:"Machines that certificates show to stand elsewhere"`
+	Confirmed         string   `json:"confirmed,omitempty" doc:"Machines whose place certificates confirm, as a set of names"`
 }
 
 // TopologyStand is a data centre, room, spine, leaf or chassis. Without a name it is what

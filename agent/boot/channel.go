@@ -27,8 +27,17 @@ type Channel struct {
 
 var _ Greeter = (*Channel)(nil)
 
-// openChannel opens the port of this name. What comes is bytes, not what somebody types.
+// openChannel opens the port of this name, to ask for the task.
 func openChannel(name string) (*Channel, error) {
+	f, err := openPort(name)
+	if err != nil {
+		return nil, err
+	}
+	return newChannel(f), nil
+}
+
+// openPort opens the port of this name. What comes is bytes, not what somebody types.
+func openPort(name string) (*os.File, error) {
 	f, err := os.OpenFile("/dev/"+name, os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, muster.Errorf(muster.EUnavailable, "the port that muster.channel names cannot be opened").
@@ -45,7 +54,7 @@ func openChannel(name string) (*Channel, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("set up %s: %w", name, err)
 	}
-	return newChannel(f), nil
+	return f, nil
 }
 
 func newChannel(port io.ReadWriter) *Channel {

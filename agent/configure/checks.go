@@ -87,8 +87,9 @@ func (c *Configurer) sshBanner(ctx context.Context, address string) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	// The banner is all that is asked; closing then is no failed login.
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	// The banner is all that is asked; closing then is no failed login. Where a processor is
+	// emulated on a busy host, sshd takes many seconds to be loaded.
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	return readBanner(conn)
 }
 

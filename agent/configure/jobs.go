@@ -37,6 +37,8 @@ type queue struct {
 	// completing are those of active that end already, and lost those that cannot be queued
 	// again.
 	completing, lost map[string]bool
+	// suspended are those of active that stand still.
+	suspended map[string]bool
 }
 
 // jobID is how squeue writes the number of a job, or of several of an array.
@@ -84,6 +86,12 @@ func parseSqueue(text, mark string, here func(uid int) bool) queue {
 				q.completing = map[string]bool{}
 			}
 			q.completing[j.ID] = true
+		}
+		if j.State == "suspended" {
+			if q.suspended == nil {
+				q.suspended = map[string]bool{}
+			}
+			q.suspended[j.ID] = true
 		}
 		q.list = append(q.list, j)
 	}

@@ -198,7 +198,7 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 			}
 		}
 		if had.Ending && !cfg.Slurm.Ending && cfg.Slurm.Pause == "" {
-			return c.setPartition(ctx, "UP")
+			return c.openPartition(ctx)
 		}
 		return nil
 	}
@@ -215,6 +215,8 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 		state := "UP"
 		if cfg.Slurm.Ending || cfg.Slurm.Pause != "" {
 			state = "INACTIVE"
+		} else if err := c.resumeJobs(ctx); err != nil {
+			return failed("let suspended jobs go on", err)
 		}
 		if err := c.setPartition(ctx, state); err != nil {
 			return failed("say whether jobs start", err)

@@ -188,6 +188,8 @@ func (w *watcher) askJobs(ctx context.Context, all bool) (ended bool) {
 		return w.endJobs(ctx)
 	case w.cfg.Slurm.Pause == muster.PauseRequeue:
 		return w.requeueJobs(ctx)
+	case w.cfg.Slurm.Pause == muster.PauseFreeze:
+		return w.suspendJobs(ctx)
 	case w.cfg.Slurm.Pause == muster.PauseWait:
 		return w.saved()
 	}

@@ -31,6 +31,8 @@ type experimentContent struct {
 	Rows            []experimentRow
 	Plan            []fact
 	Launches        []experimentLaunch
+	Meanwhile       []picture
+	Undrawn         int
 	Text            string
 }
 
@@ -312,5 +314,26 @@ func (v *experimentContent) listed(e muster.Experiment, r muster.ExperimentResul
 		one.Cells = []string{fmt.Sprint(l.N + 1), when(l.Began), cmp.Or(cellLabel(muster.ExperimentRow{Factors: e.Plan.Cells[l.Cell].Factors}, r.Varies), "all"), cleanText(string(l.Run)),
 			string(l.State), figure, strings.Join(rules, ", "), cleanText(l.Problem)}
 		v.Launches = append(v.Launches, one)
+		v.meanwhile(l, one.Cells[2])
+	}
+}
+
+// mostMeanwhile launches have a picture of their processors; JSON has all.
+const mostMeanwhile = 60
+
+// meanwhile draws how busy the processors were during a launch.
+func (v *experimentContent) meanwhile(l muster.ExperimentLaunch, cell string) {
+	series := slices.Clone(l.UseSeries)
+	for i := range series {
+		series[i].Node = cleanText(series[i].Node)
+	}
+	p, ok := use(series)
+	switch {
+	case !ok:
+	case len(v.Meanwhile) == mostMeanwhile:
+		v.Undrawn++
+	default:
+		p.Title, p.Caption = fmt.Sprintf("Launch %d: %s", l.N+1, cell), ""
+		v.Meanwhile = append(v.Meanwhile, p)
 	}
 }

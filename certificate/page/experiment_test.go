@@ -33,7 +33,8 @@ func sampleExperiment() (muster.Experiment, muster.ExperimentResult, []muster.Ex
 		Peak: &muster.Reference{Value: 160e9, Text: evil}, OfPeak: share(0.4), Model: &muster.ExperimentHPLModel{Cube: 5e-11, Sizes: 5, Error: 0.01}}}
 	r.HPLNodes = []muster.ExperimentHPLNodes{{Points: []muster.ExperimentHPLOfNodes{{Nodes: 2, Rmax: 64e9}}, Serial: share(0.05)}}
 	l := []muster.ExperimentLaunch{
-		{N: 0, Cell: 0, Run: "pr-2345678bcd", State: muster.ProgramRunPassed, Figure: &muster.ProgramFigure{Value: 12.5, Unit: evil}, Discarded: []muster.DiscardRule{muster.DiscardThrottled}},
+		{N: 0, Cell: 0, Run: "pr-2345678bcd", State: muster.ProgramRunPassed, Figure: &muster.ProgramFigure{Value: 12.5, Unit: evil}, Discarded: []muster.DiscardRule{muster.DiscardThrottled},
+			UseSeries: []muster.UseSeries{{Node: evil, Start: e.Created, Step: 1, CPU: []float64{1, 2, 1.5}, User: []float64{1, 1, 1}, System: []float64{0, 1, 0.5}, Wait: []float64{0, 0, 0.25}}}},
 		{N: 1, Cell: 1, State: muster.ProgramRunFailed, Problem: evil}, {N: 2, Cell: 9},
 	}
 	return e, r, l
@@ -48,7 +49,7 @@ func TestExperimentPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := b.String()
-	for _, want := range []string{"<h1>spread</h1>", "1.50 (1.40 to 1.60)", "90 % efficient", "random, seed 7", "pr-2345678bcd", "80 % user, 10 % system", "12.0 ns/day, 7 launches", " with MB/s, ", "below 8000, the smallest", "% of 160", " % of the time of one node does not shrink", "2x4", "throttled", "default-src 'none'"} {
+	for _, want := range []string{"<h1>spread</h1>", "1.50 (1.40 to 1.60)", "90 % efficient", "random, seed 7", "pr-2345678bcd", "80 % user, 10 % system", "12.0 ns/day, 7 launches", " with MB/s, ", "below 8000, the smallest", "% of 160", " % of the time of one node does not shrink", "2x4", "throttled", "Launch 1: ", "second by second", "at most 2", "default-src 'none'"} {
 		if !strings.Contains(html, want) && !strings.Contains(html, strings.ReplaceAll(want, "'", "&#39;")) {
 			t.Errorf("the page has no %q", want)
 		}

@@ -78,19 +78,7 @@ func details(k figureKey) string {
 }
 
 // apart is a distance in words.
-func apart(distance string) string {
-	switch distance {
-	case "node":
-		return "in one node"
-	case "host":
-		return "on one host"
-	case "rack":
-		return "in one rack"
-	case "site":
-		return "in different racks"
-	}
-	return distance
-}
+func apart(distance string) string { return muster.Distance(distance).String() }
 
 // grade is the gravest verdict on it.
 func (f figure) grade() muster.Grade {

@@ -20,6 +20,7 @@ import (
 	"github.com/muster-hpc/muster/agent/usage"
 	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
+	"golang.org/x/sys/unix"
 )
 
 // The agent shares the node with programs that matter more.
@@ -59,6 +60,10 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if len(stages) == 0 {
 		stages = machine.BootStages()
 	}
+	host, err := boot.OpenPort()
+	if err != nil {
+		log.Warn("the host of this machine cannot be heard", "error", err)
+	}
 	return agent.Run(ctx, agent.Config{
 		Bootstrap:  seed,
 		Spent:      func() error { return agent.ForgetToken(f.seed) },
@@ -85,6 +90,8 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Launch:   runs,
 		Root:     func(ctx context.Context, to io.Writer) error { return roottar.Write(ctx, "/", to) },
 		Goodbye:  goodbye,
+		Host:     port(host),
+		SetClock: setClock,
 		PowerOff: powerOff("/", seed.Trust),
 		Log:      log,
 		Version:  versionText(),
@@ -100,4 +107,17 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 			}
 		},
 	})
+}
+
+// port is the host's port; nil, where there is none.
+func port(f *os.File) io.Reader {
+	if f == nil {
+		return nil
+	}
+	return f
+}
+
+func setClock(at time.Time) error {
+	t := unix.NsecToTimespec(at.UnixNano())
+	return unix.ClockSettime(unix.CLOCK_REALTIME, &t)
 }

@@ -1,5 +1,5 @@
-// Command muster is the server, the command line and, for the few
-// milliseconds before an image's own init takes over, the first process of a
+// Command muster is the server, the command line, the supervisor of a virtual machine
+// and, for the few milliseconds before an image's own init takes over, the first process of a
 // local machine.
 package main
 
@@ -17,6 +17,8 @@ import (
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/storage/image/recipes"
 	"github.com/muster-hpc/muster/vm/accel"
+	"github.com/muster-hpc/muster/vm/jail"
+	"github.com/muster-hpc/muster/vm/supervisor"
 )
 
 // version is set by the linker.
@@ -27,6 +29,12 @@ func main() {
 	// machine, where there is no terminal, no network and no time to lose.
 	if len(os.Args) > 1 && os.Args[1] == local.InitArgument {
 		os.Exit(local.MachineInit())
+	}
+	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
+		os.Exit(supervisor.Run())
+	}
+	if len(os.Args) > 1 && os.Args[1] == jail.Argument {
+		os.Exit(jail.Enter())
 	}
 	if len(os.Args) > 1 && os.Args[1] == image.ConfineArgument {
 		os.Exit(image.Confine(os.Args[2:]))

@@ -13,13 +13,13 @@ import (
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/duration"
-	"github.com/muster-hpc/muster/provider/local"
 )
 
 // serveFlags are all that a server can be told.
 type serveFlags struct {
 	c              daemon.Config
 	slices, egress []string
+	links          []string
 	level, format  string
 	profile        string
 	retain         string
@@ -53,6 +53,9 @@ reload) reloads the file; settings that need a restart are named in the log.`,
 
   # two classes of machines, one of them for heads
   muster serve --local 4,cores=4,memory=16GiB,class=big --local 2,cores=1,memory=2GiB,class=small,service
+
+  # two leaf switches that are joined by a link of 1 Gb/s, to try placement
+  muster serve --local 4,leaf=A --local 4,leaf=B --link A-B=1Gb/s,delay=1ms
 
   # print the configuration as a file that /etc/muster/muster.yaml can be
   muster serve --local 4 --print-config
@@ -109,14 +112,10 @@ reload) reloads the file; settings that need a restart are named in the log.`,
 func (f *serveFlags) config(version string) (daemon.Config, error) {
 	c := f.c
 	c.Version = version
-	for _, text := range f.slices {
-		s, err := local.ParseSlice(text)
-		if err != nil {
-			return c, err
-		}
-		c.Local = append(c.Local, s)
-	}
 	var err error
+	if c.Local, c.LocalLinks, err = readLocal(f.slices, f.links); err != nil {
+		return c, err
+	}
 	if c.Metal, err = f.bare.read(); err != nil {
 		return c, err
 	}
@@ -180,7 +179,8 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	f.derived.add(set)
 	f.versions.add(set)
 	set.StringVar(&f.c.State, "state", "/var/lib/muster", "state directory: everything the server stores")
-	set.StringArrayVar(&f.slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,service]; repeatable")
+	set.StringArrayVar(&f.slices, "local", nil, "machines that are slices of this host: N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,leaf=NAME][,chassis=NAME][,datacentre=NAME][,service]; repeatable")
+	set.StringArrayVar(&f.links, "link", nil, "link between two leaves, or from a leaf to a switch, that carries the messages of local machines: A-B=RATE[,delay=TIME]; repeatable (see docs/operators/local-machines.md)")
 	set.BoolVar(&f.c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; every table shows it")
 	set.StringSliceVar(&f.c.LocalOpen, "local-allow", nil, "kernel features to allow in local machines although they can affect neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/operators/security.md)")
 	set.IntVar(&f.c.LocalNetworks, "local-max-netns", 16, "maximum number of network namespaces that the users of a local machine may create; 0: none")

@@ -35,6 +35,13 @@ const (
 	ReasonImageMemory       = "image-memory"
 	ReasonImageDevices      = "image-devices"
 	ReasonImageModules      = "image-modules"
+	ReasonImageKernel       = "image-kernel"
+	// Of hosts of virtual machines; see package vm/plan.
+	ReasonNoKVM     = muster.LackKVM
+	ReasonNoIOMMU   = muster.LackIOMMU
+	ReasonNoVF      = muster.LackVF
+	ReasonVFGroup   = muster.LackVFGroup
+	ReasonHugePages = muster.LackHugePages
 	// From here on they pass with time.
 	ReasonMaintenance  = "maintenance"
 	ReasonQuarantined  = "quarantined"
@@ -53,7 +60,8 @@ func Reasons() []string {
 		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService, ReasonNotAllowed,
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
 		ReasonNICSpeed, ReasonAccelerators, ReasonShapeCores, ReasonShapeMemory, ReasonShapeKernel, ReasonLinkRate, ReasonImageArchitecture, ReasonImageCPULevel,
-		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonVolume, ReasonEgress, ReasonUserID,
+		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonImageKernel,
+		ReasonNoKVM, ReasonNoIOMMU, ReasonNoVF, ReasonVFGroup, ReasonHugePages, ReasonVolume, ReasonEgress, ReasonUserID,
 		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonPartsInUse, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
 	}
 }
@@ -87,27 +95,31 @@ type label struct {
 
 // checksFor makes the chain for a request.
 func checksFor(spec muster.Spec, image *muster.Image, providers muster.Providers) []check {
-	b := &builder{wish: spec.Machine}
+	b := &builder{wish: spec.Machine, vm: spec.VM}
 	b.add(check{
 		reason: ReasonRetired, head: true,
 		pass:   func(m *muster.Machine) bool { return m.Phase != muster.MachineRetired },
 		text:   "taken out of service for good",
 		change: "an administrator can add machines",
 	})
-	b.wishes()
+	b.wishes(providers)
 	b.allowed(spec.Allowed)
 	b.amounts()
 	b.shape(spec, providers)
 	if image != nil {
-		b.image(image, providers)
+		b.image(spec, image, providers)
 	}
+	b.virtual()
 	return b.list
 }
 
 type builder struct {
 	wish muster.Constraints
+	vm   *muster.VMOptions // nil: no virtual machines are asked for
 	list []check
 	glob globs
+	// lacking is what hosts lack for virtual machines.
+	lacking map[*muster.VMHost]map[string]bool
 }
 
 func (b *builder) add(c check) { b.list = append(b.list, c) }
@@ -124,9 +136,18 @@ func (b *builder) named(reason, want string, head bool, fact func(*muster.Machin
 	})
 }
 
-func (b *builder) wishes() {
+func (b *builder) wishes(providers muster.Providers) {
 	w := b.wish
-	b.named(ReasonProvider, w.Provider, true, func(m *muster.Machine) string { return m.Provider })
+	if b.vm != nil {
+		b.add(check{
+			reason: ReasonProvider, head: true,
+			pass:   func(m *muster.Machine) bool { return providers.Of(m.Provider).VM != nil },
+			text:   "cannot be booted as virtual machines: only slices of a host with QEMU can",
+			change: "leave out provider: vm",
+		})
+	} else {
+		b.named(ReasonProvider, w.Provider, true, func(m *muster.Machine) string { return m.Provider })
+	}
 	b.named(ReasonArchitecture, w.Architecture, true, func(m *muster.Machine) string { return m.Facts.Architecture })
 	b.named(ReasonClass, w.Class, false, func(m *muster.Machine) string { return m.Facts.Class })
 	b.named(ReasonRack, w.Rack, false, func(m *muster.Machine) string { return m.Facts.Rack })
@@ -160,7 +181,7 @@ func (b *builder) allowed(a *muster.Allowed) {
 	b.add(check{
 		reason: ReasonNotAllowed,
 		pass: func(m *muster.Machine) bool {
-			return matches(a.Classes, m.Facts.Class) && matches(a.Providers, m.Provider)
+			return matches(a.Classes, m.Facts.Class) && (matches(a.Providers, m.Provider) || b.vm != nil && matches(a.Providers, muster.ProviderVM))
 		},
 		text:   "of a class or a provider that the project may not have",
 		change: "an administrator can allow more: `muster project show` says what is allowed",
@@ -182,8 +203,13 @@ func (b *builder) counted(reason string, want muster.Quantity, u unit, fact func
 func (b *builder) amounts() {
 	w := b.wish
 	b.counted(ReasonCores, w.Cores, plain, func(m *muster.Machine) int64 { return int64(m.Facts.Cores) })
-	b.counted(ReasonMemory, w.Memory, inBytes, func(m *muster.Machine) int64 { return m.Facts.Memory })
-	b.counted(ReasonDisk, w.Disk, inBytes, func(m *muster.Machine) int64 { return m.Facts.Disk })
+	b.counted(ReasonMemory, w.Memory, inBytes, func(m *muster.Machine) int64 { return memoryFor(m, b.vm) })
+	b.counted(ReasonDisk, w.Disk, inBytes, func(m *muster.Machine) int64 {
+		if b.vm != nil { // none of its host's is its own
+			return 0
+		}
+		return m.Facts.Disk
+	})
 	b.counted(ReasonNICs, w.NICs, plain, func(m *muster.Machine) int64 { return int64(len(b.nics(m, ""))) })
 	if w.NICKind != "" {
 		b.add(check{

@@ -94,7 +94,7 @@ func TestUndriven(t *testing.T) {
 func TestDevicesWithoutDriver(t *testing.T) {
 	t.Parallel()
 	b := &builder{}
-	b.image(&muster.Image{Modaliases: []string{"virtio:d00000001v*"}}, nil)
+	b.image(muster.Spec{}, &muster.Image{Modaliases: []string{"virtio:d00000001v*"}}, nil)
 	c := b.list[len(b.list)-1]
 	m := &muster.Machine{Facts: muster.Facts{Modalias: []string{"pci:nvme", "virtio:d00000001v1"}}}
 	if c.pass(m) {

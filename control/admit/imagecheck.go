@@ -5,11 +5,12 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/wildcard"
+	"github.com/muster-hpc/muster/vm/qemu"
 )
 
 // image adds the checks that the image can run on the machine. They hold for
 // heads too: every node of a cluster runs the same image.
-func (b *builder) image(image *muster.Image, providers muster.Providers) {
+func (b *builder) image(spec muster.Spec, image *muster.Image, providers muster.Providers) {
 	if image.Architecture != "" {
 		b.add(check{
 			reason: ReasonImageArchitecture, head: true,
@@ -32,14 +33,14 @@ func (b *builder) image(image *muster.Image, providers muster.Providers) {
 	}
 	if image.Requires.Memory > 0 || root > 0 {
 		need := func(m *muster.Machine) int64 {
-			if providers.Of(m.Provider).RootInMemory {
+			if providers.For(m.Provider, spec.VM).RootInMemory {
 				return image.Requires.Memory + root
 			}
 			return image.Requires.Memory
 		}
 		b.add(check{
 			reason: ReasonImageMemory, head: true,
-			pass: func(m *muster.Machine) bool { return m.Facts.Memory >= need(m) },
+			pass: func(m *muster.Machine) bool { return memoryFor(m, spec.VM) >= need(m) },
 			text: fmt.Sprintf("the image needs %s of memory, and %s more where its root file system is kept there",
 				inBytes.people(image.Requires.Memory), inBytes.people(root)),
 			change: "choose a smaller image",
@@ -60,6 +61,15 @@ func (b *builder) image(image *muster.Image, providers muster.Providers) {
 			change: "choose an image that needs no special hardware",
 		})
 	}
+	if spec.VM != nil { // its devices are those of QEMU, whatever its host has
+		b.add(check{
+			reason: ReasonImageKernel, head: true,
+			pass:   func(*muster.Machine) bool { return image.Kernel != "" },
+			text:   "the image has no kernel, which virtual machines need",
+			change: "choose an image with a kernel, or add `kernel: cloud` to its recipe",
+		})
+		return
+	}
 	d := newDrivers(image.Modaliases)
 	b.add(check{
 		reason: ReasonImageModules, head: true,
@@ -68,6 +78,14 @@ func (b *builder) image(image *muster.Image, providers muster.Providers) {
 		text:   "the image has no driver for a device of these machines",
 		change: "choose an image with a kernel that knows this hardware",
 	})
+}
+
+// memoryFor is what a node has of a machine's memory: of a virtual machine's, its QEMU takes a part.
+func memoryFor(m *muster.Machine, vm *muster.VMOptions) int64 {
+	if vm != nil {
+		return qemu.Within(m.Facts.Memory, false)
+	}
+	return m.Facts.Memory
 }
 
 func hasDevice(devices []string, pattern string) bool {

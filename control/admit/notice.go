@@ -27,6 +27,9 @@ func (a *query) planNotices(plan muster.Plan) []string {
 			break
 		}
 	}
+	if a.spec.VM != nil && a.emulates(used) {
+		list = append(list, emulated)
+	}
 	return list
 }
 

@@ -19,14 +19,14 @@ func checksOf(spec muster.Spec, image *muster.Image, snap Snapshot) []check {
 		text, change := unable(d)
 		list = append(list, check{
 			reason: ReasonVolume, head: true,
-			pass: func(m *muster.Machine) bool { return snap.Providers.Of(m.Provider).CanMount(d) },
+			pass: func(m *muster.Machine) bool { return snap.Providers.For(m.Provider, spec.VM).CanMount(d) },
 			text: text, change: change,
 		})
 	}
 	if e := spec.Egress; e != "" && e != muster.EgressNone {
 		list = append(list, check{
 			reason: ReasonEgress, head: true,
-			pass:   func(m *muster.Machine) bool { return snap.Providers.Of(m.Provider).CanUse(e) },
+			pass:   func(m *muster.Machine) bool { return snap.Providers.For(m.Provider, spec.VM).CanUse(e) },
 			text:   fmt.Sprintf("cannot have outgoing traffic by %s", e),
 			change: "ask for egress proxy or none, or for machines of another provider",
 		})
@@ -34,7 +34,7 @@ func checksOf(spec muster.Spec, image *muster.Image, snap Snapshot) []check {
 	if name, uid := snap.highest(spec.Users); uid > 0 {
 		list = append(list, check{
 			reason: ReasonUserID, head: true,
-			pass:   func(m *muster.Machine) bool { return snap.Providers.Of(m.Provider).HasUID(uid) },
+			pass:   func(m *muster.Machine) bool { return snap.Providers.For(m.Provider, spec.VM).HasUID(uid) },
 			text:   fmt.Sprintf("have no user ID %d, which is that of %s", uid, name),
 			change: "ask for machines of another provider, or leave out who has so high a number",
 		})

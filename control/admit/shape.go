@@ -27,7 +27,7 @@ func (b *builder) shape(spec muster.Spec, providers muster.Providers) {
 		if s.Kernel() {
 			b.add(check{
 				reason: ReasonShapeKernel,
-				pass:   func(m *muster.Machine) bool { return providers.Of(m.Provider).OwnKernel },
+				pass:   func(m *muster.Machine) bool { return providers.For(m.Provider, spec.VM).OwnKernel },
 				text:   "run on the kernel of their host, whose command line is not theirs",
 				change: "leave out shape.kernel_args and shape.numa, or ask for machines with kernels of their own",
 			})
@@ -36,7 +36,7 @@ func (b *builder) shape(spec muster.Spec, providers muster.Providers) {
 	if spec.LinkRate > 0 {
 		b.add(check{
 			reason: ReasonLinkRate, head: true,
-			pass:   func(m *muster.Machine) bool { return providers.Of(m.Provider).LinkRates },
+			pass:   func(m *muster.Machine) bool { return providers.For(m.Provider, spec.VM).LinkRates },
 			text:   "have links whose rate cannot be bounded",
 			change: "leave out link_rate, or ask for machines of another provider",
 		})

@@ -20,11 +20,20 @@ type wishKey struct {
 	uid    int
 	shape  string
 	rate   bool
+	vm     string
 }
 
 func keyOf(w Waiting, snap Snapshot) wishKey {
 	_, uid := snap.highest(w.Spec.Users)
-	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress, uid, shapeKey(w.Spec.Shape), w.Spec.LinkRate > 0}
+	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress, uid, shapeKey(w.Spec.Shape), w.Spec.LinkRate > 0, vmKey(w.Spec.VM)}
+}
+
+// vmKey is what of virtual machines decides which machines fit.
+func vmKey(o *muster.VMOptions) string {
+	if o == nil {
+		return ""
+	}
+	return fmt.Sprint(o.NIC, o.Pages, o.Untuned, o.Emulate)
 }
 
 // shapeKey is what of a shape decides which machines fit.

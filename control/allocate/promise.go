@@ -278,7 +278,7 @@ func (s *Site) overrunning(p *muster.Promise) (list []muster.Cluster) {
 			continue
 		}
 		c := s.clusters[s.snap.Machines[j].Cluster]
-		if c == nil || c.Phase != muster.ClusterReady || c.Expires.IsZero() || !c.Ending.IsZero() || c.Spec.Priority == muster.PriorityScavenger {
+		if c == nil || c.Phase != muster.ClusterReady && c.Phase != muster.ClusterFrozen || c.Expires.IsZero() || !c.Ending.IsZero() || c.Spec.Priority == muster.PriorityScavenger {
 			continue
 		}
 		if s.gives(c).After(take) && !slices.ContainsFunc(list, func(x muster.Cluster) bool { return x.ID == c.ID }) {

@@ -140,6 +140,13 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		}
 		return p.placer.Reaches(m, c.Spec.Within, peers)
 	}
+	if anywhere := reach; hasCondition(lost, muster.ConditionUnreached) {
+		stand := p.stand(former)
+		reach = func(m *muster.Machine) bool { return anywhere(m) && p.stand(*m) != stand }
+		if lost.Phase == muster.NodeFenced && !slices.ContainsFunc(p.machines, func(m muster.Machine) bool { return m.Phase == muster.MachineFree && reach(&m) }) {
+			reach = anywhere // any is better than none
+		}
+	}
 	all := near
 	// The rack of the lost machine counts more than all others.
 	if former.Facts.Rack != "" || former.ID != "" && p.placer.Tree != nil {
@@ -167,6 +174,18 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		why = fmt.Sprintf("%s, %d outside what the cluster is kept within (%s)", why, outside, cmp.Or(c.Spec.Within, muster.WithinSite))
 	}
 	return m, why
+}
+
+func hasCondition(n muster.Node, code muster.ConditionCode) bool {
+	return slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == code })
+}
+
+// stand is the switch that a machine is behind.
+func (p *sparer) stand(m muster.Machine) string {
+	if p.placer.Tree != nil {
+		return p.placer.Tree.Zone(m.ID, muster.WithinLeaf)
+	}
+	return cmp.Or(m.Facts.Leaf, m.Facts.Chassis, m.Facts.Rack)
 }
 
 // stands says where a spare is beside the machine that it replaces.

@@ -66,9 +66,9 @@ func (s *Site) gives(c *muster.Cluster) time.Time {
 		return notBefore(now, c.PhaseSince.Add(turn))
 	case !c.Ending.IsZero():
 		return notBefore(now, c.Ending.Add(turn))
-	case c.Phase == muster.ClusterPausing:
+	case c.Phase == muster.ClusterPausing && !c.KeepsMachines():
 		return notBefore(now, c.PhaseSince.Add(turn)) // its jobs may take longer: nobody knows
-	case c.Pause != nil && c.Phase == muster.ClusterReady:
+	case c.Pause != nil && c.Phase == muster.ClusterReady && !c.KeepsMachines():
 		return notBefore(now, c.Pause.At).Add(turn)
 	case c.Spec.Priority == muster.PriorityScavenger, c.Benchmark:
 		return notBefore(now, now.Add(turn))

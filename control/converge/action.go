@@ -53,6 +53,12 @@ type Boot struct{ Node muster.Node }
 // Off switches the machine off.
 type Off struct{ Machine muster.MachineID }
 
+// Freeze makes the machine stand still, or go on.
+type Freeze struct {
+	Machine muster.MachineID
+	Still   bool
+}
+
 // Fence cuts the machine off from power or from all networks.
 type Fence struct{ Machine muster.MachineID }
 
@@ -86,6 +92,7 @@ func (KeepFence) action()  {}
 func (Probe) action()      {}
 func (Boot) action()       {}
 func (Off) action()        {}
+func (Freeze) action()     {}
 func (Fence) action()      {}
 func (Observe) action()    {}
 func (Clean) action()      {}

@@ -13,12 +13,16 @@ import (
 // owner of its machine.
 func (v *Converger) call(actions []Action, boots map[string][]provider.DesiredState, machines func(muster.MachineID) string) {
 	off := map[string][]muster.MachineID{}
+	freeze := map[string][]Freeze{}
 	look := map[string][]muster.MachineID{}
 	for _, a := range actions {
 		switch a := a.(type) {
 		case Off:
 			p := machines(a.Machine)
 			off[p] = append(off[p], a.Machine)
+		case Freeze:
+			p := machines(a.Machine)
+			freeze[p] = append(freeze[p], a)
 		case Observe:
 			p := machines(a.Machine)
 			look[p] = append(look[p], a.Machine)
@@ -35,6 +39,9 @@ func (v *Converger) call(actions []Action, boots map[string][]provider.DesiredSt
 	}
 	for name, ids := range off {
 		v.off(name, ids)
+	}
+	for name, list := range freeze {
+		v.freeze(name, list)
 	}
 	for name, ids := range look {
 		if o := v.observers[name]; o != nil {
@@ -80,6 +87,29 @@ func (v *Converger) off(name string, ids []muster.MachineID) {
 	v.ensure(name, wants, func(_ muster.MachineID, s *Observation, err error) {
 		if err != nil { // not told: tell it again soon
 			s.OffAt = v.c.Clock.Now().Add(v.c.Limits.retryAfter(s.OffTries) - v.c.Limits.OffRetry)
+		}
+	})
+}
+
+// freezeAgain is when a machine is told again that could not be frozen or thawed.
+const freezeAgain = time.Second
+
+// freeze makes a batch of machines stand still or go on.
+func (v *Converger) freeze(name string, list []Freeze) {
+	var wants []provider.DesiredState
+	for _, a := range list {
+		if !v.observations.begin(a.Machine, nil) {
+			continue
+		}
+		power := provider.PowerThaw
+		if a.Still {
+			power = provider.PowerFreeze
+		}
+		wants = append(wants, provider.DesiredState{Machine: a.Machine, Power: power})
+	}
+	v.ensure(name, wants, func(_ muster.MachineID, s *Observation, err error) {
+		if s.FreezeRetry = (time.Time{}); err != nil {
+			s.FreezeRetry = v.c.Clock.Now().Add(freezeAgain)
 		}
 	})
 }

@@ -170,12 +170,13 @@ func (v *Converger) readTimes(tx *store.Tx, c muster.Cluster) (t Times, err erro
 	kinds := map[string]*Span{"boot": &t.Boot, "configure": &t.Configure, "build": &t.Build}
 	switch {
 	case c.Phase == muster.ClusterDeleting, c.Phase == muster.ClusterFailed:
-		kinds = map[string]*Span{"delete": &t.Delete}
+		t.Delete, err = usual(tx, "delete", c.Class, string(c.Image))
+		return t, err
 	case c.Scaling != nil:
 		kinds["scale"] = &t.Scale
 	}
 	for kind, span := range kinds {
-		if *span, err = usual(tx, kind, c.Class, string(c.Image)); err != nil {
+		if *span, err = usual(tx, c.Spec.DurationKind(kind), c.Class, string(c.Image)); err != nil {
 			return t, err
 		}
 	}
@@ -346,12 +347,12 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 	if c.Subnet.IsValid() {
 		boot.Message = &provider.Attachment{Network: networkOf(c), Address: netip.PrefixFrom(n.Address, c.Subnet.Bits())}
 	}
-	if p := v.providers[m.Provider]; p != nil && !p.Capabilities().OwnKernel {
+	if p := v.providers[m.Provider]; p != nil && !(muster.Providers{m.Provider: p.Capabilities()}).For(m.Provider, c.Spec.VM).OwnKernel {
 		v.mu.Lock()
 		boot.Shares = sharesOf(v.workOf(c.ID).mounts, n)
 		v.mu.Unlock()
 	}
-	return provider.DesiredState{Machine: m.ID, Power: provider.PowerBoot, Boot: boot}
+	return provider.DesiredState{Machine: m.ID, Power: provider.PowerBoot, Boot: boot, VM: c.Spec.VM}
 }
 
 func networkOf(c muster.Cluster) provider.Network {

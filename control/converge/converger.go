@@ -121,6 +121,9 @@ func (v *Converger) Run(ctx context.Context) error {
 	return err
 }
 
+// Frozen reports whether a machine was last seen to stand still: its silence means nothing.
+func (v *Converger) Frozen(id muster.MachineID) bool { return v.observations.frozen(id) }
+
 // Wake reconciles a cluster now: its agents have said something new.
 func (v *Converger) Wake(id muster.ClusterID) { v.loop.Wake(keyCluster + string(id)) }
 

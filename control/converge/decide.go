@@ -16,6 +16,9 @@ import (
 // pure function, and deciding again after the actions were done gives none.
 func Decide(v View) ([]Action, time.Duration) {
 	v.Limits = v.Limits.withDefaults()
+	if v.emulated() {
+		v.Limits = v.Limits.emulated()
+	}
 	v.Nodes = slices.Clone(v.Nodes)
 	slices.SortFunc(v.Nodes, func(a, b muster.Node) int { return cmp.Compare(a.Index, b.Index) })
 	d := decider{View: v, was: v.Cluster, slots: map[string]int{}, called: map[muster.MachineID]bool{}}
@@ -31,6 +34,8 @@ func Decide(v View) ([]Action, time.Duration) {
 		d.live()
 	case muster.ClusterPausing:
 		d.pausing()
+	case muster.ClusterFrozen:
+		d.frozen()
 	case muster.ClusterDeleting, muster.ClusterFailed:
 		d.releaseMachine()
 		d.announceEnd()

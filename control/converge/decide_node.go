@@ -97,7 +97,7 @@ func (d *decider) configuring(i int) {
 // join.
 func (d *decider) becomeReady(n *muster.Node) {
 	if n.Phase == muster.NodeConfiguring {
-		d.records = append(d.records, Measure{Kind: "configure", Class: d.class(*n), Image: string(d.Cluster.Image), Took: d.Now.Sub(n.PhaseSince)})
+		d.records = append(d.records, Measure{Kind: d.Cluster.Spec.DurationKind("configure"), Class: d.class(*n), Image: string(d.Cluster.Image), Took: d.Now.Sub(n.PhaseSince)})
 		d.setPhase(n, muster.NodeValidating, "")
 	}
 	if !n.Hold {
@@ -144,8 +144,15 @@ func (d *decider) ready(i int) {
 	case heard:
 		if r == nil { // it is only early
 			phase = n.Phase
-		} else if conditions = withoutCondition(conditions, silent, agentSilent, cutOff); n.Phase != phase {
-			text = "it reports again"
+		} else {
+			if conditions = d.reached(n, withoutCondition(conditions, silent, agentSilent, cutOff)); n.Phase != phase {
+				text = "it reports again"
+			}
+			if d.movesFrom(*n, conditions) {
+				n.Conditions = conditions
+				d.lost(i, "nothing behind "+d.standOf(*n)+" is reached over the message network")
+				return
+			}
 		}
 	case late:
 		phase = n.Phase
@@ -274,7 +281,7 @@ func (d *decider) bootNodes() {
 		n.Hold = d.Cluster.Phase == muster.ClusterReady
 		n.NotBefore, n.Stages = time.Time{}, nil
 		n.Management = m.Facts.Management
-		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, muster.ConditionHeld)
+		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, unreached, muster.ConditionHeld)
 		d.setPhase(n, muster.NodeBooting, w.text)
 		if m.Phase != muster.MachineActive {
 			m.Phase, m.PhaseSince = muster.MachineActive, d.Now

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // pauseDue begins a pause that was planned, when its time has come. It reports whether the
@@ -20,11 +21,16 @@ func (d *decider) pauseDue() bool {
 		d.lookAt(c.Pause.At)
 		return false
 	}
+	if m := c.Measurement; c.KeepsMachines() && (c.Scaling != nil || m != nil && m.Phase.Open()) {
+		d.lookAfter(time.Minute) // it would be cut in two
+		return false
+	}
 	d.beginPause("its planned pause begins")
 	return true
 }
 
-// beginPause makes a ready cluster pausing: its lease clock stands still from now on.
+// beginPause makes a ready cluster pausing: its lease clock stands still from now on, unless it
+// keeps its machines.
 func (d *decider) beginPause(why string) {
 	c := &d.Cluster
 	p := *c.Pause
@@ -35,7 +41,8 @@ func (d *decider) beginPause(why string) {
 
 // BeginPause changes the record of a ready cluster for a pause.
 func BeginPause(c *muster.Cluster, p muster.Pause, nodes []muster.Node, now time.Time) {
-	if !c.Expires.IsZero() {
+	keeps := p.OnPause.KeepsMachines()
+	if !c.Expires.IsZero() && !keeps {
 		p.Left = muster.Duration(max(c.Expires.Sub(now), time.Minute))
 	}
 	if !c.Ready.IsZero() {
@@ -56,7 +63,10 @@ func BeginPause(c *muster.Cluster, p muster.Pause, nodes []muster.Node, now time
 	if p.OnPause == muster.PauseRequeue {
 		p.Requeueing = now
 	}
-	c.Phase, c.PhaseSince, c.Expires, c.Scaling, c.Deferred = muster.ClusterPausing, now, time.Time{}, nil, nil
+	c.Phase, c.PhaseSince = muster.ClusterPausing, now
+	if !keeps {
+		c.Expires, c.Scaling, c.Deferred = time.Time{}, nil, nil
+	}
 	c.ETA, c.ETASpread, c.Deadline, c.Conditions = time.Time{}, 0, time.Time{}, nil
 	c.Pause = &p
 }
@@ -65,6 +75,10 @@ func BeginPause(c *muster.Cluster, p muster.Pause, nodes []muster.Node, now time
 // paused.
 func (d *decider) pausing() {
 	c := &d.Cluster
+	if c.Pause.OnPause == muster.PauseFreeze {
+		d.freezing()
+		return
+	}
 	if c.Pause.Stopped.IsZero() && !d.jobsStopped() {
 		return
 	}
@@ -165,7 +179,7 @@ func (d *decider) jobsEnd() (last time.Time) {
 		return time.Time{}
 	}
 	for _, j := range r.Scheduler.List {
-		if !strings.EqualFold(j.State, "running") {
+		if !runs(j) {
 			continue
 		}
 		limit, ok := timeLimit(j.Limit)
@@ -178,6 +192,8 @@ func (d *decider) jobsEnd() (last time.Time) {
 	}
 	return last
 }
+
+func runs(j wire.Job) bool { return strings.EqualFold(j.State, "running") }
 
 // timeLimit reads a time limit as Slurm prints it: [DAYS-]HOURS:MINUTES:SECONDS, or
 // MINUTES:SECONDS.

@@ -109,7 +109,7 @@ func (d *decider) handOver() {
 		c.Pause = nil
 		d.notice(muster.NoticePause, "the cluster is back from its pause")
 	}
-	d.records = append(d.records, Measure{Kind: "build", Class: c.Class, Image: string(c.Image), Took: d.Now.Sub(d.buildingSince())})
+	d.records = append(d.records, Measure{Kind: d.Cluster.Spec.DurationKind("build"), Class: c.Class, Image: string(c.Image), Took: d.Now.Sub(d.buildingSince())})
 	d.clusterText("")
 	d.tellSpeed()
 	if n := d.computeLeft(); n < c.Spec.Nodes {

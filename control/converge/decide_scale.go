@@ -379,7 +379,7 @@ func (d *decider) scaled(sc muster.Scaling) {
 		text = foldShort(sc.Leaving) + " left"
 	}
 	if len(sc.Joining) > 0 {
-		d.records = append(d.records, Measure{Kind: "scale", Class: d.Cluster.Class, Image: string(d.Cluster.Image), Took: took})
+		d.records = append(d.records, Measure{Kind: d.Cluster.Spec.DurationKind("scale"), Class: d.Cluster.Class, Image: string(d.Cluster.Image), Took: took})
 	}
 	d.Cluster.Scaling = nil
 	d.drop(muster.ConditionScaling)

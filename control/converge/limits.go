@@ -33,6 +33,7 @@ type Limits struct {
 	NoPower     time.Duration // between two tries to start a machine meanwhile
 	CutOff      time.Duration // a node that only this server cannot reach is left alone so long
 	Notice      time.Duration // until the scheduler notices by itself that a node does not respond
+	Unreached   time.Duration // a node that the scheduler gave up and this server hears is left alone so long
 	Unwell      time.Duration // a node whose agent complains is left alone so long
 	ProbeEvery  time.Duration // between probes of a machine whose agent is silent
 
@@ -66,7 +67,7 @@ func DefaultLimits() Limits {
 		BootAttempts: 3, CleanTries: 3, OffTries: 4,
 		RetryMin: time.Second, RetryMax: 5 * time.Minute,
 		PollMin: 20 * time.Millisecond, PollMax: time.Second,
-		Machines: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unwell: 10 * time.Minute,
+		Machines: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unreached: time.Minute, Unwell: 10 * time.Minute,
 		Together: 500 * time.Millisecond, Blackout: 10 * time.Minute, NoPower: 15 * time.Second,
 		Notice: 45 * time.Second, ProbeEvery: 10 * time.Second,
 		Test: 10 * time.Minute, TestPause: 30 * time.Second, TestsMost: 2,
@@ -103,6 +104,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Blackout, d.Blackout)
 	set(&l.NoPower, d.NoPower)
 	set(&l.CutOff, d.CutOff)
+	set(&l.Unreached, d.Unreached)
 	set(&l.Unwell, d.Unwell)
 	set(&l.Notice, d.Notice)
 	set(&l.ProbeEvery, d.ProbeEvery)
@@ -115,6 +117,14 @@ func (l Limits) withDefaults() Limits {
 	set(&l.GoodService, d.GoodService)
 	set(&l.AlikeShare, d.AlikeShare)
 	set(&l.CleanLate, d.CleanLate)
+	return l
+}
+
+// emulated are the limits of machines whose processor is a program: all that they do takes many times as
+// long, and there is no history at first.
+func (l Limits) emulated() Limits {
+	const slower = 5
+	l.Boot, l.Configure, l.Scheduler, l.Ending, l.Pausing = slower*l.Boot, slower*l.Configure, slower*l.Scheduler, slower*l.Ending, slower*l.Pausing
 	return l
 }
 

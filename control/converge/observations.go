@@ -83,6 +83,14 @@ func (s *observations) of(id muster.ClusterID, nodes []muster.Node, machines map
 	return out
 }
 
+// frozen reports whether a machine was last seen to stand still.
+func (s *observations) frozen(id muster.MachineID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.m[id]
+	return x != nil && x.Frozen
+}
+
 // change changes what is known of a machine.
 func (s *observations) change(id muster.MachineID, f func(*Observation)) {
 	s.mu.Lock()
@@ -135,8 +143,8 @@ func (s *observations) saw(id muster.MachineID, epoch int64, o provider.Observat
 	if x.epoch != epoch || x.Busy {
 		return true // somebody waits for the truth and must ask again
 	}
-	news = !x.Known || x.State != o.State || x.Attempt != o.Attempt
-	x.Known, x.State, x.Attempt, x.Why, x.SeenAt = true, o.State, o.Attempt, o.Err, now
+	news = !x.Known || x.State != o.State || x.Attempt != o.Attempt || x.Frozen != o.Frozen
+	x.Known, x.State, x.Attempt, x.Frozen, x.Why, x.SeenAt = true, o.State, o.Attempt, o.Frozen, o.Err, now
 	s.recount(x, func() {
 		switch {
 		case o.State == provider.StateRunning:

@@ -145,6 +145,7 @@ func (r *rig) tryStart() (*server, error) {
 	s.agents, err = agentserver.New(agentserver.Config{
 		Store: s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),
 		IntervalReady: r.interval, Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
+		Still: func(id muster.MachineID) bool { return s.conv.Frozen(id) },
 		Trust: func(muster.Machine) muster.Trust { return s.fake.Capabilities().Trust },
 	})
 	if err != nil {
@@ -269,6 +270,9 @@ func (s *server) configure(ctx context.Context, id muster.ClusterID, node string
 			c.Slurm = &wire.SlurmConfig{Ending: !cl.Ending.IsZero()}
 			if cl.Pause != nil && cl.Phase != muster.ClusterReady {
 				c.Slurm.Pause = muster.PauseWait
+				if cl.KeepsMachines() {
+					c.Slurm.Pause = cl.Pause.OnPause
+				}
 				if cl.Phase == muster.ClusterPausing && !cl.Pause.Requeueing.IsZero() {
 					c.Slurm.Pause = muster.PauseRequeue
 				}

@@ -8,6 +8,19 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
+// emulated reports whether the nodes are virtual machines on hosts without KVM.
+func (v *View) emulated() bool {
+	if v.Cluster.Spec.VM == nil {
+		return false
+	}
+	for _, m := range v.Machines {
+		if h := m.Facts.VMHost; h == nil || !h.KVM {
+			return true
+		}
+	}
+	return false
+}
+
 // View is everything that Decide may know about one cluster.
 type View struct {
 	Now time.Time
@@ -105,6 +118,7 @@ type Observation struct {
 	Asked   bool // an observation is under way
 	State   provider.State
 	Attempt int64
+	Frozen  bool  // it stands still
 	Why     error // what is wrong with it, by the provider's word
 	SeenAt  time.Time
 	// WasRunning: its node was ready since the last call. Went is when it was then seen
@@ -120,6 +134,8 @@ type Observation struct {
 	OffAt    time.Time // when it was last told to go off, since it was last told to boot
 	OffTries int
 	Fenced   bool
+	// FreezeRetry is before when it is not told again to stand still or go on, which failed.
+	FreezeRetry time.Time
 	// Fence reports how it was fenced, or why that is not proven. It is tried
 	// again at FenceRetry.
 	Fence      *muster.FenceRecord

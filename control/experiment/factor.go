@@ -131,6 +131,17 @@ func (r *reader) values(path, name string, v *yaml.Node) (out []Value) {
 	return out
 }
 
+// numberHint says what a number of a factor can be.
+func numberHint(name string) string {
+	switch name {
+	case "n":
+		return "write the order of HPL's matrix, from 1, such as 8000; 0 would solve nothing"
+	case "threads", "ranks", "ranks_per_node":
+		return "write a whole number from 1, or default for what it is without the factor"
+	}
+	return "write a whole number from 1"
+}
+
 func (r *reader) value(path string, k factorKind, n *yaml.Node) (Value, bool) {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!null" || n.Value == "default" && k.name != "program") {
 		return Value{}, true // as it is without the factor
@@ -152,7 +163,7 @@ func (r *reader) value(path string, k factorKind, n *yaml.Node) (Value, bool) {
 	case number:
 		i, err := strconv.Atoi(r.Text(path, n))
 		if len(r.Problems) == before && (err != nil || i < 1 || i > 1<<30) {
-			r.Wrong(muster.ReasonOutOfRange, path, yamldoc.At(n), "write a whole number from 1", "it is not such a number")
+			r.Wrong(muster.ReasonOutOfRange, path, yamldoc.At(n), numberHint(k.name), "%.40q is no such number", n.Value)
 		}
 		v.Number, v.Text = i, strconv.Itoa(i)
 	case list:

@@ -172,6 +172,8 @@ func CheckRights(w Whose, r muster.Rights, s muster.Spec) (list []muster.Problem
 			Hint: "write one of these; " + w.Lifter + " can allow more"})
 	}
 	one("machine.class", s.Machine.Class, r.Classes)
-	one("machine.provider", s.Machine.Provider, r.Providers)
+	if s.VM == nil { // of these, what they are made of is looked at
+		one("machine.provider", s.Machine.Provider, r.Providers)
+	}
 	return list
 }

@@ -126,7 +126,7 @@ func (u *Usage) Add(c *muster.Cluster, held, promised []Hardware, from, now time
 		return
 	case !c.Deleted.IsZero():
 		end = c.Deleted
-	case c.Phase == muster.ClusterPaused || c.Phase == muster.ClusterPausing:
+	case c.Phase == muster.ClusterPaused || c.Phase == muster.ClusterPausing && !c.KeepsMachines():
 		end = c.PhaseSince // a pause is free
 	case !c.Expires.IsZero():
 		end = c.Expires // what is booked counts until it is given back

@@ -41,6 +41,14 @@ type builtin struct {
 // linpack is the name of HPL, which comes with Muster but is not of it.
 const linpack = "hpl"
 
+// FileOf is the file that a program needs of its image; "": none that is known before it runs.
+func FileOf(p muster.Program) string {
+	if !p.Builtin {
+		return ""
+	}
+	return fileOf(p.Name)
+}
+
 // fileOf is the file of a built-in program.
 func fileOf(name string) string {
 	if name == linpack {

@@ -24,11 +24,11 @@ func Place(cores []int, w Wanted) (Factors, []muster.Problem) {
 		room[i] = max(1, c) / threads
 	}
 	if least := slices.Min(room); least == 0 {
-		return Factors{}, []muster.Problem{{Field: "threads", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node of %d cores has no room for a rank of %d threads", slices.Min(cores), threads),
+		return Factors{}, []muster.Problem{{Field: "threads", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node of %s has no room for a rank of %s", plaintext.Count(slices.Min(cores), "core"), plaintext.Count(threads, "thread")),
 			Hint: fmt.Sprintf("give at most %d", max(1, slices.Min(cores)))}}
 	} else if w.PerNode > 0 && w.Nodes <= len(cores) {
 		if w.PerNode > least {
-			return Factors{}, []muster.Problem{{Field: "per_node", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node has no room for %d ranks", w.PerNode), Hint: fmt.Sprintf("give at most %d", least)}}
+			return Factors{}, []muster.Problem{{Field: "per_node", Reason: muster.ReasonOutOfRange, Message: fmt.Sprintf("a node has no room for %s", plaintext.Count(w.PerNode, "rank")), Hint: fmt.Sprintf("give at most %d", least)}}
 		}
 		if w.Ranks == 0 {
 			w.Ranks = w.PerNode * len(cores)
@@ -74,14 +74,14 @@ func Layout(cores []int, ranks, nodes int) (f Factors, problems []muster.Problem
 		ranks = most
 	}
 	if ranks < 1 || ranks > most {
-		add("ranks", fmt.Sprintf("give 1 to %d: each rank has a core of its own", most), "%d nodes of %d cores have no room for %d ranks", over, least, ranks)
+		add("ranks", fmt.Sprintf("give 1 to %d: each rank has a core of its own", most), "there is no room for %s on %s of %s", plaintext.Count(ranks, "rank"), plaintext.Count(over, "node"), plaintext.Count(least, "core"))
 		return f, problems
 	}
 	if nodes == 0 {
 		over = (ranks + least - 1) / least
 	}
 	if ranks < over {
-		add("nodes", "give fewer nodes, or more ranks", "%d nodes cannot share %d ranks", over, ranks)
+		add("nodes", "give fewer nodes, or more ranks", "%s cannot share %s", plaintext.Count(over, "node"), plaintext.Count(ranks, "rank"))
 		return f, problems
 	}
 	return Factors{Ranks: ranks, Nodes: over, PerNode: (ranks + over - 1) / over}, nil

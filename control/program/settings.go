@@ -41,14 +41,15 @@ func CheckSettings(s muster.RunSettings) []muster.Problem {
 	return list
 }
 
-// bindings are what the launchers call a binding: Open MPI 4 and 5, and srun.
+// bindings are what the launchers call a binding: Open MPI 4 and 5, srun, and MPICH's Hydra, whose words
+// are those of a run.
 func bindings(name string) map[string]string {
 	words := map[string][3]string{"none": {"none", "none", "none"}, "core": {"core", "core", "cores"}, "socket": {"socket", "package", "sockets"}}
 	w, ok := words[name]
 	if !ok {
 		return nil
 	}
-	return map[string]string{"OMPI_MCA_hwloc_base_binding_policy": w[0], "PRTE_MCA_hwloc_default_binding_policy": w[1], "SLURM_CPU_BIND": w[2]}
+	return map[string]string{"OMPI_MCA_hwloc_base_binding_policy": w[0], "PRTE_MCA_hwloc_default_binding_policy": w[1], "SLURM_CPU_BIND": w[2], "HYDRA_BINDING": name}
 }
 
 // preamble are the commands before those of a program. What the settings name by hand comes last.

@@ -16,7 +16,7 @@ import (
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := muster.RunSettings{Threads: 4, Env: map[string]string{"A": "it's", "OMP_NUM_THREADS": "2"}}
-	want := "export A='it'\\''s'\nexport OMPI_MCA_hwloc_base_binding_policy='none'\n" +
+	want := "export A='it'\\''s'\nexport HYDRA_BINDING='none'\nexport OMPI_MCA_hwloc_base_binding_policy='none'\n" +
 		"export OMP_NUM_THREADS='2'\nexport PRTE_MCA_hwloc_default_binding_policy='none'\nexport SLURM_CPU_BIND='none'\n"
 	if got := preamble(s); got != want {
 		t.Errorf("%s", got)

@@ -221,6 +221,9 @@ func exampleFields(t reflect.Type) string {
 	if t == reflect.TypeFor[wire.ShapeWish]() {
 		return `shape: {cores: 2, sockets: 1, memory_per_core: 4GiB}`
 	}
+	if t == reflect.TypeFor[wire.VMWish]() {
+		return `vm: {tune: on, nic: virtio, pages: 2MiB}`
+	}
 	if t == reflect.TypeFor[wire.BookRequest]() {
 		return "name: NAME, seats: N and days: [tue]"
 	}

@@ -37,7 +37,7 @@ func TestDocumentation(t *testing.T) {
 	if seen != 5 {
 		t.Errorf("%d examples", seen)
 	}
-	for _, v := range []any{wire.Request{}, wire.MachineConstraints{}, wire.ShapeWish{}} {
+	for _, v := range []any{wire.Request{}, wire.MachineConstraints{}, wire.ShapeWish{}, wire.VMWish{}} {
 		for _, name := range fieldNames(reflect.TypeOf(v)) {
 			if !strings.Contains(text, "| `"+name+"` |") {
 				t.Errorf("field %s is not described", name)

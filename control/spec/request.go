@@ -21,7 +21,7 @@ func RequestOf(s muster.Spec) wire.Request {
 	r := wire.Request{
 		Name: s.Name, Project: s.Project, Nodes: s.Nodes, Mixed: s.Mixed, Image: s.Image, Packages: slices.Clone(s.Packages),
 		Head: string(s.Head), Logins: s.Logins, Scheduler: string(s.Scheduler), Placement: string(s.Placement), Within: s.Within,
-		Priority: string(s.Priority), Validate: string(s.Validate), Egress: string(s.Egress), Users: slices.Clone(s.Users),
+		Priority: string(s.Priority), OnPause: string(s.OnPause), Validate: string(s.Validate), Egress: string(s.Egress), Users: slices.Clone(s.Users),
 		Machine: wire.MachineConstraints{
 			Provider: m.Provider, Architecture: m.Architecture, Processor: m.Processor, Class: m.Class, Rack: m.Rack,
 			Cores: text(m.Cores, ""), Memory: text(m.Memory, "B"), Disk: text(m.Disk, "B"), NICs: text(m.NICs, ""), NICSpeed: text(m.NICSpeed, "b/s"), NICKind: m.NICKind,
@@ -33,6 +33,9 @@ func RequestOf(s muster.Spec) wire.Request {
 		if f.MemoryPerCore > 0 {
 			r.Shape.MemoryPerCore = fmt.Sprintf("%dB", f.MemoryPerCore)
 		}
+	}
+	if s.VM != nil {
+		r.VM = wishOf(s.VM)
 	}
 	if s.LinkRate > 0 {
 		r.LinkRate = fmt.Sprintf("%db/s", s.LinkRate)

@@ -35,7 +35,8 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	v.fault("project", checkProject(s.Project))
 	v.fault("image", checkImage(s.Image))
 	v.size(req, &s)
-	s.Machine = v.machine(req.Machine)
+	s.Machine = v.machine(v.provider(req))
+	s.VM = v.virtual(req.VM, s.Machine)
 	s.Shape = v.shape(req.Shape, s.Machine)
 	s.LinkRate = v.linkRate(req.LinkRate, s.Machine)
 	s.Packages = v.names("packages", req.Packages, maxPackages, checkPackage)
@@ -50,6 +51,7 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 		v.add(muster.ReasonContradiction, "priority", "leave out one of them", "what is ended when somebody needs its machines can be promised no time")
 	}
 	s.IfSlow = choice(v, "if_slow", req.IfSlow, muster.SlowDeliver, muster.SlowDeliver, muster.SlowRefuse)
+	s.OnPause = v.onPause(req.OnPause)
 	s.Egress = choice(v, "egress", req.Egress, cmp.Or(d.Egress, muster.EgressNone), muster.EgressNone, muster.EgressProxy, muster.EgressNAT)
 	s.Within = choice(v, "within", req.Within, "", muster.Within()...)
 	if slices.Contains([]string{muster.WithinChassis, muster.WithinRack, muster.WithinLeaf}, s.Within) && s.Placement == muster.PlaceSpread && req.Placement != "" {
@@ -224,6 +226,34 @@ func choice[T ~string](v *validator, field, got string, otherwise T, known ...T)
 	}
 	v.add(muster.ReasonBadValue, field, hint, "%q is not possible here", short(got))
 	return otherwise
+}
+
+// onPause reads what becomes of running jobs in a pause.
+func (v *validator) onPause(text string) muster.OnPause {
+	o, problem := ParseOnPause(text)
+	if problem != nil {
+		v.problems = append(v.problems, *problem)
+	}
+	return o
+}
+
+// ParseOnPause reads what becomes of running jobs in a pause; "" stays.
+func ParseOnPause(text string) (muster.OnPause, *muster.Problem) {
+	v := &validator{}
+	o := choice(v, "on_pause", text, "", muster.OnPauses()...)
+	switch {
+	case o == muster.PauseStop:
+		o = muster.PauseWait
+	case text == "save":
+		return "", &muster.Problem{Field: "on_pause", Reason: muster.ReasonNeedsVirtualMachine,
+			Message: "only virtual machines can be saved with the memory of jobs, and this cluster has none", Hint: "write wait, requeue or freeze"}
+	case text == "hibernate":
+		return "", &muster.Problem{Field: "on_pause", Reason: muster.ReasonBadValue,
+			Message: "machines do not hibernate here", Hint: "write wait, requeue or freeze"}
+	case len(v.problems) > 0:
+		return "", &v.problems[0]
+	}
+	return o, nil
 }
 
 // alternatives are other words for the choices of a field, in their order.

@@ -73,8 +73,8 @@ func Draw(w io.Writer, stands []wire.TopologyStand) error {
 		x1, y1, x2, y2 := x[p]+boxWidth, y[p]+boxHeight/2, x[i], y[i]+boxHeight/2
 		mid := x1 + (x2-x1)/4
 		fmt.Fprintf(&b, `<path d="M%d %dH%dV%dH%d" stroke-width="%d"/>`+"\n", x1, y1, mid, y2, x2, 1+min(3, len(fmt.Sprint(s.Uplink/1e9))-1))
-		if s.Uplink > 0 {
-			fmt.Fprintf(&b, `<text class="small" x="%d" y="%d">%s</text>`+"\n", mid+4, y2-4, UplinkText(s.Stand))
+		if text := LinkText(s.Stand); text != "" {
+			fmt.Fprintf(&b, `<text class="small" x="%d" y="%d">%s</text>`+"\n", mid+4, y2-4, text)
 		}
 	}
 	for i, s := range stands {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/internal/duration"
 	"github.com/muster-hpc/muster/internal/yamldoc"
 	"go.yaml.in/yaml/v3"
 )
@@ -85,7 +86,7 @@ func (f *file) yaml(data []byte) {
 func (f *file) stand(path string, n *yaml.Node) {
 	e := entry{field: path, line: fmt.Sprintf("line %d", n.Line)}
 	before := len(f.Problems)
-	f.Fields(n, path+".", []string{"name", "kind", "in", "uplink", "link", "machines"}, func(name string, v *yaml.Node) {
+	f.Fields(n, path+".", []string{"name", "kind", "in", "uplink", "delay", "link", "machines"}, func(name string, v *yaml.Node) {
 		field, at := path+"."+name, yamldoc.At(v)
 		if name == "machines" && v.Kind == yaml.SequenceNode {
 			var list []string
@@ -108,6 +109,13 @@ func (f *file) stand(path string, n *yaml.Node) {
 			e.In = value
 		case "uplink":
 			e.Uplink, e.Cables = f.uplink(field, at, value)
+		case "delay":
+			d, err := duration.Parse(value)
+			if err != nil || d < 0 || d > longestDelay {
+				f.Wrong(muster.ReasonOutOfRange, field, at, "write a time from 0 to 1s, such as 1ms", "%q is not the delay of a link", yamldoc.Clip(value))
+				return
+			}
+			e.Delay = muster.Duration(d)
 		case "link":
 			e.Link = f.rate(field, at, value)
 		case "machines":

@@ -184,6 +184,16 @@ func (k *Tree) Location(id muster.MachineID) []string {
 	return out
 }
 
+// Around are what a machine stands in, the outermost first.
+func (k *Tree) Around(id muster.MachineID) []muster.Stand {
+	var out []muster.Stand
+	for v := k.at[id]; v > 0; v = k.Stands[v].Parent {
+		out = append(out, k.Stands[v].Stand)
+	}
+	slices.Reverse(out)
+	return out
+}
+
 // above is the innermost stand of a kind in which v is; 0: none.
 func (k *Tree) above(v int, kind muster.StandKind) int {
 	for ; v > 0; v = k.Stands[v].Parent {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/nodeset"
@@ -35,6 +36,9 @@ func own(stands []muster.Stand) string {
 		if s.Uplink > 0 {
 			fmt.Fprintf(&b, "    uplink: %s\n", UplinkText(s))
 		}
+		if s.Delay > 0 {
+			fmt.Fprintf(&b, "    delay: %s\n", delayText(time.Duration(s.Delay)))
+		}
 		if s.Link > 0 {
 			fmt.Fprintf(&b, "    link: %s\n", Rate(s.Link))
 		}
@@ -60,6 +64,22 @@ func UplinkText(s muster.Stand) string {
 	}
 	return Rate(s.Uplink)
 }
+
+// LinkText is an uplink with its delay, for people.
+func LinkText(s muster.Stand) string {
+	switch {
+	case s.Delay == 0 && s.Uplink == 0:
+		return ""
+	case s.Delay == 0:
+		return UplinkText(s)
+	case s.Uplink == 0:
+		return delayText(time.Duration(s.Delay))
+	}
+	return UplinkText(s) + ", " + delayText(time.Duration(s.Delay))
+}
+
+// delayText is a delay as files have it: 500us.
+func delayText(d time.Duration) string { return strings.ReplaceAll(d.String(), "µ", "u") }
 
 // Rate is a rate as files have it, exactly: 10Gb/s, 1500Mb/s.
 func Rate(bps int64) string {

@@ -21,6 +21,7 @@ type Images struct {
 	list   []*muster.Image
 	askers map[muster.ImageID][]string
 	pins   map[muster.ImageID]image.Pin
+	lacks  []string
 	// Rule is that by which contents were pruned last, if any were.
 	Rule *image.KeepVersions
 }
@@ -88,6 +89,20 @@ func (i *Images) Resolve(ref string) (*muster.Image, error) {
 
 // ResolveForUse is Resolve: nothing is removed here by itself.
 func (i *Images) ResolveForUse(ref string) (*muster.Image, error) { return i.Resolve(ref) }
+
+// Contains is true of all files but those of Lacks.
+func (i *Images) Contains(_ muster.ImageID, path string) (there, known bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return !slices.Contains(i.lacks, path), true
+}
+
+// Lack has all images lack a file.
+func (i *Images) Lack(path string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.lacks = append(i.lacks, path)
+}
 
 // Versions are the contents of an image, the newest first.
 func (i *Images) Versions(name string) ([]*muster.Image, error) {

@@ -32,8 +32,44 @@ func SmallestShift(s Scale, n, m int, level, power float64) (float64, error) {
 		return 0, fmt.Errorf("%w: power is %v: chance alone gives %v", ErrRange, power, 1-level)
 	}
 	t := -StudentQuantile((1-level)/2, s.DF)
-	shift := lowest(0, math.MaxFloat64, func(d float64) bool { return studentPower(t, d, s.DF) >= power })
+	shift := crossing(func(d float64) float64 { return studentPower(t, d, s.DF) - power })
 	return shift * s.Value * math.Sqrt(medianVariance(n)+medianVariance(m)), nil
+}
+
+// crossing is where a function that grows from below 0 at 0 crosses it: by false
+// position, of which an end that stays counts for half (Illinois). An evaluation is an
+// integral here, and this takes a dozen where halving takes a hundred.
+func crossing(f func(float64) float64) float64 {
+	low, high := 0.0, 1.0
+	below, above := f(low), f(high)
+	for above < 0 && high < math.MaxFloat64/2 {
+		low, below = high, above
+		high *= 2
+		above = f(high)
+	}
+	for side, i := 0, 0; i < 200 && high-low > 1e-12*high; i++ {
+		mid := high - above*(high-low)/(above-below)
+		if !(mid > low && mid < high) {
+			mid = low + (high-low)/2
+		}
+		switch v := f(mid); {
+		case v == 0:
+			return mid
+		case v > 0:
+			high, above = mid, v
+			if side == 1 {
+				below /= 2
+			}
+			side = 1
+		default:
+			low, below = mid, v
+			if side == -1 {
+				above /= 2
+			}
+			side = -1
+		}
+	}
+	return high
 }
 
 // studentPower is the chance that |Z + d| > t S, where Z is standard normal and S

@@ -123,6 +123,7 @@ func FabricFindings(nodes []Node, judged FabricJudged) []muster.Finding {
 			f := slow(SlowTier, t.Judged, false)
 			f.Distance = string(t.Distance)
 			f.Text = fmt.Sprintf("%s between all nodes %s: %s", named(t.Metric), apart(t.Distance), compared(t.Judged))
+			blameHost(&f, t.Judged)
 			list = append(list, f)
 		}
 	}
@@ -205,12 +206,4 @@ func compared(j Judged) string {
 	return text + fmt.Sprintf(" (%.0f %% of the speed is missing)", 100*j.Deficit)
 }
 
-func apart(d Distance) string {
-	switch d {
-	case SameHost:
-		return "on one host"
-	case SameRack:
-		return "in one rack"
-	}
-	return "in different racks"
-}
+func apart(d Distance) string { return d.String() }

@@ -46,6 +46,10 @@ func (c *Collected) Remember(nodes []Node, of func(class string) map[compare.Key
 
 func history(known map[compare.Key]compare.ClassFigure, k compare.Key, class string) *History {
 	f, ok := known[k]
+	if !ok { // what was measured when the site knew fewer levels
+		k.Distance = string(Distance(k.Distance).Coarse())
+		f, ok = known[k]
+	}
 	if !ok {
 		return nil
 	}

@@ -12,35 +12,6 @@ type Pair struct{ A, B int }
 
 func pairOf(a, b int) Pair { return Pair{min(a, b), max(a, b)} }
 
-// Place is where a node is. Nodes with the same Host share a host, as slices of
-// one do; those with the same Rack share a switch.
-type Place struct{ Host, Rack string }
-
-// Distance is how far apart two nodes are.
-type Distance string
-
-// The distances, from near to far.
-const (
-	SameHost Distance = "host" // slices of one host
-	SameRack Distance = "rack"
-	SameSite Distance = "site"
-)
-
-// Distances are all that there are, from near to far.
-func Distances() []Distance { return []Distance{SameHost, SameRack, SameSite} }
-
-// Apart reports how far two places are apart. Unknown hosts and racks are taken
-// for different hosts in one rack.
-func Apart(a, b Place) Distance {
-	switch {
-	case a.Host != "" && a.Host == b.Host:
-		return SameHost
-	case a.Rack == b.Rack:
-		return SameRack
-	}
-	return SameSite
-}
-
 // allPairs is the largest number of nodes of which every pair is measured.
 const allPairs = 16
 
@@ -122,13 +93,20 @@ func atDistance(places []Place, d Distance, r *rand.Rand) []Pair {
 	case SameRack:
 		common = func(p Place) string { return p.Rack }
 		differ = func(i int) string { return places[i].Host }
+	case SameSite:
+		if slices.ContainsFunc(places, func(p Place) bool { return p.Path != "" }) {
+			differ = func(i int) string { return places[i].Path }
+		}
+	default:
+		common = func(p Place) string { return p.within(d) }
+		differ = func(i int) string { return places[i].Path }
 	}
 	groups := map[string][]int{}
 	var names []string
 	for _, i := range r.Perm(len(places)) {
 		name := common(places[i])
-		if d == SameHost && name == "" {
-			continue // nobody knows which host it is
+		if name == "" && d != SameRack && d != SameSite && d != OtherCentre {
+			continue // nobody knows which host it is, or there is no such stand around it
 		}
 		if groups[name] == nil {
 			names = append(names, name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +81,7 @@ func ParseTargets(text string) (Targets, error) {
 	}
 	if len(problems) > 0 {
 		e := muster.Errorf(muster.EInvalid, "the performance targets cannot be read").
-			WithHint("write in each line: CLASS METRIC VALUE [size=1MiB] [threads=4] [distance=host|rack|site] [tolerance=5%%]")
+			WithHint("write in each line: CLASS METRIC VALUE [size=1MiB] [threads=4] [distance=%s] [tolerance=5%%]", distanceNames("|"))
 		return nil, e.Listing(problems)
 	}
 	return list, nil
@@ -110,8 +111,8 @@ func parseTarget(words []string) (Target, error) {
 			}
 		case "distance":
 			p.Distance = Distance(value)
-			if p.Distance != SameHost && p.Distance != SameRack && p.Distance != SameSite {
-				err = fmt.Errorf("distance is %.32q, and not host, rack or site", value)
+			if !slices.Contains(Distances(), p.Distance) {
+				err = fmt.Errorf("distance is %.32q, and none of %s", value, distanceNames(", "))
 			}
 		case "tolerance":
 			var percent float64

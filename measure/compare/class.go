@@ -37,6 +37,9 @@ type ClassFigure struct {
 	// of whole clusters, machines that were measured together count as one.
 	Machines, Certificates int
 	Jointly                bool // it is of machines that were measured together
+	// Short: it is of too few times, or of one day, so that a part of Spread is assumed.
+	// Only of figures between nodes and of whole clusters.
+	Short bool
 }
 
 // String says what it rests on.
@@ -50,7 +53,11 @@ func (f ClassFigure) String() string {
 	case f.Machines == 1:
 		of = "machine"
 	}
-	return fmt.Sprintf("the median of %d certificates of %d %s", f.Certificates, f.Machines, of)
+	text := fmt.Sprintf("the median of %d certificates of %d %s", f.Certificates, f.Machines, of)
+	if f.Short {
+		text += fmt.Sprintf(", too few times or days to know how it varies: %.0f %% is assumed", 100*assumedDrift)
+	}
+	return text
 }
 
 // Class is the history of a class: from certificates in which nothing was low but
@@ -68,6 +75,9 @@ func (f ClassFigure) String() string {
 // the same distances.
 func Class(certs []muster.Certificate, like muster.Certificate, machines []muster.MachineID) map[Key]ClassFigure {
 	like.Certified, like.Caveats = true, nil // whether the one is that is judged now is another matter
+	certs, one := slices.Clone(certs), []muster.Certificate{like}
+	levelled(certs, one)
+	like = one[0]
 	g := gathered{}
 	for _, c := range certs {
 		if c.Certified && c.Normal() && c.Class == like.Class && c.Class != "" {
@@ -97,6 +107,7 @@ type ofMachines struct {
 	scope  scope
 	less   bool
 	groups map[string][]float64 // logs
+	times  map[string][]timed   // the same, with their times
 	// together are those of nodes, by the measurement that they are from.
 	together map[measuring][]reading
 }
@@ -127,9 +138,14 @@ func (g gathered) take(c muster.Certificate, differ []wire.Difference) {
 			continue
 		}
 		if g[k] == nil {
-			g[k] = &ofMachines{scope: f.scope, less: f.less, groups: map[string][]float64{}, together: map[measuring][]reading{}}
+			g[k] = &ofMachines{scope: f.scope, less: f.less, groups: map[string][]float64{}, times: map[string][]timed{}, together: map[measuring][]reading{}}
 		}
 		g[k].groups[name] = append(g[k].groups[name], x[0])
+		at := c.Began
+		if at.IsZero() {
+			at = c.Made
+		}
+		g[k].times[name] = append(g[k].times[name], timed{at, x[0]})
 		if f.scope == ofNode && !c.Began.IsZero() {
 			at := measuring{c.Cluster, c.Began.UTC()}
 			g[k].together[at] = append(g[k].together[at], reading{name, x[0]})
@@ -170,6 +186,16 @@ func (o *ofMachines) figure(judged []string) (ClassFigure, bool) {
 		return ClassFigure{}, false
 	}
 	f := ClassFigure{Median: fromLog(stat.Median(medians), o.less), Machines: len(medians), Certificates: n, Jointly: o.scope != ofNode}
+	if o.scope != ofNode {
+		var sat map[string][]float64
+		sat, f.Spread, f.Short = overTime(o.times)
+		medians = nil
+		for _, list := range sat {
+			medians = append(medians, stat.Median(list))
+		}
+		f.Median = fromLog(stat.Median(medians), o.less)
+		return f, true
+	}
 	var ok bool
 	if f.Spread, ok = spread(o.groups); !ok {
 		return f, false

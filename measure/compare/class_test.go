@@ -136,8 +136,10 @@ func TestClassWhole(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 9))
 	k := compare.Key{Name: "alltoall"}
+	at := 0
 	cluster := func(n int, first int, distances ...string) muster.Certificate {
-		c := manifest(n, day(0))
+		at++
+		c := manifest(n, day(at))
 		for i := range c.Nodes {
 			c.Nodes[i].Machine = muster.MachineID(fmt.Sprint("m", first+i))
 		}

@@ -59,6 +59,13 @@ func Compare(sides []Side, r Rules) (wire.Comparison, error) {
 	if r.Machines {
 		out.Unit = "machine"
 	}
+	groups := make([][]muster.Certificate, len(sides))
+	sides = slices.Clone(sides)
+	for i := range sides {
+		sides[i].Certificates = slices.Clone(sides[i].Certificates)
+		groups[i] = sides[i].Certificates
+	}
+	levelled(groups...)
 	var first map[Key]figure
 	var rows []row
 	for i, s := range sides {

@@ -47,7 +47,7 @@ func UsualHistory() HistoryRules {
 // the probe are not compared: only those after its last change are. Reports are
 // shown and not used, unless there is nothing else.
 func History(list []Measurement, r HistoryRules) (wire.History, error) {
-	list = slices.Clone(list)
+	list = ofOneLevel(list)
 	slices.SortStableFunc(list, func(a, b Measurement) int { return a.At.Compare(b.At) })
 	out := wire.History{
 		Region: r.Region, FalseChanges: r.FalseChanges, Measurements: []wire.Measured{}, Metrics: []wire.MetricHistory{}, Events: []wire.ConditionChange{},

@@ -132,6 +132,10 @@ func (s *Server) sweep(now time.Time) {
 		if last.Report.Goodbye != "" {
 			return // it goes down in order: nobody waits for its word
 		}
+		if s.c.Still != nil && s.c.Still(id) {
+			delete(m.liveness, id)
+			return
+		}
 		m.all++
 		h := m.judge(last, max(beat, last.Interval), now)
 		if h != livenessFine { // who falls silent together does not miss three beats together

@@ -57,6 +57,9 @@ type Config struct {
 	// Trust says how much a machine's first exchange can be trusted. Nil:
 	// no more than the network can.
 	Trust func(m muster.Machine) muster.Trust
+	// Still reports whether a machine was made to stand still: nobody waits for its agent. It
+	// must return at once. Nil: none is.
+	Still func(muster.MachineID) bool
 	// JournalDir keeps the nodes' journals, one folder for each cluster. Empty:
 	// journals are kept in memory only.
 	JournalDir string

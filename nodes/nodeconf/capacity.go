@@ -2,6 +2,7 @@ package nodeconf
 
 import (
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/vm/qemu"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -25,13 +26,20 @@ func machineOf(in Input, n muster.Node) muster.Machine {
 			}
 		}
 	}
+	if in.Cluster.Spec.VM != nil { // none of its host's disks is its own
+		m.Facts.Disk, m.Facts.Disks = 0, nil
+	}
 	return m
 }
 
 // capacity reports what the scheduler may use of a node.
 func capacity(in Input, n muster.Node) (cores int, memory int64) {
 	m := shaped(in, n)
-	memory = m.Facts.Memory &^ (mebibyte - 1) // the scheduler counts in MiB
+	memory = m.Facts.Memory
+	if in.Cluster.Spec.VM != nil { // its QEMU takes a part
+		memory = qemu.Within(memory, false)
+	}
+	memory &^= mebibyte - 1 // the scheduler counts in MiB
 	reserve := int64(reserveSystem)
 	if n.Head {
 		reserve += reserveHead
@@ -53,7 +61,7 @@ func shaped(in Input, n muster.Node) muster.Machine {
 // shapeOf is the part of its machine that a node has; nil: all of it.
 func shapeOf(in Input, n muster.Node) *wire.NodeShape {
 	spec := in.Cluster.Spec
-	s := wire.NodeShape{LinkRate: spec.LinkRate, Make: in.OwnKernel}
+	s := wire.NodeShape{LinkRate: spec.LinkRate, Make: in.OwnKernel && spec.VM == nil} // of a virtual machine its host makes it
 	if f := spec.Shape; f != nil && n.Role == muster.RoleCompute {
 		s.Cores, s.Sockets, s.Memory, s.KernelArgs = f.Cores, f.Sockets, f.Memory(), f.BootArgs()
 	}

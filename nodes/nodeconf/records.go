@@ -32,7 +32,7 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 	in.Slurm, in.TimeZone = slurm.Config, k.c.TimeZone
 	in.OwnKernel = len(in.Machines) > 0
 	for _, m := range in.Machines {
-		in.OwnKernel = in.OwnKernel && k.c.Providers.Of(m.Provider).OwnKernel
+		in.OwnKernel = in.OwnKernel && k.c.Providers.For(m.Provider, in.Cluster.Spec.VM).OwnKernel
 		if list := k.c.Time(m.Provider); in.OwnKernel && len(list) > 0 {
 			in.Time = list
 		}
@@ -46,7 +46,7 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 		return nil, err
 	}
 	in.Mounts = func(n muster.Node) []wire.Mount {
-		if !k.c.Providers.Of(machine(n).Provider).OwnKernel {
+		if !k.c.Providers.For(machine(n).Provider, in.Cluster.Spec.VM).OwnKernel {
 			return nil // the server's host mounts for it
 		}
 		return mounts.of(n)

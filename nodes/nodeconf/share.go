@@ -105,6 +105,8 @@ func pauseOf(c muster.Cluster) muster.OnPause {
 	switch p := c.Pause; {
 	case p == nil, c.Phase == muster.ClusterReady:
 		return ""
+	case p.OnPause == muster.PauseFreeze:
+		return muster.PauseFreeze // until its machines go on
 	case c.Phase != muster.ClusterPausing:
 		return muster.PauseWait // until it is handed over again, and measured
 	case !p.Requeueing.IsZero():

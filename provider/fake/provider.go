@@ -39,7 +39,7 @@ const bootsAtOnce = 1024
 
 // Capabilities are those of machines that cost nothing and can have everything.
 func (p *Provider) Capabilities() muster.Capabilities {
-	return muster.Capabilities{Simulated: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: bootsAtOnce}
+	return muster.Capabilities{Simulated: true, Freezes: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: bootsAtOnce}
 }
 
 // Close lets go of the world; its machines go on running.
@@ -140,6 +140,12 @@ func (w *World) ensure(want provider.DesiredState) error {
 			w.tell(m.id)
 		}
 		m.err = nil
+		return nil
+	case want.Power == provider.PowerFreeze, want.Power == provider.PowerThaw:
+		if still := want.Power == provider.PowerFreeze; m.state == provider.StateRunning && m.still != still {
+			w.stand(m, still)
+			w.tell(m.id)
+		}
 		return nil
 	case want.Boot == nil || want.Boot.Attempt < 1:
 		return muster.Errorf(muster.EInvalid, "machine %s is to boot nothing", want.Machine)
@@ -285,7 +291,7 @@ func (p *Provider) Observe(ctx context.Context, ids []muster.MachineID) ([]provi
 			out = append(out, provider.Observation{Machine: id, State: provider.StateUnknown})
 			continue
 		}
-		out = append(out, provider.Observation{Machine: id, State: m.state, Attempt: m.attempt, Management: m.facts.Management, Since: m.since, Err: m.err})
+		out = append(out, provider.Observation{Machine: id, State: m.state, Attempt: m.attempt, Frozen: m.still, Management: m.facts.Management, Since: m.since, Err: m.err})
 	}
 	return out, nil
 }

@@ -27,8 +27,9 @@ type scheduler struct {
 	nodes   map[string]*slurmNode
 	jobs    []wire.Job
 	ended   bool
-	pausing bool          // no job starts, and it has ended once none runs
-	changed chan struct{} // closed with the next change
+	frozen  map[string]bool // jobs that were suspended for a pause, by ID
+	pausing bool            // no job starts, and it has ended once none runs
+	changed chan struct{}   // closed with the next change
 }
 
 // slurmNode is a node that has registered at some time.
@@ -174,10 +175,30 @@ func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool, p
 			}
 		}
 	}
+	changed = x.suspend(pause == muster.PauseFreeze) || changed
 	changed = x.end() || changed
 	if changed {
 		x.told()
 	}
+}
+
+// suspend suspends what runs, or lets go on what it suspended: not what somebody else did.
+func (x *scheduler) suspend(on bool) (changed bool) {
+	for i := range x.jobs {
+		switch j := &x.jobs[i]; {
+		case on && j.State == "running":
+			if x.frozen == nil {
+				x.frozen = map[string]bool{}
+			}
+			j.State, x.frozen[j.ID], changed = "suspended", true, true
+		case !on && j.State == "suspended" && x.frozen[j.ID]:
+			j.State, changed = "running", true
+		}
+	}
+	if !on {
+		x.frozen = nil
+	}
+	return changed
 }
 
 // end ends a scheduler that is being paused once no job runs. It reports whether it did.

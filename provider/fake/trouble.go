@@ -27,6 +27,7 @@ const (
 // life is the part of a machine that faults change; the world's mutex guards it.
 type life struct {
 	up                bool // the boot has come to its end and sshd answers
+	still             bool // its provider was told to freeze it
 	trouble           Trouble
 	leaving           string        // it goes down in order: reboot, poweroff
 	turned            chan struct{} // closed when the two above change
@@ -82,6 +83,18 @@ func (w *World) Ail(id muster.MachineID, t Trouble) {
 	} else {
 		w.sched.speaks(id)
 	}
+}
+
+// stand makes a machine stand still with all that it has in memory, or go on; the mutex is held.
+func (w *World) stand(m *Machine, still bool) {
+	m.still = still
+	if still {
+		m.turn(TroubleHang, m.leaving)
+		w.sched.silent(m.id)
+		return
+	}
+	m.turn(TroubleNone, m.leaving)
+	w.sched.speaks(m.id)
 }
 
 // ailAttempt is Ail for a machine that still runs an attempt.

@@ -273,7 +273,7 @@ func (m *Machine) halt() {
 		m.w.sched.silent(m.id)
 	}
 	m.state, m.attempt, m.since = provider.StateOff, 0, m.w.o.Clock.Now()
-	m.up = false
+	m.up, m.still = false, false
 	for _, c := range m.shells {
 		_ = c.Close()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/seccomp"
 	"github.com/muster-hpc/muster/internal/suggest"
+	"github.com/muster-hpc/muster/provider/local/network"
 )
 
 // Config is what the provider needs to know.
@@ -24,6 +25,8 @@ type Config struct {
 	Epoch int64
 	// Slices are the machines to make; see ParseSlices.
 	Slices []Slice
+	// Switches are those that machines stand behind, by the Leaf and Chassis of their slices; nil: one for all.
+	Switches []network.Switch
 	// Oversubscribe allows machines to share cores and memory.
 	Oversubscribe bool
 	// Reserve is memory left to the host, in bytes. 0: an eighth, 1 GiB at most.

@@ -63,7 +63,10 @@ func crashingServer(text string) int {
 		}
 		w := wants(3, &net)
 		for i := range w {
-			w[i].Boot.Attempt, w[i].VM = attempt, c.VM
+			w[i].Boot.Attempt = attempt
+			if c.VM {
+				w[i].VM = &muster.VMOptions{Emulate: true}
+			}
 		}
 		if errs := p.Ensure(ctx, w); errs != nil {
 			fmt.Println(errs)

@@ -44,10 +44,17 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 	switch w.Power {
 	case provider.PowerOff:
 		return p.stop(ctx, m)
+	case provider.PowerFreeze:
+		return p.freeze(ctx, m)
+	case provider.PowerThaw:
+		return p.thaw(ctx, m)
 	case provider.PowerBoot:
 		if w.Boot == nil {
 			return muster.Errorf(muster.EInvalid, "no boot order for %s", m.id)
 		}
+		m.mu.Lock()
+		m.incoming = w.VM != nil && w.Incoming
+		m.mu.Unlock()
 		boot, done := m.abortable(ctx)
 		err := p.boot(boot, m, w.Boot, w.VM)
 		done()
@@ -60,7 +67,7 @@ func (p *Provider) ensure(ctx context.Context, w *provider.DesiredState) error {
 }
 
 // boot brings a machine up unless it already runs this attempt.
-func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot, vm bool) error {
+func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot, vm *muster.VMOptions) error {
 	alive, err := p.groups.populated(string(m.id))
 	if err != nil {
 		return err
@@ -92,7 +99,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot, vm bo
 	}
 	m.mu.Lock()
 	before := m.rec
-	m.rec, m.ended, m.vm = rec, false, vm
+	m.rec, m.ended, m.vm = rec, false, vm != nil
 	m.mu.Unlock()
 	if before == nil || before.Cluster != b.Cluster {
 		if err := m.console.remove(); err != nil { // nobody reads what another printed
@@ -111,7 +118,7 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot, vm bo
 		return muster.Errorf(muster.EUnavailable, "machine %s did not start: %v", m.id, err).Because(muster.ReasonBootFailed).
 			WithHint("run `muster doctor` on the server").Wrap(errors.Join(err, undo))
 	}
-	if vm {
+	if vm != nil {
 		p.followVM(m)
 	} else {
 		p.listenConsole(m, proc.pid(), proc.pidfd)
@@ -128,9 +135,9 @@ func (p *Provider) boot(ctx context.Context, m *machine, b *provider.Boot, vm bo
 }
 
 // launch starts the first process and sees it become the image's init.
-func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record, vm bool) (*process, error) {
-	if vm {
-		return p.bootVM(ctx, m, b, rec)
+func (p *Provider) launch(ctx context.Context, m *machine, b *provider.Boot, rec *record, vm *muster.VMOptions) (*process, error) {
+	if vm != nil {
+		return p.bootVM(ctx, m, b, rec, *vm)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -210,7 +217,7 @@ func (p *Provider) connect(ctx context.Context, m *machine, b *provider.Boot, pr
 		return nil
 	}
 	n := &b.Message.Network
-	if err := p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: n.Index, Speed: n.Speed, MTU: messageMTU}, ns); err != nil {
+	if err := p.rack.PlugMachine(network.Plug{Machine: m.index, Bridge: n.Index, Switch: p.switchOf(m), Speed: n.Speed, MTU: messageMTU}, ns); err != nil {
 		return err
 	}
 	return p.setWay(ctx, m, n.Egress)

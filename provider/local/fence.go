@@ -66,7 +66,7 @@ func (p *Provider) fence(ctx context.Context, m *machine, r *muster.FenceRecord)
 	// Frozen, cut off and killed at once, even while another operation holds it:
 	// one that is just booting or testing it then fails, or is undone below.
 	m.abort()
-	frozen, err := p.groups.standStill(ctx, string(m.id))
+	frozen, err := p.groups.stand(ctx, string(m.id), freezeTime)
 	if err != nil {
 		p.cfg.Log.Warn("fencing: freezing failed", "machine", m.id, "error", err)
 	}
@@ -166,12 +166,12 @@ func (m *machine) lock(ctx context.Context) error {
 	})
 }
 
-// standStill freezes a machine and reports whether it stood still before long.
-func (g *groups) standStill(ctx context.Context, id string) (bool, error) {
+// stand freezes a machine and reports whether it stood still within a time.
+func (g *groups) stand(ctx context.Context, id string, within time.Duration) (bool, error) {
 	if err := g.freeze(id, true); err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, freezeTime)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err := poll(ctx, func() (bool, error) {
 		b, err := os.ReadFile(g.file(id, "cgroup.events"))

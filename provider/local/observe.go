@@ -60,7 +60,7 @@ func (p *Provider) observe(m *machine) provider.Observation {
 	case alive && m.ended:
 		s.State, s.Err = provider.StateStuck, errors.New("its first process has ended and others are left")
 	case alive:
-		s.State, s.Attempt = provider.StateRunning, m.rec.Attempt
+		s.State, s.Attempt, s.Frozen = provider.StateRunning, m.rec.Attempt, p.groups.frozen(string(m.id))
 	}
 	return s
 }
@@ -134,6 +134,9 @@ func (p *Provider) recoverMachine(ctx context.Context, m *machine, traces bool) 
 	if fd < 0 {
 		// Processes without the first one: nothing that could be a machine.
 		return p.stop(ctx, m)
+	}
+	if err := p.groups.finishThaw(string(m.id)); err != nil {
+		p.cfg.Log.Warn("thawing failed", "machine", m.id, "error", err)
 	}
 	rec := m.rec
 	if m.vm {

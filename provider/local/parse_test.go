@@ -258,3 +258,20 @@ func TestReadHost(t *testing.T) {
 		t.Error("a host without memory")
 	}
 }
+
+// FuzzCPUThreads: whatever QEMU answers, there is a thread for each vCPU, or an error.
+func FuzzCPUThreads(f *testing.F) {
+	f.Add([]byte(`[{"cpu-index":1,"thread-id":8,"props":{}},{"cpu-index":0,"thread-id":7}]`))
+	f.Add([]byte(`[{"cpu-index":0,"thread-id":7},{"cpu-index":0,"thread-id":8}]`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, err := parseCPUThreads(b)
+		if err != nil && list != nil {
+			t.Errorf("%v and %v", list, err)
+		}
+		for _, n := range list {
+			if n <= 0 {
+				t.Errorf("%v", list)
+			}
+		}
+	})
+}

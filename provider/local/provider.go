@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
+	"github.com/muster-hpc/muster/vm/accel"
 	vmhost "github.com/muster-hpc/muster/vm/host"
 )
 
@@ -29,6 +32,7 @@ type Provider struct {
 	changes chan muster.MachineID
 
 	hypervisor hypervisor
+	hasQEMU    bool // when it was opened, with kernels to start there
 
 	unpacking sync.Mutex // held while an image is unpacked
 	// tamper lets tests spoil a machine that is about to be tried.
@@ -69,7 +73,9 @@ type machine struct {
 	cancel  context.CancelFunc // of a boot or test under way
 	printer *net.UnixConn      // from which what it prints comes
 	ended   bool               // its first process has ended, or never was
-	vm      bool               // its first process is the supervisor of a virtual machine, in the host's namespaces
+	// incoming: the boot is that of a virtual machine which waits for its memory.
+	incoming bool
+	vm       bool // its first process is the supervisor of a virtual machine, in the host's namespaces
 }
 
 // New opens the provider of a state directory. Machines that run are found
@@ -109,6 +115,9 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		f.Management, f.VMHost = addr, virtual
 		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f, console: p.consoleOf(id)}
 	}
+	if _, err := exec.LookPath(accel.Program); err == nil {
+		p.hasQEMU = cfg.Kernel != nil
+	}
 	raiseHostLimits("/", len(slots), cfg.Log)
 	p.tasks = tasksEach("/", len(slots))
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
@@ -121,6 +130,10 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("make the seed layer: %w", err)
 	}
 	if p.rack, err = network.Open(ctx, cfg.name()); err != nil {
+		return nil, err
+	}
+	if err := p.rack.SetSwitches(cfg.Switches); err != nil {
+		_ = p.Close()
 		return nil, err
 	}
 	if err := p.recover(ctx); err != nil {
@@ -150,11 +163,18 @@ func (p *Provider) Name() string { return "local" }
 // copy of an image, which no machine holds in its own memory. That kernel mounts no
 // file server's export for them.
 func (p *Provider) Capabilities() muster.Capabilities {
-	return muster.Capabilities{
-		SharesHost: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
+	c := muster.Capabilities{
+		SharesHost: true, Freezes: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: p.cfg.BootsAtOnce,
 		Volumes:    []muster.VolumeDriver{muster.DriverHostPath, muster.DriverManagedNFS},
 		LargestUID: idRange - 1, LinkRates: true,
 	}
+	if p.hasQEMU {
+		c.VM = &muster.Capabilities{
+			OwnKernel: true, SharesHost: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: c.BootsAtOnce,
+			Volumes: []muster.VolumeDriver{muster.DriverManagedNFS},
+		}
+	}
+	return c
 }
 
 // Rack is the network namespace in which the server listens for agents.
@@ -184,6 +204,16 @@ func (p *Provider) Discover(context.Context) ([]muster.Machine, error) {
 	return out, nil
 }
 
+// switchOf is the switch that a machine is plugged into; "": the one that joins all.
+func (p *Provider) switchOf(m *machine) string {
+	for _, name := range []string{m.facts.Chassis, m.facts.Leaf} {
+		if slices.ContainsFunc(p.cfg.Switches, func(s network.Switch) bool { return s.Name == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
 // Dial opens a connection to a port of a machine's management address.
 func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net.Conn, error) {
 	m, err := p.machine(id)
@@ -194,6 +224,15 @@ func (p *Provider) Dial(ctx context.Context, id muster.MachineID, port int) (net
 		return nil, muster.Errorf(muster.EInvalid, "no port %d", port)
 	}
 	return p.rack.Dial(ctx, netip.AddrPortFrom(m.addr, uint16(port)))
+}
+
+// Management is the address of a machine on the management network; false: there is no such machine.
+func (p *Provider) Management(id muster.MachineID) (netip.Addr, bool) {
+	m, err := p.machine(id)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return m.addr, true
 }
 
 func (p *Provider) machine(id muster.MachineID) (*machine, error) {

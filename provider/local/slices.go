@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/cpulist"
+	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/provider/local/network"
 )
 
@@ -23,16 +24,19 @@ type Slice struct {
 	Set string
 	// Service marks machines that are meant for heads.
 	Service bool
+	// Chassis, Leaf and DataCentre are what they stand in; "": all are behind one switch.
+	Chassis, Leaf, DataCentre string
 }
 
 // maxMachines is how many machines one host may have.
 const maxMachines = 4096
 
-// ParseSlice reads N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,service].
+// ParseSlice reads N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,leaf=NAME][,chassis=NAME]
+// [,datacentre=NAME][,service].
 func ParseSlice(text string) (Slice, error) {
 	fail := func(format string, args ...any) (Slice, error) {
 		return Slice{}, muster.Errorf(muster.EInvalid, "machines %q: %s", text, fmt.Sprintf(format, args...)).Because(muster.ReasonBadMachines).
-			WithHint("write N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,service], for instance 4,cores=1,memory=2GiB")
+			WithHint("write N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,leaf=NAME][,chassis=NAME][,datacentre=NAME][,service], for instance 4,cores=1,memory=2GiB")
 	}
 	parts := strings.Split(text, ",")
 	n, err := strconv.Atoi(parts[0])
@@ -68,6 +72,18 @@ func ParseSlice(text string) (Slice, error) {
 			default:
 				s.Set = value
 			}
+		case "leaf", "chassis", "datacentre":
+			if !validStand(value) {
+				return fail("%s %q: use letters, digits, dots and underscores, at most 32", key, value)
+			}
+			switch key {
+			case "leaf":
+				s.Leaf = value
+			case "chassis":
+				s.Chassis = value
+			default:
+				s.DataCentre = value
+			}
 		case "service":
 			if value != "" {
 				return fail("service takes no value")
@@ -90,6 +106,34 @@ func validName(s string) bool {
 		}
 	}
 	return true
+}
+
+// validStand is for names of leaves, which have no dash: there is one between two of them in a link.
+func validStand(s string) bool {
+	if s == "" || len(s) > 32 || strings.Trim(s, "._") != s {
+		return false
+	}
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// MachinesOf are the names of the machines of each slice, as sets.
+func MachinesOf(list []Slice) []string {
+	out := make([]string, len(list))
+	next := 0
+	for i, s := range list {
+		var names []string
+		for range s.Count {
+			names = append(names, string(machineID(next)))
+			next++
+		}
+		out[i] = nodeset.Fold(names)
+	}
+	return out
 }
 
 // minMemory is the least with which a system starts.
@@ -224,7 +268,7 @@ func (h *host) packed() []cpu {
 func (h *host) slice(cpus []cpu, memory int64, s *Slice, over bool) muster.Facts {
 	f := muster.Facts{
 		Architecture: h.arch, Processor: h.model, CPULevel: h.level, Memory: memory, Disk: memory / 2,
-		Class: s.class(), Rack: s.Rack, Set: s.Set, Service: s.Service, Oversubscribed: over, Threads: len(cpus),
+		Class: s.class(), Rack: s.Rack, Leaf: s.Leaf, Chassis: s.Chassis, Set: s.Set, Service: s.Service, Oversubscribed: over, Threads: len(cpus),
 		NICs: []muster.NIC{
 			{Name: network.ManagementLink, Kind: "veth", Use: "management"},
 			{Name: network.MessageLink, Kind: "veth", Use: "message"},

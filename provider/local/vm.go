@@ -31,6 +31,9 @@ import (
 // vmTime bounds the time until a machine's QEMU runs.
 const vmTime = 2 * time.Minute
 
+// vmGiveUp is how long a machine's first program tries what fails, also where it is emulated.
+const vmGiveUp = 10 * time.Minute
+
 // vmTasks is how many threads supervisor and QEMU may have beside one for each core.
 const vmTasks = 128
 
@@ -60,7 +63,7 @@ func (h *hypervisor) ask(ctx context.Context) (kind string, kvm bool, err error)
 }
 
 // startVM starts the virtual machine of a boot.
-func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*supervisor.Supervisor, error) {
+func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, rec *record, o muster.VMOptions) (*supervisor.Supervisor, error) {
 	if p.cfg.Kernel == nil {
 		return nil, muster.Errorf(muster.EInvalid, "this server starts no virtual machines").Because(muster.ReasonBadValue).WithHint("ask for slices")
 	}
@@ -71,6 +74,12 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	kind, kvm, err := p.hypervisor.ask(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !kvm && !o.Emulate {
+		return nil, muster.Errorf(muster.EConflict, "this host has no KVM that works").Because(muster.ReasonBootFailed).WithHint("run `muster doctor --vm` on it, or ask for vm.emulate: on")
+	}
+	if o.NIC == muster.VMNICFunction {
+		return nil, muster.Errorf(muster.EUnavailable, "virtual functions are not given to virtual machines of slices").Because(muster.ReasonBootFailed).WithHint("ask for vm.nic: virtio")
 	}
 	part, err := p.host.partOf(&m.facts, b.Shape)
 	if err != nil {
@@ -92,16 +101,22 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	hw := qemu.Machine{Name: string(m.id), UUID: p.uuidOf(rec), Type: kind, KVM: kvm, Cores: len(part.cpus), Memory: qemu.Within(part.memory, kvm),
 		Append: []string{"console=ttyS0", "quiet", "panic=-1", "muster.channel=ttyS1"},
 		Disks:  []qemu.Disk{{Serial: rootDisk, ReadOnly: true}}}
+	m.mu.Lock()
+	hw.Incoming = m.incoming
+	m.mu.Unlock()
 	if !kvm {
 		hw.Append = append(hw.Append, "no_timer_check") // a translated machine may be late for it
 	}
+	hw.Append = append(hw.Append, b.Shape.BootArgs()...)
 	lim := &limits{CPUs: part.cpus, Mems: p.host.mems, Memory: part.memory, Pids: vmTasks + len(part.cpus)}
 	if err := p.groups.create(string(m.id), lim, p.cfg.idBase(m.index)); err != nil {
 		return nil, err
 	}
-	task, err := p.vmTask(m, b, size)
-	if err != nil {
-		return nil, err
+	var task json.RawMessage
+	if !hw.Incoming { // who was saved had its own
+		if task, err = p.vmTask(m, b, size); err != nil {
+			return nil, err
+		}
 	}
 	defer clear(task)
 	taps, err := p.plugVM(ctx, m, b, &hw)
@@ -109,7 +124,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if err != nil {
 		return nil, err
 	}
-	return supervisor.Start(ctx, supervisor.Spec{
+	s, err := supervisor.Start(ctx, supervisor.Spec{
 		Dir: p.vmDir(m.id), Machine: hw, Kernel: kernel, Initramfs: initramfs, Disks: []*os.File{image}, Taps: taps,
 		ID: p.cfg.idBase(m.index), Task: task, Command: p.cfg.VMCommand,
 		Enter: func(pid int) error {
@@ -122,6 +137,17 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 			return p.save(rec)
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	said, err := p.tune(ctx, s, part.cpus, o, kvm)
+	if err != nil {
+		err = fmt.Errorf("tune the virtual machine: %w", err)
+		s.Close() // whoever asked for the boot ends it
+		return nil, err
+	}
+	m.console.mark(p.cfg.Clock.Now(), "virtual machine: %s", said)
+	return s, nil
 }
 
 // plugVM makes a machine's cards.
@@ -137,11 +163,8 @@ func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw 
 		return taps, nil
 	}
 	n := &b.Message.Network
-	if n.Speed > 0 {
-		return taps, muster.Errorf(muster.EInvalid, "the links of virtual machines cannot be held to a rate").Because(muster.ReasonBadValue).WithHint("ask without link_rate")
-	}
 	mac = p.macOf(m.index, network.MessagePort)
-	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr()})
+	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, Switch: p.switchOf(m), Speed: n.Speed, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr()})
 	if err != nil {
 		return taps, err
 	}
@@ -155,7 +178,7 @@ func (p *Provider) vmTask(m *machine, b *provider.Boot, size int64) (json.RawMes
 	seed := p.seedOf(m, b)
 	t := &wire.BootTask{
 		Kind: wire.BootImage, Machine: m.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed,
-		GiveUp: muster.Duration(vmTime),
+		GiveUp: muster.Duration(vmGiveUp),
 		Image:  &wire.BootFiles{ID: b.Image, Root: wire.BootFile{Size: size}, Disk: rootDisk},
 		Links: []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
 			Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}},
@@ -188,10 +211,10 @@ func (p *Provider) uuidOf(r *record) string {
 }
 
 // bootVM is the part of a boot that is another one for a virtual machine.
-func (p *Provider) bootVM(ctx context.Context, m *machine, b *provider.Boot, rec *record) (*process, error) {
+func (p *Provider) bootVM(ctx context.Context, m *machine, b *provider.Boot, rec *record, o muster.VMOptions) (*process, error) {
 	ctx, cancel := context.WithTimeout(ctx, vmTime)
 	defer cancel()
-	s, err := p.startVM(ctx, m, b, rec)
+	s, err := p.startVM(ctx, m, b, rec, o)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func vmConfig(t *testing.T) local.Config {
 		t.Skip("needs QEMU: scripts/setup lab")
 	}
 	dir := vmFiles(t)
-	s, err := local.ParseSlice("2,memory=512MiB")
+	s, err := local.ParseSlice("2,cores=2,memory=512MiB")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func vmConfig(t *testing.T) local.Config {
 func vmWants(n int, net *provider.Network) []provider.DesiredState {
 	w := wants(n, net)
 	for i := range w {
-		w[i].VM = true
+		w[i].VM = &muster.VMOptions{Emulate: true}
 		w[i].Boot.Bootstrap = wire.Bootstrap{Server: "https://10.90.0.1:7700", CA: "none", Token: fmt.Sprintf("token-%d", i)}
 	}
 	return w
@@ -183,6 +183,7 @@ func TestVM(t *testing.T) {
 	if err := syscall.Stat(fmt.Sprintf("/proc/%d", in["qemu"]), &st); err != nil || int(st.Uid) != local.FirstID(&cfg, 0) {
 		t.Errorf("QEMU is of user %d, %v", st.Uid, err)
 	}
+	pinned(t, in["qemu"])
 	// The first process is the supervisor, one of the host: no shell leads there.
 	if _, err := p.Console(t.Context(), w[0].Machine, true); muster.CodeOf(err) != muster.EConflict {
 		t.Errorf("a shell at the console: %v", err)
@@ -243,6 +244,33 @@ func TestVM(t *testing.T) {
 	}
 }
 
+// pinned sees that each vCPU's thread has a hardware thread to itself, where a slice has two.
+func pinned(t *testing.T, qemu int) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", qemu))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{}
+	for _, dir := range tasks {
+		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
+		if !strings.HasPrefix(string(comm), "CPU ") {
+			continue
+		}
+		b, _ := os.ReadFile(filepath.Join(dir, "status"))
+		_, rest, _ := strings.Cut(string(b), "Cpus_allowed_list:")
+		list, _, _ := strings.Cut(rest, "\n")
+		list = strings.TrimSpace(list)
+		if strings.ContainsAny(list, ",-") || at[list] != "" {
+			t.Errorf("%s is on %s, with %q", strings.TrimSpace(string(comm)), list, at[list])
+		}
+		at[list] = string(comm)
+	}
+	if len(at) != 2 {
+		t.Errorf("vCPUs on %v", at)
+	}
+}
+
 func drain(c <-chan muster.MachineID) {
 	for {
 		select {
@@ -264,10 +292,10 @@ func TestVMRefuses(t *testing.T) {
 	}
 	shares := vmWants(1, nil)
 	shares[0].Boot.Shares = []provider.BindMount{{Path: cfg.Dir, Target: "/home"}}
-	net.Speed = 1e9
-	rate := vmWants(1, &net)
-	for name, w := range map[string][]provider.DesiredState{"shares": shares, "rate": rate} {
-		if errs := p.Ensure(t.Context(), w); errs == nil || muster.CodeOf(errs[0]) != muster.EInvalid {
+	function := vmWants(1, nil)
+	function[0].VM = &muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}
+	for name, w := range map[string][]provider.DesiredState{"shares": shares, "function": function} {
+		if errs := p.Ensure(t.Context(), w); errs == nil || muster.CodeOf(errs[0]) != muster.EInvalid && muster.CodeOf(errs[0]) != muster.EUnavailable {
 			t.Errorf("%s: %v", name, errs)
 		}
 		seen, err := p.Observe(t.Context(), []muster.MachineID{w[0].Machine})

@@ -82,6 +82,7 @@ func Suite(t *testing.T, subject Subject) {
 		{"fence", s.fence},
 		{"fence of a machine that stands still", s.fenceFrozen},
 		{"fence of a machine that boots", s.fenceBooting},
+		{"freeze and thaw", s.freezes},
 		{"test", s.test},
 		{"console", s.console},
 		{"shell", s.shell},
@@ -212,6 +213,9 @@ func (s *suite) discover(t *testing.T) {
 	can := s.p.Capabilities()
 	if can.Fabric == "" || can.Trust == "" || can.BootsAtOnce < 0 || !reflect.DeepEqual(can, s.p.Capabilities()) {
 		t.Errorf("capabilities %+v", can)
+	}
+	if v := can.VM; v != nil && (!v.OwnKernel || v.VM != nil || v.SharesHost != can.SharesHost || v.Trust == "" || !v.CanMount(muster.DriverManagedNFS)) {
+		t.Errorf("capabilities of virtual machines %+v", v)
 	}
 	if can.SharesHost && can.OwnKernel || !can.CanUse(muster.EgressNone) || !can.CanMount(muster.DriverManagedNFS) {
 		t.Errorf("capabilities that contradict each other, or every cluster's needs: %+v", can)

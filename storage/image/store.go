@@ -41,6 +41,7 @@ type Store struct {
 	mu        sync.Mutex
 	manifests map[muster.ImageID]knownVersion // what manifests said
 	asked     map[muster.ImageID]time.Time    // when somebody was about to use it
+	contents  map[inside]bool                 // which files are in which root
 }
 
 // Option changes how a Store works.

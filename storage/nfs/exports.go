@@ -25,7 +25,8 @@ type ExportServer interface {
 // ExportsConfig is what Exports need. Store is required.
 type ExportsConfig struct {
 	Store *store.DB
-	// Providers are what the machines of each provider can do.
+	// Providers are what the machines of each provider can do that are served here. Others are
+	// not.
 	Providers muster.Providers
 	// Server serves. Nil: nothing can be served, and Why says why.
 	Server ExportServer
@@ -72,7 +73,7 @@ func (x *Exports) Elsewhere(ctx context.Context, c muster.Cluster) (bool, error)
 	err := x.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.Machines(store.MachineFilter{Cluster: c.ID})
 		for _, m := range list {
-			elsewhere = elsewhere || x.c.Providers.Of(m.Provider).OwnKernel
+			elsewhere = elsewhere || x.c.Providers.For(m.Provider, c.Spec.VM).OwnKernel
 		}
 		return err
 	})
@@ -96,6 +97,9 @@ func (x *Exports) Open(ctx context.Context, c muster.Cluster, mounts []volume.Mo
 		return nil
 	}
 	if err := x.await(ctx); err != nil {
+		return err
+	}
+	if ours, err := x.Elsewhere(ctx, c); err != nil || !ours {
 		return err
 	}
 	if err := x.note(ctx, c, mounts); err != nil {

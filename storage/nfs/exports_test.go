@@ -60,7 +60,7 @@ func exportSite(t *testing.T) (*Exports, *toldExports, []muster.Cluster) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	told := &toldExports{}
-	x := NewExports(ExportsConfig{Store: db, Server: told, Address: func(id muster.MachineID) (netip.Addr, bool) {
+	x := NewExports(ExportsConfig{Store: db, Server: told, Providers: muster.Providers{"metal": {OwnKernel: true}}, Address: func(id muster.MachineID) (netip.Addr, bool) {
 		return netip.MustParseAddr("10.0.0." + string(id[2:])), true
 	}})
 	close(x.ready)

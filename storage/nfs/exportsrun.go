@@ -63,6 +63,9 @@ func (x *Exports) noteAll(ctx context.Context, k *volume.Manager) error {
 				continue
 			}
 		}
+		if ours, failed := x.Elsewhere(ctx, c); failed == nil && !ours {
+			continue
+		}
 		mounts, failed := k.Ensure(ctx, c)
 		if failed == nil {
 			failed = x.note(ctx, c, mounts)

@@ -32,7 +32,9 @@ type Config struct {
 	Program string
 	// In runs a function in the network namespace that has the address; nil: the
 	// caller's.
-	In    func(func() error) error
+	In func(func() error) error
+	// Ends: nothing runs while nothing is exported. Otherwise ganesha goes on, for who comes next.
+	Ends  bool
 	Clock muster.Clock
 	Log   *slog.Logger
 }
@@ -142,7 +144,7 @@ func (s *Server) Set(ctx context.Context, set []Export) error {
 		return fmt.Errorf("write down exports: %w", err)
 	}
 	s.state = next
-	s.wanted = s.wanted || len(set) > 0
+	s.wanted = s.wanted && !s.cfg.Ends || len(set) > 0
 	err = s.apply(ctx)
 	select {
 	case s.changed <- struct{}{}:
@@ -169,6 +171,10 @@ func (s *Server) apply(ctx context.Context) (err error) {
 		return err
 	}
 	if !s.wanted {
+		if s.child != nil {
+			bad = append(bad, s.child.stop(grace))
+			s.drop()
+		}
 		return errors.Join(bad...)
 	}
 	failed, e := s.reach(ctx)

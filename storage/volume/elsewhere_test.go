@@ -37,12 +37,12 @@ func TestElsewhere(t *testing.T) {
 			muster.DriverHostPath: exported{disk{s}, false}, muster.DriverManagedNFS: exported{disk{s}, true}, muster.DriverNFS: volume.NFS{},
 		},
 		NeedsNetworkMounts: func(_ context.Context, c muster.Cluster) (bool, error) { return c.Name == "bare", nil },
-		Export: func(name, target string, readOnly bool) wire.Mount {
+		Export: func(_ context.Context, _ muster.Cluster, name, target string, readOnly bool) (wire.Mount, error) {
 			m := wire.Mount{Source: "server:/" + name, Target: target, Type: "nfs4"}
 			if readOnly {
 				m.Options = "ro"
 			}
-			return m
+			return m, nil
 		},
 	})
 	data := muster.Volume{ID: muster.NewVolumeID(), Name: "in", Project: "sea", Kind: muster.VolumeData, Driver: muster.DriverManagedNFS, Phase: muster.VolumeReady}

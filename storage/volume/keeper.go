@@ -44,9 +44,9 @@ type Config struct {
 	// NeedsNetworkMounts reports whether machines of a cluster have kernels of their own, and
 	// mount over the network what this server has. nil: none does.
 	NeedsNetworkMounts func(ctx context.Context, c muster.Cluster) (bool, error)
-	// Export is how such machines mount an export of this server. Required with
-	// Elsewhere.
-	Export func(name, target string, readOnly bool) wire.Mount
+	// Export is how such machines of a cluster mount an export of this server. Required with
+	// NeedsNetworkMounts.
+	Export func(ctx context.Context, c muster.Cluster, name, target string, readOnly bool) (wire.Mount, error)
 	Clock  muster.Clock
 	Log    *slog.Logger
 	// Measure is how often what a volume holds is measured. 0: ten minutes.
@@ -188,7 +188,7 @@ func (k *Manager) mount(ctx context.Context, to []Mount, c user, v muster.Volume
 	}
 	m, err := d.Mounts(v, target, readOnly)
 	if err == nil && c.elsewhere {
-		m, err = k.overNetwork(v, m)
+		m, err = k.overNetwork(ctx, c, v, m)
 	}
 	return append(to, m...), err
 }

@@ -49,7 +49,7 @@ func (m *maker) memorySettings() {
 			continue
 		}
 		pool := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/", *n.Host, p.PageSize>>10)
-		m.set("huge-pages:"+strconv.Itoa(*n.Host), fmt.Sprintf("%d of %s in memory node %d", n.Pages, plaintext.Bytes(p.PageSize), *n.Host),
+		m.set("huge-pages:"+strconv.Itoa(*n.Host), fmt.Sprintf("%d of %s in memory node %d%s", n.Pages, plaintext.Bytes(p.PageSize), *n.Host, m.pagesMissing(n)),
 			"with small pages each miss of the TLB walks two page tables, the virtual machine's and the host's, in up to 24 steps; and they are never swapped",
 			pool+"nr_hugepages", fmt.Sprintf("%d or more, and free_hugepages fewer by %d while it runs", n.Pages, n.Pages))
 	}
@@ -205,4 +205,24 @@ func (m *maker) deviceSettings() {
 		}
 		m.set("device:"+d.Address, value, reason, "/sys/bus/pci/devices/"+d.Address+"/driver", "a link to vfio-pci")
 	}
+}
+
+// pagesMissing says how many huge pages of a slice's host are not set aside yet: they are taken of
+// its free memory when the virtual machine starts, which may have too little in one piece then. A
+// whole computer is booted for it.
+func (m *maker) pagesMissing(v muster.VMNode) string {
+	if m.host.VM == nil || !m.host.Slice || m.host.OwnBoot {
+		return ""
+	}
+	for _, n := range m.host.VM.MemoryNodes {
+		if n.ID != *v.Host {
+			continue
+		}
+		for _, pool := range n.Pages {
+			if pool.Size == m.plan.PageSize && pool.Free < v.Pages {
+				return fmt.Sprintf("; its host has %d free now, and must set aside %d more when it starts", pool.Free, v.Pages-pool.Free)
+			}
+		}
+	}
+	return ""
 }

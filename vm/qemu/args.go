@@ -36,6 +36,9 @@ func Args(m *Machine) []string {
 		"-action", "reboot=shutdown,shutdown=poweroff,panic=shutdown",
 		"-kernel", m.Kernel, "-initrd", m.Initramfs, "-append", strings.Join(m.Append, " "),
 	}
+	if m.Incoming {
+		args = append(args, "-S", "-incoming", "defer")
+	}
 	args = append(args, cells(m)...)
 	for i, d := range m.Disks {
 		set := i + 1

@@ -24,6 +24,9 @@ type Machine struct {
 	Disks []Disk `json:"disks,omitempty"`
 	NICs  []NIC  `json:"nics,omitempty"`
 
+	// Incoming: it begins with a state that it is given, and stands still until it is told to go on.
+	Incoming bool `json:"incoming,omitempty"`
+
 	// Monitor, Console and Channel are inherited sockets: QMP, the first serial port, and
 	// the second, by which the supervisor speaks with the machine's first program.
 	Monitor int `json:"monitor"`

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Event is something that QEMU tells by itself.
@@ -87,8 +90,36 @@ func (m *Monitor) read(told func(Event)) {
 	}
 }
 
+// write writes a line, and a file with it.
+func (m *Monitor) write(line []byte, f *os.File) error {
+	if f == nil {
+		_, err := m.conn.Write(line)
+		return err
+	}
+	conn, ok := m.conn.(*net.UnixConn)
+	if !ok {
+		return errors.New("no file can be given by this connection")
+	}
+	n, _, err := conn.WriteMsgUnix(line, unix.UnixRights(int(f.Fd())), nil)
+	if err == nil && n < len(line) {
+		_, err = conn.Write(line[n:])
+	}
+	return err
+}
+
 // Do executes a command.
 func (m *Monitor) Do(ctx context.Context, command string, arguments any) (json.RawMessage, error) {
+	return m.do(ctx, command, arguments, nil)
+}
+
+// Give hands QEMU an open file, under a name by which later commands mean it. The file stays open here.
+func (m *Monitor) Give(ctx context.Context, name string, f *os.File) error {
+	_, err := m.do(ctx, "getfd", map[string]string{"fdname": name}, f)
+	return err
+}
+
+// do executes a command, with which a file may go.
+func (m *Monitor) do(ctx context.Context, command string, arguments any, f *os.File) (json.RawMessage, error) {
 	m.serial.Lock()
 	defer m.serial.Unlock()
 	select { // an answer that came too late for the command before
@@ -105,7 +136,7 @@ func (m *Monitor) Do(ctx context.Context, command string, arguments any) (json.R
 	if err != nil {
 		return nil, err
 	}
-	if _, err := m.conn.Write(append(line, '\n')); err != nil {
+	if err := m.write(append(line, '\n'), f); err != nil {
 		return nil, err
 	}
 	for {

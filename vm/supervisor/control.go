@@ -15,6 +15,9 @@ const (
 	doStatus  = "status"
 	doCommand = "command"
 	doConsole = "console"
+	doTell    = "tell"
+	doSave    = "save"
+	doLoad    = "load"
 )
 
 // request is one line to a supervisor.
@@ -22,6 +25,7 @@ type request struct {
 	Do        string          `json:"do"`
 	Command   string          `json:"command,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Line      json.RawMessage `json:"line,omitempty"` // for the machine's channel
 }
 
 // answer is one line from it.
@@ -36,7 +40,12 @@ func parseRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("no request: %w", err)
 	}
 	switch r.Do {
-	case doStatus, doConsole:
+	case doStatus, doConsole, doSave, doLoad:
+		return r, nil
+	case doTell:
+		if len(r.Line) == 0 || len(r.Line) > maxTold {
+			return request{}, errors.New("there is nothing to tell, or too much")
+		}
 		return r, nil
 	case doCommand:
 		if r.Command == "" {
@@ -90,6 +99,14 @@ func (v *vm) answer(ctx context.Context, conn net.Conn) {
 		return
 	}
 	var a answer
+	if err == nil && (r.Do == doSave || r.Do == doLoad) {
+		_ = conn.SetDeadline(time.Time{}) // it takes as long as its disk takes
+		if a.Return, err = v.stream(ctx, conn, r.Do); err != nil {
+			a = answer{Error: err.Error()}
+		}
+		_ = writeLine(conn, a)
+		return
+	}
 	if err == nil {
 		a.Return, err = v.do(ctx, r)
 	}
@@ -102,6 +119,9 @@ func (v *vm) answer(ctx context.Context, conn net.Conn) {
 func (v *vm) do(ctx context.Context, r request) (json.RawMessage, error) {
 	if r.Do == doStatus {
 		return json.Marshal(Status{QEMU: v.jail.PID(), Since: v.since, Given: v.task.given(), Supervisor: os.Getpid()})
+	}
+	if r.Do == doTell {
+		return json.RawMessage("{}"), v.task.tell(r.Line)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
 	defer cancel()

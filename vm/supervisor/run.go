@@ -139,6 +139,7 @@ func (v *vm) start(ctx context.Context, o *order, files []*os.File, ours []net.C
 		return undo(err)
 	}
 	go v.console.follow(ours[1])
+	v.task.out = ours[2]
 	go v.task.answer(ours[2], time.Now)
 	go func() { // do not wait for the answer of one that has ended
 		<-v.jail.Done()

@@ -48,6 +48,7 @@ const (
 	resets = 'r'
 	disk   = 'd'
 	floods = 'f'
+	counts = 'c'
 )
 
 // makeKernel writes a kernel that is guest.s: as Linux, but for what it does.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 // task is given once: whoever has the machine later finds nothing in its channel.
 type task struct {
 	mu   sync.Mutex
+	port sync.Mutex      // one line at a time to the machine
+	out  io.Writer       // its channel
 	text json.RawMessage // nil: it was given
 	was  bool
 }
@@ -71,12 +74,31 @@ func (t *task) answer(channel io.ReadWriter, now func() time.Time) {
 		if r.Task == nil {
 			r.Wait = &wait{Reason: "this machine had its task", Next: muster.Duration(time.Minute)}
 		}
+		t.port.Lock()
 		err = writeLine(channel, r)
+		t.port.Unlock()
 		clear(r.Task)
 		if err != nil {
 			return
 		}
 	}
+}
+
+// What the machine is told besides its task, and how long it may take to hear it.
+const (
+	maxTold  = 1 << 10
+	toldTime = 10 * time.Second
+)
+
+// tell writes one line to the machine. One that does not listen makes it fail.
+func (t *task) tell(line json.RawMessage) error {
+	t.port.Lock()
+	defer t.port.Unlock()
+	if c, ok := t.out.(net.Conn); ok {
+		_ = c.SetWriteDeadline(time.Now().Add(toldTime))
+		defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
+	}
+	return writeLine(t.out, line)
 }
 
 // asks reports whether a line asks for the task. A port that was just opened may have had noise before it.

@@ -32,6 +32,8 @@ type Config struct {
 	Address   netip.Addr     // the server's own there, IPv4
 	Networks  []netip.Prefix // that are answered
 	Port      int            // Port of this package if 0
+	// Listen opens a UDP socket of IPv4 elsewhere than on the interface; nil: there.
+	Listen func(ctx context.Context) (net.PacketConn, error)
 }
 
 // Server answers with the time of its host. Make it with New.
@@ -68,8 +70,14 @@ func (s *Server) bound(_, _ string, c syscall.RawConn) error {
 // Serve answers until the context ends. Where another program of this host has the port, that
 // is a time daemon, and Serve leaves it to it. ready is called once it listens; it may be nil.
 func (s *Server) Serve(ctx context.Context, ready func()) error {
-	lc := net.ListenConfig{Control: s.bound}
-	pc, err := lc.ListenPacket(ctx, "udp4", net.JoinHostPort(s.Address.String(), strconv.Itoa(s.Port)))
+	listen := s.Listen
+	if listen == nil {
+		lc := net.ListenConfig{Control: s.bound}
+		listen = func(ctx context.Context) (net.PacketConn, error) {
+			return lc.ListenPacket(ctx, "udp4", net.JoinHostPort(s.Address.String(), strconv.Itoa(s.Port)))
+		}
+	}
+	pc, err := listen(ctx)
 	if errors.Is(err, unix.EADDRINUSE) {
 		// This host has a time daemon, which serves machines better than this would.
 		if ready != nil {

@@ -26,7 +26,11 @@ func (r *Rack) AddBridge(index int, label string) error {
 	case old.Attrs().Alias == label && old.Attrs().Flags&1 != 0:
 		return nil
 	default:
-		if err := r.h.LinkDel(old); err != nil {
+		links, err := r.links()
+		if err == nil {
+			err = r.removeNetwork(index, links)
+		}
+		if err != nil {
 			return fmt.Errorf("replace bridge %s: %w", name, err)
 		}
 	}
@@ -54,9 +58,9 @@ func (r *Rack) RemoveBridge(label string) error {
 		return err
 	}
 	for _, l := range links {
-		if l.Type() == "bridge" && l.Attrs().Alias == label {
-			if err := r.h.LinkDel(l); err != nil {
-				return fmt.Errorf("remove bridge %s: %w", l.Attrs().Name, err)
+		if i, ok := indexOf(l.Attrs().Name, "b"); ok && l.Type() == "bridge" && l.Attrs().Alias == label {
+			if err := r.removeNetwork(i, links); err != nil {
+				return err
 			}
 		}
 	}
@@ -88,9 +92,9 @@ func (r *Rack) PlugMachine(p Plug, target *os.File) error {
 	if r.h == nil {
 		return net.ErrClosed
 	}
-	br, err := r.h.LinkByName(bridgeName(p.Bridge))
+	br, err := r.bridgeAt(p.Bridge, p.Switch, p.MTU)
 	if err != nil {
-		return fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
+		return err
 	}
 	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index,
 		inside: MessageLink, number: insideMsg, mtu: p.MTU}

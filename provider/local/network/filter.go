@@ -62,6 +62,24 @@ func linkLocal(c Card) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
+// admitVirtual has those machines, and no others, reach what is for virtual machines alone, whose
+// management links have filters: volumes trust their addresses. The caller holds r.mu, or nobody else has r.
+func (r *Rack) admitVirtual(ctx context.Context) error {
+	var list []string
+	for link := range r.filters {
+		i, ok := indexOf(link, mgmtPrefix)
+		if !ok {
+			continue
+		}
+		a, err := ManagementAddress(i)
+		if err != nil {
+			return err
+		}
+		list = append(list, a.String())
+	}
+	return r.nft(ctx, setText("virtual", list))
+}
+
 // listFilters finds the filters that there are: those of an earlier server.
 func (r *Rack) listFilters(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

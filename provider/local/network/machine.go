@@ -15,7 +15,9 @@ const (
 	MessageLink    = "msg0"
 )
 
-func mgmtName(index int) string   { return fmt.Sprintf("m%d", index) }
+const mgmtPrefix = "m"
+
+func mgmtName(index int) string   { return fmt.Sprintf(mgmtPrefix+"%d", index) }
 func msgName(index int) string    { return fmt.Sprintf("n%d", index) }
 func bridgeName(index int) string { return fmt.Sprintf("b%d", index) }
 
@@ -122,8 +124,10 @@ func indexOf(name, prefix string) (int, bool) {
 
 // Plug is a machine's place on a cluster's network.
 type Plug struct {
-	Machine int   // index
-	Bridge  int   // index of the network
+	Machine int // index
+	Bridge  int // index of the network
+	// Switch is the one that it is plugged into; "": what joins all.
+	Switch  string
 	MTU     int   // 0: the default
 	Speed   int64 // bits/s each way; 0: as fast as it goes
 	Address netip.Prefix

@@ -29,6 +29,10 @@ const (
 	AgentPort = 7700
 	// ProxyPort is where machines of clusters with egress "proxy" find it.
 	ProxyPort = 3128
+	// VolumePort and TimePort are where virtual machines, and no others, find their volumes (NFS) and
+	// the time (NTP).
+	VolumePort = 2049
+	TimePort   = 123
 )
 
 // ManagementAddress is the address of the machine with the given index, from 0.
@@ -53,6 +57,10 @@ type Rack struct {
 	egress egress
 	// filters are the links that have one.
 	filters map[string]bool
+	// switches are those that machines stand behind, by name.
+	switches map[string]Switch
+	// delayed are links whose frames this program carries, by their lower ends.
+	delayed map[string]*delayed
 }
 
 // Open opens the rack with this name, making it when it does not exist, and
@@ -92,6 +100,9 @@ func (r *Rack) Name() string { return r.name }
 func (r *Rack) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for lower := range r.delayed {
+		r.drop(lower)
+	}
 	if r.h != nil {
 		r.h.Close()
 		r.h = nil
@@ -185,7 +196,21 @@ func (r *Rack) setUp(ctx context.Context) error {
 	if err := r.nft(ctx, ruleset()); err != nil {
 		return err
 	}
-	return r.listFilters(ctx)
+	if err := r.listFilters(ctx); err != nil {
+		return err
+	}
+	return r.admitVirtual(ctx)
+}
+
+// ListenPacket opens a UDP socket inside the rack.
+func (r *Rack) ListenPacket(ctx context.Context, addr netip.AddrPort) (net.PacketConn, error) {
+	var c net.PacketConn
+	err := r.Do(func() error {
+		var err error
+		c, err = (&net.ListenConfig{}).ListenPacket(ctx, "udp4", addr.String())
+		return err
+	})
+	return c, err
 }
 
 func (r *Rack) setForwarding(on bool) error {

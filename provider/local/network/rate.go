@@ -22,6 +22,12 @@ func rateOuterName(index int) string  { return fmt.Sprintf("y%d", index) }
 
 // plugHeld is PlugMachine with a rate. The caller holds r.mu.
 func (r *Rack) plugHeld(p Plug, cluster netlink.Link, v *veth, target *os.File) error {
+	return r.holdLink(p, cluster, v, func() error { return r.add(v, target) })
+}
+
+// holdLink makes a link with a way of its own to its cluster's bridge, and holds both to the rate.
+// add makes the link v itself. The caller holds r.mu.
+func (r *Rack) holdLink(p Plug, cluster netlink.Link, v *veth, add func() error) error {
 	if err := r.removeRate(p.Machine); err != nil {
 		return err
 	}
@@ -62,7 +68,7 @@ func (r *Rack) plugHeld(p Plug, cluster netlink.Link, v *veth, target *os.File) 
 		}
 	}
 	v.master = bridge.Attrs().Index
-	if err := r.add(v, target); err != nil {
+	if err := add(); err != nil {
 		return err
 	}
 	if err := r.hold(v.index, v.name, p.Speed); err != nil {
@@ -112,8 +118,13 @@ func (r *Rack) Rate(index int) (int64, error) {
 }
 
 func (r *Rack) rate(index int) (int64, error) {
+	return r.rateOf(msgName(index), rateInnerName(index))
+}
+
+// rateOf is the least that devices are held to; 0: one is not. The caller holds r.mu.
+func (r *Rack) rateOf(names ...string) (int64, error) {
 	var least int64
-	for i, name := range []string{msgName(index), rateInnerName(index)} {
+	for i, name := range names {
 		l, err := r.h.LinkByName(name)
 		if notFound(err) {
 			return 0, nil

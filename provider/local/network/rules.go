@@ -17,6 +17,7 @@ table inet muster {
 	set proxied { type ipv4_addr; }
 	set routed { type ipv4_addr; }
 	set licences { type inet_service; }
+	set virtual { type ipv4_addr; }
 	chain input { type filter hook input priority 0; policy drop; }
 	chain output { type filter hook output priority 0; policy drop; }
 	chain forward { type filter hook forward priority 0; policy drop; }
@@ -32,6 +33,8 @@ table inet muster {
 		tcp dport @AGENT@ accept
 		tcp dport @PROXY@ ip saddr @proxied accept
 		tcp dport @licences accept
+		tcp dport @VOLUMES@ ip saddr @virtual accept
+		udp dport @TIME@ ip saddr @virtual accept
 		tcp sport 22 tcp flags & (syn | ack) != syn accept
 		icmp type { echo-reply, destination-unreachable, time-exceeded } accept
 	}
@@ -39,6 +42,8 @@ table inet muster {
 		oifname "lo" accept
 		oifname "m*" tcp sport { @AGENT@, @PROXY@ } tcp flags & (syn | ack) != syn accept
 		oifname "m*" tcp sport @licences tcp flags & (syn | ack) != syn accept
+		oifname "m*" tcp sport @VOLUMES@ ip daddr @virtual tcp flags & (syn | ack) != syn accept
+		oifname "m*" udp sport @TIME@ ip daddr @virtual accept
 		oifname "m*" tcp dport 22 accept
 		oifname "m*" tcp flags & rst == rst accept
 		oifname "m*" icmp type { echo-request, destination-unreachable, time-exceeded } accept
@@ -65,6 +70,8 @@ func ruleset() string {
 		"@GATEWAY@", Gateway().String(),
 		"@AGENT@", fmt.Sprint(AgentPort),
 		"@PROXY@", fmt.Sprint(ProxyPort),
+		"@VOLUMES@", fmt.Sprint(VolumePort),
+		"@TIME@", fmt.Sprint(TimePort),
 		"@PRIVATE@", strings.Join(private(), ", "),
 	).Replace(rulesText)
 }

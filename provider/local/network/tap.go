@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -37,22 +36,31 @@ func (r *Rack) AddTap(ctx context.Context, index int, c Card) (*os.File, error) 
 	return f, nil
 }
 
-// PlugTap is PlugMachine for a virtual machine. A tap is not held to a rate.
+// PlugTap is PlugMachine for a virtual machine.
 func (r *Rack) PlugTap(ctx context.Context, p Plug, c Card) (*os.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.h == nil {
 		return nil, net.ErrClosed
 	}
-	if p.Speed > 0 {
-		return nil, errors.New("the link of a virtual machine cannot be held to a rate")
-	}
-	br, err := r.h.LinkByName(bridgeName(p.Bridge))
+	br, err := r.bridgeAt(p.Bridge, p.Switch, p.MTU)
 	if err != nil {
-		return nil, fmt.Errorf("bridge %s: %w", bridgeName(p.Bridge), err)
+		return nil, err
 	}
 	v := &veth{name: msgName(p.Machine), index: firstIndex + indexPerSlot*p.Machine + 1, master: br.Attrs().Index, mtu: p.MTU}
-	return r.tap(ctx, v, c, messageFilter)
+	if p.Speed == 0 {
+		return r.tap(ctx, v, c, messageFilter)
+	}
+	var f *os.File
+	err = r.holdLink(p, br, v, func() (err error) {
+		f, err = r.tap(ctx, v, c, messageFilter)
+		return err
+	})
+	if err != nil && f != nil {
+		_ = f.Close()
+		f = nil
+	}
+	return f, err
 }
 
 // tap makes a tap whose filter is in force before anything can pass. An old link of that name goes first. The
@@ -77,6 +85,9 @@ func (r *Rack) tap(ctx context.Context, v *veth, c Card, filter func(name string
 			r.filters = map[string]bool{}
 		}
 		r.filters[v.name] = true
+		if err := r.admitVirtual(ctx); err != nil {
+			return err
+		}
 		l, err := r.h.LinkByName(v.name)
 		if err != nil {
 			return err
@@ -100,7 +111,7 @@ func (r *Rack) tap(ctx context.Context, v *veth, c Card, filter func(name string
 	return f, nil
 }
 
-// openTap makes a tap in the network namespace of the calling thread. Before each frame there is a header
+// openTap makes a tap in the network namespace of the calling thread, or opens one that stays. Index 0 is any. Before each frame there is a header
 // (struct virtio_net_hdr), by which large segments pass as they are.
 func openTap(name string, index int) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -108,7 +119,7 @@ func openTap(name string, index int) (*os.File, error) {
 		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
 	}
 	req, err := unix.NewIfreq(name)
-	if err == nil {
+	if err == nil && index > 0 {
 		err = unix.IoctlSetPointerInt(fd, unix.TUNSETIFINDEX, index)
 	}
 	if err == nil {
@@ -128,6 +139,12 @@ func (r *Rack) unfilter(name string) error {
 	if !r.filters[name] {
 		return nil
 	}
+	delete(r.filters, name)
+	if err := r.admitVirtual(context.Background()); err != nil {
+		r.filters[name] = true
+		return err
+	}
+	r.filters[name] = true // until it is gone
 	if err := r.nft(context.Background(), fmt.Sprintf("add table netdev %[1]s\ndelete table netdev %[1]s\n", filterTable(name))); err != nil {
 		return err
 	}

@@ -304,7 +304,97 @@ func dialed(t *testing.T, r *network.Rack, a netip.Addr) (string, error) {
 	return string(b[:n]), err
 }
 
-// A card that is none is refused, and a rate, which a tap cannot keep.
+// virtual are the addresses that may come where virtual machines alone may.
+func virtual(t *testing.T, r *network.Rack) string {
+	t.Helper()
+	var out []byte
+	if err := r.Do(func() (err error) {
+		out, err = exec.Command("nft", "list", "set", "inet", "muster", "virtual").CombinedOutput()
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(out), "elements = {")
+	list, _, _ = strings.Cut(list, "}")
+	return strings.Join(strings.Fields(list), " ")
+}
+
+// What serves volumes in the rack is reached from addresses of virtual machines, which cannot be made up, and from
+// no others: also once the rack was opened again, and a slice follows a virtual machine.
+func TestTapVolumes(t *testing.T) {
+	root(t)
+	host := newNS(t)
+	r := rack(t, host)
+	a0, _ := network.ManagementAddress(0)
+	f, err := r.AddTap(t.Context(), 0, network.Card{MAC: net.HardwareAddr{0x52, 1, 2, 3, 4, 5}, Address: a0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	slice := machine(t, r, 1, "")
+	if got := virtual(t, r); got != a0.String() {
+		t.Errorf("%q may", got)
+	}
+	if err := r.Do(func() error { return exec.Command("nft", "flush", "set", "inet", "muster", "virtual").Run() }); err != nil {
+		t.Fatal(err)
+	}
+	again, err := network.OpenAt(t.Context(), r.Name(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got := virtual(t, again); got != a0.String() {
+		t.Errorf("opened again, %q may", got)
+	}
+	ln, err := again.Listen(t.Context(), netip.AddrPortFrom(network.Gateway(), network.VolumePort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	inside(t, slice, func() error {
+		c, err := net.DialTimeout("tcp4", ln.Addr().String(), 300*time.Millisecond)
+		if err == nil {
+			_ = c.Close()
+			t.Error("a slice comes to the volumes of virtual machines")
+		}
+		return nil
+	})
+	if err := again.RemoveMachine(0); err != nil {
+		t.Fatal(err)
+	}
+	if got := virtual(t, again); got != "" {
+		t.Errorf("when it is gone, %q may", got)
+	}
+}
+
+// A tap is held to a rate each way, and nothing is left of that once the machine is gone.
+func TestTapRate(t *testing.T) {
+	root(t)
+	r := rack(t, newNS(t))
+	if err := r.AddBridge(0, "c-x"); err != nil {
+		t.Fatal(err)
+	}
+	const rate = 200e6
+	f, err := r.PlugTap(t.Context(), network.Plug{Machine: 0, Bridge: 0, MTU: 9000, Speed: rate}, network.Card{MAC: net.HardwareAddr{0x52, 1, 2, 3, 4, 5}, Address: netip.MustParseAddr("10.91.0.2")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, err := r.Rate(0); err != nil || got != rate {
+		t.Errorf("held to %d, %v", got, err)
+	}
+	if err := r.RemoveMachine(0); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Rate(0); err != nil || got != 0 {
+		t.Errorf("left: held to %d, %v", got, err)
+	}
+	if out := netdevTables(t, r); out != "" {
+		t.Errorf("left: %s", out)
+	}
+}
+
+// A card that is none is refused.
 func TestTapRefuses(t *testing.T) {
 	root(t)
 	r := rack(t, newNS(t))
@@ -315,6 +405,6 @@ func TestTapRefuses(t *testing.T) {
 		}
 	}
 	if _, err := r.PlugTap(t.Context(), network.Plug{Speed: 1e9}, network.Card{}); err == nil {
-		t.Error("a tap is held to a rate")
+		t.Error("a card that is none has a link to a bridge that is none")
 	}
 }

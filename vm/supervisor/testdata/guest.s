@@ -1,6 +1,7 @@
 # The machine of these tests: what a boot loader starts of it, in real mode, at 0x240 of its kernel's file.
 # It asks for its task twice, prints what comes, and does what its last byte says: o off, r reset, d read and write
-# the first disk, f flood both ports. guest.bin is made by
+# the first disk, f flood both ports, c count
+# for ever and print each line that comes by the channel. guest.bin is made by
 #   as --32 guest.s -o guest.o && ld -m elf_i386 -Ttext 0x240 --oformat binary -o guest.bin guest.o
 .code16
 .text
@@ -58,6 +59,43 @@ _start:
  call say
 5: mov $here,%si
  call say
+ cmpb $'c',variant
+ jne 7f
+10: mov $0x2fd,%dx
+ in %dx,%al
+ test $1,%al
+ jnz 11f
+ decw pause
+ jnz 10b
+ movw $0x2000,pause
+ incw count
+ mov $counted,%si
+ call say
+ mov count,%bx
+ mov $4,%cx
+12: rol $4,%bx
+ mov %bl,%al
+ and $15,%al
+ add $'A',%al
+ mov $0x3f8,%dx
+ out %al,%dx
+ loop 12b
+ mov $line,%si
+ call say
+ jmp 10b
+11: mov $heard,%si
+ call say
+13: mov $0x2fd,%dx
+ in %dx,%al
+ test $1,%al
+ jz 13b
+ mov $0x2f8,%dx
+ in %dx,%al
+ mov $0x3f8,%dx
+ out %al,%dx
+ cmp $10,%al
+ jne 13b
+ jmp 10b
 7: sti
  hlt
  jmp 7b
@@ -91,4 +129,9 @@ no: .asciz "\nwritten: no\n"
 yes: .asciz "\nwritten: yes\n"
 flooded: .asciz "\nflooded\n"
 here: .asciz "\nhere\n"
+counted: .asciz "count: "
+heard: .asciz "heard: "
+line: .asciz "\n"
+pause: .word 0x2000
+count: .word 0
 variant: .byte ' '
