@@ -37,6 +37,20 @@ type DoorTarget struct {
 	Project string // "": the user's clusters of that name, if it is one
 }
 
+// DoorNames are those by which users name a node at the site's doors: the cluster's name or ID, the
+// node unless it is the head, and the project where that is needed.
+func DoorNames(cluster, project string, id ClusterID, n Node) []string {
+	var names []string
+	for _, c := range []string{cluster, string(id)} {
+		node := c + "." + n.Name
+		names = append(names, node, node+"+"+project)
+		if n.Head {
+			names = append(names, c, c+"+"+project)
+		}
+	}
+	return names
+}
+
 // DoorWay is where a door leads for a user: what DoorTarget came to be.
 type DoorWay struct {
 	Cluster     ClusterID

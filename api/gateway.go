@@ -14,6 +14,8 @@ type Gateways interface {
 	// GatewayInfo has no address where the server has no gateway.
 	GatewayInfo(ctx context.Context, who muster.Actor) (wire.Gateway, error)
 	GatewaySessions(ctx context.Context, who muster.Actor, q wire.GatewayQuery) (wire.GatewaySessionList, error)
+	// HostKeys are those of a cluster's nodes, or of the one that is named.
+	HostKeys(ctx context.Context, who muster.Actor, cluster, node string, p wire.Page) (wire.HostKeyList, error)
 	KillGatewaySession(ctx context.Context, who muster.Actor, id string) error
 }
 
@@ -21,6 +23,12 @@ type gatewaySessionsInput struct {
 	User    string `query:"user" maxLength:"64" doc:"Only this user's"`
 	Cluster string `query:"cluster" maxLength:"128" doc:"Only to this cluster: its name or ID"`
 	Open    bool   `query:"open" doc:"Only those that last"`
+	Page
+}
+
+type hostKeysInput struct {
+	ClusterRef
+	Node string `query:"node" maxLength:"64" doc:"Only this node's"`
 	Page
 }
 
@@ -36,6 +44,12 @@ func (a *API) gatewayRoutes() {
 		Summary: "Show where the gateway listens, and its host key",
 	}, func(ctx context.Context, _ *none) (wire.Gateway, error) {
 		return a.service.GatewayInfo(ctx, who(ctx))
+	})
+	route(a, huma.Operation{
+		OperationID: "list-host-keys", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/hostkeys", Tags: tags,
+		Summary: "List the SSH host keys of a cluster's nodes, for clients that read no host certificates",
+	}, func(ctx context.Context, in *hostKeysInput) (wire.HostKeyList, error) {
+		return a.service.HostKeys(ctx, who(ctx), in.Cluster, in.Node, in.page())
 	})
 	route(a, huma.Operation{
 		OperationID: "list-gateway-sessions", Method: http.MethodGet, Path: "/v1/gateway/sessions", Tags: tags,

@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster/control/series"
 	"github.com/muster-hpc/muster/internal/lastcontact"
 	"github.com/muster-hpc/muster/internal/ratelimit"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -150,6 +151,8 @@ type Config struct {
 	Speak func(cluster muster.ClusterID, node string)
 	// RunUse samples the processors of nodes while programs run there. Nil: nobody does.
 	RunUse RunUse
+	// Hosts signs host keys under the names of doors. The zero value: nobody does.
+	Hosts pki.SSHAuthority
 	// Gateway is where users come in by SSH. Nil: this server has none.
 	Gateway Gateway
 	// Figures are what other parts of the server count, for administrators.

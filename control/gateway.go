@@ -23,6 +23,8 @@ type Gateway interface {
 	// Address is where it listens, and HostKey its own public key in one line.
 	Address() string
 	HostKey() string
+	// Names are those of its host certificate.
+	Names() []string
 }
 
 // person is a user as an actor at the gateway: nobody is an administrator there, so that a key
@@ -153,16 +155,16 @@ func (s *Service) GatewayDial(ctx context.Context, user string, w muster.DoorWay
 	return s.Tunnel(ctx, who, string(w.Cluster), w.Node)
 }
 
-// GatewaySign certifies a key for one session of a user on a node. Neither X11 nor an agent can be
+// GatewaySign certifies a key for one session of a user on a node, and says which host key that has. Neither X11 nor an agent can be
 // forwarded with it.
 func (s *Service) GatewaySign(ctx context.Context, user string, w muster.DoorWay, key ssh.PublicKey) (*ssh.Certificate, ssh.PublicKey, error) {
 	who, err := s.gatewayActor(ctx, user)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, cert, hosts, err := s.access(ctx, who, string(w.Cluster), wire.AccessRequest{Node: w.Node, User: w.Login, PublicKey: pki.Line(key)},
+	_, cert, host, err := s.access(ctx, who, string(w.Cluster), wire.AccessRequest{Node: w.Node, User: w.Login, PublicKey: pki.Line(key)},
 		"permit-pty", "permit-port-forwarding", "permit-user-rc")
-	return cert, hosts, err
+	return cert, host, err
 }
 
 // GatewayRights reports of each claim why it does not hold any more; nil: it does, or the store

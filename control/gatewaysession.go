@@ -47,10 +47,12 @@ func (s *Service) EndLostSessions(ctx context.Context) error {
 
 // GatewayInfo is how the gateway is reached; without an address where this server has none.
 func (s *Service) GatewayInfo(context.Context, muster.Actor) (wire.Gateway, error) {
-	if s.Gateway == nil {
-		return wire.Gateway{Doors: []muster.Door{}}, nil
+	out := wire.Gateway{Doors: []muster.Door{}, HostAuthority: s.Hosts.PublicLine()}
+	if s.Gateway != nil {
+		out.Address, out.HostKey, out.Names = s.Gateway.Address(), s.Gateway.HostKey(), s.Gateway.Names()
+		out.Doors = []muster.Door{muster.DoorJump, muster.DoorPlain}
 	}
-	return wire.Gateway{Address: s.Gateway.Address(), HostKey: s.Gateway.HostKey(), Doors: []muster.Door{muster.DoorJump, muster.DoorPlain}}, nil
+	return out, nil
 }
 
 // GatewaySessions lists sessions, the newest first: the actor's own, or everybody's for

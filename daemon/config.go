@@ -49,6 +49,8 @@ type Config struct {
 	Listen string
 	// Gateway is an address for users who come by SSH; "" for none.
 	Gateway string
+	// GatewayNames are those by which users reach it: of its host certificate.
+	GatewayNames []string
 	// GatewayLimits bound it. Zero values: the usual ones.
 	GatewayLimits gateway.Limits
 	// Retain is how long homes of deleted clusters are kept unless a request

@@ -69,7 +69,7 @@ func (c *client) logIn(ctx context.Context, w muster.DoorWay) (ssh.Conn, <-chan 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	cert, hosts, err := c.s.site.GatewaySign(ctx, c.user, w, signer.PublicKey())
+	cert, host, err := c.s.site.GatewaySign(ctx, c.user, w, signer.PublicKey())
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (c *client) logIn(ctx context.Context, w muster.DoorWay) (ssh.Conn, <-chan 
 		return nil, nil, nil, err
 	}
 	_ = far.SetDeadline(time.Now().Add(nodeTime))
-	conn, channels, requests, err := ssh.NewClientConn(metered(far), net.JoinHostPort(w.Node, fmt.Sprint(sshPort)), nodeConfig(w.Login, certified, hosts))
+	conn, channels, requests, err := ssh.NewClientConn(metered(far), net.JoinHostPort(w.Node, fmt.Sprint(sshPort)), nodeConfig(w.Login, certified, host))
 	if err != nil {
 		_ = far.Close()
 		c.s.log.Warn("gateway: logging in to a node failed", "cluster", w.Cluster, "node", w.Node, "user", c.user, "error", err)
@@ -93,14 +93,11 @@ func (c *client) logIn(ctx context.Context, w muster.DoorWay) (ssh.Conn, <-chan 
 	return conn, channels, requests, nil
 }
 
-// nodeConfig trusts a host that the cluster's authority signed, under the node's name, and nothing
-// else.
-func nodeConfig(login string, key ssh.Signer, hosts ssh.PublicKey) *ssh.ClientConfig {
-	trusted := string(hosts.Marshal())
-	checker := &ssh.CertChecker{IsHostAuthority: func(k ssh.PublicKey, _ string) bool { return string(k.Marshal()) == trusted }}
+// nodeConfig trusts a host that has this key, and nothing else.
+func nodeConfig(login string, key ssh.Signer, host ssh.PublicKey) *ssh.ClientConfig {
 	return &ssh.ClientConfig{
 		Config: secure(), User: login, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
-		HostKeyCallback: checker.CheckHostKey, HostKeyAlgorithms: []string{ssh.CertAlgoED25519v01},
+		HostKeyCallback: ssh.FixedHostKey(host), HostKeyAlgorithms: []string{host.Type()},
 		ClientVersion: "SSH-2.0-muster",
 	}
 }

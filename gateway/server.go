@@ -50,15 +50,19 @@ func (l Limits) usual() Limits {
 type Config struct {
 	Site    Site
 	HostKey ssh.Signer
-	Limits  Limits
-	Log     *slog.Logger
-	Clock   muster.Clock
+	// HostCertificate is that of the host key which the site's authority signed last; it is asked for
+	// each connection. Nil, or nil: there is none.
+	HostCertificate func() *ssh.Certificate
+	Limits          Limits
+	Log             *slog.Logger
+	Clock           muster.Clock
 }
 
 // Server is a gateway. It is safe for concurrent use.
 type Server struct {
 	site     Site
-	host     ssh.PublicKey
+	host     ssh.Signer
+	vouched  func() *ssh.Certificate
 	config   *ssh.ServerConfig
 	limits   Limits
 	log      *slog.Logger
@@ -88,7 +92,7 @@ func New(c Config) *Server {
 		c.Clock = muster.SystemClock{}
 	}
 	s := &Server{
-		site: c.Site, host: c.HostKey.PublicKey(), limits: c.Limits.usual(), log: c.Log, now: c.Clock.Now,
+		site: c.Site, host: c.HostKey, vouched: c.HostCertificate, limits: c.Limits.usual(), log: c.Log, now: c.Clock.Now,
 		failures: newPenalties[netip.Addr](c.Clock.Now), names: newPenalties[string](c.Clock.Now),
 		clients: map[*client]struct{}{}, sessions: map[muster.GatewaySessionID]*session{}, of: map[string]int{},
 		opened: map[muster.Door]*atomic.Int64{muster.DoorJump: {}, muster.DoorPlain: {}},
@@ -98,12 +102,11 @@ func New(c Config) *Server {
 		MaxAuthTries:  32, // an agent with twenty keys is no attack
 		ServerVersion: "SSH-2.0-muster",
 	}
-	s.config.AddHostKey(c.HostKey)
 	return s
 }
 
 // HostKey is the gateway's own.
-func (s *Server) HostKey() ssh.PublicKey { return s.host }
+func (s *Server) HostKey() ssh.PublicKey { return s.host.PublicKey() }
 
 // Serve accepts clients until ctx ends; then every session ends, and is recorded.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -167,6 +170,7 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	try := &attempt{s: s}
 	config := *s.config
 	config.PublicKeyCallback = try.key
+	s.addHostKeys(&config)
 	conn, channels, requests, err := ssh.NewServerConn(near, &config)
 	if err != nil {
 		s.failures.failed(source)
@@ -203,6 +207,21 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 		return
 	}
 	c.jump(ctx, channels, requests)
+}
+
+// addHostKeys adds the gateway's key, and its certificate where it has one.
+func (s *Server) addHostKeys(c *ssh.ServerConfig) {
+	c.AddHostKey(s.host)
+	if s.vouched == nil {
+		return
+	}
+	if cert := s.vouched(); cert != nil {
+		if signer, err := ssh.NewCertSigner(cert, s.host); err == nil {
+			c.AddHostKey(signer)
+		} else {
+			s.log.Warn("gateway: the host certificate cannot be used", "error", err)
+		}
+	}
 }
 
 // sourceOf is what counts as one address.

@@ -18,9 +18,9 @@ type Site interface {
 	GatewayEnter(ctx context.Context, user string, t muster.DoorTarget) (muster.DoorWay, error)
 	// GatewayDial connects to the SSH port of a node.
 	GatewayDial(ctx context.Context, user string, w muster.DoorWay) (net.Conn, error)
-	// GatewaySign certifies a key of the gateway for one session on the node. hosts is the
-	// authority that signed the node's host key, under the node's name.
-	GatewaySign(ctx context.Context, user string, w muster.DoorWay, key ssh.PublicKey) (cert *ssh.Certificate, hosts ssh.PublicKey, err error)
+	// GatewaySign certifies a key of the gateway for one session on the node. host is the
+	// node's host key.
+	GatewaySign(ctx context.Context, user string, w muster.DoorWay, key ssh.PublicKey) (cert *ssh.Certificate, host ssh.PublicKey, err error)
 	// GatewayRights reports of each claim why it does not hold any more; nil: it does. A store
 	// that cannot answer takes no right away.
 	GatewayRights(ctx context.Context, claims []muster.DoorClaim) []error

@@ -109,7 +109,7 @@ type Access struct {
 	Node        string           `json:"node"`
 	User        string           `json:"user"`
 	Certificate string           `json:"certificate"` // authorized_keys format
-	KnownHosts  string           `json:"known_hosts"` // @cert-authority line
+	KnownHosts  string           `json:"known_hosts"` // the line by which the node is known, under its name
 	Expires     time.Time        `json:"expires"`
 }
 

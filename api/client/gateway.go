@@ -33,3 +33,12 @@ func (k *Client) GatewaySessions(ctx context.Context, q wire.GatewayQuery) ([]mu
 func (k *Client) KillGatewaySession(ctx context.Context, id string) error {
 	return k.do(ctx, call{method: http.MethodDelete, path: path("gateway", "sessions", id)})
 }
+
+// HostKeys are the SSH host keys of a cluster's nodes, or of the one that is named.
+func (k *Client) HostKeys(ctx context.Context, cluster, node string) ([]wire.HostKey, error) {
+	v := url.Values{}
+	if node != "" {
+		v.Set("node", node)
+	}
+	return pages(ctx, k, path("clusters", cluster, "hostkeys"), v, 0, func(l wire.HostKeyList) ([]wire.HostKey, wire.More) { return l.HostKeys, l.More })
+}

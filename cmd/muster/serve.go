@@ -188,6 +188,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	duration.Var(set, &f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")
 	set.StringVar(&f.c.Listen, "listen", "", "also serve the API over TLS on ADDRESS:PORT")
 	set.StringVar(&f.c.Gateway, "gateway", "", "let users in by SSH on ADDRESS:PORT, such as :2222 (see docs/users/gateway.md)")
+	set.StringSliceVar(&f.c.GatewayNames, "gateway-name", nil, "host names by which users reach --gateway, for its host certificate; repeatable (default: the name of this host)")
 	set.StringVar(&f.c.TimeZone, "time-zone", "", "time zone of nodes, such as Europe/Berlin (default: that of this host)")
 	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")
 	set.StringVar(&f.retain, "retain", "7d", "how long to keep the homes of deleted clusters, unless the request says otherwise; 0: delete them at once")
