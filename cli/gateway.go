@@ -167,7 +167,7 @@ For clients that read no @cert-authority lines: muster ssh-config --known-hosts.
 // nodeNames are the names of nodes at the doors: CLUSTER and CLUSTER.NODE. Names of computers
 // elsewhere with their domains are not among them, nor are addresses and hosts at ports of their own:
 // the authority of the site has nothing to say of those.
-const nodeNames = "*,!*.*.*,![*"
+const nodeNames = "*,!*.*.*,!*:*"
 
 // hostLines are what known_hosts needs: the key of the gateway, under its name at its port, and the
 // authority for it and for nodes.

@@ -91,6 +91,7 @@ UseDNS no
 LoginGraceTime 60
 MaxStartups 200:30:1000
 MaxSessions 100
+AcceptEnv COLORTERM NO_COLOR
 PrintMotd no
 PrintLastLog no
 `

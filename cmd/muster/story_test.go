@@ -173,6 +173,7 @@ func params(bin string, files []string, images string) testscript.Params {
 			"flipbyte":   flipbyte,
 			"smalldisk":  smalldisk,
 			"content":    content,
+			"clients":    clients,
 		},
 	}
 }
