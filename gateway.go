@@ -1,6 +1,10 @@
 package muster
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Door is a way by which a user comes through the gateway.
 type Door string
@@ -12,6 +16,46 @@ const (
 	// DoorPlain: the gateway logs in to the node for the user, and passes the session on.
 	DoorPlain Door = "plain"
 )
+
+// DoorNone in place of doors says that none is open.
+const DoorNone Door = "none"
+
+// Doors are all that there are.
+func Doors() []Door { return []Door{DoorJump, DoorPlain} }
+
+// OpenIn are those of doors that are in a list as well. An empty list has all.
+func OpenIn(doors, list []Door) []Door {
+	if len(list) == 0 {
+		return doors
+	}
+	return slices.DeleteFunc(slices.Clone(doors), func(d Door) bool { return !slices.Contains(list, d) })
+}
+
+// ParseDoors reads the names of doors, or none. An empty list is that of all.
+func ParseDoors(names []string) ([]Door, error) {
+	var out []Door
+	known := append(Doors(), DoorNone)
+	for _, name := range names {
+		if !slices.Contains(known, Door(name)) {
+			return nil, Errorf(EInvalid, "there is no door %.40q", name).Because(ReasonBadValue).WithHint("write %s, or none", joinDoors(Doors()))
+		}
+		if !slices.Contains(out, Door(name)) {
+			out = append(out, Door(name))
+		}
+	}
+	if len(out) > 1 && slices.Contains(out, DoorNone) {
+		return nil, Errorf(EInvalid, "none is not one of several doors").Because(ReasonContradiction).WithHint("write none alone, or the doors that are to be open")
+	}
+	return out, nil
+}
+
+func joinDoors(doors []Door) string {
+	names := make([]string, len(doors))
+	for i, d := range doors {
+		names[i] = string(d)
+	}
+	return strings.Join(names, ", ")
+}
 
 // SSHKey is a public key of a user, with its terms and its last use at the gateway.
 type SSHKey struct {
@@ -61,11 +105,12 @@ type DoorWay struct {
 }
 
 // DoorClaim is a right by which something at the gateway is open: a user's key, and the access to
-// a cluster if that is named.
+// a cluster by a door if that is named.
 type DoorClaim struct {
 	User        string
 	Fingerprint string
 	Cluster     ClusterID
+	Door        Door
 }
 
 // GatewaySessionID names a session at the gateway.
@@ -85,6 +130,10 @@ const (
 	GatewayEndRight GatewayEnd = "right-ended"
 	// GatewayEndKilled: an administrator, or the user, ended it.
 	GatewayEndKilled GatewayEnd = "killed"
+	// GatewayEndIdle: nothing passed for as long as the site allows.
+	GatewayEndIdle GatewayEnd = "idle"
+	// GatewayEndLongest: it lasted as long as the site allows.
+	GatewayEndLongest GatewayEnd = "longest"
 	// GatewayEndServer: the server stopped.
 	GatewayEndServer GatewayEnd = "server-stopped"
 	// GatewayEndLost: the server ended without a word: the time and the bytes are what was last
@@ -106,7 +155,7 @@ type GatewaySession struct {
 	Login       string           `json:"login" doc:"As whom, on the node; of the jump door what the user may be"`
 	Began       time.Time        `json:"began"`
 	Ended       time.Time        `json:"ended,omitzero" doc:"Absent while it lasts"`
-	End         GatewayEnd       `json:"end,omitempty" doc:"closed, right-ended, killed, server-stopped or lost"`
+	End         GatewayEnd       `json:"end,omitempty" doc:"closed, right-ended, killed, idle, longest, server-stopped or lost"`
 	Text        string           `json:"text,omitempty" doc:"What ended it, in words"`
 	Received    int64            `json:"received_bytes" doc:"From the client"`
 	Sent        int64            `json:"sent_bytes" doc:"To the client"`

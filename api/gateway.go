@@ -16,6 +16,7 @@ type Gateways interface {
 	GatewaySessions(ctx context.Context, who muster.Actor, q wire.GatewayQuery) (wire.GatewaySessionList, error)
 	// HostKeys are those of a cluster's nodes, or of the one that is named.
 	HostKeys(ctx context.Context, who muster.Actor, cluster, node string, p wire.Page) (wire.HostKeyList, error)
+	SetDoors(ctx context.Context, who muster.Actor, cluster string, r wire.DoorsRequest) (wire.DoorsReply, error)
 	KillGatewaySession(ctx context.Context, who muster.Actor, id string) error
 }
 
@@ -30,6 +31,11 @@ type hostKeysInput struct {
 	ClusterRef
 	Node string `query:"node" maxLength:"64" doc:"Only this node's"`
 	Page
+}
+
+type doorsInput struct {
+	ClusterRef
+	Body wire.DoorsRequest
 }
 
 // GatewaySessionRef names a session at the gateway in a path.
@@ -50,6 +56,12 @@ func (a *API) gatewayRoutes() {
 		Summary: "List the SSH host keys of a cluster's nodes, for clients that read no host certificates",
 	}, func(ctx context.Context, in *hostKeysInput) (wire.HostKeyList, error) {
 		return a.service.HostKeys(ctx, who(ctx), in.Cluster, in.Node, in.page())
+	})
+	route(a, huma.Operation{
+		OperationID: "set-doors", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/doors", Tags: tags,
+		Summary: "Say by which doors of the SSH gateway users may come to a cluster",
+	}, func(ctx context.Context, in *doorsInput) (wire.DoorsReply, error) {
+		return a.service.SetDoors(ctx, who(ctx), in.Cluster, in.Body)
 	})
 	route(a, huma.Operation{
 		OperationID: "list-gateway-sessions", Method: http.MethodGet, Path: "/v1/gateway/sessions", Tags: tags,

@@ -61,8 +61,8 @@ func (s *Service) speaks(tx *store.Tx, user, fingerprint string) error {
 	return nil
 }
 
-// GatewayEnter finds where a target leads for a user, or says why it leads nowhere now.
-func (s *Service) GatewayEnter(ctx context.Context, user string, t muster.DoorTarget) (w muster.DoorWay, _ error) {
+// GatewayEnter finds where a target leads for a user at a door, or says why it leads nowhere now.
+func (s *Service) GatewayEnter(ctx context.Context, user string, d muster.Door, t muster.DoorTarget) (w muster.DoorWay, _ error) {
 	who, err := s.gatewayActor(ctx, user)
 	if err != nil {
 		return w, err
@@ -77,6 +77,9 @@ func (s *Service) GatewayEnter(ctx context.Context, user string, t muster.DoorTa
 			return s.notYet(tx, ref, err)
 		}
 		if err != nil {
+			return err
+		}
+		if err := s.doorOpen(tx, c, d); err != nil {
 			return err
 		}
 		w = muster.DoorWay{Cluster: c.ID, ClusterName: c.Name, Project: c.Project, Node: node.Name}
@@ -205,5 +208,5 @@ func (s *Service) claimHolds(tx *store.Tx, claim muster.DoorClaim) error {
 	case c.Phase != muster.ClusterReady && c.Phase != muster.ClusterPausing: // its jobs go on while it is pausing
 		return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase).Because(muster.ReasonWrongPhase).WithHint("see 'muster show %s'", c.ID)
 	}
-	return nil
+	return s.doorOpen(tx, c, claim.Door)
 }

@@ -51,6 +51,8 @@ type Config struct {
 	Gateway string
 	// GatewayNames are those by which users reach it: of its host certificate.
 	GatewayNames []string
+	// Doors are those that may be open. Empty: all; muster.DoorNone alone: none.
+	Doors []muster.Door
 	// GatewayLimits bound it. Zero values: the usual ones.
 	GatewayLimits gateway.Limits
 	// Retain is how long homes of deleted clusters are kept unless a request

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -25,7 +26,7 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 		return
 	}
 	defer c.s.release(c.user)
-	way, err := c.s.site.GatewayEnter(ctx, c.user, t)
+	way, err := c.s.site.GatewayEnter(ctx, c.user, muster.DoorPlain, t)
 	if err != nil {
 		c.nowhere(err, channels, requests)
 		return
@@ -36,7 +37,7 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 		return
 	}
 	defer node.Close()
-	x, err := c.s.begin(c, muster.DoorPlain, way, &c.near.received, &c.near.sent, func() { _ = c.conn.Close() })
+	x, err := c.s.begin(c, muster.DoorPlain, way, &c.near.received, &c.near.sent, c.passed.Load, func() { _ = c.conn.Close() })
 	if err != nil {
 		c.nowhere(err, channels, requests)
 		return
@@ -53,8 +54,8 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 	go ssh.DiscardRequests(nodeRequests)
 	var all sync.WaitGroup
 	all.Go(func() { passGlobal(requests, node) })
-	all.Go(func() { passChannels(fromNode, c.conn, ofNode(), c.s.limits.Channels) })
-	passChannels(channels, node, ofClient(), c.s.limits.Channels)
+	all.Go(func() { passChannels(fromNode, c.conn, ofNode(), c.s.limits.Channels, &c.passed) })
+	passChannels(channels, node, ofClient(), c.s.limits.Channels, &c.passed)
 	_ = node.Close()
 	all.Wait()
 }
@@ -177,8 +178,8 @@ func ofNode() kinds {
 	return kinds{"forwarded-tcpip": {}, "forwarded-streamlocal@openssh.com": {}}
 }
 
-// passChannels opens each channel at the other side, until there are no more.
-func passChannels(channels <-chan ssh.NewChannel, other ssh.Conn, allowed kinds, most int) {
+// passChannels opens each channel at the other side, until there are no more, and counts what passes.
+func passChannels(channels <-chan ssh.NewChannel, other ssh.Conn, allowed kinds, most int, passed *atomic.Int64) {
 	free := make(chan struct{}, most)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -196,7 +197,7 @@ func passChannels(channels <-chan ssh.NewChannel, other ssh.Conn, allowed kinds,
 		}
 		all.Go(func() {
 			defer func() { <-free }()
-			passChannel(n, other, kind)
+			passChannel(n, other, kind, passed)
 		})
 	}
 }

@@ -23,6 +23,8 @@ type Limits struct {
 	PerUser   int           // of one user: 256
 	Channels  int           // of one connection: 128
 	Look      time.Duration // how often rights are looked at: 2 s
+	Idle      time.Duration // how long nothing may pass in a session: as long as it likes
+	Longest   time.Duration // how long a session may last: as long as it likes
 	Alive     time.Duration // how often a silent client is asked, and three times that for its answer: 30 s
 }
 

@@ -14,7 +14,11 @@ type session struct {
 	record   muster.GatewaySession
 	received *atomic.Int64
 	sent     *atomic.Int64
-	stop     func() // closes what it consists of
+	stop     func()       // closes what it consists of
+	passed   func() int64 // how many bytes users and nodes have exchanged
+
+	quiet int64     // passed, when it was looked at
+	since time.Time // and since when it has been so much; both belong to the watch
 
 	mu     sync.Mutex
 	reason muster.GatewayEnd
@@ -69,8 +73,8 @@ func (s *Server) release(user string) {
 }
 
 // begin records a session and makes it one that can be seen and ended.
-func (s *Server) begin(c *client, door muster.Door, w muster.DoorWay, received, sent *atomic.Int64, stop func()) (*session, error) {
-	x := &session{received: received, sent: sent, stop: stop, record: muster.GatewaySession{
+func (s *Server) begin(c *client, door muster.Door, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) (*session, error) {
+	x := &session{received: received, sent: sent, passed: passed, stop: stop, since: s.now(), record: muster.GatewaySession{
 		ID: muster.NewGatewaySessionID(), User: c.user, Fingerprint: c.fingerprint, From: c.from, Door: door,
 		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
 	}}

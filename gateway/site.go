@@ -13,9 +13,9 @@ type Site interface {
 	// GatewayKey reports whether a key speaks for a user now. It takes as long for a user who
 	// does not exist as for one with another key.
 	GatewayKey(ctx context.Context, user string, key ssh.PublicKey) error
-	// GatewayEnter finds where a target leads for a user. An error says why it leads nowhere,
+	// GatewayEnter finds where a target leads for a user at a door. An error says why it leads nowhere,
 	// and what to do, for the user.
-	GatewayEnter(ctx context.Context, user string, t muster.DoorTarget) (muster.DoorWay, error)
+	GatewayEnter(ctx context.Context, user string, d muster.Door, t muster.DoorTarget) (muster.DoorWay, error)
 	// GatewayDial connects to the SSH port of a node.
 	GatewayDial(ctx context.Context, user string, w muster.DoorWay) (net.Conn, error)
 	// GatewaySign certifies a key of the gateway for one session on the node. host is the

@@ -42,3 +42,9 @@ func (k *Client) HostKeys(ctx context.Context, cluster, node string) ([]wire.Hos
 	}
 	return pages(ctx, k, path("clusters", cluster, "hostkeys"), v, 0, func(l wire.HostKeyList) ([]wire.HostKey, wire.More) { return l.HostKeys, l.More })
 }
+
+// SetDoors says by which doors of the gateway users may come to a cluster.
+func (k *Client) SetDoors(ctx context.Context, ref string, r wire.DoorsRequest) (wire.DoorsReply, error) {
+	var out wire.DoorsReply
+	return out, k.post(ctx, path("clusters", ref, "doors"), r, &out)
+}
