@@ -151,6 +151,7 @@ type GatewaySession struct {
 	Cluster     ClusterID        `json:"cluster"`
 	ClusterName string           `json:"cluster_name"`
 	Project     string           `json:"project" doc:"That of the cluster"`
+	Gateway     string           `json:"gateway,omitempty" doc:"Which gateway, where it is a process of its own"`
 	Node        string           `json:"node"`
 	Login       string           `json:"login" doc:"As whom, on the node; of the jump door what the user may be"`
 	Began       time.Time        `json:"began"`

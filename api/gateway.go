@@ -17,6 +17,13 @@ type Gateways interface {
 	// HostKeys are those of a cluster's nodes, or of the one that is named.
 	HostKeys(ctx context.Context, who muster.Actor, cluster, node string, p wire.Page) (wire.HostKeyList, error)
 	SetDoors(ctx context.Context, who muster.Actor, cluster string, r wire.DoorsRequest) (wire.DoorsReply, error)
+	// What gateways ask that are processes of their own.
+	GatewayPoll(ctx context.Context, who muster.Actor, q wire.GatewayPoll) (wire.GatewayOrders, error)
+	GatewayRecords(ctx context.Context, who muster.Actor, r wire.GatewayRecords) error
+	GatewaySignFor(ctx context.Context, who muster.Actor, r wire.GatewaySign) (wire.GatewaySigned, error)
+	AddGateway(ctx context.Context, who muster.Actor, r wire.GatewayRequest) (wire.GatewayProcess, error)
+	RemoveGateway(ctx context.Context, who muster.Actor, name string) error
+	GatewayProcesses(ctx context.Context, who muster.Actor, p wire.Page) (wire.GatewayProcessList, error)
 	KillGatewaySession(ctx context.Context, who muster.Actor, id string) error
 }
 
@@ -45,6 +52,7 @@ type GatewaySessionRef struct {
 
 func (a *API) gatewayRoutes() {
 	tags := []string{"gateway"}
+	a.gatewayProcessRoutes(tags)
 	route(a, huma.Operation{
 		OperationID: "show-gateway", Method: http.MethodGet, Path: "/v1/gateway", Tags: tags,
 		Summary: "Show where the gateway listens, and its host key",

@@ -25,7 +25,7 @@ func (a *app) gateway() *cobra.Command {
   muster gateway log --user alice
   muster gateway known-hosts gw.example.org >> ~/.ssh/known_hosts`,
 	}
-	c.AddCommand(a.gatewaySessions(), a.gatewayLog(), a.gatewayKill(), a.gatewayKnownHosts())
+	c.AddCommand(a.gatewaySessions(), a.gatewayLog(), a.gatewayKill(), a.gatewayKnownHosts(), a.gatewayList(), a.gatewayAdd(), a.gatewayRemove(), a.gatewayServe())
 	return c
 }
 
@@ -184,6 +184,14 @@ func hostLines(g wire.Gateway, args []string) ([]string, error) {
 			lines = append(lines, "@cert-authority "+name+" "+g.HostAuthority)
 		} else if !strings.HasPrefix(name, "[") {
 			nodes += ",!" + name
+		}
+	}
+	for _, p := range g.Gateways {
+		for _, host := range p.Hosts {
+			_, name, err := gatewayName(p.Address, []string{host})
+			if err == nil && g.HostAuthority != "" && (len(args) == 0 || args[0] == host) {
+				lines = append(lines, name+" "+p.HostKey, "@cert-authority "+name+" "+g.HostAuthority)
+			}
 		}
 	}
 	if g.HostAuthority != "" {

@@ -166,6 +166,7 @@ type Service struct {
 	// Allocator finds machines and gives them to nodes.
 	Allocator *allocate.Allocator
 	policy    atomic.Pointer[Policy]
+	processes gatewayProcesses
 	started   time.Time
 	hub       hub
 	saves     saves

@@ -74,6 +74,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	closing  bool
+	draining bool // nobody new comes in
 	clients  map[*client]struct{}
 	sessions map[muster.GatewaySessionID]*session
 	taken    int
@@ -128,6 +129,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 				_ = c.Close()
 			}
 			return nil
+		case errors.Is(err, net.ErrClosed) && s.isDraining():
+			return nil // once all have gone
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil: // too many descriptors, for one
@@ -137,6 +140,36 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		all.Go(func() { s.serve(ctx, c) })
 	}
+}
+
+// Drain lets nobody new in, neither by another connection nor by one that is there, and returns when
+// all sessions have ended, or ctx. The listener is closed; Serve returns when its context ends.
+func (s *Server) Drain(ctx context.Context, l net.Listener) {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	_ = l.Close()
+	for ctx.Err() == nil && s.inUse() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(drainLook):
+		}
+	}
+}
+
+const drainLook = 100 * time.Millisecond
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// inUse reports whether anybody has a session, or is about to.
+func (s *Server) inUse() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken > 0
 }
 
 // close ends everything that is open.

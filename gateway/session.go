@@ -50,7 +50,7 @@ func (s *Server) reserve(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closing:
+	case s.closing || s.draining:
 		return muster.Errorf(muster.EUnavailable, "the gateway is stopping").WithHint("try again in a minute")
 	case s.taken >= s.limits.Sessions:
 		return muster.Errorf(muster.EUnavailable, "the gateway has %d sessions, which is as many as it takes", s.taken).Because(muster.ReasonTooMany).WithHint("try again later")
