@@ -178,8 +178,14 @@ func (s *Service) gatewayCluster(tx *store.Tx, c muster.Cluster) (wire.GatewayCl
 			continue
 		}
 		one := wire.GatewayNode{Name: n.Name, Head: n.Head}
-		if m, err := filler(tx, c, n); err == nil && n.Phase != muster.NodeAssigned && m.Facts.Management.IsValid() {
-			one.Address = net.JoinHostPort(m.Facts.Management.String(), fmt.Sprint(sshPort))
+		if m, err := filler(tx, c, n); err == nil && n.Phase != muster.NodeAssigned {
+			at := n.Management
+			if !at.IsValid() {
+				at = m.Facts.Management
+			}
+			if at.IsValid() {
+				one.Address = net.JoinHostPort(at.String(), fmt.Sprint(sshPort))
+			}
 		}
 		out.Nodes = append(out.Nodes, one)
 	}
