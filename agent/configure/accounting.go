@@ -43,14 +43,20 @@ func (c *Configurer) accounting(ctx context.Context, cfg *wire.NodeConfig, r Rep
 
 // account does so once.
 func (c *Configurer) account(ctx context.Context, cfg *wire.NodeConfig) error {
-	err := c.database()
-	if err == nil {
-		err = c.systemctl(ctx, "start", databaseUnits()...)
+	if err := c.database(); err != nil {
+		return err
 	}
+	seeded := c.seeded(cfg)
+	if seeded {
+		if err := c.expectController(ctx, cfg.Slurm); err != nil {
+			return err
+		}
+	}
+	err := c.systemctl(ctx, "start", databaseUnits()...)
 	if err != nil {
 		return err
 	}
-	if c.seeded(cfg) {
+	if seeded {
 		err = c.agree(ctx, cfg)
 	} else if err = c.await(ctx, ownAddress(cfg), portSlurmdbd); err == nil {
 		err = c.operator(ctx, cfg.Slurm.Operator)
@@ -119,6 +125,36 @@ func (c *Configurer) unstick(ctx context.Context) {
 	}
 }
 
+// expectController writes slurmctld's port into the database before slurmdbd runs. slurmdbd
+// commits what a slurmctld sends only once it knows that port. One that has never registered,
+// as the one that runs by now, would have its jobs confirmed, forget them, and with the end of
+// its connection the database would forget them, too.
+func (c *Configurer) expectController(ctx context.Context, s *wire.SlurmConfig) error {
+	database := databaseUnits()[0]
+	if err := c.systemctl(ctx, "start", database); err != nil {
+		return err
+	}
+	return c.retry(ctx, func() error {
+		_, err := c.mariadb(ctx, expectationQuery(s))
+		if err != nil {
+			_ = c.systemctl(ctx, "start", database)
+		}
+		return err
+	})
+}
+
+// expectationQuery makes a row that counts as deleted until sacctmgr adds the cluster, which
+// leaves the port as it is.
+func expectationQuery(s *wire.SlurmConfig) string {
+	return fmt.Sprintf("INSERT INTO slurm_acct_db.cluster_table (creation_time, deleted, name, federation, fed_state, last_port)"+
+		" VALUES (UNIX_TIMESTAMP(), 1, '%s', '', 0, %s) ON DUPLICATE KEY UPDATE last_port=VALUES(last_port)", s.ClusterName, portSlurmctld)
+}
+
+// mariadb has the database answer a query, as its administrator.
+func (c *Configurer) mariadb(ctx context.Context, query string) (string, error) {
+	return c.run.Run(ctx, query, "mariadb", "--batch", "--skip-column-names")
+}
+
 // agree brings slurmctld and its database together. They do it by themselves
 // only when slurmctld starts second; here it was first. So the cluster is made
 // known to the database, the number that it gets there is written down (a
@@ -136,7 +172,7 @@ func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 	}
 	id, registered := 0, false
 	if err := c.retry(ctx, func() (err error) {
-		text, err := c.run.Run(ctx, registrationQuery(cfg.Slurm), "mariadb", "--batch", "--skip-column-names")
+		text, err := c.mariadb(ctx, registrationQuery(cfg.Slurm))
 		if err == nil {
 			id, registered, err = parseRegistration(text)
 		}
@@ -154,10 +190,10 @@ func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 	return c.limitPartition(ctx, c.longestJob(cfg)) // it has forgotten that
 }
 
-// registrationQuery asks for the cluster's number and the port of a slurmctld
-// that has registered.
+// registrationQuery asks for the cluster's number and the protocol of a slurmctld
+// that has registered. The port is there earlier.
 func registrationQuery(s *wire.SlurmConfig) string {
-	return fmt.Sprintf("SELECT id, control_port FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", s.ClusterName)
+	return fmt.Sprintf("SELECT id, rpc_version FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", s.ClusterName)
 }
 
 func parseRegistration(text string) (id int, registered bool, err error) {
@@ -166,8 +202,8 @@ func parseRegistration(text string) (id int, registered bool, err error) {
 		return 0, false, fmt.Errorf("the database does not know the cluster yet")
 	}
 	id, err1 := strconv.Atoi(p[0])
-	port, err2 := strconv.Atoi(p[1])
-	return id, port > 0, errors.Join(err1, err2)
+	protocol, err2 := strconv.Atoi(p[1])
+	return id, protocol > 0, errors.Join(err1, err2)
 }
 
 // clusterNameFile is what slurmctld keeps to know its state directory again.

@@ -74,6 +74,14 @@ func TestApplyMakesANode(t *testing.T) {
 	if !slices.Contains(run.lines(), "scontrol reconfigure") {
 		t.Error("slurmctld was not told of its database")
 	}
+	// The database knows slurmctld's port before slurmdbd takes what slurmctld sends.
+	lines := run.lines()
+	first := slices.Index(lines, "systemctl start --no-block mariadb.service")
+	port := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "mariadb") })
+	dbd := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "start") && strings.Contains(l, "slurmdbd.service") })
+	if first < 0 || port < first || dbd < port || !strings.Contains(run.stdin[port], "last_port") {
+		t.Errorf("database %d, port %d, slurmdbd %d in %q", first, port, dbd, lines)
+	}
 }
 
 // A database that does not come is started again, for as long as it takes: past the
@@ -144,7 +152,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	before := tree(t, root)
 	run.answer = func(line string) (string, error) {
 		if strings.HasPrefix(line, "mariadb") {
-			return "2013\t6817\n", nil
+			return "2013\t10752\n", nil
 		}
 		return "", nil
 	}
