@@ -142,6 +142,11 @@ bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10
 	@scripts/setup test
 	@$(SUDO) scripts/bench-boot
 
+.PHONY: bench-gateway
+bench-gateway: build ## Hold the gateway's doors against a direct connection, sshd and a relay, an hour and more (RUNS=2 FILE_MB=20 FILES=100: minutes)
+	@scripts/setup test
+	@$(SUDO) env BENCH_GATEWAY=1 MUSTER=$(CURDIR)/bin/muster PATH=$(PATH) go test -count=1 -timeout 12h -v -run 'TestBenchGateway$$' ./gateway
+
 .PHONY: bench-overhead
 bench-overhead: build ## Hold a delivered cluster against plain nodes with the same programs, ten minutes and more
 	@scripts/setup test

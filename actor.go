@@ -14,6 +14,7 @@ type Actor struct {
 	// Gateway is which gateway asks, where it is a process of its own: it does the work of a gateway
 	// and nothing else.
 	Gateway string
+	Token   string // ID of the token by which the actor came; "" for none
 }
 
 // System is the actor of Muster's own loops.

@@ -1,6 +1,7 @@
 package muster
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -15,13 +16,15 @@ const (
 	DoorJump Door = "jump"
 	// DoorPlain: the gateway logs in to the node for the user, and passes the session on.
 	DoorPlain Door = "plain"
+	// DoorStraight: a ticket lets one connection through to a node, in the kernel where that can be.
+	DoorStraight Door = "straight"
 )
 
 // DoorNone in place of doors says that none is open.
 const DoorNone Door = "none"
 
 // Doors are all that there are.
-func Doors() []Door { return []Door{DoorJump, DoorPlain} }
+func Doors() []Door { return []Door{DoorStraight, DoorJump, DoorPlain} }
 
 // OpenIn are those of doors that are in a list as well. An empty list has all.
 func OpenIn(doors, list []Door) []Door {
@@ -109,8 +112,28 @@ type DoorWay struct {
 type DoorClaim struct {
 	User        string
 	Fingerprint string
+	Token       string // its ID, in the place of a key
 	Cluster     ClusterID
 	Door        Door
+}
+
+// DoorTicketRequest asks to be let through the straight door, once.
+type DoorTicketRequest struct {
+	User   string
+	Token  string // ID of the token by which the user asks
+	Target string // CLUSTER[.NODE][+PROJECT]
+	// Seen is from where the request came, and Client from where the connection shall, as the
+	// client sees it. Where they differ something translates addresses between.
+	Seen   netip.Addr
+	Client netip.AddrPort
+}
+
+// DoorTicket lets one connection through the straight door.
+type DoorTicket struct {
+	Secret  string // to be sent first; "": the kernel knows the connection by its address and port
+	Address string // where to connect to
+	Node    string
+	Expires time.Time
 }
 
 // GatewaySessionID names a session at the gateway.
@@ -145,9 +168,10 @@ const (
 type GatewaySession struct {
 	ID          GatewaySessionID `json:"id"`
 	User        string           `json:"user"`
-	Fingerprint string           `json:"fingerprint" doc:"SHA256 fingerprint of the key"`
+	Fingerprint string           `json:"fingerprint,omitempty" doc:"SHA256 fingerprint of the key; absent at the straight door"`
+	Token       string           `json:"token,omitempty" doc:"ID of the token by which the straight door was opened"`
 	From        string           `json:"from" doc:"Address and port of the client"`
-	Door        Door             `json:"door" doc:"jump or plain"`
+	Door        Door             `json:"door" doc:"jump, plain or straight"`
 	Cluster     ClusterID        `json:"cluster"`
 	ClusterName string           `json:"cluster_name"`
 	Project     string           `json:"project" doc:"That of the cluster"`

@@ -13,7 +13,7 @@ import (
 func (a *app) doors() *cobra.Command {
 	return &cobra.Command{
 		Use: "doors CLUSTER DOOR,...|all|none", Short: "Say by which doors of the SSH gateway users may come to a cluster", Args: exactly("CLUSTER", "DOORS"),
-		Long: `Opens and closes doors of the SSH gateway for a cluster, also while it runs: jump, plain. Sessions
+		Long: `Opens and closes doors of the SSH gateway for a cluster, also while it runs: straight, jump, plain. Sessions
 in a door that is closed end within seconds. A door that the site or the project has closed
 stays closed. At the plain door the gateway could read what passes; at the jump door it cannot.`,
 		Example: `  muster doors cfd jump     # from now on only end-to-end encrypted sessions

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"os"
@@ -32,6 +33,10 @@ func (g openGateway) Kill(id muster.GatewaySessionID, text string) bool {
 		g.killed <- text
 	}
 	return id == g.session.ID
+}
+
+func (openGateway) Ticket(context.Context, muster.DoorTicketRequest) (muster.DoorTicket, error) {
+	return muster.DoorTicket{}, muster.Errorf(muster.EUnavailable, "none here")
 }
 
 func (openGateway) Address() string { return "[::]:2222" }

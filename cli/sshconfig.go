@@ -64,6 +64,7 @@ type sshHost struct {
 	Node              string           `json:"node"`
 	User              string           `json:"user"`
 	ProxyCommand      string           `json:"proxy_command"`
+	ProxyUseFdpass    bool             `json:"proxy_use_fdpass"`
 	KnownHostsCommand string           `json:"known_hosts_command"`
 }
 
@@ -110,9 +111,13 @@ func (a *app) hostsOf(ctx context.Context, k *client.Client, c wire.Cluster, nam
 		return nil, err
 	}
 	program := sshWord(a.self()) + a.serverWords()
+	straight := hasGateway(ctx, k)
 	for _, n := range c.Nodes {
 		h := sshHost{Host: name + "." + n.Name, Cluster: c.ID, Node: n.Name, User: access.User,
 			ProxyCommand: program + " tunnel " + string(c.ID) + " " + n.Name, KnownHostsCommand: program + " ssh-config --known-hosts " + string(c.ID) + " " + n.Name}
+		if straight {
+			h.ProxyCommand, h.ProxyUseFdpass = program+" connect "+string(c.ID)+"."+n.Name, true
+		}
 		if n.Head {
 			hosts = append([]sshHost{h}, hosts...)
 			hosts[0].Host = name
@@ -151,9 +156,16 @@ func writeSSHHosts(w io.Writer, hosts []sshHost) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "Host %s\n  HostName %s\n  HostKeyAlias %s\n  User %s\n  ProxyCommand %s\n  KnownHostsCommand %s\n  UserKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
-			clean(h.Host), clean(h.Node), clean(h.Node), clean(h.User), h.ProxyCommand, h.KnownHostsCommand)
+		fmt.Fprintf(w, "Host %s\n  HostName %s\n  HostKeyAlias %s\n  User %s\n  ProxyCommand %s\n%s  KnownHostsCommand %s\n  UserKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
+			clean(h.Host), clean(h.Node), clean(h.Node), clean(h.User), h.ProxyCommand, fdpass(h.ProxyUseFdpass), h.KnownHostsCommand)
 	}
+}
+
+func fdpass(yes bool) string {
+	if !yes {
+		return ""
+	}
+	return "  ProxyUseFdpass yes\n"
 }
 
 // printKnownHosts prints the host keys of nodes: of all clusters that are ready, or of one, under its

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -153,6 +154,9 @@ type Config struct {
 	RunUse RunUse
 	// Hosts signs host keys under the names of doors. The zero value: nobody does.
 	Hosts pki.SSHAuthority
+	// Routed is the address by which this host reaches a machine itself; the zero value: it does
+	// not. Nil: no machine.
+	Routed func(muster.Machine) netip.Addr
 	// Gateway is where users come in by SSH. Nil: this server has none.
 	Gateway Gateway
 	// Figures are what other parts of the server count, for administrators.

@@ -20,6 +20,8 @@ type Gateway interface {
 	Sessions() map[muster.GatewaySessionID]muster.GatewaySession
 	// Kill ends a session; false: it is not open.
 	Kill(id muster.GatewaySessionID, text string) bool
+	// Ticket lets the next connection of a user through the straight door.
+	Ticket(ctx context.Context, r muster.DoorTicketRequest) (muster.DoorTicket, error)
 	// Address is where it listens, and HostKey its own public key in one line.
 	Address() string
 	HostKey() string
@@ -192,7 +194,7 @@ func (s *Service) GatewayRights(ctx context.Context, claims []muster.DoorClaim) 
 }
 
 func (s *Service) claimHolds(tx *store.Tx, claim muster.DoorClaim) error {
-	if err := s.speaks(tx, claim.User, claim.Fingerprint); err != nil || claim.Cluster == "" {
+	if err := s.holder(tx, claim); err != nil || claim.Cluster == "" {
 		return err
 	}
 	c, err := tx.Cluster(claim.Cluster)
@@ -209,4 +211,16 @@ func (s *Service) claimHolds(tx *store.Tx, claim muster.DoorClaim) error {
 		return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase).Because(muster.ReasonWrongPhase).WithHint("see 'muster show %s'", c.ID)
 	}
 	return s.doorOpen(tx, c, claim.Door)
+}
+
+// holder reports whether what a claim was opened with still speaks for its user.
+func (s *Service) holder(tx *store.Tx, claim muster.DoorClaim) error {
+	if claim.Token == "" {
+		return s.speaks(tx, claim.User, claim.Fingerprint)
+	}
+	holds, err := tx.AsSystem().TokenHolds(claim.Token, claim.User)
+	if err == nil && !holds {
+		err = muster.Errorf(muster.EUnauth, "this token does not speak for %.40q any more", claim.User).Because(muster.ReasonBadToken).WithHint("make a new one with 'muster token create'")
+	}
+	return err
 }

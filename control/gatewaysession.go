@@ -30,15 +30,24 @@ func (s *Service) GatewayEnd(ctx context.Context, x muster.GatewaySession) error
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error { return tx.EndGatewaySession(x) })
 }
 
-// EndLostSessions closes the records of sessions of a server that ended without a word.
-func (s *Service) EndLostSessions(ctx context.Context) error {
+// OpenSessions are those on record that nobody has ended.
+func (s *Service) OpenSessions(ctx context.Context) (list []muster.GatewaySession, _ error) {
+	return list, s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		list, err = tx.GatewaySessions(store.GatewayFilter{Open: true})
+		return err
+	})
+}
+
+// EndLostSessions closes the records of sessions of a server that ended without a word, but for
+// those that go on.
+func (s *Service) EndLostSessions(ctx context.Context, goesOn map[muster.GatewaySessionID]bool) error {
 	return s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error {
 		list, err := tx.GatewaySessions(store.GatewayFilter{Open: true})
 		for _, x := range list {
 			if err != nil {
 				return err
 			}
-			if x.Gateway != "" {
+			if x.Gateway != "" || goesOn[x.ID] {
 				continue // it lasts there, whatever this server did
 			}
 			x.Ended, x.End, x.Text = s.Clock.Now(), muster.GatewayEndLost, "the server ended; it lasted at least until its bytes were last recorded"
@@ -60,8 +69,8 @@ func (s *Service) GatewayInfo(ctx context.Context, _ muster.Actor) (wire.Gateway
 		for _, g := range list {
 			out.Gateways = append(out.Gateways, s.knownProcess(g))
 		}
-		if len(list) > 0 {
-			out.Doors = muster.Doors()
+		if len(list) > 0 && s.Gateway == nil { // tickets are the server's own gateway's
+			out.Doors = []muster.Door{muster.DoorJump, muster.DoorPlain}
 		}
 		return err
 	})

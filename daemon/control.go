@@ -34,6 +34,7 @@ func (s *Server) openControl() {
 		Scheduler:         s.scheduler,
 		CanMeasure:        s.canMeasure,
 		SaveRoot:          s.saveRoot(),
+		Routed:            s.routed,
 		Speak:             s.agents.Speak,
 		RunUse:            &s.runUse,
 		Applied:           s.agents.Applied,

@@ -133,7 +133,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	s.openVolumes(ctx)
 	s.openConfigs()
 	s.openControl()
-	if err = s.openGateway(); err != nil {
+	if err = s.openGateway(ctx); err != nil {
 		return nil, err
 	}
 	if err = s.openConverge(); err != nil {

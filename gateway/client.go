@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -16,6 +17,11 @@ type client struct {
 	fingerprint string
 	from        string
 	passed      atomic.Int64 // bytes in channels of the plain door: what keeps a connection alive is none
+}
+
+// who is what a record of its sessions begins with.
+func (c *client) who(d muster.Door) muster.GatewaySession {
+	return muster.GatewaySession{User: c.user, Fingerprint: c.fingerprint, From: c.from, Door: d}
 }
 
 // keepAlive asks a client now and then whether it is there, and closes the connection of one that

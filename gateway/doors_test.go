@@ -640,7 +640,7 @@ func TestTheEndOfTheServerIsOnRecord(t *testing.T) {
 	if err := r.site.Control.GatewayBytes(t.Context(), []muster.GatewaySession{lost}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.site.Control.EndLostSessions(t.Context()); err != nil {
+	if err := r.site.Control.EndLostSessions(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if x := r.newest(); x.End != muster.GatewayEndLost || x.Received != 5 || x.Open() {

@@ -96,7 +96,7 @@ func (c *client) through(ctx context.Context, n ssh.NewChannel) error {
 	defer context.AfterFunc(ctx, func() { _ = far.Close() })()
 	var received, sent atomic.Int64
 	var near atomic.Pointer[ssh.Channel]
-	x, err := c.s.begin(c, muster.DoorJump, way, &received, &sent, func() int64 { return received.Load() + sent.Load() }, func() {
+	x, err := c.s.begin(c.who(muster.DoorJump), way, &received, &sent, nil, func() {
 		_ = far.Close()
 		if ch := near.Load(); ch != nil {
 			go (*ch).Close() // a client that does not read holds nobody up

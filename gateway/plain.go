@@ -37,7 +37,7 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 		return
 	}
 	defer node.Close()
-	x, err := c.s.begin(c, muster.DoorPlain, way, &c.near.received, &c.near.sent, c.passed.Load, func() { _ = c.conn.Close() })
+	x, err := c.s.begin(c.who(muster.DoorPlain), way, &c.near.received, &c.near.sent, c.passed.Load, func() { _ = c.conn.Close() })
 	if err != nil {
 		c.nowhere(err, channels, requests)
 		return

@@ -33,6 +33,9 @@ type rig struct {
 	gateway *gateway.Server
 	address string
 	stop    func() // ends the gateway
+	limits  gateway.Limits
+	hostKey ssh.Signer
+	tokens  map[string]string // by user
 
 	mu      sync.Mutex
 	cluster muster.ClusterID
@@ -49,8 +52,7 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 	t.Helper()
 	r := &rig{t: t, site: controltest.Start(t, controltest.Options{Machines: 4, Build: true})}
 	r.root = r.site.Client("")
-	r.site.User("alice", "aero")
-	r.site.User("bob", "aero")
+	r.tokens = map[string]string{"alice": r.site.User("alice", "aero"), "bob": r.site.User("bob", "aero")}
 	hostKey, err := pki.OpenGatewayKey(t.TempDir() + "/keys")
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +63,30 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 	if limits.Handshake == 0 {
 		limits.Handshake = 5 * time.Minute // a slow day is no fault
 	}
-	r.gateway = gateway.New(gateway.Config{Site: r.site.Control, HostKey: hostKey, Limits: limits, Clock: clock})
+	r.limits, r.hostKey = limits, hostKey
+	r.start(gateway.Config{Clock: clock})
+	r.site.Dialer.To(func(muster.Machine) (net.Conn, error) { return r.node() })
+	return r
+}
+
+// start starts a gateway.
+func (r *rig) start(c gateway.Config) {
+	t := r.t
+	t.Helper()
+	c.Site, c.HostKey, c.Limits, c.At = r.site.Control, r.hostKey, r.limits, func() string { return r.address }
+	r.gateway = gateway.New(c)
 	r.site.Control.Gateway = door{r.gateway}
+	list, err := r.site.Control.OpenSessions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := r.gateway.Adopt(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.site.Control.EndLostSessions(t.Context(), on); err != nil {
+		t.Fatal(err)
+	}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +94,9 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 	r.address = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	g := r.gateway
 	go func() {
-		ended <- r.gateway.Serve(ctx, connlimit.New(l, connlimit.Limits{Total: 200, PerAddress: 200, PerName: 100}))
+		ended <- g.Serve(ctx, connlimit.New(l, connlimit.Limits{Total: 200, PerAddress: 200, PerName: 100}))
 	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
@@ -80,8 +105,6 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 		}
 	})
 	t.Cleanup(r.stop)
-	r.site.Dialer.To(func(muster.Machine) (net.Conn, error) { return r.node() })
-	return r
 }
 
 // stopped is a clock that stands still until it is moved.
@@ -145,6 +168,14 @@ func (r *rig) key(user, ttl string) ssh.Signer {
 		r.t.Fatal(err)
 	}
 	return s
+}
+
+// addKey records a key that a program made.
+func (r *rig) addKey(user, line string) {
+	r.t.Helper()
+	if _, err := r.root.AddKey(r.t.Context(), user, wire.KeyRequest{Key: line}); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func newKey(t *testing.T) ssh.Signer {

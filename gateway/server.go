@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/gateway/flow"
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/connlimit"
 	"golang.org/x/crypto/ssh"
@@ -58,6 +60,12 @@ type Config struct {
 	Limits          Limits
 	Log             *slog.Logger
 	Clock           muster.Clock
+	// Flows let connections through the straight door in the kernel. Nil: none.
+	Flows *flow.Kernel
+	// FlowsAt is where they come to.
+	FlowsAt netip.AddrPort
+	// At is where clients of the straight door connect to that begin with a ticket.
+	At func() string
 }
 
 // Server is a gateway. It is safe for concurrent use.
@@ -72,7 +80,13 @@ type Server struct {
 	failures *penalties[netip.Addr] // who is penalized is not spoken to
 	names    *penalties[string]     // who is penalized waits for the first refusal
 
+	flows   *flow.Kernel
+	flowsAt netip.AddrPort
+	at      func() string
+	tickets *tickets
+
 	mu       sync.Mutex
+	flowing  map[netip.AddrPort]*session // those that are the kernel's, by client
 	closing  bool
 	draining bool // nobody new comes in
 	clients  map[*client]struct{}
@@ -97,13 +111,14 @@ func New(c Config) *Server {
 	s := &Server{
 		site: c.Site, host: c.HostKey, vouched: c.HostCertificate, limits: c.Limits.usual(), log: c.Log, now: c.Clock.Now,
 		failures: newPenalties[netip.Addr](c.Clock.Now), names: newPenalties[string](c.Clock.Now),
+		flows: c.Flows, flowsAt: c.FlowsAt, at: c.At, tickets: newTickets(c.Clock.Now), flowing: map[netip.AddrPort]*session{},
 		clients: map[*client]struct{}{}, sessions: map[muster.GatewaySessionID]*session{}, of: map[string]int{},
-		opened: map[muster.Door]*atomic.Int64{muster.DoorJump: {}, muster.DoorPlain: {}},
+		opened: map[muster.Door]*atomic.Int64{muster.DoorStraight: {}, muster.DoorJump: {}, muster.DoorPlain: {}},
 	}
 	s.config = &ssh.ServerConfig{
 		Config: secure(), PublicKeyAuthAlgorithms: keyAlgorithms(),
 		MaxAuthTries:  32, // an agent with twenty keys is no attack
-		ServerVersion: "SSH-2.0-muster",
+		ServerVersion: version,
 	}
 	return s
 }
@@ -178,6 +193,9 @@ func (s *Server) close() {
 	s.closing = true
 	var ends []func()
 	for _, x := range s.sessions {
+		if x.flow != nil {
+			continue // the kernel goes on with it, and who comes next finds it
+		}
 		ends = append(ends, func() { x.end(muster.GatewayEndServer, "") })
 	}
 	for c := range s.clients {
@@ -202,11 +220,18 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	defer stop()
 	_ = raw.SetDeadline(time.Now().Add(s.limits.Handshake))
 	near := metered(raw)
+	if _, err := io.WriteString(raw, version+"\r\n"); err != nil {
+		return
+	}
+	if word, err := near.ahead.Peek(len("SSH-")); err == nil && string(word) != "SSH-" {
+		s.straight(ctx, raw, near, source)
+		return
+	}
 	try := &attempt{s: s}
 	config := *s.config
 	config.PublicKeyCallback = try.key
 	s.addHostKeys(&config)
-	conn, channels, requests, err := ssh.NewServerConn(near, &config)
+	conn, channels, requests, err := ssh.NewServerConn(&greetedConn{meteredConn: near}, &config)
 	if err != nil {
 		s.failures.failed(source)
 		if try.name != "" {

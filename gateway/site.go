@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net"
+	"net/netip"
 
 	"github.com/muster-hpc/muster"
 	"golang.org/x/crypto/ssh"
@@ -18,6 +19,9 @@ type Site interface {
 	GatewayEnter(ctx context.Context, user string, d muster.Door, t muster.DoorTarget) (muster.DoorWay, error)
 	// GatewayDial connects to the SSH port of a node.
 	GatewayDial(ctx context.Context, user string, w muster.DoorWay) (net.Conn, error)
+	// GatewayNode is the address by which this host reaches a node itself; the zero value: it
+	// does not.
+	GatewayNode(ctx context.Context, user string, w muster.DoorWay) (netip.Addr, error)
 	// GatewaySign certifies a key of the gateway for one session on the node. host is the
 	// node's host key.
 	GatewaySign(ctx context.Context, user string, w muster.DoorWay, key ssh.PublicKey) (cert *ssh.Certificate, host ssh.PublicKey, err error)

@@ -15,6 +15,9 @@ const bytesEvery = time.Minute
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(s.limits.Look)
 	defer tick.Stop()
+	if s.flows != nil {
+		go s.flows.Watch(ctx, flowWatcher{s}, func(err error) { s.log.Warn("gateway: events of connections were lost", "error", err) })
+	}
 	noted := s.now()
 	for {
 		select {
@@ -41,7 +44,7 @@ func (s *Server) review(ctx context.Context) {
 	}
 	for _, x := range s.sessions {
 		end := func(text string) { x.end(muster.GatewayEndRight, text) }
-		key := muster.DoorClaim{User: x.record.User, Fingerprint: x.record.Fingerprint}
+		key := muster.DoorClaim{User: x.record.User, Fingerprint: x.record.Fingerprint, Token: x.record.Token}
 		way := key
 		way.Cluster, way.Door = x.record.Cluster, x.record.Door
 		ends[key] = slices.Insert(ends[key], 0, end) // before its connection is closed: it has the reason
@@ -71,11 +74,14 @@ func (s *Server) review(ctx context.Context) {
 
 // endLong ends the sessions in which nothing passed for too long, and those that last too long.
 func (s *Server) endLong() {
+	if s.limits.Idle > 0 {
+		s.countFlows()
+	}
 	var ends []func()
 	now := s.now()
 	s.mu.Lock()
 	for _, x := range s.sessions {
-		if n := x.passed(); n != x.quiet {
+		if n := x.exchanged(); n != x.quiet {
 			x.quiet, x.since = n, now
 		}
 		switch idle, longest := s.limits.Idle, s.limits.Longest; {

@@ -29,6 +29,13 @@ func (k *Client) GatewaySessions(ctx context.Context, q wire.GatewayQuery) ([]mu
 	return pages(ctx, k, path("gateway", "sessions"), v, q.Limit, func(l wire.GatewaySessionList) ([]muster.GatewaySession, wire.More) { return l.Sessions, l.More })
 }
 
+// GatewayTicket lets one connection through the straight door. It is asked for once: there is
+// another way to a node.
+func (k *Client) GatewayTicket(ctx context.Context, r wire.TicketRequest) (wire.Ticket, error) {
+	var out wire.Ticket
+	return out, k.post(ctx, path("gateway", "tickets"), r, &out)
+}
+
 // KillGatewaySession ends an open session at the gateway.
 func (k *Client) KillGatewaySession(ctx context.Context, id string) error {
 	return k.do(ctx, call{method: http.MethodDelete, path: path("gateway", "sessions", id)})

@@ -218,7 +218,7 @@ func TestTheServerIsAway(t *testing.T) {
 	r.server.away.Store(false)
 	r.until("both records", func() bool { return len(r.sessions(false)) == 2 && len(r.sessions(true)) == 1 })
 	// A server that starts again leaves the sessions of other gateways alone.
-	if err := r.site.Control.EndLostSessions(t.Context()); err != nil {
+	if err := r.site.Control.EndLostSessions(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	r.until("live bytes", func() bool { return r.sessions(true)[0].Sent > 0 })

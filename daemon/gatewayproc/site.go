@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -100,6 +101,11 @@ func (s *site) GatewayDial(ctx context.Context, user string, w muster.DoorWay) (
 		return conn, nil
 	}
 	return nil, muster.Errorf(muster.EConflict, "node %s of %s has no machine now", w.Node, c.Name).Because(muster.ReasonNotReady).WithHint("see 'muster show %s'", c.Name)
+}
+
+// GatewayNode is no address: tickets of the straight door are the server's.
+func (s *site) GatewayNode(context.Context, string, muster.DoorWay) (netip.Addr, error) {
+	return netip.Addr{}, nil
 }
 
 const (
