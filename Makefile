@@ -77,6 +77,13 @@ test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some m
 	$(SUDO) go test -count=1 -timeout 20m ./metal/switches/... ./lab/...
 	@$(SUDO) scripts/test-lab
 
+.PHONY: test-clients
+test-clients: ## Reach a cluster with every SSH client of docs/users/ssh-clients.md, through every door, a minute
+	@scripts/setup test
+	@scripts/setup clients
+	@$(MAKE) --no-print-directory build
+	$(SUDO) env MUSTER_CLIENTS=all go test -count=1 -run 'TestStories/local/local-clients$$' -timeout 20m ./cmd/muster
+
 .PHONY: test-slurm
 test-slurm: build ## Run Slurm's own test suite, and mpi4py's, on a cluster of this host, hours
 	@scripts/setup test
@@ -147,6 +154,11 @@ bench-placement: build ## Hold programs that are dense against programs that are
 bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10 minutes
 	@scripts/setup test
 	@$(SUDO) scripts/bench-boot
+
+.PHONY: bench-gateway
+bench-gateway: build ## Hold the gateway's doors against a direct connection, sshd and a relay, an hour and more (RUNS=2 FILE_MB=20 FILES=100: minutes)
+	@scripts/setup test
+	@$(SUDO) env BENCH_GATEWAY=1 MUSTER=$(CURDIR)/bin/muster PATH=$(PATH) go test -count=1 -timeout 12h -v -run 'TestBenchGateway$$' ./gateway
 
 .PHONY: bench-overhead
 bench-overhead: build ## Hold a delivered cluster against plain nodes with the same programs, ten minutes and more

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
@@ -84,7 +85,7 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 	if err != nil {
 		return err
 	}
-	args := append(a.sshOptions(dir, cluster, access), options...)
+	args := append(a.sshOptions(dir, cluster, access, hasGateway(ctx, k)), options...)
 	args = append(args, "-l", access.User)
 	dashed := 0
 	for dashed < len(rest) && strings.HasPrefix(rest[dashed], "-") {
@@ -139,9 +140,19 @@ func loginFiles(ctx context.Context, k *client.Client, dir, cluster, node, user 
 	return access, nil
 }
 
-func (a *app) sshOptions(dir, cluster string, access wire.Access) []string {
-	proxy := quote(a.self()) + " tunnel " + quote(cluster) + " " + quote(access.Node)
+// hasGateway reports whether there is a straight door. Where that cannot be said there is none.
+func hasGateway(ctx context.Context, k *client.Client) bool {
+	g, err := k.Gateway(ctx)
+	return err == nil && g.Address != "" && slices.Contains(g.Doors, muster.DoorStraight)
+}
+
+func (a *app) sshOptions(dir, cluster string, access wire.Access, straight bool) []string {
+	proxy, pass := quote(a.self())+" tunnel "+quote(cluster)+" "+quote(access.Node), "no"
+	if straight {
+		proxy, pass = quote(a.self())+" connect "+quote(first(string(access.Cluster), cluster)+"."+access.Node), "yes"
+	}
 	return []string{
+		"-o", "ProxyUseFdpass=" + pass,
 		"-F", "/dev/null",
 		"-o", "ProxyCommand=" + strings.ReplaceAll(proxy, "%", "%%"),
 		"-o", "IdentityFile=" + filepath.Join(dir, "key"),

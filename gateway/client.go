@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"sync/atomic"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -14,6 +16,12 @@ type client struct {
 	user        string
 	fingerprint string
 	from        string
+	passed      atomic.Int64 // bytes in channels of the plain door: what keeps a connection alive is none
+}
+
+// who is what a record of its sessions begins with.
+func (c *client) who(d muster.Door) muster.GatewaySession {
+	return muster.GatewaySession{User: c.user, Fingerprint: c.fingerprint, From: c.from, Door: d}
 }
 
 // keepAlive asks a client now and then whether it is there, and closes the connection of one that

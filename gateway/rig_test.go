@@ -33,11 +33,14 @@ type rig struct {
 	gateway *gateway.Server
 	address string
 	stop    func() // ends the gateway
+	limits  gateway.Limits
+	hostKey ssh.Signer
+	tokens  map[string]string // by user
 
 	mu      sync.Mutex
 	cluster muster.ClusterID
-	host    *pki.SSHAuthority // signs the node's key in place of the cluster's; nil: the cluster's does
-	asked   []string          // requests that reached the node
+	host    ssh.Signer // the node's key in place of the one on record
+	asked   []string   // requests that reached the node
 }
 
 func newRig(t *testing.T, limits gateway.Limits) *rig {
@@ -49,8 +52,7 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 	t.Helper()
 	r := &rig{t: t, site: controltest.Start(t, controltest.Options{Machines: 4, Build: true})}
 	r.root = r.site.Client("")
-	r.site.User("alice", "aero")
-	r.site.User("bob", "aero")
+	r.tokens = map[string]string{"alice": r.site.User("alice", "aero"), "bob": r.site.User("bob", "aero")}
 	hostKey, err := pki.OpenGatewayKey(t.TempDir() + "/keys")
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +63,30 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 	if limits.Handshake == 0 {
 		limits.Handshake = 5 * time.Minute // a slow day is no fault
 	}
-	r.gateway = gateway.New(gateway.Config{Site: r.site.Control, HostKey: hostKey, Limits: limits, Clock: clock})
+	r.limits, r.hostKey = limits, hostKey
+	r.start(gateway.Config{Clock: clock})
+	r.site.Dialer.To(func(muster.Machine) (net.Conn, error) { return r.node() })
+	return r
+}
+
+// start starts a gateway.
+func (r *rig) start(c gateway.Config) {
+	t := r.t
+	t.Helper()
+	c.Site, c.HostKey, c.Limits, c.At = r.site.Control, r.hostKey, r.limits, func() string { return r.address }
+	r.gateway = gateway.New(c)
 	r.site.Control.Gateway = door{r.gateway}
+	list, err := r.site.Control.OpenSessions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := r.gateway.Adopt(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.site.Control.EndLostSessions(t.Context(), on); err != nil {
+		t.Fatal(err)
+	}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +94,9 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 	r.address = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	g := r.gateway
 	go func() {
-		ended <- r.gateway.Serve(ctx, connlimit.New(l, connlimit.Limits{Total: 200, PerAddress: 200, PerName: 100}))
+		ended <- g.Serve(ctx, connlimit.New(l, connlimit.Limits{Total: 200, PerAddress: 200, PerName: 100}))
 	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
@@ -80,8 +105,6 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 		}
 	})
 	t.Cleanup(r.stop)
-	r.site.Dialer.To(func(muster.Machine) (net.Conn, error) { return r.node() })
-	return r
 }
 
 // stopped is a clock that stands still until it is moved.
@@ -105,6 +128,7 @@ func (c *stopped) add(d time.Duration) {
 
 type door struct{ *gateway.Server }
 
+func (door) Names() []string { return nil }
 func (door) Address() string { return "127.0.0.1:2222" }
 func (d door) HostKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(d.Server.HostKey())))
@@ -146,6 +170,14 @@ func (r *rig) key(user, ttl string) ssh.Signer {
 	return s
 }
 
+// addKey records a key that a program made.
+func (r *rig) addKey(user, line string) {
+	r.t.Helper()
+	if _, err := r.root.AddKey(r.t.Context(), user, wire.KeyRequest{Key: line}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func newKey(t *testing.T) ssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -169,33 +201,22 @@ func (r *rig) dial(name string, keys ...ssh.Signer) (*ssh.Client, error) {
 // node is a connection to the SSH server of a node.
 func (r *rig) node() (net.Conn, error) {
 	r.mu.Lock()
-	id, host := r.cluster, r.host
+	id, key := r.cluster, r.host
 	r.mu.Unlock()
-	var users, hosts pki.SSHAuthority
+	var users pki.SSHAuthority
 	err := r.site.Store.View(context.Background(), muster.System(), func(tx *store.Tx) error {
-		for name, into := range map[string]*pki.SSHAuthority{muster.SecretUserCA: &users, muster.SecretHostCA: &hosts} {
-			text, err := tx.Secret(id, name)
-			if err != nil {
-				return err
-			}
-			if *into, err = pki.ParseSSHAuthority(text); err != nil {
-				return err
-			}
+		text, err := tx.Secret(id, muster.SecretUserCA)
+		if err != nil {
+			return err
 		}
-		return nil
+		if users, err = pki.ParseSSHAuthority(text); err != nil || key != nil {
+			return err
+		}
+		if text, err = tx.Secret(id, muster.SecretHostKey("n01")); err == nil {
+			key, err = ssh.ParsePrivateKey(text)
+		}
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if host != nil {
-		hosts = *host
-	}
-	key := newKey(r.t)
-	cert, err := hosts.SignHost(key.PublicKey(), []string{"n01", "cfd"}, 0)
-	if err != nil {
-		return nil, err
-	}
-	signer, err := ssh.NewCertSigner(cert, key)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +231,7 @@ func (r *rig) node() (net.Conn, error) {
 		}
 		return &ssh.Permissions{Extensions: c.Extensions}, nil
 	}}
-	config.AddHostKey(signer)
+	config.AddHostKey(key)
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/gateway/flow"
 )
 
 // session is one way to a node that is open.
@@ -14,11 +15,19 @@ type session struct {
 	record   muster.GatewaySession
 	received *atomic.Int64
 	sent     *atomic.Int64
-	stop     func() // closes what it consists of
+	stop     func()       // closes what it consists of
+	passed   func() int64 // how many bytes users and nodes have exchanged; nil: received and sent
+	flow     *flow.Way    // nil: it is not the kernel's
+
+	quiet int64     // exchanged, when it was looked at
+	since time.Time // and since when it has been so much; both belong to the watch
 
 	mu     sync.Mutex
 	reason muster.GatewayEnd
 	text   string
+	count  func() (received, sent int64) // nil: received and sent are counted as it goes
+	used   bool                          // of a flow: its connection has come
+	late   *time.Timer                   // of a flow: until then it must
 }
 
 // end ends a session, for the reason that is named first.
@@ -31,11 +40,45 @@ func (x *session) end(why muster.GatewayEnd, text string) {
 	x.stop()
 }
 
-// now is its record as it is now.
+// now is its record as it is now. The caller holds x.mu.
 func (x *session) now() muster.GatewaySession {
 	r := x.record
 	r.Received, r.Sent = x.received.Load(), x.sent.Load()
+	if x.count != nil {
+		r.Received, r.Sent = x.count()
+	}
 	return r
+}
+
+// exchanged is how many bytes users and nodes have exchanged.
+func (x *session) exchanged() int64 {
+	if x.passed != nil {
+		return x.passed()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.now()
+	return r.Received + r.Sent
+}
+
+// counts has somebody else count the bytes.
+func (x *session) counts(f func() (received, sent int64)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.count = f
+}
+
+// counted keeps what was counted, for when nobody can be asked any more.
+func (x *session) counted() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.count == nil {
+		return
+	}
+	received, sent := x.count()
+	x.count = nil
+	x.received.Store(received)
+	x.sent.Store(sent)
 }
 
 // recordTime bounds how long a record may take to be written.
@@ -46,7 +89,7 @@ func (s *Server) reserve(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closing:
+	case s.closing || s.draining:
 		return muster.Errorf(muster.EUnavailable, "the gateway is stopping").WithHint("try again in a minute")
 	case s.taken >= s.limits.Sessions:
 		return muster.Errorf(muster.EUnavailable, "the gateway has %d sessions, which is as many as it takes", s.taken).Because(muster.ReasonTooMany).WithHint("try again later")
@@ -69,25 +112,35 @@ func (s *Server) release(user string) {
 }
 
 // begin records a session and makes it one that can be seen and ended.
-func (s *Server) begin(c *client, door muster.Door, w muster.DoorWay, received, sent *atomic.Int64, stop func()) (*session, error) {
-	x := &session{received: received, sent: sent, stop: stop, record: muster.GatewaySession{
-		ID: muster.NewGatewaySessionID(), User: c.user, Fingerprint: c.fingerprint, From: c.from, Door: door,
+// who says by whom, from where and through which door.
+func (s *Server) begin(who muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) (*session, error) {
+	x := s.session(who, w, received, sent, passed, stop)
+	return x, s.enter(x)
+}
+
+func (s *Server) session(r muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) *session {
+	return &session{received: received, sent: sent, passed: passed, stop: stop, since: s.now(), record: muster.GatewaySession{
+		ID: muster.NewGatewaySessionID(), User: r.User, Fingerprint: r.Fingerprint, Token: r.Token, From: r.From, Door: r.Door,
 		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
 	}}
+}
+
+// enter records a session.
+func (s *Server) enter(x *session) error {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
 	defer cancel()
 	if err := s.site.GatewayBegin(ctx, x.record); err != nil {
-		return nil, err
+		return err
 	}
 	s.mu.Lock()
 	s.sessions[x.record.ID] = x
 	closing := s.closing
 	s.mu.Unlock()
-	s.opened[door].Add(1)
+	s.opened[x.record.Door].Add(1)
 	if closing {
 		x.end(muster.GatewayEndServer, "")
 	}
-	return x, nil
+	return nil
 }
 
 // finish records the end of a session.
@@ -113,11 +166,14 @@ func (s *Server) finish(x *session) {
 
 // Sessions are those that are open, with the bytes of this moment.
 func (s *Server) Sessions() map[muster.GatewaySessionID]muster.GatewaySession {
+	s.countFlows()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[muster.GatewaySessionID]muster.GatewaySession, len(s.sessions))
 	for id, x := range s.sessions {
+		x.mu.Lock()
 		out[id] = x.now()
+		x.mu.Unlock()
 	}
 	return out
 }

@@ -38,15 +38,15 @@ func (tx *Tx) BeginGatewaySession(s muster.GatewaySession) error {
 	if err := authorize(tx.who, write, gatewayRecord(s), noGatewaySession(s.ID)); err != nil {
 		return err
 	}
-	if s.ID == "" || s.User == "" || s.Fingerprint == "" || s.Began.IsZero() {
-		return defect("a session needs an ID, a user, a key and a beginning")
+	if s.ID == "" || s.User == "" || s.Fingerprint == "" && s.Token == "" || s.Began.IsZero() {
+		return defect("a session needs an ID, a user, a key or a token, and a beginning")
 	}
 	if err := checkText(s.From, s.Node, s.Login, s.ClusterName); err != nil {
 		return err
 	}
-	r, err := tx.s.exec(`INSERT INTO gateway_sessions (id, owner, project, cluster, cluster_name, node, login, fingerprint, source, door, began, why, text, received, sent)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, 0)`,
-		string(s.ID), s.User, s.Project, string(s.Cluster), s.ClusterName, s.Node, s.Login, s.Fingerprint, s.From, string(s.Door), nanos(s.Began))
+	r, err := tx.s.exec(`INSERT INTO gateway_sessions (id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, gateway, why, text, received, sent)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, 0)`,
+		string(s.ID), s.User, s.Project, string(s.Cluster), s.ClusterName, s.Node, s.Login, s.Fingerprint, s.Token, s.From, string(s.Door), nanos(s.Began), s.Gateway)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,9 @@ func (tx *Tx) BeginGatewaySession(s muster.GatewaySession) error {
 	}
 	if _, err := tx.s.exec(`DELETE FROM gateway_sessions WHERE n IN (SELECT n FROM gateway_sessions WHERE n <= ? ORDER BY n LIMIT 50)`, n-keptSessions); err != nil {
 		return err
+	}
+	if s.Fingerprint == "" {
+		return nil
 	}
 	return tx.keyUsed(s)
 }
@@ -137,13 +140,13 @@ func (tx *Tx) gatewaySessions(cond string, args ...any) ([]muster.GatewaySession
 		var s muster.GatewaySession
 		var began int64
 		var ended sql.NullInt64
-		if err := r.Scan(&s.ID, &s.User, &s.Project, &s.Cluster, &s.ClusterName, &s.Node, &s.Login, &s.Fingerprint, &s.From, &s.Door,
-			&began, &ended, &s.End, &s.Text, &s.Received, &s.Sent); err != nil {
+		if err := r.Scan(&s.ID, &s.User, &s.Project, &s.Cluster, &s.ClusterName, &s.Node, &s.Login, &s.Fingerprint, &s.Token, &s.From, &s.Door,
+			&began, &ended, &s.Gateway, &s.End, &s.Text, &s.Received, &s.Sent); err != nil {
 			return err
 		}
 		s.Began, s.Ended = fromNanos(began), fromNull(ended)
 		list = append(list, s)
 		return nil
-	}, `SELECT id, owner, project, cluster, cluster_name, node, login, fingerprint, source, door, began, ended, why, text, received, sent FROM gateway_sessions WHERE `+cond, args...)
+	}, `SELECT id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, ended, gateway, why, text, received, sent FROM gateway_sessions WHERE `+cond, args...)
 	return slices.DeleteFunc(list, func(s muster.GatewaySession) bool { return !allowed(tx.who, read, gatewayRecord(s)) }), err
 }

@@ -115,6 +115,13 @@ func (db *DB) Authenticate(ctx context.Context, hash [32]byte) (muster.Actor, er
 		if err != nil {
 			return err
 		}
+		if len(list) == 0 {
+			name, err := tx.gatewayOf(hash)
+			if err != nil || name != "" {
+				who = muster.Actor{Name: "gateway " + name, Gateway: name}
+				return err
+			}
+		}
 		if len(list) != 1 || subtle.ConstantTimeCompare(list[0].Hash[:], hash[:]) != 1 || expired(list[0].Expires, tx.now()) {
 			return bad
 		}
@@ -122,15 +129,21 @@ func (db *DB) Authenticate(ctx context.Context, hash [32]byte) (muster.Actor, er
 		if err != nil {
 			return err
 		}
-		who = muster.Actor{Name: u.Name, Admin: u.Admin, Projects: u.Projects}
+		who = muster.Actor{Name: u.Name, Admin: u.Admin, Projects: u.Projects, Token: list[0].ID}
 		if list[0].ReadOnly {
-			who = muster.Actor{Name: u.Name, Admin: true, ReadOnly: true}
+			who = muster.Actor{Name: u.Name, Admin: true, ReadOnly: true, Token: list[0].ID}
 			return nil
 		}
 		who.Managed, err = tx.managed(u)
 		return err
 	})
 	return who, err
+}
+
+// TokenHolds reports whether a token is there, speaks for this user and has not expired.
+func (tx *Tx) TokenHolds(id, user string) (bool, error) {
+	list, err := tx.tokens(`id = ? AND owner = ?`, id, user)
+	return len(list) == 1 && !expired(list[0].Expires, tx.now()), err
 }
 
 // managed are the projects that a user manages.

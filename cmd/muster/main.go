@@ -7,10 +7,12 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/muster-hpc/muster/cli"
+	"github.com/muster-hpc/muster/gateway/flow"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/storage/image/recipes"
@@ -50,6 +52,7 @@ func environment() cli.Env {
 	env.Recipes = []fs.FS{recipes.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
 	env.VMHost.Executes = accel.KVMWorks
+	env.ServeGateway = serveGateway
 	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), adoptCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
 	return env
 }
@@ -67,5 +70,14 @@ func hostChecks(ctx context.Context) []cli.Check {
 		}
 		out = append(out, check)
 	}
-	return out
+	return append(out, flowCheck())
+}
+
+// flowCheck is what the kernel's way of the gateway's straight door needs of this host.
+func flowCheck() cli.Check {
+	missing := flow.Missing(flow.Config{})
+	if len(missing) == 0 {
+		return cli.Check{Name: "gateway-flows", OK: true, Text: "the kernel can let connections through to bare machines (serve --gateway-flows)"}
+	}
+	return cli.Check{Name: "gateway-flows", Level: "warning", Text: "the gateway passes connections on itself: " + strings.Join(missing, "; "), Fix: "see docs/operators/gateway.md, only where serve --gateway-flows is wanted"}
 }

@@ -179,6 +179,10 @@ func (l *Listener) known(c *Conn) {
 	}
 }
 
+// NetConn is the connection itself, for who needs what its kind can do. It is to be closed by
+// Close of this one.
+func (c *Conn) NetConn() net.Conn { return c.TCPConn }
+
 // Known means that the other end has shown who it is: nobody's place is made of this
 // connection any more, unless too many are kept for that name already. "" is everybody's
 // name, and nobody's bound.
