@@ -77,6 +77,13 @@ test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some m
 	$(SUDO) go test -count=1 -timeout 20m ./metal/switches/... ./lab/...
 	@$(SUDO) scripts/test-lab
 
+.PHONY: test-clients
+test-clients: ## Reach a cluster with every SSH client of docs/users/ssh-clients.md, through every door, a minute
+	@scripts/setup test
+	@scripts/setup clients
+	@$(MAKE) --no-print-directory build
+	$(SUDO) env MUSTER_CLIENTS=all go test -count=1 -run 'TestStories/local/local-clients$$' -timeout 20m ./cmd/muster
+
 .PHONY: test-slurm
 test-slurm: build ## Run Slurm's own test suite, and mpi4py's, on a cluster of this host, hours
 	@scripts/setup test

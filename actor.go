@@ -11,7 +11,10 @@ type Actor struct {
 	Managed  []string // those of them whose manager the actor is
 	// ReadOnly: the actor watches the site. It changes nothing, and gets no secret.
 	ReadOnly bool
-	Token    string // ID of the token by which the actor came; "" for none
+	// Gateway is which gateway asks, where it is a process of its own: it does the work of a gateway
+	// and nothing else.
+	Gateway string
+	Token   string // ID of the token by which the actor came; "" for none
 }
 
 // System is the actor of Muster's own loops.

@@ -210,6 +210,9 @@ type Spec struct {
 	IfSlow IfSlow   `json:"if_slow,omitempty"`
 	Egress Egress   `json:"egress"`
 	Users  []string `json:"users"`
+	// Doors are those by which users may come, of those that the site and the project leave open.
+	// Empty: all of them; DoorNone alone: none.
+	Doors []Door `json:"doors,omitempty" doc:"Doors of the SSH gateway that may be open; absent: all"`
 	// Logins is how many login nodes there are besides the head: they take no
 	// jobs.
 	Logins int `json:"logins,omitempty"`

@@ -22,6 +22,9 @@ const (
 	WaitScheduler = time.Minute      // for the scheduler, once all nodes are there
 	WaitSpare     = time.Hour        // for a machine that takes a lost one's place
 	WaitFence     = 15 * time.Minute // for proof that a machine is cut off
+	// WaitFrozen is how long a cluster may be frozen: the certificates of its agents, which cannot be
+	// renewed meanwhile, are good for a third of pki.NodeTTL at least.
+	WaitFrozen    = 28 * 24 * time.Hour
 	WaitLeave     = 24 * time.Hour   // for jobs on nodes that leave, or of a cluster that is paused
 	WaitRecovery  = 30 * time.Minute // for a node that failed
 	WaitMeasuring = time.Hour        // for a measurement

@@ -44,7 +44,7 @@ func folders() []folder {
 		{"lab", []string{"vm", "control/spec", "provider/local/network", "metal/switches"}, "a rack of virtual machines, with the switch and the network of real ones; speaks with QEMU as tenants' supervisors do"},
 		{"cli", []string{"wire", "api/client", "certificate", "control/spec", "control/simulate", "control/topology", "measure/programs/kit", "metal/inventory", "storage/image", "vm/host"}, "reaches a server only through its client; simulates and checks a host without one, draws where machines stand, and packs programs for other clusters"},
 		{"daemon", []string{"wire", "pki", "store", "measure", "storage", "provider", "metal", "nodes", "control", "gateway", "api"}, "puts the server together"},
-		{"cmd", []string{"wire", "agent", "measure", "storage", "provider", "metal", "control", "lab", "vm", "gateway/flow", "cli", "daemon"}, "the programs"},
+		{"cmd", []string{"wire", "agent", "measure", "storage", "provider", "metal", "control", "gateway", "api/client", "lab", "vm", "cli", "daemon"}, "the programs; a gateway of its own process is a client of the API"},
 		{"scripts", nil, "helpers of benchmarks"},
 	}
 }

@@ -58,6 +58,9 @@ type Rights struct {
 	// Classes and Providers that they may have, with wildcards. Empty: all.
 	Classes   []string `json:"classes,omitempty"`
 	Providers []string `json:"providers,omitempty"`
+	// Doors are those of the SSH gateway that its clusters may have open. Empty: all; DoorNone
+	// alone: none.
+	Doors []Door `json:"doors,omitempty"`
 }
 
 // Allowed are classes and providers of machines, with wildcards. Empty: all.

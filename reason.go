@@ -394,6 +394,8 @@ const (
 	ReasonNoConsole Reason = "no-console"
 	// ReasonNoGateway: the server has no gateway for SSH.
 	ReasonNoGateway Reason = "no-gateway"
+	// ReasonDoorClosed: the site, the project or the cluster has closed this door of the gateway.
+	ReasonDoorClosed Reason = "door-closed"
 	// ReasonWrongShape: a node does not have the part of its machine that was asked for.
 	ReasonWrongShape Reason = "wrong-shape"
 	// ReasonBootFailed: machines did not boot, or nodes did not come up.

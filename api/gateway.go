@@ -15,6 +15,16 @@ type Gateways interface {
 	// GatewayInfo has no address where the server has no gateway.
 	GatewayInfo(ctx context.Context, who muster.Actor) (wire.Gateway, error)
 	GatewaySessions(ctx context.Context, who muster.Actor, q wire.GatewayQuery) (wire.GatewaySessionList, error)
+	// HostKeys are those of a cluster's nodes, or of the one that is named.
+	HostKeys(ctx context.Context, who muster.Actor, cluster, node string, p wire.Page) (wire.HostKeyList, error)
+	SetDoors(ctx context.Context, who muster.Actor, cluster string, r wire.DoorsRequest) (wire.DoorsReply, error)
+	// What gateways ask that are processes of their own.
+	GatewayPoll(ctx context.Context, who muster.Actor, q wire.GatewayPoll) (wire.GatewayOrders, error)
+	GatewayRecords(ctx context.Context, who muster.Actor, r wire.GatewayRecords) error
+	GatewaySignFor(ctx context.Context, who muster.Actor, r wire.GatewaySign) (wire.GatewaySigned, error)
+	AddGateway(ctx context.Context, who muster.Actor, r wire.GatewayRequest) (wire.GatewayProcess, error)
+	RemoveGateway(ctx context.Context, who muster.Actor, name string) error
+	GatewayProcesses(ctx context.Context, who muster.Actor, p wire.Page) (wire.GatewayProcessList, error)
 	GatewayTicket(ctx context.Context, who muster.Actor, r muster.DoorTicketRequest) (muster.DoorTicket, error)
 	KillGatewaySession(ctx context.Context, who muster.Actor, id string) error
 }
@@ -24,6 +34,17 @@ type gatewaySessionsInput struct {
 	Cluster string `query:"cluster" maxLength:"128" doc:"Only to this cluster: its name or ID"`
 	Open    bool   `query:"open" doc:"Only those that last"`
 	Page
+}
+
+type hostKeysInput struct {
+	ClusterRef
+	Node string `query:"node" maxLength:"64" doc:"Only this node's"`
+	Page
+}
+
+type doorsInput struct {
+	ClusterRef
+	Body wire.DoorsRequest
 }
 
 // GatewaySessionRef names a session at the gateway in a path.
@@ -50,11 +71,24 @@ func seen(ctx context.Context) netip.Addr {
 
 func (a *API) gatewayRoutes() {
 	tags := []string{"gateway"}
+	a.gatewayProcessRoutes(tags)
 	route(a, huma.Operation{
 		OperationID: "show-gateway", Method: http.MethodGet, Path: "/v1/gateway", Tags: tags,
 		Summary: "Show where the gateway listens, and its host key",
 	}, func(ctx context.Context, _ *none) (wire.Gateway, error) {
 		return a.service.GatewayInfo(ctx, who(ctx))
+	})
+	route(a, huma.Operation{
+		OperationID: "list-host-keys", Method: http.MethodGet, Path: "/v1/clusters/{cluster}/hostkeys", Tags: tags,
+		Summary: "List the SSH host keys of a cluster's nodes, for clients that read no host certificates",
+	}, func(ctx context.Context, in *hostKeysInput) (wire.HostKeyList, error) {
+		return a.service.HostKeys(ctx, who(ctx), in.Cluster, in.Node, in.page())
+	})
+	route(a, huma.Operation{
+		OperationID: "set-doors", Method: http.MethodPost, Path: "/v1/clusters/{cluster}/doors", Tags: tags,
+		Summary: "Say by which doors of the SSH gateway users may come to a cluster",
+	}, func(ctx context.Context, in *doorsInput) (wire.DoorsReply, error) {
+		return a.service.SetDoors(ctx, who(ctx), in.Cluster, in.Body)
 	})
 	route(a, huma.Operation{
 		OperationID: "list-gateway-sessions", Method: http.MethodGet, Path: "/v1/gateway/sessions", Tags: tags,

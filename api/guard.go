@@ -61,9 +61,16 @@ func (a *API) guard(next http.Handler) http.Handler {
 	})
 }
 
+// gatewayWork is where gateways do their work. Others have nothing to do there.
+const gatewayWork = "/v1/gateway/work/"
+
 // onlyReads refuses what a token that only reads may not do: changes, ways into nodes, and
 // what programs of tenants wrote, which may hold their secrets.
 func onlyReads(r *http.Request) error {
+	if work := strings.HasPrefix(r.URL.Path, gatewayWork); work != (who(r.Context()).Gateway != "") {
+		return muster.Errorf(muster.EForbidden, "a gateway's token is for its work, and that for gateways").Because(muster.ReasonNoAccess).
+			WithHint("use a token of your own; 'muster gateway serve' has the gateway's")
+	}
 	if !who(r.Context()).ReadOnly {
 		return nil
 	}

@@ -116,6 +116,7 @@ detaches; the cluster keeps building.`,
 	flags.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs when it is paused: wait (the default; also: stop), requeue or freeze")
 	flags.StringVar(&r.Egress, "egress", "", "outgoing traffic: none, proxy or nat")
 	flags.StringSliceVar(&r.Users, "users", nil, "who may log in (default: you; for root who called sudo, else muster)")
+	flags.StringSliceVar(&r.Doors, "doors", nil, "doors of the SSH gateway that are open: straight, jump, plain; or none (default: all that the site and the project allow)")
 	flags.StringVar(&r.Home, "home", "", "home volume of an earlier cluster (default: a new one)")
 	flags.StringVar(&r.HomeQuota, "home-quota", "", "size limit of a new home, if the server's file system supports quotas: 100GiB")
 	flags.StringVar(&r.Retain, "retain", "", "how long to keep the home after the cluster is deleted: 7d; 0: delete it at once")

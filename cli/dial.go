@@ -86,21 +86,21 @@ func sshConfig(signer ssh.Signer, access wire.Access) (*ssh.ClientConfig, error)
 	if err != nil {
 		return nil, odd.Wrap(err)
 	}
-	marker, _, authority, _, _, err := ssh.ParseKnownHosts([]byte(access.KnownHosts))
-	if err != nil || marker != "cert-authority" {
+	marker, _, host, _, _, err := ssh.ParseKnownHosts([]byte(access.KnownHosts))
+	if err != nil {
 		return nil, odd.Wrap(err)
 	}
-	trusted := string(authority.Marshal())
-	checker := &ssh.CertChecker{
-		IsHostAuthority: func(key ssh.PublicKey, _ string) bool { return string(key.Marshal()) == trusted },
+	c := &ssh.ClientConfig{
+		User: access.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(certSigner)}, ClientVersion: "SSH-2.0-muster",
+		HostKeyCallback: ssh.FixedHostKey(host), HostKeyAlgorithms: []string{host.Type()},
 	}
-	return &ssh.ClientConfig{
-		User:              access.User,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(certSigner)},
-		HostKeyCallback:   checker.CheckHostKey,
-		HostKeyAlgorithms: []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoRSASHA512v01},
-		ClientVersion:     "SSH-2.0-muster",
-	}, nil
+	if marker == "cert-authority" { // of a server from before: the authority of the cluster's hosts
+		trusted := string(host.Marshal())
+		checker := &ssh.CertChecker{IsHostAuthority: func(key ssh.PublicKey, _ string) bool { return string(key.Marshal()) == trusted }}
+		c.HostKeyCallback = checker.CheckHostKey
+		c.HostKeyAlgorithms = []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoRSASHA512v01}
+	}
+	return c, nil
 }
 
 func nodeNamesOf(nodes []wire.Node) []string {

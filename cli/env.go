@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/muster-hpc/muster/api/client"
 	"github.com/muster-hpc/muster/vm/host"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -23,6 +24,8 @@ type Env struct {
 	// Extra are commands that others bring (serve).
 	Extra   []*cobra.Command
 	Version string
+	// ServeGateway runs a gateway until ctx ends and its sessions have. Nil: this program has none.
+	ServeGateway func(ctx context.Context, k *client.Client, o GatewayOptions) error
 	// Executable is the path of this program, for commands that ssh runs.
 	// Empty: it is looked up.
 	Executable string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ func (a *app) gateway() *cobra.Command {
   muster gateway log --user alice
   muster gateway known-hosts gw.example.org >> ~/.ssh/known_hosts`,
 	}
-	c.AddCommand(a.gatewaySessions(), a.gatewayLog(), a.gatewayKill(), a.gatewayKnownHosts())
+	c.AddCommand(a.gatewaySessions(), a.gatewayLog(), a.gatewayKill(), a.gatewayKnownHosts(), a.gatewayList(), a.gatewayAdd(), a.gatewayRemove(), a.gatewayServe())
 	return c
 }
 
@@ -142,10 +143,13 @@ func (a *app) gatewayKill() *cobra.Command {
 
 func (a *app) gatewayKnownHosts() *cobra.Command {
 	return &cobra.Command{
-		Use: "known-hosts [GATEWAY]", Short: "Print lines for known_hosts: the gateway's key, and what vouches for your clusters' nodes", Args: atMost(1),
-		Long: `Prints the host key of the gateway under the name by which you reach it, GATEWAY, and for each
-of your clusters that is ready the authority that signs its nodes' host keys: for ssh -J.
-At the plain door the gateway checks nodes itself, and its own key is enough.`,
+		Use: "known-hosts [GATEWAY]", Short: "Print lines for known_hosts: the gateway's key, and what vouches for the nodes of all clusters", Args: atMost(1),
+		Long: `Prints the host key of the gateway under the name by which you reach it, GATEWAY, and the
+authority of the site, which signs the host keys of the gateway and of all nodes: those of
+clusters that will be made as well. Once is enough. Where there is no gateway it prints the
+authority alone.
+
+For clients that read no @cert-authority lines: muster ssh-config --known-hosts.`,
 		Example: `  muster gateway known-hosts gw.example.org >> ~/.ssh/known_hosts`,
 		RunE: func(c *cobra.Command, args []string) error {
 			k, err := a.connect()
@@ -156,67 +160,73 @@ At the plain door the gateway checks nodes itself, and its own key is enough.`,
 			if err != nil {
 				return err
 			}
-			if g.Address == "" {
+			lines, err := hostLines(g, args)
+			if err != nil {
+				return usage(c, "%v", err)
+			}
+			if len(lines) == 0 {
 				return muster.Errorf(muster.EUnavailable, "this server has no gateway").Because(muster.ReasonNoGateway).
 					WithHint("an administrator starts one with 'muster serve --gateway ADDRESS:PORT'; meanwhile use 'muster ssh'")
 			}
-			host, port, err := net.SplitHostPort(g.Address)
-			if err != nil {
-				return muster.Errorf(muster.EInternal, "the server names no address of its gateway").Wrap(err)
-			}
-			if len(args) > 0 {
-				host = args[0]
-				if h, p, err := net.SplitHostPort(args[0]); err == nil {
-					host, port = h, p
-				}
-			}
-			name := "[" + host + "]:" + port
-			if port == "22" {
-				name = host
-			}
-			if strings.ContainsAny(name, " \t\r\n,*?!@|#") {
-				return usage(c, "%q is not a host", args[0])
-			}
-			lines := []string{name + " " + g.HostKey}
-			more, err := a.clusterAuthorities(c.Context(), k)
-			if err != nil {
-				return err
-			}
-			lines = append(lines, more...)
-			return a.print(lines, func(w io.Writer) {
-				for _, l := range lines {
-					fmt.Fprintln(w, l)
-				}
-			})
+			return a.printLines(lines)
 		},
 	}
 }
 
-// clusterAuthorities are the lines by which the nodes of one's clusters are known, under the names
-// that they have at the gateway.
-func (a *app) clusterAuthorities(ctx context.Context, k *client.Client) ([]string, error) {
-	list, err := k.Clusters(ctx, client.ClusterFilter{})
-	if err != nil {
-		return nil, err
-	}
+// nodeNames are the names of nodes at the doors: CLUSTER and CLUSTER.NODE. Names of computers
+// elsewhere with their domains are not among them, nor are addresses and hosts at ports of their own:
+// the authority of the site has nothing to say of those.
+const nodeNames = "*,!*.*.*,!*:*"
+
+// hostLines are what known_hosts needs: the key of the gateway, under its name at its port, and the
+// authority for it and for nodes.
+func hostLines(g wire.Gateway, args []string) ([]string, error) {
 	var lines []string
-	for _, c := range list {
-		if c.Status != muster.ClusterReady {
-			continue
-		}
-		access, err := a.signedOnce(ctx, k, string(c.ID), "")
-		switch muster.CodeOf(err) {
-		case "":
-		case muster.EForbidden, muster.EConflict, muster.ENotFound: // not one's own, or gone meanwhile
-			continue
-		default:
+	nodes := nodeNames
+	if g.Address != "" {
+		host, name, err := gatewayName(g.Address, args)
+		if err != nil {
 			return nil, err
 		}
-		var names []string
-		for _, n := range []string{c.Name, string(c.ID)} {
-			names = append(names, n, n+".*", n+"+"+c.Project)
+		lines = append(lines, name+" "+g.HostKey)
+		if g.HostAuthority != "" && slices.Contains(g.Names, host) { // else ssh would complain of its certificate
+			lines = append(lines, "@cert-authority "+name+" "+g.HostAuthority)
+		} else if !strings.HasPrefix(name, "[") {
+			nodes += ",!" + name
 		}
-		lines = append(lines, strings.Replace(access.KnownHosts, " * ", " "+strings.Join(names, ",")+" ", 1))
+	}
+	for _, p := range g.Gateways {
+		for _, host := range p.Hosts {
+			_, name, err := gatewayName(p.Address, []string{host})
+			if err == nil && g.HostAuthority != "" && (len(args) == 0 || args[0] == host) {
+				lines = append(lines, name+" "+p.HostKey, "@cert-authority "+name+" "+g.HostAuthority)
+			}
+		}
+	}
+	if g.HostAuthority != "" {
+		lines = append(lines, "@cert-authority "+nodes+" "+g.HostAuthority)
 	}
 	return lines, nil
+}
+
+// gatewayName is the host of a gateway, and what known_hosts calls it.
+func gatewayName(address string, args []string) (host, name string, _ error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", "", fmt.Errorf("the server names %q as the address of its gateway", address)
+	}
+	if len(args) > 0 {
+		host = args[0]
+		if h, p, err := net.SplitHostPort(args[0]); err == nil {
+			host, port = h, p
+		}
+	}
+	name = "[" + host + "]:" + port
+	if port == "22" {
+		name = host
+	}
+	if strings.ContainsAny(name, " \t\r\n,*?!@|#") {
+		return "", "", fmt.Errorf("%q is not a host", host)
+	}
+	return host, name, nil
 }

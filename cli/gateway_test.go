@@ -6,11 +6,13 @@ import (
 	"crypto/rand"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/pki"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -38,6 +40,7 @@ func (openGateway) Ticket(context.Context, muster.DoorTicketRequest) (muster.Doo
 }
 
 func (openGateway) Address() string { return "[::]:2222" }
+func (openGateway) Names() []string { return []string{"gw.example.org"} }
 func (openGateway) HostKey() string { return "ssh-ed25519 AAAA" }
 
 func TestGatewayCommands(t *testing.T) {
@@ -45,6 +48,12 @@ func TestGatewayCommands(t *testing.T) {
 	s := controltest.Start(t, controltest.Options{Machines: 1, Build: true})
 	w := at(t, s).with("MUSTER_TOKEN", s.User("alice", "bio"))
 	w.refused(7, muster.ReasonNoGateway, "gateway", "known-hosts", "gw")
+	hosts, err := pki.NewSSHAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Control.Hosts = hosts
+	w.run("gateway", "known-hosts").want(t, 0, `^@cert-authority \*,!\*\.\*\.\*,!\*:\* ssh-ed25519 AAAA\S+\n$`)
 	w.run("gateway", "sessions").want(t, 0, `^No sessions`)
 	ready(t, s, w, "cfd", "-n", "1", "--head", "shared")
 	g := openGateway{killed: make(chan string, 1), session: muster.GatewaySession{
@@ -56,8 +65,15 @@ func TestGatewayCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run("gateway", "known-hosts", "gw.example.org").want(t, 0, `(?m)^\[gw\.example\.org\]:2222 ssh-ed25519 AAAA$`,
-		`(?m)^@cert-authority cfd,cfd\.\*,cfd\+bio,c-[a-z0-9]+,c-[a-z0-9]+\.\*,c-[a-z0-9]+\+bio ssh-ed25519 AAAA`)
+		`(?m)^@cert-authority \[gw\.example\.org\]:2222 ssh-ed25519 AAAA`, `(?m)^@cert-authority \*,!\*\.\*\.\*,!\*:\* ssh-ed25519 AAAA`)
+	w.run("ssh-config", "--known-hosts").want(t, 0, `(?m)^cfd\.n01,cfd\.n01\+bio,cfd,cfd\+bio,c-[a-z0-9]+\.n01,\S+ ssh-ed25519 AAAA`)
+	w.run("ssh-config", "--known-hosts", "cfd", "n01").want(t, 0, `^n01,cfd\.n01,\S+ ssh-ed25519 AAAA\S+\n$`)
+	w.refused(3, muster.ReasonNoSuchNode, "ssh-config", "--known-hosts", "cfd", "n09")
+	if text := w.run("gateway", "known-hosts", "other.example.org").out; strings.Contains(text, "@cert-authority [other") {
+		t.Errorf("its certificate does not name it: %s", text)
+	}
 	w.run("gateway", "known-hosts", "gw.example.org:22").want(t, 0, `(?m)^gw\.example\.org ssh-ed25519 AAAA$`)
+	w.run("gateway", "known-hosts", "gw:22").want(t, 0, `(?m)^@cert-authority \*,!\*\.\*\.\*,!\*:\*,!gw ssh`)
 	w.refused(2, muster.ReasonBadUsage, "gateway", "known-hosts", "a,b")
 	w.run("gateway", "sessions").want(t, 0, `g-2222222222 +alice +SHA256:abcdefgh +192\.0\.2\.7:50000 +plain +cfd +n01 .* 3 MiB`)
 	w.run("gateway", "log", "--user", "alice", "-o", "json").want(t, 0, `"received_bytes": 0`, `"sent_bytes": 3145728`)

@@ -139,6 +139,9 @@ func writeProject(w io.Writer, p wire.ProjectUse) {
 	if len(p.Rights.Providers) > 0 {
 		fmt.Fprintf(w, "  right       providers=%s\n", clean(strings.Join(p.Rights.Providers, ",")))
 	}
+	if len(p.Rights.Doors) > 0 {
+		fmt.Fprintf(w, "  right       doors=%s\n", doorNames(p.Rights.Doors, ","))
+	}
 	for _, l := range p.Licences {
 		fmt.Fprintf(w, "  licences    %s\n", clean(l.String()))
 	}
@@ -164,7 +167,7 @@ ended, and new requests are refused.
   walltime=7d                          of one cluster
   hours="fri 18:00-mon 08:00 Europe/Berlin:2"   machines at once in these hours
   classes=a,b providers=metal          what they may have
-  may-reserve=no may-name-racks=no may-name-hardware=no`,
+  may-reserve=no may-name-racks=no may-name-hardware=no doors=jump`,
 		Example: `  muster project limit cfd machines=8 user.cores=64
   muster project limit '*' walltime=7d
   muster project limit cfd machines=none`,

@@ -74,7 +74,7 @@ them back without a trace.`,
 		&cobra.Group{ID: "use", Title: "Using them:"},
 		&cobra.Group{ID: "site", Title: "The site:"},
 	)
-	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.change(), a.scale(), a.extend(), a.wait(), a.pause(), a.resume(), a.save(), a.template(), a.share(), a.unshare(), a.delete(), a.calendar(), a.book())
+	add(root, "clusters", a.create(), a.list(), a.show(), a.events(), a.change(), a.scale(), a.extend(), a.wait(), a.pause(), a.resume(), a.save(), a.template(), a.share(), a.unshare(), a.doors(), a.delete(), a.calendar(), a.book())
 	add(root, "use", a.exec(), a.ssh(), a.cp(), a.sshConfig(), a.connectNode(), a.usage(), a.top(), a.logs(), a.console(), a.certificate(), a.history(), a.compare(), a.bench(), a.program(), a.experiment(), a.platform())
 	add(root, "site", a.machine(), a.topology(), a.maintenance(), a.project(), a.simulate(), a.volume(), a.image(), a.user(), a.key(), a.gateway(), a.token(), a.serverInfo(), a.doctor(), a.completionScript(), a.version())
 	root.AddCommand(a.tunnel(), a.rsh())

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +59,7 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		"image", imageText(c),
 		"class", c.Class,
 		"network", networkText(c),
+		"doors", doorsText(c),
 		"created", stamp(c.Created),
 		"ready", readyText(c),
 		"next", nextText(c.Next, c.Deadline),
@@ -163,6 +165,25 @@ func networkText(c wire.Cluster) string {
 		return ""
 	}
 	return c.Subnet + ", outgoing: " + string(c.Egress)
+}
+
+// doorsText is by which doors of the gateway users come, and who could read what they say.
+func doorsText(c wire.Cluster) string {
+	switch {
+	case len(c.Doors) == 0:
+		return "none is open"
+	case slices.Contains(c.Doors, muster.DoorPlain):
+		return doorNames(c.Doors, ", ") + " (at the plain door the gateway could read what passes)"
+	}
+	return doorNames(c.Doors, ", ")
+}
+
+func doorNames(doors []muster.Door, between string) string {
+	names := make([]string, len(doors))
+	for i, d := range doors {
+		names[i] = clean(string(d))
+	}
+	return strings.Join(names, between)
 }
 
 func readyText(c wire.Cluster) string {

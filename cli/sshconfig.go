@@ -18,16 +18,18 @@ func (a *app) sshConfig() *cobra.Command {
 	var known bool
 	var user string
 	c := &cobra.Command{
-		Use: "ssh-config [CLUSTER]", Short: "Print a configuration by which plain ssh reaches the nodes", Args: atMost(1),
+		Use: "ssh-config [CLUSTER [NODE]]", Short: "Print a configuration by which plain ssh reaches the nodes", Args: atMost(2),
 		Long: `Prints Host blocks for ~/.ssh/config: of one cluster, or of all that are ready and that you
 may use. With them ssh, scp, rsync and editors reach NAME (the head) and NAME.NODE
-through the server; keys of hosts are those that the cluster's authority signed.
+through the server; --known-hosts prints the nodes' host keys, one plain line each, under all
+names that nodes have: for clients that read no host certificates.
 
 Plain ssh logs in with a key of yours that Muster knows: muster key add. 'muster ssh' and
 'muster cp' need none. Write the blocks again after the nodes of a cluster have changed.`,
 		Example: `  muster ssh-config > ~/.ssh/muster        # with "Include muster" at the top of ~/.ssh/config
   muster ssh-config cfd
-  muster ssh-config cfd -o json`,
+  muster ssh-config cfd -o json
+  muster ssh-config --known-hosts cfd >> ~/.ssh/known_hosts`,
 		ValidArgsFunction: a.completeClusters(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkOutput(); err != nil {
@@ -38,10 +40,10 @@ Plain ssh logs in with a key of yours that Muster knows: muster key add. 'muster
 				return err
 			}
 			if known {
-				if len(args) == 0 {
-					return usage(c, "CLUSTER is missing")
-				}
-				return a.printKnownHosts(c.Context(), k, args[0])
+				return a.printKnownHosts(c.Context(), k, args)
+			}
+			if len(args) > 1 {
+				return usage(c, "NODE is for --known-hosts")
 			}
 			hosts, err := a.sshHosts(c.Context(), k, args, user)
 			if err != nil {
@@ -51,7 +53,7 @@ Plain ssh logs in with a key of yours that Muster knows: muster key add. 'muster
 		},
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "log in as this user of the cluster")
-	c.Flags().BoolVar(&known, "known-hosts", false, "print the authority of a cluster's host keys, for KnownHostsCommand")
+	c.Flags().BoolVar(&known, "known-hosts", false, "print the host keys of nodes: of all clusters that are ready, of one, or of one node")
 	return c
 }
 
@@ -112,7 +114,7 @@ func (a *app) hostsOf(ctx context.Context, k *client.Client, c wire.Cluster, nam
 	straight := hasGateway(ctx, k)
 	for _, n := range c.Nodes {
 		h := sshHost{Host: name + "." + n.Name, Cluster: c.ID, Node: n.Name, User: access.User,
-			ProxyCommand: program + " tunnel " + string(c.ID) + " " + n.Name, KnownHostsCommand: program + " ssh-config --known-hosts " + string(c.ID)}
+			ProxyCommand: program + " tunnel " + string(c.ID) + " " + n.Name, KnownHostsCommand: program + " ssh-config --known-hosts " + string(c.ID) + " " + n.Name}
 		if straight {
 			h.ProxyCommand, h.ProxyUseFdpass = program+" connect "+string(c.ID)+"."+n.Name, true
 		}
@@ -166,10 +168,50 @@ func fdpass(yes bool) string {
 	return "  ProxyUseFdpass yes\n"
 }
 
-func (a *app) printKnownHosts(ctx context.Context, k *client.Client, cluster string) error {
-	access, err := a.signedOnce(ctx, k, cluster, "")
-	if err == nil {
-		_, err = fmt.Fprintln(a.env.Out, access.KnownHosts)
+// printKnownHosts prints the host keys of nodes: of all clusters that are ready, or of one, under its
+// nodes' bare names as well, which the Host blocks use.
+func (a *app) printKnownHosts(ctx context.Context, k *client.Client, args []string) error {
+	lines := []string{}
+	of := func(cluster, node string, bare bool) error {
+		list, err := k.HostKeys(ctx, cluster, node)
+		for _, h := range list {
+			names := h.Names
+			if bare {
+				names = append([]string{h.Node}, names...)
+			}
+			lines = append(lines, clean(strings.Join(names, ",")+" "+h.Key))
+		}
+		return err
 	}
-	return err
+	if len(args) > 0 {
+		node := ""
+		if len(args) > 1 {
+			node = args[1]
+		}
+		if err := of(args[0], node, true); err != nil {
+			return err
+		}
+		return a.printLines(lines)
+	}
+	list, err := k.Clusters(ctx, client.ClusterFilter{})
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if c.Status != muster.ClusterReady {
+			continue
+		}
+		if err := of(string(c.ID), "", false); err != nil && muster.CodeOf(err) != muster.ENotFound { // gone meanwhile
+			return err
+		}
+	}
+	return a.printLines(lines)
+}
+
+func (a *app) printLines(lines []string) error {
+	return a.print(lines, func(w io.Writer) {
+		for _, l := range lines {
+			fmt.Fprintln(w, l)
+		}
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/daemon/controltest"
@@ -16,23 +15,30 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshd answers on the nodes of a cluster as a node's sshd does: its host key is
-// signed by the cluster's authority, and it lets in who has a certificate for
+// sshd answers on the nodes of a cluster as a node's sshd does: it has the node's host key, and it lets in who has a certificate for
 // user@cluster. Commands are run by the shell of this host, with env.
 func sshd(t testing.TB, s *controltest.Site, id muster.ClusterID, env ...string) {
 	t.Helper()
-	var hostCA, userCA pki.SSHAuthority
+	var userCA pki.SSHAuthority
+	hosts := map[string]ssh.Signer{}
 	err := s.Store.View(t.Context(), muster.System(), func(tx *store.Tx) error {
-		for name, to := range map[string]*pki.SSHAuthority{muster.SecretHostCA: &hostCA, muster.SecretUserCA: &userCA} {
-			raw, err := tx.Secret(id, name)
-			if err != nil {
+		raw, err := tx.Secret(id, muster.SecretUserCA)
+		if err != nil {
+			return err
+		}
+		if userCA, err = pki.ParseSSHAuthority(raw); err != nil {
+			return err
+		}
+		nodes, err := tx.Nodes(id)
+		for _, n := range nodes {
+			if raw, err = tx.Secret(id, muster.SecretHostKey(n.Name)); err != nil {
 				return err
 			}
-			if *to, err = pki.ParseSSHAuthority(raw); err != nil {
+			if hosts[n.Name], err = ssh.ParsePrivateKey(raw); err != nil {
 				return err
 			}
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -43,29 +49,13 @@ func sshd(t testing.TB, s *controltest.Site, id muster.ClusterID, env ...string)
 	}
 	s.Dialer.To(func(m muster.Machine) (net.Conn, error) {
 		near, far := net.Pipe()
-		go serveSSH(far, m.Node, string(id), hostCA, trusted, env)
+		go serveSSH(far, m.Node, string(id), hosts[m.Node], trusted, env)
 		return near, nil
 	})
 }
 
-func serveSSH(conn net.Conn, node, id string, hostCA pki.SSHAuthority, trusted ssh.PublicKey, env []string) {
+func serveSSH(conn net.Conn, node, id string, host ssh.Signer, trusted ssh.PublicKey, env []string) {
 	defer conn.Close()
-	private, public, err := pki.NewHostKey()
-	if err != nil {
-		return
-	}
-	plain, err := ssh.ParsePrivateKey([]byte(private))
-	if err != nil {
-		return
-	}
-	cert, err := hostCA.SignHost(public, []string{node}, time.Hour)
-	if err != nil {
-		return
-	}
-	signer, err := ssh.NewCertSigner(cert, plain)
-	if err != nil {
-		return
-	}
 	checker := &ssh.CertChecker{IsUserAuthority: func(k ssh.PublicKey) bool { return string(k.Marshal()) == string(trusted.Marshal()) }}
 	config := &ssh.ServerConfig{PublicKeyCallback: func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		cert, ok := key.(*ssh.Certificate)
@@ -74,7 +64,7 @@ func serveSSH(conn net.Conn, node, id string, hostCA pki.SSHAuthority, trusted s
 		}
 		return &ssh.Permissions{}, checker.CheckCert(c.User()+"@"+id, cert)
 	}}
-	config.AddHostKey(signer)
+	config.AddHostKey(host)
 	sc, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
 		return

@@ -26,8 +26,7 @@ func (s *Service) Access(ctx context.Context, who muster.Actor, ref string, r wi
 	return out, err
 }
 
-// access signs a key with these rights; it returns the certificate and the authority that signs
-// hosts besides.
+// access signs a key with these rights; it returns the certificate and the node's host key besides.
 func (s *Service) access(ctx context.Context, who muster.Actor, ref string, r wire.AccessRequest, rights ...string) (wire.Access, *ssh.Certificate, ssh.PublicKey, error) {
 	refuse := func(err error) (wire.Access, *ssh.Certificate, ssh.PublicKey, error) {
 		return wire.Access{}, nil, nil, err
@@ -41,7 +40,8 @@ func (s *Service) access(ctx context.Context, who muster.Actor, ref string, r wi
 		return refuse(err)
 	}
 	var out wire.Access
-	var hostCA, userCA pki.SSHAuthority
+	var userCA pki.SSHAuthority
+	var host ssh.PublicKey
 	var id muster.ClusterID
 	var entered muster.Cluster
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
@@ -53,7 +53,7 @@ func (s *Service) access(ctx context.Context, who muster.Actor, ref string, r wi
 		if out.User, err = s.loginName(who, c, r.User); err != nil {
 			return err
 		}
-		if hostCA, err = authority(tx, c.ID, muster.SecretHostCA); err != nil {
+		if host, err = hostKeyOf(tx, c.ID, node.Name); err != nil {
 			return err
 		}
 		userCA, err = authority(tx, c.ID, muster.SecretUserCA)
@@ -68,9 +68,23 @@ func (s *Service) access(ctx context.Context, who muster.Actor, ref string, r wi
 		return refuse(err)
 	}
 	out.Certificate = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(cert)))
-	out.KnownHosts = "@cert-authority * " + strings.TrimSpace(hostCA.PublicLine())
+	out.KnownHosts = out.Node + " " + pki.Line(host)
 	out.Expires = s.Clock.Now().Add(accessTime)
-	return out, cert, hostCA.PublicKey(), nil
+	return out, cert, host, nil
+}
+
+// hostKeyOf is the public key of a node's SSH server.
+func hostKeyOf(tx *store.Tx, id muster.ClusterID, node string) (ssh.PublicKey, error) {
+	raw, err := tx.AsSystem().Secret(id, muster.SecretHostKey(node))
+	if err != nil {
+		return nil, err
+	}
+	key, err := ssh.ParsePrivateKey(raw)
+	if err != nil { // without the cause: it might quote the key
+		return nil, muster.Errorf(muster.ECorrupt, "the host key of node %s is damaged", node).Because(muster.ReasonKeysDamaged).
+			WithHint("restore the store from a copy, or delete the cluster and make another")
+	}
+	return key.PublicKey(), nil
 }
 
 func authority(tx *store.Tx, id muster.ClusterID, name string) (pki.SSHAuthority, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-hpc/muster/control/series"
 	"github.com/muster-hpc/muster/internal/lastcontact"
 	"github.com/muster-hpc/muster/internal/ratelimit"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -153,6 +154,8 @@ type Config struct {
 	Speak func(cluster muster.ClusterID, node string)
 	// RunUse samples the processors of nodes while programs run there. Nil: nobody does.
 	RunUse RunUse
+	// Hosts signs host keys under the names of doors. The zero value: nobody does.
+	Hosts pki.SSHAuthority
 	// Routed is the address by which this host reaches a machine itself; the zero value: it does
 	// not. Nil: no machine.
 	Routed func(muster.Machine) netip.Addr
@@ -169,6 +172,7 @@ type Service struct {
 	// Allocator finds machines and gives them to nodes.
 	Allocator *allocate.Allocator
 	policy    atomic.Pointer[Policy]
+	processes gatewayProcesses
 	started   time.Time
 	hub       hub
 	saves     saves

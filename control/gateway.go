@@ -25,6 +25,8 @@ type Gateway interface {
 	// Address is where it listens, and HostKey its own public key in one line.
 	Address() string
 	HostKey() string
+	// Names are those of its host certificate.
+	Names() []string
 }
 
 // person is a user as an actor at the gateway: nobody is an administrator there, so that a key
@@ -61,8 +63,8 @@ func (s *Service) speaks(tx *store.Tx, user, fingerprint string) error {
 	return nil
 }
 
-// GatewayEnter finds where a target leads for a user, or says why it leads nowhere now.
-func (s *Service) GatewayEnter(ctx context.Context, user string, t muster.DoorTarget) (w muster.DoorWay, _ error) {
+// GatewayEnter finds where a target leads for a user at a door, or says why it leads nowhere now.
+func (s *Service) GatewayEnter(ctx context.Context, user string, d muster.Door, t muster.DoorTarget) (w muster.DoorWay, _ error) {
 	who, err := s.gatewayActor(ctx, user)
 	if err != nil {
 		return w, err
@@ -77,6 +79,9 @@ func (s *Service) GatewayEnter(ctx context.Context, user string, t muster.DoorTa
 			return s.notYet(tx, ref, err)
 		}
 		if err != nil {
+			return err
+		}
+		if err := s.doorOpen(tx, c, d); err != nil {
 			return err
 		}
 		w = muster.DoorWay{Cluster: c.ID, ClusterName: c.Name, Project: c.Project, Node: node.Name}
@@ -155,16 +160,16 @@ func (s *Service) GatewayDial(ctx context.Context, user string, w muster.DoorWay
 	return s.Tunnel(ctx, who, string(w.Cluster), w.Node)
 }
 
-// GatewaySign certifies a key for one session of a user on a node. Neither X11 nor an agent can be
+// GatewaySign certifies a key for one session of a user on a node, and says which host key that has. Neither X11 nor an agent can be
 // forwarded with it.
 func (s *Service) GatewaySign(ctx context.Context, user string, w muster.DoorWay, key ssh.PublicKey) (*ssh.Certificate, ssh.PublicKey, error) {
 	who, err := s.gatewayActor(ctx, user)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, cert, hosts, err := s.access(ctx, who, string(w.Cluster), wire.AccessRequest{Node: w.Node, User: w.Login, PublicKey: pki.Line(key)},
+	_, cert, host, err := s.access(ctx, who, string(w.Cluster), wire.AccessRequest{Node: w.Node, User: w.Login, PublicKey: pki.Line(key)},
 		"permit-pty", "permit-port-forwarding", "permit-user-rc")
-	return cert, hosts, err
+	return cert, host, err
 }
 
 // GatewayRights reports of each claim why it does not hold any more; nil: it does, or the store
@@ -205,7 +210,7 @@ func (s *Service) claimHolds(tx *store.Tx, claim muster.DoorClaim) error {
 	case c.Phase != muster.ClusterReady && c.Phase != muster.ClusterPausing && c.Phase != muster.ClusterFrozen: // they go on with its jobs
 		return muster.Errorf(muster.EConflict, "cluster %s is %s", c.Name, c.Phase).Because(muster.ReasonWrongPhase).WithHint("see 'muster show %s'", c.ID)
 	}
-	return nil
+	return s.doorOpen(tx, c, claim.Door)
 }
 
 // holder reports whether what a claim was opened with still speaks for its user.

@@ -47,8 +47,8 @@ func (s *Service) EndLostSessions(ctx context.Context, goesOn map[muster.Gateway
 			if err != nil {
 				return err
 			}
-			if goesOn[x.ID] {
-				continue
+			if x.Gateway != "" || goesOn[x.ID] {
+				continue // it lasts there, whatever this server did
 			}
 			x.Ended, x.End, x.Text = s.Clock.Now(), muster.GatewayEndLost, "the server ended; it lasted at least until its bytes were last recorded"
 			err = tx.EndGatewaySession(x)
@@ -58,11 +58,22 @@ func (s *Service) EndLostSessions(ctx context.Context, goesOn map[muster.Gateway
 }
 
 // GatewayInfo is how the gateway is reached; without an address where this server has none.
-func (s *Service) GatewayInfo(context.Context, muster.Actor) (wire.Gateway, error) {
-	if s.Gateway == nil {
-		return wire.Gateway{Doors: []muster.Door{}}, nil
+func (s *Service) GatewayInfo(ctx context.Context, _ muster.Actor) (wire.Gateway, error) {
+	out := wire.Gateway{Doors: []muster.Door{}, HostAuthority: s.Hosts.PublicLine()}
+	if s.Gateway != nil {
+		out.Address, out.HostKey, out.Names = s.Gateway.Address(), s.Gateway.HostKey(), s.Gateway.Names()
+		out.Doors = muster.Doors()
 	}
-	return wire.Gateway{Address: s.Gateway.Address(), HostKey: s.Gateway.HostKey(), Doors: []muster.Door{muster.DoorStraight, muster.DoorJump, muster.DoorPlain}}, nil
+	return out, s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		list, err := tx.Gateways()
+		for _, g := range list {
+			out.Gateways = append(out.Gateways, s.knownProcess(g))
+		}
+		if len(list) > 0 && s.Gateway == nil { // tickets are the server's own gateway's
+			out.Doors = []muster.Door{muster.DoorJump, muster.DoorPlain}
+		}
+		return err
+	})
 }
 
 // GatewaySessions lists sessions, the newest first: the actor's own, or everybody's for
@@ -87,8 +98,8 @@ func (s *Service) GatewaySessions(ctx context.Context, who muster.Actor, q wire.
 		out.More, err = nextAfter(list, more, func(x muster.GatewaySession) (string, error) { return tx.GatewayCursor(x.ID) })
 		return err
 	})
-	if err == nil && s.Gateway != nil {
-		live := s.Gateway.Sessions()
+	if err == nil {
+		live := s.liveSessions()
 		for i, x := range out.Sessions {
 			if now, ok := live[x.ID]; ok && x.Open() {
 				out.Sessions[i].Received, out.Sessions[i].Sent = now.Received, now.Sent
@@ -101,17 +112,18 @@ func (s *Service) GatewaySessions(ctx context.Context, who muster.Actor, q wire.
 // KillGatewaySession ends an open session: one's own, or anybody's by administrators.
 func (s *Service) KillGatewaySession(ctx context.Context, who muster.Actor, id string) error {
 	over := muster.Errorf(muster.EConflict, "session %.64s has ended", id).Because(muster.ReasonWrongPhase).WithHint("see 'muster gateway log'")
-	err := s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		x, err := tx.GatewaySession(muster.GatewaySessionID(id))
+	var x muster.GatewaySession
+	err := s.Store.Update(ctx, who, func(tx *store.Tx) (err error) {
+		x, err = tx.GatewaySession(muster.GatewaySessionID(id))
 		switch {
 		case err != nil:
 			return err
-		case !x.Open() || s.Gateway == nil:
+		case !x.Open() || x.Gateway == "" && s.Gateway == nil:
 			return over
 		}
 		return tx.AsSystem().Note(muster.AuditUser, x.User, "", who.Name+" ends session "+string(x.ID)+" at the gateway")
 	})
-	if err == nil && !s.Gateway.Kill(muster.GatewaySessionID(id), "ended by "+who.Name) {
+	if err == nil && !s.endAt(x, "ended by "+who.Name) {
 		return over
 	}
 	return err

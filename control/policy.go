@@ -15,6 +15,8 @@ type Policy struct {
 	// Egress lists what clusters may ask for as outgoing traffic. Empty: none
 	// and proxy.
 	Egress []muster.Egress
+	// Doors are those of the SSH gateway that may be open. Empty: all; muster.DoorNone alone: none.
+	Doors []muster.Door
 	// Defaults fill what requests leave open; users and project are filled
 	// for each caller.
 	Defaults spec.Defaults

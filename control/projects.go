@@ -296,11 +296,22 @@ func setLimit(p *muster.Project, text string) *muster.Problem {
 		return list(&p.Rights.Classes)
 	case "providers":
 		return list(&p.Rights.Providers)
+	case "doors":
+		p.Rights.Doors = nil
+		if value == "all" {
+			return nil
+		}
+		doors, err := muster.ParseDoors(strings.Split(value, ","))
+		if err != nil {
+			return bad("write doors=jump, doors=jump,plain, none or all")
+		}
+		p.Rights.Doors = doors
+		return nil
 	case "hours":
 		return setHours(p, value, none, bad)
 	}
 	return &muster.Problem{Field: name, Reason: muster.ReasonUnknownField, Message: "there is no such limit",
-		Hint: "limits are machines, cores, accelerators, promises, ahead, walltime, machine-time (each with user. before it for every user), hours, classes, providers, may-reserve, may-name-racks, may-name-hardware"}
+		Hint: "limits are machines, cores, accelerators, promises, ahead, walltime, machine-time (each with user. before it for every user), hours, classes, providers, may-reserve, may-name-racks, may-name-hardware, doors"}
 }
 
 // setHours reads "fri 18:00-mon 08:00 Europe/Berlin:2", several of them apart by semicolons.

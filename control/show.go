@@ -117,6 +117,11 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 		Ready: c.Ready, Deleted: c.Deleted, Expires: c.Expires, Raised: c.Raised, Pause: c.Pause, Promise: c.PromiseAhead(),
 		Generation: c.Generation, Measurement: c.Measurement, Scaling: c.Scaling, Ending: c.Ending, Notices: c.Notices, Lifted: c.Lifted,
 	}
+	open, err := s.openDoors(tx, c)
+	if err != nil {
+		return out, err
+	}
+	out.Doors = append([]muster.Door{}, open...)
 	if c.Subnet.IsValid() {
 		out.Subnet = c.Subnet.String()
 	}

@@ -55,10 +55,10 @@ func (s *Service) deadlines(out *wire.Cluster, c muster.Cluster) {
 			out.ETAUnknown = "what it needs is held by clusters without an end, or is not there"
 		}
 	case muster.ClusterFrozen:
-		out.Deadline, out.ETA = c.Expires, c.Pause.Until
-		out.Next = "it goes on, and its walltime ends"
-		if c.Expires.IsZero() {
-			out.Next = ""
+		out.Deadline, out.ETA = c.Pause.Stopped.Add(muster.WaitFrozen), c.Pause.Until
+		out.Next = "it goes on"
+		if !c.Expires.IsZero() && c.Expires.Before(out.Deadline) {
+			out.Deadline, out.Next = c.Expires, "it goes on, and its walltime ends"
 		}
 		out.ETAUnknown = "it goes on when somebody resumes it"
 		if !c.Pause.Thawing.IsZero() {

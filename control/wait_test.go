@@ -34,8 +34,8 @@ func waitingRecord(p muster.ClusterPhase, now time.Time) muster.Cluster {
 	switch p {
 	case muster.ClusterReserved:
 		c.Promise = &muster.Promise{Start: now.Add(time.Hour), End: now.Add(2 * time.Hour), Lead: muster.Duration(time.Minute)}
-	case muster.ClusterPausing, muster.ClusterPaused:
-		c.Pause = &muster.Pause{By: "alice", Asked: now}
+	case muster.ClusterPausing, muster.ClusterPaused, muster.ClusterFrozen:
+		c.Pause = &muster.Pause{By: "alice", Asked: now, Stopped: now}
 	}
 	return c
 }

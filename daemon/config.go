@@ -52,6 +52,10 @@ type Config struct {
 	Listen string
 	// Gateway is an address for users who come by SSH; "" for none.
 	Gateway string
+	// GatewayNames are those by which users reach it: of its host certificate.
+	GatewayNames []string
+	// Doors are those that may be open. Empty: all; muster.DoorNone alone: none.
+	Doors []muster.Door
 	// GatewayFlows is where the kernel lets connections through to nodes that this host reaches
 	// itself, as ADDRESS:PORT; "" for nowhere.
 	GatewayFlows string

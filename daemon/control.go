@@ -16,7 +16,7 @@ import (
 func (s *Server) openControl() {
 	s.control = control.New(control.Config{
 		Store: s.db, Images: s.catalog, Agents: sightings{s}, Dialer: control.DialFunc(s.dial), Console: s.console,
-		Clock: s.cfg.Clock, Log: s.log, Version: s.cfg.Version, Instance: s.instance, Policy: policy(s.cfg),
+		Clock: s.cfg.Clock, Log: s.log, Hosts: s.hosts, Version: s.cfg.Version, Instance: s.instance, Policy: policy(s.cfg),
 		Providers: s.capabilities, Registrar: metal.Name, Unusable: unusable,
 		VolumeManager: s.volumes,
 		Contacts:      &s.contacts, Boots: s.boots(),

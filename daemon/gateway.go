@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/gateway/flow"
 	"github.com/muster-hpc/muster/internal/connlimit"
+	"github.com/muster-hpc/muster/nodes/nodeconf"
 	"github.com/muster-hpc/muster/pki"
 )
 
@@ -21,7 +24,11 @@ import (
 type sshDoor struct {
 	*gateway.Server
 	address atomic.Value // string
+	names   []string     // of its host certificate
 }
+
+// Names are those of its host certificate.
+func (d *sshDoor) Names() []string { return d.names }
 
 // Address is where it listens; "" before it does.
 func (d *sshDoor) Address() string {
@@ -51,14 +58,43 @@ func (s *Server) openGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := gateway.Config{Site: s.control, HostKey: key, Limits: s.cfg.GatewayLimits, Log: s.log, Clock: s.cfg.Clock}
-	c.At = func() string { return s.gateway.Address() }
+	names := s.gatewayNames()
+	c := gateway.Config{
+		Site: s.control, HostKey: key, HostCertificate: s.gatewayCertificate(key.PublicKey(), names), Limits: s.cfg.GatewayLimits, Log: s.log, Clock: s.cfg.Clock,
+		At: func() string { return s.gateway.Address() },
+	}
 	if err := s.openFlows(ctx, &c); err != nil {
 		return err
 	}
-	s.gateway = &sshDoor{Server: gateway.New(c)}
+	s.gateway = &sshDoor{names: names, Server: gateway.New(c)}
 	s.control.Gateway = s.gateway
 	return nil
+}
+
+// gatewayNames are those by which users reach the gateway: what the site says, or the name of this
+// host; and the address, if it listens at one.
+func (s *Server) gatewayNames() []string {
+	names := slices.Clone(s.cfg.GatewayNames)
+	if host, err := os.Hostname(); err == nil && len(names) == 0 {
+		names = []string{host}
+	}
+	if at, err := netip.ParseAddrPort(s.cfg.Gateway); err == nil && !at.Addr().IsUnspecified() {
+		names = append(names, at.Addr().String())
+	}
+	return names
+}
+
+// gatewayCertificate certifies the gateway's host key under its names, each time anew when a tenth of
+// its life is over.
+func (s *Server) gatewayCertificate(key ssh.PublicKey, names []string) func() *ssh.Certificate {
+	return func() *ssh.Certificate {
+		cert, err := s.hosts.SignHost(key, names, nodeconf.DoorCertificateLife)
+		if err != nil {
+			s.log.Warn("gateway: its host key cannot be certified", "error", err)
+			return nil
+		}
+		return cert
+	}
 }
 
 // flowConfig is where connections go through the kernel. The table carries the instance's name, as

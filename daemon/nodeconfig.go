@@ -17,6 +17,7 @@ func (s *Server) openConfigs() {
 		Store: s.db, Images: s.catalog, Volumes: s.clusterVolumes(), Providers: s.capabilities,
 		Proxy: s.proxyOf, Duration: spec.FormatDuration, TimeZone: s.cfg.TimeZone, Time: s.timeOf,
 		Licences: control.LicencesOf, Gateway: s.gatewayOf, Places: control.PlacesOf,
+		Hosts: s.hosts, Clock: s.cfg.Clock,
 	})
 }
 

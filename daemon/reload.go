@@ -12,7 +12,7 @@ import (
 // policy is what of a configuration the site allows and takes for granted.
 func policy(c Config) control.Policy {
 	return control.Policy{
-		Egress: c.Egress, Defaults: spec.Defaults{Retain: c.Retain, Validate: c.Validate}, MaxWalltime: c.MaxWalltime, DefaultWalltime: c.DefaultWalltime, MaxPause: c.MaxPause, MaxQueued: c.MaxQueued,
+		Egress: c.Egress, Doors: c.Doors, Defaults: spec.Defaults{Retain: c.Retain, Validate: c.Validate}, MaxWalltime: c.MaxWalltime, DefaultWalltime: c.DefaultWalltime, MaxPause: c.MaxPause, MaxQueued: c.MaxQueued,
 		DerivedPerProject: c.Derived.PerProject, Versions: c.Versions, Approval: c.Approval,
 		IdleBenchmarks: control.IdleBenchmarks{Every: c.MeasureIdle},
 	}
@@ -40,6 +40,7 @@ func (s *Server) reloads(ctx context.Context) error {
 // restart. Clusters keep what they were given.
 func (s *Server) reload(was, c Config) Config {
 	now := was
+	now.Doors = c.Doors
 	now.Egress, now.Retain, now.Validate, now.MaxWalltime = c.Egress, c.Retain, c.Validate, c.MaxWalltime
 	now.DefaultWalltime, now.MaxPause, now.MaxQueued = c.DefaultWalltime, c.MaxPause, c.MaxQueued
 	now.Derived, now.Versions, now.Approval, now.MeasureIdle, now.PerformanceTargets = c.Derived, c.Versions, c.Approval, c.MeasureIdle, c.PerformanceTargets

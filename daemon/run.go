@@ -38,6 +38,7 @@ type Server struct {
 	files      int // descriptors that this process may have
 	authority  *pki.Authority
 	signing    *pki.Signing
+	hosts      pki.SSHAuthority // signs host keys of doors
 	images     *image.Store
 	catalog    catalog
 	providers  []provider.Provider
@@ -111,6 +112,10 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if s.signing, err = pki.OpenSigning(s.state.path("keys"), c.Clock); err != nil {
 		return nil, err
 	}
+	if s.hosts, err = pki.OpenHostAuthority(s.state.path("keys")); err != nil {
+		return nil, err
+	}
+	s.hosts = s.hosts.WithClock(c.Clock)
 	if err = s.settle(ctx); err != nil {
 		return nil, err
 	}

@@ -129,7 +129,7 @@ func newBench(t *testing.T) *bench {
 	b.keys(id)
 	b.sshd("node", b.net.Node, "Port 22\n")
 	b.sshd("jump", b.net.Gateway, "Port 2300\nAllowTcpForwarding yes\n")
-	b.sshd("relay", b.net.Gateway, "Port 2301\nForceCommand exec bash -c 'exec 3<>/dev/tcp/"+flowtest.NodeAddress+"/22; cat <&3 & exec cat >&3'\n")
+	b.sshd("relay", b.net.Gateway, "Port 2301\nForceCommand exec bash -c 'exec 3<>/dev/tcp/"+flowtest.NodeAddress+"/22; cat <&3 & cat >&3; kill %1'\n")
 	b.config(muster, ca)
 	for _, w := range ways() {
 		if out, err := b.ssh(w, "true"); err != nil {
@@ -503,6 +503,7 @@ func (b *bench) idle(out *strings.Builder, n int) {
 	}
 	fmt.Fprintf(out, "\nMemory of the gateway's process (heap and stacks), KiB for each of %d idle sessions\n\n| door | KiB |\n|---|---|\n", n)
 	for _, w := range []string{"straight", "splice", "jump", "plain"} {
+		b.until("the end of other sessions", func() bool { return len(b.gateway.Sessions()) == 0 })
 		before := memory()
 		var all []*exec.Cmd
 		b.spliced.Store(w == "splice")

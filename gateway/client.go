@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -15,6 +16,7 @@ type client struct {
 	user        string
 	fingerprint string
 	from        string
+	passed      atomic.Int64 // bytes in channels of the plain door: what keeps a connection alive is none
 }
 
 // who is what a record of its sessions begins with.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/gateway"
-	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/crypto/ssh"
@@ -155,17 +155,13 @@ func TestJumpDoor(t *testing.T) {
 	}
 }
 
-// A node whose key the cluster's authority did not sign is not spoken to.
+// A node with another key than that on record is not spoken to.
 func TestTheGatewayChecksNodes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, gateway.Limits{})
 	r.make("cfd", "alice")
-	other, err := pki.NewSSHAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
 	r.mu.Lock()
-	r.host = &other
+	r.host = newKey(t)
 	r.mu.Unlock()
 	if text := r.nowhere("cfd+alice", r.key("alice", "")); !strings.Contains(text, "node n01 of cfd lets nobody in") {
 		t.Errorf("%q", text)
@@ -334,6 +330,84 @@ func TestSessionsHaveABoundAndCanBeEnded(t *testing.T) {
 	}
 }
 
+// A door can be closed while others stay open; it says so, and by whom.
+func TestClosedDoors(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Limits{})
+	id := r.make("cfd", "alice")
+	key := r.key("alice", "")
+	jump, plain := r.open(muster.DoorJump, "alice", key), r.open(muster.DoorPlain, "alice", key)
+	if out, err := r.root.SetDoors(t.Context(), string(id), wire.DoorsRequest{Doors: []string{"jump"}}); err != nil || !slices.Equal(out.Open, []muster.Door{muster.DoorJump}) {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	<-plain
+	if text := r.nowhere("cfd+alice", key); !strings.Contains(text, "the plain door of cluster cfd is closed: its owner closed it: open is jump") {
+		t.Errorf("%q", text)
+	}
+	if ended(jump) {
+		t.Error("a session in the other door ended, too")
+	}
+	c, err := r.root.Cluster(t.Context(), string(id))
+	if err != nil || !slices.Equal(c.Doors, []muster.Door{muster.DoorJump}) {
+		t.Errorf("%v, %v", c.Doors, err)
+	}
+	if _, err := r.root.SetDoors(t.Context(), string(id), wire.DoorsRequest{Doors: []string{"back"}}); muster.ReasonOf(err) != muster.ReasonBadValue {
+		t.Errorf("%v", err)
+	}
+	if _, err := r.root.SetDoors(t.Context(), string(id), wire.DoorsRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	r.enter("cfd+alice", key)
+}
+
+// enter runs a command at the plain door.
+func (r *rig) enter(name string, key ssh.Signer) {
+	r.t.Helper()
+	c, err := r.dial(name, key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.NewSession()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := s.Run("true"); err != nil {
+		r.t.Errorf("%s: %v", name, err)
+	}
+}
+
+// Sessions end in which nothing passes, and those that last for long, in every door.
+func TestSessionsHaveALength(t *testing.T) {
+	t.Parallel()
+	for end, limits := range map[muster.GatewayEnd]gateway.Limits{
+		muster.GatewayEndIdle: {Idle: time.Hour, Alive: 10 * time.Millisecond}, muster.GatewayEndLongest: {Longest: 90 * time.Minute},
+	} {
+		t.Run(string(end), func(t *testing.T) {
+			t.Parallel()
+			clock := &stopped{now: time.Now()}
+			r := newRigAt(t, limits, clock)
+			r.make("cfd", "alice")
+			key := r.key("alice", "")
+			for _, d := range doors() {
+				open := r.open(d, "alice", key)
+				time.Sleep(3 * 50 * time.Millisecond) // it was looked at, and kept alive
+				clock.add(59 * time.Minute)
+				time.Sleep(3 * 50 * time.Millisecond)
+				if ended(open) {
+					t.Fatalf("%s: it ended too soon", d)
+				}
+				clock.add(31 * time.Minute)
+				<-open
+				r.until("its record", func() bool { x := r.newest(); return !x.Open() && x.Text != "" })
+				if x := r.newest(); x.End != end {
+					t.Errorf("%s: %+v", d, x)
+				}
+			}
+		})
+	}
+}
+
 // open opens a session of cfd that lasts; the channel is closed when it has ended.
 func (r *rig) open(d muster.Door, user string, key ssh.Signer) <-chan struct{} {
 	r.t.Helper()
@@ -420,6 +494,22 @@ func TestRightsEndSessionsInEveryDoor(t *testing.T) {
 			if _, err := r.root.DeleteCluster(r.t.Context(), string(id)); err != nil {
 				r.t.Fatal(err)
 			}
+		},
+		"cluster's doors closed": func(r *rig, id muster.ClusterID) {
+			if _, err := r.root.SetDoors(r.t.Context(), string(id), wire.DoorsRequest{Doors: []string{"none"}}); err != nil {
+				r.t.Fatal(err)
+			}
+		},
+		"cluster's doors closed by its project": func(r *rig, id muster.ClusterID) {
+			err := r.site.Store.Update(r.t.Context(), muster.System(), func(tx *store.Tx) error {
+				return tx.PutProject(muster.Project{Name: "aero", Rights: muster.Rights{Doors: []muster.Door{muster.DoorNone}}}, "test")
+			})
+			if err != nil {
+				r.t.Fatal(err)
+			}
+		},
+		"cluster's doors closed by the site": func(r *rig, id muster.ClusterID) {
+			r.site.Control.SetPolicy(control.Policy{Doors: []muster.Door{muster.DoorNone}})
 		},
 		"cluster paused": func(r *rig, id muster.ClusterID) {
 			err := r.site.Store.Update(r.t.Context(), muster.System(), func(tx *store.Tx) error {

@@ -18,7 +18,7 @@ func (s *Server) Figures() []wire.Metric {
 	}
 	lasting := wire.Metric{Name: "muster_gateway_sessions", Help: "Sessions that are open, by door.", Labels: []string{"door"}}
 	opened := wire.Metric{Name: "muster_gateway_sessions_total", Help: "Sessions that were opened, by door.", Counter: true, Labels: []string{"door"}}
-	for _, d := range []muster.Door{muster.DoorStraight, muster.DoorJump, muster.DoorPlain} {
+	for _, d := range muster.Doors() {
 		lasting.Values = append(lasting.Values, wire.MetricValue{Labels: []string{string(d)}, Value: open[d]})
 		opened.Values = append(opened.Values, wire.MetricValue{Labels: []string{string(d)}, Value: float64(s.opened[d].Load())})
 	}

@@ -84,7 +84,7 @@ func (c *client) through(ctx context.Context, n ssh.NewChannel) error {
 		return err
 	}
 	defer c.s.release(c.user)
-	way, err := c.s.site.GatewayEnter(ctx, c.user, target)
+	way, err := c.s.site.GatewayEnter(ctx, c.user, muster.DoorJump, target)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *client) through(ctx context.Context, n ssh.NewChannel) error {
 	defer context.AfterFunc(ctx, func() { _ = far.Close() })()
 	var received, sent atomic.Int64
 	var near atomic.Pointer[ssh.Channel]
-	x, err := c.s.begin(c.who(muster.DoorJump), way, &received, &sent, func() {
+	x, err := c.s.begin(c.who(muster.DoorJump), way, &received, &sent, nil, func() {
 		_ = far.Close()
 		if ch := near.Load(); ch != nil {
 			go (*ch).Close() // a client that does not read holds nobody up

@@ -5,12 +5,13 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
 )
 
 // passChannel opens a channel at the other side and joins the two until they end.
-func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds) {
+func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *atomic.Int64) {
 	far, fromFar, err := other.OpenChannel(n.ChannelType(), n.ExtraData())
 	if err != nil {
 		reason, text := ssh.ConnectionFailed, "the node is gone"
@@ -29,7 +30,7 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds) {
 	}
 	defer near.Close()
 	go func() {
-		_, _ = io.Copy(far, near)
+		_, _ = io.Copy(counting{far, passed}, near)
 		_ = far.CloseWrite()
 	}()
 	go func() {
@@ -37,8 +38,8 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds) {
 		_ = far.Close() // who opened it has closed it
 	}()
 	var said sync.WaitGroup
-	said.Go(func() { _, _ = io.Copy(near, far) })
-	said.Go(func() { _, _ = io.Copy(near.Stderr(), far.Stderr()) })
+	said.Go(func() { _, _ = io.Copy(counting{near, passed}, far) })
+	said.Go(func() { _, _ = io.Copy(counting{near.Stderr(), passed}, far.Stderr()) })
 	var done sync.WaitGroup
 	done.Go(func() {
 		said.Wait()

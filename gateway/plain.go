@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -25,7 +26,7 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 		return
 	}
 	defer c.s.release(c.user)
-	way, err := c.s.site.GatewayEnter(ctx, c.user, t)
+	way, err := c.s.site.GatewayEnter(ctx, c.user, muster.DoorPlain, t)
 	if err != nil {
 		c.nowhere(err, channels, requests)
 		return
@@ -36,7 +37,7 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 		return
 	}
 	defer node.Close()
-	x, err := c.s.begin(c.who(muster.DoorPlain), way, &c.near.received, &c.near.sent, func() { _ = c.conn.Close() })
+	x, err := c.s.begin(c.who(muster.DoorPlain), way, &c.near.received, &c.near.sent, c.passed.Load, func() { _ = c.conn.Close() })
 	if err != nil {
 		c.nowhere(err, channels, requests)
 		return
@@ -53,8 +54,8 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 	go ssh.DiscardRequests(nodeRequests)
 	var all sync.WaitGroup
 	all.Go(func() { passGlobal(requests, node) })
-	all.Go(func() { passChannels(fromNode, c.conn, ofNode(), c.s.limits.Channels) })
-	passChannels(channels, node, ofClient(), c.s.limits.Channels)
+	all.Go(func() { passChannels(fromNode, c.conn, ofNode(), c.s.limits.Channels, &c.passed) })
+	passChannels(channels, node, ofClient(), c.s.limits.Channels, &c.passed)
 	_ = node.Close()
 	all.Wait()
 }
@@ -69,7 +70,7 @@ func (c *client) logIn(ctx context.Context, w muster.DoorWay) (ssh.Conn, <-chan 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	cert, hosts, err := c.s.site.GatewaySign(ctx, c.user, w, signer.PublicKey())
+	cert, host, err := c.s.site.GatewaySign(ctx, c.user, w, signer.PublicKey())
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -82,7 +83,7 @@ func (c *client) logIn(ctx context.Context, w muster.DoorWay) (ssh.Conn, <-chan 
 		return nil, nil, nil, err
 	}
 	_ = far.SetDeadline(time.Now().Add(nodeTime))
-	conn, channels, requests, err := ssh.NewClientConn(metered(far), net.JoinHostPort(w.Node, fmt.Sprint(sshPort)), nodeConfig(w.Login, certified, hosts))
+	conn, channels, requests, err := ssh.NewClientConn(metered(far), net.JoinHostPort(w.Node, fmt.Sprint(sshPort)), nodeConfig(w.Login, certified, host))
 	if err != nil {
 		_ = far.Close()
 		c.s.log.Warn("gateway: logging in to a node failed", "cluster", w.Cluster, "node", w.Node, "user", c.user, "error", err)
@@ -93,14 +94,11 @@ func (c *client) logIn(ctx context.Context, w muster.DoorWay) (ssh.Conn, <-chan 
 	return conn, channels, requests, nil
 }
 
-// nodeConfig trusts a host that the cluster's authority signed, under the node's name, and nothing
-// else.
-func nodeConfig(login string, key ssh.Signer, hosts ssh.PublicKey) *ssh.ClientConfig {
-	trusted := string(hosts.Marshal())
-	checker := &ssh.CertChecker{IsHostAuthority: func(k ssh.PublicKey, _ string) bool { return string(k.Marshal()) == trusted }}
+// nodeConfig trusts a host that has this key, and nothing else.
+func nodeConfig(login string, key ssh.Signer, host ssh.PublicKey) *ssh.ClientConfig {
 	return &ssh.ClientConfig{
 		Config: secure(), User: login, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
-		HostKeyCallback: checker.CheckHostKey, HostKeyAlgorithms: []string{ssh.CertAlgoED25519v01},
+		HostKeyCallback: ssh.FixedHostKey(host), HostKeyAlgorithms: []string{host.Type()},
 		ClientVersion: "SSH-2.0-muster",
 	}
 }
@@ -180,8 +178,8 @@ func ofNode() kinds {
 	return kinds{"forwarded-tcpip": {}, "forwarded-streamlocal@openssh.com": {}}
 }
 
-// passChannels opens each channel at the other side, until there are no more.
-func passChannels(channels <-chan ssh.NewChannel, other ssh.Conn, allowed kinds, most int) {
+// passChannels opens each channel at the other side, until there are no more, and counts what passes.
+func passChannels(channels <-chan ssh.NewChannel, other ssh.Conn, allowed kinds, most int, passed *atomic.Int64) {
 	free := make(chan struct{}, most)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -199,7 +197,7 @@ func passChannels(channels <-chan ssh.NewChannel, other ssh.Conn, allowed kinds,
 		}
 		all.Go(func() {
 			defer func() { <-free }()
-			passChannel(n, other, kind)
+			passChannel(n, other, kind, passed)
 		})
 	}
 }

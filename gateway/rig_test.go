@@ -39,8 +39,8 @@ type rig struct {
 
 	mu      sync.Mutex
 	cluster muster.ClusterID
-	host    *pki.SSHAuthority // signs the node's key in place of the cluster's; nil: the cluster's does
-	asked   []string          // requests that reached the node
+	host    ssh.Signer // the node's key in place of the one on record
+	asked   []string   // requests that reached the node
 }
 
 func newRig(t *testing.T, limits gateway.Limits) *rig {
@@ -128,6 +128,7 @@ func (c *stopped) add(d time.Duration) {
 
 type door struct{ *gateway.Server }
 
+func (door) Names() []string { return nil }
 func (door) Address() string { return "127.0.0.1:2222" }
 func (d door) HostKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(d.Server.HostKey())))
@@ -200,33 +201,22 @@ func (r *rig) dial(name string, keys ...ssh.Signer) (*ssh.Client, error) {
 // node is a connection to the SSH server of a node.
 func (r *rig) node() (net.Conn, error) {
 	r.mu.Lock()
-	id, host := r.cluster, r.host
+	id, key := r.cluster, r.host
 	r.mu.Unlock()
-	var users, hosts pki.SSHAuthority
+	var users pki.SSHAuthority
 	err := r.site.Store.View(context.Background(), muster.System(), func(tx *store.Tx) error {
-		for name, into := range map[string]*pki.SSHAuthority{muster.SecretUserCA: &users, muster.SecretHostCA: &hosts} {
-			text, err := tx.Secret(id, name)
-			if err != nil {
-				return err
-			}
-			if *into, err = pki.ParseSSHAuthority(text); err != nil {
-				return err
-			}
+		text, err := tx.Secret(id, muster.SecretUserCA)
+		if err != nil {
+			return err
 		}
-		return nil
+		if users, err = pki.ParseSSHAuthority(text); err != nil || key != nil {
+			return err
+		}
+		if text, err = tx.Secret(id, muster.SecretHostKey("n01")); err == nil {
+			key, err = ssh.ParsePrivateKey(text)
+		}
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if host != nil {
-		hosts = *host
-	}
-	key := newKey(r.t)
-	cert, err := hosts.SignHost(key.PublicKey(), []string{"n01", "cfd"}, 0)
-	if err != nil {
-		return nil, err
-	}
-	signer, err := ssh.NewCertSigner(cert, key)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +231,7 @@ func (r *rig) node() (net.Conn, error) {
 		}
 		return &ssh.Permissions{Extensions: c.Extensions}, nil
 	}}
-	config.AddHostKey(signer)
+	config.AddHostKey(key)
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

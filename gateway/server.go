@@ -25,6 +25,8 @@ type Limits struct {
 	PerUser   int           // of one user: 256
 	Channels  int           // of one connection: 128
 	Look      time.Duration // how often rights are looked at: 2 s
+	Idle      time.Duration // how long nothing may pass in a session: as long as it likes
+	Longest   time.Duration // how long a session may last: as long as it likes
 	Alive     time.Duration // how often a silent client is asked, and three times that for its answer: 30 s
 }
 
@@ -52,9 +54,12 @@ func (l Limits) usual() Limits {
 type Config struct {
 	Site    Site
 	HostKey ssh.Signer
-	Limits  Limits
-	Log     *slog.Logger
-	Clock   muster.Clock
+	// HostCertificate is that of the host key which the site's authority signed last; it is asked for
+	// each connection. Nil, or nil: there is none.
+	HostCertificate func() *ssh.Certificate
+	Limits          Limits
+	Log             *slog.Logger
+	Clock           muster.Clock
 	// Flows let connections through the straight door in the kernel. Nil: none.
 	Flows *flow.Kernel
 	// FlowsAt is where they come to.
@@ -66,7 +71,8 @@ type Config struct {
 // Server is a gateway. It is safe for concurrent use.
 type Server struct {
 	site     Site
-	host     ssh.PublicKey
+	host     ssh.Signer
+	vouched  func() *ssh.Certificate
 	config   *ssh.ServerConfig
 	limits   Limits
 	log      *slog.Logger
@@ -82,6 +88,7 @@ type Server struct {
 	mu       sync.Mutex
 	flowing  map[netip.AddrPort]*session // those that are the kernel's, by client
 	closing  bool
+	draining bool // nobody new comes in
 	clients  map[*client]struct{}
 	sessions map[muster.GatewaySessionID]*session
 	taken    int
@@ -102,7 +109,7 @@ func New(c Config) *Server {
 		c.Clock = muster.SystemClock{}
 	}
 	s := &Server{
-		site: c.Site, host: c.HostKey.PublicKey(), limits: c.Limits.usual(), log: c.Log, now: c.Clock.Now,
+		site: c.Site, host: c.HostKey, vouched: c.HostCertificate, limits: c.Limits.usual(), log: c.Log, now: c.Clock.Now,
 		failures: newPenalties[netip.Addr](c.Clock.Now), names: newPenalties[string](c.Clock.Now),
 		flows: c.Flows, flowsAt: c.FlowsAt, at: c.At, tickets: newTickets(c.Clock.Now), flowing: map[netip.AddrPort]*session{},
 		clients: map[*client]struct{}{}, sessions: map[muster.GatewaySessionID]*session{}, of: map[string]int{},
@@ -113,12 +120,11 @@ func New(c Config) *Server {
 		MaxAuthTries:  32, // an agent with twenty keys is no attack
 		ServerVersion: version,
 	}
-	s.config.AddHostKey(c.HostKey)
 	return s
 }
 
 // HostKey is the gateway's own.
-func (s *Server) HostKey() ssh.PublicKey { return s.host }
+func (s *Server) HostKey() ssh.PublicKey { return s.host.PublicKey() }
 
 // Serve accepts clients until ctx ends; then every session ends, and is recorded.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -138,6 +144,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 				_ = c.Close()
 			}
 			return nil
+		case errors.Is(err, net.ErrClosed) && s.isDraining():
+			return nil // once all have gone
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil: // too many descriptors, for one
@@ -147,6 +155,36 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		all.Go(func() { s.serve(ctx, c) })
 	}
+}
+
+// Drain lets nobody new in, neither by another connection nor by one that is there, and returns when
+// all sessions have ended, or ctx. The listener is closed; Serve returns when its context ends.
+func (s *Server) Drain(ctx context.Context, l net.Listener) {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	_ = l.Close()
+	for ctx.Err() == nil && s.inUse() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(drainLook):
+		}
+	}
+}
+
+const drainLook = 100 * time.Millisecond
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// inUse reports whether anybody has a session, or is about to.
+func (s *Server) inUse() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken > 0
 }
 
 // close ends everything that is open.
@@ -192,6 +230,7 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	try := &attempt{s: s}
 	config := *s.config
 	config.PublicKeyCallback = try.key
+	s.addHostKeys(&config)
 	conn, channels, requests, err := ssh.NewServerConn(&greetedConn{meteredConn: near}, &config)
 	if err != nil {
 		s.failures.failed(source)
@@ -228,6 +267,21 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 		return
 	}
 	c.jump(ctx, channels, requests)
+}
+
+// addHostKeys adds the gateway's key, and its certificate where it has one.
+func (s *Server) addHostKeys(c *ssh.ServerConfig) {
+	c.AddHostKey(s.host)
+	if s.vouched == nil {
+		return
+	}
+	if cert := s.vouched(); cert != nil {
+		if signer, err := ssh.NewCertSigner(cert, s.host); err == nil {
+			c.AddHostKey(signer)
+		} else {
+			s.log.Warn("gateway: the host certificate cannot be used", "error", err)
+		}
+	}
 }
 
 // sourceOf is what counts as one address.

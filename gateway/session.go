@@ -15,8 +15,12 @@ type session struct {
 	record   muster.GatewaySession
 	received *atomic.Int64
 	sent     *atomic.Int64
-	stop     func()    // closes what it consists of
-	flow     *flow.Way // nil: it is not the kernel's
+	stop     func()       // closes what it consists of
+	passed   func() int64 // how many bytes users and nodes have exchanged; nil: received and sent
+	flow     *flow.Way    // nil: it is not the kernel's
+
+	quiet int64     // exchanged, when it was looked at
+	since time.Time // and since when it has been so much; both belong to the watch
 
 	mu     sync.Mutex
 	reason muster.GatewayEnd
@@ -44,6 +48,17 @@ func (x *session) now() muster.GatewaySession {
 		r.Received, r.Sent = x.count()
 	}
 	return r
+}
+
+// exchanged is how many bytes users and nodes have exchanged.
+func (x *session) exchanged() int64 {
+	if x.passed != nil {
+		return x.passed()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.now()
+	return r.Received + r.Sent
 }
 
 // counts has somebody else count the bytes.
@@ -74,7 +89,7 @@ func (s *Server) reserve(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closing:
+	case s.closing || s.draining:
 		return muster.Errorf(muster.EUnavailable, "the gateway is stopping").WithHint("try again in a minute")
 	case s.taken >= s.limits.Sessions:
 		return muster.Errorf(muster.EUnavailable, "the gateway has %d sessions, which is as many as it takes", s.taken).Because(muster.ReasonTooMany).WithHint("try again later")
@@ -98,13 +113,13 @@ func (s *Server) release(user string) {
 
 // begin records a session and makes it one that can be seen and ended.
 // who says by whom, from where and through which door.
-func (s *Server) begin(who muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, stop func()) (*session, error) {
-	x := s.session(who, w, received, sent, stop)
+func (s *Server) begin(who muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) (*session, error) {
+	x := s.session(who, w, received, sent, passed, stop)
 	return x, s.enter(x)
 }
 
-func (s *Server) session(r muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, stop func()) *session {
-	return &session{received: received, sent: sent, stop: stop, record: muster.GatewaySession{
+func (s *Server) session(r muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) *session {
+	return &session{received: received, sent: sent, passed: passed, stop: stop, since: s.now(), record: muster.GatewaySession{
 		ID: muster.NewGatewaySessionID(), User: r.User, Fingerprint: r.Fingerprint, Token: r.Token, From: r.From, Door: r.Door,
 		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
 	}}

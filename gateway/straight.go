@@ -20,7 +20,7 @@ func (s *Server) Ticket(ctx context.Context, r muster.DoorTicketRequest) (muster
 		return muster.DoorTicket{}, muster.Errorf(muster.EInvalid, "target: %.80q is not a node of a cluster", r.Target).Because(muster.ReasonBadValue).
 			WithHint("write CLUSTER, CLUSTER.NODE or CLUSTER.NODE+PROJECT")
 	}
-	way, err := s.site.GatewayEnter(ctx, r.User, target)
+	way, err := s.site.GatewayEnter(ctx, r.User, muster.DoorStraight, target)
 	if err != nil {
 		return muster.DoorTicket{}, err
 	}
@@ -58,7 +58,7 @@ func (s *Server) letThrough(r muster.DoorTicketRequest, way muster.DoorWay, node
 		return err
 	}
 	var received, sent atomic.Int64
-	x := s.session(muster.GatewaySession{User: r.User, Token: r.Token, From: r.Client.String(), Door: muster.DoorStraight}, way, &received, &sent, nil)
+	x := s.session(muster.GatewaySession{User: r.User, Token: r.Token, From: r.Client.String(), Door: muster.DoorStraight}, way, &received, &sent, nil, nil)
 	x.flow = &flow.Way{Client: r.Client, Node: node, Mark: markOf(x.record.ID)}
 	x.stop = func() { s.stopFlow(x) }
 	var err error
@@ -172,13 +172,13 @@ func (s *Server) countFlows() {
 	}
 	for _, f := range list {
 		if x := s.flowOf(f.Client); x != nil && x.flow.Mark == f.Mark {
-			x.passed(f)
+			x.carried(f)
 		}
 	}
 }
 
-// passed notes what a connection has carried.
-func (x *session) passed(f flow.Flow) {
+// carried notes what a connection has carried.
+func (x *session) carried(f flow.Flow) {
 	x.received.Store(max(x.received.Load(), int64(f.Received)))
 	x.sent.Store(max(x.sent.Load(), int64(f.Sent)))
 }
@@ -217,7 +217,7 @@ func (w flowWatcher) Ended(f flow.Flow) {
 	if x == nil || x.flow.Mark != f.Mark {
 		return
 	}
-	x.passed(f)
+	x.carried(f)
 	x.mu.Lock()
 	stopped := x.reason != ""
 	x.mu.Unlock()
@@ -235,7 +235,7 @@ func (w flowWatcher) Present(list []flow.Flow) {
 	for _, f := range list {
 		there[f.Client] = true
 		if x := w.s.flowOf(f.Client); x != nil {
-			x.passed(f)
+			x.carried(f)
 		}
 		w.Began(f)
 	}
@@ -285,7 +285,7 @@ func (s *Server) Adopt(list []muster.GatewaySession) (map[muster.GatewaySessionI
 		var received, sent atomic.Int64
 		received.Store(r.Received)
 		sent.Store(r.Sent)
-		x := &session{record: r, received: &received, sent: &sent, flow: &f.Way, used: true}
+		x := &session{record: r, received: &received, sent: &sent, flow: &f.Way, used: true, since: s.now()}
 		x.stop = func() { s.stopFlow(x) }
 		s.mu.Lock()
 		s.sessions[r.ID], s.flowing[client] = x, x

@@ -26,6 +26,7 @@ func (s *Server) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.review(ctx)
+		s.endLong()
 		if now := s.now(); now.Sub(noted) >= bytesEvery {
 			noted = now
 			s.noteBytes(ctx)
@@ -45,7 +46,7 @@ func (s *Server) review(ctx context.Context) {
 		end := func(text string) { x.end(muster.GatewayEndRight, text) }
 		key := muster.DoorClaim{User: x.record.User, Fingerprint: x.record.Fingerprint, Token: x.record.Token}
 		way := key
-		way.Cluster = x.record.Cluster
+		way.Cluster, way.Door = x.record.Cluster, x.record.Door
 		ends[key] = slices.Insert(ends[key], 0, end) // before its connection is closed: it has the reason
 		ends[way] = append(ends[way], end)
 	}
@@ -68,6 +69,33 @@ func (s *Server) review(ctx context.Context) {
 		for _, end := range ends[claims[i]] {
 			end(text)
 		}
+	}
+}
+
+// endLong ends the sessions in which nothing passed for too long, and those that last too long.
+func (s *Server) endLong() {
+	if s.limits.Idle > 0 {
+		s.countFlows()
+	}
+	var ends []func()
+	now := s.now()
+	s.mu.Lock()
+	for _, x := range s.sessions {
+		if n := x.exchanged(); n != x.quiet {
+			x.quiet, x.since = n, now
+		}
+		switch idle, longest := s.limits.Idle, s.limits.Longest; {
+		case longest > 0 && now.Sub(x.record.Began) >= longest:
+			ends = append(ends, func() {
+				x.end(muster.GatewayEndLongest, "it lasted "+longest.String()+", which is as long as a session may")
+			})
+		case idle > 0 && now.Sub(x.since) >= idle:
+			ends = append(ends, func() { x.end(muster.GatewayEndIdle, "nothing passed for "+idle.String()) })
+		}
+	}
+	s.mu.Unlock()
+	for _, end := range ends {
+		end()
 	}
 }
 

@@ -44,9 +44,9 @@ func (tx *Tx) BeginGatewaySession(s muster.GatewaySession) error {
 	if err := checkText(s.From, s.Node, s.Login, s.ClusterName); err != nil {
 		return err
 	}
-	r, err := tx.s.exec(`INSERT INTO gateway_sessions (id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, why, text, received, sent)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, 0)`,
-		string(s.ID), s.User, s.Project, string(s.Cluster), s.ClusterName, s.Node, s.Login, s.Fingerprint, s.Token, s.From, string(s.Door), nanos(s.Began))
+	r, err := tx.s.exec(`INSERT INTO gateway_sessions (id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, gateway, why, text, received, sent)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, 0)`,
+		string(s.ID), s.User, s.Project, string(s.Cluster), s.ClusterName, s.Node, s.Login, s.Fingerprint, s.Token, s.From, string(s.Door), nanos(s.Began), s.Gateway)
 	if err != nil {
 		return err
 	}
@@ -141,12 +141,12 @@ func (tx *Tx) gatewaySessions(cond string, args ...any) ([]muster.GatewaySession
 		var began int64
 		var ended sql.NullInt64
 		if err := r.Scan(&s.ID, &s.User, &s.Project, &s.Cluster, &s.ClusterName, &s.Node, &s.Login, &s.Fingerprint, &s.Token, &s.From, &s.Door,
-			&began, &ended, &s.End, &s.Text, &s.Received, &s.Sent); err != nil {
+			&began, &ended, &s.Gateway, &s.End, &s.Text, &s.Received, &s.Sent); err != nil {
 			return err
 		}
 		s.Began, s.Ended = fromNanos(began), fromNull(ended)
 		list = append(list, s)
 		return nil
-	}, `SELECT id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, ended, why, text, received, sent FROM gateway_sessions WHERE `+cond, args...)
+	}, `SELECT id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, ended, gateway, why, text, received, sent FROM gateway_sessions WHERE `+cond, args...)
 	return slices.DeleteFunc(list, func(s muster.GatewaySession) bool { return !allowed(tx.who, read, gatewayRecord(s)) }), err
 }

@@ -115,6 +115,13 @@ func (db *DB) Authenticate(ctx context.Context, hash [32]byte) (muster.Actor, er
 		if err != nil {
 			return err
 		}
+		if len(list) == 0 {
+			name, err := tx.gatewayOf(hash)
+			if err != nil || name != "" {
+				who = muster.Actor{Name: "gateway " + name, Gateway: name}
+				return err
+			}
+		}
 		if len(list) != 1 || subtle.ConstantTimeCompare(list[0].Hash[:], hash[:]) != 1 || expired(list[0].Expires, tx.now()) {
 			return bad
 		}

@@ -168,9 +168,16 @@ type Account struct {
 // SSHConfig is what makes every node know every other and let users in.
 type SSHConfig struct {
 	HostKey         string `json:"host_key"`         // private, OpenSSH PEM; this node's only
-	HostCertificate string `json:"host_certificate"` // public, signed by the cluster's host authority
-	HostCA          string `json:"host_ca"`          // public key; known_hosts @cert-authority
-	UserCA          string `json:"user_ca"`          // public key; TrustedUserCAKeys
+	HostCertificate string `json:"host_certificate"` // of HostKey, signed by HostCA: for agents from before DoorCertificate
+	// DoorCertificate is that of HostKey by which users know the node: signed by the site's host
+	// authority, under the names of doors.
+	DoorCertificate string `json:"door_certificate,omitempty"`
+	// InsideKey and InsideCertificate are those by which the cluster's nodes know it: ECDSA, and
+	// signed by HostCA.
+	InsideKey         string `json:"inside_key,omitempty"`
+	InsideCertificate string `json:"inside_certificate,omitempty"`
+	HostCA            string `json:"host_ca"` // public key; known_hosts @cert-authority
+	UserCA            string `json:"user_ca"` // public key; TrustedUserCAKeys
 	// Principal that a user's certificate must carry here: user + "@" + cluster ID.
 	PrincipalSuffix string `json:"principal_suffix"`
 	// RootKey is a private key shared by root on all nodes, only where users

@@ -40,6 +40,7 @@ type Cluster struct {
 	Pause          *muster.Pause       `json:"pause,omitempty"`
 	Conditions     []muster.Condition  `json:"conditions,omitempty"`
 	Users          []string            `json:"users"`
+	Doors          []muster.Door       `json:"doors" doc:"Doors of the SSH gateway that are open for it"`
 	Head           string              `json:"head,omitempty"` // name of the node with login and scheduler
 	NodeCount      int                 `json:"node_count"`
 	ReadyCount     int                 `json:"ready_count"`
@@ -109,7 +110,7 @@ type Access struct {
 	Node        string           `json:"node"`
 	User        string           `json:"user"`
 	Certificate string           `json:"certificate"` // authorized_keys format
-	KnownHosts  string           `json:"known_hosts"` // @cert-authority line
+	KnownHosts  string           `json:"known_hosts"` // the line by which the node is known, under its name
 	Expires     time.Time        `json:"expires"`
 }
 

@@ -8,9 +8,13 @@ import (
 
 // Gateway is how the gateway is reached.
 type Gateway struct {
-	Address string        `json:"address,omitempty" doc:"Where it listens: ADDRESS:PORT; absent: the server has no gateway"`
-	HostKey string        `json:"host_key,omitempty" doc:"Its public key: type and base64, as in known_hosts"`
-	Doors   []muster.Door `json:"doors" doc:"straight, jump, plain"`
+	Address string   `json:"address,omitempty" doc:"Where it listens: ADDRESS:PORT; absent: the server has no gateway"`
+	HostKey string   `json:"host_key,omitempty" doc:"Its public key: type and base64, as in known_hosts"`
+	Names   []string `json:"names,omitempty" doc:"Host names that its host certificate is for"`
+	// HostAuthority is there without a gateway as well.
+	HostAuthority string           `json:"host_authority,omitempty" doc:"Public key of the site's authority, which signs the host keys of all doors under the names of clusters and of the gateway"`
+	Gateways      []GatewayProcess `json:"gateways,omitempty" doc:"Gateways that are processes of their own"`
+	Doors         []muster.Door    `json:"doors" doc:"straight, jump, plain"`
 }
 
 // TicketRequest asks to be let through the straight door, once.

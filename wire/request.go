@@ -34,6 +34,7 @@ type Request struct {
 	OnPause   string             `json:"on_pause,omitempty" doc:"What becomes of running jobs when the cluster is paused and nobody says otherwise: wait (the default; also: stop), requeue or freeze"`
 	Egress    string             `json:"egress,omitempty" doc:"none, proxy or nat"`
 	Users     []string           `json:"users,omitempty" doc:"Who may log in; default: you"`
+	Doors     []string           `json:"doors,omitempty" doc:"Doors of the SSH gateway that are open: straight, jump, plain; or none. Default: all that the site and the project allow"`
 	Home      string             `json:"home,omitempty" doc:"Volume mounted at /home: name or ID; default: a new one"`
 	HomeQuota string             `json:"home_quota,omitempty" doc:"Bound of a new home, such as 100GiB, where the file system can"`
 	Retain    string             `json:"retain,omitempty" doc:"How long the home stays after the cluster is deleted, such as 7d; 0: not at all"`

@@ -243,7 +243,7 @@ func TestParseRegistration(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"2013\t10752\n": "2013 true <nil>",
-		"2013\t0\n":    "2013 false <nil>",
+		"2013\t0\n":     "2013 false <nil>",
 	} {
 		id, ok, err := parseRegistration(text)
 		if got := fmt.Sprint(id, ok, err); got != want {

@@ -15,6 +15,8 @@ const (
 	authorizedKeys = "/etc/ssh/authorized_keys.d/"
 	hostKey        = "/etc/ssh/ssh_host_ed25519_key"
 	hostCert       = "/etc/ssh/ssh_host_ed25519_key-cert.pub"
+	insideKey      = "/etc/ssh/muster_inside_key"
+	insideCert     = "/etc/ssh/muster_inside_key-cert.pub"
 	userCA         = "/etc/ssh/muster_user_ca.pub"
 )
 
@@ -26,12 +28,18 @@ func (c *Configurer) ssh(cfg *wire.NodeConfig, ch *changed) error {
 	if err := c.files.remove("/run/nologin"); err != nil {
 		return err
 	}
-	for _, f := range []wire.File{
-		{Path: hostKey, Mode: 0o600, Content: line(cfg.SSH.HostKey)},
-		{Path: hostCert, Mode: 0o644, Content: line(cfg.SSH.HostCertificate)},
-		{Path: userCA, Mode: 0o644, Content: line(cfg.SSH.UserCA)},
-		{Path: "/etc/ssh/sshd_config.d/10-muster.conf", Mode: 0o644, Content: sshdConfig(c.files.exists("/usr/lib/openssh/sshd-session"), c.files.exists("/usr/lib/locale/locale-archive"))},
-	} {
+	certificate, inside := cfg.SSH.HostCertificate, cfg.SSH.DoorCertificate != "" // older servers send one for both
+	files := []wire.File{{Path: hostKey, Mode: 0o600, Content: line(cfg.SSH.HostKey)}}
+	if inside {
+		certificate = cfg.SSH.DoorCertificate
+		files = append(files, wire.File{Path: insideKey, Mode: 0o600, Content: line(cfg.SSH.InsideKey)},
+			wire.File{Path: insideCert, Mode: 0o644, Content: line(cfg.SSH.InsideCertificate)})
+	}
+	files = append(files,
+		wire.File{Path: hostCert, Mode: 0o644, Content: line(certificate)},
+		wire.File{Path: userCA, Mode: 0o644, Content: line(cfg.SSH.UserCA)},
+		wire.File{Path: "/etc/ssh/sshd_config.d/10-muster.conf", Mode: 0o644, Content: sshdConfig(inside, c.files.exists("/usr/lib/openssh/sshd-session"), c.files.exists("/usr/lib/locale/locale-archive"))})
+	for _, f := range files {
 		did, err := c.files.write(f.Path, f.Content, f.Mode, "")
 		if err != nil {
 			return err
@@ -41,7 +49,7 @@ func (c *Configurer) ssh(cfg *wire.NodeConfig, ch *changed) error {
 	// These are read for each connection.
 	return c.plainFiles([]wire.File{
 		{Path: "/etc/ssh/ssh_known_hosts", Mode: 0o644, Content: knownHosts(cfg)},
-		{Path: "/etc/ssh/ssh_config.d/10-muster.conf", Mode: 0o644, Content: sshConfig},
+		{Path: "/etc/ssh/ssh_config.d/10-muster.conf", Mode: 0o644, Content: sshConfig(inside)},
 	}, nil)
 }
 
@@ -62,11 +70,15 @@ func line(s string) string { return strings.TrimSpace(s) + "\n" }
 // sshdConfig is read before the distribution's own settings, and the first
 // value counts. Releases with penalties (from 9.8, those with sshd-session)
 // must not apply them: all users come from one address, the server's.
-func sshdConfig(penalties, locales bool) string {
+func sshdConfig(inside, penalties, locales bool) string {
 	s := `# Written by Muster. Changes here do not last.
 HostKey ` + hostKey + `
 HostCertificate ` + hostCert + `
-TrustedUserCAKeys ` + userCA + `
+`
+	if inside {
+		s += "HostKey " + insideKey + "\nHostCertificate " + insideCert + "\n"
+	}
+	s += `TrustedUserCAKeys ` + userCA + `
 AuthorizedPrincipalsFile ` + principals + `%u
 AuthorizedKeysFile .ssh/authorized_keys ` + authorizedKeys + `%u
 AuthenticationMethods publickey
@@ -79,6 +91,7 @@ UseDNS no
 LoginGraceTime 60
 MaxStartups 200:30:1000
 MaxSessions 100
+AcceptEnv COLORTERM NO_COLOR
 PrintMotd no
 PrintLastLog no
 `
@@ -92,11 +105,19 @@ PrintLastLog no
 	return s
 }
 
-const sshConfig = `# Written by Muster. Changes here do not last.
+// sshConfig is for clients on the node. Of a node's two certificates they ask for the one that their
+// cluster's authority signed.
+func sshConfig(inside bool) string {
+	s := `# Written by Muster. Changes here do not last.
 Host *
     GSSAPIAuthentication no
     UpdateHostKeys no
 `
+	if inside {
+		s += "    HostKeyAlgorithms ^ecdsa-sha2-nistp256-cert-v01@openssh.com\n"
+	}
+	return s
+}
 
 // knownHosts lets the cluster's own authority vouch for its nodes, and for
 // nothing else.

@@ -52,6 +52,7 @@ func environment() cli.Env {
 	env.Recipes = []fs.FS{recipes.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
 	env.VMHost.Executes = accel.KVMWorks
+	env.ServeGateway = serveGateway
 	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), adoptCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
 	return env
 }

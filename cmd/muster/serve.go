@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ type serveFlags struct {
 	c              daemon.Config
 	slices, egress []string
 	links          []string
+	doors          []string
 	level, format  string
 	profile        string
 	retain         string
@@ -127,6 +129,9 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	} else if err := daemon.CheckTimeZone(c.TimeZone); err != nil {
 		return c, err
 	}
+	if c.Doors, err = muster.ParseDoors(f.doors); err != nil {
+		return c, muster.Errorf(muster.EInvalid, "--gateway-doors %s is not possible", strings.Join(f.doors, ",")).Because(muster.ReasonBadValue).Wrap(err).WithHint("write straight, jump, plain, or none")
+	}
 	for _, e := range f.egress {
 		switch p := muster.Egress(e); p {
 		case muster.EgressNone, muster.EgressProxy, muster.EgressNAT:
@@ -189,6 +194,10 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.c.Listen, "listen", "", "also serve the API over TLS on ADDRESS:PORT")
 	set.StringVar(&f.c.GatewayFlows, "gateway-flows", "", "have the kernel let connections of 'muster connect' through to bare machines on ADDRESS:PORT, an IPv4 address of this host (see docs/operators/gateway.md)")
 	set.StringVar(&f.c.Gateway, "gateway", "", "let users in by SSH on ADDRESS:PORT, such as :2222 (see docs/users/gateway.md)")
+	set.StringSliceVar(&f.c.GatewayNames, "gateway-name", nil, "host names by which users reach --gateway, for its host certificate; repeatable (default: the name of this host)")
+	set.StringSliceVar(&f.doors, "gateway-doors", nil, "doors of the gateway that may be open: straight, jump, plain; or none (default: all)")
+	duration.Var(set, &f.c.GatewayLimits.Idle, "gateway-idle", 0, "end a session at the gateway when nothing passed for this long, such as 8h (default: never)")
+	duration.Var(set, &f.c.GatewayLimits.Longest, "gateway-longest", 0, "end a session at the gateway after this long, such as 7d (default: never)")
 	set.StringVar(&f.c.TimeZone, "time-zone", "", "time zone of nodes, such as Europe/Berlin (default: that of this host)")
 	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")
 	set.StringVar(&f.retain, "retain", "7d", "how long to keep the homes of deleted clusters, unless the request says otherwise; 0: delete them at once")

@@ -179,6 +179,7 @@ func params(bin string, files []string, images string) testscript.Params {
 			"flipbyte":   flipbyte,
 			"smalldisk":  smalldisk,
 			"content":    content,
+			"clients":    clients,
 		},
 	}
 }

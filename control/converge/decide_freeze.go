@@ -14,9 +14,6 @@ import (
 const (
 	freezeWithin = 2 * time.Minute
 	thawWithin   = time.Minute
-	// frozenMost is how long a cluster may be frozen: the certificates of its agents, which cannot be
-	// renewed meanwhile, are good for a third of pki.NodeTTL at least.
-	frozenMost = 28 * 24 * time.Hour
 	// While it waits for agents, nothing else wakes the cluster.
 	thawLook = 300 * time.Millisecond
 )
@@ -91,10 +88,10 @@ func (d *decider) frozen() {
 		why = "its walltime is over: it goes on, to end its jobs"
 	case !p.Until.IsZero() && !d.Now.Before(p.Until):
 		why = "its pause is over: it goes on"
-	case !d.Now.Before(p.Stopped.Add(frozenMost)):
-		why = fmt.Sprintf("it goes on: nothing is frozen for more than %d days", frozenMost/(24*time.Hour))
+	case !d.Now.Before(p.Stopped.Add(muster.WaitFrozen)):
+		why = fmt.Sprintf("it goes on: nothing is frozen for more than %d days", muster.WaitFrozen/(24*time.Hour))
 	default:
-		d.lookAt(p.Stopped.Add(frozenMost))
+		d.lookAt(p.Stopped.Add(muster.WaitFrozen))
 		if !p.Until.IsZero() {
 			d.lookAt(p.Until)
 		}

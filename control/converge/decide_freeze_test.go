@@ -81,7 +81,7 @@ func TestFrozenEnds(t *testing.T) {
 	}{
 		"walltime": {at(500), time.Time{}, at(500)},
 		"pause":    {at(500), at(300), at(300)},
-		"most":     {time.Time{}, time.Time{}, at(80).Add(frozenMost)},
+		"most":     {time.Time{}, time.Time{}, at(80).Add(muster.WaitFrozen)},
 	} {
 		v := pausing(muster.Pause{By: "alice", OnPause: muster.PauseFreeze, Stopped: at(80), Until: x.until})
 		v.Cluster.Phase, v.Cluster.Expires = muster.ClusterFrozen, x.expires

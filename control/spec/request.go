@@ -28,6 +28,9 @@ func RequestOf(s muster.Spec) wire.Request {
 			Accelerators: text(m.Accelerators, ""), Accelerator: m.Accelerator,
 		},
 	}
+	for _, d := range s.Doors {
+		r.Doors = append(r.Doors, string(d))
+	}
 	if f := s.Shape; f != nil {
 		r.Shape = wire.ShapeWish{Cores: f.Cores, Sockets: f.Sockets, KernelArgs: slices.Clone(f.KernelArgs), NUMA: string(f.NUMA)}
 		if f.MemoryPerCore > 0 {

@@ -64,6 +64,12 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	v.problems = append(v.problems, CheckWindow(s, d.Now)...)
 	v.volumes(req.Home, req.HomeQuota, req.Retain, req.Volumes, d, &s)
 	s.Users = v.names("users", req.Users, maxUsers, checkUser)
+	doors, err := muster.ParseDoors(req.Doors)
+	if err != nil {
+		text, hint := muster.Explain(err)
+		v.add(muster.ReasonOf(err), "doors", hint, "%s", text)
+	}
+	s.Doors = doors
 	if len(req.Users) == 0 {
 		s.Users = slices.Clone(d.Users)
 	}

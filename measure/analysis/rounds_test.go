@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/measure/analysis"
 )
 
@@ -89,20 +90,40 @@ func TestRoundsOfMany(t *testing.T) {
 // Of every distance that occurs often there is a round of its own.
 func TestEveryDistanceHasARound(t *testing.T) {
 	t.Parallel()
-	var places []analysis.Place
+	var racks, tree []analysis.Place
 	for rack := range 4 {
 		for host := range 4 {
 			for range 2 {
-				places = append(places, analysis.Place{Rack: fmt.Sprint(rack), Host: fmt.Sprint(rack, "-", host)})
+				racks = append(racks, analysis.Place{Rack: fmt.Sprint(rack), Host: fmt.Sprint(rack, "-", host)})
 			}
 		}
 	}
-	rounds := analysis.Rounds(places, rand.New(rand.NewPCG(1, 2)))
-	for _, d := range analysis.Distances() {
-		if !slices.ContainsFunc(rounds, func(round []analysis.Pair) bool {
-			return len(round) == len(places)/2 && !slices.ContainsFunc(round, func(p analysis.Pair) bool { return analysis.Apart(places[p.A], places[p.B]) != d })
-		}) {
-			t.Errorf("there is no round for the distance %q", d)
+	for centre := range 2 {
+		for leaf := range 4 {
+			for range 4 {
+				tree = append(tree, analysis.Place{Path: analysis.PathOf([]muster.Stand{
+					{Kind: muster.StandDataCentre, Name: fmt.Sprint(centre)}, {Kind: muster.StandLeaf, Name: fmt.Sprint(centre, "-", leaf)},
+				})})
+			}
+		}
+	}
+	for _, places := range [][]analysis.Place{racks, tree} {
+		occur := map[analysis.Distance]bool{}
+		for i := range places {
+			for j := range i {
+				occur[analysis.Apart(places[i], places[j])] = true
+			}
+		}
+		if len(occur) != 3 {
+			t.Fatalf("distances: %v", occur)
+		}
+		rounds := analysis.Rounds(places, rand.New(rand.NewPCG(1, 2)))
+		for d := range occur {
+			if !slices.ContainsFunc(rounds, func(round []analysis.Pair) bool {
+				return len(round) == len(places)/2 && !slices.ContainsFunc(round, func(p analysis.Pair) bool { return analysis.Apart(places[p.A], places[p.B]) != d })
+			}) {
+				t.Errorf("there is no round for the distance %q", d)
+			}
 		}
 	}
 }

@@ -14,7 +14,7 @@ func BenchmarkNodeOfThousand(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.Node(in.Nodes[500], "key", "certificate"); err != nil {
+		if _, err := s.Node(in.Nodes[500], "key"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ func Build(in Input) (wire.NodeConfig, error) {
 	if err != nil {
 		return wire.NodeConfig{}, err
 	}
-	return s.Node(in.Node, in.Secrets.HostKey, in.Secrets.HostCertificate)
+	return s.Node(in.Node, in.Secrets.HostKey)
 }
 
 // Domain of a cluster's names: n01.cfd.muster.

@@ -25,7 +25,7 @@ func input(n int, separate bool) nodeconf.Input {
 		Machines: map[muster.MachineID]muster.Machine{},
 		Users:    []muster.User{{Name: "bob", UID: 20001}, {Name: "alice", UID: 20000, Keys: []string{"ssh-ed25519 AAAA a"}}},
 		Secrets: nodeconf.Secrets{
-			HostKey: "host private", HostCertificate: "host certificate", HostCA: "host ca", UserCA: "user ca",
+			HostKey: "host private", HostCA: "host ca", UserCA: "user ca",
 			MungeKey: []byte("munge secret munge secret munge s"), RootKey: "root private", RootPublicKey: "root public", DBPassword: "db secret",
 		},
 		Image:      muster.Image{Name: "hpc", Slurm: "24.11.5", Packages: []muster.ImagePackage{{Name: "slurmdbd"}, {Name: "mariadb-server"}}},

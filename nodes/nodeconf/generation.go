@@ -28,13 +28,16 @@ func treeOf(c *slurm.Cluster) map[string][]string {
 
 // generation numbers what all nodes of a cluster share. The number grows when
 // that changes and stays over restarts, so that agents apply nothing twice.
-func (k *Maker) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts, proxies []string, licences []muster.LicenceServer, tree map[string][]string) (int64, error) {
+func (k *Maker) generation(ctx context.Context, cluster muster.Cluster, rev string, c wire.NodeConfig, mounts mounts, proxies []string, licences []muster.LicenceServer, tree map[string][]string, certificates int64) (int64, error) {
 	id := cluster.ID
 	all := []any{
 		c.ClusterName, c.Hosts, c.Users, proxies, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files, pauseOf(cluster), c.TimeZone, c.Time, licences,
 	}
 	if tree != nil {
 		all = append(all, tree)
+	}
+	if certificates != 0 {
+		all = append(all, k.c.Hosts.PublicLine(), certificates)
 	}
 	shared, err := json.Marshal(all)
 	if err != nil {

@@ -48,12 +48,11 @@ type Input struct {
 // Secrets of a cluster and of one node. They go into the fields of NodeConfig
 // made for them and nowhere else.
 type Secrets struct {
-	HostKey         string // private, OpenSSH PEM; of this node
-	HostCertificate string // authorized_keys form
-	HostCA          string // public keys, authorized_keys form
-	UserCA          string
-	MungeKey        []byte
-	RootKey         string // private; used only where users are root
-	RootPublicKey   string
-	DBPassword      string
+	HostKey       string // private, OpenSSH PEM; of this node
+	HostCA        string // public keys, authorized_keys form
+	UserCA        string
+	MungeKey      []byte
+	RootKey       string // private; used only where users are root
+	RootPublicKey string
+	DBPassword    string
 }

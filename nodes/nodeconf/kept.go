@@ -14,6 +14,7 @@ type keptConfig struct {
 	*Shared
 	hostCA     pki.SSHAuthority
 	generation int64
+	until      time.Time // from then on nodes have other certificates; zero: no end
 }
 
 // keptConfigs keeps what the nodes of each cluster share until a record that
@@ -35,11 +36,11 @@ type keptEntry struct {
 
 // of returns what the nodes of a cluster share, made by fill if need be. A
 // failure is not kept.
-func (c *keptConfigs) of(ctx context.Context, id muster.ClusterID, fill func(context.Context, muster.ClusterID) (*keptConfig, error)) (*keptConfig, error) {
+func (c *keptConfigs) of(ctx context.Context, id muster.ClusterID, now func() time.Time, fill func(context.Context, muster.ClusterID) (*keptConfig, error)) (*keptConfig, error) {
 	e := c.entry(id)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.v != nil {
+	if e.v != nil && (e.v.until.IsZero() || now().Before(e.v.until)) {
 		return e.v, nil
 	}
 	// Who asked first may not wait any more when it is made: all others do.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 )
@@ -45,7 +46,7 @@ func TestKeptConfigIsNeverOlderThanAnnounced(t *testing.T) {
 		wg.Go(func() {
 			for {
 				want := announced.Load()
-				got, err := c.of(t.Context(), id, fill)
+				got, err := c.of(t.Context(), id, time.Now, fill)
 				if err == nil && got.generation < want {
 					t.Errorf("generation %d after %d was announced", got.generation, want)
 					return
@@ -63,7 +64,7 @@ func TestKeptConfigIsNeverOlderThanAnnounced(t *testing.T) {
 	c.dropAll()
 	before := fills.Load()
 	for range 100 {
-		wg.Go(func() { _, _ = c.of(t.Context(), id, fill) })
+		wg.Go(func() { _, _ = c.of(t.Context(), id, time.Now, fill) })
 	}
 	wg.Wait()
 	if made := fills.Load() - before; made > 2 { // the first may have failed
@@ -75,7 +76,7 @@ func TestKeptConfigIsNeverOlderThanAnnounced(t *testing.T) {
 func TestKeptConfigFailureIsNotKept(t *testing.T) {
 	t.Parallel()
 	var c keptConfigs
-	_, err := c.of(t.Context(), "c-1", func(context.Context, muster.ClusterID) (*keptConfig, error) { return nil, errors.New("no") })
+	_, err := c.of(t.Context(), "c-1", time.Now, func(context.Context, muster.ClusterID) (*keptConfig, error) { return nil, errors.New("no") })
 	if err == nil || len(c.m) != 0 {
 		t.Errorf("%v, %d entries", err, len(c.m))
 	}

@@ -3,6 +3,8 @@ package nodeconf
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"slices"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -47,6 +49,11 @@ type Config struct {
 	TimeZone string
 	// Time are the NTP servers of machines with a clock of their own, by provider.
 	Time func(provider string) []string
+	// Hosts is the site's authority for host keys of doors. The zero value: nodes have a certificate
+	// of their cluster alone.
+	Hosts pki.SSHAuthority
+	// Clock is the system's unless another is named.
+	Clock muster.Clock
 	// Duration writes a time for people, as requests have it.
 	Duration func(time.Duration) string
 }
@@ -75,6 +82,9 @@ func NewMaker(c Config) *Maker {
 			return func(muster.MachineID) []string { return nil }, false, nil
 		}
 	}
+	if c.Clock == nil {
+		c.Clock = muster.SystemClock{}
+	}
 	if c.Time == nil {
 		c.Time = func(string) []string { return nil }
 	}
@@ -85,10 +95,26 @@ func NewMaker(c Config) *Maker {
 // that signs is the cluster's own and dies with it.
 const hostCertificateLife = 5 * 365 * 24 * time.Hour
 
+// DoorCertificateLife is how long a certificate of the site's authority is good. After a tenth of it
+// nodes get another one.
+const DoorCertificateLife = 20 * 24 * time.Hour
+
+const renewal = DoorCertificateLife / 10
+
+// certificatesOf numbers the certificates of a cluster's nodes that are due at a time, and says until
+// when. Clusters do not all change at once.
+func certificatesOf(id muster.ClusterID, now time.Time) (number int64, until time.Time) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	shift := time.Duration(h.Sum64() % uint64(renewal))
+	begin := now.Add(shift).Truncate(renewal)
+	return begin.Unix() / int64(renewal/time.Second), begin.Add(renewal - shift)
+}
+
 // Node builds the configuration of one node from the records: what all
 // nodes share is made once for each change, the rest is one host key.
 func (k *Maker) Node(ctx context.Context, id muster.ClusterID, node string) (wire.NodeConfig, error) {
-	shared, err := k.kept.of(ctx, id, k.share)
+	shared, err := k.kept.of(ctx, id, k.c.Clock.Now, k.share)
 	if err != nil {
 		return wire.NodeConfig{}, err
 	}
@@ -110,33 +136,45 @@ func (k *Maker) Node(ctx context.Context, id muster.ClusterID, node string) (wir
 	if err != nil {
 		return wire.NodeConfig{}, fmt.Errorf("host key of %s/%s: %w", id, node, err)
 	}
-	names := []string{n.Name, n.Name + "." + shared.Common().Domain, n.Address.String()}
-	names = append(names, doorNames(shared.Common(), n)...)
-	cert, err := shared.hostCA.SignHost(host.PublicKey(), names, hostCertificateLife)
+	c, err := shared.Node(n, string(key))
 	if err != nil {
 		return wire.NodeConfig{}, err
 	}
-	c, err := shared.Node(n, string(key), pki.Line(cert))
 	c.Generation = shared.generation
-	return c, err
+	return c, k.certify(&c, shared.hostCA, n, host.PublicKey())
 }
 
-// doorNames are those by which users name a node at the gateway.
-func doorNames(c wire.NodeConfig, n muster.Node) []string {
-	var names []string
-	for _, cluster := range []string{c.ClusterName, string(c.Cluster)} {
-		node := cluster + "." + n.Name
-		names = append(names, node, node+"+"+c.Project)
-		if n.Head {
-			names = append(names, cluster, cluster+"+"+c.Project)
-		}
+// certify signs the host keys of a node: for its cluster's nodes by the cluster's authority, under
+// the names that only mean something there, and for users by the site's.
+func (k *Maker) certify(c *wire.NodeConfig, cluster pki.SSHAuthority, n muster.Node, host ssh.PublicKey) error {
+	inside := []string{n.Name, n.Name + "." + c.Domain, n.Address.String()}
+	doors := muster.DoorNames(c.ClusterName, c.Project, c.Cluster, n)
+	cert, err := cluster.SignHost(host, append(slices.Clone(inside), doors...), hostCertificateLife)
+	if err != nil {
+		return err
 	}
-	return names
+	c.SSH.HostCertificate = pki.Line(cert)
+	if k.c.Hosts.PublicKey() == nil {
+		return nil
+	}
+	if cert, err = k.c.Hosts.SignHost(host, doors, DoorCertificateLife); err != nil {
+		return err
+	}
+	c.SSH.DoorCertificate = pki.Line(cert)
+	var second ssh.PublicKey
+	if c.SSH.InsideKey, second, err = pki.InsideKey([]byte(c.SSH.HostKey)); err != nil {
+		return fmt.Errorf("host key of %s/%s: %w", c.Cluster, n.Name, err)
+	}
+	if cert, err = cluster.SignHost(second, inside, hostCertificateLife); err != nil {
+		return err
+	}
+	c.SSH.InsideCertificate = pki.Line(cert)
+	return nil
 }
 
 // Generation is that of the newest configuration of a cluster's nodes.
 func (k *Maker) Generation(ctx context.Context, id muster.ClusterID) (int64, error) {
-	c, err := k.kept.of(ctx, id, k.share)
+	c, err := k.kept.of(ctx, id, k.c.Clock.Now, k.share)
 	if err != nil {
 		return 0, err
 	}

@@ -64,7 +64,11 @@ func (k *Maker) share(ctx context.Context, id muster.ClusterID) (*keptConfig, er
 			return nil, err
 		}
 	}
-	out.generation, err = k.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, k.proxies(in.Machines), in.Licences, treeOf(out.Scheduler()))
+	var certificates int64
+	if k.c.Hosts.PublicKey() != nil {
+		certificates, out.until = certificatesOf(id, k.c.Clock.Now())
+	}
+	out.generation, err = k.generation(ctx, in.Cluster, string(raw[revision]), out.Common(), mounts, k.proxies(in.Machines), in.Licences, treeOf(out.Scheduler()), certificates)
 	return out, err
 }
 

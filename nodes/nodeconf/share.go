@@ -65,9 +65,9 @@ func (s *Shared) Common() wire.NodeConfig { return s.all }
 // Scheduler is what the scheduler's part is rendered from; nil without one.
 func (s *Shared) Scheduler() *slurm.Cluster { return s.sched }
 
-// Node composes the configuration of one node with its host key and the
-// certificate of that. EInternal: it is not one of the cluster's.
-func (s *Shared) Node(n muster.Node, hostKey, hostCertificate string) (wire.NodeConfig, error) {
+// Node composes the configuration of one node with its host key; the certificates are not in it yet.
+// EInternal: it is not one of the cluster's.
+func (s *Shared) Node(n muster.Node, hostKey string) (wire.NodeConfig, error) {
 	i, ok := s.index[n.Name]
 	if !ok || n.Phase == muster.NodeGone {
 		return wire.NodeConfig{}, bad(s.in.Cluster.ID, "%s is not one of its nodes", n.Name)
@@ -76,7 +76,7 @@ func (s *Shared) Node(n muster.Node, hostKey, hostCertificate string) (wire.Node
 	c.Node, c.Role, c.Head = n.Name, n.Role, n.Head
 	c.Address = netip.PrefixFrom(n.Address, s.in.Cluster.Subnet.Bits()).String()
 	c.Cores, c.Memory, c.Shape = own.Cores, own.Memory, shapeOf(s.in, n)
-	c.SSH.HostKey, c.SSH.HostCertificate = hostKey, hostCertificate
+	c.SSH.HostKey = hostKey
 	if s.in.Mounts != nil {
 		c.Mounts = s.in.Mounts(n)
 	}
