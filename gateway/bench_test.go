@@ -30,7 +30,6 @@ import (
 	"github.com/muster-hpc/muster/internal/stat"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )
 
@@ -205,50 +204,37 @@ func (b *bench) file(name, text string) string {
 	return path
 }
 
-// keys makes alice's key, and the node's with a certificate of its cluster.
+// keys makes alice's key, and has the node's as it is on record.
 func (b *bench) keys(id muster.ClusterID) {
 	b.t.Helper()
-	for _, name := range []string{"alice", "host"} {
-		if out, err := exec.CommandContext(b.t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(b.dir, name)).CombinedOutput(); err != nil {
-			b.t.Fatal(err, string(out))
-		}
+	alice := filepath.Join(b.dir, "alice")
+	if out, err := exec.CommandContext(b.t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", alice).CombinedOutput(); err != nil {
+		b.t.Fatal(err, string(out))
 	}
-	public := func(name string) string {
-		line, err := os.ReadFile(filepath.Join(b.dir, name+".pub"))
+	public, err := os.ReadFile(alice + ".pub")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.addKey("alice", string(public))
+	var users pki.SSHAuthority
+	err = b.site.Store.View(b.t.Context(), muster.System(), func(tx *store.Tx) error {
+		text, err := tx.Secret(id, muster.SecretUserCA)
+		if err == nil {
+			users, err = pki.ParseSSHAuthority(text)
+		}
 		if err != nil {
-			b.t.Fatal(err)
+			return err
 		}
-		return string(line)
-	}
-	b.addKey("alice", public("alice"))
-	var users, hosts pki.SSHAuthority
-	err := b.site.Store.View(b.t.Context(), muster.System(), func(tx *store.Tx) error {
-		for name, into := range map[string]*pki.SSHAuthority{muster.SecretUserCA: &users, muster.SecretHostCA: &hosts} {
-			text, err := tx.Secret(id, name)
-			if err == nil {
-				*into, err = pki.ParseSSHAuthority(text)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		text, err = tx.Secret(id, muster.SecretHostKey("n01"))
+		b.file("host", string(text))
+		return err
 	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(public("host")))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	cert, err := hosts.SignHost(key, []string{"n01", "cfd"}, 24*time.Hour)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.file("host-cert.pub", string(ssh.MarshalAuthorizedKey(cert)))
 	b.file("users", users.PublicLine()+"\n")
 	_ = os.Chmod(b.file("principals", "alice@"+string(id)+"\n"), 0o644)
-	_ = os.Chmod(b.file("authorized", public("alice")), 0o644)
+	_ = os.Chmod(b.file("authorized", string(public)), 0o644)
 	_ = os.Chmod(b.file("passwd", "root:*:0:0:root:/root:/bin/bash\nsshd:*:101:65534::/run/sshd:/usr/sbin/nologin\nalice:*:1000:1000::"+b.dir+"/home:/bin/bash\n"), 0o644)
 	home := filepath.Join(b.dir, "home")
 	_ = os.Mkdir(home, 0o755)
@@ -259,7 +245,7 @@ func (b *bench) keys(id muster.ClusterID) {
 func (b *bench) sshd(name string, p flowtest.Place, more string) {
 	b.t.Helper()
 	_ = os.MkdirAll("/run/sshd", 0o755)
-	conf := b.file(name+".conf", more+"HostKey "+b.dir+"/host\nHostCertificate "+b.dir+"/host-cert.pub\nTrustedUserCAKeys "+b.dir+"/users\nAuthorizedPrincipalsFile "+b.dir+
+	conf := b.file(name+".conf", more+"HostKey "+b.dir+"/host\nTrustedUserCAKeys "+b.dir+"/users\nAuthorizedPrincipalsFile "+b.dir+
 		"/principals\nAuthorizedKeysFile "+b.dir+"/authorized\nUsePAM no\nStrictModes no\nPidFile none\nMaxStartups 1000\nMaxSessions 100\nUseDNS no\nPerSourcePenalties no\nSubsystem sftp internal-sftp\nCiphers aes128-gcm@openssh.com\n")
 	text, _ := os.ReadFile(conf)
 	if out, err := exec.CommandContext(b.t.Context(), "/usr/sbin/sshd", "-t", "-f", conf).CombinedOutput(); err != nil && strings.Contains(string(out), "PerSourcePenalties") {
