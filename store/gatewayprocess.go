@@ -3,7 +3,7 @@ package store
 import (
 	"crypto/subtle"
 	"database/sql"
-	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -22,10 +22,6 @@ func (tx *Tx) PutGateway(g GatewayProcess) error {
 	if err := tx.gatewayAdmin(true); err != nil {
 		return err
 	}
-	hosts, err := json.Marshal(g.Hosts)
-	if err != nil {
-		return err
-	}
 	list, err := tx.gateways(`name = ?`, g.Name)
 	if err != nil {
 		return err
@@ -33,7 +29,7 @@ func (tx *Tx) PutGateway(g GatewayProcess) error {
 	if len(list) > 0 {
 		return muster.Errorf(muster.EConflict, "there is a gateway %s", g.Name).Because(muster.ReasonNameTaken).WithHint("choose another name, or remove it: muster gateway remove %s", g.Name)
 	}
-	_, err = tx.s.exec(`INSERT INTO gateways (name, hash, hosts, created) VALUES (?, ?, ?, ?)`, g.Name, g.Hash[:], string(hosts), nanos(g.Created))
+	_, err = tx.s.exec(`INSERT INTO gateways (name, hash, hosts, created) VALUES (?, ?, ?, ?)`, g.Name, g.Hash[:], strings.Join(g.Hosts, " "), nanos(g.Created))
 	return err
 }
 
@@ -89,8 +85,8 @@ func (tx *Tx) gateways(cond string, args ...any) (list []GatewayProcess, _ error
 			return err
 		}
 		copy(g.Hash[:], hash)
-		g.Created = fromNanos(created)
+		g.Created, g.Hosts = fromNanos(created), strings.Fields(hosts)
 		list = append(list, g)
-		return json.Unmarshal([]byte(hosts), &list[len(list)-1].Hosts)
+		return nil
 	}, `SELECT name, hash, hosts, created FROM gateways WHERE `+cond, args...)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -19,9 +20,11 @@ type directory struct {
 	Version  string                `json:"version"`
 	Contents wire.GatewayDirectory `json:"contents"`
 
-	users    map[string]wire.GatewayUser
+	users    map[string]wire.GatewayUser      // nothing of these two is kept
 	clusters map[string][]wire.GatewayCluster // by name and by ID
 }
+
+const directoryDoc document.Kind[directory] = "gateway-directory/1"
 
 // index makes a directory ready to be asked.
 func (d *directory) index() {

@@ -2,7 +2,6 @@ package gatewayproc
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"os"
@@ -14,8 +13,11 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/document"
 	"github.com/muster-hpc/muster/wire"
 )
+
+const sessionDoc document.Kind[muster.GatewaySession] = "gateway-session/1"
 
 // records are the sessions that the server may not have on record yet: one file each, until it has
 // their end.
@@ -42,7 +44,7 @@ func openRecords(dir string, log *slog.Logger, now time.Time) (*records, error) 
 		text, err := os.ReadFile(name)
 		var x muster.GatewaySession
 		if err == nil {
-			err = json.Unmarshal(text, &x)
+			x, err = sessionDoc.Decode(name, text)
 		}
 		if err != nil || string(x.ID)+".json" != filepath.Base(name) || strings.ContainsAny(string(x.ID), "/.") {
 			log.Warn("gateway: a record cannot be read and is left where it is", "file", name, "error", err)
@@ -58,7 +60,7 @@ func openRecords(dir string, log *slog.Logger, now time.Time) (*records, error) 
 
 // put keeps a record before anything of the session passes, and when it has ended.
 func (r *records) put(x muster.GatewaySession) error {
-	text, err := json.Marshal(x)
+	text, err := sessionDoc.Encode(&x)
 	if err != nil {
 		return err
 	}

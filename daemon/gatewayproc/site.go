@@ -2,8 +2,8 @@ package gatewayproc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -211,7 +211,7 @@ func (s *site) heard(o wire.GatewayOrders) {
 	}
 	if s.directory != nil && (o.Directory != nil || now.Sub(s.saved) > good/3) {
 		s.saved = now
-		text, err := json.Marshal(s.directory)
+		text, err := directoryDoc.Encode(s.directory)
 		if err == nil {
 			err = atomicfile.Replace(filepath.Join(s.state, directoryFile), text, 0o600)
 		}
@@ -223,13 +223,24 @@ func (s *site) heard(o wire.GatewayOrders) {
 
 // remember reads the directory that an earlier process had.
 func (s *site) remember() {
-	text, err := os.ReadFile(filepath.Join(s.state, directoryFile))
-	d := &directory{}
-	if err != nil || json.Unmarshal(text, d) != nil || d.Got.After(s.clock.Now()) {
+	name := filepath.Join(s.state, directoryFile)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var d directory
+	if err == nil {
+		d, err = directoryDoc.Decode(name, text)
+	}
+	if err != nil {
+		s.log.Warn("gateway: the kept directory cannot be read", "error", err)
+		return
+	}
+	if d.Got.After(s.clock.Now()) {
 		return
 	}
 	d.index()
-	s.directory = d
+	s.directory = &d
 }
 
 // hostCertificate is that of the gateway's key.

@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Gateways that are processes of their own: by which token each is known, and the host names that its
--- host certificate is for (JSON).
+-- host certificate is for, with a blank between them.
 CREATE TABLE gateways (
     name    TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
     hash    BLOB    NOT NULL UNIQUE,

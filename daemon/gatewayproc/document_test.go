@@ -1,0 +1,12 @@
+package gatewayproc
+
+import (
+	"testing"
+
+	"github.com/muster-hpc/muster/internal/document/documenttest"
+)
+
+func TestDocuments(t *testing.T) {
+	documenttest.Check(t, sessionDoc)
+	documenttest.Check(t, directoryDoc)
+}
