@@ -192,7 +192,7 @@ func (s *Service) gatewayCluster(tx *store.Tx, c muster.Cluster) (wire.GatewayCl
 	return out, nil
 }
 
-// asError is an error as it is sent: what is, and what to do.
+// sentError is an error as it is sent: what is, and what to do.
 func sentError(err error) *muster.Error {
 	text, hint := muster.Explain(err)
 	return muster.Errorf(muster.CodeOf(err), "%s", text).Because(muster.ReasonOf(err)).WithHint("%s", hint)
