@@ -47,7 +47,7 @@ func derived(secret []byte) (*ecdsa.PrivateKey, error) {
 	var err error
 	for i := range 8 {
 		var scalar []byte
-		if scalar, err = hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("muster inside host key %d", i), 32); err != nil {
+		if scalar, err = hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("inside host key %d", i), 32); err != nil {
 			return nil, err
 		}
 		if key, err = ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar); err == nil {

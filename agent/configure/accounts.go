@@ -215,7 +215,7 @@ func (c *Configurer) lockOut(cfg *wire.NodeConfig, gone map[string]int) error {
 	var errs []error
 	if cfg != nil {
 		_, root := sshUsers(cfg)
-		errs = append(errs, c.plainFiles(root, nil))
+		errs = append(errs, c.plainFiles(none, root))
 	}
 	for name := range gone {
 		for _, path := range []string{principals + name, authorizedKeys + name} {

@@ -7,9 +7,8 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// changed reports which services have other files than before.
+// changed is what a write found out.
 type changed struct {
-	sshd, slurm, munge bool
 	// fresh: slurmctld has no state yet.
 	fresh bool
 	// scripts are the numbers of jobs that a slurmctld, not started yet, should
@@ -56,7 +55,7 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 	parts := []part{
 		{"shape", true, func() error { return c.shape(ctx, cfg) }},
 		{"names", true, func() error { return c.names(cfg) }},
-		{"munge", true, func() error { return c.munge(ctx, cfg, had, ch) }},
+		{"munge", true, func() error { return c.munge(ctx, cfg, had) }},
 		{"volumes", true, func() error { return c.mounts(ctx, cfg, had) }},
 		{"accounts", true, func() error {
 			refused, err := c.users(cfg, had)
@@ -68,11 +67,11 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 		}},
 		{"people who left", false, func() error { return c.endProcesses(left) }},
 		{"who may log in", true, func() error { return c.access(cfg) }},
-		{"ssh", true, func() error { return c.ssh(cfg, ch) }},
+		{"ssh", true, func() error { return c.ssh(cfg) }},
 		{"environment", true, func() error { return c.environment(cfg) }},
 		{"mpi", true, func() error { return c.mpi(cfg) }},
 		{"slurm", true, func() error { return c.slurm(cfg, ch) }},
-		{"files", false, func() error { return c.plainFiles(cfg.Files, nil) }},
+		{"files", false, func() error { return c.plainFiles(none, cfg.Files) }},
 		{"homes", false, func() error { return c.homes(cfg) }},
 		{"notices", false, func() error { return c.notices(cfg, had) }},
 		// Last: it may take its time.
@@ -88,15 +87,11 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 	return cfg, nil
 }
 
-// plainFiles writes files as given, each for itself, and notes in ch whether any changed.
-func (c *Configurer) plainFiles(list []wire.File, ch *bool) error {
+// plainFiles writes files of a service as given, each for itself.
+func (c *Configurer) plainFiles(s service, list []wire.File) error {
 	var errs []error
 	for _, f := range list {
-		did, err := c.files.write(f.Path, f.Content, f.Mode, f.Owner)
-		errs = append(errs, err)
-		if did && ch != nil {
-			*ch = true
-		}
+		errs = append(errs, c.writeFor(s, f))
 	}
 	return errors.Join(errs...)
 }

@@ -24,6 +24,7 @@ type controller struct {
 	told      [][]string // the last plan
 	toldAt    time.Time
 	reconfigs time.Time // when the table of nodes was last made anew
+	renewAt   time.Time // when it is made anew again, where that failed; zero: it did not
 }
 
 // The same commands are not repeated sooner than this when they do not help.
@@ -88,6 +89,9 @@ func (k *controller) ask(ctx context.Context) (map[string]slurmNode, error) {
 func (k *controller) settle(ctx context.Context, is map[string]slurmNode) (todo [][]string) {
 	todo = plan(k.cfg, is, k.ownDown, k.forgive, k.c.trials.failed)
 	now := k.c.clock.Now()
+	if !k.renewAt.IsZero() && !now.Before(k.renewAt) {
+		k.renewed(ctx)
+	}
 	if len(todo) == 0 {
 		k.told = nil
 		return nil
@@ -103,16 +107,25 @@ func (k *controller) settle(ctx context.Context, is map[string]slurmNode) (todo 
 	}
 	if created && k.cfg.Slurm.Tree {
 		// It gives no jobs to nodes that it did not have when it read its tree.
-		if err := k.renew(ctx); err != nil {
-			k.c.log.Warn("closing the partition again failed", "error", err)
-		}
+		k.renewed(ctx)
 	}
 	return todo
 }
 
+// renewed is renew, until it succeeds.
+func (k *controller) renewed(ctx context.Context) {
+	k.renewAt = time.Time{}
+	if err := k.renew(ctx); err != nil {
+		k.renewAt = k.c.clock.Now().Add(tellAgain)
+		k.c.log.Warn("scheduler reconfigure failed", "error", err)
+	}
+}
+
 // renew has slurmctld read its configuration again. What that makes it forget is said anew.
 func (k *controller) renew(ctx context.Context) error {
-	k.reconfigure(ctx)
+	if err := k.reconfigure(ctx); err != nil {
+		return err
+	}
 	if k.cfg.Slurm.Ending || k.cfg.Slurm.Pause != "" {
 		return k.c.setPartition(ctx, "INACTIVE")
 	}
@@ -135,14 +148,18 @@ func (k *controller) tell(ctx context.Context, args []string) {
 	// table anew.
 	if now := k.c.clock.Now(); now.Sub(k.reconfigs) >= renewAgain {
 		k.reconfigs = now
-		k.reconfigure(ctx)
+		if err := k.reconfigure(ctx); err != nil {
+			k.c.log.Warn("scheduler reconfigure failed", "error", err)
+		}
 	}
 }
 
-func (k *controller) reconfigure(ctx context.Context) {
+// reconfigure has slurmctld read its files.
+func (k *controller) reconfigure(ctx context.Context) error {
 	if _, err := k.c.run.Run(ctx, "", "scontrol", "reconfigure"); err != nil {
-		k.c.log.Warn("scheduler reconfigure failed", "error", err)
+		return err
 	}
+	return k.c.hasRead(slurmctld)
 }
 
 // declare tells a slurmctld that has just started of its nodes. fresh: it has

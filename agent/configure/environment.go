@@ -40,7 +40,7 @@ func (c *Configurer) environment(cfg *wire.NodeConfig) error {
 	if len(cfg.Time) > 0 {
 		list = append(list, wire.File{Path: "/etc/systemd/timesyncd.conf.d/muster.conf", Content: "[Time]\nNTP=" + strings.Join(cfg.Time, " ") + "\n"})
 	}
-	if err := c.plainFiles(list, nil); err != nil {
+	if err := c.plainFiles(none, list); err != nil {
 		return err
 	}
 	return c.files.block("/etc/environment", messageLines(cfg, c.hasRDMA(), "")+proxyLines(cfg, ""))

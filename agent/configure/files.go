@@ -39,17 +39,13 @@ func (f files) exists(path string) bool {
 // the new text, and a secret is never readable for a moment. It reports whether
 // anything changed. Missing directories are made.
 func (f files) write(path, content string, mode uint32, owner string) (bool, error) {
-	perm := fs.FileMode(mode).Perm()
-	if perm == 0 {
-		perm = 0o644
+	if same, err := f.has(path, content, mode, owner); err != nil || same {
+		return false, err
 	}
-	at := f.at(path)
+	at, perm := f.at(path), permissions(mode)
 	uid, gid, err := f.owner(owner)
 	if err != nil {
 		return false, err
-	}
-	if f.same(at, content, perm, uid, gid) {
-		return false, nil
 	}
 	dir, name := filepath.Split(at)
 	tmp, err := os.CreateTemp(dir, "."+name+".*")
@@ -65,6 +61,22 @@ func (f files) write(path, content string, mode uint32, owner string) (bool, err
 		return false, err
 	}
 	return true, nil
+}
+
+// has reports whether a file is there as write would leave it.
+func (f files) has(path, content string, mode uint32, owner string) (bool, error) {
+	uid, gid, err := f.owner(owner)
+	if err != nil {
+		return false, err
+	}
+	return f.same(f.at(path), content, permissions(mode), uid, gid), nil
+}
+
+func permissions(mode uint32) fs.FileMode {
+	if perm := fs.FileMode(mode).Perm(); perm != 0 {
+		return perm
+	}
+	return 0o644
 }
 
 // install fills a temporary file and puts it where it belongs, or removes it.

@@ -35,9 +35,9 @@ func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, ha
 	defer cancel()
 	// What runs and is as it was is left alone: most changes are of other nodes,
 	// and a large cluster has many.
-	settled := c.settled.Load()
-	if !settled || ch.sshd || ch.munge || c.keepsTime(cfg) {
-		if err := c.startUnits(ctx, cfg, had, ch); err != nil {
+	settled, restarted := c.settled.Load(), c.unread(munged)
+	if !settled || c.unread(sshService) || c.unread(munged) || c.keepsTime(cfg) {
+		if err := c.startUnits(ctx, cfg, had); err != nil {
 			return failed("start services", err)
 		}
 	}
@@ -51,7 +51,7 @@ func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, ha
 	}
 	if cfg.Slurm != nil {
 		jobs = append(jobs, func() error { return c.joinSlurm(ctx, cfg, had, ch, r) })
-		if !settled || ch.munge {
+		if !settled || restarted {
 			jobs = append(jobs, func() error { return c.checkMunge(ctx, r) })
 		}
 	}
@@ -70,7 +70,7 @@ func (c *Configurer) startServices(ctx context.Context, cfg *wire.NodeConfig, ha
 }
 
 // startUnits asks systemd for everything that needs nothing but files.
-func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had memory, ch changed) error {
+func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had memory) error {
 	ssh := c.sshUnit()
 	units := []string{ssh}
 	controller := cfg.Slurm != nil && cfg.Head
@@ -102,16 +102,23 @@ func (c *Configurer) startUnits(ctx context.Context, cfg *wire.NodeConfig, had m
 			return err
 		}
 	}
-	if had.Generation == 0 {
-		return nil // what was just started reads the new files
-	}
-	if ch.sshd {
-		if err := c.systemctl(ctx, "reload", ssh); err != nil {
+	first := had.Generation == 0 // what was just started reads the new files
+	for _, todo := range []struct {
+		of   service
+		verb string
+		unit string
+	}{{sshService, "reload", ssh}, {munged, "restart", mungeUnit}} {
+		if !c.unread(todo.of) {
+			continue
+		}
+		if !first {
+			if err := c.systemctl(ctx, todo.verb, todo.unit); err != nil {
+				return err
+			}
+		}
+		if err := c.hasRead(todo.of); err != nil {
 			return err
 		}
-	}
-	if ch.munge {
-		return c.systemctl(ctx, "restart", mungeUnit)
 	}
 	return nil
 }
@@ -192,9 +199,9 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 	k := controller{c: c, cfg: cfg}
 	if c.started("slurmctld") {
 		// The rest is told by what watches it.
-		if ch.slurm && had.Generation > 0 {
+		if c.unread(slurmctld) {
 			if err := k.renew(ctx); err != nil {
-				return failed("say that no jobs start", err)
+				return failed("have the scheduler read its configuration", err)
 			}
 		}
 		if had.Ending && !cfg.Slurm.Ending && cfg.Slurm.Pause == "" {
@@ -209,7 +216,9 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 	if !ch.fresh {
 		// It has a state from another life of the head. By this it asks every
 		// node at once how it is, and not some seconds later.
-		k.reconfigure(ctx)
+		if err := k.reconfigure(ctx); err != nil {
+			return failed("have the scheduler read its configuration", err)
+		}
 		// It may have been closed in that life, and must be before nodes register if it
 		// still is to be.
 		state := "UP"
@@ -226,6 +235,9 @@ func (c *Configurer) meetController(ctx context.Context, cfg *wire.NodeConfig, h
 		return failed("let nodes register", err)
 	}
 	c.tellLost(ctx, cfg, ch.scripts)
+	if err := c.hasRead(slurmctld); err != nil {
+		return err
+	}
 	return c.markStarted("slurmctld")
 }
 

@@ -25,7 +25,7 @@ func seedFiles() []string { return []string{"assoc_mgr_state", "last_tres"} }
 
 // munge writes the cluster's key. The first time its service is started at once: it needs
 // nothing else, listens to nobody outside, and Slurm waits for it.
-func (c *Configurer) munge(ctx context.Context, cfg *wire.NodeConfig, had memory, ch *changed) error {
+func (c *Configurer) munge(ctx context.Context, cfg *wire.NodeConfig, had memory) error {
 	s := cfg.Slurm
 	if s == nil {
 		return nil
@@ -34,7 +34,8 @@ func (c *Configurer) munge(ctx context.Context, cfg *wire.NodeConfig, had memory
 	if err != nil || len(key) < 32 {
 		return muster.Errorf(muster.EInternal, "the munge key of the configuration is not one")
 	}
-	if ch.munge, err = c.files.write(mungeKey, string(key), 0o400, "munge"); err != nil || had.Generation != 0 {
+	err = c.writeFor(munged, wire.File{Path: mungeKey, Content: string(key), Mode: 0o400, Owner: "munge"})
+	if err != nil || had.Generation != 0 {
 		return err
 	}
 	return c.systemctl(ctx, "start", mungeUnit)
@@ -55,21 +56,21 @@ func (c *Configurer) slurm(cfg *wire.NodeConfig, ch *changed) error {
 		if err := c.files.mkdir("/var/spool/slurmd", 0o755, ""); err != nil {
 			return err
 		}
-		if err := c.plainFiles(s.Scripts, nil); err != nil {
+		if err := c.plainFiles(none, s.Scripts); err != nil {
 			return err
 		}
 	}
 	// Login nodes, too, have the files: they run no slurmd that would keep
 	// what the head says.
 	if !cfg.Head {
-		return c.plainFiles(s.Files, &ch.slurm)
+		return c.plainFiles(none, s.Files)
 	}
 	if !c.started("slurmctld") {
 		if ch.scripts, err = c.recoverJobs(); err != nil {
 			return err
 		}
 	}
-	if err := c.plainFiles(c.withFirstJob(s.Files), &ch.slurm); err != nil {
+	if err := c.plainFiles(slurmctld, c.withFirstJob(s.Files)); err != nil {
 		return err
 	}
 	ch.fresh = !c.files.exists(slurmState + "/clustername")

@@ -22,7 +22,7 @@ const (
 
 // ssh lets users in by certificates and by their own keys, and makes every
 // node known to every other.
-func (c *Configurer) ssh(cfg *wire.NodeConfig, ch *changed) error {
+func (c *Configurer) ssh(cfg *wire.NodeConfig) error {
 	// What systemd leaves while it boots keeps everybody but root out, and in
 	// a node nothing may ever take it away again.
 	if err := c.files.remove("/run/nologin"); err != nil {
@@ -40,17 +40,15 @@ func (c *Configurer) ssh(cfg *wire.NodeConfig, ch *changed) error {
 		wire.File{Path: userCA, Mode: 0o644, Content: line(cfg.SSH.UserCA)},
 		wire.File{Path: "/etc/ssh/sshd_config.d/10-muster.conf", Mode: 0o644, Content: sshdConfig(inside, c.files.exists("/usr/lib/openssh/sshd-session"), c.files.exists("/usr/lib/locale/locale-archive"))})
 	for _, f := range files {
-		did, err := c.files.write(f.Path, f.Content, f.Mode, "")
-		if err != nil {
+		if err := c.writeFor(sshService, f); err != nil {
 			return err
 		}
-		ch.sshd = ch.sshd || did
 	}
 	// These are read for each connection.
-	return c.plainFiles([]wire.File{
+	return c.plainFiles(none, []wire.File{
 		{Path: "/etc/ssh/ssh_known_hosts", Mode: 0o644, Content: knownHosts(cfg)},
 		{Path: "/etc/ssh/ssh_config.d/10-muster.conf", Mode: 0o644, Content: sshConfig(inside)},
-	}, nil)
+	})
 }
 
 // access says whose certificates and keys let in, and as whom. It is read for each
@@ -61,7 +59,7 @@ func (c *Configurer) access(cfg *wire.NodeConfig) error {
 	if u := cfg.Prober; u != nil && c.files.exists(probeProgram) { // by certificates alone
 		list = append(list, wire.File{Path: principals + u.Name, Mode: 0o644, Content: u.Name + cfg.SSH.PrincipalSuffix + "\n"})
 	}
-	return errors.Join(c.plainFiles(list, nil), c.rootKey(cfg))
+	return errors.Join(c.plainFiles(none, list), c.rootKey(cfg))
 }
 
 // line ends a text with exactly one newline.
@@ -176,8 +174,8 @@ func (c *Configurer) rootKey(cfg *wire.NodeConfig) error {
 	if err := os.MkdirAll(c.files.at("/root/.ssh"), 0o700); err != nil {
 		return err
 	}
-	return c.plainFiles([]wire.File{
+	return c.plainFiles(none, []wire.File{
 		{Path: "/root/.ssh/id_ed25519", Mode: 0o600, Content: line(cfg.SSH.RootKey)},
 		{Path: "/root/.ssh/id_ed25519.pub", Mode: 0o644, Content: line(cfg.SSH.RootPublicKey)},
-	}, nil)
+	})
 }
