@@ -35,7 +35,7 @@ func TestFormIsThatOfEncodingJSON(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, v := range []any{
 		wire.Created{Name: "a<b>&", Spec: muster.Spec{Users: []string{"a"}, Retain: muster.Duration(1500 * time.Millisecond)}},
-		wire.Cluster{Created: at, Users: []string{}, Nodes: []wire.Node{}, Spec: muster.Spec{Users: []string{}}},
+		wire.Cluster{Created: at, Users: []string{}, Doors: []muster.Door{}, Nodes: []wire.Node{}, Spec: muster.Spec{Users: []string{}}},
 		wire.Event{At: at, Text: "\u2028 \x01"}, map[string]any{"b": 1.5e30, "a": nil}, muster.Errorf(muster.EInvalid, "x"),
 	} {
 		for name, write := range map[string]func(*bytes.Buffer) error{

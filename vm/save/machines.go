@@ -29,7 +29,7 @@ type Machines struct {
 	Start func(ctx context.Context, node string) error
 	// On is what a node's machine depends on, here and now.
 	On func(ctx context.Context, node string) (Host, error)
-	// Erased is given the receipt of each state that was erased. Nil: nobody keeps it.
+	// Erased is given the receipt of each state that was erased, of several at once. Nil: nobody keeps it.
 	Erased func(node string, r Receipt)
 	Clock  muster.Clock
 }

@@ -92,7 +92,11 @@ func newReal(t *testing.T, nodes ...string) *real {
 			}
 			return h, err
 		},
-		Erased: func(_ string, e save.Receipt) { r.wiped = append(r.wiped, e) },
+		Erased: func(_ string, e save.Receipt) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.wiped = append(r.wiped, e)
+		},
 	}
 	for _, n := range nodes {
 		t.Cleanup(func() {
