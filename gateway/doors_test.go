@@ -381,7 +381,7 @@ func (r *rig) enter(name string, key ssh.Signer) {
 func TestSessionsHaveALength(t *testing.T) {
 	t.Parallel()
 	for end, limits := range map[muster.GatewayEnd]gateway.Limits{
-		muster.GatewayEndIdle: {Idle: time.Hour, Alive: 10 * time.Millisecond}, muster.GatewayEndLongest: {Longest: 90 * time.Minute},
+		muster.GatewayEndIdle: {Idle: time.Hour, Alive: time.Second}, muster.GatewayEndLongest: {Longest: 90 * time.Minute},
 	} {
 		t.Run(string(end), func(t *testing.T) {
 			t.Parallel()
@@ -391,7 +391,7 @@ func TestSessionsHaveALength(t *testing.T) {
 			key := r.key("alice", "")
 			for _, d := range doors() {
 				open := r.open(d, "alice", key)
-				time.Sleep(3 * 50 * time.Millisecond) // it was looked at, and kept alive
+				time.Sleep(1200 * time.Millisecond) // it was looked at, and kept alive
 				clock.add(59 * time.Minute)
 				time.Sleep(3 * 50 * time.Millisecond)
 				if ended(open) {

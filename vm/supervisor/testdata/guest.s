@@ -78,7 +78,7 @@ _start:
  and $15,%al
  add $'A',%al
  mov $0x3f8,%dx
- out %al,%dx
+ call emit
  loop 12b
  mov $line,%si
  call say
@@ -92,7 +92,7 @@ _start:
  mov $0x2f8,%dx
  in %dx,%al
  mov $0x3f8,%dx
- out %al,%dx
+ call emit
  cmp $10,%al
  jne 13b
  jmp 10b
@@ -110,7 +110,7 @@ ask: call say
  mov $0x2f8,%dx
  in %dx,%al
  mov $0x3f8,%dx
- out %al,%dx
+ call emit
  cmp $10,%al
  jne 8b
  ret
@@ -118,9 +118,19 @@ say: mov $0x3f8,%dx
 put: lodsb
  test %al,%al
  jz 9f
- out %al,%dx
+ call emit
  jmp put
 9: ret
+# emit waits until the port has room: what comes sooner would be lost when the host is busy.
+emit: push %ax
+ add $5,%dx
+14: in %dx,%al
+ test $0x20,%al
+ jz 14b
+ sub $5,%dx
+ pop %ax
+ out %al,%dx
+ ret
 first: .asciz "\nfirst: "
 again: .asciz "again: "
 task: .asciz "task\n"
