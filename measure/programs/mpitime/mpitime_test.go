@@ -90,7 +90,7 @@ func TestMeasuresMPI(t *testing.T) {
 	if s := launch("./p", "threads"); len(s) != 2 || s[1] < 0.4 {
 		t.Errorf("%v", s)
 	}
-	run(env, "true") // what is no MPI program is not touched
+	run(env, "true")                   // what is no MPI program is not touched
 	_, err := exec.LookPath("mpifort") // it is there without the compiler, too
 	if _, also := exec.LookPath("gfortran"); err != nil || also != nil {
 		return
