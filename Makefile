@@ -64,12 +64,6 @@ test-vm: ## A cluster of virtual machines, its server killed meanwhile: some min
 	@$(MAKE) --no-print-directory build
 	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm$$' -v -timeout 60m ./cmd/muster
 
-.PHONY: test-leaves
-test-leaves: ## Switches of local machines that fail, machines behind another than is said: some minutes
-	@scripts/setup test
-	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_LEAVES=all go test -count=1 -run 'TestStories/local/local-(leaf-down|misplaced)$$' -v -timeout 60m ./cmd/muster
-
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
 	@scripts/setup lab

@@ -152,8 +152,6 @@ func params(bin string, files []string, images string) testscript.Params {
 			switch name {
 			case "vm": // virtual machines: minutes where they are emulated
 				return os.Getenv("MUSTER_VM") != "", nil
-			case "leaves": // switches that fail, and whole certificates: minutes
-				return os.Getenv("MUSTER_LEAVES") != "", nil
 			case "memlock":
 			default:
 				return false, fmt.Errorf("no condition %q", name)

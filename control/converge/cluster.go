@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
@@ -95,6 +96,13 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 		view.Machines[m.ID] = m
 	}
 	view.Observations = v.observations.of(id, view.Nodes, view.Machines, v.c.Presence)
+	if view.wantsTree() {
+		described, err := tx.AsSystem().SiteTree()
+		if err != nil {
+			return view, err
+		}
+		view.Tree = topology.New(described, held)
+	}
 	if c.Phase == muster.ClusterDeleting && len(view.Machines) == 0 {
 		if view.Cleaning, err = cleaning(tx, view.Nodes); err != nil {
 			return view, err

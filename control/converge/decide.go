@@ -60,6 +60,7 @@ type decider struct {
 	// ownMachines: Machines is a copy that this decision may change.
 	ownMachines bool
 	around      Around           // of one machine
+	parted      *parted          // who is reached over the message network; nil: not looked at yet
 	rival       muster.MachineID // that has parts of the one machine
 }
 

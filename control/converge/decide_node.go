@@ -148,9 +148,9 @@ func (d *decider) ready(i int) {
 			if conditions = d.reached(n, withoutCondition(conditions, silent, agentSilent, cutOff)); n.Phase != phase {
 				text = "it reports again"
 			}
-			if d.movesFrom(*n, conditions) {
+			if stand := d.movesFrom(*n, conditions); stand != "" {
 				n.Conditions = conditions
-				d.lost(i, "nothing behind "+d.standOf(*n)+" is reached over the message network")
+				d.lost(i, "nothing behind "+stand+" is reached over the message network")
 				return
 			}
 		}

@@ -128,7 +128,7 @@ func waits(m muster.Machine) bool {
 	case muster.MachineQuarantined:
 		return m.Intent != muster.IntentNone || !hasCondition(m.Conditions, quarantined)
 	case muster.MachineFree:
-		return m.Intent != muster.IntentNone && m.Intent != muster.IntentDrain
+		return m.Intent != muster.IntentNone && m.Intent != muster.IntentDrain || hasCondition(m.Conditions, muster.ConditionSwitchDown)
 	}
 	return false
 }

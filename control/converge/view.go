@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -44,6 +45,8 @@ type View struct {
 
 	// Spares is, by node, another machine for those that need one.
 	Spares map[string]Spare
+	// Tree is where the machines stand; it is there if the scheduler gave up a node.
+	Tree *topology.Tree
 	// Silent is how many of the site's agents have missed a beat, of All that
 	// should report.
 	Silent, All int
