@@ -36,6 +36,7 @@ if [ $DOOR = plain ]; then
 	putty() { p=$1; shift; $p $putty "$@"; }
 else
 	proxy="plink -batch -P $PORT -i $T/key.ppk -hostkey $gate -nc %host:%port alice@127.0.0.1" host=alice@cfd
+	if [ $DOOR = straight ]; then proxy="$PWD/straight %host"; fi
 	putty() { p=$1; shift; $p -batch -i $T/key.ppk -hostkey $node -proxycmd "$proxy" "$@"; }
 fi
 `
@@ -76,8 +77,9 @@ else set -- --sftp-ssh "$SSH c"; fi
 rclone -q --config /dev/null "$@" copy tree :sftp:rclone-$DOOR; rclone -q --config /dev/null "$@" copy :sftp:rclone-$DOOR $T/tree; diff -r tree $T/tree`},
 		{"dbclient", "dbclient", `
 dropbearconvert openssh dropbear alice.key $T/key 2> $T/convert
-export HOME=$PWD/dropbear; if [ $DOOR = plain ]; then host=cfd+alice@127.0.0.1/$PORT; else host=alice@127.0.0.1/$PORT,alice@cfd; fi
-set +e; echo in | $(command -v dbclient) -T -i $T/key $host 'cat; echo wrong >&2; exit 7' > $T/out 2> $T/wrong; test $? = 7 || { cat $T/wrong; exit 1; }; set -e; grep -q '^in$' $T/out; grep -q '^wrong' $T/wrong`},
+export HOME=$PWD/dropbear; set --; if [ $DOOR = plain ]; then host=cfd+alice@127.0.0.1/$PORT; else host=alice@127.0.0.1/$PORT,alice@cfd; fi
+if [ $DOOR = straight ]; then host=alice@cfd; set -- -J "$PWD/straight cfd"; fi
+set +e; echo in | $(command -v dbclient) -T -i $T/key "$@" $host 'cat; echo wrong >&2; exit 7' > $T/out 2> $T/wrong; test $? = 7 || { cat $T/wrong; exit 1; }; set -e; grep -q '^in$' $T/out; grep -q '^wrong' $T/wrong`},
 		{"paramiko", "", `$PYTHON clients.py paramiko $DOOR $PORT`},
 		{"AsyncSSH", "", `$PYTHON clients.py asyncssh $DOOR $PORT`},
 	}
