@@ -173,6 +173,7 @@ type Service struct {
 	Allocator *allocate.Allocator
 	policy    atomic.Pointer[Policy]
 	processes gatewayProcesses
+	directory gatewayDirectory
 	started   time.Time
 	hub       hub
 	saves     saves
