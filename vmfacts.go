@@ -1,0 +1,39 @@
+package muster
+
+import "time"
+
+// VMFacts are how a virtual machine is set up, as its host reads it back after each start.
+type VMFacts struct {
+	At time.Time `json:"at"`
+	// KVM: the host's processor executes it. Otherwise QEMU emulates one: nothing that is measured in it
+	// says anything of speed.
+	KVM   bool `json:"kvm"`
+	Tuned bool `json:"tuned"`
+	// Settings are those of its plan that its host can see, and those that could not be made.
+	Settings []VMFact `json:"settings"`
+}
+
+// VMFact is a setting of a virtual machine with what was found.
+type VMFact struct {
+	Name  string `json:"name"` // as of VMSetting
+	Value string `json:"value"`
+	Found string `json:"found"`
+	Read  string `json:"read,omitempty"` // where
+	Holds bool   `json:"holds"`
+	// Cure is what to do about one that does not hold.
+	Cure string `json:"cure,omitempty"`
+}
+
+// Missed are the settings that do not hold.
+func (f *VMFacts) Missed() []VMFact {
+	if f == nil {
+		return nil
+	}
+	var list []VMFact
+	for _, s := range f.Settings {
+		if !s.Holds {
+			list = append(list, s)
+		}
+	}
+	return list
+}
