@@ -1,6 +1,9 @@
 package muster
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // VMFacts are how a virtual machine is set up, as its host reads it back after each start.
 type VMFacts struct {
@@ -22,6 +25,42 @@ type VMFact struct {
 	Holds bool   `json:"holds"`
 	// Cure is what to do about one that does not hold.
 	Cure string `json:"cure,omitempty"`
+}
+
+// VMCondition is what of a virtual machine changes the figures that are measured in it.
+type VMCondition struct {
+	// KVM: the host's processor executes it; otherwise QEMU emulates one.
+	KVM   bool `json:"kvm"`
+	Tuned bool `json:"tuned"`
+	// Missed names the settings of its plan that do not hold.
+	Missed []string `json:"missed,omitempty"`
+}
+
+// Condition is what of the facts changes figures; nil of nothing.
+func (f *VMFacts) Condition() *VMCondition {
+	if f == nil {
+		return nil
+	}
+	c := &VMCondition{KVM: f.KVM, Tuned: f.Tuned}
+	for _, s := range f.Missed() {
+		c.Missed = append(c.Missed, s.Name)
+	}
+	return c
+}
+
+// String is the condition for people.
+func (c *VMCondition) String() string {
+	if c == nil {
+		return ""
+	}
+	text := map[bool]string{true: "tuned", false: "untuned"}[c.Tuned]
+	if !c.KVM {
+		text += ", emulated"
+	}
+	if len(c.Missed) > 0 {
+		text += ", without " + strings.Join(c.Missed, ", ")
+	}
+	return text
 }
 
 // Missed are the settings that do not hold.
