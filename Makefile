@@ -62,7 +62,7 @@ test-vm: ## A cluster of virtual machines, its server killed meanwhile: some min
 	@scripts/setup test
 	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm$$' -v -timeout 60m ./cmd/muster
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost)?$$' -v -timeout 60m ./cmd/muster
 
 .PHONY: test-leaves
 test-leaves: ## Switches of local machines that fail, machines behind another than is said: some minutes

@@ -1,6 +1,7 @@
 package muster
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,6 +47,23 @@ func (f *VMFacts) Condition() *VMCondition {
 		c.Missed = append(c.Missed, s.Name)
 	}
 	return c
+}
+
+// Worse is what holds of two together: what one misses, both miss. Either may be nil.
+func (c *VMCondition) Worse(d *VMCondition) *VMCondition {
+	if c == nil {
+		return d
+	}
+	if d == nil {
+		return c
+	}
+	out := VMCondition{KVM: c.KVM && d.KVM, Tuned: c.Tuned && d.Tuned, Missed: slices.Clone(c.Missed)}
+	for _, name := range d.Missed {
+		if !slices.Contains(out.Missed, name) {
+			out.Missed = append(out.Missed, name)
+		}
+	}
+	return &out
 }
 
 // String is the condition for people.
