@@ -160,6 +160,11 @@ bench-gateway: build ## Hold the gateway's doors against a direct connection, ss
 	@scripts/setup test
 	@$(SUDO) env BENCH_GATEWAY=1 MUSTER=$(CURDIR)/bin/muster PATH=$(PATH) go test -count=1 -timeout 12h -v -run 'TestBenchGateway$$' ./gateway
 
+.PHONY: bench-supervisors
+bench-supervisors: build ## Memory, starts and adoption of the supervisors of 200 virtual machines, some minutes (SUPERVISORS=20: one)
+	@scripts/setup lab
+	@$(SUDO) env MUSTER_SUPERVISORS=$(or $(SUPERVISORS),200) MUSTER_PROGRAM=$(CURDIR)/bin/muster go test -count=1 -run 'TestMany$$' -v -timeout 30m ./vm/supervisor
+
 .PHONY: bench-overhead
 bench-overhead: build ## Hold a delivered cluster against plain nodes with the same programs, ten minutes and more
 	@scripts/setup test
