@@ -278,7 +278,7 @@ func mergeable(smaps io.Reader) (n int, err error) {
 func (r *vmReading) balloon(ctx context.Context) {
 	_, err := r.s.Command(ctx, "query-balloon", nil)
 	found := "there is one"
-	holds := err != nil && strings.Contains(err.Error(), "No balloon device")
+	holds := err != nil && ctx.Err() == nil // it refuses to speak of what there is not
 	switch {
 	case holds:
 		found = "none"
@@ -316,25 +316,23 @@ func (r *vmReading) queues() {
 
 // parsePlaces reads where the vCPUs are in the virtual machine, in QEMU's order.
 func parsePlaces(answer []byte) ([]muster.VMCPU, error) {
-	var list []struct {
-		Props struct {
-			Socket int `json:"socket-id"`
-			Die    int `json:"die-id"`
-			Core   int `json:"core-id"`
-			Thread int `json:"thread-id"`
-			Node   int `json:"node-id"`
-		} `json:"props"`
-		Index int `json:"cpu-index"`
-	}
+	var list []map[string]any // QEMU's names are not ours
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, fmt.Errorf("QEMU's list of vCPUs: %w", err)
 	}
 	out := make([]muster.VMCPU, len(list))
 	for _, c := range list {
-		if c.Index < 0 || c.Index >= len(out) {
-			return nil, fmt.Errorf("QEMU's list of vCPUs is none: number %d of %d", c.Index, len(out))
+		index, ok := c["cpu-index"].(float64)
+		i := int(index)
+		if !ok || i < 0 || i >= len(out) {
+			return nil, fmt.Errorf("QEMU's list of vCPUs is none: number %v of %d", c["cpu-index"], len(out))
 		}
-		out[c.Index] = muster.VMCPU{Socket: c.Props.Socket, Die: c.Props.Die, Core: c.Props.Core, Thread: c.Props.Thread, MemoryNode: c.Props.Node}
+		props, _ := c["props"].(map[string]any)
+		at := func(name string) int {
+			n, _ := props[name].(float64) // 0 where there is one only
+			return int(n)
+		}
+		out[i] = muster.VMCPU{Socket: at("socket-id"), Die: at("die-id"), Core: at("core-id"), Thread: at("thread-id"), MemoryNode: at("node-id")}
 	}
 	return out, nil
 }
