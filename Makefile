@@ -62,7 +62,7 @@ test-vm: ## A cluster of virtual machines, its server killed meanwhile: some min
 	@scripts/setup test
 	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm$$' -v -timeout 60m ./cmd/muster
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost)?$$' -v -timeout 60m ./cmd/muster
 
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
@@ -153,6 +153,11 @@ bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10
 bench-gateway: build ## Hold the gateway's doors against a direct connection, sshd and a relay, an hour and more (RUNS=2 FILE_MB=20 FILES=100: minutes)
 	@scripts/setup test
 	@$(SUDO) env BENCH_GATEWAY=1 MUSTER=$(CURDIR)/bin/muster PATH=$(PATH) go test -count=1 -timeout 12h -v -run 'TestBenchGateway$$' ./gateway
+
+.PHONY: bench-supervisors
+bench-supervisors: build ## Memory, starts and adoption of the supervisors of 200 virtual machines, some minutes (SUPERVISORS=20: one)
+	@scripts/setup lab
+	@$(SUDO) env MUSTER_SUPERVISORS=$(or $(SUPERVISORS),200) MUSTER_PROGRAM=$(CURDIR)/bin/muster go test -count=1 -run 'TestMany$$' -v -timeout 30m ./vm/supervisor
 
 .PHONY: bench-overhead
 bench-overhead: build ## Hold a delivered cluster against plain nodes with the same programs, ten minutes and more

@@ -181,7 +181,7 @@ func (s *Service) resumeOn(tx *store.Tx, c *muster.Cluster, plan muster.Plan, te
 		}
 		a.Node, a.Index = n.Name, n.Index
 		n.Hold, n.Leave, n.Down = false, false, false
-		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.Trust = 0, nil, nil, nil, ""
+		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.VM, n.Trust = 0, nil, nil, nil, nil, ""
 		n.NotBefore, n.Deadline = time.Time{}, time.Time{}
 		back = append(back, n)
 	}

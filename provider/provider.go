@@ -103,8 +103,9 @@ const (
 type Observation struct {
 	Machine    muster.MachineID
 	State      State
-	Attempt    int64 // that it runs, when running
-	Frozen     bool  // it stands still, when running
+	Attempt    int64           // that it runs, when running
+	Frozen     bool            // it stands still, when running
+	VM         *muster.VMFacts // how it is set up, when it runs as a virtual machine and that was read back
 	Management netip.Addr
 	Since      time.Time
 	Err        error // what went wrong with the last Ensure, if anything

@@ -181,7 +181,7 @@ func (d *decider) detachMachine(i int, proof muster.FenceRecord) {
 	n.PreviousMachine, n.Machine, n.Management = id, "", netip.Addr{}
 	n.Down = d.Cluster.Phase == muster.ClusterReady
 	n.Hold = n.Hold || n.Down
-	n.NotBefore, n.Stages = time.Time{}, nil
+	n.NotBefore, n.Stages, n.VM = time.Time{}, nil, nil
 	n.Conditions = withoutCondition(n.Conditions, muster.ConditionNotFenced)
 	d.setPhase(n, muster.NodeFenced, "machine "+string(id)+" is cut off: "+steps(proof))
 	d.lookAfter(time.Millisecond)

@@ -121,8 +121,9 @@ type Observation struct {
 	Asked   bool // an observation is under way
 	State   provider.State
 	Attempt int64
-	Frozen  bool  // it stands still
-	Why     error // what is wrong with it, by the provider's word
+	Frozen  bool            // it stands still
+	VM      *muster.VMFacts // how it is set up as a virtual machine, once that was read back
+	Why     error           // what is wrong with it, by the provider's word
 	SeenAt  time.Time
 	// WasRunning: its node was ready since the last call. Went is when it was then seen
 	// to have gone off by itself, until it is seen running again.
