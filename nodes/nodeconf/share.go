@@ -51,6 +51,9 @@ func Share(in Input) (*Shared, error) {
 		Expires:        in.Cluster.Expires,
 		Files:          storageFiles(in.Storage),
 	}
+	if c := in.Cluster; c.Phase == muster.ClusterPausing {
+		s.all.Sync = wire.SyncMark(c.Pause)
+	}
 	s.index = make(map[string]int, len(s.all.Hosts))
 	for i, h := range s.all.Hosts {
 		s.index[h.Name] = i
@@ -105,7 +108,7 @@ func pauseOf(c muster.Cluster) muster.OnPause {
 	switch p := c.Pause; {
 	case p == nil, c.Phase == muster.ClusterReady:
 		return ""
-	case p.OnPause == muster.PauseFreeze:
+	case p.OnPause.KeepsMemory():
 		return muster.PauseFreeze // until its machines go on
 	case c.Phase != muster.ClusterPausing:
 		return muster.PauseWait // until it is handed over again, and measured

@@ -28,6 +28,7 @@ const (
 type life struct {
 	up                bool // the boot has come to its end and sshd answers
 	still             bool // its provider was told to freeze it
+	partial, loaded   bool // it waits for a saved state; it has one, and has not gone on from it
 	trouble           Trouble
 	leaving           string        // it goes down in order: reboot, poweroff
 	turned            chan struct{} // closed when the two above change
@@ -39,6 +40,7 @@ type life struct {
 	fenced            int
 	tested            int
 	shells            []*console // that are open
+	memory            memory     // what it would be saved with
 	consoles          []string   // what it printed since it was switched on, the newest last
 }
 
