@@ -206,17 +206,24 @@ func (v *Converger) makeStep(ctx context.Context, view View, erase bool) error {
 			boots[n.Name] = v.bootOf(view, n, m, "")
 		}
 	}
+	room := func() error {
+		return v.c.States.Promise(save.NameOf(id, ""), SavedMemory(view.Cluster.Spec, (&decider{View: view}).heldMachines()))
+	}
+	if view.Save.Phase == save.Saving { // what a server promised that was killed
+		_ = room()
+	}
 	q := &save.Sequence{
 		Journal: j, AtOnce: savesAtOnce,
-		Room: func() error {
-			return v.c.States.Room(SavedMemory(view.Cluster.Spec, (&decider{View: view}).heldMachines()))
-		},
+		Room: room,
 		Machines: v.c.Savers[names[0]].Saver(provider.Saving{
 			States: v.c.States, Key: key, Boots: boots, Erased: j.receipt,
 			Token: func(ctx context.Context, node string) (string, error) { return v.resumeToken(ctx, id, node) },
 		}),
 	}
 	phase, err := q.Step(ctx)
+	if phase != save.Stopping && phase != save.Saving {
+		v.c.States.Settle(save.NameOf(id, ""))
+	}
 	if err != nil && phase == view.Save.Phase {
 		return err // the same again
 	}
