@@ -279,7 +279,7 @@ func TestSaveMeetsOtherThings(t *testing.T) {
 			paused(s, id)
 			return s.remove(id)
 		}, muster.ClusterDeleted, ""},
-		"there is no room": {func(r *rig) { r.states.Quota = 1 }, func(_ *testing.T, _ *rig, _ *server, _ muster.ClusterID) error { return nil }, muster.ClusterReady, "running"},
+		"there is no room any more": {func(r *rig) { r.states.Quota = 1 }, func(_ *testing.T, _ *rig, _ *server, _ muster.ClusterID) error { return nil }, muster.ClusterReady, "running"},
 		"resumed while it is saved": {nil, func(_ *testing.T, _ *rig, s *server, id muster.ClusterID) error {
 			time.Sleep(time.Second)
 			return thaw(s, id)
@@ -343,6 +343,57 @@ func TestSaveMeetsOtherThings(t *testing.T) {
 			})
 		})
 	}
+}
+
+// room refuses what its states have no room for.
+func (r *rig) room(need int64) error {
+	if r.states == nil {
+		return nil
+	}
+	return r.states.Room(need)
+}
+
+// A pause says how much is saved and, once that was done, how long it takes; there must be room for it beforehand.
+func TestSaveSaysHowLong(t *testing.T) {
+	pretended(t, func(t *testing.T) {
+		r := virtual(t, fake.Options{Machines: 2, BootMax: time.Second, CleanTime: 100 * time.Millisecond})
+		s := r.start()
+		s.untilFree(2)
+		id := s.mustCreate(slurmVM(2))
+		s.untilPhase(id, muster.ClusterReady)
+		ask := func() wire.Paused {
+			out, err := s.pauses().Pause(t.Context(), administrator(), string(id), wire.PauseRequest{OnPause: "save", DryRun: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		if out := ask(); out.Memory != 8<<30 || out.Takes != 0 || out.KeepsMachines || len(out.Lost) == 0 {
+			t.Errorf("%+v", out)
+		}
+		r.world.Slow(100 * time.Millisecond)
+		if err := pauseSaved(s, id); err != nil {
+			t.Fatal(err)
+		}
+		c := s.untilPhase(id, muster.ClusterPaused)
+		if !slices.ContainsFunc(c.Notices, func(n muster.Notice) bool {
+			return strings.Contains(n.Text, "are saved:") && strings.Contains(n.Text, "/s")
+		}) {
+			t.Errorf("nothing is said of the rate: %+v", c.Notices)
+		}
+		s.untilFree(2)
+		if err := thaw(s, id); err != nil {
+			t.Fatal(err)
+		}
+		s.untilPhase(id, muster.ClusterReady)
+		if out := ask(); out.Takes <= 0 {
+			t.Errorf("%+v", out)
+		}
+		r.states.Quota = 1 << 30
+		if err := pauseSaved(s, id); muster.ReasonOf(err) != muster.ReasonNoRoomForState || s.phase(id) != muster.ClusterReady {
+			t.Errorf("%v, and it is %s", err, s.phase(id))
+		}
+	})
 }
 
 // What cannot be saved is refused with the reason, before anything happens.

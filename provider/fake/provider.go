@@ -185,6 +185,7 @@ func (w *World) ensure(want provider.DesiredState) error {
 	m.stop, m.err, m.dirty = cancel, nil, true
 	m.state, m.attempt, m.since = provider.StateRunning, want.Boot.Attempt, w.o.Clock.Now()
 	m.boots++
+	m.going = m.since
 	m.consoles = nil
 	m.print("boot %d of %s for %s", m.attempt, want.Boot.Hostname, want.Boot.Cluster)
 	if a := want.Boot.Message; a != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
@@ -21,6 +22,7 @@ type memory struct {
 	Node    string           `json:"node"`
 	Head    bool             `json:"head,omitempty"`
 	Life    int64            `json:"life"` // of which it is a copy
+	Ran     time.Duration    `json:"ran"`  // how long it has run
 	Jobs    []wire.Job       `json:"jobs,omitempty"`
 	Frozen  []string         `json:"frozen,omitempty"` // jobs that were suspended for a pause
 }
@@ -59,6 +61,21 @@ func (w *World) ChangeHost(kernel string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kernel = kernel
+}
+
+// Ran is how long a machine has run, since it was booted: what was saved of it goes on from there.
+func (w *World) Ran(id muster.MachineID) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byID[id].ran()
+}
+
+// ran is Ran; the mutex is held.
+func (m *Machine) ran() time.Duration {
+	if m.state != provider.StateRunning || m.still {
+		return m.memory.Ran
+	}
+	return m.memory.Ran + m.w.o.Clock.Now().Sub(m.going)
 }
 
 // Resumed counts how often machines went on from the same state: more than once must never be.
@@ -211,8 +228,8 @@ func (v *saver) Load(ctx context.Context, node string, s save.State) error {
 		if statusOf(m, b) != save.Partial {
 			return errors.New("it ended")
 		}
-		m.partial, m.loaded, m.up, m.memory = false, true, true, keeps
 		v.w.stand(m, true)
+		m.partial, m.loaded, m.up, m.memory = false, true, true, keeps
 		return nil
 	})
 }

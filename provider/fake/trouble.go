@@ -41,6 +41,7 @@ type life struct {
 	tested            int
 	shells            []*console // that are open
 	memory            memory     // what it would be saved with
+	going             time.Time  // since when it runs, after it stood still last
 	consoles          []string   // what it printed since it was switched on, the newest last
 }
 
@@ -89,12 +90,15 @@ func (w *World) Ail(id muster.MachineID, t Trouble) {
 
 // stand makes a machine stand still with all that it has in memory, or go on; the mutex is held.
 func (w *World) stand(m *Machine, still bool) {
-	m.still = still
 	if still {
+		m.memory.Ran = m.ran()
+	}
+	if m.still = still; still {
 		m.turn(TroubleHang, m.leaving)
 		w.sched.silent(m.id)
 		return
 	}
+	m.going = w.o.Clock.Now()
 	m.turn(TroubleNone, m.leaving)
 	w.sched.speaks(m.id)
 }
