@@ -51,9 +51,7 @@ func Share(in Input) (*Shared, error) {
 		Expires:        in.Cluster.Expires,
 		Files:          storageFiles(in.Storage),
 	}
-	if c := in.Cluster; c.Phase == muster.ClusterPausing {
-		s.all.Sync = wire.SyncMark(c.Pause)
-	}
+	s.all.Sync = syncOf(in.Cluster)
 	s.index = make(map[string]int, len(s.all.Hosts))
 	for i, h := range s.all.Hosts {
 		s.index[h.Name] = i
@@ -101,6 +99,14 @@ func (s *Shared) Node(n muster.Node, hostKey string) (wire.NodeConfig, error) {
 	}
 	c.Slurm = &part
 	return c, nil
+}
+
+// syncOf is the mark of the pause for which nodes write to their volumes what they have of them; "": there is none.
+func syncOf(c muster.Cluster) string {
+	if c.Phase != muster.ClusterPausing {
+		return ""
+	}
+	return wire.SyncMark(c.Pause)
 }
 
 // pauseOf is what the scheduler does with running jobs for a pause; "": it goes on.

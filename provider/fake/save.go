@@ -21,8 +21,8 @@ type memory struct {
 	Cluster muster.ClusterID `json:"cluster"`
 	Node    string           `json:"node"`
 	Head    bool             `json:"head,omitempty"`
-	Life    int64            `json:"life"` // of which it is a copy
-	Ran     time.Duration    `json:"ran"`  // how long it has run
+	Life    int64            `json:"life"`        // of which it is a copy
+	Ran     muster.Duration  `json:"ran_seconds"` // how long it has run
 	Jobs    []wire.Job       `json:"jobs,omitempty"`
 	Frozen  []string         `json:"frozen,omitempty"` // jobs that were suspended for a pause
 }
@@ -67,15 +67,15 @@ func (w *World) ChangeHost(kernel string) {
 func (w *World) Ran(id muster.MachineID) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.byID[id].ran()
+	return time.Duration(w.byID[id].ran())
 }
 
 // ran is Ran; the mutex is held.
-func (m *Machine) ran() time.Duration {
+func (m *Machine) ran() muster.Duration {
 	if m.state != provider.StateRunning || m.still {
 		return m.memory.Ran
 	}
-	return m.memory.Ran + m.w.o.Clock.Now().Sub(m.going)
+	return m.memory.Ran + muster.Duration(m.w.o.Clock.Now().Sub(m.going))
 }
 
 // Resumed counts how often machines went on from the same state: more than once must never be.
