@@ -377,6 +377,39 @@ func (r *rig) enter(name string, key ssh.Signer) {
 	}
 }
 
+// A client that closes a channel as soon as all has been said has the exit status by then.
+func TestStatusComesBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, gateway.Limits{})
+	r.make("cfd", "alice")
+	c, err := r.dial("cfd+alice", r.key("alice", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 20 {
+		ch, requests, err := c.OpenChannel("session", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := ch.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{"echo in; exit 7"})); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if b, err := io.ReadAll(ch); err != nil || string(b) != "in\n" {
+			t.Fatalf("%q, %v", b, err)
+		}
+		select {
+		case q := <-requests:
+			if q.Type != "exit-status" || !bytes.Equal(q.Payload, []byte{0, 0, 0, 7}) {
+				t.Errorf("%+v", q)
+			}
+		default:
+			t.Error("all was said, and how it ended was not")
+		}
+		_ = ch.Close()
+	}
+}
+
 // Sessions end in which nothing passes, and those that last for long, in every door.
 func TestSessionsHaveALength(t *testing.T) {
 	t.Parallel()

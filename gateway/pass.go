@@ -6,9 +6,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
+
+// statusTime is how long the end of what a command said is held back for its exit status.
+const statusTime = time.Second
 
 // passChannel opens a channel at the other side and joins the two until they end.
 func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *atomic.Int64) {
@@ -34,25 +38,44 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *at
 		_ = far.CloseWrite()
 	}()
 	go func() {
-		passRequests(fromNear, far, kind.there)
+		passRequests(fromNear, far, kind.there, func(string) {})
 		_ = far.Close() // who opened it has closed it
 	}()
 	var said sync.WaitGroup
 	said.Go(func() { _, _ = io.Copy(counting{near, passed}, far) })
 	said.Go(func() { _, _ = io.Copy(counting{near.Stderr(), passed}, far.Stderr()) })
+	ended := make(chan struct{}) // how it ended has been passed, or will never be
+	var end sync.Once
 	var done sync.WaitGroup
 	done.Go(func() {
 		said.Wait()
+		// Some clients (PuTTY's) close a channel as soon as both sides have said all, and never hear
+		// of an exit status that comes after that. A server sends it before, as a rule; here the two
+		// come by ways of their own.
+		if slices.Contains(kind.back, "exit-status") {
+			select {
+			case <-ended:
+			case <-time.After(statusTime):
+			}
+		}
 		_ = near.CloseWrite()
 	})
-	done.Go(func() { passRequests(fromFar, near, kind.back) })
+	done.Go(func() {
+		passRequests(fromFar, near, kind.back, func(passed string) {
+			if passed == "exit-status" || passed == "exit-signal" {
+				end.Do(func() { close(ended) })
+			}
+		})
+		end.Do(func() { close(ended) })
+	})
 	// Closed once all that it said has passed, and how it ended: that comes after the last byte or
 	// before it, and the end of the requests is the end of the channel.
 	done.Wait()
 }
 
-// passRequests passes requests on, with their answers, until the channel they come of is closed.
-func passRequests(requests <-chan *ssh.Request, to ssh.Channel, allowed []string) {
+// passRequests passes requests on, with their answers, until the channel they come of is closed. After
+// each it says of which type it was.
+func passRequests(requests <-chan *ssh.Request, to ssh.Channel, allowed []string, passed func(kind string)) {
 	for r := range requests {
 		if !slices.Contains(allowed, r.Type) {
 			_ = r.Reply(false, nil)
@@ -60,5 +83,6 @@ func passRequests(requests <-chan *ssh.Request, to ssh.Channel, allowed []string
 		}
 		ok, err := to.SendRequest(r.Type, r.WantReply, r.Payload)
 		_ = r.Reply(ok && err == nil, nil)
+		passed(r.Type)
 	}
 }
