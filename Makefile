@@ -58,11 +58,11 @@ test-watch: ## Break everything that people rely on inside nodes, and see it hea
 	$(SUDO) env MUSTER_WATCH=all go test -count=1 -run TestWatch -v -timeout 40m ./cmd/muster
 
 .PHONY: test-vm
-test-vm: ## A cluster of virtual machines, its server killed meanwhile: some minutes, more without KVM
+test-vm: ## Clusters of virtual machines, their server killed meanwhile, and one that is saved: some minutes, more without KVM
 	@scripts/setup test
 	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost)?$$' -v -timeout 60m ./cmd/muster
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost|-save)?$$$$' -v -timeout 60m ./cmd/muster
 
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes

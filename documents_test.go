@@ -24,6 +24,7 @@ func writesOtherJSON() map[string][]string {
 			"provider/fake/measure.go", "provider/fake/remote.go", "provider/local/ensure.go", "provider/local/vm.go",
 		},
 		"what parts of one program say to each other": {
+			"provider/fake/save.go",
 			"agent/rendezvous/line.go", "agent/rendezvous/world.go", "agent/netbench/measure.go", "storage/image/isolate.go", "lab/machine/control.go",
 			"provider/local/console.go", "provider/local/handshake.go", "provider/local/initstage.go",
 			"vm/jail/order.go", "vm/supervisor/control.go", "vm/supervisor/stream.go", "vm/supervisor/order.go", "vm/supervisor/supervisor.go",

@@ -66,6 +66,10 @@ func (s *Service) Resume(ctx context.Context, who muster.Actor, ref string, r wi
 			p := *c.Pause
 			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
 			out.Text = "it is being frozen: it goes on after that"
+		case c.Pause.OnPause == muster.PauseSave:
+			p := *c.Pause
+			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
+			out.Text = "it is being saved: it comes back after that"
 		default: // its machines are being given back: it comes back after that
 			p := *c.Pause
 			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/vm/save"
 )
 
 // cluster runs Decide for one cluster and does what it says.
@@ -51,7 +52,7 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 			view.Slots = slots
 			actions, next = Decide(view)
 			clear(tokens)
-			return v.record(tx, actions, tokens)
+			return v.record(tx, id, actions, tokens)
 		})
 		if err != nil {
 			for _, waiting := range v.bootLimiter.settle(id, boots) { // others may have the places
@@ -108,6 +109,11 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 			return view, err
 		}
 	}
+	if c.Pause != nil && c.Pause.OnPause == muster.PauseSave {
+		if view.Save, err = readSave(tx, id); err != nil {
+			return view, err
+		}
+	}
 	if view.Times, err = v.times(tx, c); err != nil {
 		return view, err
 	}
@@ -123,7 +129,8 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	w := v.workOf(id)
-	view.Prepared, view.Dismantled = w.prepared, w.dismantled
+	view.Prepared, view.Dismantled, view.SaveWork = w.prepared, w.dismantled, w.saving
+	w.silent = view.Save != nil && view.Save.Phase != save.Live
 	if c.Phase == muster.ClusterDeleting {
 		view.Dismantled = w.removed
 	}
@@ -182,6 +189,10 @@ func (v *Converger) readTimes(tx *store.Tx, c muster.Cluster) (t Times, err erro
 		return t, err
 	case c.Scaling != nil:
 		kinds["scale"] = &t.Scale
+	case c.Phase == muster.ClusterPausing && c.Pause != nil && c.Pause.OnPause == muster.PauseSave:
+		if t.Save, err = usual(tx, SaveDuration, c.Class, ""); err != nil {
+			return t, err
+		}
 	}
 	for kind, span := range kinds {
 		if *span, err = usual(tx, c.Spec.DurationKind(kind), c.Class, string(c.Image)); err != nil {
@@ -199,7 +210,7 @@ func usual(tx *store.Tx, kind, class, image string) (Span, error) {
 
 // record writes the record changes of a decision. The secrets of new tokens go
 // into tokens, by node: the store keeps only their hashes.
-func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]string) error {
+func (v *Converger) record(tx *store.Tx, id muster.ClusterID, actions []Action, tokens map[string]string) error {
 	for _, a := range actions {
 		var err error
 		switch a := a.(type) {
@@ -213,6 +224,12 @@ func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]str
 			err = tx.PutClean(a.Record)
 		case KeepFence:
 			err = tx.PutFence(a.Record, a.Cluster, a.Node)
+		case BeginSave:
+			err = beginSave(tx, id, a.Record)
+		case SetSave:
+			err = putSave(tx, id, a.Record)
+		case DropSave:
+			err = dropSave(tx, id)
 		case Measure:
 			err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
 		case Boot:
@@ -238,6 +255,12 @@ func apply(view *View, actions []Action) {
 		switch a := a.(type) {
 		case SetCluster:
 			view.Cluster = a.Cluster
+		case BeginSave:
+			view.Save = &a.Record
+		case SetSave:
+			view.Save = &a.Record
+		case DropSave:
+			view.Save = nil
 		case SetNode:
 			if at == nil {
 				at = make(map[string]int, len(view.Nodes))
@@ -331,6 +354,8 @@ func (v *Converger) act(view View, actions []Action, tokens map[string]string) {
 			v.prepare(view)
 		case Dismantle:
 			v.dismantle(view, a.Home)
+		case StepSave:
+			v.stepSave(view, a.Erase)
 		case Probe:
 			v.probe(view.Machines[a.Machine], a.Since)
 		case Boot:

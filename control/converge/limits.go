@@ -151,6 +151,7 @@ type Span struct {
 type Times struct {
 	Boot, Configure, Build Span
 	Scale                  Span // from the request for more nodes until they take jobs
+	Save                   Span // of virtual machines, for a GiB of memory
 	Delete                 Span // from the request to delete until all machines are clean
 }
 

@@ -54,7 +54,7 @@ func (v *Converger) machine(ctx context.Context, id muster.MachineID) (time.Dura
 			if err := decide(tx); err != nil {
 				return err
 			}
-			return v.record(tx, actions, nil)
+			return v.record(tx, "", actions, nil)
 		})
 		if err != nil {
 			return 0, err

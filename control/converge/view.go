@@ -6,6 +6,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/vm/save"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -35,6 +36,10 @@ type View struct {
 	// Prepared and Dismantled tell how far Prepare and Dismantle are in this
 	// process. Both are safe to repeat.
 	Prepared, Dismantled Work
+	// Save is where the save of its virtual machines is, or their resume; nil: nothing is saved.
+	// SaveWork is the step that is being made.
+	Save     *save.Record
+	SaveWork Work
 	// Slots is how many more machines of each provider may start to boot.
 	Slots map[string]int
 	// Cleaning counts the machines that this cluster gave back and that are not

@@ -175,7 +175,7 @@ func (p *Provider) Capabilities() muster.Capabilities {
 	}
 	if p.hasQEMU {
 		c.VM = &muster.Capabilities{
-			OwnKernel: true, SharesHost: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: c.BootsAtOnce,
+			OwnKernel: true, Saves: true, SharesHost: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: c.BootsAtOnce,
 			Volumes: []muster.VolumeDriver{muster.DriverManagedNFS},
 		}
 	}

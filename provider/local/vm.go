@@ -212,13 +212,19 @@ func (p *Provider) vmTask(m *machine, b *provider.Boot, size int64) (json.RawMes
 		Kind: wire.BootImage, Machine: m.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed,
 		GiveUp: muster.Duration(vmGiveUp),
 		Image:  &wire.BootFiles{ID: b.Image, Root: wire.BootFile{Size: size}, Disk: rootDisk},
-		Links: []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
-			Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}},
-	}
-	if b.Message != nil {
-		t.Links = append(t.Links, wire.BootLink{MAC: p.macOf(m.index, network.MessagePort).String(), Name: network.MessageLink, Address: b.Message.Address, MTU: messageMTU})
+		Links:  p.vmLinks(m, b),
 	}
 	return json.Marshal(t)
+}
+
+// vmLinks are the cards of a virtual machine, as it is to have them.
+func (p *Provider) vmLinks(m *machine, b *provider.Boot) []wire.BootLink {
+	list := []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
+		Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}}
+	if b.Message != nil {
+		list = append(list, wire.BootLink{MAC: p.macOf(m.index, network.MessagePort).String(), Name: network.MessageLink, Address: b.Message.Address, MTU: messageMTU})
+	}
+	return list
 }
 
 func (p *Provider) vmDir(id muster.MachineID) string { return filepath.Join(p.dir, string(id)+".vm") }
