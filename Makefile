@@ -62,7 +62,7 @@ test-vm: ## Clusters of virtual machines, their server killed meanwhile, and one
 	@scripts/setup test
 	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost|-save)?$$$$' -v -timeout 60m ./cmd/muster
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost|-save)?$$' -v -timeout 60m ./cmd/muster
 
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes

@@ -48,7 +48,11 @@ func (p *Provider) Saver(s provider.Saving) save.Hypervisor {
 				return save.Host{}, err
 			}
 			h, err := save.ThisHost(ctx, kind, accel.Processor(kvm))
-			h.Cores, h.Memory = len(part.cpus), qemu.Within(part.memory, kvm)
+			pages := ""
+			if w.VM != nil {
+				pages = w.VM.Pages
+			}
+			h.Cores, h.Memory = len(part.cpus), qemu.Within(part.memory, kvm, pages)
 			return h, err
 		},
 	}
