@@ -33,7 +33,7 @@ func writesOtherJSON() map[string][]string {
 		},
 		"protocols of others":                   {"vm/qmp/monitor.go", "metal/power/bmc/redfish.go", "metal/power/redfish/client.go", "metal/switches/script/switch.go"},
 		"lines of nodes' journals":              {"nodes/agentserver/journal.go"},
-		"what is compared, hashed or read once": {"certificate/canonical/canonical.go", "control/converge/decide_site.go", "control/gatewaywork.go", "nodes/nodeconf/generation.go", "storage/image/content.go", "pki/signing.go", "control/experiment/factor.go", "control/experiment/file.go"},
+		"what is compared, hashed or read once": {"certificate/canonical/canonical.go", "control/converge/decide_site.go", "control/gatewaydirectory.go", "nodes/nodeconf/generation.go", "storage/image/content.go", "pki/signing.go", "control/experiment/factor.go", "control/experiment/file.go"},
 		"the documents":                         {"internal/document/document.go"},
 	}
 }
