@@ -60,9 +60,9 @@ type ShapeWish struct {
 
 // VMWish is how virtual machines are to be.
 type VMWish struct {
-	Tune    string `json:"tune,omitempty" doc:"on: pinned, in huge pages, built as its host is, where the host allows it; off: as QEMU has it by itself. Default: on"`
+	Tune    string `json:"tune,omitempty" doc:"on: pinned, in memory of its cores, built as its host is, where the host allows it; off: as QEMU has it by itself. Default: on"`
 	NIC     string `json:"nic,omitempty" doc:"virtio, or vf: a virtual function of a card. Default: virtio"`
-	Pages   string `json:"pages,omitempty" doc:"Size of huge pages: 2MiB or 1GiB. Default: 2MiB"`
+	Pages   string `json:"pages,omitempty" doc:"Size of huge pages: 2MiB or 1GiB. Default: ordinary pages"`
 	Emulate string `json:"emulate,omitempty" doc:"on: QEMU emulates the processor where the host has no KVM; off: such hosts are not taken. Default: on"`
 }
 

@@ -19,7 +19,7 @@ type Host struct {
 	// OwnBoot: the host is booted for virtual machines, with the kernel arguments and modules
 	// that the plan needs. What these can set is not lacking.
 	OwnBoot bool
-	// Ordinary: huge pages were tried, and could not be had. Its memory lies in ordinary ones.
+	// Ordinary: nobody asked for huge pages, or they could not be had. Its memory lies in ordinary ones.
 	Ordinary bool
 }
 
