@@ -26,7 +26,7 @@ delays it. Its spec in JSON or YAML is a request for another like it.
 With NODE it shows that node alone, and, if it is a virtual machine, how that is set up: each
 setting as planned and as it was read back on its host after the start.`,
 		Example: `  muster show cfd
-  muster show v n01
+  muster show cfd n01
   muster show cfd -o json | jq -r '.nodes[].address'
   muster show cfd -o json | jq '.spec | .name = "cfd2"' | muster create -f -`,
 		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -42,7 +42,8 @@ func (d *decider) reached(n *muster.Node, list []muster.Condition) []muster.Cond
 	if h == nil || n.Head || n.Role != muster.RoleCompute || !d.hasScheduler() || r == nil || r.Scheduler == nil || !r.Scheduler.Up {
 		return withoutCondition(list, unreached)
 	}
-	if n.Down || n.Hold || !gaveUp(r.Scheduler.Nodes[n.Name]) {
+	// What the scheduler said before the node was ready is about the machine before.
+	if n.Phase != muster.NodeReady || !r.At.After(n.PhaseSince) || n.Down || n.Hold || !gaveUp(r.Scheduler.Nodes[n.Name]) {
 		return withoutCondition(list, unreached)
 	}
 	since := d.Now

@@ -20,7 +20,7 @@ func leaves(at []string, states ...string) View {
 	sched := &wire.SchedulerState{Up: true, Nodes: map[string]string{}, Reasons: map[string]string{}}
 	for i, leaf := range at {
 		id, name := muster.MachineID(fmt.Sprintf("m%d", i+1)), fmt.Sprintf("n%02d", i+1)
-		v.Nodes = append(v.Nodes, muster.Node{Cluster: "c-1", Name: name, Index: i, Head: i == 0, Role: muster.RoleCompute, Phase: muster.NodeReady, Machine: id, Attempt: 1, PhaseSince: v.Now})
+		v.Nodes = append(v.Nodes, muster.Node{Cluster: "c-1", Name: name, Index: i, Head: i == 0, Role: muster.RoleCompute, Phase: muster.NodeReady, Machine: id, Attempt: 1, PhaseSince: v.Now.Add(-time.Minute)})
 		v.Machines[id] = muster.Machine{ID: id, Provider: "fake", Phase: muster.MachineActive, Cluster: "c-1", Node: name, Attempt: 1, Facts: muster.Facts{Leaf: leaf}}
 		r := &Report{Cluster: "c-1", Node: name, Report: wire.Report{Attempt: 1, State: "ready"}, At: v.Now, Interval: 10 * time.Second}
 		if i == 0 {
@@ -151,5 +151,24 @@ func TestSwitchDown(t *testing.T) {
 	actions, _ = DecideMachine(MachineView{Now: v.Now.Add(again), Machine: m})
 	if len(actions) != 1 || hasCondition(actions[0].(SetMachine).Machine.Conditions, muster.ConditionSwitchDown) {
 		t.Errorf("%s", brief(actions))
+	}
+}
+
+// What the scheduler said of a node before it was ready was about the machine before.
+func TestUnreachedJudgesByNewsOnly(t *testing.T) {
+	t.Parallel()
+	for _, ready := range []time.Duration{-time.Second, 0} {
+		v := leaves([]string{"A", "B"}, "idle", "down*")
+		v.Nodes[1].PhaseSince = v.Now.Add(ready)
+		told := false
+		actions, _ := Decide(v)
+		for _, a := range actions {
+			if set, ok := a.(SetNode); ok && hasCondition(set.Node.Conditions, unreached) {
+				told = true
+			}
+		}
+		if told != (ready < 0) {
+			t.Errorf("ready for %v: told: %v", -ready, told)
+		}
 	}
 }
