@@ -90,8 +90,8 @@ const longestCommand = 512
 
 // parseTicketCommand reads a command that asks for a ticket. False: it is none.
 func parseTicketCommand(command string) (target string, from netip.AddrPort, ok bool) {
-	words := strings.Fields(command)
-	if len(command) > longestCommand || len(words) < 2 || len(words) > 3 || words[0] != ticketCommand {
+	words := strings.Split(command, " ")
+	if len(command) > longestCommand || len(words) < 2 || len(words) > 3 || words[0] != ticketCommand || words[1] == "" {
 		return "", from, false
 	}
 	if len(words) == 3 {

@@ -22,6 +22,11 @@ func (r *rig) ask(key ssh.Signer, user, command string) (out, complaint string, 
 		r.t.Fatal(err)
 	}
 	defer c.Close()
+	return r.askOn(c, command)
+}
+
+func (r *rig) askOn(c *ssh.Client, command string) (out, complaint string, status int) {
+	r.t.Helper()
 	s, err := c.NewSession()
 	if err != nil {
 		r.t.Fatal(err)
@@ -146,7 +151,10 @@ func TestTicketsByKeyThroughTheKernel(t *testing.T) {
 	if x := r.ticketByKey(key, "ticket cfd 127.0.0.1:5000"); x.Secret != "" || x.Address != flowsAt {
 		t.Errorf("%+v", x)
 	}
-	r.until("its record", func() bool { x := r.newest(); return x.From == "127.0.0.1:5000" && x.Fingerprint != "" && x.Token == "" })
+	r.until("its record", func() bool {
+		x := r.newest()
+		return x.From == "127.0.0.1:5000" && x.Fingerprint != "" && x.Token == ""
+	})
 	ca := r.authority("alice")
 	if x := r.ticketByKey(certified(t, ca, time.Now(), nil), "ticket cfd 127.0.0.1:5001"); x.Secret == "" {
 		t.Error("the end of a certificate cannot be kept in the kernel")
