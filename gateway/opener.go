@@ -13,15 +13,6 @@ type opener struct {
 	token string // its ID
 }
 
-// record is what the record of a session begins with.
-func (o opener) record(from string, d muster.Door) muster.GatewaySession {
-	r := muster.GatewaySession{User: o.user, Fingerprint: o.key.Fingerprint, Token: o.token, From: from, Door: d}
-	if cert := o.key.Certificate; cert != nil {
-		r.Certificate, r.Serial = cert.ID, cert.Serial
-	}
-	return r
-}
-
 // commandOnly says to the holder of a certificate with force-command why no door leads anywhere: what is
 // done there is not the gateway's, and so it cannot hold anybody to one command.
 func (o opener) commandOnly() error {

@@ -124,9 +124,13 @@ func (s *Server) begin(by opener, from string, d muster.Door, w muster.DoorWay, 
 }
 
 func (s *Server) session(by opener, from string, d muster.Door, w muster.DoorWay, received, sent *atomic.Int64) *session {
-	r := by.record(from, d)
-	r.ID, r.Began = muster.NewGatewaySessionID(), s.now()
-	r.Cluster, r.ClusterName, r.Project, r.Node, r.Login = w.Cluster, w.ClusterName, w.Project, w.Node, w.Login
+	r := muster.GatewaySession{
+		ID: muster.NewGatewaySessionID(), User: by.user, Fingerprint: by.key.Fingerprint, Token: by.token, From: from, Door: d,
+		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
+	}
+	if cert := by.key.Certificate; cert != nil {
+		r.Certificate, r.Serial = cert.ID, cert.Serial
+	}
 	return &session{by: by, record: r, received: received, sent: sent, since: s.now()}
 }
 
