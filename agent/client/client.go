@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -306,19 +305,12 @@ func (c *Client) send(ctx context.Context, limit time.Duration, method, path, ki
 // are ignored: a server one version newer may send them. The error is
 // EUnavailable, because another try may meet a server that is well.
 func Decode(r io.Reader, limit int64, into any) error {
-	lr := &io.LimitedReader{R: r, N: limit + 1}
-	d := json.NewDecoder(lr)
-	err := d.Decode(into)
-	if err == nil {
-		// Read to the end, so that the connection can be used again.
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			err = nil
-		} else if err == nil {
-			err = errors.New("more than one value")
-		}
-	}
-	if lr.N <= 0 {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1)) // to its end, so that the connection can be used again
+	if int64(len(b)) > limit {
 		return muster.Errorf(muster.EUnavailable, "the server's answer is longer than %d bytes", limit)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, into)
 	}
 	if err != nil {
 		return muster.Errorf(muster.EUnavailable, "the server's answer is not what was asked for").Wrap(err)

@@ -82,7 +82,7 @@ func anyRequest() *rapid.Generator[wire.Request] {
 			r.HomeQuota = maybe(t, "home quota", rapid.StringMatching(`[1-9][0-9]{0,2}[GT]iB`))
 		}
 		for i, name := range rapid.SliceOfNDistinct(word, 0, 4, rapid.ID).Draw(t, "volumes") {
-			r.Volumes = append(r.Volumes, name+[]string{"", ":ro", ":/v" + name, ":/opt/" + name + ":rw"}[i])
+			r.Volumes = append(r.Volumes, name+[]string{"", ":ro", ":/v-" + name, ":/opt/" + name + ":rw"}[i])
 		}
 		if rapid.Bool().Draw(t, "has queue") {
 			q := rapid.Bool().Draw(t, "queue")
