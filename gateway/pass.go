@@ -12,7 +12,7 @@ import (
 )
 
 // statusTime is how long the end of what a command said is held back for its exit status.
-const statusTime = time.Second
+const statusTime = 3 * time.Second
 
 // passChannel opens a channel at the other side and joins the two until they end.
 func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *atomic.Int64) {
@@ -45,7 +45,7 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *at
 	said.Go(func() { _, _ = io.Copy(counting{near, passed}, far) })
 	said.Go(func() { _, _ = io.Copy(counting{near.Stderr(), passed}, far.Stderr()) })
 	ended := make(chan struct{}) // how it ended has been passed, or will never be
-	var end sync.Once
+	end := sync.OnceFunc(func() { close(ended) })
 	var done sync.WaitGroup
 	done.Go(func() {
 		said.Wait()
@@ -63,10 +63,10 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *at
 	done.Go(func() {
 		passRequests(fromFar, near, kind.back, func(passed string) {
 			if passed == "exit-status" || passed == "exit-signal" {
-				end.Do(func() { close(ended) })
+				end()
 			}
 		})
-		end.Do(func() { close(ended) })
+		end()
 	})
 	// Closed once all that it said has passed, and how it ended: that comes after the last byte or
 	// before it, and the end of the requests is the end of the channel.
