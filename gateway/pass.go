@@ -37,8 +37,9 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *at
 		_, _ = io.Copy(counting{far, passed}, near)
 		_ = far.CloseWrite()
 	}()
+	var answering sync.Mutex
 	go func() {
-		passRequests(fromNear, far, kind.there, func(string) {})
+		passRequests(fromNear, far, kind.there, &answering, func(string) {})
 		_ = far.Close() // who opened it has closed it
 	}()
 	var said sync.WaitGroup
@@ -61,7 +62,7 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *at
 		_ = near.CloseWrite()
 	})
 	done.Go(func() {
-		passRequests(fromFar, near, kind.back, func(passed string) {
+		passRequests(fromFar, near, kind.back, new(sync.Mutex), func(passed string) {
 			if passed == "exit-status" || passed == "exit-signal" {
 				end()
 			}
@@ -71,18 +72,22 @@ func passChannel(n ssh.NewChannel, other ssh.Conn, kind requestKinds, passed *at
 	// Closed once all that it said has passed, and how it ended: that comes after the last byte or
 	// before it, and the end of the requests is the end of the channel.
 	done.Wait()
+	answering.Lock() // a short command can end before the answer to its start has been passed
+	answering.Unlock()
 }
 
-// passRequests passes requests on, with their answers, until the channel they come of is closed. After
-// each it says of which type it was.
-func passRequests(requests <-chan *ssh.Request, to ssh.Channel, allowed []string, passed func(kind string)) {
+// passRequests passes requests on, with their answers, until the channel they come of is closed. answering is
+// held from a request to its answer. After each it says of which type it was.
+func passRequests(requests <-chan *ssh.Request, to ssh.Channel, allowed []string, answering *sync.Mutex, passed func(kind string)) {
 	for r := range requests {
 		if !slices.Contains(allowed, r.Type) {
 			_ = r.Reply(false, nil)
 			continue
 		}
+		answering.Lock()
 		ok, err := to.SendRequest(r.Type, r.WantReply, r.Payload)
 		_ = r.Reply(ok && err == nil, nil)
+		answering.Unlock()
 		passed(r.Type)
 	}
 }
