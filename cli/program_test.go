@@ -43,17 +43,28 @@ func TestProgramOutlivesItsConnection(t *testing.T) {
 		}()
 		return done
 	}
+	// However slow this host is, a run is still there when its server or its client has left.
+	hold := filepath.Join(home, "hold")
+	held := func() {
+		t.Helper()
+		if err := os.WriteFile(hold, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held()
 	back := meanwhile(func() {
 		s.StopServing()
 		s.Serve()
+		for t.Context().Err() == nil && !strings.Contains(w.err.String(), "it runs on") {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := os.Remove(hold); err != nil {
+			t.Error(err)
+		}
 	})
 	w.run("program", "run", "cfd", "slow", "--class", "A").want(t, 0, "it runs on", "result +passed")
 	<-back
-	// However slow this host is, the second one is still there when its client has left.
-	hold := filepath.Join(home, "hold")
-	if err := os.WriteFile(hold, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	held()
 	ctx, cancel := context.WithCancel(t.Context())
 	left := meanwhile(cancel)
 	r := w.runCtx(ctx, "program", "run", "cfd", "slow", "--class", "A").want(t, 130, "detached: the run goes on")
