@@ -58,17 +58,11 @@ test-watch: ## Break everything that people rely on inside nodes, and see it hea
 	$(SUDO) env MUSTER_WATCH=all go test -count=1 -run TestWatch -v -timeout 40m ./cmd/muster
 
 .PHONY: test-vm
-test-vm: ## A cluster of virtual machines, its server killed meanwhile: some minutes, more without KVM
+test-vm: ## Clusters of virtual machines, their server killed meanwhile, and one that is saved: some minutes, more without KVM
 	@scripts/setup test
 	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm$$' -v -timeout 60m ./cmd/muster
-
-.PHONY: test-leaves
-test-leaves: ## Switches of local machines that fail, machines behind another than is said: some minutes
-	@scripts/setup test
-	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_LEAVES=all go test -count=1 -run 'TestStories/local/local-(leaf-down|misplaced)$$' -v -timeout 60m ./cmd/muster
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost|-save)?$$' -v -timeout 60m ./cmd/muster
 
 .PHONY: test-lab
 test-lab: ## Wake, boot and break virtual machines: a lab and its switch, some minutes
@@ -159,6 +153,11 @@ bench-boot: ## Measure the boot service against Kea, dnsmasq and nginx, about 10
 bench-gateway: build ## Hold the gateway's doors against a direct connection, sshd and a relay, an hour and more (RUNS=2 FILE_MB=20 FILES=100: minutes)
 	@scripts/setup test
 	@$(SUDO) env BENCH_GATEWAY=1 MUSTER=$(CURDIR)/bin/muster PATH=$(PATH) go test -count=1 -timeout 12h -v -run 'TestBenchGateway$$' ./gateway
+
+.PHONY: bench-supervisors
+bench-supervisors: build ## Memory, starts and adoption of the supervisors of 200 virtual machines, some minutes (SUPERVISORS=20: one)
+	@scripts/setup lab
+	@$(SUDO) env MUSTER_SUPERVISORS=$(or $(SUPERVISORS),200) MUSTER_PROGRAM=$(CURDIR)/bin/muster go test -count=1 -run 'TestMany$$' -v -timeout 30m ./vm/supervisor
 
 .PHONY: bench-overhead
 bench-overhead: build ## Hold a delivered cluster against plain nodes with the same programs, ten minutes and more

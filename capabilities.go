@@ -23,6 +23,9 @@ type Capabilities struct {
 	Ephemeral bool
 	// Freezes: a machine can stand still and go on with all that it has in memory.
 	Freezes bool
+	// Saves: a machine can be saved with all that it has in memory, be given back, and go on
+	// from that on another of its kind.
+	Saves bool
 	// Fabric names the message network that the machines can join. One cluster has
 	// machines of one fabric.
 	Fabric string

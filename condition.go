@@ -124,6 +124,8 @@ const (
 	ConditionFailedUnderTenants ConditionCode = "failed-under-tenants"
 	// ConditionDoubtful: it failed and passed its test: it is given last, and never again to the cluster that it failed.
 	ConditionDoubtful ConditionCode = "doubtful"
+	// ConditionSwitchDown: nothing behind its switch was reached over the message network: the machines there are given last for a while.
+	ConditionSwitchDown ConditionCode = "switch-down"
 	// ConditionCommonCause: many machines fail alike: something that they have in common.
 	ConditionCommonCause ConditionCode = "common-cause"
 	// ConditionDisturbed: others used its processors while it was measured.

@@ -65,8 +65,10 @@ func (c ConditionCode) Waiting() (w Waiting, waits bool) {
 		return Waiting{Within: WaitFence, Next: "its people are told; the node moves once its machine is proven to be off, by `muster machine confirm-off` at the latest", Unknown: "the machine, or what switches it, does not answer", Told: true}, true
 	case ConditionCutOff:
 		return Waiting{Within: 5 * time.Minute, Next: "the node moves to another machine", Unknown: "nobody knows when this server reaches it again"}, true
+	case ConditionSwitchDown:
+		return Waiting{Within: 30 * time.Minute, Next: "it counts like others again", Unknown: "nobody knows when its switch is back"}, true
 	case ConditionUnreached:
-		return Waiting{Within: time.Minute, Next: "the node moves to a machine that stands elsewhere, if one is free", Unknown: "nobody knows when its switch is back"}, true
+		return Waiting{Within: 15 * time.Second, Next: "the node moves to a machine that stands elsewhere, if one is free", Unknown: "nobody knows when its switch is back"}, true
 	case ConditionAgentSilent:
 		return Waiting{Within: 10 * time.Minute, Next: "the node is started anew", Unknown: "nobody knows whether its agent comes back"}, true
 	case ConditionListening:

@@ -24,6 +24,7 @@ func writesOtherJSON() map[string][]string {
 			"provider/fake/measure.go", "provider/fake/remote.go", "provider/local/ensure.go", "provider/local/vm.go",
 		},
 		"what parts of one program say to each other": {
+			"provider/fake/save.go",
 			"agent/rendezvous/line.go", "agent/rendezvous/world.go", "agent/netbench/measure.go", "storage/image/isolate.go", "lab/machine/control.go",
 			"provider/local/console.go", "provider/local/handshake.go", "provider/local/initstage.go",
 			"vm/jail/order.go", "vm/supervisor/control.go", "vm/supervisor/stream.go", "vm/supervisor/order.go", "vm/supervisor/supervisor.go",
@@ -33,7 +34,7 @@ func writesOtherJSON() map[string][]string {
 		},
 		"protocols of others":                   {"vm/qmp/monitor.go", "metal/power/bmc/redfish.go", "metal/power/redfish/client.go", "metal/switches/script/switch.go"},
 		"lines of nodes' journals":              {"nodes/agentserver/journal.go"},
-		"what is compared, hashed or read once": {"certificate/canonical/canonical.go", "control/converge/decide_site.go", "control/gatewaywork.go", "nodes/nodeconf/generation.go", "storage/image/content.go", "pki/signing.go", "control/experiment/factor.go", "control/experiment/file.go"},
+		"what is compared, hashed or read once": {"certificate/canonical/canonical.go", "control/converge/decide_site.go", "control/gatewaydirectory.go", "nodes/nodeconf/generation.go", "storage/image/content.go", "pki/signing.go", "control/experiment/factor.go", "control/experiment/file.go"},
 		"the documents":                         {"internal/document/document.go"},
 	}
 }

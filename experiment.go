@@ -177,6 +177,8 @@ type ExperimentLaunch struct {
 	Ended   time.Time       `json:"ended,omitzero"`
 	State   ProgramRunState `json:"state"`
 	Problem string          `json:"problem,omitempty"`
+	// VM is how the nodes of its cluster were set up, where they are virtual machines.
+	VM *VMCondition `json:"vm,omitempty"`
 	// Impossible: the cell cannot run at all, and is not tried again.
 	Impossible bool `json:"impossible,omitempty"`
 	// Discarded are the rules by which it does not count.

@@ -15,6 +15,8 @@ type ExperimentResult struct {
 	HPL     []ExperimentHPL     `json:"hpl,omitempty"`
 	// HPLNodes is how HPL grows with nodes, where more than one count was measured.
 	HPLNodes []ExperimentHPLNodes `json:"hpl_nodes,omitempty"`
+	// Virtual is what virtual machines cost, where machines and virtual machines were measured.
+	Virtual []ExperimentVirtual `json:"virtual,omitempty"`
 	// Planned is the largest number of launches that can be.
 	Planned int `json:"planned"`
 }
@@ -26,6 +28,8 @@ type ExperimentRow struct {
 	// Kept are the launches that count, All those that passed whether they count or not.
 	Kept ExperimentFigure `json:"kept"`
 	All  ExperimentFigure `json:"all"`
+	// VM is how its nodes were set up, where they were virtual machines.
+	VM *VMCondition `json:"vm,omitempty"`
 	// Name and Unit are of the figure, Better is which of two is better.
 	Name   string `json:"name,omitempty"`
 	Unit   string `json:"unit,omitempty"`

@@ -84,7 +84,7 @@ func (m Machine) WithFault(f Fault) Machine {
 	return m
 }
 
-// IsDoubtful reports whether the machine has that condition.
+// IsDoubtful reports whether the machine is given last: it failed, or stands behind a switch that may be down.
 func (m *Machine) IsDoubtful() bool {
-	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Code == ConditionDoubtful })
+	return HasCondition(m.Conditions, ConditionDoubtful, ConditionSwitchDown)
 }

@@ -60,23 +60,6 @@ func joinDoors(doors []Door) string {
 	return strings.Join(names, ", ")
 }
 
-// SSHKey is a public key of a user, with its terms and its last use at the gateway.
-type SSHKey struct {
-	Fingerprint string    `json:"fingerprint" doc:"SHA256 fingerprint"`
-	Type        string    `json:"type"`
-	Comment     string    `json:"comment,omitempty"`
-	Key         string    `json:"key" doc:"One authorized_keys line"`
-	Purpose     string    `json:"purpose,omitempty" doc:"What it is for"`
-	Added       time.Time `json:"added,omitzero" doc:"Absent for keys that were added before this was recorded"`
-	Expires     time.Time `json:"expires,omitzero" doc:"From then on it lets nobody in; absent: never"`
-	Used        time.Time `json:"used,omitzero" doc:"When it last opened a session at the gateway"`
-	UsedFrom    string    `json:"used_from,omitempty" doc:"From which address"`
-	UsedDoor    Door      `json:"used_door,omitempty" doc:"Through which door: jump or plain"`
-}
-
-// Expired reports whether a key lets nobody in any more.
-func (k SSHKey) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
-
 // DoorTarget is where a user wants to go. The zero value is nowhere.
 type DoorTarget struct {
 	Cluster string // its name or ID
@@ -168,7 +151,9 @@ const (
 type GatewaySession struct {
 	ID          GatewaySessionID `json:"id"`
 	User        string           `json:"user"`
-	Fingerprint string           `json:"fingerprint,omitempty" doc:"SHA256 fingerprint of the key; absent at the straight door"`
+	Fingerprint string           `json:"fingerprint,omitempty" doc:"SHA256 fingerprint of the key on record; absent at the straight door"`
+	Certificate string           `json:"certificate,omitempty" doc:"Key ID of the certificate by which the user came, where it was one"`
+	Serial      uint64           `json:"certificate_serial,omitempty" doc:"Its serial number"`
 	Token       string           `json:"token,omitempty" doc:"ID of the token by which the straight door was opened"`
 	From        string           `json:"from" doc:"Address and port of the client"`
 	Door        Door             `json:"door" doc:"jump, plain or straight"`

@@ -46,6 +46,9 @@ type Node struct {
 	Unconfigured []MachineID `json:"unconfigured,omitempty"`
 	// NotBefore holds the next boot back after a failure. Zero: at once.
 	NotBefore time.Time `json:"not_before,omitzero"`
+	// VM is how its machine is set up as a virtual machine in the present attempt; nil: it is none, or that was
+	// not read back yet.
+	VM *VMFacts `json:"vm,omitempty"`
 	// Stages are the times of boot stages of the present attempt, in order.
 	Stages []Stage `json:"stages,omitempty"`
 

@@ -16,17 +16,25 @@ const (
 	// PauseFreeze suspends them and stops every processor of the cluster. Its memory stays
 	// where it is, and so do its machines.
 	PauseFreeze OnPause = "freeze"
+	// PauseSave suspends them and saves the virtual machines of the cluster with all that is in
+	// their memory. Their machines are given back.
+	PauseSave OnPause = "save"
 )
 
 // PauseStop is another word for PauseWait.
 const PauseStop = "stop"
 
 // OnPauses are what may be asked for.
-func OnPauses() []OnPause { return []OnPause{PauseStop, PauseWait, PauseRequeue, PauseFreeze} }
+func OnPauses() []OnPause {
+	return []OnPause{PauseStop, PauseWait, PauseRequeue, PauseFreeze, PauseSave}
+}
 
 // KeepsMachines reports whether a cluster keeps its machines while it is paused so: its lease
 // clock runs on.
 func (o OnPause) KeepsMachines() bool { return o == PauseFreeze }
+
+// KeepsMemory reports whether jobs that run when a cluster is paused so go on where they were.
+func (o OnPause) KeepsMemory() bool { return o == PauseFreeze || o == PauseSave }
 
 // Pause is a pause that is planned, under way, or lasts. While it lasts the cluster holds no
 // machine and its lease clock stands still, except where OnPause.KeepsMachines; its name,
@@ -44,11 +52,19 @@ type Pause struct {
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 	// Lose: work that cannot be queued again may be lost.
 	Lose bool `json:"lose,omitempty"`
+	// Suspended is when no job ran any more, and nodes began to write to their volumes what they
+	// still had of them. Only where it saves.
+	Suspended time.Time `json:"suspended,omitzero"`
+	// SavedBytes are the bytes of all saved states, and Saving is how long it took from the stop
+	// of the first machine. 0: nothing is saved.
+	SavedBytes int64    `json:"saved_bytes,omitempty"`
+	Saving     Duration `json:"saving_seconds,omitempty"`
 	// Requeueing is when jobs were told to end, and Stopped when none was left and the
-	// machines began to be given back, or frozen. Zero: not yet.
+	// machines began to be given back, frozen or saved. Zero: not yet.
 	Requeueing time.Time `json:"requeueing,omitzero"`
 	Stopped    time.Time `json:"stopped,omitzero"`
-	// Thawing is when the machines of a frozen cluster began to go on. Zero: not yet.
+	// Thawing is when the machines of a frozen cluster, or of one that could not be saved, began to
+	// go on. Zero: not yet.
 	Thawing time.Time `json:"thawing,omitzero"`
 	// Left is what was left of the walltime when it began. 0: the cluster has no end.
 	Left Duration `json:"left_seconds,omitempty"`

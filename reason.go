@@ -404,6 +404,10 @@ const (
 	ReasonSchedulerFailed Reason = "scheduler-failed"
 	// ReasonTooSlow: the cluster is slower than it promised, and was to be refused then.
 	ReasonTooSlow Reason = "too-slow"
+	// ReasonResumeFailed: saved virtual machines could not be brought back.
+	ReasonResumeFailed Reason = "resume-failed"
+	// ReasonCannotSave: the cluster's machines cannot be saved with their memory.
+	ReasonCannotSave Reason = "cannot-save"
 	// ReasonNotMeasured: the speed could not be measured.
 	ReasonNotMeasured Reason = "not-measured"
 	// ReasonScaleFailed: the cluster did not get its new size.

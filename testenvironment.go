@@ -34,6 +34,13 @@ type TestEnvironment struct {
 	// container's kernel there may be a Hypervisor.
 	Virtualization string `json:"virtualization,omitempty"`
 	Hypervisor     string `json:"hypervisor,omitempty"`
+	// VM is how the node is set up as a virtual machine, by its host's word, and VMSettings what was read
+	// back of each setting; of single nodes only.
+	VM         *VMCondition `json:"vm,omitempty"`
+	VMSettings []VMFact     `json:"vm_settings,omitempty"`
+	// Steal is the share of the time of its processors that a virtual machine waited for one of the host's, while
+	// it was measured; of single nodes only.
+	Steal *float64 `json:"steal,omitempty"`
 	// Flags are the processor's flags that speed depends on.
 	Flags  []string `json:"flags,omitempty"`
 	Kernel string   `json:"kernel,omitempty"`
@@ -176,6 +183,7 @@ func (c TestEnvironment) Bounded() TestEnvironment {
 		s.Path, s.Type = oneLine(s.Path), oneLine(s.Type)
 		c.Scratch = &s
 	}
+	c.VM, c.VMSettings, c.Steal = nil, nil, nil // others say that
 	c.Options, c.MTU = shortWords(c.Options), shortWords(c.MTU)
 	c.Flags, c.Host, c.Differ, c.Tools = shortWords(c.Flags), shortWords(c.Host), shortWords(c.Differ), shortWords(c.Tools)
 	return c

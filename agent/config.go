@@ -47,10 +47,14 @@ type Config struct {
 	// the start for "", until ctx ends. It is started once the node is ready,
 	// so that it does not slow the boot; nil for none.
 	Journal func(ctx context.Context, cursor string, put func(line wire.JournalLine, cursor string))
-	// Host is the serial port by which a virtual machine's host says what time it is, and SetClock
-	// sets this machine's. nil: there is none.
+	// Host is the serial port by which a virtual machine's host says what time it is, and which boot it is; SetClock
+	// sets this machine's clock. nil: there is none.
 	Host     io.Reader
 	SetClock func(time.Time) error
+	// SetLinks gives this machine's cards the addresses that its host says where it went on from its saved memory,
+	// and Became keeps who it is then, with its token. nil: nothing is done.
+	SetLinks func([]wire.BootLink) error
+	Became   func(wire.Bootstrap) error
 	// Goodbye tells, when the agent is told to end, whether the machine goes
 	// down in order: GoodbyeReboot, GoodbyePowerOff, or "" when it stays. nil:
 	// it stays.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -53,17 +54,49 @@ func Run(ctx context.Context, c Config) error {
 	if c.Store == nil {
 		c.Store = none{}
 	}
+	joins := make(chan wire.HostJoin, 1)
+	if c.Host != nil && c.SetClock != nil {
+		go followHost(ctx, &Config{Clock: c.Clock, Log: c.Log}, c.Host, c.SetClock, joins) // a port cannot be read with a limit of time
+	}
+	for {
+		join, err := live(ctx, c, joins)
+		if join == nil {
+			return err
+		}
+		c.become(*join)
+	}
+}
+
+// live is the part of an agent's life that belongs to one boot. join is another that the machine is now, by its host's word.
+func live(ctx context.Context, c Config, joins <-chan wire.HostJoin) (join *wire.HostJoin, err error) {
 	began := c.Clock.Now()
 	l, err := client.New(client.Options{
 		Server: c.Bootstrap.Server, CA: c.Bootstrap.CA, NotBefore: c.Bootstrap.Started, Now: c.Clock.Now,
 		Dial: c.Dial, Version: c.Version, Epoch: c.highestEpoch(), Obeys: c.keepEpoch,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer l.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	var other atomic.Pointer[wire.HostJoin]
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		select {
+		case j := <-joins:
+			other.Store(&j)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	defer func() {
+		cancel()
+		<-heard
+		if join = other.Load(); join != nil {
+			err = nil
+		}
+	}()
 	a := &agent{Config: c, ctx: ctx, out: newOutbox(), link: l, interval: defaultInterval}
 	a.apply.wake = make(chan struct{}, 1)
 	a.apply.first = make(chan struct{})
@@ -74,19 +107,16 @@ func Run(ctx context.Context, c Config) error {
 	defer a.jobs.Wait()
 	defer cancel()
 
-	if c.Host != nil && c.SetClock != nil {
-		go a.followHost(ctx, c.Host, c.SetClock) // a port cannot be read with a limit of time
-	}
 	config, err := a.resume(began)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if a.cred.cert == nil {
 		if config, err = a.join(); err != nil {
 			if ctx.Err() != nil {
-				return nil // it ended as it was told to
+				return nil, nil //nolint:nilnil // it ended as it was told to
 			}
-			return err
+			return nil, err
 		}
 	}
 	if config != nil {
@@ -94,8 +124,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	a.background()
 	a.talk(config == nil)
-	a.goodbye()
-	return nil
+	if other.Load() == nil {
+		a.goodbye()
+	}
+	return nil, nil //nolint:nilnil // it ended as it was told to
 }
 
 // resume takes over what an earlier life of this agent left.
@@ -131,6 +163,11 @@ func (a *agent) resume(began time.Time) (*wire.NodeConfig, error) {
 		a.keepCredential()
 	}
 	if a.cred.cert == nil {
+		if config := a.loadConfig(); config != nil && old.Ready && old.Generation == config.Generation {
+			// It went on from its saved memory: it is what it was, and has no credential yet.
+			a.apply.ready, a.apply.done = true, config.Generation
+			a.out.setState(StateReady, config.Generation)
+		}
 		return nil, nil
 	}
 	a.link.Use(a.cred.cert)

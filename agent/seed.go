@@ -68,6 +68,18 @@ func ReadBootstrap(path string) (wire.Bootstrap, error) {
 	return ParseBootstrap(b)
 }
 
+// WriteBootstrap replaces a seed file.
+func WriteBootstrap(path string, s wire.Bootstrap) error {
+	b, err := json.Marshal(&s)
+	if err != nil {
+		return err
+	}
+	if atomicfile.ReplaceVolatile(path, b, 0o400) == nil {
+		return nil
+	}
+	return os.WriteFile(path, b, 0o400) // see ForgetToken
+}
+
 // ForgetToken rewrites a seed file without its token. What else the file says
 // stays, for an agent that starts again.
 func ForgetToken(path string) error {

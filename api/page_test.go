@@ -82,7 +82,7 @@ func TestPagesMakeTheList(t *testing.T) {
 		"/v1/certificates":   {"certificates", [2]int{5, 3}},
 		"/v1/clusters/" + string(first) + "/certificates": {"certificates", [2]int{1, 1}},
 		"/v1/clusters/" + string(first) + "/hpl":          {"results", [2]int{5, 5}},
-		"/v1/programs":                                    {"programs", [2]int{16, 14}},
+		"/v1/programs":                                    {"programs", [2]int{18, 16}},
 		"/v1/runs":                                        {"runs", [2]int{5, 3}},
 		"/v1/experiments":                                 {"experiments", [2]int{5, 3}},
 		"/v1/users":                                       {"users", [2]int{4, 1}},

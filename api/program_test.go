@@ -53,7 +53,7 @@ func TestWhoMayDoWhatWithPrograms(t *testing.T) {
 				own++
 			}
 		}
-		if err != nil || own != want || len(list.Programs) != 11+want {
+		if err != nil || own != want || len(list.Programs) != 13+want {
 			t.Errorf("%s sees %d of %d, %v", role, own, len(list.Programs), err)
 		}
 	}

@@ -120,6 +120,7 @@ func writeExperiment(w io.Writer, e wire.Experiment) {
 	t.write(w)
 	writeTraffic(w, r)
 	writeLinpack(w, r)
+	writeVirtualCost(w, r)
 	if e.State != muster.ExperimentOpen && slices.ContainsFunc(r.Rows, func(row muster.ExperimentRow) bool { return row.Kept.N == 0 }) {
 		fmt.Fprintf(w, "\nN is 0 where no launch counts: they failed, were discarded, or were never made. See why: muster experiment show %s --launches\n", clean(e.Name))
 	}

@@ -34,9 +34,14 @@ func (a *app) keyAdd(user *string) *cobra.Command {
 		Use: "add FILE", Short: "Add public keys from a file", Args: exactly("FILE"),
 		Long: `Adds public keys, one a line: Ed25519, ECDSA, RSA of 3072 bits or more, and those of FIDO2
 security keys (sk-). With --ttl a key lets nobody in after that time, neither at the gateway
-nor on a node. To change the purpose or the end of a key, add it again.`,
+nor on a node. To change the purpose or the end of a key, add it again.
+
+With --authority a key is that of an SSH certificate authority: certificates that it signs let in
+whose principals have the user's name, or one of --principals. A certificate that is added itself
+(id_ed25519-cert.pub) lets in as long as it is valid.`,
 		Example: `  muster key add ~/.ssh/id_ed25519.pub --user alice
-  muster key add nightly.pub --ttl 30d --purpose "nightly transfers"`,
+  muster key add nightly.pub --ttl 30d --purpose "nightly transfers"
+  muster key add ca.pub --authority --principals alice,alice@example.org`,
 		RunE: func(c *cobra.Command, args []string) error {
 			keys, err := a.readKeys(args[0])
 			if err != nil {
@@ -56,6 +61,8 @@ nor on a node. To change the purpose or the end of a key, add it again.`,
 	}
 	c.Flags().StringVar(&r.TTL, "ttl", "", "how long it lets in: 12h, 30d (default: without an end)")
 	c.Flags().StringVar(&r.Purpose, "purpose", "", "what it is for")
+	c.Flags().BoolVar(&r.Authority, "authority", false, "it signs certificates, which let in")
+	c.Flags().StringSliceVar(&r.Principals, "principals", nil, "with --authority: whom a certificate must be for (default: the user's name)")
 	return c
 }
 
@@ -122,7 +129,7 @@ func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, s
 		} else {
 			t := newTable("FINGERPRINT", "TYPE", "COMMENT", "PURPOSE", "EXPIRES", "LAST USED")
 			for _, x := range keys {
-				t.row(x.Fingerprint, x.Type, x.Comment, x.Purpose, expiry(x, time.Now()), lastUse(x))
+				t.row(x.Fingerprint, keyType(x), x.Comment, x.Purpose, expiry(x, time.Now()), lastUse(x))
 			}
 			t.write(w)
 		}
@@ -131,6 +138,17 @@ func (a *app) onKeys(ctx context.Context, user string, do func(*client.Client, s
 			writeApplied(w, p.Cluster, &p.Applied)
 		}
 	})
+}
+
+// keyType is what a key is; of an authority for whom, and of a certificate which.
+func keyType(k muster.SSHKey) string {
+	switch {
+	case k.Authority:
+		return "authority for " + strings.Join(k.Principals, ",") + " (" + k.Type + ")"
+	case k.IsCertificate():
+		return fmt.Sprintf("certificate %s, serial %d (%s)", k.Certificate, k.Serial, strings.TrimSuffix(k.Type, "-cert-v01@openssh.com"))
+	}
+	return k.Type
 }
 
 func expiry(k muster.SSHKey, now time.Time) string {

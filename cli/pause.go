@@ -27,7 +27,10 @@ a time. --on-pause requeue ends them (SIGTERM, then 20 seconds) and puts them
 into the queue again: a job that writes checkpoints goes on from its last one.
 --on-pause freeze suspends them and stops every processor of the cluster: its memory and
 its machines stay its own, its walltime runs on, and 'muster resume' lets them go on in
-seconds where they were. Without the flag it is as the request said (on_pause).
+seconds where they were.
+--on-pause save, for clusters of virtual machines, suspends them and saves all machines with
+what is in their memory, encrypted; machines are freed, and after 'muster resume' the jobs go
+on where they were. Without the flag it is as the request said (on_pause).
 
 What will not survive is said first. Jobs that would be lost (salloc, or srun outside a
 batch script; --no-requeue) stop the command, unless --lose-running gives them up.
@@ -36,6 +39,7 @@ With --until the time of its return is promised in the same step.`,
 		Example: `  muster pause cfd
   muster pause cfd --on-pause requeue --wait
   muster pause cfd --on-pause freeze --wait
+  muster pause cfd --on-pause save --wait
   muster pause cfd --at "2026-12-04 18:00 Europe/Berlin" --until "2026-12-07 08:00 Europe/Berlin"
   muster pause cfd --dry-run`,
 		ValidArgsFunction: a.completeClusters(1),
@@ -70,13 +74,13 @@ With --until the time of its return is promised in the same step.`,
 	f := c.Flags()
 	f.StringVar(&r.At, "at", "", `when it begins: +2h, RFC 3339, "2026-12-04 18:00 Europe/Berlin" (default: now)`)
 	f.StringVar(&r.Until, "until", "", "when the cluster is to be back, as a promise (default: when you resume it)")
-	f.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs: wait (also: stop), requeue or freeze (default: as the request says, or wait)")
+	f.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs: wait (also: stop), requeue, freeze or save (default: as the request says, or wait)")
 	f.StringVar(&r.WaitUntil, "wait-until", "", "with --on-pause wait: requeue what still runs then")
 	f.BoolVar(&r.LoseRunning, "lose-running", false, "pause even if running work is lost")
 	f.BoolVar(&r.DryRun, "dry-run", false, "only show what will not survive")
 	f.BoolVar(&wait, "wait", false, "wait until its machines are freed, or frozen")
 	duration.Var(f, &timeout, "timeout", 0, "with --wait: give up waiting after this long")
-	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue", "freeze"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue", "freeze", "save"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -109,6 +113,15 @@ func (a *app) writePaused(w io.Writer, out wire.Paused) {
 			text += ", and its walltime runs on: it ends at " + moment(out.Expires)
 		}
 		fmt.Fprintf(w, "  kept        %s\n", text)
+	}
+	if out.Memory > 0 {
+		text := "what is in the memory of its virtual machines, encrypted: " + size(out.Memory) + " at most, "
+		if out.Takes > 0 {
+			text += "in about " + age(max(time.Second, time.Duration(out.Takes).Round(time.Second)))
+		} else {
+			text += "in a time that nobody knows yet: none of its class was saved here"
+		}
+		fmt.Fprintf(w, "  saved       %s\n", text)
 	}
 	switch {
 	case out.KeepsMachines && !out.Until.IsZero():

@@ -14,13 +14,27 @@ import (
 
 func (a *app) show() *cobra.Command {
 	return &cobra.Command{
-		Use: "show CLUSTER", Short: "Show a cluster and its nodes", Args: exactly("CLUSTER"),
+		Use: "show CLUSTER [NODE]", Short: "Show a cluster and its nodes, or one node", Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, "CLUSTER is missing")
+			}
+			return atMost(2)(c, args)
+		},
 		Long: `Shows a cluster, by name or ID: state, nodes with their machines and addresses, and what
-delays it. Its spec in JSON or YAML is a request for another like it.`,
+delays it. Its spec in JSON or YAML is a request for another like it.
+
+With NODE it shows that node alone, and, if it is a virtual machine, how that is set up: each
+setting as planned and as it was read back on its host after the start.`,
 		Example: `  muster show cfd
+  muster show cfd n01
   muster show cfd -o json | jq -r '.nodes[].address'
   muster show cfd -o json | jq '.spec | .name = "cfd2"' | muster create -f -`,
-		ValidArgsFunction: a.completeClusters(1),
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return a.nodeNames(c, args[0], typed)
+			}
+			return a.completeClusters(1)(c, args, typed)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			k, err := a.connect()
 			if err != nil {
@@ -29,6 +43,9 @@ delays it. Its spec in JSON or YAML is a request for another like it.`,
 			cluster, err := k.Cluster(c.Context(), args[0])
 			if err != nil {
 				return err
+			}
+			if len(args) == 2 {
+				return a.showNode(cluster, args[1])
 			}
 			return a.print(cluster, func(w io.Writer) {
 				a.writeCluster(w, cluster, time.Now())
@@ -82,8 +99,16 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := newTable("NODE", "STATUS", "MACHINE", "ADDRESS", "RACK", "CORES", "BUSY", "MEMORY", "USED", "LAST STAGE", "SEEN")
+	writeNodes(w, c.Nodes, now)
 	for _, n := range c.Nodes {
+		writeConditions(w, n.Name+": ", n.Conditions, "")
+	}
+	writeVirtual(w, c.Nodes)
+}
+
+func writeNodes(w io.Writer, nodes []wire.Node, now time.Time) {
+	t := newTable("NODE", "STATUS", "MACHINE", "ADDRESS", "RACK", "CORES", "BUSY", "MEMORY", "USED", "LAST STAGE", "SEEN")
+	for _, n := range nodes {
 		name := n.Name
 		if n.Head {
 			name += " (head)"
@@ -115,9 +140,6 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		t.row(name, nodeStatus(n), string(n.Machine), n.Address, n.Rack, cores, busy, memory, used, stage, seen)
 	}
 	t.write(w)
-	for _, n := range c.Nodes {
-		writeConditions(w, n.Name+": ", n.Conditions, "")
-	}
 }
 
 // writeProblems tells every problem of an error, and what to do.

@@ -36,7 +36,7 @@ func (s *Service) access(ctx context.Context, who muster.Actor, ref string, r wi
 		return refuse(muster.Errorf(muster.EInvalid, "public_key is not one public SSH key").Because(muster.ReasonBadSSHKey).
 			WithHint("send one line of the form 'ssh-ed25519 AAAA...'"))
 	}
-	if err := checkKey(key); err != nil {
+	if err := pki.CheckUserKey(key); err != nil {
 		return refuse(err)
 	}
 	var out wire.Access

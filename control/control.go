@@ -134,6 +134,8 @@ type Config struct {
 	// WritesAllowed reports why nothing new may be recorded now: the disk is nearly full,
 	// and what is left is for giving back. Nil: there is always room.
 	WritesAllowed func() error
+	// RoomForStates refuses a save of virtual machines with so many bytes of memory. Nil: nobody does.
+	RoomForStates func(memory int64) error
 	// HomeFree is how many bytes are free where homes lie; -1 if nobody knows. Nil:
 	// nobody does.
 	HomeFree func() int64
@@ -173,6 +175,7 @@ type Service struct {
 	Allocator *allocate.Allocator
 	policy    atomic.Pointer[Policy]
 	processes gatewayProcesses
+	directory gatewayDirectory
 	started   time.Time
 	hub       hub
 	saves     saves

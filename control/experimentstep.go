@@ -202,7 +202,7 @@ func (w *stepper) settleLaunch() (*wire.ExperimentStep, error) {
 		l.Discarded = append(l.Discarded, muster.DiscardClusterLost)
 	}
 	l.State, l.Problem, l.Figure, l.Wall, l.Use, l.Ended = run.State, run.Problem, run.Figure, run.Wall, run.Use, run.Ended
-	l.Ranks, l.Nodes = run.Ranks, run.NodeCount
+	l.Ranks, l.Nodes, l.VM = run.Ranks, run.NodeCount, run.Conditions.VM
 	l.Discarded = append(l.Discarded, experiment.Discards(w.e.Plan, *l)...)
 	if w.e.Plan.Cluster != "" {
 		w.e.Spent += float64(run.NodeCount) * (run.Wall + run.Build) / 3600

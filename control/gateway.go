@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/subtle"
 	"net"
 	"slices"
 	"strings"
@@ -36,31 +35,39 @@ func person(tx *store.Tx, name string) (muster.User, muster.Actor, error) {
 	return u, muster.Actor{Name: u.Name, Projects: u.Projects}, err
 }
 
-// GatewayKey reports whether a key speaks for a user now; EUnauth, without telling why not.
-func (s *Service) GatewayKey(ctx context.Context, user string, key ssh.PublicKey) error {
-	return s.Store.View(ctx, muster.System(), func(tx *store.Tx) error { return s.speaks(tx, user, ssh.FingerprintSHA256(key)) })
+// GatewayKey finds by which key on record a user comes who offers one, or a certificate; EUnauth, without telling
+// why not, where there is none.
+func (s *Service) GatewayKey(ctx context.Context, user string, offered ssh.PublicKey) (by muster.DoorKey, _ error) {
+	return by, s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		keys, err := doorKeys(tx, user)
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if by, ok = pki.Admit(keys, offered, s.Clock.Now()); !ok {
+			return pki.NoUserKey(user)
+		}
+		return nil
+	})
 }
 
-// speaks is GatewayKey by the key's fingerprint.
-func (s *Service) speaks(tx *store.Tx, user, fingerprint string) error {
-	bad := muster.Errorf(muster.EUnauth, "this key does not speak for %.40q any more", user).Because(muster.ReasonNoSuchKey).WithHint("see 'muster key list'")
+// doorKeys are the keys of a user, who need not exist.
+func doorKeys(tx *store.Tx, user string) ([]muster.SSHKey, error) {
 	u, _, err := person(tx, user)
 	if err != nil && muster.CodeOf(err) != muster.ENotFound {
-		return err
+		return nil, err
 	}
-	terms, err := tx.AsSystem().KeyTermsOf(user, fingerprint)
+	u.Name = user
+	return keysOf(tx, u)
+}
+
+// speaks reports whether a key on record lets anybody in still.
+func (s *Service) speaks(tx *store.Tx, user, fingerprint string) error {
+	keys, err := doorKeys(tx, user)
 	if err != nil {
 		return err
 	}
-	known := false
-	for _, line := range u.Keys {
-		k, ok := keyOf(line)
-		known = known || ok && subtle.ConstantTimeCompare([]byte(k.Fingerprint), []byte(fingerprint)) == 1
-	}
-	if !known || terms.Expired(s.Clock.Now()) {
-		return bad
-	}
-	return nil
+	return pki.LetsIn(keys, user, fingerprint, s.Clock.Now())
 }
 
 // GatewayEnter finds where a target leads for a user at a door, or says why it leads nowhere now.

@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -30,9 +28,18 @@ type gatewayProcess struct {
 	seen             time.Time
 	address, hostKey string
 	live             map[muster.GatewaySessionID]muster.GatewaySession
-	kill             map[muster.GatewaySessionID]string // until it is on record that the session has ended
-	noted            time.Time                          // when bytes were recorded
+	kill             map[muster.GatewaySessionID]killing // until it is on record that the session has ended
+	noted            time.Time                           // when bytes were recorded
 }
+
+// killing is a session that somebody ends.
+type killing struct {
+	text string
+	said time.Time // when its gateway heard of it first; the zero value: it has not yet
+}
+
+// endNotSaid is how long a gateway has to say that a session has ended which it does not have any more.
+const endNotSaid = time.Minute
 
 // process is that of one gateway. The caller holds g.mu.
 func (g *gatewayProcesses) process(name string) *gatewayProcess {
@@ -41,7 +48,7 @@ func (g *gatewayProcesses) process(name string) *gatewayProcess {
 		if g.of == nil {
 			g.of = map[string]*gatewayProcess{}
 		}
-		p = &gatewayProcess{kill: map[muster.GatewaySessionID]string{}}
+		p = &gatewayProcess{kill: map[muster.GatewaySessionID]killing{}}
 		g.of[name] = p
 	}
 	return p
@@ -57,16 +64,19 @@ func (s *Service) GatewayPoll(ctx context.Context, who muster.Actor, q wire.Gate
 	if err != nil || who.Gateway == "" {
 		return out, muster.Errorf(muster.EInvalid, "host_key is not one public SSH key").Because(muster.ReasonBadSSHKey).WithHint("send one line of the form 'ssh-ed25519 AAAA...'")
 	}
-	d, hosts, err := s.gatewayDirectory(ctx, who.Gateway)
+	var hosts []string
+	if err := s.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		hosts, err = gatewayNames(tx, who.Gateway)
+		return err
+	}); err != nil {
+		return out, err
+	}
+	d, err := s.directory.now(ctx, s)
 	if err != nil {
 		return out, err
 	}
-	text, err := json.Marshal(d)
-	if err != nil {
-		return out, err
-	}
-	if out.Version = fmt.Sprintf("%x", sha256.Sum256(text)); out.Version != q.Have {
-		out.Directory = &d
+	if out.Version = d.version; out.Version != q.Have {
+		out.Directory = &d.contents
 	}
 	if s.Hosts.PublicKey() != nil && len(hosts) > 0 {
 		cert, err := s.Hosts.SignHost(key, hosts, gatewayCertificateLife)
@@ -85,70 +95,62 @@ func (s *Service) GatewayPoll(ctx context.Context, who muster.Actor, q wire.Gate
 		p.live[x.Session] = muster.GatewaySession{ID: x.Session, Received: x.Received, Sent: x.Sent}
 		bytes = append(bytes, p.live[x.Session])
 	}
-	for id, text := range p.kill {
-		out.Kill = append(out.Kill, wire.GatewayKill{Session: id, Text: text})
+	var lost []muster.GatewaySessionID
+	for id, k := range p.kill {
+		out.Kill = append(out.Kill, wire.GatewayKill{Session: id, Text: k.text})
+		if k.said.IsZero() {
+			k.said = now
+			p.kill[id] = k
+		}
+		if _, open := p.live[id]; !open && now.Sub(k.said) >= endNotSaid {
+			lost = append(lost, id) // its record was lost there
+			delete(p.kill, id)
+		}
 	}
 	due := now.Sub(p.noted) >= bytesRecorded && len(q.Sessions) > 0
 	if due {
 		p.noted = now
 	}
 	s.processes.mu.Unlock()
+	if len(lost) > 0 {
+		if err := s.Store.Update(ctx, muster.System(), func(tx *store.Tx) error { return s.endLost(tx, lost, "its gateway knows nothing of it any more") }); err != nil {
+			return out, err
+		}
+	}
 	if due {
 		return out, s.GatewayBytes(ctx, bytes)
 	}
 	return out, nil
 }
 
+// endLost closes the records of sessions whose gateway will not.
+func (s *Service) endLost(tx *store.Tx, list []muster.GatewaySessionID, text string) error {
+	for _, id := range list {
+		x, err := tx.GatewaySession(id)
+		if err != nil {
+			continue // too old to be kept
+		}
+		x.Ended, x.End, x.Text = s.Clock.Now(), muster.GatewayEndLost, text
+		if err := tx.AsSystem().EndGatewaySession(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // gatewayCertificateLife is that of a gateway's host certificate, which comes out the same for a tenth
 // of it.
 const gatewayCertificateLife = 20 * 24 * time.Hour
 
-// gatewayDirectory says who may reach what, for gateways that cannot ask for each session; and the
-// names of one.
-func (s *Service) gatewayDirectory(ctx context.Context, name string) (d wire.GatewayDirectory, hosts []string, _ error) {
-	return d, hosts, s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
-		d = wire.GatewayDirectory{Users: []wire.GatewayUser{}, Clusters: []wire.GatewayCluster{}}
-		gateways, err := tx.Gateways()
-		if err != nil {
-			return err
+// gatewayNames are the host names of one gateway.
+func gatewayNames(tx *store.Tx, name string) ([]string, error) {
+	gateways, err := tx.Gateways()
+	for _, g := range gateways {
+		if g.Name == name {
+			return g.Hosts, err
 		}
-		for _, g := range gateways {
-			if g.Name == name {
-				hosts = g.Hosts
-			}
-		}
-		users, err := tx.Users()
-		if err != nil {
-			return err
-		}
-		for _, u := range users {
-			terms, err := tx.KeyTerms(u.Name)
-			if err != nil {
-				return err
-			}
-			one := wire.GatewayUser{Name: u.Name, Keys: []wire.GatewayKey{}}
-			for _, line := range u.Keys {
-				if k, ok := keyOf(line); ok {
-					one.Keys = append(one.Keys, wire.GatewayKey{Fingerprint: k.Fingerprint, Expires: terms[k.Fingerprint].Expires})
-				}
-			}
-			if len(one.Keys) > 0 {
-				d.Users = append(d.Users, one)
-			}
-		}
-		list, err := tx.Clusters(store.ClusterFilter{Living: true})
-		if err != nil {
-			return err
-		}
-		for _, c := range list {
-			one, err := s.gatewayCluster(tx, c)
-			if err != nil {
-				return err
-			}
-			d.Clusters = append(d.Clusters, one)
-		}
-		return nil
-	})
+	}
+	return nil, err
 }
 
 func (s *Service) gatewayCluster(tx *store.Tx, c muster.Cluster) (wire.GatewayCluster, error) {
@@ -288,6 +290,19 @@ func (s *Service) RemoveGateway(ctx context.Context, who muster.Actor, name stri
 		if err := tx.RemoveGateway(name); err != nil {
 			return err
 		}
+		open, err := tx.AsSystem().GatewaySessions(store.GatewayFilter{Open: true})
+		if err != nil {
+			return err
+		}
+		var its []muster.GatewaySessionID
+		for _, x := range open {
+			if x.Gateway == name {
+				its = append(its, x.ID)
+			}
+		}
+		if err := s.endLost(tx.AsSystem(), its, "its gateway was removed; it lasted at least until its bytes were last recorded"); err != nil {
+			return err
+		}
 		return tx.AsSystem().Note(muster.AuditToken, name, "", who.Name+" removes gateway "+name)
 	})
 	if err == nil {
@@ -347,6 +362,6 @@ func (s *Service) endAt(x muster.GatewaySession, text string) bool {
 	}
 	s.processes.mu.Lock()
 	defer s.processes.mu.Unlock()
-	s.processes.process(x.Gateway).kill[x.ID] = text // it asks within seconds
+	s.processes.process(x.Gateway).kill[x.ID] = killing{text: text} // it asks within seconds
 	return true
 }

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/rsa"
 	"slices"
 	"strings"
 	"time"
@@ -10,9 +9,9 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/duration"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -20,7 +19,6 @@ const (
 	maxKeys    = 64
 	maxKeyTime = 10 * 366 * 24 * time.Hour
 	maxPurpose = 100
-	minRSABits = 3072
 )
 
 // Keys lists a person's keys with their terms and last use: one's own, or anybody's for
@@ -41,10 +39,8 @@ func (s *Service) Keys(ctx context.Context, who muster.Actor, name string, p wir
 		}
 		list := make([]muster.SSHKey, 0, len(u.Keys))
 		for _, line := range u.Keys {
-			if k, ok := keyOf(line); ok {
-				t := terms[k.Fingerprint]
-				t.Fingerprint, t.Type, t.Comment, t.Key = k.Fingerprint, k.Type, k.Comment, k.Key
-				list = append(list, t)
+			if k, ok := pki.UserKey(line); ok {
+				list = append(list, k.Under(terms[k.Fingerprint]))
 			}
 		}
 		slices.SortFunc(list, func(a, b muster.SSHKey) int { return strings.Compare(a.Fingerprint, b.Fingerprint) })
@@ -62,24 +58,31 @@ func ownKeys(who muster.Actor, name string) error {
 	return nil
 }
 
-// keyOf reads a line of a user's record.
-func keyOf(line string) (muster.SSHKey, bool) {
-	pub, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+// keysOf are a user's keys with their terms.
+func keysOf(tx *store.Tx, u muster.User) ([]muster.SSHKey, error) {
+	terms, err := tx.AsSystem().KeyTerms(u.Name)
 	if err != nil {
-		return muster.SSHKey{}, false
+		return nil, err
 	}
-	return muster.SSHKey{Fingerprint: ssh.FingerprintSHA256(pub), Type: pub.Type(), Comment: comment, Key: line}, true
+	return keysUnder(u, terms), nil
 }
 
-// AddKey adds a public key to a person: oneself, or anybody for administrators. One that is
-// there gets the terms that are given now and keeps the others.
-func (s *Service) AddKey(ctx context.Context, who muster.Actor, name string, r wire.KeyRequest) (wire.KeysChanged, error) {
-	var wrong []muster.Problem
-	line, err := cleanKey(r.Key)
-	if err != nil {
-		wrong = append(wrong, err.In("key"))
+// keysUnder are a user's keys with these terms, by fingerprint.
+func keysUnder(u muster.User, terms map[string]muster.SSHKey) []muster.SSHKey {
+	var list []muster.SSHKey
+	for _, line := range u.Keys {
+		if k, ok := pki.UserKey(line); ok {
+			list = append(list, k.Under(terms[k.Fingerprint]))
+		}
 	}
+	return list
+}
+
+// AddKey adds a public key, an authority of certificates or a certificate to a person: oneself, or anybody for
+// administrators. One that is there gets the terms that are given now and keeps the others.
+func (s *Service) AddKey(ctx context.Context, who muster.Actor, name string, r wire.KeyRequest) (wire.KeysChanged, error) {
 	terms := muster.SSHKey{Purpose: cleantext.Line(r.Purpose), Added: s.Clock.Now()}
+	key, wrong := s.newKey(name, r)
 	if len(terms.Purpose) > maxPurpose {
 		wrong = append(wrong, muster.Problem{Field: "purpose", Reason: muster.ReasonTooLarge, Message: "the purpose is too long", Hint: "use at most 100 characters"})
 	}
@@ -94,29 +97,54 @@ func (s *Service) AddKey(ctx context.Context, who muster.Actor, name string, r w
 	if len(wrong) > 0 {
 		return wire.KeysChanged{}, muster.Errorf(muster.EInvalid, "the key cannot be added").Listing(wrong)
 	}
-	return s.changeKeys(ctx, who, name, func(tx *store.Tx, u *muster.User) error {
-		u.Keys = appendKey(u.Keys, line)
-		if len(u.Keys) > maxKeys {
-			return tooManyKeys()
-		}
-		k, _ := keyOf(line)
-		old, err := tx.KeyTermsOf(name, k.Fingerprint)
+	return s.changeKeys(ctx, who, name, func(tx *store.Tx, u *muster.User) (err error) {
+		old, err := tx.KeyTermsOf(name, key.Fingerprint)
 		if err != nil {
 			return err
 		}
-		if r.TTL == "" && old.Expired(terms.Added) {
-			return muster.Errorf(muster.EConflict, "this key ended on %s", old.Expires.UTC().Format(time.DateOnly)).Because(muster.ReasonWrongPhase).
-				WithHint("give it a new end with --ttl, or remove it first: muster key remove %s", k.Fingerprint)
+		known := len(u.Keys)
+		if u.Keys, err = putKey(u.Keys, key); err != nil {
+			return err
 		}
-		if r.TTL == "" {
+		if len(u.Keys) > maxKeys && len(u.Keys) > known {
+			return tooManyKeys()
+		}
+		if r.TTL == "" && !key.IsCertificate() { // a certificate has an end of its own
+			if old.Expired(terms.Added) {
+				return muster.Errorf(muster.EConflict, "this key ended on %s", old.Expires.UTC().Format(time.DateOnly)).Because(muster.ReasonWrongPhase).
+					WithHint("give it a new end with --ttl, or remove it first: muster key remove %s", key.Fingerprint)
+			}
 			terms.Expires = old.Expires
 		}
 		if r.Purpose == "" {
 			terms.Purpose = old.Purpose
 		}
-		terms.Fingerprint = k.Fingerprint
+		terms.Fingerprint = key.Fingerprint
 		return tx.PutKeyTerms(name, terms)
 	})
+}
+
+// newKey reads the key of a request.
+func (s *Service) newKey(user string, r wire.KeyRequest) (muster.SSHKey, []muster.Problem) {
+	line := r.Key
+	if r.Authority && !strings.HasPrefix(strings.TrimSpace(line), "cert-authority") {
+		line = "cert-authority " + strings.TrimSpace(line)
+	}
+	key, e := pki.ParseUserKey(line, s.Clock.Now())
+	if e != nil {
+		return key, []muster.Problem{e.In("key")}
+	}
+	switch e := pki.CheckPrincipals(r.Principals); {
+	case e != nil:
+		return key, []muster.Problem{e.In("principals")}
+	case len(r.Principals) > 0 && !key.Authority:
+		return key, []muster.Problem{{Field: "principals", Reason: muster.ReasonContradiction, Message: "only an authority has principals", Hint: "add --authority, or leave them out"}}
+	case len(r.Principals) > 0:
+		return pki.WithPrincipals(key, r.Principals), nil
+	case key.Authority && len(key.Principals) == 0:
+		return pki.WithPrincipals(key, []string{user}), nil
+	}
+	return key, nil
 }
 
 // RemoveKey removes a key, by fingerprint or comment.
@@ -124,7 +152,7 @@ func (s *Service) RemoveKey(ctx context.Context, who muster.Actor, name, key str
 	return s.changeKeys(ctx, who, name, func(tx *store.Tx, u *muster.User) error {
 		var kept []string
 		for _, line := range u.Keys {
-			k, ok := keyOf(line)
+			k, ok := pki.UserKey(line)
 			if line != key && (!ok || k.Fingerprint != key && k.Comment != key) {
 				kept = append(kept, line)
 				continue
@@ -188,69 +216,24 @@ func tooManyKeys() *muster.Error {
 	return muster.Errorf(muster.EInvalid, "a user has at most %d keys", maxKeys).Because(muster.ReasonTooMany).WithHint("remove one with 'muster key remove'")
 }
 
-// cleanKey checks one authorized_keys line and gives its plain form. Options
-// are refused: they would run commands on the nodes.
-func cleanKey(line string) (string, *muster.Error) {
-	bad := muster.Errorf(muster.EInvalid, "this is not one public SSH key").Because(muster.ReasonBadSSHKey).
-		WithHint("give one line of a .pub file: 'ssh-ed25519 AAAA... name'")
-	if len(line) > 16<<10 {
-		return "", bad
-	}
-	if strings.Contains(line, "PRIVATE KEY") {
-		return "", muster.Errorf(muster.EInvalid, "this is a private key").Because(muster.ReasonPrivateKey).WithHint("give the file that ends in .pub, and make a new key: others may have seen this one")
-	}
-	key, comment, options, rest, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err != nil || len(strings.TrimSpace(string(rest))) > 0 {
-		return "", bad
-	}
-	if len(options) > 0 {
-		return "", bad.WithHint("leave out what stands before 'ssh-'")
-	}
-	if e := checkKey(key); e != nil {
-		return "", e
-	}
-	text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
-	comment = cleantext.Line(comment)
-	if comment != "" {
-		text += " " + comment
-	}
-	return text, nil
-}
-
-// checkKey refuses certificates and what is too weak.
-func checkKey(key ssh.PublicKey) *muster.Error {
-	const cure = "make another one: ssh-keygen -t ed25519"
-	refuse := func(format string, args ...any) *muster.Error {
-		return muster.Errorf(muster.EInvalid, format, args...).Because(muster.ReasonBadSSHKey).WithHint(cure)
-	}
-	switch key.Type() {
-	case ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
-		return nil
-	case ssh.KeyAlgoRSA:
-		if c, ok := key.(ssh.CryptoPublicKey); ok {
-			if r, ok := c.CryptoPublicKey().(*rsa.PublicKey); ok && r.N.BitLen() >= minRSABits {
-				return nil
-			} else if ok {
-				return refuse("an RSA key of %d bits is too weak; %d are needed", r.N.BitLen(), minRSABits)
-			}
+// putKey puts a key among a user's: a certificate in the place of an earlier one of its key, an authority in that of
+// itself with other principals. What is one of the three does not become another: a key without an end would outlive
+// the certificate that limits it.
+func putKey(lines []string, key muster.SSHKey) ([]string, error) {
+	for i, line := range lines {
+		k, ok := pki.UserKey(line)
+		if !ok || k.Fingerprint != key.Fingerprint {
+			continue
 		}
-	}
-	if _, ok := key.(*ssh.Certificate); ok {
-		return refuse("this is a certificate, not a key: %s", key.Type())
-	}
-	return refuse("keys of type %s are not taken; use Ed25519, ECDSA, RSA of %d bits or more, or a FIDO2 key", key.Type(), minRSABits)
-}
-
-// appendKey adds a key that is not there yet; comments do not count.
-func appendKey(keys []string, key string) []string {
-	body := func(line string) string {
-		f := strings.Fields(line)
-		return strings.Join(f[:min(2, len(f))], " ")
-	}
-	for _, k := range keys {
-		if body(k) == body(key) {
-			return keys
+		if k.Authority != key.Authority || k.IsCertificate() != key.IsCertificate() {
+			return nil, muster.Errorf(muster.EConflict, "%s is on record as %s", key.Fingerprint, k.Kind()).Because(muster.ReasonWrongPhase).WithHint("remove it first: muster key remove %s", key.Fingerprint)
 		}
+		if !key.Authority && !key.IsCertificate() {
+			return lines, nil // a comment is no other key
+		}
+		lines = slices.Clone(lines)
+		lines[i] = key.Key
+		return lines, nil
 	}
-	return append(slices.Clone(keys), key)
+	return append(slices.Clone(lines), key.Key), nil
 }

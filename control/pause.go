@@ -33,6 +33,20 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 	if p.OnPause.KeepsMachines() {
 		out.KeepsMachines, out.Expires, out.Lost = true, c.Expires, []string{}
 	}
+	if p.OnPause == muster.PauseSave {
+		memory, takes, err := s.saveEstimate(ctx, c)
+		if err == nil && s.RoomForStates != nil && !p.At.After(p.Asked) {
+			err = s.RoomForStates(memory)
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Memory, out.Takes = memory, muster.Duration(takes)
+		out.Lost = []string{
+			"connections from outside the cluster to its nodes",
+			"locks of files on volumes, where the pause lasts longer than half a minute: their holders get an error",
+		}
+	}
 	if r.DryRun {
 		return out, nil
 	}
@@ -129,8 +143,8 @@ func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p 
 		if p.OnPause == "" || p.OnPause != muster.PauseWait && !p.WaitUntil.IsZero() {
 			p.OnPause = muster.PauseWait
 		}
-		if p.OnPause == muster.PauseFreeze {
-			if err := s.freezable(tx, c, nodes); err != nil {
+		if p.OnPause.KeepsMemory() {
+			if err := s.keepsMemory(tx, c, nodes, *p); err != nil {
 				return err
 			}
 		}
@@ -144,9 +158,16 @@ func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p 
 	return c, jobs, err
 }
 
-// freezable refuses to freeze a cluster whose machines cannot stand still, or which is in the middle
+// keepsMemory refuses to freeze or save a cluster whose machines cannot be, or which is in the middle
 // of something that would be cut in two.
-func (s *Service) freezable(tx *store.Tx, c muster.Cluster, nodes []muster.Node) error {
+func (s *Service) keepsMemory(tx *store.Tx, c muster.Cluster, nodes []muster.Node, p muster.Pause) error {
+	saves, done := p.OnPause == muster.PauseSave, "frozen"
+	if saves {
+		done = "saved"
+		if bad := spec.CannotSave(c.Spec.VM); bad != nil {
+			return spec.Error([]muster.Problem{*bad})
+		}
+	}
 	for _, n := range nodes {
 		if n.Machine == "" || !stays(n) {
 			continue
@@ -155,23 +176,63 @@ func (s *Service) freezable(tx *store.Tx, c muster.Cluster, nodes []muster.Node)
 		if err != nil {
 			return err
 		}
-		if !s.Providers.Of(m.Provider).Freezes {
+		can := s.Providers.For(m.Provider, c.Spec.VM)
+		switch {
+		case saves && !can.Saves:
+			return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot be saved by its provider", m.ID, c.Name).Because(muster.ReasonCannotSave).
+				WithHint("write --on-pause wait or requeue")
+		case !saves && c.Spec.VM != nil && !can.Freezes:
+			return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot be frozen: it is a virtual machine, whose clock would stand", m.ID, c.Name).Because(muster.ReasonCannotFreeze).
+				WithHint("write --on-pause save, wait or requeue")
+		case !saves && !can.Freezes:
 			return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot be frozen: it is a whole machine", m.ID, c.Name).Because(muster.ReasonCannotFreeze).
 				WithHint("write --on-pause wait or requeue")
 		}
 	}
 	switch m := c.Measurement; {
 	case c.Scaling != nil:
-		return muster.Errorf(muster.EConflict, "cluster %s is being scaled and cannot be frozen", c.Name).Because(muster.ReasonWrongPhase).WithHint("wait until that is done: muster show %s", c.ID)
+		return muster.Errorf(muster.EConflict, "cluster %s is being scaled and cannot be %s", c.Name, done).Because(muster.ReasonWrongPhase).WithHint("wait until that is done: muster show %s", c.ID)
 	case m != nil && m.Phase.Open():
-		return muster.Errorf(muster.EConflict, "cluster %s is being measured and cannot be frozen", c.Name).Because(muster.ReasonWrongPhase).WithHint("wait until that is done: muster show %s", c.ID)
+		return muster.Errorf(muster.EConflict, "cluster %s is being measured and cannot be %s", c.Name, done).Because(muster.ReasonWrongPhase).WithHint("wait until that is done: muster show %s", c.ID)
 	}
 	return nil
 }
 
+// saveEstimate is how much memory a cluster has, of which there must be room for all where it is saved, and how long
+// that should take. 0: nobody knows, for none of its class was saved yet.
+func (s *Service) saveEstimate(ctx context.Context, c muster.Cluster) (memory int64, takes time.Duration, err error) {
+	err = s.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+		nodes, err := tx.Nodes(c.ID)
+		if err != nil {
+			return err
+		}
+		var machines []muster.Machine
+		for _, n := range nodes {
+			if n.Machine == "" || !stays(n) {
+				continue
+			}
+			m, err := tx.Machine(n.Machine)
+			if err != nil {
+				return err
+			}
+			machines = append(machines, m)
+		}
+		memory = converge.SavedMemory(c.Spec, machines)
+		took, err := tx.Durations(converge.SaveDuration, c.Class, "", savesKnown)
+		if span := converge.SpanOf(took); span.N > 0 {
+			takes = time.Duration(float64(span.Median) * float64(memory) / (1 << 30))
+		}
+		return err
+	})
+	return memory, takes, err
+}
+
+// savesKnown is how many past saves an estimate looks at.
+const savesKnown = 20
+
 // lostJobs are the jobs that a pause ends for good.
 func lostJobs(state *wire.SchedulerState, p muster.Pause) (list []wire.LostJob) {
-	if state == nil || p.OnPause.KeepsMachines() {
+	if state == nil || p.OnPause.KeepsMemory() {
 		return nil
 	}
 	for _, j := range state.List {

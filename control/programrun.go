@@ -171,6 +171,7 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 		return muster.ProgramRun{}, nil, err
 	}
 	var cores []int
+	var vm *muster.VMCondition
 	for _, n := range nodes {
 		if n.Role != muster.RoleCompute || n.Phase != muster.NodeReady || n.Machine == "" {
 			continue
@@ -180,6 +181,7 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 			return muster.ProgramRun{}, nil, err
 		}
 		cores = append(cores, m.Facts.Shaped(c.Spec.Shape).Cores)
+		vm = vm.Worse(n.VM.Condition())
 	}
 	if len(cores) == 0 {
 		return muster.ProgramRun{}, nil, muster.Errorf(muster.EConflict, "no compute node of %s is ready", c.Name).Because(muster.ReasonNotReady).WithHint("wait for one: muster show %s", c.ID)
@@ -188,7 +190,7 @@ func (s *Service) planRun(tx *store.Tx, c muster.Cluster, p muster.Program, r wi
 	return muster.ProgramRun{
 		ID: muster.NewProgramRunID(), Program: p.Name, Project: cmp.Or(p.Project, c.Project), Cluster: c.ID, ClusterName: c.Name,
 		Version: p.Version(r.Args), Spec: p.ProgramSpec, Args: r.Args, Class: class, Stack: r.Stack, Ranks: f.Ranks, NodeCount: f.Nodes, RanksPerNode: f.PerNode,
-		Settings: r.Settings, Timeout: muster.Duration(timeout), State: muster.ProgramRunOpen, Submitted: s.Clock.Now().UTC(), Conditions: muster.TestEnvironment{Image: c.Image},
+		Settings: r.Settings, Timeout: muster.Duration(timeout), State: muster.ProgramRunOpen, Submitted: s.Clock.Now().UTC(), Conditions: muster.TestEnvironment{Image: c.Image, VM: vm},
 	}, append(problems, bad...), nil
 }
 

@@ -66,6 +66,10 @@ func (s *Service) Resume(ctx context.Context, who muster.Actor, ref string, r wi
 			p := *c.Pause
 			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
 			out.Text = "it is being frozen: it goes on after that"
+		case c.Pause.OnPause == muster.PauseSave:
+			p := *c.Pause
+			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
+			out.Text = "it is being saved: it comes back after that"
 		default: // its machines are being given back: it comes back after that
 			p := *c.Pause
 			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
@@ -181,7 +185,7 @@ func (s *Service) resumeOn(tx *store.Tx, c *muster.Cluster, plan muster.Plan, te
 		}
 		a.Node, a.Index = n.Name, n.Index
 		n.Hold, n.Leave, n.Down = false, false, false
-		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.Trust = 0, nil, nil, nil, ""
+		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.VM, n.Trust = 0, nil, nil, nil, nil, ""
 		n.NotBefore, n.Deadline = time.Time{}, time.Time{}
 		back = append(back, n)
 	}

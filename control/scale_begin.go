@@ -421,7 +421,7 @@ func (sc *scaler) place(plan muster.Plan, role muster.Role) ([]muster.Node, erro
 				WithHint("make another cluster of the size you need")
 		}
 		n.Hold, n.Leave, n.Down = true, false, false
-		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.Trust = 0, nil, nil, nil, ""
+		n.Failures, n.Unconfigured, n.Conditions, n.Stages, n.VM, n.Trust = 0, nil, nil, nil, nil, ""
 		n.NotBefore, n.Deadline = time.Time{}, time.Time{}
 	}
 	nodes, err := sc.s.Allocator.Assign(sc.tx, plan, nodes)

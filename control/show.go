@@ -167,7 +167,7 @@ func (s *Service) view(tx *store.Tx, c muster.Cluster, nodes []muster.Node) (wir
 func (s *Service) viewNode(tx *store.Tx, shape *muster.Shape, n muster.Node) (wire.Node, muster.Machine, error) {
 	out := wire.Node{
 		Name: n.Name, Role: n.Role, Head: n.Head, Status: n.Phase, Machine: n.Machine, Attempt: n.Attempt,
-		Trust: n.Trust, Conditions: slices.Clone(n.Conditions), Stages: n.Stages, PhaseSince: n.PhaseSince, Deadline: n.Deadline,
+		Trust: n.Trust, Conditions: slices.Clone(n.Conditions), Stages: n.Stages, VM: n.VM, PhaseSince: n.PhaseSince, Deadline: n.Deadline,
 		Hold: n.Hold, Leave: n.Leave, Down: n.Down, Repairs: n.Repairs,
 	}
 	for i := range out.Conditions {

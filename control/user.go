@@ -122,11 +122,11 @@ func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequ
 				WithHint("lower-case letters, digits, dots and hyphens")
 		}
 	}
-	keys := make([]string, 0, len(r.Keys))
+	keys := make([]muster.SSHKey, 0, len(r.Keys))
 	for _, line := range r.Keys {
-		key, err := cleanKey(line)
-		if err != nil {
-			return out, err
+		key, wrong := s.newKey(r.Name, wire.KeyRequest{Key: line})
+		if len(wrong) > 0 {
+			return out, muster.Errorf(muster.EInvalid, "%s", wrong[0].Message).Because(wrong[0].Reason).WithHint("%s", wrong[0].Hint)
 		}
 		keys = append(keys, key)
 	}
@@ -159,7 +159,9 @@ func (s *Service) PutUser(ctx context.Context, who muster.Actor, r wire.UserRequ
 			u.Projects = []string{r.Name}
 		}
 		for _, k := range keys {
-			u.Keys = appendKey(u.Keys, k)
+			if u.Keys, err = putKey(u.Keys, k); err != nil {
+				return err
+			}
 		}
 		u.Admin = u.Admin || r.Admin
 		if len(u.Keys) > maxKeys {

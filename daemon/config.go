@@ -76,6 +76,8 @@ type Config struct {
 	DefaultWalltime time.Duration
 	// MaxQueued is how long a request may wait until it is ended. 0: 30 days.
 	MaxQueued time.Duration
+	// StatesBytes bounds the saved memory of virtual machines, all together. 0: as much as the file system holds.
+	StatesBytes int64
 	// MaxPause is how long a cluster may stay paused until it is deleted. 0: 30 days.
 	MaxPause time.Duration
 	// Approval are the rules by which bare machines that come by themselves are taken

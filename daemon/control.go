@@ -8,6 +8,7 @@ import (
 	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/control/converge"
 	"github.com/muster-hpc/muster/metal"
+	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -27,6 +28,7 @@ func (s *Server) openControl() {
 		AbandonedImages:   s.abandonedImages,
 		WritesAllowed:     s.state.room,
 		HomeFree:          s.state.homeFree,
+		RoomForStates:     s.states.Room,
 		Series:            s.series,
 		Figures:           s.figures,
 		SigningKeys:       func() []muster.SigningKey { return s.signing.Ring().Keys },
@@ -76,7 +78,14 @@ func (s *Server) canMeasure(id muster.MachineID) bool {
 // openConverge makes the loops.
 func (s *Server) openConverge() error {
 	var err error
+	savers := map[string]provider.Saver{}
+	for _, p := range s.providers {
+		if saver, ok := p.(provider.Saver); ok {
+			savers[p.Name()] = saver
+		}
+	}
 	s.converge, err = converge.New(converge.Config{
+		States: s.states, Savers: savers,
 		Store: s.db, Providers: s.providers, Seed: s.seed, Presence: s.presence, Images: clusterImages{s.catalog, s.control.ImageUsers(), s.keep.Load},
 		Volumes: convergeVolumes{s.clusterVolumes()}, Machines: s.control.Allocator, Clock: s.cfg.Clock, Log: s.log,
 		Measures: true, SilentAgents: s.agents.SilentAgents, HeartbeatInterval: s.agents.HeartbeatInterval, ListeningSince: s.agents.ListeningSince, Probe: s.probe,

@@ -24,6 +24,7 @@ import (
 	"github.com/muster-hpc/muster/storage/image"
 	"github.com/muster-hpc/muster/storage/volume"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/vm/save"
 )
 
 // Server is a server with all its parts, open but not running.
@@ -61,6 +62,7 @@ type Server struct {
 	api          *api.API
 	gateway      *sshDoor                   // nil: there is none
 	keep         atomic.Pointer[image.Keep] // which derived images stay
+	states       *save.Store                // of virtual machines that are saved
 	listening    atomic.Value               // string: where the API is served over TLS
 	closers      []func() error             // in the order of opening
 }
@@ -133,6 +135,7 @@ func Open(ctx context.Context, c Config) (_ *Server, err error) {
 	if err = s.describeLocal(ctx); err != nil {
 		return nil, err
 	}
+	s.states = &save.Store{Dir: s.state.path("states"), Quota: c.StatesBytes}
 	s.openExports()
 	s.openVolumes(ctx)
 	s.openConfigs()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
-	"github.com/muster-hpc/muster/control"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -489,113 +488,7 @@ func (r *rig) open(d muster.Door, user string, key ssh.Signer) <-chan struct{} {
 	return ended
 }
 
-// Whatever ends a right ends the sessions that it opened, in every door, and lets in nobody new.
-func TestRightsEndSessionsInEveryDoor(t *testing.T) {
-	t.Parallel()
-	rights := map[string]func(r *rig, id muster.ClusterID){
-		"key removed": func(r *rig, _ muster.ClusterID) {
-			if _, err := r.root.RemoveKey(r.t.Context(), "alice", "test"); err != nil {
-				r.t.Fatal(err)
-			}
-		},
-		"key expired": func(r *rig, _ muster.ClusterID) {
-			err := r.site.Store.Update(r.t.Context(), muster.System(), func(tx *store.Tx) error {
-				terms, err := tx.KeyTerms("alice")
-				for fingerprint := range terms {
-					err = errors.Join(err, tx.PutKeyTerms("alice", muster.SSHKey{Fingerprint: fingerprint, Expires: time.Now()}))
-				}
-				return err
-			})
-			if err != nil {
-				r.t.Fatal(err)
-			}
-		},
-		"access ended": func(r *rig, id muster.ClusterID) {
-			if _, err := r.root.Share(r.t.Context(), string(id), wire.ShareRequest{Remove: []string{"alice"}}); err != nil {
-				r.t.Fatal(err)
-			}
-		},
-		"user removed": func(r *rig, id muster.ClusterID) {
-			if _, err := r.root.Share(r.t.Context(), string(id), wire.ShareRequest{Remove: []string{"alice"}}); err != nil {
-				r.t.Fatal(err)
-			}
-			if err := r.root.RemoveUser(r.t.Context(), "alice"); err != nil {
-				r.t.Fatal(err)
-			}
-		},
-		"cluster deleted": func(r *rig, id muster.ClusterID) {
-			if _, err := r.root.DeleteCluster(r.t.Context(), string(id)); err != nil {
-				r.t.Fatal(err)
-			}
-		},
-		"cluster's doors closed": func(r *rig, id muster.ClusterID) {
-			if _, err := r.root.SetDoors(r.t.Context(), string(id), wire.DoorsRequest{Doors: []string{"none"}}); err != nil {
-				r.t.Fatal(err)
-			}
-		},
-		"cluster's doors closed by its project": func(r *rig, id muster.ClusterID) {
-			err := r.site.Store.Update(r.t.Context(), muster.System(), func(tx *store.Tx) error {
-				return tx.PutProject(muster.Project{Name: "aero", Rights: muster.Rights{Doors: []muster.Door{muster.DoorNone}}}, "test")
-			})
-			if err != nil {
-				r.t.Fatal(err)
-			}
-		},
-		"cluster's doors closed by the site": func(r *rig, id muster.ClusterID) {
-			r.site.Control.SetPolicy(control.Policy{Doors: []muster.Door{muster.DoorNone}})
-		},
-		"cluster paused": func(r *rig, id muster.ClusterID) {
-			err := r.site.Store.Update(r.t.Context(), muster.System(), func(tx *store.Tx) error {
-				c, err := tx.Cluster(id)
-				if err != nil {
-					return err
-				}
-				c.Phase, c.Pause = muster.ClusterPausing, &muster.Pause{}
-				if err := tx.PutCluster(c, "test"); err != nil {
-					return err
-				}
-				if err := giveBackNodes(tx, id); err != nil {
-					return err
-				}
-				c.Phase = muster.ClusterPaused
-				return tx.PutCluster(c, "test")
-			})
-			if err != nil {
-				r.t.Fatal(err)
-			}
-		},
-	}
-	for right, end := range rights {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, gateway.Limits{})
-			id := r.make("cfd", "bob", "alice")
-			key, others := r.key("alice", ""), r.key("bob", "")
-			var mine, bobs []<-chan struct{}
-			for _, d := range doors() {
-				mine = append(mine, r.open(d, "alice", key))
-				bobs = append(bobs, r.open(d, "bob", others))
-			}
-			end(r, id)
-			for i := range doors() {
-				<-mine[i] // if it does not end, the test does not
-			}
-			r.until("the records", func() bool {
-				list, err := r.root.GatewaySessions(t.Context(), wire.GatewayQuery{User: "alice"})
-				return err == nil && len(list) == len(doors()) && !slices.ContainsFunc(list, func(x muster.GatewaySession) bool { return x.End != muster.GatewayEndRight || x.Text == "" })
-			})
-			for i, d := range doors() {
-				if strings.HasPrefix(right, "cluster") {
-					<-bobs[i]
-				} else if ended(bobs[i]) {
-					t.Errorf("%s: a session of another user ended, too", d)
-				}
-				r.keptOut(d, key, strings.HasPrefix(right, "key") || right == "user removed")
-			}
-		})
-	}
-}
-
+// doors are those at which a key is shown; the straight one has tests of its own (straightends_test.go).
 func doors() []muster.Door { return []muster.Door{muster.DoorJump, muster.DoorPlain} }
 
 func ended(c <-chan struct{}) bool {
@@ -605,59 +498,6 @@ func ended(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// keptOut checks that alice does not come to cfd: either her key lets her in no more, or the door
-// leads nowhere.
-func (r *rig) keptOut(d muster.Door, key ssh.Signer, byKey bool) {
-	r.t.Helper()
-	name := "alice"
-	if d == muster.DoorPlain {
-		name = "cfd+alice"
-	}
-	c, err := r.dial(name, key)
-	switch {
-	case byKey && err == nil:
-		r.t.Errorf("%s: the key lets in", d)
-		return
-	case byKey:
-		return
-	case err != nil:
-		r.t.Fatal(err)
-	}
-	defer c.Close()
-	if d == muster.DoorPlain {
-		_ = r.nowhere(name, key)
-	} else if _, err := c.Dial("tcp", "cfd:22"); err == nil {
-		r.t.Error("the jump door leads there still")
-	}
-}
-
-// giveBackNodes frees the machines of a cluster.
-func giveBackNodes(tx *store.Tx, id muster.ClusterID) error {
-	nodes, err := tx.Nodes(id)
-	if err != nil {
-		return err
-	}
-	for _, n := range nodes {
-		m, err := tx.Machine(n.Machine)
-		if err != nil {
-			return err
-		}
-		n.Phase = muster.NodeDraining
-		if err := tx.PutNode(n, ""); err != nil {
-			return err
-		}
-		n.Phase, n.Machine = muster.NodeGone, ""
-		if err := tx.PutNode(n, ""); err != nil {
-			return err
-		}
-		m.Phase, m.Cluster, m.Node = muster.MachineCleaning, "", ""
-		if err := tx.PutMachine(m, ""); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // When the server stops, sessions end and that is on record; of one that was killed, the next says so.

@@ -80,6 +80,13 @@ func (c *client) through(ctx context.Context, n ssh.NewChannel) error {
 	if err != nil {
 		return err
 	}
+	if err := c.commandOnly(); err != nil {
+		return err
+	}
+	if !c.forwards() {
+		return muster.Errorf(muster.EForbidden, "your certificate permits no forwarding of ports, which the jump door is").Because(muster.ReasonNoAccess).
+			WithHint("have one made with permit-port-forwarding, or log in as CLUSTER+USER")
+	}
 	if err := c.s.reserve(c.user); err != nil {
 		return err
 	}

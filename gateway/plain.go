@@ -21,6 +21,10 @@ const nodeTime = 30 * time.Second
 // plain serves a client at the plain door: what it asks for is asked of the node.
 func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	defer c.conn.Close()
+	if err := c.commandOnly(); err != nil {
+		c.nowhere(err, channels, requests)
+		return
+	}
 	if err := c.s.reserve(c.user); err != nil {
 		c.nowhere(err, channels, requests)
 		return
@@ -53,9 +57,9 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 	}()
 	go ssh.DiscardRequests(nodeRequests)
 	var all sync.WaitGroup
-	all.Go(func() { passGlobal(requests, node) })
+	all.Go(func() { c.passGlobal(requests, node) })
 	all.Go(func() { passChannels(fromNode, c.conn, ofNode(), c.s.limits.Channels, &c.passed) })
-	passChannels(channels, node, ofClient(), c.s.limits.Channels, &c.passed)
+	passChannels(channels, node, ofClient(c.key.Certificate), c.s.limits.Channels, &c.passed)
 	_ = node.Close()
 	all.Wait()
 }
@@ -142,10 +146,14 @@ func (c *client) nowhere(err error, channels <-chan ssh.NewChannel, requests <-c
 }
 
 // passGlobal asks the node for what a client asks of it as a whole: forwards that end at the node.
-func passGlobal(requests <-chan *ssh.Request, node ssh.Conn) {
+func (c *client) passGlobal(requests <-chan *ssh.Request, node ssh.Conn) {
 	for r := range requests {
 		switch r.Type {
 		case "tcpip-forward", "cancel-tcpip-forward", "streamlocal-forward@openssh.com", "cancel-streamlocal-forward@openssh.com":
+			if !c.forwards() {
+				_ = r.Reply(false, nil)
+				continue
+			}
 			ok, payload, err := node.SendRequest(r.Type, r.WantReply, r.Payload)
 			_ = r.Reply(ok && err == nil, payload)
 		default: // a question whether the connection lives is answered by any reply
@@ -160,17 +168,18 @@ type kinds map[string]requestKinds
 // requestKinds are the requests that may be sent in a channel: to whom it was opened, and back.
 type requestKinds struct{ there, back []string }
 
-// ofClient are the channels that a client may open. Forwarding of agents and of X11 is left out:
-// neither would stay with the user.
-func ofClient() kinds {
-	return kinds{
-		"session": {
-			there: []string{"env", "pty-req", "window-change", "shell", "exec", "subsystem", "signal", "break", "xon-xoff", "eow@openssh.com"},
-			back:  []string{"exit-status", "exit-signal", "xon-xoff", "eow@openssh.com", "keepalive@openssh.com"},
-		},
-		"direct-tcpip":                   {},
-		"direct-streamlocal@openssh.com": {},
+// ofClient are the channels that a client may open, who may have come by a certificate. Forwarding of agents and of X11
+// is left out: neither would stay with the user.
+func ofClient(cert *muster.DoorCertificate) kinds {
+	there := []string{"env", "window-change", "shell", "exec", "subsystem", "signal", "break", "xon-xoff", "eow@openssh.com"}
+	if cert == nil || cert.Terminal {
+		there = append(there, "pty-req")
 	}
+	out := kinds{"session": {there: there, back: []string{"exit-status", "exit-signal", "xon-xoff", "eow@openssh.com", "keepalive@openssh.com"}}}
+	if cert == nil || cert.Forwards {
+		out["direct-tcpip"], out["direct-streamlocal@openssh.com"] = requestKinds{}, requestKinds{}
+	}
+	return out
 }
 
 // ofNode are the channels that a node may open: for forwards that the client asked for.

@@ -35,7 +35,10 @@ type rig struct {
 	stop    func() // ends the gateway
 	limits  gateway.Limits
 	hostKey ssh.Signer
+	clock   muster.Clock
 	tokens  map[string]string // by user
+	looks   *looks
+	leak    time.Duration // how much longer the site takes for alice's keys
 
 	mu      sync.Mutex
 	cluster muster.ClusterID
@@ -63,8 +66,9 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 	if limits.Handshake == 0 {
 		limits.Handshake = 5 * time.Minute // a slow day is no fault
 	}
-	r.limits, r.hostKey = limits, hostKey
-	r.start(gateway.Config{Clock: clock})
+	r.limits, r.hostKey, r.clock = limits, hostKey, clock
+	r.looks = &looks{Site: r.site.Control}
+	r.start(gateway.Config{})
 	r.site.Dialer.To(func(muster.Machine) (net.Conn, error) { return r.node() })
 	return r
 }
@@ -73,7 +77,11 @@ func newRigAt(t *testing.T, limits gateway.Limits, clock muster.Clock) *rig {
 func (r *rig) start(c gateway.Config) {
 	t := r.t
 	t.Helper()
-	c.Site, c.HostKey, c.Limits, c.At = r.site.Control, r.hostKey, r.limits, func() string { return r.address }
+	site := gateway.Site(r.looks)
+	if r.leak > 0 {
+		site = slowFor{r.looks, "alice", r.leak}
+	}
+	c.Site, c.HostKey, c.Limits, c.Clock, c.At = site, r.hostKey, r.limits, r.clock, func() string { return r.address }
 	r.gateway = gateway.New(c)
 	r.site.Control.Gateway = door{r.gateway}
 	list, err := r.site.Control.OpenSessions(t.Context())
@@ -105,6 +113,67 @@ func (r *rig) start(c gateway.Config) {
 		}
 	})
 	t.Cleanup(r.stop)
+}
+
+// looks remember which claims were found not to hold.
+type looks struct {
+	gateway.Site
+	mu    sync.Mutex
+	n     int                      // how many were answered in time: others find nothing on a slow day
+	found map[muster.DoorClaim]int // in which first
+}
+
+// GatewayRights is that of the site.
+func (l *looks) GatewayRights(ctx context.Context, claims []muster.DoorClaim) []error {
+	out := l.Site.GatewayRights(ctx, claims)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() == nil {
+		l.n++
+	}
+	for i, err := range out {
+		if l.found == nil {
+			l.found = map[muster.DoorClaim]int{}
+		}
+		if _, known := l.found[claims[i]]; err != nil && !known {
+			l.found[claims[i]] = l.n
+		}
+	}
+	return out
+}
+
+func (l *looks) done() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n
+}
+
+// foundBy reports whether a claim of a user at a door was found not to hold by that look.
+func (l *looks) foundBy(user string, d muster.Door, look int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for claim, at := range l.found {
+		if claim.User == user && (claim.Door == d || claim.Door == "") && at <= look {
+			return true
+		}
+	}
+	return false
+}
+
+// soon checks that a right which ended after so many looks was found to have ended by the first look that began
+// afterwards: with the usual two seconds between them its sessions end within five.
+func (r *rig) soon(user string, d muster.Door, before int) {
+	r.t.Helper()
+	if !r.looks.foundBy(user, d, before+2) { // the first of them may have begun before
+		r.t.Errorf("%s: %s's sessions outlive a look", d, user)
+	}
+}
+
+// looked waits until rights were looked at.
+func (r *rig) looked() {
+	r.t.Helper()
+	n := r.looks.done()
+	r.until("looks", func() bool { return r.looks.done() >= n+2 })
 }
 
 // stopped is a clock that stands still until it is moved.

@@ -245,8 +245,8 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	s.failures.passed(source)
 	s.names.passed(try.name)
 	s.logins.Add(1)
-	c := &client{s: s, conn: conn, near: near, user: conn.Permissions.Extensions["user"],
-		fingerprint: conn.Permissions.Extensions["fingerprint"], from: raw.RemoteAddr().String()}
+	by, _ := conn.Permissions.ExtraData[doorKey{}].(admitted)
+	c := &client{s: s, conn: conn, near: near, user: by.user, key: by.key, from: raw.RemoteAddr().String()}
 	connlimit.Known(raw, c.user)
 	s.mu.Lock()
 	s.clients[c] = struct{}{}
@@ -317,7 +317,8 @@ func (a *attempt) key(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, 
 	defer cancel()
 	login, ok := ParseLogin(m.User())
 	a.name = cleantext.Cut(m.User(), 128)
-	if err := a.s.site.GatewayKey(ctx, login.User, key); err != nil || !ok {
+	by, err := a.s.site.GatewayKey(ctx, login.User, key)
+	if err != nil || !ok {
 		if !a.waited && a.s.names.kept(a.name) { // once: who has many keys waits no longer
 			a.waited = true
 			due = due.Add(slowAnswer)
@@ -326,7 +327,20 @@ func (a *attempt) key(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, 
 		return nil, errRefused
 	}
 	time.Sleep(time.Until(due))
-	return &ssh.Permissions{Extensions: map[string]string{"user": login.User, "fingerprint": ssh.FingerprintSHA256(key)}}, nil
+	out := &ssh.Permissions{ExtraData: map[any]any{doorKey{}: admitted{login.User, by}}}
+	if cert := by.Certificate; cert != nil && cert.Limited { // the SSH library looks from where the client comes
+		out.CriticalOptions = map[string]string{"source-address": cert.Addresses}
+	}
+	return out, nil
+}
+
+// doorKey is under what a connection has an admitted.
+type doorKey struct{}
+
+// admitted is who was let in, and by what.
+type admitted struct {
+	user string
+	key  muster.DoorKey
 }
 
 // sentence is an error for the user at the other end: what is, and what to do.

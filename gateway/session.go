@@ -120,7 +120,7 @@ func (s *Server) begin(who muster.GatewaySession, w muster.DoorWay, received, se
 
 func (s *Server) session(r muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) *session {
 	return &session{received: received, sent: sent, passed: passed, stop: stop, since: s.now(), record: muster.GatewaySession{
-		ID: muster.NewGatewaySessionID(), User: r.User, Fingerprint: r.Fingerprint, Token: r.Token, From: r.From, Door: r.Door,
+		ID: muster.NewGatewaySessionID(), User: r.User, Fingerprint: r.Fingerprint, Certificate: r.Certificate, Serial: r.Serial, Token: r.Token, From: r.From, Door: r.Door,
 		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
 	}}
 }

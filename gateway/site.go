@@ -11,9 +11,9 @@ import (
 
 // Site knows who may go where, and records who went.
 type Site interface {
-	// GatewayKey reports whether a key speaks for a user now. It takes as long for a user who
-	// does not exist as for one with another key.
-	GatewayKey(ctx context.Context, user string, key ssh.PublicKey) error
+	// GatewayKey finds by which key on record a user comes who offers a key or a certificate. It takes as long
+	// for a user who does not exist as for one with another key.
+	GatewayKey(ctx context.Context, user string, offered ssh.PublicKey) (muster.DoorKey, error)
 	// GatewayEnter finds where a target leads for a user at a door. An error says why it leads nowhere,
 	// and what to do, for the user.
 	GatewayEnter(ctx context.Context, user string, d muster.Door, t muster.DoorTarget) (muster.DoorWay, error)

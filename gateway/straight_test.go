@@ -38,11 +38,16 @@ func newStraight(t *testing.T, kernel bool) *straightRig {
 
 func newStraightTo(t *testing.T, kernel, echo bool) *straightRig {
 	t.Helper()
+	return newStraightAt(t, kernel, echo, gateway.Limits{}, muster.SystemClock{})
+}
+
+func newStraightAt(t *testing.T, kernel, echo bool, limits gateway.Limits, clock muster.Clock) *straightRig {
+	t.Helper()
 	r := &straightRig{port: 5000}
 	if kernel {
 		r.net = flowtest.New(t)
 	}
-	r.rig = newRig(t, gateway.Limits{})
+	r.rig = newRigAt(t, limits, clock)
 	if echo {
 		r.echo()
 	}
@@ -244,58 +249,6 @@ func TestStraightDoor(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Whatever ends a right ends what was opened by it.
-func TestRightsEndTheStraightDoor(t *testing.T) {
-	t.Parallel()
-	for right, end := range map[string]func(r *straightRig, id muster.ClusterID) error{
-		"token revoked": func(r *straightRig, _ muster.ClusterID) error {
-			list, err := r.site.Client(r.tokens["alice"]).Tokens(r.t.Context(), "")
-			if err != nil {
-				return err
-			}
-			return r.root.RevokeToken(r.t.Context(), list[0].ID)
-		},
-		"access ended": func(r *straightRig, id muster.ClusterID) error {
-			_, err := r.root.Share(r.t.Context(), string(id), wire.ShareRequest{Remove: []string{"alice"}})
-			return err
-		},
-		"user removed": func(r *straightRig, id muster.ClusterID) error {
-			if _, err := r.root.Share(r.t.Context(), string(id), wire.ShareRequest{Remove: []string{"alice"}}); err != nil {
-				return err
-			}
-			return r.root.RemoveUser(r.t.Context(), "alice")
-		},
-		"cluster deleted": func(r *straightRig, id muster.ClusterID) error {
-			_, err := r.root.DeleteCluster(r.t.Context(), string(id))
-			return err
-		},
-	} {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			eachWay(t, func(t *testing.T, r *straightRig) {
-				id := r.make("cfd", "bob", "alice")
-				mine, bobs := r.must("alice"), r.must("bob")
-				if err := end(r, id); err != nil {
-					t.Fatal(err)
-				}
-				<-over(mine) // if it does not end, the test does not
-				r.until("the record", func() bool {
-					list, err := r.root.GatewaySessions(t.Context(), wire.GatewayQuery{User: "alice"})
-					return err == nil && len(list) == 1 && list[0].End == muster.GatewayEndRight && list[0].Text != ""
-				})
-				if right == "cluster deleted" {
-					<-over(bobs)
-				} else if !echoes(bobs, 1000) {
-					t.Error("another user's ended, too")
-				}
-				if _, err := r.connect("alice"); err == nil {
-					t.Error("a ticket is had still")
-				}
-			})
-		})
-	}
 }
 
 func TestTicketsAreUsedOnce(t *testing.T) {

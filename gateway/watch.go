@@ -37,9 +37,10 @@ func (s *Server) watch(ctx context.Context) {
 // review asks about every right by which something is open, each once.
 func (s *Server) review(ctx context.Context) {
 	ends := map[muster.DoorClaim][]func(text string){}
+	s.endCertificates()
 	s.mu.Lock()
 	for c := range s.clients {
-		claim := muster.DoorClaim{User: c.user, Fingerprint: c.fingerprint}
+		claim := muster.DoorClaim{User: c.user, Fingerprint: c.key.Fingerprint}
 		ends[claim] = append(ends[claim], func(string) { _ = c.conn.Close() })
 	}
 	for _, x := range s.sessions {
@@ -69,6 +70,32 @@ func (s *Server) review(ctx context.Context) {
 		for _, end := range ends[claims[i]] {
 			end(text)
 		}
+	}
+}
+
+// endCertificates ends what was opened with a certificate that has ended.
+func (s *Server) endCertificates() {
+	var over []*client
+	var ends []*session
+	from := map[string]bool{}
+	now := s.now()
+	s.mu.Lock()
+	for c := range s.clients {
+		if c.over(now) {
+			over, from[c.from] = append(over, c), true
+		}
+	}
+	for _, x := range s.sessions {
+		if from[x.record.From] {
+			ends = append(ends, x)
+		}
+	}
+	s.mu.Unlock()
+	for _, x := range ends {
+		x.end(muster.GatewayEndRight, "the certificate by which it was opened has ended")
+	}
+	for _, c := range over {
+		_ = c.conn.Close()
 	}
 }
 

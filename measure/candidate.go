@@ -47,6 +47,9 @@ func (s *subject) candidates(said measured) []analysis.Candidate {
 		}
 		c.Provider, c.Image, c.Oversubscribed, c.MPI = m.Provider, s.cluster.Image, m.Facts.Oversubscribed, library
 		c.Shape, c.LinkRate = s.cluster.Spec.Shape, s.cluster.Spec.LinkRate
+		if f := s.nodes[i].VM; f != nil {
+			c.VM, c.VMSettings, c.Steal = f.Condition(), f.Settings, stolen(said, n.Name)
+		}
 		if c.Processor == "" {
 			c.Processor = m.Facts.Processor
 		}
@@ -65,6 +68,26 @@ func (s *subject) candidates(said measured) []analysis.Candidate {
 		list[i] = analysis.Candidate{Node: n, Machine: m.ID, Conditions: c, Simulated: s.providers.Of(m.Provider).Simulated}
 	}
 	return list
+}
+
+// stolen is the share of its processors' time that a virtual machine did not get while it was measured; nil if nobody counted.
+func stolen(said measured, name string) *float64 {
+	lost, all := 0.0, 0.0
+	for k := 1; k < len(said.conditions); k++ {
+		before, a := said.conditions[k-1][name]
+		after, b := said.conditions[k][name]
+		if !a || !b {
+			continue
+		}
+		m := after.Counters.Since(before.Counters)
+		if span := m.Seconds * float64(m.Cores); span > 0 && m.Steal >= 0 && m.Steal < 1e9 && span < 1e12 {
+			lost, all = lost+m.Steal, all+span
+		}
+	}
+	if all == 0 {
+		return nil
+	}
+	return new(min(lost/all, 1))
 }
 
 // began is when the first launch was made.

@@ -14,7 +14,10 @@ import (
 	"net/netip"
 	"time"
 
+	"filippo.io/age"
+
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/vm/save"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -103,11 +106,32 @@ const (
 type Observation struct {
 	Machine    muster.MachineID
 	State      State
-	Attempt    int64 // that it runs, when running
-	Frozen     bool  // it stands still, when running
+	Attempt    int64           // that it runs, when running
+	Frozen     bool            // it stands still, when running
+	VM         *muster.VMFacts // how it is set up, when it runs as a virtual machine and that was read back
 	Management netip.Addr
 	Since      time.Time
 	Err        error // what went wrong with the last Ensure, if anything
+}
+
+// Saver is a provider whose virtual machines can be saved; see muster.Capabilities.
+type Saver interface {
+	// Saver are virtual machines of one cluster, by the names of their nodes. One that was ended by
+	// it is off, as any other, and is cleaned as any other.
+	Saver(s Saving) save.Hypervisor
+}
+
+// Saving is what is known of a save, or of a resume.
+type Saving struct {
+	// States is where states are kept, for the key of this pause.
+	States *save.Store
+	Key    *age.X25519Identity
+	// Boots are those that machines run, or will run with a state in place of an image.
+	Boots map[string]DesiredState
+	// Token is a one-time token with which the agent of a node joins; "": it needs none.
+	Token func(ctx context.Context, node string) (string, error)
+	// Erased is given the receipt of each state that was erased, of several at once.
+	Erased func(node string, r save.Receipt)
 }
 
 // Provider makes machines do things. Methods return one error per machine

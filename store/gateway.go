@@ -44,9 +44,9 @@ func (tx *Tx) BeginGatewaySession(s muster.GatewaySession) error {
 	if err := checkText(s.From, s.Node, s.Login, s.ClusterName); err != nil {
 		return err
 	}
-	r, err := tx.s.exec(`INSERT INTO gateway_sessions (id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, gateway, why, text, received, sent)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, 0)`,
-		string(s.ID), s.User, s.Project, string(s.Cluster), s.ClusterName, s.Node, s.Login, s.Fingerprint, s.Token, s.From, string(s.Door), nanos(s.Began), s.Gateway)
+	r, err := tx.s.exec(`INSERT INTO gateway_sessions (id, owner, project, cluster, cluster_name, node, login, fingerprint, certificate, serial, token, source, door, began, gateway, why, text, received, sent)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, 0)`,
+		string(s.ID), s.User, s.Project, string(s.Cluster), s.ClusterName, s.Node, s.Login, s.Fingerprint, cleanText(s.Certificate), int64(s.Serial), s.Token, s.From, string(s.Door), nanos(s.Began), s.Gateway)
 	if err != nil {
 		return err
 	}
@@ -138,15 +138,15 @@ func (tx *Tx) gatewaySessions(cond string, args ...any) ([]muster.GatewaySession
 	var list []muster.GatewaySession
 	err := tx.s.each(func(r *sql.Rows) error {
 		var s muster.GatewaySession
-		var began int64
+		var began, serial int64
 		var ended sql.NullInt64
-		if err := r.Scan(&s.ID, &s.User, &s.Project, &s.Cluster, &s.ClusterName, &s.Node, &s.Login, &s.Fingerprint, &s.Token, &s.From, &s.Door,
+		if err := r.Scan(&s.ID, &s.User, &s.Project, &s.Cluster, &s.ClusterName, &s.Node, &s.Login, &s.Fingerprint, &s.Certificate, &serial, &s.Token, &s.From, &s.Door,
 			&began, &ended, &s.Gateway, &s.End, &s.Text, &s.Received, &s.Sent); err != nil {
 			return err
 		}
-		s.Began, s.Ended = fromNanos(began), fromNull(ended)
+		s.Began, s.Ended, s.Serial = fromNanos(began), fromNull(ended), uint64(serial)
 		list = append(list, s)
 		return nil
-	}, `SELECT id, owner, project, cluster, cluster_name, node, login, fingerprint, token, source, door, began, ended, gateway, why, text, received, sent FROM gateway_sessions WHERE `+cond, args...)
+	}, `SELECT id, owner, project, cluster, cluster_name, node, login, fingerprint, certificate, serial, token, source, door, began, ended, gateway, why, text, received, sent FROM gateway_sessions WHERE `+cond, args...)
 	return slices.DeleteFunc(list, func(s muster.GatewaySession) bool { return !allowed(tx.who, read, gatewayRecord(s)) }), err
 }

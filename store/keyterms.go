@@ -13,6 +13,20 @@ func (tx *Tx) KeyTerms(user string) (map[string]muster.SSHKey, error) {
 	return tx.keyTerms(user, `owner = ?`, user)
 }
 
+// AllKeyTerms are those of all users, by user and fingerprint. Only Muster itself may.
+func (tx *Tx) AllKeyTerms() (map[string]map[string]muster.SSHKey, error) {
+	if !isSystem(tx.who) {
+		return nil, defect("only Muster itself reads the keys of all users")
+	}
+	out := map[string]map[string]muster.SSHKey{}
+	return out, tx.eachKeyTerms(func(owner string, k muster.SSHKey) {
+		if out[owner] == nil {
+			out[owner] = map[string]muster.SSHKey{}
+		}
+		out[owner][k.Fingerprint] = k
+	}, `1`)
+}
+
 // KeyTermsOf are those of one key; the zero value with its fingerprint where nothing is recorded.
 func (tx *Tx) KeyTermsOf(user, fingerprint string) (muster.SSHKey, error) {
 	list, err := tx.keyTerms(user, `owner = ? AND fingerprint = ?`, user, fingerprint)
@@ -27,17 +41,21 @@ func (tx *Tx) keyTerms(user, cond string, args ...any) (map[string]muster.SSHKey
 	if !allowed(tx.who, write, record{kind: "user", owner: user}) { // keys of others are hidden as a whole
 		return out, nil
 	}
-	err := tx.s.each(func(r *sql.Rows) error {
+	return out, tx.eachKeyTerms(func(_ string, k muster.SSHKey) { out[k.Fingerprint] = k }, cond, args...)
+}
+
+func (tx *Tx) eachKeyTerms(f func(owner string, k muster.SSHKey), cond string, args ...any) error {
+	return tx.s.each(func(r *sql.Rows) error {
 		var k muster.SSHKey
+		var owner string
 		var added, expires, used sql.NullInt64
-		if err := r.Scan(&k.Fingerprint, &k.Purpose, &added, &expires, &used, &k.UsedFrom, &k.UsedDoor); err != nil {
+		if err := r.Scan(&owner, &k.Fingerprint, &k.Purpose, &added, &expires, &used, &k.UsedFrom, &k.UsedDoor); err != nil {
 			return err
 		}
 		k.Added, k.Expires, k.Used = fromNull(added), fromNull(expires), fromNull(used)
-		out[k.Fingerprint] = k
+		f(owner, k)
 		return nil
-	}, `SELECT fingerprint, purpose, added, expires, used, used_from, used_door FROM key_terms WHERE `+cond, args...)
-	return out, err
+	}, `SELECT owner, fingerprint, purpose, added, expires, used, used_from, used_door FROM key_terms WHERE `+cond, args...)
 }
 
 func fromNull(n sql.NullInt64) time.Time {

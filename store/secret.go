@@ -34,6 +34,18 @@ func (tx *Tx) PutSecret(cluster muster.ClusterID, name string, value []byte) err
 	return err
 }
 
+// DropSecret forgets a secret of a cluster; there may be none. Only Muster itself may.
+func (tx *Tx) DropSecret(cluster muster.ClusterID, name string) error {
+	if err := tx.s.usable(true); err != nil {
+		return err
+	}
+	if err := authorize(tx.who, write, record{kind: "secret"}, noCluster(string(cluster))); err != nil {
+		return err
+	}
+	_, err := tx.s.exec(`DELETE FROM secrets WHERE cluster = ? AND name = ?`, string(cluster), name)
+	return err
+}
+
 // Secret returns a secret of a cluster. Only Muster itself may ask.
 func (tx *Tx) Secret(cluster muster.ClusterID, name string) ([]byte, error) {
 	absent := muster.Errorf(muster.ENotFound, "cluster %s has no secret %q", cluster, name).

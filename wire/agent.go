@@ -70,7 +70,10 @@ type NodeConfig struct {
 	HeadNode    string           `json:"head_node"` // name of the head
 	// HeadBoot is the number of the head's boot: another one means that the
 	// scheduler was away.
-	HeadBoot   int64  `json:"head_boot,omitempty"`
+	HeadBoot int64 `json:"head_boot,omitempty"`
+	// Sync is the mark of a pause for which the node is to write to its volumes all that it has of them, and
+	// then to say so: see CheckSynced. "": it is not.
+	Sync       string `json:"sync,omitempty"`
 	Address    string `json:"address"`   // of this node on the message network, with prefix length
 	Interface  string `json:"interface"` // message interface: msg0
 	Management string `json:"management_interface"`
@@ -348,6 +351,18 @@ type Check struct {
 	Name string `json:"name"` // names, sshd, munge, slurmd, home, ...
 	OK   bool   `json:"ok"`
 	Text string `json:"text,omitempty"`
+}
+
+// CheckSynced is the name of the check that a node's volumes have all that it had of them. Its text is the mark
+// of the pause.
+const CheckSynced = "synced"
+
+// SyncMark is the mark of a pause for which nodes write to their volumes what they have of them; "": they do not.
+func SyncMark(p *muster.Pause) string {
+	if p == nil || p.Suspended.IsZero() {
+		return ""
+	}
+	return p.Suspended.UTC().Format(time.RFC3339Nano)
 }
 
 // SchedulerState is what slurmctld says.

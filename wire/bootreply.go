@@ -108,6 +108,21 @@ type BootLink struct {
 	Speed int64 `json:"speed_bps,omitempty"`
 }
 
+// HostLine is what the host of a virtual machine says to its agent, by its serial port, on one line.
+type HostLine struct {
+	Clock time.Time `json:"clock"` // what time it is
+	// Join: the machine went on from its saved memory, and is another boot now. Nil: it is what it was.
+	Join *HostJoin `json:"join,omitempty"`
+}
+
+// HostJoin is the boot that a machine is which went on from its saved memory.
+type HostJoin struct {
+	Machine muster.MachineID `json:"machine"`
+	Attempt int64            `json:"attempt"`
+	Token   string           `json:"token"` // one-time: never log it
+	Links   []BootLink       `json:"links,omitempty"`
+}
+
 // CleanOrder names the disks that are to be erased. A disk that is not named is
 // not touched.
 type CleanOrder struct {

@@ -93,6 +93,7 @@ type Node struct {
 	Trust      muster.Trust       `json:"trust,omitempty"`
 	Conditions []muster.Condition `json:"conditions,omitempty"`
 	Stages     []muster.Stage     `json:"stages,omitempty"`
+	VM         *muster.VMFacts    `json:"vm,omitempty" doc:"How it is set up as a virtual machine, as its host reads it back after each start"`
 	PhaseSince time.Time          `json:"status_since"`
 	Deadline   time.Time          `json:"deadline,omitzero"`
 	Usage      *Usage             `json:"usage,omitempty"`

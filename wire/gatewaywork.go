@@ -51,10 +51,13 @@ type GatewayUser struct {
 	Keys []GatewayKey `json:"keys"`
 }
 
-// GatewayKey is a key and until when it lets in.
+// GatewayKey is a key and until when it lets in; an authority, or a certificate.
 type GatewayKey struct {
 	Fingerprint string    `json:"fingerprint"`
 	Expires     time.Time `json:"expires,omitzero"`
+	Authority   bool      `json:"authority,omitempty" doc:"Certificates that it signed let in"`
+	Principals  []string  `json:"principals,omitempty" doc:"One of these must be a principal of them"`
+	Certificate string    `json:"certificate,omitempty" doc:"The certificate in one line"`
 }
 
 // GatewayCluster is where users may want to go.

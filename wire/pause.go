@@ -10,7 +10,7 @@ import (
 type PauseRequest struct {
 	At          string `json:"at,omitempty" doc:"When it begins; default: now"`
 	Until       string `json:"until,omitempty" doc:"When the cluster is to be back, as a promise; default: when somebody asks"`
-	OnPause     string `json:"on_pause,omitempty" doc:"What becomes of running jobs: wait (also: stop), requeue or freeze; default: as the request says, or wait"`
+	OnPause     string `json:"on_pause,omitempty" doc:"What becomes of running jobs: wait (also: stop), requeue, freeze or save; default: as the request says, or wait"`
 	WaitUntil   string `json:"wait_until,omitempty" doc:"With wait: those that run then are put into the queue again; default: no bound"`
 	LoseRunning bool   `json:"lose_running,omitempty" doc:"Go on although work would be lost"`
 	DryRun      bool   `json:"dry_run,omitempty" doc:"Only say what will not survive"`
@@ -29,6 +29,10 @@ type Paused struct {
 	// where it has an end.
 	KeepsMachines bool      `json:"keeps_machines,omitempty"`
 	Expires       time.Time `json:"expires,omitzero"`
+	// Memory is what its virtual machines have of it, which is saved, and Takes how long that should
+	// take; without Takes nobody knows, for none of its class was saved here yet.
+	Memory int64           `json:"memory_bytes,omitempty"`
+	Takes  muster.Duration `json:"takes_seconds,omitempty"`
 	// At is when it begins, where that is later; Until when the cluster is back, as a promise
 	// where Promised.
 	At       time.Time `json:"at,omitzero"`

@@ -56,9 +56,12 @@ type Deleted struct {
 
 // KeyRequest adds a public SSH key to a user.
 type KeyRequest struct {
-	Key     string `json:"key" doc:"One authorized_keys line"`
+	Key     string `json:"key" doc:"One authorized_keys line: a key, a certificate, or an authority with the options cert-authority and principals"`
 	Purpose string `json:"purpose,omitempty" doc:"What it is for"`
-	TTL     string `json:"ttl,omitempty" doc:"How long it lets in: 12h, 30d; absent: without an end"`
+	TTL     string `json:"ttl,omitempty" doc:"How long it lets in: 12h, 30d; absent: without an end, or until that of a certificate"`
+	// Authority and Principals say the same as the options of the line.
+	Authority  bool     `json:"authority,omitempty" doc:"The key signs certificates, which let in"`
+	Principals []string `json:"principals,omitempty" doc:"One of these must be a principal of a certificate; absent: the user's name"`
 }
 
 // KeyList is the reply to a listing of a user's SSH keys.

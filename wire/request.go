@@ -31,7 +31,7 @@ type Request struct {
 	Priority  string             `json:"priority,omitempty" doc:"scavenger: on machines that nobody else wants, and ended with grace when somebody does"`
 	Validate  string             `json:"validate,omitempty" doc:"How much is measured before the cluster is handed over: quick, full or off"`
 	IfSlow    string             `json:"if_slow,omitempty" doc:"What becomes of a cluster that is still slow after machines were replaced: deliver or refuse"`
-	OnPause   string             `json:"on_pause,omitempty" doc:"What becomes of running jobs when the cluster is paused and nobody says otherwise: wait (the default; also: stop), requeue or freeze"`
+	OnPause   string             `json:"on_pause,omitempty" doc:"What becomes of running jobs when the cluster is paused and nobody says otherwise: wait (the default; also: stop), requeue, freeze or save"`
 	Egress    string             `json:"egress,omitempty" doc:"none, proxy or nat"`
 	Users     []string           `json:"users,omitempty" doc:"Who may log in; default: you"`
 	Doors     []string           `json:"doors,omitempty" doc:"Doors of the SSH gateway that are open: straight, jump, plain; or none. Default: all that the site and the project allow"`
@@ -60,9 +60,9 @@ type ShapeWish struct {
 
 // VMWish is how virtual machines are to be.
 type VMWish struct {
-	Tune    string `json:"tune,omitempty" doc:"on: pinned, in huge pages, built as its host is, where the host allows it; off: as QEMU has it by itself. Default: on"`
+	Tune    string `json:"tune,omitempty" doc:"on: pinned, in memory of its cores, built as its host is, where the host allows it; off: as QEMU has it by itself. Default: on"`
 	NIC     string `json:"nic,omitempty" doc:"virtio, or vf: a virtual function of a card. Default: virtio"`
-	Pages   string `json:"pages,omitempty" doc:"Size of huge pages: 2MiB or 1GiB. Default: 2MiB"`
+	Pages   string `json:"pages,omitempty" doc:"Size of huge pages: 2MiB or 1GiB. Default: ordinary pages"`
 	Emulate string `json:"emulate,omitempty" doc:"on: QEMU emulates the processor where the host has no KVM; off: such hosts are not taken. Default: on"`
 }
 

@@ -194,6 +194,27 @@ func (n Links) Apply(links []wire.BootLink) error {
 	return nil
 }
 
+// Move makes the links, which have their names already, those of another machine: with its MACs and addresses.
+func (n Links) Move(links []wire.BootLink) error {
+	for i := range links {
+		dev, err := netlink.LinkByName(links[i].Name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", links[i].Name, err)
+		}
+		mac, err := net.ParseMAC(links[i].MAC)
+		if err == nil && dev.Attrs().HardwareAddr.String() != mac.String() {
+			err = netlink.LinkSetHardwareAddr(dev, mac)
+			if errors.Is(err, unix.EBUSY) { // its driver changes it only when it is down
+				err = errors.Join(netlink.LinkSetDown(dev), netlink.LinkSetHardwareAddr(dev, mac), netlink.LinkSetUp(dev))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: set the MAC %s: %w", links[i].Name, links[i].MAC, err)
+		}
+	}
+	return n.Apply(links)
+}
+
 func apply(nics []NIC, l *wire.BootLink) error {
 	var dev netlink.Link
 	for _, x := range nics {

@@ -179,6 +179,9 @@ func (c *Configurer) apply(ctx context.Context, cfg *wire.NodeConfig, r Reporter
 	}
 	c.settled.Store(true)
 	c.watch(r, cfg)
+	if err := c.syncVolumes(ctx, cfg, r); err != nil {
+		return err
+	}
 	return parts.err()
 }
 

@@ -32,7 +32,7 @@ func conditions(c muster.Certificate, nodes []muster.Certificate) []condition {
 	t := reflect.TypeFor[muster.TestEnvironment]()
 	for i := range t.NumField() {
 		tag := muster.ConditionName(t.Field(i))
-		if tag == "differ" || tag == "host" || tag == "topology" || tag == "numa" {
+		if tag == "differ" || tag == "host" || tag == "topology" || tag == "numa" || tag == "vm_settings" {
 			continue // said elsewhere
 		}
 		one := condition{Name: conditionName(tag)}
@@ -86,7 +86,7 @@ func conditionName(tag string) string {
 	known := map[string]string{
 		"provider": "Machines are", "processor": "Processor", "sockets": "Sockets", "cores": "Cores", "threads": "Hardware threads", "memory": "Memory",
 		"shape": "Part of the machine", "link_rate_bps": "Links held to",
-		"cache": "Last-level cache", "clock": "Clock", "huge_pages": "Large pages", "virtualization": "Runs in", "hypervisor": "Hypervisor",
+		"cache": "Last-level cache", "clock": "Clock", "huge_pages": "Large pages", "virtualization": "Runs in", "hypervisor": "Hypervisor", "vm": "Virtual machine", "steal": "Time that its processors waited for one of the host's (steal)",
 		"flags": "Processor's flags", "kernel": "Kernel", "kernel_options": "Kernel's command line", "clock_source": "Time is taken from", "firmware": "Firmware", "microcode": "Microcode",
 		"smt": "Threads of a core (SMT)", "mtu": "Largest packets (MTU)", "image": "Image", "blas": "Linear algebra", "mpi": "MPI", "transport": "Messages were carried by",
 		"pinning": "Processors of each rank", "neighbours": "Neighbours on the host", "shared": "Shared with others", "oversubscribed": "Oversubscribed", "probe": "Measured by",
@@ -110,6 +110,10 @@ func conditionText(tag string, v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case *muster.ProcessorClock:
 		return clockText(*x)
+	case *muster.VMCondition:
+		return x.String()
+	case *float64:
+		return fmt.Sprintf("%.2g %%", *x*100)
 	case *muster.Shape:
 		return x.String()
 	case *muster.HugePages:

@@ -27,6 +27,8 @@ type experimentContent struct {
 	Use             []picture
 	Traffic         []experimentTable
 	HPL             []experimentTable
+	Virtual         []experimentTable
+	Emulated        bool
 	Head            []string
 	Rows            []experimentRow
 	Plan            []fact
@@ -105,6 +107,7 @@ func experimentView(e muster.Experiment, r muster.ExperimentResult, launches []m
 	v.table(r)
 	v.traffic(r)
 	v.hpl(r)
+	v.virtual(r)
 
 	add(&v.Plan, "Order", fmt.Sprintf("random, seed %d", p.Seed))
 	visits := "one cluster"

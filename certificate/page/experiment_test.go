@@ -68,6 +68,25 @@ func TestExperimentPage(t *testing.T) {
 			t.Fatalf("it is not well-formed: %v", err)
 		}
 	}
+	if strings.Contains(html, "Nothing is certified") {
+		t.Error("certified or not is said without virtual machines")
+	}
+	r.Virtual = []muster.ExperimentVirtual{{Program: "stream", TunedSpeed: &muster.ExperimentRatio{Value: 1.25}, Published: "tuned above the host"}}
+	for _, emulated := range []bool{false, true} {
+		r.Virtual[0].Emulated = emulated
+		b.Reset()
+		if err := WriteExperiment(&b, e, r, l); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"<td>stream</td>", "<td>not measured</td>", "<td>1.25</td>", "<td>tuned above the host</td>"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("the page has no %q", want)
+			}
+		}
+		if strings.Contains(b.String(), "Nothing is certified") != emulated || strings.Contains(b.String(), "have no KVM") != emulated {
+			t.Errorf("emulated: %v, and the page says otherwise", emulated)
+		}
+	}
 	b.Reset()
 	if err := WriteExperiment(&b, muster.Experiment{}, muster.ExperimentResult{}, nil); err != nil || !strings.Contains(b.String(), "It is not complete.") {
 		t.Error(err, b.String())

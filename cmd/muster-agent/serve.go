@@ -92,6 +92,8 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Goodbye:  goodbye,
 		Host:     port(host),
 		SetClock: setClock,
+		SetLinks: boot.Links{}.Move,
+		Became:   func(b wire.Bootstrap) error { return agent.WriteBootstrap(f.seed, b) },
 		PowerOff: powerOff("/", seed.Trust),
 		Log:      log,
 		Version:  versionText(),

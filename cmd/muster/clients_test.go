@@ -36,6 +36,7 @@ if [ $DOOR = plain ]; then
 	putty() { p=$1; shift; $p $putty "$@"; }
 else
 	proxy="plink -batch -P $PORT -i $T/key.ppk -hostkey $gate -nc %host:%port alice@127.0.0.1" host=alice@cfd
+	if [ $DOOR = straight ]; then proxy="$PWD/straight %host"; fi
 	putty() { p=$1; shift; $p -batch -i $T/key.ppk -hostkey $node -proxycmd "$proxy" "$@"; }
 fi
 `
@@ -69,15 +70,16 @@ git -C $T/one push -q c:git-$DOOR HEAD:main; git clone -q -b main c:git-$DOOR $T
 set +e; echo in | putty plink $host 'cat; echo wrong >&2; exit 7' > $T/out 2> $T/wrong; test $? = 7 || exit 1; set -e; grep -q '^in$' $T/out; grep -q '^wrong$' $T/wrong`},
 		{"pscp", "pscp", putty + `putty pscp -q data $host:pscp-$DOOR.data; putty pscp -q $host:pscp-$DOOR.data $T/back; cmp data $T/back; putty pscp -q -scp data $host:pscp-$DOOR.data; putty pscp -q -scp $host:pscp-$DOOR.data $T/back2; cmp data $T/back2`},
 		{"psftp", "psftp", putty + `printf "put data psftp-$DOOR.data\nget psftp-$DOOR.data $T/back\n" > $T/do; putty psftp -b $T/do $host; cmp data $T/back`},
-		{"lftp", "lftp", openSSH + `HOME=$T lftp -c "set cmd:fail-exit true; set sftp:connect-program \"ssh -a -x $F\"; open sftp://c; put data -o lftp-$DOOR.data; get lftp-$DOOR.data -o $T/back; mirror -R tree lftp-$DOOR; mirror lftp-$DOOR $T/tree" > $T/out; cmp data $T/back; diff -r tree $T/tree`},
+		{"lftp", "lftp", openSSH + `HOME=$T lftp -c "set cmd:fail-exit true; set net:max-retries 2; set sftp:connect-program \"ssh -a -x $F\"; open sftp://c; put data -o lftp-$DOOR.data; get lftp-$DOOR.data -o $T/back; mirror -R tree lftp-$DOOR; mirror lftp-$DOOR $T/tree" > $T/out; cmp data $T/back; diff -r tree $T/tree`},
 		{"rclone", "rclone", openSSH + `
 if [ $DOOR = plain ]; then set -- --sftp-host 127.0.0.1 --sftp-port $PORT --sftp-user cfd+alice --sftp-key-file alice.key --sftp-known-hosts-file known
 else set -- --sftp-ssh "$SSH c"; fi
 rclone -q --config /dev/null "$@" copy tree :sftp:rclone-$DOOR; rclone -q --config /dev/null "$@" copy :sftp:rclone-$DOOR $T/tree; diff -r tree $T/tree`},
 		{"dbclient", "dbclient", `
 dropbearconvert openssh dropbear alice.key $T/key 2> $T/convert
-export HOME=$PWD/dropbear; if [ $DOOR = plain ]; then host=cfd+alice@127.0.0.1/$PORT; else host=alice@127.0.0.1/$PORT,alice@cfd; fi
-set +e; echo in | $(command -v dbclient) -T -i $T/key $host 'cat; echo wrong >&2; exit 7' > $T/out 2> $T/wrong; test $? = 7 || { cat $T/wrong; exit 1; }; set -e; grep -q '^in$' $T/out; grep -q '^wrong' $T/wrong`},
+export HOME=$PWD/dropbear; set --; if [ $DOOR = plain ]; then host=cfd+alice@127.0.0.1/$PORT; else host=alice@127.0.0.1/$PORT,alice@cfd; fi
+if [ $DOOR = straight ]; then host=alice@cfd; set -- -J "$PWD/straight cfd"; fi
+set +e; echo in | $(command -v dbclient) -T -i $T/key "$@" $host 'cat; echo wrong >&2; exit 7' > $T/out 2> $T/wrong; test $? = 7 || { cat $T/wrong; exit 1; }; set -e; grep -q '^in$' $T/out; grep -q '^wrong' $T/wrong`},
 		{"paramiko", "", `$PYTHON clients.py paramiko $DOOR $PORT`},
 		{"AsyncSSH", "", `$PYTHON clients.py asyncssh $DOOR $PORT`},
 	}

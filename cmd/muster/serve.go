@@ -24,7 +24,7 @@ type serveFlags struct {
 	doors          []string
 	level, format  string
 	profile        string
-	retain         string
+	retain, states string
 	validate       string
 	promises       string
 	idle           string
@@ -164,6 +164,13 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 		}
 		c.MeasureIdle = every
 	}
+	if f.states != "" {
+		n, err := spec.ParseBytes(f.states)
+		if err != nil || n <= 0 {
+			return daemon.Config{}, muster.Errorf(muster.EInvalid, "--saved-states-quota %s is not a size", f.states).Because(muster.ReasonBadValue).WithHint("write 200GiB, or leave it out for no bound").Wrap(err)
+		}
+		c.StatesBytes = n
+	}
 	if err := keepHomes(&c, f.retain); err != nil {
 		return c, err
 	}
@@ -208,6 +215,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	duration.Var(set, &f.c.DefaultWalltime, "default-walltime", 0, "walltime of requests that name none, such as 1d (default: --max-walltime, or no limit)")
 	duration.Var(set, &f.c.MaxQueued, "max-queued", 0, "how long a request may wait for machines before it is ended, such as 7d (default: 30 days)")
 	duration.Var(set, &f.c.MaxPause, "max-pause", 0, "how long a cluster may stay paused before it is deleted, such as 30d (default: 30 days)")
+	set.StringVar(&f.states, "saved-states-quota", "", "how much saved memory of paused virtual machines may be kept, such as 200GiB (default: as much as the file system of --state holds)")
 	duration.Var(set, &f.c.MaxWalltime, "max-walltime", 0, "maximum walltime of clusters, such as 3d (default: unlimited)")
 	set.StringVar(&f.c.Agent, "agent", "", "agent program (default: muster-agent beside this program)")
 	set.IntVar(&f.c.BootWindow, "local-max-booting", 0, "maximum number of local machines that boot at the same time (default: 64)")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/vm/accel"
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 )
@@ -152,8 +153,8 @@ func params(bin string, files []string, images string) testscript.Params {
 			switch name {
 			case "vm": // virtual machines: minutes where they are emulated
 				return os.Getenv("MUSTER_VM") != "", nil
-			case "leaves": // switches that fail, and whole certificates: minutes
-				return os.Getenv("MUSTER_LEAVES") != "", nil
+			case "kvm": // they are not emulated
+				return accel.KVMWorks(context.Background()), nil
 			case "memlock":
 			default:
 				return false, fmt.Errorf("no condition %q", name)

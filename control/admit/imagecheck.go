@@ -83,7 +83,7 @@ func (b *builder) image(spec muster.Spec, image *muster.Image, providers muster.
 // memoryFor is what a node has of a machine's memory: of a virtual machine's, its QEMU takes a part.
 func memoryFor(m *muster.Machine, vm *muster.VMOptions) int64 {
 	if vm != nil {
-		return qemu.Within(m.Facts.Memory, false)
+		return qemu.Within(m.Facts.Memory, false, vm.Pages)
 	}
 	return m.Facts.Memory
 }

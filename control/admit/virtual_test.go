@@ -100,10 +100,18 @@ func TestVirtualMachinesLack(t *testing.T) {
 			iommu(h)
 			h.Devices = []muster.PCIDevice{{Kind: muster.PCINetwork, Functions: &muster.VirtualFunctions{Total: 4}}}
 		}), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoVF},
+		"of one group": {with(func(h *muster.VMHost) {
+			iommu(h)
+			h.Devices = []muster.PCIDevice{{Kind: muster.PCINetwork, Group: new(1), Functions: &muster.VirtualFunctions{Total: 4, Enabled: 4}}}
+		}), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonVFGroup},
 		"no large page": {emulatingHost(), muster.VMOptions{Emulate: true, Pages: muster.VMPages1GiB}, admit.ReasonHugePages},
 	} {
 		s := muster.Spec{Name: "c", Nodes: 1, Min: 1, Head: muster.HeadShared, Placement: muster.PlaceAny, VM: &c.opt, Machine: muster.Constraints{Provider: muster.ProviderVM}}
-		a := admit.Answer("c-1", s, nil, admit.Snapshot{Providers: vmSite(), Machines: []muster.Machine{slice("s1", c.host), machine("m1", "metal")}}, place.Planner{})
+		site := admit.Snapshot{Providers: vmSite(), Machines: []muster.Machine{slice("s1", c.host), machine("m1", "metal")}}
+		if c.want == admit.ReasonVFGroup { // a slice gets no function in any case
+			site.Machines[0].Facts.CPUs = nil
+		}
+		a := admit.Answer("c-1", s, nil, site, place.Planner{})
 		got := ""
 		for _, r := range a.Rejections {
 			if r.Reason != admit.ReasonProvider {

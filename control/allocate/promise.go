@@ -218,6 +218,13 @@ func (a *Allocator) keepPromise(ctx context.Context, site *Site, c muster.Cluste
 		if lost := site.lost(p); len(lost) > 0 {
 			return false, again, a.replan(ctx, site, c, img, lost)
 		}
+		if text, next := a.avoid(site, c, img); next != nil {
+			site.clusters[c.ID].Promise = next
+			return false, again, a.tellPromise(ctx, c, nil, func(now *muster.Cluster) string {
+				now.Promise = next
+				return text
+			})
+		}
 		if over := site.overrunning(p); len(over) > 0 {
 			return false, again, a.makeWay(ctx, site, c, over)
 		}

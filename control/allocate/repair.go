@@ -11,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster/control/admit"
 	"github.com/muster-hpc/muster/control/calendar"
 	"github.com/muster-hpc/muster/control/place"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/store"
 )
 
@@ -103,6 +104,7 @@ type fitting struct {
 
 func (a *Allocator) spares(sys *store.Tx, machines []muster.Machine) (*sparer, error) {
 	placer, err := a.placerOf(sys, machines)
+	machines = givenLast(placer.Tree, machines, a.Clock.Now())
 	p := &sparer{a: a, sys: sys, placer: placer, machines: machines, byID: make(map[muster.MachineID]int, len(machines)), images: map[string]*muster.Image{}, found: map[spareKey]*fitting{}}
 	for i, m := range machines {
 		p.byID[m.ID] = i
@@ -141,8 +143,8 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		return p.placer.Reaches(m, c.Spec.Within, peers)
 	}
 	if anywhere := reach; hasCondition(lost, muster.ConditionUnreached) {
-		stand := p.stand(former)
-		reach = func(m *muster.Machine) bool { return anywhere(m) && p.stand(*m) != stand }
+		tree, stand := p.blamed(c, nodes, lost)
+		reach = func(m *muster.Machine) bool { return anywhere(m) && !tree.Inside(m.ID, stand) }
 		if lost.Phase == muster.NodeFenced && !slices.ContainsFunc(p.machines, func(m muster.Machine) bool { return m.Phase == muster.MachineFree && reach(&m) }) {
 			reach = anywhere // any is better than none
 		}
@@ -180,12 +182,29 @@ func hasCondition(n muster.Node, code muster.ConditionCode) bool {
 	return slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == code })
 }
 
-// stand is the switch that a machine is behind.
-func (p *sparer) stand(m muster.Machine) string {
-	if p.placer.Tree != nil {
-		return p.placer.Tree.Zone(m.ID, muster.WithinLeaf)
+// blamed is what the machine of a node that is not reached over the message network stands in, and the others
+// that are not reached, and nobody who is.
+func (p *sparer) blamed(c muster.Cluster, nodes []muster.Node, lost muster.Node) (*topology.Tree, int) {
+	tree := p.placer.Tree
+	if tree == nil { // only racks are known
+		tree = topology.New(nil, p.machines)
 	}
-	return cmp.Or(m.Facts.Leaf, m.Facts.Chassis, m.Facts.Rack)
+	former := p.former(c, lost).ID
+	gone, reached := []muster.MachineID{former}, []muster.MachineID(nil)
+	for _, n := range nodes {
+		if n.Name == lost.Name || n.Role != muster.RoleCompute && !n.Head {
+			continue
+		}
+		switch n.Phase {
+		case muster.NodeReady, muster.NodeUnreachable, muster.NodeFencing, muster.NodeFenced:
+			if hasCondition(n, muster.ConditionUnreached) {
+				gone = append(gone, p.former(c, n).ID)
+			} else if n.Phase == muster.NodeReady {
+				reached = append(reached, n.Machine)
+			}
+		}
+	}
+	return tree, tree.Apart(gone, reached).Stand(former)
 }
 
 // stands says where a spare is beside the machine that it replaces.

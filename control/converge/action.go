@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/vm/save"
 )
 
 // Action is one thing to do. Records come first: every Set and Measure of a
@@ -83,6 +84,21 @@ type Prepare struct{}
 // whether the home directory goes too.
 type Dismantle struct{ Home bool }
 
+// BeginSave records that the virtual machines of the cluster are to be saved, and the key of their
+// states. SetSave records another step of that, and DropSave that nothing is left of it.
+type (
+	BeginSave struct{ Record save.Record }
+	SetSave   struct{ Record save.Record }
+	DropSave  struct{}
+)
+
+// StepSave makes the next step of a save or a resume, or erases all of its states.
+type StepSave struct{ Erase bool }
+
+func (BeginSave) action()  {}
+func (SetSave) action()    {}
+func (DropSave) action()   {}
+func (StepSave) action()   {}
 func (SetCluster) action() {}
 func (SetNode) action()    {}
 func (SetMachine) action() {}
@@ -102,7 +118,7 @@ func (Dismantle) action()  {}
 // isRecord reports whether the action changes records.
 func isRecord(a Action) bool {
 	switch a.(type) {
-	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, Boot:
+	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, Boot, BeginSave, SetSave, DropSave:
 		return true // Boot commits its token
 	}
 	return false

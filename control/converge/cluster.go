@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/vm/save"
 )
 
 // cluster runs Decide for one cluster and does what it says.
@@ -50,7 +52,7 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 			view.Slots = slots
 			actions, next = Decide(view)
 			clear(tokens)
-			return v.record(tx, actions, tokens)
+			return v.record(tx, id, actions, tokens)
 		})
 		if err != nil {
 			for _, waiting := range v.bootLimiter.settle(id, boots) { // others may have the places
@@ -95,8 +97,20 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 		view.Machines[m.ID] = m
 	}
 	view.Observations = v.observations.of(id, view.Nodes, view.Machines, v.c.Presence)
+	if view.wantsTree() {
+		described, err := tx.AsSystem().SiteTree()
+		if err != nil {
+			return view, err
+		}
+		view.Tree = topology.New(described, held)
+	}
 	if c.Phase == muster.ClusterDeleting && len(view.Machines) == 0 {
 		if view.Cleaning, err = cleaning(tx, view.Nodes); err != nil {
+			return view, err
+		}
+	}
+	if c.Pause != nil && c.Pause.OnPause == muster.PauseSave {
+		if view.Save, err = readSave(tx, id); err != nil {
 			return view, err
 		}
 	}
@@ -115,7 +129,8 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	w := v.workOf(id)
-	view.Prepared, view.Dismantled = w.prepared, w.dismantled
+	view.Prepared, view.Dismantled, view.SaveWork = w.prepared, w.dismantled, w.saving
+	w.silent = view.Save != nil && view.Save.Phase != save.Live
 	if c.Phase == muster.ClusterDeleting {
 		view.Dismantled = w.removed
 	}
@@ -174,6 +189,10 @@ func (v *Converger) readTimes(tx *store.Tx, c muster.Cluster) (t Times, err erro
 		return t, err
 	case c.Scaling != nil:
 		kinds["scale"] = &t.Scale
+	case c.Phase == muster.ClusterPausing && c.Pause != nil && c.Pause.OnPause == muster.PauseSave:
+		if t.Save, err = usual(tx, SaveDuration, c.Class, ""); err != nil {
+			return t, err
+		}
 	}
 	for kind, span := range kinds {
 		if *span, err = usual(tx, c.Spec.DurationKind(kind), c.Class, string(c.Image)); err != nil {
@@ -191,7 +210,7 @@ func usual(tx *store.Tx, kind, class, image string) (Span, error) {
 
 // record writes the record changes of a decision. The secrets of new tokens go
 // into tokens, by node: the store keeps only their hashes.
-func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]string) error {
+func (v *Converger) record(tx *store.Tx, id muster.ClusterID, actions []Action, tokens map[string]string) error {
 	for _, a := range actions {
 		var err error
 		switch a := a.(type) {
@@ -205,6 +224,12 @@ func (v *Converger) record(tx *store.Tx, actions []Action, tokens map[string]str
 			err = tx.PutClean(a.Record)
 		case KeepFence:
 			err = tx.PutFence(a.Record, a.Cluster, a.Node)
+		case BeginSave:
+			err = beginSave(tx, id, a.Record)
+		case SetSave:
+			err = putSave(tx, id, a.Record)
+		case DropSave:
+			err = dropSave(tx, id)
 		case Measure:
 			err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
 		case Boot:
@@ -230,6 +255,12 @@ func apply(view *View, actions []Action) {
 		switch a := a.(type) {
 		case SetCluster:
 			view.Cluster = a.Cluster
+		case BeginSave:
+			view.Save = &a.Record
+		case SetSave:
+			view.Save = &a.Record
+		case DropSave:
+			view.Save = nil
 		case SetNode:
 			if at == nil {
 				at = make(map[string]int, len(view.Nodes))
@@ -323,6 +354,8 @@ func (v *Converger) act(view View, actions []Action, tokens map[string]string) {
 			v.prepare(view)
 		case Dismantle:
 			v.dismantle(view, a.Home)
+		case StepSave:
+			v.stepSave(view, a.Erase)
 		case Probe:
 			v.probe(view.Machines[a.Machine], a.Since)
 		case Boot:

@@ -9,6 +9,7 @@ import (
 	"github.com/muster-hpc/muster/control/allocate"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/vm/save"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -41,6 +42,10 @@ type Config struct {
 	// Presence gives the newest report of a machine's agent; nil when there is
 	// none. Nil: there are no agents.
 	Presence func(id muster.MachineID) *Report
+	// States keeps the saved states of virtual machines, and Savers are the providers that can save
+	// theirs, by their names. Nil: none is saved.
+	States   *save.Store
+	Savers   map[string]provider.Saver
 	Images   Images   // nil: clusters name content IDs
 	Volumes  Volumes  // nil: nothing outlives machines
 	Machines Machines // nil: nothing queues, and nodes that lost their machines wait

@@ -40,6 +40,8 @@ type Converger struct {
 // clusterWork is how far the work besides machines is, for one cluster.
 type clusterWork struct {
 	prepared, dismantled, removed Work
+	saving                        Work
+	silent                        bool // its machines are saved, or are being saved: nobody misses them
 	mounts                        []VolumeMount
 	// times are those that a build began with. The first of a thousand boots to
 	// end are the fastest: by them the others would be given up too soon.
@@ -121,8 +123,10 @@ func (v *Converger) Run(ctx context.Context) error {
 	return err
 }
 
-// Frozen reports whether a machine was last seen to stand still: its silence means nothing.
-func (v *Converger) Frozen(id muster.MachineID) bool { return v.observations.frozen(id) }
+// Frozen reports whether a machine was last seen to stand still, or is being saved: its silence means nothing.
+func (v *Converger) Frozen(id muster.MachineID) bool {
+	return v.observations.frozen(id) || v.stillOfSave(id)
+}
 
 // Wake reconciles a cluster now: its agents have said something new.
 func (v *Converger) Wake(id muster.ClusterID) { v.loop.Wake(keyCluster + string(id)) }

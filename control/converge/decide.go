@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/vm/save"
 )
 
 // Decide says what is to be done next for a cluster, and after how long to
@@ -60,6 +61,7 @@ type decider struct {
 	// ownMachines: Machines is a copy that this decision may change.
 	ownMachines bool
 	around      Around           // of one machine
+	parted      *parted          // who is reached over the message network; nil: not looked at yet
 	rival       muster.MachineID // that has parts of the one machine
 }
 
@@ -81,7 +83,13 @@ func (d *decider) live() {
 		d.pausing()
 		return
 	}
+	if s := d.Save; s != nil && s.Phase != save.Saved && d.restoring() {
+		return // from memory: nothing more has to be prepared, and what has begun must end
+	}
 	if d.prepare(); d.Cluster.Phase == muster.ClusterFailed || d.Cluster.Phase == muster.ClusterPausing {
+		return
+	}
+	if s := d.Save; s != nil && s.Phase == save.Saved && d.restoring() {
 		return
 	}
 	for i := range d.Nodes {

@@ -41,6 +41,9 @@ func (d *decider) returnNodes() (left int) {
 // dismantle removes what the cluster had besides machines, and calls it deleted.
 func (d *decider) dismantle() {
 	deleting := d.Cluster.Phase == muster.ClusterDeleting
+	if !d.eraseSave() {
+		return
+	}
 	switch w := d.Dismantled; {
 	case w.Busy || d.Prepared.Busy:
 		return

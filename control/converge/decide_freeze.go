@@ -128,6 +128,9 @@ func (d *decider) frozen() {
 // goOn makes a cluster ready again that kept its machines.
 func (d *decider) goOn(text string) {
 	c := &d.Cluster
+	if !c.KeepsMachines() && c.Pause.Left > 0 {
+		c.Expires = d.Now.Add(time.Duration(c.Pause.Left))
+	}
 	c.Phase, c.Pause, c.ETA, c.Deadline = muster.ClusterReady, nil, time.Time{}, time.Time{}
 	d.notice(muster.NoticePause, text)
 	d.clusterText(text)

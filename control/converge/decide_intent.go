@@ -53,7 +53,7 @@ func (d *decider) afterMaintenance(m *muster.Machine) bool {
 	case muster.IntentTest:
 		d.toTesting(m, intentText(*m))
 	default:
-		m.Conditions = withoutCondition(m.Conditions, muster.ConditionSuspect, muster.ConditionStuck, muster.ConditionCleanFailed, testFailed, cannotTest, quarantined, underTenants, muster.ConditionDoubtful, commonCause, muster.ConditionLate)
+		m.Conditions = withoutCondition(m.Conditions, muster.ConditionSuspect, muster.ConditionStuck, muster.ConditionCleanFailed, testFailed, cannotTest, quarantined, underTenants, muster.ConditionDoubtful, muster.ConditionSwitchDown, commonCause, muster.ConditionLate)
 		m.TestsFailed, m.Faults = 0, nil
 		d.machine(m, muster.MachineCleaning, "back from maintenance")
 	}

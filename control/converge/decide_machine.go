@@ -38,6 +38,13 @@ func DecideMachine(v MachineView) ([]Action, time.Duration) {
 		if s.Known && (s.State == provider.StateRunning || s.State == provider.StateStuck) {
 			d.machine(&m, muster.MachineCleaning, "it runs although it belongs to nobody")
 			d.switchOff(m.ID, s)
+		} else if c := conditionOf(m.Conditions, muster.ConditionSwitchDown); c != nil {
+			if end := c.WithWaiting().Deadline; d.Now.Before(end) {
+				d.lookAt(end)
+				break
+			}
+			m.Conditions = withoutCondition(m.Conditions, muster.ConditionSwitchDown)
+			d.machine(&m, m.Phase, "its switch may be there again")
 		}
 	case muster.MachineSuspect:
 		d.suspect(m, s, v.Times)

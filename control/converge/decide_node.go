@@ -16,6 +16,9 @@ func (d *decider) node(i int) {
 	if n.Phase != muster.NodeGone && n.Phase != muster.NodeDraining && n.Phase != muster.NodeFenced && (!ok || m.Cluster != n.Cluster || m.Node != n.Name) {
 		return // its machine is not its own: nothing may be done to it
 	}
+	if s := d.Observations[n.Machine]; s.Known && s.State == provider.StateRunning && s.Attempt == n.Attempt && s.VM != nil && !sameVM(n.VM, s.VM) {
+		n.VM = s.VM
+	}
 	switch n.Phase {
 	case muster.NodeAssigned:
 		d.want(want{node: i})
@@ -148,9 +151,9 @@ func (d *decider) ready(i int) {
 			if conditions = d.reached(n, withoutCondition(conditions, silent, agentSilent, cutOff)); n.Phase != phase {
 				text = "it reports again"
 			}
-			if d.movesFrom(*n, conditions) {
+			if stand := d.movesFrom(*n, conditions); stand != "" {
 				n.Conditions = conditions
-				d.lost(i, "nothing behind "+d.standOf(*n)+" is reached over the message network")
+				d.lost(i, "nothing behind "+stand+" is reached over the message network")
 				return
 			}
 		}
@@ -279,7 +282,7 @@ func (d *decider) bootNodes() {
 		}
 		n.Attempt = d.nextAttempt(*n)
 		n.Hold = d.Cluster.Phase == muster.ClusterReady
-		n.NotBefore, n.Stages = time.Time{}, nil
+		n.NotBefore, n.Stages, n.VM = time.Time{}, nil, nil
 		n.Management = m.Facts.Management
 		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, unreached, muster.ConditionHeld)
 		d.setPhase(n, muster.NodeBooting, w.text)

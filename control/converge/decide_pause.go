@@ -21,7 +21,7 @@ func (d *decider) pauseDue() bool {
 		d.lookAt(c.Pause.At)
 		return false
 	}
-	if m := c.Measurement; c.KeepsMachines() && (c.Scaling != nil || m != nil && m.Phase.Open()) {
+	if m := c.Measurement; c.Pause.OnPause.KeepsMemory() && (c.Scaling != nil || m != nil && m.Phase.Open()) {
 		d.lookAfter(time.Minute) // it would be cut in two
 		return false
 	}
@@ -75,8 +75,12 @@ func BeginPause(c *muster.Cluster, p muster.Pause, nodes []muster.Node, now time
 // paused.
 func (d *decider) pausing() {
 	c := &d.Cluster
-	if c.Pause.OnPause == muster.PauseFreeze {
+	switch c.Pause.OnPause {
+	case muster.PauseFreeze:
 		d.freezing()
+		return
+	case muster.PauseSave:
+		d.saving()
 		return
 	}
 	if c.Pause.Stopped.IsZero() && !d.jobsStopped() {
@@ -94,6 +98,12 @@ func (d *decider) pausing() {
 	if d.returnNodes() > 0 {
 		return
 	}
+	d.paused()
+}
+
+// paused calls a cluster paused that has no machine any more, once what it had beside them is removed.
+func (d *decider) paused() {
+	c := &d.Cluster
 	switch w := d.Dismantled; {
 	case w.Busy || d.Prepared.Busy:
 	case !w.Done:

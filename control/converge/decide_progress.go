@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/vm/save"
 )
 
 // progress moves the cluster on when its nodes allow it, and reports what it is
@@ -56,10 +57,13 @@ func (d *decider) progress() {
 				last = m.Ended
 			}
 		}
+		if d.fromMemory() && d.Save.Phase != save.Live {
+			break // its states are being erased
+		}
 		missing := d.schedulerMissing()
 		if missing == "" {
 			d.drop(muster.ConditionScheduler)
-			if d.measure() {
+			if !d.fromMemory() && d.measure() { // jobs that are suspended have its memory
 				break
 			}
 			if d.Cluster.Phase == muster.ClusterValidating { // it may have been refused
@@ -105,12 +109,22 @@ func (d *decider) handOver() {
 		c.Expires = d.Now.Add(time.Duration(c.Spec.Walltime))
 		d.lookAt(c.Expires)
 	}
+	fromMemory := d.fromMemory()
+	if fromMemory {
+		d.Save = nil
+		d.records = append(d.records, DropSave{})
+	}
 	if c.Pause != nil {
 		c.Pause = nil
 		d.notice(muster.NoticePause, "the cluster is back from its pause")
 	}
-	d.records = append(d.records, Measure{Kind: d.Cluster.Spec.DurationKind("build"), Class: c.Class, Image: string(c.Image), Took: d.Now.Sub(d.buildingSince())})
+	if !fromMemory {
+		d.records = append(d.records, Measure{Kind: d.Cluster.Spec.DurationKind("build"), Class: c.Class, Image: string(c.Image), Took: d.Now.Sub(d.buildingSince())})
+	}
 	d.clusterText("")
+	if fromMemory {
+		d.condition(unmeasured, "not measured since the resume: its jobs were in its memory", "measure it with `muster certificate run "+c.Name+"` when none runs")
+	}
 	d.tellSpeed()
 	if n := d.computeLeft(); n < c.Spec.Nodes {
 		d.condition(muster.ConditionShort, fmt.Sprintf("%d of %d nodes: the others did not come up", n, c.Spec.Nodes), "the request allows it with min")

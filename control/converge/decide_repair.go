@@ -157,6 +157,12 @@ func (d *decider) detachMachine(i int, proof muster.FenceRecord) {
 			Code: slow, Since: d.Now, Text: fmt.Sprintf("slow as node %s of %s: %s", n.Name, d.Cluster.ID, text), Hint: "see `muster history " + string(m.ID) + "`",
 		})
 	}
+	if hasCondition(n.Conditions, unreached) {
+		m.Conditions = withCondition(m.Conditions, muster.Condition{
+			Code: muster.ConditionSwitchDown, Since: d.Now, Text: fmt.Sprintf("as node %s of %s: %s", n.Name, d.Cluster.ID, why),
+			Hint: "check its switch; machines behind it are given last meanwhile",
+		})
+	}
 	id := m.ID
 	m.Phase, m.PhaseSince = muster.MachineCleaning, d.Now
 	m.Cluster, m.Node, m.Attempt = "", "", 0
@@ -175,7 +181,7 @@ func (d *decider) detachMachine(i int, proof muster.FenceRecord) {
 	n.PreviousMachine, n.Machine, n.Management = id, "", netip.Addr{}
 	n.Down = d.Cluster.Phase == muster.ClusterReady
 	n.Hold = n.Hold || n.Down
-	n.NotBefore, n.Stages = time.Time{}, nil
+	n.NotBefore, n.Stages, n.VM = time.Time{}, nil, nil
 	n.Conditions = withoutCondition(n.Conditions, muster.ConditionNotFenced)
 	d.setPhase(n, muster.NodeFenced, "machine "+string(id)+" is cut off: "+steps(proof))
 	d.lookAfter(time.Millisecond)

@@ -87,6 +87,9 @@ func (d *decider) status() {
 	if d.powerCut > 0 && conditionText(d.Cluster.Conditions, muster.ConditionPowerCut) == "" {
 		d.notice(muster.NoticePowerCut, fmt.Sprintf("the power was gone: %d nodes are started again where they were; jobs that ran there are queued again", d.powerCut))
 	}
+	if m, x := d.Cluster.Measurement, conditionOf(d.Cluster.Conditions, unmeasured); x != nil && m != nil && m.Phase == muster.MeasurementDone && m.Ended.After(x.Since) {
+		d.drop(unmeasured)
+	}
 	d.strangers()
 	d.complaints()
 	d.drained()

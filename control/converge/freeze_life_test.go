@@ -15,8 +15,8 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// states are the jobs of a cluster, by number.
-func (r *rig) states(id muster.ClusterID) map[string]string {
+// jobStates are the jobs of a cluster, by number.
+func (r *rig) jobStates(id muster.ClusterID) map[string]string {
 	out := map[string]string{}
 	for _, j := range r.world.SchedulerState(id).List {
 		out[j.ID] = j.State
@@ -113,7 +113,7 @@ func TestFreezeWhileTheServerIsKilled(t *testing.T) {
 				if still, running := s.still(id); still != nodes || running != nodes {
 					t.Fatalf("%d of %d stand still, %d run", still, nodes, running)
 				}
-				if got := r.states(id); got["7"] != "suspended" {
+				if got := r.jobStates(id); got["7"] != "suspended" {
 					t.Errorf("%v", got)
 				}
 				time.Sleep(5 * time.Hour)
@@ -124,8 +124,8 @@ func TestFreezeWhileTheServerIsKilled(t *testing.T) {
 					t.Fatalf("%v ran, %v run", had, now)
 				}
 				killed(muster.ClusterFrozen, muster.ClusterReady, thaw)
-				until(t, "its jobs go on", func() bool { return r.states(id)["7"] == "running" })
-				if got := r.states(id); got["8"] != "suspended" {
+				until(t, "its jobs go on", func() bool { return r.jobStates(id)["7"] == "running" })
+				if got := r.jobStates(id); got["8"] != "suspended" {
 					t.Errorf("what a user had suspended is %s", got["8"])
 				}
 				time.Sleep(10 * time.Minute)

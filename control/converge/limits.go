@@ -67,7 +67,7 @@ func DefaultLimits() Limits {
 		BootAttempts: 3, CleanTries: 3, OffTries: 4,
 		RetryMin: time.Second, RetryMax: 5 * time.Minute,
 		PollMin: 20 * time.Millisecond, PollMax: time.Second,
-		Machines: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unreached: time.Minute, Unwell: 10 * time.Minute,
+		Machines: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unreached: 15 * time.Second, Unwell: 10 * time.Minute,
 		Together: 500 * time.Millisecond, Blackout: 10 * time.Minute, NoPower: 15 * time.Second,
 		Notice: 45 * time.Second, ProbeEvery: 10 * time.Second,
 		Test: 10 * time.Minute, TestPause: 30 * time.Second, TestsMost: 2,
@@ -151,6 +151,7 @@ type Span struct {
 type Times struct {
 	Boot, Configure, Build Span
 	Scale                  Span // from the request for more nodes until they take jobs
+	Save                   Span // of virtual machines, for a GiB of memory
 	Delete                 Span // from the request to delete until all machines are clean
 }
 

@@ -54,7 +54,7 @@ func (v *Converger) machine(ctx context.Context, id muster.MachineID) (time.Dura
 			if err := decide(tx); err != nil {
 				return err
 			}
-			return v.record(tx, actions, nil)
+			return v.record(tx, "", actions, nil)
 		})
 		if err != nil {
 			return 0, err
@@ -128,7 +128,7 @@ func waits(m muster.Machine) bool {
 	case muster.MachineQuarantined:
 		return m.Intent != muster.IntentNone || !hasCondition(m.Conditions, quarantined)
 	case muster.MachineFree:
-		return m.Intent != muster.IntentNone && m.Intent != muster.IntentDrain
+		return m.Intent != muster.IntentNone && m.Intent != muster.IntentDrain || hasCondition(m.Conditions, muster.ConditionSwitchDown)
 	}
 	return false
 }

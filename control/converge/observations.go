@@ -143,8 +143,8 @@ func (s *observations) saw(id muster.MachineID, epoch int64, o provider.Observat
 	if x.epoch != epoch || x.Busy {
 		return true // somebody waits for the truth and must ask again
 	}
-	news = !x.Known || x.State != o.State || x.Attempt != o.Attempt || x.Frozen != o.Frozen
-	x.Known, x.State, x.Attempt, x.Frozen, x.Why, x.SeenAt = true, o.State, o.Attempt, o.Frozen, o.Err, now
+	news = !x.Known || x.State != o.State || x.Attempt != o.Attempt || x.Frozen != o.Frozen || !sameVM(x.VM, o.VM)
+	x.Known, x.State, x.Attempt, x.Frozen, x.VM, x.Why, x.SeenAt = true, o.State, o.Attempt, o.Frozen, o.VM, o.Err, now
 	s.recount(x, func() {
 		switch {
 		case o.State == provider.StateRunning:
@@ -157,6 +157,11 @@ func (s *observations) saw(id muster.MachineID, epoch int64, o provider.Observat
 		x.OffTries = 0
 	}
 	return news
+}
+
+// sameVM reports whether nothing was read back since.
+func sameVM(a, b *muster.VMFacts) bool {
+	return a == b || a != nil && b != nil && a.At.Equal(b.At)
 }
 
 // unasked notes that an observation failed.

@@ -25,12 +25,17 @@ func (i anyImage) Resolve(ref string) (*muster.Image, error) {
 	if err != nil {
 		img, err = i.Images.Resolve("hpc")
 	}
+	if err == nil { // virtual machines need a kernel
+		with := *img
+		with.Kernel = "6.1.0"
+		img = &with
+	}
 	return img, err
 }
 
 // pauses are the use cases of one life of the server.
 func (s *server) pauses() *control.Service {
-	return control.New(control.Config{Providers: muster.Providers{"fake": s.fake.Capabilities()}, Store: s.db, Images: anyImage{controltest.NewImages()}, Clock: s.rig.clock, Changed: func(id muster.ClusterID) { s.conv.Wake(id) }})
+	return control.New(control.Config{RoomForStates: s.rig.room, Policy: control.Policy{MaxPause: 400 * 24 * time.Hour}, Providers: muster.Providers{"fake": s.fake.Capabilities()}, Store: s.db, Images: anyImage{controltest.NewImages()}, Clock: s.rig.clock, Changed: func(id muster.ClusterID) { s.conv.Wake(id) }})
 }
 
 // keeps is what a cluster has before a pause and after it.

@@ -26,6 +26,7 @@ import (
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/vm/save"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -55,6 +56,8 @@ type rig struct {
 	queue     bool          // machines that come free go to clusters that wait
 	repairs   bool          // lost machines are noticed and replaced
 	calendar  bool          // machines are given by the real allocator
+	states    *save.Store   // of virtual machines that are saved; nil: none is
+	killer    *killer       // kills the server within saves, too; nil: nobody does
 
 	srv *server
 
@@ -142,8 +145,16 @@ func (r *rig) tryStart() (*server, error) {
 		p = r.wrap(s, p)
 	}
 	p = windowed{p, cmp.Or(r.window, 64)}
+	var generation func(context.Context, muster.ClusterID) (int64, error)
+	if r.states != nil { // as servers have it: who does not watch hears of a newer one with its next report
+		generation = func(ctx context.Context, id muster.ClusterID) (int64, error) {
+			c, err := s.configure(ctx, id, "n0001")
+			return c.Generation, err
+		}
+	}
 	s.agents, err = agentserver.New(agentserver.Config{
-		Store: s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),
+		Generation: generation,
+		Store:      s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),
 		IntervalReady: r.interval, Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
 		Still: func(id muster.MachineID) bool { return s.conv.Frozen(id) },
 		Trust: func(muster.Machine) muster.Trust { return s.fake.Capabilities().Trust },
@@ -173,6 +184,9 @@ func (r *rig) tryStart() (*server, error) {
 	}
 	if r.repairs {
 		c.SilentAgents, c.HeartbeatInterval, c.ListeningSince, c.Probe = s.agents.SilentAgents, s.agents.HeartbeatInterval, s.agents.ListeningSince, s.probe
+	}
+	if r.states != nil {
+		c.States, c.Savers = r.states, map[string]provider.Saver{"fake": mortalSaver{s.fake, r.killer}}
 	}
 	if s.conv, err = converge.New(c); err != nil {
 		return nil, err
@@ -216,6 +230,7 @@ func (r *rig) stop() {
 	r.handler.Store(nil)
 	s.cancel()
 	<-s.done
+	s.agents.Close() // its connections end with a server
 	_ = s.db.Close()
 	_ = s.fake.Close()
 }
@@ -270,13 +285,16 @@ func (s *server) configure(ctx context.Context, id muster.ClusterID, node string
 			c.Slurm = &wire.SlurmConfig{Ending: !cl.Ending.IsZero()}
 			if cl.Pause != nil && cl.Phase != muster.ClusterReady {
 				c.Slurm.Pause = muster.PauseWait
-				if cl.KeepsMachines() {
-					c.Slurm.Pause = cl.Pause.OnPause
+				if cl.Pause.OnPause.KeepsMemory() {
+					c.Slurm.Pause = muster.PauseFreeze
 				}
 				if cl.Phase == muster.ClusterPausing && !cl.Pause.Requeueing.IsZero() {
 					c.Slurm.Pause = muster.PauseRequeue
 				}
 			}
+		}
+		if cl.Phase == muster.ClusterPausing {
+			c.Sync = wire.SyncMark(cl.Pause)
 		}
 		nodes, err := tx.Nodes(id)
 		for _, x := range nodes {
@@ -286,7 +304,7 @@ func (s *server) configure(ctx context.Context, id muster.ClusterID, node string
 		}
 		return err
 	})
-	c.Generation = s.rig.generation(id, c.Hosts, c.Slurm != nil && c.Slurm.Ending, pauseOf(c.Slurm))
+	c.Generation = s.rig.generation(id, c.Hosts, c.Slurm != nil && c.Slurm.Ending, pauseOf(c.Slurm), c.Sync)
 	return c, err
 }
 

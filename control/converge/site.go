@@ -80,7 +80,7 @@ func (v *Converger) machinesOf(ctx context.Context, name string, found []muster.
 		if err := decide(tx); err != nil {
 			return err
 		}
-		return v.record(tx, actions, nil)
+		return v.record(tx, "", actions, nil)
 	})
 	if err != nil {
 		return nil, err

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/provider"
+	"github.com/muster-hpc/muster/vm/save"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -34,6 +36,10 @@ type View struct {
 	// Prepared and Dismantled tell how far Prepare and Dismantle are in this
 	// process. Both are safe to repeat.
 	Prepared, Dismantled Work
+	// Save is where the save of its virtual machines is, or their resume; nil: nothing is saved.
+	// SaveWork is the step that is being made.
+	Save     *save.Record
+	SaveWork Work
 	// Slots is how many more machines of each provider may start to boot.
 	Slots map[string]int
 	// Cleaning counts the machines that this cluster gave back and that are not
@@ -44,6 +50,8 @@ type View struct {
 
 	// Spares is, by node, another machine for those that need one.
 	Spares map[string]Spare
+	// Tree is where the machines stand; it is there if the scheduler gave up a node.
+	Tree *topology.Tree
 	// Silent is how many of the site's agents have missed a beat, of All that
 	// should report.
 	Silent, All int
@@ -118,8 +126,9 @@ type Observation struct {
 	Asked   bool // an observation is under way
 	State   provider.State
 	Attempt int64
-	Frozen  bool  // it stands still
-	Why     error // what is wrong with it, by the provider's word
+	Frozen  bool            // it stands still
+	VM      *muster.VMFacts // how it is set up as a virtual machine, once that was read back
+	Why     error           // what is wrong with it, by the provider's word
 	SeenAt  time.Time
 	// WasRunning: its node was ready since the last call. Went is when it was then seen
 	// to have gone off by itself, until it is seen running again.

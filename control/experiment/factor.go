@@ -40,6 +40,7 @@ func factorKinds() []factorKind {
 		{name: "cluster", kind: request, block: true},
 		{name: "image", block: true, field: []string{"image"}},
 		{name: "provider", block: true, field: []string{"machine", "provider"}},
+		{name: "tune", words: []string{"on", "off"}, block: true, field: []string{"vm", "tune"}},
 		{name: "machine_class", block: true, field: []string{"machine", "class"}},
 		{name: "shape", kind: request, block: true, field: []string{"shape"}},
 		{name: "link_rate", block: true, field: []string{"link_rate"}},

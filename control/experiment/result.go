@@ -43,6 +43,7 @@ func Sum(p muster.ExperimentPlan, launches []muster.ExperimentLaunch) muster.Exp
 		if row.Unit != "" && (row.Unit != l.Figure.Unit || row.Name != l.Figure.Name) {
 			continue // the program showed another figure once: it is no value of this one
 		}
+		row.VM = row.VM.Worse(l.VM)
 		row.Name, row.Unit, row.Better, row.Nodes, row.Ranks = l.Figure.Name, l.Figure.Unit, l.Figure.Better, l.Nodes, l.Ranks
 		all[l.Cell] = append(all[l.Cell], l.Figure.Value)
 		if len(l.Discarded) > 0 {
@@ -67,6 +68,7 @@ func Sum(p muster.ExperimentPlan, launches []muster.ExperimentLaunch) muster.Exp
 	relative(p, out.Rows, kept)
 	scaling(p, out.Rows, kept)
 	out.Traffic = spreads(p, out.Rows, kept, out.Varies)
+	out.Virtual = virtual(p, out.Rows, kept, out.Varies)
 	return out
 }
 

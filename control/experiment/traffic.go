@@ -40,7 +40,7 @@ func spreads(p muster.ExperimentPlan, rows []muster.ExperimentRow, kept [][]floa
 		switch {
 		case name == "placement":
 			continue
-		case factorOf(name).block && name != "image" && name != "provider":
+		case factorOf(name).block && name != "image" && name != "provider" && name != "tune":
 			where = append(where, name)
 		default:
 			pair = append(pair, name)

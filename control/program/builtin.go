@@ -54,6 +54,9 @@ func fileOf(name string) string {
 	if name == linpack {
 		return Folder + "xhpl"
 	}
+	if slices.ContainsFunc(probes(), func(p muster.Program) bool { return p.Name == name }) {
+		return Folder + "muster-probe"
+	}
 	return Folder + "muster-" + name
 }
 
@@ -74,7 +77,7 @@ func (b builtin) program() muster.Program {
 
 // Builtins are the programs that come with Muster, by name.
 func Builtins() []muster.Program {
-	list := []muster.Program{hpl()}
+	list := append(probes(), hpl())
 	for _, b := range builtins() {
 		list = append(list, b.program())
 	}
@@ -84,8 +87,10 @@ func Builtins() []muster.Program {
 
 // Builtin is the built-in program of that name.
 func Builtin(name string) (muster.Program, bool) {
-	if name == linpack {
-		return hpl(), true
+	for _, p := range append(probes(), hpl()) {
+		if p.Name == name {
+			return p, true
+		}
 	}
 	for _, b := range builtins() {
 		if b.name == name {
@@ -109,6 +114,9 @@ func optionsOf(name, class string) string {
 func checkClass(name, class string) *muster.Problem {
 	if name == linpack && class != DefaultClass {
 		return &muster.Problem{Field: "class", Reason: muster.ReasonBadValue, Message: "hpl has no classes", Hint: "leave it out, and give N NB P Q as arguments"}
+	}
+	if class != DefaultClass && slices.ContainsFunc(probes(), func(p muster.Program) bool { return p.Name == name }) {
+		return &muster.Problem{Field: "class", Reason: muster.ReasonBadValue, Message: name + " has no classes", Hint: "leave it out"}
 	}
 	for _, b := range builtins() {
 		if b.name == name && !slices.Contains(b.classes, class) {

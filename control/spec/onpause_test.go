@@ -9,14 +9,36 @@ import (
 // What becomes of jobs in a pause: other words for the same, and what cannot be had says why.
 func TestOnPause(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]muster.OnPause{"": "", "stop": muster.PauseWait, "wait": muster.PauseWait, "requeue": muster.PauseRequeue, "freeze": muster.PauseFreeze} {
+	for text, want := range map[string]muster.OnPause{"": "", "stop": muster.PauseWait, "wait": muster.PauseWait, "requeue": muster.PauseRequeue, "freeze": muster.PauseFreeze, "save": muster.PauseSave} {
 		if got, bad := ParseOnPause(text); got != want || bad != nil {
 			t.Errorf("%q is %q, %+v", text, got, bad)
 		}
 	}
-	for text, reason := range map[string]muster.Reason{"save": muster.ReasonNeedsVirtualMachine, "hibernate": muster.ReasonBadValue, "freez": muster.ReasonBadValue, "Wait": muster.ReasonBadValue} {
+	for text, reason := range map[string]muster.Reason{"hibernate": muster.ReasonBadValue, "freez": muster.ReasonBadValue, "Wait": muster.ReasonBadValue} {
 		if got, bad := ParseOnPause(text); got != "" || bad == nil || bad.Reason != reason || bad.Field != "on_pause" || bad.Hint == "" {
 			t.Errorf("%q is %q, %+v", text, got, bad)
+		}
+	}
+}
+
+// What cannot be saved is refused in the request already.
+func TestCannotSave(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		vm   *muster.VMOptions
+		want muster.Reason
+	}{
+		"none": {nil, muster.ReasonNeedsVirtualMachine}, "virtio": {&muster.VMOptions{}, ""},
+		"virtual function": {&muster.VMOptions{NIC: muster.VMNICFunction}, muster.ReasonCannotSave},
+	} {
+		got := muster.Reason("")
+		if bad := CannotSave(c.vm); bad != nil {
+			got = bad.Reason
+		}
+		v := &validator{}
+		v.checkSave(&muster.Spec{OnPause: muster.PauseSave, VM: c.vm})
+		if got != c.want || len(v.problems) != 0 != (c.want != "") {
+			t.Errorf("%s: %q, %+v", name, got, v.problems)
 		}
 	}
 }

@@ -52,6 +52,7 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	}
 	s.IfSlow = choice(v, "if_slow", req.IfSlow, muster.SlowDeliver, muster.SlowDeliver, muster.SlowRefuse)
 	s.OnPause = v.onPause(req.OnPause)
+	v.checkSave(&s)
 	s.Egress = choice(v, "egress", req.Egress, cmp.Or(d.Egress, muster.EgressNone), muster.EgressNone, muster.EgressProxy, muster.EgressNAT)
 	s.Within = choice(v, "within", req.Within, "", muster.Within()...)
 	if slices.Contains([]string{muster.WithinChassis, muster.WithinRack, muster.WithinLeaf}, s.Within) && s.Placement == muster.PlaceSpread && req.Placement != "" {
@@ -243,6 +244,29 @@ func (v *validator) onPause(text string) muster.OnPause {
 	return o
 }
 
+// checkSave refuses what cannot be saved, with the reason.
+func (v *validator) checkSave(s *muster.Spec) {
+	if s.OnPause != muster.PauseSave {
+		return
+	}
+	if p := CannotSave(s.VM); p != nil {
+		v.problems = append(v.problems, *p)
+	}
+}
+
+// CannotSave says why a cluster with such virtual machines cannot be saved; nil: it can.
+func CannotSave(vm *muster.VMOptions) *muster.Problem {
+	switch {
+	case vm == nil:
+		return &muster.Problem{Field: "on_pause", Reason: muster.ReasonNeedsVirtualMachine,
+			Message: "only virtual machines can be saved with the memory of jobs, and this cluster has none", Hint: "write wait, requeue or freeze; or ask for provider: vm"}
+	case vm.NIC == muster.VMNICFunction:
+		return &muster.Problem{Field: "on_pause", Reason: muster.ReasonCannotSave,
+			Message: "a virtual machine with a virtual function cannot be saved: what the card has of it cannot be read", Hint: "write vm.nic: virtio, or on_pause: requeue"}
+	}
+	return nil
+}
+
 // ParseOnPause reads what becomes of running jobs in a pause; "" stays.
 func ParseOnPause(text string) (muster.OnPause, *muster.Problem) {
 	v := &validator{}
@@ -250,12 +274,9 @@ func ParseOnPause(text string) (muster.OnPause, *muster.Problem) {
 	switch {
 	case o == muster.PauseStop:
 		o = muster.PauseWait
-	case text == "save":
-		return "", &muster.Problem{Field: "on_pause", Reason: muster.ReasonNeedsVirtualMachine,
-			Message: "only virtual machines can be saved with the memory of jobs, and this cluster has none", Hint: "write wait, requeue or freeze"}
 	case text == "hibernate":
 		return "", &muster.Problem{Field: "on_pause", Reason: muster.ReasonBadValue,
-			Message: "machines do not hibernate here", Hint: "write wait, requeue or freeze"}
+			Message: "machines do not hibernate here", Hint: "write wait, requeue, freeze or save"}
 	case len(v.problems) > 0:
 		return "", &v.problems[0]
 	}

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -165,11 +164,7 @@ func (f *file) rate(field, at, text string) int64 {
 	text = strings.TrimSpace(text)
 	v, err := spec.ParseRate(text)
 	if err != nil {
-		hint := "write 10Gb/s, or 4 x 10Gb/s"
-		if e, ok := err.(*muster.Error); ok { //nolint:errorlint // it is made right there
-			hint = cmp.Or(e.Hint, hint)
-		}
-		f.Bad(field, at, hint, "%q is not a rate", yamldoc.Clip(text))
+		f.Bad(field, at, "write 10Gb/s, or 4 x 10Gb/s", "%q is not a rate", yamldoc.Clip(text))
 		return 0
 	}
 	switch {

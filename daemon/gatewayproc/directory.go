@@ -1,13 +1,13 @@
 package gatewayproc
 
 import (
-	"crypto/subtle"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/document"
+	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -20,7 +20,7 @@ type directory struct {
 	Version  string                `json:"version"`
 	Contents wire.GatewayDirectory `json:"contents"`
 
-	users    map[string]wire.GatewayUser      // nothing of these two is kept
+	keys     map[string][]muster.SSHKey       // by user; nothing of these two is kept
 	clusters map[string][]wire.GatewayCluster // by name and by ID
 }
 
@@ -28,9 +28,11 @@ const directoryDoc document.Kind[directory] = "gateway-directory/1"
 
 // index makes a directory ready to be asked.
 func (d *directory) index() {
-	d.users, d.clusters = map[string]wire.GatewayUser{}, map[string][]wire.GatewayCluster{}
+	d.keys, d.clusters = map[string][]muster.SSHKey{}, map[string][]wire.GatewayCluster{}
 	for _, u := range d.Contents.Users {
-		d.users[u.Name] = u
+		for _, k := range u.Keys {
+			d.keys[u.Name] = append(d.keys[u.Name], keyOf(k))
+		}
 	}
 	for _, c := range d.Contents.Clusters {
 		d.clusters[c.Name] = append(d.clusters[c.Name], c)
@@ -38,17 +40,16 @@ func (d *directory) index() {
 	}
 }
 
-// speaks reports whether a key speaks for a user.
+// keyOf is a key as it is on record.
+func keyOf(k wire.GatewayKey) muster.SSHKey {
+	own, _ := pki.UserKey(k.Certificate) // the zero value of a key
+	own.Fingerprint, own.Expires, own.Authority, own.Principals = k.Fingerprint, k.Expires, k.Authority, k.Principals
+	return own
+}
+
+// speaks reports whether a key on record lets a user in still.
 func (d *directory) speaks(user, fingerprint string, now time.Time) error {
-	known := false
-	for _, k := range d.users[user].Keys {
-		same := subtle.ConstantTimeCompare([]byte(k.Fingerprint), []byte(fingerprint)) == 1
-		known = known || same && (k.Expires.IsZero() || now.Before(k.Expires))
-	}
-	if !known {
-		return muster.Errorf(muster.EUnauth, "this key does not speak for %.40q any more", user).Because(muster.ReasonNoSuchKey).WithHint("see 'muster key list'")
-	}
-	return nil
+	return pki.LetsIn(d.keys[user], user, fingerprint, now)
 }
 
 // find finds the cluster that a user means.

@@ -59,13 +59,17 @@ func (s *site) now() (*directory, error) {
 	return s.directory, nil
 }
 
-// GatewayKey reports whether a key speaks for a user.
-func (s *site) GatewayKey(_ context.Context, user string, key ssh.PublicKey) error {
+// GatewayKey finds by which key on record a user comes.
+func (s *site) GatewayKey(_ context.Context, user string, offered ssh.PublicKey) (muster.DoorKey, error) {
 	d, err := s.now()
 	if err != nil {
-		return err
+		return muster.DoorKey{}, err
 	}
-	return d.speaks(user, ssh.FingerprintSHA256(key), s.clock.Now())
+	by, ok := pki.Admit(d.keys[user], offered, s.clock.Now())
+	if !ok {
+		return by, pki.NoUserKey(user)
+	}
+	return by, nil
 }
 
 // GatewayEnter finds where a target leads for a user.

@@ -58,9 +58,10 @@ type Flow struct {
 type Kernel struct {
 	cfg Config
 
-	mu    sync.Mutex // of the two below, which carry one request at a time
-	sets  *nftables.Conn
-	table *conntrack.Conn
+	mu     sync.Mutex // of the two below, which carry one request at a time
+	sets   *nftables.Conn
+	table  *conntrack.Conn
+	latest map[netip.AddrPort]uint32 // mark of the way that a client was given last, until it is forgotten
 }
 
 // Open puts the rules in force, and keeps the connections that are there. An error says what the
@@ -69,7 +70,7 @@ func Open(ctx context.Context, c Config) (*Kernel, error) {
 	if !c.Listen.Addr().Is4() || c.Listen.Addr().IsUnspecified() || c.Listen.Addr().IsLoopback() || c.Listen.Port() == 0 {
 		return nil, fmt.Errorf("%s is not an IPv4 address and port of this host that others reach", c.Listen)
 	}
-	k := &Kernel{cfg: c}
+	k := &Kernel{cfg: c, latest: map[netip.AddrPort]uint32{}}
 	if missing := k.missing(); len(missing) > 0 {
 		return nil, errors.New(missing[0])
 	}
@@ -162,6 +163,7 @@ func (k *Kernel) Add(w Way, wait time.Duration) error {
 	if err := k.forget(w); err != nil {
 		return err
 	}
+	k.latest[w.Client] = w.Mark
 	client := address(w.Client)
 	if w.Source.Is4() {
 		if err := k.sets.SetAddElements(k.sources(), []nftables.SetElement{{Key: client, Val: ip(w.Source)}}); err != nil {
@@ -198,6 +200,9 @@ func (k *Kernel) SourceTo(node netip.Addr) (from netip.Addr, _ error) {
 func (k *Kernel) Used(w Way) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.another(w) {
+		return nil
+	}
 	return k.drop(k.nodes(), address(w.Client))
 }
 
@@ -205,6 +210,9 @@ func (k *Kernel) Used(w Way) error {
 func (k *Kernel) End(w Way) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.another(w) {
+		return nil
+	}
 	err := k.forget(w)
 	back := w.answers()
 	_ = k.drop(k.ended(), back)
@@ -222,11 +230,22 @@ const toldFor = 3 * time.Hour
 func (k *Kernel) Forget(w Way) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.another(w) {
+		return nil
+	}
 	return k.forget(w)
+}
+
+// another reports whether the client's port is that of a later way: of this one nothing is left then, and what is
+// known by the port is not its own. Ports come again within moments, words of ends up to seconds later.
+func (k *Kernel) another(w Way) bool {
+	mark, known := k.latest[w.Client]
+	return known && mark != w.Mark
 }
 
 // forget removes everything of a way: packets first, so that none begins it anew.
 func (k *Kernel) forget(w Way) error {
+	delete(k.latest, w.Client)
 	client := address(w.Client)
 	back := w.answers()
 	err := errors.Join(k.drop(k.nodes(), client), k.drop(k.sources(), client), k.drop(k.marks(), client), k.drop(k.back(), back), k.drop(k.ended(), back))

@@ -375,3 +375,30 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Words of the end of a connection that come late take nothing from the next one from its port.
+func TestAPortIsUsedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first, later := way(5003, 1), way(5003, 2)
+	r.add(first, long)
+	r.add(later, long)
+	for _, late := range []func(flow.Way) error{r.k.Used, r.k.Forget, r.k.End} {
+		if err := late(first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := r.must(later)
+	for _, late := range []func(flow.Way) error{r.k.Used, r.k.Forget, r.k.End} {
+		if err := late(first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	echo(t, c, 1000)
+	if err := r.k.Forget(later); err != nil { // its own is taken
+		t.Fatal(err)
+	}
+	if _, err := r.connect(later); err == nil {
+		t.Error("the way is open still")
+	}
+}

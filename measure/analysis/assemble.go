@@ -193,7 +193,7 @@ func (n Candidate) caveats() []muster.Caveat {
 	if c.Shared {
 		list = append(list, muster.Caveat{Code: "shared", Text: "others can use the same processors or the same memory bandwidth"})
 	}
-	if c.Virtualization == "qemu" { // with the processor's own help it would be kvm
+	if c.Virtualization == "qemu" || c.VM != nil && !c.VM.KVM { // with the processor's own help it would be kvm
 		list = append(list, muster.Caveat{Code: "emulated", Text: "the processor is emulated: its speed is that of the emulator"})
 	}
 	if n.Simulated {

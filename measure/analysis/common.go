@@ -18,7 +18,7 @@ func Common(list []muster.TestEnvironment) muster.TestEnvironment {
 	first := reflect.ValueOf(list[0])
 	for i := range to.NumField() {
 		name := muster.ConditionName(to.Type().Field(i))
-		if name == "differ" {
+		if name == "differ" || name == "vm_settings" || name == "steal" {
 			continue
 		}
 		alike := !slices.ContainsFunc(list[1:], func(c muster.TestEnvironment) bool {

@@ -82,6 +82,7 @@ func likenesses() []likeness {
 		{"huge_pages.transparent", pages(func(p muster.HugePages) string { return p.Transparent })},
 		{"huge_pages.reserved", pages(func(p muster.HugePages) string { return fmt.Sprintf("%d of %d bytes", p.Reserved, p.Size) })},
 		{"virtualization", func(c muster.TestEnvironment) string { return c.Virtualization }},
+		{"vm", func(c muster.TestEnvironment) string { return c.VM.String() }},
 		{"hypervisor", func(c muster.TestEnvironment) string { return c.Hypervisor }},
 		{"kernel", func(c muster.TestEnvironment) string { return c.Kernel }},
 		{"kernel_options", options},

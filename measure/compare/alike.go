@@ -60,6 +60,7 @@ func conditions() []condition {
 		{name: "clock", of: text(clock), stops: true},
 		{name: "huge_pages", of: text(pages), stops: true},
 		{name: "virtualization", of: text(func(c muster.TestEnvironment) string { return c.Virtualization }), stops: true},
+		{name: "vm", of: text(func(c muster.TestEnvironment) string { return c.VM.String() }), stops: true},
 		{name: "hypervisor", of: text(func(c muster.TestEnvironment) string { return c.Hypervisor }), stops: true},
 		{name: "pinning", of: text(func(c muster.TestEnvironment) string { return pinned(c.Pinning) }), stops: true},
 		{name: "blas", of: text(blas), stops: true, concerns: func(name string, _ scope) bool { return named(name, "dgemm") || named(name, "hpl") }, words: "dgemm"},

@@ -155,7 +155,10 @@ func (s *Server) moveOn(tx *store.Tx, m muster.Machine, n muster.Node, now time.
 	if err != nil {
 		return err
 	}
-	if err := tx.PutDuration("boot", m.Facts.Class, string(c.Image), now.Sub(n.PhaseSince)); err != nil {
+	if c.Pause == nil || c.Pause.OnPause != muster.PauseSave { // that goes on, and is no boot
+		err = tx.PutDuration("boot", m.Facts.Class, string(c.Image), now.Sub(n.PhaseSince))
+	}
+	if err != nil {
 		return err
 	}
 	n.Phase, n.PhaseSince, n.Deadline, n.NotBefore = muster.NodeConfiguring, now, time.Time{}, time.Time{}

@@ -37,7 +37,7 @@ func capacity(in Input, n muster.Node) (cores int, memory int64) {
 	m := shaped(in, n)
 	memory = m.Facts.Memory
 	if in.Cluster.Spec.VM != nil { // its QEMU takes a part
-		memory = qemu.Within(memory, false)
+		memory = qemu.Within(memory, false, in.Cluster.Spec.VM.Pages)
 	}
 	memory &^= mebibyte - 1 // the scheduler counts in MiB
 	reserve := int64(reserveSystem)

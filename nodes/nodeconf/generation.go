@@ -33,6 +33,9 @@ func (k *Maker) generation(ctx context.Context, cluster muster.Cluster, rev stri
 	all := []any{
 		c.ClusterName, c.Hosts, c.Users, proxies, c.SSH.UserCA, c.SSH.HostCA, c.Notices, c.Expires, !cluster.Ending.IsZero(), mounts, c.Files, pauseOf(cluster), c.TimeZone, c.Time, licences,
 	}
+	if mark := syncOf(cluster); mark != "" {
+		all = append(all, mark)
+	}
 	if tree != nil {
 		all = append(all, tree)
 	}

@@ -203,23 +203,20 @@ func usersOf(tx *store.Tx, names []string) ([]muster.User, error) {
 		}
 		u.Keys = slices.Clone(u.Keys) // the record is shared
 		for i, line := range u.Keys {
-			u.Keys[i] = withExpiry(line, terms)
+			u.Keys[i] = withTerms(line, terms)
 		}
 		out = append(out, u)
 	}
 	return out, nil
 }
 
-// withExpiry lets the node's own sshd end a key: nobody needs to bring it a new configuration then.
-func withExpiry(line string, terms map[string]muster.SSHKey) string {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err != nil || len(terms) == 0 {
+// withTerms lets the node's own sshd end a key: nobody needs to bring it a new configuration then.
+func withTerms(line string, terms map[string]muster.SSHKey) string {
+	k, ok := pki.UserKey(line)
+	if !ok {
 		return line
 	}
-	if at := terms[ssh.FingerprintSHA256(key)].Expires; !at.IsZero() {
-		return at.UTC().Format(`expiry-time="20060102150405Z" `) + line
-	}
-	return line
+	return pki.AuthorizedKey(k.Under(terms[k.Fingerprint]))
 }
 
 // clusterSecrets turns what is stored into what nodes get: of the authorities

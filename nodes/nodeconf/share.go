@@ -51,6 +51,7 @@ func Share(in Input) (*Shared, error) {
 		Expires:        in.Cluster.Expires,
 		Files:          storageFiles(in.Storage),
 	}
+	s.all.Sync = syncOf(in.Cluster)
 	s.index = make(map[string]int, len(s.all.Hosts))
 	for i, h := range s.all.Hosts {
 		s.index[h.Name] = i
@@ -100,12 +101,20 @@ func (s *Shared) Node(n muster.Node, hostKey string) (wire.NodeConfig, error) {
 	return c, nil
 }
 
+// syncOf is the mark of the pause for which nodes write to their volumes what they have of them; "": there is none.
+func syncOf(c muster.Cluster) string {
+	if c.Phase != muster.ClusterPausing {
+		return ""
+	}
+	return wire.SyncMark(c.Pause)
+}
+
 // pauseOf is what the scheduler does with running jobs for a pause; "": it goes on.
 func pauseOf(c muster.Cluster) muster.OnPause {
 	switch p := c.Pause; {
 	case p == nil, c.Phase == muster.ClusterReady:
 		return ""
-	case p.OnPause == muster.PauseFreeze:
+	case p.OnPause.KeepsMemory():
 		return muster.PauseFreeze // until its machines go on
 	case c.Phase != muster.ClusterPausing:
 		return muster.PauseWait // until it is handed over again, and measured

@@ -32,7 +32,7 @@ func TestVirtualMachine(t *testing.T) {
 		if h.Scratch != 0 || bare.Hosts[i].Scratch == 0 {
 			t.Errorf("%s has %d bytes of scratch; as a bare machine %d", h.Name, h.Scratch, bare.Hosts[i].Scratch)
 		}
-		if less := bare.Hosts[i].Memory - h.Memory; less < 1<<30-qemu.Within(1<<30, false) || h.Memory >= qemu.Within(1<<30, false) {
+		if less := bare.Hosts[i].Memory - h.Memory; less < 1<<30-qemu.Within(1<<30, false, "") || h.Memory >= qemu.Within(1<<30, false, "") {
 			t.Errorf("%s has %d bytes for jobs; as a bare machine %d", h.Name, h.Memory, bare.Hosts[i].Memory)
 		}
 	}

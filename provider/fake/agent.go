@@ -28,6 +28,7 @@ type agent struct {
 	link   Link
 	stages []muster.Stage
 	daemon *daemon // of the scheduler, when it runs here
+	synced string  // the pause for which it has written to its volumes
 }
 
 func newAgent(m *Machine, b provider.Boot, fails bool) *agent {
@@ -108,6 +109,8 @@ type part struct {
 
 // adopt puts a configuration in force.
 func (a *agent) adopt(cfg *wire.NodeConfig) part {
+	a.synced = cfg.Sync
+	a.m.w.remembers(a.m, cfg.Cluster, cfg.Head && cfg.Slurm != nil, cfg.Node)
 	p := part{
 		generation: cfg.Generation, cluster: cfg.Cluster, node: cfg.Node, head: cfg.Head && cfg.Slurm != nil,
 		slurm: cfg.Slurm != nil && cfg.Role == muster.RoleCompute && !a.fails,
@@ -229,6 +232,9 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		}
 		q := wire.Report{Attempt: a.b.Attempt, Generation: cfg.generation, BootID: boot, State: state,
 			Checks: []wire.Check{check}, Stages: a.stages, Goodbye: leaving, Usage: use.sample()}
+		if a.synced != "" {
+			q.Checks = append(q.Checks, wire.Check{Name: wire.CheckSynced, OK: true, Text: a.synced})
+		}
 		q.Usage.At, q.Probe = a.now(), a.m.w.o.Speeds != nil
 		if !said {
 			q.Journal = []wire.JournalLine{{At: a.now(), Unit: "init", Priority: 6, Message: "started " + cfg.node}}

@@ -39,7 +39,11 @@ const bootsAtOnce = 1024
 
 // Capabilities are those of machines that cost nothing and can have everything.
 func (p *Provider) Capabilities() muster.Capabilities {
-	return muster.Capabilities{Simulated: true, Freezes: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: bootsAtOnce}
+	c := muster.Capabilities{Simulated: true, Freezes: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: bootsAtOnce}
+	if p.w.o.VM {
+		c.VM = &muster.Capabilities{Simulated: true, Saves: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: bootsAtOnce}
+	}
+	return c
 }
 
 // Close lets go of the world; its machines go on running.
@@ -181,6 +185,7 @@ func (w *World) ensure(want provider.DesiredState) error {
 	m.stop, m.err, m.dirty = cancel, nil, true
 	m.state, m.attempt, m.since = provider.StateRunning, want.Boot.Attempt, w.o.Clock.Now()
 	m.boots++
+	m.going = m.since
 	m.consoles = nil
 	m.print("boot %d of %s for %s", m.attempt, want.Boot.Hostname, want.Boot.Cluster)
 	if a := want.Boot.Message; a != nil {

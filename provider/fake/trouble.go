@@ -28,6 +28,7 @@ const (
 type life struct {
 	up                bool // the boot has come to its end and sshd answers
 	still             bool // its provider was told to freeze it
+	partial, loaded   bool // it waits for a saved state; it has one, and has not gone on from it
 	trouble           Trouble
 	leaving           string        // it goes down in order: reboot, poweroff
 	turned            chan struct{} // closed when the two above change
@@ -39,6 +40,8 @@ type life struct {
 	fenced            int
 	tested            int
 	shells            []*console // that are open
+	memory            memory     // what it would be saved with
+	going             time.Time  // since when it runs, after it stood still last
 	consoles          []string   // what it printed since it was switched on, the newest last
 }
 
@@ -87,12 +90,15 @@ func (w *World) Ail(id muster.MachineID, t Trouble) {
 
 // stand makes a machine stand still with all that it has in memory, or go on; the mutex is held.
 func (w *World) stand(m *Machine, still bool) {
-	m.still = still
 	if still {
+		m.memory.Ran = m.ran()
+	}
+	if m.still = still; still {
 		m.turn(TroubleHang, m.leaving)
 		w.sched.silent(m.id)
 		return
 	}
+	m.going = w.o.Clock.Now()
 	m.turn(TroubleNone, m.leaving)
 	w.sched.speaks(m.id)
 }

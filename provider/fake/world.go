@@ -21,6 +21,8 @@ type Options struct {
 	PerRack  int // machines in a rack; 0: 32
 	Cores    int // of the first class; each next one has twice as many; 0: 4
 	NICs     int // for messages, of each machine; 0: 1
+	// VM: its machines can be booted as virtual machines, which can be saved.
+	VM bool
 	// BootMin and BootMax bound the time from power on until the agent starts.
 	BootMin, BootMax time.Duration
 	// BootTime draws the time of one boot; nil: evenly between the two above.
@@ -78,6 +80,10 @@ type World struct {
 	networks map[muster.ClusterID]provider.Network
 	watchers map[*Provider]bool
 
+	kernel  string        // of the machines' hosts
+	lives   int64         // of states that were saved
+	resumed map[int64]int // how often machines went on from each
+
 	loose     *looseLink // nil: none is
 	slow      time.Duration
 	failCalls float64
@@ -132,6 +138,7 @@ func New(o Options) *World {
 	w := &World{
 		o: o, rand: rand.New(rand.NewPCG(o.Seed, 1)), sched: newSchedulers(&o),
 		nodes:    map[nodeName]*Machine{},
+		resumed:  map[int64]int{},
 		byID:     make(map[muster.MachineID]*Machine, o.Machines),
 		networks: map[muster.ClusterID]provider.Network{}, watchers: map[*Provider]bool{},
 	}
@@ -151,6 +158,9 @@ func New(o Options) *World {
 				// can tell where a join comes from.
 				Management: netip.AddrFrom4([4]byte{127, 64 + byte(i>>16), byte(i >> 8), byte(i)}),
 			},
+		}
+		if o.VM {
+			m.facts.VMHost = &muster.VMHost{KVM: true}
 		}
 		w.machines = append(w.machines, m)
 		w.byID[m.id] = m
@@ -273,7 +283,7 @@ func (m *Machine) halt() {
 		m.w.sched.silent(m.id)
 	}
 	m.state, m.attempt, m.since = provider.StateOff, 0, m.w.o.Clock.Now()
-	m.up, m.still = false, false
+	m.up, m.still, m.partial, m.loaded, m.memory = false, false, false, false, memory{}
 	for _, c := range m.shells {
 		_ = c.Close()
 	}

@@ -21,6 +21,8 @@ type limits struct {
 	Mems   string
 	Memory int64 // bytes
 	Pids   int
+	// Pages are bytes of huge pages of PageSize that it may have, and none of others. PageSize 0: nothing is bounded.
+	Pages, PageSize int64
 }
 
 // groups makes and removes the control groups of machines. It has one form for
@@ -64,6 +66,9 @@ func (g *groups) create(id string, l *limits, root int) error {
 	if err := mkdir(d); err != nil {
 		return err
 	}
+	if err := g.boundPages(d, l); err != nil {
+		return err
+	}
 	// Those below are the machine's to make, and the kernel's to keep.
 	settings := []setting{{"cgroup.max.descendants", strconv.Itoa(groupLimit)}, {"cgroup.max.depth", "32"}}
 	if !g.old() {
@@ -78,6 +83,42 @@ func (g *groups) create(id string, l *limits, root int) error {
 		}
 	}
 	return nil
+}
+
+// boundPages bounds a machine's huge pages, which no limit of memory counts, where the kernel can.
+func (g *groups) boundPages(dir string, l *limits) error {
+	if l.PageSize == 0 {
+		return nil
+	}
+	for _, up := range []string{filepath.Dir(g.unified), g.unified} {
+		// Where systemd rules it, or an old hierarchy has it, it cannot be.
+		_ = os.WriteFile(filepath.Join(up, "cgroup.subtree_control"), []byte("+hugetlb"), 0o644)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "hugetlb.*.max"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f, ".rsvd.max") {
+			continue
+		}
+		most := int64(0)
+		if filepath.Base(f) == pagesFile(l.PageSize) {
+			most = l.Pages
+		}
+		if err := os.WriteFile(f, []byte(strconv.FormatInt(most, 10)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pagesFile is the kernel's name of the bound of huge pages of a size.
+func pagesFile(size int64) string {
+	if size >= 1<<30 {
+		return fmt.Sprintf("hugetlb.%dGB.max", size>>30)
+	}
+	return fmt.Sprintf("hugetlb.%dMB.max", size>>20)
 }
 
 // old reports whether this is the v1 form.

@@ -60,7 +60,7 @@ func (p *Provider) observe(m *machine) provider.Observation {
 	case alive && m.ended:
 		s.State, s.Err = provider.StateStuck, errors.New("its first process has ended and others are left")
 	case alive:
-		s.State, s.Attempt, s.Frozen = provider.StateRunning, m.rec.Attempt, p.groups.frozen(string(m.id))
+		s.State, s.Attempt, s.Frozen, s.VM = provider.StateRunning, m.rec.Attempt, p.groups.frozen(string(m.id)), m.virtual
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -273,5 +274,81 @@ func FuzzCPUThreads(f *testing.F) {
 				t.Errorf("%v", list)
 			}
 		}
+		if places, err := parsePlaces(b); err != nil && places != nil {
+			t.Errorf("%v and %v", places, err)
+		}
 	})
+}
+
+// Pages are counted by policy, size and memory node.
+func TestNumaMaps(t *testing.T) {
+	t.Parallel()
+	const text = `7f0000000000 bind:1 file=/memfd:memory-backend-memfd\040(deleted) huge dirty=4 N0=1 N1=3 kernelpagesize_kB=2048
+7f1000000000 bind:1 huge dirty=2 N1=2 kernelpagesize_kB=2048
+7f2000000000 default anon=7 dirty=7 N0=7 kernelpagesize_kB=4
+7f3000000000 default
+`
+	got, err := parseNumaMaps(strings.NewReader(text))
+	huge := got[numaArea{"bind:1", 2 << 20}]
+	if err != nil || huge[0] != 1 || huge[1] != 5 || got[numaArea{"default", 4096}][0] != 7 || len(got) != 3 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func FuzzNumaMaps(f *testing.F) {
+	f.Add("7f0000000000 bind:1 huge N0=1 N1=3 kernelpagesize_kB=2048\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := parseNumaMaps(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for a, nodes := range got {
+			for node, n := range nodes {
+				if node < 0 || n < 0 || a.page < 0 {
+					t.Errorf("%+v: %v", a, nodes)
+				}
+			}
+		}
+	})
+}
+
+// Memory that may be merged is seen.
+func TestMergeable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"Size: 4 kB\nVmFlags: rd wr mr mw me ac sd \n": 0, "VmFlags: rd wr mg ac \nVmFlags: mg\nVmFlags: rd\n": 2} {
+		if n, err := mergeable(strings.NewReader(text)); err != nil || n != want {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+}
+
+// A part of a topology has the threads of that part, whole cores or not; a host that says nothing of caches has one group a node.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	top := &muster.Topology{Source: "sysfs", Packages: []muster.Package{
+		{ID: 0, Nodes: []muster.MemoryNode{{ID: 0, Memory: 1 << 30, Groups: []muster.CoreGroup{{Cores: [][]int{{0, 4}, {1, 5}}}}}}},
+		{ID: 1, Nodes: []muster.MemoryNode{{ID: 1, Memory: 1 << 30, Groups: []muster.CoreGroup{{Cores: [][]int{{2, 6}, {3, 7}}}}}, {ID: 2, Memory: 1 << 30}}},
+	}}
+	h := &host{cpus: []cpu{{0, 0, 0, 0}, {4, 0, 0, 0}, {1, 1, 0, 0}, {5, 1, 0, 0}, {2, 0, 1, 1}, {6, 0, 1, 1}, {3, 1, 1, 1}, {7, 1, 1, 1}}}
+	for _, part := range []struct {
+		cpus []int
+		want string
+	}{{[]int{1, 5}, "[0 0 [1 5]]"}, {[]int{0, 2, 6}, "[0 0 [0] 1 1 [2 6]]"}} {
+		for name, got := range map[string]muster.Topology{"of caches": h.within(top, part.cpus), "flat": h.within(nil, part.cpus)} {
+			var list []any
+			for _, p := range got.Packages {
+				for _, n := range p.Nodes {
+					list = append(list, p.ID, n.ID)
+					for _, g := range n.Groups {
+						for _, c := range g.Cores {
+							list = append(list, c)
+						}
+					}
+				}
+			}
+			if text := fmt.Sprint(list); text != part.want {
+				t.Errorf("%s, %v: %s, not %s", name, part.cpus, text, part.want)
+			}
+		}
+	}
 }

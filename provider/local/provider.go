@@ -17,6 +17,7 @@ import (
 	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/vm/accel"
 	vmhost "github.com/muster-hpc/muster/vm/host"
+	"github.com/muster-hpc/muster/vm/hugepages"
 )
 
 // Provider is the local provider; see package provider for its methods.
@@ -50,6 +51,8 @@ type Provider struct {
 	machines map[muster.MachineID]*machine
 	nets     map[muster.ClusterID]provider.Network
 	closed   bool
+	// promised are free huge pages of the host that a virtual machine is about to take, with Pages left out of the key.
+	promised map[muster.MachineID]map[hugepages.Want]int64
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -75,7 +78,9 @@ type machine struct {
 	ended   bool               // its first process has ended, or never was
 	// incoming: the boot is that of a virtual machine which waits for its memory.
 	incoming bool
-	vm       bool // its first process is the supervisor of a virtual machine, in the host's namespaces
+	// virtual is how it is set up as a virtual machine, once that was read back.
+	virtual *muster.VMFacts
+	vm      bool // its first process is the supervisor of a virtual machine, in the host's namespaces
 }
 
 // New opens the provider of a state directory. Machines that run are found
@@ -170,7 +175,7 @@ func (p *Provider) Capabilities() muster.Capabilities {
 	}
 	if p.hasQEMU {
 		c.VM = &muster.Capabilities{
-			OwnKernel: true, SharesHost: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: c.BootsAtOnce,
+			OwnKernel: true, Saves: true, SharesHost: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: c.BootsAtOnce,
 			Volumes: []muster.VolumeDriver{muster.DriverManagedNFS},
 		}
 	}

@@ -85,6 +85,15 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if err != nil {
 		return nil, err
 	}
+	note, err := p.planVM(m, part, o, kvm)
+	if err != nil {
+		return nil, err
+	}
+	defer p.kept(m)
+	memory, err := p.vmMemory(part, &note.Plan)
+	if err != nil {
+		return nil, err
+	}
 	kernel, initramfs, err := p.cfg.Kernel(ctx, b.Image)
 	if err != nil {
 		return nil, err
@@ -98,7 +107,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if err != nil || size == 0 {
 		return nil, fmt.Errorf("the image %s is not a file: %w", rec.Image, err)
 	}
-	hw := qemu.Machine{Name: string(m.id), UUID: p.uuidOf(rec), Type: kind, KVM: kvm, Cores: len(part.cpus), Memory: qemu.Within(part.memory, kvm),
+	hw := qemu.Machine{Name: string(m.id), UUID: p.uuidOf(rec), Type: kind, KVM: kvm, Cores: len(note.Plan.CPUs), Memory: note.Plan.Memory, Plan: bare(note.Plan),
 		Append: []string{"console=ttyS0", "quiet", "panic=-1", "muster.channel=ttyS1"},
 		Disks:  []qemu.Disk{{Serial: rootDisk, ReadOnly: true}}}
 	m.mu.Lock()
@@ -108,7 +117,10 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 		hw.Append = append(hw.Append, "no_timer_check") // a translated machine may be late for it
 	}
 	hw.Append = append(hw.Append, b.Shape.BootArgs()...)
-	lim := &limits{CPUs: part.cpus, Mems: p.host.mems, Memory: part.memory, Pids: vmTasks + len(part.cpus)}
+	lim := &limits{CPUs: part.cpus, Mems: p.host.mems, Memory: memory, Pids: vmTasks + len(part.cpus), PageSize: note.Plan.PageSize}
+	if lim.PageSize > 0 {
+		lim.Pages = note.Plan.Memory
+	}
 	if err := p.groups.create(string(m.id), lim, p.cfg.idBase(m.index)); err != nil {
 		return nil, err
 	}
@@ -119,7 +131,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 		}
 	}
 	defer clear(task)
-	taps, err := p.plugVM(ctx, m, b, &hw)
+	taps, err := p.plugVM(ctx, m, b, &hw, max(1, note.Plan.NIC.Queues))
 	defer closeAll(taps)
 	if err != nil {
 		return nil, err
@@ -140,36 +152,56 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if err != nil {
 		return nil, err
 	}
-	said, err := p.tune(ctx, s, part.cpus, o, kvm)
-	if err != nil {
-		err = fmt.Errorf("tune the virtual machine: %w", err)
-		s.Close() // whoever asked for the boot ends it
-		return nil, err
+	if err := p.tune(ctx, s, &note.Plan); err != nil {
+		p.cfg.Log.Warn("tuning the virtual machine failed", "machine", m.id, "error", err)
 	}
-	m.console.mark(p.cfg.Clock.Now(), "virtual machine: %s", said)
+	facts, err := p.readVM(ctx, s, note)
+	if err != nil {
+		s.Close() // whoever asked for the boot ends it
+		return nil, fmt.Errorf("read back how the virtual machine is set up: %w", err)
+	}
+	m.mu.Lock()
+	m.virtual = facts
+	m.mu.Unlock()
+	m.console.mark(p.cfg.Clock.Now(), "virtual machine: %s", vmText(facts))
 	return s, nil
 }
 
-// plugVM makes a machine's cards.
-func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw *qemu.Machine) (taps []*os.File, err error) {
+// bare is a plan without what explains it.
+func bare(pl muster.VMPlan) *muster.VMPlan {
+	pl.Settings, pl.Lacks = nil, nil
+	return &pl
+}
+
+// plugVM makes a machine's cards, with so many pairs of queues each.
+func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw *qemu.Machine, queues int) (taps []*os.File, err error) {
 	mac := p.macOf(m.index, network.ManagementPort)
-	f, err := p.rack.AddTap(ctx, m.index, network.Card{MAC: mac, Address: m.addr})
+	f, err := p.rack.AddTap(ctx, m.index, network.Card{MAC: mac, Address: m.addr, Several: queues > 1})
 	if err != nil {
 		return nil, err
 	}
 	taps = append(taps, f)
-	hw.NICs = append(hw.NICs, qemu.NIC{ID: string(network.ManagementPort), MAC: mac.String()})
+	hw.NICs = append(hw.NICs, qemu.NIC{ID: string(network.ManagementPort), MAC: mac.String(), Queues: queues})
+	more, err := p.rack.TapQueues(m.index, network.ManagementPort, queues-1)
+	if err != nil {
+		return taps, err
+	}
+	taps = append(taps, more...)
 	if b.Message == nil {
 		return taps, nil
 	}
 	n := &b.Message.Network
 	mac = p.macOf(m.index, network.MessagePort)
-	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, Switch: p.switchOf(m), Speed: n.Speed, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr()})
+	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, Switch: p.switchOf(m), Speed: n.Speed, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr(), Several: queues > 1})
 	if err != nil {
 		return taps, err
 	}
 	taps = append(taps, f)
-	hw.NICs = append(hw.NICs, qemu.NIC{ID: string(network.MessagePort), MAC: mac.String()})
+	hw.NICs = append(hw.NICs, qemu.NIC{ID: string(network.MessagePort), MAC: mac.String(), Queues: queues})
+	if more, err = p.rack.TapQueues(m.index, network.MessagePort, queues-1); err != nil {
+		return taps, err
+	}
+	taps = append(taps, more...)
 	return taps, p.setWay(ctx, m, n.Egress)
 }
 
@@ -180,13 +212,19 @@ func (p *Provider) vmTask(m *machine, b *provider.Boot, size int64) (json.RawMes
 		Kind: wire.BootImage, Machine: m.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed,
 		GiveUp: muster.Duration(vmGiveUp),
 		Image:  &wire.BootFiles{ID: b.Image, Root: wire.BootFile{Size: size}, Disk: rootDisk},
-		Links: []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
-			Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}},
-	}
-	if b.Message != nil {
-		t.Links = append(t.Links, wire.BootLink{MAC: p.macOf(m.index, network.MessagePort).String(), Name: network.MessageLink, Address: b.Message.Address, MTU: messageMTU})
+		Links:  p.vmLinks(m, b),
 	}
 	return json.Marshal(t)
+}
+
+// vmLinks are the cards of a virtual machine, as it is to have them.
+func (p *Provider) vmLinks(m *machine, b *provider.Boot) []wire.BootLink {
+	list := []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
+		Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}}
+	if b.Message != nil {
+		list = append(list, wire.BootLink{MAC: p.macOf(m.index, network.MessagePort).String(), Name: network.MessageLink, Address: b.Message.Address, MTU: messageMTU})
+	}
+	return list
 }
 
 func (p *Provider) vmDir(id muster.MachineID) string { return filepath.Join(p.dir, string(id)+".vm") }
@@ -236,6 +274,7 @@ func (p *Provider) followVM(m *machine) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), insideTime)
 	defer cancel()
+	p.readAgain(ctx, m, s)
 	c, err := s.Console(ctx)
 	conn, ok := c.(*net.UnixConn)
 	if err != nil || !ok {
@@ -247,12 +286,38 @@ func (p *Provider) followVM(m *machine) {
 	}
 }
 
+// readAgain reads back how a virtual machine is set up that an earlier server started.
+func (p *Provider) readAgain(ctx context.Context, m *machine, s *supervisor.Supervisor) {
+	m.mu.Lock()
+	known := m.virtual != nil
+	m.mu.Unlock()
+	if known {
+		return
+	}
+	n, err := p.loadVMNote(m.id)
+	if err == nil && n != nil {
+		var f *muster.VMFacts
+		if f, err = p.readVM(ctx, s, n); err == nil {
+			m.mu.Lock()
+			m.virtual = f
+			m.mu.Unlock()
+			p.changed(m.id)
+		}
+	}
+	if err != nil {
+		p.cfg.Log.Warn("reading back a virtual machine failed", "machine", m.id, "error", err)
+	}
+}
+
 // endVM removes what a virtual machine that was killed has left of its own: nothing, if it was none.
 func (p *Provider) endVM(ctx context.Context, m *machine) error {
 	there, err := p.hasVM(m.id)
 	if err == nil && there {
 		dir := p.vmDir(m.id)
 		if err = supervisor.End(ctx, dir); err == nil {
+			err = p.givePages(m.id)
+		}
+		if err == nil {
 			err = os.RemoveAll(dir)
 		}
 	}
@@ -260,7 +325,7 @@ func (p *Provider) endVM(ctx context.Context, m *machine) error {
 		return err
 	}
 	m.mu.Lock()
-	m.vm = false // what comes next says what it is
+	m.vm, m.virtual = false, nil // what comes next says what it is
 	m.mu.Unlock()
 	return nil
 }

@@ -184,6 +184,7 @@ func TestVM(t *testing.T) {
 		t.Errorf("QEMU is of user %d, %v", st.Uid, err)
 	}
 	pinned(t, in["qemu"])
+	asPlanned(t, p, w[0].Machine, in["qemu"])
 	// The first process is the supervisor, one of the host: no shell leads there.
 	if _, err := p.Console(t.Context(), w[0].Machine, true); muster.CodeOf(err) != muster.EConflict {
 		t.Errorf("a shell at the console: %v", err)
@@ -208,6 +209,7 @@ func TestVM(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+	asPlanned(t, again, w[1].Machine, members(t, cfg.Instance, w[1].Machine)["qemu"])
 	if _, err := again.Clean(t.Context(), w[0].Machine); muster.CodeOf(err) != muster.EConflict {
 		t.Errorf("a machine that runs is cleaned: %v", err)
 	}
@@ -241,6 +243,105 @@ func TestVM(t *testing.T) {
 		if err == nil && len(seen) == 1 && seen[0].State == provider.StateOff {
 			break
 		}
+	}
+}
+
+// virtual waits for what a provider reads back of a virtual machine: a server that finds it does so in its own time.
+func virtual(t *testing.T, p provider.Provider, id muster.MachineID) *muster.VMFacts {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		seen, err := p.Observe(t.Context(), []muster.MachineID{id})
+		if err != nil || len(seen) != 1 {
+			t.Fatal(seen, err)
+		}
+		if f := seen[0].VM; f != nil {
+			return f
+		}
+		if time.Now().After(end) {
+			t.Fatal("nothing is read back")
+		}
+	}
+}
+
+// asPlanned sees that everything that was tuned was read back, and holds; and that what is said of huge pages is what the
+// kernel says. A host without free memory in one piece has none: that is said then.
+func asPlanned(t *testing.T, p provider.Provider, id muster.MachineID, qemu int) {
+	t.Helper()
+	f := virtual(t, p, id)
+	if !f.Tuned || f.At.IsZero() {
+		t.Errorf("%+v", f)
+	}
+	got := map[string]muster.VMFact{}
+	for _, s := range f.Settings {
+		got[s.Name] = s
+		if !s.Holds && (s.Name != "huge-pages" || s.Cure == "") || s.Value == "" || s.Found == "" {
+			t.Errorf("%+v", s)
+		}
+	}
+	for _, name := range []string{"accelerator", "cpu", "vcpu-pins", "siblings", "host-threads", "topology", "memory", "huge-pages", "page-merging", "balloon", "nic"} {
+		if got[name].Name == "" {
+			t.Errorf("%s was not read back", name)
+		}
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", qemu))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "HugetlbPages:")
+	kb := strings.Fields(rest)[0]
+	switch pages := got["huge-pages"]; {
+	case pages.Holds && (kb == "0" || got["memory"].Found == "bind:0"):
+		t.Errorf("%s kB in huge pages; memory %+v, %+v", kb, got["memory"], pages)
+	case !pages.Holds && kb != "0":
+		t.Errorf("%s kB in huge pages: %+v", kb, pages)
+	case !pages.Holds:
+		t.Log("no huge pages here: ", pages.Found)
+	}
+	if !strings.Contains(got["nic"].Found, "2 of tap") {
+		t.Errorf("%+v", got["nic"])
+	}
+}
+
+// An untuned virtual machine is what QEMU makes without being asked: threads anywhere in the slice, one socket, ordinary pages, one queue.
+func TestVMUntuned(t *testing.T) {
+	t.Parallel()
+	cfg := vmConfig(t)
+	p := openConfig(t, cfg)
+	w := vmWants(1, nil)
+	w[0].VM.Untuned = true
+	if errs := p.Ensure(t.Context(), w); errs != nil {
+		t.Fatal(errs)
+	}
+	f := virtual(t, p, w[0].Machine)
+	if f.Tuned || len(f.Missed()) > 0 {
+		t.Errorf("%+v", f)
+	}
+	qemu := members(t, cfg.Instance, w[0].Machine)["qemu"]
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", qemu))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tuned := range []string{"hugetlb", "host-nodes", "iothread", "mq=on", "-numa"} {
+		if strings.Contains(string(line), tuned) {
+			t.Errorf("%s in %q", tuned, line)
+		}
+	}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", qemu))
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := map[string]bool{}
+	for _, path := range tasks {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), "Cpus_allowed_list:")
+		list, _, _ := strings.Cut(rest, "\n")
+		where[list] = true
+	}
+	if len(where) != 1 {
+		t.Errorf("its threads are on %v", where)
 	}
 }
 

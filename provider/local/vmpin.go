@@ -18,59 +18,67 @@ import (
 	"github.com/muster-hpc/muster/vm/supervisor"
 )
 
-// tune puts each vCPU of a machine on a hardware thread of its own, of those of its slice, and reads
-// back where the kernel has it. QEMU's other threads stay on all of them: a slice has no core to spare. It
-// returns what holds of the machine, for people.
-func (p *Provider) tune(ctx context.Context, s *supervisor.Supervisor, cpus []int, o muster.VMOptions, kvm bool) (string, error) {
-	said := "accelerator tcg: emulated"
-	if kvm {
-		said = "accelerator kvm"
+// tune puts each vCPU of a virtual machine on the hardware thread that the plan has for it, and QEMU's other threads on
+// those that are left over. It returns what the kernel refused; what holds is read back.
+func (p *Provider) tune(ctx context.Context, s *supervisor.Supervisor, pl *muster.VMPlan) error {
+	if !pl.Tuned {
+		return nil
 	}
-	said += "; ordinary pages"
-	if o.Untuned {
-		return said + "; not pinned: tune is off", nil
-	}
-	st, err := s.Status(ctx)
+	r, err := openReading(ctx, s, pl)
 	if err != nil {
-		return "", err
+		return err
 	}
-	answer, err := s.Command(ctx, "query-cpus-fast", nil)
+	threads, err := threadsOf(r.pid)
 	if err != nil {
-		return "", err
+		return err
 	}
-	vcpus, err := parseCPUThreads(answer)
-	if err != nil {
-		return "", err
+	var rest unix.CPUSet
+	for _, c := range pl.HostCPUs {
+		rest.Set(c)
 	}
-	if len(vcpus) != len(cpus) {
-		return "", fmt.Errorf("QEMU has %d vCPUs for %d hardware threads", len(vcpus), len(cpus))
+	var errs []error
+	for _, tid := range threads {
+		if slices.Contains(r.vcpus, tid) {
+			continue
+		}
+		if err := unix.SchedSetaffinity(tid, &rest); err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, fmt.Errorf("pin a thread of QEMU to %s: %w", cpulist.Format(pl.HostCPUs), err))
+		}
 	}
-	threads, err := threadsOf(st.QEMU)
-	if err != nil {
-		return "", err
-	}
-	where := slices.Sorted(slices.Values(cpus))
-	var pairs []string
-	for i, inside := range vcpus {
-		t, ok := threads[inside]
-		if !ok {
-			return "", fmt.Errorf("the thread of vCPU %d is gone", i)
+	for i, tid := range r.vcpus {
+		host := r.hostOf(r.places[i])
+		if host == nil {
+			return fmt.Errorf("vCPU %d is at a place that is not planned: %+v", i, r.places[i])
 		}
 		var set unix.CPUSet
-		set.Set(where[i])
-		if err := unix.SchedSetaffinity(t, &set); err != nil {
-			return "", fmt.Errorf("pin vCPU %d to %d: %w", i, where[i], err)
+		set.Set(*host)
+		if err := unix.SchedSetaffinity(tid, &set); err != nil {
+			errs = append(errs, fmt.Errorf("pin vCPU %d to %d: %w", i, *host, err))
 		}
-		got, err := taskStatus(st.QEMU, t, "Cpus_allowed_list")
-		if err != nil {
-			return "", err
-		}
-		if want := cpulist.Format([]int{where[i]}); got != want {
-			return "", fmt.Errorf("vCPU %d is on %s, not on %s", i, got, want)
-		}
-		pairs = append(pairs, fmt.Sprintf("%d on %d", i, where[i]))
 	}
-	return said + "; vCPUs pinned: " + strings.Join(pairs, ", "), nil
+	return errors.Join(errs...)
+}
+
+// vmText is what holds of a virtual machine, for its console.
+func vmText(f *muster.VMFacts) string {
+	said := "accelerator kvm"
+	if !f.KVM {
+		said = "accelerator tcg: emulated"
+	}
+	if !f.Tuned {
+		said += "; not pinned: tune is off"
+	}
+	for _, s := range f.Settings {
+		switch {
+		case !s.Holds:
+			said += fmt.Sprintf("; %s: %s, not %s (%s)", s.Name, s.Found, s.Value, s.Cure)
+		case s.Name == "vcpu-pins" && f.Tuned:
+			said += "; vCPUs pinned: " + s.Found
+		case s.Name == "huge-pages":
+			said += "; huge pages: " + s.Value
+		}
+	}
+	return said
 }
 
 // parseCPUThreads reads the threads of the vCPUs, in their order, as QEMU numbers them in its own

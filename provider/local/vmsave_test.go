@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/muster-hpc/muster"
@@ -18,8 +19,8 @@ type noted struct{ r save.Record }
 func (n *noted) Get(context.Context) (save.Record, error)   { return n.r, nil }
 func (n *noted) Put(_ context.Context, r save.Record) error { n.r = r; return nil }
 
-// The virtual machines of a cluster are saved, and free their machines; a later server loads them, and they go on as the
-// same boots, without a start and without a task.
+// The virtual machines of a cluster are saved, and free their machines; a later server loads them, and they go on on
+// each other's machine as other boots, without a start: they hear who they are by their channel.
 func TestVMSaved(t *testing.T) {
 	t.Parallel()
 	cfg := vmConfig(t)
@@ -56,7 +57,11 @@ func TestVMSaved(t *testing.T) {
 		}
 		t.Fatalf("%+v", j.r)
 	}
-	q := &save.Sequence{Machines: p.Saver(store, key, boots), Journal: j}
+	token := ""
+	saving := func() provider.Saving {
+		return provider.Saving{States: store, Key: key, Boots: boots, Token: func(context.Context, string) (string, error) { return token, nil }}
+	}
+	q := &save.Sequence{Machines: p.Saver(saving()), Journal: j}
 	if err := q.Save(t.Context(), []save.Node{{Name: "n01", Head: true}, {Name: "n02"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +78,13 @@ func TestVMSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = openConfig(t, cfg)
-	q.Machines = p.Saver(store, key, boots)
+	// They go on as other boots, each on the other's machine.
+	boots["n01"], boots["n02"] = provider.DesiredState{Machine: w[1].Machine, Boot: w[0].Boot, VM: w[0].VM}, provider.DesiredState{Machine: w[0].Machine, Boot: w[1].Boot, VM: w[1].VM}
+	for _, b := range boots {
+		b.Boot.Attempt = 2
+	}
+	token = "mjt_of_the_resume"
+	q.Machines = p.Saver(saving())
 	if err := q.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +94,19 @@ func TestVMSaved(t *testing.T) {
 		t.Fatal(seen, err)
 	}
 	for i, s := range seen {
-		if s.State != provider.StateRunning || s.Attempt != 1 {
+		if s.State != provider.StateRunning || s.Attempt != 2 {
 			t.Errorf("%+v", s)
 		}
 		// It counts on, far from where a start would begin.
 		if now := printed(t, p, w[i].Machine, "count: "); now < "AAAE" {
 			t.Errorf("%s is at %s", s.Machine, now)
 		}
-		printed(t, p, w[i].Machine, "heard: {\"clock\":")
+		heard := printed(t, p, w[i].Machine, "heard: {\"clock\":")
+		for _, want := range []string{`"machine":"` + string(w[i].Machine) + `"`, `"attempt":2`, `"token":"mjt_of_the_resume"`, `"name":"mgmt0"`} {
+			if !strings.Contains(heard, want) {
+				t.Errorf("%s heard %s: without %s", w[i].Machine, heard, want)
+			}
+		}
 	}
 	if used, err := store.Used(); err != nil || used != 0 {
 		t.Errorf("%d bytes of states are left: %v", used, err)

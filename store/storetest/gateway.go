@@ -39,12 +39,20 @@ func testKeyTerms(t *testing.T, fresh freshFunc) {
 		})
 	}
 	s := newSession("g-1", "alice", clock.Now())
+	s.Certificate, s.Serial = "alice@example.org", 1<<63+7
 	update(t, db, muster.System(), func(tx *store.Tx) error { return tx.BeginGatewaySession(s) })
 	update(t, db, alice(), func(tx *store.Tx) error { return tx.PutKeyTerms("alice", muster.SSHKey{Fingerprint: "SHA256:a"}) })
 	view(t, db, alice(), func(tx *store.Tx) error {
 		k, err := tx.KeyTermsOf("alice", "SHA256:a")
 		if !k.Expires.IsZero() || k.Purpose != "" || !k.Used.Equal(s.Began) || k.UsedFrom != s.From || k.UsedDoor != muster.DoorJump {
 			t.Errorf("terms were replaced, the use was not: %+v", k)
+		}
+		return err
+	})
+	view(t, db, root(), func(tx *store.Tx) error {
+		x, err := tx.GatewaySession("g-1")
+		if x.Certificate != s.Certificate || x.Serial != s.Serial {
+			t.Errorf("the certificate of a session is %q %d", x.Certificate, x.Serial)
 		}
 		return err
 	})

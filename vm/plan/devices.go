@@ -14,8 +14,8 @@ const mostQueues = 16
 // chooseCard decides which network card the virtual machine's packets go through: one with
 // virtual functions where one is asked, of those alike the fastest.
 func (m *maker) chooseCard() {
-	if m.host.VM == nil {
-		return
+	if m.host.VM == nil || m.host.Slice {
+		return // a slice's packets go through its host's kernel, to no card of its own
 	}
 	speed := map[string]int64{}
 	for _, n := range m.host.Topology.NICs {

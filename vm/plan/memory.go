@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/plaintext"
+	"github.com/muster-hpc/muster/vm/qemu"
 )
 
 // mostMemory bounds the memory of a node, so that no sum or product overflows.
@@ -59,11 +60,11 @@ func (m *maker) hostNodes() (list []hostNode, total int64) {
 }
 
 // reserve is what the machine keeps of its memory: for its kernel, its services and QEMU. Of
-// a slice, whose host has memory of its own, only QEMU's. A whole machine gives at least
+// a slice, whose host has memory of its own, only what QEMU takes. A whole machine gives at least
 // nine tenths of what it has beyond 2 GiB.
 func (m *maker) reserve(total int64) int64 {
 	if m.host.Slice {
-		return 128*mib + total/32
+		return total - qemu.Within(total, !m.plan.Emulated, m.opt.Pages)
 	}
 	return 2*gib + max(min(total/64, (total-2*gib)/16), 0)
 }
@@ -89,13 +90,15 @@ func (m *maker) memory() {
 		p.MemoryNodes = []muster.VMNode{{Memory: p.Memory}}
 		return
 	}
-	p.PageSize = m.page
+	if m.huge() {
+		p.PageSize = m.page
+	}
 	for i, n := range nodes {
 		id, ours := m.node[n.id]
 		if !ours {
 			continue
 		}
-		p.MemoryNodes = append(p.MemoryNodes, muster.VMNode{ID: id, Host: new(n.id), Memory: sizes[i], Pages: sizes[i] / m.page, Distances: m.distances(n.id)})
+		p.MemoryNodes = append(p.MemoryNodes, muster.VMNode{ID: id, Host: new(n.id), Memory: sizes[i], Pages: m.pages(sizes[i]), Distances: m.distances(n.id)})
 	}
 	slices.SortFunc(p.MemoryNodes, func(a, b muster.VMNode) int { return a.ID - b.ID })
 	if least := (total - 2*gib) * 9 / 10; m.whole() && m.page == gib && p.Memory < least {
@@ -104,12 +107,23 @@ func (m *maker) memory() {
 	m.pagesThere(nodes)
 }
 
+// pages are how many huge ones hold so much memory.
+func (m *maker) pages(bytes int64) int64 {
+	if m.plan.PageSize == 0 {
+		return 0
+	}
+	return bytes / m.plan.PageSize
+}
+
 // room is the most that a virtual machine may have of each node, in whole pages.
 func (m *maker) room(nodes []hostNode, total int64) []int64 {
 	reserve, list := m.reserve(total), make([]int64, len(nodes))
 	for i, n := range nodes {
-		share := int64(float64(reserve) * float64(n.memory) / float64(max(total, 1)))
-		list[i] = max(n.memory-share-2*mib, 0) / m.page * m.page
+		share := reserve
+		if len(nodes) > 1 { // a sum is never more than the whole
+			share = int64(float64(reserve)*float64(n.memory)/float64(max(total, 1))) + 2*mib
+		}
+		list[i] = max(n.memory-share, 0) / m.page * m.page
 	}
 	return list
 }
@@ -206,7 +220,7 @@ func (m *maker) distances(from int) []int {
 
 // pagesThere reports huge pages that the host does not have and cannot get while it runs.
 func (m *maker) pagesThere(nodes []hostNode) {
-	if m.host.VM == nil || m.page != gib || m.host.OwnBoot {
+	if m.plan.PageSize != gib || m.host.OwnBoot {
 		return // small ones are taken while it runs, and read back
 	}
 	var short []string

@@ -19,6 +19,8 @@ type Host struct {
 	// OwnBoot: the host is booted for virtual machines, with the kernel arguments and modules
 	// that the plan needs. What these can set is not lacking.
 	OwnBoot bool
+	// Ordinary: nobody asked for huge pages, or they could not be had. Its memory lies in ordinary ones.
+	Ordinary bool
 }
 
 // maker is a plan in the making.
@@ -29,7 +31,7 @@ type maker struct {
 	taken []core // for the virtual machine
 	kept  []core // for the host
 	plan  muster.VMPlan
-	page  int64       // bytes of a page that its memory is made of
+	page  int64       // bytes of which its memory is a multiple: of a huge page
 	node  map[int]int // of the virtual machine, by the host's
 	card  *muster.PCIDevice
 }
@@ -45,6 +47,9 @@ func Make(h Host, o muster.VMOptions) muster.VMPlan {
 	m.plan = muster.VMPlan{Tuned: !o.Untuned, CPUs: []muster.VMCPU{}, HostCPUs: []int{}, MemoryNodes: []muster.VMNode{}, Settings: []muster.VMSetting{}, Lacks: []muster.VMLack{}}
 	m.plan.Lacks = append(m.plan.Lacks, wrongOptions(o)...)
 	m.plan.Lacks = append(m.plan.Lacks, lacks(h.VM, o, h.OwnBoot)...)
+	if h.Ordinary {
+		m.plan.Lacks = slices.DeleteFunc(m.plan.Lacks, func(l muster.VMLack) bool { return l.Reason == muster.LackHugePages })
+	}
 	if h.VM != nil && !h.VM.KVM && o.Emulate && !(h.OwnBoot && h.VM.Virtualization != "") {
 		m.plan.Emulated = true
 	}
@@ -69,6 +74,11 @@ func (m *maker) lack(reason, text, cure string) {
 }
 
 func (m *maker) tuned() bool { return !m.opt.Untuned }
+
+// huge reports whether its memory lies in huge pages. What the host is not known to have is not planned.
+func (m *maker) huge() bool {
+	return m.tuned() && !m.host.Ordinary && m.host.VM != nil && len(m.host.VM.MemoryNodes) > 0
+}
 
 // passes reports whether devices are passed through.
 func (m *maker) passes() bool {

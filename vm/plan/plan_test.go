@@ -237,7 +237,7 @@ func TestRefusals(t *testing.T) {
 	}
 	// One without KVM emulates if that is allowed, and says so.
 	none := change(func(h *plan.Host) { h.VM.KVM = false })
-	if p := plan.Make(none, muster.VMOptions{Emulate: true}); len(p.Lacks) > 0 || !p.Emulated || p.CPUModel != "max" || !strings.Contains(setting(t, p, "cpu").Reason, "no KVM") {
+	if p := plan.Make(none, muster.VMOptions{Emulate: true}); len(p.Lacks) > 0 || !p.Emulated || p.CPUModel != "Opteron_G3" || !strings.Contains(setting(t, p, "cpu").Reason, "no KVM") {
 		t.Errorf("%+v", p)
 	}
 	if p := plan.Make(good, muster.VMOptions{Emulate: true}); p.Emulated {

@@ -1,5 +1,11 @@
 package plan
 
+import (
+	"strings"
+
+	"github.com/muster-hpc/muster/vm/accel"
+)
+
 // processor decides what the virtual machine's processors show.
 func (m *maker) processor() {
 	p, virtualization := &m.plan, ""
@@ -11,7 +17,9 @@ func (m *maker) processor() {
 	case named:
 		p.CPUModel = m.opt.CPU
 	case p.Emulated:
-		p.CPUModel = "max"
+		model, features, _ := strings.Cut(accel.Processor(false), ",")
+		p.CPUModel = model
+		add(strings.Split(features, ",")...)
 	default:
 		p.CPUModel = "host"
 		if m.opt.Save {
@@ -28,7 +36,9 @@ func (m *maker) processor() {
 	}
 	switch {
 	case p.Emulated:
-		add("svm=off") // QEMU emulates AMD's
+		if m.opt.CPU != "" {
+			add("svm=off") // QEMU emulates AMD's
+		}
 		return
 	case virtualization != "":
 		add(virtualization + "=off")

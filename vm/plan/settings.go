@@ -41,6 +41,9 @@ func (m *maker) memorySettings() {
 		}
 		where = strings.Join(parts, ", ")
 		read, expect = "/proc/{pid}/numa_maps", bound(p)
+		if p.PageSize == 0 {
+			where += " in ordinary pages"
+		}
 	}
 	m.set("memory", fmt.Sprintf("%s: %s; %s are left to the host", plaintext.Bytes(p.Memory), where, plaintext.Bytes(p.HostMemory)),
 		"what the host needs for its kernel, its services and QEMU is left to it, so that it never takes pages of the virtual machine", read, expect)
@@ -58,9 +61,10 @@ func (m *maker) memorySettings() {
 			"/proc/{pid}/limits", fmt.Sprintf("Max locked memory: %d or more, or unlimited", p.Memlock))
 	}
 	m.set("balloon", "none", "a balloon takes memory away while programs run, and breaks huge pages", "in the virtual machine: /sys/bus/virtio/drivers/virtio_balloon", "no device, or no such driver")
-	if m.tuned() {
-		m.set("page-merging", "off for its memory", "merged pages are copied when they are written, and their timing shows one tenant what is in another's memory", "/proc/{pid}/smaps", "no VmFlags with mg")
+	if m.tuned() && p.PageSize == 0 {
+		m.set("huge-pages", "none: ordinary pages", "the host has not enough of them", "/proc/{pid}/status", "HugetlbPages: 0 kB")
 	}
+	m.set("page-merging", "off for its memory", "merged pages are copied when they are written, and their timing shows one tenant what is in another's memory", "/proc/{pid}/smaps", "no VmFlags with mg")
 }
 
 // bound is what numa_maps shows of the memory.
@@ -68,7 +72,11 @@ func bound(p *muster.VMPlan) string {
 	var parts []string
 	for _, n := range p.MemoryNodes {
 		if n.Memory > 0 {
-			parts = append(parts, fmt.Sprintf("bind:%d with N%d=%d kernelpagesize_kB=%d", *n.Host, *n.Host, n.Pages, p.PageSize>>10))
+			text := fmt.Sprintf("bind:%d", *n.Host)
+			if p.PageSize > 0 {
+				text += fmt.Sprintf(" with N%d=%d kernelpagesize_kB=%d", *n.Host, n.Pages, p.PageSize>>10)
+			}
+			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -208,8 +216,8 @@ func (m *maker) deviceSettings() {
 }
 
 // pagesMissing says how many huge pages of a slice's host are not set aside yet: they are taken of
-// its free memory when the virtual machine starts, which may have too little in one piece then. A
-// whole computer is booted for it.
+// its free memory when the virtual machine starts, and given back after. If that has too few in one
+// piece, ordinary pages are taken. A whole computer is booted for it.
 func (m *maker) pagesMissing(v muster.VMNode) string {
 	if m.host.VM == nil || !m.host.Slice || m.host.OwnBoot {
 		return ""
@@ -220,7 +228,7 @@ func (m *maker) pagesMissing(v muster.VMNode) string {
 		}
 		for _, pool := range n.Pages {
 			if pool.Size == m.plan.PageSize && pool.Free < v.Pages {
-				return fmt.Sprintf("; its host has %d free now, and must set aside %d more when it starts", pool.Free, v.Pages-pool.Free)
+				return fmt.Sprintf("; its host has %d free now, and sets aside %d more while it runs", pool.Free, v.Pages-pool.Free)
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func TestPagesThatAHostLacks(t *testing.T) {
 		one.VM, one.Slice, one.OwnBoot, one.Memory = &vm, test.slice, !test.slice, 32*gib
 		said := false
 		for _, s := range plan.Make(one, muster.VMOptions{}).Settings {
-			said = said || strings.HasPrefix(s.Name, "huge-pages:") && strings.Contains(s.Value, "its host has 0 free now, and must set aside")
+			said = said || strings.HasPrefix(s.Name, "huge-pages:") && strings.Contains(s.Value, "its host has 0 free now, and sets aside")
 		}
 		if said != test.want {
 			t.Errorf("%+v: it says so: %v", test, said)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/vm/accel"
 )
 
@@ -17,11 +18,9 @@ func Args(m *Machine) []string {
 		// Without what no server's node misses: each device costs the kernel a driver, and is
 		// code that a tenant reaches. Memory is in no dump of the process, and is never
 		// shared with that of other tenants.
-		"-machine", m.Type + ",graphics=off,sata=off,smbus=off,usb=off,i8042=off,vmport=off,dump-guest-core=off,mem-merge=off",
+		"-machine", m.Type + ",graphics=off,sata=off,smbus=off,usb=off,i8042=off,vmport=off,dump-guest-core=off,mem-merge=off" + m.board(),
 		"-accel", accelerator(m),
 		"-cpu", m.processor(),
-		"-smp", processors(m),
-		"-m", strconv.FormatInt(m.Memory>>20, 10),
 		"-uuid", m.UUID,
 		"-smbios", "type=1,manufacturer=Muster,product=VM,serial=" + value(m.Name) + ",uuid=" + m.UUID,
 		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d", m.Monitor),
@@ -39,7 +38,12 @@ func Args(m *Machine) []string {
 	if m.Incoming {
 		args = append(args, "-S", "-incoming", "defer")
 	}
-	args = append(args, cells(m)...)
+	args = append(args, m.layout()...)
+	thread := ""
+	if m.Plan != nil && m.Plan.Tuned {
+		args = append(args, "-object", "iothread,id="+IOThread)
+		thread = ",iothread=" + IOThread
+	}
 	for i, d := range m.Disks {
 		set := i + 1
 		drive := fmt.Sprintf("if=none,id=disk%d,format=raw,file.driver=file,file.filename=/dev/fdset/%d,file.locking=off", i, set)
@@ -50,11 +54,19 @@ func Args(m *Machine) []string {
 			drive += ",auto-read-only=off,file.auto-read-only=off,discard=unmap,detect-zeroes=unmap"
 		}
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", d.FD, set), "-drive", drive,
-			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,serial=%s", i, value(d.Serial)))
+			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,serial=%s%s", i, value(d.Serial), thread))
 	}
 	for _, n := range m.NICs {
-		args = append(args, "-netdev", fmt.Sprintf("tap,id=%s,fd=%d,vhost=off", value(n.ID), n.FD),
-			"-device", fmt.Sprintf("virtio-net-pci,id=%s-card,netdev=%s,mac=%s,romfile=", value(n.ID), value(n.ID), n.MAC))
+		fds, several := "fd="+strconv.Itoa(n.FD), ""
+		if n.Queues > 1 {
+			var list []string
+			for i := range n.Queues {
+				list = append(list, strconv.Itoa(n.FD+i))
+			}
+			fds, several = "fds="+strings.Join(list, ":"), fmt.Sprintf(",mq=on,vectors=%d", 2*n.Queues+2)
+		}
+		args = append(args, "-netdev", fmt.Sprintf("tap,id=%s,%s,vhost=off", value(n.ID), fds),
+			"-device", fmt.Sprintf("virtio-net-pci,id=%s-card,netdev=%s,mac=%s,romfile=%s", value(n.ID), value(n.ID), n.MAC, several))
 	}
 	return args
 }
@@ -74,6 +86,9 @@ func (m *Machine) processor() string {
 	if m.CPU != "" {
 		return m.CPU
 	}
+	if m.Plan != nil {
+		return Processor(m.Plan)
+	}
 	return accel.Processor(m.KVM)
 }
 
@@ -87,34 +102,19 @@ func Overhead(m *Machine) int64 {
 	return n
 }
 
-// Within is the memory, in whole MiB, of a machine that has so many bytes with its Overhead.
-func Within(bytes int64, kvm bool) int64 {
+// page is the size that memory of machines is a multiple of: that of small huge pages, so that one without
+// them is as large as one with them.
+const page = 2 << 20
+
+// Within is the memory of a machine that has so many bytes with its Overhead, in whole pages: of
+// muster.VMPages1GiB, or of 2 MiB.
+func Within(bytes int64, kvm bool, pages string) int64 {
+	size := int64(page)
+	if pages == muster.VMPages1GiB {
+		size = 1 << 30
+	}
 	fixed := Overhead(&Machine{KVM: kvm})
-	return max(0, bytes-fixed) * 64 / 65 >> 20 << 20
-}
-
-// processors is how many there are, in how many sockets.
-func processors(m *Machine) string {
-	sockets := max(1, m.Sockets)
-	return fmt.Sprintf("%d,sockets=%d,cores=%d,threads=1", m.Cores, sockets, m.Cores/sockets)
-}
-
-// cells give each socket a memory node of its own.
-func cells(m *Machine) []string {
-	if m.Sockets < 2 {
-		return nil
-	}
-	var args []string
-	each, memory := m.Cores/m.Sockets, m.Memory>>20/int64(m.Sockets)
-	for i := range m.Sockets {
-		if i == m.Sockets-1 {
-			memory = m.Memory>>20 - memory*int64(i) // and what was left over
-		}
-		args = append(args,
-			"-object", fmt.Sprintf("memory-backend-ram,id=cell%d,size=%dM", i, memory),
-			"-numa", fmt.Sprintf("node,nodeid=%d,cpus=%d-%d,memdev=cell%d", i, i*each, (i+1)*each-1, i))
-	}
-	return args
+	return max(0, bytes-fixed) * 64 / 65 / size * size
 }
 
 // value writes a text as QEMU reads it in a list: commas are doubled.

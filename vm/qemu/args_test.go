@@ -16,7 +16,7 @@ func plain() Machine {
 	return Machine{Name: "local-01", UUID: "0f0e0d0c-0b0a-4908-8706-050403020100", Type: "pc-q35-7.2", Cores: 2, Memory: 1 << 30,
 		Kernel: "/boot/kernel", Initramfs: "/boot/initramfs", Append: []string{"console=ttyS0", "muster.channel=ttyS1"},
 		Disks:   []Disk{{Serial: "root", FD: 7, ReadOnly: true}},
-		NICs:    []NIC{{"management", "52:01:02:03:04:00", 8}, {"message", "52:01:02:03:04:01", 9}},
+		NICs:    []NIC{{"management", "52:01:02:03:04:00", 8, 0}, {"message", "52:01:02:03:04:01", 9, 0}},
 		Monitor: 4, Console: 5, Channel: 6}
 }
 
@@ -25,11 +25,24 @@ func TestArgs(t *testing.T) {
 	t.Parallel()
 	kvm := plain()
 	kvm.KVM = true
-	cells := plain()
-	cells.Cores, cells.Sockets, cells.Memory = 6, 2, 3<<30+1<<20
+	// Two sockets of a core with two threads and one with one, each with a memory node; huge pages, several queues.
+	tuned := plain()
+	tuned.Cores, tuned.Memory, tuned.NICs[1].Queues = 6, 3<<30, 3
+	tuned.Plan = &muster.VMPlan{Tuned: true, Emulated: true, Sockets: 2, Dies: 1, Cores: 2, Threads: 2, Memory: 3 << 30, PageSize: 2 << 20, CPUModel: "Opteron_G3", CPUFeatures: []string{"-svm"},
+		MemoryNodes: []muster.VMNode{{ID: 0, Host: new(0), Memory: 1 << 30, Pages: 512, Distances: []int{10, 21}}, {ID: 1, Host: new(4), Memory: 2 << 30, Pages: 1024, Distances: []int{21, 10}}}}
+	for s := range 2 {
+		for _, at := range [][2]int{{0, 0}, {0, 1}, {1, 0}} {
+			tuned.Plan.CPUs = append(tuned.Plan.CPUs, muster.VMCPU{Socket: s, Core: at[0], Thread: at[1], MemoryNode: s, Host: new(3*s + 2*at[0] + at[1])})
+		}
+	}
+	// One without huge pages has memory of one node all the same, an untuned one of any.
+	ordinary, untuned := plain(), plain()
+	ordinary.Plan = &muster.VMPlan{Tuned: true, Emulated: true, Sockets: 1, Dies: 1, Cores: 2, Threads: 1, Memory: 1 << 30, CPUModel: "Opteron_G3",
+		CPUs: []muster.VMCPU{{Host: new(0)}, {Core: 1, Host: new(1)}}, MemoryNodes: []muster.VMNode{{Host: new(0), Memory: 1 << 30}}}
+	untuned.Plan = &muster.VMPlan{Emulated: true, Sockets: 1, Dies: 1, Cores: 2, Threads: 1, Memory: 1 << 30, CPUModel: "Opteron_G3", CPUs: []muster.VMCPU{{}, {Core: 1}}, MemoryNodes: []muster.VMNode{{Memory: 1 << 30}}}
 	scratch := plain()
 	scratch.Disks = append(scratch.Disks, Disk{Serial: "scratch", FD: 10})
-	for name, m := range map[string]Machine{"plain": plain(), "kvm": kvm, "sockets": cells, "scratch": scratch} {
+	for name, m := range map[string]Machine{"plain": plain(), "kvm": kvm, "tuned": tuned, "ordinary": ordinary, "untuned": untuned, "scratch": scratch} {
 		if err := m.Check(); err != nil {
 			t.Error(name, err)
 		}
@@ -53,8 +66,8 @@ func TestWithin(t *testing.T) {
 	t.Parallel()
 	for _, kvm := range []bool{false, true} {
 		for _, all := range []int64{1 << 20, 256 << 20, 1 << 30, 3<<30 + 12345, 64 << 30, 2 << 40} {
-			m := Machine{KVM: kvm, Memory: Within(all, kvm)}
-			if m.Memory > 0 && m.Memory+Overhead(&m) > all || m.Memory%(1<<20) != 0 {
+			m := Machine{KVM: kvm, Memory: Within(all, kvm, "")}
+			if m.Memory > 0 && m.Memory+Overhead(&m) > all || m.Memory%(2<<20) != 0 || Within(all, kvm, muster.VMPages1GiB) != m.Memory>>30<<30 {
 				t.Errorf("%d: %d and %d", all, m.Memory, Overhead(&m))
 			}
 			if least := (all - 2<<30) / 10 * 9; m.Memory < least {
@@ -90,15 +103,15 @@ func TestArgsConfine(t *testing.T) {
 // Everything that is wrong is named, at once.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	m := Machine{Name: "a,b", UUID: "x", Type: "q35", CPU: "host -monitor stdio", Cores: 3, Sockets: 2, Memory: 1 << 20, Kernel: "k", Initramfs: "i",
+	m := Machine{Name: "a,b", UUID: "x", Type: "q35", CPU: "host -monitor stdio", Cores: 3, Plan: &muster.VMPlan{CPUModel: "a b"}, Memory: 1 << 20, Kernel: "k", Initramfs: "i",
 		Append: []string{"a b"}, Monitor: 2, Console: 5, Channel: 5,
 		Disks: []Disk{{Serial: "a,file=/etc/shadow", FD: 6}, {Serial: "a,file=/etc/shadow", FD: 6}},
-		NICs:  []NIC{{"n,script=/x", "01:00:00:00:00:00", 0}, {"n,script=/x", "", 9}}}
+		NICs:  []NIC{{"n,script=/x", "01:00:00:00:00:00", 0, 99}, {"n,script=/x", "", 9, 0}}}
 	err := m.Check()
 	if muster.CodeOf(err) != muster.EInvalid {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"name", "uuid", "type", "cpu", "sockets", "memory_bytes", "kernel", "initramfs", "append[0]", "monitor", "channel",
+	for _, field := range []string{"name", "uuid", "type", "cpu", "plan.cpus", "plan.memory_bytes", "plan.emulated", "plan.cpu_model", "nics[0].queues", "memory_bytes", "kernel", "initramfs", "append[0]", "monitor", "channel",
 		"disks[0].serial", "disks[1].serial", "disks[1].fd", "nics[0].id", "nics[1].id", "nics[0].mac", "nics[1].mac", "nics[0].fd"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in %v", field, err)

@@ -9,6 +9,9 @@ import (
 	"github.com/muster-hpc/muster"
 )
 
+// maxQueues bounds pairs of queues of a card.
+const maxQueues = 16
+
 // Check finds everything in a machine that QEMU would not take, or take for something else.
 // The error is EInvalid.
 func (m *Machine) Check() error {
@@ -26,7 +29,12 @@ func (m *Machine) Check() error {
 	want(versioned(m.Type), "type", "is not a machine type with a version, such as pc-q35-7.2")
 	want(!strings.ContainsAny(m.CPU, " \n"), "cpu", "is not a processor model")
 	want(m.Cores > 0, "cores", "there must be one at least")
-	want(m.Sockets >= 0 && (m.Sockets < 2 || m.Cores > 0 && m.Cores%m.Sockets == 0), "sockets", "%d cores cannot be divided by %d sockets", m.Cores, m.Sockets)
+	if p := m.Plan; p != nil {
+		want(len(p.CPUs) == m.Cores, "plan.cpus", "there are %d, and %d cores", len(p.CPUs), m.Cores)
+		want(p.Memory == m.Memory, "plan.memory_bytes", "it is %d, and the memory %d", p.Memory, m.Memory)
+		want(p.Emulated != m.KVM, "plan.emulated", "is not what kvm says")
+		want(!strings.ContainsAny(Processor(p), " \n"), "plan.cpu_model", "is not a processor model")
+	}
 	want(m.Memory >= 64<<20, "memory_bytes", "a machine needs 64 MiB at least")
 	want(strings.HasPrefix(m.Kernel, "/"), "kernel", "is not a path")
 	want(strings.HasPrefix(m.Initramfs, "/"), "initramfs", "is not a path")
@@ -57,7 +65,10 @@ func (m *Machine) Check() error {
 		cards[n.ID] = true
 		mac, err := net.ParseMAC(n.MAC)
 		want(err == nil && len(mac) == 6 && mac[0]&1 == 0, at+".mac", "is not the MAC address of a card")
-		fd(at+".fd", n.FD)
+		want(n.Queues >= 0 && n.Queues <= maxQueues, at+".queues", "there are 1 to %d", maxQueues)
+		for i := range min(max(1, n.Queues), maxQueues) {
+			fd(at+".fd", n.FD+i)
+		}
 	}
 	if len(problems) == 0 {
 		return nil

@@ -1,5 +1,7 @@
 package qemu
 
+import "github.com/muster-hpc/muster"
+
 // Machine is the hardware of one virtual machine.
 type Machine struct {
 	Name string `json:"name"` // of the process, for people
@@ -10,11 +12,12 @@ type Machine struct {
 	// KVM: the host's processor executes; otherwise QEMU translates.
 	KVM bool `json:"kvm"`
 	// CPU is the model of its processors, as QEMU writes it; "": that of vm/accel.
-	CPU string `json:"cpu,omitempty"`
-	// Cores are divided evenly by Sockets, of which 0 and 1 are one.
-	Cores   int   `json:"cores"`
-	Sockets int   `json:"sockets,omitempty"`
-	Memory  int64 `json:"memory_bytes"`
+	CPU    string `json:"cpu,omitempty"`
+	Cores  int    `json:"cores"` // vCPUs
+	Memory int64  `json:"memory_bytes"`
+	// Plan lays processors and memory out, as many as Cores and Memory say; nil: one socket, and
+	// memory anywhere. Its network card and devices are not looked at.
+	Plan *muster.VMPlan `json:"plan,omitempty"`
 
 	// Kernel and Initramfs are places in its own root; see jail.Order.
 	Kernel    string   `json:"kernel"`
@@ -47,4 +50,6 @@ type NIC struct {
 	ID  string `json:"id"` // name in QMP
 	MAC string `json:"mac"`
 	FD  int    `json:"fd"`
+	// Queues are pairs of queues, each with a descriptor of its own, from FD on. 0 is one.
+	Queues int `json:"queues,omitempty"`
 }

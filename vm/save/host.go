@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ type Host struct {
 	// Machine is the machine's type with its version, and Model that of its processors.
 	Machine string `json:"machine"`
 	Model   string `json:"model"`
+	// Cores and Memory (bytes) are those of the machine. 0: not said.
+	Cores  int   `json:"cores,omitempty"`
+	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
 // ThisHost is what this host is, for a machine of a type whose processors are of a model.
@@ -75,6 +79,8 @@ func (h Host) Same(here Host) error {
 	differ("qemu", h.QEMU, here.QEMU)
 	differ("machine", h.Machine, here.Machine)
 	differ("model", h.Model, here.Model)
+	differ("cores", strconv.Itoa(h.Cores), strconv.Itoa(here.Cores))
+	differ("memory", strconv.FormatInt(h.Memory, 10), strconv.FormatInt(here.Memory, 10))
 	if len(problems) == 0 {
 		return nil
 	}

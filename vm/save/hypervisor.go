@@ -35,7 +35,7 @@ type Hypervisor interface {
 	End(ctx context.Context, node string) error
 	// Load starts a QEMU, has it read a state, which it leaves as it is, and leaves it stopped.
 	Load(ctx context.Context, node string, s State) error
-	// SetClock sets the clock of a machine that runs.
+	// SetClock sets the clock of a machine that runs, and says to its agent what else is another one than before.
 	SetClock(ctx context.Context, node string) error
 	// Erase erases the state of a machine, and proves it. There may be none.
 	Erase(ctx context.Context, node string) error

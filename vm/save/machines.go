@@ -29,6 +29,8 @@ type Machines struct {
 	Start func(ctx context.Context, node string) error
 	// On is what a node's machine depends on, here and now.
 	On func(ctx context.Context, node string) (Host, error)
+	// Line is what the agent of a node's machine hears when it goes on, and what time it is; nil: the time alone.
+	Line func(ctx context.Context, node string) (func(now time.Time) any, error)
 	// Erased is given the receipt of each state that was erased, of several at once. Nil: nobody keeps it.
 	Erased func(node string, r Receipt)
 	Clock  muster.Clock
@@ -235,6 +237,9 @@ func (m *Machines) Load(ctx context.Context, node string, s State) error {
 	return nil
 }
 
+// NameOf is what a node's state is called in a store.
+func NameOf(c muster.ClusterID, node string) string { return string(c) + "." + node }
+
 // clockLine is what the machine's agent hears of the time.
 type clockLine struct {
 	Clock time.Time `json:"clock"`
@@ -242,6 +247,13 @@ type clockLine struct {
 
 // SetClock says to the agent of a machine, by its channel, what time it is.
 func (m *Machines) SetClock(ctx context.Context, node string) error {
+	line := func(now time.Time) any { return clockLine{Clock: now} }
+	if m.Line != nil {
+		var err error
+		if line, err = m.Line(ctx, node); err != nil {
+			return err
+		}
+	}
 	k, is, err := m.find(ctx, node)
 	if err != nil {
 		return err
@@ -253,7 +265,7 @@ func (m *Machines) SetClock(ctx context.Context, node string) error {
 		return fmt.Errorf("it is %s", statusOf(is))
 	}
 	defer k.Close()
-	return k.Tell(ctx, clockLine{Clock: m.Clock.Now().UTC()})
+	return k.Tell(ctx, line(m.Clock.Now().UTC()))
 }
 
 // Erase erases its state.

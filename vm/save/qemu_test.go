@@ -261,6 +261,7 @@ func TestQEMUState(t *testing.T) {
 		"processor": func(h *save.Host) { h.Processor = "another" }, "microcode": func(h *save.Host) { h.Microcode = "0x1" },
 		"kernel": func(h *save.Host) { h.Kernel = "1.0" }, "qemu": func(h *save.Host) { h.QEMU = "QEMU emulator version 1.0" },
 		"machine": func(h *save.Host) { h.Machine = "pc-q35-2.4" }, "model": func(h *save.Host) { h.Model = "max,-avx" },
+		"cores": func(h *save.Host) { h.Cores++ }, "memory": func(h *save.Host) { h.Memory++ },
 	} {
 		r.as = as
 		if err := r.Load(ctx, "n01", st); muster.CodeOf(err) != muster.EConflict || !strings.Contains(err.Error(), field) {

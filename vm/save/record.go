@@ -1,6 +1,13 @@
 package save
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/muster-hpc/muster/internal/document"
+)
+
+// recordDoc is a Record as it is kept.
+const recordDoc document.Kind[Record] = "vm-save/1"
 
 // Phase is how far a save or a resume is.
 type Phase string
@@ -44,6 +51,31 @@ type Node struct {
 	State *State `json:"state,omitempty"` // nil: it is not saved
 	// Lost: it ended by itself while it should have gone on.
 	Lost bool `json:"lost,omitempty"`
+}
+
+// Encode is the record as it is kept.
+func (r Record) Encode() ([]byte, error) { return recordDoc.Encode(&r) }
+
+// DecodeRecord reads what Encode wrote; what names it in errors.
+func DecodeRecord(what string, b []byte) (Record, error) { return recordDoc.Decode(what, b) }
+
+// Bytes are those of all states that there are.
+func (r Record) Bytes() (sum int64) {
+	for _, n := range r.Nodes {
+		if n.State != nil {
+			sum += n.State.Size
+		}
+	}
+	return sum
+}
+
+// Begin is the record of a cluster that lives and is to be saved.
+func Begin(nodes []Node) Record {
+	r := Record{Phase: Stopping}
+	for _, n := range nodes {
+		r.Nodes = append(r.Nodes, Node{Name: n.Name, Head: n.Head})
+	}
+	return r
 }
 
 func (r Record) clone() Record {

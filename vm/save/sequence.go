@@ -13,6 +13,8 @@ import (
 type Sequence struct {
 	Machines Hypervisor
 	Journal  Journal
+	// Room refuses a save for whose states there is no room, before a machine is stopped. Nil: there is.
+	Room func() error
 	// AtOnce is how many machines are written or read at once; 0: all.
 	AtOnce int
 }
@@ -26,11 +28,7 @@ func (q *Sequence) Save(ctx context.Context, nodes []Node) error {
 	if r.Phase != "" && r.Phase != Live {
 		return muster.Errorf(muster.EConflict, "the machines are %s and cannot be saved now", r.Phase).Because(muster.ReasonWrongPhase)
 	}
-	next := Record{Phase: Stopping}
-	for _, n := range nodes {
-		next.Nodes = append(next.Nodes, Node{Name: n.Name, Head: n.Head})
-	}
-	return q.Journal.Put(ctx, next)
+	return q.Journal.Put(ctx, Begin(nodes))
 }
 
 // Resume records that saved machines are to go on. Step does it.
@@ -121,6 +119,11 @@ func (q *Sequence) each(r *Record, atOnce int, f func(n *Node) error) error {
 
 // stop stops all machines, the head as the last.
 func (q *Sequence) stop(ctx context.Context, r *Record) error {
+	if q.Room != nil {
+		if err := q.Room(); err != nil {
+			return err
+		}
+	}
 	for _, heads := range []bool{false, true} {
 		if err := q.each(r, 0, func(n *Node) error {
 			if n.Head != heads {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"filippo.io/age"
@@ -27,6 +28,9 @@ type Store struct {
 	Dir string
 	// Quota is how many bytes all states together may have. 0: no bound.
 	Quota int64
+
+	mu       sync.Mutex
+	promised map[string]int64 // by the beginning of the names of states that are to be written
 }
 
 // spare is what a save leaves free of the file system, in bytes.
@@ -48,22 +52,55 @@ func (s *Store) path(name string) (string, error) {
 }
 
 // Used is how many bytes there are of states, those that are being written among them.
-func (s *Store) Used() (int64, error) {
+func (s *Store) Used() (int64, error) { return s.usedBy("") }
+
+// usedBy is Used for states whose names begin so.
+func (s *Store) usedBy(prefix string) (int64, error) {
 	list, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	var sum int64
 	for _, e := range list {
-		if info, err := e.Info(); err == nil {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), prefix) {
 			sum += info.Size()
 		}
 	}
 	return sum, err
 }
 
+// Promise is Room for states whose names begin so, and keeps that room for them until Settle. A promise for the same names
+// takes the place of an older one.
+func (s *Store) Promise(prefix string, need int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.promised, prefix)
+	if err := s.room(need); err != nil {
+		return err
+	}
+	if s.promised == nil {
+		s.promised = map[string]int64{}
+	}
+	s.promised[prefix] = need
+	return nil
+}
+
+// Settle ends a promise: what was to be written is, or will not be.
+func (s *Store) Settle(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.promised, prefix)
+}
+
 // Room refuses a save of machines that have so many bytes of memory together: a state has all of it, at most.
 func (s *Store) Room(need int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.room(need)
+}
+
+// room is Room; the mutex is held.
+func (s *Store) room(need int64) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
@@ -71,16 +108,24 @@ func (s *Store) Room(need int64) error {
 	if err != nil {
 		return err
 	}
-	if s.Quota > 0 && used+need > s.Quota {
-		return muster.Errorf(muster.EConflict, "saved states may have %s together; %s are in use, and %s would come", plaintext.Bytes(s.Quota), plaintext.Bytes(used), plaintext.Bytes(need)).
+	var coming int64 // of promises to others, what is not written yet
+	for prefix, bytes := range s.promised {
+		there, err := s.usedBy(prefix)
+		if err != nil {
+			return err
+		}
+		coming += max(0, bytes-there)
+	}
+	if s.Quota > 0 && used+coming+need > s.Quota {
+		return muster.Errorf(muster.EConflict, "saved states may have %s together; %s are in use or promised, and %s would come", plaintext.Bytes(s.Quota), plaintext.Bytes(used+coming), plaintext.Bytes(need)).
 			Because(muster.ReasonNoRoomForState).WithHint("resume or delete a saved cluster, or write --on-pause requeue")
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.Dir, &st); err != nil {
 		return err
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < need+spare {
-		return muster.Errorf(muster.EConflict, "the file system of %s has %s free; %s are needed", s.Dir, plaintext.Bytes(free), plaintext.Bytes(need+spare)).
+	if free := int64(st.Bavail) * st.Bsize; free < coming+need+spare {
+		return muster.Errorf(muster.EConflict, "the file system of saved states has %s free; %s are needed", plaintext.Bytes(free), plaintext.Bytes(coming+need+spare)).
 			Because(muster.ReasonNoRoomForState).WithHint("make room there, or write --on-pause requeue")
 	}
 	return nil

@@ -79,6 +79,24 @@ func TestRoom(t *testing.T) {
 	if err := s.Room(600 << 10); muster.CodeOf(err) != muster.EConflict {
 		t.Error(err)
 	}
+	// What is promised to one is not there for others, and is once it is settled; what is written of it counts once.
+	s.Quota = 2 << 20
+	if err := s.Promise("c-1.", 1<<20); err != nil {
+		t.Error(err)
+	}
+	if err := s.Promise("c-2.", 1100<<10); muster.CodeOf(err) != muster.EConflict {
+		t.Error(err)
+	}
+	if err := s.Promise("c-2.", 900<<10); err != nil {
+		t.Error(err)
+	}
+	if err := s.Promise("c-2.", 900<<10); err != nil {
+		t.Error("its own promise stands in its way:", err)
+	}
+	s.Settle("c-2.")
+	if err := s.Room(1 << 20); err != nil {
+		t.Error(err)
+	}
 	s.Quota = 0
 	if err := s.Room(1 << 60); muster.CodeOf(err) != muster.EConflict {
 		t.Error(err)

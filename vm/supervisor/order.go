@@ -88,9 +88,9 @@ func lay(m *qemu.Machine) (parts int) {
 	}
 	for i := range m.NICs {
 		m.NICs[i].FD = next
-		next++
+		next += max(1, m.NICs[i].Queues)
 	}
-	return len(m.Disks) + len(m.NICs)
+	return next - jail.FirstFD - 3
 }
 
 // places are where a machine finds its kernel and initramfs.

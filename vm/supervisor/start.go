@@ -26,7 +26,8 @@ type Spec struct {
 	Machine qemu.Machine
 	// Kernel and Initramfs are files of the host that everybody may read.
 	Kernel, Initramfs string
-	// Disks and Taps are open, in the order in which Machine has disks and cards.
+	// Disks and Taps are open, in the order in which Machine has disks and cards; a card has a tap for each of
+	// its queues.
 	Disks, Taps []*os.File
 	// ID is the user and group of its QEMU, of nothing else on the host.
 	ID int
@@ -49,10 +50,10 @@ const startTime = time.Minute
 func Start(ctx context.Context, s Spec) (*Supervisor, error) {
 	m := s.Machine
 	m.Disks, m.NICs = slices.Clone(m.Disks), slices.Clone(m.NICs)
-	if len(s.Disks) != len(m.Disks) || len(s.Taps) != len(m.NICs) {
-		return nil, errors.New("a machine needs a descriptor for each disk and each card")
-	}
 	parts := lay(&m)
+	if len(s.Disks) != len(m.Disks) || len(s.Disks)+len(s.Taps) != parts {
+		return nil, errors.New("a machine needs a descriptor for each disk and each queue of a card")
+	}
 	m.Kernel, m.Initramfs = kernelPlace, initramfsPlace
 	if err := m.Check(); err != nil {
 		return nil, err

@@ -159,7 +159,7 @@ func (k *Supervisor) stream(ctx context.Context, do string, f *os.File) (Streame
 	return s, json.Unmarshal(a.Return, &s)
 }
 
-// Tell writes one line to the machine, by its channel: it has to be JSON, of 1 KiB at most.
+// Tell writes one line to the machine, by its channel: it has to be JSON, of 4 KiB at most.
 func (k *Supervisor) Tell(ctx context.Context, line any) error {
 	b, err := json.Marshal(line)
 	if err != nil {

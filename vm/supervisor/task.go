@@ -86,7 +86,7 @@ func (t *task) answer(channel io.ReadWriter, now func() time.Time) {
 
 // What the machine is told besides its task, and how long it may take to hear it.
 const (
-	maxTold  = 1 << 10
+	maxTold  = 4 << 10
 	toldTime = 10 * time.Second
 )
 

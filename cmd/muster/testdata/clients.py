@@ -18,7 +18,10 @@ def with_paramiko():
         c.connect(host, port, user, key_filename="alice.key", allow_agent=False, look_for_keys=False, sock=sock)
         return c
 
-    c = connect("127.0.0.1", port, user)
+    if door == "straight":
+        c = connect("cfd", 22, "alice", paramiko.ProxyCommand("./straight cfd"))
+    else:
+        c = connect("127.0.0.1", port, user)
     if door == "jump":
         c = connect("cfd", 22, "alice", c.get_transport().open_channel("direct-tcpip", ("cfd", 22), ("127.0.0.1", 0)))
     i, o, e = c.exec_command(command)
@@ -34,7 +37,10 @@ async def with_asyncssh():
     import asyncssh
 
     key = dict(client_keys=["alice.key"], known_hosts="known.plain", agent_path=None)
-    c = await asyncssh.connect("127.0.0.1", port, username=user, **key)
+    if door == "straight":
+        c = await asyncssh.connect("cfd", username="alice", proxy_command=["./straight", "cfd"], **key)
+    else:
+        c = await asyncssh.connect("127.0.0.1", port, username=user, **key)
     if door == "jump":
         c = await asyncssh.connect("cfd", username="alice", tunnel=c, **key)
     r = await c.run(command, input="in")

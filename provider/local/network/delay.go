@@ -54,7 +54,7 @@ func (r *Rack) makeTap(name string, mtu int) error {
 // openEnd opens a tap in the rack, and makes it when there is none.
 func (r *Rack) openEnd(name string) (f *os.File, err error) {
 	err = r.Do(func() error {
-		if f, err = openTap(name, 0); err != nil {
+		if f, err = openTap(name, 0, false); err != nil {
 			return err
 		}
 		return control(f, func(fd int) error { return unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offloads) })

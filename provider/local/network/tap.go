@@ -15,6 +15,8 @@ import (
 type Card struct {
 	MAC     net.HardwareAddr
 	Address netip.Addr // IPv4
+	// Several: it may have more than one pair of queues; see TapQueues.
+	Several bool
 }
 
 // AddTap is AddMachine for a virtual machine: what it returns is the far end of the link, for its
@@ -73,7 +75,7 @@ func (r *Rack) tap(ctx context.Context, v *veth, c Card, filter func(name string
 		return nil, err
 	}
 	var f *os.File
-	err := r.Do(func() (err error) { f, err = openTap(v.name, v.index); return err })
+	err := r.Do(func() (err error) { f, err = openTap(v.name, v.index, c.Several); return err })
 	if err != nil {
 		return nil, fmt.Errorf("make tap %s: %w", v.name, err)
 	}
@@ -113,7 +115,7 @@ func (r *Rack) tap(ctx context.Context, v *veth, c Card, filter func(name string
 
 // openTap makes a tap in the network namespace of the calling thread, or opens one that stays. Index 0 is any. Before each frame there is a header
 // (struct virtio_net_hdr), by which large segments pass as they are.
-func openTap(name string, index int) (*os.File, error) {
+func openTap(name string, index int, several bool) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
@@ -123,7 +125,11 @@ func openTap(name string, index int) (*os.File, error) {
 		err = unix.IoctlSetPointerInt(fd, unix.TUNSETIFINDEX, index)
 	}
 	if err == nil {
-		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		if several {
+			flags |= unix.IFF_MULTI_QUEUE
+		}
+		req.SetUint16(flags)
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
 	}
 	if err != nil {
@@ -131,6 +137,36 @@ func openTap(name string, index int) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// TapQueues are n more queues of a card that was made with Several, each with both directions. Its filter holds for all.
+func (r *Rack) TapQueues(index int, port Port, n int) (files []*os.File, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.h == nil {
+		return nil, net.ErrClosed
+	}
+	name := mgmtName(index)
+	if port == MessagePort {
+		name = msgName(index)
+	}
+	err = r.Do(func() error {
+		for range n {
+			f, err := openTap(name, 0, true)
+			if err != nil {
+				return fmt.Errorf("open a queue of tap %s: %w", name, err)
+			}
+			files = append(files, f)
+		}
+		return nil
+	})
+	if err != nil {
+		for _, f := range files {
+			_ = f.Close()
+		}
+		return nil, err
+	}
+	return files, nil
 }
 
 // unfilter takes away the filter of a link that is gone, or becomes a machine's without a kernel of its

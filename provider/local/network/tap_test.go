@@ -142,11 +142,16 @@ func TestTapFilter(t *testing.T) {
 	stranger := net.HardwareAddr{0x52, 1, 2, 3, 4, 6}
 	own, others := netip.MustParseAddr("10.91.0.2"), netip.MustParseAddr("10.91.0.3")
 	local, foreign := netip.MustParseAddr("fe80::5001:2ff:fe03:405"), netip.MustParseAddr("fe80::1")
-	tap, err := r.PlugTap(t.Context(), network.Plug{Machine: 0, Bridge: 0, MTU: 9000}, network.Card{MAC: mac, Address: own})
+	tap, err := r.PlugTap(t.Context(), network.Plug{Machine: 0, Bridge: 0, MTU: 9000}, network.Card{MAC: mac, Address: own, Several: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tap.Close()
+	queues, err := r.TapQueues(0, network.MessagePort, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer queues[0].Close()
 	fd := listenAll(t, other, "msg0")
 	const ip4, arp4, ip6 = 0x0800, 0x0806, 0x86dd
 	solicit, advert, router, redirect := byte(135), byte(136), byte(134), byte(137)
@@ -187,6 +192,9 @@ func TestTapFilter(t *testing.T) {
 	torn := slices.Concat(hop[:40], []byte{58, 0, 0, 1, 0, 0, 0, 9}, hop[40:])
 	torn[6], torn[5] = 44, torn[5]+8 // a fragment
 	send(false, "torn", frame{broadcast, mac, nil, ip6, torn})
+	tap = queues[0] // no other way out
+	send(false, "mac by another queue", frame{broadcast, stranger, nil, ip4, datagram(own, others, m("mac by another queue"))})
+	send(false, "ip by another queue", frame{broadcast, mac, nil, ip4, datagram(others, own, m("ip by another queue"))})
 	send(true, "last", frame{broadcast, mac, nil, ip4, datagram(own, others, m("last"))})
 	if got := hears(t, fd, "last"); !slices.Equal(got, want) {
 		t.Errorf("heard %q\n  not %q", got, want)

@@ -1,0 +1,93 @@
+package control_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon/controltest"
+	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
+)
+
+// A switch that was not reached: machines behind it are given last for a while, and a promise gets others at its
+// time if there are enough. Where there are not it keeps its own.
+func TestPromiseBehindASwitchThatIsDown(t *testing.T) {
+	t.Parallel()
+	b := newBooked(t, 8)
+	if _, err := b.Control.ImportTopology(t.Context(), root(), wire.TopologyImport{Text: described}); err != nil {
+		t.Fatal(err)
+	}
+	leafOf := func(id muster.MachineID) string {
+		if id <= "fake-04" {
+			return "leaf1"
+		}
+		return "leaf2"
+	}
+	p := b.must("name: p; nodes: 3; walltime: 1h; start: +2h", muster.ClusterReserved)
+	start := shown(t, b.Site, p.ID).StartAt
+	// The leaf of the promise, and a machine there that it does not have.
+	look := func() (leaf string, beside muster.MachineID) {
+		t.Helper()
+		got := shown(t, b.Site, p.ID)
+		if !got.StartAt.Equal(start) || got.Promise == nil || got.Promise.Moved != 0 || len(got.Notices) != 0 {
+			t.Fatalf("another time: %+v %+v", got.Promise, got.Notices)
+		}
+		has := map[muster.MachineID]bool{}
+		for _, as := range got.Promise.Plan.Assign {
+			if leaf != "" && leafOf(as.Machine) != leaf {
+				t.Fatalf("in both leaves: %+v", got.Promise.Plan)
+			}
+			leaf, has[as.Machine] = leafOf(as.Machine), true
+		}
+		for i := range 8 {
+			if id := muster.MachineID(fmt.Sprintf("fake-%02d", i+1)); leafOf(id) == leaf && !has[id] {
+				beside = id
+			}
+		}
+		return leaf, beside
+	}
+	was, beside := look()
+	switchDown(t, b.Site, beside, b.clock.Now())
+	b.promote(0)
+	now, beside := look()
+	if now == was {
+		t.Fatalf("it stays behind %s", was)
+	}
+	one := b.must("name: one; nodes: 1; walltime: 10m", muster.ClusterBuilding)
+	if n := shown(t, b.Site, one.ID).Nodes[0]; leafOf(n.Machine) != now {
+		t.Errorf("%s is given although others are free", n.Machine)
+	}
+	// Nothing is known any more against the first leaf.
+	b.after(31 * time.Minute)
+	switchDown(t, b.Site, beside, b.clock.Now())
+	b.promote(0)
+	if back, _ := look(); back != was {
+		t.Errorf("it stays behind %s", back)
+	}
+	// Both are down: it keeps what it has.
+	_, beside = look()
+	switchDown(t, b.Site, beside, b.clock.Now())
+	b.promote(0)
+	if at, _ := look(); at != was {
+		t.Errorf("it moved to %s", at)
+	}
+}
+
+// switchDown has a machine be one that a node left because nothing behind its switch was reached.
+func switchDown(t *testing.T, s *controltest.Site, id muster.MachineID, at time.Time) {
+	t.Helper()
+	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		m, err := tx.Machine(id)
+		if err != nil {
+			return err
+		}
+		m.Conditions = append(slices.Clone(m.Conditions), muster.Condition{Code: muster.ConditionSwitchDown, Since: at, Text: "as node n02 of c-1: nothing behind it is reached"})
+		return tx.PutMachine(m, "")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

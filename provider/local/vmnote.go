@@ -1,0 +1,67 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/atomicfile"
+	"github.com/muster-hpc/muster/internal/document"
+	"github.com/muster-hpc/muster/vm/hugepages"
+)
+
+// vmNote is what is remembered of a virtual machine, in its directory: how it is to be, and which huge pages were
+// taken for it. It is written before anything of that is done, and goes with the machine.
+type vmNote struct {
+	Plan  muster.VMPlan     `json:"plan"`
+	Pages []hugepages.Taken `json:"pages,omitempty"`
+	// Missed are settings that could not be made.
+	Missed []muster.VMFact `json:"missed,omitempty"`
+}
+
+const vmNoteDoc document.Kind[vmNote] = "local-vm/1"
+
+func (p *Provider) vmNotePath(id muster.MachineID) string {
+	return filepath.Join(p.vmDir(id), "plan.json")
+}
+
+// saveVMNote writes it so that a reader sees the old or the new one. The end of the host is the end of the
+// machine and of its pages, so nothing is synced.
+func (p *Provider) saveVMNote(id muster.MachineID, n *vmNote) error {
+	b, err := vmNoteDoc.Encode(n)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.vmDir(id), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.ReplaceVolatile(p.vmNotePath(id), b, 0o600)
+}
+
+// loadVMNote reads it; nil if there is none.
+func (p *Provider) loadVMNote(id muster.MachineID) (*vmNote, error) {
+	path := p.vmNotePath(id)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, err := vmNoteDoc.Decode(path, b)
+	return &n, err
+}
+
+// givePages gives back the huge pages of a virtual machine whose QEMU has ended.
+func (p *Provider) givePages(id muster.MachineID) error {
+	n, err := p.loadVMNote(id)
+	if err != nil || n == nil || len(n.Pages) == 0 {
+		return err
+	}
+	if err := hugepages.This().Give(n.Pages); err != nil {
+		return err
+	}
+	n.Pages = nil
+	return p.saveVMNote(id, n)
+}
