@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -324,6 +325,14 @@ func TestDoorsLeadToNodesOnly(t *testing.T) {
 		t.Fatal("no ticket is had at all")
 	}
 	mine := netip.MustParseAddrPort(r.address).Port()
+	for _, host := range []string{"cfd", "cfd.n01", "cfd.n01+aero", string(id)} {
+		for _, port := range []uint16{0, 21, 23, 80, 443, 623, 6817, 7777, mine} {
+			if conn, err := c.Dial("tcp", net.JoinHostPort(host, fmt.Sprint(port))); err == nil {
+				_ = conn.Close()
+				t.Errorf("another port of a node: the jump door to %s port %d", host, port)
+			}
+		}
+	}
 	for what, hosts := range map[string][]string{
 		"a controller":     {bmc.String(), "::ffff:" + bmc.String(), "0x7f00001f", "2130706463", "127.31", "bare-01", "bmc.bare-01", "cfd.bare-01", "bare-01+aero", "redfish"},
 		"the server":       {"127.0.0.1", "::1", "localhost", "0.0.0.0", "muster", "server", "cfd.server", "cfd.localhost", r.site.Socket, "169.254.169.254"},
