@@ -39,6 +39,9 @@ const knownGatewaysDoc document.Kind[knownGateways] = "known-gateways/1"
 // knownAge is how old what is kept may be before a command that needs nothing of it asks anew.
 const knownAge = 12 * time.Hour
 
+// goneAge is after how long a gateway that the server has not heard of is not tried.
+const goneAge = time.Hour
+
 // knownFile is where the gateways of the server are kept; "": nowhere.
 func (a *app) knownFile() string {
 	place := a.env.getenv("XDG_CACHE_HOME")
@@ -68,8 +71,10 @@ func (a *app) gatewayInfo(ctx context.Context, k *client.Client) (wire.Gateway, 
 func (a *app) remember(g wire.Gateway) {
 	name := a.knownFile()
 	known := knownGateways{Server: a.serverName(), User: g.User, HostAuthority: g.HostAuthority}
+	heard := false // the server hears of them anew when it has started
 	for _, p := range g.Gateways {
-		if p.Address != "" && p.HostKey != "" {
+		heard = heard || !p.Seen.IsZero()
+		if p.Address != "" && p.HostKey != "" && time.Since(p.Seen) < goneAge {
 			known.Gateways = append(known.Gateways, knownGateway{Hosts: append([]string{}, p.Hosts...), Address: p.Address, HostKey: p.HostKey})
 		}
 	}
@@ -77,7 +82,7 @@ func (a *app) remember(g wire.Gateway) {
 		return
 	}
 	if old, ok := a.recall(); ok {
-		if len(known.Gateways) == 0 && len(g.Gateways) > 0 { // a server that started just now has not heard of them yet
+		if !heard && len(g.Gateways) > 0 {
 			known.Gateways = old.Gateways
 		}
 		known.Got = old.Got
