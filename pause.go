@@ -60,7 +60,7 @@ type Pause struct {
 	// Suspended is when no job ran any more, and nodes began to write to their volumes what they
 	// still had of them. Only where it saves or hibernates.
 	Suspended time.Time `json:"suspended,omitzero"`
-	// SavedBytes are the bytes of all saved states, and Saving is how long it took from the stop
+	// SavedBytes are the bytes of all saved states, and Saving is how long that, or hibernating, took from the stop
 	// of the first machine. 0: nothing is saved.
 	SavedBytes int64    `json:"saved_bytes,omitempty"`
 	Saving     Duration `json:"saving_seconds,omitempty"`

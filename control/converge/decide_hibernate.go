@@ -76,6 +76,7 @@ func (d *decider) hibernating() {
 	case on == 0:
 		took := d.Now.Sub(p.Stopped)
 		c.Phase = muster.ClusterFrozen
+		d.changePause(func(p *muster.Pause) { p.Saving = muster.Duration(max(took, time.Millisecond)) })
 		d.notice(muster.NoticePause, "the cluster hibernates: its machines are off")
 		d.clusterText(fmt.Sprintf("its machines wrote their memory and are off, after %s", took.Round(100*time.Millisecond)))
 	case !d.Now.Before(until):
@@ -165,7 +166,7 @@ func (d *decider) wake(why string) {
 func (d *decider) rouse(i int) bool {
 	n := &d.Nodes[i]
 	k := d.Hibernation.of(n.Name)
-	if k < 0 || !d.Hibernation.Waking || d.Hibernation.Nodes[k].Attempt != 0 || d.Hibernation.Nodes[k].Void {
+	if !d.asleep(*n) || !d.Hibernation.Waking {
 		return false
 	}
 	m, ok := d.Machines[n.Machine]
@@ -203,6 +204,25 @@ func (d *decider) rouse(i int) bool {
 	d.records = append(d.records, SetMachine{Machine: m}, Boot{Node: *n})
 	d.lookAt(n.Deadline)
 	return true
+}
+
+// wakeDeadline is the deadline of a node that goes on from its memory; zero: it does not. Reading takes as long as
+// writing did, and a server that was away is no reason to end what went on.
+func (d *decider) wakeDeadline(n muster.Node) (end time.Time) {
+	if d.Cluster.Pause == nil || d.Hibernation.wakes(n) == nil {
+		return end
+	}
+	since := n.PhaseSince
+	if since.Before(d.Started) || since.After(d.Now) {
+		since = d.Started
+	}
+	return since.Add(d.Limits.deadline(d.Times.Boot, d.Limits.Boot) + 2*time.Duration(d.Cluster.Pause.Saving))
+}
+
+// asleep reports whether a node is still to go on from its memory.
+func (d *decider) asleep(n muster.Node) bool {
+	k := d.Hibernation.of(n.Name)
+	return k >= 0 && d.Hibernation.Nodes[k].Attempt == 0 && !d.Hibernation.Nodes[k].Void
 }
 
 // setHibernated records what became of a node's memory.

@@ -338,6 +338,9 @@ func (d *decider) headIsThere(n muster.Node) bool {
 
 // deadline of the node's phase. A join leaves it to be computed here.
 func (d *decider) deadline(n muster.Node) time.Time {
+	if end := d.wakeDeadline(n); !end.IsZero() {
+		return end
+	}
 	since := n.PhaseSince
 	if since.After(d.Now) { // the clock was set back since
 		since = d.Started

@@ -21,7 +21,7 @@ func (d *decider) progress() {
 			continue
 		}
 		live++
-		if n.Phase != muster.NodeReady {
+		if n.Phase != muster.NodeReady || d.asleep(n) {
 			waiting = append(waiting, n)
 		} else if n.PhaseSince.After(last) {
 			last = n.PhaseSince
