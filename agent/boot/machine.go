@@ -403,6 +403,9 @@ func (m *Machine) boot(ctx context.Context, o *wire.BootTask, until time.Time) e
 	} else {
 		m.fetched(o, began)
 	}
+	if slices.ContainsFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.Keep > 0 }) {
+		m.Drivers.Names(memoryDrivers()...) // the image need not have what loads them
+	}
 	m.state = StageRoot
 	if err := m.Root.Mount(o); err != nil {
 		return &failure{StageRoot, "image", true, muster.Errorf(muster.EUnavailable, "the root file system cannot be made").

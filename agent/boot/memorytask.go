@@ -21,10 +21,13 @@ func (m *Machine) goOn(ctx context.Context, o *wire.BootTask) error {
 	return &failure{StageMemory, "memory", true, m.GoOn(ctx, o)}
 }
 
+// memoryDrivers are what an encrypted part of a disk needs.
+func memoryDrivers() []string { return []string{"dm_mod", "aesni_intel", "xts", "dm_crypt"} }
+
 // memoryOf has this machine go on.
 func memoryOf(drivers *Drivers, clock muster.Clock) func(context.Context, *wire.BootTask) error {
 	return func(ctx context.Context, o *wire.BootTask) error {
-		drivers.Names("dm_mod", "aesni_intel", "xts", "dm_crypt")
+		drivers.Names(memoryDrivers()...)
 		for end := clock.Now().Add(appear); hibernate.Absent(facts.Source{}.Disks(), *o.Memory) && clock.Now().Before(end); {
 			if err := sleep(ctx, clock, nicPoll); err != nil {
 				return err

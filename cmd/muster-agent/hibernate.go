@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -14,8 +15,11 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// loadMapper loads what an encrypted part of a disk needs of the kernel.
+// loadMapper loads what an encrypted part of a disk needs of the kernel, unless the machine's first program did.
 func loadMapper(ctx context.Context) error {
+	if _, err := os.Stat("/sys/module/dm_crypt"); err == nil {
+		return nil
+	}
 	for _, module := range []string{"dm-mod", "dm-crypt", "xts"} {
 		if out, err := exec.CommandContext(ctx, "modprobe", module).CombinedOutput(); err != nil {
 			return muster.Errorf(muster.EUnavailable, "the kernel's module %s cannot be loaded", module).
