@@ -117,6 +117,7 @@ test-lab-compare: build ## Measure one image on a bare machine of a lab and on o
 .PHONY: test-lab-hibernate
 test-lab-hibernate: build ## A cluster of bare machines hibernates in a lab while an MPI job runs, about a quarter of an hour
 	@scripts/setup lab
+	MUSTER_HIBERNATE=1 go test -count=1 -run 'TestMachine/hibernates' ./agent/boot
 	@$(SUDO) scripts/test-lab hibernate
 
 .PHONY: test-programs

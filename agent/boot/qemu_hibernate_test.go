@@ -15,6 +15,9 @@ import (
 // hibernates has a machine write its memory to its disk, where nobody can read it. The next boot goes on from there and hears
 // who it is; the one after that finds nothing, and says so.
 func (l *lab) hibernates(t *testing.T) {
+	if os.Getenv("MUSTER_HIBERNATE") == "" {
+		t.Skip("takes two minutes: make test-lab-hibernate, or MUSTER_HIBERNATE=1")
+	}
 	const size, keep = 2 << 30, 900 << 20
 	dir := t.TempDir()
 	with := &lab{kernel: l.kernel, initrd: l.initrd, root: filepath.Join(dir, "root.squashfs"), report: l.report, reportPort: l.reportPort, filler: 4096}
