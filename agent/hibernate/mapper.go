@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -188,11 +189,23 @@ func (m Mapper) Remove(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := dm(f, dmRemove, b); err != nil && !errors.Is(err, unix.ENXIO) {
-		return fmt.Errorf("remove the mapped device %s: %w", name, err)
+	for tries := 1; ; tries++ {
+		err := dm(f, dmRemove, b)
+		switch {
+		case err == nil, errors.Is(err, unix.ENXIO):
+			return nil
+		case !errors.Is(err, unix.EBUSY) || tries == removeTries: // udev looks at what is new
+			return fmt.Errorf("remove the mapped device %s: %w", name, err)
+		}
+		time.Sleep(removeWait)
 	}
-	return nil
 }
+
+// How often a device is removed that somebody has open.
+const (
+	removeTries = 50
+	removeWait  = 100 * time.Millisecond
+)
 
 // numberOf is the number of a block device, as MAJOR:MINOR.
 func numberOf(path string) (string, error) {
