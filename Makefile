@@ -114,6 +114,12 @@ test-lab-compare: build ## Measure one image on a bare machine of a lab and on o
 	@scripts/setup lab
 	@$(SUDO) scripts/test-lab compare
 
+.PHONY: test-lab-hibernate
+test-lab-hibernate: build ## A cluster of bare machines hibernates in a lab while an MPI job runs, about a quarter of an hour
+	@scripts/setup lab
+	MUSTER_HIBERNATE=1 go test -count=1 -run 'TestMachine/hibernates' ./agent/boot
+	@$(SUDO) scripts/test-lab hibernate
+
 .PHONY: test-programs
 test-programs: ## Verify the kernels of the NAS Parallel Benchmarks up to class A, some minutes
 	@scripts/setup test

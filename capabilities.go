@@ -26,6 +26,9 @@ type Capabilities struct {
 	// Saves: a machine can be saved with all that it has in memory, be given back, and go on
 	// from that on another of its kind.
 	Saves bool
+	// Hibernates: the site lets a machine write its memory to a disk of its own, go off, and go on
+	// from there.
+	Hibernates bool
 	// Fabric names the message network that the machines can join. One cluster has
 	// machines of one fabric.
 	Fabric string

@@ -138,6 +138,9 @@ type Facts struct {
 	Disks  []Disk      `json:"disks,omitempty"`
 	// TPM reports whether there is a TPM 2.0.
 	TPM bool `json:"tpm,omitempty"`
+	// Lockdown is what the kernel forbids because the firmware started it by Secure Boot: integrity
+	// or confidentiality; "": nothing. A kernel that is locked down does not hibernate.
+	Lockdown string `json:"lockdown,omitempty"`
 	// VMHost is what it has for virtual machines; of a slice, what its host has.
 	VMHost *VMHost `json:"vm_host,omitempty"`
 }

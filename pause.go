@@ -19,6 +19,9 @@ const (
 	// PauseSave suspends them and saves the virtual machines of the cluster with all that is in
 	// their memory. Their machines are given back.
 	PauseSave OnPause = "save"
+	// PauseHibernate suspends them and has each machine write its memory to its own disk, and go
+	// off. Its machines stay the cluster's.
+	PauseHibernate OnPause = "hibernate"
 )
 
 // PauseStop is another word for PauseWait.
@@ -26,15 +29,17 @@ const PauseStop = "stop"
 
 // OnPauses are what may be asked for.
 func OnPauses() []OnPause {
-	return []OnPause{PauseStop, PauseWait, PauseRequeue, PauseFreeze, PauseSave}
+	return []OnPause{PauseStop, PauseWait, PauseRequeue, PauseFreeze, PauseSave, PauseHibernate}
 }
 
 // KeepsMachines reports whether a cluster keeps its machines while it is paused so: its lease
 // clock runs on.
-func (o OnPause) KeepsMachines() bool { return o == PauseFreeze }
+func (o OnPause) KeepsMachines() bool { return o == PauseFreeze || o == PauseHibernate }
 
 // KeepsMemory reports whether jobs that run when a cluster is paused so go on where they were.
-func (o OnPause) KeepsMemory() bool { return o == PauseFreeze || o == PauseSave }
+func (o OnPause) KeepsMemory() bool {
+	return o == PauseFreeze || o == PauseSave || o == PauseHibernate
+}
 
 // Pause is a pause that is planned, under way, or lasts. While it lasts the cluster holds no
 // machine and its lease clock stands still, except where OnPause.KeepsMachines; its name,
@@ -53,9 +58,9 @@ type Pause struct {
 	// Lose: work that cannot be queued again may be lost.
 	Lose bool `json:"lose,omitempty"`
 	// Suspended is when no job ran any more, and nodes began to write to their volumes what they
-	// still had of them. Only where it saves.
+	// still had of them. Only where it saves or hibernates.
 	Suspended time.Time `json:"suspended,omitzero"`
-	// SavedBytes are the bytes of all saved states, and Saving is how long it took from the stop
+	// SavedBytes are the bytes of all saved states, and Saving is how long that, or hibernating, took from the stop
 	// of the first machine. 0: nothing is saved.
 	SavedBytes int64    `json:"saved_bytes,omitempty"`
 	Saving     Duration `json:"saving_seconds,omitempty"`

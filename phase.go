@@ -74,10 +74,12 @@ func clusterNext(p ClusterPhase) []ClusterPhase {
 	case ClusterReady:
 		return []ClusterPhase{ClusterPausing, ClusterDeleting}
 	case ClusterPausing:
-		// Ready again: somebody changed their mind before anything was given back.
-		return []ClusterPhase{ClusterPaused, ClusterFrozen, ClusterReady, ClusterDeleting}
+		// Ready again: somebody changed their mind before anything was given back. Building: machines go
+		// on of which some wrote their memory to their disks.
+		return []ClusterPhase{ClusterPaused, ClusterFrozen, ClusterReady, ClusterBuilding, ClusterDeleting}
 	case ClusterFrozen:
-		return []ClusterPhase{ClusterReady, ClusterDeleting}
+		// Building: its machines are off, and go on from what they wrote.
+		return []ClusterPhase{ClusterReady, ClusterBuilding, ClusterDeleting}
 	case ClusterPaused:
 		return []ClusterPhase{ClusterBuilding, ClusterDeleting}
 	case ClusterFailed:

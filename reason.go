@@ -192,6 +192,8 @@ const (
 	ReasonWouldLoseRunning Reason = "would-lose-running"
 	// ReasonCannotFreeze: the cluster's machines cannot stand still with their memory.
 	ReasonCannotFreeze Reason = "cannot-freeze"
+	// ReasonCannotHibernate: the cluster's machines cannot write their memory to disks of their own.
+	ReasonCannotHibernate Reason = "cannot-hibernate"
 	// ReasonNoRoomForState: the memory of virtual machines would not fit where it is saved.
 	ReasonNoRoomForState Reason = "no-room-for-state"
 	// ReasonStateDamaged: the saved state of a virtual machine is not what was written.

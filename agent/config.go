@@ -64,6 +64,10 @@ type Config struct {
 	// the server wants that, or has said for a while that it has no use for the machine.
 	// nil: the machine is not one that may be switched off, such as a slice of a host.
 	PowerOff func(ctx context.Context) error
+	// Hibernate writes this machine's memory to an area of its disk and switches it off, after a call
+	// of last, which says so to the server. It returns when the machine goes on, with which boot it is
+	// then, or an error when the machine stayed on. nil: it is not one that can.
+	Hibernate func(ctx context.Context, area wire.MemoryArea, last func()) (wire.HostJoin, error)
 	// Reach tries whether another node's message address answers, for a server
 	// that does not hear that node; nil looks for an SSH server.
 	Reach func(ctx context.Context, address string) error

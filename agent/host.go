@@ -68,7 +68,7 @@ func followHost(ctx context.Context, c *Config, port io.Reader, set func(time.Ti
 // become makes what is configured and kept that of another boot: this machine went on from its saved memory, in the
 // place of another. Its node is configured as it was. Its credential was of the boot before.
 func (c *Config) become(j wire.HostJoin) {
-	if c.SetLinks != nil {
+	if c.SetLinks != nil && len(j.Links) > 0 {
 		if err := c.SetLinks(j.Links); err != nil {
 			c.Log.Error("setting the addresses that the host said failed", "error", err)
 		}

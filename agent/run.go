@@ -26,6 +26,9 @@ type agent struct {
 	launches launches
 	seconds  seconds
 	saves    saves
+	// joins takes another boot that this machine is now, and hibernated is the newest order to.
+	joins      chan<- wire.HostJoin
+	hibernated string
 
 	mu       sync.Mutex
 	interval time.Duration
@@ -68,7 +71,7 @@ func Run(ctx context.Context, c Config) error {
 }
 
 // live is the part of an agent's life that belongs to one boot. join is another that the machine is now, by its host's word.
-func live(ctx context.Context, c Config, joins <-chan wire.HostJoin) (join *wire.HostJoin, err error) {
+func live(ctx context.Context, c Config, joins chan wire.HostJoin) (join *wire.HostJoin, err error) {
 	began := c.Clock.Now()
 	l, err := client.New(client.Options{
 		Server: c.Bootstrap.Server, CA: c.Bootstrap.CA, NotBefore: c.Bootstrap.Started, Now: c.Clock.Now,
@@ -97,7 +100,7 @@ func live(ctx context.Context, c Config, joins <-chan wire.HostJoin) (join *wire
 			err = nil
 		}
 	}()
-	a := &agent{Config: c, ctx: ctx, out: newOutbox(), link: l, interval: defaultInterval}
+	a := &agent{Config: c, ctx: ctx, out: newOutbox(), link: l, interval: defaultInterval, joins: joins}
 	a.apply.wake = make(chan struct{}, 1)
 	a.apply.first = make(chan struct{})
 	a.status = Status{

@@ -47,10 +47,12 @@ type server struct {
 	joins    int
 	renewals int
 	reports  []wire.Report
-	reach    []string         // asked for with each answer
-	off      bool             // it is to be switched off
-	hook     http.HandlerFunc // answers instead, when set
-	from     map[string]bool  // where connections came from
+	reach    []string // asked for with each answer
+	off      bool     // it is to be switched off
+	// hibernate is what it is to do, as each answer says.
+	hibernate *wire.HibernateOrder
+	hook      http.HandlerFunc // answers instead, when set
+	from      map[string]bool  // where connections came from
 }
 
 func newServer(t *testing.T) *server {
@@ -190,7 +192,7 @@ func (s *server) plain(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reports = append(s.reports, q)
-		answer(w, wire.ReportReply{Interval: muster.Duration(s.interval), Generation: s.config.Generation, Reach: s.reach, PowerOff: s.off})
+		answer(w, wire.ReportReply{Interval: muster.Duration(s.interval), Generation: s.config.Generation, Reach: s.reach, PowerOff: s.off, Hibernate: s.hibernate})
 	default:
 		refuse(w, http.StatusNotFound, "no such page")
 	}

@@ -194,6 +194,7 @@ func (a *agent) heard(t *talker, r *wire.Report, k receipt, reply wire.ReportRep
 	a.reach(reply.Reach)
 	a.launch(reply.Launch)
 	a.save(reply.Save)
+	a.hibernate(reply.Hibernate)
 	a.mu.Lock()
 	interval := a.interval
 	a.mu.Unlock()

@@ -30,7 +30,11 @@ its machines stay its own, its walltime runs on, and 'muster resume' lets them g
 seconds where they were.
 --on-pause save, for clusters of virtual machines, suspends them and saves all machines with
 what is in their memory, encrypted; machines are freed, and after 'muster resume' the jobs go
-on where they were. Without the flag it is as the request said (on_pause).
+on where they were.
+--on-pause hibernate, for clusters of bare machines whose request says so, suspends them and
+has each machine write its memory to its own disk, encrypted, and go off: the machines stay
+its own, its walltime runs on, and after 'muster resume' the jobs go on where they were, once
+all machines have booted. Without the flag it is as the request said (on_pause).
 
 What will not survive is said first. Jobs that would be lost (salloc, or srun outside a
 batch script; --no-requeue) stop the command, unless --lose-running gives them up.
@@ -40,6 +44,7 @@ With --until the time of its return is promised in the same step.`,
   muster pause cfd --on-pause requeue --wait
   muster pause cfd --on-pause freeze --wait
   muster pause cfd --on-pause save --wait
+  muster pause cfd --on-pause hibernate --wait
   muster pause cfd --at "2026-12-04 18:00 Europe/Berlin" --until "2026-12-07 08:00 Europe/Berlin"
   muster pause cfd --dry-run`,
 		ValidArgsFunction: a.completeClusters(1),
@@ -74,13 +79,13 @@ With --until the time of its return is promised in the same step.`,
 	f := c.Flags()
 	f.StringVar(&r.At, "at", "", `when it begins: +2h, RFC 3339, "2026-12-04 18:00 Europe/Berlin" (default: now)`)
 	f.StringVar(&r.Until, "until", "", "when the cluster is to be back, as a promise (default: when you resume it)")
-	f.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs: wait (also: stop), requeue, freeze or save (default: as the request says, or wait)")
+	f.StringVar(&r.OnPause, "on-pause", "", "what to do with running jobs: wait (also: stop), requeue, freeze, save or hibernate (default: as the request says, or wait)")
 	f.StringVar(&r.WaitUntil, "wait-until", "", "with --on-pause wait: requeue what still runs then")
 	f.BoolVar(&r.LoseRunning, "lose-running", false, "pause even if running work is lost")
 	f.BoolVar(&r.DryRun, "dry-run", false, "only show what will not survive")
-	f.BoolVar(&wait, "wait", false, "wait until its machines are freed, or frozen")
+	f.BoolVar(&wait, "wait", false, "wait until its machines are freed, frozen, or off")
 	duration.Var(f, &timeout, "timeout", 0, "with --wait: give up waiting after this long")
-	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue", "freeze", "save"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("on-pause", cobra.FixedCompletions([]string{"wait", "requeue", "freeze", "save", "hibernate"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -117,7 +117,7 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 	case muster.ClusterQueued, muster.ClusterReserved, muster.ClusterPaused:
 		return c, muster.Node{}, late.WithHint("it has no machines yet: muster events -f %s", c.ID)
 	case muster.ClusterFrozen:
-		return c, muster.Node{}, late.WithHint("its machines stand still: 'muster resume %s' lets them go on", c.ID)
+		return c, muster.Node{}, late.WithHint("its machines stand still, or are off: 'muster resume %s' lets them go on", c.ID)
 	default:
 		return c, muster.Node{}, late.WithHint("see 'muster show %s'", c.ID)
 	}

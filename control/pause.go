@@ -33,6 +33,13 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 	if p.OnPause.KeepsMachines() {
 		out.KeepsMachines, out.Expires, out.Lost = true, c.Expires, []string{}
 	}
+	if p.OnPause == muster.PauseHibernate {
+		out.Lost = []string{
+			"connections from outside the cluster to its nodes",
+			"locks of files on volumes, where the pause lasts longer than half a minute: their holders get an error",
+			"all that runs on a machine that does not come back at the first try: it is started anew",
+		}
+	}
 	if p.OnPause == muster.PauseSave {
 		memory, takes, err := s.saveEstimate(ctx, c)
 		if err == nil && s.RoomForStates != nil && !p.At.After(p.Asked) {
@@ -162,6 +169,14 @@ func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p 
 // of something that would be cut in two.
 func (s *Service) keepsMemory(tx *store.Tx, c muster.Cluster, nodes []muster.Node, p muster.Pause) error {
 	saves, done := p.OnPause == muster.PauseSave, "frozen"
+	hibernates := p.OnPause == muster.PauseHibernate
+	if hibernates {
+		done = "hibernated"
+		if c.Spec.OnPause != muster.PauseHibernate {
+			return muster.Errorf(muster.EConflict, "the machines of cluster %s keep no room for their memory on their disks", c.Name).Because(muster.ReasonCannotHibernate).
+				WithHint("write --on-pause wait or requeue; a cluster that is to hibernate says on_pause: hibernate in its request")
+		}
+	}
 	if saves {
 		done = "saved"
 		if bad := spec.CannotSave(c.Spec.VM); bad != nil {
@@ -178,6 +193,13 @@ func (s *Service) keepsMemory(tx *store.Tx, c muster.Cluster, nodes []muster.Nod
 		}
 		can := s.Providers.For(m.Provider, c.Spec.VM)
 		switch {
+		case hibernates:
+			for _, l := range admit.HibernationLacks() {
+				if l.Is(&m, can) {
+					return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot hibernate: such machines %s", m.ID, c.Name, l.Text).Because(muster.ReasonCannotHibernate).
+						WithHint("write --on-pause wait or requeue")
+				}
+			}
 		case saves && !can.Saves:
 			return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot be saved by its provider", m.ID, c.Name).Because(muster.ReasonCannotSave).
 				WithHint("write --on-pause wait or requeue")

@@ -65,7 +65,7 @@ func (s *Service) Resume(ctx context.Context, who muster.Actor, ref string, r wi
 		case c.KeepsMachines():
 			p := *c.Pause
 			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p
-			out.Text = "it is being frozen: it goes on after that"
+			out.Text = "it is being frozen, or hibernates: it goes on after that"
 		case c.Pause.OnPause == muster.PauseSave:
 			p := *c.Pause
 			p.Resume, p.ResumeBy, c.Pause = s.Clock.Now(), who.Name, &p

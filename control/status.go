@@ -137,6 +137,9 @@ func frozenText(c muster.Cluster) string {
 		}
 	}
 	text := "frozen; its machines stand still and stay its own; `muster resume " + c.Name + "` lets it go on"
+	if c.Pause != nil && c.Pause.OnPause == muster.PauseHibernate {
+		text = "hibernates; its machines are off and stay its own; `muster resume " + c.Name + "` lets it go on"
+	}
 	if !c.Expires.IsZero() {
 		text += "; its walltime runs on, until " + c.Expires.UTC().Format("2006-01-02 15:04:05 UTC")
 	}

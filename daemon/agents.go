@@ -45,6 +45,9 @@ func (s *Server) openAgents() error {
 			return s.measure.Launched(ctx, id, end, out)
 		},
 		Save: func(id muster.ClusterID, node string) *wire.SaveOrder { return s.control.SaveOrder(id, node) },
+		Hibernate: func(id muster.ClusterID, node string) *wire.HibernateOrder {
+			return s.converge.HibernateOrder(id, node)
+		},
 		Saved: func(ctx context.Context, id pki.NodeIdentity, save string, root io.Reader) error {
 			return s.control.TakeRoot(ctx, id, save, root)
 		},

@@ -30,6 +30,8 @@ import (
 
 // Metal says how bare machines are reached. An empty Interface: there are none.
 type Metal struct {
+	// Hibernate: machines may write their memory to disks of their own when their cluster is paused.
+	Hibernate bool
 	// Interface is that of the management network. Its first IPv4 address is the
 	// server's.
 	Interface string
@@ -135,7 +137,7 @@ func (s *Server) openMetal(ctx context.Context) error {
 	}
 	o := metal.Options{
 		Dir: s.state.path("metal"), Registry: registry{s.db}, Power: m.power, Images: metalImages{s.catalog}, Switches: m.wiring,
-		Kernels: s.kernels, Interface: c.Interface, Address: prefix, CA: s.authority.Fingerprint(), Args: c.Args, VLANs: c.VLANs,
+		Kernels: s.kernels, Interface: c.Interface, Address: prefix, Hibernate: c.Hibernate, CA: s.authority.Fingerprint(), Args: c.Args, VLANs: c.VLANs,
 		URL:    "https://" + netip.AddrPortFrom(prefix.Addr(), BootPort).String(),
 		Leased: m.leased, Least: c.Least, Discovery: !c.Ignore, Clock: s.cfg.Clock, Log: s.log,
 		Alive:        s.agents.Heard,

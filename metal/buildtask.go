@@ -33,6 +33,11 @@ func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wi
 		return nil, err
 	}
 	reg := u.registration()
+	if b.Memory != nil && len(b.Memory.Key) > 0 {
+		seed := b.Bootstrap
+		seed.Machine, seed.Attempt, seed.Trust, seed.Started = u.id, b.Attempt, st.Trust, st.Since
+		return &wire.BootTask{Kind: wire.BootImage, Machine: u.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed, Memory: b.Memory}, nil
+	}
 	k, err := p.o.Kernels.Of(ctx, b.Image)
 	if err != nil {
 		return nil, err
@@ -60,6 +65,13 @@ func (p *Provider) buildTask(ctx context.Context, st State, payload []byte) (*wi
 	o.Links = []wire.BootLink{{MAC: managementOf(reg), Name: "mgmt0", Address: netip.PrefixFrom(st.Address, p.o.Address.Bits()), Closed: p.o.Closed}}
 	o.Scratch, _ = cleanDisks(reg)
 	o.Scratch = slices.DeleteFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.ReadOnly })
+	if b.Memory != nil { // the end of a disk gets no file system
+		for i, d := range o.Scratch {
+			if want := b.Memory.Disk; d.Serial == want.Serial && d.Model == want.Model && d.Size == want.Size {
+				o.Scratch[i].Keep = want.Keep
+			}
+		}
+	}
 	if b.Message != nil {
 		for i, mac := range messagesOf(reg) {
 			o.Links = append(o.Links, wire.BootLink{MAC: mac, Name: provider.MessageLink(i), Address: b.Message.AddressOf(i)})

@@ -92,6 +92,8 @@ type Options struct {
 	// Plain is the URL of the boot service's HTTP, from which machines may have their
 	// images too, which is quicker; "": over TLS alone.
 	Plain string
+	// Hibernate: machines may write their memory to disks of their own when their cluster is paused.
+	Hibernate bool
 	// Args are arguments of the kernels: where its console is.
 	Args []string
 	// Leased is the address that a MAC has now.
@@ -143,7 +145,7 @@ func (p *Provider) Capabilities() muster.Capabilities {
 		Volumes: []muster.VolumeDriver{muster.DriverManagedNFS, muster.DriverNFS},
 		Egress:  []muster.Egress{muster.EgressNone, muster.EgressProxy},
 		// Their agents hold their links.
-		LinkRates: true,
+		LinkRates: true, Hibernates: p.o.Hibernate,
 	}
 }
 

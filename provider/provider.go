@@ -59,6 +59,9 @@ type Boot struct {
 	// Message is how the NICs for messages are on the cluster's network; nil: not at all.
 	Message *Attachment `json:"message,omitempty"`
 	Shares  []BindMount `json:"shares,omitempty"`
+	// Memory is the end of a disk that gets no file system: the machine may write its memory there when it hibernates.
+	// With a key, it goes on from what it wrote there, as this boot, and reads no image. nil: nothing is kept.
+	Memory *wire.MemoryArea `json:"memory,omitempty"`
 	// Shape is the part of the machine that the node has; nil: all of it. Machines that run
 	// on the kernel of their host have it from their provider; others boot with its kernel
 	// arguments, and their agents take the rest offline.

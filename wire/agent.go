@@ -259,7 +259,7 @@ type Report struct {
 	Scheduler *SchedulerState `json:"scheduler,omitempty"`
 	// Dropped counts journal lines lost because the server did not answer.
 	Dropped int64 `json:"dropped,omitempty"`
-	// Goodbye says that the node goes down in order: reboot or poweroff. The
+	// Goodbye says that the node goes down in order: reboot, poweroff or hibernate. The
 	// agent's last word; a hint only.
 	Goodbye string `json:"goodbye,omitempty"`
 	// Reached answers ReportReply.Reach, once for each name.
@@ -299,6 +299,8 @@ type ReportReply struct {
 	Save *SaveOrder `json:"save,omitempty"`
 	// PowerOff: the machine is to go off now.
 	PowerOff bool `json:"power_off,omitempty"`
+	// Hibernate: the machine is to write its memory to its disk and go off now.
+	Hibernate *HibernateOrder `json:"hibernate,omitempty"`
 	// Seconds: the node is being measured, and how busy its processors are in each second
 	// is wanted until a reply does not say so.
 	Seconds bool `json:"seconds,omitempty"`
@@ -356,6 +358,13 @@ type Check struct {
 // CheckSynced is the name of the check that a node's volumes have all that it had of them. Its text is the mark
 // of the pause.
 const CheckSynced = "synced"
+
+// GoodbyeHibernate is the Goodbye of a machine that writes its memory to its disk now.
+const GoodbyeHibernate = "hibernate"
+
+// CheckHibernated is the name of the check that a machine could do as a HibernateOrder says. One that could
+// not says so: its text is the order's ID, a colon, and why.
+const CheckHibernated = "hibernated"
 
 // SyncMark is the mark of a pause for which nodes write to their volumes what they have of them; "": they do not.
 func SyncMark(p *muster.Pause) string {

@@ -143,9 +143,13 @@ func (o *BootTask) checkImage(p *problems) {
 	p.want(validHostname(o.Hostname), "task.hostname", "is %q, which is not a host name", cut(o.Hostname))
 	p.want(o.Bootstrap != nil, "task.seed", "is missing")
 	checkLinks(o.Links, p)
-	if o.Image == nil {
+	switch {
+	case o.Memory != nil:
+		o.Memory.check("task.memory", p)
+		p.want(o.Image == nil, "task.image", "is not read by a machine that goes on from its memory")
+	case o.Image == nil:
 		p.want(false, "task.image", "is missing")
-	} else {
+	default:
 		o.Image.check(p)
 	}
 	p.want(len(o.Files) <= maxBootFiles, "task.files", "are more than %d", maxBootFiles)
@@ -160,6 +164,20 @@ func (o *BootTask) checkImage(p *problems) {
 	for i, a := range o.Init {
 		p.want(!strings.ContainsRune(a, 0) && len(a) < 4096, fmt.Sprintf("task.init[%d]", i), "is not an argument")
 	}
+}
+
+func (a *MemoryArea) check(field string, p *problems) {
+	checkDisks(field+".disk", []CleanDisk{a.Disk}, p)
+	p.want(a.Disk.Keep > 0, field+".disk.keep_bytes", "is %d", a.Disk.Keep)
+	p.want(len(a.Key) == MemoryKeySize, field+".key", "has %d bytes, not %d", len(a.Key), MemoryKeySize)
+}
+
+// Check reports what is wrong with an order to hibernate.
+func (o *HibernateOrder) Check() error {
+	p := problems{}
+	p.want(o.ID != "" && len(o.ID) <= 64, "id", "is missing or too long")
+	o.Memory.check("memory", &p)
+	return p.err("the order to hibernate makes no sense")
 }
 
 func checkLinks(links []BootLink, p *problems) {
@@ -193,6 +211,7 @@ func checkDisks(field string, disks []CleanDisk, p *problems) {
 	p.want(len(disks) <= maxBootDisks, field, "are more than %d", maxBootDisks)
 	for i, d := range disks {
 		p.want(d.Size > 0 && (d.Serial != "" || d.Model != ""), fmt.Sprintf("%s[%d]", field, i), "is not told apart from others")
+		p.want(d.Keep >= 0 && d.Keep <= d.Size/2, fmt.Sprintf("%s[%d].keep_bytes", field, i), "is %d of %d: at most half", d.Keep, d.Size)
 	}
 }
 

@@ -55,6 +55,9 @@ type BootTask struct {
 	// Scratch are disks that the node may use: they are given file systems at each
 	// boot, and whatever was on them is gone. A disk that is not named is not touched.
 	Scratch []CleanDisk `json:"scratch,omitempty"`
+	// Memory: the machine goes on from what it wrote of its memory when it hibernated, as the boot
+	// that Bootstrap says, and reads no image. It holds a key.
+	Memory *MemoryArea `json:"memory,omitempty"`
 	// Files are put into the root file system before its init starts.
 	Files []File `json:"files,omitempty"`
 	// Masks are units that have no use on this machine.
@@ -138,4 +141,21 @@ type CleanDisk struct {
 	// ReadOnly: it was write-protected when the machine was registered. While it still
 	// is, it is not erased.
 	ReadOnly bool `json:"read_only,omitempty"`
+	// Keep is how much at its end gets no file system, in bytes: the machine may write its memory there.
+	Keep int64 `json:"keep_bytes,omitempty"`
+}
+
+// MemoryArea is the end of a machine's disk to which it writes its memory when it hibernates.
+type MemoryArea struct {
+	Disk CleanDisk `json:"disk"`          // with Keep
+	Key  []byte    `json:"key,omitempty"` // of the encryption, of 64 bytes: never log it
+}
+
+// MemoryKeySize is the size of a MemoryArea's key, in bytes.
+const MemoryKeySize = 64
+
+// HibernateOrder has a machine write its memory to its disk and go off. An agent does each once.
+type HibernateOrder struct {
+	ID     string     `json:"id"` // of the pause: see SyncMark
+	Memory MemoryArea `json:"memory"`
 }

@@ -10,7 +10,7 @@ import (
 type PauseRequest struct {
 	At          string `json:"at,omitempty" doc:"When it begins; default: now"`
 	Until       string `json:"until,omitempty" doc:"When the cluster is to be back, as a promise; default: when somebody asks"`
-	OnPause     string `json:"on_pause,omitempty" doc:"What becomes of running jobs: wait (also: stop), requeue, freeze or save; default: as the request says, or wait"`
+	OnPause     string `json:"on_pause,omitempty" doc:"What becomes of running jobs: wait (also: stop), requeue, freeze, save or hibernate; default: as the request says, or wait"`
 	WaitUntil   string `json:"wait_until,omitempty" doc:"With wait: those that run then are put into the queue again; default: no bound"`
 	LoseRunning bool   `json:"lose_running,omitempty" doc:"Go on although work would be lost"`
 	DryRun      bool   `json:"dry_run,omitempty" doc:"Only say what will not survive"`

@@ -31,7 +31,7 @@ type Request struct {
 	Priority  string             `json:"priority,omitempty" doc:"scavenger: on machines that nobody else wants, and ended with grace when somebody does"`
 	Validate  string             `json:"validate,omitempty" doc:"How much is measured before the cluster is handed over: quick, full or off"`
 	IfSlow    string             `json:"if_slow,omitempty" doc:"What becomes of a cluster that is still slow after machines were replaced: deliver or refuse"`
-	OnPause   string             `json:"on_pause,omitempty" doc:"What becomes of running jobs when the cluster is paused and nobody says otherwise: wait (the default; also: stop), requeue, freeze or save"`
+	OnPause   string             `json:"on_pause,omitempty" doc:"What becomes of running jobs when the cluster is paused and nobody says otherwise: wait (the default; also: stop), requeue, freeze, save or hibernate"`
 	Egress    string             `json:"egress,omitempty" doc:"none, proxy or nat"`
 	Users     []string           `json:"users,omitempty" doc:"Who may log in; default: you"`
 	Doors     []string           `json:"doors,omitempty" doc:"Doors of the SSH gateway that are open: straight, jump, plain; or none. Default: all that the site and the project allow"`

@@ -117,6 +117,7 @@ func run(settings Settings, version string, console *Console, began time.Duratio
 			return t
 		},
 		Work: newWorker(Links{}, clock).do,
+		GoOn: memoryOf(drivers, clock),
 		Off:  off,
 		SetClock: func(t time.Time) {
 			tv := unix.NsecToTimeval(t.UnixNano())

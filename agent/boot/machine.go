@@ -57,6 +57,9 @@ type Machine struct {
 	TPM func() Attester
 	// Work does orders to discover, test or clean.
 	Work func(ctx context.Context, o *wire.BootTask, say func(string, ...any)) (wire.BootTaskResult, *muster.Facts, error)
+	// GoOn has the machine go on from what it wrote of its memory, and returns only when it does not.
+	// nil: it cannot.
+	GoOn func(ctx context.Context, o *wire.BootTask) error
 	// Off switches the machine off.
 	Off func()
 	// SetClock sets the machine's clock, which may be years behind.
@@ -372,6 +375,9 @@ func (m *Machine) execute(ctx context.Context, o *wire.BootTask, until time.Time
 
 // boot becomes the image of a task.
 func (m *Machine) boot(ctx context.Context, o *wire.BootTask, until time.Time) error {
+	if o.Memory != nil {
+		return m.goOn(ctx, o)
+	}
 	m.state = StageImage
 	if err := enough(o.Image, m.Root.Available()); err != nil {
 		return &failure{StageImage, "memory", true, err}
@@ -396,6 +402,9 @@ func (m *Machine) boot(ctx context.Context, o *wire.BootTask, until time.Time) e
 		m.reached(StageImage, "%s, on a disk", o.Image.ID.Short())
 	} else {
 		m.fetched(o, began)
+	}
+	if slices.ContainsFunc(o.Scratch, func(d wire.CleanDisk) bool { return d.Keep > 0 }) {
+		m.Drivers.Names(memoryDrivers()...) // the image need not have what loads them
 	}
 	m.state = StageRoot
 	if err := m.Root.Mount(o); err != nil {

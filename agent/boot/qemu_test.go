@@ -47,7 +47,7 @@ type lab struct {
 
 type found struct {
 	Seed, Stages, SeedMode, Hostname, File string
-	Scratch                                string
+	Scratch, Memory                        string
 	Links                                  map[string]string
 	Mounts, Root, Args                     []string
 	Agent, Unit                            bool
@@ -367,6 +367,7 @@ func TestMachine(t *testing.T) {
 	t.Run("started again", func(t *testing.T) { l.startedAgain(t) })
 	t.Run("cleans", func(t *testing.T) { l.cleans(t) })
 	t.Run("scratch", func(t *testing.T) { l.scratch(t) })
+	t.Run("hibernates", func(t *testing.T) { l.hibernates(t) })
 	t.Run("tests", func(t *testing.T) { l.tests(t) })
 	t.Run("a disk that fails", func(t *testing.T) { l.fails(t) })
 	t.Run("another authority", func(t *testing.T) {

@@ -36,13 +36,14 @@ func mountKernel() error {
 	}{
 		{"proc", "/proc", safe, ""},
 		{"sysfs", "/sys", safe, ""},
+		{"securityfs", "/sys/kernel/security", safe, ""},
 		{"devtmpfs", "/dev", unix.MS_NOSUID, "mode=0755"},
 		{"tmpfs", "/run", unix.MS_NOSUID | unix.MS_NODEV, "mode=0755,size=20%"},
 	} {
-		if err := os.MkdirAll(m.at, 0o755); err != nil {
+		if err := os.MkdirAll(m.at, 0o755); err != nil && m.kind != "securityfs" { // not every kernel has it
 			return err
 		}
-		if err := unix.Mount(m.kind, m.at, m.kind, m.flags, m.data); err != nil && !errors.Is(err, unix.EBUSY) {
+		if err := unix.Mount(m.kind, m.at, m.kind, m.flags, m.data); err != nil && !errors.Is(err, unix.EBUSY) && m.kind != "securityfs" {
 			return fmt.Errorf("mount %s on %s: %w", m.kind, m.at, err)
 		}
 	}

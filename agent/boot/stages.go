@@ -20,6 +20,7 @@ const (
 	StageAddress = "address"  // it has an address
 	StageCheckIn = "check-in" // the server gave a task
 	StageImage   = "image"    // the image is in memory, verified
+	StageMemory  = "memory"   // it goes on from its memory
 	StageRoot    = "root"     // the root file system is put together
 	StageSwitch  = "switch"   // the image's init is about to start
 )

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/agent/hibernate"
 	vmhost "github.com/muster-hpc/muster/vm/host"
 )
 
@@ -47,6 +48,7 @@ func (s Source) Read(message, management string) muster.Facts {
 		s.firmware(&f)
 		f.Caches = s.caches(s.cpus())
 		f.Disks, f.Accelerators, f.TPM = s.Disks(), s.accelerators(), s.tpm()
+		f.Lockdown = hibernate.Kernel{Root: s.Root}.Lockdown()
 		f.VMHost = vmhost.Source{FS: os.DirFS(s.path("/"))}.Facts()
 	}
 	return f

@@ -26,6 +26,8 @@ type Maker struct {
 	// Find finds a program of the image; Run runs it.
 	Find func(program string) (string, error)
 	Run  func(ctx context.Context, program string, args ...string) error
+	// Part makes a device of the first bytes of a disk whose end is kept for memory.
+	Part func(ctx context.Context, path string, size int64) (string, error)
 	// At is where the first disk is mounted; the second is at At2, and so on.
 	At    string
 	Say   func(format string, args ...any)
@@ -52,20 +54,21 @@ func (m *Maker) Make(ctx context.Context, order []wire.CleanDisk) error {
 		return err
 	}
 	failed := make([]error, len(named))
+	paths := make([]string, len(named))
 	var all sync.WaitGroup
 	for i, n := range named {
 		if n.Disk == nil {
 			failed[i] = muster.Errorf(muster.EUnavailable, "%s", n.Why)
 			continue
 		}
-		all.Go(func() { failed[i] = m.format(ctx, *n.Disk, k, program) })
+		all.Go(func() { paths[i], failed[i] = m.format(ctx, *n.Disk, n.Order.Keep, k, program) })
 	}
 	all.Wait()
 	next := 1
 	for i, n := range named {
 		if failed[i] == nil {
 			at := m.place(next)
-			if failed[i] = mount(m.Path(*n.Disk), at, k); failed[i] == nil {
+			if failed[i] = mount(paths[i], at, k); failed[i] == nil {
 				m.Say("scratch: %s: %s at %s", n.Title(), k.name, at)
 				next++
 				continue
@@ -118,27 +121,31 @@ func (m *Maker) find(ctx context.Context, order []wire.CleanDisk) ([]wipe.Named,
 // file system, in bytes: tables of partitions, and what others recognise.
 const ends = 1 << 20
 
-// format makes a file system on a disk that nobody uses.
-func (m *Maker) format(ctx context.Context, d muster.Disk, k kind, program string) error {
+// format makes a file system on a disk that nobody uses, but for its last bytes where they are kept,
+// and returns where it is.
+func (m *Maker) format(ctx context.Context, d muster.Disk, keep int64, k kind, program string) (string, error) {
 	path := m.Path(d)
 	dev, err := wipe.OpenWrite(path, d.Size)
 	if err != nil {
-		return err
+		return "", err
 	}
 	// The name may have gone to another disk before it was opened.
 	if !slices.ContainsFunc(m.Disks(), func(x muster.Disk) bool {
 		return x.Name == d.Name && x.Serial == d.Serial && x.Model == d.Model && x.Size == d.Size
 	}) {
 		_ = dev.Close()
-		return muster.Errorf(muster.EConflict, "its name was given to another disk meanwhile")
+		return "", muster.Errorf(muster.EConflict, "its name was given to another disk meanwhile")
 	}
 	n := min(int64(ends), d.Size)
 	last := (d.Size - n) / 4096 * 4096
 	err = errors.Join(dev.Zero(0, n), dev.Zero(last, d.Size-last), dev.Flush(), dev.Close())
-	if err != nil {
-		return err
+	if err == nil && keep > 0 {
+		path, err = m.Part(ctx, path, (d.Size-keep)/4096*4096)
 	}
-	return m.Run(ctx, program, append(slices.Clone(k.args), path)...)
+	if err != nil {
+		return "", err
+	}
+	return path, m.Run(ctx, program, append(slices.Clone(k.args), path)...)
 }
 
 // mount mounts a disk where everybody may write, and nobody gets rights or devices.

@@ -48,7 +48,7 @@ func DecodeOrder(b []byte) ([]wire.CleanDisk, error) {
 		return nil, wrong
 	}
 	for _, x := range list {
-		if x.Size <= 0 || x.Serial == "" && x.Model == "" {
+		if x.Size <= 0 || x.Serial == "" && x.Model == "" || x.Keep < 0 || x.Keep > x.Size/2 {
 			return nil, wrong
 		}
 	}

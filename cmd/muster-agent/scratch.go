@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/agent/facts"
+	"github.com/muster-hpc/muster/agent/hibernate"
 	"github.com/muster-hpc/muster/agent/scratch"
 	"github.com/muster-hpc/muster/agent/units"
 	"github.com/muster-hpc/muster/agent/wipe"
@@ -37,6 +38,12 @@ func makeScratch(ctx context.Context, args []string, errOut io.Writer) error {
 				return fmt.Errorf("%s: %w: %s", program, err, strings.Join(strings.Fields(string(out)), " "))
 			}
 			return nil
+		},
+		Part: func(ctx context.Context, path string, size int64) (string, error) {
+			if err := loadMapper(ctx); err != nil {
+				return "", err
+			}
+			return hibernate.Mapper{}.Linear("muster-scratch", path, size)
 		},
 		Say: func(format string, args ...any) { fmt.Fprintf(errOut, format+"\n", args...) },
 	}

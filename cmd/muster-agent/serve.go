@@ -87,16 +87,17 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 		Journal: func(ctx context.Context, cursor string, put func(wire.JournalLine, string)) {
 			journal.Follow(ctx, journal.Options{Log: log}, cursor, put)
 		},
-		Launch:   runs,
-		Root:     func(ctx context.Context, to io.Writer) error { return roottar.Write(ctx, "/", to) },
-		Goodbye:  goodbye,
-		Host:     port(host),
-		SetClock: setClock,
-		SetLinks: boot.Links{}.Move,
-		Became:   func(b wire.Bootstrap) error { return agent.WriteBootstrap(f.seed, b) },
-		PowerOff: powerOff("/", seed.Trust),
-		Log:      log,
-		Version:  versionText(),
+		Launch:    runs,
+		Root:      func(ctx context.Context, to io.Writer) error { return roottar.Write(ctx, "/", to) },
+		Goodbye:   goodbye,
+		Host:      port(host),
+		SetClock:  setClock,
+		SetLinks:  boot.Links{}.Move,
+		Became:    func(b wire.Bootstrap) error { return agent.WriteBootstrap(f.seed, b) },
+		PowerOff:  powerOff("/", seed.Trust),
+		Hibernate: hibernates("/", seed.Trust, log),
+		Log:       log,
+		Version:   versionText(),
 		Status: func(s agent.Status) {
 			if b, err := statusDoc.Encode(&s); err == nil {
 				_ = dir.Save(statusFile, b) // for people; the next one comes soon

@@ -21,7 +21,7 @@ import (
 type metalFlags struct {
 	net, unknown, trust, vlans, console string
 	ranges, discovery, args, racks      []string
-	proxy, secret                       bool
+	proxy, secret, hibernate            bool
 	mtu                                 int
 	rate                                float64
 	window                              int
@@ -38,6 +38,7 @@ func (f *metalFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.trust, "metal-min-trust", string(muster.TrustNetwork), "minimum trust level required before a machine becomes a node: network, port or tpm")
 	set.StringVar(&f.vlans, "metal-vlans", "100-1999", "range of VLANs that clusters may use")
 	set.BoolVar(&f.secret, "metal-images-over-tls", false, "serve images over TLS only: slower, but nobody else on that network can read them")
+	set.BoolVar(&f.hibernate, "metal-hibernate", false, "let clusters of bare machines hibernate: their memory lies on the machines' own disks then, encrypted with a key that the server keeps")
 	set.StringVar(&f.console, "metal-console", "tty0,ttyS0,115200n8", "kernel consoles of bare machines, each DEVICE[,OPTIONS]; the last one shows the boot stages")
 	set.StringSliceVar(&f.args, "metal-kernel-args", nil, "additional kernel arguments of bare machines, such as iommu=pt,hugepages=512")
 	set.Float64Var(&f.rate, "rack-power-on-rate", l.Rate, "maximum number of machines per rack that are powered on per second")
@@ -47,7 +48,7 @@ func (f *metalFlags) add(set *pflag.FlagSet) {
 
 // read makes what the server takes of the flags, or says everything that is wrong.
 func (f *metalFlags) read() (daemon.Metal, error) {
-	m := daemon.Metal{Interface: f.net, Proxy: f.proxy, SecretImages: f.secret, MTU: f.mtu, Least: muster.Trust(f.trust)}
+	m := daemon.Metal{Interface: f.net, Proxy: f.proxy, SecretImages: f.secret, Hibernate: f.hibernate, MTU: f.mtu, Least: muster.Trust(f.trust)}
 	e := muster.Errorf(muster.EInvalid, "bare machines cannot be served so").Because(muster.ReasonHasProblems)
 	bad := func(flag, hint, format string, args ...any) {
 		e.Problems = append(e.Problems, muster.Problem{Field: "--" + flag, Message: fmt.Sprintf(format, args...), Hint: hint})

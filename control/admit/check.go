@@ -30,6 +30,10 @@ const (
 	ReasonShapeMemory       = "shape-memory"
 	ReasonShapeKernel       = "shape-kernel"
 	ReasonLinkRate          = "link-rate"
+	ReasonHibernate         = "hibernate"
+	ReasonHibernateDevices  = "hibernate-devices"
+	ReasonHibernateLocked   = "hibernate-locked"
+	ReasonHibernateDisk     = "hibernate-disk"
 	ReasonImageArchitecture = "image-architecture"
 	ReasonImageCPULevel     = "image-cpu-level"
 	ReasonImageMemory       = "image-memory"
@@ -59,7 +63,8 @@ func Reasons() []string {
 	return []string{
 		ReasonRetired, ReasonProvider, ReasonArchitecture, ReasonClass, ReasonRack, ReasonService, ReasonNotAllowed,
 		ReasonProcessor, ReasonCores, ReasonMemory, ReasonDisk, ReasonNICs, ReasonNICKind,
-		ReasonNICSpeed, ReasonAccelerators, ReasonShapeCores, ReasonShapeMemory, ReasonShapeKernel, ReasonLinkRate, ReasonImageArchitecture, ReasonImageCPULevel,
+		ReasonNICSpeed, ReasonAccelerators, ReasonShapeCores, ReasonShapeMemory, ReasonShapeKernel, ReasonLinkRate,
+		ReasonHibernate, ReasonHibernateDevices, ReasonHibernateLocked, ReasonHibernateDisk, ReasonImageArchitecture, ReasonImageCPULevel,
 		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonImageKernel,
 		ReasonNoKVM, ReasonNoIOMMU, ReasonNoVF, ReasonVFGroup, ReasonHugePages, ReasonVolume, ReasonEgress, ReasonUserID,
 		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonPartsInUse, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
@@ -109,6 +114,7 @@ func checksFor(spec muster.Spec, image *muster.Image, providers muster.Providers
 	if image != nil {
 		b.image(spec, image, providers)
 	}
+	b.hibernates(spec, providers)
 	b.virtual()
 	return b.list
 }

@@ -92,6 +92,18 @@ type (
 	DropSave  struct{}
 )
 
+// BeginHibernation records that the machines of the cluster are to write their memory to their disks, and a key for
+// each. SetHibernation records another step of that, and DropHibernation forgets the keys.
+type (
+	BeginHibernation struct{ Record Hibernation }
+	SetHibernation   struct{ Record Hibernation }
+	DropHibernation  struct{}
+)
+
+func (BeginHibernation) action() {}
+func (SetHibernation) action()   {}
+func (DropHibernation) action()  {}
+
 // StepSave makes the next step of a save or a resume, or erases all of its states.
 type StepSave struct{ Erase bool }
 
@@ -118,7 +130,7 @@ func (Dismantle) action()  {}
 // isRecord reports whether the action changes records.
 func isRecord(a Action) bool {
 	switch a.(type) {
-	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, Boot, BeginSave, SetSave, DropSave:
+	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, Boot, BeginSave, SetSave, DropSave, BeginHibernation, SetHibernation, DropHibernation:
 		return true // Boot commits its token
 	}
 	return false

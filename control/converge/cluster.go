@@ -13,6 +13,7 @@ import (
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/vm/save"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // cluster runs Decide for one cluster and does what it says.
@@ -63,6 +64,9 @@ func (v *Converger) cluster(ctx context.Context, id muster.ClusterID) (time.Dura
 		apply(&view, actions)
 		v.noteRepairs(view, actions)
 	}
+	v.mu.Lock()
+	v.workOf(id).hibernate = (&decider{View: view}).hibernateOrders()
+	v.mu.Unlock()
 	v.note(view)
 	v.act(view, actions, tokens)
 	if again > 0 && (next == 0 || again < next) {
@@ -114,6 +118,11 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 			return view, err
 		}
 	}
+	if c.Pause != nil && c.Pause.OnPause == muster.PauseHibernate {
+		if view.Hibernation, err = readHibernation(tx, id); err != nil {
+			return view, err
+		}
+	}
 	if view.Times, err = v.times(tx, c); err != nil {
 		return view, err
 	}
@@ -130,7 +139,7 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 	defer v.mu.Unlock()
 	w := v.workOf(id)
 	view.Prepared, view.Dismantled, view.SaveWork = w.prepared, w.dismantled, w.saving
-	w.silent = view.Save != nil && view.Save.Phase != save.Live
+	w.silent = view.Save != nil && view.Save.Phase != save.Live || view.Hibernation != nil && view.Hibernation.asleep()
 	if c.Phase == muster.ClusterDeleting {
 		view.Dismantled = w.removed
 	}
@@ -230,6 +239,12 @@ func (v *Converger) record(tx *store.Tx, id muster.ClusterID, actions []Action, 
 			err = putSave(tx, id, a.Record)
 		case DropSave:
 			err = dropSave(tx, id)
+		case BeginHibernation:
+			err = beginHibernation(tx, id, a.Record)
+		case SetHibernation:
+			err = putHibernation(tx, id, a.Record)
+		case DropHibernation:
+			err = tx.DropSecret(id, hibernationSecret)
 		case Measure:
 			err = tx.PutDuration(a.Kind, a.Class, a.Image, a.Took)
 		case Boot:
@@ -261,6 +276,12 @@ func apply(view *View, actions []Action) {
 			view.Save = &a.Record
 		case DropSave:
 			view.Save = nil
+		case BeginHibernation:
+			view.Hibernation = &a.Record
+		case SetHibernation:
+			view.Hibernation = &a.Record
+		case DropHibernation:
+			view.Hibernation = nil
 		case SetNode:
 			if at == nil {
 				at = make(map[string]int, len(view.Nodes))
@@ -377,6 +398,11 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 	if n.Role == muster.RoleCompute {
 		boot.Shape = c.Spec.Shape
 	}
+	if c.Spec.OnPause == muster.PauseHibernate {
+		if boot.Memory = view.Hibernation.wakes(n); boot.Memory == nil {
+			boot.Memory = roomForMemory(m)
+		}
+	}
 	if c.Subnet.IsValid() {
 		boot.Message = &provider.Attachment{Network: networkOf(c), Address: netip.PrefixFrom(n.Address, c.Subnet.Bits())}
 	}
@@ -386,6 +412,15 @@ func (v *Converger) bootOf(view View, n muster.Node, m muster.Machine, token str
 		v.mu.Unlock()
 	}
 	return provider.DesiredState{Machine: m.ID, Power: provider.PowerBoot, Boot: boot, VM: c.Spec.VM}
+}
+
+// roomForMemory is the end of a disk that a machine keeps for its memory; nil: it has none.
+func roomForMemory(m muster.Machine) *wire.MemoryArea {
+	disk, keep, ok := m.Facts.MemoryDisk()
+	if !ok {
+		return nil
+	}
+	return &wire.MemoryArea{Disk: wire.CleanDisk{Serial: disk.Serial, Model: disk.Model, Size: disk.Size, Keep: keep}}
 }
 
 func networkOf(c muster.Cluster) provider.Network {

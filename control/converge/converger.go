@@ -11,6 +11,7 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/store"
+	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -41,7 +42,8 @@ type Converger struct {
 type clusterWork struct {
 	prepared, dismantled, removed Work
 	saving                        Work
-	silent                        bool // its machines are saved, or are being saved: nobody misses them
+	hibernate                     map[string]*wire.HibernateOrder // what agents are to do
+	silent                        bool                            // its machines are saved, or are being saved: nobody misses them
 	mounts                        []VolumeMount
 	// times are those that a build began with. The first of a thousand boots to
 	// end are the fastest: by them the others would be given up too soon.

@@ -93,7 +93,9 @@ func (d *decider) live() {
 		return
 	}
 	for i := range d.Nodes {
-		d.node(i)
+		if !d.rouse(i) {
+			d.node(i)
+		}
 	}
 	d.admitNodes()
 	if reason := d.evaluateFailures(); reason != nil {
@@ -234,7 +236,7 @@ func (d *decider) computeLeft() int {
 
 // fail ends the cluster and starts to give its machines back.
 func (d *decider) fail(reason *muster.Error) {
-	if p := d.Cluster.Pause; p != nil && d.Cluster.Phase != muster.ClusterReady {
+	if p := d.Cluster.Pause; p != nil && d.Cluster.Phase != muster.ClusterReady && d.Hibernation == nil {
 		// It was to come back from a pause, and is paused again: nothing of it is lost.
 		d.changePause(func(p *muster.Pause) { p.Resume, p.ResumeBy, p.Until, p.Stopped = time.Time{}, "", time.Time{}, d.Now })
 		d.Cluster.Phase, d.Cluster.Promise = muster.ClusterPausing, nil

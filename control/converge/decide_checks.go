@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/wire"
 )
 
 // Codes of conditions, of a node and of its cluster, for what its agent says is not as
@@ -44,7 +45,9 @@ func (d *decider) checked(list []muster.Condition, r *Report) []muster.Condition
 	isConfiguration := func(name string) bool { return name == configurationCheck }
 	applied := complaint(r, isConfiguration)
 	fit := complaint(r, jobsNeed)
-	health := complaint(r, func(name string) bool { return !isConfiguration(name) && !jobsNeed(name) })
+	health := complaint(r, func(name string) bool {
+		return !isConfiguration(name) && !jobsNeed(name) && name != wire.CheckHibernated
+	})
 	if r.State == "failed" && health == "" && fit == "" {
 		health = "its own checks fail"
 	}

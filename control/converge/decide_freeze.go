@@ -99,7 +99,17 @@ func (d *decider) frozen() {
 			d.warn()
 			d.lookAt(c.Expires)
 		}
-		d.standing(true)
+		if c.Pause.OnPause == muster.PauseFreeze {
+			d.standing(true)
+		}
+		return
+	}
+	if c.Pause.OnPause == muster.PauseHibernate {
+		if d.Hibernation == nil { // nothing goes on from what nobody has the key of
+			d.takeBack("it goes on without its memory: nothing is on record of the keys")
+			return
+		}
+		d.wake(why)
 		return
 	}
 	if c.Pause.Thawing.IsZero() {

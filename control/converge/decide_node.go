@@ -55,6 +55,10 @@ func (d *decider) booting(i int) {
 		d.failed(i, "the machine could not be started: "+explained(s.BootErr))
 	case s.down(n.Attempt) && s.BootIssued == n.Attempt:
 		d.failed(i, "the machine "+wentHow(s)+" while it booted"+because(s))
+	case s.down(n.Attempt) && d.Hibernation.wakes(*n) != nil:
+		// The same, and no other attempt may go on from its memory: it is told again, with another token.
+		d.records = append(d.records, Boot{Node: *n})
+		d.lookAt(d.deadline(*n))
 	case s.down(n.Attempt):
 		// The server ended between the record and the call, or the machine
 		// went off meanwhile. The token of that attempt is lost: a new one.
@@ -334,6 +338,9 @@ func (d *decider) headIsThere(n muster.Node) bool {
 
 // deadline of the node's phase. A join leaves it to be computed here.
 func (d *decider) deadline(n muster.Node) time.Time {
+	if end := d.wakeDeadline(n); !end.IsZero() {
+		return end
+	}
 	since := n.PhaseSince
 	if since.After(d.Now) { // the clock was set back since
 		since = d.Started

@@ -82,6 +82,9 @@ func (d *decider) pausing() {
 	case muster.PauseSave:
 		d.saving()
 		return
+	case muster.PauseHibernate:
+		d.hibernating()
+		return
 	}
 	if c.Pause.Stopped.IsZero() && !d.jobsStopped() {
 		return

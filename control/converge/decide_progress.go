@@ -21,7 +21,7 @@ func (d *decider) progress() {
 			continue
 		}
 		live++
-		if n.Phase != muster.NodeReady {
+		if n.Phase != muster.NodeReady || d.asleep(n) {
 			waiting = append(waiting, n)
 		} else if n.PhaseSince.After(last) {
 			last = n.PhaseSince
@@ -57,7 +57,7 @@ func (d *decider) progress() {
 				last = m.Ended
 			}
 		}
-		if d.fromMemory() && d.Save.Phase != save.Live {
+		if d.fromMemory() && d.Save != nil && d.Save.Phase != save.Live {
 			break // its states are being erased
 		}
 		missing := d.schedulerMissing()
@@ -110,9 +110,13 @@ func (d *decider) handOver() {
 		d.lookAt(c.Expires)
 	}
 	fromMemory := d.fromMemory()
-	if fromMemory {
+	if d.Save != nil && fromMemory {
 		d.Save = nil
 		d.records = append(d.records, DropSave{})
+	}
+	if d.Hibernation != nil {
+		d.Hibernation = nil
+		d.records = append(d.records, DropHibernation{})
 	}
 	if c.Pause != nil {
 		c.Pause = nil

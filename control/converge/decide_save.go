@@ -17,26 +17,12 @@ const syncWithin = time.Minute
 // saving suspends the jobs of a cluster of virtual machines, has them saved, and gives their machines back.
 // Whatever fails before the first of them was ended lets all go on.
 func (d *decider) saving() {
-	c := &d.Cluster
-	p := c.Pause
-	switch {
-	case p.Suspended.IsZero():
-		if !d.jobsSuspended() {
-			return
-		}
-		d.changePause(func(p *muster.Pause) { p.Suspended = d.Now })
-		d.pausingCondition("its nodes write to their volumes what they have of them", d.Now.Add(syncWithin))
-		d.clusterText("its jobs are suspended: its nodes write to their volumes")
+	if !d.flushed() {
 		return
-	case p.Stopped.IsZero():
-		if !d.allSynced() {
-			until := p.Suspended.Add(syncWithin)
-			if d.lookAt(until); d.Now.Before(until) {
-				return
-			}
-			d.takeSaveBack(fmt.Sprintf("the pause is taken back: its nodes did not write to their volumes within %s", span(syncWithin)))
-			return
-		}
+	}
+	c := &d.Cluster
+	switch {
+	case c.Pause.Stopped.IsZero():
 		var nodes []save.Node
 		for _, n := range d.Nodes {
 			if m, ok := d.Machines[n.Machine]; ok && ownRunning(n, m) {
@@ -51,7 +37,7 @@ func (d *decider) saving() {
 		d.clusterText("its virtual machines are saved")
 		return
 	case d.Save == nil: // what was saved is void: it goes on without
-		d.takeSaveBack("the pause is taken back: nothing is on record of what was saved")
+		d.takeBack("the pause is taken back: nothing is on record of what was saved")
 		return
 	}
 	switch r := d.Save; r.Phase {
@@ -67,6 +53,31 @@ func (d *decider) saving() {
 	default:
 		d.stepSave()
 	}
+}
+
+// flushed suspends the jobs of a cluster and has its nodes write to their volumes what they have of them. It
+// reports whether that is done; if it cannot be, the pause is taken back.
+func (d *decider) flushed() bool {
+	p := d.Cluster.Pause
+	switch {
+	case !p.Stopped.IsZero():
+		return true
+	case p.Suspended.IsZero():
+		if !d.jobsSuspended() {
+			return false
+		}
+		d.changePause(func(p *muster.Pause) { p.Suspended = d.Now })
+		d.pausingCondition("its nodes write to their volumes what they have of them", d.Now.Add(syncWithin))
+		d.clusterText("its jobs are suspended: its nodes write to their volumes")
+		return false
+	case !d.allSynced():
+		until := p.Suspended.Add(syncWithin)
+		if d.lookAt(until); !d.Now.Before(until) {
+			d.takeBack(fmt.Sprintf("the pause is taken back: its nodes did not write to their volumes within %s", span(syncWithin)))
+		}
+		return false
+	}
+	return true
 }
 
 // saved gives the machines of a saved cluster back, and calls it paused.
@@ -138,14 +149,18 @@ func (d *decider) wentOn(r *save.Record) {
 		d.lookAt(until)
 		return
 	}
-	d.takeSaveBack("it goes on: it could not be saved: " + r.Failed)
+	d.takeBack("it goes on: it could not be saved: " + r.Failed)
 }
 
-// takeSaveBack makes a cluster ready again that was to be saved.
-func (d *decider) takeSaveBack(text string) {
+// takeBack makes a cluster ready again that was to be saved, or to hibernate.
+func (d *decider) takeBack(text string) {
 	if d.Save != nil {
 		d.Save = nil
 		d.records = append(d.records, DropSave{})
+	}
+	if d.Hibernation != nil {
+		d.Hibernation = nil
+		d.records = append(d.records, DropHibernation{})
 	}
 	d.goOn(text)
 }
@@ -221,8 +236,10 @@ func (d *decider) awaitAgents() {
 	}
 }
 
-// fromMemory reports whether the cluster comes back from a save: its jobs are there, suspended.
-func (d *decider) fromMemory() bool { return d.Save != nil && d.Cluster.Pause != nil }
+// fromMemory reports whether the cluster comes back from a save, or hibernated: its jobs are there, suspended.
+func (d *decider) fromMemory() bool {
+	return (d.Save != nil || d.Hibernation != nil) && d.Cluster.Pause != nil
+}
 
 // eraseSave erases what is left of a save when the cluster ends. It reports whether nothing is.
 func (d *decider) eraseSave() bool {

@@ -156,8 +156,9 @@ func (r *rig) tryStart() (*server, error) {
 		Generation: generation,
 		Store:      s.db, Sign: r.authority.SignNode, Configure: s.configure, Clock: r.clock, JournalDir: filepath.Join(r.dir, "journal"),
 		IntervalReady: r.interval, Changed: func(id muster.ClusterID) { s.conv.Wake(id) },
-		Still: func(id muster.MachineID) bool { return s.conv.Frozen(id) },
-		Trust: func(muster.Machine) muster.Trust { return s.fake.Capabilities().Trust },
+		Hibernate: func(id muster.ClusterID, node string) *wire.HibernateOrder { return s.conv.HibernateOrder(id, node) },
+		Still:     func(id muster.MachineID) bool { return s.conv.Frozen(id) },
+		Trust:     func(muster.Machine) muster.Trust { return s.fake.Capabilities().Trust },
 	})
 	if err != nil {
 		return nil, err

@@ -253,7 +253,7 @@ func (s *server) within(id muster.ClusterID, p muster.ClusterPhase) string {
 		time.Sleep(time.Second)
 	}
 	c, _, _ := s.get(id)
-	return fmt.Sprintf("%+v %+v", c.Phase, c.Notices)
+	return fmt.Sprintf("%+v %+v %v", c.Phase, c.Notices, c.Reason)
 }
 
 // boots counts all starts of machines.

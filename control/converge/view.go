@@ -40,6 +40,8 @@ type View struct {
 	// SaveWork is the step that is being made.
 	Save     *save.Record
 	SaveWork Work
+	// Hibernation is where the hibernation of its machines is; nil: they do not. It holds keys.
+	Hibernation *Hibernation
 	// Slots is how many more machines of each provider may start to boot.
 	Slots map[string]int
 	// Cleaning counts the machines that this cluster gave back and that are not

@@ -9,12 +9,12 @@ import (
 // What becomes of jobs in a pause: other words for the same, and what cannot be had says why.
 func TestOnPause(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]muster.OnPause{"": "", "stop": muster.PauseWait, "wait": muster.PauseWait, "requeue": muster.PauseRequeue, "freeze": muster.PauseFreeze, "save": muster.PauseSave} {
+	for text, want := range map[string]muster.OnPause{"": "", "stop": muster.PauseWait, "wait": muster.PauseWait, "requeue": muster.PauseRequeue, "freeze": muster.PauseFreeze, "save": muster.PauseSave, "hibernate": muster.PauseHibernate} {
 		if got, bad := ParseOnPause(text); got != want || bad != nil {
 			t.Errorf("%q is %q, %+v", text, got, bad)
 		}
 	}
-	for text, reason := range map[string]muster.Reason{"hibernate": muster.ReasonBadValue, "freez": muster.ReasonBadValue, "Wait": muster.ReasonBadValue} {
+	for text, reason := range map[string]muster.Reason{"hibernat": muster.ReasonBadValue, "freez": muster.ReasonBadValue, "Wait": muster.ReasonBadValue} {
 		if got, bad := ParseOnPause(text); got != "" || bad == nil || bad.Reason != reason || bad.Field != "on_pause" || bad.Hint == "" {
 			t.Errorf("%q is %q, %+v", text, got, bad)
 		}

@@ -246,6 +246,9 @@ func (v *validator) onPause(text string) muster.OnPause {
 
 // checkSave refuses what cannot be saved, with the reason.
 func (v *validator) checkSave(s *muster.Spec) {
+	if s.OnPause == muster.PauseHibernate && s.VM != nil {
+		v.add(muster.ReasonCannotHibernate, "on_pause", "write save, wait or requeue", "virtual machines do not hibernate: they are saved")
+	}
 	if s.OnPause != muster.PauseSave {
 		return
 	}
@@ -274,9 +277,6 @@ func ParseOnPause(text string) (muster.OnPause, *muster.Problem) {
 	switch {
 	case o == muster.PauseStop:
 		o = muster.PauseWait
-	case text == "hibernate":
-		return "", &muster.Problem{Field: "on_pause", Reason: muster.ReasonBadValue,
-			Message: "machines do not hibernate here", Hint: "write wait, requeue, freeze or save"}
 	case len(v.problems) > 0:
 		return "", &v.problems[0]
 	}

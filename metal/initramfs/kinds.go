@@ -47,6 +47,8 @@ func kinds() []string {
 		"drivers/scsi/sd_mod.ko", "drivers/scsi/mpt3sas/", "drivers/scsi/mpi3mr/", "drivers/scsi/megaraid/megaraid_sas.ko",
 		"drivers/scsi/smartpqi/", "drivers/scsi/hpsa.ko", "drivers/scsi/aacraid/", "drivers/scsi/hv_storvsc.ko",
 		"drivers/scsi/vmw_pvscsi.ko",
+		// An encrypted part of a disk, from which a machine that hibernates goes on.
+		"drivers/md/dm-mod.ko", "drivers/md/dm-crypt.ko", "crypto/xts.ko", "crypto/ecb.ko", "crypto/aes_generic.ko", "arch/x86/crypto/aesni-intel.ko",
 		// TPMs and management controllers.
 		"drivers/char/tpm/", "drivers/char/ipmi/",
 	}

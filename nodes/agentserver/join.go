@@ -155,7 +155,7 @@ func (s *Server) moveOn(tx *store.Tx, m muster.Machine, n muster.Node, now time.
 	if err != nil {
 		return err
 	}
-	if c.Pause == nil || c.Pause.OnPause != muster.PauseSave { // that goes on, and is no boot
+	if c.Pause == nil || c.Pause.OnPause != muster.PauseSave && c.Pause.OnPause != muster.PauseHibernate { // that goes on, and is no boot
 		err = tx.PutDuration("boot", m.Facts.Class, string(c.Image), now.Sub(n.PhaseSince))
 	}
 	if err != nil {

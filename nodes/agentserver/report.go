@@ -50,6 +50,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	}
 	reply.Launch = s.c.Launch(id.Cluster, id.Node)
 	reply.Save = s.c.Save(id.Cluster, id.Node)
+	reply.Hibernate = s.c.Hibernate(id.Cluster, id.Node)
 	reply.Seconds = s.c.WantSeconds(id.Cluster, id.Node)
 	reply.PowerOff = s.orders.tell(id.Machine)
 	answer(w, reply)

@@ -51,6 +51,8 @@ type Config struct {
 	// Save is what is asked of a node's root file system now; it must return at once. Nil:
 	// nothing, ever.
 	Save func(id muster.ClusterID, node string) *wire.SaveOrder
+	// Hibernate is what the machine of a node is to do for a pause; nil: nothing. It holds a key.
+	Hibernate func(id muster.ClusterID, node string) *wire.HibernateOrder
 	// Saved is given the root file system of a node, as a tar, and returns when it has read
 	// it. EConflict: nobody waits for it.
 	Saved func(ctx context.Context, id pki.NodeIdentity, save string, root io.Reader) error
@@ -146,6 +148,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Launch == nil {
 		c.Launch = func(muster.ClusterID, string) *wire.LaunchOrder { return nil }
+	}
+	if c.Hibernate == nil {
+		c.Hibernate = func(muster.ClusterID, string) *wire.HibernateOrder { return nil }
 	}
 	if c.Save == nil {
 		c.Save = func(muster.ClusterID, string) *wire.SaveOrder { return nil }

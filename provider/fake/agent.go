@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -29,6 +30,7 @@ type agent struct {
 	stages []muster.Stage
 	daemon *daemon // of the scheduler, when it runs here
 	synced string  // the pause for which it has written to its volumes
+	awake  string  // the pause for which its machine could not hibernate, and why
 }
 
 func newAgent(m *Machine, b provider.Boot, fails bool) *agent {
@@ -232,6 +234,9 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		}
 		q := wire.Report{Attempt: a.b.Attempt, Generation: cfg.generation, BootID: boot, State: state,
 			Checks: []wire.Check{check}, Stages: a.stages, Goodbye: leaving, Usage: use.sample()}
+		if a.awake != "" {
+			q.Checks = append(q.Checks, wire.Check{Name: wire.CheckHibernated, Text: a.awake})
+		}
 		if a.synced != "" {
 			q.Checks = append(q.Checks, wire.Check{Name: wire.CheckSynced, OK: true, Text: a.synced})
 		}
@@ -252,6 +257,15 @@ func (a *agent) report(ctx context.Context, cfg part) {
 		switch {
 		case err == nil:
 			said, failures = true, 0
+			if o := reply.Hibernate; o != nil && !strings.HasPrefix(a.awake, o.ID) {
+				if why := a.m.staysAwake(); why != "" {
+					a.awake = o.ID + ": " + why
+					continue // and say so at once
+				}
+				_, _, _ = a.link.Report(ctx, &wire.Report{Attempt: a.b.Attempt, Generation: cfg.generation, BootID: boot, State: state, Goodbye: wire.GoodbyeHibernate})
+				a.m.w.hibernate(a.m, a.b.Attempt, *o)
+				return
+			}
 			interval = time.Duration(reply.Interval)
 			if reply.Launch != nil && a.m.w.o.Speeds != nil {
 				cluster, order := cfg.cluster, reply.Launch

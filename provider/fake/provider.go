@@ -39,7 +39,7 @@ const bootsAtOnce = 1024
 
 // Capabilities are those of machines that cost nothing and can have everything.
 func (p *Provider) Capabilities() muster.Capabilities {
-	c := muster.Capabilities{Simulated: true, Freezes: true, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: bootsAtOnce}
+	c := muster.Capabilities{Simulated: true, Freezes: true, Hibernates: p.w.o.Hibernate, Fabric: p.Name(), Trust: muster.TrustLocal, BootsAtOnce: bootsAtOnce}
 	if p.w.o.VM {
 		c.VM = &muster.Capabilities{Simulated: true, Saves: true, Fabric: c.Fabric, Trust: c.Trust, BootsAtOnce: bootsAtOnce}
 	}
@@ -194,10 +194,18 @@ func (w *World) ensure(want provider.DesiredState) error {
 		}
 	}
 	boot := *want.Boot
+	keeps, wakes := m.wakes(&boot)
+	if boot.Memory != nil && len(boot.Memory.Key) > 0 && !wakes && fault == FaultNone {
+		fault = FaultDie // no memory is on its disk
+	}
 	if fault == FaultNone {
 		w.fate(ctx, m, chance, delay)
 	}
-	w.wg.Go(func() { m.run(ctx, boot, delay, fault) })
+	var from *memory
+	if wakes {
+		from = &keeps
+	}
+	w.wg.Go(func() { m.run(ctx, boot, delay, fault, from) })
 	w.tell(m.id)
 	return nil
 }
@@ -242,8 +250,8 @@ func (w *World) fate(ctx context.Context, m *Machine, r *rand.Rand, boot time.Du
 	}
 }
 
-// run is the life of a machine from power on until it is switched off.
-func (m *Machine) run(ctx context.Context, b provider.Boot, delay time.Duration, fault Fault) {
+// run is the life of a machine from power on until it is switched off. It goes on from its memory; nil: it boots.
+func (m *Machine) run(ctx context.Context, b provider.Boot, delay time.Duration, fault Fault, from *memory) {
 	if delay > 0 {
 		select {
 		case <-ctx.Done():
@@ -270,6 +278,9 @@ func (m *Machine) run(ctx context.Context, b provider.Boot, delay time.Duration,
 		m.print("%s login:", b.Hostname)
 	}
 	m.w.mu.Unlock()
+	if from != nil {
+		m.goOn(ctx, *from)
+	}
 	if m.w.o.Agent != nil {
 		m.w.o.Agent(ctx, m, b)
 		return
@@ -352,6 +363,7 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 		m.dirty = false
 	}
 	m.cleans++
+	m.written = nil
 	m.consoles = nil
 	now := w.o.Clock.Now()
 	return muster.CleanRecord{

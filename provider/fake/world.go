@@ -23,6 +23,8 @@ type Options struct {
 	NICs     int // for messages, of each machine; 0: 1
 	// VM: its machines can be booted as virtual machines, which can be saved.
 	VM bool
+	// Hibernate: its machines can write their memory to their disks.
+	Hibernate bool
 	// BootMin and BootMax bound the time from power on until the agent starts.
 	BootMin, BootMax time.Duration
 	// BootTime draws the time of one boot; nil: evenly between the two above.
@@ -112,6 +114,8 @@ type Machine struct {
 	boots   int
 	cleans  int
 	weak    float64 // the share of its speed that it lacks
+	written *written
+	awake   string // why it cannot hibernate
 }
 
 // Fault is something that goes wrong once.
@@ -158,6 +162,9 @@ func New(o Options) *World {
 				// can tell where a join comes from.
 				Management: netip.AddrFrom4([4]byte{127, 64 + byte(i>>16), byte(i >> 8), byte(i)}),
 			},
+		}
+		if o.Hibernate {
+			m.facts.Disks = []muster.Disk{{Name: "sda", Serial: fmt.Sprintf("FAKE%d", i+1), Size: 100 << 30}}
 		}
 		if o.VM {
 			m.facts.VMHost = &muster.VMHost{KVM: true}

@@ -27,6 +27,7 @@ type found struct {
 	UpMS         int64
 	Args         []string
 	Scratch      string // what making it said
+	Memory       string // what became of hibernating
 }
 
 func main() {
@@ -60,6 +61,10 @@ func main() {
 			f.Scratch += err.Error()
 		}
 		println(f.Scratch)
+	}
+	if b, err := os.ReadFile("/etc/hibernate.json"); err == nil {
+		f.Memory = hibernated(b)
+		println(f.Memory)
 	}
 	f.Mounts = strings.Split(strings.TrimSpace(read("/proc/mounts")), "\n")
 	if list, err := os.ReadDir("/"); err == nil {

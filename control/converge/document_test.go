@@ -1,0 +1,9 @@
+package converge
+
+import (
+	"testing"
+
+	"github.com/muster-hpc/muster/internal/document/documenttest"
+)
+
+func TestDocuments(t *testing.T) { documenttest.Check(t, hibernationDoc) }
