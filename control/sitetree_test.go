@@ -63,7 +63,7 @@ func TestTopology(t *testing.T) {
 	}
 	// Within a leaf or nowhere.
 	wide, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: wide; nodes: 5; head: shared; users: [alice]; within: leaf; queue: false"))
-	if muster.CodeOf(err) != muster.ENever || !slices.ContainsFunc(wide.Answer.Change, func(c string) bool { return strings.Contains(c, "within: leaf") }) {
+	if muster.CodeOf(err) != muster.ENever || !slices.ContainsFunc(wide.Answer.Change, func(c string) bool { return strings.HasPrefix(c, "ask for within: spine: 5 nodes") }) {
 		t.Errorf("%+v, %v", wide.Answer, err)
 	}
 	if !slices.Contains(wide.Answer.Notices, "within: leaf: room for 4 nodes together, at most") || !strings.Contains(err.Error(), "(within: leaf: room for 4 nodes together, at most)") {

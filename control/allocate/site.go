@@ -84,6 +84,7 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	}
 	s.snap = admit.Snapshot{
 		Now: a.Clock.Now(), Machines: machines, Held: held, Silence: a.Silence, Providers: a.Providers, Drivers: drivers, HighUIDs: high, Turnover: s.turnover.of, Spread: s.turnover.spread(),
+		Centres: placer.Tree != nil && placer.Tree.Centres() > 1,
 	}
 	if s.snap.ReservedForRepair, err = a.kept(sys, machines); err != nil {
 		return nil, err
