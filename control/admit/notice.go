@@ -37,8 +37,11 @@ func (a *query) planNotices(plan muster.Plan) []string {
 const apart = "within: "
 
 // apartNotices say so, and how many would stand together. Nothing said of it is one data
-// centre.
+// centre. Of more nodes for a cluster they say what there is where it stands.
 func (a *query) apartNotices(compute, spare []*muster.Machine) []string {
+	if a.snap.Kept != nil {
+		return []string{a.snap.Kept.notice(a.fitting(0, a.isFree))}
+	}
 	wide := a.spec
 	wide.Within = muster.WithinAnySite
 	if a.spec.Within == wide.Within || a.placer.Capacity(wide, compute, spare) < a.least {
