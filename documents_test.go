@@ -20,7 +20,7 @@ func writesOtherJSON() map[string][]string {
 		"a document that says its version itself": {"certificate/envelope.go", "storage/image/manifest.go"},
 		"what agents and servers say to each other": {
 			"agent/boot/checkin.go", "agent/boot/root.go", "agent/client/client.go", "agent/seed.go", "agent/state.go",
-			"nodes/agentserver/hosts.go", "nodes/agentserver/server.go", "wire/error.go", "metal/bootapi/handler.go", "cmd/muster-agent/conditions.go",
+			"nodes/agentserver/hosts.go", "nodes/agentserver/server.go", "wire/error.go", "metal/bootapi/handler.go", "cmd/muster-agent/conditions.go", "gateway/command.go",
 			"provider/fake/measure.go", "provider/fake/remote.go", "provider/local/ensure.go", "provider/local/vm.go",
 		},
 		"what parts of one program say to each other": {

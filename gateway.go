@@ -103,7 +103,8 @@ type DoorClaim struct {
 // DoorTicketRequest asks to be let through the straight door, once.
 type DoorTicketRequest struct {
 	User   string
-	Token  string // ID of the token by which the user asks
+	Token  string // ID of the token by which the user asks; "": it is a key
+	Key    DoorKey
 	Target string // CLUSTER[.NODE][+PROJECT]
 	// Seen is from where the request came, and Client from where the connection shall, as the
 	// client sees it. Where they differ something translates addresses between.

@@ -22,13 +22,15 @@ import (
 
 // connect is what ssh runs as its ProxyCommand where there is a gateway.
 func (a *app) connectNode() *cobra.Command {
-	return &cobra.Command{
+	var identity string
+	c := &cobra.Command{
 		Use: "connect CLUSTER[.NODE][+PROJECT]", Short: "Connect ssh with a node, through the straight door of the gateway",
 		Long: `Opens a connection to the SSH port of a node, gives it to the ssh that runs this command and
 ends: nothing then stands between ssh and the node but the network. It is a ProxyCommand, and
 'muster ssh-config' writes it; ProxyUseFdpass lets ssh take the connection.
 
-Where the gateway cannot be reached, or there is none, the connection goes through the server.`,
+Where the gateway cannot be reached, or there is none, the connection goes through the server.
+While the server is away, a gateway that is a process of its own is asked with your key.`,
 		Example: `  ssh -o ProxyCommand='muster connect %h' -o ProxyUseFdpass=yes alice@cfd`,
 		Args:    exactly("CLUSTER[.NODE][+PROJECT]"), ValidArgsFunction: a.completeClusters(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,9 +38,9 @@ Where the gateway cannot be reached, or there is none, the connection goes throu
 			if err != nil {
 				return err
 			}
-			conn, err := straight(c.Context(), k, args[0], a.apiHost())
+			conn, other, err := a.straightOnce(c.Context(), k, args[0], identity)
 			if err != nil {
-				if final(err) {
+				if !other {
 					return err
 				}
 				return a.connectThroughServer(c.Context(), args[0])
@@ -51,6 +53,27 @@ Where the gateway cannot be reached, or there is none, the connection goes throu
 			return copyBoth(a.env.In, a.env.Out, conn)
 		},
 	}
+	identityFlag(c, &identity)
+	return c
+}
+
+// straightOnce connects with a node through the straight door: with a ticket of the server, or of a gateway where the server
+// is away or has none of its own. other reports whether another way may lead there.
+func (a *app) straightOnce(ctx context.Context, k *client.Client, target, identity string) (conn *os.File, other bool, _ error) {
+	conn, err := straight(ctx, k, target, a.apiHost())
+	switch {
+	case err == nil:
+		a.refresh(ctx, k)
+	case muster.ReasonOf(err) == muster.ReasonNoGateway:
+		a.refresh(ctx, k)
+		if a.knowsGateway() {
+			conn, err = a.straightByKey(ctx, target, identity)
+		}
+	case away(err) && a.knowsGateway():
+		conn, err = a.straightByKey(ctx, target, identity)
+		return conn, false, err
+	}
+	return conn, !final(err), err
 }
 
 // final reports whether no other way leads there either.

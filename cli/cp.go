@@ -185,7 +185,7 @@ func (a *app) copyWords(ctx context.Context, k *client.Client, dir string, place
 			}
 			ends = append(ends, access)
 			fmt.Fprintf(&config, "Host %s\n  User %s\n", hosts[key], access.User)
-			for _, option := range a.sshOptions(files, p.cluster, access, hasGateway(ctx, k)) {
+			for _, option := range a.sshOptions(files, p.cluster, access, a.hasGateway(ctx, k)) {
 				if name, value, ok := strings.Cut(option, "="); ok {
 					fmt.Fprintf(&config, "  %s %s\n", name, value)
 				}

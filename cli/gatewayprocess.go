@@ -109,8 +109,8 @@ func (a *app) gatewayServe() *cobra.Command {
 		Use: "serve", Short: "Run a gateway as a process of its own", Args: exactly(),
 		Long: `Runs a gateway beside the server, or on another host, with the token of 'muster gateway add'
 (--token-file). It has no store and no key of users or authorities. Who may reach what it learns
-from the server; that is good for 15 minutes, so that people log in by the jump door while the
-server is away. The plain door needs the server for each log-in. Sessions go on whatever the
+from the server; that is good for 15 minutes, so that people log in by the jump door and the
+straight one while the server is away. The plain door needs the server for each log-in. Sessions go on whatever the
 server does.
 
 Interrupted once (SIGTERM) it lets nobody new in and waits for its sessions, --drain at most.

@@ -107,7 +107,12 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 }
 
 func writeNodes(w io.Writer, nodes []wire.Node, now time.Time) {
-	t := newTable("NODE", "STATUS", "MACHINE", "ADDRESS", "RACK", "CORES", "BUSY", "MEMORY", "USED", "LAST STAGE", "SEEN")
+	// Where nothing but racks is known the rack says it all.
+	where, header := func(n wire.Node) string { return n.Rack }, "RACK"
+	if slices.ContainsFunc(nodes, func(n wire.Node) bool { return len(n.Location) > 1 && stands(n) != n.Rack }) {
+		where, header = stands, "STANDS IN"
+	}
+	t := newTable("NODE", "STATUS", "MACHINE", "ADDRESS", header, "CORES", "BUSY", "MEMORY", "USED", "LAST STAGE", "SEEN")
 	for _, n := range nodes {
 		name := n.Name
 		if n.Head {
@@ -137,9 +142,17 @@ func writeNodes(w io.Writer, nodes []wire.Node, now time.Time) {
 		if u := n.Usage; u != nil {
 			busy, used = fmt.Sprintf("%.2f", u.CPUUser+u.CPUSystem), size(u.MemoryUsed)
 		}
-		t.row(name, nodeStatus(n), string(n.Machine), n.Address, n.Rack, cores, busy, memory, used, stage, seen)
+		t.row(name, nodeStatus(n), string(n.Machine), n.Address, where(n), cores, busy, memory, used, stage, seen)
 	}
 	t.write(w)
+}
+
+// stands is what the machine of a node stands in, the outermost first.
+func stands(n wire.Node) string {
+	if len(n.Location) < 2 {
+		return n.Rack
+	}
+	return clean(strings.Join(n.Location[:len(n.Location)-1], "/"))
 }
 
 // writeProblems tells every problem of an error, and what to do.

@@ -127,6 +127,7 @@ no words for capacities and kinds, and leave out what no machine stands in.`,
 			var stands []muster.Stand
 			for _, s := range t.Stands {
 				if s.Name != "" { // nothing is known of where those machines stand
+					s.Machines = topology.JoinSets(s.Machines, s.Unknown)
 					stands = append(stands, s.Stand)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 )
 
 func (a *app) ssh() *cobra.Command {
-	var user string
+	var user, identity string
 	c := &cobra.Command{
 		Use: "ssh CLUSTER [NODE] [-- SSH-ARGUMENTS...]", Short: "Log in to a node",
 		Long: `Logs in with the system's ssh, through the server, with a key that is valid for this
@@ -29,7 +30,10 @@ one connection. Arguments after -- are passed to ssh: options, or a command.
 'muster cp' copies files, and rsync works the same way:
   rsync -e 'muster rsh' -a data/ cfd:data/
 
-For programs that run ssh themselves, such as editors, see 'muster ssh-config'.`,
+For programs that run ssh themselves, such as editors, see 'muster ssh-config'.
+
+While the server is away, and the site has a gateway that is a process of its own, it logs in
+with your own key (muster key add; --identity) by the straight door of that gateway.`,
 		Example: `  muster ssh cfd
   muster ssh cfd n02
   muster ssh cfd --user alice -- -L 8888:localhost:8888`,
@@ -56,21 +60,33 @@ For programs that run ssh themselves, such as editors, see 'muster ssh-config'.`
 			if len(args) > 1 {
 				node = args[1]
 			}
-			return a.runSSH(c.Context(), args[0], node, user, rest, nil)
+			return a.runSSH(c.Context(), login{cluster: args[0], node: node, user: user, identity: identity}, rest, nil)
 		},
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "log in as this user of the cluster")
+	identityFlag(c, &identity)
 	return c
+}
+
+func identityFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "identity", "", "private key of yours that is on record, for when the server is away (default: what ssh takes)")
+}
+
+// login is where to log in, and as whom.
+type login struct {
+	cluster, node string
+	user          string // "": whoever it is
+	identity      string // the user's own key, for when the server is away
 }
 
 // runSSH runs the system's ssh with everything it needs in a directory that
 // only we can read and that is gone afterwards. options go before the host,
 // rest after it; options among rest are moved by ssh itself.
-func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, options []string) error {
+func (a *app) runSSH(ctx context.Context, l login, rest, options []string) error {
 	program, err := exec.LookPath("ssh")
 	if err != nil {
 		return muster.Errorf(muster.EUnavailable, "there is no ssh on this host").Because(muster.ReasonProgramMissing).
-			WithHint("install openssh-client, or use 'muster exec %s -- COMMAND'", cluster)
+			WithHint("install openssh-client, or use 'muster exec %s -- COMMAND'", l.cluster)
 	}
 	k, err := a.connect()
 	if err != nil {
@@ -81,12 +97,22 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 		return err
 	}
 	defer os.RemoveAll(dir)
-	access, err := loginFiles(ctx, k, dir, cluster, node, user)
-	if err != nil {
+	var args []string
+	access, err := loginFiles(ctx, k, dir, l.cluster, l.node, l.user)
+	known, _ := a.recall()
+	switch {
+	case err == nil:
+		args = a.sshOptions(dir, l.cluster, access, a.hasGateway(ctx, k))
+	case away(err) && len(known.Gateways) > 0:
+		fmt.Fprintln(a.env.Err, "muster: the server does not answer: logging in by the gateway with a key of yours")
+		access = wire.Access{User: first(l.user, known.User), Node: first(l.node, "head")}
+		if args, err = a.sshByKey(dir, l, known); err != nil {
+			return err
+		}
+	default:
 		return err
 	}
-	args := append(a.sshOptions(dir, cluster, access, hasGateway(ctx, k)), options...)
-	args = append(args, "-l", access.User)
+	args = append(append(args, options...), "-l", access.User)
 	dashed := 0
 	for dashed < len(rest) && strings.HasPrefix(rest[dashed], "-") {
 		dashed += optionWords(rest[dashed])
@@ -103,7 +129,7 @@ func (a *app) runSSH(ctx context.Context, cluster, node, user string, rest, opti
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		if exit.ExitCode() == 255 && pretends(ctx, k, first(string(access.Cluster), cluster), access.Node) { // ssh says nothing of it
+		if exit.ExitCode() == 255 && pretends(ctx, k, first(string(access.Cluster), l.cluster), access.Node) { // ssh says nothing of it
 			a.report(nobodyThere(access.Node))
 		}
 		return &StatusError{Status: max(exit.ExitCode(), 1)}
@@ -140,9 +166,9 @@ func loginFiles(ctx context.Context, k *client.Client, dir, cluster, node, user 
 	return access, nil
 }
 
-// hasGateway reports whether there is a straight door. Where that cannot be said there is none.
-func hasGateway(ctx context.Context, k *client.Client) bool {
-	g, err := k.Gateway(ctx)
+// hasGateway reports whether the server has a straight door. Where that cannot be said there is none.
+func (a *app) hasGateway(ctx context.Context, k *client.Client) bool {
+	g, err := a.gatewayInfo(ctx, k)
 	return err == nil && g.Address != "" && slices.Contains(g.Doors, muster.DoorStraight)
 }
 
@@ -218,7 +244,7 @@ func (a *app) rsh() *cobra.Command {
 				return usage(c, "CLUSTER is missing")
 			}
 			cluster, node, _ := strings.Cut(host, ".")
-			return a.runSSH(c.Context(), cluster, node, user, command, options)
+			return a.runSSH(c.Context(), login{cluster: cluster, node: node, user: user}, command, options)
 		},
 	}
 }

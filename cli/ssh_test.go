@@ -20,7 +20,16 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("MUSTER_TEST_IS_MUSTER", "1"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	cache, err := os.MkdirTemp("", "muster-cli") // what such a program keeps is not for the user who runs tests
+	if err == nil {
+		err = os.Setenv("XDG_CACHE_HOME", cache)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(cache)
+	os.Exit(code)
 }
 
 func TestSystemSSH(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 func (a *app) sshConfig() *cobra.Command {
 	var known bool
-	var user string
+	var user, identity string
 	c := &cobra.Command{
 		Use: "ssh-config [CLUSTER [NODE]]", Short: "Print a configuration by which plain ssh reaches the nodes", Args: atMost(2),
 		Long: `Prints Host blocks for ~/.ssh/config: of one cluster, or of all that are ready and that you
@@ -45,7 +45,7 @@ Plain ssh logs in with a key of yours that Muster knows: muster key add. 'muster
 			if len(args) > 1 {
 				return usage(c, "NODE is for --known-hosts")
 			}
-			hosts, err := a.sshHosts(c.Context(), k, args, user)
+			hosts, err := a.sshHosts(c.Context(), k, args, user, identity)
 			if err != nil {
 				return err
 			}
@@ -53,6 +53,7 @@ Plain ssh logs in with a key of yours that Muster knows: muster key add. 'muster
 		},
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "log in as this user of the cluster")
+	c.Flags().StringVar(&identity, "identity", "", "private key of yours that is on record, to be used instead of what ssh takes")
 	c.Flags().BoolVar(&known, "known-hosts", false, "print the host keys of nodes: of all clusters that are ready, of one, or of one node")
 	return c
 }
@@ -66,17 +67,19 @@ type sshHost struct {
 	ProxyCommand      string           `json:"proxy_command"`
 	ProxyUseFdpass    bool             `json:"proxy_use_fdpass"`
 	KnownHostsCommand string           `json:"known_hosts_command"`
+	HostKeyAlias      string           `json:"host_key_alias"`
+	IdentityFile      string           `json:"identity_file,omitempty"`
 }
 
 // sshHosts are the hosts of clusters: of one that is named, or of all that can be used.
-func (a *app) sshHosts(ctx context.Context, k *client.Client, args []string, user string) ([]sshHost, error) {
+func (a *app) sshHosts(ctx context.Context, k *client.Client, args []string, user, identity string) ([]sshHost, error) {
 	hosts := []sshHost{}
 	if len(args) > 0 {
 		c, err := k.Cluster(ctx, args[0])
 		if err != nil {
 			return nil, err
 		}
-		return a.hostsOf(ctx, k, c, c.Name, user)
+		return a.hostsOf(ctx, k, c, c.Name, user, identity)
 	}
 	list, err := k.Clusters(ctx, client.ClusterFilter{})
 	if err != nil {
@@ -93,7 +96,7 @@ func (a *app) sshHosts(ctx context.Context, k *client.Client, args []string, use
 		full, err := k.Cluster(ctx, string(c.ID))
 		var more []sshHost
 		if err == nil {
-			more, err = a.hostsOf(ctx, k, full, name, user)
+			more, err = a.hostsOf(ctx, k, full, name, user, identity)
 		}
 		switch muster.CodeOf(err) {
 		case "", muster.EForbidden, muster.EConflict, muster.ENotFound: // not one's own, or gone meanwhile
@@ -105,18 +108,22 @@ func (a *app) sshHosts(ctx context.Context, k *client.Client, args []string, use
 	return hosts, nil
 }
 
-func (a *app) hostsOf(ctx context.Context, k *client.Client, c wire.Cluster, name, user string) (hosts []sshHost, err error) {
+func (a *app) hostsOf(ctx context.Context, k *client.Client, c wire.Cluster, name, user, identity string) (hosts []sshHost, err error) {
 	access, err := a.signedOnce(ctx, k, string(c.ID), user)
 	if err != nil {
 		return nil, err
 	}
 	program := sshWord(a.self()) + a.serverWords()
-	straight := hasGateway(ctx, k)
+	g, _ := a.gatewayInfo(ctx, k) // there is none where that cannot be said
+	words := ""
+	if identity != "" {
+		words = "--identity " + sshWord(identity) + " "
+	}
 	for _, n := range c.Nodes {
-		h := sshHost{Host: name + "." + n.Name, Cluster: c.ID, Node: n.Name, User: access.User,
+		h := sshHost{Host: name + "." + n.Name, Cluster: c.ID, Node: n.Name, User: access.User, HostKeyAlias: string(c.ID) + "." + n.Name, IdentityFile: identity,
 			ProxyCommand: program + " tunnel " + string(c.ID) + " " + n.Name, KnownHostsCommand: program + " ssh-config --known-hosts " + string(c.ID) + " " + n.Name}
-		if straight {
-			h.ProxyCommand, h.ProxyUseFdpass = program+" connect "+string(c.ID)+"."+n.Name, true
+		if slices.Contains(g.Doors, muster.DoorStraight) {
+			h.ProxyCommand, h.ProxyUseFdpass = program+" connect "+words+string(c.ID)+"."+n.Name, true
 		}
 		if n.Head {
 			hosts = append([]sshHost{h}, hosts...)
@@ -156,9 +163,16 @@ func writeSSHHosts(w io.Writer, hosts []sshHost) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "Host %s\n  HostName %s\n  HostKeyAlias %s\n  User %s\n  ProxyCommand %s\n%s  KnownHostsCommand %s\n  UserKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
-			clean(h.Host), clean(h.Node), clean(h.Node), clean(h.User), h.ProxyCommand, fdpass(h.ProxyUseFdpass), h.KnownHostsCommand)
+		fmt.Fprintf(w, "Host %s\n  HostName %s\n  HostKeyAlias %s\n  User %s\n%s  ProxyCommand %s\n%s  KnownHostsCommand %s\n  UserKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
+			clean(h.Host), clean(h.Node), clean(h.HostKeyAlias), clean(h.User), identityLines(h.IdentityFile), h.ProxyCommand, fdpass(h.ProxyUseFdpass), h.KnownHostsCommand)
 	}
+}
+
+func identityLines(file string) string {
+	if file == "" {
+		return ""
+	}
+	return "  IdentityFile \"" + strings.ReplaceAll(clean(file), "%", "%%") + "\"\n  IdentitiesOnly yes\n"
 }
 
 func fdpass(yes bool) string {
@@ -174,6 +188,10 @@ func (a *app) printKnownHosts(ctx context.Context, k *client.Client, args []stri
 	lines := []string{}
 	of := func(cluster, node string, bare bool) error {
 		list, err := k.HostKeys(ctx, cluster, node)
+		if known, ok := a.recall(); away(err) && ok && known.HostAuthority != "" { // of a node's certificate the authority is enough
+			lines = append(lines, strings.TrimSpace(knownLine("@cert-authority ", nodeNames, known.HostAuthority)))
+			return nil
+		}
 		for _, h := range list {
 			names := h.Names
 			if bare {

@@ -58,8 +58,11 @@ func (s *Service) EndLostSessions(ctx context.Context, goesOn map[muster.Gateway
 }
 
 // GatewayInfo is how the gateway is reached; without an address where this server has none.
-func (s *Service) GatewayInfo(ctx context.Context, _ muster.Actor) (wire.Gateway, error) {
+func (s *Service) GatewayInfo(ctx context.Context, who muster.Actor) (wire.Gateway, error) {
 	out := wire.Gateway{Doors: []muster.Door{}, HostAuthority: s.Hosts.PublicLine()}
+	if who.Token != "" {
+		out.User = who.Name
+	}
 	if s.Gateway != nil {
 		out.Address, out.HostKey, out.Names = s.Gateway.Address(), s.Gateway.HostKey(), s.Gateway.Names()
 		out.Doors = muster.Doors()
@@ -69,8 +72,8 @@ func (s *Service) GatewayInfo(ctx context.Context, _ muster.Actor) (wire.Gateway
 		for _, g := range list {
 			out.Gateways = append(out.Gateways, s.knownProcess(g))
 		}
-		if len(list) > 0 && s.Gateway == nil { // tickets are the server's own gateway's
-			out.Doors = []muster.Door{muster.DoorJump, muster.DoorPlain}
+		if len(list) > 0 {
+			out.Doors = muster.Doors()
 		}
 		return err
 	})

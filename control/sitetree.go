@@ -86,9 +86,17 @@ func topologyView(tx *store.Tx, t *muster.SiteTree) (wire.SiteTopology, error) {
 	}
 	if t != nil {
 		out.Described, out.By, out.At = true, t.By, t.At
-		if out.Unknown, err = unknownMachines(t, known); err != nil {
+		unknown, err := unknownMachines(t, known)
+		if err != nil {
 			return out, err
 		}
+		var all []string
+		for i := range out.Stands {
+			names := unknown[out.Stands[i].Name]
+			out.Stands[i].Unknown = nodeset.Fold(names)
+			all = append(all, names...)
+		}
+		out.Unknown = nodeset.Fold(all)
 		var n int
 		out.Contradictions, n = tree.Contradictions()
 		out.More = n - len(out.Contradictions)
@@ -96,21 +104,21 @@ func topologyView(tx *store.Tx, t *muster.SiteTree) (wire.SiteTopology, error) {
 	return out, nil
 }
 
-// unknownMachines are those that a description names and the site does not have.
-func unknownMachines(t *muster.SiteTree, known map[string]bool) (string, error) {
-	var names []string
+// unknownMachines are those that a description names and the site does not have, by what they stand in.
+func unknownMachines(t *muster.SiteTree, known map[string]bool) (map[string][]string, error) {
+	out := map[string][]string{}
 	for _, s := range t.Stands {
 		list, err := nodeset.Expand(s.Machines)
 		if err != nil {
-			return "", muster.Errorf(muster.EInternal, "the description of %s cannot be read", s.Name).Wrap(err)
+			return nil, muster.Errorf(muster.EInternal, "the description of %s cannot be read", s.Name).Wrap(err)
 		}
 		for _, name := range list {
 			if !known[name] {
-				names = append(names, name)
+				out[s.Name] = append(out[s.Name], name)
 			}
 		}
 	}
-	return nodeset.Fold(names), nil
+	return out, nil
 }
 
 // PlacesOf says what machines stand in, the outermost first, and whether anything is known

@@ -137,8 +137,28 @@ func TestJumpDoor(t *testing.T) {
 			t.Errorf("%s: %v, want %q", host, err, want)
 		}
 	}
-	if _, err := c.NewSession(); err == nil || !strings.Contains(err.Error(), "no shell") {
-		t.Errorf("a shell of the gateway: %v", err)
+	for _, ask := range []string{"shell", "subsystem"} {
+		s, err := c.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var complaint bytes.Buffer
+		s.Stderr = &complaint
+		var exit *ssh.ExitError
+		if ask == "shell" {
+			err = s.Shell()
+		} else {
+			err = s.RequestSubsystem("sftp")
+		}
+		if err == nil {
+			err = s.Wait()
+		}
+		if ask == "shell" && (!errors.As(err, &exit) || exit.ExitStatus() != 255 || !strings.Contains(complaint.String(), "no shell")) || err == nil {
+			t.Errorf("a %s of the gateway: %v, %q", ask, err, complaint.String())
+		}
+	}
+	if _, _, err := c.OpenChannel("x11", nil); err == nil || !strings.Contains(err.Error(), "no shell") {
+		t.Errorf("another channel: %v", err)
 	}
 	if _, err := c.Listen("tcp", "127.0.0.1:0"); err == nil {
 		t.Error("a port of the gateway was opened")

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// noShell is what a client hears that wants more of the jump door.
+// noShell is what a client hears that wants more of the jump door than connections and tickets.
 const noShell = "the gateway has no shell: reach a cluster with ssh -J USER@GATEWAY USER@CLUSTER, or log in as CLUSTER+USER"
 
 // directTCPIP is the request for a connection (RFC 4254, 7.2).
@@ -26,7 +26,8 @@ type directTCPIP struct {
 
 const sshPort = 22
 
-// jump serves a client at the jump door: connections to the SSH port of the user's nodes.
+// jump serves a client at the jump door: connections to the SSH port of the user's nodes, and tickets of the
+// straight door.
 func (c *client) jump(ctx context.Context, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	go ssh.DiscardRequests(requests)
 	ctx, gone := context.WithCancel(ctx)
@@ -36,7 +37,12 @@ func (c *client) jump(ctx context.Context, channels <-chan ssh.NewChannel, reque
 	defer c.conn.Close()
 	free := make(chan struct{}, c.s.limits.Channels)
 	for n := range channels {
-		if n.ChannelType() != "direct-tcpip" {
+		serve := c.through
+		switch n.ChannelType() {
+		case "direct-tcpip":
+		case "session":
+			serve = c.command
+		default:
 			_ = n.Reject(ssh.Prohibited, noShell)
 			continue
 		}
@@ -48,7 +54,7 @@ func (c *client) jump(ctx context.Context, channels <-chan ssh.NewChannel, reque
 		}
 		all.Go(func() {
 			defer func() { <-free }()
-			if err := c.through(ctx, n); err != nil {
+			if err := serve(ctx, n); err != nil {
 				c.s.nowhere.Add(1)
 				_ = n.Reject(ssh.Prohibited, sentence(err))
 			}
@@ -80,12 +86,8 @@ func (c *client) through(ctx context.Context, n ssh.NewChannel) error {
 	if err != nil {
 		return err
 	}
-	if err := c.commandOnly(); err != nil {
+	if err := c.connects(muster.DoorJump); err != nil {
 		return err
-	}
-	if !c.forwards() {
-		return muster.Errorf(muster.EForbidden, "your certificate permits no forwarding of ports, which the jump door is").Because(muster.ReasonNoAccess).
-			WithHint("have one made with permit-port-forwarding, or log in as CLUSTER+USER")
 	}
 	if err := c.s.reserve(c.user); err != nil {
 		return err
@@ -103,7 +105,7 @@ func (c *client) through(ctx context.Context, n ssh.NewChannel) error {
 	defer context.AfterFunc(ctx, func() { _ = far.Close() })()
 	var received, sent atomic.Int64
 	var near atomic.Pointer[ssh.Channel]
-	x, err := c.s.begin(c.who(muster.DoorJump), way, &received, &sent, nil, func() {
+	x, err := c.s.begin(c.opener, c.from, muster.DoorJump, way, &received, &sent, nil, func() {
 		_ = far.Close()
 		if ch := near.Load(); ch != nil {
 			go (*ch).Close() // a client that does not read holds nobody up

@@ -41,7 +41,7 @@ func (c *client) plain(ctx context.Context, t muster.DoorTarget, channels <-chan
 		return
 	}
 	defer node.Close()
-	x, err := c.s.begin(c.who(muster.DoorPlain), way, &c.near.received, &c.near.sent, c.passed.Load, func() { _ = c.conn.Close() })
+	x, err := c.s.begin(c.opener, c.from, muster.DoorPlain, way, &c.near.received, &c.near.sent, c.passed.Load, func() { _ = c.conn.Close() })
 	if err != nil {
 		c.nowhere(err, channels, requests)
 		return
@@ -107,9 +107,6 @@ func nodeConfig(login string, key ssh.Signer, host ssh.PublicKey) *ssh.ClientCon
 	}
 }
 
-// nowhereStatus is with what a command ends that never began, as ssh's own failures do.
-const nowhereStatus = 255
-
 // nowhere says to whoever asks for something why the door leads nowhere, until the client goes.
 func (c *client) nowhere(err error, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	c.s.nowhere.Add(1)
@@ -133,7 +130,7 @@ func (c *client) nowhere(err error, channels <-chan ssh.NewChannel, requests <-c
 				case "shell", "exec", "subsystem":
 					_ = r.Reply(true, nil)
 					_, _ = fmt.Fprintf(ch.Stderr(), "muster: %s\r\n", text)
-					_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{nowhereStatus}))
+					exit(ch, noCommand)
 					return
 				case "pty-req", "env":
 					_ = r.Reply(true, nil)

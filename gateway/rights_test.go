@@ -186,6 +186,45 @@ func TestRightsEndSessionsAtTheStraightDoor(t *testing.T) {
 	}
 }
 
+// The same of what a key opened at the straight door, which does not end with a token.
+func TestRightsEndSessionsByKeyAtTheStraightDoor(t *testing.T) {
+	t.Parallel()
+	for name, right := range rights() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newStraight(t, false)
+			id := r.make("cfd", "bob", "alice")
+			key := r.key("alice", "")
+			mine, err := r.say(r.ticketByKey(key, "ticket cfd").Secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := right.end(r.rig, id); err != nil {
+				t.Fatal(err)
+			}
+			look := r.looks.done()
+			if !right.keys {
+				r.looked()
+				if !echoes(mine, 1000) {
+					t.Error("what a key opened ended")
+				}
+				return
+			}
+			<-over(mine) // if it does not end, the test does not
+			r.soon("alice", muster.DoorStraight, look)
+			r.until("the record", func() bool { x := r.newest(); return x.End == muster.GatewayEndRight && x.Text != "" })
+			c, err := r.dial("alice", key)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if out, complaint, status := r.askOn(c, "ticket cfd"); out != "" || complaint == "" || status == 0 {
+				t.Errorf("a ticket is had still: %q, %q, status %d", out, complaint, status)
+			}
+		})
+	}
+}
+
 // keptOut checks that alice does not come to cfd: either her key lets her in no more, or the door
 // leads nowhere.
 func (r *rig) keptOut(d muster.Door, key ssh.Signer, byKey bool) {

@@ -4,16 +4,20 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/internal/stat"
+	"github.com/muster-hpc/muster/store"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -253,5 +257,130 @@ func TestTimeSaysNothingOfUsers(t *testing.T) { //nolint:paralleltest // it meas
 				t.Errorf("a difference is seen: %v", seen)
 			}
 		})
+	}
+}
+
+// No door leads to what is no node: to the controllers by which machines are switched, to the server, to this host, to other clusters,
+// by whatever name or number. Nothing of it is connected to, or looked up.
+func TestDoorsLeadToNodesOnly(t *testing.T) {
+	t.Parallel()
+	r := newStraight(t, false)
+	id := r.make("cfd", "alice")
+	r.make("sky", "bob")
+	key := r.key("alice", "")
+	var bmc netip.Addr
+	var machine muster.Machine
+	err := r.site.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
+		nodes, err := tx.Nodes(id)
+		if err != nil {
+			return err
+		}
+		if machine, err = tx.Machine(nodes[0].Machine); err != nil {
+			return err
+		}
+		bmc = netip.MustParseAddr("127.0.0.31")
+		return tx.PutRegistration(muster.Registration{ID: "bare-01", State: muster.RegistrationApproved,
+			NICs: []muster.RegisteredNIC{{MAC: "52:54:00:00:00:01", Use: muster.UseManagement}}, Power: muster.PowerAddress{Kind: muster.PowerIPMI, Address: bmc.String(), User: "admin"}}, "test")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var came atomic.Int64
+	r.site.Dialer.To(func(m muster.Machine) (net.Conn, error) {
+		if m.ID != machine.ID {
+			came.Add(1)
+		}
+		near, far := net.Pipe() // whoever comes here is let in
+		t.Cleanup(func() { _ = far.Close() })
+		return near, nil
+	})
+	for _, at := range []string{bmc.String() + ":22", bmc.String() + ":443", bmc.String() + ":623"} {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", at)
+		if err != nil {
+			t.Logf("%s is not listened at: %v", at, err)
+			continue
+		}
+		defer l.Close()
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				came.Add(1)
+				_ = c.Close()
+			}
+		}()
+	}
+	c, err := r.dial("alice", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tickets := func() bool {
+		_, err := r.ticket("alice", "cfd", "")
+		return err == nil
+	}
+	if !tickets() {
+		t.Fatal("no ticket is had at all")
+	}
+	mine := netip.MustParseAddrPort(r.address).Port()
+	for _, host := range []string{"cfd", "cfd.n01", "cfd.n01+aero", string(id)} {
+		for _, port := range []uint16{0, 21, 23, 80, 443, 623, 6817, 7777, mine} {
+			if conn, err := c.Dial("tcp", net.JoinHostPort(host, fmt.Sprint(port))); err == nil {
+				_ = conn.Close()
+				t.Errorf("another port of a node: the jump door to %s port %d", host, port)
+			}
+		}
+	}
+	for what, hosts := range map[string][]string{
+		"a controller":     {bmc.String(), "::ffff:" + bmc.String(), "0x7f00001f", "2130706463", "127.31", "bare-01", "bmc.bare-01", "cfd.bare-01", "bare-01+aero", "redfish"},
+		"the server":       {"127.0.0.1", "::1", "localhost", "0.0.0.0", "muster", "server", "cfd.server", "cfd.localhost", r.site.Socket, "169.254.169.254"},
+		"another's nodes":  {"sky", "sky.n01", "sky+aero", "sky.n01+aero", "n01", "cfd.n01.sky", "cfd+../sky"},
+		"a node's address": {machine.Facts.Management.String(), "cfd." + machine.Facts.Management.String(), string(machine.ID), "cfd." + string(machine.ID)},
+		"nothing":          {"", ".", "+", "cfd.", "cfd+", "*", "cfd.*", "cfd\x00", "cfd\n", "cfd.n01 127.0.0.1", "-oProxyCommand=true", "cfd@127.0.0.1", strings.Repeat("a", 70000)},
+	} {
+		for _, host := range hosts {
+			for _, port := range []uint16{22, 443, 623, 7777, 6817, mine} {
+				payload := ssh.Marshal(struct {
+					Host       string
+					Port       uint32
+					Origin     string
+					OriginPort uint32
+				}{host, uint32(port), "127.0.0.1", 1})
+				var refused *ssh.OpenChannelError
+				if _, _, err := c.OpenChannel("direct-tcpip", payload); !errors.As(err, &refused) {
+					t.Errorf("%s: the jump door to %.80q port %d: %v", what, host, port, err)
+				}
+			}
+			if _, err := r.ticket("alice", host, ""); err == nil {
+				t.Errorf("%s: a ticket of the server to %.80q", what, host)
+			}
+			if len(host) > 1000 { // of a user name the client says no more
+				continue
+			}
+			if out, _, status := r.askOn(c, "ticket "+host); out != "" || status == 0 {
+				t.Errorf("%s: a ticket of the gateway to %.80q: %q", what, host, out)
+			}
+			p, err := r.dial(host+"+alice", key)
+			if err != nil {
+				continue // it is no name of a user
+			}
+			if login, ok := gateway.ParseLogin(host + "+alice"); ok && login.Plain() {
+				if _, _, err := p.OpenChannel("direct-tcpip", nil); err == nil {
+					t.Errorf("%s: the plain door to %.80q", what, host)
+				}
+			}
+			_ = p.Close()
+		}
+	}
+	// Nor is a channel of another kind.
+	for _, kind := range []string{"direct-streamlocal@openssh.com", "forwarded-tcpip", "tun@openssh.com", "x11", "auth-agent@openssh.com"} {
+		if _, _, err := c.OpenChannel(kind, nil); err == nil {
+			t.Errorf("a channel %s was had", kind)
+		}
+	}
+	if n := came.Load(); n != 0 {
+		t.Errorf("%d connections came to what is no node", n)
 	}
 }

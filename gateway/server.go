@@ -246,7 +246,7 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	s.names.passed(try.name)
 	s.logins.Add(1)
 	by, _ := conn.Permissions.ExtraData[doorKey{}].(admitted)
-	c := &client{s: s, conn: conn, near: near, user: by.user, key: by.key, from: raw.RemoteAddr().String()}
+	c := &client{s: s, conn: conn, near: near, opener: opener{user: by.user, key: by.key}, from: raw.RemoteAddr().String()}
 	connlimit.Known(raw, c.user)
 	s.mu.Lock()
 	s.clients[c] = struct{}{}

@@ -12,6 +12,7 @@ import (
 
 // session is one way to a node that is open.
 type session struct {
+	by       opener
 	record   muster.GatewaySession
 	received *atomic.Int64
 	sent     *atomic.Int64
@@ -84,13 +85,17 @@ func (x *session) counted() {
 // recordTime bounds how long a record may take to be written.
 const recordTime = 10 * time.Second
 
+func stopping() error {
+	return muster.Errorf(muster.EUnavailable, "the gateway is stopping").WithHint("try again in a minute")
+}
+
 // reserve takes a place for one more session of a user. Who got none is told so.
 func (s *Server) reserve(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closing || s.draining:
-		return muster.Errorf(muster.EUnavailable, "the gateway is stopping").WithHint("try again in a minute")
+		return stopping()
 	case s.taken >= s.limits.Sessions:
 		return muster.Errorf(muster.EUnavailable, "the gateway has %d sessions, which is as many as it takes", s.taken).Because(muster.ReasonTooMany).WithHint("try again later")
 	case s.of[user] >= s.limits.PerUser:
@@ -112,17 +117,21 @@ func (s *Server) release(user string) {
 }
 
 // begin records a session and makes it one that can be seen and ended.
-// who says by whom, from where and through which door.
-func (s *Server) begin(who muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) (*session, error) {
-	x := s.session(who, w, received, sent, passed, stop)
+func (s *Server) begin(by opener, from string, d muster.Door, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) (*session, error) {
+	x := s.session(by, from, d, w, received, sent)
+	x.passed, x.stop = passed, stop
 	return x, s.enter(x)
 }
 
-func (s *Server) session(r muster.GatewaySession, w muster.DoorWay, received, sent *atomic.Int64, passed func() int64, stop func()) *session {
-	return &session{received: received, sent: sent, passed: passed, stop: stop, since: s.now(), record: muster.GatewaySession{
-		ID: muster.NewGatewaySessionID(), User: r.User, Fingerprint: r.Fingerprint, Certificate: r.Certificate, Serial: r.Serial, Token: r.Token, From: r.From, Door: r.Door,
+func (s *Server) session(by opener, from string, d muster.Door, w muster.DoorWay, received, sent *atomic.Int64) *session {
+	r := muster.GatewaySession{
+		ID: muster.NewGatewaySessionID(), User: by.user, Fingerprint: by.key.Fingerprint, Token: by.token, From: from, Door: d,
 		Cluster: w.Cluster, ClusterName: w.ClusterName, Project: w.Project, Node: w.Node, Login: w.Login, Began: s.now(),
-	}}
+	}
+	if cert := by.key.Certificate; cert != nil {
+		r.Certificate, r.Serial = cert.ID, cert.Serial
+	}
+	return &session{by: by, record: r, received: received, sent: sent, since: s.now()}
 }
 
 // enter records a session.

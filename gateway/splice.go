@@ -54,7 +54,7 @@ func (s *Server) pass(ctx context.Context, raw net.Conn, near *meteredConn, t ti
 	defer far.Close()
 	var received, sent atomic.Int64
 	var open atomic.Pointer[session]
-	x, err := s.begin(muster.GatewaySession{User: t.user, Token: t.token, From: raw.RemoteAddr().String(), Door: muster.DoorStraight}, t.way,
+	x, err := s.begin(t.opener, raw.RemoteAddr().String(), muster.DoorStraight, t.way,
 		&received, &sent, nil, func() {
 			if x := open.Load(); x != nil {
 				x.counted() // while the kernel can say

@@ -15,23 +15,31 @@ import (
 // client's address is what it takes it for and the node can be reached so, and otherwise by a
 // secret that it says first.
 func (s *Server) Ticket(ctx context.Context, r muster.DoorTicketRequest) (muster.DoorTicket, error) {
+	if s.isDraining() {
+		return muster.DoorTicket{}, stopping()
+	}
 	target, ok := ParseTarget(r.Target)
 	if !ok {
 		return muster.DoorTicket{}, muster.Errorf(muster.EInvalid, "target: %.80q is not a node of a cluster", r.Target).Because(muster.ReasonBadValue).
 			WithHint("write CLUSTER, CLUSTER.NODE or CLUSTER.NODE+PROJECT")
+	}
+	by := opener{user: r.User, key: r.Key, token: r.Token}
+	if err := by.connects(muster.DoorStraight); err != nil {
+		return muster.DoorTicket{}, err
 	}
 	way, err := s.site.GatewayEnter(ctx, r.User, muster.DoorStraight, target)
 	if err != nil {
 		return muster.DoorTicket{}, err
 	}
 	out := muster.DoorTicket{Node: way.Node, Expires: s.now().Add(ticketTime)}
-	if s.flows != nil && r.Client.Addr().Is4() && r.Client.Port() != 0 && r.Client.Addr() == r.Seen {
+	// A gateway that starts anew finds the kernel's connections, and not when a certificate ends.
+	if s.flows != nil && r.Key.Certificate == nil && r.Client.Addr().Is4() && r.Client.Port() != 0 && r.Client.Addr() == r.Seen {
 		node, err := s.site.GatewayNode(ctx, r.User, way)
 		if err != nil {
 			return out, err
 		}
 		if node.Is4() {
-			if err := s.letThrough(r, way, node); err == nil {
+			if err := s.letThrough(by, r.Client, way, node); err == nil {
 				out.Address = s.flowsAt.String()
 				return out, nil
 			} else if muster.ReasonOf(err) == muster.ReasonTooMany {
@@ -41,7 +49,7 @@ func (s *Server) Ticket(ctx context.Context, r muster.DoorTicketRequest) (muster
 			}
 		}
 	}
-	x, err := s.tickets.give(ticket{way: way, user: r.User, token: r.Token, seen: r.Seen, expires: out.Expires})
+	x, err := s.tickets.give(ticket{opener: by, way: way, seen: r.Seen, expires: out.Expires})
 	if err != nil {
 		return out, err
 	}
@@ -53,33 +61,33 @@ func (s *Server) Ticket(ctx context.Context, r muster.DoorTicketRequest) (muster
 }
 
 // letThrough records a session and has the kernel let its connection through.
-func (s *Server) letThrough(r muster.DoorTicketRequest, way muster.DoorWay, node netip.Addr) error {
-	if err := s.reserve(r.User); err != nil {
+func (s *Server) letThrough(by opener, client netip.AddrPort, way muster.DoorWay, node netip.Addr) error {
+	if err := s.reserve(by.user); err != nil {
 		return err
 	}
 	var received, sent atomic.Int64
-	x := s.session(muster.GatewaySession{User: r.User, Token: r.Token, From: r.Client.String(), Door: muster.DoorStraight}, way, &received, &sent, nil, nil)
-	x.flow = &flow.Way{Client: r.Client, Node: node, Mark: markOf(x.record.ID)}
+	x := s.session(by, client.String(), muster.DoorStraight, way, &received, &sent)
+	x.flow = &flow.Way{Client: client, Node: node, Mark: markOf(x.record.ID)}
 	x.stop = func() { s.stopFlow(x) }
 	var err error
 	if x.flow.Source, err = s.flows.SourceTo(node); err != nil {
-		s.release(r.User)
+		s.release(by.user)
 		return err
 	}
-	if old := s.flowOf(r.Client); old != nil { // its port is another connection's now
+	if old := s.flowOf(client); old != nil { // its port is another connection's now
 		s.flowOver(old, muster.GatewayEndClosed, "")
 	}
 	if err := s.enter(x); err != nil {
-		s.release(r.User)
+		s.release(by.user)
 		return err
 	}
 	s.mu.Lock()
 	for _, o := range s.flowing { // the node sees ports of clients, and the gateway's address
-		if o.flow.Node == node && o.flow.Client.Port() == r.Client.Port() {
-			err = muster.Errorf(muster.EConflict, "another client has a connection to this node from its port %d", r.Client.Port())
+		if o.flow.Node == node && o.flow.Client.Port() == client.Port() {
+			err = muster.Errorf(muster.EConflict, "another client has a connection to this node from its port %d", client.Port())
 		}
 	}
-	s.flowing[r.Client] = x
+	s.flowing[client] = x
 	s.mu.Unlock()
 	if err != nil {
 		s.flowOver(x, muster.GatewayEndClosed, "another client has this port")
@@ -285,7 +293,7 @@ func (s *Server) Adopt(list []muster.GatewaySession) (map[muster.GatewaySessionI
 		var received, sent atomic.Int64
 		received.Store(r.Received)
 		sent.Store(r.Sent)
-		x := &session{record: r, received: &received, sent: &sent, flow: &f.Way, used: true, since: s.now()}
+		x := &session{by: opener{user: r.User, key: muster.DoorKey{Fingerprint: r.Fingerprint}, token: r.Token}, record: r, received: &received, sent: &sent, flow: &f.Way, used: true, since: s.now()}
 		x.stop = func() { s.stopFlow(x) }
 		s.mu.Lock()
 		s.sessions[r.ID], s.flowing[client] = x, x

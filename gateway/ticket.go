@@ -22,9 +22,8 @@ const (
 
 // ticket is a way that one connection may go.
 type ticket struct {
+	opener
 	way     muster.DoorWay
-	user    string
-	token   string
 	seen    netip.Addr // from where it was asked for; the zero value: not over the network
 	expires time.Time
 }

@@ -16,7 +16,7 @@ func TestTickets(t *testing.T) {
 	at := netip.MustParseAddr
 	give := func(user, seen string) secret {
 		t.Helper()
-		x := ticket{user: user, expires: now.Add(ticketTime)}
+		x := ticket{opener: opener{user: user}, expires: now.Add(ticketTime)}
 		if seen != "" {
 			x.seen = at(seen)
 		}
@@ -54,7 +54,7 @@ func TestTickets(t *testing.T) {
 	for range ticketsOfOne {
 		give("alice", "")
 	}
-	if _, err := list.give(ticket{user: "alice", expires: now.Add(ticketTime)}); muster.ReasonOf(err) != muster.ReasonTooMany {
+	if _, err := list.give(ticket{opener: opener{user: "alice"}, expires: now.Add(ticketTime)}); muster.ReasonOf(err) != muster.ReasonTooMany {
 		t.Errorf("one user has them all: %v", err)
 	}
 	give("bob", "")
@@ -77,6 +77,22 @@ func FuzzPreamble(f *testing.F) {
 		}
 		if !ok && s != (secret{}) {
 			t.Errorf("%q leaves something behind", line)
+		}
+	})
+}
+
+func FuzzTicketCommand(f *testing.F) {
+	f.Add("ticket cfd.n01+aero 192.0.2.1:5000")
+	f.Add("ticket cfd")
+	f.Add("ticket  [2001:db8::1%eth0]:1")
+	f.Add("scp -t /")
+	f.Fuzz(func(t *testing.T, command string) {
+		target, from, ok := parseTicketCommand(command)
+		if !ok && (target != "" || from.IsValid()) {
+			t.Errorf("%q leaves something behind", command)
+		}
+		if ok && (target == "" || strings.Contains(target, " ") || !strings.HasPrefix(command, ticketCommand+" "+target)) {
+			t.Errorf("%q is read as %q, %s", command, target, from)
 		}
 	})
 }

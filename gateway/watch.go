@@ -77,21 +77,20 @@ func (s *Server) review(ctx context.Context) {
 func (s *Server) endCertificates() {
 	var over []*client
 	var ends []*session
-	from := map[string]bool{}
 	now := s.now()
 	s.mu.Lock()
 	for c := range s.clients {
 		if c.over(now) {
-			over, from[c.from] = append(over, c), true
+			over = append(over, c)
 		}
 	}
 	for _, x := range s.sessions {
-		if from[x.record.From] {
+		if x.by.over(now) {
 			ends = append(ends, x)
 		}
 	}
 	s.mu.Unlock()
-	for _, x := range ends {
+	for _, x := range ends { // before its connection is closed: it has the reason
 		x.end(muster.GatewayEndRight, "the certificate by which it was opened has ended")
 	}
 	for _, c := range over {

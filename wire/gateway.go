@@ -14,6 +14,7 @@ type Gateway struct {
 	// HostAuthority is there without a gateway as well.
 	HostAuthority string           `json:"host_authority,omitempty" doc:"Public key of the site's authority, which signs the host keys of all doors under the names of clusters and of the gateway"`
 	Gateways      []GatewayProcess `json:"gateways,omitempty" doc:"Gateways that are processes of their own"`
+	User          string           `json:"user,omitempty" doc:"As whom the caller comes to the gateways: their user name; absent: who came without a token has none"`
 	Doors         []muster.Door    `json:"doors" doc:"straight, jump, plain"`
 }
 

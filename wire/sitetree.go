@@ -34,6 +34,8 @@ type TopologyStand struct {
 	Registered bool `json:"registered,omitempty" doc:"It is in no description: machines are registered in it"`
 	Below      int  `json:"machines_below" doc:"Machines that stand in it or below it"`
 	Free       int  `json:"free_below" doc:"Those of them that are free"`
+	// Unknown are machines that the description puts here and the site does not have.
+	Unknown string `json:"unknown_machines,omitempty" doc:"Machines that the description puts here and the site does not have, as a set of names"`
 }
 
 // TopologyImport replaces the description of where machines stand.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -20,7 +21,7 @@ import (
 )
 
 // serveGateway runs a gateway that is a process of its own. What needs root is done first: listening,
-// and entering the namespace of nodes. The first signal drains it, the second ends it.
+// and entering the namespace of nodes; then it has no capability any more, whoever started it. The first signal drains it, the second ends it.
 func serveGateway(stop context.Context, k *client.Client, o cli.GatewayOptions) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if o.Drain <= 0 {
@@ -43,6 +44,11 @@ func serveGateway(stop context.Context, k *client.Client, o cli.GatewayOptions) 
 		c.Dial = inside
 	}
 	if err := become(o.User, o.State); err != nil {
+		return err
+	}
+	if err := giveUpPrivileges(); errors.Is(err, errors.ErrUnsupported) {
+		log.Warn("gateway: capabilities are kept: this build cannot give them up")
+	} else if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancel(context.WithoutCancel(stop))

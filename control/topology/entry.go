@@ -16,6 +16,7 @@ import (
 const (
 	MaxBytes    = 512 << 10 // a request has room for it
 	maxStands   = 10_000
+	maxDepth    = 32 // stands in each other; switches of real sites have three or four levels
 	maxMachines = 100_000
 	maxProblems = 100
 	// A cable carries less than fastest, in bits/s, and an uplink is of so many at most.
@@ -55,6 +56,7 @@ func (f *file) finish() muster.SiteTree {
 		f.adopt(byName)
 	}
 	f.parents(byName)
+	f.depth(byName)
 	if f.slurm {
 		f.levels(byName)
 	}
@@ -158,6 +160,24 @@ func (f *file) parents(byName map[string]int) {
 		}
 		for _, w := range way {
 			state[w] = done
+		}
+	}
+}
+
+// depth looks how many stands are in each other. What stands in a circle, or in nothing that is known, was told.
+func (f *file) depth(byName map[string]int) {
+	for i := range f.entries {
+		n, at := 1, i
+		for n <= maxDepth+1 && f.entries[at].In != "" {
+			p, ok := byName[f.entries[at].In]
+			if !ok {
+				break
+			}
+			n, at = n+1, p
+		}
+		if n == maxDepth+1 && f.entries[at].In == "" { // the first of a chain that is too long, and not all below it
+			e := f.entries[i]
+			f.Wrong(muster.ReasonTooMany, e.field+".in", e.line, "leave out what only passes on", "%s stands in %d others, and %d are possible", e.Name, maxDepth, maxDepth-1)
 		}
 	}
 }

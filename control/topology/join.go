@@ -110,7 +110,7 @@ func (j *joiner) seat(s Seat) {
 			return
 		}
 		if inner == nil {
-			stand.Machines = joinSets(stand.Machines, s.Machines)
+			stand.Machines = JoinSets(stand.Machines, s.Machines)
 		} else {
 			j.put(inner, at.name)
 		}
@@ -118,8 +118,8 @@ func (j *joiner) seat(s Seat) {
 	}
 }
 
-// joinSets are two sets of machines as one.
-func joinSets(a, b string) string {
+// JoinSets are two sets of machines as one.
+func JoinSets(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}

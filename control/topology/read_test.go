@@ -76,6 +76,7 @@ func TestReadProblems(t *testing.T) {
 		"200,000 machines": {"stands:\n  - {name: l, kind: leaf, machines: \"n[000001-200000]\"}\n", []string{"stands[0].machines line 2"}},
 		"slow":             {"stands:\n  - {name: l, kind: leaf, link: 999Kb/s}\n", []string{"stands[0].link line 2"}},
 		"in itself":        {"stands:\n  - {name: l, kind: spine, in: l}\n", []string{"stands[0].in line 2"}},
+		"too deep":         {"stands:\n" + chain(maxDepth+1), []string{fmt.Sprintf("stands[%d].in line %d", maxDepth, maxDepth+2)}},
 		"nothing":          {"", []string{"file "}},
 		"no list":          {"stands: 3\n", []string{"stands line 1"}},
 		"no YAML":          {"stands: [", []string{"file "}},
@@ -234,4 +235,20 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%d of %d machines stand anywhere", k.Stands[0].Below, len(list))
 		}
 	})
+}
+
+// chain are spines, each in the one before.
+func chain(n int) string {
+	out := "  - {name: s1, kind: spine}\n"
+	for i := 2; i <= n; i++ {
+		out += fmt.Sprintf("  - {name: s%d, kind: spine, in: s%d}\n", i, i-1)
+	}
+	return out
+}
+
+func TestReadTakesDeepTrees(t *testing.T) {
+	t.Parallel()
+	if _, err := Read([]byte("stands:\n" + chain(maxDepth))); err != nil {
+		t.Error(err)
+	}
 }

@@ -181,6 +181,17 @@ func (r *rig) echo(conn net.Conn, want, say string) {
 	}
 }
 
+// ticket asks for a ticket of the straight door, and returns all that is said.
+func (r *rig) ticket(c *ssh.Client) string {
+	r.t.Helper()
+	s, err := c.NewSession()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	out, _ := s.CombinedOutput("ticket cfd")
+	return string(out)
+}
+
 func (r *rig) sessions(open bool) []muster.GatewaySession {
 	r.t.Helper()
 	list, err := r.root.GatewaySessions(r.t.Context(), wire.GatewayQuery{Open: open})
@@ -289,6 +300,9 @@ func TestDrain(t *testing.T) {
 	})
 	if _, err := c.Dial("tcp", "cfd:22"); err == nil || !strings.Contains(err.Error(), "the gateway is stopping") {
 		t.Errorf("a new session: %v", err)
+	}
+	if text := r.ticket(c); !strings.Contains(text, "the gateway is stopping") {
+		t.Errorf("a ticket: %q", text)
 	}
 	r.echo(first, "on", "on")
 	_ = first.Close()

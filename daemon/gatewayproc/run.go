@@ -59,7 +59,8 @@ func Run(ctx, stop context.Context, c Config) error {
 		return err
 	}
 	s.remember()
-	g := gateway.New(gateway.Config{Site: s, HostKey: key, HostCertificate: s.hostCertificate, Limits: c.Limits, Log: c.Log, Clock: c.Clock})
+	g := gateway.New(gateway.Config{Site: s, HostKey: key, HostCertificate: s.hostCertificate, Limits: c.Limits, Log: c.Log, Clock: c.Clock,
+		At: func() string { return c.Listener.Addr().String() }})
 	c.Log.Info("SSH gateway started", "address", c.Listener.Addr(), "key", pki.Line(key.PublicKey()))
 	listener := connlimit.New(c.Listener, c.Places)
 	serving, end := context.WithCancel(ctx)

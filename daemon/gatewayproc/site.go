@@ -107,7 +107,7 @@ func (s *site) GatewayDial(ctx context.Context, user string, w muster.DoorWay) (
 	return nil, muster.Errorf(muster.EConflict, "node %s of %s has no machine now", w.Node, c.Name).Because(muster.ReasonNotReady).WithHint("see 'muster show %s'", c.Name)
 }
 
-// GatewayNode is no address: tickets of the straight door are the server's.
+// GatewayNode is no address: connections through the straight door are spliced here.
 func (s *site) GatewayNode(context.Context, string, muster.DoorWay) (netip.Addr, error) {
 	return netip.Addr{}, nil
 }

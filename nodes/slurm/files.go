@@ -149,9 +149,9 @@ func sections(c Cluster) []section {
 			// What could not be kept is refused when it is asked for.
 			"JobSubmitPlugins", "lua",
 		}},
-		{"Jobs start when there is room, not some seconds later.", []string{
+		{"Jobs start when there is room, not some seconds later. Those of --switches wait for it: Slurm's own limit is five minutes.", []string{
 			"SchedulerType", "sched/backfill",
-			"SchedulerParameters", "batch_sched_delay=0,sched_interval=5,bf_interval=5,enable_user_top",
+			"SchedulerParameters", "batch_sched_delay=0,sched_interval=5,bf_interval=5,enable_user_top,max_switch_wait=604800",
 			"PriorityType", "priority/basic",
 		}},
 		{"Nodes come and go; one that returns is used again.", []string{
