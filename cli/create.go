@@ -107,7 +107,7 @@ detaches; the cluster keeps building.`,
 	flags.StringSliceVar(&r.Packages, "packages", nil, "extra Debian packages for the image")
 	flags.StringVar(&r.Placement, "placement", "", "pack, spread or any")
 	flags.StringVar(&r.Within, "within", "", "keep all nodes in one: chassis, rack, leaf, spine, room or site (the default); any-site: they may be in several data centres")
-	flags.StringVar(&r.Like, "like", "", "cluster to be like: what is not given of nodes, class, image, shape, link rate and placement is as it had it")
+	flags.StringVar(&r.Like, "like", "", "cluster to be like: what is not given of nodes, head, logins, machines, shape, link rate, image, scheduler and placement is as it had it")
 	flags.StringVar(&r.Walltime, "walltime", "", "time limit, counted from when the cluster is ready: 8h, 2d")
 	flags.StringVar(&r.Start.At, "start", "", `when people can log in, as a promise: +2h, earliest, RFC 3339, "2026-12-01 10:00 Europe/Berlin" (default: as soon as there is room)`)
 	flags.StringVar(&r.Priority, "priority", "", "scavenger: take what nobody else wants, and end with grace when somebody does")

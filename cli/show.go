@@ -186,7 +186,7 @@ func within(spread time.Duration) string {
 
 func imageText(c wire.Cluster) string {
 	text := c.Spec.Image
-	if c.Image != "" && c.Spec.Image != string(c.Image) {
+	if c.Image != "" && c.Spec.Image != string(c.Image) && !strings.HasSuffix(c.Spec.Image, "@"+c.Image.Short()) {
 		text += " (" + c.Image.Short() + ")"
 	}
 	if len(c.Spec.Packages) > 0 {

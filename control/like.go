@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
@@ -21,15 +22,16 @@ type likeness struct {
 	// that, or it has no machines any more.
 	distance *muster.PlanDistance
 	nodes    int // compute nodes with machines
-	// image is what is asked for: its content, unless the request names another one.
-	image string
+	// content: the image is asked for by its very content.
+	content bool
 }
 
-// like fills in what a request leaves open and the cluster had that it names: how many
-// nodes, of what class and shape, with which content, placed how. nil: it names none.
-func (s *Service) like(ctx context.Context, who muster.Actor, req *wire.Request) (*likeness, []muster.Problem, error) {
+// like fills in what a request leaves open and the cluster had that it names, and adds to
+// its notices what gave way to what the request says: see spec.Inherit. The likeness is nil where
+// it names none.
+func (s *Service) like(ctx context.Context, who muster.Actor, req *wire.Request, d spec.Defaults, w *parsedRequest) ([]muster.Problem, error) {
 	if req.Like == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	l := &likeness{}
 	err := s.Store.View(ctx, who, func(tx *store.Tx) (err error) {
@@ -40,29 +42,42 @@ func (s *Service) like(ctx context.Context, who muster.Actor, req *wire.Request)
 	})
 	if e := asError(err); e != nil && (e.Code == muster.ENotFound || e.Code == muster.EConflict) {
 		req.Nodes = cmp.Or(req.Nodes, 1) // how many is not what is wrong
-		return nil, []muster.Problem{{Field: "like", Reason: e.Reason, Message: e.Message, Hint: cmp.Or(e.Hint, "name a cluster that you may see: muster list --all")}}, nil
+		return []muster.Problem{{Field: "like", Reason: e.Reason, Message: e.Message, Hint: cmp.Or(e.Hint, "name a cluster that you may see: muster list --all")}}, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	had := spec.RequestOf(l.cluster.Spec)
-	if req.Nodes == 0 {
-		req.Nodes, req.Min = had.Nodes, cmp.Or(req.Min, had.Min)
+	c, had := l.cluster, spec.RequestOf(l.cluster.Spec)
+	had.Machine.Class = cmp.Or(c.Class, had.Machine.Class)
+	if c.Image != "" {
+		had.Image, had.Packages = s.contentOf(c.Image, len(req.Packages) > 0), nil // its packages are in that
+		l.content = req.Image == "" && len(req.Packages) == 0
 	}
-	if req.Machine.Class == "" && !req.Mixed && l.cluster.Class != "" {
-		req.Machine.Class = l.cluster.Class
+	var left []string
+	*req, left = spec.Inherit(*req, had, d)
+	for _, text := range left {
+		w.notices = append(w.notices, fmt.Sprintf("not as in %s: %s", c.Name, text))
 	}
-	if req.Image == "" && l.cluster.Image != "" && len(req.Packages) == 0 {
-		req.Image = string(l.cluster.Image) // its packages are in that
+	w.like = l
+	return nil, nil
+}
+
+// contentOf is how a request names a content: IMAGE@CONTENT, where that means it. base: that of
+// what it was derived from.
+func (s *Service) contentOf(id muster.ImageID, base bool) string {
+	img, err := s.Config.Images.Resolve(string(id))
+	if err == nil && base && img.Base != "" {
+		id = img.Base
+		img, err = s.Config.Images.Resolve(string(id))
 	}
-	l.image = req.Image
-	req.Mixed = req.Mixed || req.Machine.Class == "" && had.Mixed
-	req.Placement, req.Within = cmp.Or(req.Placement, had.Placement), cmp.Or(req.Within, had.Within)
-	req.LinkRate = cmp.Or(req.LinkRate, had.LinkRate)
-	if req.Shape.Cores == 0 && req.Shape.Sockets == 0 && req.Shape.MemoryPerCore == "" && len(req.Shape.KernelArgs) == 0 && req.Shape.NUMA == "" {
-		req.Shape = had.Shape
+	if err != nil {
+		return string(id)
 	}
-	return l, nil, nil
+	ref := img.Name + "@" + id.Short()
+	if same, err := s.Config.Images.Resolve(ref); err != nil || same.ID != id {
+		return string(id)
+	}
+	return ref
 }
 
 // look finds where its nodes stand.
@@ -103,8 +118,9 @@ func (l *likeness) differs(newest func(name string) (*muster.Image, error), answ
 	}
 	name := l.cluster.Name
 	var list []string
-	if img, err := newest(l.cluster.Spec.Image); l.image == string(l.cluster.Image) && err == nil && img.ID != l.cluster.Image && len(l.cluster.Spec.Packages) == 0 {
-		list = append(list, fmt.Sprintf("like %s it has the content that image %s had then; today %s is another one (to have that: --image %s)", name, l.cluster.Spec.Image, l.cluster.Spec.Image, l.cluster.Spec.Image))
+	image, _, _ := strings.Cut(l.cluster.Spec.Image, "@")
+	if img, err := newest(image); l.content && err == nil && img.ID != l.cluster.Image && len(l.cluster.Spec.Packages) == 0 {
+		list = append(list, fmt.Sprintf("like %s it has the content that image %s had then; today %s is another one (to have that: --image %s)", name, image, image, image))
 	}
 	p := answer.Plan
 	if p == nil {

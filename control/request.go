@@ -59,8 +59,8 @@ func (s *Service) parseRequest(ctx context.Context, who muster.Actor, call wire.
 	if who.Name == "root" && call.DefaultUser == "" && slices.Equal(req.Users, []string{"muster"}) {
 		req.Users = nil // as a cluster of root's own shows it: the request for another one
 	}
-	var more []muster.Problem
-	if w.like, more, err = s.like(ctx, who, &req); err != nil {
+	more, err := s.like(ctx, who, &req, defaults, &w)
+	if err != nil {
 		return parsedRequest{}, err
 	}
 	problems = append(problems, more...)

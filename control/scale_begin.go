@@ -337,25 +337,40 @@ func (sc *scaler) room(d allocate.Demand, answer muster.Answer) (muster.Plan, er
 	if refused == nil {
 		refused = muster.Errorf(muster.ENoCapacity, "there is no room now").Because(muster.ReasonNoRoom)
 	}
-	answer.Change = sc.remedies(answer, d.Near, d.Role, d.Spec.Nodes)
+	kept, err := sc.s.Allocator.Kept(sc.sys, d)
+	if err != nil {
+		return muster.Plan{}, err
+	}
+	answer.Change = sc.remedies(answer, d, kept)
 	refused.Hint = answer.Change[0]
 	sc.answer = &answer
 	return muster.Plan{}, refused
 }
 
 // remedies say what to ask for instead, and who has the machines.
-func (sc *scaler) remedies(a muster.Answer, near []muster.Machine, role muster.Role, n int) []string {
+func (sc *scaler) remedies(a muster.Answer, d allocate.Demand, kept *admit.Kept) []string {
 	var list []string
-	free := a.Free
+	free, n := a.Free, d.Spec.Nodes
 	switch {
-	case role == muster.RoleCompute && free > 0 && free < n:
+	case d.Role == muster.RoleCompute && free > 0 && free < n:
 		list = append(list, fmt.Sprintf("%s: muster scale %s +%d, or say --allow-partial to take what there is", fits(free), sc.c.Name, free))
 	case free > 0 && free < n:
 		list = append(list, fmt.Sprintf("%s: say --allow-partial to take what there is", fits(free)))
 	}
-	held := sc.holders(near)
-	if len(held) > 0 {
-		list = append(list, "machines of this kind are held by "+strings.Join(held, ", ")+": scale again when they are given back")
+	held := strings.Join(sc.holders(d.Near, kept), ", ")
+	switch {
+	case held == "" || a.Fits <= free: // waiting brings none
+	case a.Fits >= n:
+		list = append(list, "machines of this kind are held by "+held+": scale again when they are given back")
+	case d.Role == muster.RoleCompute:
+		list = append(list, fmt.Sprintf("machines of this kind are held by %s: when they are given back, at most: muster scale %s +%d", held, sc.c.Name, a.Fits))
+	}
+	if kept != nil && d.Role == muster.RoleCompute {
+		within := muster.WithinSite
+		if sc.c.Spec.Within == "" || sc.c.Spec.Within == muster.WithinSite {
+			within = muster.WithinAnySite
+		}
+		list = append(list, fmt.Sprintf("its nodes stay in %s; a new cluster may be wider: muster create NAME --like %s -n %d --within %s --dry-run", kept.Where, sc.c.Name, sc.have+n, within))
 	}
 	if len(list) == 0 {
 		list = append(list, "see 'muster machine list'")
@@ -370,9 +385,9 @@ func fits(n int) string {
 	return fmt.Sprintf("%d more fit now", n)
 }
 
-// holders are the clusters that hold machines like those near, as far as the
-// caller may see them.
-func (sc *scaler) holders(near []muster.Machine) []string {
+// holders are the clusters that hold machines like those near, where the cluster may have
+// them, as far as the caller may see them.
+func (sc *scaler) holders(near []muster.Machine, kept *admit.Kept) []string {
 	if len(near) == 0 {
 		return nil
 	}
@@ -385,7 +400,7 @@ func (sc *scaler) holders(near []muster.Machine) []string {
 	for _, m := range all {
 		like := m.Provider == near[0].Provider && (sc.c.Spec.Mixed || m.Facts.Class == sc.c.Class)
 		switch {
-		case !like || !m.Phase.Held() || m.Cluster == sc.c.ID:
+		case !like || !m.Phase.Held() || m.Cluster == sc.c.ID || kept != nil && !kept.Has(&m):
 		case m.Cluster == "":
 			others++
 		default:

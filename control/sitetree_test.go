@@ -63,7 +63,7 @@ func TestTopology(t *testing.T) {
 	}
 	// Within a leaf or nowhere.
 	wide, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: wide; nodes: 5; head: shared; users: [alice]; within: leaf; queue: false"))
-	if muster.CodeOf(err) != muster.ENever || !slices.ContainsFunc(wide.Answer.Change, func(c string) bool { return strings.Contains(c, "within: leaf") }) {
+	if muster.CodeOf(err) != muster.ENever || !slices.ContainsFunc(wide.Answer.Change, func(c string) bool { return strings.HasPrefix(c, "ask for within: spine: 5 nodes") }) {
 		t.Errorf("%+v, %v", wide.Answer, err)
 	}
 	if !slices.Contains(wide.Answer.Notices, "within: leaf: room for 4 nodes together, at most") || !strings.Contains(err.Error(), "(within: leaf: room for 4 nodes together, at most)") {
@@ -75,8 +75,12 @@ func TestTopology(t *testing.T) {
 		t.Errorf("%+v, %v", none.Answer, err)
 	}
 	// The machines of cfd's leaf are all its own.
-	if _, _, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 5}); muster.CodeOf(err) != muster.ENoCapacity || !strings.Contains(err.Error(), "within: leaf") {
-		t.Errorf("%v", err)
+	leaf := shown.Nodes[0].Location[1]
+	_, answer, err := s.Control.Scale(t.Context(), root(), "cfd", wire.ScaleRequest{Nodes: 5})
+	wantError(t, err, muster.ENever, muster.ReasonNeverFits, "1 machine needed, 0 fit", "leaf "+leaf+", where the cluster stands, has no free machine that fits, and 4 in all, 4 of them its own",
+		"its nodes stay in leaf "+leaf, "muster create NAME --like cfd -n 5 --within site")
+	if answer == nil || len(answer.Rejections) != 1 || answer.Rejections[0].Reason != "outside" || answer.Rejections[0].Count != 4 {
+		t.Errorf("%+v", answer)
 	}
 	if err := s.Control.RemoveTopology(t.Context(), root()); err != nil {
 		t.Fatal(err)
@@ -87,6 +91,36 @@ func TestTopology(t *testing.T) {
 	if err := s.Control.RemoveTopology(t.Context(), root()); muster.CodeOf(err) != muster.ENotFound {
 		t.Errorf("removed twice: %v", err)
 	}
+}
+
+// A cluster that is kept in a leaf is told of that leaf when it cannot grow: what is free
+// elsewhere does not count, and who is named has something that it may get.
+func TestScaleWithinLeaf(t *testing.T) {
+	t.Parallel()
+	s := controltest.Start(t, controltest.Options{Machines: 8})
+	if _, err := s.Control.ImportTopology(t.Context(), root(), wire.TopologyImport{Text: described}); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, s, "q1", 2, "; within: leaf")
+	shown, err := s.Control.Cluster(t.Context(), root(), "q1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := "leaf " + shown.Nodes[0].Location[1]
+	free := leaf + ", where the cluster stands, has 2 free machines that fit, and 4 in all, 2 of them its own"
+	none := leaf + ", where the cluster stands, has no free machine that fits, and 4 in all, 2 of them its own"
+	scale := func(n int, code muster.Code, why muster.Reason, parts ...string) {
+		t.Helper()
+		_, answer, err := s.Control.Scale(t.Context(), root(), "q1", wire.ScaleRequest{Nodes: n})
+		wantError(t, err, code, why, parts...)
+		if text := strings.Join(answer.Change, "|"); n > 4 && strings.Contains(text, "scale again") {
+			t.Errorf("%d nodes never come to be in a leaf of four: %q", n, text)
+		}
+	}
+	scale(5, muster.ENever, muster.ReasonNeverFits, "3 machines needed, 2 fit", free, "muster scale q1 +2")
+	ready(t, s, "q2", 2, "; within: leaf") // the leaf that is broken already
+	scale(4, muster.ENoCapacity, muster.ReasonNoRoom, "2 machines needed, 0 are free", none, "held by q2 (2): scale again")
+	scale(5, muster.ENever, muster.ReasonNeverFits, "3 machines needed, 2 fit", none, "held by q2 (2): when they are given back, at most: muster scale q1 +2")
 }
 
 // What a cluster had is asked for by its name, and what differs is said.
@@ -102,7 +136,7 @@ func TestLike(t *testing.T) {
 		c.DryRun = true
 		return s.Control.CreateCluster(t.Context(), root(), c)
 	}
-	like, err := ask("name: second; like: first; head: shared; users: [alice]")
+	like, err := ask("name: second; like: first; users: [alice]")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +144,7 @@ func TestLike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := like.Spec; got.Nodes != 3 || got.Within != "leaf" || got.Machine.Class != was.Class || got.Image != string(was.Image) {
+	if got := like.Spec; got.Nodes != 3 || got.Within != "leaf" || got.Machine.Class != was.Class || got.Image != "hpc@"+was.Image.Short() || got.Head != muster.HeadShared {
 		t.Errorf("%+v", got)
 	}
 	if len(like.Answer.Notices) > 0 {
@@ -121,6 +155,18 @@ func TestLike(t *testing.T) {
 		return strings.Contains(n, "3 switches are between two of its nodes, in first 1 switch is")
 	}) {
 		t.Errorf("%q, %v", far.Answer.Notices, err)
+	}
+	// What is said counts before what the other has.
+	ready(t, s, "wide", 2, "; placement: spread")
+	near, err := ask("name: second; like: wide; within: leaf; users: [alice]")
+	if err != nil || near.Spec.Within != "leaf" || near.Spec.Placement != muster.PlacePack || near.Spec.Head != muster.HeadShared ||
+		!slices.Contains(near.Answer.Notices, "not as in wide: placement: spread: within: leaf and placement: spread contradict each other") {
+		t.Errorf("%+v %q, %v", near.Spec, near.Answer.Notices, err)
+	}
+	apart, err := ask("name: second; like: first; placement: spread; users: [alice]")
+	if err != nil || apart.Spec.Within != "" || apart.Spec.Placement != muster.PlaceSpread ||
+		!slices.Contains(apart.Answer.Notices, "not as in first: within: leaf: within: leaf and placement: spread contradict each other") {
+		t.Errorf("%+v %q, %v", apart.Spec, apart.Answer.Notices, err)
 	}
 	_, err = ask("name: second; like: frist; users: [alice]")
 	if problems := errortest.Problems(errortest.Listed(err)); !slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, "like no-such") }) {

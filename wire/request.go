@@ -25,7 +25,7 @@ type Request struct {
 	Scheduler string             `json:"scheduler,omitempty" doc:"slurm or none; default: what the image has"`
 	Placement string             `json:"placement,omitempty" doc:"pack, spread or any"`
 	Within    string             `json:"within,omitempty" doc:"All nodes in one chassis, rack, leaf, spine, room or site; any-site: they may be in several data centres. Default: site"`
-	Like      string             `json:"like,omitempty" doc:"A cluster: what is left out of nodes, class, image, shape, link_rate, placement and within is as that cluster had it, and the answer says what differs"`
+	Like      string             `json:"like,omitempty" doc:"A cluster: what is left out of nodes, head, logins, machine, provider, vm, mixed, shape, link_rate, image, scheduler, placement and within is as that cluster had it, and the answer says what differs"`
 	Walltime  string             `json:"walltime,omitempty" doc:"How long, such as 8h or 2d; counted from ready, or from the promised start"`
 	Start     StartWish          `json:"start,omitzero" doc:"When: now, +2h, 2026-12-01 10:00 Europe/Berlin, RFC 3339, earliest, or {after, before}; default: as soon as there is room"`
 	Priority  string             `json:"priority,omitempty" doc:"scavenger: on machines that nobody else wants, and ended with grace when somebody does"`

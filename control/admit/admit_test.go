@@ -287,8 +287,8 @@ func TestChangesAreTrue(t *testing.T) {
 				s.Nodes, s.Min = n, n
 			case strings.HasPrefix(text, "say mixed"):
 				s.Mixed = true
-			case strings.HasPrefix(text, "leave out within"):
-				s.Within = ""
+			case scan("ask for within: %s", &s.Within):
+				s.Within = strings.TrimSuffix(s.Within, ":")
 			case strings.HasPrefix(text, "say head: shared"):
 				s.Head = muster.HeadShared
 			case scan("ask for cores: >=%d", &v):

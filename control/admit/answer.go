@@ -32,8 +32,12 @@ type query struct {
 // whatever they are doing now.
 func Answer(id muster.ClusterID, spec muster.Spec, image *muster.Image, snap Snapshot, placer Placer) muster.Answer {
 	snap = snap.withHeld()
+	checks := checksOf(spec, image, snap)
+	if snap.Kept != nil {
+		checks = append(checks, snap.Kept.check())
+	}
 	a := &query{
-		filtered: filter(checksOf(spec, image, snap), spec, snap.Machines),
+		filtered: filter(checks, spec, snap.Machines),
 		snap:     snap, placer: placer, least: max(1, spec.Min),
 		state: make([]string, len(snap.Machines)),
 	}

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/muster-hpc/muster"
@@ -93,26 +94,39 @@ func (a *query) fewer(keep func(int) bool) []string {
 // otherShape tries the constraints on the cluster as a whole, one at a time.
 func (a *query) otherShape(keep func(int) bool) []string {
 	var list []string
-	try := func(change func(*muster.Spec), text string) {
+	try := func(change func(*muster.Spec), text string) bool {
 		spec := a.spec
 		change(&spec)
 		t := *a.filtered
 		t.spec = spec
 		compute, spare := t.pick(0, keep)
-		if n := a.placer.Capacity(spec, compute, spare); n >= a.least {
+		n := a.placer.Capacity(spec, compute, spare)
+		if n >= a.least {
 			list = append(list, fmt.Sprintf("%s: %s %s", text, plaintext.Count(n, "node"), when(keep)))
 		}
+		return n >= a.least
 	}
 	if !a.spec.Mixed {
 		try(func(s *muster.Spec) { s.Mixed = true }, "say mixed: true, so that nodes may be of different classes")
 	}
-	if a.spec.Within != "" {
-		try(func(s *muster.Spec) { s.Within = "" }, "leave out within: "+a.spec.Within)
+	for _, within := range wider(a.spec.Within) {
+		if try(func(s *muster.Spec) { s.Within = within }, "ask for within: "+within) {
+			break
+		}
 	}
 	if a.spec.Head == muster.HeadSeparate {
 		try(func(s *muster.Spec) { s.Head = muster.HeadShared }, "say head: shared, which saves a machine")
 	}
 	return list
+}
+
+// wider are the words for more than a cluster is kept within, the narrowest first.
+func wider(within string) []string {
+	all := muster.Within()
+	if within == "" {
+		within = muster.WithinSite
+	}
+	return all[slices.Index(all, within)+1:]
 }
 
 // lastResort is said when no single change is enough: which to make together,

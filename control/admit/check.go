@@ -46,6 +46,8 @@ const (
 	ReasonNoVF      = muster.LackVF
 	ReasonVFGroup   = muster.LackVFGroup
 	ReasonHugePages = muster.LackHugePages
+	// Of more nodes for a cluster that is kept within something.
+	ReasonOutside = "outside"
 	// From here on they pass with time.
 	ReasonMaintenance  = "maintenance"
 	ReasonQuarantined  = "quarantined"
@@ -66,7 +68,7 @@ func Reasons() []string {
 		ReasonNICSpeed, ReasonAccelerators, ReasonShapeCores, ReasonShapeMemory, ReasonShapeKernel, ReasonLinkRate,
 		ReasonHibernate, ReasonHibernateDevices, ReasonHibernateLocked, ReasonHibernateDisk, ReasonImageArchitecture, ReasonImageCPULevel,
 		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonImageKernel,
-		ReasonNoKVM, ReasonNoIOMMU, ReasonNoVF, ReasonVFGroup, ReasonHugePages, ReasonVolume, ReasonEgress, ReasonUserID,
+		ReasonNoKVM, ReasonNoIOMMU, ReasonNoVF, ReasonVFGroup, ReasonHugePages, ReasonVolume, ReasonEgress, ReasonUserID, ReasonOutside,
 		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonPartsInUse, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
 	}
 }

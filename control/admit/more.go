@@ -12,14 +12,7 @@ func MoreNodes(c muster.Cluster, near []muster.Machine, n int, some bool) muster
 	if !s.Mixed && c.Class != "" {
 		s.Machine.Class = c.Class
 	}
-	switch {
-	case c.Spec.Within != muster.WithinRack:
-		s.Within = c.Spec.Within
-	default:
-		for _, m := range near {
-			s.Machine.Rack = m.Facts.Rack
-		}
-	}
+	s.Within = c.Spec.Within
 	s.Mixed = true // what may be taken is settled: the class is in the spec
 	return s
 }

@@ -36,14 +36,25 @@ func (a *query) planNotices(plan muster.Plan) []string {
 // apart begins what is said where enough machines fit and stand too far from each other.
 const apart = "within: "
 
-// apartNotices say so, and how many would stand together.
+// apartNotices say so, and how many would stand together. Nothing said of it is one data
+// centre. Of more nodes for a cluster they say what there is where it stands.
 func (a *query) apartNotices(compute, spare []*muster.Machine) []string {
+	if a.snap.Kept != nil {
+		return []string{a.snap.Kept.notice(a.fitting(0, a.isFree))}
+	}
 	wide := a.spec
 	wide.Within = muster.WithinAnySite
-	if a.spec.Within == "" || a.spec.Within == wide.Within || a.placer.Capacity(wide, compute, spare) < a.least {
+	if a.spec.Within == wide.Within || a.placer.Capacity(wide, compute, spare) < a.least {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s%s: room for %s together, at most", apart, a.spec.Within, plaintext.Count(a.placer.Capacity(a.spec, compute, spare), "node"))}
+	n := a.placer.Capacity(a.spec, compute, spare)
+	switch {
+	case n >= a.least:
+		return nil // it waits for something else
+	case a.spec.Within == "" || a.spec.Within == muster.WithinSite:
+		return []string{fmt.Sprintf("%s%s: one data centre holds %s at most", apart, muster.WithinSite, plaintext.Count(n, "node"))}
+	}
+	return []string{fmt.Sprintf("%s%s: room for %s together, at most", apart, a.spec.Within, plaintext.Count(n, "node"))}
 }
 
 // queueNotices tell when waiting alone will not do.

@@ -51,7 +51,7 @@ func because(a muster.Answer) string {
 		}
 	}
 	for _, n := range a.Notices {
-		if strings.HasPrefix(n, apart) {
+		if strings.HasPrefix(n, apart) || strings.Contains(n, stands) {
 			return fmt.Sprintf(" (%s)", n)
 		}
 	}

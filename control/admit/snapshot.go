@@ -27,6 +27,10 @@ type Snapshot struct {
 	Turnover func(class string) (lead, turn time.Duration)
 	// Spread is how far off estimates were lately.
 	Spread time.Duration
+	// Kept is what the cluster that gets more nodes cannot leave. Nil: nothing.
+	Kept *Kept
+	// Centres: machines are in several data centres.
+	Centres bool
 	// Alternatives: look for changes that bring an earlier start.
 	Alternatives bool
 	// Silence is how long a machine may go unheard before it counts as not

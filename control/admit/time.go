@@ -179,15 +179,16 @@ func (a *query) alternatives(answer *muster.Answer) {
 	var list []muster.Alternative
 	// note takes a change whose request starts at a time; strict is the bound, as what was
 	// asked would do for the smaller request too.
-	note := func(field, value string, at time.Time) {
+	note := func(field, value string, at time.Time) bool {
 		if at.IsZero() || !answer.StartAt.IsZero() && !at.Before(answer.StartAt) {
-			return
+			return false
 		}
 		text := field + ": " + value
 		if value == "" {
 			text = "leave out " + field
 		}
 		list = append(list, muster.Alternative{Field: field, Value: value, Text: text, StartAt: at})
+		return true
 	}
 	table, base := a.snap.Times, a.need(0)
 	base.Before = time.Time{}
@@ -212,8 +213,13 @@ func (a *query) alternatives(answer *muster.Answer) {
 	if !a.spec.Mixed {
 		note("mixed", "true", start(func(n *calendar.Need) { n.Spec.Mixed = true }))
 	}
-	if a.spec.Within != "" {
-		note("within", "", start(func(n *calendar.Need) { n.Spec.Within = "" }))
+	for _, within := range wider(a.spec.Within) {
+		if within == muster.WithinAnySite && !a.snap.Centres {
+			continue
+		}
+		if note("within", within, start(func(n *calendar.Need) { n.Spec.Within = within })) {
+			break
+		}
 	}
 	if a.spec.Head == muster.HeadSeparate {
 		note("head", "shared", start(func(n *calendar.Need) { n.Spec.Head = muster.HeadShared }))
@@ -223,7 +229,7 @@ func (a *query) alternatives(answer *muster.Answer) {
 }
 
 // fewerNodes looks for the most nodes that start at once, or else for half of them.
-func (a *query) fewerNodes(start func(func(*calendar.Need)) time.Time, note func(field, value string, at time.Time)) {
+func (a *query) fewerNodes(start func(func(*calendar.Need)) time.Time, note func(field, value string, at time.Time) bool) {
 	with := func(nodes int) time.Time {
 		return start(func(n *calendar.Need) { n.Spec.Nodes, n.Spec.Min = nodes, nodes })
 	}
@@ -246,7 +252,7 @@ func (a *query) fewerNodes(start func(func(*calendar.Need)) time.Time, note func
 
 // shorterTime looks for the longest walltime that starts at once, in whole quarters of an
 // hour, or minutes where that is too coarse.
-func (a *query) shorterTime(start func(func(*calendar.Need)) time.Time, note func(field, value string, at time.Time)) {
+func (a *query) shorterTime(start func(func(*calendar.Need)) time.Time, note func(field, value string, at time.Time) bool) {
 	first := a.snap.Now.Add(a.lead)
 	if a.spec.Start.After.After(first) {
 		first = a.spec.Start.After

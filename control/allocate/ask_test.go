@@ -99,6 +99,7 @@ func TestAsk(t *testing.T) {
 		}
 		got := site().AskAll(demands)
 		for i, d := range demands {
+			before.Kept = kept(place.Planner{}, snap.Machines, d)
 			want := admit.Answer(c.ID, d.Spec, img, before, place.ScaleOut{Near: near, Logins: d.Role == muster.RoleLogin})
 			if i == 1 && got[0].Verdict != muster.VerdictNow {
 				break // the change was refused before this was asked

@@ -84,6 +84,7 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	}
 	s.snap = admit.Snapshot{
 		Now: a.Clock.Now(), Machines: machines, Held: held, Silence: a.Silence, Providers: a.Providers, Drivers: drivers, HighUIDs: high, Turnover: s.turnover.of, Spread: s.turnover.spread(),
+		Centres: placer.Tree != nil && placer.Tree.Centres() > 1,
 	}
 	if s.snap.ReservedForRepair, err = a.kept(sys, machines); err != nil {
 		return nil, err
@@ -175,6 +176,7 @@ func (s *Site) Ask(d Demand) muster.Answer {
 			own[m.ID] = true
 		}
 		snap.Machines = slices.DeleteFunc(slices.Clone(snap.Machines), func(m muster.Machine) bool { return own[m.ID] })
+		snap.Kept = kept(s.placer, s.snap.Machines, d)
 		placer = place.ScaleOut{Planner: s.placer, Near: d.Near, Logins: d.Role == muster.RoleLogin}
 		d.Spec.Start = muster.Start{}
 		if c := s.clusters[d.Cluster]; c != nil && !c.Expires.IsZero() {
@@ -194,6 +196,38 @@ func (s *Site) Ask(d Demand) muster.Answer {
 		answer = s.exchanged(d, answer, ask, snap)
 	}
 	return answer
+}
+
+// kept is what a cluster that grows cannot leave; nil: nothing.
+func kept(placer place.Planner, machines []muster.Machine, d Demand) *admit.Kept {
+	where := placer.Kept(d.Spec.Within, d.Near)
+	if where == "" {
+		return nil
+	}
+	k := &admit.Kept{Where: where, Has: func(m *muster.Machine) bool { return placer.Reaches(m, d.Spec.Within, d.Near) }}
+	for i := range machines {
+		if m := &machines[i]; m.Phase != muster.MachineRetired && k.Has(m) {
+			k.All++
+			if m.Cluster == d.Cluster {
+				k.Own++
+			}
+		}
+	}
+	return k
+}
+
+// Kept is what the cluster of a demand for Scale cannot leave; nil: nothing.
+func (a *Allocator) Kept(tx *store.Tx, d Demand) (*admit.Kept, error) {
+	sys := tx.AsSystem()
+	machines, err := a.machines(sys)
+	if err != nil {
+		return nil, err
+	}
+	placer, err := a.placerOf(sys, machines)
+	if err != nil {
+		return nil, err
+	}
+	return kept(placer, machines, d), nil
 }
 
 // with is the site once a cluster is what is said.

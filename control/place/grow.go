@@ -9,7 +9,7 @@ import (
 )
 
 // ScaleOut chooses more machines for a cluster that has some: the nearest ones,
-// with no head among them. What other requests wait for it tells as Planner
+// with no head among them. What other requests wait for it reports as Planner
 // does.
 type ScaleOut struct {
 	Planner
@@ -20,12 +20,12 @@ type ScaleOut struct {
 	Logins bool
 }
 
-// Room is how many of the machines come into question, at most spec.Nodes.
-func (g ScaleOut) Room(spec muster.Spec, compute, _ []*muster.Machine) int {
+// Capacity is how many of the machines come into question, at most spec.Nodes.
+func (g ScaleOut) Capacity(spec muster.Spec, compute, _ []*muster.Machine) int {
 	return min(len(g.reachable(compute, spec.Within)), spec.Nodes)
 }
 
-// Plan gives machines to as many nodes as Room tells. The nodes have no names
+// Plan gives machines to as many nodes as there is Capacity for. The nodes have no names
 // yet: Spots gives them. It returns false when they are fewer than spec.Min.
 func (g ScaleOut) Plan(id muster.ClusterID, spec muster.Spec, compute, _ []*muster.Machine) (muster.Plan, bool) {
 	list := g.reachable(compute, spec.Within)

@@ -54,6 +54,28 @@ func (p Planner) Zone(within string, near []muster.Machine) string {
 	return ""
 }
 
+// Kept names what a cluster that has these machines cannot leave, with its kind: "leaf A",
+// "data centre X"; "" where all machines of its network come into question.
+func (p Planner) Kept(within string, near []muster.Machine) string {
+	first := slices.IndexFunc(near, func(m muster.Machine) bool { return strings.HasPrefix(m.Node, "n") })
+	switch zone := p.Zone(within, near); {
+	case strings.HasPrefix(zone, "\x00"): // nothing is known of what it is in
+		return "machine " + string(near[first].ID)
+	case zone != "" && p.Tree != nil && within != muster.WithinRack:
+		for _, s := range p.Tree.Around(near[first].ID) {
+			if s.Name == zone {
+				return string(s.Kind) + " " + zone
+			}
+		}
+		return zone
+	case zone != "":
+		return muster.WithinRack + " " + zone
+	case len(near) > 0 && p.Tree != nil && within != muster.WithinAnySite && p.Tree.Site(near[0].ID) != "":
+		return "data centre " + p.Tree.Site(near[0].ID)
+	}
+	return ""
+}
+
 // Reaches reports whether a machine may join a cluster that has the machines near: it is
 // in their message network and data centre, and in what the cluster is kept within.
 func (p Planner) Reaches(m *muster.Machine, within string, near []muster.Machine) bool {

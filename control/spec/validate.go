@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,7 +55,11 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	s.OnPause = v.onPause(req.OnPause)
 	v.checkSave(&s)
 	s.Egress = choice(v, "egress", req.Egress, cmp.Or(d.Egress, muster.EgressNone), muster.EgressNone, muster.EgressProxy, muster.EgressNAT)
-	s.Within = choice(v, "within", req.Within, "", muster.Within()...)
+	within := req.Within
+	if within == string(muster.StandDataCentre) { // as its kind is called in descriptions
+		within = muster.WithinSite
+	}
+	s.Within = choice(v, "within", within, "", muster.Within()...)
 	if slices.Contains([]string{muster.WithinChassis, muster.WithinRack, muster.WithinLeaf}, s.Within) && s.Placement == muster.PlaceSpread && req.Placement != "" {
 		v.add(muster.ReasonContradiction, "within", "leave out one of them", "within: %s and placement: spread contradict each other", s.Within)
 	}
@@ -225,11 +230,9 @@ func choice[T ~string](v *validator, field, got string, otherwise T, known ...T)
 		words[i] = string(k)
 	}
 	hint := "write " + strings.Join(words, " or ")
-	if near := suggest.Of(got, append(words, alternatives(field)...)); near != "" {
-		if i := slices.Index(alternatives(field), near); i >= 0 {
-			near = words[i%len(words)]
-		}
-		hint = "did you mean " + near + "?"
+	others := alternatives(field)
+	if near := suggest.Of(got, slices.AppendSeq(words, maps.Keys(others))); near != "" {
+		hint = "did you mean " + cmp.Or(others[near], near) + "?"
 	}
 	v.add(muster.ReasonBadValue, field, hint, "%q is not possible here", short(got))
 	return otherwise
@@ -283,10 +286,13 @@ func ParseOnPause(text string) (muster.OnPause, *muster.Problem) {
 	return o, nil
 }
 
-// alternatives are other words for the choices of a field, in their order.
-func alternatives(field string) []string {
-	if field == "machine.architecture" {
-		return []string{"x86_64", "aarch64"}
+// alternatives are other words for the choices of a field, with those choices.
+func alternatives(field string) map[string]string {
+	switch field {
+	case "machine.architecture":
+		return map[string]string{"x86_64": "amd64", "aarch64": "arm64"}
+	case "within":
+		return map[string]string{string(muster.StandDataCentre): muster.WithinSite}
 	}
 	return nil
 }

@@ -244,6 +244,9 @@ func (k *Tree) Site(id muster.MachineID) string {
 	return ""
 }
 
+// Centres is how many data centres machines are in, as far as that is known.
+func (k *Tree) Centres() int { return k.sites }
+
 // outermost is the data centre of a machine.
 func (k *Tree) outermost(id muster.MachineID) int { return k.above(k.at[id], muster.StandDataCentre) }
 
