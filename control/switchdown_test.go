@@ -76,16 +76,18 @@ func TestPromiseBehindASwitchThatIsDown(t *testing.T) {
 	}
 }
 
-// switchDown has a machine be one that a node left because nothing behind its switch was reached.
+// switchDown has all machines behind the leaf of one be marked: nothing there was reached.
 func switchDown(t *testing.T, s *controltest.Site, id muster.MachineID, at time.Time) {
 	t.Helper()
 	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-		m, err := tx.Machine(id)
-		if err != nil {
-			return err
+		machines, err := tx.Site()
+		for _, m := range machines {
+			if err == nil && (m.ID <= "fake-04") == (id <= "fake-04") {
+				m.Conditions = append(slices.Clone(m.Conditions), muster.Condition{Code: muster.ConditionSwitchDown, Stand: "leaf", Since: at, Text: "nothing behind leaf was reached"})
+				err = tx.PutMachine(m, "")
+			}
 		}
-		m.Conditions = append(slices.Clone(m.Conditions), muster.Condition{Code: muster.ConditionSwitchDown, Since: at, Text: "as node n02 of c-1: nothing behind it is reached"})
-		return tx.PutMachine(m, "")
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,8 @@ type TopologyStand struct {
 	Registered bool `json:"registered,omitempty" doc:"It is in no description: machines are registered in it"`
 	Below      int  `json:"machines_below" doc:"Machines that stand in it or below it"`
 	Free       int  `json:"free_below" doc:"Those of them that are free"`
+	// NotReached is the condition switch-down of the machines behind it.
+	NotReached *muster.Condition `json:"not_reached,omitempty" doc:"Nothing behind it was reached over the message network: its machines are given last until the deadline"`
 }
 
 // TopologyImport replaces the description of where machines stand.

@@ -95,6 +95,7 @@ func (d *decider) live() {
 	for i := range d.Nodes {
 		d.node(i)
 	}
+	d.acrossSwitch()
 	d.admitNodes()
 	if reason := d.evaluateFailures(); reason != nil {
 		d.fail(reason)
