@@ -74,7 +74,7 @@ func TestApartOfTheHead(t *testing.T) {
 		"its leaf":                  {"a1", []muster.MachineID{"a2", "c1", "c2"}, nil, "a", false, false},
 		"its leaf alone":            {"a1", []muster.MachineID{"a2"}, nil, "a", false, false},
 		"its chassis":               {"b11", []muster.MachineID{"b12", "c1"}, nil, "b1", false, false},
-		"the leaf of its chassis":   {"b11", []muster.MachineID{"b21", "c1"}, nil, "b", false, false},
+		"the leaf of its chassis":   {"b11", []muster.MachineID{"b21", "c1"}, nil, "b", false, true},
 		"alone, all behind another": {"a1", []muster.MachineID{"c1", "c2"}, nil, "", false, false},
 		"alone, behind several":     {"a1", []muster.MachineID{"b11", "c1"}, nil, "", false, true},
 		"a neighbour is reached":    {"a1", []muster.MachineID{"c1", "c2"}, []muster.MachineID{"a2"}, "", true, false},
