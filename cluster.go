@@ -114,6 +114,8 @@ type Condition struct {
 	// waits, or only what its cluster waits for.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Next     string    `json:"next,omitempty"`
+	// Stand is the switch or chassis that ConditionSwitchDown and ConditionUnreached blame, where they blame one.
+	Stand string `json:"stand,omitempty"`
 }
 
 // HeadMode says where login, slurmctld and shared storage live.

@@ -68,7 +68,7 @@ func (c ConditionCode) Waiting() (w Waiting, waits bool) {
 	case ConditionSwitchDown:
 		return Waiting{Within: 30 * time.Minute, Next: "it counts like others again", Unknown: "nobody knows when its switch is back"}, true
 	case ConditionUnreached:
-		return Waiting{Within: 15 * time.Second, Next: "the node moves to a machine that stands elsewhere, if one is free", Unknown: "nobody knows when its switch is back"}, true
+		return Waiting{Next: "it is reached again once its switch is back", Unknown: "nobody knows when its switch is back"}, true
 	case ConditionAgentSilent:
 		return Waiting{Within: 10 * time.Minute, Next: "the node is started anew", Unknown: "nobody knows whether its agent comes back"}, true
 	case ConditionListening:

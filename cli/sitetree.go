@@ -172,6 +172,9 @@ func writeTree(w io.Writer, t wire.SiteTopology) {
 		if name == "" {
 			name = "place not known"
 		}
+		if s.NotReached != nil {
+			name += " (not reached)"
+		}
 		machines := s.Machines
 		if s.Link > 0 && machines != "" {
 			machines += " at " + topology.Rate(s.Link)
@@ -179,6 +182,11 @@ func writeTree(w io.Writer, t wire.SiteTopology) {
 		table.row(l.Branch+clean(name), kind, topology.LinkText(s.Stand), fmt.Sprintf("%d of %d", s.Free, s.Below), clean(machines))
 	}
 	table.write(w)
+	for _, s := range t.Stands {
+		if c := s.NotReached; c != nil {
+			fmt.Fprintf(w, "not reached: %s since %s: machines behind it are given last until %s (muster machine test of one of them clears that)\n", clean(s.Name), stamp(c.Since), stamp(c.Deadline))
+		}
+	}
 	if !t.Described {
 		fmt.Fprintln(w, "nobody described this site: it is what registrations say (muster topology import)")
 	}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/topology"
@@ -19,7 +20,7 @@ func (s *Service) SiteTopology(ctx context.Context, who muster.Actor) (out wire.
 		if err != nil {
 			return err
 		}
-		out, err = topologyView(tx, t)
+		out, err = topologyView(tx, t, s.Clock.Now())
 		return err
 	})
 	return out, err
@@ -37,11 +38,11 @@ func (s *Service) ImportTopology(ctx context.Context, who muster.Actor, r wire.T
 	}
 	t.By, t.At = who.Name, s.Clock.Now().UTC()
 	if r.DryRun {
-		err = s.Store.View(ctx, who, func(tx *store.Tx) error { out, err = topologyView(tx, &t); return err })
+		err = s.Store.View(ctx, who, func(tx *store.Tx) error { out, err = topologyView(tx, &t, s.Clock.Now()); return err })
 		return out, err
 	}
 	err = s.Store.Update(ctx, who, func(tx *store.Tx) error {
-		if out, err = topologyView(tx, &t); err != nil {
+		if out, err = topologyView(tx, &t, s.Clock.Now()); err != nil {
 			return err
 		}
 		return tx.PutSiteTree(t, fmt.Sprintf("described by %s: %s", who.Name, plaintext.Count(len(t.Stands), "stand")))
@@ -57,7 +58,7 @@ func (s *Service) RemoveTopology(ctx context.Context, who muster.Actor) error {
 	return s.Store.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteSiteTree("removed by " + who.Name) })
 }
 
-func topologyView(tx *store.Tx, t *muster.SiteTree) (wire.SiteTopology, error) {
+func topologyView(tx *store.Tx, t *muster.SiteTree, now time.Time) (wire.SiteTopology, error) {
 	machines, err := tx.AsSystem().Site()
 	if err != nil {
 		return wire.SiteTopology{}, err
@@ -65,9 +66,15 @@ func topologyView(tx *store.Tx, t *muster.SiteTree) (wire.SiteTopology, error) {
 	tree := topology.New(t, machines)
 	out := wire.SiteTopology{Stands: []wire.TopologyStand{}, Machines: len(machines)}
 	var free []muster.MachineID
+	notReached := map[string]*muster.Condition{}
 	known := make(map[string]bool, len(machines))
 	for i := range machines {
 		known[string(machines[i].ID)] = true
+		for _, c := range machines[i].Conditions {
+			if c = c.WithWaiting(); c.Code == muster.ConditionSwitchDown && now.Before(c.Deadline) {
+				notReached[c.Stand] = &c
+			}
+		}
 		if machines[i].Phase == muster.MachineFree {
 			free = append(free, machines[i].ID)
 		}
@@ -78,6 +85,7 @@ func topologyView(tx *store.Tx, t *muster.SiteTree) (wire.SiteTopology, error) {
 	counts := tree.Counts(free)
 	for i := range out.Stands {
 		out.Stands[i].Free = counts[out.Stands[i].Name]
+		out.Stands[i].NotReached = notReached[out.Stands[i].Name]
 	}
 	if !topology.Plain(t, machines) {
 		if out.MeasuredElsewhere, out.Confirmed, err = measuredPlaces(tx, tree); err != nil {

@@ -3,6 +3,7 @@ package control_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,19 @@ func TestPromiseBehindASwitchThatIsDown(t *testing.T) {
 	if now == was {
 		t.Fatalf("it stays behind %s", was)
 	}
+	tree, err := b.Control.SiteTopology(t.Context(), root())
+	for _, s := range tree.Stands {
+		if (s.NotReached != nil) != (s.Name == was) {
+			t.Errorf("%s: %+v, %v", s.Name, s.NotReached, err)
+		}
+	}
+	// Spread cannot be had now: that is said, and what ends it.
+	wide, err := b.Control.CreateCluster(t.Context(), root(), yaml("name: wide; nodes: 2; head: shared; users: [alice]; placement: spread; walltime: 10m"))
+	if err != nil || !slices.ContainsFunc(wide.Answer.Notices, func(n string) bool {
+		return strings.Contains(n, "nothing behind "+was+" was reached") && strings.Contains(n, "(spread)") && strings.Contains(n, "has 0 of 4") && strings.Contains(n, "muster machine test fake-0")
+	}) {
+		t.Errorf("%q, %v", wide.Answer.Notices, err)
+	}
 	one := b.must("name: one; nodes: 1; walltime: 10m", muster.ClusterBuilding)
 	if n := shown(t, b.Site, one.ID).Nodes[0]; leafOf(n.Machine) != now {
 		t.Errorf("%s is given although others are free", n.Machine)
@@ -76,16 +90,18 @@ func TestPromiseBehindASwitchThatIsDown(t *testing.T) {
 	}
 }
 
-// switchDown has a machine be one that a node left because nothing behind its switch was reached.
+// switchDown has all machines behind the leaf of one be marked: nothing there was reached.
 func switchDown(t *testing.T, s *controltest.Site, id muster.MachineID, at time.Time) {
 	t.Helper()
 	err := s.Store.Update(t.Context(), muster.System(), func(tx *store.Tx) error {
-		m, err := tx.Machine(id)
-		if err != nil {
-			return err
+		machines, err := tx.Site()
+		for _, m := range machines {
+			if err == nil && (m.ID <= "fake-04") == (id <= "fake-04") {
+				m.Conditions = append(slices.Clone(m.Conditions), muster.Condition{Code: muster.ConditionSwitchDown, Stand: map[bool]string{true: "leaf1", false: "leaf2"}[m.ID <= "fake-04"], Since: at, Text: "nothing behind it was reached"})
+				err = tx.PutMachine(m, "")
+			}
 		}
-		m.Conditions = append(slices.Clone(m.Conditions), muster.Condition{Code: muster.ConditionSwitchDown, Since: at, Text: "as node n02 of c-1: nothing behind it is reached"})
-		return tx.PutMachine(m, "")
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

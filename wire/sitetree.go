@@ -36,6 +36,8 @@ type TopologyStand struct {
 	Free       int  `json:"free_below" doc:"Those of them that are free"`
 	// Unknown are machines that the description puts here and the site does not have.
 	Unknown string `json:"unknown_machines,omitempty" doc:"Machines that the description puts here and the site does not have, as a set of names"`
+	// NotReached is the condition switch-down of the machines behind it.
+	NotReached *muster.Condition `json:"not_reached,omitempty" doc:"Nothing behind it was reached over the message network: its machines are given last until the deadline"`
 }
 
 // TopologyImport replaces the description of where machines stand.

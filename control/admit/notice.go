@@ -2,7 +2,9 @@ package admit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/plaintext"
@@ -14,13 +16,19 @@ func (a *query) planNotices(plan muster.Plan) []string {
 	if n := computeNodes(plan); n < a.spec.Nodes {
 		list = append(list, fmt.Sprintf("%d of %s: min: %d allows it", n, plaintext.Count(a.spec.Nodes, "node"), a.spec.Min))
 	}
-	if d := plan.Distance; d != nil && d.Cost > d.Least*1.005 {
-		list = append(list, fmt.Sprintf("communication costs %.3g times the least that free machines would allow (placement: %s)", d.Cost/d.Least, a.spec.Placement))
-	}
 	used := make(map[muster.MachineID]bool, len(plan.Assign))
 	for _, s := range plan.Assign {
 		used[s.Machine] = true
 	}
+	down := a.switchNotices(used)
+	if d := plan.Distance; d != nil && d.Cost > d.Least*1.005 {
+		cause := "placement: " + string(a.spec.Placement)
+		if len(down) > 0 {
+			cause += ", and machines behind a switch that was not reached are given last"
+		}
+		list = append(list, fmt.Sprintf("communication costs %.3g times the least that free machines would allow (%s)", d.Cost/d.Least, cause))
+	}
+	list = append(list, down...)
 	for j := range a.machines {
 		if a.machines[j].Facts.Oversubscribed && used[a.machines[j].ID] {
 			list = append(list, "machines of this plan share cores with others (oversubscribed): nothing measured on them can be certified")
@@ -29,6 +37,42 @@ func (a *query) planNotices(plan muster.Plan) []string {
 	}
 	if a.spec.VM != nil && a.emulates(used) {
 		list = append(list, emulated)
+	}
+	return list
+}
+
+// switchNotices name the switches that were not reached lately, behind which machines that fit are given last:
+// since when, until when, and what ends that sooner. used are the machines of the plan.
+func (a *query) switchNotices(used map[muster.MachineID]bool) []string {
+	type group struct {
+		muster.Condition
+		first    muster.MachineID
+		fit, had int
+	}
+	var groups []*group
+	for j := range a.machines {
+		m := &a.machines[j]
+		i := slices.IndexFunc(m.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionSwitchDown })
+		if i < 0 || a.failed[j] != 0 || a.state[j] != "" {
+			continue
+		}
+		k := slices.IndexFunc(groups, func(g *group) bool { return g.Stand == m.Conditions[i].Stand })
+		if k < 0 {
+			k, groups = len(groups), append(groups, &group{Condition: m.Conditions[i], first: m.ID})
+		}
+		g := groups[k]
+		g.first = min(g.first, m.ID)
+		if g.fit++; used[m.ID] {
+			g.had++
+		}
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return strings.Compare(a.Stand, b.Stand) })
+	var list []string
+	for _, g := range groups {
+		clock := func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
+		text := fmt.Sprintf("nothing behind %s was reached over the message network at %s: its machines are given last until %s, whatever the placement (%s); this plan has %d of %d that are free; `muster machine test %s` clears that if it passes",
+			g.Stand, clock(g.Since), clock(g.WithWaiting().Deadline), a.spec.Placement, g.had, g.fit, g.first)
+		list = append(list, text)
 	}
 	return list
 }

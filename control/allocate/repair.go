@@ -104,7 +104,7 @@ type fitting struct {
 
 func (a *Allocator) spares(sys *store.Tx, machines []muster.Machine) (*sparer, error) {
 	placer, err := a.placerOf(sys, machines)
-	machines = givenLast(placer.Tree, machines, a.Clock.Now())
+	machines = withoutPast(machines, a.Clock.Now())
 	p := &sparer{a: a, sys: sys, placer: placer, machines: machines, byID: make(map[muster.MachineID]int, len(machines)), images: map[string]*muster.Image{}, found: map[spareKey]*fitting{}}
 	for i, m := range machines {
 		p.byID[m.ID] = i
@@ -142,12 +142,10 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		}
 		return p.placer.Reaches(m, c.Spec.Within, peers)
 	}
+	behind, avoids := "", func(*muster.Machine) bool { return false }
 	if anywhere := reach; hasCondition(lost, muster.ConditionUnreached) {
-		tree, stand := p.blamed(c, nodes, lost)
-		reach = func(m *muster.Machine) bool { return anywhere(m) && !tree.Inside(m.ID, stand) }
-		if lost.Phase == muster.NodeFenced && !slices.ContainsFunc(p.machines, func(m muster.Machine) bool { return m.Phase == muster.MachineFree && reach(&m) }) {
-			reach = anywhere // any is better than none
-		}
+		behind, avoids = p.blamed(c, nodes, lost)
+		reach = func(m *muster.Machine) bool { return anywhere(m) && !avoids(m) }
 	}
 	all := near
 	// The rack of the lost machine counts more than all others.
@@ -163,7 +161,7 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		m, fits = p.ask(c, spec, all, reach, not)
 	}
 	if m.ID != "" {
-		return m, p.stands(former, m)
+		return m, p.stands(former, m, behind, fits.free, avoids)
 	}
 	outside := 0
 	for i := range fits.free {
@@ -182,33 +180,53 @@ func hasCondition(n muster.Node, code muster.ConditionCode) bool {
 	return slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == code })
 }
 
-// blamed is what the machine of a node that is not reached over the message network stands in, and the others
-// that are not reached, and nobody who is.
-func (p *sparer) blamed(c muster.Cluster, nodes []muster.Node, lost muster.Node) (*topology.Tree, int) {
+// UnreachedMachine is the machine on which a node was not reached over the message network, which it has left if
+// it moves, or has moved and is not known to be reached yet; "": it is reached.
+func UnreachedMachine(n muster.Node) muster.MachineID {
+	i := slices.IndexFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionUnreached })
+	if i < 0 {
+		return ""
+	}
+	switch n.Phase {
+	case muster.NodeReady:
+		if n.Conditions[i].Stand != "" {
+			return n.PreviousMachine
+		}
+		return n.Machine
+	case muster.NodeUnreachable, muster.NodeFencing:
+		return n.Machine
+	}
+	return n.PreviousMachine
+}
+
+// blamed names what the machine of a node that is not reached over the message network stands in, and the others
+// that are not reached, and nobody who is; and reports which machines are behind that, or behind the head's own
+// switch if that is to blame.
+func (p *sparer) blamed(c muster.Cluster, nodes []muster.Node, lost muster.Node) (behind string, avoids func(*muster.Machine) bool) {
 	tree := p.placer.Tree
 	if tree == nil { // only racks are known
 		tree = topology.New(nil, p.machines)
 	}
-	former := p.former(c, lost).ID
-	gone, reached := []muster.MachineID{former}, []muster.MachineID(nil)
+	former := cmp.Or(UnreachedMachine(lost), p.former(c, lost).ID)
+	gone, reached, head := []muster.MachineID{former}, []muster.MachineID(nil), muster.MachineID("")
 	for _, n := range nodes {
-		if n.Name == lost.Name || n.Role != muster.RoleCompute && !n.Head {
-			continue
-		}
-		switch n.Phase {
-		case muster.NodeReady, muster.NodeUnreachable, muster.NodeFencing, muster.NodeFenced:
-			if hasCondition(n, muster.ConditionUnreached) {
-				gone = append(gone, p.former(c, n).ID)
-			} else if n.Phase == muster.NodeReady {
-				reached = append(reached, n.Machine)
-			}
+		switch id := UnreachedMachine(n); {
+		case n.Head:
+			head = n.Machine
+		case n.Name == lost.Name || n.Role != muster.RoleCompute || n.Phase == muster.NodeGone || n.Phase == muster.NodeDraining:
+		case id != "":
+			gone = append(gone, id)
+		case n.Phase == muster.NodeReady && !n.Down && !n.Hold:
+			reached = append(reached, n.Machine)
 		}
 	}
-	return tree, tree.Apart(gone, reached).Stand(former)
+	a := tree.Apart(head, gone, reached)
+	stand, own := a.Stand(former), a.Head()
+	return tree.Stands[stand].Name, func(m *muster.Machine) bool { return tree.Inside(m.ID, stand) || tree.Inside(m.ID, own) }
 }
 
-// stands says where a spare is beside the machine that it replaces.
-func (p *sparer) stands(former, m muster.Machine) string {
+// stands says where a spare is beside the machine that it replaces, and why not nearer.
+func (p *sparer) stands(former, m muster.Machine, behind string, free []muster.Machine, avoids func(*muster.Machine) bool) string {
 	tree := p.placer.Tree
 	if tree == nil || former.ID == "" {
 		return ""
@@ -221,7 +239,20 @@ func (p *sparer) stands(former, m muster.Machine) string {
 	case len(at) == 0 || len(was) == 0:
 		return ""
 	}
-	return fmt.Sprintf("it stands in %s, %d switches from the one before: no other that is free is nearer to %s and the other nodes", at[len(at)-1], tree.Switches(m.ID, former.ID), was[len(was)-1])
+	text := fmt.Sprintf("it stands in %s, %d switches from the one before: ", at[len(at)-1], tree.Switches(m.ID, former.ID))
+	for i := range free {
+		f := &free[i]
+		if tree.Switches(f.ID, former.ID) >= tree.Switches(m.ID, former.ID) {
+			continue
+		}
+		if j := slices.IndexFunc(f.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionSwitchDown }); j >= 0 {
+			return text + "those that are free and nearer stand behind " + f.Conditions[j].Stand + ", which is not reached"
+		}
+		if behind != "" && avoids(f) {
+			return text + "those that are free and nearer stand behind " + behind + ", which is not reached"
+		}
+	}
+	return text + "no other that is free is nearer to " + was[len(was)-1] + " and the other nodes"
 }
 
 // free is when the next machine of the class of the former one should come free: of those

@@ -49,7 +49,7 @@ func (a *Allocator) Site(tx *store.Tx, ahead []admit.Waiting, specs ...muster.Sp
 	if err != nil {
 		return nil, err
 	}
-	machines = givenLast(placer.Tree, machines, a.Clock.Now())
+	machines = withoutPast(machines, a.Clock.Now())
 	held := place.HeldParts(machines)
 	placer.Blocks = place.BlocksOf(machines, held)
 	s := &Site{placer: placer, images: a.Images, clusters: make(map[muster.ClusterID]*muster.Cluster, len(living)), turnover: newTurnover(sys, parts)}

@@ -6,32 +6,23 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
-	"github.com/muster-hpc/muster/control/topology"
 )
 
-// givenLast is a list of machines in which all that stand beside one with the condition switch-down have it, too:
-// the switch that they are behind may be down. The list itself is not changed.
-func givenLast(tree *topology.Tree, machines []muster.Machine, now time.Time) []muster.Machine {
-	said := map[int]muster.Condition{} // by stand
+// withoutPast is a list of machines without the conditions switch-down whose time is over. The list itself is not
+// changed.
+func withoutPast(machines []muster.Machine, now time.Time) []muster.Machine {
+	past := func(c muster.Condition) bool {
+		return c.Code == muster.ConditionSwitchDown && !now.Before(c.WithWaiting().Deadline)
+	}
+	out, own := machines, false
 	for i := range machines {
-		for _, c := range machines[i].Conditions {
-			if c.Code == muster.ConditionSwitchDown && now.Before(c.WithWaiting().Deadline) {
-				if tree == nil { // only racks are known
-					tree = topology.New(nil, machines)
-				}
-				said[tree.At(machines[i].ID)] = c
-			}
+		if !slices.ContainsFunc(machines[i].Conditions, past) {
+			continue
 		}
-	}
-	delete(said, 0) // nobody knows where
-	if len(said) == 0 {
-		return machines
-	}
-	out := slices.Clone(machines)
-	for i := range out {
-		if c, ok := said[tree.At(out[i].ID)]; ok && !muster.HasCondition(out[i].Conditions, c.Code) {
-			out[i].Conditions = append(slices.Clone(out[i].Conditions), c)
+		if !own {
+			out, own = slices.Clone(machines), true
 		}
+		out[i].Conditions = slices.DeleteFunc(slices.Clone(machines[i].Conditions), past)
 	}
 	return out
 }

@@ -29,6 +29,17 @@ type SetMachine struct {
 	Text    string
 }
 
+// MarkSwitch records on every machine behind a stand that nothing there was reached over the message network.
+// ClearSwitch takes that back, for all that were marked with this stand.
+type (
+	MarkSwitch struct {
+		Stand string
+		Text  string
+		Since time.Time
+	}
+	ClearSwitch struct{ Stand, Text string }
+)
+
 // Measure remembers how long a stage took, for estimates.
 type Measure struct {
 	Kind  string // boot, configure, build, delete, clean
@@ -107,30 +118,32 @@ func (DropHibernation) action()  {}
 // StepSave makes the next step of a save or a resume, or erases all of its states.
 type StepSave struct{ Erase bool }
 
-func (BeginSave) action()  {}
-func (SetSave) action()    {}
-func (DropSave) action()   {}
-func (StepSave) action()   {}
-func (SetCluster) action() {}
-func (SetNode) action()    {}
-func (SetMachine) action() {}
-func (Measure) action()    {}
-func (KeepClean) action()  {}
-func (KeepFence) action()  {}
-func (Probe) action()      {}
-func (Boot) action()       {}
-func (Off) action()        {}
-func (Freeze) action()     {}
-func (Fence) action()      {}
-func (Observe) action()    {}
-func (Clean) action()      {}
-func (Prepare) action()    {}
-func (Dismantle) action()  {}
+func (MarkSwitch) action()  {}
+func (ClearSwitch) action() {}
+func (BeginSave) action()   {}
+func (SetSave) action()     {}
+func (DropSave) action()    {}
+func (StepSave) action()    {}
+func (SetCluster) action()  {}
+func (SetNode) action()     {}
+func (SetMachine) action()  {}
+func (Measure) action()     {}
+func (KeepClean) action()   {}
+func (KeepFence) action()   {}
+func (Probe) action()       {}
+func (Boot) action()        {}
+func (Off) action()         {}
+func (Freeze) action()      {}
+func (Fence) action()       {}
+func (Observe) action()     {}
+func (Clean) action()       {}
+func (Prepare) action()     {}
+func (Dismantle) action()   {}
 
 // isRecord reports whether the action changes records.
 func isRecord(a Action) bool {
 	switch a.(type) {
-	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, Boot, BeginSave, SetSave, DropSave, BeginHibernation, SetHibernation, DropHibernation:
+	case SetCluster, SetNode, SetMachine, Measure, KeepClean, KeepFence, MarkSwitch, ClearSwitch, Boot, BeginSave, SetSave, DropSave, BeginHibernation, SetHibernation, DropHibernation:
 		return true // Boot commits its token
 	}
 	return false

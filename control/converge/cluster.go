@@ -106,7 +106,12 @@ func (v *Converger) view(tx *store.Tx, id muster.ClusterID) (View, error) {
 		if err != nil {
 			return view, err
 		}
-		view.Tree = topology.New(described, held)
+		// All of the site: a stand that is not described has its name by what else there is.
+		site, err := tx.AsSystem().Site()
+		if err != nil {
+			return view, err
+		}
+		view.Tree = topology.New(described, site)
 	}
 	if c.Phase == muster.ClusterDeleting && len(view.Machines) == 0 {
 		if view.Cleaning, err = cleaning(tx, view.Nodes); err != nil {
@@ -260,7 +265,7 @@ func (v *Converger) record(tx *store.Tx, id muster.ClusterID, actions []Action, 
 			return err
 		}
 	}
-	return nil
+	return recordSwitches(tx, actions) // last: no record of a machine above undoes it
 }
 
 // apply brings the view up to what was committed.
@@ -377,6 +382,8 @@ func (v *Converger) act(view View, actions []Action, tokens map[string]string) {
 			v.dismantle(view, a.Home)
 		case StepSave:
 			v.stepSave(view, a.Erase)
+		case MarkSwitch:
+			v.wakeMarked()
 		case Probe:
 			v.probe(view.Machines[a.Machine], a.Since)
 		case Boot:

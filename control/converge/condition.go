@@ -45,7 +45,7 @@ func conditionOf(list []muster.Condition, code muster.ConditionCode) *muster.Con
 
 func sameConditions(a, b []muster.Condition) bool {
 	return slices.EqualFunc(a, b, func(x, y muster.Condition) bool {
-		return x.Code == y.Code && x.Text == y.Text && x.Hint == y.Hint && x.ETA.Equal(y.ETA) && x.Deadline.Equal(y.Deadline) && x.Next == y.Next && x.Since.Equal(y.Since)
+		return x.Code == y.Code && x.Text == y.Text && x.Hint == y.Hint && x.ETA.Equal(y.ETA) && x.Deadline.Equal(y.Deadline) && x.Next == y.Next && x.Since.Equal(y.Since) && x.Stand == y.Stand
 	})
 }
 

@@ -97,6 +97,7 @@ func (d *decider) live() {
 			d.node(i)
 		}
 	}
+	d.acrossSwitch()
 	d.admitNodes()
 	if reason := d.evaluateFailures(); reason != nil {
 		d.fail(reason)

@@ -156,7 +156,7 @@ func (d *decider) ready(i int) {
 				text = "it reports again"
 			}
 			if stand := d.movesFrom(*n, conditions); stand != "" {
-				n.Conditions = conditions
+				n.Conditions = d.leaves(stand, conditions)
 				d.lost(i, "nothing behind "+stand+" is reached over the message network")
 				return
 			}
@@ -288,7 +288,10 @@ func (d *decider) bootNodes() {
 		n.Hold = d.Cluster.Phase == muster.ClusterReady
 		n.NotBefore, n.Stages, n.VM = time.Time{}, nil, nil
 		n.Management = m.Facts.Management
-		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, unreached, muster.ConditionHeld)
+		n.Conditions = withoutCondition(n.Conditions, silent, agentSilent, cutOff, unhealthy, unfit, notApplied, muster.ConditionHeld)
+		if !hasCondition(n.Conditions, muster.ConditionReplaced) { // else it moved, and whether that helps is not known yet
+			n.Conditions = withoutCondition(n.Conditions, unreached)
+		}
 		d.setPhase(n, muster.NodeBooting, w.text)
 		if m.Phase != muster.MachineActive {
 			m.Phase, m.PhaseSince = muster.MachineActive, d.Now

@@ -157,12 +157,6 @@ func (d *decider) detachMachine(i int, proof muster.FenceRecord) {
 			Code: slow, Since: d.Now, Text: fmt.Sprintf("slow as node %s of %s: %s", n.Name, d.Cluster.ID, text), Hint: "see `muster history " + string(m.ID) + "`",
 		})
 	}
-	if hasCondition(n.Conditions, unreached) {
-		m.Conditions = withCondition(m.Conditions, muster.Condition{
-			Code: muster.ConditionSwitchDown, Since: d.Now, Text: fmt.Sprintf("as node %s of %s: %s", n.Name, d.Cluster.ID, why),
-			Hint: "check its switch; machines behind it are given last meanwhile",
-		})
-	}
 	id := m.ID
 	m.Phase, m.PhaseSince = muster.MachineCleaning, d.Now
 	m.Cluster, m.Node, m.Attempt = "", "", 0

@@ -148,6 +148,10 @@ func (d *decider) tested(m muster.Machine, r muster.TestRecord) {
 	if asked {
 		m.Intent, m.IntentBy, m.IntentWhy = muster.IntentNone, "", ""
 		m.Faults = nil // somebody has seen to it
+		if c := conditionOf(m.Conditions, muster.ConditionSwitchDown); c != nil {
+			m.Conditions = withoutCondition(m.Conditions, c.Code)
+			d.records = append(d.records, ClearSwitch{Stand: c.Stand, Text: fmt.Sprintf("machine %s, which is behind %s, passed the test that was asked for", m.ID, c.Stand)})
+		}
 	}
 	d.machine(&m, muster.MachineCleaning, "it passed its test")
 	d.records = append(d.records, measure)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,8 @@ func TestUnreached(t *testing.T) {
 		"the head's own leaf":        {[]string{"A", "A", "B", "C"}, []string{"idle", "down*", "down*", "down*"}, time.Hour, false, true, false, false},
 		"not heard for a moment":     {[]string{"A", "A", "B", "B"}, []string{"idle", "idle", "idle*", "idle*"}, time.Hour, false, false, false, false},
 		"an administrator's doing":   {[]string{"A", "A", "B", "B"}, []string{"idle", "idle", "down", "down"}, time.Hour, false, false, false, false},
+		"all, the head's leaf too":   {[]string{"A", "A", "B", "B"}, []string{"idle", "down*", "down*", "down*"}, time.Hour, false, true, false, false},
+		"some are silent, not lost":  {[]string{"A", "A", "B", "B"}, []string{"idle", "idle*", "down*", "down*"}, 2 * time.Minute, false, true, true, false},
 		"behind the head's switch":   {[]string{"A", "A"}, []string{"idle", "down*"}, time.Hour, false, true, false, false},
 		"as it is described":         {[]string{"A", "A", "A", "A"}, []string{"idle", "idle", "down*", "down*"}, 2 * time.Minute, false, true, true, true},
 		"one of what is described":   {[]string{"A", "A", "B", "C"}, []string{"idle", "idle", "idle", "down*"}, 2 * time.Minute, false, true, false, true},
@@ -112,45 +115,153 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
-// The machine of a node that moves away from its switch bears that in mind, for a while.
+// shown is a view to decide on again and again: what a decision records comes to be, and agents go on reporting.
+type shown struct {
+	View
+	marks  []MarkSwitch
+	clears []ClearSwitch
+	fences []muster.MachineID
+}
+
+func (v *shown) decide(after time.Duration) {
+	v.Now = v.Now.Add(after)
+	for id, o := range v.Observations {
+		if o.Report != nil {
+			o.Report.At, o.SeenAt = v.Now, v.Now
+			v.Observations[id] = o
+		}
+	}
+	actions, _ := Decide(v.View)
+	for _, a := range actions {
+		switch a := a.(type) {
+		case SetNode:
+			v.Nodes[a.Node.Index] = a.Node
+		case SetMachine:
+			v.Machines[a.Machine.ID] = a.Machine
+		case MarkSwitch:
+			v.marks = append(v.marks, a)
+		case ClearSwitch:
+			v.clears = append(v.clears, a)
+		case Fence:
+			v.fences = append(v.fences, a.Machine)
+		}
+	}
+}
+
+// A node whose machine is cut off goes to its spare, and is ready there.
+func (v *shown) moved(i int, to string) {
+	n := &v.Nodes[i]
+	id := muster.MachineID("new-" + n.Name)
+	m := v.Machines[n.Machine]
+	m.ID, m.Facts.Leaf = id, to
+	v.Machines[id] = m
+	r := &Report{Cluster: "c-1", Node: n.Name, Report: wire.Report{Attempt: 1, State: "ready"}, At: v.Now, Interval: 10 * time.Second}
+	v.Observations[id] = Observation{Known: true, State: provider.StateRunning, Attempt: 1, BootIssued: 1, SeenAt: v.Now, Report: r}
+	n.PreviousMachine, n.Machine, n.Phase, n.PhaseSince = n.Machine, id, muster.NodeReady, v.Now
+	v.Tree = topology.New(nil, slices.Collect(maps.Values(v.Machines)))
+}
+
+// A switch is blamed when the head reaches somebody else; where it reaches nobody, when one that moved is reached.
 func TestSwitchDown(t *testing.T) {
 	t.Parallel()
-	v := leaves([]string{"A", "B"}, "idle", "down*")
-	decide := func() (out []Action) {
-		out, _ = Decide(v)
-		for _, a := range out {
-			switch a := a.(type) {
-			case SetNode:
-				v.Nodes[a.Node.Index] = a.Node
-			case SetMachine:
-				v.Machines[a.Machine.ID] = a.Machine
-			}
+	proven := &shown{View: leaves([]string{"A", "A", "B", "B"}, "idle", "idle", "down*", "down*")}
+	proven.decide(0)
+	proven.decide(time.Minute)
+	if len(proven.marks) == 0 || proven.marks[0].Stand != "B" || len(proven.fences) != 2 {
+		t.Fatalf("%+v, fenced %v", proven.marks, proven.fences)
+	}
+	for name, c := range map[string]struct {
+		to, state string
+		mark      string
+	}{
+		"reached elsewhere": {"A", "idle", "B"},
+		"nor there":         {"A", "down*", ""},
+		"behind a third":    {"C", "down*", ""},
+	} {
+		v := &shown{View: leaves([]string{"A", "B", "B"}, "idle", "down*", "down*")}
+		v.decide(0)
+		for range 5 {
+			v.decide(time.Minute)
 		}
-		return out
+		if len(v.marks) != 0 || len(v.fences) == 0 || slices.ContainsFunc(v.fences, func(id muster.MachineID) bool { return id != v.fences[0] }) {
+			t.Errorf("%s: %+v, fenced %v: one shows whether that helps", name, v.marks, v.fences)
+			continue
+		}
+		i := slices.IndexFunc(v.Nodes, func(n muster.Node) bool { return n.Phase != muster.NodeReady })
+		v.Observations["m1"].Report.Scheduler.Nodes[v.Nodes[i].Name] = c.state
+		v.moved(i, c.to)
+		v.fences = nil
+		v.decide(time.Second)
+		v.decide(time.Hour)
+		if c.mark == "" {
+			if len(v.marks) != 0 || len(v.fences) != 0 {
+				t.Errorf("%s: %+v, fenced %v", name, v.marks, v.fences)
+			}
+		} else if len(v.marks) == 0 || v.marks[0].Stand != c.mark || len(v.fences) == 0 {
+			t.Errorf("%s: %+v, fenced %v", name, v.marks, v.fences)
+		}
 	}
-	decide()
-	v.Now = v.Now.Add(time.Minute)
-	for id, o := range v.Observations {
-		o.Report.At, o.SeenAt = v.Now, v.Now
-		v.Observations[id] = o
+}
+
+// While the head's own switch is down everybody stays, whatever others did before; what is said has no time in it.
+func TestHeadsSwitchDown(t *testing.T) {
+	t.Parallel()
+	v := &shown{View: leaves([]string{"A", "A", "B", "B"}, "idle", "down*", "down*", "down*")}
+	v.decide(0)
+	v.Nodes[2].Phase, v.Nodes[2].PreviousMachine = muster.NodeFenced, v.Nodes[2].Machine // by an earlier mistake
+	v.decide(time.Hour)
+	if len(v.marks) != 0 || slices.Contains(v.fences, "m2") || slices.Contains(v.fences, "m4") {
+		t.Errorf("%+v, fenced %v", v.marks, v.fences)
 	}
-	decide() // it is lost
-	o := v.Observations["m2"]
-	o.Fenced, o.Fence = true, &muster.FenceRecord{Machine: "m2", Proven: true}
-	v.Observations["m2"] = o
-	decide()
-	m := v.Machines["m2"]
-	if m.Cluster != "" || !hasCondition(m.Conditions, muster.ConditionSwitchDown) || !m.IsDoubtful() {
-		t.Fatalf("%+v of %+v", m, v.Nodes)
+	for _, i := range []int{1, 3} {
+		c := conditionOf(v.Nodes[i].Conditions, unreached)
+		if c == nil || !strings.Contains(c.Hint, "check the switch A") || !c.WithWaiting().Deadline.IsZero() || strings.Contains(c.WithWaiting().Next, "moves") {
+			t.Errorf("%+v", c)
+		}
 	}
-	m.Phase, m.Conditions = muster.MachineFree, []muster.Condition{*conditionOf(m.Conditions, muster.ConditionSwitchDown)}
-	actions, again := DecideMachine(MachineView{Now: v.Now, Machine: m})
-	if len(actions) != 0 || again <= 0 {
+}
+
+// A mark ends by itself, and before that when the head reaches a machine behind the switch again.
+func TestSwitchIsBack(t *testing.T) {
+	t.Parallel()
+	v := &shown{View: leaves([]string{"A", "A", "B", "B"}, "idle", "idle", "idle", "down*")}
+	m := v.Machines["m3"]
+	m.Conditions = []muster.Condition{{Code: muster.ConditionSwitchDown, Stand: "B", Since: v.Now}}
+	v.Machines["m3"] = m
+	if v.decide(time.Minute); len(v.clears) != 0 {
+		t.Errorf("%+v: the scheduler may not have seen it yet", v.clears)
+	}
+	if v.decide(reachedAfter); len(v.clears) != 1 || v.clears[0].Stand != "B" {
+		t.Errorf("%+v", v.clears)
+	}
+	if v.decide(time.Hour); len(v.Machines["m3"].Conditions) != 0 {
+		t.Errorf("%+v", v.Machines["m3"].Conditions)
+	}
+	m.Phase, m.Cluster, m.Node = muster.MachineFree, "", ""
+	actions, again := DecideMachine(MachineView{Now: m.Conditions[0].Since, Machine: m})
+	if len(actions) != 0 || again <= 0 || !m.IsDoubtful() {
 		t.Errorf("%s, again after %s", brief(actions), again)
 	}
-	actions, _ = DecideMachine(MachineView{Now: v.Now.Add(again), Machine: m})
+	actions, _ = DecideMachine(MachineView{Now: m.Conditions[0].Since.Add(again), Machine: m})
 	if len(actions) != 1 || hasCondition(actions[0].(SetMachine).Machine.Conditions, muster.ConditionSwitchDown) {
 		t.Errorf("%s", brief(actions))
+	}
+}
+
+// A test that somebody asked for clears the mark of the whole switch; one that comes by itself does not.
+func TestMachineTestClearsSwitch(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{true, false} {
+		now := time.Unix(1e9, 0)
+		m := muster.Machine{ID: "m3", Provider: "fake", Phase: muster.MachineTesting, Conditions: []muster.Condition{{Code: muster.ConditionSwitchDown, Stand: "B", Since: now}}}
+		if asked {
+			m.Intent = muster.IntentTest
+		}
+		actions, _ := DecideMachine(MachineView{Now: now, Machine: m, Observation: Observation{Known: true, State: provider.StateOff, Tested: &muster.TestRecord{Machine: "m3", At: now, Passed: true}}})
+		clears := slices.ContainsFunc(actions, func(a Action) bool { c, ok := a.(ClearSwitch); return ok && c.Stand == "B" })
+		if clears != asked {
+			t.Errorf("asked %v: %s", asked, brief(actions))
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (v *Converger) spares(tx *store.Tx, view *View) error {
 	}
 	none := map[muster.Role]Spare{} // why there is no machine; the same for all of a role
 	for _, n := range view.Nodes {
-		if n.Phase != muster.NodeFenced && (n.Failures == 0 || !oneFailureLeft(n, v.c.Limits)) && slowMachine(view.Cluster, n) == "" && conditionOf(n.Conditions, unreached) == nil || n.Leave {
+		if n.Phase != muster.NodeFenced && (n.Failures == 0 || !oneFailureLeft(n, v.c.Limits)) && slowMachine(view.Cluster, n) == "" && (n.Phase != muster.NodeReady || conditionOf(n.Conditions, unreached) == nil) || n.Leave {
 			continue
 		}
 		if view.Spares == nil {

@@ -40,7 +40,7 @@ func TestApart(t *testing.T) {
 		"beside one that is reached":     {ids("c1"), ids("c2", "a1"), "c1", ""},
 		"nobody knows where":             {ids("x"), ids("a1"), "x", ""},
 	} {
-		v := k.Apart(c.lost, c.reached).Stand(c.of)
+		v := k.Apart(c.reached[0], c.lost, c.reached[1:]).Stand(c.of)
 		if got := k.Stands[v].Name; got != c.want {
 			t.Errorf("%s: %q, not %q", name, got, c.want)
 		}
@@ -50,6 +50,41 @@ func TestApart(t *testing.T) {
 	}
 	if k.Inside("a1", 0) {
 		t.Error("inside nothing")
+	}
+}
+
+// Where the head reaches nobody, its own switch is to blame if others behind that are lost; else nothing is proven.
+func TestApartOfTheHead(t *testing.T) {
+	t.Parallel()
+	k := New(&muster.SiteTree{Stands: []muster.Stand{
+		{Name: "core", Kind: muster.StandSpine},
+		{Name: "a", Kind: muster.StandLeaf, In: "core", Machines: "a[1-3]"},
+		{Name: "b", Kind: muster.StandLeaf, In: "core"},
+		{Name: "b1", Kind: muster.StandChassis, In: "b", Machines: "b1[1-3]"},
+		{Name: "b2", Kind: muster.StandChassis, In: "b", Machines: "b2[1-3]"},
+		{Name: "c", Kind: muster.StandLeaf, In: "core", Machines: "c[1-3]"},
+	}}, machinesNamed("a1", "a2", "b11", "b12", "b21", "b22", "c1", "c2", "x"))
+	for name, c := range map[string]struct {
+		head          muster.MachineID
+		lost, reached []muster.MachineID
+		want          string
+		proven        bool
+		several       bool
+	}{
+		"its leaf":                  {"a1", []muster.MachineID{"a2", "c1", "c2"}, nil, "a", false, false},
+		"its leaf alone":            {"a1", []muster.MachineID{"a2"}, nil, "a", false, false},
+		"its chassis":               {"b11", []muster.MachineID{"b12", "c1"}, nil, "b1", false, false},
+		"the leaf of its chassis":   {"b11", []muster.MachineID{"b21", "c1"}, nil, "b", false, true},
+		"alone, all behind another": {"a1", []muster.MachineID{"c1", "c2"}, nil, "", false, false},
+		"alone, behind several":     {"a1", []muster.MachineID{"b11", "c1"}, nil, "", false, true},
+		"a neighbour is reached":    {"a1", []muster.MachineID{"c1", "c2"}, []muster.MachineID{"a2"}, "", true, false},
+		"somebody is, elsewhere":    {"a1", []muster.MachineID{"a2"}, []muster.MachineID{"c1"}, "", true, false},
+		"nobody knows where":        {"x", []muster.MachineID{"c1"}, nil, "", false, false},
+	} {
+		a := k.Apart(c.head, c.lost, c.reached)
+		if got := k.Stands[a.Head()].Name; got != c.want || a.Proven != c.proven || a.Several != c.several {
+			t.Errorf("%s: %q, proven %v, several %v", name, got, a.Proven, a.Several)
+		}
 	}
 }
 
