@@ -68,7 +68,7 @@ func (c ConditionCode) Waiting() (w Waiting, waits bool) {
 	case ConditionSwitchDown:
 		return Waiting{Within: 30 * time.Minute, Next: "it counts like others again", Unknown: "nobody knows when its switch is back"}, true
 	case ConditionUnreached:
-		return Waiting{Next: "it is reached again once its switch is back", Unknown: "nobody knows when its switch is back"}, true
+		return Waiting{Within: WaitSpare, Next: "its people are told; it is reached again once its switch is back", Unknown: "nobody knows when its switch is back", Told: true}, true
 	case ConditionAgentSilent:
 		return Waiting{Within: 10 * time.Minute, Next: "the node is started anew", Unknown: "nobody knows whether its agent comes back"}, true
 	case ConditionListening:
