@@ -215,7 +215,7 @@ func TestHeadsSwitchDown(t *testing.T) {
 	}
 	for _, i := range []int{1, 3} {
 		c := conditionOf(v.Nodes[i].Conditions, unreached)
-		if c == nil || !strings.Contains(c.Hint, "check the switch A") || !c.WithWaiting().Deadline.IsZero() || strings.Contains(c.WithWaiting().Next, "moves") {
+		if c == nil || !strings.Contains(c.Hint, "check the switch A") || !c.Deadline.IsZero() || strings.Contains(c.WithWaiting().Next, "moves") {
 			t.Errorf("%+v", c)
 		}
 	}
