@@ -106,6 +106,13 @@ func (v *saves) progress(s *muster.Saving) *wire.SaveProgress {
 	return p
 }
 
+// asked reports whether the node has still to send its root.
+func (r *rootSave) asked() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stage == "asked"
+}
+
 func (r *rootSave) enter(stage string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,6 +217,10 @@ func (s *Service) receiveRoot(ctx context.Context, r *rootSave) (img *muster.Ima
 	var in incomingRoot
 	select {
 	case in = <-r.incoming:
+		if err := context.Cause(ctx); err != nil { // both were there
+			in.done <- err
+			return nil, changes, err
+		}
 	case <-ctx.Done():
 		return nil, changes, context.Cause(ctx)
 	case <-s.Clock.After(saveAsked):
@@ -318,13 +329,9 @@ func (s *Service) FailSaves(ctx context.Context) error {
 
 // SaveOrder is what a node's agent is asked to send; nil: nothing.
 func (s *Service) SaveOrder(cluster muster.ClusterID, node string) *wire.SaveOrder {
-	r := s.saves.find(func(r *rootSave) bool { return r.cluster.ID == cluster && r.node.Name == node })
+	// One that ended a moment ago may be there beside the next.
+	r := s.saves.find(func(r *rootSave) bool { return r.cluster.ID == cluster && r.node.Name == node && r.asked() })
 	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stage != "asked" {
 		return nil
 	}
 	return &wire.SaveOrder{ID: r.id}
