@@ -153,6 +153,8 @@ func params(bin string, files []string, images string) testscript.Params {
 			switch name {
 			case "vm": // virtual machines: minutes where they are emulated
 				return os.Getenv("MUSTER_VM") != "", nil
+			case "long": // minutes of measuring
+				return os.Getenv("MUSTER_LONG") != "", nil
 			case "kvm": // they are not emulated
 				return accel.KVMWorks(context.Background()), nil
 			case "memlock":
