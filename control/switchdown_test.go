@@ -107,3 +107,43 @@ func switchDown(t *testing.T, s *controltest.Site, id muster.MachineID, at time.
 		t.Fatal(err)
 	}
 }
+
+// A node that left a switch gets no machine behind it for as long as that is held against others, and any after that:
+// nobody else may stand there who could show that it is back.
+func TestSpareBehindASwitchThatIsDown(t *testing.T) {
+	t.Parallel()
+	b := newBooked(t, 8)
+	if _, err := b.Control.ImportTopology(t.Context(), root(), wire.TopologyImport{Text: described}); err != nil {
+		t.Fatal(err)
+	}
+	c := b.must("name: c; nodes: 2; placement: spread; walltime: 10h", muster.ClusterBuilding)
+	put(t, b.Site, func(tx *store.Tx) error { return controltest.Finish(tx, c.ID) })
+	leaf := func(id muster.MachineID) bool { return id <= "fake-04" }
+	lost := machineOf(t, b.Site, c.ID, "n02")
+	var elsewhere []muster.MachineID
+	for i := range 8 {
+		if id := muster.MachineID(fmt.Sprintf("fake-%02d", i+1)); leaf(id) != leaf(lost) {
+			elsewhere = append(elsewhere, id)
+		}
+	}
+	lose(t, b.Site, c.ID, "n02", toFenced()...)
+	put(t, b.Site, func(tx *store.Tx) error {
+		n, err := tx.Node(c.ID, "n02")
+		if err != nil {
+			return err
+		}
+		n.PreviousMachine = lost
+		n.Conditions = []muster.Condition{{Code: muster.ConditionUnreached, Stand: "its leaf", Since: b.clock.Now()}}
+		return tx.PutNode(n, "")
+	})
+	if m, _ := spare(t, b.Site, c.ID, "n02"); m.ID == "" || leaf(m.ID) == leaf(lost) {
+		t.Errorf("it gets %q, and had %s", m.ID, lost)
+	}
+	if m, _ := spare(t, b.Site, c.ID, "n02", elsewhere...); m.ID != "" {
+		t.Errorf("it gets %s behind the switch that it left", m.ID)
+	}
+	b.after(31 * time.Minute)
+	if m, _ := spare(t, b.Site, c.ID, "n02", elsewhere...); m.ID == "" {
+		t.Error("it waits for ever")
+	}
+}

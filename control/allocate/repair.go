@@ -143,7 +143,7 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 		return p.placer.Reaches(m, c.Spec.Within, peers)
 	}
 	behind, avoids := "", func(*muster.Machine) bool { return false }
-	if anywhere := reach; hasCondition(lost, muster.ConditionUnreached) {
+	if anywhere := reach; p.avoids(lost) {
 		behind, avoids = p.blamed(c, nodes, lost)
 		reach = func(m *muster.Machine) bool { return anywhere(m) && !avoids(m) }
 	}
@@ -176,8 +176,16 @@ func (p *sparer) choose(c muster.Cluster, nodes []muster.Node, lost muster.Node,
 	return m, why
 }
 
-func hasCondition(n muster.Node, code muster.ConditionCode) bool {
-	return slices.ContainsFunc(n.Conditions, func(c muster.Condition) bool { return c.Code == code })
+// avoids reports whether a node gets no machine behind the switch that it was not reached behind. A node that has left its
+// machine is not kept waiting by that for longer than the switch is held against others: nobody may be left who could
+// say that it is back.
+func (p *sparer) avoids(lost muster.Node) bool {
+	i := slices.IndexFunc(lost.Conditions, func(c muster.Condition) bool { return c.Code == muster.ConditionUnreached })
+	if i < 0 {
+		return false
+	}
+	down := muster.Condition{Code: muster.ConditionSwitchDown, Since: lost.Conditions[i].Since}
+	return lost.Phase != muster.NodeFenced || p.a.Clock.Now().Before(down.WithWaiting().Deadline)
 }
 
 // UnreachedMachine is the machine on which a node was not reached over the message network, which it has left if
