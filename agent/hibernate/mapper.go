@@ -22,22 +22,22 @@ type Mapper struct{}
 
 // Requests of the device mapper: _IOWR(0xfd, NR, struct dm_ioctl).
 const (
-	dmHeader      = 312
-	dmCreate      = 3
-	dmRemove      = 4
-	dmSuspend     = 6 // resumes where the flag is not set
-	dmTableLoad   = 9
-	dmSecureData  = 1 << 15 // what is passed is erased by the kernel
-	dmNameAt      = 48
-	dmNameLen     = 128
-	dmTarget      = 40
-	dmControl     = "/dev/mapper/control"
-	dmMajor       = 10
-	dmMinor       = 236
-	dmLargest     = 4096
-	dmVersion     = 4
-	sector        = 512
-	uint32dmFlags = 28
+	dmHeader     = 312
+	dmCreate     = 3
+	dmRemove     = 4
+	dmSuspend    = 6 // resumes where the flag is not set
+	dmTableLoad  = 9
+	dmSecureData = 1 << 15 // what is passed is erased by the kernel
+	dmNameAt     = 48
+	dmNameLen    = 128
+	dmTarget     = 40
+	dmControl    = "/dev/mapper/control"
+	dmMajor      = 10
+	dmMinor      = 236
+	dmLargest    = 4096
+	dmVersion    = 4
+	sector       = 512
+	dmFlagsAt    = 28
 )
 
 func dmRequest(nr uintptr) uintptr { return 3<<30 | dmHeader<<16 | 0xfd<<8 | nr }
@@ -68,7 +68,7 @@ func table(name, target, params string, size int64) ([]byte, error) {
 	}
 	e := binary.NativeEndian
 	e.PutUint32(b[20:], 1) // targets
-	e.PutUint32(b[uint32dmFlags:], dmSecureData)
+	e.PutUint32(b[dmFlagsAt:], dmSecureData)
 	t := b[dmHeader:]
 	e.PutUint64(t[8:], uint64(size/sector))
 	e.PutUint32(t[20:], uint32(n))
