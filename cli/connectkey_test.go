@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,25 +24,6 @@ import (
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/crypto/ssh"
 )
-
-// stopped is a clock that stands still until it is moved.
-type stopped struct {
-	muster.SystemClock
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *stopped) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *stopped) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
 
 // keyFile makes a private key in a file, and returns its public line.
 func keyFile(t *testing.T, path string) string {
@@ -151,7 +131,7 @@ func TestStraightDoorWithoutTheServer(t *testing.T) { //nolint:paralleltest // w
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := &stopped{now: time.Now()}
+	clock := controltest.NewStoppedClock()
 	stop := startGateway(t, gatewayproc.Config{Server: awayWith{s.Client(g.Token), socket}, Clock: clock, Dial: realSSHD(t, hosts, line, "cfd", "cfd.n01", string(created.ID)+".n01")})
 	defer stop()
 	conf := filepath.Join(t.TempDir(), "config")
@@ -209,7 +189,7 @@ func TestStraightDoorWithoutTheServer(t *testing.T) { //nolint:paralleltest // w
 	keyFile(t, stranger)
 	w.run("ssh", "cfd", "--user", "root", "--identity", stranger, "--", "true").want(t, 255, `gives no ticket: .*Permission denied`)
 
-	clock.add(16 * time.Minute)
+	clock.Add(16 * time.Minute)
 	if out, err := plain("cfd", "echo in"); err == nil || !strings.Contains(out, "Permission denied") {
 		t.Errorf("after more than 15 minutes: %q, %v", out, err)
 	}

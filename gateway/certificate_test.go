@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/pki"
 	"github.com/muster-hpc/muster/wire"
@@ -152,9 +153,9 @@ func TestCertificatesLimit(t *testing.T) {
 // A session ends with its certificate, and with the authority that let it in, in both doors.
 func TestTheEndOfACertificateEndsItsSessions(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*rig, *stopped){
-		"certificate": func(_ *rig, c *stopped) { c.add(2 * time.Hour) },
-		"authority": func(r *rig, _ *stopped) {
+	for name, end := range map[string]func(*rig, *controltest.StoppedClock){
+		"certificate": func(_ *rig, c *controltest.StoppedClock) { c.Add(2 * time.Hour) },
+		"authority": func(r *rig, _ *controltest.StoppedClock) {
 			if _, err := r.root.RemoveKey(r.t.Context(), "alice", "test"); err != nil {
 				r.t.Fatal(err)
 			}
@@ -162,7 +163,7 @@ func TestTheEndOfACertificateEndsItsSessions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clock := &stopped{now: time.Now()}
+			clock := controltest.NewStoppedClock()
 			r := newRigAt(t, gateway.Limits{}, clock)
 			r.make("cfd", "alice")
 			ca := r.authority("alice")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/wire"
 	"golang.org/x/crypto/ssh"
@@ -111,7 +112,7 @@ func TestTicketsByKey(t *testing.T) {
 // With a certificate a ticket is had as long as it permits, and its session ends with it.
 func TestTicketsByCertificate(t *testing.T) {
 	t.Parallel()
-	clock := &stopped{now: time.Now()}
+	clock := controltest.NewStoppedClock()
 	r := newStraightAt(t, false, true, gateway.Limits{}, clock)
 	r.make("cfd", "alice")
 	ca := r.authority("alice")
@@ -133,7 +134,7 @@ func TestTicketsByCertificate(t *testing.T) {
 	if x := r.newest(); !x.Open() {
 		t.Fatalf("it ended too soon: %+v", x)
 	}
-	clock.add(2 * time.Hour)
+	clock.Add(2 * time.Hour)
 	<-over(c)
 	r.until("the record", func() bool { x := r.newest(); return x.End == muster.GatewayEndRight && x.Text != "" })
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/api/client"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -256,7 +257,7 @@ func TestDoorsThatLeadNowhere(t *testing.T) {
 // Whoever is not known hears the same, whatever is wrong, and is kept out after a while.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	clock := &stopped{now: time.Now()}
+	clock := controltest.NewStoppedClock()
 	r := newRigAt(t, gateway.Limits{}, clock)
 	r.make("cfd", "alice")
 	alice, bob := r.key("alice", ""), r.key("bob", "")
@@ -291,7 +292,7 @@ func TestStrangers(t *testing.T) {
 	if _, err := r.dial("alice", alice); err == nil {
 		t.Error("nobody is kept out")
 	}
-	clock.add(time.Second)
+	clock.Add(time.Second)
 	c, err := r.dial("alice", alice)
 	if err != nil {
 		t.Fatalf("kept out for longer: %v", err)
@@ -437,19 +438,19 @@ func TestSessionsHaveALength(t *testing.T) {
 	} {
 		t.Run(string(end), func(t *testing.T) {
 			t.Parallel()
-			clock := &stopped{now: time.Now()}
+			clock := controltest.NewStoppedClock()
 			r := newRigAt(t, limits, clock)
 			r.make("cfd", "alice")
 			key := r.key("alice", "")
 			for _, d := range doors() {
 				open := r.open(d, "alice", key)
 				time.Sleep(1200 * time.Millisecond) // it was looked at, and kept alive
-				clock.add(59 * time.Minute)
+				clock.Add(59 * time.Minute)
 				time.Sleep(3 * 50 * time.Millisecond)
 				if ended(open) {
 					t.Fatalf("%s: it ended too soon", d)
 				}
-				clock.add(31 * time.Minute)
+				clock.Add(31 * time.Minute)
 				<-open
 				r.until("its record", func() bool { x := r.newest(); return !x.Open() && x.Text != "" })
 				if x := r.newest(); x.End != end {

@@ -176,25 +176,6 @@ func (r *rig) looked() {
 	r.until("looks", func() bool { return r.looks.done() >= n+2 })
 }
 
-// stopped is a clock that stands still until it is moved.
-type stopped struct {
-	muster.SystemClock
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *stopped) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *stopped) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 type door struct{ *gateway.Server }
 
 func (door) Names() []string { return nil }

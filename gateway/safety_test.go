@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/internal/stat"
 	"github.com/muster-hpc/muster/store"
@@ -131,11 +132,11 @@ func TestHugeMessages(t *testing.T) {
 // Whoever has old algorithms alone comes to no key exchange, and proves no key.
 func TestOldAlgorithmsAreRefused(t *testing.T) {
 	t.Parallel()
-	clock := &stopped{now: time.Now()}
+	clock := controltest.NewStoppedClock()
 	r := newRigAt(t, gateway.Limits{}, clock)
 	key := r.key("alice", "")
 	try := func(c ssh.Config, keys ...string) error {
-		clock.add(11 * time.Minute) // failures are forgiven
+		clock.Add(11 * time.Minute) // failures are forgiven
 		conn, err := ssh.Dial("tcp", r.address, &ssh.ClientConfig{Config: c, User: "alice", Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
 			HostKeyCallback: ssh.FixedHostKey(r.gateway.HostKey()), HostKeyAlgorithms: keys})
 		if err == nil {
@@ -227,7 +228,7 @@ func (s slowFor) GatewayKey(ctx context.Context, user string, key ssh.PublicKey)
 func TestTimeSaysNothingOfUsers(t *testing.T) { //nolint:paralleltest // it measures time
 	for name, late := range map[string]time.Duration{"as it is": 0, "with a leak": 150 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			clock := &stopped{now: time.Now()}
+			clock := controltest.NewStoppedClock()
 			r := newRigAt(t, gateway.Limits{}, clock)
 			r.key("alice", "")
 			r.stop()
@@ -237,7 +238,7 @@ func TestTimeSaysNothingOfUsers(t *testing.T) { //nolint:paralleltest // it meas
 			took := map[string][]float64{}
 			names := []string{"alice", "nobody"}
 			for i := range 30 {
-				clock.add(11 * time.Minute) // earlier failures are forgiven
+				clock.Add(11 * time.Minute) // earlier failures are forgiven
 				for k := range names {
 					user := names[(i+k)%2]
 					begin := time.Now()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/daemon/controltest"
 	"github.com/muster-hpc/muster/gateway"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -28,12 +29,12 @@ func TestStraightSessionsHaveALength(t *testing.T) {
 	} {
 		t.Run(string(end), func(t *testing.T) {
 			t.Parallel()
-			eachWayAt(t, limits, func() muster.Clock { return &stopped{now: time.Now()} }, func(t *testing.T, r *straightRig) {
-				clock := r.clock.(*stopped)
+			eachWayAt(t, limits, func() muster.Clock { return controltest.NewStoppedClock() }, func(t *testing.T, r *straightRig) {
+				clock := r.clock.(*controltest.StoppedClock)
 				r.make("cfd", "alice")
 				c := r.must("alice")
 				r.looked()
-				clock.add(59 * time.Minute)
+				clock.Add(59 * time.Minute)
 				r.looked()
 				if x := r.newest(); !x.Open() {
 					t.Fatalf("it ended too soon: %+v", x)
@@ -44,13 +45,13 @@ func TestStraightSessionsHaveALength(t *testing.T) {
 					}
 					r.until("its bytes", func() bool { return r.newest().Sent >= 1000 })
 					r.looked()
-					clock.add(59 * time.Minute)
+					clock.Add(59 * time.Minute)
 					r.looked()
 					if x := r.newest(); !x.Open() {
 						t.Fatalf("it was not idle: %+v", x)
 					}
 				}
-				clock.add(31 * time.Minute)
+				clock.Add(31 * time.Minute)
 				r.until("its record", func() bool { x := r.newest(); return !x.Open() && x.Text != "" })
 				if x := r.newest(); x.End != end {
 					t.Errorf("%+v", x)

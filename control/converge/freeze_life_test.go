@@ -86,30 +86,7 @@ func TestFreezeWhileTheServerIsKilled(t *testing.T) {
 				r.world.SetJobs(id, []wire.Job{{ID: "7", User: "alice", Name: "sim", State: "running", Nodes: "n0001", Count: 1}, {ID: "8", User: "alice", Name: "mine", State: "suspended", Nodes: "n0002", Count: 1}})
 				c, _, _ := s.get(id)
 				expires := c.Expires
-				killed := func(from, until muster.ClusterPhase, ask func(*server, muster.ClusterID) error) {
-					for range 1 + chance.IntN(3) {
-						r.stop()
-						k := newKiller(int64(1 + chance.IntN(30)))
-						r.fault = k.fault
-						r.wrap = func(s *server, p provider.Provider) provider.Provider { return mortal{p, k, s} }
-						if s, err := r.tryStart(); err == nil {
-							if c, _, err := s.get(id); err == nil && c.Phase == from {
-								_ = ask(s, id) // it may be killed meanwhile
-							}
-							k.wait(time.Minute)
-						}
-					}
-					r.stop()
-					r.fault, r.wrap = nil, nil
-					s = r.start()
-					if s.phase(id) == from {
-						if err := ask(s, id); err != nil {
-							t.Fatal(err)
-						}
-					}
-					s.untilPhase(id, until)
-				}
-				killed(muster.ClusterReady, muster.ClusterFrozen, freeze)
+				s = r.killedMeanwhile(chance, id, muster.ClusterReady, muster.ClusterFrozen, freeze)
 				if still, running := s.still(id); still != nodes || running != nodes {
 					t.Fatalf("%d of %d stand still, %d run", still, nodes, running)
 				}
@@ -123,7 +100,7 @@ func TestFreezeWhileTheServerIsKilled(t *testing.T) {
 				if now := r.world.Running(); !maps.Equal(had, now) || s.phase(id) != muster.ClusterFrozen {
 					t.Fatalf("%v ran, %v run", had, now)
 				}
-				killed(muster.ClusterFrozen, muster.ClusterReady, thaw)
+				s = r.killedMeanwhile(chance, id, muster.ClusterFrozen, muster.ClusterReady, thaw)
 				until(t, "its jobs go on", func() bool { return r.jobStates(id)["7"] == "running" })
 				if got := r.jobStates(id); got["8"] != "suspended" {
 					t.Errorf("what a user had suspended is %s", got["8"])

@@ -13,7 +13,6 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/raced"
-	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/fake"
 	"github.com/muster-hpc/muster/store"
 	"github.com/muster-hpc/muster/wire"
@@ -70,32 +69,7 @@ func TestHibernateWhileTheServerIsKilled(t *testing.T) {
 				r.world.SetJobs(id, twoJobs())
 				c, _, _ := s.get(id)
 				expires := c.Expires
-				killed := func(from, to muster.ClusterPhase, ask func(*server, muster.ClusterID) error) {
-					for range 1 + chance.IntN(4) {
-						r.stop()
-						k := newKiller(int64(1 + chance.IntN(60)))
-						r.fault, r.killer = k.fault, k
-						r.wrap = func(s *server, p provider.Provider) provider.Provider { return mortal{p, k, s} }
-						if s, err := r.tryStart(); err == nil {
-							if c, _, err := s.get(id); err == nil && c.Phase == from {
-								_ = ask(s, id) // it may be killed meanwhile
-							}
-							k.wait(time.Minute)
-						}
-					}
-					r.stop()
-					r.fault, r.wrap, r.killer = nil, nil, nil
-					s = r.start()
-					if s.phase(id) == from {
-						if err := ask(s, id); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if x := s.within(id, to); x != "" {
-						t.Fatal(x)
-					}
-				}
-				killed(muster.ClusterReady, muster.ClusterFrozen, hibernate)
+				s = r.killedMeanwhile(chance, id, muster.ClusterReady, muster.ClusterFrozen, hibernate)
 				if on := r.world.Running(); len(on) > 0 {
 					t.Fatalf("%v run", on)
 				}
@@ -113,7 +87,7 @@ func TestHibernateWhileTheServerIsKilled(t *testing.T) {
 				time.Sleep(100 * 24 * time.Hour) // every credential of before has expired
 				s = r.start()
 				boots := r.boots()
-				killed(muster.ClusterFrozen, muster.ClusterReady, thaw)
+				s = r.killedMeanwhile(chance, id, muster.ClusterFrozen, muster.ClusterReady, thaw)
 				until(t, "its jobs go on", func() bool { return r.jobStates(id)["7"] == "running" })
 				if got := r.jobStates(id); got["8"] != "suspended" {
 					t.Errorf("what a user had suspended is %s", got["8"])

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -439,4 +440,34 @@ func (s *server) untilPhase(id muster.ClusterID, p muster.ClusterPhase) muster.C
 func (s *server) untilFree(n int) {
 	s.rig.tb.Helper()
 	until(s.rig.tb, fmt.Sprintf("%d free machines", n), func() bool { return len(s.machines(muster.MachineFree)) == n })
+}
+
+// killedMeanwhile asks for what leads a cluster from one phase to another, of servers that are killed anywhere, and then of
+// one that lasts, which it returns.
+func (r *rig) killedMeanwhile(chance *rand.Rand, id muster.ClusterID, from, to muster.ClusterPhase, ask func(*server, muster.ClusterID) error) *server {
+	r.tb.Helper()
+	for range 1 + chance.IntN(4) {
+		r.stop()
+		k := newKiller(int64(1 + chance.IntN(60)))
+		r.fault, r.killer = k.fault, k
+		r.wrap = func(s *server, p provider.Provider) provider.Provider { return mortal{p, k, s} }
+		if s, err := r.tryStart(); err == nil {
+			if c, _, err := s.get(id); err == nil && c.Phase == from {
+				_ = ask(s, id) // it may be killed meanwhile
+			}
+			k.wait(time.Minute)
+		}
+	}
+	r.stop()
+	r.fault, r.wrap, r.killer = nil, nil, nil
+	s := r.start()
+	if s.phase(id) == from {
+		if err := ask(s, id); err != nil {
+			r.tb.Fatal(err)
+		}
+	}
+	if x := s.within(id, to); x != "" {
+		r.tb.Fatal(x)
+	}
+	return s
 }

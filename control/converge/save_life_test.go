@@ -170,32 +170,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 				c, _, _ := s.get(id)
 				time.Sleep(30 * time.Minute)
 				left := c.Expires.Sub(r.clock.Now())
-				killed := func(from, to muster.ClusterPhase, ask func(*server, muster.ClusterID) error) {
-					for range 1 + chance.IntN(4) {
-						r.stop()
-						k := newKiller(int64(1 + chance.IntN(60)))
-						r.fault, r.killer = k.fault, k
-						r.wrap = func(s *server, p provider.Provider) provider.Provider { return mortal{p, k, s} }
-						if s, err := r.tryStart(); err == nil {
-							if c, _, err := s.get(id); err == nil && c.Phase == from {
-								_ = ask(s, id) // it may be killed meanwhile
-							}
-							k.wait(time.Minute)
-						}
-					}
-					r.stop()
-					r.fault, r.wrap, r.killer = nil, nil, nil
-					s = r.start()
-					if s.phase(id) == from {
-						if err := ask(s, id); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if x := s.within(id, to); x != "" {
-						t.Fatal(x)
-					}
-				}
-				killed(muster.ClusterReady, muster.ClusterPaused, pauseSaved)
+				s = r.killedMeanwhile(chance, id, muster.ClusterReady, muster.ClusterPaused, pauseSaved)
 				s.untilFree(6)
 				if held := s.machines(muster.MachineActive, muster.MachineAllocated); len(held) > 0 || len(r.world.Running()) > 0 {
 					t.Fatalf("a saved cluster holds %v; %v run", held, r.world.Running())
@@ -211,7 +186,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 					t.Errorf("credentials are good for %s", pki.NodeTTL)
 				}
 				boots := r.boots()
-				killed(muster.ClusterPaused, muster.ClusterReady, thaw)
+				s = r.killedMeanwhile(chance, id, muster.ClusterPaused, muster.ClusterReady, thaw)
 				until(t, "its jobs go on", func() bool { return r.jobStates(id)["7"] == "running" })
 				if got := r.jobStates(id); got["8"] != "suspended" {
 					t.Errorf("what a user had suspended is %s", got["8"])
