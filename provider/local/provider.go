@@ -50,6 +50,9 @@ type Provider struct {
 	card      *function.Card
 	reserve   int64  // bytes that the host keeps for itself
 	watching  func() // ends the look at it
+	// ended is closed with the provider; following are those that wait for something of machines until then.
+	ended     chan struct{}
+	following sync.WaitGroup
 
 	mu       sync.Mutex
 	shortOf  string // why the host is short of memory; "" while it is not
@@ -111,8 +114,8 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		cfg: cfg, dir: filepath.Join(cfg.Dir, "machines"), host: h, lowers: newLowers(cfg.KeepImages),
 		changes: make(chan muster.MachineID, 1024), machines: map[muster.MachineID]*machine{},
 		nets:      map[muster.ClusterID]provider.Network{},
-		functions: function.This(),
-		pressure:  func() (pressure, error) { return readPressure("/") }, reserve: cfg.reserve(h.memory),
+		functions: function.This(), ended: make(chan struct{}),
+		pressure: func() (pressure, error) { return readPressure("/") }, reserve: cfg.reserve(h.memory),
 	}
 	slots, err := layOut(h, &cfg)
 	if err != nil {
@@ -294,6 +297,8 @@ func (p *Provider) Close() error {
 	}
 	p.closed = true
 	p.mu.Unlock()
+	close(p.ended)
+	p.following.Wait()
 	if p.watching != nil {
 		p.watching()
 	}

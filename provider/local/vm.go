@@ -172,6 +172,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	m.mu.Lock()
 	m.virtual = facts
 	m.mu.Unlock()
+	p.placeInterrupts(m, note)
 	m.console.mark(p.cfg.Clock.Now(), "virtual machine: %s", vmText(facts))
 	return s, nil
 }
@@ -317,6 +318,7 @@ func (p *Provider) readAgain(ctx context.Context, m *machine, s *supervisor.Supe
 			m.virtual = f
 			m.mu.Unlock()
 			p.changed(m.id)
+			p.placeInterrupts(m, n)
 		}
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -101,5 +103,42 @@ func TestVLANOf(t *testing.T) {
 	}
 	if vlan, err := p.vlanOf(2); err == nil {
 		t.Errorf("VLAN %d is of nobody", vlan)
+	}
+}
+
+// Interrupts are placed, and where they are taken is read back.
+func TestPlaced(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := irqsOf(root, "0000:41:10.0"); len(list) > 0 {
+		t.Error(list)
+	}
+	for irq, on := range map[string]string{"41": "2\n", "42": "3\n"} {
+		put("sys/bus/pci/devices/0000:41:10.0/msi_irqs/"+irq, "msix\n")
+		put("proc/irq/"+irq+"/smp_affinity_list", "0-3\n")
+		put("proc/irq/"+irq+"/effective_affinity_list", on)
+	}
+	irqs := irqsOf(root, "0000:41:10.0")
+	if f := placed(root, irqs, []int{2, 3}); !f.Holds || f.Found != "41:2 42:3" || f.Cure != "" {
+		t.Errorf("%+v", f)
+	}
+	if b, err := os.ReadFile(filepath.Join(root, "proc/irq/42/smp_affinity_list")); err != nil || string(b) != "2-3" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if f := placed(root, irqs, []int{2}); f.Holds || f.Cure == "" {
+		t.Errorf("%+v", f)
+	}
+	if f := placed(root, []string{"99"}, []int{2}); f.Holds || f.Found == "" {
+		t.Errorf("%+v", f)
 	}
 }

@@ -361,6 +361,7 @@ func TestVMHostInside(t *testing.T) {
 	planHolds(t, p)
 	guards(t)
 	talk(t, lines)
+	interrupts(t, p)
 	for _, s := range seen {
 		if r, err := p.Fence(t.Context(), s.Machine); err != nil || !r.Proven {
 			t.Errorf("%+v, %v", r, err)
@@ -428,6 +429,34 @@ func planHolds(t *testing.T, p *local.Provider) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("nothing is read back of %s", seen[missing].Machine)
+		}
+	}
+}
+
+// interrupts waits until those of every function are placed: the guests' drivers have asked for them.
+func interrupts(t *testing.T, p *local.Provider) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+		seen, err := p.Observe(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed := 0
+		for _, s := range seen {
+			for _, f := range s.VM.Settings {
+				if f.Name == "nic-interrupts" {
+					placed++
+					if !f.Holds {
+						t.Errorf("%s: %+v", s.Machine, f)
+					}
+				}
+			}
+		}
+		if placed == len(seen) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the interrupts of %d of %d functions are placed", placed, len(seen))
 		}
 	}
 }
