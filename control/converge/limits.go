@@ -26,7 +26,8 @@ type Limits struct {
 	PollMax      time.Duration
 
 	Machines    int           // machines that a node tries, BootAttempts times each, until it is given up
-	JustStarted time.Duration // after the start, until silence counts; three intervals at least
+	Missed      int           // heartbeats in a row that a node misses until it counts as silent
+	JustStarted time.Duration // after the start, until silence counts; Missed intervals at least
 	PowerCut    time.Duration // after the start, until machines that are off count one by one
 	Together    time.Duration // after a machine went off, to see whether others do
 	Blackout    time.Duration // after most machines went off, until each counts by itself
@@ -67,7 +68,7 @@ func DefaultLimits() Limits {
 		BootAttempts: 3, CleanTries: 3, OffTries: 4,
 		RetryMin: time.Second, RetryMax: 5 * time.Minute,
 		PollMin: 20 * time.Millisecond, PollMax: time.Second,
-		Machines: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unreached: 15 * time.Second, Unwell: 10 * time.Minute,
+		Machines: 3, Missed: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unreached: 15 * time.Second, Unwell: 10 * time.Minute,
 		Together: 500 * time.Millisecond, Blackout: 10 * time.Minute, NoPower: 15 * time.Second,
 		Notice: 45 * time.Second, ProbeEvery: 10 * time.Second,
 		Test: 10 * time.Minute, TestPause: 30 * time.Second, TestsMost: 2,
@@ -98,6 +99,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.LeaveNow, d.LeaveNow)
 	set(&l.Pausing, d.Pausing)
 	set(&l.Machines, d.Machines)
+	set(&l.Missed, d.Missed)
 	set(&l.JustStarted, d.JustStarted)
 	set(&l.PowerCut, d.PowerCut)
 	set(&l.Together, d.Together)
@@ -125,6 +127,8 @@ func (l Limits) withDefaults() Limits {
 func (l Limits) emulated() Limits {
 	const slower = 5
 	l.Boot, l.Configure, l.Scheduler, l.Ending, l.Pausing = slower*l.Boot, slower*l.Configure, slower*l.Scheduler, slower*l.Ending, slower*l.Pausing
+	// One whose programs take all of its processors answers nobody for half a minute.
+	l.Missed, l.JustStarted = slower*l.Missed, slower*l.JustStarted
 	return l
 }
 
