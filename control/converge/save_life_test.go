@@ -25,17 +25,24 @@ import (
 
 // mortalSaver is a provider.Saver whose caller may be killed before and after each call.
 type mortalSaver struct {
-	of provider.Saver
-	k  *killer // nil: it is not
+	of     provider.Saver
+	k      *killer // nil: it is not
+	served *servedVolumes
 }
 
 func (m mortalSaver) Saver(s provider.Saving) save.Hypervisor {
-	return mortalHypervisor{m.of.Saver(s), m.k}
+	var id muster.ClusterID
+	for _, b := range s.Boots {
+		id = b.Boot.Cluster
+	}
+	return mortalHypervisor{m.of.Saver(s), m.k, m.served, id}
 }
 
 type mortalHypervisor struct {
 	save.Hypervisor
-	k *killer
+	k      *killer
+	served *servedVolumes
+	id     muster.ClusterID
 }
 
 func (m mortalHypervisor) call(name string, f func() error) error {
@@ -57,11 +64,19 @@ func (m mortalHypervisor) Observe(ctx context.Context, n string) (is save.Status
 }
 
 func (m mortalHypervisor) Stop(ctx context.Context, n string) error {
-	return m.call("Stop", func() error { return m.Hypervisor.Stop(ctx, n) })
+	return m.call("Stop", func() error {
+		m.served.stops(m.id, n)
+		return m.Hypervisor.Stop(ctx, n)
+	})
 }
 
 func (m mortalHypervisor) Continue(ctx context.Context, n string) error {
-	return m.call("Continue", func() error { return m.Hypervisor.Continue(ctx, n) })
+	return m.call("Continue", func() error {
+		if is, err := m.Hypervisor.Observe(ctx, n); err == nil && is == save.Stopped {
+			m.served.goesOn(m.id, n)
+		}
+		return m.Hypervisor.Continue(ctx, n)
+	})
 }
 
 func (m mortalHypervisor) Save(ctx context.Context, n string) (s save.State, err error) {
@@ -95,6 +110,7 @@ func virtual(t *testing.T, o fake.Options) *rig {
 	o.VM = true
 	r := lively(t, newRig(t, o))
 	r.states = &save.Store{Dir: filepath.Join(r.dir, "states")}
+	r.served = &servedVolumes{clock: r.clock, of: map[muster.ClusterID]*servedCluster{}}
 	return r
 }
 
@@ -114,9 +130,10 @@ func twoJobs() []wire.Job {
 	return []wire.Job{{ID: "7", User: "alice", Name: "sim", State: "running", Nodes: "n0001", Count: 1}, {ID: "8", User: "alice", Name: "mine", State: "suspended", Nodes: "n0002", Count: 1}}
 }
 
-// once holds that no state was gone on from twice.
+// once holds that no state was gone on from twice, and that locks were kept.
 func (r *rig) once() {
 	r.tb.Helper()
+	r.served.check(r.tb)
 	for life, times := range r.world.Resumed() {
 		if times > 1 {
 			r.tb.Errorf("state %d was gone on from %d times", life, times)
@@ -176,7 +193,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 					t.Fatalf("a saved cluster holds %v; %v run", held, r.world.Running())
 				}
 				c, _, _ = s.get(id)
-				if got := time.Duration(c.Pause.Left); (got-left).Abs() > 5*time.Minute || c.Pause.SavedBytes == 0 || c.Pause.Saving == 0 {
+				if got := time.Duration(c.Pause.Left); (got-left).Abs() > 20*time.Minute || c.Pause.SavedBytes == 0 || c.Pause.Saving == 0 {
 					t.Fatalf("%s left of %s: %+v", got, left, c.Pause)
 				}
 				r.stop()                         // for a server, 100 days are long
@@ -193,7 +210,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 				c, _, _ = s.get(id)
-				if got := c.Expires.Sub(r.clock.Now()); (got-left).Abs() > 30*time.Minute || c.Pause != nil || c.Phase != muster.ClusterReady {
+				if got := c.Expires.Sub(r.clock.Now()); (got-left).Abs() > 45*time.Minute || c.Pause != nil || c.Phase != muster.ClusterReady {
 					t.Errorf("%s left, %s before: %s %+v", got, left, c.Phase, c.Pause)
 				}
 				if now := s.keeps(id); !maps.Equal(had.names, now.names) || !maps.Equal(had.addresses, now.addresses) {
@@ -214,6 +231,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 				s.untilPhase(id, muster.ClusterDeleted)
 				s.untilFree(6)
 				r.clean(s)
+				r.served.none(t, id)
 			})
 		})
 	}
@@ -309,6 +327,7 @@ func TestSaveMeetsOtherThings(t *testing.T) {
 				r.once()
 				if x.until == muster.ClusterDeleted {
 					s.untilFree(5)
+					r.served.none(t, id)
 					return
 				}
 				if x.job != "" {
