@@ -350,9 +350,9 @@ func (r *rig) room(need int64) error {
 // A pause says how much is saved and, once that was done, how long it takes; there must be room for it beforehand.
 func TestSaveSaysHowLong(t *testing.T) {
 	pretended(t, func(t *testing.T) {
-		r := virtual(t, fake.Options{Machines: 2, BootMax: time.Second, CleanTime: 100 * time.Millisecond})
+		r := virtual(t, fake.Options{Machines: 3, BootMax: time.Second, CleanTime: 100 * time.Millisecond})
 		s := r.start()
-		s.untilFree(2)
+		s.untilFree(3)
 		id := s.mustCreate(slurmVM(2))
 		s.untilPhase(id, muster.ClusterReady)
 		ask := func() wire.Paused {
@@ -365,6 +365,26 @@ func TestSaveSaysHowLong(t *testing.T) {
 		if out := ask(); out.Memory != 8<<30 || out.Takes != 0 || out.KeepsMachines || len(out.Lost) == 0 {
 			t.Errorf("%+v", out)
 		}
+		if lost := lostLocks(t, s, id, false); len(lost) != 1 || !strings.Contains(lost[0], "locks of files on volumes, where") {
+			t.Errorf("without a server of its own: %q", lost)
+		}
+		if lost := lostLocks(t, s, id, true); len(lost) != 0 {
+			t.Errorf("with a server of its own: %q", lost)
+		}
+		shares := slurmVM(1)
+		shares.Volumes = []muster.VolumeUse{{Volume: "v-1", Target: "/data"}, {Volume: "v-2", Target: "/tables"}}
+		other, ok, err := s.create("shares", shares)
+		if err != nil || !ok {
+			t.Fatal(err, ok)
+		}
+		s.untilPhase(other, muster.ClusterReady)
+		if lost := lostLocks(t, s, other, true); len(lost) != 1 || !strings.Contains(lost[0], "(/data, /tables)") {
+			t.Errorf("with volumes that others mount, too: %q", lost)
+		}
+		if err := s.remove(other); err != nil {
+			t.Fatal(err)
+		}
+		s.untilPhase(other, muster.ClusterDeleted)
 		r.world.Slow(100 * time.Millisecond)
 		if err := pauseSaved(s, id); err != nil {
 			t.Fatal(err)
@@ -375,7 +395,7 @@ func TestSaveSaysHowLong(t *testing.T) {
 		}) {
 			t.Errorf("nothing is said of the rate: %+v", c.Notices)
 		}
-		s.untilFree(2)
+		s.untilFree(3)
 		if err := thaw(s, id); err != nil {
 			t.Fatal(err)
 		}
@@ -388,6 +408,18 @@ func TestSaveSaysHowLong(t *testing.T) {
 			t.Errorf("%v, and it is %s", err, s.phase(id))
 		}
 	})
+}
+
+// lostLocks is what a pause says of locks of files, of a cluster that has a server of volumes of its own, or none.
+func lostLocks(t *testing.T, s *server, id muster.ClusterID, own bool) []string {
+	t.Helper()
+	svc := s.pauses()
+	svc.KeepsLocks = func(c muster.ClusterID) bool { return own && c == id }
+	out, err := svc.Pause(t.Context(), administrator(), string(id), wire.PauseRequest{OnPause: "save", DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(out.Lost, func(text string) bool { return !strings.Contains(text, "locks") })
 }
 
 // What cannot be saved is refused with the reason, before anything happens.
