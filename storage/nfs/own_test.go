@@ -1,12 +1,15 @@
 package nfs
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/storage/volume"
@@ -256,5 +259,69 @@ func TestOwnOfWhom(t *testing.T) {
 	}
 	if o.KeepsLocks(o.one.ID) {
 		t.Error("it is deleted, and has a server")
+	}
+}
+
+// TestOwnCost measures what servers of clusters cost: MUSTER_TEST_SPEED=1 go test -v -run TestOwnCost ./storage/nfs
+func TestOwnCost(t *testing.T) {
+	if os.Getenv("MUSTER_TEST_SPEED") == "" {
+		t.Skip("measures only with MUSTER_TEST_SPEED=1")
+	}
+	const clusters = 20
+	o := newOwnSite(t)
+	o.c.Own.c.Wants, o.c.Own.c.LastPort = func(muster.Cluster) bool { return true }, o.at.At.Port+2*clusters
+	home := Export{Name: o.mounts[0].Export.Name, Path: o.mounts[0].Export.Path, Clients: []Client{{Address: netip.MustParseAddr(alice)}}}
+	var ids []muster.ClusterID
+	began := time.Now()
+	for range clusters {
+		id := muster.NewClusterID()
+		s, err := o.c.Own.take(muster.Cluster{ID: id}, func() (bool, error) { return false, nil })
+		if err == nil {
+			err = s.Set(t.Context(), []Export{home})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+		c, err := dialNFS(s.listen(), alice, true, 0)
+		if err == nil {
+			_, err = c.walk(home.Name, "secret")
+			c.close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d started, one after the other: %s each", clusters, time.Since(began)/clusters)
+	time.Sleep(2 * time.Second)
+	pss := 0
+	for _, id := range ids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", o.c.Own.of(id).child.pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(b), "\nPss:")
+		n, err := strconv.Atoi(strings.Fields(rest)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		pss += n
+	}
+	t.Logf("memory: %.1f MiB each (Pss)", float64(pss)/1024/clusters)
+	for _, step := range []struct {
+		name string
+		f    func(muster.ClusterID) error
+	}{
+		{"held", func(id muster.ClusterID) error { return o.c.Own.hold(id, false, nil) }},
+		{"served again", func(id muster.ClusterID) error { return o.c.Own.serve(t.Context(), id, true, nil) }},
+		{"ended", o.c.Own.over},
+	} {
+		began := time.Now()
+		for _, id := range ids {
+			if err := step.f(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("%s, one after the other: %s each", step.name, time.Since(began)/clusters)
 	}
 }
