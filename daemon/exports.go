@@ -66,19 +66,18 @@ func (s *Server) localExports(p *local.Provider) *nfs.Exports {
 		return nfs.NewExports(c)
 	}
 	at := nfs.Config{Dir: s.state.path(localExport), Address: network.Gateway(), Port: network.VolumePort, In: p.Rack().Do, Ends: true, Clock: s.cfg.Clock, Log: s.log}
-	if can := *c.Providers[p.Name()].VM; can.Saves {
-		own := at
-		own.Dir, own.Port = filepath.Join(at.Dir, nfs.OwnDir), network.FirstOwnVolumePort
-		var err error
-		c.Own, err = nfs.OpenOwn(nfs.OwnConfig{At: own, LastPort: network.LastOwnVolumePort, Wants: func(c muster.Cluster) bool {
-			return c.Spec.VM != nil && spec.CannotSave(c.Spec.VM) == nil
-		}})
-		if err != nil {
-			s.log.Warn("clusters get no NFS servers of their own", "error", err)
-		} else {
-			s.closes(func() error { c.Own.Close(); return nil })
-		}
+	own := at
+	own.Dir, own.Port = filepath.Join(at.Dir, nfs.OwnDir), network.FirstOwnVolumePort
+	servers, err := nfs.OpenOwn(nfs.OwnConfig{At: own, LastPort: network.LastOwnVolumePort, Wants: func(c muster.Cluster) bool {
+		return c.Spec.VM != nil && spec.CannotSave(c.Spec.VM) == nil
+	}})
+	if err != nil { // nobody else may serve what they serve
+		s.log.Warn("volume export unavailable", "error", err)
+		c.Why = err
+		return nfs.NewExports(c)
 	}
+	s.closes(func() error { servers.Close(); return nil })
+	c.Own = servers
 	return s.serveExports(c, at)
 }
 
