@@ -37,7 +37,7 @@ func TestMachines(t *testing.T) {
 	s := newSite(t)
 	n := newNetwork(t)
 	s.cfg.Address, s.cfg.In = netip.MustParseAddr("10.77.0.1"), n.in
-	s.cfg.Lease, s.cfg.Grace = 15*time.Second, OwnGrace
+	s.cfg.Lease, s.cfg.Grace = 10*time.Second, OwnGrace
 	s.open(t)
 	home, foreign := s.volume(t, "x", "10.77.0.11", "10.77.0.12"), s.volume(t, "foreign", "10.77.0.12")
 	if err := os.Chmod(filepath.Join(home.Path, "secret"), 0o644); err != nil {
@@ -132,7 +132,7 @@ func TestMachines(t *testing.T) {
 // standStill has machines stand still for longer than a lease. A server that is held meanwhile leaves them their locks, also
 // where one has another address afterwards; one that serves on takes them.
 func standStill(t *testing.T, s *site, home Export, a, b *guest) {
-	longer := s.cfg.Lease + 5*time.Second
+	longer := s.cfg.Lease + 3*time.Second
 	stand := func() { a.monitor(t, "stop"); b.monitor(t, "stop") }
 	goOn := func() { a.monitor(t, "cont"); b.monitor(t, "cont") }
 	hold := func() {
