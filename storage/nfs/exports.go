@@ -49,6 +49,7 @@ type Exports struct {
 	ready chan struct{} // closed once what living clusters use is known
 
 	mu   sync.Mutex
+	kept *volume.Manager // nil before Run
 	uses map[muster.ClusterID][]clusterUse
 }
 
@@ -175,11 +176,37 @@ func (x *Exports) Serve(ctx context.Context, id muster.ClusterID, still bool) er
 	if err := x.await(ctx); err != nil {
 		return err
 	}
+	if err := x.noteLate(ctx, id); err != nil {
+		return err
+	}
 	at, err := x.places(ctx, id)
 	if err != nil {
 		return err
 	}
 	return x.c.Own.serve(ctx, id, still, at)
+}
+
+// noteLate notes what a cluster uses that could not be noted when this server started.
+func (x *Exports) noteLate(ctx context.Context, id muster.ClusterID) error {
+	x.mu.Lock()
+	_, noted := x.uses[id]
+	k := x.kept
+	x.mu.Unlock()
+	if noted || k == nil {
+		return nil
+	}
+	var c muster.Cluster
+	if err := x.c.Store.View(ctx, muster.System(), func(tx *store.Tx) (err error) {
+		c, err = tx.Cluster(id)
+		return err
+	}); err != nil {
+		return err
+	}
+	mounts, err := k.Ensure(ctx, c)
+	if err != nil {
+		return err
+	}
+	return x.Open(ctx, c, mounts)
 }
 
 // places are the addresses of a cluster's nodes.

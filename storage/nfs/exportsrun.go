@@ -22,6 +22,9 @@ func (x *Exports) Run(ctx context.Context, k *volume.Manager) error {
 	if x.c.Server == nil {
 		return nil
 	}
+	x.mu.Lock()
+	x.kept = k
+	x.mu.Unlock()
 	// Whoever is not noted loses its volumes: what fails is tried again for a while before
 	// that counts.
 	for end := x.c.Clock.Now().Add(exportPatience); ; {

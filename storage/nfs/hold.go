@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 )
 
@@ -43,6 +44,11 @@ func (s *Server) Hold() error {
 		}
 		s.drop()
 	}
+	return s.keepClients()
+}
+
+// keepClients puts aside what ganesha knew of its clients, unless that was done before. The lock is held, and none runs.
+func (s *Server) keepClients() error {
 	if _, err := os.Lstat(s.path(heldName)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -71,6 +77,12 @@ func (s *Server) Serve(ctx context.Context, moved map[netip.Addr]netip.Addr) err
 			return err
 		}
 		s.drop()
+	}
+	if !s.wanted {
+		return muster.Errorf(muster.EUnavailable, "no volume is open to the machines that are to go on").Because(muster.ReasonVolumeFailed)
+	}
+	if err := s.keepClients(); err != nil { // a server was killed before it had done that
+		return err
 	}
 	if err := restoreClients(s.path(heldName), s.path(recoveryName), moved); err != nil {
 		return err
