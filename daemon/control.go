@@ -103,8 +103,11 @@ func (s *Server) openConverge() error {
 // a large server takes minutes before it asks for its kernel.
 func (s *Server) limits() converge.Limits {
 	l := converge.Limits{LeastAttempt: muster.FirstAttempt(s.epoch)}
+	if s.cfg.Patience > 1 {
+		l = l.Patient(s.cfg.Patience)
+	}
 	if s.metal != nil {
-		l.Boot, l.Configure, l.OffRetry = 15*time.Minute, 6*time.Minute, 30*time.Second
+		l.Boot, l.Configure, l.OffRetry = 15*time.Minute, max(l.Configure, 6*time.Minute), 30*time.Second
 	}
 	return l
 }
