@@ -33,18 +33,27 @@ func (s *Server) Hold() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = true
+	if err := s.end(); err != nil {
+		return err
+	}
+	return s.keepClients()
+}
+
+// end ends ganesha. The lock is held.
+func (s *Server) end() error {
 	if s.child == nil {
 		if err := s.adopt(); err != nil { // a server started it that was killed at once
 			return err
 		}
 	}
-	if s.child != nil {
-		if err := s.child.stop(grace); err != nil {
-			return err
-		}
-		s.drop()
+	if s.child == nil {
+		return nil
 	}
-	return s.keepClients()
+	if err := s.child.stop(grace); err != nil {
+		return err
+	}
+	s.drop()
+	return nil
 }
 
 // keepClients puts aside what ganesha knew of its clients, unless that was done before. The lock is held, and none runs.
@@ -67,18 +76,11 @@ func (s *Server) keepClients() error {
 func (s *Server) Serve(ctx context.Context, moved map[netip.Addr]netip.Addr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.child == nil {
-		if err := s.adopt(); err != nil {
-			return err
-		}
+	wanted := s.wanted
+	if err := s.end(); err != nil {
+		return err
 	}
-	if s.child != nil {
-		if err := s.child.stop(grace); err != nil {
-			return err
-		}
-		s.drop()
-	}
-	if !s.wanted {
+	if s.wanted = wanted; !wanted {
 		return muster.Errorf(muster.EUnavailable, "no volume is open to the machines that are to go on").Because(muster.ReasonVolumeFailed)
 	}
 	if err := s.keepClients(); err != nil { // a server was killed before it had done that

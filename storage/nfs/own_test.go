@@ -175,6 +175,7 @@ func TestOwn(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(s.path(recoveryName), "*", "*", "*")); len(left) > 0 {
 		t.Errorf("it would wait for %q", left)
 	}
+	must(o.Exports.Hold(t.Context(), o.one.ID, false)) // it ends while it is paused
 	must(o.Over(t.Context(), o.one.ID))
 	if _, err := os.Stat(filepath.Join(o.at.At.Dir, string(o.one.ID))); !os.IsNotExist(err) {
 		t.Errorf("it is over, and there is its directory: %v", err)
