@@ -29,6 +29,7 @@ func (s *Server) openControl() {
 		WritesAllowed:     s.state.room,
 		HomeFree:          s.state.homeFree,
 		RoomForStates:     s.states.Room,
+		KeepsLocks:        s.exports.KeepsLocks,
 		Series:            s.series,
 		Figures:           s.figures,
 		SigningKeys:       func() []muster.SigningKey { return s.signing.Ring().Keys },
