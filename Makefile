@@ -64,6 +64,13 @@ test-vm: ## Clusters of virtual machines, their server killed meanwhile, and one
 	@$(MAKE) --no-print-directory build
 	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost|-save)?$$' -v -parallel 1 -timeout 90m ./cmd/muster
 
+.PHONY: test-vm-host
+test-vm-host: ## Virtual machines with virtual functions, on an emulated host with KVM, an IOMMU and such a card: some minutes
+	@scripts/setup test
+	@scripts/setup lab
+	@$(MAKE) --no-print-directory build
+	@$(SUDO) scripts/test-vm-host
+
 .PHONY: test-leaves
 test-leaves: ## Leaves that fail, and machines that stand elsewhere than they are said to: measured on this host, some minutes
 	@scripts/setup test

@@ -31,6 +31,8 @@ type Config struct {
 	Oversubscribe bool
 	// LocalOpen names what of the kernel is open to local machines; see package seccomp.
 	LocalOpen []string
+	// VMCard has virtual functions for virtual machines of local machines; nil: they have none.
+	VMCard *local.VMCard
 	// LocalNetworks is how many network namespaces users of a local machine may make.
 	LocalNetworks int
 	// Fake is how many machines only pretend.

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/duration"
+	"github.com/muster-hpc/muster/provider/local"
 )
 
 // serveFlags are all that a server can be told.
@@ -32,6 +33,7 @@ type serveFlags struct {
 	derived        derivedFlags
 	versions       versionFlags
 	approve        string
+	vmCard         string
 }
 
 // mostPatience bounds --patience: a boot has an hour then.
@@ -62,6 +64,9 @@ reload) reloads the file; settings that need a restart are named in the log.`,
 
   # two leaf switches that are joined by a link of 1 Gb/s, to try placement
   muster serve --local 4,leaf=A --local 4,leaf=B --link A-B=1Gb/s,delay=1ms
+
+  # virtual machines with virtual functions of a network card
+  muster serve --local 4 --vm-card ens5,vlans=100-199,functions=4
 
   # print the configuration as a file that /etc/muster/muster.yaml can be
   muster serve --local 4 --print-config
@@ -122,6 +127,16 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	var err error
 	if c.Local, c.LocalLinks, err = readLocal(f.slices, f.links); err != nil {
 		return c, err
+	}
+	if f.vmCard != "" {
+		card, err := local.ParseVMCard(f.vmCard)
+		if err != nil {
+			return c, err
+		}
+		if len(c.Local) == 0 {
+			return c, muster.Errorf(muster.EInvalid, "--vm-card %s is for virtual machines of local machines, and there are none", card.Name).Because(muster.ReasonBadMachines).WithHint("add --local, or leave it out")
+		}
+		c.VMCard = &card
 	}
 	if c.Metal, err = f.bare.read(); err != nil {
 		return c, err
@@ -203,6 +218,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.links, "link", nil, "link between two leaves, or from a leaf to a switch, that carries the messages of local machines: A-B=RATE[,delay=TIME]; repeatable (see docs/operators/local-machines.md)")
 	set.BoolVar(&f.c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; every table shows it")
 	set.StringSliceVar(&f.c.LocalOpen, "local-allow", nil, "kernel features to allow in local machines although they can affect neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/operators/security.md)")
+	set.StringVar(&f.vmCard, "vm-card", "", "network card of this host whose virtual functions virtual machines of local machines may have (vm.nic: vf), and the VLANs of their clusters: NAME,vlans=FIRST-LAST[,functions=N] (see docs/operators/virtual-machines.md)")
 	set.IntVar(&f.c.LocalNetworks, "local-max-netns", 16, "maximum number of network namespaces that the users of a local machine may create; 0: none")
 	set.IntVar(&f.c.Fake, "fake", 0, "number of simulated machines")
 	duration.Var(set, &f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")

@@ -127,7 +127,7 @@ type builder struct {
 	list []check
 	glob globs
 	// lacking is what hosts lack for virtual machines.
-	lacking map[*muster.VMHost]map[string]bool
+	lacking map[lacker]map[string]bool
 }
 
 func (b *builder) add(c check) { b.list = append(b.list, c) }

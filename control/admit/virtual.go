@@ -14,7 +14,7 @@ func (b *builder) virtual() {
 	for _, l := range []struct{ reason, text, change string }{
 		{ReasonNoKVM, "are on hosts without KVM, where QEMU would emulate the processor", "leave out vm.emulate: off: nothing measured there says anything of speed"},
 		{ReasonNoIOMMU, "are on hosts without an IOMMU that is used and remaps interrupts, behind which devices are passed through", "ask for vm.nic: virtio; `muster doctor --vm` on the host says how to set it"},
-		{ReasonNoVF, "have no virtual function to give: the cards of their hosts have none, or they are slices of a host, which get none", "ask for vm.nic: virtio; `muster doctor --vm` on the host says how to set it"},
+		{ReasonNoVF, "have no virtual function to give: the cards of their hosts have none, or their server gives them none", "ask for vm.nic: virtio; `muster doctor --vm` on the host says how to set it, and local machines have those of the server's --vm-card"},
 		{ReasonVFGroup, "are on hosts where every virtual function shares its IOMMU group with another device", "ask for vm.nic: virtio; `muster doctor --vm` on the host says how to set it"},
 		{ReasonHugePages, "are on hosts without huge pages of that size", "ask for vm.pages: 2MiB, or for vm.tune: off"},
 	} {
@@ -25,20 +25,23 @@ func (b *builder) virtual() {
 	}
 }
 
+// lacker is a host, or the slices of one.
+type lacker struct {
+	host  *muster.VMHost
+	slice bool
+}
+
 // lacks are the reasons for which a machine's host cannot carry the virtual machine.
 func (b *builder) lacks(m *muster.Machine) map[string]bool {
 	if b.lacking == nil {
-		b.lacking = map[*muster.VMHost]map[string]bool{}
+		b.lacking = map[lacker]map[string]bool{}
 	}
-	h := m.Facts.VMHost // of all slices of a host, mostly the same one
+	h := lacker{m.Facts.VMHost, len(m.Facts.CPUs) > 0} // of all slices of a host, mostly the same one
 	list, ok := b.lacking[h]
 	if !ok {
 		list = map[string]bool{}
 		for _, l := range plan.Lacks(m.Facts, *b.vm, false) {
 			list[l.Reason] = true
-		}
-		if b.vm.NIC == muster.VMNICFunction && len(m.Facts.CPUs) > 0 {
-			list[ReasonNoVF] = true
 		}
 		b.lacking[h] = list
 	}

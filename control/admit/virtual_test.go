@@ -100,6 +100,10 @@ func TestVirtualMachinesLack(t *testing.T) {
 			iommu(h)
 			h.Devices = []muster.PCIDevice{{Kind: muster.PCINetwork, Functions: &muster.VirtualFunctions{Total: 4}}}
 		}), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, admit.ReasonNoVF},
+		"given": {with(func(h *muster.VMHost) {
+			iommu(h)
+			h.Devices = []muster.PCIDevice{{Kind: muster.PCINetwork, PhysicalFunction: "0000:41:00.0"}}
+		}), muster.VMOptions{Emulate: true, NIC: muster.VMNICFunction}, ""},
 		"of one group": {with(func(h *muster.VMHost) {
 			iommu(h)
 			h.Devices = []muster.PCIDevice{{Kind: muster.PCINetwork, Group: new(1), Functions: &muster.VirtualFunctions{Total: 4, Enabled: 4}}}
@@ -108,7 +112,7 @@ func TestVirtualMachinesLack(t *testing.T) {
 	} {
 		s := muster.Spec{Name: "c", Nodes: 1, Min: 1, Head: muster.HeadShared, Placement: muster.PlaceAny, VM: &c.opt, Machine: muster.Constraints{Provider: muster.ProviderVM}}
 		site := admit.Snapshot{Providers: vmSite(), Machines: []muster.Machine{slice("s1", c.host), machine("m1", "metal")}}
-		if c.want == admit.ReasonVFGroup { // a slice gets no function in any case
+		if c.want == admit.ReasonVFGroup { // those of a slice are listed only where they are alone
 			site.Machines[0].Facts.CPUs = nil
 		}
 		a := admit.Answer("c-1", s, nil, site, place.Planner{})

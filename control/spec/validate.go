@@ -40,6 +40,9 @@ func Validate(req wire.Request, d Defaults) (muster.Spec, []muster.Problem) {
 	s.VM = v.virtual(req.VM, s.Machine)
 	s.Shape = v.shape(req.Shape, s.Machine)
 	s.LinkRate = v.linkRate(req.LinkRate, s.Machine)
+	if s.LinkRate > 0 && s.VM != nil && s.VM.NIC == muster.VMNICFunction {
+		v.add(muster.ReasonContradiction, "link_rate", "leave out one of them", "the host holds no virtual function to a rate: its packets do not pass the host (vm.nic: vf)")
+	}
 	s.Packages = v.names("packages", req.Packages, maxPackages, checkPackage)
 	slices.Sort(s.Packages) // their order means nothing: the same image for all
 

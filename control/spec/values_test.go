@@ -172,12 +172,19 @@ func TestCrossChecks(t *testing.T) {
 		"a rate of too much":  {func(r *wire.Request) { r.LinkRate = "10Tb/s" }, "link_rate"},
 		"a rate compared":     {func(r *wire.Request) { r.LinkRate = ">=1Gb/s" }, "link_rate"},
 		"a rate without nics": {func(r *wire.Request) { r.LinkRate, r.Machine.NICs = "1Gb/s", "=0" }, "link_rate"},
-		"a rate":              {func(r *wire.Request) { r.LinkRate = "1Gb/s" }, ""},
-		"shape":               {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 4, Sockets: 2, MemoryPerCore: "1GiB"} }, ""},
-		"unequal sockets":     {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 3, Sockets: 2} }, "shape.cores"},
-		"sockets of nothing":  {func(r *wire.Request) { r.Shape = wire.ShapeWish{Sockets: 2} }, "shape.sockets"},
-		"memory of nothing":   {func(r *wire.Request) { r.Shape = wire.ShapeWish{MemoryPerCore: "1GiB"} }, "shape.memory_per_core"},
-		"little memory":       {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 1, MemoryPerCore: "64MiB"} }, "shape.memory_per_core"},
+		"a rate of functions": {func(r *wire.Request) {
+			r.LinkRate, r.Provider, r.VM.NIC = "1Gb/s", muster.ProviderVM, muster.VMNICFunction
+		}, "link_rate"},
+		"saved functions": {func(r *wire.Request) {
+			r.OnPause, r.Provider, r.VM.NIC = "save", muster.ProviderVM, muster.VMNICFunction
+		}, "on_pause"},
+		"functions":          {func(r *wire.Request) { r.Provider, r.VM.NIC, r.Egress = muster.ProviderVM, muster.VMNICFunction, "nat" }, ""},
+		"a rate":             {func(r *wire.Request) { r.LinkRate = "1Gb/s" }, ""},
+		"shape":              {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 4, Sockets: 2, MemoryPerCore: "1GiB"} }, ""},
+		"unequal sockets":    {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 3, Sockets: 2} }, "shape.cores"},
+		"sockets of nothing": {func(r *wire.Request) { r.Shape = wire.ShapeWish{Sockets: 2} }, "shape.sockets"},
+		"memory of nothing":  {func(r *wire.Request) { r.Shape = wire.ShapeWish{MemoryPerCore: "1GiB"} }, "shape.memory_per_core"},
+		"little memory":      {func(r *wire.Request) { r.Shape = wire.ShapeWish{Cores: 1, MemoryPerCore: "64MiB"} }, "shape.memory_per_core"},
 		"shape above machine": {func(r *wire.Request) {
 			r.Machine.Cores, r.Machine.Memory, r.Shape = "<4", "<=7GiB", wire.ShapeWish{Cores: 4, MemoryPerCore: "2GiB"}
 		}, "shape.memory_per_core shape.cores"},

@@ -44,6 +44,8 @@ type Config struct {
 	// Kernel finds the kernel of an image and an initramfs with the agent for it, which everybody may
 	// read; nil: no virtual machines are started.
 	Kernel func(ctx context.Context, id muster.ImageID) (kernel, initramfs string, err error)
+	// VMCard has virtual functions for virtual machines; nil: they have none.
+	VMCard *VMCard
 	// VMCommand starts a program that calls supervisor.Run and jail.Enter; nil: this program.
 	VMCommand []string
 	// KeepImages is how long an image stays attached after its last machine, so

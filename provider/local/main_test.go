@@ -11,8 +11,12 @@ import (
 )
 
 // TestMain lets the test binary act as the first process of a machine, as what runs scripts of
-// packages while an image is built, and as a server to be killed.
+// packages while an image is built, as a server to be killed, and
+// as what an emulated host and its virtual machines start with.
 func TestMain(m *testing.M) {
+	if os.Getpid() == 1 && os.Args[0] == "/init" {
+		vmHostInit()
+	}
 	if len(os.Args) > 1 && os.Args[1] == local.InitArgument {
 		os.Exit(local.MachineInit())
 	}
@@ -27,6 +31,9 @@ func TestMain(m *testing.M) {
 	}
 	if c := os.Getenv(serverVariable); c != "" {
 		os.Exit(crashingServer(c))
+	}
+	if dir := os.Getenv(hostServerVariable); dir != "" {
+		os.Exit(hostServer(dir))
 	}
 	os.Exit(m.Run())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/vm/accel"
+	"github.com/muster-hpc/muster/vm/function"
 	vmhost "github.com/muster-hpc/muster/vm/host"
 	"github.com/muster-hpc/muster/vm/hugepages"
 )
@@ -43,8 +44,15 @@ type Provider struct {
 
 	// pressure reports how short the host is of memory; tests pretend.
 	pressure func() (pressure, error)
-	reserve  int64  // bytes that the host keeps for itself
-	watching func() // ends the look at it
+	// functions are the virtual functions of this host's cards, and card is the one whose functions virtual machines
+	// may have; nil: none.
+	functions function.Host
+	card      *function.Card
+	reserve   int64  // bytes that the host keeps for itself
+	watching  func() // ends the look at it
+	// ended is closed with the provider; following are those that wait for something of machines until then.
+	ended     chan struct{}
+	following sync.WaitGroup
 
 	mu       sync.Mutex
 	shortOf  string // why the host is short of memory; "" while it is not
@@ -63,7 +71,9 @@ type machine struct {
 	index int
 	addr  netip.Addr
 	facts muster.Facts
-	gone  bool // not in the configuration any more: only to be cleaned
+	// function is the virtual function that its virtual machine may have; nil: none.
+	function *function.Function
+	gone     bool // not in the configuration any more: only to be cleaned
 
 	console *consoleLog // what it printed
 
@@ -103,14 +113,22 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	p := &Provider{
 		cfg: cfg, dir: filepath.Join(cfg.Dir, "machines"), host: h, lowers: newLowers(cfg.KeepImages),
 		changes: make(chan muster.MachineID, 1024), machines: map[muster.MachineID]*machine{},
-		nets:     map[muster.ClusterID]provider.Network{},
+		nets:      map[muster.ClusterID]provider.Network{},
+		functions: function.This(), ended: make(chan struct{}),
 		pressure: func() (pressure, error) { return readPressure("/") }, reserve: cfg.reserve(h.memory),
 	}
 	slots, err := layOut(h, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	virtual := vmhost.Source{FS: os.DirFS("/")}.Facts()
+	source := vmhost.Source{FS: os.DirFS("/")}
+	var functions []function.Function
+	if cfg.VMCard != nil { // before anything is read of the host's devices
+		if functions, err = p.openVMCard(); err != nil {
+			return nil, err
+		}
+	}
+	virtual := source.Facts()
 	for i, f := range slots {
 		id := machineID(i)
 		addr, err := network.ManagementAddress(i)
@@ -119,6 +137,9 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		}
 		f.Management, f.VMHost = addr, virtual
 		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f, console: p.consoleOf(id)}
+	}
+	if len(functions) > 0 {
+		p.shareFunctions(functions, source.Read().Devices)
 	}
 	if _, err := exec.LookPath(accel.Program); err == nil {
 		p.hasQEMU = cfg.Kernel != nil
@@ -276,6 +297,8 @@ func (p *Provider) Close() error {
 	}
 	p.closed = true
 	p.mu.Unlock()
+	close(p.ended)
+	p.following.Wait()
 	if p.watching != nil {
 		p.watching()
 	}

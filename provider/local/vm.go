@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -78,8 +79,11 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if !kvm && !o.Emulate {
 		return nil, muster.Errorf(muster.EConflict, "this host has no KVM that works").Because(muster.ReasonBootFailed).WithHint("run `muster doctor --vm` on it, or ask for vm.emulate: on")
 	}
-	if o.NIC == muster.VMNICFunction {
-		return nil, muster.Errorf(muster.EUnavailable, "virtual functions are not given to virtual machines of slices").Because(muster.ReasonBootFailed).WithHint("ask for vm.nic: virtio")
+	function := o.NIC == muster.VMNICFunction
+	if function {
+		if err := p.checkFunction(m, b); err != nil {
+			return nil, err
+		}
 	}
 	part, err := p.host.partOf(&m.facts, b.Shape)
 	if err != nil {
@@ -124,21 +128,26 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if err := p.groups.create(string(m.id), lim, p.cfg.idBase(m.index)); err != nil {
 		return nil, err
 	}
+	if function {
+		if err := p.takeFunction(m, b, note); err != nil {
+			return nil, err
+		}
+	}
 	var task json.RawMessage
 	if !hw.Incoming { // who was saved had its own
-		if task, err = p.vmTask(m, b, size); err != nil {
+		if task, err = p.vmTask(m, b, note, size); err != nil {
 			return nil, err
 		}
 	}
 	defer clear(task)
-	taps, err := p.plugVM(ctx, m, b, &hw, max(1, note.Plan.NIC.Queues))
+	taps, err := p.plugVM(ctx, m, b, &hw, note)
 	defer closeAll(taps)
 	if err != nil {
 		return nil, err
 	}
 	s, err := supervisor.Start(ctx, supervisor.Spec{
 		Dir: p.vmDir(m.id), Machine: hw, Kernel: kernel, Initramfs: initramfs, Disks: []*os.File{image}, Taps: taps,
-		ID: p.cfg.idBase(m.index), Task: task, Command: p.cfg.VMCommand,
+		ID: p.cfg.idBase(m.index), Devices: note.passed(), Locked: note.Plan.Memlock, Task: task, Command: p.cfg.VMCommand,
 		Enter: func(pid int) error {
 			if err := p.groups.enter(string(m.id), pid); err != nil {
 				return err
@@ -163,6 +172,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	m.mu.Lock()
 	m.virtual = facts
 	m.mu.Unlock()
+	p.placeInterrupts(m, note)
 	m.console.mark(p.cfg.Clock.Now(), "virtual machine: %s", vmText(facts))
 	return s, nil
 }
@@ -173,8 +183,9 @@ func bare(pl muster.VMPlan) *muster.VMPlan {
 	return &pl
 }
 
-// plugVM makes a machine's cards, with so many pairs of queues each.
-func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw *qemu.Machine, queues int) (taps []*os.File, err error) {
+// plugVM makes a machine's cards, with as many pairs of queues each as are planned.
+func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw *qemu.Machine, note *vmNote) (taps []*os.File, err error) {
+	queues := max(1, note.Plan.NIC.Queues)
 	mac := p.macOf(m.index, network.ManagementPort)
 	f, err := p.rack.AddTap(ctx, m.index, network.Card{MAC: mac, Address: m.addr, Several: queues > 1})
 	if err != nil {
@@ -191,6 +202,10 @@ func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw 
 		return taps, nil
 	}
 	n := &b.Message.Network
+	if note.Function != nil {
+		hw.NICs = append(hw.NICs, p.functionCard(m, note))
+		return taps, p.setWay(ctx, m, n.Egress)
+	}
 	mac = p.macOf(m.index, network.MessagePort)
 	f, err = p.rack.PlugTap(ctx, network.Plug{Machine: m.index, Bridge: n.Index, Switch: p.switchOf(m), Speed: n.Speed, MTU: messageMTU}, network.Card{MAC: mac, Address: b.Message.Address.Addr(), Several: queues > 1})
 	if err != nil {
@@ -206,23 +221,24 @@ func (p *Provider) plugVM(ctx context.Context, m *machine, b *provider.Boot, hw 
 }
 
 // vmTask is what the machine's first program is told. It holds a token.
-func (p *Provider) vmTask(m *machine, b *provider.Boot, size int64) (json.RawMessage, error) {
+func (p *Provider) vmTask(m *machine, b *provider.Boot, n *vmNote, size int64) (json.RawMessage, error) {
 	seed := p.seedOf(m, b)
 	t := &wire.BootTask{
 		Kind: wire.BootImage, Machine: m.id, Attempt: b.Attempt, Hostname: b.Hostname, Bootstrap: &seed,
 		GiveUp: muster.Duration(vmGiveUp),
 		Image:  &wire.BootFiles{ID: b.Image, Root: wire.BootFile{Size: size}, Disk: rootDisk},
-		Links:  p.vmLinks(m, b),
+		Links:  p.vmLinks(m, b, n.MTU),
 	}
 	return json.Marshal(t)
 }
 
-// vmLinks are the cards of a virtual machine, as it is to have them.
-func (p *Provider) vmLinks(m *machine, b *provider.Boot) []wire.BootLink {
+// vmLinks are the cards of a virtual machine, as it is to have them. The message card carries packets of mtu bytes; 0: of
+// messageMTU.
+func (p *Provider) vmLinks(m *machine, b *provider.Boot, mtu int) []wire.BootLink {
 	list := []wire.BootLink{{MAC: p.macOf(m.index, network.ManagementPort).String(), Name: network.ManagementLink, Address: netip.PrefixFrom(m.addr, 32),
 		Gateway: network.Gateway(), Closed: []netip.Prefix{network.Management()}, Default: b.Message != nil && b.Message.Network.Egress == muster.EgressNAT}}
 	if b.Message != nil {
-		list = append(list, wire.BootLink{MAC: p.macOf(m.index, network.MessagePort).String(), Name: network.MessageLink, Address: b.Message.Address, MTU: messageMTU})
+		list = append(list, wire.BootLink{MAC: p.macOf(m.index, network.MessagePort).String(), Name: network.MessageLink, Address: b.Message.Address, MTU: cmp.Or(mtu, messageMTU)})
 	}
 	return list
 }
@@ -302,6 +318,7 @@ func (p *Provider) readAgain(ctx context.Context, m *machine, s *supervisor.Supe
 			m.virtual = f
 			m.mu.Unlock()
 			p.changed(m.id)
+			p.placeInterrupts(m, n)
 		}
 	}
 	if err != nil {
@@ -315,7 +332,7 @@ func (p *Provider) endVM(ctx context.Context, m *machine) error {
 	if err == nil && there {
 		dir := p.vmDir(m.id)
 		if err = supervisor.End(ctx, dir); err == nil {
-			err = p.givePages(m.id)
+			err = errors.Join(p.givePages(m.id), p.giveFunction(m.id))
 		}
 		if err == nil {
 			err = os.RemoveAll(dir)

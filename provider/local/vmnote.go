@@ -8,14 +8,18 @@ import (
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/atomicfile"
 	"github.com/muster-hpc/muster/internal/document"
+	"github.com/muster-hpc/muster/vm/function"
 	"github.com/muster-hpc/muster/vm/hugepages"
 )
 
-// vmNote is what is remembered of a virtual machine, in its directory: how it is to be, and which huge pages were
-// taken for it. It is written before anything of that is done, and goes with the machine.
+// vmNote is what is remembered of a virtual machine, in its directory: how it is to be, and which huge pages and which
+// virtual function were taken for it. It is written before anything of that is done, and goes with the machine.
 type vmNote struct {
 	Plan  muster.VMPlan     `json:"plan"`
 	Pages []hugepages.Taken `json:"pages,omitempty"`
+	// Function is its message card; nil: a tap is. MTU is what that card carries.
+	Function *function.Taken `json:"function,omitempty"`
+	MTU      int             `json:"mtu,omitempty"`
 	// Missed are settings that could not be made.
 	Missed []muster.VMFact `json:"missed,omitempty"`
 }

@@ -19,10 +19,10 @@ import (
 // noted. Tuning that this host does not allow is left out, and said; what was asked for by name is not.
 func (p *Provider) planVM(m *machine, part part, o muster.VMOptions, kvm bool) (*vmNote, error) {
 	source := vmhost.Source{FS: os.DirFS("/")}
-	facts := source.Facts()
+	facts := hostFacts(source, m)
 	facts.KVM = kvm
 	o.Emulate = !kvm
-	o.Save = true // any may be
+	o.Save = o.NIC != muster.VMNICFunction // any other may be
 	h := plan.Host{Topology: p.host.within(source.Topology(), part.cpus), VM: facts, Slice: true, Memory: part.memory, Ordinary: o.Pages == ""}
 	n := &vmNote{}
 	if h.Ordinary && !o.Untuned {

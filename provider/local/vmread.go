@@ -49,7 +49,12 @@ func (p *Provider) readVM(ctx context.Context, s *supervisor.Supervisor, n *vmNo
 	r.pages()
 	r.merging()
 	r.balloon(ctx)
-	r.queues()
+	if n.Function == nil {
+		r.queues()
+	} else {
+		r.function(p.functions, n.Function)
+		r.locked()
+	}
 	return &muster.VMFacts{At: p.cfg.Clock.Now(), KVM: kvm, Tuned: n.Plan.Tuned, Settings: r.out}, nil
 }
 

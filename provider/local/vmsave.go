@@ -76,6 +76,6 @@ func (p *Provider) hostLine(ctx context.Context, node string, s provider.Saving)
 	if err != nil {
 		return nil, err
 	}
-	join := wire.HostJoin{Machine: m.id, Attempt: w.Boot.Attempt, Token: token, Links: p.vmLinks(m, w.Boot)}
+	join := wire.HostJoin{Machine: m.id, Attempt: w.Boot.Attempt, Token: token, Links: p.vmLinks(m, w.Boot, 0)}
 	return func(now time.Time) any { return wire.HostLine{Clock: now, Join: &join} }, nil
 }

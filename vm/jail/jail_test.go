@@ -252,8 +252,9 @@ func TestEndsWithParent(t *testing.T) {
 // An order that would give more than a jail has is refused, with all that is wrong.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := jail.Start([]string{"/proc/self/exe"}, &jail.Order{Program: "/usr/../bin/sh", ID: 0, Files: map[string]string{"/etc/shadow": "/etc/shadow"}, Locked: -1}, nil, nil)
-	for _, field := range []string{"id:", "program:", "files:", "locked_bytes:"} {
+	_, err := jail.Start([]string{"/proc/self/exe"}, &jail.Order{Program: "/usr/../bin/sh", ID: 0, Files: map[string]string{"/etc/shadow": "/etc/shadow"}, Locked: -1,
+		Devices: []jail.Device{{Address: "0000:41:10.0", Group: 3}, {Address: "0000:41:10.0", Group: 3}, {Address: "../../x", Group: -1}}}, nil, nil)
+	for _, field := range []string{"id:", "program:", "files:", "locked_bytes:", "is there twice", "is no PCI device"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in %v", field, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -32,8 +34,16 @@ type Order struct {
 	Files map[string]string `json:"files,omitempty"`
 	// KVM: there is a /dev/kvm.
 	KVM bool `json:"kvm,omitempty"`
+	// Devices of the PCI bus that it may have by VFIO.
+	Devices []Device `json:"devices,omitempty"`
 	// Locked is how many bytes of memory it may lock; 0: none.
 	Locked int64 `json:"locked_bytes,omitempty"`
+}
+
+// Device is a device of the PCI bus that the driver vfio-pci has.
+type Device struct {
+	Address string `json:"address"`
+	Group   int    `json:"iommu_group"`
 }
 
 func (o *Order) check() error {
@@ -47,6 +57,15 @@ func (o *Order) check() error {
 	for at := range o.Files {
 		if filepath.Clean(at) != at || filepath.Dir(at) != "/boot" {
 			errs = append(errs, fmt.Errorf("files: %q is not a place in /boot", at))
+		}
+	}
+	address := regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	for i, d := range o.Devices {
+		if !address.MatchString(d.Address) || d.Group < 0 {
+			errs = append(errs, fmt.Errorf("devices: %q in the IOMMU group %d is no PCI device", d.Address, d.Group))
+		}
+		if slices.ContainsFunc(o.Devices[:i], func(e Device) bool { return e.Address == d.Address }) {
+			errs = append(errs, fmt.Errorf("devices: %s is there twice", d.Address))
 		}
 	}
 	if o.Locked < 0 {

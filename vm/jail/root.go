@@ -23,13 +23,18 @@ type shown struct {
 }
 
 // buildRoot makes the root and enters it: the host's /usr, which everybody may read, the dynamic
-// linker's list, three devices, the files of the order. No /proc, no /sys, nothing to write to.
+// linker's list, three devices, the files and devices of the order. No /proc, nothing to write to, and of /sys only
+// two links for each device of the order, which lead nowhere.
 func buildRoot(o *Order) error {
 	if err := rootfs.Private(); err != nil {
 		return err
 	}
 	// Opened before anything is covered.
 	parts, err := open(o)
+	if err != nil {
+		return err
+	}
+	vfio, err := vfioDevices(o)
 	if err != nil {
 		return err
 	}
@@ -41,7 +46,10 @@ func buildRoot(o *Order) error {
 			return fmt.Errorf("show %s: %w", s.at, err)
 		}
 	}
-	if err := devices(o); err != nil {
+	if err := devices(o, vfio); err != nil {
+		return err
+	}
+	if err := sysfs(o); err != nil {
 		return err
 	}
 	if err := unix.Mount("", staging, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NOEXEC, ""); err != nil {
@@ -124,7 +132,7 @@ type device struct {
 }
 
 // devices makes those that QEMU opens by name.
-func devices(o *Order) error {
+func devices(o *Order, more []device) error {
 	list := []device{{"null", 1, 3, 0o666, false}, {"zero", 1, 5, 0o444, false}, {"urandom", 1, 9, 0o444, false}}
 	if o.KVM {
 		list = append(list, device{"kvm", 10, 232, 0o600, true})
@@ -133,7 +141,12 @@ func devices(o *Order) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	for _, d := range list {
+	if len(more) > 0 {
+		if err := os.Mkdir(filepath.Join(dir, "vfio"), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, d := range append(list, more...) {
 		at := filepath.Join(dir, d.name)
 		if err := unix.Mknod(at, unix.S_IFCHR|d.mode, int(unix.Mkdev(d.major, d.minor))); err != nil {
 			return fmt.Errorf("make the device %s: %w", d.name, err)

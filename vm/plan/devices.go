@@ -14,7 +14,8 @@ const mostQueues = 16
 // chooseCard decides which network card the virtual machine's packets go through: one with
 // virtual functions where one is asked, of those alike the fastest.
 func (m *maker) chooseCard() {
-	if m.host.VM == nil || m.host.Slice {
+	function := m.opt.NIC == muster.VMNICFunction
+	if m.host.VM == nil || m.host.Slice && !function {
 		return // a slice's packets go through its host's kernel, to no card of its own
 	}
 	speed := map[string]int64{}
@@ -24,7 +25,12 @@ func (m *maker) chooseCard() {
 	wanted := func(d muster.PCIDevice) bool {
 		return d.Kind == muster.PCINetwork && d.PhysicalFunction == "" && !slices.Contains(m.opt.Devices, d.Address)
 	}
-	if m.opt.NIC == muster.VMNICFunction {
+	switch {
+	case function && m.host.Slice: // the card of the functions that it may have
+		wanted = func(d muster.PCIDevice) bool {
+			return slices.ContainsFunc(m.host.VM.Devices, func(f muster.PCIDevice) bool { return isFunction(f) && f.PhysicalFunction == d.Address })
+		}
+	case function:
 		wanted = func(d muster.PCIDevice) bool {
 			return d.PhysicalFunction == "" && usable(d) && !slices.Contains(m.opt.Devices, d.Address)
 		}
@@ -61,7 +67,7 @@ func (m *maker) network() {
 	if n.Kind == muster.VMNICFunction {
 		if m.card != nil {
 			n.Function = m.function()
-		} else if slices.ContainsFunc(m.host.devices(), usable) {
+		} else if !m.host.Slice && slices.ContainsFunc(m.host.devices(), usable) {
 			m.lack(muster.LackVF, "every card with virtual functions is to be given away whole", "leave one out of the devices, or ask for nic: virtio")
 		}
 		if m.tuned() && m.card != nil {

@@ -14,15 +14,15 @@ import (
 // argument or a module sets is not lacking. It looks at nothing but f.VMHost, so it can be
 // asked of every machine of a site.
 func Lacks(f muster.Facts, o muster.VMOptions, ownBoot bool) []muster.VMLack {
-	return lacks(f.VMHost, o, ownBoot)
+	return lacks(f.VMHost, o, ownBoot, len(f.CPUs) > 0)
 }
 
-func lacks(h *muster.VMHost, o muster.VMOptions, ownBoot bool) []muster.VMLack {
+func lacks(h *muster.VMHost, o muster.VMOptions, ownBoot, slice bool) []muster.VMLack {
 	if h == nil {
 		return []muster.VMLack{{Reason: muster.LackKVM, Text: "the machine has not said what it has for virtual machines", Cure: "boot it once with this version"}}
 	}
 	var list []muster.VMLack
-	for _, one := range []*muster.VMLack{lackKVM(h, o, ownBoot), lackIOMMU(h, o, ownBoot), lackVF(h, o), lackGroup(h, o), lackPages(h, o)} {
+	for _, one := range []*muster.VMLack{lackKVM(h, o, ownBoot), lackIOMMU(h, o, ownBoot), lackVF(h, o, slice), lackGroup(h, o, slice), lackPages(h, o)} {
 		if one != nil {
 			list = append(list, *one)
 		}
@@ -61,7 +61,13 @@ func lackIOMMU(h *muster.VMHost, o muster.VMOptions, ownBoot bool) *muster.VMLac
 	return nil
 }
 
-func lackVF(h *muster.VMHost, o muster.VMOptions) *muster.VMLack {
+func lackVF(h *muster.VMHost, o muster.VMOptions, slice bool) *muster.VMLack {
+	if slice && o.NIC == muster.VMNICFunction {
+		if slices.ContainsFunc(h.Devices, isFunction) {
+			return nil
+		}
+		return &muster.VMLack{Reason: muster.LackVF, Text: "no virtual function of its host's cards is for it", Cure: "start its server with --vm-card, with as many functions as it has local machines; or ask for nic: virtio"}
+	}
 	if o.NIC != muster.VMNICFunction || slices.ContainsFunc(h.Devices, hasFunctions) {
 		return nil
 	}
@@ -72,15 +78,21 @@ func hasFunctions(d muster.PCIDevice) bool {
 	return d.Kind == muster.PCINetwork && d.Functions != nil && d.Functions.Total > 0
 }
 
+// isFunction reports whether a device is a virtual function of a network card. Those of a slice's host are listed only
+// where the slice may have them.
+func isFunction(d muster.PCIDevice) bool {
+	return d.Kind == muster.PCINetwork && d.PhysicalFunction != ""
+}
+
 // usable reports whether a card has a virtual function that can be given away alone, or would
 // have: before they are made nobody knows their groups.
 func usable(d muster.PCIDevice) bool {
 	return hasFunctions(d) && (d.Functions.Enabled == 0 || d.Functions.Alone > 0 || d.Group == nil)
 }
 
-func lackGroup(h *muster.VMHost, o muster.VMOptions) *muster.VMLack {
+func lackGroup(h *muster.VMHost, o muster.VMOptions, slice bool) *muster.VMLack {
 	var what []string
-	if o.NIC == muster.VMNICFunction && slices.ContainsFunc(h.Devices, hasFunctions) && !slices.ContainsFunc(h.Devices, usable) {
+	if !slice && o.NIC == muster.VMNICFunction && slices.ContainsFunc(h.Devices, hasFunctions) && !slices.ContainsFunc(h.Devices, usable) {
 		what = append(what, "every virtual function shares its IOMMU group with another device")
 	}
 	for _, address := range o.Devices {

@@ -13,7 +13,7 @@ type Host struct {
 	// VM is what the machine has for virtual machines; nil: nobody said.
 	VM *muster.VMHost
 	// Slice: the machine is a part of a host, of Memory bytes, and has neither memory nodes
-	// nor devices of its own.
+	// nor devices of its own, but the virtual functions that VM lists.
 	Slice  bool
 	Memory int64
 	// OwnBoot: the host is booted for virtual machines, with the kernel arguments and modules
@@ -46,7 +46,7 @@ func Make(h Host, o muster.VMOptions) muster.VMPlan {
 	m := &maker{host: h, opt: o, page: pageSize(o), node: map[int]int{}}
 	m.plan = muster.VMPlan{Tuned: !o.Untuned, CPUs: []muster.VMCPU{}, HostCPUs: []int{}, MemoryNodes: []muster.VMNode{}, Settings: []muster.VMSetting{}, Lacks: []muster.VMLack{}}
 	m.plan.Lacks = append(m.plan.Lacks, wrongOptions(o)...)
-	m.plan.Lacks = append(m.plan.Lacks, lacks(h.VM, o, h.OwnBoot)...)
+	m.plan.Lacks = append(m.plan.Lacks, lacks(h.VM, o, h.OwnBoot, h.Slice)...)
 	if h.Ordinary {
 		m.plan.Lacks = slices.DeleteFunc(m.plan.Lacks, func(l muster.VMLack) bool { return l.Reason == muster.LackHugePages })
 	}

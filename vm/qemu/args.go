@@ -57,6 +57,10 @@ func Args(m *Machine) []string {
 			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,serial=%s%s", i, value(d.Serial), thread))
 	}
 	for _, n := range m.NICs {
+		if n.Function != "" {
+			args = append(args, m.function(&n)...)
+			continue
+		}
 		fds, several := "fd="+strconv.Itoa(n.FD), ""
 		if n.Queues > 1 {
 			var list []string
@@ -69,6 +73,17 @@ func Args(m *Machine) []string {
 			"-device", fmt.Sprintf("virtio-net-pci,id=%s-card,netdev=%s,mac=%s,romfile=%s", value(n.ID), value(n.ID), n.MAC, several))
 	}
 	return args
+}
+
+// function is a card that is passed through, in a slot at its memory node where the machine has several.
+func (m *Machine) function(n *NIC) (args []string) {
+	bus := ""
+	if n.MemoryNode != nil && m.Plan != nil && len(m.Plan.MemoryNodes) > 1 {
+		bus = ",bus=" + n.ID + "-port"
+		args = append(args, "-device", fmt.Sprintf("pxb-pcie,id=%s-node,bus=pcie.0,bus_nr=128,numa_node=%d", n.ID, *n.MemoryNode),
+			"-device", fmt.Sprintf("pcie-root-port,id=%s-port,bus=%s-node,chassis=1,slot=1", n.ID, n.ID))
+	}
+	return append(args, "-device", fmt.Sprintf("vfio-pci,sysfsdev=%s/%s,id=%s-card%s", Functions, n.Function, n.ID, bus))
 }
 
 // translated bounds what QEMU keeps of a program that it has translated, in MiB: it belongs to

@@ -16,7 +16,7 @@ func plain() Machine {
 	return Machine{Name: "local-01", UUID: "0f0e0d0c-0b0a-4908-8706-050403020100", Type: "pc-q35-7.2", Cores: 2, Memory: 1 << 30,
 		Kernel: "/boot/kernel", Initramfs: "/boot/initramfs", Append: []string{"console=ttyS0", "muster.channel=ttyS1"},
 		Disks:   []Disk{{Serial: "root", FD: 7, ReadOnly: true}},
-		NICs:    []NIC{{"management", "52:01:02:03:04:00", 8, 0}, {"message", "52:01:02:03:04:01", 9, 0}},
+		NICs:    []NIC{{ID: "management", MAC: "52:01:02:03:04:00", FD: 8}, {ID: "message", MAC: "52:01:02:03:04:01", FD: 9}},
 		Monitor: 4, Console: 5, Channel: 6}
 }
 
@@ -42,7 +42,11 @@ func TestArgs(t *testing.T) {
 	untuned.Plan = &muster.VMPlan{Emulated: true, Sockets: 1, Dies: 1, Cores: 2, Threads: 1, Memory: 1 << 30, CPUModel: "Opteron_G3", CPUs: []muster.VMCPU{{}, {Core: 1}}, MemoryNodes: []muster.VMNode{{Memory: 1 << 30}}}
 	scratch := plain()
 	scratch.Disks = append(scratch.Disks, Disk{Serial: "scratch", FD: 10})
-	for name, m := range map[string]Machine{"plain": plain(), "kvm": kvm, "tuned": tuned, "ordinary": ordinary, "untuned": untuned, "scratch": scratch} {
+	// A virtual function, of a machine of one memory node, and near to the second of two.
+	function, near := ordinary, tuned
+	function.NICs = []NIC{ordinary.NICs[0], {ID: "message", MAC: "52:01:02:03:04:01", Function: "0000:41:10.0", MemoryNode: new(0)}}
+	near.NICs = []NIC{tuned.NICs[0], {ID: "message", MAC: "52:01:02:03:04:01", Function: "0000:41:10.0", MemoryNode: new(1)}}
+	for name, m := range map[string]Machine{"function": function, "function-near": near, "plain": plain(), "kvm": kvm, "tuned": tuned, "ordinary": ordinary, "untuned": untuned, "scratch": scratch} {
 		if err := m.Check(); err != nil {
 			t.Error(name, err)
 		}
@@ -82,9 +86,10 @@ func TestWithin(t *testing.T) {
 func TestArgsConfine(t *testing.T) {
 	t.Parallel()
 	m := plain()
+	m.NICs[1] = NIC{ID: "message", MAC: "52:01:02:03:04:01", Function: "0000:41:10.0"}
 	line := strings.Join(Args(&m), " ")
 	for _, path := range regexp.MustCompile(`[ =](/[^ ,]*)`).FindAllStringSubmatch(line, -1) {
-		if !strings.HasPrefix(path[1], "/boot/") && !strings.HasPrefix(path[1], "/dev/fdset/") {
+		if !strings.HasPrefix(path[1], "/boot/") && !strings.HasPrefix(path[1], "/dev/fdset/") && path[1] != Functions+"/0000:41:10.0" {
 			t.Errorf("%s is a path", path[1])
 		}
 	}
@@ -106,13 +111,14 @@ func TestCheck(t *testing.T) {
 	m := Machine{Name: "a,b", UUID: "x", Type: "q35", CPU: "host -monitor stdio", Cores: 3, Plan: &muster.VMPlan{CPUModel: "a b"}, Memory: 1 << 20, Kernel: "k", Initramfs: "i",
 		Append: []string{"a b"}, Monitor: 2, Console: 5, Channel: 5,
 		Disks: []Disk{{Serial: "a,file=/etc/shadow", FD: 6}, {Serial: "a,file=/etc/shadow", FD: 6}},
-		NICs:  []NIC{{"n,script=/x", "01:00:00:00:00:00", 0, 99}, {"n,script=/x", "", 9, 0}}}
+		NICs: []NIC{{ID: "n,script=/x", MAC: "01:00:00:00:00:00", Queues: 99}, {ID: "n,script=/x", FD: 9},
+			{ID: "f", MAC: "52:01:02:03:04:00", Function: "../x", Queues: 2, MemoryNode: new(0)}, {ID: "g", MAC: "52:01:02:03:04:00", Function: "0000:41:10.0"}}}
 	err := m.Check()
 	if muster.CodeOf(err) != muster.EInvalid {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"name", "uuid", "type", "cpu", "plan.cpus", "plan.memory_bytes", "plan.emulated", "plan.cpu_model", "nics[0].queues", "memory_bytes", "kernel", "initramfs", "append[0]", "monitor", "channel",
-		"disks[0].serial", "disks[1].serial", "disks[1].fd", "nics[0].id", "nics[1].id", "nics[0].mac", "nics[1].mac", "nics[0].fd"} {
+		"disks[0].serial", "disks[1].serial", "disks[1].fd", "nics[0].id", "nics[1].id", "nics[0].mac", "nics[1].mac", "nics[0].fd", "nics[2].function", "nics[2].queues", "nics[2].memory_node", "nics[3].function"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in %v", field, err)
 		}

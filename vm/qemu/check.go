@@ -24,6 +24,8 @@ func (m *Machine) Check() error {
 	name := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$`)
 	serial := regexp.MustCompile(`^[A-Za-z0-9-]{1,20}$`)
 	uuid := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	address := regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	functions := 0
 	want(name.MatchString(m.Name), "name", "is not a name of letters, digits, dots and dashes")
 	want(uuid.MatchString(m.UUID), "uuid", "is not a UUID")
 	want(versioned(m.Type), "type", "is not a machine type with a version, such as pc-q35-7.2")
@@ -66,7 +68,16 @@ func (m *Machine) Check() error {
 		mac, err := net.ParseMAC(n.MAC)
 		want(err == nil && len(mac) == 6 && mac[0]&1 == 0, at+".mac", "is not the MAC address of a card")
 		want(n.Queues >= 0 && n.Queues <= maxQueues, at+".queues", "there are 1 to %d", maxQueues)
-		for i := range min(max(1, n.Queues), maxQueues) {
+		if n.Function != "" {
+			want(address.MatchString(n.Function), at+".function", "is not the address of a PCI device")
+			want(n.Queues == 0, at+".queues", "a virtual function has its own")
+			functions++
+			want(functions < 2, at+".function", "there is one for a machine")
+			if n.MemoryNode != nil {
+				want(*n.MemoryNode >= 0 && m.Plan != nil && *n.MemoryNode < len(m.Plan.MemoryNodes), at+".memory_node", "the machine has no such memory node")
+			}
+		}
+		for i := range min(n.FDs(), maxQueues) {
 			fd(at+".fd", n.FD+i)
 		}
 	}

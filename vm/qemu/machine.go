@@ -52,4 +52,19 @@ type NIC struct {
 	FD  int    `json:"fd"`
 	// Queues are pairs of queues, each with a descriptor of its own, from FD on. 0 is one.
 	Queues int `json:"queues,omitempty"`
+	// Function is the PCI address of the virtual function that is the card, in the place of a tap: it has no
+	// descriptor, and MAC is what its physical function has set. MemoryNode of the machine that it is near to; nil: none.
+	Function   string `json:"function,omitempty"`
+	MemoryNode *int   `json:"memory_node,omitempty"`
 }
+
+// FDs is how many descriptors the card has.
+func (n *NIC) FDs() int {
+	if n.Function != "" {
+		return 0
+	}
+	return max(1, n.Queues)
+}
+
+// Functions is where QEMU looks for PCI devices, in the machine's own root.
+const Functions = "/sys/bus/pci/devices"

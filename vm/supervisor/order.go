@@ -40,6 +40,7 @@ type order struct {
 	Files   map[string]string `json:"files"`
 	Parts   int               `json:"parts"` // descriptors
 	Locked  int64             `json:"locked_bytes,omitempty"`
+	Devices []jail.Device     `json:"devices,omitempty"`
 	Task    json.RawMessage   `json:"task,omitempty"`
 }
 
@@ -88,7 +89,7 @@ func lay(m *qemu.Machine) (parts int) {
 	}
 	for i := range m.NICs {
 		m.NICs[i].FD = next
-		next += max(1, m.NICs[i].Queues)
+		next += m.NICs[i].FDs()
 	}
 	return next - jail.FirstFD - 3
 }

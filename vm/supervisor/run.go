@@ -116,7 +116,7 @@ func (v *vm) start(ctx context.Context, o *order, files []*os.File, ours []net.C
 	}
 	v.logged = logged
 	v.jail, err = jail.Start([]string{"/proc/self/exe"}, &jail.Order{
-		Program: "/usr/bin/" + accel.Program, Args: qemu.Args(&o.Machine), ID: o.ID, Files: o.Files, KVM: o.Machine.KVM, Locked: o.Locked,
+		Program: "/usr/bin/" + accel.Program, Args: qemu.Args(&o.Machine), ID: o.ID, Files: o.Files, KVM: o.Machine.KVM, Locked: o.Locked, Devices: o.Devices,
 	}, files, log)
 	_ = log.Close() // QEMU has it
 	if err != nil {

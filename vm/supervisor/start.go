@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-hpc/muster/internal/process"
 	"github.com/muster-hpc/muster/vm/accel"
+	"github.com/muster-hpc/muster/vm/jail"
 	"github.com/muster-hpc/muster/vm/qemu"
 )
 
@@ -31,6 +32,8 @@ type Spec struct {
 	Disks, Taps []*os.File
 	// ID is the user and group of its QEMU, of nothing else on the host.
 	ID int
+	// Devices are those of the host that Machine names by their addresses.
+	Devices []jail.Device
 	// Locked is how many bytes of memory QEMU may lock; 0: none.
 	Locked int64
 	// Task is what its first program is told when it asks: a wire.BootTask. It holds a token.
@@ -86,7 +89,7 @@ func Start(ctx context.Context, s Spec) (*Supervisor, error) {
 	}
 	_ = theirs.Close() // so that its end is heard
 	k := &Supervisor{dir: s.Dir, process: p}
-	o := order{Dir: s.Dir, Machine: m, ID: s.ID, Files: map[string]string{kernelPlace: s.Kernel, initramfsPlace: s.Initramfs}, Parts: parts, Locked: s.Locked, Task: s.Task}
+	o := order{Dir: s.Dir, Machine: m, ID: s.ID, Files: map[string]string{kernelPlace: s.Kernel, initramfsPlace: s.Initramfs}, Parts: parts, Locked: s.Locked, Devices: s.Devices, Task: s.Task}
 	if err := k.hand(ctx, ours, &o, s.Enter); err != nil {
 		err = errors.Join(err, k.Kill(context.WithoutCancel(ctx)))
 		k.Close()
