@@ -377,7 +377,9 @@ func TestTapVolumes(t *testing.T) {
 		}
 		// From the address of a virtual machine it is open.
 		change := func(what string) {
-			if err := again.Do(func() error { return exec.Command("nft", what, "element", "inet", "muster", "virtual", "{ "+a1.String()+" }").Run() }); err != nil {
+			if err := again.Do(func() error {
+				return exec.Command("nft", what, "element", "inet", "muster", "virtual", "{ "+a1.String()+" }").Run()
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
