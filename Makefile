@@ -62,7 +62,7 @@ test-vm: ## Clusters of virtual machines, their server killed meanwhile, and one
 	@scripts/setup test
 	@scripts/setup lab
 	@$(MAKE) --no-print-directory build
-	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost|-save)?$$' -v -timeout 60m ./cmd/muster
+	$(SUDO) env MUSTER_VM=all go test -count=1 -run 'TestStories/local/local-vm(-cost|-save)?$$' -v -parallel 1 -timeout 90m ./cmd/muster
 
 .PHONY: test-vm-host
 test-vm-host: ## Virtual machines with virtual functions, on an emulated host with KVM, an IOMMU and such a card: some minutes

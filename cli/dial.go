@@ -53,7 +53,7 @@ func (a *app) dialNode(ctx context.Context, k *client.Client, cluster, node, use
 		t.conn.Close()
 		return nil, err
 	}
-	_ = t.conn.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = t.conn.SetDeadline(time.Now().Add(loginTime))
 	conn, channels, requests, err := ssh.NewClientConn(t.conn, net.JoinHostPort(access.Node, "22"), config)
 	if err != nil {
 		t.conn.Close()
@@ -110,6 +110,10 @@ func nodeNamesOf(nodes []wire.Node) []string {
 	}
 	return names
 }
+
+// loginTime is how long a node may take to let somebody in, as long as sshd gives: one that is emulated, or that computes
+// on all of its cores, takes half a minute.
+const loginTime = 2 * time.Minute
 
 const hungUp = "it hung up"
 

@@ -63,7 +63,7 @@ func (s *Service) access(ctx context.Context, who muster.Actor, ref string, r wi
 		return refuse(err)
 	}
 	s.enteredSeat(ctx, who, entered)
-	cert, err := userCA.SignUser(key, "muster:"+who.Name+":"+string(id), []string{out.User + "@" + string(id)}, accessTime, rights...)
+	cert, err := userCA.WithClock(s.Clock).SignUser(key, "muster:"+who.Name+":"+string(id), []string{out.User + "@" + string(id)}, accessTime, rights...)
 	if err != nil {
 		return refuse(err)
 	}

@@ -136,6 +136,9 @@ type Config struct {
 	WritesAllowed func() error
 	// RoomForStates refuses a save of virtual machines with so many bytes of memory. Nil: nobody does.
 	RoomForStates func(memory int64) error
+	// KeepsLocks reports whether a cluster's nodes keep their locks of files on volumes that only it mounts, while it is
+	// saved. Nil: none does.
+	KeepsLocks func(id muster.ClusterID) bool
 	// HomeFree is how many bytes are free where homes lie; -1 if nobody knows. Nil:
 	// nobody does.
 	HomeFree func() int64

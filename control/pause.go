@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
@@ -49,10 +50,7 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 			return out, err
 		}
 		out.Memory, out.Takes = memory, muster.Duration(takes)
-		out.Lost = []string{
-			"connections from outside the cluster to its nodes",
-			"locks of files on volumes, where the pause lasts longer than half a minute: their holders get an error",
-		}
+		out.Lost = append([]string{"connections from outside the cluster to its nodes"}, s.lostLocks(c)...)
 	}
 	if r.DryRun {
 		return out, nil
@@ -72,6 +70,22 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 	s.Changed(c.ID)
 	out.Status = c.Phase
 	return out, nil
+}
+
+// lostLocks says which locks of files a cluster loses that is saved.
+func (s *Service) lostLocks(c muster.Cluster) []string {
+	const after = ", where the pause lasts longer than half a minute: their holders get an error"
+	if s.KeepsLocks == nil || !s.KeepsLocks(c.ID) {
+		return []string{"locks of files on volumes" + after}
+	}
+	var at []string
+	for _, v := range c.Spec.Volumes {
+		at = append(at, v.Target)
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	return []string{"locks of files on volumes that other clusters may mount, too (" + strings.Join(at, ", ") + ")" + after}
 }
 
 // readPause judges what a pause says.

@@ -25,6 +25,8 @@ type Config struct {
 	LocalLinks []topology.Link
 	// Metal says how bare machines are reached.
 	Metal Metal
+	// Patience is how many times as long as usual machines may take, and be silent; 0 is once.
+	Patience int
 	// Oversubscribe allows more local machines than cores.
 	Oversubscribe bool
 	// LocalOpen names what of the kernel is open to local machines; see package seccomp.

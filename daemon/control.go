@@ -29,6 +29,7 @@ func (s *Server) openControl() {
 		WritesAllowed:     s.state.room,
 		HomeFree:          s.state.homeFree,
 		RoomForStates:     s.states.Room,
+		KeepsLocks:        s.exports.KeepsLocks,
 		Series:            s.series,
 		Figures:           s.figures,
 		SigningKeys:       func() []muster.SigningKey { return s.signing.Ring().Keys },
@@ -102,8 +103,11 @@ func (s *Server) openConverge() error {
 // a large server takes minutes before it asks for its kernel.
 func (s *Server) limits() converge.Limits {
 	l := converge.Limits{LeastAttempt: muster.FirstAttempt(s.epoch)}
+	if s.cfg.Patience > 1 {
+		l = l.Patient(s.cfg.Patience)
+	}
 	if s.metal != nil {
-		l.Boot, l.Configure, l.OffRetry = 15*time.Minute, 6*time.Minute, 30*time.Second
+		l.Boot, l.Configure, l.OffRetry = 15*time.Minute, max(l.Configure, 6*time.Minute), 30*time.Second
 	}
 	return l
 }

@@ -43,7 +43,7 @@ func (e *endpoint) url() string {
 
 // rackEndpoint listens inside the network namespace of local machines. cluster names the
 // one whose machine has an address.
-func rackEndpoint(rack *network.Rack, cluster func(netip.Addr) muster.ClusterID) *endpoint {
+func rackEndpoint(rack *network.Rack, clock muster.Clock, cluster func(netip.Addr) muster.ClusterID) *endpoint {
 	e := &endpoint{addr: network.Gateway(), port: network.AgentPort, cluster: cluster, admit: rack.SetLicencePorts}
 	e.listenAt = func(ctx context.Context, port uint16) (net.Listener, error) {
 		return rack.Listen(ctx, netip.AddrPortFrom(e.addr, port))
@@ -61,7 +61,7 @@ func rackEndpoint(rack *network.Rack, cluster func(netip.Addr) muster.ClusterID)
 		return nil
 	}
 	e.time = func(ctx context.Context) error {
-		n, err := sntp.New(sntp.Config{Address: e.addr, Networks: []netip.Prefix{network.Management()}, Port: network.TimePort, Listen: func(ctx context.Context) (net.PacketConn, error) {
+		n, err := sntp.New(sntp.Config{Address: e.addr, Networks: []netip.Prefix{network.Management()}, Port: network.TimePort, Now: clock.Now, Listen: func(ctx context.Context) (net.PacketConn, error) {
 			return rack.ListenPacket(ctx, netip.AddrPortFrom(e.addr, network.TimePort))
 		}})
 		if err != nil {

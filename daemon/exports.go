@@ -3,10 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/spec"
 	"github.com/muster-hpc/muster/provider/local"
 	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/storage/nfs"
@@ -62,9 +65,20 @@ func (s *Server) localExports(p *local.Provider) *nfs.Exports {
 			WithHint("install the package qemu-system-x86, then start the server again")
 		return nfs.NewExports(c)
 	}
-	return s.serveExports(c, nfs.Config{
-		Dir: s.state.path(localExport), Address: network.Gateway(), Port: network.VolumePort, In: p.Rack().Do, Ends: true,
-	})
+	at := nfs.Config{Dir: s.state.path(localExport), Address: network.Gateway(), Port: network.VolumePort, In: p.Rack().Do, Ends: true, Clock: s.cfg.Clock, Log: s.log}
+	own := at
+	own.Dir, own.Port = filepath.Join(at.Dir, nfs.OwnDir), network.FirstOwnVolumePort
+	servers, err := nfs.OpenOwn(nfs.OwnConfig{At: own, LastPort: network.LastOwnVolumePort, Wants: func(c muster.Cluster) bool {
+		return c.Spec.VM != nil && spec.CannotSave(c.Spec.VM) == nil
+	}})
+	if err != nil { // nobody else may serve what they serve
+		s.log.Warn("volume export unavailable", "error", err)
+		c.Why = err
+		return nfs.NewExports(c)
+	}
+	s.closes(func() error { servers.Close(); return nil })
+	c.Own = servers
+	return s.serveExports(c, at)
 }
 
 func (s *Server) serveExports(c nfs.ExportsConfig, at nfs.Config) *nfs.Exports {
@@ -91,10 +105,13 @@ func (l exports) Elsewhere(ctx context.Context, c muster.Cluster) (bool, error) 
 }
 
 // Mount is how such machines of a cluster mount an export.
-func (l exports) Mount(ctx context.Context, c muster.Cluster, name, target string, readOnly bool) (wire.Mount, error) {
+func (l exports) Mount(ctx context.Context, c muster.Cluster, e volume.Export, target string, readOnly bool) (wire.Mount, error) {
 	for _, x := range l {
-		if yes, err := x.Elsewhere(ctx, c); yes || err != nil {
-			return x.Mount(name, target, readOnly), err
+		switch yes, err := x.Elsewhere(ctx, c); {
+		case err != nil:
+			return wire.Mount{}, err
+		case yes:
+			return x.Mount(ctx, c, e, target, readOnly)
 		}
 	}
 	return wire.Mount{}, muster.Errorf(muster.EConflict, "cluster %s has no machine that mounts volumes over the network", c.Name).Because(muster.ReasonChangedMeanwhile)
@@ -108,6 +125,21 @@ func (l exports) Open(ctx context.Context, c muster.Cluster, mounts []volume.Mou
 // Over lets go of a cluster's volumes.
 func (l exports) Over(ctx context.Context, id muster.ClusterID) error {
 	return l.each(func(x *nfs.Exports) error { return x.Over(ctx, id) })
+}
+
+// Hold has nobody serve what only a cluster mounts, whose machines are about to stand still.
+func (l exports) Hold(ctx context.Context, id muster.ClusterID, still bool) error {
+	return l.each(func(x *nfs.Exports) error { return x.Hold(ctx, id, still) })
+}
+
+// Serve has it served again.
+func (l exports) Serve(ctx context.Context, id muster.ClusterID, still bool) error {
+	return l.each(func(x *nfs.Exports) error { return x.Serve(ctx, id, still) })
+}
+
+// KeepsLocks reports whether a cluster's nodes keep the locks of files on volumes that only it mounts, over a save.
+func (l exports) KeepsLocks(id muster.ClusterID) bool {
+	return slices.ContainsFunc(l, func(x *nfs.Exports) bool { return x.KeepsLocks(id) })
 }
 
 // Left closes to a machine what its cluster uses.

@@ -22,7 +22,11 @@ import (
 
 // licencePortsTaken are ports at which nodes find parts of this server.
 func licencePortsTaken() []int {
-	return []int{network.AgentPort, network.ProxyPort, BootPort, netboot.HTTPPort, nfs.Port}
+	list := []int{network.AgentPort, network.ProxyPort, BootPort, netboot.HTTPPort, nfs.Port}
+	for p := network.FirstOwnVolumePort; p <= network.LastOwnVolumePort; p++ {
+		list = append(list, p)
+	}
+	return list
 }
 
 // licenceRetry is when a port is tried again that something else had.

@@ -34,7 +34,7 @@ func (s *Server) openProviders(ctx context.Context) error {
 		}
 		s.closes(p.Close)
 		s.providers = append(s.providers, p)
-		s.endpoints[p.Name()] = rackEndpoint(p.Rack(), p.ClusterAt)
+		s.endpoints[p.Name()] = rackEndpoint(p.Rack(), s.cfg.Clock, p.ClusterAt)
 	}
 	if s.cfg.Fake > 0 {
 		e := loopbackEndpoint()

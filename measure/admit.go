@@ -38,7 +38,7 @@ func (r *Runner) admit(ctx context.Context, id muster.ClusterID, life time.Durat
 	if err != nil {
 		return "", "", err
 	}
-	cert, err := authority.SignUser(signer, "muster:measuring:"+string(id), []string{wire.ProbeAccount + "@" + string(id)}, life)
+	cert, err := authority.WithClock(r.c.Clock).SignUser(signer, "muster:measuring:"+string(id), []string{wire.ProbeAccount + "@" + string(id)}, life)
 	if err != nil {
 		return "", "", err
 	}

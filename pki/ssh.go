@@ -54,7 +54,7 @@ func fromKey(key ed25519.PrivateKey) (SSHAuthority, error) {
 	return SSHAuthority{key: key, signer: signer, clock: muster.SystemClock{}}, nil
 }
 
-// WithClock returns the authority with another clock, for tests.
+// WithClock returns the authority by another clock than this computer's.
 func (s SSHAuthority) WithClock(c muster.Clock) SSHAuthority {
 	s.clock = c
 	return s

@@ -58,15 +58,15 @@ func reconfiguresAll(c, old muster.Cluster) string {
 	return ""
 }
 
-// pauseState is what of a pause the scheduler is told.
+// pauseState is what of a pause the scheduler is told, and when nodes write to their volumes what they have of them.
 func pauseState(c muster.Cluster) string {
 	if c.Pause == nil || c.Phase == muster.ClusterReady {
 		return ""
 	}
 	if c.KeepsMachines() {
-		return string(c.Pause.OnPause)
+		return fmt.Sprint(c.Pause.OnPause, !c.Pause.Suspended.IsZero())
 	}
-	return fmt.Sprint(c.Phase == muster.ClusterPausing, !c.Pause.Requeueing.IsZero())
+	return fmt.Sprint(c.Phase == muster.ClusterPausing, !c.Pause.Requeueing.IsZero(), !c.Pause.Suspended.IsZero())
 }
 
 // isUnfit reports whether something that jobs need does not work on a node.

@@ -60,6 +60,15 @@ func TestReconfigures(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	pausing := old
+	for _, p := range []muster.OnPause{muster.PauseSave, muster.PauseHibernate} {
+		pausing.Phase, pausing.Pause = muster.ClusterPausing, &muster.Pause{OnPause: p}
+		suspended := pausing
+		suspended.Pause = &muster.Pause{OnPause: p, Suspended: time.Unix(1, 0)}
+		if got := reconfiguresAll(suspended, pausing); got == "" {
+			t.Errorf("%s: nodes do not hear that they are to write to their volumes", p)
+		}
+	}
 	if got := reconfiguresAll(old, muster.Cluster{}); got != "" {
 		t.Errorf("a cluster that is new has no nodes to tell: %q", got)
 	}

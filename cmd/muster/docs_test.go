@@ -25,7 +25,7 @@ func TestReferenceIsTrue(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("docs/users/cli.md has no marks of the reference")
 	}
-	env := environment()
+	env := environment(nil)
 	root := cli.New(env)
 	text := ""
 	for _, c := range env.Extra {
@@ -51,7 +51,7 @@ func TestReferenceIsTrue(t *testing.T) {
 // commands and their flags.
 func TestExamplesAreCommands(t *testing.T) {
 	t.Parallel()
-	root := cli.New(environment())
+	root := cli.New(environment(nil))
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Example == "" {

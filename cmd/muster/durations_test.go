@@ -29,7 +29,7 @@ func TestDurationsMayBeDays(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(cli.New(environment()))
+	walk(cli.New(environment(nil)))
 	if seen < 20 {
 		t.Errorf("only %d flags were found", seen)
 	}

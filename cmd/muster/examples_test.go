@@ -35,7 +35,7 @@ func TestExamplesAreTaken(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(cli.New(environment()))
+	walk(cli.New(environment(nil)))
 	pages, err := filepath.Glob("../../docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestExamplesAreTaken(t *testing.T) {
 
 // takes parses words as the program does, up to where it would begin.
 func takes(words []string) error {
-	root := cli.New(environment())
+	root := cli.New(environment(nil))
 	c, rest, err := root.Find(words)
 	if err != nil || c.DisableFlagParsing {
 		return err

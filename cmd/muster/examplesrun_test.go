@@ -50,7 +50,7 @@ func TestExamplesRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var out bytes.Buffer
-		env := environment()
+		env := environment(nil)
 		env.In, env.Out, env.Err = strings.NewReader(""), &out, &out
 		env.IsTerminal = func(any) bool { return false }
 		env.Getenv = func(name string) string {
@@ -68,7 +68,7 @@ func TestExamplesRun(t *testing.T) {
 	ran := 0
 	try := func(of *cobra.Command, line string) {
 		for i, words := range musterCommands(line) {
-			c, _, err := cli.New(environment()).Find(words)
+			c, _, err := cli.New(environment(nil)).Find(words)
 			socket = s.Socket
 			follows := slices.Contains(words, "-f") || slices.Contains(words, "--follow")
 			switch {
@@ -107,7 +107,7 @@ func TestExamplesRun(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(cli.New(environment()))
+	walk(cli.New(environment(nil)))
 	if ran < 25 {
 		t.Errorf("only %d examples ran", ran)
 	}

@@ -41,7 +41,7 @@ func newFaultSite(t *testing.T, machines, disk string) *faultSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &faultSite{server: &server{bin: dir, state: filepath.Join(work, "state")}, t: t, user: "alice", before: filepath.Join(work, "before")}
+	s := &faultSite{server: &server{bin: dir, program: "muster", state: filepath.Join(work, "state")}, t: t, user: "alice", before: filepath.Join(work, "before")}
 	if err := os.Mkdir(s.state, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var prose = regexp.MustCompile(`^(that wrote|wrote it|exits with|node$|authority
 // there, with the flags that it names.
 func TestHintsCanBeFollowed(t *testing.T) {
 	t.Parallel()
-	root := cli.New(environment())
+	root := cli.New(environment(nil))
 	seen := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/cli"
 	"github.com/muster-hpc/muster/gateway/flow"
 	"github.com/muster-hpc/muster/provider/local"
@@ -24,36 +25,39 @@ import (
 // version is set by the linker.
 var version string
 
-func main() {
+func main() { os.Exit(run(nil)) }
+
+// run is this program by a clock; nil: this computer's.
+func run(clock muster.Clock) int {
 	// Before anything else: this process may be about to become process 1 of a
 	// machine, where there is no terminal, no network and no time to lose.
-	if len(os.Args) > 1 && os.Args[1] == local.InitArgument {
-		os.Exit(local.MachineInit())
-	}
-	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
-		os.Exit(supervisor.Run())
-	}
-	if len(os.Args) > 1 && os.Args[1] == jail.Argument {
-		os.Exit(jail.Enter())
-	}
-	if len(os.Args) > 1 && os.Args[1] == image.ConfineArgument {
-		os.Exit(image.Confine(os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case local.InitArgument:
+			return local.MachineInit()
+		case supervisor.Argument:
+			return supervisor.Run()
+		case jail.Argument:
+			return jail.Enter()
+		case image.ConfineArgument:
+			return image.Confine(os.Args[2:])
+		}
 	}
 	if version == "" {
 		version = "dev"
 	}
-	os.Exit(cli.Run(context.Background(), environment(), os.Args[1:]))
+	return cli.Run(context.Background(), environment(clock), os.Args[1:])
 }
 
 // environment is the world of the commands, with those that only this program has.
-func environment() cli.Env {
+func environment(clock muster.Clock) cli.Env {
 	env := cli.SystemEnv()
 	env.Version = version
 	env.Recipes = []fs.FS{recipes.Recipes()}
 	env.Doctor = []func(context.Context) []cli.Check{hostChecks}
 	env.VMHost.Executes = accel.KVMWorks
 	env.ServeGateway = serveGateway
-	env.Extra = []*cobra.Command{serveCommand(version), cleanupCommand(), backupCommand(), restoreCommand(), adoptCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
+	env.Extra = []*cobra.Command{serveCommand(version, clock), cleanupCommand(), backupCommand(), restoreCommand(), adoptCommand(), labCommand(), labMachineCommand(), fakeAgentsCommand()}
 	return env
 }
 

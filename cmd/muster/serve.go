@@ -36,7 +36,11 @@ type serveFlags struct {
 	vmCard         string
 }
 
-func serveCommand(version string) *cobra.Command {
+// mostPatience bounds --patience: a boot has an hour then.
+const mostPatience = 20
+
+// serveCommand runs a server by a clock; nil: this computer's.
+func serveCommand(version string, clock muster.Clock) *cobra.Command {
 	var (
 		flags serveFlags
 		file  configFile
@@ -93,6 +97,7 @@ reload) reloads the file; settings that need a restart are named in the log.`,
 			if c.Log, err = newLog(flags.level, flags.format, &level); err != nil {
 				return err
 			}
+			c.Clock = clock
 			// Texts and records are in UTC. Said here once, because Time.UTC strips
 			// what keeps times comparable when the host's clock is set.
 			time.Local = time.UTC
@@ -159,6 +164,9 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	if c.LocalNetworks < 0 || c.LocalNetworks > 1<<16 {
 		return c, muster.Errorf(muster.EInvalid, "--local-max-netns %d is not a number of namespaces", c.LocalNetworks).Because(muster.ReasonOutOfRange).WithHint("write one from 0 to 65536")
 	}
+	if c.Patience < 1 || c.Patience > mostPatience {
+		return c, muster.Errorf(muster.EInvalid, "--patience %d is out of range", c.Patience).Because(muster.ReasonOutOfRange).WithHint("write one from 1, the usual, to %d", mostPatience)
+	}
 	if c.Fake < 0 {
 		return c, muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).Because(muster.ReasonOutOfRange).WithHint("write how many machines there should be, such as --fake 20")
 	}
@@ -223,6 +231,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	duration.Var(set, &f.c.GatewayLimits.Longest, "gateway-longest", 0, "end a session at the gateway after this long, such as 7d (default: never)")
 	set.StringVar(&f.c.TimeZone, "time-zone", "", "time zone of nodes, such as Europe/Berlin (default: that of this host)")
 	set.StringSliceVar(&f.egress, "egress", nil, "outgoing traffic that clusters may request: none, proxy, nat (default none,proxy)")
+	set.IntVar(&f.c.Patience, "patience", 1, "machines may take so many times as long as usual, and be silent so long, until they count as lost: for emulated or very slow ones")
 	set.StringVar(&f.retain, "retain", "7d", "how long to keep the homes of deleted clusters, unless the request says otherwise; 0: delete them at once")
 	set.StringVar(&f.validate, "validate", "", "how much of a cluster to measure before it is handed over, unless the request says otherwise: quick, full or off (default quick; off with --oversubscribe)")
 	set.StringVar(&f.idle, "idle-benchmark-interval", "7d", "how often to benchmark machines that are idle; 0: never")

@@ -53,6 +53,9 @@ func cgo(args []string) string {
 
 // TestMain removes the built programs.
 func TestMain(m *testing.M) {
+	if isLater() {
+		os.Exit(run(ahead{by: 3 * time.Hour}))
+	}
 	code := m.Run()
 	if dir, err := programs(); err == nil {
 		_ = os.RemoveAll(dir)
@@ -138,7 +141,7 @@ func params(bin string, files []string, images string) testscript.Params {
 			env.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("HOME", env.WorkDir)
-			s := &server{bin: bin, state: state}
+			s := &server{bin: bin, program: "muster", state: state}
 			env.Values["server"] = s
 			env.Defer(s.destroy)
 			rack := filepath.Join(env.WorkDir, "rack")
@@ -174,6 +177,7 @@ func params(bin string, files []string, images string) testscript.Params {
 			"serve":      serve,
 			"shutdown":   shutdown,
 			"kill9":      kill9,
+			"later":      later,
 			"hangup":     hangup,
 			"field":      field,
 			"eventually": eventually,
@@ -190,6 +194,7 @@ func params(bin string, files []string, images string) testscript.Params {
 // server is the `muster serve` of one script.
 type server struct {
 	bin, state string
+	program    string // in bin
 	cmd        *exec.Cmd
 	flags      []string
 	log        *os.File
@@ -208,7 +213,7 @@ func (s *server) start(flags []string) error {
 		return err
 	}
 	s.log, s.flags = log, flags
-	s.cmd = exec.Command(filepath.Join(s.bin, "muster"), append(s.command(), flags...)...)
+	s.cmd = exec.Command(filepath.Join(s.bin, s.program), append(s.command(), flags...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.ExtraFiles = []*os.File{log} // as whoever starts a server may leave something open
 	if err := s.cmd.Start(); err != nil {

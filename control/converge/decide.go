@@ -18,7 +18,7 @@ import (
 func Decide(v View) ([]Action, time.Duration) {
 	v.Limits = v.Limits.withDefaults()
 	if v.emulated() {
-		v.Limits = v.Limits.emulated()
+		v.Limits = v.Limits.Patient(slower)
 	}
 	v.Nodes = slices.Clone(v.Nodes)
 	slices.SortFunc(v.Nodes, func(a, b muster.Node) int { return cmp.Compare(a.Index, b.Index) })

@@ -9,11 +9,9 @@ import (
 	"github.com/muster-hpc/muster/provider"
 )
 
-// freezeWithin is how long machines may take to stand still; thawWithin how long agents
-// may take to report once their machines go on.
+// freezeWithin is how long machines may take to stand still.
 const (
 	freezeWithin = 2 * time.Minute
-	thawWithin   = time.Minute
 	// While it waits for agents, nothing else wakes the cluster.
 	thawLook = 300 * time.Millisecond
 )
@@ -120,13 +118,13 @@ func (d *decider) frozen() {
 			}
 		})
 		c.Conditions = withCondition(c.Conditions, muster.Condition{Code: muster.ConditionResuming, Text: "its machines go on", Since: d.Now, Hint: "its jobs go on once all of them report",
-			ETA: d.Now.Add(thawLook), Deadline: d.Now.Add(thawWithin), Next: "it is ready, and nodes that do not report are looked after"})
+			ETA: d.Now.Add(thawLook), Deadline: d.Now.Add(d.Limits.Thaw), Next: "it is ready, and nodes that do not report are looked after"})
 		d.clusterText(why)
 	}
 	if !d.standing(false) {
 		return
 	}
-	until := c.Pause.Thawing.Add(thawWithin)
+	until := c.Pause.Thawing.Add(d.Limits.Thaw)
 	if d.Now.Before(until) && !d.allHeardSince(c.Pause.Thawing) {
 		d.lookAfter(thawLook)
 		d.lookAt(until)

@@ -73,7 +73,7 @@ func (d *decider) progress() {
 			break
 		}
 		if until := last.Add(d.Limits.Scheduler); d.Now.Before(until) {
-			d.condition(muster.ConditionScheduler, "waiting for the scheduler: "+missing, "")
+			d.Cluster.Conditions = withCondition(d.Cluster.Conditions, muster.Condition{Code: muster.ConditionScheduler, Text: "waiting for the scheduler: " + missing, Since: d.Now, Deadline: until})
 			d.lookAt(until)
 			break
 		}

@@ -11,9 +11,6 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// syncWithin is how long nodes may take to write to their volumes what they still have of them.
-const syncWithin = time.Minute
-
 // saving suspends the jobs of a cluster of virtual machines, has them saved, and gives their machines back.
 // Whatever fails before the first of them was ended lets all go on.
 func (d *decider) saving() {
@@ -67,13 +64,13 @@ func (d *decider) flushed() bool {
 			return false
 		}
 		d.changePause(func(p *muster.Pause) { p.Suspended = d.Now })
-		d.pausingCondition("its nodes write to their volumes what they have of them", d.Now.Add(syncWithin))
+		d.pausingCondition("its nodes write to their volumes what they have of them", d.Now.Add(d.Limits.Sync))
 		d.clusterText("its jobs are suspended: its nodes write to their volumes")
 		return false
 	case !d.allSynced():
-		until := p.Suspended.Add(syncWithin)
+		until := p.Suspended.Add(d.Limits.Sync)
 		if d.lookAt(until); !d.Now.Before(until) {
-			d.takeBack(fmt.Sprintf("the pause is taken back: its nodes did not write to their volumes within %s", span(syncWithin)))
+			d.takeBack(fmt.Sprintf("the pause is taken back: its nodes did not write to their volumes within %s", span(d.Limits.Sync)))
 		}
 		return false
 	}
@@ -143,7 +140,7 @@ func (d *decider) wentOn(r *save.Record) {
 		d.changePause(func(p *muster.Pause) { p.Thawing = d.Now })
 		d.clusterText("its virtual machines go on: they could not be saved")
 	}
-	until := c.Pause.Thawing.Add(thawWithin)
+	until := c.Pause.Thawing.Add(d.Limits.Thaw)
 	if d.Now.Before(until) && !d.allHeardSince(c.Pause.Thawing) {
 		d.lookAfter(thawLook)
 		d.lookAt(until)

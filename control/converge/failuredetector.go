@@ -33,7 +33,7 @@ const (
 type heartbeatWindow struct {
 	last time.Time // its last word, or since when it should have spoken
 	late time.Time // a beat is missed
-	over time.Time // three are
+	over time.Time // so many are that it counts as silent
 	new  bool      // it has not been heard since this server listens
 }
 
@@ -57,7 +57,7 @@ func (d *decider) heartbeatWindow(n muster.Node, r *Report) heartbeatWindow {
 		q.last, q.new = n.PhaseSince, false
 	}
 	q.late = q.last.Add(interval + interval/4)
-	q.over = q.last.Add(3 * interval)
+	q.over = q.last.Add(time.Duration(d.Limits.Missed) * interval)
 	if begin := d.Started.Add(d.Limits.JustStarted); q.new && q.over.Before(begin) {
 		q.over = begin
 	}

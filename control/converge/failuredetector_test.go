@@ -40,6 +40,9 @@ func reached(ok bool, sec int) func(*View) {
 	return knows("m1", func(s *Observation) { s.Report.Reached = []wire.Reach{{Name: "n02", OK: ok, At: at(sec)}} })
 }
 
+// emulates makes virtual machines of the nodes, on hosts without KVM.
+func emulates(v *View) { v.Cluster.Spec.VM = &muster.VMOptions{Emulate: true} }
+
 func slurmSays(state string) func(*View) {
 	return knows("m1", func(s *Observation) { s.Report.Scheduler.Nodes["n02"] = state })
 }
@@ -60,6 +63,8 @@ func TestSilence(t *testing.T) {
 		{"an old answer says nothing", suppressed(80, probed("m2", 0, 0, 70)), "n02=ready/1 probe:m2", "silent"},
 		{"two vain questions do", suppressed(80, probed("m2", 2, 85, 90)), "n02=unreachable/1 n02=fencing/1 fence:m2", "lost"},
 		{"but not before three beats are missed", suppressed(92, probed("m2", 2, 95, 98)), "probe:m2", ""},
+		{"nor before fifteen where QEMU emulates", suppressed(80, probed("m2", 2, 85, 98), emulates), "probe:m2", ""},
+		{"after which they do there, too", suppressed(50, probed("m2", 2, 60, 98), slurmSays("idle*"), emulates), "n02=unreachable/1 n02=fencing/1 fence:m2", "lost"},
 		{"nor do questions from before", suppressed(80, probed("m2", 2, 60, 99)), "n02=ready/1 probe:m2", "silent"},
 		{"who answers has lost its agent", suppressed(80, probed("m2", 0, 0, 95)), "n02=ready/1", "agent-silent"},
 		{"the scheduler is a witness", suppressed(80, slurmSays("idle*")), "n02=unreachable/1 n02=fencing/1 fence:m2", "lost"},

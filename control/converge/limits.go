@@ -26,7 +26,8 @@ type Limits struct {
 	PollMax      time.Duration
 
 	Machines    int           // machines that a node tries, BootAttempts times each, until it is given up
-	JustStarted time.Duration // after the start, until silence counts; three intervals at least
+	Missed      int           // heartbeats in a row that a node misses until it counts as silent
+	JustStarted time.Duration // after the start, until silence counts; Missed intervals at least
 	PowerCut    time.Duration // after the start, until machines that are off count one by one
 	Together    time.Duration // after a machine went off, to see whether others do
 	Blackout    time.Duration // after most machines went off, until each counts by itself
@@ -56,6 +57,8 @@ type Limits struct {
 
 	Ending   time.Duration // for the scheduler to end its jobs when the walltime is over
 	Pausing  time.Duration // for the scheduler to queue its jobs again when the cluster is paused
+	Sync     time.Duration // for nodes to write to their volumes what they still have of them
+	Thaw     time.Duration // for agents of machines that go on to report
 	LeaveNow time.Duration // for the scheduler to queue the jobs of nodes again that leave now
 }
 
@@ -67,12 +70,12 @@ func DefaultLimits() Limits {
 		BootAttempts: 3, CleanTries: 3, OffTries: 4,
 		RetryMin: time.Second, RetryMax: 5 * time.Minute,
 		PollMin: 20 * time.Millisecond, PollMax: time.Second,
-		Machines: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unreached: 15 * time.Second, Unwell: 10 * time.Minute,
+		Machines: 3, Missed: 3, JustStarted: 15 * time.Second, PowerCut: 20 * time.Second, CutOff: 5 * time.Minute, Unreached: 15 * time.Second, Unwell: 10 * time.Minute,
 		Together: 500 * time.Millisecond, Blackout: 10 * time.Minute, NoPower: 15 * time.Second,
 		Notice: 45 * time.Second, ProbeEvery: 10 * time.Second,
 		Test: 10 * time.Minute, TestPause: 30 * time.Second, TestsMost: 2,
 		FaultWindow: 7 * 24 * time.Hour, FaultsMost: 3, AsideShare: 20, GoodService: 24 * time.Hour, AlikeShare: 10, CleanLate: 2 * time.Minute,
-		Measurements: 5, SlowMost: 16, Ending: 30 * time.Second, Pausing: time.Minute, LeaveNow: 10 * time.Second,
+		Measurements: 5, SlowMost: 16, Ending: 30 * time.Second, Pausing: time.Minute, Sync: time.Minute, Thaw: time.Minute, LeaveNow: 10 * time.Second,
 	}
 }
 
@@ -97,7 +100,10 @@ func (l Limits) withDefaults() Limits {
 	set(&l.SlowMost, d.SlowMost)
 	set(&l.LeaveNow, d.LeaveNow)
 	set(&l.Pausing, d.Pausing)
+	set(&l.Sync, d.Sync)
+	set(&l.Thaw, d.Thaw)
 	set(&l.Machines, d.Machines)
+	set(&l.Missed, d.Missed)
 	set(&l.JustStarted, d.JustStarted)
 	set(&l.PowerCut, d.PowerCut)
 	set(&l.Together, d.Together)
@@ -120,11 +126,16 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// emulated are the limits of machines whose processor is a program: all that they do takes many times as
-// long, and there is no history at first.
-func (l Limits) emulated() Limits {
-	const slower = 5
-	l.Boot, l.Configure, l.Scheduler, l.Ending, l.Pausing = slower*l.Boot, slower*l.Configure, slower*l.Scheduler, slower*l.Ending, slower*l.Pausing
+// slower is how many times as long all takes on a processor that is a program.
+const slower = 5
+
+// Patient are limits for machines that take so many times as long for all that they do.
+func (l Limits) Patient(times int) Limits {
+	l, n := l.withDefaults(), time.Duration(times)
+	l.Boot, l.Configure, l.Scheduler, l.Ending, l.Pausing = n*l.Boot, n*l.Configure, n*l.Scheduler, n*l.Ending, n*l.Pausing
+	l.Sync, l.Thaw = n*l.Sync, n*l.Thaw
+	// One whose programs take all of its processors answers nobody for half a minute.
+	l.Missed, l.JustStarted = times*l.Missed, n*l.JustStarted
 	return l
 }
 

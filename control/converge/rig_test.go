@@ -58,7 +58,8 @@ type rig struct {
 	repairs   bool          // lost machines are noticed and replaced
 	calendar  bool          // machines are given by the real allocator
 	states    *save.Store   // of virtual machines that are saved; nil: none is
-	killer    *killer       // kills the server within saves, too; nil: nobody does
+	served    *servedVolumes
+	killer    *killer // kills the server within saves, too; nil: nobody does
 
 	srv *server
 
@@ -188,7 +189,8 @@ func (r *rig) tryStart() (*server, error) {
 		c.SilentAgents, c.HeartbeatInterval, c.ListeningSince, c.Probe = s.agents.SilentAgents, s.agents.HeartbeatInterval, s.agents.ListeningSince, s.probe
 	}
 	if r.states != nil {
-		c.States, c.Savers = r.states, map[string]provider.Saver{"fake": mortalSaver{s.fake, r.killer}}
+		c.States, c.Savers = r.states, map[string]provider.Saver{"fake": mortalSaver{s.fake, r.killer, r.served}}
+		c.Volumes = mortalVolumes{r.served, r.killer}
 	}
 	if s.conv, err = converge.New(c); err != nil {
 		return nil, err
@@ -448,6 +450,9 @@ func (r *rig) killedMeanwhile(chance *rand.Rand, id muster.ClusterID, from, to m
 	r.tb.Helper()
 	for range 1 + chance.IntN(4) {
 		r.stop()
+		if r.served != nil && chance.IntN(2) == 0 {
+			time.Sleep(2 * serverGrace) // nobody starts it again at once
+		}
 		k := newKiller(int64(1 + chance.IntN(60)))
 		r.fault, r.killer = k.fault, k
 		r.wrap = func(s *server, p provider.Provider) provider.Provider { return mortal{p, k, s} }

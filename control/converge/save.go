@@ -220,6 +220,9 @@ func (v *Converger) makeStep(ctx context.Context, view View, erase bool) error {
 			Token: func(ctx context.Context, node string) (string, error) { return v.resumeToken(ctx, id, node) },
 		}),
 	}
+	if v.c.Volumes != nil {
+		q.Volumes = heldVolumes{v.c.Volumes, id}
+	}
 	phase, err := q.Step(ctx)
 	if phase != save.Stopping && phase != save.Saving {
 		v.c.States.Settle(save.NameOf(id, ""))

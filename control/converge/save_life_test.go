@@ -25,17 +25,24 @@ import (
 
 // mortalSaver is a provider.Saver whose caller may be killed before and after each call.
 type mortalSaver struct {
-	of provider.Saver
-	k  *killer // nil: it is not
+	of     provider.Saver
+	k      *killer // nil: it is not
+	served *servedVolumes
 }
 
 func (m mortalSaver) Saver(s provider.Saving) save.Hypervisor {
-	return mortalHypervisor{m.of.Saver(s), m.k}
+	var id muster.ClusterID
+	for _, b := range s.Boots {
+		id = b.Boot.Cluster
+	}
+	return mortalHypervisor{m.of.Saver(s), m.k, m.served, id}
 }
 
 type mortalHypervisor struct {
 	save.Hypervisor
-	k *killer
+	k      *killer
+	served *servedVolumes
+	id     muster.ClusterID
 }
 
 func (m mortalHypervisor) call(name string, f func() error) error {
@@ -57,11 +64,19 @@ func (m mortalHypervisor) Observe(ctx context.Context, n string) (is save.Status
 }
 
 func (m mortalHypervisor) Stop(ctx context.Context, n string) error {
-	return m.call("Stop", func() error { return m.Hypervisor.Stop(ctx, n) })
+	return m.call("Stop", func() error {
+		m.served.stops(m.id, n)
+		return m.Hypervisor.Stop(ctx, n)
+	})
 }
 
 func (m mortalHypervisor) Continue(ctx context.Context, n string) error {
-	return m.call("Continue", func() error { return m.Hypervisor.Continue(ctx, n) })
+	return m.call("Continue", func() error {
+		if is, err := m.Hypervisor.Observe(ctx, n); err == nil && is == save.Stopped {
+			m.served.goesOn(m.id, n)
+		}
+		return m.Hypervisor.Continue(ctx, n)
+	})
 }
 
 func (m mortalHypervisor) Save(ctx context.Context, n string) (s save.State, err error) {
@@ -95,6 +110,7 @@ func virtual(t *testing.T, o fake.Options) *rig {
 	o.VM = true
 	r := lively(t, newRig(t, o))
 	r.states = &save.Store{Dir: filepath.Join(r.dir, "states")}
+	r.served = &servedVolumes{clock: r.clock, of: map[muster.ClusterID]*servedCluster{}}
 	return r
 }
 
@@ -114,9 +130,10 @@ func twoJobs() []wire.Job {
 	return []wire.Job{{ID: "7", User: "alice", Name: "sim", State: "running", Nodes: "n0001", Count: 1}, {ID: "8", User: "alice", Name: "mine", State: "suspended", Nodes: "n0002", Count: 1}}
 }
 
-// once holds that no state was gone on from twice.
+// once holds that no state was gone on from twice, and that locks were kept.
 func (r *rig) once() {
 	r.tb.Helper()
+	r.served.check(r.tb)
 	for life, times := range r.world.Resumed() {
 		if times > 1 {
 			r.tb.Errorf("state %d was gone on from %d times", life, times)
@@ -176,7 +193,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 					t.Fatalf("a saved cluster holds %v; %v run", held, r.world.Running())
 				}
 				c, _, _ = s.get(id)
-				if got := time.Duration(c.Pause.Left); (got-left).Abs() > 5*time.Minute || c.Pause.SavedBytes == 0 || c.Pause.Saving == 0 {
+				if got := time.Duration(c.Pause.Left); (got-left).Abs() > 20*time.Minute || c.Pause.SavedBytes == 0 || c.Pause.Saving == 0 {
 					t.Fatalf("%s left of %s: %+v", got, left, c.Pause)
 				}
 				r.stop()                         // for a server, 100 days are long
@@ -193,7 +210,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 				c, _, _ = s.get(id)
-				if got := c.Expires.Sub(r.clock.Now()); (got-left).Abs() > 30*time.Minute || c.Pause != nil || c.Phase != muster.ClusterReady {
+				if got := c.Expires.Sub(r.clock.Now()); (got-left).Abs() > 45*time.Minute || c.Pause != nil || c.Phase != muster.ClusterReady {
 					t.Errorf("%s left, %s before: %s %+v", got, left, c.Phase, c.Pause)
 				}
 				if now := s.keeps(id); !maps.Equal(had.names, now.names) || !maps.Equal(had.addresses, now.addresses) {
@@ -214,6 +231,7 @@ func TestSaveWhileTheServerIsKilled(t *testing.T) {
 				s.untilPhase(id, muster.ClusterDeleted)
 				s.untilFree(6)
 				r.clean(s)
+				r.served.none(t, id)
 			})
 		})
 	}
@@ -309,6 +327,7 @@ func TestSaveMeetsOtherThings(t *testing.T) {
 				r.once()
 				if x.until == muster.ClusterDeleted {
 					s.untilFree(5)
+					r.served.none(t, id)
 					return
 				}
 				if x.job != "" {
@@ -331,9 +350,9 @@ func (r *rig) room(need int64) error {
 // A pause says how much is saved and, once that was done, how long it takes; there must be room for it beforehand.
 func TestSaveSaysHowLong(t *testing.T) {
 	pretended(t, func(t *testing.T) {
-		r := virtual(t, fake.Options{Machines: 2, BootMax: time.Second, CleanTime: 100 * time.Millisecond})
+		r := virtual(t, fake.Options{Machines: 3, BootMax: time.Second, CleanTime: 100 * time.Millisecond})
 		s := r.start()
-		s.untilFree(2)
+		s.untilFree(3)
 		id := s.mustCreate(slurmVM(2))
 		s.untilPhase(id, muster.ClusterReady)
 		ask := func() wire.Paused {
@@ -346,6 +365,26 @@ func TestSaveSaysHowLong(t *testing.T) {
 		if out := ask(); out.Memory != 8<<30 || out.Takes != 0 || out.KeepsMachines || len(out.Lost) == 0 {
 			t.Errorf("%+v", out)
 		}
+		if lost := lostLocks(t, s, id, false); len(lost) != 1 || !strings.Contains(lost[0], "locks of files on volumes, where") {
+			t.Errorf("without a server of its own: %q", lost)
+		}
+		if lost := lostLocks(t, s, id, true); len(lost) != 0 {
+			t.Errorf("with a server of its own: %q", lost)
+		}
+		shares := slurmVM(1)
+		shares.Volumes = []muster.VolumeUse{{Volume: "v-1", Target: "/data"}, {Volume: "v-2", Target: "/tables"}}
+		other, ok, err := s.create("shares", shares)
+		if err != nil || !ok {
+			t.Fatal(err, ok)
+		}
+		s.untilPhase(other, muster.ClusterReady)
+		if lost := lostLocks(t, s, other, true); len(lost) != 1 || !strings.Contains(lost[0], "(/data, /tables)") {
+			t.Errorf("with volumes that others mount, too: %q", lost)
+		}
+		if err := s.remove(other); err != nil {
+			t.Fatal(err)
+		}
+		s.untilPhase(other, muster.ClusterDeleted)
 		r.world.Slow(100 * time.Millisecond)
 		if err := pauseSaved(s, id); err != nil {
 			t.Fatal(err)
@@ -356,7 +395,7 @@ func TestSaveSaysHowLong(t *testing.T) {
 		}) {
 			t.Errorf("nothing is said of the rate: %+v", c.Notices)
 		}
-		s.untilFree(2)
+		s.untilFree(3)
 		if err := thaw(s, id); err != nil {
 			t.Fatal(err)
 		}
@@ -369,6 +408,18 @@ func TestSaveSaysHowLong(t *testing.T) {
 			t.Errorf("%v, and it is %s", err, s.phase(id))
 		}
 	})
+}
+
+// lostLocks is what a pause says of locks of files, of a cluster that has a server of volumes of its own, or none.
+func lostLocks(t *testing.T, s *server, id muster.ClusterID, own bool) []string {
+	t.Helper()
+	svc := s.pauses()
+	svc.KeepsLocks = func(c muster.ClusterID) bool { return own && c == id }
+	out, err := svc.Pause(t.Context(), administrator(), string(id), wire.PauseRequest{OnPause: "save", DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(out.Lost, func(text string) bool { return !strings.Contains(text, "locks") })
 }
 
 // What cannot be saved is refused with the reason, before anything happens.

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// Volumes keeps what outlives the machines of clusters. Both are idempotent.
+// Volumes keeps what outlives the machines of clusters. All are idempotent.
 type Volumes interface {
 	// Ensure makes what the cluster's nodes mount exist and says what each role
 	// mounts.
@@ -17,6 +17,22 @@ type Volumes interface {
 	// homes are retained or erased, the scheduler's state is erased. It only
 	// says so; erasing goes on beside.
 	Release(ctx context.Context, c muster.Cluster) error
+	// Hold has nobody serve what only this cluster mounts, before its machines stand still: so they keep their locks. Serve
+	// has it served again. still: they stand, since they were held before or until this is done.
+	Hold(ctx context.Context, id muster.ClusterID, still bool) error
+	Serve(ctx context.Context, id muster.ClusterID, still bool) error
+}
+
+// heldVolumes are those of one cluster.
+type heldVolumes struct {
+	of Volumes
+	id muster.ClusterID
+}
+
+func (h heldVolumes) Hold(ctx context.Context, still bool) error { return h.of.Hold(ctx, h.id, still) }
+
+func (h heldVolumes) Serve(ctx context.Context, still bool) error {
+	return h.of.Serve(ctx, h.id, still)
 }
 
 // VolumeMount is a directory of a volume inside nodes: Share is made by the

@@ -105,7 +105,7 @@ func Open(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.time, err = sntp.New(sntp.Config{Interface: c.Interface, Address: c.Address, Networks: prefixes})
+	s.time, err = sntp.New(sntp.Config{Interface: c.Interface, Address: c.Address, Networks: prefixes, Now: c.Clock.Now})
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func (k *Maker) Node(ctx context.Context, id muster.ClusterID, node string) (wir
 		return wire.NodeConfig{}, err
 	}
 	c.Generation = shared.generation
-	return c, k.certify(&c, shared.hostCA, n, host.PublicKey())
+	return c, k.certify(&c, shared.hostCA.WithClock(k.c.Clock), n, host.PublicKey())
 }
 
 // certify signs the host keys of a node: for its cluster's nodes by the cluster's authority, under

@@ -8,4 +8,5 @@ import (
 
 func TestDocuments(t *testing.T) {
 	documenttest.Check(t, stateDoc)
+	documenttest.Check(t, ownDoc)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/storage/volume"
 	"github.com/muster-hpc/muster/store"
@@ -20,6 +22,9 @@ func (x *Exports) Run(ctx context.Context, k *volume.Manager) error {
 	if x.c.Server == nil {
 		return nil
 	}
+	x.mu.Lock()
+	x.kept = k
+	x.mu.Unlock()
 	// Whoever is not noted loses its volumes: what fails is tried again for a while before
 	// that counts.
 	for end := x.c.Clock.Now().Add(exportPatience); ; {
@@ -40,11 +45,39 @@ func (x *Exports) Run(ctx context.Context, k *volume.Manager) error {
 		case <-x.c.Clock.After(5 * time.Second):
 		}
 	}
+	if err := x.endOwn(ctx); err != nil && ctx.Err() == nil {
+		x.c.Log.Error("ending NFS servers of deleted clusters failed", "error", err)
+	}
 	close(x.ready)
-	if err := x.set(ctx); err != nil && ctx.Err() == nil {
+	if err := x.set(ctx, x.c.Own.all()...); err != nil && ctx.Err() == nil {
 		x.c.Log.Error("volume export failed", "error", err)
 	}
-	return x.c.Server.Run(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return x.c.Server.Run(ctx) })
+	if x.c.Own != nil {
+		g.Go(func() error { return x.c.Own.Run(ctx) })
+	}
+	return g.Wait()
+}
+
+// endOwn ends the servers of clusters that are deleted.
+func (x *Exports) endOwn(ctx context.Context) (err error) {
+	for _, id := range x.c.Own.all() {
+		gone := false
+		bad := x.c.Store.View(ctx, muster.System(), func(tx *store.Tx) error {
+			c, err := tx.Cluster(id)
+			gone = muster.CodeOf(err) == muster.ENotFound || err == nil && c.Phase == muster.ClusterDeleted
+			if gone {
+				return nil
+			}
+			return err
+		})
+		if bad == nil && gone {
+			bad = x.c.Own.over(id)
+		}
+		err = errors.Join(err, bad)
+	}
+	return err
 }
 
 // noteAll notes what all living clusters use. One that is deleted still shuts down.

@@ -46,12 +46,13 @@ func (x *Exports) note(ctx context.Context, c muster.Cluster, mounts []volume.Mo
 			at[id] = a
 		}
 	}
+	own := x.c.Own.of(c.ID) != nil
 	var uses []clusterUse
 	for _, m := range mounts {
 		if m.Export == nil || m.NFS == nil {
 			continue
 		}
-		u := clusterUse{name: m.Export.Name, path: m.Export.Path, readOnly: m.ReadOnly(), machines: map[muster.MachineID]netip.Addr{}}
+		u := clusterUse{name: m.Export.Name, path: m.Export.Path, readOnly: m.ReadOnly(), own: own && m.Export.Cluster == c.ID, machines: map[muster.MachineID]netip.Addr{}}
 		for id, a := range at {
 			if !m.HeadOnly || heads[id] {
 				u.machines[id] = a
@@ -72,18 +73,19 @@ func (x *Exports) Left(ctx context.Context, id muster.MachineID) {
 	if x.c.Server == nil {
 		return
 	}
-	had := false
+	var had []muster.ClusterID
 	x.mu.Lock()
-	for _, uses := range x.uses {
+	for c, uses := range x.uses {
 		for _, u := range uses {
-			_, one := u.machines[id]
-			had = had || one
+			if _, one := u.machines[id]; one && !slices.Contains(had, c) {
+				had = append(had, c)
+			}
 			delete(u.machines, id)
 		}
 	}
 	x.mu.Unlock()
-	if had {
-		if err := x.set(ctx); err != nil {
+	if len(had) > 0 {
+		if err := x.set(ctx, had...); err != nil {
 			x.c.Log.Error("revoking volume access failed", "machine", id, "error", err)
 		}
 	}
@@ -95,7 +97,7 @@ func (x *Exports) LeftUnheard(ctx context.Context) {
 	if x.c.Server == nil {
 		return
 	}
-	if err := errors.Join(x.closeLeft(ctx), x.set(ctx)); err != nil && ctx.Err() == nil {
+	if err := errors.Join(x.closeLeft(ctx), x.set(ctx, x.c.Own.all()...)); err != nil && ctx.Err() == nil {
 		x.c.Log.Error("revoking volume access failed", "error", err)
 	}
 }

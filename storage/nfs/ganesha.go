@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 )
 
-// lease is how many seconds a client keeps its locks without a word of it, and for
+// lease is for how long a client keeps its locks without a word of it, and for
 // which a server that was started again waits for clients to claim what they had. It
 // waits less when all have done so.
-const lease = 30
+const lease = 30 * time.Second
 
 // mainText is the part of ganesha's configuration that needs a new process when it
 // changes. NFSv4.1 over TCP on one address, and nothing else; numbers of users and
 // groups as they are. Not 4.2: ganesha 4.3 answers its READ_PLUS, which Debian's kernels
 // use, with zeros instead of what is in the file.
-func mainText(listen netip.AddrPort, recovery, exports string) string {
+func mainText(listen netip.AddrPort, lease, grace time.Duration, recovery, exports string) string {
 	return fmt.Sprintf(`# Written by Muster. Changes are lost.
 NFS_CORE_PARAM {
 	Protocols = 4;
@@ -38,7 +39,7 @@ NFSv4 {
 NFS_KRB5 { Active_krb5 = false; }
 LOG { Default_Log_Level = EVENT; }
 %%include "%s"
-`, listen.Addr(), listen.Port(), lease, lease, recovery, exports)
+`, listen.Addr(), listen.Port(), lease/time.Second, grace/time.Second, recovery, exports)
 }
 
 // exportsText is the part that can be read anew.

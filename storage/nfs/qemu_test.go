@@ -21,6 +21,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/metal/initramfs"
+	"github.com/muster-hpc/muster/vm/qmp"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -36,6 +37,7 @@ func TestMachines(t *testing.T) {
 	s := newSite(t)
 	n := newNetwork(t)
 	s.cfg.Address, s.cfg.In = netip.MustParseAddr("10.77.0.1"), n.in
+	s.cfg.Lease, s.cfg.Grace = 10*time.Second, OwnGrace
 	s.open(t)
 	home, foreign := s.volume(t, "x", "10.77.0.11", "10.77.0.12"), s.volume(t, "foreign", "10.77.0.12")
 	if err := os.Chmod(filepath.Join(home.Path, "secret"), 0o644); err != nil {
@@ -113,8 +115,9 @@ func TestMachines(t *testing.T) {
 	if s.child == nil || s.child.pid != pid {
 		t.Error("not found again")
 	}
+	standStill(t, s, home, a, b)
 	// The cluster ends: the machine that goes on anyway has nothing any more.
-	home.Clients = home.Clients[1:]
+	home.Clients = []Client{{Address: netip.MustParseAddr("10.77.0.12")}}
 	if err := s.Set(t.Context(), []Export{home}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +126,85 @@ func TestMachines(t *testing.T) {
 	}
 	if got := b.must(t, order{Do: "read", Path: "/home/held"}); got != "123" {
 		t.Errorf("the other machine reads %q", got)
+	}
+}
+
+// standStill has machines stand still for longer than a lease. A server that is held meanwhile leaves them their locks, also
+// where one has another address afterwards; one that serves on takes them.
+func standStill(t *testing.T, s *site, home Export, a, b *guest) {
+	longer := s.cfg.Lease + 3*time.Second
+	stand := func() { a.monitor(t, "stop"); b.monitor(t, "stop") }
+	goOn := func() { a.monitor(t, "cont"); b.monitor(t, "cont") }
+	hold := func() {
+		t.Helper()
+		if err := errors.Join(s.dropHeld(), s.Hold()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve := func(moved map[netip.Addr]netip.Addr) {
+		t.Helper()
+		if err := s.Serve(t.Context(), moved); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keeps := func(when, text string) {
+		t.Helper()
+		began := time.Now()
+		a.must(t, order{Do: "append", Text: text})
+		t.Logf("%s: written %.1f s after it went on", when, time.Since(began).Seconds())
+		if _, err := b.do(order{Do: "lock", Path: "/home/saved"}); err == nil {
+			t.Errorf("%s: the lock is lost", when)
+		}
+	}
+	a.must(t, order{Do: "open", Path: "/home/saved"})
+	a.must(t, order{Do: "append", Text: "1"})
+
+	hold()
+	stand()
+	time.Sleep(longer)
+	serve(nil)
+	goOn()
+	keeps("held", "2")
+
+	// Started for machines that then stood for longer than grace and lease, because Muster was away: once more.
+	hold()
+	stand()
+	s.Server.cfg.Grace = 5 * time.Second
+	from := size(s.path("log"))
+	serve(nil)
+	s.waitFor(t, func() bool { text, _ := tail(s.path("log"), from); return strings.Contains(text, "NOT IN GRACE") })
+	s.Server.cfg.Grace = s.cfg.Grace
+	serve(nil)
+	goOn()
+	keeps("served twice", "3")
+
+	if err := s.Set(t.Context(), []Export{{Name: home.Name, Path: home.Path, Clients: append(home.Clients, Client{Address: netip.MustParseAddr("10.77.0.13")})}}); err != nil {
+		t.Fatal(err)
+	}
+	hold()
+	stand()
+	time.Sleep(longer)
+	serve(map[netip.Addr]netip.Addr{netip.MustParseAddr("10.77.0.11"): netip.MustParseAddr("10.77.0.13")})
+	goOn()
+	a.must(t, order{Do: "address", Text: "10.77.0.13"})
+	keeps("moved", "4")
+
+	// Without all that the lock is lost.
+	a.monitor(t, "stop")
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+		if _, err := b.do(order{Do: "lock", Path: "/home/saved"}); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("a machine that stands still keeps its lock from a server that serves on: nothing of this is needed")
+		}
+	}
+	a.monitor(t, "cont")
+	if _, err := a.do(order{Do: "append", Text: "5"}); err == nil {
+		t.Error("it lost its lock, and writes")
+	}
+	if got, err := os.ReadFile(filepath.Join(home.Path, "saved")); err != nil || string(got) != "1234" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -226,6 +308,7 @@ func (n *network) in(f func() error) error {
 type guest struct {
 	line net.Conn
 	in   *bufio.Scanner
+	qmp  *qmp.Monitor
 }
 
 func (n *network) start(t *testing.T, kernel, initrd string, number int) *guest {
@@ -235,16 +318,29 @@ func (n *network) start(t *testing.T, kernel, initrd string, number int) *guest 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l, err := net.Listen("unix", filepath.Join(dir, "line"))
-	if err != nil {
-		t.Fatal(err)
+	accept := map[string]func() net.Conn{}
+	for _, name := range []string{"line", "qmp"} {
+		l, err := net.Listen("unix", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		accept[name] = func() net.Conn {
+			_ = l.(*net.UnixListener).SetDeadline(time.Now().Add(20 * time.Second))
+			conn, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			return conn
+		}
 	}
-	defer l.Close()
 	var console bytes.Buffer
 	cmd := exec.Command("qemu-system-x86_64",
 		// Without cmpxchg16b, which QEMU 7.2 translates wrongly.
 		"-accel", "tcg,thread=multi", "-cpu", "Opteron_G3,-misalignsse,-cx16", "-smp", "1", "-m", "320", "-nodefaults", "-nographic", "-no-reboot",
 		"-serial", "stdio", "-chardev", "socket,id=l,path="+filepath.Join(dir, "line"), "-serial", "chardev:l",
+		"-qmp", "unix:"+filepath.Join(dir, "qmp"),
 		"-kernel", kernel, "-initrd", initrd, "-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 guest.address=10.77.0.%d", number),
 		"-netdev", fmt.Sprintf("tap,id=n,ifname=tap%d,script=no,downscript=no", number),
 		"-device", fmt.Sprintf("virtio-net-pci,netdev=n,romfile=,mac=52:54:00:77:00:%02d", number), "-device", "virtio-rng-pci")
@@ -259,17 +355,23 @@ func (n *network) start(t *testing.T, kernel, initrd string, number int) *guest 
 			t.Logf("machine %d: %s", number, console.Bytes())
 		}
 	})
-	_ = l.(*net.UnixListener).SetDeadline(time.Now().Add(20 * time.Second))
-	line, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = line.Close() })
+	line := accept["line"]()
 	// On a computer with nothing else to do all takes 40 seconds.
-	_ = line.SetDeadline(time.Now().Add(3 * time.Minute))
+	_ = line.SetDeadline(time.Now().Add(8 * time.Minute))
 	g := &guest{line: line, in: bufio.NewScanner(line)}
 	g.in.Buffer(nil, 1<<20)
+	if g.qmp, err = qmp.NewMonitor(t.Context(), accept["qmp"](), func(qmp.Event) {}); err != nil {
+		t.Fatal(err)
+	}
 	return g
+}
+
+// monitor has QEMU do something with the machine.
+func (g *guest) monitor(t *testing.T, command string) {
+	t.Helper()
+	if _, err := g.qmp.Do(t.Context(), command, nil); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // hears is what a machine says next.

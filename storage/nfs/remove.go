@@ -21,9 +21,12 @@ func (s *Server) Destroy() error {
 	return Remove(s.cfg.Dir)
 }
 
-// Remove ends the ganesha of a directory that no Server uses any more, and removes the
+// Remove ends the ganesha of a directory that no Server uses any more, and those of clusters below it, and removes the
 // directory.
 func Remove(dir string) error {
+	if err := removeOwn(filepath.Join(dir, OwnDir)); err != nil {
+		return err
+	}
 	c, err := find(filepath.Join(dir, "pid"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -33,6 +36,23 @@ func Remove(dir string) error {
 		if err := c.stop(grace); err != nil {
 			return err
 		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// removeOwn ends the servers of clusters in a directory that no Own uses any more, and removes it.
+func removeOwn(dir string) error {
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		if e.IsDir() {
+			err = errors.Join(err, Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
 	}
 	return os.RemoveAll(dir)
 }

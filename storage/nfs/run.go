@@ -49,13 +49,13 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.wanted && (s.child == nil || !s.child.alive())
+	return s.wanted && !s.held && (s.child == nil || !s.child.alive())
 }
 
 func (s *Server) again(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.wanted || s.child != nil && s.child.alive() {
+	if !s.wanted || s.held || s.child != nil && s.child.alive() {
 		return
 	}
 	s.drop()

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,10 +35,15 @@ type Config struct {
 	// In runs a function in the network namespace that has the address; nil: the
 	// caller's.
 	In func(func() error) error
-	// Ends: nothing runs while nothing is exported. Otherwise ganesha goes on, for who comes next.
-	Ends  bool
-	Clock muster.Clock
-	Log   *slog.Logger
+	// Ends: nothing runs while nobody may mount anything. Otherwise ganesha goes on, for who comes next.
+	Ends bool
+	// Held: it does not run until Serve.
+	Held bool
+	// Lease is for how long a client has its locks without a word, and Grace for how long a server that starts waits for
+	// clients to claim theirs; it waits less when all have. In whole seconds; 0: half a minute.
+	Lease, Grace time.Duration
+	Clock        muster.Clock
+	Log          *slog.Logger
 }
 
 // Server is a ganesha that serves what Set said last. Its methods may be called
@@ -49,9 +56,11 @@ type Server struct {
 
 	mu      sync.Mutex
 	state   state
-	child   *child // nil: none runs as far as is known
-	wanted  bool   // it is to run
-	last    error  // of the last try to serve what is wanted
+	child   *child    // nil: none runs as far as is known
+	wanted  bool      // it is to run
+	held    bool      // it does not run nevertheless, until Serve
+	started time.Time // zero: an earlier server started it
+	last    error     // of the last try to serve what is wanted
 	changed chan struct{}
 }
 
@@ -70,6 +79,11 @@ func Open(cfg Config) (*Server, error) {
 	if cfg.In == nil {
 		cfg.In = func(f func() error) error { return f() }
 	}
+	for _, d := range []*time.Duration{&cfg.Lease, &cfg.Grace} {
+		if *d == 0 {
+			*d = lease
+		}
+	}
 	if cfg.Program == "" {
 		cfg.Program = "ganesha.nfsd"
 	}
@@ -87,10 +101,10 @@ func Open(cfg Config) (*Server, error) {
 		return nil, muster.Errorf(muster.EInvalid, "%.200q cannot hold what is served", cfg.Dir).Because(muster.ReasonBadValue).
 			WithHint("keep Muster's state at an absolute path of letters, digits and -_.+@:~")
 	}
-	if err := os.MkdirAll(filepath.Join(cfg.Dir, "recovery"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(cfg.Dir, recoveryName), 0o700); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, separate: apart, changed: make(chan struct{}, 1)}
+	s := &Server{cfg: cfg, separate: apart, held: cfg.Held, changed: make(chan struct{}, 1)}
 	if s.own, err = ownFileSystems(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -116,7 +130,7 @@ func (s *Server) adopt() error {
 	if err != nil {
 		return fmt.Errorf("find ganesha again: %w", err)
 	}
-	s.child, s.wanted = c, true
+	s.child, s.wanted, s.started = c, true, time.Time{}
 	return nil
 }
 
@@ -144,7 +158,11 @@ func (s *Server) Set(ctx context.Context, set []Export) error {
 		return fmt.Errorf("write down exports: %w", err)
 	}
 	s.state = next
-	s.wanted = s.wanted && !s.cfg.Ends || len(set) > 0
+	if s.cfg.Ends {
+		s.wanted = slices.ContainsFunc(set, func(e Export) bool { return len(e.Clients) > 0 })
+	} else {
+		s.wanted = s.wanted || len(set) > 0
+	}
 	err = s.apply(ctx)
 	select {
 	case s.changed <- struct{}{}:
@@ -157,7 +175,7 @@ func (s *Server) Set(ctx context.Context, set []Export) error {
 func (s *Server) Failing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wanted && (s.child == nil || !s.child.alive()) {
+	if s.wanted && !s.held && (s.child == nil || !s.child.alive()) {
 		return muster.Errorf(muster.EUnavailable, "the server of volumes has ended and is started again").Because(muster.ReasonVolumeFailed).WithHint("the reason is in %s", s.path("log"))
 	}
 	return s.last
@@ -170,10 +188,13 @@ func (s *Server) apply(ctx context.Context) (err error) {
 	if err := atomicfile.Replace(s.path("exports.conf"), []byte(exportsText(good, s.state.Numbers)), 0o600); err != nil {
 		return err
 	}
-	if !s.wanted {
+	if !s.wanted || s.held {
 		if s.child != nil {
 			bad = append(bad, s.child.stop(grace))
 			s.drop()
+		}
+		if s.cfg.Ends && !s.held { // who comes next has nothing to claim
+			bad = append(bad, s.forgetClients())
 		}
 		return errors.Join(bad...)
 	}
@@ -186,7 +207,7 @@ func (s *Server) apply(ctx context.Context) (err error) {
 
 // reach makes a running ganesha read its exports, or starts one.
 func (s *Server) reach(ctx context.Context) (failed []string, err error) {
-	main := mainText(s.listen(), s.path("recovery"), s.path("exports.conf"))
+	main := mainText(s.listen(), s.cfg.Lease, s.cfg.Grace, s.path(recoveryName), s.path("exports.conf"))
 	was, _ := os.ReadFile(s.path("ganesha.conf"))
 	if s.child != nil && s.child.alive() && string(was) != main {
 		s.cfg.Log.Info("restarting NFS server: address changed", "address", s.listen())
@@ -214,7 +235,7 @@ func (s *Server) reach(ctx context.Context) (failed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.child = c
+	s.child, s.started = c, s.cfg.Clock.Now()
 	return await(ctx, s.cfg.Clock, s.path("log"), from, readyLine, c.alive)
 }
 

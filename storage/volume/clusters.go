@@ -14,6 +14,11 @@ type Opener interface {
 	Open(ctx context.Context, c muster.Cluster, mounts []Mount) error
 	// Over lets go of a cluster's volumes, which may be erased then.
 	Over(ctx context.Context, id muster.ClusterID) error
+	// Hold has nobody serve what only a cluster mounts, so that its machines keep their locks while they stand still, until
+	// Serve. still: they stand, since they were held before or until this is done. Both may be repeated, and for some clusters do
+	// nothing.
+	Hold(ctx context.Context, id muster.ClusterID, still bool) error
+	Serve(ctx context.Context, id muster.ClusterID, still bool) error
 }
 
 // Clusters give clusters their volumes, wherever their machines are: what the Manager
@@ -39,6 +44,16 @@ func (c Clusters) Release(ctx context.Context, cluster muster.Cluster) error {
 		return err
 	}
 	return c.Manager.Release(ctx, cluster)
+}
+
+// Hold has nobody serve what only a cluster mounts, whose machines are about to stand still.
+func (c Clusters) Hold(ctx context.Context, id muster.ClusterID, still bool) error {
+	return c.Exports.Hold(ctx, id, still)
+}
+
+// Serve has it served again.
+func (c Clusters) Serve(ctx context.Context, id muster.ClusterID, still bool) error {
+	return c.Exports.Serve(ctx, id, still)
 }
 
 // Mounts are what the agents of a cluster mount themselves: some on all nodes, some on the

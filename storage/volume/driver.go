@@ -47,6 +47,8 @@ func (m Mount) ReadOnly() bool {
 type Export struct {
 	Name string
 	Path string // on a file system that holds nothing else than this volume
+	// Cluster is the only one that mounts it; "": several may.
+	Cluster muster.ClusterID
 }
 
 // BindMount is a directory of the server. Owners on disk are the numbers inside.

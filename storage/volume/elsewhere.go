@@ -25,7 +25,7 @@ func (k *Manager) overNetwork(ctx context.Context, c user, v muster.Volume, list
 			return nil, muster.Errorf(muster.EInvalid, "volume %s lies in a directory of the server, which machines with kernels of their own cannot mount", v.Name).Because(muster.ReasonVolumeUnreachable).
 				WithHint("copy its data into a volume of driver managed-nfs, or ask for machines of provider local")
 		default:
-			n, err := k.Export(ctx, c.Cluster, m.Export.Name, m.Share.Target, m.Share.ReadOnly)
+			n, err := k.Export(ctx, c.Cluster, *m.Export, m.Share.Target, m.Share.ReadOnly)
 			if err != nil {
 				return nil, err
 			}

@@ -37,8 +37,8 @@ func TestElsewhere(t *testing.T) {
 			muster.DriverHostPath: exported{disk{s}, false}, muster.DriverManagedNFS: exported{disk{s}, true}, muster.DriverNFS: volume.NFS{},
 		},
 		NeedsNetworkMounts: func(_ context.Context, c muster.Cluster) (bool, error) { return c.Name == "bare", nil },
-		Export: func(_ context.Context, _ muster.Cluster, name, target string, readOnly bool) (wire.Mount, error) {
-			m := wire.Mount{Source: "server:/" + name, Target: target, Type: "nfs4"}
+		Export: func(_ context.Context, _ muster.Cluster, e volume.Export, target string, readOnly bool) (wire.Mount, error) {
+			m := wire.Mount{Source: "server:/" + e.Name, Target: target, Type: "nfs4"}
 			if readOnly {
 				m.Options = "ro"
 			}

@@ -46,7 +46,7 @@ type Config struct {
 	NeedsNetworkMounts func(ctx context.Context, c muster.Cluster) (bool, error)
 	// Export is how such machines of a cluster mount an export of this server. Required with
 	// NeedsNetworkMounts.
-	Export func(ctx context.Context, c muster.Cluster, name, target string, readOnly bool) (wire.Mount, error)
+	Export func(ctx context.Context, c muster.Cluster, e Export, target string, readOnly bool) (wire.Mount, error)
 	Clock  muster.Clock
 	Log    *slog.Logger
 	// Measure is how often what a volume holds is measured. 0: ten minutes.

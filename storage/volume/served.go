@@ -121,7 +121,7 @@ func (s *ManagedNFS) Mounts(v muster.Volume, target string, readOnly bool) ([]Mo
 	}
 	for i, p := range partsOf(v.Kind) {
 		list[i].Share.Path = filepath.Join(at, rootName, p.name)
-		list[i].Export = &Export{Name: string(v.ID) + "-" + p.name, Path: list[i].Share.Path}
+		list[i].Export = &Export{Name: string(v.ID) + "-" + p.name, Path: list[i].Share.Path, Cluster: v.Cluster}
 	}
 	return list, nil
 }

@@ -34,7 +34,7 @@ func (d *disk) Put(_ context.Context, r save.Record) error {
 }
 
 // TestCrashes kills the server at every point of a save and a resume, and has calls fail and machines die besides. Whatever
-// happens: the cluster lives, or is saved as a whole; what was saved goes on once; nothing is ended that runs.
+// happens: the cluster lives, or is saved as a whole; what was saved goes on once, with the locks that it had; nothing is ended that runs.
 // MUSTER_CRASH_SEED=n runs one schedule alone.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestCrashes(t *testing.T) {
 func schedule(t *testing.T, seed uint64, ends map[save.Phase]int) {
 	chance := rand.New(rand.NewPCG(seed, 3))
 	w := newWorld("n01", "n02", "n03")
-	p := &pretended{world: w, chance: chance, spent: map[[2]any]bool{}}
+	p := &pretended{world: w, chance: chance, spent: map[[2]any]bool{}, sequence: true}
 	switch chance.IntN(3) {
 	case 1:
 		p.fails = 0.1
@@ -67,7 +67,7 @@ func schedule(t *testing.T, seed uint64, ends map[save.Phase]int) {
 		p.fails, p.deaths = 0.02, 0.03
 	}
 	d := &disk{p: p}
-	q := &save.Sequence{Machines: p, Journal: d, AtOnce: 1}
+	q := &save.Sequence{Machines: p, Volumes: p, Journal: d, AtOnce: 1}
 	nodes := []save.Node{{Name: "n01", Head: true}, {Name: "n02"}, {Name: "n03"}}
 	dead := func() bool { return p.left != nil && *p.left < 0 }
 	// rest runs lives of the server until the sequence rests.
@@ -76,6 +76,10 @@ func schedule(t *testing.T, seed uint64, ends map[save.Phase]int) {
 			if p.left == nil || dead() {
 				n := 1 + chance.IntN(25)
 				p.left = &n
+				w.longer() // nobody starts the server again at once
+			}
+			if p.fails > 0 && chance.IntN(5) == 0 {
+				w.longer()
 			}
 			before := d.r
 			phase, _ := q.Step(t.Context())
@@ -103,6 +107,7 @@ func schedule(t *testing.T, seed uint64, ends map[save.Phase]int) {
 				}
 			}
 			p.left = nil
+			w.longer()
 			if err := q.Resume(t.Context()); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -116,6 +121,9 @@ func schedule(t *testing.T, seed uint64, ends map[save.Phase]int) {
 			t.Fatalf("seed %d: %+v", seed, d.r)
 		}
 		ends[save.Live]++
+		if w.nfs.held {
+			t.Errorf("seed %d: it lives, and its volumes are held", seed)
+		}
 		if d.r.Failed != "" {
 			ends["went on"]++
 		}

@@ -41,6 +41,16 @@ type Hypervisor interface {
 	Erase(ctx context.Context, node string) error
 }
 
+// Volumes serve the machines what they mount over the network, and take a lock from whoever says nothing for longer than a
+// lease. So they are not served while machines stand still. Both may be repeated, and may be cut short at any point.
+type Volumes interface {
+	// Hold ends serving. The machines wait for what they ask. still: none of them ran since they were held.
+	Hold(ctx context.Context, still bool) error
+	// Serve serves again, and gives the machines the time to claim what they had. still: none of them runs, and that time
+	// must be before them.
+	Serve(ctx context.Context, still bool) error
+}
+
 // Journal is where the sequence records what it does. Put returns when the record is durable.
 type Journal interface {
 	Get(ctx context.Context) (Record, error)

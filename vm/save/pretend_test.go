@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -19,6 +20,53 @@ type world struct {
 	files map[string]*file
 	wrong []string // what must never be
 	died  map[string]bool
+	nfs   nfsServer
+}
+
+// nfsServer serves the machines. It forgets the locks of who stands still for longer than a lease while it serves.
+type nfsServer struct {
+	held      bool
+	forgotten map[string]bool // whose locks it has not any more
+	kept      map[string]bool // the same of when it was held
+}
+
+// longer lets more time pass than a lease. Whoever stands while another runs may lose its locks: as any machine that is
+// behind the others.
+func (w *world) longer() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.nfs.held {
+		return
+	}
+	for _, g := range w.m {
+		if g.status == save.Running {
+			return
+		}
+	}
+	for n := range w.m {
+		w.nfs.forgotten[n] = true
+	}
+}
+
+// Hold and Serve are the volumes of the machines.
+func (p *pretended) Hold(_ context.Context, still bool) error {
+	return p.call("", func(*guest) error {
+		if !p.nfs.held && !still {
+			p.nfs.kept = maps.Clone(p.nfs.forgotten)
+		}
+		p.nfs.held = true
+		return nil
+	})
+}
+
+func (p *pretended) Serve(_ context.Context, still bool) error {
+	return p.call("", func(*guest) error {
+		if p.nfs.held || still {
+			p.nfs.forgotten = maps.Clone(p.nfs.kept)
+		}
+		p.nfs.held = false
+		return nil
+	})
 }
 
 // guest is a machine. All copies of what it was at one time have the same life; only one of them may go on.
@@ -41,6 +89,7 @@ func (f *file) state() save.State { return save.State{SHA256: fmt.Sprint(f.id, f
 
 func newWorld(nodes ...string) *world {
 	w := &world{m: map[string]*guest{}, files: map[string]*file{}, died: map[string]bool{}}
+	w.nfs.forgotten = map[string]bool{}
 	for i, n := range nodes {
 		w.m[n] = &guest{status: save.Running, life: i * 1000}
 	}
@@ -55,6 +104,8 @@ type pretended struct {
 	deaths float64 // how often a machine dies
 	left   *int    // points until the server is killed; nil: never
 	spent  map[[2]any]bool
+	// sequence: it is driven by a sequence that has its volumes.
+	sequence bool
 }
 
 var (
@@ -70,7 +121,7 @@ func (p *pretended) call(node string, do func(g *guest) error) error {
 		return errKilled
 	}
 	g := p.m[node]
-	if p.chance != nil && p.chance.Float64() < p.deaths {
+	if p.chance != nil && g != nil && p.chance.Float64() < p.deaths {
 		*g = guest{status: save.Gone, life: g.life, count: g.count}
 		p.died[node] = true
 	}
@@ -107,6 +158,9 @@ func (p *pretended) Stop(_ context.Context, node string) error {
 		if g.status != save.Running && g.status != save.Stopped {
 			return fmt.Errorf("it is %s", g.status)
 		}
+		if p.sequence && !p.nfs.held {
+			p.wrong = append(p.wrong, node+" is stopped while its volumes are served")
+		}
 		g.status = save.Stopped
 		return nil
 	})
@@ -132,6 +186,9 @@ func (p *pretended) goesOn(node string, g *guest) {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s went on twice from %d", node, g.life))
 	}
 	p.spent[key] = true
+	if p.sequence && (p.nfs.held || p.nfs.forgotten[node]) {
+		p.wrong = append(p.wrong, fmt.Sprintf("%s went on: its volumes are held: %v; its locks are lost: %v", node, p.nfs.held, p.nfs.forgotten[node]))
+	}
 	g.life++
 	g.count++
 }

@@ -13,6 +13,8 @@ import (
 type Sequence struct {
 	Machines Hypervisor
 	Journal  Journal
+	// Volumes are what the machines mount over the network; nil: nothing that would lose their locks.
+	Volumes Volumes
 	// Room refuses a save for whose states there is no room, before a machine is stopped. Nil: there is.
 	Room func() error
 	// AtOnce is how many machines are written or read at once; 0: all.
@@ -65,7 +67,7 @@ func (q *Sequence) Step(ctx context.Context) (Phase, error) {
 	case Loading:
 		next.Phase, failed = q.to(Starting, Unloading, q.load(ctx, &next))
 	case Unloading:
-		next.Phase, failed = q.to(Saved, Unloading, q.each(&next, 0, func(n *Node) error { return q.Machines.End(ctx, n.Name) }))
+		next.Phase, failed = q.to(Saved, Unloading, q.unload(ctx, &next))
 	case Starting, GoingOn:
 		next.Phase, failed = q.to(Erasing, r.Phase, q.goOn(ctx, &next))
 	case Erasing:
@@ -117,12 +119,16 @@ func (q *Sequence) each(r *Record, atOnce int, f func(n *Node) error) error {
 	return errors.Join(errs...)
 }
 
-// stop stops all machines, the head as the last.
+// stop stops all machines, the head as the last. Their volumes are held before: a server that is killed in between may
+// be away for longer than a lease.
 func (q *Sequence) stop(ctx context.Context, r *Record) error {
 	if q.Room != nil {
 		if err := q.Room(); err != nil {
 			return err
 		}
+	}
+	if err := q.hold(ctx, false); err != nil {
+		return err
 	}
 	for _, heads := range []bool{false, true} {
 		if err := q.each(r, 0, func(n *Node) error {
@@ -163,8 +169,61 @@ func (q *Sequence) verify(ctx context.Context, r *Record) error {
 	})
 }
 
-// load brings every machine to where it was when it was stopped, and leaves all stopped.
+// hold has the machines' volumes served by nobody.
+func (q *Sequence) hold(ctx context.Context, still bool) error {
+	if q.Volumes == nil {
+		return nil
+	}
+	if err := q.Volumes.Hold(ctx, still); err != nil {
+		return fmt.Errorf("its volumes: %w", err)
+	}
+	return nil
+}
+
+// serve has the machines' volumes served again, before the first of them goes on.
+func (q *Sequence) serve(ctx context.Context, r *Record) error {
+	if q.Volumes == nil {
+		return nil
+	}
+	stopped, running := 0, 0
+	for _, n := range r.Nodes {
+		if n.Lost {
+			continue
+		}
+		is, err := q.Machines.Observe(ctx, n.Name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", n.Name, err)
+		case is == Stopped:
+			stopped++
+		case is == Running:
+			running++
+		}
+	}
+	if err := q.Volumes.Serve(ctx, stopped > 0 && running == 0); err != nil {
+		return fmt.Errorf("its volumes: %w", err)
+	}
+	return nil
+}
+
+// load brings every machine to where it was when it was stopped, and leaves all stopped. That their volumes are
+// served is part of it: what cannot be must not void the states.
 func (q *Sequence) load(ctx context.Context, r *Record) error {
+	if err := q.loadAll(ctx, r); err != nil {
+		return err
+	}
+	return q.serve(ctx, r)
+}
+
+// unload ends what was loaded.
+func (q *Sequence) unload(ctx context.Context, r *Record) error {
+	if err := q.hold(ctx, true); err != nil {
+		return err
+	}
+	return q.each(r, 0, func(n *Node) error { return q.Machines.End(ctx, n.Name) })
+}
+
+func (q *Sequence) loadAll(ctx context.Context, r *Record) error {
 	return q.each(r, q.AtOnce, func(n *Node) error {
 		is, err := q.Machines.Observe(ctx, n.Name)
 		switch {
@@ -189,6 +248,9 @@ func (q *Sequence) load(ctx context.Context, r *Record) error {
 // goOn lets all machines go on that are there, the head as the last, and sets their clocks. One that is not there
 // any more is lost: no state is read again.
 func (q *Sequence) goOn(ctx context.Context, r *Record) error {
+	if err := q.serve(ctx, r); err != nil {
+		return err
+	}
 	for _, heads := range []bool{false, true} {
 		if err := q.each(r, 0, func(n *Node) error {
 			if n.Head != heads || n.Lost {

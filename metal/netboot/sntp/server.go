@@ -34,6 +34,7 @@ type Config struct {
 	Port      int            // Port of this package if 0
 	// Listen opens a UDP socket of IPv4 elsewhere than on the interface; nil: there.
 	Listen func(ctx context.Context) (net.PacketConn, error)
+	Now    func() time.Time // nil: time.Now
 }
 
 // Server answers with the time of its host. Make it with New.
@@ -50,6 +51,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Port == 0 {
 		c.Port = Port
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	return &Server{Config: c, kept: synchronized}, nil
 }
@@ -100,7 +104,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	b := make([]byte, 512)
 	for {
 		n, from, err := conn.ReadFromUDPAddrPort(b)
-		received := time.Now()
+		received := s.Now()
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return nil
@@ -118,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 			}
 		}
 		// Who does not get it asks again.
-		_, _ = conn.WriteToUDPAddrPort(answer(q, stratum, received, time.Now()), from)
+		_, _ = conn.WriteToUDPAddrPort(answer(q, stratum, received, s.Now()), from)
 	}
 }
 

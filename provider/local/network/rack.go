@@ -33,6 +33,9 @@ const (
 	// the time (NTP).
 	VolumePort = 2049
 	TimePort   = 123
+	// Clusters of virtual machines find volumes that only they mount at ports of their own.
+	FirstOwnVolumePort = 20490
+	LastOwnVolumePort  = 20999
 )
 
 // ManagementAddress is the address of the machine with the given index, from 0.

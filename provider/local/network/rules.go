@@ -33,7 +33,7 @@ table inet muster {
 		tcp dport @AGENT@ accept
 		tcp dport @PROXY@ ip saddr @proxied accept
 		tcp dport @licences accept
-		tcp dport @VOLUMES@ ip saddr @virtual accept
+		tcp dport { @VOLUMES@ } ip saddr @virtual accept
 		udp dport @TIME@ ip saddr @virtual accept
 		tcp sport 22 tcp flags & (syn | ack) != syn accept
 		icmp type { echo-reply, destination-unreachable, time-exceeded } accept
@@ -42,7 +42,7 @@ table inet muster {
 		oifname "lo" accept
 		oifname "m*" tcp sport { @AGENT@, @PROXY@ } tcp flags & (syn | ack) != syn accept
 		oifname "m*" tcp sport @licences tcp flags & (syn | ack) != syn accept
-		oifname "m*" tcp sport @VOLUMES@ ip daddr @virtual tcp flags & (syn | ack) != syn accept
+		oifname "m*" tcp sport { @VOLUMES@ } ip daddr @virtual tcp flags & (syn | ack) != syn accept
 		oifname "m*" udp sport @TIME@ ip daddr @virtual accept
 		oifname "m*" tcp dport 22 accept
 		oifname "m*" tcp flags & rst == rst accept
@@ -70,7 +70,7 @@ func ruleset() string {
 		"@GATEWAY@", Gateway().String(),
 		"@AGENT@", fmt.Sprint(AgentPort),
 		"@PROXY@", fmt.Sprint(ProxyPort),
-		"@VOLUMES@", fmt.Sprint(VolumePort),
+		"@VOLUMES@", fmt.Sprintf("%d, %d-%d", VolumePort, FirstOwnVolumePort, LastOwnVolumePort),
 		"@TIME@", fmt.Sprint(TimePort),
 		"@PRIVATE@", strings.Join(private(), ", "),
 	).Replace(rulesText)

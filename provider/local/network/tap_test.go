@@ -340,6 +340,7 @@ func TestTapVolumes(t *testing.T) {
 	}
 	defer f.Close()
 	slice := machine(t, r, 1, "")
+	a1, _ := network.ManagementAddress(1)
 	if got := virtual(t, r); got != a0.String() {
 		t.Errorf("%q may", got)
 	}
@@ -354,19 +355,40 @@ func TestTapVolumes(t *testing.T) {
 	if got := virtual(t, again); got != a0.String() {
 		t.Errorf("opened again, %q may", got)
 	}
-	ln, err := again.Listen(t.Context(), netip.AddrPortFrom(network.Gateway(), network.VolumePort))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	inside(t, slice, func() error {
-		c, err := net.DialTimeout("tcp4", ln.Addr().String(), 300*time.Millisecond)
-		if err == nil {
-			_ = c.Close()
-			t.Error("a slice comes to the volumes of virtual machines")
+	for _, port := range []uint16{network.VolumePort, network.FirstOwnVolumePort, network.LastOwnVolumePort} {
+		ln, err := again.Listen(t.Context(), netip.AddrPortFrom(network.Gateway(), port))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
+		defer ln.Close()
+		comes := func() bool {
+			ok := false
+			inside(t, slice, func() error {
+				c, err := net.DialTimeout("tcp4", ln.Addr().String(), 300*time.Millisecond)
+				if ok = err == nil; ok {
+					_ = c.Close()
+				}
+				return nil
+			})
+			return ok
+		}
+		if comes() {
+			t.Errorf("a slice comes to port %d of the volumes of virtual machines", port)
+		}
+		// From the address of a virtual machine it is open.
+		change := func(what string) {
+			if err := again.Do(func() error {
+				return exec.Command("nft", what, "element", "inet", "muster", "virtual", "{ "+a1.String()+" }").Run()
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change("add")
+		if !comes() {
+			t.Errorf("no virtual machine comes to port %d", port)
+		}
+		change("delete")
+	}
 	if err := again.RemoveMachine(0); err != nil {
 		t.Fatal(err)
 	}

@@ -169,6 +169,8 @@ func one(o order) (string, error) {
 			return "", err
 		}
 		return "", unix.FcntlFlock(held.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	case "address":
+		return "", address(net.ParseIP(o.Text))
 	case "append":
 		if _, err := held.WriteString(o.Text); err != nil {
 			return "", err
