@@ -67,9 +67,9 @@ const rounds = 20
 func talk(t *testing.T, lines map[muster.MachineID]*consoleLines) {
 	t.Helper()
 	want := map[muster.MachineID][]string{
-		"local-01": {"heard local-02 plain", "heard local-02 answer", fmt.Sprint("sent ", rounds)},
-		"local-02": {"heard local-01 plain", "heard local-01 answer", fmt.Sprint("sent ", rounds)},
-		"local-03": {fmt.Sprint("sent ", rounds)},
+		"local-02": {"heard local-03 plain", "heard local-03 answer", fmt.Sprint("sent ", rounds)},
+		"local-03": {"heard local-02 plain", "heard local-02 answer", fmt.Sprint("sent ", rounds)},
+		"local-04": {fmt.Sprint("sent ", rounds)},
 	}
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) {
 		missing := ""
@@ -93,7 +93,7 @@ func talk(t *testing.T, lines map[muster.MachineID]*consoleLines) {
 	for id, l := range lines {
 		for _, line := range l.all() {
 			from, kind, _ := strings.Cut(strings.TrimPrefix(line, "heard "), " ")
-			if strings.HasPrefix(line, "heard ") && (from == "local-03") != (id == "local-03") {
+			if strings.HasPrefix(line, "heard ") && (from == "local-04") != (id == "local-04") {
 				t.Errorf("%s has heard %s of another VLAN: %s", id, from, kind)
 			}
 			if strings.HasPrefix(line, "card ") || strings.HasPrefix(line, "heard ") {
@@ -128,7 +128,7 @@ func tagged(t *testing.T, pcap string) {
 			vlan = int(binary.BigEndian.Uint16(frame[14:]) & 0xfff)
 		}
 		text := string(frame[14:])
-		for i, name := range []string{"local-01", "local-02", "local-03"} {
+		for i, name := range []string{"local-02", "local-03", "local-04"} {
 			if !strings.Contains(text, name+" ") {
 				continue
 			}
