@@ -154,8 +154,8 @@ func emulatedHost() []string {
 		"-device", "intel-iommu,intremap=on,caching-mode=on",
 		"-device", "pxb-pcie,id=pxb1,bus=pcie.0,bus_nr=64,numa_node=1", "-device", "pcie-root-port,id=rp1,bus=pxb1,chassis=1,slot=1",
 		"-netdev", "hubport,id=wire,hubid=0", "-object", "filter-dump,id=dump,netdev=wire,file=/mnt/wire.pcap", "-device", "igb,bus=rp1,netdev=wire",
-		"-drive", "if=none,id=root,format=raw,readonly=on,file=/mnt/disk", "-device", "virtio-blk-pci,drive=root",
-		"-serial", "stdio", "-kernel", "/mnt/vmlinuz", "-initrd", "/mnt/host", "-append", "console=ttyS0 quiet panic=-1 intel_iommu=on",
+		"-drive", "if=none,id=root,format=raw,readonly=on,file=/mnt/disk", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
+		"-serial", "stdio", "-kernel", "/mnt/vmlinuz", "-initrd", "/mnt/host", "-append", "console=ttyS0 quiet panic=-1 no_timer_check intel_iommu=on",
 	}
 }
 

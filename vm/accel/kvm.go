@@ -28,25 +28,31 @@ func KVMWorks(ctx context.Context) bool {
 	if !hasVirtualization() { // nothing below it executes: there is no need to wait for that
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	limit := 5 * time.Second
+	if hasFlag("hypervisor", false) {
+		limit = 30 * time.Second // a computer that is a machine itself takes longer
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return executes(ctx, true)
 }
 
 // hasVirtualization reports whether the processor says that it can have machines (VMX,
 // SVM); true if nothing says what it can.
-func hasVirtualization() bool {
+func hasVirtualization() bool { return hasFlag("vmx", true) || hasFlag("svm", true) }
+
+// hasFlag reports whether the kernel shows a flag of the processor; otherwise is for a kernel that shows none.
+func hasFlag(flag string, otherwise bool) bool {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		return true
+		return otherwise
 	}
 	for line := range strings.Lines(string(b)) {
 		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
-			list := strings.Fields(flags)
-			return slices.Contains(list, "vmx") || slices.Contains(list, "svm")
+			return slices.Contains(strings.Fields(flags), flag)
 		}
 	}
-	return true
+	return otherwise
 }
 
 // turns is how often the machine that is tried goes through its loop: a fraction of a
