@@ -46,10 +46,16 @@ func schedulerHears(state string) bool {
 // reached sets and takes away the condition of a node that its agent speaks for and the scheduler gave up.
 func (d *decider) reached(n *muster.Node, list []muster.Condition) []muster.Condition {
 	h, r := d.head()
-	if h == nil || n.Head || n.Role != muster.RoleCompute || !d.hasScheduler() || r == nil || r.Scheduler == nil || !r.Scheduler.Up {
+	c := conditionOf(list, unreached)
+	switch {
+	case h == nil || n.Head || n.Role != muster.RoleCompute || !d.hasScheduler():
+		return withoutCondition(list, unreached)
+	case r != nil && r.Scheduler != nil && r.Scheduler.Up:
+	case c != nil && c.Stand != "": // a scheduler that is configured anew says nothing for a moment
+		return list
+	default:
 		return withoutCondition(list, unreached)
 	}
-	c := conditionOf(list, unreached)
 	state, news := r.Scheduler.Nodes[n.Name], n.Phase == muster.NodeReady && r.At.After(n.PhaseSince) && !n.Down && !n.Hold
 	if moved := c != nil && c.Stand != ""; moved {
 		switch {

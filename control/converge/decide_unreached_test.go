@@ -203,6 +203,33 @@ func TestSwitchDown(t *testing.T) {
 	}
 }
 
+// A scheduler that takes up that a node moved says nothing meanwhile: the switch that the node left is blamed all the same.
+func TestSwitchDownWhileTheSchedulerIsAway(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]*wire.SchedulerState{"down": {}, "silent": nil} {
+		v := &shown{View: leaves([]string{"A", "B"}, "idle", "down*")}
+		v.decide(0)
+		for range 5 {
+			v.decide(time.Minute)
+		}
+		if len(v.marks) != 0 || len(v.fences) == 0 {
+			t.Errorf("%s: %+v, fenced %v", name, v.marks, v.fences)
+			continue
+		}
+		r := v.Observations["m1"].Report
+		said := r.Scheduler
+		said.Nodes[v.Nodes[1].Name] = "idle"
+		v.moved(1, "A")
+		r.Scheduler = meanwhile
+		v.decide(time.Second)
+		r.Scheduler = said
+		v.decide(time.Second)
+		if len(v.marks) != 1 || v.marks[0].Stand != "B" {
+			t.Errorf("%s: %+v", name, v.marks)
+		}
+	}
+}
+
 // While the head's own switch is down everybody stays, whatever others did before; what is said has no time in it.
 func TestHeadsSwitchDown(t *testing.T) {
 	t.Parallel()
