@@ -61,6 +61,9 @@ func (d *decider) reached(n *muster.Node, list []muster.Condition) []muster.Cond
 		switch {
 		case !news || !gaveUp(state) && !schedulerHears(state):
 			return list // whether that helped is not known yet
+		case gaveUp(state) && d.Now.Before(n.PhaseSince.Add(d.Limits.Notice)): // it may mean the machine before
+			d.lookAt(n.PhaseSince.Add(d.Limits.Notice))
+			return list
 		case schedulerHears(state): // so it was not the head's own switch
 			d.records = append(d.records, MarkSwitch{Stand: c.Stand, Since: d.Now, Text: fmt.Sprintf("node %s of %s left it, and is reached on machine %s", n.Name, d.Cluster.ID, n.Machine)})
 		}

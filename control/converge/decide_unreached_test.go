@@ -206,7 +206,8 @@ func TestSwitchDown(t *testing.T) {
 // A scheduler that takes up that a node moved says nothing meanwhile: the switch that the node left is blamed all the same.
 func TestSwitchDownWhileTheSchedulerIsAway(t *testing.T) {
 	t.Parallel()
-	for name, meanwhile := range map[string]*wire.SchedulerState{"down": {}, "silent": nil} {
+	before := &wire.SchedulerState{Up: true, Nodes: map[string]string{"n01": "idle", "n02": "down*"}}
+	for name, meanwhile := range map[string]*wire.SchedulerState{"down": {}, "silent": nil, "of the machine before": before} {
 		v := &shown{View: leaves([]string{"A", "B"}, "idle", "down*")}
 		v.decide(0)
 		for range 5 {
