@@ -91,6 +91,9 @@ func (p *Provider) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.settlePages(); err != nil {
+		p.cfg.Log.Error("huge pages of an earlier server are unknown", "error", err)
+	}
 	for _, m := range p.all(nil) {
 		if r := records[m.id]; r != nil {
 			m.rec = r

@@ -14,14 +14,16 @@ import (
 	"github.com/muster-hpc/muster/internal/cpulist"
 )
 
-// A guest's driver asks for the interrupts of its function long after QEMU was started: then they are placed.
+// A guest's driver asks for the interrupts of its function long after QEMU was started, one after the other, and for others
+// when it is loaded again: they are looked for often at first, and seldom later.
 const (
-	interruptTime  = 10 * time.Minute
-	interruptPause = time.Second
+	interruptTime   = time.Minute
+	interruptPause  = time.Second
+	interruptSeldom = 10 * time.Second
 )
 
-// placeInterrupts has the interrupts of a virtual machine's function taken where its plan says, once there are any, and adds
-// what holds to its facts.
+// placeInterrupts has the interrupts of a virtual machine's function taken where its plan says, whenever there are new ones,
+// and adds what holds to its facts.
 func (p *Provider) placeInterrupts(m *machine, n *vmNote) {
 	if n.Function == nil || len(n.Plan.NIC.InterruptCPUs) == 0 {
 		return
@@ -35,11 +37,14 @@ func (p *Provider) placeInterrupts(m *machine, n *vmNote) {
 		return
 	}
 	p.following.Go(func() {
-		for range int(interruptTime / interruptPause) {
+		var before []string
+		pause := time.NewTicker(interruptPause)
+		defer pause.Stop()
+		for began := time.Now(); ; {
 			select {
 			case <-p.ended:
 				return
-			case <-time.After(interruptPause):
+			case <-pause.C:
 			}
 			m.mu.Lock()
 			gone := m.rec != rec || m.ended || m.virtual == nil
@@ -47,9 +52,12 @@ func (p *Provider) placeInterrupts(m *machine, n *vmNote) {
 			if gone {
 				return
 			}
-			if list := irqsOf("/", n.Function.Address); len(list) > 0 {
+			if list := irqsOf("/", n.Function.Address); len(list) > 0 && !slices.Equal(list, before) {
 				p.addFact(m, rec, placed("/", list, n.Plan.NIC.InterruptCPUs))
-				return
+				before = list
+			}
+			if time.Since(began) > interruptTime {
+				pause.Reset(interruptSeldom)
 			}
 		}
 	})
@@ -67,7 +75,8 @@ func (p *Provider) addFact(m *machine, rec *record, f muster.VMFact) {
 	p.changed(m.id)
 }
 
-// irqsOf are the interrupts that a device has, below root.
+// irqsOf are the interrupts of a device, below root, that somebody handles. The kernel has a directory for those alone: VFIO
+// allocates more of them than a guest's driver has asked for yet.
 func irqsOf(root, address string) []string {
 	list, err := os.ReadDir(filepath.Join(root, "sys/bus/pci/devices", address, "msi_irqs"))
 	if err != nil {
@@ -75,7 +84,10 @@ func irqsOf(root, address string) []string {
 	}
 	var out []string
 	for _, e := range list {
-		if _, err := strconv.Atoi(e.Name()); err == nil {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(root, "proc/irq", e.Name())); err == nil {
 			out = append(out, e.Name())
 		}
 	}

@@ -2,8 +2,10 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/internal/atomicfile"
@@ -63,9 +65,26 @@ func (p *Provider) givePages(id muster.MachineID) error {
 	if err != nil || n == nil || len(n.Pages) == 0 {
 		return err
 	}
-	if err := hugepages.This().Give(n.Pages); err != nil {
-		return err
+	return hugepages.This().Give(n.Pages, func(list []hugepages.Taken) error {
+		n.Pages = list
+		return p.saveVMNote(id, n)
+	})
+}
+
+// settlePages finds out which of the huge pages that an earlier server was about to take, or to give back, are still taken.
+// It has to know of all machines before one of them is ended.
+func (p *Provider) settlePages() error {
+	var errs []error
+	for _, m := range p.all(nil) {
+		n, err := p.loadVMNote(m.id)
+		if err == nil && n != nil && slices.ContainsFunc(n.Pages, func(t hugepages.Taken) bool { return !t.Done }) {
+			if n.Pages, err = hugepages.This().Settle(n.Pages); err == nil {
+				err = p.saveVMNote(m.id, n)
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("machine %s: %w", m.id, err))
+		}
 	}
-	n.Pages = nil
-	return p.saveVMNote(id, n)
+	return errors.Join(errs...)
 }

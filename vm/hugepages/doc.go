@@ -2,5 +2,5 @@
 // the site has set aside and nobody uses are used first; what is missing is taken of the host's free memory.
 //
 // Whoever takes pages keeps a note, which is written before anything is changed: with it Give gives back what was taken,
-// wherever the process that took them was killed.
+// wherever the process that took them was killed. All notes of a killed process are settled before any of them is used.
 package hugepages

@@ -19,7 +19,7 @@ type Taken struct {
 	Size   int64 `json:"size_bytes"`
 	Before int64 `json:"before"`
 	After  int64 `json:"after"`
-	// Done: the pages are taken. Otherwise that is what was to be done next.
+	// Done: the pages are taken. Otherwise a change between the two was about to be made: pages taken, or given back.
 	Done bool `json:"done"`
 }
 
@@ -50,8 +50,8 @@ func (h Host) Take(wants []Want, pending func(node int, size int64) int64, note 
 			return note(slices.Clone(list))
 		})
 		if err != nil {
-			err = errors.Join(err, h.Give(list))
-			return errors.Join(err, note(nil))
+			// Also where nothing can be noted: nobody will use them.
+			return errors.Join(err, h.Give(list, func(left []Taken) error { _ = note(left); return nil }), note(nil))
 		}
 	}
 	return nil
@@ -80,12 +80,17 @@ func (h Host) take(w Want, pending int64, note func(Taken) error) error {
 	if err := note(t); err != nil {
 		return err
 	}
-	got, err := p.set(t.After)
-	if err != nil {
-		return fmt.Errorf("set huge pages of memory node %d: %w", w.Node, err)
-	}
 	want := t.After
-	t.After, t.Done = max(got, total), true
+	got, err := p.set(want)
+	if err != nil {
+		err = fmt.Errorf("set huge pages of memory node %d: %w", w.Node, err)
+		if got, failed := p.total(); failed == nil {
+			t.settle(got)
+			err = errors.Join(err, note(t))
+		}
+		return err
+	}
+	t.settle(got)
 	if err := note(t); err != nil {
 		return err
 	}
@@ -95,16 +100,56 @@ func (h Host) take(w Want, pending int64, note func(Taken) error) error {
 	return nil
 }
 
-// Give gives back what was taken. Nobody may use it any more. It may be repeated only with a note that says what is left.
-func (h Host) Give(list []Taken) error {
+// settle says what of a change was made, when a pool has so many pages and nobody else has changed it since.
+func (t *Taken) settle(total int64) {
+	t.After, t.Done = min(max(total, t.Before), t.After), true
+}
+
+// Settle finds out how far a change got that a killed process has noted, and returns the note of it as done. It is called
+// before anybody changes the pools again: later, what others took and gave would be mistaken for it.
+func (h Host) Settle(list []Taken) ([]Taken, error) {
+	list = slices.Clone(list)
 	var errs []error
+	for i := range list {
+		if list[i].Done {
+			continue
+		}
+		p, err := h.open(list[i].Node, list[i].Size)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if total, err := p.total(); err != nil {
+			errs = append(errs, err)
+		} else {
+			list[i].settle(total)
+		}
+		p.close()
+	}
+	return list, errors.Join(errs...)
+}
+
+// Give gives back what was taken, nothing of which anybody uses any more. Note keeps what is left to give back, before and
+// after each change.
+func (h Host) Give(list []Taken, note func([]Taken) error) error {
+	var errs []error
+	left := slices.Clone(list)
 	for _, t := range list {
-		errs = append(errs, h.give(t))
+		i := slices.Index(left, t)
+		if err := h.give(&left[i], func() error { return note(slices.Clone(left)) }); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		left = slices.Delete(left, i, i+1)
+		if err := note(slices.Clone(left)); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
 
-func (h Host) give(t Taken) error {
+// give gives back what was taken of one pool, and notes in t how many pages that concerns before it does.
+func (h Host) give(t *Taken, note func() error) error {
 	p, err := h.open(t.Node, t.Size)
 	if err != nil {
 		return err
@@ -114,19 +159,25 @@ func (h Host) give(t Taken) error {
 	if err != nil {
 		return err
 	}
-	n := t.After - t.Before
-	if !t.Done { // nobody knows whether the kernel was asked, and how many it found
-		n = max(0, min(total, t.After)-t.Before)
+	if !t.Done {
+		t.settle(total)
 	}
+	n := t.After - t.Before
 	if n == 0 {
 		return nil
 	}
-	left, err := p.set(max(0, total-n))
+	fewer := max(0, total-n)
+	t.Before, t.After, t.Done = fewer, total, false
+	if err := note(); err != nil {
+		return err
+	}
+	got, err := p.set(fewer)
 	if err != nil {
 		return fmt.Errorf("give back huge pages of memory node %d: %w", t.Node, err)
 	}
-	if left > max(0, total-n) {
-		return fmt.Errorf("%d huge pages of memory node %d are still in use", left-max(0, total-n), t.Node)
+	t.settle(got)
+	if got > fewer {
+		return errors.Join(fmt.Errorf("%d huge pages of memory node %d are still in use", got-fewer, t.Node), note())
 	}
 	return nil
 }
