@@ -19,7 +19,7 @@ func (r *vmReading) function(h function.Host, t *function.Taken) {
 		found = err.Error()
 	}
 	r.add("nic", t.Address+", a virtual function of "+t.Card, found, at+"/driver", err == nil && driver == function.Driver, again)
-	group, err := h.GroupOf(t.Address)
+	_, group, err := h.Group(t.Address)
 	found = strings.Join(group, " ")
 	if err != nil {
 		found = err.Error()

@@ -9,24 +9,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/muster-hpc/muster/vm/pci"
 	"golang.org/x/sys/unix"
 )
 
 // Driver is that of the kernel by which QEMU has a device.
-const Driver = "vfio-pci"
+const Driver = pci.VFIO
 
 // Host is where the cards of a host are.
 type Host struct {
-	// Dir is /sys.
-	Dir string
-	// Write writes to a file below Dir that is there; nil: as it is.
-	Write func(path, text string) error
+	pci.Host
 	// Open opens the settings of a card's functions, by the name of its interface; nil: the kernel's.
 	Open func(name string) (Settings, error)
 }
 
 // This is the host that this program runs on.
-func This() Host { return Host{Dir: "/sys"} }
+func This() Host { return Host{Host: pci.This()} }
 
 // Card is a network card with virtual functions.
 type Card struct {
@@ -57,17 +55,13 @@ func (h Host) Card(name string) (*Card, error) {
 	return c, nil
 }
 
-func (h Host) device(address string, names ...string) string {
-	return filepath.Join(append([]string{h.Dir, "bus/pci/devices", address}, names...)...)
-}
-
-func (c *Card) at(names ...string) string { return c.host.device(c.Address, names...) }
+func (c *Card) at(names ...string) string { return c.host.Device(c.Address, names...) }
 
 // Total is how many functions the card could have, and Enabled how many it has.
-func (c *Card) Total() (int, error) { return number(c.at("sriov_totalvfs")) }
+func (c *Card) Total() (int, error) { return pci.Number(c.at("sriov_totalvfs")) }
 
 // Enabled is how many functions the card has.
-func (c *Card) Enabled() (int, error) { return number(c.at("sriov_numvfs")) }
+func (c *Card) Enabled() (int, error) { return pci.Number(c.at("sriov_numvfs")) }
 
 // Enable makes functions of a card that has none: Linux changes their number from 0 only. No driver of the host takes
 // them.
@@ -86,15 +80,15 @@ func (c *Card) Enable(n int) error {
 		return fmt.Errorf("%s has %d virtual functions, and another number is set only after 0", c.Name, now)
 	}
 	auto := c.at("sriov_drivers_autoprobe")
-	before, err := text(auto)
+	before, err := pci.Text(auto)
 	if err == nil {
-		err = c.host.write(auto, "0")
+		err = c.host.Change(auto, "0")
 	}
 	if err != nil {
 		return fmt.Errorf("keep the host's drivers from the functions of %s: %w", c.Name, err)
 	}
-	err = c.host.write(c.at("sriov_numvfs"), strconv.Itoa(n))
-	err = errors.Join(err, c.host.write(auto, before))
+	err = c.host.Change(c.at("sriov_numvfs"), strconv.Itoa(n))
+	err = errors.Join(err, c.host.Change(auto, before))
 	if err != nil {
 		return fmt.Errorf("make %d virtual functions of %s: %w", n, c.Name, err)
 	}
@@ -124,19 +118,13 @@ func (c *Card) Functions() ([]Function, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := Function{Card: c.Name, Index: i, Address: filepath.Base(to), Group: -1}
-		group, err := os.Readlink(c.host.device(f.Address, "iommu_group"))
-		if err == nil {
-			f.Group, err = strconv.Atoi(filepath.Base(group))
-		}
-		if err != nil {
-			continue // there is no IOMMU
-		}
-		company, err := c.host.GroupOf(f.Address)
+		f := Function{Card: c.Name, Index: i, Address: filepath.Base(to)}
+		var company []string
+		f.Group, company, err = c.host.Group(f.Address)
 		if err != nil {
 			return nil, err
 		}
-		if slices.Equal(company, []string{f.Address}) {
+		if slices.Equal(company, []string{f.Address}) { // none without an IOMMU
 			list = append(list, f)
 		}
 	}
@@ -145,7 +133,7 @@ func (c *Card) Functions() ([]Function, error) {
 
 // Up reports whether the card is up: its functions have no link otherwise. MTU is what it carries.
 func (c *Card) Up() (up bool, mtu int, err error) {
-	s, err := text(filepath.Join(c.host.Dir, "class/net", c.Name, "flags"))
+	s, err := pci.Text(filepath.Join(c.host.Dir, "class/net", c.Name, "flags"))
 	if err != nil {
 		return false, 0, err
 	}
@@ -153,76 +141,6 @@ func (c *Card) Up() (up bool, mtu int, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	mtu, err = number(filepath.Join(c.host.Dir, "class/net", c.Name, "mtu"))
+	mtu, err = pci.Number(filepath.Join(c.host.Dir, "class/net", c.Name, "mtu"))
 	return flags&unix.IFF_UP != 0, mtu, err
-}
-
-// DriverOf is the driver that a device has; "": none.
-func (h Host) DriverOf(address string) (string, error) {
-	to, err := os.Readlink(h.device(address, "driver"))
-	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(h.device(address)); err != nil {
-			return "", err
-		}
-		return "", nil
-	}
-	return filepath.Base(to), err
-}
-
-// GroupOf are the devices of a device's IOMMU group.
-func (h Host) GroupOf(address string) ([]string, error) {
-	list, err := os.ReadDir(h.device(address, "iommu_group", "devices"))
-	var names []string
-	for _, e := range list {
-		names = append(names, e.Name())
-	}
-	return names, err
-}
-
-// write writes as the kernel wants it: in one go, to what is there.
-func (h Host) write(path, value string) error {
-	if h.Write != nil {
-		return h.Write(path, value)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(value + "\n")
-	return errors.Join(err, f.Close())
-}
-
-// busy reports whether the host uses a function: one of its interfaces is up.
-func (h Host) busy(address string) (string, error) {
-	list, err := filepath.Glob(h.device(address, "net", "*", "flags"))
-	if err != nil {
-		return "", err
-	}
-	for _, path := range list {
-		s, err := text(path)
-		if err != nil {
-			return "", err
-		}
-		if flags, err := strconv.ParseUint(s, 0, 32); err != nil || flags&unix.IFF_UP != 0 {
-			return filepath.Base(filepath.Dir(path)), nil //nolint:nilerr // flags that are none are no sign that it is free
-		}
-	}
-	return "", nil
-}
-
-func text(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	return strings.TrimSpace(string(b)), err
-}
-
-func number(path string) (int, error) {
-	s, err := text(path)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(s)
-	if err == nil && n < 0 {
-		err = fmt.Errorf("%s is %d", path, n)
-	}
-	return n, err
 }

@@ -6,8 +6,6 @@ import (
 	"net"
 	"os"
 	"slices"
-
-	"golang.org/x/sys/unix"
 )
 
 // Taken is a function that was taken, or was about to be.
@@ -38,7 +36,7 @@ func (e *InUseError) Error() string {
 // Take takes a function for a virtual machine with this MAC, in this VLAN. Note keeps what it is given, before and
 // after the change; what is in it has to be given back. If it fails, everything is given back.
 func (h Host) Take(f Function, mac net.HardwareAddr, vlan int, note func(*Taken) error) error {
-	unlock, err := h.lock(f.Address)
+	unlock, err := h.Lock(f.Address)
 	if err != nil {
 		return err
 	}
@@ -69,31 +67,31 @@ func (h Host) free(f Function) error {
 	if err != nil {
 		return err
 	}
-	override, err := h.override(f.Address)
+	override, err := h.Override(f.Address)
 	if err != nil {
 		return err
 	}
 	if driver == Driver || override != "" {
 		return &InUseError{f, fmt.Sprintf("its driver is %q and driver_override %q", driver, override)}
 	}
-	name, err := h.busy(f.Address)
+	name, err := h.Up(f.Address)
 	if err != nil {
 		return err
 	}
 	if name != "" {
 		return &InUseError{f, fmt.Sprintf("the host's interface %s is up", name)}
 	}
-	if _, err := os.Lstat(h.device(f.Address, "reset")); err != nil {
+	if err := h.Resets(f.Address); err != nil {
 		return fmt.Errorf("the virtual function %s of %s cannot be reset, so nobody could have it after another: %w", f.Address, f.Card, err)
 	}
-	if _, err := os.Lstat(h.Dir + "/bus/pci/drivers/" + Driver); err != nil {
-		return fmt.Errorf("the host's kernel has no driver %s (modprobe %s): %w", Driver, Driver, err)
+	if !h.HasDriver(Driver) {
+		return fmt.Errorf("the host's kernel has no driver %s (modprobe %s)", Driver, Driver)
 	}
 	return nil
 }
 
 func (h Host) take(t Taken) error {
-	if err := h.unbind(t.Address); err != nil {
+	if err := h.Unbind(t.Address); err != nil {
 		return err
 	}
 	g, err := t.Guard()
@@ -103,17 +101,7 @@ func (h Host) take(t Taken) error {
 	if err := h.guard(t.Function, g); err != nil {
 		return err
 	}
-	if err := h.write(h.device(t.Address, "driver_override"), Driver); err != nil {
-		return fmt.Errorf("reserve the virtual function %s for %s: %w", t.Address, Driver, err)
-	}
-	if err := h.write(h.Dir+"/bus/pci/drivers_probe", t.Address); err != nil {
-		return fmt.Errorf("give the virtual function %s to %s: %w", t.Address, Driver, err)
-	}
-	driver, err := h.DriverOf(t.Address)
-	if err == nil && driver != Driver {
-		err = fmt.Errorf("the virtual function %s has the driver %q, not %s", t.Address, driver, Driver)
-	}
-	return err
+	return h.Bind(t.Address, Driver)
 }
 
 // guard sets what a function is held to, and reads it back.
@@ -144,10 +132,10 @@ func (h Host) GuardOf(f Function) (Guard, error) {
 // Give gives back what was taken, as clean as a function can be: without a driver, reset, without a MAC and a VLAN, each
 // read back. Nobody may use it any more. It may be repeated.
 func (h Host) Give(t Taken) error {
-	if _, err := os.Stat(h.device(t.Address)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(h.Device(t.Address)); errors.Is(err, os.ErrNotExist) {
 		return nil // the host was started since, or the card has fewer: functions are made anew
 	}
-	unlock, err := h.lock(t.Address)
+	unlock, err := h.Lock(t.Address)
 	if err != nil {
 		return err
 	}
@@ -168,12 +156,12 @@ func (h Host) mine(t Taken) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	override, err := h.override(t.Address)
+	override, err := h.Override(t.Address)
 	if err != nil {
 		return false, err
 	}
 	if driver != Driver && override == "" { // nobody has it, and cleaning it again does no harm; or the host
-		name, err := h.busy(t.Address)
+		name, err := h.Up(t.Address)
 		return name == "", err
 	}
 	want, err := t.Guard()
@@ -185,54 +173,14 @@ func (h Host) mine(t Taken) (bool, error) {
 }
 
 func (h Host) give(t Taken) error {
-	if err := h.unbind(t.Address); err != nil {
+	if err := h.Unbind(t.Address); err != nil {
 		return err
 	}
-	if err := h.write(h.device(t.Address, "driver_override"), ""); err != nil {
-		return fmt.Errorf("end the reservation of the virtual function %s: %w", t.Address, err)
+	if err := h.Unreserve(t.Address); err != nil {
+		return err
 	}
-	if o, err := h.override(t.Address); err != nil || o != "" {
-		return errors.Join(err, fmt.Errorf("the virtual function %s is still reserved for %q", t.Address, o))
-	}
-	if err := h.write(h.device(t.Address, "reset"), "1"); err != nil {
-		return fmt.Errorf("reset the virtual function %s: %w", t.Address, err)
+	if err := h.Reset(t.Address); err != nil {
+		return err
 	}
 	return h.guard(t.Function, released())
-}
-
-// unbind takes a device from its driver.
-func (h Host) unbind(address string) error {
-	driver, err := h.DriverOf(address)
-	if err != nil || driver == "" {
-		return err
-	}
-	if err := h.write(h.device(address, "driver", "unbind"), address); err != nil {
-		return fmt.Errorf("take the virtual function %s from %s: %w", address, driver, err)
-	}
-	if driver, err = h.DriverOf(address); err == nil && driver != "" {
-		err = fmt.Errorf("the virtual function %s still has the driver %s", address, driver)
-	}
-	return err
-}
-
-// override is the driver that a device is reserved for; "": any.
-func (h Host) override(address string) (string, error) {
-	s, err := text(h.device(address, "driver_override"))
-	if s == "(null)" {
-		s = ""
-	}
-	return s, err
-}
-
-// lock keeps others who use this package from a function.
-func (h Host) lock(address string) (unlock func(), err error) {
-	f, err := os.Open(h.device(address, "driver_override"))
-	if err != nil {
-		return nil, fmt.Errorf("there is no virtual function %s: %w", address, err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return func() { _ = f.Close() }, nil
 }
