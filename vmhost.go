@@ -65,6 +65,22 @@ type PCIDevice struct {
 	Functions *VirtualFunctions `json:"virtual_functions,omitempty"`
 	// PhysicalFunction is the address of the device that this one is a virtual function of.
 	PhysicalFunction string `json:"physical_function,omitempty"`
+	// Given: it is for the virtual machine of this machine, whole, though the machine is a slice of its host.
+	Given bool `json:"given,omitempty"`
+}
+
+// Given are the devices of a slice's host that its virtual machine has whole.
+func (h *VMHost) Given() []PCIDevice {
+	if h == nil {
+		return nil
+	}
+	var list []PCIDevice
+	for _, d := range h.Devices {
+		if d.Given {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // VirtualFunctions are parts of a card that act as cards.

@@ -32,7 +32,7 @@ func (s *Service) MachinePlan(ctx context.Context, who muster.Actor, id muster.M
 		}
 		out.Processor, out.From, out.At, out.Certificate = m.Facts.Processor, t.From, t.At, t.Certificate
 		slice := len(m.Facts.CPUs) > 0
-		o.Save = o.Save || slice && o.NIC != muster.VMNICFunction && len(o.Devices) == 0 // those of slices all may be
+		o.Save = o.Save || slice && o.NIC != muster.VMNICFunction && len(o.Devices) == 0 && len(m.Facts.VMHost.Given()) == 0 // those of slices all may be
 		out.Plan = plan.Make(plan.Host{Topology: t.Topology, VM: m.Facts.VMHost, Slice: slice, Memory: m.Facts.Memory, OwnBoot: !slice}, o)
 		if len(out.Plan.Lacks) == 0 {
 			out.Arguments = plan.Arguments(out.Plan, plan.Attachment{Machine: machineType, Netdev: "net0"})

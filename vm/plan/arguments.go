@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/vm/accel"
@@ -25,7 +24,7 @@ type Attachment struct {
 // Arguments are those of QEMU that the plan decides: processors, memory, memory nodes, the
 // network card and passed-through devices. What stands in p is believed: it comes from Make.
 func Arguments(p muster.VMPlan, a Attachment) []string {
-	w := &writer{plan: p, at: a}
+	w := &writer{plan: p, at: a, slots: qemu.Slots{Nodes: len(p.MemoryNodes)}}
 	machine := a.Machine + ",dump-guest-core=off,mem-merge=off" + qemu.Board(&p)
 	w.args = append([]string{"-machine", machine, "-accel", accel.Name(!p.Emulated), "-cpu", qemu.Processor(&p)}, qemu.Layout(&p)...)
 	if p.Tuned {
@@ -39,12 +38,11 @@ func Arguments(p muster.VMPlan, a Attachment) []string {
 }
 
 type writer struct {
-	plan    muster.VMPlan
-	at      Attachment
-	args    []string
-	late    []string    // devices, after the buses that they are plugged into
-	bridges map[int]int // of memory nodes
-	ports   int
+	plan  muster.VMPlan
+	at    Attachment
+	args  []string
+	late  []string // devices, after the buses that they are plugged into
+	slots qemu.Slots
 }
 
 func (w *writer) add(args ...string) {
@@ -57,24 +55,9 @@ func (w *writer) add(args ...string) {
 
 // port is a new slot for a device, at a memory node of the virtual machine.
 func (w *writer) port(node *int) string {
-	bus := "pcie.0"
-	if node != nil && len(w.plan.MemoryNodes) > 1 {
-		if w.bridges == nil {
-			w.bridges = map[int]int{}
-		}
-		i, ok := w.bridges[*node]
-		if !ok {
-			i = len(w.bridges)
-			w.bridges[*node] = i
-			step := 192 / len(w.plan.MemoryNodes)
-			w.add("-device", fmt.Sprintf("pxb-pcie,id=pxb%d,bus=pcie.0,bus_nr=%d,numa_node=%d", i, 64+i*step, *node))
-		}
-		bus = "pxb" + strconv.Itoa(i)
-	}
-	w.ports++
-	id := "port" + strconv.Itoa(w.ports)
-	w.add("-device", fmt.Sprintf("pcie-root-port,id=%s,bus=%s,chassis=%d,slot=%d", id, bus, w.ports, w.ports))
-	return id
+	args, bus := w.slots.Port(node)
+	w.late = append(w.late, args...)
+	return bus
 }
 
 func (w *writer) network() {

@@ -121,7 +121,7 @@ func (m *maker) guestNode(node *int) *int {
 }
 
 // devices are what the virtual machine gets whole, and what comes along: other functions of
-// the same card, and what shares its group.
+// the same card, and what shares its group. A slice has those that are given to it, asked or not.
 func (m *maker) devices() {
 	all := m.host.devices()
 	add := func(d muster.PCIDevice, asked bool) {
@@ -132,13 +132,20 @@ func (m *maker) devices() {
 		}
 		m.plan.Devices = append(m.plan.Devices, muster.VMPlanDevice{Address: d.Address, Group: d.Group, Asked: asked, MemoryNode: m.guestNode(d.MemoryNode)})
 	}
+	if m.host.Slice {
+		for _, d := range m.host.VM.Given() {
+			add(d, true)
+		}
+	}
 	for _, address := range m.opt.Devices {
 		i := slices.IndexFunc(all, func(d muster.PCIDevice) bool { return d.Address == address })
 		switch {
 		case !pciAddress.MatchString(address): // said with the options
 			continue
+		case m.host.Slice && i >= 0 && all[i].Given:
+			continue
 		case m.host.Slice:
-			m.lack(muster.LackDevice, fmt.Sprintf("%s is its host's: a slice has no devices of its own", address), "ask for the whole host")
+			m.lack(muster.LackDevice, fmt.Sprintf("%s is its host's, and not for the virtual machine of this slice", address), "start its server with --vm-device "+address+", or ask for the whole host")
 			continue
 		case i < 0:
 			m.lack(muster.LackDevice, fmt.Sprintf("there is no device %s that could be given away", address), "'muster machine plan -o json' and 'lspci -D' list the devices")

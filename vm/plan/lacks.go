@@ -9,7 +9,7 @@ import (
 )
 
 // Lacks is what keeps a machine from carrying a virtual machine as it is wanted, as far as its
-// facts say: reasons LackKVM, LackIOMMU, LackVF, LackVFGroup and LackHugePages, each once at
+// facts say: reasons LackKVM, LackIOMMU, LackVF, LackVFGroup, LackHugePages and LackSave, each once at
 // most, in that order. ownBoot: the machine would be booted for it, so that what a kernel
 // argument or a module sets is not lacking. It looks at nothing but f.VMHost, so it can be
 // asked of every machine of a site.
@@ -22,7 +22,7 @@ func lacks(h *muster.VMHost, o muster.VMOptions, ownBoot, slice bool) []muster.V
 		return []muster.VMLack{{Reason: muster.LackKVM, Text: "the machine has not said what it has for virtual machines", Cure: "boot it once with this version"}}
 	}
 	var list []muster.VMLack
-	for _, one := range []*muster.VMLack{lackKVM(h, o, ownBoot), lackIOMMU(h, o, ownBoot), lackVF(h, o, slice), lackGroup(h, o, slice), lackPages(h, o)} {
+	for _, one := range []*muster.VMLack{lackKVM(h, o, ownBoot), lackIOMMU(h, o, ownBoot, slice), lackVF(h, o, slice), lackGroup(h, o, slice), lackPages(h, o), lackSave(h, o, slice)} {
 		if one != nil {
 			list = append(list, *one)
 		}
@@ -42,8 +42,8 @@ func lackKVM(h *muster.VMHost, o muster.VMOptions, ownBoot bool) *muster.VMLack 
 	return &muster.VMLack{Reason: muster.LackKVM, Text: "its kernel offers no KVM", Cure: "load the module: " + doctor}
 }
 
-func lackIOMMU(h *muster.VMHost, o muster.VMOptions, ownBoot bool) *muster.VMLack {
-	if o.NIC != muster.VMNICFunction && len(o.Devices) == 0 {
+func lackIOMMU(h *muster.VMHost, o muster.VMOptions, ownBoot, slice bool) *muster.VMLack {
+	if !passes(h, o, slice) {
 		return nil
 	}
 	on, remapping := h.IOMMU, h.Remapping
@@ -95,6 +95,15 @@ func lackGroup(h *muster.VMHost, o muster.VMOptions, slice bool) *muster.VMLack 
 	if !slice && o.NIC == muster.VMNICFunction && slices.ContainsFunc(h.Devices, hasFunctions) && !slices.ContainsFunc(h.Devices, usable) {
 		what = append(what, "every virtual function shares its IOMMU group with another device")
 	}
+	if slice { // all of a group is given, or none
+		for _, d := range h.Given() {
+			for _, other := range company(h, d.Address) {
+				if !other.Given {
+					what = append(what, fmt.Sprintf("%s shares its IOMMU group with %s", d.Address, other.Address))
+				}
+			}
+		}
+	}
 	for _, address := range o.Devices {
 		for _, other := range company(h, address) {
 			if !slices.Contains(o.Devices, other.Address) && card(other.Address) != card(address) {
@@ -127,6 +136,20 @@ func company(h *muster.VMHost, address string) []muster.PCIDevice {
 func card(address string) string {
 	at, _, _ := strings.Cut(address, ".")
 	return at
+}
+
+// lackSave is of slices with devices: those of others are the options'.
+func lackSave(h *muster.VMHost, o muster.VMOptions, slice bool) *muster.VMLack {
+	given := h.Given()
+	if !o.Save || !slice || len(given) == 0 {
+		return nil
+	}
+	var list []string
+	for _, d := range given {
+		list = append(list, d.Address)
+	}
+	return &muster.VMLack{Reason: muster.LackSave, Text: fmt.Sprintf("its virtual machine has %s whole (serve --vm-device), and cannot be saved: its state is in the device", strings.Join(list, ", ")),
+		Cure: "use a machine without such devices, or leave out the saving"}
 }
 
 func lackPages(h *muster.VMHost, o muster.VMOptions) *muster.VMLack {

@@ -13,7 +13,7 @@ type Host struct {
 	// VM is what the machine has for virtual machines; nil: nobody said.
 	VM *muster.VMHost
 	// Slice: the machine is a part of a host, of Memory bytes, and has neither memory nodes
-	// nor devices of its own, but the virtual functions that VM lists.
+	// nor devices of its own, but the virtual functions that VM lists and the devices that are Given there.
 	Slice  bool
 	Memory int64
 	// OwnBoot: the host is booted for virtual machines, with the kernel arguments and modules
@@ -81,8 +81,10 @@ func (m *maker) huge() bool {
 }
 
 // passes reports whether devices are passed through.
-func (m *maker) passes() bool {
-	return m.opt.NIC == muster.VMNICFunction || len(m.opt.Devices) > 0
+func (m *maker) passes() bool { return passes(m.host.VM, m.opt, m.host.Slice) }
+
+func passes(h *muster.VMHost, o muster.VMOptions, slice bool) bool {
+	return o.NIC == muster.VMNICFunction || len(o.Devices) > 0 || slice && len(h.Given()) > 0
 }
 
 // pageSize is the size of the huge pages that are asked.

@@ -168,6 +168,54 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+// A slice has the devices that are given to it, asked or not, and no others; then it cannot be saved.
+func TestGivenDevices(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	h.Slice, h.OwnBoot, h.Memory = true, false, 64*gib
+	give := func(addresses ...string) {
+		vm := *h.VM
+		vm.Devices = slices.Clone(vm.Devices)
+		for i, d := range vm.Devices {
+			vm.Devices[i].Given = slices.Contains(addresses, d.Address)
+		}
+		h.VM = &vm
+	}
+	if p := plan.Make(h, muster.VMOptions{Save: true}); len(p.Lacks) > 0 || len(p.Devices) > 0 || p.Memlock > 0 {
+		t.Errorf("%+v, lacks %+v", p.Devices, p.Lacks)
+	}
+	give("0000:c1:00.0", "0000:c1:00.1")
+	for _, o := range []muster.VMOptions{{}, {Devices: []string{"0000:c1:00.1"}}} {
+		p := plan.Make(h, o)
+		if len(p.Lacks) > 0 || len(p.Devices) != 2 || !p.Devices[0].Asked || !p.Devices[1].Asked || *p.Devices[1].MemoryNode != 1 || p.Memlock <= p.Memory {
+			t.Errorf("%+v, lacks %+v", p.Devices, p.Lacks)
+		}
+		if s := setting(t, p, "device:0000:c1:00.1"); !strings.Contains(s.Value, "IOMMU group") || !strings.Contains(s.Value, "memory node 1") || !strings.Contains(s.Reason, "--vm-device") {
+			t.Errorf("%+v", s)
+		}
+	}
+	if p := plan.Make(h, muster.VMOptions{Devices: []string{"0000:18:00.0"}}); !slices.Contains(reasons(p), muster.LackDevice) {
+		t.Errorf("%+v", p.Lacks)
+	}
+	lacks := func(o muster.VMOptions) (list []string) {
+		for _, l := range plan.Lacks(muster.Facts{CPUs: []int{0}, VMHost: h.VM}, o, false) {
+			list = append(list, l.Reason)
+		}
+		return list
+	}
+	if got := lacks(muster.VMOptions{Save: true}); !slices.Equal(got, []string{muster.LackSave}) {
+		t.Errorf("%v", got)
+	}
+	give("0000:c1:00.0")
+	if got := lacks(muster.VMOptions{}); !slices.Equal(got, []string{muster.LackVFGroup}) {
+		t.Errorf("%v", got)
+	}
+	h.VM.Remapping = false
+	if got := lacks(muster.VMOptions{}); !slices.Contains(got, muster.LackIOMMU) {
+		t.Errorf("%v", got)
+	}
+}
+
 // What cannot be is said, all of it, each with a cure.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -205,13 +205,19 @@ func (m *maker) networkSettings() {
 func (m *maker) deviceSettings() {
 	for _, d := range m.plan.Devices {
 		value, reason := d.Address, "asked for"
+		if m.host.Slice {
+			reason = "its server gives it to the virtual machine of this machine (--vm-device): programs have it without the host"
+		}
+		if d.Group != nil {
+			value += fmt.Sprintf(", IOMMU group %d", *d.Group)
+		}
 		if d.MemoryNode != nil {
 			value += fmt.Sprintf(", at its memory node %d", *d.MemoryNode)
 		}
 		if !d.Asked {
 			reason = "is in the IOMMU group of a device that is asked for, and whoever has one of a group reaches the others"
 		}
-		m.set("device:"+d.Address, value, reason, "/sys/bus/pci/devices/"+d.Address+"/driver", "a link to vfio-pci")
+		m.set("device:"+d.Address, value, reason, "/sys/bus/pci/devices/"+d.Address+"/driver, iommu_group, numa_node", "links to vfio-pci and to that group, and the host's number of that memory node")
 	}
 }
 

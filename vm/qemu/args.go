@@ -56,9 +56,13 @@ func Args(m *Machine) []string {
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", d.FD, set), "-drive", drive,
 			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,serial=%s%s", i, value(d.Serial), thread))
 	}
+	slots := &Slots{}
+	if m.Plan != nil {
+		slots.Nodes = len(m.Plan.MemoryNodes)
+	}
 	for _, n := range m.NICs {
 		if n.Function != "" {
-			args = append(args, m.function(&n)...)
+			args = append(args, function(&n, slots)...)
 			continue
 		}
 		fds, several := "fd="+strconv.Itoa(n.FD), ""
@@ -72,16 +76,20 @@ func Args(m *Machine) []string {
 		args = append(args, "-netdev", fmt.Sprintf("tap,id=%s,%s,vhost=off", value(n.ID), fds),
 			"-device", fmt.Sprintf("virtio-net-pci,id=%s-card,netdev=%s,mac=%s,romfile=%s", value(n.ID), value(n.ID), n.MAC, several))
 	}
+	for i, d := range m.Devices {
+		port, bus := slots.Port(d.MemoryNode)
+		args = append(append(args, port...), "-device", fmt.Sprintf("vfio-pci,sysfsdev=%s/%s,id=device%d,bus=%s", Functions, d.Address, i, bus))
+	}
 	return args
 }
 
 // function is a card that is passed through, in a slot at its memory node where the machine has several.
-func (m *Machine) function(n *NIC) (args []string) {
+func function(n *NIC, slots *Slots) []string {
+	var args []string
 	bus := ""
-	if n.MemoryNode != nil && m.Plan != nil && len(m.Plan.MemoryNodes) > 1 {
-		bus = ",bus=" + n.ID + "-port"
-		args = append(args, "-device", fmt.Sprintf("pxb-pcie,id=%s-node,bus=pcie.0,bus_nr=128,numa_node=%d", n.ID, *n.MemoryNode),
-			"-device", fmt.Sprintf("pcie-root-port,id=%s-port,bus=%s-node,chassis=1,slot=1", n.ID, n.ID))
+	if n.MemoryNode != nil && slots.Nodes > 1 {
+		args, bus = slots.Port(n.MemoryNode)
+		bus = ",bus=" + bus
 	}
 	return append(args, "-device", fmt.Sprintf("vfio-pci,sysfsdev=%s/%s,id=%s-card%s", Functions, n.Function, n.ID, bus))
 }

@@ -46,7 +46,11 @@ func TestArgs(t *testing.T) {
 	function, near := ordinary, tuned
 	function.NICs = []NIC{ordinary.NICs[0], {ID: "message", MAC: "52:01:02:03:04:01", Function: "0000:41:10.0", MemoryNode: new(0)}}
 	near.NICs = []NIC{tuned.NICs[0], {ID: "message", MAC: "52:01:02:03:04:01", Function: "0000:41:10.0", MemoryNode: new(1)}}
-	for name, m := range map[string]Machine{"function": function, "function-near": near, "plain": plain(), "kvm": kvm, "tuned": tuned, "ordinary": ordinary, "untuned": untuned, "scratch": scratch} {
+	// Whole devices, each in a slot: of two at a node, of one elsewhere, of one near to none; beside a function.
+	devices, far := ordinary, near
+	devices.Devices = []Device{{Address: "0000:c1:00.0", MemoryNode: new(0)}}
+	far.Devices = []Device{{Address: "0000:c1:00.0", MemoryNode: new(1)}, {Address: "0000:c1:00.1", MemoryNode: new(1)}, {Address: "0000:18:00.0", MemoryNode: new(0)}, {Address: "0000:19:00.0"}}
+	for name, m := range map[string]Machine{"devices": devices, "devices-near": far, "function": function, "function-near": near, "plain": plain(), "kvm": kvm, "tuned": tuned, "ordinary": ordinary, "untuned": untuned, "scratch": scratch} {
 		if err := m.Check(); err != nil {
 			t.Error(name, err)
 		}
@@ -112,13 +116,14 @@ func TestCheck(t *testing.T) {
 		Append: []string{"a b"}, Monitor: 2, Console: 5, Channel: 5,
 		Disks: []Disk{{Serial: "a,file=/etc/shadow", FD: 6}, {Serial: "a,file=/etc/shadow", FD: 6}},
 		NICs: []NIC{{ID: "n,script=/x", MAC: "01:00:00:00:00:00", Queues: 99}, {ID: "n,script=/x", FD: 9},
-			{ID: "f", MAC: "52:01:02:03:04:00", Function: "../x", Queues: 2, MemoryNode: new(0)}, {ID: "g", MAC: "52:01:02:03:04:00", Function: "0000:41:10.0"}}}
+			{ID: "f", MAC: "52:01:02:03:04:00", Function: "../x", Queues: 2, MemoryNode: new(0)}, {ID: "g", MAC: "52:01:02:03:04:00", Function: "0000:41:10.0"}},
+		Devices: append([]Device{{Address: "../x", MemoryNode: new(7)}, {Address: "0000:41:10.0"}}, make([]Device, 20)...)}
 	err := m.Check()
 	if muster.CodeOf(err) != muster.EInvalid {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"name", "uuid", "type", "cpu", "plan.cpus", "plan.memory_bytes", "plan.emulated", "plan.cpu_model", "nics[0].queues", "memory_bytes", "kernel", "initramfs", "append[0]", "monitor", "channel",
-		"disks[0].serial", "disks[1].serial", "disks[1].fd", "nics[0].id", "nics[1].id", "nics[0].mac", "nics[1].mac", "nics[0].fd", "nics[2].function", "nics[2].queues", "nics[2].memory_node", "nics[3].function"} {
+		"disks[0].serial", "disks[1].serial", "disks[1].fd", "nics[0].id", "nics[1].id", "nics[0].mac", "nics[1].mac", "nics[0].fd", "nics[2].function", "nics[2].queues", "nics[2].memory_node", "nics[3].function", "devices[0].address", "devices[0].memory_node", "devices[1].address", "devices"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in %v", field, err)
 		}

@@ -12,6 +12,9 @@ import (
 // maxQueues bounds pairs of queues of a card.
 const maxQueues = 16
 
+// maxDevices bounds devices that are passed through: each has a slot of the root bus, which has 32.
+const maxDevices = 16
+
 // Check finds everything in a machine that QEMU would not take, or take for something else.
 // The error is EInvalid.
 func (m *Machine) Check() error {
@@ -79,6 +82,20 @@ func (m *Machine) Check() error {
 		}
 		for i := range min(n.FDs(), maxQueues) {
 			fd(at+".fd", n.FD+i)
+		}
+	}
+	passed := map[string]bool{}
+	for _, n := range m.NICs {
+		passed[n.Function] = true
+	}
+	want(len(m.Devices) <= maxDevices, "devices", "there are %d, and %d at most", len(m.Devices), maxDevices)
+	for i, d := range m.Devices {
+		at := fmt.Sprintf("devices[%d]", i)
+		want(address.MatchString(d.Address), at+".address", "is not the address of a PCI device")
+		want(!passed[d.Address], at+".address", "is there twice")
+		passed[d.Address] = true
+		if d.MemoryNode != nil {
+			want(*d.MemoryNode >= 0 && m.Plan != nil && *d.MemoryNode < len(m.Plan.MemoryNodes), at+".memory_node", "the machine has no such memory node")
 		}
 	}
 	if len(problems) == 0 {

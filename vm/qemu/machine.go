@@ -26,6 +26,8 @@ type Machine struct {
 
 	Disks []Disk `json:"disks,omitempty"`
 	NICs  []NIC  `json:"nics,omitempty"`
+	// Devices are passed through whole.
+	Devices []Device `json:"devices,omitempty"`
 
 	// Incoming: it begins with a state that it is given, and stands still until it is told to go on.
 	Incoming bool `json:"incoming,omitempty"`
@@ -56,6 +58,13 @@ type NIC struct {
 	// descriptor, and MAC is what its physical function has set. MemoryNode of the machine that it is near to; nil: none.
 	Function   string `json:"function,omitempty"`
 	MemoryNode *int   `json:"memory_node,omitempty"`
+}
+
+// Device is a device of the host that is the machine's.
+type Device struct {
+	Address string `json:"address"`
+	// MemoryNode of the machine that it is near to; nil: none.
+	MemoryNode *int `json:"memory_node,omitempty"`
 }
 
 // FDs is how many descriptors the card has.
