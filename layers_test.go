@@ -35,7 +35,7 @@ func folders() []folder {
 		{"store", []string{"certificate"}, "keeps records and certificates"},
 		{"measure", []string{"certificate", "wire", "pki", "store"}, "launches, judges, signs and files measurements"},
 		{"storage", []string{"wire", "store", "measure/probes", "measure/programs", "agent/units"}, "volumes are on record; images have the probe and the built-in programs compiled in, and leave out what is placed in a node's root"},
-		{"provider", []string{"wire", "agent/client", "agent/units", "vm"}, "simulated machines speak as agents do; local ones start the agent's unit, or QEMU, and say what their host has for virtual machines"},
+		{"provider", []string{"wire", "agent/client", "agent/units", "agent/wipe", "vm"}, "simulated machines speak as agents do; local ones start the agent's unit, or QEMU, say what their host has for virtual machines, and erase disks that these had"},
 		{"metal", []string{"wire", "provider", "pki/attest"}, "a provider whose machines prove who they are"},
 		{"nodes", []string{"wire", "pki", "store", "vm/qemu"}, "answers agents, and renders what they apply; a virtual machine's QEMU takes a part of its memory"},
 		{"control", []string{"wire", "pki", "store", "storage", "provider", "measure/analysis", "measure/compare", "metal/enrollment", "metal/factsdiff", "vm/plan", "vm/qemu", "vm/save"}, "decides; knows what measurements say of peaks and changes, and of bare machines only what they are made of"},

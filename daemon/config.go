@@ -33,6 +33,8 @@ type Config struct {
 	LocalOpen []string
 	// VMCard has virtual functions for virtual machines of local machines; nil: they have none.
 	VMCard *local.VMCard
+	// VMDevices are whole devices for virtual machines of local machines.
+	VMDevices []local.VMDevice
 	// LocalNetworks is how many network namespaces users of a local machine may make.
 	LocalNetworks int
 	// Fake is how many machines only pretend.

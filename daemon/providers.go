@@ -26,7 +26,7 @@ func (s *Server) openProviders(ctx context.Context) error {
 		p, err := local.New(ctx, local.Config{
 			Switches: switchesOf(tree),
 			Dir:      s.cfg.State, Instance: s.instance, Epoch: s.epoch, Slices: s.cfg.Local, Oversubscribe: s.cfg.Oversubscribe,
-			Open: s.cfg.LocalOpen, VMCard: s.cfg.VMCard, Networks: s.cfg.LocalNetworks,
+			Open: s.cfg.LocalOpen, VMCard: s.cfg.VMCard, VMDevices: s.cfg.VMDevices, Networks: s.cfg.LocalNetworks,
 			BootsAtOnce: s.cfg.BootWindow, AgentBinary: s.cfg.Agent, ImagePath: s.imagePath, ImageMasks: s.imageMasks, Kernel: s.kernelOf, Log: s.log, Clock: s.cfg.Clock,
 		})
 		if err != nil {

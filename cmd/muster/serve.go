@@ -34,6 +34,7 @@ type serveFlags struct {
 	versions       versionFlags
 	approve        string
 	vmCard         string
+	vmDevices      []string
 }
 
 // mostPatience bounds --patience: a boot has an hour then.
@@ -67,6 +68,9 @@ reload) reloads the file; settings that need a restart are named in the log.`,
 
   # virtual machines with virtual functions of a network card
   muster serve --local 4 --vm-card ens5,vlans=100-199,functions=4
+
+  # the virtual machine of local-01 has a graphics processor with its sound, and that of a machine near to it an NVMe
+  muster serve --local 4 --vm-device 0000:c1:00.0,machine=local-01 --vm-device 0000:c1:00.1 --vm-device 0000:41:00.0
 
   # print the configuration as a file that /etc/muster/muster.yaml can be
   muster serve --local 4 --print-config
@@ -137,6 +141,12 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 			return c, muster.Errorf(muster.EInvalid, "--vm-card %s is for virtual machines of local machines, and there are none", card.Name).Because(muster.ReasonBadMachines).WithHint("add --local, or leave it out")
 		}
 		c.VMCard = &card
+	}
+	if c.VMDevices, err = local.ParseVMDevices(f.vmDevices); err != nil {
+		return c, err
+	}
+	if len(c.VMDevices) > 0 && len(c.Local) == 0 {
+		return c, muster.Errorf(muster.EInvalid, "--vm-device %s is for virtual machines of local machines, and there are none", c.VMDevices[0].Address).Because(muster.ReasonBadMachines).WithHint("add --local, or leave it out")
 	}
 	if c.Metal, err = f.bare.read(); err != nil {
 		return c, err
@@ -219,6 +229,7 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.c.Oversubscribe, "oversubscribe", false, "allow more local machines than cores; every table shows it")
 	set.StringSliceVar(&f.c.LocalOpen, "local-allow", nil, "kernel features to allow in local machines although they can affect neighbours: packet, io_uring, keys, perf, vsock, alg, rds, smc, xdp, nokmem (see docs/operators/security.md)")
 	set.StringVar(&f.vmCard, "vm-card", "", "network card of this host whose virtual functions virtual machines of local machines may have (vm.nic: vf), and the VLANs of their clusters: NAME,vlans=FIRST-LAST[,functions=N] (see docs/operators/virtual-machines.md)")
+	set.StringArrayVar(&f.vmDevices, "vm-device", nil, "PCI device of this host (GPU, HCA, NVMe) that the virtual machine of a local machine has whole; name all of its IOMMU group; what is on an NVMe is erased after each: ADDRESS[,machine=NAME]; repeatable (see docs/operators/virtual-machines.md)")
 	set.IntVar(&f.c.LocalNetworks, "local-max-netns", 16, "maximum number of network namespaces that the users of a local machine may create; 0: none")
 	set.IntVar(&f.c.Fake, "fake", 0, "number of simulated machines")
 	duration.Var(set, &f.c.FakeDelay, "fake-delay", 0, "maximum boot time of a simulated machine (default 200ms)")

@@ -33,7 +33,13 @@ func (p *Provider) Clean(ctx context.Context, id muster.MachineID) (muster.Clean
 	if err := p.stop(ctx, m); err != nil {
 		return c, err
 	}
+	given, err := p.cleanDevices(ctx, m)
+	if err != nil {
+		c.Steps = given
+		return c, err
+	}
 	steps, err := p.inspect(m)
+	steps = append(steps, given...)
 	gone := m.console.remove()
 	steps = append(steps, muster.CleanStep{What: "console", Check: "nothing of what it printed is kept", OK: gone == nil})
 	c.Steps = steps

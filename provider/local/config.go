@@ -46,6 +46,8 @@ type Config struct {
 	Kernel func(ctx context.Context, id muster.ImageID) (kernel, initramfs string, err error)
 	// VMCard has virtual functions for virtual machines; nil: they have none.
 	VMCard *VMCard
+	// VMDevices are whole devices for virtual machines.
+	VMDevices []VMDevice
 	// VMCommand starts a program that calls supervisor.Run and jail.Enter; nil: this program.
 	VMCommand []string
 	// KeepImages is how long an image stays attached after its last machine, so

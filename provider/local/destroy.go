@@ -33,7 +33,7 @@ func (p *Provider) Destroy(ctx context.Context) error {
 	}
 	wg.Wait()
 	nets, err := p.Networks(ctx)
-	errs = append(errs, err, p.RemoveNetworks(ctx, nets), p.Close())
+	errs = append(errs, err, p.RemoveNetworks(ctx, nets), p.releaseAllDevices(), p.Close())
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 func TestDocuments(t *testing.T) {
 	documenttest.Check(t, recordDoc)
 	documenttest.Check(t, vmNoteDoc)
+	documenttest.Check(t, deviceNoteDoc)
 }
 
 // A note of another version reports whose a machine is: it is not taken for a damaged one.

@@ -87,6 +87,9 @@ func (p *Provider) recover(ctx context.Context) error {
 			p.adoptForeign(id, &record{Machine: id, Index: i})
 		}
 	}
+	if err := p.recoverDevices(); err != nil {
+		return err
+	}
 	links, err := p.rack.Machines()
 	if err != nil {
 		return err

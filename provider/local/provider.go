@@ -16,6 +16,7 @@ import (
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/vm/accel"
+	"github.com/muster-hpc/muster/vm/device"
 	"github.com/muster-hpc/muster/vm/function"
 	vmhost "github.com/muster-hpc/muster/vm/host"
 	"github.com/muster-hpc/muster/vm/hugepages"
@@ -48,8 +49,9 @@ type Provider struct {
 	// may have; nil: none.
 	functions function.Host
 	card      *function.Card
-	reserve   int64  // bytes that the host keeps for itself
-	watching  func() // ends the look at it
+	devices   device.Host // of this host
+	reserve   int64       // bytes that the host keeps for itself
+	watching  func()      // ends the look at it
 	// ended is closed with the provider; following are those that wait for something of machines until then.
 	ended     chan struct{}
 	following sync.WaitGroup
@@ -73,7 +75,8 @@ type machine struct {
 	facts muster.Facts
 	// function is the virtual function that its virtual machine may have; nil: none.
 	function *function.Function
-	gone     bool // not in the configuration any more: only to be cleaned
+	devices  []device.Device // that its virtual machine has whole
+	gone     bool            // not in the configuration any more: only to be cleaned
 
 	console *consoleLog // what it printed
 
@@ -114,7 +117,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		cfg: cfg, dir: filepath.Join(cfg.Dir, "machines"), host: h, lowers: newLowers(cfg.KeepImages),
 		changes: make(chan muster.MachineID, 1024), machines: map[muster.MachineID]*machine{},
 		nets:      map[muster.ClusterID]provider.Network{},
-		functions: function.This(), ended: make(chan struct{}),
+		functions: function.This(), devices: device.This(hostDisks{}), ended: make(chan struct{}),
 		pressure: func() (pressure, error) { return readPressure("/") }, reserve: cfg.reserve(h.memory),
 	}
 	slots, err := layOut(h, &cfg)
@@ -140,6 +143,9 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	}
 	if len(functions) > 0 {
 		p.shareFunctions(functions, source.Read().Devices)
+	}
+	if err := p.openVMDevices(ctx, source); err != nil {
+		return nil, err
 	}
 	if _, err := exec.LookPath(accel.Program); err == nil {
 		p.hasQEMU = cfg.Kernel != nil

@@ -79,6 +79,12 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	if !kvm && !o.Emulate {
 		return nil, muster.Errorf(muster.EConflict, "this host has no KVM that works").Because(muster.ReasonBootFailed).WithHint("run `muster doctor --vm` on it, or ask for vm.emulate: on")
 	}
+	m.mu.Lock()
+	incoming := m.incoming
+	m.mu.Unlock()
+	if incoming && len(m.devices) > 0 {
+		return nil, muster.Errorf(muster.EConflict, "machine %s has devices of its host, and a virtual machine that was saved has none", m.id).Because(muster.ReasonBootFailed).WithHint("resume it on another machine")
+	}
 	function := o.NIC == muster.VMNICFunction
 	if function {
 		if err := p.checkFunction(m, b); err != nil {
@@ -114,9 +120,7 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 	hw := qemu.Machine{Name: string(m.id), UUID: p.uuidOf(rec), Type: kind, KVM: kvm, Cores: len(note.Plan.CPUs), Memory: note.Plan.Memory, Plan: bare(note.Plan),
 		Append: []string{"console=ttyS0", "quiet", "panic=-1", "muster.channel=ttyS1"},
 		Disks:  []qemu.Disk{{Serial: rootDisk, ReadOnly: true}}}
-	m.mu.Lock()
-	hw.Incoming = m.incoming
-	m.mu.Unlock()
+	hw.Incoming = incoming
 	if !kvm {
 		hw.Append = append(hw.Append, "no_timer_check") // a translated machine may be late for it
 	}
@@ -133,6 +137,10 @@ func (p *Provider) startVM(ctx context.Context, m *machine, b *provider.Boot, re
 			return nil, err
 		}
 	}
+	if err := p.takeDevices(ctx, m, b); err != nil {
+		return nil, err
+	}
+	hw.Devices = deviceCards(&note.Plan)
 	var task json.RawMessage
 	if !hw.Incoming { // who was saved had its own
 		if task, err = p.vmTask(m, b, note, size); err != nil {
@@ -332,7 +340,7 @@ func (p *Provider) endVM(ctx context.Context, m *machine) error {
 	if err == nil && there {
 		dir := p.vmDir(m.id)
 		if err = supervisor.End(ctx, dir); err == nil {
-			err = errors.Join(p.givePages(m.id), p.giveFunction(m.id))
+			err = errors.Join(p.givePages(m.id), p.giveFunction(m.id), p.giveDevices(m.id))
 		}
 		if err == nil {
 			err = os.RemoveAll(dir)

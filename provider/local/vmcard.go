@@ -135,8 +135,12 @@ func withFunction(h *muster.VMHost, all []muster.PCIDevice, address string) *mus
 // hostFacts are what this host has for the virtual machine of a machine.
 func hostFacts(s vmhost.Source, m *machine) *muster.VMHost {
 	h := s.Facts()
-	if m.function == nil {
+	if m.function == nil && len(m.devices) == 0 {
 		return h
 	}
-	return withFunction(h, s.Read().Devices, m.function.Address)
+	all := s.Read().Devices
+	if m.function != nil {
+		h = withFunction(h, all, m.function.Address)
+	}
+	return withDevices(h, all, m.devices)
 }

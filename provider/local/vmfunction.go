@@ -8,7 +8,6 @@ import (
 	"github.com/muster-hpc/muster/provider"
 	"github.com/muster-hpc/muster/provider/local/network"
 	"github.com/muster-hpc/muster/vm/function"
-	"github.com/muster-hpc/muster/vm/jail"
 	"github.com/muster-hpc/muster/vm/qemu"
 )
 
@@ -87,12 +86,4 @@ func (p *Provider) giveFunction(id muster.MachineID) error {
 // functionCard is the message card of a virtual machine that has a virtual function.
 func (p *Provider) functionCard(m *machine, n *vmNote) qemu.NIC {
 	return qemu.NIC{ID: string(network.MessagePort), MAC: p.macOf(m.index, network.MessagePort).String(), Function: n.Function.Address, MemoryNode: n.Plan.NIC.MemoryNode}
-}
-
-// passed are the devices that a virtual machine has by VFIO.
-func (n *vmNote) passed() []jail.Device {
-	if n.Function == nil {
-		return nil
-	}
-	return []jail.Device{{Address: n.Function.Address, Group: n.Function.Group}}
 }

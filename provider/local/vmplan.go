@@ -22,7 +22,11 @@ func (p *Provider) planVM(m *machine, part part, o muster.VMOptions, kvm bool) (
 	facts := hostFacts(source, m)
 	facts.KVM = kvm
 	o.Emulate = !kvm
-	o.Save = o.NIC != muster.VMNICFunction // any other may be
+	o.Save = o.NIC != muster.VMNICFunction && len(m.devices) == 0 // any other may be
+	if n := len(facts.Given()); n < len(m.devices) {
+		return nil, muster.Errorf(muster.EUnavailable, "machine %s has %d of its %d devices: the host does not see the others", m.id, n, len(m.devices)).Because(muster.ReasonBootFailed).
+			WithHint("switch the host off and on, or leave them out of --vm-device")
+	}
 	h := plan.Host{Topology: p.host.within(source.Topology(), part.cpus), VM: facts, Slice: true, Memory: part.memory, Ordinary: o.Pages == ""}
 	n := &vmNote{}
 	if h.Ordinary && !o.Untuned {

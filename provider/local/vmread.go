@@ -53,6 +53,11 @@ func (p *Provider) readVM(ctx context.Context, s *supervisor.Supervisor, n *vmNo
 		r.queues()
 	} else {
 		r.function(p.functions, n.Function)
+	}
+	for _, d := range n.Plan.Devices {
+		r.device(p.devices.Host, d)
+	}
+	if n.Plan.Memlock > 0 {
 		r.locked()
 	}
 	return &muster.VMFacts{At: p.cfg.Clock.Now(), KVM: kvm, Tuned: n.Plan.Tuned, Settings: r.out}, nil

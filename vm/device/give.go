@@ -88,7 +88,7 @@ func (h Host) erase(ctx context.Context, d Held) (string, error) {
 	}
 	var proofs []string
 	for _, n := range now.Namespaces {
-		proof, err := h.Disks.Erase(ctx, filepath.Join(h.Dev, n.name), n.Size)
+		proof, err := h.Disks.Erase(ctx, filepath.Join(h.Dev, now.names[n.ID]), n.Size)
 		if err != nil {
 			return "", fmt.Errorf("erase namespace %d of the disk with the serial number %s: %w", n.ID, d.Disk.Serial, err)
 		}
@@ -98,7 +98,7 @@ func (h Host) erase(ctx context.Context, d Held) (string, error) {
 }
 
 // appear waits until a disk is as it was before anybody had it.
-func (h Host) appear(ctx context.Context, d Held) (Disk, error) {
+func (h Host) appear(ctx context.Context, d Held) (seen, error) {
 	why := ""
 	for end := time.Now().Add(h.Appear); ; {
 		now, err := h.disk(d.Address)
@@ -110,11 +110,11 @@ func (h Host) appear(ctx context.Context, d Held) (Disk, error) {
 			why = err.Error()
 		}
 		if !time.Now().Before(end) {
-			return Disk{}, &notError{"it is not erased, because it is not as it was before a tenant had it: " + why, h.lostCure(d) + "; or have it as it was again, with nvme-cli"}
+			return seen{}, &notError{"it is not erased, because it is not as it was before a tenant had it: " + why, h.lostCure(d) + "; or have it as it was again, with nvme-cli"}
 		}
 		select {
 		case <-ctx.Done():
-			return Disk{}, ctx.Err()
+			return seen{}, ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

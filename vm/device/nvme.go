@@ -33,7 +33,12 @@ type Namespace struct {
 	ID    int   `json:"id"`
 	Size  int64 `json:"size_bytes"`
 	Block int   `json:"block_bytes"`
-	name  string
+}
+
+// seen is a disk that the host's driver has, with the names of its namespaces as block devices.
+type seen struct {
+	Disk
+	names map[int]string
 }
 
 // differs is what of a disk is not as it was; "": nothing.
@@ -116,29 +121,31 @@ func namespaceName(entry string) (string, bool) {
 }
 
 // disk reads what an NVMe is that its driver has.
-func (h Host) disk(address string) (Disk, error) {
+func (h Host) disk(address string) (seen, error) {
 	c, err := h.controller(address)
 	if err == nil && c == "" {
 		err = errors.New("its driver has no controller of it")
 	}
 	if err != nil {
-		return Disk{}, err
+		return seen{}, err
 	}
 	path := filepath.Join(h.Dev, c)
 	b, err := h.Identify(path, cnsController)
 	if err != nil {
-		return Disk{}, fmt.Errorf("ask %s what it is: %w", path, err)
+		return seen{}, fmt.Errorf("ask %s what it is: %w", path, err)
 	}
-	d, manages, err := parseController(b)
+	d := seen{names: map[int]string{}}
+	manages := false
+	d.Disk, manages, err = parseController(b)
 	if err != nil {
-		return Disk{}, err
+		return seen{}, err
 	}
 	names, err := h.namespaceNames(address)
 	if err != nil {
-		return Disk{}, err
+		return seen{}, err
 	}
 	for _, name := range names {
-		n := Namespace{name: name}
+		var n Namespace
 		sectors, err := pci.Number(h.blockFile(name, "size"))
 		n.Size = int64(sectors) << 9
 		if err == nil {
@@ -148,20 +155,21 @@ func (h Host) disk(address string) (Disk, error) {
 			n.ID, err = pci.Number(h.blockFile(name, "nsid"))
 		}
 		if err != nil {
-			return Disk{}, err
+			return seen{}, err
 		}
 		d.Namespaces = append(d.Namespaces, n)
+		d.names[n.ID] = name
 	}
 	slices.SortFunc(d.Namespaces, func(a, b Namespace) int { return a.ID - b.ID })
 	if !manages {
 		return d, nil
 	}
 	if b, err = h.Identify(path, cnsAllocated); err != nil {
-		return Disk{}, fmt.Errorf("ask %s for its namespaces: %w", path, err)
+		return seen{}, fmt.Errorf("ask %s for its namespaces: %w", path, err)
 	}
 	for _, id := range parseIDs(b) {
 		if !slices.ContainsFunc(d.Namespaces, func(n Namespace) bool { return n.ID == id }) {
-			return Disk{}, &hiddenError{id}
+			return seen{}, &hiddenError{id}
 		}
 	}
 	return d, nil

@@ -114,17 +114,18 @@ func (h Host) known(ctx context.Context, address string, held *Held) (*Disk, err
 		if diff := d.differs(*held.Disk); diff != "" {
 			return nil, &notError{"it is not the disk that a tenant had: " + diff, h.lostCure(*held)}
 		}
-		return &d, nil
+		return &d.Disk, nil
 	}
 	if len(d.Namespaces) == 0 {
 		return nil, &notError{"it has no namespace", "make one: nvme create-ns, nvme attach-ns"}
 	}
 	for _, n := range d.Namespaces {
-		if err := h.Disks.Empty(ctx, filepath.Join(h.Dev, n.name), n.Size); err != nil {
-			return nil, &notError{fmt.Sprintf("%s is not empty, or in use: %v", n.name, err), "what is on it is lost when it is given away; if nobody needs it: blkdiscard --zeroout /dev/" + n.name}
+		name := d.names[n.ID]
+		if err := h.Disks.Empty(ctx, filepath.Join(h.Dev, name), n.Size); err != nil {
+			return nil, &notError{fmt.Sprintf("%s is not empty, or in use: %v", name, err), "what is on it is lost when it is given away; if nobody needs it: blkdiscard --zeroout /dev/" + name}
 		}
 	}
-	return &d, nil
+	return &d.Disk, nil
 }
 
 // same reports, as an error, that another device is at an address than was noted.
