@@ -120,6 +120,9 @@ func (c *Cluster) Needs() Spec {
 		if n := c.Pause.Compute; n > 0 {
 			s.Nodes, s.Min, s.Logins = n, min(s.Min, n), c.Pause.Logins
 		}
+		if c.Pause.OnPause == PauseSave { // what is saved goes on where it could be saved again
+			s.OnPause = PauseSave
+		}
 	}
 	return s
 }

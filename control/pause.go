@@ -214,6 +214,13 @@ func (s *Service) keepsMemory(tx *store.Tx, c muster.Cluster, nodes []muster.Nod
 						WithHint("write --on-pause wait or requeue")
 				}
 			}
+		case saves && len(m.Facts.VMHost.Given()) > 0:
+			var given []string
+			for _, d := range m.Facts.VMHost.Given() {
+				given = append(given, d.Address)
+			}
+			return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot be saved: its virtual machine has devices of its host whole (%s), and nobody can read what these have of it", m.ID, c.Name, strings.Join(given, ", ")).
+				Because(muster.ReasonCannotSave).WithHint("write --on-pause wait or requeue; a cluster whose request says on_pause: save gets machines without devices")
 		case saves && !can.Saves:
 			return muster.Errorf(muster.EConflict, "machine %s of cluster %s cannot be saved by its provider", m.ID, c.Name).Because(muster.ReasonCannotSave).
 				WithHint("write --on-pause wait or requeue")

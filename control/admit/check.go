@@ -46,6 +46,7 @@ const (
 	ReasonNoVF      = muster.LackVF
 	ReasonVFGroup   = muster.LackVFGroup
 	ReasonHugePages = muster.LackHugePages
+	ReasonVMSave    = muster.LackSave
 	// Of more nodes for a cluster that is kept within something.
 	ReasonOutside = "outside"
 	// From here on they pass with time.
@@ -68,7 +69,7 @@ func Reasons() []string {
 		ReasonNICSpeed, ReasonAccelerators, ReasonShapeCores, ReasonShapeMemory, ReasonShapeKernel, ReasonLinkRate,
 		ReasonHibernate, ReasonHibernateDevices, ReasonHibernateLocked, ReasonHibernateDisk, ReasonImageArchitecture, ReasonImageCPULevel,
 		ReasonImageMemory, ReasonImageDevices, ReasonImageModules, ReasonImageKernel,
-		ReasonNoKVM, ReasonNoIOMMU, ReasonNoVF, ReasonVFGroup, ReasonHugePages, ReasonVolume, ReasonEgress, ReasonUserID, ReasonOutside,
+		ReasonNoKVM, ReasonNoIOMMU, ReasonNoVF, ReasonVFGroup, ReasonHugePages, ReasonVMSave, ReasonVolume, ReasonEgress, ReasonUserID, ReasonOutside,
 		ReasonMaintenance, ReasonQuarantined, ReasonTesting, ReasonBusy, ReasonPartsInUse, ReasonCleaning, ReasonNotAnswering, ReasonReserved, ReasonFailedHere,
 	}
 }
@@ -117,7 +118,7 @@ func checksFor(spec muster.Spec, image *muster.Image, providers muster.Providers
 		b.image(spec, image, providers)
 	}
 	b.hibernates(spec, providers)
-	b.virtual()
+	b.virtual(spec.OnPause)
 	return b.list
 }
 

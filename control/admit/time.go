@@ -21,11 +21,12 @@ type wishKey struct {
 	shape  string
 	rate   bool
 	vm     string
+	pause  muster.OnPause // save and hibernate ask more of machines
 }
 
 func keyOf(w Waiting, snap Snapshot) wishKey {
 	_, uid := snap.highest(w.Spec.Users)
-	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress, uid, shapeKey(w.Spec.Shape), w.Spec.LinkRate > 0, vmKey(w.Spec.VM)}
+	return wishKey{w.Spec.Machine, w.Image, fmt.Sprint(snap.Drivers.asked(w.Spec)), w.Spec.Egress, uid, shapeKey(w.Spec.Shape), w.Spec.LinkRate > 0, vmKey(w.Spec.VM), w.Spec.OnPause}
 }
 
 // vmKey is what of virtual machines decides which machines fit.

@@ -7,16 +7,20 @@ import (
 
 // virtual adds what hosts of virtual machines need, each under its own reason. A slice runs on its
 // host as that is.
-func (b *builder) virtual() {
+func (b *builder) virtual(o muster.OnPause) {
 	if b.vm == nil {
 		return
 	}
+	vm := *b.vm
+	vm.Save = o == muster.PauseSave
+	b.vm = &vm
 	for _, l := range []struct{ reason, text, change string }{
 		{ReasonNoKVM, "are on hosts without KVM, where QEMU would emulate the processor", "leave out vm.emulate: off: nothing measured there says anything of speed"},
 		{ReasonNoIOMMU, "are on hosts without an IOMMU that is used and remaps interrupts, behind which devices are passed through", "ask for vm.nic: virtio; `muster doctor --vm` on the host says how to set it"},
 		{ReasonNoVF, "have no virtual function to give: the cards of their hosts have none, or their server gives them none", "ask for vm.nic: virtio; `muster doctor --vm` on the host says how to set it, and local machines have those of the server's --vm-card"},
 		{ReasonVFGroup, "are on hosts where every virtual function shares its IOMMU group with another device", "ask for vm.nic: virtio; `muster doctor --vm` on the host says how to set it"},
 		{ReasonHugePages, "are on hosts without huge pages of that size", "ask for vm.pages: 2MiB, or for vm.tune: off"},
+		{ReasonVMSave, "have devices of their hosts whole, whose state cannot be saved", "leave out on_pause: save; the site decides which machines have devices (serve --vm-device)"},
 	} {
 		b.add(check{
 			reason: l.reason, head: true, text: l.text, change: l.change,

@@ -156,3 +156,31 @@ func TestVirtualMachinesLack(t *testing.T) {
 		}
 	}
 }
+
+// A cluster that is to be saved gets no machine whose virtual machine has devices of the host; any other may.
+func TestSavedWithoutDevices(t *testing.T) {
+	t.Parallel()
+	with := emulatingHost()
+	with.IOMMU, with.FirmwareIOMMU, with.Remapping = true, true, true
+	with.Devices = []muster.PCIDevice{{Address: "0000:41:00.0", Kind: muster.PCIDisk, Group: new(1), Given: true}}
+	snap := admit.Snapshot{Providers: vmSite(), Machines: []muster.Machine{slice("s1", with), slice("s2", emulatingHost())}}
+	saved := muster.Spec{Name: "c", Nodes: 1, Min: 1, Head: muster.HeadShared, Placement: muster.PlaceAny, VM: &muster.VMOptions{Emulate: true}, Machine: muster.Constraints{Provider: muster.ProviderVM}, OnPause: muster.PauseSave}
+	any := saved
+	any.OnPause = muster.PauseWait
+	for nodes, want := range map[int][2]bool{1: {true, true}, 2: {false, true}} {
+		saved.Nodes, saved.Min, any.Nodes, any.Min = nodes, nodes, nodes, nodes
+		for i, s := range []muster.Spec{saved, any} {
+			a := admit.Answer("c-1", s, nil, snap, place.Planner{})
+			if (a.Plan != nil) != want[i] {
+				t.Errorf("%d nodes, on_pause %s: %+v", nodes, s.OnPause, a)
+			}
+			rejected := slices.ContainsFunc(a.Rejections, func(r muster.Rejection) bool { return r.Reason == admit.ReasonVMSave && r.Sample[0] == "s1" })
+			if rejected != (s.OnPause == muster.PauseSave) {
+				t.Errorf("%d nodes, on_pause %s: rejections %+v", nodes, s.OnPause, a.Rejections)
+			}
+		}
+	}
+	if saved.VM.Save {
+		t.Error("the request was changed")
+	}
+}

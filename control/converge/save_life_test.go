@@ -422,6 +422,32 @@ func lostLocks(t *testing.T, s *server, id muster.ClusterID, own bool) []string 
 	return slices.DeleteFunc(out.Lost, func(text string) bool { return !strings.Contains(text, "locks") })
 }
 
+// A cluster one of whose virtual machines has devices of the host is not saved, and the reason names them.
+func TestSaveWithDevicesIsRefused(t *testing.T) {
+	pretended(t, func(t *testing.T) {
+		r := virtual(t, fake.Options{Machines: 2, BootMax: time.Second})
+		s := r.start()
+		s.untilFree(2)
+		id := s.mustCreate(slurmVM(2))
+		s.untilPhase(id, muster.ClusterReady)
+		m := s.machines(muster.MachineActive)[1]
+		var host muster.VMHost
+		if m.Facts.VMHost != nil {
+			host = *m.Facts.VMHost
+		}
+		host.Devices = append(host.Devices, muster.PCIDevice{Address: "0000:c1:00.0", Kind: muster.PCIAccelerator, Given: true})
+		m.Facts.VMHost = &host
+		s.put(m)
+		err := pauseSaved(s, id)
+		if muster.ReasonOf(err) != muster.ReasonCannotSave || !strings.Contains(err.Error(), "0000:c1:00.0") || !strings.Contains(err.Error(), string(m.ID)) {
+			t.Errorf("%v", err)
+		}
+		if s.phase(id) != muster.ClusterReady {
+			t.Error("it is not ready any more")
+		}
+	})
+}
+
 // What cannot be saved is refused with the reason, before anything happens.
 func TestSaveIsRefused(t *testing.T) {
 	pretended(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,7 @@ func TestVMHost(t *testing.T) {
 	module := func(names ...string) func(string) bool {
 		return func(file string) bool { return slices.Contains(names, strings.SplitN(path.Base(file), ".", 2)[0]) }
 	}
-	build("guest", module("igbvf"), nil)
+	build("guest", module("igbvf", "nvme"), nil)
 	guest, err := os.ReadFile(filepath.Join(dir, "guest"))
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +77,10 @@ func TestVMHost(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
+	}
+	raw := filepath.Join(dir, "nvme")
+	if err := os.WriteFile(raw, make([]byte, 16<<20), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	// All mounts are in a namespace of their own, which goes with QEMU.
 	cmd := exec.CommandContext(t.Context(), "unshare", append([]string{"--mount", "--propagation", "private", "--", "sh", "-c",
@@ -101,6 +106,9 @@ func TestVMHost(t *testing.T) {
 		t.Errorf("the emulated host ended with %q, %v", verdict, err)
 	}
 	tagged(t, filepath.Join(dir, "wire.pcap"))
+	if b, err := os.ReadFile(raw); err != nil || bytes.Contains(b, []byte(guestWrote)) {
+		t.Errorf("what a guest wrote to the NVMe is on it: %v", err)
+	}
 }
 
 func buildInitramfs(to, image string, wanted func(string) bool, also map[string][]byte) error {
@@ -134,7 +142,7 @@ func buildInitramfs(to, image string, wanted func(string) bool, also map[string]
 	return err
 }
 
-// emulatedHost is the command line of the host's QEMU. Its card is near to the second memory node.
+// emulatedHost is the command line of the host's QEMU. Its card and its NVMe are near to the second memory node.
 func emulatedHost() []string {
 	return []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=multi,tb-size=512",
@@ -146,6 +154,7 @@ func emulatedHost() []string {
 		"-device", "intel-iommu,intremap=on,caching-mode=on",
 		"-device", "pxb-pcie,id=pxb1,bus=pcie.0,bus_nr=64,numa_node=1", "-device", "pcie-root-port,id=rp1,bus=pxb1,chassis=1,slot=1",
 		"-netdev", "hubport,id=wire,hubid=0", "-object", "filter-dump,id=dump,netdev=wire,file=/mnt/wire.pcap", "-device", "igb,bus=rp1,netdev=wire",
+		"-device", "pcie-root-port,id=rp2,bus=pxb1,chassis=2,slot=2", "-drive", "if=none,id=nvme,format=raw,file=/mnt/nvme", "-device", "nvme,bus=rp2,serial=MUSTER-TEST-1,drive=nvme",
 		"-drive", "if=none,id=root,format=raw,readonly=on,file=/mnt/disk", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-serial", "stdio", "-kernel", "/mnt/vmlinuz", "-initrd", "/mnt/host", "-append", "console=ttyS0 quiet panic=-1 no_timer_check intel_iommu=on",
 	}
@@ -157,6 +166,7 @@ func hostConfig(dir string) local.Config {
 	return local.Config{
 		Dir: dir, Instance: "vmhost", Slices: []local.Slice{{Count: 4, Cores: 1, Memory: 512 << 20}}, Oversubscribe: true,
 		VMCard:    &local.VMCard{Name: "eth0", Functions: 4, FirstVLAN: 100, LastVLAN: 101},
+		VMDevices: []local.VMDevice{{Address: hostNVMe()}}, // of local-03, the first of those near to it
 		ImagePath: func(context.Context, muster.ImageID) (string, error) { return filepath.Join(dir, "image"), nil },
 		Kernel:    func(context.Context, muster.ImageID) (string, string, error) { return hostKernel, hostGuest, nil },
 		Log:       slog.New(slog.NewTextHandler(os.Stdout, nil)),
@@ -300,9 +310,31 @@ func functionsOfHost(t *testing.T) []vfOnHost {
 	return list
 }
 
-// cleanHost sees that nobody has a function or a huge page.
-func cleanHost(t *testing.T, when string) {
+// hostNVMe is the address of the host's NVMe.
+func hostNVMe() string {
+	list, _ := filepath.Glob("/sys/bus/pci/devices/*/class")
+	for _, path := range list {
+		if b, _ := os.ReadFile(path); strings.TrimSpace(string(b)) == "0x010802" {
+			return filepath.Base(filepath.Dir(path))
+		}
+	}
+	return ""
+}
+
+// nvmeHas is the driver that the NVMe has, and the one that it is reserved for.
+func nvmeHas() string {
+	dir := "/sys/bus/pci/devices/" + hostNVMe()
+	to, _ := os.Readlink(dir + "/driver")
+	o, _ := os.ReadFile(dir + "/driver_override")
+	return fmt.Sprintf("driver %s, override %s", filepath.Base(to), strings.TrimSpace(string(o)))
+}
+
+// cleanHost sees that nobody has a function, the NVMe or a huge page.
+func cleanHost(t *testing.T, when, nvme string) {
 	t.Helper()
+	if has := nvmeHas(); has != nvme {
+		t.Errorf("%s: the NVMe has %s", when, has)
+	}
 	list := functionsOfHost(t)
 	if len(list) != 4 {
 		t.Errorf("%s: there are %d functions", when, len(list))
@@ -320,9 +352,9 @@ func cleanHost(t *testing.T, when string) {
 	}
 }
 
-// TestVMHostInside starts virtual machines by KVM, each with a virtual function, in the emulated host of TestVMHost: what was
-// planned holds on the host, two of one cluster hear each other and not that of another, also not where a guest tags its
-// frames itself; a server is killed meanwhile; and after the end the functions are as they were.
+// TestVMHostInside starts virtual machines by KVM, each with a virtual function, in the emulated host of TestVMHost, and one
+// of them with an NVMe: what was planned holds on the host, two of one cluster hear each other and not that of another, also not where a guest tags its
+// frames itself; a server is killed meanwhile; and after the end the functions are as they were, and what the guest wrote to the NVMe is erased.
 func TestVMHostInside(t *testing.T) {
 	if os.Getenv(hostVariable) == "" {
 		t.Skip("runs in the emulated host of TestVMHost")
@@ -357,16 +389,25 @@ func TestVMHostInside(t *testing.T) {
 	planHolds(t, p)
 	guards(t)
 	talk(t, lines)
+	usesDisk(t, lines)
 	interrupts(t, p)
 	for _, s := range seen {
 		if r, err := p.Fence(t.Context(), s.Machine); err != nil || !r.Proven {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if c, err := p.Clean(t.Context(), s.Machine); err != nil || !c.Verified {
+		c, err := p.Clean(t.Context(), s.Machine)
+		if err != nil || !c.Verified {
 			t.Errorf("%+v, %v", c, err)
 		}
+		erased := slices.ContainsFunc(c.Steps, func(s muster.CleanStep) bool {
+			return s.What == "device "+hostNVMe() && strings.Contains(s.Check, "MUSTER-TEST-1") && strings.Contains(s.Check, "all 16777216 bytes read back, all zero")
+		})
+		if erased != (s.Machine == "local-03") {
+			t.Errorf("%s: %+v", s.Machine, c.Steps)
+		}
+		t.Logf("%s: clean after %v: %+v", s.Machine, time.Duration(c.Took), c.Steps)
 	}
-	cleanHost(t, "after the end")
+	cleanHost(t, "after the end", "driver ., override (null)")
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
@@ -378,7 +419,7 @@ func TestVMHostInside(t *testing.T) {
 		}
 		if i > 0 {
 			err = p.Destroy(t.Context())
-			cleanHost(t, fmt.Sprintf("server killed after %v, all ended by the next", after))
+			cleanHost(t, fmt.Sprintf("server killed after %v, all ended by the next", after), "driver nvme, override (null)")
 		} else {
 			err = p.Close()
 		}
@@ -411,6 +452,9 @@ func planHolds(t *testing.T, p *local.Provider) {
 					if !f.Holds {
 						t.Errorf("%s: %+v", s.Machine, f)
 					}
+				}
+				if d := "device:" + hostNVMe(); named[d] != (s.Machine == "local-03") {
+					t.Errorf("%s: %s is read back: %v", s.Machine, d, named[d])
 				}
 				for _, name := range []string{"nic", "nic-group", "nic-guard", "memlock", "memory", "huge-pages", "vcpu-pins", "host-threads"} {
 					if !named[name] {

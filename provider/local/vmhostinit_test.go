@@ -133,7 +133,7 @@ func hostInside() error {
 	if err := mountAll([][3]string{{"devpts", "/dev/pts", "devpts"}, {"tmpfs", "/dev/shm", "tmpfs"}, {"tmpfs", "/run", "tmpfs"}, {"tmpfs", "/tmp", "tmpfs"}, {"cgroup2", "/sys/fs/cgroup", "cgroup2"}}); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"modprobe", "-a", "igb", "kvm_amd", "vfio-pci", "loop", "tun"}, {"ip", "link", "set", "lo", "up"}, {"ip", "link", "set", "eth0", "up"}} {
+	for _, args := range [][]string{{"modprobe", "-a", "igb", "kvm_amd", "vfio-pci", "loop", "tun", "nvme"}, {"ip", "link", "set", "lo", "up"}, {"ip", "link", "set", "eth0", "up"}} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%v: %w: %s", args, err, out)
 		}
@@ -208,6 +208,7 @@ func guestTalks() error {
 		}
 		_, _ = unix.Write(fd, frame) // until the link is up nobody hears it
 	}
+	go guestWrites()
 	go func() {
 		everybody := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 		for n := 1; ; n++ {
@@ -251,4 +252,59 @@ func guestTalks() error {
 			fmt.Println("heard", line)
 		}
 	}
+}
+
+// guestWrote is what a guest writes to its NVMe.
+const guestWrote = "written by a tenant's guest, of whom nothing may stay"
+
+// guestWrites writes to the NVMe of a guest, if it has one, and reads that again from the disk itself.
+func guestWrites() {
+	if hostNVMe() == "" {
+		return
+	}
+	const path = "/dev/nvme0n1"
+	for {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	say := func(err error) { fmt.Println("disk:", err) }
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_DIRECT|unix.O_SYNC, 0)
+	if err != nil {
+		say(err)
+		return
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		say(err)
+		return
+	}
+	buf, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		say(err)
+		return
+	}
+	for _, at := range []int64{0, 5 << 20, size - 4096} {
+		if _, err := f.ReadAt(buf, at); err != nil {
+			say(err)
+			return
+		}
+		if strings.Trim(string(buf), "\x00") != "" {
+			say(fmt.Errorf("byte %d of another is on it", at))
+			return
+		}
+		copy(buf, guestWrote)
+		if _, err := f.WriteAt(buf, at); err != nil {
+			say(err)
+			return
+		}
+		clear(buf)
+		if _, err := f.ReadAt(buf, at); err != nil || !strings.HasPrefix(string(buf), guestWrote) {
+			say(fmt.Errorf("what was written at byte %d is not read: %w", at, err))
+			return
+		}
+		clear(buf)
+	}
+	fmt.Println("disk: it was empty, and was written and read,", size, "bytes")
 }

@@ -103,6 +103,28 @@ func talk(t *testing.T, lines map[muster.MachineID]*consoleLines) {
 	}
 }
 
+// usesDisk waits until the guest with the NVMe has used it.
+func usesDisk(t *testing.T, lines map[muster.MachineID]*consoleLines) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
+		for id, l := range lines {
+			for _, line := range l.all() {
+				if !strings.HasPrefix(line, "disk: ") {
+					continue
+				}
+				t.Logf("%s: %s", id, line)
+				if id != "local-03" || line != "disk: it was empty, and was written and read, 16777216 bytes" {
+					t.Errorf("%s: %s", id, line)
+				}
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("no guest has used the NVMe")
+		}
+	}
+}
+
 // tagged reads what passed on the wire of the card: every frame of a virtual machine bears the tag of its
 // cluster's VLAN outside, whatever the guest sent.
 func tagged(t *testing.T, pcap string) {
