@@ -193,3 +193,61 @@ func TestDeviceNotes(t *testing.T) {
 		t.Errorf("a machine whose devices are not clean is not known: %v", err)
 	}
 }
+
+// A device that is read back has vfio-pci, all of its group is the machine's, and its memory node is the planned one.
+func TestReadDevice(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(put func(name, text string), link func(name, to string))
+		holds  bool
+	}{
+		"as planned": {func(func(string, string), func(string, string)) {}, true},
+		"another driver": {func(_ func(string, string), link func(string, string)) {
+			link("0000:c1:00.0/driver", "../drivers/nouveau")
+		}, false},
+		"another group": {func(_ func(string, string), link func(string, string)) {
+			link("0000:c1:00.0/iommu_group", "../../groups/8")
+		}, false},
+		"company": {func(put func(string, string), _ func(string, string)) {
+			put("../../groups/7/devices/0000:c1:00.9", "")
+			put("0000:c1:00.9/class", "0x040300")
+		}, false},
+		"another node": {func(put func(string, string), _ func(string, string)) { put("0000:c1:00.0/numa_node", "0") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "a")
+			path := func(name string) string { return filepath.Join(dir, "bus/pci/devices", name) }
+			put := func(name, text string) {
+				if err := os.MkdirAll(filepath.Dir(path(name)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path(name), []byte(text+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			link := func(name, to string) {
+				_ = os.Remove(path(name))
+				if err := os.Symlink(to, path(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("0000:c1:00.0/class", "0x030200")
+			put("0000:c1:00.0/numa_node", "1")
+			put("0000:c0:01.0/class", "0x060400")
+			for _, member := range []string{"7/devices/0000:c1:00.0", "7/devices/0000:c0:01.0", "8/devices/0000:c1:00.0"} {
+				put("../../groups/"+member, "")
+			}
+			link("0000:c1:00.0/driver", "../drivers/vfio-pci")
+			link("0000:c1:00.0/iommu_group", "../../../groups/7")
+			c.change(put, func(name, to string) { link(name, strings.Replace(to, "../../groups", "../../../groups", 1)) })
+			d := muster.VMPlanDevice{Address: "0000:c1:00.0", Group: new(7), Asked: true, MemoryNode: new(0)}
+			r := &vmReading{plan: &muster.VMPlan{MemoryNodes: []muster.VMNode{{ID: 0, Host: new(1)}}, Devices: []muster.VMPlanDevice{d},
+				Settings: []muster.VMSetting{{Name: "device:0000:c1:00.0", Value: "planned"}}}}
+			r.device(pci.Host{Dir: dir}, d)
+			if len(r.out) != 1 || r.out[0].Holds != c.holds || r.out[0].Name != "device:0000:c1:00.0" || r.out[0].Value != "planned" || (r.out[0].Cure != "") == c.holds {
+				t.Errorf("%+v", r.out)
+			}
+		})
+	}
+}
