@@ -38,50 +38,50 @@ const sliceForm = "N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME]
 // [,datacentre=NAME][,service]. The error is EInvalid and lists everything that is wrong.
 func ParseSlice(text string) (Slice, error) {
 	var problems []muster.Problem
-	wrong := func(format string, args ...any) {
+	wrong := func(hint, format string, args ...any) {
 		problems = append(problems, muster.Problem{Field: fmt.Sprintf("machines %.80q", text), Reason: muster.ReasonBadMachines,
-			Message: fmt.Sprintf(format, args...), Hint: "write " + sliceForm + ", for instance 4,cores=1,memory=2GiB"})
+			Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	parts := strings.Split(text, ",")
 	n, err := strconv.Atoi(parts[0])
 	if err != nil || n < 1 || n > maxMachines {
-		wrong("the number of machines is from 1 to %d", maxMachines)
+		wrong("begin with it: 4,cores=1,memory=2GiB", "the number of machines is from 1 to %d", maxMachines)
 	}
 	s := Slice{Count: n}
 	seen := map[string]bool{}
 	for _, p := range parts[1:] {
 		key, value, _ := strings.Cut(p, "=")
 		if seen[key] {
-			wrong("%.32q is given twice", key)
+			wrong("keep one", "%.32q is given twice", key)
 			continue
 		}
 		seen[key] = true
 		if name := s.name(key); name != nil {
 			if *name = value; key == "leaf" || key == "chassis" || key == "datacentre" {
 				if !validStand(value) {
-					wrong("%s %.40q: use letters, digits, dots and underscores, at most 32", key, value)
+					wrong("use letters, digits, dots and underscores, at most 32", "%s %.40q is no name of one", key, value)
 				}
 			} else if !validName(value) {
-				wrong("%s %.40q: use small letters, digits and -, at most 32", key, value)
+				wrong("use small letters, digits and -, at most 32", "%s %.40q is no name of one", key, value)
 			}
 			continue
 		}
 		switch key {
 		case "cores":
 			if s.Cores, err = strconv.Atoi(value); err != nil || s.Cores < 1 || s.Cores > cpulist.Most {
-				wrong("cores %.40q is not a number from 1", value)
+				wrong("write cores=2, for instance", "cores %.40q is not a number from 1", value)
 			}
 		case "memory":
 			if s.Memory, err = parseSize(value); err != nil {
-				wrong("%v", err)
+				wrong("write memory=2GiB, for instance", "%v", err)
 			}
 		case "service":
 			if value != "" {
-				wrong("service takes no value")
+				wrong("write service alone", "service takes no value")
 			}
 			s.Service = true
 		default:
-			wrong("there is no %.32q", key)
+			wrong("write "+sliceForm, "there is no %.32q", key)
 		}
 	}
 	if len(problems) > 0 {
