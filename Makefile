@@ -178,6 +178,11 @@ bench-supervisors: build ## Memory, starts and adoption of the supervisors of 20
 	@scripts/setup lab
 	@$(SUDO) env MUSTER_SUPERVISORS=$(or $(SUPERVISORS),200) MUSTER_PROGRAM=$(CURDIR)/bin/muster go test -count=1 -run 'TestMany$$' -v -timeout 30m ./vm/supervisor
 
+.PHONY: bench-vm-start
+bench-vm-start: build ## Measure from the request to sshd's greeting beside the same QEMU that is started by hand, some minutes (RUNS=1: fewer)
+	@scripts/setup lab
+	@$(SUDO) scripts/bench-vm-start
+
 .PHONY: bench-overhead
 bench-overhead: build ## Hold a delivered cluster against plain nodes with the same programs, ten minutes and more
 	@scripts/setup test

@@ -143,6 +143,8 @@ type Facts struct {
 	Lockdown string `json:"lockdown,omitempty"`
 	// VMHost is what it has for virtual machines; of a slice, what its host has.
 	VMHost *VMHost `json:"vm_host,omitempty"`
+	// Topology is how it is built, of a slice: that part of its host, for what its host starts. Others say it when they run.
+	Topology *Topology `json:"topology,omitempty"`
 }
 
 // DIMM is one memory module.

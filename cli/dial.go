@@ -53,20 +53,63 @@ func (a *app) dialNode(ctx context.Context, k *client.Client, cluster, node, use
 		t.conn.Close()
 		return nil, err
 	}
-	_ = t.conn.SetDeadline(time.Now().Add(loginTime))
-	conn, channels, requests, err := ssh.NewClientConn(t.conn, net.JoinHostPort(access.Node, "22"), config)
-	if err != nil {
-		t.conn.Close()
-		id := first(string(access.Cluster), cluster) // its name may be another's by then
-		trouble := loginTrouble(err)
-		if trouble == hungUp && pretends(ctx, k, id, access.Node) {
-			return nil, nobodyThere(access.Node).Wrap(err)
+	id := first(string(access.Cluster), cluster) // its name may be another's by then
+	again := func() (net.Conn, error) {
+		if pretends(ctx, k, id, access.Node) {
+			return nil, io.ErrUnexpectedEOF
 		}
-		return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, trouble).Because(muster.ReasonNodeUnreachable).
-			WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, access.Node).Wrap(err)
+		return k.Tunnel(ctx, id, access.Node)
 	}
-	_ = t.conn.SetDeadline(time.Time{})
-	return ssh.NewClient(conn, channels, requests), nil
+	c, err := logIn(ctx, t.conn, again, access.Node, config)
+	if err == nil {
+		return c, nil
+	}
+	var told *muster.Error
+	if errors.As(err, &told) { // the server says why there is no other connection
+		return nil, err
+	}
+	trouble := loginTrouble(err)
+	if trouble == hungUp && pretends(ctx, k, id, access.Node) {
+		return nil, nobodyThere(access.Node).Wrap(err)
+	}
+	return nil, muster.Errorf(muster.EUnavailable, "cannot log in to %s as %s: %s", access.Node, access.User, trouble).Because(muster.ReasonNodeUnreachable).
+		WithHint("see 'muster show %s' and 'muster logs %s %s'", id, id, access.Node).Wrap(err)
+}
+
+// loginPauses are how long it waits after a node has hung up before it let anybody in, each time: its sshd may be reading
+// its configuration again, and nothing was begun.
+func loginPauses() []time.Duration { return []time.Duration{time.Second, 3 * time.Second} }
+
+// logIn logs in over a connection, and over others if the node hangs up.
+func logIn(ctx context.Context, conn net.Conn, again func() (net.Conn, error), node string, config *ssh.ClientConfig) (*ssh.Client, error) {
+	c, err := logInOver(conn, node, config)
+	for _, pause := range loginPauses() {
+		if err == nil || loginTrouble(err) != hungUp {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+		if conn, err = again(); err != nil {
+			break
+		}
+		c, err = logInOver(conn, node, config)
+	}
+	return c, err
+}
+
+// logInOver logs in over a connection, which is closed if that fails.
+func logInOver(conn net.Conn, node string, config *ssh.ClientConfig) (*ssh.Client, error) {
+	_ = conn.SetDeadline(time.Now().Add(loginTime))
+	c, channels, requests, err := ssh.NewClientConn(conn, net.JoinHostPort(node, "22"), config)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return ssh.NewClient(c, channels, requests), nil
 }
 
 // sshConfig trusts hosts that the cluster's own authority signed, under the

@@ -39,7 +39,7 @@ devices. Each setting has a reason and a place where it can be read back.
 It sets nothing. What keeps the virtual machine from being set up is listed with what to
 do, and the exit status is 6 then. A bare machine is taken to be booted for it: kernel
 arguments are part of the plan. How the machine is built must be known, as for 'muster
-machine topology'. JSON has the plan for programs, with the arguments of QEMU.`,
+machine topology'; of a slice its host says it. JSON has the plan for programs, with the arguments of QEMU.`,
 		Example: `  muster machine plan r1-n01
   muster machine plan r1-n01 --cores 16 --nic vf --pages 1GiB
   muster machine plan r1-n01 --device 0000:c1:00.0
@@ -89,7 +89,7 @@ machine topology'. JSON has the plan for programs, with the arguments of QEMU.`,
 	flags.StringVar(&f.CPU, "cpu", "", "a model of QEMU's to show instead of the host's")
 	flags.BoolVar(&f.Save, "save", false, "the virtual machine may be saved")
 	flags.StringArrayVar(&f.Devices, "device", nil, "PCI address of a device to give it whole; repeatable")
-	flags.BoolVar(&f.Emulate, "emulate", false, "execute it in software where the host has no KVM")
+	flags.BoolVar(&f.Emulate, "emulate", false, "execute it in software where the host has no KVM (of slices: always)")
 	for name, words := range map[string][]string{"tune": {"on", "off"}, "nic": {muster.VMNICVirtio, muster.VMNICFunction}, "pages": {muster.VMPages2MiB, muster.VMPages1GiB}} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -65,6 +65,11 @@ func (s *Service) Extend(ctx context.Context, who muster.Actor, ref string, r wi
 			c.Notices = muster.AddNotice(c.Notices, s.Clock.Now(), muster.NoticeExtended, text)
 			c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(d muster.Condition) bool { return d.Code == muster.ConditionWalltime })
 		}
+		if p := c.Pause; p != nil && p.Left > 0 && c.Expires.IsZero() { // what is left when it is ready again
+			longer := *p
+			longer.Left += muster.Duration(by)
+			c.Pause = &longer
+		}
 		out = wire.Extended{ID: c.ID, Name: c.Name, Walltime: c.Spec.Walltime, Expires: c.Expires}
 		return tx.PutCluster(c, text)
 	})

@@ -164,6 +164,10 @@ func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p 
 		if p.OnPause == "" || p.OnPause != muster.PauseWait && !p.WaitUntil.IsZero() {
 			p.OnPause = muster.PauseWait
 		}
+		if p.OnPause.KeepsMachines() && !c.Expires.IsZero() && !p.Until.Before(c.Expires) {
+			return muster.Errorf(muster.EInvalid, "cluster %s keeps its machines, and ends at %s, before it would go on", c.Name, c.Expires.UTC().Format(time.RFC3339)).Because(muster.ReasonOutOfRange).
+				WithHint("write an earlier time, or extend it first")
+		}
 		if p.OnPause.KeepsMemory() {
 			if err := s.keepsMemory(tx, c, nodes, *p); err != nil {
 				return err

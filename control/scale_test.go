@@ -429,6 +429,21 @@ func TestExtend(t *testing.T) {
 		_, err := extend(by)
 		wantError(t, err, muster.EInvalid, why)
 	}
+	// While it is paused, its clock stands: what is left then grows.
+	running := c
+	c.Expires, c.Pause = time.Time{}, &muster.Pause{Left: muster.Duration(2 * hour)}
+	system(t, s, func(tx *store.Tx) error { return tx.PutCluster(c, "") })
+	if out, err = extend("30m"); err != nil || out.Walltime != muster.Duration(10*hour) {
+		t.Errorf("%+v %v", out, err)
+	}
+	if c, _ = load(t, s, id); c.Pause.Left != muster.Duration(2*hour+hour/2) {
+		t.Errorf("%v are left", c.Pause.Left)
+	}
+	c.Pause, c.Expires = nil, running.Expires
+	// It would keep its machines while it stands still: nobody promises a time after its end.
+	system(t, s, func(tx *store.Tx) error { return tx.PutCluster(c, "") })
+	_, err = s.Control.Pause(t.Context(), actor("alice", "bio"), "cfd", wire.PauseRequest{OnPause: "freeze", Until: c.Expires.Add(time.Minute).Format(time.RFC3339)})
+	wantError(t, err, muster.EInvalid, muster.ReasonOutOfRange)
 	c.Ending = c.Expires
 	system(t, s, func(tx *store.Tx) error { return tx.PutCluster(c, "") })
 	_, err = extend("1h")

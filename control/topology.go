@@ -48,6 +48,10 @@ func (s *Service) topology(tx *store.Tx, out *wire.MachineTopology) error {
 			return nil
 		}
 	}
+	if m, err := tx.Machine(id); err == nil && m.Facts.Topology != nil {
+		out.Topology, out.From, out.At = *m.Facts.Topology, wire.TopologyFromHost, s.Clock.Now()
+		return nil
+	}
 	return muster.Errorf(muster.ENotFound, "nobody has said how machine %s is built: it does not answer, and it was not measured", id).Because(muster.ReasonNoSuchTopology).
 		WithHint("look again when it runs a node: 'muster machine list' shows whether it does")
 }

@@ -27,13 +27,19 @@ func (s *Service) MachinePlan(ctx context.Context, who muster.Actor, id muster.M
 			return err
 		}
 		t := wire.MachineTopology{Machine: id}
-		if err := s.topology(tx, &t); err != nil {
+		if of := m.Facts.Topology; of != nil { // an agent in a virtual machine would say how that is built
+			t.Topology, t.From, t.At = *of, wire.TopologyFromHost, s.Clock.Now()
+		} else if err := s.topology(tx, &t); err != nil {
 			return err
 		}
 		out.Processor, out.From, out.At, out.Certificate = m.Facts.Processor, t.From, t.At, t.Certificate
 		slice := len(m.Facts.CPUs) > 0
 		o.Save = o.Save || slice && o.NIC != muster.VMNICFunction && len(o.Devices) == 0 && len(m.Facts.VMHost.Given()) == 0 // those of slices all may be
-		out.Plan = plan.Make(plan.Host{Topology: t.Topology, VM: m.Facts.VMHost, Slice: slice, Memory: m.Facts.Memory, OwnBoot: !slice}, o)
+		if slice && m.Facts.VMHost != nil {                                                                                  // as its provider does, unless a request says otherwise
+			o.Emulate = o.Emulate || !m.Facts.VMHost.KVM
+		}
+		out.Options = o
+		out.Plan = plan.Make(plan.Host{Topology: t.Topology, VM: m.Facts.VMHost, Slice: slice, Memory: m.Facts.Memory, OwnBoot: !slice, Ordinary: slice && o.Pages == ""}, o)
 		if len(out.Plan.Lacks) == 0 {
 			out.Arguments = plan.Arguments(out.Plan, plan.Attachment{Machine: machineType, Netdev: "net0"})
 		}

@@ -10,6 +10,7 @@ import (
 const (
 	TopologyFromAgent       = "agent"       // its agent answers
 	TopologyFromCertificate = "certificate" // its newest certificate
+	TopologyFromHost        = "host"        // the host that it is a part of
 )
 
 // MachineTopology is how a machine is built.
@@ -20,7 +21,7 @@ type MachineTopology struct {
 	Cores     int              `json:"cores,omitempty"`
 	Threads   int              `json:"threads,omitempty"`
 	Memory    int64            `json:"memory_bytes,omitempty"`
-	// From is whose word it is, agent or certificate, and At when it was last heard, or
+	// From is whose word it is, agent, certificate or host, and At when it was last heard, or
 	// measured.
 	From        string               `json:"from"`
 	At          time.Time            `json:"at,omitzero"`

@@ -42,3 +42,19 @@ func TestCannotSave(t *testing.T) {
 		}
 	}
 }
+
+// Virtual machines are saved: what only others can do is refused in the request.
+func TestVirtualMachinesAreSaved(t *testing.T) {
+	t.Parallel()
+	for o, want := range map[muster.OnPause]muster.Reason{muster.PauseFreeze: muster.ReasonCannotFreeze, muster.PauseHibernate: muster.ReasonCannotHibernate, muster.PauseRequeue: ""} {
+		v := &validator{}
+		v.checkSave(&muster.Spec{OnPause: o, VM: &muster.VMOptions{}})
+		if len(v.problems) > 1 || (want != "") != (len(v.problems) == 1) || want != "" && v.problems[0].Reason != want {
+			t.Errorf("%s: %+v", o, v.problems)
+		}
+		v = &validator{}
+		if v.checkSave(&muster.Spec{OnPause: o}); len(v.problems) > 0 {
+			t.Errorf("%s without virtual machines: %+v", o, v.problems)
+		}
+	}
+}

@@ -255,6 +255,9 @@ func (v *validator) checkSave(s *muster.Spec) {
 	if s.OnPause == muster.PauseHibernate && s.VM != nil {
 		v.add(muster.ReasonCannotHibernate, "on_pause", "write save, wait or requeue", "virtual machines do not hibernate: they are saved")
 	}
+	if s.OnPause == muster.PauseFreeze && s.VM != nil {
+		v.add(muster.ReasonCannotFreeze, "on_pause", "write save, wait or requeue", "virtual machines are not frozen, because their clocks would stand: they are saved")
+	}
 	if s.OnPause != muster.PauseSave {
 		return
 	}

@@ -32,7 +32,7 @@ func ParseLink(text string) (Link, error) {
 	ends, rate, ok := strings.Cut(parts[0], "=")
 	l.A, l.B, _ = strings.Cut(ends, "-")
 	if !ok || !CanJoin(l.A) || !CanJoin(l.B) || l.A == l.B {
-		f.Bad(field, "", "name two leaves, or a leaf and a switch, by letters, digits, dots and underscores: A-B=1Gb/s", "%q is not a link between two of them", yamldoc.Clip(parts[0]))
+		f.Bad(field, "", "name two leaves, or a leaf and a switch, by letters, digits, dots and underscores: A-B=1Gb/s", "%q does not name two that are joined, and a rate", yamldoc.Clip(parts[0]))
 	} else {
 		l.Rate, l.Cables = f.uplink(field, "", rate)
 	}

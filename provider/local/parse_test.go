@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/internal/errortest"
 	"pgregory.net/rapid"
 )
 
@@ -32,6 +33,10 @@ func TestParseSlice(t *testing.T) {
 		if muster.CodeOf(err) != muster.EInvalid {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	_, err := ParseSlice("x,cores=0,leaf=a-b,memory=8,colour=red,memory=9")
+	if list := errortest.Problems(errortest.Listed(err)); len(list) != 6 {
+		t.Errorf("not everything is told at once: %q", list)
 	}
 }
 

@@ -131,14 +131,14 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 			return nil, err
 		}
 	}
-	virtual := source.Facts()
+	virtual, built := source.Facts(), source.Topology()
 	for i, f := range slots {
 		id := machineID(i)
 		addr, err := network.ManagementAddress(i)
 		if err != nil {
 			return nil, err
 		}
-		f.Management, f.VMHost = addr, virtual
+		f.Management, f.VMHost, f.Topology = addr, virtual, new(h.within(built, f.CPUs))
 		p.machines[id] = &machine{id: id, index: i, addr: addr, facts: f, console: p.consoleOf(id)}
 	}
 	if len(functions) > 0 {

@@ -31,69 +31,82 @@ type Slice struct {
 // maxMachines is how many machines one host may have.
 const maxMachines = 4096
 
+// sliceForm is how the machines of --local are written.
+const sliceForm = "N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,leaf=NAME][,chassis=NAME][,datacentre=NAME][,service]"
+
 // ParseSlice reads N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,leaf=NAME][,chassis=NAME]
-// [,datacentre=NAME][,service].
+// [,datacentre=NAME][,service]. The error is EInvalid and lists everything that is wrong.
 func ParseSlice(text string) (Slice, error) {
-	fail := func(format string, args ...any) (Slice, error) {
-		return Slice{}, muster.Errorf(muster.EInvalid, "machines %q: %s", text, fmt.Sprintf(format, args...)).Because(muster.ReasonBadMachines).
-			WithHint("write N[,cores=C][,memory=8GiB][,class=NAME][,rack=NAME][,set=NAME][,leaf=NAME][,chassis=NAME][,datacentre=NAME][,service], for instance 4,cores=1,memory=2GiB")
+	var problems []muster.Problem
+	wrong := func(hint, format string, args ...any) {
+		problems = append(problems, muster.Problem{Field: fmt.Sprintf("machines %.80q", text), Reason: muster.ReasonBadMachines,
+			Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	parts := strings.Split(text, ",")
 	n, err := strconv.Atoi(parts[0])
 	if err != nil || n < 1 || n > maxMachines {
-		return fail("the number of machines is from 1 to %d", maxMachines)
+		wrong("begin with it: 4,cores=1,memory=2GiB", "the number of machines is from 1 to %d", maxMachines)
 	}
 	s := Slice{Count: n}
 	seen := map[string]bool{}
 	for _, p := range parts[1:] {
 		key, value, _ := strings.Cut(p, "=")
 		if seen[key] {
-			return fail("%s is given twice", key)
+			wrong("keep one", "%.32q is given twice", key)
+			continue
 		}
 		seen[key] = true
+		if name := s.name(key); name != nil {
+			if *name = value; key == "leaf" || key == "chassis" || key == "datacentre" {
+				if !validStand(value) {
+					wrong("use letters, digits, dots and underscores, at most 32", "%s %.40q is no name of one", key, value)
+				}
+			} else if !validName(value) {
+				wrong("use small letters, digits and -, at most 32", "%s %.40q is no name of one", key, value)
+			}
+			continue
+		}
 		switch key {
 		case "cores":
 			if s.Cores, err = strconv.Atoi(value); err != nil || s.Cores < 1 || s.Cores > cpulist.Most {
-				return fail("cores %q is not a number from 1", value)
+				wrong("write cores=2, for instance", "cores %.40q is not a number from 1", value)
 			}
 		case "memory":
 			if s.Memory, err = parseSize(value); err != nil {
-				return fail("%v", err)
-			}
-		case "class", "rack", "set":
-			if !validName(value) {
-				return fail("%s %q: use small letters, digits and -, at most 32", key, value)
-			}
-			switch key {
-			case "class":
-				s.Class = value
-			case "rack":
-				s.Rack = value
-			default:
-				s.Set = value
-			}
-		case "leaf", "chassis", "datacentre":
-			if !validStand(value) {
-				return fail("%s %q: use letters, digits, dots and underscores, at most 32", key, value)
-			}
-			switch key {
-			case "leaf":
-				s.Leaf = value
-			case "chassis":
-				s.Chassis = value
-			default:
-				s.DataCentre = value
+				wrong("write memory=2GiB, for instance", "%v", err)
 			}
 		case "service":
 			if value != "" {
-				return fail("service takes no value")
+				wrong("write service alone", "service takes no value")
 			}
 			s.Service = true
 		default:
-			return fail("unknown field %q", key)
+			wrong("write "+sliceForm, "there is no %.32q", key)
 		}
 	}
+	if len(problems) > 0 {
+		return Slice{}, muster.Errorf(muster.EInvalid, "the local machines have problems").Because(muster.ReasonHasProblems).Listing(problems)
+	}
 	return s, nil
+}
+
+// name is the field that a word of --local names something in; nil: it is another word.
+func (s *Slice) name(key string) *string {
+	switch key {
+	case "class":
+		return &s.Class
+	case "rack":
+		return &s.Rack
+	case "set":
+		return &s.Set
+	case "leaf":
+		return &s.Leaf
+	case "chassis":
+		return &s.Chassis
+	case "datacentre":
+		return &s.DataCentre
+	}
+	return nil
 }
 
 func validName(s string) bool {

@@ -278,7 +278,7 @@ func asPlanned(t *testing.T, p provider.Provider, id muster.MachineID, qemu int)
 			t.Errorf("%+v", s)
 		}
 	}
-	for _, name := range []string{"accelerator", "cpu", "vcpu-pins", "siblings", "host-threads", "topology", "memory", "huge-pages", "page-merging", "balloon", "nic"} {
+	for _, name := range []string{"accelerator", "cpu", "vcpu-pins", "siblings", "host-threads", "topology", "memory", "page-merging", "balloon", "nic"} {
 		if got[name].Name == "" {
 			t.Errorf("%s was not read back", name)
 		}

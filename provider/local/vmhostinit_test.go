@@ -21,11 +21,13 @@ import (
 // vmHostInit is the first process of the emulated host, and of the virtual machines in it: it does not return.
 func vmHostInit() {
 	err := errors.New("it ended")
-	vendor := ""
+	vendor, byHand := "", false
 	if len(os.Args) == 1 {
 		if err = mountAll([][3]string{{"proc", "/proc", "proc"}, {"sysfs", "/sys", "sysfs"}, {"devtmpfs", "/dev", "devtmpfs"}}); err == nil {
 			b, _ := os.ReadFile("/sys/class/dmi/id/sys_vendor")
 			vendor = strings.TrimSpace(string(b))
+			b, _ = os.ReadFile("/proc/cmdline")
+			byHand = strings.Contains(string(b), byHandArgument)
 			drivers()
 		}
 	}
@@ -33,6 +35,8 @@ func vmHostInit() {
 	case len(os.Args) > 1:
 		err = hostInside()
 	case err != nil:
+	case byHand:
+		err = enterImage()
 	case vendor == "Muster":
 		err = guestTalks()
 	default:
@@ -67,8 +71,21 @@ func drivers() {
 	}
 }
 
-// enterHost goes on in the host's root: the image, and above it memory.
+// enterHost goes on in the host's root.
 func enterHost() error {
+	if err := mountImage(); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{"/init": hostProgram, "/vmlinuz": hostKernel, "/guest": hostGuest} {
+		if err := copyTo(from, "/root"+to); err != nil {
+			return err
+		}
+	}
+	return enter(hostProgram, "/init", "host")
+}
+
+// mountImage makes a root of the image on the first disk, and above it memory.
+func mountImage() error {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if _, err := os.Stat("/dev/vda"); err == nil {
 			break
@@ -92,11 +109,11 @@ func enterHost() error {
 	if err := unix.Mount("overlay", "/root", "overlay", 0, "lowerdir=/image,upperdir=/above/upper,workdir=/above/work"); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
 	}
-	for from, to := range map[string]string{"/init": hostProgram, "/vmlinuz": hostKernel, "/guest": hostGuest} {
-		if err := copyTo(from, "/root"+to); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// enter becomes a program of the root.
+func enter(program string, argv ...string) error {
 	for _, dir := range []string{"/proc", "/sys", "/dev"} {
 		if err := unix.Mount(dir, "/root"+dir, "", unix.MS_MOVE, ""); err != nil {
 			return fmt.Errorf("move %s: %w", dir, err)
@@ -111,7 +128,7 @@ func enterHost() error {
 	if err := unix.Chroot("."); err != nil {
 		return err
 	}
-	return unix.Exec(hostProgram, []string{"/init", "host"}, []string{"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LANG=C.UTF-8"})
+	return unix.Exec(program, argv, []string{"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LANG=C.UTF-8"})
 }
 
 func copyTo(from, to string) error {

@@ -27,12 +27,9 @@ func (p *Provider) planVM(m *machine, part part, o muster.VMOptions, kvm bool) (
 		return nil, muster.Errorf(muster.EUnavailable, "machine %s has %d of its %d devices: the host does not see the others", m.id, n, len(m.devices)).Because(muster.ReasonBootFailed).
 			WithHint("switch the host off and on, or leave them out of --vm-device")
 	}
+	// The pool of a host is shared with whatever else runs there: only who asks by name has pages of it.
 	h := plan.Host{Topology: p.host.within(source.Topology(), part.cpus), VM: facts, Slice: true, Memory: part.memory, Ordinary: o.Pages == ""}
 	n := &vmNote{}
-	if h.Ordinary && !o.Untuned {
-		// The pool of a host is shared with whatever else runs there: only who asks by name has pages of it.
-		n.miss("huge-pages", "2 MiB", "ordinary pages", "ask for them: vm: {pages: 2MiB}")
-	}
 	for {
 		n.Plan = plan.Make(h, o)
 		only := func(reason string) bool {
