@@ -78,6 +78,9 @@ func (p *Provider) cleanDevices(ctx context.Context, m *machine) ([]muster.Clean
 		if d.Clean {
 			continue
 		}
+		if d.Disk != nil {
+			p.cfg.Log.Info("erasing a disk that a virtual machine had", "machine", m.id, "device", d.Address, "serial", d.Disk.Serial)
+		}
 		proof, err := p.devices.Clean(ctx, *d)
 		if err != nil {
 			return steps, deviceError(muster.Errorf(muster.EUnavailable, "machine %s is not clean: device %s: %v", m.id, d.Address, err).Because(muster.ReasonNotClean), err)
