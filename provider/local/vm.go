@@ -35,6 +35,9 @@ const vmTime = 2 * time.Minute
 // vmGiveUp is how long a machine's first program tries what fails, also where it is emulated.
 const vmGiveUp = 10 * time.Minute
 
+// vmFollow is how long a supervisor may take to answer who finds it, on a busy host: nobody asks again.
+const vmFollow = 30 * time.Second
+
 // vmTasks is how many threads supervisor and QEMU may have beside one for each core.
 const vmTasks = 128
 
@@ -296,7 +299,7 @@ func (p *Provider) followVM(m *machine) {
 		return
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), insideTime)
+	ctx, cancel := context.WithTimeout(context.Background(), vmFollow)
 	defer cancel()
 	p.readAgain(ctx, m, s)
 	c, err := s.Console(ctx)
