@@ -101,11 +101,11 @@ func (a *app) completeMachine(c *cobra.Command, args []string, typed string) ([]
 }
 
 // completeFacts completes what some machine has.
-func (a *app) completeFacts(word func(wire.Machine) string) cobra.CompletionFunc {
+func (a *app) completeFacts(word func(wire.Machine) string, also ...string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return a.completion(c, func(ctx context.Context, k *client.Client) []string {
 			list, _ := k.Machines(ctx, true)
-			var words []string
+			words := slices.Clone(also)
 			for _, m := range list {
 				words = append(words, word(m))
 			}

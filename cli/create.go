@@ -137,6 +137,10 @@ detaches; the cluster keeps building.`,
 	fixed("start", "now", "earliest", "+1h")
 	fixed("priority", "scavenger")
 	fixed("on-pause", "wait", "requeue", "freeze", "save", "hibernate")
+	fixed("vm-tune", "on", "off")
+	fixed("vm-nic", muster.VMNICVirtio, muster.VMNICFunction)
+	fixed("vm-pages", muster.VMPages2MiB, muster.VMPages1GiB)
+	fixed("vm-emulate", "on", "off")
 	fixed("numa", "shown", "hidden")
 	fixed("link-rate", "100Mb/s", "1Gb/s", "10Gb/s")
 	fixed("head", "separate", "shared")
@@ -151,11 +155,11 @@ detaches; the cluster keeps building.`,
 	for name, word := range map[string]func(wire.Machine) string{
 		"class":     func(m wire.Machine) string { return m.Facts.Class },
 		"rack":      func(m wire.Machine) string { return m.Facts.Rack },
-		"provider":  func(m wire.Machine) string { return m.Provider },
 		"processor": func(m wire.Machine) string { return m.Facts.Processor },
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, a.completeFacts(word))
 	}
+	_ = c.RegisterFlagCompletionFunc("provider", a.completeFacts(func(m wire.Machine) string { return m.Provider }, muster.ProviderVM))
 	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
 	_ = c.RegisterFlagCompletionFunc("home", a.completeVolumes(-1, func(v wire.Volume) bool {
 		return v.Kind == muster.VolumeHome && v.Status == muster.VolumeRetained

@@ -43,7 +43,7 @@ func runningText(ref string, jobs []wire.Job) string {
 	by := map[string]int{}
 	all := 0
 	for _, j := range jobs {
-		if j.State == "running" {
+		if j.State == "running" || j.State == "suspended" { // of a cluster that stands still
 			by[j.User]++
 			all++
 		}

@@ -114,7 +114,9 @@ func (s *Service) reach(tx *store.Tx, ref, name string) (muster.Cluster, muster.
 		if !who.Admin {
 			return c, muster.Node{}, late.WithHint("wait until it is ready: muster events -f %s", c.ID)
 		}
-	case muster.ClusterQueued, muster.ClusterReserved, muster.ClusterPaused:
+	case muster.ClusterPaused:
+		return c, muster.Node{}, late.WithHint("it gave its machines back: 'muster resume %s' has it go on", c.ID)
+	case muster.ClusterQueued, muster.ClusterReserved:
 		return c, muster.Node{}, late.WithHint("it has no machines yet: muster events -f %s", c.ID)
 	case muster.ClusterFrozen:
 		return c, muster.Node{}, late.WithHint("its machines stand still, or are off: 'muster resume %s' lets them go on", c.ID)

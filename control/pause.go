@@ -190,9 +190,13 @@ func (s *Service) keepsMemory(tx *store.Tx, c muster.Cluster, nodes []muster.Nod
 	hibernates := p.OnPause == muster.PauseHibernate
 	if hibernates {
 		done = "hibernated"
+		if c.Spec.VM != nil {
+			return muster.Errorf(muster.EConflict, "the machines of cluster %s are virtual: they are saved, and do not hibernate", c.Name).Because(muster.ReasonCannotHibernate).
+				WithHint("write --on-pause save, wait or requeue")
+		}
 		if c.Spec.OnPause != muster.PauseHibernate {
 			return muster.Errorf(muster.EConflict, "the machines of cluster %s keep no room for their memory on their disks", c.Name).Because(muster.ReasonCannotHibernate).
-				WithHint("write --on-pause wait or requeue; a cluster that is to hibernate says on_pause: hibernate in its request")
+				WithHint("write --on-pause wait, requeue or, of slices, freeze; a cluster of bare machines that is to hibernate says on_pause: hibernate in its request")
 		}
 	}
 	if saves {

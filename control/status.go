@@ -45,6 +45,9 @@ func statusText(c muster.Cluster, view wire.Cluster, now time.Time) string {
 				return d.Text + remaining("paused", d.ETA, 0, now)
 			}
 		}
+		if c.Pause != nil && c.Pause.OnPause.KeepsMemory() {
+			return "its jobs are suspended"
+		}
 		return "its jobs come to an end"
 	case muster.ClusterPaused:
 		return pausedText(c, view, now)

@@ -129,6 +129,8 @@ func (d *decoder) str(t tree, path, name string) (string, bool) {
 		return t.text, true
 	case t.shape == shapeNumber && isAmount(name):
 		return t.text, true
+	case t.shape == shapeBool && isSwitch(path):
+		return t.text, true
 	case t.shape == shapeNull:
 		d.problem(muster.ReasonRequired, path, t.place, "leave the field out to ask for nothing", "the value is missing")
 	case t.shape == shapeNumber || t.shape == shapeBool:

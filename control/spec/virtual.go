@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"strings"
+
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
@@ -15,6 +17,10 @@ func (v *validator) provider(req wire.Request) wire.MachineConstraints {
 	default:
 		m.Provider = req.Provider
 	}
+	switch word := strings.ToLower(m.Provider); {
+	case word == muster.ProviderVM && m.Provider != word, word == "kvm", word == "qemu", word == "libvirt":
+		v.add(muster.ReasonBadValue, "provider", "did you mean "+muster.ProviderVM+"?", "no machines come from %q", short(m.Provider))
+	}
 	return m
 }
 
@@ -28,8 +34,8 @@ func (v *validator) virtual(w wire.VMWish, m muster.Constraints) *muster.VMOptio
 		return nil
 	}
 	o := &muster.VMOptions{
-		Untuned: choice(v, "vm.tune", w.Tune, on, on, off) == off,
-		Emulate: choice(v, "vm.emulate", w.Emulate, on, on, off) == on,
+		Untuned: v.onOff("vm.tune", w.Tune) == off,
+		Emulate: v.onOff("vm.emulate", w.Emulate) == on,
 		NIC:     choice(v, "vm.nic", w.NIC, "", muster.VMNICVirtio, muster.VMNICFunction),
 		Pages:   choice(v, "vm.pages", w.Pages, "", muster.VMPages2MiB, muster.VMPages1GiB),
 	}
@@ -44,6 +50,20 @@ const (
 	on  = "on"
 	off = "off"
 )
+
+// isSwitch reports whether a field is on or off: then a truth value is one of them.
+func isSwitch(path string) bool { return path == "vm.tune" || path == "vm.emulate" }
+
+// onOff judges what is on unless somebody says otherwise, also by the words that YAML once had for truth values.
+func (v *validator) onOff(field, text string) string {
+	switch strings.ToLower(text) {
+	case "true", "yes":
+		return on
+	case "false", "no":
+		return off
+	}
+	return choice(v, field, text, on, on, off)
+}
 
 // wishOf is the wish that asks for what options hold.
 func wishOf(o *muster.VMOptions) wire.VMWish {

@@ -21,6 +21,8 @@ func TestVirtual(t *testing.T) {
 	}{
 		"default":    {wire.VMWish{}, muster.VMOptions{Emulate: true}},
 		"untuned":    {wire.VMWish{Tune: "off"}, muster.VMOptions{Untuned: true, Emulate: true}},
+		"no":         {wire.VMWish{Tune: "no", Emulate: "False"}, muster.VMOptions{Untuned: true}},
+		"yes":        {wire.VMWish{Tune: "true", Emulate: "yes"}, muster.VMOptions{Emulate: true}},
 		"everything": {wire.VMWish{Tune: "on", NIC: "vf", Pages: "1GiB", Emulate: "off"}, muster.VMOptions{NIC: "vf", Pages: "1GiB"}},
 	} {
 		r := base
@@ -33,6 +35,13 @@ func TestVirtual(t *testing.T) {
 		again, problems := spec.Validate(spec.RequestOf(s), d)
 		if len(problems) > 0 || !reflect.DeepEqual(again.VM, s.VM) {
 			t.Errorf("%s, asked again: %+v, %v", name, again.VM, problems)
+		}
+	}
+	for _, word := range []string{"VM", "kvm"} { // whoever means virtual machines gets no slices
+		r := base
+		r.Provider = word
+		if _, problems := spec.Validate(r, d); len(problems) != 1 || problems[0].Field != "provider" || problems[0].Hint != "did you mean vm?" {
+			t.Errorf("%s: %+v", word, problems)
 		}
 	}
 	for field, change := range map[string]func(*wire.Request){

@@ -73,7 +73,8 @@ func shapeOf(in Input, n muster.Node) *wire.NodeShape {
 
 // scratch is the room of a node for what programs put away for a while, in bytes. Of a disk
 // a tenth is kept back for its file system; with several the smallest counts, as any of them
-// may be the first.
+// may be the first. What a machine keeps of a disk for its own memory is no part of it: Slurm takes no node with less than it
+// was said to have.
 func scratch(in Input, n muster.Node) int64 {
 	f := machineOf(in, n).Facts
 	if !in.OwnKernel {
@@ -82,9 +83,15 @@ func scratch(in Input, n muster.Node) int64 {
 		}
 		return f.Disk
 	}
+	own, keep, keeps := f.MemoryDisk()
+	keeps = keeps && in.Cluster.Spec.OnPause == muster.PauseHibernate
 	least := f.Disk
 	for _, d := range f.Disks {
-		if !d.ReadOnly {
+		switch {
+		case d.ReadOnly:
+		case keeps && d.Serial == own.Serial && d.Model == own.Model && d.Size == own.Size:
+			least = min(least, d.Size-keep)
+		default:
 			least = min(least, d.Size)
 		}
 	}
