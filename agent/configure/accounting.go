@@ -2,7 +2,6 @@ package configure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -165,45 +164,34 @@ func (c *Configurer) agree(ctx context.Context, cfg *wire.NodeConfig) error {
 	if err := c.sacctmgr(ctx, "add", "cluster", name); err != nil {
 		return err
 	}
+	id := 0
+	if err := c.retry(ctx, func() error {
+		text, err := c.mariadb(ctx, numberQuery(cfg.Slurm))
+		if err == nil {
+			id, err = strconv.Atoi(strings.TrimSpace(text))
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("ask the database for the cluster's number: %w", err)
+	}
+	// At once: a slurmctld that ends before this would not start again.
+	if _, err := c.files.write(slurmState+"/clustername", clusterNameFile(cfg.Slurm, id), 0o644, "slurm"); err != nil {
+		return err
+	}
 	// Before slurmctld registers: one that does while the database changes can leave slurmdbd
 	// in a lock that it never gets out of, and waits for it itself.
 	if err := c.operator(ctx, cfg.Slurm.Operator); err != nil {
 		return err
 	}
-	id, registered := 0, false
-	if err := c.retry(ctx, func() (err error) {
-		text, err := c.mariadb(ctx, registrationQuery(cfg.Slurm))
-		if err == nil {
-			id, registered, err = parseRegistration(text)
-		}
-		return err
-	}); err != nil {
-		return err
-	}
-	changed, err := c.files.write(slurmState+"/clustername", clusterNameFile(cfg.Slurm, id), 0o644, "slurm")
-	if err != nil || registered && !changed {
-		return err
-	}
-	if _, err = c.run.Run(ctx, "", "scontrol", "reconfigure"); err != nil || cfg.Expires.IsZero() {
+	if _, err := c.run.Run(ctx, "", "scontrol", "reconfigure"); err != nil || cfg.Expires.IsZero() {
 		return err
 	}
 	return c.limitPartition(ctx, c.longestJob(cfg)) // it has forgotten that
 }
 
-// registrationQuery asks for the cluster's number and the protocol of a slurmctld
-// that has registered. The port is there earlier.
-func registrationQuery(s *wire.SlurmConfig) string {
-	return fmt.Sprintf("SELECT id, rpc_version FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", s.ClusterName)
-}
-
-func parseRegistration(text string) (id int, registered bool, err error) {
-	p := strings.Fields(text)
-	if len(p) != 2 {
-		return 0, false, fmt.Errorf("the database does not know the cluster yet")
-	}
-	id, err1 := strconv.Atoi(p[0])
-	protocol, err2 := strconv.Atoi(p[1])
-	return id, protocol > 0, errors.Join(err1, err2)
+// numberQuery asks for the number that a cluster has in the database.
+func numberQuery(s *wire.SlurmConfig) string {
+	return fmt.Sprintf("SELECT id FROM slurm_acct_db.cluster_table WHERE deleted=0 AND name='%s'", s.ClusterName)
 }
 
 // clusterNameFile is what slurmctld keeps to know its state directory again.

@@ -50,7 +50,7 @@ func (f *fakeRun) Run(_ context.Context, stdin, name string, args ...string) (st
 			}
 		}
 	case "mariadb":
-		return "2013\t0\n", nil
+		return "2013\n", nil
 	}
 	return "", nil
 }

@@ -19,7 +19,7 @@ func TestNoJobNumberIsGivenTwice(t *testing.T) {
 		case strings.HasPrefix(line, "squeue --noheader --states=all"):
 			return "41 41\n43 42\n", nil
 		case strings.HasPrefix(line, "mariadb"):
-			return "2013\t10752\n", nil
+			return "2013\n", nil
 		}
 		return "", nil
 	}

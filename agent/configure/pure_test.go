@@ -239,24 +239,6 @@ func FuzzParseSlurm(f *testing.F) {
 	})
 }
 
-func TestParseRegistration(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"2013\t10752\n": "2013 true <nil>",
-		"2013\t0\n":     "2013 false <nil>",
-	} {
-		id, ok, err := parseRegistration(text)
-		if got := fmt.Sprint(id, ok, err); got != want {
-			t.Errorf("%q: %s", text, got)
-		}
-	}
-	for _, text := range []string{"", "x y", "1", "1 2 3"} {
-		if _, _, err := parseRegistration(text); err == nil {
-			t.Errorf("%q: no error", text)
-		}
-	}
-}
-
 func TestFirewallRules(t *testing.T) {
 	t.Parallel()
 	rules := firewallRules(config(), false)

@@ -25,7 +25,7 @@ func TestUnreadFilesAreReadLater(t *testing.T) {
 		run.answer = func(line string) (string, error) {
 			switch {
 			case strings.HasPrefix(line, "mariadb"):
-				return "2013\t10752\n", nil
+				return "2013\n", nil
 			case line == command:
 				return "", errors.New("it does not listen")
 			}
@@ -36,7 +36,7 @@ func TestUnreadFilesAreReadLater(t *testing.T) {
 		}
 		run.answer = func(line string) (string, error) {
 			if strings.HasPrefix(line, "mariadb") {
-				return "2013\t10752\n", nil
+				return "2013\n", nil
 			}
 			return "", nil
 		}
