@@ -278,7 +278,7 @@ func asPlanned(t *testing.T, p provider.Provider, id muster.MachineID, qemu int)
 			t.Errorf("%+v", s)
 		}
 	}
-	for _, name := range []string{"accelerator", "cpu", "vcpu-pins", "siblings", "host-threads", "topology", "memory", "page-merging", "balloon", "nic"} {
+	for _, name := range []string{"accelerator", "cpu", "vcpu-pins", "siblings", "host-threads", "topology", "memory", "huge-pages", "page-merging", "balloon", "nic"} {
 		if got[name].Name == "" {
 			t.Errorf("%s was not read back", name)
 		}
@@ -290,6 +290,10 @@ func asPlanned(t *testing.T, p provider.Provider, id muster.MachineID, qemu int)
 	_, rest, _ := strings.Cut(string(b), "HugetlbPages:")
 	kb := strings.Fields(rest)[0]
 	switch pages := got["huge-pages"]; {
+	case strings.HasPrefix(pages.Value, "none"): // nobody asked for them
+		if !pages.Holds || kb != "0" {
+			t.Errorf("%s kB in huge pages: %+v", kb, pages)
+		}
 	case pages.Holds && (kb == "0" || got["memory"].Found == "bind:0"):
 		t.Errorf("%s kB in huge pages; memory %+v, %+v", kb, got["memory"], pages)
 	case !pages.Holds && kb != "0":
