@@ -53,7 +53,11 @@ func (d *decider) jobsSuspended() bool {
 	if _, r := d.head(); d.jobsEnded() && !slices.ContainsFunc(r.Scheduler.List, runs) {
 		return true
 	}
-	until := d.Cluster.PhaseSince.Add(d.Limits.Pausing)
+	since := d.Cluster.PhaseSince
+	if since.Before(d.Started) { // while the server was away nobody heard what became of them
+		since = d.Started
+	}
+	until := since.Add(d.Limits.Pausing)
 	d.lookAt(until)
 	if d.Now.Before(until) {
 		was := d.Cluster.Conditions
