@@ -185,8 +185,10 @@ func standStill(t *testing.T, s *site, home Export, a, b *guest) {
 	stand()
 	time.Sleep(longer)
 	serve(map[netip.Addr]netip.Addr{netip.MustParseAddr("10.77.0.11"): netip.MustParseAddr("10.77.0.13")})
+	a.link(t, false) // nothing of the old address reaches a network: taps let nobody else's through
 	goOn()
 	a.must(t, order{Do: "address", Text: "10.77.0.13"})
+	a.link(t, true)
 	keeps("moved", "4")
 
 	// Without all that the lock is lost.
@@ -370,6 +372,14 @@ func (n *network) start(t *testing.T, kernel, initrd string, number int) *guest 
 func (g *guest) monitor(t *testing.T, command string) {
 	t.Helper()
 	if _, err := g.qmp.Do(t.Context(), command, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// link plugs or unplugs its network card.
+func (g *guest) link(t *testing.T, up bool) {
+	t.Helper()
+	if _, err := g.qmp.Do(t.Context(), "set_link", map[string]any{"name": "n", "up": up}); err != nil {
 		t.Fatal(err)
 	}
 }
