@@ -55,7 +55,8 @@ type Pause struct {
 	// for. Zero: until they have ended.
 	OnPause   OnPause   `json:"on_pause"`
 	WaitUntil time.Time `json:"wait_until,omitzero"`
-	// Lose: work that cannot be queued again may be lost.
+	// Lose: work that cannot be queued again may be lost, as somebody said, or as nobody could know when the
+	// pause was planned.
 	Lose bool `json:"lose,omitempty"`
 	// Suspended is when no job ran any more, and nodes began to write to their volumes what they
 	// still had of them. Only where it saves or hibernates.

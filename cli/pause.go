@@ -67,7 +67,7 @@ With --until the time of its return is promised in the same step.`,
 				a.writePaused(a.env.Out, out)
 			}
 			if wait && !r.DryRun && out.At.IsZero() {
-				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, pausedPhase(out))
+				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, pausedPhase(out), takenBack)
 				if err != nil {
 					return err
 				}
@@ -97,6 +97,9 @@ func pausedPhase(p wire.Paused) muster.ClusterPhase {
 	return muster.ClusterPaused
 }
 
+// shownJobs is how many running jobs are shown of a cluster that is paused.
+const shownJobs = 10
+
 func (a *app) writePaused(w io.Writer, out wire.Paused) {
 	switch {
 	case out.DryRun:
@@ -108,6 +111,13 @@ func (a *app) writePaused(w io.Writer, out wire.Paused) {
 	}
 	for _, j := range out.Jobs {
 		fmt.Fprintf(w, "  lost        job %s, %s of %s: %s\n", clean(j.ID), clean(j.Name), clean(j.User), clean(j.Why))
+	}
+	for i, j := range out.Running {
+		if i == shownJobs {
+			fmt.Fprintf(w, "              and %d more jobs that run\n", len(out.Running)-i)
+			break
+		}
+		fmt.Fprintf(w, "  job         %s, %s of %s: %s\n", clean(j.ID), clean(j.Name), clean(j.User), clean(j.Why))
 	}
 	for _, text := range out.Lost {
 		fmt.Fprintf(w, "  not kept    %s\n", clean(text))
@@ -173,7 +183,7 @@ planned, or whose jobs still run, is taken back.`,
 				writeStart(a.env.Out, out.Answer)
 			}
 			if wait {
-				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, muster.ClusterReady)
+				got, err := a.awaitPhase(c.Context(), k, string(out.ID), timeout, muster.ClusterReady, nil)
 				if err != nil {
 					return err
 				}

@@ -52,7 +52,7 @@ gone already is deleted. Ctrl-C ends the waiting and nothing else.`,
 			if err != nil {
 				return err
 			}
-			found, err := a.beginWait(c.Context(), k, args[0], muster.ClusterPhase(goal))
+			found, err := a.beginWait(c.Context(), k, args[0], muster.ClusterPhase(goal), nil)
 			if err != nil {
 				return err
 			}
@@ -88,8 +88,9 @@ func (a *app) beginWait(ctx context.Context, k *client.Client, ref string, goal 
 	return c, err
 }
 
-// awaitPhase waits until a cluster is in a phase, and shows what it says of itself meanwhile.
-func (a *app) awaitPhase(ctx context.Context, k *client.Client, ref string, timeout time.Duration, goal muster.ClusterPhase) (wire.Cluster, error) {
+// awaitPhase waits until a cluster is in a phase, and shows what it says of itself meanwhile. Once it is in a phase of
+// which instead makes an error, it waits no more; nil: there is none.
+func (a *app) awaitPhase(ctx context.Context, k *client.Client, ref string, timeout time.Duration, goal muster.ClusterPhase, instead func(wire.Cluster) error) (wire.Cluster, error) {
 	waiting := ctx
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -113,6 +114,11 @@ func (a *app) awaitPhase(ctx context.Context, k *client.Client, ref string, time
 				}
 				return c, nil
 			}
+			if instead != nil {
+				if err := instead(c); err != nil {
+					return c, err
+				}
+			}
 			if neverAgain(c.Status, goal) {
 				return c, (&watcher{app: a, id: c.ID, name: c.Name, phase: c.Status, goal: goal}).verdict(&c)
 			}
@@ -134,6 +140,18 @@ func (a *app) awaitPhase(ctx context.Context, k *client.Client, ref string, time
 		case <-time.After(look(time.Since(began))):
 		}
 	}
+}
+
+// takenBack says why a cluster that was being paused is ready again; nil: it is not.
+func takenBack(c wire.Cluster) error {
+	if c.Status != muster.ClusterReady {
+		return nil
+	}
+	why := "somebody took the pause back"
+	if n := len(c.Notices); n > 0 && c.Notices[n-1].Code == muster.NoticePause {
+		why = c.Notices[n-1].Text
+	}
+	return muster.Errorf(muster.EConflict, "cluster %s is not paused: %s", c.Name, why).Because(muster.ReasonChangedMeanwhile).WithHint("see 'muster events %s'", c.ID)
 }
 
 // neverAgain reports whether a cluster that is in a phase cannot come into another any more.

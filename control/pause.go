@@ -23,11 +23,11 @@ func (s *Service) Pause(ctx context.Context, who muster.Actor, ref string, r wir
 	if err != nil {
 		return wire.Paused{}, err
 	}
-	c, jobs, err := s.pausable(ctx, who, ref, &p)
+	c, jobs, running, err := s.pausable(ctx, who, ref, &p)
 	if err != nil {
 		return wire.Paused{}, err
 	}
-	out := wire.Paused{ID: c.ID, Name: c.Name, Status: c.Phase, DryRun: r.DryRun, Jobs: jobs, At: p.At, Until: p.Until, Lost: []string{
+	out := wire.Paused{ID: c.ID, Name: c.Name, Status: c.Phase, DryRun: r.DryRun, Jobs: jobs, Running: running, At: p.At, Until: p.Until, Lost: []string{
 		"files on the disks of its nodes and in /tmp: what is in /home and on volumes stays",
 		"what root changed by hand on its nodes",
 	}}
@@ -123,7 +123,7 @@ func (s *Service) readPause(who muster.Actor, r wire.PauseRequest) (muster.Pause
 	}
 	begin := now
 	if p.At.After(now) {
-		begin = p.At
+		begin, p.Lose = p.At, true // what runs at a later time nobody knows
 	}
 	if !p.WaitUntil.IsZero() && !p.WaitUntil.After(begin) {
 		add("wait_until", muster.ReasonContradiction, "the wait is over before the pause begins", "write a later time")
@@ -137,9 +137,9 @@ func (s *Service) readPause(who muster.Actor, r wire.PauseRequest) (muster.Pause
 	return p, nil
 }
 
-// pausable finds a cluster that may be paused, and the jobs that do not survive it. What nobody
-// said of the pause is as the cluster's request says.
-func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p *muster.Pause) (c muster.Cluster, jobs []wire.LostJob, err error) {
+// pausable finds a cluster that may be paused, the jobs that do not survive it, and the others that
+// run. What nobody said of the pause is as the cluster's request says.
+func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p *muster.Pause) (c muster.Cluster, lost, others []wire.PausedJob, err error) {
 	err = s.Store.View(ctx, who, func(tx *store.Tx) error {
 		if c, err = tx.FindCluster(ref); err != nil {
 			return err
@@ -175,12 +175,12 @@ func (s *Service) pausable(ctx context.Context, who muster.Actor, ref string, p 
 		}
 		for _, n := range nodes {
 			if n.Head && n.Machine != "" && s.Scheduler != nil {
-				jobs = lostJobs(s.Scheduler(n.Machine), *p)
+				lost, others = pausedJobs(s.Scheduler(n.Machine), *p)
 			}
 		}
 		return nil
 	})
-	return c, jobs, err
+	return c, lost, others, err
 }
 
 // keepsMemory refuses to freeze or save a cluster whose machines cannot be, or which is in the middle
@@ -281,27 +281,37 @@ func (s *Service) saveEstimate(ctx context.Context, c muster.Cluster) (memory in
 // savesKnown is how many past saves an estimate looks at.
 const savesKnown = 20
 
-// lostJobs are the jobs that a pause ends for good.
-func lostJobs(state *wire.SchedulerState, p muster.Pause) (list []wire.LostJob) {
-	if state == nil || p.OnPause.KeepsMemory() {
-		return nil
+// pausedJobs are the jobs that a pause ends for good, and the others that run, with what becomes of them.
+func pausedJobs(state *wire.SchedulerState, p muster.Pause) (lost, others []wire.PausedJob) {
+	if state == nil {
+		return nil, nil
+	}
+	waits := p.OnPause == muster.PauseWait && p.WaitUntil.IsZero()
+	fate := "it is told to end, and begins again from the queue"
+	switch {
+	case p.OnPause.KeepsMemory():
+		fate = "it stands still, and goes on where it was"
+	case waits:
+		fate = "it is waited for"
+	case p.OnPause == muster.PauseWait:
+		fate = "it is waited for until " + admit.Moment(p.WaitUntil) + ", and then begins again from the queue"
 	}
 	for _, j := range state.List {
-		waited := p.OnPause == muster.PauseWait && p.WaitUntil.IsZero() && j.State != "pending"
+		runs := j.State != "pending" && j.State != "completing" // that has ended already
+		why := j.WouldBeLost()
 		switch {
-		case waited, j.State == "completing": // it has ended already
-		case j.NoScript:
-			list = append(list, wire.LostJob{ID: j.ID, User: j.User, Name: j.Name, Why: "it lives by an srun or salloc"})
-		case j.NoRequeue && j.State != "pending":
-			list = append(list, wire.LostJob{ID: j.ID, User: j.User, Name: j.Name, Why: "it may not be queued again (--no-requeue)"})
+		case why != "" && !p.OnPause.KeepsMemory() && !(waits && runs):
+			lost = append(lost, wire.PausedJob{ID: j.ID, User: j.User, Name: j.Name, Why: why})
+		case runs:
+			others = append(others, wire.PausedJob{ID: j.ID, User: j.User, Name: j.Name, Why: fate})
 		}
 	}
-	return list
+	return lost, others
 }
 
 // mayLose refuses a pause that ends work for good, unless somebody said that it may.
-func mayLose(c muster.Cluster, p muster.Pause, jobs []wire.LostJob) error {
-	if len(jobs) == 0 || p.Lose || p.At.After(p.Asked) { // what runs at a later time nobody knows
+func mayLose(c muster.Cluster, p muster.Pause, jobs []wire.PausedJob) error {
+	if len(jobs) == 0 || p.Lose {
 		return nil
 	}
 	e := muster.Errorf(muster.EConflict, "%s of cluster %s would be lost", plaintext.Count(len(jobs), "job"), c.Name).Because(muster.ReasonWouldLoseRunning).

@@ -217,8 +217,11 @@ type SlurmConfig struct {
 	Ending bool `json:"ending,omitempty"`
 	// Pause: the cluster is being paused. The head stops new jobs, and waits for running
 	// ones (PauseWait) or puts them into the queue again (PauseRequeue), or suspends them (PauseFreeze).
-	Pause      muster.OnPause `json:"pause,omitempty"`
-	DBPassword string         `json:"db_password,omitempty"` // head only, where accounting needs one
+	Pause muster.OnPause `json:"pause,omitempty"`
+	// Lose: with PauseRequeue, jobs that cannot be queued again are ended. Without it the head touches
+	// no job while there is one: the server takes the pause back.
+	Lose       bool   `json:"lose,omitempty"`
+	DBPassword string `json:"db_password,omitempty"` // head only, where accounting needs one
 }
 
 // NodeLine declares one compute node to Slurm.
@@ -386,6 +389,19 @@ type SchedulerState struct {
 	List []Job `json:"list,omitempty"`
 	// Ended: the scheduler ended its jobs because the cluster ends.
 	Ended bool `json:"ended,omitempty"`
+}
+
+// WouldBeLost says why a pause that does not wait for the job would end it for good; "": it would not.
+func (j *Job) WouldBeLost() string {
+	switch {
+	case j.State == "completing": // it has ended already
+		return ""
+	case j.NoScript:
+		return "it lives by an srun or salloc"
+	case j.NoRequeue && j.State != "pending":
+		return "it may not be queued again (--no-requeue)"
+	}
+	return ""
 }
 
 // MaxJobs is how many jobs a scheduler's state lists.

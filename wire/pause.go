@@ -23,8 +23,10 @@ type Paused struct {
 	Status muster.ClusterPhase `json:"status"`
 	DryRun bool                `json:"dry_run,omitempty"`
 	// Jobs are those that will not survive, and Lost what else does not, one line each.
-	Jobs []LostJob `json:"jobs,omitempty"`
-	Lost []string  `json:"lost"`
+	Jobs []PausedJob `json:"jobs,omitempty"`
+	Lost []string    `json:"lost"`
+	// Running are the other jobs that run, as far as the scheduler said when it was asked last.
+	Running []PausedJob `json:"running,omitempty"`
 	// KeepsMachines: its machines stay its own, and its walltime runs on, until Expires
 	// where it has an end.
 	KeepsMachines bool      `json:"keeps_machines,omitempty"`
@@ -40,8 +42,8 @@ type Paused struct {
 	Promised bool      `json:"promised,omitempty"`
 }
 
-// LostJob is a job that a pause would end for good.
-type LostJob struct {
+// PausedJob is a job that runs when a pause begins. Why says why it would end for good, or else what becomes of it.
+type PausedJob struct {
 	ID   string `json:"id"`
 	User string `json:"user"`
 	Name string `json:"name"`

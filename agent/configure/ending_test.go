@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/wire"
 )
 
@@ -46,6 +47,45 @@ func TestEnding(t *testing.T) {
 	cfg.Slurm.Ending = false
 	apply()
 	eventually(t, "goes on", func() bool { return !r.state().Ended && run.count("scontrol update PartitionName=main State=UP") == 1 })
+}
+
+// A pause that queues jobs again touches none while one of them would be lost that nobody gave up: the server takes it
+// back, and all go on.
+func TestRequeueLosesNothingUnasked(t *testing.T) {
+	t.Parallel()
+	c, run, _ := node(t)
+	m := newSlurm()
+	m.queue = "7|20000|alice|RUNNING|1|n02|2026-03-01T10:00:00|1:00|None|shell\n8|20000|alice|RUNNING|1|n01|2026-03-01T10:00:00|1:00|None|batch"
+	m.marks = "7|0|1|\n8|1|1|\n"
+	run.answer = m.answer
+	r := newReport(t)
+	cfg := members(wire.Host{Name: "n01"}, wire.Host{Name: "n02"})
+	apply := func() {
+		t.Helper()
+		cfg.Generation++
+		if err := c.Apply(t.Context(), copied(cfg), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply()
+	m.register("n01")
+	m.register("n02")
+	eventually(t, "jobs", func() bool { return r.state().Jobs == 2 })
+	cfg.Slurm.Pause = muster.PauseRequeue
+	apply()
+	eventually(t, "it is looked at twice", func() bool {
+		closed := slices.Index(run.lines(), "scontrol update PartitionName=main State=INACTIVE")
+		return closed >= 0 && strings.Count(strings.Join(run.lines()[closed:], "\n"), "BatchFlag") >= 2
+	})
+	if run.count("scontrol requeue") > 0 || run.count("scancel") > 0 {
+		t.Fatalf("%q", run.lines())
+	}
+	cfg.Slurm.Pause = ""
+	apply()
+	eventually(t, "goes on", func() bool { return run.count("scontrol update PartitionName=main State=UP") == 1 })
+	cfg.Slurm.Pause, cfg.Slurm.Lose = muster.PauseRequeue, true
+	apply()
+	eventually(t, "what was given up is ended", func() bool { return run.count("scontrol requeue 8") == 1 && run.count("scancel --quiet 7") == 1 })
 }
 
 // The jobs of a person who left are cancelled, whoever else has some, and

@@ -12,7 +12,8 @@ func (w *watcher) stops() bool { return w.cfg.Slurm.Ending || w.cfg.Slurm.Pause 
 
 // requeueJobs puts running jobs into the queue again: they are told to end, have KillWait
 // for that, and wait then. What lives by an srun or salloc, or may not be queued again, is
-// ended as at its time limit. It reports whether none is left.
+// ended as at its time limit, if it may be: else nothing is touched, and the server takes the
+// pause back. It reports whether none is left.
 func (w *watcher) requeueJobs(ctx context.Context) bool {
 	if len(w.jobs.active) == 0 {
 		return w.saved()
@@ -22,15 +23,20 @@ func (w *watcher) requeueJobs(ctx context.Context) bool {
 	if !w.ending.IsZero() && now.Sub(w.ending) <= cancelAgain {
 		return false
 	}
-	w.ending = now
 	var again, end []string
 	for _, id := range w.jobs.active {
-		if w.jobs.lost[id] {
+		switch {
+		case w.jobs.completing[id]:
+		case w.jobs.lost[id]:
 			end = append(end, id)
-		} else if !w.jobs.completing[id] {
+		default:
 			again = append(again, id)
 		}
 	}
+	if len(end) > 0 && !w.cfg.Slurm.Lose {
+		return false
+	}
+	w.ending = now
 	for part := range slices.Chunk(again, jobsPerCommand) {
 		if _, err := w.c.run.Run(ctx, "", "scontrol", "requeue", strings.Join(part, ",")); err != nil {
 			w.c.log.Warn("requeueing jobs failed", "jobs", part, "error", err)
@@ -64,14 +70,14 @@ func lossQuestion() []string {
 }
 
 // markJobs notes which jobs live by an srun or salloc, and which may not be queued again:
-// they do not survive a pause.
-func (w *watcher) markJobs(ctx context.Context) {
+// they do not survive a pause. It reports whether that is known.
+func (w *watcher) markJobs(ctx context.Context) bool {
 	if w.jobs.running+w.jobs.pending == 0 {
-		return
+		return true
 	}
 	text, err := w.c.run.Run(ctx, "", "squeue", lossQuestion()...)
 	if err != nil {
-		return
+		return false
 	}
 	noScript, noRequeue := map[string]bool{}, map[string]bool{}
 	w.jobs.lost = map[string]bool{}
@@ -87,4 +93,5 @@ func (w *watcher) markJobs(ctx context.Context) {
 		j := &w.jobs.list[i]
 		j.NoScript, j.NoRequeue = noScript[j.ID], noRequeue[j.ID] && !noScript[j.ID]
 	}
+	return true
 }

@@ -20,6 +20,7 @@ type slurmModel struct {
 	lost  map[string]bool   // known to the table, not by name
 	jobs  map[string]bool   // nodes with a job
 	queue string            // what squeue prints
+	marks string            // what squeue prints of which jobs are lost in a pause
 	owner map[string]string // of a job, when squeue is asked for that alone
 	down  bool              // does not answer
 }
@@ -79,6 +80,8 @@ func (m *slurmModel) answer(line string) (string, error) {
 		return b.String() + "\n", nil
 	case p[0] == "squeue" && p[len(p)-1] == "--format=%U":
 		return m.owner[strings.TrimPrefix(p[2], "--jobs=")] + "\n", nil
+	case p[0] == "squeue" && strings.Contains(line, "BatchFlag"):
+		return m.marks, nil
 	case p[0] == "squeue":
 		return marked(line, m.queue+"\n"), nil
 	case strings.HasPrefix(line, "scontrol reconfigure"):

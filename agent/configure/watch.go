@@ -180,14 +180,14 @@ func (w *watcher) askJobs(ctx context.Context, all bool) (ended bool) {
 		return false
 	}
 	w.jobs = parseSqueue(text, mark, w.here())
-	w.markJobs(ctx)
+	marked := w.markJobs(ctx)
 	w.dismissJobs(ctx)
 	w.releaseHeld(ctx)
 	switch {
 	case w.cfg.Slurm.Ending:
 		return w.endJobs(ctx)
 	case w.cfg.Slurm.Pause == muster.PauseRequeue:
-		return w.requeueJobs(ctx)
+		return marked && w.requeueJobs(ctx)
 	case w.cfg.Slurm.Pause == muster.PauseFreeze:
 		return w.suspendJobs(ctx)
 	case w.cfg.Slurm.Pause == muster.PauseWait:

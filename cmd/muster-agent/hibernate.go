@@ -61,6 +61,9 @@ func hibernates(root string, trust muster.Trust, log *slog.Logger) func(context.
 			go end()
 			return wire.HostJoin{}, err
 		}
+		if err := k.EndConnections(ctx); err != nil {
+			log.Warn("connections to the servers of volumes may hang", "error", err)
+		}
 		note, err := a.Note()
 		go end()
 		return note, err

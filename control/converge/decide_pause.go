@@ -136,6 +136,10 @@ func (d *decider) jobsStopped() bool {
 	if d.jobsEnded() {
 		return true
 	}
+	if text := d.wouldLose(); text != "" {
+		d.takePauseBack(text)
+		return false
+	}
 	until := c.PhaseSince.Add(muster.WaitLeave)
 	text, hint := "waits until its running jobs have ended; none starts any more", "`muster resume "+c.Name+"` takes the pause back; `muster pause "+c.Name+" --on-pause requeue` does not wait"
 	next := ""
@@ -152,7 +156,7 @@ func (d *decider) jobsStopped() bool {
 	d.lookAt(until)
 	if !d.Now.Before(until) {
 		if p.Requeueing.IsZero() {
-			d.takePauseBack()
+			d.takePauseBack(fmt.Sprintf("its jobs did not end within %s; `muster pause %s --on-pause requeue` queues them again", span(muster.WaitLeave), c.Name))
 			return false
 		}
 		return true
@@ -170,14 +174,33 @@ func (d *decider) jobsStopped() bool {
 	return false
 }
 
-// takePauseBack makes a cluster ready again whose jobs did not end in a day: nobody said what
-// should become of them.
-func (d *decider) takePauseBack() {
+// wouldLose says which job a pause would end for good that nobody gave up; "": there is none. The request was
+// refused for those that were known then: this one came in the seconds before the scheduler was closed.
+func (d *decider) wouldLose() string {
+	c := &d.Cluster
+	p := c.Pause
+	if p.Lose || p.OnPause != muster.PauseRequeue && p.WaitUntil.IsZero() {
+		return ""
+	}
+	_, r := d.head()
+	if r == nil || r.Scheduler == nil {
+		return ""
+	}
+	for _, j := range r.Scheduler.List {
+		if why := j.WouldBeLost(); why != "" && j.State != "pending" {
+			return fmt.Sprintf("job %s (%s of %s) would be lost: %s; wait until it has ended, or give it up: muster pause %s --on-pause requeue --lose-running", j.ID, j.Name, j.User, why, c.Name)
+		}
+	}
+	return ""
+}
+
+// takePauseBack makes a cluster ready again with whose jobs nobody said what to do.
+func (d *decider) takePauseBack(why string) {
 	c := &d.Cluster
 	if c.Pause.Left > 0 {
 		c.Expires = d.Now.Add(time.Duration(c.Pause.Left))
 	}
-	text := fmt.Sprintf("the pause is taken back: its jobs did not end within %s; `muster pause %s --on-pause requeue` queues them again", span(muster.WaitLeave), c.Name)
+	text := "the pause is taken back: " + why
 	c.Phase, c.PhaseSince, c.Pause, c.Promise, c.Conditions = muster.ClusterReady, d.Now, nil, nil, nil
 	c.ETA, c.Deadline = time.Time{}, time.Time{}
 	d.notice(muster.NoticePause, text)

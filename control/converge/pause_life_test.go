@@ -165,29 +165,35 @@ func TestPauseWhileTheServerIsKilled(t *testing.T) {
 // What happens to a cluster while it is paused, or is being paused, leaves nothing behind.
 func TestPauseMeetsOtherThings(t *testing.T) {
 	t.Parallel()
+	const batch, shell = 1, 2
+	keeps := func(*rig, *server, muster.ClusterID) error { return nil }
 	for name, x := range map[string]struct {
-		job   bool // one runs that does not end
+		job   int // what runs and does not end
+		ask   wire.PauseRequest
 		then  func(r *rig, s *server, id muster.ClusterID) error
 		until muster.ClusterPhase
 	}{
-		"taken back while jobs run": {true, func(_ *rig, s *server, id muster.ClusterID) error {
+		"taken back while jobs run": {batch, wire.PauseRequest{}, func(_ *rig, s *server, id muster.ClusterID) error {
 			_, err := s.pauses().Resume(context.Background(), administrator(), string(id), wire.ResumeRequest{})
 			return err
 		}, muster.ClusterReady},
-		"deleted while jobs run": {true, func(_ *rig, s *server, id muster.ClusterID) error { return s.remove(id) }, muster.ClusterDeleted},
-		"deleted while paused": {false, func(_ *rig, s *server, id muster.ClusterID) error {
+		"deleted while jobs run": {batch, wire.PauseRequest{}, func(_ *rig, s *server, id muster.ClusterID) error { return s.remove(id) }, muster.ClusterDeleted},
+		"deleted while paused": {0, wire.PauseRequest{}, func(_ *rig, s *server, id muster.ClusterID) error {
 			s.untilPhase(id, muster.ClusterPaused)
 			return s.remove(id)
 		}, muster.ClusterDeleted},
-		"jobs end":       {true, func(r *rig, _ *server, id muster.ClusterID) error { r.world.SetJobs(id, nil); return nil }, muster.ClusterPaused},
-		"jobs never end": {true, func(*rig, *server, muster.ClusterID) error { time.Sleep(muster.WaitLeave); return nil }, muster.ClusterReady},
-		"the head dies": {true, func(r *rig, s *server, id muster.ClusterID) error {
+		"jobs end":       {batch, wire.PauseRequest{}, func(r *rig, _ *server, id muster.ClusterID) error { r.world.SetJobs(id, nil); return nil }, muster.ClusterPaused},
+		"jobs never end": {batch, wire.PauseRequest{}, func(*rig, *server, muster.ClusterID) error { time.Sleep(muster.WaitLeave); return nil }, muster.ClusterReady},
+		"the head dies": {batch, wire.PauseRequest{}, func(r *rig, s *server, id muster.ClusterID) error {
 			_, nodes, err := s.get(id)
 			i := slices.IndexFunc(nodes, func(n muster.Node) bool { return n.Head })
 			r.world.Kill(nodes[i].Machine)
 			time.Sleep(muster.WaitLeave)
 			return err
 		}, muster.ClusterReady},
+		"a shell that nobody knew of at the request": {shell, wire.PauseRequest{OnPause: "requeue"}, keeps, muster.ClusterReady},
+		"a shell that is given up":                   {shell, wire.PauseRequest{OnPause: "requeue", LoseRunning: true}, keeps, muster.ClusterPaused},
+		"a shell, and a pause that waits for it":     {shell, wire.PauseRequest{}, func(r *rig, _ *server, id muster.ClusterID) error { r.world.SetJobs(id, nil); return nil }, muster.ClusterPaused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pretended(t, func(t *testing.T) {
@@ -196,10 +202,10 @@ func TestPauseMeetsOtherThings(t *testing.T) {
 				s.untilFree(4)
 				id := s.mustCreate(slurm(2))
 				s.untilPhase(id, muster.ClusterReady)
-				if x.job {
-					r.world.SetJobs(id, []wire.Job{{ID: "7", User: "alice", Name: "sim", State: "running", Nodes: "n02", Count: 1}})
+				if x.job > 0 {
+					r.world.SetJobs(id, []wire.Job{{ID: "7", User: "alice", Name: "sim", State: "running", Nodes: "n02", Count: 1, NoScript: x.job == shell}})
 				}
-				if _, err := s.pauses().Pause(t.Context(), administrator(), string(id), wire.PauseRequest{}); err != nil {
+				if _, err := s.pauses().Pause(t.Context(), administrator(), string(id), x.ask); err != nil {
 					t.Fatal(err)
 				}
 				if err := x.then(r, s, id); err != nil {

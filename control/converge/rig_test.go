@@ -293,7 +293,7 @@ func (s *server) configure(ctx context.Context, id muster.ClusterID, node string
 					c.Slurm.Pause = muster.PauseFreeze
 				}
 				if cl.Phase == muster.ClusterPausing && !cl.Pause.Requeueing.IsZero() {
-					c.Slurm.Pause = muster.PauseRequeue
+					c.Slurm.Pause, c.Slurm.Lose = muster.PauseRequeue, cl.Pause.Lose
 				}
 			}
 		}

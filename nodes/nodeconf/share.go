@@ -94,6 +94,7 @@ func (s *Shared) Node(n muster.Node, hostKey string) (wire.NodeConfig, error) {
 	part.MungeKey = s.munge
 	part.Ending = !s.in.Cluster.Ending.IsZero()
 	part.Pause = pauseOf(s.in.Cluster)
+	part.Lose = part.Pause == muster.PauseRequeue && s.in.Cluster.Pause.Lose
 	if n.Head {
 		part.DBPassword = s.in.Secrets.DBPassword
 	}

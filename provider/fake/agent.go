@@ -123,7 +123,7 @@ func (a *agent) adopt(cfg *wire.NodeConfig) part {
 		}
 	}
 	if p.head {
-		a.m.w.sched.apply(cfg.Cluster, cfg.Hosts, cfg.Slurm.Ending, cfg.Slurm.Pause)
+		a.m.w.sched.apply(cfg.Cluster, cfg.Hosts, cfg.Slurm.Ending, cfg.Slurm.Pause, cfg.Slurm.Lose)
 	}
 	if p.slurm && !p.hold && a.daemon == nil {
 		a.daemon = a.m.w.sched.register(cfg.Cluster, cfg.Node, a.m.id)

@@ -131,7 +131,7 @@ func (s *schedulers) forget(c muster.ClusterID) {
 }
 
 // apply is what the head's agent does with a new configuration.
-func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool, pause muster.OnPause) {
+func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool, pause muster.OnPause, lose bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.of(c)
@@ -168,7 +168,7 @@ func (s *schedulers) apply(c muster.ClusterID, hosts []wire.Host, ending bool, p
 	case !ending && x.pausing != (pause != ""):
 		x.pausing, x.ended, changed = pause != "", false, true
 	}
-	if pause == muster.PauseRequeue {
+	if pause == muster.PauseRequeue && (lose || !slices.ContainsFunc(x.jobs, func(j wire.Job) bool { return j.State != "pending" && j.WouldBeLost() != "" })) {
 		for i := range x.jobs {
 			if x.jobs[i].State == "running" {
 				x.jobs[i].State, x.jobs[i].Nodes, x.jobs[i].Reason, changed = "pending", "", "BeginTime", true
