@@ -52,11 +52,11 @@ gone already is deleted. Ctrl-C ends the waiting and nothing else.`,
 			if err != nil {
 				return err
 			}
-			found, err := a.beginWait(c.Context(), k, args[0], muster.ClusterPhase(goal), nil)
+			found, err := a.beginWait(c.Context(), k, args[0], muster.ClusterPhase(goal))
 			if err != nil {
 				return err
 			}
-			found, err = a.awaitPhase(c.Context(), k, string(found.ID), timeout, muster.ClusterPhase(goal))
+			found, err = a.awaitPhase(c.Context(), k, string(found.ID), timeout, muster.ClusterPhase(goal), nil)
 			if err != nil {
 				return err
 			}
