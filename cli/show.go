@@ -62,6 +62,14 @@ setting as planned and as it was read back on its host after the start.`,
 	}
 }
 
+// onPauseText says what becomes of running jobs in a pause, where that is not as usual.
+func onPauseText(o muster.OnPause) string {
+	if o == muster.PauseWait {
+		return ""
+	}
+	return string(o)
+}
+
 func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 	fmt.Fprintf(w, "%s  %s  %s\n", clean(c.Name), c.ID, a.paint(w, c.Status))
 	text := c.StatusText
@@ -77,6 +85,7 @@ func (a *app) writeCluster(w io.Writer, c wire.Cluster, now time.Time) {
 		"class", c.Class,
 		"network", networkText(c),
 		"doors", doorsText(c),
+		"on pause", onPauseText(c.Spec.OnPause),
 		"created", stamp(c.Created),
 		"ready", readyText(c),
 		"next", nextText(c.Next, c.Deadline),

@@ -3,19 +3,20 @@ package smart
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-hpc/muster/agent/facts"
+	"github.com/muster-hpc/muster/internal/nvme"
 )
 
 // Health of NVMe: NVM Express Base Specification 2.0, 5.16.1.3, log page 02h.
 const (
-	nvmePage = 0x02
-	nvmeSize = 512
+	getLogPage    = 0x02
+	allNamespaces = 0xffffffff
+	nvmePage      = 0x02
+	nvmeSize      = 512
 )
 
 // nvmeWarnings are the bits of the critical warning by which a disk says that it fails.
@@ -52,21 +53,6 @@ func parseNVMe(disk string, b []byte) Health {
 	return h
 }
 
-// passthru is struct nvme_passthru_cmd of linux/nvme_ioctl.h.
-type passthru struct {
-	opcode, flags        uint8
-	_                    uint16
-	nsid, cdw2, cdw3     uint32
-	metadata, addr       uint64
-	metadataLen, dataLen uint32
-	cdw10, cdw11, cdw12  uint32
-	cdw13, cdw14, cdw15  uint32
-	timeoutMS, resultDW0 uint32
-}
-
-// adminCommand is NVME_IOCTL_ADMIN_CMD.
-const adminCommand = 0xc0484e41
-
 // readNVMe asks by the block device, which is there where the disk is.
 func readNVMe(disk, path string) (Health, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -75,24 +61,14 @@ func readNVMe(disk, path string) (Health, error) {
 	}
 	defer unix.Close(fd)
 	page := make([]byte, nvmeSize)
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	pin.Pin(&page[0])
-	c := &passthru{
-		opcode: 0x02, // Get Log Page
-		nsid:   0xffffffff,
-		addr:   uint64(uintptr(unsafe.Pointer(&page[0]))), dataLen: nvmeSize,
-		cdw10:     nvmePage | (nvmeSize/4-1)<<16,
-		timeoutMS: uint32(answer.Milliseconds()),
-	}
-	status, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), adminCommand, uintptr(unsafe.Pointer(c)))
-	switch {
-	case errors.Is(errno, unix.EINTR) || errors.Is(errno, unix.ETIMEDOUT): // the kernel ended a command that was late
+	var refused nvme.StatusError
+	switch err := (nvme.Read{Opcode: getLogPage, Namespace: allNamespaces, DWord10: nvmePage | (nvmeSize/4-1)<<16, Timeout: answer}).Into(page, uintptr(fd)); {
+	case errors.Is(err, unix.EINTR) || errors.Is(err, unix.ETIMEDOUT): // the kernel ended a command that was late
 		return Health{}, ErrSilent
-	case errno != 0:
-		return Health{}, errno
-	case status != 0:
+	case errors.As(err, &refused):
 		return Health{}, errRefused
+	case err != nil:
+		return Health{}, err
 	}
 	return parseNVMe(disk, page), nil
 }

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"unsafe"
+	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/muster-hpc/muster/internal/nvme"
 	"github.com/muster-hpc/muster/vm/pci"
 )
 
@@ -188,7 +186,11 @@ const (
 	cnsAllocated  = 0x10
 )
 
-const identifySize = 4096
+const (
+	identifyOpcode = 0x06
+	identifySize   = 4096
+	identifyAtMost = 10 * time.Second
+)
 
 // parseController reads the data of a controller (5.17.2.1), and reports whether it manages namespaces: then there may
 // be such as nobody sees.
@@ -223,21 +225,6 @@ func ascii(b []byte) string {
 	return q[1 : len(q)-1]
 }
 
-// passthru is struct nvme_passthru_cmd of linux/nvme_ioctl.h.
-type passthru struct {
-	opcode, flags        uint8
-	_                    uint16
-	nsid, cdw2, cdw3     uint32
-	metadata, addr       uint64
-	metadataLen, dataLen uint32
-	cdw10, cdw11, cdw12  uint32
-	cdw13, cdw14, cdw15  uint32
-	timeoutMS, resultDW0 uint32
-}
-
-// adminCommand is NVME_IOCTL_ADMIN_CMD.
-const adminCommand = 0xc0484e41
-
 // identify asks a controller by its own device.
 func identify(path string, cns uint8) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY, 0)
@@ -246,16 +233,9 @@ func identify(path string, cns uint8) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }()
 	page := make([]byte, identifySize)
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	pin.Pin(&page[0])
-	c := &passthru{opcode: 0x06, addr: uint64(uintptr(unsafe.Pointer(&page[0]))), dataLen: identifySize, cdw10: uint32(cns), timeoutMS: 10_000}
-	status, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), adminCommand, uintptr(unsafe.Pointer(c)))
-	switch {
-	case errno != 0:
-		return nil, errno
-	case status != 0:
-		return nil, fmt.Errorf("it refuses, with status %#x", status)
+	read := nvme.Read{Opcode: identifyOpcode, DWord10: uint32(cns), Timeout: identifyAtMost}
+	if err := read.Into(page, f.Fd()); err != nil {
+		return nil, err
 	}
 	return page, nil
 }
