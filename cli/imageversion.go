@@ -15,17 +15,19 @@ import (
 
 func (a *app) imageVersions() *cobra.Command {
 	return &cobra.Command{
-		Use: "versions IMAGE", Short: "List the contents that an image has had, and why they are kept", Args: exactly("IMAGE"),
+		Use: "versions IMAGE[@VERSION]", Short: "List the contents that an image has had, and why they are kept", Args: exactly("IMAGE"),
 		Long: `Lists the contents of an image, the newest first: when each was built (days are those of
 UTC), its size, and why it is kept. Each can be used wherever an image is named: by what
 the first column shows, or by a day or a month: hpc@2026-11-20 is the newest that was
 built on that day or before, hpc@2026-11 the newest built before the end of that month.
+With IMAGE@VERSION it is the one that this means.
 
 A content is kept while its name means it (current), something uses it (in-use), it is
 pinned, it is among the newest of its image, or young (age). One without a reason is
 removed within minutes. Administrators set the rule: muster serve
 --image-versions-min and --image-versions-ttl.`,
 		Example: `  muster image versions hpc
+  muster image versions hpc@2026-11
   muster image versions hpc -o json | jq -r '.versions[] | select(.built < "2026-07") | .ref'`,
 		ValidArgsFunction: a.completeImage,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,7 +17,7 @@ import (
 	"github.com/muster-hpc/muster/wire"
 )
 
-// ImageVersions lists the contents that an image has, the newest first, and why they stay.
+// ImageVersions lists the contents that an image has, the newest first, and why they stay; of IMAGE@VERSION the one that it means.
 func (s *Service) ImageVersions(ctx context.Context, who muster.Actor, ref string, p wire.Page) (wire.ImageVersionList, error) {
 	out := wire.ImageVersionList{Versions: []wire.ImageVersion{}}
 	img, err := s.Image(ctx, who, ref)
@@ -45,6 +46,9 @@ func (s *Service) ImageVersions(ctx context.Context, who muster.Actor, ref strin
 			v.Kept = append(v.Kept, string(why))
 		}
 		all[i] = v
+	}
+	if strings.Contains(ref, "@") { // the one that this means
+		all = slices.DeleteFunc(all, func(v wire.ImageVersion) bool { return v.ID != string(img.ID) })
 	}
 	order := func(v wire.ImageVersion) string {
 		return imageOrder(&muster.Image{Created: v.Built, ID: muster.ImageID(v.ID)})
