@@ -21,6 +21,14 @@ func (a *app) diagnoseVM(ctx context.Context) []Check {
 	if s.QEMU == nil {
 		s.QEMU = qemuVersion
 	}
+	if s.Volumes == nil {
+		s.Volumes = func() error {
+			if _, err := exec.LookPath("ganesha.nfsd"); err != nil {
+				return errors.New("ganesha.nfsd is not installed")
+			}
+			return nil
+		}
+	}
 	checks := []Check{}
 	for _, f := range s.Check(ctx) {
 		c := Check{Name: f.Name, OK: f.OK, Text: f.Text, Fix: f.Fix, Package: f.Package}

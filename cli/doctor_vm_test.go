@@ -22,6 +22,7 @@ func TestDoctorVM(t *testing.T) {
 			FS: hosttest.Tree(t, tree, nil), Firmware: func(string) string { return "" },
 			QEMU:     func(context.Context) (string, error) { return "QEMU emulator version 10.0.2", nil },
 			Executes: func(context.Context) bool { return true },
+			Volumes:  func() error { return nil },
 		}}
 		code := cli.Run(t.Context(), env, append([]string{"doctor", "--vm"}, args...))
 		if errs.Len() > 0 {

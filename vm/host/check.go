@@ -31,6 +31,7 @@ func (s Source) Check(ctx context.Context) []Finding {
 	c := &check{Source: s}
 	c.virtualization(p)
 	c.qemu(ctx)
+	c.volumes()
 	c.kvm(ctx, p)
 	c.iommu(p, u)
 	c.remapping(p, u)
@@ -102,7 +103,8 @@ func (c *check) kvm(ctx context.Context, p processor) {
 		c.fatal(name, "the module "+module+" is loaded, and /dev/kvm is not there", "modprobe -r "+module+" && modprobe "+module+", and read 'dmesg | grep -i kvm'")
 		return
 	case p.virtualization() == "" && module != "":
-		c.fatal(name, "/dev/kvm is there, and the processor has nothing to execute machines with", "see the check virtualization")
+		c.fatal(name, "/dev/kvm is there, and the processor has nothing to execute machines with",
+			"see the check virtualization. Without KVM, QEMU emulates virtual machines: slowly, and nothing that is measured on them is certified")
 		return
 	case tried && !c.Executes(ctx):
 		c.fatal(name, "/dev/kvm is there, and a machine that was tried did not compute within five seconds", "read 'dmesg | grep -i kvm'; a virtual machine as host needs nested=1 on its own host")
@@ -140,6 +142,18 @@ func (c *check) qemu(ctx context.Context) {
 	}
 	c.runs = true
 	c.good(name, "%s", version)
+}
+
+func (c *check) volumes() {
+	const name = "volumes"
+	if c.Volumes == nil {
+		return
+	}
+	if err := c.Volumes(); err != nil {
+		c.found = append(c.found, Finding{Name: name, Needed: true, Text: "nothing here serves volumes to virtual machines: " + err.Error(), Fix: "apt-get install nfs-ganesha nfs-ganesha-vfs", Package: "nfs-ganesha-vfs"})
+		return
+	}
+	c.good(name, "nfs-ganesha serves them to virtual machines")
 }
 
 // qemuVersion reads "QEMU emulator version 7.2.22 (Debian ...)".

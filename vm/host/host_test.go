@@ -151,10 +151,12 @@ func TestCheckNothing(t *testing.T) {
 	t.Parallel()
 	s := source(t, hosttest.Nothing, nil)
 	s.QEMU = func(context.Context) (string, error) { return "", errors.New("not found") }
+	s.Volumes = func() error { return errors.New("not found") }
 	for name, want := range map[string]string{
 		"virtualization":         "in firmware setup: enable Intel VT-x",
 		"kvm":                    "modprobe kvm_intel",
 		"qemu":                   "apt-get install qemu-system-x86",
+		"volumes":                "apt-get install nfs-ganesha nfs-ganesha-vfs",
 		"iommu":                  "in firmware setup: enable Intel VT-d",
 		"vfio":                   "modprobe vfio-pci",
 		"vf:eno1":                "in firmware setup: enable SR-IOV",

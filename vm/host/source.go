@@ -20,6 +20,9 @@ type Source struct {
 	Firmware func(name string) string
 	// QEMU is what QEMU says of its version. Nil: not asked.
 	QEMU func(context.Context) (string, error)
+	// Volumes says why there is no program here that serves volumes to virtual machines; nil: there is
+	// one. Not asked if it is nil itself.
+	Volumes func() error
 }
 
 const (
