@@ -155,11 +155,15 @@ func (a *query) lastResort(keep func(int) bool) string {
 				waived &^= bit
 			}
 		}
-		var names []string
+		var names, cures []string
 		for i, c := range a.checks {
 			if waived&(1<<i) != 0 {
-				names = append(names, c.reason)
+				cure, _, _ := strings.Cut(c.change, ";")
+				names, cures = append(names, c.reason), append(cures, cure)
 			}
+		}
+		if cures = slices.Compact(cures); len(cures) == 1 && cures[0] != "" { // one wish is behind all of them
+			return cures[0] + ": then it " + when(keep)
 		}
 		return "no single change is enough: relax " + strings.Join(names, " and ") + " together"
 	}

@@ -3,6 +3,7 @@ package admit_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -126,6 +127,9 @@ func TestVirtualMachinesLack(t *testing.T) {
 		}
 		if got != c.want || (a.Plan != nil) != (c.want == "") {
 			t.Errorf("%s: %q, not %q; plan %v", name, got, c.want, a.Plan)
+		}
+		if c.opt.NIC == muster.VMNICFunction && a.Plan == nil && (len(a.Change) != 1 || !strings.HasPrefix(a.Change[0], "ask for vm.nic: virtio")) {
+			t.Errorf("%s: one wish is behind it: %q", name, a.Change)
 		}
 		if said := len(a.Notices) > 0; a.Plan != nil && said == c.host.KVM {
 			t.Errorf("%s: notices %q", name, a.Notices)
