@@ -63,7 +63,8 @@ func (h hostInstances) of(state string) []string {
 }
 
 // orphans refuses to cut machines from a host on which those of a directory run that is
-// gone: they would have the same cores.
+// gone: they would have the same cores. Of directories that are gone with all they had it
+// forgets the instances.
 func (h hostInstances) orphans() error {
 	running, err := local.Instances()
 	if err != nil {
@@ -80,7 +81,19 @@ func (h hostInstances) orphans() error {
 		return muster.Errorf(muster.EConflict, "machines run here whose state directory %s is gone: %s", state, foundNames(machines)).Because(muster.ReasonUnknownMachines).
 			WithHint("bring the directory back (`muster restore FILE --state %s`), or end them with `muster cleanup --state %s --yes`; nothing was started", state, state)
 	}
+	h.forgetGone(func(instance string) bool { return len(running[instance]) > 0 })
 	return nil
+}
+
+// forgetGone forgets instances of which nothing runs and whose directories are gone.
+func (h hostInstances) forgetGone(runs func(instance string) bool) {
+	entries, _ := os.ReadDir(h.dir)
+	for _, e := range entries {
+		state := h.stateOf(e.Name())
+		if _, err := os.Stat(state); state != "" && errors.Is(err, fs.ErrNotExist) && !runs(e.Name()) {
+			_ = h.forget(e.Name()) // it harms nobody
+		}
+	}
 }
 
 // rival refuses an instance that another directory of this host has: both servers would
