@@ -196,6 +196,9 @@ func writeTree(w io.Writer, t wire.SiteTopology) {
 	if t.Confirmed != "" {
 		fmt.Fprintf(w, "confirmed by measurement: %s\n", clean(t.Confirmed))
 	}
+	for _, c := range t.Split {
+		fmt.Fprintf(w, "split: %s\n", clean(c))
+	}
 	for _, c := range t.MeasuredElsewhere {
 		fmt.Fprintf(w, "doubtful: %s\n", clean(c))
 	}

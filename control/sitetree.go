@@ -3,9 +3,11 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/muster-hpc/muster"
+	"github.com/muster-hpc/muster/control/place"
 	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/internal/nodeset"
 	"github.com/muster-hpc/muster/internal/plaintext"
@@ -87,6 +89,9 @@ func topologyView(tx *store.Tx, t *muster.SiteTree, now time.Time) (wire.SiteTop
 		out.Stands[i].Free = counts[out.Stands[i].Name]
 		out.Stands[i].NotReached = notReached[out.Stands[i].Name]
 	}
+	if out.Split, err = splitClusters(tx, t, tree, machines); err != nil {
+		return out, err
+	}
 	if !topology.Plain(t, machines) {
 		if out.MeasuredElsewhere, out.Confirmed, err = measuredPlaces(tx, tree); err != nil {
 			return out, err
@@ -110,6 +115,40 @@ func topologyView(tx *store.Tx, t *muster.SiteTree, now time.Time) (wire.SiteTop
 		out.More = n - len(out.Contradictions)
 	}
 	return out, nil
+}
+
+// namesShown is how many names a sentence has at most.
+const namesShown = 8
+
+func fewNames(list []string) string {
+	if len(list) <= namesShown {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:namesShown], ", "), len(list)-namesShown)
+}
+
+// splitClusters says which clusters have nodes in more than they asked to be kept within. Nothing moves a node for that.
+func splitClusters(tx *store.Tx, t *muster.SiteTree, tree *topology.Tree, machines []muster.Machine) (list []string, err error) {
+	clusters, err := tx.Clusters(store.ClusterFilter{Living: true})
+	if err != nil {
+		return nil, err
+	}
+	planner := place.Planner{Tree: tree}
+	if topology.Plain(t, machines) {
+		planner.Tree = nil
+	}
+	own := map[muster.ClusterID][]muster.Machine{}
+	for i := range machines {
+		if id := machines[i].Cluster; id != "" {
+			own[id] = append(own[id], machines[i])
+		}
+	}
+	for _, c := range clusters {
+		if zones := planner.Zones(c.Spec.Within, own[c.ID]); len(zones) > 1 {
+			list = append(list, fmt.Sprintf("cluster %s asked for within: %s and stands in %s; its nodes stay where they are", c.Name, c.Spec.Within, fewNames(zones)))
+		}
+	}
+	return list, nil
 }
 
 // unknownMachines are those that a description names and the site does not have, by what they stand in.

@@ -61,6 +61,15 @@ func TestTopology(t *testing.T) {
 			t.Errorf("%s is at %v", n.Name, n.Location)
 		}
 	}
+	// A later description that parts it from itself says so, and moves nothing.
+	if got, err := s.Control.SiteTopology(t.Context(), root()); err != nil || len(got.Split) != 0 {
+		t.Errorf("%q, %v", got.Split, err)
+	}
+	parted := strings.NewReplacer("[01-04]", "[01-02,07-08]", "[05-08]", "[03-06]").Replace(described)
+	dry, err = s.Control.ImportTopology(t.Context(), root(), wire.TopologyImport{Text: parted, DryRun: true})
+	if err != nil || len(dry.Split) != 1 || dry.Split[0] != "cluster cfd asked for within: leaf and stands in leaf1, leaf2; its nodes stay where they are" {
+		t.Errorf("%q, %v", dry.Split, err)
+	}
 	// Within a leaf or nowhere.
 	wide, err := s.Control.CreateCluster(t.Context(), root(), yaml("name: wide; nodes: 5; head: shared; users: [alice]; within: leaf; queue: false"))
 	if muster.CodeOf(err) != muster.ENever || !slices.ContainsFunc(wide.Answer.Change, func(c string) bool { return strings.HasPrefix(c, "ask for within: spine: 5 nodes") }) {

@@ -20,6 +20,9 @@ type SiteTopology struct {
 	// Contradictions are one sentence each; More counts those that are left out.
 	Contradictions []string `json:"contradictions,omitempty" doc:"What registrations and switches say of machines that the description says otherwise"`
 	More           int      `json:"more_contradictions,omitempty"`
+	// Split are one sentence each, of clusters whose nodes stand in more than they asked to be kept within: the
+	// description came later. Only those that the asker may see.
+	Split []string `json:"split_clusters,omitempty" doc:"Clusters whose nodes stand in more than they asked to be kept within"`
 	// MeasuredElsewhere are one sentence each, of machines whose distances to others doubt the tree.
 	MeasuredElsewhere []string `json:"measured_elsewhere,omitempty" doc:"Machines that certificates show to stand elsewhere"`
 	Confirmed         string   `json:"confirmed,omitempty" doc:"Machines whose place certificates confirm, as a set of names"`

@@ -54,6 +54,25 @@ func (p Planner) Zone(within string, near []muster.Machine) string {
 	return ""
 }
 
+// Zones names what the compute nodes of a cluster stand in that is kept within something, each once and sorted: one,
+// where it is as was asked; none, where it may be anywhere. Of a machine of which nothing is known it is that alone.
+func (p Planner) Zones(within string, machines []muster.Machine) (list []string) {
+	if !narrow(within) {
+		return nil
+	}
+	for i := range machines {
+		if m := &machines[i]; strings.HasPrefix(m.Node, "n") {
+			zone := p.zone(m, within)
+			if name, alone := strings.CutPrefix(zone, "\x00"); alone {
+				zone = "machine " + name
+			}
+			list = append(list, zone)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // Kept names what a cluster that has these machines cannot leave, with its kind: "leaf A",
 // "data centre X"; "" where all machines of its network come into question.
 func (p Planner) Kept(within string, near []muster.Machine) string {
