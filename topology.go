@@ -36,6 +36,23 @@ type MemoryNode struct {
 	Groups []CoreGroup `json:"groups,omitempty"`
 }
 
+// LastCaches is what all last-level caches hold together, in bytes. 0: not known.
+func (t *Topology) LastCaches() (sum int64) {
+	if t == nil {
+		return 0
+	}
+	for _, p := range t.Packages {
+		for _, n := range p.Nodes {
+			for _, g := range n.Groups {
+				if len(g.Caches) > 0 {
+					sum += g.Caches[0].Size * int64(g.Caches[0].Count)
+				}
+			}
+		}
+	}
+	return sum
+}
+
 // CoreGroup is what shares a last-level cache.
 type CoreGroup struct {
 	Caches []Cache `json:"caches,omitempty"` // that hold data, the last level first

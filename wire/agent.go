@@ -87,6 +87,9 @@ type NodeConfig struct {
 	Cores    int   `json:"cores"`
 	Memory   int64 `json:"memory_bytes"`
 	UserRoot bool  `json:"user_root"` // users are root on this image
+	// Cache is what all last-level caches of its machine hold together, in bytes, where another computer says so than the
+	// node: a virtual machine may show other ones. 0: not known.
+	Cache int64 `json:"cache_bytes,omitempty"`
 	// Shape is the part of its machine that the node has; nil: all of it.
 	Shape *NodeShape `json:"shape,omitempty"`
 	// Oversubscribed nodes share their cores with others: what waits must yield.

@@ -30,6 +30,7 @@ func TestApplyMakesANode(t *testing.T) {
 		"/etc/hosts":                            "10.128.0.11\tn02.cfd.muster n02\n10.90.0.1\tlic.example.org\n",
 		"/etc/passwd":                           "alice:x:20000:20000:Alice:/home/alice:/bin/bash\n",
 		"/etc/shadow":                           "alice:*:19700:0:99999:7:::\n",
+		"/etc/muster/machine":                   "644 memory_bytes 943718400\ncache_bytes 33554432\n",
 		"/etc/munge/munge.key":                  "400 munge",
 		"/etc/ssh/ssh_host_ed25519_key":         "600 PRIVATE\n",
 		"/etc/ssh/ssh_known_hosts":              "@cert-authority n01,n01.cfd.muster,10.128.0.10,n02,n02.cfd.muster,10.128.0.11 hostca\n",

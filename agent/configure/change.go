@@ -69,6 +69,7 @@ func (c *Configurer) writeAll(ctx context.Context, cfg *wire.NodeConfig, had mem
 		{"who may log in", true, func() error { return c.access(cfg) }},
 		{"ssh", true, func() error { return c.ssh(cfg) }},
 		{"environment", true, func() error { return c.environment(cfg) }},
+		{"machine", false, func() error { return c.machine(cfg) }},
 		{"mpi", true, func() error { return c.mpi(cfg) }},
 		{"slurm", true, func() error { return c.slurm(cfg, ch) }},
 		{"files", false, func() error { return c.plainFiles(none, cfg.Files) }},

@@ -188,7 +188,7 @@ func node(t *testing.T) (*Configurer, *fakeRun, string) {
 func config() *wire.NodeConfig {
 	return &wire.NodeConfig{
 		Generation: 1, Cluster: "c-2345678923", ClusterName: "cfd", Node: "n01", Head: true, HeadNode: "n01",
-		Address: "10.128.0.10/20", Interface: "msg0", Management: "mgmt0", Domain: "cfd.muster",
+		Address: "10.128.0.10/20", Interface: "msg0", Management: "mgmt0", Domain: "cfd.muster", Memory: 900 << 20, Cache: 32 << 20,
 		Hosts: []wire.Host{
 			{Name: "n01", Address: "10.128.0.10", Cores: 1, Compute: true},
 			{Name: "n02", Address: "10.128.0.11", Cores: 1, Compute: true},

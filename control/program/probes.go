@@ -2,8 +2,9 @@ package program
 
 import "github.com/muster-hpc/muster"
 
-// sum adds up the figures of all ranks. One that failed its check leaves none.
-const sum = ` | awk -F'[:,]' '/"kind":"sample"/ && index($0, "\"metric\":\"" m "\",") { if (!/"ok":true/) bad = 1; for (i = 1; i < NF; i++) if ($i == "\"value\"") { s += $(i + 1); break } } END { if (!bad && s > 0) print "figure", s }' m=`
+// sum adds up the figures of all ranks. One that failed its check leaves none. What is omitted has its reason in the
+// output.
+const sum = ` | awk -F'[:,]' '/"kind":"omitted"/ { sub(/.*"text":"/, ""); sub(/".*/, ""); print "omitted: " $0; next } /"kind":"sample"/ && index($0, "\"metric\":\"" m "\",") { if (!/"ok":true/) bad = 1; for (i = 1; i < NF; i++) if ($i == "\"value\"") { s += $(i + 1); break } } END { if (!bad && s > 0) print "figure", s }' m=`
 
 // probes are two of the measurements that certificates are made of, as programs: what memory gives all ranks
 // together, and how long a short message takes between two.

@@ -22,6 +22,7 @@ func TestProbes(t *testing.T) {
 		"two":     {triad + "\n" + other + "\n" + strings.Replace(triad, "1.5e+10", "2.5e+10", 1) + "\n{\"kind\":\"end\"}\n", 4e10},
 		"wrong":   {triad + "\n" + strings.Replace(triad, "true", "false", 1) + "\n", 0},
 		"nothing": {"", 0},
+		"omitted": {`{"kind":"omitted","host":"n01","what":"stream","text":"it takes 2 GiB"}` + "\n", 0},
 	} {
 		dir := t.TempDir()
 		probe := "#!/bin/sh\ncat <<'END'\n" + c.output + "END\n"
@@ -37,6 +38,9 @@ func TestProbes(t *testing.T) {
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
+		}
+		if name == "omitted" && string(out) != "omitted: it takes 2 GiB\n" {
+			t.Errorf("%q", out)
 		}
 		run := Judge(muster.ProgramRun{Spec: p.ProgramSpec}, Report{State: "ended", Stage: "run", Status: new(int), Output: string(out)})
 		if c.want == 0 && run.State == muster.ProgramRunPassed || c.want > 0 && (run.State != muster.ProgramRunPassed || run.Figure.Value != c.want || run.Figure.Unit != "B/s") {

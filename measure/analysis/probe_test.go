@@ -70,6 +70,29 @@ func run(t *testing.T, program string, ranks string, args ...string) (analysis.L
 	return l, out
 }
 
+// What has no room for arrays that no cache holds is omitted with the reason, and never killed for them.
+func TestProbeWithoutRoom(t *testing.T) {
+	t.Parallel()
+	program := probe(t, "")
+	l, _ := run(t, program, "2", "alone", "--only", "stream,latency", "--seconds", "0.02", "--threads", "1", "--cache", "16MiB", "--memory", "100MiB")
+	if len(l.Omitted) != 1 || l.Omitted[0].What != "stream" || l.Omitted[0].Text != "beyond the caches it takes 64 MiB a rank, 4 x the last cache, and a rank may use 45 MiB here" {
+		t.Errorf("%+v", l.Omitted)
+	}
+	most := int64(0)
+	for _, s := range l.Samples {
+		if strings.HasPrefix(s.Metric, "stream") {
+			t.Errorf("%+v", s)
+		}
+		most = max(most, s.Size)
+	}
+	if most != 32<<20 {
+		t.Errorf("the latency of up to %d bytes", most)
+	}
+	if l, _ = run(t, program, "1", "alone", "--only", "stream", "--seconds", "0.02", "--threads", "1", "--cache", "16MiB", "--memory", "100MiB"); len(l.Omitted) != 0 || len(l.Samples) == 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
 // modes are small runs of everything, with what they measure. Sizes of caches
 // are pretended: the real ones would take memory and time.
 func modes(dir string) map[string]struct {

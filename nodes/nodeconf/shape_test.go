@@ -14,6 +14,10 @@ func TestShape(t *testing.T) {
 	in := input(2, true)
 	for id, m := range in.Machines {
 		m.Facts.Cores, m.Facts.Sockets, m.Facts.Threads, m.Facts.Memory = 8, 2, 16, 16<<30
+		m.Facts.Topology = &muster.Topology{Packages: []muster.Package{
+			{Nodes: []muster.MemoryNode{{Groups: []muster.CoreGroup{{Caches: []muster.Cache{{Level: 3, Size: 16 << 20, Count: 1}, {Level: 2, Size: 1 << 20, Count: 4}}}}}}},
+			{Nodes: []muster.MemoryNode{{Groups: []muster.CoreGroup{{Caches: []muster.Cache{{Level: 3, Size: 8 << 20, Count: 2}}}, {}}}}},
+		}}
 		in.Machines[id] = m
 	}
 	in.Cluster.Spec.Shape = &muster.Shape{Cores: 2, Sockets: 1, MemoryPerCore: 1 << 30, NUMA: muster.NUMAHidden, KernelArgs: []string{"nosmt"}}
@@ -27,6 +31,9 @@ func TestShape(t *testing.T) {
 	s := c.Shape
 	if s == nil || s.Cores != 2 || s.Sockets != 1 || s.Memory != 2<<30 || s.LinkRate != 1e9 || !s.Make || len(s.KernelArgs) != 2 || s.KernelArgs[1] != "numa=off" {
 		t.Fatalf("%+v", s)
+	}
+	if c.Cache != 32<<20 {
+		t.Errorf("its last caches hold %d bytes", c.Cache)
 	}
 	if c.Cores != 2 || c.Memory != 2<<30-128<<20 || c.Hosts[1].Sockets != 1 {
 		t.Errorf("the scheduler has %d cores and %d bytes of it, in %d sockets", c.Cores, c.Memory, c.Hosts[1].Sockets)

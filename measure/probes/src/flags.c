@@ -125,6 +125,8 @@ static void flag(struct parser *p, const char *name, const char *value)
         one(p, name, value, true, 1, (int64_t)1 << 60, &f->bytes);
     } else if (strcmp(name, "--cache") == 0) {
         one(p, name, value, true, 1 << 12, (int64_t)1 << 40, &f->cache);
+    } else if (strcmp(name, "--memory") == 0) {
+        one(p, name, value, true, 1 << 20, (int64_t)1 << 50, &f->memory);
     } else if (strcmp(name, "--rounds") == 0) {
         f->rounds = value;
     } else if (strcmp(name, "--window") == 0) {
@@ -153,7 +155,7 @@ static unsigned modes_of(const char *name)
     static const struct {
         const char *name;
         unsigned modes;
-    } of[] = {{"--threads", ALONE},        {"--sizes", ALONE | PAIRS | SIZES | INSIDE}, {"--bytes", ALONE | IO | CLIENTS}, {"--cache", ALONE},
+    } of[] = {{"--threads", ALONE},        {"--sizes", ALONE | PAIRS | SIZES | INSIDE}, {"--bytes", ALONE | IO | CLIENTS}, {"--cache", ALONE}, {"--memory", ALONE},
               {"--rounds", PAIRS | SIZES}, {"--window", PAIRS | SIZES | INSIDE},        {"--orders", ALL | SCALE},         {"--pairs", SCALE},
               {"--dir", IO | CLIENTS},     {"--block", IO | CLIENTS}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
@@ -252,6 +254,8 @@ void flags_help(void)
         "                   4 x the last cache)\n"
         "  --bytes N        the arrays of stream in sum (default 4 x the last cache)\n"
         "  --cache N        take the last cache to be this large\n"
+        "  --memory N       take the host's memory to be this large: what has no room is\n"
+        "                   omitted (default: what the node's agent or its kernel says)\n"
         "pairs\n"
         "  --rounds TEXT    ranks of the pairs: \"0-1 2-3/0-2 1-3\" are two rounds; - is a line\n"
         "                   of standard input, for texts that no argument can hold\n"

@@ -92,6 +92,8 @@ void latency_run(const struct world *w)
         int64_t last = 4096;
         while (last < most)
             last *= 2;
+        while (last > 4096 && last > room_bytes(w))
+            last /= 2;
         for (int64_t size = 4096; size < last && l.n < MAX_LIST - 1; size *= 4)
             l.v[l.n++] = size;
         l.v[l.n++] = last;

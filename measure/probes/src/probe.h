@@ -34,7 +34,8 @@ struct flags {
     struct list threads;
     struct list sizes;
     int64_t bytes;      /* 0: chosen by the mode */
-    int64_t cache;      /* pretended last-level cache; 0: what the kernel says */
+    int64_t cache;      /* pretended last-level cache; 0: what the node says */
+    int64_t memory;     /* pretended memory of the host; 0: what the node says */
     const char *rounds;
     int window;
     int orders;
@@ -165,6 +166,15 @@ int cpus_count(void);                      /* that this process may use */
 int cpus_at(int i);                        /* the number of the i-th of them, modulo their count */
 void cpus_text(char *out, size_t room);    /* "0-3,8" */
 int64_t cache_bytes(const struct flags *f); /* of all last-level caches of these processors */
+
+/* ---- room.c: whether memory is enough ----------------------------------- */
+
+int64_t machine_says(const char *key);      /* what the node's agent wrote down of its machine; 0: nothing */
+int64_t room_bytes(const struct world *w);  /* that a rank may use */
+/* room_enough says whether arrays of 4 x the last cache have room. */
+bool room_enough(const struct world *w);
+/* room_say tells what is omitted since there is no room for it. */
+void room_say(const struct world *w);
 
 struct team;
 typedef void work_fn(int member, int members, void *arg);

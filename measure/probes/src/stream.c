@@ -178,8 +178,9 @@ void stream_run(const struct world *w)
     const struct list *l = &w->flags->threads;
     if (!metric_wanted(w->flags, "stream"))
         return;
+    bool room = w->flags->bytes > 0 || room_enough(w); /* nodes may differ */
     for (int i = 0, most = world_most(l->n); i < most; i++) {
-        if (i < l->n)
+        if (i < l->n && room)
             measure(w, (int)l->v[i], w->flags->seconds / l->n);
         else
             world_meet(w);
