@@ -19,13 +19,7 @@ func TestEnding(t *testing.T) {
 	run.answer = m.answer
 	r := newReport(t)
 	cfg := members(wire.Host{Name: "n01"}, wire.Host{Name: "n02"})
-	apply := func() {
-		t.Helper()
-		cfg.Generation++
-		if err := c.Apply(t.Context(), copied(cfg), r); err != nil {
-			t.Fatal(err)
-		}
-	}
+	apply := func() { t.Helper(); applyNext(t, c, cfg, r) }
 	apply()
 	m.register("n01")
 	m.register("n02")
@@ -60,13 +54,7 @@ func TestRequeueLosesNothingUnasked(t *testing.T) {
 	run.answer = m.answer
 	r := newReport(t)
 	cfg := members(wire.Host{Name: "n01"}, wire.Host{Name: "n02"})
-	apply := func() {
-		t.Helper()
-		cfg.Generation++
-		if err := c.Apply(t.Context(), copied(cfg), r); err != nil {
-			t.Fatal(err)
-		}
-	}
+	apply := func() { t.Helper(); applyNext(t, c, cfg, r) }
 	apply()
 	m.register("n01")
 	m.register("n02")

@@ -184,6 +184,15 @@ func node(t *testing.T) (*Configurer, *fakeRun, string) {
 	return c, run, root
 }
 
+// applyNext has the node apply a configuration as a new one.
+func applyNext(t *testing.T, c *Configurer, cfg *wire.NodeConfig, r Reporter) {
+	t.Helper()
+	cfg.Generation++
+	if err := c.Apply(t.Context(), copied(cfg), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // config is that of the head of a cluster of two.
 func config() *wire.NodeConfig {
 	return &wire.NodeConfig{
