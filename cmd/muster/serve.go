@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
+	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/duration"
@@ -128,57 +129,39 @@ reload) reloads the file; settings that need a restart are named in the log.`,
 func (f *serveFlags) config(version string) (daemon.Config, error) {
 	c := f.c
 	c.Version = version
+	var wrong wrongFlags
+	c.Local, c.LocalLinks = f.local(&wrong)
+	c.VMCard, c.VMDevices = f.hostDevices(&wrong)
 	var err error
-	if c.Local, c.LocalLinks, err = readLocal(f.slices, f.links); err != nil {
-		return c, err
-	}
-	if f.vmCard != "" {
-		card, err := local.ParseVMCard(f.vmCard)
-		if err != nil {
-			return c, err
-		}
-		if len(c.Local) == 0 {
-			return c, muster.Errorf(muster.EInvalid, "--vm-card %s is for virtual machines of local machines, and there are none", card.Name).Because(muster.ReasonBadMachines).WithHint("add --local, or leave it out")
-		}
-		c.VMCard = &card
-	}
-	if c.VMDevices, err = local.ParseVMDevices(f.vmDevices); err != nil {
-		return c, err
-	}
-	if len(c.VMDevices) > 0 && len(c.Local) == 0 {
-		return c, muster.Errorf(muster.EInvalid, "--vm-device %s is for virtual machines of local machines, and there are none", c.VMDevices[0].Address).Because(muster.ReasonBadMachines).WithHint("add --local, or leave it out")
-	}
-	if c.Metal, err = f.bare.read(); err != nil {
-		return c, err
-	}
-	if c.Approval, err = approvalRules(f.approve); err != nil {
-		return c, err
-	}
+	c.Metal, err = f.bare.read()
+	wrong.add(err)
+	c.Approval, err = approvalRules(f.approve)
+	wrong.add(err)
 	if c.TimeZone == "" {
 		c.TimeZone = daemon.HostTimeZone()
-	} else if err := daemon.CheckTimeZone(c.TimeZone); err != nil {
-		return c, err
+	} else {
+		wrong.add(daemon.CheckTimeZone(c.TimeZone))
 	}
 	if c.Doors, err = muster.ParseDoors(f.doors); err != nil {
-		return c, muster.Errorf(muster.EInvalid, "--gateway-doors %s is not possible", strings.Join(f.doors, ",")).Because(muster.ReasonBadValue).Wrap(err).WithHint("write straight, jump, plain, or none")
+		wrong.add(muster.Errorf(muster.EInvalid, "--gateway-doors %s is not possible", strings.Join(f.doors, ",")).Because(muster.ReasonBadValue).Wrap(err).WithHint("write straight, jump, plain, or none"))
 	}
 	for _, e := range f.egress {
 		switch p := muster.Egress(e); p {
 		case muster.EgressNone, muster.EgressProxy, muster.EgressNAT:
 			c.Egress = append(c.Egress, p)
 		default:
-			return c, muster.Errorf(muster.EInvalid, "--egress %s is not a policy", e).Because(muster.ReasonBadValue).
-				WithHint("use none, proxy and nat, with commas between them")
+			wrong.add(muster.Errorf(muster.EInvalid, "--egress %s is not a policy", e).Because(muster.ReasonBadValue).
+				WithHint("use none, proxy and nat, with commas between them"))
 		}
 	}
 	if c.LocalNetworks < 0 || c.LocalNetworks > 1<<16 {
-		return c, muster.Errorf(muster.EInvalid, "--local-max-netns %d is not a number of namespaces", c.LocalNetworks).Because(muster.ReasonOutOfRange).WithHint("write one from 0 to 65536")
+		wrong.add(muster.Errorf(muster.EInvalid, "--local-max-netns %d is not a number of namespaces", c.LocalNetworks).Because(muster.ReasonOutOfRange).WithHint("write one from 0 to 65536"))
 	}
 	if c.Patience < 1 || c.Patience > mostPatience {
-		return c, muster.Errorf(muster.EInvalid, "--patience %d is out of range", c.Patience).Because(muster.ReasonOutOfRange).WithHint("write one from 1, the usual, to %d", mostPatience)
+		wrong.add(muster.Errorf(muster.EInvalid, "--patience %d is out of range", c.Patience).Because(muster.ReasonOutOfRange).WithHint("write one from 1, the usual, to %d", mostPatience))
 	}
 	if c.Fake < 0 {
-		return c, muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).Because(muster.ReasonOutOfRange).WithHint("write how many machines there should be, such as --fake 20")
+		wrong.add(muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).Because(muster.ReasonOutOfRange).WithHint("write how many machines there should be, such as --fake 20"))
 	}
 	switch v := muster.Validation(f.validate); v {
 	case "": // on machines that share cores nothing that is measured counts
@@ -188,35 +171,62 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	case muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff:
 		c.Validate = v
 	default:
-		return c, muster.Errorf(muster.EInvalid, "--validate %s is not a level", f.validate).Because(muster.ReasonBadValue).WithHint("use quick, full or off")
+		wrong.add(muster.Errorf(muster.EInvalid, "--validate %s is not a level", f.validate).Because(muster.ReasonBadValue).WithHint("use quick, full or off"))
 	}
 	if f.idle != "0" {
 		every, err := spec.ParseDuration(f.idle)
 		if err != nil || every < time.Hour {
-			return c, muster.Errorf(muster.EInvalid, "--idle-benchmark-interval %s is not a time of an hour or more", f.idle).Because(muster.ReasonBadValue).WithHint("write it like 7d, or 0 to measure no idle machines")
+			wrong.add(muster.Errorf(muster.EInvalid, "--idle-benchmark-interval %s is not a time of an hour or more", f.idle).Because(muster.ReasonBadValue).WithHint("write it like 7d, or 0 to measure no idle machines"))
 		}
 		c.MeasureIdle = every
 	}
 	if f.states != "" {
 		n, err := spec.ParseBytes(f.states)
 		if err != nil || n <= 0 {
-			return daemon.Config{}, muster.Errorf(muster.EInvalid, "--saved-states-quota %s is not a size", f.states).Because(muster.ReasonBadValue).WithHint("write 200GiB, or leave it out for no bound").Wrap(err)
+			wrong.add(muster.Errorf(muster.EInvalid, "--saved-states-quota %s is not a size", f.states).Because(muster.ReasonBadValue).WithHint("write 200GiB, or leave it out for no bound").Wrap(err))
 		}
 		c.StatesBytes = n
 	}
-	if err := keepHomes(&c, f.retain); err != nil {
-		return c, err
-	}
-	if c.Derived, err = f.derived.read(); err != nil {
-		return c, err
-	}
-	if c.Versions, err = f.versions.read(); err != nil {
-		return c, err
-	}
-	if c.PerformanceTargets, err = readPromises(f.promises); err != nil {
-		return c, err
+	wrong.add(keepHomes(&c, f.retain))
+	c.Derived, err = f.derived.read()
+	wrong.add(err)
+	c.Versions, err = f.versions.read()
+	wrong.add(err)
+	c.PerformanceTargets, err = readPromises(f.promises)
+	wrong.add(err)
+	_, err = newLog(f.level, f.format, new(slog.LevelVar))
+	wrong.add(err)
+	if err := wrong.err(); err != nil {
+		return daemon.Config{}, err
 	}
 	return c, nil
+}
+
+func (f *serveFlags) local(wrong *wrongFlags) ([]local.Slice, []topology.Link) {
+	machines, links, err := readLocal(f.slices, f.links)
+	wrong.add(err)
+	return machines, links
+}
+
+// hostDevices are the card and the devices of this host that virtual machines have.
+func (f *serveFlags) hostDevices(wrong *wrongFlags) (*local.VMCard, []local.VMDevice) {
+	none := func(flag, what string) {
+		if len(f.slices) == 0 {
+			wrong.add(muster.Errorf(muster.EInvalid, "%s %s is for virtual machines of local machines, and there are none", flag, what).Because(muster.ReasonBadMachines).WithHint("add --local, or leave it out"))
+		}
+	}
+	var own *local.VMCard
+	if f.vmCard != "" {
+		if card, err := local.ParseVMCard(f.vmCard); !wrong.add(err) {
+			own = &card
+			none("--vm-card", card.Name)
+		}
+	}
+	devices, err := local.ParseVMDevices(f.vmDevices)
+	if !wrong.add(err) && len(devices) > 0 {
+		none("--vm-device", devices[0].Address)
+	}
+	return own, devices
 }
 
 func (f *serveFlags) add(set *pflag.FlagSet) {
