@@ -38,12 +38,16 @@ func (b *builder) image(spec muster.Spec, image *muster.Image, providers muster.
 			}
 			return image.Requires.Memory
 		}
+		change := "choose a smaller image"
+		if spec.VM != nil && spec.VM.Pages == muster.VMPages1GiB {
+			change += ", or leave out vm.pages: 1GiB: a virtual machine has whole pages, and QEMU the rest"
+		}
 		b.add(check{
 			reason: ReasonImageMemory, head: true,
 			pass: func(m *muster.Machine) bool { return memoryFor(m, spec.VM) >= need(m) },
 			text: fmt.Sprintf("the image needs %s of memory, and %s more where its root file system is kept there",
 				inBytes.people(image.Requires.Memory), inBytes.people(root)),
-			change: "choose a smaller image",
+			change: change,
 		})
 	}
 	if len(image.Requires.Devices) > 0 {

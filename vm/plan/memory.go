@@ -182,8 +182,11 @@ func (m *maker) asked(nodes []hostNode, room []int64, mine []int) []int64 {
 				most += room[i]
 			}
 		}
-		m.lack(muster.LackMemory, fmt.Sprintf("%s are asked, and the memory nodes of its cores have %s for it in pages of %s", plaintext.Bytes(m.opt.Memory), plaintext.Bytes(most), plaintext.Bytes(m.page)),
-			"ask for at most "+plaintext.Bytes(most)+", and at least a page")
+		fix := "ask for at most " + plaintext.Bytes(most) + ", and at least a page"
+		if most < m.page {
+			fix = "ask for smaller pages, or for a larger machine"
+		}
+		m.lack(muster.LackMemory, fmt.Sprintf("%s are asked, and the memory nodes of its cores have %s for it in pages of %s", plaintext.Bytes(m.opt.Memory), plaintext.Bytes(most), plaintext.Bytes(m.page)), fix)
 	}
 	return list
 }
