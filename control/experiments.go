@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -104,6 +105,7 @@ func askedView(tx *store.Tx, e muster.Experiment, ask wire.ExperimentForecast) (
 func (s *Service) settle(ctx context.Context, who muster.Actor, f experiment.File, e *muster.Experiment, user string) error {
 	p := &e.Plan
 	specs := make([]muster.Spec, len(p.Blocks))
+	var wrong []muster.Problem
 	for i := range p.Blocks {
 		if f.Cluster != "" {
 			break
@@ -113,10 +115,17 @@ func (s *Service) settle(ctx context.Context, who muster.Actor, f experiment.Fil
 			return err
 		}
 		out, err := s.CreateCluster(ctx, who, wire.CreateCall{Body: []byte(body), Format: "json", DryRun: true, DefaultUser: user})
+		if list := inCluster(err, p.Blocks[i].Name, len(p.Blocks)); len(list) > 0 {
+			wrong = append(wrong, list...)
+			continue
+		}
 		if err != nil {
 			return muster.Errorf(muster.CodeOf(err), "the cluster of block %q cannot be had: %v", p.Blocks[i].Name, err).Because(muster.ReasonOf(err)).Wrap(err)
 		}
 		specs[i], p.Blocks[i].Machines = out.Spec, out.Spec.TotalNodes()
+	}
+	if len(wrong) > 0 {
+		return badExperiment(wrong)
 	}
 	return s.Store.View(ctx, who, func(tx *store.Tx) error {
 		var problems []muster.Problem
@@ -160,6 +169,23 @@ func (s *Service) settle(ctx context.Context, who muster.Actor, f experiment.Fil
 		p.AtMost = experiment.AtMost(*p, job.Seconds(), bootTime.Seconds())
 		return nil
 	})
+}
+
+// inCluster are the problems that the request for the cluster of a block has, as of the experiment's file, from whose fields
+// the request was made.
+func inCluster(err error, block string, blocks int) (list []muster.Problem) {
+	var e *muster.Error
+	if !errors.As(err, &e) || e.Code != muster.EInvalid {
+		return nil
+	}
+	for _, p := range e.Problems {
+		p.Field, p.Place = "cluster."+p.Field, ""
+		if blocks > 1 {
+			p.Message = "block " + block + ": " + p.Message
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 func cellName(c muster.ExperimentCell) string {
