@@ -187,6 +187,13 @@ func (s *Server) inUse() bool {
 	return s.taken > 0
 }
 
+// nowClosing says that what ends from now on ends since the server stops.
+func (s *Server) nowClosing() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+}
+
 // close ends everything that is open.
 func (s *Server) close() {
 	s.mu.Lock()
@@ -216,7 +223,10 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 		s.out.Add(1)
 		return
 	}
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		s.nowClosing() // before a session sees its connection end
+		_ = raw.Close()
+	})
 	defer stop()
 	_ = raw.SetDeadline(time.Now().Add(s.limits.Handshake))
 	near := metered(raw)

@@ -158,12 +158,17 @@ func (s *Server) finish(x *session) {
 	r := x.now()
 	r.Ended, r.End, r.Text = s.now(), x.reason, x.text
 	x.mu.Unlock()
-	if r.End == "" {
-		r.End = muster.GatewayEndClosed
-	}
 	s.mu.Lock()
 	delete(s.sessions, r.ID)
+	closing := s.closing
 	s.mu.Unlock()
+	switch {
+	case r.End != "":
+	case closing:
+		r.End = muster.GatewayEndServer
+	default:
+		r.End = muster.GatewayEndClosed
+	}
 	s.received.Add(r.Received)
 	s.sent.Add(r.Sent)
 	ctx, cancel := context.WithTimeout(context.Background(), recordTime)

@@ -258,7 +258,7 @@ func TestQEMUState(t *testing.T) {
 		}
 	}
 	for field, as := range map[string]func(*save.Host){
-		"processor": func(h *save.Host) { h.Processor = "another" }, "microcode": func(h *save.Host) { h.Microcode = "0x1" },
+		"processor": func(h *save.Host) { h.Processor = "another" }, "microcode": func(h *save.Host) { h.Microcode = "another" },
 		"kernel": func(h *save.Host) { h.Kernel = "1.0" }, "qemu": func(h *save.Host) { h.QEMU = "QEMU emulator version 1.0" },
 		"machine": func(h *save.Host) { h.Machine = "pc-q35-2.4" }, "model": func(h *save.Host) { h.Model = "max,-avx" },
 		"cores": func(h *save.Host) { h.Cores++ }, "memory": func(h *save.Host) { h.Memory++ },
