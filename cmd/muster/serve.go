@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -143,25 +144,24 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 		wrong.add(daemon.CheckTimeZone(c.TimeZone))
 	}
 	if c.Doors, err = muster.ParseDoors(f.doors); err != nil {
-		wrong.add(muster.Errorf(muster.EInvalid, "--gateway-doors %s is not possible", strings.Join(f.doors, ",")).Because(muster.ReasonBadValue).Wrap(err).WithHint("write straight, jump, plain, or none"))
+		wrong.flag("--gateway-doors", muster.ReasonBadValue, strings.Join(f.doors, ",")+" is not possible", "write straight, jump, plain, or none")
 	}
 	for _, e := range f.egress {
 		switch p := muster.Egress(e); p {
 		case muster.EgressNone, muster.EgressProxy, muster.EgressNAT:
 			c.Egress = append(c.Egress, p)
 		default:
-			wrong.add(muster.Errorf(muster.EInvalid, "--egress %s is not a policy", e).Because(muster.ReasonBadValue).
-				WithHint("use none, proxy and nat, with commas between them"))
+			wrong.flag("--egress", muster.ReasonBadValue, e+" is not a policy", "use none, proxy and nat, with commas between them")
 		}
 	}
 	if c.LocalNetworks < 0 || c.LocalNetworks > 1<<16 {
-		wrong.add(muster.Errorf(muster.EInvalid, "--local-max-netns %d is not a number of namespaces", c.LocalNetworks).Because(muster.ReasonOutOfRange).WithHint("write one from 0 to 65536"))
+		wrong.flag("--local-max-netns", muster.ReasonOutOfRange, fmt.Sprintf("%d is not a number of namespaces", c.LocalNetworks), "write one from 0 to 65536")
 	}
 	if c.Patience < 1 || c.Patience > mostPatience {
-		wrong.add(muster.Errorf(muster.EInvalid, "--patience %d is out of range", c.Patience).Because(muster.ReasonOutOfRange).WithHint("write one from 1, the usual, to %d", mostPatience))
+		wrong.flag("--patience", muster.ReasonOutOfRange, fmt.Sprintf("%d is out of range", c.Patience), fmt.Sprintf("write one from 1, the usual, to %d", mostPatience))
 	}
 	if c.Fake < 0 {
-		wrong.add(muster.Errorf(muster.EInvalid, "--fake cannot be %d", c.Fake).Because(muster.ReasonOutOfRange).WithHint("write how many machines there should be, such as --fake 20"))
+		wrong.flag("--fake", muster.ReasonOutOfRange, fmt.Sprintf("cannot be %d", c.Fake), "write how many machines there should be, such as --fake 20")
 	}
 	switch v := muster.Validation(f.validate); v {
 	case "": // on machines that share cores nothing that is measured counts
@@ -171,19 +171,19 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	case muster.ValidateQuick, muster.ValidateFull, muster.ValidateOff:
 		c.Validate = v
 	default:
-		wrong.add(muster.Errorf(muster.EInvalid, "--validate %s is not a level", f.validate).Because(muster.ReasonBadValue).WithHint("use quick, full or off"))
+		wrong.flag("--validate", muster.ReasonBadValue, f.validate+" is not a level", "use quick, full or off")
 	}
 	if f.idle != "0" {
 		every, err := spec.ParseDuration(f.idle)
 		if err != nil || every < time.Hour {
-			wrong.add(muster.Errorf(muster.EInvalid, "--idle-benchmark-interval %s is not a time of an hour or more", f.idle).Because(muster.ReasonBadValue).WithHint("write it like 7d, or 0 to measure no idle machines"))
+			wrong.flag("--idle-benchmark-interval", muster.ReasonBadValue, f.idle+" is not a time of an hour or more", "write it like 7d, or 0 to measure no idle machines")
 		}
 		c.MeasureIdle = every
 	}
 	if f.states != "" {
 		n, err := spec.ParseBytes(f.states)
 		if err != nil || n <= 0 {
-			wrong.add(muster.Errorf(muster.EInvalid, "--saved-states-quota %s is not a size", f.states).Because(muster.ReasonBadValue).WithHint("write 200GiB, or leave it out for no bound").Wrap(err))
+			wrong.flag("--saved-states-quota", muster.ReasonBadValue, f.states+" is not a size", "write 200GiB, or leave it out for no bound")
 		}
 		c.StatesBytes = n
 	}
@@ -212,7 +212,7 @@ func (f *serveFlags) local(wrong *wrongFlags) ([]local.Slice, []topology.Link) {
 func (f *serveFlags) hostDevices(wrong *wrongFlags) (*local.VMCard, []local.VMDevice) {
 	none := func(flag, what string) {
 		if len(f.slices) == 0 {
-			wrong.add(muster.Errorf(muster.EInvalid, "%s %s is for virtual machines of local machines, and there are none", flag, what).Because(muster.ReasonBadMachines).WithHint("add --local, or leave it out"))
+			wrong.flag(flag, muster.ReasonBadMachines, what+" is for virtual machines of local machines, and there are none", "add --local, or leave it out")
 		}
 	}
 	var own *local.VMCard

@@ -2,50 +2,56 @@ package main
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/muster-hpc/muster"
 )
 
 // wrongFlags are what is wrong with the flags of a command, so that it is told at once.
-type wrongFlags []error
+type wrongFlags []wrongFlag
 
-// add notes an error of a flag, and reports whether there is one.
+// wrongFlag is an error, or a problem of one flag.
+type wrongFlag struct {
+	err     error
+	problem muster.Problem
+}
+
+// add notes an error, and reports whether there is one.
 func (w *wrongFlags) add(err error) bool {
 	if err != nil {
-		*w = append(*w, err)
+		*w = append(*w, wrongFlag{err: err})
 	}
 	return err != nil
 }
 
+// flag notes what is wrong with a flag: its message goes on after the flag's name.
+func (w *wrongFlags) flag(name string, reason muster.Reason, message, hint string) {
+	*w = append(*w, wrongFlag{problem: muster.Problem{Field: name, Reason: reason, Message: message, Hint: hint}})
+}
+
 // err is one error for all; nil: nothing is wrong.
 func (w *wrongFlags) err() error {
-	switch len(*w) {
-	case 0:
+	if len(*w) == 0 {
 		return nil
-	case 1:
-		return (*w)[0]
+	}
+	if x := (*w)[0]; len(*w) == 1 {
+		if x.err != nil {
+			return x.err
+		}
+		return muster.Errorf(muster.EInvalid, "%s %s", x.problem.Field, x.problem.Message).Because(x.problem.Reason).WithHint("%s", x.problem.Hint)
 	}
 	var problems []muster.Problem
-	for _, err := range *w {
+	for _, x := range *w {
 		var e *muster.Error
 		switch {
-		case !errors.As(err, &e):
-			problems = append(problems, muster.Problem{Field: "flags", Message: err.Error()})
+		case x.err == nil:
+			problems = append(problems, x.problem)
+		case !errors.As(x.err, &e):
+			problems = append(problems, muster.Problem{Field: "flags", Message: x.err.Error()})
 		case len(e.Problems) > 0:
 			problems = append(problems, e.Problems...)
 		default:
-			problems = append(problems, flagProblem(e))
+			problems = append(problems, muster.Problem{Field: "flags", Reason: e.Reason, Message: e.Message, Hint: e.Hint})
 		}
 	}
 	return muster.Errorf(muster.EInvalid, "the flags have problems").Because(muster.ReasonHasProblems).Listing(problems)
-}
-
-// flagProblem is an error whose message begins with the flag that it is of: "--patience 0 is out of range".
-func flagProblem(e *muster.Error) muster.Problem {
-	p := muster.Problem{Field: "flags", Reason: e.Reason, Message: e.Message, Hint: e.Hint}
-	if name, rest, ok := strings.Cut(e.Message, " "); ok && strings.HasPrefix(name, "--") {
-		p.Field, p.Message = name, rest
-	}
-	return p
 }
