@@ -300,7 +300,7 @@ func pausedJobs(state *wire.SchedulerState, p muster.Pause) (lost, others []wire
 		runs := j.State != "pending" && j.State != "completing" // that has ended already
 		why := j.WouldBeLost()
 		switch {
-		case why != "" && !p.OnPause.KeepsMemory() && !(waits && runs):
+		case why != "" && !p.OnPause.KeepsMemory() && (!waits || !runs):
 			lost = append(lost, wire.PausedJob{ID: j.ID, User: j.User, Name: j.Name, Why: why})
 		case runs:
 			others = append(others, wire.PausedJob{ID: j.ID, User: j.User, Name: j.Name, Why: fate})

@@ -37,7 +37,6 @@ type drifting struct {
 	r     *rand.Rand
 	at    time.Time
 	walks [3]float64 // of processors, of memory, of messages: deviations of 1
-	each  map[string]float64
 }
 
 func newDrifting(drift float64, r *rand.Rand) *drifting {

@@ -229,10 +229,7 @@ func (r *vmReading) hostThreads() {
 			}
 		}
 	}
-	var found []string
-	for _, on := range slices.Sorted(maps.Keys(where)) {
-		found = append(found, on)
-	}
+	found := slices.Sorted(maps.Keys(where))
 	r.add("host-threads", "", strings.Join(found, "; "), "/proc/{pid}/task/{tid}/status", len(where) == 1 && where[want] > 0, "leave its processors to it: another program of the host has moved its threads, or they are offline")
 }
 

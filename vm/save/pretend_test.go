@@ -82,7 +82,6 @@ type file struct {
 	life, count int
 	id          int
 	bad, short  bool
-	half        bool // its writer was cut short
 }
 
 func (f *file) state() save.State { return save.State{SHA256: fmt.Sprint(f.id, f.bad), Size: 100} }
