@@ -87,8 +87,8 @@ type NodeConfig struct {
 	Cores    int   `json:"cores"`
 	Memory   int64 `json:"memory_bytes"`
 	UserRoot bool  `json:"user_root"` // users are root on this image
-	// Cache is what all last-level caches of its machine hold together, in bytes, where another computer says so than the
-	// node: a virtual machine may show other ones. 0: not known.
+	// Cache is what all last-level caches of its host hold together, in bytes, if it is a virtual machine, which may
+	// show other ones. 0: not known, or its kernel knows.
 	Cache int64 `json:"cache_bytes,omitempty"`
 	// Shape is the part of its machine that the node has; nil: all of it.
 	Shape *NodeShape `json:"shape,omitempty"`

@@ -9,7 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// endWithin is how long ending them may take.
+const endWithin = 30 * time.Second
 
 // nfsPort is where NFS is served unless a mount says otherwise.
 const nfsPort = 2049
@@ -21,6 +25,8 @@ const nfsPort = 2049
 // the copy knows nothing of: the server does not send it again, and the copy waits for it as long as it lives. Nobody's
 // programs ran meanwhile; the kernel's own client of NFS did.
 func (k Kernel) EndConnections(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, endWithin)
+	defer cancel()
 	var problems []error
 	for _, server := range k.nfsServers() {
 		cmd := exec.CommandContext(ctx, "ss", "--kill", "--tcp", "--numeric", "dst", server.Addr().String(), "and", "dport", "=", strconv.Itoa(int(server.Port())))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/muster-hpc/muster"
 	"github.com/muster-hpc/muster/control/spec"
-	"github.com/muster-hpc/muster/control/topology"
 	"github.com/muster-hpc/muster/daemon"
 	"github.com/muster-hpc/muster/internal/cleantext"
 	"github.com/muster-hpc/muster/internal/duration"
@@ -131,9 +130,10 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	c := f.c
 	c.Version = version
 	var wrong wrongFlags
-	c.Local, c.LocalLinks = f.local(&wrong)
-	c.VMCard, c.VMDevices = f.hostDevices(&wrong)
 	var err error
+	c.Local, c.LocalLinks, err = readLocal(f.slices, f.links)
+	wrong.add(err)
+	c.VMCard, c.VMDevices = f.hostDevices(&wrong)
 	c.Metal, err = f.bare.read()
 	wrong.add(err)
 	c.Approval, err = approvalRules(f.approve)
@@ -194,18 +194,12 @@ func (f *serveFlags) config(version string) (daemon.Config, error) {
 	wrong.add(err)
 	c.PerformanceTargets, err = readPromises(f.promises)
 	wrong.add(err)
-	_, err = newLog(f.level, f.format, new(slog.LevelVar))
+	_, err = newLog(f.level, f.format, new(slog.LevelVar)) // the level in force changes only where all else is right
 	wrong.add(err)
 	if err := wrong.err(); err != nil {
 		return daemon.Config{}, err
 	}
 	return c, nil
-}
-
-func (f *serveFlags) local(wrong *wrongFlags) ([]local.Slice, []topology.Link) {
-	machines, links, err := readLocal(f.slices, f.links)
-	wrong.add(err)
-	return machines, links
 }
 
 // hostDevices are the card and the devices of this host that virtual machines have.

@@ -32,9 +32,15 @@ func TestShape(t *testing.T) {
 	if s == nil || s.Cores != 2 || s.Sockets != 1 || s.Memory != 2<<30 || s.LinkRate != 1e9 || !s.Make || len(s.KernelArgs) != 2 || s.KernelArgs[1] != "numa=off" {
 		t.Fatalf("%+v", s)
 	}
-	if c.Cache != 32<<20 {
-		t.Errorf("its last caches hold %d bytes", c.Cache)
+	if c.Cache != 0 {
+		t.Errorf("its kernel does not know its caches: %d bytes", c.Cache)
 	}
+	in.Cluster.Spec.VM = &muster.VMOptions{}
+	v, err := nodeconf.Build(in)
+	if err != nil || v.Cache != 32<<20 {
+		t.Errorf("the last caches of a virtual machine's host hold %d bytes, %v", v.Cache, err)
+	}
+	in.Cluster.Spec.VM = nil
 	if c.Cores != 2 || c.Memory != 2<<30-128<<20 || c.Hosts[1].Sockets != 1 {
 		t.Errorf("the scheduler has %d cores and %d bytes of it, in %d sockets", c.Cores, c.Memory, c.Hosts[1].Sockets)
 	}

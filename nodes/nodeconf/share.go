@@ -77,7 +77,9 @@ func (s *Shared) Node(n muster.Node, hostKey string) (wire.NodeConfig, error) {
 	c.Node, c.Role, c.Head = n.Name, n.Role, n.Head
 	c.Address = netip.PrefixFrom(n.Address, s.in.Cluster.Subnet.Bits()).String()
 	c.Cores, c.Memory, c.Shape = own.Cores, own.Memory, shapeOf(s.in, n)
-	c.Cache = machineOf(s.in, n).Facts.Topology.LastCaches()
+	if s.in.Cluster.Spec.VM != nil { // it may show other caches than its host has
+		c.Cache = machineOf(s.in, n).Facts.Topology.LastCaches()
+	}
 	c.SSH.HostKey = hostKey
 	if s.in.Mounts != nil {
 		c.Mounts = s.in.Mounts(n)
