@@ -315,7 +315,7 @@ func mayLose(c muster.Cluster, p muster.Pause, jobs []wire.PausedJob) error {
 		return nil
 	}
 	e := muster.Errorf(muster.EConflict, "%s of cluster %s would be lost", plaintext.Count(len(jobs), "job"), c.Name).Because(muster.ReasonWouldLoseRunning).
-		WithHint("wait until they have ended, or give them up: --lose-running")
+		WithHint("wait until they have ended (one that ended in the last seconds may be listed), or give them up: --lose-running")
 	for _, j := range jobs {
 		e.Problems = append(e.Problems, muster.Problem{Field: "job " + j.ID, Reason: muster.ReasonWouldLoseRunning, Message: j.Name + " of " + j.User + ": " + j.Why})
 	}
